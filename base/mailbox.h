@@ -1,0 +1,31 @@
+/* mailbox.h: how any thread asks an event loop to run something.
+ *
+ * A letter is embedded in the sender's object. Posting makes no allocation. The owner of the
+ * mailbox (an event loop) is woken through `wake` when the box was empty, and then runs
+ * mailbox_run on its own thread, which calls each letter's `open` in the order of posting.
+ *
+ * Threads: mailbox_post from any; mailbox_run from the owner's thread alone.
+ */
+#ifndef BASE_MAILBOX_H
+#define BASE_MAILBOX_H
+
+#include <pthread.h>
+
+struct letter {
+    struct letter *next;               /* private to the mailbox */
+    void (*open)(struct letter *self); /* runs on the owner's thread; may free the letter */
+};
+
+struct mailbox {
+    pthread_mutex_t lock;
+    struct letter *first, **last;
+    void (*wake)(void *context); /* any thread; must not block (uv_async_send, say) */
+    void *context;
+};
+
+void mailbox_init(struct mailbox *box, void (*wake)(void *context), void *context);
+void mailbox_fini(struct mailbox *box); /* must be empty */
+void mailbox_post(struct mailbox *box, struct letter *letter);
+void mailbox_run(struct mailbox *box);
+
+#endif

@@ -1,0 +1,114 @@
+/* metric.h: the table of metrics, counted with relaxed atomics, shown in Prometheus text format.
+ *
+ * One row a metric: name, kind, labels, help. A series (a metric with its label values) is made
+ * at its first use and lives as long as the registry; hot paths look it up once and keep the
+ * pointer.
+ *
+ * Threads: any. metric_series takes a lock; adding and observing do not.
+ */
+#ifndef BASE_METRIC_H
+#define BASE_METRIC_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+enum metric_kind {
+    METRIC_COUNTER,
+    METRIC_GAUGE,
+    METRIC_HISTOGRAM
+};
+
+/* Upper bounds of a histogram's buckets, +Inf left out. */
+struct metric_buckets {
+    int count;
+    double bounds[32];
+};
+
+/* X(id, name, kind, scale, label names joined by ",", buckets, help)
+ * Values are counted as integers (events, bytes, nanoseconds, microseconds); scale turns them into
+ * the base unit shown: 1e-9 where nanoseconds are counted and seconds shown. */
+#define METRIC_TABLE(X)                                                                            \
+    X(REQUESTS, "invertd_requests_total", COUNTER, 1, "route,code", NONE,                          \
+      "Requests answered, by route and HTTP status code.")                                         \
+    X(REQUEST_DURATION, "invertd_request_duration_seconds", HISTOGRAM, 1e-9, "route", SECONDS,     \
+      "Time from the request's header to its answer's last byte handed to the socket.")            \
+    X(INVERSIONS, "invertd_inversions_total", COUNTER, 1, "method,precision,info", NONE,           \
+      "Matrices answered, by method, precision and what INFO said.")                               \
+    X(QUEUE_DEPTH, "invertd_queue_depth", GAUGE, 1, "method", NONE,                                \
+      "Requests waiting for a batch.")                                                             \
+    X(QUEUE_DURATION, "invertd_queue_duration_seconds", HISTOGRAM, 1e-9, "method", SECONDS,        \
+      "Time a request waited before its first batch started.")                                     \
+    X(BATCH_SIZE, "invertd_batch_size", HISTOGRAM, 1, "method", SIZES, "Matrices in a batch.")     \
+    X(BATCH_REQUESTS, "invertd_batch_requests", HISTOGRAM, 1, "method", SIZES,                     \
+      "Requests that share a batch.")                                                              \
+    X(BATCH_DURATION, "invertd_batch_duration_seconds", HISTOGRAM, 1e-9, "method", SECONDS,        \
+      "Time an engine took for a batch.")                                                          \
+    X(BATCHES, "invertd_batches_total", COUNTER, 1, "reason", NONE,                                \
+      "Batches sent to engines, by the reason they closed.")                                       \
+    X(BYTES, "invertd_bytes_total", COUNTER, 1, "direction", NONE,                                 \
+      "Body bytes received (in) and sent (out).")                                                  \
+    X(ARENA_BYTES, "invertd_arena_bytes", GAUGE, 1, "state", NONE,                                 \
+      "Bytes of the arena, used and free.")                                                        \
+    X(DEVICE_UP, "invertd_device_up", GAUGE, 1, "device", NONE,                                    \
+      "1 while the device's engine runs and answers.")                                             \
+    X(ENGINE_RESTARTS, "invertd_engine_restarts_total", COUNTER, 1, "device,reason", NONE,         \
+      "Engines replaced, by device and reason.")                                                   \
+    X(BATCH_RETRIES, "invertd_batch_retries_total", COUNTER, 1, "reason", NONE,                    \
+      "Batches run again, by reason (engine_died, out_of_memory).")                                \
+    X(REJECTED, "invertd_rejected_total", COUNTER, 1, "reason", NONE,                              \
+      "Requests refused, by the name of the error.")                                               \
+    X(CANCELLED, "invertd_cancelled_total", COUNTER, 1, "reason", NONE,                            \
+      "Requests dropped before their answer, by reason (client_left, timeout).")                   \
+    X(CONNECTIONS, "invertd_connections", GAUGE, 1, "", NONE, "Open client connections.")          \
+    X(READY, "invertd_ready", GAUGE, 1, "", NONE, "1 while the service is ready.")                 \
+    X(BUILD_INFO, "invertd_build_info", GAUGE, 1, "version,cpu", NONE,                             \
+      "1, with the version and the CPU kernel family as labels.")                                  \
+    X(NV_SUCCESS, "nv_inference_request_success", COUNTER, 1, "model,version", NONE,               \
+      "Requests answered with success.")                                                           \
+    X(NV_FAILURE, "nv_inference_request_failure", COUNTER, 1, "model,version", NONE,               \
+      "Requests answered with an error.")                                                          \
+    X(NV_COUNT, "nv_inference_count", COUNTER, 1, "model,version", NONE,                           \
+      "Requests' leading dimensions summed: matrices inverted.")                                   \
+    X(NV_EXEC_COUNT, "nv_inference_exec_count", COUNTER, 1, "model,version", NONE,                 \
+      "Batches executed.")                                                                         \
+    X(NV_REQUEST_DURATION, "nv_inference_request_duration_us", COUNTER, 1e-3, "model,version",     \
+      NONE, "Microseconds of all successful requests, end to end.")                                \
+    X(NV_QUEUE_DURATION, "nv_inference_queue_duration_us", COUNTER, 1e-3, "model,version", NONE,   \
+      "Microseconds of waiting in the queue.")                                                     \
+    X(NV_INPUT_DURATION, "nv_inference_compute_input_duration_us", COUNTER, 1e-3, "model,version", \
+      NONE, "Microseconds of decoding inputs.")                                                    \
+    X(NV_INFER_DURATION, "nv_inference_compute_infer_duration_us", COUNTER, 1e-3, "model,version", \
+      NONE, "Microseconds of computing.")                                                          \
+    X(NV_OUTPUT_DURATION, "nv_inference_compute_output_duration_us", COUNTER, 1e-3,                \
+      "model,version", NONE, "Microseconds of encoding outputs.")                                  \
+    X(NV_PENDING, "nv_inference_pending_request_count", GAUGE, 1, "model,version", NONE,           \
+      "Requests waiting for execution.")
+
+enum metric_id {
+#define METRIC_ENUM(id, name, kind, scale, labels, buckets, help) METRIC_##id,
+    METRIC_TABLE(METRIC_ENUM)
+#undef METRIC_ENUM
+    METRIC_COUNT
+};
+
+struct metric_registry;
+struct metric_series;
+
+struct metric_registry *metric_registry_create(void); /* NULL when out of memory */
+void metric_registry_destroy(struct metric_registry **registry);
+
+/* The series with these label values (as many const char * as the row has labels); made when new.
+ * Never NULL: when the limit of 4096 series is reached, a catch-all series that is not shown. */
+struct metric_series *metric_series(struct metric_registry *registry, enum metric_id id, ...);
+
+void metric_add(struct metric_series *series, uint64_t amount);    /* counters, gauges */
+void metric_set(struct metric_series *series, int64_t value);      /* gauges */
+void metric_observe(struct metric_series *series, uint64_t value); /* histograms, unscaled */
+uint64_t metric_value(const struct metric_series *series);         /* a counter's or gauge's */
+
+/* Appends the whole page (text/plain; version=0.0.4): HELP and TYPE for every row, shown or not. */
+void metric_render(struct metric_registry *registry, struct text *page);
+
+#endif

@@ -1,0 +1,61 @@
+/* option.h: options from flags, environment and a file, by one table row each.
+ *
+ * A row gives the flag `--drain-timeout`, from which come the variable INVERTD_DRAIN_TIMEOUT and
+ * the file's key drain-timeout (`key = value` lines, # comments). A flag wins over the
+ * environment, the environment over the file, the file over the default.
+ *
+ * Threads: at start-up only.
+ */
+#ifndef BASE_OPTION_H
+#define BASE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+enum option_kind {
+    OPTION_INT,      /* int64_t */
+    OPTION_BYTES,    /* int64_t; accepts 4096, 64KiB, 1MiB, 8GiB, 1MB (decimal) */
+    OPTION_DURATION, /* int64_t nanoseconds; accepts 10s, 500ms, 50us, 2m, and plain seconds */
+    OPTION_BOOL,     /* bool; true/false, on/off, yes/no, 1/0; a bare flag is true */
+    OPTION_TEXT,     /* char *, owned by the configuration */
+    OPTION_CHOICE,   /* int, index into choices */
+};
+
+struct option_row {
+    const char *flag; /* without the dashes */
+    enum option_kind kind;
+    size_t offset;           /* of the field in the configuration struct */
+    const char *initial;     /* default, as a user would write it; NULL for TEXT: none */
+    int64_t least, most;     /* bounds of INT, BYTES, DURATION, in the field's unit, inclusive */
+    const char *choices;     /* "json|text" for CHOICE */
+    const char *placeholder; /* "HOST:PORT" in --help */
+    const char *help;        /* one sentence or two */
+};
+
+struct option_table {
+    const char *program, *summary, *prefix; /* prefix: "INVERTD" */
+    const struct option_row *rows;
+    size_t count;
+};
+
+/* Fills *configuration (zeroed by the caller). `--config FILE` (INVERTD_CONFIG) names the file;
+ * it is itself a row's business: the table must hold a TEXT row "config". On ERROR_BAD_OPTION the
+ * failure names the option, where it came from, the value and what is allowed. Stray arguments and
+ * repeated flags are errors. environment: as environ(7). An unknown INVERTD_* variable is an error
+ * too. */
+ERROR_MUST_CHECK enum error option_parse(const struct option_table *table, int argc,
+                                         char *const *argv, char *const *environment,
+                                         void *configuration, struct failure *failure);
+void option_free(const struct option_table *table, void *configuration); /* the TEXT fields */
+
+void option_print_help(const struct option_table *table, FILE *stream);
+/* As a configuration file that would give the same configuration, each row with its help. */
+void option_print_config(const struct option_table *table, const void *configuration, FILE *stream);
+/* A Markdown table of all rows, for docs/options.md. */
+void option_print_markdown(const struct option_table *table, FILE *stream);
+
+#endif

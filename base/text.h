@@ -1,0 +1,29 @@
+/* text.h: a growing byte string with a limit, for headers, JSON skeletons, metrics pages.
+ *
+ * Not for matrices: those live in the arena. Every append after the first that failed (out of
+ * memory, or past the limit) does nothing; look at `failed` once, at the end.
+ * Threads: one owner at a time.
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct text {
+    char *data; /* always NUL-terminated when not NULL; owned; text_free gives it back */
+    size_t length, capacity, limit;
+    bool failed;
+};
+
+void text_init(struct text *text, size_t limit);
+void text_free(struct text *text);
+void text_append(struct text *text, const char *data, size_t length);
+void text_puts(struct text *text, const char *string);
+void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends string as a JSON string, with its quotes. Invalid UTF-8 becomes U+FFFD. */
+void text_json_string(struct text *text, const char *data, size_t length);
+/* Appends the shortest JSON text of a double, `null` when it is not finite. */
+void text_json_number(struct text *text, double value);
+
+#endif

@@ -1,0 +1,132 @@
+/* gpu/engine.h: the contract between the front and an engine.
+ *
+ * An engine is a child process that owns the numerical work of one device. Front and engine share
+ * two memfds: the arena (region 0: bodies, tensors, outputs) and a `struct engine_shared` with two
+ * lanes: SHORT, and LONG for work that would keep small items waiting. A lane is a ring of batch
+ * descriptors. The front alone moves a batch from FREE to SUBMITTED; the engine alone from
+ * SUBMITTED to RUNNING and from RUNNING to DONE; the front alone from DONE to FREE. All other
+ * fields belong to whoever the state says; states are stored with release, loaded with acquire.
+ *
+ *      FREE --front--> SUBMITTED --engine--> RUNNING --engine--> DONE --front--> FREE
+ *      after an engine's death the front resets every slot to FREE.
+ *
+ * Waking: the front adds 1 to `lane.submitted` and wakes its futex; the engine sleeps on it
+ * (spinning briefly first). The engine, having stored DONE, exchanges lane.front_waits with 0 and
+ * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes). Life: the
+ * engine ends when descriptor ENGINE_FD_CONTROL reads end of file, and never outlives the front. It
+ * beats `heartbeat` at least every ENGINE_HEARTBEAT_MS, from a thread that does no numerical work.
+ * It fills `hello` and then sets `ready` once it can take batches. Trust: the front checks nothing
+ * an engine computes, but never uses a number written by an engine as an offset, a length or an
+ * index.
+ *
+ * The answer never depends on the company: bits are a function of method, precision, n, m, options
+ * and the matrix, on one device model.
+ */
+#ifndef GPU_ENGINE_H
+#define GPU_ENGINE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "gpu/method.h"
+
+#define ENGINE_CONTRACT 1 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_BATCH_SLOTS 4    /* of a lane; power of two */
+#define ENGINE_BATCH_ITEMS 1024 /* items in a batch at most */
+#define ENGINE_TENSORS_MAX (METHOD_INPUTS_MAX + METHOD_OUTPUTS_MAX)
+#define ENGINE_HEARTBEAT_MS 100
+#define ENGINE_KERNEL_NAME_MAX 48
+#define ENGINE_NAME_MAX 64
+
+/* Descriptors an engine finds open; every other one is closed. 2 is stderr, for its log. */
+enum engine_fd {
+    ENGINE_FD_CONTROL = 0,
+    ENGINE_FD_ARENA = 3,
+    ENGINE_FD_SHARED = 4,
+    ENGINE_FD_EVENT = 5
+};
+
+enum engine_lane_id {
+    ENGINE_LANE_SHORT,
+    ENGINE_LANE_LONG,
+    ENGINE_LANES
+};
+
+enum engine_batch_state {
+    ENGINE_BATCH_FREE,
+    ENGINE_BATCH_SUBMITTED,
+    ENGINE_BATCH_RUNNING,
+    ENGINE_BATCH_DONE
+};
+
+/* How a whole batch ended. A singular matrix is not a failure: see INFO. */
+enum engine_status {
+    ENGINE_OK,
+    ENGINE_OUT_OF_MEMORY, /* nothing of it counts; the front halves it and tries again */
+    ENGINE_UNSUPPORTED,   /* this engine has no such method or size: a bug, answered 500 */
+    ENGINE_STATUS_COUNT
+};
+
+enum engine_region {
+    ENGINE_REGION_ARENA = 0,
+    ENGINE_REGION_NONE = 0xffffffff
+};
+
+/* Where a tensor of an item starts: dense, row-major, `count` matrices one after the other.
+ * Aligned to its element at least; alignment never changes an answer's bits. */
+struct engine_tensor {
+    uint64_t offset_bytes;
+    uint32_t region; /* ENGINE_REGION_NONE: an absent input, or an output nobody wants */
+    uint32_t reserved;
+};
+
+struct engine_item {
+    int64_t count;                                    /* matrices, >= 1 */
+    struct engine_tensor inputs[METHOD_INPUTS_MAX];   /* in the descriptor's order */
+    struct engine_tensor outputs[METHOD_OUTPUTS_MAX]; /* in the descriptor's order */
+};
+
+struct engine_batch {
+    _Atomic uint32_t state;
+    /* written by the front */
+    uint32_t method; /* method_at(method) */
+    uint32_t precision;
+    uint32_t item_count;
+    uint64_t sequence; /* unique in the life of the front */
+    int64_t n, m;      /* n >= 1 */
+    int64_t matrices;  /* sum of the items' counts */
+    int64_t options[METHOD_OPTIONS_MAX];
+    /* written by the engine */
+    uint32_t status; /* enum engine_status */
+    uint32_t reserved;
+    uint64_t started_ns, finished_ns;    /* clock_now_ns */
+    char kernel[ENGINE_KERNEL_NAME_MAX]; /* NUL-terminated: "host lapack getrf+getri" */
+    /* written by the front */
+    struct engine_item items[ENGINE_BATCH_ITEMS];
+};
+
+struct engine_lane {
+    _Alignas(64) _Atomic uint32_t submitted; /* futex word: batches submitted since the start */
+    _Alignas(64) _Atomic uint32_t front_waits;
+    struct engine_batch batches[ENGINE_BATCH_SLOTS]; /* used in turn: submission k in k mod SLOTS */
+};
+
+struct engine_shared {
+    /* written by the front before the engine starts */
+    uint64_t contract_hash; /* engine_contract_hash() of the front's build */
+    char front_version[ENGINE_NAME_MAX];
+    uint64_t arena_bytes;
+    /* written by the engine */
+    uint64_t engine_contract_hash;
+    char engine_version[ENGINE_NAME_MAX];
+    char device[ENGINE_NAME_MAX];        /* "host", "cuda:0" */
+    char cpu_family[ENGINE_NAME_MAX];    /* OpenBLAS core name, or the GPU's model */
+    _Alignas(64) _Atomic uint32_t ready; /* 1: takes batches. 2: contract mismatch, has ended */
+    _Alignas(64) _Atomic uint64_t heartbeat;
+    struct engine_lane lanes[ENGINE_LANES];
+};
+
+/* A hash over the layout above, every descriptor in the registry and the version: gpu/method.c. */
+uint64_t engine_contract_hash(void);
+
+#endif

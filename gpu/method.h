@@ -1,0 +1,116 @@
+/* gpu/method.h: what a method is. One descriptor a method, in gpu/methods/NAME.h; everything the
+ * front knows of it (wire form, metadata, documentation, limits, cost, metric label) follows.
+ *
+ * The registry (gpu/method.c) lists gpu/methods/*.h in the order of their names; a method's place
+ * in it is its number in the engine contract. Descriptors are constant data: any thread, any
+ * process.
+ *
+ * Conventions of every method, kept by every engine:
+ *  - Tensors are dense and row-major: [batch] followed by the row's dimensions.
+ *  - REAL tensors have the request's precision. INT32 are 4-byte integers. ROAD is stored by
+ *    engines as INT32 (enum method_road) and travels as BYTES or a string.
+ *  - Outputs of rank 0 (one number a matrix: INFO, RCOND, METHOD, ...) are always computed; others
+ * only when wanted.
+ *  - INFO: 0 good; k in 1..n exact zero pivot at step k; n+1 singular to working precision (or the
+ *    inverse overflows); n+2 not converged; -1 NaN or infinity in the input. See docs/methods.md.
+ */
+#ifndef GPU_METHOD_H
+#define GPU_METHOD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/datatype.h"
+
+#define METHOD_INPUTS_MAX 6
+#define METHOD_OUTPUTS_MAX 10
+#define METHOD_OPTIONS_MAX 8
+#define METHOD_RANK_MAX 2
+
+/* A dimension of one matrix's part of a tensor, in terms of the request's n and m. */
+enum method_dim {
+    METHOD_DIM_1 = 1,
+    METHOD_DIM_N,
+    METHOD_DIM_N_MINUS_1,
+    METHOD_DIM_M
+};
+
+enum method_kind {
+    METHOD_REAL,
+    METHOD_INT32,
+    METHOD_ROAD
+};
+
+struct method_tensor {
+    const char *name; /* as in the v2 protocol: "A"; /v1 uses it in lower case. NULL ends a list */
+    const char *help; /* one line for documentation */
+    enum method_kind kind;
+    int rank; /* without the batch dimension */
+    enum method_dim dims[METHOD_RANK_MAX];
+    bool optional;   /* inputs: may be absent */
+    bool is_default; /* outputs: answered when the request names none */
+};
+
+enum method_option_kind {
+    METHOD_OPTION_BOOL,
+    METHOD_OPTION_INT,
+    METHOD_OPTION_REAL,
+    METHOD_OPTION_CHOICE
+};
+
+/* Values travel as int64: BOOL 0/1, INT itself, CHOICE the index, REAL the bits of the double. */
+struct method_option {
+    const char *name; /* NULL ends the list */
+    const char *help;
+    enum method_option_kind kind;
+    const char *choices; /* "auto|single|block" for CHOICE */
+    double least, most;  /* inclusive bounds of INT and REAL */
+    int64_t initial;     /* default, as it travels */
+};
+
+/* The road a matrix took: the METHOD output and the Invertd-Method header. Names: method_road_name.
+ */
+enum method_road {
+    METHOD_ROAD_NONE, /* not computed: INFO -1, or nothing to do (n = 0) */
+    METHOD_ROAD_LU,
+    METHOD_ROAD_CHOLESKY,
+    METHOD_ROAD_TRIDIAGONAL,
+    METHOD_ROAD_TRIANGULAR,
+    METHOD_ROAD_DIAGONAL,
+    METHOD_ROAD_GAUSS_JORDAN,
+    METHOD_ROAD_COUNT
+};
+
+struct method {
+    const char *name;  /* model name and metric label: "lu" */
+    const char *title; /* "Inverse by LU factorisation with partial pivoting" */
+    const char *when;  /* when to choose it; one or two sentences for the documentation */
+    struct method_tensor inputs[METHOD_INPUTS_MAX + 1];
+    struct method_tensor outputs[METHOD_OUTPUTS_MAX + 1];
+    struct method_option options[METHOD_OPTIONS_MAX + 1];
+    enum method_road road; /* the road of every matrix, when the method has no METHOD output */
+    int64_t n_max;         /* largest order accepted */
+    /* Predicted work for one matrix of order n (rank m), in floating-point operations and bytes
+     * moved; the front turns it into time with rates it measures, for fairness and deadlines. */
+    double (*flops)(int64_t n, int64_t m);
+};
+
+int method_count(void);
+const struct method *method_at(int index);          /* 0 <= index < method_count() */
+const struct method *method_find(const char *name); /* NULL when there is none */
+int method_index(const struct method *method);
+int method_input_count(const struct method *method);
+int method_output_count(const struct method *method);
+/* The index of the output with that name, ASCII case ignored; -1 when there is none. */
+int method_input_find(const struct method *method, const char *name);
+int method_output_find(const struct method *method, const char *name);
+int method_option_find(const struct method *method, const char *name); /* exact; -1 */
+const char *method_road_name(int road); /* "cholesky"; "none" for a number out of range */
+
+/* The length of one dimension for order n and rank m (METHOD_DIM_N_MINUS_1 of n = 0 is 0). */
+int64_t method_dim_length(enum method_dim dim, int64_t n, int64_t m);
+/* Bytes of one matrix's part of a tensor; -1 on overflow. ROAD counts 4 bytes. */
+int64_t method_tensor_bytes(const struct method_tensor *tensor, enum precision precision, int64_t n,
+                            int64_t m);
+
+#endif

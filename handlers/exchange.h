@@ -1,0 +1,103 @@
+/* handlers/exchange.h: one HTTP request and its answer, as handlers see them.
+ *
+ * The door (server/http.c) makes an exchange for each request and calls the four functions of
+ * handlers/handlers.h; a handler answers through exchange_answer. Handlers see no sockets and no
+ * libmicrohttpd, so that they are tested with an exchange of the test's own.
+ *
+ * Threads: an exchange belongs to one event loop; everything here runs on that loop's thread.
+ * Work elsewhere (pool, engines) never touches the exchange: it posts a letter to `home`, and the
+ * handler's own object knows whether the exchange still exists (handlers_end tells it).
+ */
+#ifndef HANDLERS_EXCHANGE_H
+#define HANDLERS_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/error.h"
+#include "base/mailbox.h"
+
+struct exchange;
+struct handlers; /* handlers/handlers.h */
+struct handlers_route;
+
+enum exchange_verb {
+    EXCHANGE_GET,
+    EXCHANGE_HEAD,
+    EXCHANGE_POST,
+    EXCHANGE_PUT,
+    EXCHANGE_DELETE,
+    EXCHANGE_OPTIONS,
+    EXCHANGE_OTHER
+};
+
+#define EXCHANGE_HEADERS_MAX 16
+#define EXCHANGE_SEGMENTS_MAX 40
+
+struct exchange_field {
+    const char *name, *value; /* borrowed until exchange_answer returns */
+};
+
+struct exchange_reply {
+    int status;
+    struct exchange_field fields[EXCHANGE_HEADERS_MAX]; /* Content-Type among them */
+    int field_count;
+    struct iovec segments[EXCHANGE_SEGMENTS_MAX]; /* lent until release is called */
+    int segment_count;
+    bool close; /* close the connection afterwards */
+    /* Called once, on the loop's thread, when the segments are no longer needed. May be NULL. */
+    void (*release)(void *context);
+    void *context;
+};
+
+/* What the door lends. The same for all exchanges of a door; a test has its own. */
+struct exchange_door {
+    /* First value of a header field, any case of name; NULL when absent. Lent until end. */
+    const char *(*header)(const struct exchange *x, const char *name);
+    /* Calls each(context, name, value) for each query parameter in order, percent-decoded; value
+     * is "" when there is no "=". Stops when each returns false. */
+    void (*query)(const struct exchange *x,
+                  bool (*each)(void *context, const char *name, const char *value), void *context);
+    /* Sends the reply; see exchange_answer. */
+    void (*answer)(struct exchange *x, const struct exchange_reply *reply);
+};
+
+struct exchange {
+    /* Set by the door before handlers_begin. */
+    const struct exchange_door *door;
+    struct handlers *handlers;
+    struct mailbox *home; /* of the loop this exchange lives on */
+    enum exchange_verb verb;
+    const char *path;       /* without query, percent-decoded; lent until end */
+    int64_t content_length; /* -1: none given */
+    bool chunked;           /* Transfer-Encoding: chunked */
+    bool expect_continue;
+    uint32_t client; /* a number for the peer: same peer, same number */
+    uint64_t arrived_ns;
+
+    /* Where the body goes: set by handlers_begin when it wants one. The door copies at most
+     * sink_bytes there and counts body_bytes; a body of another length than content_length never
+     * reaches handlers_run. Without a sink the door discards the body. */
+    unsigned char *sink;
+    int64_t sink_bytes, body_bytes;
+
+    /* When the whole request must be answered; the door sets arrived + the configured timeout,
+     * handlers may move it (the v2 `timeout` parameter). Past it: handlers_expired. */
+    uint64_t deadline_ns;
+
+    /* Set by handlers. */
+    const struct handlers_route *route; /* NULL: none matched */
+    void *state;                        /* the handler's own */
+    bool answered;                      /* set by exchange_answer */
+    uint64_t body_done_ns;              /* set by the door: the body was complete */
+};
+
+/* Sends the answer: exactly once an exchange. Allowed in handlers_begin (a refusal: the door
+ * discards the body within its limits before it answers, unless the client waits for 100 Continue),
+ * in handlers_run, or later from a letter on the same loop. */
+void exchange_answer(struct exchange *x, const struct exchange_reply *reply);
+
+const char *exchange_header(const struct exchange *x, const char *name);
+
+#endif

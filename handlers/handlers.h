@@ -1,0 +1,56 @@
+/* handlers/handlers.h: what the door calls. One file a family of endpoints behind it.
+ *
+ * Life of an exchange: handlers_begin, then handlers_run when the body is complete (at once when
+ * there is none), possibly handlers_expired, and always handlers_end last. On each call the handler
+ * may answer or not yet; between run and the answer the door suspends the connection.
+ *
+ * Threads: all calls for one exchange come from its loop's thread.
+ */
+#ifndef HANDLERS_HANDLERS_H
+#define HANDLERS_HANDLERS_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/metric.h"
+#include "base/pool.h"
+#include "handlers/exchange.h"
+#include "queue/queue.h"
+
+struct handlers_limits {
+    int64_t body_max_bytes;     /* request body, inflated too */
+    int64_t compress_min_bytes; /* answers below are never compressed */
+    int compress_level;         /* zlib 1..9 */
+};
+
+/* What handlers work with: all owned by main, all outlive the handlers. */
+struct handlers_services {
+    struct queue *queue;
+    struct arena *arena;
+    struct pool *pool;
+    struct metric_registry *metrics;
+    const char *version;
+    struct handlers_limits limits;
+    /* Kept by the server. */
+    _Atomic bool live, ready, draining;
+};
+
+ERROR_MUST_CHECK enum error handlers_create(struct handlers_services *services,
+                                            struct handlers **handlers, struct failure *failure);
+void handlers_destroy(struct handlers **handlers); /* no exchange may be left */
+
+void handlers_begin(struct exchange *x);
+void handlers_run(struct exchange *x);
+/* The deadline passed unanswered: 504 (408 when the body is still arriving); drops the work. */
+void handlers_expired(struct exchange *x, bool body_arriving);
+/* The client has gone, or the answer was sent: the exchange is invalid after this. Work that is
+ * under way is cancelled and cleans up after itself. */
+void handlers_end(struct exchange *x);
+/* Answers for the door itself (a bad frame, too many connections): the error in the format of the
+ * path. */
+void handlers_refuse(struct exchange *x, enum error code, const char *detail);
+
+/* The route's pattern for metrics and logs ("/v2/models/{model}/infer", "other"). */
+const char *handlers_route_label(const struct exchange *x);
+
+#endif

@@ -1,0 +1,163 @@
+/* proto/proto.h: codecs. Bytes in, tensors out; tensors in, bytes out. No sockets, no queue.
+ *
+ * A decoder reads a whole body (in the arena) and describes one inference in a
+ * `struct proto_request`. Tensors are used where they lie in the body when they are aligned to
+ * their element, little-endian, C-ordered and of the right precision; otherwise they are converted
+ * into memory taken from the caller's `struct proto_space`. An encoder makes an answer's segments
+ * from the outputs, again without copying what needs no conversion.
+ *
+ * Threads: pure functions of their arguments; any thread. Those that run longer than a few
+ * microseconds (see proto_request_is_long, proto_answer_is_long) belong in the work pool.
+ * Memory: everything larger than the skeleton of a JSON header (at most PROTO_SKELETON_MAX) is
+ * taken from the space; a failed decode leaves it to the caller to give the space back. Hostile
+ * input: every size is checked before memory is taken; recursion is bounded; a decoder reads no
+ * byte outside its body.
+ */
+#ifndef PROTO_PROTO_H
+#define PROTO_PROTO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "gpu/method.h"
+
+#define PROTO_RANK_MAX 16            /* dimensions of a posted array, batch included */
+#define PROTO_ID_MAX 256             /* bytes of a v2 request id */
+#define PROTO_SKELETON_MAX (1 << 20) /* bytes of JSON once its number arrays are lifted out */
+#define PROTO_DEPTH_MAX 32           /* nesting of JSON */
+#define PROTO_SEGMENTS_MAX (2 + 3 * METHOD_OUTPUTS_MAX)
+
+/* Where codecs take memory from. */
+struct proto_space {
+    /* 64-byte aligned, contents undefined; NULL when there is no room (the caller says FULL). */
+    void *(*take)(struct proto_space *self, int64_t bytes);
+};
+
+enum proto_format {
+    PROTO_FORMAT_V2,  /* JSON, with or without binary tensors behind it */
+    PROTO_FORMAT_RAW, /* v2 with Inference-Header-Content-Length: 0 */
+    PROTO_FORMAT_NPY,
+    PROTO_FORMAT_NPZ,
+    PROTO_FORMAT_JSON, /* /v1 */
+    PROTO_FORMAT_UNKNOWN
+};
+
+struct proto_tensor {
+    void *data; /* dense, row-major, aligned to its element; NULL when the tensor is absent */
+    int rank;   /* as posted */
+    int64_t shape[PROTO_RANK_MAX];
+};
+
+struct proto_output {
+    int index;   /* in method->outputs */
+    bool binary; /* v2: raw bytes behind the JSON */
+};
+
+/* One inference, as asked for. */
+struct proto_request {
+    enum proto_format format;
+    const struct method *method;
+    enum precision precision;
+    int64_t batch, n, m; /* any may be 0; batch is the product of lead */
+    int lead_rank;       /* dimensions before the matrix's own, as posted; 0: one matrix */
+    int64_t lead[PROTO_RANK_MAX];
+    struct proto_tensor inputs[METHOD_INPUTS_MAX]; /* in the descriptor's order */
+    int64_t options[METHOD_OPTIONS_MAX];           /* defaults filled in */
+    uint32_t options_set;                          /* bit i: options[i] was named */
+    uint32_t request_options_set; /* private to the codecs: the same for those below */
+    struct proto_output outputs[METHOD_OUTPUTS_MAX]; /* in the order asked for */
+    int output_count;                                /* after decoding never 0 */
+    int priority;                                    /* 0 default, 1 highest */
+    int64_t timeout_us;                              /* 0: the service's own */
+    bool nan_on_singular;                            /* on_singular=nan (/v1) */
+    bool json_is_list;     /* /v1 JSON: "matrices", so that the answer is a list too */
+    bool want_npz;         /* /v1: set by the handler from Accept and format before encoding */
+    char id[PROTO_ID_MAX]; /* v2; "" when absent */
+    bool has_id;
+};
+
+/* An answer's body. Segments point into outputs, into the space, or into `head`. */
+struct proto_answer {
+    const char *content_type;
+    int64_t json_bytes; /* v2 binary: the value of Inference-Header-Content-Length; -1: none */
+    struct iovec segments[PROTO_SEGMENTS_MAX];
+    int segment_count;
+    int64_t total_bytes;
+};
+
+/* Zeroes the request and fills in format, method (may be NULL: /v1 JSON names it) and defaults. */
+void proto_request_init(struct proto_request *request, enum proto_format format,
+                        const struct method *method);
+
+/* ---- Options and outputs, from a query string or a v1 JSON body. method must be set. ----
+ * Knows the method's own options and the request's: outputs (comma-separated names), on_singular
+ * (error, nan), priority, timeout (microseconds). BAD_OPTION names the option, the value and what
+ * is allowed, also when the option was set before with the same request (query and body, or twice).
+ */
+ERROR_MUST_CHECK enum error proto_request_option(struct proto_request *request, const char *name,
+                                                 const char *value, struct failure *failure);
+
+/* ---- Decoders. body is aligned as the arena gave it and may be overwritten by the decoder. ----
+ */
+
+/* v2. json_bytes: the header Inference-Header-Content-Length, or -1 when absent (all JSON). */
+ERROR_MUST_CHECK enum error proto_v2_decode(unsigned char *body, int64_t length, int64_t json_bytes,
+                                            struct proto_space *space,
+                                            struct proto_request *request, struct failure *failure);
+/* One square FP64 `A` of the raw request. */
+ERROR_MUST_CHECK enum error proto_raw_decode(unsigned char *body, int64_t length,
+                                             struct proto_space *space,
+                                             struct proto_request *request,
+                                             struct failure *failure);
+ERROR_MUST_CHECK enum error proto_npy_decode(unsigned char *body, int64_t length,
+                                             struct proto_space *space,
+                                             struct proto_request *request,
+                                             struct failure *failure);
+ERROR_MUST_CHECK enum error proto_npz_decode(unsigned char *body, int64_t length,
+                                             struct proto_space *space,
+                                             struct proto_request *request,
+                                             struct failure *failure);
+/* /v1 JSON. May set request->method ("method"); else it stays, or becomes `auto` when NULL. */
+ERROR_MUST_CHECK enum error proto_json_decode(unsigned char *body, int64_t length,
+                                              struct proto_space *space,
+                                              struct proto_request *request,
+                                              struct failure *failure);
+/* The format of a /v1 body by its first bytes: \x93NUMPY, PK\3\4 or PK\5\6, {. */
+enum proto_format proto_sniff(const unsigned char *body, int64_t length);
+
+/* ---- Encoders. outputs[i] is method->outputs[i]'s data (dense; ROAD and INT32 as int32_t), NULL
+ * for those not wanted. space must give proto_answer_bound() bytes in one or more takes. ---- */
+
+/* An upper bound of the bytes an encoder takes from its space; -1 on overflow. */
+int64_t proto_answer_bound(const struct proto_request *request);
+ERROR_MUST_CHECK enum error proto_v2_encode(const struct proto_request *request,
+                                            void *const outputs[METHOD_OUTPUTS_MAX],
+                                            struct proto_space *space, struct proto_answer *answer,
+                                            struct failure *failure);
+ERROR_MUST_CHECK enum error proto_npy_encode(const struct proto_request *request,
+                                             void *const outputs[METHOD_OUTPUTS_MAX],
+                                             struct proto_space *space, struct proto_answer *answer,
+                                             struct failure *failure);
+ERROR_MUST_CHECK enum error proto_npz_encode(const struct proto_request *request,
+                                             void *const outputs[METHOD_OUTPUTS_MAX],
+                                             struct proto_space *space, struct proto_answer *answer,
+                                             struct failure *failure);
+ERROR_MUST_CHECK enum error proto_json_encode(const struct proto_request *request,
+                                              void *const outputs[METHOD_OUTPUTS_MAX],
+                                              struct proto_space *space,
+                                              struct proto_answer *answer, struct failure *failure);
+
+/* Whether encoding this answer takes long enough to need the work pool: JSON text or a checksum
+ * over more than 16 KiB. */
+bool proto_answer_is_long(const struct proto_request *request);
+
+/* ---- v2 documents about a method: metadata and configuration, from its descriptor ---- */
+void proto_v2_metadata(const struct method *method, struct text *json);
+void proto_v2_config(const struct method *method, struct text *json);
+/* The methods document of GET /v1/methods: all of the registry. */
+void proto_methods_document(struct text *json);
+
+#endif

@@ -1,0 +1,153 @@
+/* queue/queue.h: admission, batching and the lanes to the engines.
+ *
+ * A request becomes one `struct queue_item`: `batch` matrices of one shape for one method. The
+ * queue gathers items of one key (method, precision, n, m, options, outputs wanted) into engine
+ * batches, cutting long items into slices, and calls `on_done` once for every item submitted.
+ *
+ * Batching is natural: queue_flush sends what has gathered as long as a lane has room; while
+ * the lanes are busy, items gather. Between keys: deficit round-robin by predicted cost over
+ * flows of (priority, client, key), oldest first within one.
+ *
+ * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE; an engine's death
+ * moves RUNNING back to QUEUED (or SUSPECT, which runs alone in a spare engine); cancel moves
+ * QUEUED to DONE at once, while a RUNNING item is DONE when its engine lets go of its slots.
+ *
+ * Threads: any thread may call anything here. One mutex; on_done is called outside it, on the
+ * thread that called queue_flush, queue_reap, queue_cancel or queue_tick. Nothing blocks for long.
+ */
+#ifndef QUEUE_QUEUE_H
+#define QUEUE_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/metric.h"
+#include "gpu/engine.h"
+#include "gpu/method.h"
+
+struct queue;
+struct queue_lane;
+struct queue_flow;
+
+enum queue_item_state {
+    QUEUE_NEW,
+    QUEUE_QUEUED,
+    QUEUE_RUNNING,
+    QUEUE_SUSPECT,
+    QUEUE_DONE,
+    QUEUE_STATES
+};
+
+/* Embedded in the submitter's object and zeroed by it. */
+struct queue_item {
+    /* Filled by the submitter before queue_submit; read-only until on_done. */
+    const struct method *method;
+    enum precision precision;
+    int priority;        /* 1 (highest) .. 3 (lowest); 0 means 2 */
+    uint32_t client;     /* who is asking, for fairness */
+    int64_t batch, n, m; /* batch >= 1, n >= 1 */
+    int64_t options[METHOD_OPTIONS_MAX];
+    /* Offset of the first matrix in the arena; region NONE: absent. */
+    struct engine_tensor inputs[METHOD_INPUTS_MAX];
+    struct engine_tensor outputs[METHOD_OUTPUTS_MAX];
+    /* Called exactly once, on any thread; the item and its slots are the submitter's again. */
+    void (*on_done)(struct queue_item *item);
+
+    /* Results, valid in on_done. */
+    enum error status; /* NONE, CANCELLED, NO_ENGINE, POISON, FULL (does not fit a device) */
+    uint64_t queued_ns, started_ns, finished_ns; /* clock_now_ns; started 0: never ran */
+    uint64_t compute_ns;                         /* sum of its batches' durations */
+    char kernel[ENGINE_KERNEL_NAME_MAX];
+
+    /* Private to the queue. */
+    enum queue_item_state state;
+    struct queue_item *next, *previous;
+    struct queue_flow *flow;
+    int64_t taken, finished; /* matrices handed to lanes, and answered */
+    int running;             /* slices now in lanes */
+    int strikes;             /* engines it killed while alone */
+    bool cancelled;
+    double cost_ns; /* predicted, of the whole item */
+};
+
+struct queue_limits {
+    int64_t requests_max;        /* items queued or running; past it 503 */
+    int64_t client_requests_max; /* the same for one client; past it 429; 0: no limit */
+    int64_t batch_wait_ns;       /* how long a young batch may wait for company; 0: not at all */
+    int64_t batch_matrices_max;
+    int64_t batch_cost_ns; /* predicted cost at which a batch of the short lane closes */
+    int64_t long_cost_ns;  /* items predicted to take longer run in slices on the long lane */
+    int in_flight;         /* batches of a lane under way at once, 1..ENGINE_BATCH_SLOTS */
+};
+
+ERROR_MUST_CHECK enum error queue_create(const struct queue_limits *limits,
+                                         struct metric_registry *metrics, struct queue **queue,
+                                         struct failure *failure);
+void queue_destroy(struct queue **queue); /* no item may be left */
+
+/* ---- Clients of the queue (handlers) ---- */
+
+/* Counts a request in before any memory is taken for it: FULL, DRAINING, NO_ENGINE or CLIENT_QUOTA
+ * with words, or NONE. Every success is paired with one queue_leave. */
+ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, uint32_t client,
+                                        struct failure *failure);
+void queue_leave(struct queue *queue, uint32_t client);
+
+/* Borrows the item until on_done. Never fails; starts nothing by itself. */
+void queue_submit(struct queue *queue, struct queue_item *item);
+/* Sends what has gathered. Event loops call it once a round, others after queue_submit. */
+void queue_flush(struct queue *queue);
+/* The answer is no longer wanted. on_done comes with CANCELLED, perhaps before this returns,
+ * perhaps later, when an engine lets go of the item. Does nothing to an item that is done. The
+ * caller must know the item is alive, that is: that its own on_done has not run. */
+void queue_cancel(struct queue *queue, struct queue_item *item);
+
+/* Seconds a refused client should wait, at least 1: from the predicted work that is queued. */
+int queue_retry_after_s(struct queue *queue);
+
+/* Called for every batch that ended well, on the reaping thread, outside the lock. Set before the
+ * first submit. */
+struct queue_observer {
+    void (*on_batch)(void *context, const struct method *method, int64_t matrices,
+                     uint64_t compute_ns);
+    void *context;
+};
+void queue_observe(struct queue *queue, struct queue_observer observer);
+
+/* ---- Life (server) ---- */
+
+void queue_drain(struct queue *queue);             /* from now on queue_enter says DRAINING */
+int64_t queue_pending(struct queue *queue);        /* requests entered and not left */
+uint64_t queue_last_batch_ns(struct queue *queue); /* when a batch last ended well; 0: never */
+
+/* ---- Engines (the supervisor) ---- */
+
+/* A new engine's pair of lanes. shared is the front's mapping and outlives the lane. spare: takes
+ * suspects alone. The lane is idle until queue_lane_up. */
+ERROR_MUST_CHECK enum error queue_lane_create(struct queue *queue, struct engine_shared *shared,
+                                              const char *device, bool spare,
+                                              struct queue_lane **lane);
+void queue_lane_destroy(struct queue_lane **lane); /* must be down */
+void queue_lane_up(struct queue_lane *lane);
+/* The engine is dead and reaped. Its batches return to the queue: those that had started become
+ * suspects. With blame false (the front itself stopped it) none does. */
+void queue_lane_down(struct queue_lane *lane, bool blame);
+/* When a batch is past its deadline, how long it has run; 0 when all is well. */
+uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns);
+bool queue_has_suspects(struct queue *queue); /* the supervisor then starts a spare engine */
+
+/* Takes in finished batches of all lanes, calls on_done, refills the lanes. */
+void queue_reap(struct queue *queue);
+/* Before sleeping: asks engines to write their event descriptors; true when there is something
+ * to reap after all. After sleeping: no more writes needed. */
+bool queue_wait_begin(struct queue *queue);
+void queue_wait_end(struct queue *queue);
+/* Called every 10 ms or so: batch waits that have ended, gauges. */
+void queue_tick(struct queue *queue, uint64_t now_ns);
+
+/* How a batch of one matrix is predicted to last, for tests and the status page. */
+double queue_predict_ns(struct queue *queue, const struct method *method, enum precision precision,
+                        int64_t n, int64_t m);
+
+#endif
