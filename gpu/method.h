@@ -1,7 +1,7 @@
 /* gpu/method.h: what a method is. One descriptor a method, in gpu/methods/NAME.h; everything the
  * front knows of it (wire form, metadata, documentation, limits, cost, metric label) follows.
  *
- * The registry (gpu/method.c) lists gpu/methods/*.h in the order of their names; a method's place
+ * The registry (gpu/method.c) lists gpu/methods in the order of their names; a method's place
  * in it is its number in the engine contract. Descriptors are constant data: any thread, any
  * process.
  *
