@@ -67,8 +67,8 @@ struct queue_item {
     int64_t taken, finished; /* matrices handed to lanes, and answered */
     int running;             /* slices now in lanes */
     int strikes;             /* engines it killed while alone */
-    bool cancelled;
-    double cost_ns; /* predicted, of the whole item */
+    bool dropped;            /* cancelled or failed: what has not started never will */
+    double cost_ns;          /* predicted, of the whole item */
 };
 
 struct queue_limits {
@@ -76,9 +76,10 @@ struct queue_limits {
     int64_t client_requests_max; /* the same for one client; past it 429; 0: no limit */
     int64_t batch_wait_ns;       /* how long a young batch may wait for company; 0: not at all */
     int64_t batch_matrices_max;
-    int64_t batch_cost_ns; /* predicted cost at which a batch of the short lane closes */
-    int64_t long_cost_ns;  /* items predicted to take longer run in slices on the long lane */
-    int in_flight;         /* batches of a lane under way at once, 1..ENGINE_BATCH_SLOTS */
+    int64_t batch_cost_ns;     /* predicted cost at which a batch of the short lane closes */
+    int64_t long_cost_ns;      /* items predicted to take longer run in slices on the long lane */
+    int64_t batch_deadline_ns; /* least deadline of a batch; else 20 times its predicted cost */
+    int in_flight;             /* batches of a lane under way at once, 1..ENGINE_BATCH_SLOTS */
 };
 
 ERROR_MUST_CHECK enum error queue_create(const struct queue_limits *limits,

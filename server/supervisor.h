@@ -26,9 +26,9 @@ struct supervisor_options {
     const char *cpu;         /* forced OpenBLAS core name (OPENBLAS_CORETYPE); NULL: detected */
     const char *fault;       /* passed on to a test build of the engine as --fault; NULL: none */
     const char *version;
-    int64_t heartbeat_ns;      /* an engine silent for longer is replaced */
-    int64_t batch_deadline_ns; /* least deadline of a batch */
+    int64_t heartbeat_ns; /* an engine silent for longer is replaced */
     int64_t backoff_max_ns;
+    int64_t batch_wait_ns; /* the queue's: when not 0 its clock must tick faster */
 };
 
 /* Starts the engines; returns when their processes are spawned, not when they are ready. ready is

@@ -1,0 +1,369 @@
+/* queue/batch.c: batches on their way to engines and back.
+ *
+ * A batch is a list of fragments (slices of items). While an engine has it, its record stands in
+ * the lane's `struct queue_slot`, in the front's own memory. A batch that has to run again is kept
+ * whole as a retry: the waiting of its items is over, so it goes before everything else.
+ *
+ * Threads: under the queue's lock.
+ */
+#include "queue/queue_private.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* ---- Sending ---- */
+
+static void place(struct engine_tensor *to, const struct engine_tensor *from, int64_t first,
+                  int64_t each_bytes)
+{
+    *to = *from;
+    if (from->region != ENGINE_REGION_NONE)
+        to->offset_bytes += (uint64_t)(first * each_bytes);
+}
+
+static void describe(const struct queue_slot *slot, struct engine_batch *batch)
+{
+    const struct queue_key *key = &slot->key;
+    const struct method *method = key->method;
+    int inputs = method_input_count(method), outputs = method_output_count(method);
+    int64_t input_bytes[METHOD_INPUTS_MAX], output_bytes[METHOD_OUTPUTS_MAX];
+    enum precision precision = (enum precision)key->precision;
+    for (int i = 0; i < inputs; i++)
+        input_bytes[i] = method_tensor_bytes(&method->inputs[i], precision, key->n, key->m);
+    for (int i = 0; i < outputs; i++)
+        output_bytes[i] = method_tensor_bytes(&method->outputs[i], precision, key->n, key->m);
+
+    batch->method = (uint32_t)method_index(method);
+    batch->precision = (uint32_t)precision;
+    batch->item_count = (uint32_t)slot->count;
+    batch->n = key->n;
+    batch->m = key->m;
+    batch->matrices = slot->matrices;
+    memcpy(batch->options, key->options, sizeof batch->options);
+    for (int f = 0; f < slot->count; f++) {
+        const struct queue_fragment *fragment = &slot->fragments[f];
+        struct engine_item *item = &batch->items[f];
+        item->count = fragment->count;
+        for (int i = 0; i < inputs; i++)
+            place(&item->inputs[i], &fragment->item->inputs[i], fragment->first, input_bytes[i]);
+        for (int i = 0; i < outputs; i++)
+            place(&item->outputs[i], &fragment->item->outputs[i], fragment->first, output_bytes[i]);
+    }
+}
+
+static struct queue_slot *free_slot(const struct queue *queue, struct queue_lane *lane, int kind)
+{
+    struct queue_ring *ring = &lane->rings[kind];
+    struct queue_slot *slot = &ring->slots[ring->submissions % ENGINE_BATCH_SLOTS];
+    if (!lane->up || slot->used || ring->in_flight >= queue->limits.in_flight)
+        return NULL;
+    return slot;
+}
+
+/* The slot's key, count and fragments are set. */
+static void submit(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
+                   uint64_t now_ns, enum queue_reason reason)
+{
+    struct queue_ring *ring = &lane->rings[slot->key.lane];
+    struct engine_batch *batch = &ring->shared->batches[ring->submissions % ENGINE_BATCH_SLOTS];
+    slot->used = true;
+    slot->submitted_ns = now_ns;
+    slot->matrices = 0;
+    for (int i = 0; i < slot->count; i++)
+        slot->matrices += slot->fragments[i].count;
+    slot->predicted_ns =
+        (double)slot->matrices * queue__cost_ns(queue, slot->key.method,
+                                                (enum precision)slot->key.precision, slot->key.n,
+                                                slot->key.m);
+    queue->running_cost_ns += slot->predicted_ns;
+    describe(slot, batch);
+    batch->sequence = ++queue->sequence;
+    ring->submissions++;
+    ring->in_flight++;
+    atomic_store_explicit(&batch->state, ENGINE_BATCH_SUBMITTED, memory_order_release);
+    atomic_fetch_add_explicit(&ring->shared->submitted, 1, memory_order_seq_cst);
+    syscall(SYS_futex, &ring->shared->submitted, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    metric_add(queue->reasons[reason], 1);
+}
+
+static void submit_retry(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
+                         struct queue_retries *list, uint64_t now_ns, enum queue_reason reason)
+{
+    struct queue_retry *retry = list->first;
+    list->first = retry->next;
+    if (list->first == NULL)
+        list->last = &list->first;
+    slot->key = retry->key;
+    slot->count = retry->count;
+    memcpy(slot->fragments, retry->fragments, (size_t)retry->count * sizeof *retry->fragments);
+    free(retry);
+    submit(queue, lane, slot, now_ns, reason);
+}
+
+/* Sends one batch to the lane if it has room and there is one to send. */
+static bool feed(struct queue *queue, struct queue_lane *lane, int kind, uint64_t now_ns)
+{
+    struct queue_slot *slot = free_slot(queue, lane, kind);
+    if (slot == NULL)
+        return false;
+    if (queue->retries[kind].first != NULL) {
+        submit_retry(queue, lane, slot, &queue->retries[kind], now_ns, QUEUE_REASON_RETRY);
+        return true;
+    }
+    struct queue_flow *flow = queue__flow_choose(queue, (enum engine_lane_id)kind, now_ns);
+    if (flow == NULL)
+        return false;
+    enum queue_reason reason;
+    slot->key = flow->group->key;
+    slot->count = queue__flow_take(queue, flow, slot->fragments, &reason);
+    submit(queue, lane, slot, now_ns, reason);
+    return true;
+}
+
+/* Suspects run alone: one batch of one fragment in the whole engine. */
+static void feed_spare(struct queue *queue, struct queue_lane *lane, uint64_t now_ns)
+{
+    struct queue_retry *suspect = queue->suspects.first;
+    if (suspect == NULL || lane->rings[0].in_flight + lane->rings[1].in_flight > 0)
+        return;
+    struct queue_slot *slot = free_slot(queue, lane, (int)suspect->key.lane);
+    if (slot != NULL)
+        submit_retry(queue, lane, slot, &queue->suspects, now_ns, QUEUE_REASON_SUSPECT);
+}
+
+void queue__dispatch(struct queue *queue, uint64_t now_ns)
+{
+    /* One batch a lane a round, so that several engines share evenly. */
+    bool sent = true;
+    while (sent) {
+        sent = false;
+        for (struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
+            for (int kind = 0; kind < ENGINE_LANES && !lane->spare; kind++)
+                sent |= feed(queue, lane, kind, now_ns);
+    }
+    for (struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
+        if (lane->spare)
+            feed_spare(queue, lane, now_ns);
+}
+
+/* ---- Running again ---- */
+
+/* The fragment will not run again. */
+static void give_up(struct queue *queue, const struct queue_fragment *fragment, enum error status)
+{
+    struct queue_item *item = fragment->item;
+    item->running--;
+    if (item->dropped)
+        queue__item_end_if_idle(queue, item);
+    else
+        queue__item_drop(queue, item, status);
+}
+
+void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,
+                      const struct queue_fragment *fragments, int count)
+{
+    struct queue_retry *retry = malloc(sizeof *retry + (size_t)count * sizeof *retry->fragments);
+    if (retry == NULL) {
+        for (int i = 0; i < count; i++)
+            give_up(queue, &fragments[i], ERROR_FULL);
+        return;
+    }
+    retry->next = NULL;
+    retry->key = *key;
+    retry->count = 0;
+    for (int i = 0; i < count; i++) {
+        if (fragments[i].item->dropped)
+            give_up(queue, &fragments[i], ERROR_CANCELLED);
+        else
+            retry->fragments[retry->count++] = fragments[i];
+    }
+    if (retry->count == 0) {
+        free(retry);
+        return;
+    }
+    *list->last = retry;
+    list->last = &retry->next;
+}
+
+static void forget_in(struct queue_retries *list, struct queue_item *item)
+{
+    struct queue_retry **link = &list->first;
+    while (*link != NULL) {
+        struct queue_retry *retry = *link;
+        int kept = 0;
+        for (int i = 0; i < retry->count; i++) {
+            if (retry->fragments[i].item == item)
+                item->running--;
+            else
+                retry->fragments[kept++] = retry->fragments[i];
+        }
+        retry->count = kept;
+        if (kept == 0) {
+            *link = retry->next;
+            free(retry);
+        } else {
+            link = &retry->next;
+        }
+    }
+    list->last = link;
+}
+
+void queue__retry_forget(struct queue *queue, struct queue_item *item)
+{
+    if (item->running == 0)
+        return;
+    for (int kind = 0; kind < ENGINE_LANES; kind++)
+        forget_in(&queue->retries[kind], item);
+    forget_in(&queue->suspects, item);
+}
+
+/* ---- Coming back ---- */
+
+/* Copies what a finished batch says of itself to its items. */
+static void note_times(const struct queue_slot *slot, const struct engine_batch *batch,
+                       uint64_t duration_ns)
+{
+    char kernel[ENGINE_KERNEL_NAME_MAX];
+    memcpy(kernel, batch->kernel, sizeof kernel);
+    kernel[sizeof kernel - 1] = '\0';
+    for (int i = 0; i < slot->count; i++) {
+        struct queue_item *item = slot->fragments[i].item;
+        if (item->started_ns == 0)
+            item->started_ns = batch->started_ns;
+        item->compute_ns += duration_ns;
+        memcpy(item->kernel, kernel, sizeof kernel);
+    }
+}
+
+static void batch_succeeded(struct queue *queue, struct queue_slot *slot,
+                            const struct engine_batch *batch, uint64_t now_ns)
+{
+    const struct method *method = slot->key.method;
+    uint64_t started_ns = batch->started_ns, finished_ns = batch->finished_ns;
+    uint64_t duration_ns = finished_ns > started_ns ? finished_ns - started_ns : 0;
+    struct queue_method_series *series = &queue->series[method_index(method)];
+    note_times(slot, batch, duration_ns);
+    queue__cost_learn(queue, &slot->key, slot->matrices, duration_ns);
+    queue->last_batch_ns = now_ns;
+    metric_observe(series->batch_size, (uint64_t)slot->matrices);
+    metric_observe(series->batch_requests, (uint64_t)slot->count);
+    metric_observe(series->batch_duration, duration_ns);
+    assert(queue->told_count < (int)(sizeof queue->told / sizeof queue->told[0]));
+    queue->told[queue->told_count++] = (struct queue_told){method, slot->matrices, duration_ns};
+    for (int i = 0; i < slot->count; i++)
+        queue__item_finish(queue, &slot->fragments[i]);
+}
+
+/* The batch did not fit the device's memory: two batches of half the size, down to one matrix. */
+static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool spare)
+{
+    struct queue_retries *list = spare ? &queue->suspects : &queue->retries[slot->key.lane];
+    struct queue_fragment halves[2];
+    metric_add(queue->retried_memory, 1);
+    if (slot->count > 1) {
+        int half = slot->count / 2;
+        queue__retry_add(queue, list, &slot->key, slot->fragments, half);
+        queue__retry_add(queue, list, &slot->key, slot->fragments + half, slot->count - half);
+        return;
+    }
+    halves[0] = halves[1] = slot->fragments[0];
+    if (halves[0].count == 1) {
+        give_up(queue, &halves[0], ERROR_FULL);
+        return;
+    }
+    halves[0].count /= 2;
+    halves[1].first += halves[0].count;
+    halves[1].count -= halves[0].count;
+    halves[1].item->running++;
+    queue__retry_add(queue, list, &slot->key, &halves[0], 1);
+    queue__retry_add(queue, list, &slot->key, &halves[1], 1);
+}
+
+static void slot_release(struct queue *queue, struct queue_ring *ring, struct queue_slot *slot,
+                         uint64_t now_ns)
+{
+    queue->running_cost_ns -= slot->predicted_ns;
+    slot->used = false;
+    ring->in_flight--;
+    ring->last_reap_ns = now_ns;
+}
+
+void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now_ns)
+{
+    for (int kind = 0; kind < ENGINE_LANES; kind++) {
+        struct queue_ring *ring = &lane->rings[kind];
+        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+            struct queue_slot *slot = &ring->slots[i];
+            struct engine_batch *batch = &ring->shared->batches[i];
+            if (!slot->used ||
+                atomic_load_explicit(&batch->state, memory_order_acquire) != ENGINE_BATCH_DONE)
+                continue;
+            slot_release(queue, ring, slot, now_ns);
+            uint32_t status = batch->status;
+            if (status == ENGINE_OK)
+                batch_succeeded(queue, slot, batch, now_ns);
+            else if (status == ENGINE_OUT_OF_MEMORY)
+                batch_too_big(queue, slot, lane->spare);
+            else
+                for (int f = 0; f < slot->count; f++)
+                    give_up(queue, &slot->fragments[f], ERROR_INTERNAL);
+            atomic_store_explicit(&batch->state, ENGINE_BATCH_FREE, memory_order_release);
+        }
+    }
+}
+
+/* ---- An engine's death ---- */
+
+static void suspect(struct queue *queue, struct queue_slot *slot, bool alone)
+{
+    for (int i = 0; i < slot->count; i++) {
+        struct queue_fragment *fragment = &slot->fragments[i];
+        struct queue_item *item = fragment->item;
+        if (alone && ++item->strikes >= QUEUE_POISON_STRIKES) {
+            give_up(queue, fragment, ERROR_POISON);
+            continue;
+        }
+        if (item->state == QUEUE_RUNNING && !item->dropped) {
+            queue__item_move(queue, item, QUEUE_SUSPECT);
+            queue__flow_remove(queue, item); /* the rest waits for the verdict */
+        }
+        queue__retry_add(queue, &queue->suspects, &slot->key, fragment, 1);
+    }
+}
+
+void queue_lane_down(struct queue_lane *lane, bool blame)
+{
+    struct queue *queue = lane->queue;
+    uint64_t now_ns = clock_now_ns();
+    pthread_mutex_lock(&queue->lock);
+    lane->up = false;
+    queue__reap_lane(queue, lane, now_ns);
+    for (int kind = 0; kind < ENGINE_LANES; kind++) {
+        struct queue_ring *ring = &lane->rings[kind];
+        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+            struct queue_slot *slot = &ring->slots[i];
+            if (!slot->used)
+                continue;
+            bool started = atomic_load_explicit(&ring->shared->batches[i].state,
+                                                memory_order_acquire) == ENGINE_BATCH_RUNNING;
+            slot_release(queue, ring, slot, now_ns);
+            metric_add(queue->retried_died, 1);
+            if (blame && started)
+                suspect(queue, slot, lane->spare);
+            else
+                queue__retry_add(queue, lane->spare ? &queue->suspects : &queue->retries[kind],
+                                 &slot->key, slot->fragments, slot->count);
+        }
+    }
+    if (!lane->spare)
+        queue__note_down(queue, now_ns);
+    queue__dispatch(queue, now_ns);
+    queue__unlock_and_tell(queue);
+}

@@ -1,0 +1,106 @@
+/* queue/item.c: the life of an item.
+ *
+ *   NEW -> QUEUED -> RUNNING -> DONE
+ *          QUEUED -> DONE             cancelled before any of it started
+ *          RUNNING -> SUSPECT         it was running when its engine died
+ *          SUSPECT -> RUNNING         it was acquitted and more of it waits
+ *          SUSPECT -> DONE            answered alone, or found to kill engines
+ * A RUNNING item may still have matrices waiting in its flow.
+ * Threads: under the queue's lock, except queue__unlock_and_tell's second half.
+ */
+#include "queue/queue_private.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+
+static const bool allowed[QUEUE_STATES][QUEUE_STATES] = {
+    [QUEUE_NEW] = {[QUEUE_QUEUED] = true},
+    [QUEUE_QUEUED] = {[QUEUE_RUNNING] = true, [QUEUE_DONE] = true},
+    [QUEUE_RUNNING] = {[QUEUE_SUSPECT] = true, [QUEUE_DONE] = true},
+    [QUEUE_SUSPECT] = {[QUEUE_RUNNING] = true, [QUEUE_DONE] = true},
+};
+
+void queue__item_move(struct queue *queue, struct queue_item *item, enum queue_item_state to)
+{
+    assert(allowed[item->state][to]);
+    struct queue_method_series *series = &queue->series[method_index(item->method)];
+    if (to == QUEUE_QUEUED) {
+        item->queued_ns = clock_now_ns();
+        metric_add(series->depth, 1);
+    }
+    if (item->state == QUEUE_QUEUED)
+        metric_add(series->depth, UINT64_MAX); /* minus one */
+    if (to == QUEUE_DONE) {
+        item->finished_ns = clock_now_ns();
+        uint64_t until_ns = item->started_ns != 0 ? item->started_ns : item->finished_ns;
+        if (until_ns < item->queued_ns)
+            until_ns = item->queued_ns;
+        metric_observe(series->duration, until_ns - item->queued_ns);
+    }
+    item->state = to;
+}
+
+void queue__item_end_if_idle(struct queue *queue, struct queue_item *item)
+{
+    if (item->running > 0 || (item->finished < item->batch && !item->dropped))
+        return;
+    queue__item_move(queue, item, QUEUE_DONE);
+    item->next = queue->done;
+    queue->done = item;
+}
+
+void queue__item_drop(struct queue *queue, struct queue_item *item, enum error status)
+{
+    if (item->dropped)
+        return;
+    item->dropped = true;
+    item->status = status;
+    queue__flow_remove(queue, item);
+    queue__retry_forget(queue, item);
+    queue__item_end_if_idle(queue, item);
+}
+
+/* It ran alone and nothing died: what is left of it may run in company again. */
+static void acquit(struct queue *queue, struct queue_item *item)
+{
+    queue__item_move(queue, item, QUEUE_RUNNING);
+    if (item->dropped || item->taken == item->batch)
+        return;
+    if (queue__flow_add(queue, item) != ERROR_NONE) {
+        item->dropped = true;
+        item->status = ERROR_FULL;
+    }
+}
+
+void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment)
+{
+    struct queue_item *item = fragment->item;
+    item->running--;
+    item->finished += fragment->count;
+    if (item->state == QUEUE_SUSPECT && item->running == 0)
+        acquit(queue, item);
+    queue__item_end_if_idle(queue, item);
+}
+
+void queue__unlock_and_tell(struct queue *queue)
+{
+    struct queue_item *done = queue->done;
+    struct queue_told told[sizeof queue->told / sizeof queue->told[0]];
+    int told_count = queue->told_count;
+    for (int i = 0; i < told_count; i++)
+        told[i] = queue->told[i];
+    struct queue_observer observer = queue->observer;
+    queue->done = NULL;
+    queue->told_count = 0;
+    pthread_mutex_unlock(&queue->lock);
+
+    for (int i = 0; i < told_count && observer.on_batch != NULL; i++)
+        observer.on_batch(observer.context, told[i].method, told[i].matrices, told[i].compute_ns);
+    while (done != NULL) {
+        struct queue_item *item = done;
+        done = item->next;
+        item->next = NULL;
+        item->on_done(item);
+    }
+}

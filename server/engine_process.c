@@ -1,0 +1,169 @@
+/* server/engine_process.c: see engine_process.h.
+ *
+ * Descriptors the child gets (gpu/engine.h): 0 the control pipe, whose other end is ours alone and
+ * closes with us; 2 our stderr; 3 the arena; 4 the shared lanes; 5 the event descriptor. Everything
+ * else is closed on exec.
+ */
+#include "server/engine_process.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static void move(struct engine_process *engine, enum engine_process_state to)
+{
+    static const enum engine_process_state next[] = {
+        [ENGINE_PROCESS_IDLE] = ENGINE_PROCESS_STARTING,
+        [ENGINE_PROCESS_STARTING] = ENGINE_PROCESS_UP,
+        [ENGINE_PROCESS_UP] = ENGINE_PROCESS_ENDING,
+        [ENGINE_PROCESS_ENDING] = ENGINE_PROCESS_IDLE,
+    };
+    bool ends_early = engine->state == ENGINE_PROCESS_STARTING && to == ENGINE_PROCESS_ENDING;
+    assert(next[engine->state] == to || ends_early);
+    engine->state = to;
+}
+
+/* The memory both sides share, filled in for a new engine. */
+static enum error map_shared(struct engine_process *engine, struct failure *failure)
+{
+    size_t bytes = sizeof *engine->shared;
+    engine->shared_fd = memfd_create("invertd-lanes", MFD_CLOEXEC);
+    if (engine->shared_fd < 0 || ftruncate(engine->shared_fd, (off_t)bytes) != 0)
+        return failure_set(failure, ERROR_INTERNAL, "cannot make the lanes' shared memory: %s",
+                           strerror(errno));
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, engine->shared_fd, 0);
+    if (map == MAP_FAILED)
+        return failure_set(failure, ERROR_INTERNAL, "cannot map the lanes' shared memory: %s",
+                           strerror(errno));
+    engine->shared = map;
+    engine->shared->contract_hash = engine_contract_hash();
+    engine->shared->arena_bytes = arena_bytes(engine->arena);
+    snprintf(engine->shared->front_version, sizeof engine->shared->front_version, "%s",
+             engine->version);
+    return ERROR_NONE;
+}
+
+/* Safe at any point: undoes what start has done so far. */
+static void release(struct engine_process *engine)
+{
+    queue_lane_destroy(&engine->lane);
+    if (engine->shared != NULL)
+        munmap(engine->shared, sizeof *engine->shared);
+    engine->shared = NULL;
+    if (engine->shared_fd > 0)
+        close(engine->shared_fd);
+    if (engine->control_fd > 0)
+        close(engine->control_fd);
+    engine->shared_fd = engine->control_fd = 0;
+    engine->pid = 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct engine_process *engine = handle->data;
+    move(engine, ENGINE_PROCESS_IDLE);
+    engine->on_ended(engine, engine->reason);
+}
+
+/* The process has been reaped: its slots in the arena may be used again. */
+static void on_exit(uv_process_t *process, int64_t exit_status, int signal)
+{
+    struct engine_process *engine = process->data;
+    engine->mismatch = atomic_load(&engine->shared->ready) == 2;
+    if (engine->state != ENGINE_PROCESS_ENDING)
+        move(engine, ENGINE_PROCESS_ENDING);
+    log_line(engine->blame ? LOG_WARNING : LOG_INFO, "engine ended", "pid", LOG_I64,
+             (int64_t)engine->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64, (int64_t)signal,
+             "reason", LOG_STR, engine->reason ? engine->reason : "by itself", NULL);
+    queue_lane_down(engine->lane, engine->blame);
+    release(engine);
+    uv_close((uv_handle_t *)process, on_closed);
+}
+
+static int spawn(struct engine_process *engine, int control_child_fd)
+{
+    uv_stdio_container_t stdio[ENGINE_FD_EVENT + 1] = {
+        [ENGINE_FD_CONTROL] = {.flags = UV_INHERIT_FD, .data.fd = control_child_fd},
+        [1] = {.flags = UV_IGNORE},
+        [2] = {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        [ENGINE_FD_ARENA] = {.flags = UV_INHERIT_FD, .data.fd = arena_fd(engine->arena)},
+        [ENGINE_FD_SHARED] = {.flags = UV_INHERIT_FD, .data.fd = engine->shared_fd},
+        [ENGINE_FD_EVENT] = {.flags = UV_INHERIT_FD, .data.fd = engine->event_fd},
+    };
+    uv_process_options_t options = {
+        .exit_cb = on_exit,
+        .file = engine->path,
+        .args = engine->arguments,
+        .env = engine->environment,
+        .stdio_count = sizeof stdio / sizeof stdio[0],
+        .stdio = stdio,
+    };
+    engine->process.data = engine;
+    return uv_spawn(engine->loop, &engine->process, &options);
+}
+
+enum error engine_process_start(struct engine_process *engine, struct failure *failure)
+{
+    assert(engine->state == ENGINE_PROCESS_IDLE);
+    int control[2] = {-1, -1};
+    engine->reason = NULL;
+    engine->blame = true;
+    engine->mismatch = false;
+    enum error error = map_shared(engine, failure);
+    if (error == ERROR_NONE)
+        error =
+            queue_lane_create(engine->queue, engine->shared, engine->spare ? "host-spare" : "host",
+                              engine->spare, &engine->lane);
+    if (error == ERROR_NONE && pipe2(control, O_CLOEXEC) != 0)
+        error = failure_set(failure, ERROR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
+    if (error != ERROR_NONE) {
+        release(engine);
+        return error;
+    }
+    engine->control_fd = control[1];
+    int status = spawn(engine, control[0]);
+    close(control[0]);
+    if (status != 0) {
+        error = failure_set(failure, ERROR_INTERNAL, "cannot start the engine %s: %s", engine->path,
+                            uv_strerror(status));
+        release(engine);
+        uv_close((uv_handle_t *)&engine->process, NULL);
+        return error;
+    }
+    engine->pid = engine->process.pid;
+    engine->started_ns = engine->heartbeat_seen_ns = clock_now_ns();
+    engine->up_ns = 0;
+    engine->heartbeat = 0;
+    move(engine, ENGINE_PROCESS_STARTING);
+    return ERROR_NONE;
+}
+
+bool engine_process_poll(struct engine_process *engine)
+{
+    if (engine->state == ENGINE_PROCESS_STARTING && atomic_load(&engine->shared->ready) == 1) {
+        move(engine, ENGINE_PROCESS_UP);
+        engine->up_ns = engine->heartbeat_seen_ns = clock_now_ns();
+        log_line(LOG_INFO, "engine started", "pid", LOG_I64, (int64_t)engine->pid, "spare", LOG_I64,
+                 (int64_t)engine->spare, "start_ms", LOG_F64,
+                 (double)(engine->up_ns - engine->started_ns) / (double)CLOCK_MS, NULL);
+        queue_lane_up(engine->lane);
+    }
+    return engine->state == ENGINE_PROCESS_UP;
+}
+
+void engine_process_kill(struct engine_process *engine, const char *reason, bool blame)
+{
+    if (engine->state != ENGINE_PROCESS_STARTING && engine->state != ENGINE_PROCESS_UP)
+        return;
+    engine->reason = reason;
+    engine->blame = blame;
+    move(engine, ENGINE_PROCESS_ENDING);
+    uv_process_kill(&engine->process, SIGKILL);
+}

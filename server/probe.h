@@ -1,0 +1,33 @@
+/* server/probe.h: the known-answer probe: a 2x2 inverse through the real queue and engines.
+ *
+ * It tells readiness when no client does, and notices a device that computes wrong answers. It
+ * bypasses admission, so overload alone never makes the service unready.
+ *
+ * Threads: all on the supervisor's thread; the queue answers from any.
+ */
+#ifndef SERVER_PROBE_H
+#define SERVER_PROBE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "queue/queue.h"
+
+struct probe;
+
+enum probe_state {
+    PROBE_IDLE,
+    PROBE_RUNNING,
+    PROBE_RIGHT,
+    PROBE_WRONG,
+    PROBE_FAILED
+};
+
+ERROR_MUST_CHECK enum error probe_create(struct queue *queue, struct arena *arena,
+                                         struct probe **probe, struct failure *failure);
+void probe_destroy(struct probe **probe); /* must not be RUNNING */
+
+void probe_start(struct probe *probe);  /* must not be RUNNING */
+void probe_cancel(struct probe *probe); /* harmless when not RUNNING */
+enum probe_state probe_state(const struct probe *probe);
+
+#endif
