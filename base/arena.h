@@ -31,7 +31,9 @@ ERROR_MUST_CHECK enum error arena_create(int64_t bytes, struct arena **arena,
 /* Frees map and memfd; nulls *arena. No slot may be in use. */
 void arena_destroy(struct arena **arena);
 
-/* ERROR_FULL, without touching *slot, when no free run is long enough. Contents are undefined. */
+/* ERROR_FULL, without touching *slot, when no free run is long enough. (One that is longer by less
+ * than a sixteenth may be overlooked behind 64 others of its class.) Contents are undefined. 0
+ * bytes get a granule. In a build with the address sanitizer, slots given back are poisoned. */
 ERROR_MUST_CHECK enum error arena_alloc(struct arena *arena, int64_t bytes,
                                         struct arena_slot *slot);
 /* Gives the slot back and zeroes *slot. A zero slot is allowed and does nothing. */

@@ -54,7 +54,8 @@ struct failure {
 };
 
 /* Fills *failure and returns code, so that `return failure_set(...)` reads well. failure may be
- * NULL. The first failure of a request is the one worth telling: a set failure is overwritten. */
+ * NULL. What was set before is overwritten: the first failure is the one worth telling, so return
+ * at once. A detail that is too long is cut between characters. */
 enum error failure_set(struct failure *failure, enum error code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

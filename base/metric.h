@@ -100,10 +100,12 @@ struct metric_registry *metric_registry_create(void); /* NULL when out of memory
 void metric_registry_destroy(struct metric_registry **registry);
 
 /* The series with these label values (as many const char * as the row has labels); made when new.
- * Never NULL: when the limit of 4096 series is reached, a catch-all series that is not shown. */
+ * Never NULL: past the limit of 4096 series, for labels longer than 500 bytes and when out of
+ * memory, a catch-all series of the same kind that is not shown. */
 struct metric_series *metric_series(struct metric_registry *registry, enum metric_id id, ...);
 
-void metric_add(struct metric_series *series, uint64_t amount);    /* counters, gauges */
+void metric_add(struct metric_series *series,
+                uint64_t amount); /* counters; gauges, where (uint64_t)-1 takes 1 away */
 void metric_set(struct metric_series *series, int64_t value);      /* gauges */
 void metric_observe(struct metric_series *series, uint64_t value); /* histograms, unscaled */
 uint64_t metric_value(const struct metric_series *series);         /* a counter's or gauge's */

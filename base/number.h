@@ -22,7 +22,9 @@ enum number_status {
 
 /* Reads one JSON number (RFC 8259 grammar: no leading +, no leading zeros, no hexadecimal, no
  * inf or nan) that starts at text and ends before end. On success *rest is the first byte after
- * it. An underflow gives the nearest subnormal or a signed zero; -0 keeps its sign. */
+ * it, which is no letter, digit, sign or point: 0x10 and 1.2.3 are syntax errors. Otherwise *rest
+ * and *value are as before. An underflow gives the nearest subnormal or a signed zero; -0 keeps its
+ * sign. */
 enum number_status number_read_f64(const char *text, const char *end, const char **rest,
                                    double *value);
 enum number_status number_read_f32(const char *text, const char *end, const char **rest,

@@ -1,8 +1,9 @@
 /* option.h: options from flags, environment and a file, by one table row each.
  *
  * A row gives the flag `--drain-timeout`, from which come the variable INVERTD_DRAIN_TIMEOUT and
- * the file's key drain-timeout (`key = value` lines, # comments). A flag wins over the
- * environment, the environment over the file, the file over the default.
+ * the file's key drain-timeout (`key = value` lines, and comment lines that start with #; a value
+ * in double quotes keeps its outer spaces). A flag wins over the environment, the environment over
+ * the file, the file over the default.
  *
  * Threads: at start-up only.
  */
@@ -46,7 +47,8 @@ struct option_table {
  * it is itself a row's business: the table must hold a TEXT row "config". On ERROR_BAD_OPTION the
  * failure names the option, where it came from, the value and what is allowed. Stray arguments and
  * repeated flags are errors. environment: as environ(7). An unknown INVERTD_* variable is an error
- * too. */
+ * too. On any error the configuration holds nothing to free. --help, --version and --print-config
+ * are not options: main looks for them first. */
 ERROR_MUST_CHECK enum error option_parse(const struct option_table *table, int argc,
                                          char *const *argv, char *const *environment,
                                          void *configuration, struct failure *failure);

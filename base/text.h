@@ -17,6 +17,9 @@ struct text {
 };
 
 void text_init(struct text *text, size_t limit);
+/* A text in the caller's buffer, lent until the last use: allocates nothing, holds size - 1 bytes
+ * at most. Never text_free it. */
+void text_init_fixed(struct text *text, char *buffer, size_t size);
 void text_free(struct text *text);
 void text_append(struct text *text, const char *data, size_t length);
 void text_puts(struct text *text, const char *string);
@@ -25,5 +28,8 @@ void text_printf(struct text *text, const char *format, ...) __attribute__((form
 void text_json_string(struct text *text, const char *data, size_t length);
 /* Appends the shortest JSON text of a double, `null` when it is not finite. */
 void text_json_number(struct text *text, double value);
+
+/* The bytes (1 to 4) of the UTF-8 character at the start of data; 0 when there is no valid one. */
+size_t text_utf8(const char *data, size_t length);
 
 #endif

@@ -1,0 +1,279 @@
+/* option_value.c: reads and shows the values of options, one kind each.
+ *
+ * INT, BYTES and DURATION are one thing: a decimal number with a unit from a table, kept as an
+ * int64_t of the smallest unit. 1.5s is 1500000000 ns; what is not a whole number of the smallest
+ * unit is refused, not rounded.
+ *
+ * Threads: at start-up only.
+ */
+#include "base/option_value.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+#define FRACTION_DIGITS_MAX 9
+
+/* A value is shown in the first unit that divides it. */
+struct unit {
+    const char *name;
+    int64_t size;
+};
+
+static const struct unit units_int[] = {{"", 1}, {NULL, 0}};
+static const struct unit units_bytes[] = {{"TiB", INT64_C(1) << 40},
+                                          {"GiB", INT64_C(1) << 30},
+                                          {"MiB", INT64_C(1) << 20},
+                                          {"KiB", INT64_C(1) << 10},
+                                          {"TB", 1000000000000},
+                                          {"GB", 1000000000},
+                                          {"MB", 1000000},
+                                          {"KB", 1000},
+                                          {"B", 1},
+                                          {"kB", 1000},
+                                          {"", 1},
+                                          {NULL, 0}};
+static const struct unit units_duration[] = {
+    {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000}, {"ms", 1000000},
+    {"us", 1000},         {"ns", 1},          {"", 1000000000},  {NULL, 0}};
+
+static const struct unit *units_of(enum option_kind kind)
+{
+    if (kind == OPTION_BYTES)
+        return units_bytes;
+    return kind == OPTION_DURATION ? units_duration : units_int;
+}
+
+static void *field_of(const struct option_row *row, void *configuration)
+{
+    return (char *)configuration + row->offset;
+}
+
+char **option__text(const struct option_row *row, void *configuration)
+{
+    assert(row->kind == OPTION_TEXT);
+    return (char **)field_of(row, configuration);
+}
+
+/* ---- Reading ---- */
+
+/* Reads decimal digits, at least one and at most limit; advances *text. */
+static bool read_digits(const char **text, int limit, int64_t *value, int *count)
+{
+    *value = 0;
+    for (*count = 0; isdigit((unsigned char)**text); ++*count, ++*text) {
+        if (*count == limit || !checked_mul(*value, 10, value) ||
+            !checked_add(*value, **text - '0', value))
+            return false;
+    }
+    return *count > 0;
+}
+
+/* [-] digits [. digits] [unit] */
+static bool read_scaled(const char *text, const struct unit *unit, int64_t *value)
+{
+    bool negative = *text == '-';
+    text += negative;
+    int64_t whole, fraction = 0, parts = 1;
+    int count, fraction_digits = 0;
+    if (!read_digits(&text, 19, &whole, &count))
+        return false;
+    if (*text == '.') {
+        text++;
+        if (!read_digits(&text, FRACTION_DIGITS_MAX, &fraction, &fraction_digits))
+            return false;
+    }
+    while (unit->name != NULL && strcmp(unit->name, text) != 0)
+        unit++;
+    if (unit->name == NULL || (unit->size == 1 && fraction_digits > 0))
+        return false;
+    for (int i = 0; i < fraction_digits; i++)
+        parts *= 10;
+    int64_t sum;
+    if (!checked_mul(whole, unit->size, &whole) || !checked_mul(fraction, unit->size, &fraction) ||
+        fraction % parts != 0 || !checked_add(whole, fraction / parts, &sum))
+        return false;
+    *value = negative ? -sum : sum;
+    return true;
+}
+
+static bool read_bool(const char *text, bool *value)
+{
+    static const struct {
+        const char *word;
+        bool value;
+    } words[] = {{"true", true}, {"false", false}, {"on", true}, {"off", false},
+                 {"yes", true},  {"no", false},    {"1", true},  {"0", false}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i].word, text) == 0) {
+            *value = words[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The place of text in "a|b|c"; -1 when it is not there. */
+static int find_choice(const char *choices, const char *text)
+{
+    size_t length = strlen(text);
+    for (int index = 0;; index++) {
+        size_t here = strcspn(choices, "|");
+        if (here == length && memcmp(choices, text, length) == 0)
+            return index;
+        if (choices[here] == '\0')
+            return -1;
+        choices += here + 1;
+    }
+}
+
+/* A line break would not survive a configuration file, and no path or address needs one. */
+static bool has_control(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (iscntrl((unsigned char)*text))
+            return true;
+    }
+    return false;
+}
+
+enum error option__read(const struct option_row *row, const char *value, void *configuration)
+{
+    void *field = field_of(row, configuration);
+    int64_t number;
+    int choice;
+    char *copy;
+    switch (row->kind) {
+    case OPTION_INT:
+    case OPTION_BYTES:
+    case OPTION_DURATION:
+        if (!read_scaled(value, units_of(row->kind), &number) || number < row->least ||
+            number > row->most)
+            return ERROR_BAD_OPTION;
+        *(int64_t *)field = number;
+        return ERROR_NONE;
+    case OPTION_BOOL:
+        return read_bool(value, field) ? ERROR_NONE : ERROR_BAD_OPTION;
+    case OPTION_CHOICE:
+        choice = find_choice(row->choices, value);
+        if (choice < 0)
+            return ERROR_BAD_OPTION;
+        *(int *)field = choice;
+        return ERROR_NONE;
+    case OPTION_TEXT:
+        if (has_control(value))
+            return ERROR_BAD_OPTION;
+        copy = strdup(value);
+        if (copy == NULL)
+            return ERROR_INTERNAL;
+        assert(*(char **)field == NULL);
+        *(char **)field = copy;
+        return ERROR_NONE;
+    }
+    assert(!"an option's kind");
+    return ERROR_INTERNAL;
+}
+
+/* ---- Showing ---- */
+
+static void show_scaled(int64_t value, const struct unit *unit, struct text *text)
+{
+    /* Zero is a whole number of everything: show it in the unit people would write. */
+    if (value == 0 && unit == units_duration) {
+        text_puts(text, "0s");
+        return;
+    }
+    while (value % unit->size != 0 || (value == 0 && unit->size > 1))
+        unit++;
+    text_printf(text, "%lld%s", (long long)(value / unit->size), unit->name);
+}
+
+static void show_choice(const char *choices, int index, struct text *text)
+{
+    for (; index > 0; index--) {
+        choices += strcspn(choices, "|");
+        assert(*choices == '|');
+        choices++;
+    }
+    text_append(text, choices, strcspn(choices, "|"));
+}
+
+void option__show(const struct option_row *row, const void *configuration, struct text *text)
+{
+    const void *field = (const char *)configuration + row->offset;
+    switch (row->kind) {
+    case OPTION_INT:
+    case OPTION_BYTES:
+    case OPTION_DURATION:
+        show_scaled(*(const int64_t *)field, units_of(row->kind), text);
+        break;
+    case OPTION_BOOL:
+        text_puts(text, *(const bool *)field ? "true" : "false");
+        break;
+    case OPTION_CHOICE:
+        show_choice(row->choices, *(const int *)field, text);
+        break;
+    case OPTION_TEXT:
+        if (*(char *const *)field != NULL)
+            text_puts(text, *(char *const *)field);
+        break;
+    }
+}
+
+/* " from 1 to 65535"; a bound that any value keeps is left out. */
+static void show_bounds(const struct option_row *row, struct text *text)
+{
+    const struct unit *units = units_of(row->kind);
+    if (row->least != INT64_MIN) {
+        text_puts(text, row->most == INT64_MAX ? " of at least " : " from ");
+        show_scaled(row->least, units, text);
+    }
+    if (row->most != INT64_MAX) {
+        text_puts(text, row->least == INT64_MIN ? " of at most " : " to ");
+        show_scaled(row->most, units, text);
+    }
+}
+
+static void show_choices(const char *choices, struct text *text)
+{
+    text_puts(text, "one of ");
+    for (; *choices != '\0'; choices++) {
+        if (*choices == '|')
+            text_puts(text, ", ");
+        else
+            text_append(text, choices, 1);
+    }
+}
+
+void option__allowed(const struct option_row *row, struct text *text)
+{
+    switch (row->kind) {
+    case OPTION_INT:
+        text_puts(text, "a whole number");
+        show_bounds(row, text);
+        break;
+    case OPTION_BYTES:
+        text_puts(text, "a size");
+        show_bounds(row, text);
+        text_puts(text, ", such as 4096, 64KiB, 1MB or 8GiB");
+        break;
+    case OPTION_DURATION:
+        text_puts(text, "a duration");
+        show_bounds(row, text);
+        text_puts(text, ", such as 50us, 500ms, 10s or 2m");
+        break;
+    case OPTION_BOOL:
+        text_puts(text, "true or false");
+        break;
+    case OPTION_CHOICE:
+        show_choices(row->choices, text);
+        break;
+    case OPTION_TEXT:
+        text_printf(text, "%s, without control characters",
+                    row->placeholder != NULL ? row->placeholder : "a text");
+        break;
+    }
+}

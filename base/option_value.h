@@ -1,0 +1,19 @@
+/* option_value.h: an option's value as text and as a field. Private to base/option*.c. */
+#ifndef BASE_OPTION_VALUE_H
+#define BASE_OPTION_VALUE_H
+
+#include "base/option.h"
+#include "base/text.h"
+
+/* Reads value into the row's field. BAD_OPTION: not a value of this kind, or out of bounds;
+ * INTERNAL: out of memory. The field is then as before. A TEXT field must be NULL before. */
+ERROR_MUST_CHECK enum error option__read(const struct option_row *row, const char *value,
+                                         void *configuration);
+/* Appends the field as a user would write it. Nothing for a TEXT that is NULL. */
+void option__show(const struct option_row *row, const void *configuration, struct text *text);
+/* Appends what may be given, to be read after "give": "a whole number from 1 to 65535". */
+void option__allowed(const struct option_row *row, struct text *text);
+/* The TEXT field of a row. */
+char **option__text(const struct option_row *row, void *configuration);
+
+#endif

@@ -1,0 +1,178 @@
+/* test_mailbox.c: order, wake-ups, letters that post or free themselves, many posters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "base/mailbox.h"
+
+#define POSTERS 4
+#define LETTERS 5000 /* of one poster */
+
+struct numbered {
+    struct letter letter; /* first */
+    int number;
+    struct mailbox *again; /* to be posted to from open; NULL: not at all */
+};
+
+static int opened[8];
+static int opened_count;
+
+static void open_numbered(struct letter *self)
+{
+    struct numbered *numbered = (struct numbered *)self;
+    opened[opened_count++] = numbered->number;
+    struct mailbox *again = numbered->again;
+    numbered->again = NULL;
+    if (again != NULL)
+        mailbox_post(again, self);
+}
+
+static void count_wake(void *context)
+{
+    ++*(int *)context;
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    int wakes = 0;
+    struct mailbox box;
+    mailbox_init(&box, count_wake, &wakes);
+    opened_count = 0;
+    mailbox_run(&box);
+    assert_int_equal(opened_count, 0);
+
+    struct numbered letters[3];
+    for (int i = 0; i < 3; i++) {
+        letters[i] = (struct numbered){{.open = open_numbered}, i, NULL};
+        mailbox_post(&box, &letters[i].letter);
+    }
+    assert_int_equal(wakes, 1); /* the first post alone found the box empty */
+    assert_int_equal(opened_count, 0);
+    mailbox_run(&box);
+    assert_int_equal(opened_count, 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(opened[i], i);
+
+    mailbox_post(&box, &letters[1].letter);
+    assert_int_equal(wakes, 2);
+    mailbox_run(&box);
+    assert_int_equal(opened_count, 4);
+    mailbox_fini(&box);
+}
+
+/* A letter posted while the box is run is kept for the next run, and wakes the owner. */
+static void test_post_from_open(void **state)
+{
+    (void)state;
+    int wakes = 0;
+    struct mailbox box;
+    mailbox_init(&box, count_wake, &wakes);
+    opened_count = 0;
+    struct numbered first = {{.open = open_numbered}, 1, &box};
+    struct numbered second = {{.open = open_numbered}, 2, NULL};
+    mailbox_post(&box, &first.letter);
+    mailbox_post(&box, &second.letter);
+    mailbox_run(&box);
+    assert_int_equal(opened_count, 2);
+    assert_int_equal(wakes, 2);
+    mailbox_run(&box);
+    assert_int_equal(opened_count, 3);
+    assert_int_equal(opened[2], 1);
+    mailbox_fini(&box);
+}
+
+/* ---- Many posters, one owner ---- */
+
+struct post_office {
+    struct mailbox box;
+    sem_t woken;
+    int last[POSTERS]; /* the number of each poster's last letter */
+    int received, disordered;
+};
+
+struct parcel {
+    struct letter letter; /* first */
+    struct post_office *office;
+    int poster, number;
+};
+
+static void open_parcel(struct letter *self)
+{
+    struct parcel *parcel = (struct parcel *)self;
+    struct post_office *office = parcel->office;
+    office->disordered += parcel->number != office->last[parcel->poster] + 1;
+    office->last[parcel->poster] = parcel->number;
+    office->received++;
+    free(parcel);
+}
+
+static void wake_office(void *context)
+{
+    struct post_office *office = context;
+    sem_post(&office->woken);
+}
+
+struct poster {
+    struct post_office *office;
+    int number;
+};
+
+static void *post_all(void *context)
+{
+    struct poster *poster = context;
+    for (int i = 1; i <= LETTERS; i++) {
+        struct parcel *parcel = calloc(1, sizeof *parcel);
+        if (parcel == NULL)
+            abort();
+        parcel->letter.open = open_parcel;
+        parcel->office = poster->office;
+        parcel->poster = poster->number;
+        parcel->number = i;
+        mailbox_post(&poster->office->box, &parcel->letter);
+    }
+    return NULL;
+}
+
+/* The owner sleeps until it is woken, as an event loop does: a lost wake-up would hang the test. */
+static void test_threads(void **state)
+{
+    (void)state;
+    struct post_office office = {0};
+    sem_init(&office.woken, 0, 0);
+    mailbox_init(&office.box, wake_office, &office);
+    struct poster posters[POSTERS];
+    pthread_t threads[POSTERS];
+    for (int i = 0; i < POSTERS; i++) {
+        posters[i] = (struct poster){&office, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, post_all, &posters[i]), 0);
+    }
+    while (office.received < POSTERS * LETTERS) {
+        while (sem_wait(&office.woken) != 0)
+            continue;
+        mailbox_run(&office.box);
+    }
+    for (int i = 0; i < POSTERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(office.last[i], LETTERS);
+    }
+    assert_int_equal(office.disordered, 0);
+    mailbox_fini(&office.box);
+    sem_destroy(&office.woken);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_post_from_open),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
