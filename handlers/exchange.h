@@ -32,6 +32,13 @@ enum exchange_verb {
     EXCHANGE_OTHER
 };
 
+/* Where an exchange came in. With one listener for everything the door leaves ALL (zero). */
+enum exchange_listener {
+    EXCHANGE_LISTENER_ALL,
+    EXCHANGE_LISTENER_WORK,       /* beside a metrics listener: no metrics here */
+    EXCHANGE_LISTENER_OPERATIONS, /* --metrics-listen: metrics and health alone */
+};
+
 #define EXCHANGE_HEADERS_MAX 16
 #define EXCHANGE_SEGMENTS_MAX 40
 
@@ -91,6 +98,9 @@ struct exchange {
     void *state;                        /* the handler's own */
     bool answered;                      /* set by exchange_answer */
     uint64_t body_done_ns;              /* set by the door: the body was complete */
+
+    /* Set by the door before handlers_begin: which routes exist here. */
+    enum exchange_listener listener;
 };
 
 /* Sends the answer: exactly once an exchange. Allowed in handlers_begin (a refusal: the door

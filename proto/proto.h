@@ -75,7 +75,7 @@ struct proto_request {
     bool nan_on_singular;                            /* on_singular=nan (/v1) */
     bool json_is_list;     /* /v1 JSON: "matrices", so that the answer is a list too */
     bool want_npz;         /* /v1: set by the handler from Accept and format before encoding */
-    char id[PROTO_ID_MAX]; /* v2; "" when absent */
+    char id[PROTO_ID_MAX + 1]; /* v2; "" when absent */
     bool has_id;
 };
 
@@ -125,13 +125,21 @@ ERROR_MUST_CHECK enum error proto_json_decode(unsigned char *body, int64_t lengt
                                               struct proto_space *space,
                                               struct proto_request *request,
                                               struct failure *failure);
-/* The format of a /v1 body by its first bytes: \x93NUMPY, PK\3\4 or PK\5\6, {. */
+/* The format of a /v1 body by its first bytes: \x93NUMPY, PK\3\4 or PK\5\6, { (white space before
+ * it is tolerated). */
 enum proto_format proto_sniff(const unsigned char *body, int64_t length);
+/* Whether decoding this body takes long enough to need the work pool: JSON text or checksums over
+ * more than 16 KiB, or more than 1 MiB to copy or to transpose. Looks at the NPY header only. */
+bool proto_request_is_long(enum proto_format format, const unsigned char *body, int64_t length,
+                           int64_t json_bytes);
 
 /* ---- Encoders. outputs[i] is method->outputs[i]'s data (dense; ROAD and INT32 as int32_t), NULL
  * for those not wanted. space must give proto_answer_bound() bytes in one or more takes. ---- */
 
-/* An upper bound of the bytes an encoder takes from its space; -1 on overflow. */
+/* An upper bound of the bytes an encoder takes from its space; -1 on overflow. For V2 and RAW
+ * requests the bound is proto_v2_encode's; for JSON proto_json_encode's, or with want_npz
+ * proto_npz_encode's; for NPY and NPZ proto_npz_encode's, which covers proto_npy_encode. Who wants
+ * to answer in another family sets request->format to it first. */
 int64_t proto_answer_bound(const struct proto_request *request);
 ERROR_MUST_CHECK enum error proto_v2_encode(const struct proto_request *request,
                                             void *const outputs[METHOD_OUTPUTS_MAX],

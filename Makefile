@@ -1,0 +1,237 @@
+# invertd: `make demo` shows it working, `make test` tries it, `make help` lists the rest.
+#
+# Everything that is made lies below $(BUILD). Variants have folders of their own (build/asan,
+# build/tsan, build/fuzz); generated sources are shared by all of them and lie in build/gen.
+# Plain `make` installs nothing; demo, run, test, check, bench and fuzz install what they miss
+# (scripts/deps).
+
+BUILD ?= build
+GEN := build/gen
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+FUZZ_SECONDS ?= 60
+SANITIZE ?=
+VERSION := $(shell cat VERSION)
+
+CC ?= cc
+CXX ?= c++
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+
+# ---- Flags -------------------------------------------------------------------------------------
+
+LIBRARIES := libmicrohttpd libuv jansson zlib
+HAVE_LIBRARIES := $(shell pkg-config --exists $(LIBRARIES) lapacke openblas 2>/dev/null && echo yes)
+LIBRARY_CFLAGS := $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
+LIBRARY_LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null)
+BLAS_LIBS := -llapacke -lopenblas
+
+WARN := -Wall -Wextra -Wvla -Walloca -Wshadow -Wpointer-arith -Wwrite-strings -Wformat=2 -Werror
+WARN_C := $(WARN) -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
+HARDEN := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wframe-larger-than=16384
+ifneq ($(SANITIZE),)
+# Fortified calls hide reads and writes from a sanitizer, and its red zones grow the frames.
+HARDEN := -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+COMMON := -O2 -g -fPIE -D_GNU_SOURCE -I. -I$(GEN) $(LIBRARY_CFLAGS) $(HARDEN)
+ALL_CFLAGS = -std=c11 $(COMMON) $(WARN_C) $(CFLAGS)
+ALL_CXXFLAGS = -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(HARDEN) $(LDFLAGS)
+SYSTEM_LIBS := -lstdc++ -lm -lpthread
+
+# ---- Sources -----------------------------------------------------------------------------------
+
+MAINS := server/main.c gpu/host/main.c
+# Fuzz targets are built with clang and need no engine, whose kernels are written for gcc.
+FOLDERS := base proto queue handlers server gpu $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host)
+C_SOURCES := $(filter-out $(MAINS),$(wildcard $(addsuffix /*.c,$(FOLDERS))))
+CXX_SOURCES := $(wildcard base/*.cc)
+# The API description is served by the daemon, so it is part of it.
+OPENAPI := openapi
+OBJECTS := $(C_SOURCES:%.c=$(BUILD)/obj/%.o) $(CXX_SOURCES:%.cc=$(BUILD)/obj/%.o) \
+           $(OPENAPI:%=$(BUILD)/obj/gen/%.o)
+UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
+UNIT_PROGRAMS := $(UNIT_SOURCES:tests/unit/%.c=$(BUILD)/unit/%)
+UNIT_HELPERS := $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/*.c tests/unit/*/*.c))
+UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
+FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
+                           $(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
+FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/%)
+FAULT_OBJECTS := $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(wildcard gpu/host/*.c))
+BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
+GENERATED := $(addprefix $(GEN)/,method_includes.inc method_list.inc version.h)
+
+PROGRAMS := $(if $(wildcard server/main.c),$(BUILD)/invertd) \
+            $(if $(wildcard gpu/host/main.c),$(BUILD)/invertd-host)
+FAULTS := $(if $(wildcard gpu/host/main.c),$(BUILD)/faults/invertd-host)
+
+# ---- What a person types -----------------------------------------------------------------------
+
+# A second make reads the libraries' flags anew after scripts/deps has installed them.
+AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+
+.PHONY: all help demo run test check bench fuzz asan tsan install deps clean
+.PHONY: unit faults demo-program bench-programs fuzz-programs tests-built docs FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+.SUFFIXES:
+
+all: $(PROGRAMS) ## build the daemon and the host engine (the default; installs nothing)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+demo: ## install what is missing, build, invert matrices of every method over HTTP, explain, stop
+	@scripts/deps build
+	@+$(AGAIN) all demo-program
+	@$(BUILD)/invertd-demo $(BUILD)/invertd
+
+run: ## install what is missing, build, serve on 127.0.0.1:8000 until Ctrl-C
+	@scripts/deps build
+	@+$(AGAIN) all
+	@scripts/run $(BUILD)/invertd
+
+test: ## install what is missing, build, run every test that needs no GPU
+	@scripts/deps build test
+	@+$(AGAIN) tests-built
+	@scripts/suite $(BUILD) $(UNIT_PROGRAMS)
+
+check: ## formatting, static analysis, headers, layers, symbols, limits, generated documentation
+	@scripts/deps build test check
+	@+$(AGAIN) all tests-built
+	@scripts/check/all $(BUILD)
+
+bench: ## measure the HTTP path beside a bare echo; results go to bench/results
+	@scripts/deps build bench
+	@+$(AGAIN) all bench-programs
+	@bench/run $(BUILD)
+
+fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
+	@scripts/deps build fuzz
+	@+$(AGAIN) BUILD=build/fuzz CC=clang CXX=clang++ SANITIZE=fuzzer-no-link,address,undefined \
+	    fuzz-programs
+	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(FUZZ_SOURCES:tests/fuzz/%.c=%)
+
+asan: ## the whole suite against an ASan and UBSan build
+	@scripts/deps build test
+	@+$(AGAIN) BUILD=build/asan SANITIZE=address,undefined tests-built
+	@INVERTD_SANITIZER=address scripts/suite build/asan $(UNIT_SOURCES:tests/unit/%.c=build/asan/unit/%)
+
+tsan: ## the whole suite against a TSan build
+	@scripts/deps build test
+	@+$(AGAIN) BUILD=build/tsan SANITIZE=thread tests-built
+	@INVERTD_SANITIZER=thread scripts/suite build/tsan $(UNIT_SOURCES:tests/unit/%.c=build/tsan/unit/%)
+
+unit: ## build and run the unit tests alone
+	@scripts/deps build unit
+	@+$(AGAIN) $(UNIT_PROGRAMS)
+	@scripts/unit $(UNIT_PROGRAMS)
+
+faults: $(FAULTS) ## the host engine with faults for tests: build/faults/invertd-host
+
+docs: ## write the generated parts of docs/ and README.md anew
+	@+$(AGAIN) all
+	@scripts/docs $(BUILD)
+
+deps: ## install everything that any target needs
+	@scripts/deps build test check bench fuzz
+
+install: all ## copy the programs to DESTDIR and PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/invertd
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 README.md docs/*.md docs/openapi.yaml $(DESTDIR)$(PREFIX)/share/doc/invertd
+
+clean: ## remove everything that was built
+	rm -rf build $(if $(filter-out build build/%,$(BUILD)),$(BUILD))
+
+# V=1 shows the commands whole.
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
+
+# ---- Programs ----------------------------------------------------------------------------------
+
+demo-program: $(BUILD)/invertd-demo
+bench-programs: $(BENCH_PROGRAMS)
+fuzz-programs: $(FUZZ_PROGRAMS)
+tests-built: $(PROGRAMS) $(FAULTS) $(UNIT_PROGRAMS)
+
+$(BUILD)/libinvertd.a: $(OBJECTS)
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $(OBJECTS)
+
+# The front links no BLAS; `make check` looks.
+$(BUILD)/invertd: $(BUILD)/obj/server/main.o $(BUILD)/libinvertd.a
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SYSTEM_LIBS)
+
+$(BUILD)/invertd-host: $(BUILD)/obj/gpu/host/main.o $(BUILD)/libinvertd.a
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
+
+$(BUILD)/faults/invertd-host: $(FAULT_OBJECTS) $(BUILD)/libinvertd.a
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
+
+$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(UNIT_HELPER_OBJECTS) $(BUILD)/libinvertd.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
+
+$(BUILD)/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_HELPER_OBJECTS) $(BUILD)/libinvertd.a
+	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBRARY_LIBS) $(SYSTEM_LIBS)
+
+$(BUILD)/invertd-demo: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard demo/*.c))
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -ljansson $(SYSTEM_LIBS)
+
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(BUILD)/libinvertd.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SYSTEM_LIBS)
+
+# ---- Objects -----------------------------------------------------------------------------------
+
+write_if_changed = mkdir -p $(@D); $(1) >$@.$$$$; \
+    if cmp -s $@.$$$$ $@; then rm $@.$$$$; else mv $@.$$$$ $@; fi
+
+# Holds the compiler and its flags: objects are made anew when they change.
+STAMP := $(BUILD)/flags
+$(STAMP): FORCE
+	@test -n "$(HAVE_LIBRARIES)" || { echo "make: libraries are missing; try: make deps" >&2; exit 1; }
+	@$(call write_if_changed,echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS) $(ALL_LDFLAGS)')
+
+$(BUILD)/obj/%.o: %.c $(STAMP) | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/gen/%.o: $(GEN)/%.c $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/faults/obj/%.o: %.c $(STAMP) | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -DENGINE_FAULTS -MMD -MP -c -o $@ $<
+
+# ---- Generated sources -------------------------------------------------------------------------
+
+# The registry of methods is the folder's listing, in the order of the names. Written only when it
+# has changed, so that a new method is noticed and nothing is compiled in vain.
+METHODS := $(sort $(patsubst gpu/methods/%.h,%,$(wildcard gpu/methods/*.h)))
+$(GEN)/method_includes.inc: FORCE
+	@$(call write_if_changed,printf '#include "gpu/methods/%s.h"\n' $(METHODS))
+
+$(GEN)/method_list.inc: FORCE
+	@$(call write_if_changed,printf 'METHOD(%s)\n' $(METHODS))
+
+$(GEN)/version.h: FORCE
+	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' $(VERSION))
+
+$(GEN)/openapi.c: $(wildcard docs/openapi.yaml)
+	@mkdir -p $(@D)
+	@{ echo '#include "handlers/openapi.h"'; echo 'const unsigned char openapi_yaml[] = {'; \
+	   cat docs/openapi.yaml 2>/dev/null | od -An -v -tx1 | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g'; \
+	   echo '};'; echo 'const size_t openapi_yaml_bytes = sizeof openapi_yaml;'; } >$@
+
+-include $(shell find $(BUILD)/obj $(BUILD)/faults -name '*.d' 2>/dev/null)

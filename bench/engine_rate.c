@@ -1,0 +1,226 @@
+/* bench/engine_rate.c: the host engine's own rate, driven through its lane without HTTP or queue.
+ *
+ *   engine_rate PATH-OF-INVERTD-HOST METHOD N MATRICES-AN-ITEM SECONDS THREADS
+ *
+ * Does what the front does (gpu/engine.h): makes arena and lanes, starts the engine, keeps three
+ * FP64 batches of the short lane in flight and sums up what comes back. The matrices of a batch
+ * have addresses of their own, so that caches see what they would see in service. Prints one line
+ * of JSON.
+ *
+ * One thread. The engine ends with the control pipe, that is, with this program.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "gpu/engine.h"
+
+enum {
+    IN_FLIGHT = 3,
+    BATCH_BYTES = 1 << 20, /* of matrices in a batch, about */
+    START_MS = 10000,
+    ARENA_BYTES = 64 << 20
+};
+
+struct rig {
+    struct arena *arena;
+    struct engine_shared *shared;
+    int shared_fd, event_fd, control_fd;
+    const struct method *method;
+    int64_t n, per_item, items;
+    uint64_t sequence;
+    int64_t inverted;
+    uint64_t busy_ns; /* sum of the batches' own durations */
+};
+
+static void die(const char *what)
+{
+    fprintf(stderr, "engine_rate: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static void make_shared(struct rig *rig)
+{
+    struct failure failure;
+    if (arena_create(ARENA_BYTES, &rig->arena, &failure) != ERROR_NONE)
+        die(failure.detail);
+    rig->shared_fd = memfd_create("bench-lanes", MFD_CLOEXEC);
+    rig->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (rig->shared_fd < 0 || rig->event_fd < 0 ||
+        ftruncate(rig->shared_fd, sizeof *rig->shared) != 0)
+        die("memfd");
+    void *map =
+        mmap(NULL, sizeof *rig->shared, PROT_READ | PROT_WRITE, MAP_SHARED, rig->shared_fd, 0);
+    if (map == MAP_FAILED)
+        die("mmap");
+    rig->shared = map;
+    rig->shared->contract_hash = engine_contract_hash();
+    rig->shared->arena_bytes = arena_bytes(rig->arena);
+    snprintf(rig->shared->front_version, sizeof rig->shared->front_version, "bench");
+}
+
+/* In the child: lays the descriptors out as gpu/engine.h says and becomes the engine. */
+static _Noreturn void become(const struct rig *rig, int control, char *program, char *threads)
+{
+    static char *environment[] = {(char *)"OPENBLAS_NUM_THREADS=1", NULL};
+    char *arguments[] = {program, (char *)"--threads", threads, NULL};
+    const int from[] = {control, arena_fd(rig->arena), rig->shared_fd, rig->event_fd};
+    const int to[] = {ENGINE_FD_CONTROL, ENGINE_FD_ARENA, ENGINE_FD_SHARED, ENGINE_FD_EVENT};
+    int high[4];
+    for (int i = 0; i < 4; i++)
+        high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 16);
+    for (int i = 0; i < 4; i++)
+        dup2(high[i], to[i]);
+    execve(program, arguments, environment);
+    perror(program);
+    _exit(127);
+}
+
+static void start_engine(struct rig *rig, char *program, char *threads)
+{
+    int control[2];
+    if (pipe2(control, O_CLOEXEC) != 0)
+        die("pipe");
+    pid_t pid = fork();
+    if (pid == 0)
+        become(rig, control[0], program, threads);
+    close(control[0]);
+    rig->control_fd = control[1];
+    for (int ms = 0; atomic_load(&rig->shared->ready) == 0 && ms < START_MS; ms++)
+        (void)poll(NULL, 0, 1);
+    if (pid < 0 || atomic_load(&rig->shared->ready) != 1)
+        die("the engine did not start");
+}
+
+/* Well-conditioned matrices that need pivoting: random with a heavy off-diagonal band. */
+static void fill(double *a, int64_t n, int64_t count)
+{
+    uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
+    for (int64_t i = 0; i < n * n * count; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        double uniform = (double)(state >> 11) * 0x1p-53 - 0.5;
+        int64_t row = i / n % n, column = i % n;
+        a[i] = uniform + (column == (row + 1) % n ? 2 : 0);
+    }
+}
+
+static struct engine_tensor take(struct rig *rig, const struct method_tensor *tensor, int64_t count)
+{
+    struct arena_slot slot;
+    int64_t bytes = method_tensor_bytes(tensor, PRECISION_FP64, rig->n, 0) * count;
+    if (bytes <= 0 || arena_alloc(rig->arena, bytes, &slot) != ERROR_NONE)
+        die("the arena is too small");
+    return (struct engine_tensor){.offset_bytes = slot.offset_bytes, .region = ENGINE_REGION_ARENA};
+}
+
+/* Lays a batch's items out in the arena; they are run again and again from there. */
+static void prepare(struct rig *rig, struct engine_batch *batch)
+{
+    batch->method = (uint32_t)method_index(rig->method);
+    batch->precision = PRECISION_FP64;
+    batch->item_count = (uint32_t)rig->items;
+    batch->n = rig->n;
+    batch->matrices = rig->items * rig->per_item;
+    for (int64_t k = 0; k < rig->items; k++) {
+        struct engine_item *item = &batch->items[k];
+        item->count = rig->per_item;
+        for (int i = 0; i < METHOD_INPUTS_MAX; i++)
+            item->inputs[i].region = ENGINE_REGION_NONE;
+        for (int i = 0; i < METHOD_OUTPUTS_MAX; i++)
+            item->outputs[i].region = ENGINE_REGION_NONE;
+        item->inputs[0] = take(rig, &rig->method->inputs[0], rig->per_item);
+        for (int i = 0; i < method_output_count(rig->method); i++)
+            item->outputs[i] = take(rig, &rig->method->outputs[i], rig->per_item);
+        fill((double *)(arena_base(rig->arena) + item->inputs[0].offset_bytes), rig->n,
+             rig->per_item);
+    }
+}
+
+static void submit(struct rig *rig, struct engine_lane *lane, struct engine_batch *batch)
+{
+    batch->sequence = ++rig->sequence;
+    atomic_store_explicit(&batch->state, ENGINE_BATCH_SUBMITTED, memory_order_release);
+    atomic_fetch_add(&lane->submitted, 1);
+    syscall(SYS_futex, &lane->submitted, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Waits as the front does: asks for an event, looks once more, sleeps. */
+static void wait_done(struct rig *rig, struct engine_lane *lane, struct engine_batch *batch)
+{
+    while (atomic_load_explicit(&batch->state, memory_order_acquire) != ENGINE_BATCH_DONE) {
+        struct pollfd event = {.fd = rig->event_fd, .events = POLLIN};
+        uint64_t count;
+        atomic_store(&lane->front_waits, 1);
+        if (atomic_load(&batch->state) != ENGINE_BATCH_DONE)
+            (void)poll(&event, 1, 100);
+        (void)!read(rig->event_fd, &count, sizeof count);
+    }
+    if (batch->status != ENGINE_OK)
+        die("a batch failed");
+    rig->inverted += batch->matrices;
+    rig->busy_ns += batch->finished_ns - batch->started_ns;
+}
+
+/* Keeps IN_FLIGHT batches under way for some seconds; returns the seconds it took. */
+static double drive(struct rig *rig, double seconds)
+{
+    struct engine_lane *lane = &rig->shared->lanes[ENGINE_LANE_SHORT];
+    uint64_t next = rig->sequence % ENGINE_BATCH_SLOTS, start = clock_now_ns();
+    uint64_t end = start + (uint64_t)(seconds * 1e9);
+    uint64_t submitted = 0, finished = 0;
+    rig->inverted = 0;
+    rig->busy_ns = 0;
+    while (clock_now_ns() < end || finished < submitted) {
+        while (submitted - finished < IN_FLIGHT && clock_now_ns() < end) {
+            submit(rig, lane, &lane->batches[(next + submitted) % ENGINE_BATCH_SLOTS]);
+            submitted++;
+        }
+        if (finished < submitted) {
+            wait_done(rig, lane, &lane->batches[(next + finished) % ENGINE_BATCH_SLOTS]);
+            finished++;
+        }
+    }
+    return (double)(clock_now_ns() - start) * 1e-9;
+}
+
+int main(int argc, char **argv)
+{
+    struct rig rig = {0};
+    if (argc == 7) {
+        rig.method = method_find(argv[2]);
+        rig.n = strtol(argv[3], NULL, 10);
+        rig.per_item = strtol(argv[4], NULL, 10);
+    }
+    if (rig.method == NULL || rig.n < 1 || rig.n > 1024 || rig.per_item < 1 ||
+        method_input_count(rig.method) != 1) {
+        fprintf(stderr, "usage: engine_rate PATH-OF-INVERTD-HOST METHOD N MATRICES-AN-ITEM SECONDS "
+                        "THREADS\n");
+        return 2;
+    }
+    rig.items = BATCH_BYTES / (rig.n * rig.n * 8 * rig.per_item);
+    rig.items = rig.items < 1 ? 1 : rig.items > ENGINE_BATCH_ITEMS ? ENGINE_BATCH_ITEMS : rig.items;
+    make_shared(&rig);
+    start_engine(&rig, argv[1], argv[6]);
+    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
+        prepare(&rig, &rig.shared->lanes[ENGINE_LANE_SHORT].batches[i]);
+    (void)drive(&rig, 0.2);
+    double seconds = drive(&rig, strtod(argv[5], NULL));
+    printf("{\"inversions_per_s\": %.0f, \"bytes_per_s\": %.0f, \"batch_us\": %.1f, \"kernel\": "
+           "\"%s\"}\n",
+           (double)rig.inverted / seconds,
+           (double)rig.inverted / seconds * (double)(rig.n * rig.n) * 8,
+           (double)rig.busy_ns * 1e-3 * (double)(rig.items * rig.per_item) / (double)rig.inverted,
+           rig.shared->lanes[ENGINE_LANE_SHORT].batches[0].kernel);
+    return 0;
+}

@@ -1,0 +1,136 @@
+"""Writes a benchmark's results: a table to read, a CSV to compare, a picture to see."""
+
+import csv
+import html
+
+# What the service is to reach on a two-core machine that also runs wrk; see README.md.
+RATE_SHARE, TAIL_RATIO, ENGINE_SHARE, IDLE_US = 0.75, 2.0, 0.5, 150.0
+
+BIG = "32x32, 128 a request (1 MiB)"
+SMALL = "8x8, one a request"
+
+
+def pick(rows, **wanted):
+    return next(r for r in rows if all(r.get(k) == v for k, v in wanted.items()))
+
+
+def verdicts(throughput, latency, engine):
+    """[(what, measured, target, reached)] of the figures the service is held to."""
+    small = pick(throughput, scenario=SMALL, who="invertd")
+    echo = pick(throughput, scenario=SMALL, who="echo")
+    big = pick(throughput, scenario=BIG, who="invertd")
+    rate = pick(engine, n=32, matrices=128)["threads_all"]
+    idle = pick(latency, who="invertd")["p50_us"]
+    share = small["requests_per_s"] / echo["requests_per_s"]
+    tail = small["p99_us"] / echo["p99_us"]
+    own = big["matrices_per_s"] / rate
+    return [
+        ("8x8 requests/s, share of the echo's", f"{share:.0%}", f"at least {RATE_SHARE:.0%}",
+         share >= RATE_SHARE),
+        ("8x8 p99, times the echo's", f"{tail:.2f}", f"at most {TAIL_RATIO:g}",
+         tail <= TAIL_RATIO),
+        ("1 MiB bodies of 32x32, share of the engine's own rate", f"{own:.0%}",
+         f"at least {ENGINE_SHARE:.0%}", own >= ENGINE_SHARE),
+        ("one 8x8 on an idle service, p50", f"{idle:.0f} us", f"under {IDLE_US:.0f} us",
+         idle < IDLE_US),
+    ]
+
+
+def table(header, rows, align):
+    lines = ["| " + " | ".join(header) + " |",
+             "| " + " | ".join("---:" if a == "r" else "---" for a in align) + " |"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def number(value):
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def markdown(about, throughput, latency, engine, picture):
+    parts = [f"# invertd on the host engine, {about['date']}", "",
+             table(["", ""], [[k, str(about[k])] for k in
+                              ("date", "commit", "device", "system", "command", "load")], "ll"),
+             "", f"![requests a second beside the echo]({picture})", "", "## Figures to reach", "",
+             table(["figure", "measured", "to reach", "reached"],
+                   [[w, m, t, "yes" if ok else "no"]
+                    for w, m, t, ok in verdicts(throughput, latency, engine)], "lrll"),
+             "", "## HTTP: method lu, FP64, binary v2 tensors, beside a bare echo", "",
+             table(["requests", "server", "requests/s", "inversions/s", "MB/s each way", "p50, us",
+                    "p99, us"],
+                   [[r["scenario"], r["who"], number(r["requests_per_s"]),
+                     number(r["matrices_per_s"] if r["who"] == "invertd" else None),
+                     number(r["megabytes_per_s"]), number(r["p50_us"]), number(r["p99_us"])]
+                    for r in throughput], "llrrrrr"),
+             "", "## One 8x8 a time, one connection, nothing else", "",
+             table(["server", "p50, us", "p90, us", "p99, us"],
+                   [[r["who"], f"{r['p50_us']:.1f}", f"{r['p90_us']:.1f}", f"{r['p99_us']:.1f}"]
+                    for r in latency], "lrrr"),
+             "", "## The engine without HTTP, inversions/s", "",
+             table(["order", "matrices an item", "one core", f"{about['cores']} cores",
+                    "numpy.linalg.inv, one core"],
+                   [[f"{r['n']}x{r['n']}", str(r["matrices"]), number(r["threads_one"]),
+                     number(r["threads_all"]), number(r["numpy"])] for r in engine], "rrrrr"), ""]
+    return "\n".join(parts)
+
+
+def write_csv(path, about, throughput, latency, engine):
+    columns = ["date", "commit", "device", "table", "scenario", "who", "quantity", "unit", "value"]
+    units = {"requests_per_s": "1/s", "matrices_per_s": "1/s", "megabytes_per_s": "MB/s",
+             "p50_us": "us", "p90_us": "us", "p99_us": "us", "errors": "1",
+             "threads_one": "1/s", "threads_all": "1/s", "numpy": "1/s"}
+    with path.open("w", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(columns)
+        for name, rows in (("http", throughput), ("idle", latency), ("engine", engine)):
+            for row in rows:
+                scenario = row.get("scenario") or \
+                    (f"{row['n']}x{row['n']}, {row['matrices']} an item" if "n" in row else "8x8")
+                for key, unit in units.items():
+                    if row.get(key) is not None:
+                        out.writerow([about["date"], about["commit"], about["device"], name,
+                                      scenario, row.get("who", "engine"), key, unit,
+                                      f"{row[key]:.6g}"])
+
+
+def svg(about, throughput):
+    """Horizontal bars: the daemon's requests a second as a share of the echo's."""
+    scenarios = list(dict.fromkeys(r["scenario"] for r in throughput))
+    width, left, right, bar, gap, top = 760, 210, 150, 20, 30, 56
+    height = top + len(scenarios) * (2 * bar + gap) + 20
+    scale = width - left - right
+    text = ('<text x="{x}" y="{y}" font-family="sans-serif" font-size="{size}" '
+            'text-anchor="{anchor}" fill="#222">{what}</text>')
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">',
+           f'<rect width="{width}" height="{height}" fill="#fff"/>',
+           text.format(x=12, y=22, size=15, anchor="start",
+                       what="Requests a second, invertd beside a bare echo"),
+           text.format(x=12, y=40, size=11, anchor="start",
+                       what=html.escape(f"{about['device']}, {about['date']}, "
+                                        f"commit {about['commit']}"))]
+    y = top
+    for scenario in scenarios:
+        floor = pick(throughput, scenario=scenario, who="echo")["requests_per_s"]
+        out.append(text.format(x=left - 10, y=y + bar + 4, size=12, anchor="end",
+                               what=html.escape(scenario)))
+        for who, colour in (("invertd", "#1f6feb"), ("echo", "#b8bec6")):
+            rate = pick(throughput, scenario=scenario, who=who)["requests_per_s"]
+            long = max(1.0, min(1.2, rate / floor) * scale)
+            out.append(f'<rect x="{left}" y="{y}" width="{long:.1f}" height="{bar - 2}" '
+                       f'fill="{colour}"/>')
+            share = f" ({rate / floor:.0%})" if who == "invertd" else ""
+            out.append(text.format(x=left + long + 6, y=y + bar - 6, size=11, anchor="start",
+                                   what=f"{who}: {rate:,.0f}/s{share}"))
+            y += bar
+        y += gap
+    return "\n".join(out) + "\n</svg>\n"
+
+
+def write(folder, about, throughput, latency, engine):
+    """Writes the three files; returns their paths by ending."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {end: folder / f"{about['date']}-host.{end}" for end in ("md", "csv", "svg")}
+    paths["md"].write_text(markdown(about, throughput, latency, engine, paths["svg"].name))
+    write_csv(paths["csv"], about, throughput, latency, engine)
+    paths["svg"].write_text(svg(about, throughput))
+    return paths

@@ -1,0 +1,340 @@
+/* demo/main.c: shows the daemon at work: `invertd-demo PATH-OF-INVERTD`.
+ *
+ * Starts the daemon, asks which methods it has, sends the matrices of problems.c to each of them,
+ * and prints what went in, what came out, how good it is and how long it took. Ends with 0 only if
+ * every answer keeps the service's promise (DEMO_RATIO_MAX) and the daemon stops cleanly.
+ *
+ * One thread. Matrices travel as binary tensors of the Open Inference Protocol; one small matrix
+ * travels as JSON first, as a person would type it.
+ */
+#include "demo/demo.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WHOLE_MAX = 6 /* matrices up to this order are printed whole */
+};
+
+/* What one method made of one problem. */
+struct outcome {
+    double *first;    /* [batch, n, n]: the inverses, or the factors; owned */
+    int32_t *pivots;  /* [batch, n], NULL when the method has none; owned */
+    int64_t not_good; /* matrices with INFO != 0 */
+    double rcond;     /* the smallest; NaN when the method has none */
+    char road[64];
+    double seconds, ratio;
+};
+
+static void outcome_free(struct outcome *outcome)
+{
+    free(outcome->first);
+    free(outcome->pivots);
+    memset(outcome, 0, sizeof *outcome);
+}
+
+/* ---- Talking to the daemon ---- */
+
+/* GET of a JSON document; NULL when it is not there. The caller owns it. */
+static json_t *get_json(int port, const char *path)
+{
+    struct demo_answer answer;
+    json_t *document = NULL;
+    if (demo_http(port, "GET", path, NULL, 0, 0, &answer) && answer.status == 200)
+        document = json_loadb(answer.body, answer.length, 0, NULL);
+    else
+        fprintf(stderr, "demo: GET %s: status %d\n", path, answer.status);
+    demo_answer_free(&answer);
+    return document;
+}
+
+/* The outputs to ask for, from the method's metadata: the first in binary, the others in JSON.
+ * NULL when the method takes anything but one tensor A. */
+static json_t *wanted_outputs(const json_t *metadata)
+{
+    const json_t *inputs = json_object_get(metadata, "inputs");
+    const char *input = json_string_value(json_object_get(json_array_get(inputs, 0), "name"));
+    if (json_array_size(inputs) != 1 || input == NULL || strcmp(input, "A") != 0)
+        return NULL;
+    json_t *wanted = json_array();
+    size_t i;
+    json_t *output;
+    json_array_foreach(json_object_get(metadata, "outputs"), i, output)
+    {
+        json_t *one = json_pack("{s:O}", "name", json_object_get(output, "name"));
+        if (i == 0)
+            json_object_set_new(one, "parameters", json_pack("{s:b}", "binary_data", 1));
+        json_array_append_new(wanted, one);
+    }
+    return wanted;
+}
+
+/* The body of an inference: JSON of *json_bytes and the matrices behind it; NULL without memory. */
+static char *make_body(const struct demo_problem *problem, json_t *outputs, size_t *json_bytes,
+                       size_t *length)
+{
+    size_t count = (size_t)(problem->batch * problem->n * problem->n);
+    size_t data_bytes = count * (problem->fp32 ? sizeof(float) : sizeof(double));
+    json_t *head =
+        json_pack("{s:[{s:s,s:[I,I,I],s:s,s:{s:I}}],s:O}", "inputs", "name", "A", "shape",
+                  (json_int_t)problem->batch, (json_int_t)problem->n, (json_int_t)problem->n,
+                  "datatype", problem->fp32 ? "FP32" : "FP64", "parameters", "binary_data_size",
+                  (json_int_t)data_bytes, "outputs", outputs);
+    char *text = json_dumps(head, JSON_COMPACT), *body = NULL;
+    json_decref(head);
+    if (text != NULL) {
+        *json_bytes = strlen(text);
+        *length = *json_bytes + data_bytes;
+        body = malloc(*length);
+    }
+    if (body != NULL) {
+        memcpy(body, text, *json_bytes);
+        for (size_t i = 0; i < count; i++) {
+            float single = (float)problem->a[i];
+            if (problem->fp32)
+                memcpy(body + *json_bytes + i * sizeof single, &single, sizeof single);
+            else
+                memcpy(body + *json_bytes + i * sizeof(double), &problem->a[i], sizeof(double));
+        }
+    }
+    free(text);
+    return body;
+}
+
+/* The binary tensor behind the answer's JSON, as doubles; NULL when its size is not what it must
+ * be. */
+static double *read_first(const struct demo_problem *problem, const struct demo_answer *answer)
+{
+    size_t count = (size_t)(problem->batch * problem->n * problem->n);
+    size_t one = problem->fp32 ? sizeof(float) : sizeof(double);
+    if (answer->length - answer->json_bytes != count * one)
+        return NULL;
+    double *numbers = calloc(count, sizeof *numbers);
+    for (size_t i = 0; numbers != NULL && i < count; i++) {
+        const char *from = answer->body + answer->json_bytes + i * one;
+        float single;
+        if (problem->fp32) {
+            memcpy(&single, from, sizeof single);
+            numbers[i] = single;
+        } else {
+            memcpy(&numbers[i], from, sizeof(double));
+        }
+    }
+    return numbers;
+}
+
+/* Takes one JSON output into the outcome. */
+static void read_output(const char *name, const json_t *data, struct outcome *outcome)
+{
+    size_t i;
+    json_t *value;
+    if (strcmp(name, "PIVOTS") == 0)
+        outcome->pivots = calloc(json_array_size(data), sizeof *outcome->pivots);
+    json_array_foreach((json_t *)data, i, value)
+    {
+        if (strcmp(name, "INFO") == 0)
+            outcome->not_good += json_integer_value(value) != 0;
+        if (strcmp(name, "RCOND") == 0 && !(json_number_value(value) >= outcome->rcond))
+            outcome->rcond = json_number_value(value);
+        if (strcmp(name, "METHOD") == 0 && (i == 0 || strcmp(outcome->road, "mixed") != 0)) {
+            bool same = i == 0 || strcmp(outcome->road, json_string_value(value)) == 0;
+            snprintf(outcome->road, sizeof outcome->road, "%s",
+                     same ? json_string_value(value) : "mixed");
+        }
+        if (strcmp(name, "PIVOTS") == 0 && outcome->pivots != NULL)
+            outcome->pivots[i] = (int32_t)json_integer_value(value);
+    }
+}
+
+static bool read_outcome(const struct demo_problem *problem, const struct demo_answer *answer,
+                         struct outcome *outcome)
+{
+    json_t *head = json_loadb(answer->body, answer->json_bytes, 0, NULL);
+    size_t i;
+    json_t *output;
+    json_array_foreach(json_object_get(head, "outputs"), i, output)
+    {
+        if (i > 0)
+            read_output(json_string_value(json_object_get(output, "name")),
+                        json_object_get(output, "data"), outcome);
+    }
+    bool good = head != NULL;
+    json_decref(head);
+    outcome->first = read_first(problem, answer);
+    return good && outcome->first != NULL;
+}
+
+/* Sends the problem to a method. The caller owns the outcome, also after false. */
+static bool invert(int port, const char *method, const struct demo_problem *problem,
+                   struct outcome *outcome)
+{
+    char path[160];
+    struct demo_answer answer = {0};
+    size_t json_bytes = 0, length = 0;
+    memset(outcome, 0, sizeof *outcome);
+    outcome->rcond = INFINITY;
+    snprintf(path, sizeof path, "/v2/models/%s", method);
+    json_t *metadata = get_json(port, path), *outputs = wanted_outputs(metadata);
+    char *body = outputs ? make_body(problem, outputs, &json_bytes, &length) : NULL;
+    snprintf(path, sizeof path, "/v2/models/%s/infer", method);
+    bool good = body != NULL && demo_http(port, "POST", path, body, length, json_bytes, &answer) &&
+                answer.status == 200 && read_outcome(problem, &answer, outcome);
+    if (outputs == NULL)
+        fprintf(stderr, "demo: %s does not take one tensor A; demo/problems.c has nothing for it\n",
+                method);
+    else if (!good)
+        fprintf(stderr, "demo: POST %s: status %d %s\n", path, answer.status,
+                answer.status == 200 || answer.body == NULL ? "" : answer.body);
+    outcome->seconds = answer.seconds;
+    free(body);
+    json_decref(outputs);
+    json_decref(metadata);
+    demo_answer_free(&answer);
+    return good;
+}
+
+/* ---- Telling ---- */
+
+static void print_matrix(const struct demo_problem *problem, const double *a)
+{
+    int64_t n = problem->n, zeros = 0;
+    if (n <= WHOLE_MAX) {
+        for (int64_t i = 0; i < n; i++) {
+            printf("      ");
+            for (int64_t j = 0; j < n; j++)
+                printf(" %14.7g", a[i * n + j]);
+            printf("\n");
+        }
+        return;
+    }
+    double largest = 0, trace = 0;
+    for (int64_t i = 0; i < n * n; i++) {
+        largest = fmax(largest, fabs(a[i]));
+        zeros += a[i] == 0;
+    }
+    for (int64_t i = 0; i < n; i++)
+        trace += a[i * n + i];
+    printf("       %lld x %lld, first row %.6g %.6g %.6g ..., largest %.6g, trace %.6g, %lld%% "
+           "zeros\n",
+           (long long)n, (long long)n, a[0], a[1], a[2], largest, trace,
+           (long long)(100 * zeros / (n * n)));
+}
+
+static void print_outcome(const char *method, const struct outcome *outcome)
+{
+    char rcond[32] = "-";
+    if (isfinite(outcome->rcond))
+        snprintf(rcond, sizeof rcond, "%.2e", outcome->rcond);
+    printf("      %-14s %-14s %8lld   %-10s %-22s %8.3f   %8.2f ms\n", method,
+           outcome->road[0] ? outcome->road : "-", (long long)outcome->not_good, rcond,
+           outcome->pivots ? "|PA-LU|/(n|A|eps)" : "|I-XA|/(n|A||X|eps)", outcome->ratio,
+           outcome->seconds * 1e3);
+}
+
+/* One problem through every method. Returns how many answers keep the promise. */
+static int show_problem(int port, const struct demo_problem *problem, int number,
+                        const json_t *methods)
+{
+    int good = 0;
+    bool shown = false;
+    size_t i;
+    json_t *method;
+    printf("\n%d. %s\n   %s\n   %lld matri%s of order %lld, %s. In%s:\n", number, problem->title,
+           problem->story, (long long)problem->batch, problem->batch == 1 ? "x" : "ces",
+           (long long)problem->n, problem->fp32 ? "FP32" : "FP64",
+           problem->batch > 1 ? ", the first of them" : "");
+    print_matrix(problem, problem->a);
+    json_array_foreach((json_t *)methods, i, method)
+    {
+        const char *name = json_string_value(json_object_get(method, "name"));
+        struct outcome outcome;
+        if (invert(port, name, problem, &outcome)) {
+            outcome.ratio = outcome.pivots
+                                ? demo_ratio_factors(problem, outcome.first, outcome.pivots)
+                                : demo_ratio_inverse(problem, outcome.first);
+            bool lawful = true;
+            if (!shown && outcome.pivots == NULL) {
+                printf("   Out, by %s:\n", name);
+                print_matrix(problem, outcome.first);
+                lawful = problem->law == NULL || problem->law(problem, outcome.first);
+                printf("      %-14s %-14s %8s   %-10s %-22s %8s   %11s\n", "method", "road",
+                       "INFO!=0", "RCOND", "residual", "ratio", "round trip");
+                shown = true;
+            }
+            print_outcome(name, &outcome);
+            good += lawful && outcome.not_good == 0 && outcome.ratio <= DEMO_RATIO_MAX;
+        }
+        outcome_free(&outcome);
+    }
+    return good;
+}
+
+/* The smallest case, as a person types it. True when the answer is right. */
+static bool show_json(int port)
+{
+    static const char request[] = "{\"matrix\": [[4, 7], [2, 6]]}";
+    struct demo_answer answer;
+    bool good = demo_http(port, "POST", "/v1/invert", request, strlen(request), 0, &answer) &&
+                answer.status == 200;
+    printf("\n0. As JSON: curl http://127.0.0.1:%d/v1/invert -d '%s'\n   %.*s\n", port, request,
+           (int)(answer.body ? strcspn(answer.body, "\n") : 0), answer.body ? answer.body : "");
+    json_t *document = good ? json_loadb(answer.body, answer.length, 0, NULL) : NULL;
+    const json_t *row = json_array_get(json_object_get(document, "inverse"), 0);
+    good = fabs(json_number_value(json_array_get(row, 0)) - 0.6) < 1e-12 &&
+           fabs(json_number_value(json_array_get(row, 1)) + 0.7) < 1e-12;
+    json_decref(document);
+    demo_answer_free(&answer);
+    return good;
+}
+
+/* All of the demonstration between start and stop. */
+static bool show_all(const struct demo_daemon *daemon, const struct demo_problem *problems)
+{
+    json_t *service = get_json(daemon->port, "/v2");
+    json_t *document = get_json(daemon->port, "/v1/methods");
+    const json_t *methods = json_object_get(document, "methods");
+    int asked = 0, good = 0;
+    size_t i;
+    json_t *method;
+    printf("%s %s on 127.0.0.1:%d; methods:", json_string_value(json_object_get(service, "name")),
+           json_string_value(json_object_get(service, "version")), daemon->port);
+    json_array_foreach((json_t *)methods, i, method)
+        printf(" %s", json_string_value(json_object_get(method, "name")));
+    printf("\n");
+    bool json_good = show_json(daemon->port);
+    for (int p = 0; p < DEMO_PROBLEMS; p++) {
+        asked += (int)json_array_size(methods);
+        good += show_problem(daemon->port, &problems[p], p + 1, methods);
+    }
+    printf("\n%d of %d answers keep the promise: residual ratio at most %g.\n", good + json_good,
+           asked + 1, DEMO_RATIO_MAX);
+    json_decref(service);
+    json_decref(document);
+    return json_good && asked > 0 && good == asked;
+}
+
+int main(int argc, char **argv)
+{
+    struct demo_daemon daemon;
+    struct demo_problem problems[DEMO_PROBLEMS];
+    if (argc != 2) {
+        fprintf(stderr, "usage: invertd-demo PATH-OF-INVERTD\n");
+        return 2;
+    }
+    /* The daemon is a child: what it finds buffered here it must not print again. */
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    bool good = demo_problems_make(problems);
+    if (good && demo_daemon_start(argv[1], &daemon)) {
+        good = show_all(&daemon, problems);
+        bool stopped = demo_daemon_stop(&daemon);
+        printf("The daemon stopped %s.\n", stopped ? "cleanly" : "with an error");
+        good = good && stopped;
+    } else {
+        good = false;
+    }
+    demo_problems_free(problems);
+    return good ? 0 : 1;
+}

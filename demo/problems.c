@@ -1,0 +1,210 @@
+/* problems.c: matrices that people invert, made from the equations they come from.
+ *
+ * Owned by the caller once made. Cost: a few hundred kilobytes and less than a millisecond.
+ */
+#include "demo/demo.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool problem_alloc(struct demo_problem *problem)
+{
+    problem->a = calloc((size_t)(problem->batch * problem->n * problem->n), sizeof *problem->a);
+    return problem->a != NULL;
+}
+
+/* ---- A tracker's innovation covariance ---- */
+
+enum {
+    TRACKS = 8,
+    SENSORS = 4,
+    STATES = 6 /* position and velocity in three dimensions */
+};
+
+/* P [STATES, STATES]: the covariance that `steps` predictions leave of a first fix, for constant
+ * velocity over dt seconds disturbed by accelerations of variance q. */
+static void predicted_covariance(double p[STATES][STATES], int steps, double dt, double q)
+{
+    memset(p, 0, sizeof(double[STATES][STATES]));
+    for (int axis = 0; axis < 3; axis++) {
+        double pp = 25.0, pv = 0.0, vv = 4.0; /* m^2, m^2/s, (m/s)^2 */
+        for (int step = 0; step < steps; step++) {
+            pp += 2 * dt * pv + dt * dt * vv + q * dt * dt * dt / 3;
+            pv += dt * vv + q * dt * dt / 2;
+            vv += q * dt;
+        }
+        p[axis][axis] = pp;
+        p[axis][axis + 3] = p[axis + 3][axis] = pv;
+        p[axis + 3][axis + 3] = vv;
+    }
+}
+
+/* H [SENSORS, STATES]: a range sensor sees the position along its line of sight. */
+static void sight_lines(double h[SENSORS][STATES], const double target[3])
+{
+    static const double sensors[SENSORS][3] = {
+        {0, 0, 0}, {3000, 0, 40}, {0, 4000, 15}, {2500, 3500, 120}};
+    memset(h, 0, sizeof(double[SENSORS][STATES]));
+    for (int s = 0; s < SENSORS; s++) {
+        double d[3], range = 0;
+        for (int axis = 0; axis < 3; axis++) {
+            d[axis] = target[axis] - sensors[s][axis];
+            range += d[axis] * d[axis];
+        }
+        for (int axis = 0; axis < 3; axis++)
+            h[s][axis] = d[axis] / sqrt(range);
+    }
+}
+
+/* S = H P H^T + R for each track; R: ranges are good to 3 m. */
+static bool kalman_make(struct demo_problem *problem)
+{
+    *problem = (struct demo_problem){
+        .title = "Innovation covariances of a Kalman filter, S = H P H^T + R",
+        .story = "Eight aircraft, each seen by four range sensors; the gain is K = P H^T S^-1.",
+        .fp32 = true,
+        .batch = TRACKS,
+        .n = SENSORS,
+    };
+    if (!problem_alloc(problem))
+        return false;
+    for (int track = 0; track < TRACKS; track++) {
+        double p[STATES][STATES], h[SENSORS][STATES];
+        double target[3] = {900.0 + 310 * track, 5200.0 - 420 * track, 800.0 + 95 * track};
+        predicted_covariance(p, 1 + track, 0.5, 2.0);
+        sight_lines(h, target);
+        double *s = problem->a + track * problem->n * problem->n;
+        for (int e = 0; e < SENSORS * SENSORS; e++) {
+            int i = e / SENSORS, j = e % SENSORS;
+            double sum = i == j ? 9.0 : 0.0;
+            for (int k = 0; k < STATES * STATES; k++)
+                sum += h[i][k / STATES] * p[k / STATES][k % STATES] * h[j][k % STATES];
+            s[e] = (float)sum;
+        }
+    }
+    return true;
+}
+
+/* ---- Blocks for a block-Jacobi preconditioner ---- */
+
+enum {
+    GRID = 64,          /* inner points of the unit square along each side */
+    TILE = 4,           /* a block couples TILE x TILE neighbouring points */
+    TILES = GRID / TILE /* blocks along each side */
+};
+
+/* The five-point coefficients of -nu Laplace(u) + w . grad(u) at point (i, j), upwind differences;
+ * the wind w circles around the centre. Order: west, east, south, north, centre. */
+static void stencil(double c[5], int i, int j)
+{
+    const double h = 1.0 / (GRID + 1), nu = 0.005;
+    double x = (i + 1) * h - 0.5, y = (j + 1) * h - 0.5;
+    double wx = -4 * y * (0.25 - x * x), wy = 4 * x * (0.25 - y * y);
+    c[0] = -nu / (h * h) - fmax(wx, 0) / h;
+    c[1] = -nu / (h * h) + fmin(wx, 0) / h;
+    c[2] = -nu / (h * h) - fmax(wy, 0) / h;
+    c[3] = -nu / (h * h) + fmin(wy, 0) / h;
+    c[4] = -(c[0] + c[1] + c[2] + c[3]);
+}
+
+/* One diagonal block, n x n with n = TILE^2, of the matrix ordered tile by tile. */
+static void tile_block(double *block, int tile_i, int tile_j)
+{
+    static const int step[4][2] = {{-1, 0}, {1, 0}, {0, -1}, {0, 1}};
+    const int n = TILE * TILE;
+    for (int row = 0; row < n; row++) {
+        int i = row / TILE, j = row % TILE;
+        double c[5];
+        stencil(c, tile_i * TILE + i, tile_j * TILE + j);
+        block[row * n + row] = c[4];
+        for (int side = 0; side < 4; side++) {
+            int to_i = i + step[side][0], to_j = j + step[side][1];
+            if (to_i >= 0 && to_i < TILE && to_j >= 0 && to_j < TILE)
+                block[row * n + to_i * TILE + to_j] = c[side];
+        }
+    }
+}
+
+static bool convection_make(struct demo_problem *problem)
+{
+    *problem = (struct demo_problem){
+        .title = "Block-Jacobi blocks of a convection-diffusion operator",
+        .story = "-nu Laplace(u) + w . grad(u) on a 64 x 64 grid, upwind, a circling wind w;\n"
+                 "   the blocks of 4 x 4 neighbouring points precondition an iterative solver.",
+        .batch = (int64_t)TILES * TILES,
+        .n = (int64_t)TILE * TILE,
+    };
+    if (!problem_alloc(problem))
+        return false;
+    for (int t = 0; t < TILES * TILES; t++)
+        tile_block(problem->a + t * problem->n * problem->n, t / TILES, t % TILES);
+    return true;
+}
+
+/* ---- A beam's stiffness ---- */
+
+enum {
+    ELEMENTS = 50
+};
+static const double beam_length = 4.0;     /* m */
+static const double beam_rigidity = 2.1e6; /* E I, N m^2 */
+
+/* The inverse of the stiffness is the flexibility: its entry for the free end's deflection under a
+ * unit load there is L^3 / (3 E I), which beam elements give exactly but for rounding. */
+static bool beam_law(const struct demo_problem *problem, const double *inverse)
+{
+    int64_t tip = problem->n - 2;
+    double found = inverse[tip * problem->n + tip];
+    double theory = beam_length * beam_length * beam_length / (3 * beam_rigidity);
+    double error = fabs(found - theory) / theory;
+    printf("   The free end sinks %.12g um/N by the inverse, L^3/(3EI) = %.12g um/N "
+           "(they differ by %.1e).\n",
+           found * 1e6, theory * 1e6, error);
+    return error < 1e-6;
+}
+
+/* A cantilever of ELEMENTS Euler-Bernoulli elements: unknowns are deflection and rotation of each
+ * node but the clamped first one. */
+static bool beam_make(struct demo_problem *problem)
+{
+    *problem = (struct demo_problem){
+        .title = "Stiffness of a cantilever beam (Euler-Bernoulli)",
+        .story = "50 elements, clamped at one end; the inverse is the flexibility: deflections "
+                 "under unit loads.",
+        .batch = 1,
+        .n = (int64_t)2 * ELEMENTS,
+        .law = beam_law,
+    };
+    if (!problem_alloc(problem))
+        return false;
+    const double l = beam_length / ELEMENTS, s = beam_rigidity / (l * l * l);
+    const double element[4][4] = {{12 * s, 6 * l * s, -12 * s, 6 * l * s},
+                                  {6 * l * s, 4 * l * l * s, -6 * l * s, 2 * l * l * s},
+                                  {-12 * s, -6 * l * s, 12 * s, -6 * l * s},
+                                  {6 * l * s, 2 * l * l * s, -6 * l * s, 4 * l * l * s}};
+    for (int e = 0; e < ELEMENTS; e++) {
+        for (int k = 0; k < 16; k++) {
+            /* The clamped node's unknowns would be -2 and -1: they are left out. */
+            int row = 2 * (e - 1) + k / 4, column = 2 * (e - 1) + k % 4;
+            if (row >= 0 && column >= 0)
+                problem->a[row * problem->n + column] += element[k / 4][k % 4];
+        }
+    }
+    return true;
+}
+
+bool demo_problems_make(struct demo_problem *problems)
+{
+    memset(problems, 0, DEMO_PROBLEMS * sizeof *problems);
+    return kalman_make(&problems[0]) && convection_make(&problems[1]) && beam_make(&problems[2]);
+}
+
+void demo_problems_free(struct demo_problem *problems)
+{
+    for (int p = 0; p < DEMO_PROBLEMS; p++) {
+        free(problems[p].a);
+        problems[p].a = NULL;
+    }
+}

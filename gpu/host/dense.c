@@ -1,0 +1,35 @@
+/* gpu/host/dense.c: see dense.h. The precision-dependent part is dense.inc. */
+#pragma GCC optimize("O3") /* short loops over rows: worth unrolling and vectorising */
+
+#include "gpu/host/dense.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+int64_t host__ld(enum precision precision, int64_t n)
+{
+    int64_t unit = HOST_ALIGN_BYTES / precision_bytes(precision);
+    int64_t ld = (n + unit - 1) / unit * unit;
+    return ld % (8 * unit) == 0 ? ld + unit : ld;
+}
+
+/* Layout: a, lines, pivots. */
+int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m)
+{
+    (void)m;
+    int64_t bytes, lines, pivots_bytes;
+    if (!checked_add(n, HOST_LINES, &lines) || !checked_mul(lines, host__ld(precision, n), &bytes))
+        return -1;
+    if (!checked_mul(bytes, precision_bytes(precision), &bytes) ||
+        !checked_mul(n, sizeof(int32_t), &pivots_bytes) ||
+        !checked_add(bytes, pivots_bytes, &bytes) ||
+        !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
+        return -1;
+    return bytes;
+}
+
+#define REAL_FILE "gpu/host/dense.inc"
+#include "gpu/host/both.inc"

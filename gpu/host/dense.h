@@ -1,0 +1,98 @@
+/* gpu/host/dense.h: what the methods that invert a dense matrix have in common: norms, scaling,
+ * copies, and the rules of INFO and RCOND.
+ *
+ * Threads: any; everything works on the caller's matrix and scratch. Cost: one or two passes over
+ * n^2 numbers each. Sums run down the columns row by row, whatever the alignment.
+ */
+#ifndef GPU_HOST_DENSE_H
+#define GPU_HOST_DENSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/host/host.h"
+
+/* The outputs of every method that answers with an inverse, in their descriptors' order. */
+enum host_inverse_output {
+    HOST_INVERSE,
+    HOST_INFO,
+    HOST_RCOND,
+    HOST_ROAD, /* auto alone */
+};
+
+/* A 1-norm as fraction * 2^exponent, fraction in [1/2, 1) or 0: it cannot over- or underflow. */
+struct host_norm {
+    double fraction;
+    int exponent;
+    bool finite; /* false: the matrix holds a NaN or an infinity */
+};
+
+/* Scratch of a dense inverse, carved from host_matrix.scratch. */
+#define HOST_LINES 64
+struct host_work_f32 {
+    int64_t ld;
+    float *a;     /* n x ld */
+    float *lines; /* HOST_LINES x ld */
+    int32_t *pivots;
+};
+struct host_work_f64 {
+    int64_t ld;
+    double *a;
+    double *lines;
+    int32_t *pivots;
+};
+
+/* The leading dimension of scratch, in elements: rows start aligned to HOST_ALIGN_BYTES, and do
+ * not all meet in the same few sets of the cache. */
+int64_t host__ld(enum precision precision, int64_t n);
+int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m);
+
+struct host_work_f32 host__work_f32(const struct host_matrix *matrix);
+struct host_work_f64 host__work_f64(const struct host_matrix *matrix);
+
+/* The 1-norm of a (n x n, row-major). sums: n numbers of scratch. */
+struct host_norm host__norm_f32(const float *a, int64_t n, int64_t ld, float *sums);
+struct host_norm host__norm_f64(const double *a, int64_t n, int64_t ld, double *sums);
+
+/* The power of two by which a matrix of that norm is multiplied before it is inverted, so that
+ * nothing over- or underflows on the way: 0 but at the ends of the range. */
+int host__scaling_f32(struct host_norm norm);
+int host__scaling_f64(struct host_norm norm);
+
+/* to = factor * from^T (n x n). */
+void host__transpose_f32(const float *from, int64_t from_ld, float *to, int64_t to_ld, int64_t n,
+                         float factor);
+void host__transpose_f64(const double *from, int64_t from_ld, double *to, int64_t to_ld, int64_t n,
+                         double factor);
+/* to = factor * from (n x n). */
+void host__copy_f32(const float *from, int64_t from_ld, float *to, int64_t to_ld, int64_t n,
+                    float factor);
+void host__copy_f64(const double *from, int64_t from_ld, double *to, int64_t to_ld, int64_t n,
+                    double factor);
+
+void host__fill_nan_f32(float *a, int64_t count);
+void host__fill_nan_f64(double *a, int64_t count);
+
+enum host_order {
+    HOST_ROW_MAJOR,
+    HOST_COLUMN_MAJOR
+};
+
+/* Answers with 2^scaling times the matrix in work->a, and with the INFO and RCOND that follow.
+ * Returns that RCOND. work->a and the first line are used up. */
+double host__answer_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,
+                        enum host_order order, int scaling, struct host_norm norm,
+                        enum method_road road);
+double host__answer_f64(const struct host_matrix *matrix, const struct host_work_f64 *work,
+                        enum host_order order, int scaling, struct host_norm norm,
+                        enum method_road road);
+
+/* No inverse: INVERSE is filled with NaN. info -1: RCOND NaN; an exact zero pivot: RCOND 0. */
+void host__refuse_f32(const struct host_matrix *matrix, int64_t info, enum method_road road);
+void host__refuse_f64(const struct host_matrix *matrix, int64_t info, enum method_road road);
+
+/* The whole of `lu`, for a finite matrix whose norm is known: lu.c. */
+void host__lu_f32(const struct host_matrix *matrix, struct host_norm norm);
+void host__lu_f64(const struct host_matrix *matrix, struct host_norm norm);
+
+#endif

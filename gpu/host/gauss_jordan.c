@@ -1,0 +1,43 @@
+/* gpu/host/gauss_jordan.c: `gauss_jordan`, elimination in place with partial pivoting.
+ *
+ * A panel of BLOCK columns is eliminated in place, all n rows of it, which leaves in it the matrix
+ * M (n x BLOCK) of the panel's row operations. Every other column C then becomes C with its pivot
+ * rows zeroed, plus M R, R being those old pivot rows: one product. Up to BLOCK, the panel is the
+ * whole matrix. Pivots are the first largest magnitude, as LAPACK's.
+ *
+ * The elimination is compiled for three widths of vector and chosen by the CPU. All three do the
+ * same operations in the same order, so the bits do not depend on the choice (the products of large
+ * n are OpenBLAS's, and do).
+ *
+ * Threads: any. Cost: 2 n^3 operations.
+ */
+#pragma GCC optimize("O3")
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "gpu/host/dense.h"
+#include "gpu/host/lapack.h"
+
+#define BLOCK 32 /* at most HOST_LINES; a function of nothing */
+
+#define INLINE static inline __attribute__((always_inline))
+#define AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
+#define AVX2 __attribute__((target("avx2")))
+
+static const char *kernel(enum precision precision, int64_t n)
+{
+    (void)precision;
+    return n <= BLOCK ? "host gauss-jordan" : "host gauss-jordan blocked";
+}
+
+#define REAL_FILE "gpu/host/gauss_jordan.inc"
+#include "gpu/host/both.inc"
+
+const struct host_method host_method_gauss_jordan = {
+    .name = "gauss_jordan",
+    .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
+    .scratch_bytes = host__dense_scratch_bytes,
+    .kernel = kernel,
+};

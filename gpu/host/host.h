@@ -1,0 +1,41 @@
+/* gpu/host/host.h: what the files of the host engine share: a matrix's work, a method's row, the
+ * registry.
+ *
+ * A method is one file, NAME.c, that defines `const struct host_method host_method_NAME`. A worker
+ * thread calls run for one matrix at a time and lends it scratch that nobody else touches. run
+ * never fails: what is wrong with a matrix goes into its INFO. It never writes an input and never
+ * allocates. Its bits are a function of the matrix, n, m, precision and options alone, on one CPU
+ * family.
+ */
+#ifndef GPU_HOST_HOST_H
+#define GPU_HOST_HOST_H
+
+#include <stdint.h>
+
+#include "base/datatype.h"
+#include "gpu/method.h"
+
+#define HOST_ALIGN_BYTES 64 /* of scratch, and of every array laid out in it */
+
+/* One matrix: its part of every tensor, aligned to the element only. NULL: absent or unwanted. */
+struct host_matrix {
+    const void *inputs[METHOD_INPUTS_MAX];
+    void *outputs[METHOD_OUTPUTS_MAX];
+    int64_t n, m;
+    const int64_t *options;
+    void *scratch; /* scratch_bytes() of them, aligned to HOST_ALIGN_BYTES, contents undefined */
+};
+
+struct host_method {
+    const char *name; /* the descriptor's */
+    void (*run[PRECISION_COUNT])(const struct host_matrix *matrix);
+    /* -1 when it does not fit 64 bits */
+    int64_t (*scratch_bytes)(enum precision precision, int64_t n, int64_t m);
+    /* Which code a matrix of order n meets: "host lapack getrf+getri". */
+    const char *(*kernel)(enum precision precision, int64_t n);
+};
+
+/* The row of method_at(index); NULL for an index outside the registry. */
+const struct host_method *host_method_at(uint32_t index);
+
+#endif

@@ -1,0 +1,217 @@
+/* gpu/host/job.c: see job.h. */
+#include "gpu/host/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+
+/* A matrix's time is predicted as a fixed part, one for every number moved and one for every
+ * operation (measured on one core of Zen 4 with LAPACK's getrf + getri, n = 2 to 256). */
+#define MATRIX_NS 150.0
+#define NUMBER_NS 6.0
+#define FLOPS_PER_NS 20.0
+
+/* Scratch above this is given back when its chunk is done. */
+#define SCRATCH_KEPT_BYTES (64 << 20)
+
+static double predict_ns(const struct method *method, int64_t n, int64_t m)
+{
+    return MATRIX_NS + NUMBER_NS * (double)n * (double)n + method->flops(n, m) / FLOPS_PER_NS;
+}
+
+static enum engine_status check(const struct host_job *job, const struct engine_batch *batch)
+{
+    if (!job->method || batch->precision >= PRECISION_COUNT || batch->n < 1 ||
+        batch->n > method_at((int)batch->method)->n_max || batch->item_count < 1 ||
+        batch->item_count > ENGINE_BATCH_ITEMS)
+        return ENGINE_UNSUPPORTED;
+#ifdef ENGINE_FAULTS
+    if (host__fault_oom(job->faults, batch))
+        return ENGINE_OUT_OF_MEMORY;
+#endif
+    return ENGINE_OK;
+}
+
+/* Where each item starts, and how many matrices there are. */
+static int64_t lay_out_items(struct host_job *job, const struct engine_batch *batch)
+{
+    int64_t matrices = 0;
+    job->single = batch->matrices == batch->item_count;
+    if (job->single)
+        return batch->matrices;
+    for (uint32_t i = 0; i < batch->item_count; i++) {
+        job->first[i] = matrices;
+        matrices += batch->items[i].count;
+    }
+    return matrices;
+}
+
+static void lay_out_tensors(struct host_job *job, const struct engine_batch *batch)
+{
+    const struct method *method = method_at((int)batch->method);
+    enum precision precision = (enum precision)batch->precision;
+    job->input_count = method_input_count(method);
+    job->output_count = method_output_count(method);
+    for (int i = 0; i < job->input_count; i++)
+        job->tensor_bytes[i] =
+            method_tensor_bytes(&method->inputs[i], precision, batch->n, batch->m);
+    for (int i = 0; i < job->output_count; i++)
+        job->tensor_bytes[METHOD_INPUTS_MAX + i] =
+            method_tensor_bytes(&method->outputs[i], precision, batch->n, batch->m);
+}
+
+void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t number)
+{
+    batch->started_ns = clock_now_ns();
+    atomic_store_explicit(&batch->state, ENGINE_BATCH_RUNNING, memory_order_release);
+    job->batch = batch;
+    job->method = host_method_at(batch->method);
+    job->chunks = 1;
+    job->chunk_ns = 0;
+    enum engine_status status = check(job, batch);
+    if (status == ENGINE_OK) {
+        const struct method *method = method_at((int)batch->method);
+        double matrix_ns = predict_ns(method, batch->n, batch->m);
+        int64_t matrices = lay_out_items(job, batch);
+        lay_out_tensors(job, batch);
+        job->scratch_bytes =
+            job->method->scratch_bytes((enum precision)batch->precision, batch->n, batch->m);
+        job->chunk_matrices = matrix_ns < HOST_CHUNK_NS ? (int64_t)(HOST_CHUNK_NS / matrix_ns) : 1;
+        /* Few enough for 32 bits, whatever the count of matrices. */
+        if (matrices / job->chunk_matrices > INT32_MAX)
+            job->chunk_matrices = matrices / INT32_MAX + 1;
+        job->chunks = (uint32_t)((matrices + job->chunk_matrices - 1) / job->chunk_matrices);
+        job->chunk_ns =
+            matrix_ns * (double)(matrices < job->chunk_matrices ? matrices : job->chunk_matrices);
+    }
+    atomic_store_explicit(&job->status, status, memory_order_relaxed);
+    atomic_store_explicit(&job->unfinished, job->chunks, memory_order_relaxed);
+    atomic_store(&job->left, (uint64_t)number << 32 | job->chunks);
+}
+
+bool host__job_take(struct host_job *job, uint32_t number, uint32_t *chunk)
+{
+    uint64_t left = atomic_load_explicit(&job->left, memory_order_acquire);
+    do {
+        if ((uint32_t)(left >> 32) != number || (uint32_t)left == 0)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&job->left, &left, left - 1,
+                                                    memory_order_acq_rel, memory_order_acquire));
+    *chunk = job->chunks - (uint32_t)left;
+    return true;
+}
+
+bool host__job_has(struct host_job *job, uint32_t number)
+{
+    uint64_t left = atomic_load(&job->left);
+    return (uint32_t)(left >> 32) == number && (uint32_t)left != 0;
+}
+
+static bool scratch_fit(struct host_scratch *scratch, int64_t bytes)
+{
+    if (bytes < 0)
+        return false;
+    if (bytes <= scratch->bytes)
+        return true;
+    host__scratch_free(scratch);
+    int64_t rounded;
+    if (!checked_round_up(bytes, 4096, &rounded))
+        return false;
+    scratch->data = aligned_alloc(4096, (size_t)rounded);
+    scratch->bytes = scratch->data ? rounded : 0;
+    return scratch->data != NULL;
+}
+
+void host__scratch_free(struct host_scratch *scratch)
+{
+    free(scratch->data);
+    *scratch = (struct host_scratch){0};
+}
+
+/* The item that holds a matrix of the batch. */
+static uint32_t item_of(const struct host_job *job, int64_t matrix)
+{
+    if (job->single)
+        return (uint32_t)matrix;
+    uint32_t low = 0, high = job->batch->item_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (job->first[middle] <= matrix)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void *locate(const struct host_job *job, const struct engine_tensor *tensor, int64_t index,
+                    int64_t bytes)
+{
+    if (tensor->region != ENGINE_REGION_ARENA)
+        return NULL;
+    return job->arena + tensor->offset_bytes + (uint64_t)(index * bytes);
+}
+
+/* `index`: of the matrix within its item. */
+static void run_matrix(const struct host_job *job, const struct engine_item *item, int64_t index,
+                       void *scratch)
+{
+    const struct engine_batch *batch = job->batch;
+    enum precision precision = (enum precision)batch->precision;
+    struct host_matrix matrix = {
+        .n = batch->n, .m = batch->m, .options = batch->options, .scratch = scratch};
+    for (int i = 0; i < job->input_count; i++)
+        matrix.inputs[i] = locate(job, &item->inputs[i], index, job->tensor_bytes[i]);
+    for (int i = 0; i < job->output_count; i++)
+        matrix.outputs[i] =
+            locate(job, &item->outputs[i], index, job->tensor_bytes[METHOD_INPUTS_MAX + i]);
+#ifdef ENGINE_FAULTS
+    host__fault_matrix(job->faults, precision, matrix.inputs[0]);
+#endif
+    job->method->run[precision](&matrix);
+}
+
+static void run_matrices(const struct host_job *job, uint32_t chunk, void *scratch)
+{
+    const struct engine_batch *batch = job->batch;
+    int64_t matrix = (int64_t)chunk * job->chunk_matrices, last = matrix + job->chunk_matrices;
+    uint32_t i = item_of(job, matrix);
+    int64_t index = job->single ? 0 : matrix - job->first[i];
+    for (; i < batch->item_count && matrix < last; i++, index = 0) {
+        const struct engine_item *item = &batch->items[i];
+        for (; index < item->count && matrix < last; index++, matrix++)
+            run_matrix(job, item, index, scratch);
+    }
+}
+
+static void finish(struct host_job *job)
+{
+    struct engine_batch *batch = job->batch;
+    batch->status = atomic_load_explicit(&job->status, memory_order_relaxed);
+    batch->kernel[0] = 0;
+    if (batch->status == ENGINE_OK)
+        snprintf(batch->kernel, sizeof batch->kernel, "%s",
+                 job->method->kernel((enum precision)batch->precision, batch->n));
+    batch->finished_ns = clock_now_ns();
+    /* Sequentially consistent: the front's sleep is decided by this and front_waits together. */
+    atomic_store(&batch->state, ENGINE_BATCH_DONE);
+}
+
+bool host__job_run(struct host_job *job, uint32_t chunk, struct host_scratch *scratch)
+{
+    if (atomic_load_explicit(&job->status, memory_order_relaxed) == ENGINE_OK) {
+        if (scratch_fit(scratch, job->scratch_bytes))
+            run_matrices(job, chunk, scratch->data);
+        else
+            atomic_store_explicit(&job->status, ENGINE_OUT_OF_MEMORY, memory_order_relaxed);
+        if (scratch->bytes > SCRATCH_KEPT_BYTES)
+            host__scratch_free(scratch);
+    }
+    if (atomic_fetch_sub_explicit(&job->unfinished, 1, memory_order_acq_rel) != 1)
+        return false;
+    finish(job);
+    return true;
+}

@@ -1,0 +1,33 @@
+/* gpu/host/lu_factor.c: `lu_factor`, LAPACK's getrf of A as written: P A = L U, row-major.
+ *
+ * Threads: any. Cost: 2/3 n^3 operations and two transpositions.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "gpu/host/dense.h"
+#include "gpu/host/lapack.h"
+
+enum lu_factor_output {
+    FACTOR_LU,
+    FACTOR_PIVOTS,
+    FACTOR_INFO,
+};
+
+static const char *kernel(enum precision precision, int64_t n)
+{
+    (void)precision;
+    (void)n;
+    return "host lapack getrf";
+}
+
+#define REAL_FILE "gpu/host/lu_factor.inc"
+#include "gpu/host/both.inc"
+
+const struct host_method host_method_lu_factor = {
+    .name = "lu_factor",
+    .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
+    .scratch_bytes = host__dense_scratch_bytes,
+    .kernel = kernel,
+};

@@ -1,0 +1,46 @@
+/* auto: looks at each matrix and takes the cheapest road that is as accurate as lu. */
+#ifndef GPU_METHODS_AUTO_H
+#define GPU_METHODS_AUTO_H
+
+#include "gpu/method.h"
+
+enum method_auto_option {
+    METHOD_AUTO_SPD
+};
+
+static inline double method_auto_flops(int64_t n, int64_t m)
+{
+    (void)m;
+    return 2.0 * (double)n * (double)n * (double)n;
+}
+
+static const struct method method_auto = {
+    .name = "auto",
+    .title = "Inverse by the method that suits each matrix",
+    .when = "When little is known of the matrices, or they differ. Diagonal, triangular and "
+            "symmetric positive definite matrices are found in one pass and cost less; every other "
+            "one is inverted as by lu.",
+    .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}}},
+    .outputs = {{.name = "INVERSE",
+                 .help = "inverses",
+                 .rank = 2,
+                 .dims = {METHOD_DIM_N, METHOD_DIM_N},
+                 .is_default = true},
+                {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
+                {.name = "RCOND",
+                 .help = "reciprocal condition number in the 1-norm",
+                 .is_default = true},
+                {.name = "METHOD",
+                 .help = "the road each matrix took",
+                 .kind = METHOD_ROAD,
+                 .is_default = true}},
+    .options = {[METHOD_AUTO_SPD] = {.name = "spd",
+                                     .help = "the matrices are thought to be symmetric positive "
+                                             "definite: try Cholesky first",
+                                     .kind = METHOD_OPTION_BOOL}},
+    .road = METHOD_ROAD_NONE,
+    .n_max = 32768,
+    .flops = method_auto_flops,
+};
+
+#endif

@@ -1,0 +1,92 @@
+/* errors.c: an error as the client of a path expects it, from the one table in base/error.h.
+ *
+ * Paths below /v2 answer {"error":"text"}, as the Open Inference Protocol says; all others a
+ * problem document (RFC 9457). 429 and 503 tell when to come back. Every error that refuses a
+ * request is counted by its name; a matrix without an inverse is an answer, not a refusal.
+ *
+ * Threads: the exchange's loop.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "handlers/handlers_private.h"
+
+static bool is_v2(const struct exchange *x)
+{
+    return x->path != NULL && strncmp(x->path, "/v2", 3) == 0 &&
+           (x->path[3] == '\0' || x->path[3] == '/');
+}
+
+static void put_string(struct text *text, const char *string)
+{
+    text_json_string(text, string, strlen(string));
+}
+
+void handlers__problem_open(struct text *text, const struct exchange *x, enum error code,
+                            const char *detail)
+{
+    text_puts(text, "{\"type\":\"urn:invertd:problem:");
+    text_puts(text, error_name(code));
+    text_puts(text, "\",\"title\":");
+    put_string(text, error_title(code));
+    text_printf(text, ",\"status\":%d,\"detail\":", error_http_status(code));
+    put_string(text, detail);
+    /* A path that is too long is not said again. */
+    if (x->path != NULL && strlen(x->path) <= HANDLERS_URI_MAX) {
+        text_puts(text, ",\"instance\":");
+        put_string(text, x->path);
+    }
+}
+
+/* allow: the value of the Allow field, or NULL. */
+static void answer_error(struct exchange *x, enum error code, const char *detail, const char *allow)
+{
+    struct handlers *handlers = x->handlers;
+    int status = error_http_status(code);
+    if (detail == NULL || detail[0] == '\0')
+        detail = error_title(code);
+    struct text text;
+    text_init(&text, HANDLERS_PAGE_MAX);
+    bool v2 = is_v2(x);
+    if (v2) {
+        text_puts(&text, "{\"error\":");
+        put_string(&text, detail);
+    } else {
+        handlers__problem_open(&text, x, code, detail);
+    }
+    text_puts(&text, "}");
+
+    struct exchange_reply reply;
+    handlers__reply_open(&reply, status);
+    char seconds[16];
+    if (status == 429 || status == 503) {
+        snprintf(seconds, sizeof seconds, "%d", queue_retry_after_s(handlers->services->queue));
+        handlers__reply_field(&reply, "Retry-After", seconds);
+    }
+    if (allow != NULL)
+        handlers__reply_field(&reply, "Allow", allow);
+    reply.close = code == ERROR_DRAINING || code == ERROR_BODY_TOO_SLOW;
+    metric_add(handlers->rejected[code], 1);
+    handlers__reply_text(x, &reply, v2 ? HANDLERS_JSON : HANDLERS_PROBLEM, &text);
+}
+
+void handlers__fail(struct exchange *x, const struct failure *failure)
+{
+    answer_error(x, failure->code, failure->detail, NULL);
+}
+
+void handlers__fail_with(struct exchange *x, enum error code, const char *detail)
+{
+    answer_error(x, code, detail, NULL);
+}
+
+void handlers__fail_verb(struct exchange *x, const struct handlers_route *route)
+{
+    char buffer[64];
+    struct text allow;
+    text_init_fixed(&allow, buffer, sizeof buffer);
+    handlers__route_allow(route, &allow);
+    char detail[128];
+    snprintf(detail, sizeof detail, "This path answers %s.", buffer);
+    answer_error(x, ERROR_METHOD_NOT_ALLOWED, detail, buffer);
+}

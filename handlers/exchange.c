@@ -1,0 +1,18 @@
+/* exchange.c: how handlers reach the door. See exchange.h. Threads: the exchange's loop. */
+#include "handlers/exchange.h"
+
+#include <assert.h>
+
+void exchange_answer(struct exchange *x, const struct exchange_reply *reply)
+{
+    assert(!x->answered);
+    assert(reply->field_count <= EXCHANGE_HEADERS_MAX);
+    assert(reply->segment_count <= EXCHANGE_SEGMENTS_MAX);
+    x->answered = true;
+    x->door->answer(x, reply);
+}
+
+const char *exchange_header(const struct exchange *x, const char *name)
+{
+    return x->door->header(x, name);
+}

@@ -1,0 +1,203 @@
+/* handlers.c: what the door calls, and the state behind all endpoints.
+ *
+ * An exchange finds its route in handlers_begin and is refused there when there is none, or the
+ * verb is wrong; otherwise the route's own functions see it. x->state belongs to the route and is
+ * NULL once the route has given it up.
+ *
+ * Threads: see handlers.h. Cost: a few comparisons an exchange besides the route's own work.
+ */
+#include "handlers/handlers.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handlers/handlers_private.h"
+#include "handlers/inference.h"
+#include "handlers/stats.h"
+
+/* ---- Life ---- */
+
+static void make_models(struct handlers *handlers)
+{
+    for (int i = 0; i < handlers->model_count; i++) {
+        struct handlers__model *model = &handlers->models[i];
+        model->method = method_at(i);
+        model->index = i;
+        model->info = method_output_find(model->method, "INFO");
+        model->rcond = method_output_find(model->method, "RCOND");
+        model->road = method_output_find(model->method, "METHOD");
+    }
+    handlers->initial = handlers__model_find(handlers, "auto", strlen("auto"));
+    if (handlers->initial == NULL)
+        handlers->initial = &handlers->models[0];
+}
+
+static void make_series(struct handlers *handlers)
+{
+    struct metric_registry *metrics = handlers->services->metrics;
+    for (int i = 0; i < ERROR_COUNT; i++)
+        handlers->rejected[i] = metric_series(metrics, METRIC_REJECTED, error_name((enum error)i));
+    handlers->cancelled_left = metric_series(metrics, METRIC_CANCELLED, "client_left");
+    handlers->cancelled_timeout = metric_series(metrics, METRIC_CANCELLED, "timeout");
+    handlers->arena_used = metric_series(metrics, METRIC_ARENA_BYTES, "used");
+    handlers->arena_free = metric_series(metrics, METRIC_ARENA_BYTES, "free");
+    handlers->ready = metric_series(metrics, METRIC_READY);
+}
+
+enum error handlers_create(struct handlers_services *services, struct handlers **handlers,
+                           struct failure *failure)
+{
+    struct handlers *made = aligned_alloc(_Alignof(struct handlers), sizeof *made);
+    if (made == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory");
+    memset(made, 0, sizeof *made);
+    made->services = services;
+    for (int i = 0; i < HANDLERS_SHARDS; i++) {
+        pthread_mutex_init(&made->shards[i].lock, NULL);
+        made->shards[i].index = i;
+    }
+    made->model_count = method_count();
+    made->models = calloc((size_t)made->model_count, sizeof *made->models);
+    if (made->models != NULL) {
+        make_models(made);
+        make_series(made);
+    }
+    if (made->models == NULL || handlers__stats_create(made) != ERROR_NONE) {
+        handlers_destroy(&made);
+        return failure_set(failure, ERROR_INTERNAL, "out of memory");
+    }
+    *handlers = made;
+    return ERROR_NONE;
+}
+
+void handlers_destroy(struct handlers **handlers)
+{
+    if (*handlers == NULL)
+        return;
+    handlers__stats_destroy(*handlers);
+    handlers__inference_free_idle(*handlers);
+    for (int i = 0; i < HANDLERS_SHARDS; i++)
+        pthread_mutex_destroy(&(*handlers)->shards[i].lock);
+    free((*handlers)->models);
+    free(*handlers);
+    *handlers = NULL;
+}
+
+struct handlers__shard *handlers__shard_of(struct handlers *handlers, const struct mailbox *home)
+{
+    /* Fibonacci hashing of the address spreads neighbours. */
+    uint64_t hash = (uint64_t)(uintptr_t)home * UINT64_C(0x9E3779B97F4A7C15);
+    return &handlers->shards[hash >> 60 & (HANDLERS_SHARDS - 1)];
+}
+
+const struct handlers__model *handlers__model_find(const struct handlers *handlers,
+                                                   const char *name, size_t length)
+{
+    for (int i = 0; i < handlers->model_count; i++) {
+        const char *known = handlers->models[i].method->name;
+        if (strncmp(known, name, length) == 0 && known[length] == '\0')
+            return &handlers->models[i];
+    }
+    return NULL;
+}
+
+const struct handlers__model *handlers__model_of(const struct handlers *handlers,
+                                                 const struct method *method)
+{
+    return &handlers->models[method_index(method)];
+}
+
+bool handlers__ready(const struct handlers *handlers)
+{
+    const struct handlers_services *services = handlers->services;
+    return atomic_load(&services->ready) && !atomic_load(&services->draining);
+}
+
+/* ---- An exchange ---- */
+
+void handlers_begin(struct exchange *x)
+{
+    x->route = NULL;
+    if (strnlen(x->path, HANDLERS_URI_MAX + 1) > HANDLERS_URI_MAX) {
+        handlers__fail_with(x, ERROR_URI_TOO_LONG, "A path has at most 8192 bytes here.");
+        return;
+    }
+    const struct handlers_route *route = handlers__route_find(x->path, x->listener);
+    if (route == NULL) {
+        handlers__fail_with(x, ERROR_NOT_FOUND,
+                            "There is nothing at this path. GET /openapi.yaml describes those "
+                            "that exist.");
+        return;
+    }
+    x->route = route;
+    if (!handlers__route_allows(route, x->verb))
+        handlers__fail_verb(x, route);
+    else if (route->begin != NULL && x->verb != EXCHANGE_OPTIONS)
+        route->begin(x);
+}
+
+static void answer_options(struct exchange *x)
+{
+    char buffer[64];
+    struct text allow;
+    text_init_fixed(&allow, buffer, sizeof buffer);
+    handlers__route_allow(x->route, &allow);
+    struct exchange_reply reply;
+    handlers__reply_open(&reply, 204);
+    handlers__reply_field(&reply, "Allow", buffer);
+    exchange_answer(x, &reply);
+}
+
+void handlers_run(struct exchange *x)
+{
+    if (x->answered)
+        return;
+    assert(x->route != NULL);
+    if (x->verb == EXCHANGE_OPTIONS)
+        answer_options(x);
+    else
+        x->route->run(x);
+}
+
+static void drop_state(struct exchange *x)
+{
+    if (x->state == NULL)
+        return;
+    x->route->drop(x);
+    assert(x->state == NULL);
+}
+
+void handlers_expired(struct exchange *x, bool body_arriving)
+{
+    if (x->answered)
+        return;
+    drop_state(x);
+    metric_add(x->handlers->cancelled_timeout, 1);
+    if (body_arriving)
+        handlers__fail_with(x, ERROR_BODY_TOO_SLOW, "The body did not arrive in time.");
+    else
+        handlers__fail_with(x, ERROR_TIMEOUT,
+                            "The deadline passed before the answer was ready; the work was "
+                            "dropped.");
+}
+
+void handlers_end(struct exchange *x)
+{
+    drop_state(x);
+    if (!x->answered)
+        metric_add(x->handlers->cancelled_left, 1);
+}
+
+void handlers_refuse(struct exchange *x, enum error code, const char *detail)
+{
+    if (x->answered)
+        return;
+    drop_state(x);
+    handlers__fail_with(x, code, detail);
+}
+
+const char *handlers_route_label(const struct exchange *x)
+{
+    return x->route == NULL ? "other" : x->route->pattern;
+}

@@ -1,0 +1,158 @@
+/* health.c: what probes, scrapers and browsers ask: live, ready, metrics, the API's description, a
+ * status page.
+ *
+ * Threads: the exchange's loop.
+ */
+#include <string.h>
+
+#include "handlers/handlers_private.h"
+#include "handlers/openapi.h"
+#include "handlers/stats.h"
+
+#define METRICS_MAX (16 << 20)
+
+static void answer_flag(struct exchange *x, const char *name, bool value)
+{
+    struct text json;
+    text_init(&json, HANDLERS_PAGE_MAX);
+    text_printf(&json, "{\"%s\":%s}", name, value ? "true" : "false");
+    struct exchange_reply reply;
+    handlers__reply_open(&reply, value ? 200 : 503);
+    handlers__reply_text(x, &reply, HANDLERS_JSON, &json);
+}
+
+void handlers__live(struct exchange *x)
+{
+    answer_flag(x, "live", atomic_load(&x->handlers->services->live));
+}
+
+void handlers__ready_answer(struct exchange *x)
+{
+    answer_flag(x, "ready", handlers__ready(x->handlers));
+}
+
+/* Renders the metrics, those brought up to date that nobody keeps. */
+static void render_metrics(struct handlers *handlers, struct text *page)
+{
+    const struct arena *arena = handlers->services->arena;
+    uint64_t used = arena_used_bytes(arena);
+    metric_set(handlers->arena_used, (int64_t)used);
+    metric_set(handlers->arena_free, (int64_t)(arena_bytes(arena) - used));
+    metric_set(handlers->ready, handlers__ready(handlers));
+    handlers__stats_publish(handlers);
+    text_init(page, METRICS_MAX);
+    metric_render(handlers->services->metrics, page);
+}
+
+void handlers__metrics(struct exchange *x)
+{
+    struct text page;
+    render_metrics(x->handlers, &page);
+    handlers__reply_document(x, "text/plain; version=0.0.4; charset=utf-8", &page);
+}
+
+void handlers__openapi(struct exchange *x)
+{
+    struct exchange_reply reply;
+    handlers__reply_open(&reply, 200);
+    handlers__reply_field(&reply, "Content-Type", "application/yaml");
+    handlers__reply_segment(&reply, openapi_yaml, openapi_yaml_bytes);
+    exchange_answer(x, &reply);
+}
+
+/* ---- The status page ---- */
+
+static const char page_head[] =
+    "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>invertd</title>"
+    "<meta name=\"viewport\" content=\"width=device-width\"><style>"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em}"
+    "table{border-collapse:collapse}td,th{text-align:left;padding:.2em 1em .2em 0;"
+    "vertical-align:top}pre{background:#eee;color:#111;padding:.6em;overflow-x:auto}"
+    "</style></head><body><h1>invertd</h1>";
+
+static const char page_tail[] =
+    "<h2>Try it</h2><pre>curl -d '{\"matrix\":[[4,7],[2,6]]}' localhost:8000/v1/invert\n\n"
+    "curl --data-binary @a.npy -H 'Content-Type: application/x-npy' \\\n"
+    "     localhost:8000/v1/invert -o inverse.npy</pre>"
+    "<p>The port above is the default one. <a href=\"/openapi.yaml\">The API</a>, "
+    "<a href=\"/v1/methods\">the methods and their options</a>, <a href=\"/v2\">the Open Inference "
+    "Protocol</a>, <a href=\"/v2/models/stats\">statistics</a>, <a href=\"/metrics\">metrics</a>."
+    "</p></body></html>\n";
+
+static void put_html(struct text *page, const char *string)
+{
+    for (; *string != '\0'; string++) {
+        switch (*string) {
+        case '<':
+            text_puts(page, "&lt;");
+            break;
+        case '>':
+            text_puts(page, "&gt;");
+            break;
+        case '&':
+            text_puts(page, "&amp;");
+            break;
+        case '"':
+            text_puts(page, "&quot;");
+            break;
+        default:
+            text_append(page, string, 1);
+        }
+    }
+}
+
+/* The devices, as the gauge of invertd_device_up shows them. */
+static void put_devices(struct text *page, char *metrics)
+{
+    static const char name[] = "invertd_device_up{device=\"";
+    text_puts(page, "<h2>Engines</h2><table><tr><th>Device<th>State");
+    char *rest = metrics;
+    for (char *line = strtok_r(metrics, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *value = strrchr(line, ' ');
+        char *quote = strrchr(line, '"');
+        if (strncmp(line, name, sizeof name - 1) != 0 || value == NULL || quote == NULL)
+            continue;
+        *quote = '\0';
+        text_puts(page, "<tr><td>");
+        put_html(page, line + sizeof name - 1);
+        text_puts(page, strcmp(value, " 1") == 0 ? "<td>up" : "<td>down");
+    }
+    text_puts(page, "</table>");
+}
+
+static void put_methods(struct text *page, const struct handlers *handlers)
+{
+    text_puts(page, "<h2>Methods</h2><table><tr><th>Name<th>What it does<th>When");
+    for (int i = 0; i < handlers->model_count; i++) {
+        const struct method *method = handlers->models[i].method;
+        text_printf(page, "<tr><td><a href=\"/v2/models/%s\">%s</a><td>", method->name,
+                    method->name);
+        put_html(page, method->title);
+        text_puts(page, "<td>");
+        put_html(page, method->when);
+    }
+    text_puts(page, "</table>");
+}
+
+void handlers__status_page(struct exchange *x)
+{
+    struct handlers *handlers = x->handlers;
+    struct text metrics, page;
+    render_metrics(handlers, &metrics);
+    text_init(&page, HANDLERS_PAGE_MAX);
+    text_puts(&page, page_head);
+    text_puts(&page, "<p>Version ");
+    put_html(&page, handlers->services->version);
+    text_puts(&page, handlers__ready(handlers) ? ", ready. " : ", <b>not ready</b>. ");
+    text_printf(&page, "%lld requests under way; %llu of %llu MiB of the arena in use.</p>",
+                (long long)queue_pending(handlers->services->queue),
+                (unsigned long long)(arena_used_bytes(handlers->services->arena) >> 20),
+                (unsigned long long)(arena_bytes(handlers->services->arena) >> 20));
+    if (!metrics.failed && metrics.data != NULL)
+        put_devices(&page, metrics.data);
+    text_free(&metrics);
+    put_methods(&page, handlers);
+    text_puts(&page, page_tail);
+    handlers__reply_document(x, "text/html; charset=utf-8", &page);
+}

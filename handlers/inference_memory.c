@@ -1,0 +1,134 @@
+/* inference_memory.c: see inference_memory.h.
+ *
+ * Slots are limited in number, not in size: the first half are as long as what is asked for, later
+ * ones at least double what is held, so that a codec that grows a buffer step by step does not run
+ * out of them.
+ * Cost: a take that fits is a few instructions; one that does not costs an arena_alloc.
+ */
+#include "handlers/inference_memory.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "base/checked.h"
+
+#define SLOT_LEAST 4096 /* small takes share a slot */
+
+static void *take_for_codec(struct proto_space *space, int64_t bytes)
+{
+    return handlers__memory_take(
+        (struct inference_memory *)((char *)space - offsetof(struct inference_memory, space)),
+        bytes);
+}
+
+void handlers__memory_init(struct inference_memory *memory, struct arena *arena)
+{
+    memory->space.take = take_for_codec;
+    memory->arena = arena;
+}
+
+void handlers__memory_free(struct inference_memory *memory)
+{
+    for (int i = 0; i < memory->count; i++)
+        arena_free(memory->arena, &memory->slots[i]);
+    memory->count = 0;
+    memory->held_bytes = 0;
+    memory->next = memory->end = NULL;
+}
+
+/* Adds a slot and makes it the one that takes come from. */
+static bool add_slot(struct inference_memory *memory, int64_t bytes)
+{
+    int64_t held;
+    memory->never_fits = false;
+    if (!checked_add(memory->held_bytes, bytes, &held) ||
+        (uint64_t)held > arena_bytes(memory->arena)) {
+        memory->never_fits = true;
+        return false;
+    }
+    if (memory->count == HANDLERS_MEMORY_SLOTS)
+        return false;
+    struct arena_slot *slot = &memory->slots[memory->count];
+    if (arena_alloc(memory->arena, bytes, slot) != ERROR_NONE)
+        return false;
+    memory->count++;
+    memory->held_bytes += (int64_t)slot->bytes;
+    memory->next = arena_base(memory->arena) + slot->offset_bytes;
+    memory->end = memory->next + slot->bytes;
+    return true;
+}
+
+unsigned char *handlers__memory_body(struct inference_memory *memory, int64_t length, int64_t lead,
+                                     int64_t more_bytes)
+{
+    assert(memory->count == 0);
+    int64_t before = (-lead) & (HANDLERS_MEMORY_ALIGN - 1);
+    int64_t bytes;
+    if (!checked_add(length, before, &bytes) || !checked_add(bytes, more_bytes, &bytes) ||
+        !add_slot(memory, bytes > 0 ? bytes : 1))
+        return NULL;
+    unsigned char *body = memory->next + before;
+    memory->next = body + length;
+    memory->body_alone = more_bytes == 0;
+    if (memory->body_alone)
+        memory->end = memory->next;
+    return body;
+}
+
+void handlers__memory_drop_body(struct inference_memory *memory)
+{
+    if (!memory->body_alone)
+        return;
+    memory->body_alone = false;
+    memory->held_bytes -= (int64_t)memory->slots[0].bytes;
+    arena_free(memory->arena, &memory->slots[0]);
+    if (memory->count == 1)
+        memory->next = memory->end = NULL;
+}
+
+/* Where the next take of so many bytes would start; NULL when it does not fit. */
+static unsigned char *room_for(const struct inference_memory *memory, int64_t bytes)
+{
+    if (memory->next == NULL)
+        return NULL;
+    /* The arena's base is aligned to a page, so addresses align as offsets do. */
+    uintptr_t before = -(uintptr_t)memory->next & (HANDLERS_MEMORY_ALIGN - 1);
+    ptrdiff_t left = memory->end - memory->next;
+    if (left < (ptrdiff_t)before || bytes > left - (ptrdiff_t)before)
+        return NULL;
+    return memory->next + before;
+}
+
+bool handlers__memory_reserve(struct inference_memory *memory, int64_t bytes)
+{
+    if (bytes < 0)
+        return false;
+    if (room_for(memory, bytes) != NULL)
+        return true;
+    int64_t least = bytes > SLOT_LEAST ? bytes : SLOT_LEAST;
+    if (memory->count >= HANDLERS_MEMORY_SLOTS / 2 && memory->held_bytes > least &&
+        add_slot(memory, memory->held_bytes))
+        return true;
+    return add_slot(memory, least);
+}
+
+void *handlers__memory_take(struct inference_memory *memory, int64_t bytes)
+{
+    if (!handlers__memory_reserve(memory, bytes))
+        return NULL;
+    unsigned char *start = room_for(memory, bytes);
+    assert(start != NULL);
+    memory->next = start + bytes;
+    return start;
+}
+
+enum error handlers__memory_failure(const struct inference_memory *memory, struct failure *failure)
+{
+    if (memory->never_fits)
+        return failure_set(failure, ERROR_TOO_LARGE,
+                           "The request and its answer need more memory than the whole arena of "
+                           "%llu bytes; send fewer matrices at once.",
+                           (unsigned long long)arena_bytes(memory->arena));
+    return failure_set(failure, ERROR_FULL,
+                       "The service's memory is taken by other requests; try again later.");
+}

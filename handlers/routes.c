@@ -1,0 +1,133 @@
+/* routes.c: one table row a route; matching, Allow.
+ *
+ * Threads: constant data and pure functions.
+ * Cost: rows are tried in order; the busiest stand first. A row that does not fit costs a few
+ * bytes of comparison.
+ */
+#include <string.h>
+
+#include "handlers/handlers_private.h"
+#include "handlers/inference.h"
+
+#define GET (1u << EXCHANGE_GET)
+#define POST (1u << EXCHANGE_POST)
+#define WORK HANDLERS_PLACE_WORK
+#define OPERATIONS HANDLERS_PLACE_OPERATIONS
+#define BOTH HANDLERS_PLACE_BOTH
+#define INFER                                                                                      \
+    POST, WORK, handlers__v2_infer_begin, handlers__inference_run, handlers__inference_drop
+#define INVERT                                                                                     \
+    POST, WORK, handlers__v1_invert_begin, handlers__inference_run, handlers__inference_drop
+#define INDEX POST, WORK, handlers__v2_index_begin, handlers__v2_index_run, handlers__v2_index_drop
+#define PAGE(place, run) GET, place, NULL, run, NULL
+#define VERSIONS "/v2/models/{model}/versions/{version}"
+
+/* A literal row stands before one with braces that would fit too. */
+static const struct handlers_route routes[] = {
+    {"/v2/models/{model}/infer", INFER},
+    {VERSIONS "/infer", INFER},
+    {"/v1/invert", INVERT},
+    {"/v1/methods", PAGE(WORK, handlers__v1_methods)},
+    {"/v2", PAGE(WORK, handlers__v2_server)},
+    {"/v2/health/live", PAGE(BOTH, handlers__live)},
+    {"/v2/health/ready", PAGE(BOTH, handlers__ready_answer)},
+    {"/v2/models/stats", PAGE(WORK, handlers__v2_stats)},
+    {"/v2/models/{model}", PAGE(WORK, handlers__v2_model)},
+    {"/v2/models/{model}/ready", PAGE(WORK, handlers__v2_model_ready)},
+    {"/v2/models/{model}/config", PAGE(WORK, handlers__v2_model_config)},
+    {"/v2/models/{model}/stats", PAGE(WORK, handlers__v2_model_stats)},
+    {VERSIONS, PAGE(WORK, handlers__v2_model)},
+    {VERSIONS "/ready", PAGE(WORK, handlers__v2_model_ready)},
+    {VERSIONS "/config", PAGE(WORK, handlers__v2_model_config)},
+    {VERSIONS "/stats", PAGE(WORK, handlers__v2_model_stats)},
+    {"/v2/repository/index", INDEX},
+    {"/livez", PAGE(OPERATIONS, handlers__live)},
+    {"/readyz", PAGE(OPERATIONS, handlers__ready_answer)},
+    {"/metrics", PAGE(OPERATIONS, handlers__metrics)},
+    {"/openapi.yaml", PAGE(WORK, handlers__openapi)},
+    {"/", PAGE(WORK, handlers__status_page)},
+};
+#define ROUTE_COUNT ((int)(sizeof routes / sizeof routes[0]))
+
+/* The verbs a row can name, in the order of Allow. HEAD and OPTIONS follow from them. */
+static const struct {
+    enum exchange_verb verb;
+    const char *name;
+} verb_names[] = {
+    {EXCHANGE_GET, "GET, HEAD, "},
+    {EXCHANGE_POST, "POST, "},
+    {EXCHANGE_PUT, "PUT, "},
+    {EXCHANGE_DELETE, "DELETE, "},
+};
+
+bool handlers__route_match(const char *pattern, const char *path, struct handlers__path *found)
+{
+    *found = (struct handlers__path){0};
+    while (*pattern != '\0') {
+        if (*pattern != '{') {
+            if (*pattern++ != *path++)
+                return false;
+            continue;
+        }
+        size_t length = strcspn(path, "/");
+        if (length == 0)
+            return false;
+        if (pattern[1] == 'm') {
+            found->model = path;
+            found->model_length = length;
+        } else {
+            found->version = path;
+            found->version_length = length;
+        }
+        path += length;
+        pattern = strchr(pattern, '}') + 1;
+    }
+    return *path == '\0';
+}
+
+static bool serves(enum handlers__place place, enum exchange_listener listener)
+{
+    switch (listener) {
+    case EXCHANGE_LISTENER_WORK:
+        return (place & HANDLERS_PLACE_WORK) != 0;
+    case EXCHANGE_LISTENER_OPERATIONS:
+        return (place & HANDLERS_PLACE_OPERATIONS) != 0;
+    case EXCHANGE_LISTENER_ALL:
+        break;
+    }
+    return true;
+}
+
+const struct handlers_route *handlers__route_find(const char *path, enum exchange_listener listener)
+{
+    struct handlers__path found;
+    for (int i = 0; i < ROUTE_COUNT; i++)
+        if (handlers__route_match(routes[i].pattern, path, &found))
+            return serves(routes[i].place, listener) ? &routes[i] : NULL;
+    return NULL;
+}
+
+bool handlers__route_allows(const struct handlers_route *route, enum exchange_verb verb)
+{
+    if (verb == EXCHANGE_HEAD)
+        verb = EXCHANGE_GET;
+    return verb == EXCHANGE_OPTIONS || (route->verbs & (1u << verb)) != 0;
+}
+
+void handlers__route_allow(const struct handlers_route *route, struct text *allow)
+{
+    for (size_t i = 0; i < sizeof verb_names / sizeof verb_names[0]; i++)
+        if ((route->verbs & (1u << verb_names[i].verb)) != 0)
+            text_puts(allow, verb_names[i].name);
+    text_puts(allow, "OPTIONS");
+}
+
+int handlers__route_count(void)
+{
+    return ROUTE_COUNT;
+}
+
+const struct handlers_route *handlers__route_at(int index)
+{
+    return &routes[index];
+}

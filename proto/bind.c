@@ -1,0 +1,280 @@
+/* proto/bind.c: from the shapes of the posted tensors to n, m, batch and lead.
+ *
+ * Knows no method: what each input's dimensions mean stands in the descriptor. Everything that
+ * later code multiplies has been checked for overflow here, so that the rest may take it for
+ * granted. Any thread; no memory is taken.
+ */
+#include "proto/proto_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+struct binding {
+    struct proto_request *request;
+    uint32_t present;
+    int lead_wanted;
+    const char *n_from, *m_from; /* the inputs that n and m were read from; NULL: not known */
+    const char *lead_from;
+};
+
+static bool is_present(const struct binding *b, int input)
+{
+    return (b->present >> input & 1) != 0;
+}
+
+int proto__sole_input(const struct method *method)
+{
+    int sole = -1;
+    int count = method_input_count(method);
+    for (int i = 0; i < count; i++) {
+        if (method->inputs[i].optional)
+            continue;
+        if (sole >= 0)
+            return -1;
+        sole = i;
+    }
+    return sole >= 0 ? sole : method_input_find(method, "A");
+}
+
+/* "[..., n, n]", or with `[batch` in front when exactly one lead dimension is wanted. */
+static struct proto__words wanted_words(const struct method_tensor *tensor, int lead_wanted)
+{
+    static const char *const names[] = {
+        [METHOD_DIM_1] = "1",
+        [METHOD_DIM_N] = "n",
+        [METHOD_DIM_N_MINUS_1] = "n-1",
+        [METHOD_DIM_M] = "m",
+    };
+    struct proto__words words = {""};
+    const char *d0 = tensor->rank > 0 ? names[tensor->dims[0]] : "";
+    const char *d1 = tensor->rank > 1 ? names[tensor->dims[1]] : "";
+    snprintf(words.text, sizeof words.text, "[%s%s%s%s%s]", lead_wanted == 1 ? "batch" : "...",
+             tensor->rank > 0 ? "," : "", d0, tensor->rank > 1 ? "," : "", d1);
+    return words;
+}
+
+static enum error check_presence(const struct binding *b, struct failure *failure)
+{
+    const struct method *method = b->request->method;
+    int count = method_input_count(method);
+    for (int i = 0; i < count; i++) {
+        if (!is_present(b, i) && !method->inputs[i].optional)
+            return failure_set(failure, ERROR_MALFORMED, "input %s is missing; %s takes %s",
+                               method->inputs[i].name, method->name,
+                               proto__input_words(method, false).text);
+    }
+    if (b->present == 0)
+        return failure_set(failure, ERROR_MALFORMED, "no input is given; %s takes %s", method->name,
+                           proto__input_words(method, false).text);
+    return ERROR_NONE;
+}
+
+static enum error check_rank(const struct binding *b, const struct method_tensor *tensor,
+                             const struct proto_tensor *input, struct failure *failure)
+{
+    struct proto__words shape = proto__shape_words(input->rank, input->shape);
+    int lead_rank = input->rank - tensor->rank;
+    for (int i = 0; i < input->rank; i++) {
+        if (input->shape[i] < 0)
+            return failure_set(failure, ERROR_BAD_SHAPE,
+                               "%s has shape %s: a dimension must not be negative", tensor->name,
+                               shape.text);
+    }
+    if (lead_rank == 0 && b->lead_wanted == 1)
+        return failure_set(failure, ERROR_BAD_SHAPE,
+                           "%s has shape %s: a batch dimension must come first; write [1%s%s",
+                           tensor->name, shape.text, input->rank > 0 ? "," : "", shape.text + 1);
+    if (lead_rank < 0 || (b->lead_wanted != PROTO_LEAD_ANY && lead_rank != b->lead_wanted))
+        return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s", tensor->name,
+                           shape.text, wanted_words(tensor, b->lead_wanted).text);
+    return ERROR_NONE;
+}
+
+static enum error bind_lead(struct binding *b, const struct method_tensor *tensor,
+                            const struct proto_tensor *input, struct failure *failure)
+{
+    struct proto_request *request = b->request;
+    int lead_rank = input->rank - tensor->rank;
+    if (b->lead_from == NULL) {
+        b->lead_from = tensor->name;
+        request->lead_rank = lead_rank;
+        memcpy(request->lead, input->shape, (size_t)lead_rank * sizeof input->shape[0]);
+        return ERROR_NONE;
+    }
+    bool same = request->lead_rank == lead_rank;
+    for (int i = 0; same && i < lead_rank; i++)
+        same = request->lead[i] == input->shape[i];
+    if (same)
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_BAD_SHAPE,
+                       "%s has shape %s, a batch of %s, but the batch of %s is %s: all inputs must "
+                       "have the same batch",
+                       tensor->name, proto__shape_words(input->rank, input->shape).text,
+                       proto__shape_words(lead_rank, input->shape).text, b->lead_from,
+                       proto__shape_words(request->lead_rank, request->lead).text);
+}
+
+/* Takes n and m from the dimensions that name them; n - 1 tells n only where nothing else does. */
+static enum error find_n_and_m(struct binding *b, bool from_n_minus_1, struct failure *failure)
+{
+    struct proto_request *request = b->request;
+    const struct method_tensor *tensors = request->method->inputs;
+    for (int i = 0; tensors[i].name != NULL; i++) {
+        const struct proto_tensor *input = &request->inputs[i];
+        for (int d = 0; is_present(b, i) && d < tensors[i].rank; d++) {
+            int64_t length = input->shape[input->rank - tensors[i].rank + d];
+            enum method_dim dim = tensors[i].dims[d];
+            if (dim == METHOD_DIM_M && b->m_from == NULL) {
+                request->m = length;
+                b->m_from = tensors[i].name;
+            }
+            if (b->n_from != NULL)
+                continue;
+            bool tells = dim == METHOD_DIM_N || (dim == METHOD_DIM_N_MINUS_1 && from_n_minus_1);
+            if (tells && !checked_add(length, dim == METHOD_DIM_N ? 0 : 1, &request->n))
+                return failure_set(failure, ERROR_BAD_SHAPE, "%s has a dimension that overflows",
+                                   tensors[i].name);
+            if (tells)
+                b->n_from = tensors[i].name;
+        }
+    }
+    return ERROR_NONE;
+}
+
+static enum error check_dims(const struct binding *b, const struct method_tensor *tensor,
+                             const struct proto_tensor *input, struct failure *failure)
+{
+    const struct proto_request *request = b->request;
+    const int64_t *own = input->shape + (input->rank - tensor->rank);
+    struct proto__words shape = proto__shape_words(input->rank, input->shape);
+    if (tensor->rank == 2 && tensor->dims[0] == tensor->dims[1] && own[0] != own[1])
+        return failure_set(failure, ERROR_BAD_SHAPE,
+                           "%s has shape %s: the last two dimensions must be equal", tensor->name,
+                           shape.text);
+    int64_t wanted[METHOD_RANK_MAX];
+    bool fits = true;
+    for (int d = 0; d < tensor->rank; d++) {
+        wanted[d] = method_dim_length(tensor->dims[d], request->n, request->m);
+        fits = fits && wanted[d] == own[d];
+    }
+    if (fits)
+        return ERROR_NONE;
+    char known[160] = "";
+    int used = 0;
+    if (b->n_from != NULL)
+        used = snprintf(known, sizeof known, " with n = %lld (from %s)", (long long)request->n,
+                        b->n_from);
+    if (b->m_from != NULL)
+        snprintf(known + used, sizeof known - (size_t)used, " and m = %lld (from %s)",
+                 (long long)request->m, b->m_from);
+    struct proto__words right = proto__shape_words(tensor->rank, wanted);
+    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s:%s it must be %s%s", tensor->name,
+                       shape.text, known, request->lead_rank > 0 ? "[...," : "[", right.text + 1);
+}
+
+static enum error check_bytes(const struct proto_request *request,
+                              const struct method_tensor *tensors, struct failure *failure)
+{
+    for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++) {
+        int64_t bytes =
+            method_tensor_bytes(tensor, request->precision, request->n, request->m);
+        if (bytes < 0 || !checked_mul(bytes, request->batch, &bytes))
+            return failure_set(failure, ERROR_BAD_SHAPE,
+                               "the size of %s overflows: %lld matrices of order %lld",
+                               tensor->name, (long long)request->batch, (long long)request->n);
+    }
+    return ERROR_NONE;
+}
+
+/* A shape without numbers costs its sender nothing, but its answer has an INFO for each matrix, or
+ * brackets for each row of the batch. */
+static enum error check_empty(const struct binding *b, const struct method_tensor *tensor,
+                              const struct proto_tensor *input, struct failure *failure)
+{
+    int64_t count, lead = 1;
+    if (!proto__shape_count(input->rank, input->shape, &count))
+        return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: its size overflows",
+                           tensor->name, proto__shape_words(input->rank, input->shape).text);
+    if (count > 0)
+        return ERROR_NONE;
+    for (int i = 0; i < b->request->lead_rank; i++) {
+        int64_t length = b->request->lead[i] > 0 ? b->request->lead[i] : 1;
+        if (!checked_mul(lead, length, &lead) || lead > PROTO_ELEMENTS_EMPTY_MAX)
+            return failure_set(failure, ERROR_TOO_LARGE,
+                               "%s has shape %s: a batch without numbers may have at most %d "
+                               "matrices",
+                               tensor->name, proto__shape_words(input->rank, input->shape).text,
+                               PROTO_ELEMENTS_EMPTY_MAX);
+    }
+    return ERROR_NONE;
+}
+
+static enum error check_sizes(const struct binding *b, struct failure *failure)
+{
+    struct proto_request *request = b->request;
+    const struct method *method = request->method;
+    if (!proto__shape_count(request->lead_rank, request->lead, &request->batch))
+        return failure_set(failure, ERROR_BAD_SHAPE, "the batch %s overflows",
+                           proto__shape_words(request->lead_rank, request->lead).text);
+    enum error error = check_bytes(request, method->inputs, failure);
+    if (error == ERROR_NONE)
+        error = check_bytes(request, method->outputs, failure);
+    if (error != ERROR_NONE)
+        return error;
+    if (request->n > method->n_max || request->m > method->n_max)
+        return failure_set(failure, ERROR_TOO_LARGE,
+                           "the matrices have order %lld; %s takes at most %lld",
+                           (long long)(request->n > method->n_max ? request->n : request->m),
+                           method->name, (long long)method->n_max);
+    return ERROR_NONE;
+}
+
+typedef enum error each_input(struct binding *b, const struct method_tensor *tensor,
+                              const struct proto_tensor *input, struct failure *failure);
+
+static enum error for_each_input(struct binding *b, each_input *each, struct failure *failure)
+{
+    const struct method_tensor *tensors = b->request->method->inputs;
+    enum error error = ERROR_NONE;
+    for (int i = 0; error == ERROR_NONE && tensors[i].name != NULL; i++) {
+        if (is_present(b, i))
+            error = each(b, &tensors[i], &b->request->inputs[i], failure);
+    }
+    return error;
+}
+
+static enum error bind_rank(struct binding *b, const struct method_tensor *tensor,
+                            const struct proto_tensor *input, struct failure *failure)
+{
+    enum error error = check_rank(b, tensor, input, failure);
+    return error == ERROR_NONE ? bind_lead(b, tensor, input, failure) : error;
+}
+
+static enum error bind_dims(struct binding *b, const struct method_tensor *tensor,
+                            const struct proto_tensor *input, struct failure *failure)
+{
+    enum error error = check_dims(b, tensor, input, failure);
+    return error == ERROR_NONE ? check_empty(b, tensor, input, failure) : error;
+}
+
+enum error proto__bind(struct proto_request *request, uint32_t present, int lead_rank,
+                       struct failure *failure)
+{
+    struct binding b = {.request = request, .present = present, .lead_wanted = lead_rank};
+    request->n = 0;
+    request->m = 0;
+    enum error error = check_presence(&b, failure);
+    if (error == ERROR_NONE)
+        error = for_each_input(&b, bind_rank, failure);
+    if (error == ERROR_NONE)
+        error = find_n_and_m(&b, false, failure);
+    if (error == ERROR_NONE && b.n_from == NULL)
+        error = find_n_and_m(&b, true, failure);
+    if (error == ERROR_NONE)
+        error = for_each_input(&b, bind_dims, failure);
+    if (error == ERROR_NONE)
+        error = check_sizes(&b, failure);
+    return error;
+}

@@ -1,0 +1,210 @@
+/* proto/documents.c: JSON documents about methods, all derived from their descriptors.
+ *
+ * Any thread; the text is the caller's.
+ */
+#include <string.h>
+
+#include "proto/proto_private.h"
+
+static void put_string(struct text *json, const char *string)
+{
+    text_json_string(json, string, strlen(string));
+}
+
+/* `"name":"value"` */
+static void put_member(struct text *json, const char *name, const char *value)
+{
+    put_string(json, name);
+    text_puts(json, ":");
+    put_string(json, value);
+}
+
+static const char *datatype_of(const struct method_tensor *tensor)
+{
+    static const char *const names[] = {
+        [METHOD_REAL] = "FP64", [METHOD_INT32] = "INT32", [METHOD_ROAD] = "BYTES"};
+    return names[tensor->kind];
+}
+
+/* -1 for every dimension that varies, the batch first. */
+static void put_dims(struct text *json, const struct method_tensor *tensor)
+{
+    text_puts(json, "[-1");
+    for (int d = 0; d < tensor->rank; d++)
+        text_puts(json, tensor->dims[d] == METHOD_DIM_1 ? ",1" : ",-1");
+    text_puts(json, "]");
+}
+
+typedef void put_tensor(struct text *json, const struct method_tensor *tensor, bool is_input);
+
+/* `"name":[...]`, one entry a tensor. */
+static void put_tensors(struct text *json, const char *name, const struct method_tensor *tensors,
+                        bool is_input, put_tensor *put)
+{
+    put_string(json, name);
+    text_puts(json, ":[");
+    for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++) {
+        text_puts(json, tensor == tensors ? "{" : ",{");
+        put_member(json, "name", tensor->name);
+        text_puts(json, ",");
+        put(json, tensor, is_input);
+        text_puts(json, "}");
+    }
+    text_puts(json, "]");
+}
+
+/* ---- Metadata ---- */
+
+static void put_metadata_tensor(struct text *json, const struct method_tensor *tensor,
+                                bool is_input)
+{
+    (void)is_input;
+    put_member(json, "datatype", datatype_of(tensor));
+    text_puts(json, ",\"shape\":");
+    put_dims(json, tensor);
+}
+
+void proto_v2_metadata(const struct method *method, struct text *json)
+{
+    text_puts(json, "{");
+    put_member(json, "name", method->name);
+    text_puts(json, ",\"versions\":[\"1\"],\"platform\":\"invertd\",");
+    put_tensors(json, "inputs", method->inputs, true, put_metadata_tensor);
+    text_puts(json, ",");
+    put_tensors(json, "outputs", method->outputs, false, put_metadata_tensor);
+    text_puts(json, "}");
+}
+
+/* ---- Configuration, as Triton's protobuf message prints itself ---- */
+
+static void put_config_tensor(struct text *json, const struct method_tensor *tensor, bool is_input)
+{
+    const char *datatype = tensor->kind == METHOD_ROAD ? "STRING" : datatype_of(tensor);
+    text_printf(json, "\"data_type\":\"TYPE_%s\",", datatype);
+    if (is_input)
+        text_puts(json, "\"format\":\"FORMAT_NONE\",");
+    text_puts(json, "\"dims\":");
+    put_dims(json, tensor);
+    text_puts(json, ",\"is_shape_tensor\":false,");
+    if (is_input)
+        text_printf(json, "\"allow_ragged_batch\":false,\"optional\":%s",
+                    tensor->optional ? "true" : "false");
+    else
+        text_puts(json, "\"label_filename\":\"\"");
+}
+
+void proto_v2_config(const struct method *method, struct text *json)
+{
+    text_puts(json, "{");
+    put_member(json, "name", method->name);
+    text_puts(json, ",\"platform\":\"invertd\",\"backend\":\"invertd\","
+                    "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,");
+    put_tensors(json, "input", method->inputs, true, put_config_tensor);
+    text_puts(json, ",");
+    put_tensors(json, "output", method->outputs, false, put_config_tensor);
+    text_puts(json, ",\"dynamic_batching\":{},\"instance_group\":[],\"parameters\":{},"
+                    "\"model_transaction_policy\":{\"decoupled\":false},"
+                    "\"response_cache\":{\"enable\":false}}");
+}
+
+/* ---- The methods document of /v1 ---- */
+
+static void put_method_tensor(struct text *json, const struct method_tensor *tensor, bool is_input)
+{
+    static const char *const kinds[] = {
+        [METHOD_REAL] = "real", [METHOD_INT32] = "int32", [METHOD_ROAD] = "string"};
+    static const char *const dims[] = {[METHOD_DIM_1] = ",1",
+                                       [METHOD_DIM_N] = ",\"n\"",
+                                       [METHOD_DIM_N_MINUS_1] = ",\"n-1\"",
+                                       [METHOD_DIM_M] = ",\"m\""};
+    put_member(json, "help", tensor->help != NULL ? tensor->help : "");
+    text_printf(json, ",\"type\":\"%s\",\"shape\":[\"batch\"", kinds[tensor->kind]);
+    for (int d = 0; d < tensor->rank; d++)
+        text_puts(json, dims[tensor->dims[d]]);
+    text_printf(json, "],\"%s\":%s", is_input ? "optional" : "default",
+                (is_input ? tensor->optional : tensor->is_default) ? "true" : "false");
+}
+
+/* The choice at `index` of "auto|single|block". */
+static void put_choice(struct text *json, const char *choices, int64_t index)
+{
+    const char *choice = choices;
+    for (; index > 0 && strchr(choice, '|') != NULL; index--)
+        choice = strchr(choice, '|') + 1;
+    text_json_string(json, choice, strcspn(choice, "|"));
+}
+
+static void put_choices(struct text *json, const struct method_option *option)
+{
+    text_puts(json, "\"kind\":\"choice\",\"choices\":[");
+    int64_t count = 1;
+    for (const char *c = option->choices; *c != '\0'; c++)
+        count += *c == '|';
+    for (int64_t i = 0; i < count; i++) {
+        text_puts(json, i > 0 ? "," : "");
+        put_choice(json, option->choices, i);
+    }
+    text_puts(json, "],\"default\":");
+    put_choice(json, option->choices, option->initial);
+}
+
+static void put_bounds(struct text *json, const struct method_option *option)
+{
+    bool is_int = option->kind == METHOD_OPTION_INT;
+    double initial = (double)option->initial;
+    if (!is_int)
+        memcpy(&initial, &option->initial, sizeof initial);
+    text_printf(json, "\"kind\":\"%s\",\"least\":", is_int ? "integer" : "real");
+    text_json_number(json, option->least);
+    text_puts(json, ",\"most\":");
+    text_json_number(json, option->most);
+    text_puts(json, ",\"default\":");
+    text_json_number(json, initial);
+}
+
+static void put_option(struct text *json, const struct method_option *option)
+{
+    text_puts(json, "{");
+    put_member(json, "name", option->name);
+    text_puts(json, ",");
+    put_member(json, "help", option->help != NULL ? option->help : "");
+    text_puts(json, ",");
+    if (option->kind == METHOD_OPTION_BOOL)
+        text_printf(json, "\"kind\":\"bool\",\"default\":%s",
+                    option->initial != 0 ? "true" : "false");
+    else if (option->kind == METHOD_OPTION_CHOICE)
+        put_choices(json, option);
+    else
+        put_bounds(json, option);
+    text_puts(json, "}");
+}
+
+static void put_method(struct text *json, const struct method *method)
+{
+    text_puts(json, "{");
+    put_member(json, "name", method->name);
+    text_puts(json, ",");
+    put_member(json, "title", method->title);
+    text_puts(json, ",");
+    put_member(json, "when", method->when);
+    text_printf(json, ",\"n_max\":%lld,", (long long)method->n_max);
+    put_tensors(json, "inputs", method->inputs, true, put_method_tensor);
+    text_puts(json, ",");
+    put_tensors(json, "outputs", method->outputs, false, put_method_tensor);
+    text_puts(json, ",\"options\":[");
+    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++) {
+        text_puts(json, i > 0 ? "," : "");
+        put_option(json, &method->options[i]);
+    }
+    text_puts(json, "]}");
+}
+
+void proto_methods_document(struct text *json)
+{
+    text_puts(json, "{\"methods\":[");
+    for (int i = 0; i < method_count(); i++) {
+        text_puts(json, i > 0 ? "," : "");
+        put_method(json, method_at(i));
+    }
+    text_puts(json, "]}\n");
+}

@@ -1,0 +1,265 @@
+/* proto/options.c: options and outputs by name, from a query string, a JSON body or v2 parameters.
+ *
+ * A method's own options come from its descriptor; the request's own stand in the table below. A
+ * bit for each says that it was named, so that naming one twice is noticed wherever it was named.
+ * Any thread; no memory is taken.
+ */
+#include "proto/proto_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+
+#define PRIORITY_LOWEST 3
+#define TIMEOUT_MAX_US INT64_C(1000000000000) /* twelve days */
+
+static enum error refuse(struct failure *failure, const char *name, const char *value,
+                         const char *allowed)
+{
+    return failure_set(failure, ERROR_BAD_OPTION, "option %s: '%s' is not allowed; give %s", name,
+                       proto__safe_words(value, strlen(value)).text, allowed);
+}
+
+/* A whole number in JSON's form. */
+static bool read_integer(const char *text, int64_t *value)
+{
+    bool negative = *text == '-';
+    const char *digit = text + negative;
+    int64_t sum = 0;
+    if (*digit == '\0' || (*digit == '0' && digit[1] != '\0'))
+        return false;
+    for (; *digit != '\0'; digit++) {
+        if (*digit < '0' || *digit > '9' || __builtin_mul_overflow(sum, 10, &sum) ||
+            __builtin_sub_overflow(sum, *digit - '0', &sum))
+            return false;
+    }
+    /* Summed below zero, where the range is larger by one. */
+    if (!negative && sum == INT64_MIN)
+        return false;
+    *value = negative ? sum : -sum;
+    return true;
+}
+
+static bool read_bool(const char *text, int64_t *value)
+{
+    static const char *const words[2][4] = {{"false", "0", "off", "no"}, {"true", "1", "on", "yes"}};
+    for (int truth = 0; truth < 2; truth++) {
+        for (int i = 0; i < 4; i++) {
+            if (strcmp(text, words[truth][i]) == 0) {
+                *value = truth;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool read_real(const char *text, double *value)
+{
+    const char *rest;
+    const char *end = text + strlen(text);
+    return number_read_f64(text, end, &rest, value) == NUMBER_OK && rest == end;
+}
+
+/* The place of value among "auto|single|block". */
+static bool read_choice(const char *choices, const char *value, int64_t *index)
+{
+    size_t length = strlen(value);
+    int64_t at = 0;
+    for (const char *choice = choices; choice != NULL; at++) {
+        const char *bar = strchr(choice, '|');
+        size_t choice_length = bar != NULL ? (size_t)(bar - choice) : strlen(choice);
+        if (choice_length == length && memcmp(choice, value, length) == 0) {
+            *index = at;
+            return true;
+        }
+        choice = bar != NULL ? bar + 1 : NULL;
+    }
+    return false;
+}
+
+static enum error set_method_option(struct proto_request *request, int index, const char *value,
+                                    struct failure *failure)
+{
+    const struct method_option *option = &request->method->options[index];
+    char allowed[160] = "";
+    bool good = false;
+    double real = 0;
+    int64_t travels = 0;
+    switch (option->kind) {
+    case METHOD_OPTION_BOOL:
+        snprintf(allowed, sizeof allowed, "true or false");
+        good = read_bool(value, &travels);
+        break;
+    case METHOD_OPTION_INT:
+        snprintf(allowed, sizeof allowed, "a whole number from %.17g to %.17g", option->least,
+                 option->most);
+        good = read_integer(value, &travels) && (double)travels >= option->least &&
+               (double)travels <= option->most;
+        break;
+    case METHOD_OPTION_REAL:
+        snprintf(allowed, sizeof allowed, "a number from %g to %g", option->least, option->most);
+        good = read_real(value, &real) && real >= option->least && real <= option->most;
+        memcpy(&travels, &real, sizeof travels);
+        break;
+    case METHOD_OPTION_CHOICE:
+        snprintf(allowed, sizeof allowed, "one of %s", option->choices);
+        good = read_choice(option->choices, value, &travels);
+        break;
+    }
+    if (!good)
+        return refuse(failure, option->name, value, allowed);
+    request->options[index] = travels;
+    return ERROR_NONE;
+}
+
+/* ---- Outputs ---- */
+
+enum error proto__add_output(struct proto_request *request, const char *name, size_t length,
+                             bool binary, struct failure *failure)
+{
+    const struct method *method = request->method;
+    bool in_lower = request->format != PROTO_FORMAT_V2 && request->format != PROTO_FORMAT_RAW;
+    int count = method_output_count(method);
+    int index = 0;
+    while (index < count &&
+           !proto__equals_ignoring_case(method->outputs[index].name, name, length))
+        index++;
+    if (index == count)
+        return failure_set(failure, ERROR_BAD_OPTION, "%s has no output '%s'; it has %s",
+                           method->name, proto__safe_words(name, length).text,
+                           proto__output_words(method, in_lower).text);
+    for (int i = 0; i < request->output_count; i++) {
+        if (request->outputs[i].index == index)
+            return failure_set(failure, ERROR_BAD_OPTION, "output %s is named twice",
+                               method->outputs[index].name);
+    }
+    request->outputs[request->output_count++] = (struct proto_output){index, binary};
+    return ERROR_NONE;
+}
+
+static enum error set_outputs(struct proto_request *request, const char *value,
+                              struct failure *failure)
+{
+    request->output_count = 0;
+    bool more = *value != '\0'; /* none named: the defaults */
+    while (more) {
+        size_t length = strcspn(value, ",");
+        more = value[length] == ',';
+        const char *name = value;
+        size_t name_length = length;
+        while (name_length > 0 && *name == ' ') {
+            name++;
+            name_length--;
+        }
+        while (name_length > 0 && name[name_length - 1] == ' ')
+            name_length--;
+        enum error error = proto__add_output(request, name, name_length, false, failure);
+        if (error != ERROR_NONE)
+            return error;
+        value += length + 1;
+    }
+    proto__default_outputs(request, false);
+    return ERROR_NONE;
+}
+
+/* ---- The request's own options ---- */
+
+static enum error set_on_singular(struct proto_request *request, const char *value,
+                                  struct failure *failure)
+{
+    bool nan = strcmp(value, "nan") == 0;
+    if (!nan && strcmp(value, "error") != 0)
+        return refuse(failure, "on_singular", value, "error or nan");
+    request->nan_on_singular = nan;
+    return ERROR_NONE;
+}
+
+static enum error set_priority(struct proto_request *request, const char *value,
+                               struct failure *failure)
+{
+    int64_t priority;
+    if (!read_integer(value, &priority) || priority < 0)
+        return refuse(failure, "priority", value, "0 (default), 1 (highest), 2 or 3");
+    request->priority = priority < PRIORITY_LOWEST ? (int)priority : PRIORITY_LOWEST;
+    return ERROR_NONE;
+}
+
+static enum error set_timeout(struct proto_request *request, const char *value,
+                              struct failure *failure)
+{
+    int64_t timeout_us;
+    if (!read_integer(value, &timeout_us) || timeout_us < 0 || timeout_us > TIMEOUT_MAX_US)
+        return refuse(failure, "timeout", value, "microseconds, 0 to 1000000000000");
+    request->timeout_us = timeout_us;
+    return ERROR_NONE;
+}
+
+static const struct {
+    const char *name;
+    unsigned scopes;
+    enum error (*set)(struct proto_request *request, const char *value, struct failure *failure);
+} request_options[] = {
+    {"outputs", PROTO_SCOPE_V1, set_outputs},
+    {"on_singular", PROTO_SCOPE_V1, set_on_singular},
+    {"priority", PROTO_SCOPE_V1 | PROTO_SCOPE_V2, set_priority},
+    {"timeout", PROTO_SCOPE_V1 | PROTO_SCOPE_V2, set_timeout},
+};
+#define REQUEST_OPTIONS ((int)(sizeof request_options / sizeof request_options[0]))
+
+static enum error unknown(const struct proto_request *request, enum proto__scope scope,
+                          const char *name, struct failure *failure)
+{
+    const struct method *method = request->method;
+    char known[200] = "";
+    size_t used = 0;
+    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++) {
+        if (used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s, ",
+                                     method->options[i].name);
+    }
+    for (int i = 0; i < REQUEST_OPTIONS; i++) {
+        if ((request_options[i].scopes & scope) != 0 && used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s, ",
+                                     request_options[i].name);
+    }
+    if (used < sizeof known)
+        known[used - 2] = '\0'; /* the last comma; every scope has an option */
+    return failure_set(failure, ERROR_BAD_OPTION, "%s has no option '%s'; it takes %s",
+                       method->name, proto__safe_words(name, strlen(name)).text, known);
+}
+
+/* Marks bit index in *set; a bit that is set already is the client's error. */
+static enum error mark(uint32_t *set, int index, const char *name, struct failure *failure)
+{
+    uint32_t bit = UINT32_C(1) << index;
+    if ((*set & bit) != 0)
+        return failure_set(failure, ERROR_BAD_OPTION, "option %s is given twice", name);
+    *set |= bit;
+    return ERROR_NONE;
+}
+
+enum error proto__set_option(struct proto_request *request, enum proto__scope scope,
+                             const char *name, const char *value, struct failure *failure)
+{
+    int index = method_option_find(request->method, name);
+    if (index >= 0) {
+        enum error error = mark(&request->options_set, index, name, failure);
+        return error == ERROR_NONE ? set_method_option(request, index, value, failure) : error;
+    }
+    for (int i = 0; i < REQUEST_OPTIONS; i++) {
+        if ((request_options[i].scopes & scope) == 0 || strcmp(request_options[i].name, name) != 0)
+            continue;
+        enum error error = mark(&request->request_options_set, i, name, failure);
+        return error == ERROR_NONE ? request_options[i].set(request, value, failure) : error;
+    }
+    return unknown(request, scope, name, failure);
+}
+
+enum error proto_request_option(struct proto_request *request, const char *name, const char *value,
+                                struct failure *failure)
+{
+    return proto__set_option(request, PROTO_SCOPE_V1, name, value, failure);
+}

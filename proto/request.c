@@ -1,0 +1,86 @@
+/* proto/request.c: the request's beginning, its default outputs, and what a body looks like.
+ *
+ * Any thread; no memory is taken.
+ */
+#include "proto/proto_private.h"
+
+#include <string.h>
+
+#define LONG_TEXT_BYTES (16 << 10)
+#define LONG_COPY_BYTES (1 << 20)
+
+void proto__set_method(struct proto_request *request, const struct method *method)
+{
+    request->method = method;
+    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++)
+        request->options[i] = method->options[i].initial;
+}
+
+void proto_request_init(struct proto_request *request, enum proto_format format,
+                        const struct method *method)
+{
+    memset(request, 0, sizeof *request);
+    request->format = format;
+    request->precision = PRECISION_FP64;
+    if (method != NULL)
+        proto__set_method(request, method);
+}
+
+void proto__default_outputs(struct proto_request *request, bool binary)
+{
+    const struct method_tensor *outputs = request->method->outputs;
+    if (request->output_count > 0)
+        return;
+    for (int i = 0; outputs[i].name != NULL; i++) {
+        if (outputs[i].is_default)
+            request->outputs[request->output_count++] = (struct proto_output){i, binary};
+    }
+    if (request->output_count == 0)
+        request->outputs[request->output_count++] = (struct proto_output){0, binary};
+}
+
+enum proto_format proto_sniff(const unsigned char *body, int64_t length)
+{
+    if (length >= 6 && memcmp(body, "\x93NUMPY", 6) == 0)
+        return PROTO_FORMAT_NPY;
+    if (length >= 4 && (memcmp(body, "PK\3\4", 4) == 0 || memcmp(body, "PK\5\6", 4) == 0))
+        return PROTO_FORMAT_NPZ;
+    int64_t at = 0;
+    while (at < length && (body[at] == ' ' || (body[at] >= '\t' && body[at] <= '\r')))
+        at++;
+    return at < length && body[at] == '{' ? PROTO_FORMAT_JSON : PROTO_FORMAT_UNKNOWN;
+}
+
+static bool npy_is_long(const unsigned char *body, int64_t length)
+{
+    struct proto__npy npy;
+    if (length <= LONG_COPY_BYTES)
+        return false;
+    if (proto__npy_read(body, length, &npy, NULL) != ERROR_NONE)
+        return false; /* refused at once */
+    uintptr_t data = (uintptr_t)body + (uintptr_t)npy.data_offset;
+    return npy.fortran || data % (uintptr_t)precision_bytes(npy.precision) != 0;
+}
+
+bool proto_request_is_long(enum proto_format format, const unsigned char *body, int64_t length,
+                           int64_t json_bytes)
+{
+    switch (format) {
+    case PROTO_FORMAT_V2:
+        if (json_bytes < 0 || json_bytes > length)
+            return length > LONG_TEXT_BYTES;
+        return json_bytes > LONG_TEXT_BYTES ||
+               (length > LONG_COPY_BYTES && ((uintptr_t)body + (uintptr_t)json_bytes) % 8 != 0);
+    case PROTO_FORMAT_RAW:
+        return length > LONG_COPY_BYTES && (uintptr_t)body % 8 != 0;
+    case PROTO_FORMAT_NPY:
+        return npy_is_long(body, length);
+    case PROTO_FORMAT_NPZ:
+    case PROTO_FORMAT_JSON:
+        return length > LONG_TEXT_BYTES;
+    case PROTO_FORMAT_UNKNOWN:
+        break;
+    }
+    return proto_sniff(body, length) == PROTO_FORMAT_NPY ? npy_is_long(body, length)
+                                                         : length > LONG_TEXT_BYTES;
+}

@@ -1,0 +1,94 @@
+/* proto/words.c: pieces of messages: shapes, lists of names, a client's text made harmless.
+ *
+ * Any thread. Everything is returned by value and cut where it would grow too long.
+ */
+#include "proto/proto_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Appends, or ends the words in "..." when there is no room left. */
+static void add(struct proto__words *words, const char *piece)
+{
+    size_t used = strlen(words->text);
+    size_t length = strlen(piece);
+    if (used + length + 4 <= sizeof words->text) {
+        memcpy(words->text + used, piece, length + 1);
+        return;
+    }
+    if (used < 3 || strcmp(words->text + used - 3, "...") != 0)
+        memcpy(words->text + used, "...", 4);
+}
+
+struct proto__words proto__shape_words(int rank, const int64_t *shape)
+{
+    struct proto__words words = {"["};
+    for (int i = 0; i < rank; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%s%lld", i > 0 ? "," : "", (long long)shape[i]);
+        add(&words, number);
+    }
+    add(&words, "]");
+    return words;
+}
+
+struct proto__words proto__safe_words(const char *text, size_t length)
+{
+    struct proto__words words = {""};
+    size_t most = 40;
+    size_t used = 0;
+    for (; used < length && used < most; used++) {
+        char c = text[used];
+        bool harmless = c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>';
+        words.text[used] = harmless ? c : '?';
+    }
+    words.text[used] = '\0';
+    if (length > most)
+        add(&words, "...");
+    return words;
+}
+
+struct proto__words proto__lower_words(const char *name)
+{
+    struct proto__words words = {""};
+    add(&words, name);
+    for (char *c = words.text; *c != '\0'; c++)
+        *c = lower(*c);
+    return words;
+}
+
+static struct proto__words tensor_words(const struct method_tensor *tensors, bool in_lower)
+{
+    struct proto__words words = {""};
+    for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++) {
+        add(&words, tensor == tensors ? "" : ", ");
+        add(&words, in_lower ? proto__lower_words(tensor->name).text : tensor->name);
+    }
+    return words;
+}
+
+struct proto__words proto__input_words(const struct method *method, bool in_lower)
+{
+    return tensor_words(method->inputs, in_lower);
+}
+
+struct proto__words proto__output_words(const struct method *method, bool in_lower)
+{
+    return tensor_words(method->outputs, in_lower);
+}
+
+bool proto__equals_ignoring_case(const char *name, const char *text, size_t length)
+{
+    if (strlen(name) != length)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (lower(name[i]) != lower(text[i]))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,414 @@
+/* config.c: see config.h. Threads: the starting thread. */
+#include "server/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "gpu/engine.h"
+
+#define FIELD(name) offsetof(struct config, name)
+#define S(seconds) ((int64_t)(seconds)*INT64_C(1000000000))
+#define MS(milliseconds) ((int64_t)(milliseconds)*INT64_C(1000000))
+#define KIB INT64_C(1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define TIB (1024 * GIB)
+
+static const struct option_row rows[] = {
+    {.flag = "config",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(config),
+     .placeholder = "FILE",
+     .help = "Read further options from FILE, lines of `key = value`."},
+    /* Listeners */
+    {.flag = "listen",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(listen),
+     .initial = "127.0.0.1:8000",
+     .placeholder = "HOST:PORT|unix:PATH",
+     .help = "Where to serve: an address and a port (0 picks a free one), [::1]:8000 for IPv6, or "
+             "a unix socket."},
+    {.flag = "metrics-listen",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(metrics_listen),
+     .placeholder = "HOST:PORT|unix:PATH",
+     .help = "Serve metrics and health here instead of on the main listener."},
+    {.flag = "port-file",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(port_file),
+     .placeholder = "FILE",
+     .help = "Write the main listener's port number to FILE once the service listens."},
+    /* Size */
+    {.flag = "loops",
+     .kind = OPTION_INT,
+     .offset = FIELD(loops),
+     .initial = "0",
+     .least = 0,
+     .most = CONFIG_LOOPS_MAX,
+     .placeholder = "COUNT",
+     .help = "Event loops that serve HTTP, one thread each; 0: half as many as cores."},
+    {.flag = "threads",
+     .kind = OPTION_INT,
+     .offset = FIELD(threads),
+     .initial = "0",
+     .least = 0,
+     .most = 1024,
+     .placeholder = "COUNT",
+     .help = "Threads of the host engine that compute; 0: one a core."},
+    {.flag = "pool-threads",
+     .kind = OPTION_INT,
+     .offset = FIELD(pool_threads),
+     .initial = "0",
+     .least = 0,
+     .most = 256,
+     .placeholder = "COUNT",
+     .help = "Threads that compress, inflate and convert long bodies; 0: a quarter as many as "
+             "cores."},
+    {.flag = "pool-max",
+     .kind = OPTION_INT,
+     .offset = FIELD(pool_max),
+     .initial = "1024",
+     .least = 1,
+     .most = 1 << 20,
+     .placeholder = "COUNT",
+     .help = "Tasks that may wait for those threads; further requests are answered 503."},
+    {.flag = "arena-size",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(arena_size_bytes),
+     .initial = "1GiB",
+     .least = 16 * MIB,
+     .most = 16 * TIB,
+     .placeholder = "BYTES",
+     .help = "Memory for bodies, matrices and answers, shared with the engines."},
+    {.flag = "connections-max",
+     .kind = OPTION_INT,
+     .offset = FIELD(connections_max),
+     .initial = "4096",
+     .least = 1,
+     .most = 1 << 20,
+     .placeholder = "COUNT",
+     .help = "Open connections; further ones are answered 503 and closed."},
+    {.flag = "queue-max",
+     .kind = OPTION_INT,
+     .offset = FIELD(queue_max),
+     .initial = "16384",
+     .least = 1,
+     .most = 1 << 24,
+     .placeholder = "COUNT",
+     .help = "Requests that wait or run; further ones are answered 503."},
+    {.flag = "client-requests-max",
+     .kind = OPTION_INT,
+     .offset = FIELD(client_requests_max),
+     .initial = "0",
+     .least = 0,
+     .most = 1 << 24,
+     .placeholder = "COUNT",
+     .help = "The same for one client address; further ones are answered 429; 0: no limit."},
+    {.flag = "request-max",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(request_max_bytes),
+     .initial = "256MiB",
+     .least = 1 * KIB,
+     .most = 1 * TIB,
+     .placeholder = "BYTES",
+     .help = "Body of a request, as sent and once inflated; a longer one is answered 413."},
+    /* Deadlines */
+    {.flag = "header-timeout",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(header_timeout_ns),
+     .initial = "10s",
+     .least = MS(10),
+     .most = S(3600),
+     .placeholder = "DURATION",
+     .help = "A connection without a complete request header after this is closed."},
+    {.flag = "body-timeout",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(body_timeout_ns),
+     .initial = "30s",
+     .least = MS(10),
+     .most = S(86400),
+     .placeholder = "DURATION",
+     .help = "A body that takes longer than this, plus one second a MiB, is answered 408."},
+    {.flag = "request-timeout",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(request_timeout_ns),
+     .initial = "60s",
+     .least = MS(1),
+     .most = S(86400),
+     .placeholder = "DURATION",
+     .help = "A request that has waited and run for longer is answered 504, unless it asks for "
+             "another `timeout`."},
+    {.flag = "idle-timeout",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(idle_timeout_ns),
+     .initial = "75s",
+     .least = MS(10),
+     .most = S(86400),
+     .placeholder = "DURATION",
+     .help = "A connection without a request for this long is closed."},
+    /* Batches */
+    {.flag = "batch-wait-us",
+     .kind = OPTION_INT,
+     .offset = FIELD(batch_wait_us),
+     .initial = "0",
+     .least = 0,
+     .most = 1000000,
+     .placeholder = "MICROSECONDS",
+     .help = "How long a batch waits for company while an engine is free; 0: not at all."},
+    {.flag = "batch-matrices-max",
+     .kind = OPTION_INT,
+     .offset = FIELD(batch_matrices_max),
+     .initial = "4096",
+     .least = 1,
+     .most = 1 << 24,
+     .placeholder = "COUNT",
+     .help = "Matrices in one batch."},
+    {.flag = "batch-cost-max",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(batch_cost_ns),
+     .initial = "2ms",
+     .least = 1000,
+     .most = S(60),
+     .placeholder = "DURATION",
+     .help = "Predicted time at which a batch is closed."},
+    {.flag = "long-cost",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(long_cost_ns),
+     .initial = "20ms",
+     .least = 1000,
+     .most = S(60),
+     .placeholder = "DURATION",
+     .help = "Requests predicted to take longer run in slices beside the others."},
+    {.flag = "in-flight",
+     .kind = OPTION_INT,
+     .offset = FIELD(in_flight),
+     .initial = "3",
+     .least = 1,
+     .most = ENGINE_BATCH_SLOTS,
+     .placeholder = "COUNT",
+     .help = "Batches under way at once in an engine, of each lane."},
+    /* Engines */
+    {.flag = "engine",
+     .kind = OPTION_CHOICE,
+     .offset = FIELD(engine),
+     .initial = "auto",
+     .choices = "auto|host",
+     .help = "Which engines to start; auto: the best that is there."},
+    {.flag = "engine-path",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(engine_path),
+     .placeholder = "FILE",
+     .help = "The host engine's program, if not beside this one."},
+    {.flag = "engine-heartbeat",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(engine_heartbeat_ns),
+     .initial = "2s",
+     .least = MS(200),
+     .most = S(3600),
+     .placeholder = "DURATION",
+     .help = "An engine that is silent for longer is replaced."},
+    {.flag = "engine-backoff-max",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(engine_backoff_max_ns),
+     .initial = "10s",
+     .least = MS(10),
+     .most = S(3600),
+     .placeholder = "DURATION",
+     .help = "Longest pause before an engine that keeps dying is started again."},
+    {.flag = "batch-deadline",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(batch_deadline_ns),
+     .initial = "2s",
+     .least = MS(10),
+     .most = S(86400),
+     .placeholder = "DURATION",
+     .help = "An engine that takes longer for a batch, and longer than 20 times its predicted "
+             "time, is replaced."},
+    {.flag = "cpu",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cpu),
+     .placeholder = "NAME",
+     .help = "Use the host kernels of this processor family (Haswell, SkylakeX, Zen, ...), so "
+             "that different machines answer with the same bits."},
+    {.flag = "fault",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(fault),
+     .placeholder = "NAME",
+     .help = "For test builds of an engine: the fault it should have."},
+    /* Answers */
+    {.flag = "compress-min",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(compress_min_bytes),
+     .initial = "1KiB",
+     .least = 0,
+     .most = 1 * TIB,
+     .placeholder = "BYTES",
+     .help = "Answers below this are never compressed."},
+    {.flag = "compress-level",
+     .kind = OPTION_INT,
+     .offset = FIELD(compress_level),
+     .initial = "1",
+     .least = 1,
+     .most = 9,
+     .placeholder = "LEVEL",
+     .help = "How hard to compress: 1 is fastest, 9 smallest."},
+    /* Life */
+    {.flag = "drain-delay",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(drain_delay_ns),
+     .initial = "0s",
+     .least = 0,
+     .most = S(3600),
+     .placeholder = "DURATION",
+     .help = "After SIGTERM, stay unready but serve for this long before refusing new work."},
+    {.flag = "drain-timeout",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(drain_timeout_ns),
+     .initial = "30s",
+     .least = MS(100),
+     .most = S(86400),
+     .placeholder = "DURATION",
+     .help = "After refusing new work, finish what was admitted within this time, or exit with 1."},
+    /* Log */
+    {.flag = "log-format",
+     .kind = OPTION_CHOICE,
+     .offset = FIELD(log_format),
+     .initial = "json",
+     .choices = "json|text",
+     .help = "One JSON object a line, or text for people."},
+    {.flag = "log-level",
+     .kind = OPTION_CHOICE,
+     .offset = FIELD(log_level),
+     .initial = "info",
+     .choices = "debug|info|warning|error",
+     .help = "The least that is logged."},
+    {.flag = "log-file",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(log_file),
+     .placeholder = "FILE",
+     .help = "Log there instead of on stderr; SIGHUP opens it anew."},
+};
+
+const struct option_table config_table = {
+    .program = "invertd",
+    .summary = "A daemon that inverts matrices over HTTP.",
+    .prefix = "INVERTD",
+    .rows = rows,
+    .count = sizeof rows / sizeof rows[0],
+};
+
+/* Flags that are not options: they have no variable, no file key and no value. */
+static const struct {
+    const char *flag;
+    enum config_task task;
+    const char *help;
+} tasks[] = {
+    {"--help", CONFIG_HELP, "Print this and exit."},
+    {"--version", CONFIG_VERSION, "Print the version and exit."},
+    {"--print-config", CONFIG_PRINT, "Print the configuration as a file for --config and exit."},
+    {"--print-options-markdown", CONFIG_PRINT_MARKDOWN,
+     "Print the table of options as Markdown and exit."},
+};
+#define TASK_COUNT (sizeof tasks / sizeof tasks[0])
+
+/* Takes the first task out of argv; CONFIG_SERVE when there is none. */
+static enum config_task take_task(int *argc, char **argv)
+{
+    for (int i = 1; i < *argc; i++)
+        for (size_t k = 0; k < TASK_COUNT; k++)
+            if (strcmp(argv[i], tasks[k].flag) == 0) {
+                memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof argv[0]);
+                (*argc)--;
+                return tasks[k].task;
+            }
+    return CONFIG_SERVE;
+}
+
+enum error config_read(int argc, char **argv, char *const *environment, struct config *config,
+                       enum config_task *task, struct failure *failure)
+{
+    *config = (struct config){0};
+    *task = take_task(&argc, argv);
+    if (*task != CONFIG_SERVE && *task != CONFIG_PRINT)
+        return ERROR_NONE;
+    return option_parse(&config_table, argc, argv, environment, config, failure);
+}
+
+void config_free(struct config *config)
+{
+    option_free(&config_table, config);
+}
+
+void config_print_help(FILE *stream)
+{
+    option_print_help(&config_table, stream);
+    fputc('\n', stream);
+    for (size_t k = 0; k < TASK_COUNT; k++)
+        fprintf(stream, "  %s\n      %s\n", tasks[k].flag, tasks[k].help);
+}
+
+static int at_least_one(int64_t count)
+{
+    return count < 1 ? 1 : (int)count;
+}
+
+int config_loops(const struct config *config, int cores)
+{
+    return at_least_one(config->loops != 0             ? config->loops
+                        : cores / 2 < CONFIG_LOOPS_MAX ? cores / 2
+                                                       : CONFIG_LOOPS_MAX);
+}
+
+int config_pool_threads(const struct config *config, int cores)
+{
+    return at_least_one(config->pool_threads != 0 ? config->pool_threads : cores / 4);
+}
+
+struct queue_limits config_queue_limits(const struct config *config)
+{
+    return (struct queue_limits){
+        .requests_max = config->queue_max,
+        .client_requests_max = config->client_requests_max,
+        .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,
+        .batch_matrices_max = config->batch_matrices_max,
+        .batch_cost_ns = config->batch_cost_ns,
+        .long_cost_ns = config->long_cost_ns,
+        .batch_deadline_ns = config->batch_deadline_ns,
+        .in_flight = (int)config->in_flight,
+    };
+}
+
+struct http_limits config_http_limits(const struct config *config)
+{
+    return (struct http_limits){
+        .connections_max = config->connections_max,
+        .header_timeout_ns = config->header_timeout_ns,
+        .body_timeout_ns = config->body_timeout_ns,
+        .request_timeout_ns = config->request_timeout_ns,
+        .idle_timeout_ns = config->idle_timeout_ns,
+    };
+}
+
+struct handlers_limits config_handlers_limits(const struct config *config)
+{
+    return (struct handlers_limits){
+        .body_max_bytes = config->request_max_bytes,
+        .compress_min_bytes = config->compress_min_bytes,
+        .compress_level = (int)config->compress_level,
+    };
+}
+
+struct supervisor_options config_supervisor(const struct config *config, const char *version)
+{
+    return (struct supervisor_options){
+        .engine_path = config->engine_path,
+        .threads = (int)config->threads,
+        .cpu = config->cpu,
+        .fault = config->fault,
+        .version = version,
+        .heartbeat_ns = config->engine_heartbeat_ns,
+        .backoff_max_ns = config->engine_backoff_max_ns,
+        .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,
+    };
+}

@@ -1,0 +1,60 @@
+/* config.h: the daemon's configuration: one table row an option, and what follows from it.
+ *
+ * Threads: filled once at the start; read-only afterwards.
+ */
+#ifndef SERVER_CONFIG_H
+#define SERVER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/option.h"
+#include "handlers/handlers.h"
+#include "queue/queue.h"
+#include "server/http.h"
+#include "server/supervisor.h"
+
+#define CONFIG_LOOPS_MAX 64
+
+struct config {
+    char *config, *listen, *metrics_listen, *port_file, *engine_path, *fault, *cpu, *log_file;
+    int engine, log_format, log_level;
+    int64_t loops, threads, pool_threads, pool_max;
+    int64_t arena_size_bytes, request_max_bytes, compress_min_bytes;
+    int64_t connections_max, queue_max, client_requests_max;
+    int64_t header_timeout_ns, body_timeout_ns, request_timeout_ns, idle_timeout_ns;
+    int64_t batch_wait_us, batch_matrices_max, batch_cost_ns, long_cost_ns, in_flight;
+    int64_t engine_heartbeat_ns, batch_deadline_ns, engine_backoff_max_ns;
+    int64_t drain_delay_ns, drain_timeout_ns;
+    int64_t compress_level;
+};
+
+extern const struct option_table config_table;
+
+/* What the command line asks for besides, or instead of, serving. */
+enum config_task {
+    CONFIG_SERVE,
+    CONFIG_HELP,
+    CONFIG_VERSION,
+    CONFIG_PRINT,
+    CONFIG_PRINT_MARKDOWN
+};
+
+/* Reads the command line, the environment and the file. BAD_OPTION: the failure names the option,
+ * the value and what is allowed. For HELP, VERSION and PRINT_MARKDOWN the configuration is not
+ * read. On any error *config holds nothing to free. */
+ERROR_MUST_CHECK enum error config_read(int argc, char **argv, char *const *environment,
+                                        struct config *config, enum config_task *task,
+                                        struct failure *failure);
+void config_free(struct config *config);
+void config_print_help(FILE *stream);
+
+/* The numbers that 0 stands for are filled in: cores is how many processors may be used. */
+int config_loops(const struct config *config, int cores);
+int config_pool_threads(const struct config *config, int cores);
+struct queue_limits config_queue_limits(const struct config *config);
+struct http_limits config_http_limits(const struct config *config);
+struct handlers_limits config_handlers_limits(const struct config *config);
+struct supervisor_options config_supervisor(const struct config *config, const char *version);
+
+#endif

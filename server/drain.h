@@ -1,0 +1,39 @@
+/* drain.h: signals, and the orderly end: a small machine of states on loop 0's thread.
+ *
+ *   SERVING --SIGTERM, SIGINT--> DELAY --drain-delay--> DRAINING --all finished--> CLOSING --> done
+ *
+ * DELAY: not ready, but serving. DRAINING: what was admitted is finished, new work is answered 503,
+ * every answer closes its connection. CLOSING: no longer listening; the last answers go out. Past
+ * drain-timeout, or at a second signal, on_expired is called instead, which does not return to
+ * serving. SIGHUP opens the log anew in any state.
+ *
+ * Threads: loop 0's.
+ */
+#ifndef SERVER_DRAIN_H
+#define SERVER_DRAIN_H
+
+#include <uv.h>
+
+#include "base/error.h"
+#include "handlers/handlers.h"
+#include "server/loop.h"
+
+struct drain;
+
+struct drain_options {
+    struct handlers_services *services; /* borrowed, as the loops */
+    struct loop **loops;
+    int loop_count;
+    int64_t delay_ns, timeout_ns;
+    void (*on_done)(void *context);
+    void (*on_expired)(void *context, const char *why);
+    void *context;
+};
+
+ERROR_MUST_CHECK enum error drain_create(const struct drain_options *options, uv_loop_t *uv,
+                                         struct drain **drain, struct failure *failure);
+/* Closes its handles; the loop must run once more, then drain_free. */
+void drain_close(struct drain *drain);
+void drain_free(struct drain **drain);
+
+#endif

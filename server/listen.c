@@ -1,0 +1,233 @@
+/* listen.c: see listen.h. Threads: the starting thread. */
+#include "server/listen.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 4096
+#define ALLOWED "give HOST:PORT, [IPV6]:PORT or unix:PATH"
+
+/* ---- Addresses ---- */
+
+static bool is_port(const char *text)
+{
+    size_t length = strlen(text);
+    return length >= 1 && length <= 5 && strspn(text, "0123456789") == length &&
+           atoi(text) <= 65535;
+}
+
+enum error listen_parse(const char *text, struct listen_address *address, struct failure *failure)
+{
+    *address = (struct listen_address){0};
+    if (strncmp(text, "unix:", 5) == 0) {
+        size_t length = strlen(text + 5);
+        if (length == 0 || length >= sizeof address->path)
+            return failure_set(failure, ERROR_BAD_OPTION,
+                               "the path of a unix socket is 1 to %d bytes long",
+                               LISTEN_PATH_MAX - 1);
+        address->is_unix = true;
+        memcpy(address->path, text + 5, length);
+        return ERROR_NONE;
+    }
+    const char *host = text, *colon = strrchr(text, ':'), *end = colon;
+    if (text[0] == '[') {
+        host = text + 1;
+        end = strchr(text, ']');
+        if (end != NULL && end + 1 != colon)
+            end = NULL;
+    } else if (colon != NULL && strchr(text, ':') != colon) {
+        end = NULL; /* IPv6 without brackets: which colon is meant? */
+    }
+    if (colon == NULL || end == NULL || end == host || !is_port(colon + 1) ||
+        (size_t)(end - host) >= sizeof address->host)
+        return failure_set(failure, ERROR_BAD_OPTION, "it is not an address: " ALLOWED);
+    memcpy(address->host, host, (size_t)(end - host));
+    snprintf(address->port, sizeof address->port, "%s", colon + 1);
+    return ERROR_NONE;
+}
+
+/* ---- Sockets ---- */
+
+static enum error cannot(const char *name, const char *what, struct failure *failure)
+{
+    int number = errno;
+    return failure_set(failure, ERROR_INTERNAL, "cannot listen on %s: %s: %s", name, what,
+                       number == EADDRINUSE ? "it is in use already" : strerror(number));
+}
+
+static bool set_flag(int fd, int level, int option)
+{
+    int one = 1;
+    return setsockopt(fd, level, option, &one, sizeof one) == 0;
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage bound;
+    socklen_t length = sizeof bound;
+    memset(&bound, 0, sizeof bound);
+    if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
+        return 0;
+    if (bound.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)(void *)&bound)->sin6_port);
+    return ntohs(((struct sockaddr_in *)(void *)&bound)->sin_port);
+}
+
+/* Binds one socket; the first one without SO_REUSEPORT, which it is given afterwards, so that it
+ * fails where another program has the port already. */
+static int bind_tcp(const struct addrinfo *info, bool first, bool shared)
+{
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    /* REUSEADDR: old connections in TIME_WAIT do not count. V6ONLY: [::] leaves IPv4 alone. */
+    bool good = set_flag(fd, SOL_SOCKET, SO_REUSEADDR) &&
+                (info->ai_family != AF_INET6 || set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY)) &&
+                (first || set_flag(fd, SOL_SOCKET, SO_REUSEPORT)) &&
+                bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
+                (!first || !shared || set_flag(fd, SOL_SOCKET, SO_REUSEPORT)) &&
+                listen(fd, BACKLOG) == 0;
+    if (good)
+        return fd;
+    int number = errno;
+    close(fd);
+    errno = number;
+    return -1;
+}
+
+static enum error open_tcp(int count, struct listen *sockets, struct failure *failure)
+{
+    const struct listen_address *address = &sockets->address;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *info = NULL;
+    char name[300];
+    snprintf(name, sizeof name, strchr(address->host, ':') != NULL ? "[%s]:%s" : "%s:%s",
+             address->host, address->port);
+    int code = getaddrinfo(address->host, address->port, &hints, &info);
+    if (code != 0)
+        return failure_set(failure, ERROR_INTERNAL, "cannot listen on %s: %s", name,
+                           gai_strerror(code));
+    enum error error = ERROR_NONE;
+    while (sockets->count < count && error == ERROR_NONE) {
+        int fd = bind_tcp(info, sockets->count == 0, count > 1);
+        if (fd < 0) {
+            error = cannot(name, "bind", failure);
+            break;
+        }
+        sockets->fds[sockets->count++] = fd;
+        if (sockets->count > 1)
+            continue;
+        sockets->port = port_of(fd);
+        /* Where port 0 was asked for, the others take the one that was given. */
+        if (info->ai_family == AF_INET6)
+            ((struct sockaddr_in6 *)(void *)info->ai_addr)->sin6_port =
+                htons((uint16_t)sockets->port);
+        else
+            ((struct sockaddr_in *)(void *)info->ai_addr)->sin_port =
+                htons((uint16_t)sockets->port);
+    }
+    freeaddrinfo(info);
+    return error;
+}
+
+/* Whether the file is not a socket, or something answers on it. */
+static bool is_taken(const struct sockaddr_un *name)
+{
+    struct stat file;
+    if (lstat(name->sun_path, &file) == 0 && !S_ISSOCK(file.st_mode))
+        return true;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return true; /* unknown: leave the file alone */
+    bool answered = connect(fd, (const struct sockaddr *)name, sizeof *name) == 0 ||
+                    (errno != ECONNREFUSED && errno != ENOENT);
+    close(fd);
+    return answered;
+}
+
+static enum error open_unix(int count, struct listen *sockets, struct failure *failure)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    const char *path = sockets->address.path;
+    memcpy(name.sun_path, path, sizeof name.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return cannot(path, "socket", failure);
+    int code = bind(fd, (struct sockaddr *)&name, sizeof name);
+    if (code != 0 && errno == EADDRINUSE && !is_taken(&name)) {
+        unlink(path);
+        code = bind(fd, (struct sockaddr *)&name, sizeof name);
+    }
+    if (code != 0) {
+        enum error error = cannot(path, "bind", failure);
+        close(fd);
+        return error;
+    }
+    sockets->fds[sockets->count++] = fd;
+    if (listen(fd, BACKLOG) != 0)
+        return cannot(path, "listen", failure);
+    while (sockets->count < count) {
+        int copy = dup(fd);
+        if (copy < 0)
+            return cannot(path, "dup", failure);
+        sockets->fds[sockets->count++] = copy;
+    }
+    return ERROR_NONE;
+}
+
+enum error listen_open(const struct listen_address *address, int count, struct listen *sockets,
+                       struct failure *failure)
+{
+    *sockets = (struct listen){.address = *address};
+    if (count < 1 || count > LISTEN_MAX)
+        return failure_set(failure, ERROR_INTERNAL, "%d event loops are too many", count);
+    enum error error =
+        address->is_unix ? open_unix(count, sockets, failure) : open_tcp(count, sockets, failure);
+    if (error != ERROR_NONE)
+        listen_close(sockets);
+    return error;
+}
+
+int listen_take(struct listen *sockets, int index)
+{
+    int fd = sockets->fds[index];
+    sockets->fds[index] = -1;
+    return fd;
+}
+
+void listen_close(struct listen *sockets)
+{
+    for (int i = 0; i < sockets->count; i++)
+        if (sockets->fds[i] >= 0)
+            close(sockets->fds[i]);
+    if (sockets->count > 0 && sockets->address.is_unix)
+        unlink(sockets->address.path);
+    sockets->count = 0;
+}
+
+enum error listen_write_port(const struct listen *sockets, const char *path,
+                             struct failure *failure)
+{
+    char temporary[4096];
+    int length = snprintf(temporary, sizeof temporary, "%s.new", path);
+    if (length < 0 || (size_t)length >= sizeof temporary)
+        return failure_set(failure, ERROR_INTERNAL, "the path of the port file is too long");
+    FILE *file = fopen(temporary, "we");
+    if (file == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "cannot write the port file: %s",
+                           strerror(errno));
+    bool good = fprintf(file, "%d\n", sockets->port) > 0;
+    good &= fclose(file) == 0;
+    if (!good || rename(temporary, path) != 0)
+        return failure_set(failure, ERROR_INTERNAL, "cannot write the port file: %s",
+                           strerror(errno));
+    return ERROR_NONE;
+}

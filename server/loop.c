@@ -1,0 +1,347 @@
+/* loop.c: see loop.h. */
+#include "server/loop.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mailbox.h"
+
+#define TICK_BUSY_MS 10  /* how exactly deadlines are kept while requests are under way */
+#define TICK_IDLE_MS 100 /* and otherwise */
+#define ROUNDS_MAX 16    /* without looking at sockets, timers and signals */
+
+/* A door with the handles that tell when it has work. */
+struct doorway {
+    struct loop *loop;
+    struct http *http;
+    uv_poll_t ready, watch;
+    bool unread; /* http_drive stopped early */
+};
+
+struct order {
+    struct letter letter; /* first */
+    struct loop *loop;
+};
+
+struct loop {
+    uv_loop_t uv;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_idle_t again; /* active when the loop must not sleep */
+    uv_async_t wake;
+    uv_timer_t tick;
+    uv_poll_t engines;
+    int engines_fd; /* -1: none */
+    struct mailbox box;
+    struct queue *queue;
+    struct doorway doorways[LOOP_DOORS_MAX];
+    int doorway_count;
+    struct order drain, quiesce, stop;
+    pthread_t thread;
+    bool first, started;
+    bool mail;     /* there may be letters */
+    bool sleeping; /* queue_wait_begin is in force */
+};
+
+/* The loop that this thread runs, so that its letters to itself need no waking. */
+static _Thread_local const struct loop *running;
+
+/* ---- A round ---- */
+
+/* Called by whoever posts the first letter. The loop itself looks again before it sleeps. */
+static void on_post(void *context)
+{
+    struct loop *loop = context;
+    if (running == loop)
+        loop->mail = true;
+    else
+        uv_async_send(&loop->wake);
+}
+
+static void on_wake(uv_async_t *handle)
+{
+    struct loop *loop = handle->data;
+    loop->mail = true;
+}
+
+static void drive(struct doorway *doorway)
+{
+    doorway->unread = http_drive(doorway->http);
+}
+
+static void on_ready(uv_poll_t *handle, int status, int events)
+{
+    struct doorway *doorway = handle->data;
+    (void)status;
+    (void)events;
+    drive(doorway);
+}
+
+static void on_watch(uv_poll_t *handle, int status, int events)
+{
+    struct doorway *doorway = handle->data;
+    (void)status;
+    (void)events;
+    http_watch(doorway->http);
+}
+
+static void on_engines(uv_poll_t *handle, int status, int events)
+{
+    struct loop *loop = handle->data;
+    uint64_t count;
+    (void)status;
+    (void)events;
+    /* That it was written is all there is to know; what is finished the queue sees. */
+    (void)!read(loop->engines_fd, &count, sizeof count);
+}
+
+static void on_tick(uv_timer_t *handle)
+{
+    struct loop *loop = handle->data;
+    for (int i = 0; i < loop->doorway_count; i++)
+        http_tick(loop->doorways[i].http);
+    uv_timer_start(handle, on_tick, loop_busy(loop) > 0 ? TICK_BUSY_MS : TICK_IDLE_MS, 0);
+}
+
+/* Does what is to be done before sleeping; whether that gave rise to more. */
+static bool work(struct loop *loop)
+{
+    bool more = loop->mail;
+    if (loop->mail) {
+        loop->mail = false;
+        mailbox_run(&loop->box);
+    }
+    for (int i = 0; i < loop->doorway_count; i++) {
+        struct doorway *doorway = &loop->doorways[i];
+        if (doorway->unread || http_stirred(doorway->http)) {
+            more = true;
+            drive(doorway);
+        }
+    }
+    queue_flush(loop->queue);
+    if (loop->first)
+        queue_reap(loop->queue);
+    return more || loop->mail;
+}
+
+/* While this handle is active, the loop looks at its sockets without sleeping. */
+static void on_again(uv_idle_t *handle)
+{
+    (void)handle;
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    struct loop *loop = handle->data;
+    bool more = true;
+    for (int i = 0; i < ROUNDS_MAX && more; i++) {
+        more = work(loop);
+        if (!more && loop->first) {
+            more = queue_wait_begin(loop->queue);
+            loop->sleeping = true;
+        }
+    }
+    if (more)
+        uv_idle_start(&loop->again, on_again);
+    else
+        uv_idle_stop(&loop->again);
+}
+
+static void on_check(uv_check_t *handle)
+{
+    struct loop *loop = handle->data;
+    if (loop->sleeping)
+        queue_wait_end(loop->queue);
+    loop->sleeping = false;
+}
+
+/* ---- Orders from elsewhere ---- */
+
+static void on_drain(struct letter *letter)
+{
+    struct loop *loop = ((struct order *)letter)->loop;
+    for (int i = 0; i < loop->doorway_count; i++)
+        http_drain(loop->doorways[i].http);
+}
+
+static void on_quiesce(struct letter *letter)
+{
+    struct loop *loop = ((struct order *)letter)->loop;
+    for (int i = 0; i < loop->doorway_count; i++)
+        http_quiesce(loop->doorways[i].http);
+}
+
+static void on_stop(struct letter *letter)
+{
+    uv_stop(&((struct order *)letter)->loop->uv);
+}
+
+static void give(struct loop *loop, struct order *order, void (*open)(struct letter *letter))
+{
+    order->letter.open = open;
+    order->loop = loop;
+    mailbox_post(&loop->box, &order->letter);
+}
+
+void loop_drain(struct loop *loop)
+{
+    give(loop, &loop->drain, on_drain);
+}
+
+void loop_quiesce(struct loop *loop)
+{
+    give(loop, &loop->quiesce, on_quiesce);
+}
+
+/* ---- Life ---- */
+
+enum error loop_create(struct queue *queue, bool first, struct loop **result,
+                       struct failure *failure)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+    if (loop == NULL || uv_loop_init(&loop->uv) != 0) {
+        free(loop);
+        return failure_set(failure, ERROR_INTERNAL, "cannot make an event loop");
+    }
+    loop->queue = queue;
+    loop->first = first;
+    loop->engines_fd = -1;
+    uv_prepare_init(&loop->uv, &loop->prepare);
+    uv_check_init(&loop->uv, &loop->check);
+    uv_idle_init(&loop->uv, &loop->again);
+    uv_timer_init(&loop->uv, &loop->tick);
+    loop->prepare.data = loop->check.data = loop->tick.data = loop->wake.data = loop;
+    if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
+        abort(); /* an eventfd at the very start: nothing else has been made yet */
+    mailbox_init(&loop->box, on_post, loop);
+    *result = loop;
+    return ERROR_NONE;
+}
+
+enum error loop_add_door(struct loop *loop, struct http_options *options, struct failure *failure)
+{
+    assert(loop->doorway_count < LOOP_DOORS_MAX);
+    struct doorway *doorway = &loop->doorways[loop->doorway_count];
+    options->home = &loop->box;
+    enum error error = http_create(options, &doorway->http, failure);
+    if (error != ERROR_NONE)
+        return error;
+    doorway->loop = loop;
+    uv_poll_init(&loop->uv, &doorway->ready, http_fd(doorway->http));
+    uv_poll_init(&loop->uv, &doorway->watch, http_watch_fd(doorway->http));
+    doorway->ready.data = doorway->watch.data = doorway;
+    doorway->unread = true;
+    loop->doorway_count++;
+    return ERROR_NONE;
+}
+
+void loop_watch_engines(struct loop *loop, int fd)
+{
+    loop->engines_fd = fd;
+    uv_poll_init(&loop->uv, &loop->engines, fd);
+    loop->engines.data = loop;
+    uv_poll_start(&loop->engines, UV_READABLE, on_engines);
+}
+
+uv_loop_t *loop_uv(struct loop *loop)
+{
+    return &loop->uv;
+}
+
+void loop_run_here(struct loop *loop)
+{
+    running = loop;
+    loop->mail = true; /* what came before */
+    uv_prepare_start(&loop->prepare, on_prepare);
+    uv_check_start(&loop->check, on_check);
+    uv_timer_start(&loop->tick, on_tick, TICK_IDLE_MS, 0);
+    for (int i = 0; i < loop->doorway_count; i++) {
+        uv_poll_start(&loop->doorways[i].ready, UV_READABLE, on_ready);
+        uv_poll_start(&loop->doorways[i].watch, UV_READABLE, on_watch);
+    }
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    running = NULL;
+}
+
+void loop_stop_here(struct loop *loop)
+{
+    uv_stop(&loop->uv);
+}
+
+void loop_close_doors(struct loop *loop)
+{
+    for (int i = 0; i < loop->doorway_count; i++) {
+        struct doorway *doorway = &loop->doorways[i];
+        uv_close((uv_handle_t *)&doorway->ready, NULL);
+        uv_close((uv_handle_t *)&doorway->watch, NULL);
+        http_destroy(&doorway->http);
+    }
+    loop->doorway_count = 0;
+}
+
+/* On the thread that ran the loop. */
+static void close_all(struct loop *loop)
+{
+    loop_close_doors(loop);
+    mailbox_run(&loop->box);
+    uv_handle_t *handles[] = {
+        (uv_handle_t *)&loop->prepare, (uv_handle_t *)&loop->check, (uv_handle_t *)&loop->again,
+        (uv_handle_t *)&loop->tick,    (uv_handle_t *)&loop->wake,  (uv_handle_t *)&loop->engines,
+    };
+    int count = loop->engines_fd >= 0 ? 6 : 5;
+    for (int i = 0; i < count; i++)
+        uv_close(handles[i], NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    int code = uv_loop_close(&loop->uv);
+    assert(code == 0);
+}
+
+static void *run_thread(void *argument)
+{
+    struct loop *loop = argument;
+    loop_run_here(loop);
+    close_all(loop);
+    return NULL;
+}
+
+enum error loop_start(struct loop *loop, struct failure *failure)
+{
+    if (pthread_create(&loop->thread, NULL, run_thread, loop) != 0)
+        return failure_set(failure, ERROR_INTERNAL, "cannot start a thread");
+    loop->started = true;
+    return ERROR_NONE;
+}
+
+void loop_destroy(struct loop **result)
+{
+    struct loop *loop = *result;
+    if (loop == NULL)
+        return;
+    if (loop->started) {
+        give(loop, &loop->stop, on_stop);
+        pthread_join(loop->thread, NULL);
+    } else {
+        close_all(loop);
+    }
+    mailbox_fini(&loop->box);
+    free(loop);
+    *result = NULL;
+}
+
+int64_t loop_busy(const struct loop *loop)
+{
+    int64_t busy = 0;
+    for (int i = 0; i < loop->doorway_count; i++)
+        busy += http_busy(loop->doorways[i].http);
+    return busy;
+}
+
+int64_t loop_open(const struct loop *loop)
+{
+    int64_t open = 0;
+    for (int i = 0; i < loop->doorway_count; i++)
+        open += http_open(loop->doorways[i].http);
+    return open;
+}

@@ -1,0 +1,55 @@
+/* loop.h: an event loop: one thread that serves HTTP on its own sockets.
+ *
+ * Each round of a loop: sleep until something is ready, let its doors read, decode and answer, run
+ * the letters in its mailbox, send what has gathered in the queue, and (loop 0, which also hears
+ * the engines) take in what they have finished. A loop goes to sleep only when nothing of that is
+ * left, so a letter that a loop writes to itself costs no system call.
+ *
+ * Threads: loop 0 runs on the thread that calls loop_run_here; each other one on its own. What may
+ * be called from elsewhere says so.
+ */
+#ifndef SERVER_LOOP_H
+#define SERVER_LOOP_H
+
+#include <uv.h>
+
+#include "base/error.h"
+#include "queue/queue.h"
+#include "server/http.h"
+
+#define LOOP_DOORS_MAX 2
+
+struct loop;
+
+/* first: loop 0, which reaps. */
+ERROR_MUST_CHECK enum error loop_create(struct queue *queue, bool first, struct loop **loop,
+                                        struct failure *failure);
+/* Ends the thread if it has one, closes the doors, nulls *loop. Nothing may be under way any more,
+ * and nothing else may live on loop_uv. Loop 0: on the thread that ran it. */
+void loop_destroy(struct loop **loop);
+
+/* Before the loop runs. options' home is filled in here; its listen_fd is taken in any case. */
+ERROR_MUST_CHECK enum error loop_add_door(struct loop *loop, struct http_options *options,
+                                          struct failure *failure);
+/* Before the loop runs. fd: an eventfd that engines write to when there is something to reap. */
+void loop_watch_engines(struct loop *loop, int fd);
+
+uv_loop_t *loop_uv(struct loop *loop); /* lent: for what else runs on this thread */
+
+/* Starts the loop on a thread of its own. */
+ERROR_MUST_CHECK enum error loop_start(struct loop *loop, struct failure *failure);
+/* Runs the loop on this thread until loop_stop_here is called on it. */
+void loop_run_here(struct loop *loop);
+void loop_stop_here(struct loop *loop);
+/* Closes the doors of a loop that is not running, on the thread that ran it; what else lives on it
+ * may go on. */
+void loop_close_doors(struct loop *loop);
+
+/* From any thread: the loop does it soon. Each once. */
+void loop_drain(struct loop *loop);   /* http_drain on its doors */
+void loop_quiesce(struct loop *loop); /* http_quiesce on its doors */
+
+int64_t loop_busy(const struct loop *loop); /* requests under way; any thread */
+int64_t loop_open(const struct loop *loop); /* connections; any thread */
+
+#endif

@@ -1,0 +1,342 @@
+/* main.c: invertd: what there is, in which order it starts, and the reverse.
+ *
+ * config, log, listeners, arena, metrics, queue, loops, supervisor, pool, handlers, doors; then the
+ * loops run. Loop 0 is this thread's, with the supervisor and the signals on it. What is made hangs
+ * from `struct daemon`; what was not made yet is NULL, so one function takes down any part of it.
+ *
+ * Exit codes: 0 clean, 2 bad options, 1 anything else.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "server/config.h"
+#include "server/drain.h"
+#include "server/listen.h"
+#include "server/loop.h"
+#include "version.h"
+
+enum exit_code {
+    EXIT_CLEAN = 0,
+    EXIT_TROUBLE = 1,
+    EXIT_OPTIONS = 2
+};
+
+/* Descriptors that are neither a connection nor a loop's. */
+#define SPARE_FDS 256
+#define LOOP_FDS 1100 /* of a loop: its own few, and connections that linger */
+
+struct daemon {
+    struct config config;
+    struct listen_address main_address, metrics_address;
+    struct listen main_listen, metrics_listen;
+    struct arena *arena;
+    struct metric_registry *metrics;
+    struct queue *queue;
+    struct supervisor *supervisor;
+    struct pool *pool;
+    struct handlers *handlers;
+    struct handlers_services services;
+    struct loop *loops[CONFIG_LOOPS_MAX];
+    int loop_count;
+    struct drain *drain;
+    _Atomic int64_t connections;
+    bool engines_stopped, port_written;
+};
+
+/* ---- Ends ---- */
+
+/* What others find this daemon by. */
+static void remove_files(struct daemon *daemon)
+{
+    listen_close(&daemon->metrics_listen);
+    listen_close(&daemon->main_listen);
+    if (daemon->port_written)
+        unlink(daemon->config.port_file);
+}
+
+/* When an orderly end cannot be had: engines end by themselves when this process does. */
+static _Noreturn void give_up(struct daemon *daemon, const char *why)
+{
+    log_line(LOG_ERROR, "ending at once", "why", LOG_STR, why, NULL);
+    remove_files(daemon);
+    _exit(EXIT_TROUBLE);
+}
+
+static void on_engines_failed(void *context)
+{
+    give_up(context, "no engine can be used");
+}
+
+static void on_engines_stopped(void *context)
+{
+    struct daemon *daemon = context;
+    daemon->engines_stopped = true;
+    loop_stop_here(daemon->loops[0]);
+}
+
+static void on_drained(void *context)
+{
+    struct daemon *daemon = context;
+    loop_stop_here(daemon->loops[0]);
+}
+
+static void on_expired(void *context, const char *why)
+{
+    give_up(context, why);
+}
+
+/* ---- Start ---- */
+
+static int count_cores(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* As many descriptors as the connections need; fewer are a warning, not an end. */
+static void raise_descriptors(const struct daemon *daemon)
+{
+    rlim_t needed =
+        (rlim_t)daemon->config.connections_max + SPARE_FDS + (rlim_t)daemon->loop_count * LOOP_FDS;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
+        return;
+    limit.rlim_cur = needed <= limit.rlim_max ? needed : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < needed)
+        log_line(LOG_WARNING, "the limit on open files is below what connections-max needs",
+                 "limit", LOG_I64, (int64_t)limit.rlim_cur, "needed", LOG_I64, (int64_t)needed,
+                 NULL);
+}
+
+static enum error open_listeners(struct daemon *daemon, struct failure *failure)
+{
+    enum error error =
+        listen_open(&daemon->main_address, daemon->loop_count, &daemon->main_listen, failure);
+    if (error == ERROR_NONE && daemon->config.metrics_listen != NULL)
+        error = listen_open(&daemon->metrics_address, 1, &daemon->metrics_listen, failure);
+    return error;
+}
+
+static enum error make_services(struct daemon *daemon, struct failure *failure)
+{
+    const struct config *config = &daemon->config;
+    struct queue_limits limits = config_queue_limits(config);
+    enum error error = arena_create(config->arena_size_bytes, &daemon->arena, failure);
+    if (error != ERROR_NONE)
+        return error;
+    daemon->metrics = metric_registry_create();
+    if (daemon->metrics == NULL)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory");
+    error = queue_create(&limits, daemon->metrics, &daemon->queue, failure);
+    for (int i = 0; i < daemon->loop_count && error == ERROR_NONE; i++)
+        error = loop_create(daemon->queue, i == 0, &daemon->loops[i], failure);
+    if (error != ERROR_NONE)
+        return error;
+
+    struct supervisor_options engines = config_supervisor(config, INVERTD_VERSION);
+    error = supervisor_create(loop_uv(daemon->loops[0]), daemon->queue, daemon->arena,
+                              daemon->metrics, &engines, &daemon->services.ready, on_engines_failed,
+                              on_engines_stopped, daemon, &daemon->supervisor, failure);
+    if (error != ERROR_NONE)
+        return error;
+    loop_watch_engines(daemon->loops[0], supervisor_event_fd(daemon->supervisor));
+    error = pool_create(config_pool_threads(config, count_cores()), (int)config->pool_max,
+                        &daemon->pool, failure);
+    if (error != ERROR_NONE)
+        return error;
+    struct handlers_services *services = &daemon->services;
+    services->queue = daemon->queue;
+    services->arena = daemon->arena;
+    services->pool = daemon->pool;
+    services->metrics = daemon->metrics;
+    services->version = INVERTD_VERSION;
+    services->limits = config_handlers_limits(config);
+    return handlers_create(services, &daemon->handlers, failure);
+}
+
+static enum error add_door(struct daemon *daemon, struct loop *loop, int fd,
+                           enum exchange_listener listener, struct failure *failure)
+{
+    struct http_options options = {
+        .listen_fd = fd,
+        .listener = listener,
+        .handlers = daemon->handlers,
+        .metrics = daemon->metrics,
+        .connections = &daemon->connections,
+        .limits = config_http_limits(&daemon->config),
+    };
+    return loop_add_door(loop, &options, failure);
+}
+
+static enum error open_doors(struct daemon *daemon, struct failure *failure)
+{
+    bool apart = daemon->config.metrics_listen != NULL;
+    enum error error = ERROR_NONE;
+    for (int i = 0; i < daemon->loop_count && error == ERROR_NONE; i++)
+        error = add_door(daemon, daemon->loops[i], listen_take(&daemon->main_listen, i),
+                         apart ? EXCHANGE_LISTENER_WORK : EXCHANGE_LISTENER_ALL, failure);
+    if (error == ERROR_NONE && apart)
+        error = add_door(daemon, daemon->loops[0], listen_take(&daemon->metrics_listen, 0),
+                         EXCHANGE_LISTENER_OPERATIONS, failure);
+    return error;
+}
+
+static enum error start(struct daemon *daemon, struct failure *failure)
+{
+    raise_descriptors(daemon);
+    enum error error = open_listeners(daemon, failure);
+    if (error == ERROR_NONE)
+        error = make_services(daemon, failure);
+    if (error == ERROR_NONE)
+        error = open_doors(daemon, failure);
+    if (error != ERROR_NONE)
+        return error;
+    struct drain_options drain = {
+        .services = &daemon->services,
+        .loops = daemon->loops,
+        .loop_count = daemon->loop_count,
+        .delay_ns = daemon->config.drain_delay_ns,
+        .timeout_ns = daemon->config.drain_timeout_ns,
+        .on_done = on_drained,
+        .on_expired = on_expired,
+        .context = daemon,
+    };
+    error = drain_create(&drain, loop_uv(daemon->loops[0]), &daemon->drain, failure);
+    for (int i = 1; i < daemon->loop_count && error == ERROR_NONE; i++)
+        error = loop_start(daemon->loops[i], failure);
+    if (error == ERROR_NONE && daemon->config.port_file != NULL) {
+        error = listen_write_port(&daemon->main_listen, daemon->config.port_file, failure);
+        daemon->port_written = error == ERROR_NONE;
+    }
+    return error;
+}
+
+/* ---- Stop ---- */
+
+/* In the reverse order; NULL parts were never made. */
+static void stop(struct daemon *daemon)
+{
+    for (int i = 1; i < daemon->loop_count; i++)
+        loop_destroy(&daemon->loops[i]);
+    if (daemon->loops[0] != NULL)
+        loop_close_doors(daemon->loops[0]);
+    handlers_destroy(&daemon->handlers);
+    pool_destroy(&daemon->pool);
+    if (daemon->supervisor != NULL) {
+        supervisor_stop(daemon->supervisor);
+        if (!daemon->engines_stopped)
+            loop_run_here(daemon->loops[0]);
+        supervisor_destroy(&daemon->supervisor);
+    }
+    if (daemon->drain != NULL)
+        drain_close(daemon->drain);
+    loop_destroy(&daemon->loops[0]);
+    drain_free(&daemon->drain);
+    queue_destroy(&daemon->queue);
+    metric_registry_destroy(&daemon->metrics);
+    arena_destroy(&daemon->arena);
+    remove_files(daemon);
+    config_free(&daemon->config);
+}
+
+/* ---- Command line ---- */
+
+static int complain(const struct failure *failure, enum exit_code code)
+{
+    fprintf(stderr, "invertd: %s\n", failure->detail);
+    return code;
+}
+
+static int print(struct config *config, enum config_task task)
+{
+    switch (task) {
+    case CONFIG_HELP:
+        config_print_help(stdout);
+        break;
+    case CONFIG_VERSION:
+        puts("invertd " INVERTD_VERSION);
+        break;
+    case CONFIG_PRINT:
+        option_print_config(&config_table, config, stdout);
+        break;
+    case CONFIG_PRINT_MARKDOWN:
+        option_print_markdown(&config_table, stdout);
+        break;
+    case CONFIG_SERVE:
+        break;
+    }
+    config_free(config);
+    return fflush(stdout) == 0 ? EXIT_CLEAN : EXIT_TROUBLE;
+}
+
+/* The addresses are options whose form the table does not know. */
+static enum error read_addresses(struct daemon *daemon, struct failure *failure)
+{
+    const struct {
+        const char *flag, *text;
+        struct listen_address *address;
+    } given[] = {
+        {"listen", daemon->config.listen, &daemon->main_address},
+        {"metrics-listen", daemon->config.metrics_listen, &daemon->metrics_address},
+    };
+    for (int i = 0; i < 2; i++) {
+        struct failure inner;
+        if (given[i].text == NULL ||
+            listen_parse(given[i].text, given[i].address, &inner) == ERROR_NONE)
+            continue;
+        return failure_set(failure, ERROR_BAD_OPTION, "option --%s: '%s': %s", given[i].flag,
+                           given[i].text, inner.detail);
+    }
+    return ERROR_NONE;
+}
+
+int main(int argc, char **argv)
+{
+    static struct daemon daemon; /* main's, too large for a frame */
+    struct failure failure = {0};
+    enum config_task task;
+    if (config_read(argc, argv, environ, &daemon.config, &task, &failure) != ERROR_NONE)
+        return complain(&failure, EXIT_OPTIONS);
+    if (task != CONFIG_SERVE)
+        return print(&daemon.config, task);
+    if (read_addresses(&daemon, &failure) != ERROR_NONE) {
+        config_free(&daemon.config);
+        return complain(&failure, EXIT_OPTIONS);
+    }
+    if (!log_open((enum log_level)daemon.config.log_level,
+                  (enum log_format)daemon.config.log_format, "invertd", daemon.config.log_file)) {
+        failure_set(&failure, ERROR_INTERNAL, "cannot open the log file %s: %s",
+                    daemon.config.log_file, strerror(errno));
+        config_free(&daemon.config);
+        return complain(&failure, EXIT_TROUBLE);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    daemon.loop_count = config_loops(&daemon.config, count_cores());
+    daemon.services.live = true;
+
+    enum error error = start(&daemon, &failure);
+    if (error == ERROR_NONE) {
+        log_line(LOG_INFO, "serving", "version", LOG_STR, INVERTD_VERSION, "listen", LOG_STR,
+                 daemon.config.listen, "port", LOG_I64, (int64_t)daemon.main_listen.port, "loops",
+                 LOG_I64, (int64_t)daemon.loop_count, NULL);
+        loop_run_here(daemon.loops[0]);
+    } else {
+        log_line(LOG_ERROR, "cannot start", "why", LOG_STR, failure.detail, NULL);
+    }
+    stop(&daemon);
+    if (error == ERROR_NONE)
+        log_line(LOG_INFO, "stopped", NULL);
+    return error == ERROR_NONE ? EXIT_CLEAN : EXIT_TROUBLE;
+}

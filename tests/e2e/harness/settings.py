@@ -1,0 +1,32 @@
+"""Where the build under test lies, and how patient to be with it.
+
+INVERTD_BUILD           the build folder (default: build)
+INVERTD_SANITIZER       address or thread: times stretch and counts shrink by FACTOR
+INVERTD_LOAD_SECONDS    how long the mixed load runs (default 10)
+INVERTD_FAULT_KILLS     how often engines are killed (default 20; drains are a fifth of it)
+"""
+
+import os
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = (ROOT / os.environ.get("INVERTD_BUILD", "build")).resolve()
+DAEMON = BUILD / "invertd"
+ENGINE = BUILD / "invertd-host"
+FAULT_ENGINE = BUILD / "faults" / "invertd-host"
+
+SANITIZER = os.environ.get("INVERTD_SANITIZER", "")
+FACTOR = {"": 1, "address": 5, "thread": 8}[SANITIZER]
+
+LOAD_SECONDS = float(os.environ.get("INVERTD_LOAD_SECONDS", "10"))
+FAULT_KILLS = int(os.environ.get("INVERTD_FAULT_KILLS", "20"))
+
+
+def patient(seconds):
+    """A limit of time, widened for sanitizer builds."""
+    return seconds * FACTOR
+
+
+def fewer(count):
+    """A count of repetitions, smaller for sanitizer builds, at least one."""
+    return max(1, int(count) // FACTOR)

@@ -1,0 +1,266 @@
+"""Starting, stopping, listening, logging."""
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from harness import codec, matrices, wire
+from harness.codec import infer_bytes, v2_binary
+from harness.daemon import Daemon, run_once, wait_until
+from harness.settings import patient
+
+REQUEST = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None]})
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# ---- Starting ----
+
+
+def test_missing_engine_is_an_error():
+    result = run_once("--listen", "127.0.0.1:0", "--engine-path", "/nonexistent/invertd-host")
+    assert result.returncode == 1
+    assert "/nonexistent/invertd-host" in result.stderr
+
+
+def test_engine_that_is_no_engine_is_an_error():
+    result = run_once("--listen", "127.0.0.1:0", "--engine-path", "/etc/passwd")
+    assert result.returncode == 1 and "/etc/passwd" in result.stderr
+
+
+def test_taken_port_is_an_error(daemon):
+    result = run_once("--listen", daemon.url)
+    assert result.returncode == 1
+    assert daemon.url in result.stderr or str(daemon.address[1]) in result.stderr
+    assert "use" in result.stderr
+
+
+def test_two_daemons_side_by_side(daemon):
+    with Daemon() as other:
+        assert other.address != daemon.address
+        assert other.talk(REQUEST).body == daemon.talk(REQUEST).body
+
+
+def test_ready_only_once_an_engine_works():
+    with Daemon(ready=False) as daemon:
+        assert daemon.get("/v2/health/live").status == 200
+        assert daemon.get("/v2/health/ready").status in (200, 503)
+        daemon.wait_ready()
+
+
+def test_requests_before_the_engine_is_up_are_answered():
+    with Daemon(ready=False) as daemon:
+        answer = daemon.talk(REQUEST)
+        assert answer.status in (200, 503), answer
+        if answer.status == 503:
+            assert int(answer.header("Retry-After")) >= 1
+
+
+def test_help_and_version():
+    result = run_once("--help")
+    assert result.returncode == 0
+    for option in ("--listen", "--arena-size", "--drain-timeout", "--queue-max", "--config"):
+        assert option in result.stdout
+    version = run_once("--version")
+    assert version.returncode == 0 and version.stdout.startswith("invertd ")
+
+
+# ---- Listening ----
+
+
+def test_unix_socket(tmp_path):
+    path = tmp_path / "socket"
+    with Daemon(listen=f"unix:{path}") as daemon:
+        assert codec.v2_outputs(daemon.talk(REQUEST))["INFO"].tolist() == [0]
+        assert daemon.get("/").status == 200
+    with Daemon(listen=f"unix:{path}") as again:
+        assert again.talk(REQUEST).status == 200
+
+
+def test_metrics_listener():
+    port = free_port()
+    with Daemon("--metrics-listen", f"127.0.0.1:{port}", ready=False) as daemon:
+        side = ("127.0.0.1", port)
+
+        def ready():
+            return wire.talk(side, wire.request("GET", "/readyz")).status == 200
+
+        wait_until(ready, 10, "ready")
+        assert daemon.talk(REQUEST).status == 200
+        assert "invertd_requests_total" in wire.talk(side, wire.request("GET", "/metrics")).text
+        assert wire.talk(side, wire.request("GET", "/livez")).status == 200
+        assert daemon.get("/metrics").status == 404
+        assert wire.talk(side, REQUEST).status == 404
+
+
+def test_loopback_is_the_default():
+    lines = run_once("--print-config").stdout.splitlines()
+    assert any(line.replace(" ", "") == "listen=127.0.0.1:8000" for line in lines), lines
+
+
+def test_keep_alive_and_idle_timeout():
+    with Daemon("--idle-timeout", "1s") as daemon, daemon.connect() as connection:
+        for _ in range(3):
+            assert connection.exchange(REQUEST).status == 200
+        start = time.monotonic()
+        assert connection.ended(patient(5))
+        assert time.monotonic() - start >= 0.5
+
+
+def test_connections_max():
+    with Daemon("--connections-max", "16") as daemon:
+        held = [daemon.connect() for _ in range(40)]
+        time.sleep(0.2)
+        answered = 0
+        for connection in held:
+            try:
+                connection.socket.settimeout(0.5)
+                answered += connection.exchange(REQUEST).status == 200
+            except (OSError, wire.Gone):
+                pass
+        assert 1 <= answered <= 16
+        for connection in held:
+            connection.close()
+        wait_until(lambda: daemon.is_ready(), 5, "room again")
+
+
+# ---- Stopping ----
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_clean_end(number):
+    with Daemon() as daemon:
+        assert daemon.talk(REQUEST).status == 200
+        idle = daemon.connect()
+        start = time.monotonic()
+        daemon.stop(number)
+        assert time.monotonic() - start < patient(5), "an idle keep-alive connection held it up"
+        idle.close()
+
+
+def test_second_signal_exits_at_once():
+    with Daemon("--drain-delay", "20s") as daemon:
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: daemon.get("/readyz").status == 503, 5, "unready")
+        start = time.monotonic()
+        daemon.stop(code=1)
+        assert time.monotonic() - start < patient(2)
+
+
+def test_drain_delay_keeps_serving():
+    with Daemon("--drain-delay", "1s") as daemon:
+        start = time.monotonic()
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: daemon.get("/v2/health/ready").status == 503, 1, "unready")
+        assert daemon.get("/v2/health/live").status == 200
+        assert daemon.talk(REQUEST).status == 200
+        daemon.ended()
+        assert 0.9 <= time.monotonic() - start <= patient(6)
+
+
+@pytest.mark.faults
+def test_new_work_while_draining_gets_503():
+    with Daemon("--batch-deadline", "30s", fault="slow:1000000") as daemon:
+        waiting = daemon.connect()
+        waiting.send(REQUEST)
+        other = daemon.connect()
+        assert other.exchange(wire.request("GET", "/livez")).status == 200
+        time.sleep(0.2)
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        answer = other.exchange(REQUEST)
+        assert answer.status == 503, answer
+        assert int(answer.header("Retry-After")) >= 1
+        assert answer.header("Connection").lower() == "close"
+        assert waiting.read().status == 200
+        daemon.ended()
+
+
+@pytest.mark.faults
+def test_drain_timeout_exits_with_1():
+    hanging = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None] * 77})
+    with Daemon("--drain-timeout", "500ms", "--batch-deadline", "60s", fault="hang:77") as daemon:
+        waiting = daemon.connect()
+        waiting.send(hanging)
+        time.sleep(0.3)
+        start = time.monotonic()
+        daemon.stop(code=1)
+        assert time.monotonic() - start < patient(4)
+        waiting.close()
+
+
+# ---- Logging ----
+
+
+def test_log_lines_are_json():
+    with Daemon("--log-level", "debug") as daemon:
+        daemon.talk(REQUEST)
+        daemon.get("/%0a%22bad")
+        daemon.post("/v1/invert", b'\n"}{', {"Content-Type": "application/json", "X": "\x01"})
+        text = daemon.stop()
+    lines = text.splitlines()
+    assert lines
+    for line in lines:
+        entry = json.loads(line)
+        assert isinstance(entry, dict) and "level" in entry, line
+
+
+def test_log_text_format():
+    with Daemon("--log-format", "text") as daemon:
+        text = daemon.stop()
+    assert text and not text.lstrip().startswith("{")
+
+
+def test_log_file_is_reopened_on_hangup(tmp_path):
+    log, old = tmp_path / "log", tmp_path / "log.1"
+    with Daemon("--log-file", str(log)) as daemon:
+        wait_until(lambda: log.exists() and log.stat().st_size > 0, 5, "a first line")
+        log.rename(old)
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_until(log.exists, 5, "a new log file")
+        size = old.stat().st_size
+        assert daemon.talk(REQUEST).status == 200
+        daemon.stop()
+        assert log.stat().st_size > 0 and old.stat().st_size == size
+        json.loads(log.read_text().splitlines()[-1])
+
+
+# ---- It lasts ----
+
+
+def test_no_descriptor_leaks():
+    with Daemon() as daemon:
+        daemon.talk(REQUEST)
+        time.sleep(0.2)
+        before = daemon.descriptors()
+        threads = os.listdir(f"/proc/{daemon.process.pid}/task")
+
+        def many():
+            for _ in range(50):
+                daemon.talk(REQUEST)
+                daemon.get("/nowhere")
+
+        workers = [threading.Thread(target=many) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        wait_until(lambda: daemon.descriptors() <= before, 5, f"{before} descriptors again")
+        assert len(os.listdir(f"/proc/{daemon.process.pid}/task")) == len(threads)
+
+
+def test_larger_than_a_socket_buffer(daemon):
+    a = matrices.random(64, batch=300)
+    answer = daemon.talk(infer_bytes("lu", v2_binary, {"A": a}))
+    outputs = codec.v2_outputs(answer)
+    assert (outputs["INFO"] == 0).all() and outputs["INVERSE"].shape == a.shape

@@ -1,0 +1,265 @@
+"""The numerical contract, over HTTP: accuracy, truth, same bits, any input ends."""
+
+import json
+
+import numpy as np
+import pytest
+
+from harness import codec, matrices
+from harness.codec import JSON, NPY, NPZ, v2_json
+
+INVERTERS = ["auto", "gauss_jordan", "lu"]
+ORDERS = [0, 1, 2, 3, 5, 10, 31, 32, 33, 50, 63, 64, 65, 100, 127, 128, 129]
+DTYPES = pytest.mark.parametrize("dtype", ["f4", "f8"])
+METHODS = pytest.mark.parametrize("method", INVERTERS)
+
+
+# ---- Accuracy and truth ----
+
+
+@METHODS
+@DTYPES
+@pytest.mark.parametrize("n", ORDERS)
+def test_dge_types(client, method, dtype, n):
+    types = matrices.dge_types(n, dtype)
+    a = np.stack(list(types.values()))
+    outputs = client.outputs(method, {"A": a})
+    for i, name in enumerate(types):
+        matrices.check_contract(
+            a[i], outputs["INVERSE"][i], int(outputs["INFO"][i]), outputs["RCOND"][i], name
+        )
+        if "zero" in name and n > 0:
+            assert 1 <= outputs["INFO"][i] <= n, name
+
+
+@METHODS
+@pytest.mark.parametrize("n", [500])
+def test_larger_orders(client, method, n):
+    a = np.stack([matrices.random(n), matrices.conditioned(n, 1e10, 1.0, "f8", 1)])
+    outputs = client.outputs(method, {"A": a})
+    matrices.check_answers(a, outputs)
+    assert outputs["INFO"].tolist() == [0, 0]
+
+
+def test_order_1000(client):
+    a = matrices.random(1000)
+    outputs = client.outputs("lu", {"A": a[None]})
+    matrices.check_answers(a[None], outputs)
+    assert outputs["INFO"][0] == 0
+
+
+@METHODS
+@DTYPES
+@pytest.mark.parametrize("name", sorted(matrices.GALLERY))
+def test_gallery(client, method, dtype, name):
+    with np.errstate(over="ignore", under="ignore"):
+        a = matrices.GALLERY[name]().astype(dtype)
+    outputs = client.outputs(method, {"A": a[None]})
+    matrices.check_answers(a[None], outputs)
+
+
+@METHODS
+def test_known_inverses(client, method):
+    n = 20
+    cases = {
+        "identity": (np.eye(n), np.eye(n)),
+        "permutation": (matrices.permutation(n), matrices.permutation(n).T),
+        "toeplitz": (matrices.toeplitz(n), matrices.toeplitz_inverse(n)),
+    }
+    for name, (a, expected) in cases.items():
+        outputs = client.outputs(method, {"A": a[None]})
+        tolerance = 0 if name != "toeplitz" else 1e-12
+        assert np.abs(outputs["INVERSE"][0] - expected).max() <= tolerance, name
+    pascal = client.outputs(method, {"A": matrices.pascal(5)[None]})["INVERSE"][0]
+    assert np.allclose(pascal @ matrices.pascal(5), np.eye(5), atol=1e-10)
+    assert np.abs(pascal - np.round(pascal)).max() < 1e-9
+
+
+@METHODS
+@DTYPES
+def test_info_and_rcond(client, method, dtype):
+    """Rows: what the matrix is, and the INFO it must get."""
+    n, eps = 4, np.finfo(dtype).eps
+    almost = np.eye(n)
+    almost[3, 3] = eps / 4
+    rows = [
+        (np.eye(n), {0}),
+        (np.zeros((n, n)), {1, 2, 3, 4}),
+        (np.diag([1.0, 2, 0, 3]), {1, 2, 3, 4}),
+        (np.full((n, n), 3.0), {1, 2, 3, 4, n + 1}),
+        (almost, {n + 1}),
+        (np.diag([1, 1, 1, 4 * eps]), {0}),
+        (np.diag([1, 1, 1, np.nan]), {-1}),
+        (np.eye(n) * -np.inf, {-1}),
+        (np.diag([1, 1, 1, float(np.finfo(dtype).tiny) / 16]), {n + 1}),
+    ]
+    a = np.stack([matrix for matrix, _ in rows]).astype(dtype)
+    outputs = client.outputs(method, {"A": a})
+    matrices.check_answers(a, outputs)
+    for i, (_, allowed) in enumerate(rows):
+        assert outputs["INFO"][i] in allowed, (i, outputs["INFO"][i])
+
+
+def test_rank_deficient_is_never_good(client):
+    """getrf's own info is 0 on such matrices; RCOND tells the truth."""
+    generator = np.random.default_rng(9)
+    for n in (8, 40, 120):
+        a = generator.standard_normal((n, n - 1)) @ generator.standard_normal((n - 1, n))
+        outputs = client.outputs("lu", {"A": a[None]})
+        assert outputs["INFO"][0] != 0 and outputs["RCOND"][0] < 2.0**-50
+
+
+# ---- lu_factor ----
+
+
+def permuted(a, pivots):
+    rows = np.array(a)
+    for i, p in enumerate(pivots):
+        rows[[i, p - 1]] = rows[[p - 1, i]]
+    return rows
+
+
+@DTYPES
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 32, 33, 100])
+def test_lu_factor_reconstructs(client, dtype, n):
+    a = matrices.random(n, dtype, seed=21, batch=3)
+    a[1] = np.flipud(a[1])
+    outputs = client.outputs("lu_factor", {"A": a})
+    for i in range(3):
+        pivots, factors = outputs["PIVOTS"][i], outputs["LU"][i].astype("f8")
+        assert (pivots >= np.arange(1, n + 1)).all() and (pivots <= n).all()
+        lower, upper = np.tril(factors, -1) + np.eye(n), np.triu(factors)
+        assert np.abs(np.tril(factors, -1)).max(initial=0) <= 1, "partial pivoting"
+        residual = np.abs(permuted(a[i].astype("f8"), pivots) - lower @ upper).sum(axis=0).max()
+        assert residual <= 15 * n * matrices.EPS[a.dtype] * matrices.norm1(a[i])
+        assert outputs["INFO"][i] == 0
+
+
+def test_lu_factor_of_singular_matrices_is_lapacks(client):
+    a = np.array(
+        [[[0.0, 1], [0, 2]], [[1.0, 2], [2, 4]], [[0.0, 0], [0, 0]], [[np.nan, 1], [1, 1]]]
+    )
+    outputs = client.outputs("lu_factor", {"A": a})
+    assert outputs["INFO"].tolist() == [1, 2, 1, -1]
+    assert outputs["LU"][1].tolist() == [[2, 4], [0.5, 0]]
+    assert outputs["PIVOTS"][1].tolist() == [2, 2]
+    assert np.isnan(outputs["LU"][3]).all() and outputs["PIVOTS"][3].tolist() == [0, 0]
+
+
+# ---- Same bits ----
+
+
+@METHODS
+@DTYPES
+@pytest.mark.parametrize("n", [2, 9, 33])
+def test_powers_of_two_scale_exactly(client, method, dtype, n):
+    a = matrices.random(n, dtype, seed=31)
+    powers = [-20, -3, 1, 7, 30]
+    batch = np.stack([a] + [a * np.array(2.0**p, dtype) for p in powers])
+    outputs = client.outputs(method, {"A": batch})
+    for i, p in enumerate(powers, 1):
+        scaled_back = outputs["INVERSE"][i] * np.array(2.0**p, dtype)
+        assert scaled_back.tobytes() == outputs["INVERSE"][0].tobytes(), p
+        assert outputs["RCOND"][i] == outputs["RCOND"][0]
+
+
+@METHODS
+def test_permutations_permute_the_inverse(client, method):
+    n = 24
+    a = matrices.random(n, seed=32)
+    p, q = matrices.permutation(n, 1), matrices.permutation(n, 2)
+    outputs = client.outputs(method, {"A": np.stack([a, p @ a @ q])})
+    back = q @ outputs["INVERSE"][1] @ p
+    matrices.check_answers(np.stack([a, p @ a @ q]), outputs)
+    assert matrices.ratio(a, back) <= matrices.BOUND
+
+
+@METHODS
+@DTYPES
+@pytest.mark.parametrize("n", [1, 3, 16, 50])
+def test_every_format_gives_the_same_bits(client, method, dtype, n):
+    a = matrices.random(n, dtype, seed=33, batch=2)
+    query = f"?method={method}&outputs=inverse"
+    precision = {"f4": "fp32", "f8": "fp64"}[dtype]
+    document = {"matrices": a.astype(float).tolist(), "method": method, "precision": precision}
+    text = json.dumps(document).encode()
+    answers = {
+        "v2 binary": client.outputs(method, {"A": a})["INVERSE"],
+        "v2 json": client.outputs(method, {"A": a}, form=v2_json)["INVERSE"],
+        "npy C": codec.load(client.invert(codec.npy(a), NPY, query).body),
+        "npy F": codec.load(client.invert(codec.npy(np.asfortranarray(a)), NPY, query).body),
+        "npz": codec.load(client.invert(codec.npz(a=a), NPZ, query).body)["inverse"],
+        "npz deflated": codec.load(client.invert(codec.npz(True, a=a), NPZ, query).body)["inverse"],
+        "v1 json": np.array(client.invert(text, JSON).json()["inverse"], dtype),
+    }
+    for name, inverse in answers.items():
+        assert inverse.dtype == np.dtype(dtype) and inverse.shape == a.shape, name
+        assert inverse.tobytes() == answers["v2 binary"].tobytes(), name
+
+
+def test_alignment_of_the_body_changes_no_bits(client):
+    """Binary tensors at every alignment: the JSON before them grows byte by byte."""
+    a = matrices.random(11, seed=34)
+    bits = set()
+    for pad in range(9):
+        answer = client.infer("lu", {"A": a[None]}, id="x" * pad)
+        bits.add(codec.v2_outputs(answer)["INVERSE"].tobytes())
+    assert len(bits) == 1
+
+
+@METHODS
+@DTYPES
+@pytest.mark.parametrize("n", [4, 32, 70])
+def test_place_in_the_batch_changes_no_bits(client, method, dtype, n):
+    a = matrices.random(n, dtype, seed=35, batch=5)
+    alone = [client.outputs(method, {"A": m[None]})["INVERSE"].tobytes() for m in a]
+    generator = np.random.default_rng(36)
+    for count in (2, 17, 64):
+        order = generator.integers(0, 5, count)
+        inverses = client.outputs(method, {"A": a[order]})["INVERSE"]
+        for place, which in enumerate(order):
+            assert inverses[place].tobytes() == alone[which], (count, place)
+
+
+@METHODS
+def test_a_bad_neighbour_harms_nobody(client, method):
+    count = 128
+    a = matrices.random(8, seed=37, batch=count)
+    clean = client.outputs(method, {"A": a})["INVERSE"]
+    for slot in range(0, count, 9):
+        for bad in (np.zeros((8, 8)), np.full((8, 8), np.nan), np.full((8, 8), 1e308)):
+            hurt = a.copy()
+            hurt[slot] = bad
+            outputs = client.outputs(method, {"A": hurt})
+            assert outputs["INFO"][slot] != 0
+            others = np.arange(count) != slot
+            assert outputs["INVERSE"][others].tobytes() == clean[others].tobytes(), slot
+
+
+def test_negative_zero_and_denormals_survive_json(client):
+    a = np.array([[[1.0, -0.0], [0.0, 1.0]], [[1.0, 5e-324], [0.0, 1.0]]])
+    text = client.outputs("lu", {"A": a}, form=v2_json)["INVERSE"]
+    assert text.tobytes() == client.outputs("lu", {"A": a})["INVERSE"].tobytes()
+
+
+def test_large_batch(client):
+    """More matrices than a batch holds, so the item runs in slices."""
+    a = matrices.random(3, seed=38, batch=70000)
+    outputs = client.outputs("lu", {"A": a})
+    assert (outputs["INFO"] == 0).all()
+    residual = np.abs(outputs["INVERSE"] @ a - np.eye(3)).max(axis=(1, 2))
+    assert residual.max() < 1e-11
+
+
+# ---- Tridiagonal, where offered ----
+
+
+def test_tridiagonal_against_dense(client, needs):
+    needs("tridiagonal")
+    for n in (1, 2, 5, 50, 100):
+        generator = np.random.default_rng(n)
+        dl, du = generator.uniform(-1, 1, (2, 1, max(n - 1, 0)))
+        d = generator.uniform(2.1, 3, (1, n))
+        a = np.diag(d[0]) + np.diag(du[0], 1) + np.diag(dl[0], -1)
+        outputs = client.outputs("tridiagonal", {"DL": dl, "D": d, "DU": du})
+        matrices.check_answers(a[None], outputs)

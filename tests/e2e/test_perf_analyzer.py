@@ -1,0 +1,83 @@
+"""NVIDIA's perf_analyzer, unmodified, against model lu.
+
+PyPI's own perf-analyzer needs glibc 2.38. Its last form for older systems lies in the wheel of
+tritonclient 2.51 (tests/requirements-perf.txt), which needs libcudart 12 beside it and Debian's
+libb64-0d. INVERTD_PERF_ANALYZER names the program; else .venv-perf/bin and PATH are looked at.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness.settings import ROOT, SANITIZER, patient
+
+
+def find():
+    named = os.environ.get("INVERTD_PERF_ANALYZER")
+    ours = ROOT / ".venv-perf" / "bin" / "perf_analyzer"
+    program = named or (str(ours) if ours.exists() else shutil.which("perf_analyzer"))
+    if not program:
+        return None, None, "perf_analyzer is not installed (tests/requirements-perf.txt)"
+    folder = pathlib.Path(program).absolute().parent.parent
+    libraries = set(filter(None, [os.environ.get("LD_LIBRARY_PATH")]))
+    if (folder / "pyvenv.cfg").exists():
+        libraries |= {str(path.parent) for path in folder.glob("lib/**/libcudart.so.12")}
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(sorted(libraries))}
+    try:
+        version = subprocess.run(
+            [program, "--version"], env=environment, capture_output=True, text=True, timeout=30
+        )
+    except OSError as error:
+        return None, None, f"perf_analyzer does not start: {error}"
+    if "error while loading" in version.stderr or "not found (required" in version.stderr:
+        return None, None, f"perf_analyzer does not start: {version.stderr.strip()}"
+    return program, environment, None
+
+
+PROGRAM, ENVIRONMENT, REASON = find()
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=str(REASON))
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("form", ["json", "binary"])
+@pytest.mark.parametrize("mode", [[], ["-a"]], ids=["sync", "async"])
+def test_perf_analyzer(daemon, form, mode):
+    command = [
+        PROGRAM,
+        "-m",
+        "lu",
+        "-u",
+        daemon.url,
+        "-i",
+        "http",
+        "--shape",
+        "A:1,8,8",
+        "-p",
+        "700",
+        "--input-tensor-format",
+        form,
+        "--output-tensor-format",
+        form,
+        "-s",
+        "1000",
+        "-r",
+        "3",
+        "--concurrency-range",
+        "4",
+        *mode,
+    ]
+    run = subprocess.run(
+        command, env=ENVIRONMENT, capture_output=True, text=True, timeout=patient(90)
+    )
+    text = run.stdout + run.stderr
+    assert run.returncode == 0, text
+    assert not re.search(
+        r"warning|error|fail(ed|ure)|unable|missing|not.*statistic", text, re.I
+    ), text
+    throughput = re.search(r"Throughput: ([\d.]+) infer/sec", text)
+    assert throughput and float(throughput.group(1)) > (0 if SANITIZER else 10), text
+    assert re.search(r"Inference count: [1-9]", text), "no server side statistics: " + text

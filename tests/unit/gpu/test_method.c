@@ -1,0 +1,158 @@
+/* The registry of methods and the contract's hash. */
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/engine.h"
+#include "gpu/host/host.h"
+#include "gpu/method.h"
+
+static void test_registry_is_sorted_and_found(void **state)
+{
+    (void)state;
+    assert_true(method_count() >= 4);
+    for (int i = 0; i < method_count(); i++) {
+        const struct method *method = method_at(i);
+        assert_ptr_equal(method_find(method->name), method);
+        assert_int_equal(method_index(method), i);
+        if (i > 0)
+            assert_true(strcmp(method_at(i - 1)->name, method->name) < 0);
+    }
+    assert_null(method_find("inverse"));
+    assert_null(method_find(""));
+    assert_null(method_find("LU"));
+}
+
+static void check_tensor(const struct method_tensor *tensor)
+{
+    assert_non_null(tensor->help);
+    assert_in_range(tensor->rank, 0, METHOD_RANK_MAX);
+    for (int i = 0; i < tensor->rank; i++)
+        assert_in_range(tensor->dims[i], METHOD_DIM_1, METHOD_DIM_M);
+    for (const char *c = tensor->name; *c; c++)
+        assert_true(isupper((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_');
+}
+
+static void test_descriptors_are_complete(void **state)
+{
+    (void)state;
+    for (int i = 0; i < method_count(); i++) {
+        const struct method *method = method_at(i);
+        assert_true(method->title && method->when && method->n_max >= 1);
+        assert_true(method->flops(10, 3) > 0);
+        assert_in_range(method_input_count(method), 1, METHOD_INPUTS_MAX);
+        assert_in_range(method_output_count(method), 1, METHOD_OUTPUTS_MAX);
+        assert_true(method->outputs[0].is_default);
+        for (int j = 0; j < method_input_count(method); j++) {
+            check_tensor(&method->inputs[j]);
+            assert_int_equal(method_input_find(method, method->inputs[j].name), j);
+        }
+        for (int j = 0; j < method_output_count(method); j++) {
+            check_tensor(&method->outputs[j]);
+            assert_int_equal(method_output_find(method, method->outputs[j].name), j);
+        }
+        bool tells_road = method_output_find(method, "METHOD") >= 0;
+        assert_int_equal(tells_road, method->road == METHOD_ROAD_NONE);
+        assert_true(method_output_find(method, "INFO") >= 0);
+    }
+}
+
+static void test_names_are_found(void **state)
+{
+    (void)state;
+    const struct method *method = method_find("auto");
+    assert_int_equal(method_input_find(method, "a"), 0);
+    assert_int_equal(method_output_find(method, "inverse"), 0);
+    assert_int_equal(method_output_find(method, "Rcond"), 2);
+    assert_int_equal(method_output_find(method, "LU"), -1);
+    assert_int_equal(method_option_find(method, "spd"), 0);
+    assert_int_equal(method_option_find(method, "SPD"), -1);
+    assert_int_equal(method_option_find(method_find("lu"), "spd"), -1);
+}
+
+static void test_roads_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(method_road_name(METHOD_ROAD_CHOLESKY), "cholesky");
+    assert_string_equal(method_road_name(METHOD_ROAD_NONE), "none");
+    assert_string_equal(method_road_name(-1), "none");
+    assert_string_equal(method_road_name(METHOD_ROAD_COUNT), "none");
+    for (int i = 0; i < METHOD_ROAD_COUNT; i++)
+        assert_true(method_road_name(i)[0] != 0);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        enum method_kind kind;
+        int rank;
+        enum method_dim dims[METHOD_RANK_MAX];
+        enum precision precision;
+        int64_t n, m, bytes;
+    } rows[] = {
+        {METHOD_REAL, 2, {METHOD_DIM_N, METHOD_DIM_N}, PRECISION_FP64, 8, 0, 512},
+        {METHOD_REAL, 2, {METHOD_DIM_N, METHOD_DIM_N}, PRECISION_FP32, 8, 0, 256},
+        {METHOD_REAL, 2, {METHOD_DIM_N, METHOD_DIM_M}, PRECISION_FP64, 8, 3, 192},
+        {METHOD_REAL, 1, {METHOD_DIM_N_MINUS_1}, PRECISION_FP64, 8, 0, 56},
+        {METHOD_REAL, 1, {METHOD_DIM_N_MINUS_1}, PRECISION_FP64, 0, 0, 0},
+        {METHOD_REAL, 1, {METHOD_DIM_1}, PRECISION_FP64, 8, 0, 8},
+        {METHOD_INT32, 1, {METHOD_DIM_N}, PRECISION_FP64, 8, 0, 32},
+        {METHOD_ROAD, 0, {0}, PRECISION_FP64, 8, 0, 4},
+        {METHOD_REAL, 0, {0}, PRECISION_FP32, 8, 0, 4},
+        {METHOD_REAL, 2, {METHOD_DIM_N, METHOD_DIM_N}, PRECISION_FP64, 3037000500, 0, -1},
+        {METHOD_REAL, 2, {METHOD_DIM_N, METHOD_DIM_N}, PRECISION_FP32, INT64_MAX, 0, -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct method_tensor tensor = {.name = "T", .kind = rows[i].kind, .rank = rows[i].rank};
+        memcpy(tensor.dims, rows[i].dims, sizeof tensor.dims);
+        assert_int_equal(method_tensor_bytes(&tensor, rows[i].precision, rows[i].n, rows[i].m),
+                         rows[i].bytes);
+    }
+}
+
+static void test_contract_hash(void **state)
+{
+    (void)state;
+    assert_true(engine_contract_hash() != 0);
+    assert_true(engine_contract_hash() == engine_contract_hash());
+}
+
+static void test_host_engine_has_every_method(void **state)
+{
+    (void)state;
+    for (int i = 0; i < method_count(); i++) {
+        const struct host_method *host = host_method_at((uint32_t)i);
+        assert_non_null(host);
+        assert_string_equal(host->name, method_at(i)->name);
+        for (int p = 0; p < PRECISION_COUNT; p++) {
+            assert_true(host->run[p] != NULL);
+            int64_t least = method_tensor_bytes(&method_at(i)->inputs[0], (enum precision)p, 10, 2);
+            assert_true(host->scratch_bytes((enum precision)p, 10, 2) >= least);
+            assert_int_equal(host->scratch_bytes((enum precision)p, 10, 2) % HOST_ALIGN_BYTES, 0);
+            assert_int_equal(host->scratch_bytes((enum precision)p, INT64_MAX / 2, 2), -1);
+            assert_true(strlen(host->kernel((enum precision)p, 10)) < ENGINE_KERNEL_NAME_MAX);
+        }
+    }
+    assert_null(host_method_at((uint32_t)method_count()));
+    assert_null(host_method_at(UINT32_MAX));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_registry_is_sorted_and_found),
+        cmocka_unit_test(test_descriptors_are_complete),
+        cmocka_unit_test(test_names_are_found),
+        cmocka_unit_test(test_roads_have_names),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_contract_hash),
+        cmocka_unit_test(test_host_engine_has_every_method),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

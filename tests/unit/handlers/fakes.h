@@ -1,0 +1,387 @@
+/* tests/unit/handlers/fakes.h: a door and a queue of the test's own. Included once by each program.
+ *
+ * The queue keeps what is submitted until the test finishes it: as an engine would, with outputs
+ * that tell where they come from (INVERSE is a copy of A). The door keeps the answer: status,
+ * fields and body, and whether the segments were given back. `fake_start` makes the whole
+ * surroundings of the handlers, `fake_stop` checks that nothing is left of any request.
+ */
+#ifndef TESTS_UNIT_HANDLERS_FAKES_H
+#define TESTS_UNIT_HANDLERS_FAKES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "handlers/handlers.h"
+#include "queue/queue.h"
+
+#define FAKE_ITEMS 8
+#define FAKE_FIELDS 12
+#define FAKE_ARENA_BYTES (4 << 20)
+
+/* ---- The queue ---- */
+
+struct queue {
+    enum error enter_error; /* what queue_enter says */
+    int64_t entered, left;
+    struct queue_item *items[FAKE_ITEMS];
+    int count, cancels;
+    bool cancel_at_once; /* queue_cancel calls on_done before it returns */
+    struct queue_observer observer;
+};
+
+enum error queue_enter(struct queue *queue, uint32_t client, struct failure *failure)
+{
+    (void)client;
+    if (queue->enter_error != ERROR_NONE)
+        return failure_set(failure, queue->enter_error, "no entry");
+    queue->entered++;
+    return ERROR_NONE;
+}
+
+void queue_leave(struct queue *queue, uint32_t client)
+{
+    (void)client;
+    queue->left++;
+    assert_true(queue->left <= queue->entered);
+}
+
+void queue_submit(struct queue *queue, struct queue_item *item)
+{
+    assert_true(queue->count < FAKE_ITEMS);
+    item->queued_ns = clock_now_ns();
+    queue->items[queue->count++] = item;
+}
+
+static struct queue_item *fake_take_item(struct queue *queue)
+{
+    assert_true(queue->count > 0);
+    struct queue_item *item = queue->items[0];
+    queue->count--;
+    memmove(queue->items, queue->items + 1, (size_t)queue->count * sizeof queue->items[0]);
+    return item;
+}
+
+void queue_cancel(struct queue *queue, struct queue_item *item)
+{
+    queue->cancels++;
+    if (!queue->cancel_at_once)
+        return;
+    assert_ptr_equal(fake_take_item(queue), item);
+    item->status = ERROR_CANCELLED;
+    item->on_done(item);
+}
+
+int queue_retry_after_s(struct queue *queue)
+{
+    (void)queue;
+    return 7;
+}
+
+void queue_observe(struct queue *queue, struct queue_observer observer)
+{
+    queue->observer = observer;
+}
+
+int64_t queue_pending(struct queue *queue)
+{
+    return queue->entered - queue->left;
+}
+
+/* ---- The door ---- */
+
+struct fake_pair {
+    const char *name, *value;
+};
+
+struct fake_answer {
+    int status;
+    struct {
+        char name[64], value[256];
+    } fields[EXCHANGE_HEADERS_MAX];
+    int field_count;
+    bool close;
+    unsigned char *body; /* a copy */
+    size_t bytes;
+    void (*release)(void *context); /* owed */
+    void *context;
+};
+
+struct fake_exchange {
+    struct exchange x; /* first */
+    struct fake_pair headers[FAKE_FIELDS], query[FAKE_FIELDS];
+    struct fake_answer answer;
+};
+
+static const char *fake_header(const struct exchange *x, const char *name)
+{
+    const struct fake_exchange *f = (const struct fake_exchange *)x;
+    for (int i = 0; i < FAKE_FIELDS && f->headers[i].name != NULL; i++)
+        if (strcasecmp(f->headers[i].name, name) == 0)
+            return f->headers[i].value;
+    return NULL;
+}
+
+static void fake_query(const struct exchange *x,
+                       bool (*each)(void *context, const char *name, const char *value),
+                       void *context)
+{
+    const struct fake_exchange *f = (const struct fake_exchange *)x;
+    for (int i = 0; i < FAKE_FIELDS && f->query[i].name != NULL; i++)
+        if (!each(context, f->query[i].name, f->query[i].value))
+            return;
+}
+
+static void fake_answer(struct exchange *x, const struct exchange_reply *reply)
+{
+    struct fake_answer *answer = &((struct fake_exchange *)x)->answer;
+    assert_int_equal(answer->status, 0);
+    answer->status = reply->status;
+    answer->close = reply->close;
+    answer->field_count = reply->field_count;
+    for (int i = 0; i < reply->field_count; i++) {
+        snprintf(answer->fields[i].name, sizeof answer->fields[i].name, "%s",
+                 reply->fields[i].name);
+        snprintf(answer->fields[i].value, sizeof answer->fields[i].value, "%s",
+                 reply->fields[i].value);
+    }
+    for (int i = 0; i < reply->segment_count; i++)
+        answer->bytes += reply->segments[i].iov_len;
+    answer->body = malloc(answer->bytes + 1);
+    assert_non_null(answer->body);
+    size_t at = 0;
+    for (int i = 0; i < reply->segment_count; i++) {
+        memcpy(answer->body + at, reply->segments[i].iov_base, reply->segments[i].iov_len);
+        at += reply->segments[i].iov_len;
+    }
+    answer->body[at] = '\0';
+    answer->release = reply->release;
+    answer->context = reply->context;
+}
+
+static const struct exchange_door fake_door = {fake_header, fake_query, fake_answer};
+
+static inline const char *fake_field(const struct fake_exchange *f, const char *name)
+{
+    for (int i = 0; i < f->answer.field_count; i++)
+        if (strcasecmp(f->answer.fields[i].name, name) == 0)
+            return f->answer.fields[i].value;
+    return NULL;
+}
+
+/* ---- The surroundings ---- */
+
+struct fake {
+    struct queue queue;
+    struct handlers_services services;
+    struct handlers *handlers;
+    struct mailbox home;
+};
+
+static void fake_wake(void *context)
+{
+    (void)context;
+}
+
+static inline void fake_start(struct fake *fake)
+{
+    struct failure failure;
+    memset(fake, 0, sizeof *fake);
+    fake->services.queue = &fake->queue;
+    fake->services.version = "1.2.3";
+    fake->services.limits = (struct handlers_limits){
+        .body_max_bytes = 1 << 20, .compress_min_bytes = 2048, .compress_level = 1};
+    atomic_store(&fake->services.live, true);
+    atomic_store(&fake->services.ready, true);
+    fake->services.metrics = metric_registry_create();
+    assert_non_null(fake->services.metrics);
+    assert_int_equal(arena_create(FAKE_ARENA_BYTES, &fake->services.arena, &failure), ERROR_NONE);
+    assert_int_equal(pool_create(1, 4, &fake->services.pool, &failure), ERROR_NONE);
+    mailbox_init(&fake->home, fake_wake, fake);
+    assert_int_equal(handlers_create(&fake->services, &fake->handlers, &failure), ERROR_NONE);
+}
+
+static inline void fake_stop(struct fake *fake)
+{
+    pool_destroy(&fake->services.pool);
+    mailbox_run(&fake->home);
+    assert_int_equal(fake->queue.entered, fake->queue.left);
+    assert_int_equal(fake->queue.count, 0);
+    assert_int_equal(arena_used_bytes(fake->services.arena), 0);
+    handlers_destroy(&fake->handlers);
+    assert_null(fake->handlers);
+    arena_destroy(&fake->services.arena);
+    metric_registry_destroy(&fake->services.metrics);
+    mailbox_fini(&fake->home);
+}
+
+/* A request without body; fill in more before handlers_begin. */
+static inline void fake_request(struct fake *fake, struct fake_exchange *f, enum exchange_verb verb,
+                                const char *path)
+{
+    memset(f, 0, sizeof *f);
+    f->x.door = &fake_door;
+    f->x.handlers = fake->handlers;
+    f->x.home = &fake->home;
+    f->x.verb = verb;
+    f->x.path = path;
+    f->x.content_length = verb == EXCHANGE_POST ? 0 : -1;
+    f->x.client = 5;
+    f->x.arrived_ns = clock_now_ns();
+    f->x.deadline_ns = f->x.arrived_ns + 60 * CLOCK_S;
+}
+
+static inline void fake_set_header(struct fake_exchange *f, const char *name, const char *value)
+{
+    int i = 0;
+    while (f->headers[i].name != NULL)
+        i++;
+    assert_true(i < FAKE_FIELDS - 1);
+    f->headers[i] = (struct fake_pair){name, value};
+}
+
+static inline void fake_set_query(struct fake_exchange *f, const char *name, const char *value)
+{
+    int i = 0;
+    while (f->query[i].name != NULL)
+        i++;
+    assert_true(i < FAKE_FIELDS - 1);
+    f->query[i] = (struct fake_pair){name, value};
+}
+
+/* Begins, brings the body to the sink and runs, as the door does. */
+static inline void fake_send(struct fake_exchange *f, const void *body, size_t bytes)
+{
+    if (bytes > 0)
+        f->x.content_length = (int64_t)bytes;
+    handlers_begin(&f->x);
+    if (f->x.answered)
+        return;
+    if (f->x.sink != NULL) {
+        assert_int_equal(f->x.sink_bytes, bytes);
+        memcpy(f->x.sink, body, bytes);
+        f->x.body_bytes = (int64_t)bytes;
+    }
+    handlers_run(&f->x);
+}
+
+/* Finishes the oldest item as an engine would. infos: one for each matrix; NULL: all 0. */
+static inline void fake_compute(struct fake *fake, const int32_t *infos)
+{
+    struct queue_item *item = fake_take_item(&fake->queue);
+    unsigned char *base = arena_base(fake->services.arena);
+    const struct method *method = item->method;
+    int64_t each = item->n * item->n * precision_bytes(item->precision);
+    for (int i = 0; i < method_output_count(method); i++) {
+        const struct method_tensor *tensor = &method->outputs[i];
+        if (item->outputs[i].region == ENGINE_REGION_NONE)
+            continue;
+        unsigned char *out = base + item->outputs[i].offset_bytes;
+        for (int64_t b = 0; b < item->batch; b++) {
+            if (tensor->rank == 2)
+                memcpy(out + b * each, base + item->inputs[0].offset_bytes + b * each,
+                       (size_t)each);
+            else if (strcmp(tensor->name, "INFO") == 0)
+                ((int32_t *)out)[b] = infos == NULL ? 0 : infos[b];
+            else if (tensor->kind == METHOD_ROAD)
+                ((int32_t *)out)[b] = METHOD_ROAD_LU;
+            else if (item->precision == PRECISION_FP32)
+                ((float *)out)[b] = 0.1F;
+            else if (tensor->kind == METHOD_REAL)
+                ((double *)out)[b] = 0.1 / (double)(b + 1);
+        }
+    }
+    item->started_ns = item->queued_ns + 1000000;
+    item->compute_ns = 2500000;
+    item->finished_ns = item->started_ns + item->compute_ns;
+    strcpy(item->kernel, "fake kernel");
+    item->on_done(item);
+}
+
+/* Opens letters until the exchange is answered, or for two seconds at most. */
+static inline void fake_await(struct fake *fake, const struct fake_exchange *f)
+{
+    for (int i = 0; i < 20000 && !f->x.answered; i++) {
+        mailbox_run(&fake->home);
+        if (!f->x.answered)
+            usleep(100);
+    }
+    assert_true(f->x.answered);
+}
+
+/* Opens letters until the queue holds an item. */
+static inline void fake_await_item(struct fake *fake)
+{
+    for (int i = 0; i < 20000 && fake->queue.count == 0; i++) {
+        mailbox_run(&fake->home);
+        if (fake->queue.count == 0)
+            usleep(100);
+    }
+    assert_int_equal(fake->queue.count, 1);
+}
+
+/* The connection is done with the exchange: gives the segments back and ends it. */
+static inline void fake_end(struct fake_exchange *f)
+{
+    if (f->answer.release != NULL)
+        f->answer.release(f->answer.context);
+    f->answer.release = NULL;
+    handlers_end(&f->x);
+    free(f->answer.body);
+    f->answer.body = NULL;
+}
+
+static inline const char *fake_body(const struct fake_exchange *f)
+{
+    return (const char *)f->answer.body;
+}
+
+/* ---- Bodies ---- */
+
+/* A v2 request of one binary FP64 matrix of order n, all its elements 2; returns the bytes, and
+ * those of its JSON. The answer is binary too. */
+static inline size_t fake_v2_body(unsigned char *body, size_t most, int64_t batch, int64_t n,
+                                  const char *parameters, size_t *json_bytes)
+{
+    size_t count = (size_t)(batch * n * n);
+    int length = snprintf((char *)body, most,
+                          "{\"id\":\"a\",\"inputs\":[{\"name\":\"A\",\"shape\":[%lld,%lld,%lld],"
+                          "\"datatype\":\"FP64\",\"parameters\":{\"binary_data_size\":%zu}}],"
+                          "\"parameters\":{\"binary_data_output\":true%s}}",
+                          (long long)batch, (long long)n, (long long)n, 8 * count, parameters);
+    assert_true((size_t)length + 8 * count <= most);
+    *json_bytes = (size_t)length;
+    const double two = 2;
+    for (size_t i = 0; i < count; i++)
+        memcpy(body + *json_bytes + 8 * i, &two, sizeof two);
+    return *json_bytes + 8 * count;
+}
+
+/* An .npy of `batch` matrices of order n; descr "<f8" of 3s, or another that the test means. */
+static inline size_t fake_npy_body(unsigned char *body, size_t most, int64_t batch, int64_t n,
+                                   const char *descr, const char *fortran)
+{
+    size_t count = (size_t)(batch * n * n);
+    memset(body, ' ', 128);
+    memcpy(body, "\x93NUMPY\x01\x00\x76\x00", 10);
+    int length = snprintf((char *)body + 10, 118,
+                          "{'descr': '%s', 'fortran_order': %s, 'shape': (%lld, %lld, %lld), }",
+                          descr, fortran, (long long)batch, (long long)n, (long long)n);
+    body[10 + length] = ' ';
+    body[127] = '\n';
+    assert_true(128 + 8 * count <= most);
+    const double three = 3;
+    for (size_t i = 0; i < count; i++)
+        memcpy(body + 128 + 8 * i, &three, sizeof three);
+    return 128 + 8 * count;
+}
+
+#endif

@@ -1,0 +1,431 @@
+/* The life of an inference: refusals at its beginning, the way through, and an end in every state
+ * with nothing left behind (fake_stop looks). */
+#include "fakes.h"
+
+#include "handlers/inference.h"
+
+#define INFER "/v2/models/lu/infer"
+#define LENGTH "Inference-Header-Content-Length"
+#define BODY_MOST (256 << 10)
+
+static unsigned char body[BODY_MOST];
+
+/* An infer request of `batch` binary matrices, all but sent. Returns the body's bytes. */
+static size_t infer_request(struct fake *fake, struct fake_exchange *f, int64_t batch, int64_t n,
+                            const char *parameters)
+{
+    static char length[24];
+    size_t json_bytes;
+    size_t bytes = fake_v2_body(body, sizeof body, batch, n, parameters, &json_bytes);
+    snprintf(length, sizeof length, "%zu", json_bytes);
+    fake_request(fake, f, EXCHANGE_POST, INFER);
+    fake_set_header(f, LENGTH, length);
+    return bytes;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        int64_t content_length;
+        const char *header, *value;
+        enum error enter;
+        int status;
+    } rows[] = {
+        {INFER, -1, NULL, NULL, ERROR_NONE, 411},
+        {INFER, (1 << 20) + 1, NULL, NULL, ERROR_NONE, 413},
+        {INFER, 10, "Content-Encoding", "br", ERROR_NONE, 415},
+        {INFER, 10, "Content-Encoding", "gzip, gzip", ERROR_NONE, 415},
+        {INFER, 10, LENGTH, "", ERROR_NONE, 400},
+        {INFER, 10, LENGTH, "-1", ERROR_NONE, 400},
+        {INFER, 10, LENGTH, "5x", ERROR_NONE, 400},
+        {INFER, 10, LENGTH, "99999999999999999999999", ERROR_NONE, 400},
+        {INFER, 10, LENGTH, "11", ERROR_NONE, 400},
+        {INFER, 10, NULL, NULL, ERROR_FULL, 503},
+        {INFER, 10, NULL, NULL, ERROR_DRAINING, 503},
+        {INFER, 10, NULL, NULL, ERROR_NO_ENGINE, 503},
+        {INFER, 10, NULL, NULL, ERROR_CLIENT_QUOTA, 429},
+        {INFER, -1, NULL, NULL, ERROR_FULL, 503}, /* counted in first of all */
+        {"/v2/models/none/infer", 10, NULL, NULL, ERROR_NONE, 404},
+        {"/v2/models/lu/versions/2/infer", 10, NULL, NULL, ERROR_NONE, 404},
+        {"/v2/models/lu/versions/01/infer", 10, NULL, NULL, ERROR_NONE, 404},
+        {"/v2/models/lu/versions/x/infer", 10, NULL, NULL, ERROR_NONE, 404},
+        {"/v1/invert", 10, "Content-Type", "text/plain", ERROR_NONE, 415},
+        {"/v1/invert", 10, "Content-Type", "application/octet-stream", ERROR_NONE, 415},
+        {"/v1/invert", -1, NULL, NULL, ERROR_NONE, 411},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_POST, rows[i].path);
+        f.x.content_length = rows[i].content_length;
+        fake.queue.enter_error = rows[i].enter;
+        if (rows[i].header != NULL)
+            fake_set_header(&f, rows[i].header, rows[i].value);
+        handlers_begin(&f.x);
+        if (f.answer.status != rows[i].status)
+            print_error("row %zu\n", i);
+        assert_int_equal(f.answer.status, rows[i].status);
+        assert_null(f.x.sink);
+        bool retry = rows[i].status == 429 || rows[i].status == 503;
+        assert_int_equal(fake_field(&f, "Retry-After") != NULL, retry);
+        assert_int_equal(f.answer.close, rows[i].enter == ERROR_DRAINING);
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+/* One small matrix: one slot, the tensor on 64 bytes, the outputs where the answer says. */
+static void test_small(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    size_t bytes = infer_request(&fake, &f, 1, 8, "");
+    fake_send(&f, body, bytes);
+    assert_false(f.x.answered);
+    assert_int_equal(fake.queue.count, 1);
+    struct queue_item *item = fake.queue.items[0];
+    assert_int_equal(item->inputs[0].offset_bytes % 64, 0);
+    assert_int_equal(item->inputs[0].region, ENGINE_REGION_ARENA);
+    assert_int_equal(item->inputs[1].region, ENGINE_REGION_NONE);
+    assert_int_equal(item->outputs[0].offset_bytes % 64, 0);
+    assert_int_equal(item->outputs[METHOD_OUTPUTS_MAX - 1].region, ENGINE_REGION_NONE);
+    assert_int_equal(item->batch, 1);
+    assert_int_equal(item->n, 8);
+    assert_int_equal(item->priority, 2);
+    assert_int_equal(item->client, 5);
+    assert_int_equal(((struct inference *)f.x.state)->memory.count, 1);
+
+    fake_compute(&fake, NULL);
+    assert_false(f.x.answered); /* the letter is still closed */
+    mailbox_run(&fake.home);
+    assert_int_equal(f.answer.status, 200);
+    assert_null(f.x.state);
+    assert_string_equal(fake_field(&f, "Content-Type"), "application/octet-stream");
+    size_t json_bytes = strtoul(fake_field(&f, LENGTH), NULL, 10);
+    double first;
+    memcpy(&first, f.answer.body + json_bytes, sizeof first);
+    assert_true(first == 2);
+    assert_int_equal(f.answer.bytes, json_bytes + 512 + 4 + 8);
+    assert_true(arena_used_bytes(fake.services.arena) > 0);
+    fake_end(&f);
+    assert_int_equal(arena_used_bytes(fake.services.arena), 0);
+
+    handlers__stats_publish(fake.handlers);
+    assert_int_equal(
+        metric_value(metric_series(fake.services.metrics, METRIC_INVERSIONS, "lu", "fp64", "good")),
+        1);
+    assert_int_equal(
+        metric_value(metric_series(fake.services.metrics, METRIC_NV_SUCCESS, "lu", "1")), 1);
+    assert_int_equal(
+        metric_value(metric_series(fake.services.metrics, METRIC_NV_PENDING, "lu", "1")), 0);
+    fake_stop(&fake);
+}
+
+static void test_priority_and_timeout(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *parameters;
+        int priority;
+        uint64_t timeout_ns;
+    } rows[] = {
+        {"", 2, 60 * CLOCK_S},
+        {",\"priority\":0", 2, 60 * CLOCK_S},
+        {",\"priority\":1", 1, 60 * CLOCK_S},
+        {",\"priority\":2", 3, 60 * CLOCK_S},
+        {",\"priority\":3,\"timeout\":5000", 3, 5 * CLOCK_MS},
+        {",\"timeout\":90000000", 2, 90 * CLOCK_S},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        size_t bytes = infer_request(&fake, &f, 1, 2, rows[i].parameters);
+        fake_send(&f, body, bytes);
+        assert_int_equal(fake.queue.count, 1);
+        assert_int_equal(fake.queue.items[0]->priority, rows[i].priority);
+        assert_int_equal(f.x.deadline_ns - f.x.arrived_ns, rows[i].timeout_ns);
+        fake_compute(&fake, NULL);
+        mailbox_run(&fake.home);
+        assert_int_equal(f.answer.status, 200);
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+/* What the queue says without a result. */
+static void test_item_status(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error error;
+        int status;
+    } rows[] = {
+        {ERROR_NO_ENGINE, 503},
+        {ERROR_POISON, 500},
+        {ERROR_FULL, 413},
+        {ERROR_CANCELLED, 500},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        size_t bytes = infer_request(&fake, &f, 1, 2, "");
+        fake_send(&f, body, bytes);
+        struct queue_item *item = fake_take_item(&fake.queue);
+        item->status = rows[i].error;
+        item->on_done(item);
+        mailbox_run(&fake.home);
+        assert_int_equal(f.answer.status, rows[i].status);
+        fake_end(&f);
+    }
+    handlers__stats_publish(fake.handlers);
+    assert_int_equal(
+        metric_value(metric_series(fake.services.metrics, METRIC_NV_FAILURE, "lu", "1")), 4);
+    fake_stop(&fake);
+}
+
+/* ---- An end in every state ---- */
+
+enum until {
+    UNTIL_BEGUN,
+    UNTIL_RUN, /* decoding in the pool, or queued */
+    UNTIL_QUEUED,
+    UNTIL_DONE,     /* the letter is on its way */
+    UNTIL_ENCODING, /* in the pool */
+};
+
+static void test_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        enum until until;
+        bool expired; /* else the client leaves */
+        bool text;    /* a long JSON body */
+        bool at_once; /* queue_cancel finishes the item itself */
+        int cancels;
+    } rows[] = {
+        {UNTIL_BEGUN, false, false, false, 0},   {UNTIL_BEGUN, true, false, false, 0},
+        {UNTIL_RUN, false, true, false, 0},      {UNTIL_RUN, true, true, false, 0},
+        {UNTIL_QUEUED, false, false, false, 1},  {UNTIL_QUEUED, true, false, false, 1},
+        {UNTIL_QUEUED, false, false, true, 1},   {UNTIL_QUEUED, true, true, true, 1},
+        {UNTIL_DONE, false, false, false, 1},    {UNTIL_DONE, true, false, false, 1},
+        {UNTIL_ENCODING, false, true, false, 0}, {UNTIL_ENCODING, true, true, false, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake fake;
+        struct fake_exchange f;
+        fake_start(&fake);
+        fake.queue.cancel_at_once = rows[i].at_once;
+        size_t bytes = infer_request(&fake, &f, 1, 2, "");
+        if (rows[i].text) {
+            memset(f.headers, 0, sizeof f.headers);
+            bytes =
+                (size_t)sprintf((char *)body, "{\"inputs\":[{\"name\":\"A\",\"datatype\":\"FP64\","
+                                              "\"shape\":[1,64,64],\"data\":[1.25");
+            for (int e = 1; e < 64 * 64; e++)
+                bytes += (size_t)sprintf((char *)body + bytes, ",1.25e10");
+            bytes += (size_t)sprintf((char *)body + bytes, "]}]}");
+        }
+        f.x.content_length = (int64_t)bytes;
+        handlers_begin(&f.x);
+        assert_false(f.x.answered);
+        memcpy(f.x.sink, body, bytes);
+        f.x.body_bytes = (int64_t)bytes;
+        if (rows[i].until >= UNTIL_RUN)
+            handlers_run(&f.x);
+        if (rows[i].until >= UNTIL_QUEUED)
+            fake_await_item(&fake);
+        bool computed = rows[i].until >= UNTIL_DONE;
+        if (computed)
+            fake_compute(&fake, NULL);
+        if (rows[i].until == UNTIL_ENCODING)
+            mailbox_run(&fake.home);
+        assert_false(f.x.answered);
+
+        if (rows[i].expired) {
+            handlers_expired(&f.x, rows[i].until == UNTIL_BEGUN);
+            assert_int_equal(f.answer.status, rows[i].until == UNTIL_BEGUN ? 408 : 504);
+            assert_null(f.x.sink);
+        }
+        fake_end(&f);
+        assert_int_equal(fake.queue.cancels, rows[i].cancels);
+        assert_int_equal(metric_value(metric_series(fake.services.metrics, METRIC_CANCELLED,
+                                                    rows[i].expired ? "timeout" : "client_left")),
+                         1);
+        /* A running item ends later, when its engine lets go. */
+        if (rows[i].until == UNTIL_QUEUED && !rows[i].at_once) {
+            assert_int_equal(fake.queue.entered - fake.queue.left, 1);
+            fake_compute(&fake, NULL);
+        }
+        fake_stop(&fake);
+    }
+}
+
+/* The door gives a reply's segments back after it has ended the exchange. */
+static void test_released_late(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    size_t bytes = infer_request(&fake, &f, 1, 2, "");
+    fake_send(&f, body, bytes);
+    fake_compute(&fake, NULL);
+    mailbox_run(&fake.home);
+    handlers_end(&f.x);
+    assert_int_equal(fake.queue.entered - fake.queue.left, 1);
+    f.answer.release(f.answer.context);
+    free(f.answer.body);
+    fake_stop(&fake);
+}
+
+/* ---- Memory ---- */
+
+/* More than the arena has left is refused for now; more than it ever has, for good. */
+static void test_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t taken_bytes, content_length;
+        int status;
+    } rows[] = {
+        {FAKE_ARENA_BYTES - 8192, 100000, 503},
+        {0, FAKE_ARENA_BYTES + 1, 413},
+        {0, FAKE_ARENA_BYTES - 100, 413}, /* no room for an answer beside it */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake fake;
+        struct fake_exchange f;
+        struct arena_slot slot = {0};
+        fake_start(&fake);
+        fake.services.limits.body_max_bytes = INT64_C(1) << 40;
+        if (rows[i].taken_bytes > 0)
+            assert_int_equal(arena_alloc(fake.services.arena, rows[i].taken_bytes, &slot),
+                             ERROR_NONE);
+        fake_request(&fake, &f, EXCHANGE_POST, INFER);
+        f.x.content_length = rows[i].content_length;
+        fake_set_header(&f, LENGTH, "100");
+        handlers_begin(&f.x);
+        assert_int_equal(f.answer.status, rows[i].status);
+        fake_end(&f);
+        arena_free(fake.services.arena, &slot);
+        fake_stop(&fake);
+    }
+}
+
+/* The outputs do not fit what is left: refused after decoding. */
+static void test_no_room_for_outputs(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    struct arena_slot slot = {0};
+    fake_start(&fake);
+    assert_int_equal(arena_alloc(fake.services.arena, FAKE_ARENA_BYTES - (16 << 10), &slot),
+                     ERROR_NONE);
+    fake_request(&fake, &f, EXCHANGE_POST, INFER);
+    size_t bytes = (size_t)sprintf((char *)body, "{\"inputs\":[{\"name\":\"A\",\"datatype\":"
+                                                 "\"FP64\",\"shape\":[1,40,40],\"data\":[1");
+    for (int e = 1; e < 40 * 40; e++)
+        bytes += (size_t)sprintf((char *)body + bytes, ",1");
+    bytes += (size_t)sprintf((char *)body + bytes, "]}]}");
+    fake_send(&f, body, bytes);
+    assert_int_equal(f.answer.status, 503);
+    assert_string_equal(fake_field(&f, "Retry-After"), "7");
+    fake_end(&f);
+    arena_free(fake.services.arena, &slot);
+    fake_stop(&fake);
+}
+
+static void test_space(void **state)
+{
+    (void)state;
+    struct arena *arena;
+    struct failure failure;
+    assert_int_equal(arena_create(FAKE_ARENA_BYTES, &arena, &failure), ERROR_NONE);
+    struct inference_memory memory = {0};
+    handlers__memory_init(&memory, arena);
+    unsigned char *at = handlers__memory_body(&memory, 100, 70, 1000);
+    assert_int_equal(((uintptr_t)at + 70) % 64, 0);
+    assert_int_equal(memory.count, 1);
+    unsigned char *next = handlers__memory_take(&memory, 10);
+    assert_true(next >= at + 100);
+    assert_int_equal((uintptr_t)next % 64, 0);
+    assert_int_equal(memory.count, 1);
+    handlers__memory_drop_body(&memory); /* not alone in its slot: stays */
+    assert_true(arena_used_bytes(arena) > 0);
+    /* A buffer that doubles step by step, as inflating text does. */
+    for (int64_t bytes = 1024; bytes <= 1 << 20; bytes *= 2)
+        assert_non_null(memory.space.take(&memory.space, bytes));
+    assert_true(memory.count <= HANDLERS_MEMORY_SLOTS);
+    assert_null(memory.space.take(&memory.space, FAKE_ARENA_BYTES));
+    assert_true(memory.never_fits);
+    assert_null(memory.space.take(&memory.space, -1));
+    assert_null(memory.space.take(&memory.space, INT64_MAX));
+    handlers__memory_free(&memory);
+    assert_int_equal(arena_used_bytes(arena), 0);
+
+    memset(&memory, 0, sizeof memory);
+    handlers__memory_init(&memory, arena);
+    assert_non_null(handlers__memory_body(&memory, 5000, 0, 0));
+    assert_non_null(handlers__memory_take(&memory, 1)); /* never behind a body alone */
+    assert_int_equal(memory.count, 2);
+    uint64_t before = arena_used_bytes(arena);
+    handlers__memory_drop_body(&memory);
+    handlers__memory_drop_body(&memory);
+    assert_int_equal(before - arena_used_bytes(arena), 5120);
+    handlers__memory_free(&memory);
+    assert_int_equal(arena_used_bytes(arena), 0);
+    arena_destroy(&arena);
+}
+
+/* ---- Work of no matrices ---- */
+
+static void test_empty(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t batch, n;
+        size_t tail_bytes; /* INFO and RCOND */
+    } rows[] = {{0, 4, 0}, {3, 0, 3 * 12}, {0, 0, 0}};
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        size_t bytes = infer_request(&fake, &f, rows[i].batch, rows[i].n, "");
+        fake_send(&f, body, bytes);
+        assert_int_equal(f.answer.status, 200);
+        size_t json_bytes = strtoul(fake_field(&f, LENGTH), NULL, 10);
+        assert_int_equal(f.answer.bytes - json_bytes, rows[i].tail_bytes);
+        if (rows[i].batch > 0) {
+            double rcond;
+            memcpy(&rcond, f.answer.body + f.answer.bytes - 8, 8);
+            assert_true(rcond == 1);
+        }
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_space),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_priority_and_timeout),
+        cmocka_unit_test(test_item_status),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_released_late),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_no_room_for_outputs),
+        cmocka_unit_test(test_empty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,284 @@
+/* Routes, verbs, listeners, and errors in the format of their path. Simplest first. */
+#include "fakes.h"
+
+#include <jansson.h>
+
+#include "handlers/handlers_private.h"
+
+static void test_match(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *path;
+        bool fits;
+        const char *model, *version;
+    } rows[] = {
+        {"/v2", "/v2", true, "", ""},
+        {"/v2", "/v2/", false, "", ""},
+        {"/v2", "/v", false, "", ""},
+        {"/", "/", true, "", ""},
+        {"/", "", false, "", ""},
+        {"/m/{model}", "/m/lu", true, "lu", ""},
+        {"/m/{model}", "/m/", false, "", ""},
+        {"/m/{model}", "/m/lu/", false, "", ""},
+        {"/m/{model}/v/{version}/x", "/m/a/v/12/x", true, "a", "12"},
+        {"/m/{model}/v/{version}/x", "/m/a/v//x", false, "", ""},
+        {"/m/{model}/v/{version}/x", "/m/a/v/1/xy", false, "", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct handlers__path found;
+        assert_int_equal(handlers__route_match(rows[i].pattern, rows[i].path, &found),
+                         rows[i].fits);
+        if (!rows[i].fits)
+            continue;
+        assert_int_equal(found.model_length, strlen(rows[i].model));
+        assert_int_equal(found.version_length, strlen(rows[i].version));
+        if (found.model != NULL)
+            assert_memory_equal(found.model, rows[i].model, found.model_length);
+        if (found.version != NULL)
+            assert_memory_equal(found.version, rows[i].version, found.version_length);
+    }
+}
+
+static void test_status(void **state)
+{
+    (void)state;
+    static char long_path[HANDLERS_URI_MAX + 2];
+    memset(long_path, 'a', sizeof long_path - 1);
+    long_path[0] = '/';
+    const struct {
+        enum exchange_verb verb;
+        const char *path;
+        int status;
+        const char *label, *allow;
+        enum exchange_listener listener;
+    } rows[] = {
+        {EXCHANGE_GET, "/v2", 200, "/v2", NULL, 0},
+        {EXCHANGE_HEAD, "/v2", 200, "/v2", NULL, 0},
+        {EXCHANGE_OPTIONS, "/v2", 204, "/v2", "GET, HEAD, OPTIONS", 0},
+        {EXCHANGE_OPTIONS, "/v1/invert", 204, "/v1/invert", "POST, OPTIONS", 0},
+        {EXCHANGE_POST, "/v2", 405, "/v2", "GET, HEAD, OPTIONS", 0},
+        {EXCHANGE_GET, "/v1/invert", 405, "/v1/invert", "POST, OPTIONS", 0},
+        {EXCHANGE_OTHER, "/metrics", 405, "/metrics", "GET, HEAD, OPTIONS", 0},
+        {EXCHANGE_DELETE, "/v2/models/lu/infer", 405, "/v2/models/{model}/infer", "POST, OPTIONS",
+         0},
+        {EXCHANGE_GET, "/v2/", 404, "other", NULL, 0},
+        {EXCHANGE_GET, "/v2/models", 404, "other", NULL, 0},
+        {EXCHANGE_GET, "/v2/models/", 404, "other", NULL, 0},
+        {EXCHANGE_GET, "/v1/jobs", 404, "other", NULL, 0},
+        {EXCHANGE_GET, "/v1/jobs/1", 404, "other", NULL, 0},
+        {EXCHANGE_GET, "", 404, "other", NULL, 0},
+        {EXCHANGE_OPTIONS, "*", 404, "other", NULL, 0},
+        {EXCHANGE_GET, long_path, 414, "other", NULL, 0},
+        {EXCHANGE_GET, "/livez", 200, "/livez", NULL, 0},
+        {EXCHANGE_GET, "/readyz", 200, "/readyz", NULL, 0},
+        {EXCHANGE_GET, "/metrics", 200, "/metrics", NULL, 0},
+        {EXCHANGE_GET, "/", 200, "/", NULL, 0},
+        {EXCHANGE_GET, "/openapi.yaml", 200, "/openapi.yaml", NULL, 0},
+        {EXCHANGE_GET, "/v1/methods", 200, "/v1/methods", NULL, 0},
+        {EXCHANGE_GET, "/v2/models/lu", 200, "/v2/models/{model}", NULL, 0},
+        {EXCHANGE_GET, "/v2/models/stats", 200, "/v2/models/stats", NULL, 0},
+        {EXCHANGE_GET, "/v2/models/lu/versions/1", 200, "/v2/models/{model}/versions/{version}",
+         NULL, 0},
+        {EXCHANGE_GET, "/metrics", 404, "other", NULL, EXCHANGE_LISTENER_WORK},
+        {EXCHANGE_GET, "/metrics", 200, "/metrics", NULL, EXCHANGE_LISTENER_OPERATIONS},
+        {EXCHANGE_GET, "/livez", 200, "/livez", NULL, EXCHANGE_LISTENER_OPERATIONS},
+        {EXCHANGE_GET, "/v2", 404, "other", NULL, EXCHANGE_LISTENER_OPERATIONS},
+        {EXCHANGE_POST, "/v1/invert", 404, "other", NULL, EXCHANGE_LISTENER_OPERATIONS},
+        {EXCHANGE_GET, "/v2/health/ready", 200, "/v2/health/ready", NULL, EXCHANGE_LISTENER_WORK},
+        {EXCHANGE_GET, "/v2/health/ready", 200, "/v2/health/ready", NULL,
+         EXCHANGE_LISTENER_OPERATIONS},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, rows[i].verb, rows[i].path);
+        f.x.listener = rows[i].listener;
+        fake_send(&f, NULL, 0);
+        if (f.answer.status != rows[i].status)
+            print_error("row %zu: %s\n", i, rows[i].path);
+        assert_int_equal(f.answer.status, rows[i].status);
+        assert_string_equal(handlers_route_label(&f.x), rows[i].label);
+        if (rows[i].allow != NULL)
+            assert_string_equal(fake_field(&f, "Allow"), rows[i].allow);
+        else
+            assert_null(fake_field(&f, "Allow"));
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+/* Every GET route without braces answers something with a type and, where it is JSON, a value. */
+static void test_every_page(void **state)
+{
+    (void)state;
+    struct fake fake;
+    fake_start(&fake);
+    for (int i = 0; i < handlers__route_count(); i++) {
+        const struct handlers_route *route = handlers__route_at(i);
+        if ((route->verbs & (1u << EXCHANGE_GET)) == 0 || strchr(route->pattern, '{') != NULL)
+            continue;
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, route->pattern);
+        fake_send(&f, NULL, 0);
+        assert_int_equal(f.answer.status, 200);
+        const char *type = fake_field(&f, "Content-Type");
+        assert_non_null(type);
+        assert_true(f.answer.bytes > 0);
+        if (strcmp(type, "application/json") == 0) {
+            json_t *json = json_loads(fake_body(&f), 0, NULL);
+            assert_non_null(json);
+            json_decref(json);
+        }
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+static void test_error_formats(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        bool v2;
+    } rows[] = {
+        {"/v2/nothing", true}, {"/v2/\"\xff", true}, {"/v22", false},
+        {"/nothing", false},   {"/v1/\"x\\", false},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, rows[i].path);
+        fake_send(&f, NULL, 0);
+        assert_int_equal(f.answer.status, 404);
+        json_t *json = json_loads(fake_body(&f), 0, NULL);
+        assert_non_null(json);
+        if (rows[i].v2) {
+            assert_string_equal(fake_field(&f, "Content-Type"), "application/json");
+            assert_true(json_is_string(json_object_get(json, "error")));
+            assert_int_equal(json_object_size(json), 1);
+        } else {
+            assert_string_equal(fake_field(&f, "Content-Type"), "application/problem+json");
+            assert_string_equal(json_string_value(json_object_get(json, "type")),
+                                "urn:invertd:problem:not-found");
+            assert_string_equal(json_string_value(json_object_get(json, "instance")), rows[i].path);
+            assert_int_equal(json_integer_value(json_object_get(json, "status")), 404);
+            assert_true(json_is_string(json_object_get(json, "title")));
+            assert_true(json_is_string(json_object_get(json, "detail")));
+        }
+        json_decref(json);
+        fake_end(&f);
+    }
+    assert_int_equal(
+        metric_value(metric_series(fake.services.metrics, METRIC_REJECTED, "not-found")), 5);
+    fake_stop(&fake);
+}
+
+/* The door's own refusals, before any route is known. */
+static void test_refuse(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error code;
+        int status;
+        bool retry, close;
+    } rows[] = {
+        {ERROR_MALFORMED, 400, false, false},   {ERROR_HEADERS_TOO_LARGE, 431, false, false},
+        {ERROR_CLIENT_QUOTA, 429, true, false}, {ERROR_FULL, 503, true, false},
+        {ERROR_DRAINING, 503, true, true},      {ERROR_BODY_TOO_SLOW, 408, false, true},
+        {ERROR_TIMEOUT, 504, false, false},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, NULL);
+        handlers_refuse(&f.x, rows[i].code, i == 0 ? "told \"so\"" : NULL);
+        assert_int_equal(f.answer.status, rows[i].status);
+        assert_int_equal(f.answer.close, rows[i].close);
+        if (rows[i].retry)
+            assert_string_equal(fake_field(&f, "Retry-After"), "7");
+        else
+            assert_null(fake_field(&f, "Retry-After"));
+        json_t *json = json_loads(fake_body(&f), 0, NULL);
+        assert_non_null(json);
+        const char *detail = json_string_value(json_object_get(json, "detail"));
+        assert_string_equal(detail, i == 0 ? "told \"so\"" : error_title(rows[i].code));
+        json_decref(json);
+        assert_int_equal(metric_value(metric_series(fake.services.metrics, METRIC_REJECTED,
+                                                    error_name(rows[i].code))),
+                         1);
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+static void test_health(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        bool live, ready, draining;
+        int status;
+        const char *body;
+    } rows[] = {
+        {"/v2/health/live", true, false, false, 200, "{\"live\":true}"},
+        {"/livez", false, true, false, 503, "{\"live\":false}"},
+        {"/v2/health/ready", true, true, false, 200, "{\"ready\":true}"},
+        {"/v2/health/ready", true, false, false, 503, "{\"ready\":false}"},
+        {"/readyz", true, true, true, 503, "{\"ready\":false}"},
+        {"/v2/models/lu/ready", true, true, false, 200, "{\"name\":\"lu\",\"ready\":true}"},
+        {"/v2/models/lu/versions/1/ready", true, false, false, 503,
+         "{\"name\":\"lu\",\"ready\":false}"},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        atomic_store(&fake.services.live, rows[i].live);
+        atomic_store(&fake.services.ready, rows[i].ready);
+        atomic_store(&fake.services.draining, rows[i].draining);
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, rows[i].path);
+        fake_send(&f, NULL, 0);
+        assert_int_equal(f.answer.status, rows[i].status);
+        assert_string_equal(fake_body(&f), rows[i].body);
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+/* The page a browser gets: whole, escaped, and with what a reader looks for. */
+static void test_status_page(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"<!doctype html>",
+                                        "Version 1.2.3, ready",
+                                        "<td>ho&lt;st<td>up",
+                                        "href=\"/v2/models/lu\"",
+                                        "curl -d",
+                                        "</html>"};
+    struct fake fake;
+    fake_start(&fake);
+    metric_set(metric_series(fake.services.metrics, METRIC_DEVICE_UP, "ho<st"), 1);
+    struct fake_exchange f;
+    fake_request(&fake, &f, EXCHANGE_GET, "/");
+    fake_send(&f, NULL, 0);
+    assert_string_equal(fake_field(&f, "Content-Type"), "text/html; charset=utf-8");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        assert_non_null(strstr(fake_body(&f), parts[i]));
+    fake_end(&f);
+    fake_stop(&fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_match),       cmocka_unit_test(test_status),
+        cmocka_unit_test(test_every_page),  cmocka_unit_test(test_error_formats),
+        cmocka_unit_test(test_refuse),      cmocka_unit_test(test_health),
+        cmocka_unit_test(test_status_page),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+/* /v1: bodies by type and by their first bytes, options, Accept, headers, 422. */
+#include "fakes.h"
+
+#include <jansson.h>
+
+#include "handlers/stats.h"
+
+static unsigned char body[64 << 10];
+
+/* Sends a body to /v1/invert and, where it reaches the queue, computes it with these INFOs. */
+static void invert(struct fake *fake, struct fake_exchange *f, const void *data, size_t bytes,
+                   const int32_t *infos)
+{
+    fake_send(f, data, bytes);
+    for (int i = 0; i < 20000 && !f->x.answered; i++) {
+        if (fake->queue.count > 0)
+            fake_compute(fake, infos);
+        mailbox_run(&fake->home);
+        if (!f->x.answered && fake->queue.count == 0)
+            usleep(100);
+    }
+    assert_true(f->x.answered);
+}
+
+static void invert_text(struct fake *fake, struct fake_exchange *f, const char *text,
+                        const int32_t *infos)
+{
+    fake_request(fake, f, EXCHANGE_POST, "/v1/invert");
+    invert(fake, f, text, strlen(text), infos);
+}
+
+static void test_npy(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *fortran;
+    } rows[] = {
+        {"application/x-npy", "False"},
+        {"Application/X-NPY; a=b", "False"},
+        {NULL, "False"},
+        {"", "False"},
+        {"application/x-www-form-urlencoded", "False"},
+        {"application/x-npy", "True"},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        size_t bytes = fake_npy_body(body, sizeof body, 2, 3, "<f8", rows[i].fortran);
+        fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+        if (rows[i].type != NULL)
+            fake_set_header(&f, "Content-Type", rows[i].type);
+        invert(&fake, &f, body, bytes, NULL);
+        assert_int_equal(f.answer.status, 200);
+        assert_string_equal(fake_field(&f, "Content-Type"), "application/x-npy");
+        assert_memory_equal(f.answer.body, "\x93NUMPY", 6);
+        double first;
+        memcpy(&first, f.answer.body + f.answer.bytes - 8, sizeof first);
+        assert_true(first == 3);
+        assert_string_equal(fake_field(&f, "Invertd-Method"), "lu");
+        assert_string_equal(fake_field(&f, "Invertd-Rcond"), "0.05");
+        assert_string_equal(fake_field(&f, "Invertd-Info"), "0");
+        assert_string_equal(fake_field(&f, "Invertd-Kernel"), "fake kernel");
+        assert_string_equal(fake_field(&f, "Server-Timing"), "queue;dur=1.000, compute;dur=2.500");
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    invert_text(&fake, &f, " {\"matrix\":[[4,7],[2,6]],\"method\":\"lu\"}", NULL);
+    assert_int_equal(f.answer.status, 200);
+    assert_string_equal(fake_field(&f, "Content-Type"), "application/json");
+    json_t *json = json_loads(fake_body(&f), 0, NULL);
+    assert_non_null(json);
+    assert_int_equal(json_array_size(json_object_get(json, "inverse")), 2);
+    assert_int_equal(json_integer_value(json_object_get(json, "info")), 0);
+    json_decref(json);
+    fake_end(&f);
+    fake_stop(&fake);
+}
+
+/* Shortest text in the answer's precision, not through the other one. */
+static void test_rcond_of_fp32(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    invert_text(&fake, &f, "{\"matrix\":[[4,7],[2,6]],\"precision\":\"fp32\"}", NULL);
+    assert_int_equal(f.answer.status, 200);
+    assert_string_equal(fake_field(&f, "Invertd-Rcond"), "0.1");
+    fake_end(&f);
+    fake_stop(&fake);
+}
+
+static void test_no_matrices(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    size_t bytes = fake_npy_body(body, sizeof body, 4, 0, "<f8", "False");
+    fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+    invert(&fake, &f, body, bytes, NULL);
+    assert_int_equal(f.answer.status, 200);
+    assert_string_equal(fake_field(&f, "Invertd-Method"), "none");
+    assert_string_equal(fake_field(&f, "Invertd-Rcond"), "1");
+    assert_string_equal(fake_field(&f, "Invertd-Info"), "0");
+    assert_string_equal(fake_field(&f, "Invertd-Kernel"), "none");
+    fake_end(&f);
+    fake_stop(&fake);
+}
+
+static void test_accept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *accept;
+        int status;
+        const char *type;
+    } rows[] = {
+        {NULL, 200, "application/x-npy"},
+        {"*/*", 200, "application/x-npy"},
+        {"application/x-npz", 200, "application/x-npz"},
+        {"application/json", 200, "application/json"},
+        {"text/html", 406, "application/problem+json"},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        size_t bytes = fake_npy_body(body, sizeof body, 2, 2, "<f8", "False");
+        fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+        if (rows[i].accept != NULL)
+            fake_set_header(&f, "Accept", rows[i].accept);
+        invert(&fake, &f, body, bytes, NULL);
+        assert_int_equal(f.answer.status, rows[i].status);
+        assert_string_equal(fake_field(&f, "Content-Type"), rows[i].type);
+        if (rows[i].status == 200 && strcmp(rows[i].type, "application/json") == 0) {
+            json_t *json = json_loads(fake_body(&f), 0, NULL);
+            assert_non_null(json);
+            assert_int_equal(json_array_size(json_object_get(json, "inverse")), 2);
+            json_decref(json);
+        }
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static const char good[] = "{\"matrix\":[[4,7],[2,6]]}";
+    static const struct {
+        const char *text, *query[4];
+        int status;
+        const char *type;
+    } rows[] = {
+        {good, {"method", "nothing"}, 400, "bad-option"},
+        {good, {"method", "lu", "method", "lu"}, 400, "bad-option"},
+        {good, {"what", "x"}, 400, "bad-option"},
+        {good, {"on_singular", "x"}, 400, "bad-option"},
+        {good, {"outputs", "nothing"}, 400, "bad-option"},
+        {"{\"matrix\":[[4,7],[2,6]],\"method\":\"lu\"}", {"method", "lu"}, 400, "bad-option"},
+        {"{\"matrix\":[[4,7],[2,6]],\"on_singular\":\"nan\"}",
+         {"on_singular", "nan"},
+         400,
+         "bad-option"},
+        {"what is this?", {NULL}, 415, "unsupported-media-type"},
+        {"", {NULL}, 415, "unsupported-media-type"},
+        {"{\"matrix\":[[4,7],[2]]}", {NULL}, 400, NULL},
+        {"{", {NULL}, 400, "malformed-request"},
+        {"\x93NUMPYxxxx", {NULL}, 400, NULL},
+        {"PK\3\4xxxx", {NULL}, 400, NULL},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+        for (int q = 0; q < 4 && rows[i].query[q] != NULL; q += 2)
+            fake_set_query(&f, rows[i].query[q], rows[i].query[q + 1]);
+        invert(&fake, &f, rows[i].text, strlen(rows[i].text), NULL);
+        if (f.answer.status != rows[i].status)
+            print_error("row %zu: %s\n", i, fake_body(&f));
+        assert_int_equal(f.answer.status, rows[i].status);
+        json_t *json = json_loads(fake_body(&f), 0, NULL);
+        assert_non_null(json);
+        const char *type = json_string_value(json_object_get(json, "type"));
+        assert_memory_equal(type, "urn:invertd:problem:", 20);
+        if (rows[i].type != NULL)
+            assert_string_equal(type + 20, rows[i].type);
+        json_decref(json);
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+/* Options of the query, before and after a body that names the method. */
+static void test_query(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+    fake_set_query(&f, "outputs", "rcond,inverse");
+    fake_set_query(&f, "priority", "1");
+    fake_set_header(&f, "Prefer", "respond-async"); /* ignored */
+    static const char text[] = "{\"method\":\"lu\",\"matrix\":[[4,7],[2,6]]}";
+    fake_send(&f, text, sizeof text - 1);
+    assert_int_equal(fake.queue.items[0]->priority, 1);
+    assert_string_equal(fake.queue.items[0]->method->name, "lu");
+    fake_compute(&fake, NULL);
+    mailbox_run(&fake.home);
+    json_t *json = json_loads(fake_body(&f), 0, NULL);
+    assert_non_null(json);
+    assert_non_null(json_object_get(json, "inverse"));
+    assert_non_null(json_object_get(json, "rcond"));
+    json_decref(json);
+    fake_end(&f);
+
+    size_t bytes = fake_npy_body(body, sizeof body, 1, 2, "<f8", "False");
+    fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+    fake_set_query(&f, "method", "lu");
+    fake_set_query(&f, "outputs", "info");
+    invert(&fake, &f, body, bytes, NULL);
+    assert_int_equal(f.answer.status, 200);
+    assert_memory_equal(f.answer.body + f.answer.bytes - 4, "\0\0\0\0", 4);
+    fake_end(&f);
+    fake_stop(&fake);
+}
+
+static uint64_t inversions(struct fake *fake, const char *info)
+{
+    return metric_value(
+        metric_series(fake->services.metrics, METRIC_INVERSIONS, "lu", "fp64", info));
+}
+
+/* INFO decides: n+1 alone is an answer, the others are not unless on_singular=nan. */
+static void test_info(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t infos[3];
+        const char *on_singular;
+        int status, failed;
+        const char *info;
+    } rows[] = {
+        {{0, 0, 0}, NULL, 200, 0, "0"},     {{0, 3, 0}, NULL, 200, 0, "1"},
+        {{0, 1, 0}, NULL, 422, 1, "1"},     {{-1, 4, 2}, NULL, 422, 3, "3"},
+        {{3, 3, -1}, NULL, 422, 1, "3"},    {{-1, 4, 2}, "nan", 200, 0, "3"},
+        {{-1, 4, 2}, "error", 422, 3, "3"},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        size_t bytes = fake_npy_body(body, sizeof body, 3, 2, "<f8", "False");
+        fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+        fake_set_query(&f, "method", "lu");
+        if (rows[i].on_singular != NULL)
+            fake_set_query(&f, "on_singular", rows[i].on_singular);
+        invert(&fake, &f, body, bytes, rows[i].infos);
+        assert_int_equal(f.answer.status, rows[i].status);
+        assert_string_equal(fake_field(&f, "Invertd-Info"), rows[i].info);
+        assert_non_null(fake_field(&f, "Invertd-Method"));
+        if (rows[i].status == 422) {
+            json_t *json = json_loads(fake_body(&f), 0, NULL);
+            assert_non_null(json);
+            assert_string_equal(fake_field(&f, "Content-Type"), "application/problem+json");
+            assert_string_equal(json_string_value(json_object_get(json, "type")),
+                                "urn:invertd:problem:not-invertible");
+            assert_string_equal(json_string_value(json_object_get(json, "instance")), "/v1/invert");
+            assert_int_equal(json_integer_value(json_object_get(json, "count")), rows[i].failed);
+            json_t *matrices = json_object_get(json, "matrices");
+            assert_int_equal(json_array_size(matrices), rows[i].failed);
+            for (size_t m = 0; m < json_array_size(matrices); m++) {
+                json_t *bad = json_array_get(matrices, m);
+                json_int_t index = json_integer_value(json_object_get(bad, "index"));
+                assert_in_range(index, 0, 2);
+                assert_int_equal(json_integer_value(json_object_get(bad, "info")),
+                                 rows[i].infos[index]);
+            }
+            json_decref(json);
+        }
+        fake_end(&f);
+    }
+    handlers__stats_publish(fake.handlers);
+    assert_int_equal(inversions(&fake, "good"), 7);
+    assert_int_equal(inversions(&fake, "ill_conditioned"), 3);
+    assert_int_equal(inversions(&fake, "singular"), 4);
+    assert_int_equal(inversions(&fake, "not_converged"), 3);
+    assert_int_equal(inversions(&fake, "nonfinite"), 4);
+    assert_int_equal(
+        metric_value(metric_series(fake.services.metrics, METRIC_NV_SUCCESS, "lu", "1")), 3);
+    assert_int_equal(
+        metric_value(metric_series(fake.services.metrics, METRIC_NV_FAILURE, "lu", "1")), 4);
+    fake_stop(&fake);
+}
+
+/* A problem document names a hundred matrices and counts the rest. */
+static void test_many_bad(void **state)
+{
+    (void)state;
+    static int32_t infos[300];
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    for (int i = 0; i < 300; i++)
+        infos[i] = 1;
+    size_t bytes = fake_npy_body(body, sizeof body, 300, 2, "<f8", "False");
+    fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+    invert(&fake, &f, body, bytes, infos);
+    assert_int_equal(f.answer.status, 422);
+    json_t *json = json_loads(fake_body(&f), 0, NULL);
+    assert_non_null(json);
+    assert_int_equal(json_integer_value(json_object_get(json, "count")), 300);
+    assert_int_equal(json_array_size(json_object_get(json, "matrices")), 100);
+    json_decref(json);
+    fake_end(&f);
+    fake_stop(&fake);
+}
+
+/* The work of so many matrices is looked through in the pool. */
+static void test_many_matrices(void **state)
+{
+    (void)state;
+    static unsigned char many[512 << 10];
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    size_t bytes = fake_npy_body(many, sizeof many, 20000, 1, "<f8", "False");
+    fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+    fake_send(&f, many, bytes);
+    fake_await_item(&fake);
+    fake_compute(&fake, NULL);
+    fake_await(&fake, &f);
+    assert_int_equal(f.answer.status, 200);
+    assert_int_equal(f.answer.bytes, bytes);
+    fake_end(&f);
+    fake_stop(&fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_npy),           cmocka_unit_test(test_json),
+        cmocka_unit_test(test_rcond_of_fp32), cmocka_unit_test(test_no_matrices),
+        cmocka_unit_test(test_accept),        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_query),         cmocka_unit_test(test_info),
+        cmocka_unit_test(test_many_bad),      cmocka_unit_test(test_many_matrices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
