@@ -50,14 +50,15 @@ MAINS := server/main.c gpu/host/main.c
 FOLDERS := base proto queue handlers server gpu $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host)
 C_SOURCES := $(filter-out $(MAINS),$(wildcard $(addsuffix /*.c,$(FOLDERS))))
 CXX_SOURCES := $(wildcard base/*.cc)
-# The API description is served by the daemon, so it is part of it.
-OPENAPI := openapi
+# gen/openapi.o: the API's description, which the daemon serves.
 OBJECTS := $(C_SOURCES:%.c=$(BUILD)/obj/%.o) $(CXX_SOURCES:%.cc=$(BUILD)/obj/%.o) \
-           $(OPENAPI:%=$(BUILD)/obj/gen/%.o)
+           $(BUILD)/obj/gen/openapi.o
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
 UNIT_PROGRAMS := $(UNIT_SOURCES:tests/unit/%.c=$(BUILD)/unit/%)
 UNIT_HELPERS := $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/*.c tests/unit/*/*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
+# Those in one folder.
+helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                            $(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
@@ -173,7 +174,9 @@ $(BUILD)/invertd-host: $(BUILD)/obj/gpu/host/main.o $(BUILD)/libinvertd.a
 $(BUILD)/faults/invertd-host: $(FAULT_OBJECTS) $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
 
-$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(UNIT_HELPER_OBJECTS) $(BUILD)/libinvertd.a
+.SECONDEXPANSION:
+$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_in,$(BUILD)/obj/tests/unit/$$(*D)) \
+                 $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
 
@@ -228,10 +231,10 @@ $(GEN)/method_list.inc: FORCE
 $(GEN)/version.h: FORCE
 	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' $(VERSION))
 
-$(GEN)/openapi.c: $(wildcard docs/openapi.yaml)
+$(GEN)/openapi.c: docs/openapi.yaml
 	@mkdir -p $(@D)
 	@{ echo '#include "handlers/openapi.h"'; echo 'const unsigned char openapi_yaml[] = {'; \
-	   cat docs/openapi.yaml 2>/dev/null | od -An -v -tx1 | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g'; \
+	   od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g'; \
 	   echo '};'; echo 'const size_t openapi_yaml_bytes = sizeof openapi_yaml;'; } >$@
 
 -include $(shell find $(BUILD)/obj $(BUILD)/faults -name '*.d' 2>/dev/null)

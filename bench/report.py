@@ -6,6 +6,8 @@ import html
 # What the service is to reach on a two-core machine that also runs wrk; see README.md.
 RATE_SHARE, TAIL_RATIO, ENGINE_SHARE, IDLE_US = 0.75, 2.0, 0.5, 150.0
 
+ABOUT = ("date", "commit", "device", "system", "command", "load", "busy before")
+
 BIG = "32x32, 128 a request (1 MiB)"
 SMALL = "8x8, one a request"
 
@@ -49,8 +51,7 @@ def number(value):
 
 def markdown(about, throughput, latency, engine, picture):
     parts = [f"# invertd on the host engine, {about['date']}", "",
-             table(["", ""], [[k, str(about[k])] for k in
-                              ("date", "commit", "device", "system", "command", "load")], "ll"),
+             table(["", ""], [[key, str(about[key])] for key in ABOUT], "ll"),
              "", f"![requests a second beside the echo]({picture})", "", "## Figures to reach", "",
              table(["figure", "measured", "to reach", "reached"],
                    [[w, m, t, "yes" if ok else "no"]
@@ -96,7 +97,7 @@ def write_csv(path, about, throughput, latency, engine):
 def svg(about, throughput):
     """Horizontal bars: the daemon's requests a second as a share of the echo's."""
     scenarios = list(dict.fromkeys(r["scenario"] for r in throughput))
-    width, left, right, bar, gap, top = 760, 210, 150, 20, 30, 56
+    width, left, right, bar, gap, top = 800, 210, 190, 20, 30, 56
     height = top + len(scenarios) * (2 * bar + gap) + 20
     scale = width - left - right
     text = ('<text x="{x}" y="{y}" font-family="sans-serif" font-size="{size}" '
@@ -115,7 +116,7 @@ def svg(about, throughput):
                                what=html.escape(scenario)))
         for who, colour in (("invertd", "#1f6feb"), ("echo", "#b8bec6")):
             rate = pick(throughput, scenario=scenario, who=who)["requests_per_s"]
-            long = max(1.0, min(1.2, rate / floor) * scale)
+            long = max(1.0, min(1.3, rate / floor) / 1.3 * scale)
             out.append(f'<rect x="{left}" y="{y}" width="{long:.1f}" height="{bar - 2}" '
                        f'fill="{colour}"/>')
             share = f" ({rate / floor:.0%})" if who == "invertd" else ""

@@ -4,7 +4,7 @@
  * slot placed so that the first binary tensor lies on 64 bytes, with room for the outputs
  * where the head lets one guess, so that a small request takes one slot in all.
  *
- * Cost: objects are used again, from the shard of the loop; of their 6 KiB the first 1.5 KiB are
+ * Cost: objects are used again, from the shard of the loop; of their 5 KiB the first 1.1 KiB are
  * zeroed for a request.
  */
 #include "handlers/inference.h"

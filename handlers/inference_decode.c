@@ -163,10 +163,14 @@ static enum error take_outputs(struct inference *inference, struct failure *fail
 /* Moves the deadline to what the client asked for. */
 static void set_deadline(struct inference *inference)
 {
+    struct exchange *x = inference->x;
     int64_t timeout_ns;
-    if (inference->request.timeout_us > 0 &&
-        checked_mul(inference->request.timeout_us, (int64_t)CLOCK_US, &timeout_ns))
-        inference->x->deadline_ns = inference->arrived_ns + (uint64_t)timeout_ns;
+    if (inference->request.timeout_us <= 0 ||
+        !checked_mul(inference->request.timeout_us, (int64_t)CLOCK_US, &timeout_ns))
+        return;
+    x->deadline_ns = inference->arrived_ns + (uint64_t)timeout_ns;
+    if (x->door->deadline_moved != NULL)
+        x->door->deadline_moved(x);
 }
 
 /* The door's questions, the limits, the outputs' memory. */
@@ -204,7 +208,8 @@ static void answer_empty(struct inference *inference)
         else
             ((double *)inference->outputs[model->rcond])[b] = 1.0;
     }
-    strcpy(inference->item.kernel, "none");
+    static const char no_kernel[] = "none";
+    memcpy(inference->item.kernel, no_kernel, sizeof no_kernel);
     handlers__inference_answer(inference);
 }
 

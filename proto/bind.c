@@ -178,8 +178,7 @@ static enum error check_bytes(const struct proto_request *request,
                               const struct method_tensor *tensors, struct failure *failure)
 {
     for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++) {
-        int64_t bytes =
-            method_tensor_bytes(tensor, request->precision, request->n, request->m);
+        int64_t bytes = method_tensor_bytes(tensor, request->precision, request->n, request->m);
         if (bytes < 0 || !checked_mul(bytes, request->batch, &bytes))
             return failure_set(failure, ERROR_BAD_SHAPE,
                                "the size of %s overflows: %lld matrices of order %lld",

@@ -55,6 +55,8 @@ struct proto__flate *proto__inflate_open(enum proto__flate_wrap wrap, const unsi
 static void show_input(struct proto__flate *flate)
 {
     uInt step = step_of(flate->input_bytes);
+    if (step == 0)
+        return; /* the input may be NULL */
     flate->stream.next_in = (Bytef *)(uintptr_t)flate->input;
     flate->stream.avail_in = step;
     flate->input += step;

@@ -131,8 +131,7 @@ static enum error inflate_v2(struct inflation *f, int64_t json_bytes)
         return error;
     if (f->bytes < json_bytes)
         return malformed(f, "is shorter than Inference-Header-Content-Length says");
-    error =
-        proto__v2_binary_bytes((const char *)f->data, json_bytes, &binary_bytes, f->failure);
+    error = proto__v2_binary_bytes((const char *)f->data, json_bytes, &binary_bytes, f->failure);
     if (error != ERROR_NONE)
         return error;
     if (!checked_add(json_bytes, binary_bytes, &total))
@@ -163,8 +162,7 @@ static enum error inflate_growing(struct inflation *f)
     enum error error = ERROR_NONE;
     while (error == ERROR_NONE && !f->done) {
         int64_t room = f->room < GROW_FIRST_BYTES ? GROW_FIRST_BYTES : f->room;
-        if (f->bytes == f->room && f->room >= GROW_FIRST_BYTES &&
-            !checked_mul(room, 2, &room))
+        if (f->bytes == f->room && f->room >= GROW_FIRST_BYTES && !checked_mul(room, 2, &room))
             return too_large(f);
         if (room > f->limit_bytes)
             room = f->limit_bytes;

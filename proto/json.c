@@ -225,8 +225,8 @@ enum error proto_json_decode(unsigned char *body, int64_t length, struct proto_s
                              struct proto_request *request, struct failure *failure)
 {
     struct json_decoder d = {.request = request};
-    enum error error = proto__scan(&d.scan, (const char *)body, length, lifts_matrix,
-                                   request->method, failure);
+    enum error error =
+        proto__scan(&d.scan, (const char *)body, length, lifts_matrix, request->method, failure);
     if (error == ERROR_NONE)
         error = proto__node_parse(&d.scan, &d.root, failure);
     if (error == ERROR_NONE)

@@ -71,7 +71,7 @@ void proto__node_free(struct proto__node **root);
 const struct proto__node *proto__node_member(const struct proto__node *node, const char *name);
 /* NULL where the node is NULL, no array, or too short. */
 const struct proto__node *proto__node_entry(const struct proto__node *node, int64_t index);
-int64_t proto__node_length(const struct proto__node *node); /* of an array; else 0 */
+int64_t proto__node_length(const struct proto__node *node);             /* of an array; else 0 */
 enum proto__node_kind proto__node_kind(const struct proto__node *node); /* node may be NULL: NULL */
 int64_t proto__node_integer(const struct proto__node *node);            /* of INTEGER; else 0 */
 bool proto__node_true(const struct proto__node *node);

@@ -46,9 +46,9 @@ enum expect {
 struct nesting {
     struct proto__lift *lift;
     enum expect expect;
-    int depth, leaf;                     /* levels open now; level of the numbers, 0: none seen */
-    int64_t counts[PROTO_RANK_MAX];      /* entries so far, a level each */
-    bool closed_before[PROTO_RANK_MAX];  /* lift->shape of this level is known */
+    int depth, leaf;                    /* levels open now; level of the numbers, 0: none seen */
+    int64_t counts[PROTO_RANK_MAX];     /* entries so far, a level each */
+    bool closed_before[PROTO_RANK_MAX]; /* lift->shape of this level is known */
     struct failure *failure;
 };
 
@@ -158,10 +158,10 @@ enum error proto__lift_scan(struct proto__lift *lift, const char *begin, const c
 struct walk {
     struct proto__scan *scan;
     const char *text, *at, *end;
-    const char *copied;      /* what lies before it is in the skeleton */
-    uint32_t objects;        /* bit d: the container at depth d + 1 is an object */
+    const char *copied; /* what lies before it is in the skeleton */
+    uint32_t objects;   /* bit d: the container at depth d + 1 is an object */
     int depth, tokens;
-    const char *name;        /* the last string, where it may be a member's name; else NULL */
+    const char *name; /* the last string, where it may be a member's name; else NULL */
     size_t name_length;
     bool name_expected;
     proto__lift_rule *rule;

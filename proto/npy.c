@@ -252,7 +252,8 @@ enum error proto_npy_decode(unsigned char *body, int64_t length, struct proto_sp
                            "the array has shape %s: %lld bytes, but %lld bytes of data follow",
                            proto__shape_words(npy.rank, npy.shape).text, (long long)npy.data_bytes,
                            (long long)(length - npy.data_offset));
-    error = proto__place(space, body + npy.data_offset, npy.precision, npy.fortran, tensor, failure);
+    error =
+        proto__place(space, body + npy.data_offset, npy.precision, npy.fortran, tensor, failure);
     if (error == ERROR_NONE)
         proto__default_outputs(request, false);
     return error;

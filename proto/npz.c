@@ -92,11 +92,11 @@ static enum error read_header(struct npz_decoder *d, struct npz_array *array)
     if (error != ERROR_NONE)
         return error;
     if (member->inflated_bytes - array->npy.data_offset != array->npy.data_bytes)
-        return failure_set(
-            d->failure, ERROR_MALFORMED, "an array has shape %s: %lld bytes, but %lld are there",
-            proto__shape_words(array->npy.rank, array->npy.shape).text,
-            (long long)array->npy.data_bytes,
-            (long long)(member->inflated_bytes - array->npy.data_offset));
+        return failure_set(d->failure, ERROR_MALFORMED,
+                           "an array has shape %s: %lld bytes, but %lld are there",
+                           proto__shape_words(array->npy.rank, array->npy.shape).text,
+                           (long long)array->npy.data_bytes,
+                           (long long)(member->inflated_bytes - array->npy.data_offset));
     return ERROR_NONE;
 }
 

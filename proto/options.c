@@ -44,7 +44,8 @@ static bool read_integer(const char *text, int64_t *value)
 
 static bool read_bool(const char *text, int64_t *value)
 {
-    static const char *const words[2][4] = {{"false", "0", "off", "no"}, {"true", "1", "on", "yes"}};
+    static const char *const words[2][4] = {{"false", "0", "off", "no"},
+                                            {"true", "1", "on", "yes"}};
     for (int truth = 0; truth < 2; truth++) {
         for (int i = 0; i < 4; i++) {
             if (strcmp(text, words[truth][i]) == 0) {
@@ -124,8 +125,7 @@ enum error proto__add_output(struct proto_request *request, const char *name, si
     bool in_lower = request->format != PROTO_FORMAT_V2 && request->format != PROTO_FORMAT_RAW;
     int count = method_output_count(method);
     int index = 0;
-    while (index < count &&
-           !proto__equals_ignoring_case(method->outputs[index].name, name, length))
+    while (index < count && !proto__equals_ignoring_case(method->outputs[index].name, name, length))
         index++;
     if (index == count)
         return failure_set(failure, ERROR_BAD_OPTION, "%s has no output '%s'; it has %s",

@@ -73,8 +73,8 @@ struct proto_request {
     int priority;                                    /* 0 default, 1 highest */
     int64_t timeout_us;                              /* 0: the service's own */
     bool nan_on_singular;                            /* on_singular=nan (/v1) */
-    bool json_is_list;     /* /v1 JSON: "matrices", so that the answer is a list too */
-    bool want_npz;         /* /v1: set by the handler from Accept and format before encoding */
+    bool json_is_list;         /* /v1 JSON: "matrices", so that the answer is a list too */
+    bool want_npz;             /* /v1: set by the handler from Accept and format before encoding */
     char id[PROTO_ID_MAX + 1]; /* v2; "" when absent */
     bool has_id;
 };

@@ -66,9 +66,9 @@ enum proto__scope {
     PROTO_SCOPE_V1 = 1,
     PROTO_SCOPE_V2 = 2
 };
-ERROR_MUST_CHECK enum error proto__set_option(struct proto_request *request, enum proto__scope scope,
-                                              const char *name, const char *value,
-                                              struct failure *failure);
+ERROR_MUST_CHECK enum error proto__set_option(struct proto_request *request,
+                                              enum proto__scope scope, const char *name,
+                                              const char *value, struct failure *failure);
 /* Adds one output by its name, any case. */
 ERROR_MUST_CHECK enum error proto__add_output(struct proto_request *request, const char *name,
                                               size_t length, bool binary, struct failure *failure);

@@ -19,7 +19,7 @@ struct v2_input {
     enum precision precision;
     int rank;
     int64_t shape[PROTO_RANK_MAX];
-    int64_t count;                 /* elements */
+    int64_t count;                  /* elements */
     const struct proto__lift *data; /* NULL: binary */
     int64_t binary_bytes;
 };
@@ -37,8 +37,8 @@ struct v2_decoder {
 static bool lifts_data(const void *context, int depth, const char *name, size_t length)
 {
     (void)context;
-    return depth == INPUT_DEPTH && (memchr(name, '\\', length) != NULL ||
-                                    (length == 4 && memcmp(name, "data", 4) == 0));
+    return depth == INPUT_DEPTH &&
+           (memchr(name, '\\', length) != NULL || (length == 4 && memcmp(name, "data", 4) == 0));
 }
 
 /* ---- One input ---- */
@@ -101,11 +101,10 @@ static enum error check_data(const struct v2_input *input, const struct proto__l
     if (flat || nested)
         return ERROR_NONE;
     if (lift->count != input->count)
-        return failure_set(failure, ERROR_MALFORMED,
-                           "input %s: \"data\" holds %lld numbers, shape %s needs %lld", name.text,
-                           (long long)lift->count,
-                           proto__shape_words(input->rank, input->shape).text,
-                           (long long)input->count);
+        return failure_set(
+            failure, ERROR_MALFORMED, "input %s: \"data\" holds %lld numbers, shape %s needs %lld",
+            name.text, (long long)lift->count, proto__shape_words(input->rank, input->shape).text,
+            (long long)input->count);
     return failure_set(failure, ERROR_MALFORMED,
                        "input %s: \"data\" is nested as %s; write it flat, or nested as %s",
                        name.text, proto__shape_words(lift->rank, lift->shape).text,
@@ -371,8 +370,8 @@ static enum error place_inputs(struct v2_decoder *d, unsigned char *binary,
         }
         error = proto__take(space, bytes, &tensor->data, failure);
         if (error == ERROR_NONE)
-            error = proto__lift_read(input->data, input->precision, input->name, tensor->data,
-                                     failure);
+            error =
+                proto__lift_read(input->data, input->precision, input->name, tensor->data, failure);
     }
     return error;
 }

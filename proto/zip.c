@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-
 #define LOCAL_BYTES 30
 #define CENTRAL_BYTES 46
 #define END_BYTES 22

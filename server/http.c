@@ -3,7 +3,9 @@
  * Threads: one event loop's.
  */
 #include <assert.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/http_private.h"
@@ -11,8 +13,10 @@
 #define POOL_BYTES ((size_t)32 << 10) /* the library's, a connection; cleared for each request */
 #define DRIVE_ROUNDS 64
 #define LINGER_MAX 1024
-#define SPARE_CONNECTIONS 64 /* above the limit, to be told so; further ones stay in the backlog   \
-                              */
+#define QUIESCE_ROUNDS 512 /* of ten connections */
+#define SPARE_CONNECTIONS                                                                          \
+    64 /* above the limit, to be told so; further ones stay in the backlog                         \
+        */
 
 /* Which phases may follow. */
 static const unsigned moves[HTTP_PHASES] = {
@@ -27,6 +31,9 @@ static const unsigned moves[HTTP_PHASES] = {
 };
 #define BUSY                                                                                       \
     (1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_WAIT | 1 << HTTP_READY | 1 << HTTP_SENDING)
+
+#define READING (1 << HTTP_IDLE | 1 << HTTP_HEAD | 1 << HTTP_BODY | 1 << HTTP_DISCARD)
+#define LEFT_NS (20 * CLOCK_MS) /* for the library to read what a client that left had sent */
 
 /* ---- Life ---- */
 
@@ -113,7 +120,9 @@ void http_destroy(struct http **result)
 
 void http__set_deadline(struct http__connection *c, uint64_t deadline_ns)
 {
-    c->http->deadlines[c->slot] = deadline_ns;
+    uint64_t soon_ns = c->http->now_ns + LEFT_NS;
+    bool soon = c->left && http__is_reading(c) && soon_ns < deadline_ns;
+    c->http->deadlines[c->slot] = soon ? soon_ns : deadline_ns;
 }
 
 void http__move(struct http__connection *c, enum http__phase next)
@@ -128,6 +137,11 @@ void http__move(struct http__connection *c, enum http__phase next)
 bool http__is_busy(const struct http__connection *c)
 {
     return (BUSY >> c->phase & 1) != 0;
+}
+
+bool http__is_reading(const struct http__connection *c)
+{
+    return (READING >> c->phase & 1) != 0;
 }
 
 uint64_t http__second_a_mebibyte(int64_t bytes)
@@ -183,9 +197,14 @@ void http_drain(struct http *http)
 
 void http_quiesce(struct http *http)
 {
-    MHD_socket fd = MHD_quiesce_daemon(http->daemon);
-    if (fd != MHD_INVALID_SOCKET)
-        close(fd);
+    /* Connections that wait to be accepted would be reset by the closing: no more may queue up
+     * (beyond one, which is the least there is), and those that did are taken in first. */
+    struct pollfd waiting = {.fd = http->options.listen_fd, .events = POLLIN};
+    (void)listen(waiting.fd, 0);
+    for (int i = 0; i < QUIESCE_ROUNDS && poll(&waiting, 1, 0) == 1; i++)
+        (void)http_drive(http);
+    if (MHD_quiesce_daemon(http->daemon) != MHD_INVALID_SOCKET)
+        close(waiting.fd);
 }
 
 int64_t http_busy(const struct http *http)

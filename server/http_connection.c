@@ -71,8 +71,10 @@ void http__on_left(void *context, uint64_t key)
     if (c == NULL || c->generation != key >> 32)
         return;
     c->left = true;
-    if (c->phase != HTTP_WAIT)
+    if (c->phase != HTTP_WAIT) {
+        http__set_deadline(c, http->deadlines[c->slot]); /* see there */
         return;
+    }
     http__drop(c);
     http->stirred = true;
     MHD_resume_connection(c->library);
@@ -80,6 +82,11 @@ void http__on_left(void *context, uint64_t key)
 
 void http__on_deadline(struct http__connection *c)
 {
+    if (c->left && http__is_reading(c)) {
+        shutdown(c->fd, SHUT_RD); /* an edge: the library reads what is left, and then the end */
+        http__set_deadline(c, UINT64_MAX);
+        return;
+    }
     http__set_deadline(c, 0);
     switch (c->phase) {
     case HTTP_IDLE:

@@ -123,7 +123,8 @@ static const char *check_field(const struct http_guard_field *field, const char 
     if (field->name_length == 0 || !all_of(field->name, field->name_length, TOKEN))
         return "The name of a header field is not a token.";
     const char *after = field->name + field->name_length + 1;
-    if (field->value < after || field->value + field->value_length + 2 != end)
+    const char *rest = field->value + field->value_length;
+    if (field->value < after || rest + 2 != end || rest[0] != '\0' || rest[1] != '\0')
         return "A header field is folded, or holds a NUL, or does not end with CR LF.";
     for (const char *gap = after; gap < field->value; gap++)
         if (*gap != ' ' && *gap != '\t')
@@ -228,7 +229,8 @@ enum error http_guard_check(const struct http_guard_head *head, struct http_guar
         start = end;
         note(&framing, field, frame);
     }
-    if (*why == NULL && start != last)
+    if (*why == NULL && (start != last || last[0] != '\0' || last[1] != '\0' ||
+                         head->version[VERSION_BYTES] != '\0'))
         *why = "The header fields do not each stand on one line that ends with CR LF.";
     if (*why == NULL)
         *why = check_framing(&framing, frame);

@@ -12,6 +12,9 @@
  * the end of the head. A folded line, a bare LF, an ignored line, a NUL all leave another gap. The
  * pointers are compared, and only the bytes of the gaps are read.
  *
+ * What cannot be told: NULs at the very end of a line, in the place of its CR and LF, or of those
+ * of the empty line, leave the same bytes behind as CR and LF do, and are accepted.
+ *
  * Threads: pure functions. Cost: one look at every byte of the head.
  */
 #ifndef SERVER_HTTP_GUARD_H

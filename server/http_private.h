@@ -12,10 +12,11 @@
  *
  * What libmicrohttpd 0.9.75 wants to have done so: its sockets are edge-triggered, so it is run
  * until it has nothing ready; resuming does not wake it; an answer is accepted at the first call
- * or after the body, never between; it clears its whole memory pool after each request, so the
- * pool is small; it keeps no absolute deadlines. Errors it finds itself (a bad request line or
- * version, a line without a colon, a bad Content-Length, a head above its pool, a bad chunk) it
- * answers with a small HTML page and closes.
+ * or after the body, never between; after a short read it waits for the next edge, and misses an
+ * end that had come already, so it is told of it; it clears its whole memory pool after each
+ * request, so the pool is small; it keeps no absolute deadlines. Errors it finds itself (a bad
+ * request line or version, a line without a colon, a bad Content-Length, a head above its pool, a
+ * bad chunk) it answers with a small HTML page and closes.
  *
  * Threads: one event loop's. Ownership: connections are the door's, and recycled; the library
  * knows them by its socket context. Cost: no allocation of ours a request; the library makes one
@@ -101,7 +102,9 @@ struct http {
 
 /* The one place where a phase changes. */
 void http__move(struct http__connection *c, enum http__phase next);
-bool http__is_busy(const struct http__connection *c); /* it has an exchange */
+bool http__is_busy(const struct http__connection *c);    /* it has an exchange */
+bool http__is_reading(const struct http__connection *c); /* the library is */
+/* 0: none. Of a client that left the library is soon told, whatever the deadline. */
 void http__set_deadline(struct http__connection *c, uint64_t deadline_ns);
 uint64_t http__second_a_mebibyte(int64_t bytes); /* in nanoseconds */
 

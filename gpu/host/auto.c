@@ -9,7 +9,7 @@
  *
  * Threads: any. Cost: at worst a Cholesky inverse (n^3) and then lu's 2 n^3.
  */
-#pragma GCC optimize("O3")
+#include "gpu/host/speed.h"
 
 #include "gpu/methods/auto.h"
 

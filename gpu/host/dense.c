@@ -1,5 +1,5 @@
 /* gpu/host/dense.c: see dense.h. The precision-dependent part is dense.inc. */
-#pragma GCC optimize("O3") /* short loops over rows: worth unrolling and vectorising */
+#include "gpu/host/speed.h"
 
 #include "gpu/host/dense.h"
 

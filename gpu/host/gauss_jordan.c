@@ -11,7 +11,7 @@
  *
  * Threads: any. Cost: 2 n^3 operations.
  */
-#pragma GCC optimize("O3")
+#include "gpu/host/speed.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,10 +21,6 @@
 #include "gpu/host/lapack.h"
 
 #define BLOCK 32 /* at most HOST_LINES; a function of nothing */
-
-#define INLINE static inline __attribute__((always_inline))
-#define AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
-#define AVX2 __attribute__((target("avx2")))
 
 static const char *kernel(enum precision precision, int64_t n)
 {

@@ -31,7 +31,7 @@ V1_JSON = [
     v1("matrix a row", {"matrix": [1, 2]}, 400, "matrix|square|row|dimension"),
     v1("ragged", {"matrix": [[1, 2], [3]]}, 400, "row|length|ragged|same|rectang"),
     v1("ragged depth", {"matrix": [[1, 2], 3]}, 400, "row|nest|list|array|depth|same"),
-    v1("not square", {"matrix": [[1, 2, 3], [4, 5, 6]]}, 400, "square"),
+    v1("not square", {"matrix": [[1, 2, 3], [4, 5, 6]]}, 400, "square|equal"),
     v1("words", {"matrix": [["1", "2"], ["3", "4"]]}, 400, "number"),
     v1("null", {"matrix": [[1, None], [3, 4]]}, 400, "null|number"),
     v1("overflow", b'{"matrix": [[1e999]]}', 400, "overflow|large|range|FP64"),
@@ -42,14 +42,14 @@ V1_JSON = [
     v1("options no object", {"matrix": [[1]], "options": 5}, 400, "options"),
     v1("unknown option", {"matrix": [[1]], "options": {"colour": 1}}, 400, "colour|option"),
     v1("unknown output", {"matrix": [[1]], "outputs": ["soup"]}, 400, "output|inverse"),
-    v1("outputs no list", {"matrix": [[1]], "outputs": 5}, 400, "outputs"),
+    v1("outputs no list", {"matrix": [[1]], "outputs": 5}, 400, "output"),
     v1(
         "matrices of two orders",
         {"matrices": [[[1]], [[1, 2], [3, 4]]]},
         400,
         "same|order|shape|row|length",
     ),
-    v1("deep", b'{"matrix": ' + b"[" * 60_000, 400, "deep|nest|json"),
+    v1("deep", b'{"matrix": ' + b"[" * 60_000, 400, "deep|nest|json|dimension"),
     v1(
         "deep and closed",
         b'{"matrix": ' + b"[" * 40 + b"1" + b"]" * 40 + b"}",
@@ -115,7 +115,7 @@ NPY_ROWS = [
     npy("long double", npy_bytes(npy_head("'<f16'"), DATA * 2), 400, "<f8"),
     npy("string dtype", npy_bytes(npy_head("'<U8'"), DATA * 4), 400, "<f8"),
     npy("negative shape", npy_bytes(npy_head(dims="(-1, -1)"), DATA), 400, "shape|header|negative"),
-    npy("not square", npy_bytes(npy_head(dims="(1, 2)"), DATA * 2), 400, "square"),
+    npy("not square", npy_bytes(npy_head(dims="(1, 2)"), DATA * 2), 400, "square|equal"),
     npy("one dimension", npy_bytes(npy_head(dims="(1,)"), DATA), 400, "dimension|square|shape"),
     npy("no dimension", npy_bytes(npy_head(dims="()"), DATA), 400, "dimension|square|shape"),
     npy(
@@ -256,7 +256,7 @@ NPZ_ROWS = [
         "deflated size lies",
         patch(DEFLATED, central(DEFLATED) + 24, (50).to_bytes(4, "little")),
         400,
-        "size|zip|deflate|inflat|length|longer|damaged|member",
+        "size|zip|deflate|inflat|length|longer|damaged|member|cut short",
     ),
     npz_row(
         "bzip2", zipped([("a.npy", ARRAY)], zipfile.ZIP_BZIP2), 400, "compress|method|stored|deflat"
@@ -269,7 +269,7 @@ NPZ_ROWS = [
         "zip|directory|end|entr|member",
     ),
     npz_row("member of integers", codec.npz(a=np.eye(2, dtype=int)), 400, "<f8"),
-    npz_row("member not square", codec.npz(a=np.ones((2, 3))), 400, "square"),
+    npz_row("member not square", codec.npz(a=np.ones((2, 3))), 400, "square|equal"),
     npz_row(
         "bomb inside",
         zipped([("a.npy", codec.npy(np.eye(2)) + bytes(50_000_000))], zipfile.ZIP_DEFLATED),

@@ -28,7 +28,7 @@ def a(**changes):
     return {"inputs": [tensor(**changes)]}
 
 
-def shape(name, dims, statuses=400, words="shape|dimension|size|large|data|length|order"):
+def shape(name, dims, statuses=400, words="shape|dimension|size|large|data|length|order|integer"):
     text = "[" + ",".join(str(d) for d in dims) + "]"
     body = json.dumps(a(shape="@")).replace('"@"', text).encode()
     return v2("shape " + name, body, statuses, words)
@@ -112,9 +112,14 @@ V2_JSON = [
     ),
     v2("too few numbers", a(shape=[1, 2, 2], data=[1, 2, 3]), 400, "4|shape"),
     v2("too many numbers", a(shape=[1, 2, 2], data=[1, 2, 3, 4, 5]), 400, "4|shape"),
-    v2("nested against the shape", a(shape=[1, 2, 2], data=[[[1, 2, 3], [4]]]), 400, "nest|shape"),
+    v2(
+        "nested against the shape",
+        a(shape=[1, 2, 2], data=[[[1, 2, 3], [4]]]),
+        400,
+        "nest|shape|ragged",
+    ),
     v2("nested too deep", a(shape=[1, 2, 2], data=[[[[1, 2], [3, 4]]]]), 400, "nest|shape|deep"),
-    v2("half nested", a(shape=[1, 2, 2], data=[[1, 2, 3, 4]]), 400, "nest|shape"),
+    v2("half nested", a(shape=[1, 2, 2], data=[[1, 2, 3, 4]]), 400, "nest|shape|ragged"),
     v2("deep brackets", b'{"inputs":' + b"[" * 100_000, 400, "deep|nest|json"),
     v2("deep objects", b'{"a":' * 50_000, 400, "deep|nest|json"),
     v2("invalid UTF-8", b'{"id":"\xff\xfe","inputs":[]}', 400, "utf|json|input"),
@@ -150,7 +155,7 @@ V2_JSON = [
     ),
     shape("negative", [1, -1, -1]),
     shape("negative batch", [-1, 2, 2]),
-    shape("not square", [1, 1, 2], words="square"),
+    v2("not square", a(shape=[1, 1, 2], data=[1, 2]), 400, "square|equal"),
     shape("rank one", [4], words="shape|dimension|rank"),
     shape("empty", [], words="shape|dimension|rank"),
     shape("rank 40", [1] * 40, words="shape|dimension|rank"),

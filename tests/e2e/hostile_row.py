@@ -2,7 +2,8 @@
 
 `words` is a regular expression, any case, that the error's text must match: it must tell a user
 what to change. `closes`: the connection must end after the answer, with nothing more served.
-Rows without `words` are answered by the HTTP library, whose text is not judged.
+Rows without `words` are answered by the HTTP library, whose text is not judged. Status 0 stands
+for a connection that is closed without an answer, as befits what is not HTTP at all.
 """
 
 import dataclasses

@@ -7,6 +7,7 @@ are kept, so that the test can judge which requests had been admitted.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import multiprocessing
 import random
@@ -214,7 +215,8 @@ class Load:
     def finish(self, wait=False):
         """Ends the load (wait: lets its seconds pass first) and gives the report."""
         if not wait:
-            self.pipe.send("stop")
+            with contextlib.suppress(BrokenPipeError):  # it has ended by itself
+                self.pipe.send("stop")
         report = self.pipe.recv()
         self.process.join(10)
         return report

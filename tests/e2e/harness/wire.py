@@ -187,7 +187,8 @@ class Connection:
     def ended(self, within):
         """Whether the peer closes within that many seconds; what it still sends is kept."""
         end = time.monotonic() + within
-        while (left := end - time.monotonic()) > 0:
+        while True:
+            left = max(0.0, end - time.monotonic())
             if not select.select([self.socket], [], [], left)[0]:
                 return False
             try:
@@ -197,7 +198,6 @@ class Connection:
             if not data:
                 return True
             self.buffer += data
-        return False
 
     def drain_to_end(self, within):
         """Everything the peer sends until it closes, or None when it does not close in time."""

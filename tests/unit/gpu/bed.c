@@ -35,7 +35,7 @@ void gputest_bed_create(struct gputest_bed *bed, uint64_t arena_bytes)
     assert_true(bed->event_fd >= 0);
     bed->shared->contract_hash = engine_contract_hash();
     bed->shared->arena_bytes = arena_bytes;
-    strcpy(bed->shared->front_version, "test");
+    memcpy(bed->shared->front_version, "test", sizeof "test");
 }
 
 void gputest_bed_destroy(struct gputest_bed *bed)

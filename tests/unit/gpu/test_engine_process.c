@@ -1,6 +1,8 @@
-/* The engine as a process: the program named by INVERTD_HOST (build/invertd-host without it), with
- * real memfds, an eventfd and a control pipe. */
+/* The engine as a process, with real memfds, an eventfd and a control pipe. The program is the one
+ * that INVERTD_HOST names, else the one of the same build: BUILD/unit/gpu/(this) goes with
+ * BUILD/invertd-host. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -32,6 +34,23 @@ static void sleep_ms(int ms)
     nanosleep(&time, NULL);
 }
 
+static void find_engine(char *path, size_t size)
+{
+    const char *named = getenv("INVERTD_HOST");
+    if (named) {
+        snprintf(path, size, "%s", named);
+        return;
+    }
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    assert_true(length > 0);
+    path[length] = 0;
+    for (int up = 0; up < 3; up++)
+        *strrchr(path, '/') = 0;
+    strncat(path, "/invertd-host", size - strlen(path) - 1);
+    if (access(path, X_OK) != 0)
+        fail_msg("the engine is not built: %s", path);
+}
+
 /* In the child, before exec: only async-signal-safe calls. Descriptors go above the contract's
  * first, so that none overwrites another. */
 static void become_engine(const char *path, int control_end, const char *threads)
@@ -50,7 +69,8 @@ static void become_engine(const char *path, int control_end, const char *threads
 static void spawn(bool quiet)
 {
     int ends[2];
-    const char *path = getenv("INVERTD_HOST");
+    char path[PATH_MAX];
+    find_engine(path, sizeof path);
     assert_int_equal(pipe(ends), 0);
     pid = fork();
     assert_true(pid >= 0);
@@ -58,7 +78,7 @@ static void spawn(bool quiet)
         close(ends[1]);
         if (quiet && !freopen("/dev/null", "w", stderr))
             _exit(127);
-        become_engine(path ? path : "build/invertd-host", ends[0], "2");
+        become_engine(path, ends[0], "2");
     }
     close(ends[0]);
     control = ends[1];

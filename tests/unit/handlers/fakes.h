@@ -119,6 +119,7 @@ struct fake_exchange {
     struct exchange x; /* first */
     struct fake_pair headers[FAKE_FIELDS], query[FAKE_FIELDS];
     struct fake_answer answer;
+    int deadline_moves;
 };
 
 static const char *fake_header(const struct exchange *x, const char *name)
@@ -167,7 +168,13 @@ static void fake_answer(struct exchange *x, const struct exchange_reply *reply)
     answer->context = reply->context;
 }
 
-static const struct exchange_door fake_door = {fake_header, fake_query, fake_answer};
+static void fake_deadline_moved(struct exchange *x)
+{
+    ((struct fake_exchange *)x)->deadline_moves++;
+}
+
+static const struct exchange_door fake_door = {fake_header, fake_query, fake_answer,
+                                               fake_deadline_moved};
 
 static inline const char *fake_field(const struct fake_exchange *f, const char *name)
 {
@@ -302,7 +309,7 @@ static inline void fake_compute(struct fake *fake, const int32_t *infos)
     item->started_ns = item->queued_ns + 1000000;
     item->compute_ns = 2500000;
     item->finished_ns = item->started_ns + item->compute_ns;
-    strcpy(item->kernel, "fake kernel");
+    snprintf(item->kernel, sizeof item->kernel, "fake kernel");
     item->on_done(item);
 }
 
@@ -363,6 +370,23 @@ static inline size_t fake_v2_body(unsigned char *body, size_t most, int64_t batc
     for (size_t i = 0; i < count; i++)
         memcpy(body + *json_bytes + 8 * i, &two, sizeof two);
     return *json_bytes + 8 * count;
+}
+
+/* A v2 request of one FP64 matrix of order n in JSON, every element as `element` says. */
+static inline size_t fake_json_body(unsigned char *body, size_t most, int64_t n,
+                                    const char *element)
+{
+    struct text text;
+    text_init_fixed(&text, (char *)body, most);
+    text_printf(&text,
+                "{\"inputs\":[{\"name\":\"A\",\"datatype\":\"FP64\",\"shape\":[1,%lld,%lld],"
+                "\"data\":[%s",
+                (long long)n, (long long)n, element);
+    for (int64_t e = 1; e < n * n; e++)
+        text_printf(&text, ",%s", element);
+    text_puts(&text, "]}]}");
+    assert_false(text.failed);
+    return text.length;
 }
 
 /* An .npy of `batch` matrices of order n; descr "<f8" of 3s, or another that the test means. */

@@ -6,7 +6,7 @@
 
 #define INFER "/v2/models/lu/infer"
 #define LENGTH "Inference-Header-Content-Length"
-#define BODY_MOST (256 << 10)
+#define BODY_MOST (2 << 20)
 
 static unsigned char body[BODY_MOST];
 
@@ -150,6 +150,7 @@ static void test_priority_and_timeout(void **state)
         assert_int_equal(fake.queue.count, 1);
         assert_int_equal(fake.queue.items[0]->priority, rows[i].priority);
         assert_int_equal(f.x.deadline_ns - f.x.arrived_ns, rows[i].timeout_ns);
+        assert_int_equal(f.deadline_moves, rows[i].timeout_ns != 60 * CLOCK_S);
         fake_compute(&fake, NULL);
         mailbox_run(&fake.home);
         assert_int_equal(f.answer.status, 200);
@@ -225,12 +226,7 @@ static void test_ends(void **state)
         size_t bytes = infer_request(&fake, &f, 1, 2, "");
         if (rows[i].text) {
             memset(f.headers, 0, sizeof f.headers);
-            bytes =
-                (size_t)sprintf((char *)body, "{\"inputs\":[{\"name\":\"A\",\"datatype\":\"FP64\","
-                                              "\"shape\":[1,64,64],\"data\":[1.25");
-            for (int e = 1; e < 64 * 64; e++)
-                bytes += (size_t)sprintf((char *)body + bytes, ",1.25e10");
-            bytes += (size_t)sprintf((char *)body + bytes, "]}]}");
+            bytes = fake_json_body(body, sizeof body, 64, "1.25e10");
         }
         f.x.content_length = (int64_t)bytes;
         handlers_begin(&f.x);
@@ -330,16 +326,29 @@ static void test_no_room_for_outputs(void **state)
     assert_int_equal(arena_alloc(fake.services.arena, FAKE_ARENA_BYTES - (16 << 10), &slot),
                      ERROR_NONE);
     fake_request(&fake, &f, EXCHANGE_POST, INFER);
-    size_t bytes = (size_t)sprintf((char *)body, "{\"inputs\":[{\"name\":\"A\",\"datatype\":"
-                                                 "\"FP64\",\"shape\":[1,40,40],\"data\":[1");
-    for (int e = 1; e < 40 * 40; e++)
-        bytes += (size_t)sprintf((char *)body + bytes, ",1");
-    bytes += (size_t)sprintf((char *)body + bytes, "]}]}");
+    size_t bytes = fake_json_body(body, sizeof body, 40, "1");
     fake_send(&f, body, bytes);
     assert_int_equal(f.answer.status, 503);
     assert_string_equal(fake_field(&f, "Retry-After"), "7");
     fake_end(&f);
     arena_free(fake.services.arena, &slot);
+    fake_stop(&fake);
+}
+
+/* Text whose numbers alone are more than the arena: no use in trying again. */
+static void test_never_fits(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    fake.services.limits.body_max_bytes = BODY_MOST;
+    fake_request(&fake, &f, EXCHANGE_POST, INFER);
+    size_t bytes = fake_json_body(body, sizeof body, 720, "1");
+    fake_send(&f, body, bytes);
+    fake_await(&fake, &f);
+    assert_int_equal(f.answer.status, 413);
+    fake_end(&f);
     fake_stop(&fake);
 }
 
@@ -370,6 +379,11 @@ static void test_space(void **state)
     assert_null(memory.space.take(&memory.space, INT64_MAX));
     handlers__memory_free(&memory);
     assert_int_equal(arena_used_bytes(arena), 0);
+
+    /* More takes than slots: later slots are longer. */
+    for (int i = 0; i < 4 * HANDLERS_MEMORY_SLOTS; i++)
+        assert_non_null(handlers__memory_take(&memory, 5000));
+    handlers__memory_free(&memory);
 
     memset(&memory, 0, sizeof memory);
     handlers__memory_init(&memory, arena);
@@ -426,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_no_room_for_outputs),
         cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_never_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,14 +37,12 @@ const struct method prototest_chain = {
     .inputs = {{.name = "DL", .rank = 1, .dims = {METHOD_DIM_N_MINUS_1}},
                {.name = "D", .rank = 1, .dims = {METHOD_DIM_N}},
                {.name = "DU", .rank = 1, .dims = {METHOD_DIM_N_MINUS_1}}},
-    .outputs = {{.name = "INVERSE",
-                 .rank = 2,
-                 .dims = {METHOD_DIM_N, METHOD_DIM_N},
-                 .is_default = true},
-                {.name = "DIAGONAL", .rank = 1, .dims = {METHOD_DIM_N}},
-                {.name = "INFO", .kind = METHOD_INT32, .is_default = true},
-                {.name = "RCOND", .is_default = true},
-                {.name = "METHOD", .kind = METHOD_ROAD}},
+    .outputs =
+        {{.name = "INVERSE", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}, .is_default = true},
+         {.name = "DIAGONAL", .rank = 1, .dims = {METHOD_DIM_N}},
+         {.name = "INFO", .kind = METHOD_INT32, .is_default = true},
+         {.name = "RCOND", .is_default = true},
+         {.name = "METHOD", .kind = METHOD_ROAD}},
     .road = METHOD_ROAD_TRIDIAGONAL,
     .n_max = 100,
 };
@@ -56,22 +54,17 @@ const struct method prototest_update = {
     .inputs = {{.name = "X", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_M}},
                {.name = "Y", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_M}},
                {.name = "A0", .rank = 1, .dims = {METHOD_DIM_N}, .optional = true}},
-    .outputs = {{.name = "INVERSE",
-                 .rank = 2,
-                 .dims = {METHOD_DIM_N, METHOD_DIM_N},
-                 .is_default = true},
-                {.name = "INFO", .kind = METHOD_INT32, .is_default = true}},
-    .options = {{.name = "refine", .help = "again", .kind = METHOD_OPTION_BOOL, .initial = 1},
-                {.name = "block_size",
-                 .kind = METHOD_OPTION_INT,
-                 .least = 1,
-                 .most = 64,
-                 .initial = 8},
-                {.name = "tolerance", .kind = METHOD_OPTION_REAL, .least = 0, .most = 0.5},
-                {.name = "variant",
-                 .kind = METHOD_OPTION_CHOICE,
-                 .choices = "auto|single|block",
-                 .initial = 2}},
+    .outputs =
+        {{.name = "INVERSE", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}, .is_default = true},
+         {.name = "INFO", .kind = METHOD_INT32, .is_default = true}},
+    .options =
+        {{.name = "refine", .help = "again", .kind = METHOD_OPTION_BOOL, .initial = 1},
+         {.name = "block_size", .kind = METHOD_OPTION_INT, .least = 1, .most = 64, .initial = 8},
+         {.name = "tolerance", .kind = METHOD_OPTION_REAL, .least = 0, .most = 0.5},
+         {.name = "variant",
+          .kind = METHOD_OPTION_CHOICE,
+          .choices = "auto|single|block",
+          .initial = 2}},
     .road = METHOD_ROAD_NONE,
     .n_max = 1000,
 };
@@ -113,8 +106,8 @@ void prototest_expect(const char *row, enum error got, enum error wanted,
     if (got != wanted)
         fail_msg("%s: got %s (%s), wanted %s", row, error_name(got), failure->detail,
                  error_name(wanted));
-    if (wanted != ERROR_NONE && (failure->code != wanted || fragment == NULL ||
-                                 strstr(failure->detail, fragment) == NULL))
+    if (wanted != ERROR_NONE &&
+        (failure->code != wanted || fragment == NULL || strstr(failure->detail, fragment) == NULL))
         fail_msg("%s: '%s' (%s) lacks '%s'", row, failure->detail, error_name(failure->code),
                  fragment);
 }

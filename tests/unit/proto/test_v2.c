@@ -4,7 +4,8 @@
 #include <math.h>
 
 #define A(shape, rest) "{\"inputs\":[{\"name\":\"A\",\"shape\":" shape ",\"datatype\":" rest "}]}"
-#define BINARY(shape, type, bytes) A(shape, "\"" type "\",\"parameters\":{\"binary_data_size\":" #bytes "}")
+#define BINARY(shape, type, bytes)                                                                 \
+    A(shape, "\"" type "\",\"parameters\":{\"binary_data_size\":" #bytes "}")
 #define DATA(shape, data) A(shape, "\"FP64\",\"data\":" data)
 #define ONE "{\"name\":\"A\",\"shape\":[1,1,1],\"datatype\":\"FP64\",\"data\":[4]}"
 
@@ -47,9 +48,8 @@ static const struct row hostile[] = {
     {"no inputs", NULL, "{}", -1, ERROR_MALFORMED, "\"inputs\" must be"},
     {"inputs empty", NULL, "{\"inputs\":[]}", -1, ERROR_MALFORMED, "\"inputs\" must be"},
     {"inputs no list", NULL, "{\"inputs\":{}}", -1, ERROR_MALFORMED, "\"inputs\" must be"},
-    {"seven inputs", NULL,
-     "{\"inputs\":[" ONE "," ONE "," ONE "," ONE "," ONE "," ONE "," ONE "]}", -1, ERROR_MALFORMED,
-     "more than 6 inputs"},
+    {"seven inputs", NULL, "{\"inputs\":[" ONE "," ONE "," ONE "," ONE "," ONE "," ONE "," ONE "]}",
+     -1, ERROR_MALFORMED, "more than 6 inputs"},
     {"nine arrays", NULL,
      "{\"inputs\":[" ONE "," ONE "," ONE "," ONE "," ONE "," ONE "," ONE "," ONE "," ONE "]}", -1,
      ERROR_MALFORMED, "more than 8 arrays"},
@@ -93,14 +93,14 @@ static const struct row hostile[] = {
     {"BF16", NULL, BINARY("[1,1,1]", "BF16", 2), 2, ERROR_BAD_DATATYPE, "BF16"},
     {"no datatype", NULL, A("[1,1,1]", "8,\"data\":[4]"), -1, ERROR_MALFORMED, "\"datatype\""},
     {"no data", NULL, A("[1,1,1]", "\"FP64\""), -1, ERROR_MALFORMED, "either \"data\""},
-    {"both", NULL,
-     A("[1,1,1]", "\"FP64\",\"data\":[4],\"parameters\":{\"binary_data_size\":8}"), 8,
+    {"both", NULL, A("[1,1,1]", "\"FP64\",\"data\":[4],\"parameters\":{\"binary_data_size\":8}"), 8,
      ERROR_MALFORMED, "either \"data\""},
     {"data a number", NULL, DATA("[1,1,1]", "4"), -1, ERROR_MALFORMED, "\"data\" must be an array"},
     {"data with an escape", NULL, A("[1,1,1]", "\"FP64\",\"d\\u0061ta\":[4]"), -1, ERROR_MALFORMED,
      "without escapes"},
-    {"data elsewhere", NULL, "{\"outputs\":[{\"name\":\"INFO\",\"data\":[1]}],\"inputs\":[" ONE "]}",
-     -1, ERROR_MALFORMED, "belongs to an input"},
+    {"data elsewhere", NULL,
+     "{\"outputs\":[{\"name\":\"INFO\",\"data\":[1]}],\"inputs\":[" ONE "]}", -1, ERROR_MALFORMED,
+     "belongs to an input"},
     {"too few", NULL, DATA("[1,2,2]", "[1,2,3]"), -1, ERROR_MALFORMED, "holds 3 numbers"},
     {"too many", NULL, DATA("[1,2,2]", "[1,2,3,4,5]"), -1, ERROR_MALFORMED, "needs 4"},
     {"nested otherwise", NULL, DATA("[1,2,2]", "[[1,2],[3,4]]"), -1, ERROR_MALFORMED,
@@ -148,8 +148,9 @@ static const struct row hostile[] = {
      -1, ERROR_MALFORMED, "true or false"},
     {"option unknown", NULL, "{\"parameters\":{\"speed\":9},\"inputs\":[" ONE "]}", -1,
      ERROR_BAD_OPTION, "lu has no option 'speed'; it takes priority, timeout"},
-    {"on_singular is of /v1", NULL, "{\"parameters\":{\"on_singular\":\"nan\"},\"inputs\":[" ONE "]}",
-     -1, ERROR_BAD_OPTION, "no option 'on_singular'"},
+    {"on_singular is of /v1", NULL,
+     "{\"parameters\":{\"on_singular\":\"nan\"},\"inputs\":[" ONE "]}", -1, ERROR_BAD_OPTION,
+     "no option 'on_singular'"},
     {"option a list", NULL, "{\"parameters\":{\"priority\":[1]},\"inputs\":[" ONE "]}", -1,
      ERROR_BAD_OPTION, "must be a number, a string"},
     {"timeout negative", NULL, "{\"parameters\":{\"timeout\":-1},\"inputs\":[" ONE "]}", -1,
@@ -244,8 +245,8 @@ static void test_in_place(void **state)
     const struct row *row = &good[2];
     int64_t json_bytes = (int64_t)strlen(row->json);
     prototest_space_init(&space, 0);
-    assert_int_equal(
-        decode(row, 64 - (int)(json_bytes % 64), &space, &body, &request, &failure), ERROR_NONE);
+    assert_int_equal(decode(row, 64 - (int)(json_bytes % 64), &space, &body, &request, &failure),
+                     ERROR_NONE);
     assert_ptr_equal(request.inputs[0].data, body.bytes + json_bytes);
     prototest_body_free(&body);
     prototest_space_free(&space);
@@ -261,8 +262,8 @@ static void test_full(void **state)
         struct failure failure = {0};
         const struct row *row = &good[i * 2];
         prototest_space_init(&space, 31);
-        enum error error = decode(row, 65 - (int)strlen(row->json) % 64, &space, &body, &request,
-                                  &failure);
+        enum error error =
+            decode(row, 65 - (int)strlen(row->json) % 64, &space, &body, &request, &failure);
         prototest_expect(row->name, error, ERROR_FULL, &failure, "no room");
         prototest_body_free(&body);
         prototest_space_free(&space);
@@ -273,7 +274,8 @@ static void test_parameters(void **state)
 {
     (void)state;
     static const struct row row = {
-        "parameters", &prototest_update,
+        "parameters",
+        &prototest_update,
         "{\"id\":\"\\u00e9\\\"\",\"parameters\":{\"sequence_id\":7,\"triton_x\":{},\"headers\":{},"
         "\"priority\":1,\"timeout\":5000,\"binary_data_output\":true,\"refine\":false,"
         "\"block_size\":64,\"tolerance\":1e-9,\"variant\":\"single\"},"
@@ -282,7 +284,9 @@ static void test_parameters(void **state)
         "{\"name\":\"X\",\"shape\":[2,3,1],\"datatype\":\"FP64\",\"data\":[9,8,7,6,5,-0]}],"
         "\"outputs\":[{\"name\":\"INFO\",\"parameters\":{\"binary_data\":false}},"
         "{\"name\":\"INVERSE\"}]}",
-        48, ERROR_NONE, NULL};
+        48,
+        ERROR_NONE,
+        NULL};
     struct prototest_space space;
     struct prototest_body body;
     struct proto_request request;

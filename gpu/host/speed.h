@@ -1,0 +1,21 @@
+/* gpu/host/speed.h: what the compiler is told in files whose loops over rows matter. Include it
+ * first.
+ *
+ * Loops are unrolled and vectorised (-O3). Products and sums are never fused, so that the bits are
+ * the same with every instruction set. HOST_AVX512 and HOST_AVX2 mark functions for one of them.
+ */
+#ifndef GPU_HOST_SPEED_H
+#define GPU_HOST_SPEED_H
+
+#define HOST_INLINE static inline __attribute__((always_inline))
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#define HOST_AVX512 __attribute__((target("avx512f")))
+#else
+#pragma GCC optimize("O3", "fp-contract=off")
+#define HOST_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
+#endif
+#define HOST_AVX2 __attribute__((target("avx2")))
+
+#endif

@@ -1,0 +1,264 @@
+/* tests/unit/proto/test_json.c: /v1 JSON requests, good and hostile. */
+#include "bench.h"
+
+struct row {
+    const char *name;
+    const struct method *method; /* NULL: not known before */
+    const char *json;
+    enum error code;
+    const char *fragment;
+};
+
+static enum error decode(const struct method *method, const char *json,
+                         struct prototest_space *space, struct prototest_body *body,
+                         struct proto_request *request, struct failure *failure)
+{
+    *body = prototest_body(json, (int64_t)strlen(json), 1);
+    proto_request_init(request, PROTO_FORMAT_JSON, method);
+    return proto_json_decode(body->bytes, body->length, &space->space, request, failure);
+}
+
+static const struct row hostile[] = {
+    {"empty", NULL, "", ERROR_MALFORMED, "malformed"},
+    {"an array", NULL, "[[1]]", ERROR_MALFORMED, "must be an object"},
+    {"nothing given", NULL, "{}", ERROR_MALFORMED, "input A is missing; auto takes A"},
+    {"deep", NULL, "{\"x\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]", ERROR_MALFORMED,
+     "over 32 levels"},
+    {"deep matrix", NULL, "{\"matrix\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]",
+     ERROR_BAD_SHAPE, "more than 16"},
+    {"matrix cut", NULL, "{\"matrix\":[[1,2],[3", ERROR_MALFORMED, "ends within"},
+    {"matrix not closed", NULL, "{\"matrix\":[[1,2],[3,4]}", ERROR_MALFORMED, "numbers alone"},
+    {"comma too many", NULL, "{\"matrix\":[[1,2],[3,4],]}", ERROR_MALFORMED, "a number is missing"},
+    {"two commas", NULL, "{\"matrix\":[[1,,2],[3,4]]}", ERROR_MALFORMED, "a number is missing"},
+    {"no comma", NULL, "{\"matrix\":[[1 2],[3,4]]}", ERROR_MALFORMED, "a comma or ']'"},
+    {"no comma between rows", NULL, "{\"matrix\":[[1,2][3,4]]}", ERROR_MALFORMED, "a comma or ']'"},
+    {"true", NULL, "{\"matrix\":[[true]]}", ERROR_MALFORMED, "numbers alone"},
+    {"Infinity", NULL, "{\"matrix\":[[Infinity]]}", ERROR_MALFORMED, "no Infinity"},
+    {"null", NULL, "{\"matrix\":[[1,null],[3,4]]}", ERROR_MALFORMED, "null"},
+    {"number of signs", NULL, "{\"matrix\":[[--]]}", ERROR_MALFORMED, "A[0,0] is not a number"},
+    {"matrix a number", NULL, "{\"matrix\":4}", ERROR_MALFORMED, "\"matrix\" must be an array"},
+    {"matrix flat", NULL, "{\"matrix\":[1,2,3,4]}", ERROR_BAD_SHAPE, "list of rows"},
+    {"matrix of three levels", NULL, "{\"matrix\":[[[1]]]}", ERROR_BAD_SHAPE, "list of rows"},
+    {"matrices of two", NULL, "{\"matrices\":[[1]]}", ERROR_BAD_SHAPE, "list of matrices"},
+    {"not square", NULL, "{\"matrix\":[[1,2],[3,4],[5,6]]}", ERROR_BAD_SHAPE,
+     "A has shape [3,2]: the last two dimensions must be equal"},
+    {"rows without numbers", NULL, "{\"matrix\":[[],[]]}", ERROR_BAD_SHAPE, "shape [2,0]"},
+    {"ragged", NULL, "{\"matrix\":[[1,2],[3]]}", ERROR_BAD_SHAPE, "ragged"},
+    {"empty beside number", NULL, "{\"matrix\":[[],1]}", ERROR_BAD_SHAPE, "mixes"},
+    {"both", NULL, "{\"matrix\":[[1]],\"matrices\":[[[1]]]}", ERROR_MALFORMED, "given twice"},
+    {"two names for one", NULL, "{\"matrix\":[[1]],\"a\":[[1]]}", ERROR_MALFORMED, "given twice"},
+    {"same name twice", NULL, "{\"matrix\":[[1]],\"matrix\":[[1]]}", ERROR_MALFORMED, "duplicate"},
+    {"two cases of a name", NULL, "{\"a\":[[1]],\"A\":[[1]]}", ERROR_MALFORMED, "given twice"},
+    {"unknown member", NULL, "{\"matrix\":[[1]],\"colour\":1}", ERROR_MALFORMED,
+     "no member \"colour\""},
+    {"escapes in a name", NULL, "{\"m\\u0061trix\":[[1]]}", ERROR_MALFORMED, "without escapes"},
+    {"method unknown", NULL, "{\"method\":\"magic\",\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "no method 'magic'"},
+    {"method a number", NULL, "{\"method\":1,\"matrix\":[[1]]}", ERROR_BAD_OPTION, "\"method\""},
+    {"precision", NULL, "{\"precision\":\"fp16\",\"matrix\":[[1]]}", ERROR_BAD_OPTION, "fp32"},
+    {"overflow of fp32", NULL, "{\"precision\":\"fp32\",\"matrix\":[[1,2],[3,1e40]]}",
+     ERROR_MALFORMED, "A[1,1] is too large for FP32"},
+    {"option unknown", NULL, "{\"options\":{\"fast\":true},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "auto has no option 'fast'; it takes spd, outputs"},
+    {"option a list", NULL, "{\"options\":{\"spd\":[1]},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "must be a number"},
+    {"options a list", NULL, "{\"options\":[],\"matrix\":[[1]]}", ERROR_BAD_OPTION, "an object"},
+    {"option twice", NULL, "{\"options\":{\"timeout\":1},\"timeout\":2,\"matrix\":[[1]]}",
+     ERROR_BAD_OPTION, "timeout is given twice"},
+    {"on_singular", NULL, "{\"on_singular\":\"inf\",\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "error or nan"},
+    {"outputs of numbers", NULL, "{\"outputs\":[1],\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "list of names"},
+    {"outputs unknown", NULL, "{\"outputs\":\"inverse,speed\",\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "no output 'speed'; it has inverse, info, rcond, method"},
+    {"outputs twice", NULL, "{\"outputs\":[\"info\",\"INFO\"],\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "named twice"},
+    {"no input of that name", NULL, "{\"method\":\"lu\",\"b\":[[1]]}", ERROR_MALFORMED,
+     "no member \"b\" for lu"},
+    {"matrix for several inputs", &prototest_chain, "{\"matrix\":[[1]]}", ERROR_MALFORMED,
+     "chain takes dl, d, du"},
+    {"vectors too deep", &prototest_chain, "{\"d\":[1,2],\"dl\":[[1]],\"du\":[1]}", ERROR_BAD_SHAPE,
+     "all inputs must have the same batch"},
+    {"vector too long", &prototest_chain, "{\"d\":[1,2],\"dl\":[1],\"du\":[1,2]}", ERROR_BAD_SHAPE,
+     "DU has shape [2]: with n = 2 (from D) it must be [1]"},
+    {"garbage behind", NULL, "{\"matrix\":[[1]]}{", ERROR_MALFORMED, "end of file"},
+    {"string not closed", NULL, "{\"matrix\":[[1]],\"a", ERROR_MALFORMED, "malformed"},
+    {"bad UTF-8", NULL, "{\"matrix\":[[1]],\"method\":\"\xff\"}", ERROR_MALFORMED, "malformed"},
+    {"a NUL", NULL, "{\"matrix\":[[1]],\"method\":\"\\u0000\"}", ERROR_MALFORMED, "malformed"},
+};
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
+        struct prototest_space space;
+        struct prototest_body body;
+        struct proto_request request;
+        struct failure failure = {0};
+        prototest_space_init(&space, 1 << 16);
+        enum error error =
+            decode(hostile[i].method, hostile[i].json, &space, &body, &request, &failure);
+        prototest_expect(hostile[i].name, error, hostile[i].code, &failure, hostile[i].fragment);
+        prototest_body_free(&body);
+        prototest_space_free(&space);
+    }
+}
+
+static void test_method_named_twice(void **state)
+{
+    (void)state;
+    struct prototest_space space;
+    struct prototest_body body;
+    struct proto_request request;
+    struct failure failure = {0};
+    prototest_space_init(&space, 1 << 16);
+    enum error error = decode(method_find("lu"), "{\"method\":\"lu\",\"matrix\":[[1]]}", &space,
+                              &body, &request, &failure);
+    prototest_expect("method", error, ERROR_BAD_OPTION, &failure, "in the query and in the body");
+    prototest_body_free(&body);
+    prototest_space_free(&space);
+}
+
+struct good {
+    const char *name;
+    const struct method *method;
+    const char *json, *method_name;
+    bool f32;
+    int64_t n, batch;
+    int lead_rank, outputs;
+};
+
+/* The numbers of the first input count up from 0. */
+static const struct good good[] = {
+    {"matrix", NULL, "{\"matrix\":[[0,1],[2,3]]}", "auto", false, 2, 1, 0, 4},
+    {"spaces", NULL, " { \"matrix\" : [ [ 0 , 1 ] ,\r\n [ 2 ,\t3 ] ] } ", "auto", false, 2, 1, 0,
+     4},
+    {"matrices", NULL, "{\"matrices\":[[[0,1],[2,3]],[[4,5],[6,7]]]}", "auto", false, 2, 2, 1, 4},
+    {"by name", NULL, "{\"A\":[[0,1],[2,3]],\"method\":\"lu\"}", "lu", false, 2, 1, 0, 3},
+    {"by name, deep", NULL, "{\"method\":\"lu\",\"a\":[[[[0]]],[[[1]]]]}", "lu", false, 1, 2, 2, 3},
+    {"fp32, behind", NULL, "{\"matrix\":[[0,1],[2,3]],\"precision\":\"fp32\"}", "auto", true, 2, 1,
+     0, 4},
+    {"outputs in a list", NULL, "{\"outputs\":[\"inverse\",\"method\"],\"matrix\":[[0]]}", "auto",
+     false, 1, 1, 0, 2},
+    {"outputs in a string", NULL, "{\"outputs\":\"rcond, info\",\"matrix\":[[0]]}", "auto", false,
+     1, 1, 0, 2},
+    {"outputs empty", NULL, "{\"outputs\":[],\"matrix\":[[0]]}", "auto", false, 1, 1, 0, 4},
+    {"no rows", NULL, "{\"matrix\":[]}", "auto", false, 0, 1, 0, 4},
+    {"no matrices", NULL, "{\"matrices\":[]}", "auto", false, 0, 0, 1, 4},
+    {"matrices without rows", NULL, "{\"matrices\":[[],[]]}", "auto", false, 0, 2, 1, 4},
+    {"several inputs", &prototest_chain, "{\"dl\":[0,1],\"d\":[5,5,5],\"du\":[7,8]}", "chain",
+     false, 3, 1, 0, 3},
+    {"order one", &prototest_chain, "{\"dl\":[[],[]],\"d\":[[5],[6]],\"du\":[[],[]]}", "chain",
+     false, 1, 2, 1, 3},
+};
+
+static void test_good(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        const struct good *row = &good[i];
+        struct prototest_space space;
+        struct prototest_body body;
+        struct proto_request request;
+        struct failure failure = {0};
+        prototest_space_init(&space, 1 << 16);
+        enum error error = decode(row->method, row->json, &space, &body, &request, &failure);
+        prototest_expect(row->name, error, ERROR_NONE, &failure, NULL);
+        assert_string_equal(request.method->name, row->method_name);
+        assert_int_equal(request.n, row->n);
+        assert_int_equal(request.batch, row->batch);
+        assert_int_equal(request.lead_rank, row->lead_rank);
+        assert_int_equal(request.json_is_list, row->lead_rank > 0);
+        assert_int_equal(request.output_count, row->outputs);
+        const void *data = request.inputs[0].data;
+        assert_non_null(data);
+        int64_t count = 1;
+        for (int d = 0; d < request.inputs[0].rank; d++)
+            count *= request.inputs[0].shape[d];
+        for (int64_t k = 0; k < count; k++)
+            assert_true((row->f32 ? (double)((const float *)data)[k] : ((const double *)data)[k]) ==
+                        (double)k);
+        prototest_body_free(&body);
+        prototest_space_free(&space);
+    }
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    struct prototest_space space;
+    struct prototest_body body;
+    struct proto_request request;
+    struct failure failure = {0};
+    prototest_space_init(&space, 1 << 16);
+    enum error error = decode(
+        NULL,
+        "{\"matrix\":[[1]],\"options\":{\"spd\":true,\"priority\":1},\"on_singular\":\"nan\","
+        "\"timeout\":7}",
+        &space, &body, &request, &failure);
+    prototest_expect("options", error, ERROR_NONE, &failure, NULL);
+    assert_int_equal(request.options[0], 1);
+    assert_int_equal(request.options_set, 1);
+    assert_int_equal(request.priority, 1);
+    assert_true(request.nan_on_singular);
+    assert_int_equal(request.timeout_us, 7);
+    /* What the body has named, the query may not name again; the rest it may. */
+    error = proto_request_option(&request, "spd", "false", &failure);
+    prototest_expect("twice", error, ERROR_BAD_OPTION, &failure, "spd is given twice");
+    error = proto_request_option(&request, "timeout", "1", &failure);
+    prototest_expect("twice", error, ERROR_BAD_OPTION, &failure, "timeout is given twice");
+    assert_int_equal(proto_request_option(&request, "outputs", "info", &failure), ERROR_NONE);
+    assert_int_equal(request.output_count, 1);
+    prototest_body_free(&body);
+    prototest_space_free(&space);
+}
+
+/* Bodies that would cost much more memory than they have bytes. */
+static void test_bombs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head, *unit, *tail;
+        int units;
+        enum error code;
+        const char *fragment;
+    } rows[] = {
+        {"{\"matrices\":[", "[],", "[]]}", 300000, ERROR_TOO_LARGE, "at most 65536"},
+        {"{\"x\":[", "[],", "[]]}", 300000, ERROR_TOO_LARGE, "too many JSON values"},
+        {"{\"x\":[", "{},", "{}]}", 300000, ERROR_TOO_LARGE, "too many JSON values"},
+        {"{\"x\":\"", "xxxxxxxx", "\"}", 300000, ERROR_TOO_LARGE, "over 1048576 bytes"},
+        {"{\"matrix\":[[1]]", "        ", "}", 300000, ERROR_TOO_LARGE, "over 1048576 bytes"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t unit = strlen(rows[i].unit);
+        size_t head = strlen(rows[i].head);
+        char *json = malloc(head + unit * (size_t)rows[i].units + strlen(rows[i].tail) + 1);
+        assert_non_null(json);
+        strcpy(json, rows[i].head);
+        for (int u = 0; u < rows[i].units; u++)
+            memcpy(json + head + unit * (size_t)u, rows[i].unit, unit);
+        strcpy(json + head + unit * (size_t)rows[i].units, rows[i].tail);
+        struct prototest_space space;
+        struct prototest_body body;
+        struct proto_request request;
+        struct failure failure = {0};
+        prototest_space_init(&space, 1 << 16);
+        enum error error = decode(NULL, json, &space, &body, &request, &failure);
+        prototest_expect(rows[i].unit, error, rows[i].code, &failure, rows[i].fragment);
+        prototest_body_free(&body);
+        prototest_space_free(&space);
+        free(json);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_method_named_twice),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_bombs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
