@@ -38,6 +38,14 @@ int64_t proto__output_bytes(const struct proto_request *request, const struct me
     return proto__output_shape(request, tensor).count * element; /* bind has seen it fit */
 }
 
+const void *proto__output_data(const struct proto_request *request,
+                               void *const outputs[METHOD_OUTPUTS_MAX], int index)
+{
+    int64_t count = proto__output_shape(request, &request->method->outputs[index]).count;
+    assert(outputs[index] != NULL || count == 0);
+    return outputs[index];
+}
+
 size_t proto__road_name_max(void)
 {
     size_t most = 0;
@@ -70,7 +78,8 @@ void proto__write_lower(struct proto__writer *writer, const char *name)
 void proto__write_int(struct proto__writer *writer, int64_t value)
 {
     char text[NUMBER_TEXT_MAX];
-    proto__write(writer, text, number_write_i64(text, value));
+    size_t length = number_write_i64(text, value);
+    proto__write(writer, text, length);
 }
 
 void proto__write_json_string(struct proto__writer *writer, const char *text)

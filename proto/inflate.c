@@ -189,7 +189,9 @@ static enum error inflate_growing(struct inflation *f)
 static enum error inflate_head(struct inflation *f)
 {
     enum error error = grow(f, SNIFF_BYTES, 0);
-    return error == ERROR_NONE ? inflate_to(f, SNIFF_BYTES) : error;
+    if (error == ERROR_NONE)
+        error = inflate_to(f, SNIFF_BYTES);
+    return error == ERROR_NONE && f->bytes > f->limit_bytes ? too_large(f) : error;
 }
 
 static enum error check_is_json(const struct inflation *f)

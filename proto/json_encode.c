@@ -5,7 +5,6 @@
  * Every output is nested as the posted batch is: a number or a matrix for one, lists for stacks.
  * Any thread; the whole text lies in one piece of memory.
  */
-#include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -55,7 +54,7 @@ struct nested {
     const struct proto_request *request;
     const struct method_tensor *tensor;
     struct proto__shape shape;
-    const void *data; /* NULL: the method's road for each */
+    const void *data; /* NULL: the method's road for each, or nothing to write */
     int64_t next;     /* element to be written */
 };
 
@@ -135,8 +134,8 @@ enum error proto_json_encode(const struct proto_request *request,
     proto__write_text(&writer, "{");
     for (int i = 0; i < request->output_count; i++) {
         int index = request->outputs[i].index;
-        assert(outputs[index] != NULL);
-        write_member(&writer, request, &request->method->outputs[index], outputs[index]);
+        write_member(&writer, request, &request->method->outputs[index],
+                     proto__output_data(request, outputs, index));
     }
     write_road(&writer, request, outputs);
     proto__write_text(&writer, "}\n");

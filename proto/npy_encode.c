@@ -74,9 +74,10 @@ enum error proto_npy_encode(const struct proto_request *request,
     const struct method_tensor *tensor = &request->method->outputs[index];
     struct proto__shape shape = proto__output_shape(request, tensor);
     int64_t roads = tensor->kind == METHOD_ROAD ? proto__road_array_bytes(shape.count) : 0;
+    const void *data = proto__output_data(request, outputs, index);
     int64_t bound;
     void *memory;
-    assert(request->output_count > 0 && outputs[index] != NULL);
+    assert(request->output_count > 0);
     if (roads < 0 || !checked_add(roads, PROTO_NPY_WRITE_MAX, &bound))
         return failure_set(failure, ERROR_TOO_LARGE, "the answer is too large");
     enum error error = proto__take(space, bound, &memory, failure);
@@ -86,9 +87,9 @@ enum error proto_npy_encode(const struct proto_request *request,
     proto__answer_init(answer, "application/x-npy");
     proto__npy_write(&writer, tensor, request->precision, &shape);
     if (tensor->kind == METHOD_ROAD)
-        proto__write_road_array(&writer, outputs[index], shape.count);
+        proto__write_road_array(&writer, data, shape.count);
     proto__answer_add(answer, writer.start, writer.at - writer.start);
     if (tensor->kind != METHOD_ROAD)
-        proto__answer_add(answer, outputs[index], proto__output_bytes(request, tensor));
+        proto__answer_add(answer, data, proto__output_bytes(request, tensor));
     return ERROR_NONE;
 }

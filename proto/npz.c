@@ -4,7 +4,6 @@
  * central directory and must be what the array's header declares. Stored arrays stay where they lie
  * when aligned. Any thread. Cost: a checksum over all bytes, and inflating what is deflated.
  */
-#include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -251,15 +250,15 @@ enum error proto_npz_encode(const struct proto_request *request,
         int index = request->outputs[i].index;
         const struct method_tensor *tensor = &request->method->outputs[index];
         const char *begin = writer.at;
-        assert(outputs[index] != NULL);
+        const void *data = proto__output_data(request, outputs, index);
         names[i] = proto__lower_words(tensor->name);
         memcpy(names[i].text + strlen(names[i].text), SUFFIX, SUFFIX_BYTES + 1);
         entries[i] =
             (struct proto__zip_entry){.name = names[i].text, .offset = answer->total_bytes};
-        write_member(&writer, request, tensor, outputs[index], &entries[i]);
+        write_member(&writer, request, tensor, data, &entries[i]);
         proto__answer_add(answer, begin, writer.at - begin);
         if (tensor->kind != METHOD_ROAD)
-            proto__answer_add(answer, outputs[index], proto__output_bytes(request, tensor));
+            proto__answer_add(answer, data, proto__output_bytes(request, tensor));
     }
     const char *begin = writer.at;
     proto__zip_write_central(&writer, entries, request->output_count, answer->total_bytes);

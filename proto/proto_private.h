@@ -87,6 +87,9 @@ struct proto__shape proto__output_shape(const struct proto_request *request,
                                         const struct method_tensor *tensor);
 int64_t proto__output_bytes(const struct proto_request *request,
                             const struct method_tensor *tensor);
+/* An output's data; NULL only where it has no elements. */
+const void *proto__output_data(const struct proto_request *request,
+                               void *const outputs[METHOD_OUTPUTS_MAX], int index);
 size_t proto__road_name_max(void); /* bytes of the longest road name */
 
 /* Writes into memory whose size was computed before; writing past its end is a bug. */

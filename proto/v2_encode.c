@@ -4,7 +4,6 @@
  * of binary METHOD outputs; other binary outputs are segments where the engine wrote them. Any
  * thread.
  */
-#include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -110,9 +109,9 @@ static void write_json(struct proto__writer *writer, const struct proto_request 
     proto__write_text(writer, "\"outputs\":[");
     for (int i = 0; i < request->output_count; i++) {
         int index = request->outputs[i].index;
-        assert(outputs[index] != NULL);
         proto__write_text(writer, i > 0 ? "," : "");
-        write_output(writer, request, &request->outputs[i], outputs[index]);
+        write_output(writer, request, &request->outputs[i],
+                     proto__output_data(request, outputs, index));
     }
     proto__write_text(writer, "]}");
 }

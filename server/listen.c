@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #define BACKLOG 4096
-#define ALLOWED "give HOST:PORT, [IPV6]:PORT or unix:PATH"
 
 /* ---- Addresses ---- */
 
@@ -21,7 +20,7 @@ static bool is_port(const char *text)
 {
     size_t length = strlen(text);
     return length >= 1 && length <= 5 && strspn(text, "0123456789") == length &&
-           atoi(text) <= 65535;
+           strtol(text, NULL, 10) <= 65535;
 }
 
 enum error listen_parse(const char *text, struct listen_address *address, struct failure *failure)
@@ -30,8 +29,7 @@ enum error listen_parse(const char *text, struct listen_address *address, struct
     if (strncmp(text, "unix:", 5) == 0) {
         size_t length = strlen(text + 5);
         if (length == 0 || length >= sizeof address->path)
-            return failure_set(failure, ERROR_BAD_OPTION,
-                               "the path of a unix socket is 1 to %d bytes long",
+            return failure_set(failure, ERROR_BAD_OPTION, "give unix: and a path of 1 to %d bytes",
                                LISTEN_PATH_MAX - 1);
         address->is_unix = true;
         memcpy(address->path, text + 5, length);
@@ -48,7 +46,7 @@ enum error listen_parse(const char *text, struct listen_address *address, struct
     }
     if (colon == NULL || end == NULL || end == host || !is_port(colon + 1) ||
         (size_t)(end - host) >= sizeof address->host)
-        return failure_set(failure, ERROR_BAD_OPTION, "it is not an address: " ALLOWED);
+        return failure_set(failure, ERROR_BAD_OPTION, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
     memcpy(address->host, host, (size_t)(end - host));
     snprintf(address->port, sizeof address->port, "%s", colon + 1);
     return ERROR_NONE;
@@ -56,10 +54,10 @@ enum error listen_parse(const char *text, struct listen_address *address, struct
 
 /* ---- Sockets ---- */
 
-static enum error cannot(const char *name, const char *what, struct failure *failure)
+static enum error cannot(const char *name, struct failure *failure)
 {
     int number = errno;
-    return failure_set(failure, ERROR_INTERNAL, "cannot listen on %s: %s: %s", name, what,
+    return failure_set(failure, ERROR_INTERNAL, "cannot listen on %s: %s", name,
                        number == EADDRINUSE ? "it is in use already" : strerror(number));
 }
 
@@ -119,7 +117,7 @@ static enum error open_tcp(int count, struct listen *sockets, struct failure *fa
     while (sockets->count < count && error == ERROR_NONE) {
         int fd = bind_tcp(info, sockets->count == 0, count > 1);
         if (fd < 0) {
-            error = cannot(name, "bind", failure);
+            error = cannot(name, failure);
             break;
         }
         sockets->fds[sockets->count++] = fd;
@@ -160,24 +158,24 @@ static enum error open_unix(int count, struct listen *sockets, struct failure *f
     memcpy(name.sun_path, path, sizeof name.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return cannot(path, "socket", failure);
+        return cannot(path, failure);
     int code = bind(fd, (struct sockaddr *)&name, sizeof name);
     if (code != 0 && errno == EADDRINUSE && !is_taken(&name)) {
         unlink(path);
         code = bind(fd, (struct sockaddr *)&name, sizeof name);
     }
     if (code != 0) {
-        enum error error = cannot(path, "bind", failure);
+        enum error error = cannot(path, failure);
         close(fd);
         return error;
     }
     sockets->fds[sockets->count++] = fd;
     if (listen(fd, BACKLOG) != 0)
-        return cannot(path, "listen", failure);
+        return cannot(path, failure);
     while (sockets->count < count) {
         int copy = dup(fd);
         if (copy < 0)
-            return cannot(path, "dup", failure);
+            return cannot(path, failure);
         sockets->fds[sockets->count++] = copy;
     }
     return ERROR_NONE;

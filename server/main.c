@@ -296,8 +296,8 @@ static enum error read_addresses(struct daemon *daemon, struct failure *failure)
         if (given[i].text == NULL ||
             listen_parse(given[i].text, given[i].address, &inner) == ERROR_NONE)
             continue;
-        return failure_set(failure, ERROR_BAD_OPTION, "option --%s: '%s': %s", given[i].flag,
-                           given[i].text, inner.detail);
+        return failure_set(failure, ERROR_BAD_OPTION, "--%s \"%s\" is not allowed; %s.",
+                           given[i].flag, given[i].text, inner.detail);
     }
     return ERROR_NONE;
 }
@@ -329,8 +329,9 @@ int main(int argc, char **argv)
     enum error error = start(&daemon, &failure);
     if (error == ERROR_NONE) {
         log_line(LOG_INFO, "serving", "version", LOG_STR, INVERTD_VERSION, "listen", LOG_STR,
-                 daemon.config.listen, "port", LOG_I64, (int64_t)daemon.main_listen.port, "loops",
-                 LOG_I64, (int64_t)daemon.loop_count, NULL);
+                 daemon.config.listen, "port", LOG_I64, (int64_t)daemon.main_listen.port,
+                 "metrics_port", LOG_I64, (int64_t)daemon.metrics_listen.port, "loops", LOG_I64,
+                 (int64_t)daemon.loop_count, NULL);
         loop_run_here(daemon.loops[0]);
     } else {
         log_line(LOG_ERROR, "cannot start", "why", LOG_STR, failure.detail, NULL);

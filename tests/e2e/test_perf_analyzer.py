@@ -41,43 +41,26 @@ def find():
 PROGRAM, ENVIRONMENT, REASON = find()
 
 
+# perf_analyzer writes JSON answers of FP64 into blocks made for FP32 (ConvertJSONOutputToBinary in
+# its http_client.cc) and crashes whatever the server. One number still fits its smallest block.
+FORMS = {"binary": "A:1,8,8", "json": "A:1,1,1"}
+
+
 @pytest.mark.skipif(PROGRAM is None, reason=str(REASON))
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("form", ["json", "binary"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("mode", [[], ["-a"]], ids=["sync", "async"])
 def test_perf_analyzer(daemon, form, mode):
-    command = [
-        PROGRAM,
-        "-m",
-        "lu",
-        "-u",
-        daemon.url,
-        "-i",
-        "http",
-        "--shape",
-        "A:1,8,8",
-        "-p",
-        "700",
-        "--input-tensor-format",
-        form,
-        "--output-tensor-format",
-        form,
-        "-s",
-        "1000",
-        "-r",
-        "3",
-        "--concurrency-range",
-        "4",
-        *mode,
-    ]
+    command = [PROGRAM, "-m", "lu", "-u", daemon.url, "-i", "http", "--shape", FORMS[form]]
+    command += ["--input-tensor-format", form, "--output-tensor-format", form]
+    command += ["-p", "700", "-s", "1000", "-r", "3", "--concurrency-range", "4", *mode]
     run = subprocess.run(
         command, env=ENVIRONMENT, capture_output=True, text=True, timeout=patient(90)
     )
     text = run.stdout + run.stderr
     assert run.returncode == 0, text
-    assert not re.search(
-        r"warning|error|fail(ed|ure)|unable|missing|not.*statistic", text, re.I
-    ), text
+    words = r"warning|error|fail(ed|ure)|unable|missing|not.*statistic"
+    assert not re.search(words, text, re.I), text
     throughput = re.search(r"Throughput: ([\d.]+) infer/sec", text)
     assert throughput and float(throughput.group(1)) > (0 if SANITIZER else 10), text
     assert re.search(r"Inference count: [1-9]", text), "no server side statistics: " + text

@@ -180,8 +180,8 @@ def write_inflate():
 
 
 def write_options():
-    write("options", "request", bytes([LU]) + b"outputs=inverse, info\non_singular=nan\npriority=1\n"
-          b"timeout=1000\npriority=2")
+    write("options", "request", bytes([LU]) + b"outputs=inverse, info\non_singular=nan\n"
+          b"priority=1\ntimeout=1000\npriority=2")
     write("options", "update", bytes([UPDATE]) + b"refine=yes\nblock_size=64\ntolerance=1e-9\n"
           b"variant=block\nvariant=none")
     write("options", "bad", bytes([AUTO]) + b"spd=maybe\ntimeout=-1\noutputs=speed\nx=1\n=\n")

@@ -91,6 +91,14 @@ class Daemon:
             host, port = self.command[self.command.index("--metrics-listen") + 1].split(":")
             self.metrics_address = (host, int(port))
         self.environment = clean_environment(env)
+        if fault:
+            self._let_faults_kill()
+
+    def _let_faults_kill(self):
+        """A sanitizer shall not report the engine that a fault kills with SIGSEGV on purpose."""
+        for name in ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"):
+            options = [self.environment[name]] if self.environment.get(name) else []
+            self.environment[name] = ":".join(options + ["handle_segv=0"])
 
     # ---- Life ----
 

@@ -36,6 +36,8 @@ static const struct row rows[] = {
      4 * MIB},
     {"text at the limit", "{", PROTO_FORMAT_JSON, false, MIB - 1, -1, MIB, 0, 0, 0, ERROR_NONE,
      NULL, 4 * MIB},
+    {"text past a small limit", "{", PROTO_FORMAT_JSON, false, 32, -1, 32, 0, 0, 0, ERROR_TOO_LARGE,
+     "limit of 32 bytes", 4096},
     {"text past the limit", "{", PROTO_FORMAT_JSON, false, MIB, -1, MIB, 0, 0, 0, ERROR_TOO_LARGE,
      "limit of 1048576", 4 * MIB},
     {"bomb of text", "{", PROTO_FORMAT_JSON, false, 30 * MIB, -1, MIB, 0, 0, 0, ERROR_TOO_LARGE,

@@ -23,8 +23,9 @@ struct member {
 
 /* A zip file as it grows; where its records lie, for those who want to spoil them. */
 struct zip {
-    unsigned char bytes[8192];
+    unsigned char bytes[4096];
     int64_t length, local[8], data[8], central[8], end, end64;
+    int count;
 };
 
 static void put(struct zip *zip, uint64_t value, int bytes)
@@ -63,79 +64,100 @@ static void put_common(struct zip *zip, unsigned flags, uint32_t crc, int64_t da
     put(zip, (uint64_t)extra, 2);
 }
 
+/* What build() knows of a member once its data stands in the file. */
+struct written {
+    uint32_t crc;
+    int64_t bytes, whole; /* as stored or deflated, and inflated */
+};
+
+static struct written put_member(struct zip *zip, const struct member *member, unsigned flags)
+{
+    unsigned char npy[2048], packed[2048];
+    struct written w;
+    w.bytes = w.whole =
+        prototest_npy(npy, member->dict, member->data_bytes, strstr(member->dict, "f4") != NULL);
+    w.crc = proto__crc32(0, npy, w.whole);
+    const unsigned char *data = npy;
+    if ((flags & DEFLATED) != 0) {
+        w.bytes = deflate_raw(packed, sizeof packed, npy, w.whole);
+        data = packed;
+    }
+    bool later = (flags & DESCRIPTOR) != 0;
+    int i = zip->count++;
+    zip->local[i] = zip->length;
+    put(zip, 0x04034b50, 4);
+    put_common(zip, flags, later ? 0 : w.crc, later ? 0 : w.bytes, later ? 0 : w.whole,
+               member->name, 4);
+    put_bytes(zip, member->name, (int64_t)strlen(member->name));
+    put(zip, 0x00007777, 4); /* an extra field of no known kind */
+    zip->data[i] = zip->length;
+    put_bytes(zip, data, w.bytes);
+    if (later) {
+        put(zip, 0x08074b50, 4);
+        put(zip, w.crc, 4);
+        put(zip, (uint64_t)w.bytes, 4);
+        put(zip, (uint64_t)w.whole, 4);
+    }
+    return w;
+}
+
+static void put_entry(struct zip *zip, int i, const char *name, const struct written *w,
+                      unsigned flags)
+{
+    zip->central[i] = zip->length;
+    put(zip, 0x02014b50, 4);
+    put(zip, 20, 2);
+    put_common(zip, flags, w->crc, w->bytes, w->whole, name, (flags & ZIP64) != 0 ? 32 : 0);
+    put(zip, 0, 8); /* comment, disk, attributes */
+    put(zip, 0, 2);
+    put(zip, (flags & ZIP64) != 0 ? UINT32_MAX : (uint64_t)zip->local[i], 4);
+    put_bytes(zip, name, (int64_t)strlen(name));
+    if ((flags & ZIP64) == 0)
+        return;
+    put(zip, 0x00005555, 4);
+    put(zip, 1 | 24 << 16, 4);
+    put(zip, (uint64_t)w->whole, 8);
+    put(zip, (uint64_t)w->bytes, 8);
+    put(zip, (uint64_t)zip->local[i], 8);
+}
+
+static void put_end64(struct zip *zip, int64_t directory, int64_t directory_bytes)
+{
+    zip->end64 = zip->length;
+    put(zip, 0x06064b50, 4);
+    put(zip, 44, 8);
+    put(zip, 45 | 45 << 16, 4);
+    put(zip, 0, 8);
+    put(zip, (uint64_t)zip->count, 8);
+    put(zip, (uint64_t)zip->count, 8);
+    put(zip, (uint64_t)directory_bytes, 8);
+    put(zip, (uint64_t)directory, 8);
+    put(zip, 0x07064b50, 4);
+    put(zip, 0, 4);
+    put(zip, (uint64_t)zip->end64, 8);
+    put(zip, 1, 4);
+}
+
 static void build(struct zip *zip, const struct member *members, int count, unsigned flags)
 {
-    uint32_t crcs[8];
-    int64_t sizes[8], wholes[8];
+    struct written written[8];
+    bool is_zip64 = (flags & ZIP64) != 0;
     memset(zip, 0, sizeof *zip);
-    for (int i = 0; i < count; i++) {
-        unsigned char npy[2048], packed[2048];
-        wholes[i] = sizes[i] = prototest_npy(npy, members[i].dict, members[i].data_bytes,
-                                             strstr(members[i].dict, "f4") != NULL);
-        crcs[i] = proto__crc32(0, npy, wholes[i]);
-        const unsigned char *data = npy;
-        if ((flags & DEFLATED) != 0) {
-            sizes[i] = deflate_raw(packed, sizeof packed, npy, wholes[i]);
-            data = packed;
-        }
-        bool later = (flags & DESCRIPTOR) != 0;
-        zip->local[i] = zip->length;
-        put(zip, 0x04034b50, 4);
-        put_common(zip, flags, later ? 0 : crcs[i], later ? 0 : sizes[i], later ? 0 : wholes[i],
-                   members[i].name, 4);
-        put_bytes(zip, members[i].name, (int64_t)strlen(members[i].name));
-        put(zip, 0x00007777, 4); /* an extra field of no known kind */
-        zip->data[i] = zip->length;
-        put_bytes(zip, data, sizes[i]);
-        if (later) {
-            put(zip, 0x08074b50, 4);
-            put(zip, crcs[i], 4);
-            put(zip, (uint64_t)sizes[i], 4);
-            put(zip, (uint64_t)wholes[i], 4);
-        }
-    }
+    for (int i = 0; i < count; i++)
+        written[i] = put_member(zip, &members[i], flags);
     int64_t directory = zip->length;
-    for (int i = 0; i < count; i++) {
-        zip->central[i] = zip->length;
-        put(zip, 0x02014b50, 4);
-        put(zip, 20, 2);
-        put_common(zip, flags, crcs[i], sizes[i], wholes[i], members[i].name,
-                   (flags & ZIP64) != 0 ? 32 : 0);
-        put(zip, 0, 8); /* comment, disk, attributes */
-        put(zip, 0, 2);
-        put(zip, (flags & ZIP64) != 0 ? UINT32_MAX : (uint64_t)zip->local[i], 4);
-        put_bytes(zip, members[i].name, (int64_t)strlen(members[i].name));
-        if ((flags & ZIP64) == 0)
-            continue;
-        put(zip, 0x00005555, 4);
-        put(zip, 1 | 24 << 16, 4);
-        put(zip, (uint64_t)wholes[i], 8);
-        put(zip, (uint64_t)sizes[i], 8);
-        put(zip, (uint64_t)zip->local[i], 8);
-    }
+    for (int i = 0; i < count; i++)
+        put_entry(zip, i, members[i].name, &written[i], flags);
     int64_t directory_bytes = zip->length - directory;
-    if ((flags & ZIP64) != 0) {
-        zip->end64 = zip->length;
-        put(zip, 0x06064b50, 4);
-        put(zip, 44, 8);
-        put(zip, 45 | 45 << 16, 4);
-        put(zip, 0, 8);
-        put(zip, (uint64_t)count, 8);
-        put(zip, (uint64_t)count, 8);
-        put(zip, (uint64_t)directory_bytes, 8);
-        put(zip, (uint64_t)directory, 8);
-        put(zip, 0x07064b50, 4);
-        put(zip, 0, 4);
-        put(zip, (uint64_t)zip->end64, 8);
-        put(zip, 1, 4);
-    }
+    if (is_zip64)
+        put_end64(zip, directory, directory_bytes);
     zip->end = zip->length;
     put(zip, 0x06054b50, 4);
     put(zip, 0, 4);
-    put(zip, (flags & ZIP64) != 0 ? 0xffff : (uint64_t)count, 2);
-    put(zip, (flags & ZIP64) != 0 ? 0xffff : (uint64_t)count, 2);
-    put(zip, (flags & ZIP64) != 0 ? UINT32_MAX : (uint64_t)directory_bytes, 4);
-    put(zip, (flags & ZIP64) != 0 ? UINT32_MAX : (uint64_t)directory, 4);
+    put(zip, is_zip64 ? 0xffff : (uint64_t)count, 2);
+    put(zip, is_zip64 ? 0xffff : (uint64_t)count, 2);
+    put(zip, is_zip64 ? UINT32_MAX : (uint64_t)directory_bytes, 4);
+    put(zip, is_zip64 ? UINT32_MAX : (uint64_t)directory, 4);
     put(zip, (flags & COMMENT) != 0 ? 7 : 0, 2);
     put_bytes(zip, "comment", (flags & COMMENT) != 0 ? 7 : 0);
 }
@@ -345,75 +367,77 @@ static void test_unspoiled(void **state)
 
 /* ---- Hostile ones: sound zip files of wrong members ---- */
 
+static const struct {
+    const char *name;
+    const struct method *method; /* NULL: lu */
+    struct member members[3];
+    int count;
+    enum error code;
+    const char *fragment;
+} wrong_members[] = {
+    {"none", NULL, {{"", "", 0}}, 0, ERROR_MALFORMED, "input A is missing; lu takes A"},
+    {"unknown",
+     NULL,
+     {{"b.npy", SQUARE, 32}},
+     1,
+     ERROR_MALFORMED,
+     "lu has no input 'b.npy'; the arrays must be named a"},
+    {"no .npy", NULL, {{"a", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input 'a'"},
+    {"only .npy", NULL, {{".npy", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input"},
+    {"arr_1", NULL, {{"arr_1.npy", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input 'arr_1.npy'"},
+    {"arr_0 for several",
+     &prototest_chain,
+     {{"arr_0.npy", SQUARE, 32}},
+     1,
+     ERROR_MALFORMED,
+     "chain has no input 'arr_0.npy'; the arrays must be named dl, d, du"},
+    {"one name twice",
+     NULL,
+     {{"a.npy", SQUARE, 32}, {"a.npy", SQUARE, 32}},
+     2,
+     ERROR_MALFORMED,
+     "one name"},
+    {"two cases",
+     NULL,
+     {{"a.npy", SQUARE, 32}, {"A.npy", SQUARE, 32}},
+     2,
+     ERROR_MALFORMED,
+     "A is given twice"},
+    {"one missing",
+     &prototest_chain,
+     {{"d.npy", VECTOR(2), 16}, {"dl.npy", VECTOR(1), 8}},
+     2,
+     ERROR_MALFORMED,
+     "input DU is missing"},
+    {"two precisions",
+     &prototest_update,
+     {{"x.npy", SQUARE, 32}, {"y.npy", SINGLE, 16}},
+     2,
+     ERROR_BAD_DATATYPE,
+     "float32 and of float64"},
+    {"too short", NULL, {{"a.npy", SQUARE, 31}}, 1, ERROR_MALFORMED, "but 31 are there"},
+    {"too long", NULL, {{"a.npy", SQUARE, 33}}, 1, ERROR_MALFORMED, "but 33 are there"},
+    {"no NPY", NULL, {{"a.npy", "", 0}}, 1, ERROR_MALFORMED, "must be a dict"},
+    {"a vector", NULL, {{"a.npy", VECTOR(4), 32}}, 1, ERROR_BAD_SHAPE, "A has shape [4]"},
+};
+
 static void test_members(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        const struct method *method; /* NULL: lu */
-        struct member members[3];
-        int count;
-        enum error code;
-        const char *fragment;
-    } rows[] = {
-        {"none", NULL, {{"", "", 0}}, 0, ERROR_MALFORMED, "input A is missing; lu takes A"},
-        {"unknown",
-         NULL,
-         {{"b.npy", SQUARE, 32}},
-         1,
-         ERROR_MALFORMED,
-         "lu has no input 'b.npy'; the arrays must be named a"},
-        {"no .npy", NULL, {{"a", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input 'a'"},
-        {"only .npy", NULL, {{".npy", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input"},
-        {"arr_1", NULL, {{"arr_1.npy", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input 'arr_1.npy'"},
-        {"arr_0 for several",
-         &prototest_chain,
-         {{"arr_0.npy", SQUARE, 32}},
-         1,
-         ERROR_MALFORMED,
-         "chain has no input 'arr_0.npy'; the arrays must be named dl, d, du"},
-        {"one name twice",
-         NULL,
-         {{"a.npy", SQUARE, 32}, {"a.npy", SQUARE, 32}},
-         2,
-         ERROR_MALFORMED,
-         "one name"},
-        {"two cases",
-         NULL,
-         {{"a.npy", SQUARE, 32}, {"A.npy", SQUARE, 32}},
-         2,
-         ERROR_MALFORMED,
-         "A is given twice"},
-        {"one missing",
-         &prototest_chain,
-         {{"d.npy", VECTOR(2), 16}, {"dl.npy", VECTOR(1), 8}},
-         2,
-         ERROR_MALFORMED,
-         "input DU is missing"},
-        {"two precisions",
-         &prototest_update,
-         {{"x.npy", SQUARE, 32}, {"y.npy", SINGLE, 16}},
-         2,
-         ERROR_BAD_DATATYPE,
-         "float32 and of float64"},
-        {"too short", NULL, {{"a.npy", SQUARE, 31}}, 1, ERROR_MALFORMED, "but 31 are there"},
-        {"too long", NULL, {{"a.npy", SQUARE, 33}}, 1, ERROR_MALFORMED, "but 33 are there"},
-        {"no NPY", NULL, {{"a.npy", "", 0}}, 1, ERROR_MALFORMED, "must be a dict"},
-        {"a vector", NULL, {{"a.npy", VECTOR(4), 32}}, 1, ERROR_BAD_SHAPE, "A has shape [4]"},
-    };
     for (unsigned flags = 0; flags <= DEFLATED; flags++) {
-        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (size_t i = 0; i < sizeof wrong_members / sizeof wrong_members[0]; i++) {
             struct zip zip;
             struct prototest_space space;
             struct prototest_body body;
             struct proto_request request;
             struct failure failure = {0};
             prototest_space_init(&space, 1 << 16);
-            build(&zip, rows[i].members, rows[i].count, flags);
-            enum error error =
-                decode(&zip, rows[i].method != NULL ? rows[i].method : method_find("lu"), &space,
-                       &body, &request, &failure);
-            prototest_expect(rows[i].name, error, rows[i].code, &failure, rows[i].fragment);
+            build(&zip, wrong_members[i].members, wrong_members[i].count, flags);
+            enum error error = decode(
+                &zip, wrong_members[i].method != NULL ? wrong_members[i].method : method_find("lu"),
+                &space, &body, &request, &failure);
+            prototest_expect(wrong_members[i].name, error, wrong_members[i].code, &failure,
+                             wrong_members[i].fragment);
             prototest_body_free(&body);
             prototest_space_free(&space);
         }

@@ -1,0 +1,113 @@
+/* test_watch.c: clients that leave, and connections that linger. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/watch.h"
+
+static uint64_t left_keys[8];
+static int left_count;
+
+static void on_left(void *context, uint64_t key)
+{
+    assert_ptr_equal(context, &left_count);
+    left_keys[left_count++] = key;
+}
+
+/* Runs the watch until it has nothing to do. */
+static void run(struct watch *watch)
+{
+    struct pollfd ready = {.fd = watch_fd(watch), .events = POLLIN};
+    left_count = 0;
+    while (poll(&ready, 1, 0) == 1)
+        watch_run(watch, on_left, &left_count);
+}
+
+static void test_leaving(void **state)
+{
+    struct watch *watch;
+    int pair[2];
+    (void)state;
+    assert_int_equal(watch_create(4, &watch, NULL), ERROR_NONE);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    watch_add(watch, pair[0], 42);
+    run(watch);
+    assert_int_equal(left_count, 0);
+    assert_int_equal(write(pair[1], "x", 1), 1); /* speaking is not leaving */
+    run(watch);
+    assert_int_equal(left_count, 0);
+    shutdown(pair[1], SHUT_WR);
+    run(watch);
+    assert_int_equal(left_count, 1); /* once */
+    assert_int_equal(left_keys[0], 42);
+    watch_forget(watch, pair[0]);
+    close(pair[1]);
+    run(watch);
+    assert_int_equal(left_count, 0);
+    close(pair[0]);
+    watch_destroy(&watch);
+    assert_null(watch);
+}
+
+static void test_lingering(void **state)
+{
+    static char bytes[100000];
+    struct watch *watch;
+    int pair[2];
+    char byte;
+    (void)state;
+    assert_int_equal(watch_create(1, &watch, NULL), ERROR_NONE);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    watch_linger(watch, pair[0], 0);
+    close(pair[0]);
+    assert_int_equal(watch_lingering(watch), 1);
+    assert_int_equal(read(pair[1], &byte, 1), 0); /* the sending side is shut */
+
+    /* What is sent is read and dropped: sending never blocks for long. */
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(send(pair[1], bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+        run(watch);
+    }
+    assert_int_equal(watch_lingering(watch), 1);
+
+    /* A second one has no room, and is not kept. */
+    int other[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, other), 0);
+    watch_linger(watch, other[0], 0);
+    assert_int_equal(watch_lingering(watch), 1);
+    close(other[0]);
+    close(other[1]);
+
+    close(pair[1]);
+    run(watch);
+    assert_int_equal(watch_lingering(watch), 0);
+
+    /* One that stays open ends with the time. */
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    watch_linger(watch, pair[0], CLOCK_S);
+    close(pair[0]);
+    watch_tick(watch, CLOCK_S + WATCH_LINGER_NS - 1);
+    assert_int_equal(watch_lingering(watch), 1);
+    watch_tick(watch, CLOCK_S + WATCH_LINGER_NS);
+    assert_int_equal(watch_lingering(watch), 0);
+    assert_int_equal(send(pair[1], bytes, 1, MSG_NOSIGNAL), -1);
+    close(pair[1]);
+    watch_destroy(&watch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_lingering),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
