@@ -11,7 +11,7 @@
 #include "server/http_private.h"
 
 #define POOL_BYTES ((size_t)32 << 10) /* the library's, a connection; cleared for each request */
-#define DRIVE_ROUNDS 64
+#define DRIVE_ROUNDS 8                /* before the queue is looked after */
 #define LINGER_MAX 1024
 #define QUIESCE_ROUNDS 512 /* of ten connections */
 #define SPARE_CONNECTIONS                                                                          \
@@ -21,7 +21,7 @@
 /* Which phases may follow. */
 static const unsigned moves[HTTP_PHASES] = {
     [HTTP_IDLE] = 1 << HTTP_HEAD,
-    [HTTP_HEAD] = 1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_SENDING | 1 << HTTP_IDLE,
+    [HTTP_HEAD] = 1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_IDLE,
     [HTTP_BODY] = 1 << HTTP_WAIT | 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
     [HTTP_DISCARD] = 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
     [HTTP_WAIT] = 1 << HTTP_READY | 1 << HTTP_GONE | 1 << HTTP_IDLE,

@@ -160,12 +160,12 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
         handlers_begin(x);
     c->in_call = false;
 
+    http__move(c, c->answered ? HTTP_DISCARD : HTTP_BODY);
     if (c->answered && c->early)
         return http__send_answer(c);
     uint64_t wait_ns = (uint64_t)options->limits.body_timeout_ns;
     if (c->answered && wait_ns > DISCARD_NS)
         wait_ns = DISCARD_NS;
-    http__move(c, c->answered ? HTTP_DISCARD : HTTP_BODY);
     http__set_deadline(c, c->http->now_ns + wait_ns + http__second_a_mebibyte(x->content_length));
     return MHD_YES;
 }

@@ -114,11 +114,10 @@ static bool work(struct loop *loop)
         mailbox_run(&loop->box);
     }
     for (int i = 0; i < loop->doorway_count; i++) {
-        struct doorway *doorway = &loop->doorways[i];
-        if (doorway->unread || http_stirred(doorway->http)) {
-            more = true;
-            drive(doorway);
-        }
+        if (!http_stirred(loop->doorways[i].http))
+            continue;
+        more = true;
+        drive(&loop->doorways[i]);
     }
     queue_flush(loop->queue);
     if (loop->first)
@@ -135,7 +134,10 @@ static void on_again(uv_idle_t *handle)
 static void on_prepare(uv_prepare_t *handle)
 {
     struct loop *loop = handle->data;
-    bool more = true;
+    bool more = true, unread = false;
+    for (int i = 0; i < loop->doorway_count; i++)
+        if (loop->doorways[i].unread)
+            drive(&loop->doorways[i]);
     for (int i = 0; i < ROUNDS_MAX && more; i++) {
         more = work(loop);
         if (!more && loop->first) {
@@ -143,7 +145,9 @@ static void on_prepare(uv_prepare_t *handle)
             loop->sleeping = true;
         }
     }
-    if (more)
+    for (int i = 0; i < loop->doorway_count; i++)
+        unread |= loop->doorways[i].unread;
+    if (more || unread)
         uv_idle_start(&loop->again, on_again);
     else
         uv_idle_stop(&loop->again);

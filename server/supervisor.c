@@ -123,17 +123,18 @@ static void make_arguments(struct supervisor *supervisor)
 /* The engine's program stands beside this one unless an option says otherwise. */
 static enum error find_engine(struct supervisor *supervisor, struct failure *failure)
 {
+    static const char name[] = "invertd-host";
     const char *given = supervisor->options.engine_path;
     char *path = supervisor->path;
     if (given != NULL) {
         snprintf(path, sizeof supervisor->path, "%s", given);
     } else {
-        size_t length = sizeof supervisor->path - sizeof "invertd-host";
+        size_t length = sizeof supervisor->path - sizeof name;
         if (uv_exepath(path, &length) != 0)
             return failure_set(failure, ERROR_INTERNAL, "cannot find this program's own path");
         path[length] = '\0';
         char *slash = strrchr(path, '/');
-        strcpy(slash != NULL ? slash + 1 : path, "invertd-host");
+        memcpy(slash != NULL ? slash + 1 : path, name, sizeof name);
     }
     if (access(path, X_OK) != 0)
         return failure_set(failure, ERROR_INTERNAL,

@@ -316,6 +316,20 @@ def test_departed_clients_cost_nothing():
 
 
 @pytest.mark.faults
+def test_request_timeout_is_504():
+    """The service's own deadline, while the engine still holds the work."""
+    options = ("--request-timeout", "300ms", "--batch-deadline", "1500ms")
+    with Daemon(*options, fault=f"hang:{POISON:g}") as daemon:
+        start = time.monotonic()
+        answer = daemon.talk(poisoned())
+        assert answer.status == 504 and "error" in answer.json(), answer
+        assert 0.25 <= time.monotonic() - start <= patient(1)
+        problem = Client(daemon).invert(codec.npy(np.eye(3) * POISON), codec.NPY)
+        assert problem.status == 504
+        assert problem.json()["type"].rstrip("/").endswith("deadline-passed")
+
+
+@pytest.mark.faults
 @pytest.mark.timeout(60)
 def test_timeouts_drop_the_work():
     with Daemon(

@@ -157,6 +157,25 @@ def test_json_precision(client):
     assert single != double and np.allclose(single, double, rtol=1e-6)
 
 
+def test_json_numbers_are_exact(client):
+    """Text is rounded once, to the precision asked for; answers are the shortest text."""
+    for text, precision, expected in [
+        ("1.00000017881393432617187499", "fp32", "1.0000001"),  # by way of FP64: 1.0000002
+        ("1.000000178813934326171875", "fp32", "1.0000002"),
+        ("0.1", "fp32", "0.1"),
+        ("0.1", "fp64", "0.1"),
+        ("9007199254740993.0000001", "fp64", "9007199254740994"),
+        ("5e-324", "fp64", "5e-324"),
+        ("1e-400", "fp64", "0"),
+        ("-0.0", "fp64", "-0"),
+    ]:
+        body = '{"a":[[%s]],"method":"lu_factor","outputs":["lu"],"precision":"%s"}'
+        answer = client.invert((body % (text, precision)).encode(), JSON, "?on_singular=nan")
+        assert answer.status == 200, answer
+        got = re.search(rb'"lu":\[\[(.*?)\]\]', answer.body.replace(b" ", b"")).group(1).decode()
+        assert got in (expected, expected + ".0") or repr(float(got)) == expected, (text, got)
+
+
 def test_json_input_by_name_and_outputs(client):
     document = post_json(
         client, {"a": [[2, 0], [0, 4]], "method": "lu_factor", "outputs": ["lu", "pivots"]}
@@ -221,6 +240,9 @@ def test_accept(client):
     body = codec.npy(np.eye(2))
     for accept in ("*/*", "application/*", NPY, "text/html, application/x-npy;q=0.5"):
         assert client.invert(body, NPY, Accept=accept).status == 200, accept
+    assert_problem(client.invert(body, NPY, Accept="text/html"), 406, "npy")
+    text = client.invert(body, NPY, Accept=JSON)
+    assert text.header("Content-Type") == JSON and text.json()["inverse"] == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(
