@@ -1,5 +1,5 @@
-/* mailbox.c: a list of letters under a mutex. The lock is held for a few instructions only; wake
- * and open are called outside it.
+/* mailbox.c: a list of letters under a mutex. The lock is held for a few instructions and
+ * for wake, which does not block; open is called outside it.
  */
 #include "base/mailbox.h"
 
@@ -32,10 +32,11 @@ void mailbox_post(struct mailbox *box, struct letter *letter)
     bool was_empty = box->first == NULL;
     *box->last = letter;
     box->last = &letter->next;
-    pthread_mutex_unlock(&box->lock);
-    /* A box that was not empty has been woken already and not yet run. */
+    /* A box that was not empty has been woken already and not yet run. Once the lock is open, the
+     * owner may open this letter as its last and give the box up: nothing of it is touched then. */
     if (was_empty)
         box->wake(box->context);
+    pthread_mutex_unlock(&box->lock);
 }
 
 void mailbox_run(struct mailbox *box)

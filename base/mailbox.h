@@ -4,7 +4,9 @@
  * mailbox (an event loop) is woken through `wake` when the box was empty, and then runs
  * mailbox_run on its own thread, which calls each letter's `open` in the order of posting.
  *
- * Threads: mailbox_post from any; mailbox_run from the owner's thread alone.
+ * Threads: mailbox_post from any; mailbox_run from the owner's thread alone. A post
+ * touches nothing of the box once its letter can be opened: an owner that has opened the last
+ * letter it waits for may give the box up.
  */
 #ifndef BASE_MAILBOX_H
 #define BASE_MAILBOX_H
@@ -19,7 +21,8 @@ struct letter {
 struct mailbox {
     pthread_mutex_t lock;
     struct letter *first, **last;
-    void (*wake)(void *context); /* any thread; must not block (uv_async_send, say) */
+    /* Any thread, with the lock held: must neither block nor post (uv_async_send, say). */
+    void (*wake)(void *context);
     void *context;
 };
 

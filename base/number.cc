@@ -195,6 +195,10 @@ template <typename real> size_t write(char *text, real value)
         std::memcpy(text, "null", 4);
         return 4;
     }
+    if (value == 0 && std::signbit(value)) {
+        std::memcpy(text, "-0.0", 4); /* readers take -0 for an integer, which has no sign */
+        return 4;
+    }
     /* The longest are 24 bytes (double) and 15 (float): there is always room. */
     std::to_chars_result result = std::to_chars(text, text + NUMBER_TEXT_MAX, value);
     return static_cast<size_t>(result.ptr - text);

@@ -30,7 +30,8 @@ enum number_status number_read_f64(const char *text, const char *end, const char
 enum number_status number_read_f32(const char *text, const char *end, const char **rest,
                                    float *value);
 
-/* Writes the value as JSON, `null` when it is not finite; returns the count of bytes written. */
+/* Writes the value as JSON, `null` when it is not finite, `-0.0` for negative zero; returns the
+ * count of bytes written. */
 size_t number_write_f64(char *text, double value);
 size_t number_write_f32(char *text, float value);
 size_t number_write_i64(char *text, long long value);

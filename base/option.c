@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,6 +241,18 @@ static enum error gather_flags(struct parse *parse, int argc, char *const *argv)
     return ERROR_NONE;
 }
 
+/* Whether Kubernetes sets such a variable for a Service. */
+static bool is_of_service(const char *variable)
+{
+    static const char *const patterns[] = {"*_SERVICE_HOST", "*_SERVICE_PORT", "*_SERVICE_PORT_*",
+                                           "*_PORT", "*_PORT_[0-9]*"};
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        if (fnmatch(patterns[i], variable, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* One entry of the environment that starts with the prefix. */
 static enum error gather_variable(struct parse *parse, const char *entry)
 {
@@ -257,7 +270,8 @@ static enum error gather_variable(struct parse *parse, const char *entry)
     int row = exact && !text.failed ? find_row(parse->table, name, length) : -1;
     if (row < 0) {
         snprintf(variable, sizeof variable, "%.*s", (int)strcspn(entry, "="), entry);
-        return fail_unknown(parse, GIVER_VARIABLE, 0, name, variable);
+        return is_of_service(variable) ? ERROR_NONE
+                                       : fail_unknown(parse, GIVER_VARIABLE, 0, name, variable);
     }
     if (parse->given[row].giver == GIVER_VARIABLE)
         return ERROR_NONE; /* as getenv: the first of two counts */

@@ -47,8 +47,11 @@ struct option_table {
  * it is itself a row's business: the table must hold a TEXT row "config". On ERROR_BAD_OPTION the
  * failure names the option, where it came from, the value and what is allowed. Stray arguments and
  * repeated flags are errors. environment: as environ(7). An unknown INVERTD_* variable is an error
- * too. On any error the configuration holds nothing to free. --help, --version and --print-config
- * are not options: main looks for them first. */
+ * too, save those that Kubernetes sets in every pod for a Service whose name begins as the prefix
+ * does: INVERTD_SERVICE_HOST, INVERTD_SERVICE_PORT and what begins so, INVERTD_PORT,
+ * INVERTD_PORT_8000_TCP and what begins so, with or without words between (INVERTD_BLUE_PORT). On
+ * any error the configuration holds nothing to free. --help, --version and --print-config are not
+ * options: main looks for them first. */
 ERROR_MUST_CHECK enum error option_parse(const struct option_table *table, int argc,
                                          char *const *argv, char *const *environment,
                                          void *configuration, struct failure *failure);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/choices.h"
 
 #define FRACTION_DIGITS_MAX 9
 
@@ -100,36 +101,6 @@ static bool read_scaled(const char *text, const struct unit *unit, int64_t *valu
     return true;
 }
 
-static bool read_bool(const char *text, bool *value)
-{
-    static const struct {
-        const char *word;
-        bool value;
-    } words[] = {{"true", true}, {"false", false}, {"on", true}, {"off", false},
-                 {"yes", true},  {"no", false},    {"1", true},  {"0", false}};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(words[i].word, text) == 0) {
-            *value = words[i].value;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The place of text in "a|b|c"; -1 when it is not there. */
-static int find_choice(const char *choices, const char *text)
-{
-    size_t length = strlen(text);
-    for (int index = 0;; index++) {
-        size_t here = strcspn(choices, "|");
-        if (here == length && memcmp(choices, text, length) == 0)
-            return index;
-        if (choices[here] == '\0')
-            return -1;
-        choices += here + 1;
-    }
-}
-
 /* A line break would not survive a configuration file, and no path or address needs one. */
 static bool has_control(const char *text)
 {
@@ -156,9 +127,9 @@ enum error option__read(const struct option_row *row, const char *value, void *c
         *(int64_t *)field = number;
         return ERROR_NONE;
     case OPTION_BOOL:
-        return read_bool(value, field) ? ERROR_NONE : ERROR_BAD_OPTION;
+        return choices_read_bool(value, field) ? ERROR_NONE : ERROR_BAD_OPTION;
     case OPTION_CHOICE:
-        choice = find_choice(row->choices, value);
+        choice = choices_find(row->choices, value);
         if (choice < 0)
             return ERROR_BAD_OPTION;
         *(int *)field = choice;
@@ -193,12 +164,10 @@ static void show_scaled(int64_t value, const struct unit *unit, struct text *tex
 
 static void show_choice(const char *choices, int index, struct text *text)
 {
-    for (; index > 0; index--) {
-        choices += strcspn(choices, "|");
-        assert(*choices == '|');
-        choices++;
-    }
-    text_append(text, choices, strcspn(choices, "|"));
+    size_t length;
+    const char *choice = choices_at(choices, index, &length);
+    assert(choice != NULL);
+    text_append(text, choice, length);
 }
 
 void option__show(const struct option_row *row, const void *configuration, struct text *text)
@@ -239,12 +208,12 @@ static void show_bounds(const struct option_row *row, struct text *text)
 
 static void show_choices(const char *choices, struct text *text)
 {
+    size_t length;
+    const char *choice;
     text_puts(text, "one of ");
-    for (; *choices != '\0'; choices++) {
-        if (*choices == '|')
-            text_puts(text, ", ");
-        else
-            text_append(text, choices, 1);
+    for (int i = 0; (choice = choices_at(choices, i, &length)) != NULL; i++) {
+        text_puts(text, i > 0 ? ", " : "");
+        text_append(text, choice, length);
     }
 }
 

@@ -143,9 +143,17 @@ size_t text_utf8(const char *data, size_t length)
     return row->length;
 }
 
-/* What stands for one ASCII byte in a JSON string; NULL: the byte itself. */
-static const char *json_escape(unsigned char byte, char unicode[7])
+/* What stands for one character of 0 to 4 bytes in a JSON string; NULL: the character itself.
+ * Terminals obey control characters, those above 0x7e too, which JSON would let pass. */
+static const char *json_escape(const char *at, size_t bytes, char unicode[7])
 {
+    unsigned char byte = (unsigned char)*at;
+    if (bytes == 0)
+        return "\xef\xbf\xbd"; /* U+FFFD */
+    if (bytes == 2 && byte == 0xc2 && (unsigned char)at[1] < 0xa0)
+        byte = (unsigned char)at[1]; /* U+0080 to U+009F */
+    else if (bytes > 1)
+        return NULL;
     switch (byte) {
     case '"':
         return "\\\"";
@@ -164,7 +172,7 @@ static const char *json_escape(unsigned char byte, char unicode[7])
     default:
         break;
     }
-    if (byte >= 0x20)
+    if (byte >= 0x20 && byte < 0x7f)
         return NULL;
     snprintf(unicode, 7, "\\u%04x", byte);
     return unicode;
@@ -178,18 +186,14 @@ void text_json_string(struct text *text, const char *data, size_t length)
     while (at < length) {
         char unicode[7];
         size_t bytes = text_utf8(data + at, length - at);
-        const char *escape = "\xef\xbf\xbd";
-        if (bytes == 1)
-            escape = json_escape((unsigned char)data[at], unicode);
-        else if (bytes > 1)
-            escape = NULL;
+        const char *escape = json_escape(data + at, bytes, unicode);
         if (escape == NULL) {
             at += bytes;
             continue;
         }
         text_append(text, data + done, at - done);
         text_puts(text, escape);
-        at++;
+        at += bytes > 0 ? bytes : 1;
         done = at;
     }
     text_append(text, data + done, length - done);

@@ -24,7 +24,8 @@ void text_free(struct text *text);
 void text_append(struct text *text, const char *data, size_t length);
 void text_puts(struct text *text, const char *string);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Appends string as a JSON string, with its quotes. Invalid UTF-8 becomes U+FFFD. */
+/* Appends data as a JSON string, with its quotes and without control characters (U+0000 to U+001F,
+ * U+007F to U+009F), which are escaped. Invalid UTF-8 becomes U+FFFD. */
 void text_json_string(struct text *text, const char *data, size_t length);
 /* Appends the shortest JSON text of a double, `null` when it is not finite. */
 void text_json_number(struct text *text, double value);

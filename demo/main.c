@@ -24,7 +24,7 @@ struct outcome {
     double *first;    /* [batch, n, n]: the inverses, or the factors; owned */
     int32_t *pivots;  /* [batch, n], NULL when the method has none; owned */
     int64_t not_good; /* matrices with INFO != 0 */
-    double rcond;     /* the smallest; NaN when the method has none */
+    double rcond;     /* the smallest; NaN when one is null; INFINITY when the method has none */
     char road[64];
     double seconds, ratio;
 };
@@ -126,19 +126,30 @@ static double *read_first(const struct demo_problem *problem, const struct demo_
     return numbers;
 }
 
-/* Takes one JSON output into the outcome. */
-static void read_output(const char *name, const json_t *data, struct outcome *outcome)
+/* The smaller of the two; NaN, which JSON writes as null, is smaller than any number. */
+static double smaller_rcond(double smallest, const json_t *value)
 {
-    size_t i;
+    double rcond = json_is_number(value) ? json_number_value(value) : NAN;
+    return isnan(smallest) || smallest <= rcond ? smallest : rcond;
+}
+
+/* Takes one JSON output into the outcome. False when it is not as long as it must be. */
+static bool read_output(const struct demo_problem *problem, const char *name, const json_t *data,
+                        struct outcome *outcome)
+{
+    size_t i, count = json_array_size(data);
     json_t *value;
-    if (strcmp(name, "PIVOTS") == 0)
-        outcome->pivots = calloc(json_array_size(data), sizeof *outcome->pivots);
+    if (strcmp(name, "PIVOTS") == 0) {
+        if (count != (size_t)(problem->batch * problem->n))
+            return false;
+        outcome->pivots = calloc(count, sizeof *outcome->pivots);
+    }
     json_array_foreach((json_t *)data, i, value)
     {
         if (strcmp(name, "INFO") == 0)
             outcome->not_good += json_integer_value(value) != 0;
-        if (strcmp(name, "RCOND") == 0 && !(json_number_value(value) >= outcome->rcond))
-            outcome->rcond = json_number_value(value);
+        if (strcmp(name, "RCOND") == 0)
+            outcome->rcond = smaller_rcond(outcome->rcond, value);
         if (strcmp(name, "METHOD") == 0 && (i == 0 || strcmp(outcome->road, "mixed") != 0)) {
             bool same = i == 0 || strcmp(outcome->road, json_string_value(value)) == 0;
             snprintf(outcome->road, sizeof outcome->road, "%s",
@@ -147,21 +158,23 @@ static void read_output(const char *name, const json_t *data, struct outcome *ou
         if (strcmp(name, "PIVOTS") == 0 && outcome->pivots != NULL)
             outcome->pivots[i] = (int32_t)json_integer_value(value);
     }
+    return true;
 }
 
 static bool read_outcome(const struct demo_problem *problem, const struct demo_answer *answer,
                          struct outcome *outcome)
 {
     json_t *head = json_loadb(answer->body, answer->json_bytes, 0, NULL);
+    bool good = head != NULL;
     size_t i;
     json_t *output;
     json_array_foreach(json_object_get(head, "outputs"), i, output)
     {
         if (i > 0)
-            read_output(json_string_value(json_object_get(output, "name")),
-                        json_object_get(output, "data"), outcome);
+            good = read_output(problem, json_string_value(json_object_get(output, "name")),
+                               json_object_get(output, "data"), outcome) &&
+                   good;
     }
-    bool good = head != NULL;
     json_decref(head);
     outcome->first = read_first(problem, answer);
     return good && outcome->first != NULL;
@@ -226,7 +239,7 @@ static void print_matrix(const struct demo_problem *problem, const double *a)
 static void print_outcome(const char *method, const struct outcome *outcome)
 {
     char rcond[32] = "-";
-    if (isfinite(outcome->rcond))
+    if (!isinf(outcome->rcond))
         snprintf(rcond, sizeof rcond, "%.2e", outcome->rcond);
     printf("      %-14s %-14s %8lld   %-10s %-22s %8.3f   %8.2f ms\n", method,
            outcome->road[0] ? outcome->road : "-", (long long)outcome->not_good, rcond,

@@ -15,7 +15,8 @@
  * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes). Life: the
  * engine ends when descriptor ENGINE_FD_CONTROL reads end of file, and never outlives the front. It
  * beats `heartbeat` at least every ENGINE_HEARTBEAT_MS, from a thread that does no numerical work.
- * It fills `hello` and then sets `ready` once it can take batches. Trust: the front checks nothing
+ * It says who it is (engine_contract_hash to cpu_family below) and then sets `ready` once it can
+ * take batches. Trust: the front checks nothing
  * an engine computes, but never uses a number written by an engine as an offset, a length or an
  * index.
  *
@@ -126,7 +127,8 @@ struct engine_shared {
     struct engine_lane lanes[ENGINE_LANES];
 };
 
-/* A hash over the layout above, every descriptor in the registry and the version: gpu/method.c. */
+/* A hash over ENGINE_CONTRACT, the layout above and every descriptor in the registry: gpu/method.c.
+ * Front and engine work together when theirs are equal; their versions are only reported. */
 uint64_t engine_contract_hash(void);
 
 #endif

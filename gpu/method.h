@@ -9,8 +9,8 @@
  *  - Tensors are dense and row-major: [batch] followed by the row's dimensions.
  *  - REAL tensors have the request's precision. INT32 are 4-byte integers. ROAD is stored by
  *    engines as INT32 (enum method_road) and travels as BYTES or a string.
- *  - Outputs of rank 0 (one number a matrix: INFO, RCOND, METHOD, ...) are always computed; others
- * only when wanted.
+ *  - Outputs of rank 0 (one number a matrix: INFO, RCOND, METHOD, ...) are always computed;
+ *    others only when wanted.
  *  - INFO: 0 good; k in 1..n exact zero pivot at step k; n+1 singular to working precision (or the
  *    inverse overflows); n+2 not converged; -1 NaN or infinity in the input. See docs/methods.md.
  */

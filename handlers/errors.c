@@ -2,14 +2,21 @@
  *
  * Paths below /v2 answer {"error":"text"}, as the Open Inference Protocol says; all others a
  * problem document (RFC 9457). 429 and 503 tell when to come back. Every error that refuses a
- * request is counted by its name; a matrix without an inverse is an answer, not a refusal.
+ * request is counted by its name; a matrix without an inverse is an answer, not a refusal. What is
+ * the service's own failing (5xx) is logged, with the client's trace when it has one; of a flood
+ * of them the first in each second, since the counters tell of the others.
  *
  * Threads: the exchange's loop.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "handlers/handlers_private.h"
+
+#define LOGGED_A_SECOND 32 /* less than 256, see may_log */
 
 static bool is_v2(const struct exchange *x)
 {
@@ -36,6 +43,33 @@ void handlers__problem_open(struct text *text, const struct exchange *x, enum er
         text_puts(text, ",\"instance\":");
         put_string(text, x->path);
     }
+}
+
+/* Takes a line out of this second's. */
+static bool may_log(struct handlers *handlers)
+{
+    uint64_t second = clock_now_ns() / CLOCK_S;
+    uint64_t seen = atomic_load_explicit(&handlers->logged, memory_order_relaxed), next;
+    do {
+        if (seen >> 8 == second && (seen & 0xff) == LOGGED_A_SECOND)
+            return false;
+        next = seen >> 8 == second ? seen + 1 : second << 8 | 1;
+    } while (!atomic_compare_exchange_weak_explicit(&handlers->logged, &seen, next,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static void log_failing(const struct exchange *x, enum error code)
+{
+    static const char words[] = "request failed";
+    const char *route = handlers_route_label(x), *trace = handlers_traceparent(x);
+    int64_t status = error_http_status(code);
+    if (trace == NULL)
+        log_line(LOG_WARNING, words, "route", LOG_STR, route, "status", LOG_I64, status, "error",
+                 LOG_STR, error_name(code), NULL);
+    else
+        log_line(LOG_WARNING, words, "route", LOG_STR, route, "status", LOG_I64, status, "error",
+                 LOG_STR, error_name(code), "traceparent", LOG_STR, trace, NULL);
 }
 
 /* allow: the value of the Allow field, or NULL. */
@@ -66,7 +100,10 @@ static void answer_error(struct exchange *x, enum error code, const char *detail
     if (allow != NULL)
         handlers__reply_field(&reply, "Allow", allow);
     reply.close = code == ERROR_DRAINING || code == ERROR_BODY_TOO_SLOW;
+    assert(handlers->rejected[code] != NULL);
     metric_add(handlers->rejected[code], 1);
+    if (status >= 500 && log_wanted(LOG_WARNING) && may_log(handlers))
+        log_failing(x, code);
     handlers__reply_text(x, &reply, v2 ? HANDLERS_JSON : HANDLERS_PROBLEM, &text);
 }
 

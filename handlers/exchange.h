@@ -68,8 +68,7 @@ struct exchange_door {
                   bool (*each)(void *context, const char *name, const char *value), void *context);
     /* Sends the reply; see exchange_answer. */
     void (*answer)(struct exchange *x, const struct exchange_reply *reply);
-    /* deadline_ns was moved, perhaps after handlers_run had returned. NULL: the door looks at the
-     * field itself. */
+    /* deadline_ns was moved, perhaps after handlers_run had returned. */
     void (*deadline_moved)(struct exchange *x);
 };
 

@@ -16,6 +16,8 @@
 #include "handlers/inference.h"
 #include "handlers/stats.h"
 
+#define TRACEPARENT_LENGTH 55
+
 /* ---- Life ---- */
 
 static void make_models(struct handlers *handlers)
@@ -33,12 +35,19 @@ static void make_models(struct handlers *handlers)
         handlers->initial = &handlers->models[0];
 }
 
+/* An answer about matrices is no refusal, and a request that was cancelled has no answer. */
+static bool is_refusal(enum error error)
+{
+    return error != ERROR_NONE && error != ERROR_NOT_INVERTIBLE && error != ERROR_CANCELLED;
+}
+
 static void make_series(struct handlers *handlers)
 {
     struct metric_registry *metrics = handlers->services->metrics;
     for (int i = 0; i < ERROR_COUNT; i++)
-        handlers->rejected[i] = metric_series(metrics, METRIC_REJECTED, error_name((enum error)i));
-    handlers->cancelled_left = metric_series(metrics, METRIC_CANCELLED, "client_left");
+        if (is_refusal((enum error)i))
+            handlers->rejected[i] =
+                metric_series(metrics, METRIC_REJECTED, error_name((enum error)i));
     handlers->cancelled_timeout = metric_series(metrics, METRIC_CANCELLED, "timeout");
     handlers->arena_used = metric_series(metrics, METRIC_ARENA_BYTES, "used");
     handlers->arena_free = metric_series(metrics, METRIC_ARENA_BYTES, "free");
@@ -185,8 +194,6 @@ void handlers_expired(struct exchange *x, bool body_arriving)
 void handlers_end(struct exchange *x)
 {
     drop_state(x);
-    if (!x->answered)
-        metric_add(x->handlers->cancelled_left, 1);
 }
 
 void handlers_refuse(struct exchange *x, enum error code, const char *detail)
@@ -195,6 +202,26 @@ void handlers_refuse(struct exchange *x, enum error code, const char *detail)
         return;
     drop_state(x);
     handlers__fail_with(x, code, detail);
+}
+
+/* Whether so many characters are hexadecimal digits in lower case, not all of them 0. */
+static bool is_trace_field(const char *field, size_t length, bool may_be_zero)
+{
+    return strspn(field, "0123456789abcdef") == length &&
+           (may_be_zero || strspn(field, "0") < length);
+}
+
+const char *handlers_traceparent(const struct exchange *x)
+{
+    const char *value = exchange_header(x, "traceparent");
+    if (value == NULL || strlen(value) != TRACEPARENT_LENGTH || strncmp(value, "ff", 2) == 0)
+        return NULL;
+    /* version, trace, parent, flags: each runs up to its dash, or to the end */
+    bool valid = is_trace_field(value, 2, true) && value[2] == '-' &&
+                 is_trace_field(value + 3, 32, false) && value[35] == '-' &&
+                 is_trace_field(value + 36, 16, false) && value[52] == '-' &&
+                 is_trace_field(value + 53, 2, true);
+    return valid ? value : NULL;
 }
 
 const char *handlers_route_label(const struct exchange *x)

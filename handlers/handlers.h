@@ -43,12 +43,16 @@ void handlers_begin(struct exchange *x);
 void handlers_run(struct exchange *x);
 /* The deadline passed unanswered: 504 (408 when the body is still arriving); drops the work. */
 void handlers_expired(struct exchange *x, bool body_arriving);
-/* The client has gone, or the answer was sent: the exchange is invalid after this. Work that is
- * under way is cancelled and cleans up after itself. */
+/* The client has gone (which the door counts), or the answer was sent: the exchange is invalid
+ * after this. Work that is under way is cancelled and cleans up after itself. */
 void handlers_end(struct exchange *x);
 /* Answers for the door itself (a bad frame, too many connections): the error in the format of the
  * path. */
 void handlers_refuse(struct exchange *x, enum error code, const char *detail);
+
+/* The request's W3C traceparent for log lines about it; NULL when it has none that is valid. Lent
+ * until end. */
+const char *handlers_traceparent(const struct exchange *x);
 
 /* The route's pattern for metrics and logs ("/v2/models/{model}/infer", "other"). */
 const char *handlers_route_label(const struct exchange *x);

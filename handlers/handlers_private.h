@@ -46,8 +46,9 @@ struct handlers {
     int model_count;
     const struct handlers__model *initial; /* of /v1 when the client names no method */
     struct stats *stats;
-    struct metric_series *rejected[ERROR_COUNT];
-    struct metric_series *cancelled_left, *cancelled_timeout;
+    struct metric_series *rejected[ERROR_COUNT]; /* NULL: refuses no request */
+    struct metric_series *cancelled_timeout;
+    _Atomic uint64_t logged; /* errors.c: a second << 8 | the lines logged in it */
     struct metric_series *arena_used, *arena_free, *ready;
     struct handlers__shard shards[HANDLERS_SHARDS];
 };

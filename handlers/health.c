@@ -3,8 +3,6 @@
  *
  * Threads: the exchange's loop.
  */
-#include <string.h>
-
 #include "handlers/handlers_private.h"
 #include "handlers/openapi.h"
 #include "handlers/stats.h"
@@ -31,23 +29,19 @@ void handlers__ready_answer(struct exchange *x)
     answer_flag(x, "ready", handlers__ready(x->handlers));
 }
 
-/* Renders the metrics, those brought up to date that nobody keeps. */
-static void render_metrics(struct handlers *handlers, struct text *page)
+/* Renders the metrics, those brought up to date first that nobody keeps. */
+void handlers__metrics(struct exchange *x)
 {
+    struct handlers *handlers = x->handlers;
     const struct arena *arena = handlers->services->arena;
     uint64_t used = arena_used_bytes(arena);
     metric_set(handlers->arena_used, (int64_t)used);
     metric_set(handlers->arena_free, (int64_t)(arena_bytes(arena) - used));
     metric_set(handlers->ready, handlers__ready(handlers));
     handlers__stats_publish(handlers);
-    text_init(page, METRICS_MAX);
-    metric_render(handlers->services->metrics, page);
-}
-
-void handlers__metrics(struct exchange *x)
-{
     struct text page;
-    render_metrics(x->handlers, &page);
+    text_init(&page, METRICS_MAX);
+    metric_render(handlers->services->metrics, &page);
     handlers__reply_document(x, "text/plain; version=0.0.4; charset=utf-8", &page);
 }
 
@@ -101,26 +95,6 @@ static void put_html(struct text *page, const char *string)
     }
 }
 
-/* The devices, as the gauge of invertd_device_up shows them. */
-static void put_devices(struct text *page, char *metrics)
-{
-    static const char name[] = "invertd_device_up{device=\"";
-    text_puts(page, "<h2>Engines</h2><table><tr><th>Device<th>State");
-    char *rest = metrics;
-    for (char *line = strtok_r(metrics, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest)) {
-        char *value = strrchr(line, ' ');
-        char *quote = strrchr(line, '"');
-        if (strncmp(line, name, sizeof name - 1) != 0 || value == NULL || quote == NULL)
-            continue;
-        *quote = '\0';
-        text_puts(page, "<tr><td>");
-        put_html(page, line + sizeof name - 1);
-        text_puts(page, strcmp(value, " 1") == 0 ? "<td>up" : "<td>down");
-    }
-    text_puts(page, "</table>");
-}
-
 static void put_methods(struct text *page, const struct handlers *handlers)
 {
     text_puts(page, "<h2>Methods</h2><table><tr><th>Name<th>What it does<th>When");
@@ -138,8 +112,7 @@ static void put_methods(struct text *page, const struct handlers *handlers)
 void handlers__status_page(struct exchange *x)
 {
     struct handlers *handlers = x->handlers;
-    struct text metrics, page;
-    render_metrics(handlers, &metrics);
+    struct text page;
     text_init(&page, HANDLERS_PAGE_MAX);
     text_puts(&page, page_head);
     text_puts(&page, "<p>Version ");
@@ -149,9 +122,6 @@ void handlers__status_page(struct exchange *x)
                 (long long)queue_pending(handlers->services->queue),
                 (unsigned long long)(arena_used_bytes(handlers->services->arena) >> 20),
                 (unsigned long long)(arena_bytes(handlers->services->arena) >> 20));
-    if (!metrics.failed && metrics.data != NULL)
-        put_devices(&page, metrics.data);
-    text_free(&metrics);
     put_methods(&page, handlers);
     text_puts(&page, page_tail);
     handlers__reply_document(x, "text/html; charset=utf-8", &page);

@@ -13,11 +13,14 @@
  * Threads: state and all decisions belong to the exchange's loop. While `away` is set, the pool's
  * task or the queue works on the inference, and the loop touches `x`, `state` and `away` alone.
  * They end by posting the letter; its opening, on the loop, clears `away`.
- * Ownership: the object owns its arena slots and one queue_enter; both go back exactly once, when
- * the last of exchange, pool, queue and reply lets go.
+ * Ownership: the object owns its arena slots, which the queue counts for the client, and one
+ * queue_enter; all go back exactly once, when the last of exchange, pool, queue and reply lets
+ * go.
  */
 #ifndef HANDLERS_INFERENCE_H
 #define HANDLERS_INFERENCE_H
+
+#include <stddef.h>
 
 #include "base/mailbox.h"
 #include "base/pool.h"
@@ -107,6 +110,16 @@ struct inference {
     struct proto_answer answer;   /* from encoding on */
     struct inference_survey survey;
 };
+
+static inline struct inference *inference_of_letter(struct letter *letter)
+{
+    return (struct inference *)((char *)letter - offsetof(struct inference, letter));
+}
+
+static inline struct inference *inference_of_task(struct pool_task *task)
+{
+    return (struct inference *)((char *)task - offsetof(struct inference, task));
+}
 
 /* ---- inference.c: the life ---- */
 

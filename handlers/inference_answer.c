@@ -149,16 +149,14 @@ static void encoded(struct inference *inference)
 
 static void on_encoded(struct letter *letter)
 {
-    struct inference *inference =
-        (struct inference *)((char *)letter - offsetof(struct inference, letter));
+    struct inference *inference = inference_of_letter(letter);
     if (handlers__inference_arrive(inference))
         encoded(inference);
 }
 
 static void encode_away(struct pool_task *task)
 {
-    struct inference *inference =
-        (struct inference *)((char *)task - offsetof(struct inference, task));
+    struct inference *inference = inference_of_task(task);
     inference->status = encode(inference);
     handlers__inference_come_home(inference, on_encoded);
 }
@@ -229,11 +227,11 @@ void handlers__inference_send(struct inference *inference, struct exchange_reply
         json_bytes[number_write_i64(json_bytes, answer->json_bytes)] = '\0';
         handlers__reply_field(reply, "Inference-Header-Content-Length", json_bytes);
     }
-    if (inference->deflated) {
+    if (inference->deflated)
         handlers__reply_field(reply, "Content-Encoding",
                               proto_coding_name(inference->answer_coding));
-        handlers__reply_field(reply, "Vary", "Accept-Encoding");
-    }
+    /* Also when it is not compressed: another client's might be. */
+    handlers__reply_field(reply, "Vary", "Accept-Encoding");
     for (int i = 0; i < answer->segment_count; i++)
         handlers__reply_segment(reply, answer->segments[i].iov_base, answer->segments[i].iov_len);
     reply->release = release_reply;

@@ -16,16 +16,6 @@
 
 #define ANSWER_TAKES_BYTES 256 /* lost to alignment when an encoder takes its memory in pieces */
 
-static struct inference *of_task(struct pool_task *task)
-{
-    return (struct inference *)((char *)task - offsetof(struct inference, task));
-}
-
-static struct inference *of_letter(struct letter *letter)
-{
-    return (struct inference *)((char *)letter - offsetof(struct inference, letter));
-}
-
 static struct inference *of_item(struct queue_item *item)
 {
     return (struct inference *)((char *)item - offsetof(struct inference, item));
@@ -102,6 +92,7 @@ static enum error decode(struct inference *inference)
     else if (head->format != PROTO_FORMAT_JSON)
         method = inference->handlers->initial->method;
     proto_request_init(&inference->request, head->format, method);
+    inference->request.inflated_max = inference->handlers->services->limits.body_max_bytes;
     enum error error = decode_format(inference, body, length);
     if (error == ERROR_NONE)
         drop_body_if_unused(inference);
@@ -160,7 +151,8 @@ static enum error take_outputs(struct inference *inference, struct failure *fail
     return ERROR_NONE;
 }
 
-/* Moves the deadline to what the client asked for. */
+/* Moves the deadline to what the client asked for, counted from when its body was complete: how
+ * long that took is the network's affair. */
 static void set_deadline(struct inference *inference)
 {
     struct exchange *x = inference->x;
@@ -168,9 +160,8 @@ static void set_deadline(struct inference *inference)
     if (inference->request.timeout_us <= 0 ||
         !checked_mul(inference->request.timeout_us, (int64_t)CLOCK_US, &timeout_ns))
         return;
-    x->deadline_ns = inference->arrived_ns + (uint64_t)timeout_ns;
-    if (x->door->deadline_moved != NULL)
-        x->door->deadline_moved(x);
+    x->deadline_ns = inference->decoding_ns + (uint64_t)timeout_ns;
+    x->door->deadline_moved(x);
 }
 
 /* The door's questions, the limits, the outputs' memory. */
@@ -299,14 +290,14 @@ static void decoded(struct inference *inference)
 
 static void on_decoded(struct letter *letter)
 {
-    struct inference *inference = of_letter(letter);
+    struct inference *inference = inference_of_letter(letter);
     if (handlers__inference_arrive(inference))
         decoded(inference);
 }
 
 static void decode_away(struct pool_task *task)
 {
-    struct inference *inference = of_task(task);
+    struct inference *inference = inference_of_task(task);
     inference->status = decode(inference);
     handlers__inference_come_home(inference, on_decoded);
 }
@@ -346,17 +337,23 @@ static enum error item_failure(const struct queue_item *item, struct failure *fa
         return failure_set(failure, ERROR_POISON,
                            "The computation of this request ended its engine twice while it ran "
                            "alone. It will not be tried again.");
-    case ERROR_FULL:
+    case ERROR_TOO_LARGE:
         return failure_set(failure, ERROR_TOO_LARGE,
-                           "A matrix of this request does not fit the device's memory.");
+                           "A matrix of this request does not fit the device's memory; send "
+                           "smaller ones, or FP32 ones.");
+    case ERROR_FULL:
+        return failure_set(failure, ERROR_FULL,
+                           "The service's memory is taken by other requests; try again later.");
     default:
-        return failure_set(failure, item->status, "The request could not be computed.");
+        return failure_set(failure, ERROR_INTERNAL,
+                           "The computation of this request failed. Send it once more; when it "
+                           "fails again, the operator finds the reason in the service's log.");
     }
 }
 
 static void on_computed(struct letter *letter)
 {
-    struct inference *inference = of_letter(letter);
+    struct inference *inference = inference_of_letter(letter);
     handlers__stats_returned(inference->stats);
     if (!handlers__inference_arrive(inference))
         return;

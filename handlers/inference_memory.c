@@ -3,7 +3,8 @@
  * Slots are limited in number, not in size: the first half are as long as what is asked for, later
  * ones at least double what is held, so that a codec that grows a buffer step by step does not run
  * out of them.
- * Cost: a take that fits is a few instructions; one that does not costs an arena_alloc.
+ * Cost: a take that fits is a few instructions; one that does not costs an arena_alloc and the
+ * queue's lock.
  */
 #include "handlers/inference_memory.h"
 
@@ -21,35 +22,59 @@ static void *take_for_codec(struct proto_space *space, int64_t bytes)
         bytes);
 }
 
-void handlers__memory_init(struct inference_memory *memory, struct arena *arena)
+void handlers__memory_init(struct inference_memory *memory, struct arena *arena,
+                           struct queue *queue, uint32_t client)
 {
     memory->space.take = take_for_codec;
     memory->arena = arena;
+    memory->queue = queue;
+    memory->client = client;
 }
 
 void handlers__memory_free(struct inference_memory *memory)
 {
     for (int i = 0; i < memory->count; i++)
         arena_free(memory->arena, &memory->slots[i]);
+    if (memory->held_bytes > 0)
+        queue_unreserve(memory->queue, memory->client, memory->held_bytes);
     memory->count = 0;
     memory->held_bytes = 0;
     memory->next = memory->end = NULL;
 }
 
-/* Adds a slot and makes it the one that takes come from. */
+static enum error refuse_full(struct failure *failure)
+{
+    return failure_set(failure, ERROR_FULL,
+                       "The service's memory is taken by other requests; try again later.");
+}
+
+/* Counts the bytes of a slot and takes it. */
+static enum error take_slot(struct inference_memory *memory, int64_t bytes, struct arena_slot *slot)
+{
+    int64_t granted, held;
+    uint64_t most = arena_bytes(memory->arena);
+    if (!checked_round_up(bytes, ARENA_GRANULE, &granted) ||
+        !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > most)
+        return failure_set(&memory->refusal, ERROR_TOO_LARGE,
+                           "The request and its answer need more memory than the whole arena of "
+                           "%llu bytes; send fewer matrices at once.",
+                           (unsigned long long)most);
+    if (memory->count == HANDLERS_MEMORY_SLOTS)
+        return refuse_full(&memory->refusal);
+    enum error error = queue_reserve(memory->queue, memory->client, granted, &memory->refusal);
+    if (error != ERROR_NONE)
+        return error;
+    if (arena_alloc(memory->arena, granted, slot) == ERROR_NONE)
+        return ERROR_NONE;
+    queue_unreserve(memory->queue, memory->client, granted);
+    return refuse_full(&memory->refusal);
+}
+
+/* Adds a slot and makes it the one that takes come from. bytes is more than 0. */
 static bool add_slot(struct inference_memory *memory, int64_t bytes)
 {
-    int64_t held;
-    memory->never_fits = false;
-    if (!checked_add(memory->held_bytes, bytes, &held) ||
-        (uint64_t)held > arena_bytes(memory->arena)) {
-        memory->never_fits = true;
-        return false;
-    }
-    if (memory->count == HANDLERS_MEMORY_SLOTS)
-        return false;
     struct arena_slot *slot = &memory->slots[memory->count];
-    if (arena_alloc(memory->arena, bytes, slot) != ERROR_NONE)
+    if (take_slot(memory, bytes, slot) != ERROR_NONE)
         return false;
     memory->count++;
     memory->held_bytes += (int64_t)slot->bytes;
@@ -80,7 +105,9 @@ void handlers__memory_drop_body(struct inference_memory *memory)
     if (!memory->body_alone)
         return;
     memory->body_alone = false;
-    memory->held_bytes -= (int64_t)memory->slots[0].bytes;
+    int64_t bytes = (int64_t)memory->slots[0].bytes;
+    memory->held_bytes -= bytes;
+    queue_unreserve(memory->queue, memory->client, bytes);
     arena_free(memory->arena, &memory->slots[0]);
     if (memory->count == 1)
         memory->next = memory->end = NULL;
@@ -124,11 +151,8 @@ void *handlers__memory_take(struct inference_memory *memory, int64_t bytes)
 
 enum error handlers__memory_failure(const struct inference_memory *memory, struct failure *failure)
 {
-    if (memory->never_fits)
-        return failure_set(failure, ERROR_TOO_LARGE,
-                           "The request and its answer need more memory than the whole arena of "
-                           "%llu bytes; send fewer matrices at once.",
-                           (unsigned long long)arena_bytes(memory->arena));
-    return failure_set(failure, ERROR_FULL,
-                       "The service's memory is taken by other requests; try again later.");
+    if (memory->refusal.code == ERROR_NONE)
+        return refuse_full(failure); /* a codec's own, without an arena */
+    *failure = memory->refusal;
+    return failure->code;
 }

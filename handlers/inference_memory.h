@@ -1,7 +1,8 @@
 /* handlers/inference_memory.h: the arena slots of one inference, and the codecs' space over them.
  *
  * Memory is taken from the front of the newest slot; a slot too short is followed by another. All
- * slots go back together, but the body's may go before.
+ * slots go back together, but the body's may go before. The queue counts what a client's requests
+ * hold together, so that one client cannot fill the arena.
  *
  * Threads: one at a time; whoever works on the inference.
  */
@@ -11,23 +12,27 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "proto/proto.h"
+#include "queue/queue.h"
 
 #define HANDLERS_MEMORY_SLOTS 16
 #define HANDLERS_MEMORY_ALIGN 64
 
 struct inference_memory {
     struct proto_space space;
-    struct arena *arena;
+    struct arena *arena;       /* borrowed, as the queue is */
+    struct queue *queue;       /* which counts held_bytes for the client */
     unsigned char *next, *end; /* what is left of the newest slot */
     int64_t held_bytes;
+    uint32_t client;
     int count;
-    bool body_alone; /* nothing else lies in the body's slot */
-    bool never_fits; /* something asked for would not fit an empty arena */
+    bool body_alone;                                /* nothing else lies in the body's slot */
     struct arena_slot slots[HANDLERS_MEMORY_SLOTS]; /* the body's first */
+    struct failure refusal; /* why no slot was added when one was last asked for */
 };
 
-/* The memory is zeroed. */
-void handlers__memory_init(struct inference_memory *memory, struct arena *arena);
+/* The memory is zeroed. The client has entered the queue, and leaves it after memory_free. */
+void handlers__memory_init(struct inference_memory *memory, struct arena *arena,
+                           struct queue *queue, uint32_t client);
 void handlers__memory_free(struct inference_memory *memory);
 
 /* Takes the slot for a body of length bytes whose byte `lead` is to lie on 64 bytes, with room
@@ -41,7 +46,7 @@ void handlers__memory_drop_body(struct inference_memory *memory);
 ERROR_MUST_CHECK bool handlers__memory_reserve(struct inference_memory *memory, int64_t bytes);
 void *handlers__memory_take(struct inference_memory *memory, int64_t bytes);
 
-/* FULL, or TOO_LARGE when waiting would not help; with words. */
+/* FULL, CLIENT_QUOTA, or TOO_LARGE when waiting would not help; with words. */
 enum error handlers__memory_failure(const struct inference_memory *memory, struct failure *failure);
 
 #endif

@@ -133,13 +133,13 @@ enum error handlers__stats_create(struct handlers *handlers)
     stats->cells = aligned_alloc(64, cells_bytes);
     stats->batches = calloc(models, sizeof *stats->batches);
     stats->series = calloc(models, sizeof *stats->series);
+    for (int i = 0; stats->batches != NULL && i < handlers->model_count; i++)
+        pthread_mutex_init(&stats->batches[i].lock, NULL);
     if (stats->cells == NULL || stats->batches == NULL || stats->series == NULL)
         return ERROR_INTERNAL;
     memset(stats->cells, 0, cells_bytes);
-    for (int i = 0; i < handlers->model_count; i++) {
-        pthread_mutex_init(&stats->batches[i].lock, NULL);
+    for (int i = 0; i < handlers->model_count; i++)
         make_series(handlers, &handlers->models[i]);
-    }
     queue_observe(handlers->services->queue, (struct queue_observer){on_batch, handlers});
     return ERROR_NONE;
 }
@@ -150,6 +150,9 @@ void handlers__stats_destroy(struct handlers *handlers)
     if (stats == NULL)
         return;
     queue_observe(handlers->services->queue, (struct queue_observer){NULL, NULL});
+    for (int i = 0; stats->batches != NULL && i < handlers->model_count; i++)
+        pthread_mutex_destroy(&stats->batches[i].lock);
+    pthread_mutex_destroy(&stats->publish_lock);
     free(stats->cells);
     free(stats->batches);
     free(stats->series);

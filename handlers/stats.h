@@ -30,7 +30,7 @@ struct stats_times {
     uint64_t total_ns, queue_ns, input_ns, infer_ns, output_ns;
 };
 
-enum error handlers__stats_create(struct handlers *handlers) ERROR_MUST_CHECK;
+ERROR_MUST_CHECK enum error handlers__stats_create(struct handlers *handlers);
 void handlers__stats_destroy(struct handlers *handlers);
 
 struct stats_cell *handlers__stats_cell(struct handlers *handlers,

@@ -117,8 +117,6 @@ static enum error decoded(struct inference *inference, struct failure *failure)
         return failure_set(failure, ERROR_NOT_ACCEPTABLE,
                            "Answers are application/x-npy, application/x-npz or "
                            "application/json; Accept allows none of them.");
-    if (format == PROTO_FORMAT_JSON && request->format != PROTO_FORMAT_JSON)
-        request->json_is_list = request->lead_rank > 0;
     request->format = format;
     request->want_npz = format == PROTO_FORMAT_NPZ;
     return ERROR_NONE;

@@ -4,7 +4,6 @@
  * thread.
  */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -46,6 +45,19 @@ const void *proto__output_data(const struct proto_request *request,
     return outputs[index];
 }
 
+const char *proto__datatype(const struct method_tensor *tensor, enum precision precision)
+{
+    switch (tensor->kind) {
+    case METHOD_REAL:
+        return precision_name(precision);
+    case METHOD_INT32:
+        return "INT32";
+    case METHOD_ROAD:
+        break;
+    }
+    return "BYTES";
+}
+
 size_t proto__road_name_max(void)
 {
     size_t most = 0;
@@ -82,23 +94,14 @@ void proto__write_int(struct proto__writer *writer, int64_t value)
     proto__write(writer, text, length);
 }
 
-void proto__write_json_string(struct proto__writer *writer, const char *text)
+void proto__write_json_string(struct proto__writer *writer, const char *string)
 {
-    proto__write(writer, "\"", 1);
-    for (; *text != '\0'; text++) {
-        char escaped[8];
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') {
-            proto__write(writer, "\\", 1);
-            proto__write(writer, text, 1);
-        } else if (c < ' ') {
-            snprintf(escaped, sizeof escaped, "\\u%04x", c);
-            proto__write_text(writer, escaped);
-        } else {
-            proto__write(writer, text, 1);
-        }
-    }
-    proto__write(writer, "\"", 1);
+    struct text json;
+    assert(writer->end > writer->at);
+    text_init_fixed(&json, writer->at, (size_t)(writer->end - writer->at));
+    text_json_string(&json, string, strlen(string));
+    assert(!json.failed);
+    writer->at += json.length;
 }
 
 int64_t proto__value_text_max(const struct method_tensor *tensor, enum precision precision)
@@ -120,7 +123,9 @@ static void write_value(struct proto__writer *writer, const struct method_tensor
     char text[NUMBER_TEXT_MAX];
     size_t length = 0;
     if (tensor->kind == METHOD_ROAD) {
-        proto__write_json_string(writer, method_road_name(((const int32_t *)data)[index]));
+        proto__write(writer, "\"", 1);
+        proto__write_text(writer, method_road_name(((const int32_t *)data)[index]));
+        proto__write(writer, "\"", 1);
         return;
     }
     if (tensor->kind == METHOD_INT32)

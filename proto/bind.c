@@ -74,22 +74,23 @@ static enum error check_presence(const struct binding *b, struct failure *failur
 static enum error check_rank(const struct binding *b, const struct method_tensor *tensor,
                              const struct proto_tensor *input, struct failure *failure)
 {
-    struct proto__words shape = proto__shape_words(input->rank, input->shape);
     int lead_rank = input->rank - tensor->rank;
     for (int i = 0; i < input->rank; i++) {
         if (input->shape[i] < 0)
             return failure_set(failure, ERROR_BAD_SHAPE,
                                "%s has shape %s: a dimension must not be negative", tensor->name,
-                               shape.text);
+                               proto__shape_words(input->rank, input->shape).text);
     }
+    bool fits = lead_rank >= 0 && (b->lead_wanted == PROTO_LEAD_ANY || lead_rank == b->lead_wanted);
+    if (fits)
+        return ERROR_NONE;
+    struct proto__words shape = proto__shape_words(input->rank, input->shape);
     if (lead_rank == 0 && b->lead_wanted == 1)
         return failure_set(failure, ERROR_BAD_SHAPE,
                            "%s has shape %s: a batch dimension must come first; write [1%s%s",
                            tensor->name, shape.text, input->rank > 0 ? "," : "", shape.text + 1);
-    if (lead_rank < 0 || (b->lead_wanted != PROTO_LEAD_ANY && lead_rank != b->lead_wanted))
-        return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s", tensor->name,
-                           shape.text, wanted_words(tensor, b->lead_wanted).text);
-    return ERROR_NONE;
+    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s", tensor->name,
+                       shape.text, wanted_words(tensor, b->lead_wanted).text);
 }
 
 static enum error bind_lead(struct binding *b, const struct method_tensor *tensor,
@@ -148,11 +149,6 @@ static enum error check_dims(const struct binding *b, const struct method_tensor
 {
     const struct proto_request *request = b->request;
     const int64_t *own = input->shape + (input->rank - tensor->rank);
-    struct proto__words shape = proto__shape_words(input->rank, input->shape);
-    if (tensor->rank == 2 && tensor->dims[0] == tensor->dims[1] && own[0] != own[1])
-        return failure_set(failure, ERROR_BAD_SHAPE,
-                           "%s has shape %s: the last two dimensions must be equal", tensor->name,
-                           shape.text);
     int64_t wanted[METHOD_RANK_MAX];
     bool fits = true;
     for (int d = 0; d < tensor->rank; d++) {
@@ -161,6 +157,11 @@ static enum error check_dims(const struct binding *b, const struct method_tensor
     }
     if (fits)
         return ERROR_NONE;
+    struct proto__words shape = proto__shape_words(input->rank, input->shape);
+    if (tensor->rank == 2 && tensor->dims[0] == tensor->dims[1] && own[0] != own[1])
+        return failure_set(failure, ERROR_BAD_SHAPE,
+                           "%s has shape %s: the last two dimensions must be equal", tensor->name,
+                           shape.text);
     char known[160] = "";
     int used = 0;
     if (b->n_from != NULL)

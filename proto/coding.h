@@ -23,11 +23,12 @@ enum proto_coding proto_coding_accepted(const char *header);
 const char *proto_coding_name(enum proto_coding coding); /* "gzip" */
 
 /* Inflates a whole body into memory from the space. The declared shapes bound the size: as soon
- * as the head of the inflated data says how much the whole must be (v2 binary, raw, NPY), that much
- * is taken and no more is inflated (a surplus is MALFORMED); text and NPZ grow by doubling up to
- * limit_bytes (TOO_LARGE past it), and text that cannot be JSON is refused at its first byte.
- * json_bytes as in proto_v2_decode; format UNKNOWN is sniffed. Trailing garbage, a truncated
- * stream and a wrong checksum are MALFORMED. */
+ * as the head of the inflated data says how much the whole must be (v2 binary, NPY), that much
+ * is taken and no more is inflated (a surplus is MALFORMED); text, raw and NPZ, whose heads do not
+ * say, grow by doubling up to limit_bytes (TOO_LARGE past it), and text that cannot be JSON is
+ * refused at its first byte. json_bytes as in proto_v2_decode; format UNKNOWN is sniffed. A gzip
+ * body may have several members (RFC 1952). Trailing garbage, a truncated stream and a wrong
+ * checksum are MALFORMED. */
 ERROR_MUST_CHECK enum error proto_inflate(enum proto_coding coding, const unsigned char *body,
                                           int64_t length, enum proto_format format,
                                           int64_t json_bytes, int64_t limit_bytes,

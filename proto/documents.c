@@ -2,8 +2,10 @@
  *
  * Any thread; the text is the caller's.
  */
+#include <assert.h>
 #include <string.h>
 
+#include "base/choices.h"
 #include "proto/proto_private.h"
 
 static void put_string(struct text *json, const char *string)
@@ -17,13 +19,6 @@ static void put_member(struct text *json, const char *name, const char *value)
     put_string(json, name);
     text_puts(json, ":");
     put_string(json, value);
-}
-
-static const char *datatype_of(const struct method_tensor *tensor)
-{
-    static const char *const names[] = {
-        [METHOD_REAL] = "FP64", [METHOD_INT32] = "INT32", [METHOD_ROAD] = "BYTES"};
-    return names[tensor->kind];
 }
 
 /* -1 for every dimension that varies, the batch first. */
@@ -59,7 +54,7 @@ static void put_metadata_tensor(struct text *json, const struct method_tensor *t
                                 bool is_input)
 {
     (void)is_input;
-    put_member(json, "datatype", datatype_of(tensor));
+    put_member(json, "datatype", proto__datatype(tensor, PRECISION_FP64));
     text_puts(json, ",\"shape\":");
     put_dims(json, tensor);
 }
@@ -79,7 +74,8 @@ void proto_v2_metadata(const struct method *method, struct text *json)
 
 static void put_config_tensor(struct text *json, const struct method_tensor *tensor, bool is_input)
 {
-    const char *datatype = tensor->kind == METHOD_ROAD ? "STRING" : datatype_of(tensor);
+    const char *datatype =
+        tensor->kind == METHOD_ROAD ? "STRING" : proto__datatype(tensor, PRECISION_FP64);
     text_printf(json, "\"data_type\":\"TYPE_%s\",", datatype);
     if (is_input)
         text_puts(json, "\"format\":\"FORMAT_NONE\",");
@@ -125,27 +121,19 @@ static void put_method_tensor(struct text *json, const struct method_tensor *ten
                 (is_input ? tensor->optional : tensor->is_default) ? "true" : "false");
 }
 
-/* The choice at `index` of "auto|single|block". */
-static void put_choice(struct text *json, const char *choices, int64_t index)
-{
-    const char *choice = choices;
-    for (; index > 0 && strchr(choice, '|') != NULL; index--)
-        choice = strchr(choice, '|') + 1;
-    text_json_string(json, choice, strcspn(choice, "|"));
-}
-
 static void put_choices(struct text *json, const struct method_option *option)
 {
+    size_t length;
+    const char *choice;
     text_puts(json, "\"kind\":\"choice\",\"choices\":[");
-    int64_t count = 1;
-    for (const char *c = option->choices; *c != '\0'; c++)
-        count += *c == '|';
-    for (int64_t i = 0; i < count; i++) {
+    for (int i = 0; (choice = choices_at(option->choices, i, &length)) != NULL; i++) {
         text_puts(json, i > 0 ? "," : "");
-        put_choice(json, option->choices, i);
+        text_json_string(json, choice, length);
     }
     text_puts(json, "],\"default\":");
-    put_choice(json, option->choices, option->initial);
+    choice = choices_at(option->choices, (int)option->initial, &length);
+    assert(choice != NULL);
+    text_json_string(json, choice, length);
 }
 
 static void put_bounds(struct text *json, const struct method_option *option)

@@ -17,7 +17,7 @@ struct proto__flate {
     z_stream stream;
     const unsigned char *input;
     int64_t input_bytes; /* not yet shown to zlib */
-    bool done;
+    bool is_gzip, done;
 };
 
 static int window_bits(enum proto__flate_wrap wrap)
@@ -46,6 +46,7 @@ struct proto__flate *proto__inflate_open(enum proto__flate_wrap wrap, const unsi
         return NULL;
     flate->input = input;
     flate->input_bytes = input_bytes;
+    flate->is_gzip = wrap == PROTO_FLATE_GZIP;
     if (inflateInit2(&flate->stream, window_bits(wrap)) == Z_OK)
         return flate;
     free(flate);
@@ -61,6 +62,15 @@ static void show_input(struct proto__flate *flate)
     flate->stream.avail_in = step;
     flate->input += step;
     flate->input_bytes -= step;
+}
+
+/* At the end of a stream: whether the bytes behind it begin another member of a gzip file, which
+ * goes on with the first one's data. What zlib has been shown and what it has not lie together. */
+static bool begins_member(const struct proto__flate *flate)
+{
+    const unsigned char *behind = flate->stream.next_in;
+    return flate->is_gzip && proto__inflate_unread(flate) >= 2 && behind[0] == 0x1f &&
+           behind[1] == 0x8b;
 }
 
 enum proto__flate_end proto__inflate_next(struct proto__flate *flate, unsigned char *out,
@@ -81,8 +91,11 @@ enum proto__flate_end proto__inflate_next(struct proto__flate *flate, unsigned c
         *produced += room - z->avail_out;
         if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
             return PROTO_FLATE_BROKEN;
-        flate->done = status == Z_STREAM_END;
-        if (!flate->done && starved && z->avail_out > 0)
+        if (status == Z_STREAM_END) {
+            flate->done = !begins_member(flate) || inflateReset(z) != Z_OK;
+            continue;
+        }
+        if (starved && z->avail_out > 0)
             return PROTO_FLATE_SHORT;
     }
     return PROTO_FLATE_DONE;

@@ -24,7 +24,7 @@ enum proto__flate_wrap {
 
 enum proto__flate_end {
     PROTO_FLATE_MORE, /* the room is full, the stream has not ended */
-    PROTO_FLATE_DONE, /* the stream has ended, its checksum is right */
+    PROTO_FLATE_DONE, /* the stream has ended, its checksum is right; in gzip its last member's */
     PROTO_FLATE_SHORT,
     PROTO_FLATE_BROKEN
 };

@@ -2,11 +2,14 @@
  *
  * Honest matrices compress far better than any fixed ratio (zeros 1029:1), so a bomb cannot be told
  * by its ratio. It is told by what it says of itself: the head of a v2 or NPY body declares the
- * whole's size, and just that much is taken and inflated. Text and NPZ say it too late; they grow
- * by doubling up to the limit, text only if it begins as JSON does. No size is believed that the
- * deflate format could not reach from the bytes that are there.
+ * whole's size, and just that much is taken and inflated. Text, raw and NPZ say it too late or not
+ * at all; they grow by doubling up to the limit, text only if it begins as JSON does. No size is
+ * believed that the deflate format could not reach from the bytes that are there.
  *
- * Any thread. Memory: from the space, at most twice the inflated size (three times in v2).
+ * Any thread. Memory: from the space, which takes nothing back before the end. v2 and NPY: at most
+ * twice the inflated size, and 8 KiB. Those that grow: one room of 64 KiB or four times the
+ * compressed body where that suffices, as it does for most text; else less than four times the
+ * inflated size, all rooms together.
  */
 #include <assert.h>
 #include <string.h>
@@ -17,7 +20,10 @@
 #include "proto/proto_private.h"
 
 #define SNIFF_BYTES 64
+/* The first room of what grows: so many bytes, or times the compressed body, for numbers as text
+ * deflate to a half or so. */
 #define GROW_FIRST_BYTES (64 << 10)
+#define GROW_FIRST_RATIO 4
 
 struct inflation {
     struct proto__flate *flate;
@@ -102,7 +108,7 @@ static enum error finish(struct inflation *f)
     if (produced > 0)
         return malformed(f, "inflates to more than its shapes declare");
     if (proto__inflate_unread(f->flate) > 0)
-        return malformed(f, "is followed by something else");
+        return malformed(f, "is followed by something else: bytes that are not compressed data");
     return ERROR_NONE;
 }
 
@@ -160,9 +166,12 @@ static enum error inflate_npy(struct inflation *f)
 static enum error inflate_growing(struct inflation *f)
 {
     enum error error = ERROR_NONE;
+    int64_t first;
+    if (!checked_mul(f->compressed_bytes, GROW_FIRST_RATIO, &first) || first < GROW_FIRST_BYTES)
+        first = GROW_FIRST_BYTES;
     while (error == ERROR_NONE && !f->done) {
-        int64_t room = f->room < GROW_FIRST_BYTES ? GROW_FIRST_BYTES : f->room;
-        if (f->bytes == f->room && f->room >= GROW_FIRST_BYTES && !checked_mul(room, 2, &room))
+        int64_t room = f->room < first ? first : f->room;
+        if (f->bytes == f->room && f->room >= first && !checked_mul(room, 2, &room))
             return too_large(f);
         if (room > f->limit_bytes)
             room = f->limit_bytes;

@@ -25,10 +25,10 @@ struct json_decoder {
 
 /* ---- Which members hold matrices ---- */
 
-static bool names_input(const struct method *method, const char *name, size_t length)
+static bool names_input(const struct method *method, struct proto__name name)
 {
     for (const struct method_tensor *input = method->inputs; input->name != NULL; input++) {
-        if (proto__equals_ignoring_case(input->name, name, length))
+        if (proto__equals_ignoring_case(input->name, name.text, name.length))
             return true;
     }
     return false;
@@ -36,17 +36,19 @@ static bool names_input(const struct method *method, const char *name, size_t le
 
 /* The method may stand behind the matrix: every method's inputs count. context: the method that is
  * known already, or NULL. */
-static bool lifts_matrix(const void *context, int depth, const char *name, size_t length)
+static bool lifts_matrix(const void *context, int depth, struct proto__name root,
+                         struct proto__name name)
 {
     const struct method *method = context;
+    (void)root;
     if (depth != ROOT_DEPTH)
         return false;
-    if (memchr(name, '\\', length) != NULL || proto__equals_ignoring_case("matrix", name, length) ||
-        proto__equals_ignoring_case("matrices", name, length) ||
-        (method != NULL && names_input(method, name, length)))
+    if (proto__equals_ignoring_case("matrix", name.text, name.length) ||
+        proto__equals_ignoring_case("matrices", name.text, name.length) ||
+        (method != NULL && names_input(method, name)))
         return true;
     for (int i = 0; i < method_count(); i++) {
-        if (names_input(method_at(i), name, length))
+        if (names_input(method_at(i), name))
             return true;
     }
     return false;
@@ -237,10 +239,8 @@ enum error proto_json_decode(unsigned char *body, int64_t length, struct proto_s
         error = proto__bind(request, d.present, PROTO_LEAD_ANY, failure);
     if (error == ERROR_NONE)
         error = place_inputs(&d, space, failure);
-    if (error == ERROR_NONE) {
-        request->json_is_list = request->lead_rank > 0;
+    if (error == ERROR_NONE)
         proto__default_outputs(request, false);
-    }
     proto__node_free(&d.root);
     proto__scan_free(&d.scan);
     return error;

@@ -40,8 +40,7 @@ enum error proto__node_parse(const struct proto__scan *scan, struct proto__node 
                              struct failure *failure)
 {
     json_error_t fault;
-    const char *text = scan->skeleton.data != NULL ? scan->skeleton.data : "";
-    json_t *json = json_loadb(text, scan->skeleton.length, JSON_REJECT_DUPLICATES, &fault);
+    json_t *json = json_loadb(scan->skeleton, scan->skeleton_bytes, JSON_REJECT_DUPLICATES, &fault);
     if (json == NULL && json_error_code(&fault) == json_error_out_of_memory)
         return failure_set(failure, ERROR_FULL, "out of memory for the JSON text");
     if (json == NULL) {

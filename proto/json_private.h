@@ -25,14 +25,22 @@ struct proto__lift {
 };
 
 struct proto__scan {
-    struct text skeleton;
+    const char *skeleton; /* in copy; where nothing was lifted, the text itself */
+    size_t skeleton_bytes;
+    struct text copy;
     struct proto__lift lifts[PROTO_LIFTS_MAX];
     int lift_count;
 };
 
+/* A member's name with its escapes resolved, not terminated. */
+struct proto__name {
+    const char *text;
+    size_t length;
+};
 /* Whether the value of this member, in an object inside `depth` - 1 other containers, is to be
- * lifted. A name written with escapes counts as one that is, where any is: it is then refused. */
-typedef bool proto__lift_rule(const void *context, int depth, const char *name, size_t length);
+ * lifted. root: the root's member that it is part of; the member itself at depth 1. */
+typedef bool proto__lift_rule(const void *context, int depth, struct proto__name root,
+                              struct proto__name name);
 
 /* The lifts point into text. proto__scan_free is due after a failure too. */
 ERROR_MUST_CHECK enum error proto__scan(struct proto__scan *scan, const char *text, int64_t length,

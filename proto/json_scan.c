@@ -155,29 +155,36 @@ enum error proto__lift_scan(struct proto__lift *lift, const char *begin, const c
 
 /* ---- Pass one, outside ---- */
 
+#define NAME_MAX_BYTES 40 /* of a name whose escapes are resolved; no rule knows a longer one */
+
 struct walk {
     struct proto__scan *scan;
     const char *text, *at, *end;
     const char *copied; /* what lies before it is in the skeleton */
     uint32_t objects;   /* bit d: the container at depth d + 1 is an object */
     int depth, tokens;
-    const char *name; /* the last string, where it may be a member's name; else NULL */
-    size_t name_length;
-    bool name_expected;
+    struct proto__name name;     /* the last string, where it may be a member's name; else NULL */
+    struct proto__name root;     /* the last one at depth 1, resolved; perhaps in root_text */
+    bool name_expected, escaped; /* escaped: there is a backslash in name */
+    char root_text[NAME_MAX_BYTES];
     proto__lift_rule *rule;
     const void *context;
     struct failure *failure;
 };
 
+static enum error refuse_large(const struct walk *w)
+{
+    return failure_set(w->failure, ERROR_TOO_LARGE,
+                       "there are over %d bytes of JSON besides the matrices", PROTO_SKELETON_MAX);
+}
+
 static enum error append(struct walk *w, const char *data, size_t length)
 {
-    struct text *skeleton = &w->scan->skeleton;
-    if (length > PROTO_SKELETON_MAX - skeleton->length)
-        return failure_set(w->failure, ERROR_TOO_LARGE,
-                           "there are over %d bytes of JSON besides the matrices",
-                           PROTO_SKELETON_MAX);
-    text_append(skeleton, data, length);
-    if (skeleton->failed)
+    struct text *copy = &w->scan->copy;
+    if (length > PROTO_SKELETON_MAX - copy->length)
+        return refuse_large(w);
+    text_append(copy, data, length);
+    if (copy->failed)
         return failure_set(w->failure, ERROR_FULL, "out of memory for the JSON text");
     return ERROR_NONE;
 }
@@ -186,34 +193,73 @@ static enum error append(struct walk *w, const char *data, size_t length)
 static void skip_string(struct walk *w)
 {
     const char *begin = ++w->at;
+    w->escaped = false;
     while (w->at < w->end && *w->at != '"') {
+        w->escaped = w->escaped || *w->at == '\\';
         if (*w->at == '\\' && w->end - w->at > 1)
             w->at++;
         w->at++;
     }
-    w->name = w->name_expected ? begin : NULL;
-    w->name_length = (size_t)(w->at - begin);
+    w->name = (struct proto__name){w->name_expected ? begin : NULL, (size_t)(w->at - begin)};
     w->name_expected = false;
     if (w->at < w->end)
         w->at++;
+}
+
+/* 256 for what is none: a code made with it is out of every range. */
+static unsigned hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return (unsigned)(c - '0');
+    if (c >= 'a' && c <= 'f')
+        return (unsigned)(c - 'a') + 10;
+    return c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 256;
+}
+
+/* Resolves the escapes of a name. Names that rules know are printable ASCII: one with anything
+ * else, or that is no JSON, becomes empty. */
+static struct proto__name resolve(struct proto__name name, char text[NAME_MAX_BYTES])
+{
+    struct proto__name resolved = {text, 0};
+    const struct proto__name unknown = {text, 0};
+    const char *end = name.text + name.length;
+    for (const char *at = name.text; at < end; at++) {
+        char c = *at;
+        if (c == '\\' && end - at > 5 && at[1] == 'u' && at[2] == '0' && at[3] == '0') {
+            unsigned code = 16 * hex_digit(at[4]) + hex_digit(at[5]);
+            c = code >= ' ' && code <= '~' ? (char)code : '\0';
+            at += 5;
+        } else if (c == '\\') {
+            at++;
+            c = at < end && (*at == '"' || *at == '\\' || *at == '/') ? *at : '\0';
+        }
+        if (c == '\0' || resolved.length == NAME_MAX_BYTES)
+            return unknown;
+        text[resolved.length++] = c;
+    }
+    return resolved;
 }
 
 /* At the ':' behind a name: lifts the value, when the rule says so. */
 static enum error lift_value(struct walk *w)
 {
     struct proto__scan *scan = w->scan;
+    struct proto__name name = w->name;
+    char text[NAME_MAX_BYTES];
     w->at++;
-    if (w->name == NULL || !w->rule(w->context, w->depth, w->name, w->name_length))
+    if (name.text == NULL)
         return ERROR_NONE;
-    struct proto__words name = proto__safe_words(w->name, w->name_length);
-    if (memchr(w->name, '\\', w->name_length) != NULL)
-        return failure_set(w->failure, ERROR_MALFORMED,
-                           "names must be written without escapes here");
+    if (w->escaped)
+        name = resolve(name, w->depth == 1 ? w->root_text : text);
+    if (w->depth == 1)
+        w->root = name;
+    if (!w->rule(w->context, w->depth, w->root, name))
+        return ERROR_NONE;
     while (w->at < w->end && byte_classes[(unsigned char)*w->at] == BYTE_SPACE)
         w->at++;
     if (w->at == w->end || *w->at != '[')
         return failure_set(w->failure, ERROR_MALFORMED, "\"%s\" must be an array of numbers",
-                           name.text);
+                           proto__safe_words(name.text, name.length).text);
     if (scan->lift_count == PROTO_LIFTS_MAX)
         return failure_set(w->failure, ERROR_MALFORMED, "there are more than %d arrays of numbers",
                            PROTO_LIFTS_MAX);
@@ -225,7 +271,7 @@ static enum error lift_value(struct walk *w)
     if (error != ERROR_NONE)
         return error;
     char placeholder = (char)('0' + scan->lift_count++);
-    lift->skeleton_at = (int64_t)scan->skeleton.length;
+    lift->skeleton_at = (int64_t)scan->copy.length;
     w->at = lift->end;
     w->copied = lift->end;
     return append(w, &placeholder, 1);
@@ -272,6 +318,23 @@ static enum error walk_byte(struct walk *w)
     return ERROR_NONE;
 }
 
+/* The text has been walked to its end. */
+static enum error finish(struct walk *w, int64_t length)
+{
+    struct proto__scan *scan = w->scan;
+    if (scan->lift_count == 0 && length > PROTO_SKELETON_MAX)
+        return refuse_large(w);
+    if (scan->lift_count == 0) {
+        scan->skeleton = length > 0 ? w->text : "";
+        scan->skeleton_bytes = (size_t)length;
+        return ERROR_NONE;
+    }
+    enum error error = append(w, w->copied, (size_t)(w->end - w->copied));
+    scan->skeleton = scan->copy.data;
+    scan->skeleton_bytes = scan->copy.length;
+    return error;
+}
+
 enum error proto__scan(struct proto__scan *scan, const char *text, int64_t length,
                        proto__lift_rule *rule, const void *context, struct failure *failure)
 {
@@ -286,7 +349,7 @@ enum error proto__scan(struct proto__scan *scan, const char *text, int64_t lengt
                      .context = context,
                      .failure = failure};
     enum error error = ERROR_NONE;
-    text_init(&scan->skeleton, PROTO_SKELETON_MAX);
+    text_init(&scan->copy, PROTO_SKELETON_MAX);
     scan->lift_count = 0;
     while (error == ERROR_NONE && w.at < w.end) {
         error = walk_byte(&w);
@@ -294,12 +357,12 @@ enum error proto__scan(struct proto__scan *scan, const char *text, int64_t lengt
             error = failure_set(failure, ERROR_TOO_LARGE,
                                 "there are too many JSON values besides the matrices");
     }
-    return error == ERROR_NONE ? append(&w, w.copied, (size_t)(w.end - w.copied)) : error;
+    return error == ERROR_NONE ? finish(&w, length) : error;
 }
 
 void proto__scan_free(struct proto__scan *scan)
 {
-    text_free(&scan->skeleton);
+    text_free(&scan->copy);
 }
 
 /* ---- Pass two ---- */

@@ -95,7 +95,7 @@ static enum error read_descr(struct cursor *c)
     return failure_set(c->failure, ERROR_BAD_DATATYPE,
                        "arrays of '%s' are not supported; post little-endian float64 or float32, "
                        "as array.astype('<f8') makes it",
-                       proto__safe_words(descr, length).text);
+                       proto__dtype_words(descr, length).text);
 }
 
 static enum error read_fortran(struct cursor *c)

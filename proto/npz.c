@@ -1,8 +1,9 @@
 /* proto/npz.c: NumPy's .npz: a zip file of .npy arrays, named as the method's inputs.
  *
  * Every header is read and every shape bound before memory is taken; sizes come from the zip's
- * central directory and must be what the array's header declares. Stored arrays stay where they lie
- * when aligned. Any thread. Cost: a checksum over all bytes, and inflating what is deflated.
+ * central directory, keep their limit and must be what the array's header declares. Stored arrays
+ * stay where they lie when aligned. Any thread. Cost: a checksum over all bytes, and inflating what
+ * is deflated.
  */
 #include <string.h>
 
@@ -99,6 +100,20 @@ static enum error read_header(struct npz_decoder *d, struct npz_array *array)
     return ERROR_NONE;
 }
 
+static enum error check_inflated(const struct npz_decoder *d)
+{
+    int64_t most = d->request->inflated_max, sum = 0;
+    for (int m = 0; m < d->member_count; m++) {
+        if (!checked_add(sum, d->members[m].inflated_bytes, &sum))
+            return broken(d, "is larger than any memory");
+    }
+    if (most > 0 && sum > most)
+        return failure_set(d->failure, ERROR_TOO_LARGE,
+                           "the zip file inflates to %lld bytes, more than the limit of %lld",
+                           (long long)sum, (long long)most);
+    return ERROR_NONE;
+}
+
 static enum error read_headers(struct npz_decoder *d)
 {
     const struct method *method = d->request->method;
@@ -167,6 +182,8 @@ enum error proto_npz_decode(unsigned char *body, int64_t length, struct proto_sp
 {
     struct npz_decoder d = {.request = request, .failure = failure};
     enum error error = proto__zip_read(body, length, d.members, &d.member_count, failure);
+    if (error == ERROR_NONE)
+        error = check_inflated(&d);
     if (error == ERROR_NONE)
         error = read_headers(&d);
     if (error == ERROR_NONE)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/choices.h"
 #include "base/number.h"
 
 #define PRIORITY_LOWEST 3
@@ -42,21 +43,6 @@ static bool read_integer(const char *text, int64_t *value)
     return true;
 }
 
-static bool read_bool(const char *text, int64_t *value)
-{
-    static const char *const words[2][4] = {{"false", "0", "off", "no"},
-                                            {"true", "1", "on", "yes"}};
-    for (int truth = 0; truth < 2; truth++) {
-        for (int i = 0; i < 4; i++) {
-            if (strcmp(text, words[truth][i]) == 0) {
-                *value = truth;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static bool read_real(const char *text, double *value)
 {
     const char *rest;
@@ -64,35 +50,19 @@ static bool read_real(const char *text, double *value)
     return number_read_f64(text, end, &rest, value) == NUMBER_OK && rest == end;
 }
 
-/* The place of value among "auto|single|block". */
-static bool read_choice(const char *choices, const char *value, int64_t *index)
-{
-    size_t length = strlen(value);
-    int64_t at = 0;
-    for (const char *choice = choices; choice != NULL; at++) {
-        const char *bar = strchr(choice, '|');
-        size_t choice_length = bar != NULL ? (size_t)(bar - choice) : strlen(choice);
-        if (choice_length == length && memcmp(choice, value, length) == 0) {
-            *index = at;
-            return true;
-        }
-        choice = bar != NULL ? bar + 1 : NULL;
-    }
-    return false;
-}
-
 static enum error set_method_option(struct proto_request *request, int index, const char *value,
                                     struct failure *failure)
 {
     const struct method_option *option = &request->method->options[index];
     char allowed[160] = "";
-    bool good = false;
+    bool good = false, truth = false;
     double real = 0;
     int64_t travels = 0;
     switch (option->kind) {
     case METHOD_OPTION_BOOL:
         snprintf(allowed, sizeof allowed, "true or false");
-        good = read_bool(value, &travels);
+        good = choices_read_bool(value, &truth);
+        travels = truth;
         break;
     case METHOD_OPTION_INT:
         snprintf(allowed, sizeof allowed, "a whole number from %.17g to %.17g", option->least,
@@ -107,7 +77,8 @@ static enum error set_method_option(struct proto_request *request, int index, co
         break;
     case METHOD_OPTION_CHOICE:
         snprintf(allowed, sizeof allowed, "one of %s", option->choices);
-        good = read_choice(option->choices, value, &travels);
+        travels = choices_find(option->choices, value);
+        good = travels >= 0;
         break;
     }
     if (!good)
@@ -118,6 +89,13 @@ static enum error set_method_option(struct proto_request *request, int index, co
 
 /* ---- Outputs ---- */
 
+static bool is_named(const char *output, const char *name, size_t length, bool any_case)
+{
+    if (any_case)
+        return proto__equals_ignoring_case(output, name, length);
+    return strlen(output) == length && memcmp(output, name, length) == 0;
+}
+
 enum error proto__add_output(struct proto_request *request, const char *name, size_t length,
                              bool binary, struct failure *failure)
 {
@@ -125,7 +103,7 @@ enum error proto__add_output(struct proto_request *request, const char *name, si
     bool in_lower = request->format != PROTO_FORMAT_V2 && request->format != PROTO_FORMAT_RAW;
     int count = method_output_count(method);
     int index = 0;
-    while (index < count && !proto__equals_ignoring_case(method->outputs[index].name, name, length))
+    while (index < count && !is_named(method->outputs[index].name, name, length, in_lower))
         index++;
     if (index == count)
         return failure_set(failure, ERROR_BAD_OPTION, "%s has no output '%s'; it has %s",

@@ -73,10 +73,10 @@ struct proto_request {
     int priority;                                    /* 0 default, 1 highest */
     int64_t timeout_us;                              /* 0: the service's own */
     bool nan_on_singular;                            /* on_singular=nan (/v1) */
-    bool json_is_list;         /* /v1 JSON: "matrices", so that the answer is a list too */
     bool want_npz;             /* /v1: set by the handler from Accept and format before encoding */
     char id[PROTO_ID_MAX + 1]; /* v2; "" when absent */
     bool has_id;
+    int64_t inflated_max; /* bytes of all arrays of an NPZ; set before decoding; 0: no limit */
 };
 
 /* An answer's body. Segments point into outputs, into the space, or into `head`. */
@@ -116,6 +116,7 @@ ERROR_MUST_CHECK enum error proto_npy_decode(unsigned char *body, int64_t length
                                              struct proto_space *space,
                                              struct proto_request *request,
                                              struct failure *failure);
+/* TOO_LARGE, before memory is taken, when the arrays are larger than request->inflated_max. */
 ERROR_MUST_CHECK enum error proto_npz_decode(unsigned char *body, int64_t length,
                                              struct proto_space *space,
                                              struct proto_request *request,

@@ -22,6 +22,8 @@ struct proto__words {
 struct proto__words proto__shape_words(int rank, const int64_t *shape); /* "[2,3,3]" */
 /* A client's text made harmless: printable ASCII, cut to 40 bytes. */
 struct proto__words proto__safe_words(const char *text, size_t length);
+/* The same for NumPy's name of a type, where < and > tell the order of the bytes. */
+struct proto__words proto__dtype_words(const char *text, size_t length);
 struct proto__words proto__lower_words(const char *name);
 /* "DL, D, DU", as the v2 protocol writes names, or in lower case. */
 struct proto__words proto__input_words(const struct method *method, bool lower);
@@ -69,7 +71,7 @@ enum proto__scope {
 ERROR_MUST_CHECK enum error proto__set_option(struct proto_request *request,
                                               enum proto__scope scope, const char *name,
                                               const char *value, struct failure *failure);
-/* Adds one output by its name, any case. */
+/* Adds one output by its name; in v2 as the metadata spell it, elsewhere in any case. */
 ERROR_MUST_CHECK enum error proto__add_output(struct proto_request *request, const char *name,
                                               size_t length, bool binary, struct failure *failure);
 /* When none was named: the method's defaults. */
@@ -90,6 +92,8 @@ int64_t proto__output_bytes(const struct proto_request *request,
 /* An output's data; NULL only where it has no elements. */
 const void *proto__output_data(const struct proto_request *request,
                                void *const outputs[METHOD_OUTPUTS_MAX], int index);
+/* How the v2 protocol names an output's kind of number: "FP64", "INT32", "BYTES". */
+const char *proto__datatype(const struct method_tensor *tensor, enum precision precision);
 size_t proto__road_name_max(void); /* bytes of the longest road name */
 
 /* Writes into memory whose size was computed before; writing past its end is a bug. */
@@ -100,8 +104,8 @@ void proto__write(struct proto__writer *writer, const void *data, size_t length)
 void proto__write_text(struct proto__writer *writer, const char *string);
 void proto__write_lower(struct proto__writer *writer, const char *name);
 void proto__write_int(struct proto__writer *writer, int64_t value);
-/* A string as JSON, with its quotes; at most 6 bytes a byte, and 2. text is valid UTF-8. */
-void proto__write_json_string(struct proto__writer *writer, const char *text);
+/* A string as JSON, with its quotes; at most 6 bytes a byte, and 2. One byte more must be there. */
+void proto__write_json_string(struct proto__writer *writer, const char *string);
 /* count values of an output as JSON, separated by commas, from data[first] on. */
 void proto__write_values(struct proto__writer *writer, const struct method_tensor *tensor,
                          enum precision precision, const void *data, int64_t first, int64_t count);

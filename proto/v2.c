@@ -34,39 +34,50 @@ struct v2_decoder {
     bool binary_outputs;
 };
 
-static bool lifts_data(const void *context, int depth, const char *name, size_t length)
+static bool is_named(struct proto__name name, const char *wanted)
+{
+    return name.length == strlen(wanted) && memcmp(name.text, wanted, name.length) == 0;
+}
+
+static bool lifts_data(const void *context, int depth, struct proto__name root,
+                       struct proto__name name)
 {
     (void)context;
-    return depth == INPUT_DEPTH &&
-           (memchr(name, '\\', length) != NULL || (length == 4 && memcmp(name, "data", 4) == 0));
+    return depth == INPUT_DEPTH && is_named(name, "data") && is_named(root, "inputs");
 }
 
 /* ---- One input ---- */
 
+static struct proto__words name_words(const struct v2_input *input)
+{
+    return proto__safe_words(input->name, strlen(input->name));
+}
+
 static enum error read_shape(const struct proto__node *node, struct v2_input *input,
                              struct failure *failure)
 {
-    struct proto__words name = proto__safe_words(input->name, strlen(input->name));
     int64_t rank = proto__node_length(node);
     if (proto__node_kind(node) != PROTO_NODE_ARRAY || rank > PROTO_RANK_MAX)
         return failure_set(failure, ERROR_BAD_SHAPE,
                            "input %s: \"shape\" must be a list of at most %d whole numbers",
-                           name.text, PROTO_RANK_MAX);
+                           name_words(input).text, PROTO_RANK_MAX);
     input->rank = (int)rank;
     for (int i = 0; i < input->rank; i++) {
         const struct proto__node *length = proto__node_entry(node, i);
         if (proto__node_kind(length) != PROTO_NODE_INTEGER)
             return failure_set(failure, ERROR_BAD_SHAPE,
-                               "input %s: \"shape\" must hold whole numbers", name.text);
+                               "input %s: \"shape\" must hold whole numbers",
+                               name_words(input).text);
         input->shape[i] = proto__node_integer(length);
         if (input->shape[i] < 0)
             return failure_set(failure, ERROR_BAD_SHAPE,
                                "input %s: \"shape\" holds %lld; post the real dimensions, which "
                                "are not negative",
-                               name.text, (long long)input->shape[i]);
+                               name_words(input).text, (long long)input->shape[i]);
     }
     if (!proto__shape_count(input->rank, input->shape, &input->count))
-        return failure_set(failure, ERROR_BAD_SHAPE, "input %s: shape %s overflows", name.text,
+        return failure_set(failure, ERROR_BAD_SHAPE, "input %s: shape %s overflows",
+                           name_words(input).text,
                            proto__shape_words(input->rank, input->shape).text);
     return ERROR_NONE;
 }
@@ -75,25 +86,24 @@ static enum error read_datatype(const struct proto__node *node, struct v2_input 
                                 struct failure *failure)
 {
     const char *datatype = proto__node_string(node);
-    struct proto__words name = proto__safe_words(input->name, strlen(input->name));
     if (datatype == NULL)
         return failure_set(failure, ERROR_MALFORMED,
-                           "input %s: \"datatype\" must be \"FP64\" or \"FP32\"", name.text);
+                           "input %s: \"datatype\" must be \"FP64\" or \"FP32\"",
+                           name_words(input).text);
     for (int p = 0; p < PRECISION_COUNT; p++) {
         input->precision = (enum precision)p;
         if (strcmp(datatype, precision_name(input->precision)) == 0)
             return ERROR_NONE;
     }
     return failure_set(failure, ERROR_BAD_DATATYPE,
-                       "input %s: datatype %s is not supported; post FP64 or FP32", name.text,
-                       proto__safe_words(datatype, strlen(datatype)).text);
+                       "input %s: datatype %s is not supported; post FP64 or FP32",
+                       name_words(input).text, proto__safe_words(datatype, strlen(datatype)).text);
 }
 
 /* "data" flat, or nested exactly as shape. An empty array may stop nesting at its first zero. */
 static enum error check_data(const struct v2_input *input, const struct proto__lift *lift,
                              struct failure *failure)
 {
-    struct proto__words name = proto__safe_words(input->name, strlen(input->name));
     bool flat = lift->rank == 1 && lift->count == input->count;
     bool nested = lift->count == input->count && lift->rank <= input->rank &&
                   (input->count == 0 || lift->rank == input->rank) &&
@@ -103,55 +113,54 @@ static enum error check_data(const struct v2_input *input, const struct proto__l
     if (lift->count != input->count)
         return failure_set(
             failure, ERROR_MALFORMED, "input %s: \"data\" holds %lld numbers, shape %s needs %lld",
-            name.text, (long long)lift->count, proto__shape_words(input->rank, input->shape).text,
-            (long long)input->count);
+            name_words(input).text, (long long)lift->count,
+            proto__shape_words(input->rank, input->shape).text, (long long)input->count);
     return failure_set(failure, ERROR_MALFORMED,
                        "input %s: \"data\" is nested as %s; write it flat, or nested as %s",
-                       name.text, proto__shape_words(lift->rank, lift->shape).text,
+                       name_words(input).text, proto__shape_words(lift->rank, lift->shape).text,
                        proto__shape_words(input->rank, input->shape).text);
 }
 
 static enum error read_binary_size(const struct proto__node *node, struct v2_input *input,
                                    struct failure *failure)
 {
-    struct proto__words name = proto__safe_words(input->name, strlen(input->name));
     int64_t bytes;
     if (!checked_mul(input->count, precision_bytes(input->precision), &bytes))
-        return failure_set(failure, ERROR_BAD_SHAPE, "input %s: shape %s overflows", name.text,
+        return failure_set(failure, ERROR_BAD_SHAPE, "input %s: shape %s overflows",
+                           name_words(input).text,
                            proto__shape_words(input->rank, input->shape).text);
     input->binary_bytes = proto__node_integer(node);
     if (proto__node_kind(node) == PROTO_NODE_INTEGER && input->binary_bytes == bytes)
         return ERROR_NONE;
-    return failure_set(failure, ERROR_MALFORMED,
-                       "input %s: \"binary_data_size\" must be %lld for shape %s of %s", name.text,
-                       (long long)bytes, proto__shape_words(input->rank, input->shape).text,
-                       precision_name(input->precision));
+    return failure_set(
+        failure, ERROR_MALFORMED, "input %s: \"binary_data_size\" must be %lld for shape %s of %s",
+        name_words(input).text, (long long)bytes,
+        proto__shape_words(input->rank, input->shape).text, precision_name(input->precision));
 }
 
 static enum error read_data(const struct proto__scan *scan, const struct proto__node *node,
                             struct v2_input *input, struct failure *failure)
 {
-    struct proto__words name = proto__safe_words(input->name, strlen(input->name));
     const struct proto__node *parameters = proto__node_member(node, "parameters");
     const struct proto__node *size = proto__node_member(parameters, "binary_data_size");
     const struct proto__node *data = proto__node_member(node, "data");
     if (parameters != NULL && proto__node_kind(parameters) != PROTO_NODE_OBJECT)
         return failure_set(failure, ERROR_MALFORMED, "input %s: \"parameters\" must be an object",
-                           name.text);
+                           name_words(input).text);
     if (proto__node_member(parameters, "shared_memory_region") != NULL)
         return failure_set(failure, ERROR_MALFORMED,
                            "input %s: shared memory is not available here; send the tensor",
-                           name.text);
+                           name_words(input).text);
     if ((size != NULL) == (data != NULL))
         return failure_set(failure, ERROR_MALFORMED,
                            "input %s: give either \"data\" or the parameter binary_data_size",
-                           name.text);
+                           name_words(input).text);
     if (size != NULL)
         return read_binary_size(size, input, failure);
     input->data = proto__node_lift(data, scan);
     if (input->data == NULL)
         return failure_set(failure, ERROR_MALFORMED, "input %s: \"data\" must be an array",
-                           name.text);
+                           name_words(input).text);
     return check_data(input, input->data, failure);
 }
 
@@ -175,7 +184,6 @@ static enum error read_inputs(struct v2_decoder *d, struct failure *failure)
 {
     const struct proto__node *inputs = proto__node_member(d->root, "inputs");
     int64_t count = proto__node_length(inputs);
-    int lifted = 0;
     if (proto__node_kind(inputs) != PROTO_NODE_ARRAY || count == 0)
         return failure_set(failure, ERROR_MALFORMED, "\"inputs\" must be a list of tensors");
     if (count > METHOD_INPUTS_MAX)
@@ -186,10 +194,7 @@ static enum error read_inputs(struct v2_decoder *d, struct failure *failure)
         enum error error = read_input(&d->scan, proto__node_entry(inputs, i), input, failure);
         if (error != ERROR_NONE)
             return error;
-        lifted += input->data != NULL;
     }
-    if (lifted != d->scan.lift_count)
-        return failure_set(failure, ERROR_MALFORMED, "\"data\" belongs to an input alone");
     return ERROR_NONE;
 }
 

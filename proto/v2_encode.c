@@ -55,19 +55,6 @@ static void write_roads(struct proto__writer *writer, const int32_t *roads, int6
     }
 }
 
-static const char *datatype_of(const struct method_tensor *tensor, enum precision precision)
-{
-    switch (tensor->kind) {
-    case METHOD_REAL:
-        return precision_name(precision);
-    case METHOD_INT32:
-        return "INT32";
-    case METHOD_ROAD:
-        break;
-    }
-    return "BYTES";
-}
-
 static void write_output(struct proto__writer *writer, const struct proto_request *request,
                          const struct proto_output *output, const void *data)
 {
@@ -81,7 +68,7 @@ static void write_output(struct proto__writer *writer, const struct proto_reques
         proto__write_int(writer, shape.dims[d]);
     }
     proto__write_text(writer, "],\"datatype\":\"");
-    proto__write_text(writer, datatype_of(tensor, request->precision));
+    proto__write_text(writer, proto__datatype(tensor, request->precision));
     if (output->binary) {
         proto__write_text(writer, "\",\"parameters\":{\"binary_data_size\":");
         proto__write_int(writer, tensor->kind == METHOD_ROAD

@@ -37,20 +37,30 @@ struct proto__words proto__shape_words(int rank, const int64_t *shape)
     return words;
 }
 
-struct proto__words proto__safe_words(const char *text, size_t length)
+static struct proto__words harmless_words(const char *text, size_t length, const char *harmful)
 {
     struct proto__words words = {""};
     size_t most = 40;
     size_t used = 0;
     for (; used < length && used < most; used++) {
         char c = text[used];
-        bool harmless = c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>';
+        bool harmless = c >= ' ' && c <= '~' && strchr(harmful, c) == NULL;
         words.text[used] = harmless ? c : '?';
     }
     words.text[used] = '\0';
     if (length > most)
         add(&words, "...");
     return words;
+}
+
+struct proto__words proto__safe_words(const char *text, size_t length)
+{
+    return harmless_words(text, length, "\"\\<>");
+}
+
+struct proto__words proto__dtype_words(const char *text, size_t length)
+{
+    return harmless_words(text, length, "\"\\");
 }
 
 struct proto__words proto__lower_words(const char *name)

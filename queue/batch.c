@@ -123,6 +123,8 @@ static bool feed(struct queue *queue, struct queue_lane *lane, int kind, uint64_
     enum queue_reason reason;
     slot->key = flow->group->key;
     slot->count = queue__flow_take(queue, flow, slot->fragments, &reason);
+    if (reason == QUEUE_REASON_GATHERED && queue->limits.batch_wait_ns > 0)
+        reason = QUEUE_REASON_WAITED;
     submit(queue, lane, slot, now_ns, reason);
     return true;
 }
@@ -224,6 +226,12 @@ void queue__retry_forget(struct queue *queue, struct queue_item *item)
     forget_in(&queue->suspects, item);
 }
 
+void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum error status)
+{
+    while (list->first != NULL) /* dropping an item takes its fragments out of the list */
+        queue__item_drop(queue, list->first->fragments[0].item, status);
+}
+
 /* ---- Coming back ---- */
 
 /* Copies what a finished batch says of itself to its items. */
@@ -243,7 +251,7 @@ static void note_times(const struct queue_slot *slot, const struct engine_batch 
 }
 
 static void batch_succeeded(struct queue *queue, struct queue_slot *slot,
-                            const struct engine_batch *batch, uint64_t now_ns)
+                            const struct engine_batch *batch, bool alone, uint64_t now_ns)
 {
     const struct method *method = slot->key.method;
     uint64_t started_ns = batch->started_ns, finished_ns = batch->finished_ns;
@@ -258,7 +266,7 @@ static void batch_succeeded(struct queue *queue, struct queue_slot *slot,
     assert(queue->told_count < (int)(sizeof queue->told / sizeof queue->told[0]));
     queue->told[queue->told_count++] = (struct queue_told){method, slot->matrices, duration_ns};
     for (int i = 0; i < slot->count; i++)
-        queue__item_finish(queue, &slot->fragments[i]);
+        queue__item_finish(queue, &slot->fragments[i], alone);
 }
 
 /* The batch did not fit the device's memory: two batches of half the size, down to one matrix. */
@@ -275,13 +283,14 @@ static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool spa
     }
     halves[0] = halves[1] = slot->fragments[0];
     if (halves[0].count == 1) {
-        give_up(queue, &halves[0], ERROR_FULL);
+        give_up(queue, &halves[0], ERROR_TOO_LARGE);
         return;
     }
     halves[0].count /= 2;
     halves[1].first += halves[0].count;
     halves[1].count -= halves[0].count;
     halves[1].item->running++;
+    halves[1].item->suspected += spare;
     queue__retry_add(queue, list, &slot->key, &halves[0], 1);
     queue__retry_add(queue, list, &slot->key, &halves[1], 1);
 }
@@ -307,8 +316,9 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
                 continue;
             slot_release(queue, ring, slot, now_ns);
             uint32_t status = batch->status;
+            lane->worked |= status == ENGINE_OK;
             if (status == ENGINE_OK)
-                batch_succeeded(queue, slot, batch, now_ns);
+                batch_succeeded(queue, slot, batch, lane->spare, now_ns);
             else if (status == ENGINE_OUT_OF_MEMORY)
                 batch_too_big(queue, slot, lane->spare);
             else
@@ -321,47 +331,86 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
 
 /* ---- An engine's death ---- */
 
-static void suspect(struct queue *queue, struct queue_slot *slot, bool alone)
+/* The fragment runs alone from now on. */
+static void suspect(struct queue *queue, const struct queue_key *key,
+                    const struct queue_fragment *fragment)
+{
+    struct queue_item *item = fragment->item;
+    if (item->state == QUEUE_RUNNING && !item->dropped) {
+        queue__item_move(queue, item, QUEUE_SUSPECT);
+        queue__flow_remove(queue, item); /* the rest waits for the verdict */
+    }
+    item->suspected++;
+    queue__retry_add(queue, &queue->suspects, key, fragment, 1);
+}
+
+/* What a dead engine had started. alone: it was the spare one's, so there is no doubt. */
+static void blame(struct queue *queue, struct queue_slot *slot, bool alone)
 {
     for (int i = 0; i < slot->count; i++) {
         struct queue_fragment *fragment = &slot->fragments[i];
-        struct queue_item *item = fragment->item;
-        if (alone && ++item->strikes >= QUEUE_POISON_STRIKES) {
+        if (alone)
+            fragment->item->suspected--;
+        if (alone && ++fragment->item->strikes >= QUEUE_POISON_STRIKES)
             give_up(queue, fragment, ERROR_POISON);
-            continue;
-        }
-        if (item->state == QUEUE_RUNNING && !item->dropped) {
-            queue__item_move(queue, item, QUEUE_SUSPECT);
-            queue__flow_remove(queue, item); /* the rest waits for the verdict */
-        }
-        queue__retry_add(queue, &queue->suspects, &slot->key, fragment, 1);
+        else
+            suspect(queue, &slot->key, fragment);
     }
 }
 
-void queue_lane_down(struct queue_lane *lane, bool blame)
+/* What a dead engine had not started, or did not die of: the same batch again, less the items
+ * that are suspects by now. */
+static void send_again(struct queue *queue, struct queue_slot *slot, bool spare)
+{
+    int kept = 0;
+    for (int i = 0; i < slot->count; i++) {
+        const struct queue_fragment *fragment = &slot->fragments[i];
+        if (spare)
+            queue__retry_add(queue, &queue->suspects, &slot->key, fragment, 1);
+        else if (fragment->item->state == QUEUE_SUSPECT)
+            suspect(queue, &slot->key, fragment);
+        else
+            slot->fragments[kept++] = *fragment;
+    }
+    if (kept > 0)
+        queue__retry_add(queue, &queue->retries[slot->key.lane], &slot->key, slot->fragments, kept);
+}
+
+static bool has_started(const struct queue_ring *ring, int slot)
+{
+    return atomic_load_explicit(&ring->shared->batches[slot].state, memory_order_acquire) ==
+           ENGINE_BATCH_RUNNING;
+}
+
+/* Takes back the started batches, or the others. */
+static void take_back(struct queue_lane *lane, bool started, bool blamed, uint64_t now_ns)
+{
+    struct queue *queue = lane->queue;
+    for (int kind = 0; kind < ENGINE_LANES; kind++) {
+        struct queue_ring *ring = &lane->rings[kind];
+        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+            struct queue_slot *slot = &ring->slots[i];
+            if (!slot->used || has_started(ring, i) != started)
+                continue;
+            slot_release(queue, ring, slot, now_ns);
+            metric_add(queue->retried_died, 1);
+            if (blamed && started)
+                blame(queue, slot, lane->spare);
+            else
+                send_again(queue, slot, lane->spare);
+        }
+    }
+}
+
+void queue_lane_down(struct queue_lane *lane, bool blamed)
 {
     struct queue *queue = lane->queue;
     uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&queue->lock);
     lane->up = false;
     queue__reap_lane(queue, lane, now_ns);
-    for (int kind = 0; kind < ENGINE_LANES; kind++) {
-        struct queue_ring *ring = &lane->rings[kind];
-        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
-            struct queue_slot *slot = &ring->slots[i];
-            if (!slot->used)
-                continue;
-            bool started = atomic_load_explicit(&ring->shared->batches[i].state,
-                                                memory_order_acquire) == ENGINE_BATCH_RUNNING;
-            slot_release(queue, ring, slot, now_ns);
-            metric_add(queue->retried_died, 1);
-            if (blame && started)
-                suspect(queue, slot, lane->spare);
-            else
-                queue__retry_add(queue, lane->spare ? &queue->suspects : &queue->retries[kind],
-                                 &slot->key, slot->fragments, slot->count);
-        }
-    }
+    take_back(lane, true, blamed, now_ns); /* first, so that all suspects are known */
+    take_back(lane, false, blamed, now_ns);
     if (!lane->spare)
         queue__note_down(queue, now_ns);
     queue__dispatch(queue, now_ns);

@@ -41,12 +41,3 @@ void queue__cost_learn(struct queue *queue, const struct queue_key *key, int64_t
     ratio = fmin(fmax(ratio, SCALE_LEAST), SCALE_MOST);
     *scale += LEARN_SHARE * (ratio - *scale);
 }
-
-double queue_predict_ns(struct queue *queue, const struct method *method, enum precision precision,
-                        int64_t n, int64_t m)
-{
-    pthread_mutex_lock(&queue->lock);
-    double cost_ns = queue__cost_ns(queue, method, precision, n, m);
-    pthread_mutex_unlock(&queue->lock);
-    return cost_ns;
-}

@@ -8,11 +8,12 @@
  * up the leader's batch in turns of a quantum, and pay for it too.
  *
  * Threads: under the queue's lock.
- * Cost: adding and taking are O(1) an item; choosing passes over flows in debt.
+ * Cost: adding and taking are O(1) an item; choosing is O(flows in debt) at most.
  */
 #include "queue/queue_private.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,30 +255,75 @@ static struct queue_flow *solvent(struct queue *queue, struct queue_flow **ring,
     return NULL;
 }
 
-static void pay_quantum(struct queue_flow *ring)
+/* The least count of quanta after which a ripe flow of the ring is out of debt. */
+static double rounds_needed(const struct queue *queue, const struct queue_flow *ring,
+                            uint64_t now_ns, double least)
+{
+    const struct queue_flow *flow = ring;
+    while (flow != NULL) {
+        double rounds = floor(-flow->deficit_ns / quantum_ns[flow->priority]) + 1;
+        if (rounds < least && is_ripe(queue, flow, now_ns))
+            least = rounds;
+        flow = flow->ring_next != ring ? flow->ring_next : NULL;
+    }
+    return least;
+}
+
+static void pay(struct queue_flow *ring, double rounds)
 {
     struct queue_flow *flow = ring;
     while (flow != NULL) {
-        flow->deficit_ns += quantum_ns[flow->priority];
+        flow->deficit_ns += rounds * quantum_ns[flow->priority];
         flow = flow->ring_next != ring ? flow->ring_next : NULL;
     }
+}
+
+/* The first flow that may lead, higher priorities before lower ones. */
+static struct queue_flow *first_solvent(struct queue *queue, enum engine_lane_id lane,
+                                        uint64_t now_ns, bool *ripe)
+{
+    struct queue_flow *flow = NULL;
+    for (int priority = 1; priority < QUEUE_PRIORITIES && flow == NULL; priority++)
+        flow = solvent(queue, &queue->rings[lane][priority], now_ns, ripe);
+    return flow;
 }
 
 struct queue_flow *queue__flow_choose(struct queue *queue, enum engine_lane_id lane,
                                       uint64_t now_ns)
 {
-    bool ripe = true;
-    while (ripe) {
-        ripe = false;
-        for (int priority = 1; priority < QUEUE_PRIORITIES; priority++) {
-            struct queue_flow *flow = solvent(queue, &queue->rings[lane][priority], now_ns, &ripe);
-            if (flow != NULL)
-                return flow;
+    bool ripe = false;
+    struct queue_flow *flow = first_solvent(queue, lane, now_ns, &ripe);
+    if (flow != NULL || !ripe)
+        return flow;
+    /* All in debt: as many rounds as bring the first of them out, at once. */
+    double rounds = HUGE_VAL;
+    for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
+        rounds = rounds_needed(queue, queue->rings[lane][priority], now_ns, rounds);
+    for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
+        pay(queue->rings[lane][priority], rounds);
+    flow = first_solvent(queue, lane, now_ns, &ripe);
+    assert(flow != NULL);
+    return flow;
+}
+
+uint64_t queue__flow_ripe_ns(const struct queue *queue)
+{
+    uint64_t least_ns = 0;
+    for (int i = 0; i < QUEUE_HASH_SIZE; i++)
+        for (const struct queue_flow *flow = queue->flows[i]; flow != NULL;
+             flow = flow->hash_next) {
+            uint64_t ripe_ns = flow->first->queued_ns + (uint64_t)queue->limits.batch_wait_ns;
+            if (least_ns == 0 || ripe_ns < least_ns)
+                least_ns = ripe_ns;
         }
-        for (int priority = 1; priority < QUEUE_PRIORITIES && ripe; priority++)
-            pay_quantum(queue->rings[lane][priority]);
-    }
-    return NULL;
+    return least_ns;
+}
+
+void queue__flow_drop_all(struct queue *queue, enum error status)
+{
+    for (int i = 0; i < QUEUE_HASH_SIZE; i++)
+        while (queue->flows[i] != NULL)
+            queue__item_drop(queue, queue->flows[i]->first, status);
 }
 
 /* What a batch may still hold. */

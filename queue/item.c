@@ -65,6 +65,7 @@ void queue__item_drop(struct queue *queue, struct queue_item *item, enum error s
 static void acquit(struct queue *queue, struct queue_item *item)
 {
     queue__item_move(queue, item, QUEUE_RUNNING);
+    item->strikes = 0;
     if (item->dropped || item->taken == item->batch)
         return;
     if (queue__flow_add(queue, item) != ERROR_NONE) {
@@ -73,12 +74,12 @@ static void acquit(struct queue *queue, struct queue_item *item)
     }
 }
 
-void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment)
+void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment, bool alone)
 {
     struct queue_item *item = fragment->item;
     item->running--;
     item->finished += fragment->count;
-    if (item->state == QUEUE_SUSPECT && item->running == 0)
+    if (alone && --item->suspected == 0 && item->state == QUEUE_SUSPECT)
         acquit(queue, item);
     queue__item_end_if_idle(queue, item);
 }

@@ -18,9 +18,10 @@
 /* ---- Life ---- */
 
 static const char *const reason_names[QUEUE_REASON_COUNT] = {
-    [QUEUE_REASON_GATHERED] = "gathered", [QUEUE_REASON_ITEMS] = "items",
-    [QUEUE_REASON_MATRICES] = "matrices", [QUEUE_REASON_COST] = "cost",
-    [QUEUE_REASON_RETRY] = "retry",       [QUEUE_REASON_SUSPECT] = "suspect",
+    [QUEUE_REASON_GATHERED] = "gathered", [QUEUE_REASON_WAITED] = "waited",
+    [QUEUE_REASON_ITEMS] = "items",       [QUEUE_REASON_MATRICES] = "matrices",
+    [QUEUE_REASON_COST] = "cost",         [QUEUE_REASON_RETRY] = "retry",
+    [QUEUE_REASON_SUSPECT] = "suspect",
 };
 
 static bool make_series(struct queue *queue, struct metric_registry *metrics)
@@ -107,10 +108,15 @@ static struct queue_client **find_client(struct queue *queue, uint32_t number)
     return link;
 }
 
+static bool counts_clients(const struct queue *queue)
+{
+    return queue->limits.client_requests_max > 0 || queue->limits.client_bytes_max > 0;
+}
+
 static enum error enter_client(struct queue *queue, uint32_t number, struct failure *failure)
 {
     int64_t most = queue->limits.client_requests_max;
-    if (most == 0)
+    if (!counts_clients(queue))
         return ERROR_NONE;
     struct queue_client **link = find_client(queue, number);
     if (*link == NULL)
@@ -119,7 +125,7 @@ static enum error enter_client(struct queue *queue, uint32_t number, struct fail
     if (client == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
     client->client = number;
-    if (client->count >= most)
+    if (most > 0 && client->count >= most)
         return failure_set(failure, ERROR_CLIENT_QUOTA,
                            "This client has %lld requests under way, which is its limit; wait "
                            "for an answer before sending the next.",
@@ -130,14 +136,53 @@ static enum error enter_client(struct queue *queue, uint32_t number, struct fail
 
 static void leave_client(struct queue *queue, uint32_t number)
 {
-    if (queue->limits.client_requests_max == 0)
+    if (!counts_clients(queue))
         return;
     struct queue_client **link = find_client(queue, number), *client = *link;
     assert(client != NULL && client->count > 0);
     if (--client->count == 0) {
+        assert(client->bytes == 0);
         *link = client->next;
         free(client);
     }
+}
+
+/* A client's only request is never refused: what is possible at all is possible for everyone. */
+static enum error reserve(struct queue *queue, uint32_t number, int64_t bytes,
+                          struct failure *failure)
+{
+    int64_t most = queue->limits.client_bytes_max;
+    if (!counts_clients(queue))
+        return ERROR_NONE;
+    struct queue_client *client = *find_client(queue, number);
+    assert(client != NULL && bytes >= 0);
+    if (most > 0 && client->count > 1 && client->bytes + bytes > most)
+        return failure_set(failure, ERROR_CLIENT_QUOTA,
+                           "This client's requests hold %lld bytes of the service's memory, and "
+                           "may hold %lld; wait for an answer before sending the next.",
+                           (long long)client->bytes, (long long)most);
+    client->bytes += bytes;
+    return ERROR_NONE;
+}
+
+enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
+                         struct failure *failure)
+{
+    pthread_mutex_lock(&queue->lock);
+    enum error error = reserve(queue, client, bytes, failure);
+    pthread_mutex_unlock(&queue->lock);
+    return error;
+}
+
+void queue_unreserve(struct queue *queue, uint32_t number, int64_t bytes)
+{
+    pthread_mutex_lock(&queue->lock);
+    if (counts_clients(queue)) {
+        struct queue_client *client = *find_client(queue, number);
+        assert(client != NULL && client->bytes >= bytes);
+        client->bytes -= bytes;
+    }
+    pthread_mutex_unlock(&queue->lock);
 }
 
 static enum error enter(struct queue *queue, uint32_t client, struct failure *failure)
@@ -278,7 +323,9 @@ void queue_lane_up(struct queue_lane *lane)
     lane->up = true;
     lane->rings[ENGINE_LANE_SHORT].last_reap_ns = now_ns;
     lane->rings[ENGINE_LANE_LONG].last_reap_ns = now_ns;
-    if (!lane->spare)
+    if (lane->spare)
+        queue->suspects_since_ns = 0;
+    else
         queue->down_since_ns = 0;
     queue__dispatch(queue, now_ns);
     queue__unlock_and_tell(queue);
@@ -289,7 +336,8 @@ void queue__note_down(struct queue *queue, uint64_t now_ns)
     for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
         if (lane->up && !lane->spare)
             return;
-    queue->down_since_ns = now_ns;
+    if (queue->down_since_ns == 0)
+        queue->down_since_ns = now_ns;
 }
 
 static uint64_t ring_overdue_ns(const struct queue *queue, const struct queue_ring *ring,
@@ -324,6 +372,14 @@ uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
     }
     pthread_mutex_unlock(&queue->lock);
     return most_ns;
+}
+
+bool queue_lane_worked(struct queue_lane *lane)
+{
+    pthread_mutex_lock(&lane->queue->lock);
+    bool worked = lane->worked;
+    pthread_mutex_unlock(&lane->queue->lock);
+    return worked;
 }
 
 bool queue_has_suspects(struct queue *queue)
@@ -399,10 +455,40 @@ void queue_wait_end(struct queue *queue)
     (void)set_front_waits(queue, 0);
 }
 
+/* An outage that lasts is told to those who wait: they may be luckier elsewhere. */
+static void end_outages(struct queue *queue, uint64_t now_ns)
+{
+    if (queue->down_since_ns != 0 && now_ns > queue->down_since_ns + DOWN_TOLERATED_NS) {
+        queue__flow_drop_all(queue, ERROR_NO_ENGINE);
+        for (int kind = 0; kind < ENGINE_LANES; kind++)
+            queue__retry_drop_all(queue, &queue->retries[kind], ERROR_NO_ENGINE);
+    }
+    bool spare_up = false;
+    for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
+        spare_up |= lane->spare && lane->up;
+    if (queue->suspects.first == NULL || spare_up)
+        queue->suspects_since_ns = 0;
+    else if (queue->suspects_since_ns == 0)
+        queue->suspects_since_ns = now_ns;
+    else if (now_ns > queue->suspects_since_ns + DOWN_TOLERATED_NS)
+        queue__retry_drop_all(queue, &queue->suspects, ERROR_NO_ENGINE);
+}
+
 void queue_tick(struct queue *queue, uint64_t now_ns)
 {
     pthread_mutex_lock(&queue->lock);
+    end_outages(queue, now_ns);
     if (queue->limits.batch_wait_ns > 0)
         queue__dispatch(queue, now_ns);
     queue__unlock_and_tell(queue);
+}
+
+uint64_t queue_next_wake_ns(struct queue *queue)
+{
+    if (queue->limits.batch_wait_ns == 0)
+        return 0;
+    pthread_mutex_lock(&queue->lock);
+    uint64_t wake_ns = queue__flow_ripe_ns(queue);
+    pthread_mutex_unlock(&queue->lock);
+    return wake_ns;
 }

@@ -8,12 +8,14 @@
  * the lanes are busy, items gather. Between keys: deficit round-robin by predicted cost over
  * flows of (priority, client, key), oldest first within one.
  *
- * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE; an engine's death
- * moves RUNNING back to QUEUED (or SUSPECT, which runs alone in a spare engine); cancel moves
- * QUEUED to DONE at once, while a RUNNING item is DONE when its engine lets go of its slots.
+ * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE. When its engine dies
+ * an item stays RUNNING if its batch had not started, which is then sent again; else it becomes a
+ * SUSPECT, which runs alone in a spare engine. Cancel moves QUEUED to DONE at once, while a RUNNING
+ * item is DONE when its engine lets go of its slots.
  *
  * Threads: any thread may call anything here. One mutex; on_done is called outside it, on the
- * thread that called queue_flush, queue_reap, queue_cancel or queue_tick. Nothing blocks for long.
+ * thread that called queue_flush, queue_reap, queue_cancel, queue_tick, queue_lane_up or
+ * queue_lane_down. Nothing blocks for long.
  */
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
@@ -55,7 +57,9 @@ struct queue_item {
     void (*on_done)(struct queue_item *item);
 
     /* Results, valid in on_done. */
-    enum error status; /* NONE, CANCELLED, NO_ENGINE, POISON, FULL (does not fit a device) */
+    /* NONE; CANCELLED; NO_ENGINE: none came back in time; POISON: it kills engines; TOO_LARGE: one
+     * matrix of it does not fit the device; FULL: out of the front's memory; INTERNAL. */
+    enum error status;
     uint64_t queued_ns, started_ns, finished_ns; /* clock_now_ns; started 0: never ran */
     uint64_t compute_ns;                         /* sum of its batches' durations */
     char kernel[ENGINE_KERNEL_NAME_MAX];
@@ -66,6 +70,7 @@ struct queue_item {
     struct queue_flow *flow;
     int64_t taken, finished; /* matrices handed to lanes, and answered */
     int running;             /* slices now in lanes */
+    int suspected;           /* slices that run alone, or wait to */
     int strikes;             /* engines it killed while alone */
     bool dropped;            /* cancelled or failed: what has not started never will */
     double cost_ns;          /* predicted, of the whole item */
@@ -74,7 +79,8 @@ struct queue_item {
 struct queue_limits {
     int64_t requests_max;        /* items queued or running; past it 503 */
     int64_t client_requests_max; /* the same for one client; past it 429; 0: no limit */
-    int64_t batch_wait_ns;       /* how long a young batch may wait for company; 0: not at all */
+    int64_t client_bytes_max; /* of the arena, that one client's requests may hold; 0: no limit */
+    int64_t batch_wait_ns;    /* how long a young batch may wait for company; 0: not at all */
     int64_t batch_matrices_max;
     int64_t batch_cost_ns;     /* predicted cost at which a batch of the short lane closes */
     int64_t long_cost_ns;      /* items predicted to take longer run in slices on the long lane */
@@ -94,6 +100,12 @@ void queue_destroy(struct queue **queue); /* no item may be left */
 ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, uint32_t client,
                                         struct failure *failure);
 void queue_leave(struct queue *queue, uint32_t client);
+/* Counts bytes of the arena that a request which has entered is about to hold; CLIENT_QUOTA with
+ * words when the client's requests would hold too much together (its only request always may).
+ * Given back before queue_leave. */
+ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
+                                          struct failure *failure);
+void queue_unreserve(struct queue *queue, uint32_t client, int64_t bytes);
 
 /* Borrows the item until on_done. Never fails; starts nothing by itself. */
 void queue_submit(struct queue *queue, struct queue_item *item);
@@ -132,11 +144,12 @@ ERROR_MUST_CHECK enum error queue_lane_create(struct queue *queue, struct engine
 void queue_lane_destroy(struct queue_lane **lane); /* must be down */
 void queue_lane_up(struct queue_lane *lane);
 /* The engine is dead and reaped. Its batches return to the queue: those that had started become
- * suspects. With blame false (the front itself stopped it) none does. */
-void queue_lane_down(struct queue_lane *lane, bool blame);
+ * suspects. With blamed false (the front itself stopped it) none does. */
+void queue_lane_down(struct queue_lane *lane, bool blamed);
 /* When a batch is past its deadline, how long it has run; 0 when all is well. */
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns);
-bool queue_has_suspects(struct queue *queue); /* the supervisor then starts a spare engine */
+bool queue_lane_worked(struct queue_lane *lane); /* it has ended a batch well */
+bool queue_has_suspects(struct queue *queue);    /* the supervisor then starts a spare engine */
 
 /* Takes in finished batches of all lanes, calls on_done, refills the lanes. */
 void queue_reap(struct queue *queue);
@@ -144,11 +157,11 @@ void queue_reap(struct queue *queue);
  * to reap after all. After sleeping: no more writes needed. */
 bool queue_wait_begin(struct queue *queue);
 void queue_wait_end(struct queue *queue);
-/* Called every 10 ms or so: batch waits that have ended, gauges. */
+/* Called at least every 50 ms: batch waits that have ended; an outage of more than 5 s, after which
+ * what waits is ended with NO_ENGINE. */
 void queue_tick(struct queue *queue, uint64_t now_ns);
-
-/* How a batch of one matrix is predicted to last, for tests and the status page. */
-double queue_predict_ns(struct queue *queue, const struct method *method, enum precision precision,
-                        int64_t n, int64_t m);
+/* When a batch that waits for company will have waited long enough (clock_now_ns), so that
+ * queue_flush is useful then; 0: no batch waits. */
+uint64_t queue_next_wake_ns(struct queue *queue);
 
 #endif

@@ -90,13 +90,15 @@ struct queue_lane {
     struct engine_shared *shared;
     char device[ENGINE_NAME_MAX];
     bool spare, up;
+    bool worked; /* has ended a batch well */
     struct queue_ring rings[ENGINE_LANES];
 };
 
 struct queue_client {
     struct queue_client *next;
     uint32_t client;
-    int64_t count;
+    int64_t count; /* requests under way */
+    int64_t bytes; /* of the arena, that they hold */
 };
 
 struct queue_method_series {
@@ -106,6 +108,7 @@ struct queue_method_series {
 /* Why a batch closed; label of invertd_batches_total. */
 enum queue_reason {
     QUEUE_REASON_GATHERED, /* nothing more waits for this key */
+    QUEUE_REASON_WAITED,   /* the same, after a wait for company */
     QUEUE_REASON_ITEMS,
     QUEUE_REASON_MATRICES,
     QUEUE_REASON_COST,
@@ -123,7 +126,8 @@ struct queue {
     bool draining;
     int64_t entered;
     struct queue_client *clients[QUEUE_HASH_SIZE];
-    uint64_t down_since_ns; /* no engine is up since; 0: one is */
+    uint64_t down_since_ns;     /* no engine is up since; 0: one is */
+    uint64_t suspects_since_ns; /* suspects wait and no spare engine is up since; 0: not so */
 
     /* what waits */
     struct queue_group *groups[QUEUE_HASH_SIZE];
@@ -159,8 +163,8 @@ void queue__item_move(struct queue *queue, struct queue_item *item, enum queue_i
 void queue__item_end_if_idle(struct queue *queue, struct queue_item *item);
 /* From now on nothing of the item starts; status is what on_done will say. */
 void queue__item_drop(struct queue *queue, struct queue_item *item, enum error status);
-/* A fragment's result is in. */
-void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment);
+/* A fragment's result is in. alone: it ran as a suspect. */
+void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment, bool alone);
 void queue__unlock_and_tell(struct queue *queue);
 
 /* flow.c: what waits, and whose turn it is. */
@@ -170,6 +174,10 @@ void queue__flow_remove(struct queue *queue,
 /* The flow whose turn it is on a lane kind; NULL when none is ripe. */
 struct queue_flow *queue__flow_choose(struct queue *queue, enum engine_lane_id lane,
                                       uint64_t now_ns);
+/* When the first waiting batch has waited long enough; 0: nothing waits. */
+uint64_t queue__flow_ripe_ns(const struct queue *queue);
+/* Ends everything that waits in a flow. */
+void queue__flow_drop_all(struct queue *queue, enum error status);
 /* Takes matrices of the chosen flow's group into fragments; returns the count, says why it stopped.
  */
 int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_fragment *fragments,
@@ -180,6 +188,8 @@ void queue__dispatch(struct queue *queue, uint64_t now_ns);
 void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now_ns);
 void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,
                       const struct queue_fragment *fragments, int count);
+/* Ends the items of every batch in the list. */
+void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum error status);
 /* Takes the item's fragments out of all retry lists. */
 void queue__retry_forget(struct queue *queue, struct queue_item *item);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "gpu/engine.h"
 
 #define FIELD(name) offsetof(struct config, name)
@@ -105,6 +106,16 @@ static const struct option_row rows[] = {
      .most = 1 << 24,
      .placeholder = "COUNT",
      .help = "The same for one client address; further ones are answered 429; 0: no limit."},
+    {.flag = "client-bytes-max",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(client_bytes_max),
+     .initial = "0",
+     .least = 0,
+     .most = 1 * TIB,
+     .placeholder = "BYTES",
+     .help =
+         "Arena bytes that one client address's requests may hold together; further requests are "
+         "answered 429, but for its only one; 0: half of the arena."},
     {.flag = "request-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(request_max_bytes),
@@ -139,6 +150,15 @@ static const struct option_row rows[] = {
      .placeholder = "DURATION",
      .help = "A request that has waited and run for longer is answered 504, unless it asks for "
              "another `timeout`."},
+    {.flag = "send-timeout",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(send_timeout_ns),
+     .initial = "30s",
+     .least = MS(10),
+     .most = S(86400),
+     .placeholder = "DURATION",
+     .help = "A client that takes longer than this, plus one second a MiB, to read its answer is "
+             "cut off."},
     {.flag = "idle-timeout",
      .kind = OPTION_DURATION,
      .offset = FIELD(idle_timeout_ns),
@@ -200,6 +220,15 @@ static const struct option_row rows[] = {
      .offset = FIELD(engine_path),
      .placeholder = "FILE",
      .help = "The host engine's program, if not beside this one."},
+    {.flag = "engine-scratch-max",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(engine_scratch_max_bytes),
+     .initial = "0",
+     .least = 0,
+     .most = 64 * TIB,
+     .placeholder = "BYTES",
+     .help = "Working memory of the host engine, beside the arena; a matrix that needs more is "
+             "answered 413; 0: half of what the machine has free at the start."},
     {.flag = "engine-heartbeat",
      .kind = OPTION_DURATION,
      .offset = FIELD(engine_heartbeat_ns),
@@ -370,6 +399,8 @@ struct queue_limits config_queue_limits(const struct config *config)
     return (struct queue_limits){
         .requests_max = config->queue_max,
         .client_requests_max = config->client_requests_max,
+        .client_bytes_max =
+            config->client_bytes_max != 0 ? config->client_bytes_max : config->arena_size_bytes / 2,
         .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,
         .batch_matrices_max = config->batch_matrices_max,
         .batch_cost_ns = config->batch_cost_ns,
@@ -386,6 +417,7 @@ struct http_limits config_http_limits(const struct config *config)
         .header_timeout_ns = config->header_timeout_ns,
         .body_timeout_ns = config->body_timeout_ns,
         .request_timeout_ns = config->request_timeout_ns,
+        .send_timeout_ns = config->send_timeout_ns,
         .idle_timeout_ns = config->idle_timeout_ns,
     };
 }
@@ -399,6 +431,10 @@ struct handlers_limits config_handlers_limits(const struct config *config)
     };
 }
 
+static const char *const log_format_names[] = {[LOG_JSON] = "json", [LOG_TEXT] = "text"};
+static const char *const log_level_names[] = {
+    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARNING] = "warning", [LOG_ERROR] = "error"};
+
 struct supervisor_options config_supervisor(const struct config *config, const char *version)
 {
     return (struct supervisor_options){
@@ -409,6 +445,8 @@ struct supervisor_options config_supervisor(const struct config *config, const c
         .version = version,
         .heartbeat_ns = config->engine_heartbeat_ns,
         .backoff_max_ns = config->engine_backoff_max_ns,
-        .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,
+        .scratch_max_bytes = config->engine_scratch_max_bytes,
+        .log_format = log_format_names[config->log_format],
+        .log_level = log_level_names[config->log_level],
     };
 }

@@ -12,8 +12,10 @@
 /* How long at least new work is answered 503: clients that are just connecting, or whose request
  * is on its way on an idle connection, learn that the service is going. */
 #define REFUSE_NS (200 * CLOCK_MS)
-/* How long connections without a request may stay once all else is finished. */
-#define LINGER_NS (2 * CLOCK_S)
+/* How long bodies, answers on their way and connections without a request may stay once all else
+ * is finished; half of it where drain-timeout is shorter. */
+#define CLOSE_NS (2 * CLOCK_S)
+#define CUT_NS (100 * CLOCK_MS) /* for the loops to cut them off then */
 
 enum state {
     SERVING,
@@ -39,9 +41,10 @@ static const char *const names[STATES] = {[SERVING] = "serving",
 struct drain {
     struct drain_options options;
     enum state state;
-    uint64_t since_ns, drain_since_ns;
+    uint64_t since_ns, drain_since_ns, close_ns;
     uv_timer_t timer;
     uv_signal_t signals[SIGNALS];
+    int signal_count;
 };
 
 static void move(struct drain *drain, enum state state)
@@ -52,19 +55,19 @@ static void move(struct drain *drain, enum state state)
     log_line(LOG_INFO, "shutting down", "state", LOG_STR, names[state], NULL);
 }
 
-static bool is_finished(const struct drain *drain, bool with_connections)
+static int64_t sum(const struct drain *drain, int64_t (*of)(const struct loop *loop))
 {
-    int64_t left = queue_pending(drain->options.services->queue);
+    int64_t total = 0;
     for (int i = 0; i < drain->options.loop_count; i++)
-        left += with_connections ? loop_open(drain->options.loops[i])
-                                 : loop_busy(drain->options.loops[i]);
-    return left == 0;
+        total += of(drain->options.loops[i]);
+    return total;
 }
 
 static void step(struct drain *drain, uint64_t now_ns)
 {
     struct drain_options *options = &drain->options;
     uint64_t spent_ns = now_ns - drain->since_ns;
+    bool owes = sum(drain, loop_held) > 0;
     switch (drain->state) {
     case DELAY:
         if (spent_ns < (uint64_t)options->delay_ns)
@@ -76,16 +79,16 @@ static void step(struct drain *drain, uint64_t now_ns)
         drain->drain_since_ns = now_ns;
         break;
     case DRAINING:
-        /* Requests that are being refused never end as long as clients come. */
-        if (queue_pending(options->services->queue) > 0 ||
-            (spent_ns < REFUSE_NS && !is_finished(drain, true)))
+        if (owes || (spent_ns < REFUSE_NS && sum(drain, loop_open) > 0) ||
+            (sum(drain, loop_arriving) > 0 &&
+             spent_ns + drain->close_ns + CUT_NS < (uint64_t)options->timeout_ns))
             break;
         for (int i = 0; i < options->loop_count; i++)
-            loop_quiesce(options->loops[i]);
+            loop_quiesce(options->loops[i], drain->close_ns);
         move(drain, CLOSING);
         break;
     case CLOSING:
-        if (!is_finished(drain, spent_ns < LINGER_NS))
+        if (sum(drain, loop_open) > 0 && (owes || spent_ns < drain->close_ns + CUT_NS))
             break;
         move(drain, DONE);
         uv_timer_stop(&drain->timer);
@@ -94,7 +97,8 @@ static void step(struct drain *drain, uint64_t now_ns)
     default:
         break;
     }
-    if (drain->state > DELAY && now_ns - drain->drain_since_ns > (uint64_t)options->timeout_ns)
+    if (drain->state > DELAY && owes &&
+        now_ns - drain->drain_since_ns > (uint64_t)options->timeout_ns)
         options->on_expired(options->context, "drain-timeout has passed");
 }
 
@@ -129,21 +133,29 @@ enum error drain_create(const struct drain_options *options, uv_loop_t *uv, stru
     if (drain == NULL)
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     drain->options = *options;
+    uint64_t half_ns = (uint64_t)options->timeout_ns / 2;
+    drain->close_ns = half_ns < CLOSE_NS ? half_ns : CLOSE_NS;
     uv_timer_init(uv, &drain->timer);
     drain->timer.data = drain;
-    for (int i = 0; i < SIGNALS; i++) {
-        uv_signal_init(uv, &drain->signals[i]);
-        drain->signals[i].data = drain;
-        uv_signal_start(&drain->signals[i], on_signal, numbers[i]);
+    int code = 0;
+    while (drain->signal_count < SIGNALS && code == 0) {
+        uv_signal_t *signal = &drain->signals[drain->signal_count];
+        code = uv_signal_init(uv, signal);
+        if (code != 0)
+            break;
+        signal->data = drain;
+        code = uv_signal_start(signal, on_signal, numbers[drain->signal_count++]);
     }
     *result = drain;
+    if (code != 0)
+        return failure_set(failure, ERROR_INTERNAL, "cannot watch signals: %s", uv_strerror(code));
     return ERROR_NONE;
 }
 
 void drain_close(struct drain *drain)
 {
     uv_close((uv_handle_t *)&drain->timer, NULL);
-    for (int i = 0; i < SIGNALS; i++)
+    for (int i = 0; i < drain->signal_count; i++)
         uv_close((uv_handle_t *)&drain->signals[i], NULL);
 }
 

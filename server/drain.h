@@ -3,9 +3,13 @@
  *   SERVING --SIGTERM, SIGINT--> DELAY --drain-delay--> DRAINING --all finished--> CLOSING --> done
  *
  * DELAY: not ready, but serving. DRAINING: what was admitted is finished, new work is answered 503,
- * every answer closes its connection. CLOSING: no longer listening; the last answers go out. Past
- * drain-timeout, or at a second signal, on_expired is called instead, which does not return to
- * serving. SIGHUP opens the log anew in any state.
+ * every answer closes its connection. CLOSING: no longer listening; the last answers go out.
+ *
+ * The service owes an answer to who sent a whole request. Past drain-timeout with such an answer
+ * outstanding, or at a second signal, on_expired is called instead, which does not return to
+ * serving. It owes nothing to clients that do not finish their bodies, do not read their answers or
+ * have left: near the end of drain-timeout they are cut off, and the end is a clean one. SIGHUP
+ * opens the log anew in any state.
  *
  * Threads: loop 0's.
  */
@@ -30,6 +34,7 @@ struct drain_options {
     void *context;
 };
 
+/* When it fails, *drain is closed and freed like any other, unless it is NULL. */
 ERROR_MUST_CHECK enum error drain_create(const struct drain_options *options, uv_loop_t *uv,
                                          struct drain **drain, struct failure *failure);
 /* Closes its handles; the loop must run once more, then drain_free. */

@@ -83,6 +83,7 @@ static void on_exit(uv_process_t *process, int64_t exit_status, int signal)
              (int64_t)engine->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64, (int64_t)signal,
              "reason", LOG_STR, engine->reason ? engine->reason : "by itself", NULL);
     queue_lane_down(engine->lane, engine->blame);
+    engine->worked = queue_lane_worked(engine->lane);
     release(engine);
     uv_close((uv_handle_t *)process, on_closed);
 }
@@ -115,7 +116,7 @@ enum error engine_process_start(struct engine_process *engine, struct failure *f
     int control[2] = {-1, -1};
     engine->reason = NULL;
     engine->blame = true;
-    engine->mismatch = false;
+    engine->mismatch = engine->worked = false;
     enum error error = map_shared(engine, failure);
     if (error == ERROR_NONE)
         error =

@@ -44,6 +44,7 @@ struct engine_process {
     uint64_t started_ns, up_ns;
     struct engine_shared *shared;
     struct queue_lane *lane;
+    bool worked;   /* it ended at least one batch well */
     bool mismatch; /* the engine found another contract than its own */
     uint64_t heartbeat, heartbeat_seen_ns;
 

@@ -13,10 +13,10 @@
 #define POOL_BYTES ((size_t)32 << 10) /* the library's, a connection; cleared for each request */
 #define DRIVE_ROUNDS 8                /* before the queue is looked after */
 #define LINGER_MAX 1024
-#define QUIESCE_ROUNDS 512 /* of ten connections */
-#define SPARE_CONNECTIONS                                                                          \
-    64 /* above the limit, to be told so; further ones stay in the backlog                         \
-        */
+#define MEASURED_MOST (INT64_C(1) << 40) /* bytes that are given time; the product fits */
+#define QUIESCE_ROUNDS 512               /* of ten connections */
+/* Above the limit, to be told so; further ones stay in the backlog. */
+#define SPARE_CONNECTIONS 64
 
 /* Which phases may follow. */
 static const unsigned moves[HTTP_PHASES] = {
@@ -32,6 +32,8 @@ static const unsigned moves[HTTP_PHASES] = {
 #define BUSY                                                                                       \
     (1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_WAIT | 1 << HTTP_READY | 1 << HTTP_SENDING)
 
+#define HELD (1 << HTTP_WAIT | 1 << HTTP_READY)
+#define CLOSING (1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_SENDING)
 #define READING (1 << HTTP_IDLE | 1 << HTTP_HEAD | 1 << HTTP_BODY | 1 << HTTP_DISCARD)
 #define LEFT_NS (20 * CLOCK_MS) /* for the library to read what a client that left had sent */
 
@@ -97,7 +99,7 @@ void http_destroy(struct http **result)
     for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
         struct http__connection *c = http->connections[slot];
         if (c != NULL && c->phase == HTTP_WAIT) {
-            http__drop(c);
+            http__drop(c, false);
             MHD_resume_connection(c->library);
         }
     }
@@ -121,17 +123,28 @@ void http_destroy(struct http **result)
 void http__set_deadline(struct http__connection *c, uint64_t deadline_ns)
 {
     uint64_t soon_ns = c->http->now_ns + LEFT_NS;
+    uint64_t close_by_ns = c->http->close_by_ns;
+    if (close_by_ns != 0 && (CLOSING >> c->phase & 1) != 0 && close_by_ns < deadline_ns)
+        deadline_ns = close_by_ns;
     bool soon = c->left && http__is_reading(c) && soon_ns < deadline_ns;
     c->http->deadlines[c->slot] = soon ? soon_ns : deadline_ns;
+}
+
+static void count(_Atomic int64_t *counter, int change)
+{
+    if (change != 0)
+        atomic_fetch_add_explicit(counter, change, memory_order_relaxed);
 }
 
 void http__move(struct http__connection *c, enum http__phase next)
 {
     assert((moves[c->phase] & 1u << next) != 0);
-    int busy = (BUSY >> next & 1) - (BUSY >> c->phase & 1);
+    bool arriving = next == HTTP_BODY && c->x.sink != NULL;
+    count(&c->http->busy, (BUSY >> next & 1) - (BUSY >> c->phase & 1));
+    count(&c->http->arriving, arriving - c->arriving);
+    count(&c->http->held, (HELD >> next & 1) - (HELD >> c->phase & 1));
+    c->arriving = arriving;
     c->phase = next;
-    if (busy != 0)
-        atomic_fetch_add_explicit(&c->http->busy, busy, memory_order_relaxed);
 }
 
 bool http__is_busy(const struct http__connection *c)
@@ -146,6 +159,8 @@ bool http__is_reading(const struct http__connection *c)
 
 uint64_t http__second_a_mebibyte(int64_t bytes)
 {
+    if (bytes > MEASURED_MOST)
+        bytes = MEASURED_MOST;
     return bytes <= 0 ? 0 : (uint64_t)(bytes >> 10) * CLOCK_S / 1024;
 }
 
@@ -195,8 +210,13 @@ void http_drain(struct http *http)
     }
 }
 
-void http_quiesce(struct http *http)
+void http_quiesce(struct http *http, uint64_t within_ns)
 {
+    http->now_ns = clock_now_ns();
+    http->close_by_ns = http->now_ns + within_ns;
+    for (uint32_t slot = 0; slot < http->slots; slot++)
+        if (http->deadlines[slot] != 0)
+            http__set_deadline(http->connections[slot], http->deadlines[slot]);
     /* Connections that wait to be accepted would be reset by the closing: no more may queue up
      * (beyond one, which is the least there is), and those that did are taken in first. */
     struct pollfd waiting = {.fd = http->options.listen_fd, .events = POLLIN};
@@ -210,6 +230,16 @@ void http_quiesce(struct http *http)
 int64_t http_busy(const struct http *http)
 {
     return atomic_load_explicit(&http->busy, memory_order_relaxed);
+}
+
+int64_t http_held(const struct http *http)
+{
+    return atomic_load_explicit(&http->held, memory_order_relaxed);
+}
+
+int64_t http_arriving(const struct http *http)
+{
+    return atomic_load_explicit(&http->arriving, memory_order_relaxed);
 }
 
 int64_t http_open(const struct http *http)

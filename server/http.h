@@ -7,7 +7,7 @@
  * absolute deadlines for every phase of a connection, notice of clients that leave while they wait
  * (watch.h), closing without a reset, and an orderly end.
  *
- * Threads: one event loop's, but for http_busy and http_open.
+ * Threads: one event loop's, but for the counts at the end.
  */
 #ifndef SERVER_HTTP_H
 #define SERVER_HTTP_H
@@ -28,6 +28,7 @@ struct http_limits {
     int64_t header_timeout_ns;  /* from the connection, or the request line, to the empty line */
     int64_t body_timeout_ns;    /* plus one second a MiB */
     int64_t request_timeout_ns; /* from the complete body to the answer */
+    int64_t send_timeout_ns;    /* for the client to take the answer, plus one second a MiB */
     int64_t idle_timeout_ns;    /* between requests */
 };
 
@@ -61,10 +62,13 @@ void http_tick(struct http *http);
 
 /* From now on every answer closes its connection, and idle connections close. */
 void http_drain(struct http *http);
-/* Stops listening. */
-void http_quiesce(struct http *http);
+/* Stops listening. Bodies and answers that are on their way get within_ns more at most. */
+void http_quiesce(struct http *http, uint64_t within_ns);
 
-int64_t http_busy(const struct http *http); /* requests under way; any thread */
-int64_t http_open(const struct http *http); /* connections; any thread */
+/* From any thread. */
+int64_t http_busy(const struct http *http);     /* requests under way */
+int64_t http_held(const struct http *http);     /* of those, what handlers still have to answer */
+int64_t http_arriving(const struct http *http); /* and what is still sending an admitted body */
+int64_t http_open(const struct http *http);     /* connections */
 
 #endif

@@ -11,10 +11,9 @@
 #include "server/http_private.h"
 #include "server/http_raw.h"
 
-#define COPY_MAX (16 << 10)    /* answers up to here go out in one piece with their head */
-#define SEND_NS (30 * CLOCK_S) /* plus one second a MiB */
-#define GONE_NS (3 * CLOCK_S)  /* after which a connection that should close is cut */
-#define FINAL_S 1u             /* how long a connection that is being closed stays readable */
+#define COPY_MAX (16 << 10)   /* answers up to here go out in one piece with their head */
+#define GONE_NS (3 * CLOCK_S) /* after which a connection that should close is cut */
+#define FINAL_S 1u            /* how long a connection that is being closed stays readable */
 
 static struct MHD_Response *make_body(struct http__connection *c,
                                       const struct exchange_reply *reply)
@@ -58,7 +57,7 @@ static void make_response(struct http__connection *c, const struct exchange_repl
 void http__answer_past_library(struct http__connection *c)
 {
     (void)http_raw_send(c->fd, &c->raw);
-    http__finish(c);
+    http__finish(c, false);
     http__move(c, HTTP_GONE);
     http__close_soon(c);
     shutdown(c->fd, SHUT_WR);
@@ -96,7 +95,8 @@ enum MHD_Result http__send_answer(struct http__connection *c)
     if (c->response == NULL)
         return MHD_NO;
     http__move(c, HTTP_SENDING);
-    http__set_deadline(c, c->http->now_ns + SEND_NS + http__second_a_mebibyte(c->answer_bytes));
+    http__set_deadline(c, c->http->now_ns + (uint64_t)c->http->options.limits.send_timeout_ns +
+                              http__second_a_mebibyte(c->answer_bytes));
     enum MHD_Result result = MHD_queue_response(c->library, (unsigned)c->status, c->response);
     MHD_destroy_response(c->response); /* the library holds it until it is sent */
     c->response = NULL;
@@ -105,7 +105,7 @@ enum MHD_Result http__send_answer(struct http__connection *c)
 
 /* ---- Ends ---- */
 
-void http__finish(struct http__connection *c)
+void http__finish(struct http__connection *c, bool left)
 {
     struct exchange *x = &c->x;
     if (c->answered) {
@@ -113,11 +113,14 @@ void http__finish(struct http__connection *c)
         uint64_t took_ns = clock_now_ns() - x->arrived_ns;
         http_count_request(&c->http->count, route, c->status, took_ns, x->body_bytes,
                            c->answer_bytes);
+        const char *trace = log_wanted(LOG_DEBUG) ? handlers_traceparent(x) : NULL;
         if (log_wanted(LOG_DEBUG))
             log_line(LOG_DEBUG, "request", "route", LOG_STR, route, "status", LOG_I64,
                      (int64_t)c->status, "duration_us", LOG_I64, (int64_t)(took_ns / CLOCK_US),
                      "in_bytes", LOG_I64, x->body_bytes, "out_bytes", LOG_I64, c->answer_bytes,
-                     NULL);
+                     trace != NULL ? "traceparent" : NULL, LOG_STR, trace, NULL);
+    } else if (left) {
+        metric_add(c->http->count.client_left, 1);
     }
     if (c->response != NULL)
         MHD_destroy_response(c->response);
@@ -130,9 +133,9 @@ void http__finish(struct http__connection *c)
     handlers_end(x);
 }
 
-void http__drop(struct http__connection *c)
+void http__drop(struct http__connection *c, bool left)
 {
-    http__finish(c);
+    http__finish(c, left);
     http__move(c, HTTP_GONE);
     c->plain = true;
     http__set_deadline(c, c->http->now_ns + GONE_NS);

@@ -33,7 +33,7 @@ static void open_connection(struct http *http, struct MHD_Connection *library, v
     int64_t open = atomic_fetch_add(http->options.connections, 1) + 1;
     c->over = open > http->options.limits.connections_max;
     atomic_fetch_add(&http->open, 1);
-    metric_set(http->open_gauge, open);
+    metric_add(http->open_gauge, 1);
     http__set_deadline(c, http->now_ns + (uint64_t)http->options.limits.header_timeout_ns);
     watch_add(http->watch, c->fd, (uint64_t)c->generation << 32 | slot);
     if (http->draining)
@@ -52,7 +52,8 @@ static void close_connection(struct http__connection *c)
     http__set_deadline(c, 0);
     http->free_slots[http->free_count++] = c->slot;
     atomic_fetch_sub(&http->open, 1);
-    metric_set(http->open_gauge, atomic_fetch_sub(http->options.connections, 1) - 1);
+    atomic_fetch_sub(http->options.connections, 1);
+    metric_add(http->open_gauge, (uint64_t)-1);
 }
 
 void http__on_connection(void *context, struct MHD_Connection *library, void **connection,
@@ -75,7 +76,7 @@ void http__on_left(void *context, uint64_t key)
         http__set_deadline(c, http->deadlines[c->slot]); /* see there */
         return;
     }
-    http__drop(c);
+    http__drop(c, true);
     http->stirred = true;
     MHD_resume_connection(c->library);
 }

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/error.h"
+
 #define PROBES 8 /* cells looked at before the registry is asked instead */
 
 void http_count_init(struct http_count *count, struct metric_registry *metrics)
@@ -10,6 +12,7 @@ void http_count_init(struct http_count *count, struct metric_registry *metrics)
     *count = (struct http_count){.metrics = metrics};
     count->bytes_in = metric_series(metrics, METRIC_BYTES, "in");
     count->bytes_out = metric_series(metrics, METRIC_BYTES, "out");
+    count->client_left = metric_series(metrics, METRIC_CANCELLED, "client_left");
 }
 
 static struct http_count_cell find(struct http_count *count, const char *route, int status)
@@ -45,4 +48,16 @@ void http_count_request(struct http_count *count, const char *route, int status,
     metric_observe(cell.duration, duration_ns);
     metric_add(count->bytes_in, (uint64_t)in_bytes);
     metric_add(count->bytes_out, (uint64_t)out_bytes);
+}
+
+void http_count_refused(struct http_count *count, int status)
+{
+    enum error reason = ERROR_MALFORMED; /* unless the table has a row of that status */
+    for (int code = ERROR_NONE + 1; code < ERROR_COUNT; code++)
+        if (error_http_status((enum error)code) == status) {
+            reason = (enum error)code;
+            break;
+        }
+    metric_add(find(count, "other", status).requests, 1);
+    metric_add(metric_series(count->metrics, METRIC_REJECTED, error_name(reason)), 1);
 }

@@ -21,7 +21,7 @@ struct http_count_cell {
 
 struct http_count {
     struct metric_registry *metrics; /* borrowed */
-    struct metric_series *bytes_in, *bytes_out;
+    struct metric_series *bytes_in, *bytes_out, *client_left;
     struct http_count_cell cells[HTTP_COUNT_CELLS];
 };
 
@@ -29,5 +29,7 @@ void http_count_init(struct http_count *count, struct metric_registry *metrics);
 /* One request was answered (or its answer could not be delivered). route is constant text. */
 void http_count_request(struct http_count *count, const char *route, int status,
                         uint64_t duration_ns, int64_t in_bytes, int64_t out_bytes);
+/* One request was answered by the HTTP library itself. */
+void http_count_refused(struct http_count *count, int status);
 
 #endif

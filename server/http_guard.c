@@ -140,6 +140,20 @@ struct framing {
     const struct http_guard_field *length, *coding, *host;
 };
 
+/* An expectation of HTTP/1.0 is ignored (RFC 9110, 10.1.1). */
+static void note_expectation(const struct http_guard_field *field, struct http_guard_frame *frame)
+{
+    size_t length = field->value_length;
+    while (length > 0 && all_of(field->value + length - 1, 1, BLANK))
+        length--;
+    if (frame->http_1_0)
+        return;
+    if (http_guard_is(field->value, length, "100-continue"))
+        frame->expect_continue = true;
+    else
+        frame->expect_other = true;
+}
+
 static void note(struct framing *framing, const struct http_guard_field *field,
                  struct http_guard_frame *frame)
 {
@@ -152,9 +166,8 @@ static void note(struct framing *framing, const struct http_guard_field *field,
         }
         break;
     case 6:
-        if (http_guard_is(field->name, 6, "Expect") &&
-            http_guard_is(field->value, field->value_length, "100-continue"))
-            frame->expect_continue = true;
+        if (http_guard_is(field->name, 6, "Expect"))
+            note_expectation(field, frame);
         break;
     case 14:
         if (http_guard_is(field->name, 14, "Content-Length")) {
@@ -187,14 +200,15 @@ static const char *check_framing(const struct framing *framing, struct http_guar
     if (framing->codings == 1) {
         if (frame->http_1_0 ||
             !http_guard_is(framing->coding->value, framing->coding->value_length, "chunked"))
-            return "The Transfer-Encoding is not known.";
+            return "Send the body with a Content-Length instead of this Transfer-Encoding.";
         frame->chunked = true;
     }
     if (framing->lengths == 1) {
         const char *digits = framing->length->value;
         size_t count = framing->length->value_length;
         if (count == 0 || count > HTTP_GUARD_DIGITS_MAX || !all_of(digits, count, DIGIT))
-            return "The Content-Length is not a number that can be.";
+            return "The Content-Length must be one decimal number of 1 to 18 digits, without a "
+                   "sign.";
         frame->content_length = 0;
         for (size_t i = 0; i < count; i++)
             frame->content_length = frame->content_length * 10 + (digits[i] - '0');
@@ -234,5 +248,10 @@ enum error http_guard_check(const struct http_guard_head *head, struct http_guar
         *why = "The header fields do not each stand on one line that ends with CR LF.";
     if (*why == NULL)
         *why = check_framing(&framing, frame);
-    return *why == NULL ? ERROR_NONE : ERROR_MALFORMED;
+    if (*why != NULL)
+        return ERROR_MALFORMED;
+    if (!frame->expect_other)
+        return ERROR_NONE;
+    *why = "The only expectation that is met here is 100-continue; leave the Expect field out.";
+    return ERROR_EXPECTATION_FAILED;
 }

@@ -15,6 +15,12 @@
  * What cannot be told: NULs at the very end of a line, in the place of its CR and LF, or of those
  * of the empty line, leave the same bytes behind as CR and LF do, and are accepted.
  *
+ * What the guard never sees, since the library answers it by itself, with a short HTML page, and
+ * closes: a request line or head above the library's pool of some 30 KiB (414, 431, 413), another
+ * version than HTTP/1.0 and 1.1 (505), a line without a colon or a Content-Length that is no number
+ * (400), a bad chunk (400). What is not HTTP at all is closed without an answer. All but those of
+ * the request line (414, 505) are counted in the metrics, as of route "other".
+ *
  * Threads: pure functions. Cost: one look at every byte of the head.
  */
 #ifndef SERVER_HTTP_GUARD_H
@@ -58,14 +64,15 @@ struct http_guard_head {
 struct http_guard_frame {
     int64_t content_length; /* -1: none given */
     bool chunked, expect_continue, http_1_0;
+    bool expect_other; /* something else is expected: refused */
 };
 
 /* Looks at a target as it arrived: a NUL-terminated string, as the library gives it. */
 struct http_guard_uri http_guard_uri(const char *uri);
 
-/* NONE and *frame, or MALFORMED, URI_TOO_LONG, HEADERS_TOO_LARGE and a sentence that says why
- * (constant text; it never quotes the request). A refused head must be answered with
- * Connection: close: nothing after it can be trusted. */
+/* NONE and *frame, or MALFORMED, URI_TOO_LONG, HEADERS_TOO_LARGE, EXPECTATION_FAILED and a
+ * sentence that says why (constant text; it never quotes the request). A refused head must be
+ * answered with Connection: close: nothing after it can be trusted. */
 ERROR_MUST_CHECK enum error http_guard_check(const struct http_guard_head *head,
                                              struct http_guard_frame *frame, const char **why);
 

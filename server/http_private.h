@@ -14,9 +14,8 @@
  * until it has nothing ready; resuming does not wake it; an answer is accepted at the first call
  * or after the body, never between; after a short read it waits for the next edge, and misses an
  * end that had come already, so it is told of it; it clears its whole memory pool after each
- * request, so the pool is small; it keeps no absolute deadlines. Errors it finds itself (a bad
- * request line or version, a line without a colon, a bad Content-Length, a head above its pool, a
- * bad chunk) it answers with a small HTML page and closes.
+ * request, so the pool is small; it keeps no absolute deadlines. Errors it finds itself (see
+ * http_guard.h) it answers with a small HTML page and closes.
  *
  * Threads: one event loop's. Ownership: connections are the door's, and recycled; the library
  * knows them by its socket context. Cost: no allocation of ours a request; the library makes one
@@ -63,6 +62,7 @@ struct http__connection {
     bool in_call;  /* inside http__on_request: the library takes at once what is answered */
     bool early;    /* a refusal of this request is answered before its body */
     bool answered; /* the exchange */
+    bool arriving; /* counted as such: the body of an admitted request */
 
     struct http_guard_uri target;
     struct http_guard_frame frame;
@@ -88,8 +88,9 @@ struct http {
     struct http_count count;
     struct metric_series *open_gauge;
     bool stirred, draining;
-    uint64_t now_ns; /* of this round; for deadlines */
-    _Atomic int64_t busy, open;
+    uint64_t now_ns;      /* of this round; for deadlines */
+    uint64_t close_by_ns; /* once quiesced: when the last body or answer is cut; 0: not yet */
+    _Atomic int64_t busy, held, arriving, open;
 
     uint32_t slots;
     uint64_t *deadlines;                   /* [slots]: when to look at the connection; 0: never */
@@ -116,10 +117,10 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply);
 enum MHD_Result http__send_answer(struct http__connection *c);
 /* Writes the answer in the middle of the body and lets the connection close. */
 void http__answer_past_library(struct http__connection *c);
-/* Ends the exchange, whether it was answered or not. */
-void http__finish(struct http__connection *c);
-/* The client has left: ends the exchange; the connection will close. */
-void http__drop(struct http__connection *c);
+/* Ends the exchange, whether it was answered or not. left: the client is gone. */
+void http__finish(struct http__connection *c, bool left);
+/* Ends the exchange unanswered; the connection will close. */
+void http__drop(struct http__connection *c, bool left);
 /* Lets the library close a connection that is idle, or that it thinks to be inside a body: soon,
  * and not if a request arrives in between. */
 void http__close_soon(struct http__connection *c);

@@ -9,7 +9,7 @@
 #include "server/http_private.h"
 
 #define DISCARD_MAX (1 << 20)    /* refused bodies up to here are read, and the connection kept */
-#define DISCARD_NS (5 * CLOCK_S) /* for so long */
+#define DISCARD_NS (5 * CLOCK_S) /* how long a body that nobody wants may take */
 
 /* ---- What handlers ask ---- */
 
@@ -45,8 +45,18 @@ static void door_query(const struct exchange *x,
     MHD_get_connection_values(c->library, MHD_GET_ARGUMENT_KIND, on_argument, &query);
 }
 
-static const struct exchange_door door = {
-    .header = door_header, .query = door_query, .answer = http__answer};
+/* Before the connection waits, the field itself is looked at when the time comes. */
+static void door_deadline_moved(struct exchange *x)
+{
+    struct http__connection *c = (struct http__connection *)x;
+    if (c->phase == HTTP_WAIT)
+        http__set_deadline(c, x->deadline_ns);
+}
+
+static const struct exchange_door door = {.header = door_header,
+                                          .query = door_query,
+                                          .answer = http__answer,
+                                          .deadline_moved = door_deadline_moved};
 
 /* ---- What the library calls ---- */
 
@@ -124,13 +134,52 @@ static const char *path_of(const char *url)
     return path == NULL ? "/" : path;
 }
 
+/* OPTIONS of the server itself (RFC 9110, 9.3.7): the verbs that some path answers. */
+static void answer_star(struct exchange *x)
+{
+    static const struct exchange_reply reply = {
+        .status = 204, .fields = {{"Allow", "GET, HEAD, POST, OPTIONS"}}, .field_count = 1};
+    exchange_answer(x, &reply);
+}
+
+/* Handlers, or the door itself, see the head. */
+static void offer(struct http__connection *c, enum error error, const char *why)
+{
+    struct exchange *x = &c->x;
+    c->in_call = true;
+    if (error != ERROR_NONE)
+        handlers_refuse(x, error, why);
+    else if (c->over)
+        handlers_refuse(x, ERROR_FULL,
+                        "There are as many connections as are taken (--connections-max); use "
+                        "fewer, or try again later.");
+    else if (x->verb == EXCHANGE_OPTIONS && strcmp(x->path, "*") == 0)
+        answer_star(x);
+    else
+        handlers_begin(x);
+    if (!c->answered && x->sink == NULL && x->content_length > DISCARD_MAX)
+        handlers_refuse(x, ERROR_TOO_LARGE,
+                        "This path does nothing with a body, and reads at most 1 MiB of one; "
+                        "send none.");
+    c->in_call = false;
+}
+
+/* How long the body may take. */
+static uint64_t body_time_ns(const struct http__connection *c)
+{
+    uint64_t wait_ns = (uint64_t)c->http->options.limits.body_timeout_ns;
+    if (c->x.sink != NULL)
+        return wait_ns + http__second_a_mebibyte(c->x.content_length);
+    return wait_ns < DISCARD_NS ? wait_ns : DISCARD_NS;
+}
+
 /* The head is complete. */
 static enum MHD_Result begin(struct http__connection *c, const char *url, const char *method,
                              const char *version)
 {
     const struct http_options *options = &c->http->options;
     struct exchange *x = &c->x;
-    const char *why;
+    const char *why = NULL;
     enum error error = check_head(c, url, method, version, &why);
     uint64_t now_ns = clock_now_ns();
     c->first_deadline_ns = now_ns + (uint64_t)options->limits.request_timeout_ns;
@@ -151,22 +200,11 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
     c->answered = false;
     c->early = error != ERROR_NONE || c->over || x->expect_continue || x->chunked ||
                x->content_length > DISCARD_MAX;
-    c->in_call = true;
-    if (error != ERROR_NONE)
-        handlers_refuse(x, error, why);
-    else if (c->over)
-        handlers_refuse(x, ERROR_FULL, "There are too many connections.");
-    else
-        handlers_begin(x);
-    c->in_call = false;
-
+    offer(c, error, why);
     http__move(c, c->answered ? HTTP_DISCARD : HTTP_BODY);
     if (c->answered && c->early)
         return http__send_answer(c);
-    uint64_t wait_ns = (uint64_t)options->limits.body_timeout_ns;
-    if (c->answered && wait_ns > DISCARD_NS)
-        wait_ns = DISCARD_NS;
-    http__set_deadline(c, c->http->now_ns + wait_ns + http__second_a_mebibyte(x->content_length));
+    http__set_deadline(c, c->http->now_ns + body_time_ns(c));
     return MHD_YES;
 }
 
@@ -199,7 +237,7 @@ static enum MHD_Result complete(struct http__connection *c)
     if (c->answered)
         return http__send_answer(c);
     if (c->left) {
-        http__drop(c);
+        http__drop(c, true);
         return MHD_NO;
     }
     http__move(c, HTTP_WAIT);
@@ -235,6 +273,17 @@ enum MHD_Result http__on_request(void *context, struct MHD_Connection *library, 
     }
 }
 
+/* Whether the library has answered by itself, a refusal, which is counted. */
+static bool count_refusal(struct http__connection *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c->library, MHD_CONNECTION_INFO_HTTP_STATUS);
+    if (info == NULL)
+        return false;
+    http_count_refused(&c->http->count, (int)info->http_status);
+    return true;
+}
+
 void http__on_completed(void *context, struct MHD_Connection *library, void **state,
                         enum MHD_RequestTerminationCode why)
 {
@@ -245,8 +294,10 @@ void http__on_completed(void *context, struct MHD_Connection *library, void **st
         return;
     if (c->phase == HTTP_SENDING && !c->early)
         c->plain = why == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    bool open = c->phase == HTTP_HEAD || (http__is_busy(c) && !c->answered);
+    bool refused = open && count_refusal(c);
     if (http__is_busy(c))
-        http__finish(c);
+        http__finish(c, !refused && why != MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN);
     http__move(c, HTTP_IDLE);
     http__set_deadline(c, http->now_ns + (uint64_t)http->options.limits.idle_timeout_ns);
 }

@@ -2,6 +2,7 @@
 #include "server/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -50,6 +51,28 @@ enum error listen_parse(const char *text, struct listen_address *address, struct
     memcpy(address->host, host, (size_t)(end - host));
     snprintf(address->port, sizeof address->port, "%s", colon + 1);
     return ERROR_NONE;
+}
+
+/* ---- Files ---- */
+
+static struct listen_file look_at(const char *path)
+{
+    struct stat file;
+    if (lstat(path, &file) != 0)
+        return (struct listen_file){0};
+    return (struct listen_file){true, file.st_dev, file.st_ino, file.st_mtim};
+}
+
+/* Removes the file unless another daemon has put its own there since. Once the file is gone its
+ * inode's number may be that other file's: so the time counts too. */
+static void remove_own(struct listen_file *own, const char *path)
+{
+    struct listen_file now = look_at(path);
+    if (own->exists && now.exists && now.device == own->device && now.inode == own->inode &&
+        now.modified.tv_sec == own->modified.tv_sec &&
+        now.modified.tv_nsec == own->modified.tv_nsec)
+        unlink(path);
+    own->exists = false;
 }
 
 /* ---- Sockets ---- */
@@ -170,10 +193,11 @@ static enum error open_unix(int count, struct listen *sockets, struct failure *f
         return error;
     }
     sockets->fds[sockets->count++] = fd;
+    sockets->socket_file = look_at(path);
     if (listen(fd, BACKLOG) != 0)
         return cannot(path, failure);
     while (sockets->count < count) {
-        int copy = dup(fd);
+        int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         if (copy < 0)
             return cannot(path, failure);
         sockets->fds[sockets->count++] = copy;
@@ -206,13 +230,11 @@ void listen_close(struct listen *sockets)
     for (int i = 0; i < sockets->count; i++)
         if (sockets->fds[i] >= 0)
             close(sockets->fds[i]);
-    if (sockets->count > 0 && sockets->address.is_unix)
-        unlink(sockets->address.path);
     sockets->count = 0;
+    remove_own(&sockets->socket_file, sockets->address.path);
 }
 
-enum error listen_write_port(const struct listen *sockets, const char *path,
-                             struct failure *failure)
+enum error listen_write_port(struct listen *sockets, const char *path, struct failure *failure)
 {
     char temporary[4096];
     int length = snprintf(temporary, sizeof temporary, "%s.new", path);
@@ -224,8 +246,15 @@ enum error listen_write_port(const struct listen *sockets, const char *path,
                            strerror(errno));
     bool good = fprintf(file, "%d\n", sockets->port) > 0;
     good &= fclose(file) == 0;
+    struct listen_file written = look_at(temporary); /* a rename changes none of it */
     if (!good || rename(temporary, path) != 0)
         return failure_set(failure, ERROR_INTERNAL, "cannot write the port file: %s",
                            strerror(errno));
+    sockets->port_file = written;
     return ERROR_NONE;
+}
+
+void listen_remove_port(struct listen *sockets, const char *path)
+{
+    remove_own(&sockets->port_file, path);
 }

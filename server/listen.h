@@ -3,7 +3,8 @@
  * A TCP port is shared by the loops through SO_REUSEPORT, which would also share it with another
  * daemon of the same user without a word: so the first socket is bound without it, and only then
  * lets others in. A unix socket is one socket with a descriptor for each loop. A stale socket file
- * is replaced only if nobody answers there.
+ * is replaced only if nobody answers there. A daemon that ends leaves alone what its successor has
+ * put in the place of its files.
  *
  * Threads: the starting thread.
  */
@@ -12,6 +13,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include "base/error.h"
 
@@ -25,11 +28,20 @@ struct listen_address {
     char path[LISTEN_PATH_MAX];
 };
 
+/* A file as it was when it was made, to know it again. */
+struct listen_file {
+    bool exists;
+    dev_t device;
+    ino_t inode;
+    struct timespec modified;
+};
+
 struct listen {
     struct listen_address address;
     int port; /* the one that was taken; 0 for a unix socket */
     int count;
     int fds[LISTEN_MAX]; /* -1: given away by listen_take */
+    struct listen_file socket_file, port_file;
 };
 
 /* "127.0.0.1:8000", "[::1]:8000", "localhost:0", "unix:/run/invertd.sock". BAD_OPTION with what is
@@ -43,11 +55,14 @@ ERROR_MUST_CHECK enum error listen_open(const struct listen_address *address, in
                                         struct listen *sockets, struct failure *failure);
 /* One of the descriptors; the caller's from now on. */
 int listen_take(struct listen *sockets, int index);
-/* Closes what was not taken and removes a unix socket's file. Safe on a zeroed struct. */
+/* Closes what was not taken and removes a unix socket's file, unless it is another daemon's by
+ * now. Safe on a zeroed struct. */
 void listen_close(struct listen *sockets);
 
 /* Writes "PORT\n" to the file, in one step: a reader sees all of it or no file. */
-ERROR_MUST_CHECK enum error listen_write_port(const struct listen *sockets, const char *path,
+ERROR_MUST_CHECK enum error listen_write_port(struct listen *sockets, const char *path,
                                               struct failure *failure);
+/* Removes what listen_write_port wrote, unless the file is another daemon's by now. */
+void listen_remove_port(struct listen *sockets, const char *path);
 
 #endif

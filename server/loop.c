@@ -2,10 +2,15 @@
 #include "server/loop.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mailbox.h"
 
 #define TICK_BUSY_MS 10  /* how exactly deadlines are kept while requests are under way */
@@ -32,13 +37,18 @@ struct loop {
     uv_idle_t again; /* active when the loop must not sleep */
     uv_async_t wake;
     uv_timer_t tick;
-    uv_poll_t engines;
-    int engines_fd; /* -1: none */
+    bool tick_soon; /* it comes within TICK_BUSY_MS */
+    uv_poll_t engines, batches;
+    int engines_fd;         /* -1: none */
+    int batches_fd;         /* a timer, finer than libuv's; -1: none */
+    uint64_t batches_at_ns; /* what it is set to; 0: nothing */
     struct mailbox box;
     struct queue *queue;
     struct doorway doorways[LOOP_DOORS_MAX];
     int doorway_count;
-    struct order drain, quiesce, stop;
+    struct order drain, quiesce, close, stop;
+    uint64_t quiesce_within_ns;
+    sem_t closed; /* the doors are */
     pthread_t thread;
     bool first, started;
     bool mail;     /* there may be letters */
@@ -97,12 +107,37 @@ static void on_engines(uv_poll_t *handle, int status, int events)
     (void)!read(loop->engines_fd, &count, sizeof count);
 }
 
+/* What the timer says is said by its waking the loop: each round sends what is due. */
+static void on_batches(uv_poll_t *handle, int status, int events)
+{
+    struct loop *loop = handle->data;
+    uint64_t count;
+    (void)status;
+    (void)events;
+    (void)!read(loop->batches_fd, &count, sizeof count);
+    loop->batches_at_ns = 0;
+}
+
+static int64_t sum(const struct loop *loop, int64_t (*of)(const struct http *http))
+{
+    int64_t total = 0;
+    for (int i = 0; i < loop->doorway_count; i++)
+        total += of(loop->doorways[i].http);
+    return total;
+}
+
+static bool is_busy(const struct loop *loop)
+{
+    return sum(loop, http_busy) > 0;
+}
+
 static void on_tick(uv_timer_t *handle)
 {
     struct loop *loop = handle->data;
     for (int i = 0; i < loop->doorway_count; i++)
         http_tick(loop->doorways[i].http);
-    uv_timer_start(handle, on_tick, loop_busy(loop) > 0 ? TICK_BUSY_MS : TICK_IDLE_MS, 0);
+    loop->tick_soon = is_busy(loop);
+    uv_timer_start(handle, on_tick, loop->tick_soon ? TICK_BUSY_MS : TICK_IDLE_MS, 0);
 }
 
 /* Does what is to be done before sleeping; whether that gave rise to more. */
@@ -131,6 +166,18 @@ static void on_again(uv_idle_t *handle)
     (void)handle;
 }
 
+/* Sets the timer to when the next batch has waited for long enough. */
+static void set_batch_timer(struct loop *loop)
+{
+    uint64_t at_ns = queue_next_wake_ns(loop->queue);
+    if (at_ns == loop->batches_at_ns)
+        return;
+    struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(at_ns / CLOCK_S), .tv_nsec = (long)(at_ns % CLOCK_S)}};
+    if (timerfd_settime(loop->batches_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
+        loop->batches_at_ns = at_ns;
+}
+
 static void on_prepare(uv_prepare_t *handle)
 {
     struct loop *loop = handle->data;
@@ -147,6 +194,12 @@ static void on_prepare(uv_prepare_t *handle)
     }
     for (int i = 0; i < loop->doorway_count; i++)
         unread |= loop->doorways[i].unread;
+    if (!loop->tick_soon && is_busy(loop)) {
+        loop->tick_soon = true;
+        uv_timer_start(&loop->tick, on_tick, TICK_BUSY_MS, 0);
+    }
+    if (loop->batches_fd >= 0)
+        set_batch_timer(loop);
     if (more || unread)
         uv_idle_start(&loop->again, on_again);
     else
@@ -174,7 +227,25 @@ static void on_quiesce(struct letter *letter)
 {
     struct loop *loop = ((struct order *)letter)->loop;
     for (int i = 0; i < loop->doorway_count; i++)
-        http_quiesce(loop->doorways[i].http);
+        http_quiesce(loop->doorways[i].http, loop->quiesce_within_ns);
+}
+
+static void close_doors(struct loop *loop)
+{
+    for (int i = 0; i < loop->doorway_count; i++) {
+        struct doorway *doorway = &loop->doorways[i];
+        uv_close((uv_handle_t *)&doorway->ready, NULL);
+        uv_close((uv_handle_t *)&doorway->watch, NULL);
+        http_destroy(&doorway->http);
+    }
+    loop->doorway_count = 0;
+}
+
+static void on_close(struct letter *letter)
+{
+    struct loop *loop = ((struct order *)letter)->loop;
+    close_doors(loop);
+    sem_post(&loop->closed);
 }
 
 static void on_stop(struct letter *letter)
@@ -194,8 +265,9 @@ void loop_drain(struct loop *loop)
     give(loop, &loop->drain, on_drain);
 }
 
-void loop_quiesce(struct loop *loop)
+void loop_quiesce(struct loop *loop, uint64_t within_ns)
 {
+    loop->quiesce_within_ns = within_ns;
     give(loop, &loop->quiesce, on_quiesce);
 }
 
@@ -205,23 +277,31 @@ enum error loop_create(struct queue *queue, bool first, struct loop **result,
                        struct failure *failure)
 {
     struct loop *loop = calloc(1, sizeof *loop);
-    if (loop == NULL || uv_loop_init(&loop->uv) != 0) {
+    bool begun = loop != NULL && uv_loop_init(&loop->uv) == 0;
+    if (!begun || uv_async_init(&loop->uv, &loop->wake, on_wake) != 0) {
+        if (begun)
+            (void)uv_loop_close(&loop->uv);
         free(loop);
         return failure_set(failure, ERROR_INTERNAL, "cannot make an event loop");
     }
     loop->queue = queue;
     loop->first = first;
-    loop->engines_fd = -1;
+    loop->engines_fd = loop->batches_fd = -1;
+    sem_init(&loop->closed, 0, 0);
     uv_prepare_init(&loop->uv, &loop->prepare);
     uv_check_init(&loop->uv, &loop->check);
     uv_idle_init(&loop->uv, &loop->again);
     uv_timer_init(&loop->uv, &loop->tick);
     loop->prepare.data = loop->check.data = loop->tick.data = loop->wake.data = loop;
-    if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
-        abort(); /* an eventfd at the very start: nothing else has been made yet */
     mailbox_init(&loop->box, on_post, loop);
     *result = loop;
     return ERROR_NONE;
+}
+
+static enum error cannot_watch(int code, struct failure *failure)
+{
+    return failure_set(failure, ERROR_INTERNAL, "an event loop cannot watch a descriptor: %s",
+                       uv_strerror(code));
 }
 
 enum error loop_add_door(struct loop *loop, struct http_options *options, struct failure *failure)
@@ -233,20 +313,47 @@ enum error loop_add_door(struct loop *loop, struct http_options *options, struct
     if (error != ERROR_NONE)
         return error;
     doorway->loop = loop;
-    uv_poll_init(&loop->uv, &doorway->ready, http_fd(doorway->http));
-    uv_poll_init(&loop->uv, &doorway->watch, http_watch_fd(doorway->http));
+    int code = uv_poll_init(&loop->uv, &doorway->ready, http_fd(doorway->http));
+    bool begun = code == 0;
+    if (begun)
+        code = uv_poll_init(&loop->uv, &doorway->watch, http_watch_fd(doorway->http));
+    if (code != 0) {
+        if (begun)
+            uv_close((uv_handle_t *)&doorway->ready, NULL);
+        http_destroy(&doorway->http);
+        return cannot_watch(code, failure);
+    }
     doorway->ready.data = doorway->watch.data = doorway;
     doorway->unread = true;
     loop->doorway_count++;
     return ERROR_NONE;
 }
 
-void loop_watch_engines(struct loop *loop, int fd)
+enum error loop_watch_engines(struct loop *loop, int fd, struct failure *failure)
 {
+    int code = uv_poll_init(&loop->uv, &loop->engines, fd);
+    if (code != 0)
+        return cannot_watch(code, failure);
     loop->engines_fd = fd;
-    uv_poll_init(&loop->uv, &loop->engines, fd);
     loop->engines.data = loop;
-    uv_poll_start(&loop->engines, UV_READABLE, on_engines);
+    code = uv_poll_start(&loop->engines, UV_READABLE, on_engines);
+    return code == 0 ? ERROR_NONE : cannot_watch(code, failure);
+}
+
+enum error loop_watch_batches(struct loop *loop, struct failure *failure)
+{
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (fd < 0)
+        return failure_set(failure, ERROR_INTERNAL, "cannot make a timer: %s", strerror(errno));
+    int code = uv_poll_init(&loop->uv, &loop->batches, fd);
+    if (code != 0) {
+        close(fd);
+        return cannot_watch(code, failure);
+    }
+    loop->batches_fd = fd;
+    loop->batches.data = loop;
+    code = uv_poll_start(&loop->batches, UV_READABLE, on_batches);
+    return code == 0 ? ERROR_NONE : cannot_watch(code, failure);
 }
 
 uv_loop_t *loop_uv(struct loop *loop)
@@ -276,27 +383,32 @@ void loop_stop_here(struct loop *loop)
 
 void loop_close_doors(struct loop *loop)
 {
-    for (int i = 0; i < loop->doorway_count; i++) {
-        struct doorway *doorway = &loop->doorways[i];
-        uv_close((uv_handle_t *)&doorway->ready, NULL);
-        uv_close((uv_handle_t *)&doorway->watch, NULL);
-        http_destroy(&doorway->http);
+    if (!loop->started) {
+        close_doors(loop);
+        return;
     }
-    loop->doorway_count = 0;
+    give(loop, &loop->close, on_close);
+    while (sem_wait(&loop->closed) != 0)
+        continue; /* a signal */
 }
 
 /* On the thread that ran the loop. */
 static void close_all(struct loop *loop)
 {
-    loop_close_doors(loop);
+    close_doors(loop);
     mailbox_run(&loop->box);
     uv_handle_t *handles[] = {
         (uv_handle_t *)&loop->prepare, (uv_handle_t *)&loop->check, (uv_handle_t *)&loop->again,
-        (uv_handle_t *)&loop->tick,    (uv_handle_t *)&loop->wake,  (uv_handle_t *)&loop->engines,
+        (uv_handle_t *)&loop->tick,    (uv_handle_t *)&loop->wake,
     };
-    int count = loop->engines_fd >= 0 ? 6 : 5;
-    for (int i = 0; i < count; i++)
+    for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], NULL);
+    if (loop->engines_fd >= 0)
+        uv_close((uv_handle_t *)&loop->engines, NULL);
+    if (loop->batches_fd >= 0) {
+        uv_close((uv_handle_t *)&loop->batches, NULL);
+        close(loop->batches_fd);
+    }
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     int code = uv_loop_close(&loop->uv);
     assert(code == 0);
@@ -330,22 +442,22 @@ void loop_destroy(struct loop **result)
         close_all(loop);
     }
     mailbox_fini(&loop->box);
+    sem_destroy(&loop->closed);
     free(loop);
     *result = NULL;
 }
 
-int64_t loop_busy(const struct loop *loop)
+int64_t loop_held(const struct loop *loop)
 {
-    int64_t busy = 0;
-    for (int i = 0; i < loop->doorway_count; i++)
-        busy += http_busy(loop->doorways[i].http);
-    return busy;
+    return sum(loop, http_held);
+}
+
+int64_t loop_arriving(const struct loop *loop)
+{
+    return sum(loop, http_arriving);
 }
 
 int64_t loop_open(const struct loop *loop)
 {
-    int64_t open = 0;
-    for (int i = 0; i < loop->doorway_count; i++)
-        open += http_open(loop->doorways[i].http);
-    return open;
+    return sum(loop, http_open);
 }

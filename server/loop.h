@@ -24,15 +24,18 @@ struct loop;
 /* first: loop 0, which reaps. */
 ERROR_MUST_CHECK enum error loop_create(struct queue *queue, bool first, struct loop **loop,
                                         struct failure *failure);
-/* Ends the thread if it has one, closes the doors, nulls *loop. Nothing may be under way any more,
- * and nothing else may live on loop_uv. Loop 0: on the thread that ran it. */
+/* Ends the thread if it has one, closes the doors, opens the last letters, nulls *loop. No engine
+ * or pool may hold anything of its requests any more, and nothing else may live on loop_uv. Loop 0:
+ * on the thread that ran it. */
 void loop_destroy(struct loop **loop);
 
 /* Before the loop runs. options' home is filled in here; its listen_fd is taken in any case. */
 ERROR_MUST_CHECK enum error loop_add_door(struct loop *loop, struct http_options *options,
                                           struct failure *failure);
 /* Before the loop runs. fd: an eventfd that engines write to when there is something to reap. */
-void loop_watch_engines(struct loop *loop, int fd);
+ERROR_MUST_CHECK enum error loop_watch_engines(struct loop *loop, int fd, struct failure *failure);
+/* Before the loop runs: it is to wake in time for batches whose wait for company ends. */
+ERROR_MUST_CHECK enum error loop_watch_batches(struct loop *loop, struct failure *failure);
 
 uv_loop_t *loop_uv(struct loop *loop); /* lent: for what else runs on this thread */
 
@@ -41,15 +44,18 @@ ERROR_MUST_CHECK enum error loop_start(struct loop *loop, struct failure *failur
 /* Runs the loop on this thread until loop_stop_here is called on it. */
 void loop_run_here(struct loop *loop);
 void loop_stop_here(struct loop *loop);
-/* Closes the doors of a loop that is not running, on the thread that ran it; what else lives on it
- * may go on. */
+/* Closes the doors and ends their exchanges; letters are opened as before. A loop with a thread
+ * does it there, and this waits for it; any other must not be running, and is called on its thread.
+ */
 void loop_close_doors(struct loop *loop);
 
 /* From any thread: the loop does it soon. Each once. */
-void loop_drain(struct loop *loop);   /* http_drain on its doors */
-void loop_quiesce(struct loop *loop); /* http_quiesce on its doors */
+void loop_drain(struct loop *loop);                       /* http_drain on its doors */
+void loop_quiesce(struct loop *loop, uint64_t within_ns); /* http_quiesce on its doors */
 
-int64_t loop_busy(const struct loop *loop); /* requests under way; any thread */
-int64_t loop_open(const struct loop *loop); /* connections; any thread */
+/* The sums of its doors; any thread, while the doors are open. */
+int64_t loop_held(const struct loop *loop);
+int64_t loop_arriving(const struct loop *loop);
+int64_t loop_open(const struct loop *loop);
 
 #endif

@@ -33,6 +33,9 @@ enum exit_code {
 /* Descriptors that are neither a connection nor a loop's. */
 #define SPARE_FDS 256
 #define LOOP_FDS 1100 /* of a loop: its own few, and connections that linger */
+/* Without which nothing works at all: libuv aborts where it cannot make its first pipes. */
+#define LEAST_FDS 48
+#define LOOP_LEAST_FDS 16
 
 struct daemon {
     struct config config;
@@ -49,7 +52,7 @@ struct daemon {
     int loop_count;
     struct drain *drain;
     _Atomic int64_t connections;
-    bool engines_stopped, port_written;
+    bool engines_stopped;
 };
 
 /* ---- Ends ---- */
@@ -59,8 +62,8 @@ static void remove_files(struct daemon *daemon)
 {
     listen_close(&daemon->metrics_listen);
     listen_close(&daemon->main_listen);
-    if (daemon->port_written)
-        unlink(daemon->config.port_file);
+    if (daemon->config.port_file != NULL)
+        listen_remove_port(&daemon->main_listen, daemon->config.port_file);
 }
 
 /* When an orderly end cannot be had: engines end by themselves when this process does. */
@@ -105,19 +108,26 @@ static int count_cores(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* As many descriptors as the connections need; fewer are a warning, not an end. */
-static void raise_descriptors(const struct daemon *daemon)
+/* As many descriptors as the connections need; fewer are a warning, too few for the service itself
+ * an error. */
+static enum error raise_descriptors(const struct daemon *daemon, struct failure *failure)
 {
+    rlim_t least = LEAST_FDS + (rlim_t)daemon->loop_count * LOOP_LEAST_FDS;
     rlim_t needed =
         (rlim_t)daemon->config.connections_max + SPARE_FDS + (rlim_t)daemon->loop_count * LOOP_FDS;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
-        return;
+        return ERROR_NONE;
+    if (limit.rlim_max < least)
+        return failure_set(failure, ERROR_INTERNAL,
+                           "the limit on open files is %lld; at least %lld are needed (ulimit -n)",
+                           (long long)limit.rlim_max, (long long)least);
     limit.rlim_cur = needed <= limit.rlim_max ? needed : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < needed)
         log_line(LOG_WARNING, "the limit on open files is below what connections-max needs",
                  "limit", LOG_I64, (int64_t)limit.rlim_cur, "needed", LOG_I64, (int64_t)needed,
                  NULL);
+    return ERROR_NONE;
 }
 
 static enum error open_listeners(struct daemon *daemon, struct failure *failure)
@@ -151,7 +161,11 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
                               on_engines_stopped, daemon, &daemon->supervisor, failure);
     if (error != ERROR_NONE)
         return error;
-    loop_watch_engines(daemon->loops[0], supervisor_event_fd(daemon->supervisor));
+    error = loop_watch_engines(daemon->loops[0], supervisor_event_fd(daemon->supervisor), failure);
+    for (int i = 0; i < daemon->loop_count && config->batch_wait_us > 0 && error == ERROR_NONE; i++)
+        error = loop_watch_batches(daemon->loops[i], failure);
+    if (error != ERROR_NONE)
+        return error;
     error = pool_create(config_pool_threads(config, count_cores()), (int)config->pool_max,
                         &daemon->pool, failure);
     if (error != ERROR_NONE)
@@ -195,8 +209,9 @@ static enum error open_doors(struct daemon *daemon, struct failure *failure)
 
 static enum error start(struct daemon *daemon, struct failure *failure)
 {
-    raise_descriptors(daemon);
-    enum error error = open_listeners(daemon, failure);
+    enum error error = raise_descriptors(daemon, failure);
+    if (error == ERROR_NONE)
+        error = open_listeners(daemon, failure);
     if (error == ERROR_NONE)
         error = make_services(daemon, failure);
     if (error == ERROR_NONE)
@@ -216,34 +231,35 @@ static enum error start(struct daemon *daemon, struct failure *failure)
     error = drain_create(&drain, loop_uv(daemon->loops[0]), &daemon->drain, failure);
     for (int i = 1; i < daemon->loop_count && error == ERROR_NONE; i++)
         error = loop_start(daemon->loops[i], failure);
-    if (error == ERROR_NONE && daemon->config.port_file != NULL) {
+    if (error == ERROR_NONE && daemon->config.port_file != NULL)
         error = listen_write_port(&daemon->main_listen, daemon->config.port_file, failure);
-        daemon->port_written = error == ERROR_NONE;
-    }
     return error;
 }
 
 /* ---- Stop ---- */
 
-/* In the reverse order; NULL parts were never made. */
+/* NULL parts were never made. Work that nobody waits for any more may still be in the pool and in
+ * engines, and comes home by letter: so the doors close first, which starts no new work; then pool
+ * and engines let go of everything; then the loops open their last letters; and only then goes what
+ * those letters touch. */
 static void stop(struct daemon *daemon)
 {
-    for (int i = 1; i < daemon->loop_count; i++)
-        loop_destroy(&daemon->loops[i]);
-    if (daemon->loops[0] != NULL)
-        loop_close_doors(daemon->loops[0]);
-    handlers_destroy(&daemon->handlers);
+    for (int i = 0; i < daemon->loop_count; i++)
+        if (daemon->loops[i] != NULL)
+            loop_close_doors(daemon->loops[i]);
     pool_destroy(&daemon->pool);
     if (daemon->supervisor != NULL) {
         supervisor_stop(daemon->supervisor);
         if (!daemon->engines_stopped)
             loop_run_here(daemon->loops[0]);
-        supervisor_destroy(&daemon->supervisor);
     }
     if (daemon->drain != NULL)
         drain_close(daemon->drain);
-    loop_destroy(&daemon->loops[0]);
+    for (int i = daemon->loop_count - 1; i >= 0; i--)
+        loop_destroy(&daemon->loops[i]);
     drain_free(&daemon->drain);
+    supervisor_destroy(&daemon->supervisor); /* whose descriptor loop 0 has watched */
+    handlers_destroy(&daemon->handlers);
     queue_destroy(&daemon->queue);
     metric_registry_destroy(&daemon->metrics);
     arena_destroy(&daemon->arena);

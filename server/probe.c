@@ -51,7 +51,7 @@ void probe_destroy(struct probe **probe_pointer)
     struct probe *probe = *probe_pointer;
     if (probe == NULL)
         return;
-    assert(probe_state(probe) != PROBE_RUNNING);
+    assert(!probe_is_running(probe));
     arena_free(probe->arena, &probe->slot);
     free(probe);
     *probe_pointer = NULL;
@@ -78,7 +78,7 @@ static struct engine_tensor place(const struct probe *probe, size_t offset)
 
 void probe_start(struct probe *probe)
 {
-    assert(probe_state(probe) != PROBE_RUNNING);
+    assert(!probe_is_running(probe));
     static const double a[4] = {4, 7, 2, 6};
     const struct method *lu = method_find("lu");
     assert(lu != NULL);
@@ -112,11 +112,20 @@ void probe_start(struct probe *probe)
 
 void probe_cancel(struct probe *probe)
 {
-    if (probe_state(probe) == PROBE_RUNNING)
+    if (probe_is_running(probe))
         queue_cancel(probe->queue, &probe->item);
 }
 
-enum probe_state probe_state(const struct probe *probe)
+bool probe_is_running(const struct probe *probe)
 {
-    return (enum probe_state)atomic_load(&probe->state);
+    return atomic_load(&probe->state) == PROBE_RUNNING;
+}
+
+enum probe_state probe_take(struct probe *probe)
+{
+    int state = atomic_load(&probe->state);
+    if (state == PROBE_RUNNING)
+        return PROBE_IDLE;
+    atomic_store(&probe->state, PROBE_IDLE);
+    return (enum probe_state)state;
 }

@@ -28,6 +28,8 @@ void probe_destroy(struct probe **probe); /* must not be RUNNING */
 
 void probe_start(struct probe *probe);  /* must not be RUNNING */
 void probe_cancel(struct probe *probe); /* harmless when not RUNNING */
-enum probe_state probe_state(const struct probe *probe);
+bool probe_is_running(const struct probe *probe);
+/* What the last probe found, once: IDLE when none has ended since the last call, or one runs. */
+enum probe_state probe_take(struct probe *probe);
 
 #endif

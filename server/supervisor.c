@@ -4,7 +4,8 @@
  * clock looks after both: starts what is wanted and whose backoff is over, kills what is silent,
  * overdue or slow to start, and runs the probe.
  * The backoff doubles with each engine that ended before it finished a batch, and is nothing after
- * one that did some work.
+ * one that did some work. A wrong answer of the probe ends the engine that gave it, and the service
+ * is unready until a probe is right again.
  */
 #include "server/supervisor.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,7 +25,6 @@
 
 #define TICK_MS 50
 #define TICK_BUSY_MS 2 /* while an engine starts */
-#define TICK_WAIT_MS 1 /* when batches wait for company */
 #define START_MOST_NS (20 * CLOCK_S)
 #define STALL_NS (500 * CLOCK_MS) /* a clock this late: the machine slept, not the engine */
 #define BACKOFF_LEAST_NS (20 * CLOCK_MS)
@@ -32,7 +33,7 @@
 #define READY_WITHIN_NS (5 * CLOCK_S)
 #define PROBE_EVERY_NS (2 * CLOCK_S)
 #define ENVIRONMENT_MAX 64
-#define ARGUMENTS_MAX 8
+#define ARGUMENTS_MAX 16
 
 enum seat_id {
     SEAT_MAIN,
@@ -45,7 +46,6 @@ struct seat {
     bool wanted;
     int failed_starts; /* ended before they were up, in a row */
     uint64_t backoff_ns, not_before_ns;
-    uint64_t batches_before_ns; /* queue_last_batch_ns when it came up */
     uint64_t idle_since_ns;
 };
 
@@ -61,15 +61,19 @@ struct supervisor {
     void *context;
     int event_fd;
     bool stopping, failed, timer_closed;
+    bool ever_up;    /* an engine has been up */
+    bool distrusted; /* the last probe's answer was wrong */
     uint64_t last_tick_ns;
     struct seat seats[SEATS];
     struct probe *probe;
     uint64_t probe_started_ns;
     char path[4096], threads[16], version[ENGINE_NAME_MAX], cpu_family[ENGINE_NAME_MAX];
-    char *arguments[ARGUMENTS_MAX];
+    char scratch_max[24];
+    char *arguments[ARGUMENTS_MAX]; /* ends with NULL */
+    int argument_count;
     char *environment[ENVIRONMENT_MAX];
     int environment_count;
-    struct metric_series *device_up, *ready_gauge;
+    struct metric_series *device_up;
 };
 
 /* ---- What an engine is started with ---- */
@@ -79,45 +83,63 @@ static const char *const environment_prefixes[] = {
     "UBSAN_OPTIONS=", "LSAN_OPTIONS=",    "NVIDIA_",       "TZ=",
 };
 
-extern char **environ;
-
-static bool environment_add(struct supervisor *supervisor, const char *name, const char *value)
+/* Adds name followed by value. */
+static enum error environment_add(struct supervisor *supervisor, const char *name,
+                                  const char *value, struct failure *failure)
 {
-    char entry[512];
-    snprintf(entry, sizeof entry, "%s%s", name, value);
     if (supervisor->environment_count == ENVIRONMENT_MAX - 1)
-        return false;
-    char *copy = strdup(entry);
-    if (copy == NULL)
-        return false;
-    supervisor->environment[supervisor->environment_count++] = copy;
-    return true;
+        return failure_set(failure, ERROR_INTERNAL,
+                           "more than %d environment variables are meant for the engine; unset "
+                           "some of those that begin with CUDA_ or NVIDIA_",
+                           ENVIRONMENT_MAX - 1);
+    char *entry = NULL;
+    if (asprintf(&entry, "%s%s", name, value) < 0)
+        return failure_set(failure, ERROR_INTERNAL, "out of memory for the engine's environment");
+    supervisor->environment[supervisor->environment_count++] = entry;
+    return ERROR_NONE;
 }
 
-static bool make_environment(struct supervisor *supervisor)
+static bool is_inherited(const char *entry)
 {
-    bool good = environment_add(supervisor, "OPENBLAS_NUM_THREADS=", "1");
-    if (good && supervisor->options.cpu != NULL)
-        good = environment_add(supervisor, "OPENBLAS_CORETYPE=", supervisor->options.cpu);
-    for (char **entry = environ; good && *entry != NULL; entry++)
-        for (size_t i = 0; i < sizeof environment_prefixes / sizeof environment_prefixes[0]; i++)
-            if (strncmp(*entry, environment_prefixes[i], strlen(environment_prefixes[i])) == 0)
-                good = environment_add(supervisor, *entry, "");
-    return good;
+    for (size_t i = 0; i < sizeof environment_prefixes / sizeof environment_prefixes[0]; i++)
+        if (strncmp(entry, environment_prefixes[i], strlen(environment_prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static enum error make_environment(struct supervisor *supervisor, struct failure *failure)
+{
+    enum error error = environment_add(supervisor, "OPENBLAS_NUM_THREADS=", "1", failure);
+    if (error == ERROR_NONE && supervisor->options.cpu != NULL)
+        error = environment_add(supervisor, "OPENBLAS_CORETYPE=", supervisor->options.cpu, failure);
+    for (char **entry = environ; error == ERROR_NONE && *entry != NULL; entry++)
+        if (is_inherited(*entry))
+            error = environment_add(supervisor, *entry, "", failure);
+    return error;
+}
+
+static void add_argument(struct supervisor *supervisor, const char *flag, const char *value)
+{
+    assert(supervisor->argument_count + 2 < ARGUMENTS_MAX);
+    /* libuv's argv is not const, but nobody writes it. */
+    supervisor->arguments[supervisor->argument_count++] = (char *)(uintptr_t)flag;
+    supervisor->arguments[supervisor->argument_count++] = (char *)(uintptr_t)value;
 }
 
 static void make_arguments(struct supervisor *supervisor)
 {
-    int count = 0;
-    snprintf(supervisor->threads, sizeof supervisor->threads, "%d", supervisor->options.threads);
-    supervisor->arguments[count++] = supervisor->path;
-    supervisor->arguments[count++] = (char *)"--threads";
-    supervisor->arguments[count++] = supervisor->threads;
-    if (supervisor->options.fault != NULL) {
-        supervisor->arguments[count++] = (char *)"--fault";
-        supervisor->arguments[count++] = (char *)supervisor->options.fault;
-    }
-    supervisor->arguments[count] = NULL;
+    const struct supervisor_options *options = &supervisor->options;
+    snprintf(supervisor->threads, sizeof supervisor->threads, "%d", options->threads);
+    snprintf(supervisor->scratch_max, sizeof supervisor->scratch_max, "%lld",
+             (long long)options->scratch_max_bytes);
+    supervisor->arguments[supervisor->argument_count++] = supervisor->path;
+    add_argument(supervisor, "--threads", supervisor->threads);
+    add_argument(supervisor, "--log-format", options->log_format);
+    add_argument(supervisor, "--log-level", options->log_level);
+    if (options->scratch_max_bytes > 0)
+        add_argument(supervisor, "--scratch-max", supervisor->scratch_max);
+    if (options->fault != NULL)
+        add_argument(supervisor, "--fault", options->fault);
 }
 
 /* The engine's program stands beside this one unless an option says otherwise. */
@@ -136,7 +158,11 @@ static enum error find_engine(struct supervisor *supervisor, struct failure *fai
         char *slash = strrchr(path, '/');
         memcpy(slash != NULL ? slash + 1 : path, name, sizeof name);
     }
-    if (access(path, X_OK) != 0)
+    struct stat status;
+    errno = 0;
+    if (access(path, X_OK) == 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        errno = EACCES; /* a folder, say */
+    if (errno != 0)
         return failure_set(failure, ERROR_INTERNAL,
                            "cannot run the engine %s: %s; --engine-path says where it is", path,
                            strerror(errno));
@@ -145,16 +171,13 @@ static enum error find_engine(struct supervisor *supervisor, struct failure *fai
 
 /* ---- Seats ---- */
 
-static void seat_start(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
+/* The next start waits twice as long as this one did. */
+static void back_off(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
 {
-    struct failure failure;
-    seat->batches_before_ns = queue_last_batch_ns(supervisor->queue);
-    seat->idle_since_ns = now_ns;
-    if (engine_process_start(&seat->process, &failure) == ERROR_NONE)
-        return;
-    log_line(LOG_ERROR, "engine not started", "why", LOG_STR, failure.detail, NULL);
-    seat->not_before_ns = now_ns + (uint64_t)supervisor->options.backoff_max_ns;
-    seat->failed_starts++;
+    seat->backoff_ns = seat->backoff_ns == 0 ? BACKOFF_LEAST_NS : 2 * seat->backoff_ns;
+    if (seat->backoff_ns > (uint64_t)supervisor->options.backoff_max_ns)
+        seat->backoff_ns = (uint64_t)supervisor->options.backoff_max_ns;
+    seat->not_before_ns = now_ns + seat->backoff_ns;
 }
 
 static void fail(struct supervisor *supervisor, const char *why)
@@ -165,6 +188,26 @@ static void fail(struct supervisor *supervisor, const char *why)
     log_line(LOG_ERROR, "the engine cannot be used", "why", LOG_STR, why, "path", LOG_STR,
              supervisor->path, NULL);
     supervisor->on_failed(supervisor->context);
+}
+
+/* An engine did not come up. Before any ever did, that is the end; later it is tried again, for
+ * what is wrong (an upgrade half done, say) may pass, and the front still answers. */
+static void start_failed(struct supervisor *supervisor, struct seat *seat, const char *why)
+{
+    seat->failed_starts++;
+    if (!supervisor->ever_up && seat->failed_starts >= FAILED_STARTS_MOST)
+        fail(supervisor, why);
+}
+
+static void seat_start(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
+{
+    struct failure failure;
+    seat->idle_since_ns = now_ns;
+    if (engine_process_start(&seat->process, &failure) == ERROR_NONE)
+        return;
+    log_line(LOG_ERROR, "engine not started", "why", LOG_STR, failure.detail, NULL);
+    back_off(supervisor, seat, now_ns);
+    start_failed(supervisor, seat, "it cannot be started");
 }
 
 static void check_stopped(struct supervisor *supervisor)
@@ -194,24 +237,20 @@ static void on_ended(struct engine_process *process, const char *reason)
                                  process->spare ? "host-spare" : "host",
                                  reason != NULL ? reason : "died"),
                    1);
-    bool was_up = process->up_ns != 0;
-    bool worked = was_up && queue_last_batch_ns(supervisor->queue) > seat->batches_before_ns;
-    seat->failed_starts = was_up ? 0 : seat->failed_starts + 1;
-    if (process->mismatch)
-        fail(supervisor, "its contract differs from this program's; install both from one build");
-    else if (seat->failed_starts >= FAILED_STARTS_MOST &&
-             queue_last_batch_ns(supervisor->queue) == 0)
-        fail(supervisor, "it ends before it is ready, again and again");
-    if (worked || retired) {
-        seat->backoff_ns = 0;
-    } else {
-        seat->backoff_ns = seat->backoff_ns == 0 ? BACKOFF_LEAST_NS : 2 * seat->backoff_ns;
-        if (seat->backoff_ns > (uint64_t)supervisor->options.backoff_max_ns)
-            seat->backoff_ns = (uint64_t)supervisor->options.backoff_max_ns;
-    }
     uint64_t now_ns = clock_now_ns();
-    seat->not_before_ns = now_ns + seat->backoff_ns;
-    if (seat->wanted && seat->backoff_ns == 0 && !supervisor->failed && !retired)
+    if (process->up_ns != 0)
+        seat->failed_starts = 0;
+    else if (process->mismatch && !supervisor->ever_up)
+        fail(supervisor, "its contract differs from this program's; install both from one build");
+    else
+        start_failed(supervisor, seat, "it ends before it is ready, again and again");
+    if (process->worked || retired) {
+        seat->backoff_ns = 0;
+        seat->not_before_ns = now_ns;
+    } else {
+        back_off(supervisor, seat, now_ns);
+    }
+    if (seat->wanted && process->worked && !supervisor->failed && !retired)
         seat_start(supervisor, seat, now_ns);
     schedule(supervisor);
 }
@@ -219,6 +258,7 @@ static void on_ended(struct engine_process *process, const char *reason)
 /* The engine says what it runs on. */
 static void note_up(struct supervisor *supervisor, struct seat *seat)
 {
+    supervisor->ever_up = true;
     if (seat->process.spare)
         return;
     metric_set(supervisor->device_up, 1);
@@ -285,25 +325,27 @@ static void look_after_spare(struct supervisor *supervisor, uint64_t now_ns)
 
 static void look_after_probe(struct supervisor *supervisor, uint64_t now_ns)
 {
-    struct seat *seat = &supervisor->seats[SEAT_MAIN];
-    enum probe_state state = probe_state(supervisor->probe);
-    uint64_t last_ns = queue_last_batch_ns(supervisor->queue);
-    bool wrong = state == PROBE_WRONG;
-    if (wrong) {
-        log_line(LOG_ERROR, "the engine computes wrong answers", NULL);
-        engine_process_kill(&seat->process, "wrong_answer", false);
+    struct engine_process *engine = &supervisor->seats[SEAT_MAIN].process;
+    enum probe_state verdict = probe_take(supervisor->probe);
+    if (verdict == PROBE_WRONG) {
+        log_line(LOG_ERROR, "the engine computes wrong answers", "pid", LOG_I64,
+                 (int64_t)engine->pid, NULL);
+        engine_process_kill(engine, "wrong_answer", false);
+        supervisor->distrusted = true;
+    } else if (verdict == PROBE_RIGHT) {
+        supervisor->distrusted = false;
     }
-    bool up = seat->process.state == ENGINE_PROCESS_UP;
-    bool due =
-        last_ns < seat->process.up_ns || (now_ns - last_ns > PROBE_EVERY_NS &&
-                                          now_ns - supervisor->probe_started_ns > PROBE_EVERY_NS);
-    if (up && state != PROBE_RUNNING && due) {
+    uint64_t last_ns = queue_last_batch_ns(supervisor->queue);
+    bool up = engine->state == ENGINE_PROCESS_UP;
+    bool is_new = supervisor->probe_started_ns < engine->up_ns;
+    bool is_idle = now_ns > last_ns + PROBE_EVERY_NS || supervisor->distrusted;
+    bool due = is_new || (is_idle && now_ns > supervisor->probe_started_ns + PROBE_EVERY_NS);
+    if (up && due && !probe_is_running(supervisor->probe)) {
         supervisor->probe_started_ns = now_ns;
         probe_start(supervisor->probe);
     }
-    bool ready = last_ns != 0 && !wrong && now_ns - last_ns < READY_WITHIN_NS;
+    bool ready = last_ns != 0 && !supervisor->distrusted && now_ns < last_ns + READY_WITHIN_NS;
     atomic_store(supervisor->ready, ready);
-    metric_set(supervisor->ready_gauge, ready);
 }
 
 /* ---- The clock ---- */
@@ -324,16 +366,17 @@ static void on_tick(uv_timer_t *timer)
 
 static void schedule(struct supervisor *supervisor)
 {
-    uint64_t delay_ms = supervisor->options.batch_wait_ns > 0 ? TICK_WAIT_MS : TICK_MS;
+    uint64_t delay_ms = TICK_MS;
     for (int i = 0; i < SEATS; i++) {
         const struct seat *seat = &supervisor->seats[i];
         bool starts = seat->process.state == ENGINE_PROCESS_STARTING;
-        bool waits = seat->process.state == ENGINE_PROCESS_IDLE && seat->wanted;
-        if ((starts || waits) && delay_ms > TICK_BUSY_MS)
+        bool waits = seat->process.state == ENGINE_PROCESS_IDLE && seat->wanted &&
+                     seat->backoff_ns <= BACKOFF_LEAST_NS;
+        if (starts || waits)
             delay_ms = TICK_BUSY_MS;
     }
-    if (!*supervisor->ready && delay_ms > TICK_BUSY_MS)
-        delay_ms = TICK_BUSY_MS; /* the first probe is on its way */
+    if (!*supervisor->ready && probe_is_running(supervisor->probe))
+        delay_ms = TICK_BUSY_MS; /* readiness is a batch away */
     if (!supervisor->stopping)
         uv_timer_start(&supervisor->timer, on_tick, delay_ms, 0);
 }
@@ -378,12 +421,14 @@ enum error supervisor_create(uv_loop_t *loop, struct queue *queue, struct arena 
     supervisor->context = context;
     supervisor->timer_closed = true;
     supervisor->device_up = metric_series(metrics, METRIC_DEVICE_UP, "host");
-    supervisor->ready_gauge = metric_series(metrics, METRIC_READY);
     snprintf(supervisor->version, sizeof supervisor->version, "%s", options->version);
     supervisor->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    enum error error = supervisor->event_fd < 0 || !make_environment(supervisor)
-                           ? failure_set(failure, ERROR_INTERNAL, "cannot prepare the engine")
-                           : find_engine(supervisor, failure);
+    enum error error =
+        supervisor->event_fd < 0
+            ? failure_set(failure, ERROR_INTERNAL, "cannot make an eventfd: %s", strerror(errno))
+            : make_environment(supervisor, failure);
+    if (error == ERROR_NONE)
+        error = find_engine(supervisor, failure);
     if (error == ERROR_NONE)
         error = probe_create(queue, arena, &supervisor->probe, failure);
     if (error != ERROR_NONE) {
@@ -405,11 +450,6 @@ enum error supervisor_create(uv_loop_t *loop, struct queue *queue, struct arena 
 int supervisor_event_fd(const struct supervisor *supervisor)
 {
     return supervisor->event_fd;
-}
-
-const char *supervisor_cpu_family(const struct supervisor *supervisor)
-{
-    return supervisor->cpu_family;
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -28,13 +28,15 @@ struct supervisor_options {
     const char *version;
     int64_t heartbeat_ns; /* an engine silent for longer is replaced */
     int64_t backoff_max_ns;
-    int64_t batch_wait_ns; /* the queue's: when not 0 its clock must tick faster */
+    int64_t scratch_max_bytes; /* of the engine's working memory; 0: the engine's own default */
+    const char *log_format, *log_level; /* "json", "info": the front's own */
 };
 
 /* Starts the engines; returns when their processes are spawned, not when they are ready. ready is
  * kept true while a batch or a probe was finished within 5 s. on_stopped: after supervisor_stop,
- * when the last engine is reaped. on_failed: an engine cannot be used at all (contract mismatch,
- * cannot be executed); the service should end with exit code 1. */
+ * when the last engine is reaped. on_failed: before any engine ever worked, it turns out that none
+ * can (contract mismatch, cannot be executed, ends again and again before it is ready); the service
+ * should end with exit code 1. */
 ERROR_MUST_CHECK enum error supervisor_create(uv_loop_t *loop, struct queue *queue,
                                               struct arena *arena, struct metric_registry *metrics,
                                               const struct supervisor_options *options,
@@ -45,10 +47,9 @@ ERROR_MUST_CHECK enum error supervisor_create(uv_loop_t *loop, struct queue *que
 /* An eventfd, non-blocking, that becomes readable when an engine finished a batch while
  * queue_wait_begin was in force. One event loop polls it, reads it and calls queue_reap. */
 int supervisor_event_fd(const struct supervisor *supervisor);
-/* Ends the engines; on_stopped follows. No item may be in the queue. */
+/* Ends the engines; on_stopped follows. Items that are still in the queue must be cancelled: nobody
+ * would run them. */
 void supervisor_stop(struct supervisor *supervisor);
 void supervisor_destroy(struct supervisor **supervisor); /* after on_stopped */
-/* "Haswell", "SkylakeX": what the engine said at its start; "" before. */
-const char *supervisor_cpu_family(const struct supervisor *supervisor);
 
 #endif

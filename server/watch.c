@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -95,7 +96,7 @@ void watch_linger(struct watch *watch, int fd, uint64_t now_ns)
     shutdown(fd, SHUT_WR);
     if (watch->first_free < 0)
         return;
-    int own = dup(fd);
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own < 0)
         return;
     int index = watch->first_free;

@@ -1,4 +1,7 @@
-/* gpu/host/dense.c: see dense.h. The precision-dependent part is dense.inc. */
+/* gpu/host/dense.c: see dense.h. The precision-dependent part is dense.inc.
+ *
+ * Threads: any; all state is the caller's matrix and scratch. Cost: passes over n^2 numbers.
+ */
 #include "gpu/host/speed.h"
 
 #include "gpu/host/dense.h"
@@ -8,6 +11,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "gpu/host/mend.h"
 
 int64_t host__ld(enum precision precision, int64_t n)
 {
@@ -24,12 +28,16 @@ int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m
     if (!checked_add(n, HOST_LINES, &lines) || !checked_mul(lines, host__ld(precision, n), &bytes))
         return -1;
     if (!checked_mul(bytes, precision_bytes(precision), &bytes) ||
-        !checked_mul(n, sizeof(int32_t), &pivots_bytes) ||
+        !checked_mul(n, 2 * sizeof(int32_t), &pivots_bytes) ||
         !checked_add(bytes, pivots_bytes, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
         return -1;
     return bytes;
 }
+
+/* An answer of a smaller order is not tried: elements grow by 2^(n-1) at most, too little to
+ * break the contract. */
+#define TRIED_ORDER_LEAST 9
 
 #define REAL_FILE "gpu/host/dense.inc"
 #include "gpu/host/both.inc"

@@ -31,9 +31,9 @@ struct host_norm {
 #define HOST_LINES 64
 struct host_work_f32 {
     int64_t ld;
-    float *a;     /* n x ld */
-    float *lines; /* HOST_LINES x ld */
-    int32_t *pivots;
+    float *a;        /* n x ld */
+    float *lines;    /* HOST_LINES x ld */
+    int32_t *pivots; /* 2 n */
 };
 struct host_work_f64 {
     int64_t ld;
@@ -79,7 +79,8 @@ enum host_order {
 };
 
 /* Answers with 2^scaling times the matrix in work->a, and with the INFO and RCOND that follow.
- * Returns that RCOND. work->a and the first line are used up. */
+ * Returns that RCOND. The answer is tried on a vector, at n^2 operations; one that fails is mended
+ * (mend.h), so that INFO 0 always means a good inverse. Scratch is used up. */
 double host__answer_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,
                         enum host_order order, int scaling, struct host_norm norm,
                         enum method_road road);

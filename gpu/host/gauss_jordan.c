@@ -9,6 +9,8 @@
  * same operations in the same order, so the bits do not depend on the choice (the products of large
  * n are OpenBLAS's, and do).
  *
+ * A zero pivot is not the last word, for it may come of rounding or of scaling: lu then decides.
+ *
  * Threads: any. Cost: 2 n^3 operations.
  */
 #include "gpu/host/speed.h"

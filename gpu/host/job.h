@@ -18,6 +18,7 @@
 #include "gpu/engine.h"
 #include "gpu/host/fault.h"
 #include "gpu/host/host.h"
+#include "gpu/host/scratch.h"
 
 #define HOST_CHUNK_NS 20000.0
 
@@ -29,6 +30,7 @@ struct host_job {
     _Alignas(64) struct engine_batch *batch;
     const struct host_method *method;
     unsigned char *arena;
+    struct host_budget *budget;
     const struct host_faults *faults;
     uint32_t chunks;
     int64_t chunk_matrices;
@@ -40,23 +42,15 @@ struct host_job {
     int64_t first[ENGINE_BATCH_ITEMS];        /* not single: an item's first matrix */
 };
 
-/* What a worker keeps between matrices. Zeroed at first. */
-struct host_scratch {
-    void *data;
-    int64_t bytes;
-};
-
-/* SUBMITTED -> RUNNING. job->arena and job->faults are set. A batch that cannot run at all has one
- * chunk, which only reports it. */
+/* SUBMITTED -> RUNNING. job->arena, job->budget and job->faults are set. A batch that cannot run at
+ * all has one chunk, which only reports it. */
 void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t number);
 /* Takes the next chunk of batch `number`; false when there is none left. */
 bool host__job_take(struct host_job *job, uint32_t number, uint32_t *chunk);
 /* Is there a chunk of batch `number` to take? */
 bool host__job_has(struct host_job *job, uint32_t number);
-/* Runs a taken chunk. True when it was the batch's last: state, times and status are stored, and
- * the front is to be told. */
+/* Runs a taken chunk; may wait for scratch. True when it was the batch's last: state, times and
+ * status are stored, and the front is to be told. */
 bool host__job_run(struct host_job *job, uint32_t chunk, struct host_scratch *scratch);
-
-void host__scratch_free(struct host_scratch *scratch);
 
 #endif

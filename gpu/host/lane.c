@@ -5,7 +5,7 @@
  * opened a batch worth company wakes followers; one that goes away for long gives up the lead and
  * wakes a follower to take it. For a short chunk it keeps the lead, so that a stream of small
  * batches runs on one thread and wakes nobody; a batch that comes meanwhile waits for
- * LEAD_AWAY_NS at most.
+ * that chunk, which was predicted to take LEAD_AWAY_NS at most.
  *
  * No wake is lost: a follower reads the epoch, announces itself, looks once more for work or a
  * vacant lead, and only then sleeps if the epoch is still the same; who makes work or a vacancy
@@ -219,7 +219,7 @@ static uint32_t first_number(const struct engine_lane *lane)
 enum error host_lane_create(const struct host_lane_options *options, struct host_lane **result,
                             struct failure *failure)
 {
-    assert(options->threads >= 1);
+    assert(options->threads >= 1 && options->budget);
     struct host_lane *lane = aligned_alloc(_Alignof(struct host_lane), sizeof *lane);
     struct worker *workers = calloc((size_t)options->threads, sizeof *workers);
     if (!lane || !workers) {
@@ -234,6 +234,7 @@ enum error host_lane_create(const struct host_lane_options *options, struct host
     atomic_store(&lane->opened, first_number(options->lane));
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
         lane->jobs[i].arena = options->arena;
+        lane->jobs[i].budget = options->budget;
         lane->jobs[i].faults = options->faults;
     }
     for (; lane->started < options->threads; lane->started++) {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "gpu/engine.h"
 #include "gpu/host/fault.h"
+#include "gpu/host/scratch.h"
 
 struct host_lane;
 
@@ -22,9 +23,10 @@ struct host_lane_options {
     struct engine_lane *lane; /* borrowed, as is the arena, until destroy */
     unsigned char *arena;
     int event_fd;
-    int threads;     /* >= 1 */
-    int nice;        /* added to the workers' niceness */
-    int64_t spin_ns; /* how long one worker polls for the next batch before it sleeps */
+    int threads;                /* >= 1 */
+    int nice;                   /* added to the workers' niceness */
+    int64_t spin_ns;            /* how long one worker polls for the next batch before it sleeps */
+    struct host_budget *budget; /* of scratch; borrowed; lanes may share it */
     const struct host_faults *faults; /* borrowed; NULL: none */
 };
 

@@ -2,6 +2,9 @@
  *
  * The Fortran entry points are called directly: LAPACKE's own functions look for NaN in every
  * argument and allocate workspace, both done already.
+ *
+ * Threads: any, each on its own matrices. OpenBLAS lends every call a buffer from a table of its
+ * own that holds a bounded number of threads; main.c keeps within it.
  */
 #include "gpu/host/lapack.h"
 

@@ -80,10 +80,14 @@ static double residual_ratio(const struct trial *trial)
 /* The ratio of the answer; infinite when INFO says that there is none. */
 static double run(struct trial *trial)
 {
-    int64_t options[METHOD_OPTIONS_MAX] = {0}, rcond[1];
+    int64_t options[METHOD_OPTIONS_MAX] = {0};
+    union {
+        float narrow;
+        double wide;
+    } rcond;
     int32_t info = -1, road = 0;
     struct host_matrix matrix = {.inputs = {trial->a},
-                                 .outputs = {trial->inverse, &info, rcond, &road},
+                                 .outputs = {trial->inverse, &info, &rcond, &road},
                                  .n = trial->n,
                                  .options = options,
                                  .scratch = trial->scratch};

@@ -35,8 +35,9 @@ static const struct method method_auto = {
                  .kind = METHOD_ROAD,
                  .is_default = true}},
     .options = {[METHOD_AUTO_SPD] = {.name = "spd",
-                                     .help = "the matrices are thought to be symmetric positive "
-                                             "definite: try Cholesky first",
+                                     .help = "take a matrix whose halves differ by rounding for "
+                                             "symmetric: the halves are averaged; without it only "
+                                             "exactly symmetric ones are tried by Cholesky",
                                      .kind = METHOD_OPTION_BOOL}},
     .road = METHOD_ROAD_NONE,
     .n_max = 32768,

@@ -20,6 +20,7 @@ ALLOWED = {
     "gpu": {"base", "gpu/methods"},
     "gpu/methods": {"base"},
     "gpu/host": {"base", "gpu", "gpu/methods"},
+    "gpu/cuda": {"base", "gpu", "gpu/methods"},
     "proto": {"base", "gpu/methods"},
     "queue": {"base", "gpu/methods"},
     "handlers": {"base", "gpu/methods", "proto", "queue"},
@@ -38,6 +39,7 @@ DOORS = {
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c"],
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],
     r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z_]+\.c"],
+    r"(cuda|cublas|cusolver)[a-zA-Z0-9_]*\.h": [r"gpu/cuda/[a-z0-9_]+\.(c|h|cu|cuh)"],
     r"charconv": [r"base/number\.cc"],
 }
 # Inside the daemon one file is the door: at most this many files may match each of the above.
@@ -50,8 +52,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
 def sources():
-    listing = subprocess.run(["scripts/check/sources", "c", "h", "cc", "inc"], cwd=ROOT, check=True,
-                             capture_output=True, text=True)
+    listing = subprocess.run(["scripts/check/sources", "c", "h", "cc", "inc", "cu", "cuh"],
+                             cwd=ROOT, check=True, capture_output=True, text=True)
     return listing.stdout.split()
 
 

@@ -29,7 +29,7 @@ def function_lengths(lines):
 
 def main():
     problems = []
-    for path in listed("c", "h", "cc", "inc", "py"):
+    for path in listed("c", "h", "cc", "inc", "cu", "cuh", "py"):
         lines = (ROOT / path).read_text().splitlines()
         if len(lines) > FILE_LINES:
             problems.append(f"{path}: {len(lines)} lines, at most {FILE_LINES}")

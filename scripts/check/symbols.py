@@ -17,6 +17,7 @@ EXTRA = {
     "base": ["failure_", "error_"],
     "gpu": ["method_", "engine_"],
     "gpu/host": ["host_"],
+    "gpu/cuda": ["cuda_"],
     "handlers": ["handlers_", "exchange_"],
     "proto": ["proto_"],
     "queue": ["queue_"],

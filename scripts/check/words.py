@@ -22,7 +22,8 @@ IN_C = {
     r"\batoi\s*\(": "strtol, with its checks",
     r"#\s*define\s+NDEBUG": "asserts stay on",
 }
-TEXT = {".c", ".h", ".cc", ".inc", ".py", ".md", ".yaml", ".lua", ".sh", ""}
+TEXT = {".c", ".h", ".cc", ".inc", ".cu", ".cuh", ".py", ".md", ".yaml", ".lua", ".sh", ""}
+C_ENDINGS = {".c", ".h", ".cc", ".inc", ".cu", ".cuh"}
 SELF = "scripts/check/words.py"
 
 
@@ -39,7 +40,7 @@ def main():
         except UnicodeDecodeError:
             continue
         rules = dict(EVERYWHERE)
-        if file.suffix in (".c", ".h", ".cc", ".inc") and not path.startswith("tests/"):
+        if file.suffix in C_ENDINGS and not path.startswith("tests/"):
             rules.update(IN_C)
         for number, line in enumerate(lines, 1):
             for pattern, why in rules.items():

@@ -163,6 +163,7 @@ NPY_ROWS = [
         400,
         "bytes|data|long|length|shape|behind",
     ),
+    npy("big-endian in words", npy_bytes(npy_head(descr="'>f8'")), 400, "'>f8'"),
     npy("JSON under its type", b'{"matrix": [[1]]}', 400, "npy|magic|first|numpy"),
     npy("NPY under JSON's type", codec.npy(np.eye(2)), 400, "json", JSON),
 ]

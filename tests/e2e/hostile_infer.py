@@ -128,6 +128,12 @@ V2_JSON = [
     v2("id no string", {**a(), "id": 5}, 400, "id"),
     v2("unknown output", {**a(), "outputs": [{"name": "B"}]}, 400, "output|INVERSE"),
     v2(
+        "output in lower case",
+        {**a(), "outputs": [{"name": "inverse"}]},
+        400,
+        "no output 'inverse'; it has INVERSE",
+    ),
+    v2(
         "output twice",
         {**a(), "outputs": [{"name": "INFO"}, {"name": "INFO"}]},
         400,

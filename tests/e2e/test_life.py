@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 
 from harness import codec, matrices, wire
-from harness.codec import infer_bytes, v2_binary
-from harness.daemon import Daemon, run_once, wait_until
-from harness.settings import patient
+from harness.codec import JSON, infer_bytes, v2_binary
+from harness.daemon import Daemon, clean_environment, run_once, wait_until
+from harness.settings import DAEMON, SANITIZER, patient
 
 REQUEST = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None]})
 
@@ -84,6 +85,20 @@ def test_help_and_version():
     assert version.returncode == 0 and version.stdout.startswith("invertd ")
 
 
+@pytest.mark.parametrize("limit", [8, 20, 60])
+def test_too_few_descriptors_are_an_error(limit):
+    shell = f'ulimit -n {limit}; exec "$0" --listen 127.0.0.1:0 --loops 1'
+    result = subprocess.run(
+        ["sh", "-c", shell, str(DAEMON)],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=patient(10),
+    )
+    assert result.returncode == 1, result
+    assert f"open files is {limit}; at least" in result.stderr, result.stderr
+
+
 # ---- Listening ----
 
 
@@ -94,6 +109,11 @@ def test_unix_socket(tmp_path):
         assert daemon.get("/").status == 200
     with Daemon(listen=f"unix:{path}") as again:
         assert again.talk(REQUEST).status == 200
+
+
+def test_options_of_the_server_itself(daemon):
+    answer = daemon.talk(wire.request("OPTIONS", "*"))
+    assert answer.status == 204 and answer.header("Allow") == "GET, HEAD, POST, OPTIONS"
 
 
 def test_metrics_listener():
@@ -134,6 +154,7 @@ def test_connections_max():
         assert [answer.status for answer in answers].count(200) == 16
         for connection, answer in zip(held, answers):
             if answer.status != 200:
+                assert "later" in answer.text, answer
                 assert answer.status == 503 and int(answer.header("Retry-After")) >= 1
                 assert connection.ended(patient(2))
         for connection in held:
@@ -204,6 +225,105 @@ def test_drain_timeout_exits_with_1():
         daemon.stop(code=1)
         assert time.monotonic() - start < patient(4)
         waiting.close()
+
+
+def test_slow_clients_do_not_hold_up_the_end():
+    """Nothing is owed to who sends no whole request, or does not read: they are cut off."""
+    with Daemon("--drain-timeout", "1s") as daemon:
+        parts = [
+            b"",
+            b"GET /li",
+            wire.request("GET", "/livez", None, {"Content-Length": 10}) + b"a",
+            wire.request("POST", "/v1/nothing", None, {"Content-Length": 10}) + b"a",
+            wire.request("POST", "/v1/invert", None, {"Content-Length": 10}) + b"{",
+            infer_bytes("lu", v2_binary, {"A": matrices.random(64, batch=300)}),
+        ]
+        connections = [daemon.connect() for _ in parts]
+        for connection, part in zip(connections, parts):
+            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.send(part)
+        wait_until(lambda: len(connections[-1].socket.recv(1)) == 1, 5, "an answer's first byte")
+        start = time.monotonic()
+        daemon.stop()
+        assert time.monotonic() - start < patient(3)
+        for connection in connections:
+            connection.close()
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("leaves", [True, False])
+def test_abandoned_work_does_not_hold_up_the_end(leaves):
+    """A batch hangs that nobody waits for: its client left, or was answered 504."""
+    hanging = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None] * 77})
+    with Daemon(
+        "--request-timeout", "300ms", "--batch-deadline", "60s", "--loops", "3", fault="hang:77"
+    ) as daemon:
+        connections = [daemon.connect() for _ in range(12)]
+        for connection in connections:
+            connection.send(hanging)
+        for connection in connections:
+            if leaves:
+                connection.close()
+            else:
+                assert connection.read().status == 504
+        wait_until(
+            lambda: daemon.metrics().total("invertd_cancelled_total") == 12, 3, "12 dropped"
+        )
+        reason = {"reason": "client_left" if leaves else "timeout"}
+        assert daemon.metrics().total("invertd_cancelled_total", **reason) == 12
+        start = time.monotonic()
+        daemon.stop()
+        assert time.monotonic() - start < patient(4)
+        for connection in connections:
+            connection.close()
+
+
+def test_successor_keeps_its_files(tmp_path):
+    """A daemon that ends slowly leaves alone the socket and the port file of the next one."""
+    path, port = tmp_path / "socket", tmp_path / "port"
+    options = {"listen": f"unix:{path}"}
+    with Daemon("--port-file", port, **options) as old:
+        with old.connect() as slow:
+            slow.send(infer_bytes("lu", v2_binary, {"A": matrices.random(64, batch=300)}))
+            assert slow.socket.recv(1)  # and no more: it lasts 2 s until it is cut off
+            old.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: '"closing"' in old.stderr(), 5, "no longer listening")
+            with Daemon("--port-file", port, **options) as new:
+                assert old.process.poll() is None, "the old one was to end later"
+                old.ended()
+                assert port.exists() and path.exists()
+                assert new.talk(REQUEST).status == 200
+        assert not port.exists() and not path.exists()
+
+
+# ---- Time ----
+
+
+@pytest.mark.faults
+def test_deadlines_are_kept_to_milliseconds():
+    """Also by a service that was idle, whose clock ticks slowly."""
+    request = wire.request(
+        "POST", "/v1/invert?timeout=5000", b'{"matrix": [[77, 0], [0, 77]]}', {"Content-Type": JSON}
+    )
+    with Daemon("--batch-deadline", "60s", "--loops", "1", fault="hang:77") as daemon:
+        took = []
+        for i in range(15):
+            time.sleep(0.12 + 0.006 * i)
+            start = time.monotonic()
+            assert daemon.talk(request).status == 504
+            took.append(time.monotonic() - start)
+    assert sorted(took)[7] < patient(0.035), took
+
+
+@pytest.mark.skipif(bool(SANITIZER), reason="too slow for microseconds")
+def test_batch_wait_is_kept_to_microseconds():
+    with Daemon("--batch-wait-us", "100") as daemon, daemon.connect() as connection:
+        took = []
+        for _ in range(300):
+            start = time.monotonic()
+            assert connection.exchange(REQUEST).status == 200
+            took.append(time.monotonic() - start)
+    assert sorted(took)[75] < 0.0009, sorted(took)[::30]
 
 
 # ---- Logging ----

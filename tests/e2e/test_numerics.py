@@ -59,6 +59,27 @@ def test_gallery(client, method, dtype, name):
 
 
 @METHODS
+@DTYPES
+@pytest.mark.parametrize("name", sorted(matrices.GROWING))
+def test_element_growth(client, method, dtype, name):
+    a = matrices.GROWING[name]().astype(dtype)
+    outputs = client.outputs(method, {"A": a[None]})
+    matrices.check_answers(a[None], outputs)
+    assert outputs["INFO"][0] == 0
+
+
+@METHODS
+@pytest.mark.parametrize("dtype, great, small", [("f4", 1e38, 1e-38), ("f8", 1e308, 1e-308)])
+def test_both_ends_of_the_range(client, method, dtype, great, small):
+    """Nothing in it is zero, so it gets an inverse, though a worthless one."""
+    a = np.array([[great, 0], [0, small]], dtype)
+    outputs = client.outputs(method, {"A": a[None]})
+    matrices.check_answers(a[None], outputs)
+    assert outputs["INFO"][0] == 3
+    assert np.allclose(outputs["INVERSE"][0], np.diag([1 / great, 1 / small]), atol=0, rtol=1e-3)
+
+
+@METHODS
 def test_known_inverses(client, method):
     n = 20
     cases = {
@@ -144,6 +165,24 @@ def test_lu_factor_of_singular_matrices_is_lapacks(client):
     assert outputs["LU"][1].tolist() == [[2, 4], [0.5, 0]]
     assert outputs["PIVOTS"][1].tolist() == [2, 2]
     assert np.isnan(outputs["LU"][3]).all() and outputs["PIVOTS"][3].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "a",
+    [
+        np.array([[1, 0, 0], [0, 1e-310, 1e-310], [0, 3e-310, 2e-310]]),
+        1e-309 * np.random.default_rng(4).standard_normal((20, 20)),
+    ],
+    ids=["three", "twenty"],
+)
+def test_lu_factor_of_subnormal_pivots(client, a):
+    outputs = client.outputs("lu_factor", {"A": a[None]})
+    factors = outputs["LU"][0]
+    assert outputs["INFO"][0] == 0 and np.isfinite(factors).all()
+    lower, upper = np.tril(factors, -1) + np.eye(len(a)), np.triu(factors)
+    assert np.abs(lower).max() <= 1
+    difference = permuted(a, outputs["PIVOTS"][0]) - lower @ upper
+    assert np.abs(difference).max() <= 15 * len(a) * 2.0**-1074
 
 
 # ---- Same bits ----

@@ -2,12 +2,15 @@
 
 import json
 import re
+import time
 
 import numpy as np
 import pytest
 
 from harness import codec, matrices, wire
 from harness.codec import J, v2_binary, v2_json
+from harness.daemon import Daemon, wait_until
+from harness.settings import patient
 
 LU = "/v2/models/lu"
 CORE = {"auto", "gauss_jordan", "lu", "lu_factor"}
@@ -406,6 +409,61 @@ def test_timeout_parameter_expires(daemon, client):
     """A millisecond is over long before a matrix of that order is inverted."""
     answer = client.infer("lu", {"A": matrices.random(1500)[None]}, parameters={"timeout": 1000})
     assert_error(answer, 504)
+
+
+def test_timeout_counts_from_the_whole_body(daemon):
+    """How long the body takes to arrive is the network's affair."""
+    headers, body = v2_json({"A": np.eye(2)[None]}, parameters={"timeout": patient(400_000)})
+    with daemon.connect() as connection:
+        connection.send(wire.request("POST", LU + "/infer", body, headers)[:-10])
+        time.sleep(patient(0.5))
+        connection.send(body[-10:])
+        assert connection.read().status == 200
+
+
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def test_failures_are_logged_with_their_trace():
+    parameters = {"timeout": 1000}
+    headers, body = v2_binary({"A": matrices.random(1500)[None]}, None, parameters)
+    with Daemon() as own:
+        answer = own.post(LU + "/infer", body, {**headers, "traceparent": TRACE})
+        assert_error(answer, 504)
+        assert answer.header("traceparent") is None
+        assert_error(own.post(LU + "/infer", b"{", {"traceparent": TRACE}), 400)
+        own.post(LU + "/infer", body, {**headers, "traceparent": TRACE.upper()})
+        wait_until(lambda: own.stderr().count("deadline-passed") == 2, 5, "two lines")
+        lines = [line for line in own.stderr().splitlines() if "deadline-passed" in line]
+        first, second = map(json.loads, lines)
+        assert first["traceparent"] == TRACE and first["status"] == 504
+        assert first["route"] == "/v2/models/{model}/infer"
+        assert "traceparent" not in second and "malformed" not in own.stderr()
+
+
+def test_heads_of_one_client_do_not_fill_the_arena():
+    """A body has its memory from the head on: one client's bodies have only so much."""
+
+    def head(length):
+        fields = {"Content-Length": length, "Expect": "100-continue", J: "0"}
+        return wire.request("POST", LU + "/infer", None, fields)
+
+    with Daemon("--client-bytes-max", "8MiB") as own:
+        with own.connect() as first, own.connect() as second:
+            first.send(head(8 * 1500**2))  # alone, and so whatever its length
+            assert first.read_interim() == 100
+            answer = second.exchange(head(8 * 500**2))
+            assert_error(answer, 429, "memory")
+            assert int(answer.header("Retry-After")) >= 1
+            assert own.metrics().total("invertd_rejected_total", reason="client-quota") == 1
+        own.wait_idle_arena(5)
+        assert own.post(LU + "/infer", np.eye(500).tobytes(), {J: "0"}).status == 200
+
+
+def test_answers_vary_by_accept_encoding(client):
+    for form in (v2_json, v2_binary):
+        answer = client.infer("lu", {"A": np.eye(2)[None]}, form=form)
+        assert answer.header("Vary") == "Accept-Encoding"
 
 
 def test_pipelined_requests_are_answered_in_order(daemon):

@@ -125,10 +125,28 @@ def vandermonde(n):
     return np.vander(np.linspace(-1, 1, n), increasing=True)
 
 
-def gfpp(n):
-    """Growth 2^(n-1) in Gaussian elimination with partial pivoting."""
-    a = np.eye(n) - np.tril(np.ones((n, n)), -1)
+def gfpp(n, c=1.0):
+    """Growth (1+c)^(n-1) in Gaussian elimination with partial pivoting."""
+    a = np.eye(n) - c * np.tril(np.ones((n, n)), -1)
     a[:, -1] = 1
+    return a
+
+
+def wright(n, h=0.3):
+    """Multiple shooting for a two-point problem: growth exponential in n, well conditioned."""
+    step = np.exp(-h / 6) * np.array([[np.cosh(h), np.sinh(h)], [np.sinh(h), np.cosh(h)]])
+    a = np.eye(n) + np.kron(np.eye(n // 2, k=-1), -step)
+    a[:2, -2:] = np.eye(2)
+    return a
+
+
+def foster(n, h=0.6):
+    """Quadrature for a Volterra equation: growth exponential in n, well conditioned."""
+    a = np.eye(n) - h * np.tril(np.ones((n, n)))
+    a += np.diag(np.full(n, h / 2))
+    a[:, 0] += h / 2
+    a[0, 0] = 1
+    a[:, -1] -= 1
     return a
 
 
@@ -183,3 +201,9 @@ GALLERY = {
     "nan": lambda: np.where(np.eye(4) > 0, np.nan, 1.0),
     "infinity": lambda: np.where(np.eye(4) > 0, np.inf, 1.0),
 }
+
+# Well conditioned, and ruined by partial pivoting: INFO must be 0.
+GROWING = {f"gfpp 0.9 {n}": functools.partial(gfpp, n, 0.9) for n in (20, 32, 33, 34, 64, 100)}
+GROWING |= {f"gfpp {n}": functools.partial(gfpp, n) for n in (64, 100)}
+GROWING |= {f"wright {n}": functools.partial(wright, n) for n in (100, 200)}
+GROWING |= {f"foster {n}": functools.partial(foster, n) for n in (33, 100)}

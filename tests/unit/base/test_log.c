@@ -82,9 +82,13 @@ static void test_text(void **state)
     (void)state;
     start(LOG_INFO, LOG_TEXT);
     log_line(LOG_WARNING, "engine died", "pid", LOG_I64, INT64_C(12), "name", LOG_STR, "host",
-             "why", LOG_STR, "out of\nmemory", "empty", LOG_STR, "", "trick", LOG_STR, "a=b", NULL);
+             "why", LOG_STR, "out of\nmemory", "empty", LOG_STR, "", "trick", LOG_STR, "a=b", "del",
+             LOG_STR, "a\x7f", "csi", LOG_STR,
+             "\xc2\x9b"
+             "31m\xc3\xa9",
+             NULL);
     assert_only_line("", " tester warning: engine died pid=12 name=host why=\"out of\\nmemory\" "
-                         "empty=\"\" trick=\"a=b\"\n");
+                         "empty=\"\" trick=\"a=b\" del=\"a\\u007f\" csi=\"\\u009b31m\xc3\xa9\"\n");
 }
 
 static void test_levels(void **state)

@@ -38,6 +38,26 @@ static void count_wake(void *context)
     ++*(int *)context;
 }
 
+static void expect_locked(void *context)
+{
+    struct mailbox *box = context;
+    assert_int_not_equal(pthread_mutex_trylock(&box->lock), 0);
+}
+
+/* The owner cannot open the letter, and give the box up, before the post is done with the box. */
+static void test_wake_under_lock(void **state)
+{
+    (void)state;
+    struct mailbox box;
+    struct numbered numbered = {{.open = open_numbered}, 0, NULL};
+    mailbox_init(&box, expect_locked, &box);
+    opened_count = 0;
+    mailbox_post(&box, &numbered.letter);
+    mailbox_run(&box);
+    assert_int_equal(opened_count, 1);
+    mailbox_fini(&box);
+}
+
 static void test_order(void **state)
 {
     (void)state;
@@ -171,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_wake_under_lock),
         cmocka_unit_test(test_post_from_open),
         cmocka_unit_test(test_threads),
     };

@@ -248,6 +248,35 @@ static void test_precedence(void **state)
     option_free(&table, &c);
 }
 
+/* Kubernetes sets these for Services named tester and tester-blue. */
+static void test_variables_of_services(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "TESTER_SERVICE_HOST",
+        "TESTER_SERVICE_PORT",
+        "TESTER_SERVICE_PORT_HTTP",
+        "TESTER_PORT",
+        "TESTER_PORT_8000_TCP",
+        "TESTER_PORT_8000_TCP_PROTO",
+        "TESTER_PORT_8000_TCP_PORT",
+        "TESTER_PORT_8000_TCP_ADDR",
+        "TESTER_BLUE_SERVICE_HOST",
+        "TESTER_BLUE_SERVICE_PORT",
+        "TESTER_BLUE_SERVICE_PORT_METRICS",
+        "TESTER_BLUE_PORT",
+        "TESTER_BLUE_PORT_53_UDP_ADDR",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char variable[64];
+        snprintf(variable, sizeof variable, "%s=tcp://10.0.0.1:8000", names[i]);
+        const char *const variables[WORDS_MAX] = {variable, "TESTER_WORKERS=22"};
+        struct configuration c = parse_good(nothing, variables);
+        assert_int_equal(c.workers, 22);
+        option_free(&table, &c);
+    }
+}
+
 /* ---- Errors ---- */
 
 #define FILE_ERROR "FILE" /* stands for the file's path in an expected text */
@@ -275,6 +304,9 @@ static const struct error_row error_rows[] = {
      NULL,
      "TESTER_drain_timeout is not an option. Did you mean TESTER_DRAIN_TIMEOUT?"},
     {{NULL}, {"TESTER_=1"}, NULL, "TESTER_ is not an option. See --help."},
+    {{NULL}, {"TESTER_SERVICE=1"}, NULL, "TESTER_SERVICE is not an option. See --help."},
+    {{NULL}, {"TESTER_PORT_X=1"}, NULL, "TESTER_PORT_X is not an option. See --help."},
+    {{NULL}, {"TESTER_SUPPORT=1"}, NULL, "TESTER_SUPPORT is not an option. See --help."},
     {{NULL},
      {NULL},
      "workers = 1\nlog-forma = text\n",
@@ -530,11 +562,17 @@ static int remove_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_values),
-        cmocka_unit_test(test_words),        cmocka_unit_test(test_precedence),
-        cmocka_unit_test(test_errors),       cmocka_unit_test(test_long_texts),
-        cmocka_unit_test(test_print_config), cmocka_unit_test(test_print_config_text),
-        cmocka_unit_test(test_print_help),   cmocka_unit_test(test_print_markdown),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_variables_of_services),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_print_config),
+        cmocka_unit_test(test_print_config_text),
+        cmocka_unit_test(test_print_help),
+        cmocka_unit_test(test_print_markdown),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

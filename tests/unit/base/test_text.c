@@ -117,7 +117,8 @@ static const struct json_row json_rows[] = {
     {"plain ~", 0, "\"plain ~\""},
     {"a\"b\\c/", 0, "\"a\\\"b\\\\c/\""},
     {"\b\f\n\r\t", 0, "\"\\b\\f\\n\\r\\t\""},
-    {"\x01\x1f\x7f", 0, "\"\\u0001\\u001f\x7f\""},
+    {"\x01\x1f\x7f", 0, "\"\\u0001\\u001f\\u007f\""},
+    {"a\xc2\x80\xc2\x9f\xc2\xa0z", 0, "\"a\\u0080\\u009f\xc2\xa0z\""},
     {"a\0b", 3, "\"a\\u0000b\""},
     {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 0, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
     {"x\xffy", 0, "\"x" BAD "y\""},
@@ -159,7 +160,7 @@ struct number_row {
 };
 
 static const struct number_row number_rows[] = {
-    {0, "0"},          {-0.0, "-0"},       {1, "1"},      {0.1, "0.1"},
+    {0, "0"},          {-0.0, "-0.0"},     {1, "1"},      {0.1, "0.1"},
     {1e300, "1e+300"}, {5e-324, "5e-324"}, {NAN, "null"}, {-INFINITY, "null"},
 };
 

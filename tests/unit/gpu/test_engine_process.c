@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,10 +24,13 @@
 
 #define ARENA_BYTES (UINT64_C(8) << 20)
 #define WAIT_MS 10000
+#define ARGUMENTS_MAX 6
 
 static struct gputest_bed bed;
 static int control = -1;
 static pid_t pid;
+static const char *more_arguments[ARGUMENTS_MAX]; /* of the next engine; NULL ends them */
+static int log_fd = -1;                           /* where it logs; -1: with the test */
 
 static void sleep_ms(int ms)
 {
@@ -53,15 +57,21 @@ static void find_engine(char *path, size_t size)
 
 /* In the child, before exec: only async-signal-safe calls. Descriptors go above the contract's
  * first, so that none overwrites another. */
-static void become_engine(const char *path, int control_end, const char *threads)
+static void become_engine(const char *path, int control_end)
 {
+    char *arguments[ARGUMENTS_MAX + 4] = {(char *)(uintptr_t)path, (char *)(uintptr_t) "--threads",
+                                          (char *)(uintptr_t) "2"};
+    for (int i = 0; i < ARGUMENTS_MAX && more_arguments[i]; i++)
+        arguments[3 + i] = (char *)(uintptr_t)more_arguments[i];
     int control_copy = dup2(control_end, 40), arena = dup2(bed.arena_fd, 41);
     int shared = dup2(bed.shared_fd, 42), event = dup2(bed.event_fd, 43);
     dup2(control_copy, ENGINE_FD_CONTROL);
     dup2(arena, ENGINE_FD_ARENA);
     dup2(shared, ENGINE_FD_SHARED);
     dup2(event, ENGINE_FD_EVENT);
-    execl(path, path, "--threads", threads, (char *)NULL);
+    if (log_fd >= 0)
+        dup2(log_fd, STDERR_FILENO);
+    execv(path, arguments);
     _exit(127);
 }
 
@@ -78,7 +88,7 @@ static void spawn(bool quiet)
         close(ends[1]);
         if (quiet && !freopen("/dev/null", "w", stderr))
             _exit(127);
-        become_engine(path, ends[0], "2");
+        become_engine(path, ends[0]);
     }
     close(ends[0]);
     control = ends[1];
@@ -254,6 +264,87 @@ static void test_refuses_a_short_arena(void **state)
     gputest_bed_destroy(&bed);
 }
 
+static enum engine_status status_of_order(int64_t n)
+{
+    struct engine_batch *batch = gputest_bed_next(&bed, ENGINE_LANE_SHORT, "lu", PRECISION_FP64, n);
+    gputest_bed_item(&bed, batch, 1);
+    gputest_bed_submit(&bed, ENGINE_LANE_SHORT, batch);
+    assert_true(gputest_bed_wait(&bed, ENGINE_LANE_SHORT, batch, WAIT_MS));
+    enum engine_status status = (enum engine_status)batch->status;
+    gputest_bed_release(batch);
+    gputest_bed_reset(&bed);
+    return status;
+}
+
+static void test_refuses_what_needs_more_scratch(void **state)
+{
+    (void)state;
+    gputest_bed_create(&bed, ARENA_BYTES);
+    more_arguments[0] = "--scratch-max";
+    more_arguments[1] = "1000000";
+    spawn(false);
+    assert_int_equal(wait_until_ready(), 1);
+    assert_int_equal(status_of_order(400), ENGINE_OUT_OF_MEMORY);
+    assert_int_equal(status_of_order(200), ENGINE_OK);
+    assert_int_equal(status_of_order(8), ENGINE_OK);
+    close(control);
+    control = -1;
+    int status = wait_for_exit(2000);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    gputest_bed_destroy(&bed);
+    memset(more_arguments, 0, sizeof more_arguments);
+}
+
+/* What an engine with these options says, and its exit code, when it ends at once: it is of another
+ * contract. */
+static int log_of(const char *const *arguments, char *text, size_t size)
+{
+    gputest_bed_create(&bed, ARENA_BYTES);
+    bed.shared->contract_hash ^= 1;
+    log_fd = memfd_create("log", MFD_CLOEXEC);
+    assert_true(log_fd >= 0);
+    for (int i = 0; i < ARGUMENTS_MAX; i++)
+        more_arguments[i] = arguments[i];
+    spawn(false);
+    int status = wait_for_exit(WAIT_MS);
+    ssize_t length = pread(log_fd, text, size - 1, 0);
+    assert_true(length >= 0);
+    text[length] = 0;
+    close(log_fd);
+    log_fd = -1;
+    close(control);
+    control = -1;
+    gputest_bed_destroy(&bed);
+    memset(more_arguments, 0, sizeof more_arguments);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_logs_as_it_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments[ARGUMENTS_MAX];
+        int code;
+        bool is_json;
+    } rows[] = {
+        {{NULL}, 1, true},
+        {{"--log-format", "json", "--log-level", "error"}, 1, true},
+        {{"--log-format", "text", "--log-level", "debug"}, 1, false},
+        {{"--log-format", "xml"}, 2, true},
+        {{"--log-level", "loud"}, 2, true},
+        {{"--scratch-max", "much"}, 2, true},
+        {{"--scratch-max", "-1"}, 2, true},
+        {{"--threads", "1025"}, 2, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[4096];
+        assert_int_equal(log_of(rows[i].arguments, text, sizeof text), rows[i].code);
+        assert_true(strlen(text) > 0);
+        assert_int_equal(text[0] == '{', rows[i].is_json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest served[] = {
@@ -265,6 +356,8 @@ int main(void)
         cmocka_unit_test(test_ends_with_its_control_pipe),
         cmocka_unit_test(test_refuses_another_contract),
         cmocka_unit_test(test_refuses_a_short_arena),
+        cmocka_unit_test(test_refuses_what_needs_more_scratch),
+        cmocka_unit_test(test_logs_as_it_is_told),
     };
     return cmocka_run_group_tests_name("served", served, start, finish) +
            cmocka_run_group_tests_name("ends", ends, NULL, NULL);

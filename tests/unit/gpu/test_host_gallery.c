@@ -50,6 +50,33 @@ static double gfpp(int64_t i, int64_t j, int64_t n)
     return i == j || j == n - 1 ? 1 : i > j ? -1 : 0;
 }
 
+/* The same with -0.9 below the diagonal: inexact, so that what has grown is lost. */
+static double gfpp_inexact(int64_t i, int64_t j, int64_t n)
+{
+    return i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
+}
+
+/* Wright's: multiple shooting for a boundary value problem of two equations. */
+static double wright(int64_t i, int64_t j, int64_t n)
+{
+    const double h = 0.3, factor = exp(-h / 6);
+    if (i == j || (i < 2 && j == n - 2 + i))
+        return 1;
+    if (i / 2 != j / 2 + 1)
+        return 0;
+    return -factor * (i % 2 == j % 2 ? cosh(h) : sinh(h));
+}
+
+/* Foster's: quadrature for a Volterra equation. */
+static double foster(int64_t i, int64_t j, int64_t n)
+{
+    const double h = 0.6;
+    double value = i == j ? 1 : 0;
+    if (i > 0 && j <= i)
+        value -= j == 0 || j == i ? h / 2 : h;
+    return j == n - 1 ? value - 1 : value;
+}
+
 static double identity(int64_t i, int64_t j, int64_t n)
 {
     (void)n;
@@ -152,37 +179,51 @@ struct entry {
     bool single;               /* FP32 too */
     double slack;              /* times eps |X|, for the known inverse */
     enum method_road expected; /* of auto; NONE: whichever */
+    bool well_conditioned;     /* INFO is 0 */
 };
 
 static const struct entry entries[] = {
-    {"Hilbert", hilbert, NULL, 4, true, 0, METHOD_ROAD_CHOLESKY},
-    {"Hilbert", hilbert, NULL, 8, false, 0, METHOD_ROAD_NONE},
-    {"Hilbert", hilbert, NULL, 12, false, 0, METHOD_ROAD_NONE},
-    {"Kahan", kahan, NULL, 30, true, 0, METHOD_ROAD_TRIANGULAR},
-    {"Kahan", kahan, NULL, 90, false, 0, METHOD_ROAD_TRIANGULAR},
-    {"Kahan transposed", kahan_transposed, NULL, 30, true, 0, METHOD_ROAD_TRIANGULAR},
-    {"Kahan transposed", kahan_transposed, NULL, 90, false, 0, METHOD_ROAD_TRIANGULAR},
-    {"Frank", frank, NULL, 9, false, 0, METHOD_ROAD_LU},
-    {"Frank", frank, NULL, 16, false, 0, METHOD_ROAD_LU},
-    {"Vandermonde", vandermonde, NULL, 6, true, 0, METHOD_ROAD_LU},
-    {"Vandermonde", vandermonde, NULL, 12, false, 0, METHOD_ROAD_LU},
-    {"growth factor", gfpp, NULL, 20, true, 0, METHOD_ROAD_LU},
-    {"growth factor", gfpp, NULL, 45, false, 0, METHOD_ROAD_LU},
-    {"identity", identity, identity, 40, true, 0, METHOD_ROAD_DIAGONAL},
-    {"rotation", rotation_of_rows, NULL, 67, true, 0, METHOD_ROAD_LU},
-    {"reversal", reversal, reversal, 66, true, 0, METHOD_ROAD_LU},
+    {"Hilbert", hilbert, NULL, 4, true, 0, METHOD_ROAD_CHOLESKY, false},
+    {"Hilbert", hilbert, NULL, 8, false, 0, METHOD_ROAD_NONE, false},
+    {"Hilbert", hilbert, NULL, 12, false, 0, METHOD_ROAD_NONE, false},
+    {"Kahan", kahan, NULL, 30, true, 0, METHOD_ROAD_TRIANGULAR, false},
+    {"Kahan", kahan, NULL, 90, false, 0, METHOD_ROAD_TRIANGULAR, false},
+    {"Kahan transposed", kahan_transposed, NULL, 30, true, 0, METHOD_ROAD_TRIANGULAR, false},
+    {"Kahan transposed", kahan_transposed, NULL, 90, false, 0, METHOD_ROAD_TRIANGULAR, false},
+    {"Frank", frank, NULL, 9, false, 0, METHOD_ROAD_LU, false},
+    {"Frank", frank, NULL, 16, false, 0, METHOD_ROAD_LU, false},
+    {"Vandermonde", vandermonde, NULL, 6, true, 0, METHOD_ROAD_LU, false},
+    {"Vandermonde", vandermonde, NULL, 12, false, 0, METHOD_ROAD_LU, false},
+    {"growth factor", gfpp, NULL, 20, true, 0, METHOD_ROAD_LU, false},
+    {"growth factor", gfpp, NULL, 45, false, 0, METHOD_ROAD_LU, false},
+    {"growth factor, inexact", gfpp_inexact, NULL, 20, true, 0, METHOD_ROAD_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 32, true, 0, METHOD_ROAD_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 33, true, 0, METHOD_ROAD_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 34, true, 0, METHOD_ROAD_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 64, true, 0, METHOD_ROAD_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 100, true, 0, METHOD_ROAD_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 300, true, 0, METHOD_ROAD_LU, true},
+    {"growth factor", gfpp, NULL, 100, true, 0, METHOD_ROAD_LU, true},
+    {"Wright", wright, NULL, 100, true, 0, METHOD_ROAD_LU, true},
+    {"Wright", wright, NULL, 200, true, 0, METHOD_ROAD_LU, true},
+    {"Foster", foster, NULL, 33, true, 0, METHOD_ROAD_LU, true},
+    {"Foster", foster, NULL, 100, true, 0, METHOD_ROAD_LU, true},
+    {"Foster", foster, NULL, 200, true, 0, METHOD_ROAD_LU, true},
+    {"identity", identity, identity, 40, true, 0, METHOD_ROAD_DIAGONAL, false},
+    {"rotation", rotation_of_rows, NULL, 67, true, 0, METHOD_ROAD_LU, false},
+    {"reversal", reversal, reversal, 66, true, 0, METHOD_ROAD_LU, false},
     {"second difference", second_difference, second_difference_inverse, 33, true, 20,
-     METHOD_ROAD_CHOLESKY},
+     METHOD_ROAD_CHOLESKY, false},
     {"second difference", second_difference, second_difference_inverse, 150, false, 100,
-     METHOD_ROAD_CHOLESKY},
-    {"minimum", minimum, minimum_inverse, 20, true, 200, METHOD_ROAD_CHOLESKY},
-    {"steps", steps, steps_inverse, 50, true, 0, METHOD_ROAD_TRIANGULAR},
-    {"Pascal", pascal, pascal_inverse, 5, true, 1e3, METHOD_ROAD_NONE},
-    {"Pascal", pascal, pascal_inverse, 8, false, 1e6, METHOD_ROAD_NONE},
-    {"unit triangle", wilkinson_triangle, NULL, 20, true, 0, METHOD_ROAD_TRIANGULAR},
-    {"unit triangle", wilkinson_triangle, NULL, 50, false, 0, METHOD_ROAD_TRIANGULAR},
-    {"graded", graded, NULL, 10, false, 0, METHOD_ROAD_NONE},
-    {"arrow", arrow, NULL, 40, false, 0, METHOD_ROAD_NONE},
+     METHOD_ROAD_CHOLESKY, false},
+    {"minimum", minimum, minimum_inverse, 20, true, 200, METHOD_ROAD_CHOLESKY, false},
+    {"steps", steps, steps_inverse, 50, true, 0, METHOD_ROAD_TRIANGULAR, false},
+    {"Pascal", pascal, pascal_inverse, 5, true, 1e3, METHOD_ROAD_NONE, false},
+    {"Pascal", pascal, pascal_inverse, 8, false, 1e6, METHOD_ROAD_NONE, false},
+    {"unit triangle", wilkinson_triangle, NULL, 20, true, 0, METHOD_ROAD_TRIANGULAR, false},
+    {"unit triangle", wilkinson_triangle, NULL, 50, false, 0, METHOD_ROAD_TRIANGULAR, false},
+    {"graded", graded, NULL, 10, false, 0, METHOD_ROAD_NONE, false},
+    {"arrow", arrow, NULL, 40, false, 0, METHOD_ROAD_NONE, false},
 };
 
 static void try_entry(const struct entry *entry, const char *method, enum precision precision)
@@ -199,6 +240,9 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
         fail_msg("%s: %s %d %s: residual ratio %g", method, entry->name, (int)n,
                  precision_name(precision), ratio);
     assert_true(answer.info == 0 || (answer.info == n + 1 && answer.rcond < eps));
+    if (answer.info != 0 && entry->well_conditioned)
+        fail_msg("%s: %s %d %s: INFO %d", method, entry->name, (int)n, precision_name(precision),
+                 answer.info);
     if (strcmp(method, "auto") == 0 && entry->expected != METHOD_ROAD_NONE &&
         answer.road != (int)entry->expected)
         fail_msg("%s %d took %s", entry->name, (int)n, method_road_name(answer.road));

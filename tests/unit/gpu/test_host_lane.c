@@ -22,23 +22,33 @@
 
 static struct gputest_bed bed;
 static struct host_lane *lane;
+static struct host_budget *budget;
 
-static void start(int threads)
+static void start_within(int threads, int64_t scratch_max)
 {
     struct failure failure = {0};
+    assert_int_equal(host_budget_create(scratch_max, threads, &budget, &failure), ERROR_NONE);
     gputest_bed_create(&bed, ARENA_BYTES);
     struct host_lane_options options = {.lane = &bed.shared->lanes[ENGINE_LANE_SHORT],
                                         .arena = bed.arena,
                                         .event_fd = bed.event_fd,
                                         .threads = threads,
-                                        .spin_ns = 2000};
+                                        .spin_ns = 2000,
+                                        .budget = budget};
     assert_int_equal(host_lane_create(&options, &lane, &failure), ERROR_NONE);
+}
+
+static void start(int threads)
+{
+    start_within(threads, INT64_C(1) << 30);
 }
 
 static void stop(void)
 {
     host_lane_destroy(&lane);
     assert_null(lane);
+    host_budget_destroy(&budget);
+    assert_null(budget);
     gputest_bed_destroy(&bed);
 }
 
@@ -265,6 +275,42 @@ static void test_unwanted_and_unsupported(void **state)
     stop();
 }
 
+/* ---- Scratch ---- */
+
+#define BIG_ORDER 200
+#define BIG_ITEMS 40
+
+/* Room for one matrix of BIG_ORDER, and what is kept: three workers take turns. What needs more
+ * than the limit is refused, at once, and only that. */
+static void test_scratch_is_bounded(void **state)
+{
+    (void)state;
+    static const struct invariance big = {"lu", PRECISION_FP64, BIG_ORDER, 1, 0};
+    start_within(3, 800 * 1000);
+    for (int round = 0; round < 3; round++) {
+        struct engine_batch *batch =
+            gputest_bed_next(&bed, ENGINE_LANE_SHORT, big.method, big.precision, BIG_ORDER * 2);
+        gputest_bed_item(&bed, batch, 1);
+        gputest_bed_submit(&bed, ENGINE_LANE_SHORT, batch);
+        assert_true(gputest_bed_wait(&bed, ENGINE_LANE_SHORT, batch, WAIT_MS));
+        assert_int_equal(batch->status, ENGINE_OUT_OF_MEMORY);
+        gputest_bed_release(batch);
+        gputest_bed_reset(&bed);
+
+        batch = gputest_bed_next(&bed, ENGINE_LANE_SHORT, big.method, big.precision, BIG_ORDER);
+        for (int i = 0; i < BIG_ITEMS; i++) {
+            struct engine_item *item = gputest_bed_item(&bed, batch, 1);
+            fill(&big, bed.arena + item->inputs[0].offset_bytes, (uint64_t)i);
+        }
+        run(batch);
+        for (int i = 0; i < BIG_ITEMS; i++)
+            assert_int_equal(*(int32_t *)(bed.arena + batch->items[i].outputs[1].offset_bytes), 0);
+        gputest_bed_release(batch);
+        gputest_bed_reset(&bed);
+    }
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_neighbours_are_untouched),
         cmocka_unit_test(test_ring_stays_full),
         cmocka_unit_test(test_long_batch_does_not_block),
+        cmocka_unit_test(test_scratch_is_bounded),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,58 @@ static void test_sums_may_overflow(void **state)
     free(a);
 }
 
+/* Both ends of the range in one matrix: no pivot is zero as A is written. */
+static void test_no_false_zero_pivot(void **state)
+{
+    (void)state;
+    static const double ends[][2] = {{1e308, 1e-308}, {1e38, 1e-38}};
+    for (size_t i = 0; i < COUNT(inverters) * 2; i++) {
+        enum precision precision = i % 2 ? PRECISION_FP32 : PRECISION_FP64;
+        double great = ends[i % 2][0], small = ends[i % 2][1];
+        double rows[][4] = {{great, 0, 0, small}, {great, great / 2, 0, small}};
+        for (size_t k = 0; k < COUNT(rows); k++) {
+            for (int j = 0; j < 4 && precision == PRECISION_FP32; j++)
+                rows[k][j] = (float)rows[k][j];
+            struct gputest_answer answer =
+                gputest_run(inverters[i / 2], precision, 2, rows[k], false);
+            assert_int_equal(answer.info, 3);
+            assert_true(answer.rcond < gputest_eps(precision));
+            assert_true(fabs(answer.inverse[0] * great - 1) < 1e-3);
+            assert_true(fabs(answer.inverse[3] * small - 1) < 1e-3);
+            gputest_free(&answer);
+        }
+    }
+}
+
+/* Pivots whose reciprocal overflows. */
+static void try_tiny_factors(int64_t n, const double *a)
+{
+    struct gputest_answer answer = gputest_run("lu_factor", PRECISION_FP64, n, a, false);
+    assert_int_equal(answer.info, 0);
+    for (int64_t i = 0; i < n * n; i++)
+        assert_true(isfinite(answer.inverse[i]));
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < i; j++)
+            assert_true(fabs(answer.inverse[i * n + j]) <= 1);
+    }
+    assert_true(gputest_factor_ratio(PRECISION_FP64, n, a, &answer) <= GPUTEST_RATIO_MAX);
+    gputest_free(&answer);
+}
+
+static void test_factors_of_tiny_pivots(void **state)
+{
+    (void)state;
+    static const double small[] = {1, 0, 0, 0, 1e-310, 1e-310, 0, 3e-310, 2e-310};
+    try_tiny_factors(3, small);
+    for (size_t k = 1; k < COUNT(orders); k++) {
+        double *a = random_matrix(orders[k], PRECISION_FP64, 12);
+        for (int64_t i = 0; i < orders[k] * orders[k]; i++)
+            a[i] *= 1e-309;
+        try_tiny_factors(orders[k], a);
+        free(a);
+    }
+}
+
 /* ---- Powers of two ---- */
 
 static void try_scaled(const char *method, enum precision precision, int64_t n, int exponent,
@@ -324,6 +376,8 @@ int main(void)
         cmocka_unit_test(test_singular),
         cmocka_unit_test(test_ends_of_the_range),
         cmocka_unit_test(test_sums_may_overflow),
+        cmocka_unit_test(test_no_false_zero_pivot),
+        cmocka_unit_test(test_factors_of_tiny_pivots),
         cmocka_unit_test(test_power_of_two),
         cmocka_unit_test(test_roads),
         cmocka_unit_test(test_ill_conditioned_leaves_cholesky),

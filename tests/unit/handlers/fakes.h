@@ -32,6 +32,8 @@
 struct queue {
     enum error enter_error; /* what queue_enter says */
     int64_t entered, left;
+    int64_t bytes_most;             /* what requests may reserve together; 0: anything */
+    _Atomic int64_t reserved_bytes; /* the pool's threads reserve too */
     struct queue_item *items[FAKE_ITEMS];
     int count, cancels;
     bool cancel_at_once; /* queue_cancel calls on_done before it returns */
@@ -51,7 +53,24 @@ void queue_leave(struct queue *queue, uint32_t client)
 {
     (void)client;
     queue->left++;
+    assert_true(queue->left < queue->entered || atomic_load(&queue->reserved_bytes) == 0);
     assert_true(queue->left <= queue->entered);
+}
+
+enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
+                         struct failure *failure)
+{
+    assert_int_equal(client, 5);
+    if (queue->bytes_most > 0 && atomic_load(&queue->reserved_bytes) + bytes > queue->bytes_most)
+        return failure_set(failure, ERROR_CLIENT_QUOTA, "no more bytes");
+    atomic_fetch_add(&queue->reserved_bytes, bytes);
+    return ERROR_NONE;
+}
+
+void queue_unreserve(struct queue *queue, uint32_t client, int64_t bytes)
+{
+    assert_int_equal(client, 5);
+    assert_true(atomic_fetch_sub(&queue->reserved_bytes, bytes) >= bytes);
 }
 
 void queue_submit(struct queue *queue, struct queue_item *item)
@@ -222,6 +241,7 @@ static inline void fake_stop(struct fake *fake)
     mailbox_run(&fake->home);
     assert_int_equal(fake->queue.entered, fake->queue.left);
     assert_int_equal(fake->queue.count, 0);
+    assert_int_equal(atomic_load(&fake->queue.reserved_bytes), 0);
     assert_int_equal(arena_used_bytes(fake->services.arena), 0);
     handlers_destroy(&fake->handlers);
     assert_null(fake->handlers);

@@ -146,11 +146,15 @@ static void test_priority_and_timeout(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fake_exchange f;
         size_t bytes = infer_request(&fake, &f, 1, 2, rows[i].parameters);
+        /* The service's limit counts from the head, the client's from the whole body. */
+        bool moved = rows[i].timeout_ns != 60 * CLOCK_S;
+        f.x.body_done_ns = f.x.arrived_ns + 7 * CLOCK_S;
         fake_send(&f, body, bytes);
         assert_int_equal(fake.queue.count, 1);
         assert_int_equal(fake.queue.items[0]->priority, rows[i].priority);
-        assert_int_equal(f.x.deadline_ns - f.x.arrived_ns, rows[i].timeout_ns);
-        assert_int_equal(f.deadline_moves, rows[i].timeout_ns != 60 * CLOCK_S);
+        assert_int_equal(f.x.deadline_ns - (moved ? f.x.body_done_ns : f.x.arrived_ns),
+                         rows[i].timeout_ns);
+        assert_int_equal(f.deadline_moves, moved);
         fake_compute(&fake, NULL);
         mailbox_run(&fake.home);
         assert_int_equal(f.answer.status, 200);
@@ -166,11 +170,11 @@ static void test_item_status(void **state)
     static const struct {
         enum error error;
         int status;
+        const char *rejected;
     } rows[] = {
-        {ERROR_NO_ENGINE, 503},
-        {ERROR_POISON, 500},
-        {ERROR_FULL, 413},
-        {ERROR_CANCELLED, 500},
+        {ERROR_NO_ENGINE, 503, "no-engine"},     {ERROR_POISON, 500, "engine-killed"},
+        {ERROR_TOO_LARGE, 413, "too-large"},     {ERROR_FULL, 503, "service-full"},
+        {ERROR_INTERNAL, 500, "internal-error"}, {ERROR_CANCELLED, 500, "internal-error"},
     };
     struct fake fake;
     fake_start(&fake);
@@ -181,13 +185,18 @@ static void test_item_status(void **state)
         struct queue_item *item = fake_take_item(&fake.queue);
         item->status = rows[i].error;
         item->on_done(item);
+        struct metric_series *rejected =
+            metric_series(fake.services.metrics, METRIC_REJECTED, rows[i].rejected);
+        uint64_t before = metric_value(rejected);
         mailbox_run(&fake.home);
         assert_int_equal(f.answer.status, rows[i].status);
+        assert_int_equal(metric_value(rejected) - before, 1);
+        assert_int_equal(fake_field(&f, "Retry-After") != NULL, rows[i].status == 503);
         fake_end(&f);
     }
     handlers__stats_publish(fake.handlers);
     assert_int_equal(
-        metric_value(metric_series(fake.services.metrics, METRIC_NV_FAILURE, "lu", "1")), 4);
+        metric_value(metric_series(fake.services.metrics, METRIC_NV_FAILURE, "lu", "1")), 6);
     fake_stop(&fake);
 }
 
@@ -251,9 +260,12 @@ static void test_ends(void **state)
         }
         fake_end(&f);
         assert_int_equal(fake.queue.cancels, rows[i].cancels);
-        assert_int_equal(metric_value(metric_series(fake.services.metrics, METRIC_CANCELLED,
-                                                    rows[i].expired ? "timeout" : "client_left")),
-                         1);
+        /* The door counts the clients that left. */
+        assert_int_equal(
+            metric_value(metric_series(fake.services.metrics, METRIC_CANCELLED, "timeout")),
+            rows[i].expired);
+        assert_int_equal(
+            metric_value(metric_series(fake.services.metrics, METRIC_CANCELLED, "client_left")), 0);
         /* A running item ends later, when its engine lets go. */
         if (rows[i].until == UNTIL_QUEUED && !rows[i].at_once) {
             assert_int_equal(fake.queue.entered - fake.queue.left, 1);
@@ -352,14 +364,62 @@ static void test_never_fits(void **state)
     fake_stop(&fake);
 }
 
+/* One client may hold so many bytes of the arena: refused at the head, or when it needs more. */
+static void test_client_bytes(void **state)
+{
+    (void)state;
+    enum body {
+        BINARY,
+        SHORT_TEXT, /* decoded on the loop */
+        LONG_TEXT   /* in the pool */
+    };
+    static const struct {
+        enum body body;
+        int64_t bytes_most;
+        bool at_head;
+    } rows[] = {
+        {BINARY, 1024, true},       {SHORT_TEXT, 1024, true},   {LONG_TEXT, 1024, true},
+        {SHORT_TEXT, 12288, false}, {LONG_TEXT, 140000, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake fake;
+        struct fake_exchange f;
+        fake_start(&fake);
+        fake.queue.bytes_most = rows[i].bytes_most;
+        size_t bytes = infer_request(&fake, &f, 1, 24, "");
+        if (rows[i].body != BINARY) {
+            fake_request(&fake, &f, EXCHANGE_POST, INFER);
+            bytes = fake_json_body(body, sizeof body, rows[i].body == SHORT_TEXT ? 40 : 128,
+                                   rows[i].body == SHORT_TEXT ? "1" : "1.25e10");
+        }
+        f.x.content_length = (int64_t)bytes;
+        handlers_begin(&f.x);
+        assert_int_equal(f.x.answered, rows[i].at_head);
+        assert_int_equal(atomic_load(&fake.queue.reserved_bytes),
+                         arena_used_bytes(fake.services.arena));
+        if (!f.x.answered) {
+            memcpy(f.x.sink, body, bytes);
+            f.x.body_bytes = (int64_t)bytes;
+            handlers_run(&f.x);
+            fake_await(&fake, &f);
+        }
+        assert_int_equal(f.answer.status, 429);
+        assert_string_equal(fake_field(&f, "Retry-After"), "7");
+        assert_non_null(strstr(fake_body(&f), "no more bytes"));
+        fake_end(&f);
+        fake_stop(&fake);
+    }
+}
+
 static void test_space(void **state)
 {
     (void)state;
     struct arena *arena;
+    struct queue queue = {0};
     struct failure failure;
     assert_int_equal(arena_create(FAKE_ARENA_BYTES, &arena, &failure), ERROR_NONE);
     struct inference_memory memory = {0};
-    handlers__memory_init(&memory, arena);
+    handlers__memory_init(&memory, arena, &queue, 5);
     unsigned char *at = handlers__memory_body(&memory, 100, 70, 1000);
     assert_int_equal(((uintptr_t)at + 70) % 64, 0);
     assert_int_equal(memory.count, 1);
@@ -374,11 +434,13 @@ static void test_space(void **state)
         assert_non_null(memory.space.take(&memory.space, bytes));
     assert_true(memory.count <= HANDLERS_MEMORY_SLOTS);
     assert_null(memory.space.take(&memory.space, FAKE_ARENA_BYTES));
-    assert_true(memory.never_fits);
+    assert_int_equal(handlers__memory_failure(&memory, &failure), ERROR_TOO_LARGE);
     assert_null(memory.space.take(&memory.space, -1));
     assert_null(memory.space.take(&memory.space, INT64_MAX));
+    assert_int_equal(queue.reserved_bytes, arena_used_bytes(arena));
     handlers__memory_free(&memory);
     assert_int_equal(arena_used_bytes(arena), 0);
+    assert_int_equal(queue.reserved_bytes, 0);
 
     /* More takes than slots: later slots are longer. */
     for (int i = 0; i < 4 * HANDLERS_MEMORY_SLOTS; i++)
@@ -386,7 +448,7 @@ static void test_space(void **state)
     handlers__memory_free(&memory);
 
     memset(&memory, 0, sizeof memory);
-    handlers__memory_init(&memory, arena);
+    handlers__memory_init(&memory, arena, &queue, 5);
     assert_non_null(handlers__memory_body(&memory, 5000, 0, 0));
     assert_non_null(handlers__memory_take(&memory, 1)); /* never behind a body alone */
     assert_int_equal(memory.count, 2);
@@ -394,8 +456,10 @@ static void test_space(void **state)
     handlers__memory_drop_body(&memory);
     handlers__memory_drop_body(&memory);
     assert_int_equal(before - arena_used_bytes(arena), 5120);
+    assert_int_equal(queue.reserved_bytes, arena_used_bytes(arena));
     handlers__memory_free(&memory);
     assert_int_equal(arena_used_bytes(arena), 0);
+    assert_int_equal(queue.reserved_bytes, 0);
     arena_destroy(&arena);
 }
 
@@ -430,17 +494,12 @@ static void test_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_space),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_priority_and_timeout),
-        cmocka_unit_test(test_item_status),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_released_late),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_no_room_for_outputs),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_never_fits),
+        cmocka_unit_test(test_space),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_small),         cmocka_unit_test(test_priority_and_timeout),
+        cmocka_unit_test(test_item_status),   cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_released_late), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_client_bytes),  cmocka_unit_test(test_no_room_for_outputs),
+        cmocka_unit_test(test_empty),         cmocka_unit_test(test_never_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

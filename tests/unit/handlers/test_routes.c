@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "base/log.h"
 #include "handlers/handlers_private.h"
 
 static void test_match(void **state)
@@ -249,19 +250,169 @@ static void test_health(void **state)
     fake_stop(&fake);
 }
 
+/* The metrics of this folder: what the gauge of readiness says, and which reasons there are. */
+static void test_metrics(void **state)
+{
+    (void)state;
+    static const struct {
+        bool ready, draining;
+        const char *shown;
+    } rows[] = {
+        {true, false, "\ninvertd_ready 1\n"},
+        {false, false, "\ninvertd_ready 0\n"},
+        {true, true, "\ninvertd_ready 0\n"},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        atomic_store(&fake.services.ready, rows[i].ready);
+        atomic_store(&fake.services.draining, rows[i].draining);
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, "/metrics");
+        fake_send(&f, NULL, 0);
+        assert_non_null(strstr(fake_body(&f), rows[i].shown));
+        for (int e = 0; e < ERROR_COUNT; e++) {
+            char reason[96];
+            snprintf(reason, sizeof reason, "invertd_rejected_total{reason=\"%s\"}",
+                     error_name((enum error)e));
+            bool refusal = e != ERROR_NONE && e != ERROR_NOT_INVERTIBLE && e != ERROR_CANCELLED;
+            assert_int_equal(strstr(fake_body(&f), reason) != NULL, refusal);
+        }
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+static void test_traceparent(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        bool valid;
+    } rows[] = {
+        {TRACE, true},
+        {"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", true},
+        {NULL, false},
+        {"", false},
+        {TRACE "0", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0", false},
+        {"ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false},
+        {"00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", false},
+        {"00-00000000000000000000000000000000-00f067aa0ba902b7-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-\"\n", false},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, "/v2");
+        if (rows[i].value != NULL)
+            fake_set_header(&f, "TraceParent", rows[i].value);
+        const char *trace = handlers_traceparent(&f.x);
+        if ((trace != NULL) != rows[i].valid)
+            print_error("row %zu\n", i);
+        assert_int_equal(trace != NULL, rows[i].valid);
+        fake_send(&f, NULL, 0);
+        assert_null(fake_field(&f, "traceparent"));
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+static int open_log(char *path)
+{
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_true(log_open(LOG_INFO, LOG_JSON, "test", path));
+    return fd;
+}
+
+/* The service's own failings are logged, with the client's trace; the client's are not. */
+static void test_failures_are_logged(void **state)
+{
+    (void)state;
+    static const struct {
+        enum error error;
+        const char *trace, *line; /* NULL: no line */
+    } rows[] = {
+        {ERROR_MALFORMED, TRACE, NULL},
+        {ERROR_CLIENT_QUOTA, NULL, NULL},
+        {ERROR_FULL, NULL, "\"route\":\"other\",\"status\":503,\"error\":\"service-full\"}\n"},
+        {ERROR_INTERNAL, TRACE,
+         "\"status\":500,\"error\":\"internal-error\",\"traceparent\":\"" TRACE "\"}\n"},
+        {ERROR_TIMEOUT, "a\"b", "\"status\":504,\"error\":\"deadline-passed\"}\n"},
+    };
+    char path[] = "/tmp/invertd-test-log-XXXXXX";
+    int fd = open_log(path);
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, "/");
+        if (rows[i].trace != NULL)
+            fake_set_header(&f, "traceparent", rows[i].trace);
+        handlers_refuse(&f.x, rows[i].error, NULL);
+        char lines[1024];
+        ssize_t length = read(fd, lines, sizeof lines - 1);
+        assert_true(length >= 0);
+        lines[length] = '\0';
+        if (rows[i].line == NULL) {
+            assert_string_equal(lines, "");
+        } else {
+            assert_non_null(strstr(lines, rows[i].line));
+            assert_non_null(strstr(lines, "\"warning\""));
+        }
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+    close(fd);
+    unlink(path);
+}
+
+/* Under a flood of failings the log stays short, and the counter exact. */
+static void test_flood_is_logged_in_part(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/invertd-test-log-XXXXXX";
+    int fd = open_log(path);
+    struct fake fake;
+    fake_start(&fake);
+    for (int i = 0; i < 300; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, "/");
+        handlers_refuse(&f.x, ERROR_FULL, NULL);
+        fake_end(&f);
+    }
+    assert_int_equal(
+        metric_value(metric_series(fake.services.metrics, METRIC_REJECTED, "service-full")), 300);
+    static char lines[64 << 10];
+    ssize_t length = read(fd, lines, sizeof lines);
+    int count = 0;
+    for (ssize_t i = 0; i < length; i++)
+        count += lines[i] == '\n';
+    assert_in_range(count, 32, 4 * 32); /* it may take some seconds under load */
+    fake_stop(&fake);
+    close(fd);
+    unlink(path);
+}
+
 /* The page a browser gets: whole, escaped, and with what a reader looks for. */
 static void test_status_page(void **state)
 {
     (void)state;
     static const char *const parts[] = {"<!doctype html>",
-                                        "Version 1.2.3, ready",
-                                        "<td>ho&lt;st<td>up",
+                                        "Version 1.2&lt;3, ready",
+                                        "0 requests under way",
                                         "href=\"/v2/models/lu\"",
                                         "curl -d",
                                         "</html>"};
     struct fake fake;
     fake_start(&fake);
-    metric_set(metric_series(fake.services.metrics, METRIC_DEVICE_UP, "ho<st"), 1);
+    fake.services.version = "1.2<3";
     struct fake_exchange f;
     fake_request(&fake, &f, EXCHANGE_GET, "/");
     fake_send(&f, NULL, 0);
@@ -275,10 +426,17 @@ static void test_status_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_match),       cmocka_unit_test(test_status),
-        cmocka_unit_test(test_every_page),  cmocka_unit_test(test_error_formats),
-        cmocka_unit_test(test_refuse),      cmocka_unit_test(test_health),
+        cmocka_unit_test(test_match),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_every_page),
+        cmocka_unit_test(test_error_formats),
+        cmocka_unit_test(test_refuse),
+        cmocka_unit_test(test_health),
         cmocka_unit_test(test_status_page),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_traceparent),
+        cmocka_unit_test(test_failures_are_logged),
+        cmocka_unit_test(test_flood_is_logged_in_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

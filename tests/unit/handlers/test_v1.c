@@ -57,6 +57,7 @@ static void test_npy(void **state)
         double first;
         memcpy(&first, f.answer.body + f.answer.bytes - 8, sizeof first);
         assert_true(first == 3);
+        assert_string_equal(fake_field(&f, "Vary"), "Accept-Encoding");
         assert_string_equal(fake_field(&f, "Invertd-Method"), "lu");
         assert_string_equal(fake_field(&f, "Invertd-Rcond"), "0.05");
         assert_string_equal(fake_field(&f, "Invertd-Info"), "0");

@@ -222,12 +222,136 @@ static void test_no_room(void **state)
     }
 }
 
+static int64_t put_member(unsigned char *out, int64_t room, enum proto__flate_wrap wrap,
+                          const char *text)
+{
+    unsigned char *at = out;
+    struct proto__flate *flate = proto__deflate_open(wrap, 6);
+    assert_non_null(flate);
+    assert_true(proto__deflate_next(flate, (const unsigned char *)text, (int64_t)strlen(text), true,
+                                    &at, &room));
+    proto__deflate_close(&flate);
+    return at - out;
+}
+
+/* A gzip body may be several members one after the other, which inflate to one text. */
+static void test_members(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *texts[4], *behind, *whole;
+        int cut;
+        bool spoil; /* the first member's checksum */
+        enum error code;
+        const char *fragment;
+    } cases[] = {
+        {"two", {"{\"a\":", "1}"}, "", "{\"a\":1}", 0, false, ERROR_NONE, NULL},
+        {"empty ones", {"", "{}", "", ""}, "", "{}", 0, false, ERROR_NONE, NULL},
+        {"cut", {"{\"a\":", "1}"}, "", "", 1, false, ERROR_MALFORMED, "cut short"},
+        {"cut in the header", {"{}", ""}, "", "", 15, false, ERROR_MALFORMED, "cut short"},
+        {"a header alone", {"{}"}, "\x1f\x8b", "", 0, false, ERROR_MALFORMED, "cut short"},
+        {"a broken header",
+         {"{}"},
+         "\x1f\x8b\x09rubbish",
+         "",
+         0,
+         false,
+         ERROR_MALFORMED,
+         "damaged"},
+        {"garbage", {"{", "}"}, "\x1f", "", 0, false, ERROR_MALFORMED, "not compressed data"},
+        {"checksum", {"{", "}"}, "", "", 0, true, ERROR_MALFORMED, "damaged"},
+        {"over the limit",
+         {"{", "                                                 }"},
+         "",
+         "",
+         0,
+         false,
+         ERROR_TOO_LARGE,
+         "limit of 40"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned char out[1024], *inflated = NULL;
+        int64_t length = 0, bytes = 0;
+        struct prototest_space space;
+        struct failure failure = {0};
+        for (int m = 0; m < 4 && cases[i].texts[m] != NULL; m++) {
+            length += put_member(out + length, (int64_t)sizeof out - length, PROTO_FLATE_GZIP,
+                                 cases[i].texts[m]);
+            if (m == 0 && cases[i].spoil)
+                out[length - 5] ^= 0x55;
+        }
+        memcpy(out + length, cases[i].behind, strlen(cases[i].behind));
+        length += (int64_t)strlen(cases[i].behind) - cases[i].cut;
+        struct prototest_body body = prototest_body(out, length, 0);
+        prototest_space_init(&space, 1 << 17);
+        enum error error =
+            proto_inflate(PROTO_CODING_GZIP, body.bytes, body.length, PROTO_FORMAT_JSON, -1, 40,
+                          &space.space, &inflated, &bytes, &failure);
+        prototest_expect(cases[i].name, error, cases[i].code, &failure, cases[i].fragment);
+        if (error == ERROR_NONE) {
+            assert_int_equal(bytes, strlen(cases[i].whole));
+            assert_memory_equal(inflated, cases[i].whole, (size_t)bytes);
+        }
+        prototest_body_free(&body);
+        prototest_space_free(&space);
+    }
+}
+
+/* The zlib format knows no members. */
+static void test_one_zlib_stream(void **state)
+{
+    (void)state;
+    unsigned char out[128], *inflated;
+    int64_t bytes;
+    struct prototest_space space;
+    struct failure failure = {0};
+    int64_t length = put_member(out, 64, PROTO_FLATE_ZLIB, "{}");
+    length += put_member(out + length, 64, PROTO_FLATE_GZIP, "");
+    prototest_space_init(&space, 1 << 17);
+    enum error error = proto_inflate(PROTO_CODING_DEFLATE, out, length, PROTO_FORMAT_JSON, -1, MIB,
+                                     &space.space, &inflated, &bytes, &failure);
+    prototest_expect("zlib", error, ERROR_MALFORMED, &failure, "followed by something else");
+    prototest_space_free(&space);
+}
+
+/* Numbers as text deflate to about half: they take one room. */
+static void test_room_of_honest_text(void **state)
+{
+    (void)state;
+    static char text[400001];
+    static unsigned char out[400000];
+    unsigned char *inflated = NULL;
+    uint32_t random = 1;
+    int64_t bytes = 0, most = sizeof text - 1;
+    struct prototest_space space;
+    struct failure failure = {0};
+    text[0] = '{';
+    for (int64_t i = 1; i < most; i++) {
+        random = random * 1664525 + 1013904223;
+        text[i] = (char)('0' + (random >> 16) % 10);
+    }
+    int64_t length = put_member(out, sizeof out, PROTO_FLATE_GZIP, text);
+    prototest_space_init(&space, 64 * MIB);
+    enum error error = proto_inflate(PROTO_CODING_GZIP, out, length, PROTO_FORMAT_JSON, -1, MIB,
+                                     &space.space, &inflated, &bytes, &failure);
+    prototest_expect("honest", error, ERROR_NONE, &failure, NULL);
+    assert_int_equal(bytes, most);
+    assert_memory_equal(inflated, text, (size_t)most);
+    if (space.taken > 4 * length + 64)
+        fail_msg("%lld bytes for %lld, %lld compressed", (long long)space.taken, (long long)most,
+                 (long long)length);
+    prototest_space_free(&space);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_codings_differ),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_one_zlib_stream),
+        cmocka_unit_test(test_room_of_honest_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,12 @@
 
 #include "proto/json_private.h"
 
-static bool lifts_x(const void *context, int depth, const char *name, size_t length)
+/* Lifts "x" at a depth, but nothing in the root's member "no". */
+static bool lifts_x(const void *context, int depth, struct proto__name root,
+                    struct proto__name name)
 {
-    return depth == *(const int *)context && length == 1 && (*name == 'x' || *name == '\\');
+    return depth == *(const int *)context && name.length == 1 && *name.text == 'x' &&
+           !(root.length == 2 && memcmp(root.text, "no", 2) == 0);
 }
 
 static void test_skeletons(void **state)
@@ -28,6 +31,16 @@ static void test_skeletons(void **state)
         {"{\"a\":\"\\\"x\\\":[1]\",\"x\":[1]}", 1, "{\"a\":\"\\\"x\\\":[1]\",\"x\":0}", 1},
         {"{\"a\":\"\\\\\",\"x\":[1]}", 1, "{\"a\":\"\\\\\",\"x\":0}", 1},
         {"{\"a\":\"]}{[\",\"x\":[1]}", 1, "{\"a\":\"]}{[\",\"x\":0}", 1},
+        {"{\"no\":[{\"x\":[1]}],\"y\":[{\"x\":[2]}]}", 3,
+         "{\"no\":[{\"x\":[1]}],\"y\":[{\"x\":0}]}", 1},
+        {"{\"\\u006eo\":[{\"x\":[1]}],\"y\":[{\"\\u0078\":[2]}]}", 3,
+         "{\"\\u006eo\":[{\"x\":[1]}],\"y\":[{\"\\u0078\":0}]}", 1},
+        {"{\"\\u0078\":[1]}", 1, "{\"\\u0078\":0}", 1},
+        {"{\"\\u007x\":[1]}", 1, "{\"\\u007x\":[1]}", 0},
+        {"{\"\\u0178\":[1]}", 1, "{\"\\u0178\":[1]}", 0},
+        {"{\"\\nx\":[1],\"\\x\":[2],\"\\\":[3]}", 1, "{\"\\nx\":[1],\"\\x\":[2],\"\\\":[3]}", 0},
+        {"{\"\\u0079 and a name that no rule could ever know\":[1],\"x\":[2]}", 1,
+         "{\"\\u0079 and a name that no rule could ever know\":[1],\"x\":0}", 1},
         {"{\"a", 1, "{\"a", 0},
         {"{\"a\\", 1, "{\"a\\", 0},
         {"]]]}}}{\"x\":[1]", 1, "]]]}}}{\"x\":0", 1},
@@ -39,7 +52,8 @@ static void test_skeletons(void **state)
         enum error error = proto__scan(&scan, (const char *)body.bytes, body.length, lifts_x,
                                        &rows[i].depth, &failure);
         prototest_expect(rows[i].text, error, ERROR_NONE, &failure, NULL);
-        assert_string_equal(scan.skeleton.data, rows[i].skeleton);
+        assert_int_equal(scan.skeleton_bytes, strlen(rows[i].skeleton));
+        assert_memory_equal(scan.skeleton, rows[i].skeleton, scan.skeleton_bytes);
         assert_int_equal(scan.lift_count, rows[i].lifts);
         proto__scan_free(&scan);
         prototest_body_free(&body);

@@ -22,8 +22,9 @@ static enum error decode(const struct method *method, struct prototest_body *bod
 
 static const struct row hostile[] = {
     {"integers", DICT("<i8", "False", "(2, 2)"), 32, ERROR_BAD_DATATYPE, "astype('<f8')"},
-    {"half", DICT("<f2", "False", "(2, 2)"), 8, ERROR_BAD_DATATYPE, "'?f2'"},
-    {"big-endian", DICT(">f8", "False", "(2, 2)"), 32, ERROR_BAD_DATATYPE, "little-endian"},
+    {"half", DICT("<f2", "False", "(2, 2)"), 8, ERROR_BAD_DATATYPE, "'<f2'"},
+    {"big-endian", DICT(">f8", "False", "(2, 2)"), 32, ERROR_BAD_DATATYPE, "'>f8'"},
+    {"quotes", DICT("=<\\\"", "False", "(2, 2)"), 32, ERROR_BAD_DATATYPE, "'=<?"},
     {"complex", DICT("<c16", "False", "(2, 2)"), 64, ERROR_BAD_DATATYPE, "astype('<f8')"},
     {"object", DICT("|O", "False", "(2, 2)"), 32, ERROR_BAD_DATATYPE, "'|O'"},
     {"long double", DICT("<f16", "False", "(2, 2)"), 64, ERROR_BAD_DATATYPE, "astype('<f8')"},

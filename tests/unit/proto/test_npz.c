@@ -1,5 +1,6 @@
 /* tests/unit/proto/test_npz.c: .npz bodies, good and hostile, and .npz answers read back. */
 #include "bench.h"
+#include "zip.h"
 
 #include "proto/flate_private.h"
 #include "proto/zip_private.h"
@@ -9,160 +10,7 @@
 #define SINGLE "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"
 #define VECTOR(n) "{'descr': '<f8', 'fortran_order': False, 'shape': (" #n ",), }"
 
-enum build {
-    DEFLATED = 1,
-    DESCRIPTOR = 2, /* sizes behind the data, zeros in the local header */
-    ZIP64 = 4,      /* sizes and offset in extra fields, a zip64 end record */
-    COMMENT = 8
-};
-
-struct member {
-    const char *name, *dict;
-    int data_bytes;
-};
-
-/* A zip file as it grows; where its records lie, for those who want to spoil them. */
-struct zip {
-    unsigned char bytes[4096];
-    int64_t length, local[8], data[8], central[8], end, end64;
-    int count;
-};
-
-static void put(struct zip *zip, uint64_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        zip->bytes[zip->length++] = (unsigned char)(value >> (8 * i));
-}
-
-static void put_bytes(struct zip *zip, const void *bytes, int64_t length)
-{
-    memcpy(zip->bytes + zip->length, bytes, (size_t)length);
-    zip->length += length;
-}
-
-static int64_t deflate_raw(unsigned char *out, int64_t room, const unsigned char *in, int64_t bytes)
-{
-    unsigned char *at = out;
-    struct proto__flate *flate = proto__deflate_open(PROTO_FLATE_RAW, 6);
-    assert_non_null(flate);
-    assert_true(proto__deflate_next(flate, in, bytes, true, &at, &room));
-    proto__deflate_close(&flate);
-    return at - out;
-}
-
-static void put_common(struct zip *zip, unsigned flags, uint32_t crc, int64_t data, int64_t whole,
-                       const char *name, int extra)
-{
-    put(zip, 20, 2);
-    put(zip, (flags & DESCRIPTOR) != 0 ? 8 : 0, 2);
-    put(zip, (flags & DEFLATED) != 0 ? 8 : 0, 2);
-    put(zip, 0x00210000, 4);
-    put(zip, crc, 4);
-    put(zip, (flags & ZIP64) != 0 ? UINT32_MAX : (uint64_t)data, 4);
-    put(zip, (flags & ZIP64) != 0 ? UINT32_MAX : (uint64_t)whole, 4);
-    put(zip, strlen(name), 2);
-    put(zip, (uint64_t)extra, 2);
-}
-
-/* What build() knows of a member once its data stands in the file. */
-struct written {
-    uint32_t crc;
-    int64_t bytes, whole; /* as stored or deflated, and inflated */
-};
-
-static struct written put_member(struct zip *zip, const struct member *member, unsigned flags)
-{
-    unsigned char npy[2048], packed[2048];
-    struct written w;
-    w.bytes = w.whole =
-        prototest_npy(npy, member->dict, member->data_bytes, strstr(member->dict, "f4") != NULL);
-    w.crc = proto__crc32(0, npy, w.whole);
-    const unsigned char *data = npy;
-    if ((flags & DEFLATED) != 0) {
-        w.bytes = deflate_raw(packed, sizeof packed, npy, w.whole);
-        data = packed;
-    }
-    bool later = (flags & DESCRIPTOR) != 0;
-    int i = zip->count++;
-    zip->local[i] = zip->length;
-    put(zip, 0x04034b50, 4);
-    put_common(zip, flags, later ? 0 : w.crc, later ? 0 : w.bytes, later ? 0 : w.whole,
-               member->name, 4);
-    put_bytes(zip, member->name, (int64_t)strlen(member->name));
-    put(zip, 0x00007777, 4); /* an extra field of no known kind */
-    zip->data[i] = zip->length;
-    put_bytes(zip, data, w.bytes);
-    if (later) {
-        put(zip, 0x08074b50, 4);
-        put(zip, w.crc, 4);
-        put(zip, (uint64_t)w.bytes, 4);
-        put(zip, (uint64_t)w.whole, 4);
-    }
-    return w;
-}
-
-static void put_entry(struct zip *zip, int i, const char *name, const struct written *w,
-                      unsigned flags)
-{
-    zip->central[i] = zip->length;
-    put(zip, 0x02014b50, 4);
-    put(zip, 20, 2);
-    put_common(zip, flags, w->crc, w->bytes, w->whole, name, (flags & ZIP64) != 0 ? 32 : 0);
-    put(zip, 0, 8); /* comment, disk, attributes */
-    put(zip, 0, 2);
-    put(zip, (flags & ZIP64) != 0 ? UINT32_MAX : (uint64_t)zip->local[i], 4);
-    put_bytes(zip, name, (int64_t)strlen(name));
-    if ((flags & ZIP64) == 0)
-        return;
-    put(zip, 0x00005555, 4);
-    put(zip, 1 | 24 << 16, 4);
-    put(zip, (uint64_t)w->whole, 8);
-    put(zip, (uint64_t)w->bytes, 8);
-    put(zip, (uint64_t)zip->local[i], 8);
-}
-
-static void put_end64(struct zip *zip, int64_t directory, int64_t directory_bytes)
-{
-    zip->end64 = zip->length;
-    put(zip, 0x06064b50, 4);
-    put(zip, 44, 8);
-    put(zip, 45 | 45 << 16, 4);
-    put(zip, 0, 8);
-    put(zip, (uint64_t)zip->count, 8);
-    put(zip, (uint64_t)zip->count, 8);
-    put(zip, (uint64_t)directory_bytes, 8);
-    put(zip, (uint64_t)directory, 8);
-    put(zip, 0x07064b50, 4);
-    put(zip, 0, 4);
-    put(zip, (uint64_t)zip->end64, 8);
-    put(zip, 1, 4);
-}
-
-static void build(struct zip *zip, const struct member *members, int count, unsigned flags)
-{
-    struct written written[8];
-    bool is_zip64 = (flags & ZIP64) != 0;
-    memset(zip, 0, sizeof *zip);
-    for (int i = 0; i < count; i++)
-        written[i] = put_member(zip, &members[i], flags);
-    int64_t directory = zip->length;
-    for (int i = 0; i < count; i++)
-        put_entry(zip, i, members[i].name, &written[i], flags);
-    int64_t directory_bytes = zip->length - directory;
-    if (is_zip64)
-        put_end64(zip, directory, directory_bytes);
-    zip->end = zip->length;
-    put(zip, 0x06054b50, 4);
-    put(zip, 0, 4);
-    put(zip, is_zip64 ? 0xffff : (uint64_t)count, 2);
-    put(zip, is_zip64 ? 0xffff : (uint64_t)count, 2);
-    put(zip, is_zip64 ? UINT32_MAX : (uint64_t)directory_bytes, 4);
-    put(zip, is_zip64 ? UINT32_MAX : (uint64_t)directory, 4);
-    put(zip, (flags & COMMENT) != 0 ? 7 : 0, 2);
-    put_bytes(zip, "comment", (flags & COMMENT) != 0 ? 7 : 0);
-}
-
-static enum error decode(const struct zip *zip, const struct method *method,
+static enum error decode(const struct prototest_zip *zip, const struct method *method,
                          struct prototest_space *space, struct prototest_body *body,
                          struct proto_request *request, struct failure *failure)
 {
@@ -173,14 +21,14 @@ static enum error decode(const struct zip *zip, const struct method *method,
 
 /* ---- Good ones ---- */
 
-static const struct member one[] = {{"a.npy", SQUARE, 32}};
+static const struct prototest_member one[] = {{"a.npy", SQUARE, 32}};
 
 static void test_good(void **state)
 {
     (void)state;
     static const struct {
         const char *name;
-        struct member member;
+        struct prototest_member member;
         bool f32, turned;
     } rows[] = {
         {"a", {"a.npy", SQUARE, 32}, false, false},
@@ -192,13 +40,13 @@ static void test_good(void **state)
     static const double turned[4] = {0, 2, 1, 3};
     for (unsigned flags = 0; flags < 16; flags++) {
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-            struct zip zip;
+            struct prototest_zip zip;
             struct prototest_space space;
             struct prototest_body body;
             struct proto_request request;
             struct failure failure = {0};
             prototest_space_init(&space, 1 << 16);
-            build(&zip, &rows[i].member, 1, flags);
+            prototest_zip(&zip, &rows[i].member, 1, flags);
             enum error error = decode(&zip, method_find("lu"), &space, &body, &request, &failure);
             prototest_expect(rows[i].name, error, ERROR_NONE, &failure, NULL);
             assert_int_equal(request.n, 2);
@@ -218,15 +66,15 @@ static void test_good(void **state)
 static void test_several_inputs(void **state)
 {
     (void)state;
-    static const struct member members[] = {
+    static const struct prototest_member members[] = {
         {"d.npy", VECTOR(3), 24}, {"du.npy", VECTOR(2), 16}, {"DL.npy", VECTOR(2), 16}};
-    struct zip zip;
+    struct prototest_zip zip;
     struct prototest_space space;
     struct prototest_body body;
     struct proto_request request;
     struct failure failure = {0};
     prototest_space_init(&space, 1 << 16);
-    build(&zip, members, 3, DEFLATED | DESCRIPTOR);
+    prototest_zip(&zip, members, 3, ZIP_DEFLATED | ZIP_DESCRIPTOR);
     enum error error = decode(&zip, &prototest_chain, &space, &body, &request, &failure);
     prototest_expect("chain", error, ERROR_NONE, &failure, NULL);
     assert_int_equal(request.n, 3);
@@ -235,6 +83,33 @@ static void test_several_inputs(void **state)
     assert_true(((double *)request.inputs[1].data)[2] == 2);
     prototest_body_free(&body);
     prototest_space_free(&space);
+}
+
+/* The limit holds for all members together, deflated or stored, before memory is taken. */
+static void test_limit(void **state)
+{
+    (void)state;
+    static const struct prototest_member members[] = {{"x.npy", SQUARE, 32}, {"y.npy", SQUARE, 32}};
+    int64_t bytes = 2 * (10 + (int64_t)strlen(SQUARE) + 32);
+    for (unsigned flags = 0; flags < 16; flags++) {
+        for (int over = 0; over < 2; over++) {
+            struct prototest_zip zip;
+            struct prototest_space space;
+            struct proto_request request;
+            struct failure failure = {0};
+            prototest_space_init(&space, over ? 0 : 1 << 16);
+            prototest_zip(&zip, members, 2, flags);
+            struct prototest_body body = prototest_body(zip.bytes, zip.length, 0);
+            proto_request_init(&request, PROTO_FORMAT_NPZ, &prototest_update);
+            request.inflated_max = bytes - over;
+            enum error error =
+                proto_npz_decode(body.bytes, body.length, &space.space, &request, &failure);
+            prototest_expect("limit", error, over ? ERROR_TOO_LARGE : ERROR_NONE, &failure,
+                             "more than the limit");
+            prototest_body_free(&body);
+            prototest_space_free(&space);
+        }
+    }
 }
 
 /* ---- Hostile ones: what the directory says is not so ---- */
@@ -284,13 +159,13 @@ static const struct spoiled spoiled[] = {
     {"other disk", 0, CENTRAL, 34, 2, 1, "several disks"},
     {"checksum", 0, CENTRAL, 16, 4, 0, "checksum is wrong"},
     {"data", 0, DATA, 90, 1, 0xff, "checksum is wrong"},
-    {"deflated size", DEFLATED, CENTRAL, 24, 4, 0x7fffffff, "cannot be as large"},
-    {"deflated size, one more", DEFLATED, CENTRAL, 24, 4, 102, "does not inflate"},
-    {"deflated size, one less", DEFLATED, CENTRAL, 24, 4, 100, "but 31 are there"},
-    {"deflated data cut", DEFLATED, CENTRAL, 20, 4, 20, "deflated data is damaged"},
-    {"deflated data empty", DEFLATED, CENTRAL, 20, 4, 0, "cannot be as large"},
-    {"deflated data broken", DEFLATED, DATA, 0, 1, 0xff, "deflated data is damaged"},
-    {"deflated checksum", DEFLATED, CENTRAL, 16, 4, 0, "checksum is wrong"},
+    {"deflated size", ZIP_DEFLATED, CENTRAL, 24, 4, 0x7fffffff, "cannot be as large"},
+    {"deflated size, one more", ZIP_DEFLATED, CENTRAL, 24, 4, 102, "does not inflate"},
+    {"deflated size, one less", ZIP_DEFLATED, CENTRAL, 24, 4, 100, "but 31 are there"},
+    {"deflated data cut", ZIP_DEFLATED, CENTRAL, 20, 4, 20, "deflated data is damaged"},
+    {"deflated data empty", ZIP_DEFLATED, CENTRAL, 20, 4, 0, "cannot be as large"},
+    {"deflated data broken", ZIP_DEFLATED, DATA, 0, 1, 0xff, "deflated data is damaged"},
+    {"deflated checksum", ZIP_DEFLATED, CENTRAL, 16, 4, 0, "checksum is wrong"},
     {"number of disk", 0, END, 4, 2, 1, "several disks"},
     {"disk of directory", 0, END, 6, 2, 1, "several disks"},
     {"count on this disk", 0, END, 8, 2, 1, "several disks"},
@@ -301,42 +176,42 @@ static const struct spoiled spoiled[] = {
     {"directory's offset", 0, END, 16, 4, 1, "not where it should be"},
     {"comment's length", 0, END, 20, 2, 1, "something follows"},
     {"zip64 without a locator", 0, END, 16, 4, UINT32_MAX, "locator is missing"},
-    {"locator", ZIP64, END, -20, 1, 0, "locator is missing"},
-    {"locator's disk", ZIP64, END, -16, 1, 1, "several disks"},
-    {"locator's disks", ZIP64, END, -4, 1, 2, "several disks"},
-    {"locator's offset", ZIP64, END, -12, 8, UINT64_MAX, "not where it should be"},
-    {"locator's offset, far", ZIP64, END, -12, 8, INT64_MAX, "not where it should be"},
-    {"locator's offset, before", ZIP64, END, -12, 8, 0, "not where it should be"},
-    {"zip64 signature", ZIP64, END64, 0, 1, 0, "not where it should be"},
-    {"zip64 length", ZIP64, END64, 4, 8, 45, "not where it should be"},
-    {"zip64 disk", ZIP64, END64, 16, 1, 1, "several disks"},
-    {"zip64 count", ZIP64, END64, 24, 8, 1, "several disks"},
-    {"zip64 size", ZIP64, END64, 40, 8, 1, "not where it should be"},
-    {"zip64 offset", ZIP64, END64, 48, 8, (uint64_t)INT64_MIN, "not where it should be"},
-    {"zip64 extra cut", ZIP64, CENTRAL, 57, 2, 16, "extra field is broken"},
-    {"zip64 extra long", ZIP64, CENTRAL, 57, 2, 25, "extra field is broken"},
-    {"zip64 size, huge", ZIP64, CENTRAL, 59, 8, INT64_MAX, "two sizes"},
-    {"zip64 size, negative", ZIP64, CENTRAL, 59, 8, UINT64_MAX, "outside of it"},
-    {"zip64 stored, huge", ZIP64, CENTRAL, 67, 8, INT64_MAX, "outside of it"},
-    {"zip64 stored, negative", ZIP64, CENTRAL, 67, 8, UINT64_MAX, "outside of it"},
-    {"zip64 offset, negative", ZIP64, CENTRAL, 75, 8, UINT64_MAX, "outside of it"},
+    {"locator", ZIP_ZIP64, END, -20, 1, 0, "locator is missing"},
+    {"locator's disk", ZIP_ZIP64, END, -16, 1, 1, "several disks"},
+    {"locator's disks", ZIP_ZIP64, END, -4, 1, 2, "several disks"},
+    {"locator's offset", ZIP_ZIP64, END, -12, 8, UINT64_MAX, "not where it should be"},
+    {"locator's offset, far", ZIP_ZIP64, END, -12, 8, INT64_MAX, "not where it should be"},
+    {"locator's offset, before", ZIP_ZIP64, END, -12, 8, 0, "not where it should be"},
+    {"zip64 signature", ZIP_ZIP64, END64, 0, 1, 0, "not where it should be"},
+    {"zip64 length", ZIP_ZIP64, END64, 4, 8, 45, "not where it should be"},
+    {"zip64 disk", ZIP_ZIP64, END64, 16, 1, 1, "several disks"},
+    {"zip64 count", ZIP_ZIP64, END64, 24, 8, 1, "several disks"},
+    {"zip64 size", ZIP_ZIP64, END64, 40, 8, 1, "not where it should be"},
+    {"zip64 offset", ZIP_ZIP64, END64, 48, 8, (uint64_t)INT64_MIN, "not where it should be"},
+    {"zip64 extra cut", ZIP_ZIP64, CENTRAL, 57, 2, 16, "extra field is broken"},
+    {"zip64 extra long", ZIP_ZIP64, CENTRAL, 57, 2, 25, "extra field is broken"},
+    {"zip64 size, huge", ZIP_ZIP64, CENTRAL, 59, 8, INT64_MAX, "two sizes"},
+    {"zip64 size, negative", ZIP_ZIP64, CENTRAL, 59, 8, UINT64_MAX, "outside of it"},
+    {"zip64 stored, huge", ZIP_ZIP64, CENTRAL, 67, 8, INT64_MAX, "outside of it"},
+    {"zip64 stored, negative", ZIP_ZIP64, CENTRAL, 67, 8, UINT64_MAX, "outside of it"},
+    {"zip64 offset, negative", ZIP_ZIP64, CENTRAL, 75, 8, UINT64_MAX, "outside of it"},
 };
 
 /* The update method's X and Y, 2 by 2 each. */
-static const struct member two[] = {{"x.npy", SQUARE, 32}, {"y.npy", SQUARE, 32}};
+static const struct prototest_member two[] = {{"x.npy", SQUARE, 32}, {"y.npy", SQUARE, 32}};
 
 static void test_spoiled(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof spoiled / sizeof spoiled[0]; i++) {
         const struct spoiled *row = &spoiled[i];
-        struct zip zip;
+        struct prototest_zip zip;
         struct prototest_space space;
         struct prototest_body body;
         struct proto_request request;
         struct failure failure = {0};
         prototest_space_init(&space, 1 << 16);
-        build(&zip, two, 2, row->flags);
+        prototest_zip(&zip, two, 2, row->flags);
         const int64_t parts[] = {zip.local[1], zip.data[1], zip.central[1], zip.end, zip.end64};
         for (int b = 0; b < row->bytes; b++)
             zip.bytes[parts[row->part] + row->at + b] = (unsigned char)(row->value >> (8 * b));
@@ -351,13 +226,13 @@ static void test_unspoiled(void **state)
 {
     (void)state;
     for (unsigned flags = 0; flags < 16; flags++) {
-        struct zip zip;
+        struct prototest_zip zip;
         struct prototest_space space;
         struct prototest_body body;
         struct proto_request request;
         struct failure failure = {0};
         prototest_space_init(&space, 1 << 16);
-        build(&zip, two, 2, flags);
+        prototest_zip(&zip, two, 2, flags);
         enum error error = decode(&zip, &prototest_update, &space, &body, &request, &failure);
         prototest_expect("unspoiled", error, ERROR_NONE, &failure, NULL);
         prototest_body_free(&body);
@@ -370,7 +245,7 @@ static void test_unspoiled(void **state)
 static const struct {
     const char *name;
     const struct method *method; /* NULL: lu */
-    struct member members[3];
+    struct prototest_member members[3];
     int count;
     enum error code;
     const char *fragment;
@@ -424,15 +299,15 @@ static const struct {
 static void test_members(void **state)
 {
     (void)state;
-    for (unsigned flags = 0; flags <= DEFLATED; flags++) {
+    for (unsigned flags = 0; flags <= ZIP_DEFLATED; flags++) {
         for (size_t i = 0; i < sizeof wrong_members / sizeof wrong_members[0]; i++) {
-            struct zip zip;
+            struct prototest_zip zip;
             struct prototest_space space;
             struct prototest_body body;
             struct proto_request request;
             struct failure failure = {0};
             prototest_space_init(&space, 1 << 16);
-            build(&zip, wrong_members[i].members, wrong_members[i].count, flags);
+            prototest_zip(&zip, wrong_members[i].members, wrong_members[i].count, flags);
             enum error error = decode(
                 &zip, wrong_members[i].method != NULL ? wrong_members[i].method : method_find("lu"),
                 &space, &body, &request, &failure);
@@ -448,13 +323,13 @@ static void test_members(void **state)
 static void test_overlap(void **state)
 {
     (void)state;
-    struct zip zip;
+    struct prototest_zip zip;
     struct prototest_space space;
     struct prototest_body body;
     struct proto_request request;
     struct failure failure = {0};
     prototest_space_init(&space, 1 << 16);
-    build(&zip, two, 2, 0);
+    prototest_zip(&zip, two, 2, 0);
     memcpy(zip.bytes + zip.central[1] + 42, zip.bytes + zip.central[0] + 42, 4);
     zip.bytes[zip.central[1] + 46] = 'x';
     enum error error = decode(&zip, &prototest_update, &space, &body, &request, &failure);
@@ -467,10 +342,10 @@ static void test_overlap(void **state)
 static void test_cut(void **state)
 {
     (void)state;
-    struct zip whole;
-    build(&whole, one, 1, 0);
+    struct prototest_zip whole;
+    prototest_zip(&whole, one, 1, 0);
     for (int64_t length = 0; length <= whole.length + 1; length++) {
-        struct zip zip = whole;
+        struct prototest_zip zip = whole;
         struct prototest_space space;
         struct prototest_body body;
         struct proto_request request;
@@ -490,14 +365,14 @@ static void test_cut(void **state)
 static void test_no_room(void **state)
 {
     (void)state;
-    for (unsigned flags = 0; flags <= DEFLATED; flags++) {
-        struct zip zip;
+    for (unsigned flags = 0; flags <= ZIP_DEFLATED; flags++) {
+        struct prototest_zip zip;
         struct prototest_space space;
         struct prototest_body body;
         struct proto_request request;
         struct failure failure = {0};
         prototest_space_init(&space, 31);
-        build(&zip, one, 1, flags);
+        prototest_zip(&zip, one, 1, flags);
         enum error error = decode(&zip, method_find("lu"), &space, &body, &request, &failure);
         prototest_expect("room", error, ERROR_FULL, &failure, "no room");
         prototest_body_free(&body);
@@ -585,11 +460,12 @@ static void test_zip64_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),    cmocka_unit_test(test_several_inputs),
-        cmocka_unit_test(test_spoiled), cmocka_unit_test(test_unspoiled),
-        cmocka_unit_test(test_members), cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_cut),     cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_answer),  cmocka_unit_test(test_zip64_records),
+        cmocka_unit_test(test_good),          cmocka_unit_test(test_several_inputs),
+        cmocka_unit_test(test_limit),         cmocka_unit_test(test_spoiled),
+        cmocka_unit_test(test_unspoiled),     cmocka_unit_test(test_members),
+        cmocka_unit_test(test_overlap),       cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_no_room),       cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_zip64_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,11 +96,11 @@ static const struct row hostile[] = {
     {"both", NULL, A("[1,1,1]", "\"FP64\",\"data\":[4],\"parameters\":{\"binary_data_size\":8}"), 8,
      ERROR_MALFORMED, "either \"data\""},
     {"data a number", NULL, DATA("[1,1,1]", "4"), -1, ERROR_MALFORMED, "\"data\" must be an array"},
-    {"data with an escape", NULL, A("[1,1,1]", "\"FP64\",\"d\\u0061ta\":[4]"), -1, ERROR_MALFORMED,
-     "without escapes"},
-    {"data elsewhere", NULL,
-     "{\"outputs\":[{\"name\":\"INFO\",\"data\":[1]}],\"inputs\":[" ONE "]}", -1, ERROR_MALFORMED,
-     "belongs to an input"},
+    {"data in two spellings", NULL, A("[1,1,1]", "\"FP64\",\"d\\u0061ta\":[4],\"data\":[4]"), -1,
+     ERROR_MALFORMED, "duplicate"},
+    {"data that stands for another", NULL,
+     "{\"inputs\":[" ONE "],\"\\u0069nputs\":[{\"name\":\"A\",\"data\":0}]}", -1, ERROR_MALFORMED,
+     "must be an array"},
     {"too few", NULL, DATA("[1,2,2]", "[1,2,3]"), -1, ERROR_MALFORMED, "holds 3 numbers"},
     {"too many", NULL, DATA("[1,2,2]", "[1,2,3,4,5]"), -1, ERROR_MALFORMED, "needs 4"},
     {"nested otherwise", NULL, DATA("[1,2,2]", "[[1,2],[3,4]]"), -1, ERROR_MALFORMED,
@@ -134,6 +134,8 @@ static const struct row hostile[] = {
     {"id a number", NULL, "{\"id\":3,\"inputs\":[" ONE "]}", -1, ERROR_MALFORMED, "\"id\""},
     {"output unknown", NULL, "{\"outputs\":[{\"name\":\"LU\"}],\"inputs\":[" ONE "]}", -1,
      ERROR_BAD_OPTION, "no output 'LU'; it has INVERSE, INFO, RCOND"},
+    {"output in lower case", NULL, "{\"outputs\":[{\"name\":\"info\"}],\"inputs\":[" ONE "]}", -1,
+     ERROR_BAD_OPTION, "no output 'info'; it has INVERSE, INFO, RCOND"},
     {"output twice", NULL,
      "{\"outputs\":[{\"name\":\"INFO\"},{\"name\":\"INFO\"}],\"inputs\":[" ONE "]}", -1,
      ERROR_BAD_OPTION, "INFO is named twice"},
@@ -202,6 +204,15 @@ static const struct row good[] = {
      "{\"inputs\":[{\"data\":[0,1,2,3],\"name\":\"A\",\"shape\":[1,2,2],\"datatype\":\"FP32\"}]}",
      -1, ERROR_NONE, NULL},
     {"JSON with a header field", NULL, DATA("[1,2,2]", "[0,1,2,3]"), 0, ERROR_NONE, NULL},
+    {"data elsewhere", NULL,
+     "{\"foo\":{\"bar\":{\"data\":3}},\"goo\":[{\"data\":[7]}],\"parameters\":{\"headers\":{"
+     "\"data\":1}},"
+     "\"inputs\":[{\"name\":\"A\",\"shape\":[1,2,2],\"datatype\":\"FP64\",\"data\":[0,1,2,3]}]}",
+     -1, ERROR_NONE, NULL},
+    {"escapes in names", NULL,
+     "{\"\\u0069nputs\":[{\"n\\u0061me\":\"A\",\"shape\":[1,2,2],\"datatype\":\"FP64\","
+     "\"d\\u0061ta\":[0,1,2,3],\"a\\tb\":{}}]}",
+     -1, ERROR_NONE, NULL},
 };
 
 static void test_good(void **state)

@@ -43,7 +43,7 @@ static const struct row rows[] = {
      2,
      {{0, false}},
      1,
-     "{\"model_name\":\"lu\",\"model_version\":\"1\",\"id\":\"a\\\"\\\\\\u000a\\u0001\xc3\xa9\","
+     "{\"model_name\":\"lu\",\"model_version\":\"1\",\"id\":\"a\\\"\\\\\\n\\u0001\xc3\xa9\","
      "\"outputs\":[{\"name\":\"INVERSE\",\"shape\":[1,2,2],\"datatype\":\"FP32\",\"data\":[1,-0.5,"
      "0.1,4]}]}",
      -1},

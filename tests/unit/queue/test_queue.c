@@ -275,7 +275,7 @@ static void test_out_of_memory_halves(void **state)
     finish(start(bench.shared, ENGINE_LANE_SHORT), ENGINE_OUT_OF_MEMORY);
     queue_reap(bench.queue);
     assert_int_equal(bench.orders[7].done, 1);
-    assert_int_equal(bench.orders[7].item.status, ERROR_FULL);
+    assert_int_equal(bench.orders[7].item.status, ERROR_TOO_LARGE);
     bench_close(&bench);
 }
 
@@ -352,6 +352,132 @@ static void test_poison_is_found_and_the_others_answered(void **state)
         assert_int_equal(bench.orders[i].done, 1);
         assert_int_equal(bench.orders[i].item.status, i == 2 ? ERROR_POISON : ERROR_NONE);
     }
+    bench_close(&bench);
+}
+
+static void test_an_outage_ends_what_waits(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    struct failure failure;
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    queue_lane_down(bench.lane, true); /* item 0 is a retry now */
+    submit(&bench, 1, 9, 1);
+    uint64_t down_ns = clock_now_ns();
+    for (int i = 0; i < 9; i++) { /* engines that never come up do not make the outage younger */
+        queue_lane_down(bench.lane, false);
+        queue_tick(bench.queue, down_ns + (uint64_t)i * CLOCK_S / 2);
+        assert_int_equal(bench.orders[1].done, 0);
+    }
+    queue_tick(bench.queue, down_ns + 6 * CLOCK_S);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(bench.orders[i].done, 1);
+        assert_int_equal(bench.orders[i].item.status, ERROR_NO_ENGINE);
+    }
+    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    queue_leave(bench.queue, 1);
+    bench_close(&bench);
+}
+
+static void test_suspects_without_a_spare_engine_end(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    start(bench.shared, ENGINE_LANE_SHORT);
+    replace_lane(&bench, true);
+    uint64_t now_ns = clock_now_ns();
+    queue_tick(bench.queue, now_ns);
+    assert_int_equal(bench.orders[0].done, 0);
+    queue_tick(bench.queue, now_ns + 6 * CLOCK_S);
+    assert_int_equal(bench.orders[0].done, 1);
+    assert_int_equal(bench.orders[0].item.status, ERROR_NO_ENGINE);
+    assert_false(queue_has_suspects(bench.queue));
+    bench_close(&bench);
+}
+
+/* An acquitted item starts anew: two deaths in two of its slices are not two strikes. */
+static void test_strikes_are_forgiven(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 32, 100000);
+    queue_flush(bench.queue);
+    for (int slice = 0; slice < 3; slice++) {
+        assert_non_null(start(bench.shared, ENGINE_LANE_LONG));
+        replace_lane(&bench, true);
+        bring_spare(&bench);
+        assert_non_null(start(bench.spare_shared, ENGINE_LANE_LONG));
+        bring_spare(&bench); /* one strike */
+        struct engine_batch *batch;
+        while ((batch = start(bench.spare_shared, ENGINE_LANE_LONG)) != NULL) {
+            finish(batch, ENGINE_OK);
+            queue_reap(bench.queue);
+        }
+        assert_int_equal(bench.orders[0].done, 0);
+    }
+    serve(&bench, bench.shared);
+    assert_int_equal(bench.orders[0].done, 1);
+    assert_int_equal(bench.orders[0].item.status, ERROR_NONE);
+    bench_close(&bench);
+}
+
+static void test_each_lane_knows_its_own_work(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    bring_spare(&bench);
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    serve(&bench, bench.shared);
+    assert_true(queue_lane_worked(bench.lane));
+    assert_false(queue_lane_worked(bench.spare));
+    bench_close(&bench);
+}
+
+static void test_bytes_of_a_client(void **state)
+{
+    (void)state;
+    struct queue_limits bounded = limits;
+    bounded.client_requests_max = 0;
+    bounded.client_bytes_max = 1000;
+    struct bench bench = bench_open(&bounded);
+    struct failure failure;
+    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    assert_int_equal(queue_reserve(bench.queue, 1, 5000, &failure), ERROR_NONE); /* its only one */
+    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    assert_int_equal(queue_reserve(bench.queue, 1, 1, &failure), ERROR_CLIENT_QUOTA);
+    assert_int_equal(queue_enter(bench.queue, 2, &failure), ERROR_NONE); /* others are free */
+    assert_int_equal(queue_reserve(bench.queue, 2, 900, &failure), ERROR_NONE);
+    queue_unreserve(bench.queue, 1, 5000);
+    assert_int_equal(queue_reserve(bench.queue, 1, 1000, &failure), ERROR_NONE);
+    assert_int_equal(queue_reserve(bench.queue, 1, 1, &failure), ERROR_CLIENT_QUOTA);
+    queue_unreserve(bench.queue, 1, 1000);
+    queue_unreserve(bench.queue, 2, 900);
+    queue_leave(bench.queue, 1);
+    queue_leave(bench.queue, 1);
+    queue_leave(bench.queue, 2);
+    bench_close(&bench);
+}
+
+/* A flow deep in debt is served as soon as it is alone, whatever the debt: no counting down. */
+static void test_great_debts_cost_nothing_to_forgive(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    for (int i = 0; i < 64; i++) {
+        bench.orders[i].item.client = (uint32_t)i % 16;
+        bench.orders[i].item.priority = 1 + i % 3;
+        submit(&bench, i, 16384, 1);
+    }
+    uint64_t before_ns = clock_now_ns();
+    queue_flush(bench.queue);
+    serve(&bench, bench.shared);
+    assert_true(clock_now_ns() - before_ns < CLOCK_S / 4);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(bench.orders[i].done, 1);
     bench_close(&bench);
 }
 
@@ -442,7 +568,9 @@ static void test_batches_wait_for_company_when_told(void **state)
     submit(&bench, 0, 8, 1);
     queue_flush(bench.queue);
     assert_null(start(bench.shared, ENGINE_LANE_SHORT));
+    assert_true(queue_next_wake_ns(bench.queue) == bench.orders[0].item.queued_ns + 20000000);
     queue_tick(bench.queue, clock_now_ns() + 20000000);
+    assert_true(queue_next_wake_ns(bench.queue) == 0);
     assert_int_equal(serve(&bench, bench.shared), 1);
     assert_int_equal(bench.orders[0].done, 1);
     bench_close(&bench);
@@ -545,6 +673,12 @@ int main(void)
         cmocka_unit_test(test_out_of_memory_halves),
         cmocka_unit_test(test_death_before_start_is_only_a_retry),
         cmocka_unit_test(test_poison_is_found_and_the_others_answered),
+        cmocka_unit_test(test_an_outage_ends_what_waits),
+        cmocka_unit_test(test_suspects_without_a_spare_engine_end),
+        cmocka_unit_test(test_strikes_are_forgiven),
+        cmocka_unit_test(test_each_lane_knows_its_own_work),
+        cmocka_unit_test(test_bytes_of_a_client),
+        cmocka_unit_test(test_great_debts_cost_nothing_to_forgive),
         cmocka_unit_test(test_a_stopped_engine_blames_nobody),
         cmocka_unit_test(test_admission),
         cmocka_unit_test(test_a_crowd_does_not_starve_one),

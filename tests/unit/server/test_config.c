@@ -76,7 +76,6 @@ static void test_given(void **state)
     assert_int_equal(queue.batch_wait_ns, 200000);
     assert_int_equal(queue.in_flight, 2);
     assert_int_equal(queue.requests_max, 7);
-    assert_int_equal(config_supervisor(&config, "").batch_wait_ns, 200000);
     config_free(&config);
 }
 

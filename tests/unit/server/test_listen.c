@@ -140,6 +140,17 @@ static void test_unix(void **state)
     listen_close(&second);
     assert_int_equal(lstat(address.path, &file), -1);
 
+    /* Who ends late leaves alone what a successor has put there; and who is first closes nothing.
+     */
+    assert_int_equal(listen_open(&address, 1, &first, &failure), ERROR_NONE);
+    close(listen_take(&first, 0));
+    assert_int_equal(listen_open(&address, 2, &second, &failure), ERROR_NONE);
+    assert_true((fcntl(second.fds[1], F_GETFD) & FD_CLOEXEC) != 0);
+    listen_close(&first);
+    assert_int_equal(lstat(address.path, &file), 0);
+    listen_close(&second);
+    assert_int_equal(lstat(address.path, &file), -1);
+
     /* A file that is no socket is never replaced. */
     fclose(fopen(address.path, "w"));
     assert_int_equal(listen_open(&address, 1, &second, &failure), ERROR_INTERNAL);
@@ -159,8 +170,15 @@ static void test_port_file(void **state)
     assert_non_null(fgets(read_back, sizeof read_back, file));
     fclose(file);
     assert_string_equal(read_back, "4711\n");
-    unlink(path);
     assert_int_equal(listen_write_port(&sockets, "/nowhere/port", NULL), ERROR_INTERNAL);
+
+    /* Another daemon's file stays, though it says the same. */
+    struct listen other = {.port = 4711};
+    assert_int_equal(listen_write_port(&other, path, NULL), ERROR_NONE);
+    listen_remove_port(&sockets, path);
+    assert_int_equal(access(path, F_OK), 0);
+    listen_remove_port(&other, path);
+    assert_int_equal(access(path, F_OK), -1);
 }
 
 int main(void)
