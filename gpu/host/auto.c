@@ -5,8 +5,8 @@
  * positive diagonal (Cholesky), lu. A dense matrix is told from the special ones by its first few
  * entries, and so is a symmetric one whose entries a_ij^2 > a_ii a_jj say that it is not definite.
  * Cholesky gives up for lu when a pivot is not positive, and when A is all but singular, which its
- * pivots and then an estimate as a rule tell before the inverse is made; its residual ratio was at
- * most 0.29 on random spectra of any condition up to 1 / eps, where lu's was 0.2.
+ * pivots and then a column of the inverse as a rule tell before the inverse is made; its residual
+ * ratio was at most 0.29 on random spectra of any condition up to 1 / eps, where lu's was 0.2.
  *
  * Threads: any. Cost: lu's 2 n^3 at most, and n^3 / 3 for a factor that was of no use; rarely,
  * n^3 for a Cholesky inverse that was none.
@@ -24,9 +24,10 @@
 
 #define TILE 32                /* of the symmetry test: two tiles fit the first cache */
 #define CHOLESKY_RCOND_ULPS 64 /* nearer to singular, what INFO says is left to lu */
-/* The ratio of Cholesky's extreme pivots exceeds RCOND as a rule by n at most: above this multiple
- * of n there is nothing to estimate. */
+/* As a rule the squared ratio of Cholesky's extreme pivots exceeds RCOND by n at most, and what one
+ * column of the inverse says exceeds it by 4. */
 #define PIVOTS_ULPS (16 * CHOLESKY_RCOND_ULPS)
+#define COLUMN_ULPS (4 * CHOLESKY_RCOND_ULPS)
 #define SPD_ULPS 4 /* with the hint, halves that differ by so many units still count as equal */
 
 static const char *kernel(enum precision precision, int64_t n)

@@ -31,12 +31,6 @@ int64_t host__potrf_f32(char uplo, int64_t n, float *a, int64_t ld);
 int64_t host__potrf_f64(char uplo, int64_t n, double *a, int64_t ld);
 int64_t host__potri_f32(char uplo, int64_t n, float *a, int64_t ld);
 int64_t host__potri_f64(char uplo, int64_t n, double *a, int64_t ld);
-/* Estimates 1 / (|A| |A^-1|) from potrf's factor, at about 10 n^2 operations; as a rule not too
- * small. norm: |A|. work: 3 n numbers; places: n of them. */
-float host__pocon_f32(char uplo, int64_t n, const float *a, int64_t ld, float norm, float *work,
-                      int32_t *places);
-double host__pocon_f64(char uplo, int64_t n, const double *a, int64_t ld, double norm, double *work,
-                       int32_t *places);
 
 /* c (rows x columns) += a (rows x inner) b (inner x columns), all row-major. */
 void host__gemm_f32(int64_t rows, int64_t columns, int64_t inner, const float *a, int64_t lda,

@@ -1,0 +1,173 @@
+/* bed.h: a queue, and an engine for it that is played by the test.
+ *
+ * The test moves batches through the lane's states as an engine would, in the same thread, so that
+ * every order of events can be tried.
+ */
+#ifndef TESTS_UNIT_QUEUE_BED_H
+#define TESTS_UNIT_QUEUE_BED_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "queue/queue.h"
+
+#define ITEMS_MAX 4096
+
+struct order {
+    struct queue_item item; /* first */
+    int done;               /* how often on_done came */
+    int place;              /* in the order of completion */
+};
+
+struct bench {
+    struct metric_registry *metrics;
+    struct queue *queue;
+    struct engine_shared *shared, *spare_shared;
+    struct queue_lane *lane, *spare;
+    struct order *orders;
+};
+
+static int completed;
+
+static const struct queue_limits limits = {
+    .requests_max = 8,
+    .client_requests_max = 3,
+    .batch_matrices_max = 4096,
+    .batch_cost_ns = 5000000,
+    .long_cost_ns = 20000000,
+    .batch_deadline_ns = 2000000000,
+    .in_flight = 2,
+};
+
+static inline void on_done(struct queue_item *item)
+{
+    struct order *order = (struct order *)item;
+    order->done++;
+    order->place = ++completed;
+}
+
+static inline struct bench bench_open(const struct queue_limits *use)
+{
+    struct bench bench = {.metrics = metric_registry_create()};
+    assert_int_equal(queue_create(use, bench.metrics, &bench.queue, NULL), ERROR_NONE);
+    bench.shared = calloc(1, sizeof *bench.shared);
+    bench.spare_shared = calloc(1, sizeof *bench.spare_shared);
+    bench.orders = calloc(ITEMS_MAX, sizeof *bench.orders);
+    assert_non_null(bench.orders);
+    assert_int_equal(queue_lane_create(bench.queue, bench.shared, "test", false, &bench.lane),
+                     ERROR_NONE);
+    queue_lane_up(bench.lane);
+    completed = 0;
+    return bench;
+}
+
+static inline void bench_close(struct bench *bench)
+{
+    queue_lane_down(bench->lane, false);
+    queue_lane_destroy(&bench->lane);
+    if (bench->spare != NULL) {
+        queue_lane_down(bench->spare, false);
+        queue_lane_destroy(&bench->spare);
+    }
+    queue_destroy(&bench->queue);
+    metric_registry_destroy(&bench->metrics);
+    free(bench->shared);
+    free(bench->spare_shared);
+    free(bench->orders);
+}
+
+static inline void submit(struct bench *bench, int index, int64_t n, int64_t batch)
+{
+    struct queue_item *item = &bench->orders[index].item;
+    item->method = method_find("lu");
+    item->precision = PRECISION_FP64;
+    item->n = n;
+    item->batch = batch;
+    item->on_done = on_done;
+    for (int i = 0; i < METHOD_INPUTS_MAX; i++)
+        item->inputs[i].region = ENGINE_REGION_NONE;
+    for (int i = 0; i < METHOD_OUTPUTS_MAX; i++)
+        item->outputs[i].region = ENGINE_REGION_NONE;
+    item->inputs[0] = (struct engine_tensor){.offset_bytes = (uint64_t)index << 32};
+    item->outputs[0] = (struct engine_tensor){.offset_bytes = (uint64_t)index << 32 | 1 << 20};
+    queue_submit(bench->queue, item);
+}
+
+/* The oldest batch in the given state on a lane kind, or NULL. */
+static inline struct engine_batch *oldest(struct engine_shared *shared, int kind, uint32_t state)
+{
+    struct engine_batch *found = NULL;
+    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+        struct engine_batch *batch = &shared->lanes[kind].batches[i];
+        if (batch->state == state && (found == NULL || batch->sequence < found->sequence))
+            found = batch;
+    }
+    return found;
+}
+
+static inline struct engine_batch *start(struct engine_shared *shared, int kind)
+{
+    struct engine_batch *batch = oldest(shared, kind, ENGINE_BATCH_SUBMITTED);
+    if (batch != NULL) {
+        batch->started_ns = clock_now_ns();
+        batch->state = ENGINE_BATCH_RUNNING;
+    }
+    return batch;
+}
+
+static inline void finish(struct engine_batch *batch, enum engine_status status)
+{
+    batch->status = status;
+    batch->finished_ns = batch->started_ns + 1000 * (uint64_t)batch->matrices;
+    strcpy(batch->kernel, "test kernel");
+    batch->state = ENGINE_BATCH_DONE;
+}
+
+/* Runs whatever is submitted until nothing is; returns the count of batches. */
+static inline int serve(struct bench *bench, struct engine_shared *shared)
+{
+    int batches = 0;
+    for (int kind = 0; kind < ENGINE_LANES; kind++) {
+        struct engine_batch *batch;
+        while ((batch = start(shared, kind)) != NULL) {
+            finish(batch, ENGINE_OK);
+            queue_reap(bench->queue);
+            batches++;
+            kind = 0;
+        }
+    }
+    return batches;
+}
+
+/* A new engine in the same seat. */
+static inline void replace_lane(struct bench *bench, bool blame)
+{
+    queue_lane_down(bench->lane, blame);
+    queue_lane_destroy(&bench->lane);
+    memset(bench->shared, 0, sizeof *bench->shared);
+    assert_int_equal(queue_lane_create(bench->queue, bench->shared, "test", false, &bench->lane),
+                     ERROR_NONE);
+    queue_lane_up(bench->lane);
+}
+
+static inline void bring_spare(struct bench *bench)
+{
+    if (bench->spare != NULL) {
+        queue_lane_down(bench->spare, true);
+        queue_lane_destroy(&bench->spare);
+    }
+    memset(bench->spare_shared, 0, sizeof *bench->spare_shared);
+    assert_int_equal(
+        queue_lane_create(bench->queue, bench->spare_shared, "spare", true, &bench->spare),
+        ERROR_NONE);
+    queue_lane_up(bench->spare);
+}
+
+#endif

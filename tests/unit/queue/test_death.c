@@ -1,0 +1,220 @@
+/* test_death.c: engines that die, hang, run out, and what becomes of their batches. */
+#include "tests/unit/queue/bed.h"
+
+static void test_death_before_start_is_only_a_retry(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    for (int i = 0; i < 5; i++)
+        submit(&bench, i, 8, 1);
+    queue_flush(bench.queue);
+    replace_lane(&bench, true);
+    assert_false(queue_has_suspects(bench.queue));
+    struct engine_batch *batch = start(bench.shared, ENGINE_LANE_SHORT);
+    assert_int_equal(batch->item_count, 5);
+    finish(batch, ENGINE_OK);
+    queue_reap(bench.queue);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(bench.orders[i].done, 1);
+    bench_close(&bench);
+}
+
+static void test_poison_is_found_and_the_others_answered(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    for (int i = 0; i < 5; i++)
+        submit(&bench, i, 8, 1);
+    queue_flush(bench.queue);
+    start(bench.shared, ENGINE_LANE_SHORT);
+    replace_lane(&bench, true);
+    assert_true(queue_has_suspects(bench.queue));
+    assert_null(start(bench.shared, ENGINE_LANE_SHORT)); /* suspects never run in company */
+    int deaths = 0;
+    bring_spare(&bench);
+    while (queue_has_suspects(bench.queue)) {
+        struct engine_batch *batch = start(bench.spare_shared, ENGINE_LANE_SHORT);
+        assert_non_null(batch);
+        assert_int_equal(batch->item_count, 1);
+        assert_null(start(bench.spare_shared, ENGINE_LANE_SHORT)); /* alone */
+        if (batch->items[0].inputs[0].offset_bytes >> 32 == 2) {
+            deaths++;
+            bring_spare(&bench);
+        } else {
+            finish(batch, ENGINE_OK);
+            queue_reap(bench.queue);
+        }
+    }
+    assert_int_equal(deaths, 2);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(bench.orders[i].done, 1);
+        assert_int_equal(bench.orders[i].item.status, i == 2 ? ERROR_POISON : ERROR_NONE);
+    }
+    bench_close(&bench);
+}
+
+static void test_an_outage_ends_what_waits(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    struct failure failure;
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    queue_lane_down(bench.lane, true); /* item 0 is a retry now */
+    submit(&bench, 1, 9, 1);
+    uint64_t down_ns = clock_now_ns();
+    for (int i = 0; i < 9; i++) { /* engines that never come up do not make the outage younger */
+        queue_lane_down(bench.lane, false);
+        queue_tick(bench.queue, down_ns + (uint64_t)i * CLOCK_S / 2);
+        assert_int_equal(bench.orders[1].done, 0);
+    }
+    queue_tick(bench.queue, down_ns + 6 * CLOCK_S);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(bench.orders[i].done, 1);
+        assert_int_equal(bench.orders[i].item.status, ERROR_NO_ENGINE);
+    }
+    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    queue_leave(bench.queue, 1);
+    bench_close(&bench);
+}
+
+static void test_suspects_without_a_spare_engine_end(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    start(bench.shared, ENGINE_LANE_SHORT);
+    replace_lane(&bench, true);
+    uint64_t now_ns = clock_now_ns();
+    queue_tick(bench.queue, now_ns);
+    assert_int_equal(bench.orders[0].done, 0);
+    queue_tick(bench.queue, now_ns + 6 * CLOCK_S);
+    assert_int_equal(bench.orders[0].done, 1);
+    assert_int_equal(bench.orders[0].item.status, ERROR_NO_ENGINE);
+    assert_false(queue_has_suspects(bench.queue));
+    bench_close(&bench);
+}
+
+/* An acquitted item starts anew: two deaths in two of its slices are not two strikes. */
+static void test_strikes_are_forgiven(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 32, 100000);
+    queue_flush(bench.queue);
+    for (int slice = 0; slice < 3; slice++) {
+        assert_non_null(start(bench.shared, ENGINE_LANE_LONG));
+        replace_lane(&bench, true);
+        bring_spare(&bench);
+        assert_non_null(start(bench.spare_shared, ENGINE_LANE_LONG));
+        bring_spare(&bench); /* one strike */
+        struct engine_batch *batch;
+        while ((batch = start(bench.spare_shared, ENGINE_LANE_LONG)) != NULL) {
+            finish(batch, ENGINE_OK);
+            queue_reap(bench.queue);
+        }
+        assert_int_equal(bench.orders[0].done, 0);
+    }
+    serve(&bench, bench.shared);
+    assert_int_equal(bench.orders[0].done, 1);
+    assert_int_equal(bench.orders[0].item.status, ERROR_NONE);
+    bench_close(&bench);
+}
+
+static void test_a_stopped_engine_blames_nobody(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    start(bench.shared, ENGINE_LANE_SHORT);
+    replace_lane(&bench, false);
+    assert_false(queue_has_suspects(bench.queue));
+    assert_int_equal(serve(&bench, bench.shared), 1);
+    assert_int_equal(bench.orders[0].done, 1);
+    bench_close(&bench);
+}
+
+static void test_overdue(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    uint64_t now_ns = clock_now_ns();
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns) == 0);
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 3 * CLOCK_S) > 2 * CLOCK_S);
+    serve(&bench, bench.shared);
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 3 * CLOCK_S) == 0);
+    bench_close(&bench);
+}
+
+/* Random orders, cancels, deaths and shortages: each item is done exactly once, nothing is left. */
+static void storm(unsigned seed)
+{
+    srand(seed);
+    struct queue_limits wild = limits;
+    wild.in_flight = 1 + (int)seed % 3;
+    struct bench bench = bench_open(&wild);
+    int submitted = 0;
+    for (int step = 0; step < 6000; step++) {
+        int dice = rand() % 100;
+        if (dice < 35 && submitted < 1000) {
+            struct queue_item *item = &bench.orders[submitted].item;
+            item->client = (uint32_t)(rand() % 4);
+            item->priority = rand() % 4;
+            submit(&bench, submitted++, 1 + rand() % 3, 1 + (rand() % 20 == 0) * 200000);
+        } else if (dice < 40 && submitted > 0) {
+            struct order *order = &bench.orders[rand() % submitted];
+            if (!order->done)
+                queue_cancel(bench.queue, &order->item);
+        } else if (dice < 41) {
+            replace_lane(&bench, rand() % 2);
+        } else if (dice < 42) {
+            bring_spare(&bench);
+        } else {
+            struct engine_shared *shared = rand() % 2 ? bench.shared : bench.spare_shared;
+            int kind = rand() % 2;
+            struct engine_batch *batch =
+                rand() % 2 ? start(shared, kind) : oldest(shared, kind, ENGINE_BATCH_RUNNING);
+            if (batch != NULL && rand() % 3 != 0)
+                finish(batch, rand() % 10 ? ENGINE_OK : ENGINE_OUT_OF_MEMORY);
+            if (rand() % 2)
+                queue_reap(bench.queue);
+            else
+                queue_flush(bench.queue);
+        }
+    }
+    replace_lane(&bench, false);
+    bring_spare(&bench);
+    while (serve(&bench, bench.shared) + serve(&bench, bench.spare_shared) > 0) {
+    }
+    for (int i = 0; i < submitted; i++) {
+        assert_int_equal(bench.orders[i].done, 1);
+        assert_int_equal(bench.orders[i].item.state, QUEUE_DONE);
+    }
+    bench_close(&bench);
+}
+
+static void test_storms(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 60; seed++)
+        storm(seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_death_before_start_is_only_a_retry),
+        cmocka_unit_test(test_poison_is_found_and_the_others_answered),
+        cmocka_unit_test(test_an_outage_ends_what_waits),
+        cmocka_unit_test(test_suspects_without_a_spare_engine_end),
+        cmocka_unit_test(test_strikes_are_forgiven),
+        cmocka_unit_test(test_a_stopped_engine_blames_nobody),
+        cmocka_unit_test(test_overdue),
+        cmocka_unit_test(test_storms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
