@@ -407,8 +407,10 @@ void queue_lane_down(struct queue_lane *lane, bool blamed)
     struct queue *queue = lane->queue;
     uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&queue->lock);
-    lane->up = false;
     queue__reap_lane(queue, lane, now_ns);
+    /* Who had nothing to do has done it well. */
+    lane->worked |= lane->up && lane->rings[0].in_flight + lane->rings[1].in_flight == 0;
+    lane->up = false;
     take_back(lane, true, blamed, now_ns); /* first, so that all suspects are known */
     take_back(lane, false, blamed, now_ns);
     if (!lane->spare)

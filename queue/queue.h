@@ -148,8 +148,9 @@ void queue_lane_up(struct queue_lane *lane);
 void queue_lane_down(struct queue_lane *lane, bool blamed);
 /* When a batch is past its deadline, how long it has run; 0 when all is well. */
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns);
-bool queue_lane_worked(struct queue_lane *lane); /* it has ended a batch well */
-bool queue_has_suspects(struct queue *queue);    /* the supervisor then starts a spare engine */
+/* It has ended a batch well, or had none to end when it went down. */
+bool queue_lane_worked(struct queue_lane *lane);
+bool queue_has_suspects(struct queue *queue); /* the supervisor then starts a spare engine */
 
 /* Takes in finished batches of all lanes, calls on_done, refills the lanes. */
 void queue_reap(struct queue *queue);

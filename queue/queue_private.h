@@ -90,7 +90,7 @@ struct queue_lane {
     struct engine_shared *shared;
     char device[ENGINE_NAME_MAX];
     bool spare, up;
-    bool worked; /* has ended a batch well */
+    bool worked; /* see queue_lane_worked */
     struct queue_ring rings[ENGINE_LANES];
 };
 

@@ -28,6 +28,7 @@
 #define START_MOST_NS (20 * CLOCK_S)
 #define STALL_NS (500 * CLOCK_MS) /* a clock this late: the machine slept, not the engine */
 #define BACKOFF_LEAST_NS (20 * CLOCK_MS)
+#define SPARE_BACKOFF_MOST_NS (100 * CLOCK_MS)
 #define FAILED_STARTS_MOST 5
 #define SPARE_IDLE_NS (5 * CLOCK_S)
 #define READY_WITHIN_NS (5 * CLOCK_S)
@@ -171,12 +172,16 @@ static enum error find_engine(struct supervisor *supervisor, struct failure *fai
 
 /* ---- Seats ---- */
 
-/* The next start waits twice as long as this one did. */
+/* The next start waits twice as long as this one did. A spare engine that comes up and dies is what
+ * a spare engine is for, and others wait for it: it is not kept waiting for long. */
 static void back_off(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
 {
+    uint64_t most_ns = (uint64_t)supervisor->options.backoff_max_ns;
+    if (seat->process.spare && seat->process.up_ns != 0 && most_ns > SPARE_BACKOFF_MOST_NS)
+        most_ns = SPARE_BACKOFF_MOST_NS;
     seat->backoff_ns = seat->backoff_ns == 0 ? BACKOFF_LEAST_NS : 2 * seat->backoff_ns;
-    if (seat->backoff_ns > (uint64_t)supervisor->options.backoff_max_ns)
-        seat->backoff_ns = (uint64_t)supervisor->options.backoff_max_ns;
+    if (seat->backoff_ns > most_ns)
+        seat->backoff_ns = most_ns;
     seat->not_before_ns = now_ns + seat->backoff_ns;
 }
 
