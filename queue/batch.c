@@ -67,6 +67,16 @@ static struct queue_slot *free_slot(const struct queue *queue, struct queue_lane
     return slot;
 }
 
+/* Matrices of the batch that somebody asked for; the service's own left out. */
+static int64_t clients_matrices(const struct queue_slot *slot)
+{
+    int64_t matrices = 0;
+    for (int i = 0; i < slot->count; i++)
+        if (!slot->fragments[i].item->uncounted)
+            matrices += slot->fragments[i].count;
+    return matrices;
+}
+
 /* The slot's key, count and fragments are set. */
 static void submit(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
                    uint64_t now_ns, enum queue_reason reason)
@@ -90,7 +100,8 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     atomic_store_explicit(&batch->state, ENGINE_BATCH_SUBMITTED, memory_order_release);
     atomic_fetch_add_explicit(&ring->shared->submitted, 1, memory_order_seq_cst);
     syscall(SYS_futex, &ring->shared->submitted, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    metric_add(queue->reasons[reason], 1);
+    if (clients_matrices(slot) > 0)
+        metric_add(queue->reasons[reason], 1);
 }
 
 static void submit_retry(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
@@ -250,21 +261,29 @@ static void note_times(const struct queue_slot *slot, const struct engine_batch 
     }
 }
 
-static void batch_succeeded(struct queue *queue, struct queue_slot *slot,
-                            const struct engine_batch *batch, bool alone, uint64_t now_ns)
+static void count_batch(struct queue *queue, const struct queue_slot *slot, uint64_t duration_ns)
 {
     const struct method *method = slot->key.method;
-    uint64_t started_ns = batch->started_ns, finished_ns = batch->finished_ns;
-    uint64_t duration_ns = finished_ns > started_ns ? finished_ns - started_ns : 0;
     struct queue_method_series *series = &queue->series[method_index(method)];
-    note_times(slot, batch, duration_ns);
-    queue__cost_learn(queue, &slot->key, slot->matrices, duration_ns);
-    queue->last_batch_ns = now_ns;
-    metric_observe(series->batch_size, (uint64_t)slot->matrices);
+    int64_t matrices = clients_matrices(slot);
+    if (matrices == 0)
+        return;
+    metric_observe(series->batch_size, (uint64_t)matrices);
     metric_observe(series->batch_requests, (uint64_t)slot->count);
     metric_observe(series->batch_duration, duration_ns);
     assert(queue->told_count < (int)(sizeof queue->told / sizeof queue->told[0]));
-    queue->told[queue->told_count++] = (struct queue_told){method, slot->matrices, duration_ns};
+    queue->told[queue->told_count++] = (struct queue_told){method, matrices, duration_ns};
+}
+
+static void batch_succeeded(struct queue *queue, struct queue_slot *slot,
+                            const struct engine_batch *batch, bool alone, uint64_t now_ns)
+{
+    uint64_t started_ns = batch->started_ns, finished_ns = batch->finished_ns;
+    uint64_t duration_ns = finished_ns > started_ns ? finished_ns - started_ns : 0;
+    note_times(slot, batch, duration_ns);
+    queue__cost_learn(queue, &slot->key, slot->matrices, duration_ns);
+    queue->last_batch_ns = now_ns;
+    count_batch(queue, slot, duration_ns);
     for (int i = 0; i < slot->count; i++)
         queue__item_finish(queue, &slot->fragments[i], alone);
 }

@@ -21,23 +21,28 @@ static const bool allowed[QUEUE_STATES][QUEUE_STATES] = {
     [QUEUE_SUSPECT] = {[QUEUE_RUNNING] = true, [QUEUE_DONE] = true},
 };
 
+static void count_move(struct queue_method_series *series, const struct queue_item *item,
+                       enum queue_item_state to)
+{
+    if (to == QUEUE_QUEUED)
+        metric_add(series->depth, 1);
+    if (item->state == QUEUE_QUEUED)
+        metric_add(series->depth, UINT64_MAX); /* minus one */
+    if (to != QUEUE_DONE)
+        return;
+    uint64_t until_ns = item->started_ns != 0 ? item->started_ns : item->finished_ns;
+    metric_observe(series->duration, until_ns > item->queued_ns ? until_ns - item->queued_ns : 0);
+}
+
 void queue__item_move(struct queue *queue, struct queue_item *item, enum queue_item_state to)
 {
     assert(allowed[item->state][to]);
-    struct queue_method_series *series = &queue->series[method_index(item->method)];
-    if (to == QUEUE_QUEUED) {
+    if (to == QUEUE_QUEUED)
         item->queued_ns = clock_now_ns();
-        metric_add(series->depth, 1);
-    }
-    if (item->state == QUEUE_QUEUED)
-        metric_add(series->depth, UINT64_MAX); /* minus one */
-    if (to == QUEUE_DONE) {
+    if (to == QUEUE_DONE)
         item->finished_ns = clock_now_ns();
-        uint64_t until_ns = item->started_ns != 0 ? item->started_ns : item->finished_ns;
-        if (until_ns < item->queued_ns)
-            until_ns = item->queued_ns;
-        metric_observe(series->duration, until_ns - item->queued_ns);
-    }
+    if (!item->uncounted)
+        count_move(&queue->series[method_index(item->method)], item, to);
     item->state = to;
 }
 

@@ -48,6 +48,7 @@ struct queue_item {
     enum precision precision;
     int priority;        /* 1 (highest) .. 3 (lowest); 0 means 2 */
     uint32_t client;     /* who is asking, for fairness */
+    bool uncounted;      /* the service's own: no metric and no statistic tells of it */
     int64_t batch, n, m; /* batch >= 1, n >= 1 */
     int64_t options[METHOD_OPTIONS_MAX];
     /* Offset of the first matrix in the arena; region NONE: absent. */

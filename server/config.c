@@ -346,7 +346,7 @@ static enum config_task take_task(int *argc, char **argv)
 {
     for (int i = 1; i < *argc; i++)
         for (size_t k = 0; k < TASK_COUNT; k++)
-            if (strcmp(argv[i], tasks[k].flag) == 0) {
+            if (strcmp(argv[i], tasks[k].flag) == 0 || (k == 0 && strcmp(argv[i], "-h") == 0)) {
                 memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof argv[0]);
                 (*argc)--;
                 return tasks[k].task;

@@ -72,6 +72,13 @@ static void on_closed(uv_handle_t *handle)
     engine->on_ended(engine, engine->reason);
 }
 
+static const char *why_ended(const struct engine_process *engine, int signal)
+{
+    if (engine->reason != NULL)
+        return engine->reason;
+    return signal != 0 ? "killed, not by invertd" : "by itself";
+}
+
 /* The process has been reaped: its slots in the arena may be used again. */
 static void on_exit(uv_process_t *process, int64_t exit_status, int signal)
 {
@@ -81,7 +88,7 @@ static void on_exit(uv_process_t *process, int64_t exit_status, int signal)
         move(engine, ENGINE_PROCESS_ENDING);
     log_line(engine->blame ? LOG_WARNING : LOG_INFO, "engine ended", "pid", LOG_I64,
              (int64_t)engine->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64, (int64_t)signal,
-             "reason", LOG_STR, engine->reason ? engine->reason : "by itself", NULL);
+             "reason", LOG_STR, why_ended(engine, signal), NULL);
     queue_lane_down(engine->lane, engine->blame);
     engine->worked = queue_lane_worked(engine->lane);
     release(engine);

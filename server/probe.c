@@ -92,6 +92,7 @@ void probe_start(struct probe *probe)
     item->method = lu;
     item->precision = PRECISION_FP64;
     item->priority = 1;
+    item->uncounted = true;
     item->batch = 1;
     item->n = 2;
     item->on_done = on_done;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -249,6 +250,10 @@ static void on_ended(struct engine_process *process, const char *reason)
         fail(supervisor, "its contract differs from this program's; install both from one build");
     else
         start_failed(supervisor, seat, "it ends before it is ready, again and again");
+    if (process->mismatch && supervisor->ever_up)
+        log_line(LOG_ERROR,
+                 "the engine on disk is of another build than this program: restart invertd",
+                 "path", LOG_STR, supervisor->path, NULL);
     if (process->worked || retired) {
         seat->backoff_ns = 0;
         seat->not_before_ns = now_ns;
@@ -271,6 +276,13 @@ static void note_up(struct supervisor *supervisor, struct seat *seat)
         return;
     snprintf(supervisor->cpu_family, sizeof supervisor->cpu_family, "%.*s", ENGINE_NAME_MAX - 1,
              seat->process.shared->cpu_family);
+    const char *wanted = supervisor->options.cpu;
+    if (wanted != NULL && strcasecmp(wanted, supervisor->cpu_family) != 0) {
+        /* The same bits on several machines are what --cpu is for: nothing else will do. */
+        log_line(LOG_ERROR, "OpenBLAS has no such kernel family for this CPU", "cpu", LOG_STR,
+                 wanted, "took", LOG_STR, supervisor->cpu_family, NULL);
+        fail(supervisor, "its kernels are not those that --cpu asks for");
+    }
     metric_set(metric_series(supervisor->metrics, METRIC_BUILD_INFO, supervisor->version,
                              supervisor->cpu_family),
                1);
@@ -474,7 +486,7 @@ void supervisor_stop(struct supervisor *supervisor)
     uv_timer_stop(&supervisor->timer);
     uv_close((uv_handle_t *)&supervisor->timer, on_timer_closed);
     for (int i = 0; i < SEATS; i++)
-        engine_process_kill(&supervisor->seats[i].process, "stopped", false);
+        engine_process_kill(&supervisor->seats[i].process, "stopped by invertd", false);
 }
 
 void supervisor_destroy(struct supervisor **supervisor_pointer)

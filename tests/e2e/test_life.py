@@ -76,6 +76,22 @@ def test_forced_cpu_is_told():
         matrices.check_answers(a, outputs)
 
 
+def test_unknown_cpu_is_refused():
+    """Nothing but the kernels asked for gives the bits asked for."""
+    result = run_once("--listen", "127.0.0.1:0", "--cpu", "Foo")
+    assert result.returncode == 1
+    assert "Foo" in result.stderr and "--cpu" in result.stderr
+
+
+def test_probes_are_not_counted():
+    with Daemon() as daemon:
+        time.sleep(2.5)  # at least one probe
+        page = daemon.metrics()
+        assert page.total("nv_inference_exec_count") == 0
+        assert page.total("invertd_batches_total") == 0
+        assert page.total("invertd_batch_size_count") == 0
+
+
 def test_help_and_version():
     result = run_once("--help")
     assert result.returncode == 0

@@ -2,7 +2,7 @@
 
 PyPI's own perf-analyzer needs glibc 2.38. Its last form for older systems lies in the wheel of
 tritonclient 2.51 (tests/requirements-perf.txt), which needs libcudart 12 beside it and Debian's
-libb64-0d. INVERTD_PERF_ANALYZER names the program; else .venv-perf/bin and PATH are looked at.
+libb64-0d. INVERTD_PERF_ANALYZER names the program; else .venv/perf/bin and PATH are looked at.
 """
 
 import os
@@ -18,7 +18,7 @@ from harness.settings import ROOT, SANITIZER, patient
 
 def find():
     named = os.environ.get("INVERTD_PERF_ANALYZER")
-    ours = ROOT / ".venv-perf" / "bin" / "perf_analyzer"
+    ours = ROOT / ".venv" / "perf" / "bin" / "perf_analyzer"
     program = named or (str(ours) if ours.exists() else shutil.which("perf_analyzer"))
     if not program:
         return None, None, "perf_analyzer is not installed (tests/requirements-perf.txt)"
@@ -41,21 +41,28 @@ def find():
 PROGRAM, ENVIRONMENT, REASON = find()
 
 
-# perf_analyzer writes JSON answers of FP64 into blocks made for FP32 (ConvertJSONOutputToBinary in
-# its http_client.cc) and crashes whatever the server. One number still fits its smallest block.
-FORMS = {"binary": "A:1,8,8", "json": "A:1,1,1"}
+@pytest.fixture(scope="module")
+def roomy(tmp_path_factory):
+    """perf_analyzer writes JSON answers of FP64 into blocks made for FP32 (ConvertJSONOutputToBinary
+    in its http_client.cc) and crashes whatever the server: it is given larger blocks."""
+    library = tmp_path_factory.mktemp("roomy") / "roomy.so"
+    source = pathlib.Path(__file__).parent / "harness" / "roomy.c"
+    flags = ["-O2", "-fno-builtin", "-shared", "-fPIC", "-o"]
+    subprocess.run(["cc", *flags, str(library), str(source)], check=True, timeout=60)
+    return str(library)
 
 
 @pytest.mark.skipif(PROGRAM is None, reason=str(REASON))
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["binary", "json"])
 @pytest.mark.parametrize("mode", [[], ["-a"]], ids=["sync", "async"])
-def test_perf_analyzer(daemon, form, mode):
-    command = [PROGRAM, "-m", "lu", "-u", daemon.url, "-i", "http", "--shape", FORMS[form]]
+def test_perf_analyzer(daemon, roomy, form, mode):
+    command = [PROGRAM, "-m", "lu", "-u", daemon.url, "-i", "http", "--shape", "A:1,8,8"]
     command += ["--input-tensor-format", form, "--output-tensor-format", form]
     command += ["-p", "700", "-s", "1000", "-r", "3", "--concurrency-range", "4", *mode]
+    environment = dict(ENVIRONMENT, LD_PRELOAD=roomy) if form == "json" else ENVIRONMENT
     run = subprocess.run(
-        command, env=ENVIRONMENT, capture_output=True, text=True, timeout=patient(90)
+        command, env=environment, capture_output=True, text=True, timeout=patient(90)
     )
     text = run.stdout + run.stderr
     assert run.returncode == 0, text
