@@ -74,16 +74,23 @@ static size_t read_some(int fd, char *data, size_t length)
     return got > 0 ? (size_t)got : 0;
 }
 
-/* The number in a header field; fallback when the field is absent. head ends with a NUL. */
-static size_t field(const char *head, const char *name, size_t fallback)
+/* What stands behind the colon of a header field; NULL when the field is absent. head ends with a
+ * NUL. */
+static const char *field(const char *head, const char *name)
 {
     size_t length = strlen(name);
     for (const char *line = strstr(head, "\r\n"); line != NULL; line = strstr(line, "\r\n")) {
         line += 2;
         if (strncasecmp(line, name, length) == 0 && line[length] == ':')
-            return strtoull(line + length + 1, NULL, 10);
+            return line + length + 1 + strspn(line + length + 1, " ");
     }
-    return fallback;
+    return NULL;
+}
+
+static size_t number_field(const char *head, const char *name, size_t fallback)
+{
+    const char *value = field(head, name);
+    return value != NULL ? strtoull(value, NULL, 10) : fallback;
 }
 
 /* Reads the head into head (NUL-terminated) and whatever of the body came with it to behind it;
@@ -113,8 +120,11 @@ static bool read_answer(int fd, struct demo_answer *answer)
     if (have == SIZE_MAX || strncmp(head, "HTTP/1.1 ", 9) != 0)
         return false;
     answer->status = (int)strtol(head + 9, NULL, 10);
-    answer->length = field(head, "Content-Length", 0);
-    answer->json_bytes = field(head, "Inference-Header-Content-Length", answer->length);
+    answer->length = number_field(head, "Content-Length", 0);
+    answer->json_bytes = number_field(head, "Inference-Header-Content-Length", answer->length);
+    const char *road = field(head, "Invertd-Method");
+    if (road != NULL)
+        snprintf(answer->road, sizeof answer->road, "%.*s", (int)strcspn(road, "\r"), road);
     if (have > answer->length || answer->json_bytes > answer->length)
         return false;
     answer->body = malloc(answer->length + 1);

@@ -15,7 +15,8 @@
 
 #include "base/clock.h"
 
-#define IDLE_MAX 256 /* objects a shard keeps */
+#define IDLE_MAX 256              /* objects a shard keeps */
+#define EXPECTED_LEAST (64 << 10) /* shorter bodies are not worth counting in advance */
 /* Room behind a binary body for the outputs: as much as the tensors, INFO and RCOND of matrices
  * that are not tiny, the answer's JSON. */
 #define ANSWER_SLACK 8192
@@ -108,7 +109,7 @@ static enum error read_head(struct exchange *x, const struct inference_kind *kin
                            "of unknown length are not taken.");
     if (x->content_length > most)
         return failure_set(failure, ERROR_TOO_LARGE,
-                           "The body has %lld bytes; at most %lld are taken.",
+                           "The body has %lld bytes; at most %lld are taken (--request-max).",
                            (long long)x->content_length, (long long)most);
     enum error error =
         proto_coding_parse(exchange_header(x, "Content-Encoding"), &head->coding, failure);
@@ -124,6 +125,19 @@ static int64_t answer_guess(const struct exchange *x, const struct inference_hea
         return 0;
     int64_t tensors = x->content_length - (head->json_bytes > 0 ? head->json_bytes : 0);
     return tensors + tensors / 16 + ANSWER_SLACK;
+}
+
+/* What the whole request is likely to need, as a multiple of its body: inflated text in a buffer
+ * that doubles, numbers decoded from text, outputs, the answer's text, its compressed form. */
+static int64_t expected_bytes(const struct exchange *x, const struct inference_head *head)
+{
+    static const int text_factor = 5, coded_text_factor = 16, coded_factor = 6, binary_factor = 2;
+    bool binary = (head->format == PROTO_FORMAT_V2 && head->json_bytes > 0) ||
+                  head->format == PROTO_FORMAT_RAW || head->format == PROTO_FORMAT_NPY;
+    bool coded = head->coding != PROTO_CODING_IDENTITY;
+    int factor =
+        binary ? (coded ? coded_factor : binary_factor) : (coded ? coded_text_factor : text_factor);
+    return x->content_length * factor; /* at most request-max: it cannot overflow */
 }
 
 /* Makes the inference of an exchange that was counted in, and its sink. */
@@ -151,10 +165,15 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
                            head->coding == PROTO_CODING_IDENTITY
                        ? head->json_bytes
                        : 0;
-    inference->body =
-        handlers__memory_body(&inference->memory, x->content_length, lead, answer_guess(x, head));
+    bool expected =
+        x->content_length < EXPECTED_LEAST ||
+        handlers__memory_expect(&inference->memory, expected_bytes(x, head)) == ERROR_NONE;
+    if (expected)
+        inference->body = handlers__memory_body(&inference->memory, x->content_length, lead,
+                                                answer_guess(x, head));
     if (inference->body == NULL) {
         enum error error = handlers__memory_failure(&inference->memory, failure);
+        handlers__memory_free(&inference->memory);
         give_object_back(inference);
         return error;
     }

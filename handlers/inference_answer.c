@@ -2,7 +2,8 @@
  *
  * INFO is looked through once for the metrics and, on /v1, for the status and the headers. Short
  * answers are encoded on the loop; long text, checksums, compression and many INFOs in the
- * pool. Compression is asked for by Accept-Encoding and done when the answer is long enough; when
+ * pool. Compression is asked for by Accept-Encoding and done when the answer is long enough, and
+ * when it is binary only where a first piece shows that it pays; when
  * there is no memory for it, the answer goes out as it is.
  *
  * Threads: see inference.h; functions named *_away run in the pool.
@@ -125,11 +126,14 @@ static enum error encode(struct inference *inference)
     if (error != ERROR_NONE || inference->answer_coding == PROTO_CODING_IDENTITY ||
         inference->answer.total_bytes < limits->compress_min_bytes)
         return error;
+    struct proto_space *space = &inference->memory.space;
+    bool text = strcmp(inference->answer.content_type, "application/json") == 0;
+    if (!text && !proto_deflate_pays(limits->compress_level, space, &inference->answer))
+        return ERROR_NONE;
     /* Without memory for it the answer stays as it is. */
     struct failure ignored;
-    inference->deflated =
-        proto_deflate(inference->answer_coding, limits->compress_level, &inference->memory.space,
-                      &inference->answer, &ignored) == ERROR_NONE;
+    inference->deflated = proto_deflate(inference->answer_coding, limits->compress_level, space,
+                                        &inference->answer, &ignored) == ERROR_NONE;
     return ERROR_NONE;
 }
 

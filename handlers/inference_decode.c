@@ -74,6 +74,7 @@ static enum error decode(struct inference *inference)
     struct inference_head *head = &inference->head;
     unsigned char *body = inference->body;
     int64_t length = inference->body_bytes;
+    inference->request.batch = 0; /* not known yet */
     if (head->coding != PROTO_CODING_IDENTITY) {
         enum error error =
             proto_inflate(head->coding, body, length, head->format, head->json_bytes,
@@ -126,6 +127,18 @@ static int64_t output_bytes(const struct proto_request *request, int output)
     return all;
 }
 
+/* Why there was no memory. To send fewer matrices is no advice to the sender of one. */
+static enum error memory_failure(const struct inference *inference, struct failure *failure)
+{
+    enum error error = handlers__memory_failure(&inference->memory, failure);
+    if (error != ERROR_TOO_LARGE || inference->request.batch != 1)
+        return error;
+    return failure_set(failure, ERROR_TOO_LARGE,
+                       "The matrix and its answer need more memory than the whole arena of %llu "
+                       "bytes; start invertd with a larger --arena-size.",
+                       (unsigned long long)arena_bytes(inference->memory.arena));
+}
+
 /* Takes memory for the wanted outputs, and makes sure of what the encoder will take. */
 static enum error take_outputs(struct inference *inference, struct failure *failure)
 {
@@ -143,7 +156,7 @@ static enum error take_outputs(struct inference *inference, struct failure *fail
         return failure_set(failure, ERROR_TOO_LARGE,
                            "The answer would be too large; send fewer matrices at once.");
     if (!handlers__memory_reserve(memory, total))
-        return handlers__memory_failure(memory, failure);
+        return memory_failure(inference, failure);
     inference->answer_most_bytes = total;
     for (int i = 0; i < count; i++)
         if (is_wanted(request, i))
@@ -275,7 +288,7 @@ static void decoded(struct inference *inference)
 {
     enum error error = inference->status;
     if (error == ERROR_FULL)
-        handlers__memory_failure(&inference->memory, &inference->failure);
+        memory_failure(inference, &inference->failure);
     if (error == ERROR_NONE)
         error = admit(inference, &inference->failure);
     if (error != ERROR_NONE) {

@@ -35,10 +35,10 @@ void handlers__memory_free(struct inference_memory *memory)
 {
     for (int i = 0; i < memory->count; i++)
         arena_free(memory->arena, &memory->slots[i]);
-    if (memory->held_bytes > 0)
-        queue_unreserve(memory->queue, memory->client, memory->held_bytes);
+    if (memory->reserved_bytes > 0)
+        queue_unreserve(memory->queue, memory->client, memory->reserved_bytes);
     memory->count = 0;
-    memory->held_bytes = 0;
+    memory->held_bytes = memory->reserved_bytes = 0;
     memory->next = memory->end = NULL;
 }
 
@@ -48,6 +48,23 @@ static enum error refuse_full(struct failure *failure)
                        "The service's memory is taken by other requests; try again later.");
 }
 
+static enum error reserve_more(struct inference_memory *memory, int64_t bytes)
+{
+    enum error error = queue_reserve(memory->queue, memory->client, bytes, &memory->refusal);
+    if (error == ERROR_NONE)
+        memory->reserved_bytes += bytes;
+    return error;
+}
+
+enum error handlers__memory_expect(struct inference_memory *memory, int64_t bytes)
+{
+    int64_t most = (int64_t)arena_bytes(memory->arena);
+    bytes = bytes < most ? bytes : most;
+    if (bytes <= memory->reserved_bytes)
+        return ERROR_NONE;
+    return reserve_more(memory, bytes - memory->reserved_bytes);
+}
+
 /* Counts the bytes of a slot and takes it. */
 static enum error take_slot(struct inference_memory *memory, int64_t bytes, struct arena_slot *slot)
 {
@@ -55,18 +72,21 @@ static enum error take_slot(struct inference_memory *memory, int64_t bytes, stru
     uint64_t most = arena_bytes(memory->arena);
     if (!checked_round_up(bytes, ARENA_GRANULE, &granted) ||
         !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > most)
-        return failure_set(&memory->refusal, ERROR_TOO_LARGE,
-                           "The request and its answer need more memory than the whole arena of "
-                           "%llu bytes; send fewer matrices at once.",
-                           (unsigned long long)most);
+        return failure_set(
+            &memory->refusal, ERROR_TOO_LARGE,
+            "The request and its answer need more memory than the whole arena of "
+            "%llu bytes; send fewer matrices at once, or start invertd with a larger "
+            "--arena-size.",
+            (unsigned long long)most);
     if (memory->count == HANDLERS_MEMORY_SLOTS)
         return refuse_full(&memory->refusal);
-    enum error error = queue_reserve(memory->queue, memory->client, granted, &memory->refusal);
-    if (error != ERROR_NONE)
-        return error;
+    if (held > memory->reserved_bytes) {
+        enum error error = reserve_more(memory, held - memory->reserved_bytes);
+        if (error != ERROR_NONE)
+            return error;
+    }
     if (arena_alloc(memory->arena, granted, slot) == ERROR_NONE)
         return ERROR_NONE;
-    queue_unreserve(memory->queue, memory->client, granted);
     return refuse_full(&memory->refusal);
 }
 
@@ -105,9 +125,7 @@ void handlers__memory_drop_body(struct inference_memory *memory)
     if (!memory->body_alone)
         return;
     memory->body_alone = false;
-    int64_t bytes = (int64_t)memory->slots[0].bytes;
-    memory->held_bytes -= bytes;
-    queue_unreserve(memory->queue, memory->client, bytes);
+    memory->held_bytes -= (int64_t)memory->slots[0].bytes;
     arena_free(memory->arena, &memory->slots[0]);
     if (memory->count == 1)
         memory->next = memory->end = NULL;

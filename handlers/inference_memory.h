@@ -19,10 +19,10 @@
 
 struct inference_memory {
     struct proto_space space;
-    struct arena *arena;       /* borrowed, as the queue is */
-    struct queue *queue;       /* which counts held_bytes for the client */
-    unsigned char *next, *end; /* what is left of the newest slot */
-    int64_t held_bytes;
+    struct arena *arena;                /* borrowed, as the queue is */
+    struct queue *queue;                /* which counts for the client */
+    unsigned char *next, *end;          /* what is left of the newest slot */
+    int64_t held_bytes, reserved_bytes; /* held <= reserved, which the queue counts */
     uint32_t client;
     int count;
     bool body_alone;                                /* nothing else lies in the body's slot */
@@ -35,6 +35,9 @@ void handlers__memory_init(struct inference_memory *memory, struct arena *arena,
                            struct queue *queue, uint32_t client);
 void handlers__memory_free(struct inference_memory *memory);
 
+/* Counts in advance what the whole request is likely to need, so that what cannot be finished is
+ * refused before it has begun. FULL or CLIENT_QUOTA: see memory_failure. */
+ERROR_MUST_CHECK enum error handlers__memory_expect(struct inference_memory *memory, int64_t bytes);
 /* Takes the slot for a body of length bytes whose byte `lead` is to lie on 64 bytes, with room
  * for more_bytes behind it (0: nothing else is taken from this slot). NULL: there is no room. */
 unsigned char *handlers__memory_body(struct inference_memory *memory, int64_t length, int64_t lead,

@@ -34,7 +34,7 @@ void handlers__reply_segment(struct exchange_reply *reply, const void *data, siz
 /* The document could not be made for want of memory: says so without taking any. */
 static void answer_without_memory(struct exchange *x)
 {
-    static const char body[] = "{\"error\":\"The service is out of memory.\"}";
+    static const char body[] = "{\"error\":\"The service is out of memory.\"}\n";
     struct exchange_reply reply;
     handlers__reply_open(&reply, error_http_status(ERROR_INTERNAL));
     handlers__reply_field(&reply, "Content-Type", HANDLERS_JSON);
@@ -45,6 +45,9 @@ static void answer_without_memory(struct exchange *x)
 void handlers__reply_text(struct exchange *x, struct exchange_reply *reply,
                           const char *content_type, struct text *text)
 {
+    /* A terminal's next prompt begins its own line. */
+    if (text->length > 0 && text->data[text->length - 1] != '\n')
+        text_puts(text, "\n");
     if (text->failed) {
         text_free(text);
         answer_without_memory(x);

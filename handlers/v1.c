@@ -71,14 +71,15 @@ static bool find_method(void *context, const char *name, const char *value)
     search->model = handlers__model_find(search->handlers, value, strlen(value));
     if (search->model != NULL)
         return true;
-    search->error = failure_set(search->failure, ERROR_BAD_OPTION,
-                                "There is no such method; GET /v1/methods lists those there are.");
+    search->error = proto_no_method(ERROR_BAD_OPTION, value, strlen(value), search->failure);
     return false;
 }
 
 static enum error read_head(struct exchange *x, struct inference_head *head,
                             struct failure *failure)
 {
+    if (x->content_length == 0)
+        return failure_set(failure, ERROR_MALFORMED, "The body is empty.");
     enum error error =
         read_content_type(exchange_header(x, "Content-Type"), &head->format, failure);
     if (error != ERROR_NONE)
@@ -171,7 +172,7 @@ static void add_report(const struct inference *inference, struct report *report,
     handlers__reply_field(reply, "Invertd-Method",
                           survey->road == METHOD_ROAD_COUNT ? "mixed"
                                                             : method_road_name(survey->road));
-    if (inference->head.model->rcond >= 0) {
+    if (inference->head.model->rcond >= 0 && inference->request.batch > 0) {
         write_rcond(inference, report->rcond);
         handlers__reply_field(reply, "Invertd-Rcond", report->rcond);
     }
@@ -185,15 +186,48 @@ static void add_report(const struct inference *inference, struct report *report,
     handlers__reply_field(reply, "Server-Timing", report->timing);
 }
 
+/* Why a matrix has no inverse, by its INFO; n is the order. */
+static void say_reason(int32_t info, int64_t n, char *text, size_t size)
+{
+    if (info < 0)
+        snprintf(text, size, "its input holds a NaN or an infinity");
+    else if (info <= n)
+        snprintf(text, size, "zero pivot at step %d", (int)info);
+    else
+        snprintf(text, size, "the iteration did not converge");
+}
+
+/* The detail of a 422. A method without an inverse answers with factors, whatever they are. */
+static void say_what_failed(const struct inference *inference, char *text, size_t size)
+{
+    const struct inference_survey *survey = &inference->survey;
+    const struct proto_request *request = &inference->request;
+    long long batch = request->batch, failed = survey->failed, first = survey->bad[0].index;
+    bool inverts = method_output_find(request->method, "INVERSE") >= 0;
+    char reason[64], of[32] = "";
+    say_reason(survey->bad[0].info, request->n, reason, sizeof reason);
+    if (failed > 1) {
+        snprintf(text, size,
+                 "%lld of %lld matrices could not be inverted, the first of them matrix %lld: %s; "
+                 "\"matrices\" lists %s. on_singular=nan answers with %s.",
+                 failed, batch, first, reason,
+                 failed > survey->bad_count ? "the first hundred" : "them",
+                 inverts ? "NaN in their places" : "the complete factors");
+        return;
+    }
+    if (batch > 1)
+        snprintf(of, sizeof of, " of %lld", batch);
+    snprintf(text, size, "Matrix %lld%s: %s. %s.", first, of, reason,
+             inverts ? "Ask on_singular=nan for NaN in its place"
+                     : "on_singular=nan answers with the complete factors");
+}
+
 /* 422: which matrices have no inverse, the first hundred of them by index. */
 static void answer_not_invertible(struct inference *inference, struct exchange_reply *reply)
 {
     const struct inference_survey *survey = &inference->survey;
-    char detail[256];
-    snprintf(detail, sizeof detail,
-             "%lld of %lld matrices could not be inverted: see INFO of each. "
-             "on_singular=nan returns the others, with these filled with NaN.",
-             (long long)survey->failed, (long long)inference->request.batch);
+    char detail[384];
+    say_what_failed(inference, detail, sizeof detail);
     struct text text;
     text_init(&text, HANDLERS_PAGE_MAX);
     handlers__problem_open(&text, inference->x, ERROR_NOT_INVERTIBLE, detail);

@@ -18,14 +18,6 @@
 
 /* ---- Which model ---- */
 
-static void put_model_names(const struct handlers *handlers, struct text *text)
-{
-    for (int i = 0; i < handlers->model_count; i++) {
-        text_puts(text, i == 0 ? "" : ", ");
-        text_puts(text, handlers->models[i].method->name);
-    }
-}
-
 /* The model of the path; NULL when there is none: then the exchange is answered. */
 static const struct handlers__model *model_of_path(struct exchange *x)
 {
@@ -34,12 +26,9 @@ static const struct handlers__model *model_of_path(struct exchange *x)
     const struct handlers__model *model =
         handlers__model_find(x->handlers, path.model, path.model_length);
     if (model == NULL) {
-        char buffer[256];
-        struct text detail;
-        text_init_fixed(&detail, buffer, sizeof buffer);
-        text_puts(&detail, "There is no such model; there are: ");
-        put_model_names(x->handlers, &detail);
-        handlers__fail_with(x, ERROR_NOT_FOUND, buffer);
+        struct failure failure;
+        proto_no_method(ERROR_NOT_FOUND, path.model, path.model_length, &failure);
+        handlers__fail(x, &failure);
         return NULL;
     }
     if (path.version != NULL && (path.version_length != 1 || path.version[0] != '1')) {

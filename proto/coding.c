@@ -23,6 +23,7 @@ static const struct {
 };
 #define CODING_NAMES ((int)(sizeof codings / sizeof codings[0]))
 #define CODINGS 3
+#define PROBE_BYTES (64 << 10) /* compressed to see whether the rest is worth it */
 
 static bool is_space(char c)
 {
@@ -162,6 +163,41 @@ int64_t proto_deflate_bound(int64_t bytes)
     return bound;
 }
 
+/* Compresses the answer's first `most` bytes; out has room for them. Returns the bytes written, -1
+ * when out of memory. */
+static int64_t compress(enum proto__flate_wrap wrap, int level, const struct proto_answer *answer,
+                        int64_t most, unsigned char *out)
+{
+    int64_t room = proto_deflate_bound(most);
+    struct proto__flate *flate = proto__deflate_open(wrap, level);
+    if (flate == NULL)
+        return -1;
+    unsigned char *at = out;
+    bool fits = true;
+    for (int i = 0; i < answer->segment_count && most > 0; i++) {
+        int64_t bytes = (int64_t)answer->segments[i].iov_len;
+        bytes = bytes < most ? bytes : most;
+        fits = fits &&
+               proto__deflate_next(flate, answer->segments[i].iov_base, bytes, false, &at, &room);
+        most -= bytes;
+    }
+    fits = fits && proto__deflate_next(flate, NULL, 0, true, &at, &room);
+    proto__deflate_close(&flate);
+    assert(fits); /* room was zlib's own bound */
+    return at - out;
+}
+
+bool proto_deflate_pays(int level, struct proto_space *space, const struct proto_answer *answer)
+{
+    int64_t tried = answer->total_bytes < PROBE_BYTES ? answer->total_bytes : PROBE_BYTES;
+    struct failure ignored;
+    void *memory;
+    if (proto__take(space, proto_deflate_bound(tried), &memory, &ignored) != ERROR_NONE)
+        return false;
+    int64_t bytes = compress(PROTO_FLATE_ZLIB, level, answer, tried, memory);
+    return bytes >= 0 && bytes <= tried - tried / 10;
+}
+
 enum error proto_deflate(enum proto_coding coding, int level, struct proto_space *space,
                          struct proto_answer *answer, struct failure *failure)
 {
@@ -171,20 +207,12 @@ enum error proto_deflate(enum proto_coding coding, int level, struct proto_space
     enum error error = proto__take(space, room, &memory, failure);
     if (error != ERROR_NONE)
         return error;
-    struct proto__flate *flate = proto__deflate_open(
-        coding == PROTO_CODING_GZIP ? PROTO_FLATE_GZIP : PROTO_FLATE_ZLIB, level);
-    if (flate == NULL)
+    int64_t bytes = compress(coding == PROTO_CODING_GZIP ? PROTO_FLATE_GZIP : PROTO_FLATE_ZLIB,
+                             level, answer, answer->total_bytes, memory);
+    if (bytes < 0)
         return failure_set(failure, ERROR_FULL, "out of memory to compress the answer");
-    unsigned char *at = memory;
-    bool fits = true;
-    for (int i = 0; i < answer->segment_count; i++)
-        fits = fits && proto__deflate_next(flate, answer->segments[i].iov_base,
-                                           (int64_t)answer->segments[i].iov_len, false, &at, &room);
-    fits = fits && proto__deflate_next(flate, NULL, 0, true, &at, &room);
-    proto__deflate_close(&flate);
-    assert(fits); /* room was zlib's own bound */
     answer->segment_count = 0;
     answer->total_bytes = 0;
-    proto__answer_add(answer, memory, at - (unsigned char *)memory);
+    proto__answer_add(answer, memory, bytes);
     return ERROR_NONE;
 }

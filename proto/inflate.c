@@ -43,7 +43,7 @@ static enum error malformed(const struct inflation *f, const char *what)
 static enum error too_large(const struct inflation *f)
 {
     return failure_set(f->failure, ERROR_TOO_LARGE,
-                       "the body inflates to more than the limit of %lld bytes",
+                       "the body inflates to more than the limit of %lld bytes (--request-max)",
                        (long long)f->limit_bytes);
 }
 
@@ -210,7 +210,7 @@ static enum error check_is_json(const struct inflation *f)
                              f->data[at] == '\t'))
         at++;
     if (at == f->bytes ? f->done : f->data[at] != '{')
-        return malformed(f, "does not inflate to a JSON object");
+        return malformed(f, "does not inflate to a JSON object: { ... }");
     return ERROR_NONE;
 }
 

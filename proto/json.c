@@ -114,9 +114,8 @@ static enum error read_method(struct json_decoder *d, struct failure *failure)
         return ERROR_NONE;
     const struct method *method = method_find(name != NULL ? name : "auto");
     if (method == NULL)
-        return failure_set(failure, ERROR_BAD_OPTION,
-                           "there is no method '%s'; GET /v1/methods lists them",
-                           name != NULL ? proto__safe_words(name, strlen(name)).text : "auto");
+        return proto_no_method(ERROR_BAD_OPTION, name != NULL ? name : "auto",
+                               name != NULL ? strlen(name) : 4, failure);
     proto__set_method(request, method);
     return ERROR_NONE;
 }
@@ -195,6 +194,9 @@ static enum error read_member(void *context, const char *name, const struct prot
     const struct proto__lift *lift = proto__node_lift(value, &d->scan);
     if (place >= 0 && lift != NULL)
         return add_input(d, place, 0, name, lift, failure);
+    if (method_option_find(method, name) >= 0)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "options go into \"options\": {\"options\": {\"%s\": ...}}", name);
     return failure_set(failure, ERROR_MALFORMED,
                        "there is no member \"%s\" for %s; give matrix, matrices or %s, and method, "
                        "options, outputs, precision, on_singular, priority, timeout",
@@ -227,6 +229,13 @@ enum error proto_json_decode(unsigned char *body, int64_t length, struct proto_s
                              struct proto_request *request, struct failure *failure)
 {
     struct json_decoder d = {.request = request};
+    int64_t at = 0;
+    while (at < length && strchr(" \t\r\n", body[at]) != NULL && body[at] != '\0')
+        at++;
+    if (at < length && body[at] == '[')
+        return failure_set(failure, ERROR_MALFORMED,
+                           "a bare array says not what it is: wrap it, {\"matrix\": ...} for one "
+                           "matrix, {\"matrices\": ...} for a list of them");
     enum error error =
         proto__scan(&d.scan, (const char *)body, length, lifts_matrix, request->method, failure);
     if (error == ERROR_NONE)

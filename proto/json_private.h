@@ -52,9 +52,11 @@ void proto__scan_free(struct proto__scan *scan);
 ERROR_MUST_CHECK enum error proto__lift_read(const struct proto__lift *lift,
                                              enum precision precision, const char *name, void *out,
                                              struct failure *failure);
-/* The step of it, for an array found by proto__scan: one level of brackets after the other. */
-ERROR_MUST_CHECK enum error proto__lift_scan(struct proto__lift *lift, const char *begin,
-                                             const char *end, struct failure *failure);
+/* The step of it, for an array found by proto__scan: one level of brackets after the other. Places
+ * in messages are counted from text. */
+ERROR_MUST_CHECK enum error proto__lift_scan(struct proto__lift *lift, const char *text,
+                                             const char *begin, const char *end,
+                                             struct failure *failure);
 
 /* ---- The parsed skeleton ---- */
 

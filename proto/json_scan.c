@@ -45,6 +45,7 @@ enum expect {
 
 struct nesting {
     struct proto__lift *lift;
+    const char *text; /* of the whole document */
     enum expect expect;
     int depth, leaf;                    /* levels open now; level of the numbers, 0: none seen */
     int64_t counts[PROTO_RANK_MAX];     /* entries so far, a level each */
@@ -63,10 +64,12 @@ static enum error unexpected(struct nesting *nest, const char *at, const char *e
         what = "JSON has no NaN and no Infinity; binary tensors and NPY can carry them";
     else if (*at == '"')
         what = "a matrix must hold numbers, not strings";
-    else if (byte_classes[(unsigned char)*at] != BYTE_OTHER)
+    else if (byte_classes[(unsigned char)*at] != BYTE_OTHER || *at == '}')
         what = nest->expect == EXPECT_MORE ? "a comma or ']' is missing in an array of numbers"
                                            : "a number is missing in an array of numbers";
-    return failure_set(nest->failure, ERROR_MALFORMED, "%s", what);
+    bool trailing = nest->expect == EXPECT_VALUE && at < end && (*at == ']' || *at == '}');
+    return failure_set(nest->failure, ERROR_MALFORMED, "%s, at byte %lld%s", what,
+                       (long long)(at - nest->text) + 1, trailing ? ": a trailing comma" : "");
 }
 
 static enum error open_level(struct nesting *nest)
@@ -118,10 +121,10 @@ static enum error count_number(struct nesting *nest)
     return ERROR_NONE;
 }
 
-enum error proto__lift_scan(struct proto__lift *lift, const char *begin, const char *end,
-                            struct failure *failure)
+enum error proto__lift_scan(struct proto__lift *lift, const char *text, const char *begin,
+                            const char *end, struct failure *failure)
 {
-    struct nesting nest = {.lift = lift, .expect = EXPECT_VALUE, .failure = failure};
+    struct nesting nest = {.lift = lift, .text = text, .expect = EXPECT_VALUE, .failure = failure};
     const char *at = begin;
     enum error error = ERROR_NONE;
     memset(lift, 0, sizeof *lift);
@@ -267,7 +270,7 @@ static enum error lift_value(struct walk *w)
     if (error != ERROR_NONE)
         return error;
     struct proto__lift *lift = &scan->lifts[scan->lift_count];
-    error = proto__lift_scan(lift, w->at, w->end, w->failure);
+    error = proto__lift_scan(lift, w->text, w->at, w->end, w->failure);
     if (error != ERROR_NONE)
         return error;
     char placeholder = (char)('0' + scan->lift_count++);

@@ -92,6 +92,10 @@ static enum error read_descr(struct cursor *c)
     c->npy->precision = PRECISION_FP32;
     if (length == 3 && memcmp(descr, "<f4", 3) == 0)
         return ERROR_NONE;
+    if (length > 1 && (*descr == 'c' || descr[1] == 'c'))
+        return failure_set(c->failure, ERROR_BAD_DATATYPE,
+                           "complex matrices are not supported; invert the real 2n x 2n matrix "
+                           "[[Re, -Im], [Im, Re]] instead");
     return failure_set(c->failure, ERROR_BAD_DATATYPE,
                        "arrays of '%s' are not supported; post little-endian float64 or float32, "
                        "as array.astype('<f8') makes it",
@@ -204,7 +208,7 @@ enum error proto__npy_read(const unsigned char *bytes, int64_t length, struct pr
         return malformed(&c, "it does not begin as NPY files do");
     int major = bytes[6];
     if (major < 1 || major > 3 || bytes[7] != 0)
-        return malformed(&c, "its version is not 1.0, 2.0 or 3.0");
+        return malformed(&c, "its version is not 1.0, 2.0 or 3.0 (with curl use --data-binary)");
     int64_t begin = major == 1 ? 10 : 12;
     int64_t header = bytes[8] | bytes[9] << 8;
     if (length >= begin && major > 1)

@@ -28,20 +28,32 @@ struct npz_decoder {
     struct failure *failure;
 };
 
-/* The input that a member is for, by its name without ".npy"; "arr_0", which numpy.savez gives to
- * an array without a name, is the sole input. -1: none. */
-static int find_input(const struct method *method, const struct proto__zip_member *member)
+/* Bytes of a member's name before ".npy"; 0: it does not end so. */
+static size_t stem_length(const struct proto__zip_member *member)
 {
     size_t length = member->name_length;
     if (length <= SUFFIX_BYTES || memcmp(member->name + length - SUFFIX_BYTES, SUFFIX, 4) != 0)
+        return 0;
+    return length - SUFFIX_BYTES;
+}
+
+/* The input that a member is for, by its name without ".npy"; "matrix", "matrices" and "arr_0",
+ * which numpy.savez gives to an array without a name, are the sole input. -1: none. */
+static int find_input(const struct method *method, const struct proto__zip_member *member)
+{
+    static const char *const sole[] = {"arr_0", "matrix", "matrices"};
+    size_t length = stem_length(member);
+    if (length == 0)
         return -1;
-    length -= SUFFIX_BYTES;
     for (int i = 0; method->inputs[i].name != NULL; i++) {
         if (proto__equals_ignoring_case(method->inputs[i].name, member->name, length))
             return i;
     }
-    return proto__equals_ignoring_case("arr_0", member->name, length) ? proto__sole_input(method)
-                                                                      : -1;
+    for (size_t i = 0; i < sizeof sole / sizeof sole[0]; i++) {
+        if (proto__equals_ignoring_case(sole[i], member->name, length))
+            return proto__sole_input(method);
+    }
+    return -1;
 }
 
 static enum error broken(const struct npz_decoder *d, const char *what)
@@ -109,7 +121,8 @@ static enum error check_inflated(const struct npz_decoder *d)
     }
     if (most > 0 && sum > most)
         return failure_set(d->failure, ERROR_TOO_LARGE,
-                           "the zip file inflates to %lld bytes, more than the limit of %lld",
+                           "the zip file inflates to %lld bytes, more than the limit of %lld "
+                           "(--request-max)",
                            (long long)sum, (long long)most);
     return ERROR_NONE;
 }
@@ -121,11 +134,13 @@ static enum error read_headers(struct npz_decoder *d)
     for (int m = 0; m < d->member_count; m++) {
         const struct proto__zip_member *member = &d->members[m];
         int place = find_input(method, member);
+        size_t stem = stem_length(member);
         if (place < 0)
-            return failure_set(d->failure, ERROR_MALFORMED,
-                               "%s has no input '%s'; the arrays must be named %s", method->name,
-                               proto__safe_words(member->name, member->name_length).text,
-                               proto__input_words(method, true).text);
+            return failure_set(
+                d->failure, ERROR_MALFORMED, "%s has no input '%s'; the arrays must be named %s",
+                method->name,
+                proto__safe_words(member->name, stem > 0 ? stem : member->name_length).text,
+                proto__input_words(method, true).text);
         if ((d->present >> place & 1) != 0)
             return failure_set(d->failure, ERROR_MALFORMED, "input %s is given twice",
                                method->inputs[place].name);

@@ -191,6 +191,10 @@ static enum error unknown(const struct proto_request *request, enum proto__scope
                           const char *name, struct failure *failure)
 {
     const struct method *method = request->method;
+    if (scope == PROTO_SCOPE_V1 && strcmp(name, "precision") == 0)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "precision goes into the JSON body, beside \"options\"; NPY and NPZ "
+                           "arrays carry their own");
     char known[200] = "";
     size_t used = 0;
     for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++) {

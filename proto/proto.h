@@ -126,8 +126,11 @@ ERROR_MUST_CHECK enum error proto_json_decode(unsigned char *body, int64_t lengt
                                               struct proto_space *space,
                                               struct proto_request *request,
                                               struct failure *failure);
-/* The format of a /v1 body by its first bytes: \x93NUMPY, PK\3\4 or PK\5\6, { (white space before
- * it is tolerated). */
+/* Says that no method has this name, and which there are. Returns code. */
+enum error proto_no_method(enum error code, const char *name, size_t length,
+                           struct failure *failure);
+/* The format of a /v1 body by its first bytes: \x93NUMPY, PK\3\4 or PK\5\6, { or [ (white space
+ * before it is tolerated; the decoder tells how to wrap a bare array). */
 enum proto_format proto_sniff(const unsigned char *body, int64_t length);
 /* Whether decoding this body takes long enough to need the work pool: JSON text or checksums over
  * more than 16 KiB, or more than 1 MiB to copy or to transpose. Looks at the NPY header only. */

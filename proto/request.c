@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 #define LONG_TEXT_BYTES (16 << 10)
 #define LONG_COPY_BYTES (1 << 20)
 
@@ -24,6 +26,18 @@ void proto_request_init(struct proto_request *request, enum proto_format format,
     request->precision = PRECISION_FP64;
     if (method != NULL)
         proto__set_method(request, method);
+}
+
+enum error proto_no_method(enum error code, const char *name, size_t length,
+                           struct failure *failure)
+{
+    char buffer[256];
+    struct text known;
+    text_init_fixed(&known, buffer, sizeof buffer);
+    for (int i = 0; i < method_count(); i++)
+        text_printf(&known, "%s%s", i > 0 ? ", " : "", method_at(i)->name);
+    return failure_set(failure, code, "There is no method '%s'; there are %s.",
+                       proto__safe_words(name, length).text, buffer);
 }
 
 void proto__default_outputs(struct proto_request *request, bool binary)
@@ -48,7 +62,8 @@ enum proto_format proto_sniff(const unsigned char *body, int64_t length)
     int64_t at = 0;
     while (at < length && (body[at] == ' ' || (body[at] >= '\t' && body[at] <= '\r')))
         at++;
-    return at < length && body[at] == '{' ? PROTO_FORMAT_JSON : PROTO_FORMAT_UNKNOWN;
+    return at < length && (body[at] == '{' || body[at] == '[') ? PROTO_FORMAT_JSON
+                                                               : PROTO_FORMAT_UNKNOWN;
 }
 
 static bool npy_is_long(const unsigned char *body, int64_t length)

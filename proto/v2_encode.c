@@ -104,16 +104,14 @@ static void write_json(struct proto__writer *writer, const struct proto_request 
 }
 
 /* The binary outputs, in the JSON's order. */
-static bool add_binary(struct proto__writer *writer, const struct proto_request *request,
+static void add_binary(struct proto__writer *writer, const struct proto_request *request,
                        void *const outputs[METHOD_OUTPUTS_MAX], struct proto_answer *answer)
 {
-    bool any = false;
     for (int i = 0; i < request->output_count; i++) {
         const struct proto_output *output = &request->outputs[i];
         const struct method_tensor *tensor = &request->method->outputs[output->index];
         if (!output->binary)
             continue;
-        any = true;
         if (tensor->kind != METHOD_ROAD) {
             proto__answer_add(answer, outputs[output->index], proto__output_bytes(request, tensor));
             continue;
@@ -122,7 +120,6 @@ static bool add_binary(struct proto__writer *writer, const struct proto_request 
         write_roads(writer, outputs[output->index], proto__output_shape(request, tensor).count);
         proto__answer_add(answer, begin, writer->at - begin);
     }
-    return any;
 }
 
 enum error proto_v2_encode(const struct proto_request *request,
@@ -139,11 +136,17 @@ enum error proto_v2_encode(const struct proto_request *request,
     struct proto__writer writer = {memory, memory, (char *)memory + bound};
     proto__answer_init(answer, "application/json");
     write_json(&writer, request, outputs);
+    bool binary = false;
+    for (int i = 0; i < request->output_count; i++)
+        binary = binary || request->outputs[i].binary;
+    if (!binary)
+        proto__write_text(&writer, "\n");
     int64_t json_bytes = writer.at - writer.start;
     proto__answer_add(answer, writer.start, json_bytes);
-    if (add_binary(&writer, request, outputs, answer)) {
+    if (binary) {
         answer->content_type = "application/octet-stream";
         answer->json_bytes = json_bytes;
+        add_binary(&writer, request, outputs, answer);
     }
     return ERROR_NONE;
 }

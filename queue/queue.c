@@ -147,21 +147,27 @@ static void leave_client(struct queue *queue, uint32_t number)
     }
 }
 
-/* A client's only request is never refused: what is possible at all is possible for everyone. */
+/* The only request, of all or of a client's, is never refused: what is possible at all is possible
+ * for everyone. */
 static enum error reserve(struct queue *queue, uint32_t number, int64_t bytes,
                           struct failure *failure)
 {
-    int64_t most = queue->limits.client_bytes_max;
-    if (!counts_clients(queue))
-        return ERROR_NONE;
-    struct queue_client *client = *find_client(queue, number);
-    assert(client != NULL && bytes >= 0);
-    if (most > 0 && client->count > 1 && client->bytes + bytes > most)
-        return failure_set(failure, ERROR_CLIENT_QUOTA,
-                           "This client's requests hold %lld bytes of the service's memory, and "
-                           "may hold %lld; wait for an answer before sending the next.",
-                           (long long)client->bytes, (long long)most);
-    client->bytes += bytes;
+    int64_t most = queue->limits.bytes_max, client_most = queue->limits.client_bytes_max;
+    assert(bytes >= 0);
+    if (most > 0 && queue->entered > 1 && queue->reserved_bytes + bytes > most)
+        return failure_set(failure, ERROR_FULL,
+                           "The service's memory is taken by other requests; try again later.");
+    if (counts_clients(queue)) {
+        struct queue_client *client = *find_client(queue, number);
+        assert(client != NULL);
+        if (client_most > 0 && client->count > 1 && client->bytes + bytes > client_most)
+            return failure_set(failure, ERROR_CLIENT_QUOTA,
+                               "This client's requests hold %lld bytes of the service's memory, "
+                               "and may hold %lld; wait for an answer before sending the next.",
+                               (long long)client->bytes, (long long)client_most);
+        client->bytes += bytes;
+    }
+    queue->reserved_bytes += bytes;
     return ERROR_NONE;
 }
 
@@ -177,6 +183,8 @@ enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
 void queue_unreserve(struct queue *queue, uint32_t number, int64_t bytes)
 {
     pthread_mutex_lock(&queue->lock);
+    assert(queue->reserved_bytes >= bytes);
+    queue->reserved_bytes -= bytes;
     if (counts_clients(queue)) {
         struct queue_client *client = *find_client(queue, number);
         assert(client != NULL && client->bytes >= bytes);

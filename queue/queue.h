@@ -80,6 +80,7 @@ struct queue_item {
 struct queue_limits {
     int64_t requests_max;        /* items queued or running; past it 503 */
     int64_t client_requests_max; /* the same for one client; past it 429; 0: no limit */
+    int64_t bytes_max;           /* of the arena, that all requests may hold; 0: no limit */
     int64_t client_bytes_max; /* of the arena, that one client's requests may hold; 0: no limit */
     int64_t batch_wait_ns;    /* how long a young batch may wait for company; 0: not at all */
     int64_t batch_matrices_max;
@@ -101,8 +102,8 @@ void queue_destroy(struct queue **queue); /* no item may be left */
 ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, uint32_t client,
                                         struct failure *failure);
 void queue_leave(struct queue *queue, uint32_t client);
-/* Counts bytes of the arena that a request which has entered is about to hold; CLIENT_QUOTA with
- * words when the client's requests would hold too much together (its only request always may).
+/* Counts bytes of the arena that a request which has entered is going to hold; FULL or CLIENT_QUOTA
+ * with words when the client's requests would hold too much together (its only request always may).
  * Given back before queue_leave. */
 ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
                                           struct failure *failure);

@@ -125,6 +125,7 @@ struct queue {
     /* admission */
     bool draining;
     int64_t entered;
+    int64_t reserved_bytes;
     struct queue_client *clients[QUEUE_HASH_SIZE];
     uint64_t down_since_ns;     /* no engine is up since; 0: one is */
     uint64_t suspects_since_ns; /* suspects wait and no spare engine is up since; 0: not so */

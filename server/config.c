@@ -399,6 +399,7 @@ struct queue_limits config_queue_limits(const struct config *config)
     return (struct queue_limits){
         .requests_max = config->queue_max,
         .client_requests_max = config->client_requests_max,
+        .bytes_max = config->arena_size_bytes,
         .client_bytes_max =
             config->client_bytes_max != 0 ? config->client_bytes_max : config->arena_size_bytes / 2,
         .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,

@@ -79,14 +79,15 @@ enum host_order {
 };
 
 /* Answers with 2^scaling times the matrix in work->a, and with the INFO and RCOND that follow.
- * Returns that RCOND. The answer is tried on a vector, at n^2 operations; one that fails is mended
- * (mend.h), so that INFO 0 always means a good inverse. Scratch is used up. */
+ * Returns that RCOND. The answer is tried on a vector, at n^2 operations; one that fails, or that
+ * the caller finds doubtful, is measured and mended (mend.h), so that INFO 0 always means a good
+ * inverse. Scratch is used up. */
 double host__answer_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,
                         enum host_order order, int scaling, struct host_norm norm,
-                        enum method_road road);
+                        enum method_road road, bool doubtful);
 double host__answer_f64(const struct host_matrix *matrix, const struct host_work_f64 *work,
                         enum host_order order, int scaling, struct host_norm norm,
-                        enum method_road road);
+                        enum method_road road, bool doubtful);
 
 /* No inverse: INVERSE is filled with NaN. info -1: RCOND NaN; an exact zero pivot: RCOND 0. */
 void host__refuse_f32(const struct host_matrix *matrix, int64_t info, enum method_road road);

@@ -14,7 +14,8 @@
 #include "gpu/host/lapack.h"
 #include "gpu/host/mend.h"
 
-/* A zero pivot is believed unless entries have grown beyond this multiple of |A|. */
+/* While no entry of U has grown beyond this multiple of |A|, LAPACK's bound holds and a zero pivot
+ * is believed. */
 #define GROWTH_MAX 8
 
 static const char *kernel(enum precision precision, int64_t n)

@@ -27,6 +27,7 @@ ALLOWED = {
     "server": {"base", "gpu/methods", "proto", "queue", "handlers"},
     "demo": set(),
     "bench": {"base", "gpu/methods", "queue"},
+    "bench/cuda": {"base", "gpu/cuda"},
 }
 
 # Folders whose sources may include anything of ours: they try the parts one by one.
@@ -39,7 +40,7 @@ DOORS = {
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c"],
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],
     r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z_]+\.c"],
-    r"(cuda|cublas|cusolver)[a-zA-Z0-9_]*\.h": [r"gpu/cuda/[a-z0-9_]+\.(c|h|cu|cuh)"],
+    r"(cuda|cublas|cusolver)[a-zA-Z0-9_]*\.h": [r"(gpu|bench)/cuda/[a-z0-9_]+\.(c|h|cu|cuh)"],
     r"charconv": [r"base/number\.cc"],
 }
 # Inside the daemon one file is the door: at most this many files may match each of the above.

@@ -45,7 +45,7 @@ def main():
         files = tuple(header.stem + "__" for header in Path(folder).glob("*.c"))
         for path in sorted((root / folder).glob("*.o")):
             source = f"{folder}/{path.stem}.c"
-            if not Path(source).exists() and not Path(source + "c").exists():
+            if not any(Path(source + ending).exists() for ending in ("", "c", "u")):
                 continue
             allowed = tuple(prefixes) + (path.stem + "_",) + files
             for kind, name in symbols(path):

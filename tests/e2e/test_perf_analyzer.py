@@ -43,8 +43,8 @@ PROGRAM, ENVIRONMENT, REASON = find()
 
 @pytest.fixture(scope="module")
 def roomy(tmp_path_factory):
-    """perf_analyzer writes JSON answers of FP64 into blocks made for FP32 (ConvertJSONOutputToBinary
-    in its http_client.cc) and crashes whatever the server: it is given larger blocks."""
+    """perf_analyzer writes JSON answers of FP64 into blocks made for FP32 (see its function
+    ConvertJSONOutputToBinary), and crashes whatever the server: it is given larger blocks."""
     library = tmp_path_factory.mktemp("roomy") / "roomy.so"
     source = pathlib.Path(__file__).parent / "harness" / "roomy.c"
     flags = ["-O2", "-fno-builtin", "-shared", "-fPIC", "-o"]

@@ -283,6 +283,15 @@ def test_compressed_answers(client, accept, coding):
     assert answer.header("Vary") == "Accept-Encoding"
 
 
+def test_what_does_not_shrink_is_sent_as_it_is(client):
+    a = np.random.default_rng(3).standard_normal((64, 64))
+    answer = client.invert(codec.npy(a), NPY, Accept_Encoding="gzip")
+    assert answer.header("Content-Encoding") is None
+    assert answer.header("Vary") == "Accept-Encoding"
+    text = client.invert(b'{"matrix": %s}' % str(a.tolist()).encode(), JSON, Accept_Encoding="gzip")
+    assert text.header("Content-Encoding") == "gzip"
+
+
 def test_small_answers_are_not_compressed(client):
     answer = client.invert(b'{"matrix": [[2]]}', JSON, Accept_Encoding="gzip")
     assert answer.header("Content-Encoding") is None

@@ -204,6 +204,11 @@ GALLERY = {
 
 # Well conditioned, and ruined by partial pivoting: INFO must be 0.
 GROWING = {f"gfpp 0.9 {n}": functools.partial(gfpp, n, 0.9) for n in (20, 32, 33, 34, 64, 100)}
+# Errors of exactly these matrices cancel in sums of rows and columns.
+GROWING |= {
+    f"gfpp {n} times {c}": lambda n=n, c=c: gfpp(n) * c
+    for n, c in ((12, 1.5951642990112305), (16, 1.9221832752227783), (24, 1.0899590817718934))
+}
 GROWING |= {f"gfpp {n}": functools.partial(gfpp, n) for n in (64, 100)}
 GROWING |= {f"wright {n}": functools.partial(wright, n) for n in (100, 200)}
 GROWING |= {f"foster {n}": functools.partial(foster, n) for n in (33, 100)}

@@ -174,7 +174,9 @@ static void test_errors(void **state)
          400,
          "bad-option"},
         {"what is this?", {NULL}, 415, "unsupported-media-type"},
-        {"", {NULL}, 415, "unsupported-media-type"},
+        {"", {NULL}, 400, "malformed-request"},
+        {"[[4,7],[2,6]]", {NULL}, 400, "malformed-request"},
+        {good, {"precision", "fp32"}, 400, "bad-option"},
         {"{\"matrix\":[[4,7],[2]]}", {NULL}, 400, NULL},
         {"{", {NULL}, 400, "malformed-request"},
         {"\x93NUMPYxxxx", {NULL}, 400, NULL},
@@ -252,12 +254,32 @@ static void test_info(void **state)
         int32_t infos[3];
         const char *on_singular;
         int status, failed;
-        const char *info;
+        const char *info, *detail;
     } rows[] = {
-        {{0, 0, 0}, NULL, 200, 0, "0"},     {{0, 3, 0}, NULL, 200, 0, "1"},
-        {{0, 1, 0}, NULL, 422, 1, "1"},     {{-1, 4, 2}, NULL, 422, 3, "3"},
-        {{3, 3, -1}, NULL, 422, 1, "3"},    {{-1, 4, 2}, "nan", 200, 0, "3"},
-        {{-1, 4, 2}, "error", 422, 3, "3"},
+        {{0, 0, 0}, NULL, 200, 0, "0", NULL},
+        {{0, 3, 0}, NULL, 200, 0, "1", NULL},
+        {{0, 1, 0},
+         NULL,
+         422,
+         1,
+         "1",
+         "Matrix 1 of 3: zero pivot at step 1. Ask on_singular=nan for NaN in its place."},
+        {{4, -1, 2},
+         NULL,
+         422,
+         3,
+         "3",
+         "3 of 3 matrices could not be inverted, the first of them matrix 0: the iteration did not "
+         "converge; \"matrices\" lists them. on_singular=nan answers with NaN in their places."},
+        {{3, 3, -1},
+         NULL,
+         422,
+         1,
+         "3",
+         "Matrix 2 of 3: its input holds a NaN or an infinity. Ask on_singular=nan for NaN in its "
+         "place."},
+        {{-1, 4, 2}, "nan", 200, 0, "3", NULL},
+        {{-1, 4, 2}, "error", 422, 3, "3", NULL},
     };
     struct fake fake;
     fake_start(&fake);
@@ -279,6 +301,9 @@ static void test_info(void **state)
             assert_string_equal(json_string_value(json_object_get(json, "type")),
                                 "urn:invertd:problem:not-invertible");
             assert_string_equal(json_string_value(json_object_get(json, "instance")), "/v1/invert");
+            if (rows[i].detail != NULL)
+                assert_string_equal(json_string_value(json_object_get(json, "detail")),
+                                    rows[i].detail);
             assert_int_equal(json_integer_value(json_object_get(json, "count")), rows[i].failed);
             json_t *matrices = json_object_get(json, "matrices");
             assert_int_equal(json_array_size(matrices), rows[i].failed);

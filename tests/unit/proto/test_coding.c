@@ -146,6 +146,44 @@ static void test_bound(void **state)
     assert_int_equal(proto_deflate_bound(INT64_MAX), INT64_MAX);
 }
 
+/* The first 64 KiB decide, over all segments. */
+static void test_pays(void **state)
+{
+    (void)state;
+    enum {
+        PIECE = 64 << 10
+    };
+    static unsigned char noise[PIECE], zeros[PIECE];
+    uint32_t seed = 7;
+    for (size_t i = 0; i < sizeof noise; i++) {
+        seed = seed * 1664525 + 1013904223;
+        noise[i] = (unsigned char)(seed >> 24);
+    }
+    const struct {
+        const unsigned char *first, *second;
+        size_t first_bytes;
+        bool pays;
+    } rows[] = {
+        {zeros, noise, PIECE, true},     {noise, zeros, PIECE, false},
+        {noise, zeros, PIECE / 2, true}, {zeros, noise, PIECE / 16, false},
+        {zeros, noise, PIECE / 4, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct prototest_space space;
+        struct proto_answer answer = {
+            .segment_count = 2,
+            .segments = {{(void *)(uintptr_t)rows[i].first, rows[i].first_bytes},
+                         {(void *)(uintptr_t)rows[i].second, PIECE}},
+            .total_bytes = (int64_t)rows[i].first_bytes + PIECE};
+        prototest_space_init(&space, proto_deflate_bound(PIECE));
+        assert_int_equal(proto_deflate_pays(1, &space.space, &answer), rows[i].pays);
+        prototest_space_free(&space);
+        prototest_space_init(&space, 8);
+        assert_false(proto_deflate_pays(1, &space.space, &answer));
+        prototest_space_free(&space);
+    }
+}
+
 static void test_no_room(void **state)
 {
     (void)state;
@@ -163,7 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),   cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_deflate), cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_pays),    cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

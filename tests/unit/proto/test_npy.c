@@ -25,7 +25,7 @@ static const struct row hostile[] = {
     {"half", DICT("<f2", "False", "(2, 2)"), 8, ERROR_BAD_DATATYPE, "'<f2'"},
     {"big-endian", DICT(">f8", "False", "(2, 2)"), 32, ERROR_BAD_DATATYPE, "'>f8'"},
     {"quotes", DICT("=<\\\"", "False", "(2, 2)"), 32, ERROR_BAD_DATATYPE, "'=<?"},
-    {"complex", DICT("<c16", "False", "(2, 2)"), 64, ERROR_BAD_DATATYPE, "astype('<f8')"},
+    {"complex", DICT("<c16", "False", "(2, 2)"), 64, ERROR_BAD_DATATYPE, "[[Re, -Im], [Im, Re]]"},
     {"object", DICT("|O", "False", "(2, 2)"), 32, ERROR_BAD_DATATYPE, "'|O'"},
     {"long double", DICT("<f16", "False", "(2, 2)"), 64, ERROR_BAD_DATATYPE, "astype('<f8')"},
     {"structured", "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (2, 2)}", 32,

@@ -109,7 +109,7 @@ static void test_sniff(void **state)
         {"\x93NUMPY", 6, PROTO_FORMAT_NPY},    {"\x93NUMP", 5, PROTO_FORMAT_UNKNOWN},
         {"PK\3\4", 4, PROTO_FORMAT_NPZ},       {"PK\5\6", 4, PROTO_FORMAT_NPZ},
         {"PK", 2, PROTO_FORMAT_UNKNOWN},       {"{", 1, PROTO_FORMAT_JSON},
-        {" \r\n\t{}", 6, PROTO_FORMAT_JSON},   {"[[1]]", 5, PROTO_FORMAT_UNKNOWN},
+        {" \r\n\t{}", 6, PROTO_FORMAT_JSON},   {"[[1]]", 5, PROTO_FORMAT_JSON},
         {"", 0, PROTO_FORMAT_UNKNOWN},         {"    ", 4, PROTO_FORMAT_UNKNOWN},
         {"matrix=1", 8, PROTO_FORMAT_UNKNOWN},
     };

@@ -184,6 +184,29 @@ static void test_bytes_of_a_client(void **state)
     bench_close(&bench);
 }
 
+static void test_bytes_of_all(void **state)
+{
+    (void)state;
+    struct queue_limits bounded = limits;
+    bounded.client_requests_max = 0;
+    bounded.bytes_max = 1000;
+    struct bench bench = bench_open(&bounded);
+    struct failure failure;
+    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    assert_int_equal(queue_reserve(bench.queue, 1, 1000, &failure), ERROR_NONE);
+    assert_int_equal(queue_enter(bench.queue, 2, &failure), ERROR_NONE);
+    assert_int_equal(queue_reserve(bench.queue, 2, 1, &failure), ERROR_FULL);
+    queue_unreserve(bench.queue, 1, 600);
+    assert_int_equal(queue_reserve(bench.queue, 2, 600, &failure), ERROR_NONE);
+    queue_unreserve(bench.queue, 2, 600);
+    queue_leave(bench.queue, 2);
+    queue_unreserve(bench.queue, 1, 400);
+    assert_int_equal(queue_reserve(bench.queue, 1, 5000, &failure), ERROR_NONE); /* alone */
+    queue_unreserve(bench.queue, 1, 5000);
+    queue_leave(bench.queue, 1);
+    bench_close(&bench);
+}
+
 /* A flow deep in debt is served as soon as it is alone, whatever the debt: no counting down. */
 static void test_great_debts_cost_nothing_to_forgive(void **state)
 {
@@ -313,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_out_of_memory_halves),
         cmocka_unit_test(test_each_lane_knows_its_own_work),
         cmocka_unit_test(test_bytes_of_a_client),
+        cmocka_unit_test(test_bytes_of_all),
         cmocka_unit_test(test_great_debts_cost_nothing_to_forgive),
         cmocka_unit_test(test_admission),
         cmocka_unit_test(test_a_crowd_does_not_starve_one),
