@@ -65,6 +65,16 @@ FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/%)
 FAULT_OBJECTS := $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(wildcard gpu/host/*.c))
 BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
+
+# CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS="80 89" adds others. The engine
+# that runs the kernels is not there yet, so `all` leaves them out.
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_ARCHS ?=
+CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),code=sm_$(a)) \
+             -gencode=arch=compute_90,code=compute_90
+NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -Werror all-warnings -Xcompiler -Wall,-Wextra,-fPIE
+CUDA_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(wildcard gpu/cuda/*.cu))
+CUDA_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(wildcard bench/cuda/*.cu))
 GENERATED := $(addprefix $(GEN)/,method_includes.inc method_list.inc version.h)
 
 PROGRAMS := $(if $(wildcard server/main.c),$(BUILD)/invertd) \
@@ -77,6 +87,7 @@ FAULTS := $(if $(wildcard gpu/host/main.c),$(BUILD)/faults/invertd-host)
 AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
 .PHONY: all help demo run test check bench fuzz asan tsan install deps clean
+.PHONY: cuda test-gpu bench-gpu
 .PHONY: unit faults demo-program bench-programs fuzz-programs tests-built docs FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -112,6 +123,16 @@ bench: ## measure the HTTP path beside a bare echo; results go to bench/results
 	@+$(AGAIN) all bench-programs
 	@bench/run $(BUILD)
 
+cuda: $(BUILD)/libinvertd-cuda.a $(BUILD)/bench/cuda_small ## build the CUDA kernels (needs nvcc; no engine runs them yet, so not in all)
+
+test-gpu: ## build the CUDA kernels and check them on the GPU of this machine
+	@+$(AGAIN) cuda
+	@$(BUILD)/bench/cuda_small --check
+
+bench-gpu: ## measure the CUDA kernels beside a copy and cuBLAS; results go to bench/results
+	@+$(AGAIN) cuda
+	@$(BUILD)/bench/cuda_small --time --results bench/results
+
 fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@scripts/deps build fuzz
 	@+$(AGAIN) BUILD=build/fuzz CC=clang CXX=clang++ SANITIZE=fuzzer-no-link,address,undefined \
@@ -142,10 +163,13 @@ docs: ## write the generated parts of docs/ and README.md anew
 deps: ## install everything that any target needs
 	@scripts/deps build test check bench fuzz
 
+DOC = $(DESTDIR)$(PREFIX)/share/doc/invertd
 install: all ## copy the programs to DESTDIR and PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/invertd
+	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DOC)/,docs deploy)
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 README.md docs/*.md docs/openapi.yaml $(DESTDIR)$(PREFIX)/share/doc/invertd
+	install -m 644 README.md $(DOC)
+	install -m 644 docs/*.md docs/openapi.yaml $(DOC)/docs
+	install -m 644 deploy/invertd.service $(DOC)/deploy
 
 clean: ## remove everything that was built
 	rm -rf build $(if $(filter-out build build/%,$(BUILD)),$(BUILD))
@@ -190,6 +214,14 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SYSTEM_LIBS)
 
+$(BUILD)/libinvertd-cuda.a: $(CUDA_OBJECTS)
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $^
+
+$(BUILD)/bench/cuda_small: $(CUDA_BENCH_OBJECTS) $(BUILD)/libinvertd-cuda.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcublas
+
 # ---- Objects -----------------------------------------------------------------------------------
 
 write_if_changed = mkdir -p $(@D); $(1) >$@.$$$$; \
@@ -208,6 +240,15 @@ $(BUILD)/obj/%.o: %.c $(STAMP) | $(GENERATED)
 $(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
+
+CUDA_STAMP := $(BUILD)/cuda-flags
+$(CUDA_STAMP): FORCE
+	@test -n "$(NVCC)" || { echo "make: nvcc is missing; install the CUDA toolkit" >&2; exit 1; }
+	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS)')
+
+$(BUILD)/obj/%.o: %.cu $(CUDA_STAMP)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(BUILD)/obj/gen/%.o: $(GEN)/%.c $(STAMP)
 	@mkdir -p $(@D)

@@ -246,6 +246,30 @@ static uint64_t inversions(struct fake *fake, const char *info)
         metric_series(fake->services.metrics, METRIC_INVERSIONS, "lu", "fp64", info));
 }
 
+/* detail NULL: any. */
+static void check_problem(struct fake_exchange *f, const int32_t *infos, int failed,
+                          const char *detail)
+{
+    json_t *json = json_loads(fake_body(f), 0, NULL);
+    assert_non_null(json);
+    assert_string_equal(fake_field(f, "Content-Type"), "application/problem+json");
+    assert_string_equal(json_string_value(json_object_get(json, "type")),
+                        "urn:invertd:problem:not-invertible");
+    assert_string_equal(json_string_value(json_object_get(json, "instance")), "/v1/invert");
+    if (detail != NULL)
+        assert_string_equal(json_string_value(json_object_get(json, "detail")), detail);
+    assert_int_equal(json_integer_value(json_object_get(json, "count")), failed);
+    json_t *matrices = json_object_get(json, "matrices");
+    assert_int_equal(json_array_size(matrices), failed);
+    for (size_t m = 0; m < json_array_size(matrices); m++) {
+        json_t *bad = json_array_get(matrices, m);
+        json_int_t index = json_integer_value(json_object_get(bad, "index"));
+        assert_in_range(index, 0, 2);
+        assert_int_equal(json_integer_value(json_object_get(bad, "info")), infos[index]);
+    }
+    json_decref(json);
+}
+
 /* INFO decides: n+1 alone is an answer, the others are not unless on_singular=nan. */
 static void test_info(void **state)
 {
@@ -294,28 +318,8 @@ static void test_info(void **state)
         assert_int_equal(f.answer.status, rows[i].status);
         assert_string_equal(fake_field(&f, "Invertd-Info"), rows[i].info);
         assert_non_null(fake_field(&f, "Invertd-Method"));
-        if (rows[i].status == 422) {
-            json_t *json = json_loads(fake_body(&f), 0, NULL);
-            assert_non_null(json);
-            assert_string_equal(fake_field(&f, "Content-Type"), "application/problem+json");
-            assert_string_equal(json_string_value(json_object_get(json, "type")),
-                                "urn:invertd:problem:not-invertible");
-            assert_string_equal(json_string_value(json_object_get(json, "instance")), "/v1/invert");
-            if (rows[i].detail != NULL)
-                assert_string_equal(json_string_value(json_object_get(json, "detail")),
-                                    rows[i].detail);
-            assert_int_equal(json_integer_value(json_object_get(json, "count")), rows[i].failed);
-            json_t *matrices = json_object_get(json, "matrices");
-            assert_int_equal(json_array_size(matrices), rows[i].failed);
-            for (size_t m = 0; m < json_array_size(matrices); m++) {
-                json_t *bad = json_array_get(matrices, m);
-                json_int_t index = json_integer_value(json_object_get(bad, "index"));
-                assert_in_range(index, 0, 2);
-                assert_int_equal(json_integer_value(json_object_get(bad, "info")),
-                                 rows[i].infos[index]);
-            }
-            json_decref(json);
-        }
+        if (rows[i].status == 422)
+            check_problem(&f, rows[i].infos, rows[i].failed, rows[i].detail);
         fake_end(&f);
     }
     handlers__stats_publish(fake.handlers);

@@ -1,0 +1,221 @@
+/* bench/cuda/check.cu: cuda_small --check: the answers of a kernel are right, and their bits do not
+ * depend on where a matrix lies.
+ *
+ * A set of matrices is inverted in one item and judged on all processors. Then the set is laid out
+ * in other ways, and every answer must have the bits it had. Nothing beyond a batch may be written.
+ */
+#include "bench/cuda/small.cuh"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+
+namespace
+{
+
+const int64_t WHOLE = 0;               /* as many matrices as the set has, or all in one item */
+const int64_t GUARD = 64;              /* numbers behind the outputs that nobody may touch */
+const int64_t LAYOUT_BYTES = 64 << 20; /* of a layout's matrices at most */
+
+/* One way to lay the set out: repeated or cut to `count` matrices. */
+struct layout {
+    const char *name;
+    int64_t count, item; /* matrices, and of an item at most */
+    bool shuffled, reversed, misaligned, in_place;
+};
+
+const struct layout layouts[] = {
+    {"one item", WHOLE, WHOLE, false, false, false, false},
+    {"scattered, misaligned", WHOLE, 3, true, false, true, false},
+    {"single, in reverse", WHOLE, 1, true, true, false, false},
+    {"scattered, in place", WHOLE, 3, true, false, true, true},
+    {"1 matrix", 1, WHOLE, false, false, false, false},
+    {"2 matrices", 2, WHOLE, false, false, false, false},
+    {"31 matrices", 31, WHOLE, false, false, false, false},
+    {"32 matrices", 32, WHOLE, false, false, false, false},
+    {"33 matrices", 33, WHOLE, false, false, false, false},
+    {"4097 matrices", 4097, WHOLE, false, false, false, false},
+    {"65537 matrices", 65537, WHOLE, false, false, false, false},
+};
+
+template <typename T> struct answers {
+    std::vector<T> result;
+    std::vector<unsigned char> extra;
+    std::vector<int32_t> info;
+};
+
+template <typename T> struct bed {
+    enum small_kernel kernel;
+    int n;
+    int64_t count;
+    size_t entries, extra_bytes; /* of a matrix */
+    std::vector<T> a;
+    answers<T> base;
+    int64_t overrun = 0; /* bytes written beyond a batch */
+};
+
+/* Which matrix of the set stands at each place of the layout. */
+std::vector<int64_t> order_of(const struct layout &layout, int64_t set)
+{
+    std::vector<int64_t> order(layout.count == WHOLE ? set : layout.count);
+    for (size_t k = 0; k < order.size(); k++)
+        order[k] = (int64_t)k % set;
+    if (layout.shuffled)
+        std::shuffle(order.begin(), order.end(), std::mt19937_64(order.size()));
+    return order;
+}
+
+template <typename T>
+std::vector<cuda_item> items_of(const bed<T> &bed, const struct layout &layout, int64_t count, T *a,
+                                T *result, unsigned char *extra, int32_t *info)
+{
+    std::vector<cuda_item> items;
+    std::vector<int64_t> lengths;
+    std::mt19937_64 random(count);
+    for (int64_t k = 0; k < count;) {
+        int64_t length = layout.item == WHOLE ? count : 1 + (int64_t)(random() % layout.item);
+        length = std::min(length, count - k);
+        items.push_back({a + k * bed.entries, result + k * bed.entries, extra + k * bed.extra_bytes,
+                         info + k, 0});
+        lengths.push_back(length);
+        k += length;
+    }
+    if (layout.reversed) {
+        std::reverse(items.begin(), items.end());
+        std::reverse(lengths.begin(), lengths.end());
+    }
+    for (size_t k = 1; k < items.size(); k++)
+        items[k].first = items[k - 1].first + lengths[k - 1];
+    return items;
+}
+
+template <typename U> int64_t touched(const device_array<U> &array, size_t from)
+{
+    const std::vector<U> guard = array.get(from, GUARD);
+    const unsigned char *bytes = (const unsigned char *)guard.data();
+    return (int64_t)(GUARD * sizeof(U)) - std::count(bytes, bytes + GUARD * sizeof(U), 0xa5);
+}
+
+/* The answers at each place of the layout. */
+template <typename T>
+answers<T> run(bed<T> &bed, const struct layout &layout, const std::vector<int64_t> &order)
+{
+    size_t count = order.size(), entries = count * bed.entries, skip = layout.misaligned ? 1 : 0;
+    std::vector<T> a(entries);
+    for (size_t k = 0; k < count; k++)
+        memcpy(&a[k * bed.entries], &bed.a[order[k] * bed.entries], bed.entries * sizeof(T));
+    device_array<T> input(entries + skip + GUARD), output(entries + skip + GUARD);
+    device_array<unsigned char> extra(count * bed.extra_bytes + GUARD);
+    device_array<int32_t> info(count + GUARD);
+    const device_array<T> &result = layout.in_place ? input : output;
+    input.put(a, skip);
+    std::vector<cuda_item> items = items_of(bed, layout, (int64_t)count, input.at(skip),
+                                            result.at(skip), extra.at(0), info.at(0));
+    device_array<cuda_item> device_items(items.size());
+    device_items.put(items);
+    struct cuda_batch batch = {device_items.at(0), (int64_t)items.size(), (int64_t)count};
+    SMALL_TRY(small_launch(bed.kernel, small_real<T>::precision, bed.n, &batch));
+    SMALL_TRY(cudaDeviceSynchronize());
+    bed.overrun += touched(result, skip + entries) + touched(extra, count * bed.extra_bytes) +
+                   touched(info, count);
+    return {result.get(skip, entries), extra.get(0, count * bed.extra_bytes), info.get(0, count)};
+}
+
+/* Answers with other bits than the first run's. */
+template <typename T> int64_t differing(bed<T> &bed, const struct layout &layout)
+{
+    const std::vector<int64_t> order = order_of(layout, bed.count);
+    if ((int64_t)(order.size() * bed.entries * sizeof(T)) > LAYOUT_BYTES)
+        return 0;
+    const answers<T> now = run(bed, layout, order);
+    const size_t bytes = bed.entries * sizeof(T), extra = bed.extra_bytes;
+    int64_t differ = 0;
+    for (size_t k = 0; k < order.size(); k++) {
+        size_t of = (size_t)order[k];
+        differ +=
+            memcmp(&now.result[k * bed.entries], &bed.base.result[of * bed.entries], bytes) != 0 ||
+            memcmp(&now.extra[k * extra], &bed.base.extra[of * extra], extra) != 0 ||
+            now.info[k] != bed.base.info[of];
+    }
+    return differ;
+}
+
+template <typename T> void judge(const bed<T> &bed, int64_t k, struct small_verdict *verdict)
+{
+    const T *a = &bed.a[k * bed.entries], *result = &bed.base.result[k * bed.entries];
+    const unsigned char *extra = &bed.base.extra[k * bed.extra_bytes];
+    const enum small_kind kind = small_kind_of(k);
+    if (bed.kernel == SMALL_FACTOR) {
+        std::vector<int32_t> pivots(bed.n);
+        memcpy(pivots.data(), extra, bed.extra_bytes);
+        small_judge_factor(bed.n, kind, a, result, bed.base.info[k], pivots.data(), verdict);
+    } else {
+        T rcond;
+        memcpy(&rcond, extra, sizeof rcond);
+        small_judge_inverse(bed.n, kind, a, result, bed.base.info[k], rcond, verdict);
+    }
+}
+
+template <typename T> struct small_verdict judge_all(const bed<T> &bed)
+{
+    const int64_t threads = std::max(1u, std::thread::hardware_concurrency());
+    std::vector<struct small_verdict> parts(threads);
+    std::vector<std::thread> running;
+    struct small_verdict all;
+    for (int64_t t = 0; t < threads; t++) {
+        running.emplace_back([&, t] {
+            for (int64_t k = t; k < bed.count; k += threads)
+                judge(bed, k, &parts[t]);
+        });
+    }
+    for (std::thread &thread : running)
+        thread.join();
+    for (const struct small_verdict &part : parts) {
+        all.worst = std::max(all.worst, part.worst);
+        all.sum += part.sum;
+        all.measured += part.measured;
+        all.wrong += part.wrong;
+        all.first = all.first.empty() ? part.first : all.first;
+    }
+    return all;
+}
+
+template <typename T> bool check(enum small_kernel kernel, int n)
+{
+    const int64_t count = n <= 8 ? 2003 : 1003;
+    bed<T> bed = {kernel,
+                  n,
+                  count,
+                  (size_t)n * n,
+                  small_extra_bytes(kernel, small_real<T>::precision, n),
+                  small_matrices<T>(n, count),
+                  {}};
+    bed.base = run(bed, layouts[0], order_of(layouts[0], count));
+    struct small_verdict verdict = judge_all(bed);
+    int64_t differ = 0;
+    for (const struct layout &layout : layouts) {
+        int64_t here = differing(bed, layout);
+        differ += here;
+        if (here > 0 && verdict.first.empty())
+            verdict.first = std::string("other bits: ") + layout.name;
+    }
+    bool right = verdict.wrong == 0 && differ == 0 && bed.overrun == 0;
+    double mean = verdict.measured ? verdict.sum / (double)verdict.measured : 0;
+    printf("%-4s %-7s %s n=%-2d residual mean %.3f worst %.3f, wrong %lld, other bits %lld,"
+           " overrun %lld%s%s\n",
+           right ? "ok" : "FAIL", kernel == SMALL_INVERSE ? "inverse" : "factor",
+           precision_name(small_real<T>::precision), n, mean, verdict.worst,
+           (long long)verdict.wrong, (long long)differ, (long long)bed.overrun,
+           verdict.first.empty() ? "" : ": ", verdict.first.c_str());
+    fflush(stdout);
+    return right;
+}
+
+} // namespace
+
+bool small_check(enum small_kernel kernel, enum precision precision, int n)
+{
+    return precision == PRECISION_FP32 ? check<float>(kernel, n) : check<double>(kernel, n);
+}

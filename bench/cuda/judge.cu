@@ -1,0 +1,213 @@
+/* bench/cuda/judge.cu: whether one answer of a kernel is right, worked out in long double.
+ *
+ * The rules are those of gpu/method.h and docs/numerics.md. Any thread; a verdict has one owner.
+ */
+#include "bench/cuda/small.cuh"
+
+#include <algorithm>
+#include <cmath>
+
+namespace
+{
+
+typedef long double real;
+const double RATIO_MAX = 15; /* of residuals; docs/numerics.md */
+
+/* The largest column sum of f(i, j); NaN if there is one. */
+template <typename F> real norm_of(int n, F f)
+{
+    real worst = 0;
+    for (int j = 0; j < n; j++) {
+        real sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += std::fabs((real)f(i, j));
+        worst = sum <= worst ? worst : sum;
+    }
+    return worst;
+}
+
+template <typename T> real norm(const T *a, int n)
+{
+    return norm_of(n, [&](int i, int j) { return a[i * n + j]; });
+}
+
+template <typename T> bool all_finite(const T *a, int count)
+{
+    return std::all_of(a, a + count, [](T x) { return std::isfinite(x); });
+}
+
+template <typename T> bool all_nan(const T *a, int count)
+{
+    return std::all_of(a, a + count, [](T x) { return std::isnan(x); });
+}
+
+/* LU with partial pivoting of a copy; INFO as LAPACK's. */
+int host_factor(std::vector<real> &a, int n, std::vector<int> &pivots)
+{
+    int info = 0;
+    for (int k = 0; k < n; k++) {
+        int best = k;
+        for (int i = k + 1; i < n; i++)
+            best = std::fabs(a[i * n + k]) > std::fabs(a[best * n + k]) ? i : best;
+        pivots[k] = best + 1;
+        if (a[best * n + k] == 0) {
+            info = info ? info : k + 1;
+            continue;
+        }
+        std::swap_ranges(&a[best * n], &a[best * n] + (best == k ? 0 : n), &a[k * n]);
+        for (int i = k + 1; i < n; i++) {
+            a[i * n + k] /= a[k * n + k];
+            for (int j = k + 1; j < n; j++)
+                a[i * n + j] -= a[i * n + k] * a[k * n + j];
+        }
+    }
+    return info;
+}
+
+template <typename T> int host_info(const T *a, int n)
+{
+    std::vector<real> copy(a, a + n * n);
+    std::vector<int> pivots(n);
+    return host_factor(copy, n, pivots);
+}
+
+void measured(struct small_verdict *verdict, double ratio)
+{
+    verdict->measured++;
+    verdict->sum += ratio;
+    verdict->worst = std::max(verdict->worst, ratio);
+}
+
+void complain(struct small_verdict *verdict, enum small_kind kind, const char *what, int info,
+              double number)
+{
+    char line[200];
+    if (!what)
+        return;
+    snprintf(line, sizeof line, "%s: %s, INFO %d, %g", small_kind_name(kind), what, info, number);
+    if (verdict->wrong++ == 0)
+        verdict->first = line;
+}
+
+bool zero_step_is_certain(enum small_kind kind)
+{
+    return kind == KIND_ZERO_COLUMN || kind == KIND_ZERO;
+}
+
+/* Of an inverse whose pivots were not zero; returns what is wrong or NULL. */
+template <typename T>
+const char *judge_numbers(int n, enum small_kind kind, const T *a, const T *x, int info, T rcond,
+                          struct small_verdict *verdict)
+{
+    real size_a = norm(a, n), size_x = norm(x, n), eps = small_real<T>::eps;
+    if (zero_step_is_certain(kind))
+        return "a zero pivot was not seen";
+    if (!(size_x <= small_real<T>::largest) || size_x == 0)
+        return info == n + 1 && rcond == 0 ? nullptr : "an overflow was not told";
+    real want = 1 / size_a / size_x;
+    if (want > FLT_MIN && std::fabs(rcond - want) > 4 * n * eps * want)
+        return "RCOND is wrong";
+    if ((info == n + 1) != (rcond < (T)eps))
+        return "INFO does not follow RCOND";
+    if (info != 0)
+        return kind == KIND_RANDOM && rcond > (T)1e-3 ? "INFO of a good matrix" : nullptr;
+    real residual = norm_of(n, [&](int i, int j) {
+        real sum = i == j;
+        for (int k = 0; k < n; k++)
+            sum -= (real)x[i * n + k] * a[k * n + j];
+        return sum;
+    });
+    double ratio = (double)(residual / (n * size_a * size_x * eps));
+    measured(verdict, ratio);
+    return ratio <= RATIO_MAX ? nullptr : "|I - X A| is too large";
+}
+
+/* Of finite A; returns what is wrong or NULL. */
+template <typename T>
+const char *judge_product(int n, enum small_kind kind, const T *a, const T *lu,
+                          const int32_t *pivots, struct small_verdict *verdict)
+{
+    std::vector<T> pa(a, a + n * n);
+    for (int i = 0; i < n; i++) {
+        if (pivots[i] < i + 1 || pivots[i] > n)
+            return "a pivot is out of range";
+        if (pivots[i] != i + 1)
+            std::swap_ranges(&pa[i * n], &pa[i * n] + n, &pa[(pivots[i] - 1) * n]);
+        for (int j = 0; j < i; j++) {
+            if (std::fabs(lu[i * n + j]) > 1 + 2 * (T)small_real<T>::eps)
+                return "an entry of L exceeds 1";
+        }
+    }
+    real residual = norm_of(n, [&](int i, int j) {
+        real sum = pa[i * n + j];
+        for (int k = 0; k <= std::min(i, j); k++)
+            sum -= (k == i ? (real)1 : (real)lu[i * n + k]) * (real)lu[k * n + j];
+        return sum;
+    });
+    real unit = n * norm(a, n) * (real)small_real<T>::eps;
+    if (kind == KIND_DENORMAL) /* products are rounded to the step of denormal numbers */
+        return residual <= 30 * unit + 4 * n * n * small_real<T>::denormal_step
+                   ? nullptr
+                   : "|P A - L U| is too large";
+    double ratio = (double)(unit > 0 ? residual / unit : residual);
+    if (kind == KIND_LARGEST_ENTRY && !(ratio <= RATIO_MAX)) /* U may overflow */
+        return nullptr;
+    measured(verdict, ratio);
+    return ratio <= RATIO_MAX ? nullptr : "|P A - L U| is too large";
+}
+
+} // namespace
+
+template <typename T>
+void small_judge_inverse(int n, enum small_kind kind, const T *a, const T *x, int info, T rcond,
+                         struct small_verdict *verdict)
+{
+    const char *what = nullptr;
+    if (!all_finite(a, n * n)) {
+        if (info != -1 || !all_nan(x, n * n) || !std::isnan(rcond))
+            what = "NaN or infinity was not told";
+    } else if (info < 0 || info > n + 1) {
+        what = "INFO is out of range";
+    } else if (info > 0 && info <= n) {
+        if (!all_nan(x, n * n) || rcond != 0)
+            what = "a zero pivot without NaNs and RCOND 0";
+        else if (zero_step_is_certain(kind) && info != host_info(a, n))
+            what = "the zero pivot's step";
+    } else {
+        what = judge_numbers(n, kind, a, x, info, rcond, verdict);
+    }
+    complain(verdict, kind, what, info, (double)rcond);
+}
+
+template <typename T>
+void small_judge_factor(int n, enum small_kind kind, const T *a, const T *lu, int info,
+                        const int32_t *pivots, struct small_verdict *verdict)
+{
+    const char *what = nullptr;
+    std::vector<real> copy(a, a + n * n);
+    std::vector<int> expected(n);
+    if (!all_finite(a, n * n)) {
+        bool none = std::all_of(pivots, pivots + n, [](int32_t p) { return p == 0; });
+        if (info != -1 || !all_nan(lu, n * n) || !none)
+            what = "NaN or infinity was not told";
+        complain(verdict, kind, what, info, 0);
+        return;
+    }
+    int step = host_factor(copy, n, expected);
+    bool exact = kind == KIND_PERMUTATION || kind == KIND_IDENTITY || kind == KIND_ZERO;
+    if ((exact || zero_step_is_certain(kind)) && step != info)
+        what = "the zero pivot's step";
+    else if (exact && !std::equal(expected.begin(), expected.end(), pivots))
+        what = "pivots other than LAPACK's";
+    else
+        what = judge_product(n, kind, a, lu, pivots, verdict);
+    complain(verdict, kind, what, info, 0);
+}
+
+#define INSTANCES(T)                                                                               \
+    template void small_judge_inverse(int, enum small_kind, const T *, const T *, int, T,          \
+                                      struct small_verdict *);                                     \
+    template void small_judge_factor(int, enum small_kind, const T *, const T *, int,              \
+                                     const int32_t *, struct small_verdict *);
+INSTANCES(float)
+INSTANCES(double)

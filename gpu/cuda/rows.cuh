@@ -1,0 +1,89 @@
+/* gpu/cuda/rows.cuh: how a warp holds several small matrices in registers, whole rows a lane.
+ *
+ * `Lanes` lanes hold a matrix of order N, `Rows` rows each; 32 / Lanes matrices fit a warp. Lanes
+ * that are left over repeat the last lane of the last matrix. Rows past N are never chosen as
+ * pivots. Lines through shared memory are broadcasts: a lane with many rows makes good use of one.
+ */
+#ifndef GPU_CUDA_ROWS_CUH
+#define GPU_CUDA_ROWS_CUH
+
+#include "gpu/cuda/stage.cuh"
+
+/* Trips of a warp's access to shared memory, for layouts: lane k touches `bytes` bytes at
+ * address[k]. */
+static constexpr int cuda__trips(const int (&address)[CUDA__WARP], int bytes)
+{
+    int phase = bytes * CUDA__WARP > 128 ? 128 / bytes : CUDA__WARP, trips = 0;
+    for (int first = 0; first < CUDA__WARP; first += phase) {
+        int load[CUDA__WARP] = {}, worst = 0;
+        for (int i = first; i < first + phase; i++) {
+            bool repeated = false;
+            for (int k = first; k < i; k++)
+                repeated = repeated || address[k] == address[i];
+            int bank = address[i] / bytes % phase;
+            load[bank] += repeated ? 0 : 1;
+            worst = load[bank] > worst ? load[bank] : worst;
+        }
+        trips += worst;
+    }
+    return trips;
+}
+
+template <typename T, int N, int RowsALane> struct cuda__rows {
+    static constexpr int n = N;
+    static constexpr int rows = RowsALane;
+    static constexpr int lanes = (N + RowsALane - 1) / RowsALane;
+    static constexpr int held = CUDA__WARP / lanes;
+    static constexpr int width = cuda__real<T>::width;
+    static_assert(lanes <= CUDA__WARP, "a matrix fits a warp");
+
+    static constexpr int line_pieces = (N + width - 1) / width; /* 16 bytes each, of a row */
+
+    /* The lane's part. */
+    int matrix; /* in the warp */
+    int member; /* among the lanes of the matrix */
+    int base;   /* the matrix's first lane */
+
+    static __device__ __forceinline__ cuda__rows make(int lane)
+    {
+        cuda__rows self;
+        self.matrix = lane / lanes < held ? lane / lanes : held - 1;
+        self.base = self.matrix * lanes;
+        self.member = lane - self.base < lanes ? lane - self.base : lanes - 1;
+        return self;
+    }
+
+    template <typename U> __device__ __forceinline__ U from_neighbour(U value, int distance) const
+    {
+        if ((lanes & (lanes - 1)) == 0)
+            return __shfl_xor_sync(CUDA__ALL, value, distance);
+        int other = member + distance;
+        return __shfl_sync(CUDA__ALL, value, base + (other < lanes ? other : other - lanes));
+    }
+
+    /* The distance of a round after `reach` lanes are known: no further than needed. */
+    static constexpr __host__ __device__ int round(int reach)
+    {
+        return (lanes & (lanes - 1)) == 0 ? reach : 2 * reach > lanes ? lanes - reach : reach;
+    }
+
+    /* The largest over the matrix's lanes. */
+    template <typename U> __device__ __forceinline__ U most(U value) const
+    {
+#pragma unroll
+        for (int reach = 1; reach < lanes; reach += round(reach)) {
+            U other = from_neighbour(value, round(reach));
+            value = value > other ? value : other;
+        }
+        return value;
+    }
+
+    /* The matrix's lanes for which `yes` holds, as bits from 0 up. */
+    __device__ __forceinline__ unsigned votes(bool yes) const
+    {
+        unsigned all = __ballot_sync(CUDA__ALL, yes);
+        return lanes == CUDA__WARP ? all : (all >> base) & ((1u << (lanes & 31)) - 1);
+    }
+};
+
+#endif
