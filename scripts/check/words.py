@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[2]
 # Pattern -> why not. Looked for in C, C++, shell, Python, Markdown and YAML.
 EVERYWHERE = {
     r"\b(TODO|FIXME|XXX|HACK)\b": "finish it, or write the reason where the limit is told",
-    r"/work/(main|shared)|/tmp/brief": "a path of one machine",
     r"(?i)\b(blazing|lightning[- ]fast|cutting[- ]edge|world[- ]class|seamless(ly)?)\b":
         "plain words only",
 }
