@@ -97,9 +97,9 @@ static void start_engine(struct rig *rig, char *program, char *threads)
         become(rig, control[0], program, threads);
     close(control[0]);
     rig->control_fd = control[1];
-    for (int ms = 0; atomic_load(&rig->shared->ready) == 0 && ms < START_MS; ms++)
+    for (int ms = 0; atomic_load(&rig->shared->ready) == ENGINE_STARTING && ms < START_MS; ms++)
         (void)poll(NULL, 0, 1);
-    if (pid < 0 || atomic_load(&rig->shared->ready) != 1)
+    if (pid < 0 || atomic_load(&rig->shared->ready) != ENGINE_READY)
         die("the engine did not start");
 }
 

@@ -15,10 +15,10 @@
  * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes). Life: the
  * engine ends when descriptor ENGINE_FD_CONTROL reads end of file, and never outlives the front. It
  * beats `heartbeat` at least every ENGINE_HEARTBEAT_MS, from a thread that does no numerical work.
- * It says who it is (engine_contract_hash to cpu_family below) and then sets `ready` once it can
- * take batches. Trust: the front checks nothing
- * an engine computes, but never uses a number written by an engine as an offset, a length or an
- * index.
+ * It says who it is and what it takes (engine_contract_hash to n_max below) and then sets `ready`
+ * once it can take batches. An engine that cannot go on ends with one of enum engine_exit, which
+ * tells the front what to do. Trust: the front checks nothing an engine computes, but never uses a
+ * number written by an engine as an offset, a length or an index.
  *
  * The answer never depends on the company: bits are a function of method, precision, n, m, options
  * and the matrix, on one device model.
@@ -31,13 +31,15 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 1 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 2 /* raised with every change of this file or of a descriptor's meaning */
 #define ENGINE_BATCH_SLOTS 4    /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS 1024 /* items in a batch at most */
 #define ENGINE_TENSORS_MAX (METHOD_INPUTS_MAX + METHOD_OUTPUTS_MAX)
 #define ENGINE_HEARTBEAT_MS 100
 #define ENGINE_KERNEL_NAME_MAX 48
 #define ENGINE_NAME_MAX 64
+#define ENGINE_METHODS_MAX 32 /* in the registry at most */
+#define ENGINE_DEVICES_MAX 16
 
 /* Descriptors an engine finds open; every other one is closed. 2 is stderr, for its log. */
 enum engine_fd {
@@ -66,6 +68,23 @@ enum engine_status {
     ENGINE_OUT_OF_MEMORY, /* nothing of it counts; the front halves it and tries again */
     ENGINE_UNSUPPORTED,   /* this engine has no such method or size: a bug, answered 500 */
     ENGINE_STATUS_COUNT
+};
+
+/* What `ready` says. */
+enum engine_ready {
+    ENGINE_STARTING,
+    ENGINE_READY,
+    ENGINE_MISMATCH /* built from another contract; has ended */
+};
+
+/* How a process ends that ends by itself. */
+enum engine_exit {
+    ENGINE_EXIT_OK,         /* the front closed the control pipe */
+    ENGINE_EXIT_FAILURE,    /* it could not start, and has logged why */
+    ENGINE_EXIT_BAD_OPTION, /* likewise */
+    ENGINE_EXIT_FAULT = 10, /* the device's context is lost: start it again. What ran is suspect */
+    ENGINE_EXIT_DEVICE_OUT, /* the device itself is out of order: no batch is to blame */
+    ENGINE_EXIT_DEVICE_ABSENT /* there is no such device, or no driver for it */
 };
 
 enum engine_region {
@@ -120,9 +139,12 @@ struct engine_shared {
     /* written by the engine */
     uint64_t engine_contract_hash;
     char engine_version[ENGINE_NAME_MAX];
-    char device[ENGINE_NAME_MAX];        /* "host", "cuda:0" */
-    char cpu_family[ENGINE_NAME_MAX];    /* OpenBLAS core name, or the GPU's model */
-    _Alignas(64) _Atomic uint32_t ready; /* 1: takes batches. 2: contract mismatch, has ended */
+    char device[ENGINE_NAME_MAX]; /* "host", "cuda:0" */
+    char model[ENGINE_NAME_MAX];  /* what decides an answer's bits: OpenBLAS core, GPU model */
+    int32_t device_count;         /* devices of its kind that it sees; the host: 1 */
+    /* The largest order it takes of method_at(m) in a precision; 0: none. */
+    int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT];
+    _Alignas(64) _Atomic uint32_t ready; /* enum engine_ready */
     _Alignas(64) _Atomic uint64_t heartbeat;
     struct engine_lane lanes[ENGINE_LANES];
 };

@@ -22,6 +22,7 @@ static const struct method *const registry[] = {
 #undef METHOD
 
 #define REGISTRY_COUNT ((int)(sizeof registry / sizeof registry[0]))
+_Static_assert(sizeof registry / sizeof registry[0] <= ENGINE_METHODS_MAX, "raise it");
 
 static const char *const road_names[METHOD_ROAD_COUNT] = {
     [METHOD_ROAD_NONE] = "none",
@@ -177,6 +178,7 @@ static uint64_t hash_layout(uint64_t hash)
         METHOD_ROAD_COUNT,
         PRECISION_COUNT,
         ENGINE_STATUS_COUNT,
+        ENGINE_METHODS_MAX,
         ENGINE_BATCH_SLOTS,
         ENGINE_BATCH_ITEMS,
         sizeof(struct engine_tensor),
@@ -202,6 +204,7 @@ static uint64_t hash_layout(uint64_t hash)
         offsetof(struct engine_lane, batches),
         sizeof(struct engine_shared),
         offsetof(struct engine_shared, arena_bytes),
+        offsetof(struct engine_shared, n_max),
         offsetof(struct engine_shared, ready),
         offsetof(struct engine_shared, heartbeat),
         offsetof(struct engine_shared, lanes),

@@ -83,7 +83,7 @@ static const char *why_ended(const struct engine_process *engine, int signal)
 static void on_exit(uv_process_t *process, int64_t exit_status, int signal)
 {
     struct engine_process *engine = process->data;
-    engine->mismatch = atomic_load(&engine->shared->ready) == 2;
+    engine->mismatch = atomic_load(&engine->shared->ready) == ENGINE_MISMATCH;
     if (engine->state != ENGINE_PROCESS_ENDING)
         move(engine, ENGINE_PROCESS_ENDING);
     log_line(engine->blame ? LOG_WARNING : LOG_INFO, "engine ended", "pid", LOG_I64,
@@ -155,7 +155,8 @@ enum error engine_process_start(struct engine_process *engine, struct failure *f
 
 bool engine_process_poll(struct engine_process *engine)
 {
-    if (engine->state == ENGINE_PROCESS_STARTING && atomic_load(&engine->shared->ready) == 1) {
+    if (engine->state == ENGINE_PROCESS_STARTING &&
+        atomic_load(&engine->shared->ready) == ENGINE_READY) {
         move(engine, ENGINE_PROCESS_UP);
         engine->up_ns = engine->heartbeat_seen_ns = clock_now_ns();
         log_line(LOG_INFO, "engine started", "pid", LOG_I64, (int64_t)engine->pid, "spare", LOG_I64,

@@ -275,7 +275,7 @@ static void note_up(struct supervisor *supervisor, struct seat *seat)
     if (supervisor->cpu_family[0] != '\0')
         return;
     snprintf(supervisor->cpu_family, sizeof supervisor->cpu_family, "%.*s", ENGINE_NAME_MAX - 1,
-             seat->process.shared->cpu_family);
+             seat->process.shared->model);
     const char *wanted = supervisor->options.cpu;
     if (wanted != NULL && strcasecmp(wanted, supervisor->cpu_family) != 0) {
         /* The same bits on several machines are what --cpu is for: nothing else will do. */

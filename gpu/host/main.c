@@ -35,7 +35,6 @@
 #include "gpu/host/self_test.h"
 #include "version.h"
 
-#define EXIT_BAD_OPTION 2
 #define THREADS_ASKED_MAX 1024
 /* Of a lane. OpenBLAS lends each caller a buffer from a table sized for its build's count of
  * processors, 128 in distributions; more threads than that would wait for one another, or fail. */
@@ -241,7 +240,12 @@ static bool greet(struct engine_shared *shared)
     shared->engine_contract_hash = engine_contract_hash();
     snprintf(shared->engine_version, sizeof shared->engine_version, "%s", INVERTD_VERSION);
     snprintf(shared->device, sizeof shared->device, "host");
-    snprintf(shared->cpu_family, sizeof shared->cpu_family, "%s", host__lapack_cpu());
+    snprintf(shared->model, sizeof shared->model, "%s", host__lapack_cpu());
+    shared->device_count = 1;
+    for (int i = 0; i < method_count(); i++) {
+        for (int p = 0; p < PRECISION_COUNT; p++)
+            shared->n_max[i][p] = method_at(i)->n_max;
+    }
     if (shared->contract_hash == shared->engine_contract_hash)
         return true;
     char front[ENGINE_NAME_MAX];
@@ -249,7 +253,7 @@ static bool greet(struct engine_shared *shared)
     front[sizeof front - 1] = 0;
     log_line(LOG_ERROR, "front and engine were built from different contracts", "front_version",
              LOG_STR, front, "engine_version", LOG_STR, INVERTD_VERSION, NULL);
-    atomic_store(&shared->ready, 2);
+    atomic_store(&shared->ready, ENGINE_MISMATCH);
     return false;
 }
 
@@ -318,7 +322,7 @@ static int serve(struct process *process)
     if (!process->arena || pthread_create(&heart, NULL, beat, shared) != 0 ||
         !start_lanes(process, threads, cores < FEW_CORES ? SPIN_FEW_CORES_NS : SPIN_NS))
         return EXIT_FAILURE;
-    atomic_store(&shared->ready, 1);
+    atomic_store(&shared->ready, ENGINE_READY);
     wait_for_end();
     return EXIT_SUCCESS;
 }
@@ -328,7 +332,7 @@ int main(int argc, char **argv)
     static struct process process;
     log_open(LOG_INFO, LOG_JSON, "invertd-host", NULL);
     if (!parse(argc, argv, &process.settings))
-        return EXIT_BAD_OPTION;
+        return ENGINE_EXIT_BAD_OPTION;
     log_open(process.settings.log_level, process.settings.log_format, "invertd-host", NULL);
     host__lapack_init();
     if (process.settings.self_test) {
