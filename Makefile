@@ -39,47 +39,76 @@ HARDEN := -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame
 endif
 COMMON := -O2 -g -fPIE -D_GNU_SOURCE -I. -I$(GEN) $(LIBRARY_CFLAGS) $(HARDEN)
 ALL_CFLAGS = -std=c11 $(COMMON) $(WARN_C) $(CFLAGS)
+# The toolkit's headers, as the system's: their warnings are not ours.
+CUDA_CFLAGS = $(if $(NVCC),-isystem $(CUDA_HOME)/include)
 ALL_CXXFLAGS = -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(HARDEN) $(LDFLAGS)
 SYSTEM_LIBS := -lstdc++ -lm -lpthread
 
 # ---- Sources -----------------------------------------------------------------------------------
 
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+WITH_CUDA := $(if $(SANITIZE),,$(NVCC))
+
 MAINS := server/main.c gpu/host/main.c
 # Fuzz targets are built with clang and need no engine, whose kernels are written for gcc.
-FOLDERS := base proto queue handlers server gpu $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host)
+FOLDERS := base proto queue handlers server gpu gpu/process \
+           $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host)
 C_SOURCES := $(filter-out $(MAINS),$(wildcard $(addsuffix /*.c,$(FOLDERS))))
 CXX_SOURCES := $(wildcard base/*.cc)
 # gen/openapi.o: the API's description, which the daemon serves.
 OBJECTS := $(C_SOURCES:%.c=$(BUILD)/obj/%.o) $(CXX_SOURCES:%.cc=$(BUILD)/obj/%.o) \
            $(BUILD)/obj/gen/openapi.o
-UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
+ENGINE_OBJECTS := $(patsubst %,$(BUILD)/obj/%.o,$(basename \
+                      $(wildcard base/*.c base/*.cc gpu/*.c gpu/process/*.c)))
+# tests/unit/cuda needs the CUDA toolkit's headers.
+UNIT_SOURCES := $(filter-out $(if $(NVCC),,tests/unit/cuda/%), \
+                    $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c))
 UNIT_PROGRAMS := $(UNIT_SOURCES:tests/unit/%.c=$(BUILD)/unit/%)
 UNIT_HELPERS := $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/*.c tests/unit/*/*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
+# Those in need of a GPU.
+GPU_TESTS := $(patsubst tests/gpu/%.c,$(BUILD)/tests-gpu/%,$(wildcard tests/gpu/test_*.c))
+GPU_TEST_HELPERS := $(BUILD)/obj/tests/gpu/rig.o $(call helpers_in,$(BUILD)/obj/tests/unit/gpu)
+# The host engine's tests that any engine must pass.
+ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/test_host_,contract gallery truth)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                            $(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/%)
-FAULT_OBJECTS := $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(wildcard gpu/host/*.c))
+fault_objects = $(addprefix $(BUILD)/faults/obj/,$(addsuffix .o,$(basename \
+                    $(wildcard gpu/process/*.c $(1)))))
 BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 
-# CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS="80 89" adds others. The engine
-# that runs the kernels is not there yet, so `all` leaves them out.
-NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+# CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS="80 89" adds others. Without
+# nvcc, `all` leaves the engine of the GPUs out; so do builds for sanitizers, which cannot run it.
 CUDA_ARCHS ?=
 CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),code=sm_$(a)) \
              -gencode=arch=compute_90,code=compute_90
-NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -Werror all-warnings -Xcompiler -Wall,-Wextra,-fPIE
-CUDA_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(wildcard gpu/cuda/*.cu))
-CUDA_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(wildcard bench/cuda/*.cu))
+# The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
+TUNING ?= gpu/cuda/tuning_h200.cuh
+NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -Werror all-warnings \
+              -Xcompiler -Wall,-Wextra,-fPIE -DCUDA__TUNING=\"$(TUNING)\"
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+CUDA_KERNELS := $(wildcard gpu/cuda/*.cu)
+CUDA_SOURCES := $(wildcard gpu/cuda/*.c)
+CUDA_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_KERNELS))
+CUDA_ENGINE_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(CUDA_SOURCES))
+# As nvcc links: the runtime statically, so that the engine needs the driver's library alone, which
+# the runtime opens by itself.
+CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
+# tune.cu is the program that tune.py builds.
+CUDA_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o, \
+                          $(filter-out bench/cuda/tune.cu,$(wildcard bench/cuda/*.cu)))
 GENERATED := $(addprefix $(GEN)/,method_includes.inc method_list.inc version.h)
 
 PROGRAMS := $(if $(wildcard server/main.c),$(BUILD)/invertd) \
-            $(if $(wildcard gpu/host/main.c),$(BUILD)/invertd-host)
-FAULTS := $(if $(wildcard gpu/host/main.c),$(BUILD)/faults/invertd-host)
+            $(if $(wildcard gpu/host/main.c),$(BUILD)/invertd-host) \
+            $(if $(WITH_CUDA),$(BUILD)/invertd-cuda)
+FAULTS := $(if $(wildcard gpu/host/main.c),$(addprefix $(BUILD)/faults/,invertd-host cuda-double))
+CUDA_FAULTS := $(if $(WITH_CUDA),$(BUILD)/faults/invertd-cuda)
 
 # ---- What a person types -----------------------------------------------------------------------
 
@@ -87,16 +116,17 @@ FAULTS := $(if $(wildcard gpu/host/main.c),$(BUILD)/faults/invertd-host)
 AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
 .PHONY: all help demo run test check bench fuzz asan tsan install deps clean
-.PHONY: cuda test-gpu bench-gpu
+.PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
 .PHONY: unit faults demo-program bench-programs fuzz-programs tests-built docs FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
 
-all: $(PROGRAMS) ## build the daemon and the host engine (the default; installs nothing)
+all: $(PROGRAMS) ## build the daemon, the host engine and, where nvcc is found, the CUDA engine
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 25
+	@$(if $(NVCC),,echo "nvcc is not found here: the CUDA engine is left out.")
 
 demo: ## install what is missing, build, invert matrices of every method over HTTP, explain, stop
 	@scripts/deps build
@@ -122,16 +152,27 @@ bench: ## measure the HTTP path beside a bare echo; results go to bench/results
 	@scripts/deps build bench
 	@+$(AGAIN) all bench-programs
 	@bench/run $(BUILD)
+	@bench/small $(BUILD)
 
-cuda: $(BUILD)/libinvertd-cuda.a $(BUILD)/bench/cuda_small ## build the CUDA kernels (needs nvcc; no engine runs them yet, so not in all)
+cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/cuda_small ## build the CUDA engine and the bench of its kernels (needs nvcc)
 
-test-gpu: ## build the CUDA kernels and check them on the GPU of this machine
+test-gpu: ## try the CUDA kernels and the CUDA engine on the GPU of this machine
+	@scripts/deps build unit
+	@+$(AGAIN) gpu-tests-built
+	@scripts/test-gpu $(BUILD) $(ENGINE_TESTS) $(GPU_TESTS)
+
+test-gpu-sanitize: ## the kernels under compute-sanitizer's four tools
 	@+$(AGAIN) cuda
-	@$(BUILD)/bench/cuda_small --check
+	@scripts/sanitize-gpu $(BUILD)
+
+tune: ## find the kernels' fastest shapes on this machine's GPU; tells first how long it takes
+	@bench/cuda/tune.py --nvcc $(NVCC) --build $(BUILD)/tune --base $(TUNING) $(TUNE)
 
 bench-gpu: ## measure the CUDA kernels beside a copy and cuBLAS; results go to bench/results
 	@+$(AGAIN) cuda
 	@$(BUILD)/bench/cuda_small --time --results bench/results
+	@$(BUILD)/bench/cuda_small --arena --results bench/results
+	@bench/cuda/report.py bench/results
 
 fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@scripts/deps build fuzz
@@ -154,7 +195,7 @@ unit: ## build and run the unit tests alone
 	@+$(AGAIN) $(UNIT_PROGRAMS)
 	@scripts/unit $(UNIT_PROGRAMS)
 
-faults: $(FAULTS) ## the host engine with faults for tests: build/faults/invertd-host
+faults: $(FAULTS) $(CUDA_FAULTS) ## engines with faults for tests: build/faults/invertd-host, -cuda
 
 docs: ## write the generated parts of docs/ and README.md anew
 	@+$(AGAIN) all
@@ -169,7 +210,7 @@ install: all ## copy the programs to DESTDIR and PREFIX (/usr/local)
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 README.md $(DOC)
 	install -m 644 docs/*.md docs/openapi.yaml $(DOC)/docs
-	install -m 644 deploy/invertd.service $(DOC)/deploy
+	install -m 644 deploy/invertd.service deploy/invertd-cuda.conf $(DOC)/deploy
 
 clean: ## remove everything that was built
 	rm -rf build $(if $(filter-out build build/%,$(BUILD)),$(BUILD))
@@ -183,6 +224,7 @@ demo-program: $(BUILD)/invertd-demo
 bench-programs: $(BENCH_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
 tests-built: $(PROGRAMS) $(FAULTS) $(UNIT_PROGRAMS)
+gpu-tests-built: cuda $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
 $(BUILD)/libinvertd.a: $(OBJECTS)
 	@rm -f $@
@@ -195,14 +237,40 @@ $(BUILD)/invertd: $(BUILD)/obj/server/main.o $(BUILD)/libinvertd.a
 $(BUILD)/invertd-host: $(BUILD)/obj/gpu/host/main.o $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
 
-$(BUILD)/faults/invertd-host: $(FAULT_OBJECTS) $(BUILD)/libinvertd.a
+$(BUILD)/faults/invertd-host: $(call fault_objects,gpu/host/*.c) $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
+
+# The host engine in the guise of a CUDA engine.
+$(BUILD)/faults/cuda-double: $(BUILD)/faults/obj/tests/engines/cuda_double.o \
+                             $(filter-out %/main.o,$(call fault_objects,gpu/host/*.c)) \
+                             $(BUILD)/libinvertd.a
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
+
+# What every engine is made of beside its own folder.
+$(BUILD)/libinvertd-engine.a: $(ENGINE_OBJECTS)
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $^
+
+$(BUILD)/invertd-cuda: $(CUDA_ENGINE_OBJECTS) $(BUILD)/libinvertd-cuda.a \
+                       $(BUILD)/libinvertd-engine.a
+	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(SYSTEM_LIBS)
+
+$(BUILD)/faults/invertd-cuda: $(call fault_objects,gpu/cuda/*.c gpu/cuda/fault.cu) \
+                              $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(SYSTEM_LIBS)
 
 .SECONDEXPANSION:
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_in,$(BUILD)/obj/tests/unit/$$(*D)) \
                  $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
+
+$(BUILD)/unit/cuda/test_status: $(BUILD)/obj/gpu/cuda/status.o
+
+$(BUILD)/tests-gpu/%: $(BUILD)/obj/tests/gpu/%.o $(GPU_TEST_HELPERS) $(BUILD)/libinvertd.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(SYSTEM_LIBS)
 
 $(BUILD)/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_HELPER_OBJECTS) $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBRARY_LIBS) $(SYSTEM_LIBS)
@@ -237,6 +305,9 @@ $(BUILD)/obj/%.o: %.c $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+$(CUDA_ENGINE_OBJECTS) $(CUDA_SOURCES:%.c=$(BUILD)/faults/obj/%.o) \
+    $(BUILD)/obj/tests/unit/cuda/test_status.o: ALL_CFLAGS += $(CUDA_CFLAGS)
+
 $(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
@@ -249,6 +320,10 @@ $(CUDA_STAMP): FORCE
 $(BUILD)/obj/%.o: %.cu $(CUDA_STAMP)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(BUILD)/faults/obj/gpu/cuda/fault.o: gpu/cuda/fault.cu $(CUDA_STAMP)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -DENGINE_FAULTS -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(BUILD)/obj/gen/%.o: $(GEN)/%.c $(STAMP)
 	@mkdir -p $(@D)

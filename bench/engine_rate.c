@@ -1,11 +1,15 @@
-/* bench/engine_rate.c: the host engine's own rate, driven through its lane without HTTP or queue.
+/* bench/engine_rate.c: an engine's own rate, driven through its lane without HTTP or queue.
  *
- *   engine_rate PATH-OF-INVERTD-HOST METHOD N MATRICES-AN-ITEM SECONDS THREADS
+ *   engine_rate PATH-OF-ENGINE METHOD N MATRICES-AN-ITEM SECONDS THREADS [BATCH-MIB]
+ *
+ * THREADS 0 is for invertd-cuda, which has no such option. A batch holds BATCH-MIB (1) of matrices,
+ * as far as the contract allows so many items.
  *
  * Does what the front does (gpu/engine.h): makes arena and lanes, starts the engine, keeps three
- * FP64 batches of the short lane in flight and sums up what comes back. The matrices of a batch
- * have addresses of their own, so that caches see what they would see in service. Prints one line
- * of JSON.
+ * FP64 batches of the short lane in flight and sums up what comes back. The items of a
+ * batch lie in the arena in random order, each at an address of its own, so that caches and buses
+ * see what they would see in service. Prints one line of JSON. Of the two rates, the one a second
+ * of the engine's processor time does not depend on who else uses the machine's cores.
  *
  * One thread. The engine ends with the control pipe, that is, with this program.
  */
@@ -13,6 +17,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +33,8 @@
 
 enum {
     IN_FLIGHT = 3,
-    BATCH_BYTES = 1 << 20, /* of matrices in a batch, about */
-    START_MS = 10000,
-    ARENA_BYTES = 64 << 20
+    BATCH_MIB_MOST = 64,
+    START_MS = 20000
 };
 
 struct rig {
@@ -38,10 +42,11 @@ struct rig {
     struct engine_shared *shared;
     int shared_fd, event_fd, control_fd;
     const struct method *method;
-    int64_t n, per_item, items;
+    int64_t n, per_item, items, batch_bytes;
     uint64_t sequence;
     int64_t inverted;
     uint64_t busy_ns; /* sum of the batches' own durations */
+    clockid_t clock;  /* the engine's processor time */
 };
 
 static void die(const char *what)
@@ -53,7 +58,9 @@ static void die(const char *what)
 static void make_shared(struct rig *rig)
 {
     struct failure failure;
-    if (arena_create(ARENA_BYTES, &rig->arena, &failure) != ERROR_NONE)
+    /* Inputs and outputs of every slot, twice over. */
+    int64_t bytes = 4 * ENGINE_BATCH_SLOTS * rig->batch_bytes + (INT64_C(64) << 20);
+    if (arena_create(bytes, &rig->arena, &failure) != ERROR_NONE)
         die(failure.detail);
     rig->shared_fd = memfd_create("bench-lanes", MFD_CLOEXEC);
     rig->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -73,8 +80,8 @@ static void make_shared(struct rig *rig)
 /* In the child: lays the descriptors out as gpu/engine.h says and becomes the engine. */
 static _Noreturn void become(const struct rig *rig, int control, char *program, char *threads)
 {
-    static char *environment[] = {(char *)"OPENBLAS_NUM_THREADS=1", NULL};
-    char *arguments[] = {program, (char *)"--threads", threads, NULL};
+    bool has_threads = strcmp(threads, "0") != 0;
+    char *arguments[] = {program, has_threads ? (char *)"--threads" : NULL, threads, NULL};
     const int from[] = {control, arena_fd(rig->arena), rig->shared_fd, rig->event_fd};
     const int to[] = {ENGINE_FD_CONTROL, ENGINE_FD_ARENA, ENGINE_FD_SHARED, ENGINE_FD_EVENT};
     int high[4];
@@ -82,7 +89,8 @@ static _Noreturn void become(const struct rig *rig, int control, char *program, 
         high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 16);
     for (int i = 0; i < 4; i++)
         dup2(high[i], to[i]);
-    execve(program, arguments, environment);
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    execv(program, arguments);
     perror(program);
     _exit(127);
 }
@@ -99,7 +107,8 @@ static void start_engine(struct rig *rig, char *program, char *threads)
     rig->control_fd = control[1];
     for (int ms = 0; atomic_load(&rig->shared->ready) == ENGINE_STARTING && ms < START_MS; ms++)
         (void)poll(NULL, 0, 1);
-    if (pid < 0 || atomic_load(&rig->shared->ready) != ENGINE_READY)
+    if (pid < 0 || atomic_load(&rig->shared->ready) != ENGINE_READY ||
+        clock_getcpuclockid(pid, &rig->clock) != 0)
         die("the engine did not start");
 }
 
@@ -124,6 +133,18 @@ static struct engine_tensor take(struct rig *rig, const struct method_tensor *te
     return (struct engine_tensor){.offset_bytes = slot.offset_bytes, .region = ENGINE_REGION_ARENA};
 }
 
+static void shuffle(struct engine_item *items, int64_t count)
+{
+    uint64_t state = UINT64_C(0x2545f4914f6cdd1d);
+    for (int64_t k = count - 1; k > 0; k--) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        int64_t other = (int64_t)((state >> 33) % (uint64_t)(k + 1));
+        struct engine_item old = items[k];
+        items[k] = items[other];
+        items[other] = old;
+    }
+}
+
 /* Lays a batch's items out in the arena; they are run again and again from there. */
 static void prepare(struct rig *rig, struct engine_batch *batch)
 {
@@ -145,6 +166,7 @@ static void prepare(struct rig *rig, struct engine_batch *batch)
         fill((double *)(arena_base(rig->arena) + item->inputs[0].offset_bytes), rig->n,
              rig->per_item);
     }
+    shuffle(batch->items, rig->items);
 }
 
 static void submit(struct rig *rig, struct engine_lane *lane, struct engine_batch *batch)
@@ -172,6 +194,14 @@ static void wait_done(struct rig *rig, struct engine_lane *lane, struct engine_b
     rig->busy_ns += batch->finished_ns - batch->started_ns;
 }
 
+static double processor_seconds(const struct rig *rig)
+{
+    struct timespec time;
+    if (clock_gettime(rig->clock, &time) != 0)
+        die("the engine's clock");
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
 /* Keeps IN_FLIGHT batches under way for some seconds; returns the seconds it took. */
 static double drive(struct rig *rig, double seconds)
 {
@@ -197,28 +227,32 @@ static double drive(struct rig *rig, double seconds)
 int main(int argc, char **argv)
 {
     struct rig rig = {0};
-    if (argc == 7) {
+    int64_t batch_mib = argc == 8 ? strtol(argv[7], NULL, 10) : 1;
+    if (argc == 7 || argc == 8) {
         rig.method = method_find(argv[2]);
         rig.n = strtol(argv[3], NULL, 10);
         rig.per_item = strtol(argv[4], NULL, 10);
     }
-    if (rig.method == NULL || rig.n < 1 || rig.n > 1024 || rig.per_item < 1 ||
-        method_input_count(rig.method) != 1) {
-        fprintf(stderr, "usage: engine_rate PATH-OF-INVERTD-HOST METHOD N MATRICES-AN-ITEM SECONDS "
-                        "THREADS\n");
+    if (rig.method == NULL || rig.n < 1 || rig.n > 1024 || rig.per_item < 1 || batch_mib < 1 ||
+        batch_mib > BATCH_MIB_MOST || method_input_count(rig.method) != 1) {
+        fprintf(stderr, "usage: engine_rate PATH-OF-ENGINE METHOD N MATRICES-AN-ITEM SECONDS "
+                        "THREADS [BATCH-MIB]\n");
         return 2;
     }
-    rig.items = BATCH_BYTES / (rig.n * rig.n * 8 * rig.per_item);
+    rig.batch_bytes = batch_mib << 20;
+    rig.items = rig.batch_bytes / (rig.n * rig.n * 8 * rig.per_item);
     rig.items = rig.items < 1 ? 1 : rig.items > ENGINE_BATCH_ITEMS ? ENGINE_BATCH_ITEMS : rig.items;
     make_shared(&rig);
     start_engine(&rig, argv[1], argv[6]);
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
         prepare(&rig, &rig.shared->lanes[ENGINE_LANE_SHORT].batches[i]);
     (void)drive(&rig, 0.2);
+    double before = processor_seconds(&rig);
     double seconds = drive(&rig, strtod(argv[5], NULL));
-    printf("{\"inversions_per_s\": %.0f, \"bytes_per_s\": %.0f, \"batch_us\": %.1f, \"kernel\": "
-           "\"%s\"}\n",
+    printf("{\"inversions_per_s\": %.0f, \"inversions_per_core_s\": %.0f, \"bytes_per_s\": %.0f, "
+           "\"batch_us\": %.1f, \"kernel\": \"%s\"}\n",
            (double)rig.inverted / seconds,
+           (double)rig.inverted / (processor_seconds(&rig) - before),
            (double)rig.inverted / seconds * (double)(rig.n * rig.n) * 8,
            (double)rig.busy_ns * 1e-3 * (double)(rig.items * rig.per_item) / (double)rig.inverted,
            rig.shared->lanes[ENGINE_LANE_SHORT].batches[0].kernel);

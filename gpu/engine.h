@@ -32,8 +32,10 @@
 #include "gpu/method.h"
 
 #define ENGINE_CONTRACT 2 /* raised with every change of this file or of a descriptor's meaning */
-#define ENGINE_BATCH_SLOTS 4    /* of a lane; power of two */
-#define ENGINE_BATCH_ITEMS 1024 /* items in a batch at most */
+#define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
+#define ENGINE_BATCH_ITEMS                                                                         \
+    4096 /* items in a batch at most: enough to keep a bus busy both ways                          \
+          */
 #define ENGINE_TENSORS_MAX (METHOD_INPUTS_MAX + METHOD_OUTPUTS_MAX)
 #define ENGINE_HEARTBEAT_MS 100
 #define ENGINE_KERNEL_NAME_MAX 48

@@ -60,6 +60,33 @@ template <typename T> struct maker {
         entries([&](int i, int j) { return u[i] * v[j] + close * (double)m[i * n + j]; });
     }
 
+    /* Partial pivoting doubles its last column at every step, nearly. */
+    double growing(int i, int j, double below) const
+    {
+        return i == j || j == n - 1 ? 1 : i > j ? -below : 0;
+    }
+
+    /* Multiple shooting for a boundary value problem of two equations. */
+    double wright(int i, int j) const
+    {
+        const double h = 0.3, factor = std::exp(-h / 6);
+        if (i == j || (i < 2 && j == n - 2 + i))
+            return 1;
+        if (i / 2 != j / 2 + 1)
+            return 0;
+        return -factor * (i % 2 == j % 2 ? std::cosh(h) : std::sinh(h));
+    }
+
+    /* Quadrature for a Volterra equation. */
+    double foster(int i, int j) const
+    {
+        const double h = 0.6;
+        double value = i == j ? 1 : 0;
+        if (i > 0 && j <= i)
+            value -= j == 0 || j == i ? h / 2 : h;
+        return j == n - 1 ? value - 1 : value;
+    }
+
     void equal_rows()
     {
         if (n < 2)
@@ -109,6 +136,11 @@ const row<T> rows[KIND_COUNT] = {
      }},
     {"largest entry", [](maker<T> &k) { k.m[0] = small_real<T>::largest; }},
     {"near rank one", [](maker<T> &k) { k.near_rank_one(); }},
+    {"growing", [](maker<T> &k) { k.entries([&](int i, int j) { return k.growing(i, j, 1); }); }},
+    {"growing, inexact",
+     [](maker<T> &k) { k.entries([&](int i, int j) { return k.growing(i, j, 0.9); }); }},
+    {"Wright", [](maker<T> &k) { k.entries([&](int i, int j) { return k.wright(i, j); }); }},
+    {"Foster", [](maker<T> &k) { k.entries([&](int i, int j) { return k.foster(i, j); }); }},
 };
 
 } // namespace

@@ -2,11 +2,13 @@
  *
  *   cuda_small --check [--n N]
  *   cuda_small --time [--n N] [--results FOLDER]
+ *   cuda_small --arena [--results FOLDER]
  *
  * --check tries every order, precision and kernel against a host reference and ends with 1 when an
  * answer is wrong. --time prints a table and writes it to FOLDER/DATE-NAME-small.csv, where NAME is
- * the device's. Uses the first device that CUDA shows; nothing else should run there. Needs up to
- * 17 GB of its memory. An error of CUDA or of the command line ends with 2.
+ * the device's; --arena to FOLDER/DATE-NAME-arena.csv. Uses the first device that CUDA shows;
+ * nothing else should run there. Needs up to 26 GB of its memory. An error of CUDA or of the
+ * command line ends with 2.
  */
 #include "bench/cuda/small.cuh"
 
@@ -38,43 +40,58 @@ static std::string short_name(const char *device)
     return name;
 }
 
-static int time_all(int n, const char *folder, const char *device)
+enum mode {
+    MODE_NONE,
+    MODE_CHECK,
+    MODE_TIME,
+    MODE_ARENA
+};
+
+static void measure(enum mode mode, int n, FILE *csv)
 {
-    FILE *csv = nullptr;
-    std::string path;
-    if (folder) {
-        char date[16];
-        time_t now = time(nullptr);
-        struct tm utc;
-        strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-        path = std::string(folder) + "/" + date + "-" + short_name(device) + "-small.csv";
-        csv = fopen(path.c_str(), "w");
-        if (!csv) {
-            perror(path.c_str());
-            return 2;
-        }
+    if (mode == MODE_TIME)
+        small_time(n, csv);
+    else
+        small_arena(csv);
+}
+
+static int measure_to(enum mode mode, int n, const char *folder, const char *device)
+{
+    char date[16];
+    time_t now = time(nullptr);
+    struct tm utc;
+    if (!folder) {
+        measure(mode, n, nullptr);
+        return 0;
     }
-    small_time(n, csv);
-    if (csv && fclose(csv) != 0) {
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
+    std::string path = std::string(folder) + "/" + date + "-" + short_name(device) +
+                       (mode == MODE_TIME ? "-small.csv" : "-arena.csv");
+    FILE *csv = fopen(path.c_str(), "w");
+    if (csv)
+        measure(mode, n, csv);
+    if (!csv || fclose(csv) != 0) {
         perror(path.c_str());
         return 2;
     }
-    if (csv)
-        printf("written: %s\n", path.c_str());
+    printf("written: %s\n", path.c_str());
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    bool check = false, times = false, known = true;
+    enum mode mode = MODE_NONE;
+    bool known = true;
     const char *folder = nullptr;
     long n = 0;
     for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--check") == 0)
-            check = true;
+            mode = MODE_CHECK;
         else if (strcmp(argv[i], "--time") == 0)
-            times = true;
+            mode = MODE_TIME;
+        else if (strcmp(argv[i], "--arena") == 0)
+            mode = MODE_ARENA;
         else if (strcmp(argv[i], "--n") == 0 && more)
             n = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--results") == 0 && more)
@@ -82,12 +99,12 @@ int main(int argc, char **argv)
         else
             known = false;
     }
-    if (!known || check == times || n < 0 || n > CUDA_SMALL_N_MAX) {
-        fprintf(stderr, "usage: cuda_small --check|--time [--n N] [--results FOLDER]\n");
+    if (!known || mode == MODE_NONE || n < 0 || n > CUDA_SMALL_N_MAX) {
+        fprintf(stderr, "usage: cuda_small --check|--time|--arena [--n N] [--results FOLDER]\n");
         return 2;
     }
     struct cudaDeviceProp device;
     SMALL_TRY(cudaGetDeviceProperties(&device, 0));
     printf("%s\n", device.name);
-    return check ? check_all((int)n) : time_all((int)n, folder, device.name);
+    return mode == MODE_CHECK ? check_all((int)n) : measure_to(mode, (int)n, folder, device.name);
 }

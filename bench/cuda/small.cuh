@@ -70,6 +70,11 @@ enum small_kind {
     KIND_DOMINANT,
     KIND_LARGEST_ENTRY,
     KIND_NEAR_RANK_ONE,
+    /* Well conditioned, but their elements grow under partial pivoting. */
+    KIND_GROWING,
+    KIND_GROWING_INEXACT,
+    KIND_WRIGHT,
+    KIND_FOSTER,
     KIND_COUNT
 };
 
@@ -99,6 +104,7 @@ bool small_check(enum small_kernel kernel, enum precision precision, int n);
 
 /* Prints a table, and writes it to `csv` unless that is NULL. n = 0: all orders. */
 void small_time(int n, FILE *csv);
+void small_arena(FILE *csv);
 
 static inline cudaError_t small_launch(enum small_kernel kernel, enum precision precision, int n,
                                        const struct cuda_batch *batch)

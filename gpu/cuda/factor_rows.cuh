@@ -3,20 +3,29 @@
  * A step picks the largest magnitude of its column among the rows not yet chosen, exactly, and the
  * one that row interchanges would have put highest among equals. Rows are never moved: a lane keeps
  * each row's place, as interchanges would have it, and the row chosen in step k is stored as row k.
- * The columns of a step are known to the compiler, which halves the work and costs code: a copy of
- * the step each.
+ *
+ * A panel of `Block` columns is factorised first, its steps sending only the chosen row's part in
+ * the panel from lane to lane. The rows it chose are then final but for what lies right of the
+ * panel: they go to their places in shared memory, where the lanes solve for those entries, a
+ * column each. Every other row reads them there and is brought up to date. Each entry sees the
+ * operations of plain elimination in their order.
+ *
+ * The columns of a step are known to the compiler, which costs code: a copy of the step each.
  */
 #ifndef GPU_CUDA_FACTOR_ROWS_CUH
 #define GPU_CUDA_FACTOR_ROWS_CUH
 
-#include "gpu/cuda/rows.cuh"
+#include <type_traits>
 
-/* How a warp's matrices lie in shared memory, padded so that lanes read their rows freely. */
+#include "gpu/cuda/rows.cuh"
+#include "gpu/cuda/run.cuh"
+
+/* How a warp's matrices lie in shared memory: rows begin at 16 bytes, padded so that lanes read
+ * theirs freely. */
 template <typename T, int N, int Rows> struct cuda__factor_layout {
     typedef cuda__rows<T, N, Rows> shape;
     static constexpr int width = shape::width;
-    static constexpr bool wide = N % width == 0; /* a row in pieces of 16 bytes */
-    static constexpr int grain = wide ? width : 1;
+    static constexpr int least_line = shape::line_pieces * width;
 
     static constexpr int trips(int line, int stride)
     {
@@ -27,13 +36,13 @@ template <typename T, int N, int Rows> struct cuda__factor_layout {
             member = member < shape::lanes ? member : shape::lanes - 1;
             address[lane] = (int)sizeof(T) * (matrix * stride + member * line);
         }
-        return cuda__trips(address, (int)sizeof(T) * grain);
+        return cuda__trips(address, 16);
     }
 
     static constexpr int best_line()
     {
-        int best = N;
-        for (int line = N; line <= N + 2 * grain; line += grain)
+        int best = least_line;
+        for (int line = least_line; line <= least_line + 2 * width; line += width)
             best = trips(line, 0) < trips(best, 0) ? line : best;
         return best;
     }
@@ -43,47 +52,69 @@ template <typename T, int N, int Rows> struct cuda__factor_layout {
     static constexpr int best_stride()
     {
         int best = N * line;
-        for (int stride = N * line; stride < N * line + 128 / (int)sizeof(T); stride += grain)
+        for (int stride = N * line; stride < N * line + 128 / (int)sizeof(T); stride += width)
             best = trips(line, stride) < trips(line, best) ? stride : best;
         return best;
     }
 
     static constexpr int stride = best_stride();
-    typedef cuda__stage<T, N, shape::held, line, stride> stage;
+
+    /* As the matrices are copied: in their places, or as one run, each to be spread to its place.
+     */
+    static constexpr bool packed = N % width != 0;
+    static constexpr int grain = packed ? (N % 2 == 0 ? 2 : 1) : width; /* read at once */
+    static constexpr int io_line = packed ? N : line;
+    static constexpr int io_stride = packed ? N * N : stride;
+    typedef cuda__run<T, N, shape::held> run;
+    typedef cuda__stage<T, N, shape::held, line, stride> padded;
+    typedef typename std::conditional<packed, run, padded>::type stage;
+    static constexpr int places = packed && run::places > shape::held *stride
+                                      ? (run::places + 3) / 4 * 4
+                                      : shape::held *stride;
 };
 
-template <typename T, int N, int Rows> struct cuda__factor_notes {
-    typedef cuda__rows<T, N, Rows> shape;
-    alignas(16) T line[2][shape::line_pieces * shape::width]; /* the chosen row, of two steps */
-    int pivots[N];                                            /* LAPACK's, but from 0 */
+template <typename T, int N, int Rows, int Block> struct cuda__factor_notes {
+    static constexpr int width = cuda__real<T>::width;
+    static constexpr int panel = Block < N ? Block : N;
+    /* The chosen row in the panel, of two steps. */
+    alignas(16) T line[2][(panel + width - 1) / width * width];
+    int pivots[N]; /* LAPACK's, but from 0 */
 };
 
-template <typename T, int N, int Rows> struct cuda__factor_shared {
+template <typename T, int N, int Rows, int Block> struct cuda__factor_shared {
     typedef cuda__factor_layout<T, N, Rows> layout;
     typedef typename layout::shape shape;
-    static constexpr int pieces = (int)sizeof(cuda__factor_notes<T, N, Rows>) / 16;
+    typedef cuda__factor_notes<T, N, Rows, Block> notes;
+    static constexpr int pieces = (int)sizeof(notes) / 16;
     struct alignas(16) padded {
-        cuda__factor_notes<T, N, Rows> notes;
+        notes of;
         unsigned char padding[16 * (1 + pieces % 2)];
     };
-    alignas(16) T stage[(shape::held * layout::stride + 3) / 4 * 4];
+    alignas(16) T stage[layout::places];
     padded matrix[shape::held];
 };
 
-template <typename T, int N, int Rows> struct cuda__factor_rows {
-    typedef cuda__factor_layout<T, N, Rows> layout;
+template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
+    typedef cuda__factor_shared<T, N, Rows, Block> shared;
+    typedef typename shared::layout layout;
+    typedef typename shared::notes notes;
     typedef typename layout::shape shape;
-    typedef cuda__factor_shared<T, N, Rows> shared;
-    typedef cuda__factor_notes<T, N, Rows> notes;
     typedef cuda__real<T> real;
     typedef typename real::vector vector;
     static constexpr int width = real::width;
+    static constexpr int dead = (int)0x80000000;
+    static constexpr int beyond = dead | 64;
+    static_assert(Block >= N || Block % width == 0, "panels begin at 16 bytes");
 
     shape lane;
-    notes *note;       /* of the lane's matrix */
-    T a[Rows][N];      /* the lane's rows */
-    int place[Rows];   /* of the row, after the interchanges so far; N for rows past the matrix */
-    bool chosen[Rows]; /* just now; at most one */
+    notes *note;  /* of the lane's matrix */
+    T *stage;     /* where it is worked on: rows at their places */
+    T *io;        /* where it is copied to, and its factors from */
+    T a[Rows][N]; /* the lane's rows */
+    /* Of a row not chosen yet its place, after the interchanges so far; then its step, the sign bit
+     * set; `beyond` past N. */
+    int place[Rows];
+    bool chosen[Rows]; /* just now; at most one, but of equals */
     int info;
 
     /* Lane m holds rows m, m + lanes, m + 2 lanes, ... */
@@ -97,26 +128,32 @@ template <typename T, int N, int Rows> struct cuda__factor_rows {
         return shape::lanes * Rows == N || row(s) < N;
     }
 
-    __device__ __forceinline__ void read(const T *stage)
+    /* The first entries of a row that begins at 16 bytes; `count` is known to the compiler. */
+    static __device__ __forceinline__ void take(T *to, const T *row, int count)
     {
-        constexpr int step = layout::wide ? width : 1;
-        const T *from = stage + lane.matrix * layout::stride + lane.member * layout::line;
+#pragma unroll
+        for (int j = 0; j < N; j += width) {
+            if (j >= count)
+                break;
+            vector piece = *(const vector *)(row + j);
+#pragma unroll
+            for (int v = 0; v < width; v++) {
+                if (j + v < count)
+                    to[j + v] = ((const T *)&piece)[v];
+            }
+        }
+    }
+
+    __device__ __forceinline__ void read()
+    {
         bool finite = true;
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
-            place[s] = inside(s) ? row(s) : N;
+            place[s] = inside(s) ? row(s) : beyond;
+            const T *from = inside(s) ? io + row(s) * layout::io_line : io;
 #pragma unroll
-            for (int j = 0; j < N; j += step) {
-                T piece[step];
-                const T *at = inside(s) ? from + s * shape::lanes * layout::line + j : from;
-                if (layout::wide)
-                    *(vector *)piece = *(const vector *)at;
-                else
-                    piece[0] = *at;
-#pragma unroll
-                for (int v = 0; v < step; v++)
-                    a[s][j + v] = piece[v];
-            }
+            for (int j = 0; j < N; j += layout::grain)
+                cuda__take<layout::grain>(&a[s][j], from + j);
 #pragma unroll
             for (int j = 0; j < N; j++)
                 finite = finite && fabs(a[s][j]) <= real::largest;
@@ -124,31 +161,22 @@ template <typename T, int N, int Rows> struct cuda__factor_rows {
         info = lane.votes(!finite) ? -1 : 0;
     }
 
-    /* Chooses the row for column k, whose place is k or more. */
+    /* Chooses the rows whose leading bits are the largest in column k: one, as a rule. */
     __device__ __forceinline__ void choose(int k)
     {
-        uint32_t key[Rows], largest = 0;
+        int key[Rows], largest = dead;
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
-            bool live = place[s] >= k && place[s] < N;
-            key[s] = live ? real::lead(a[s][k]) | 0x80000000u : 0;
+            key[s] = (int)(real::lead(a[s][k]) & 0x7fffffff) | (place[s] & dead);
             largest = key[s] > largest ? key[s] : largest;
         }
-        largest = lane.most(largest);
-        int equals = 0;
+        largest = lane.most_of(largest);
 #pragma unroll
-        for (int s = 0; s < Rows; s++) {
+        for (int s = 0; s < Rows; s++)
             chosen[s] = key[s] == largest;
-            equals += chosen[s];
-        }
-        unsigned votes = lane.votes(equals > 0);
-        bool decided = equals <= 1 && (votes & (votes - 1)) == 0;
-        if (!__all_sync(CUDA__ALL, decided))
-            choose_equal(k);
     }
 
-    /* Some matrix has several rows with the same leading bits: the others decide, then the place.
-     */
+    /* Of several rows with the same leading bits the others decide, then the place. */
     __device__ __forceinline__ void choose_equal(int k)
     {
         uint32_t low = 0;
@@ -170,20 +198,21 @@ template <typename T, int N, int Rows> struct cuda__factor_rows {
             chosen[s] = chosen[s] && N - place[s] == highest;
     }
 
-    /* Tells the lanes the chosen row from column k on, and its place. */
-    __device__ __forceinline__ void publish(T *line, int k)
+    /* Tells the lanes the chosen row's part in the panel from column k on, and its place. Of
+     * several rows each number may be another one's. */
+    template <int First, int Last> __device__ __forceinline__ void publish(T *line, int k)
     {
         unsigned to = (unsigned)__cvta_generic_to_shared(line);
         int mine = -1;
 #pragma unroll
-        for (int j = k / width * width; j < N; j += width) {
+        for (int j = First + (k - First) / width * width; j < Last; j += width) {
 #pragma unroll
             for (int s = 0; s < Rows; s++) {
                 T piece[width];
 #pragma unroll
                 for (int v = 0; v < width; v++)
-                    piece[v] = a[s][j + v < N ? j + v : N - 1];
-                cuda__store_if(chosen[s], to + j * (int)sizeof(T), piece);
+                    piece[v] = a[s][j + v < Last ? j + v : Last - 1];
+                cuda__store_if(chosen[s], to + (j - First) * (int)sizeof(T), piece);
             }
         }
 #pragma unroll
@@ -193,87 +222,198 @@ template <typename T, int N, int Rows> struct cuda__factor_rows {
             note->pivots[k] = mine;
     }
 
-    __device__ __forceinline__ void eliminate(const T *line, int k)
+    /* The same in the end, when equals have been told apart. Returns the chosen row's place. */
+    template <int First, int Last> __device__ __forceinline__ int agree(T *line, int k)
     {
-        T chosen_row[shape::line_pieces * width];
+        bool clash = false;
+        publish<First, Last>(line, k);
+        __syncwarp();
+        int told = note->pivots[k];
 #pragma unroll
-        for (int j = k / width * width; j < N; j += width) {
-            vector piece = *(const vector *)(line + j);
-#pragma unroll
-            for (int v = 0; v < width; v++)
-                chosen_row[j + v] = ((const T *)&piece)[v];
+        for (int s = 0; s < Rows; s++)
+            clash = clash || (chosen[s] && place[s] != told);
+        if (__any_sync(CUDA__ALL, clash)) {
+            choose_equal(k);
+            publish<First, Last>(line, k);
+            __syncwarp();
+            told = note->pivots[k];
         }
-        int old_place = note->pivots[k];
-        T pivot = chosen_row[k], inverse = real::reciprocal(pivot);
+        return told;
+    }
+
+    /* Step k in the panel of columns First to Last - 1. */
+    template <int First, int Last>
+    __device__ __forceinline__ void eliminate(const T *line, int k, int old_place)
+    {
+        T pivot_row[N], multiplier[Rows];
+#pragma unroll
+        for (int j = First + (k - First) / width * width; j < Last; j += width) {
+            vector piece = *(const vector *)(line + j - First);
+#pragma unroll
+            for (int v = 0; v < width && j + v < Last; v++)
+                pivot_row[j + v] = ((const T *)&piece)[v];
+        }
+        T pivot = pivot_row[k], inverse = real::reciprocal(pivot);
         info = pivot == 0 && info == 0 ? k + 1 : info;
         /* A column of zeros has nothing to eliminate, as LAPACK leaves it. */
         inverse = pivot == 0 ? T(0) : inverse;
         bool usual = fabs(pivot) >= real::least_safe && fabs(pivot) <= real::most_safe;
-        bool divide = !__all_sync(CUDA__ALL, usual || pivot == 0);
-        T multiplier[Rows];
+#pragma unroll
+        for (int s = 0; s < Rows; s++)
+            multiplier[s] = a[s][k] * inverse;
+        if (!__all_sync(CUDA__ALL, usual || pivot == 0))
+            divide(multiplier, pivot, k);
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
-            place[s] = chosen[s] ? k : place[s] == k ? old_place : place[s];
-            bool live = place[s] > k;
-            multiplier[s] = a[s][k] * inverse;
-            if (divide && !usual && pivot != 0)
-                multiplier[s] = a[s][k] / pivot;
+            place[s] = chosen[s] ? dead | k : place[s] == k ? old_place : place[s];
+            bool live = place[s] >= 0;
             a[s][k] = live ? multiplier[s] : a[s][k];
             multiplier[s] = live ? -multiplier[s] : T(0);
         }
 #pragma unroll
-        for (int j = k + 1; j < N; j++) {
+        for (int j = k + 1; j < Last; j++) {
 #pragma unroll
             for (int s = 0; s < Rows; s++)
-                a[s][j] = fma(multiplier[s], chosen_row[j], a[s][j]);
+                a[s][j] = fma(multiplier[s], pivot_row[j], a[s][j]);
             /* The next row is sought while the rest of the step goes on. */
             if (j == k + 1)
                 choose(k + 1);
         }
     }
 
-    __device__ __forceinline__ void factor()
+    /* The multipliers where a pivot's reciprocal is not a normal number: both are scaled first. Of
+     * other pivots they come out with the bits they had. */
+    __device__ __forceinline__ void divide(T (&multiplier)[Rows], T pivot, int k) const
     {
-        choose(0);
+        T scale = 1;
+        scale = fabs(pivot) < real::least_safe ? real::raise : scale;
+        scale = fabs(pivot) > real::most_safe ? real::lower : scale;
+        T inverse = pivot == 0 ? T(0) : real::reciprocal(pivot * scale);
 #pragma unroll
-        for (int k = 0; k < N; k++) {
-            T *line = note->line[k & 1];
-            publish(line, k);
-            __syncwarp();
-            eliminate(line, k);
-        }
+        for (int s = 0; s < Rows; s++)
+            multiplier[s] = a[s][k] * scale * inverse;
     }
 
-    /* Puts LU into shared memory in its final order. */
-    __device__ __forceinline__ void write(T *stages)
+    /* The rows that the panel chose go to their places. */
+    template <int First, int Last> __device__ __forceinline__ void settle()
     {
-        constexpr int step = layout::wide ? width : 1;
-        T *stage = stages + lane.matrix * layout::stride;
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
-            T *to = stage + place[s] * layout::line;
+            unsigned step = (unsigned)place[s] - (unsigned)(dead | First);
+            if (step >= (unsigned)(Last - First))
+                continue;
+            T *to = stage + (First + (int)step) * layout::line;
 #pragma unroll
-            for (int j = 0; j < N; j += step) {
-                T piece[step];
+            for (int j = 0; j < N; j += width) {
+                vector piece;
 #pragma unroll
-                for (int v = 0; v < step; v++)
-                    piece[v] = info < 0 ? real::nan() : a[s][j + v];
-                if (!inside(s))
-                    continue;
-                if (layout::wide)
-                    *(vector *)(to + j) = *(const vector *)piece;
-                else
-                    to[j] = piece[0];
+                for (int v = 0; v < width; v++)
+                    ((T *)&piece)[v] = j + v < N ? a[s][j + v < N ? j + v : 0] : T(0);
+                *(vector *)(to + j) = piece;
             }
         }
         __syncwarp();
     }
+
+    /* What lies right of the panel in its rows becomes U, a column a lane at a time. */
+    template <int First, int Last> __device__ __forceinline__ void solve()
+    {
+        constexpr int Width = Last - First, Rounds = (N - Last + shape::lanes - 1) / shape::lanes;
+        T x[Rounds][Width], *at = stage + First * layout::line + Last + lane.member;
+        bool ours[Rounds];
+#pragma unroll
+        for (int r = 0; r < Rounds; r++) {
+            ours[r] = !lane.spare() && Last + r * shape::lanes + lane.member < N;
+#pragma unroll
+            for (int q = 0; q < Width; q++)
+                x[r][q] = ours[r] ? at[q * layout::line + r * shape::lanes] : T(0);
+        }
+#pragma unroll
+        for (int q = 1; q < Width; q++) {
+            T lower[Width]; /* L's row First + q, in the panel */
+            take(lower, stage + (First + q) * layout::line + First, q);
+#pragma unroll
+            for (int r = 0; r < Rounds; r++) {
+#pragma unroll
+                for (int k = 0; k < q; k++)
+                    x[r][q] = fma(-lower[k], x[r][k], x[r][q]);
+                if (ours[r])
+                    at[q * layout::line + r * shape::lanes] = x[r][q];
+            }
+        }
+        __syncwarp();
+    }
+
+    /* The rows not chosen yet lose L times U of the panel; a row that was chosen holds nothing any
+     * more. */
+    template <int First, int Last> __device__ __forceinline__ void update()
+    {
+        constexpr int Width = Last - First;
+#pragma unroll
+        for (int j = Last; j < N; j += width) {
+#pragma unroll
+            for (int q = 0; q < Width; q++) {
+                vector piece = *(const vector *)(stage + (First + q) * layout::line + j);
+#pragma unroll
+                for (int s = 0; s < Rows; s++) {
+#pragma unroll
+                    for (int v = 0; v < width && j + v < N; v++)
+                        a[s][j + v] = fma(-a[s][First + q], ((const T *)&piece)[v], a[s][j + v]);
+                }
+            }
+            if (j == Last)
+                choose(Last);
+        }
+    }
+
+    template <int First> __device__ __forceinline__ void factor()
+    {
+        constexpr int Last = First + Block < N ? First + Block : N;
+        if (First == 0)
+            choose(0);
+#pragma unroll
+        for (int k = First; k < Last; k++) {
+            T *line = note->line[k & 1];
+            int old_place = agree<First, Last>(line, k);
+            eliminate<First, Last>(line, k, old_place);
+        }
+        settle<First, Last>();
+        if constexpr (Last < N) {
+            solve<First, Last>();
+            update<First, Last>();
+            factor<Last>();
+        }
+    }
+
+    /* The factors, from their rows' places to where they are copied from. NaN or infinity in A
+     * leaves none. */
+    __device__ __forceinline__ void write()
+    {
+        if (layout::packed) {
+#pragma unroll
+            for (int s = 0; s < Rows; s++)
+                take(a[s], stage + (inside(s) ? row(s) : 0) * layout::line, N);
+            __syncwarp();
+#pragma unroll
+            for (int s = 0; s < Rows; s++) {
+#pragma unroll
+                for (int j = 0; j < N && inside(s); j++)
+                    io[row(s) * layout::io_line + j] = a[s][j];
+            }
+            __syncwarp();
+        }
+        if (!__any_sync(CUDA__ALL, info < 0))
+            return;
+        for (int e = lane.member; info < 0 && e < N * layout::io_line; e += shape::lanes)
+            io[e] = real::nan();
+        __syncwarp();
+    }
 };
 
-template <typename T, int N, int Rows>
+template <typename T, int N, int Rows, int Block>
 static __device__ __forceinline__ void
-cuda__store_pivots(const cuda__factor_shared<T, N, Rows> &memory, const cuda__place<T> &place,
-                   int info, int lane)
+cuda__store_pivots(const cuda__factor_shared<T, N, Rows, Block> &memory,
+                   const cuda__place<T> &place, int info, int lane)
 {
     typedef cuda__rows<T, N, Rows> shape;
     int from = lane < shape::held ? lane * shape::lanes : 0;
@@ -288,17 +428,18 @@ cuda__store_pivots(const cuda__factor_shared<T, N, Rows> &memory, const cuda__pl
         int *to = cuda__shuffle_pointer(pivots, k);
         int of = __shfl_sync(CUDA__ALL, info, k);
         if (to && e < shape::held * N)
-            to[e - k * N] = of < 0 ? 0 : memory.matrix[k].notes.pivots[e - k * N] + 1;
+            to[e - k * N] = of < 0 ? 0 : memory.matrix[k].of.pivots[e - k * N] + 1;
     }
 }
 
-template <typename T, int N, int Rows, int Warps, int Blocks>
+template <typename T, int N, int Rows, int Block, int Warps, int Blocks>
 static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
     cuda__factor_rows_kernel(const cuda_batch batch)
 {
-    typedef cuda__factor_rows<T, N, Rows> work;
+    typedef cuda__factor_rows<T, N, Rows, Block> work;
     typedef typename work::shape shape;
-    typedef typename work::layout::stage stage;
+    typedef typename work::layout layout;
+    typedef typename layout::stage stage;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     int warp = Warps == 1 ? 0 : threadIdx.x / CUDA__WARP, lane = threadIdx.x % CUDA__WARP;
     typename work::shared &memory = ((typename work::shared *)cuda__memory)[warp];
@@ -306,17 +447,22 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
     for (int64_t first = (int64_t)blockIdx.x * held; first < batch.matrices;
          first += (int64_t)gridDim.x * held) {
         int64_t mine = first + warp * shape::held + (lane < shape::held ? lane : shape::held - 1);
-        cuda__load<T, N, shape::held, stage>(memory.stage, batch, mine, lane);
+        int shift = cuda__load<T, N, shape::held, stage>(memory.stage, batch, mine, lane);
         work matrices;
         matrices.lane = shape::make(lane);
-        matrices.note = &memory.matrix[matrices.lane.matrix].notes;
+        matrices.note = &memory.matrix[matrices.lane.matrix].of;
+        matrices.stage = memory.stage + matrices.lane.matrix * layout::stride;
+        matrices.io = memory.stage + shift + matrices.lane.matrix * layout::io_stride;
         cuda__copy_wait();
-        matrices.read(memory.stage);
-        matrices.factor();
-        matrices.write(memory.stage);
-        cuda__place<T> place = cuda__find<T, N>(batch, mine);
+        matrices.read();
+        __syncwarp();
+        matrices.template factor<0>();
+        shift = cuda__store_shift<T, N, shape::held, stage>(batch, mine, lane);
+        matrices.io = memory.stage + shift + matrices.lane.matrix * layout::io_stride;
+        matrices.write();
+        cuda__place<T> place = cuda__find<T>(batch, mine, N * N);
         cuda__store<T, N, shape::held, stage>(memory.stage, place, lane);
-        cuda__store_pivots<T, N, Rows>(memory, place, matrices.info, lane);
+        cuda__store_pivots<T, N, Rows, Block>(memory, place, matrices.info, lane);
         __syncwarp();
     }
 }

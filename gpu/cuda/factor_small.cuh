@@ -2,19 +2,18 @@
 #ifndef GPU_CUDA_FACTOR_SMALL_CUH
 #define GPU_CUDA_FACTOR_SMALL_CUH
 
-#include "gpu/cuda/factor_rows.cuh"
 #include "gpu/cuda/launch.cuh"
-#include "gpu/cuda/tuning_h200.cuh"
+#include "gpu/cuda/shape.cuh"
+#include "gpu/cuda/tuning.cuh"
 
 template <typename T, int N> struct cuda__factor_launch {
     typedef cuda__factor_tuning<T, N> tuned;
+    typedef cuda__factor_shape<T, N, tuned::rows, tuned::block, tuned::warps, tuned::blocks> shape;
 
     static cudaError_t launch(const cuda_batch &batch, cudaStream_t stream)
     {
-        return cuda__launch(
-            cuda__factor_rows_kernel<T, N, tuned::rows, tuned::warps, tuned::blocks>, batch,
-            cuda__rows<T, N, tuned::rows>::held * tuned::warps, tuned::warps * CUDA__WARP,
-            sizeof(cuda__factor_shared<T, N, tuned::rows>) * tuned::warps, stream);
+        return cuda__launch(shape::kernel, batch, shape::held, shape::threads, shape::shared_bytes,
+                            stream);
     }
 };
 

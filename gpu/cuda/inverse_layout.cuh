@@ -3,7 +3,10 @@
 #ifndef GPU_CUDA_INVERSE_LAYOUT_CUH
 #define GPU_CUDA_INVERSE_LAYOUT_CUH
 
+#include <type_traits>
+
 #include "gpu/cuda/rows.cuh"
+#include "gpu/cuda/run.cuh"
 
 /* How a warp's matrices lie in shared memory. The padding is what costs the fewest trips, by a
  * count of a warp's accesses: rows read by their lanes, the result scattered, and the copies in and
@@ -13,6 +16,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
     static constexpr int width = shape::width;
     static constexpr int pieces = shape::line_pieces;
     static constexpr bool whole = shape::lanes == 1 && N * N % width == 0; /* all of A a lane */
+    static constexpr bool packed = N % width != 0 && !whole; /* the matrices are one run */
     static constexpr int block = Block < N ? Block : N;
 
     struct choice {
@@ -31,12 +35,18 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
         return member < shape::lanes ? member : shape::lanes - 1;
     }
 
+    /* From one matrix to the next, as they are copied. */
+    static constexpr int apart(choice c)
+    {
+        return packed ? N * N : c.stride;
+    }
+
     static constexpr int read_trips(choice c)
     {
         int address[CUDA__WARP] = {};
         for (int lane = 0; lane < CUDA__WARP; lane++)
             address[lane] =
-                (int)sizeof(T) * (matrix_of(lane) * c.stride + member_of(lane) * c.line);
+                (int)sizeof(T) * (matrix_of(lane) * apart(c) + member_of(lane) * c.line);
         return cuda__trips(address, (int)sizeof(T) * (c.wide || whole ? width : 1));
     }
 
@@ -48,7 +58,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
             int matrix = matrix_of(lane);
             int row = ((member_of(lane) * 40503 + matrix * 9973 + j * 7919) >> 4) % N;
             address[lane] =
-                (int)sizeof(T) * (matrix * c.stride + row * c.line + (matrix * 7 + j * 3) % N);
+                (int)sizeof(T) * (matrix * apart(c) + row * c.line + (matrix * 7 + j * 3) % N);
         }
         return cuda__trips(address, (int)sizeof(T));
     }
@@ -60,7 +70,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
         for (int lane = 0; lane < CUDA__WARP; lane++) {
             int line = lane / (length / each), e = lane % (length / each) * each;
             int matrix = line / lines % shape::held;
-            address[lane] = (int)sizeof(T) * (matrix * c.stride + line % lines * c.line + e);
+            address[lane] = (int)sizeof(T) * (matrix * apart(c) + line % lines * c.line + e);
         }
         return cuda__trips(address, (int)sizeof(T) * each);
     }
@@ -92,7 +102,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
     /* A matrix's place also takes the old rows of a panel, or a row of sums for each lane. */
     static constexpr int least_stride(int line)
     {
-        int least = N * line;
+        int least = packed ? width : N * line;
         int sums = shape::lanes == 1 ? 0 : shape::lanes * pieces * width;
         int old = block < N ? block * pieces * width : 0;
         least = sums > least ? sums : least;
@@ -104,9 +114,9 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
     {
         choice best = {N, least_stride(N), false};
         for (int wide = 0; wide <= (N % width == 0 ? 1 : 0); wide++) {
-            for (int line = N; line <= (whole  ? N
-                                        : wide ? N + width
-                                               : N + 1);
+            for (int line = N; line <= (whole || packed ? N
+                                        : wide          ? N + width
+                                                        : N + 1);
                  line += wide ? width : 1) {
                 for (int pad = 0; pad < 8; pad++) {
                     choice next = {line, least_stride(line) + pad * width, wide != 0};
@@ -119,14 +129,23 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
 
     static constexpr choice chosen = best();
     static constexpr int line = chosen.line;
-    static constexpr int stride = chosen.stride;
+    static constexpr int stride = chosen.stride; /* of the old rows and the sums */
+    static constexpr int io_stride = apart(chosen);
     static constexpr bool wide = chosen.wide && !whole;
+    static constexpr int grain = packed ? (N % 2 == 0 ? 2 : 1)
+                                 : wide ? width
+                                        : 1; /* read at once */
     /* Of an old row, and of a row of sums; in other banks than the next one if there is room. */
     static constexpr int old_line =
         (block * (pieces | 1) * width <= stride ? pieces | 1 : pieces) * width;
     static constexpr int sum_line =
         (shape::lanes * (pieces | 1) * width <= stride ? pieces | 1 : pieces) * width;
-    typedef cuda__stage<T, N, shape::held, line, stride> stage;
+    typedef cuda__run<T, N, shape::held> run;
+    typedef cuda__stage<T, N, shape::held, line, stride> padded;
+    typedef typename std::conditional<packed, run, padded>::type stage;
+    static constexpr int places = packed && run::places > shape::held *stride
+                                      ? (run::places + 3) / 4 * 4
+                                      : shape::held *stride;
 };
 
 #endif

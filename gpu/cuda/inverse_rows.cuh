@@ -4,10 +4,10 @@
  * A panel of `Block` columns is eliminated in place. Each step picks the largest entry of a column
  * among the rows not yet chosen, sends that row's part in the panel through shared memory to the
  * matrix's lanes, and eliminates. The panel then holds M (n x Block), and every other column C
- * becomes C, its entries in the panel's rows zeroed, plus M times what those entries were. Rows are
- * never moved: row r, chosen in step k, ends as row k of the inverse, and its entry j belongs in
- * the column numbered as the row chosen in step j. Rows are not scaled by their pivots until the
- * end.
+ * becomes C plus M times what its entries in the panel's rows were. The row chosen in step k lacks
+ * a one in column k until the panel is done: M is what is added to a row. Rows are never moved: row
+ * r, chosen in step k, ends as row k of the inverse, and its entry j belongs in the column numbered
+ * as the row chosen in step j. Rows are not scaled by their pivots until the end.
  *
  * The work must be on A, not on its transpose: of a block elimination only the residual I - X A is
  * small; A X - I can be anything where singular values are spread.
@@ -20,6 +20,7 @@
 #define GPU_CUDA_INVERSE_ROWS_CUH
 
 #include "gpu/cuda/inverse_layout.cuh"
+#include "gpu/cuda/trial.cuh"
 
 /* What the lanes of one matrix tell each other. Padded so that the matrices of neighbouring lanes
  * are in different banks. */
@@ -28,7 +29,9 @@ template <typename T, int N, int Block> struct cuda__inverse_notes {
     static constexpr int panel = Block < N ? Block : N;
     /* The chosen row in the panel, of two steps. */
     alignas(16) T line[2][(panel + width - 1) / width * width];
-    T pivot[N];     /* of each step */
+    T pivot[N]; /* of each step */
+    /* A times the factor times the vector of signs: entry by entry, then by each row's step. */
+    alignas(16) T product[N < CUDA_TRIED_N_LEAST ? 1 : (N + width - 1) / width * width];
     T norm, factor; /* of A times the factor, a power of two */
     int info;       /* -1 or 0 */
     int order[N];   /* of each step, its row */
@@ -43,7 +46,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_shared {
         notes of;
         unsigned char padding[16 * (1 + pieces % 2)];
     };
-    alignas(16) T stage[shape::held * layout::stride];
+    alignas(16) T stage[layout::places];
     padded matrix[shape::held];
 };
 
@@ -59,6 +62,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     static constexpr int dead = (int)0x80000000;
     static constexpr int beyond = dead | 64; /* the tag of rows past the matrix */
     static constexpr int numbers = 31;       /* bits of a tag that hold a number */
+    static constexpr bool tried = N >= CUDA_TRIED_N_LEAST;
     static_assert(Block >= N || Block % width == 0, "panels begin at 16 bytes");
     /* Sums of columns: of a lane at first, and in the end, when the lanes share them. */
     static constexpr bool halved = (shape::lanes & (shape::lanes - 1)) == 0;
@@ -67,7 +71,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
 
     shape lane;
     notes *note;  /* of the lane's matrix */
-    T *stage;     /* where it is staged */
+    T *stage;     /* its part of shared memory while it is worked on */
+    T *io;        /* where it is copied to, and its inverse from */
     T b[Rows][N]; /* the lane's rows */
     /* Of a row not chosen yet its number, then when it was, the sign bit set; `beyond` past N. */
     int tag[Rows];
@@ -85,31 +90,24 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
 
     __device__ __forceinline__ void read()
     {
-        if (layout::whole) {
+        if constexpr (layout::whole) {
 #pragma unroll
             for (int e = 0; e < N * N; e += width) {
-                vector piece = *(const vector *)(stage + e);
+                vector piece = *(const vector *)(io + e);
 #pragma unroll
-                for (int v = 0; v < width && e + v < N * N; v++)
-                    b[(e + v) / N % Rows][(e + v) % N] = ((const T *)&piece)[v];
+                for (int v = 0; v < width; v++)
+                    b[(e + v) / N][(e + v) % N] = ((const T *)&piece)[v];
             }
-            return;
-        }
-        constexpr int step = layout::wide ? width : 1;
+        } else {
 #pragma unroll
-        for (int s = 0; s < Rows; s++) {
-            const T *from = stage + lane.member * layout::line + s * shape::lanes * layout::line;
-            from = inside(s) ? from : stage;
+            for (int s = 0; s < Rows; s++) {
+                const T *from = inside(s) ? io + row(s) * layout::line : io;
 #pragma unroll
-            for (int j = 0; j < N; j += step) {
-                T piece[step];
-                if (layout::wide)
-                    *(vector *)piece = *(const vector *)(from + j);
-                else
-                    piece[0] = from[j];
+                for (int j = 0; j < N; j += layout::grain)
+                    cuda__take<layout::grain>(&b[s][j], from + j);
 #pragma unroll
-                for (int v = 0; v < step; v++)
-                    b[s][j + v] = inside(s) ? piece[v] : T(0);
+                for (int j = 0; j < N; j++)
+                    b[s][j] = inside(s) ? b[s][j] : T(0);
             }
         }
     }
@@ -196,6 +194,21 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         note->norm = norm;
         note->factor = factor;
         note->info = info;
+        if (tried)
+            multiply_signs();
+    }
+
+    __device__ __forceinline__ void multiply_signs()
+    {
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            T sums[2] = {0, 0};
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sums[j % 2] += cuda__negative(j) ? -b[s][j] : b[s][j];
+            if (inside(s))
+                note->product[tried ? row(s) : 0] = sums[0] + sums[1];
+        }
     }
 
     /* Something is not finite, or some norm is far from 1. */
@@ -227,7 +240,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             key[s] = (real::lead(b[s][First]) & (0x7fffffff - numbers)) | tag[s];
             largest = key[s] > largest ? key[s] : largest;
         }
-        largest = lane.most(largest);
+        largest = lane.most_of(largest);
 #pragma unroll
         for (int s = 0; s < Rows; s++)
             chosen[s] = key[s] == largest;
@@ -283,7 +296,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
 #pragma unroll
         for (int s = 0; s < Rows; s++)
-            b[s][First + Width - 1] = tag[s] == (k | dead) ? T(1) : multiplier[s];
+            b[s][First + Width - 1] = multiplier[s];
     }
 
     /* Of a row of the panel that began with step `first`, its step in the panel; others: large. */
@@ -313,32 +326,23 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
     }
 
-    /* Every column outside the panel: its entries in the panel's rows become zero, and the panel
-     * times what they were is added. Shifted: all columns move down by the panel's width, and the
-     * panel to the end. */
-    template <int First, int Width, bool Shifted> __device__ __forceinline__ void update(int first)
+    /* To every column outside the panel the panel times what its rows were is added. Shifted: all
+     * columns move down by the panel's width, and the panel to the end. */
+    template <int First, int Width, bool Shifted> __device__ __forceinline__ void update()
     {
+        constexpr int down = Shifted ? Width : 0;
         T m[Rows][Width];
-        bool ours[Rows];
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
-            ours[s] = panel_step(s, first) < (unsigned)Width;
 #pragma unroll
             for (int q = 0; q < Width; q++)
                 m[s][q] = b[s][First + q];
         }
 #pragma unroll
         for (int j = 0; j < N; j += width) {
-            constexpr int down = Shifted ? Width : 0;
             T sums[Rows][width];
             if (j >= First && j < First + Width)
                 continue;
-#pragma unroll
-            for (int s = 0; s < Rows; s++) {
-#pragma unroll
-                for (int v = 0; v < width && j + v < N; v++)
-                    sums[s][v] = ours[s] ? T(0) : b[s][j + v];
-            }
 #pragma unroll
             for (int q = 0; q < Width; q++) {
                 vector piece = *(const vector *)(stage + q * old_line + j);
@@ -346,7 +350,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                 for (int s = 0; s < Rows; s++) {
 #pragma unroll
                     for (int v = 0; v < width && j + v < N; v++)
-                        sums[s][v] = fma(m[s][q], ((const T *)&piece)[v], sums[s][v]);
+                        sums[s][v] =
+                            fma(m[s][q], ((const T *)&piece)[v], q == 0 ? b[s][j + v] : sums[s][v]);
                 }
             }
 #pragma unroll
@@ -366,6 +371,19 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
     }
 
+    /* The panel, in registers First and on, gets the ones of its rows. */
+    template <int First, int Width> __device__ __forceinline__ void complete(int first)
+    {
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+#pragma unroll
+            for (int q = 0; q < Width; q++) {
+                if (panel_step(s, first) == (unsigned)q)
+                    b[s][First + q] += 1;
+            }
+        }
+    }
+
     /* The panel in registers First and on, of the steps from `first` on. */
     template <int First, int Width, bool Shifted>
     __device__ __forceinline__ void eliminate_panel(int first)
@@ -381,8 +399,9 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         if (Width < N) {
             spread<First, Width>(first);
             __syncwarp();
-            update<First, Width, Shifted>(first);
+            update<First, Width, Shifted>();
         }
+        complete<Shifted ? N - Width : First, Width>(first);
     }
 
     template <int First> __device__ __forceinline__ void invert_unrolled()
@@ -416,14 +435,14 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                 (N % shape::lanes == 0 || step < N) && note->pivot[step < N ? step : 0] == 0;
             last = zero && N - step > last ? N - step : last;
         }
-        last = lane.most(last);
+        last = lane.most_of(last);
         return note->info < 0 ? -1 : last ? N - last + 1 : 0;
     }
 
     /* Puts the inverse into shared memory in its final order. Returns RCOND and INFO. */
     __device__ __forceinline__ T write(int &info)
     {
-        T scale[Rows], factor = note->factor;
+        T scale[Rows], sums[Rows], factor = note->factor;
         int step[Rows];
         bool finite;
         __syncwarp();
@@ -432,6 +451,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         for (int s = 0; s < Rows; s++) {
             step[s] = inside(s) ? tag[s] & ~dead : 0;
             scale[s] = real::reciprocal(note->pivot[step[s]]);
+            sums[s] = tried && inside(s) ? note->product[tried ? row(s) : 0] : T(0);
             if (inside(s))
                 note->order[step[s]] = row(s);
         }
@@ -443,11 +463,22 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             for (int j = 0; j < N; j++)
                 b[s][j] = inside(s) ? b[s][j] * scale[s] : T(0);
         }
+        if (tried)
+            __syncwarp(); /* the product is read */
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            if (tried && inside(s))
+                note->product[tried ? step[s] : 0] = sums[s];
+            sums[s] = 0;
+        }
+        __syncwarp(); /* order and product are written, the old rows are read */
+        T error = tried ? trial(step) : T(0);
         T norm = column_norm<false>(1, finite);
-        __syncwarp(); /* the order is written, the old rows are read */
+        if (!halved)
+            __syncwarp();
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            T *to = stage + note->order[j];
+            T *to = io + note->order[j];
 #pragma unroll
             for (int s = 0; s < Rows; s++) {
                 if (inside(s))
@@ -455,12 +486,55 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             }
         }
         T rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
-        if (info == 0 && !(rcond >= real::eps))
-            info = N + 1;
+        int doubt = tried ? doubtful(info, error, norm) : 0;
+        info = doubt ? doubt : info == 0 && !(rcond >= real::eps) ? N + 1 : info;
+        /* Scaled down, a small pivot may have vanished. */
+        if (info > 0 && info <= N && factor == real::lower)
+            info += CUDA_INFO_DOUBTFUL;
         __syncwarp();
         if (__any_sync(CUDA__ALL, info != 0 && info <= N))
             refuse(info);
         return info < 0 ? real::nan() : info > 0 && info <= N ? T(0) : rcond;
+    }
+
+    /* The largest entry, of the lane's, of X times the product less the vector of signs. */
+    __device__ __forceinline__ T trial(const int (&step)[Rows]) const
+    {
+        T sums[Rows], factor = note->factor, largest = 0;
+#pragma unroll
+        for (int s = 0; s < Rows; s++)
+            sums[s] = cuda__negatives >> step[s] & 1 ? factor : -factor;
+#pragma unroll
+        for (int j = 0; j < N; j += width) {
+            vector piece = *(const vector *)(note->product + j);
+#pragma unroll
+            for (int v = 0; v < width && j + v < N; v++) {
+#pragma unroll
+                for (int s = 0; s < Rows; s++)
+                    sums[s] = fma(b[s][j + v], ((const T *)&piece)[v], sums[s]);
+            }
+        }
+#pragma unroll
+        for (int s = 0; s < Rows; s++)
+            largest = inside(s) && !(fabs(sums[s]) <= largest) ? fabs(sums[s]) : largest;
+        return largest;
+    }
+
+    /* INFO of an inverse that growth may have spoilt, or 0. With errors of the size e in a row of
+     * I - X A, the trial's entry is near sqrt(n) e. A zero pivot is believed where no pivot before
+     * it is far beyond A. */
+    __device__ __forceinline__ int doubtful(int info, T error, T norm) const
+    {
+        constexpr T grown = 8; /* as the host's: below, LAPACK's bound holds */
+        constexpr T unit = (T)cuda__root(N) * real::eps;
+        bool doubt = !(error <= unit * note->norm * norm);
+        if (__any_sync(CUDA__ALL, info != 0)) {
+            bool beyond_a = false;
+            for (int k = lane.member; k < N; k += shape::lanes)
+                beyond_a = beyond_a || fabs(note->pivot[k]) > grown * note->norm;
+            doubt = info < 0 ? false : info > 0 ? beyond_a : doubt;
+        }
+        return lane.votes(doubt) ? CUDA_INFO_DOUBTFUL + (info > 0 ? info : 0) : 0;
     }
 
     /* The scaling of A is undone in an order that cannot leave the range midway. */
@@ -479,27 +553,11 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     {
         for (int e = lane.member; e < N * layout::line; e += shape::lanes) {
             if (info != 0 && info <= N)
-                stage[e] = real::nan();
+                io[e] = real::nan();
         }
         __syncwarp();
     }
 };
-
-/* INFO and RCOND of a warp's matrices, gathered to one lane a matrix and stored by it. */
-template <typename T, typename Shape>
-static __device__ __forceinline__ void cuda__store_numbers(const cuda__place<T> &place, int info,
-                                                           T rcond, int lane)
-{
-    int from = lane < Shape::held ? lane * Shape::lanes : 0;
-    info = __shfl_sync(CUDA__ALL, info, from);
-    rcond = __shfl_sync(CUDA__ALL, rcond, from);
-    if (lane >= Shape::held || !place.valid)
-        return;
-    if (place.info)
-        place.info[place.within] = info;
-    if (place.extra)
-        ((T *)place.extra)[place.within] = rcond;
-}
 
 template <typename T, int N, int Rows, int Block, bool Rolled, int Warps, int Blocks>
 static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
@@ -507,6 +565,8 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
 {
     typedef cuda__inverse_rows<T, N, Rows, Block> work;
     typedef typename work::shape shape;
+    typedef typename work::layout layout;
+    typedef typename layout::stage stage;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     int warp = Warps == 1 ? 0 : threadIdx.x / CUDA__WARP, lane = threadIdx.x % CUDA__WARP;
     typename work::shared &memory = ((typename work::shared *)cuda__memory)[warp];
@@ -515,22 +575,24 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
     for (int64_t first = (int64_t)blockIdx.x * held; first < batch.matrices;
          first += (int64_t)gridDim.x * held) {
         int64_t mine = first + warp * shape::held + (lane < shape::held ? lane : shape::held - 1);
-        cuda__load<T, N, shape::held, typename work::layout::stage>(memory.stage, batch, mine,
-                                                                    lane);
+        int shift = cuda__load<T, N, shape::held, stage>(memory.stage, batch, mine, lane);
         work matrices;
         matrices.lane = shape::make(lane);
         matrices.note = &memory.matrix[matrices.lane.matrix].of;
-        matrices.stage = memory.stage + matrices.lane.matrix * work::layout::stride;
+        matrices.stage = memory.stage + matrices.lane.matrix * layout::stride;
+        matrices.io = memory.stage + shift + matrices.lane.matrix * layout::io_stride;
         cuda__copy_wait();
         matrices.read();
         matrices.start();
         matrices.template invert<Rolled>();
+        shift = cuda__store_shift<T, N, shape::held, stage>(batch, mine, lane);
+        matrices.io = memory.stage + shift + matrices.lane.matrix * layout::io_stride;
         int info;
         T rcond = matrices.write(info);
         /* Found again rather than kept: registers are short. */
-        cuda__place<T> place = cuda__find<T, N>(batch, mine);
-        cuda__store<T, N, shape::held, typename work::layout::stage>(memory.stage, place, lane);
-        cuda__store_numbers<T, shape>(place, info, rcond, lane);
+        cuda__place<T> place = cuda__find<T>(batch, mine, N * N);
+        cuda__store<T, N, shape::held, stage>(memory.stage, place, lane);
+        cuda__store_numbers<T, shape>(place, info, rcond, lane, batch.doubtful);
         __syncwarp();
     }
 }

@@ -2,20 +2,20 @@
 #ifndef GPU_CUDA_INVERSE_SMALL_CUH
 #define GPU_CUDA_INVERSE_SMALL_CUH
 
-#include "gpu/cuda/inverse_rows.cuh"
 #include "gpu/cuda/launch.cuh"
-#include "gpu/cuda/tuning_h200.cuh"
+#include "gpu/cuda/shape.cuh"
+#include "gpu/cuda/tuning.cuh"
 
 template <typename T, int N> struct cuda__inverse_launch {
     typedef cuda__inverse_tuning<T, N> tuned;
+    typedef cuda__inverse_shape<T, N, tuned::rows, tuned::block, tuned::rolled, tuned::warps,
+                                tuned::blocks>
+        shape;
 
     static cudaError_t launch(const cuda_batch &batch, cudaStream_t stream)
     {
-        return cuda__launch(
-            cuda__inverse_rows_kernel<T, N, tuned::rows, tuned::block, tuned::rolled, tuned::warps,
-                                      tuned::blocks>,
-            batch, cuda__rows<T, N, tuned::rows>::held * tuned::warps, tuned::warps * CUDA__WARP,
-            sizeof(cuda__inverse_shared<T, N, tuned::rows, tuned::block>) * tuned::warps, stream);
+        return cuda__launch(shape::kernel, batch, shape::held, shape::threads, shape::shared_bytes,
+                            stream);
     }
 };
 

@@ -3,12 +3,12 @@
  * A launcher puts one kernel into the caller's stream and returns. It allocates nothing, waits for
  * nothing, and needs no workspace. Every matrix is read once and every result written once, where
  * the items say: device memory, or pinned host memory the device can reach. Items may overlap
- * nowhere, except that a result may be its own input.
+ * nowhere, inputs and results neither: a doubtful matrix is read again by cuda_mend_small.
  *
  * The bits of a result depend on the matrix, n and the precision alone: not on its place in the
  * batch, its alignment or its neighbours.
  *
- * Cost: two n x n matrices of memory traffic each; see tuning_h200.cuh for the shapes. Any thread
+ * Cost: two n x n matrices of memory traffic each; see the tuning tables for the shapes. Any thread
  * may call, with its own stream.
  */
 #ifndef GPU_CUDA_KERNELS_H
@@ -25,6 +25,14 @@ extern "C" {
 
 #define CUDA_SMALL_N_MAX 32
 
+/* From this order on an inverse is tried on a vector, because partial pivoting may have spoilt it.
+ * One that fails is doubtful, and so is, of any order, a zero pivot of a matrix that was scaled
+ * down, where a small one may have vanished. A doubtful inverse has an INFO of CUDA_INFO_DOUBTFUL
+ * or up to n more, and cuda_mend_small must follow before the results are used. Items of inverses
+ * must have INFO. */
+#define CUDA_TRIED_N_LEAST 9
+#define CUDA_INFO_DOUBTFUL INT32_MIN
+
 /* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,
  * aligned to their elements at least. NULL: an output nobody wants. */
 struct cuda_item {
@@ -40,6 +48,7 @@ struct cuda_batch {
     const struct cuda_item *items;
     int64_t item_count;
     int64_t matrices;
+    uint32_t *doubtful; /* the device adds the number of doubtful inverses; NULL: not counted */
 };
 
 /* The meaning of INFO, RCOND and the NaN fill is the methods' (gpu/method.h). 1 <= n <=
@@ -48,6 +57,13 @@ cudaError_t cuda_inverse_small(enum precision precision, int64_t n, const struct
                                cudaStream_t stream);
 cudaError_t cuda_factor_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
                               cudaStream_t stream);
+
+/* Inverts the batch's doubtful matrices anew, by complete pivoting and Newton's steps; all others
+ * are left alone. For a batch that cuda_inverse_small was given, later in the same stream or after
+ * it. Worth a launch when *doubtful has grown; right in any case. Cost: a pass over INFO, and for a
+ * doubtful matrix some 4 n^3 operations at the pace of shared memory. */
+cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                            cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -29,6 +29,22 @@ static constexpr int cuda__trips(const int (&address)[CUDA__WARP], int bytes)
     return trips;
 }
 
+/* `Count` numbers at once, from an address that is a multiple of their size. */
+template <int Count, typename T>
+static __device__ __forceinline__ void cuda__take(T *to, const T *from)
+{
+    if constexpr (Count == 1) {
+        *to = *from;
+    } else {
+        struct alignas(Count * sizeof(T)) {
+            T numbers[Count];
+        } piece = *(const decltype(piece) *)from;
+#pragma unroll
+        for (int v = 0; v < Count; v++)
+            to[v] = piece.numbers[v];
+    }
+}
+
 template <typename T, int N, int RowsALane> struct cuda__rows {
     static constexpr int n = N;
     static constexpr int rows = RowsALane;
@@ -36,6 +52,8 @@ template <typename T, int N, int RowsALane> struct cuda__rows {
     static constexpr int held = CUDA__WARP / lanes;
     static constexpr int width = cuda__real<T>::width;
     static_assert(lanes <= CUDA__WARP, "a matrix fits a warp");
+
+    static constexpr int reductions_most = 3;
 
     static constexpr int line_pieces = (N + width - 1) / width; /* 16 bytes each, of a row */
 
@@ -53,6 +71,12 @@ template <typename T, int N, int RowsALane> struct cuda__rows {
         return self;
     }
 
+    /* Does the lane only repeat another? */
+    __device__ __forceinline__ bool spare() const
+    {
+        return CUDA__WARP % lanes != 0 && (int)threadIdx.x % CUDA__WARP != base + member;
+    }
+
     template <typename U> __device__ __forceinline__ U from_neighbour(U value, int distance) const
     {
         if ((lanes & (lanes - 1)) == 0)
@@ -65,6 +89,21 @@ template <typename T, int N, int RowsALane> struct cuda__rows {
     static constexpr __host__ __device__ int round(int reach)
     {
         return (lanes & (lanes - 1)) == 0 ? reach : 2 * reach > lanes ? lanes - reach : reach;
+    }
+
+    /* The largest over the matrix's lanes, of whole numbers: by the warp's own reductions, one a
+     * matrix, where they are few. */
+    __device__ __forceinline__ int most_of(int value) const
+    {
+        if (held > reductions_most)
+            return most(value);
+        int mine = value;
+#pragma unroll
+        for (int m = 0; m < held; m++) {
+            int theirs = __reduce_max_sync(CUDA__ALL, matrix == m ? value : INT32_MIN);
+            mine = matrix == m ? theirs : mine;
+        }
+        return mine;
     }
 
     /* The largest over the matrix's lanes. */

@@ -40,16 +40,18 @@ static __device__ __forceinline__ int64_t cuda__find_item(const cuda_batch &batc
     return low;
 }
 
-template <typename T, int N>
-static __device__ __forceinline__ cuda__place<T> cuda__find(const cuda_batch &batch, int64_t index)
+/* Of matrices of `entries` numbers. */
+template <typename T>
+static __device__ __forceinline__ cuda__place<T> cuda__find(const cuda_batch &batch, int64_t index,
+                                                            int entries)
 {
     cuda__place<T> place;
     place.valid = index < batch.matrices;
     index = place.valid ? index : batch.matrices - 1;
     const cuda_item *item = batch.items + cuda__find_item(batch, index);
     place.within = index - item->first;
-    place.a = (const T *)item->a + place.within * (N * N);
-    place.result = item->result ? (T *)item->result + place.within * (N * N) : nullptr;
+    place.a = (const T *)item->a + place.within * entries;
+    place.result = item->result ? (T *)item->result + place.within * entries : nullptr;
     place.info = item->info;
     place.extra = item->extra;
     return place;
@@ -99,8 +101,8 @@ template <typename T, int N, int Held, int Line, int Stride> struct cuda__stage 
     static constexpr int lines = Line == N ? 1 : N;
     static constexpr int length = Line == N ? N * N : N;
     /* Can 16 bytes be moved at a time, addresses permitting? */
-    static constexpr bool wide = length % width == 0 && Line * lines % width == 0 &&
-                                 (lines == 1 || Line % width == 0) && Stride % width == 0;
+    static constexpr bool wide =
+        length % width == 0 && (lines == 1 || Line % width == 0) && Stride % width == 0;
 
     template <int Width> struct rounds {
         static constexpr int pieces = length / Width;                               /* of a line */
@@ -153,13 +155,16 @@ template <typename T, int N, int Held, int Line, int Stride> struct cuda__stage 
         }
     }
 
-    /* Starts copying the matrices in. cuda__copy_wait() before they are read. */
-    static __device__ __forceinline__ void load(T *stage, const T *a, bool together, int lane)
+    static constexpr bool shifts = false; /* the matrices begin where shared memory does */
+
+    /* Starts copying the matrices in; returns the shift. */
+    static __device__ __forceinline__ int load(T *stage, const T *a, bool together, int lane)
     {
         if (wide && __all_sync(CUDA__ALL, (uintptr_t)a % 16 == 0))
             load<wide ? width : 1>(stage, a, together, lane);
         else
             load<1>(stage, a, together, lane);
+        return 0;
     }
 
     template <int Width> static __device__ __forceinline__ void put(T *to, const T *from)
@@ -198,13 +203,28 @@ template <typename T, int N, int Held, int Line, int Stride> struct cuda__stage 
     }
 };
 
+/* Starts copying a warp's matrices in. cuda__copy_wait() before they are read. Returns how many
+ * elements late they begin. */
 template <typename T, int N, int Held, typename Stage>
-static __device__ __forceinline__ void cuda__load(T *stage, const cuda_batch &batch, int64_t index,
-                                                  int lane)
+static __device__ __forceinline__ int cuda__load(T *stage, const cuda_batch &batch, int64_t index,
+                                                 int lane)
 {
-    cuda__place<T> place = cuda__find<T, N>(batch, index);
+    cuda__place<T> place = cuda__find<T>(batch, index, N * N);
     bool together = cuda__together<T, N, Held>(place.a, place.valid, lane);
-    Stage::load(stage, place.a, together, lane);
+    return Stage::load(stage, place.a, together, lane);
+}
+
+/* How many elements late cuda__store expects them. */
+template <typename T, int N, int Held, typename Stage>
+static __device__ __forceinline__ int cuda__store_shift(const cuda_batch &batch, int64_t index,
+                                                        int lane)
+{
+    if constexpr (Stage::shifts) {
+        cuda__place<T> place = cuda__find<T>(batch, index, N * N);
+        const T *result = place.valid ? place.result : nullptr;
+        return Stage::shift(result, cuda__together<T, N, Held>(result, result != nullptr, lane));
+    }
+    return 0;
 }
 
 template <typename T, int N, int Held, typename Stage>

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "gpu/host/mend.h"
+#include "gpu/host/small.h"
 
 int64_t host__ld(enum precision precision, int64_t n)
 {
@@ -20,7 +21,7 @@ int64_t host__ld(enum precision precision, int64_t n)
     return ld % (8 * unit) == 0 ? ld + unit : ld;
 }
 
-/* Layout: a, lines, pivots. */
+/* Layout: a, lines, pivots; or what lu takes for a small order. */
 int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m)
 {
     (void)m;
@@ -32,12 +33,10 @@ int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m
         !checked_add(bytes, pivots_bytes, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
         return -1;
+    if (n <= HOST_SMALL_ORDER_MAX && host__small_scratch_bytes(n) > bytes)
+        return host__small_scratch_bytes(n);
     return bytes;
 }
-
-/* An answer of a smaller order is not tried: elements grow by 2^(n-1) at most, too little to
- * break the contract. */
-#define TRIED_ORDER_LEAST 9
 
 #define REAL_FILE "gpu/host/dense.inc"
 #include "gpu/host/both.inc"

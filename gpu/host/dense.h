@@ -12,6 +12,13 @@
 
 #include "gpu/host/host.h"
 
+/* An inverse of a smaller order is not tried: elements grow by 2^(n-1) at most, too little to break
+ * the contract. */
+#define HOST_TRIED_ORDER_LEAST 9
+/* While no entry of U has grown beyond this multiple of |A|, LAPACK's bound holds and a zero pivot
+ * is believed. */
+#define HOST_GROWTH_MAX 8
+
 /* The outputs of every method that answers with an inverse, in their descriptors' order. */
 enum host_inverse_output {
     HOST_INVERSE,
@@ -89,6 +96,10 @@ double host__answer_f64(const struct host_matrix *matrix, const struct host_work
                         enum host_order order, int scaling, struct host_norm norm,
                         enum method_road road, bool doubtful);
 
+/* The INFO and RCOND of an inverse that was put in its place and found good. */
+void host__report_f32(const struct host_matrix *matrix, float rcond, enum method_road road);
+void host__report_f64(const struct host_matrix *matrix, double rcond, enum method_road road);
+
 /* No inverse: INVERSE is filled with NaN. info -1: RCOND NaN; an exact zero pivot: RCOND 0. */
 void host__refuse_f32(const struct host_matrix *matrix, int64_t info, enum method_road road);
 void host__refuse_f64(const struct host_matrix *matrix, int64_t info, enum method_road road);
@@ -96,5 +107,8 @@ void host__refuse_f64(const struct host_matrix *matrix, int64_t info, enum metho
 /* The whole of `lu`, for a finite matrix whose norm is known: lu.c. */
 void host__lu_f32(const struct host_matrix *matrix, struct host_norm norm);
 void host__lu_f64(const struct host_matrix *matrix, struct host_norm norm);
+/* The whole of `lu` by LAPACK, for any matrix of any order: lu.c. */
+void host__lu_alone_f32(const struct host_matrix *matrix);
+void host__lu_alone_f64(const struct host_matrix *matrix);
 
 #endif

@@ -16,6 +16,7 @@
 #include "gpu/method.h"
 
 #define HOST_ALIGN_BYTES 64 /* of scratch, and of every array laid out in it */
+#define HOST_GROUP_MAX 16   /* matrices that a method takes at once, at most */
 
 /* One matrix: its part of every tensor, aligned to the element only. NULL: absent or unwanted. */
 struct host_matrix {
@@ -29,6 +30,13 @@ struct host_matrix {
 struct host_method {
     const char *name; /* the descriptor's */
     void (*run[PRECISION_COUNT])(const struct host_matrix *matrix);
+    /* The next three are NULL, or make the same answers, bit for bit, of 1 to group() matrices of
+     * one order at once, which share the first one's scratch. `next` are those whose turn is next,
+     * 0 or more: their numbers may be fetched, and nothing else. */
+    void (*run_group[PRECISION_COUNT])(const struct host_matrix *matrices, int count,
+                                       const struct host_matrix *next, int next_count);
+    int (*group)(enum precision precision, int64_t n);              /* 1: run is to be called */
+    double (*group_matrix_ns)(enum precision precision, int64_t n); /* predicted; group() > 1 */
     /* -1 when it does not fit 64 bits */
     int64_t (*scratch_bytes)(enum precision precision, int64_t n, int64_t m);
     /* Which code a matrix of order n meets: "host lapack getrf+getri". */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "gpu/host/fault.h"
 
 /* What orders one batch's writes to the arena before the next one's is the front, in another
  * process, where ThreadSanitizer does not look: it is told. */
@@ -28,8 +29,12 @@
 #define NUMBER_NS 6.0
 #define FLOPS_PER_NS 20.0
 
-static double predict_ns(const struct method *method, int64_t n, int64_t m)
+static double predict_ns(const struct host_job *job, const struct engine_batch *batch)
 {
+    const struct method *method = method_at((int)batch->method);
+    int64_t n = batch->n, m = batch->m;
+    if (job->group > 1)
+        return job->method->group_matrix_ns((enum precision)batch->precision, n);
     return MATRIX_NS + NUMBER_NS * (double)n * (double)n + method->flops(n, m) / FLOPS_PER_NS;
 }
 
@@ -40,7 +45,7 @@ static enum engine_status check(const struct host_job *job, const struct engine_
         batch->item_count > ENGINE_BATCH_ITEMS)
         return ENGINE_UNSUPPORTED;
 #ifdef ENGINE_FAULTS
-    if (host__fault_oom(job->faults, batch))
+    if (process_fault_oom(job->faults, batch))
         return ENGINE_OUT_OF_MEMORY;
 #endif
     return ENGINE_OK;
@@ -85,16 +90,18 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
     job->chunk_ns = 0;
     enum engine_status status = check(job, batch);
     if (status == ENGINE_OK) {
-        const struct method *method = method_at((int)batch->method);
-        double matrix_ns = predict_ns(method, batch->n, batch->m);
+        job->group =
+            job->method->group ? job->method->group((enum precision)batch->precision, batch->n) : 1;
+        double matrix_ns = predict_ns(job, batch);
         int64_t matrices = lay_out_items(job, batch);
         lay_out_tensors(job, batch);
         job->scratch_bytes =
             job->method->scratch_bytes((enum precision)batch->precision, batch->n, batch->m);
-        job->chunk_matrices = matrix_ns < HOST_CHUNK_NS ? (int64_t)(HOST_CHUNK_NS / matrix_ns) : 1;
+        int64_t groups = (int64_t)(HOST_CHUNK_NS / (matrix_ns * job->group));
+        job->chunk_matrices = (groups > 1 ? groups : 1) * job->group;
         /* Few enough for 32 bits, whatever the count of matrices. */
         if (matrices / job->chunk_matrices > INT32_MAX)
-            job->chunk_matrices = matrices / INT32_MAX + 1;
+            job->chunk_matrices = (matrices / INT32_MAX + 1) * job->group;
         job->chunks = (uint32_t)((matrices + job->chunk_matrices - 1) / job->chunk_matrices);
         job->chunk_ns =
             matrix_ns * (double)(matrices < job->chunk_matrices ? matrices : job->chunk_matrices);
@@ -146,23 +153,43 @@ static void *locate(const struct host_job *job, const struct engine_tensor *tens
     return job->arena + tensor->offset_bytes + (uint64_t)(index * bytes);
 }
 
-/* `index`: of the matrix within its item. */
-static void run_matrix(const struct host_job *job, const struct engine_item *item, int64_t index,
-                       void *scratch)
+/* Two groups of matrices: one that waits to be run, and the next, which is being gathered. */
+struct gathering {
+    struct host_matrix matrices[2][HOST_GROUP_MAX];
+    int side; /* the group that is being gathered */
+    int counts[2];
+};
+
+/* Runs the group that waits; the gathered one waits now. */
+static void turn(const struct host_job *job, struct gathering *gathering)
 {
-    const struct engine_batch *batch = job->batch;
-    enum precision precision = (enum precision)batch->precision;
-    struct host_matrix matrix = {
-        .n = batch->n, .m = batch->m, .options = batch->options, .scratch = scratch};
+    enum precision precision = (enum precision)job->batch->precision;
+    int next = gathering->side, now = !next;
+    if (gathering->counts[now] > 0 && job->group > 1)
+        job->method->run_group[precision](gathering->matrices[now], gathering->counts[now],
+                                          gathering->matrices[next], gathering->counts[next]);
+    else if (gathering->counts[now] > 0)
+        job->method->run[precision](gathering->matrices[now]);
+    gathering->counts[now] = 0;
+    gathering->side = now;
+}
+
+/* `index`: of the matrix within its item. */
+static void gather_matrix(const struct host_job *job, const struct engine_item *item, int64_t index,
+                          struct gathering *gathering)
+{
+    int side = gathering->side;
+    struct host_matrix *matrix = &gathering->matrices[side][gathering->counts[side]++];
     for (int i = 0; i < job->input_count; i++)
-        matrix.inputs[i] = locate(job, &item->inputs[i], index, job->tensor_bytes[i]);
+        matrix->inputs[i] = locate(job, &item->inputs[i], index, job->tensor_bytes[i]);
     for (int i = 0; i < job->output_count; i++)
-        matrix.outputs[i] =
+        matrix->outputs[i] =
             locate(job, &item->outputs[i], index, job->tensor_bytes[METHOD_INPUTS_MAX + i]);
 #ifdef ENGINE_FAULTS
-    host__fault_matrix(job->faults, precision, matrix.inputs[0]);
+    host__fault_matrix(job->faults, (enum precision)job->batch->precision, matrix->inputs[0]);
 #endif
-    job->method->run[precision](&matrix);
+    if (gathering->counts[side] == job->group)
+        turn(job, gathering);
 }
 
 static void run_matrices(const struct host_job *job, uint32_t chunk, void *scratch)
@@ -171,11 +198,18 @@ static void run_matrices(const struct host_job *job, uint32_t chunk, void *scrat
     int64_t matrix = (int64_t)chunk * job->chunk_matrices, last = matrix + job->chunk_matrices;
     uint32_t i = item_of(job, matrix);
     int64_t index = job->single ? 0 : matrix - job->first[i];
+    struct gathering gathering;
+    gathering.side = gathering.counts[0] = gathering.counts[1] = 0;
+    for (int k = 0; k < 2 * job->group; k++)
+        gathering.matrices[k % 2][k / 2] = (struct host_matrix){
+            .n = batch->n, .m = batch->m, .options = batch->options, .scratch = scratch};
     for (; i < batch->item_count && matrix < last; i++, index = 0) {
         const struct engine_item *item = &batch->items[i];
         for (; index < item->count && matrix < last; index++, matrix++)
-            run_matrix(job, item, index, scratch);
+            gather_matrix(job, item, index, &gathering);
     }
+    turn(job, &gathering);
+    turn(job, &gathering);
 }
 
 static void finish(struct host_job *job)

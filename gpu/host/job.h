@@ -1,7 +1,9 @@
 /* gpu/host/job.h: one batch under way: how it is cut into chunks, and how a chunk is run.
  *
- * A chunk is as many matrices as are predicted to take HOST_CHUNK_NS, at least one: so a small
- * batch is one chunk and stays on one worker, and taking a chunk costs nothing beside running it.
+ * A chunk is as many matrices as are predicted to take HOST_CHUNK_NS, at least one group: so a
+ * small batch is one chunk and stays on one worker, and taking a chunk costs nothing beside running
+ * it. A method that takes several matrices at once gets full groups of them, from as many items as
+ * it takes; only a chunk's last group may be smaller.
  *
  * Life: host__job_open by one worker; host__job_take and host__job_run by any, until the run of the
  * last chunk reports the batch done. A job is a slot of a ring and is opened again after that, so
@@ -16,9 +18,9 @@
 #include <stdint.h>
 
 #include "gpu/engine.h"
-#include "gpu/host/fault.h"
 #include "gpu/host/host.h"
 #include "gpu/host/scratch.h"
+#include "gpu/process/fault.h"
 
 #define HOST_CHUNK_NS 20000.0
 
@@ -31,10 +33,11 @@ struct host_job {
     const struct host_method *method;
     unsigned char *arena;
     struct host_budget *budget;
-    const struct host_faults *faults;
+    const struct process_faults *faults;
     uint32_t chunks;
     int64_t chunk_matrices;
     double chunk_ns; /* predicted */
+    int group;       /* matrices run together */
     int64_t scratch_bytes;
     int input_count, output_count;
     int64_t tensor_bytes[ENGINE_TENSORS_MAX]; /* of one matrix: inputs, then outputs */

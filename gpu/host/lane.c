@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "gpu/host/job.h"
+#include "gpu/process/ring.h"
 
 #define LEAD_AWAY_NS 50000.0
 /* A batch predicted to take less is not worth waking anybody for. */
@@ -52,14 +53,14 @@ struct host_lane {
     struct host_job jobs[ENGINE_BATCH_SLOTS];
 };
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t expected, int flags)
+static void futex_wait(_Atomic uint32_t *word, uint32_t expected)
 {
-    syscall(SYS_futex, word, FUTEX_WAIT | flags, expected, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }
 
-static void futex_wake(_Atomic uint32_t *word, uint32_t count, int flags)
+static void futex_wake(_Atomic uint32_t *word, uint32_t count)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE | flags, count, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
 /* Call after what there is to see has been stored. */
@@ -67,7 +68,7 @@ static void wake_followers(struct host_lane *lane, uint32_t count)
 {
     atomic_fetch_add(&lane->epoch, 1);
     if (atomic_load(&lane->followers) > 0)
-        futex_wake(&lane->epoch, count, FUTEX_PRIVATE_FLAG);
+        futex_wake(&lane->epoch, count);
 }
 
 static bool batch_waits(const struct host_lane *lane)
@@ -128,16 +129,6 @@ static void give_up_lead(struct worker *worker)
     wake_followers(worker->lane, 1);
 }
 
-static void tell_front(const struct host_lane *lane)
-{
-    uint64_t one = 1;
-    if (atomic_exchange(&lane->options.lane->front_waits, 0) != 1)
-        return;
-    /* Fails only when the counter is full: the front has been told often enough. */
-    ssize_t written = write(lane->options.event_fd, &one, sizeof one);
-    (void)written;
-}
-
 /* Polls for spin_ns, then sleeps, until a batch waits or the lane stops. */
 static void lead(struct host_lane *lane)
 {
@@ -155,7 +146,7 @@ static void lead(struct host_lane *lane)
         uint32_t seen = atomic_load(submitted);
         if (seen != atomic_load(&lane->opened) || atomic_load(&lane->stopping))
             return;
-        futex_wait(submitted, seen, 0);
+        process_ring_sleep(lane->options.lane, seen, PROCESS_RING_FOR_EVER);
     }
 }
 
@@ -164,7 +155,7 @@ static void follow(struct host_lane *lane)
     atomic_fetch_add(&lane->followers, 1);
     uint32_t epoch = atomic_load(&lane->epoch);
     if (!chunk_waits(lane) && atomic_load(&lane->led) && !atomic_load(&lane->stopping))
-        futex_wait(&lane->epoch, epoch, FUTEX_PRIVATE_FLAG);
+        futex_wait(&lane->epoch, epoch);
     atomic_fetch_sub(&lane->followers, 1);
 }
 
@@ -196,24 +187,11 @@ static void *work(void *context)
         if (worker->leads && job->chunk_ns > LEAD_AWAY_NS)
             give_up_lead(worker);
         if (host__job_run(job, chunk, &worker->scratch))
-            tell_front(lane);
+            process_ring_tell(lane->options.lane, lane->options.event_fd);
     }
     host__scratch_free(&worker->scratch);
     atomic_fetch_sub(&lane->alive, 1);
     return NULL;
-}
-
-/* How many batches were opened before us: the submitted ones are the last in the ring. */
-static uint32_t first_number(const struct engine_lane *lane)
-{
-    uint32_t number = atomic_load(&lane->submitted);
-    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
-        const struct engine_batch *batch = &lane->batches[(number - 1) % ENGINE_BATCH_SLOTS];
-        if (atomic_load_explicit(&batch->state, memory_order_acquire) != ENGINE_BATCH_SUBMITTED)
-            break;
-        number--;
-    }
-    return number;
 }
 
 enum error host_lane_create(const struct host_lane_options *options, struct host_lane **result,
@@ -231,7 +209,7 @@ enum error host_lane_create(const struct host_lane_options *options, struct host
     lane->options = *options;
     lane->workers = workers;
     pthread_mutex_init(&lane->opening, NULL);
-    atomic_store(&lane->opened, first_number(options->lane));
+    atomic_store(&lane->opened, process_ring_first(options->lane));
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
         lane->jobs[i].arena = options->arena;
         lane->jobs[i].budget = options->budget;
@@ -261,8 +239,8 @@ void host_lane_destroy(struct host_lane **lane)
     /* A leader between its last look and its sleep misses a wake: wake until all have gone. */
     while (atomic_load(&old->alive) > 0) {
         atomic_fetch_add(&old->epoch, 1);
-        futex_wake(&old->epoch, UINT32_MAX >> 1, FUTEX_PRIVATE_FLAG);
-        futex_wake(&old->options.lane->submitted, UINT32_MAX >> 1, 0);
+        futex_wake(&old->epoch, UINT32_MAX >> 1);
+        process_ring_wake(old->options.lane);
         usleep(100);
     }
     for (int i = 0; i < old->started; i++)

@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "gpu/engine.h"
-#include "gpu/host/fault.h"
 #include "gpu/host/scratch.h"
+#include "gpu/process/fault.h"
 
 struct host_lane;
 
@@ -27,7 +27,7 @@ struct host_lane_options {
     int nice;                   /* added to the workers' niceness */
     int64_t spin_ns;            /* how long one worker polls for the next batch before it sleeps */
     struct host_budget *budget; /* of scratch; borrowed; lanes may share it */
-    const struct host_faults *faults; /* borrowed; NULL: none */
+    const struct process_faults *faults; /* borrowed; NULL: none */
 };
 
 /* Batches that are waiting in the lane already are served too. */

@@ -1,4 +1,5 @@
-/* gpu/host/lu.c: `lu`, by LAPACK's getrf and getri.
+/* gpu/host/lu.c: `lu`, by LAPACK's getrf and getri, or up to HOST_SMALL_ORDER_MAX by small.h, which
+ * leaves to LAPACK what is out of the ordinary.
  *
  * getri bounds |I - X A| for the matrix it is given, so the row-major input is transposed on the
  * way in and out: LAPACK then sees A as written. (Run on the transpose, it would bound |I - A X|.)
@@ -9,20 +10,16 @@
  */
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 
 #include "gpu/host/dense.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/mend.h"
-
-/* While no entry of U has grown beyond this multiple of |A|, LAPACK's bound holds and a zero pivot
- * is believed. */
-#define GROWTH_MAX 8
+#include "gpu/host/small.h"
 
 static const char *kernel(enum precision precision, int64_t n)
 {
-    (void)precision;
-    (void)n;
-    return "host lapack getrf+getri";
+    return n <= HOST_SMALL_ORDER_MAX ? host__small_kernel(precision, n) : "host lapack getrf+getri";
 }
 
 #define REAL_FILE "gpu/host/lu.inc"
@@ -31,6 +28,9 @@ static const char *kernel(enum precision precision, int64_t n)
 const struct host_method host_method_lu = {
     .name = "lu",
     .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
+    .run_group = {[PRECISION_FP32] = host__small_lu_f32, [PRECISION_FP64] = host__small_lu_f64},
+    .group = host__small_group,
+    .group_matrix_ns = host__small_matrix_ns,
     .scratch_bytes = host__dense_scratch_bytes,
     .kernel = kernel,
 };

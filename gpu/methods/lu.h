@@ -1,4 +1,4 @@
-/* lu: dense inverse by LU factorisation with partial pivoting, LAPACK's getrf + getri. */
+/* lu: dense inverse by elimination with partial pivoting, as accurate as LAPACK's getrf + getri. */
 #ifndef GPU_METHODS_LU_H
 #define GPU_METHODS_LU_H
 

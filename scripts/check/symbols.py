@@ -16,6 +16,7 @@ from pathlib import Path
 EXTRA = {
     "base": ["failure_", "error_"],
     "gpu": ["method_", "engine_"],
+    "gpu/process": ["process_"],
     "gpu/host": ["host_"],
     "gpu/cuda": ["cuda_"],
     "handlers": ["handlers_", "exchange_"],

@@ -26,26 +26,44 @@ static void *map_memfd(const char *name, uint64_t bytes, int *fd)
     return map;
 }
 
-void gputest_bed_create(struct gputest_bed *bed, uint64_t arena_bytes)
+static void make_shared(struct gputest_bed *bed)
 {
-    *bed = (struct gputest_bed){.arena_bytes = arena_bytes};
-    bed->arena = map_memfd("arena", arena_bytes, &bed->arena_fd);
     bed->shared = map_memfd("lanes", sizeof *bed->shared, &bed->shared_fd);
     bed->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     assert_true(bed->event_fd >= 0);
     bed->shared->contract_hash = engine_contract_hash();
-    bed->shared->arena_bytes = arena_bytes;
+    bed->shared->arena_bytes = bed->arena_bytes;
     memcpy(bed->shared->front_version, "test", sizeof "test");
+}
+
+static void drop_shared(struct gputest_bed *bed)
+{
+    munmap(bed->shared, sizeof *bed->shared);
+    close(bed->shared_fd);
+    close(bed->event_fd);
+}
+
+void gputest_bed_create(struct gputest_bed *bed, uint64_t arena_bytes)
+{
+    *bed = (struct gputest_bed){.arena_bytes = arena_bytes};
+    bed->arena = map_memfd("arena", arena_bytes, &bed->arena_fd);
+    make_shared(bed);
 }
 
 void gputest_bed_destroy(struct gputest_bed *bed)
 {
     munmap(bed->arena, bed->arena_bytes);
-    munmap(bed->shared, sizeof *bed->shared);
     close(bed->arena_fd);
-    close(bed->shared_fd);
-    close(bed->event_fd);
+    drop_shared(bed);
     *bed = (struct gputest_bed){0};
+}
+
+void gputest_bed_renew(struct gputest_bed *bed)
+{
+    drop_shared(bed);
+    make_shared(bed);
+    memset(bed->submitted, 0, sizeof bed->submitted);
+    gputest_bed_reset(bed);
 }
 
 uint64_t gputest_bed_take(struct gputest_bed *bed, int64_t bytes, int64_t align)

@@ -20,6 +20,8 @@ struct gputest_bed {
 
 void gputest_bed_create(struct gputest_bed *bed, uint64_t arena_bytes);
 void gputest_bed_destroy(struct gputest_bed *bed);
+/* New lanes over the old arena, as the front makes them when an engine has died. */
+void gputest_bed_renew(struct gputest_bed *bed);
 
 /* Takes bytes of the arena, never given back but by reset. Aligned to `align`, and to no more. */
 uint64_t gputest_bed_take(struct gputest_bed *bed, int64_t bytes, int64_t align);

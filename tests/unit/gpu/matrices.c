@@ -11,13 +11,9 @@
 
 #include <cmocka.h>
 
-#include "gpu/host/host.h"
 #include "gpu/host/lapack.h"
-#include "gpu/method.h"
 
 #define REFLECTORS_MAX 24 /* random ones on each side: enough to mix every entry */
-#define GUARD 7           /* elements before and after an output: also spoils its alignment */
-#define GUARD_BYTE 0x5a
 
 double gputest_eps(enum precision precision)
 {
@@ -200,99 +196,6 @@ void gputest_dge(int type, int mode, enum precision precision, int64_t n, uint64
         a[i] *= scale;
         a[i] = precision == PRECISION_FP32 ? (double)(float)a[i] : a[i];
     }
-}
-
-/* ---- One run ---- */
-
-/* An array of `bytes` with guards around it that also spoil its alignment. */
-static unsigned char *guarded(int64_t bytes, int64_t unit)
-{
-    size_t size = (size_t)(bytes + 2 * GUARD * unit);
-    unsigned char *data = malloc(size);
-    assert_non_null(data);
-    memset(data, GUARD_BYTE, size);
-    return data + GUARD * unit;
-}
-
-static void unguard(unsigned char *data, int64_t bytes, int64_t unit)
-{
-    for (int64_t i = 1; i <= GUARD * unit; i++) {
-        assert_int_equal(data[-i], GUARD_BYTE);
-        assert_int_equal(data[bytes + i - 1], GUARD_BYTE);
-    }
-    free(data - GUARD * unit);
-}
-
-static double get(enum precision precision, const void *data, int64_t i)
-{
-    return precision == PRECISION_FP32 ? ((const float *)data)[i] : ((const double *)data)[i];
-}
-
-static void put(enum precision precision, void *data, int64_t i, double value)
-{
-    if (precision == PRECISION_FP32)
-        ((float *)data)[i] = (float)value;
-    else
-        ((double *)data)[i] = value;
-}
-
-/* Fills the answer from the raw output of that name. */
-static void take_output(const char *name, enum precision precision, const void *raw,
-                        struct gputest_answer *answer)
-{
-    if (strcmp(name, "INVERSE") == 0 || strcmp(name, "LU") == 0) {
-        for (int64_t i = 0; i < answer->n * answer->n; i++)
-            answer->inverse[i] = get(precision, raw, i);
-    } else if (strcmp(name, "PIVOTS") == 0) {
-        memcpy(answer->pivots, raw, (size_t)answer->n * sizeof *answer->pivots);
-    } else if (strcmp(name, "INFO") == 0) {
-        memcpy(&answer->info, raw, sizeof answer->info);
-    } else if (strcmp(name, "METHOD") == 0) {
-        memcpy(&answer->road, raw, sizeof answer->road);
-    } else {
-        assert_string_equal(name, "RCOND");
-        answer->rcond = get(precision, raw, 0);
-    }
-}
-
-struct gputest_answer gputest_run(const char *name, enum precision precision, int64_t n,
-                                  const double *a, bool spd)
-{
-    const struct method *method = method_find(name);
-    assert_non_null(method);
-    const struct host_method *host = host_method_at((uint32_t)method_index(method));
-    int64_t options[METHOD_OPTIONS_MAX] = {spd}, unit = precision_bytes(precision);
-    int64_t input_bytes = n * n * unit, scratch_bytes = host->scratch_bytes(precision, n, 0);
-    unsigned char *input = guarded(input_bytes, unit);
-    struct host_matrix matrix = {.inputs = {input}, .n = n, .options = options};
-    for (int64_t i = 0; i < n * n; i++)
-        put(precision, input, i, a[i]);
-    for (int i = 0; method->outputs[i].name; i++)
-        matrix.outputs[i] =
-            guarded(method_tensor_bytes(&method->outputs[i], precision, n, 0), unit);
-    matrix.scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)scratch_bytes);
-    assert_non_null(matrix.scratch);
-    memset(matrix.scratch, 0xff, (size_t)scratch_bytes);
-    host->run[precision](&matrix);
-
-    struct gputest_answer answer = {.n = n, .inverse = gputest_numbers(n * n)};
-    answer.pivots = calloc((size_t)n, sizeof *answer.pivots);
-    for (int i = 0; method->outputs[i].name; i++) {
-        take_output(method->outputs[i].name, precision, matrix.outputs[i], &answer);
-        unguard(matrix.outputs[i], method_tensor_bytes(&method->outputs[i], precision, n, 0), unit);
-    }
-    for (int64_t i = 0; i < n * n; i++)
-        assert_true(get(precision, input, i) == a[i] || isnan(a[i]));
-    unguard(input, input_bytes, unit);
-    free(matrix.scratch);
-    return answer;
-}
-
-void gputest_free(struct gputest_answer *answer)
-{
-    free(answer->inverse);
-    free(answer->pivots);
-    *answer = (struct gputest_answer){0};
 }
 
 /* ---- Measures ---- */

@@ -32,9 +32,12 @@ struct gputest_answer {
     int64_t n;
 };
 
-/* Runs a method on one matrix, whose numbers must suit the precision. Inputs and outputs are
- * aligned to their element only; fails the test when the input is changed or a byte beyond an
- * output is written. */
+/* Does the engine that gputest_run asks take this? The host's own code takes everything. */
+bool gputest_takes(const char *method, enum precision precision, int64_t n);
+/* Runs a method on one matrix, on the engine process that the environment's INVERTD_ENGINE names
+ * (a path) or else by the host's code in this process. The numbers must suit the precision. Inputs
+ * and outputs are aligned to their element only; fails the test when the input is changed or a
+ * byte beyond an output is written. */
 struct gputest_answer gputest_run(const char *method, enum precision precision, int64_t n,
                                   const double *a, bool spd);
 void gputest_free(struct gputest_answer *answer);

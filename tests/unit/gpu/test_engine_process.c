@@ -20,17 +20,16 @@
 
 #include "base/clock.h"
 #include "tests/unit/gpu/bed.h"
+#include "tests/unit/gpu/child.h"
 #include "tests/unit/gpu/matrices.h"
 
 #define ARENA_BYTES (UINT64_C(8) << 20)
 #define WAIT_MS 10000
-#define ARGUMENTS_MAX 6
+#define END_MS 2000
 
 static struct gputest_bed bed;
-static int control = -1;
-static pid_t pid;
-static const char *more_arguments[ARGUMENTS_MAX]; /* of the next engine; NULL ends them */
-static int log_fd = -1;                           /* where it logs; -1: with the test */
+static struct gputest_child child = {.control = -1};
+static const char *const plain[] = {"--threads", "2", NULL};
 
 static void sleep_ms(int ms)
 {
@@ -38,100 +37,43 @@ static void sleep_ms(int ms)
     nanosleep(&time, NULL);
 }
 
-static void find_engine(char *path, size_t size)
+static void spawn(const char *const *arguments, int log)
 {
-    const char *named = getenv("INVERTD_HOST");
-    if (named) {
-        snprintf(path, size, "%s", named);
-        return;
-    }
-    ssize_t length = readlink("/proc/self/exe", path, size - 1);
-    assert_true(length > 0);
-    path[length] = 0;
-    for (int up = 0; up < 3; up++)
-        *strrchr(path, '/') = 0;
-    strncat(path, "/invertd-host", size - strlen(path) - 1);
-    if (access(path, X_OK) != 0)
-        fail_msg("the engine is not built: %s", path);
-}
-
-/* In the child, before exec: only async-signal-safe calls. Descriptors go above the contract's
- * first, so that none overwrites another. */
-static void become_engine(const char *path, int control_end)
-{
-    char *arguments[ARGUMENTS_MAX + 4] = {(char *)(uintptr_t)path, (char *)(uintptr_t) "--threads",
-                                          (char *)(uintptr_t) "2"};
-    for (int i = 0; i < ARGUMENTS_MAX && more_arguments[i]; i++)
-        arguments[3 + i] = (char *)(uintptr_t)more_arguments[i];
-    int control_copy = dup2(control_end, 40), arena = dup2(bed.arena_fd, 41);
-    int shared = dup2(bed.shared_fd, 42), event = dup2(bed.event_fd, 43);
-    dup2(control_copy, ENGINE_FD_CONTROL);
-    dup2(arena, ENGINE_FD_ARENA);
-    dup2(shared, ENGINE_FD_SHARED);
-    dup2(event, ENGINE_FD_EVENT);
-    if (log_fd >= 0)
-        dup2(log_fd, STDERR_FILENO);
-    execv(path, arguments);
-    _exit(127);
-}
-
-/* quiet: what it logs is expected, and would only alarm the reader of the test's output. */
-static void spawn(bool quiet)
-{
-    int ends[2];
     char path[PATH_MAX];
-    find_engine(path, sizeof path);
-    assert_int_equal(pipe(ends), 0);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        close(ends[1]);
-        if (quiet && !freopen("/dev/null", "w", stderr))
-            _exit(127);
-        become_engine(path, ends[0]);
-    }
-    close(ends[0]);
-    control = ends[1];
+    const char *named = getenv("INVERTD_HOST");
+    if (named)
+        snprintf(path, sizeof path, "%s", named);
+    else
+        gputest_child_program("invertd-host", path, sizeof path);
+    gputest_child_start(&child, &bed, path, arguments, log);
 }
 
-/* Exit status as waitpid has it; -1 when it did not end in time (and is killed). */
-static int wait_for_exit(int timeout_ms)
+static enum engine_ready wait_until_ready(void)
 {
-    int status;
-    for (int i = 0; i < timeout_ms; i++) {
-        if (waitpid(pid, &status, WNOHANG) == pid)
-            return status;
-        sleep_ms(1);
-    }
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    return -1;
+    return gputest_child_wait_ready(&child, &bed, WAIT_MS);
 }
 
-static uint32_t wait_until_ready(void)
+/* Closes the pipe: the engine must end well, and soon. */
+static bool ends_well(void)
 {
-    for (int i = 0; i < WAIT_MS && atomic_load(&bed.shared->ready) == ENGINE_STARTING; i++)
-        sleep_ms(1);
-    return atomic_load(&bed.shared->ready);
+    int status = gputest_child_end(&child, END_MS);
+    return WIFEXITED(status) && WEXITSTATUS(status) == ENGINE_EXIT_OK;
 }
 
 static int start(void **state)
 {
     (void)state;
     gputest_bed_create(&bed, ARENA_BYTES);
-    spawn(false);
-    return wait_until_ready() == 1 ? 0 : -1;
+    spawn(plain, -1);
+    return wait_until_ready() == ENGINE_READY ? 0 : -1;
 }
 
 static int finish(void **state)
 {
     (void)state;
-    if (control >= 0)
-        close(control);
-    control = -1;
-    int status = wait_for_exit(2000);
+    bool good = ends_well();
     gputest_bed_destroy(&bed);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+    return good ? 0 : -1;
 }
 
 static void test_says_who_it_is(void **state)
@@ -190,9 +132,9 @@ static void test_both_lanes_answer(void **state)
 static void test_signals_are_ignored(void **state)
 {
     (void)state;
-    kill(pid, SIGINT);
-    kill(pid, SIGTERM);
-    kill(pid, SIGPIPE);
+    kill(child.pid, SIGINT);
+    kill(child.pid, SIGTERM);
+    kill(child.pid, SIGPIPE);
     sleep_ms(20);
     run_batch(ENGINE_LANE_SHORT, "lu", 8, 1);
 }
@@ -223,44 +165,52 @@ static void test_ends_with_its_control_pipe(void **state)
 {
     (void)state;
     gputest_bed_create(&bed, ARENA_BYTES);
-    spawn(false);
-    assert_int_equal(wait_until_ready(), 1);
+    spawn(plain, -1);
+    assert_int_equal(wait_until_ready(), ENGINE_READY);
     struct engine_batch *batch =
         gputest_bed_next(&bed, ENGINE_LANE_LONG, "lu", PRECISION_FP64, 700);
     gputest_bed_item(&bed, batch, 1);
     gputest_bed_submit(&bed, ENGINE_LANE_LONG, batch);
-    close(control);
-    control = -1;
-    int status = wait_for_exit(2000);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(ends_well());
     gputest_bed_destroy(&bed);
+}
+
+/* What an engine with these options says, and its exit code, when it ends by itself. */
+static int log_of(const char *const *arguments, char *text, size_t size)
+{
+    int log = memfd_create("log", MFD_CLOEXEC);
+    assert_true(log >= 0);
+    spawn(arguments, log);
+    int status = gputest_child_wait(&child, WAIT_MS);
+    ssize_t length = pread(log, text, size - 1, 0);
+    assert_true(length >= 0);
+    text[length] = 0;
+    close(log);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
 }
 
 static void test_refuses_another_contract(void **state)
 {
     (void)state;
+    char text[4096];
     gputest_bed_create(&bed, ARENA_BYTES);
     bed.shared->contract_hash ^= 1;
-    spawn(true);
-    int status = wait_for_exit(WAIT_MS);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    assert_int_equal(log_of(plain, text, sizeof text), ENGINE_EXIT_FAILURE);
+    assert_non_null(strstr(text, "different contracts"));
     assert_int_equal(atomic_load(&bed.shared->ready), ENGINE_MISMATCH);
     assert_true(bed.shared->engine_contract_hash == engine_contract_hash());
-    close(control);
-    control = -1;
     gputest_bed_destroy(&bed);
 }
 
 static void test_refuses_a_short_arena(void **state)
 {
     (void)state;
+    char text[4096];
     gputest_bed_create(&bed, ARENA_BYTES);
     bed.shared->arena_bytes = ARENA_BYTES + 4096;
-    spawn(true);
-    int status = wait_for_exit(WAIT_MS);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-    close(control);
-    control = -1;
+    assert_int_equal(log_of(plain, text, sizeof text), ENGINE_EXIT_FAILURE);
+    assert_non_null(strstr(text, "too short"));
     gputest_bed_destroy(&bed);
 }
 
@@ -279,52 +229,22 @@ static enum engine_status status_of_order(int64_t n)
 static void test_refuses_what_needs_more_scratch(void **state)
 {
     (void)state;
+    static const char *const arguments[] = {"--threads", "2", "--scratch-max", "1000000", NULL};
     gputest_bed_create(&bed, ARENA_BYTES);
-    more_arguments[0] = "--scratch-max";
-    more_arguments[1] = "1000000";
-    spawn(false);
-    assert_int_equal(wait_until_ready(), 1);
+    spawn(arguments, -1);
+    assert_int_equal(wait_until_ready(), ENGINE_READY);
     assert_int_equal(status_of_order(400), ENGINE_OUT_OF_MEMORY);
     assert_int_equal(status_of_order(200), ENGINE_OK);
     assert_int_equal(status_of_order(8), ENGINE_OK);
-    close(control);
-    control = -1;
-    int status = wait_for_exit(2000);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(ends_well());
     gputest_bed_destroy(&bed);
-    memset(more_arguments, 0, sizeof more_arguments);
-}
-
-/* What an engine with these options says, and its exit code, when it ends at once: it is of another
- * contract. */
-static int log_of(const char *const *arguments, char *text, size_t size)
-{
-    gputest_bed_create(&bed, ARENA_BYTES);
-    bed.shared->contract_hash ^= 1;
-    log_fd = memfd_create("log", MFD_CLOEXEC);
-    assert_true(log_fd >= 0);
-    for (int i = 0; i < ARGUMENTS_MAX; i++)
-        more_arguments[i] = arguments[i];
-    spawn(false);
-    int status = wait_for_exit(WAIT_MS);
-    ssize_t length = pread(log_fd, text, size - 1, 0);
-    assert_true(length >= 0);
-    text[length] = 0;
-    close(log_fd);
-    log_fd = -1;
-    close(control);
-    control = -1;
-    gputest_bed_destroy(&bed);
-    memset(more_arguments, 0, sizeof more_arguments);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
 }
 
 static void test_logs_as_it_is_told(void **state)
 {
     (void)state;
     static const struct {
-        const char *arguments[ARGUMENTS_MAX];
+        const char *arguments[GPUTEST_ARGUMENTS_MAX];
         int code;
         bool is_json;
     } rows[] = {
@@ -339,7 +259,10 @@ static void test_logs_as_it_is_told(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[4096];
+        gputest_bed_create(&bed, ARENA_BYTES);
+        bed.shared->contract_hash ^= 1;
         assert_int_equal(log_of(rows[i].arguments, text, sizeof text), rows[i].code);
+        gputest_bed_destroy(&bed);
         assert_true(strlen(text) > 0);
         assert_int_equal(text[0] == '{', rows[i].is_json);
     }

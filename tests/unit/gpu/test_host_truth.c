@@ -18,7 +18,7 @@
 
 static const char *const methods[] = {"lu", "gauss_jordan", "auto", "lu_factor"};
 static const char *const inverters[] = {"lu", "gauss_jordan", "auto"};
-static const int64_t orders[] = {1, 2, 8, 31, 33, 70, 129};
+static const int64_t orders[] = {1, 2, 8, 9, 17, 31, 32, 33, 70, 129};
 
 static double *random_matrix(int64_t n, enum precision precision, uint64_t seed)
 {
@@ -41,6 +41,8 @@ static void assert_all_nan(const struct gputest_answer *answer)
 static void try_poisoned(const char *method, enum precision precision, int64_t n, double poison,
                          int64_t place)
 {
+    if (!gputest_takes(method, precision, n))
+        return;
     double *a = random_matrix(n, precision, 5);
     a[place] = poison;
     struct gputest_answer answer = gputest_run(method, precision, n, a, false);
@@ -103,6 +105,8 @@ static void spoil(double *a, int64_t n, enum defect defect, int64_t at)
 static void try_singular(const char *method, enum precision precision, int64_t n,
                          enum defect defect)
 {
+    if (!gputest_takes(method, precision, n))
+        return;
     double *a = random_matrix(n, precision, 6);
     spoil(a, n, defect, n / 2);
     struct gputest_answer answer = gputest_run(method, precision, n, a, false);
@@ -162,6 +166,8 @@ static const struct extreme extremes[] = {
 
 static void try_extreme(const char *method, const struct extreme *extreme, int64_t n)
 {
+    if (!gputest_takes(method, PRECISION_FP64, n))
+        return;
     /* Small integers on a dominant diagonal: exact at every scale. */
     double *a = random_matrix(n, PRECISION_FP64, 8), norm, norm_x;
     for (int64_t i = 0; i < n * n; i++)
@@ -205,6 +211,8 @@ static void test_sums_may_overflow(void **state)
     for (int i = 0; i < N * N; i++)
         a[i] *= DBL_MAX;
     for (size_t i = 0; i < COUNT(inverters); i++) {
+        if (!gputest_takes(inverters[i], PRECISION_FP64, N))
+            continue;
         struct gputest_answer answer = gputest_run(inverters[i], PRECISION_FP64, N, a, false);
         assert_int_equal(answer.info, 0);
         assert_true(answer.rcond > 1e-6 && answer.rcond < 1);
@@ -221,6 +229,8 @@ static void test_no_false_zero_pivot(void **state)
     for (size_t i = 0; i < COUNT(inverters) * 2; i++) {
         enum precision precision = i % 2 ? PRECISION_FP32 : PRECISION_FP64;
         double great = ends[i % 2][0], small = ends[i % 2][1];
+        if (!gputest_takes(inverters[i / 2], precision, 2))
+            continue;
         double rows[][4] = {{great, 0, 0, small}, {great, great / 2, 0, small}};
         for (size_t k = 0; k < COUNT(rows); k++) {
             for (int j = 0; j < 4 && precision == PRECISION_FP32; j++)
@@ -239,6 +249,8 @@ static void test_no_false_zero_pivot(void **state)
 /* Pivots whose reciprocal overflows. */
 static void try_tiny_factors(int64_t n, const double *a)
 {
+    if (!gputest_takes("lu_factor", PRECISION_FP64, n))
+        return;
     struct gputest_answer answer = gputest_run("lu_factor", PRECISION_FP64, n, a, false);
     assert_int_equal(answer.info, 0);
     for (int64_t i = 0; i < n * n; i++)
@@ -270,6 +282,8 @@ static void test_factors_of_tiny_pivots(void **state)
 static void try_scaled(const char *method, enum precision precision, int64_t n, int exponent,
                        bool symmetric)
 {
+    if (!gputest_takes(method, precision, n))
+        return;
     double *a = random_matrix(n, precision, 21), *b = gputest_numbers(n * n);
     for (int64_t i = 0; symmetric && i < n * n; i++) {
         int64_t row = i / n, column = i % n;
@@ -321,6 +335,8 @@ static enum method_road road_of(const double *a, int64_t n, bool spd)
 static void test_roads(void **state)
 {
     (void)state;
+    if (!gputest_takes("auto", PRECISION_FP64, orders[COUNT(orders) - 1]))
+        skip();
     for (size_t k = 1; k < COUNT(orders); k++) {
         int64_t n = orders[k];
         double *a = random_matrix(n, PRECISION_FP64, 31);
@@ -354,6 +370,8 @@ static void test_roads(void **state)
 static void test_ill_conditioned_leaves_cholesky(void **state)
 {
     (void)state;
+    if (!gputest_takes("auto", PRECISION_FP64, 13))
+        skip();
     for (int64_t n = 11; n <= 13; n++) {
         double *a = gputest_numbers(n * n);
         for (int64_t i = 0; i < n * n; i++)

@@ -1,0 +1,54 @@
+/* bench/cuda/tune.cuh: how the files that tune.py writes tell tune.cu of the shapes they hold. */
+#ifndef BENCH_CUDA_TUNE_CUH
+#define BENCH_CUDA_TUNE_CUH
+
+#include "bench/cuda/small.cuh"
+#include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/shape.cuh"
+
+/* One kernel of one shape. */
+struct tune_shape {
+    enum small_kernel kernel;
+    enum precision precision;
+    int n;
+    const char *shape; /* as the tables write it, from the number of rows on */
+    const void *function;
+    int threads, held; /* of a block */
+    size_t shared_bytes;
+    cudaError_t (*launch)(const cuda_batch &batch);
+};
+
+/* Before main; keeps the address. */
+void tune_add(const struct tune_shape *shape);
+
+#define TUNE__SHAPE(Kernel, T, N, Shape, ...)                                                      \
+    namespace                                                                                      \
+    {                                                                                              \
+    struct TUNE__NAME(tune_one_, __LINE__) {                                                       \
+        typedef __VA_ARGS__ shape;                                                                 \
+        static cudaError_t launch(const cuda_batch &batch)                                         \
+        {                                                                                          \
+            return cuda__launch(shape::kernel, batch, shape::held, shape::threads,                 \
+                                shape::shared_bytes, nullptr);                                     \
+        }                                                                                          \
+        struct tune_shape of = {Kernel,      small_real<T>::precision,    N,                       \
+                                Shape,       (const void *)shape::kernel, shape::threads,          \
+                                shape::held, shape::shared_bytes,         launch};                 \
+        TUNE__NAME(tune_one_, __LINE__)()                                                          \
+        {                                                                                          \
+            tune_add(&of);                                                                         \
+        }                                                                                          \
+    } TUNE__NAME(tune_this_, __LINE__);                                                            \
+    }
+#define TUNE__NAME(a, b) TUNE__NAME_OF(a, b)
+#define TUNE__NAME_OF(a, b) a##b
+
+/* The shapes, written as in the tables. */
+#define CUDA__INVERSE(T, N, Rows, Block, Rolled, Warps, Blocks)                                    \
+    TUNE__SHAPE(SMALL_INVERSE, T, N, #Rows ", " #Block ", " #Rolled ", " #Warps ", " #Blocks,      \
+                cuda__inverse_shape<T, N, Rows, Block, Rolled, Warps, Blocks>)
+#define CUDA__FACTOR(T, N, Rows, Block, Warps, Blocks)                                             \
+    TUNE__SHAPE(SMALL_FACTOR, T, N, #Rows ", " #Block ", " #Warps ", " #Blocks,                    \
+                cuda__factor_shape<T, N, Rows, Block, Warps, Blocks>)
+
+#endif

@@ -1,0 +1,67 @@
+/* gpu/cuda/flight.h: one batch on the device, from SUBMITTED to DONE.
+ *
+ *      IDLE --launch--> RUNNING --over, nothing doubtful--> IDLE
+ *                       RUNNING --over, some doubtful--> MENDING --over--> IDLE
+ *
+ * A flight is a slot of a lane's ring with what a batch needs on the device, made once: a stream,
+ * so that batches overlap and end in any order, and the table of items. Small tables are read by
+ * the kernels where the CPU has written them; larger ones, and those the kernels search, are copied
+ * to device memory first, in the same stream. Inputs and outputs are read and written in the
+ * arena.
+ *
+ * Completion: a small batch ends with a word in pinned memory that the stream writes behind the
+ * kernel. Looking at it costs nothing; now and then the stream itself is asked, for a fault never
+ * writes the word. For a large batch the stream alone is asked. A fatal status ends the process in
+ * here.
+ *
+ * Threads: the lane's own. After create nothing is allocated, and nothing waited for but the rest
+ * of a launch that failed.
+ */
+#ifndef GPU_CUDA_FLIGHT_H
+#define GPU_CUDA_FLIGHT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/method.h"
+#include "gpu/engine.h"
+#include "gpu/process/fault.h"
+
+enum cuda_flight_state {
+    CUDA_FLIGHT_IDLE,
+    CUDA_FLIGHT_RUNNING,
+    CUDA_FLIGHT_MENDING
+};
+
+struct cuda_flight_memory; /* pinned: the word, the count of the doubtful, the table of items */
+
+struct cuda_flight {
+    enum cuda_flight_state state;
+    struct engine_batch *batch; /* not IDLE */
+    const struct cuda_method *method;
+    struct cuda_batch work; /* what the launchers get */
+    cudaStream_t stream;
+    struct cuda_flight_memory *h_memory;
+    struct cuda_flight_memory *seen; /* h_memory, as the device sees it */
+    struct cuda_item *d_items;
+    bool has_word;       /* its end is told by the word */
+    uint32_t awaited;    /* what the word will be */
+    uint64_t queried_ns; /* when the stream was asked last */
+    const struct cuda_device *device;
+    unsigned char *d_arena;
+    const struct process_faults *faults;
+};
+
+/* Once, before the lane serves. priority: of the stream, as CUDA counts it. */
+enum engine_exit cuda_flight_create(struct cuda_flight *flight, const struct cuda_device *device,
+                                    int priority, unsigned char *d_arena,
+                                    const struct process_faults *faults);
+
+/* SUBMITTED -> RUNNING. false: the batch could not be launched and is DONE, with a status. */
+bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch);
+
+/* Looks whether the batch is over; true: it is DONE, and the flight IDLE. now_ns: clock_now_ns. */
+bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns);
+
+#endif

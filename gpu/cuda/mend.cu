@@ -1,0 +1,300 @@
+/* gpu/cuda/mend.cu: doubtful inverses are made anew (kernels.h).
+ *
+ * Element growth under partial pivoting spoils the inverses of some matrices (Wilkinson's, Wright's
+ * and Foster's), though the matrices may be well conditioned. Under complete pivoting elements
+ * hardly grow. The residual I - X A of the new inverse is measured, and Newton's step
+ * X + (I - X A) X repairs what is left. The rules are those of gpu/host/mend.h. A zero pivot of a
+ * matrix that was scaled down is met here too: the matrix is then taken as it is.
+ *
+ * A warp takes 32 matrices of the batch, reads their INFO, and mends the doubtful ones in turn, in
+ * shared memory: lane j has column j. Threads: any, as kernels.h. Cost: rare; some n^3 operations
+ * at the pace of shared memory.
+ */
+#include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/stage.cuh"
+
+namespace
+{
+
+const int LINE = CUDA_SMALL_N_MAX;
+const int STEPS_MAX = 8;
+/* The contract's ratio is 15. What is measured is off by 0.5 at most. */
+const float RATIO_GOOD = 4;             /* not worth a step */
+const float RATIO_ACCEPTED = 14;        /* worth a step, but within the contract */
+const float RESIDUAL_REPAIRABLE = 0.9f; /* below 1 Newton's steps converge */
+
+template <typename T> struct memory {
+    T a[CUDA_SMALL_N_MAX * LINE], x[CUDA_SMALL_N_MAX * LINE]; /* n x n, rows LINE apart */
+    T column[CUDA_SMALL_N_MAX];
+    int rows[CUDA_SMALL_N_MAX], columns[CUDA_SMALL_N_MAX]; /* of the pivots, as exchanged */
+};
+
+/* One matrix and the warp that mends it. */
+template <typename T> struct patient {
+    typedef cuda__real<T> real;
+
+    memory<T> *of;
+    int n, lane;
+    T norm, factor; /* |factor A|; factor is a power of two, and x the inverse of factor A */
+
+    __device__ bool mine() const
+    {
+        return lane < n;
+    }
+
+    static __device__ T largest_of(T value)
+    {
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+            T other = __shfl_xor_sync(CUDA__ALL, value, reach);
+            value = !(other <= value) ? other : value;
+        }
+        return value;
+    }
+
+    /* The 1-norm; NaN where there is one. */
+    __device__ T norm_of(const T *m, T by) const
+    {
+        T sum = 0;
+        for (int i = 0; mine() && i < n; i++)
+            sum += fabs(m[i * LINE + lane] * by);
+        return largest_of(sum);
+    }
+
+    __device__ void read(const T *from)
+    {
+        for (int i = 0; mine() && i < n; i++)
+            of->a[i * LINE + lane] = from[i * n + lane];
+        __syncwarp();
+    }
+
+    /* The power of two that suits A, which is finite. */
+    __device__ T suitable() const
+    {
+        T size = norm_of(of->a, 1);
+        if (!(size < real::huge))
+            return real::lower;
+        return size < real::tiny && size > 0 ? real::raise : T(1);
+    }
+
+    /* x and a become `by` times A. */
+    __device__ void scale(T by)
+    {
+        factor = by;
+        norm = norm_of(of->a, factor);
+        for (int i = 0; mine() && i < n; i++)
+            of->x[i * LINE + lane] = of->a[i * LINE + lane] *= factor;
+        __syncwarp();
+    }
+
+    /* The first largest magnitude of the rows and columns from k on; false when all are zero. */
+    __device__ bool choose(int k) const
+    {
+        T largest = 0;
+        int at = k * LINE + k;
+        for (int i = k; mine() && lane >= k && i < n; i++) {
+            T magnitude = fabs(of->x[i * LINE + lane]);
+            at = magnitude > largest ? i * LINE + lane : at;
+            largest = magnitude > largest ? magnitude : largest;
+        }
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+            T other = __shfl_xor_sync(CUDA__ALL, largest, reach);
+            int place = __shfl_xor_sync(CUDA__ALL, at, reach);
+            bool better = other > largest || (other == largest && place < at);
+            at = better ? place : at;
+            largest = better ? other : largest;
+        }
+        if (lane == 0) {
+            of->rows[k] = at / LINE;
+            of->columns[k] = at % LINE;
+        }
+        __syncwarp();
+        return largest > 0;
+    }
+
+    __device__ void exchange(T *one, T *other) const
+    {
+        T old = *one;
+        if (mine()) {
+            *one = *other;
+            *other = old;
+        }
+        __syncwarp();
+    }
+
+    __device__ void exchange_rows(int one, int other) const
+    {
+        exchange(of->x + one * LINE + lane, of->x + other * LINE + lane);
+    }
+
+    __device__ void exchange_columns(int one, int other) const
+    {
+        exchange(of->x + lane * LINE + one, of->x + lane * LINE + other);
+    }
+
+    /* One step of Gauss-Jordan elimination in place, with the pivot at (k, k). */
+    __device__ void eliminate(int k) const
+    {
+        of->column[lane] = mine() ? of->x[lane * LINE + k] : T(0);
+        __syncwarp();
+        T *at = of->x + lane;
+        T entry = mine() ? (lane == k ? T(1) : at[k * LINE]) / of->column[k] : T(0);
+        for (int i = 0; mine() && i < n; i++)
+            at[i * LINE] =
+                i == k ? entry : fma(-of->column[i], entry, lane == k ? T(0) : at[i * LINE]);
+        __syncwarp();
+    }
+
+    /* x = the inverse of factor A; false when a pivot is zero. */
+    __device__ bool invert() const
+    {
+        for (int k = 0; k < n; k++) {
+            if (!choose(k))
+                return false;
+            exchange_rows(k, of->rows[k]);
+            exchange_columns(k, of->columns[k]);
+            eliminate(k);
+        }
+        for (int k = n - 1; k >= 0; k--) {
+            exchange_rows(k, of->columns[k]);
+            exchange_columns(k, of->rows[k]);
+        }
+        return true;
+    }
+
+    /* Row i of I - X (factor A), the lane's entry. */
+    __device__ T residual(int i) const
+    {
+        T sum = lane == i;
+        for (int k = 0; mine() && k < n; k++)
+            sum = fma(-of->x[i * LINE + k], of->a[k * LINE + lane], sum);
+        return mine() ? sum : T(0);
+    }
+
+    /* |I - X (factor A)|. */
+    __device__ T measure() const
+    {
+        T sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += fabs(residual(i));
+        return largest_of(sum);
+    }
+
+    /* Newton's step, row by row: later rows meet the repaired earlier ones, which can only help. */
+    __device__ void step() const
+    {
+        for (int i = 0; i < n; i++) {
+            of->column[lane] = residual(i);
+            __syncwarp();
+            T sum = 0;
+            for (int k = 0; mine() && k < n; k++)
+                sum = fma(of->column[k], of->x[k * LINE + lane], sum);
+            __syncwarp();
+            if (mine())
+                of->x[i * LINE + lane] += sum;
+            __syncwarp();
+        }
+    }
+
+    /* The contract's ratio that goes with a residual; not a number below any bound where x is not
+     * finite. */
+    __device__ T ratio(T measured) const
+    {
+        return measured / ((T)n * real::eps) / norm / norm_of(of->x, 1);
+    }
+
+    /* Repairs x as far as steps do it. Is it good in the end? */
+    __device__ bool refine() const
+    {
+        T measured = measure(), now = ratio(measured);
+        for (int i = 0; i < STEPS_MAX && now > RATIO_GOOD && measured < RESIDUAL_REPAIRABLE; i++) {
+            step();
+            measured = measure();
+            now = ratio(measured);
+        }
+        return now <= RATIO_ACCEPTED;
+    }
+
+    /* The same of A as it is where, scaled down, a small pivot has vanished. The norm may then
+     * overflow: RCOND is 0. */
+    __device__ bool invert_scaled(const T *from)
+    {
+        read(from);
+        scale(suitable());
+        if (invert())
+            return true;
+        if (factor != real::lower)
+            return false;
+        __syncwarp();
+        read(from);
+        scale(1);
+        return invert();
+    }
+
+    /* Stores factor x, RCOND and INFO; zero_step: where partial pivoting met a zero, or 0. */
+    __device__ void answer(const cuda__place<T> &place, int zero_step)
+    {
+        bool inverted = invert_scaled(place.a), good = inverted && refine();
+        T size = norm_of(of->x, factor);
+        T rcond = size > 0 && size <= real::largest ? 1 / norm / size * factor : T(0);
+        /* What is neither good nor singular cannot be had. */
+        bool none = !inverted || (!good && rcond >= real::eps);
+        int info = !inverted && zero_step ? zero_step : none || !(rcond >= real::eps) ? n + 1 : 0;
+        T *to = place.result;
+        for (int i = 0; to && mine() && i < n; i++)
+            to[i * n + lane] = none ? real::nan() : of->x[i * LINE + lane] * factor;
+        if (lane > 0)
+            return;
+        place.info[place.within] = info;
+        if (place.extra)
+            ((T *)place.extra)[place.within] = none ? T(0) : rcond;
+    }
+};
+
+template <typename T> __device__ bool is_doubtful(const cuda_batch &batch, int64_t index)
+{
+    if (index >= batch.matrices)
+        return false;
+    const cuda_item *item = batch.items + cuda__find_item(batch, index);
+    return item->info && item->info[index - item->first] < -1;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(CUDA__WARP) mend(const cuda_batch batch, int n)
+{
+    __shared__ memory<T> memory;
+    int lane = threadIdx.x;
+    for (int64_t first = (int64_t)blockIdx.x * CUDA__WARP; first < batch.matrices;
+         first += (int64_t)gridDim.x * CUDA__WARP) {
+        unsigned left = __ballot_sync(CUDA__ALL, is_doubtful<T>(batch, first + lane));
+        for (; left; left &= left - 1) {
+            cuda__place<T> place = cuda__find<T>(batch, first + __ffs((int)left) - 1, n * n);
+            int zero_step = place.info[place.within] - CUDA_INFO_DOUBTFUL;
+            struct patient<T> patient = {
+                &memory, n, lane
+            };
+            patient.answer(place, zero_step);
+            __syncwarp();
+        }
+    }
+}
+
+} // namespace
+
+cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                            cudaStream_t stream)
+{
+    const int64_t most = INT32_MAX;
+    if (precision < 0 || precision >= PRECISION_COUNT || n < 1 || n > CUDA_SMALL_N_MAX)
+        return cudaErrorInvalidValue;
+    if (batch->matrices < 0 || (batch->matrices > 0 && batch->item_count < 1))
+        return cudaErrorInvalidValue;
+    int64_t blocks = (batch->matrices + CUDA__WARP - 1) / CUDA__WARP;
+    if (blocks == 0)
+        return cudaSuccess;
+    unsigned grid = (unsigned)(blocks < most ? blocks : most);
+    if (precision == PRECISION_FP32)
+        mend<float><<<grid, CUDA__WARP, 0, stream>>>(*batch, (int)n);
+    else
+        mend<double><<<grid, CUDA__WARP, 0, stream>>>(*batch, (int)n);
+    return cudaGetLastError();
+}

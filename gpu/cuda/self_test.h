@@ -1,0 +1,16 @@
+/* gpu/cuda/self_test.h: a quick look at the engine's own answers: before it serves, and for
+ * `invertd-cuda --self-test`. */
+#ifndef GPU_CUDA_SELF_TEST_H
+#define GPU_CUDA_SELF_TEST_H
+
+#include <stdbool.h>
+
+#include "gpu/engine.h"
+
+/* Runs every kernel of every method, order and precision on a few matrices on the open device, and
+ * checks the residuals. `prints`: one line for each method and precision to stdout. A device that
+ * fails, or answers outside the accuracy contract, is logged. Also the kernels' first run, which
+ * is slower than the others. Blocks for some hundredths of a second; main. */
+enum engine_exit cuda_self_test(bool prints);
+
+#endif

@@ -1,0 +1,29 @@
+/* gpu/cuda/shape.cuh: the kernels by the numbers of a tuning table's row, and what a launch must
+ * know of them. Host code; any thread.
+ */
+#ifndef GPU_CUDA_SHAPE_CUH
+#define GPU_CUDA_SHAPE_CUH
+
+#include "gpu/cuda/factor_rows.cuh"
+#include "gpu/cuda/inverse_rows.cuh"
+
+typedef void cuda__kernel(const cuda_batch);
+
+template <typename T, int N, int Rows, int Block, bool Rolled, int Warps, int Blocks>
+struct cuda__inverse_shape {
+    static constexpr cuda__kernel *kernel =
+        cuda__inverse_rows_kernel<T, N, Rows, Block, Rolled, Warps, Blocks>;
+    static constexpr int threads = Warps * CUDA__WARP;
+    static constexpr int held = cuda__rows<T, N, Rows>::held * Warps; /* matrices a block */
+    static constexpr size_t shared_bytes = sizeof(cuda__inverse_shared<T, N, Rows, Block>) * Warps;
+};
+
+template <typename T, int N, int Rows, int Block, int Warps, int Blocks> struct cuda__factor_shape {
+    static constexpr cuda__kernel *kernel =
+        cuda__factor_rows_kernel<T, N, Rows, Block, Warps, Blocks>;
+    static constexpr int threads = Warps * CUDA__WARP;
+    static constexpr int held = cuda__rows<T, N, Rows>::held * Warps;
+    static constexpr size_t shared_bytes = sizeof(cuda__factor_shared<T, N, Rows, Block>) * Warps;
+};
+
+#endif

@@ -1,0 +1,149 @@
+/* tests/engines/cuda_double.c: a stand-in for invertd-cuda, for tests on machines without a GPU.
+ *
+ * To the front it is a CUDA engine: it is started with --device, calls itself cuda:N and takes lu
+ * and lu_factor to n = 32. Its work is done by the host engine's lanes, so that answers have the
+ * host engine's bits. --fault takes what the engines' fault builds take (gpu/process/fault.h), and:
+ *   devices:COUNT  devices there are (default 1); on others the process ends with DEVICE_ABSENT
+ *   out:DEVICE     on that device it ends with DEVICE_OUT
+ *   exit:CODE      poison ends it with this code instead of by SIGSEGV
+ *   mismatch:1     it was built from another contract
+ *
+ * Threads: as in gpu/host/main.c.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "gpu/host/lane.h"
+#include "gpu/host/lapack.h"
+#include "gpu/host/scratch.h"
+#include "gpu/process/fault.h"
+#include "gpu/process/options.h"
+#include "gpu/process/process.h"
+
+#define SCRATCH_BYTES (INT64_C(64) << 20)
+#define N_MAX 32
+#define SPEC_MAX 256
+
+struct settings {
+    int64_t device;
+    int devices, out, exit_code, mismatch;
+    struct process_faults faults;
+};
+
+static int poisoned_exit; /* for the signal's handler */
+
+static bool parse_device(const char *text, void *settings)
+{
+    return process_parse_number(text, ENGINE_DEVICES_MAX - 1, "bad option: --device",
+                                &((struct settings *)settings)->device);
+}
+
+/* One word of the list that is the double's own; false: it is not. */
+static bool parse_own(const char *word, struct settings *settings)
+{
+    return sscanf(word, "devices:%d", &settings->devices) == 1 ||
+           sscanf(word, "out:%d", &settings->out) == 1 ||
+           sscanf(word, "exit:%d", &settings->exit_code) == 1 ||
+           sscanf(word, "mismatch:%d", &settings->mismatch) == 1;
+}
+
+static bool parse_faults(const char *text, void *context)
+{
+    struct settings *settings = context;
+    char words[SPEC_MAX], others[SPEC_MAX + 1] = "", *rest = words;
+    size_t length = 0;
+    if (snprintf(words, sizeof words, "%s", text) >= (int)sizeof words)
+        return false;
+    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+        if (parse_own(word, settings))
+            continue;
+        length += (size_t)snprintf(others + length, sizeof others - length, "%s,", word);
+    }
+    return process_faults_parse(others, &settings->faults);
+}
+
+static const struct process_flag flags[] = {
+    {"device", true, parse_device},
+    {"fault", true, parse_faults},
+    {0},
+};
+
+static void on_poison(int number)
+{
+    (void)number;
+    _exit(poisoned_exit);
+}
+
+static void identify(const struct settings *settings, const char *name,
+                     struct process_identity *identity)
+{
+    *identity = (struct process_identity){
+        .device = name, .model = "double", .device_count = settings->devices};
+    for (int p = 0; p < PRECISION_COUNT; p++) {
+        identity->n_max[method_index(method_find("lu"))][p] = N_MAX;
+        identity->n_max[method_index(method_find("lu_factor"))][p] = N_MAX;
+    }
+}
+
+static bool start_lanes(const struct settings *settings, const struct process *process)
+{
+    struct failure failure = {0};
+    struct host_budget *budget = NULL;
+    enum error error = host_budget_create(SCRATCH_BYTES, ENGINE_LANES, &budget, &failure);
+    for (int i = 0; error == ERROR_NONE && i < ENGINE_LANES; i++) {
+        struct host_lane *lane;
+        struct host_lane_options options = {
+            .lane = &process->shared->lanes[i],
+            .arena = process->arena,
+            .event_fd = ENGINE_FD_EVENT,
+            .threads = 1,
+            .budget = budget,
+            .faults = &settings->faults,
+        };
+        error = host_lane_create(&options, &lane, &failure);
+    }
+    return error == ERROR_NONE;
+}
+
+static int serve(const struct settings *settings)
+{
+    struct process process;
+    struct process_identity identity;
+    char name[ENGINE_NAME_MAX];
+    if (settings->device >= settings->devices)
+        return ENGINE_EXIT_DEVICE_ABSENT;
+    snprintf(name, sizeof name, "cuda:%d", (int)settings->device);
+    identify(settings, name, &identity);
+    if (!process_join(&identity, &process))
+        return ENGINE_EXIT_FAILURE;
+    if (settings->mismatch) {
+        atomic_store(&process.shared->ready, ENGINE_MISMATCH);
+        return ENGINE_EXIT_FAILURE;
+    }
+    if (settings->device == settings->out)
+        return ENGINE_EXIT_DEVICE_OUT;
+    if (!start_lanes(settings, &process))
+        return ENGINE_EXIT_FAILURE;
+    process_serve(&process);
+    return ENGINE_EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static struct settings settings = {.devices = 1, .out = -1};
+    struct process_logging logging;
+    log_open(LOG_INFO, LOG_JSON, "invertd-cuda", NULL);
+    if (!process_parse(argc, argv, flags, &settings, &logging))
+        return ENGINE_EXIT_BAD_OPTION;
+    log_open(logging.level, logging.format, "invertd-cuda", NULL);
+    poisoned_exit = settings.exit_code;
+    if (settings.exit_code != 0)
+        signal(SIGSEGV, on_poison);
+    host__lapack_init();
+    process_isolate("invertd-cuda");
+    _exit(serve(&settings));
+}

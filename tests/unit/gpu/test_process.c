@@ -1,0 +1,182 @@
+/* What every engine process shares: its command line, and its side of a lane's ring. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <getopt.h>
+
+#include "base/clock.h"
+#include "gpu/process/options.h"
+#include "gpu/process/process.h"
+#include "gpu/process/ring.h"
+#include "tests/unit/gpu/bed.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define WORDS_MAX 6
+
+/* ---- Options ---- */
+
+struct settings {
+    int64_t number;
+    bool on;
+};
+
+static bool parse_number(const char *text, void *settings)
+{
+    return process_parse_number(text, 15, "bad option: --number takes 0 to 15",
+                                &((struct settings *)settings)->number);
+}
+
+static bool parse_on(const char *text, void *settings)
+{
+    assert_null(text);
+    ((struct settings *)settings)->on = true;
+    return true;
+}
+
+static const struct process_flag flags[] = {
+    {"number", true, parse_number},
+    {"on", false, parse_on},
+    {0},
+};
+
+struct line {
+    const char *words[WORDS_MAX];
+    bool good;
+    struct settings settings;
+    struct process_logging logging;
+};
+
+static const struct line lines[] = {
+    {{NULL}, true, {0, false}, {LOG_JSON, LOG_INFO}},
+    {{"--number", "15"}, true, {15, false}, {LOG_JSON, LOG_INFO}},
+    {{"--number=7", "--on"}, true, {7, true}, {LOG_JSON, LOG_INFO}},
+    {{"--on", "--log-format", "text"}, true, {0, true}, {LOG_TEXT, LOG_INFO}},
+    {{"--log-level", "debug", "--number", "0"}, true, {0, false}, {LOG_JSON, LOG_DEBUG}},
+    {{"--log-level", "error", "--log-format", "json"}, true, {0, false}, {LOG_JSON, LOG_ERROR}},
+    {{"--number", "16"}, false, {0}, {0}},
+    {{"--number", "-1"}, false, {0}, {0}},
+    {{"--number", "1x"}, false, {0}, {0}},
+    {{"--number", ""}, false, {0}, {0}},
+    {{"--number", "99999999999999999999"}, false, {0}, {0}},
+    {{"--number"}, false, {0}, {0}},
+    {{"--on", "stray"}, false, {0}, {0}},
+    {{"--off"}, false, {0}, {0}},
+    {{"--on=1"}, false, {0}, {0}},
+    {{"--log-level", "loud"}, false, {0}, {0}},
+    {{"--log-format", "xml"}, false, {0}, {0}},
+};
+
+static void test_options(void **state)
+{
+    (void)state;
+    opterr = 0;
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        struct settings settings = {0};
+        struct process_logging logging;
+        char *argv[WORDS_MAX + 2] = {(char *)(uintptr_t) "engine"};
+        int argc = 1;
+        for (; lines[i].words[argc - 1]; argc++)
+            argv[argc] = (char *)(uintptr_t)lines[i].words[argc - 1];
+        optind = 0;
+        assert_int_equal(process_parse(argc, argv, flags, &settings, &logging), lines[i].good);
+        if (!lines[i].good)
+            continue;
+        assert_true(settings.number == lines[i].settings.number);
+        assert_int_equal(settings.on, lines[i].settings.on);
+        assert_int_equal(logging.format, lines[i].logging.format);
+        assert_int_equal(logging.level, lines[i].logging.level);
+    }
+}
+
+/* ---- The ring ---- */
+
+/* An engine that is started anew finds the batches that wait, whatever the count has come to. */
+static void test_first(void **state)
+{
+    (void)state;
+    static struct engine_lane lane;
+    static const uint32_t counts[] = {0, 1, 2, 3, 4, 5, 6, 7, 1000, 0x80000000, UINT32_MAX};
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        for (uint32_t waiting = 0; waiting <= ENGINE_BATCH_SLOTS; waiting++) {
+            memset(&lane, 0, sizeof lane);
+            atomic_store(&lane.submitted, counts[i]);
+            for (uint32_t k = 1; k <= waiting; k++)
+                atomic_store(&lane.batches[(counts[i] - k) % ENGINE_BATCH_SLOTS].state,
+                             ENGINE_BATCH_SUBMITTED);
+            assert_true(process_ring_first(&lane) == counts[i] - waiting);
+        }
+    }
+}
+
+static void test_sleep_ends(void **state)
+{
+    (void)state;
+    static struct engine_lane lane;
+    atomic_store(&lane.submitted, 5);
+    process_ring_sleep(&lane, 4, PROCESS_RING_FOR_EVER); /* there is a batch: no sleep */
+    uint64_t before = clock_now_ns();
+    process_ring_sleep(&lane, 5, 3 * (int64_t)CLOCK_MS);
+    uint64_t slept = clock_now_ns() - before;
+    assert_true(slept >= 2 * CLOCK_MS && slept < CLOCK_S);
+}
+
+static void *submit(void *context)
+{
+    struct engine_lane *lane = context;
+    usleep(2000);
+    atomic_fetch_add(&lane->submitted, 1);
+    process_ring_wake(lane);
+    return NULL;
+}
+
+static void test_wake(void **state)
+{
+    (void)state;
+    static struct engine_lane lane;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, submit, &lane), 0);
+    while (atomic_load(&lane.submitted) == 0)
+        process_ring_sleep(&lane, 0, PROCESS_RING_FOR_EVER);
+    pthread_join(thread, NULL);
+}
+
+static void test_tell(void **state)
+{
+    (void)state;
+    static struct engine_lane lane;
+    uint64_t count = 0;
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    assert_true(fd >= 0);
+    process_ring_tell(&lane, fd);
+    assert_true(read(fd, &count, sizeof count) < 0);
+    atomic_store(&lane.front_waits, 1);
+    process_ring_tell(&lane, fd);
+    process_ring_tell(&lane, fd);
+    assert_int_equal(read(fd, &count, sizeof count), sizeof count);
+    assert_true(count == 1);
+    assert_int_equal(atomic_load(&lane.front_waits), 0);
+    close(fd);
+}
+
+static void test_cores(void **state)
+{
+    (void)state;
+    assert_true(process_cores() >= 1 && process_cores() <= sysconf(_SC_NPROCESSORS_CONF));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options),    cmocka_unit_test(test_first),
+        cmocka_unit_test(test_sleep_ends), cmocka_unit_test(test_wake),
+        cmocka_unit_test(test_tell),       cmocka_unit_test(test_cores),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
