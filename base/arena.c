@@ -13,9 +13,15 @@
  * used also at its last, in an array of our own. That array is reserved for all granules but
  * touched, and so backed by memory, only where runs begin and end.
  *
- * Threads: one mutex around alloc and free; the count of used bytes is an atomic.
- * Cost: alloc and free O(1), about 50 ns; 16 bytes of notes for a granule that begins or ends a
- * run. When no longer run exists the request's own class is searched too, SEARCH_MAX runs deep.
+ * Event loops on many cores would fight for that map's lock, so short runs that are given back are
+ * kept in magazines, one for each few processors, and handed out again from there. What is kept is
+ * neither used nor free: it returns to the map when the map has no run for a request.
+ *
+ * Threads: one mutex around the map, one for each magazine, never two at once. A used run's first
+ * note is written by whoever holds the run; neighbours only look whether it is free.
+ * Cost: alloc and free O(1), about 50 ns, 20 ns from a magazine; 16 bytes of notes for a granule
+ * that begins or ends a run. When no longer run exists the request's own class is searched too,
+ * SEARCH_MAX runs deep. Magazines hold at most MAGAZINES / KEPT_SHARE of the arena.
  */
 #include "base/arena.h"
 
@@ -23,6 +29,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,11 +52,29 @@
 #define GRANULES_MAX (UINT32_MAX - 1)
 #define NOWHERE UINT32_MAX /* no granule */
 #define SEARCH_MAX 64
+#define MAGAZINES 16
+#define KEPT_LENGTH_MAX 32 /* granules of a run that is kept */
+#define KEPT_COUNT_MAX 32  /* runs of one length that a magazine keeps */
+#define KEPT_SHARE 1024    /* of the arena, that a magazine keeps at most */
+
+enum use {
+    USE_FREE,
+    USE_TAKEN,
+    USE_KEPT /* in a magazine */
+};
 
 struct run_note {
     uint32_t length;         /* granules; at the first and the last granule of the run */
-    uint32_t used;           /* 1 or 0; likewise */
+    _Atomic uint32_t use;    /* enum use, KEPT at the first alone; likewise */
     uint32_t next, previous; /* free runs of the class; at the first granule of a free run */
+};
+
+struct magazine {
+    _Alignas(64) pthread_mutex_t lock;
+    _Atomic int64_t used_bytes; /* taken less given back here: those of all together are true */
+    uint32_t kept_granules;     /* from here on under the lock */
+    uint32_t counts[KEPT_LENGTH_MAX + 1];
+    uint32_t firsts[KEPT_LENGTH_MAX + 1][KEPT_COUNT_MAX]; /* the first granules, by length */
 };
 
 struct arena {
@@ -57,8 +82,8 @@ struct arena {
     unsigned char *base;
     uint64_t bytes;
     uint32_t granules;
-    _Atomic uint64_t used_bytes;
-    pthread_mutex_t lock;
+    struct magazine magazines[MAGAZINES];
+    _Alignas(64) pthread_mutex_t lock;
     /* Under the lock. */
     struct run_note *notes; /* [granules] */
     uint32_t coarse_map;    /* bit c: fine_maps[c] is not 0 */
@@ -165,12 +190,22 @@ static uint32_t find_within(const struct arena *arena, uint32_t length)
     return NOWHERE;
 }
 
-static void note_run(struct arena *arena, uint32_t first, uint32_t length, uint32_t used)
+static void set_use(struct arena *arena, uint32_t granule, enum use use)
 {
-    struct run_note *head = &arena->notes[first];
-    struct run_note *tail = &arena->notes[first + length - 1];
-    head->length = tail->length = length;
-    head->used = tail->used = used;
+    atomic_store_explicit(&arena->notes[granule].use, use, memory_order_relaxed);
+}
+
+static enum use use_of(const struct arena *arena, uint32_t granule)
+{
+    return (enum use)atomic_load_explicit(&arena->notes[granule].use, memory_order_relaxed);
+}
+
+static void note_run(struct arena *arena, uint32_t first, uint32_t length, enum use use)
+{
+    uint32_t last = first + length - 1;
+    arena->notes[first].length = arena->notes[last].length = length;
+    set_use(arena, first, use);
+    set_use(arena, last, use);
 }
 
 /* ---- Life ---- */
@@ -217,6 +252,16 @@ static void unmap_memory(struct arena *arena)
         close(arena->fd);
 }
 
+static void init_locks(struct arena *arena)
+{
+    int status = pthread_mutex_init(&arena->lock, NULL);
+    assert(status == 0);
+    for (int i = 0; i < MAGAZINES; i++) {
+        status = pthread_mutex_init(&arena->magazines[i].lock, NULL);
+        assert(status == 0);
+    }
+}
+
 enum error arena_create(int64_t bytes, struct arena **arena, struct failure *failure)
 {
     *arena = NULL;
@@ -227,9 +272,10 @@ enum error arena_create(int64_t bytes, struct arena **arena, struct failure *fai
                            "An arena of %lld bytes is not possible; allowed: 1 byte to %lld GiB.",
                            (long long)bytes,
                            (long long)((int64_t)GRANULES_MAX * ARENA_GRANULE >> 30));
-    struct arena *made = calloc(1, sizeof *made);
+    struct arena *made = aligned_alloc(_Alignof(struct arena), sizeof *made);
     if (made == NULL)
         return failure_set(failure, ERROR_INTERNAL, "Out of memory for the arena.");
+    memset(made, 0, sizeof *made);
     made->fd = -1;
     made->bytes = (uint64_t)rounded;
     made->granules = (uint32_t)(rounded / ARENA_GRANULE);
@@ -240,9 +286,8 @@ enum error arena_create(int64_t bytes, struct arena **arena, struct failure *fai
         free(made);
         return error;
     }
-    int status = pthread_mutex_init(&made->lock, NULL);
-    assert(status == 0);
-    note_run(made, 0, made->granules, 0);
+    init_locks(made);
+    note_run(made, 0, made->granules, USE_FREE);
     list_insert(made, 0);
     *arena = made;
     return ERROR_NONE;
@@ -253,27 +298,122 @@ void arena_destroy(struct arena **arena)
     struct arena *old = *arena;
     if (old == NULL)
         return;
-    assert(atomic_load(&old->used_bytes) == 0);
+    assert(arena_used_bytes(old) == 0);
     *arena = NULL;
+    for (int i = 0; i < MAGAZINES; i++)
+        pthread_mutex_destroy(&old->magazines[i].lock);
     pthread_mutex_destroy(&old->lock);
     unmap_memory(old);
     free(old);
 }
 
-/* ---- Slots ---- */
+/* ---- The map ---- */
 
 /* Takes length granules from the start of a free run; what is left stays free. */
-static void take_run(struct arena *arena, uint32_t first, uint32_t length)
+static void split_run(struct arena *arena, uint32_t first, uint32_t length)
 {
     uint32_t whole = arena->notes[first].length;
-    assert(arena->notes[first].used == 0 && whole >= length);
+    assert(use_of(arena, first) == USE_FREE && whole >= length);
     list_remove(arena, first);
-    note_run(arena, first, length, 1);
+    note_run(arena, first, length, USE_TAKEN);
     if (whole == length)
         return;
-    note_run(arena, first + length, whole - length, 0);
+    note_run(arena, first + length, whole - length, USE_FREE);
     list_insert(arena, first + length);
 }
+
+/* NOWHERE: no free run is long enough. */
+static uint32_t take_run(struct arena *arena, uint32_t length)
+{
+    pthread_mutex_lock(&arena->lock);
+    uint32_t first = find_above(arena, length);
+    if (first == NOWHERE)
+        first = find_within(arena, length);
+    if (first != NOWHERE)
+        split_run(arena, first, length);
+    pthread_mutex_unlock(&arena->lock);
+    return first;
+}
+
+/* Frees the taken run at first and joins it with its free neighbours. Under the lock. */
+static void release_run(struct arena *arena, uint32_t first, uint32_t length)
+{
+    struct run_note *notes = arena->notes;
+    set_use(arena, first, USE_FREE); /* it may end up inside a longer run; a second free must see */
+    uint32_t behind = first + length;
+    if (behind < arena->granules && use_of(arena, behind) == USE_FREE) {
+        list_remove(arena, behind);
+        length += notes[behind].length;
+    }
+    if (first > 0 && use_of(arena, first - 1) == USE_FREE) {
+        uint32_t before = first - notes[first - 1].length;
+        list_remove(arena, before);
+        length += first - before;
+        first = before;
+    }
+    note_run(arena, first, length, USE_FREE);
+    list_insert(arena, first);
+}
+
+/* ---- Magazines ---- */
+
+/* Any one is right; the processor's own is seldom in use. -1 (no such call) is one too. */
+static struct magazine *own_magazine(struct arena *arena)
+{
+    return &arena->magazines[(unsigned)sched_getcpu() % MAGAZINES];
+}
+
+/* NOWHERE: none of that length is kept. */
+static uint32_t take_kept(struct arena *arena, struct magazine *magazine, uint32_t length)
+{
+    uint32_t first = NOWHERE;
+    if (length > KEPT_LENGTH_MAX)
+        return NOWHERE;
+    pthread_mutex_lock(&magazine->lock);
+    if (magazine->counts[length] > 0) {
+        first = magazine->firsts[length][--magazine->counts[length]];
+        magazine->kept_granules -= length;
+        set_use(arena, first, USE_TAKEN);
+    }
+    pthread_mutex_unlock(&magazine->lock);
+    return first;
+}
+
+/* false: there is no room for it, or it is too long. */
+static bool keep(struct arena *arena, struct magazine *magazine, uint32_t first, uint32_t length)
+{
+    if (length > KEPT_LENGTH_MAX)
+        return false;
+    pthread_mutex_lock(&magazine->lock);
+    bool room = magazine->counts[length] < KEPT_COUNT_MAX &&
+                magazine->kept_granules + length <= arena->granules / KEPT_SHARE;
+    if (room) {
+        magazine->firsts[length][magazine->counts[length]++] = first;
+        magazine->kept_granules += length;
+        set_use(arena, first, USE_KEPT);
+    }
+    pthread_mutex_unlock(&magazine->lock);
+    return room;
+}
+
+/* Gives everything that is kept back to the map; whether there was anything. */
+static bool empty_magazines(struct arena *arena)
+{
+    bool any = false;
+    for (int i = 0; i < MAGAZINES; i++)
+        for (uint32_t length = 1; length <= KEPT_LENGTH_MAX; length++) {
+            uint32_t first;
+            while ((first = take_kept(arena, &arena->magazines[i], length)) != NOWHERE) {
+                any = true;
+                pthread_mutex_lock(&arena->lock);
+                release_run(arena, first, length);
+                pthread_mutex_unlock(&arena->lock);
+            }
+        }
+    return any;
+}
+
+/* ---- Slots ---- */
 
 enum error arena_alloc(struct arena *arena, int64_t bytes, struct arena_slot *slot)
 {
@@ -284,41 +424,20 @@ enum error arena_alloc(struct arena *arena, int64_t bytes, struct arena_slot *sl
         return ERROR_FULL;
     uint32_t length = (uint32_t)(rounded / ARENA_GRANULE);
 
-    pthread_mutex_lock(&arena->lock);
-    uint32_t first = find_above(arena, length);
+    struct magazine *magazine = own_magazine(arena);
+    uint32_t first = take_kept(arena, magazine, length);
     if (first == NOWHERE)
-        first = find_within(arena, length);
-    if (first != NOWHERE)
-        take_run(arena, first, length);
-    pthread_mutex_unlock(&arena->lock);
+        first = take_run(arena, length);
+    if (first == NOWHERE && empty_magazines(arena))
+        first = take_run(arena, length);
     if (first == NOWHERE)
         return ERROR_FULL;
 
-    atomic_fetch_add_explicit(&arena->used_bytes, (uint64_t)rounded, memory_order_relaxed);
+    atomic_fetch_add_explicit(&magazine->used_bytes, rounded, memory_order_relaxed);
     slot->offset_bytes = (uint64_t)first * ARENA_GRANULE;
     slot->bytes = (uint64_t)rounded;
     ASAN_UNPOISON_MEMORY_REGION(arena->base + slot->offset_bytes, slot->bytes);
     return ERROR_NONE;
-}
-
-/* Frees the used run at first and joins it with its free neighbours. */
-static void release_run(struct arena *arena, uint32_t first, uint32_t length)
-{
-    struct run_note *notes = arena->notes;
-    notes[first].used = 0; /* it may end up inside a longer run; a second free must see it */
-    uint32_t behind = first + length;
-    if (behind < arena->granules && notes[behind].used == 0) {
-        list_remove(arena, behind);
-        length += notes[behind].length;
-    }
-    if (first > 0 && notes[first - 1].used == 0) {
-        uint32_t before = first - notes[first - 1].length;
-        list_remove(arena, before);
-        length += first - before;
-        first = before;
-    }
-    note_run(arena, first, length, 0);
-    list_insert(arena, first);
 }
 
 void arena_free(struct arena *arena, struct arena_slot *slot)
@@ -331,14 +450,16 @@ void arena_free(struct arena *arena, struct arena_slot *slot)
     uint32_t length = (uint32_t)(slot->bytes / ARENA_GRANULE);
     /* Under the sanitizer, whoever touches a slot that was given back is reported. */
     ASAN_POISON_MEMORY_REGION(arena->base + slot->offset_bytes, slot->bytes);
-
-    pthread_mutex_lock(&arena->lock);
     /* A slot given back twice, or one the arena never granted. */
-    assert(arena->notes[first].used == 1 && arena->notes[first].length == length);
-    release_run(arena, first, length);
-    pthread_mutex_unlock(&arena->lock);
+    assert(use_of(arena, first) == USE_TAKEN && arena->notes[first].length == length);
 
-    atomic_fetch_sub_explicit(&arena->used_bytes, slot->bytes, memory_order_relaxed);
+    struct magazine *magazine = own_magazine(arena);
+    atomic_fetch_sub_explicit(&magazine->used_bytes, (int64_t)slot->bytes, memory_order_relaxed);
+    if (!keep(arena, magazine, first, length)) {
+        pthread_mutex_lock(&arena->lock);
+        release_run(arena, first, length);
+        pthread_mutex_unlock(&arena->lock);
+    }
     *slot = (struct arena_slot){0};
 }
 
@@ -359,5 +480,9 @@ uint64_t arena_bytes(const struct arena *arena)
 
 uint64_t arena_used_bytes(const struct arena *arena)
 {
-    return atomic_load_explicit(&arena->used_bytes, memory_order_relaxed);
+    int64_t sum = 0;
+    for (int i = 0; i < MAGAZINES; i++)
+        sum += atomic_load_explicit(&arena->magazines[i].used_bytes, memory_order_relaxed);
+    /* Read one after the other: what moved in between may be counted on one side alone. */
+    return sum > 0 ? (uint64_t)sum : 0;
 }

@@ -4,7 +4,8 @@
  * writes them in place. Offsets, never pointers, cross the process boundary. The map of free
  * granules is kept outside the arena: nothing an engine writes can damage it.
  *
- * Threads: alloc and free from any thread (one mutex inside). The rest is read-only after create.
+ * Threads: alloc and free from any thread (mutexes inside; short slots are handed on within a
+ * processor, so that event loops seldom meet). The rest is read-only after create.
  * Cost: alloc and free are O(1) (two-level segregated fit over granules of ARENA_GRANULE bytes).
  */
 #ifndef BASE_ARENA_H
@@ -42,6 +43,7 @@ void arena_free(struct arena *arena, struct arena_slot *slot);
 unsigned char *arena_base(const struct arena *arena); /* the front's own mapping */
 int arena_fd(const struct arena *arena);              /* lent: belongs to the arena */
 uint64_t arena_bytes(const struct arena *arena);
-uint64_t arena_used_bytes(const struct arena *arena); /* sum of granted slots; any thread */
+/* The sum of granted slots; any thread. Exact while no other thread takes or gives back. */
+uint64_t arena_used_bytes(const struct arena *arena);
 
 #endif

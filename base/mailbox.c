@@ -16,6 +16,7 @@ void mailbox_init(struct mailbox *box, void (*wake)(void *context), void *contex
     box->last = &box->first;
     box->wake = wake;
     box->context = context;
+    box->number = 0;
 }
 
 void mailbox_fini(struct mailbox *box)
@@ -26,14 +27,20 @@ void mailbox_fini(struct mailbox *box)
 
 void mailbox_post(struct mailbox *box, struct letter *letter)
 {
-    assert(letter->open != NULL);
-    letter->next = NULL;
+    mailbox_post_chain(box, letter, letter);
+}
+
+void mailbox_post_chain(struct mailbox *box, struct letter *first, struct letter *last)
+{
+    assert(first->open != NULL && last->open != NULL);
+    last->next = NULL;
     pthread_mutex_lock(&box->lock);
     bool was_empty = box->first == NULL;
-    *box->last = letter;
-    box->last = &letter->next;
+    *box->last = first;
+    box->last = &last->next;
     /* A box that was not empty has been woken already and not yet run. Once the lock is open, the
-     * owner may open this letter as its last and give the box up: nothing of it is touched then. */
+     * owner may open these letters as its last and give the box up: nothing of it is touched then.
+     */
     if (was_empty)
         box->wake(box->context);
     pthread_mutex_unlock(&box->lock);

@@ -11,7 +11,7 @@
  * route="/v1/invert",code="200".
  *
  * Threads: any. Cost: add and observe one or two uncontended atomics; metric_series about 200 ns.
- * Memory: a counter takes about 0.6 KiB, a histogram 2 KiB.
+ * Memory: a counter takes about 1.6 KiB, a histogram 3.7 KiB.
  */
 #include "base/metric.h"
 
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARDS 8
+#define SHARDS 16
 #define SERIES_MAX 4096
 #define LABELS_MAX 512 /* bytes of a series' labels as shown */
 #define LINE_BYTES 64

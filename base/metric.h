@@ -53,6 +53,12 @@ struct metric_buckets {
       "Bytes of the arena, used and free.")                                                        \
     X(DEVICE_UP, "invertd_device_up", GAUGE, 1, "device", NONE,                                    \
       "1 while the device's engine runs and answers.")                                             \
+    X(DEVICE_INFO, "invertd_device_info", GAUGE, 1, "device,model", NONE,                          \
+      "1, with what decides an answer's bits: the CPU kernel family, the GPU model.")              \
+    X(DEVICE_BATCHES, "invertd_device_batches_total", COUNTER, 1, "device", NONE,                  \
+      "Batches that ended well, by device.")                                                       \
+    X(DEVICE_MATRICES, "invertd_device_matrices_total", COUNTER, 1, "device", NONE,                \
+      "Matrices in them.")                                                                         \
     X(ENGINE_RESTARTS, "invertd_engine_restarts_total", COUNTER, 1, "device,reason", NONE,         \
       "Engines replaced, by device and reason.")                                                   \
     X(BATCH_RETRIES, "invertd_batch_retries_total", COUNTER, 1, "reason", NONE,                    \

@@ -4,9 +4,13 @@ import csv
 import html
 
 # What the service is to reach on a two-core machine that also runs wrk; see README.md.
-RATE_SHARE, TAIL_RATIO, ENGINE_SHARE, IDLE_US = 0.75, 2.0, 0.5, 150.0
+RATE_SHARE, TAIL_RATIO, BIG_SHARE, IDLE_US = 0.75, 2.0, 0.75, 150.0
+# And with 16 cores: requests/s, p99 in us, 32x32 inversions/s in 1 MiB bodies (a GPU's; the host
+# engine computes fewer), p50 in us.
+MANY_CORES = 16
+MANY_RATE, MANY_TAIL_US, MANY_BIG, MANY_IDLE_US = 300e3, 2000.0, 915e3, 60.0
 
-ABOUT = ("date", "commit", "device", "system", "command", "load", "busy before")
+ABOUT = ("date", "commit", "device", "system", "command", "daemon", "load", "busy before")
 
 BIG = "32x32, 128 a request (1 MiB)"
 SMALL = "8x8, one a request"
@@ -16,26 +20,49 @@ def pick(rows, **wanted):
     return next(r for r in rows if all(r.get(k) == v for k, v in wanted.items()))
 
 
-def verdicts(throughput, latency, engine):
+def verdicts_of_many(throughput, latency):
+    """The same for a machine of 16 cores or more."""
+    small = pick(throughput, scenario=SMALL, who="invertd")
+    big = pick(throughput, scenario=BIG, who="invertd")
+    idle = pick(latency, who="invertd")["p50_us"]
+    return [
+        ("8x8 requests/s", number(small["requests_per_s"]), f"at least {MANY_RATE:,.0f}",
+         small["requests_per_s"] >= MANY_RATE),
+        ("8x8 p99", f"{small['p99_us']:,.0f} us", f"at most {MANY_TAIL_US:,.0f} us",
+         small["p99_us"] <= MANY_TAIL_US),
+        ("1 MiB bodies of 32x32, inversions/s", number(big["matrices_per_s"]),
+         f"at least {MANY_BIG:,.0f}", big["matrices_per_s"] >= MANY_BIG),
+        ("one 8x8 on an idle service, p50", f"{idle:.0f} us", f"under {MANY_IDLE_US:.0f} us",
+         idle < MANY_IDLE_US),
+    ]
+
+
+def verdicts(about, throughput, latency, engine):
     """[(what, measured, target, reached)] of the figures the service is held to."""
+    if about["cores"] >= MANY_CORES:
+        return verdicts_of_many(throughput, latency)
     small = pick(throughput, scenario=SMALL, who="invertd")
     echo = pick(throughput, scenario=SMALL, who="echo")
     big = pick(throughput, scenario=BIG, who="invertd")
-    rate = pick(engine, n=32, matrices=128)["threads_all"]
     idle = pick(latency, who="invertd")["p50_us"]
     share = small["requests_per_s"] / echo["requests_per_s"]
     tail = small["p99_us"] / echo["p99_us"]
-    own = big["matrices_per_s"] / rate
-    return [
+    rows = [
         ("8x8 requests/s, share of the echo's", f"{share:.0%}", f"at least {RATE_SHARE:.0%}",
          share >= RATE_SHARE),
         ("8x8 p99, times the echo's", f"{tail:.2f}", f"at most {TAIL_RATIO:g}",
          tail <= TAIL_RATIO),
-        ("1 MiB bodies of 32x32, share of the engine's own rate", f"{own:.0%}",
-         f"at least {ENGINE_SHARE:.0%}", own >= ENGINE_SHARE),
         ("one 8x8 on an idle service, p50", f"{idle:.0f} us", f"under {IDLE_US:.0f} us",
          idle < IDLE_US),
     ]
+    if engine:
+        # HTTP and the engine share the cores: what both take alone adds up.
+        carried = pick(throughput, scenario=BIG, who="echo")["matrices_per_s"]
+        computed = pick(engine, n=32, matrices=128)["threads_all"]
+        share = big["matrices_per_s"] * (1 / carried + 1 / computed)
+        rows.insert(2, ("1 MiB bodies of 32x32, share of what echo and engine add up to",
+                        f"{share:.0%}", f"at least {BIG_SHARE:.0%}", share >= BIG_SHARE))
+    return rows
 
 
 def table(header, rows, align):
@@ -49,13 +76,13 @@ def number(value):
     return "-" if value is None else f"{value:,.0f}"
 
 
-def markdown(about, throughput, latency, engine, picture):
-    parts = [f"# invertd on the host engine, {about['date']}", "",
+def markdown(name, about, throughput, latency, engine, picture):
+    parts = [f"# invertd over HTTP, {name} engine, {about['date']}", "",
              table(["", ""], [[key, str(about[key])] for key in ABOUT], "ll"),
              "", f"![requests a second beside the echo]({picture})", "", "## Figures to reach", "",
              table(["figure", "measured", "to reach", "reached"],
                    [[w, m, t, "yes" if ok else "no"]
-                    for w, m, t, ok in verdicts(throughput, latency, engine)], "lrll"),
+                    for w, m, t, ok in verdicts(about, throughput, latency, engine)], "lrll"),
              "", "## HTTP: method lu, FP64, binary v2 tensors, beside a bare echo", "",
              table(["requests", "server", "requests/s", "inversions/s", "MB/s each way", "p50, us",
                     "p99, us"],
@@ -66,12 +93,14 @@ def markdown(about, throughput, latency, engine, picture):
              "", "## One 8x8 a time, one connection, nothing else", "",
              table(["server", "p50, us", "p90, us", "p99, us"],
                    [[r["who"], f"{r['p50_us']:.1f}", f"{r['p90_us']:.1f}", f"{r['p99_us']:.1f}"]
-                    for r in latency], "lrrr"),
-             "", "## The engine without HTTP, inversions/s", "",
-             table(["order", "matrices an item", "one core", f"{about['cores']} cores",
-                    "numpy.linalg.inv, one core"],
-                   [[f"{r['n']}x{r['n']}", str(r["matrices"]), number(r["threads_one"]),
-                     number(r["threads_all"]), number(r["numpy"])] for r in engine], "rrrrr"), ""]
+                    for r in latency], "lrrr"), ""]
+    if engine:
+        parts += ["## The host engine without HTTP, inversions/s", "",
+                  table(["order", "matrices an item", "one core", f"{about['cores']} cores",
+                         "numpy.linalg.inv, one core"],
+                        [[f"{r['n']}x{r['n']}", str(r["matrices"]), number(r["threads_one"]),
+                          number(r["threads_all"]), number(r["numpy"])] for r in engine],
+                        "rrrrr"), ""]
     return "\n".join(parts)
 
 
@@ -127,11 +156,11 @@ def svg(about, throughput):
     return "\n".join(out) + "\n</svg>\n"
 
 
-def write(folder, about, throughput, latency, engine):
+def write(folder, name, about, throughput, latency, engine):
     """Writes the three files; returns their paths by ending."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {end: folder / f"{about['date']}-host.{end}" for end in ("md", "csv", "svg")}
-    paths["md"].write_text(markdown(about, throughput, latency, engine, paths["svg"].name))
+    paths = {end: folder / f"{about['date']}-{name}.{end}" for end in ("md", "csv", "svg")}
+    paths["md"].write_text(markdown(name, about, throughput, latency, engine, paths["svg"].name))
     write_csv(paths["csv"], about, throughput, latency, engine)
     paths["svg"].write_text(svg(about, throughput))
     return paths

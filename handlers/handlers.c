@@ -95,9 +95,7 @@ void handlers_destroy(struct handlers **handlers)
 
 struct handlers__shard *handlers__shard_of(struct handlers *handlers, const struct mailbox *home)
 {
-    /* Fibonacci hashing of the address spreads neighbours. */
-    uint64_t hash = (uint64_t)(uintptr_t)home * UINT64_C(0x9E3779B97F4A7C15);
-    return &handlers->shards[hash >> 60 & (HANDLERS_SHARDS - 1)];
+    return &handlers->shards[(unsigned)home->number % HANDLERS_SHARDS];
 }
 
 const struct handlers__model *handlers__model_find(const struct handlers *handlers,

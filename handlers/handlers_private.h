@@ -32,7 +32,7 @@ struct handlers__model {
 };
 
 /* What a loop would else fight for with others: every loop is given a shard by its mailbox's
- * address, so that two loops seldom share one. */
+ * number, so that no two loops share one as long as there are enough. */
 struct handlers__shard {
     _Alignas(64) pthread_mutex_t lock; /* guards idle and idle_count */
     struct inference *idle;            /* inferences to be used again */

@@ -92,8 +92,8 @@ void handlers__inference_release(struct inference *inference)
 {
     assert(!inference->away && inference->x == NULL);
     handlers__inference_move(inference, INFERENCE_FREE);
-    handlers__memory_free(&inference->memory);
-    queue_leave(inference->handlers->services->queue, inference->client);
+    int64_t bytes = handlers__memory_free(&inference->memory);
+    queue_leave(inference->handlers->services->queue, inference->client, bytes);
     give_object_back(inference);
 }
 
@@ -114,6 +114,14 @@ static enum error read_head(struct exchange *x, const struct inference_kind *kin
     enum error error =
         proto_coding_parse(exchange_header(x, "Content-Encoding"), &head->coding, failure);
     return error != ERROR_NONE ? error : kind->read_head(x, head, failure);
+}
+
+/* Where the first tensor begins in the body. */
+static int64_t lead_of(const struct inference_head *head)
+{
+    bool known = head->format == PROTO_FORMAT_V2 && head->json_bytes > 0 &&
+                 head->coding == PROTO_CODING_IDENTITY;
+    return known ? head->json_bytes : 0;
 }
 
 /* How much to take behind the body; 0 when its outputs cannot be guessed. */
@@ -140,9 +148,22 @@ static int64_t expected_bytes(const struct exchange *x, const struct inference_h
     return x->content_length * factor; /* at most request-max: it cannot overflow */
 }
 
-/* Makes the inference of an exchange that was counted in, and its sink. */
+/* What the request holds to begin with. A body that is not short is counted with all that it is
+ * likely to need, so that what cannot be finished is refused before it has begun. */
+static int64_t first_bytes(const struct exchange *x, const struct inference_head *head)
+{
+    const struct arena *arena = x->handlers->services->arena;
+    int64_t most = (int64_t)arena_bytes(arena);
+    int64_t body =
+        handlers__memory_body_bytes(arena, x->content_length, lead_of(head), answer_guess(x, head));
+    int64_t all = x->content_length < EXPECTED_LEAST ? 0 : expected_bytes(x, head);
+    all = all < most ? all : most;
+    return body > all ? body : all;
+}
+
+/* Makes the inference of an exchange that was counted in with so many bytes, and its sink. */
 static enum error create(struct exchange *x, const struct inference_kind *kind,
-                         const struct inference_head *head, struct failure *failure)
+                         const struct inference_head *head, int64_t bytes, struct failure *failure)
 {
     struct handlers *handlers = x->handlers;
     struct handlers__shard *shard = handlers__shard_of(handlers, x->home);
@@ -159,21 +180,13 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
     if (head->model != NULL)
         inference->stats = handlers__stats_cell(handlers, shard, head->model);
     handlers__memory_init(&inference->memory, handlers->services->arena, handlers->services->queue,
-                          x->client);
-
-    int64_t lead = head->format == PROTO_FORMAT_V2 && head->json_bytes > 0 &&
-                           head->coding == PROTO_CODING_IDENTITY
-                       ? head->json_bytes
-                       : 0;
-    bool expected =
-        x->content_length < EXPECTED_LEAST ||
-        handlers__memory_expect(&inference->memory, expected_bytes(x, head)) == ERROR_NONE;
-    if (expected)
-        inference->body = handlers__memory_body(&inference->memory, x->content_length, lead,
-                                                answer_guess(x, head));
+                          x->client, bytes);
+    inference->body = handlers__memory_body(&inference->memory, x->content_length, lead_of(head),
+                                            answer_guess(x, head));
     if (inference->body == NULL) {
         enum error error = handlers__memory_failure(&inference->memory, failure);
-        handlers__memory_free(&inference->memory);
+        int64_t counted = handlers__memory_free(&inference->memory);
+        assert(counted == bytes);
         give_object_back(inference);
         return error;
     }
@@ -198,17 +211,19 @@ void handlers__inference_begin(struct exchange *x, const struct inference_kind *
     struct handlers *handlers = x->handlers;
     struct queue *queue = handlers->services->queue;
     struct inference_head head = {.model = model, .format = PROTO_FORMAT_UNKNOWN, .json_bytes = -1};
-    struct failure failure;
-    enum error error = queue_enter(queue, x->client, &failure);
-    bool entered = error == ERROR_NONE;
-    if (error == ERROR_NONE)
-        error = read_head(x, kind, &head, &failure);
-    if (error == ERROR_NONE)
-        error = create(x, kind, &head, &failure);
-    if (error == ERROR_NONE)
+    struct failure failure, refusal;
+    enum error error = read_head(x, kind, &head, &failure);
+    int64_t bytes = error == ERROR_NONE ? first_bytes(x, &head) : 0;
+    /* Also for a head that is wrong: whoever may not come in is told that first. */
+    bool entered = queue_enter(queue, x->client, bytes, &refusal) == ERROR_NONE;
+    if (entered && error == ERROR_NONE)
+        error = create(x, kind, &head, bytes, &failure);
+    if (entered && error == ERROR_NONE)
         return;
     if (entered)
-        queue_leave(queue, x->client);
+        queue_leave(queue, x->client, bytes);
+    else
+        failure = refusal;
     if (head.model != NULL)
         count_failure(
             handlers__stats_cell(handlers, handlers__shard_of(handlers, x->home), head.model),

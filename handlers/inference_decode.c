@@ -257,10 +257,19 @@ static void fill_tensors(struct inference *inference)
 
 static void on_computed(struct letter *letter);
 
-/* The queue's thread: nothing but the way home. */
+/* The queue's thread: nothing but the way home, of all that live on one loop at once. */
 static void on_done_away(struct queue_item *item)
 {
-    handlers__inference_come_home(of_item(item), on_computed);
+    struct inference *inference = of_item(item);
+    struct mailbox *home = inference->home;
+    struct letter *first = &inference->letter, *last = first;
+    first->open = on_computed;
+    while ((item = item->next) != NULL) {
+        last->next = &of_item(item)->letter;
+        last = last->next;
+        last->open = on_computed;
+    }
+    mailbox_post_chain(home, first, last);
 }
 
 static void submit(struct inference *inference)
@@ -277,6 +286,7 @@ static void submit(struct inference *inference)
     memcpy(item->options, request->options, sizeof item->options);
     fill_tensors(inference);
     item->on_done = on_done_away;
+    item->owner = inference->home;
     handlers__stats_submitted(inference->stats);
     handlers__inference_move(inference, INFERENCE_QUEUED);
     inference->away = true;

@@ -23,23 +23,24 @@ static void *take_for_codec(struct proto_space *space, int64_t bytes)
 }
 
 void handlers__memory_init(struct inference_memory *memory, struct arena *arena,
-                           struct queue *queue, uint32_t client)
+                           struct queue *queue, uint32_t client, int64_t reserved_bytes)
 {
     memory->space.take = take_for_codec;
     memory->arena = arena;
     memory->queue = queue;
     memory->client = client;
+    memory->reserved_bytes = reserved_bytes;
 }
 
-void handlers__memory_free(struct inference_memory *memory)
+int64_t handlers__memory_free(struct inference_memory *memory)
 {
+    int64_t reserved_bytes = memory->reserved_bytes;
     for (int i = 0; i < memory->count; i++)
         arena_free(memory->arena, &memory->slots[i]);
-    if (memory->reserved_bytes > 0)
-        queue_unreserve(memory->queue, memory->client, memory->reserved_bytes);
     memory->count = 0;
     memory->held_bytes = memory->reserved_bytes = 0;
     memory->next = memory->end = NULL;
+    return reserved_bytes;
 }
 
 static enum error refuse_full(struct failure *failure)
@@ -54,15 +55,6 @@ static enum error reserve_more(struct inference_memory *memory, int64_t bytes)
     if (error == ERROR_NONE)
         memory->reserved_bytes += bytes;
     return error;
-}
-
-enum error handlers__memory_expect(struct inference_memory *memory, int64_t bytes)
-{
-    int64_t most = (int64_t)arena_bytes(memory->arena);
-    bytes = bytes < most ? bytes : most;
-    if (bytes <= memory->reserved_bytes)
-        return ERROR_NONE;
-    return reserve_more(memory, bytes - memory->reserved_bytes);
 }
 
 /* Counts the bytes of a slot and takes it. */
@@ -103,11 +95,28 @@ static bool add_slot(struct inference_memory *memory, int64_t bytes)
     return true;
 }
 
+/* What stands before a body, so that its byte `lead` lies right. */
+static int64_t bytes_before(int64_t lead)
+{
+    return (-lead) & (HANDLERS_MEMORY_ALIGN - 1);
+}
+
+int64_t handlers__memory_body_bytes(const struct arena *arena, int64_t length, int64_t lead,
+                                    int64_t more_bytes)
+{
+    int64_t most = (int64_t)arena_bytes(arena), bytes;
+    if (!checked_add(length, bytes_before(lead), &bytes) ||
+        !checked_add(bytes, more_bytes, &bytes) ||
+        !checked_round_up(bytes > 0 ? bytes : 1, ARENA_GRANULE, &bytes))
+        return most;
+    return bytes < most ? bytes : most;
+}
+
 unsigned char *handlers__memory_body(struct inference_memory *memory, int64_t length, int64_t lead,
                                      int64_t more_bytes)
 {
     assert(memory->count == 0);
-    int64_t before = (-lead) & (HANDLERS_MEMORY_ALIGN - 1);
+    int64_t before = bytes_before(lead);
     int64_t bytes;
     if (!checked_add(length, before, &bytes) || !checked_add(bytes, more_bytes, &bytes) ||
         !add_slot(memory, bytes > 0 ? bytes : 1))

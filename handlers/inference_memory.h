@@ -2,7 +2,8 @@
  *
  * Memory is taken from the front of the newest slot; a slot too short is followed by another. All
  * slots go back together, but the body's may go before. The queue counts what a client's requests
- * hold together, so that one client cannot fill the arena.
+ * hold together, so that one client cannot fill the arena: what the body's slot takes when the
+ * request enters, and more when it is asked for.
  *
  * Threads: one at a time; whoever works on the inference.
  */
@@ -30,14 +31,15 @@ struct inference_memory {
     struct failure refusal; /* why no slot was added when one was last asked for */
 };
 
-/* The memory is zeroed. The client has entered the queue, and leaves it after memory_free. */
+/* What memory_body will take for these, at most all of the arena: for queue_enter. */
+int64_t handlers__memory_body_bytes(const struct arena *arena, int64_t length, int64_t lead,
+                                    int64_t more_bytes);
+/* The memory is zeroed. The client has entered the queue with so many bytes. */
 void handlers__memory_init(struct inference_memory *memory, struct arena *arena,
-                           struct queue *queue, uint32_t client);
-void handlers__memory_free(struct inference_memory *memory);
+                           struct queue *queue, uint32_t client, int64_t reserved_bytes);
+/* Returns what is still counted for the client: for queue_leave. */
+int64_t handlers__memory_free(struct inference_memory *memory);
 
-/* Counts in advance what the whole request is likely to need, so that what cannot be finished is
- * refused before it has begun. FULL or CLIENT_QUOTA: see memory_failure. */
-ERROR_MUST_CHECK enum error handlers__memory_expect(struct inference_memory *memory, int64_t bytes);
 /* Takes the slot for a body of length bytes whose byte `lead` is to lie on 64 bytes, with room
  * for more_bytes behind it (0: nothing else is taken from this slot). NULL: there is no room. */
 unsigned char *handlers__memory_body(struct inference_memory *memory, int64_t length, int64_t lead,

@@ -20,7 +20,8 @@
 struct proto__shape proto__output_shape(const struct proto_request *request,
                                         const struct method_tensor *tensor)
 {
-    struct proto__shape shape = {.rank = request->lead_rank + tensor->rank};
+    struct proto__shape shape;
+    shape.rank = request->lead_rank + tensor->rank;
     assert(request->lead_rank <= PROTO_RANK_MAX && tensor->rank <= METHOD_RANK_MAX);
     memcpy(shape.dims, request->lead, (size_t)request->lead_rank * sizeof shape.dims[0]);
     for (int d = 0; d < tensor->rank; d++)
@@ -31,17 +32,25 @@ struct proto__shape proto__output_shape(const struct proto_request *request,
     return shape;
 }
 
+/* Elements of the whole tensor. */
+static int64_t output_count(const struct proto_request *request, const struct method_tensor *tensor)
+{
+    int64_t count = request->batch;
+    for (int d = 0; d < tensor->rank; d++)
+        count *= method_dim_length(tensor->dims[d], request->n, request->m);
+    return count; /* bind has seen it fit */
+}
+
 int64_t proto__output_bytes(const struct proto_request *request, const struct method_tensor *tensor)
 {
     int64_t element = tensor->kind == METHOD_REAL ? precision_bytes(request->precision) : 4;
-    return proto__output_shape(request, tensor).count * element; /* bind has seen it fit */
+    return output_count(request, tensor) * element; /* and this */
 }
 
 const void *proto__output_data(const struct proto_request *request,
                                void *const outputs[METHOD_OUTPUTS_MAX], int index)
 {
-    int64_t count = proto__output_shape(request, &request->method->outputs[index]).count;
-    assert(outputs[index] != NULL || count == 0);
+    assert(outputs[index] != NULL || output_count(request, &request->method->outputs[index]) == 0);
     return outputs[index];
 }
 

@@ -2,10 +2,10 @@
  *
  * Pass one (proto__scan) walks the text once, checks the nesting of the arrays of numbers that a
  * rule names, and lifts them out: what remains, the skeleton, has a small integer in place of each.
- * jansson parses the skeleton (proto__node_*). Pass two (proto__lift_read) reads the numbers of a
- * lifted array right into their place, once shape and precision are known.
- * Threads: pure functions of their arguments. Memory: at most PROTO_SKELETON_MAX bytes of text, and
- * the tree of PROTO_TOKENS_MAX tokens (3 MiB), from the heap.
+ * jansson, or for short and plain ones a reader of ours, parses the skeleton (proto__node_*). Pass
+ * two (proto__lift_read) reads the numbers of a lifted array right into their place, once shape and
+ * precision are known. Threads: pure functions of their arguments. Memory: at most
+ * PROTO_SKELETON_MAX bytes of text, and the tree of PROTO_TOKENS_MAX tokens (3 MiB), from the heap.
  */
 #ifndef PROTO_JSON_PRIVATE_H
 #define PROTO_JSON_PRIVATE_H

@@ -67,13 +67,17 @@ static struct queue_slot *free_slot(const struct queue *queue, struct queue_lane
     return slot;
 }
 
-/* Matrices of the batch that somebody asked for; the service's own left out. */
-static int64_t clients_matrices(const struct queue_slot *slot)
+/* Matrices of the batch that somebody asked for, and in how many requests; the service's own left
+ * out. */
+static int64_t clients_matrices(const struct queue_slot *slot, int *requests)
 {
     int64_t matrices = 0;
-    for (int i = 0; i < slot->count; i++)
-        if (!slot->fragments[i].item->uncounted)
-            matrices += slot->fragments[i].count;
+    *requests = 0;
+    for (int i = 0; i < slot->count; i++) {
+        bool counts = !slot->fragments[i].item->uncounted;
+        matrices += counts ? slot->fragments[i].count : 0;
+        *requests += counts;
+    }
     return matrices;
 }
 
@@ -88,10 +92,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     slot->matrices = 0;
     for (int i = 0; i < slot->count; i++)
         slot->matrices += slot->fragments[i].count;
-    slot->predicted_ns =
-        (double)slot->matrices * queue__cost_ns(queue, slot->key.method,
-                                                (enum precision)slot->key.precision, slot->key.n,
-                                                slot->key.m);
+    slot->predicted_ns = queue__cost_batch_ns(queue, lane->place, &slot->key, slot->matrices);
     queue->running_cost_ns += slot->predicted_ns;
     describe(slot, batch);
     batch->sequence = ++queue->sequence;
@@ -100,7 +101,8 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     atomic_store_explicit(&batch->state, ENGINE_BATCH_SUBMITTED, memory_order_release);
     atomic_fetch_add_explicit(&ring->shared->submitted, 1, memory_order_seq_cst);
     syscall(SYS_futex, &ring->shared->submitted, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    if (clients_matrices(slot) > 0)
+    int requests;
+    if (clients_matrices(slot, &requests) > 0)
         metric_add(queue->reasons[reason], 1);
 }
 
@@ -118,17 +120,16 @@ static void submit_retry(struct queue *queue, struct queue_lane *lane, struct qu
     submit(queue, lane, slot, now_ns, reason);
 }
 
-/* Sends one batch to the lane if it has room and there is one to send. */
-static bool feed(struct queue *queue, struct queue_lane *lane, int kind, uint64_t now_ns)
+/* Fills the slot from what waits for a place; false when nothing does. */
+static bool feed_from(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
+                      enum queue_place_id place, enum engine_lane_id kind, uint64_t now_ns)
 {
-    struct queue_slot *slot = free_slot(queue, lane, kind);
-    if (slot == NULL)
-        return false;
-    if (queue->retries[kind].first != NULL) {
-        submit_retry(queue, lane, slot, &queue->retries[kind], now_ns, QUEUE_REASON_RETRY);
+    struct queue_retries *retries = &queue->places[place].retries[kind];
+    if (retries->first != NULL) {
+        submit_retry(queue, lane, slot, retries, now_ns, QUEUE_REASON_RETRY);
         return true;
     }
-    struct queue_flow *flow = queue__flow_choose(queue, (enum engine_lane_id)kind, now_ns);
+    struct queue_flow *flow = queue__flow_choose(queue, place, kind, now_ns);
     if (flow == NULL)
         return false;
     enum queue_reason reason;
@@ -140,26 +141,57 @@ static bool feed(struct queue *queue, struct queue_lane *lane, int kind, uint64_
     return true;
 }
 
+/* The same from the other places that the lane serves: those out of service, or those that are not.
+ */
+static bool feed_from_others(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
+                             bool out, enum engine_lane_id kind, uint64_t now_ns)
+{
+    for (int p = 0; p < QUEUE_PLACES; p++) {
+        enum queue_place_id place = (enum queue_place_id)p;
+        if (place != lane->place && queue->places[p].out == out &&
+            queue__place_serves(queue, lane, place) &&
+            feed_from(queue, lane, slot, place, kind, now_ns))
+            return true;
+    }
+    return false;
+}
+
+/* Sends one batch to the lane if it has room and there is one to send. First comes what a place out
+ * of service has left: it has waited longest and nothing is added to it, while the lane's own work
+ * may never end. Where the lane only helps, its own work comes first. */
+static bool feed(struct queue *queue, struct queue_lane *lane, enum engine_lane_id kind,
+                 uint64_t now_ns)
+{
+    struct queue_slot *slot = free_slot(queue, lane, kind);
+    return slot != NULL && (feed_from_others(queue, lane, slot, true, kind, now_ns) ||
+                            feed_from(queue, lane, slot, lane->place, kind, now_ns) ||
+                            feed_from_others(queue, lane, slot, false, kind, now_ns));
+}
+
 /* Suspects run alone: one batch of one fragment in the whole engine. */
 static void feed_spare(struct queue *queue, struct queue_lane *lane, uint64_t now_ns)
 {
-    struct queue_retry *suspect = queue->suspects.first;
-    if (suspect == NULL || lane->rings[0].in_flight + lane->rings[1].in_flight > 0)
-        return;
-    struct queue_slot *slot = free_slot(queue, lane, (int)suspect->key.lane);
-    if (slot != NULL)
-        submit_retry(queue, lane, slot, &queue->suspects, now_ns, QUEUE_REASON_SUSPECT);
+    for (int p = 0; p < QUEUE_PLACES; p++) {
+        struct queue_retries *suspects = &queue->places[p].suspects;
+        if (suspects->first == NULL || !queue__place_serves(queue, lane, (enum queue_place_id)p) ||
+            lane->rings[0].in_flight + lane->rings[1].in_flight > 0)
+            continue;
+        struct queue_slot *slot = free_slot(queue, lane, (int)suspects->first->key.lane);
+        if (slot != NULL)
+            submit_retry(queue, lane, slot, suspects, now_ns, QUEUE_REASON_SUSPECT);
+    }
 }
 
 void queue__dispatch(struct queue *queue, uint64_t now_ns)
 {
+    queue__take_in(queue);
     /* One batch a lane a round, so that several engines share evenly. */
     bool sent = true;
     while (sent) {
         sent = false;
         for (struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
             for (int kind = 0; kind < ENGINE_LANES && !lane->spare; kind++)
-                sent |= feed(queue, lane, kind, now_ns);
+                sent |= feed(queue, lane, (enum engine_lane_id)kind, now_ns);
     }
     for (struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
         if (lane->spare)
@@ -232,9 +264,11 @@ void queue__retry_forget(struct queue *queue, struct queue_item *item)
 {
     if (item->running == 0)
         return;
-    for (int kind = 0; kind < ENGINE_LANES; kind++)
-        forget_in(&queue->retries[kind], item);
-    forget_in(&queue->suspects, item);
+    for (int p = 0; p < QUEUE_PLACES; p++) {
+        for (int kind = 0; kind < ENGINE_LANES; kind++)
+            forget_in(&queue->places[p].retries[kind], item);
+        forget_in(&queue->places[p].suspects, item);
+    }
 }
 
 void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum error status)
@@ -246,8 +280,8 @@ void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum
 /* ---- Coming back ---- */
 
 /* Copies what a finished batch says of itself to its items. */
-static void note_times(const struct queue_slot *slot, const struct engine_batch *batch,
-                       uint64_t duration_ns)
+static void note_times(const struct queue_lane *lane, const struct queue_slot *slot,
+                       const struct engine_batch *batch, uint64_t duration_ns)
 {
     char kernel[ENGINE_KERNEL_NAME_MAX];
     memcpy(kernel, batch->kernel, sizeof kernel);
@@ -257,41 +291,48 @@ static void note_times(const struct queue_slot *slot, const struct engine_batch 
         if (item->started_ns == 0)
             item->started_ns = batch->started_ns;
         item->compute_ns += duration_ns;
+        item->engine = lane->number;
         memcpy(item->kernel, kernel, sizeof kernel);
     }
 }
 
-static void count_batch(struct queue *queue, const struct queue_slot *slot, uint64_t duration_ns)
+static void count_batch(struct queue *queue, const struct queue_lane *lane,
+                        const struct queue_slot *slot, uint64_t duration_ns)
 {
     const struct method *method = slot->key.method;
     struct queue_method_series *series = &queue->series[method_index(method)];
-    int64_t matrices = clients_matrices(slot);
+    int requests;
+    int64_t matrices = clients_matrices(slot, &requests);
     if (matrices == 0)
         return;
     metric_observe(series->batch_size, (uint64_t)matrices);
-    metric_observe(series->batch_requests, (uint64_t)slot->count);
+    metric_observe(series->batch_requests, (uint64_t)requests);
     metric_observe(series->batch_duration, duration_ns);
+    metric_add(lane->batches, 1);
+    metric_add(lane->matrices, (uint64_t)matrices);
     assert(queue->told_count < (int)(sizeof queue->told / sizeof queue->told[0]));
     queue->told[queue->told_count++] = (struct queue_told){method, matrices, duration_ns};
 }
 
-static void batch_succeeded(struct queue *queue, struct queue_slot *slot,
-                            const struct engine_batch *batch, bool alone, uint64_t now_ns)
+static void batch_succeeded(struct queue *queue, const struct queue_lane *lane,
+                            struct queue_slot *slot, const struct engine_batch *batch,
+                            uint64_t now_ns)
 {
     uint64_t started_ns = batch->started_ns, finished_ns = batch->finished_ns;
     uint64_t duration_ns = finished_ns > started_ns ? finished_ns - started_ns : 0;
-    note_times(slot, batch, duration_ns);
-    queue__cost_learn(queue, &slot->key, slot->matrices, duration_ns);
-    queue->last_batch_ns = now_ns;
-    count_batch(queue, slot, duration_ns);
+    note_times(lane, slot, batch, duration_ns);
+    queue__cost_learn(queue, lane->place, &slot->key, slot->matrices, duration_ns);
+    queue->places[lane->place].last_batch_ns = now_ns;
+    count_batch(queue, lane, slot, duration_ns);
     for (int i = 0; i < slot->count; i++)
-        queue__item_finish(queue, &slot->fragments[i], alone);
+        queue__item_finish(queue, &slot->fragments[i], lane->spare);
 }
 
 /* The batch did not fit the device's memory: two batches of half the size, down to one matrix. */
 static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool spare)
 {
-    struct queue_retries *list = spare ? &queue->suspects : &queue->retries[slot->key.lane];
+    struct queue_place *place = &queue->places[slot->key.place];
+    struct queue_retries *list = spare ? &place->suspects : &place->retries[slot->key.lane];
     struct queue_fragment halves[2];
     metric_add(queue->retried_memory, 1);
     if (slot->count > 1) {
@@ -337,7 +378,7 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
             uint32_t status = batch->status;
             lane->worked |= status == ENGINE_OK;
             if (status == ENGINE_OK)
-                batch_succeeded(queue, slot, batch, lane->spare, now_ns);
+                batch_succeeded(queue, lane, slot, batch, now_ns);
             else if (status == ENGINE_OUT_OF_MEMORY)
                 batch_too_big(queue, slot, lane->spare);
             else
@@ -360,7 +401,7 @@ static void suspect(struct queue *queue, const struct queue_key *key,
         queue__flow_remove(queue, item); /* the rest waits for the verdict */
     }
     item->suspected++;
-    queue__retry_add(queue, &queue->suspects, key, fragment, 1);
+    queue__retry_add(queue, &queue->places[key->place].suspects, key, fragment, 1);
 }
 
 /* What a dead engine had started. alone: it was the spare one's, so there is no doubt. */
@@ -381,18 +422,19 @@ static void blame(struct queue *queue, struct queue_slot *slot, bool alone)
  * that are suspects by now. */
 static void send_again(struct queue *queue, struct queue_slot *slot, bool spare)
 {
+    struct queue_place *place = &queue->places[slot->key.place];
     int kept = 0;
     for (int i = 0; i < slot->count; i++) {
         const struct queue_fragment *fragment = &slot->fragments[i];
         if (spare)
-            queue__retry_add(queue, &queue->suspects, &slot->key, fragment, 1);
+            queue__retry_add(queue, &place->suspects, &slot->key, fragment, 1);
         else if (fragment->item->state == QUEUE_SUSPECT)
             suspect(queue, &slot->key, fragment);
         else
             slot->fragments[kept++] = *fragment;
     }
     if (kept > 0)
-        queue__retry_add(queue, &queue->retries[slot->key.lane], &slot->key, slot->fragments, kept);
+        queue__retry_add(queue, &place->retries[slot->key.lane], &slot->key, slot->fragments, kept);
 }
 
 static bool has_started(const struct queue_ring *ring, int slot)
@@ -421,19 +463,8 @@ static void take_back(struct queue_lane *lane, bool started, bool blamed, uint64
     }
 }
 
-void queue_lane_down(struct queue_lane *lane, bool blamed)
+void queue__take_back_all(struct queue_lane *lane, bool blamed, uint64_t now_ns)
 {
-    struct queue *queue = lane->queue;
-    uint64_t now_ns = clock_now_ns();
-    pthread_mutex_lock(&queue->lock);
-    queue__reap_lane(queue, lane, now_ns);
-    /* Who had nothing to do has done it well. */
-    lane->worked |= lane->up && lane->rings[0].in_flight + lane->rings[1].in_flight == 0;
-    lane->up = false;
     take_back(lane, true, blamed, now_ns); /* first, so that all suspects are known */
     take_back(lane, false, blamed, now_ns);
-    if (!lane->spare)
-        queue__note_down(queue, now_ns);
-    queue__dispatch(queue, now_ns);
-    queue__unlock_and_tell(queue);
 }

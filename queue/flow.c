@@ -1,11 +1,11 @@
 /* queue/flow.c: what waits, and whose turn it is.
  *
  * Waiting items hang in flows, one for each (priority, client, key), oldest first. The flows of a
- * lane kind and priority form a ring. Serving is deficit round-robin: a flow may lead a batch while
- * its deficit is positive and pays for what is taken from it by predicted cost; when no flow of the
- * lane kind may lead, each is given a quantum by its priority. So a higher priority goes first
- * and gets more, and none is starved. Flows of one key also form a circle, their group: they fill
- * up the leader's batch in turns of a quantum, and pay for it too.
+ * place, lane kind and priority form a ring. Serving is deficit round-robin: a flow may lead a
+ * batch while its deficit is positive and pays for what is taken from it by predicted cost; when no
+ * flow of the lane kind may lead, each is given a quantum by its priority. So a higher priority
+ * goes first and gets more, and none is starved. Flows of one key also form a circle, their group:
+ * they fill up the leader's batch in turns of a quantum, and pay for it too.
  *
  * Threads: under the queue's lock.
  * Cost: adding and taking are O(1) an item; choosing is O(flows in debt) at most.
@@ -33,7 +33,8 @@ static uint64_t key_hash(const struct queue_key *key)
 {
     uint64_t hash = mix((uint64_t)method_index(key->method) + 1, (uint64_t)key->n);
     hash = mix(hash, (uint64_t)key->m);
-    hash = mix(hash, (uint64_t)(key->precision * ENGINE_LANES + key->lane));
+    hash = mix(hash, (uint64_t)((key->place * PRECISION_COUNT + key->precision) * ENGINE_LANES +
+                                key->lane));
     for (int i = 0; i < METHOD_OPTIONS_MAX; i++)
         hash = mix(hash, (uint64_t)key->options[i]);
     return hash;
@@ -44,10 +45,12 @@ static uint64_t flow_hash(uint64_t hash, int priority, uint32_t client)
     return mix(mix(hash, (uint64_t)priority), client);
 }
 
-static void key_of(const struct queue *queue, const struct queue_item *item, struct queue_key *key)
+static void key_of(const struct queue *queue, const struct queue_item *item,
+                   enum queue_place_id place, struct queue_key *key)
 {
     memset(key, 0, sizeof *key);
     key->method = item->method;
+    key->place = place;
     key->precision = item->precision;
     key->lane =
         item->cost_ns > (double)queue->limits.long_cost_ns ? ENGINE_LANE_LONG : ENGINE_LANE_SHORT;
@@ -83,6 +86,13 @@ static void group_free_if_empty(struct queue *queue, struct queue_group *group)
     free(group);
 }
 
+/* The ring of the flow's place, lane kind and priority. */
+static struct queue_flow **ring_of(struct queue *queue, const struct queue_flow *flow)
+{
+    const struct queue_key *key = &flow->group->key;
+    return &queue->places[key->place].rings[key->lane][flow->priority];
+}
+
 /* Puts the flow last in its group's circle and in its lane's ring. */
 static void flow_link(struct queue *queue, struct queue_flow *flow)
 {
@@ -95,7 +105,7 @@ static void flow_link(struct queue *queue, struct queue_flow *flow)
     if (head == NULL)
         group->flows = flow;
 
-    struct queue_flow **ring = &queue->rings[group->key.lane][flow->priority];
+    struct queue_flow **ring = ring_of(queue, flow);
     head = *ring;
     flow->ring_next = head != NULL ? head : flow;
     flow->ring_previous = head != NULL ? head->ring_previous : flow;
@@ -113,7 +123,7 @@ static void flow_unlink(struct queue *queue, struct queue_flow *flow)
     flow->group_previous->group_next = flow->group_next;
     flow->group_next->group_previous = flow->group_previous;
 
-    struct queue_flow **ring = &queue->rings[group->key.lane][flow->priority];
+    struct queue_flow **ring = ring_of(queue, flow);
     if (*ring == flow)
         *ring = flow->ring_next != flow ? flow->ring_next : NULL;
     flow->ring_previous->ring_next = flow->ring_next;
@@ -126,10 +136,11 @@ static struct queue_flow **flow_bucket(struct queue *queue, const struct queue_f
     return &queue->flows[hash % QUEUE_HASH_SIZE];
 }
 
-static struct queue_flow *flow_get(struct queue *queue, const struct queue_item *item)
+static struct queue_flow *flow_get(struct queue *queue, const struct queue_item *item,
+                                   enum queue_place_id place)
 {
     struct queue_key key;
-    key_of(queue, item, &key);
+    key_of(queue, item, place, &key);
     uint64_t hash = key_hash(&key);
     int priority = item->priority == 0 ? QUEUE_PRIORITY_NORMAL : item->priority;
     uint64_t bucket = flow_hash(hash, priority, item->client) % QUEUE_HASH_SIZE;
@@ -186,10 +197,11 @@ static void count_waiting(struct queue *queue, struct queue_group *group,
 enum error queue__flow_add(struct queue *queue, struct queue_item *item)
 {
     assert(item->flow == NULL && item->taken < item->batch);
+    enum queue_place_id place = queue__place_route(queue, item->method, item->precision, item->n);
     if (item->cost_ns == 0)
-        item->cost_ns = (double)item->batch *
-                        queue__cost_ns(queue, item->method, item->precision, item->n, item->m);
-    struct queue_flow *flow = flow_get(queue, item);
+        item->cost_ns = (double)item->batch * queue__cost_ns(queue, place, item->method,
+                                                             item->precision, item->n, item->m);
+    struct queue_flow *flow = flow_get(queue, item, place);
     if (flow == NULL)
         return ERROR_FULL;
     item->flow = flow;
@@ -279,51 +291,55 @@ static void pay(struct queue_flow *ring, double rounds)
 }
 
 /* The first flow that may lead, higher priorities before lower ones. */
-static struct queue_flow *first_solvent(struct queue *queue, enum engine_lane_id lane,
+static struct queue_flow *first_solvent(struct queue *queue, struct queue_flow **rings,
                                         uint64_t now_ns, bool *ripe)
 {
     struct queue_flow *flow = NULL;
     for (int priority = 1; priority < QUEUE_PRIORITIES && flow == NULL; priority++)
-        flow = solvent(queue, &queue->rings[lane][priority], now_ns, ripe);
+        flow = solvent(queue, &rings[priority], now_ns, ripe);
     return flow;
 }
 
-struct queue_flow *queue__flow_choose(struct queue *queue, enum engine_lane_id lane,
-                                      uint64_t now_ns)
+struct queue_flow *queue__flow_choose(struct queue *queue, enum queue_place_id place,
+                                      enum engine_lane_id lane, uint64_t now_ns)
 {
+    struct queue_flow **rings = queue->places[place].rings[lane];
     bool ripe = false;
-    struct queue_flow *flow = first_solvent(queue, lane, now_ns, &ripe);
+    struct queue_flow *flow = first_solvent(queue, rings, now_ns, &ripe);
     if (flow != NULL || !ripe)
         return flow;
     /* All in debt: as many rounds as bring the first of them out, at once. */
     double rounds = HUGE_VAL;
     for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
-        rounds = rounds_needed(queue, queue->rings[lane][priority], now_ns, rounds);
+        rounds = rounds_needed(queue, rings[priority], now_ns, rounds);
     for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
-        pay(queue->rings[lane][priority], rounds);
-    flow = first_solvent(queue, lane, now_ns, &ripe);
+        pay(rings[priority], rounds);
+    flow = first_solvent(queue, rings, now_ns, &ripe);
     assert(flow != NULL);
     return flow;
 }
 
-uint64_t queue__flow_ripe_ns(const struct queue *queue)
+uint64_t queue__flow_ripe_ns(const struct queue *queue, uint64_t now_ns)
 {
     uint64_t least_ns = 0;
     for (int i = 0; i < QUEUE_HASH_SIZE; i++)
         for (const struct queue_flow *flow = queue->flows[i]; flow != NULL;
              flow = flow->hash_next) {
             uint64_t ripe_ns = flow->first->queued_ns + (uint64_t)queue->limits.batch_wait_ns;
-            if (least_ns == 0 || ripe_ns < least_ns)
+            if (ripe_ns > now_ns && (least_ns == 0 || ripe_ns < least_ns))
                 least_ns = ripe_ns;
         }
     return least_ns;
 }
 
-void queue__flow_drop_all(struct queue *queue, enum error status)
+void queue__flow_drop_all(struct queue *queue, enum queue_place_id place, enum error status)
 {
-    for (int i = 0; i < QUEUE_HASH_SIZE; i++)
-        while (queue->flows[i] != NULL)
-            queue__item_drop(queue, queue->flows[i]->first, status);
+    for (int lane = 0; lane < ENGINE_LANES; lane++)
+        for (int priority = 1; priority < QUEUE_PRIORITIES; priority++) {
+            struct queue_flow **ring = &queue->places[place].rings[lane][priority];
+            while (*ring != NULL) /* an empty flow leaves its ring */
+                queue__item_drop(queue, (*ring)->first, status);
+        }
 }
 
 /* What a batch may still hold. */

@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 
+#define COMPANIES_MAX 32 /* owners told at once; more take more calls */
+
 static const bool allowed[QUEUE_STATES][QUEUE_STATES] = {
     [QUEUE_NEW] = {[QUEUE_QUEUED] = true},
     [QUEUE_QUEUED] = {[QUEUE_RUNNING] = true, [QUEUE_DONE] = true},
@@ -37,8 +39,6 @@ static void count_move(struct queue_method_series *series, const struct queue_it
 void queue__item_move(struct queue *queue, struct queue_item *item, enum queue_item_state to)
 {
     assert(allowed[item->state][to]);
-    if (to == QUEUE_QUEUED)
-        item->queued_ns = clock_now_ns();
     if (to == QUEUE_DONE)
         item->finished_ns = clock_now_ns();
     if (!item->uncounted)
@@ -89,6 +89,45 @@ void queue__item_finish(struct queue *queue, const struct queue_fragment *fragme
     queue__item_end_if_idle(queue, item);
 }
 
+/* Items of one owner, to be told in one call. */
+struct company {
+    void *owner;
+    struct queue_item *first, *last;
+};
+
+static void tell_companies(const struct company *companies, int count)
+{
+    for (int i = 0; i < count; i++)
+        companies[i].first->on_done(companies[i].first);
+}
+
+static void tell(struct queue_item *done)
+{
+    struct company companies[COMPANIES_MAX];
+    int count = 0;
+    while (done != NULL) {
+        struct queue_item *item = done;
+        done = item->next;
+        item->next = NULL;
+        int at = 0;
+        while (item->owner != NULL && at < count && companies[at].owner != item->owner)
+            at++;
+        if (item->owner == NULL) {
+            item->on_done(item);
+        } else if (at < count) {
+            companies[at].last->next = item;
+            companies[at].last = item;
+        } else {
+            if (count == COMPANIES_MAX) {
+                tell_companies(companies, count);
+                count = 0;
+            }
+            companies[count++] = (struct company){item->owner, item, item};
+        }
+    }
+    tell_companies(companies, count);
+}
+
 void queue__unlock_and_tell(struct queue *queue)
 {
     struct queue_item *done = queue->done;
@@ -103,10 +142,5 @@ void queue__unlock_and_tell(struct queue *queue)
 
     for (int i = 0; i < told_count && observer.on_batch != NULL; i++)
         observer.on_batch(observer.context, told[i].method, told[i].matrices, told[i].compute_ns);
-    while (done != NULL) {
-        struct queue_item *item = done;
-        done = item->next;
-        item->next = NULL;
-        item->on_done(item);
-    }
+    tell(done);
 }

@@ -8,14 +8,20 @@
  * the lanes are busy, items gather. Between keys: deficit round-robin by predicted cost over
  * flows of (priority, client, key), oldest first within one.
  *
+ * Places: engines of one kind of device form a place, and share what waits for it. An item goes to
+ * CUDA when the engines there take its method, precision and order, else to the host, which takes
+ * everything. While CUDA is out of service (none of its engines is up, and either the supervisor
+ * says that none will be soon, or none has been for 5 s) the host does its work; a shorter absence
+ * is waited for, so that a matrix keeps its bits. With limits.shared the host helps at all times.
+ *
  * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE. When its engine dies
  * an item stays RUNNING if its batch had not started, which is then sent again; else it becomes a
  * SUSPECT, which runs alone in a spare engine. Cancel moves QUEUED to DONE at once, while a RUNNING
  * item is DONE when its engine lets go of its slots.
  *
- * Threads: any thread may call anything here. One mutex; on_done is called outside it, on the
- * thread that called queue_flush, queue_reap, queue_cancel, queue_tick, queue_lane_up or
- * queue_lane_down. Nothing blocks for long.
+ * Threads: any thread may call anything here. One mutex, and one for admission; on_done is called
+ * outside them, on a thread that called queue_flush, queue_reap, queue_cancel, queue_tick,
+ * queue_next_wake_ns, queue_give_up, queue_lane_up or queue_lane_down. Nothing blocks for long.
  */
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
@@ -31,6 +37,12 @@
 struct queue;
 struct queue_lane;
 struct queue_flow;
+
+enum queue_place_id {
+    QUEUE_HOST,
+    QUEUE_CUDA,
+    QUEUE_PLACES
+};
 
 enum queue_item_state {
     QUEUE_NEW,
@@ -54,8 +66,11 @@ struct queue_item {
     /* Offset of the first matrix in the arena; region NONE: absent. */
     struct engine_tensor inputs[METHOD_INPUTS_MAX];
     struct engine_tensor outputs[METHOD_OUTPUTS_MAX];
-    /* Called exactly once, on any thread; the item and its slots are the submitter's again. */
+    /* Called exactly once, on any thread; the item and its slots are the submitter's again. Items
+     * of one owner (all with the same on_done) that are done at the same time are told in one call:
+     * the others follow by next. NULL: each is told by itself. */
     void (*on_done)(struct queue_item *item);
+    void *owner;
 
     /* Results, valid in on_done. */
     /* NONE; CANCELLED; NO_ENGINE: none came back in time; POISON: it kills engines; TOO_LARGE: one
@@ -64,10 +79,11 @@ struct queue_item {
     uint64_t queued_ns, started_ns, finished_ns; /* clock_now_ns; started 0: never ran */
     uint64_t compute_ns;                         /* sum of its batches' durations */
     char kernel[ENGINE_KERNEL_NAME_MAX];
+    int engine; /* queue_engine.number of the engine that ran its last batch */
 
     /* Private to the queue. */
     enum queue_item_state state;
-    struct queue_item *next, *previous;
+    struct queue_item *next, *previous; /* next: for on_done, see there */
     struct queue_flow *flow;
     int64_t taken, finished; /* matrices handed to lanes, and answered */
     int running;             /* slices now in lanes */
@@ -88,6 +104,7 @@ struct queue_limits {
     int64_t long_cost_ns;      /* items predicted to take longer run in slices on the long lane */
     int64_t batch_deadline_ns; /* least deadline of a batch; else 20 times its predicted cost */
     int in_flight;             /* batches of a lane under way at once, 1..ENGINE_BATCH_SLOTS */
+    bool shared;               /* the host helps with CUDA's work: the same bits are waived */
 };
 
 ERROR_MUST_CHECK enum error queue_create(const struct queue_limits *limits,
@@ -97,22 +114,25 @@ void queue_destroy(struct queue **queue); /* no item may be left */
 
 /* ---- Clients of the queue (handlers) ---- */
 
-/* Counts a request in before any memory is taken for it: FULL, DRAINING, NO_ENGINE or CLIENT_QUOTA
- * with words, or NONE. Every success is paired with one queue_leave. */
-ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, uint32_t client,
+/* Counts a request in, and the bytes of the arena that it is going to hold, before any memory is
+ * taken for it: FULL, DRAINING, NO_ENGINE or CLIENT_QUOTA with words, or NONE. (The only request of
+ * all, or of a client, may always have its bytes.) Every success is paired with one queue_leave,
+ * which gives back the bytes that the request still holds. */
+ERROR_MUST_CHECK enum error queue_enter(struct queue *queue, uint32_t client, int64_t bytes,
                                         struct failure *failure);
-void queue_leave(struct queue *queue, uint32_t client);
-/* Counts bytes of the arena that a request which has entered is going to hold; FULL or CLIENT_QUOTA
- * with words when the client's requests would hold too much together (its only request always may).
- * Given back before queue_leave. */
+void queue_leave(struct queue *queue, uint32_t client, int64_t bytes);
+/* Counts more bytes for a request that has entered; FULL or CLIENT_QUOTA with words. */
 ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
                                           struct failure *failure);
 void queue_unreserve(struct queue *queue, uint32_t client, int64_t bytes);
 
 /* Borrows the item until on_done. Never fails; starts nothing by itself. */
 void queue_submit(struct queue *queue, struct queue_item *item);
-/* Sends what has gathered. Event loops call it once a round, others after queue_submit. */
-void queue_flush(struct queue *queue);
+/* Sends what has gathered, and takes in what is finished on the way. Event loops call it once a
+ * round, others after queue_submit. While another thread does the same it returns at once: that
+ * thread does it for both. true: there is more, which nobody looks after until the caller, after
+ * its own affairs and without sleeping, calls again. */
+bool queue_flush(struct queue *queue);
 /* The answer is no longer wanted. on_done comes with CANCELLED, perhaps before this returns,
  * perhaps later, when an engine lets go of the item. Does nothing to an item that is done. The
  * caller must know the item is alive, that is: that its own on_done has not run. */
@@ -132,16 +152,25 @@ void queue_observe(struct queue *queue, struct queue_observer observer);
 
 /* ---- Life (server) ---- */
 
-void queue_drain(struct queue *queue);             /* from now on queue_enter says DRAINING */
-int64_t queue_pending(struct queue *queue);        /* requests entered and not left */
-uint64_t queue_last_batch_ns(struct queue *queue); /* when a batch last ended well; 0: never */
+void queue_drain(struct queue *queue);      /* from now on queue_enter says DRAINING */
+int64_t queue_pending(struct queue *queue); /* requests entered and not left */
+/* When a batch last ended well in an engine of the place; 0: never. */
+uint64_t queue_last_batch_ns(struct queue *queue, enum queue_place_id place);
 
 /* ---- Engines (the supervisor) ---- */
 
-/* A new engine's pair of lanes. shared is the front's mapping and outlives the lane. spare: takes
- * suspects alone. The lane is idle until queue_lane_up. */
+/* Who computes behind a pair of lanes. */
+struct queue_engine {
+    enum queue_place_id place;
+    bool spare;         /* takes suspects alone */
+    int number;         /* the caller's own; items tell it */
+    const char *device; /* "cuda:0": a metric label; outlives the lane */
+};
+
+/* A new engine's pair of lanes. shared is the front's mapping and outlives the lane. The lane is
+ * idle until queue_lane_up, which learns from shared what the engine takes. */
 ERROR_MUST_CHECK enum error queue_lane_create(struct queue *queue, struct engine_shared *shared,
-                                              const char *device, bool spare,
+                                              const struct queue_engine *engine,
                                               struct queue_lane **lane);
 void queue_lane_destroy(struct queue_lane **lane); /* must be down */
 void queue_lane_up(struct queue_lane *lane);
@@ -152,10 +181,15 @@ void queue_lane_down(struct queue_lane *lane, bool blamed);
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns);
 /* It has ended a batch well, or had none to end when it went down. */
 bool queue_lane_worked(struct queue_lane *lane);
-bool queue_has_suspects(struct queue *queue); /* the supervisor then starts a spare engine */
+/* The supervisor then starts a spare engine of that place. */
+bool queue_has_suspects(struct queue *queue, enum queue_place_id place);
+/* Whether no engine of the place will be up soon, so that nobody should wait for one. */
+void queue_give_up(struct queue *queue, enum queue_place_id place, bool given_up);
+bool queue_is_out(struct queue *queue, enum queue_place_id place); /* out of service */
 
-/* Takes in finished batches of all lanes, calls on_done, refills the lanes. */
-void queue_reap(struct queue *queue);
+/* Takes in finished batches of all lanes, calls on_done, refills the lanes. true: as queue_flush.
+ */
+bool queue_reap(struct queue *queue);
 /* Before sleeping: asks engines to write their event descriptors; true when there is something
  * to reap after all. After sleeping: no more writes needed. */
 bool queue_wait_begin(struct queue *queue);
@@ -164,7 +198,7 @@ void queue_wait_end(struct queue *queue);
  * what waits is ended with NO_ENGINE. */
 void queue_tick(struct queue *queue, uint64_t now_ns);
 /* When a batch that waits for company will have waited long enough (clock_now_ns), so that
- * queue_flush is useful then; 0: no batch waits. */
+ * queue_flush is useful then; 0: no batch waits for that. What may go already is sent. */
 uint64_t queue_next_wake_ns(struct queue *queue);
 
 #endif

@@ -1,13 +1,15 @@
 /* queue/queue_private.h: what the files of this folder share.
  *
- * Everything below is guarded by queue->lock. Functions with two underscores expect it held, and
- * never call on_done: a finished item goes to the `done` list, whose items queue__unlock_and_tell
- * answers.
+ * Everything below is guarded by queue->lock, but for the admission, which has a lock of its own,
+ * and for what is atomic. The two locks are never held together. Functions with two underscores
+ * expect it held, and never call on_done: a finished item goes to the `done` list, whose items
+ * queue__unlock_and_tell answers.
  */
 #ifndef QUEUE_QUEUE_PRIVATE_H
 #define QUEUE_QUEUE_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "queue/queue.h"
@@ -21,6 +23,7 @@
 /* What the items of a batch have in common. Zeroed before it is filled, so that memcmp serves. */
 struct queue_key {
     const struct method *method;
+    int64_t place;           /* enum queue_place_id */
     int64_t precision, lane; /* lane: enum engine_lane_id */
     int64_t n, m;
     int64_t options[METHOD_OPTIONS_MAX];
@@ -43,7 +46,7 @@ struct queue_flow {
     struct queue_item *first, *last;
     double deficit_ns; /* what it may still use before others come */
     struct queue_flow *group_next, *group_previous;
-    struct queue_flow *ring_next, *ring_previous; /* of one lane kind and priority */
+    struct queue_flow *ring_next, *ring_previous; /* of one place, lane kind and priority */
     struct queue_flow *hash_next;
 };
 
@@ -88,17 +91,46 @@ struct queue_lane {
     struct queue *queue;
     struct queue_lane *next;
     struct engine_shared *shared;
-    char device[ENGINE_NAME_MAX];
+    enum queue_place_id place;
     bool spare, up;
     bool worked; /* see queue_lane_worked */
+    int number;
+    const char *device;
+    struct metric_series *batches, *matrices; /* once it has been up */
     struct queue_ring rings[ENGINE_LANES];
 };
 
+/* What engines of one kind of device share. */
+struct queue_place {
+    bool known;                                         /* an engine has been up, and n_max holds */
+    int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT]; /* the least of its engines' */
+    bool given_up;                                      /* see queue_give_up */
+    _Atomic bool out;                                   /* out of service */
+    uint64_t down_since_ns;                             /* no engine is up since; 0: one is */
+    uint64_t suspects_since_ns; /* suspects wait and no spare engine is up since; 0: not so */
+    uint64_t last_batch_ns;
+    double scale[PRECISION_COUNT][QUEUE_SIZE_CLASSES]; /* measured over modelled time */
+
+    /* what waits */
+    struct queue_flow *rings[ENGINE_LANES][QUEUE_PRIORITIES]; /* the next flow to look at */
+    struct queue_retries retries[ENGINE_LANES];
+    struct queue_retries suspects; /* one fragment each */
+};
+
+/* One client's requests. */
 struct queue_client {
     struct queue_client *next;
     uint32_t client;
     int64_t count; /* requests under way */
     int64_t bytes; /* of the arena, that they hold */
+};
+
+struct queue_admission {
+    pthread_mutex_t lock; /* guards what follows */
+    bool draining;
+    int64_t entered;
+    int64_t reserved_bytes;
+    struct queue_client *clients[QUEUE_HASH_SIZE];
 };
 
 struct queue_method_series {
@@ -118,31 +150,25 @@ enum queue_reason {
 };
 
 struct queue {
-    pthread_mutex_t lock;
+    _Alignas(64) pthread_mutex_t lock;
     struct queue_limits limits;
     struct queue_observer observer;
 
-    /* admission */
-    bool draining;
-    int64_t entered;
-    int64_t reserved_bytes;
-    struct queue_client *clients[QUEUE_HASH_SIZE];
-    uint64_t down_since_ns;     /* no engine is up since; 0: one is */
-    uint64_t suspects_since_ns; /* suspects wait and no spare engine is up since; 0: not so */
+    _Alignas(64) struct queue_admission admission;
+    /* Submitted and not yet taken in, newest first, by their next. */
+    _Alignas(64) _Atomic(struct queue_item *) inbox;
+    _Atomic bool serving; /* see serve() in queue.c */
 
     /* what waits */
     struct queue_group *groups[QUEUE_HASH_SIZE];
     struct queue_flow *flows[QUEUE_HASH_SIZE];
-    struct queue_flow *rings[ENGINE_LANES][QUEUE_PRIORITIES]; /* the next flow to look at */
-    struct queue_retries retries[ENGINE_LANES];
-    struct queue_retries suspects; /* one fragment each */
     double waiting_cost_ns, running_cost_ns;
 
     /* engines */
     bool waiting; /* queue_wait_begin is in force */
     struct queue_lane *lanes;
-    uint64_t sequence, last_batch_ns;
-    double scale[PRECISION_COUNT][QUEUE_SIZE_CLASSES]; /* measured over modelled time */
+    struct queue_place places[QUEUE_PLACES];
+    uint64_t sequence;
 
     /* finished, to be told */
     struct queue_item *done;
@@ -153,10 +179,18 @@ struct queue {
     } told[8 * ENGINE_LANES * ENGINE_BATCH_SLOTS];
     int told_count;
 
+    struct metric_registry *metrics;
     struct queue_method_series *series; /* by method index */
     struct metric_series *reasons[QUEUE_REASON_COUNT];
     struct metric_series *retried_died, *retried_memory;
 };
+
+/* admission.c */
+void queue__admission_init(struct queue_admission *admission);
+void queue__admission_fini(struct queue_admission *admission);
+
+/* queue.c: moves what was submitted to its flows. */
+void queue__take_in(struct queue *queue);
 
 /* item.c: the one place where an item's state changes. */
 void queue__item_move(struct queue *queue, struct queue_item *item, enum queue_item_state to);
@@ -172,13 +206,14 @@ void queue__unlock_and_tell(struct queue *queue);
 ERROR_MUST_CHECK enum error queue__flow_add(struct queue *queue, struct queue_item *item);
 void queue__flow_remove(struct queue *queue,
                         struct queue_item *item); /* does nothing to one not in a flow */
-/* The flow whose turn it is on a lane kind; NULL when none is ripe. */
-struct queue_flow *queue__flow_choose(struct queue *queue, enum engine_lane_id lane,
-                                      uint64_t now_ns);
-/* When the first waiting batch has waited long enough; 0: nothing waits. */
-uint64_t queue__flow_ripe_ns(const struct queue *queue);
-/* Ends everything that waits in a flow. */
-void queue__flow_drop_all(struct queue *queue, enum error status);
+/* The flow whose turn it is at a place on a lane kind; NULL when none is ripe. */
+struct queue_flow *queue__flow_choose(struct queue *queue, enum queue_place_id place,
+                                      enum engine_lane_id lane, uint64_t now_ns);
+/* When the next waiting batch will have waited long enough; 0: none waits for that. (Those that
+ * have already wait for a lane.) */
+uint64_t queue__flow_ripe_ns(const struct queue *queue, uint64_t now_ns);
+/* Ends everything that waits in a flow of the place. */
+void queue__flow_drop_all(struct queue *queue, enum queue_place_id place, enum error status);
 /* Takes matrices of the chosen flow's group into fragments; returns the count, says why it stopped.
  */
 int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_fragment *fragments,
@@ -187,6 +222,8 @@ int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_
 /* batch.c: from queue to lane and back. */
 void queue__dispatch(struct queue *queue, uint64_t now_ns);
 void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now_ns);
+/* A dead engine's batches: what had started is suspect when the engine is blamed. */
+void queue__take_back_all(struct queue_lane *lane, bool blamed, uint64_t now_ns);
 void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,
                       const struct queue_fragment *fragments, int count);
 /* Ends the items of every batch in the list. */
@@ -194,13 +231,27 @@ void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum
 /* Takes the item's fragments out of all retry lists. */
 void queue__retry_forget(struct queue *queue, struct queue_item *item);
 
-/* queue.c: remembers since when no engine is up. */
-void queue__note_down(struct queue *queue, uint64_t now_ns);
+/* place.c: the places, and which of them serves what. */
+void queue__places_init(struct queue *queue, uint64_t now_ns);
+enum queue_place_id queue__place_route(const struct queue *queue, const struct method *method,
+                                       enum precision precision, int64_t n);
+/* Whether a lane, or a spare one, may take what waits for a place. */
+bool queue__place_serves(const struct queue *queue, const struct queue_lane *lane,
+                         enum queue_place_id place);
+/* Called after an engine came up or ended. */
+void queue__place_note_up(struct queue *queue, const struct queue_lane *lane);
+void queue__place_note_down(struct queue *queue, enum queue_place_id place, uint64_t now_ns);
+/* Finds which places are out of service. */
+void queue__places_check(struct queue *queue, uint64_t now_ns);
+/* An outage that lasts is told to those who wait: they may be luckier elsewhere. */
+void queue__places_end_outages(struct queue *queue, uint64_t now_ns);
 
-/* cost.c: predicted time. */
-double queue__cost_ns(const struct queue *queue, const struct method *method,
-                      enum precision precision, int64_t n, int64_t m);
-void queue__cost_learn(struct queue *queue, const struct queue_key *key, int64_t matrices,
-                       uint64_t measured_ns);
+/* cost.c: predicted time of one matrix among many, and of a batch. */
+double queue__cost_ns(const struct queue *queue, enum queue_place_id place,
+                      const struct method *method, enum precision precision, int64_t n, int64_t m);
+double queue__cost_batch_ns(const struct queue *queue, enum queue_place_id place,
+                            const struct queue_key *key, int64_t matrices);
+void queue__cost_learn(struct queue *queue, enum queue_place_id place, const struct queue_key *key,
+                       int64_t matrices, uint64_t measured_ns);
 
 #endif

@@ -16,6 +16,11 @@
 #define GIB (1024 * MIB)
 #define TIB (1024 * GIB)
 
+#define ARENA_LEAST (16 * MIB)
+#define ARENA_HOST (1 * GIB)
+#define ARENA_CUDA (8 * GIB)
+#define ARENA_SHARE 4 /* of the memory, at most one part in */
+
 static const struct option_row rows[] = {
     {.flag = "config",
      .kind = OPTION_TEXT,
@@ -77,11 +82,12 @@ static const struct option_row rows[] = {
     {.flag = "arena-size",
      .kind = OPTION_BYTES,
      .offset = FIELD(arena_size_bytes),
-     .initial = "1GiB",
-     .least = 16 * MIB,
+     .initial = "0",
+     .least = 0,
      .most = 16 * TIB,
      .placeholder = "BYTES",
-     .help = "Memory for bodies, matrices and answers, shared with the engines."},
+     .help = "Memory for bodies, matrices and answers, shared with the engines, at least 16MiB; 0: "
+             "1GiB, or 8GiB where a CUDA engine is to run, but a quarter of the memory at most."},
     {.flag = "connections-max",
      .kind = OPTION_INT,
      .offset = FIELD(connections_max),
@@ -210,16 +216,24 @@ static const struct option_row rows[] = {
      .help = "Batches under way at once in an engine, of each lane."},
     /* Engines */
     {.flag = "engine",
-     .kind = OPTION_CHOICE,
+     .kind = OPTION_TEXT,
      .offset = FIELD(engine),
      .initial = "auto",
-     .choices = "auto|host",
-     .help = "Which engines to start; auto: the best that is there."},
+     .placeholder = "auto|host|cuda[:LIST][+host]",
+     .help = "Which engines to start. The host's always runs, for what the others do not take. "
+             "auto: CUDA too, on every device that answers; cuda: the same, but device 0 must "
+             "answer; cuda:0,2: on these devices, which must answer. With +host the host helps "
+             "CUDA, and a matrix may get either's bits."},
     {.flag = "engine-path",
      .kind = OPTION_TEXT,
      .offset = FIELD(engine_path),
      .placeholder = "FILE",
      .help = "The host engine's program, if not beside this one."},
+    {.flag = "engine-cuda-path",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(engine_cuda_path),
+     .placeholder = "FILE",
+     .help = "The CUDA engine's program, if not beside this one."},
     {.flag = "engine-scratch-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(engine_scratch_max_bytes),
@@ -244,7 +258,8 @@ static const struct option_row rows[] = {
      .least = MS(10),
      .most = S(3600),
      .placeholder = "DURATION",
-     .help = "Longest pause before an engine that keeps dying is started again."},
+     .help = "Longest pause before an engine that keeps dying, or whose device is out of order, "
+             "is started again."},
     {.flag = "batch-deadline",
      .kind = OPTION_DURATION,
      .offset = FIELD(batch_deadline_ns),
@@ -264,7 +279,12 @@ static const struct option_row rows[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(fault),
      .placeholder = "NAME",
-     .help = "For test builds of an engine: the fault it should have."},
+     .help = "For test builds of the host engine: the fault it should have."},
+    {.flag = "fault-cuda",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(fault_cuda),
+     .placeholder = "NAME",
+     .help = "The same for the CUDA engines."},
     /* Answers */
     {.flag = "compress-min",
      .kind = OPTION_BYTES,
@@ -354,6 +374,16 @@ static enum config_task take_task(int *argc, char **argv)
     return CONFIG_SERVE;
 }
 
+/* What the table cannot say. */
+static enum error check(struct config *config, struct failure *failure)
+{
+    if (config->arena_size_bytes != 0 && config->arena_size_bytes < ARENA_LEAST)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "--arena-size %lld is not allowed; it takes 0, or 16MiB or more.",
+                           (long long)config->arena_size_bytes);
+    return engine_choice_parse(config->engine, &config->engines, failure);
+}
+
 enum error config_read(int argc, char **argv, char *const *environment, struct config *config,
                        enum config_task *task, struct failure *failure)
 {
@@ -361,7 +391,13 @@ enum error config_read(int argc, char **argv, char *const *environment, struct c
     *task = take_task(&argc, argv);
     if (*task != CONFIG_SERVE && *task != CONFIG_PRINT)
         return ERROR_NONE;
-    return option_parse(&config_table, argc, argv, environment, config, failure);
+    enum error error = option_parse(&config_table, argc, argv, environment, config, failure);
+    if (error != ERROR_NONE)
+        return error;
+    error = check(config, failure);
+    if (error != ERROR_NONE)
+        config_free(config);
+    return error;
 }
 
 void config_free(struct config *config)
@@ -408,6 +444,7 @@ struct queue_limits config_queue_limits(const struct config *config)
         .long_cost_ns = config->long_cost_ns,
         .batch_deadline_ns = config->batch_deadline_ns,
         .in_flight = (int)config->in_flight,
+        .shared = config->engines.shared,
     };
 }
 
@@ -439,10 +476,13 @@ static const char *const log_level_names[] = {
 struct supervisor_options config_supervisor(const struct config *config, const char *version)
 {
     return (struct supervisor_options){
-        .engine_path = config->engine_path,
+        .engines = config->engines,
+        .host_path = config->engine_path,
+        .cuda_path = config->engine_cuda_path,
+        .host_fault = config->fault,
+        .cuda_fault = config->fault_cuda,
         .threads = (int)config->threads,
         .cpu = config->cpu,
-        .fault = config->fault,
         .version = version,
         .heartbeat_ns = config->engine_heartbeat_ns,
         .backoff_max_ns = config->engine_backoff_max_ns,
@@ -450,4 +490,14 @@ struct supervisor_options config_supervisor(const struct config *config, const c
         .log_format = log_format_names[config->log_format],
         .log_level = log_level_names[config->log_level],
     };
+}
+
+int64_t config_arena_bytes(const struct config *config, int64_t memory_bytes, bool has_gpu)
+{
+    if (config->arena_size_bytes != 0)
+        return config->arena_size_bytes;
+    int64_t bytes = config->engines.cuda && has_gpu ? ARENA_CUDA : ARENA_HOST;
+    int64_t most = memory_bytes / ARENA_SHARE / ARENA_LEAST * ARENA_LEAST;
+    bytes = bytes < most ? bytes : most;
+    return bytes > ARENA_LEAST ? bytes : ARENA_LEAST;
 }

@@ -11,14 +11,16 @@
 #include "base/option.h"
 #include "handlers/handlers.h"
 #include "queue/queue.h"
+#include "server/engine_choice.h"
 #include "server/http.h"
 #include "server/supervisor.h"
 
 #define CONFIG_LOOPS_MAX 64
 
 struct config {
-    char *config, *listen, *metrics_listen, *port_file, *engine_path, *fault, *cpu, *log_file;
-    int engine, log_format, log_level;
+    char *config, *listen, *metrics_listen, *port_file, *cpu, *log_file;
+    char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
+    int log_format, log_level;
     int64_t loops, threads, pool_threads, pool_max;
     int64_t arena_size_bytes, request_max_bytes, compress_min_bytes;
     int64_t connections_max, queue_max, client_requests_max, client_bytes_max;
@@ -29,6 +31,7 @@ struct config {
     int64_t engine_heartbeat_ns, batch_deadline_ns, engine_backoff_max_ns;
     int64_t drain_delay_ns, drain_timeout_ns;
     int64_t compress_level;
+    struct engine_choice engines; /* what `engine` says */
 };
 
 extern const struct option_table config_table;
@@ -57,6 +60,9 @@ int config_pool_threads(const struct config *config, int cores);
 struct queue_limits config_queue_limits(const struct config *config);
 struct http_limits config_http_limits(const struct config *config);
 struct handlers_limits config_handlers_limits(const struct config *config);
+/* What of it is the configuration's. */
 struct supervisor_options config_supervisor(const struct config *config, const char *version);
+/* memory_bytes: what this process may use; has_gpu: a CUDA engine may come up. */
+int64_t config_arena_bytes(const struct config *config, int64_t memory_bytes, bool has_gpu);
 
 #endif

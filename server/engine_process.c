@@ -69,26 +69,58 @@ static void on_closed(uv_handle_t *handle)
 {
     struct engine_process *engine = handle->data;
     move(engine, ENGINE_PROCESS_IDLE);
-    engine->on_ended(engine, engine->reason);
+    engine->on_ended(engine);
 }
 
-static const char *why_ended(const struct engine_process *engine, int signal)
+static void on_unspawned_closed(uv_handle_t *handle)
 {
-    if (engine->reason != NULL)
-        return engine->reason;
-    return signal != 0 ? "killed, not by invertd" : "by itself";
+    struct engine_process *engine = handle->data;
+    engine->closing = false;
+}
+
+const char *engine_process_end_name(const struct engine_process *engine)
+{
+    static const char *const names[ENGINE_PROCESS_REASONS] = {
+        [ENGINE_PROCESS_NONE] = "died",
+        [ENGINE_PROCESS_HEARTBEAT] = "heartbeat",
+        [ENGINE_PROCESS_DEADLINE] = "deadline",
+        [ENGINE_PROCESS_START] = "start",
+        [ENGINE_PROCESS_WRONG_ANSWER] = "wrong_answer",
+        [ENGINE_PROCESS_RETIRED] = "retired",
+        [ENGINE_PROCESS_STOPPED] = "stopped",
+    };
+    if (engine->reason == ENGINE_PROCESS_NONE && engine->exit_code == ENGINE_EXIT_FAULT)
+        return "device_fault";
+    if (engine->reason == ENGINE_PROCESS_NONE && engine->exit_code == ENGINE_EXIT_DEVICE_OUT)
+        return "device_out";
+    if (engine->reason == ENGINE_PROCESS_NONE && engine->exit_code == ENGINE_EXIT_DEVICE_ABSENT)
+        return "device_absent";
+    return names[engine->reason];
+}
+
+/* What the engine said of itself, kept for the owner: its memory goes. */
+static void note_end(struct engine_process *engine, int64_t exit_status, int signal)
+{
+    engine->mismatch = atomic_load(&engine->shared->ready) == ENGINE_MISMATCH;
+    engine->device_count = engine->shared->device_count;
+    engine->exit_code = signal != 0 ? -1 : exit_status;
+    if (engine->reason == ENGINE_PROCESS_NONE && (engine->exit_code == ENGINE_EXIT_DEVICE_OUT ||
+                                                  engine->exit_code == ENGINE_EXIT_DEVICE_ABSENT))
+        engine->blame = false;
 }
 
 /* The process has been reaped: its slots in the arena may be used again. */
 static void on_exit(uv_process_t *process, int64_t exit_status, int signal)
 {
     struct engine_process *engine = process->data;
-    engine->mismatch = atomic_load(&engine->shared->ready) == ENGINE_MISMATCH;
+    note_end(engine, exit_status, signal);
     if (engine->state != ENGINE_PROCESS_ENDING)
         move(engine, ENGINE_PROCESS_ENDING);
-    log_line(engine->blame ? LOG_WARNING : LOG_INFO, "engine ended", "pid", LOG_I64,
+    bool was_absent = engine->exit_code == ENGINE_EXIT_DEVICE_ABSENT; /* the owner tells */
+    enum log_level level = was_absent ? LOG_DEBUG : engine->blame ? LOG_WARNING : LOG_INFO;
+    log_line(level, "engine ended", "device", LOG_STR, engine->engine.device, "pid", LOG_I64,
              (int64_t)engine->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64, (int64_t)signal,
-             "reason", LOG_STR, why_ended(engine, signal), NULL);
+             "reason", LOG_STR, engine_process_end_name(engine), NULL);
     queue_lane_down(engine->lane, engine->blame);
     engine->worked = queue_lane_worked(engine->lane);
     release(engine);
@@ -119,16 +151,18 @@ static int spawn(struct engine_process *engine, int control_child_fd)
 
 enum error engine_process_start(struct engine_process *engine, struct failure *failure)
 {
-    assert(engine->state == ENGINE_PROCESS_IDLE);
+    assert(engine->state == ENGINE_PROCESS_IDLE && !engine->closing);
     int control[2] = {-1, -1};
-    engine->reason = NULL;
+    engine->reason = ENGINE_PROCESS_NONE;
+    engine->exit_code = 0;
+    engine->device_count = 0;
+    engine->up_ns = 0;
     engine->blame = true;
     engine->mismatch = engine->worked = false;
     enum error error = map_shared(engine, failure);
-    if (error == ERROR_NONE)
-        error =
-            queue_lane_create(engine->queue, engine->shared, engine->spare ? "host-spare" : "host",
-                              engine->spare, &engine->lane);
+    if (error == ERROR_NONE && queue_lane_create(engine->queue, engine->shared, &engine->engine,
+                                                 &engine->lane) != ERROR_NONE)
+        error = failure_set(failure, ERROR_FULL, "out of memory for an engine's lanes");
     if (error == ERROR_NONE && pipe2(control, O_CLOEXEC) != 0)
         error = failure_set(failure, ERROR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
     if (error != ERROR_NONE) {
@@ -142,12 +176,12 @@ enum error engine_process_start(struct engine_process *engine, struct failure *f
         error = failure_set(failure, ERROR_INTERNAL, "cannot start the engine %s: %s", engine->path,
                             uv_strerror(status));
         release(engine);
-        uv_close((uv_handle_t *)&engine->process, NULL);
+        engine->closing = true;
+        uv_close((uv_handle_t *)&engine->process, on_unspawned_closed);
         return error;
     }
     engine->pid = engine->process.pid;
     engine->started_ns = engine->heartbeat_seen_ns = clock_now_ns();
-    engine->up_ns = 0;
     engine->heartbeat = 0;
     move(engine, ENGINE_PROCESS_STARTING);
     return ERROR_NONE;
@@ -159,15 +193,16 @@ bool engine_process_poll(struct engine_process *engine)
         atomic_load(&engine->shared->ready) == ENGINE_READY) {
         move(engine, ENGINE_PROCESS_UP);
         engine->up_ns = engine->heartbeat_seen_ns = clock_now_ns();
-        log_line(LOG_INFO, "engine started", "pid", LOG_I64, (int64_t)engine->pid, "spare", LOG_I64,
-                 (int64_t)engine->spare, "start_ms", LOG_F64,
+        log_line(LOG_INFO, "engine started", "device", LOG_STR, engine->engine.device, "pid",
+                 LOG_I64, (int64_t)engine->pid, "start_ms", LOG_F64,
                  (double)(engine->up_ns - engine->started_ns) / (double)CLOCK_MS, NULL);
         queue_lane_up(engine->lane);
     }
     return engine->state == ENGINE_PROCESS_UP;
 }
 
-void engine_process_kill(struct engine_process *engine, const char *reason, bool blame)
+void engine_process_kill(struct engine_process *engine, enum engine_process_reason reason,
+                         bool blame)
 {
     if (engine->state != ENGINE_PROCESS_STARTING && engine->state != ENGINE_PROCESS_UP)
         return;

@@ -22,6 +22,18 @@ enum engine_process_state {
     ENGINE_PROCESS_ENDING
 };
 
+/* Why the owner ended a process; NONE: it ended by itself. */
+enum engine_process_reason {
+    ENGINE_PROCESS_NONE,
+    ENGINE_PROCESS_HEARTBEAT,    /* it was silent */
+    ENGINE_PROCESS_DEADLINE,     /* it took too long for a batch */
+    ENGINE_PROCESS_START,        /* it took too long to come up */
+    ENGINE_PROCESS_WRONG_ANSWER, /* of a probe */
+    ENGINE_PROCESS_RETIRED,      /* nobody needs it any more */
+    ENGINE_PROCESS_STOPPED,      /* the service ends */
+    ENGINE_PROCESS_REASONS
+};
+
 struct engine_process {
     /* Set by the owner once. */
     uv_loop_t *loop;
@@ -31,11 +43,10 @@ struct engine_process {
     char **arguments;   /* argv, NULL-terminated */
     char **environment; /* allow-listed, NULL-terminated */
     int event_fd;
-    bool spare;
+    struct queue_engine engine; /* who it is for the queue */
     const char *version;
-    /* The process is reaped and its batches are back in the queue. reason: why the owner ended it;
-     * NULL when it ended by itself. */
-    void (*on_ended)(struct engine_process *engine, const char *reason);
+    /* The process is reaped and its batches are back in the queue. */
+    void (*on_ended)(struct engine_process *engine);
     void *owner;
 
     /* Read by the owner. */
@@ -44,23 +55,30 @@ struct engine_process {
     uint64_t started_ns, up_ns;
     struct engine_shared *shared;
     struct queue_lane *lane;
-    bool worked;   /* it ended at least one batch well */
-    bool mismatch; /* the engine found another contract than its own */
+    bool worked;                       /* it ended at least one batch well */
+    bool mismatch;                     /* the engine found another contract than its own */
+    enum engine_process_reason reason; /* of the last end */
+    int64_t exit_code;                 /* enum engine_exit, or any other; -1: killed by a signal */
+    int device_count;                  /* devices of its kind that the last one told of; 0: none */
     uint64_t heartbeat, heartbeat_seen_ns;
+    bool closing; /* a start failed, and the loop is not done with it: it cannot be started yet */
 
     /* Private. */
     uv_process_t process;
     int control_fd, shared_fd;
-    const char *reason;
     bool blame;
 };
 
-/* Moves IDLE to STARTING. */
+/* Moves IDLE to STARTING; only when not closing. */
 ERROR_MUST_CHECK enum error engine_process_start(struct engine_process *engine,
                                                  struct failure *failure);
 /* Moves STARTING to UP when the engine says it is ready; returns whether it is up. */
 bool engine_process_poll(struct engine_process *engine);
-/* SIGKILL; reason is a literal. blame: its running items become suspects. */
-void engine_process_kill(struct engine_process *engine, const char *reason, bool blame);
+/* SIGKILL. blame: its running items become suspects. An engine that ends by itself is blamed on
+ * what ran, unless its device is out of order or absent. */
+void engine_process_kill(struct engine_process *engine, enum engine_process_reason reason,
+                         bool blame);
+/* What the last end is called in logs and metrics: "heartbeat", "died". */
+const char *engine_process_end_name(const struct engine_process *engine);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -16,6 +17,12 @@
 #define TICK_BUSY_MS 10  /* how exactly deadlines are kept while requests are under way */
 #define TICK_IDLE_MS 100 /* and otherwise */
 #define ROUNDS_MAX 16    /* without looking at sockets, timers and signals */
+/* A loop with so few requests at the engines that their answers are likely to come one by one looks
+ * out for them instead of sleeping, for so long: being woken takes longer than a small inversion.
+ * Where processors are few, they are needed for other things. */
+#define LOOKOUT_HELD_MAX 2
+#define LOOKOUT_NS (50 * CLOCK_US)
+#define LOOKOUT_CORES_LEAST 4
 
 /* A door with the handles that tell when it has work. */
 struct doorway {
@@ -51,33 +58,36 @@ struct loop {
     sem_t closed; /* the doors are */
     pthread_t thread;
     bool first, started;
-    bool mail;     /* there may be letters */
-    bool sleeping; /* queue_wait_begin is in force */
+    bool waiting;      /* queue_wait_begin is in force */
+    bool may_look_out; /* see LOOKOUT_NS */
+    bool active;       /* something came since it last asked whether to look out */
+    uint64_t look_until_ns;
+    _Atomic bool mail;     /* there may be letters */
+    _Atomic bool sleeping; /* who posts a letter must wake it */
 };
-
-/* The loop that this thread runs, so that its letters to itself need no waking. */
-static _Thread_local const struct loop *running;
 
 /* ---- A round ---- */
 
-/* Called by whoever posts the first letter. The loop itself looks again before it sleeps. */
+/* Called by whoever posts the first letter. A loop that is awake looks again before it sleeps: it
+ * says that it sleeps before it looks, and here mail is set before that is asked, so that one of
+ * the two notices. */
 static void on_post(void *context)
 {
     struct loop *loop = context;
-    if (running == loop)
-        loop->mail = true;
-    else
+    atomic_store(&loop->mail, true);
+    if (atomic_load(&loop->sleeping))
         uv_async_send(&loop->wake);
 }
 
+/* The mail itself is found at the next round. */
 static void on_wake(uv_async_t *handle)
 {
-    struct loop *loop = handle->data;
-    loop->mail = true;
+    (void)handle;
 }
 
 static void drive(struct doorway *doorway)
 {
+    doorway->loop->active = true;
     doorway->unread = http_drive(doorway->http);
 }
 
@@ -143,9 +153,10 @@ static void on_tick(uv_timer_t *handle)
 /* Does what is to be done before sleeping; whether that gave rise to more. */
 static bool work(struct loop *loop)
 {
-    bool more = loop->mail;
-    if (loop->mail) {
-        loop->mail = false;
+    bool more = atomic_load(&loop->mail);
+    if (more) {
+        loop->active = true;
+        atomic_store(&loop->mail, false);
         mailbox_run(&loop->box);
     }
     for (int i = 0; i < loop->doorway_count; i++) {
@@ -154,10 +165,10 @@ static bool work(struct loop *loop)
         more = true;
         drive(&loop->doorways[i]);
     }
-    queue_flush(loop->queue);
-    if (loop->first)
-        queue_reap(loop->queue);
-    return more || loop->mail;
+    more |= queue_flush(loop->queue);
+    if (loop->first || loop->look_until_ns != 0)
+        more |= queue_reap(loop->queue);
+    return more || atomic_load(&loop->mail);
 }
 
 /* While this handle is active, the loop looks at its sockets without sleeping. */
@@ -178,29 +189,54 @@ static void set_batch_timer(struct loop *loop)
         loop->batches_at_ns = at_ns;
 }
 
+/* Whether the loop should rather look out for answers than sleep. */
+static bool looks_out(struct loop *loop)
+{
+    bool active = loop->active;
+    loop->active = false;
+    int64_t held = loop->may_look_out ? sum(loop, http_held) : 0;
+    if (held == 0 || held > LOOKOUT_HELD_MAX) {
+        loop->look_until_ns = 0;
+        return false;
+    }
+    uint64_t now_ns = clock_now_ns();
+    if (active)
+        loop->look_until_ns = now_ns + LOOKOUT_NS;
+    return now_ns < loop->look_until_ns;
+}
+
+/* Rounds until nothing is left to do; whether something is nevertheless. */
+static bool work_off(struct loop *loop)
+{
+    bool more = true;
+    for (int i = 0; i < ROUNDS_MAX && more; i++)
+        more = work(loop);
+    if (more || looks_out(loop))
+        return true;
+    if (loop->first) {
+        more = queue_wait_begin(loop->queue);
+        loop->waiting = true;
+    }
+    atomic_store(&loop->sleeping, true);
+    return more || atomic_load(&loop->mail);
+}
+
 static void on_prepare(uv_prepare_t *handle)
 {
     struct loop *loop = handle->data;
-    bool more = true, unread = false;
     for (int i = 0; i < loop->doorway_count; i++)
         if (loop->doorways[i].unread)
             drive(&loop->doorways[i]);
-    for (int i = 0; i < ROUNDS_MAX && more; i++) {
-        more = work(loop);
-        if (!more && loop->first) {
-            more = queue_wait_begin(loop->queue);
-            loop->sleeping = true;
-        }
-    }
+    bool awake = work_off(loop);
     for (int i = 0; i < loop->doorway_count; i++)
-        unread |= loop->doorways[i].unread;
+        awake |= loop->doorways[i].unread;
     if (!loop->tick_soon && is_busy(loop)) {
         loop->tick_soon = true;
         uv_timer_start(&loop->tick, on_tick, TICK_BUSY_MS, 0);
     }
     if (loop->batches_fd >= 0)
         set_batch_timer(loop);
-    if (more || unread)
+    if (awake)
         uv_idle_start(&loop->again, on_again);
     else
         uv_idle_stop(&loop->again);
@@ -209,9 +245,10 @@ static void on_prepare(uv_prepare_t *handle)
 static void on_check(uv_check_t *handle)
 {
     struct loop *loop = handle->data;
-    if (loop->sleeping)
+    atomic_store(&loop->sleeping, false);
+    if (loop->waiting)
         queue_wait_end(loop->queue);
-    loop->sleeping = false;
+    loop->waiting = false;
 }
 
 /* ---- Orders from elsewhere ---- */
@@ -273,7 +310,7 @@ void loop_quiesce(struct loop *loop, uint64_t within_ns)
 
 /* ---- Life ---- */
 
-enum error loop_create(struct queue *queue, bool first, struct loop **result,
+enum error loop_create(struct queue *queue, int number, struct loop **result,
                        struct failure *failure)
 {
     struct loop *loop = calloc(1, sizeof *loop);
@@ -285,7 +322,8 @@ enum error loop_create(struct queue *queue, bool first, struct loop **result,
         return failure_set(failure, ERROR_INTERNAL, "cannot make an event loop");
     }
     loop->queue = queue;
-    loop->first = first;
+    loop->first = number == 0;
+    loop->may_look_out = sysconf(_SC_NPROCESSORS_ONLN) >= LOOKOUT_CORES_LEAST;
     loop->engines_fd = loop->batches_fd = -1;
     sem_init(&loop->closed, 0, 0);
     uv_prepare_init(&loop->uv, &loop->prepare);
@@ -294,6 +332,7 @@ enum error loop_create(struct queue *queue, bool first, struct loop **result,
     uv_timer_init(&loop->uv, &loop->tick);
     loop->prepare.data = loop->check.data = loop->tick.data = loop->wake.data = loop;
     mailbox_init(&loop->box, on_post, loop);
+    loop->box.number = number;
     *result = loop;
     return ERROR_NONE;
 }
@@ -363,8 +402,7 @@ uv_loop_t *loop_uv(struct loop *loop)
 
 void loop_run_here(struct loop *loop)
 {
-    running = loop;
-    loop->mail = true; /* what came before */
+    atomic_store(&loop->mail, true); /* what came before */
     uv_prepare_start(&loop->prepare, on_prepare);
     uv_check_start(&loop->check, on_check);
     uv_timer_start(&loop->tick, on_tick, TICK_IDLE_MS, 0);
@@ -373,7 +411,6 @@ void loop_run_here(struct loop *loop)
         uv_poll_start(&loop->doorways[i].watch, UV_READABLE, on_watch);
     }
     uv_run(&loop->uv, UV_RUN_DEFAULT);
-    running = NULL;
 }
 
 void loop_stop_here(struct loop *loop)

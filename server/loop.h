@@ -1,9 +1,10 @@
 /* loop.h: an event loop: one thread that serves HTTP on its own sockets.
  *
  * Each round of a loop: sleep until something is ready, let its doors read, decode and answer, run
- * the letters in its mailbox, send what has gathered in the queue, and (loop 0, which also hears
- * the engines) take in what they have finished. A loop goes to sleep only when nothing of that is
- * left, so a letter that a loop writes to itself costs no system call.
+ * the letters in its mailbox, send what has gathered in the queue, and take in what the engines
+ * have finished. Loop 0 alone is woken by the engines; the others take in what is there when they
+ * send, or while they look out for the answer to one of very few requests. A loop goes to sleep
+ * only when nothing of that is left, so a letter to a loop that is awake costs no system call.
  *
  * Threads: loop 0 runs on the thread that calls loop_run_here; each other one on its own. What may
  * be called from elsewhere says so.
@@ -21,8 +22,8 @@
 
 struct loop;
 
-/* first: loop 0, which reaps. */
-ERROR_MUST_CHECK enum error loop_create(struct queue *queue, bool first, struct loop **loop,
+/* number: which of the loops; the first, 0, hears the engines. */
+ERROR_MUST_CHECK enum error loop_create(struct queue *queue, int number, struct loop **loop,
                                         struct failure *failure);
 /* Ends the thread if it has one, closes the doors, opens the last letters, nulls *loop. No engine
  * or pool may hold anything of its requests any more, and nothing else may live on loop_uv. Loop 0:

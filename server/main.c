@@ -20,8 +20,10 @@
 #include "base/pool.h"
 #include "server/config.h"
 #include "server/drain.h"
+#include "server/engine_command.h"
 #include "server/listen.h"
 #include "server/loop.h"
+#include "server/machine.h"
 #include "version.h"
 
 enum exit_code {
@@ -76,7 +78,7 @@ static _Noreturn void give_up(struct daemon *daemon, const char *why)
 
 static void on_engines_failed(void *context)
 {
-    give_up(context, "no engine can be used");
+    give_up(context, "an engine that has to be there cannot be used");
 }
 
 static void on_engines_stopped(void *context)
@@ -139,6 +141,31 @@ static enum error open_listeners(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
+static enum error start_engines(struct daemon *daemon, struct failure *failure)
+{
+    struct supervisor_options options = config_supervisor(&daemon->config, INVERTD_VERSION);
+    options.loop = loop_uv(daemon->loops[0]);
+    options.queue = daemon->queue;
+    options.arena = daemon->arena;
+    options.metrics = daemon->metrics;
+    options.ready = &daemon->services.ready;
+    options.on_failed = on_engines_failed;
+    options.on_stopped = on_engines_stopped;
+    options.context = daemon;
+    return supervisor_create(&options, &daemon->supervisor, failure);
+}
+
+/* Settles the size of the arena, which other limits follow. */
+static void size_arena(struct config *config)
+{
+    char path[ENGINE_PATH_MAX];
+    struct failure failure;
+    bool has_engine = engine_command_find(config->engine_cuda_path, "invertd-cuda", "", path,
+                                          &failure) == ERROR_NONE;
+    config->arena_size_bytes =
+        config_arena_bytes(config, machine_memory_bytes(), has_engine && machine_has_nvidia());
+}
+
 static enum error make_services(struct daemon *daemon, struct failure *failure)
 {
     const struct config *config = &daemon->config;
@@ -151,14 +178,11 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
         return failure_set(failure, ERROR_INTERNAL, "out of memory");
     error = queue_create(&limits, daemon->metrics, &daemon->queue, failure);
     for (int i = 0; i < daemon->loop_count && error == ERROR_NONE; i++)
-        error = loop_create(daemon->queue, i == 0, &daemon->loops[i], failure);
+        error = loop_create(daemon->queue, i, &daemon->loops[i], failure);
     if (error != ERROR_NONE)
         return error;
 
-    struct supervisor_options engines = config_supervisor(config, INVERTD_VERSION);
-    error = supervisor_create(loop_uv(daemon->loops[0]), daemon->queue, daemon->arena,
-                              daemon->metrics, &engines, &daemon->services.ready, on_engines_failed,
-                              on_engines_stopped, daemon, &daemon->supervisor, failure);
+    error = start_engines(daemon, failure);
     if (error != ERROR_NONE)
         return error;
     error = loop_watch_engines(daemon->loops[0], supervisor_event_fd(daemon->supervisor), failure);
@@ -339,6 +363,7 @@ int main(int argc, char **argv)
         return complain(&failure, EXIT_TROUBLE);
     }
     signal(SIGPIPE, SIG_IGN);
+    size_arena(&daemon.config);
     daemon.loop_count = config_loops(&daemon.config, count_cores());
     daemon.services.live = true;
 

@@ -21,6 +21,7 @@ struct probe {
     struct queue_item item; /* first: on_done finds the probe by it */
     struct queue *queue;
     struct arena *arena;
+    const struct method *method;
     struct arena_slot slot;
     _Atomic int state;
 };
@@ -30,14 +31,16 @@ static struct probe_data *probe_data(const struct probe *probe)
     return (struct probe_data *)(void *)(arena_base(probe->arena) + probe->slot.offset_bytes);
 }
 
-enum error probe_create(struct queue *queue, struct arena *arena, struct probe **result,
-                        struct failure *failure)
+enum error probe_create(struct queue *queue, struct arena *arena, const char *method,
+                        struct probe **result, struct failure *failure)
 {
     struct probe *probe = calloc(1, sizeof *probe);
     if (probe == NULL)
         return failure_set(failure, ERROR_FULL, "out of memory for the probe");
     probe->queue = queue;
     probe->arena = arena;
+    probe->method = method_find(method);
+    assert(probe->method != NULL);
     if (arena_alloc(arena, sizeof(struct probe_data), &probe->slot) != ERROR_NONE) {
         free(probe);
         return failure_set(failure, ERROR_FULL, "the arena is too small for the probe");
@@ -80,8 +83,7 @@ void probe_start(struct probe *probe)
 {
     assert(!probe_is_running(probe));
     static const double a[4] = {4, 7, 2, 6};
-    const struct method *lu = method_find("lu");
-    assert(lu != NULL);
+    const struct method *method = probe->method;
     struct probe_data *data = probe_data(probe);
     memset(data, 0, sizeof *data);
     memcpy(data->a, a, sizeof a);
@@ -89,7 +91,7 @@ void probe_start(struct probe *probe)
 
     struct queue_item *item = &probe->item;
     memset(item, 0, sizeof *item);
-    item->method = lu;
+    item->method = method;
     item->precision = PRECISION_FP64;
     item->priority = 1;
     item->uncounted = true;
@@ -100,15 +102,16 @@ void probe_start(struct probe *probe)
         item->inputs[i].region = ENGINE_REGION_NONE;
     for (int i = 0; i < METHOD_OUTPUTS_MAX; i++)
         item->outputs[i].region = ENGINE_REGION_NONE;
-    item->inputs[method_input_find(lu, "A")] = place(probe, offsetof(struct probe_data, a));
-    item->outputs[method_output_find(lu, "INVERSE")] =
+    item->inputs[method_input_find(method, "A")] = place(probe, offsetof(struct probe_data, a));
+    item->outputs[method_output_find(method, "INVERSE")] =
         place(probe, offsetof(struct probe_data, inverse));
-    item->outputs[method_output_find(lu, "INFO")] = place(probe, offsetof(struct probe_data, info));
-    item->outputs[method_output_find(lu, "RCOND")] =
+    item->outputs[method_output_find(method, "INFO")] =
+        place(probe, offsetof(struct probe_data, info));
+    item->outputs[method_output_find(method, "RCOND")] =
         place(probe, offsetof(struct probe_data, rcond));
     atomic_store(&probe->state, PROBE_RUNNING);
     queue_submit(probe->queue, item);
-    queue_flush(probe->queue);
+    (void)queue_flush(probe->queue); /* this thread's loop flushes again before it sleeps */
 }
 
 void probe_cancel(struct probe *probe)
@@ -129,4 +132,9 @@ enum probe_state probe_take(struct probe *probe)
         return PROBE_IDLE;
     atomic_store(&probe->state, PROBE_IDLE);
     return (enum probe_state)state;
+}
+
+int probe_engine(const struct probe *probe)
+{
+    return probe->item.engine;
 }

@@ -1,4 +1,5 @@
-/* server/probe.h: the known-answer probe: a 2x2 inverse through the real queue and engines.
+/* server/probe.h: the known-answer probe: a 2x2 inverse through the real queue and engines, by a
+ * method that the place to be tried serves.
  *
  * It tells readiness when no client does, and notices a device that computes wrong answers. It
  * bypasses admission, so overload alone never makes the service unready.
@@ -22,8 +23,10 @@ enum probe_state {
     PROBE_FAILED
 };
 
+/* method: of one input A and the outputs INVERSE, INFO, RCOND. */
 ERROR_MUST_CHECK enum error probe_create(struct queue *queue, struct arena *arena,
-                                         struct probe **probe, struct failure *failure);
+                                         const char *method, struct probe **probe,
+                                         struct failure *failure);
 void probe_destroy(struct probe **probe); /* must not be RUNNING */
 
 void probe_start(struct probe *probe);  /* must not be RUNNING */
@@ -31,5 +34,6 @@ void probe_cancel(struct probe *probe); /* harmless when not RUNNING */
 bool probe_is_running(const struct probe *probe);
 /* What the last probe found, once: IDLE when none has ended since the last call, or one runs. */
 enum probe_state probe_take(struct probe *probe);
+int probe_engine(const struct probe *probe); /* who gave the last answer: queue_engine.number */
 
 #endif

@@ -1,11 +1,15 @@
 /* server/supervisor.c: see supervisor.h.
  *
- * Two seats: the main engine, always wanted; the spare one, wanted while the queue has suspects. A
- * clock looks after both: starts what is wanted and whose backoff is over, kills what is silent,
- * overdue or slow to start, and runs the probe.
- * The backoff doubles with each engine that ended before it finished a batch, and is nothing after
- * one that did some work. A wrong answer of the probe ends the engine that gave it, and the service
- * is unready until a probe is right again.
+ * A table of seats: the host's, one for each CUDA device, and a spare one for each place. A clock
+ * looks after all of them, after the probes and after readiness.
+ *
+ * Devices: those of --engine are wanted at the start; the engine that comes up tells how many there
+ * are, and with `all` the others are wanted then. A place none of whose devices is in service is
+ * given up in the queue, so that the host takes over at once. The spare CUDA engine runs on the
+ * device whose engine died last, for the fault may be that device's.
+ *
+ * Probes: one for each place, of a method that it serves. A wrong answer ends the engine that gave
+ * it, and the service is unready until a probe of that place is right again or the place is out.
  */
 #include "server/supervisor.h"
 
@@ -16,204 +20,209 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/engine_process.h"
+#include "server/engine_command.h"
 #include "server/probe.h"
+#include "server/seat.h"
 
 #define TICK_MS 50
-#define TICK_BUSY_MS 2 /* while an engine starts */
-#define START_MOST_NS (20 * CLOCK_S)
+#define TICK_BUSY_MS 2            /* while an engine starts */
 #define STALL_NS (500 * CLOCK_MS) /* a clock this late: the machine slept, not the engine */
-#define BACKOFF_LEAST_NS (20 * CLOCK_MS)
-#define SPARE_BACKOFF_MOST_NS (100 * CLOCK_MS)
-#define FAILED_STARTS_MOST 5
+#define START_MOST_NS (20 * CLOCK_S)
+#define START_GIB_NS CLOCK_S /* more for each GiB of arena, which a CUDA engine pins */
 #define SPARE_IDLE_NS (5 * CLOCK_S)
 #define READY_WITHIN_NS (5 * CLOCK_S)
 #define PROBE_EVERY_NS (2 * CLOCK_S)
-#define ENVIRONMENT_MAX 64
-#define ARGUMENTS_MAX 16
 
 enum seat_id {
-    SEAT_MAIN,
-    SEAT_SPARE,
-    SEATS
+    SEAT_HOST,
+    SEAT_SPARE_HOST,
+    SEAT_SPARE_CUDA,
+    SEAT_CUDA, /* of device 0, and so on */
+    SEATS = SEAT_CUDA + ENGINE_DEVICES_MAX
 };
 
-struct seat {
-    struct engine_process process;
-    bool wanted;
-    int failed_starts; /* ended before they were up, in a row */
-    uint64_t backoff_ns, not_before_ns;
-    uint64_t idle_since_ns;
+/* What the supervisor keeps of a place. */
+struct post {
+    struct seat *spare;
+    uint64_t spare_used_ns; /* when suspects were last seen */
+    struct probe *probe;
+    uint64_t probe_started_ns;
+    bool distrusted; /* the last probe's answer was wrong */
 };
 
 struct supervisor {
-    uv_loop_t *loop;
-    uv_timer_t timer;
-    struct queue *queue;
-    struct metric_registry *metrics;
     struct supervisor_options options;
-    _Atomic bool *ready;
-    void (*on_failed)(void *context);
-    void (*on_stopped)(void *context);
-    void *context;
+    uv_timer_t timer;
     int event_fd;
     bool stopping, failed, timer_closed;
-    bool ever_up;    /* an engine has been up */
-    bool distrusted; /* the last probe's answer was wrong */
+    bool settled; /* every engine asked for is up, or known to be missing */
     uint64_t last_tick_ns;
     struct seat seats[SEATS];
-    struct probe *probe;
-    uint64_t probe_started_ns;
-    char path[4096], threads[16], version[ENGINE_NAME_MAX], cpu_family[ENGINE_NAME_MAX];
-    char scratch_max[24];
-    char *arguments[ARGUMENTS_MAX]; /* ends with NULL */
-    int argument_count;
-    char *environment[ENVIRONMENT_MAX];
-    int environment_count;
-    struct metric_series *device_up;
+    struct post posts[QUEUE_PLACES];
+    int last_died; /* the CUDA device */
+    struct engine_environment environment;
+    char host_path[ENGINE_PATH_MAX], cuda_path[ENGINE_PATH_MAX];
+    char threads[16], scratch_max[24];
 };
 
-/* ---- What an engine is started with ---- */
+static const char *const spare_names[QUEUE_PLACES] = {"host-spare", "cuda-spare"};
+/* gauss_jordan is the host's alone; lu is what CUDA is there for. */
+static const char *const probe_methods[QUEUE_PLACES] = {"gauss_jordan", "lu"};
 
-static const char *const environment_prefixes[] = {
-    "CUDA_",          "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "TSAN_OPTIONS=",
-    "UBSAN_OPTIONS=", "LSAN_OPTIONS=",    "NVIDIA_",       "TZ=",
-};
+/* ---- Setting up ---- */
 
-/* Adds name followed by value. */
-static enum error environment_add(struct supervisor *supervisor, const char *name,
-                                  const char *value, struct failure *failure)
+static void make_host_command(struct supervisor *supervisor, struct seat *seat)
 {
-    if (supervisor->environment_count == ENVIRONMENT_MAX - 1)
-        return failure_set(failure, ERROR_INTERNAL,
-                           "more than %d environment variables are meant for the engine; unset "
-                           "some of those that begin with CUDA_ or NVIDIA_",
-                           ENVIRONMENT_MAX - 1);
-    char *entry = NULL;
-    if (asprintf(&entry, "%s%s", name, value) < 0)
-        return failure_set(failure, ERROR_INTERNAL, "out of memory for the engine's environment");
-    supervisor->environment[supervisor->environment_count++] = entry;
-    return ERROR_NONE;
+    const struct supervisor_options *options = &supervisor->options;
+    struct engine_command *command = &seat->command;
+    engine_command_add(command, supervisor->host_path);
+    engine_command_add_flag(command, "--threads", supervisor->threads);
+    engine_command_add_flag(command, "--log-format", options->log_format);
+    engine_command_add_flag(command, "--log-level", options->log_level);
+    engine_command_add_flag(command, "--scratch-max",
+                            options->scratch_max_bytes > 0 ? supervisor->scratch_max : NULL);
+    engine_command_add_flag(command, "--fault", options->host_fault);
 }
 
-static bool is_inherited(const char *entry)
+static void make_cuda_command(struct supervisor *supervisor, struct seat *seat)
 {
-    for (size_t i = 0; i < sizeof environment_prefixes / sizeof environment_prefixes[0]; i++)
-        if (strncmp(entry, environment_prefixes[i], strlen(environment_prefixes[i])) == 0)
-            return true;
-    return false;
+    const struct supervisor_options *options = &supervisor->options;
+    struct engine_command *command = &seat->command;
+    engine_command_add(command, supervisor->cuda_path);
+    engine_command_add_flag(command, "--device", seat->device_text);
+    engine_command_add_flag(command, "--log-format", options->log_format);
+    engine_command_add_flag(command, "--log-level", options->log_level);
+    engine_command_add_flag(command, "--fault", options->cuda_fault);
 }
 
-static enum error make_environment(struct supervisor *supervisor, struct failure *failure)
+static void set_device(struct seat *seat, int device)
 {
-    enum error error = environment_add(supervisor, "OPENBLAS_NUM_THREADS=", "1", failure);
-    if (error == ERROR_NONE && supervisor->options.cpu != NULL)
-        error = environment_add(supervisor, "OPENBLAS_CORETYPE=", supervisor->options.cpu, failure);
-    for (char **entry = environ; error == ERROR_NONE && *entry != NULL; entry++)
-        if (is_inherited(*entry))
-            error = environment_add(supervisor, *entry, "", failure);
-    return error;
+    seat->device = device;
+    snprintf(seat->device_text, sizeof seat->device_text, "%d", device);
 }
 
-static void add_argument(struct supervisor *supervisor, const char *flag, const char *value)
+static void on_ended(struct engine_process *process);
+
+static void set_up_seat(struct supervisor *supervisor, enum seat_id id)
 {
-    assert(supervisor->argument_count + 2 < ARGUMENTS_MAX);
-    /* libuv's argv is not const, but nobody writes it. */
-    supervisor->arguments[supervisor->argument_count++] = (char *)(uintptr_t)flag;
-    supervisor->arguments[supervisor->argument_count++] = (char *)(uintptr_t)value;
+    const struct supervisor_options *options = &supervisor->options;
+    struct seat *seat = &supervisor->seats[id];
+    bool is_host = id == SEAT_HOST || id == SEAT_SPARE_HOST;
+    bool is_spare = id == SEAT_SPARE_HOST || id == SEAT_SPARE_CUDA;
+    enum queue_place_id place = is_host ? QUEUE_HOST : QUEUE_CUDA;
+    set_device(seat, id >= SEAT_CUDA ? (int)id - SEAT_CUDA : 0);
+    if (is_spare)
+        snprintf(seat->name, sizeof seat->name, "%s", spare_names[place]);
+    else if (is_host)
+        snprintf(seat->name, sizeof seat->name, "host");
+    else
+        snprintf(seat->name, sizeof seat->name, "cuda:%d", seat->device);
+    if (is_host)
+        make_host_command(supervisor, seat);
+    else
+        make_cuda_command(supervisor, seat);
+    seat->must = id == SEAT_HOST || (id >= SEAT_CUDA && options->engines.must &&
+                                     options->engines.devices[seat->device]);
+    seat->metrics = options->metrics;
+    seat->start_most_ns = START_MOST_NS + (arena_bytes(options->arena) >> 30) * START_GIB_NS;
+    seat->heartbeat_ns = (uint64_t)options->heartbeat_ns;
+    seat->backoff_max_ns = (uint64_t)options->backoff_max_ns;
+    struct engine_process *process = &seat->process;
+    process->loop = options->loop;
+    process->queue = options->queue;
+    process->arena = options->arena;
+    process->path = is_host ? supervisor->host_path : supervisor->cuda_path;
+    process->arguments = seat->command.arguments;
+    process->environment = supervisor->environment.entries;
+    process->event_fd = supervisor->event_fd;
+    process->engine = (struct queue_engine){place, is_spare, (int)id, seat->name};
+    process->version = options->version;
+    process->on_ended = on_ended;
+    process->owner = supervisor;
 }
 
-static void make_arguments(struct supervisor *supervisor)
+static void set_up_seats(struct supervisor *supervisor)
 {
     const struct supervisor_options *options = &supervisor->options;
     snprintf(supervisor->threads, sizeof supervisor->threads, "%d", options->threads);
     snprintf(supervisor->scratch_max, sizeof supervisor->scratch_max, "%lld",
              (long long)options->scratch_max_bytes);
-    supervisor->arguments[supervisor->argument_count++] = supervisor->path;
-    add_argument(supervisor, "--threads", supervisor->threads);
-    add_argument(supervisor, "--log-format", options->log_format);
-    add_argument(supervisor, "--log-level", options->log_level);
-    if (options->scratch_max_bytes > 0)
-        add_argument(supervisor, "--scratch-max", supervisor->scratch_max);
-    if (options->fault != NULL)
-        add_argument(supervisor, "--fault", options->fault);
+    for (int id = 0; id < SEATS; id++)
+        set_up_seat(supervisor, (enum seat_id)id);
+    supervisor->posts[QUEUE_HOST].spare = &supervisor->seats[SEAT_SPARE_HOST];
+    supervisor->posts[QUEUE_CUDA].spare = &supervisor->seats[SEAT_SPARE_CUDA];
+    metric_set(metric_series(options->metrics, METRIC_DEVICE_UP, "host"), 0);
 }
 
-/* The engine's program stands beside this one unless an option says otherwise. */
-static enum error find_engine(struct supervisor *supervisor, struct failure *failure)
+/* Without a CUDA engine's program `auto` means the host alone. */
+static enum error find_programs(struct supervisor *supervisor, struct failure *failure)
 {
-    static const char name[] = "invertd-host";
-    const char *given = supervisor->options.engine_path;
-    char *path = supervisor->path;
-    if (given != NULL) {
-        snprintf(path, sizeof supervisor->path, "%s", given);
-    } else {
-        size_t length = sizeof supervisor->path - sizeof name;
-        if (uv_exepath(path, &length) != 0)
-            return failure_set(failure, ERROR_INTERNAL, "cannot find this program's own path");
-        path[length] = '\0';
-        char *slash = strrchr(path, '/');
-        memcpy(slash != NULL ? slash + 1 : path, name, sizeof name);
-    }
-    struct stat status;
-    errno = 0;
-    if (access(path, X_OK) == 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        errno = EACCES; /* a folder, say */
-    if (errno != 0)
-        return failure_set(failure, ERROR_INTERNAL,
-                           "cannot run the engine %s: %s; --engine-path says where it is", path,
-                           strerror(errno));
+    struct supervisor_options *options = &supervisor->options;
+    enum error error = engine_command_find(options->host_path, "invertd-host", "engine-path",
+                                           supervisor->host_path, failure);
+    if (error != ERROR_NONE || !options->engines.cuda)
+        return error;
+    error = engine_command_find(options->cuda_path, "invertd-cuda", "engine-cuda-path",
+                                supervisor->cuda_path, failure);
+    bool needed = options->engines.must || options->cuda_path != NULL;
+    if (error != ERROR_NOT_FOUND || needed)
+        return error;
+    options->engines = (struct engine_choice){0};
+    log_line(LOG_INFO, "no CUDA engine is installed: the host computes alone", "path", LOG_STR,
+             supervisor->cuda_path, NULL);
     return ERROR_NONE;
 }
 
-/* ---- Seats ---- */
+/* ---- Engines ---- */
 
-/* The next start waits twice as long as this one did. A spare engine that comes up and dies is what
- * a spare engine is for, and others wait for it: it is not kept waiting for long. */
-static void back_off(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
-{
-    uint64_t most_ns = (uint64_t)supervisor->options.backoff_max_ns;
-    if (seat->process.spare && seat->process.up_ns != 0 && most_ns > SPARE_BACKOFF_MOST_NS)
-        most_ns = SPARE_BACKOFF_MOST_NS;
-    seat->backoff_ns = seat->backoff_ns == 0 ? BACKOFF_LEAST_NS : 2 * seat->backoff_ns;
-    if (seat->backoff_ns > most_ns)
-        seat->backoff_ns = most_ns;
-    seat->not_before_ns = now_ns + seat->backoff_ns;
-}
-
-static void fail(struct supervisor *supervisor, const char *why)
+static void fail(struct supervisor *supervisor, const struct seat *seat, const char *why)
 {
     if (supervisor->failed || supervisor->stopping)
         return;
     supervisor->failed = true;
-    log_line(LOG_ERROR, "the engine cannot be used", "why", LOG_STR, why, "path", LOG_STR,
-             supervisor->path, NULL);
-    supervisor->on_failed(supervisor->context);
+    log_line(LOG_ERROR, "the engine cannot be used", "device", LOG_STR, seat->name, "why", LOG_STR,
+             why, "path", LOG_STR, seat->process.path, NULL);
+    supervisor->options.on_failed(supervisor->options.context);
 }
 
-/* An engine did not come up. Before any ever did, that is the end; later it is tried again, for
- * what is wrong (an upgrade half done, say) may pass, and the front still answers. */
-static void start_failed(struct supervisor *supervisor, struct seat *seat, const char *why)
+static bool is_main_cuda(const struct seat *seat)
 {
-    seat->failed_starts++;
-    if (!supervisor->ever_up && seat->failed_starts >= FAILED_STARTS_MOST)
-        fail(supervisor, why);
+    return seat->process.engine.place == QUEUE_CUDA && !seat->process.engine.spare;
 }
 
-static void seat_start(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
+/* An engine has told how many devices there are. */
+static void note_devices(struct supervisor *supervisor, const struct seat *seat, int count,
+                         uint64_t now_ns)
 {
-    struct failure failure;
-    seat->idle_since_ns = now_ns;
-    if (engine_process_start(&seat->process, &failure) == ERROR_NONE)
+    if (!is_main_cuda(seat) || !supervisor->options.engines.all || supervisor->stopping)
         return;
-    log_line(LOG_ERROR, "engine not started", "why", LOG_STR, failure.detail, NULL);
-    back_off(supervisor, seat, now_ns);
-    start_failed(supervisor, seat, "it cannot be started");
+    for (int device = 0; device < count && device < ENGINE_DEVICES_MAX; device++)
+        seat_want(&supervisor->seats[SEAT_CUDA + device], now_ns);
+}
+
+/* Tells the queue whether a CUDA engine is there or comes soon. */
+static void note_places(struct supervisor *supervisor)
+{
+    bool hope = false;
+    for (int id = SEAT_CUDA; id < SEATS; id++)
+        hope |= supervisor->seats[id].state == SEAT_WANTED;
+    queue_give_up(supervisor->options.queue, QUEUE_CUDA, !hope);
+}
+
+/* The spare CUDA engine sits on the device whose engine died last, or another in service. */
+static void place_spare(struct supervisor *supervisor)
+{
+    struct seat *spare = &supervisor->seats[SEAT_SPARE_CUDA];
+    int device = supervisor->last_died, tried = 0;
+    while (supervisor->seats[SEAT_CUDA + device].state != SEAT_WANTED &&
+           ++tried < ENGINE_DEVICES_MAX)
+        device = (device + 1) % ENGINE_DEVICES_MAX;
+    if (spare->process.state == ENGINE_PROCESS_IDLE)
+        set_device(spare, device);
 }
 
 static void check_stopped(struct supervisor *supervisor)
@@ -222,147 +231,133 @@ static void check_stopped(struct supervisor *supervisor)
         if (supervisor->seats[i].process.state != ENGINE_PROCESS_IDLE)
             return;
     if (supervisor->stopping && supervisor->timer_closed)
-        supervisor->on_stopped(supervisor->context);
+        supervisor->options.on_stopped(supervisor->options.context);
 }
 
 static void schedule(struct supervisor *supervisor);
 
-static void on_ended(struct engine_process *process, const char *reason)
+static void on_ended(struct engine_process *process)
 {
     struct supervisor *supervisor = process->owner;
-    struct seat *seat = &supervisor->seats[process->spare ? SEAT_SPARE : SEAT_MAIN];
-    if (!process->spare)
-        metric_set(supervisor->device_up, 0);
+    struct seat *seat = &supervisor->seats[process->engine.number];
+    uint64_t now_ns = clock_now_ns();
     if (supervisor->stopping) {
         check_stopped(supervisor);
         return;
     }
-    bool retired = reason != NULL && strcmp(reason, "retired") == 0;
-    if (!retired)
-        metric_add(metric_series(supervisor->metrics, METRIC_ENGINE_RESTARTS,
-                                 process->spare ? "host-spare" : "host",
-                                 reason != NULL ? reason : "died"),
-                   1);
-    uint64_t now_ns = clock_now_ns();
-    if (process->up_ns != 0)
-        seat->failed_starts = 0;
-    else if (process->mismatch && !supervisor->ever_up)
-        fail(supervisor, "its contract differs from this program's; install both from one build");
-    else
-        start_failed(supervisor, seat, "it ends before it is ready, again and again");
-    if (process->mismatch && supervisor->ever_up)
-        log_line(LOG_ERROR,
-                 "the engine on disk is of another build than this program: restart invertd",
-                 "path", LOG_STR, supervisor->path, NULL);
-    if (process->worked || retired) {
-        seat->backoff_ns = 0;
-        seat->not_before_ns = now_ns;
-    } else {
-        back_off(supervisor, seat, now_ns);
-    }
-    if (seat->wanted && process->worked && !supervisor->failed && !retired)
-        seat_start(supervisor, seat, now_ns);
+    if (is_main_cuda(seat))
+        supervisor->last_died = seat->device;
+    place_spare(supervisor);
+    seat_note_end(seat, now_ns);
+    if (seat->failure != NULL)
+        fail(supervisor, seat, seat->failure);
+    note_devices(supervisor, seat, process->device_count, now_ns);
+    note_places(supervisor);
     schedule(supervisor);
 }
 
-/* The engine says what it runs on. */
-static void note_up(struct supervisor *supervisor, struct seat *seat)
+/* The same bits on several machines are what --cpu is for: nothing else will do. */
+static void check_cpu(struct supervisor *supervisor, const struct seat *seat, const char *model)
 {
-    supervisor->ever_up = true;
-    if (seat->process.spare)
-        return;
-    metric_set(supervisor->device_up, 1);
-    if (supervisor->cpu_family[0] != '\0')
-        return;
-    snprintf(supervisor->cpu_family, sizeof supervisor->cpu_family, "%.*s", ENGINE_NAME_MAX - 1,
-             seat->process.shared->model);
     const char *wanted = supervisor->options.cpu;
-    if (wanted != NULL && strcasecmp(wanted, supervisor->cpu_family) != 0) {
-        /* The same bits on several machines are what --cpu is for: nothing else will do. */
-        log_line(LOG_ERROR, "OpenBLAS has no such kernel family for this CPU", "cpu", LOG_STR,
-                 wanted, "took", LOG_STR, supervisor->cpu_family, NULL);
-        fail(supervisor, "its kernels are not those that --cpu asks for");
-    }
-    metric_set(metric_series(supervisor->metrics, METRIC_BUILD_INFO, supervisor->version,
-                             supervisor->cpu_family),
-               1);
+    if (wanted == NULL || strcasecmp(wanted, model) == 0)
+        return;
+    log_line(LOG_ERROR, "OpenBLAS has no such kernel family for this CPU", "cpu", LOG_STR, wanted,
+             "took", LOG_STR, model, NULL);
+    fail(supervisor, seat, "its kernels are not those that --cpu asks for");
 }
 
-static void watch(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns, bool stalled)
+/* The engine says what it runs on. */
+static void note_up(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
 {
-    struct engine_process *process = &seat->process;
-    uint64_t heartbeat = atomic_load(&process->shared->heartbeat);
-    if (heartbeat != process->heartbeat || stalled) {
-        process->heartbeat = heartbeat;
-        process->heartbeat_seen_ns = now_ns;
-    }
-    if (now_ns - process->heartbeat_seen_ns > (uint64_t)supervisor->options.heartbeat_ns)
-        engine_process_kill(process, "heartbeat", true);
-    else if (!stalled && queue_lane_overdue_ns(process->lane, now_ns) > 0)
-        engine_process_kill(process, "deadline", true);
+    struct metric_registry *metrics = supervisor->options.metrics;
+    char model[ENGINE_NAME_MAX];
+    snprintf(model, sizeof model, "%.*s", ENGINE_NAME_MAX - 1, seat->process.shared->model);
+    note_devices(supervisor, seat, seat->process.shared->device_count, now_ns);
+    note_places(supervisor);
+    if (seat->process.engine.spare)
+        return;
+    metric_set(metric_series(metrics, METRIC_DEVICE_INFO, seat->name, model), 1);
+    if (seat != &supervisor->seats[SEAT_HOST])
+        return;
+    metric_set(metric_series(metrics, METRIC_BUILD_INFO, supervisor->options.version, model), 1);
+    check_cpu(supervisor, seat, model);
 }
 
-static void look_after(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns,
-                       bool stalled)
+/* A spare engine comes with the first suspect and goes some time after the last. */
+static void look_after_spare(struct supervisor *supervisor, enum queue_place_id place,
+                             uint64_t now_ns)
 {
-    struct engine_process *process = &seat->process;
-    switch (process->state) {
-    case ENGINE_PROCESS_IDLE:
-        if (seat->wanted && now_ns >= seat->not_before_ns && !supervisor->failed)
-            seat_start(supervisor, seat, now_ns);
-        break;
-    case ENGINE_PROCESS_STARTING:
-        if (engine_process_poll(process))
-            note_up(supervisor, seat);
-        else if (now_ns - process->started_ns > START_MOST_NS)
-            engine_process_kill(process, "start", false);
-        break;
-    case ENGINE_PROCESS_UP:
-        watch(supervisor, seat, now_ns, stalled);
-        break;
-    case ENGINE_PROCESS_ENDING:
-        break;
-    }
-}
-
-/* The spare engine comes with the first suspect and goes some time after the last. */
-static void look_after_spare(struct supervisor *supervisor, uint64_t now_ns)
-{
-    struct seat *spare = &supervisor->seats[SEAT_SPARE];
-    if (queue_has_suspects(supervisor->queue)) {
-        spare->wanted = true;
-        spare->idle_since_ns = now_ns;
-    } else if (spare->wanted && now_ns - spare->idle_since_ns > SPARE_IDLE_NS) {
-        spare->wanted = false;
-        engine_process_kill(&spare->process, "retired", false);
+    struct post *post = &supervisor->posts[place];
+    if (queue_has_suspects(supervisor->options.queue, place)) {
+        place_spare(supervisor);
+        seat_want(post->spare, now_ns);
+        post->spare_used_ns = now_ns;
+    } else if (now_ns - post->spare_used_ns > SPARE_IDLE_NS) {
+        seat_dismiss(post->spare);
     }
 }
 
 /* ---- Readiness ---- */
 
-static void look_after_probe(struct supervisor *supervisor, uint64_t now_ns)
+/* When the place's newest engine came up; 0: none is up. */
+static uint64_t newest_ns(const struct supervisor *supervisor, enum queue_place_id place)
 {
-    struct engine_process *engine = &supervisor->seats[SEAT_MAIN].process;
-    enum probe_state verdict = probe_take(supervisor->probe);
-    if (verdict == PROBE_WRONG) {
-        log_line(LOG_ERROR, "the engine computes wrong answers", "pid", LOG_I64,
-                 (int64_t)engine->pid, NULL);
-        engine_process_kill(engine, "wrong_answer", false);
-        supervisor->distrusted = true;
-    } else if (verdict == PROBE_RIGHT) {
-        supervisor->distrusted = false;
+    uint64_t newest = 0;
+    for (int i = 0; i < SEATS; i++) {
+        const struct seat *seat = &supervisor->seats[i];
+        if (seat->process.engine.place == place && !seat->process.engine.spare &&
+            seat_is_up(seat) && seat->process.up_ns > newest)
+            newest = seat->process.up_ns;
     }
-    uint64_t last_ns = queue_last_batch_ns(supervisor->queue);
-    bool up = engine->state == ENGINE_PROCESS_UP;
-    bool is_new = supervisor->probe_started_ns < engine->up_ns;
-    bool is_idle = now_ns > last_ns + PROBE_EVERY_NS || supervisor->distrusted;
-    bool due = is_new || (is_idle && now_ns > supervisor->probe_started_ns + PROBE_EVERY_NS);
-    if (up && due && !probe_is_running(supervisor->probe)) {
-        supervisor->probe_started_ns = now_ns;
-        probe_start(supervisor->probe);
+    return newest;
+}
+
+static void judge(struct supervisor *supervisor, struct post *post)
+{
+    enum probe_state verdict = probe_take(post->probe);
+    if (verdict == PROBE_RIGHT)
+        post->distrusted = false;
+    if (verdict != PROBE_WRONG)
+        return;
+    struct engine_process *engine = &supervisor->seats[probe_engine(post->probe)].process;
+    log_line(LOG_ERROR, "the engine computes wrong answers", "device", LOG_STR,
+             engine->engine.device, "pid", LOG_I64, (int64_t)engine->pid, NULL);
+    engine_process_kill(engine, ENGINE_PROCESS_WRONG_ANSWER, false);
+    post->distrusted = true;
+}
+
+static void look_after_probe(struct supervisor *supervisor, enum queue_place_id place,
+                             uint64_t now_ns)
+{
+    struct post *post = &supervisor->posts[place];
+    judge(supervisor, post);
+    uint64_t last_ns = queue_last_batch_ns(supervisor->options.queue, place);
+    uint64_t up_ns = newest_ns(supervisor, place);
+    bool is_new = post->probe_started_ns < up_ns;
+    bool is_idle = now_ns > last_ns + PROBE_EVERY_NS || post->distrusted;
+    bool due = is_new || (is_idle && now_ns > post->probe_started_ns + PROBE_EVERY_NS);
+    if (up_ns != 0 && due && !probe_is_running(post->probe)) {
+        post->probe_started_ns = now_ns;
+        probe_start(post->probe);
     }
-    bool ready = last_ns != 0 && !supervisor->distrusted && now_ns < last_ns + READY_WITHIN_NS;
-    atomic_store(supervisor->ready, ready);
+}
+
+static void look_after_readiness(struct supervisor *supervisor, uint64_t now_ns)
+{
+    bool settled = true, fresh = false, trusted = true;
+    for (int i = 0; i < SEATS; i++)
+        settled &=
+            supervisor->seats[i].process.engine.spare || seat_is_settled(&supervisor->seats[i]);
+    supervisor->settled |= settled;
+    for (int p = 0; p < QUEUE_PLACES; p++) {
+        enum queue_place_id place = (enum queue_place_id)p;
+        uint64_t last_ns = queue_last_batch_ns(supervisor->options.queue, place);
+        fresh |= last_ns != 0 && now_ns < last_ns + READY_WITHIN_NS;
+        trusted &=
+            !supervisor->posts[p].distrusted || queue_is_out(supervisor->options.queue, place);
+    }
+    atomic_store(supervisor->options.ready, supervisor->settled && fresh && trusted);
 }
 
 /* ---- The clock ---- */
@@ -373,92 +368,75 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now_ns = clock_now_ns();
     bool stalled = now_ns - supervisor->last_tick_ns > STALL_NS;
     supervisor->last_tick_ns = now_ns;
-    look_after_spare(supervisor, now_ns);
-    for (int i = 0; i < SEATS; i++)
-        look_after(supervisor, &supervisor->seats[i], now_ns, stalled);
-    look_after_probe(supervisor, now_ns);
-    queue_tick(supervisor->queue, now_ns);
+    for (int p = 0; p < QUEUE_PLACES; p++)
+        look_after_spare(supervisor, (enum queue_place_id)p, now_ns);
+    for (int i = 0; i < SEATS; i++) {
+        struct seat *seat = &supervisor->seats[i];
+        if (seat_look_after(seat, now_ns, stalled))
+            note_up(supervisor, seat, now_ns);
+        if (seat->failure != NULL)
+            fail(supervisor, seat, seat->failure);
+    }
+    for (int p = 0; p < QUEUE_PLACES; p++)
+        look_after_probe(supervisor, (enum queue_place_id)p, now_ns);
+    note_places(supervisor);
+    look_after_readiness(supervisor, now_ns);
+    queue_tick(supervisor->options.queue, now_ns);
     schedule(supervisor);
 }
 
 static void schedule(struct supervisor *supervisor)
 {
-    uint64_t delay_ms = TICK_MS;
-    for (int i = 0; i < SEATS; i++) {
-        const struct seat *seat = &supervisor->seats[i];
-        bool starts = seat->process.state == ENGINE_PROCESS_STARTING;
-        bool waits = seat->process.state == ENGINE_PROCESS_IDLE && seat->wanted &&
-                     seat->backoff_ns <= BACKOFF_LEAST_NS;
-        if (starts || waits)
-            delay_ms = TICK_BUSY_MS;
-    }
-    if (!*supervisor->ready && probe_is_running(supervisor->probe))
-        delay_ms = TICK_BUSY_MS; /* readiness is a batch away */
+    bool busy = false;
+    for (int i = 0; i < SEATS; i++)
+        busy |= seat_is_busy(&supervisor->seats[i]);
+    for (int p = 0; p < QUEUE_PLACES; p++) /* readiness is a batch away */
+        busy |= !*supervisor->options.ready && probe_is_running(supervisor->posts[p].probe);
     if (!supervisor->stopping)
-        uv_timer_start(&supervisor->timer, on_tick, delay_ms, 0);
+        uv_timer_start(&supervisor->timer, on_tick, busy ? TICK_BUSY_MS : TICK_MS, 0);
 }
 
 /* ---- Life ---- */
 
-static void set_up_seats(struct supervisor *supervisor, struct arena *arena)
+static enum error make_parts(struct supervisor *supervisor, struct failure *failure)
 {
-    for (int i = 0; i < SEATS; i++) {
-        struct engine_process *process = &supervisor->seats[i].process;
-        process->loop = supervisor->loop;
-        process->queue = supervisor->queue;
-        process->arena = arena;
-        process->path = supervisor->path;
-        process->arguments = supervisor->arguments;
-        process->environment = supervisor->environment;
-        process->event_fd = supervisor->event_fd;
-        process->spare = i == SEAT_SPARE;
-        process->version = supervisor->version;
-        process->on_ended = on_ended;
-        process->owner = supervisor;
-    }
-    supervisor->seats[SEAT_MAIN].wanted = true;
+    const struct supervisor_options *options = &supervisor->options;
+    supervisor->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (supervisor->event_fd < 0)
+        return failure_set(failure, ERROR_INTERNAL, "cannot make an eventfd: %s", strerror(errno));
+    enum error error =
+        engine_command_make_environment(options->cpu, &supervisor->environment, failure);
+    if (error == ERROR_NONE)
+        error = find_programs(supervisor, failure);
+    for (int p = 0; p < QUEUE_PLACES && error == ERROR_NONE; p++)
+        error = probe_create(options->queue, options->arena, probe_methods[p],
+                             &supervisor->posts[p].probe, failure);
+    return error;
 }
 
-enum error supervisor_create(uv_loop_t *loop, struct queue *queue, struct arena *arena,
-                             struct metric_registry *metrics,
-                             const struct supervisor_options *options, _Atomic bool *ready,
-                             void (*on_failed)(void *context), void (*on_stopped)(void *context),
-                             void *context, struct supervisor **result, struct failure *failure)
+enum error supervisor_create(const struct supervisor_options *options, struct supervisor **result,
+                             struct failure *failure)
 {
     struct supervisor *supervisor = calloc(1, sizeof *supervisor);
     if (supervisor == NULL)
         return failure_set(failure, ERROR_INTERNAL, "out of memory for the supervisor");
-    supervisor->loop = loop;
-    supervisor->queue = queue;
-    supervisor->metrics = metrics;
     supervisor->options = *options;
-    supervisor->ready = ready;
-    supervisor->on_failed = on_failed;
-    supervisor->on_stopped = on_stopped;
-    supervisor->context = context;
     supervisor->timer_closed = true;
-    supervisor->device_up = metric_series(metrics, METRIC_DEVICE_UP, "host");
-    snprintf(supervisor->version, sizeof supervisor->version, "%s", options->version);
-    supervisor->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    enum error error =
-        supervisor->event_fd < 0
-            ? failure_set(failure, ERROR_INTERNAL, "cannot make an eventfd: %s", strerror(errno))
-            : make_environment(supervisor, failure);
-    if (error == ERROR_NONE)
-        error = find_engine(supervisor, failure);
-    if (error == ERROR_NONE)
-        error = probe_create(queue, arena, &supervisor->probe, failure);
+    enum error error = make_parts(supervisor, failure);
     if (error != ERROR_NONE) {
         supervisor_destroy(&supervisor);
         return error;
     }
-    make_arguments(supervisor);
-    set_up_seats(supervisor, arena);
-    uv_timer_init(loop, &supervisor->timer);
+    set_up_seats(supervisor);
+    uv_timer_init(options->loop, &supervisor->timer);
     supervisor->timer.data = supervisor;
     supervisor->timer_closed = false;
-    supervisor->last_tick_ns = clock_now_ns();
-    seat_start(supervisor, &supervisor->seats[SEAT_MAIN], supervisor->last_tick_ns);
+    uint64_t now_ns = supervisor->last_tick_ns = clock_now_ns();
+    seat_want(&supervisor->seats[SEAT_HOST], now_ns);
+    for (int device = 0; device < ENGINE_DEVICES_MAX; device++)
+        if (supervisor->options.engines.devices[device])
+            seat_want(&supervisor->seats[SEAT_CUDA + device], now_ns);
+    note_places(supervisor);
     schedule(supervisor);
     *result = supervisor;
     return ERROR_NONE;
@@ -481,12 +459,13 @@ void supervisor_stop(struct supervisor *supervisor)
     if (supervisor->stopping)
         return;
     supervisor->stopping = true;
-    atomic_store(supervisor->ready, false);
-    probe_cancel(supervisor->probe);
+    atomic_store(supervisor->options.ready, false);
+    for (int p = 0; p < QUEUE_PLACES; p++)
+        probe_cancel(supervisor->posts[p].probe);
     uv_timer_stop(&supervisor->timer);
     uv_close((uv_handle_t *)&supervisor->timer, on_timer_closed);
     for (int i = 0; i < SEATS; i++)
-        engine_process_kill(&supervisor->seats[i].process, "stopped by invertd", false);
+        seat_stop(&supervisor->seats[i]);
 }
 
 void supervisor_destroy(struct supervisor **supervisor_pointer)
@@ -495,9 +474,9 @@ void supervisor_destroy(struct supervisor **supervisor_pointer)
     if (supervisor == NULL)
         return;
     assert(supervisor->timer_closed);
-    probe_destroy(&supervisor->probe);
-    for (int i = 0; i < supervisor->environment_count; i++)
-        free(supervisor->environment[i]);
+    for (int p = 0; p < QUEUE_PLACES; p++)
+        probe_destroy(&supervisor->posts[p].probe);
+    engine_command_free_environment(&supervisor->environment);
     if (supervisor->event_fd >= 0)
         close(supervisor->event_fd);
     free(supervisor);

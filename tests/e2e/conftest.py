@@ -10,7 +10,7 @@ import pytest
 
 from harness.codec import Client
 from harness.daemon import Daemon
-from harness.settings import DAEMON, ENGINE, FACTOR, FAULT_ENGINE
+from harness.settings import CUDA_DOUBLE, DAEMON, ENGINE, FACTOR, FAULT_ENGINE
 
 
 def pytest_configure(config):
@@ -29,8 +29,9 @@ def pytest_runtest_setup(item):
     for program in (DAEMON, ENGINE):
         if not os.access(program, os.X_OK):
             pytest.fail(f"{program} is not built; run make", pytrace=False)
-    if item.get_closest_marker("faults") and not os.access(FAULT_ENGINE, os.X_OK):
-        pytest.fail(f"{FAULT_ENGINE} is not built; run make faults", pytrace=False)
+    for program in (FAULT_ENGINE, CUDA_DOUBLE):
+        if item.get_closest_marker("faults") and not os.access(program, os.X_OK):
+            pytest.fail(f"{program} is not built; run make faults", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from . import metrics, wire
-from .settings import DAEMON, FAULT_ENGINE, patient
+from .settings import CUDA_DOUBLE, DAEMON, FAULT_ENGINE, patient
 
 REPORTS = ("AddressSanitizer", "ThreadSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
 
@@ -37,6 +37,11 @@ def run_once(*options, env=None, timeout=20):
         timeout=patient(timeout),
         stdin=subprocess.DEVNULL,
     )
+
+
+def cuda_double(faults=""):
+    """Options that put the stand-in in the CUDA engine's place."""
+    return ["--engine-cuda-path", str(CUDA_DOUBLE)] + (["--fault-cuda", faults] if faults else [])
 
 
 def children_of(pid, name):
@@ -74,7 +79,9 @@ def wait_until(condition, within, what, every=0.02):
 
 
 class Daemon:
-    def __init__(self, *options, fault=None, env=None, listen="127.0.0.1:0", ready=True):
+    def __init__(self, *options, fault=None, cuda=None, env=None, listen="127.0.0.1:0", ready=True):
+        """fault: of the host engine, which is alone then unless something else is asked for. cuda:
+        a stand-in is the CUDA engine, with these faults."""
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="invertd-e2e-"))
         self.port_file = self.folder / "port"
         self.stderr_file = self.folder / "stderr"
@@ -86,12 +93,16 @@ class Daemon:
             self.command += ["--port-file", str(self.port_file)]
         if fault:
             self.command += ["--engine-path", str(FAULT_ENGINE), "--fault", fault]
+        if fault and cuda is None and "--engine" not in options:
+            self.command += ["--engine", "host"]
+        if cuda is not None:
+            self.command += cuda_double(cuda)
         self.command += [str(option) for option in options]
         if "--metrics-listen" in self.command:
             host, port = self.command[self.command.index("--metrics-listen") + 1].split(":")
             self.metrics_address = (host, int(port))
         self.environment = clean_environment(env)
-        if fault:
+        if fault or cuda:
             self._let_faults_kill()
 
     def _let_faults_kill(self):
@@ -152,7 +163,7 @@ class Daemon:
 
     def stop(self, signal_number=signal.SIGTERM, code=0, within=35):
         """Asks the daemon to end, and checks how it does."""
-        engines = self.engines()
+        engines = self.engines() + self.engines("invertd-cuda")
         self.process.send_signal(signal_number)
         return self.ended(code, within, engines)
 
@@ -203,14 +214,15 @@ class Daemon:
 
     # ---- Looking at it ----
 
-    def engines(self):
-        return children_of(self.process.pid, "invertd-host")
+    def engines(self, name="invertd-host"):
+        return children_of(self.process.pid, name)
 
-    def new_engine(self, old, within=10):
+    def new_engine(self, old, within=10, name="invertd-host", device="host"):
         """Waits for an engine that is not among `old`, and for its device to be up."""
 
         def replaced():
-            return set(self.engines()) - set(old) and self.metrics().total("invertd_device_up") >= 1
+            up = self.metrics().total("invertd_device_up", device=device)
+            return set(self.engines(name)) - set(old) and up == 1
 
         wait_until(replaced, within, "a new engine")
 
@@ -224,7 +236,7 @@ class Daemon:
         return total
 
     def wait_idle_arena(self, within):
-        """Waits until requests hold nothing of the arena; the service's own probe has a page."""
+        """Waits until requests hold nothing of the arena; the service's own probes have little."""
 
         def idle():
             return self.metrics().total("invertd_arena_bytes", state="used") <= 4096

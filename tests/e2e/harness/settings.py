@@ -14,6 +14,7 @@ BUILD = (ROOT / os.environ.get("INVERTD_BUILD", "build")).resolve()
 DAEMON = BUILD / "invertd"
 ENGINE = BUILD / "invertd-host"
 FAULT_ENGINE = BUILD / "faults" / "invertd-host"
+CUDA_DOUBLE = BUILD / "faults" / "cuda-double"
 
 SANITIZER = os.environ.get("INVERTD_SANITIZER", "")
 FACTOR = {"": 1, "address": 5, "thread": 8}[SANITIZER]

@@ -169,6 +169,24 @@ static void test_granules(void **state)
     arena_destroy(&arena);
 }
 
+/* What is kept for the next short request stands in nobody's way. */
+static void test_kept_slots_return(void **state)
+{
+    (void)state;
+    static struct arena_slot slots[2000];
+    struct arena *arena = create(64 * MIB);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 2000; i++)
+            assert_int_equal(arena_alloc(arena, 512 * (1 + i % 40), &slots[i]), ERROR_NONE);
+        for (int i = 0; i < 2000; i++)
+            arena_free(arena, &slots[i]);
+        assert_int_equal(arena_used_bytes(arena), 0);
+        if (round > 0)
+            assert_whole(arena);
+    }
+    arena_destroy(&arena);
+}
+
 /* ---- Against the model ---- */
 
 struct model {
@@ -365,9 +383,13 @@ static void test_bugs_abort(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),     cmocka_unit_test(test_descriptor),
-        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_granules),
-        cmocka_unit_test(test_model),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_create),
+        cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_granules),
+        cmocka_unit_test(test_kept_slots_return),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_bugs_abort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

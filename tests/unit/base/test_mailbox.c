@@ -87,6 +87,29 @@ static void test_order(void **state)
     mailbox_fini(&box);
 }
 
+static void test_chain(void **state)
+{
+    (void)state;
+    int wakes = 0;
+    struct mailbox box;
+    mailbox_init(&box, count_wake, &wakes);
+    opened_count = 0;
+    struct numbered letters[5];
+    for (int i = 0; i < 5; i++) {
+        letters[i] = (struct numbered){{.open = open_numbered}, i, NULL};
+        letters[i].letter.next = &letters[(i + 1) % 5].letter;
+    }
+    mailbox_post(&box, &letters[0].letter);
+    mailbox_post_chain(&box, &letters[1].letter, &letters[3].letter);
+    mailbox_post_chain(&box, &letters[4].letter, &letters[4].letter);
+    assert_int_equal(wakes, 1);
+    mailbox_run(&box);
+    assert_int_equal(opened_count, 5);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(opened[i], i);
+    mailbox_fini(&box);
+}
+
 /* A letter posted while the box is run is kept for the next run, and wakes the owner. */
 static void test_post_from_open(void **state)
 {
@@ -190,9 +213,8 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_wake_under_lock),
-        cmocka_unit_test(test_post_from_open),
+        cmocka_unit_test(test_order),           cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_wake_under_lock), cmocka_unit_test(test_post_from_open),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

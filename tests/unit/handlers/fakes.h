@@ -40,23 +40,6 @@ struct queue {
     struct queue_observer observer;
 };
 
-enum error queue_enter(struct queue *queue, uint32_t client, struct failure *failure)
-{
-    (void)client;
-    if (queue->enter_error != ERROR_NONE)
-        return failure_set(failure, queue->enter_error, "no entry");
-    queue->entered++;
-    return ERROR_NONE;
-}
-
-void queue_leave(struct queue *queue, uint32_t client)
-{
-    (void)client;
-    queue->left++;
-    assert_true(queue->left < queue->entered || atomic_load(&queue->reserved_bytes) == 0);
-    assert_true(queue->left <= queue->entered);
-}
-
 enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
                          struct failure *failure)
 {
@@ -71,6 +54,23 @@ void queue_unreserve(struct queue *queue, uint32_t client, int64_t bytes)
 {
     assert_int_equal(client, 5);
     assert_true(atomic_fetch_sub(&queue->reserved_bytes, bytes) >= bytes);
+}
+
+enum error queue_enter(struct queue *queue, uint32_t client, int64_t bytes, struct failure *failure)
+{
+    if (queue->enter_error != ERROR_NONE)
+        return failure_set(failure, queue->enter_error, "no entry");
+    enum error error = queue_reserve(queue, client, bytes, failure);
+    queue->entered += error == ERROR_NONE;
+    return error;
+}
+
+void queue_leave(struct queue *queue, uint32_t client, int64_t bytes)
+{
+    queue_unreserve(queue, client, bytes);
+    queue->left++;
+    assert_true(queue->left < queue->entered || atomic_load(&queue->reserved_bytes) == 0);
+    assert_true(queue->left <= queue->entered);
 }
 
 void queue_submit(struct queue *queue, struct queue_item *item)

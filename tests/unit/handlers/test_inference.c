@@ -420,8 +420,15 @@ static void test_space(void **state)
     struct failure failure;
     assert_int_equal(arena_create(FAKE_ARENA_BYTES, &arena, &failure), ERROR_NONE);
     struct inference_memory memory = {0};
-    handlers__memory_init(&memory, arena, &queue, 5);
+    int64_t bytes_in = handlers__memory_body_bytes(arena, 100, 70, 1000);
+    assert_int_equal(bytes_in, 1536);
+    assert_int_equal(handlers__memory_body_bytes(arena, 0, 0, 0), 512);
+    assert_int_equal(handlers__memory_body_bytes(arena, FAKE_ARENA_BYTES, 0, 1), FAKE_ARENA_BYTES);
+    assert_int_equal(handlers__memory_body_bytes(arena, INT64_MAX, 1, 1), FAKE_ARENA_BYTES);
+    assert_int_equal(queue_enter(&queue, 5, bytes_in, &failure), ERROR_NONE);
+    handlers__memory_init(&memory, arena, &queue, 5, bytes_in);
     unsigned char *at = handlers__memory_body(&memory, 100, 70, 1000);
+    assert_int_equal(memory.reserved_bytes, bytes_in); /* and no more had to be asked for */
     assert_int_equal(((uintptr_t)at + 70) % 64, 0);
     assert_int_equal(memory.count, 1);
     unsigned char *next = handlers__memory_take(&memory, 10);
@@ -439,17 +446,17 @@ static void test_space(void **state)
     assert_null(memory.space.take(&memory.space, -1));
     assert_null(memory.space.take(&memory.space, INT64_MAX));
     assert_int_equal(queue.reserved_bytes, arena_used_bytes(arena));
-    handlers__memory_free(&memory);
+    queue_leave(&queue, 5, handlers__memory_free(&memory));
     assert_int_equal(arena_used_bytes(arena), 0);
     assert_int_equal(queue.reserved_bytes, 0);
 
     /* More takes than slots: later slots are longer. */
     for (int i = 0; i < 4 * HANDLERS_MEMORY_SLOTS; i++)
         assert_non_null(handlers__memory_take(&memory, 5000));
-    handlers__memory_free(&memory);
+    queue_unreserve(&queue, 5, handlers__memory_free(&memory));
 
     memset(&memory, 0, sizeof memory);
-    handlers__memory_init(&memory, arena, &queue, 5);
+    handlers__memory_init(&memory, arena, &queue, 5, 0);
     assert_non_null(handlers__memory_body(&memory, 5000, 0, 0));
     assert_non_null(handlers__memory_take(&memory, 1)); /* never behind a body alone */
     assert_int_equal(memory.count, 2);
@@ -459,11 +466,8 @@ static void test_space(void **state)
     assert_int_equal(before - arena_used_bytes(arena), 5120);
     /* What was counted once stays counted: the request will need it again. */
     assert_int_equal(queue.reserved_bytes, before);
-    assert_int_equal(handlers__memory_expect(&memory, (int64_t)before), ERROR_NONE);
-    assert_int_equal(queue.reserved_bytes, before);
-    assert_int_equal(handlers__memory_expect(&memory, 1 << 20), ERROR_NONE);
-    assert_int_equal(queue.reserved_bytes, 1 << 20);
-    handlers__memory_free(&memory);
+    assert_int_equal(handlers__memory_free(&memory), before);
+    queue_unreserve(&queue, 5, (int64_t)before);
     assert_int_equal(arena_used_bytes(arena), 0);
     assert_int_equal(queue.reserved_bytes, 0);
     arena_destroy(&arena);

@@ -53,6 +53,28 @@ static inline void on_done(struct queue_item *item)
     order->place = ++completed;
 }
 
+static const struct queue_engine main_engine = {QUEUE_HOST, false, 0, "test"};
+static const struct queue_engine spare_engine = {QUEUE_HOST, true, 1, "spare"};
+
+/* A new engine comes up in the given memory, which says what it takes. */
+static inline struct queue_lane *bring(struct queue *queue, struct engine_shared *shared,
+                                       const struct queue_engine *engine)
+{
+    struct queue_lane *lane = NULL;
+    memset(shared->lanes, 0, sizeof shared->lanes);
+    assert_int_equal(queue_lane_create(queue, shared, engine, &lane), ERROR_NONE);
+    queue_lane_up(lane);
+    return lane;
+}
+
+static inline void take_down(struct queue_lane **lane, bool blame)
+{
+    if (*lane == NULL)
+        return;
+    queue_lane_down(*lane, blame);
+    queue_lane_destroy(lane);
+}
+
 static inline struct bench bench_open(const struct queue_limits *use)
 {
     struct bench bench = {.metrics = metric_registry_create()};
@@ -61,21 +83,15 @@ static inline struct bench bench_open(const struct queue_limits *use)
     bench.spare_shared = calloc(1, sizeof *bench.spare_shared);
     bench.orders = calloc(ITEMS_MAX, sizeof *bench.orders);
     assert_non_null(bench.orders);
-    assert_int_equal(queue_lane_create(bench.queue, bench.shared, "test", false, &bench.lane),
-                     ERROR_NONE);
-    queue_lane_up(bench.lane);
+    bench.lane = bring(bench.queue, bench.shared, &main_engine);
     completed = 0;
     return bench;
 }
 
 static inline void bench_close(struct bench *bench)
 {
-    queue_lane_down(bench->lane, false);
-    queue_lane_destroy(&bench->lane);
-    if (bench->spare != NULL) {
-        queue_lane_down(bench->spare, false);
-        queue_lane_destroy(&bench->spare);
-    }
+    take_down(&bench->lane, false);
+    take_down(&bench->spare, false);
     queue_destroy(&bench->queue);
     metric_registry_destroy(&bench->metrics);
     free(bench->shared);
@@ -83,10 +99,11 @@ static inline void bench_close(struct bench *bench)
     free(bench->orders);
 }
 
-static inline void submit(struct bench *bench, int index, int64_t n, int64_t batch)
+static inline void submit_by(struct bench *bench, int index, const char *method, int64_t n,
+                             int64_t batch)
 {
     struct queue_item *item = &bench->orders[index].item;
-    item->method = method_find("lu");
+    item->method = method_find(method);
     item->precision = PRECISION_FP64;
     item->n = n;
     item->batch = batch;
@@ -98,6 +115,21 @@ static inline void submit(struct bench *bench, int index, int64_t n, int64_t bat
     item->inputs[0] = (struct engine_tensor){.offset_bytes = (uint64_t)index << 32};
     item->outputs[0] = (struct engine_tensor){.offset_bytes = (uint64_t)index << 32 | 1 << 20};
     queue_submit(bench->queue, item);
+}
+
+static inline void submit(struct bench *bench, int index, int64_t n, int64_t batch)
+{
+    submit_by(bench, index, "lu", n, batch);
+}
+
+static inline enum error enter(struct bench *bench, uint32_t client, struct failure *failure)
+{
+    return queue_enter(bench->queue, client, 0, failure);
+}
+
+static inline void leave(struct bench *bench, uint32_t client)
+{
+    queue_leave(bench->queue, client, 0);
 }
 
 /* The oldest batch in the given state on a lane kind, or NULL. */
@@ -149,25 +181,14 @@ static inline int serve(struct bench *bench, struct engine_shared *shared)
 /* A new engine in the same seat. */
 static inline void replace_lane(struct bench *bench, bool blame)
 {
-    queue_lane_down(bench->lane, blame);
-    queue_lane_destroy(&bench->lane);
-    memset(bench->shared, 0, sizeof *bench->shared);
-    assert_int_equal(queue_lane_create(bench->queue, bench->shared, "test", false, &bench->lane),
-                     ERROR_NONE);
-    queue_lane_up(bench->lane);
+    take_down(&bench->lane, blame);
+    bench->lane = bring(bench->queue, bench->shared, &main_engine);
 }
 
 static inline void bring_spare(struct bench *bench)
 {
-    if (bench->spare != NULL) {
-        queue_lane_down(bench->spare, true);
-        queue_lane_destroy(&bench->spare);
-    }
-    memset(bench->spare_shared, 0, sizeof *bench->spare_shared);
-    assert_int_equal(
-        queue_lane_create(bench->queue, bench->spare_shared, "spare", true, &bench->spare),
-        ERROR_NONE);
-    queue_lane_up(bench->spare);
+    take_down(&bench->spare, true);
+    bench->spare = bring(bench->queue, bench->spare_shared, &spare_engine);
 }
 
 #endif

@@ -9,7 +9,7 @@ static void test_death_before_start_is_only_a_retry(void **state)
         submit(&bench, i, 8, 1);
     queue_flush(bench.queue);
     replace_lane(&bench, true);
-    assert_false(queue_has_suspects(bench.queue));
+    assert_false(queue_has_suspects(bench.queue, QUEUE_HOST));
     struct engine_batch *batch = start(bench.shared, ENGINE_LANE_SHORT);
     assert_int_equal(batch->item_count, 5);
     finish(batch, ENGINE_OK);
@@ -28,11 +28,11 @@ static void test_poison_is_found_and_the_others_answered(void **state)
     queue_flush(bench.queue);
     start(bench.shared, ENGINE_LANE_SHORT);
     replace_lane(&bench, true);
-    assert_true(queue_has_suspects(bench.queue));
+    assert_true(queue_has_suspects(bench.queue, QUEUE_HOST));
     assert_null(start(bench.shared, ENGINE_LANE_SHORT)); /* suspects never run in company */
     int deaths = 0;
     bring_spare(&bench);
-    while (queue_has_suspects(bench.queue)) {
+    while (queue_has_suspects(bench.queue, QUEUE_HOST)) {
         struct engine_batch *batch = start(bench.spare_shared, ENGINE_LANE_SHORT);
         assert_non_null(batch);
         assert_int_equal(batch->item_count, 1);
@@ -73,8 +73,10 @@ static void test_an_outage_ends_what_waits(void **state)
         assert_int_equal(bench.orders[i].done, 1);
         assert_int_equal(bench.orders[i].item.status, ERROR_NO_ENGINE);
     }
-    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
-    queue_leave(bench.queue, 1);
+    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NO_ENGINE);
+    queue_lane_up(bench.lane);
+    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
+    queue_leave(bench.queue, 1, 0);
     bench_close(&bench);
 }
 
@@ -92,7 +94,7 @@ static void test_suspects_without_a_spare_engine_end(void **state)
     queue_tick(bench.queue, now_ns + 6 * CLOCK_S);
     assert_int_equal(bench.orders[0].done, 1);
     assert_int_equal(bench.orders[0].item.status, ERROR_NO_ENGINE);
-    assert_false(queue_has_suspects(bench.queue));
+    assert_false(queue_has_suspects(bench.queue, QUEUE_HOST));
     bench_close(&bench);
 }
 
@@ -130,7 +132,7 @@ static void test_a_stopped_engine_blames_nobody(void **state)
     queue_flush(bench.queue);
     start(bench.shared, ENGINE_LANE_SHORT);
     replace_lane(&bench, false);
-    assert_false(queue_has_suspects(bench.queue));
+    assert_false(queue_has_suspects(bench.queue, QUEUE_HOST));
     assert_int_equal(serve(&bench, bench.shared), 1);
     assert_int_equal(bench.orders[0].done, 1);
     bench_close(&bench);

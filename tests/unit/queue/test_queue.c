@@ -167,20 +167,20 @@ static void test_bytes_of_a_client(void **state)
     bounded.client_bytes_max = 1000;
     struct bench bench = bench_open(&bounded);
     struct failure failure;
-    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
     assert_int_equal(queue_reserve(bench.queue, 1, 5000, &failure), ERROR_NONE); /* its only one */
-    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
     assert_int_equal(queue_reserve(bench.queue, 1, 1, &failure), ERROR_CLIENT_QUOTA);
-    assert_int_equal(queue_enter(bench.queue, 2, &failure), ERROR_NONE); /* others are free */
+    assert_int_equal(queue_enter(bench.queue, 2, 0, &failure), ERROR_NONE); /* others are free */
     assert_int_equal(queue_reserve(bench.queue, 2, 900, &failure), ERROR_NONE);
     queue_unreserve(bench.queue, 1, 5000);
     assert_int_equal(queue_reserve(bench.queue, 1, 1000, &failure), ERROR_NONE);
     assert_int_equal(queue_reserve(bench.queue, 1, 1, &failure), ERROR_CLIENT_QUOTA);
     queue_unreserve(bench.queue, 1, 1000);
     queue_unreserve(bench.queue, 2, 900);
-    queue_leave(bench.queue, 1);
-    queue_leave(bench.queue, 1);
-    queue_leave(bench.queue, 2);
+    queue_leave(bench.queue, 1, 0);
+    queue_leave(bench.queue, 1, 0);
+    queue_leave(bench.queue, 2, 0);
     bench_close(&bench);
 }
 
@@ -192,18 +192,18 @@ static void test_bytes_of_all(void **state)
     bounded.bytes_max = 1000;
     struct bench bench = bench_open(&bounded);
     struct failure failure;
-    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
     assert_int_equal(queue_reserve(bench.queue, 1, 1000, &failure), ERROR_NONE);
-    assert_int_equal(queue_enter(bench.queue, 2, &failure), ERROR_NONE);
+    assert_int_equal(queue_enter(bench.queue, 2, 0, &failure), ERROR_NONE);
     assert_int_equal(queue_reserve(bench.queue, 2, 1, &failure), ERROR_FULL);
     queue_unreserve(bench.queue, 1, 600);
     assert_int_equal(queue_reserve(bench.queue, 2, 600, &failure), ERROR_NONE);
     queue_unreserve(bench.queue, 2, 600);
-    queue_leave(bench.queue, 2);
+    queue_leave(bench.queue, 2, 0);
     queue_unreserve(bench.queue, 1, 400);
     assert_int_equal(queue_reserve(bench.queue, 1, 5000, &failure), ERROR_NONE); /* alone */
     queue_unreserve(bench.queue, 1, 5000);
-    queue_leave(bench.queue, 1);
+    queue_leave(bench.queue, 1, 0);
     bench_close(&bench);
 }
 
@@ -232,21 +232,21 @@ static void test_admission(void **state)
     struct bench bench = bench_open(&limits);
     struct failure failure;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
-    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_CLIENT_QUOTA);
+        assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
+    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_CLIENT_QUOTA);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(queue_enter(bench.queue, 2 + (uint32_t)i, &failure), ERROR_NONE);
-    assert_int_equal(queue_enter(bench.queue, 9, &failure), ERROR_FULL);
+        assert_int_equal(queue_enter(bench.queue, 2 + (uint32_t)i, 0, &failure), ERROR_NONE);
+    assert_int_equal(queue_enter(bench.queue, 9, 0, &failure), ERROR_FULL);
     assert_int_equal(queue_pending(bench.queue), 8);
-    queue_leave(bench.queue, 1);
-    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_NONE);
+    queue_leave(bench.queue, 1, 0);
+    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_NONE);
     queue_drain(bench.queue);
-    queue_leave(bench.queue, 1);
-    assert_int_equal(queue_enter(bench.queue, 1, &failure), ERROR_DRAINING);
+    queue_leave(bench.queue, 1, 0);
+    assert_int_equal(queue_enter(bench.queue, 1, 0, &failure), ERROR_DRAINING);
     for (int i = 0; i < 2; i++)
-        queue_leave(bench.queue, 1);
+        queue_leave(bench.queue, 1, 0);
     for (int i = 0; i < 5; i++)
-        queue_leave(bench.queue, 2 + (uint32_t)i);
+        queue_leave(bench.queue, 2 + (uint32_t)i, 0);
     assert_int_equal(queue_pending(bench.queue), 0);
     assert_true(queue_retry_after_s(bench.queue) >= 1);
     bench_close(&bench);
@@ -307,6 +307,26 @@ static void test_batches_wait_for_company_when_told(void **state)
     bench_close(&bench);
 }
 
+/* What waits for a lane does not wait for the clock: it asks for no wake, which would come at once,
+ * again and again. */
+static void test_no_wake_for_what_waits_for_a_lane(void **state)
+{
+    (void)state;
+    struct queue_limits waiting = limits;
+    waiting.batch_wait_ns = 1000;
+    waiting.in_flight = 1;
+    struct bench bench = bench_open(&waiting);
+    for (int i = 0; i < 2; i++) {
+        submit(&bench, i, 8 + i, 1);
+        while (clock_now_ns() <= bench.orders[i].item.queued_ns + 1000)
+            continue;
+        assert_true(queue_next_wake_ns(bench.queue) == 0); /* the first goes, the second waits */
+    }
+    assert_non_null(oldest(bench.shared, ENGINE_LANE_SHORT, ENGINE_BATCH_SUBMITTED));
+    assert_int_equal(serve(&bench, bench.shared), 2);
+    bench_close(&bench);
+}
+
 static void test_waiting_handshake(void **state)
 {
     (void)state;
@@ -342,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_a_crowd_does_not_starve_one),
         cmocka_unit_test(test_priority_goes_first),
         cmocka_unit_test(test_batches_wait_for_company_when_told),
+        cmocka_unit_test(test_no_wake_for_what_waits_for_a_lane),
         cmocka_unit_test(test_waiting_handshake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "server/config.h"
 
 #define S INT64_C(1000000000)
+#define GIB (INT64_C(1) << 30)
 #define WORDS_MAX 5
 
 static char *no_environment[] = {NULL};
@@ -35,7 +36,8 @@ static void test_defaults(void **state)
     assert_int_equal(task, CONFIG_SERVE);
     assert_string_equal(config.listen, "127.0.0.1:8000");
     assert_null(config.metrics_listen);
-    assert_int_equal(config.arena_size_bytes, INT64_C(1) << 30);
+    assert_int_equal(config.arena_size_bytes, 0);
+    assert_true(config.engines.cuda && config.engines.all && !config.engines.must);
     struct http_limits http = config_http_limits(&config);
     assert_int_equal(http.connections_max, 4096);
     assert_int_equal(http.header_timeout_ns, 10 * S);
@@ -55,8 +57,11 @@ static void test_defaults(void **state)
     assert_int_equal(handlers.compress_level, 1);
     struct supervisor_options engines = config_supervisor(&config, "1.2");
     assert_string_equal(engines.version, "1.2");
-    assert_null(engines.engine_path);
-    assert_null(engines.fault);
+    assert_null(engines.host_path);
+    assert_null(engines.cuda_path);
+    assert_null(engines.host_fault);
+    assert_null(engines.cuda_fault);
+    assert_true(engines.engines.cuda && !queue.shared);
     assert_int_equal(engines.heartbeat_ns, 2 * S);
     assert_int_equal(config.drain_delay_ns, 0);
     assert_int_equal(config.drain_timeout_ns, 30 * S);
@@ -79,6 +84,45 @@ static void test_given(void **state)
     config_free(&config);
 }
 
+static void test_engines(void **state)
+{
+    static const char *const words[] = {"--engine", "cuda:1+host", "--fault-cuda", "x", NULL};
+    struct config config;
+    enum config_task task;
+    (void)state;
+    assert_int_equal(read_words(words, no_environment, &config, &task, NULL), ERROR_NONE);
+    assert_true(config_queue_limits(&config).shared);
+    struct supervisor_options engines = config_supervisor(&config, "1.2");
+    assert_true(engines.engines.devices[1] && !engines.engines.devices[0]);
+    assert_string_equal(engines.cuda_fault, "x");
+    assert_null(engines.host_fault);
+    config_free(&config);
+}
+
+static void test_arena(void **state)
+{
+    static const struct {
+        int64_t given, memory;
+        const char *engine;
+        bool has_gpu;
+        int64_t expected;
+    } rows[] = {
+        {0, 64 * GIB, "auto", true, 8 * GIB},        {0, 64 * GIB, "auto", false, 1 * GIB},
+        {0, 64 * GIB, "host", true, 1 * GIB},        {0, 64 * GIB, "cuda:3", true, 8 * GIB},
+        {0, 16 * GIB, "auto", true, 4 * GIB},        {0, 2 * GIB, "host", false, GIB / 2},
+        {0, 2 * GIB + 4095, "host", false, GIB / 2}, /* a round number */
+        {0, 1 << 20, "host", false, 16 << 20},       /* the least there is */
+        {3 * GIB, 2 * GIB, "auto", true, 3 * GIB},   /* who asks for it gets it */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct config config = {.arena_size_bytes = rows[i].given};
+        assert_int_equal(engine_choice_parse(rows[i].engine, &config.engines, NULL), ERROR_NONE);
+        assert_int_equal(config_arena_bytes(&config, rows[i].memory, rows[i].has_gpu),
+                         rows[i].expected);
+    }
+}
+
 static const struct {
     const char *words[WORDS_MAX];
     enum error error;
@@ -94,7 +138,10 @@ static const struct {
     {{"--nonsense"}, ERROR_BAD_OPTION, CONFIG_SERVE, "nonsense"},
     {{"stray"}, ERROR_BAD_OPTION, CONFIG_SERVE, "stray"},
     {{"--arena-size", "1MiB"}, ERROR_BAD_OPTION, CONFIG_SERVE, "arena-size"},
+    {{"--arena-size", "0"}, ERROR_NONE, CONFIG_SERVE, NULL},
     {{"--engine", "gpu"}, ERROR_BAD_OPTION, CONFIG_SERVE, "auto"},
+    {{"--engine", "cuda:0,2+host"}, ERROR_NONE, CONFIG_SERVE, NULL},
+    {{"--print-config", "--engine", "cuda:"}, ERROR_BAD_OPTION, CONFIG_PRINT, "cuda:0,2"},
     {{"--compress-level", "0"}, ERROR_BAD_OPTION, CONFIG_SERVE, "compress-level"},
     {{"--request-timeout", "0"}, ERROR_BAD_OPTION, CONFIG_SERVE, "request-timeout"},
 };
@@ -150,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),      cmocka_unit_test(test_given),
+        cmocka_unit_test(test_engines),       cmocka_unit_test(test_arena),
         cmocka_unit_test(test_command_lines), cmocka_unit_test(test_counts),
         cmocka_unit_test(test_pages),
     };

@@ -27,7 +27,7 @@ static void test_too_few_descriptors(void **state)
     struct failure failure;
     struct rlimit before;
     (void)state;
-    assert_int_equal(loop_create(NULL, true, &loop, &failure), ERROR_NONE); /* libuv's own pipes */
+    assert_int_equal(loop_create(NULL, 0, &loop, &failure), ERROR_NONE); /* libuv's own pipes */
     loop_destroy(&loop);
     int failures = 0;
     bool good = false;
@@ -36,7 +36,7 @@ static void test_too_few_descriptors(void **state)
         struct rlimit limit = {.rlim_cur = (rlim_t)(first_free() + count),
                                .rlim_max = before.rlim_max};
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-        enum error error = loop_create(NULL, true, &loop, &failure);
+        enum error error = loop_create(NULL, 0, &loop, &failure);
         if (error == ERROR_NONE) {
             good = loop_watch_batches(loop, &failure) == ERROR_NONE;
             loop_destroy(&loop);

@@ -31,15 +31,16 @@ static const struct queue_limits limits = {
 
 static struct bench bench_open(void)
 {
+    static const struct queue_engine engine = {QUEUE_HOST, false, 3, "test"};
     struct bench bench = {.metrics = metric_registry_create()};
     assert_int_equal(arena_create(1 << 21, &bench.arena, NULL), ERROR_NONE);
     assert_int_equal(queue_create(&limits, bench.metrics, &bench.queue, NULL), ERROR_NONE);
     bench.shared = calloc(1, sizeof *bench.shared);
     assert_non_null(bench.shared);
-    assert_int_equal(queue_lane_create(bench.queue, bench.shared, "test", false, &bench.lane),
+    assert_int_equal(queue_lane_create(bench.queue, bench.shared, &engine, &bench.lane),
                      ERROR_NONE);
     queue_lane_up(bench.lane);
-    assert_int_equal(probe_create(bench.queue, bench.arena, &bench.probe, NULL), ERROR_NONE);
+    assert_int_equal(probe_create(bench.queue, bench.arena, "lu", &bench.probe, NULL), ERROR_NONE);
     return bench;
 }
 
@@ -99,6 +100,7 @@ static void test_verdicts_are_given_once(void **state)
         answer(&bench, rows[i].factor, rows[i].info, rows[i].status);
         assert_false(probe_is_running(bench.probe));
         assert_int_equal(probe_take(bench.probe), rows[i].verdict);
+        assert_int_equal(probe_engine(bench.probe), rows[i].status == ENGINE_OK ? 3 : 0);
         assert_int_equal(probe_take(bench.probe), PROBE_IDLE);
     }
     bench_close(&bench);

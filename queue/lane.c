@@ -1,0 +1,165 @@
+/* queue/lane.c: engines coming and going: their lanes, their deadlines, their suspects.
+ *
+ * Threads: any; each function takes the one lock, and answers finished items after letting it go.
+ */
+#include "queue/queue_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+#define DEADLINE_FACTOR 20.0
+
+enum error queue_lane_create(struct queue *queue, struct engine_shared *shared,
+                             const struct queue_engine *engine, struct queue_lane **result)
+{
+    struct queue_lane *lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return ERROR_FULL;
+    lane->queue = queue;
+    lane->shared = shared;
+    lane->place = engine->place;
+    lane->spare = engine->spare;
+    lane->number = engine->number;
+    lane->device = engine->device;
+    pthread_mutex_lock(&queue->lock);
+    for (int kind = 0; kind < ENGINE_LANES; kind++) {
+        lane->rings[kind].shared = &shared->lanes[kind];
+        atomic_store(&shared->lanes[kind].front_waits, queue->waiting);
+    }
+    lane->next = queue->lanes;
+    queue->lanes = lane;
+    pthread_mutex_unlock(&queue->lock);
+    *result = lane;
+    return ERROR_NONE;
+}
+
+void queue_lane_destroy(struct queue_lane **lane_pointer)
+{
+    struct queue_lane *lane = *lane_pointer;
+    if (lane == NULL)
+        return;
+    struct queue *queue = lane->queue;
+    pthread_mutex_lock(&queue->lock);
+    assert(!lane->up && lane->rings[0].in_flight + lane->rings[1].in_flight == 0);
+    struct queue_lane **link = &queue->lanes;
+    while (*link != lane)
+        link = &(*link)->next;
+    *link = lane->next;
+    pthread_mutex_unlock(&queue->lock);
+    free(lane);
+    *lane_pointer = NULL;
+}
+
+void queue_lane_up(struct queue_lane *lane)
+{
+    struct queue *queue = lane->queue;
+    uint64_t now_ns = clock_now_ns();
+    lane->batches = metric_series(queue->metrics, METRIC_DEVICE_BATCHES, lane->device);
+    lane->matrices = metric_series(queue->metrics, METRIC_DEVICE_MATRICES, lane->device);
+    pthread_mutex_lock(&queue->lock);
+    lane->up = true;
+    lane->rings[ENGINE_LANE_SHORT].last_reap_ns = now_ns;
+    lane->rings[ENGINE_LANE_LONG].last_reap_ns = now_ns;
+    queue__place_note_up(queue, lane);
+    queue__dispatch(queue, now_ns);
+    queue__unlock_and_tell(queue);
+}
+
+void queue_lane_down(struct queue_lane *lane, bool blamed)
+{
+    struct queue *queue = lane->queue;
+    uint64_t now_ns = clock_now_ns();
+    pthread_mutex_lock(&queue->lock);
+    queue__reap_lane(queue, lane, now_ns);
+    /* Who had nothing to do has done it well. */
+    lane->worked |= lane->up && lane->rings[0].in_flight + lane->rings[1].in_flight == 0;
+    lane->up = false;
+    queue__take_back_all(lane, blamed, now_ns);
+    if (!lane->spare)
+        queue__place_note_down(queue, lane->place, now_ns);
+    queue__dispatch(queue, now_ns);
+    queue__unlock_and_tell(queue);
+}
+
+static uint64_t ring_overdue_ns(const struct queue *queue, const struct queue_ring *ring,
+                                uint64_t now_ns)
+{
+    const struct queue_slot *oldest = NULL;
+    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+        const struct queue_slot *slot = &ring->slots[i];
+        if (slot->used && (oldest == NULL || slot->submitted_ns < oldest->submitted_ns))
+            oldest = slot;
+    }
+    if (oldest == NULL)
+        return 0;
+    /* Its turn came when it was sent or when the batch before it was done, whichever was later. */
+    uint64_t since_ns =
+        oldest->submitted_ns > ring->last_reap_ns ? oldest->submitted_ns : ring->last_reap_ns;
+    uint64_t allowed_ns = (uint64_t)(DEADLINE_FACTOR * oldest->predicted_ns);
+    if (allowed_ns < (uint64_t)queue->limits.batch_deadline_ns)
+        allowed_ns = (uint64_t)queue->limits.batch_deadline_ns;
+    uint64_t running_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+    return running_ns > allowed_ns ? running_ns : 0;
+}
+
+uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
+{
+    struct queue *queue = lane->queue;
+    uint64_t most_ns = 0;
+    pthread_mutex_lock(&queue->lock);
+    for (int kind = 0; kind < ENGINE_LANES && lane->up; kind++) {
+        uint64_t overdue_ns = ring_overdue_ns(queue, &lane->rings[kind], now_ns);
+        most_ns = overdue_ns > most_ns ? overdue_ns : most_ns;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return most_ns;
+}
+
+bool queue_lane_worked(struct queue_lane *lane)
+{
+    pthread_mutex_lock(&lane->queue->lock);
+    bool worked = lane->worked;
+    pthread_mutex_unlock(&lane->queue->lock);
+    return worked;
+}
+
+/* Whose spare engine runs a place's suspects. */
+static enum queue_place_id spare_of(const struct queue *queue, int place)
+{
+    return queue->places[place].out ? QUEUE_HOST : (enum queue_place_id)place;
+}
+
+bool queue_has_suspects(struct queue *queue, enum queue_place_id place)
+{
+    bool suspects = false;
+    pthread_mutex_lock(&queue->lock);
+    for (int p = 0; p < QUEUE_PLACES; p++)
+        suspects |= queue->places[p].suspects.first != NULL && spare_of(queue, p) == place;
+    for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
+        suspects |= lane->spare && lane->place == place &&
+                    lane->rings[0].in_flight + lane->rings[1].in_flight > 0;
+    pthread_mutex_unlock(&queue->lock);
+    return suspects;
+}
+
+void queue_give_up(struct queue *queue, enum queue_place_id place, bool given_up)
+{
+    uint64_t now_ns = clock_now_ns();
+    pthread_mutex_lock(&queue->lock);
+    if (queue->places[place].given_up != given_up) {
+        queue->places[place].given_up = given_up;
+        queue__places_check(queue, now_ns);
+        queue__dispatch(queue, now_ns);
+    }
+    queue__unlock_and_tell(queue);
+}
+
+bool queue_is_out(struct queue *queue, enum queue_place_id place)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool is_out = queue->places[place].out;
+    pthread_mutex_unlock(&queue->lock);
+    return is_out;
+}

@@ -1,0 +1,19 @@
+/* server/machine.h: what the machine has that defaults follow from.
+ *
+ * Threads: any; reads files.
+ */
+#ifndef SERVER_MACHINE_H
+#define SERVER_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bytes of memory that this process may use: the machine's, or a control group's limit. */
+int64_t machine_memory_bytes(void);
+/* The least memory limit of the control groups that `groups` names, in the form of
+ * /proc/self/cgroup, below the folder `root` (/sys/fs/cgroup); INT64_MAX when there is none. */
+int64_t machine_group_limit_bytes(const char *groups, const char *root);
+/* An NVIDIA driver is loaded and its devices can be seen. */
+bool machine_has_nvidia(void);
+
+#endif

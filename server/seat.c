@@ -1,0 +1,279 @@
+/* server/seat.c: see seat.h. */
+#include "server/seat.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define SPARE_BACKOFF_MOST_NS (100 * CLOCK_MS)
+#define FAILED_STARTS_MOST 5
+
+static void move(struct seat *seat, enum seat_state to)
+{
+    static const bool allowed[SEAT_STATES][SEAT_STATES] = {
+        [SEAT_EMPTY] = {[SEAT_WANTED] = true},
+        [SEAT_WANTED] = {[SEAT_EMPTY] = true, [SEAT_OUT] = true, [SEAT_ABSENT] = true},
+        [SEAT_OUT] = {[SEAT_WANTED] = true, [SEAT_EMPTY] = true},
+    };
+    assert(allowed[seat->state][to]);
+    seat->state = to;
+}
+
+static bool is_spare(const struct seat *seat)
+{
+    return seat->process.engine.spare;
+}
+
+static void tell_up(struct seat *seat, bool up)
+{
+    if (!is_spare(seat))
+        metric_set(metric_series(seat->metrics, METRIC_DEVICE_UP, seat->name), up);
+}
+
+/* ---- Starting ---- */
+
+/* The next start waits twice as long as this one did. A spare engine that comes up and dies is what
+ * a spare engine is for, and others wait for it: it is not kept waiting for long. */
+static void back_off(struct seat *seat, uint64_t now_ns)
+{
+    uint64_t most_ns = seat->backoff_max_ns;
+    if (is_spare(seat) && seat->process.up_ns != 0 && most_ns > SPARE_BACKOFF_MOST_NS)
+        most_ns = SPARE_BACKOFF_MOST_NS;
+    seat->backoff_ns = seat->backoff_ns == 0 ? SEAT_QUICK_NS : 2 * seat->backoff_ns;
+    if (seat->backoff_ns > most_ns)
+        seat->backoff_ns = most_ns;
+    seat->not_before_ns = now_ns + seat->backoff_ns;
+}
+
+/* The place does without this device; a new engine is tried now and then. */
+static void take_out(struct seat *seat, const char *why, uint64_t now_ns)
+{
+    if (seat->state == SEAT_WANTED) {
+        move(seat, SEAT_OUT);
+        log_line(LOG_ERROR, "device out of service", "device", LOG_STR, seat->name, "why", LOG_STR,
+                 why, "retry_s", LOG_F64, (double)seat->backoff_max_ns / (double)CLOCK_S, NULL);
+    }
+    tell_up(seat, false);
+    seat->backoff_ns = seat->backoff_max_ns;
+    seat->not_before_ns = now_ns + seat->backoff_ns;
+}
+
+/* An engine did not come up. Before any ever did, that is the end where the service cannot do
+ * without; later it is tried again, for what is wrong (an upgrade half done, say) may pass. */
+static void start_failed(struct seat *seat, const char *why, uint64_t now_ns)
+{
+    bool hopeless =
+        ++seat->failed_starts >= FAILED_STARTS_MOST || seat->process.reason == ENGINE_PROCESS_START;
+    back_off(seat, now_ns);
+    if (!hopeless)
+        return;
+    if (seat->must && !seat->ever_up)
+        seat->failure = why;
+    else if (seat->process.engine.place != QUEUE_HOST && !is_spare(seat))
+        take_out(seat, why, now_ns);
+}
+
+static void start(struct seat *seat, uint64_t now_ns)
+{
+    struct failure failure;
+    if (engine_process_start(&seat->process, &failure) == ERROR_NONE)
+        return;
+    log_line(LOG_ERROR, "engine not started", "device", LOG_STR, seat->name, "why", LOG_STR,
+             failure.detail, NULL);
+    start_failed(seat, "it cannot be started", now_ns);
+}
+
+static bool may_start(const struct seat *seat, uint64_t now_ns)
+{
+    return seat->process.state == ENGINE_PROCESS_IDLE && !seat->process.closing &&
+           now_ns >= seat->not_before_ns;
+}
+
+void seat_want(struct seat *seat, uint64_t now_ns)
+{
+    if (seat->state != SEAT_EMPTY)
+        return;
+    move(seat, SEAT_WANTED);
+    if (may_start(seat, now_ns))
+        start(seat, now_ns);
+}
+
+void seat_dismiss(struct seat *seat)
+{
+    if (seat->state != SEAT_WANTED && seat->state != SEAT_OUT)
+        return;
+    move(seat, SEAT_EMPTY);
+    engine_process_kill(&seat->process, ENGINE_PROCESS_RETIRED, false);
+}
+
+void seat_stop(struct seat *seat)
+{
+    if (seat->state == SEAT_WANTED || seat->state == SEAT_OUT)
+        move(seat, SEAT_EMPTY);
+    engine_process_kill(&seat->process, ENGINE_PROCESS_STOPPED, false);
+}
+
+/* ---- Watching ---- */
+
+static void watch(struct seat *seat, uint64_t now_ns, bool stalled)
+{
+    struct engine_process *process = &seat->process;
+    uint64_t heartbeat = atomic_load(&process->shared->heartbeat);
+    if (heartbeat != process->heartbeat || stalled) {
+        process->heartbeat = heartbeat;
+        process->heartbeat_seen_ns = now_ns;
+    }
+    if (now_ns > process->heartbeat_seen_ns + seat->heartbeat_ns)
+        engine_process_kill(process, ENGINE_PROCESS_HEARTBEAT, true);
+    else if (!stalled && queue_lane_overdue_ns(process->lane, now_ns) > 0)
+        engine_process_kill(process, ENGINE_PROCESS_DEADLINE, true);
+}
+
+static void note_up(struct seat *seat)
+{
+    if (seat->state == SEAT_OUT) {
+        move(seat, SEAT_WANTED);
+        log_line(LOG_INFO, "device in service again", "device", LOG_STR, seat->name, NULL);
+    }
+    seat->ever_up = true;
+    tell_up(seat, true);
+}
+
+bool seat_look_after(struct seat *seat, uint64_t now_ns, bool stalled)
+{
+    struct engine_process *process = &seat->process;
+    bool wanted = seat->state == SEAT_WANTED || seat->state == SEAT_OUT;
+    switch (process->state) {
+    case ENGINE_PROCESS_IDLE:
+        if (wanted && may_start(seat, now_ns) && seat->failure == NULL)
+            start(seat, now_ns);
+        break;
+    case ENGINE_PROCESS_STARTING:
+        if (engine_process_poll(process)) {
+            note_up(seat);
+            return true;
+        }
+        if (now_ns > process->started_ns + seat->start_most_ns)
+            engine_process_kill(process, ENGINE_PROCESS_START, false);
+        break;
+    case ENGINE_PROCESS_UP:
+        watch(seat, now_ns, stalled);
+        break;
+    case ENGINE_PROCESS_ENDING:
+        break;
+    }
+    return false;
+}
+
+/* ---- Ends ---- */
+
+static bool ended_as(const struct engine_process *process, enum engine_exit code)
+{
+    return process->reason == ENGINE_PROCESS_NONE && process->exit_code == (int64_t)code;
+}
+
+/* There is no device. One that was there may come back. */
+static void note_absent(struct seat *seat, uint64_t now_ns)
+{
+    if (seat->must && !seat->ever_up) {
+        seat->failure = "there is no such device, or no driver for it";
+    } else if (seat->ever_up || seat->state == SEAT_OUT) {
+        take_out(seat, "it is gone", now_ns);
+    } else {
+        move(seat, SEAT_ABSENT);
+        log_line(LOG_INFO, "no such device: the service does without it", "device", LOG_STR,
+                 seat->name, NULL);
+    }
+}
+
+/* The engine's end tells of its device, not of its work. */
+static bool note_device(struct seat *seat, uint64_t now_ns)
+{
+    const struct engine_process *process = &seat->process;
+    if (is_spare(seat))
+        return false; /* the main engine of the device finds out by itself */
+    if (ended_as(process, ENGINE_EXIT_DEVICE_ABSENT)) {
+        note_absent(seat, now_ns);
+        return true;
+    }
+    bool is_host = process->engine.place == QUEUE_HOST;
+    if (ended_as(process, ENGINE_EXIT_DEVICE_OUT)) {
+        if (seat->must && !seat->ever_up)
+            seat->failure = "the device is out of order";
+        take_out(seat, "the device is out of order", now_ns);
+        return true;
+    }
+    if (process->reason == ENGINE_PROCESS_WRONG_ANSWER && !is_host) {
+        take_out(seat, "it computes wrong answers", now_ns);
+        return true;
+    }
+    return false;
+}
+
+static void note_mismatch(struct seat *seat)
+{
+    if (!seat->ever_up && !is_spare(seat))
+        seat->failure = "its contract differs from this program's; install both from one build";
+    else
+        log_line(LOG_ERROR,
+                 "the engine on disk is of another build than this program: restart invertd",
+                 "path", LOG_STR, seat->process.path, NULL);
+}
+
+void seat_note_end(struct seat *seat, uint64_t now_ns)
+{
+    struct engine_process *process = &seat->process;
+    if (seat->ever_up)
+        tell_up(seat, false);
+    if (seat->state == SEAT_EMPTY || process->reason == ENGINE_PROCESS_RETIRED) {
+        /* Dismissed: whoever comes next starts afresh. */
+        seat->backoff_ns = 0;
+        seat->not_before_ns = now_ns;
+        return;
+    }
+    if (!ended_as(process, ENGINE_EXIT_DEVICE_ABSENT))
+        metric_add(metric_series(seat->metrics, METRIC_ENGINE_RESTARTS, seat->name,
+                                 engine_process_end_name(process)),
+                   1);
+    if (process->mismatch)
+        note_mismatch(seat);
+    if (seat->failure != NULL || note_device(seat, now_ns))
+        return;
+    if (process->up_ns != 0) {
+        seat->failed_starts = 0;
+    } else {
+        bool slow = process->reason == ENGINE_PROCESS_START;
+        start_failed(seat,
+                     slow ? "it takes too long to come up"
+                          : "it ends before it is ready, again and again",
+                     now_ns);
+        return;
+    }
+    if (!process->worked) {
+        back_off(seat, now_ns);
+        return;
+    }
+    seat->backoff_ns = 0;
+    seat->not_before_ns = now_ns;
+    start(seat, now_ns);
+}
+
+/* ---- Looking ---- */
+
+bool seat_is_up(const struct seat *seat)
+{
+    return seat->process.state == ENGINE_PROCESS_UP;
+}
+
+bool seat_is_busy(const struct seat *seat)
+{
+    bool waits = seat->process.state == ENGINE_PROCESS_IDLE && seat->state == SEAT_WANTED &&
+                 seat->backoff_ns <= SEAT_QUICK_NS;
+    return seat->process.state == ENGINE_PROCESS_STARTING || waits;
+}
+
+bool seat_is_settled(const struct seat *seat)
+{
+    return seat->ever_up || seat->state != SEAT_WANTED;
+}

@@ -1,0 +1,70 @@
+/* server/seat.h: an engine's seat: whoever sits in it is watched, ended when it fails, replaced.
+ *
+ *   EMPTY -> WANTED             seat_want
+ *   WANTED -> EMPTY             seat_dismiss
+ *   WANTED -> OUT               its device is out of order, or its engine does not come up
+ *   OUT -> WANTED               a later engine came up
+ *   WANTED -> ABSENT            there is no such device, and none was ever there: for good
+ *
+ * A wanted engine that ends is started again: at once when it did some work, else after a pause
+ * that doubles. While OUT one is tried at the longest pause. What a seat cannot come back from it
+ * tells in `failure`; the service should end then.
+ *
+ * Threads: all on the thread of the libuv loop.
+ */
+#ifndef SERVER_SEAT_H
+#define SERVER_SEAT_H
+
+#include "server/engine_command.h"
+#include "server/engine_process.h"
+
+#define SEAT_QUICK_NS (20 * UINT64_C(1000000)) /* the first pause; the clock should be finer */
+
+enum seat_state {
+    SEAT_EMPTY,
+    SEAT_WANTED,
+    SEAT_OUT,
+    SEAT_ABSENT,
+    SEAT_STATES
+};
+
+struct seat {
+    /* Set by the owner once. process: what its header says. */
+    struct engine_process process;
+    struct engine_command command;
+    char name[ENGINE_NAME_MAX]; /* "host", "cuda:0", "cuda-spare" */
+    int device;                 /* of CUDA; a spare engine's changes while nobody sits there */
+    char device_text[16];
+    bool must; /* the service cannot be without it at the start */
+    struct metric_registry *metrics;
+    uint64_t start_most_ns; /* an engine that takes longer to come up is ended */
+    uint64_t heartbeat_ns, backoff_max_ns;
+
+    /* Read by the owner. */
+    enum seat_state state;
+    bool ever_up;
+    const char *failure; /* why the service should end; NULL: no reason */
+
+    /* Private. */
+    int failed_starts; /* ended before they were up, in a row */
+    uint64_t backoff_ns, not_before_ns;
+};
+
+void seat_want(struct seat *seat, uint64_t now_ns);
+void seat_dismiss(struct seat *seat); /* harmless when nobody is wanted */
+/* The service ends: nobody is started any more. */
+void seat_stop(struct seat *seat);
+
+/* Starts, watches, ends. true: the engine has just come up. stalled: the machine slept, so that the
+ * engine's silence says nothing. */
+bool seat_look_after(struct seat *seat, uint64_t now_ns, bool stalled);
+/* To be called by process.on_ended. */
+void seat_note_end(struct seat *seat, uint64_t now_ns);
+
+bool seat_is_up(const struct seat *seat);
+/* Something is going to happen within milliseconds. */
+bool seat_is_busy(const struct seat *seat);
+/* Whether it has turned out if an engine can sit there. */
+bool seat_is_settled(const struct seat *seat);
+
+#endif
