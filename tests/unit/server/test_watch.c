@@ -13,7 +13,9 @@
 #include "base/clock.h"
 #include "server/watch.h"
 
-static uint64_t left_keys[8];
+#define CROWD 200
+
+static uint64_t left_keys[CROWD];
 static int left_count;
 
 static void on_left(void *context, uint64_t key)
@@ -55,6 +57,29 @@ static void test_leaving(void **state)
     close(pair[0]);
     watch_destroy(&watch);
     assert_null(watch);
+}
+
+/* Clients that leave together are all told of at once: more come before the next run. */
+static void test_a_crowd_leaving(void **state)
+{
+    struct watch *watch;
+    int pairs[CROWD][2];
+    (void)state;
+    assert_int_equal(watch_create(4, &watch, NULL), ERROR_NONE);
+    for (int i = 0; i < CROWD; i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]), 0);
+        watch_add(watch, pairs[i][0], (uint64_t)i);
+        shutdown(pairs[i][1], SHUT_WR);
+    }
+    left_count = 0;
+    watch_run(watch, on_left, &left_count);
+    assert_int_equal(left_count, CROWD);
+    for (int i = 0; i < CROWD; i++) {
+        watch_forget(watch, pairs[i][0]);
+        close(pairs[i][0]);
+        close(pairs[i][1]);
+    }
+    watch_destroy(&watch);
 }
 
 static void test_lingering(void **state)
@@ -107,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_a_crowd_leaving),
         cmocka_unit_test(test_lingering),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
