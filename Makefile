@@ -158,7 +158,7 @@ cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/cuda_small ## build the CUDA engine a
 
 test-gpu: ## try the CUDA kernels and the CUDA engine on the GPU of this machine
 	@scripts/deps build unit
-	@+$(AGAIN) gpu-tests-built
+	@+$(AGAIN) all gpu-tests-built
 	@scripts/test-gpu $(BUILD) $(ENGINE_TESTS) $(GPU_TESTS)
 
 test-gpu-sanitize: ## the kernels under compute-sanitizer's four tools
