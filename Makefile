@@ -48,6 +48,10 @@ SYSTEM_LIBS := -lstdc++ -lm -lpthread
 # ---- Sources -----------------------------------------------------------------------------------
 
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+NVCC_RELEASE := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p'))
+ifeq ($(shell test 0$(NVCC_RELEASE) -ge 13 && echo yes),)
+override NVCC := # none, or too old
+endif
 WITH_CUDA := $(if $(SANITIZE),,$(NVCC))
 
 MAINS := server/main.c gpu/host/main.c
@@ -126,7 +130,7 @@ all: $(PROGRAMS) ## build the daemon, the host engine and, where nvcc is found, 
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 25
-	@$(if $(NVCC),,echo "nvcc is not found here: the CUDA engine is left out.")
+	@$(if $(NVCC),,echo "nvcc of CUDA 13 is not found here: the CUDA engine is left out.")
 
 demo: ## install what is missing, build, invert matrices of every method over HTTP, explain, stop
 	@scripts/deps build
@@ -157,18 +161,23 @@ bench: ## measure the HTTP path beside a bare echo; results go to bench/results
 cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/cuda_small ## build the CUDA engine and the bench of its kernels (needs nvcc)
 
 test-gpu: ## try the CUDA kernels and the CUDA engine on the GPU of this machine
+	@scripts/gpu-here
 	@scripts/deps build unit
 	@+$(AGAIN) all gpu-tests-built
 	@scripts/test-gpu $(BUILD) $(ENGINE_TESTS) $(GPU_TESTS)
 
 test-gpu-sanitize: ## the kernels under compute-sanitizer's four tools
+	@scripts/gpu-here
 	@+$(AGAIN) cuda
 	@scripts/sanitize-gpu $(BUILD)
 
 tune: ## find the kernels' fastest shapes on this machine's GPU; tells first how long it takes
+	@scripts/gpu-here
+	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13" >&2; exit 1; }
 	@bench/cuda/tune.py --nvcc $(NVCC) --build $(BUILD)/tune --base $(TUNING) $(TUNE)
 
 bench-gpu: ## measure the CUDA kernels beside a copy and cuBLAS; results go to bench/results
+	@scripts/gpu-here
 	@+$(AGAIN) cuda
 	@$(BUILD)/bench/cuda_small --time --results bench/results
 	@$(BUILD)/bench/cuda_small --arena --results bench/results
@@ -206,11 +215,12 @@ deps: ## install everything that any target needs
 
 DOC = $(DESTDIR)$(PREFIX)/share/doc/invertd
 install: all ## copy the programs to DESTDIR and PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DOC)/,docs deploy)
+	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DOC)/,docs deploy bench/results)
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 README.md $(DOC)
 	install -m 644 docs/*.md docs/openapi.yaml $(DOC)/docs
 	install -m 644 deploy/invertd.service deploy/invertd-cuda.conf $(DOC)/deploy
+	install -m 644 bench/results/* $(DOC)/bench/results
 
 clean: ## remove everything that was built
 	rm -rf build $(if $(filter-out build build/%,$(BUILD)),$(BUILD))
@@ -306,7 +316,7 @@ $(BUILD)/obj/%.o: %.c $(STAMP) | $(GENERATED)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(CUDA_ENGINE_OBJECTS) $(CUDA_SOURCES:%.c=$(BUILD)/faults/obj/%.o) \
-    $(BUILD)/obj/tests/unit/cuda/test_status.o: ALL_CFLAGS += $(CUDA_CFLAGS)
+    $(BUILD)/obj/tests/unit/cuda/test_status.o: private ALL_CFLAGS += $(CUDA_CFLAGS)
 
 $(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
@@ -314,7 +324,7 @@ $(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 
 CUDA_STAMP := $(BUILD)/cuda-flags
 $(CUDA_STAMP): FORCE
-	@test -n "$(NVCC)" || { echo "make: nvcc is missing; install the CUDA toolkit" >&2; exit 1; }
+	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13; install the CUDA toolkit" >&2; exit 1; }
 	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS)')
 
 $(BUILD)/obj/%.o: %.cu $(CUDA_STAMP)

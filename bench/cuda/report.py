@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 SHOWN = (1, 2, 3, 4, 8, 12, 16, 17, 24, 32)
-# Shares of the copy to reach; docs/numerics.md.
+# Shares of the copy to reach.
 WANTED = {2: 80, 4: 85, 8: 90, 12: 80, 16: 80, 17: 70, 24: 70, 32: 70}
 NAMES = {"inverse": "Inverse", "factor": "LU"}
 COLOURS = {"FP32": "#1f6feb", "FP64": "#bf3989"}
@@ -30,8 +30,7 @@ an order come from one run. cuBLAS is `matinvBatched` for the inverse and `getrf
 column after it is `getrfBatched` followed by `getriBatched`.
 
 `getrfBatched` works in place. It gets a buffer of fresh data in every call, among buffers that
-exceed the second-level cache: earlier records ran it again and again on one buffer, at n = 1 and 2
-a buffer that stayed in the cache, and so showed it too fast there.
+exceed the second-level cache.
 """
 
 

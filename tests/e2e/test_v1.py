@@ -9,6 +9,7 @@ import zlib
 
 import numpy as np
 import pytest
+import yaml
 
 from harness import codec, matrices, wire
 from harness.codec import JSON, NPY, NPZ
@@ -400,7 +401,12 @@ def test_methods_document(daemon, methods):
 def test_openapi(daemon):
     answer = daemon.get("/openapi.yaml")
     assert answer.status == 200 and "yaml" in answer.header("Content-Type")
-    assert answer.text.startswith("openapi: ") or "\nopenapi:" in answer.text
+    document = yaml.safe_load(answer.text)
+    assert document["openapi"].startswith("3.")
+    plain = [path for path, item in document["paths"].items() if "get" in item and "{" not in path]
+    assert len(plain) > 5
+    for path in plain:
+        assert daemon.get(path).status < 400, path
     for path in ("/v1/invert", "/v1/methods", "/metrics", "/v2/models/"):
         assert path in answer.text
 
