@@ -157,6 +157,7 @@ bench: ## measure the HTTP path beside a bare echo; results go to bench/results
 	@+$(AGAIN) all bench-programs
 	@bench/run $(BUILD)
 	@bench/small $(BUILD)
+	@bench/large $(BUILD)
 
 cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/cuda_small ## build the CUDA engine and the bench of its kernels (needs nvcc)
 

@@ -1,12 +1,15 @@
 /* bench/engine_rate.c: an engine's own rate, driven through its lane without HTTP or queue.
  *
- *   engine_rate PATH-OF-ENGINE METHOD N MATRICES-AN-ITEM SECONDS THREADS [BATCH-MIB]
+ *   engine_rate PATH-OF-ENGINE METHOD N MATRICES-AN-ITEM SECONDS THREADS [BATCH-MIB
+ *               [PRECISION [IN-FLIGHT]]]
  *
  * THREADS 0 is for invertd-cuda, which has no such option. A batch holds BATCH-MIB (1) of matrices,
- * as far as the contract allows so many items.
+ * as far as the contract allows so many items, and one item at least. PRECISION: fp64 (else fp32).
+ * IN-FLIGHT (3) batches are under way at a time; with 1 and one matrix a batch, the rate is that of
+ * matrices that come one after another.
  *
- * Does what the front does (gpu/engine.h): makes arena and lanes, starts the engine, keeps three
- * FP64 batches of the short lane in flight and sums up what comes back. The items of a
+ * Does what the front does (gpu/engine.h): makes arena and lanes, starts the engine, keeps a few
+ * batches of the short lane in flight and sums up what comes back. The items of a
  * batch lie in the arena in random order, each at an address of its own, so that caches and buses
  * see what they would see in service. Prints one line of JSON. Of the two rates, the one a second
  * of the engine's processor time does not depend on who else uses the machine's cores.
@@ -34,6 +37,7 @@
 enum {
     IN_FLIGHT = 3,
     BATCH_MIB_MOST = 64,
+    ORDER_MOST = 4096,
     START_MS = 20000
 };
 
@@ -42,7 +46,9 @@ struct rig {
     struct engine_shared *shared;
     int shared_fd, event_fd, control_fd;
     const struct method *method;
+    enum precision precision;
     int64_t n, per_item, items, batch_bytes;
+    uint64_t in_flight;
     uint64_t sequence;
     int64_t inverted;
     uint64_t busy_ns; /* sum of the batches' own durations */
@@ -59,7 +65,8 @@ static void make_shared(struct rig *rig)
 {
     struct failure failure;
     /* Inputs and outputs of every slot, twice over. */
-    int64_t bytes = 4 * ENGINE_BATCH_SLOTS * rig->batch_bytes + (INT64_C(64) << 20);
+    int64_t slots = rig->in_flight == 1 ? 1 : ENGINE_BATCH_SLOTS;
+    int64_t bytes = 4 * slots * rig->batch_bytes + (INT64_C(64) << 20);
     if (arena_create(bytes, &rig->arena, &failure) != ERROR_NONE)
         die(failure.detail);
     rig->shared_fd = memfd_create("bench-lanes", MFD_CLOEXEC);
@@ -113,21 +120,25 @@ static void start_engine(struct rig *rig, char *program, char *threads)
 }
 
 /* Well-conditioned matrices that need pivoting: random with a heavy off-diagonal band. */
-static void fill(double *a, int64_t n, int64_t count)
+static void fill(void *data, enum precision precision, int64_t n, int64_t count)
 {
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
     for (int64_t i = 0; i < n * n * count; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         double uniform = (double)(state >> 11) * 0x1p-53 - 0.5;
         int64_t row = i / n % n, column = i % n;
-        a[i] = uniform + (column == (row + 1) % n ? 2 : 0);
+        double value = uniform + (column == (row + 1) % n ? 2 : 0);
+        if (precision == PRECISION_FP32)
+            ((float *)data)[i] = (float)value;
+        else
+            ((double *)data)[i] = value;
     }
 }
 
 static struct engine_tensor take(struct rig *rig, const struct method_tensor *tensor, int64_t count)
 {
     struct arena_slot slot;
-    int64_t bytes = method_tensor_bytes(tensor, PRECISION_FP64, rig->n, 0) * count;
+    int64_t bytes = method_tensor_bytes(tensor, rig->precision, rig->n, 0) * count;
     if (bytes <= 0 || arena_alloc(rig->arena, bytes, &slot) != ERROR_NONE)
         die("the arena is too small");
     return (struct engine_tensor){.offset_bytes = slot.offset_bytes, .region = ENGINE_REGION_ARENA};
@@ -149,7 +160,7 @@ static void shuffle(struct engine_item *items, int64_t count)
 static void prepare(struct rig *rig, struct engine_batch *batch)
 {
     batch->method = (uint32_t)method_index(rig->method);
-    batch->precision = PRECISION_FP64;
+    batch->precision = (uint32_t)rig->precision;
     batch->item_count = (uint32_t)rig->items;
     batch->n = rig->n;
     batch->matrices = rig->items * rig->per_item;
@@ -163,10 +174,22 @@ static void prepare(struct rig *rig, struct engine_batch *batch)
         item->inputs[0] = take(rig, &rig->method->inputs[0], rig->per_item);
         for (int i = 0; i < method_output_count(rig->method); i++)
             item->outputs[i] = take(rig, &rig->method->outputs[i], rig->per_item);
-        fill((double *)(arena_base(rig->arena) + item->inputs[0].offset_bytes), rig->n,
+        fill(arena_base(rig->arena) + item->inputs[0].offset_bytes, rig->precision, rig->n,
              rig->per_item);
     }
     shuffle(batch->items, rig->items);
+}
+
+/* The batches of all slots: each its own, or one for all when only one is under way. */
+static void prepare_all(struct rig *rig, struct engine_lane *lane)
+{
+    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+        struct engine_batch *batch = &lane->batches[i];
+        if (i == 0 || rig->in_flight > 1)
+            prepare(rig, batch);
+        else
+            memcpy(batch, lane->batches, sizeof *batch);
+    }
 }
 
 static void submit(struct rig *rig, struct engine_lane *lane, struct engine_batch *batch)
@@ -202,7 +225,7 @@ static double processor_seconds(const struct rig *rig)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Keeps IN_FLIGHT batches under way for some seconds; returns the seconds it took. */
+/* Keeps in_flight batches under way for some seconds; returns the seconds it took. */
 static double drive(struct rig *rig, double seconds)
 {
     struct engine_lane *lane = &rig->shared->lanes[ENGINE_LANE_SHORT];
@@ -212,7 +235,7 @@ static double drive(struct rig *rig, double seconds)
     rig->inverted = 0;
     rig->busy_ns = 0;
     while (clock_now_ns() < end || finished < submitted) {
-        while (submitted - finished < IN_FLIGHT && clock_now_ns() < end) {
+        while (submitted - finished < rig->in_flight && clock_now_ns() < end) {
             submit(rig, lane, &lane->batches[(next + submitted) % ENGINE_BATCH_SLOTS]);
             submitted++;
         }
@@ -224,36 +247,48 @@ static double drive(struct rig *rig, double seconds)
     return (double)(clock_now_ns() - start) * 1e-9;
 }
 
+static bool parse(struct rig *rig, int argc, char **argv)
+{
+    if (argc < 7 || argc > 10)
+        return false;
+    int64_t batch_mib = argc > 7 ? strtol(argv[7], NULL, 10) : 1;
+    rig->method = method_find(argv[2]);
+    rig->n = strtol(argv[3], NULL, 10);
+    rig->per_item = strtol(argv[4], NULL, 10);
+    rig->precision = argc > 8 && strcmp(argv[8], "fp32") == 0 ? PRECISION_FP32 : PRECISION_FP64;
+    rig->in_flight = argc > 9 ? strtoul(argv[9], NULL, 10) : IN_FLIGHT;
+    if (rig->method == NULL || rig->n < 1 || rig->n > ORDER_MOST || rig->per_item < 1 ||
+        rig->per_item > ORDER_MOST * ORDER_MOST || batch_mib < 1 || batch_mib > BATCH_MIB_MOST ||
+        rig->in_flight < 1 || rig->in_flight > IN_FLIGHT || method_input_count(rig->method) != 1)
+        return false;
+    int64_t item_bytes = rig->n * rig->n * precision_bytes(rig->precision) * rig->per_item;
+    int64_t items = (batch_mib << 20) / item_bytes;
+    rig->items = items < 1 ? 1 : items > ENGINE_BATCH_ITEMS ? ENGINE_BATCH_ITEMS : items;
+    rig->batch_bytes =
+        item_bytes * rig->items > batch_mib << 20 ? item_bytes * rig->items : batch_mib << 20;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct rig rig = {0};
-    int64_t batch_mib = argc == 8 ? strtol(argv[7], NULL, 10) : 1;
-    if (argc == 7 || argc == 8) {
-        rig.method = method_find(argv[2]);
-        rig.n = strtol(argv[3], NULL, 10);
-        rig.per_item = strtol(argv[4], NULL, 10);
-    }
-    if (rig.method == NULL || rig.n < 1 || rig.n > 1024 || rig.per_item < 1 || batch_mib < 1 ||
-        batch_mib > BATCH_MIB_MOST || method_input_count(rig.method) != 1) {
+    if (!parse(&rig, argc, argv)) {
         fprintf(stderr, "usage: engine_rate PATH-OF-ENGINE METHOD N MATRICES-AN-ITEM SECONDS "
-                        "THREADS [BATCH-MIB]\n");
+                        "THREADS [BATCH-MIB [PRECISION [IN-FLIGHT]]]\n");
         return 2;
     }
-    rig.batch_bytes = batch_mib << 20;
-    rig.items = rig.batch_bytes / (rig.n * rig.n * 8 * rig.per_item);
-    rig.items = rig.items < 1 ? 1 : rig.items > ENGINE_BATCH_ITEMS ? ENGINE_BATCH_ITEMS : rig.items;
     make_shared(&rig);
     start_engine(&rig, argv[1], argv[6]);
-    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
-        prepare(&rig, &rig.shared->lanes[ENGINE_LANE_SHORT].batches[i]);
+    prepare_all(&rig, &rig.shared->lanes[ENGINE_LANE_SHORT]);
     (void)drive(&rig, 0.2);
     double before = processor_seconds(&rig);
     double seconds = drive(&rig, strtod(argv[5], NULL));
-    printf("{\"inversions_per_s\": %.0f, \"inversions_per_core_s\": %.0f, \"bytes_per_s\": %.0f, "
+    printf("{\"inversions_per_s\": %.3f, \"inversions_per_core_s\": %.3f, \"bytes_per_s\": %.0f, "
            "\"batch_us\": %.1f, \"kernel\": \"%s\"}\n",
            (double)rig.inverted / seconds,
            (double)rig.inverted / (processor_seconds(&rig) - before),
-           (double)rig.inverted / seconds * (double)(rig.n * rig.n) * 8,
+           (double)rig.inverted / seconds * (double)(rig.n * rig.n) *
+               (double)precision_bytes(rig.precision),
            (double)rig.busy_ns * 1e-3 * (double)(rig.items * rig.per_item) / (double)rig.inverted,
            rig.shared->lanes[ENGINE_LANE_SHORT].batches[0].kernel);
     return 0;

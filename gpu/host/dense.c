@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "gpu/host/large.h"
 #include "gpu/host/mend.h"
 #include "gpu/host/small.h"
 
@@ -21,12 +22,19 @@ int64_t host__ld(enum precision precision, int64_t n)
     return ld % (8 * unit) == 0 ? ld + unit : ld;
 }
 
+int64_t host__lines(int64_t n)
+{
+    int64_t lines = host__large_lines(n);
+    return lines > HOST_LINES ? lines : HOST_LINES;
+}
+
 /* Layout: a, lines, pivots; or what lu takes for a small order. */
 int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m)
 {
     (void)m;
     int64_t bytes, lines, pivots_bytes;
-    if (!checked_add(n, HOST_LINES, &lines) || !checked_mul(lines, host__ld(precision, n), &bytes))
+    if (!checked_add(n, host__lines(n), &lines) ||
+        !checked_mul(lines, host__ld(precision, n), &bytes))
         return -1;
     if (!checked_mul(bytes, precision_bytes(precision), &bytes) ||
         !checked_mul(n, 2 * sizeof(int32_t), &pivots_bytes) ||

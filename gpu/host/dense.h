@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "gpu/host/host.h"
+#include "gpu/host/team.h"
 
 /* An inverse of a smaller order is not tried: elements grow by 2^(n-1) at most, too little to break
  * the contract. */
@@ -34,32 +35,42 @@ struct host_norm {
     bool finite; /* false: the matrix holds a NaN or an infinity */
 };
 
-/* Scratch of a dense inverse, carved from host_matrix.scratch. */
+/* Orders below this one are left to one thread: waking another costs as much. It has no part in an
+ * answer's bits. */
+#define HOST_TEAM_ORDER_LEAST 256
+
+/* Scratch of a dense inverse, carved from host_matrix.scratch, and who helps. HOST_LINES: at least
+ * so many. */
 #define HOST_LINES 64
 struct host_work_f32 {
     int64_t ld;
     float *a;        /* n x ld */
-    float *lines;    /* HOST_LINES x ld */
+    float *lines;    /* host__lines(n) x ld */
     int32_t *pivots; /* 2 n */
+    struct host_team *team;
 };
 struct host_work_f64 {
     int64_t ld;
     double *a;
     double *lines;
     int32_t *pivots;
+    struct host_team *team;
 };
 
 /* The leading dimension of scratch, in elements: rows start aligned to HOST_ALIGN_BYTES, and do
  * not all meet in the same few sets of the cache. */
 int64_t host__ld(enum precision precision, int64_t n);
+int64_t host__lines(int64_t n);
 int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m);
 
 struct host_work_f32 host__work_f32(const struct host_matrix *matrix);
 struct host_work_f64 host__work_f64(const struct host_matrix *matrix);
 
-/* The 1-norm of a (n x n, row-major). sums: n numbers of scratch. */
-struct host_norm host__norm_f32(const float *a, int64_t n, int64_t ld, float *sums);
-struct host_norm host__norm_f64(const double *a, int64_t n, int64_t ld, double *sums);
+/* The 1-norm of a (n x n, row-major). sums: n numbers of scratch. team here and below: may help. */
+struct host_norm host__norm_f32(struct host_team *team, const float *a, int64_t n, int64_t ld,
+                                float *sums);
+struct host_norm host__norm_f64(struct host_team *team, const double *a, int64_t n, int64_t ld,
+                                double *sums);
 
 /* The power of two by which a matrix of that norm is multiplied before it is inverted, so that
  * nothing over- or underflows on the way: 0 but at the ends of the range. */
@@ -67,10 +78,10 @@ int host__scaling_f32(struct host_norm norm);
 int host__scaling_f64(struct host_norm norm);
 
 /* to = factor * from^T (n x n). */
-void host__transpose_f32(const float *from, int64_t from_ld, float *to, int64_t to_ld, int64_t n,
-                         float factor);
-void host__transpose_f64(const double *from, int64_t from_ld, double *to, int64_t to_ld, int64_t n,
-                         double factor);
+void host__transpose_f32(struct host_team *team, const float *from, int64_t from_ld, float *to,
+                         int64_t to_ld, int64_t n, float factor);
+void host__transpose_f64(struct host_team *team, const double *from, int64_t from_ld, double *to,
+                         int64_t to_ld, int64_t n, double factor);
 /* to = factor * from (n x n). */
 void host__copy_f32(const float *from, int64_t from_ld, float *to, int64_t to_ld, int64_t n,
                     float factor);

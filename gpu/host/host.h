@@ -15,6 +15,8 @@
 #include "base/datatype.h"
 #include "gpu/method.h"
 
+struct host_team;
+
 #define HOST_ALIGN_BYTES 64 /* of scratch, and of every array laid out in it */
 #define HOST_GROUP_MAX 16   /* matrices that a method takes at once, at most */
 
@@ -24,6 +26,7 @@ struct host_matrix {
     void *outputs[METHOD_OUTPUTS_MAX];
     int64_t n, m;
     const int64_t *options;
+    struct host_team *team; /* may help; NULL: nobody */
     void *scratch; /* scratch_bytes() of them, aligned to HOST_ALIGN_BYTES, contents undefined */
 };
 

@@ -198,11 +198,16 @@ static void run_matrices(const struct host_job *job, uint32_t chunk, void *scrat
     int64_t matrix = (int64_t)chunk * job->chunk_matrices, last = matrix + job->chunk_matrices;
     uint32_t i = item_of(job, matrix);
     int64_t index = job->single ? 0 : matrix - job->first[i];
+    /* With as many chunks as threads, all of them are busy without help. */
+    bool few = (int64_t)job->chunks < host_team_threads(job->team);
     struct gathering gathering;
     gathering.side = gathering.counts[0] = gathering.counts[1] = 0;
     for (int k = 0; k < 2 * job->group; k++)
-        gathering.matrices[k % 2][k / 2] = (struct host_matrix){
-            .n = batch->n, .m = batch->m, .options = batch->options, .scratch = scratch};
+        gathering.matrices[k % 2][k / 2] = (struct host_matrix){.n = batch->n,
+                                                                .m = batch->m,
+                                                                .options = batch->options,
+                                                                .team = few ? job->team : NULL,
+                                                                .scratch = scratch};
     for (; i < batch->item_count && matrix < last; i++, index = 0) {
         const struct engine_item *item = &batch->items[i];
         for (; index < item->count && matrix < last; index++, matrix++)

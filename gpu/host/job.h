@@ -3,7 +3,8 @@
  * A chunk is as many matrices as are predicted to take HOST_CHUNK_NS, at least one group: so a
  * small batch is one chunk and stays on one worker, and taking a chunk costs nothing beside running
  * it. A method that takes several matrices at once gets full groups of them, from as many items as
- * it takes; only a chunk's last group may be smaller.
+ * it takes; only a chunk's last group may be smaller. A batch of fewer chunks than the team has
+ * threads is helped by it.
  *
  * Life: host__job_open by one worker; host__job_take and host__job_run by any, until the run of the
  * last chunk reports the batch done. A job is a slot of a ring and is opened again after that, so
@@ -20,6 +21,7 @@
 #include "gpu/engine.h"
 #include "gpu/host/host.h"
 #include "gpu/host/scratch.h"
+#include "gpu/host/team.h"
 #include "gpu/process/fault.h"
 
 #define HOST_CHUNK_NS 20000.0
@@ -33,6 +35,7 @@ struct host_job {
     const struct host_method *method;
     unsigned char *arena;
     struct host_budget *budget;
+    struct host_team *team; /* may be NULL */
     const struct process_faults *faults;
     uint32_t chunks;
     int64_t chunk_matrices;

@@ -213,6 +213,7 @@ enum error host_lane_create(const struct host_lane_options *options, struct host
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
         lane->jobs[i].arena = options->arena;
         lane->jobs[i].budget = options->budget;
+        lane->jobs[i].team = options->team;
         lane->jobs[i].faults = options->faults;
     }
     for (; lane->started < options->threads; lane->started++) {

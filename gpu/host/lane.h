@@ -27,6 +27,7 @@ struct host_lane_options {
     int nice;                   /* added to the workers' niceness */
     int64_t spin_ns;            /* how long one worker polls for the next batch before it sleeps */
     struct host_budget *budget; /* of scratch; borrowed; lanes may share it */
+    struct host_team *team;     /* helps with large matrices; borrowed; or NULL */
     const struct process_faults *faults; /* borrowed; NULL: none */
 };
 

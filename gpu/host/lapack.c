@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <cblas.h>
 #include <lapacke.h>
+#include <stdbool.h>
 
 /* getri's block size in every precision, and the order up to which it works unblocked. */
 #define GETRI_BLOCK 64

@@ -1,5 +1,5 @@
-/* gpu/host/lu.c: `lu`, by LAPACK's getrf and getri, or up to HOST_SMALL_ORDER_MAX by small.h, which
- * leaves to LAPACK what is out of the ordinary.
+/* gpu/host/lu.c: `lu`, by LAPACK's getrf and getri (large.h for all but the smallest orders), or up
+ * to HOST_SMALL_ORDER_MAX by small.h, which leaves to LAPACK what is out of the ordinary.
  *
  * getri bounds |I - X A| for the matrix it is given, so the row-major input is transposed on the
  * way in and out: LAPACK then sees A as written. (Run on the transpose, it would bound |I - A X|.)
@@ -14,12 +14,19 @@
 
 #include "gpu/host/dense.h"
 #include "gpu/host/lapack.h"
+#include "gpu/host/large.h"
 #include "gpu/host/mend.h"
 #include "gpu/host/small.h"
 
+#define GROWTH_COLUMNS 64 /* of a piece of the measure */
+
 static const char *kernel(enum precision precision, int64_t n)
 {
-    return n <= HOST_SMALL_ORDER_MAX ? host__small_kernel(precision, n) : "host lapack getrf+getri";
+    if (n <= HOST_SMALL_ORDER_MAX)
+        return host__small_kernel(precision, n);
+    if (n < HOST_LARGE_INVERT_LEAST)
+        return "host lapack getrf+getri";
+    return n < HOST_LARGE_FACTOR_LEAST ? "host getrf+blocked getri" : "host blocked getrf+getri";
 }
 
 #define REAL_FILE "gpu/host/lu.inc"

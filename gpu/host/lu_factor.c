@@ -11,6 +11,7 @@
 
 #include "gpu/host/dense.h"
 #include "gpu/host/lapack.h"
+#include "gpu/host/large.h"
 
 enum lu_factor_output {
     FACTOR_LU,
@@ -21,8 +22,7 @@ enum lu_factor_output {
 static const char *kernel(enum precision precision, int64_t n)
 {
     (void)precision;
-    (void)n;
-    return "host lapack getrf";
+    return n < HOST_LARGE_FACTOR_LEAST ? "host lapack getrf" : "host blocked getrf";
 }
 
 #define REAL_FILE "gpu/host/lu_factor.inc"

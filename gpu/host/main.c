@@ -3,11 +3,12 @@
  * Started by the front, with the descriptors of enum engine_fd. It maps the arena and the lanes,
  * checks that both were built from one contract, and serves each lane with a pool of workers of its
  * own: the long lane's are as many, and nice, so that long work never holds a short worker. The
- * lanes share one budget of scratch memory.
+ * lanes share one budget of scratch memory. Each has a team of helpers for large matrices, as nice
+ * as its workers: one team for both would hold short work up, or take cores from it.
  *
- * Threads: main waits for the control pipe's end; one beats; the lanes have their workers.
- * The process ends by _exit when the pipe ends, or with the front (PR_SET_PDEATHSIG); nothing
- * needs tidying, for all that outlives it belongs to the front.
+ * Threads: main waits for the control pipe's end; one beats; the lanes have their workers and
+ * helpers. The process ends by _exit when the pipe ends, or with the front (PR_SET_PDEATHSIG);
+ * nothing needs tidying, for all that outlives it belongs to the front.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "gpu/host/lapack.h"
 #include "gpu/host/scratch.h"
 #include "gpu/host/self_test.h"
+#include "gpu/host/team.h"
 #include "gpu/process/options.h"
 #include "gpu/process/process.h"
 #include "version.h"
@@ -27,6 +29,7 @@
 /* Of a lane. OpenBLAS lends each caller a buffer from a table sized for its build's count of
  * processors, 128 in distributions; more threads than that would wait for one another, or fail. */
 #define THREADS_MAX 128
+#define HELPERS_MAX 31 /* of a lane; for the same reason */
 #define SCRATCH_LEAST (INT64_C(1) << 30)
 #define LONG_NICE 10
 /* The short lane polls this long before it sleeps; with few cores the poll keeps the front from
@@ -98,23 +101,29 @@ static bool start_lanes(const struct settings *settings, const struct process *p
 {
     struct failure failure = {0};
     struct host_budget *budget = NULL;
+    int helpers = threads <= HELPERS_MAX ? threads - 1 : HELPERS_MAX;
     int64_t scratch_max = settings->scratch_max;
     scratch_max = scratch_max > 0 ? scratch_max : default_scratch_max();
     enum error error = host_budget_create(scratch_max, ENGINE_LANES * threads, &budget, &failure);
     for (int i = 0; error == ERROR_NONE && i < ENGINE_LANES; i++) {
         bool is_long = i == ENGINE_LANE_LONG;
+        int nice = is_long ? LONG_NICE : 0;
         struct host_lane *lane;
+        struct host_team *team = NULL;
+        error = host_team_create(helpers, nice, &team, &failure);
         struct host_lane_options options = {
             .lane = &process->shared->lanes[i],
             .arena = process->arena,
             .event_fd = ENGINE_FD_EVENT,
             .threads = threads,
-            .nice = is_long ? LONG_NICE : 0,
+            .nice = nice,
             .spin_ns = is_long ? 0 : spin_ns,
             .budget = budget,
+            .team = team,
             .faults = settings->trials.has_faults ? &settings->trials.faults : NULL,
         };
-        error = host_lane_create(&options, &lane, &failure);
+        if (error == ERROR_NONE)
+            error = host_lane_create(&options, &lane, &failure);
     }
     if (error != ERROR_NONE)
         log_line(LOG_ERROR, "cannot start workers", "detail", LOG_STR, failure.detail, NULL);

@@ -1,0 +1,36 @@
+/* gpu/host/large.h: getrf and getri by blocks, of a large matrix by a team; see large.c.
+ *
+ * The same contract as lapack.h's, and the same algorithms, cut into blocks of fixed size: the bits
+ * depend on the matrix and n, never on the team. Matrices are column-major, a aligned to
+ * HOST_ALIGN_BYTES, with ld as host__ld has it.
+ *
+ * Threads: any, each on its own matrix; team may be NULL. Cost: 2/3 and 4/3 n^3 operations, and no
+ * memory beside a and, for getri, host__large_lines lines of ld.
+ */
+#ifndef GPU_HOST_LARGE_H
+#define GPU_HOST_LARGE_H
+
+#include <stdint.h>
+
+#include "gpu/host/team.h"
+
+/* Orders from here on are factored, and inverted, by blocks; smaller ones by LAPACK itself. */
+#define HOST_LARGE_FACTOR_LEAST 256
+#define HOST_LARGE_INVERT_LEAST 64
+#define HOST_LARGE_BLOCK_MAX 128
+
+/* Lines of ld that getri takes for an order. */
+int64_t host__large_lines(int64_t n);
+
+/* n >= 1. pivots: n of them, 1-based. Returns LAPACK's info. */
+int64_t host__large_getrf_f32(struct host_team *team, int64_t n, float *a, int64_t ld,
+                              int32_t *pivots);
+int64_t host__large_getrf_f64(struct host_team *team, int64_t n, double *a, int64_t ld,
+                              int32_t *pivots);
+/* After getrf with info 0. a becomes the inverse. */
+void host__large_getri_f32(struct host_team *team, int64_t n, float *a, int64_t ld, int32_t *pivots,
+                           float *lines);
+void host__large_getri_f64(struct host_team *team, int64_t n, double *a, int64_t ld,
+                           int32_t *pivots, double *lines);
+
+#endif
