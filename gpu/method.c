@@ -32,6 +32,9 @@ static const char *const road_names[METHOD_ROAD_COUNT] = {
     [METHOD_ROAD_TRIANGULAR] = "triangular",
     [METHOD_ROAD_DIAGONAL] = "diagonal",
     [METHOD_ROAD_GAUSS_JORDAN] = "gauss_jordan",
+    [METHOD_ROAD_SHERMAN_MORRISON] = "sherman_morrison",
+    [METHOD_ROAD_TWO_SWEEP] = "two_sweep",
+    [METHOD_ROAD_PIVOTED] = "pivoted",
 };
 
 int method_count(void)

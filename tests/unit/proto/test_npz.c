@@ -390,7 +390,7 @@ static void test_answer(void **state)
     void *const outputs[METHOD_OUTPUTS_MAX] = {inverse, info, rcond, road};
     static const char *const names[] = {"method.npy", "inverse.npy", "info.npy", "rcond.npy"};
     static const int order[] = {3, 0, 1, 2};
-    static const int64_t bytes[] = {96, 64, 8, 16};
+    static const int64_t bytes[] = {128, 64, 8, 16};
     struct prototest_space space;
     struct proto_request request;
     struct proto_answer answer;
@@ -421,7 +421,7 @@ static void test_answer(void **state)
     }
     assert_memory_equal(members[1].data + members[1].data_bytes - 64, inverse, 64);
     assert_memory_equal(members[2].data + members[2].data_bytes - 8, info, 8);
-    assert_memory_equal(members[0].data + members[0].data_bytes - 48, "c\0\0\0h\0\0\0", 8);
+    assert_memory_equal(members[0].data + members[0].data_bytes - 64, "c\0\0\0h\0\0\0", 8);
     free(joined);
     prototest_space_free(&space);
 }
