@@ -234,7 +234,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 demo-program: $(BUILD)/invertd-demo
 bench-programs: $(BENCH_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
-tests-built: $(PROGRAMS) $(FAULTS) $(UNIT_PROGRAMS)
+tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
 gpu-tests-built: cuda $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
 $(BUILD)/libinvertd.a: $(OBJECTS)

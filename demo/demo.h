@@ -51,13 +51,14 @@ struct demo_problem {
     const char *story; /* where the matrices come from, and what the inverse is for */
     bool fp32;
     int64_t batch, n;
-    double *a; /* [batch, n, n]; owned; with fp32 every number is a float's */
+    bool tridiagonal; /* goes to methods that take the three diagonals too */
+    double *a;        /* [batch, n, n]; owned; with fp32 every number is a float's */
     /* A check by the subject's own laws, NULL when there is none: prints one line about the inverse
      * of the first matrix, and says whether it holds. */
     bool (*law)(const struct demo_problem *problem, const double *inverse);
 };
 
-#define DEMO_PROBLEMS 3
+#define DEMO_PROBLEMS 4
 
 /* Fills problems[0 .. DEMO_PROBLEMS). False when out of memory. */
 bool demo_problems_make(struct demo_problem *problems);

@@ -51,14 +51,60 @@ static json_t *get_json(int port, const char *path)
     return document;
 }
 
-/* The outputs to ask for, from the method's metadata: the first in binary, the others in JSON.
- * NULL when the method takes anything but one tensor A. */
-static json_t *wanted_outputs(const json_t *metadata)
+/* The tensors that problems can be sent as: of each, the matrices themselves or a diagonal. */
+static const struct tensor {
+    const char *name;
+    int64_t below; /* of a diagonal: 1 below the main one, 0, or -1 above it */
+} matrices[] = {{"A", 0}}, diagonals[] = {{"DL", 1}, {"D", 0}, {"DU", -1}};
+
+/* How a method is sent a problem. */
+struct form {
+    const struct tensor *tensors; /* NULL: not at all */
+    size_t count;
+};
+
+static bool takes(const json_t *inputs, const struct tensor *tensors, size_t count)
+{
+    bool same = json_array_size(inputs) == count;
+    for (size_t i = 0; same && i < count; i++) {
+        const json_t *name = json_object_get(json_array_get(inputs, i), "name");
+        same = name != NULL && strcmp(json_string_value(name), tensors[i].name) == 0;
+    }
+    return same;
+}
+
+static struct form form_of(const json_t *metadata)
 {
     const json_t *inputs = json_object_get(metadata, "inputs");
-    const char *input = json_string_value(json_object_get(json_array_get(inputs, 0), "name"));
-    if (json_array_size(inputs) != 1 || input == NULL || strcmp(input, "A") != 0)
-        return NULL;
+    if (takes(inputs, matrices, 1))
+        return (struct form){matrices, 1};
+    if (takes(inputs, diagonals, 3))
+        return (struct form){diagonals, 3};
+    return (struct form){NULL, 0};
+}
+
+static bool fits(struct form form, const struct demo_problem *problem)
+{
+    return form.tensors == matrices || (form.tensors == diagonals && problem->tridiagonal);
+}
+
+/* Numbers of one matrix's part of a tensor. */
+static int64_t part_length(const struct tensor *tensor, int64_t n)
+{
+    return tensor == matrices ? n * n : tensor->below == 0 ? n : n - 1;
+}
+
+/* Number i of it. */
+static double part_number(const struct tensor *tensor, const double *a, int64_t n, int64_t i)
+{
+    if (tensor == matrices)
+        return a[i];
+    return tensor->below > 0 ? a[(i + 1) * n + i] : a[i * n + i - tensor->below];
+}
+
+/* The outputs to ask for, from the method's metadata: the first in binary, the others in JSON. */
+static json_t *wanted_outputs(const json_t *metadata)
+{
     json_t *wanted = json_array();
     size_t i;
     json_t *output;
@@ -72,17 +118,49 @@ static json_t *wanted_outputs(const json_t *metadata)
     return wanted;
 }
 
-/* The body of an inference: JSON of *json_bytes and the matrices behind it; NULL without memory. */
-static char *make_body(const struct demo_problem *problem, json_t *outputs, size_t *json_bytes,
-                       size_t *length)
+static size_t number_bytes(const struct demo_problem *problem)
 {
-    size_t count = (size_t)(problem->batch * problem->n * problem->n);
-    size_t data_bytes = count * (problem->fp32 ? sizeof(float) : sizeof(double));
-    json_t *head =
-        json_pack("{s:[{s:s,s:[I,I,I],s:s,s:{s:I}}],s:O}", "inputs", "name", "A", "shape",
-                  (json_int_t)problem->batch, (json_int_t)problem->n, (json_int_t)problem->n,
-                  "datatype", problem->fp32 ? "FP32" : "FP64", "parameters", "binary_data_size",
-                  (json_int_t)data_bytes, "outputs", outputs);
+    return problem->fp32 ? sizeof(float) : sizeof(double);
+}
+
+static json_t *describe(const struct demo_problem *problem, const struct tensor *tensor)
+{
+    int64_t length = part_length(tensor, problem->n);
+    json_t *shape = tensor == matrices
+                        ? json_pack("[I,I,I]", (json_int_t)problem->batch, (json_int_t)problem->n,
+                                    (json_int_t)problem->n)
+                        : json_pack("[I,I]", (json_int_t)problem->batch, (json_int_t)length);
+    return json_pack("{s:s,s:o,s:s,s:{s:I}}", "name", tensor->name, "shape", shape, "datatype",
+                     problem->fp32 ? "FP32" : "FP64", "parameters", "binary_data_size",
+                     (json_int_t)((size_t)(problem->batch * length) * number_bytes(problem)));
+}
+
+/* Writes a tensor; returns where it ends. */
+static char *put_tensor(const struct demo_problem *problem, const struct tensor *tensor, char *to)
+{
+    int64_t n = problem->n, length = part_length(tensor, n);
+    for (int64_t k = 0; k < problem->batch * length; k++) {
+        const double *a = problem->a + k / length * n * n;
+        double wide = part_number(tensor, a, n, k % length);
+        float single = (float)wide;
+        memcpy(to, problem->fp32 ? (void *)&single : (void *)&wide, number_bytes(problem));
+        to += number_bytes(problem);
+    }
+    return to;
+}
+
+/* The body of an inference: JSON of *json_bytes and the tensors behind it; NULL without memory. */
+static char *make_body(const struct demo_problem *problem, struct form form, json_t *outputs,
+                       size_t *json_bytes, size_t *length)
+{
+    json_t *inputs = json_array();
+    size_t data_bytes = 0;
+    for (size_t i = 0; i < form.count; i++) {
+        json_array_append_new(inputs, describe(problem, &form.tensors[i]));
+        data_bytes += (size_t)(problem->batch * part_length(&form.tensors[i], problem->n)) *
+                      number_bytes(problem);
+    }
+    json_t *head = json_pack("{s:o,s:O}", "inputs", inputs, "outputs", outputs);
     char *text = json_dumps(head, JSON_COMPACT), *body = NULL;
     json_decref(head);
     if (text != NULL) {
@@ -92,13 +170,9 @@ static char *make_body(const struct demo_problem *problem, json_t *outputs, size
     }
     if (body != NULL) {
         memcpy(body, text, *json_bytes);
-        for (size_t i = 0; i < count; i++) {
-            float single = (float)problem->a[i];
-            if (problem->fp32)
-                memcpy(body + *json_bytes + i * sizeof single, &single, sizeof single);
-            else
-                memcpy(body + *json_bytes + i * sizeof(double), &problem->a[i], sizeof(double));
-        }
+        char *to = body + *json_bytes;
+        for (size_t i = 0; i < form.count; i++)
+            to = put_tensor(problem, &form.tensors[i], to);
     }
     free(text);
     return body;
@@ -109,7 +183,7 @@ static char *make_body(const struct demo_problem *problem, json_t *outputs, size
 static double *read_first(const struct demo_problem *problem, const struct demo_answer *answer)
 {
     size_t count = (size_t)(problem->batch * problem->n * problem->n);
-    size_t one = problem->fp32 ? sizeof(float) : sizeof(double);
+    size_t one = number_bytes(problem);
     if (answer->length - answer->json_bytes != count * one)
         return NULL;
     double *numbers = calloc(count, sizeof *numbers);
@@ -194,24 +268,20 @@ static bool read_outcome(const struct demo_problem *problem, const struct demo_a
 }
 
 /* Sends the problem to a method. The caller owns the outcome, also after false. */
-static bool invert(int port, const char *method, const struct demo_problem *problem,
-                   struct outcome *outcome)
+static bool invert(int port, const char *method, const json_t *metadata,
+                   const struct demo_problem *problem, struct outcome *outcome)
 {
     char path[160];
     struct demo_answer answer = {0};
     size_t json_bytes = 0, length = 0;
     memset(outcome, 0, sizeof *outcome);
     outcome->rcond = INFINITY;
-    snprintf(path, sizeof path, "/v2/models/%s", method);
-    json_t *metadata = get_json(port, path), *outputs = wanted_outputs(metadata);
-    char *body = outputs ? make_body(problem, outputs, &json_bytes, &length) : NULL;
+    json_t *outputs = wanted_outputs(metadata);
+    char *body = make_body(problem, form_of(metadata), outputs, &json_bytes, &length);
     snprintf(path, sizeof path, "/v2/models/%s/infer", method);
     bool good = body != NULL && demo_http(port, "POST", path, body, length, json_bytes, &answer) &&
                 answer.status == 200 && read_outcome(problem, &answer, outcome);
-    if (outputs == NULL)
-        fprintf(stderr, "demo: %s does not take one tensor A; demo/problems.c has nothing for it\n",
-                method);
-    else if (!good)
+    if (!good)
         fprintf(stderr, "demo: POST %s: status %d %s\n", path, answer.status,
                 answer.status == 200 || answer.body == NULL ? "" : answer.body);
     outcome->seconds = answer.seconds;
@@ -219,7 +289,6 @@ static bool invert(int port, const char *method, const struct demo_problem *prob
         ask_road(port, method, outcome->road, sizeof outcome->road);
     free(body);
     json_decref(outputs);
-    json_decref(metadata);
     demo_answer_free(&answer);
     return good;
 }
@@ -262,24 +331,28 @@ static void print_outcome(const char *method, const struct outcome *outcome)
            outcome->seconds * 1e3);
 }
 
-/* One problem through every method. Returns how many answers keep the promise. */
+/* One problem through every method that takes it, which `tried` then tells. Returns how many
+ * answers keep the promise. */
 static int show_problem(int port, const struct demo_problem *problem, int number,
-                        const json_t *methods)
+                        const json_t *models, json_t *tried)
 {
     int good = 0;
     bool shown = false;
-    size_t i;
-    json_t *method;
+    const char *name;
+    json_t *metadata;
     printf("\n%d. %s\n   %s\n   %lld matri%s of order %lld, %s. In%s:\n", number, problem->title,
            problem->story, (long long)problem->batch, problem->batch == 1 ? "x" : "ces",
            (long long)problem->n, problem->fp32 ? "FP32" : "FP64",
            problem->batch > 1 ? ", the first of them" : "");
     print_matrix(problem, problem->a);
-    json_array_foreach((json_t *)methods, i, method)
+    json_object_foreach((json_t *)models, name, metadata)
     {
-        const char *name = json_string_value(json_object_get(method, "name"));
         struct outcome outcome;
-        if (invert(port, name, problem, &outcome)) {
+        if (!fits(form_of(metadata), problem))
+            continue;
+        json_object_set_new(tried, name,
+                            json_integer(1 + json_integer_value(json_object_get(tried, name))));
+        if (invert(port, name, metadata, problem, &outcome)) {
             outcome.ratio = outcome.pivots
                                 ? demo_ratio_factors(problem, outcome.first, outcome.pivots)
                                 : demo_ratio_inverse(problem, outcome.first);
@@ -318,29 +391,59 @@ static bool show_json(int port)
     return good;
 }
 
+/* The methods' metadata by name, as /v2 has it. The caller owns it. */
+static json_t *get_models(int port)
+{
+    json_t *document = get_json(port, "/v1/methods"), *models = json_object();
+    size_t i;
+    json_t *method;
+    json_array_foreach(json_object_get(document, "methods"), i, method)
+    {
+        char path[160];
+        const char *name = json_string_value(json_object_get(method, "name"));
+        snprintf(path, sizeof path, "/v2/models/%s", name);
+        json_object_set_new(models, name, get_json(port, path));
+    }
+    json_decref(document);
+    return models;
+}
+
+/* How many answers were asked for; -1 when a method was shown no problem at all. */
+static int count_tried(const json_t *models, const json_t *tried)
+{
+    int asked = 0;
+    const char *name;
+    json_t *metadata;
+    json_object_foreach((json_t *)models, name, metadata)
+    {
+        int of_method = (int)json_integer_value(json_object_get(tried, name));
+        if (of_method == 0)
+            fprintf(stderr, "demo: demo/problems.c has no problem for method %s\n", name);
+        asked = of_method == 0 || asked < 0 ? -1 : asked + of_method;
+    }
+    return asked;
+}
+
 /* All of the demonstration between start and stop. */
 static bool show_all(const struct demo_daemon *daemon, const struct demo_problem *problems)
 {
     json_t *service = get_json(daemon->port, "/v2");
-    json_t *document = get_json(daemon->port, "/v1/methods");
-    const json_t *methods = json_object_get(document, "methods");
-    int asked = 0, good = 0;
-    size_t i;
-    json_t *method;
+    json_t *models = get_models(daemon->port), *tried = json_object(), *metadata;
+    const char *name;
+    int good = 0;
     printf("%s %s on 127.0.0.1:%d; methods:", json_string_value(json_object_get(service, "name")),
            json_string_value(json_object_get(service, "version")), daemon->port);
-    json_array_foreach((json_t *)methods, i, method)
-        printf(" %s", json_string_value(json_object_get(method, "name")));
+    json_object_foreach(models, name, metadata) printf(" %s", name);
     printf("\n");
     bool json_good = show_json(daemon->port);
-    for (int p = 0; p < DEMO_PROBLEMS; p++) {
-        asked += (int)json_array_size(methods);
-        good += show_problem(daemon->port, &problems[p], p + 1, methods);
-    }
+    for (int p = 0; p < DEMO_PROBLEMS; p++)
+        good += show_problem(daemon->port, &problems[p], p + 1, models, tried);
+    int asked = count_tried(models, tried);
     printf("\n%d of %d answers keep the promise: residual ratio at most %g.\n", good + json_good,
            asked + 1, DEMO_RATIO_MAX);
     json_decref(service);
-    json_decref(document);
+    json_decref(models);
+    json_decref(tried);
     return json_good && asked > 0 && good == asked;
 }
 

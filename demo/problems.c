@@ -195,10 +195,80 @@ static bool beam_make(struct demo_problem *problem)
     return true;
 }
 
+/* ---- Heat through a wall ---- */
+
+enum {
+    WALLS = 8,
+    NODES = 64, /* of a wall, from the inside out */
+    BRICK_FROM = 8
+};
+
+/* What a node is made of: conductivity in W/(m K), heat capacity in J/(m^3 K). */
+struct material {
+    double conductivity, capacity;
+};
+
+static struct material material_of(int wall, int node)
+{
+    static const struct material plaster = {0.5, 1.0e6}, brick = {0.7, 1.5e6}, wool = {0.04, 4e4};
+    if (node < BRICK_FROM)
+        return plaster;
+    return node < NODES - 4 * (wall + 1) ? brick : wool;
+}
+
+/* An insulated wall that has one temperature keeps it: the rows of the inverse sum to one. */
+static bool wall_law(const struct demo_problem *problem, const double *inverse)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < problem->n; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < problem->n; j++)
+            sum += inverse[i * problem->n + j];
+        worst = fmax(worst, fabs(sum - 1));
+    }
+    printf("   A wall of one temperature keeps it: rows of the inverse sum to 1 (to %.1e).\n",
+           worst);
+    return worst < 1e-12;
+}
+
+/* One implicit step of 60 s, (I + dt C^-1 K) T' = T, nodes 5 mm apart, no heat through the ends. */
+static bool wall_make(struct demo_problem *problem)
+{
+    *problem = (struct demo_problem){
+        .title = "Heat conduction through insulated walls, one implicit step",
+        .story = "Plaster, brick and 4 to 32 nodes of wool; the inverse is the step's propagator.",
+        .batch = WALLS,
+        .n = NODES,
+        .tridiagonal = true,
+        .law = wall_law,
+    };
+    const double spacing = 0.005, step = 60;
+    if (!problem_alloc(problem))
+        return false;
+    for (int wall = 0; wall < WALLS; wall++) {
+        double *a = problem->a + wall * NODES * NODES;
+        for (int i = 0; i < NODES; i++) {
+            struct material here = material_of(wall, i);
+            a[i * NODES + i] = 1;
+            for (int to = i - 1; to <= i + 1; to += 2) {
+                if (to < 0 || to >= NODES)
+                    continue;
+                double k = here.conductivity, other = material_of(wall, to).conductivity;
+                double flow =
+                    step * 2 * k * other / (k + other) / (here.capacity * spacing * spacing);
+                a[i * NODES + to] = -flow;
+                a[i * NODES + i] += flow;
+            }
+        }
+    }
+    return true;
+}
+
 bool demo_problems_make(struct demo_problem *problems)
 {
     memset(problems, 0, DEMO_PROBLEMS * sizeof *problems);
-    return kalman_make(&problems[0]) && convection_make(&problems[1]) && beam_make(&problems[2]);
+    return kalman_make(&problems[0]) && convection_make(&problems[1]) && beam_make(&problems[2]) &&
+           wall_make(&problems[3]);
 }
 
 void demo_problems_free(struct demo_problem *problems)
