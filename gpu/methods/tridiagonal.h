@@ -32,9 +32,10 @@ static inline double method_tridiagonal_flops(int64_t n, int64_t m)
 static const struct method method_tridiagonal = {
     .name = "tridiagonal",
     .title = "Inverse of tridiagonal matrices",
-    .when = "For matrices with three diagonals, which are never formed densely. The inverse costs "
-            "little more than to write it; its diagonal alone costs time and memory of the order "
-            "n.",
+    .when =
+        "For matrices with three diagonals, which are never formed densely. The inverse takes a "
+        "multiplication and a store an entry; its diagonal alone costs time and memory of the "
+        "order n.",
     .inputs =
         {{.name = "DL", .help = "below the diagonal", .rank = 1, .dims = {METHOD_DIM_N_MINUS_1}},
          {.name = "D", .help = "diagonals", .rank = 1, .dims = {METHOD_DIM_N}},
