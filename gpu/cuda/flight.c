@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "gpu/cuda/fault.h"
 #include "gpu/cuda/status.h"
+#include "gpu/process/batch.h"
 
 /* A table of at most so many items is read across the bus by the kernels. For one 8x8 that saves
  * some 2 us of 17; at 256 items the copy to the device saves 5 us of 37, at 1024 30 of 94 (H200,
@@ -55,19 +56,6 @@ enum engine_exit cuda_flight_create(struct cuda_flight *flight, const struct cud
 }
 
 /* ---- Launch ---- */
-
-static enum engine_status check(const struct cuda_flight *flight, const struct engine_batch *batch)
-{
-    if (!flight->method || batch->precision >= PRECISION_COUNT || batch->n < 1 ||
-        batch->n > flight->method->n_max || batch->item_count < 1 ||
-        batch->item_count > ENGINE_BATCH_ITEMS)
-        return ENGINE_UNSUPPORTED;
-#ifdef ENGINE_FAULTS
-    if (process_fault_oom(flight->faults, batch))
-        return ENGINE_OUT_OF_MEMORY;
-#endif
-    return ENGINE_OK;
-}
 
 /* NULL: absent, or unwanted. */
 static void *locate(const struct cuda_flight *flight, const struct engine_tensor *tensor)
@@ -198,7 +186,8 @@ bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch)
     flight->state = CUDA_FLIGHT_RUNNING;
     flight->batch = batch;
     flight->method = cuda_method_at(batch->method);
-    enum engine_status refused = check(flight, batch);
+    int64_t n_max = flight->method ? flight->method->n_max : 0;
+    enum engine_status refused = process_batch_check(batch, n_max, flight->faults);
     if (refused == ENGINE_OK && !lay_out(flight, batch))
         refused = ENGINE_UNSUPPORTED;
     if (refused != ENGINE_OK) {

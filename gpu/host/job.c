@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "gpu/host/fault.h"
+#include "gpu/process/batch.h"
 
 /* What orders one batch's writes to the arena before the next one's is the front, in another
  * process, where ThreadSanitizer does not look: it is told. */
@@ -36,19 +37,6 @@ static double predict_ns(const struct host_job *job, const struct engine_batch *
     if (job->group > 1)
         return job->method->group_matrix_ns((enum precision)batch->precision, n);
     return MATRIX_NS + NUMBER_NS * (double)n * (double)n + method->flops(n, m) / FLOPS_PER_NS;
-}
-
-static enum engine_status check(const struct host_job *job, const struct engine_batch *batch)
-{
-    if (!job->method || batch->precision >= PRECISION_COUNT || batch->n < 1 ||
-        batch->n > method_at((int)batch->method)->n_max || batch->item_count < 1 ||
-        batch->item_count > ENGINE_BATCH_ITEMS)
-        return ENGINE_UNSUPPORTED;
-#ifdef ENGINE_FAULTS
-    if (process_fault_oom(job->faults, batch))
-        return ENGINE_OUT_OF_MEMORY;
-#endif
-    return ENGINE_OK;
 }
 
 /* Where each item starts, and how many matrices there are. */
@@ -88,7 +76,8 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
     job->method = host_method_at(batch->method);
     job->chunks = 1;
     job->chunk_ns = 0;
-    enum engine_status status = check(job, batch);
+    int64_t n_max = job->method ? method_at((int)batch->method)->n_max : 0;
+    enum engine_status status = process_batch_check(batch, n_max, job->faults);
     if (status == ENGINE_OK) {
         job->group =
             job->method->group ? job->method->group((enum precision)batch->precision, batch->n) : 1;

@@ -16,7 +16,6 @@
 #include "gpu/host/lane.h"
 
 #include <assert.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/futex.h"
 #include "gpu/host/job.h"
 #include "gpu/process/ring.h"
 
@@ -52,16 +52,6 @@ struct host_lane {
     _Atomic uint32_t epoch, followers, alive;
     struct host_job jobs[ENGINE_BATCH_SLOTS];
 };
-
-static void futex_wait(_Atomic uint32_t *word, uint32_t expected)
-{
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
-}
-
-static void futex_wake(_Atomic uint32_t *word, uint32_t count)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-}
 
 /* Call after what there is to see has been stored. */
 static void wake_followers(struct host_lane *lane, uint32_t count)

@@ -12,7 +12,6 @@
 #include "gpu/host/team.h"
 
 #include <assert.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/futex.h"
 
 /* How long who has nothing to do polls before it sleeps. */
 #define SPIN_NS 20000
@@ -43,16 +43,6 @@ struct host_team {
     void (*work)(void *context, int64_t index);
     uint32_t count;
 };
-
-static void futex_wait(_Atomic uint32_t *word, uint32_t expected)
-{
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
-}
-
-static void futex_wake(_Atomic uint32_t *word, uint32_t count)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-}
 
 /* Polls until the word is zero, or is not, as wanted. False: it took too long. */
 static bool poll_word(_Atomic uint32_t *word, bool zero)

@@ -1,0 +1,16 @@
+/* gpu/process/batch.h: whether an engine can run a batch at all. Threads: any. */
+#ifndef GPU_PROCESS_BATCH_H
+#define GPU_PROCESS_BATCH_H
+
+#include <stdint.h>
+
+#include "gpu/engine.h"
+#include "gpu/process/fault.h"
+
+/* ENGINE_OK; UNSUPPORTED for an order, precision or count that the engine does not take; in test
+ * builds OUT_OF_MEMORY where faults say so. n_max: the largest order of the batch's method, 0 when
+ * the engine has no such method. faults may be NULL. */
+enum engine_status process_batch_check(const struct engine_batch *batch, int64_t n_max,
+                                       const struct process_faults *faults);
+
+#endif
