@@ -126,13 +126,14 @@ static size_t number_bytes(const struct demo_problem *problem)
 static json_t *describe(const struct demo_problem *problem, const struct tensor *tensor)
 {
     int64_t length = part_length(tensor, problem->n);
+    int64_t bytes = problem->batch * length * (int64_t)number_bytes(problem);
     json_t *shape = tensor == matrices
                         ? json_pack("[I,I,I]", (json_int_t)problem->batch, (json_int_t)problem->n,
                                     (json_int_t)problem->n)
                         : json_pack("[I,I]", (json_int_t)problem->batch, (json_int_t)length);
     return json_pack("{s:s,s:o,s:s,s:{s:I}}", "name", tensor->name, "shape", shape, "datatype",
                      problem->fp32 ? "FP32" : "FP64", "parameters", "binary_data_size",
-                     (json_int_t)((size_t)(problem->batch * length) * number_bytes(problem)));
+                     (json_int_t)bytes);
 }
 
 /* Writes a tensor; returns where it ends. */

@@ -6,6 +6,7 @@
  */
 #include "gpu/host/job.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,6 +80,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
     int64_t n_max = job->method ? method_at((int)batch->method)->n_max : 0;
     enum engine_status status = process_batch_check(batch, n_max, job->faults);
     if (status == ENGINE_OK) {
+        assert(job->method); /* or there were no order to take */
         job->group =
             job->method->group ? job->method->group((enum precision)batch->precision, batch->n) : 1;
         double matrix_ns = predict_ns(job, batch);
