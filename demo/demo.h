@@ -53,12 +53,15 @@ struct demo_problem {
     int64_t batch, n;
     bool tridiagonal; /* goes to methods that take the three diagonals too */
     double *a;        /* [batch, n, n]; owned; with fp32 every number is a float's */
+    double *v0; /* likewise: known approximate inverses, for methods that take them, or NULL */
+    int64_t m;  /* a is a diagonal a0 [batch, n] plus x y^T, [batch, n, m] each; 0: it is not */
+    double *x, *y, *a0; /* owned; for methods that take them, or NULL */
     /* A check by the subject's own laws, NULL when there is none: prints one line about the inverse
      * of the first matrix, and says whether it holds. */
     bool (*law)(const struct demo_problem *problem, const double *inverse);
 };
 
-#define DEMO_PROBLEMS 4
+#define DEMO_PROBLEMS 6
 
 /* Fills problems[0 .. DEMO_PROBLEMS). False when out of memory. */
 bool demo_problems_make(struct demo_problem *problems);

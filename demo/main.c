@@ -51,11 +51,21 @@ static json_t *get_json(int port, const char *path)
     return document;
 }
 
-/* The tensors that problems can be sent as: of each, the matrices themselves or a diagonal. */
+/* The tensors that problems can be sent as. */
 static const struct tensor {
     const char *name;
-    int64_t below; /* of a diagonal: 1 below the main one, 0, or -1 above it */
-} matrices[] = {{"A", 0}}, diagonals[] = {{"DL", 1}, {"D", 0}, {"DU", -1}};
+    enum {
+        MATRIX,
+        KNOWN, /* an approximate inverse */
+        BAND,
+        LEFT, /* factor of a product, to which a diagonal is added */
+        RIGHT,
+        ADDED
+    } kind;
+    int64_t below; /* of a band: 1 below the main diagonal, 0, or -1 above it */
+} matrices[] = {{"A", MATRIX, 0}, {"V0", KNOWN, 0}},
+  diagonals[] = {{"DL", BAND, 1}, {"D", BAND, 0}, {"DU", BAND, -1}},
+  factors[] = {{"X", LEFT, 0}, {"Y", RIGHT, 0}, {"A0", ADDED, 0}};
 
 /* How a method is sent a problem. */
 struct form {
@@ -73,32 +83,73 @@ static bool takes(const json_t *inputs, const struct tensor *tensors, size_t cou
     return same;
 }
 
+/* Takes them, among others? */
+static bool takes_factors(const json_t *inputs)
+{
+    size_t found = 0, i;
+    json_t *input;
+    json_array_foreach((json_t *)inputs, i, input)
+    {
+        const char *name = json_string_value(json_object_get(input, "name"));
+        for (size_t k = 0; name != NULL && k < 3; k++)
+            found += strcmp(name, factors[k].name) == 0;
+    }
+    return found == 3;
+}
+
 static struct form form_of(const json_t *metadata)
 {
     const json_t *inputs = json_object_get(metadata, "inputs");
-    if (takes(inputs, matrices, 1))
-        return (struct form){matrices, 1};
+    for (size_t count = 1; count <= 2; count++) {
+        if (takes(inputs, matrices, count))
+            return (struct form){matrices, count};
+    }
     if (takes(inputs, diagonals, 3))
         return (struct form){diagonals, 3};
+    if (takes_factors(inputs))
+        return (struct form){factors, 3};
     return (struct form){NULL, 0};
 }
 
 static bool fits(struct form form, const struct demo_problem *problem)
 {
-    return form.tensors == matrices || (form.tensors == diagonals && problem->tridiagonal);
+    return form.tensors != NULL && (form.tensors != diagonals || problem->tridiagonal);
 }
 
-/* Numbers of one matrix's part of a tensor. */
-static int64_t part_length(const struct tensor *tensor, int64_t n)
+/* Without a V0, or without factors, the problem's A alone is sent. */
+static struct form form_for(struct form form, const struct demo_problem *problem)
 {
-    return tensor == matrices ? n * n : tensor->below == 0 ? n : n - 1;
+    if ((form.tensors == matrices && problem->v0 == NULL) ||
+        (form.tensors == factors && problem->x == NULL))
+        form = (struct form){matrices, 1};
+    return form;
 }
 
-/* Number i of it. */
-static double part_number(const struct tensor *tensor, const double *a, int64_t n, int64_t i)
+/* Numbers in a row of one matrix's part of a tensor; 1: it has one dimension. */
+static int64_t part_columns(const struct demo_problem *problem, const struct tensor *tensor)
 {
-    if (tensor == matrices)
-        return a[i];
+    if (tensor->kind == MATRIX || tensor->kind == KNOWN)
+        return problem->n;
+    return tensor->kind == LEFT || tensor->kind == RIGHT ? problem->m : 1;
+}
+
+static int64_t part_length(const struct demo_problem *problem, const struct tensor *tensor)
+{
+    int64_t rows = problem->n - (tensor->below == 0 ? 0 : 1);
+    return rows * part_columns(problem, tensor);
+}
+
+/* Number i of the part of matrix `batch`. */
+static double part_number(const struct demo_problem *problem, const struct tensor *tensor,
+                          int64_t batch, int64_t i)
+{
+    const double *const numbers[] = {
+        [MATRIX] = problem->a, [KNOWN] = problem->v0, [BAND] = problem->a,
+        [LEFT] = problem->x,   [RIGHT] = problem->y,  [ADDED] = problem->a0};
+    int64_t n = problem->n;
+    if (tensor->kind != BAND)
+        return numbers[tensor->kind][batch * part_length(problem, tensor) + i];
+    const double *a = problem->a + batch * n * n;
     return tensor->below > 0 ? a[(i + 1) * n + i] : a[i * n + i - tensor->below];
 }
 
@@ -125,11 +176,11 @@ static size_t number_bytes(const struct demo_problem *problem)
 
 static json_t *describe(const struct demo_problem *problem, const struct tensor *tensor)
 {
-    int64_t length = part_length(tensor, problem->n);
+    int64_t length = part_length(problem, tensor), columns = part_columns(problem, tensor);
     int64_t bytes = problem->batch * length * (int64_t)number_bytes(problem);
-    json_t *shape = tensor == matrices
+    json_t *shape = columns > 1
                         ? json_pack("[I,I,I]", (json_int_t)problem->batch, (json_int_t)problem->n,
-                                    (json_int_t)problem->n)
+                                    (json_int_t)columns)
                         : json_pack("[I,I]", (json_int_t)problem->batch, (json_int_t)length);
     return json_pack("{s:s,s:o,s:s,s:{s:I}}", "name", tensor->name, "shape", shape, "datatype",
                      problem->fp32 ? "FP32" : "FP64", "parameters", "binary_data_size",
@@ -139,10 +190,9 @@ static json_t *describe(const struct demo_problem *problem, const struct tensor 
 /* Writes a tensor; returns where it ends. */
 static char *put_tensor(const struct demo_problem *problem, const struct tensor *tensor, char *to)
 {
-    int64_t n = problem->n, length = part_length(tensor, n);
+    int64_t length = part_length(problem, tensor);
     for (int64_t k = 0; k < problem->batch * length; k++) {
-        const double *a = problem->a + k / length * n * n;
-        double wide = part_number(tensor, a, n, k % length);
+        double wide = part_number(problem, tensor, k / length, k % length);
         float single = (float)wide;
         memcpy(to, problem->fp32 ? (void *)&single : (void *)&wide, number_bytes(problem));
         to += number_bytes(problem);
@@ -158,7 +208,7 @@ static char *make_body(const struct demo_problem *problem, struct form form, jso
     size_t data_bytes = 0;
     for (size_t i = 0; i < form.count; i++) {
         json_array_append_new(inputs, describe(problem, &form.tensors[i]));
-        data_bytes += (size_t)(problem->batch * part_length(&form.tensors[i], problem->n)) *
+        data_bytes += (size_t)(problem->batch * part_length(problem, &form.tensors[i])) *
                       number_bytes(problem);
     }
     json_t *head = json_pack("{s:o,s:O}", "inputs", inputs, "outputs", outputs);
@@ -278,7 +328,8 @@ static bool invert(int port, const char *method, const json_t *metadata,
     memset(outcome, 0, sizeof *outcome);
     outcome->rcond = INFINITY;
     json_t *outputs = wanted_outputs(metadata);
-    char *body = make_body(problem, form_of(metadata), outputs, &json_bytes, &length);
+    struct form form = form_for(form_of(metadata), problem);
+    char *body = make_body(problem, form, outputs, &json_bytes, &length);
     snprintf(path, sizeof path, "/v2/models/%s/infer", method);
     bool good = body != NULL && demo_http(port, "POST", path, body, length, json_bytes, &answer) &&
                 answer.status == 200 && read_outcome(problem, &answer, outcome);
@@ -326,7 +377,7 @@ static void print_outcome(const char *method, const struct outcome *outcome)
     char rcond[32] = "-";
     if (!isinf(outcome->rcond))
         snprintf(rcond, sizeof rcond, "%.2e", outcome->rcond);
-    printf("      %-14s %-14s %8lld   %-10s %-22s %8.3f   %8.2f ms\n", method, outcome->road,
+    printf("      %-14s %-21s %8lld   %-10s %-22s %8.3f   %8.2f ms\n", method, outcome->road,
            (long long)outcome->not_good, rcond,
            outcome->pivots ? "|PA-LU|/(n|A|eps)" : "|I-XA|/(n|A||X|eps)", outcome->ratio,
            outcome->seconds * 1e3);
@@ -362,7 +413,7 @@ static int show_problem(int port, const struct demo_problem *problem, int number
                 printf("   Out, by %s:\n", name);
                 print_matrix(problem, outcome.first);
                 lawful = problem->law == NULL || problem->law(problem, outcome.first);
-                printf("      %-14s %-14s %8s   %-10s %-22s %8s   %11s\n", "method", "road",
+                printf("      %-14s %-21s %8s   %-10s %-22s %8s   %11s\n", "method", "road",
                        "INFO!=0", "RCOND", "residual", "ratio", "round trip");
                 shown = true;
             }

@@ -264,17 +264,151 @@ static bool wall_make(struct demo_problem *problem)
     return true;
 }
 
+/* ---- A background covariance for data assimilation ---- */
+
+enum {
+    CYCLES = 6, /* analyses, a day apart */
+    CELLS = 96  /* of a circle of latitude, in one basin */
+};
+
+/* Length of correlation, in cells, that day. */
+static double length_of(int day)
+{
+    return 8.0 + 0.4 * day;
+}
+
+/* Along a line, correlations exp(-|i - j| / length) belong to a chain: cells that are not next to
+ * each other know of one another only by those between, and the inverse is tridiagonal. */
+static double chain_inverse(int i, int j, double length)
+{
+    double r = exp(-1 / length), end = i == 0 || i == CELLS - 1 ? 0 : r * r;
+    if (i == j)
+        return (1 + end) / (1 - r * r);
+    return i - j == 1 || j - i == 1 ? -r / (1 - r * r) : 0;
+}
+
+static bool covariance_law(const struct demo_problem *problem, const double *inverse)
+{
+    double worst = 0;
+    for (int e = 0; e < CELLS * CELLS; e++) {
+        double exact = chain_inverse(e / CELLS, e % CELLS, length_of(1));
+        worst = fmax(worst, fabs(inverse[e] - exact));
+    }
+    worst /= chain_inverse(1, 1, length_of(1)) * (double)problem->n;
+    printf("   Its inverse in closed form is tridiagonal: they differ by %.1e of its size.\n",
+           worst);
+    return worst < 1e-12;
+}
+
+/* The covariance of each day, and the inverse that the day before left. */
+static bool covariance_make(struct demo_problem *problem)
+{
+    *problem = (struct demo_problem){
+        .title = "Background covariances of a data assimilation, day by day",
+        .story = "Correlations over 96 cells whose length grows by a little; the analysis weighs\n"
+                 "   the forecast by the inverse. A method that can starts from yesterday's.",
+        .batch = CYCLES,
+        .n = CELLS,
+        .law = covariance_law,
+    };
+    problem->v0 = calloc((size_t)CYCLES * CELLS * CELLS, sizeof *problem->v0);
+    if (!problem_alloc(problem) || problem->v0 == NULL)
+        return false;
+    for (int e = 0; e < CYCLES * CELLS * CELLS; e++) {
+        int day = 1 + e / (CELLS * CELLS), i = e / CELLS % CELLS, j = e % CELLS;
+        problem->a[e] = exp(-abs(i - j) / length_of(day));
+        problem->v0[e] = chain_inverse(i, j, length_of(day - 1));
+    }
+    return true;
+}
+
+/* ---- Modes of a structure, seen through noise ---- */
+
+enum {
+    SENSES = 72, /* sensors along a string, equally spaced */
+    MODES = 9
+};
+static const double noise = 0.25; /* variance of each sensor */
+
+/* Amplitude of mode k (0 ..) at sensor i; modes are orthonormal. */
+static double mode(int k, int i)
+{
+    return sqrt(2.0 / (SENSES + 1)) * sin(acos(-1.0) * (k + 1) * (i + 1) / (SENSES + 1));
+}
+
+/* Variance of mode k on one of two days. */
+static double mode_variance(int k, int day)
+{
+    return (day + 1) * 40.0 / ((k + 1) * (k + 1));
+}
+
+static bool modes_law(const struct demo_problem *problem, const double *inverse)
+{
+    double worst = 0;
+    for (int e = 0; e < SENSES * SENSES; e++) {
+        double exact = e / SENSES == e % SENSES ? 1 : 0;
+        for (int k = 0; k < MODES; k++) {
+            double share = mode_variance(k, 0) / (noise + mode_variance(k, 0));
+            exact -= share * mode(k, e / SENSES) * mode(k, e % SENSES);
+        }
+        worst = fmax(worst, fabs(inverse[e] - exact / noise) * noise);
+    }
+    printf(
+        "   Its inverse in closed form takes each mode away by its share: they differ by %.1e of "
+        "its size.\n",
+        worst);
+    return worst < 1e-12 * (double)problem->n;
+}
+
+/* C = noise I + sum of variance_k v_k v_k^T: a diagonal, and a product of two thin matrices. */
+static bool modes_make(struct demo_problem *problem)
+{
+    *problem = (struct demo_problem){
+        .title = "Covariances of sensors on a vibrating string, noise I + X Y^T",
+        .story =
+            "Nine modes, seen by 72 sensors with noise; the best linear estimate of the modes\n"
+            "   weighs the sensors by the inverse.",
+        .batch = 2,
+        .n = SENSES,
+        .m = MODES,
+        .law = modes_law,
+    };
+    problem->x = calloc((size_t)2 * SENSES * MODES, sizeof *problem->x);
+    problem->y = calloc((size_t)2 * SENSES * MODES, sizeof *problem->y);
+    problem->a0 = calloc((size_t)2 * SENSES, sizeof *problem->a0);
+    if (!problem_alloc(problem) || problem->x == NULL || problem->y == NULL || problem->a0 == NULL)
+        return false;
+    for (int e = 0; e < 2 * SENSES * MODES; e++) {
+        int day = e / (SENSES * MODES), i = e / MODES % SENSES, k = e % MODES;
+        problem->x[e] = mode_variance(k, day) * mode(k, i);
+        problem->y[e] = mode(k, i);
+    }
+    for (int e = 0; e < 2 * SENSES * SENSES; e++) {
+        int i = e / SENSES, j = e / (SENSES * SENSES) * SENSES + e % SENSES;
+        problem->a[e] = i == j ? noise : 0;
+        for (int k = 0; k < MODES; k++)
+            problem->a[e] += problem->x[i * MODES + k] * problem->y[j * MODES + k];
+    }
+    for (int i = 0; i < 2 * SENSES; i++)
+        problem->a0[i] = noise;
+    return true;
+}
+
 bool demo_problems_make(struct demo_problem *problems)
 {
     memset(problems, 0, DEMO_PROBLEMS * sizeof *problems);
     return kalman_make(&problems[0]) && convection_make(&problems[1]) && beam_make(&problems[2]) &&
-           wall_make(&problems[3]);
+           wall_make(&problems[3]) && covariance_make(&problems[4]) && modes_make(&problems[5]);
 }
 
 void demo_problems_free(struct demo_problem *problems)
 {
     for (int p = 0; p < DEMO_PROBLEMS; p++) {
         free(problems[p].a);
-        problems[p].a = NULL;
+        free(problems[p].v0);
+        free(problems[p].x);
+        free(problems[p].y);
+        free(problems[p].a0);
+        problems[p] = (struct demo_problem){0};
     }
 }

@@ -31,7 +31,7 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 2 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 3 /* raised with every change of this file or of a descriptor's meaning */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
     4096 /* items in a batch at most: enough to keep a bus busy both ways                          \

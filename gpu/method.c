@@ -35,6 +35,14 @@ static const char *const road_names[METHOD_ROAD_COUNT] = {
     [METHOD_ROAD_SHERMAN_MORRISON] = "sherman_morrison",
     [METHOD_ROAD_TWO_SWEEP] = "two_sweep",
     [METHOD_ROAD_PIVOTED] = "pivoted",
+    [METHOD_ROAD_WARM_START] = "warm_start",
+    [METHOD_ROAD_LOW_PRECISION_START] = "low_precision_start",
+    [METHOD_ROAD_DIAGONAL_START] = "diagonal_start",
+    [METHOD_ROAD_TRANSPOSE_START] = "transpose_start",
+    [METHOD_ROAD_SCALED_IDENTITY_START] = "scaled_identity_start",
+    [METHOD_ROAD_SINGLE] = "single",
+    [METHOD_ROAD_BLOCK] = "block",
+    [METHOD_ROAD_REDUCED_MEMORY] = "reduced_memory",
 };
 
 int method_count(void)
@@ -94,6 +102,15 @@ int method_output_count(const struct method *method)
     return tensor_count(method->outputs);
 }
 
+int method_input_shapes(const struct method *method, int place)
+{
+    const struct method_tensor *tensor = &method->inputs[place];
+    int shapes = 1;
+    while (tensor[shapes].name && strcmp(tensor[shapes].name, tensor->name) == 0)
+        shapes++;
+    return shapes;
+}
+
 int method_input_find(const struct method *method, const char *name)
 {
     return tensor_find(method->inputs, name);
@@ -118,28 +135,76 @@ const char *method_road_name(int road)
     return road_names[road >= 0 && road < METHOD_ROAD_COUNT ? road : METHOD_ROAD_NONE];
 }
 
-int64_t method_dim_length(enum method_dim dim, int64_t n, int64_t m)
+void method_default_options(const struct method *method, int64_t options[METHOD_OPTIONS_MAX])
 {
+    memset(options, 0, METHOD_OPTIONS_MAX * sizeof *options);
+    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name; i++)
+        options[i] = method->options[i].initial;
+}
+
+int64_t method_range_pack(struct method_range range)
+{
+    assert(range.first >= 0 && range.first < range.end && range.end <= METHOD_RANGE_MAX);
+    return range.first << 32 | range.end;
+}
+
+struct method_range method_range_unpack(int64_t value, int64_t n)
+{
+    if (value == 0)
+        return (struct method_range){0, n};
+    return (struct method_range){value >> 32, value & METHOD_RANGE_MAX};
+}
+
+/* The option that a dimension depends on; -1: none. */
+static int option_of(enum method_dim dim)
+{
+    if (dim >= METHOD_DIM_RANGE_FIRST)
+        return (int)dim - METHOD_DIM_RANGE_FIRST;
+    return dim >= METHOD_DIM_INT_FIRST ? (int)dim - METHOD_DIM_INT_FIRST : -1;
+}
+
+const char *method_dim_name(const struct method *method, enum method_dim dim)
+{
+    static const char *const names[] = {
+        [METHOD_DIM_1] = "1",           [METHOD_DIM_4] = "4", [METHOD_DIM_N] = "n",
+        [METHOD_DIM_N_MINUS_1] = "n-1", [METHOD_DIM_M] = "m",
+    };
+    int option = option_of(dim);
+    return option >= 0 ? method->options[option].name : names[dim];
+}
+
+int64_t method_dim_length(enum method_dim dim, int64_t n, int64_t m, const int64_t *options)
+{
+    int option = option_of(dim);
+    if (option >= 0) {
+        assert(options && option < METHOD_OPTIONS_MAX);
+        struct method_range range = method_range_unpack(options[option], n);
+        return dim >= METHOD_DIM_RANGE_FIRST ? range.end - range.first : options[option];
+    }
     switch (dim) {
     case METHOD_DIM_1:
         return 1;
+    case METHOD_DIM_4:
+        return 4;
     case METHOD_DIM_N:
         return n;
     case METHOD_DIM_N_MINUS_1:
         return n > 0 ? n - 1 : 0;
     case METHOD_DIM_M:
         return m;
+    default:
+        break;
     }
     assert(!"a dimension outside the enumeration");
     return -1;
 }
 
 int64_t method_tensor_bytes(const struct method_tensor *tensor, enum precision precision, int64_t n,
-                            int64_t m)
+                            int64_t m, const int64_t *options)
 {
     int64_t bytes = tensor->kind == METHOD_REAL ? precision_bytes(precision) : 4;
     for (int i = 0; i < tensor->rank; i++) {
-        if (!checked_mul(bytes, method_dim_length(tensor->dims[i], n, m), &bytes))
+        if (!checked_mul(bytes, method_dim_length(tensor->dims[i], n, m, options), &bytes))
             return -1;
     }
     return bytes;
@@ -226,7 +291,8 @@ static uint64_t hash_tensors(uint64_t hash, const struct method_tensor *tensor)
         hash = hash_number(hash, (uint64_t)tensor->rank);
         for (int i = 0; i < tensor->rank; i++)
             hash = hash_number(hash, (uint64_t)tensor->dims[i]);
-        hash = hash_number(hash, (uint64_t)tensor->optional * 2 + (uint64_t)tensor->is_default);
+        hash = hash_number(hash, (uint64_t)tensor->optional * 4 + (uint64_t)tensor->is_default * 2 +
+                                     (uint64_t)tensor->is_one_when_empty);
     }
     return hash_string(hash, NULL);
 }
@@ -237,6 +303,8 @@ static uint64_t hash_method(uint64_t hash, const struct method *method)
     hash = hash_string(hash, method->title);
     hash = hash_string(hash, method->when);
     hash = hash_tensors(hash, method->inputs);
+    for (int i = 0; method->input_sets[i]; i++)
+        hash = hash_number(hash, method->input_sets[i]);
     hash = hash_tensors(hash, method->outputs);
     for (const struct method_option *option = method->options; option->name; option++) {
         hash = hash_string(hash, option->name);

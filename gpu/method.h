@@ -11,6 +11,9 @@
  *    engines as INT32 (enum method_road) and travels as BYTES or a string.
  *  - Outputs of rank 0 (one number a matrix: INFO, RCOND, METHOD, ...) are always computed;
  *    others only when wanted.
+ *  - m is the length of the dimensions that the descriptor calls so; n where no input tells it.
+ *  - Where an output's length depends on an option, the option travels with the batch, and every
+ *    matrix of the batch has the same.
  *  - INFO: 0 good; k in 1..n exact zero pivot at step k; n+1 singular to working precision (or the
  *    inverse overflows); n+2 not converged; -1 NaN or infinity in the input. See docs/methods.md.
  */
@@ -22,18 +25,27 @@
 
 #include "base/datatype.h"
 
-#define METHOD_INPUTS_MAX 6
+#define METHOD_INPUTS_MAX 7
 #define METHOD_OUTPUTS_MAX 10
 #define METHOD_OPTIONS_MAX 8
 #define METHOD_RANK_MAX 2
+#define METHOD_INPUT_SETS_MAX 8
 
-/* A dimension of one matrix's part of a tensor, in terms of the request's n and m. */
+/* A dimension of one matrix's part of a tensor, in terms of the request's n and m, and of outputs
+ * in terms of its options: METHOD_DIM_INT(k) is the value of option k, an INT, METHOD_DIM_RANGE(k)
+ * the length of option k, a RANGE. */
 enum method_dim {
     METHOD_DIM_1 = 1,
+    METHOD_DIM_4,
     METHOD_DIM_N,
     METHOD_DIM_N_MINUS_1,
-    METHOD_DIM_M
+    METHOD_DIM_M,
+    METHOD_DIM_INT_FIRST = 16,
+    METHOD_DIM_RANGE_FIRST = METHOD_DIM_INT_FIRST + METHOD_OPTIONS_MAX,
+    METHOD_DIM_END = METHOD_DIM_RANGE_FIRST + METHOD_OPTIONS_MAX
 };
+#define METHOD_DIM_INT(option) ((enum method_dim)(METHOD_DIM_INT_FIRST + (option)))
+#define METHOD_DIM_RANGE(option) ((enum method_dim)(METHOD_DIM_RANGE_FIRST + (option)))
 
 enum method_kind {
     METHOD_REAL,
@@ -47,18 +59,21 @@ struct method_tensor {
     enum method_kind kind;
     int rank; /* without the batch dimension */
     enum method_dim dims[METHOD_RANK_MAX];
-    bool optional;   /* inputs: may be absent */
-    bool is_default; /* outputs: answered when the request names none */
+    bool optional;          /* inputs: may be absent */
+    bool is_default;        /* outputs: answered when the request names none */
+    bool is_one_when_empty; /* outputs of one REAL a matrix: 1 for n = 0; the others are 0 then */
 };
 
 enum method_option_kind {
     METHOD_OPTION_BOOL,
     METHOD_OPTION_INT,
     METHOD_OPTION_REAL,
-    METHOD_OPTION_CHOICE
+    METHOD_OPTION_CHOICE,
+    METHOD_OPTION_RANGE /* "first:last" of 0 to n - 1, the last one excluded */
 };
 
-/* Values travel as int64: BOOL 0/1, INT itself, CHOICE the index, REAL the bits of the double. */
+/* Values travel as int64: BOOL 0/1, INT itself, CHOICE the index, REAL the bits of the double,
+ * RANGE as method_range_pack has it, with 0 for everything. */
 struct method_option {
     const char *name; /* NULL ends the list */
     const char *help;
@@ -81,14 +96,30 @@ enum method_road {
     METHOD_ROAD_SHERMAN_MORRISON,
     METHOD_ROAD_TWO_SWEEP,
     METHOD_ROAD_PIVOTED,
+    METHOD_ROAD_WARM_START,
+    METHOD_ROAD_LOW_PRECISION_START,
+    METHOD_ROAD_DIAGONAL_START,
+    METHOD_ROAD_TRANSPOSE_START,
+    METHOD_ROAD_SCALED_IDENTITY_START,
+    METHOD_ROAD_SINGLE,
+    METHOD_ROAD_BLOCK,
+    METHOD_ROAD_REDUCED_MEMORY,
     METHOD_ROAD_COUNT
 };
+
+/* A set of inputs: a bit for each, by its place in the descriptor. */
+#define METHOD_INPUT(place) (UINT32_C(1) << (place))
 
 struct method {
     const char *name;  /* model name and metric label: "lu" */
     const char *title; /* "Inverse by LU factorisation with partial pivoting" */
     const char *when;  /* when to choose it; one or two sentences for the documentation */
+    /* Inputs with one name, which stand one after the other, are shapes of one tensor: a request
+     * has at most one of them, the first that fits. All of them are optional. */
     struct method_tensor inputs[METHOD_INPUTS_MAX + 1];
+    /* Which inputs go together; 0 ends the list. An empty list: any that are not optional, with any
+     * others. All matrices of a batch have the same ones. */
+    uint32_t input_sets[METHOD_INPUT_SETS_MAX + 1];
     struct method_tensor outputs[METHOD_OUTPUTS_MAX + 1];
     struct method_option options[METHOD_OPTIONS_MAX + 1];
     enum method_road road; /* the road of every matrix, when the method has no METHOD output */
@@ -96,6 +127,9 @@ struct method {
     /* Predicted work for one matrix of order n (rank m), in floating-point operations and bytes
      * moved; the front turns it into time with rates it measures, for fairness and deadlines. */
     double (*flops)(int64_t n, int64_t m);
+    /* The most that a difficult matrix may take, for the time that an engine is given; NULL: no
+     * more than that. */
+    double (*flops_most)(int64_t n, int64_t m);
 };
 
 int method_count(void);
@@ -105,15 +139,31 @@ int method_index(const struct method *method);
 int method_input_count(const struct method *method);
 int method_output_count(const struct method *method);
 /* The index of the output with that name, ASCII case ignored; -1 when there is none. */
-int method_input_find(const struct method *method, const char *name);
+/* How many shapes the input at `place`, the first of its name, can have; 1 as a rule. */
+int method_input_shapes(const struct method *method, int place);
+int method_input_find(const struct method *method, const char *name); /* the first of its name */
 int method_output_find(const struct method *method, const char *name);
 int method_option_find(const struct method *method, const char *name); /* exact; -1 */
 const char *method_road_name(int road); /* "cholesky"; "none" for a number out of range */
+/* The options of a request that names none, as they travel. */
+void method_default_options(const struct method *method, int64_t options[METHOD_OPTIONS_MAX]);
 
-/* The length of one dimension for order n and rank m (METHOD_DIM_N_MINUS_1 of n = 0 is 0). */
-int64_t method_dim_length(enum method_dim dim, int64_t n, int64_t m);
-/* Bytes of one matrix's part of a tensor; -1 on overflow. ROAD counts 4 bytes. */
+/* first to end - 1. A range given for a request has 0 <= first < end <= n. */
+struct method_range {
+    int64_t first, end;
+};
+#define METHOD_RANGE_MAX INT64_C(0x7fffffff)          /* the largest end that travels */
+int64_t method_range_pack(struct method_range range); /* 0 <= first < end <= METHOD_RANGE_MAX */
+struct method_range method_range_unpack(int64_t value, int64_t n); /* 0: from 0 to n */
+
+/* The length of one dimension for order n and rank m (METHOD_DIM_N_MINUS_1 of n = 0 is 0). options:
+ * METHOD_OPTIONS_MAX values as they travel; inputs do not depend on them, and NULL will do. */
+int64_t method_dim_length(enum method_dim dim, int64_t n, int64_t m, const int64_t *options);
+/* How a dimension is called: "n-1", or the name of the option that it depends on. */
+const char *method_dim_name(const struct method *method, enum method_dim dim);
+/* Bytes of one matrix's part of a tensor; -1 on overflow. ROAD counts 4 bytes. options: as above.
+ */
 int64_t method_tensor_bytes(const struct method_tensor *tensor, enum precision precision, int64_t n,
-                            int64_t m);
+                            int64_t m, const int64_t *options);
 
 #endif

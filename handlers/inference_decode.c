@@ -119,7 +119,7 @@ static int64_t output_bytes(const struct proto_request *request, int output)
     if (!is_wanted(request, output))
         return 0;
     int64_t one = method_tensor_bytes(&request->method->outputs[output], request->precision,
-                                      request->n, request->m);
+                                      request->n, request->m, request->options);
     int64_t all;
     if (one < 0 || !checked_mul(one, request->batch, &all) ||
         !checked_round_up(all, HANDLERS_MEMORY_ALIGN, &all))
@@ -198,19 +198,26 @@ static enum error admit(struct inference *inference, struct failure *failure)
     return take_outputs(inference, failure);
 }
 
+static void fill_with_ones(enum precision precision, int64_t count, void *numbers)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (precision == PRECISION_FP32)
+            ((float *)numbers)[i] = 1.0F;
+        else
+            ((double *)numbers)[i] = 1.0;
+    }
+}
+
 /* What no engine is needed for: no matrices, or matrices of order 0. */
 static void answer_empty(struct inference *inference)
 {
     const struct proto_request *request = &inference->request;
-    const struct handlers__model *model = inference->head.model;
-    for (int i = 0; i < METHOD_OUTPUTS_MAX; i++)
-        if (inference->outputs[i] != NULL)
-            memset(inference->outputs[i], 0, (size_t)output_bytes(request, i));
-    for (int64_t b = 0; b < request->batch && model->rcond >= 0; b++) {
-        if (request->precision == PRECISION_FP32)
-            ((float *)inference->outputs[model->rcond])[b] = 1.0F;
-        else
-            ((double *)inference->outputs[model->rcond])[b] = 1.0;
+    for (int i = 0; i < METHOD_OUTPUTS_MAX; i++) {
+        if (inference->outputs[i] == NULL)
+            continue;
+        memset(inference->outputs[i], 0, (size_t)output_bytes(request, i));
+        if (request->method->outputs[i].is_one_when_empty)
+            fill_with_ones(request->precision, request->batch, inference->outputs[i]);
     }
     static const char no_kernel[] = "none";
     memcpy(inference->item.kernel, no_kernel, sizeof no_kernel);
@@ -245,7 +252,7 @@ static void fill_tensors(struct inference *inference)
             item->inputs[i] = arena_tensor(
                 inference, data,
                 request->batch * method_tensor_bytes(&method->inputs[i], request->precision,
-                                                     request->n, request->m));
+                                                     request->n, request->m, request->options));
     }
     for (int i = 0; i < METHOD_OUTPUTS_MAX; i++) {
         item->outputs[i] = absent;

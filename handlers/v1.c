@@ -113,6 +113,9 @@ static enum error decoded(struct inference *inference, struct failure *failure)
     inference->x->door->query(inference->x, read_option, &reader);
     if (reader.error != ERROR_NONE)
         return reader.error;
+    enum error error = proto_request_fit(request, failure);
+    if (error != ERROR_NONE)
+        return error;
     enum proto_format format = request->format;
     if (!handlers__accept_format(exchange_header(inference->x, "Accept"), &format))
         return failure_set(failure, ERROR_NOT_ACCEPTABLE,
@@ -204,6 +207,7 @@ static void say_what_failed(const struct inference *inference, char *text, size_
     const struct proto_request *request = &inference->request;
     long long batch = request->batch, failed = survey->failed, first = survey->bad[0].index;
     bool inverts = method_output_find(request->method, "INVERSE") >= 0;
+    bool converges = survey->infos[STATS_NOT_CONVERGED] == 0;
     char reason[64], of[32] = "";
     say_reason(survey->bad[0].info, request->n, reason, sizeof reason);
     if (failed > 1) {
@@ -212,14 +216,17 @@ static void say_what_failed(const struct inference *inference, char *text, size_
                  "\"matrices\" lists %s. on_singular=nan answers with %s.",
                  failed, batch, first, reason,
                  failed > survey->bad_count ? "the first hundred" : "them",
-                 inverts ? "NaN in their places" : "the complete factors");
+                 !inverts    ? "the complete factors"
+                 : converges ? "NaN in their places"
+                             : "NaN in their places, or the best iterate");
         return;
     }
     if (batch > 1)
         snprintf(of, sizeof of, " of %lld", batch);
     snprintf(text, size, "Matrix %lld%s: %s. %s.", first, of, reason,
-             inverts ? "Ask on_singular=nan for NaN in its place"
-                     : "on_singular=nan answers with the complete factors");
+             !inverts    ? "on_singular=nan answers with the complete factors"
+             : converges ? "Ask on_singular=nan for NaN in its place"
+                         : "Ask on_singular=nan for the best iterate");
 }
 
 /* 422: which matrices have no inverse, the first hundred of them by index. */

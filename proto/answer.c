@@ -26,7 +26,7 @@ struct proto__shape proto__output_shape(const struct proto_request *request,
     memcpy(shape.dims, request->lead, (size_t)request->lead_rank * sizeof shape.dims[0]);
     for (int d = 0; d < tensor->rank; d++)
         shape.dims[request->lead_rank + d] =
-            method_dim_length(tensor->dims[d], request->n, request->m);
+            method_dim_length(tensor->dims[d], request->n, request->m, request->options);
     bool fits = proto__shape_count(shape.rank, shape.dims, &shape.count);
     assert(fits); /* proto__bind has seen it */
     return shape;
@@ -37,7 +37,7 @@ static int64_t output_count(const struct proto_request *request, const struct me
 {
     int64_t count = request->batch;
     for (int d = 0; d < tensor->rank; d++)
-        count *= method_dim_length(tensor->dims[d], request->n, request->m);
+        count *= method_dim_length(tensor->dims[d], request->n, request->m, request->options);
     return count; /* bind has seen it fit */
 }
 

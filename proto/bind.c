@@ -24,6 +24,12 @@ static bool is_present(const struct binding *b, int input)
     return (b->present >> input & 1) != 0;
 }
 
+/* Present, and with no other shape to be taken for. */
+static bool has_one_shape(const struct binding *b, int input)
+{
+    return is_present(b, input) && method_input_shapes(b->request->method, input) == 1;
+}
+
 int proto__sole_input(const struct method *method)
 {
     int sole = -1;
@@ -39,18 +45,13 @@ int proto__sole_input(const struct method *method)
 }
 
 /* "[..., n, n]", or with `[batch` in front when exactly one lead dimension is wanted. */
-static struct proto__words wanted_words(const struct method_tensor *tensor, int lead_wanted)
+static struct proto__words wanted_words(const struct binding *b, const struct method_tensor *tensor)
 {
-    static const char *const names[] = {
-        [METHOD_DIM_1] = "1",
-        [METHOD_DIM_N] = "n",
-        [METHOD_DIM_N_MINUS_1] = "n-1",
-        [METHOD_DIM_M] = "m",
-    };
+    const struct method *method = b->request->method;
     struct proto__words words = {""};
-    const char *d0 = tensor->rank > 0 ? names[tensor->dims[0]] : "";
-    const char *d1 = tensor->rank > 1 ? names[tensor->dims[1]] : "";
-    snprintf(words.text, sizeof words.text, "[%s%s%s%s%s]", lead_wanted == 1 ? "batch" : "...",
+    const char *d0 = tensor->rank > 0 ? method_dim_name(method, tensor->dims[0]) : "";
+    const char *d1 = tensor->rank > 1 ? method_dim_name(method, tensor->dims[1]) : "";
+    snprintf(words.text, sizeof words.text, "[%s%s%s%s%s]", b->lead_wanted == 1 ? "batch" : "...",
              tensor->rank > 0 ? "," : "", d0, tensor->rank > 1 ? "," : "", d1);
     return words;
 }
@@ -68,7 +69,7 @@ static enum error check_presence(const struct binding *b, struct failure *failur
     if (b->present == 0)
         return failure_set(failure, ERROR_MALFORMED, "no input is given; %s takes %s", method->name,
                            proto__input_words(method, false).text);
-    return ERROR_NONE;
+    return proto__check_inputs(method, b->present, failure);
 }
 
 static enum error check_rank(const struct binding *b, const struct method_tensor *tensor,
@@ -90,7 +91,7 @@ static enum error check_rank(const struct binding *b, const struct method_tensor
                            "%s has shape %s: a batch dimension must come first; write [1%s%s",
                            tensor->name, shape.text, input->rank > 0 ? "," : "", shape.text + 1);
     return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s", tensor->name,
-                       shape.text, wanted_words(tensor, b->lead_wanted).text);
+                       shape.text, wanted_words(b, tensor).text);
 }
 
 static enum error bind_lead(struct binding *b, const struct method_tensor *tensor,
@@ -124,7 +125,7 @@ static enum error find_n_and_m(struct binding *b, bool from_n_minus_1, struct fa
     const struct method_tensor *tensors = request->method->inputs;
     for (int i = 0; tensors[i].name != NULL; i++) {
         const struct proto_tensor *input = &request->inputs[i];
-        for (int d = 0; is_present(b, i) && d < tensors[i].rank; d++) {
+        for (int d = 0; has_one_shape(b, i) && d < tensors[i].rank; d++) {
             int64_t length = input->shape[input->rank - tensors[i].rank + d];
             enum method_dim dim = tensors[i].dims[d];
             if (dim == METHOD_DIM_M && b->m_from == NULL) {
@@ -152,7 +153,7 @@ static enum error check_dims(const struct binding *b, const struct method_tensor
     int64_t wanted[METHOD_RANK_MAX];
     bool fits = true;
     for (int d = 0; d < tensor->rank; d++) {
-        wanted[d] = method_dim_length(tensor->dims[d], request->n, request->m);
+        wanted[d] = method_dim_length(tensor->dims[d], request->n, request->m, request->options);
         fits = fits && wanted[d] == own[d];
     }
     if (fits)
@@ -179,7 +180,8 @@ static enum error check_bytes(const struct proto_request *request,
                               const struct method_tensor *tensors, struct failure *failure)
 {
     for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++) {
-        int64_t bytes = method_tensor_bytes(tensor, request->precision, request->n, request->m);
+        int64_t bytes = method_tensor_bytes(tensor, request->precision, request->n, request->m,
+                                            request->options);
         if (bytes < 0 || !checked_mul(bytes, request->batch, &bytes))
             return failure_set(failure, ERROR_BAD_SHAPE,
                                "the size of %s overflows: %lld matrices of order %lld",
@@ -189,22 +191,23 @@ static enum error check_bytes(const struct proto_request *request,
 }
 
 /* A shape without numbers costs its sender nothing, but its answer has an INFO for each matrix, or
- * brackets for each row of the batch. */
-static enum error check_empty(const struct binding *b, const struct method_tensor *tensor,
-                              const struct proto_tensor *input, struct failure *failure)
+ * brackets for each row of the batch; and where only m is 0, the service inverts what it was not
+ * sent. So all the other lengths count. */
+static enum error check_empty(const struct method_tensor *tensor, const struct proto_tensor *input,
+                              struct failure *failure)
 {
-    int64_t count, lead = 1;
+    int64_t count, others = 1;
     if (!proto__shape_count(input->rank, input->shape, &count))
         return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: its size overflows",
                            tensor->name, proto__shape_words(input->rank, input->shape).text);
     if (count > 0)
         return ERROR_NONE;
-    for (int i = 0; i < b->request->lead_rank; i++) {
-        int64_t length = b->request->lead[i] > 0 ? b->request->lead[i] : 1;
-        if (!checked_mul(lead, length, &lead) || lead > PROTO_ELEMENTS_EMPTY_MAX)
+    for (int i = 0; i < input->rank; i++) {
+        int64_t length = input->shape[i] > 0 ? input->shape[i] : 1;
+        if (!checked_mul(others, length, &others) || others > PROTO_ELEMENTS_EMPTY_MAX)
             return failure_set(failure, ERROR_TOO_LARGE,
-                               "%s has shape %s: a batch without numbers may have at most %d "
-                               "matrices",
+                               "%s has shape %s: a tensor without numbers may have at most %d "
+                               "matrices, or rows in all of them",
                                tensor->name, proto__shape_words(input->rank, input->shape).text,
                                PROTO_ELEMENTS_EMPTY_MAX);
     }
@@ -231,16 +234,84 @@ static enum error check_sizes(const struct binding *b, struct failure *failure)
     return ERROR_NONE;
 }
 
+/* Nor do matrices of order 0 cost their sender anything, of which some outputs have numbers. */
+static enum error check_answer_to_nothing(const struct proto_request *request,
+                                          struct failure *failure)
+{
+    for (int i = 0; request->n == 0 && i < request->output_count; i++) {
+        const struct method_tensor *tensor = &request->method->outputs[request->outputs[i].index];
+        int64_t numbers = request->batch;
+        for (int d = 0; d < tensor->rank; d++) {
+            int64_t length =
+                method_dim_length(tensor->dims[d], request->n, request->m, request->options);
+            if (!checked_mul(numbers, length, &numbers))
+                numbers = INT64_MAX;
+        }
+        if (numbers > PROTO_ELEMENTS_EMPTY_MAX)
+            return failure_set(failure, ERROR_TOO_LARGE,
+                               "%s of %lld matrices of order 0 would have %lld numbers; it may "
+                               "have at most %d",
+                               tensor->name, (long long)request->batch, (long long)numbers,
+                               PROTO_ELEMENTS_EMPTY_MAX);
+    }
+    return ERROR_NONE;
+}
+
+enum error proto_request_fit(struct proto_request *request, struct failure *failure)
+{
+    const struct method *method = request->method;
+    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++) {
+        if (method->options[i].kind != METHOD_OPTION_RANGE)
+            continue;
+        struct method_range range = method_range_unpack(request->options[i], request->n);
+        if (range.end > request->n)
+            return failure_set(failure, ERROR_BAD_OPTION,
+                               "option %s: %lld:%lld reaches beyond the order, %lld; give "
+                               "first:last, counted from 0, the last one excluded",
+                               method->options[i].name, (long long)range.first,
+                               (long long)range.end, (long long)request->n);
+        if (range.first == 0 && range.end == request->n)
+            request->options[i] = 0; /* one batch with those who gave no range */
+    }
+    enum error error = check_bytes(request, method->outputs, failure);
+    return error == ERROR_NONE ? check_answer_to_nothing(request, failure) : error;
+}
+
+/* Where no input tells m, it is n. */
+static void complete_m(struct binding *b)
+{
+    const struct method_tensor *tensors = b->request->method->inputs;
+    bool has_m = false;
+    for (int i = 0; tensors[i].name != NULL; i++) {
+        for (int d = 0; d < tensors[i].rank; d++)
+            has_m = has_m || tensors[i].dims[d] == METHOD_DIM_M;
+    }
+    if (has_m && b->m_from == NULL)
+        b->request->m = b->request->n;
+}
+
+static enum error choose_shapes(struct binding *b, struct failure *failure)
+{
+    enum error error = ERROR_NONE;
+    for (int i = 0; error == ERROR_NONE && b->request->method->inputs[i].name != NULL; i++) {
+        if (is_present(b, i) && !has_one_shape(b, i))
+            error = proto__choose_shape(b->request, b->present, i, failure);
+    }
+    return error;
+}
+
 typedef enum error each_input(struct binding *b, const struct method_tensor *tensor,
                               const struct proto_tensor *input, struct failure *failure);
 
-static enum error for_each_input(struct binding *b, each_input *each, struct failure *failure)
+/* several: those that may have several shapes too, whose own has been chosen. */
+static enum error for_each_input(struct binding *b, bool several, each_input *each,
+                                 struct failure *failure)
 {
     const struct method_tensor *tensors = b->request->method->inputs;
     enum error error = ERROR_NONE;
     for (int i = 0; error == ERROR_NONE && tensors[i].name != NULL; i++) {
-        if (is_present(b, i))
-            error = each(b, &tensors[i], &b->request->inputs[i], failure);
+        if (has_one_shape(b, i) || (several && is_present(b, i)))
+            error = each(b, &tensors[i + b->request->shapes[i]], &b->request->inputs[i], failure);
     }
     return error;
 }
@@ -256,7 +327,7 @@ static enum error bind_dims(struct binding *b, const struct method_tensor *tenso
                             const struct proto_tensor *input, struct failure *failure)
 {
     enum error error = check_dims(b, tensor, input, failure);
-    return error == ERROR_NONE ? check_empty(b, tensor, input, failure) : error;
+    return error == ERROR_NONE ? check_empty(tensor, input, failure) : error;
 }
 
 enum error proto__bind(struct proto_request *request, uint32_t present, int lead_rank,
@@ -265,16 +336,24 @@ enum error proto__bind(struct proto_request *request, uint32_t present, int lead
     struct binding b = {.request = request, .present = present, .lead_wanted = lead_rank};
     request->n = 0;
     request->m = 0;
+    memset(request->shapes, 0, sizeof request->shapes);
     enum error error = check_presence(&b, failure);
     if (error == ERROR_NONE)
-        error = for_each_input(&b, bind_rank, failure);
+        error = for_each_input(&b, false, bind_rank, failure);
     if (error == ERROR_NONE)
         error = find_n_and_m(&b, false, failure);
     if (error == ERROR_NONE && b.n_from == NULL)
         error = find_n_and_m(&b, true, failure);
+    complete_m(&b);
     if (error == ERROR_NONE)
-        error = for_each_input(&b, bind_dims, failure);
+        error = choose_shapes(&b, failure);
+    if (error == ERROR_NONE)
+        error = for_each_input(&b, true, bind_rank, failure);
+    if (error == ERROR_NONE)
+        error = for_each_input(&b, true, bind_dims, failure);
     if (error == ERROR_NONE)
         error = check_sizes(&b, failure);
+    if (error == ERROR_NONE)
+        error = proto_request_fit(request, failure);
     return error;
 }

@@ -21,28 +21,50 @@ static void put_member(struct text *json, const char *name, const char *value)
     put_string(json, value);
 }
 
+static bool is_constant(enum method_dim dim)
+{
+    return dim == METHOD_DIM_1 || dim == METHOD_DIM_4;
+}
+
 /* -1 for every dimension that varies, the batch first. */
-static void put_dims(struct text *json, const struct method_tensor *tensor)
+static void put_dims(struct text *json, const struct method *method,
+                     const struct method_tensor *tensor)
 {
     text_puts(json, "[-1");
     for (int d = 0; d < tensor->rank; d++)
-        text_puts(json, tensor->dims[d] == METHOD_DIM_1 ? ",1" : ",-1");
+        text_printf(json, ",%s",
+                    is_constant(tensor->dims[d]) ? method_dim_name(method, tensor->dims[d]) : "-1");
     text_puts(json, "]");
 }
 
-typedef void put_tensor(struct text *json, const struct method_tensor *tensor, bool is_input);
-
-/* `"name":[...]`, one entry a tensor. */
-static void put_tensors(struct text *json, const char *name, const struct method_tensor *tensors,
-                        bool is_input, put_tensor *put)
+/* The protocol has one shape a tensor: of those with the first one's rank the last, whose lengths
+ * vary most. */
+static bool is_other_shape(const struct method_tensor *tensors, const struct method_tensor *tensor)
 {
+    const struct method_tensor *first = tensor;
+    while (first > tensors && strcmp(first[-1].name, tensor->name) == 0)
+        first--;
+    bool followed = tensor[1].name != NULL && strcmp(tensor[1].name, tensor->name) == 0;
+    return tensor->rank != first->rank || (followed && tensor[1].rank == first->rank);
+}
+
+typedef void put_tensor(struct text *json, const struct method *method,
+                        const struct method_tensor *tensor, bool is_input);
+
+/* `"name":[...]`, one entry a tensor; all: one for each of its shapes. */
+static void put_tensors(struct text *json, const char *name, const struct method *method,
+                        bool is_input, bool all, put_tensor *put)
+{
+    const struct method_tensor *tensors = is_input ? method->inputs : method->outputs;
     put_string(json, name);
     text_puts(json, ":[");
     for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++) {
+        if (!all && is_other_shape(tensors, tensor))
+            continue;
         text_puts(json, tensor == tensors ? "{" : ",{");
         put_member(json, "name", tensor->name);
         text_puts(json, ",");
-        put(json, tensor, is_input);
+        put(json, method, tensor, is_input);
         text_puts(json, "}");
     }
     text_puts(json, "]");
@@ -50,13 +72,13 @@ static void put_tensors(struct text *json, const char *name, const struct method
 
 /* ---- Metadata ---- */
 
-static void put_metadata_tensor(struct text *json, const struct method_tensor *tensor,
-                                bool is_input)
+static void put_metadata_tensor(struct text *json, const struct method *method,
+                                const struct method_tensor *tensor, bool is_input)
 {
     (void)is_input;
     put_member(json, "datatype", proto__datatype(tensor, PRECISION_FP64));
     text_puts(json, ",\"shape\":");
-    put_dims(json, tensor);
+    put_dims(json, method, tensor);
 }
 
 void proto_v2_metadata(const struct method *method, struct text *json)
@@ -64,15 +86,16 @@ void proto_v2_metadata(const struct method *method, struct text *json)
     text_puts(json, "{");
     put_member(json, "name", method->name);
     text_puts(json, ",\"versions\":[\"1\"],\"platform\":\"invertd\",");
-    put_tensors(json, "inputs", method->inputs, true, put_metadata_tensor);
+    put_tensors(json, "inputs", method, true, false, put_metadata_tensor);
     text_puts(json, ",");
-    put_tensors(json, "outputs", method->outputs, false, put_metadata_tensor);
+    put_tensors(json, "outputs", method, false, false, put_metadata_tensor);
     text_puts(json, "}");
 }
 
 /* ---- Configuration, as Triton's protobuf message prints itself ---- */
 
-static void put_config_tensor(struct text *json, const struct method_tensor *tensor, bool is_input)
+static void put_config_tensor(struct text *json, const struct method *method,
+                              const struct method_tensor *tensor, bool is_input)
 {
     const char *datatype =
         tensor->kind == METHOD_ROAD ? "STRING" : proto__datatype(tensor, PRECISION_FP64);
@@ -80,7 +103,7 @@ static void put_config_tensor(struct text *json, const struct method_tensor *ten
     if (is_input)
         text_puts(json, "\"format\":\"FORMAT_NONE\",");
     text_puts(json, "\"dims\":");
-    put_dims(json, tensor);
+    put_dims(json, method, tensor);
     text_puts(json, ",\"is_shape_tensor\":false,");
     if (is_input)
         text_printf(json, "\"allow_ragged_batch\":false,\"optional\":%s",
@@ -95,9 +118,9 @@ void proto_v2_config(const struct method *method, struct text *json)
     put_member(json, "name", method->name);
     text_puts(json, ",\"platform\":\"invertd\",\"backend\":\"invertd\","
                     "\"version_policy\":{\"latest\":{\"num_versions\":1}},\"max_batch_size\":0,");
-    put_tensors(json, "input", method->inputs, true, put_config_tensor);
+    put_tensors(json, "input", method, true, false, put_config_tensor);
     text_puts(json, ",");
-    put_tensors(json, "output", method->outputs, false, put_config_tensor);
+    put_tensors(json, "output", method, false, false, put_config_tensor);
     text_puts(json, ",\"dynamic_batching\":{},\"instance_group\":[],\"parameters\":{},"
                     "\"model_transaction_policy\":{\"decoupled\":false},"
                     "\"response_cache\":{\"enable\":false}}");
@@ -105,20 +128,40 @@ void proto_v2_config(const struct method *method, struct text *json)
 
 /* ---- The methods document of /v1 ---- */
 
-static void put_method_tensor(struct text *json, const struct method_tensor *tensor, bool is_input)
+static void put_method_tensor(struct text *json, const struct method *method,
+                              const struct method_tensor *tensor, bool is_input)
 {
     static const char *const kinds[] = {
         [METHOD_REAL] = "real", [METHOD_INT32] = "int32", [METHOD_ROAD] = "string"};
-    static const char *const dims[] = {[METHOD_DIM_1] = ",1",
-                                       [METHOD_DIM_N] = ",\"n\"",
-                                       [METHOD_DIM_N_MINUS_1] = ",\"n-1\"",
-                                       [METHOD_DIM_M] = ",\"m\""};
     put_member(json, "help", tensor->help != NULL ? tensor->help : "");
     text_printf(json, ",\"type\":\"%s\",\"shape\":[\"batch\"", kinds[tensor->kind]);
-    for (int d = 0; d < tensor->rank; d++)
-        text_puts(json, dims[tensor->dims[d]]);
+    for (int d = 0; d < tensor->rank; d++) {
+        const char *quote = is_constant(tensor->dims[d]) ? "" : "\"";
+        text_printf(json, ",%s%s%s", quote, method_dim_name(method, tensor->dims[d]), quote);
+    }
     text_printf(json, "],\"%s\":%s", is_input ? "optional" : "default",
                 (is_input ? tensor->optional : tensor->is_default) ? "true" : "false");
+}
+
+/* `,"input_sets":[["A"],["X","Y"]]`: which inputs go together, where not all do. */
+static void put_input_sets(struct text *json, const struct method *method)
+{
+    if (method->input_sets[0] == 0)
+        return;
+    text_puts(json, ",\"input_sets\":[");
+    for (int s = 0; method->input_sets[s] != 0; s++) {
+        const char *comma = "";
+        text_puts(json, s > 0 ? ",[" : "[");
+        for (int i = 0; method->inputs[i].name != NULL; i++) {
+            if ((method->input_sets[s] >> i & 1) == 0)
+                continue;
+            text_puts(json, comma);
+            put_string(json, method->inputs[i].name);
+            comma = ",";
+        }
+        text_puts(json, "]");
+    }
+    text_puts(json, "]");
 }
 
 static void put_choices(struct text *json, const struct method_option *option)
@@ -162,6 +205,8 @@ static void put_option(struct text *json, const struct method_option *option)
                     option->initial != 0 ? "true" : "false");
     else if (option->kind == METHOD_OPTION_CHOICE)
         put_choices(json, option);
+    else if (option->kind == METHOD_OPTION_RANGE)
+        text_puts(json, "\"kind\":\"range\",\"default\":\"0:n\"");
     else
         put_bounds(json, option);
     text_puts(json, "}");
@@ -176,9 +221,10 @@ static void put_method(struct text *json, const struct method *method)
     text_puts(json, ",");
     put_member(json, "when", method->when);
     text_printf(json, ",\"n_max\":%lld,", (long long)method->n_max);
-    put_tensors(json, "inputs", method->inputs, true, put_method_tensor);
+    put_tensors(json, "inputs", method, true, true, put_method_tensor);
     text_puts(json, ",");
-    put_tensors(json, "outputs", method->outputs, false, put_method_tensor);
+    put_tensors(json, "outputs", method, false, true, put_method_tensor);
+    put_input_sets(json, method);
     text_puts(json, ",\"options\":[");
     for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++) {
         text_puts(json, i > 0 ? "," : "");

@@ -165,5 +165,11 @@ void proto__deflate_close(struct proto__flate **flate)
 
 uint32_t proto__crc32(uint32_t crc, const unsigned char *data, int64_t bytes)
 {
+    if (proto__crc32_folds(bytes)) {
+        int64_t folded = bytes / 16 * 16;
+        crc = proto__crc32_fold(crc, data, folded);
+        data += folded;
+        bytes -= folded;
+    }
     return (uint32_t)crc32_z(crc, data, (z_size_t)bytes);
 }

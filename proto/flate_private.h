@@ -50,4 +50,9 @@ void proto__deflate_close(struct proto__flate **flate);
 /* CRC-32 as zip files have it; begin with 0. */
 uint32_t proto__crc32(uint32_t crc, const unsigned char *data, int64_t bytes);
 
+/* Can this processor fold so many bytes, and is it worth it? Then proto__crc32_fold does the same
+ * for a multiple of 16: crc32.c. */
+bool proto__crc32_folds(int64_t bytes);
+uint32_t proto__crc32_fold(uint32_t crc, const unsigned char *data, int64_t bytes);
+
 #endif

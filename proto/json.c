@@ -248,8 +248,10 @@ enum error proto_json_decode(unsigned char *body, int64_t length, struct proto_s
         error = proto__bind(request, d.present, PROTO_LEAD_ANY, failure);
     if (error == ERROR_NONE)
         error = place_inputs(&d, space, failure);
-    if (error == ERROR_NONE)
+    if (error == ERROR_NONE) {
+        proto__settle_inputs(request);
         proto__default_outputs(request, false);
+    }
     proto__node_free(&d.root);
     proto__scan_free(&d.scan);
     return error;

@@ -207,8 +207,10 @@ enum error proto_npz_decode(unsigned char *body, int64_t length, struct proto_sp
         if ((d.present >> i & 1) != 0)
             error = place_array(&d, i, space);
     }
-    if (error == ERROR_NONE)
+    if (error == ERROR_NONE) {
+        proto__settle_inputs(request);
         proto__default_outputs(request, false);
+    }
     return error;
 }
 

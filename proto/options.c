@@ -50,6 +50,27 @@ static bool read_real(const char *text, double *value)
     return number_read_f64(text, end, &rest, value) == NUMBER_OK && rest == end;
 }
 
+/* Decimal digits alone, up to the character `stop`. Returns what follows them; NULL: not so. */
+static const char *read_index(const char *text, char stop, int64_t *index)
+{
+    int64_t sum = 0;
+    const char *digit = text;
+    for (; *digit >= '0' && *digit <= '9' && sum <= METHOD_RANGE_MAX; digit++)
+        sum = 10 * sum + (*digit - '0');
+    *index = sum;
+    return digit > text && *digit == stop && sum <= METHOD_RANGE_MAX ? digit + 1 : NULL;
+}
+
+static bool read_range(const char *text, int64_t *travels)
+{
+    struct method_range range;
+    const char *rest = read_index(text, ':', &range.first);
+    if (rest == NULL || read_index(rest, '\0', &range.end) == NULL || range.first >= range.end)
+        return false;
+    *travels = method_range_pack(range);
+    return true;
+}
+
 static enum error set_method_option(struct proto_request *request, int index, const char *value,
                                     struct failure *failure)
 {
@@ -79,6 +100,10 @@ static enum error set_method_option(struct proto_request *request, int index, co
         snprintf(allowed, sizeof allowed, "one of %s", option->choices);
         travels = choices_find(option->choices, value);
         good = travels >= 0;
+        break;
+    case METHOD_OPTION_RANGE:
+        snprintf(allowed, sizeof allowed, "first:last, counted from 0, the last one excluded");
+        good = read_range(value, &travels);
         break;
     }
     if (!good)

@@ -67,7 +67,8 @@ struct proto_request {
     struct proto_tensor inputs[METHOD_INPUTS_MAX]; /* in the descriptor's order */
     int64_t options[METHOD_OPTIONS_MAX];           /* defaults filled in */
     uint32_t options_set;                          /* bit i: options[i] was named */
-    uint32_t request_options_set; /* private to the codecs: the same for those below */
+    uint32_t request_options_set;  /* private to the codecs: the same for those below */
+    int shapes[METHOD_INPUTS_MAX]; /* private to the codecs: see proto__choose_shape */
     struct proto_output outputs[METHOD_OUTPUTS_MAX]; /* in the order asked for */
     int output_count;                                /* after decoding never 0 */
     int priority;                                    /* 0 default, 1 highest */
@@ -99,6 +100,12 @@ void proto_request_init(struct proto_request *request, enum proto_format format,
  */
 ERROR_MUST_CHECK enum error proto_request_option(struct proto_request *request, const char *name,
                                                  const char *value, struct failure *failure);
+
+/* Do the options fit the shapes? Decoders see to the options that were set before; call it when one
+ * was set after decoding. BAD_OPTION: a range that reaches beyond the order; BAD_SHAPE: an output
+ * whose size overflows. */
+ERROR_MUST_CHECK enum error proto_request_fit(struct proto_request *request,
+                                              struct failure *failure);
 
 /* ---- Decoders. body is aligned as the arena gave it and may be overwritten by the decoder. ----
  */

@@ -11,7 +11,7 @@
 
 #include "proto/proto.h"
 
-#define PROTO_ELEMENTS_EMPTY_MAX 65536 /* matrices in a batch that holds no numbers */
+#define PROTO_ELEMENTS_EMPTY_MAX 65536 /* matrices, or rows of them, where no numbers are sent */
 #define PROTO_ALIGNMENT 64             /* of what a space gives */
 
 /* ---- Words for messages; by value, so that they can stand in an argument list ---- */
@@ -56,6 +56,15 @@ void proto__transpose(void *target, const unsigned char *source, int64_t element
  * stand before a matrix's own, or PROTO_LEAD_ANY. */
 ERROR_MUST_CHECK enum error proto__bind(struct proto_request *request, uint32_t present,
                                         int lead_rank, struct failure *failure);
+/* Do these inputs go together? present: a bit for each, at the first place of its name. */
+ERROR_MUST_CHECK enum error proto__check_inputs(const struct method *method, uint32_t present,
+                                                struct failure *failure);
+/* Which shape the input at `place` has, the first of its name, beside those in `present`; lead, n
+ * and m are known. request->shapes[place] tells how far behind `place` it belongs. */
+ERROR_MUST_CHECK enum error proto__choose_shape(struct proto_request *request, uint32_t present,
+                                                int place, struct failure *failure);
+/* Moves every input to the place of its shape: the end of a decode. */
+void proto__settle_inputs(struct proto_request *request);
 /* The input that an array without a name stands for: the only one that must be there, or A where
  * none must; -1 when the method needs several. */
 int proto__sole_input(const struct method *method);

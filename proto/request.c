@@ -14,8 +14,7 @@
 void proto__set_method(struct proto_request *request, const struct method *method)
 {
     request->method = method;
-    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++)
-        request->options[i] = method->options[i].initial;
+    method_default_options(method, request->options);
 }
 
 void proto_request_init(struct proto_request *request, enum proto_format format,

@@ -422,6 +422,8 @@ enum error proto_v2_decode(unsigned char *body, int64_t length, int64_t json_byt
         error = check_length(&d, length, json_bytes, failure);
     if (error == ERROR_NONE)
         error = place_inputs(&d, body + text_bytes, space, failure);
+    if (error == ERROR_NONE)
+        proto__settle_inputs(request);
     decoder_free(&d);
     return error;
 }

@@ -76,6 +76,8 @@ static struct proto__words tensor_words(const struct method_tensor *tensors, boo
 {
     struct proto__words words = {""};
     for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++) {
+        if (tensor > tensors && strcmp(tensor[-1].name, tensor->name) == 0)
+            continue; /* another shape of it */
         add(&words, tensor == tensors ? "" : ", ");
         add(&words, in_lower ? proto__lower_words(tensor->name).text : tensor->name);
     }

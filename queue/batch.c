@@ -36,9 +36,11 @@ static void describe(const struct queue_slot *slot, struct engine_batch *batch)
     int64_t input_bytes[METHOD_INPUTS_MAX], output_bytes[METHOD_OUTPUTS_MAX];
     enum precision precision = (enum precision)key->precision;
     for (int i = 0; i < inputs; i++)
-        input_bytes[i] = method_tensor_bytes(&method->inputs[i], precision, key->n, key->m);
+        input_bytes[i] =
+            method_tensor_bytes(&method->inputs[i], precision, key->n, key->m, key->options);
     for (int i = 0; i < outputs; i++)
-        output_bytes[i] = method_tensor_bytes(&method->outputs[i], precision, key->n, key->m);
+        output_bytes[i] =
+            method_tensor_bytes(&method->outputs[i], precision, key->n, key->m, key->options);
 
     batch->method = (uint32_t)method_index(method);
     batch->precision = (uint32_t)precision;
@@ -81,6 +83,16 @@ static int64_t clients_matrices(const struct queue_slot *slot, int *requests)
     return matrices;
 }
 
+static struct queue_work work_of(const struct queue_slot *slot)
+{
+    return (struct queue_work){.method = slot->key.method,
+                               .precision = (enum precision)slot->key.precision,
+                               .n = slot->key.n,
+                               .m = slot->key.m,
+                               .matrices = slot->matrices,
+                               .bytes = slot->bytes};
+}
+
 /* The slot's key, count and fragments are set. */
 static void submit(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
                    uint64_t now_ns, enum queue_reason reason)
@@ -89,10 +101,14 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     struct engine_batch *batch = &ring->shared->batches[ring->submissions % ENGINE_BATCH_SLOTS];
     slot->used = true;
     slot->submitted_ns = now_ns;
-    slot->matrices = 0;
-    for (int i = 0; i < slot->count; i++)
+    slot->matrices = slot->bytes = 0;
+    for (int i = 0; i < slot->count; i++) {
         slot->matrices += slot->fragments[i].count;
-    slot->predicted_ns = queue__cost_batch_ns(queue, lane->place, &slot->key, slot->matrices);
+        slot->bytes += slot->fragments[i].count * slot->fragments[i].item->matrix_bytes;
+    }
+    struct queue_work work = work_of(slot);
+    slot->predicted_ns = queue__cost_batch_ns(queue, lane->place, &work);
+    slot->most_ns = queue__cost_most_ns(queue, lane->place, &work);
     queue->running_cost_ns += slot->predicted_ns;
     describe(slot, batch);
     batch->sequence = ++queue->sequence;
@@ -129,7 +145,7 @@ static bool feed_from(struct queue *queue, struct queue_lane *lane, struct queue
         submit_retry(queue, lane, slot, retries, now_ns, QUEUE_REASON_RETRY);
         return true;
     }
-    struct queue_flow *flow = queue__flow_choose(queue, place, kind, now_ns);
+    struct queue_flow *flow = queue__flow_choose(lane, place, kind, now_ns);
     if (flow == NULL)
         return false;
     enum queue_reason reason;
@@ -314,15 +330,15 @@ static void count_batch(struct queue *queue, const struct queue_lane *lane,
     queue->told[queue->told_count++] = (struct queue_told){method, matrices, duration_ns};
 }
 
-static void batch_succeeded(struct queue *queue, const struct queue_lane *lane,
-                            struct queue_slot *slot, const struct engine_batch *batch,
-                            uint64_t now_ns)
+static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
+                            const struct engine_batch *batch, uint64_t now_ns)
 {
     uint64_t started_ns = batch->started_ns, finished_ns = batch->finished_ns;
     uint64_t duration_ns = finished_ns > started_ns ? finished_ns - started_ns : 0;
     note_times(lane, slot, batch, duration_ns);
-    queue__cost_learn(queue, lane->place, &slot->key, slot->matrices, duration_ns);
-    queue->places[lane->place].last_batch_ns = now_ns;
+    struct queue_work work = work_of(slot);
+    queue__cost_learn(queue, lane->place, &work, duration_ns);
+    queue->places[lane->place].last_batch_ns = lane->last_batch_ns = now_ns;
     count_batch(queue, lane, slot, duration_ns);
     for (int i = 0; i < slot->count; i++)
         queue__item_finish(queue, &slot->fragments[i], lane->spare);

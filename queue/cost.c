@@ -1,9 +1,10 @@
 /* queue/cost.c: how long work will take.
  *
- * A batch of k matrices takes scale * (BATCH + k * (BASE + flops / RATE)): what a batch costs
- * whatever it holds, an overhead a matrix, and the descriptor's operations. The first guess is a
- * row for each place; the scale is measured, for each place, precision and size class (binary
- * logarithm of n), from finished batches, as an exponentially weighted mean. A batch teaches by its
+ * A batch of k matrices takes scale * (BATCH + k * (BASE + flops / RATE) + bytes / BANDWIDTH): what
+ * a batch costs whatever it holds, an overhead a matrix, the descriptor's operations, and the bytes
+ * of the inputs and of the outputs that are wanted. The first guess is a row for each place; the
+ * scale is measured, for each place, method, precision and size class (binary logarithm of n), from
+ * finished batches, as an exponentially weighted mean. A batch teaches by its
  * share of work: on a device where starting takes longer than one matrix, a batch of one says next
  * to nothing of what thousands will cost, and a large batch says it all.
  *
@@ -19,10 +20,10 @@
 #define SCALE_MOST 100.0
 
 static const struct {
-    double batch_ns, base_ns, flop_per_ns;
+    double batch_ns, base_ns, flops_per_ns, bytes_per_ns;
 } models[QUEUE_PLACES] = {
-    [QUEUE_HOST] = {0, 500, 4},
-    [QUEUE_CUDA] = {10000, 5, 400},
+    [QUEUE_HOST] = {0, 500, 4, 4},
+    [QUEUE_CUDA] = {10000, 5, 400, 40},
 };
 
 static int size_class(int64_t n)
@@ -31,31 +32,47 @@ static int size_class(int64_t n)
     return class < QUEUE_SIZE_CLASSES ? class : QUEUE_SIZE_CLASSES - 1;
 }
 
-static double modelled_ns(enum queue_place_id place, const struct method *method, int64_t n,
-                          int64_t m)
+typedef double flops_of(int64_t n, int64_t m);
+
+static double modelled_ns(enum queue_place_id place, const struct queue_work *work, flops_of *flops)
 {
-    return models[place].base_ns + method->flops(n, m) / models[place].flop_per_ns;
+    double each_ns = models[place].base_ns + flops(work->n, work->m) / models[place].flops_per_ns;
+    return (double)work->matrices * each_ns + (double)work->bytes / models[place].bytes_per_ns;
 }
 
-double queue__cost_ns(const struct queue *queue, enum queue_place_id place,
-                      const struct method *method, enum precision precision, int64_t n, int64_t m)
+static double *scale_of(struct queue *queue, enum queue_place_id place,
+                        const struct queue_work *work)
 {
-    return modelled_ns(place, method, n, m) * queue->places[place].scale[precision][size_class(n)];
+    return &queue->places[place]
+                .scale[method_index(work->method)][work->precision][size_class(work->n)];
 }
 
-double queue__cost_batch_ns(const struct queue *queue, enum queue_place_id place,
-                            const struct queue_key *key, int64_t matrices)
+double queue__cost_ns(struct queue *queue, enum queue_place_id place, const struct queue_work *work)
 {
-    double work_ns = (double)matrices * modelled_ns(place, key->method, key->n, key->m);
-    return (models[place].batch_ns + work_ns) *
-           queue->places[place].scale[key->precision][size_class(key->n)];
+    return modelled_ns(place, work, work->method->flops) * *scale_of(queue, place, work);
 }
 
-void queue__cost_learn(struct queue *queue, enum queue_place_id place, const struct queue_key *key,
-                       int64_t matrices, uint64_t measured_ns)
+double queue__cost_batch_ns(struct queue *queue, enum queue_place_id place,
+                            const struct queue_work *work)
 {
-    double *scale = &queue->places[place].scale[key->precision][size_class(key->n)];
-    double work_ns = (double)matrices * modelled_ns(place, key->method, key->n, key->m);
+    return (models[place].batch_ns + modelled_ns(place, work, work->method->flops)) *
+           *scale_of(queue, place, work);
+}
+
+double queue__cost_most_ns(struct queue *queue, enum queue_place_id place,
+                           const struct queue_work *work)
+{
+    const struct method *method = work->method;
+    flops_of *most = method->flops_most != NULL ? method->flops_most : method->flops;
+    return (models[place].batch_ns + modelled_ns(place, work, most)) *
+           fmax(*scale_of(queue, place, work), 1);
+}
+
+void queue__cost_learn(struct queue *queue, enum queue_place_id place,
+                       const struct queue_work *work, uint64_t measured_ns)
+{
+    double *scale = scale_of(queue, place, work);
+    double work_ns = modelled_ns(place, work, work->method->flops);
     double whole_ns = models[place].batch_ns + work_ns;
     double ratio = fmin(fmax((double)measured_ns / whole_ns, SCALE_LEAST), SCALE_MOST);
     *scale += LEARN_SHARE * (work_ns / whole_ns) * (ratio - *scale);

@@ -33,6 +33,8 @@ static uint64_t key_hash(const struct queue_key *key)
 {
     uint64_t hash = mix((uint64_t)method_index(key->method) + 1, (uint64_t)key->n);
     hash = mix(hash, (uint64_t)key->m);
+    hash = mix(hash, (uint64_t)key->inputs);
+    hash = mix(hash, (uint64_t)key->only_engine);
     hash = mix(hash, (uint64_t)((key->place * PRECISION_COUNT + key->precision) * ENGINE_LANES +
                                 key->lane));
     for (int i = 0; i < METHOD_OPTIONS_MAX; i++)
@@ -56,6 +58,9 @@ static void key_of(const struct queue *queue, const struct queue_item *item,
         item->cost_ns > (double)queue->limits.long_cost_ns ? ENGINE_LANE_LONG : ENGINE_LANE_SHORT;
     key->n = item->n;
     key->m = item->m;
+    key->only_engine = item->only_engine;
+    for (int i = 0; i < METHOD_INPUTS_MAX; i++)
+        key->inputs |= item->inputs[i].region != ENGINE_REGION_NONE ? INT64_C(1) << i : 0;
     memcpy(key->options, item->options, sizeof key->options);
 }
 
@@ -191,16 +196,40 @@ static void count_waiting(struct queue *queue, struct queue_group *group,
     double cost_ns = item_cost_ns(item, matrices);
     group->cost_ns += cost_ns;
     group->matrices += matrices;
+    group->bytes += matrices * item->matrix_bytes;
     queue->waiting_cost_ns += cost_ns;
+}
+
+/* Inputs and outputs of one matrix: what a batch moves for it. */
+static int64_t matrix_bytes(const struct queue_item *item)
+{
+    const struct method *method = item->method;
+    int64_t bytes = 0;
+    for (int i = 0; i < method_input_count(method); i++)
+        if (item->inputs[i].region != ENGINE_REGION_NONE)
+            bytes += method_tensor_bytes(&method->inputs[i], item->precision, item->n, item->m,
+                                         item->options);
+    for (int i = 0; i < method_output_count(method); i++)
+        if (item->outputs[i].region != ENGINE_REGION_NONE)
+            bytes += method_tensor_bytes(&method->outputs[i], item->precision, item->n, item->m,
+                                         item->options);
+    assert(bytes > 0);
+    return bytes;
 }
 
 enum error queue__flow_add(struct queue *queue, struct queue_item *item)
 {
     assert(item->flow == NULL && item->taken < item->batch);
     enum queue_place_id place = queue__place_route(queue, item->method, item->precision, item->n);
+    item->matrix_bytes = matrix_bytes(item);
+    struct queue_work work = {.method = item->method,
+                              .precision = item->precision,
+                              .n = item->n,
+                              .m = item->m,
+                              .matrices = item->batch,
+                              .bytes = item->batch * item->matrix_bytes};
     if (item->cost_ns == 0)
-        item->cost_ns = (double)item->batch * queue__cost_ns(queue, place, item->method,
-                                                             item->precision, item->n, item->m);
+        item->cost_ns = queue__cost_ns(queue, place, &work);
     struct queue_flow *flow = flow_get(queue, item, place);
     if (flow == NULL)
         return ERROR_FULL;
@@ -244,19 +273,29 @@ void queue__flow_remove(struct queue *queue, struct queue_item *item)
 static bool is_ripe(const struct queue *queue, const struct queue_flow *flow, uint64_t now_ns)
 {
     const struct queue_limits *limits = &queue->limits;
-    return limits->batch_wait_ns == 0 || flow->group->matrices >= limits->batch_matrices_max ||
-           flow->group->cost_ns >= (double)limits->batch_cost_ns ||
+    const struct queue_group *group = flow->group;
+    return limits->batch_wait_ns == 0 ||
+           group->matrices >= limits->batch_matrices_max[group->key.place] ||
+           group->bytes >= limits->batch_bytes_max ||
+           group->cost_ns >= (double)limits->batch_cost_ns ||
            now_ns >= flow->first->queued_ns + (uint64_t)limits->batch_wait_ns;
 }
 
-/* The next flow of a ring that is ripe and not in debt; *ripe: whether any was ripe at all. */
-static struct queue_flow *solvent(struct queue *queue, struct queue_flow **ring, uint64_t now_ns,
-                                  bool *ripe)
+/* May the flow lead a batch for the lane? */
+static bool may_lead(const struct queue_lane *lane, const struct queue_flow *flow, uint64_t now_ns)
+{
+    int64_t only = flow->group->key.only_engine;
+    return (only == 0 || only == lane->number + 1) && is_ripe(lane->queue, flow, now_ns);
+}
+
+/* The next flow of a ring that may lead and is not in debt; *any: whether any may lead at all. */
+static struct queue_flow *solvent(const struct queue_lane *lane, struct queue_flow **ring,
+                                  uint64_t now_ns, bool *any)
 {
     struct queue_flow *flow = *ring;
     while (flow != NULL) {
-        if (is_ripe(queue, flow, now_ns)) {
-            *ripe = true;
+        if (may_lead(lane, flow, now_ns)) {
+            *any = true;
             if (flow->deficit_ns > 0) {
                 *ring = flow;
                 return flow;
@@ -267,14 +306,14 @@ static struct queue_flow *solvent(struct queue *queue, struct queue_flow **ring,
     return NULL;
 }
 
-/* The least count of quanta after which a ripe flow of the ring is out of debt. */
-static double rounds_needed(const struct queue *queue, const struct queue_flow *ring,
+/* The least count of quanta after which a flow of the ring that may lead is out of debt. */
+static double rounds_needed(const struct queue_lane *lane, const struct queue_flow *ring,
                             uint64_t now_ns, double least)
 {
     const struct queue_flow *flow = ring;
     while (flow != NULL) {
         double rounds = floor(-flow->deficit_ns / quantum_ns[flow->priority]) + 1;
-        if (rounds < least && is_ripe(queue, flow, now_ns))
+        if (rounds < least && may_lead(lane, flow, now_ns))
             least = rounds;
         flow = flow->ring_next != ring ? flow->ring_next : NULL;
     }
@@ -291,30 +330,30 @@ static void pay(struct queue_flow *ring, double rounds)
 }
 
 /* The first flow that may lead, higher priorities before lower ones. */
-static struct queue_flow *first_solvent(struct queue *queue, struct queue_flow **rings,
-                                        uint64_t now_ns, bool *ripe)
+static struct queue_flow *first_solvent(const struct queue_lane *lane, struct queue_flow **rings,
+                                        uint64_t now_ns, bool *any)
 {
     struct queue_flow *flow = NULL;
     for (int priority = 1; priority < QUEUE_PRIORITIES && flow == NULL; priority++)
-        flow = solvent(queue, &rings[priority], now_ns, ripe);
+        flow = solvent(lane, &rings[priority], now_ns, any);
     return flow;
 }
 
-struct queue_flow *queue__flow_choose(struct queue *queue, enum queue_place_id place,
-                                      enum engine_lane_id lane, uint64_t now_ns)
+struct queue_flow *queue__flow_choose(const struct queue_lane *lane, enum queue_place_id place,
+                                      enum engine_lane_id kind, uint64_t now_ns)
 {
-    struct queue_flow **rings = queue->places[place].rings[lane];
-    bool ripe = false;
-    struct queue_flow *flow = first_solvent(queue, rings, now_ns, &ripe);
-    if (flow != NULL || !ripe)
+    struct queue_flow **rings = lane->queue->places[place].rings[kind];
+    bool any = false;
+    struct queue_flow *flow = first_solvent(lane, rings, now_ns, &any);
+    if (flow != NULL || !any)
         return flow;
     /* All in debt: as many rounds as bring the first of them out, at once. */
     double rounds = HUGE_VAL;
     for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
-        rounds = rounds_needed(queue, rings[priority], now_ns, rounds);
+        rounds = rounds_needed(lane, rings[priority], now_ns, rounds);
     for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
         pay(rings[priority], rounds);
-    flow = first_solvent(queue, rings, now_ns, &ripe);
+    flow = first_solvent(lane, rings, now_ns, &any);
     assert(flow != NULL);
     return flow;
 }
@@ -345,7 +384,7 @@ void queue__flow_drop_all(struct queue *queue, enum queue_place_id place, enum e
 /* What a batch may still hold. */
 struct budget {
     double cost_ns;
-    int64_t matrices;
+    int64_t matrices, bytes;
     int items;
     enum queue_reason reason; /* what ran out */
 };
@@ -367,6 +406,10 @@ static int64_t fitting(const struct queue_item *item, struct budget *budget, boo
         budget->reason = QUEUE_REASON_MATRICES;
         count = budget->matrices;
     }
+    if (count > budget->bytes / item->matrix_bytes) {
+        budget->reason = QUEUE_REASON_BYTES;
+        count = budget->bytes / item->matrix_bytes;
+    }
     return count == 0 && first ? 1 : count;
 }
 
@@ -385,6 +428,7 @@ static int take_turn(struct queue *queue, struct queue_flow *flow, struct budget
         double cost_ns = item_cost_ns(item, count);
         budget->items--;
         budget->matrices -= count;
+        budget->bytes -= count * item->matrix_bytes;
         budget->cost_ns -= cost_ns;
         turn_ns -= cost_ns;
         flow->deficit_ns -= cost_ns;
@@ -406,7 +450,8 @@ int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_
     bool is_short = flow->group->key.lane == ENGINE_LANE_SHORT;
     struct budget budget = {
         .cost_ns = (double)(is_short ? limits->batch_cost_ns : limits->long_cost_ns),
-        .matrices = limits->batch_matrices_max,
+        .matrices = limits->batch_matrices_max[flow->group->key.place],
+        .bytes = limits->batch_bytes_max,
         .items = ENGINE_BATCH_ITEMS,
         .reason = QUEUE_REASON_GATHERED,
     };

@@ -97,7 +97,7 @@ static uint64_t ring_overdue_ns(const struct queue *queue, const struct queue_ri
     /* Its turn came when it was sent or when the batch before it was done, whichever was later. */
     uint64_t since_ns =
         oldest->submitted_ns > ring->last_reap_ns ? oldest->submitted_ns : ring->last_reap_ns;
-    uint64_t allowed_ns = (uint64_t)(DEADLINE_FACTOR * oldest->predicted_ns);
+    uint64_t allowed_ns = (uint64_t)(DEADLINE_FACTOR * oldest->most_ns);
     if (allowed_ns < (uint64_t)queue->limits.batch_deadline_ns)
         allowed_ns = (uint64_t)queue->limits.batch_deadline_ns;
     uint64_t running_ns = now_ns > since_ns ? now_ns - since_ns : 0;
@@ -115,6 +115,14 @@ uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
     }
     pthread_mutex_unlock(&queue->lock);
     return most_ns;
+}
+
+uint64_t queue_lane_last_batch_ns(struct queue_lane *lane)
+{
+    pthread_mutex_lock(&lane->queue->lock);
+    uint64_t last_ns = lane->last_batch_ns;
+    pthread_mutex_unlock(&lane->queue->lock);
+    return last_ns;
 }
 
 bool queue_lane_worked(struct queue_lane *lane)

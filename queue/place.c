@@ -23,9 +23,9 @@ void queue__places_init(struct queue *queue, uint64_t now_ns)
         place->suspects.last = &place->suspects.first;
         for (int kind = 0; kind < ENGINE_LANES; kind++)
             place->retries[kind].last = &place->retries[kind].first;
-        for (int precision = 0; precision < PRECISION_COUNT; precision++)
-            for (int i = 0; i < QUEUE_SIZE_CLASSES; i++)
-                place->scale[precision][i] = 1.0;
+        double *scales = &place->scale[0][0][0];
+        for (size_t i = 0; i < sizeof place->scale / sizeof *scales; i++)
+            scales[i] = 1.0;
     }
 }
 

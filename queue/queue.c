@@ -21,8 +21,8 @@
 static const char *const reason_names[QUEUE_REASON_COUNT] = {
     [QUEUE_REASON_GATHERED] = "gathered", [QUEUE_REASON_WAITED] = "waited",
     [QUEUE_REASON_ITEMS] = "items",       [QUEUE_REASON_MATRICES] = "matrices",
-    [QUEUE_REASON_COST] = "cost",         [QUEUE_REASON_RETRY] = "retry",
-    [QUEUE_REASON_SUSPECT] = "suspect",
+    [QUEUE_REASON_BYTES] = "bytes",       [QUEUE_REASON_COST] = "cost",
+    [QUEUE_REASON_RETRY] = "retry",       [QUEUE_REASON_SUSPECT] = "suspect",
 };
 
 static bool make_series(struct queue *queue, struct metric_registry *metrics)
@@ -51,7 +51,9 @@ enum error queue_create(const struct queue_limits *limits, struct metric_registr
                         struct queue **result, struct failure *failure)
 {
     assert(limits->in_flight >= 1 && limits->in_flight <= ENGINE_BATCH_SLOTS);
-    assert(limits->batch_matrices_max >= 1 && limits->batch_cost_ns > 0);
+    assert(limits->batch_bytes_max >= 1 && limits->batch_cost_ns > 0);
+    for (int p = 0; p < QUEUE_PLACES; p++)
+        assert(limits->batch_matrices_max[p] >= 1);
     struct queue *queue = aligned_alloc(_Alignof(struct queue), sizeof *queue);
     if (queue != NULL)
         memset(queue, 0, sizeof *queue);

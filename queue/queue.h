@@ -58,9 +58,11 @@ struct queue_item {
     /* Filled by the submitter before queue_submit; read-only until on_done. */
     const struct method *method;
     enum precision precision;
-    int priority;        /* 1 (highest) .. 3 (lowest); 0 means 2 */
-    uint32_t client;     /* who is asking, for fairness */
-    bool uncounted;      /* the service's own: no metric and no statistic tells of it */
+    int priority;    /* 1 (highest) .. 3 (lowest); 0 means 2 */
+    uint32_t client; /* who is asking, for fairness */
+    bool uncounted;  /* the service's own: no metric and no statistic tells of it */
+    int only_engine; /* queue_engine.number + 1 of the one that is to run it; 0: any. It waits until
+                      * that one is up, unless it is sent again after an engine's death */
     int64_t batch, n, m; /* batch >= 1, n >= 1 */
     int64_t options[METHOD_OPTIONS_MAX];
     /* Offset of the first matrix in the arena; region NONE: absent. */
@@ -87,6 +89,7 @@ struct queue_item {
     struct queue_flow *flow;
     int64_t taken, finished; /* matrices handed to lanes, and answered */
     int running;             /* slices now in lanes */
+    int64_t matrix_bytes;    /* inputs and outputs of one matrix */
     int suspected;           /* slices that run alone, or wait to */
     int strikes;             /* engines it killed while alone */
     bool dropped;            /* cancelled or failed: what has not started never will */
@@ -99,7 +102,8 @@ struct queue_limits {
     int64_t bytes_max;           /* of the arena, that all requests may hold; 0: no limit */
     int64_t client_bytes_max; /* of the arena, that one client's requests may hold; 0: no limit */
     int64_t batch_wait_ns;    /* how long a young batch may wait for company; 0: not at all */
-    int64_t batch_matrices_max;
+    int64_t batch_matrices_max[QUEUE_PLACES];
+    int64_t batch_bytes_max;   /* of inputs and outputs; one matrix may always have more */
     int64_t batch_cost_ns;     /* predicted cost at which a batch of the short lane closes */
     int64_t long_cost_ns;      /* items predicted to take longer run in slices on the long lane */
     int64_t batch_deadline_ns; /* least deadline of a batch; else 20 times its predicted cost */
@@ -154,8 +158,9 @@ void queue_observe(struct queue *queue, struct queue_observer observer);
 
 void queue_drain(struct queue *queue);      /* from now on queue_enter says DRAINING */
 int64_t queue_pending(struct queue *queue); /* requests entered and not left */
-/* When a batch last ended well in an engine of the place; 0: never. */
+/* When a batch last ended well in an engine of the place, or in that of the lane; 0: never. */
 uint64_t queue_last_batch_ns(struct queue *queue, enum queue_place_id place);
+uint64_t queue_lane_last_batch_ns(struct queue_lane *lane);
 
 /* ---- Engines (the supervisor) ---- */
 

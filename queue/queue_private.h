@@ -26,6 +26,8 @@ struct queue_key {
     int64_t place;           /* enum queue_place_id */
     int64_t precision, lane; /* lane: enum engine_lane_id */
     int64_t n, m;
+    int64_t inputs; /* which are there: a bit each */
+    int64_t only_engine;
     int64_t options[METHOD_OPTIONS_MAX];
 };
 
@@ -35,7 +37,7 @@ struct queue_group {
     struct queue_group *hash_next;
     struct queue_flow *flows; /* one of a circular list by group_next; the next to serve */
     double cost_ns;           /* predicted, of what waits */
-    int64_t matrices;
+    int64_t matrices, bytes;
 };
 
 /* The waiting items of one client, at one priority, for one key, oldest first. */
@@ -73,8 +75,8 @@ struct queue_slot {
     bool used;
     struct queue_key key;
     uint64_t submitted_ns;
-    double predicted_ns;
-    int64_t matrices;
+    double predicted_ns, most_ns; /* what it is going to take; what it may take */
+    int64_t matrices, bytes;      /* of inputs and wanted outputs */
     int count;
     struct queue_fragment fragments[ENGINE_BATCH_ITEMS];
 };
@@ -94,6 +96,7 @@ struct queue_lane {
     enum queue_place_id place;
     bool spare, up;
     bool worked; /* see queue_lane_worked */
+    uint64_t last_batch_ns;
     int number;
     const char *device;
     struct metric_series *batches, *matrices; /* once it has been up */
@@ -109,7 +112,8 @@ struct queue_place {
     uint64_t down_since_ns;                             /* no engine is up since; 0: one is */
     uint64_t suspects_since_ns; /* suspects wait and no spare engine is up since; 0: not so */
     uint64_t last_batch_ns;
-    double scale[PRECISION_COUNT][QUEUE_SIZE_CLASSES]; /* measured over modelled time */
+    /* Measured over modelled time. */
+    double scale[ENGINE_METHODS_MAX][PRECISION_COUNT][QUEUE_SIZE_CLASSES];
 
     /* what waits */
     struct queue_flow *rings[ENGINE_LANES][QUEUE_PRIORITIES]; /* the next flow to look at */
@@ -143,6 +147,7 @@ enum queue_reason {
     QUEUE_REASON_WAITED,   /* the same, after a wait for company */
     QUEUE_REASON_ITEMS,
     QUEUE_REASON_MATRICES,
+    QUEUE_REASON_BYTES,
     QUEUE_REASON_COST,
     QUEUE_REASON_RETRY,
     QUEUE_REASON_SUSPECT,
@@ -206,9 +211,9 @@ void queue__unlock_and_tell(struct queue *queue);
 ERROR_MUST_CHECK enum error queue__flow_add(struct queue *queue, struct queue_item *item);
 void queue__flow_remove(struct queue *queue,
                         struct queue_item *item); /* does nothing to one not in a flow */
-/* The flow whose turn it is at a place on a lane kind; NULL when none is ripe. */
-struct queue_flow *queue__flow_choose(struct queue *queue, enum queue_place_id place,
-                                      enum engine_lane_id lane, uint64_t now_ns);
+/* The flow of a place whose turn it is on a lane; NULL when none is ripe. */
+struct queue_flow *queue__flow_choose(const struct queue_lane *lane, enum queue_place_id place,
+                                      enum engine_lane_id kind, uint64_t now_ns);
 /* When the next waiting batch will have waited long enough; 0: none waits for that. (Those that
  * have already wait for a lane.) */
 uint64_t queue__flow_ripe_ns(const struct queue *queue, uint64_t now_ns);
@@ -246,12 +251,21 @@ void queue__places_check(struct queue *queue, uint64_t now_ns);
 /* An outage that lasts is told to those who wait: they may be luckier elsewhere. */
 void queue__places_end_outages(struct queue *queue, uint64_t now_ns);
 
-/* cost.c: predicted time of one matrix among many, and of a batch. */
-double queue__cost_ns(const struct queue *queue, enum queue_place_id place,
-                      const struct method *method, enum precision precision, int64_t n, int64_t m);
-double queue__cost_batch_ns(const struct queue *queue, enum queue_place_id place,
-                            const struct queue_key *key, int64_t matrices);
-void queue__cost_learn(struct queue *queue, enum queue_place_id place, const struct queue_key *key,
-                       int64_t matrices, uint64_t measured_ns);
+/* cost.c: predicted time of matrices among many, and of a batch. */
+struct queue_work {
+    const struct method *method;
+    enum precision precision;
+    int64_t n, m, matrices;
+    int64_t bytes; /* inputs, and outputs that are wanted, of all the matrices */
+};
+double queue__cost_ns(struct queue *queue, enum queue_place_id place,
+                      const struct queue_work *work);
+double queue__cost_batch_ns(struct queue *queue, enum queue_place_id place,
+                            const struct queue_work *work);
+/* The most that a batch of difficult matrices may take: what easy ones have taught is left out. */
+double queue__cost_most_ns(struct queue *queue, enum queue_place_id place,
+                           const struct queue_work *work);
+void queue__cost_learn(struct queue *queue, enum queue_place_id place,
+                       const struct queue_work *work, uint64_t measured_ns);
 
 #endif

@@ -21,6 +21,10 @@
 #define ARENA_CUDA (8 * GIB)
 #define ARENA_SHARE 4 /* of the memory, at most one part in */
 
+/* Matrices of a batch. On a GPU the start of a batch is to vanish beside even the smallest ones. */
+#define HOST_MATRICES 4096
+#define CUDA_MATRICES (1 << 18)
+
 static const struct option_row rows[] = {
     {.flag = "config",
      .kind = OPTION_TEXT,
@@ -185,11 +189,21 @@ static const struct option_row rows[] = {
     {.flag = "batch-matrices-max",
      .kind = OPTION_INT,
      .offset = FIELD(batch_matrices_max),
-     .initial = "4096",
-     .least = 1,
+     .initial = "0",
+     .least = 0,
      .most = 1 << 24,
      .placeholder = "COUNT",
-     .help = "Matrices in one batch."},
+     .help =
+         "Matrices in one batch; 0: 4096 on the CPU, 262144 on a GPU, where a batch costs a start "
+         "whatever it holds."},
+    {.flag = "batch-bytes-max",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(batch_bytes_max),
+     .initial = "64MiB",
+     .least = 1,
+     .most = 16 * TIB,
+     .placeholder = "BYTES",
+     .help = "Inputs and outputs of one batch, which holds one matrix at least."},
     {.flag = "batch-cost-max",
      .kind = OPTION_DURATION,
      .offset = FIELD(batch_cost_ns),
@@ -243,6 +257,21 @@ static const struct option_row rows[] = {
      .placeholder = "BYTES",
      .help = "Working memory of the host engine, beside the arena; a matrix that needs more is "
              "answered 413; 0: half of what the machine has free at the start."},
+    {.flag = "device-memory-max",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(device_memory_max_bytes),
+     .initial = "0",
+     .least = 0,
+     .most = 64 * TIB,
+     .placeholder = "BYTES",
+     .help = "Working memory of a CUDA engine on its device; a matrix that needs more is answered "
+             "413; 0: half of what the device has free at the start."},
+    {.flag = "cuda-experimental",
+     .kind = OPTION_BOOL,
+     .offset = FIELD(cuda_experimental),
+     .initial = "false",
+     .help = "CUDA engines also take what only a CPU has tried, in the SIMT stand-in: lu and "
+             "lu_factor beyond n = 32, and tridiagonal. Without it the host runs those."},
     {.flag = "engine-heartbeat",
      .kind = OPTION_DURATION,
      .offset = FIELD(engine_heartbeat_ns),
@@ -267,8 +296,8 @@ static const struct option_row rows[] = {
      .least = MS(10),
      .most = S(86400),
      .placeholder = "DURATION",
-     .help = "An engine that takes longer for a batch, and longer than 20 times its predicted "
-             "time, is replaced."},
+     .help = "An engine that takes longer for a batch, and longer than 20 times what difficult "
+             "matrices are predicted to take, is replaced."},
     {.flag = "cpu",
      .kind = OPTION_TEXT,
      .offset = FIELD(cpu),
@@ -430,6 +459,11 @@ int config_pool_threads(const struct config *config, int cores)
     return at_least_one(config->pool_threads != 0 ? config->pool_threads : cores / 4);
 }
 
+static int64_t matrices_max(const struct config *config, int64_t otherwise)
+{
+    return config->batch_matrices_max != 0 ? config->batch_matrices_max : otherwise;
+}
+
 struct queue_limits config_queue_limits(const struct config *config)
 {
     return (struct queue_limits){
@@ -439,7 +473,9 @@ struct queue_limits config_queue_limits(const struct config *config)
         .client_bytes_max =
             config->client_bytes_max != 0 ? config->client_bytes_max : config->arena_size_bytes / 2,
         .batch_wait_ns = config->batch_wait_us * (int64_t)CLOCK_US,
-        .batch_matrices_max = config->batch_matrices_max,
+        .batch_matrices_max = {[QUEUE_HOST] = matrices_max(config, HOST_MATRICES),
+                               [QUEUE_CUDA] = matrices_max(config, CUDA_MATRICES)},
+        .batch_bytes_max = config->batch_bytes_max,
         .batch_cost_ns = config->batch_cost_ns,
         .long_cost_ns = config->long_cost_ns,
         .batch_deadline_ns = config->batch_deadline_ns,
@@ -487,6 +523,8 @@ struct supervisor_options config_supervisor(const struct config *config, const c
         .heartbeat_ns = config->engine_heartbeat_ns,
         .backoff_max_ns = config->engine_backoff_max_ns,
         .scratch_max_bytes = config->engine_scratch_max_bytes,
+        .device_memory_max_bytes = config->device_memory_max_bytes,
+        .cuda_experimental = config->cuda_experimental,
         .log_format = log_format_names[config->log_format],
         .log_level = log_level_names[config->log_level],
     };

@@ -20,14 +20,16 @@
 struct config {
     char *config, *listen, *metrics_listen, *port_file, *cpu, *log_file;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
+    bool cuda_experimental;
     int log_format, log_level;
     int64_t loops, threads, pool_threads, pool_max;
     int64_t arena_size_bytes, request_max_bytes, compress_min_bytes;
     int64_t connections_max, queue_max, client_requests_max, client_bytes_max;
-    int64_t engine_scratch_max_bytes;
+    int64_t engine_scratch_max_bytes, device_memory_max_bytes;
     int64_t header_timeout_ns, body_timeout_ns, request_timeout_ns, send_timeout_ns,
         idle_timeout_ns;
-    int64_t batch_wait_us, batch_matrices_max, batch_cost_ns, long_cost_ns, in_flight;
+    int64_t batch_wait_us, batch_matrices_max, batch_bytes_max, batch_cost_ns, long_cost_ns,
+        in_flight;
     int64_t engine_heartbeat_ns, batch_deadline_ns, engine_backoff_max_ns;
     int64_t drain_delay_ns, drain_timeout_ns;
     int64_t compress_level;

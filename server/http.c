@@ -23,7 +23,7 @@ static const unsigned moves[HTTP_PHASES] = {
     [HTTP_IDLE] = 1 << HTTP_HEAD,
     [HTTP_HEAD] = 1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_IDLE,
     [HTTP_BODY] = 1 << HTTP_WAIT | 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
-    [HTTP_DISCARD] = 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
+    [HTTP_DISCARD] = 1 << HTTP_WAIT | 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
     [HTTP_WAIT] = 1 << HTTP_READY | 1 << HTTP_GONE | 1 << HTTP_IDLE,
     [HTTP_READY] = 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
     [HTTP_SENDING] = 1 << HTTP_IDLE,
@@ -205,8 +205,12 @@ void http_drain(struct http *http)
     http->draining = true;
     for (uint32_t slot = 0; slot < http->slots; slot++) {
         struct http__connection *c = http->connections[slot];
-        if (c != NULL && c->http != NULL && c->phase == HTTP_IDLE && http->deadlines[slot] != 0)
+        if (c == NULL || c->http == NULL || http->deadlines[slot] == 0)
+            continue;
+        if (c->phase == HTTP_IDLE)
             http__close_soon(c);
+        else if (c->phase == HTTP_WAIT && c->answered)
+            http__set_deadline(c, 1); /* what it was refused for is over */
     }
 }
 

@@ -83,11 +83,15 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply)
     make_response(c, reply);
     if (in_body)
         http__set_deadline(c, 1); /* the tick sends it, or the body's end if that comes first */
-    if (c->phase == HTTP_WAIT) {
-        http__move(c, HTTP_READY);
-        c->http->stirred = true;
-        MHD_resume_connection(c->library);
-    }
+    if (c->phase == HTTP_WAIT)
+        http__release(c);
+}
+
+void http__release(struct http__connection *c)
+{
+    http__move(c, HTTP_READY);
+    c->http->stirred = true;
+    MHD_resume_connection(c->library);
 }
 
 enum MHD_Result http__send_answer(struct http__connection *c)

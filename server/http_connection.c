@@ -106,7 +106,10 @@ void http__on_deadline(struct http__connection *c)
         http__answer_past_library(c);
         break;
     case HTTP_WAIT:
-        handlers_expired(&c->x, false);
+        if (c->answered)
+            http__release(c);
+        else
+            handlers_expired(&c->x, false);
         assert(c->answered);
         break;
     case HTTP_HEAD:

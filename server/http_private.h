@@ -40,7 +40,7 @@ enum http__phase {
     HTTP_HEAD,    /* a request line has come */
     HTTP_BODY,    /* handlers_begin was called; the body is arriving */
     HTTP_DISCARD, /* as BODY, but the answer is known: a refusal */
-    HTTP_WAIT,    /* handlers_run was called; suspended until the answer */
+    HTTP_WAIT,    /* handlers_run was called; suspended until the answer, or the time for it */
     HTTP_READY,   /* answered and resumed; the library has not asked for the answer yet */
     HTTP_SENDING, /* the library has the answer */
     HTTP_GONE,    /* no exchange any more; the connection will close */
@@ -55,14 +55,15 @@ struct http__connection {
     uint32_t slot, generation; /* generation: the slot's, to tell late events apart */
     uint32_t client;
     enum http__phase phase;
-    bool over;     /* above the limit: answered 503 */
-    bool left;     /* the client has closed its sending side */
-    bool final;    /* the next answer closes the connection */
-    bool plain;    /* nothing unread is to be expected when it closes */
-    bool in_call;  /* inside http__on_request: the library takes at once what is answered */
-    bool early;    /* a refusal of this request is answered before its body */
-    bool answered; /* the exchange */
-    bool arriving; /* counted as such: the body of an admitted request */
+    bool over;           /* above the limit: answered 503 */
+    bool left;           /* the client has closed its sending side */
+    bool final;          /* the next answer closes the connection */
+    bool plain;          /* nothing unread is to be expected when it closes */
+    bool in_call;        /* inside http__on_request: the library takes at once what is answered */
+    bool early;          /* a refusal of this request is answered before its body */
+    bool answered;       /* the exchange */
+    bool arriving;       /* counted as such: the body of an admitted request */
+    uint64_t refused_ns; /* when a request was last turned away for lack of room; 0: never */
 
     struct http_guard_uri target;
     struct http_guard_frame frame;
@@ -117,6 +118,8 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply);
 enum MHD_Result http__send_answer(struct http__connection *c);
 /* Writes the answer in the middle of the body and lets the connection close. */
 void http__answer_past_library(struct http__connection *c);
+/* The library may ask for the answer of a connection that WAITs. */
+void http__release(struct http__connection *c);
 /* Ends the exchange, whether it was answered or not. left: the client is gone. */
 void http__finish(struct http__connection *c, bool left);
 /* Ends the exchange unanswered; the connection will close. */

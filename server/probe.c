@@ -79,7 +79,7 @@ static struct engine_tensor place(const struct probe *probe, size_t offset)
                                   .region = ENGINE_REGION_ARENA};
 }
 
-void probe_start(struct probe *probe)
+void probe_start(struct probe *probe, int engine)
 {
     assert(!probe_is_running(probe));
     static const double a[4] = {4, 7, 2, 6};
@@ -95,6 +95,7 @@ void probe_start(struct probe *probe)
     item->precision = PRECISION_FP64;
     item->priority = 1;
     item->uncounted = true;
+    item->only_engine = engine + 1;
     item->batch = 1;
     item->n = 2;
     item->on_done = on_done;
@@ -122,7 +123,7 @@ void probe_cancel(struct probe *probe)
 
 bool probe_is_running(const struct probe *probe)
 {
-    return atomic_load(&probe->state) == PROBE_RUNNING;
+    return probe != NULL && atomic_load(&probe->state) == PROBE_RUNNING;
 }
 
 enum probe_state probe_take(struct probe *probe)

@@ -1,5 +1,5 @@
-/* server/probe.h: the known-answer probe: a 2x2 inverse through the real queue and engines, by a
- * method that the place to be tried serves.
+/* server/probe.h: the known-answer probe of one engine: a 2x2 inverse through the real queue, by a
+ * method that the engine serves.
  *
  * It tells readiness when no client does, and notices a device that computes wrong answers. It
  * bypasses admission, so overload alone never makes the service unready.
@@ -29,7 +29,10 @@ ERROR_MUST_CHECK enum error probe_create(struct queue *queue, struct arena *aren
                                          struct failure *failure);
 void probe_destroy(struct probe **probe); /* must not be RUNNING */
 
-void probe_start(struct probe *probe);  /* must not be RUNNING */
+/* Must not be RUNNING. It waits for that engine (queue_engine.number) alone, and should be
+ * cancelled when that ends. */
+void probe_start(struct probe *probe, int engine);
+/* Both take NULL for a probe that does not run. */
 void probe_cancel(struct probe *probe); /* harmless when not RUNNING */
 bool probe_is_running(const struct probe *probe);
 /* What the last probe found, once: IDLE when none has ended since the last call, or one runs. */

@@ -1,15 +1,18 @@
 /* server/supervisor.c: see supervisor.h.
  *
- * A table of seats: the host's, one for each CUDA device, and a spare one for each place. A clock
+ * A table of seats: the host's, one for each CUDA device, and spare ones for each place. A clock
  * looks after all of them, after the probes and after readiness.
  *
  * Devices: those of --engine are wanted at the start; the engine that comes up tells how many there
  * are, and with `all` the others are wanted then. A place none of whose devices is in service is
- * given up in the queue, so that the host takes over at once. The spare CUDA engine runs on the
- * device whose engine died last, for the fault may be that device's.
+ * given up in the queue, so that the host takes over at once. The spare CUDA engines run on the
+ * device whose engine died last, for the fault may be that device's. There are two of them: a spare
+ * engine is going to be killed by the item that killed the first one, and takes a second or more to
+ * come up; meanwhile the other one goes on with the suspects that did nothing wrong.
  *
- * Probes: one for each place, of a method that it serves. A wrong answer ends the engine that gave
- * it, and the service is unready until a probe of that place is right again or the place is out.
+ * Probes: one for each engine but the spare ones, of a method that it serves, when it comes up and
+ * whenever it has had nothing to do for a while. A wrong answer ends the engine that gave it, and
+ * the service is unready until a probe of that place is right again or the place is out.
  */
 #include "server/supervisor.h"
 
@@ -41,17 +44,20 @@ enum seat_id {
     SEAT_HOST,
     SEAT_SPARE_HOST,
     SEAT_SPARE_CUDA,
+    SEAT_SPARE_CUDA_2,
     SEAT_CUDA, /* of device 0, and so on */
     SEATS = SEAT_CUDA + ENGINE_DEVICES_MAX
 };
 
 /* What the supervisor keeps of a place. */
 struct post {
-    struct seat *spare;
     uint64_t spare_used_ns; /* when suspects were last seen */
-    struct probe *probe;
-    uint64_t probe_started_ns;
-    bool distrusted; /* the last probe's answer was wrong */
+    bool distrusted;        /* the last probe's answer was wrong */
+};
+
+struct trial {
+    struct probe *probe; /* NULL: the engine has not been up, or is a spare one */
+    uint64_t started_ns;
 };
 
 struct supervisor {
@@ -62,14 +68,17 @@ struct supervisor {
     bool settled; /* every engine asked for is up, or known to be missing */
     uint64_t last_tick_ns;
     struct seat seats[SEATS];
+    struct trial trials[SEATS];
     struct post posts[QUEUE_PLACES];
     int last_died; /* the CUDA device */
     struct engine_environment environment;
     char host_path[ENGINE_PATH_MAX], cuda_path[ENGINE_PATH_MAX];
-    char threads[16], scratch_max[24];
+    char threads[16], scratch_max[24], device_memory_max[24];
 };
 
-static const char *const spare_names[QUEUE_PLACES] = {"host-spare", "cuda-spare"};
+static const char *const spare_names[SEATS] = {[SEAT_SPARE_HOST] = "host-spare",
+                                               [SEAT_SPARE_CUDA] = "cuda-spare",
+                                               [SEAT_SPARE_CUDA_2] = "cuda-spare-2"};
 /* gauss_jordan is the host's alone; lu is what CUDA is there for. */
 static const char *const probe_methods[QUEUE_PLACES] = {"gauss_jordan", "lu"};
 
@@ -94,6 +103,11 @@ static void make_cuda_command(struct supervisor *supervisor, struct seat *seat)
     struct engine_command *command = &seat->command;
     engine_command_add(command, supervisor->cuda_path);
     engine_command_add_flag(command, "--device", seat->device_text);
+    engine_command_add_flag(command, "--device-memory-max",
+                            options->device_memory_max_bytes > 0 ? supervisor->device_memory_max
+                                                                 : NULL);
+    if (options->cuda_experimental)
+        engine_command_add(command, "--experimental");
     engine_command_add_flag(command, "--log-format", options->log_format);
     engine_command_add_flag(command, "--log-level", options->log_level);
     engine_command_add_flag(command, "--fault", options->cuda_fault);
@@ -111,12 +125,12 @@ static void set_up_seat(struct supervisor *supervisor, enum seat_id id)
 {
     const struct supervisor_options *options = &supervisor->options;
     struct seat *seat = &supervisor->seats[id];
-    bool is_host = id == SEAT_HOST || id == SEAT_SPARE_HOST;
-    bool is_spare = id == SEAT_SPARE_HOST || id == SEAT_SPARE_CUDA;
+    bool is_host = id < SEAT_SPARE_CUDA;
+    bool is_spare = spare_names[id] != NULL;
     enum queue_place_id place = is_host ? QUEUE_HOST : QUEUE_CUDA;
     set_device(seat, id >= SEAT_CUDA ? (int)id - SEAT_CUDA : 0);
     if (is_spare)
-        snprintf(seat->name, sizeof seat->name, "%s", spare_names[place]);
+        snprintf(seat->name, sizeof seat->name, "%s", spare_names[id]);
     else if (is_host)
         snprintf(seat->name, sizeof seat->name, "host");
     else
@@ -151,10 +165,10 @@ static void set_up_seats(struct supervisor *supervisor)
     snprintf(supervisor->threads, sizeof supervisor->threads, "%d", options->threads);
     snprintf(supervisor->scratch_max, sizeof supervisor->scratch_max, "%lld",
              (long long)options->scratch_max_bytes);
+    snprintf(supervisor->device_memory_max, sizeof supervisor->device_memory_max, "%lld",
+             (long long)options->device_memory_max_bytes);
     for (int id = 0; id < SEATS; id++)
         set_up_seat(supervisor, (enum seat_id)id);
-    supervisor->posts[QUEUE_HOST].spare = &supervisor->seats[SEAT_SPARE_HOST];
-    supervisor->posts[QUEUE_CUDA].spare = &supervisor->seats[SEAT_SPARE_CUDA];
     metric_set(metric_series(options->metrics, METRIC_DEVICE_UP, "host"), 0);
 }
 
@@ -213,16 +227,16 @@ static void note_places(struct supervisor *supervisor)
     queue_give_up(supervisor->options.queue, QUEUE_CUDA, !hope);
 }
 
-/* The spare CUDA engine sits on the device whose engine died last, or another in service. */
-static void place_spare(struct supervisor *supervisor)
+/* The spare CUDA engines sit on the device whose engine died last, or another in service. */
+static void place_spares(struct supervisor *supervisor)
 {
-    struct seat *spare = &supervisor->seats[SEAT_SPARE_CUDA];
     int device = supervisor->last_died, tried = 0;
     while (supervisor->seats[SEAT_CUDA + device].state != SEAT_WANTED &&
            ++tried < ENGINE_DEVICES_MAX)
         device = (device + 1) % ENGINE_DEVICES_MAX;
-    if (spare->process.state == ENGINE_PROCESS_IDLE)
-        set_device(spare, device);
+    for (int id = SEAT_SPARE_CUDA; id <= SEAT_SPARE_CUDA_2; id++)
+        if (supervisor->seats[id].process.state == ENGINE_PROCESS_IDLE)
+            set_device(&supervisor->seats[id], device);
 }
 
 static void check_stopped(struct supervisor *supervisor)
@@ -245,9 +259,11 @@ static void on_ended(struct engine_process *process)
         check_stopped(supervisor);
         return;
     }
+    /* Nobody else may answer it: not the spare engine either, if it was running. */
+    probe_cancel(supervisor->trials[process->engine.number].probe);
     if (is_main_cuda(seat))
         supervisor->last_died = seat->device;
-    place_spare(supervisor);
+    place_spares(supervisor);
     seat_note_end(seat, now_ns);
     if (seat->failure != NULL)
         fail(supervisor, seat, seat->failure);
@@ -284,62 +300,73 @@ static void note_up(struct supervisor *supervisor, struct seat *seat, uint64_t n
     check_cpu(supervisor, seat, model);
 }
 
-/* A spare engine comes with the first suspect and goes some time after the last. */
-static void look_after_spare(struct supervisor *supervisor, enum queue_place_id place,
-                             uint64_t now_ns)
+/* Spare engines come with the first suspect and go some time after the last. */
+static void look_after_spares(struct supervisor *supervisor, enum queue_place_id place,
+                              uint64_t now_ns)
 {
     struct post *post = &supervisor->posts[place];
-    if (queue_has_suspects(supervisor->options.queue, place)) {
-        place_spare(supervisor);
-        seat_want(post->spare, now_ns);
+    bool wanted = queue_has_suspects(supervisor->options.queue, place);
+    if (wanted) {
+        place_spares(supervisor);
         post->spare_used_ns = now_ns;
-    } else if (now_ns - post->spare_used_ns > SPARE_IDLE_NS) {
-        seat_dismiss(post->spare);
+    }
+    bool unused = now_ns - post->spare_used_ns > SPARE_IDLE_NS;
+    for (int i = 0; i < SEATS; i++) {
+        struct seat *seat = &supervisor->seats[i];
+        if (!seat->process.engine.spare || seat->process.engine.place != place)
+            continue;
+        if (wanted)
+            seat_want(seat, now_ns);
+        else if (unused)
+            seat_dismiss(seat);
     }
 }
 
 /* ---- Readiness ---- */
 
-/* When the place's newest engine came up; 0: none is up. */
-static uint64_t newest_ns(const struct supervisor *supervisor, enum queue_place_id place)
+/* A right answer that another engine gave, after the seat's had ended, is none of the seat's. */
+static void judge(struct supervisor *supervisor, struct post *post, struct probe *probe,
+                  enum seat_id id)
 {
-    uint64_t newest = 0;
-    for (int i = 0; i < SEATS; i++) {
-        const struct seat *seat = &supervisor->seats[i];
-        if (seat->process.engine.place == place && !seat->process.engine.spare &&
-            seat_is_up(seat) && seat->process.up_ns > newest)
-            newest = seat->process.up_ns;
-    }
-    return newest;
-}
-
-static void judge(struct supervisor *supervisor, struct post *post)
-{
-    enum probe_state verdict = probe_take(post->probe);
-    if (verdict == PROBE_RIGHT)
+    enum probe_state verdict = probe_take(probe);
+    if (verdict == PROBE_RIGHT && probe_engine(probe) == (int)id)
         post->distrusted = false;
     if (verdict != PROBE_WRONG)
         return;
-    struct engine_process *engine = &supervisor->seats[probe_engine(post->probe)].process;
+    struct engine_process *engine = &supervisor->seats[probe_engine(probe)].process;
     log_line(LOG_ERROR, "the engine computes wrong answers", "device", LOG_STR,
              engine->engine.device, "pid", LOG_I64, (int64_t)engine->pid, NULL);
     engine_process_kill(engine, ENGINE_PROCESS_WRONG_ANSWER, false);
     post->distrusted = true;
 }
 
-static void look_after_probe(struct supervisor *supervisor, enum queue_place_id place,
-                             uint64_t now_ns)
+/* Where the arena is full, an engine is probed a little later. */
+static bool has_probe(struct supervisor *supervisor, struct trial *trial, enum queue_place_id place)
 {
+    const struct supervisor_options *options = &supervisor->options;
+    struct failure failure;
+    return trial->probe != NULL ||
+           probe_create(options->queue, options->arena, probe_methods[place], &trial->probe,
+                        &failure) == ERROR_NONE;
+}
+
+static void look_after_probe(struct supervisor *supervisor, enum seat_id id, uint64_t now_ns)
+{
+    const struct seat *seat = &supervisor->seats[id];
+    struct trial *trial = &supervisor->trials[id];
+    enum queue_place_id place = seat->process.engine.place;
     struct post *post = &supervisor->posts[place];
-    judge(supervisor, post);
-    uint64_t last_ns = queue_last_batch_ns(supervisor->options.queue, place);
-    uint64_t up_ns = newest_ns(supervisor, place);
-    bool is_new = post->probe_started_ns < up_ns;
+    if (trial->probe != NULL)
+        judge(supervisor, post, trial->probe, id);
+    if (seat->process.engine.spare || !seat_is_up(seat) || !has_probe(supervisor, trial, place))
+        return;
+    uint64_t last_ns = queue_lane_last_batch_ns(seat->process.lane);
+    bool is_new = trial->started_ns < seat->process.up_ns;
     bool is_idle = now_ns > last_ns + PROBE_EVERY_NS || post->distrusted;
-    bool due = is_new || (is_idle && now_ns > post->probe_started_ns + PROBE_EVERY_NS);
-    if (up_ns != 0 && due && !probe_is_running(post->probe)) {
-        post->probe_started_ns = now_ns;
-        probe_start(post->probe);
+    bool due = is_new || (is_idle && now_ns > trial->started_ns + PROBE_EVERY_NS);
+    if (due && !probe_is_running(trial->probe)) {
+        trial->started_ns = now_ns;
+        probe_start(trial->probe, id);
     }
 }
 
@@ -369,7 +396,7 @@ static void on_tick(uv_timer_t *timer)
     bool stalled = now_ns - supervisor->last_tick_ns > STALL_NS;
     supervisor->last_tick_ns = now_ns;
     for (int p = 0; p < QUEUE_PLACES; p++)
-        look_after_spare(supervisor, (enum queue_place_id)p, now_ns);
+        look_after_spares(supervisor, (enum queue_place_id)p, now_ns);
     for (int i = 0; i < SEATS; i++) {
         struct seat *seat = &supervisor->seats[i];
         if (seat_look_after(seat, now_ns, stalled))
@@ -377,8 +404,8 @@ static void on_tick(uv_timer_t *timer)
         if (seat->failure != NULL)
             fail(supervisor, seat, seat->failure);
     }
-    for (int p = 0; p < QUEUE_PLACES; p++)
-        look_after_probe(supervisor, (enum queue_place_id)p, now_ns);
+    for (int i = 0; i < SEATS; i++)
+        look_after_probe(supervisor, (enum seat_id)i, now_ns);
     note_places(supervisor);
     look_after_readiness(supervisor, now_ns);
     queue_tick(supervisor->options.queue, now_ns);
@@ -390,8 +417,8 @@ static void schedule(struct supervisor *supervisor)
     bool busy = false;
     for (int i = 0; i < SEATS; i++)
         busy |= seat_is_busy(&supervisor->seats[i]);
-    for (int p = 0; p < QUEUE_PLACES; p++) /* readiness is a batch away */
-        busy |= !*supervisor->options.ready && probe_is_running(supervisor->posts[p].probe);
+    for (int i = 0; i < SEATS; i++) /* readiness is a batch away */
+        busy |= !*supervisor->options.ready && probe_is_running(supervisor->trials[i].probe);
     if (!supervisor->stopping)
         uv_timer_start(&supervisor->timer, on_tick, busy ? TICK_BUSY_MS : TICK_MS, 0);
 }
@@ -408,9 +435,6 @@ static enum error make_parts(struct supervisor *supervisor, struct failure *fail
         engine_command_make_environment(options->cpu, &supervisor->environment, failure);
     if (error == ERROR_NONE)
         error = find_programs(supervisor, failure);
-    for (int p = 0; p < QUEUE_PLACES && error == ERROR_NONE; p++)
-        error = probe_create(options->queue, options->arena, probe_methods[p],
-                             &supervisor->posts[p].probe, failure);
     return error;
 }
 
@@ -460,8 +484,8 @@ void supervisor_stop(struct supervisor *supervisor)
         return;
     supervisor->stopping = true;
     atomic_store(supervisor->options.ready, false);
-    for (int p = 0; p < QUEUE_PLACES; p++)
-        probe_cancel(supervisor->posts[p].probe);
+    for (int i = 0; i < SEATS; i++)
+        probe_cancel(supervisor->trials[i].probe);
     uv_timer_stop(&supervisor->timer);
     uv_close((uv_handle_t *)&supervisor->timer, on_timer_closed);
     for (int i = 0; i < SEATS; i++)
@@ -474,8 +498,8 @@ void supervisor_destroy(struct supervisor **supervisor_pointer)
     if (supervisor == NULL)
         return;
     assert(supervisor->timer_closed);
-    for (int p = 0; p < QUEUE_PLACES; p++)
-        probe_destroy(&supervisor->posts[p].probe);
+    for (int i = 0; i < SEATS; i++)
+        probe_destroy(&supervisor->trials[i].probe);
     engine_command_free_environment(&supervisor->environment);
     if (supervisor->event_fd >= 0)
         close(supervisor->event_fd);

@@ -2,7 +2,7 @@
  *
  * An engine is a child process (gpu/engine.h); server/seat.h tells how each is looked after. Always
  * there is the host engine; CUDA has one for each device that --engine asks for. While a place has
- * suspects (items that were running when an engine died) it gets a spare engine, which runs them
+ * suspects (items that were running when an engine died) it gets spare engines, which run them
  * one by one. The supervisor also sends known-answer probes through the queue when nothing was
  * finished lately, and keeps the ready flag.
  *
@@ -40,7 +40,9 @@ struct supervisor_options {
     const char *cpu;      /* forced OpenBLAS core name (OPENBLAS_CORETYPE); NULL: detected */
     int64_t heartbeat_ns; /* an engine silent for longer is replaced */
     int64_t backoff_max_ns;
-    int64_t scratch_max_bytes; /* of the host engine's working memory; 0: its own default */
+    int64_t scratch_max_bytes;       /* of the host engine's working memory; 0: its own default */
+    int64_t device_memory_max_bytes; /* the same of a CUDA engine, on its device */
+    bool cuda_experimental;          /* it takes also what no GPU has proven yet */
     const char *log_format, *log_level; /* "json", "info": the front's own */
 };
 

@@ -82,11 +82,13 @@ void host__transpose_f32(struct host_team *team, const float *from, int64_t from
                          int64_t to_ld, int64_t n, float factor);
 void host__transpose_f64(struct host_team *team, const double *from, int64_t from_ld, double *to,
                          int64_t to_ld, int64_t n, double factor);
-/* to = factor * from (n x n). */
-void host__copy_f32(const float *from, int64_t from_ld, float *to, int64_t to_ld, int64_t n,
-                    float factor);
-void host__copy_f64(const double *from, int64_t from_ld, double *to, int64_t to_ld, int64_t n,
-                    double factor);
+void host__transpose_in_place_f32(struct host_team *team, float *a, int64_t n, int64_t ld);
+void host__transpose_in_place_f64(struct host_team *team, double *a, int64_t n, int64_t ld);
+/* to = factor * from (n x n). to == from is allowed. */
+void host__copy_f32(struct host_team *team, const float *from, int64_t from_ld, float *to,
+                    int64_t to_ld, int64_t n, float factor);
+void host__copy_f64(struct host_team *team, const double *from, int64_t from_ld, double *to,
+                    int64_t to_ld, int64_t n, double factor);
 
 void host__fill_nan_f32(float *a, int64_t count);
 void host__fill_nan_f64(double *a, int64_t count);
@@ -106,6 +108,10 @@ double host__answer_f32(const struct host_matrix *matrix, const struct host_work
 double host__answer_f64(const struct host_matrix *matrix, const struct host_work_f64 *work,
                         enum host_order order, int scaling, struct host_norm norm,
                         enum method_road road, bool doubtful);
+
+/* RCOND, (1 / |A|) / |X|; 0 where X is not finite. */
+float host__rcond_f32(struct host_norm a, struct host_norm x);
+double host__rcond_f64(struct host_norm a, struct host_norm x);
 
 /* The INFO and RCOND of an inverse that was put in its place and found good. */
 void host__report_f32(const struct host_matrix *matrix, float rcond, enum method_road road);

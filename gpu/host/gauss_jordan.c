@@ -3,7 +3,10 @@
  * A panel of BLOCK columns is eliminated in place, all n rows of it, which leaves in it the matrix
  * M (n x BLOCK) of the panel's row operations. Every other column C then becomes C with its pivot
  * rows zeroed, plus M R, R being those old pivot rows: one product. Up to BLOCK, the panel is the
- * whole matrix. Pivots are the first largest magnitude, as LAPACK's.
+ * whole matrix. From LARGE_LEAST on, LARGE_BLOCK columns are eliminated so among themselves, panel
+ * by panel, before the others take their product, which is then large enough for OpenBLAS. A
+ * product is cut into pieces of PIECE_ROWS rows for a team; the pieces depend on n alone. Pivots
+ * are the first largest magnitude, as LAPACK's.
  *
  * The elimination is compiled for three widths of vector and chosen by the CPU. All three do the
  * same operations in the same order, so the bits do not depend on the choice (the products of large
@@ -22,7 +25,10 @@
 #include "gpu/host/dense.h"
 #include "gpu/host/lapack.h"
 
-#define BLOCK 32 /* at most HOST_LINES; a function of nothing */
+#define BLOCK 32 /* a function of nothing */
+#define LARGE_LEAST 256
+#define LARGE_BLOCK 64 /* at most HOST_LINES */
+#define PIECE_ROWS 128 /* of a product, for one thread */
 
 static const char *kernel(enum precision precision, int64_t n)
 {

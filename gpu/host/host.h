@@ -30,6 +30,16 @@ struct host_matrix {
     void *scratch; /* scratch_bytes() of them, aligned to HOST_ALIGN_BYTES, contents undefined */
 };
 
+/* What the matrices of a batch have in common. */
+struct host_task {
+    enum precision precision;
+    int64_t n, m;
+    const int64_t *options;
+    uint32_t inputs;  /* which there are: a bit each */
+    uint32_t outputs; /* which every matrix wants */
+    uint32_t wanted;  /* which any matrix wants */
+};
+
 struct host_method {
     const char *name; /* the descriptor's */
     void (*run[PRECISION_COUNT])(const struct host_matrix *matrix);
@@ -42,6 +52,8 @@ struct host_method {
     double (*group_matrix_ns)(enum precision precision, int64_t n); /* predicted; group() > 1 */
     /* -1 when it does not fit 64 bits */
     int64_t (*scratch_bytes)(enum precision precision, int64_t n, int64_t m);
+    /* NULL, or what is enough for a batch: no more than scratch_bytes. */
+    int64_t (*task_scratch_bytes)(const struct host_task *task);
     /* Which code a matrix of order n meets: "host lapack getrf+getri". */
     const char *(*kernel)(enum precision precision, int64_t n);
 };

@@ -62,10 +62,35 @@ static void lay_out_tensors(struct host_job *job, const struct engine_batch *bat
     job->output_count = method_output_count(method);
     for (int i = 0; i < job->input_count; i++)
         job->tensor_bytes[i] =
-            method_tensor_bytes(&method->inputs[i], precision, batch->n, batch->m);
+            method_tensor_bytes(&method->inputs[i], precision, batch->n, batch->m, batch->options);
     for (int i = 0; i < job->output_count; i++)
         job->tensor_bytes[METHOD_INPUTS_MAX + i] =
-            method_tensor_bytes(&method->outputs[i], precision, batch->n, batch->m);
+            method_tensor_bytes(&method->outputs[i], precision, batch->n, batch->m, batch->options);
+}
+
+/* The inputs of all items are the same. */
+static int64_t scratch_of(const struct host_job *job, const struct engine_batch *batch)
+{
+    const struct host_method *method = job->method;
+    struct host_task task = {.precision = (enum precision)batch->precision,
+                             .n = batch->n,
+                             .m = batch->m,
+                             .options = batch->options,
+                             .outputs = UINT32_MAX};
+    if (!method->task_scratch_bytes)
+        return method->scratch_bytes(task.precision, task.n, task.m);
+    for (int i = 0; i < job->input_count; i++)
+        task.inputs |=
+            batch->items[0].inputs[i].region == ENGINE_REGION_ARENA ? UINT32_C(1) << i : 0;
+    for (uint32_t k = 0; k < batch->item_count; k++) {
+        uint32_t wanted = 0;
+        for (int i = 0; i < job->output_count; i++)
+            wanted |=
+                batch->items[k].outputs[i].region == ENGINE_REGION_ARENA ? UINT32_C(1) << i : 0;
+        task.outputs &= wanted;
+        task.wanted |= wanted;
+    }
+    return method->task_scratch_bytes(&task);
 }
 
 void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t number)
@@ -86,8 +111,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
         double matrix_ns = predict_ns(job, batch);
         int64_t matrices = lay_out_items(job, batch);
         lay_out_tensors(job, batch);
-        job->scratch_bytes =
-            job->method->scratch_bytes((enum precision)batch->precision, batch->n, batch->m);
+        job->scratch_bytes = scratch_of(job, batch);
         int64_t groups = (int64_t)(HOST_CHUNK_NS / (matrix_ns * job->group));
         job->chunk_matrices = (groups > 1 ? groups : 1) * job->group;
         /* Few enough for 32 bits, whatever the count of matrices. */

@@ -6,7 +6,9 @@
  * factored in the same piece, so that the others hide it. The blocks left of a panel get its row
  * exchanges at the end. getri is LAPACK's: U^-1 by block columns from the left, then X = U^-1 L^-1
  * by block columns from the right, then the columns change places. A block column of U or L moves
- * to `lines` before it is overwritten; then every tile of rows of X is a piece of its own.
+ * to `lines` before it is overwritten; then every tile of rows of X is a piece of its own. potrf
+ * goes as getrf does, less the exchanges; potri inverts L by block columns from the right, as getri
+ * does U from the left, and makes L^-T L^-1 by block rows from the top, whose tiles are pieces.
  *
  * Two designs for the inverse were thought of. Tiles of rows of X may go through U^-1 and L^-1
  * alone from end to end, without a barrier, but then factors and inverse need an n x n each beside

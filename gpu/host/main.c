@@ -59,11 +59,13 @@ static bool parse_scratch_max(const char *text, void *settings)
 }
 
 static const struct process_flag flags[] = {
-    {"threads", true, parse_threads},
-    {"scratch-max", true, parse_scratch_max},
-    {"self-test", false, process_parse_self_test},
+    {"threads", true, parse_threads, "COUNT: workers of each lane; 0: one a core (0)"},
+    {"scratch-max", true, parse_scratch_max,
+     "BYTES: working memory; 0: half of what is free at the start (0)"},
+    {"self-test", false, process_parse_self_test,
+     "try every method and end: with 0 when all are right"},
 #ifdef ENGINE_FAULTS
-    {"fault", true, process_parse_fault},
+    {"fault", true, process_parse_fault, "LIST: faults on purpose"},
 #endif
     {0},
 };

@@ -1,10 +1,10 @@
 /* gpu/host/mend.c: see mend.h. The precision-dependent part is mend.inc.
  *
- * Everything is done in the scratch of one inverse: X is repaired in place, STRIP_ROWS rows at a
+ * Everything is done in the scratch of one inverse: X is repaired in place, a strip of rows at a
  * time. Later rows meet the repaired earlier ones, which can only help: the new rows' residual is
- * the old rows' residual times that of the X they met.
+ * the old rows' residual times that of the X they met. A strip's columns are pieces of work.
  *
- * Threads: any. Cost: see mend.h.
+ * Threads: any; the pieces run on a team. Cost: see mend.h.
  */
 #include "gpu/host/speed.h"
 
@@ -15,19 +15,26 @@
 #include <string.h>
 
 #include "gpu/host/lapack.h"
+#include "gpu/host/qr.h"
 
-#define STRIP_ROWS 16
-/* Where each part of the scratch lines starts. */
-#define LINE_RESIDUAL 0
-#define LINE_STEP STRIP_ROWS
-#define LINE_A (2 * STRIP_ROWS)
-#define LINE_SUMS (3 * STRIP_ROWS)
+#define PIECE 128 /* columns of a piece of work */
 
 /* The contract's ratio is 15. What is measured is off by 0.5 at most. */
 #define RATIO_GOOD 4.0          /* not worth a step */
 #define RATIO_ACCEPTED 14.0     /* worth a step, but within the contract */
 #define RESIDUAL_REPAIRABLE 0.9 /* below 1 Newton's steps converge */
 #define STEPS_MAX 8
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows of X taken at a time. Three strips and a line for the sums fit host__lines(n). */
+static int64_t strip_of(int64_t n)
+{
+    return n < 1024 ? 16 : 40;
+}
 
 #define REAL_FILE "gpu/host/mend.inc"
 #include "gpu/host/both.inc"

@@ -3,10 +3,11 @@
  * Foster's matrices do it), though the matrix itself may be well conditioned.
  *
  * The residual I - X A is measured. Newton's step X + (I - X A) X repairs an inverse that still has
- * some digits; another one is made anew with complete pivoting, where elements hardly grow.
+ * some digits; another one is made anew: with complete pivoting, where elements hardly grow, or
+ * from n = 256 on by QR (qr.h), where they cannot.
  *
- * Threads: any, as dense.h. Cost: rare. 2 n^3 operations to measure, twice that a step, and 2 n^3
- * slow ones with complete pivoting.
+ * Threads: any, as dense.h; a large matrix has its team. Cost: rare. 2 n^3 operations to measure,
+ * twice that a step, and 2 n^3 slow ones with complete pivoting, 11/3 n^3 by QR.
  */
 #ifndef GPU_HOST_MEND_H
 #define GPU_HOST_MEND_H

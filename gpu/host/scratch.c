@@ -86,6 +86,8 @@ static bool map_large(struct host_scratch *scratch, struct host_budget *budget, 
         give(budget, bytes);
         return false;
     }
+    /* Fewer faults while it is written for the first time: a sixth of the time, or less. */
+    (void)madvise(map, (size_t)bytes, MADV_HUGEPAGE);
     *scratch = (struct host_scratch){.data = map, .bytes = bytes, .large = true};
     return true;
 }

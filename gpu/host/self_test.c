@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "gpu/host/dense.h"
+#include "gpu/process/self_test.h"
 
 #define ORDER_MAX 100
 #define RATIO_MAX 15.0
@@ -30,22 +31,7 @@ struct trial {
 
 static double get(const struct trial *trial, const void *data, int64_t index)
 {
-    return trial->precision == PRECISION_FP32 ? ((const float *)data)[index]
-                                              : ((const double *)data)[index];
-}
-
-/* A matrix without structure whose condition grows gently with n. */
-static void fill(const struct trial *trial)
-{
-    uint32_t state = 12345;
-    for (int64_t i = 0; i < trial->n * trial->n; i++) {
-        state = state * 1664525 + 1013904223;
-        double value = (double)state / 4294967296.0 - 0.5;
-        if (trial->precision == PRECISION_FP32)
-            ((float *)trial->a)[i] = (float)value;
-        else
-            ((double *)trial->a)[i] = value;
-    }
+    return process_trial_get(trial->precision, data, index);
 }
 
 static double norm(const struct trial *trial, const void *data)
@@ -80,7 +66,7 @@ static double residual_ratio(const struct trial *trial)
 /* The ratio of the answer; infinite when INFO says that there is none. */
 static double run(struct trial *trial)
 {
-    int64_t options[METHOD_OPTIONS_MAX] = {0};
+    int64_t options[METHOD_OPTIONS_MAX];
     union {
         float narrow;
         double wide;
@@ -91,7 +77,8 @@ static double run(struct trial *trial)
                                  .n = trial->n,
                                  .options = options,
                                  .scratch = trial->scratch};
-    fill(trial);
+    method_default_options(trial->method, options);
+    process_trial_fill(trial->precision, trial->a, trial->n * trial->n);
     trial->host->run[trial->precision](&matrix);
     return info == 0 ? residual_ratio(trial) : HUGE_VAL;
 }

@@ -12,134 +12,79 @@
  * det A computed in n places, by the det A that X was divided by; these differ by n roundings of
  * sums of |A| |X| at most. The largest difference is measured.
  *
- * Threads: any. Cost: O(n).
+ * Threads: any. Cost: O(n): a few products, sums and divisions a row, of numbers that carry an
+ * exponent of their own.
  */
 #include "gpu/host/speed.h"
 
 #include <math.h>
 
-#include "gpu/host/tridiagonal.h"
+#include "gpu/host/tri_number.h"
 
-#define EXPONENT_MAX 16000 /* of a long double, nearly */
+#define EXPONENT_MAX 250 /* of a long double, nearly, by 64 */
 
-struct number {
-    double mantissa;
-    int64_t exponent;
-};
+static const struct tri_number zero = {0, 0}, one = {1, 0};
 
-static struct number normal(double mantissa, int64_t exponent)
+static struct tri_number magnitude(struct tri_number a)
 {
-    int shift;
-    mantissa = frexp(mantissa, &shift);
-    return (struct number){mantissa, mantissa == 0 ? 0 : exponent + shift};
+    return (struct tri_number){fabs(a.mantissa), a.exponent};
 }
 
-static struct number times(struct number a, struct number b)
+static bool is_larger(struct tri_number a, struct tri_number b)
 {
-    return normal(a.mantissa * b.mantissa, a.exponent + b.exponent);
+    return tri_plus(a, (struct tri_number){-b.mantissa, b.exponent}).mantissa > 0;
 }
-
-static struct number scaled(struct number a, double factor)
-{
-    int shift;
-    factor = frexp(factor, &shift);
-    return normal(a.mantissa * factor, a.exponent + shift);
-}
-
-static struct number over(struct number a, struct number b)
-{
-    return normal(a.mantissa / b.mantissa, a.exponent - b.exponent);
-}
-
-static struct number plus(struct number a, struct number b)
-{
-    if (a.mantissa == 0 || (b.mantissa != 0 && b.exponent > a.exponent)) {
-        struct number swapped = a;
-        a = b;
-        b = swapped;
-    }
-    int64_t down = a.exponent - b.exponent;
-    double small = b.mantissa == 0 || down > 200 ? 0 : ldexp(b.mantissa, -(int)down);
-    return normal(a.mantissa + small, a.exponent);
-}
-
-static struct number magnitude(struct number a)
-{
-    return (struct number){fabs(a.mantissa), a.exponent};
-}
-
-static bool is_larger(struct number a, struct number b)
-{
-    return plus(a, (struct number){-b.mantissa, b.exponent}).mantissa > 0;
-}
-
-static struct number get(const struct host_tri_line *line, int64_t i)
-{
-    return (struct number){line->mantissa[i], line->exponent[i]};
-}
-
-static void set(const struct host_tri_line *line, int64_t i, struct number number)
-{
-    line->mantissa[i] = number.mantissa;
-    line->exponent[i] = number.exponent;
-}
-
-static int clamp(int64_t exponent)
-{
-    return (int)(exponent > EXPONENT_MAX    ? EXPONENT_MAX
-                 : exponent < -EXPONENT_MAX ? -EXPONENT_MAX
-                                            : exponent);
-}
-
-static const struct number zero = {0, 0}, one = {0.5, 1};
 
 /* -dl_i du_i b; 0 where i is outside. */
-static struct number crossing(const struct host_tri *a, int64_t i, struct number b)
+static struct tri_number crossing(const struct host_tri *a, int64_t i, struct tri_number b)
 {
-    return i < 0 || i + 1 >= a->n ? zero : scaled(scaled(b, -a->dl[i]), a->du[i]);
+    return i < 0 || i + 1 >= a->n ? zero : tri_scaled(tri_scaled(b, -a->dl[i]), a->du[i]);
 }
 
 /* upper_row[i] = theta_i, upper_column[i] = phi_{i+1}. */
-static void find_minors(const struct host_tri *a, const struct host_tri_minors *minors)
+static void find_minors(const struct host_tri *a, const struct host_tri_generators *generators)
 {
-    struct number before = zero, now = one;
+    struct tri_number before = zero, now = one;
     for (int64_t i = 0; i < a->n; i++) {
-        set(&minors->upper_row, i, now);
-        struct number next = plus(scaled(now, a->d[i]), crossing(a, i - 1, before));
+        tri_set(&generators->upper_row, i, now);
+        struct tri_number next = tri_plus(tri_scaled(now, a->d[i]), crossing(a, i - 1, before));
         before = now;
         now = next;
     }
     before = zero;
     now = one;
     for (int64_t i = a->n - 1; i >= 0; i--) {
-        set(&minors->upper_column, i, now);
-        struct number next = plus(scaled(now, a->d[i]), crossing(a, i, before));
+        tri_set(&generators->upper_column, i, now);
+        struct tri_number next = tri_plus(tri_scaled(now, a->d[i]), crossing(a, i, before));
         before = now;
         now = next;
     }
 }
 
 /* det A as row and column j of A X and X A have it. */
-static struct number determinant(const struct host_tri *a, const struct host_tri_minors *minors,
-                                 int64_t j)
+static struct tri_number determinant(const struct host_tri *a,
+                                     const struct host_tri_generators *generators, int64_t j)
 {
-    struct number theta = get(&minors->upper_row, j), phi = get(&minors->upper_column, j);
-    struct number sum = scaled(times(theta, phi), a->d[j]);
+    struct tri_number theta = tri_get(&generators->upper_row, j),
+                      phi = tri_get(&generators->upper_column, j);
+    struct tri_number sum = tri_scaled(tri_times(theta, phi), a->d[j]);
     if (j > 0)
-        sum = plus(sum, crossing(a, j - 1, times(get(&minors->upper_row, j - 1), phi)));
+        sum = tri_plus(sum,
+                       crossing(a, j - 1, tri_times(tri_get(&generators->upper_row, j - 1), phi)));
     if (j + 1 < a->n)
-        sum = plus(sum, crossing(a, j, times(theta, get(&minors->upper_column, j + 1))));
+        sum = tri_plus(sum,
+                       crossing(a, j, tri_times(theta, tri_get(&generators->upper_column, j + 1))));
     return sum;
 }
 
-static double largest_error(const struct host_tri *a, const struct host_tri_minors *minors,
-                            struct number det)
+static double largest_error(const struct host_tri *a, const struct host_tri_generators *generators,
+                            struct tri_number det)
 {
     double largest = 0;
-    struct number minus_one = {-0.5, 1};
+    struct tri_number minus_one = {-1, 0};
     for (int64_t j = 0; j < a->n; j++) {
-        struct number error = plus(over(determinant(a, minors, j), det), minus_one);
-        double size = ldexp(fabs(error.mantissa), clamp(error.exponent));
+        struct tri_number error = tri_plus(tri_over(determinant(a, generators, j), det), minus_one);
+        double size = fabs(tri_plain(error));
         largest = size > largest ? size : largest;
     }
     return largest;
@@ -147,39 +92,41 @@ static double largest_error(const struct host_tri *a, const struct host_tri_mino
 
 /* Minors become generators, and sums[j] the sum of column j of |X| down to the diagonal. */
 static void find_generators(const struct host_tri *a, struct host_tri_minors *minors,
-                            struct number det)
+                            const struct host_tri_generators *generators, struct tri_number det)
 {
-    struct number upper = one, lower = one, sum = zero;
+    struct tri_number upper = one, lower = one, sum = zero;
     for (int64_t i = 0; i < a->n; i++) {
         bool joined = i > 0 && a->du[i - 1] != 0;
-        upper = joined ? scaled(upper, -a->du[i - 1]) : one;
-        lower = i > 0 && a->dl[i - 1] != 0 ? scaled(lower, -a->dl[i - 1]) : one;
-        struct number theta = get(&minors->upper_row, i);
-        struct number phi = over(get(&minors->upper_column, i), det);
-        struct number row = over(theta, upper), column = times(phi, upper);
-        struct number diagonal = times(row, column);
-        minors->diagonal[i] = ldexp(diagonal.mantissa, clamp(diagonal.exponent));
-        set(&minors->upper_row, i, row);
-        set(&minors->upper_column, i, column);
-        set(&minors->lower_row, i, times(phi, lower));
-        set(&minors->lower_column, i, over(theta, lower));
-        sum = plus(joined ? sum : zero, magnitude(row));
-        set(&minors->sums, i, times(sum, magnitude(column)));
+        upper = joined ? tri_scaled(upper, -a->du[i - 1]) : one;
+        lower = i > 0 && a->dl[i - 1] != 0 ? tri_scaled(lower, -a->dl[i - 1]) : one;
+        struct tri_number theta = tri_get(&generators->upper_row, i);
+        struct tri_number phi = tri_over(tri_get(&generators->upper_column, i), det);
+        struct tri_number row = tri_over(theta, upper), column = tri_times(phi, upper);
+        minors->diagonal[i] = tri_product(row, column);
+        tri_set(&generators->upper_row, i, row);
+        tri_set(&generators->upper_column, i, column);
+        tri_set(&generators->lower_row, i, tri_times(phi, lower));
+        tri_set(&generators->lower_column, i, tri_over(theta, lower));
+        sum = tri_plus(joined ? sum : zero, magnitude(row));
+        tri_set(&minors->sums, i, tri_times(sum, magnitude(column)));
     }
 }
 
-static long double find_norm(const struct host_tri *a, const struct host_tri_minors *minors)
+static long double find_norm(const struct host_tri *a, const struct host_tri_minors *minors,
+                             const struct host_tri_generators *generators)
 {
-    struct number sum = zero, largest = zero;
+    struct tri_number sum = zero, largest = zero;
     for (int64_t j = a->n - 1; j >= 0; j--) {
-        struct number lower = times(sum, magnitude(get(&minors->lower_column, j)));
-        struct number column = plus(get(&minors->sums, j), lower);
+        struct tri_number lower = tri_times(sum, magnitude(tri_get(&generators->lower_column, j)));
+        struct tri_number column = tri_plus(tri_get(&minors->sums, j), lower);
         if (is_larger(column, largest))
             largest = column;
         bool joined = j > 0 && a->dl[j - 1] != 0;
-        sum = joined ? plus(sum, magnitude(get(&minors->lower_row, j))) : zero;
+        sum = joined ? tri_plus(sum, magnitude(tri_get(&generators->lower_row, j))) : zero;
     }
-    return ldexpl(largest.mantissa, clamp(largest.exponent));
+    int64_t exponent = largest.exponent > EXPONENT_MAX ? EXPONENT_MAX : largest.exponent;
+    exponent = exponent < -EXPONENT_MAX ? -EXPONENT_MAX : exponent;
+    return ldexpl(largest.mantissa, 64 * (int)exponent);
 }
 
 /* The first zero pivot of elimination with row interchanges, as LAPACK's gttrf does it; n when
@@ -200,14 +147,33 @@ static int64_t zero_pivot(const struct host_tri *a)
     return n;
 }
 
-int64_t host__tri_minors(const struct host_tri *a, struct host_tri_minors *minors)
+/* Zeros take their neighbour's exponent, so that none stands out. */
+static void level_zeros(const struct host_tri_line *line, int64_t n)
 {
-    find_minors(a, minors);
-    struct number det = determinant(a, minors, a->n / 2);
+    for (int64_t i = 1; i < n; i++) {
+        if (line->mantissa[i] == 0)
+            line->exponent[i] = line->exponent[i - 1];
+    }
+    for (int64_t i = n - 2; i >= 0 && line->mantissa[0] == 0; i--) {
+        if (line->mantissa[i] == 0)
+            line->exponent[i] = line->exponent[i + 1];
+    }
+}
+
+int64_t host__tri_minors(const struct host_tri *a, struct host_tri_minors *minors,
+                         const struct host_tri_generators *generators)
+{
+    find_minors(a, generators);
+    struct tri_number det = determinant(a, generators, a->n / 2);
     if (det.mantissa == 0)
         return zero_pivot(a);
-    minors->error = largest_error(a, minors, det);
-    find_generators(a, minors, det);
-    minors->norm = find_norm(a, minors);
+    minors->error = largest_error(a, generators, det);
+    find_generators(a, minors, generators, det);
+    minors->norm = find_norm(a, minors, generators);
+    level_zeros(&generators->upper_row, a->n);
+    level_zeros(&generators->upper_column, a->n);
+    level_zeros(&generators->lower_row, a->n);
+    level_zeros(&generators->lower_column, a->n);
+    host__tri_separate(generators, a->n, a->du, a->dl);
     return 0;
 }

@@ -1,16 +1,16 @@
 /* gpu/host/tridiagonal.c: `tridiagonal`: chooses the way, writes the inverse and its report.
  *
- * The O(n) part (tridiagonal.h) is in double for both precisions and the same whether the inverse
- * is wanted or not: so are INFO, RCOND, METHOD and DIAGONAL, bit for bit. The inverse is then
- * written in place, without scratch of its size: strips of columns (two sweeps), rows (minors), or
- * block by block (the merging).
+ * The O(n) part (tridiagonal.h) is in double for both precisions and the same whatever is wanted of
+ * the inverse: so are INFO, RCOND, METHOD and DIAGONAL, bit for bit. The inverse, or a block of it,
+ * is then written tile by tile from its generators, or merged in place, without scratch of its
+ * size.
  *
  * Dominant matrices take the two sweeps, others the minors. A way that divides by zero, overflows,
  * or fails its trial leaves the matrix to the next one; the minors, which never divide by a pivot,
  * are the last.
  *
- * Threads: any. Cost: O(n), and for the inverse a multiplication and a store an entry (merging: a
- * product and a sum an entry and level).
+ * Threads: any; a team writes large blocks. Cost: O(n), and for a block a multiplication and a
+ * store an entry (merging: O(n log n), and about two products and sums an entry).
  */
 #include "gpu/host/speed.h"
 
@@ -21,31 +21,43 @@
 
 #include "base/checked.h"
 #include "gpu/host/host.h"
+#include "gpu/host/team.h"
+#include "gpu/host/tri_number.h"
 #include "gpu/host/tridiagonal.h"
 #include "gpu/methods/tridiagonal.h"
 
-#define STRIP 2048   /* columns written together: their numbers stay in the first-level cache */
-#define ROWS 4       /* rows written together */
-#define ARRAYS 16    /* of n doubles, in scratch */
+#define ARRAYS 14    /* of n doubles, in scratch */
 #define GROWTH_MAX 4 /* of the blocks that are merged, by |X| */
 #define ERROR_MAX 4  /* what is measured of |I - X A|, by n eps |A| |X|; the contract has 15 */
 
-enum output {
-    OUTPUT_INVERSE,
-    OUTPUT_DIAGONAL,
-    OUTPUT_INFO,
-    OUTPUT_RCOND,
-    OUTPUT_ROAD
+/* A part of X of so many numbers is work for the team, and is written past the caches. Neither has
+ * a part in its bits. */
+#define TEAM_NUMBERS (INT64_C(1) << 18)
+#define MERGED_ROWS 64 /* in a piece of work */
+#define MERGED_COLUMNS 512
+#define PAST_CACHES_BYTES (INT64_C(16) << 20)
+
+/* The part of X that is wanted, row-major. */
+struct block {
+    void *x; /* NULL: none */
+    struct method_range rows, columns;
+    int64_t ld;
 };
 
 /* One matrix on its way. */
 struct work {
     struct host_tri a;
-    long double norm; /* |A| */
+    struct host_team *team; /* may be NULL */
+    long double norm;       /* |A| */
+    bool dominant;
     struct host_tri_sweep sweep;
-    struct host_tri_blocks blocks; /* its arrays are the minors', too */
+    struct host_tri_blocks blocks;
     struct host_tri_minors minors;
-    double *strip; /* STRIP numbers */
+    struct host_tri_generators generators;
+    struct block block;
+    double *levels;    /* of the mergers, two arrays of `step` numbers for each that is kept */
+    bool keeps_levels; /* else all share the first two */
+    int64_t step;
     /* The answer: */
     enum method_road road;
     const double *diagonal; /* of X */
@@ -58,15 +70,24 @@ static int64_t padded(int64_t n)
     return (n + unit - 1) / unit * unit;
 }
 
-/* Layout: ARRAYS arrays of n, padded; the strip. */
-static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
+/* How often blocks are merged; their products are kept if there is room, that is for orders whose
+ * whole inverse may be wanted. */
+static int levels_kept(int64_t n)
+{
+    int levels = 0;
+    while (n <= METHOD_TRIDIAGONAL_INVERSE_ORDER_MAX && INT64_C(2) << levels < n)
+        levels++;
+    return levels > 1 ? levels : 1;
+}
+
+/* Layout: ARRAYS arrays of n, padded, and two for every level that is kept. */
+int64_t host__tridiagonal_scratch_bytes(enum precision precision, int64_t n, int64_t m)
 {
     (void)precision;
     (void)m;
-    int64_t bytes;
-    if (!checked_mul(n, ARRAYS * (int64_t)sizeof(double), &bytes) ||
-        !checked_add(bytes, (ARRAYS + 1) * HOST_ALIGN_BYTES + STRIP * (int64_t)sizeof(double),
-                     &bytes) ||
+    int64_t bytes, arrays = ARRAYS + 2 * levels_kept(n);
+    if (!checked_mul(n, arrays * (int64_t)sizeof(double), &bytes) ||
+        !checked_add(bytes, (arrays + 1) * HOST_ALIGN_BYTES, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
         return -1;
     return bytes;
@@ -79,7 +100,8 @@ static const char *kernel(enum precision precision, int64_t n)
     return "host tridiagonal";
 }
 
-/* band: three arrays for A's diagonals in double. */
+/* band: three arrays for A's diagonals in double. A matrix that needs minors needs no sweep, and
+ * one that is merged needs generators after that, if at all. */
 static void lay_out(struct work *work, const struct host_matrix *matrix, double *band[3])
 {
     int64_t step = padded(matrix->n);
@@ -89,45 +111,74 @@ static void lay_out(struct work *work, const struct host_matrix *matrix, double 
         at[i] = at[i - 1] + step;
     for (int i = 0; i < 3; i++)
         band[i] = at[i];
-    work->strip = at[ARRAYS - 1] + step;
     work->sweep = (struct host_tri_sweep){.above = at[3], .below = at[4], .diagonal = at[5]};
     work->blocks = (struct host_tri_blocks){.first_row = at[6],
                                             .last_row = at[7],
                                             .first_column = at[8],
                                             .last_column = at[9],
                                             .diagonal = at[10],
-                                            .column = at[11],
-                                            .row = at[12],
-                                            .entries = at[13]};
-    /* A matrix that needs minors needs nothing else. */
-    struct host_tri_line *lines[] = {&work->minors.upper_row, &work->minors.upper_column,
-                                     &work->minors.lower_row, &work->minors.lower_column,
-                                     &work->minors.sums};
-    for (int i = 0; i < 5; i++)
-        *lines[i] = (struct host_tri_line){at[5 + 2 * i], (int64_t *)at[6 + 2 * i]};
-    work->minors.diagonal = at[3];
+                                            .entries = at[11]};
+    work->keeps_levels = matrix->n <= METHOD_TRIDIAGONAL_INVERSE_ORDER_MAX;
+    work->levels = at[ARRAYS - 1] + step;
+    work->step = step;
+    struct host_tri_generators *generators = &work->generators;
+    struct host_tri_line *lines[] = {&generators->upper_row, &generators->upper_column,
+                                     &generators->lower_row, &generators->lower_column};
+    for (int i = 0; i < 4; i++) /* two lines' exponents fill an array */
+        *lines[i] = (struct host_tri_line){at[6 + i], (int32_t *)at[10 + i / 2] + i % 2 * step};
+    generators->upper_most = (int32_t *)at[12];
+    generators->lower_most = generators->upper_most + step;
+    work->minors.sums = (struct host_tri_line){at[4], (int32_t *)at[13]};
+    work->minors.diagonal = at[5];
 }
 
-/* |A|, where no sum of a column overflows; else not finite. */
-static double norm_of(const struct host_tri *a)
+HOST_INLINE int64_t length(struct method_range range)
 {
-    int64_t n = a->n;
-    double first = fabs(a->d[0]) + (n > 1 ? fabs(a->dl[0]) : 0);
-    double last = n > 1 ? fabs(a->d[n - 1]) + fabs(a->du[n - 2]) : 0;
-    double largest = first > last ? first : last, excess = first * 0 + last * 0;
-    for (int64_t j = 1; j + 1 < n; j++) {
-        double sum = fabs(a->du[j - 1]) + fabs(a->d[j]) + fabs(a->dl[j]);
-        largest = sum > largest ? sum : largest;
-        excess += sum * 0;
-    }
-    return largest + excess;
+    return range.end - range.first;
 }
 
-/* Sets |A|. False: a number is not finite. */
+/* What of `range` lies in `other`; may be empty. */
+HOST_INLINE struct method_range within(struct method_range range, struct method_range other)
+{
+    range.first = range.first > other.first ? range.first : other.first;
+    range.end = range.end < other.end ? range.end : other.end;
+    return range;
+}
+
+/* A merger of two blocks subtracts column row^T from what they are beside each other. */
+struct product {
+    double *column, *row;
+};
+
+HOST_INLINE struct product product_of(const struct work *work, int level)
+{
+    double *column = work->levels + (work->keeps_levels ? 2 * level * work->step : 0);
+    return (struct product){column, column + work->step};
+}
+
+/* Blocks of `half` rows that are merged into one, which holds row i; the lower is empty where the
+ * upper stays alone. */
+struct pair {
+    struct method_range upper, lower;
+};
+
+HOST_INLINE struct pair pair_of(int64_t n, int64_t i, int64_t half)
+{
+    int64_t first = i / (2 * half) * (2 * half), end = first + 2 * half;
+    end = end < n ? end : n;
+    return (struct pair){{first, first + half}, {first + half, end}};
+}
+
+static struct host_team *team_for(const struct work *work, int64_t numbers)
+{
+    return numbers >= TEAM_NUMBERS ? work->team : NULL;
+}
+
+/* Sets |A| and whether it is dominant. False: a number is not finite. */
 static bool look(struct work *work)
 {
     const struct host_tri *a = &work->a;
-    double norm = norm_of(a);
+    double norm = host__tri_look(a, &work->dominant);
     work->norm = norm;
     if (isfinite(norm))
         return true;
@@ -156,51 +207,12 @@ static bool agree(const struct work *work, double eps)
            largest <= (double)work->a.n * eps * work->sweep.norm;
 }
 
-/* 2^exponent, -1022 <= exponent <= 1023. */
-HOST_INLINE double power_of_two(int64_t exponent)
-{
-    uint64_t bits = (uint64_t)(exponent + DBL_MAX_EXP - 1) << (DBL_MANT_DIG - 1);
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-
-/* mantissa * 2^exponent; 0 or infinite where that is out of range. Only the last product rounds. */
-HOST_INLINE double assemble(double mantissa, int64_t exponent)
-{
-    exponent = exponent > 2000 ? 2000 : exponent;
-    exponent = exponent < -2000 ? -2000 : exponent;
-    int64_t half = exponent / 2;
-    return mantissa * power_of_two(half) * power_of_two(exponent - half);
-}
-
-/* Rewrites two lines as plain numbers, the first divided and the second multiplied by one power of
- * two. False, and nothing done, when their exponents range too far. */
-static bool flatten(const struct host_tri_line *row, const struct host_tri_line *column, int64_t n)
-{
-    int64_t least = INT64_MAX, most = INT64_MIN;
-    for (int64_t i = 0; i < n; i++) {
-        least = row->exponent[i] < least ? row->exponent[i] : least;
-        most = row->exponent[i] > most ? row->exponent[i] : most;
-    }
-    int64_t middle = least + (most - least) / 2;
-    bool fits = most - least < 1000;
-    for (int64_t i = 0; i < n; i++)
-        fits = fits && llabs(column->exponent[i] + middle) < 900;
-    for (int64_t i = 0; fits && i < n; i++) {
-        row->mantissa[i] = ldexp(row->mantissa[i], (int)(row->exponent[i] - middle));
-        column->mantissa[i] = ldexp(column->mantissa[i], (int)(column->exponent[i] + middle));
-        row->exponent[i] = column->exponent[i] = 0;
-    }
-    return fits;
-}
-
 #define REAL_FILE "gpu/host/tridiagonal.inc"
 #include "gpu/host/both.inc"
 
 const struct host_method host_method_tridiagonal = {
     .name = "tridiagonal",
-    .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
-    .scratch_bytes = scratch_bytes,
+    .run = {[PRECISION_FP32] = host__tridiagonal_f32, [PRECISION_FP64] = host__tridiagonal_f64},
+    .scratch_bytes = host__tridiagonal_scratch_bytes,
     .kernel = kernel,
 };

@@ -14,6 +14,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpu/host/host.h"
+
+/* The whole of `tridiagonal`, for methods that meet such a matrix: tridiagonal.c. */
+void host__tridiagonal_f32(const struct host_matrix *matrix);
+void host__tridiagonal_f64(const struct host_matrix *matrix);
+int64_t host__tridiagonal_scratch_bytes(enum precision precision, int64_t n, int64_t m);
+
+/* Its outputs, in the descriptor's order. */
+enum host_tri_output {
+    HOST_TRI_INVERSE,
+    HOST_TRI_DIAGONAL,
+    HOST_TRI_INFO,
+    HOST_TRI_RCOND,
+    HOST_TRI_ROAD,
+    HOST_TRI_GENERATORS,
+    HOST_TRI_EXPONENTS
+};
+
 struct host_tri {
     const double *dl, *d, *du;
     int64_t n;
@@ -28,8 +46,10 @@ struct host_tri_sweep {
     double error; /* |I - X A| is no more than this times |A| |X|, beside rounding */
 };
 
-/* Diagonally dominant by rows or by columns? */
-bool host__tri_dominant(const struct host_tri *a);
+/* |A|, where no sum of a column overflows; else a number that is not finite. *dominant: diagonally,
+ * by rows or by columns? A matrix may hold any numbers; of one that is not finite *dominant tells
+ * nothing. */
+double host__tri_look(const struct host_tri *a, bool *dominant);
 /* False: a division by zero, or a number that overflows. Safe for dominant matrices. Cost: four
  * divisions a row. */
 bool host__tri_sweep(const struct host_tri *a, struct host_tri_sweep *sweep);
@@ -54,26 +74,67 @@ bool host__tri_leaves(const struct host_tri *a, struct host_tri_blocks *blocks);
 bool host__tri_merge(const struct host_tri *a, struct host_tri_blocks *blocks, int64_t first,
                      int64_t middle, int64_t end);
 
-/* ---- Minors: tri_minors.c ---- */
+/* ---- Generators: tri_generators.c ---- */
 
-/* Numbers mantissa * 2^exponent, the mantissa 0 or in [1/2, 1): they neither over- nor underflow.
- */
+/* Numbers mantissa * 2^(64 exponent) that neither over- nor underflow: tri_number.h. */
 struct host_tri_line {
     double *mantissa;
-    int64_t *exponent;
+    int32_t *exponent;
 };
 
-/* X_ij = upper_row[i] upper_column[j] for i <= j, while no du between them is zero (else X_ij = 0);
- * X_ij = lower_row[i] lower_column[j] for i >= j, while no dl between them is zero. */
+#define HOST_TRI_CHUNK 64 /* columns */
+
+/* X_ij = upper_row[i] upper_column[j] for i <= j, lower_row[i] lower_column[j] for i >= j: every
+ * entry of X is a product of two numbers, rounded once, whatever part of X is written. */
+struct host_tri_generators {
+    struct host_tri_line upper_row, upper_column, lower_row, lower_column;
+    /* The largest exponents of each HOST_TRI_CHUNK numbers of upper_column and lower_column. */
+    int32_t *upper_most, *lower_most;
+};
+
+/* From ratios and diagonal of a sweep that held. Cost: two divisions a row. */
+void host__tri_sweep_generators(const struct host_tri_sweep *sweep, int64_t n,
+                                const struct host_tri_generators *generators);
+/* The last step of making them. Between i and i + 1, where upper_joins[i] or lower_joins[i] is 0,
+ * lines may begin anew, and what their product means there is nothing: exponents are moved until it
+ * underflows, as X does. Then the largest exponents are found. A zero's exponent should be near its
+ * neighbours'. Cost: O(n). */
+void host__tri_separate(const struct host_tri_generators *generators, int64_t n,
+                        const double *upper_joins, const double *lower_joins);
+
+/* ---- Tiles: tri_tile.c ---- */
+
+#define HOST_TRI_TILE_ROWS 128
+#define HOST_TRI_TILE_COLUMNS 4096
+
+/* A part of X: its rows and columns, and where it goes, row-major with ld numbers a row. */
+struct host_tri_tile {
+    struct method_range rows, columns;
+    void *x;
+    int64_t ld;
+    bool past_caches; /* larger than caches are, so that it had better not go through them */
+};
+
+/* Writes a tile from O(n) numbers alone, none of them another tile's. Any tile will do, and an
+ * entry's bits are the same in all that hold it. It is seen by who synchronises with the caller.
+ * Cost: a product and a store an entry, and a few operations a row and column. */
+void host__tri_tile_f32(const struct host_tri_generators *generators, const double *diagonal,
+                        const struct host_tri_tile *tile);
+void host__tri_tile_f64(const struct host_tri_generators *generators, const double *diagonal,
+                        const struct host_tri_tile *tile);
+
+/* ---- Minors: tri_minors.c ---- */
+
 struct host_tri_minors {
-    struct host_tri_line upper_row, upper_column, lower_row, lower_column, sums;
+    struct host_tri_line sums;
     double *diagonal;
     long double norm; /* |X| */
     double error;     /* the largest magnitude of a diagonal entry of I - A X and of I - X A */
 };
 
 /* Returns INFO: 0, or the step of a zero pivot of A's LU factorisation if A is singular. Cost:
- * about a hundred operations a row, most of them on exponents. */
-int64_t host__tri_minors(const struct host_tri *a, struct host_tri_minors *minors);
+ * about a hundred operations a row. */
+int64_t host__tri_minors(const struct host_tri *a, struct host_tri_minors *minors,
+                         const struct host_tri_generators *generators);
 
 #endif

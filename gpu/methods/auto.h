@@ -17,9 +17,9 @@ static inline double method_auto_flops(int64_t n, int64_t m)
 static const struct method method_auto = {
     .name = "auto",
     .title = "Inverse by the method that suits each matrix",
-    .when = "When little is known of the matrices, or they differ. Diagonal, triangular and "
-            "symmetric positive definite matrices are found in one pass and cost less; every other "
-            "one is inverted as by lu.",
+    .when = "When little is known of the matrices, or they differ. Diagonal, triangular, "
+            "tridiagonal and symmetric positive definite matrices are found in one pass and cost "
+            "less; every other one is inverted as by lu.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}}},
     .outputs = {{.name = "INVERSE",
                  .help = "inverses",
@@ -29,6 +29,7 @@ static const struct method method_auto = {
                 {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
                 {.name = "RCOND",
                  .help = "reciprocal condition number in the 1-norm",
+                 .is_one_when_empty = true,
                  .is_default = true},
                 {.name = "METHOD",
                  .help = "the road each matrix took",

@@ -13,8 +13,7 @@ static inline double method_gauss_jordan_flops(int64_t n, int64_t m)
 static const struct method method_gauss_jordan = {
     .name = "gauss_jordan",
     .title = "Inverse by Gauss-Jordan elimination with partial pivoting",
-    .when = "As an independent check of lu, or to compare with it; lu is as a rule faster for "
-            "large matrices.",
+    .when = "As an independent check of lu, or to compare with it.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}}},
     .outputs = {{.name = "INVERSE",
                  .help = "inverses",
@@ -24,6 +23,7 @@ static const struct method method_gauss_jordan = {
                 {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
                 {.name = "RCOND",
                  .help = "reciprocal condition number in the 1-norm",
+                 .is_one_when_empty = true,
                  .is_default = true}},
     .road = METHOD_ROAD_GAUSS_JORDAN,
     .n_max = 32768,

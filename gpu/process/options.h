@@ -1,7 +1,8 @@
 /* gpu/process/options.h: the command line of an engine process.
  *
- * A flag is a row: its name, whether a value follows, and the function that takes it. --log-format
- * and --log-level are every engine's; an engine adds rows of its own.
+ * A flag is a row: its name, whether a value follows, the function that takes it, and what --help
+ * says of it. --help, --log-format and --log-level are every engine's; an engine adds rows of its
+ * own.
  *
  * Threads: main alone, before any other thread starts.
  */
@@ -21,6 +22,7 @@ struct process_flag {
     bool has_value;
     /* text: the value; NULL for a flag without one. false: refused, and logged. */
     bool (*parse)(const char *text, void *settings);
+    const char *help; /* a flag with a value: begins with what stands for it */
 };
 
 struct process_logging {
@@ -40,8 +42,9 @@ bool process_parse_self_test(const char *text, void *settings);
 bool process_parse_fault(const char *text, void *settings);
 #endif
 
-/* Parses the whole line; what is wrong with it is logged, and false comes back. `flags` are the
- * engine's own, at most PROCESS_FLAGS_MAX; `settings` goes to their functions. */
+/* Parses the whole line; what is wrong with it is logged, and false comes back. --help prints the
+ * flags and ends the process with 0. `flags` are the engine's own, at most PROCESS_FLAGS_MAX;
+ * `settings` goes to their functions. */
 bool process_parse(int argc, char **argv, const struct process_flag *flags, void *settings,
                    struct process_logging *logging);
 

@@ -29,6 +29,7 @@ ALLOWED = {
     "demo": set(),
     "bench": {"base", "gpu/methods", "queue"},
     "bench/cuda": {"base", "gpu/cuda"},
+    "bench/host": {"base", "gpu/host", "gpu/methods"},
 }
 
 # Folders whose sources may include anything of ours: they try the parts one by one.
@@ -40,7 +41,7 @@ DOORS = {
     r"uv\.h": [r"server/[a-z_]+\.[ch]", r"bench/http_floor\.c"],
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c"],
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],
-    r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z_]+\.c"],
+    r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"(gpu|bench)/host/[a-z_]+\.c"],
     r"(cuda|cublas|cusolver)[a-zA-Z0-9_]*\.h": [r"(gpu|bench)/cuda/[a-z0-9_]+\.(c|h|cu|cuh)"],
     r"charconv": [r"base/number\.cc"],
 }

@@ -13,7 +13,7 @@ from harness.load import Load, reference
 from harness.settings import FACTOR, LOAD_SECONDS
 
 COMMON, SPREAD = (4, 8, 16, 32), (1, 2, 3, 5, 12, 24, 31, 33, 48, 64, 80, 100)
-METHODS = ("lu", "auto", "gauss_jordan", "lu_factor")
+METHODS = ("lu", "auto", "gauss_jordan", "lu_factor", "iterative")
 
 
 def requests():
@@ -25,7 +25,7 @@ def requests():
             yield f"binary {n} {seed}", infer_bytes("lu", v2_binary, {"A": a})
     for i, n in enumerate(SPREAD):
         a = matrices.random(n, ("f4", "f8")[i % 2], seed=50 + i)
-        method = METHODS[i % 4]
+        method = METHODS[i % len(METHODS)]
         yield f"json v2 {n}", infer_bytes(method, v2_json, {"A": a[None]})
         yield f"npy {n}", invert_bytes(
             codec.npy(a),
@@ -104,6 +104,7 @@ def test_requests_share_batches(daemon):
     [
         ["--batch-wait-us", "2000"],
         ["--batch-matrices-max", "3"],
+        ["--batch-bytes-max", "4KiB"],
         ["--in-flight", "1", "--loops", "1", "--threads", "1"],
         ["--loops", "3", "--threads", "4", "--pool-threads", "1"],
     ],

@@ -50,6 +50,10 @@ def restarts(daemon, **labels):
     return daemon.metrics().total("invertd_engine_restarts_total", **labels)
 
 
+def spare_restarts(daemon, **labels):
+    return sum(restarts(daemon, device=spare, **labels) for spare in ("cuda-spare", "cuda-spare-2"))
+
+
 def poisoned(n=8):
     a = matrices.random(n)
     a[0, 0] = POISON
@@ -162,9 +166,27 @@ def test_poison_is_found_in_its_place(code, reason):
         report.assert_perfect()
         assert report.of(200) == report.answered
         assert restarts(daemon, device="cuda:0", reason=reason) >= 1
-        assert restarts(daemon, device="cuda-spare", reason=reason) >= 2
+        assert spare_restarts(daemon, reason=reason) >= 2
         assert restarts(daemon, device="host") == 0
         assert batches(daemon, "host") == 0
+
+
+def test_one_spare_engine_goes_on_while_the_other_is_replaced():
+    """Engines need a second to come up. Who shares a batch with the poison waits for one of them,
+    not for the next one too."""
+    with Daemon("--in-flight", "1", cuda=f"poison:{POISON:g},start:1000,slow:2000") as daemon:
+        with Load(daemon, pool(daemon), clients=16, seconds=1e6) as load:
+            time.sleep(0.2)
+            start = time.monotonic()
+            answer = daemon.talk(poisoned())
+            poison_s = time.monotonic() - start
+            time.sleep(0.5)
+            report = load.finish()
+        assert answer.status == 500, answer
+        report.assert_perfect()
+        assert spare_restarts(daemon, reason="died") == 2
+        assert poison_s < patient(1.9), f"the verdict took {poison_s:.2f} s"
+        assert report.slowest < patient(1.9), f"somebody waited {report.slowest:.2f} s"
 
 
 def test_silent_cuda_engine_is_replaced():
@@ -176,6 +198,19 @@ def test_silent_cuda_engine_is_replaced():
             time.sleep(0.2)
             load.finish().assert_perfect()
         assert restarts(daemon, device="cuda:0", reason="heartbeat") == 1
+
+
+def test_every_device_is_probed():
+    """Nobody asks for anything, and the probe's matrix, which begins with 4, ends cuda:2 alone."""
+    with Daemon(cuda="devices:3,only:2,poison:4") as daemon:
+        wait_until(lambda: restarts(daemon, device="cuda:2", reason="died") >= 2, 10, "its ends")
+        assert daemon.is_ready()
+        assert {"host", "cuda:0", "cuda:1"} <= up(daemon)[0]
+        page = daemon.metrics()
+        name = "invertd_engine_restarts_total"
+        assert page.total(name) == page.total(name, device="cuda:2")
+        with Load(daemon, pool(daemon), clients=8, seconds=1) as load:
+            load.finish(wait=True).assert_perfect()
 
 
 # ---- Devices out of order ----

@@ -168,3 +168,24 @@ def test_request_max():
         assert answer.status == 413
         assert "limit of 65536" in error_text(answer)
         assert_serves(daemon)
+
+
+@pytest.mark.parametrize(
+    "method, inputs, outputs, parameters",
+    [
+        ("iterative", {"A": (65536, 0, 0)}, ["RESIDUAL_HISTORY"], {"max_iterations": 1000}),
+        ("ism", {"X": (1, 0, 8000), "Y": (1, 0, 8000)}, ["R"], {}),
+        ("ism", {"X": (65536, 8192, 0), "Y": (65536, 8192, 0)}, ["INFO"], {}),
+        ("ism", {"X": (65536, 30, 0), "Y": (65536, 30, 0)}, ["INVERSE"], {}),
+    ],
+    ids=["a history a matrix", "m by m", "work for nothing", "an answer for nothing"],
+)
+def test_nothing_is_not_answered_with_much(client, method, inputs, outputs, parameters):
+    empty = {name: np.zeros(shape) for name, shape in inputs.items()}
+    answer = client.infer(method, empty, outputs, parameters)
+    assert answer.status == 413 and "at most 65536" in error_text(answer), answer
+
+
+def test_an_identity_for_nothing(client):
+    outputs = client.outputs("ism", {"X": np.zeros((1, 300, 0)), "Y": np.zeros((1, 300, 0))})
+    assert (outputs["INVERSE"][0] == np.eye(300)).all()

@@ -8,7 +8,8 @@ import pytest
 from harness import codec, matrices
 from harness.codec import JSON, NPY, NPZ, v2_json
 
-INVERTERS = ["auto", "gauss_jordan", "lu"]
+INVERTERS = ["auto", "gauss_jordan", "iterative", "lu"]
+GIVES_UP = {"iterative"}  # INFO n + 2, where a matrix is hardly invertible
 ORDERS = [0, 1, 2, 3, 5, 10, 31, 32, 33, 50, 63, 64, 65, 100, 127, 128, 129]
 DTYPES = pytest.mark.parametrize("dtype", ["f4", "f8"])
 METHODS = pytest.mark.parametrize("method", INVERTERS)
@@ -26,7 +27,12 @@ def test_dge_types(client, method, dtype, n):
     outputs = client.outputs(method, {"A": a})
     for i, name in enumerate(types):
         matrices.check_contract(
-            a[i], outputs["INVERSE"][i], int(outputs["INFO"][i]), outputs["RCOND"][i], name
+            a[i],
+            outputs["INVERSE"][i],
+            int(outputs["INFO"][i]),
+            outputs["RCOND"][i],
+            name,
+            method in GIVES_UP,
         )
         if "zero" in name and n > 0:
             assert 1 <= outputs["INFO"][i] <= n, name
@@ -55,7 +61,7 @@ def test_gallery(client, method, dtype, name):
     with np.errstate(over="ignore", under="ignore"):
         a = matrices.GALLERY[name]().astype(dtype)
     outputs = client.outputs(method, {"A": a[None]})
-    matrices.check_answers(a[None], outputs)
+    matrices.check_answers(a[None], outputs, gives_up=method in GIVES_UP)
 
 
 @METHODS
@@ -103,20 +109,21 @@ def test_info_and_rcond(client, method, dtype):
     n, eps = 4, np.finfo(dtype).eps
     almost = np.eye(n)
     almost[3, 3] = eps / 4
+    hopeless = {n + 2} if method in GIVES_UP else set()
     rows = [
         (np.eye(n), {0}),
         (np.zeros((n, n)), {1, 2, 3, 4}),
         (np.diag([1.0, 2, 0, 3]), {1, 2, 3, 4}),
-        (np.full((n, n), 3.0), {1, 2, 3, 4, n + 1}),
+        (np.full((n, n), 3.0), {1, 2, 3, 4, n + 1} | hopeless),
         (almost, {n + 1}),
         (np.diag([1, 1, 1, 4 * eps]), {0}),
         (np.diag([1, 1, 1, np.nan]), {-1}),
         (np.where(np.eye(n) > 0, -np.inf, 1), {-1}),
-        (np.diag([1, 1, 1, float(np.finfo(dtype).tiny) / 16]), {n + 1}),
+        (np.diag([1, 1, 1, float(np.finfo(dtype).tiny) / 16]), {n + 1} | hopeless),
     ]
     a = np.stack([matrix for matrix, _ in rows]).astype(dtype)
     outputs = client.outputs(method, {"A": a})
-    matrices.check_answers(a, outputs)
+    matrices.check_answers(a, outputs, gives_up=method in GIVES_UP)
     for i, (_, allowed) in enumerate(rows):
         assert outputs["INFO"][i] in allowed, (i, outputs["INFO"][i])
 

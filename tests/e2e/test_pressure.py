@@ -350,6 +350,33 @@ def test_overload_is_orderly():
 
 @pytest.mark.faults
 @pytest.mark.timeout(60)
+def test_who_comes_back_early_is_put_off():
+    """The second refusal of a connection comes when the second is over that the first asked for."""
+    with Daemon(
+        "--queue-max", "1", "--batch-deadline", "60s", fault=f"slow:{int(patient(3e6))}"
+    ) as daemon:
+
+        def refused(connection):
+            start = time.monotonic()
+            connection.send(GOOD)
+            answer = connection.read()
+            assert answer.status == 503 and int(answer.header("Retry-After")) >= 1, answer
+            return time.monotonic() - start
+
+        with daemon.connect() as busy, daemon.connect() as hasty, daemon.connect() as other:
+            busy.send(GOOD)
+            time.sleep(0.2)
+            assert refused(hasty) < patient(0.5)
+            assert 0.4 < refused(hasty) < patient(1.5)
+            assert refused(other) < patient(0.5), "another connection is told at once"
+            time.sleep(1.1)
+            assert refused(hasty) < patient(0.5), "who waits is told at once"
+            hasty.send(GOOD)
+            time.sleep(0.1)  # put off when the daemon is told to end
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(60)
 def test_client_quota():
     with Daemon("--client-requests-max", "2", fault="slow:300000") as daemon:
         answers = at_once(8, lambda i: daemon.talk(GOOD))

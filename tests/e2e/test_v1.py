@@ -207,7 +207,7 @@ def test_json_empty(client):
 
 def test_methods_by_query_and_body(client, methods):
     a = matrices.random(8, seed=15)
-    for method in sorted({"auto", "lu", "gauss_jordan"} & methods):
+    for method in sorted({"auto", "lu", "gauss_jordan", "iterative"} & methods):
         by_query = post_json(client, {"matrix": a.tolist()}, f"?method={method}").json()
         by_body = post_json(client, {"matrix": a.tolist(), "method": method}).json()
         assert by_query == by_body

@@ -13,7 +13,7 @@ from harness.daemon import Daemon, wait_until
 from harness.settings import patient
 
 LU = "/v2/models/lu"
-CORE = {"auto", "gauss_jordan", "lu", "lu_factor"}
+CORE = {"auto", "gauss_jordan", "iterative", "lu", "lu_factor"}
 STAT_KEYS = {
     "success",
     "fail",
@@ -280,6 +280,7 @@ def test_default_outputs_of_each_method(client, form):
     defaults = {
         "auto": ["INVERSE", "INFO", "RCOND", "METHOD"],
         "gauss_jordan": ["INVERSE", "INFO", "RCOND"],
+        "iterative": ["INVERSE", "INFO", "RCOND"],
         "lu_factor": ["LU", "PIVOTS", "INFO"],
     }
     for method, names in defaults.items():
@@ -310,7 +311,7 @@ def test_method_output_is_bytes(client, form):
 @FORMS
 @DTYPES
 @pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 0), (0, 0, 0)])
-@pytest.mark.parametrize("method", ["lu", "auto", "gauss_jordan"])
+@pytest.mark.parametrize("method", ["lu", "auto", "gauss_jordan", "iterative"])
 def test_empty_shapes(client, method, shape, form, dtype):
     outputs = client.outputs(method, {"A": np.zeros(shape, dtype)}, form=form)
     assert outputs["INVERSE"].shape == shape and outputs["INVERSE"].dtype == dtype

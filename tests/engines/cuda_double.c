@@ -7,6 +7,8 @@
  *   out:DEVICE     on that device it ends with DEVICE_OUT
  *   exit:CODE      poison ends it with this code instead of by SIGSEGV
  *   mismatch:1     it was built from another contract
+ *   only:DEVICE    poison, hang, slow and oom are that device's alone
+ *   start:MS       it takes so much longer to come up
  *
  * Threads: as in gpu/host/main.c.
  */
@@ -30,7 +32,7 @@
 
 struct settings {
     int64_t device;
-    int devices, out, exit_code, mismatch;
+    int devices, out, exit_code, mismatch, only, start_ms;
     struct process_faults faults;
 };
 
@@ -48,7 +50,9 @@ static bool parse_own(const char *word, struct settings *settings)
     return sscanf(word, "devices:%d", &settings->devices) == 1 ||
            sscanf(word, "out:%d", &settings->out) == 1 ||
            sscanf(word, "exit:%d", &settings->exit_code) == 1 ||
-           sscanf(word, "mismatch:%d", &settings->mismatch) == 1;
+           sscanf(word, "mismatch:%d", &settings->mismatch) == 1 ||
+           sscanf(word, "only:%d", &settings->only) == 1 ||
+           sscanf(word, "start:%d", &settings->start_ms) == 1;
 }
 
 static bool parse_faults(const char *text, void *context)
@@ -67,8 +71,8 @@ static bool parse_faults(const char *text, void *context)
 }
 
 static const struct process_flag flags[] = {
-    {"device", true, parse_device},
-    {"fault", true, parse_faults},
+    {"device", true, parse_device, "NUMBER: of the device"},
+    {"fault", true, parse_faults, "LIST: faults on purpose"},
     {0},
 };
 
@@ -89,6 +93,11 @@ static void identify(const struct settings *settings, const char *name,
     }
 }
 
+static bool is_faulty(const struct settings *settings)
+{
+    return settings->only < 0 || settings->only == settings->device;
+}
+
 static bool start_lanes(const struct settings *settings, const struct process *process)
 {
     struct failure failure = {0};
@@ -102,7 +111,7 @@ static bool start_lanes(const struct settings *settings, const struct process *p
             .event_fd = ENGINE_FD_EVENT,
             .threads = 1,
             .budget = budget,
-            .faults = &settings->faults,
+            .faults = is_faulty(settings) ? &settings->faults : NULL,
         };
         error = host_lane_create(&options, &lane, &failure);
     }
@@ -126,6 +135,7 @@ static int serve(const struct settings *settings)
     }
     if (settings->device == settings->out)
         return ENGINE_EXIT_DEVICE_OUT;
+    usleep((useconds_t)settings->start_ms * 1000);
     if (!start_lanes(settings, &process))
         return ENGINE_EXIT_FAILURE;
     process_serve(&process);
@@ -134,7 +144,7 @@ static int serve(const struct settings *settings)
 
 int main(int argc, char **argv)
 {
-    static struct settings settings = {.devices = 1, .out = -1};
+    static struct settings settings = {.devices = 1, .out = -1, .only = -1};
     struct process_logging logging;
     log_open(LOG_INFO, LOG_JSON, "invertd-cuda", NULL);
     if (!process_parse(argc, argv, flags, &settings, &logging))

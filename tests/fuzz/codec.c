@@ -35,12 +35,19 @@ static const struct method chain = {
     .inputs = {{.name = "DL", .rank = 1, .dims = {METHOD_DIM_N_MINUS_1}},
                {.name = "D", .rank = 1, .dims = {METHOD_DIM_N}},
                {.name = "DU", .rank = 1, .dims = {METHOD_DIM_N_MINUS_1}}},
-    .outputs =
-        {{.name = "INVERSE", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}, .is_default = true},
-         {.name = "DIAGONAL", .rank = 1, .dims = {METHOD_DIM_N}},
-         {.name = "INFO", .kind = METHOD_INT32, .is_default = true},
-         {.name = "RCOND", .is_default = true},
-         {.name = "METHOD", .kind = METHOD_ROAD, .is_default = true}},
+    .outputs = {{.name = "INVERSE",
+                 .rank = 2,
+                 .dims = {METHOD_DIM_RANGE(0), METHOD_DIM_RANGE(1)},
+                 .is_default = true},
+                {.name = "DIAGONAL", .rank = 1, .dims = {METHOD_DIM_N}},
+                {.name = "HISTORY", .rank = 1, .dims = {METHOD_DIM_INT(2)}},
+                {.name = "INFO", .kind = METHOD_INT32, .is_default = true},
+                {.name = "RCOND", .is_default = true},
+                {.name = "METHOD", .kind = METHOD_ROAD, .is_default = true}},
+    .options =
+        {{.name = "rows", .kind = METHOD_OPTION_RANGE},
+         {.name = "columns", .kind = METHOD_OPTION_RANGE},
+         {.name = "steps", .kind = METHOD_OPTION_INT, .least = 0, .most = 1000, .initial = 5}},
     .n_max = 100,
 };
 
@@ -48,7 +55,9 @@ static const struct method update = {
     .name = "update",
     .inputs = {{.name = "X", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_M}},
                {.name = "Y", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_M}},
-               {.name = "A0", .rank = 1, .dims = {METHOD_DIM_N}, .optional = true}},
+               {.name = "A0", .rank = 1, .dims = {METHOD_DIM_1}, .optional = true},
+               {.name = "A0", .rank = 1, .dims = {METHOD_DIM_N}, .optional = true},
+               {.name = "A0", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}, .optional = true}},
     .outputs =
         {{.name = "INVERSE", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}, .is_default = true},
          {.name = "INFO", .kind = METHOD_INT32, .is_default = true}},
@@ -99,7 +108,8 @@ static void check_inputs(const struct proto_request *request)
     for (int i = 0; i < method_input_count(request->method); i++) {
         const struct method_tensor *tensor = &request->method->inputs[i];
         const struct proto_tensor *input = &request->inputs[i];
-        int64_t bytes = method_tensor_bytes(tensor, request->precision, request->n, request->m);
+        int64_t bytes =
+            method_tensor_bytes(tensor, request->precision, request->n, request->m, NULL);
         FUZZ_CHECK(input->data != NULL || tensor->optional);
         FUZZ_CHECK((uintptr_t)input->data % (uintptr_t)precision_bytes(request->precision) == 0);
         const unsigned char *data = input->data;
@@ -140,7 +150,7 @@ void fuzz_answer(struct proto_request *request)
     check_inputs(request);
     for (int i = 0; i < method_output_count(request->method); i++) {
         int64_t bytes = method_tensor_bytes(&request->method->outputs[i], request->precision,
-                                            request->n, request->m);
+                                            request->n, request->m, request->options);
         FUZZ_CHECK(bytes >= 0);
         fits = fits && bytes <= FUZZ_BUDGET_BYTES && request->batch <= FUZZ_BUDGET_BYTES &&
                bytes * request->batch <= FUZZ_BUDGET_BYTES;

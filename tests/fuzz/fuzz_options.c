@@ -28,6 +28,24 @@ static void read_line(struct proto_request *request, char *line)
     FUZZ_CHECK(proto_coding_name(proto_coding_accepted(line)) != NULL);
 }
 
+/* What fits an order lies within it. */
+static void check_ranges(struct proto_request *request, int64_t n)
+{
+    struct failure failure = {0};
+    const struct method *method = request->method;
+    request->n = n;
+    request->batch = 1;
+    if (proto_request_fit(request, &failure) != ERROR_NONE) {
+        FUZZ_CHECK(failure.code == ERROR_BAD_OPTION || failure.code == ERROR_BAD_SHAPE);
+        return;
+    }
+    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++) {
+        struct method_range range = method_range_unpack(request->options[i], n);
+        FUZZ_CHECK(method->options[i].kind != METHOD_OPTION_RANGE ||
+                   (range.first >= 0 && range.first < range.end && range.end <= n));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct proto_request request;
@@ -45,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_line(&request, line);
         line = next;
     }
+    check_ranges(&request, 1 + data[0]);
     FUZZ_CHECK(request.output_count >= 0 &&
                request.output_count <= method_output_count(request.method));
     free(text);

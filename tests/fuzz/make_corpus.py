@@ -184,6 +184,7 @@ def write_options():
           b"priority=1\ntimeout=1000\npriority=2")
     write("options", "update", bytes([UPDATE]) + b"refine=yes\nblock_size=64\ntolerance=1e-9\n"
           b"variant=block\nvariant=none")
+    write("options", "ranges", bytes([CHAIN]) + b"rows=0:2\ncolumns=1:3\nsteps=7\nrows=5:4\n")
     write("options", "bad", bytes([AUTO]) + b"spd=maybe\ntimeout=-1\noutputs=speed\nx=1\n=\n")
     write("options", "codings", bytes([LU]) + b"gzip\ngzip;q\ndeflate, gzip ; \n*\nidentity\n")
 

@@ -32,8 +32,15 @@ def ratio(a, x):
     return float(residual / (n * size * EPS[a.dtype]))
 
 
-def check_contract(a, x, info, rcond, what=""):
-    """One matrix's answer: precision, INFO, RCOND and accuracy belong together."""
+def hardly_invertible(a):
+    """Is the condition within n^2 of what the precision can tell from singular?"""
+    values = np.linalg.svd(a.astype("f8"), compute_uv=False)
+    return values[-1] <= values[0] * len(a) ** 2 * EPS[a.dtype]
+
+
+def check_contract(a, x, info, rcond, what="", gives_up=False):
+    """One matrix's answer: precision, INFO, RCOND and accuracy belong together. With gives_up,
+    INFO n + 2 is an answer too where a is hardly invertible."""
     n, eps = a.shape[-1], EPS[a.dtype]
     assert x.dtype == a.dtype and x.shape == a.shape, what
     if not np.isfinite(a).all():
@@ -50,18 +57,26 @@ def check_contract(a, x, info, rcond, what=""):
         assert abs(rcond - expected) <= 8 * n * eps * expected + 1e-300, (what, rcond, expected)
     else:
         assert info == n + 1 and rcond == 0, (what, info, rcond)
+    if gives_up and info == n + 2:
+        assert rcond >= eps and hardly_invertible(a), (what, info, rcond)
+        return
     assert info == (n + 1 if rcond < eps else 0), (what, info, rcond)
     if info == 0:
         got = ratio(a, x)
         assert got <= BOUND, f"{what}: ratio {got:.3g} at n = {n}"
 
 
-def check_answers(a, outputs, name="INVERSE"):
+def check_answers(a, outputs, name="INVERSE", gives_up=False):
     """check_contract over a batch of v2 outputs."""
     assert outputs["INFO"].dtype == np.int32
     for i, matrix in enumerate(a):
         check_contract(
-            matrix, outputs[name][i], int(outputs["INFO"][i]), outputs["RCOND"][i], f"matrix {i}"
+            matrix,
+            outputs[name][i],
+            int(outputs["INFO"][i]),
+            outputs["RCOND"][i],
+            f"matrix {i}",
+            gives_up,
         )
 
 

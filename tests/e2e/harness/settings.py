@@ -15,6 +15,7 @@ DAEMON = BUILD / "invertd"
 ENGINE = BUILD / "invertd-host"
 FAULT_ENGINE = BUILD / "faults" / "invertd-host"
 CUDA_DOUBLE = BUILD / "faults" / "cuda-double"
+SIMT_ENGINE = BUILD / "simt" / "invertd-cuda"
 
 SANITIZER = os.environ.get("INVERTD_SANITIZER", "")
 FACTOR = {"": 1, "address": 5, "thread": 8}[SANITIZER]

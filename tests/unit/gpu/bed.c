@@ -91,6 +91,7 @@ struct engine_batch *gputest_bed_next(struct gputest_bed *bed, enum engine_lane_
     batch->method = (uint32_t)method_index(method_find(name));
     batch->precision = precision;
     batch->n = n;
+    method_default_options(method_find(name), batch->options);
     batch->sequence = bed->submitted[lane] + 1;
     batch->status = UINT32_MAX;
     return batch;
@@ -107,11 +108,18 @@ struct engine_item *gputest_bed_item(struct gputest_bed *bed, struct engine_batc
     *item = (struct engine_item){.count = count};
     batch->matrices += count;
     for (int i = 0; method->inputs[i].name; i++) {
-        int64_t bytes = method_tensor_bytes(&method->inputs[i], precision, batch->n, 0) * count;
+        if (method->inputs[i].optional) {
+            item->inputs[i].region = ENGINE_REGION_NONE;
+            continue;
+        }
+        int64_t bytes =
+            method_tensor_bytes(&method->inputs[i], precision, batch->n, 0, NULL) * count;
         item->inputs[i].offset_bytes = gputest_bed_take(bed, bytes, align);
     }
     for (int i = 0; method->outputs[i].name; i++) {
-        int64_t bytes = method_tensor_bytes(&method->outputs[i], precision, batch->n, 0) * count;
+        int64_t bytes =
+            method_tensor_bytes(&method->outputs[i], precision, batch->n, 0, batch->options) *
+            count;
         item->outputs[i].offset_bytes = gputest_bed_take(bed, bytes, align);
         memset(bed->arena + item->outputs[i].offset_bytes, 0xa5, (size_t)bytes);
     }

@@ -30,8 +30,8 @@ void gputest_bed_reset(struct gputest_bed *bed);
 /* The lane's next batch, which must be FREE: zeroed but for its place. */
 struct engine_batch *gputest_bed_next(struct gputest_bed *bed, enum engine_lane_id lane,
                                       const char *method, enum precision precision, int64_t n);
-/* Adds an item of `count` matrices with every tensor in fresh arena memory, outputs poisoned with
- * 0xA5. Returns it. */
+/* Adds an item of `count` matrices with every tensor in fresh arena memory, but optional inputs,
+ * which are absent; outputs are poisoned with 0xA5. Returns it. */
 struct engine_item *gputest_bed_item(struct gputest_bed *bed, struct engine_batch *batch,
                                      int64_t count);
 void gputest_bed_submit(struct gputest_bed *bed, enum engine_lane_id lane,

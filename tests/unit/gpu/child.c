@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,9 +40,13 @@ void gputest_child_program(const char *name, char *path, size_t size)
 static _Noreturn void become(const struct gputest_bed *bed, const char *path,
                              const char *const *arguments, int control, int log_fd)
 {
-    char *argv[GPUTEST_ARGUMENTS_MAX + 2] = {(char *)(uintptr_t)path};
-    for (int i = 0; i < GPUTEST_ARGUMENTS_MAX && arguments[i]; i++)
-        argv[1 + i] = (char *)(uintptr_t)arguments[i];
+    char *argv[GPUTEST_ARGUMENTS_MAX + 3] = {(char *)(uintptr_t)path};
+    int count = 0;
+    while (count < GPUTEST_ARGUMENTS_MAX && arguments[count]) {
+        argv[1 + count] = (char *)(uintptr_t)arguments[count];
+        count++;
+    }
+    argv[1 + count] = getenv("INVERTD_ENGINE_FLAG");
     int from[] = {dup2(control, 40), dup2(bed->arena_fd, 41), dup2(bed->shared_fd, 42),
                   dup2(bed->event_fd, 43)};
     int to[] = {ENGINE_FD_CONTROL, ENGINE_FD_ARENA, ENGINE_FD_SHARED, ENGINE_FD_EVENT};

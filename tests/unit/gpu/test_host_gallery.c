@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const inverters[] = {"lu", "gauss_jordan", "auto"};
+static const char *const inverters[] = {"lu", "gauss_jordan", "auto", "iterative", "ism"};
 
 static double hilbert(int64_t i, int64_t j, int64_t n)
 {
@@ -220,13 +220,13 @@ static const struct entry entries[] = {
     {"reversal", reversal, reversal, 32, true, 0, METHOD_ROAD_LU, false},
     {"reversal", reversal, reversal, 66, true, 0, METHOD_ROAD_LU, false},
     {"second difference", second_difference, second_difference_inverse, 9, true, 20,
-     METHOD_ROAD_CHOLESKY, false},
+     METHOD_ROAD_TRIDIAGONAL, false},
     {"second difference", second_difference, second_difference_inverse, 32, true, 20,
-     METHOD_ROAD_CHOLESKY, false},
+     METHOD_ROAD_TRIDIAGONAL, false},
     {"second difference", second_difference, second_difference_inverse, 33, true, 20,
-     METHOD_ROAD_CHOLESKY, false},
+     METHOD_ROAD_TRIDIAGONAL, false},
     {"second difference", second_difference, second_difference_inverse, 150, false, 100,
-     METHOD_ROAD_CHOLESKY, false},
+     METHOD_ROAD_TRIDIAGONAL, false},
     {"minimum", minimum, minimum_inverse, 20, true, 200, METHOD_ROAD_CHOLESKY, false},
     {"steps", steps, steps_inverse, 24, true, 0, METHOD_ROAD_TRIANGULAR, false},
     {"steps", steps, steps_inverse, 50, true, 0, METHOD_ROAD_TRIANGULAR, false},
@@ -251,10 +251,15 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
     }
     struct gputest_answer answer = gputest_run(method, precision, n, a, false);
     double ratio = gputest_inverse_ratio(precision, n, a, answer.inverse);
-    if (!(ratio <= GPUTEST_RATIO_MAX))
+    bool iterates = strcmp(method, "iterative") == 0;
+    /* Iteration gives up where rounding leaves no digit, and loses as many as the condition tells
+     * where elimination of small integers is exact. */
+    bool gave_up = iterates && answer.info == n + 2 && !entry->well_conditioned;
+    double slack = iterates ? entry->slack + 1 / answer.rcond : entry->slack;
+    if (!gave_up && !(ratio <= GPUTEST_RATIO_MAX))
         fail_msg("%s: %s %d %s: residual ratio %g", method, entry->name, (int)n,
                  precision_name(precision), ratio);
-    assert_true(answer.info == 0 || (answer.info == n + 1 && answer.rcond < eps));
+    assert_true(gave_up || answer.info == 0 || (answer.info == n + 1 && answer.rcond < eps));
     if (answer.info != 0 && entry->well_conditioned)
         fail_msg("%s: %s %d %s: INFO %d", method, entry->name, (int)n, precision_name(precision),
                  answer.info);
@@ -264,7 +269,7 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
     double worst = 0, norm = gputest_norm(n, answer.inverse);
     for (int64_t i = 0; entry->inverse && i < n * n; i++)
         worst = fmax(worst, fabs(answer.inverse[i] - entry->inverse(i / n, i % n, n)));
-    if (worst > entry->slack * eps * norm)
+    if (!gave_up && worst > slack * eps * norm)
         fail_msg("%s: %s %d %s: off by %g eps |X|", method, entry->name, (int)n,
                  precision_name(precision), worst / eps / norm);
     gputest_free(&answer);

@@ -15,6 +15,7 @@
 #include "gpu/host/lane.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
+#include "gpu/host/qr.h"
 #include "gpu/method.h"
 #include "tests/unit/gpu/bed.h"
 #include "tests/unit/gpu/child.h"
@@ -28,8 +29,7 @@
 #define WAIT_MS 20000
 #define OUTPUTS 4
 
-static const char *const methods[] = {"lu", "auto", "lu_factor"};
-static const int helpers[] = {0, 1, 2, 4};
+static const int helpers[] = {0, 1, 3};
 
 static struct host_team *create(int count)
 {
@@ -39,17 +39,47 @@ static struct host_team *create(int count)
     return team;
 }
 
-static void *fill(enum precision precision, int64_t n, uint64_t seed)
+/* Which entries a matrix has, and so the road that auto takes. */
+enum shape {
+    DENSE,
+    DEFINITE,
+    LOWER,
+    UPPER,
+    GROWING /* Foster's: see below */
+};
+
+static double foster(int64_t i, int64_t j, int64_t n);
+
+static double entry(enum shape shape, int64_t i, int64_t j, int64_t n, double random)
+{
+    if (shape == GROWING)
+        return foster(i, j, n);
+    if (shape == DENSE || (shape == DEFINITE && i != j))
+        return random;
+    if (i == j)
+        return (shape == DEFINITE ? (double)n : 2) + random;
+    return (shape == LOWER) == (i > j) ? random / (double)n : 0;
+}
+
+static void *fill_shape(enum shape shape, enum precision precision, int64_t n, uint64_t seed)
 {
     void *a = malloc((size_t)(n * n * precision_bytes(precision)));
     assert_non_null(a);
-    for (int64_t i = 0; i < n * n; i++) {
+    for (int64_t k = 0; k < n * n; k++) {
+        int64_t i = k / n, j = k % n, mirrored = j * n + i;
+        double value = entry(shape, i, j, n, gputest_random(&seed));
+        bool copied = shape == DEFINITE && j < i;
         if (precision == PRECISION_FP32)
-            ((float *)a)[i] = (float)gputest_random(&seed);
+            ((float *)a)[k] = copied ? ((float *)a)[mirrored] : (float)value;
         else
-            ((double *)a)[i] = gputest_random(&seed);
+            ((double *)a)[k] = copied ? ((double *)a)[mirrored] : value;
     }
     return a;
+}
+
+static void *fill(enum precision precision, int64_t n, uint64_t seed)
+{
+    return fill_shape(DENSE, precision, n, seed);
 }
 
 /* ---- The same bits, whatever the team ---- */
@@ -65,11 +95,12 @@ static struct answers run_with(struct host_team *team, const char *name, enum pr
 {
     const struct method *method = method_find(name);
     const struct host_method *host = host_method_at((uint32_t)method_index(method));
-    int64_t options[METHOD_OPTIONS_MAX] = {0}, bytes = host->scratch_bytes(precision, n, 0);
+    int64_t options[METHOD_OPTIONS_MAX], bytes = host->scratch_bytes(precision, n, 0);
     struct host_matrix matrix = {.inputs = {a}, .n = n, .options = options, .team = team};
     struct answers answers = {0};
+    method_default_options(method, options);
     for (int i = 0; method->outputs[i].name; i++) {
-        answers.bytes[i] = method_tensor_bytes(&method->outputs[i], precision, n, 0);
+        answers.bytes[i] = method_tensor_bytes(&method->outputs[i], precision, n, 0, options);
         answers.outputs[i] = calloc(1, (size_t)answers.bytes[i]);
         matrix.outputs[i] = i > 0 || wanted ? answers.outputs[i] : NULL;
     }
@@ -87,16 +118,36 @@ static void drop(struct answers *answers)
         free(answers->outputs[i]);
 }
 
-static void try_teams(const char *method, enum precision precision, int64_t n,
+struct road_case {
+    const char *method;
+    enum shape shape;
+    int32_t road; /* of auto */
+};
+
+static const struct road_case roads[] = {
+    {"lu", DENSE, 0},
+    {"auto", DENSE, METHOD_ROAD_LU},
+    {"lu_factor", DENSE, 0},
+    {"gauss_jordan", DENSE, 0},
+    {"auto", DEFINITE, METHOD_ROAD_CHOLESKY},
+    {"auto", LOWER, METHOD_ROAD_TRIANGULAR},
+    {"auto", UPPER, METHOD_ROAD_TRIANGULAR},
+    {"lu", GROWING, 0},
+};
+
+static void try_teams(const struct road_case *road, enum precision precision, int64_t n,
                       struct host_team **teams)
 {
-    void *a = fill(precision, n, (uint64_t)n);
+    const char *method = road->method;
+    void *a = fill_shape(road->shape, precision, n, (uint64_t)n);
     struct answers first = run_with(NULL, method, precision, n, a, true);
+    if (road->road)
+        assert_int_equal(*(int32_t *)(void *)first.outputs[3], road->road);
     for (size_t t = 0; t < COUNT(helpers); t++) {
         struct answers other = run_with(teams[t], method, precision, n, a, true);
         for (int i = 0; i < OUTPUTS && first.outputs[i]; i++) {
             if (memcmp(first.outputs[i], other.outputs[i], (size_t)first.bytes[i]) != 0)
-                fail_msg("%s %s %d: output %d differs with %d helpers", method,
+                fail_msg("%s (%d) %s %d: output %d differs with %d helpers", method, road->shape,
                          precision_name(precision), (int)n, i, helpers[t]);
         }
         drop(&other);
@@ -113,16 +164,18 @@ static void try_teams(const char *method, enum precision precision, int64_t n,
 static void test_bits_do_not_depend_on_the_team(void **state)
 {
     (void)state;
-    static const int64_t orders[] = {100, SECOND - 1, SECOND, SECOND + 1, 391, 640, THIRD + 5};
+    static const int64_t orders[] = {100, SECOND - 1, SECOND, 391, THIRD + 5};
     struct host_team *teams[COUNT(helpers)];
     for (size_t t = 0; t < COUNT(helpers); t++)
         teams[t] = create(helpers[t]);
-    for (size_t i = 0; i < COUNT(orders) * COUNT(methods); i++) {
-        const char *method = methods[i % COUNT(methods)];
-        int64_t n = orders[i / COUNT(methods)];
-        try_teams(method, PRECISION_FP64, n, teams);
+    for (size_t i = 0; i < COUNT(orders) * COUNT(roads); i++) {
+        const struct road_case *road = &roads[i % COUNT(roads)];
+        int64_t n = orders[i / COUNT(roads)];
+        if (road->shape == GROWING && n > 400)
+            continue; /* slow */
+        try_teams(road, PRECISION_FP64, n, teams);
         if (n < THIRD)
-            try_teams(method, PRECISION_FP32, n, teams);
+            try_teams(road, PRECISION_FP32, n, teams);
     }
     for (size_t t = 0; t < COUNT(helpers); t++)
         host_team_destroy(&teams[t]);
@@ -256,6 +309,40 @@ static void test_orders_around_the_switches(void **state)
     }
 }
 
+/* auto's roads through blocks: as good as LAPACK's, with the RCOND of the inverse. */
+static void test_roads_around_the_switches(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {SECOND - 1, SECOND, SECOND + 1, 319, 321, 513, THIRD + 129};
+    for (size_t k = 0; k < COUNT(sizes) * 3; k++) {
+        enum shape shape = DEFINITE + (int)(k % 3);
+        enum precision precision = k % 2 ? PRECISION_FP32 : PRECISION_FP64;
+        int64_t n = sizes[k / 3];
+        double *a = gputest_numbers(n * n);
+        void *filled = fill_shape(shape, precision, n, (uint64_t)k);
+        for (int64_t i = 0; i < n * n; i++)
+            a[i] = precision == PRECISION_FP32 ? ((float *)filled)[i] : ((double *)filled)[i];
+        free(filled);
+        struct gputest_answer answer = gputest_run("auto", precision, n, a, false);
+        double ratio = gputest_inverse_ratio(precision, n, a, answer.inverse);
+        double rcond = 1 / gputest_norm(n, a) / gputest_norm(n, answer.inverse);
+        assert_int_equal(answer.road,
+                         shape == DEFINITE ? METHOD_ROAD_CHOLESKY : METHOD_ROAD_TRIANGULAR);
+        if (answer.info != 0 || !(ratio <= 1))
+            fail_msg("shape %d, %d: INFO %d, ratio %g", shape, (int)n, answer.info, ratio);
+        assert_true(fabs(answer.rcond - rcond) <= (double)n * gputest_eps(precision) * rcond);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < i; j++) {
+                double lower = answer.inverse[i * n + j], upper = answer.inverse[j * n + i];
+                assert_true(shape == DEFINITE ? lower == upper
+                            : shape == LOWER  ? upper == 0
+                                              : lower == 0);
+            }
+        gputest_free(&answer);
+        free(a);
+    }
+}
+
 /* The pivots are those of LAPACK's own getrf. */
 static void test_pivots_are_lapacks(void **state)
 {
@@ -349,6 +436,56 @@ static void test_other_defects(void **state)
     }
 }
 
+/* A pivot that is not positive is found where LAPACK finds it; auto then leaves it to lu. */
+static void test_indefinite_pivots(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {SECOND, SECOND + 65, 520};
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        int64_t n = sizes[k], ld = host__ld(PRECISION_FP64, n);
+        int64_t columns[] = {0, 63, 64, n / 2, n - 1};
+        for (size_t c = 0; c < COUNT(columns); c++) {
+            double *a = fill_shape(DEFINITE, PRECISION_FP64, n, 5),
+                   *factor = gputest_numbers(n * ld);
+            a[columns[c] * (n + 1)] = 0.5; /* positive, and less than what is subtracted */
+            a[columns[c] * n + (columns[c] + 1) % n] = a[(columns[c] + 1) % n * n + columns[c]] =
+                (double)n / 2;
+            host__transpose_f64(NULL, a, n, factor, ld, n, 1);
+            int64_t info = host__potrf_f64('L', n, factor, ld);
+            assert_true(info > 0);
+            host__transpose_f64(NULL, a, n, factor, ld, n, 1);
+            assert_int_equal(host__large_potrf_f64(NULL, n, factor, ld), info);
+            struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, n, a, false);
+            assert_int_equal(answer.road, METHOD_ROAD_LU);
+            assert_int_equal(answer.info, 0);
+            gputest_free(&answer);
+            free(factor);
+            free(a);
+        }
+    }
+}
+
+/* A zero on a triangle's diagonal: INFO is its place, from either end. */
+static void test_singular_triangles(void **state)
+{
+    (void)state;
+    static const int64_t zeros[] = {0, 64, 300, 399};
+    enum {
+        N = 400
+    };
+    for (size_t i = 0; i < COUNT(zeros) * 2; i++) {
+        double *a = fill_shape(i % 2 ? UPPER : LOWER, PRECISION_FP64, N, 3);
+        a[zeros[i / 2] * (N + 1)] = 0;
+        struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, N, a, false);
+        assert_int_equal(answer.info, zeros[i / 2] + 1);
+        assert_int_equal(answer.road, METHOD_ROAD_TRIANGULAR);
+        assert_true(answer.rcond == 0);
+        assert_all_nan(&answer);
+        gputest_free(&answer);
+        free(a);
+    }
+}
+
 /* ---- Elements that grow ---- */
 
 /* Partial pivoting doubles its last column, or nearly, at every step. */
@@ -372,7 +509,7 @@ static void test_growth_is_mended(void **state)
 {
     (void)state;
     static double (*const at[])(int64_t, int64_t, int64_t) = {wilkinson, foster};
-    static const int64_t sizes[] = {FIRST + 1, SECOND + 1, 400};
+    static const int64_t sizes[] = {FIRST + 1, SECOND - 1, SECOND, 400};
     struct host_team *team = create(2);
     for (size_t k = 0; k < COUNT(at) * COUNT(sizes); k++) {
         int64_t n = sizes[k / COUNT(at)];
@@ -390,6 +527,34 @@ static void test_growth_is_mended(void **state)
         free(a);
     }
     host_team_destroy(&team);
+}
+
+/* QR by itself: the inverse of any matrix, and no answer where R has a zero. */
+static void test_inverse_by_qr(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {HOST_QR_ORDER_LEAST, 263, 264, 265, THIRD + 7};
+    for (size_t k = 0; k < COUNT(sizes) * 2; k++) {
+        int64_t n = sizes[k / 2], ld = host__ld(PRECISION_FP64, n);
+        double *a = fill_shape(k % 2 ? GROWING : DENSE, PRECISION_FP64, n, k);
+        size_t bytes = (size_t)(n * ld) * sizeof *a;
+        double *x = aligned_alloc(HOST_ALIGN_BYTES, bytes), *taus = gputest_numbers(n);
+        double *lines = aligned_alloc(HOST_ALIGN_BYTES, (size_t)(host__lines(n) * ld) * sizeof *a);
+        host__transpose_f64(NULL, a, n, x, ld, n, 1);
+        assert_true(host__qr_invert_f64(NULL, n, x, ld, taus, lines));
+        host__transpose_in_place_f64(NULL, x, n, ld);
+        host__copy_f64(NULL, x, ld, x, n, n, 1);
+        assert_true(gputest_inverse_ratio(PRECISION_FP64, n, a, x) <= 1);
+
+        for (int64_t i = 0; i < n; i++)
+            a[i * n + 100] = 0;
+        host__transpose_f64(NULL, a, n, x, ld, n, 1);
+        assert_false(host__qr_invert_f64(NULL, n, x, ld, taus, lines));
+        free(lines);
+        free(taus);
+        free(x);
+        free(a);
+    }
 }
 
 /* ---- Memory ---- */
@@ -411,10 +576,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders_around_the_switches),
+        cmocka_unit_test(test_roads_around_the_switches),
         cmocka_unit_test(test_pivots_are_lapacks),
         cmocka_unit_test(test_zero_pivots),
         cmocka_unit_test(test_other_defects),
+        cmocka_unit_test(test_indefinite_pivots),
+        cmocka_unit_test(test_singular_triangles),
         cmocka_unit_test(test_growth_is_mended),
+        cmocka_unit_test(test_inverse_by_qr),
         cmocka_unit_test(test_scratch_is_one_matrix),
         cmocka_unit_test(test_bits_do_not_depend_on_the_team),
         cmocka_unit_test(test_bits_of_a_lane),

@@ -13,12 +13,11 @@
 
 #include "gpu/host/host.h"
 #include "gpu/methods/tridiagonal.h"
+#include "tests/unit/gpu/band_run.h"
 #include "tests/unit/gpu/bands.h"
 #include "tests/unit/gpu/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define GUARD 3 /* elements before and after a tensor */
-#define GUARD_BYTE 0x5a
 
 enum {
     AUTO = METHOD_TRIDIAGONAL_AUTO,
@@ -28,177 +27,43 @@ enum {
     VARIANTS
 };
 
-/* ---- One run ---- */
-
-struct answer {
-    double *x, *diagonal; /* NULL: not asked for */
-    int32_t info, road;
-    double rcond;
-};
-
-static int64_t size_of(enum precision precision)
+static struct gputest_band_answer run(const struct gputest_bands *a, int variant, bool inverse,
+                                      bool diagonal)
 {
-    return precision == PRECISION_FP32 ? 4 : 8;
-}
-
-static unsigned char *tensor(int64_t count, enum precision precision)
-{
-    size_t bytes = (size_t)((count + 2 * GUARD) * size_of(precision));
-    unsigned char *raw = malloc(bytes);
-    assert_non_null(raw);
-    memset(raw, GUARD_BYTE, bytes);
-    return raw + GUARD * size_of(precision);
-}
-
-static unsigned char *load(const double *from, int64_t count, enum precision precision)
-{
-    unsigned char *to = tensor(count, precision);
-    for (int64_t i = 0; i < count; i++) {
-        if (precision == PRECISION_FP32)
-            ((float *)to)[i] = (float)from[i];
-        else
-            ((double *)to)[i] = from[i];
-    }
-    return to;
-}
-
-static void release(unsigned char *data, int64_t count, enum precision precision)
-{
-    int64_t guard = GUARD * size_of(precision), bytes = count * size_of(precision);
-    for (int64_t i = 0; i < guard; i++) {
-        assert_int_equal(data[-1 - i], GUARD_BYTE);
-        assert_int_equal(data[bytes + i], GUARD_BYTE);
-    }
-    free(data - guard);
-}
-
-static double *unload(unsigned char *data, int64_t count, enum precision precision)
-{
-    double *to = gputest_numbers(count);
-    for (int64_t i = 0; i < count; i++)
-        to[i] = precision == PRECISION_FP32 ? ((float *)data)[i] : ((double *)data)[i];
-    release(data, count, precision);
-    return to;
-}
-
-static struct answer run(const struct gputest_bands *a, int variant, bool inverse, bool diagonal)
-{
-    enum precision p = a->precision;
-    int64_t n = a->n, options[METHOD_OPTIONS_MAX] = {variant};
-    const struct host_method *host =
-        host_method_at((uint32_t)method_index(method_find("tridiagonal")));
-    unsigned char *dl = load(a->dl, n - 1, p), *d = load(a->d, n, p), *du = load(a->du, n - 1, p);
-    unsigned char *x = inverse ? tensor(n * n, p) : NULL, *y = diagonal ? tensor(n, p) : NULL;
-    unsigned char *rcond = tensor(1, p);
-    size_t bytes = (size_t)host->scratch_bytes(p, n, 0);
-    void *scratch = aligned_alloc(HOST_ALIGN_BYTES, bytes);
-    assert_non_null(scratch);
-    memset(scratch, 0xa5, bytes);
-    struct answer answer = {0};
-    struct host_matrix matrix = {.inputs = {dl, d, du},
-                                 .outputs = {x, y, &answer.info, rcond, &answer.road},
-                                 .n = n,
-                                 .options = options,
-                                 .scratch = scratch};
-    host->run[p](&matrix);
-    free(scratch);
-    release(dl, n - 1, p);
-    release(d, n, p);
-    release(du, n - 1, p);
-    double *number = unload(rcond, 1, p);
-    answer.rcond = *number;
-    free(number);
-    answer.x = x ? unload(x, n * n, p) : NULL;
-    answer.diagonal = y ? unload(y, n, p) : NULL;
-    return answer;
-}
-
-static void free_answer(struct answer *answer)
-{
-    free(answer->x);
-    free(answer->diagonal);
+    struct gputest_band_request request = {
+        .variant = variant, .inverse = inverse, .diagonal = diagonal};
+    return gputest_band_run(a, &request);
 }
 
 /* ---- Measures ---- */
 
-static long double norm_of(const struct gputest_bands *a)
+static void assert_same(const struct gputest_bands *a, int variant,
+                        const struct gputest_band_answer *whole)
 {
-    long double largest = 0;
-    for (int64_t j = 0; j < a->n; j++) {
-        long double sum =
-            fabsl((long double)a->d[j]) + (long double)gputest_bands_around(a, j, true);
-        largest = sum > largest ? sum : largest;
-    }
-    return largest;
-}
-
-static long double dense_norm(const double *x, int64_t n)
-{
-    long double largest = 0;
-    for (int64_t j = 0; j < n; j++) {
-        long double sum = 0;
-        for (int64_t i = 0; i < n; i++)
-            sum += fabsl((long double)x[i * n + j]);
-        largest = !(sum <= largest) ? sum : largest;
-    }
-    return largest;
-}
-
-/* Entry (i, j) of A X, or of X A. */
-static long double product(const struct gputest_bands *a, const double *x, int64_t i, int64_t j,
-                           bool left)
-{
-    int64_t n = a->n, at = left ? j : i, step = left ? 1 : n;
-    const double *middle = x + i * n + j, *before = left ? a->du : a->dl;
-    const double *after = left ? a->dl : a->du;
-    long double sum = (long double)a->d[at] * *middle;
-    sum += at > 0 ? (long double)before[at - 1] * middle[-step] : 0;
-    sum += at + 1 < n ? (long double)after[at] * middle[step] : 0;
-    return sum;
-}
-
-/* The larger ratio of |I - X A| and |I - A X| to n |A| |X| eps. */
-static double ratio_of(const struct gputest_bands *a, const double *x)
-{
-    int64_t n = a->n;
-    long double largest = 0, size = norm_of(a) * dense_norm(x, n);
-    for (int side = 0; side < 2; side++) {
-        for (int64_t j = 0; j < n; j++) {
-            long double sum = 0;
-            for (int64_t i = 0; i < n; i++)
-                sum += fabsl(product(a, x, i, j, side) - (i == j));
-            largest = !(sum <= largest) ? sum : largest;
-        }
-    }
-    return (double)(largest / ((long double)n * size * (long double)gputest_eps(a->precision)));
-}
-
-static void assert_same(const struct gputest_bands *a, int variant, const struct answer *whole)
-{
-    struct answer alone = run(a, variant, false, true);
+    struct gputest_band_answer alone = run(a, variant, false, true);
     assert_int_equal(alone.info, whole->info);
     assert_int_equal(alone.road, whole->road);
     assert_memory_equal(&alone.rcond, &whole->rcond, sizeof alone.rcond);
     assert_memory_equal(alone.diagonal, whole->diagonal, (size_t)a->n * sizeof(double));
-    free_answer(&alone);
+    gputest_band_free(&alone);
 }
 
-static void check_good(const struct gputest_bands *a, const struct answer *answer)
+static void check_good(const struct gputest_bands *a, const struct gputest_band_answer *answer)
 {
-    double eps = gputest_eps(a->precision), ratio = ratio_of(a, answer->x);
+    double eps = gputest_eps(a->precision), ratio = gputest_band_ratio(a, answer->x);
     if (!(ratio <= GPUTEST_RATIO_MAX))
         print_error("n %lld road %d ratio %g rcond %g\n", (long long)a->n, answer->road, ratio,
                     answer->rcond);
     assert_true(ratio <= GPUTEST_RATIO_MAX);
     assert_true(answer->rcond >= eps);
-    long double rcond = 1 / norm_of(a) / dense_norm(answer->x, a->n);
+    long double rcond = 1 / gputest_band_norm(a) / gputest_dense_norm(answer->x, a->n);
     assert_true(fabsl((long double)answer->rcond / rcond - 1) <= 20 * (long double)(a->n * eps));
     for (int64_t i = 0; i < a->n; i++)
         assert_true(answer->x[i * a->n + i] == answer->diagonal[i]);
 }
 
 /* An exact zero pivot with NaN, or n + 1. */
-static void check_bad(const struct gputest_bands *a, const struct answer *answer)
+static void check_bad(const struct gputest_bands *a, const struct gputest_band_answer *answer)
 {
     assert_in_range(answer->info, 1, a->n + 1);
     assert_true(answer->rcond < gputest_eps(a->precision));
@@ -211,7 +76,7 @@ static void check_one(enum gputest_bands_kind kind, enum precision precision, in
 {
     struct gputest_bands a =
         gputest_bands_make(kind, precision, n, (uint64_t)(n * BANDS_KINDS + kind));
-    struct answer answer = run(&a, variant, true, true);
+    struct gputest_band_answer answer = run(&a, variant, true, true);
     if (answer.info == 0)
         check_good(&a, &answer);
     else
@@ -227,7 +92,7 @@ static void check_one(enum gputest_bands_kind kind, enum precision precision, in
     if (kind == BANDS_ZERO_DIAGONAL && n % 2)
         assert_int_equal(answer.info, n);
     assert_same(&a, variant, &answer);
-    free_answer(&answer);
+    gputest_band_free(&answer);
     gputest_bands_free(&a);
 }
 
@@ -299,9 +164,9 @@ static void test_roads(void **state)
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct gputest_bands a = gputest_bands_make(rows[i].kind, PRECISION_FP64, rows[i].n, 7);
-        struct answer answer = run(&a, rows[i].variant, true, false);
+        struct gputest_band_answer answer = run(&a, rows[i].variant, true, false);
         assert_int_equal(answer.road, rows[i].road);
-        free_answer(&answer);
+        gputest_band_free(&answer);
         gputest_bands_free(&a);
     }
 }
@@ -313,12 +178,12 @@ static void test_counterexample(void **state)
     double dl[] = {1, 1, 0.5, 0}, d[] = {2, 1.5, 3, 3}, du[] = {1, 0.4, 0.5, 0};
     struct gputest_bands a = {4, PRECISION_FP64, dl, d, du};
     for (int variant = 0; variant < VARIANTS; variant++) {
-        struct answer answer = run(&a, variant, true, true);
+        struct gputest_band_answer answer = run(&a, variant, true, true);
         assert_int_equal(answer.info, 0);
         check_good(&a, &answer);
         if (variant == MERGED)
             assert_int_equal(answer.road, METHOD_ROAD_SHERMAN_MORRISON);
-        free_answer(&answer);
+        gputest_band_free(&answer);
     }
 }
 
@@ -331,13 +196,13 @@ static void test_closed_form(void **state)
     };
     struct gputest_bands a = gputest_bands_make(BANDS_LAPLACE, PRECISION_FP64, N, 1);
     for (int variant = 0; variant < VARIANTS; variant++) {
-        struct answer answer = run(&a, variant, true, false);
+        struct gputest_band_answer answer = run(&a, variant, true, false);
         for (int64_t k = 0; k < N * N; k++) {
             int64_t i = k / N + 1, j = k % N + 1, low = i < j ? i : j, high = i + j - low;
             double x = (double)(low * (N + 1 - high)) / (N + 1);
             assert_true(fabs(answer.x[k] / x - 1) < 1e-12);
         }
-        free_answer(&answer);
+        gputest_band_free(&answer);
     }
     gputest_bands_free(&a);
 }
@@ -352,12 +217,12 @@ static void test_not_finite(void **state)
         struct gputest_bands a = gputest_bands_make(BANDS_LAPLACE, PRECISION_FP64, 9, 1);
         double *bands[] = {a.dl, a.d, a.du};
         bands[k % 3][k % 8] = poisons[k / 3 % 3];
-        struct answer answer = run(&a, k / 9, true, true);
+        struct gputest_band_answer answer = run(&a, k / 9, true, true);
         assert_int_equal(answer.info, -1);
         assert_int_equal(answer.road, METHOD_ROAD_NONE);
         assert_true(isnan(answer.rcond) && isnan(answer.x[0]) && isnan(answer.x[80]));
         assert_true(isnan(answer.diagonal[0]) && isnan(answer.diagonal[8]));
-        free_answer(&answer);
+        gputest_band_free(&answer);
         gputest_bands_free(&a);
     }
 }
@@ -374,13 +239,13 @@ static void test_singular(void **state)
         struct gputest_bands a =
             gputest_bands_make(BANDS_LAPLACE, PRECISION_FP64, 2 + (int64_t)(i % 2), 1);
         gputest_bands_fill(&a, rows[row].dl, rows[row].d, rows[row].du);
-        struct answer answer = run(&a, (int)(i / 2 % VARIANTS), true, true);
+        struct gputest_band_answer answer = run(&a, (int)(i / 2 % VARIANTS), true, true);
         assert_int_equal(answer.info, rows[row].info[i % 2]);
         if (answer.info) {
             check_bad(&a, &answer);
             assert_true(answer.rcond == 0 && isnan(answer.diagonal[0]));
         }
-        free_answer(&answer);
+        gputest_band_free(&answer);
         gputest_bands_free(&a);
     }
 }
@@ -397,13 +262,13 @@ static void test_scales(void **state)
         struct gputest_bands a = gputest_bands_make(BANDS_LAPLACE, PRECISION_FP64, 12, 1);
         double scale = rows[i / 2 / VARIANTS].scale, off = i % 2 ? 2 : -1;
         gputest_bands_fill(&a, off * scale, 3 * scale, off * scale);
-        struct answer answer = run(&a, (int)(i / 2 % VARIANTS), true, true);
+        struct gputest_band_answer answer = run(&a, (int)(i / 2 % VARIANTS), true, true);
         assert_int_equal(answer.info, rows[i / 2 / VARIANTS].good ? 0 : 13);
         if (answer.info == 0)
             check_good(&a, &answer);
         else
             assert_true(answer.rcond == 0 && !isnan(answer.x[0]) && isinf(answer.diagonal[0]));
-        free_answer(&answer);
+        gputest_band_free(&answer);
         gputest_bands_free(&a);
     }
 }
@@ -415,10 +280,10 @@ static void test_sums_may_overflow(void **state)
     struct gputest_bands a = gputest_bands_make(BANDS_LAPLACE, PRECISION_FP64, 9, 1);
     gputest_bands_fill(&a, 0.8 * DBL_MAX, DBL_MAX, 0.7 * DBL_MAX);
     for (int variant = 0; variant < VARIANTS; variant++) {
-        struct answer answer = run(&a, variant, true, true);
+        struct gputest_band_answer answer = run(&a, variant, true, true);
         assert_int_equal(answer.info, 0);
         assert_true(answer.rcond > 0.01 && answer.rcond < 1);
-        free_answer(&answer);
+        gputest_band_free(&answer);
     }
     gputest_bands_free(&a);
 }
@@ -430,14 +295,14 @@ static void test_powers_of_two(void **state)
     static const enum gputest_bands_kind kinds[] = {BANDS_CONDITION_2, BANDS_RANDOM};
     for (size_t k = 0; k < COUNT(kinds) * VARIANTS; k++) {
         struct gputest_bands a = gputest_bands_make(kinds[k % 2], PRECISION_FP64, 40, 3);
-        struct answer once = run(&a, (int)(k / 2), true, false);
+        struct gputest_band_answer once = run(&a, (int)(k / 2), true, false);
         for (int64_t i = 0; i < 3 * a.n; i++)
             a.dl[i] *= 0x1p20;
-        struct answer twice = run(&a, (int)(k / 2), true, false);
+        struct gputest_band_answer twice = run(&a, (int)(k / 2), true, false);
         for (int64_t i = 0; i < a.n * a.n; i++)
             assert_true(once.x[i] == twice.x[i] * 0x1p20);
-        free_answer(&once);
-        free_answer(&twice);
+        gputest_band_free(&once);
+        gputest_band_free(&twice);
         gputest_bands_free(&a);
     }
 }
@@ -448,11 +313,11 @@ static void test_far_entries_underflow(void **state)
     (void)state;
     struct gputest_bands a = gputest_bands_make(BANDS_FAR, PRECISION_FP64, 400, 1);
     for (int variant = 0; variant < VARIANTS; variant++) {
-        struct answer answer = run(&a, variant, true, true);
+        struct gputest_band_answer answer = run(&a, variant, true, true);
         assert_int_equal(answer.info, 0);
         assert_true(answer.x[399] == 0 && answer.x[399 * 400] == 0);
         check_good(&a, &answer);
-        free_answer(&answer);
+        gputest_band_free(&answer);
     }
     gputest_bands_free(&a);
 }
@@ -486,13 +351,13 @@ static void test_diagonal_of_large_orders(void **state)
     for (size_t k = 0; k < COUNT(rows); k++) {
         struct gputest_bands a =
             gputest_bands_make(BANDS_CONDITION_2, PRECISION_FP64, rows[k].n, 5);
-        struct answer answer = run(&a, rows[k].variant, false, true);
+        struct gputest_band_answer answer = run(&a, rows[k].variant, false, true);
         long double *truth = true_diagonal(&a);
         assert_int_equal(answer.info, 0);
         for (int64_t i = 0; i < a.n; i++)
             assert_true(fabsl(answer.diagonal[i] / truth[i] - 1) < 1e-13L);
         free(truth);
-        free_answer(&answer);
+        gputest_band_free(&answer);
         gputest_bands_free(&a);
     }
 }

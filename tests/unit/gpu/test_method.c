@@ -28,14 +28,50 @@ static void test_registry_is_sorted_and_found(void **state)
     assert_null(method_find("LU"));
 }
 
-static void check_tensor(const struct method_tensor *tensor)
+/* A dimension that depends on an option needs one of its kind; an input's never does. */
+static void check_dim(const struct method *method, enum method_dim dim, bool is_input)
+{
+    assert_in_range(dim, METHOD_DIM_1, is_input ? METHOD_DIM_M : METHOD_DIM_END - 1);
+    assert_non_null(method_dim_name(method, dim));
+    if (dim < METHOD_DIM_INT_FIRST) {
+        assert_in_range(dim, METHOD_DIM_1, METHOD_DIM_M);
+        return;
+    }
+    int kind = METHOD_OPTION_INT, option = (int)dim - METHOD_DIM_INT_FIRST;
+    if (dim >= METHOD_DIM_RANGE_FIRST) {
+        kind = METHOD_OPTION_RANGE;
+        option = (int)dim - METHOD_DIM_RANGE_FIRST;
+    }
+    assert_string_equal(method_dim_name(method, dim), method->options[option].name);
+    assert_int_equal(method->options[option].kind, kind);
+    assert_true(kind == METHOD_OPTION_RANGE || method->options[option].least >= 0);
+}
+
+static void check_tensor(const struct method *method, const struct method_tensor *tensor,
+                         bool is_input)
 {
     assert_non_null(tensor->help);
     assert_in_range(tensor->rank, 0, METHOD_RANK_MAX);
     for (int i = 0; i < tensor->rank; i++)
-        assert_in_range(tensor->dims[i], METHOD_DIM_1, METHOD_DIM_M);
+        check_dim(method, tensor->dims[i], is_input);
     for (const char *c = tensor->name; *c; c++)
         assert_true(isupper((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_');
+}
+
+/* A set has one shape of an input at most. */
+static void check_sets(const struct method *method)
+{
+    for (int s = 0; method->input_sets[s]; s++) {
+        uint32_t set = method->input_sets[s], names = 0;
+        assert_int_equal(set >> method_input_count(method), 0);
+        for (int j = 0; j < method_input_count(method); j++) {
+            uint32_t name = METHOD_INPUT(method_input_find(method, method->inputs[j].name));
+            if ((set & METHOD_INPUT(j)) == 0)
+                continue;
+            assert_int_equal(names & name, 0);
+            names |= name;
+        }
+    }
 }
 
 static void test_descriptors_are_complete(void **state)
@@ -49,11 +85,14 @@ static void test_descriptors_are_complete(void **state)
         assert_in_range(method_output_count(method), 1, METHOD_OUTPUTS_MAX);
         assert_true(method->outputs[0].is_default);
         for (int j = 0; j < method_input_count(method); j++) {
-            check_tensor(&method->inputs[j]);
-            assert_int_equal(method_input_find(method, method->inputs[j].name), j);
+            int first = method_input_find(method, method->inputs[j].name);
+            check_tensor(method, &method->inputs[j], true);
+            assert_in_range(j - first, 0, method_input_shapes(method, first) - 1);
+            assert_true(method->inputs[j].optional || method_input_shapes(method, first) == 1);
         }
+        check_sets(method);
         for (int j = 0; j < method_output_count(method); j++) {
-            check_tensor(&method->outputs[j]);
+            check_tensor(method, &method->outputs[j], false);
             assert_int_equal(method_output_find(method, method->outputs[j].name), j);
         }
         bool tells_road = method_output_find(method, "METHOD") >= 0;
@@ -86,9 +125,43 @@ static void test_roads_have_names(void **state)
         assert_true(method_road_name(i)[0] != 0);
 }
 
+static void test_ranges(void **state)
+{
+    (void)state;
+    static const struct method_range rows[] = {
+        {0, 1}, {0, 5}, {4, 5}, {1, METHOD_RANGE_MAX}, {METHOD_RANGE_MAX - 1, METHOD_RANGE_MAX}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int64_t value = method_range_pack(rows[i]);
+        struct method_range range = method_range_unpack(value, 7);
+        assert_true(value != 0);
+        assert_int_equal(range.first, rows[i].first);
+        assert_int_equal(range.end, rows[i].end);
+    }
+    struct method_range all = method_range_unpack(0, 7);
+    assert_int_equal(all.first, 0);
+    assert_int_equal(all.end, 7);
+}
+
+static void test_default_options(void **state)
+{
+    (void)state;
+    int64_t options[METHOD_OPTIONS_MAX];
+    for (int i = 0; i < method_count(); i++) {
+        memset(options, 0xa5, sizeof options);
+        method_default_options(method_at(i), options);
+        int k = 0;
+        for (; k < METHOD_OPTIONS_MAX && method_at(i)->options[k].name; k++)
+            assert_int_equal(options[k], method_at(i)->options[k].initial);
+        for (; k < METHOD_OPTIONS_MAX; k++)
+            assert_int_equal(options[k], 0);
+    }
+}
+
 static void test_sizes(void **state)
 {
     (void)state;
+    /* Option 0 is an integer, 1 a range of three, 2 everything. */
+    static const int64_t options[METHOD_OPTIONS_MAX] = {11, INT64_C(2) << 32 | 5};
     static const struct {
         enum method_kind kind;
         int rank;
@@ -103,6 +176,10 @@ static void test_sizes(void **state)
         {METHOD_REAL, 1, {METHOD_DIM_N_MINUS_1}, PRECISION_FP64, 0, 0, 0},
         {METHOD_REAL, 1, {METHOD_DIM_1}, PRECISION_FP64, 8, 0, 8},
         {METHOD_INT32, 1, {METHOD_DIM_N}, PRECISION_FP64, 8, 0, 32},
+        {METHOD_INT32, 2, {METHOD_DIM_4, METHOD_DIM_N}, PRECISION_FP64, 8, 0, 128},
+        {METHOD_REAL, 1, {METHOD_DIM_INT(0)}, PRECISION_FP64, 8, 0, 88},
+        {METHOD_REAL, 2, {METHOD_DIM_RANGE(1), METHOD_DIM_RANGE(2)}, PRECISION_FP64, 8, 0, 192},
+        {METHOD_REAL, 2, {METHOD_DIM_RANGE(2), METHOD_DIM_RANGE(2)}, PRECISION_FP64, 0, 0, 0},
         {METHOD_ROAD, 0, {0}, PRECISION_FP64, 8, 0, 4},
         {METHOD_REAL, 0, {0}, PRECISION_FP32, 8, 0, 4},
         {METHOD_REAL, 2, {METHOD_DIM_N, METHOD_DIM_N}, PRECISION_FP64, 3037000500, 0, -1},
@@ -111,8 +188,9 @@ static void test_sizes(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct method_tensor tensor = {.name = "T", .kind = rows[i].kind, .rank = rows[i].rank};
         memcpy(tensor.dims, rows[i].dims, sizeof tensor.dims);
-        assert_int_equal(method_tensor_bytes(&tensor, rows[i].precision, rows[i].n, rows[i].m),
-                         rows[i].bytes);
+        assert_int_equal(
+            method_tensor_bytes(&tensor, rows[i].precision, rows[i].n, rows[i].m, options),
+            rows[i].bytes);
     }
 }
 
@@ -132,7 +210,8 @@ static void test_host_engine_has_every_method(void **state)
         assert_string_equal(host->name, method_at(i)->name);
         for (int p = 0; p < PRECISION_COUNT; p++) {
             assert_true(host->run[p] != NULL);
-            int64_t least = method_tensor_bytes(&method_at(i)->inputs[0], (enum precision)p, 10, 2);
+            int64_t least =
+                method_tensor_bytes(&method_at(i)->inputs[0], (enum precision)p, 10, 2, NULL);
             assert_true(host->scratch_bytes((enum precision)p, 10, 2) >= least);
             assert_int_equal(host->scratch_bytes((enum precision)p, 10, 2) % HOST_ALIGN_BYTES, 0);
             assert_int_equal(host->scratch_bytes((enum precision)p, INT64_MAX / 2, 2), -1);
@@ -150,6 +229,8 @@ int main(void)
         cmocka_unit_test(test_descriptors_are_complete),
         cmocka_unit_test(test_names_are_found),
         cmocka_unit_test(test_roads_have_names),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_default_options),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_contract_hash),
         cmocka_unit_test(test_host_engine_has_every_method),

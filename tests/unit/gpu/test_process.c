@@ -3,8 +3,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -41,8 +43,8 @@ static bool parse_on(const char *text, void *settings)
 }
 
 static const struct process_flag flags[] = {
-    {"number", true, parse_number},
-    {"on", false, parse_on},
+    {"number", true, parse_number, "NUMBER: what it is for"},
+    {"on", false, parse_on, "a switch"},
     {0},
 };
 
@@ -92,6 +94,51 @@ static void test_options(void **state)
         assert_int_equal(settings.on, lines[i].settings.on);
         assert_int_equal(logging.format, lines[i].logging.format);
         assert_int_equal(logging.level, lines[i].logging.level);
+    }
+}
+
+struct help_case {
+    const char *words[WORDS_MAX];
+    int status; /* 0: help was printed */
+};
+
+static _Noreturn void parse_in_child(const struct help_case *help_case, int output)
+{
+    struct settings settings = {0};
+    struct process_logging logging;
+    char *argv[WORDS_MAX + 2] = {(char *)(uintptr_t) "/some/where/engine"};
+    int argc = 1;
+    for (; help_case->words[argc - 1]; argc++)
+        argv[argc] = (char *)(uintptr_t)help_case->words[argc - 1];
+    dup2(output, STDOUT_FILENO);
+    optind = 0;
+    _exit(process_parse(argc, argv, flags, &settings, &logging) ? 2 : 3);
+}
+
+/* --help ends the process with 0 and tells of every flag; what stands before it is looked at. */
+static void test_help(void **state)
+{
+    (void)state;
+    static const struct help_case cases[] = {
+        {{"--help"}, 0}, {{"--number", "1", "--help"}, 0}, {{"--number", "99", "--help"}, 3}};
+    static const char *const wanted[] = {"usage: engine ", "--number",    "what it is for", "--on",
+                                         "a switch",       "--log-level", "--help"};
+    fflush(NULL);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int ends[2], status;
+        char text[1024] = "";
+        assert_int_equal(pipe(ends), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            parse_in_child(&cases[i], ends[1]);
+        close(ends[1]);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(read(ends[0], text, sizeof text - 1) >= 0);
+        close(ends[0]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == cases[i].status);
+        for (size_t j = 0; j < COUNT(wanted) && cases[i].status == 0; j++)
+            assert_non_null(strstr(text, wanted[j]));
     }
 }
 
@@ -174,9 +221,10 @@ static void test_cores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),    cmocka_unit_test(test_first),
-        cmocka_unit_test(test_sleep_ends), cmocka_unit_test(test_wake),
-        cmocka_unit_test(test_tell),       cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_options), cmocka_unit_test(test_help),
+        cmocka_unit_test(test_first),   cmocka_unit_test(test_sleep_ends),
+        cmocka_unit_test(test_wake),    cmocka_unit_test(test_tell),
+        cmocka_unit_test(test_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -294,7 +294,15 @@ static void test_info(void **state)
          3,
          "3",
          "3 of 3 matrices could not be inverted, the first of them matrix 0: the iteration did not "
-         "converge; \"matrices\" lists them. on_singular=nan answers with NaN in their places."},
+         "converge; \"matrices\" lists them. on_singular=nan answers with NaN in their places, or "
+         "the best iterate."},
+        {{0, 4, 0},
+         NULL,
+         422,
+         1,
+         "1",
+         "Matrix 1 of 3: the iteration did not converge. Ask on_singular=nan for the best "
+         "iterate."},
         {{3, 3, -1},
          NULL,
          422,
@@ -323,15 +331,15 @@ static void test_info(void **state)
         fake_end(&f);
     }
     handlers__stats_publish(fake.handlers);
-    assert_int_equal(inversions(&fake, "good"), 7);
+    assert_int_equal(inversions(&fake, "good"), 9);
     assert_int_equal(inversions(&fake, "ill_conditioned"), 3);
     assert_int_equal(inversions(&fake, "singular"), 4);
-    assert_int_equal(inversions(&fake, "not_converged"), 3);
+    assert_int_equal(inversions(&fake, "not_converged"), 4);
     assert_int_equal(inversions(&fake, "nonfinite"), 4);
     assert_int_equal(
         metric_value(metric_series(fake.services.metrics, METRIC_NV_SUCCESS, "lu", "1")), 3);
     assert_int_equal(
-        metric_value(metric_series(fake.services.metrics, METRIC_NV_FAILURE, "lu", "1")), 4);
+        metric_value(metric_series(fake.services.metrics, METRIC_NV_FAILURE, "lu", "1")), 5);
     fake_stop(&fake);
 }
 

@@ -23,6 +23,19 @@ static void test_metadata(void **state)
                 "{\"name\":\"METHOD\",\"datatype\":\"BYTES\",\"shape\":[-1]}]}");
 }
 
+/* A constant dimension is told; one that depends on an option varies. */
+static void test_metadata_of_dims(void **state)
+{
+    (void)state;
+    struct text text;
+    text_init(&text, 1 << 16);
+    proto_v2_metadata(&prototest_chain, &text);
+    assert_false(text.failed);
+    assert_non_null(strstr(text.data, "\"INVERSE\",\"datatype\":\"FP64\",\"shape\":[-1,-1,-1]}"));
+    assert_non_null(strstr(text.data, "\"HISTORY\",\"datatype\":\"FP64\",\"shape\":[-1,-1,4]}"));
+    text_free(&text);
+}
+
 static void test_config(void **state)
 {
     (void)state;
@@ -79,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_metadata_of_dims),
         cmocka_unit_test(test_config),
         cmocka_unit_test(test_methods),
     };

@@ -282,7 +282,7 @@ static void test_answers(void **state)
     int32_t info[2] = {0, -1}, road[2] = {METHOD_ROAD_LU, 99};
     double rcond[2] = {0.5, 0.25};
     void *const outputs[METHOD_OUTPUTS_MAX] = {inverse, info, rcond, road};
-    char names[2][64] = {{'l', 0, 0, 0, 'u'}, {'n', 0, 0, 0, 'o', 0, 0, 0, 'n', 0, 0, 0, 'e'}};
+    char names[2][4 * 21] = {{'l', 0, 0, 0, 'u'}, {'n', 0, 0, 0, 'o', 0, 0, 0, 'n', 0, 0, 0, 'e'}};
     struct proto_request request;
     proto_request_init(&request, PROTO_FORMAT_NPY, method_find("auto"));
     request.batch = request.n = 2;
@@ -295,8 +295,8 @@ static void test_answers(void **state)
     check_answer(&request, outputs, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }",
                  info, 8);
     request.outputs[0].index = 3;
-    check_answer(&request, outputs, "{'descr': '<U16', 'fortran_order': False, 'shape': (2,), }",
-                 names, 128);
+    check_answer(&request, outputs, "{'descr': '<U21', 'fortran_order': False, 'shape': (2,), }",
+                 names, sizeof names);
     request.lead_rank = 0;
     request.batch = 1;
     request.outputs[0].index = 2;

@@ -54,6 +54,97 @@ static const struct row rows[] = {
     {"a_name_that_is_very_much_longer_than_forty_bytes", "1", ERROR_BAD_OPTION, "..."},
 };
 
+/* Of a method that takes ranges. */
+static const struct row range_rows[] = {
+    {"rows", "0:1", ERROR_NONE, NULL},
+    {"rows", "0:100", ERROR_NONE, NULL},
+    {"columns", "0:2147483647", ERROR_NONE, NULL},
+    {"columns", "007:0008", ERROR_NONE, NULL},
+    {"rows", "", ERROR_BAD_OPTION, "'' is not allowed; give first:last, counted from 0"},
+    {"rows", ":", ERROR_BAD_OPTION, "':'"},
+    {"rows", "3", ERROR_BAD_OPTION, "'3'"},
+    {"rows", "3:", ERROR_BAD_OPTION, "'3:'"},
+    {"rows", ":3", ERROR_BAD_OPTION, "':3'"},
+    {"rows", "0:0", ERROR_BAD_OPTION, "'0:0'"},
+    {"rows", "3:3", ERROR_BAD_OPTION, "'3:3'"},
+    {"rows", "4:3", ERROR_BAD_OPTION, "'4:3'"},
+    {"rows", "-1:3", ERROR_BAD_OPTION, "'-1:3'"},
+    {"rows", "0:-1", ERROR_BAD_OPTION, "'0:-1'"},
+    {"rows", "0:+1", ERROR_BAD_OPTION, "'0:+1'"},
+    {"rows", "0:1:2", ERROR_BAD_OPTION, "'0:1:2'"},
+    {"rows", "0: 1", ERROR_BAD_OPTION, "'0: 1'"},
+    {"rows", "0:1 ", ERROR_BAD_OPTION, "'0:1 '"},
+    {"rows", "0,1", ERROR_BAD_OPTION, "'0,1'"},
+    {"rows", "0:1e3", ERROR_BAD_OPTION, "'0:1e3'"},
+    {"rows", "0:2147483648", ERROR_BAD_OPTION, "2147483648"},
+    {"rows", "0:99999999999999999999999", ERROR_BAD_OPTION, "the last one excluded"},
+    {"rows", "99999999999999999999999:1", ERROR_BAD_OPTION, "the last one excluded"},
+};
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof range_rows / sizeof range_rows[0]; i++) {
+        const struct row *row = &range_rows[i];
+        struct proto_request request;
+        struct failure failure = {0};
+        proto_request_init(&request, PROTO_FORMAT_NPY, &prototest_chain);
+        enum error error = proto_request_option(&request, row->name, row->value, &failure);
+        prototest_expect(row->value, error, row->code, &failure, row->fragment);
+    }
+}
+
+/* What a request of that order asks of rows, after it was found to fit. */
+static void test_ranges_and_orders(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        int64_t n;
+        enum error code;
+        int64_t first, end;
+    } cases[] = {{NULL, 5, ERROR_NONE, 0, 5},         {NULL, 0, ERROR_NONE, 0, 0},
+                 {"1:4", 5, ERROR_NONE, 1, 4},        {"4:5", 5, ERROR_NONE, 4, 5},
+                 {"0:5", 5, ERROR_NONE, 0, 5},        {"0:6", 5, ERROR_BAD_OPTION, 0, 0},
+                 {"5:6", 5, ERROR_BAD_OPTION, 0, 0},  {"0:1", 0, ERROR_BAD_OPTION, 0, 0},
+                 {"98:100", 100, ERROR_NONE, 98, 100}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct proto_request request;
+        struct failure failure = {0};
+        proto_request_init(&request, PROTO_FORMAT_NPY, &prototest_chain);
+        if (cases[i].value)
+            assert_int_equal(proto_request_option(&request, "rows", cases[i].value, &failure),
+                             ERROR_NONE);
+        request.n = cases[i].n;
+        request.batch = 1;
+        prototest_expect("fit", proto_request_fit(&request, &failure), cases[i].code, &failure,
+                         "reaches beyond the order, ");
+        if (cases[i].code != ERROR_NONE)
+            continue;
+        struct method_range range = method_range_unpack(request.options[0], request.n);
+        assert_int_equal(range.first, cases[i].first);
+        assert_int_equal(range.end, cases[i].end);
+        bool all = range.first == 0 && range.end == request.n;
+        assert_int_equal(request.options[0] == 0, all);
+    }
+}
+
+/* The length of an output may overflow by an option alone. */
+static void test_outputs_that_overflow(void **state)
+{
+    (void)state;
+    struct proto_request request;
+    struct failure failure = {0};
+    proto_request_init(&request, PROTO_FORMAT_NPY, &prototest_chain);
+    request.n = 3;
+    request.batch = 1000;
+    assert_int_equal(proto_request_option(&request, "steps", "1000", &failure), ERROR_NONE);
+    assert_int_equal(proto_request_fit(&request, &failure), ERROR_NONE);
+    request.options[2] = INT64_C(1000000000000000);
+    prototest_expect("steps", proto_request_fit(&request, &failure), ERROR_BAD_SHAPE, &failure,
+                     "the size of HISTORY overflows");
+}
+
 static void test_rows(void **state)
 {
     (void)state;
@@ -146,6 +237,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_ranges_and_orders),
+        cmocka_unit_test(test_outputs_that_overflow),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_sniff),
         cmocka_unit_test(test_long_requests),

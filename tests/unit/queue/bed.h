@@ -39,7 +39,8 @@ static int completed;
 static const struct queue_limits limits = {
     .requests_max = 8,
     .client_requests_max = 3,
-    .batch_matrices_max = 4096,
+    .batch_matrices_max = {4096, 4096},
+    .batch_bytes_max = 1 << 28,
     .batch_cost_ns = 5000000,
     .long_cost_ns = 20000000,
     .batch_deadline_ns = 2000000000,

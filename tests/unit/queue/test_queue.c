@@ -86,6 +86,97 @@ static void test_long_items_run_in_slices(void **state)
     bench_close(&bench);
 }
 
+static double batches_closed_by(struct bench *bench, const char *reason)
+{
+    return (double)metric_value(metric_series(bench->metrics, METRIC_BATCHES, reason));
+}
+
+/* What a batch may hold, in matrices of 64 bytes (2x2 with inverses), and why it then closes. */
+static void test_batches_close_at_their_bounds(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t matrices_max, bytes_max;
+        int64_t counts[3]; /* of the batches that 20 matrices and 5 make */
+        const char *reason;
+    } cases[] = {
+        {1000, 1 << 20, {25}, "gathered"},        {1000, 64 * 10, {10, 10, 5}, "bytes"},
+        {10, 1 << 20, {10, 10, 5}, "matrices"},   {10, 64 * 12 + 63, {10, 10, 5}, "matrices"},
+        {12, 64 * 10 + 63, {10, 10, 5}, "bytes"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct queue_limits bounded = limits;
+        bounded.batch_matrices_max[QUEUE_HOST] = cases[k].matrices_max;
+        bounded.batch_matrices_max[QUEUE_CUDA] = 1; /* another place's */
+        bounded.batch_bytes_max = cases[k].bytes_max;
+        bounded.in_flight = 1;
+        struct bench bench = bench_open(&bounded);
+        submit(&bench, 0, 2, 20);
+        submit(&bench, 1, 2, 5);
+        queue_flush(bench.queue);
+        int64_t matrices = 25;
+        for (int i = 0; i < 3 && matrices > 0; i++) {
+            struct engine_batch *batch = start(bench.shared, ENGINE_LANE_SHORT);
+            assert_non_null(batch);
+            assert_int_equal(batch->matrices, cases[k].counts[i]);
+            matrices -= batch->matrices;
+            finish(batch, ENGINE_OK);
+            queue_reap(bench.queue);
+        }
+        assert_true(batches_closed_by(&bench, cases[k].reason) >= 1);
+        assert_true(bench.orders[0].done && bench.orders[1].done);
+        bench_close(&bench);
+    }
+}
+
+/* One matrix goes, however large it is. */
+static void test_one_matrix_exceeds_the_bytes(void **state)
+{
+    (void)state;
+    struct queue_limits bounded = limits;
+    bounded.batch_bytes_max = 100;
+    struct bench bench = bench_open(&bounded);
+    submit(&bench, 0, 8, 3);
+    queue_flush(bench.queue);
+    assert_int_equal(serve(&bench, bench.shared), 3);
+    assert_int_equal(bench.orders[0].done, 1);
+    bench_close(&bench);
+}
+
+/* An item for one engine waits for that one, and nothing waits for the item. */
+static void test_an_item_for_one_engine(void **state)
+{
+    (void)state;
+    static const struct queue_engine other_engine = {QUEUE_HOST, false, 7, "other"};
+    struct engine_shared *other = calloc(1, sizeof *other);
+    assert_non_null(other);
+    struct bench bench = bench_open(&limits);
+    bench.orders[0].item.only_engine = 8;
+    bench.orders[1].item.only_engine = 9; /* never there */
+    bench.orders[2].item.only_engine = 1;
+    for (int i = 0; i < 4; i++)
+        submit(&bench, i, 8, 1);
+    queue_flush(bench.queue);
+    assert_int_equal(serve(&bench, bench.shared), 2); /* alone: another key */
+    assert_true(bench.orders[2].done && bench.orders[3].done);
+    assert_true(!bench.orders[0].done && !bench.orders[1].done);
+    assert_int_equal(bench.orders[2].item.engine, 0);
+
+    struct queue_lane *lane = bring(bench.queue, other, &other_engine);
+    assert_true(queue_lane_last_batch_ns(lane) == 0);
+    queue_tick(bench.queue, clock_now_ns());
+    assert_int_equal(serve(&bench, bench.shared), 0);
+    assert_int_equal(serve(&bench, other), 1);
+    assert_true(bench.orders[0].done && bench.orders[0].item.engine == 7);
+    assert_true(queue_lane_last_batch_ns(lane) > queue_lane_last_batch_ns(bench.lane));
+
+    queue_cancel(bench.queue, &bench.orders[1].item);
+    assert_true(bench.orders[1].done && bench.orders[1].item.status == ERROR_CANCELLED);
+    take_down(&lane, false);
+    bench_close(&bench);
+    free(other);
+}
+
 static void test_cancel(void **state)
 {
     (void)state;
@@ -305,6 +396,13 @@ static void test_batches_wait_for_company_when_told(void **state)
     assert_int_equal(serve(&bench, bench.shared), 1);
     assert_int_equal(bench.orders[0].done, 1);
     bench_close(&bench);
+
+    waiting.batch_bytes_max = 2 * 8 * 8 * 8; /* one matrix fills a batch */
+    bench = bench_open(&waiting);
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    assert_int_equal(serve(&bench, bench.shared), 1);
+    bench_close(&bench);
 }
 
 /* What waits for a lane does not wait for the clock: it asks for no wake, which would come at once,
@@ -352,6 +450,9 @@ int main(void)
         cmocka_unit_test(test_gathers_one_key),
         cmocka_unit_test(test_keys_do_not_mix_and_flight_is_bounded),
         cmocka_unit_test(test_long_items_run_in_slices),
+        cmocka_unit_test(test_batches_close_at_their_bounds),
+        cmocka_unit_test(test_one_matrix_exceeds_the_bytes),
+        cmocka_unit_test(test_an_item_for_one_engine),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_out_of_memory_halves),
         cmocka_unit_test(test_each_lane_knows_its_own_work),

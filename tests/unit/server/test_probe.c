@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "server/probe.h"
 
+#define ENGINE 3
+
 struct bench {
     struct metric_registry *metrics;
     struct arena *arena;
@@ -22,7 +24,8 @@ struct bench {
 
 static const struct queue_limits limits = {
     .requests_max = 8,
-    .batch_matrices_max = 4096,
+    .batch_matrices_max = {4096, 4096},
+    .batch_bytes_max = 1 << 20,
     .batch_cost_ns = 5000000,
     .long_cost_ns = 20000000,
     .batch_deadline_ns = 2000000000,
@@ -31,7 +34,7 @@ static const struct queue_limits limits = {
 
 static struct bench bench_open(void)
 {
-    static const struct queue_engine engine = {QUEUE_HOST, false, 3, "test"};
+    static const struct queue_engine engine = {QUEUE_HOST, false, ENGINE, "test"};
     struct bench bench = {.metrics = metric_registry_create()};
     assert_int_equal(arena_create(1 << 21, &bench.arena, NULL), ERROR_NONE);
     assert_int_equal(queue_create(&limits, bench.metrics, &bench.queue, NULL), ERROR_NONE);
@@ -94,7 +97,7 @@ static void test_verdicts_are_given_once(void **state)
     struct bench bench = bench_open();
     assert_int_equal(probe_take(bench.probe), PROBE_IDLE);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        probe_start(bench.probe);
+        probe_start(bench.probe, ENGINE);
         assert_true(probe_is_running(bench.probe));
         assert_int_equal(probe_take(bench.probe), PROBE_IDLE);
         answer(&bench, rows[i].factor, rows[i].info, rows[i].status);
@@ -111,7 +114,7 @@ static void test_a_cancelled_probe_has_failed(void **state)
     (void)state;
     struct bench bench = bench_open();
     probe_cancel(bench.probe); /* none runs */
-    probe_start(bench.probe);
+    probe_start(bench.probe, ENGINE);
     probe_cancel(bench.probe);
     assert_true(probe_is_running(bench.probe)); /* the engine still has it */
     answer(&bench, 1, 0, ENGINE_OK);

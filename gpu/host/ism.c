@@ -1,0 +1,119 @@
+/* gpu/host/ism.c: `ism`: reads what is given, goes the roads that ism.h offers until one leads to a
+ * good inverse, and reports.
+ *
+ * Roads, in the order they are tried: the plan's variant; where blocks broke down or lost accuracy
+ * and m is small, all columns as one block, whose coupling matrix is factored with pivoting; where
+ * the answer is nearly good, Newton's step; at last A is formed and inverted as by lu, with the
+ * scaling and the repair that lu has. A0_INVERSE alone has no A: there the last road solves
+ * Z (I + X Y^T A0^-1) = A0^-1 by LU. No answer goes out that its trial has not found good.
+ *
+ * Threads: any. Cost: see ism_types.inc; the last road takes lu's 2 n^3 and more.
+ */
+#include "gpu/host/speed.h"
+
+#include "gpu/host/ism.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "gpu/host/lapack.h"
+#include "gpu/host/large.h"
+
+#define MERGED_SHARE 4 /* all columns become one block where m <= n / 4: cheaper than lu */
+#define REPAIR_SHARE 2 /* Newton's step is tried where m <= n / 2: no dearer than lu */
+#define NEAR_ULPS 64   /* nearer to singular, lu decides what INFO says */
+#define FORM_PIECE 256 /* rows and columns of a tile of A */
+#define SOLVE_PIECE 64 /* rows of the inverse that are solved for together */
+
+static const char *kernel(enum precision precision, int64_t n)
+{
+    (void)precision;
+    (void)n;
+    return "host ism";
+}
+
+static bool merges(int64_t n, int64_t m)
+{
+    return m <= n / MERGED_SHARE;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Numbers that a plan takes behind a matrix's own, or what may be tried after it; -1 on overflow.
+ */
+static int64_t work_numbers(enum precision precision, int64_t n, int64_t m,
+                            struct host_ism_plan plan, bool factors)
+{
+    struct host_ism_plan merged = {.road = METHOD_ROAD_BLOCK, .block = larger(m, 1)};
+    int64_t numbers = host__ism_plan_numbers(precision, n, m, plan, factors);
+    int64_t repair = HOST_ISM_REPAIR_ROWS * (2 * host__ld(precision, n) + host__ld(precision, m));
+    if (numbers < 0)
+        return -1;
+    numbers = larger(numbers, repair);
+    return merges(n, m) ? larger(numbers, host__ism_plan_numbers(precision, n, m, merged, factors))
+                        : numbers;
+}
+
+/* Layout: the matrix's own numbers and the work of a plan, or what lu takes; the inverse where it
+ * is not wanted. */
+static int64_t whole_bytes(enum precision precision, int64_t n, int64_t own, int64_t work,
+                           bool inverse_wanted)
+{
+    int64_t bytes, dense = host__dense_scratch_bytes(precision, n, 0), inverse = 0;
+    if (own < 0 || work < 0 || dense < 0 || !checked_add(own, work, &bytes) ||
+        !checked_mul(bytes, precision_bytes(precision), &bytes))
+        return -1;
+    if (!inverse_wanted && (!checked_mul(n, n, &inverse) ||
+                            !checked_mul(inverse, precision_bytes(precision), &inverse)))
+        return -1;
+    if (!checked_add(larger(bytes, dense), inverse, &bytes) ||
+        !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
+        return -1;
+    return bytes;
+}
+
+/* Whatever the options are. m = 0: A alone, perhaps. */
+static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
+{
+    if (n > METHOD_ISM_ORDER_MAX || m > METHOD_ISM_ORDER_MAX)
+        return -1;
+    struct host_ism_plan whole = {.road = METHOD_ROAD_BLOCK};
+    m = whole.block = m > 0 ? m : n;
+    int64_t work = work_numbers(precision, n, m, whole, true), blocks;
+    if (work < 0 || !checked_mul(4 * m, host__ld(precision, m), &blocks) ||
+        !checked_add(work, blocks, &work))
+        return -1;
+    struct host_ism_plan fused = {.fused = true};
+    work = larger(work, host__ism_plan_numbers(precision, n, m, fused, false));
+    struct host_ism_plan reduced = {.road = METHOD_ROAD_REDUCED_MEMORY, .block = m};
+    work = larger(work, host__ism_plan_numbers(precision, n, m, reduced, false));
+    return whole_bytes(precision, n, host__ism_own_numbers(precision, n, m), work, false);
+}
+
+static int64_t task_scratch_bytes(const struct host_task *task)
+{
+    bool factors = (task->wanted & (METHOD_INPUT(METHOD_ISM_U) | METHOD_INPUT(METHOD_ISM_V) |
+                                    METHOD_INPUT(METHOD_ISM_R))) != 0;
+    bool alone = (task->inputs & METHOD_INPUT(METHOD_ISM_A)) != 0;
+    int64_t n = task->n, m = alone ? n : task->m;
+    struct host_ism_plan plan = host__ism_plan(n, m, task->inputs, task->options);
+    return whole_bytes(task->precision, n, host__ism_own_numbers(task->precision, n, m),
+                       work_numbers(task->precision, n, m, plan, factors),
+                       (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
+}
+
+#define REAL_FILE "gpu/host/ism.inc"
+#include "gpu/host/both.inc"
+
+const struct host_method host_method_ism = {
+    .name = "ism",
+    .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
+    .scratch_bytes = scratch_bytes,
+    .task_scratch_bytes = task_scratch_bytes,
+    .kernel = kernel,
+};

@@ -1,0 +1,75 @@
+/* gpu/host/ism_trial.c: is the inverse that a variant made a good one? And Newton's step, which
+ * repairs one that is nearly so. See ism.h.
+ *
+ * The trial multiplies a few lines T by I - Z A: two of random numbers, or up to n =
+ * HOST_ISM_PROBES those of the identity, so that all of it is seen. With errors of the size e in a
+ * column, an entry of the product is near sqrt(n) e, and the sum of the column n e; so a product
+ * within sqrt(n) eps |A| |Z| leaves a factor of 15 to what is promised, and two lines are not
+ * mistaken at once.
+ *
+ * With A0_INVERSE alone A is not known. With M = I + X Y^T A0^-1 the new inverse is Z = A0^-1 M^-1,
+ * and T (A0^-1 - Z M) is measured by |Z| (1 + |M - I|): the error of a backward stable solution.
+ *
+ * |A| is exact for A alone, and for orders up to NORM_ORDER. Beyond, columns are chosen whose
+ * lengths seem largest, and the best is improved as LAPACK's estimate of a norm is; what comes out
+ * is the norm of a column, so never more than |A|, and as a rule |A| itself.
+ *
+ * Threads: any; a team helps with large matrices. Cost: see ism_types.inc.
+ */
+#include "gpu/host/speed.h"
+
+#include "gpu/host/ism.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "gpu/host/lapack.h"
+
+#define TRIED_LINES 2
+#define WHOLE_RATIO 8.0 /* of a residual that is known whole; the contract has 15 */
+#define NORM_ORDER 64
+#define CANDIDATES 8     /* columns whose norm is computed */
+#define CLIMBS 4         /* from the best of them */
+#define TIMES_PIECE 1024 /* columns that a piece of a product takes */
+#define ROWS_PIECE 512   /* rows that a piece of a transposed one takes */
+#define TIMES_ROWS 4     /* rows and lines that are taken together */
+#define TIMES_LINES 4
+#define REPAIR_ROWS HOST_ISM_REPAIR_ROWS
+#define REPAIR_PIECE 256
+
+/* Number i of a fixed line without a pattern: of either sign, 1/2 to 1. No two are alike, so that
+ * errors of one size do not cancel. */
+HOST_INLINE float weight(uint32_t i, uint32_t line)
+{
+    uint32_t mixed = (i * HOST_ISM_PROBES + line) * UINT32_C(0x9e3779b1);
+    mixed = (mixed ^ mixed >> 15) * UINT32_C(0x85ebca6b);
+    mixed = (mixed ^ mixed >> 13) * UINT32_C(0xc2b2ae35);
+    float magnitude = 0.5F + (float)(int32_t)(mixed >> 8 & 0x7fffff) * 0x1p-24F;
+    return mixed >> 31 ? -magnitude : magnitude;
+}
+
+/* What a loop over vectors does. */
+enum task {
+    ADD_TIMES,
+    SET_TIMES_TRANSPOSED,
+    SET_WEIGHTS
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t pieces(int64_t n, int64_t size)
+{
+    return (n + size - 1) / size;
+}
+
+static double size_of(struct host_norm a, struct host_norm x)
+{
+    return ldexp(a.fraction * x.fraction, a.exponent + x.exponent);
+}
+
+#define REAL_FILE "gpu/host/ism_trial.inc"
+#include "gpu/host/both.inc"

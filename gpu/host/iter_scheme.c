@@ -1,0 +1,89 @@
+/* gpu/host/iter_scheme.c: the schemes; see iter.h.
+ *
+ * The hyperpower scheme of order p is V' = (I + R + ... + R^(p-1)) V, whose residual is R^p. What
+ * differs is in how few products the sum is had:
+ *
+ *   p = 2   V + R V                                                  2 products with V A
+ *   p = 3   V + R (V + R V)                                          3
+ *   p = 5   V + (R + R^2)(I + R^2) V                                 4
+ *   p = 7   V + (R + R^4)(I + R + R^2) V                             5
+ *   p = 19  V + (R + R^2)(I + Y + ... + Y^8) V, Y = R^2              7
+ *
+ * The last one's sum of nine powers takes two products beside Y^2, in the manner of Pan, Soleymani
+ * and Zhao, who have order 18 in seven products (arXiv 1604.07893); with R + R^2 in front of the
+ * sum instead of I + R, the order is 19 for the same seven. order7_horner is the formula of
+ * Varalakshmi, Kesarkar and Lopez (2018) after Soleymani: its residual is R^7 (3 I + R)^2 / 16.
+ *
+ * But for Horner's, a step adds a correction to V: an error in the correction counts only by the
+ * correction's size, so late steps lose nothing.
+ *
+ * Threads: any. Cost: products as above and a few sums a step.
+ */
+#include "gpu/host/speed.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "gpu/host/iter.h"
+
+#define PLAN_DEPTH 3 /* steps that are planned ahead, while the residual is below one */
+#define RESIDUAL_LARGE 0.9
+
+static const struct host_iter_scheme schemes[METHOD_ITERATIVE_SCHEMES] = {
+    [METHOD_ITERATIVE_NEWTON_SCHULZ] = {.products = 2, .order = 2, .growth = 2},
+    [METHOD_ITERATIVE_CHEBYSHEV] = {.products = 3, .order = 3, .growth = 3},
+    [METHOD_ITERATIVE_ORDER5] = {.products = 4, .order = 5, .growth = 5},
+    [METHOD_ITERATIVE_ORDER7] = {.products = 5, .order = 7, .growth = 7},
+    [METHOD_ITERATIVE_ORDER7_HORNER] = {.products = 9, .order = 7, .growth = 7.5},
+    [METHOD_ITERATIVE_ORDER19] = {.products = 7, .order = 19, .growth = 19},
+};
+
+const struct host_iter_scheme *host__iter_scheme(enum method_iterative_scheme scheme)
+{
+    assert(scheme > METHOD_ITERATIVE_SCHEME_AUTO && scheme < METHOD_ITERATIVE_SCHEMES);
+    return &schemes[scheme];
+}
+
+/* The fewest products that bring the residual to the goal in `depth` steps at most, and the scheme
+ * to begin with. Where that is not enough, a step more is guessed to cost ten. */
+static int plan(double residual, double goal, int depth, enum method_iterative_scheme *first)
+{
+    int fewest = INT32_MAX;
+    for (int s = METHOD_ITERATIVE_NEWTON_SCHULZ; s < METHOD_ITERATIVE_SCHEMES; s++) {
+        enum method_iterative_scheme next;
+        if (s == METHOD_ITERATIVE_ORDER7_HORNER)
+            continue;
+        double left = pow(residual, schemes[s].order);
+        int products = schemes[s].products;
+        if (left > goal)
+            products += depth > 1 ? plan(left, goal, depth - 1, &next) : 10;
+        if (products < fewest) {
+            fewest = products;
+            *first = (enum method_iterative_scheme)s;
+        }
+    }
+    return fewest;
+}
+
+enum method_iterative_scheme host__iter_plan(double residual, double goal)
+{
+    enum method_iterative_scheme first = METHOD_ITERATIVE_ORDER19;
+    if (residual < RESIDUAL_LARGE)
+        (void)plan(residual, goal, PLAN_DEPTH, &first);
+    return first;
+}
+
+/* Y^8 + ... + Y + I = S T + PSI Y^2 + MU Y with M = (I + A Y + Y^2)(I + B Y + Y^2), S = M + C Y,
+ * T = M + D Y + E Y^2. Comparing the powers of Y gives, with q = 2 + A B: A + B = 1/2,
+ * q^2 - 3/4 q - 21/16 = 0, E = 3/4 - 2 q, C + D = -3/8, and so on down to MU = 3/8. */
+#define SUM_A 0.94429363735805662
+#define SUM_B (-0.44429363735805662)
+#define SUM_C (-0.090285778619022631)
+#define SUM_D (-0.28471422138097737)
+#define SUM_E (-2.4109126902482387)
+#define SUM_MU 0.375
+#define SUM_PSI 0.16179435483870968
+
+#define REAL_FILE "gpu/host/iter_scheme.inc"
+#include "gpu/host/both.inc"

@@ -1,0 +1,136 @@
+/* gpu/host/tri_tile.c: parts of the inverse of a tridiagonal matrix, written from its generators;
+ * see tridiagonal.h. The precision-dependent part is tri_tile.inc.
+ *
+ * An entry is the product of two numbers with exponents of their own. A panel of rows is written
+ * with plain numbers: its rows' factors are scaled down by the largest exponent among them, the
+ * columns' factors up by the same, and where a column's factor underflows, so does every entry of
+ * it. That works while the rows' exponents are near each other, as they are but for matrices whose
+ * entries fall very fast; then the panel is halved. Scaling by a power of two is exact, so that an
+ * entry is its two mantissas' product, rounded once, however it was reached. Zeros are positive:
+ * the sign of what underflowed would depend on how.
+ *
+ * Stores: a matrix that is larger than the caches is written past them, in whole cache lines; that
+ * saves reading what is overwritten. The ends of a row, which are parts of lines, go through them.
+ *
+ * Threads: any. Cost: see tridiagonal.h.
+ */
+#include "gpu/host/speed.h"
+
+#include <emmintrin.h>
+
+#include "gpu/host/tri_number.h"
+
+#define STRIP 512        /* columns whose factors are made together: they stay in the first cache */
+#define EXPONENT_SPAN 12 /* of a panel's rows */
+#define EXPONENT_MOST 12 /* of an entry, for that much to be left above a column's factor */
+#define EXPONENT_LEAST (-17) /* of an entry that does not underflow */
+#define SHIFT                                                                                      \
+    160 /* by so much the columns' factors are scaled up, beside what the panel asks for */
+#define LINE_BYTES 64
+
+/* The two triangles of a panel: rows, factors of its columns, and their largest exponents. */
+struct side {
+    const struct host_tri_line *row, *column;
+    const int32_t *column_most;
+    int64_t strip_first;
+    int64_t first, end;    /* the columns it has in the strip; end <= first: none */
+    int32_t most;          /* exponent of its rows */
+    double factors[STRIP]; /* of the strip's columns, from first to end - 1 */
+};
+
+/* Can rows first to end - 1 be written with plain numbers? Sets the rows' largest exponent. */
+static bool is_level(struct side *side, int64_t first, int64_t end)
+{
+    int32_t least = side->row->exponent[first], most = least, column = INT32_MIN;
+    for (int64_t i = first; i < end; i++) {
+        int32_t exponent = side->row->exponent[i];
+        least = exponent < least ? exponent : least;
+        most = exponent > most ? exponent : most;
+    }
+    side->most = most;
+    if (side->end <= side->first)
+        return true;
+    for (int64_t c = side->first / HOST_TRI_CHUNK; c <= (side->end - 1) / HOST_TRI_CHUNK; c++)
+        column = side->column_most[c] > column ? side->column_most[c] : column;
+    return (int64_t)most - least <= EXPONENT_SPAN && (int64_t)column + most <= EXPONENT_MOST;
+}
+
+/* The sides of rows first to end - 1 in a strip of columns. */
+static void find_sides(const struct host_tri_generators *generators, struct method_range strip,
+                       int64_t first, int64_t end, struct side sides[2])
+{
+    sides[0].row = &generators->lower_row;
+    sides[0].column = &generators->lower_column;
+    sides[0].column_most = generators->lower_most;
+    sides[0].strip_first = sides[0].first = strip.first;
+    sides[0].end = end - 1 < strip.end ? end - 1 : strip.end;
+    sides[1].row = &generators->upper_row;
+    sides[1].column = &generators->upper_column;
+    sides[1].column_most = generators->upper_most;
+    sides[1].strip_first = strip.first;
+    sides[1].first = first + 1 > strip.first ? first + 1 : strip.first;
+    sides[1].end = strip.end;
+}
+
+/* How many rows from `first` on can be written together; sets the sides. *level: with plain
+ * numbers? A single row may need others. */
+static int64_t panel_end(const struct host_tri_generators *generators, struct method_range strip,
+                         int64_t first, int64_t end, struct side sides[2], bool *level)
+{
+    for (;;) {
+        find_sides(generators, strip, first, end, sides);
+        bool lower = is_level(&sides[0], first, end), upper = is_level(&sides[1], first, end);
+        *level = lower && upper;
+        if (*level || end - first == 1)
+            return end;
+        end = first + (end - first) / 2;
+    }
+}
+
+/* What row i's factor is multiplied by a column's factor of. */
+static double row_factor(const struct side *side, int64_t i)
+{
+    return side->row->mantissa[i] * tri_power(64 * (side->row->exponent[i] - side->most) - SHIFT);
+}
+
+HOST_INLINE void find_factors(struct side *side)
+{
+    double *restrict factors = side->factors;
+    const double *restrict mantissa = side->column->mantissa;
+    const int32_t *restrict exponents = side->column->exponent;
+    const int64_t shift = side->strip_first;
+    for (int64_t j = side->first; j < side->end;) {
+        int64_t chunk = j / HOST_TRI_CHUNK, end = (chunk + 1) * HOST_TRI_CHUNK;
+        end = end < side->end ? end : side->end;
+        bool underflows = (int64_t)side->column_most[chunk] + side->most < EXPONENT_LEAST;
+        if (underflows)
+            memset(factors + (j - shift), 0, (size_t)(end - j) * sizeof *factors);
+        for (int64_t k = j; !underflows && k < end; k++) {
+            int64_t exponent = (int64_t)exponents[k] + side->most;
+            double power = tri_power(64 * (exponent < EXPONENT_LEAST ? 0 : exponent) + SHIFT);
+            factors[k - shift] = exponent < EXPONENT_LEAST ? 0 : mantissa[k] * power;
+        }
+        j = end;
+    }
+}
+
+/* A cache line of products, past the caches. */
+HOST_INLINE void stream_line_f64(double *x, double factor, const double *factors)
+{
+    __m128d both = _mm_set1_pd(factor), zero = _mm_setzero_pd();
+    for (int k = 0; k < 8; k += 2)
+        _mm_stream_pd(x + k, _mm_add_pd(_mm_mul_pd(both, _mm_loadu_pd(factors + k)), zero));
+}
+
+HOST_INLINE void stream_line_f32(float *x, double factor, const double *factors)
+{
+    __m128d both = _mm_set1_pd(factor);
+    for (int k = 0; k < 16; k += 4) {
+        __m128 low = _mm_cvtpd_ps(_mm_mul_pd(both, _mm_loadu_pd(factors + k)));
+        __m128 high = _mm_cvtpd_ps(_mm_mul_pd(both, _mm_loadu_pd(factors + k + 2)));
+        _mm_stream_ps(x + k, _mm_add_ps(_mm_movelh_ps(low, high), _mm_setzero_ps()));
+    }
+}
+
+#define REAL_FILE "gpu/host/tri_tile.inc"
+#include "gpu/host/both.inc"

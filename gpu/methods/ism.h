@@ -1,0 +1,164 @@
+/* ism: inverses of A0 + X Y^T by the inverse Sherman-Morrison algorithms, and updates of a known
+ * inverse. */
+#ifndef GPU_METHODS_ISM_H
+#define GPU_METHODS_ISM_H
+
+#include "gpu/method.h"
+
+enum method_ism_input {
+    METHOD_ISM_A,
+    METHOD_ISM_X,
+    METHOD_ISM_Y,
+    METHOD_ISM_A0_SCALE, /* three shapes of one input */
+    METHOD_ISM_A0_DIAGONAL,
+    METHOD_ISM_A0_DENSE,
+    METHOD_ISM_A0_INVERSE
+};
+
+/* The first four are where every method that inverts has them. */
+enum method_ism_output {
+    METHOD_ISM_INVERSE,
+    METHOD_ISM_INFO,
+    METHOD_ISM_RCOND,
+    METHOD_ISM_ROAD,
+    METHOD_ISM_DET_RATIO,
+    METHOD_ISM_U,
+    METHOD_ISM_R,
+    METHOD_ISM_V
+};
+
+enum method_ism_option {
+    METHOD_ISM_VARIANT,
+    METHOD_ISM_BLOCK_SIZE /* 0: chosen */
+};
+
+/* The choices of variant, in the order of their names below. */
+enum method_ism_variant {
+    METHOD_ISM_AUTO,
+    METHOD_ISM_SINGLE,
+    METHOD_ISM_BLOCK,
+    METHOD_ISM_REDUCED_MEMORY
+};
+
+#define METHOD_ISM_ORDER_MAX 32768
+
+#define METHOD_ISM_XY (METHOD_INPUT(METHOD_ISM_X) | METHOD_INPUT(METHOD_ISM_Y))
+
+/* The factors, the product that is the inverse, and, with A0_INVERSE, two products with it. */
+static inline double method_ism_flops(int64_t n, int64_t m)
+{
+    double order = (double)n, rank = (double)m;
+    return order * order * (6 * rank + 8) + 4 * order * rank * rank;
+}
+
+/* A road that fails leaves A to be formed, factored for its determinant, and inverted by lu. */
+static inline double method_ism_flops_most(int64_t n, int64_t m)
+{
+    double order = (double)n;
+    return method_ism_flops(n, m) + order * order * (2 * (double)m + 14.0 / 3.0 * order);
+}
+
+static const struct method method_ism = {
+    .name = "ism",
+    .title = "Inverse of A0 + X Y^T, or an update of a known inverse",
+    .when = "For matrices that are a diagonal and a product of two thin ones, which are never "
+            "formed, and for inverses that are known and whose matrix has changed by a product of "
+            "low rank: an update costs n^2 m operations, not n^3. A alone is taken too.",
+    .inputs = {[METHOD_ISM_A] = {.name = "A",
+                                 .help = "matrices, in place of all other inputs: A0 is then the "
+                                         "diagonal, or the 1-norm where that has a zero",
+                                 .rank = 2,
+                                 .dims = {METHOD_DIM_N, METHOD_DIM_N},
+                                 .optional = true},
+               [METHOD_ISM_X] = {.name = "X",
+                                 .help = "left factors",
+                                 .rank = 2,
+                                 .dims = {METHOD_DIM_N, METHOD_DIM_M},
+                                 .optional = true},
+               [METHOD_ISM_Y] = {.name = "Y",
+                                 .help = "right factors",
+                                 .rank = 2,
+                                 .dims = {METHOD_DIM_N, METHOD_DIM_M},
+                                 .optional = true},
+               [METHOD_ISM_A0_SCALE] = {.name = "A0",
+                                        .help = "A0 is this multiple of the identity, which is the "
+                                                "default",
+                                        .rank = 1,
+                                        .dims = {METHOD_DIM_1},
+                                        .optional = true},
+               [METHOD_ISM_A0_DIAGONAL] = {.name = "A0",
+                                           .help = "A0 is diagonal",
+                                           .rank = 1,
+                                           .dims = {METHOD_DIM_N},
+                                           .optional = true},
+               [METHOD_ISM_A0_DENSE] = {.name = "A0",
+                                        .help = "A0 itself, beside A0_INVERSE: RCOND and the check "
+                                                "of the answer are then those of A0 + X Y^T",
+                                        .rank = 2,
+                                        .dims = {METHOD_DIM_N, METHOD_DIM_N},
+                                        .optional = true},
+               [METHOD_ISM_A0_INVERSE] = {.name = "A0_INVERSE",
+                                          .help = "known inverses, to be updated; without A0, "
+                                                  "RCOND is not a number",
+                                          .rank = 2,
+                                          .dims = {METHOD_DIM_N, METHOD_DIM_N},
+                                          .optional = true}},
+    .input_sets = {METHOD_INPUT(METHOD_ISM_A), METHOD_ISM_XY,
+                   METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_SCALE),
+                   METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_DIAGONAL),
+                   METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_INVERSE),
+                   METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_INVERSE) |
+                       METHOD_INPUT(METHOD_ISM_A0_DENSE)},
+    .outputs = {[METHOD_ISM_INVERSE] = {.name = "INVERSE",
+                                        .help = "inverses",
+                                        .rank = 2,
+                                        .dims = {METHOD_DIM_N, METHOD_DIM_N},
+                                        .is_default = true},
+                [METHOD_ISM_INFO] =
+                    {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
+                [METHOD_ISM_RCOND] = {.name = "RCOND",
+                                      .help = "reciprocal condition number in the 1-norm",
+                                      .is_one_when_empty = true,
+                                      .is_default = true},
+                [METHOD_ISM_ROAD] = {.name = "METHOD",
+                                     .help = "the variant each matrix took",
+                                     .kind = METHOD_ROAD},
+                [METHOD_ISM_DET_RATIO] = {.name = "DET_RATIO",
+                                          .help = "det(A) / det(A0)",
+                                          .is_one_when_empty = true},
+                [METHOD_ISM_U] =
+                    {.name = "U",
+                     .help = "factors: the inverse is A0^-1 - A0^-1 U R V^T A0^-1; NaN where "
+                             "the variant taken has none",
+                     .rank = 2,
+                     .dims = {METHOD_DIM_N, METHOD_DIM_M}},
+                [METHOD_ISM_R] = {.name = "R",
+                                  .help = "see U; block diagonal",
+                                  .rank = 2,
+                                  .dims = {METHOD_DIM_M, METHOD_DIM_M}},
+                [METHOD_ISM_V] = {.name = "V",
+                                  .help = "see U",
+                                  .rank = 2,
+                                  .dims = {METHOD_DIM_N, METHOD_DIM_M}}},
+    .options = {[METHOD_ISM_VARIANT] =
+                    {.name = "variant",
+                     .help = "single, block and reduced_memory take one column of X and Y, a block "
+                             "of them, or a block and no memory for factors; auto chooses by n and "
+                             "m, and takes lu where m > n; where a variant breaks down or loses "
+                             "accuracy, larger blocks or "
+                             "lu are taken, and METHOD tells",
+                     .kind = METHOD_OPTION_CHOICE,
+                     .choices = "auto|single|block|reduced_memory"},
+                [METHOD_ISM_BLOCK_SIZE] =
+                    {.name = "block_size",
+                     .help = "columns of a block, at most n or 32; 0: chosen by n and m",
+                     .kind = METHOD_OPTION_INT,
+                     .least = 0,
+                     .most = 32768}},
+    .road = METHOD_ROAD_NONE,
+    .n_max = METHOD_ISM_ORDER_MAX,
+    .flops = method_ism_flops,
+    .flops_most = method_ism_flops_most,
+};
+
+#endif

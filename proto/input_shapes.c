@@ -1,0 +1,123 @@
+/* proto/input_shapes.c: inputs that only some others may stand beside, and inputs that have several
+ * shapes; see gpu/method.h.
+ *
+ * In a descriptor every shape of an input is an input of its own. A request names it once, and its
+ * tensor is kept under the first of them while it is decoded; what the shapes of the others say of
+ * batch, n and m then tells which one it is, and at the end it moves there.
+ *
+ * Any thread; no memory is taken.
+ */
+#include "proto/proto_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The set with every input replaced by the first of its name. */
+static uint32_t first_names(const struct method *method, uint32_t set)
+{
+    uint32_t names = 0;
+    for (int i = 0; method->inputs[i].name != NULL; i++) {
+        if ((set >> i & 1) != 0)
+            names |= METHOD_INPUT(method_input_find(method, method->inputs[i].name));
+    }
+    return names;
+}
+
+/* "X, Y, A0" */
+static void put_names(struct text *words, const struct method *method, uint32_t names)
+{
+    const char *comma = "";
+    for (int i = 0; method->inputs[i].name != NULL; i++) {
+        if ((names >> i & 1) == 0)
+            continue;
+        text_printf(words, "%s%s", comma, method->inputs[i].name);
+        comma = ", ";
+    }
+}
+
+enum error proto__check_inputs(const struct method *method, uint32_t present,
+                               struct failure *failure)
+{
+    char given[80], taken[240];
+    struct text words;
+    uint32_t before = 0;
+    if (method->input_sets[0] == 0)
+        return ERROR_NONE;
+    text_init_fixed(&words, taken, sizeof taken);
+    for (int s = 0; method->input_sets[s] != 0; s++) {
+        uint32_t names = first_names(method, method->input_sets[s]);
+        if (names == present)
+            return ERROR_NONE;
+        if (names == before)
+            continue;
+        text_puts(&words, s > 0 ? "; or " : "");
+        put_names(&words, method, names);
+        before = names;
+    }
+    text_init_fixed(&words, given, sizeof given);
+    put_names(&words, method, present);
+    return failure_set(failure, ERROR_MALFORMED, "the inputs are %s; %s takes %s",
+                       given[0] != '\0' ? given : "none", method->name, taken);
+}
+
+/* May the input at `place` stand beside the others that are present? */
+static bool goes_with(const struct method *method, uint32_t present, int place)
+{
+    bool goes = method->input_sets[0] == 0;
+    for (int s = 0; method->input_sets[s] != 0; s++) {
+        uint32_t set = method->input_sets[s];
+        goes = goes || ((set >> place & 1) != 0 && first_names(method, set) == present);
+    }
+    return goes;
+}
+
+static bool has_shape(const struct proto_request *request, const struct method_tensor *tensor,
+                      const struct proto_tensor *input)
+{
+    bool same = input->rank == request->lead_rank + tensor->rank;
+    for (int d = 0; same && d < tensor->rank; d++)
+        same = input->shape[request->lead_rank + d] ==
+               method_dim_length(tensor->dims[d], request->n, request->m, request->options);
+    return same;
+}
+
+enum error proto__choose_shape(struct proto_request *request, uint32_t present, int place,
+                               struct failure *failure)
+{
+    const struct method *method = request->method;
+    const struct proto_tensor *input = &request->inputs[place];
+    const char *lead = request->lead_rank > 0 ? "...," : "", * or = "";
+    char wanted[120];
+    struct text words;
+    text_init_fixed(&words, wanted, sizeof wanted);
+    for (int k = 0; k < method_input_shapes(method, place); k++) {
+        const struct method_tensor *tensor = &method->inputs[place + k];
+        if (!goes_with(method, present, place + k))
+            continue;
+        request->shapes[place] = k;
+        if (has_shape(request, tensor, input))
+            return ERROR_NONE;
+        text_printf(&words, "%s[%s%s%s%s]", or, lead, method_dim_name(method, tensor->dims[0]),
+                    tensor->rank > 1 ? "," : "",
+                    tensor->rank > 1 ? method_dim_name(method, tensor->dims[1]) : "");
+        or = " or ";
+    }
+    return failure_set(failure, ERROR_BAD_SHAPE,
+                       "%s has shape %s: beside these inputs, n = %lld "
+                       "and a batch of %s, it must be %s",
+                       method->inputs[place].name,
+                       proto__shape_words(input->rank, input->shape).text, (long long)request->n,
+                       proto__shape_words(request->lead_rank, request->lead).text, wanted);
+}
+
+void proto__settle_inputs(struct proto_request *request)
+{
+    const struct method_tensor *tensors = request->method->inputs;
+    for (int i = 0; tensors[i].name != NULL; i++) {
+        if (request->shapes[i] == 0)
+            continue;
+        request->inputs[i + request->shapes[i]] = request->inputs[i];
+        request->inputs[i] = (struct proto_tensor){0};
+        request->shapes[i] = 0;
+    }
+}

@@ -1,0 +1,71 @@
+/* tests/unit/gpu/ism.h: problems for `ism`, one run of the host's code on one, and the measures of
+ * its answer. Everything is held in double; FP32 problems hold rounded numbers.
+ */
+#ifndef TESTS_UNIT_GPU_ISM_H
+#define TESTS_UNIT_GPU_ISM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/datatype.h"
+#include "gpu/host/team.h"
+#include "gpu/methods/ism.h"
+
+/* What is given beside X and Y; ALONE: A in place of all. */
+enum ismtest_kind {
+    ISMTEST_DEFAULT,
+    ISMTEST_SCALE,
+    ISMTEST_DIAGONAL,
+    ISMTEST_INVERSE,
+    ISMTEST_INVERSE_AND_A0,
+    ISMTEST_ALONE,
+    ISMTEST_KINDS
+};
+
+struct ismtest_problem {
+    enum precision precision;
+    enum ismtest_kind kind;
+    int64_t n, m;
+    int64_t variant, block_size;
+    double *x, *y; /* n x m */
+    double *a0;    /* n x n */
+    double *b;     /* n x n: A0_INVERSE, or NULL */
+    double *a;     /* n x n: A0 + X Y^T, rounded once */
+};
+
+/* Well conditioned; A0 is what the kind has, and A alone has m = n. */
+struct ismtest_problem ismtest_problem(enum precision precision, enum ismtest_kind kind, int64_t n,
+                                       int64_t m, uint64_t seed);
+/* All zero but A0 = I. The caller fills it and calls ismtest_complete. */
+struct ismtest_problem ismtest_blank(enum precision precision, enum ismtest_kind kind, int64_t n,
+                                     int64_t m);
+/* Rounds what is given to the precision; sets a, and b by lu where the kind has it. */
+void ismtest_complete(struct ismtest_problem *problem);
+void ismtest_free(struct ismtest_problem *problem);
+
+struct ismtest_answer {
+    double *inverse;      /* n x n; NULL: unwanted */
+    double *u, *r, *v;    /* NULL: unwanted */
+    unsigned char *bytes; /* the inverse's own bits */
+    int64_t byte_count;
+    int64_t touched_bytes; /* of scratch, by pages that were written */
+    int64_t scratch_bytes;
+    int32_t info, road;
+    double rcond, det_ratio;
+};
+
+#define ISMTEST_INVERSE_WANTED 1
+#define ISMTEST_FACTORS_WANTED 2
+/* Tensors lie off their alignment; fails the test when an input is changed or a byte beyond an
+ * output is written. */
+struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wanted,
+                                  struct host_team *team);
+void ismtest_forget(struct ismtest_answer *answer);
+
+/* det(A) / det(A0), in double. */
+double ismtest_det_ratio(const struct ismtest_problem *problem);
+/* |A0 Z A0 - (A0 - U R V^T)| / (n |A0|^2 |Z| eps) */
+double ismtest_factors_ratio(const struct ismtest_problem *problem,
+                             const struct ismtest_answer *answer);
+
+#endif
