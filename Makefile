@@ -65,26 +65,36 @@ OBJECTS := $(C_SOURCES:%.c=$(BUILD)/obj/%.o) $(CXX_SOURCES:%.cc=$(BUILD)/obj/%.o
            $(BUILD)/obj/gen/openapi.o
 ENGINE_OBJECTS := $(patsubst %,$(BUILD)/obj/%.o,$(basename \
                       $(wildcard base/*.c base/*.cc gpu/*.c gpu/process/*.c)))
-# tests/unit/cuda needs the CUDA toolkit's headers.
-UNIT_SOURCES := $(filter-out $(if $(NVCC),,tests/unit/cuda/%), \
-                    $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c))
-UNIT_PROGRAMS := $(UNIT_SOURCES:tests/unit/%.c=$(BUILD)/unit/%)
-UNIT_HELPERS := $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/*.c tests/unit/*/*.c))
+# What is below cuda and simt runs CUDA code on the CPU: see SIMT.
+UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c \
+                    tests/unit/cuda/test_*.cu tests/unit/simt/test_*.cu)
+UNIT_HELPERS := $(filter-out $(UNIT_SOURCES) tests/unit/cuda/%, \
+                    $(wildcard tests/unit/*.c tests/unit/*/*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
+SIMT_UNIT_HELPERS = $(patsubst %.c,$(SIMT)/obj/%.o, \
+                        $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/cuda/*.c)) \
+                        $(addprefix tests/unit/gpu/,matrices.c bands.c run.c bed.c child.c))
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those in need of a GPU.
 GPU_TESTS := $(patsubst tests/gpu/%.c,$(BUILD)/tests-gpu/%,$(wildcard tests/gpu/test_*.c))
 GPU_TEST_HELPERS := $(BUILD)/obj/tests/gpu/rig.o $(call helpers_in,$(BUILD)/obj/tests/unit/gpu)
-# The host engine's tests that any engine must pass.
+# The host engine's tests that any engine must pass; and the same for the CUDA engine on the CPU.
 ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/test_host_,contract gallery truth)
+SIMT_ENGINE_TESTS := $(ENGINE_TESTS:$(BUILD)/unit/gpu/%=$(BUILD)/unit/simt/%)
+# Larger orders than INVERTD_ENGINE_N_MAX (see tests/unit/gpu/run.c) would take a CPU too long.
+# A sanitizer would report the bad address that is used on purpose.
+SIMT_FAULT_TEST := $(if $(SANITIZE),,$(BUILD)/unit/simt/test_faults)
+unit_programs = $(patsubst tests/unit/%,$(1)/unit/%,$(basename $(UNIT_SOURCES))) \
+                $(patsubst $(BUILD)/%,$(1)/%,$(SIMT_ENGINE_TESTS) $(if $(2),,$(SIMT_FAULT_TEST)))
+UNIT_PROGRAMS := $(call unit_programs,$(BUILD))
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                            $(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/%)
 fault_objects = $(addprefix $(BUILD)/faults/obj/,$(addsuffix .o,$(basename \
                     $(wildcard gpu/process/*.c $(1)))))
-BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
+BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c bench/host/*.c))
 
 # CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS="80 89" adds others. Without
 # nvcc, `all` leaves the engine of the GPUs out; so do builds for sanitizers, which cannot run it.
@@ -104,8 +114,24 @@ CUDA_ENGINE_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(CUDA_SOURCES))
 # the runtime opens by itself.
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 # tune.cu is the program that tune.py builds.
+CUDA_MIDDLE_BENCH := $(wildcard bench/cuda/middle*.cu)
+CUDA_TRIDIAGONAL_BENCH := $(wildcard bench/cuda/tridiagonal*.cu)
 CUDA_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o, \
-                          $(filter-out bench/cuda/tune.cu,$(wildcard bench/cuda/*.cu)))
+                          $(filter-out bench/cuda/tune.cu $(CUDA_MIDDLE_BENCH) $(CUDA_TRIDIAGONAL_BENCH), \
+                              $(wildcard bench/cuda/*.cu)))
+CUDA_MIDDLE_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_MIDDLE_BENCH) \
+                                 bench/cuda/judge.cu bench/cuda/matrices.cu)
+# The SIMT stand-in (tests/simt): the same sources by g++, for the CPU, for tests. Few
+# optimisations, because it is compiled more often than it is waited for; of UBSan's checks the one
+# that matters most on a device, as all of them take minutes to compile.
+SIMT := $(BUILD)/simt
+SIMT_OBJECTS := $(patsubst %,$(SIMT)/obj/%.o,$(basename $(wildcard tests/simt/*.c tests/simt/*.cc)))
+SIMT_KERNELS := $(patsubst %.cu,$(SIMT)/obj/%.o,$(CUDA_KERNELS))
+SIMT_ENGINE := $(patsubst %.c,$(SIMT)/obj/%.o,$(CUDA_SOURCES))
+SIMT_CXXFLAGS = -Og -g1 -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-unknown-pragmas \
+                -Wno-missing-field-initializers -Wno-shadow -Wno-frame-larger-than \
+                $(if $(findstring undefined,$(SANITIZE)), \
+                    -fno-sanitize=undefined -fsanitize=alignment)
 GENERATED := $(addprefix $(GEN)/,method_includes.inc method_list.inc version.h)
 
 PROGRAMS := $(if $(wildcard server/main.c),$(BUILD)/invertd) \
@@ -158,8 +184,12 @@ bench: ## measure the HTTP path beside a bare echo; results go to bench/results
 	@bench/run $(BUILD)
 	@bench/small $(BUILD)
 	@bench/large $(BUILD)
+	@bench/tridiagonal $(BUILD)
+	@bench/ism $(BUILD)
+	@bench/iterative $(BUILD)
 
-cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/cuda_small ## build the CUDA engine and the bench of its kernels (needs nvcc)
+CUDA_BENCHES := $(addprefix $(BUILD)/bench/,cuda_small cuda_middle)
+cuda: $(BUILD)/invertd-cuda $(CUDA_BENCHES) ## build the CUDA engine and the benches of its kernels (needs nvcc)
 
 test-gpu: ## try the CUDA kernels and the CUDA engine on the GPU of this machine
 	@scripts/gpu-here
@@ -183,6 +213,11 @@ bench-gpu: ## measure the CUDA kernels beside a copy and cuBLAS; results go to b
 	@$(BUILD)/bench/cuda_small --time --results bench/results
 	@$(BUILD)/bench/cuda_small --arena --results bench/results
 	@bench/cuda/report.py bench/results
+	@$(BUILD)/bench/cuda_middle --time --results bench/results
+	@bench/cuda/middle.py bench/results
+	@+$(AGAIN) $(BUILD)/bench/cuda_tridiagonal
+	@$(BUILD)/bench/cuda_tridiagonal --time --results bench/results
+	@bench/cuda/tridiagonal.py bench/results
 
 fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@scripts/deps build fuzz
@@ -193,12 +228,12 @@ fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 asan: ## the whole suite against an ASan and UBSan build
 	@scripts/deps build test
 	@+$(AGAIN) BUILD=build/asan SANITIZE=address,undefined tests-built
-	@INVERTD_SANITIZER=address scripts/suite build/asan $(UNIT_SOURCES:tests/unit/%.c=build/asan/unit/%)
+	@INVERTD_SANITIZER=address scripts/suite build/asan $(call unit_programs,build/asan,sanitized)
 
 tsan: ## the whole suite against a TSan build
 	@scripts/deps build test
 	@+$(AGAIN) BUILD=build/tsan SANITIZE=thread tests-built
-	@INVERTD_SANITIZER=thread scripts/suite build/tsan $(UNIT_SOURCES:tests/unit/%.c=build/tsan/unit/%)
+	@INVERTD_SANITIZER=thread scripts/suite build/tsan $(call unit_programs,build/tsan,sanitized)
 
 unit: ## build and run the unit tests alone
 	@scripts/deps build unit
@@ -235,7 +270,7 @@ demo-program: $(BUILD)/invertd-demo
 bench-programs: $(BENCH_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
 tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
-gpu-tests-built: cuda $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
+gpu-tests-built: cuda $(BUILD)/bench/cuda_tridiagonal $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
 $(BUILD)/libinvertd.a: $(OBJECTS)
 	@rm -f $@
@@ -277,7 +312,43 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_in,$(BUILD)/obj/tes
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
 
-$(BUILD)/unit/cuda/test_status: $(BUILD)/obj/gpu/cuda/status.o
+# The CUDA engine and its kernels on the CPU.
+$(SIMT)/libinvertd-cuda.a: $(SIMT_KERNELS) $(SIMT_OBJECTS)
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $^
+
+$(SIMT)/invertd-cuda: $(SIMT_ENGINE) $(SIMT)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
+	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
+
+$(SIMT)/faults/invertd-cuda: $(CUDA_SOURCES:%.c=$(SIMT)/faults/obj/%.o) \
+                             $(SIMT)/faults/obj/gpu/cuda/fault.o \
+                             $(filter $(BUILD)/faults/obj/gpu/process/%,$(call fault_objects)) \
+                             $(SIMT)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
+	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
+
+define simt_unit
+$(filter-out $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST),$(filter $(BUILD)/unit/$(1)/%,$(UNIT_PROGRAMS))): \
+    $(BUILD)/unit/$(1)/%: $(SIMT)/obj/tests/unit/$(1)/%.o $(SIMT_UNIT_HELPERS) \
+                      $(filter-out %/main.o,$(SIMT_ENGINE)) $(SIMT)/libinvertd-cuda.a \
+                      $(BUILD)/libinvertd.a
+	@mkdir -p $$(@D)
+	$$(call say,LINK)$$(CXX) $$(ALL_LDFLAGS) -o $$@ $$^ -lcmocka $$(BLAS_LIBS) $$(SYSTEM_LIBS)
+endef
+$(eval $(call simt_unit,cuda))
+$(eval $(call simt_unit,simt))
+
+# The bench's judgement of the small kernels, without its device.
+$(BUILD)/unit/cuda/test_small: $(patsubst %,$(SIMT)/obj/bench/cuda/%.o,check judge matrices)
+
+# A test that starts the engine which INVERTD_ENGINE names.
+$(SIMT_ENGINE_TESTS): $(BUILD)/unit/simt/%: $(BUILD)/unit/gpu/% $(SIMT)/invertd-cuda
+$(SIMT_FAULT_TEST): $(BUILD)/tests-gpu/test_faults $(SIMT)/invertd-cuda $(SIMT)/faults/invertd-cuda
+$(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST):
+	@mkdir -p $(@D)
+	@printf '#!/bin/sh\nbuild=$$(realpath "$$(dirname "$$0")/../..")\n%s %s exec "$$build/%s"\n' \
+	    'INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50}' \
+	    'INVERTD_ENGINE_FLAG=--experimental INVERTD_ENGINE=$$build/simt/invertd-cuda' $(<:$(BUILD)/%=%) >$@
+	@chmod +x $@
 
 $(BUILD)/tests-gpu/%: $(BUILD)/obj/tests/gpu/%.o $(GPU_TEST_HELPERS) $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
@@ -289,9 +360,10 @@ $(BUILD)/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_HELPER_OBJECTS) $(BUILD
 $(BUILD)/invertd-demo: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard demo/*.c))
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -ljansson $(SYSTEM_LIBS)
 
+$(BUILD)/bench/host/%: BENCH_LIBS = $(BLAS_LIBS)
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SYSTEM_LIBS)
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BENCH_LIBS) $(LIBRARY_LIBS) $(SYSTEM_LIBS)
 
 $(BUILD)/libinvertd-cuda.a: $(CUDA_OBJECTS)
 	@rm -f $@
@@ -300,6 +372,18 @@ $(BUILD)/libinvertd-cuda.a: $(CUDA_OBJECTS)
 $(BUILD)/bench/cuda_small: $(CUDA_BENCH_OBJECTS) $(BUILD)/libinvertd-cuda.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcublas
+
+# cuSPARSE is a peer, where the toolkit has it.
+$(BUILD)/bench/cuda_tridiagonal: $(CUDA_TRIDIAGONAL_BENCH:%.cu=$(BUILD)/obj/%.o) \
+                                 $(BUILD)/obj/gpu/cuda/tridiagonal.o $(BUILD)/libinvertd-cuda.a \
+                                 $(BUILD)/libinvertd-engine.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ \
+	    $(if $(wildcard $(CUDA_HOME)/include/cusparse.h),-lcusparse)
+
+$(BUILD)/bench/cuda_middle: $(CUDA_MIDDLE_BENCH_OBJECTS) $(BUILD)/libinvertd-cuda.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcublas -lcusolver
 
 # ---- Objects -----------------------------------------------------------------------------------
 
@@ -316,8 +400,35 @@ $(BUILD)/obj/%.o: %.c $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(CUDA_ENGINE_OBJECTS) $(CUDA_SOURCES:%.c=$(BUILD)/faults/obj/%.o) \
-    $(BUILD)/obj/tests/unit/cuda/test_status.o: private ALL_CFLAGS += $(CUDA_CFLAGS)
+$(CUDA_ENGINE_OBJECTS) $(CUDA_SOURCES:%.c=$(BUILD)/faults/obj/%.o): \
+    private ALL_CFLAGS += $(CUDA_CFLAGS)
+
+simt_cc = $(CC) -Itests/simt $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+simt_cxx = $(CXX) -x c++ -Itests/simt -include tests/simt/device.cuh $(ALL_CXXFLAGS) \
+           $(SIMT_CXXFLAGS) -MMD -MP -c -o $@ $<
+$(SIMT)/obj/%.o: %.c $(STAMP) | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CC)$(simt_cc)
+
+SIMT_STAMP := $(SIMT)/flags
+$(SIMT_STAMP): FORCE
+	@$(call write_if_changed,echo '$(ALL_CXXFLAGS) $(SIMT_CXXFLAGS)')
+
+$(SIMT)/obj/%.o: %.cu $(SIMT_STAMP)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(simt_cxx)
+
+$(SIMT)/obj/tests/simt/%.o: tests/simt/%.cc $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -Itests/simt $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
+
+$(SIMT)/faults/obj/%.o: %.c $(STAMP) | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CC)$(simt_cc) -DENGINE_FAULTS
+
+$(SIMT)/faults/obj/%.o: %.cu $(SIMT_STAMP)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(simt_cxx) -DENGINE_FAULTS
 
 $(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
@@ -364,4 +475,4 @@ $(GEN)/openapi.c: docs/openapi.yaml
 	   od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g'; \
 	   echo '};'; echo 'const size_t openapi_yaml_bytes = sizeof openapi_yaml;'; } >$@
 
--include $(shell find $(BUILD)/obj $(BUILD)/faults -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/faults $(SIMT) -name '*.d' 2>/dev/null)

@@ -22,7 +22,7 @@ static int check_all(int n)
     for (int order = n ? n : 1; order <= (n ? n : CUDA_SMALL_N_MAX); order++) {
         for (int k = 0; k < SMALL_KERNELS * PRECISION_COUNT; k++) {
             bool right = small_check((enum small_kernel)(k / PRECISION_COUNT),
-                                     (enum precision)(k % PRECISION_COUNT), order);
+                                     (enum precision)(k % PRECISION_COUNT), order, 0);
             passed += right;
             failed += !right;
         }

@@ -99,8 +99,9 @@ template <typename T>
 void small_judge_factor(int n, enum small_kind kind, const T *a, const T *lu, int info,
                         const int32_t *pivots, struct small_verdict *verdict);
 
-/* Prints a line for one kernel; whether it is right. */
-bool small_check(enum small_kernel kernel, enum precision precision, int n);
+/* Prints a line for one kernel; whether it is right. most: matrices of a batch at most; 0: as many
+ * as suit a GPU. */
+bool small_check(enum small_kernel kernel, enum precision precision, int n, int64_t most);
 
 /* Prints a table, and writes it to `csv` unless that is NULL. n = 0: all orders. */
 void small_time(int n, FILE *csv);

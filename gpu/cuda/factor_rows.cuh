@@ -17,8 +17,7 @@
 
 #include <type_traits>
 
-#include "gpu/cuda/rows.cuh"
-#include "gpu/cuda/run.cuh"
+#include "gpu/cuda/rounds.cuh"
 
 /* How a warp's matrices lie in shared memory: rows begin at 16 bytes, padded so that lanes read
  * theirs freely. */
@@ -95,6 +94,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_shared {
 };
 
 template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
+    typedef T number;
     typedef cuda__factor_shared<T, N, Rows, Block> shared;
     typedef typename shared::layout layout;
     typedef typename shared::notes notes;
@@ -125,7 +125,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
 
     __device__ __forceinline__ bool inside(int s) const
     {
-        return shape::lanes * Rows == N || row(s) < N;
+        return lane.has(row(s));
     }
 
     /* The first entries of a row that begins at 16 bytes; `count` is known to the compiler. */
@@ -173,7 +173,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
         largest = lane.most_of(largest);
 #pragma unroll
         for (int s = 0; s < Rows; s++)
-            chosen[s] = key[s] == largest;
+            chosen[s] = !lane.spare() && key[s] == largest;
     }
 
     /* Of several rows with the same leading bits the others decide, then the place. */
@@ -198,11 +198,10 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
             chosen[s] = chosen[s] && N - place[s] == highest;
     }
 
-    /* Tells the lanes the chosen row's part in the panel from column k on, and its place. Of
-     * several rows each number may be another one's. */
+    /* Tells the lanes the chosen row's part in the panel from column k on, and its place. */
     template <int First, int Last> __device__ __forceinline__ void publish(T *line, int k)
     {
-        unsigned to = (unsigned)__cvta_generic_to_shared(line);
+        cuda__address to = cuda__address_of(line);
         int mine = -1;
 #pragma unroll
         for (int j = First + (k - First) / width * width; j < Last; j += width) {
@@ -222,23 +221,22 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
             note->pivots[k] = mine;
     }
 
-    /* The same in the end, when equals have been told apart. Returns the chosen row's place. */
+    /* The same when equals have been told apart. Returns the chosen row's place. A matrix has a
+     * chosen row at least, so that more of them than matrices are equals somewhere. */
     template <int First, int Last> __device__ __forceinline__ int agree(T *line, int k)
     {
-        bool clash = false;
-        publish<First, Last>(line, k);
-        __syncwarp();
-        int told = note->pivots[k];
+        int mine = 0;
 #pragma unroll
         for (int s = 0; s < Rows; s++)
-            clash = clash || (chosen[s] && place[s] != told);
-        if (__any_sync(CUDA__ALL, clash)) {
+            mine += chosen[s];
+        bool several = __popc(__ballot_sync(CUDA__ALL, mine > 0)) > shape::held;
+        if (Rows > 1)
+            several = __any_sync(CUDA__ALL, several || mine > 1);
+        if (several)
             choose_equal(k);
-            publish<First, Last>(line, k);
-            __syncwarp();
-            told = note->pivots[k];
-        }
-        return told;
+        publish<First, Last>(line, k);
+        __syncwarp();
+        return note->pivots[k];
     }
 
     /* Step k in the panel of columns First to Last - 1. */
@@ -404,67 +402,41 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
         }
         if (!__any_sync(CUDA__ALL, info < 0))
             return;
-        for (int e = lane.member; info < 0 && e < N * layout::io_line; e += shape::lanes)
+        constexpr int end = N * layout::io_line;
+        for (int e = lane.share(end); info < 0 && e < end; e += shape::lanes)
             io[e] = real::nan();
         __syncwarp();
     }
-};
 
-template <typename T, int N, int Rows, int Block>
-static __device__ __forceinline__ void
-cuda__store_pivots(const cuda__factor_shared<T, N, Rows, Block> &memory,
-                   const cuda__place<T> &place, int info, int lane)
-{
-    typedef cuda__rows<T, N, Rows> shape;
-    int from = lane < shape::held ? lane * shape::lanes : 0;
-    info = __shfl_sync(CUDA__ALL, info, from);
-    bool mine = lane < shape::held && place.valid;
-    if (mine && place.info)
-        place.info[place.within] = info;
-    int *pivots = mine && place.extra ? (int *)place.extra + place.within * N : nullptr;
+    /* INFO and the pivots of the warp's matrices, stored by all lanes in turn; `at`: the lane. */
+    __device__ __forceinline__ void store_numbers(const shared &memory, const cuda__place<T> &place,
+                                                  const cuda_batch &, int at) const
+    {
+        int told = __shfl_sync(CUDA__ALL, info, at < shape::held ? at * shape::lanes : 0);
+        bool mine = at < shape::held && place.valid;
+        if (mine && place.info)
+            place.info[place.within] = told;
+        int *pivots = mine && place.extra ? (int *)place.extra + place.within * N : nullptr;
 #pragma unroll
-    for (int start = 0; start < shape::held * N; start += CUDA__WARP) {
-        int e = start + lane, k = e / N < shape::held ? e / N : shape::held - 1;
-        int *to = cuda__shuffle_pointer(pivots, k);
-        int of = __shfl_sync(CUDA__ALL, info, k);
-        if (to && e < shape::held * N)
-            to[e - k * N] = of < 0 ? 0 : memory.matrix[k].of.pivots[e - k * N] + 1;
+        for (int start = 0; start < shape::held * N; start += CUDA__WARP) {
+            int e = start + at, k = e / N < shape::held ? e / N : shape::held - 1;
+            int *to = cuda__shuffle_pointer(pivots, k);
+            int of = __shfl_sync(CUDA__ALL, told, k);
+            if (to && e < shape::held * N)
+                to[e - k * N] = of < 0 ? 0 : memory.matrix[k].of.pivots[e - k * N] + 1;
+        }
     }
-}
+};
 
 template <typename T, int N, int Rows, int Block, int Warps, int Blocks>
 static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
     cuda__factor_rows_kernel(const cuda_batch batch)
 {
     typedef cuda__factor_rows<T, N, Rows, Block> work;
-    typedef typename work::shape shape;
-    typedef typename work::layout layout;
-    typedef typename layout::stage stage;
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    int warp = Warps == 1 ? 0 : threadIdx.x / CUDA__WARP, lane = threadIdx.x % CUDA__WARP;
-    typename work::shared &memory = ((typename work::shared *)cuda__memory)[warp];
-    constexpr int held = Warps * shape::held;
-    for (int64_t first = (int64_t)blockIdx.x * held; first < batch.matrices;
-         first += (int64_t)gridDim.x * held) {
-        int64_t mine = first + warp * shape::held + (lane < shape::held ? lane : shape::held - 1);
-        int shift = cuda__load<T, N, shape::held, stage>(memory.stage, batch, mine, lane);
-        work matrices;
-        matrices.lane = shape::make(lane);
-        matrices.note = &memory.matrix[matrices.lane.matrix].of;
-        matrices.stage = memory.stage + matrices.lane.matrix * layout::stride;
-        matrices.io = memory.stage + shift + matrices.lane.matrix * layout::io_stride;
-        cuda__copy_wait();
-        matrices.read();
+    cuda__rounds<work, Warps>(batch, [](work &matrices) {
         __syncwarp();
         matrices.template factor<0>();
-        shift = cuda__store_shift<T, N, shape::held, stage>(batch, mine, lane);
-        matrices.io = memory.stage + shift + matrices.lane.matrix * layout::io_stride;
-        matrices.write();
-        cuda__place<T> place = cuda__find<T>(batch, mine, N * N);
-        cuda__store<T, N, shape::held, stage>(memory.stage, place, lane);
-        cuda__store_pivots<T, N, Rows, Block>(memory, place, matrices.info, lane);
-        __syncwarp();
-    }
+    });
 }
 
 #endif

@@ -3,6 +3,7 @@
 
 #ifdef ENGINE_FAULTS
 
+#include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/stage.cuh"
 
 #define THREADS 128
@@ -10,17 +11,10 @@
 /* Nothing is ever mapped there. */
 #define BAD_ADDRESS 64
 
-static __device__ uint64_t now_ns()
-{
-    uint64_t now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
-
 template <typename T>
 static __global__ void fault_kernel(const cuda_batch batch, int64_t n, const cuda_fault fault)
 {
-    uint64_t until = now_ns() + (uint64_t)fault.slow_ns;
+    uint64_t until = cuda__now_ns() + (uint64_t)fault.slow_ns;
     int64_t index = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     for (; index < batch.matrices; index += (int64_t)gridDim.x * THREADS) {
         const cuda_item &item = batch.items[cuda__find_item(batch, index)];
@@ -30,7 +24,7 @@ static __global__ void fault_kernel(const cuda_batch batch, int64_t n, const cud
         while (first == fault.hang)
             __nanosleep(1000);
     }
-    while (now_ns() < until)
+    while (cuda__now_ns() < until)
         __nanosleep(100);
 }
 
@@ -39,11 +33,8 @@ cudaError_t cuda__fault_launch(const struct cuda_fault *fault, enum precision pr
 {
     int64_t blocks = (batch->matrices + THREADS - 1) / THREADS;
     unsigned grid = (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
-    if (precision == PRECISION_FP32)
-        fault_kernel<float><<<grid, THREADS, 0, stream>>>(*batch, n, *fault);
-    else
-        fault_kernel<double><<<grid, THREADS, 0, stream>>>(*batch, n, *fault);
-    return cudaGetLastError();
+    return cuda__start(precision == PRECISION_FP32 ? fault_kernel<float> : fault_kernel<double>,
+                       grid, THREADS, 0, stream, *batch, n, *fault);
 }
 
 #endif

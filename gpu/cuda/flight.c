@@ -29,15 +29,20 @@
 struct cuda_flight_memory {
     _Alignas(64) _Atomic uint32_t word; /* written by the device, as is doubtful */
     uint32_t doubtful;
-    _Alignas(64) struct cuda_item items[ENGINE_BATCH_ITEMS];
+    union {
+        struct cuda_item items[ENGINE_BATCH_ITEMS];
+        struct cuda_tensors tensors[ENGINE_BATCH_ITEMS];
+    } _Alignas(64) table;
+#ifdef ENGINE_FAULTS
+    struct cuda_item faulty[ENGINE_BATCH_ITEMS];
+#endif
 };
 
-enum engine_exit cuda_flight_create(struct cuda_flight *flight, const struct cuda_device *device,
-                                    int priority, unsigned char *d_arena,
-                                    const struct process_faults *faults)
+enum engine_exit cuda_flight_create(struct cuda_flight *flight, struct cuda_flight_lane *lane,
+                                    int priority)
 {
-    void *memory = NULL, *seen = NULL, *table = NULL;
-    *flight = (struct cuda_flight){.device = device, .d_arena = d_arena, .faults = faults};
+    void *memory = NULL, *seen = NULL;
+    *flight = (struct cuda_flight){.lane = lane};
     cudaError_t status =
         cudaStreamCreateWithPriority(&flight->stream, cudaStreamNonBlocking, priority);
     if (status == cudaSuccess)
@@ -45,12 +50,11 @@ enum engine_exit cuda_flight_create(struct cuda_flight *flight, const struct cud
     if (status == cudaSuccess)
         status = cudaHostGetDevicePointer(&seen, memory, 0);
     if (status == cudaSuccess)
-        status = cudaMalloc(&table, sizeof flight->h_memory->items);
+        status = cudaMalloc(&flight->d_table, sizeof flight->h_memory->table);
     if (status != cudaSuccess)
         return cuda__failed(status, "prepare for batches");
     flight->h_memory = memory;
     flight->seen = seen;
-    flight->d_items = table;
     memset(memory, 0, sizeof *flight->h_memory);
     return ENGINE_EXIT_OK;
 }
@@ -60,45 +64,86 @@ enum engine_exit cuda_flight_create(struct cuda_flight *flight, const struct cud
 /* NULL: absent, or unwanted. */
 static void *locate(const struct cuda_flight *flight, const struct engine_tensor *tensor)
 {
-    return tensor->region == ENGINE_REGION_ARENA ? flight->d_arena + tensor->offset_bytes : NULL;
+    return tensor->region == ENGINE_REGION_ARENA ? flight->lane->d_arena + tensor->offset_bytes
+                                                 : NULL;
 }
 
-/* Writes the table of items, from 40 bytes of each of the batch's. false: an item lacks a tensor
- * that is always there. */
-static bool lay_out(struct cuda_flight *flight, const struct engine_batch *batch)
+/* One item of the table for a method that takes one matrix. false: it lacks a tensor that is always
+ * there. */
+static bool lay_out_matrix(struct cuda_flight *flight, const struct engine_item *from,
+                           struct cuda_item *to, int64_t first)
 {
     const struct cuda_method *method = flight->method;
+    *to = (struct cuda_item){.a = locate(flight, &from->inputs[0]),
+                             .result = locate(flight, &from->outputs[method->result]),
+                             .extra = locate(flight, &from->outputs[method->extra]),
+                             .info = locate(flight, &from->outputs[method->info]),
+                             .first = first};
+    return to->a && to->info;
+}
+
+/* The same for any other method. */
+static bool lay_out_tensors(struct cuda_flight *flight, const struct engine_item *from,
+                            struct cuda_tensors *to, int64_t first)
+{
+    const struct method *method = method_at((int)flight->batch->method);
+    bool complete = true;
+    to->first = first;
+    for (int i = 0; method->inputs[i].name; i++) {
+        to->inputs[i] = locate(flight, &from->inputs[i]);
+        complete = complete && (to->inputs[i] || method->inputs[i].optional);
+    }
+    for (int i = 0; method->outputs[i].name; i++) {
+        to->outputs[i] = locate(flight, &from->outputs[i]);
+        flight->call.wanted |= to->outputs[i] ? UINT32_C(1) << i : 0;
+        complete = complete && (to->outputs[i] || method->outputs[i].rank > 0);
+    }
+    return complete;
+}
+
+/* Writes the table of items. false: an item is not whole. */
+static bool lay_out(struct cuda_flight *flight)
+{
+    const struct engine_batch *batch = flight->batch;
+    struct cuda_flight_memory *h_memory = flight->h_memory;
     int64_t matrices = 0;
     bool complete = true;
+    flight->call.wanted = 0;
     for (uint32_t i = 0; i < batch->item_count; i++) {
         const struct engine_item *from = &batch->items[i];
-        struct cuda_item *to = &flight->h_memory->items[i];
-        *to = (struct cuda_item){.a = locate(flight, &from->inputs[0]),
-                                 .result = locate(flight, &from->outputs[method->result]),
-                                 .extra = locate(flight, &from->outputs[method->extra]),
-                                 .info = locate(flight, &from->outputs[method->info]),
-                                 .first = matrices};
-        complete = complete && to->a && to->info && from->count >= 1;
+        bool whole = flight->method->takes_tensors
+                         ? lay_out_tensors(flight, from, &h_memory->table.tensors[i], matrices)
+                         : lay_out_matrix(flight, from, &h_memory->table.items[i], matrices);
+        complete = complete && whole && from->count >= 1;
         matrices += from->count;
     }
-    flight->work = (struct cuda_batch){.items = flight->seen->items,
-                                       .item_count = batch->item_count,
-                                       .matrices = matrices,
-                                       .doubtful = &flight->seen->doubtful};
+    flight->call = (struct cuda_call){.precision = (enum precision)batch->precision,
+                                      .n = batch->n,
+                                      .m = batch->m,
+                                      .options = batch->options,
+                                      .item_count = batch->item_count,
+                                      .matrices = matrices,
+                                      .wanted = flight->call.wanted,
+                                      .tensors = flight->seen->table.tensors,
+                                      .batch = {.items = flight->seen->table.items,
+                                                .item_count = batch->item_count,
+                                                .matrices = matrices,
+                                                .doubtful = &flight->seen->doubtful}};
     return complete;
 }
 
 /* Moves the table to the device where that pays. */
 static cudaError_t bring_table(struct cuda_flight *flight)
 {
-    struct cuda_batch *work = &flight->work;
-    bool searched = work->item_count > 1 && work->item_count < work->matrices;
-    if (!searched && work->item_count <= NEAR_ITEMS_MAX)
+    struct cuda_call *call = &flight->call;
+    bool searched = call->item_count > 1 && call->item_count < call->matrices;
+    if (!searched && call->item_count <= NEAR_ITEMS_MAX)
         return cudaSuccess;
-    work->items = flight->d_items;
-    return cudaMemcpyAsync(flight->d_items, flight->h_memory->items,
-                           (size_t)work->item_count * sizeof *flight->d_items,
-                           cudaMemcpyHostToDevice, flight->stream);
+    size_t item = flight->method->takes_tensors ? sizeof *call->tensors : sizeof *call->batch.items;
+    call->batch.items = flight->d_table;
+    call->tensors = flight->d_table;
+    return cudaMemcpyAsync(flight->d_table, &flight->h_memory->table,
+                           (size_t)call->item_count * item, cudaMemcpyHostToDevice, flight->stream);
 }
 
 static bool ends_with_word(const struct engine_batch *batch, int64_t matrices)
@@ -110,30 +155,44 @@ static bool ends_with_word(const struct engine_batch *batch, int64_t matrices)
 /* Puts a kernel into the stream, and behind it the word that says it is over. */
 static cudaError_t put(struct cuda_flight *flight, cuda_launcher *launch)
 {
-    const struct engine_batch *batch = flight->batch;
-    cudaError_t status =
-        launch((enum precision)batch->precision, batch->n, &flight->work, flight->stream);
+    cudaError_t status = launch(&flight->call, flight->stream);
     if (status != cudaSuccess || !flight->has_word)
         return status;
     CUdeviceptr word = (CUdeviceptr)(uintptr_t)&flight->seen->word;
-    CUresult result = flight->device->write_value(flight->stream, word, ++flight->awaited,
-                                                  CU_STREAM_WRITE_VALUE_DEFAULT);
+    CUresult result = flight->lane->device->write_value(flight->stream, word, ++flight->awaited,
+                                                        CU_STREAM_WRITE_VALUE_DEFAULT);
     /* The runtime's numbers are the driver's. */
     return (cudaError_t)result;
 }
 
 #ifdef ENGINE_FAULTS
+/* What the kernel of faults looks at: the first matrix alone of an item that has several tensors,
+ * which the table of matrices cannot tell. */
+static struct cuda_batch seen_by_fault(const struct cuda_flight *flight)
+{
+    struct cuda_batch batch = flight->call.batch;
+    const struct engine_batch *from = flight->batch;
+    if (!flight->method->takes_tensors)
+        return batch;
+    for (uint32_t i = 0; i < from->item_count; i++)
+        flight->h_memory->faulty[i] =
+            (struct cuda_item){.a = locate(flight, &from->items[i].inputs[0]), .first = i};
+    batch.items = flight->seen->faulty;
+    batch.matrices = batch.item_count;
+    return batch;
+}
+
 /* Before the batch's own kernel, in the same stream. */
 static cudaError_t put_fault(const struct cuda_flight *flight)
 {
-    const struct process_faults *faults = flight->faults;
-    const struct engine_batch *batch = flight->batch;
+    const struct process_faults *faults = flight->lane->faults;
     if (!faults)
         return cudaSuccess;
     struct cuda_fault fault = {.poison = faults->has_poison ? faults->poison : (double)NAN,
                                .hang = faults->has_hang ? faults->hang : (double)NAN,
                                .slow_ns = faults->slow_us * (int64_t)CLOCK_US};
-    return cuda__fault_launch(&fault, (enum precision)batch->precision, batch->n, &flight->work,
+    struct cuda_batch seen = seen_by_fault(flight);
+    return cuda__fault_launch(&fault, flight->call.precision, flight->call.n, &seen,
                               flight->stream);
 }
 #endif
@@ -141,7 +200,7 @@ static cudaError_t put_fault(const struct cuda_flight *flight)
 static cudaError_t start(struct cuda_flight *flight)
 {
     flight->h_memory->doubtful = 0;
-    flight->has_word = ends_with_word(flight->batch, flight->work.matrices);
+    flight->has_word = ends_with_word(flight->batch, flight->call.matrices);
     cudaError_t status = bring_table(flight);
 #ifdef ENGINE_FAULTS
     if (status == cudaSuccess)
@@ -153,6 +212,7 @@ static cudaError_t start(struct cuda_flight *flight)
 static void finish(struct cuda_flight *flight, enum engine_status status)
 {
     struct engine_batch *batch = flight->batch;
+    cuda_pool_give(flight->lane->pool, &flight->block);
     flight->state = CUDA_FLIGHT_IDLE;
     flight->batch = NULL;
     batch->status = status;
@@ -178,23 +238,42 @@ static void give_up(struct cuda_flight *flight, cudaError_t status)
     finish(flight, cuda_verdict_status(verdict));
 }
 
-bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch)
+/* Takes the call's workspace from the pool, when those before it in the lane have theirs. */
+static cudaError_t take_workspace(struct cuda_flight *flight)
 {
-    assert(flight->state == CUDA_FLIGHT_IDLE);
+    struct cuda_flight_lane *lane = flight->lane;
+    struct cuda_call *call = &flight->call;
+    if (flight->ticket != lane->served)
+        return cudaErrorNotReady;
+    size_t least = flight->method->workspace(call, 1);
+    size_t wanted = flight->method->workspace(call, call->matrices);
+    cudaError_t status = cudaSuccess;
+    if (least > 0)
+        status = cuda_pool_take(lane->pool, lane->is_long, least, wanted < least ? least : wanted,
+                                &flight->block);
+    call->workspace = flight->block.d_data;
+    call->workspace_bytes = flight->block.bytes;
+    if (status != cudaErrorNotReady)
+        lane->served++;
+    return status;
+}
+
+/* WAITING -> RUNNING, or not yet. false: the batch is DONE. */
+static bool begin(struct cuda_flight *flight)
+{
+    struct engine_batch *batch = flight->batch;
+    cudaError_t status = flight->method->workspace ? take_workspace(flight) : cudaSuccess;
+    if (status == cudaErrorNotReady)
+        return true;
     flight->queried_ns = batch->started_ns = clock_now_ns();
     atomic_store_explicit(&batch->state, ENGINE_BATCH_RUNNING, memory_order_release);
     flight->state = CUDA_FLIGHT_RUNNING;
-    flight->batch = batch;
-    flight->method = cuda_method_at(batch->method);
-    int64_t n_max = flight->method ? flight->method->n_max : 0;
-    enum engine_status refused = process_batch_check(batch, n_max, flight->faults);
-    if (refused == ENGINE_OK && !lay_out(flight, batch))
-        refused = ENGINE_UNSUPPORTED;
-    if (refused != ENGINE_OK) {
-        finish(flight, refused);
+    if (status == cudaErrorMemoryAllocation) { /* more than the pool's budget, or what is free */
+        finish(flight, ENGINE_OUT_OF_MEMORY);
         return false;
     }
-    cudaError_t status = start(flight);
+    if (status == cudaSuccess)
+        status = start(flight);
     if (status != cudaSuccess) {
         give_up(flight, status);
         return false;
@@ -202,6 +281,33 @@ bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch)
     snprintf(batch->kernel, sizeof batch->kernel, "%s %s n=%d", flight->method->kernel,
              batch->precision == PRECISION_FP32 ? "f32" : "f64", (int)batch->n);
     return true;
+}
+
+/* Sets the flight's method. Anything but ENGINE_OK: the batch is not one for this engine. */
+static enum engine_status check(struct cuda_flight *flight, const struct engine_batch *batch)
+{
+    bool known = batch->precision < PRECISION_COUNT;
+    flight->method =
+        known ? cuda_method_find(batch->method, (enum precision)batch->precision, batch->n) : NULL;
+    int64_t n_max = flight->method ? flight->method->n_max[batch->precision] : 0;
+    enum engine_status status = process_batch_check(batch, n_max, flight->lane->faults);
+    return status == ENGINE_OK && !lay_out(flight) ? ENGINE_UNSUPPORTED : status;
+}
+
+bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch)
+{
+    assert(flight->state == CUDA_FLIGHT_IDLE);
+    flight->state = CUDA_FLIGHT_WAITING;
+    flight->batch = batch;
+    enum engine_status refused = check(flight, batch);
+    if (refused != ENGINE_OK) {
+        batch->started_ns = clock_now_ns();
+        finish(flight, refused);
+        return false;
+    }
+    if (flight->method->workspace)
+        flight->ticket = flight->lane->next_ticket++;
+    return begin(flight);
 }
 
 /* ---- Completion ---- */
@@ -224,6 +330,8 @@ static bool is_over(struct cuda_flight *flight, uint64_t now_ns)
 bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
 {
     assert(flight->state != CUDA_FLIGHT_IDLE);
+    if (flight->state == CUDA_FLIGHT_WAITING)
+        return !begin(flight);
     if (!is_over(flight, now_ns))
         return false;
     if (flight->state == CUDA_FLIGHT_RUNNING && flight->h_memory->doubtful > 0 &&

@@ -2,6 +2,11 @@
  *
  *      IDLE --launch--> RUNNING --over, nothing doubtful--> IDLE
  *                       RUNNING --over, some doubtful--> MENDING --over--> IDLE
+ *      IDLE --launch, no memory yet--> WAITING --memory--> RUNNING
+ *
+ * A batch that needs a workspace takes it from the engine's pool and gives it back when it is over.
+ * Where others have the memory it waits for it, as SUBMITTED still, and those behind it in the lane
+ * that need some wait for their turn. What the pool can never give is ENGINE_OUT_OF_MEMORY.
  *
  * A flight is a slot of a lane's ring with what a batch needs on the device, made once: a stream,
  * so that batches overlap and end in any order, and the table of items. Small tables are read by
@@ -25,43 +30,56 @@
 
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/method.h"
+#include "gpu/cuda/pool.h"
 #include "gpu/engine.h"
 #include "gpu/process/fault.h"
 
 enum cuda_flight_state {
     CUDA_FLIGHT_IDLE,
+    CUDA_FLIGHT_WAITING,
     CUDA_FLIGHT_RUNNING,
     CUDA_FLIGHT_MENDING
 };
 
 struct cuda_flight_memory; /* pinned: the word, the count of the doubtful, the table of items */
 
+/* What the flights of a lane share: constant, but for the line of those that wait for memory. */
+struct cuda_flight_lane {
+    const struct cuda_device *device;
+    unsigned char *d_arena;
+    struct cuda_pool *pool;
+    const struct process_faults *faults; /* NULL: none */
+    bool is_long;
+    uint64_t next_ticket, served; /* who needs memory takes a ticket; they are served in turn */
+};
+
 struct cuda_flight {
     enum cuda_flight_state state;
     struct engine_batch *batch; /* not IDLE */
     const struct cuda_method *method;
-    struct cuda_batch work; /* what the launchers get */
+    struct cuda_call call; /* what the launchers get */
+    struct cuda_block block;
+    uint64_t ticket; /* WAITING */
     cudaStream_t stream;
     struct cuda_flight_memory *h_memory;
     struct cuda_flight_memory *seen; /* h_memory, as the device sees it */
-    struct cuda_item *d_items;
+    void *d_table;
     bool has_word;       /* its end is told by the word */
     uint32_t awaited;    /* what the word will be */
     uint64_t queried_ns; /* when the stream was asked last */
-    const struct cuda_device *device;
-    unsigned char *d_arena;
-    const struct process_faults *faults;
+    struct cuda_flight_lane *lane;
 };
 
-/* Once, before the lane serves. priority: of the stream, as CUDA counts it. */
-enum engine_exit cuda_flight_create(struct cuda_flight *flight, const struct cuda_device *device,
-                                    int priority, unsigned char *d_arena,
-                                    const struct process_faults *faults);
+/* Once, before the lane serves. priority: of the stream, as CUDA counts it. lane: borrowed for
+ * ever. */
+enum engine_exit cuda_flight_create(struct cuda_flight *flight, struct cuda_flight_lane *lane,
+                                    int priority);
 
-/* SUBMITTED -> RUNNING. false: the batch could not be launched and is DONE, with a status. */
+/* IDLE -> RUNNING or WAITING. false: the batch could not be launched and is DONE, with a status. */
 bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch);
 
-/* Looks whether the batch is over; true: it is DONE, and the flight IDLE. now_ns: clock_now_ns. */
+/* Looks whether the batch is over, or can begin; true: it is DONE, and the flight IDLE. now_ns:
+ * clock_now_ns. */
 bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns);
 
 #endif

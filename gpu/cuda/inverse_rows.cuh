@@ -20,6 +20,7 @@
 #define GPU_CUDA_INVERSE_ROWS_CUH
 
 #include "gpu/cuda/inverse_layout.cuh"
+#include "gpu/cuda/rounds.cuh"
 #include "gpu/cuda/trial.cuh"
 
 /* What the lanes of one matrix tell each other. Padded so that the matrices of neighbouring lanes
@@ -51,6 +52,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_shared {
 };
 
 template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
+    typedef T number;
     typedef cuda__inverse_shared<T, N, Rows, Block> shared;
     typedef typename shared::layout layout;
     typedef typename shared::notes notes;
@@ -77,6 +79,9 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     /* Of a row not chosen yet its number, then when it was, the sign bit set; `beyond` past N. */
     int tag[Rows];
     bool chosen[Rows]; /* just now; at most one. An index would tempt the compiler to use it */
+    /* The answer's. */
+    int info;
+    T rcond;
 
     __device__ __forceinline__ int row(int s) const
     {
@@ -85,7 +90,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
 
     __device__ __forceinline__ bool inside(int s) const
     {
-        return shape::lanes * Rows == N || row(s) < N;
+        return lane.has(row(s));
     }
 
     __device__ __forceinline__ void read()
@@ -163,7 +168,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
 #pragma unroll
             for (int v = 0; v < width; v++)
                 ((T *)&piece)[v] = j + v < N ? sums[j + v < N ? j + v : 0] : T(0);
-            *(vector *)(stage + lane.member * line + j) = piece;
+            if (!lane.spare())
+                *(vector *)(stage + lane.member * line + j) = piece;
         }
         __syncwarp();
 #pragma unroll
@@ -182,7 +188,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     {
         bool finite;
         T norm = column_norm<false>(1, finite), factor = 1;
-        int info = 0;
+        int known = 0;
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
             tag[s] = inside(s) ? row(s) : beyond;
@@ -190,10 +196,12 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
         bool usual = finite && norm < real::huge && (norm >= real::tiny || norm == 0);
         if (!__all_sync(CUDA__ALL, usual))
-            start_unusual(norm, factor, info);
-        note->norm = norm;
-        note->factor = factor;
-        note->info = info;
+            start_unusual(norm, factor, known);
+        if (lane.speaks()) {
+            note->norm = norm;
+            note->factor = factor;
+            note->info = known;
+        }
         if (tried)
             multiply_signs();
     }
@@ -212,11 +220,11 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     }
 
     /* Something is not finite, or some norm is far from 1. */
-    __device__ __forceinline__ void start_unusual(T &norm, T &factor, int &info)
+    __device__ __forceinline__ void start_unusual(T &norm, T &factor, int &known)
     {
         bool finite;
         T lowered = column_norm<true>(real::lower, finite);
-        info = finite ? 0 : -1;
+        known = finite ? 0 : -1;
         if (lowered >= real::huge * real::lower)
             factor = real::lower;
         else if (norm < real::tiny && norm > 0)
@@ -243,14 +251,14 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         largest = lane.most_of(largest);
 #pragma unroll
         for (int s = 0; s < Rows; s++)
-            chosen[s] = key[s] == largest;
+            chosen[s] = !lane.spare() && key[s] == largest;
     }
 
     /* Tells the lanes the chosen row's part in the panel. Turn by turn of the rows, for the
      * compiler makes branches of like predicates in a row. */
     template <int First, int Width> __device__ __forceinline__ void publish(T *line) const
     {
-        unsigned to = (unsigned)__cvta_generic_to_shared(line);
+        cuda__address to = cuda__address_of(line);
 #pragma unroll
         for (int j = 0; j < Width; j += width) {
 #pragma unroll
@@ -277,7 +285,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                 row[j + v] = ((const T *)&piece)[v];
         }
         T inverse = real::reciprocal(row[0]);
-        note->pivot[k] = row[0];
+        if (lane.speaks())
+            note->pivot[k] = row[0];
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
             multiplier[s] = chosen[s] ? T(0) : -b[s][First] * inverse;
@@ -439,8 +448,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         return note->info < 0 ? -1 : last ? N - last + 1 : 0;
     }
 
-    /* Puts the inverse into shared memory in its final order. Returns RCOND and INFO. */
-    __device__ __forceinline__ T write(int &info)
+    /* Puts the inverse into shared memory in its final order; finds RCOND and INFO. */
+    __device__ __forceinline__ void write()
     {
         T scale[Rows], sums[Rows], factor = note->factor;
         int step[Rows];
@@ -485,19 +494,26 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                     to[step[s] * layout::line] = b[s][j];
             }
         }
-        T rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
-        int doubt = tried ? doubtful(info, error, norm) : 0;
+        rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
+        int doubt = tried ? doubtful(error, norm) : 0;
         info = doubt ? doubt : info == 0 && !(rcond >= real::eps) ? N + 1 : info;
         /* Scaled down, a small pivot may have vanished. */
         if (info > 0 && info <= N && factor == real::lower)
             info += CUDA_INFO_DOUBTFUL;
         __syncwarp();
         if (__any_sync(CUDA__ALL, info != 0 && info <= N))
-            refuse(info);
-        return info < 0 ? real::nan() : info > 0 && info <= N ? T(0) : rcond;
+            refuse();
+        rcond = info < 0 ? real::nan() : info > 0 && info <= N ? T(0) : rcond;
     }
 
-    /* The largest entry, of the lane's, of X times the product less the vector of signs. */
+    __device__ __forceinline__ void store_numbers(const shared &, const cuda__place<T> &place,
+                                                  const cuda_batch &batch, int at) const
+    {
+        cuda__store_numbers<T, shape>(place, info, rcond, at, batch.doubtful);
+    }
+
+    /* The largest entry, of the lane's, of X times the product less the vector of signs; NaN where
+     * there is one. */
     __device__ __forceinline__ T trial(const int (&step)[Rows]) const
     {
         T sums[Rows], factor = note->factor, largest = 0;
@@ -516,14 +532,15 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
 #pragma unroll
         for (int s = 0; s < Rows; s++)
-            largest = inside(s) && !(fabs(sums[s]) <= largest) ? fabs(sums[s]) : largest;
+            largest =
+                inside(s) && (fabs(sums[s]) > largest || isnan(sums[s])) ? fabs(sums[s]) : largest;
         return largest;
     }
 
     /* INFO of an inverse that growth may have spoilt, or 0. With errors of the size e in a row of
      * I - X A, the trial's entry is near sqrt(n) e. A zero pivot is believed where no pivot before
      * it is far beyond A. */
-    __device__ __forceinline__ int doubtful(int info, T error, T norm) const
+    __device__ __forceinline__ int doubtful(T error, T norm) const
     {
         constexpr T grown = 8; /* as the host's: below, LAPACK's bound holds */
         constexpr T unit = (T)cuda__root(N) * real::eps;
@@ -549,9 +566,9 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
     }
 
-    __device__ __forceinline__ void refuse(int info)
+    __device__ __forceinline__ void refuse()
     {
-        for (int e = lane.member; e < N * layout::line; e += shape::lanes) {
+        for (int e = lane.share(N * layout::line); e < N * layout::line; e += shape::lanes) {
             if (info != 0 && info <= N)
                 io[e] = real::nan();
         }
@@ -564,37 +581,10 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
     cuda__inverse_rows_kernel(const cuda_batch batch)
 {
     typedef cuda__inverse_rows<T, N, Rows, Block> work;
-    typedef typename work::shape shape;
-    typedef typename work::layout layout;
-    typedef typename layout::stage stage;
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    int warp = Warps == 1 ? 0 : threadIdx.x / CUDA__WARP, lane = threadIdx.x % CUDA__WARP;
-    typename work::shared &memory = ((typename work::shared *)cuda__memory)[warp];
-    constexpr int held = Warps * shape::held;
-    /* The block's warps go round together, so that the compiler sees them converged. */
-    for (int64_t first = (int64_t)blockIdx.x * held; first < batch.matrices;
-         first += (int64_t)gridDim.x * held) {
-        int64_t mine = first + warp * shape::held + (lane < shape::held ? lane : shape::held - 1);
-        int shift = cuda__load<T, N, shape::held, stage>(memory.stage, batch, mine, lane);
-        work matrices;
-        matrices.lane = shape::make(lane);
-        matrices.note = &memory.matrix[matrices.lane.matrix].of;
-        matrices.stage = memory.stage + matrices.lane.matrix * layout::stride;
-        matrices.io = memory.stage + shift + matrices.lane.matrix * layout::io_stride;
-        cuda__copy_wait();
-        matrices.read();
+    cuda__rounds<work, Warps>(batch, [](work &matrices) {
         matrices.start();
         matrices.template invert<Rolled>();
-        shift = cuda__store_shift<T, N, shape::held, stage>(batch, mine, lane);
-        matrices.io = memory.stage + shift + matrices.lane.matrix * layout::io_stride;
-        int info;
-        T rcond = matrices.write(info);
-        /* Found again rather than kept: registers are short. */
-        cuda__place<T> place = cuda__find<T>(batch, mine, N * N);
-        cuda__store<T, N, shape::held, stage>(memory.stage, place, lane);
-        cuda__store_numbers<T, shape>(place, info, rcond, lane, batch.doubtful);
-        __syncwarp();
-    }
+    });
 }
 
 #endif

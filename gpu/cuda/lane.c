@@ -29,6 +29,7 @@ struct cuda_lane {
     uint32_t taken;    /* batches taken: the number of the next one */
     int flying;        /* flights that are not idle */
     uint64_t event_ns; /* when the last batch was taken or ended */
+    struct cuda_flight_lane shared;
     struct cuda_flight flights[ENGINE_BATCH_SLOTS];
 };
 
@@ -119,13 +120,17 @@ enum engine_exit cuda_lane_start(const struct cuda_lane_options *options)
         return ENGINE_EXIT_FAILURE;
     }
     lane->options = *options;
+    lane->shared = (struct cuda_flight_lane){.device = options->device,
+                                             .d_arena = options->d_arena,
+                                             .pool = options->pool,
+                                             .faults = options->faults,
+                                             .is_long = options->is_long};
     lane->taken = process_ring_first(options->lane);
     cudaError_t status = cudaDeviceGetStreamPriorityRange(&low, &high);
     enum engine_exit how =
         status == cudaSuccess ? ENGINE_EXIT_OK : cuda__failed(status, "ask for priorities");
     for (int i = 0; how == ENGINE_EXIT_OK && i < ENGINE_BATCH_SLOTS; i++)
-        how = cuda_flight_create(&lane->flights[i], options->device, options->is_long ? low : high,
-                                 options->d_arena, options->faults);
+        how = cuda_flight_create(&lane->flights[i], &lane->shared, options->is_long ? low : high);
     if (how == ENGINE_EXIT_OK && pthread_create(&thread, NULL, serve, lane) != 0) {
         log_line(LOG_ERROR, "cannot start a thread", NULL);
         how = ENGINE_EXIT_FAILURE;

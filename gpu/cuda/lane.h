@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/pool.h"
 #include "gpu/engine.h"
 #include "gpu/process/fault.h"
 
@@ -22,6 +23,7 @@ struct cuda_lane_options {
     struct engine_lane *lane; /* borrowed for ever, like all of these */
     const struct cuda_device *device;
     unsigned char *d_arena;
+    struct cuda_pool *pool;
     int event_fd;
     bool is_long;
     int64_t spin_ns;                     /* how long it polls before it sleeps */

@@ -10,6 +10,27 @@
 
 #include "gpu/cuda/kernels.h"
 
+/* A launch of any kernel, in place of <<<>>>. Arguments are converted to the kernel's parameters.
+ */
+template <typename... Parameters, typename... Arguments>
+static inline cudaError_t cuda__start(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                                      size_t shared_bytes, cudaStream_t stream,
+                                      const Arguments &...arguments)
+{
+    if (shared_bytes > 48 * 1024) {
+        cudaError_t error = cudaFuncSetAttribute(
+            (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+        if (error != cudaSuccess)
+            return error;
+    }
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    return cudaLaunchKernelEx(&config, kernel, (Parameters)arguments...);
+}
+
 /* One launch: `held` matrices a block. The kernels go round the batch in strides, so a grid that is
  * cut at the most blocks there can be still covers it. */
 static inline cudaError_t cuda__launch(void (*kernel)(const cuda_batch), const cuda_batch &batch,
@@ -20,14 +41,8 @@ static inline cudaError_t cuda__launch(void (*kernel)(const cuda_batch), const c
     int64_t blocks = (batch.matrices + held - 1) / held;
     if (blocks == 0)
         return cudaSuccess;
-    if (shared_bytes > 48 * 1024) {
-        cudaError_t error = cudaFuncSetAttribute(
-            (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
-        if (error != cudaSuccess)
-            return error;
-    }
-    kernel<<<(unsigned)(blocks < most ? blocks : most), threads, shared_bytes, stream>>>(batch);
-    return cudaGetLastError();
+    return cuda__start(kernel, (unsigned)(blocks < most ? blocks : most), threads, shared_bytes,
+                       stream, batch);
 }
 
 /* Launch<n>::launch for the n among First, First + 1, ...: one of Steps. */

@@ -42,11 +42,12 @@ template <typename T> struct patient {
         return lane < n;
     }
 
+    /* NaN where there is one. */
     static __device__ T largest_of(T value)
     {
         for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
             T other = __shfl_xor_sync(CUDA__ALL, value, reach);
-            value = !(other <= value) ? other : value;
+            value = other > value || isnan(other) ? other : value;
         }
         return value;
     }
@@ -292,9 +293,6 @@ cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cu
     if (blocks == 0)
         return cudaSuccess;
     unsigned grid = (unsigned)(blocks < most ? blocks : most);
-    if (precision == PRECISION_FP32)
-        mend<float><<<grid, CUDA__WARP, 0, stream>>>(*batch, (int)n);
-    else
-        mend<double><<<grid, CUDA__WARP, 0, stream>>>(*batch, (int)n);
-    return cudaGetLastError();
+    return cuda__start(precision == PRECISION_FP32 ? mend<float> : mend<double>, grid, CUDA__WARP,
+                       0, stream, *batch, (int)n);
 }

@@ -4,30 +4,136 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "gpu/cuda/lu_middle.h"
+#include "gpu/cuda/tridiagonal.h"
+
+/* ---- Launchers of kernels.h ---- */
+
+static cudaError_t inverse_small(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda_inverse_small(call->precision, call->n, &call->batch, stream);
+}
+
+static cudaError_t mend_small(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda_mend_small(call->precision, call->n, &call->batch, stream);
+}
+
+static cudaError_t factor_small(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda_factor_small(call->precision, call->n, &call->batch, stream);
+}
+
+/* ---- Launchers of lu_middle.h ---- */
+
+static cudaError_t inverse_middle(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda_inverse_middle(call->precision, call->n, &call->batch, call->workspace,
+                               call->workspace_bytes, stream);
+}
+
+static cudaError_t mend_middle(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda_mend_middle(call->precision, call->n, &call->batch, call->workspace,
+                            call->workspace_bytes, stream);
+}
+
+static size_t inverse_middle_workspace(const struct cuda_call *call, int64_t matrices)
+{
+    return cuda_inverse_middle_workspace(call->precision, call->n, matrices);
+}
+
+static cudaError_t factor_middle(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda_factor_middle(call->precision, call->n, &call->batch, call->workspace,
+                              call->workspace_bytes, stream);
+}
+
+static size_t factor_middle_workspace(const struct cuda_call *call, int64_t matrices)
+{
+    return cuda_factor_middle_workspace(call->precision, call->n, matrices);
+}
+
+/* ---- The rows ---- */
+
 static const struct cuda_method table[] = {
     {.name = "lu",
      .kernel = "cuda lu fused",
-     .n_max = CUDA_SMALL_N_MAX,
+     .n_least = 1,
+     .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
      .result = 0,
      .info = 1,
      .extra = 2,
-     .launch = cuda_inverse_small,
-     .mend = cuda_mend_small},
+     .launch = inverse_small,
+     .mend = mend_small},
+    {.name = "lu",
+     .kernel = "cuda lu blocked",
+     .is_experimental = true,
+     .n_least = CUDA_SMALL_N_MAX + 1,
+     .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
+     .result = 0,
+     .info = 1,
+     .extra = 2,
+     .launch = inverse_middle,
+     .mend = mend_middle,
+     .workspace = inverse_middle_workspace},
     {.name = "lu_factor",
      .kernel = "cuda lu_factor fused",
-     .n_max = CUDA_SMALL_N_MAX,
+     .n_least = 1,
+     .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
      .result = 0,
      .extra = 1,
      .info = 2,
-     .launch = cuda_factor_small},
+     .launch = factor_small},
+    {.name = "lu_factor",
+     .kernel = "cuda lu_factor blocked",
+     .is_experimental = true,
+     .n_least = CUDA_SMALL_N_MAX + 1,
+     .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
+     .result = 0,
+     .extra = 1,
+     .info = 2,
+     .launch = factor_middle,
+     .workspace = factor_middle_workspace},
+    {.name = "tridiagonal",
+     .kernel = "cuda tridiagonal",
+     .is_experimental = true,
+     .n_least = 1,
+     .n_max = {CUDA_TRIDIAGONAL_N_MAX, CUDA_TRIDIAGONAL_N_MAX},
+     .takes_tensors = true,
+     .launch = cuda_tridiagonal,
+     .workspace = cuda_tridiagonal_workspace},
 };
 
-const struct cuda_method *cuda_method_at(uint32_t index)
+#define ROWS ((int)(sizeof table / sizeof table[0]))
+
+const struct cuda_method *cuda_method_row(int row)
 {
-    for (size_t i = 0; index < (uint32_t)method_count() && i < sizeof table / sizeof table[0];
-         i++) {
-        if (strcmp(table[i].name, method_at((int)index)->name) == 0)
-            return &table[i];
+    return row < ROWS ? &table[row] : NULL;
+}
+
+static bool is_of(const struct cuda_method *row, uint32_t index)
+{
+    return index < (uint32_t)method_count() && strcmp(row->name, method_at((int)index)->name) == 0;
+}
+
+const struct cuda_method *cuda_method_find(uint32_t index, enum precision precision, int64_t n)
+{
+    for (int i = 0; i < ROWS; i++) {
+        const struct cuda_method *row = &table[i];
+        if (n >= row->n_least && n <= row->n_max[precision] && is_of(row, index))
+            return row;
     }
     return NULL;
+}
+
+int64_t cuda_method_n_max(uint32_t index, enum precision precision, bool with_experimental)
+{
+    int64_t most = 0;
+    for (int i = 0; i < ROWS; i++) {
+        bool counts = is_of(&table[i], index) && (with_experimental || !table[i].is_experimental);
+        if (counts && table[i].n_max[precision] > most)
+            most = table[i].n_max[precision];
+    }
+    return most;
 }

@@ -4,26 +4,9 @@
 
 #include <stdint.h>
 
+#include "gpu/cuda/ptx.cuh"
+
 template <typename T> struct cuda__real;
-
-/* 16 bytes to shared memory where `wanted` holds. */
-static __device__ __forceinline__ void cuda__store_if(bool wanted, unsigned address, const float *x)
-{
-    asm volatile(
-        "{.reg .pred p; setp.ne.s32 p, %0, 0; @p st.shared.v4.f32 [%1], {%2, %3, %4, %5};}" ::"r"(
-            (int)wanted),
-        "r"(address), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
-        : "memory");
-}
-
-static __device__ __forceinline__ void cuda__store_if(bool wanted, unsigned address,
-                                                      const double *x)
-{
-    asm volatile("{.reg .pred p; setp.ne.s32 p, %0, 0; @p st.shared.v2.f64 [%1], {%2, %3};}" ::"r"(
-                     (int)wanted),
-                 "r"(address), "d"(x[0]), "d"(x[1])
-                 : "memory");
-}
 
 template <> struct cuda__real<float> {
     typedef float4 vector; /* 16 bytes */
@@ -53,8 +36,7 @@ template <> struct cuda__real<float> {
     /* Within an ulp of 1/x where both are normal numbers; NaN for 0. */
     static __device__ __forceinline__ float reciprocal(float x)
     {
-        float r;
-        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+        float r = cuda__estimate_reciprocal(x);
         return fmaf(r, fmaf(-x, r, 1.0f), r);
     }
 };
@@ -84,8 +66,7 @@ template <> struct cuda__real<double> {
     /* From 20 bits to all by one step of third order. */
     static __device__ __forceinline__ double reciprocal(double x)
     {
-        double r;
-        asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+        double r = cuda__estimate_reciprocal(x);
         double e = fma(-x, r, 1.0);
         return fma(r, fma(e, e, e), r);
     }

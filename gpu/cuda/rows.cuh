@@ -1,8 +1,9 @@
 /* gpu/cuda/rows.cuh: how a warp holds several small matrices in registers, whole rows a lane.
  *
  * `Lanes` lanes hold a matrix of order N, `Rows` rows each; 32 / Lanes matrices fit a warp. Lanes
- * that are left over repeat the last lane of the last matrix. Rows past N are never chosen as
- * pivots. Lines through shared memory are broadcasts: a lane with many rows makes good use of one.
+ * that are left over repeat what the last lane of the last matrix reads. Rows past N are never
+ * chosen as pivots. Lines through shared memory are broadcasts: a lane with many rows makes good
+ * use of one.
  */
 #ifndef GPU_CUDA_ROWS_CUH
 #define GPU_CUDA_ROWS_CUH
@@ -71,10 +72,29 @@ template <typename T, int N, int RowsALane> struct cuda__rows {
         return self;
     }
 
-    /* Does the lane only repeat another? */
+    /* Does the lane only repeat another? It then writes nothing. */
     __device__ __forceinline__ bool spare() const
     {
         return CUDA__WARP % lanes != 0 && (int)threadIdx.x % CUDA__WARP != base + member;
+    }
+
+    /* Is it the one of its matrix's that writes what they all know? */
+    __device__ __forceinline__ bool speaks() const
+    {
+        return member == 0;
+    }
+
+    /* Is row s of the lane one of the matrix? Of a lane that repeats another none is. */
+    static constexpr bool full = CUDA__WARP % lanes == 0 && lanes * rows == N;
+    __device__ __forceinline__ bool has(int row) const
+    {
+        return full || (row < N && !spare());
+    }
+
+    /* Where the lane begins when the matrix's lanes share out 0 .. end - 1. */
+    __device__ __forceinline__ int share(int end) const
+    {
+        return spare() ? end : member;
     }
 
     template <typename U> __device__ __forceinline__ U from_neighbour(U value, int distance) const

@@ -6,6 +6,7 @@
  */
 #include "gpu/cuda/self_test.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
@@ -16,14 +17,19 @@
 #include "base/log.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/method.h"
+#include "gpu/process/self_test.h"
 
 #define MATRICES 3
-#define NUMBERS (CUDA_SMALL_N_MAX * CUDA_SMALL_N_MAX)
+/* Every order to this one is tried, and of a row that begins beyond it the first, if it is no more
+ * than TRIED_N_MAX: the check takes n^3 steps. */
+#define EVERY_N_MAX CUDA_SMALL_N_MAX
+#define TRIED_N_MAX 128
+#define NUMBERS (TRIED_N_MAX * TRIED_N_MAX)
 #define RATIO_MAX 15.0
 
 /* Pinned: what one launch reads and writes. The numbers are of either precision. */
 struct bench {
-    double a[MATRICES * NUMBERS], result[MATRICES * NUMBERS], extra[MATRICES * CUDA_SMALL_N_MAX];
+    double a[MATRICES * NUMBERS], result[MATRICES * NUMBERS], extra[MATRICES * TRIED_N_MAX];
     int32_t info[MATRICES];
     uint32_t doubtful;
     struct cuda_item item;
@@ -36,27 +42,8 @@ struct trial {
     int64_t n;
     struct bench *h_bench, *seen; /* seen: by the device */
     cudaStream_t stream;
+    struct cuda_pool *pool;
 };
-
-static double get(const struct trial *trial, const void *data, int64_t index)
-{
-    return trial->precision == PRECISION_FP32 ? ((const float *)data)[index]
-                                              : ((const double *)data)[index];
-}
-
-/* Matrices without structure whose condition grows gently with n. */
-static void fill(const struct trial *trial)
-{
-    uint32_t state = 12345;
-    for (int64_t i = 0; i < MATRICES * trial->n * trial->n; i++) {
-        state = state * 1664525 + 1013904223;
-        double value = (double)state / 4294967296.0 - 0.5;
-        if (trial->precision == PRECISION_FP32)
-            ((float *)trial->h_bench->a)[i] = (float)value;
-        else
-            trial->h_bench->a[i] = value;
-    }
-}
 
 /* The 1-norm of the difference of left * right and `expected`, all n x n. */
 static double distance(int64_t n, const double *left, const double *right, const double *expected)
@@ -102,6 +89,12 @@ static bool exchange(int64_t n, double *a, const int32_t *pivots)
     return true;
 }
 
+/* An inverse's extra number is RCOND; factors have pivots. */
+static bool is_inverse(const struct cuda_method *row)
+{
+    return strcmp(method_find(row->name)->outputs[row->extra].name, "RCOND") == 0;
+}
+
 /* Matrix k's ratio; infinite when INFO says that there is no answer. */
 static double ratio_of(const struct trial *trial, int64_t k)
 {
@@ -110,14 +103,14 @@ static double ratio_of(const struct trial *trial, int64_t k)
     double *other = trial->h_bench->work[2];
     double unit = (double)n * (trial->precision == PRECISION_FP32 ? FLT_EPSILON : DBL_EPSILON);
     for (int64_t i = 0; i < n * n; i++) {
-        a[i] = get(trial, trial->h_bench->a, k * n * n + i);
-        result[i] = get(trial, trial->h_bench->result, k * n * n + i);
+        a[i] = process_trial_get(trial->precision, trial->h_bench->a, k * n * n + i);
+        result[i] = process_trial_get(trial->precision, trial->h_bench->result, k * n * n + i);
         other[i] = i / n == i % n;
     }
     double size = norm(n, a);
     if (trial->h_bench->info[k] != 0)
         return HUGE_VAL;
-    if (trial->method->mend) /* an inverse */
+    if (is_inverse(trial->method))
         return distance(n, result, a, other) / (unit * size * norm(n, result));
     for (int64_t i = 0; i < n * n; i++) { /* L in other, U in result */
         other[i] = i % n < i / n ? result[i] : other[i];
@@ -128,51 +121,114 @@ static double ratio_of(const struct trial *trial, int64_t k)
     return distance(n, other, result, a) / (unit * size);
 }
 
-static cudaError_t run(const struct trial *trial)
+static struct cuda_call call_of(const struct trial *trial)
 {
     struct bench *seen = trial->seen;
-    memset(trial->h_bench, 0xa5, sizeof *trial->h_bench);
-    fill(trial);
-    trial->h_bench->doubtful = 0;
+    static const int64_t options[METHOD_OPTIONS_MAX];
     trial->h_bench->item = (struct cuda_item){
         .a = seen->a, .result = seen->result, .extra = seen->extra, .info = seen->info};
-    struct cuda_batch batch = {
-        .items = &seen->item, .item_count = 1, .matrices = MATRICES, .doubtful = &seen->doubtful};
-    cudaError_t status = trial->method->launch(trial->precision, trial->n, &batch, trial->stream);
-    if (status == cudaSuccess && trial->method->mend)
-        status = trial->method->mend(trial->precision, trial->n, &batch, trial->stream);
-    return status == cudaSuccess ? cudaStreamSynchronize(trial->stream) : status;
+    return (struct cuda_call){.precision = trial->precision,
+                              .n = trial->n,
+                              .options = options,
+                              .item_count = 1,
+                              .matrices = MATRICES,
+                              .batch = {.items = &seen->item,
+                                        .item_count = 1,
+                                        .matrices = MATRICES,
+                                        .doubtful = &seen->doubtful}};
 }
 
-/* One method, one precision, every order. */
+static size_t workspace_bytes(const struct trial *trial, const struct cuda_call *call)
+{
+    return trial->method->workspace ? trial->method->workspace(call, 1) : 0;
+}
+
+/* May the pool ever hold what the order needs? No batch of it runs otherwise. */
+static bool has_room(const struct trial *trial)
+{
+    struct cuda_call call = call_of(trial);
+    return workspace_bytes(trial, &call) <= cuda_pool_bytes_max(trial->pool);
+}
+
+static cudaError_t run(const struct trial *trial)
+{
+    const struct cuda_method *method = trial->method;
+    struct cuda_block block = {0};
+    cudaError_t status = cudaSuccess;
+    memset(trial->h_bench->result, 0xa5,
+           (size_t)(MATRICES * trial->n * trial->n) * sizeof *trial->h_bench->result);
+    memset(trial->h_bench->extra, 0xa5, sizeof trial->h_bench->extra);
+    memset(trial->h_bench->info, 0xa5, sizeof trial->h_bench->info);
+    process_trial_fill(trial->precision, trial->h_bench->a, MATRICES * trial->n * trial->n);
+    trial->h_bench->doubtful = 0;
+    struct cuda_call call = call_of(trial);
+    size_t bytes = workspace_bytes(trial, &call);
+    if (bytes > 0)
+        status = cuda_pool_take(trial->pool, false, bytes, bytes, &block);
+    call.workspace = block.d_data;
+    call.workspace_bytes = block.bytes;
+    if (status == cudaSuccess)
+        status = method->launch(&call, trial->stream);
+    if (status == cudaSuccess && method->mend)
+        status = method->mend(&call, trial->stream);
+    if (status == cudaSuccess)
+        status = cudaStreamSynchronize(trial->stream);
+    cuda_pool_give(trial->pool, &block);
+    return status;
+}
+
+/* The order to be tried after n; 0: that was the last one. */
+static int64_t next_order(const struct cuda_method *method, enum precision precision, int64_t n)
+{
+    int64_t next = n < method->n_least ? method->n_least : n + 1;
+    int64_t most = method->n_least > EVERY_N_MAX ? method->n_least : EVERY_N_MAX;
+    most = most < TRIED_N_MAX ? most : TRIED_N_MAX;
+    most = most < method->n_max[precision] ? most : method->n_max[precision];
+    return next <= most ? next : 0;
+}
+
+/* One row, one precision. */
 static cudaError_t try(struct trial *trial, double *worst)
 {
     cudaError_t status = cudaSuccess;
     *worst = 0;
-    for (trial->n = 1; status == cudaSuccess && trial->n <= trial->method->n_max; trial->n++) {
-        status = run(trial);
-        for (int64_t k = 0; status == cudaSuccess && k < MATRICES; k++) {
+    trial->n = next_order(trial->method, trial->precision, 0);
+    while (status == cudaSuccess && trial->n > 0) {
+        bool tried = has_room(trial);
+        if (tried)
+            status = run(trial);
+        for (int64_t k = 0; tried && status == cudaSuccess && k < MATRICES; k++) {
             double ratio = ratio_of(trial, k);
             *worst = ratio > *worst || isnan(ratio) ? ratio : *worst;
         }
+        trial->n = next_order(trial->method, trial->precision, trial->n);
     }
     return status;
 }
 
-static enum engine_exit try_all(struct trial *trial, bool prints)
+static cudaError_t try_row(struct trial *trial, double *worst)
+{
+    if (!trial->method->takes_tensors)
+        return try(trial, worst);
+    assert(strcmp(trial->method->name, "tridiagonal") == 0);
+    return cuda__try_tridiagonal(trial->pool, trial->precision, trial->stream, worst);
+}
+
+static enum engine_exit try_all(struct trial *trial, bool with_experimental, bool prints)
 {
     enum engine_exit how = ENGINE_EXIT_OK;
-    for (uint32_t i = 0; i < (uint32_t)method_count() * PRECISION_COUNT; i++) {
+    for (int i = 0; cuda_method_row(i / PRECISION_COUNT); i++) {
         double worst;
-        trial->method = cuda_method_at(i / PRECISION_COUNT);
+        trial->method = cuda_method_row(i / PRECISION_COUNT);
         trial->precision = (enum precision)(i % PRECISION_COUNT);
-        if (!trial->method)
+        if (trial->method->n_max[trial->precision] == 0 ||
+            (trial->method->is_experimental && !with_experimental))
             continue;
-        cudaError_t status = try(trial, &worst);
+        cudaError_t status = try_row(trial, &worst);
         if (status != cudaSuccess)
             return cuda__failed(status, "run the self-test");
         if (prints)
-            printf("%-14s %s residual %.3f of %g: %s\n", trial->method->name,
+            printf("%-22s %s residual %.3f of %g: %s\n", trial->method->kernel,
                    precision_name(trial->precision), worst, RATIO_MAX,
                    worst <= RATIO_MAX ? "good" : "BAD");
         if (worst <= RATIO_MAX)
@@ -185,7 +241,7 @@ static enum engine_exit try_all(struct trial *trial, bool prints)
     return how;
 }
 
-enum engine_exit cuda_self_test(bool prints)
+enum engine_exit cuda_self_test(struct cuda_pool *pool, bool with_experimental, bool prints)
 {
     void *memory = NULL, *seen = NULL;
     struct trial trial = {0};
@@ -198,7 +254,8 @@ enum engine_exit cuda_self_test(bool prints)
     if (status == cudaSuccess) {
         trial.h_bench = memory;
         trial.seen = seen;
-        how = try_all(&trial, prints);
+        trial.pool = pool;
+        how = try_all(&trial, with_experimental, prints);
     } else {
         how = cuda__failed(status, "prepare the self-test");
     }

@@ -3,14 +3,22 @@
 #ifndef GPU_CUDA_SELF_TEST_H
 #define GPU_CUDA_SELF_TEST_H
 
+#include <cuda_runtime_api.h>
 #include <stdbool.h>
 
+#include "gpu/cuda/pool.h"
 #include "gpu/engine.h"
 
-/* Runs every kernel of every method, order and precision on a few matrices on the open device, and
- * checks the residuals. `prints`: one line for each method and precision to stdout. A device that
- * fails, or answers outside the accuracy contract, is logged. Also the kernels' first run, which
- * is slower than the others. Blocks for some hundredths of a second; main. */
-enum engine_exit cuda_self_test(bool prints);
+/* Runs every kernel of every method, order and precision, experimental ones on request, on a few
+ * matrices on the open device, and checks the residuals. `prints`: one line for each method and
+ * precision to stdout. A device that fails, or answers outside the accuracy contract, is logged.
+ * Also the kernels' first run, which is slower than the others. Blocks for some hundredths of a
+ * second; main. */
+enum engine_exit cuda_self_test(struct cuda_pool *pool, bool with_experimental, bool prints);
+
+/* For self_test.c: one method in one precision; *worst: the largest residual, by the contract's
+ * measure. */
+cudaError_t cuda__try_tridiagonal(struct cuda_pool *pool, enum precision precision,
+                                  cudaStream_t stream, double *worst);
 
 #endif

@@ -71,22 +71,10 @@ template <typename P> static __device__ __forceinline__ P *cuda__shuffle_pointer
     return (P *)__shfl_sync(CUDA__ALL, (unsigned long long)p, lane);
 }
 
-template <int Bytes>
-static __device__ __forceinline__ void cuda__copy_async(void *to, const void *from)
-{
-    unsigned address = (unsigned)__cvta_generic_to_shared(to);
-    if (Bytes == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from),
-                     "n"(Bytes)
-                     : "memory");
-}
-
+/* The copies of all lanes have come. */
 static __device__ __forceinline__ void cuda__copy_wait()
 {
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    cuda__copy_arrive();
     __syncwarp();
 }
 

@@ -29,9 +29,11 @@ static void sound_program(char *path, size_t size)
 
 void rig_faulty_program(char *path, size_t size)
 {
-    const char *named = getenv("INVERTD_ENGINE");
-    bool host = named && strstr(named, "invertd-host");
-    gputest_child_program(host ? "faults/invertd-host" : "faults/invertd-cuda", path, size);
+    const char *named = getenv("INVERTD_ENGINE"), *slash = named ? strrchr(named, '/') : NULL;
+    if (slash)
+        snprintf(path, size, "%.*s/faults%s", (int)(slash - named), named, slash);
+    else
+        gputest_child_program("faults/invertd-cuda", path, size);
 }
 
 static void start(struct rig *rig, const char *fault)
@@ -69,6 +71,11 @@ void rig_stop(struct rig *rig)
 bool rig_is_cuda(const struct rig *rig)
 {
     return strncmp(rig->bed.shared->device, "cuda:", 5) == 0;
+}
+
+bool rig_is_simt(const struct rig *rig)
+{
+    return strncmp(rig->bed.shared->model, "SIMT", 4) == 0;
 }
 
 void rig_run(struct rig *rig, enum engine_lane_id lane, struct engine_batch *batch)
@@ -123,7 +130,7 @@ void rig_fill_pool(enum precision precision, int64_t n, void *pool)
 int64_t rig_output_bytes(const struct engine_batch *batch, int output)
 {
     return method_tensor_bytes(&method_at((int)batch->method)->outputs[output],
-                               (enum precision)batch->precision, batch->n, 0);
+                               (enum precision)batch->precision, batch->n, 0, batch->options);
 }
 
 unsigned char *rig_output(struct rig *rig, const struct engine_batch *batch,

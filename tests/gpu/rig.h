@@ -25,6 +25,8 @@ void rig_faulty_program(char *path, size_t size);
 /* The engine must end well. */
 void rig_stop(struct rig *rig);
 bool rig_is_cuda(const struct rig *rig);
+/* The SIMT stand-in (tests/simt), of which no speed is asked. */
+bool rig_is_simt(const struct rig *rig);
 
 /* Submits, waits for DONE; the status must be OK. */
 void rig_run(struct rig *rig, enum engine_lane_id lane, struct engine_batch *batch);

@@ -81,7 +81,7 @@ static void test_bad_address(void **state)
         uint64_t took_ns = clock_now_ns() - died_ns;
         print_message("a new engine's first answer: %.0f ms after the old one's end\n",
                       (double)took_ns / 1e6);
-        assert_true(took_ns < 2 * CLOCK_S);
+        assert_true(took_ns < 2 * CLOCK_S || rig_is_simt(&rig));
     }
     rig_stop(&rig);
 }

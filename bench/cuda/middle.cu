@@ -1,0 +1,90 @@
+/* bench/cuda/middle.cu: checks and times the kernels for orders above 32 on an NVIDIA GPU.
+ *
+ *   cuda_middle --check [--n N]
+ *   cuda_middle --time [--n N] [--results FOLDER]
+ *
+ * --check tries both kernels and precisions, at orders on both sides of every change of kernel,
+ * against a host reference, and ends with 1 when an answer is wrong. --time prints a table and
+ * writes it to FOLDER/DATE-NAME-middle.csv, where NAME is the device's. Uses the first device that
+ * CUDA shows; nothing else should run there. Needs up to 20 GB of its memory. An error of CUDA or
+ * of the command line ends with 2.
+ */
+#include "bench/cuda/middle.cuh"
+
+#include <cctype>
+#include <cstring>
+#include <ctime>
+
+static const int check_orders[] = {33,  34,  47,  48,  49,  64,  65,  80,  96,   97,  112,
+                                   127, 128, 129, 144, 145, 160, 161, 176, 193,  208, 209,
+                                   255, 256, 257, 300, 512, 513, 640, 769, 1000, 1024};
+
+static int check_all(int n)
+{
+    int passed = 0, failed = 0;
+    for (int order : check_orders) {
+        for (int k = 0; k < SMALL_KERNELS * PRECISION_COUNT && (n == 0 || order == check_orders[0]);
+             k++) {
+            bool right = middle_check((enum small_kernel)(k / PRECISION_COUNT),
+                                      (enum precision)(k % PRECISION_COUNT), n ? n : order);
+            passed += right;
+            failed += !right;
+        }
+    }
+    printf("cuda_middle: %d passed, %d failed\n", passed, failed);
+    return failed ? 1 : 0;
+}
+
+static int time_to(int n, const char *folder, const char *device)
+{
+    char date[16];
+    time_t now = time(nullptr);
+    struct tm utc;
+    if (!folder) {
+        middle_time(n, nullptr);
+        return 0;
+    }
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
+    std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
+    for (char &c : name)
+        c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
+    std::string path = std::string(folder) + "/" + date + "-" + name + "-middle.csv";
+    FILE *csv = fopen(path.c_str(), "w");
+    if (csv)
+        middle_time(n, csv);
+    if (!csv || fclose(csv) != 0) {
+        perror(path.c_str());
+        return 2;
+    }
+    printf("written: %s\n", path.c_str());
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    bool known = true, check = false, timed = false;
+    const char *folder = nullptr;
+    long n = 0;
+    for (int i = 1; i < argc; i++) {
+        bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--check") == 0)
+            check = true;
+        else if (strcmp(argv[i], "--time") == 0)
+            timed = true;
+        else if (strcmp(argv[i], "--n") == 0 && more)
+            n = strtol(argv[++i], nullptr, 10);
+        else if (strcmp(argv[i], "--results") == 0 && more)
+            folder = argv[++i];
+        else
+            known = false;
+    }
+    bool taken = n == 0 || (n > CUDA_SMALL_N_MAX && n <= CUDA_MIDDLE_N_MAX);
+    if (!known || check == timed || !taken) {
+        fprintf(stderr, "usage: cuda_middle --check|--time [--n N] [--results FOLDER]\n");
+        return 2;
+    }
+    struct cudaDeviceProp device;
+    SMALL_TRY(cudaGetDeviceProperties(&device, 0));
+    printf("%s\n", device.name);
+    return check ? check_all((int)n) : time_to((int)n, folder, device.name);
+}

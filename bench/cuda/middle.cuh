@@ -1,0 +1,43 @@
+/* bench/cuda/middle.cuh: what the parts of the program cuda_middle share. Host code, one thread; an
+ * error of CUDA or of its libraries ends the program.
+ */
+#ifndef BENCH_CUDA_MIDDLE_CUH
+#define BENCH_CUDA_MIDDLE_CUH
+
+#include "bench/cuda/small.cuh"
+#include "gpu/cuda/lu_middle.h"
+
+static inline cudaError_t middle_launch(enum small_kernel kernel, enum precision precision, int n,
+                                        const struct cuda_batch *batch, void *workspace,
+                                        size_t bytes)
+{
+    return kernel == SMALL_INVERSE
+               ? cuda_inverse_middle(precision, n, batch, workspace, bytes, nullptr)
+               : cuda_factor_middle(precision, n, batch, workspace, bytes, nullptr);
+}
+
+static inline size_t middle_workspace(enum small_kernel kernel, enum precision precision, int n,
+                                      int64_t matrices)
+{
+    return kernel == SMALL_INVERSE ? cuda_inverse_middle_workspace(precision, n, matrices)
+                                   : cuda_factor_middle_workspace(precision, n, matrices);
+}
+
+/* Prints a line for one kernel; whether it is right. */
+bool middle_check(enum small_kernel kernel, enum precision precision, int n);
+
+/* Prints a table, and writes it to `csv` unless that is NULL. n = 0: all orders. */
+void middle_time(int n, FILE *csv);
+
+/* Seconds of the libraries for the matrices at `in`, `count` of them; 0: not measured. */
+struct middle_peers {
+    double factor = 0;  /* cuBLAS getrfBatched */
+    double inverse = 0; /* cuBLAS getrfBatched, then getriBatched */
+    /* One matrix: cuSOLVER getrf; getrf, then getrs with the identity. */
+    double one_factor = 0, one_inverse = 0;
+};
+
+struct middle_peers middle_peers_of(int n, int64_t count, const device_array<float> &in);
+struct middle_peers middle_peers_of(int n, int64_t count, const device_array<double> &in);
+
+#endif

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Writes the record of cuda_middle's figures: a page to read.
+
+    middle.py FOLDER|FOLDER/DATE-NAME-middle.csv [--device TEXT] [--commit TEXT]
+
+writes DATE-NAME-middle.md beside the file, or beside the newest one in the folder. Where this
+Python has torch and torch has a GPU, torch.linalg.inv is measured too, on as many matrices.
+"""
+
+import argparse
+import csv
+import pathlib
+import subprocess
+import sys
+
+# GFLOP/s to reach, FP64; FP32: as many times cuBLAS as these are.
+WANTED = {64: 12000, 128: 15000, 256: 15000, 512: 18000, 1024: 20000}
+NAMES = {"inverse": "Inverse, 2 n^3 operations", "factor": "LU, 2/3 n^3 operations"}
+
+METHOD = """\
+Counted: random matrices on the device, as many as fill 2 GiB (up to n = 1024), and one; median of
+three rounds; HTTP and transfers are not in it. cuBLAS is `getrfBatched`, for the inverse followed
+by `getriBatched`; cuSOLVER, for one matrix, `getrf`, for the inverse followed by `getrs` with the
+identity. Where they work in place the copy before is not counted.
+"""
+
+
+def torch_rates(rows):
+    """GFLOP/s of torch.linalg.inv by (precision, n, matrices); empty without torch or a GPU."""
+    try:
+        import torch
+    except ImportError:
+        return {}
+    if not torch.cuda.is_available():
+        return {}
+    rates = {}
+    for row in rows:
+        if row["kernel"] != "inverse":
+            continue
+        n, count = row["n"], row["matrices"]
+        kind = torch.float64 if row["precision"] == "FP64" else torch.float32
+        a = torch.rand(count, n, n, dtype=kind, device="cuda") * 2 - 1
+        times = []
+        for _ in range(4):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            torch.linalg.inv_ex(a)
+            end.record()
+            end.synchronize()
+            times.append(start.elapsed_time(end) / 1e3)
+        rates[row["precision"], n, count] = 2 * n**3 * count / sorted(times[1:])[1] * 1e-9
+        del a
+    return rates
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def cell(rate):
+    return f"{rate:,.0f}" if rate > 0 else "-"
+
+
+def part(rows, kernel, precision, one, torch):
+    header = ["n", "matrices", "us", "GFLOP/s", "cuBLAS", "cuSOLVER", "torch", "to reach"]
+    lines = []
+    for row in rows:
+        if (row["kernel"], row["precision"], row["matrices"] == 1) != (kernel, precision, one):
+            continue
+        wanted = WANTED.get(row["n"], 0) if (kernel, precision, one) == ("inverse", "FP64", False) \
+            else 0
+        lines.append([str(row["n"]), f"{row['matrices']:,}", f"{row['us']:,.1f}",
+                      cell(row["gflops"]), cell(row["cublas_gflops"]),
+                      cell(row["cusolver_gflops"]),
+                      cell(torch.get((precision, row["n"], row["matrices"]), 0)
+                           if kernel == "inverse" else 0), cell(wanted)])
+    return table(header, lines) if lines else "Not measured."
+
+
+def numbers(path):
+    with open(path, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        for key in row:
+            if key not in ("kernel", "precision"):
+                row[key] = int(row[key]) if key in ("n", "matrices") else float(row[key])
+    return rows
+
+
+def newest(folder):
+    found = list(folder.glob("*-middle.csv"))
+    if not found:
+        sys.exit(f"middle.py: {folder}: no table of cuda_middle's")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("middle", type=pathlib.Path)
+    parser.add_argument("--device", default="")
+    parser.add_argument("--commit", default="")
+    arguments = parser.parse_args()
+    path = newest(arguments.middle) if arguments.middle.is_dir() else arguments.middle
+    stem = path.name.removesuffix("-middle.csv")
+    date, device = stem[:10], arguments.device or stem[11:].upper()
+    commit = arguments.commit or subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+        check=False).stdout.strip() or "unknown"
+    rows = numbers(path)
+    torch = torch_rates(rows)
+    parts = [f"# Kernels for orders above 32, {device}, {date}", "",
+             "\n".join(["|  |  |", "| --- | --- |", f"| date | {date} |", f"| device | {device} |",
+                        f"| commit | {commit} |", "| command | `make bench-gpu` |",
+                        f"| figures | [{path.name}]({path.name}) |"]), "", METHOD]
+    for kernel, name in NAMES.items():
+        for precision in ("FP64", "FP32"):
+            for one in (False, True):
+                how = "one matrix" if one else "batches"
+                parts += [f"## {name}, {precision}, {how}", "",
+                          part(rows, kernel, precision, one, torch), ""]
+    path.with_suffix(".md").write_text("\n".join(parts), encoding="utf-8")
+    print(f"written: {path.with_suffix('.md')}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+/* gpu/cuda/call.h: what a launcher is given: one batch, whatever the method.
+ *
+ * A launcher puts kernels into the caller's stream and returns. It allocates nothing and waits for
+ * nothing: the workspace is the batch's from the launch until the batch is DONE. Its size may be
+ * anything from what one matrix needs upwards; a launcher that could use more goes over the batch
+ * in parts, one after the other. The bits of a result never depend on it.
+ *
+ * Threads: any, each with its own stream.
+ */
+#ifndef GPU_CUDA_CALL_H
+#define GPU_CUDA_CALL_H
+
+#include <stddef.h>
+
+#include "gpu/cuda/kernels.h"
+#include "gpu/method.h"
+
+#define CUDA_WORKSPACE_ALIGN 256 /* bytes */
+
+/* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,
+ * aligned to their elements at least. NULL: an absent input, or an output nobody wants. */
+struct cuda_tensors {
+    const void *inputs[METHOD_INPUTS_MAX];
+    void *outputs[METHOD_OUTPUTS_MAX];
+    int64_t first; /* matrices of all items before this one */
+};
+
+struct cuda_call {
+    enum precision precision;
+    int64_t n, m;
+    const int64_t
+        *options; /* METHOD_OPTIONS_MAX of them, as they travel; for the launcher's eyes */
+    int64_t item_count, matrices;
+    uint32_t wanted;                    /* outputs that some item wants: 1 << index; of `tensors` */
+    struct cuda_batch batch;            /* of methods that take one matrix */
+    const struct cuda_tensors *tensors; /* of the others, read by the device; item_count of them */
+    void *workspace; /* of the device, contents undefined; NULL: none is needed */
+    size_t workspace_bytes;
+};
+
+#endif

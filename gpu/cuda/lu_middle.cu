@@ -1,0 +1,142 @@
+/* gpu/cuda/lu_middle.cu: the launchers of lu_middle.h: from precision and order to kernels. */
+#include "gpu/cuda/lu_middle.h"
+
+#include "gpu/cuda/lu_block_launch.cuh"
+#include "gpu/cuda/lu_mend.cuh"
+#include "gpu/cuda/lu_wide_launch.cuh"
+
+/* Doubtful matrices that are mended side by side, where each takes a part of a workspace that the
+ * inverse did not need. */
+#define MENDED_TOGETHER 64
+/* Up to this order a block mends a matrix by complete pivoting; beyond, that would take too long,
+ * and columns are mixed instead. */
+#define MENDED_BY_BLOCK_N_MAX 1024
+/* What a factorisation without need of a workspace asks for. */
+#define ALIGN ((size_t)256)
+
+/* What a method runs, by precision. */
+struct middle {
+    bool factor;
+    struct {
+        cuda__lu_launcher *block;
+        cuda__lu_wide_launcher *wide;
+    } of[PRECISION_COUNT];
+};
+
+static const struct middle inverse = {false,
+                                      {{cuda__lu_invert_f32, cuda__lu_invert_wide_f32},
+                                       {cuda__lu_invert_f64, cuda__lu_invert_wide_f64}}};
+
+static const struct middle factor = {true,
+                                     {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32},
+                                      {cuda__lu_factor_f64, cuda__lu_factor_wide_f64}}};
+
+static bool takes(enum precision precision, int64_t n)
+{
+    return precision >= 0 && precision < PRECISION_COUNT && n > CUDA_SMALL_N_MAX &&
+           n <= CUDA_MIDDLE_N_MAX;
+}
+
+/* Does a matrix fit into the shared memory of a block of the current device? */
+static bool is_block(enum precision precision, int64_t n)
+{
+    size_t bytes = precision == PRECISION_FP32 ? cuda__lu_block_bytes<float>(n)
+                                               : cuda__lu_block_bytes<double>(n);
+    int device, most;
+    return bytes > 0 && cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+               cudaSuccess &&
+           bytes <= (size_t)most;
+}
+
+static cuda__lu_manner manner_of(bool factors, int64_t n, bool mending)
+{
+    return cuda__lu_manner{factors, n > CUDA__LU_ONE_BLOCK_MAX, mending};
+}
+
+static cudaError_t launch(const struct middle *method, enum precision precision, int64_t n,
+                          const struct cuda_batch *batch, void *workspace, size_t workspace_bytes,
+                          cudaStream_t stream)
+{
+    if (!takes(precision, n) || batch->matrices < 0 ||
+        (batch->matrices > 0 && batch->item_count < 1))
+        return cudaErrorInvalidValue;
+    if (batch->matrices == 0)
+        return cudaSuccess;
+    if (is_block(precision, n))
+        return method->of[precision].block(n, *batch, stream);
+    return method->of[precision].wide(n, *batch, workspace, workspace_bytes,
+                                      manner_of(method->factor, n, false), stream);
+}
+
+cudaError_t cuda_inverse_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                                void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+    return launch(&inverse, precision, n, batch, workspace, workspace_bytes, stream);
+}
+
+cudaError_t cuda_factor_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                               void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+    return launch(&factor, precision, n, batch, workspace, workspace_bytes, stream);
+}
+
+/* ---- Mending ---- */
+
+static size_t patient_bytes(enum precision precision, int64_t n)
+{
+    return precision == PRECISION_FP32 ? cuda__lu_patient_bytes<float>(n)
+                                       : cuda__lu_patient_bytes<double>(n);
+}
+
+cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                             void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+    if (!takes(precision, n) || batch->matrices < 0 ||
+        (batch->matrices > 0 && batch->item_count < 1))
+        return cudaErrorInvalidValue;
+    if (batch->matrices == 0)
+        return cudaSuccess;
+    if (n > MENDED_BY_BLOCK_N_MAX)
+        return inverse.of[precision].wide(n, *batch, workspace, workspace_bytes,
+                                          manner_of(false, n, true), stream);
+    size_t bytes = patient_bytes(precision, n);
+    int64_t blocks = (int64_t)(workspace_bytes / bytes), most = 1024;
+    if (blocks < 1)
+        return cudaErrorMemoryAllocation;
+    blocks = blocks < batch->matrices ? blocks : batch->matrices;
+    unsigned grid = (unsigned)(blocks < most ? blocks : most);
+    unsigned char *space = (unsigned char *)workspace;
+    if (precision == PRECISION_FP32)
+        return cuda__start(cuda__lu_mend_kernel<float>, grid, CUDA__LU_MEND_THREADS,
+                           sizeof(cuda__lu_mend_shared<float>), stream, *batch, space, bytes, n);
+    return cuda__start(cuda__lu_mend_kernel<double>, grid, CUDA__LU_MEND_THREADS,
+                       sizeof(cuda__lu_mend_shared<double>), stream, *batch, space, bytes, n);
+}
+
+/* ---- Workspace ---- */
+
+static size_t wide_bytes(enum precision precision, int64_t n, bool factors)
+{
+    cuda__lu_manner manner = manner_of(factors, n, false);
+    return precision == PRECISION_FP32 ? cuda__lu_space_bytes<float>(n, manner)
+                                       : cuda__lu_space_bytes<double>(n, manner);
+}
+
+size_t cuda_inverse_middle_workspace(enum precision precision, int64_t n, int64_t matrices)
+{
+    if (!takes(precision, n) || matrices < 1)
+        return 0;
+    size_t mend = n > MENDED_BY_BLOCK_N_MAX ? 0 : patient_bytes(precision, n);
+    if (is_block(precision, n))
+        return mend * (size_t)(matrices < MENDED_TOGETHER ? matrices : MENDED_TOGETHER);
+    size_t all = wide_bytes(precision, n, false) * (size_t)matrices;
+    return all > mend ? all : mend;
+}
+
+size_t cuda_factor_middle_workspace(enum precision precision, int64_t n, int64_t matrices)
+{
+    if (!takes(precision, n) || matrices < 1)
+        return 0;
+    return is_block(precision, n) ? ALIGN : wide_bytes(precision, n, true) * (size_t)matrices;
+}

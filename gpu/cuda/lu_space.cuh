@@ -1,0 +1,123 @@
+/* gpu/cuda/lu_space.cuh: the workspace of a matrix that does not fit into shared memory.
+ *
+ * W starts as A, padded with zeros to whole panels, and is worked on in place. The kernels of
+ * lu_wide.cuh and lu_ends.cuh take the matrices of a chunk of the batch: blockIdx.y numbers them.
+ * Device and host code.
+ */
+#ifndef GPU_CUDA_LU_SPACE_CUH
+#define GPU_CUDA_LU_SPACE_CUH
+
+#include "gpu/cuda/lu_panel.cuh"
+#include "gpu/cuda/lu_tile.cuh"
+
+#define CUDA__LU_PANEL_MAX 32   /* columns of a panel at most; orders are padded to it */
+#define CUDA__LU_STRIP 32       /* columns that are summed together */
+#define CUDA__LU_FACTOR_STEP 64 /* columns of LU that are brought to the others together */
+
+#define CUDA__LU_ONE_BLOCK_MAX 1024 /* rows of a panel that one block eliminates */
+#define CUDA__LU_STEP_WARPS 8       /* of the blocks that share a panel of more rows */
+#define CUDA__LU_STEP_ROWS (CUDA__LU_STEP_WARPS * CUDA__WARP)
+#define CUDA__LU_STEP_BLOCK 16 /* columns of such a panel */
+#define CUDA__LU_STEP_BLOCKS_MAX 128
+
+/* What is known of one matrix. */
+template <typename T> struct cuda__lu_numbers {
+    T norm, factor; /* of A times the factor, a power of two */
+    int info;       /* -1, 0, or the first zero pivot's step */
+    int beyond;     /* a pivot is far beyond A */
+    /* While inverses are mended: this one is; and where partial pivoting met a zero, or 0. */
+    int mended, zero_step;
+};
+
+/* One matrix's part of the workspace. */
+template <typename T> struct cuda__lu_view {
+    T *w; /* padded x padded */
+    /* Inverse: the chosen rows, at most half x half. LU: those, CUDA__LU_FACTOR_STEP x padded. */
+    T *r;
+    T *m; /* LU: what is added to a row, padded x CUDA__LU_FACTOR_STEP */
+    T *pivot, *product, *scale, *error; /* n each, and so are order, place and step */
+    T *sums;                            /* two for each strip */
+    int *order, *place, *step;
+    int *row_place; /* padded: of each row, see cuda__lu_panel */
+    cuda__lu_numbers<T> *numbers;
+    /* What the blocks that share a panel propose. */
+    cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_BLOCKS_MAX> *proposals;
+};
+
+/* How matrices are worked on. */
+struct cuda__lu_manner {
+    bool factor;
+    bool shared;  /* panels have more rows than one block has threads: blocks share them */
+    bool mending; /* only inverses that are to be mended are worked on */
+};
+
+/* The chunk that a launch works on. */
+struct cuda__lu_chunk {
+    unsigned char *space;
+    size_t stride; /* bytes of a matrix */
+    int64_t first; /* matrices of the batch before it */
+    int n, padded;
+    cuda__lu_manner manner;
+};
+
+static __host__ __device__ __forceinline__ int cuda__lu_padded(int64_t n)
+{
+    return (int)((n + CUDA__LU_PANEL_MAX - 1) / CUDA__LU_PANEL_MAX * CUDA__LU_PANEL_MAX);
+}
+
+/* Lays the view out from `at` on; returns what follows it. Aligned to 256 bytes if `at` is. */
+template <typename T>
+static __host__ __device__ __forceinline__ unsigned char *
+cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
+                 cuda__lu_manner manner)
+{
+    size_t half = (size_t)(padded / CUDA__LU_PANEL_MAX + 1) / 2 * CUDA__LU_PANEL_MAX;
+    size_t edge = (size_t)padded * CUDA__LU_FACTOR_STEP;
+    size_t strips = ((size_t)n + CUDA__LU_STRIP - 1) / CUDA__LU_STRIP;
+    auto take = [&at](size_t bytes) {
+        unsigned char *from = at;
+        at += (bytes + 255) / 256 * 256;
+        return from;
+    };
+    view.w = (T *)take((size_t)padded * padded * sizeof(T));
+    view.r = (T *)take((manner.factor ? edge : half * half) * sizeof(T));
+    view.m = (T *)take(manner.factor ? edge * sizeof(T) : 0);
+    view.pivot = (T *)take(n * sizeof(T));
+    view.product = (T *)take(n * sizeof(T));
+    view.scale = (T *)take(n * sizeof(T));
+    view.error = (T *)take(n * sizeof(T));
+    view.sums = (T *)take(2 * strips * sizeof(T));
+    view.order = (int *)take(n * sizeof(int));
+    view.place = (int *)take(n * sizeof(int));
+    view.step = (int *)take(n * sizeof(int));
+    view.row_place = (int *)take(padded * sizeof(int));
+    view.numbers = (cuda__lu_numbers<T> *)take(sizeof *view.numbers);
+    view.proposals = (cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_BLOCKS_MAX> *)take(
+        manner.shared ? sizeof *view.proposals : 0);
+    return at;
+}
+
+template <typename T> static inline size_t cuda__lu_space_bytes(int64_t n, cuda__lu_manner manner)
+{
+    cuda__lu_view<T> view;
+    unsigned char *none = nullptr;
+    return (size_t)(cuda__lu_lay_out(view, none, (int)n, cuda__lu_padded(n), manner) - none);
+}
+
+template <typename T>
+static __device__ __forceinline__ cuda__lu_view<T> cuda__lu_view_of(const cuda__lu_chunk &chunk)
+{
+    cuda__lu_view<T> view;
+    cuda__lu_lay_out(view, chunk.space + chunk.stride * blockIdx.y, chunk.n, chunk.padded,
+                     chunk.manner);
+    return view;
+}
+
+template <typename T>
+static __device__ __forceinline__ bool cuda__lu_rests(const cuda__lu_chunk &chunk,
+                                                      const cuda__lu_view<T> &view)
+{
+    return chunk.manner.mending && !view.numbers->mended;
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* gpu/cuda/pool.c: see pool.h.
+ *
+ * Sizes are rounded up to a power of two or one and a half of it, so that a block fits what comes
+ * next. `held` counts all blocks, used or kept; it never exceeds the budget.
+ */
+#include "gpu/cuda/pool.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "gpu/cuda/device.h"
+
+/* A batch of each slot of the lanes uses one, and as many again may be kept. */
+#define BLOCKS (2 * ENGINE_LANES * ENGINE_BATCH_SLOTS)
+#define SIZE_LEAST ((size_t)2 << 20) /* what the device gives out */
+#define SHARE 4 /* one batch asks for this part of the budget at most, unless it must have more */
+#define FIT 4   /* a kept block that is this much larger still fits */
+#define SHORT_PART 4 /* this part is left to the short lane */
+
+struct entry {
+    void *d_data; /* NULL: no block */
+    size_t bytes;
+    bool used;
+};
+
+struct cuda_pool {
+    size_t bytes_max;
+    pthread_mutex_t lock;
+    size_t held, used, used_long;
+    struct entry entries[BLOCKS];
+};
+
+enum engine_exit cuda_pool_create(size_t bytes_max, struct cuda_pool **result)
+{
+    size_t available = 0, total = 0;
+    if (bytes_max == 0) {
+        cudaError_t status = cudaMemGetInfo(&available, &total);
+        if (status != cudaSuccess)
+            return cuda__failed(status, "ask for the free memory");
+        bytes_max = available / 2;
+    }
+    struct cuda_pool *pool = calloc(1, sizeof *pool);
+    if (!pool) {
+        log_line(LOG_ERROR, "no memory for the pool of workspaces", NULL);
+        return ENGINE_EXIT_FAILURE;
+    }
+    pool->bytes_max = bytes_max;
+    pthread_mutex_init(&pool->lock, NULL);
+    *result = pool;
+    return ENGINE_EXIT_OK;
+}
+
+void cuda_pool_destroy(struct cuda_pool **pool)
+{
+    struct cuda_pool *old = *pool;
+    if (!old)
+        return;
+    assert(old->used == 0);
+    for (int i = 0; i < BLOCKS; i++) {
+        if (old->entries[i].d_data)
+            cudaFree(old->entries[i].d_data);
+    }
+    pthread_mutex_destroy(&old->lock);
+    free(old);
+    *pool = NULL;
+}
+
+size_t cuda_pool_bytes_max(const struct cuda_pool *pool)
+{
+    return pool->bytes_max;
+}
+
+/* ---- Under the lock ---- */
+
+/* The next size from `bytes` on; bytes itself where that would be beyond counting. */
+static size_t rounded_up(size_t bytes)
+{
+    size_t size = SIZE_LEAST;
+    while (size < bytes && size <= SIZE_MAX / 4)
+        size *= 2;
+    if (size / 4 * 3 >= bytes && size > SIZE_LEAST)
+        size = size / 4 * 3;
+    return size >= bytes ? size : bytes;
+}
+
+/* The smallest unused block of `bytes` to `most`; NULL: none. */
+static struct entry *find_kept(struct cuda_pool *pool, size_t bytes, size_t most)
+{
+    struct entry *best = NULL;
+    for (int i = 0; i < BLOCKS; i++) {
+        struct entry *entry = &pool->entries[i];
+        if (entry->d_data && !entry->used && entry->bytes >= bytes && entry->bytes <= most &&
+            (!best || entry->bytes < best->bytes))
+            best = entry;
+    }
+    return best;
+}
+
+/* Frees what is kept unused. */
+static cudaError_t trim(struct cuda_pool *pool)
+{
+    cudaError_t status = cudaSuccess;
+    for (int i = 0; i < BLOCKS && status == cudaSuccess; i++) {
+        struct entry *entry = &pool->entries[i];
+        if (!entry->d_data || entry->used)
+            continue;
+        status = cudaFree(entry->d_data);
+        pool->held -= entry->bytes;
+        *entry = (struct entry){0};
+    }
+    return status;
+}
+
+/* Allocates a block where budget and table have room. *found stays NULL where they have none, or
+ * the device has no memory. */
+static cudaError_t allocate(struct cuda_pool *pool, size_t bytes, struct entry **found)
+{
+    struct entry *entry = NULL;
+    for (int i = 0; i < BLOCKS && !entry; i++)
+        entry = pool->entries[i].d_data ? NULL : &pool->entries[i];
+    if (!entry || bytes > pool->bytes_max - pool->held)
+        return cudaSuccess;
+    cudaError_t status = cudaMalloc(&entry->d_data, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+        entry->d_data = NULL;
+        (void)cudaGetLastError();
+        return cudaSuccess;
+    }
+    if (status != cudaSuccess)
+        return status;
+    entry->bytes = bytes;
+    pool->held += bytes;
+    *found = entry;
+    return cudaSuccess;
+}
+
+/* A block of `bytes` or more: a kept one that fits, a new one, a kept one that is far too large,
+ * and at last one in place of what is kept. *found stays NULL where there is none. */
+static cudaError_t find(struct cuda_pool *pool, size_t bytes, struct entry **found)
+{
+    size_t roomy = rounded_up(bytes);
+    cudaError_t status = cudaSuccess;
+    *found = find_kept(pool, bytes, roomy > SIZE_MAX / FIT ? SIZE_MAX : FIT * roomy);
+    if (!*found)
+        status = allocate(pool, roomy, found);
+    if (!*found && status == cudaSuccess)
+        *found = find_kept(pool, bytes, SIZE_MAX);
+    if (!*found && status == cudaSuccess)
+        status = trim(pool);
+    if (!*found && status == cudaSuccess)
+        status = allocate(pool, roomy, found);
+    if (!*found && status == cudaSuccess)
+        status = allocate(pool, bytes, found);
+    return status;
+}
+
+/* What the lane may take now. Alone, the long one may take all of it. */
+static size_t room_of(const struct cuda_pool *pool, bool is_long)
+{
+    size_t most = pool->bytes_max - pool->bytes_max / SHORT_PART;
+    if (!is_long || pool->used_long == 0)
+        return pool->bytes_max;
+    return most > pool->used_long ? most - pool->used_long : 0;
+}
+
+static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                        struct entry **found)
+{
+    size_t share = pool->bytes_max / SHARE, most = room_of(pool, is_long);
+    cudaError_t status = cudaSuccess;
+    if (least > pool->bytes_max)
+        return cudaErrorMemoryAllocation;
+    wanted = wanted > share ? share : wanted;
+    wanted = wanted < least ? least : wanted;
+    for (;; wanted = wanted / 2 > least ? wanted / 2 : least) {
+        if (wanted <= most)
+            status = find(pool, wanted, found);
+        if (status != cudaSuccess || *found || wanted == least)
+            break;
+    }
+    if (status != cudaSuccess || *found)
+        return status;
+    return pool->used > 0 ? cudaErrorNotReady : cudaErrorMemoryAllocation;
+}
+
+/* ---- The lock ---- */
+
+cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                           struct cuda_block *block)
+{
+    assert(least >= 1 && least <= wanted && !block->d_data);
+    struct entry *found = NULL;
+    pthread_mutex_lock(&pool->lock);
+    cudaError_t status = take(pool, is_long, least, wanted, &found);
+    if (status == cudaSuccess) {
+        found->used = true;
+        pool->used += found->bytes;
+        pool->used_long += is_long ? found->bytes : 0;
+        *block = (struct cuda_block){found->d_data, found->bytes, is_long};
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block)
+{
+    if (!block->d_data)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    for (int i = 0; i < BLOCKS; i++) {
+        struct entry *entry = &pool->entries[i];
+        if (entry->d_data != block->d_data)
+            continue;
+        assert(entry->used);
+        entry->used = false;
+        pool->used -= entry->bytes;
+        pool->used_long -= block->is_long ? entry->bytes : 0;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    *block = (struct cuda_block){0};
+}

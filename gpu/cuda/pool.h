@@ -1,0 +1,46 @@
+/* gpu/cuda/pool.h: the engine's device memory for workspaces, within a budget.
+ *
+ * Blocks are taken for a batch and given back when it is over, so that whoever takes one next finds
+ * the device done with it. What was given back is kept for the next one: in the steady state
+ * nothing is allocated. When the budget, or the device, is short, what is kept unused is freed
+ * first, which makes the device wait.
+ *
+ * Nobody waits in here: who finds the memory in use is told to ask again. The long lane leaves a
+ * quarter to the short one, whose items are never behind it for long.
+ *
+ * Threads: any; a mutex guards the table of blocks. Cost: a walk through a few blocks.
+ */
+#ifndef GPU_CUDA_POOL_H
+#define GPU_CUDA_POOL_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/engine.h"
+
+struct cuda_pool;
+
+struct cuda_block {
+    void *d_data; /* aligned to CUDA_WORKSPACE_ALIGN; NULL: none */
+    size_t bytes;
+    bool is_long; /* taken by the long lane */
+};
+
+/* bytes_max: the budget; 0: half of what the device has free now. The device must be open. What
+ * fails is logged. */
+enum engine_exit cuda_pool_create(size_t bytes_max, struct cuda_pool **pool);
+/* Every block must have been given back. */
+void cuda_pool_destroy(struct cuda_pool **pool);
+size_t cuda_pool_bytes_max(const struct cuda_pool *pool);
+
+/* Takes a block of `wanted` bytes or more, or of `least` where so much is not to be had (1 <= least
+ * <= wanted). cudaErrorNotReady: not now, ask again when a block has been given back;
+ * cudaErrorMemoryAllocation: not even when nothing else is in use; any other: the device failed. */
+cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                           struct cuda_block *block);
+/* The device must be done with it. Leaves block empty; one that is empty is left alone. */
+void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block);
+
+#endif

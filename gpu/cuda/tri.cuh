@@ -1,0 +1,169 @@
+/* gpu/cuda/tri.cuh: `tridiagonal` on the device: what its kernels share.
+ *
+ * A (n x n): sub[i] = A[i,i-1], middle[i] = A[i,i], sup[i] = A[i,i+1], with zeros outside;
+ * X = A^-1. A block of threads finds the O(n) numbers of a matrix (tri_solve.cuh), all in double;
+ * from these alone any part of X can be written (tri_write.cuh). The ways to them, and which one is
+ * taken, are those of gpu/host/tridiagonal.h.
+ *
+ * X by its lines, for the two sweeps and the minors:
+ *      X_ij = upper_row[i] upper_column[j] for i < j, lower_row[i] lower_column[j] for i > j,
+ * numbers with exponents. A zero between i and j on the band gives a factor so small that the
+ * product is zero. X by levels, for the merging:
+ *      X_ij = -sum of column[l][i] row[l][j] over the levels l at which i and j are in one block,
+ * and for the two rows of a leaf the entries of its inverse beside that.
+ * On the diagonal X has `diagonal`.
+ */
+#ifndef GPU_CUDA_TRI_CUH
+#define GPU_CUDA_TRI_CUH
+
+#include <stdint.h>
+
+#include "gpu/cuda/tri_call.h"
+#include "gpu/cuda/tri_number.cuh"
+
+enum cuda__tri_line {
+    CUDA__TRI_UPPER_ROW,
+    CUDA__TRI_UPPER_COLUMN,
+    CUDA__TRI_LOWER_ROW,
+    CUDA__TRI_LOWER_COLUMN,
+    CUDA__TRI_LINES
+};
+
+/* How X is to be written. */
+enum cuda__tri_form {
+    CUDA__TRI_NAN, /* there is none */
+    CUDA__TRI_BY_LINES,
+    CUDA__TRI_BY_LEVELS
+};
+
+/* What became of a matrix: at the start of its part of the workspace. */
+struct cuda__tri_answer {
+    void *x; /* NULL: nobody wants it */
+    int32_t form, info, road, levels;
+};
+
+/* The arrays of a part, of n numbers of 8 bytes each, or 16 for lines and sums. */
+enum cuda__tri_array {
+    CUDA__TRI_LINE,                       /* CUDA__TRI_LINES of two */
+    CUDA__TRI_REST = 2 * CUDA__TRI_LINES, /* of the sweep from below */
+    CUDA__TRI_BELOW,
+    CUDA__TRI_TAIL,
+    CUDA__TRI_SUB,
+    CUDA__TRI_MIDDLE,
+    CUDA__TRI_SUP,
+    CUDA__TRI_FOUND,
+    CUDA__TRI_ARRAYS,
+    /* Merging: the border and the diagonal of each block's inverse, the leaves' entries off the
+     * diagonal, the largest numbers of each merger, then the mergers, level after level. */
+    CUDA__TRI_FIRST_ROW = CUDA__TRI_ARRAYS,
+    CUDA__TRI_LAST_ROW,
+    CUDA__TRI_FIRST_COLUMN,
+    CUDA__TRI_LAST_COLUMN,
+    CUDA__TRI_MERGED,
+    CUDA__TRI_LEAVES,
+    CUDA__TRI_LARGEST,
+    CUDA__TRI_MERGERS
+};
+
+#define CUDA__TRI_ANSWER_BYTES 128
+
+/* The numbers of an array: whole lines of a cache. */
+static inline __host__ __device__ int64_t cuda__tri_pitch(int64_t n)
+{
+    return (n + 15) / 16 * 16;
+}
+
+/* One matrix's part of the workspace. */
+struct cuda__tri_part {
+    unsigned char *start;
+    int64_t pitch;
+
+    __device__ __forceinline__ double *array(int index) const
+    {
+        return (double *)(start + CUDA__TRI_ANSWER_BYTES) + index * pitch;
+    }
+    __device__ __forceinline__ cuda__tri_answer *answer() const
+    {
+        return (cuda__tri_answer *)start;
+    }
+    __device__ __forceinline__ cuda__number *line(int line) const
+    {
+        return (cuda__number *)array(CUDA__TRI_LINE + 2 * line);
+    }
+    __device__ __forceinline__ cuda__number *sums() const
+    {
+        return (cuda__number *)array(CUDA__TRI_REST);
+    }
+    __device__ __forceinline__ double *rest() const
+    {
+        return array(CUDA__TRI_REST);
+    }
+    __device__ __forceinline__ double *below() const
+    {
+        return array(CUDA__TRI_BELOW);
+    }
+    __device__ __forceinline__ double *tail() const
+    {
+        return array(CUDA__TRI_TAIL);
+    }
+    __device__ __forceinline__ double *sub() const
+    {
+        return array(CUDA__TRI_SUB);
+    }
+    __device__ __forceinline__ double *middle() const
+    {
+        return array(CUDA__TRI_MIDDLE);
+    }
+    __device__ __forceinline__ double *sup() const
+    {
+        return array(CUDA__TRI_SUP);
+    }
+    __device__ __forceinline__ double *diagonal() const
+    {
+        return array(CUDA__TRI_FOUND);
+    }
+    __device__ __forceinline__ double *merged() const
+    {
+        return array(CUDA__TRI_MERGED);
+    }
+    __device__ __forceinline__ double *leaves() const
+    {
+        return array(CUDA__TRI_LEAVES);
+    }
+    /* Of a level, from 1 on. */
+    __device__ __forceinline__ double *column(int level) const
+    {
+        return array(CUDA__TRI_MERGERS + 2 * (level - 1));
+    }
+    __device__ __forceinline__ double *row(int level) const
+    {
+        return array(CUDA__TRI_MERGERS + 2 * (level - 1) + 1);
+    }
+};
+
+/* Part `slot` of the workspace. */
+static __device__ __forceinline__ cuda__tri_part cuda__tri_find_part(const cuda__tri_call &call,
+                                                                     int64_t slot)
+{
+    return {call.workspace + slot * call.part_bytes, cuda__tri_pitch(call.n)};
+}
+
+/* The matrix `index` of the batch: its item, and its number there. */
+static __device__ __forceinline__ const cuda_tensors *cuda__tri_find(const cuda__tri_call &call,
+                                                                     int64_t index, int64_t *within)
+{
+    int64_t low = 0, high = call.item_count;
+    if (call.item_count == call.matrices)
+        low = index;
+    while (call.item_count < call.matrices && high - low > 1) {
+        int64_t middle = (low + high) / 2;
+        if (call.tensors[middle].first <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    *within = index - call.tensors[low].first;
+    return call.tensors + low;
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* gpu/cuda/tridiagonal.c: see tridiagonal.h. */
+#include "gpu/cuda/tridiagonal.h"
+
+#include "gpu/cuda/tri_call.h"
+#include "gpu/methods/tridiagonal.h"
+
+/* To CUDA__TRI_BLOCK_N_MAX a block of threads has one part of the workspace for all its matrices.
+ * These are as many blocks as an H200 holds at once; more parts would only fill its cache. */
+#define SMALL_PARTS (132 * 16)
+
+static bool writes(const struct cuda_call *call)
+{
+    return call->wanted & UINT32_C(1) << CUDA__TRI_INVERSE;
+}
+
+/* Levels of merging whose factors are kept: all where X is wanted. */
+static int levels_of(const struct cuda_call *call)
+{
+    int levels = 1;
+    if (call->options[METHOD_TRIDIAGONAL_VARIANT] != METHOD_TRIDIAGONAL_SHERMAN_MORRISON)
+        return 0;
+    while (writes(call) && INT64_C(2) << levels < call->n)
+        levels++;
+    return levels;
+}
+
+size_t cuda_tridiagonal_workspace(const struct cuda_call *call, int64_t matrices)
+{
+    size_t part = (size_t)cuda__tri_part_bytes(call->n, levels_of(call)), parts = (size_t)matrices;
+    if (call->n <= CUDA__TRI_BLOCK_N_MAX && parts > SMALL_PARTS)
+        parts = SMALL_PARTS;
+    return parts > SIZE_MAX / part ? SIZE_MAX : parts * part;
+}
+
+cudaError_t cuda_tridiagonal(const struct cuda_call *call, cudaStream_t stream)
+{
+    int levels = levels_of(call);
+    struct cuda__tri_call work = {
+        .tensors = call->tensors,
+        .item_count = call->item_count,
+        .matrices = call->matrices,
+        .n = call->n,
+        .count = call->matrices,
+        .workspace = call->workspace,
+        .part_bytes = cuda__tri_part_bytes(call->n, levels),
+        .variant = (int32_t)call->options[METHOD_TRIDIAGONAL_VARIANT],
+        .levels = levels,
+        .rows = method_range_unpack(call->options[METHOD_TRIDIAGONAL_ROWS], call->n),
+        .columns = method_range_unpack(call->options[METHOD_TRIDIAGONAL_COLUMNS], call->n),
+        .keeps_levels = writes(call),
+        .writes = writes(call),
+    };
+    work.parts = (int64_t)(call->workspace_bytes / (size_t)work.part_bytes);
+    if (call->n < 1 || call->n > CUDA_TRIDIAGONAL_N_MAX || call->matrices < 0 || work.parts < 1)
+        return cudaErrorInvalidValue;
+    if (call->matrices == 0)
+        return cudaSuccess;
+    return call->precision == PRECISION_FP32 ? cuda__tri_launch_f32(&work, stream)
+                                             : cuda__tri_launch_f64(&work, stream);
+}

@@ -1,0 +1,114 @@
+/* tests/simt/gpu/cuda/ptx.cuh: gpu/cuda/ptx.cuh for the SIMT stand-in: the same functions in C++.
+ *
+ * Estimates are no better than the device's. Copies are made when they are waited for: what reads
+ * them earlier reads what was there before.
+ */
+#ifndef TESTS_SIMT_GPU_CUDA_PTX_CUH
+#define TESTS_SIMT_GPU_CUDA_PTX_CUH
+
+#include <time.h>
+
+#include "device.cuh"
+
+typedef unsigned char *cuda__address;
+
+static inline cuda__address cuda__address_of(void *shared)
+{
+    return (cuda__address)shared;
+}
+
+template <typename T> static inline void cuda__store_if(bool wanted, cuda__address to, const T *x)
+{
+    struct alignas(16) piece {
+        T numbers[16 / sizeof(T)];
+    };
+    if (!wanted)
+        return;
+    if ((uintptr_t)to % 16 != 0)
+        simt_fail({__func__, __FILE__, __LINE__}, "it stores to a place that is not aligned");
+    for (unsigned v = 0; v < 16 / sizeof(T); v++)
+        ((piece *)to)->numbers[v] = x[v];
+}
+
+static inline float cuda__estimate_reciprocal(float x)
+{
+    x = fpclassify(x) == FP_SUBNORMAL ? copysignf(0, x) : x;
+    float r = __uint_as_float(__float_as_uint(1 / x) & ~1u);
+    return fpclassify(r) == FP_SUBNORMAL ? copysignf(0, r) : r;
+}
+
+static inline double cuda__estimate_reciprocal(double x)
+{
+    x = fpclassify(x) == FP_SUBNORMAL ? copysign(0, x) : x;
+    double r = __hiloint2double(__double2hiint(1 / __hiloint2double(__double2hiint(x), 0)), 0);
+    return fpclassify(r) == FP_SUBNORMAL ? copysign(0, r) : r;
+}
+
+template <typename V, typename T> static inline void cuda__store_stream(V *to, const T *x)
+{
+    if ((uintptr_t)to % sizeof(V) != 0)
+        simt_fail({__func__, __FILE__, __LINE__}, "it stores to a place that is not aligned");
+    memcpy((void *)to, x, sizeof(V));
+}
+
+static inline void cuda__copy_arrive()
+{
+    simt_copies &begun = *simt_copies_here;
+    for (int i = 0; i < begun.count; i++)
+        memcpy(begun.copies[i].to, begun.copies[i].from, begun.copies[i].bytes);
+    begun.count = 0;
+}
+
+template <int Bytes> static inline void cuda__copy_async(void *to, const void *from)
+{
+    static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "what the device can copy");
+    if ((uintptr_t)to % Bytes != 0 || (uintptr_t)from % Bytes != 0)
+        simt_fail({__func__, __FILE__, __LINE__}, "it copies what is not aligned");
+    if (simt_copies_here->count == SIMT_COPIES_MAX)
+        cuda__copy_arrive();
+    simt_copies_here->copies[simt_copies_here->count++] = {to, from, Bytes};
+}
+
+/* Two numbers of each lane. */
+struct simt_pairs {
+    double of[SIMT_WARP][2];
+};
+
+static inline simt_pairs simt_gather(simt_call call, double x, double y)
+{
+    simt_pairs pairs;
+    simt_words mine = {{simt_cast<uint64_t>(x), simt_cast<uint64_t>(y)}};
+    const simt_party *party = simt_meet(call, ~0u, mine, false);
+    for (int lane = 0; lane < SIMT_WARP; lane++) {
+        for (int v = 0; v < 2; v++)
+            pairs.of[lane][v] = simt_cast<double>(party->given[lane].word[v]);
+    }
+    return pairs;
+}
+
+static inline void cuda__multiply_add(double *c, const double *a, const double *b)
+{
+    simt_call call = {__func__, __FILE__, __LINE__};
+    simt_pairs near = simt_gather(call, a[0], a[1]), far = simt_gather(call, a[2], a[3]);
+    simt_pairs right = simt_gather(call, b[0], b[1]);
+    unsigned g = simt_lane() / 4, t = simt_lane() % 4;
+    for (unsigned k = 0; k < 8; k++) {
+        for (unsigned e = 0; e < 4; e++)
+            c[e] = fma((k < 4 ? near : far).of[g * 4 + k % 4][e / 2],
+                       right.of[(2 * t + e % 2) * 4 + k % 4][k / 4], c[e]);
+    }
+}
+
+template <typename P> static inline P *cuda__renewed(P *pointer)
+{
+    return pointer;
+}
+
+static inline uint64_t cuda__now_ns()
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#endif

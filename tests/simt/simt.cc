@@ -1,0 +1,591 @@
+/* tests/simt/simt.cc: the fibers of simt.h and their meetings.
+ *
+ * Each thread that launches owns a machine: the fibers of one block and their warps. All of it runs
+ * on that thread, so nothing here is locked. To ThreadSanitizer a fiber is a thread of its own, but
+ * this file is none of their business: its functions are QUIET, and what one fiber's call writes
+ * another's reads without a word. The order that barriers make is told to it expressly.
+ *
+ * Cost: a switch of fibers is a dozen instructions, and a meeting looks at each lane once; with
+ * ThreadSanitizer each barrier joins the clocks of its threads.
+ */
+#include "simt.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "sanitizers.h"
+
+#define STACK_BYTES (256 * 1024)
+#define PAGE_BYTES 4096
+#define REPORT_BYTES 4096
+#define REST_NS 20000
+#define WARPS_MAX (SIMT_THREADS_MAX / SIMT_WARP)
+
+namespace
+{
+
+enum state {
+    READY,
+    IN_WARP,
+    IN_BLOCK,
+    ENDED
+};
+
+struct fiber {
+    uint3 thread;
+    simt_copies copies;
+    unsigned char *stack;
+    void *top;  /* of the stack, while it does not run */
+    void *tsan; /* its name to ThreadSanitizer */
+    enum state state;
+    simt_call call; /* in which it waits */
+    uint32_t mask;
+    bool orders;
+    simt_words given, got;
+    simt_party *party;
+};
+
+struct warp {
+    uint32_t all, waiting, ended;
+    char tokens[SIMT_WARP];            /* a group's order is that of its first lane's */
+    simt_party parties[SIMT_WARP + 1]; /* free without readers */
+};
+
+struct machine {
+    fiber fibers[SIMT_THREADS_MAX];
+    warp warps[WARPS_MAX];
+    int order[SIMT_THREADS_MAX];
+    int threads, ended, arrived;
+    simt_words votes; /* in the block's meeting */
+    bool moved;       /* did some fiber do more than rest? */
+    void *scheduler;  /* the top of its stack */
+    void *tsan;
+    fiber *running;
+    void (*body)(const void *closure);
+    const void *closure;
+    cudaError_t status;
+    uint32_t random;
+    char began, ended_all, met; /* tokens: of a block's start, its end, its barriers */
+    char report[REPORT_BYTES];
+};
+
+thread_local machine *machine_here;
+enum simt_order order_set;
+uint32_t order_seed;
+bool order_known;
+
+} // namespace
+
+thread_local uint3 threadIdx, blockIdx;
+thread_local dim3 blockDim, gridDim;
+thread_local simt_copies *simt_copies_here;
+/* Where kernels find their dynamic shared memory. */
+thread_local unsigned char cuda__memory[SIMT_SHARED_MAX] __attribute__((aligned(1024)));
+
+/* ---- Switching ---- */
+
+extern "C" void simt__switch(void **from, void *to);
+
+asm(".text\n"
+    ".type simt__switch, @function\n"
+    "simt__switch:\n"
+    "    pushq %rbp\n"
+    "    pushq %rbx\n"
+    "    pushq %r12\n"
+    "    pushq %r13\n"
+    "    pushq %r14\n"
+    "    pushq %r15\n"
+    "    movq %rsp, (%rdi)\n"
+    "    movq %rsi, %rsp\n"
+    "    popq %r15\n"
+    "    popq %r14\n"
+    "    popq %r13\n"
+    "    popq %r12\n"
+    "    popq %rbx\n"
+    "    popq %rbp\n"
+    "    ret\n"
+    ".size simt__switch, . - simt__switch\n");
+
+namespace
+{
+
+/* From a fiber to the scheduler. */
+QUIET void leave(machine *m)
+{
+    fiber *self = m->running;
+    TSAN_BECOME(m->tsan);
+    simt__switch(&self->top, m->scheduler);
+}
+
+QUIET void enter(machine *m, fiber *f)
+{
+    m->running = f;
+    threadIdx = f->thread;
+    simt_copies_here = &f->copies;
+    TSAN_BECOME(f->tsan);
+    simt__switch(&m->scheduler, f->top);
+    m->running = nullptr;
+}
+
+QUIET void end_fiber(machine *m, fiber *f);
+
+QUIET void run_fiber()
+{
+    machine *m = machine_here;
+    for (;;) {
+        TSAN_TAKE(&m->began);
+        m->body(m->closure);
+        TSAN_GIVE(&m->ended_all);
+        end_fiber(m, m->running);
+        leave(m);
+    }
+}
+
+/* A fiber that has not begun, or must begin anew. */
+QUIET void renew(fiber *f)
+{
+    TSAN_END(f->tsan);
+    f->tsan = TSAN_MAKE();
+    ASAN_ALLOW(f->stack, STACK_BYTES);
+    /* As simt__switch leaves it: six registers, an address to return to; the stack is then as a
+     * call would leave it. */
+    void **top = (void **)(f->stack + STACK_BYTES) - 2;
+    *top = (void *)run_fiber;
+    for (int i = 0; i < 6; i++)
+        *--top = nullptr;
+    f->top = top;
+}
+
+QUIET bool make_fiber(fiber *f)
+{
+    void *memory = mmap(nullptr, STACK_BYTES + PAGE_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    mprotect(memory, PAGE_BYTES, PROT_NONE); /* an overflow ends the process */
+    f->stack = (unsigned char *)memory + PAGE_BYTES;
+    renew(f);
+    return true;
+}
+
+/* ---- Reports ---- */
+
+__attribute__((format(printf, 2, 3))) QUIET void tell(machine *m, const char *format, ...)
+{
+    size_t used = strlen(m->report);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(m->report + used, sizeof m->report - used, format, arguments);
+    va_end(arguments);
+}
+
+QUIET void tell_place(machine *m)
+{
+    tell(m, "simt: block (%u, %u, %u)", blockIdx.x, blockIdx.y, blockIdx.z);
+}
+
+/* Ends the launch from a fiber, which does not come back. */
+QUIET void give_up(machine *m, cudaError_t status)
+{
+    m->status = status;
+    leave(m);
+    abort();
+}
+
+QUIET bool waits_alike(const fiber *one, const fiber *other)
+{
+    return one->state == other->state && one->mask == other->mask &&
+           one->call.line == other->call.line && one->call.name == other->call.name;
+}
+
+/* Nobody can go on. Tells which threads wait where, those alike in one line. */
+QUIET void tell_deadlock(machine *m)
+{
+    tell_place(m);
+    tell(m, ": threads wait for ever\n");
+    for (int i = 0; i < m->threads;) {
+        const fiber *f = &m->fibers[i];
+        int last = i;
+        while (last + 1 < m->threads && waits_alike(f, &m->fibers[last + 1]))
+            last++;
+        tell(m, "  threads %d to %d ", i, last);
+        if (f->state == ENDED)
+            tell(m, "have ended\n");
+        else
+            tell(m, "wait in %s, mask %08x, %s:%d\n", f->call.name, f->mask, f->call.file,
+                 f->call.line);
+        i = last + 1;
+    }
+    m->status = cudaErrorLaunchFailure;
+}
+
+/* ---- Meetings ---- */
+
+QUIET warp *warp_of(machine *m, const fiber *f)
+{
+    return &m->warps[(f - m->fibers) / SIMT_WARP];
+}
+
+QUIET fiber *lane_of(machine *m, const warp *w, int lane)
+{
+    return &m->fibers[(w - m->warps) * SIMT_WARP + lane];
+}
+
+QUIET void fail_meeting(machine *m, const fiber *one, const fiber *other)
+{
+    tell_place(m);
+    tell(m, ": threads %d and %d meet in %s, mask %08x, %s:%d and %s, mask %08x, %s:%d\n",
+         (int)(one - m->fibers), (int)(other - m->fibers), one->call.name, one->mask,
+         one->call.file, one->call.line, other->call.name, other->mask, other->call.file,
+         other->call.line);
+    m->status = cudaErrorLaunchFailure;
+}
+
+/* To ThreadSanitizer all that these threads did comes before all that they will do. */
+QUIET void order_threads(machine *m, fiber *first, uint32_t lanes, int count, char *token)
+{
+    if (!TSAN_IS_HERE)
+        return;
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < count; i++) {
+            if (count <= SIMT_WARP && !(lanes >> i & 1))
+                continue;
+            TSAN_BECOME(first[i].tsan);
+            if (turn == 0)
+                TSAN_GIVE(token);
+            else
+                TSAN_TAKE(token);
+        }
+    }
+    TSAN_BECOME(m->running ? m->running->tsan : m->tsan);
+}
+
+/* Ends the meeting of the lanes in `mask`, if all are there that have not ended. */
+QUIET void try_meeting(machine *m, warp *w, uint32_t mask)
+{
+    uint32_t lanes = mask & ~w->ended;
+    if (lanes & ~w->waiting || !lanes)
+        return;
+    fiber *first = lane_of(m, w, __builtin_ctz(lanes));
+    simt_party *party = w->parties;
+    while (party->readers > 0)
+        party++;
+    *party = simt_party{};
+    party->lanes = lanes;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        fiber *f = lane_of(m, w, lane);
+        if (f->mask != mask || strcmp(f->call.name, first->call.name) != 0)
+            return fail_meeting(m, first, f);
+        party->given[lane] = f->given;
+        party->readers++;
+        f->party = party;
+        f->state = READY;
+    }
+    w->waiting &= ~lanes;
+    if (first->orders)
+        order_threads(m, lane_of(m, w, 0), lanes, SIMT_WARP, &w->tokens[__builtin_ctz(lanes)]);
+}
+
+/* The same of the whole block. */
+QUIET void try_block(machine *m)
+{
+    if (m->arrived == 0 || m->arrived + m->ended < m->threads)
+        return;
+    const fiber *first = nullptr;
+    for (int i = 0; i < m->threads; i++) {
+        fiber *f = &m->fibers[i];
+        if (f->state != IN_BLOCK)
+            continue;
+        first = first ? first : f;
+        if (strcmp(f->call.name, first->call.name) != 0)
+            return fail_meeting(m, first, f);
+        f->got = m->votes;
+        f->state = READY;
+    }
+    m->arrived = 0;
+    m->votes = simt_words{};
+    order_threads(m, m->fibers, ~0u, m->threads, &m->met);
+}
+
+QUIET void end_fiber(machine *m, fiber *f)
+{
+    warp *w = warp_of(m, f);
+    f->state = ENDED;
+    m->ended++;
+    w->ended |= 1u << (f - m->fibers) % SIMT_WARP;
+    for (uint32_t left = w->waiting; left && m->status == cudaSuccess; left &= left - 1) {
+        const fiber *other = lane_of(m, w, __builtin_ctz(left));
+        if (other->state == IN_WARP)
+            try_meeting(m, w, other->mask);
+    }
+    if (m->status == cudaSuccess)
+        try_block(m);
+}
+
+/* ---- The scheduler ---- */
+
+QUIET uint32_t draw(machine *m)
+{
+    m->random ^= m->random << 13;
+    m->random ^= m->random >> 17;
+    m->random ^= m->random << 5;
+    return m->random;
+}
+
+QUIET void lay_order(machine *m)
+{
+    for (int i = 0; i < m->threads; i++)
+        m->order[i] = order_set == SIMT_BACKWARD ? m->threads - 1 - i : i;
+    for (int i = m->threads - 1; order_set == SIMT_SHUFFLED && i > 0; i--) {
+        int other = (int)(draw(m) % (uint32_t)(i + 1)), held = m->order[i];
+        m->order[i] = m->order[other];
+        m->order[other] = held;
+    }
+}
+
+/* One turn of every thread that can go on; false when there is none. */
+QUIET bool run_round(machine *m)
+{
+    bool any = false;
+    lay_order(m);
+    for (int i = 0; i < m->threads && m->status == cudaSuccess; i++) {
+        fiber *f = &m->fibers[m->order[i]];
+        if (f->state != READY)
+            continue;
+        any = true;
+        enter(m, f);
+    }
+    return any;
+}
+
+QUIET void run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t index)
+{
+    blockDim = config->blockDim;
+    gridDim = config->gridDim;
+    blockIdx = uint3{(unsigned)(index % gridDim.x), (unsigned)(index / gridDim.x % gridDim.y),
+                     (unsigned)(index / gridDim.x / gridDim.y)};
+    memset(cuda__memory, 0xff, config->dynamicSmemBytes);
+    m->ended = m->arrived = 0;
+    m->votes = simt_words{};
+    for (int i = 0; i < m->threads; i++) {
+        fiber *f = &m->fibers[i];
+        unsigned t = (unsigned)i;
+        f->thread = uint3{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+        f->copies.count = 0;
+        f->state = READY;
+        f->party = nullptr;
+    }
+    for (int i = 0; i * SIMT_WARP < m->threads; i++) {
+        int lanes = m->threads - i * SIMT_WARP;
+        warp *w = &m->warps[i];
+        memset(w, 0, sizeof *w);
+        w->all = lanes >= SIMT_WARP ? ~0u : (1u << lanes) - 1;
+    }
+    TSAN_GIVE(&m->began);
+    while (m->ended < m->threads && m->status == cudaSuccess) {
+        m->moved = false;
+        if (!run_round(m))
+            tell_deadlock(m);
+        struct timespec rest = {0, REST_NS};
+        if (!m->moved && m->ended < m->threads && m->status == cudaSuccess)
+            nanosleep(&rest, nullptr);
+    }
+    TSAN_TAKE(&m->ended_all);
+}
+
+/* ---- Bad addresses ---- */
+
+void on_fault()
+{
+    machine *m = machine_here;
+    tell_place(m);
+    tell(m, ": thread %d used a bad address\n", (int)(m->running - m->fibers));
+    give_up(m, cudaErrorIllegalAddress);
+}
+
+#if !TSAN_IS_HERE && !ASAN_IS_HERE
+/* A fiber at fault goes on in on_fault; anyone else meets the signal again, and its default. */
+void on_signal(int number, siginfo_t *, void *context)
+{
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    if (!machine_here || !machine_here->running) {
+        signal(number, SIG_DFL);
+        return;
+    }
+    registers[REG_RSP] = (registers[REG_RSP] - 256) / 16 * 16 - 8;
+    registers[REG_RIP] = (greg_t)on_fault;
+}
+
+/* At each launch, for others set handlers too. */
+void watch_faults()
+{
+    struct sigaction action = {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &action, nullptr);
+    sigaction(SIGBUS, &action, nullptr);
+}
+#else
+/* The sanitizer's report is the better one. */
+void watch_faults()
+{
+    (void)on_fault;
+}
+#endif
+
+/* SIMT_ORDER: forward, backward, or the seed of a shuffle. */
+void read_order()
+{
+    const char *text = getenv("SIMT_ORDER");
+    if (order_known || !text)
+        return;
+    bool is_backward = strcmp(text, "backward") == 0, is_forward = strcmp(text, "forward") == 0;
+    simt_set_order(is_backward  ? SIMT_BACKWARD
+                   : is_forward ? SIMT_FORWARD
+                                : SIMT_SHUFFLED,
+                   (uint32_t)strtoul(text, nullptr, 10));
+}
+
+machine *open_machine()
+{
+    if (machine_here)
+        return machine_here;
+    read_order();
+    machine_here = (machine *)mmap(nullptr, sizeof(machine), PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (machine_here == MAP_FAILED)
+        abort();
+    machine_here->tsan = TSAN_SELF();
+    return machine_here;
+}
+
+/* After a failure: what the fibers were at is forgotten. */
+QUIET void forget(machine *m)
+{
+    order_threads(m, m->fibers, ~0u, m->threads, &m->met);
+    TSAN_TAKE(&m->met);
+    for (int i = 0; i < m->threads; i++)
+        renew(&m->fibers[i]);
+    fputs(m->report, stderr);
+    simt_lose(m->status);
+}
+
+bool is_launchable(const cudaLaunchConfig_t *config)
+{
+    const dim3 &threads = config->blockDim, &blocks = config->gridDim;
+    uint64_t count = (uint64_t)threads.x * threads.y * threads.z;
+    return count >= 1 && count <= SIMT_THREADS_MAX && blocks.x >= 1 && blocks.x <= INT32_MAX &&
+           blocks.y >= 1 && blocks.y <= UINT16_MAX && blocks.z >= 1 && blocks.z <= UINT16_MAX;
+}
+
+} // namespace
+
+/* ---- What is called from outside ---- */
+
+void simt_set_order(enum simt_order order, uint32_t seed)
+{
+    order_set = order;
+    order_seed = seed;
+    order_known = true;
+}
+
+const char *simt_report(void)
+{
+    return machine_here ? machine_here->report : "";
+}
+
+QUIET const struct simt_party *simt_meet(struct simt_call call, uint32_t mask,
+                                         struct simt_words given, bool orders)
+{
+    machine *m = machine_here;
+    fiber *self = m->running;
+    warp *w = warp_of(m, self);
+    uint32_t bit = 1u << (self - m->fibers) % SIMT_WARP;
+    if (!(mask & bit) || mask & ~w->all)
+        simt_fail(call, mask & bit ? "the mask has lanes that the block lacks"
+                                   : "the mask lacks the lane that calls");
+    if (self->party)
+        self->party->readers--;
+    self->party = nullptr;
+    self->call = call;
+    self->mask = mask;
+    self->orders = orders;
+    self->given = given;
+    self->state = IN_WARP;
+    w->waiting |= bit;
+    m->moved = true;
+    try_meeting(m, w, mask);
+    while (self->state != READY || m->status != cudaSuccess)
+        leave(m);
+    return self->party;
+}
+
+QUIET struct simt_words simt_meet_block(struct simt_call call, bool given)
+{
+    machine *m = machine_here;
+    fiber *self = m->running;
+    self->call = call;
+    self->mask = ~0u;
+    self->state = IN_BLOCK;
+    m->arrived++;
+    m->votes.word[0] += given;
+    m->votes.word[1]++;
+    m->moved = true;
+    try_block(m);
+    while (self->state != READY || m->status != cudaSuccess)
+        leave(m);
+    return self->got;
+}
+
+QUIET void simt_fail(struct simt_call call, const char *problem)
+{
+    machine *m = machine_here;
+    tell_place(m);
+    tell(m, ": thread %d in %s, %s:%d: %s\n", (int)(m->running - m->fibers), call.name, call.file,
+         call.line, problem);
+    give_up(m, cudaErrorLaunchFailure);
+}
+
+QUIET void simt_pause(void)
+{
+    leave(machine_here);
+}
+
+cudaError_t simt_launch(const cudaLaunchConfig_t *config, const void *kernel,
+                        void (*body)(const void *closure), const void *closure)
+{
+    if (simt_lost() != cudaSuccess)
+        return simt_lost();
+    if (!is_launchable(config) || config->dynamicSmemBytes > SIMT_SHARED_MAX)
+        return cudaErrorInvalidConfiguration;
+    if (config->dynamicSmemBytes > simt_shared_allowed(kernel))
+        return cudaErrorInvalidValue;
+    machine *m = open_machine();
+    uint64_t blocks = (uint64_t)config->gridDim.x * config->gridDim.y * config->gridDim.z;
+    m->threads = (int)(config->blockDim.x * config->blockDim.y * config->blockDim.z);
+    for (int i = 0; i < m->threads; i++) {
+        if (!m->fibers[i].stack && !make_fiber(&m->fibers[i]))
+            return cudaErrorMemoryAllocation;
+    }
+    watch_faults();
+    m->body = body;
+    m->closure = closure;
+    m->status = cudaSuccess;
+    m->report[0] = 0;
+    m->random = order_seed * 2654435761u | 1;
+    ASAN_FORBID(cuda__memory + config->dynamicSmemBytes,
+                SIMT_SHARED_MAX - config->dynamicSmemBytes);
+    for (uint64_t i = 0; i < blocks && m->status == cudaSuccess; i++)
+        run_block(m, config, order_set == SIMT_BACKWARD ? blocks - 1 - i : i);
+    ASAN_ALLOW(cuda__memory, SIMT_SHARED_MAX);
+    if (m->status != cudaSuccess)
+        forget(m);
+    return m->status;
+}

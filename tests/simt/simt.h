@@ -1,0 +1,124 @@
+/* tests/simt/simt.h: the SIMT stand-in: runs CUDA kernels on a CPU, for tests.
+ *
+ * The sources in gpu/cuda are compiled by g++ as they are: `-Itests/simt` comes first, so that the
+ * headers here are found in the place of the toolkit's and of gpu/cuda/ptx.cuh, and device.cuh,
+ * which is included by force, gives the words of the device language a meaning.
+ *
+ * The threads of a block are fibers of the thread that launches. One runs until it waits for
+ * others: at a barrier, or where a warp's lanes exchange values. Blocks run one after the other. So
+ * a lane is as far ahead of the others as the language allows, and what depends on the order shows:
+ * SIMT_ORDER in the environment, or simt_set_order(), has the threads run forward, backward or
+ * shuffled.
+ *
+ * Checked: lanes that wait for each other for ever, with different masks or at different calls; a
+ * value asked of a lane that takes no part; shared memory beyond what the launch asked for (with
+ * AddressSanitizer). Dynamic shared memory begins as NaN; static is what the block before left in
+ * it. Asynchronous copies are made as late as allowed. Built with ThreadSanitizer, the threads of a
+ * block are threads to it, which only
+ * __syncwarp and __syncthreads order: it finds races on shared memory. Shuffles and votes order
+ * nothing, as in the language. Not modelled: blocks that wait for each other, the device's own
+ * roundings of what is not IEEE, time.
+ *
+ * What goes wrong is printed, kept for simt_report(), and ends the launch with
+ * cudaErrorLaunchFailure, or cudaErrorIllegalAddress, which every later call returns too. Threads:
+ * any may launch; each has its own shared memory.
+ */
+#ifndef TESTS_SIMT_SIMT_H
+#define TESTS_SIMT_SIMT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_runtime_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SIMT_WARP 32
+#define SIMT_THREADS_MAX 1024
+#define SIMT_SHARED_MAX (227 * 1024)
+#define SIMT_COPIES_MAX 256           /* of a thread under way; then the first are made */
+#define SIMT_SHARED_USUAL (48 * 1024) /* more only after cudaFuncSetAttribute */
+
+enum simt_order {
+    SIMT_FORWARD,
+    SIMT_BACKWARD,
+    SIMT_SHUFFLED, /* anew in each round, from a seed */
+};
+
+/* Of all launches to come. Not while one is running. */
+void simt_set_order(enum simt_order order, uint32_t seed);
+
+/* What the calling thread's last failed launch said, or "". */
+const char *simt_report(void);
+
+/* Device memory and pinned memory that is not yet freed, in pieces. */
+int64_t simt_allocations(void);
+
+/* ---- For device.cuh ---- */
+
+/* An asynchronous copy that is not made yet. */
+struct simt_copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+struct simt_copies {
+    int count;
+    struct simt_copy copies[SIMT_COPIES_MAX];
+};
+
+#ifdef __cplusplus
+/* Of the CUDA thread that runs. */
+extern thread_local uint3 threadIdx, blockIdx;
+extern thread_local dim3 blockDim, gridDim;
+extern thread_local struct simt_copies *simt_copies_here;
+#endif
+
+struct simt_words {
+    uint64_t word[2];
+};
+
+/* What the lanes of one meeting gave; 0 of those that had ended. */
+struct simt_party {
+    struct simt_words given[SIMT_WARP];
+    uint32_t lanes;
+    int readers; /* lanes that have not gone on yet */
+};
+
+/* Where the device code calls. */
+struct simt_call {
+    const char *name, *file;
+    int line;
+};
+
+/* Waits for the lanes in `mask`, which make the same call. Returns what each of them gave, lent
+ * until the lane's next call. orders: memory too, as a barrier does. */
+const struct simt_party *simt_meet(struct simt_call call, uint32_t mask, struct simt_words given,
+                                   bool orders);
+/* Waits for the block's threads that have not ended; returns how many gave true, and all. */
+struct simt_words simt_meet_block(struct simt_call call, bool given);
+/* Ends the launch: a lane asks for what there is not. */
+void simt_fail(struct simt_call call, const char *problem);
+/* Lets the others run. */
+void simt_pause(void);
+
+/* Runs body(closure) once for each thread of the grid. */
+cudaError_t simt_launch(const cudaLaunchConfig_t *config, const void *kernel,
+                        void (*body)(const void *closure), const void *closure);
+
+/* ---- Between simt.cc and runtime.c ---- */
+
+/* The dynamic shared memory that a kernel may have, in bytes. */
+size_t simt_shared_allowed(const void *kernel);
+/* A status that all calls return, once the context is lost. */
+cudaError_t simt_lost(void);
+void simt_lose(cudaError_t status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,534 @@
+/* The launchers of gpu/cuda/lu_middle.h: `lu` and `lu_factor` of orders above 32, run on the CPU.
+ *
+ * TEST_LU_ORDERS in the environment, "100,128,513", has other orders tried than the few below. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/cuda/lu_middle.h"
+#include "gpu/host/lapack.h"
+#include "tests/simt/sanitizers.h"
+#include "tests/simt/simt.h"
+#include "tests/unit/gpu/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define GUARD 5 /* numbers behind a result; an odd one, so that items differ in alignment */
+#define UNTOUCHED 77
+
+/* With a sanitizer the first of each list alone. */
+#define TRIED(list) (TSAN_IS_HERE || ASAN_IS_HERE ? 1 : COUNT(list))
+
+/* On both sides of the orders where kernels change, and of their tiles. */
+static const struct order {
+    enum precision precision;
+    int64_t n;
+} block_orders[] = {{PRECISION_FP64, 33}, {PRECISION_FP32, 48}, {PRECISION_FP64, 81}},
+  wide_orders[] = {{PRECISION_FP64, 145}, {PRECISION_FP32, 209}};
+
+/* ---- A batch ---- */
+
+struct bed {
+    enum precision precision;
+    int64_t n, count;
+    bool factor;
+    unsigned char *a, *result, *extra; /* an item a matrix, each at a distance of its own */
+    int32_t *info;
+    struct cuda_item *items;
+    uint32_t doubtful;
+    void *workspace;
+    size_t workspace_bytes;
+};
+
+static size_t number_bytes(const struct bed *bed)
+{
+    return (size_t)precision_bytes(bed->precision);
+}
+
+static size_t extra_bytes(const struct bed *bed)
+{
+    return bed->factor ? (size_t)bed->n * sizeof(int32_t) : number_bytes(bed);
+}
+
+static unsigned char *take(size_t bytes)
+{
+    unsigned char *memory = malloc(bytes);
+    assert_non_null(memory);
+    memset(memory, UNTOUCHED, bytes);
+    return memory;
+}
+
+/* held: matrices that there is workspace for. */
+static struct bed make_bed(enum precision precision, int64_t n, int64_t count, bool factor,
+                           int64_t held)
+{
+    struct bed bed = {.precision = precision, .n = n, .count = count, .factor = factor};
+    size_t numbers = (size_t)(n * n + GUARD), total = (size_t)count * numbers * number_bytes(&bed);
+    bed.a = take(total);
+    bed.result = take(total);
+    bed.extra = take((size_t)count * extra_bytes(&bed));
+    bed.info = (int32_t *)take((size_t)count * sizeof *bed.info);
+    bed.items = (struct cuda_item *)take((size_t)count * sizeof *bed.items);
+    for (int64_t k = 0; k < count; k++) {
+        size_t at = (size_t)k * numbers * number_bytes(&bed);
+        bed.items[k] = (struct cuda_item){.a = bed.a + at,
+                                          .result = bed.result + at,
+                                          .extra = bed.extra + (size_t)k * extra_bytes(&bed),
+                                          .info = bed.info + k,
+                                          .first = k};
+    }
+    bed.workspace_bytes = factor ? cuda_factor_middle_workspace(precision, n, held)
+                                 : cuda_inverse_middle_workspace(precision, n, held);
+    assert_int_equal(cudaMalloc(&bed.workspace, bed.workspace_bytes), cudaSuccess);
+    return bed;
+}
+
+static void free_bed(struct bed *bed)
+{
+    free(bed->a);
+    free(bed->result);
+    free(bed->extra);
+    free(bed->info);
+    free(bed->items);
+    assert_int_equal(cudaFree(bed->workspace), cudaSuccess);
+}
+
+static void put(const struct bed *bed, int64_t k, const double *a)
+{
+    for (int64_t i = 0; i < bed->n * bed->n; i++) {
+        if (bed->precision == PRECISION_FP32)
+            ((float *)bed->items[k].a)[i] = (float)a[i];
+        else
+            ((double *)bed->items[k].a)[i] = a[i];
+    }
+}
+
+static void get(const struct bed *bed, const void *numbers, int64_t count, double *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = bed->precision == PRECISION_FP32 ? ((const float *)numbers)[i]
+                                                 : ((const double *)numbers)[i];
+}
+
+/* As the engine runs a batch; and nothing beyond a result may be touched. */
+static void run(struct bed *bed)
+{
+    struct cuda_batch batch = {bed->items, bed->count, bed->count, &bed->doubtful};
+    cudaError_t (*launch)(enum precision, int64_t, const struct cuda_batch *, void *, size_t,
+                          cudaStream_t) = bed->factor ? cuda_factor_middle : cuda_inverse_middle;
+    bed->doubtful = 0;
+    cudaError_t status =
+        launch(bed->precision, bed->n, &batch, bed->workspace, bed->workspace_bytes, NULL);
+    if (status == cudaSuccess && bed->doubtful > 0)
+        status = cuda_mend_middle(bed->precision, bed->n, &batch, bed->workspace,
+                                  bed->workspace_bytes, NULL);
+    if (status != cudaSuccess)
+        fail_msg("n = %d: %s: %s", (int)bed->n, cudaGetErrorName(status), simt_report());
+    size_t bytes = (size_t)(bed->n * bed->n) * number_bytes(bed);
+    for (int64_t k = 0; k < bed->count; k++) {
+        const unsigned char *guard = (unsigned char *)bed->items[k].result + bytes;
+        for (size_t i = 0; bed->items[k].result && i < GUARD * number_bytes(bed); i++)
+            assert_int_equal(guard[i], UNTOUCHED);
+    }
+}
+
+/* ---- The contract ---- */
+
+static int failures;
+
+static void complain(const struct bed *bed, const char *matrix, const char *what, double value)
+{
+    failures++;
+    print_error("%s %s n = %d, %s: %s %g\n", bed->factor ? "lu_factor" : "lu",
+                precision_name(bed->precision), (int)bed->n, matrix, what, value);
+}
+
+/* What an inverse must keep; info: what is expected, or -2 for 0 or n + 1 as RCOND says. */
+static void judge_inverse(const struct bed *bed, int64_t k, const double *a, const char *name,
+                          int64_t info)
+{
+    int64_t n = bed->n;
+    double *x = gputest_numbers(n * n), rcond, eps = gputest_eps(bed->precision);
+    get(bed, bed->items[k].result, n * n, x);
+    get(bed, bed->items[k].extra, 1, &rcond);
+    if (info == -2)
+        info = rcond >= eps ? 0 : n + 1;
+    if (bed->info[k] != info)
+        complain(bed, name, "INFO", bed->info[k]);
+    if (info == -1 || (info > 0 && info <= n)) {
+        for (int64_t i = 0; i < n * n; i++)
+            failures += !isnan(x[i]);
+        if (info < 0 ? !isnan(rcond) : rcond != 0)
+            complain(bed, name, "RCOND", rcond);
+    } else {
+        double ratio = gputest_inverse_ratio(bed->precision, n, a, x);
+        if (info == 0 && !(ratio <= GPUTEST_RATIO_MAX))
+            complain(bed, name, "ratio", ratio);
+        int exponent;
+        frexp(gputest_norm(n, a), &exponent);
+        double want =
+            1 / ldexp(gputest_norm(n, a), -exponent) / ldexp(gputest_norm(n, x), exponent);
+        if (want > FLT_MIN && !(fabs(want - rcond) <= 2 * (double)n * eps * want))
+            complain(bed, name, "RCOND is off", rcond / want);
+    }
+    free(x);
+}
+
+/* LAPACK's INFO and pivots of A as written. */
+static int64_t reference(enum precision precision, int64_t n, const double *a, int32_t *pivots)
+{
+    double *wide = gputest_numbers(n * n);
+    float *narrow = (float *)wide;
+    for (int64_t i = 0; i < n * n; i++) {
+        int64_t at = i % n * n + i / n;
+        if (precision == PRECISION_FP64)
+            wide[at] = a[i];
+        else
+            narrow[at] = (float)a[i];
+    }
+    int64_t info = precision == PRECISION_FP32 ? host__getrf_f32(n, narrow, n, pivots)
+                                               : host__getrf_f64(n, wide, n, pivots);
+    free(wide);
+    return info;
+}
+
+static void judge_factor(const struct bed *bed, int64_t k, const double *a, const char *name)
+{
+    int64_t n = bed->n;
+    int32_t *pivots = malloc((size_t)n * sizeof *pivots);
+    assert_non_null(pivots);
+    struct gputest_answer answer = {.n = n, .inverse = gputest_numbers(n * n)};
+    answer.pivots = (int32_t *)bed->items[k].extra;
+    get(bed, bed->items[k].result, n * n, answer.inverse);
+    int64_t info = reference(bed->precision, n, a, pivots);
+    if (bed->info[k] != info)
+        complain(bed, name, "INFO", bed->info[k]);
+    if (memcmp(pivots, answer.pivots, (size_t)n * sizeof *pivots) != 0)
+        complain(bed, name, "pivots other than LAPACK's", 0);
+    double ratio = gputest_factor_ratio(bed->precision, n, a, &answer);
+    if (!(ratio <= GPUTEST_RATIO_MAX))
+        complain(bed, name, "ratio", ratio);
+    free(answer.inverse);
+    free(pivots);
+}
+
+#define TRIALS (GPUTEST_DGE_TYPES + 2)
+
+/* The DGE types, 8 and 9 with both spectra. */
+static void make_dge(const struct order *order, int64_t k, double *a)
+{
+    int type = k < GPUTEST_DGE_TYPES ? (int)k + 1 : (int)(k - GPUTEST_DGE_TYPES) + 8;
+    gputest_dge(type, k < GPUTEST_DGE_TYPES ? 4 : 3, order->precision, order->n,
+                (uint64_t)(order->n * 16 + type), a);
+}
+
+static void try_dge(const struct order *order, bool factor)
+{
+    int64_t n = order->n;
+    double *a = gputest_numbers(n * n);
+    /* Less workspace than matrices: they go through in parts. */
+    struct bed bed = make_bed(order->precision, n, TRIALS, factor, 4);
+    for (int64_t k = 0; k < TRIALS; k++) {
+        make_dge(order, k, a);
+        put(&bed, k, a);
+    }
+    run(&bed);
+    for (int64_t k = 0; k < TRIALS; k++) {
+        char name[16];
+        int type = k < GPUTEST_DGE_TYPES ? (int)k + 1 : 8;
+        snprintf(name, sizeof name, "matrix %d", (int)k);
+        make_dge(order, k, a);
+        if (factor)
+            judge_factor(&bed, k, a, name);
+        else if (type >= 5 && type <= 7)
+            judge_inverse(&bed, k, a, name, type == 5 ? 1 : type == 6 ? n : n - n / 2 + 1);
+        else
+            judge_inverse(&bed, k, a, name, -2);
+    }
+    free_bed(&bed);
+    free(a);
+}
+
+static void test_contract(void **state)
+{
+    (void)state;
+    failures = 0;
+    char *list = getenv("TEST_LU_ORDERS");
+    for (size_t i = 0; !list && i < TRIED(block_orders); i++) {
+        try_dge(&block_orders[i], false);
+        try_dge(&block_orders[i], true);
+    }
+    for (size_t i = 0; !list && !TSAN_IS_HERE && i < TRIED(wide_orders); i++) {
+        try_dge(&wide_orders[i], false);
+        try_dge(&wide_orders[i], true);
+    }
+    while (list && *list) {
+        int64_t n = strtoll(list, &list, 10);
+        list += *list == ',';
+        for (int k = 0; k < 2 * PRECISION_COUNT; k++)
+            try_dge(&(struct order){(enum precision)(k / 2), n}, k % 2);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* ---- Matrices that trip ---- */
+
+/* Partial pivoting doubles its last column at every step; 0.9: inexactly. */
+static double growing(int64_t i, int64_t j, int64_t n)
+{
+    return i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
+}
+
+static double hilbert(int64_t i, int64_t j, int64_t n)
+{
+    (void)n;
+    return 1 / (double)(i + j + 1);
+}
+
+static double zero(int64_t i, int64_t j, int64_t n)
+{
+    (void)i, (void)j, (void)n;
+    return 0;
+}
+
+static double not_a_number(int64_t i, int64_t j, int64_t n)
+{
+    return i == n / 2 && j == n - 1 ? (double)NAN : i == j;
+}
+
+static double infinite(int64_t i, int64_t j, int64_t n)
+{
+    return i == n - 1 && j == 0 ? (double)INFINITY : i == j;
+}
+
+static double cyclic(int64_t i, int64_t j, int64_t n)
+{
+    return j == (i + 1) % n ? 4 : 0;
+}
+
+/* The inverse has min(i, j) + 1 everywhere. */
+static double second_difference(int64_t i, int64_t j, int64_t n)
+{
+    return i == j ? (i == n - 1 ? 1 : 2) : i - j == 1 || j - i == 1 ? -1 : 0;
+}
+
+/* Column 7 is the sum of the columns 0 and 1; exactly. */
+static double dependent(int64_t i, int64_t j, int64_t n)
+{
+    (void)n;
+    return j == 7 ? (i == 0) + (i == 1) : i == j;
+}
+
+/* Twice the same largest entry: LAPACK takes the first. */
+static double tied(int64_t i, int64_t j, int64_t n)
+{
+    return (double)((i * 7 + j * j * 3 + n) % 3 - 1) + (i == j ? 0.5 : 0);
+}
+
+static const struct {
+    const char *name;
+    double (*entry)(int64_t i, int64_t j, int64_t n);
+    int64_t info; /* of the inverse; as judge_inverse has it */
+} gallery[] = {
+    {"growing", growing, 0},
+    {"Hilbert", hilbert, -2},
+    {"zero", zero, 1},
+    {"NaN", not_a_number, -1},
+    {"infinity", infinite, -1},
+    {"cyclic", cyclic, 0},
+    {"second difference", second_difference, 0},
+    {"dependent", dependent, 8},
+    {"tied", tied, -2},
+};
+
+static void try_gallery(const struct order *order, bool factor)
+{
+    int64_t n = order->n;
+    double *a = gputest_numbers(n * n);
+    struct bed bed = make_bed(order->precision, n, COUNT(gallery), factor, 2);
+    for (int64_t judged = 0; judged < 2; judged++) {
+        for (int64_t k = 0; k < (int64_t)COUNT(gallery); k++) {
+            for (int64_t i = 0; i < n * n; i++) {
+                a[i] = gallery[k].entry(i / n, i % n, n);
+                a[i] = order->precision == PRECISION_FP32 ? (double)(float)a[i] : a[i];
+            }
+            /* LU of growing elements is no better than its elements, nor is LAPACK's. */
+            bool finite = gallery[k].info != -1, growing_lu = factor && k == 0;
+            if (!judged)
+                put(&bed, k, a);
+            else if (!factor)
+                judge_inverse(&bed, k, a, gallery[k].name, gallery[k].info);
+            else if (!finite && bed.info[k] != -1)
+                complain(&bed, gallery[k].name, "INFO", bed.info[k]);
+            else if (finite && !growing_lu && gallery[k].entry != hilbert)
+                judge_factor(&bed, k, a, gallery[k].name);
+        }
+        if (!judged)
+            run(&bed);
+    }
+    if (!factor)
+        assert_true(bed.doubtful >= 1); /* or growth was not met */
+    free_bed(&bed);
+    free(a);
+}
+
+static void test_gallery(void **state)
+{
+    (void)state;
+    static const struct order tried[] = {
+        {PRECISION_FP64, 50}, {PRECISION_FP32, 65}, {PRECISION_FP64, 150}};
+    failures = 0;
+    for (size_t i = 0; i < TRIED(tried); i++) {
+        try_gallery(&tried[i], false);
+        try_gallery(&tried[i], true);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* ---- The same bits ---- */
+
+/* Near both ends of the range, and in the middle: inv(s A) = inv(A) / s. */
+static void test_scales(void **state)
+{
+    (void)state;
+    static const struct {
+        enum precision precision;
+        int64_t n;
+        int exponent;
+    } rows[] = {{PRECISION_FP64, 34, 3},     {PRECISION_FP64, 34, 1015},
+                {PRECISION_FP64, 146, 1012}, {PRECISION_FP64, 40, -990},
+                {PRECISION_FP64, 146, -990}, {PRECISION_FP32, 40, -110},
+                {PRECISION_FP32, 36, 119}};
+    failures = 0;
+    for (size_t i = 0; i < TRIED(rows); i++) {
+        int64_t n = rows[i].n;
+        uint64_t seed = 5;
+        double *a = gputest_numbers(n * n), *x = gputest_numbers(n * n),
+               *y = gputest_numbers(n * n);
+        struct bed bed = make_bed(rows[i].precision, n, 2, false, 2);
+        for (int64_t e = 0; e < n * n; e++)
+            a[e] = (double)(float)(gputest_random(&seed) + (e % (n + 1) == 0 ? 2 : 0));
+        put(&bed, 0, a);
+        for (int64_t e = 0; e < n * n; e++)
+            a[e] = ldexp(a[e], rows[i].exponent);
+        put(&bed, 1, a);
+        run(&bed);
+        judge_inverse(&bed, 1, a, "scaled", 0);
+        get(&bed, bed.items[0].result, n * n, x);
+        get(&bed, bed.items[1].result, n * n, y);
+        for (int64_t e = 0; e < n * n; e++)
+            x[e] = ldexp(x[e], -rows[i].exponent);
+        if (rows[i].exponent == 3)
+            assert_memory_equal(x, y, (size_t)(n * n) * sizeof *x);
+        free_bed(&bed);
+        free(a);
+        free(x);
+        free(y);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* One matrix in other company, at other places, with other workspace and order of threads. */
+static void try_company(enum precision precision, int64_t n, bool factor)
+{
+    double *a = gputest_numbers(n * n);
+    unsigned char first[8], *answer = NULL;
+    size_t bytes = (size_t)(n * n) * (size_t)precision_bytes(precision);
+    for (int round = 0; round < 3; round++) {
+        int64_t count = 1 + round, place = round / 2;
+        struct bed bed = make_bed(precision, n, count, factor, round % 2 + 1);
+        for (int64_t k = 0; k < count; k++) {
+            uint64_t seed = k == place ? 1 : (uint64_t)(100 * round + k);
+            for (int64_t e = 0; e < n * n; e++)
+                a[e] = gputest_random(&seed);
+            put(&bed, k, a);
+        }
+        simt_set_order(round == 1 ? SIMT_BACKWARD : SIMT_SHUFFLED, (uint32_t)round);
+        run(&bed);
+        if (!answer) {
+            answer = take(bytes);
+            memcpy(answer, bed.items[place].result, bytes);
+            memcpy(first, bed.items[place].extra, sizeof first / 2);
+        }
+        assert_memory_equal(answer, bed.items[place].result, bytes);
+        assert_memory_equal(first, bed.items[place].extra, sizeof first / 2);
+        free_bed(&bed);
+    }
+    simt_set_order(SIMT_FORWARD, 0);
+    free(answer);
+    free(a);
+}
+
+static void test_company_never_shows(void **state)
+{
+    (void)state;
+    try_company(PRECISION_FP64, 36, false);
+    try_company(PRECISION_FP32, 70, true);
+    if (TSAN_IS_HERE || ASAN_IS_HERE)
+        return;
+    try_company(PRECISION_FP64, 149, false);
+    try_company(PRECISION_FP32, 211, false);
+    try_company(PRECISION_FP64, 149, true);
+}
+
+/* ---- Calls ---- */
+
+static void test_outputs_nobody_wants(void **state)
+{
+    (void)state;
+    static const int64_t tried[] = {35, 150};
+    for (int round = 0; round < 4; round++) {
+        struct bed bed = make_bed(PRECISION_FP64, tried[round / 2], 1, round % 2, 1);
+        for (int64_t i = 0; i < bed.n * bed.n; i++)
+            ((double *)bed.items[0].a)[i] = i % (bed.n + 1) == 0;
+        bed.items[0].result = NULL;
+        bed.items[0].extra = NULL;
+        run(&bed);
+        assert_int_equal(bed.info[0], 0);
+        free_bed(&bed);
+    }
+}
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    static const int64_t wrong[] = {0, CUDA_SMALL_N_MAX, CUDA_MIDDLE_N_MAX + 1};
+    struct cuda_batch none = {0};
+    struct bed bed = make_bed(PRECISION_FP64, 150, 1, false, 1);
+    struct cuda_batch one = {bed.items, 1, 1, &bed.doubtful};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_int_equal(cuda_inverse_middle(PRECISION_FP64, wrong[i], &one, bed.workspace,
+                                             bed.workspace_bytes, NULL),
+                         cudaErrorInvalidValue);
+        assert_int_equal(cuda_inverse_middle_workspace(PRECISION_FP64, wrong[i], 1), 0);
+        assert_int_equal(cuda_factor_middle_workspace(PRECISION_FP64, wrong[i], 1), 0);
+    }
+    assert_int_equal(cuda_inverse_middle(PRECISION_FP64, 150, &none, NULL, 0, NULL), cudaSuccess);
+    assert_int_equal(cuda_factor_middle(PRECISION_FP64, 150, &none, NULL, 0, NULL), cudaSuccess);
+    assert_int_equal(cuda_mend_middle(PRECISION_FP64, 150, &none, NULL, 0, NULL), cudaSuccess);
+    assert_int_equal(cuda_inverse_middle(PRECISION_FP64, 150, &one, bed.workspace, 1024, NULL),
+                     cudaErrorMemoryAllocation);
+    assert_int_equal(cuda_mend_middle(PRECISION_FP64, 150, &one, bed.workspace, 1024, NULL),
+                     cudaErrorMemoryAllocation);
+    free_bed(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_contract),
+        cmocka_unit_test(test_gallery),
+        cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_outputs_nobody_wants),
+        cmocka_unit_test(test_what_is_refused),
+    };
+    host__lapack_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

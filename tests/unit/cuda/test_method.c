@@ -1,0 +1,62 @@
+/* Which methods and orders the CUDA engine says that it takes, with and without experimental ones.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "gpu/cuda/lu_middle.h"
+#include "gpu/cuda/method.h"
+#include "gpu/cuda/tridiagonal.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct {
+    const char *name;
+    int64_t proven, experimental;
+} rows[] = {
+    {"lu", CUDA_SMALL_N_MAX, CUDA_MIDDLE_N_MAX},
+    {"lu_factor", CUDA_SMALL_N_MAX, CUDA_MIDDLE_N_MAX},
+    {"tridiagonal", 0, CUDA_TRIDIAGONAL_N_MAX},
+    {"auto", 0, 0},
+    {"gauss_jordan", 0, 0},
+};
+
+static void test_orders(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows) * PRECISION_COUNT; i++) {
+        size_t row = i / PRECISION_COUNT;
+        enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        uint32_t index = (uint32_t)method_index(method_find(rows[row].name));
+        assert_int_equal(cuda_method_n_max(index, precision, false), rows[row].proven);
+        assert_int_equal(cuda_method_n_max(index, precision, true), rows[row].experimental);
+    }
+}
+
+/* No order between the first and the last of a method is left out, or taken twice. */
+static void test_rows_follow_one_another(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t next = 1;
+        for (int k = 0; cuda_method_row(k); k++) {
+            const struct cuda_method *row = cuda_method_row(k);
+            if (method_find(row->name) != method_find(rows[i].name))
+                continue;
+            assert_int_equal(row->n_least, next);
+            next = row->n_max[PRECISION_FP64] + 1;
+        }
+        assert_int_equal(next - 1, rows[i].experimental);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_rows_follow_one_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* The pool of workspaces: kept blocks are used again, the budget holds, the long lane leaves room
+ * for the short one, and whoever cannot be served now is told whether waiting helps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "gpu/cuda/pool.h"
+#include "tests/simt/simt.h"
+
+#define MIB ((size_t)1 << 20)
+
+static struct cuda_pool *create(size_t bytes_max)
+{
+    struct cuda_pool *pool = NULL;
+    assert_int_equal(cuda_pool_create(bytes_max, &pool), ENGINE_EXIT_OK);
+    return pool;
+}
+
+static struct cuda_block take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted)
+{
+    struct cuda_block block = {0};
+    assert_int_equal(cuda_pool_take(pool, is_long, least, wanted, &block), cudaSuccess);
+    assert_non_null(block.d_data);
+    assert_true(block.bytes >= least);
+    return block;
+}
+
+static void assert_refused(struct cuda_pool *pool, bool is_long, size_t least, cudaError_t status)
+{
+    struct cuda_block block = {0};
+    assert_int_equal(cuda_pool_take(pool, is_long, least, least, &block), status);
+    assert_null(block.d_data);
+}
+
+static void test_blocks_are_used_again(void **state)
+{
+    (void)state;
+    int64_t before = simt_allocations(), kept = 0;
+    struct cuda_pool *pool = create(100 * MIB);
+    for (int i = 0; i < 20; i++) {
+        struct cuda_block a = take(pool, false, 1, 3 * MIB - (size_t)i);
+        struct cuda_block b = take(pool, true, 5 * MIB, 5 * MIB);
+        assert_ptr_not_equal(a.d_data, b.d_data);
+        assert_int_equal(a.bytes, 3 * MIB);
+        kept = i == 0 ? simt_allocations() : kept;
+        assert_int_equal(simt_allocations(), kept);
+        cuda_pool_give(pool, &a);
+        cuda_pool_give(pool, &b);
+        assert_null(a.d_data);
+        cuda_pool_give(pool, &b); /* an empty one */
+    }
+    cuda_pool_destroy(&pool);
+    assert_null(pool);
+    assert_int_equal(simt_allocations(), before);
+}
+
+/* A batch that would take everything gets a share; one that must have more gets what it must. */
+static void test_shares(void **state)
+{
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    struct cuda_block modest = take(pool, false, 1, SIZE_MAX);
+    assert_true(modest.bytes <= 32 * MIB);
+    struct cuda_block large = take(pool, false, 40 * MIB, 40 * MIB);
+    cuda_pool_give(pool, &modest);
+    cuda_pool_give(pool, &large);
+    large = take(pool, false, 64 * MIB, SIZE_MAX);
+    assert_int_equal(large.bytes, 64 * MIB);
+    cuda_pool_give(pool, &large);
+    cuda_pool_destroy(&pool);
+}
+
+static void test_budget(void **state)
+{
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    assert_refused(pool, false, 64 * MIB + 1, cudaErrorMemoryAllocation);
+    assert_refused(pool, false, SIZE_MAX, cudaErrorMemoryAllocation);
+    struct cuda_block first = take(pool, false, 40 * MIB, 40 * MIB);
+    assert_refused(pool, false, 30 * MIB, cudaErrorNotReady);
+    struct cuda_block rest = take(pool, false, 2 * MIB, 60 * MIB); /* less than it would like */
+    assert_true(first.bytes + rest.bytes <= 64 * MIB);
+    cuda_pool_give(pool, &first);
+    cuda_pool_give(pool, &rest);
+    /* What is kept makes room. */
+    first = take(pool, false, 60 * MIB, 60 * MIB);
+    cuda_pool_give(pool, &first);
+    cuda_pool_destroy(&pool);
+}
+
+static void test_lanes(void **state)
+{
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    struct cuda_block all = take(pool, true, 60 * MIB, 60 * MIB); /* alone it may */
+    assert_refused(pool, true, MIB, cudaErrorNotReady);
+    cuda_pool_give(pool, &all);
+    cuda_pool_destroy(&pool);
+    pool = create(64 * MIB);
+    struct cuda_block some = take(pool, true, 32 * MIB, 32 * MIB);
+    assert_refused(pool, true, 24 * MIB, cudaErrorNotReady);
+    struct cuda_block short_one = take(pool, false, 24 * MIB, 24 * MIB);
+    assert_refused(pool, false, 24 * MIB, cudaErrorNotReady);
+    cuda_pool_give(pool, &some);
+    cuda_pool_give(pool, &short_one);
+    cuda_pool_destroy(&pool);
+}
+
+/* The device has less than the budget. */
+static void test_device_is_full(void **state)
+{
+    (void)state;
+    size_t available, total;
+    assert_int_equal(cudaMemGetInfo(&available, &total), cudaSuccess);
+    struct cuda_pool *pool = create(8 * total);
+    struct cuda_block block = take(pool, false, MIB, MIB);
+    assert_refused(pool, false, 2 * total, cudaErrorNotReady);
+    cuda_pool_give(pool, &block);
+    assert_refused(pool, false, 2 * total, cudaErrorMemoryAllocation);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    cuda_pool_destroy(&pool);
+    pool = create(0);
+    assert_int_equal(cuda_pool_bytes_max(pool), available / 2);
+    cuda_pool_destroy(&pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks_are_used_again),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_device_is_full),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* The fused kernels for n <= 32 on the CPU (tests/simt): cuda_small's check of every order and
+ * precision, with batches that suit a CPU. It judges the answers to random and to hostile matrices
+ * (singular, not finite, far from 1, of growing elements), then asks for the same bits in other
+ * layouts: scattered, misaligned, in reverse, alone. Then outputs that nobody wants, and pivots
+ * beside LAPACK's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <algorithm>
+
+extern "C" {
+#include <cmocka.h>
+
+#include "gpu/host/lapack.h"
+#include "tests/unit/gpu/matrices.h"
+}
+
+#include "bench/cuda/small.cuh"
+#include "tests/simt/sanitizers.h"
+
+/* Two rounds of the kinds of matrices; with a sanitizer one, of some orders. */
+#define SANITIZED (TSAN_IS_HERE || ASAN_IS_HERE)
+#define MATRICES (SANITIZED ? 33 : 60)
+
+static bool is_tried(int n)
+{
+    static const uint32_t tried = 1u << 1 | 1u << 3 | 1u << 5 | 1u << 8 | 1u << 16 | 1u << 17;
+    return !SANITIZED || n == CUDA_SMALL_N_MAX || tried >> n & 1;
+}
+
+static void check(enum small_kernel kernel, enum precision precision)
+{
+    int wrong = 0;
+    for (int n = 1; n <= CUDA_SMALL_N_MAX; n++)
+        wrong += is_tried(n) && !small_check(kernel, precision, n, MATRICES);
+    assert_int_equal(wrong, 0);
+}
+
+static void test_inverse_f32(void **)
+{
+    check(SMALL_INVERSE, PRECISION_FP32);
+}
+
+static void test_inverse_f64(void **)
+{
+    check(SMALL_INVERSE, PRECISION_FP64);
+}
+
+static void test_factor_f32(void **)
+{
+    check(SMALL_FACTOR, PRECISION_FP32);
+}
+
+static void test_factor_f64(void **)
+{
+    check(SMALL_FACTOR, PRECISION_FP64);
+}
+
+/* Any thread order gives the bits that one gives. */
+static void test_orders(void **)
+{
+    simt_set_order(SIMT_BACKWARD, 0);
+    check(SMALL_INVERSE, PRECISION_FP32);
+    simt_set_order(SIMT_SHUFFLED, 7);
+    check(SMALL_FACTOR, PRECISION_FP64);
+    simt_set_order(SIMT_FORWARD, 0);
+}
+
+/* ---- Outputs that nobody wants ---- */
+
+#define ORDER 13
+#define PLACES 3 /* the last is not in the batch */
+
+struct outputs {
+    double result[PLACES][ORDER * ORDER], extra[PLACES][ORDER];
+    int32_t info[PLACES];
+};
+
+/* Two matrices, each an item of its own; first lacks the outputs whose bit is not in `wanted`. */
+static void run_wanting(enum small_kernel kernel, const std::vector<double> &a, unsigned wanted,
+                        struct outputs *to)
+{
+    cuda_item items[2];
+    memset(to, 0xa5, sizeof *to);
+    for (int k = 0; k < 2; k++) {
+        unsigned mask = k == 0 ? wanted : 7;
+        items[k] = {&a[k * ORDER * ORDER], mask & 1 ? to->result[k] : nullptr,
+                    mask & 2 ? to->extra[k] : nullptr, mask & 4 ? &to->info[k] : nullptr, k};
+    }
+    cuda_batch batch = {items, 2, 2, nullptr};
+    assert_int_equal(small_launch(kernel, PRECISION_FP64, ORDER, &batch), cudaSuccess);
+    if (kernel == SMALL_INVERSE)
+        assert_int_equal(cuda_mend_small(PRECISION_FP64, ORDER, &batch, nullptr), cudaSuccess);
+}
+
+static bool same(const void *one, const void *other, size_t bytes)
+{
+    return memcmp(one, other, bytes) == 0;
+}
+
+/* What is there has the bits it has when all is there; what is not wanted is not touched. */
+static void test_unwanted(void **)
+{
+    /* The first one's inverse is spoilt by growth, so that it is mended too. */
+    std::vector<double> a = small_matrices<double>(ORDER, KIND_COUNT);
+    std::copy(&a[KIND_GROWING_INEXACT * ORDER * ORDER],
+              &a[KIND_GROWING_INEXACT * ORDER * ORDER] + ORDER * ORDER, &a[0]);
+    struct outputs all, some, none;
+    memset(&none, 0xa5, sizeof none);
+    for (int kernel = 0; kernel < SMALL_KERNELS; kernel++) {
+        run_wanting((enum small_kernel)kernel, a, 7, &all);
+        for (unsigned wanted = 0; wanted < 8; wanted++) {
+            if (kernel == SMALL_INVERSE && !(wanted & 4))
+                continue; /* inverses must have INFO */
+            run_wanting((enum small_kernel)kernel, a, wanted, &some);
+            const struct outputs *first[] = {wanted & 1 ? &all : &none, wanted & 2 ? &all : &none,
+                                             wanted & 4 ? &all : &none};
+            assert_true(same(some.result[0], first[0]->result[0], sizeof some.result[0]));
+            assert_true(same(some.extra[0], first[1]->extra[0], sizeof some.extra[0]));
+            assert_int_equal(some.info[0], first[2]->info[0]);
+            assert_true(same(some.result[1], all.result[1], 2 * sizeof some.result[0]));
+            assert_true(same(some.extra[1], all.extra[1], 2 * sizeof some.extra[0]));
+            assert_true(same(some.info + 1, all.info + 1, 2 * sizeof some.info[0]));
+        }
+    }
+}
+
+static void test_refused(void **)
+{
+    cuda_batch none = {nullptr, 0, 0, nullptr}, bad = {nullptr, 0, 3, nullptr};
+    assert_int_equal(cuda_inverse_small(PRECISION_FP64, 5, &none, nullptr), cudaSuccess);
+    assert_int_equal(cuda_mend_small(PRECISION_FP64, 5, &none, nullptr), cudaSuccess);
+    assert_int_equal(cuda_inverse_small(PRECISION_FP64, 5, &bad, nullptr), cudaErrorInvalidValue);
+    assert_int_equal(cuda_factor_small(PRECISION_FP64, 0, &none, nullptr), cudaErrorInvalidValue);
+    assert_int_equal(cuda_mend_small(PRECISION_FP64, CUDA_SMALL_N_MAX + 1, &none, nullptr),
+                     cudaErrorInvalidValue);
+}
+
+/* ---- Pivots are LAPACK's ---- */
+
+template <typename T> static void check_pivots(int n, const std::vector<T> &a)
+{
+    std::vector<T> turned(n * n), lu(n * n);
+    std::vector<int32_t> pivots(n), expected(n);
+    int32_t info = -9;
+    for (int i = 0; i < n * n; i++)
+        turned[i % n * n + i / n] = a[i];
+    int64_t found = sizeof(T) == 4
+                        ? host__getrf_f32(n, (float *)turned.data(), n, expected.data())
+                        : host__getrf_f64(n, (double *)turned.data(), n, expected.data());
+    cuda_item item = {a.data(), lu.data(), pivots.data(), &info, 0};
+    cuda_batch batch = {&item, 1, 1, nullptr};
+    assert_int_equal(cuda_factor_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(info, found);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(pivots[i], expected[i]);
+}
+
+/* Random ones; and, for powers of two, Hadamard's, whose elimination is exact and full of ties. */
+template <typename T> static void check_all_pivots()
+{
+    uint64_t seed = 1;
+    for (int n = 1; n <= CUDA_SMALL_N_MAX; n++) {
+        std::vector<T> a(n * n);
+        for (T &number : a)
+            number = (T)gputest_random(&seed);
+        check_pivots(n, a);
+        if (n & (n - 1))
+            continue;
+        for (int i = 0; i < n * n; i++)
+            a[i] = __builtin_parity((unsigned)(i / n & i % n)) ? -1 : 1;
+        check_pivots(n, a);
+    }
+}
+
+static void test_pivots(void **)
+{
+    host__lapack_init();
+    check_all_pivots<float>();
+    check_all_pivots<double>();
+}
+
+/* ---- Matrices that are scaled ---- */
+
+/* A pivot that vanishes when the matrix is scaled down is no zero pivot: the matrix is met again as
+ * it is (CUDA_INFO_DOUBTFUL). */
+template <typename T> static void check_false_zero(int n, double large, double small)
+{
+    std::vector<T> a(n * n), x(n * n);
+    T rcond = -1;
+    int32_t info = -9;
+    uint32_t doubtful = 0;
+    for (int i = 0; i < n; i++)
+        a[i * n + i] = (T)(i == 0 ? large : i == n - 1 ? small : 1);
+    cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
+    cuda_batch batch = {&item, 1, 1, &doubtful};
+    assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(doubtful, 1);
+    assert_true(info < -1);
+    assert_int_equal(cuda_mend_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(info, n + 1); /* inverted, though its RCOND is below eps */
+    for (int i = 0; i < n * n; i++) {
+        double expected = i / n == i % n ? 1 / (double)a[i] : 0;
+        if (fabs((double)x[i] - expected) > 4 * small_real<T>::eps * expected)
+            fail_msg("n %d, element %d: %g, not %g", n, i, (double)x[i], expected);
+    }
+}
+
+static void test_no_false_zero_pivot(void **)
+{
+    for (int n = 2; n <= CUDA_SMALL_N_MAX; n++) {
+        check_false_zero<double>(n, 1e308, 1e-308);
+        check_false_zero<float>(n, 1e38, 1e-38);
+    }
+}
+
+int main()
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_inverse_f32),
+        cmocka_unit_test(test_inverse_f64),
+        cmocka_unit_test(test_factor_f32),
+        cmocka_unit_test(test_factor_f64),
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_unwanted),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_pivots),
+        cmocka_unit_test(test_no_false_zero_pivot),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
