@@ -1,12 +1,12 @@
 /* bench/engine_rate.c: an engine's own rate, driven through its lane without HTTP or queue.
  *
  *   engine_rate PATH-OF-ENGINE METHOD N MATRICES-AN-ITEM SECONDS THREADS [BATCH-MIB
- *               [PRECISION [IN-FLIGHT]]]
+ *               [PRECISION [IN-FLIGHT [SHAPE]]]]
  *
  * THREADS 0 is for invertd-cuda, which has no such option. A batch holds BATCH-MIB (1) of matrices,
  * as far as the contract allows so many items, and one item at least. PRECISION: fp64 (else fp32).
  * IN-FLIGHT (3) batches are under way at a time; with 1 and one matrix a batch, the rate is that of
- * matrices that come one after another.
+ * matrices that come one after another. SHAPE: dense, or definite, that is, symmetric too.
  *
  * Does what the front does (gpu/engine.h): makes arena and lanes, starts the engine, keeps a few
  * batches of the short lane in flight and sums up what comes back. The items of a
@@ -49,6 +49,7 @@ struct rig {
     enum precision precision;
     int64_t n, per_item, items, batch_bytes;
     uint64_t in_flight;
+    bool definite;
     uint64_t sequence;
     int64_t inverted;
     uint64_t busy_ns; /* sum of the batches' own durations */
@@ -119,26 +120,30 @@ static void start_engine(struct rig *rig, char *program, char *threads)
         die("the engine did not start");
 }
 
-/* Well-conditioned matrices that need pivoting: random with a heavy off-diagonal band. */
-static void fill(void *data, enum precision precision, int64_t n, int64_t count)
+/* Well-conditioned matrices: random with a heavy off-diagonal band, so that they need pivoting; or
+ * symmetric with a heavy diagonal. */
+static void fill(const struct rig *rig, void *data)
 {
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
-    for (int64_t i = 0; i < n * n * count; i++) {
+    int64_t n = rig->n;
+    for (int64_t i = 0; i < n * n * rig->per_item; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         double uniform = (double)(state >> 11) * 0x1p-53 - 0.5;
-        int64_t row = i / n % n, column = i % n;
-        double value = uniform + (column == (row + 1) % n ? 2 : 0);
-        if (precision == PRECISION_FP32)
-            ((float *)data)[i] = (float)value;
+        int64_t row = i / n % n, column = i % n, heavy = rig->definite ? row : (row + 1) % n;
+        double value = uniform + (column != heavy ? 0 : rig->definite ? (double)n : 2);
+        int64_t from = rig->definite && column < row ? i + (column - row) * (n - 1) : i;
+        if (rig->precision == PRECISION_FP32)
+            ((float *)data)[i] = from == i ? (float)value : ((float *)data)[from];
         else
-            ((double *)data)[i] = value;
+            ((double *)data)[i] = from == i ? value : ((double *)data)[from];
     }
 }
 
 static struct engine_tensor take(struct rig *rig, const struct method_tensor *tensor, int64_t count)
 {
+    static const int64_t options[METHOD_OPTIONS_MAX]; /* dense methods: no length depends on them */
     struct arena_slot slot;
-    int64_t bytes = method_tensor_bytes(tensor, rig->precision, rig->n, 0) * count;
+    int64_t bytes = method_tensor_bytes(tensor, rig->precision, rig->n, 0, options) * count;
     if (bytes <= 0 || arena_alloc(rig->arena, bytes, &slot) != ERROR_NONE)
         die("the arena is too small");
     return (struct engine_tensor){.offset_bytes = slot.offset_bytes, .region = ENGINE_REGION_ARENA};
@@ -174,8 +179,7 @@ static void prepare(struct rig *rig, struct engine_batch *batch)
         item->inputs[0] = take(rig, &rig->method->inputs[0], rig->per_item);
         for (int i = 0; i < method_output_count(rig->method); i++)
             item->outputs[i] = take(rig, &rig->method->outputs[i], rig->per_item);
-        fill(arena_base(rig->arena) + item->inputs[0].offset_bytes, rig->precision, rig->n,
-             rig->per_item);
+        fill(rig, arena_base(rig->arena) + item->inputs[0].offset_bytes);
     }
     shuffle(batch->items, rig->items);
 }
@@ -249,7 +253,7 @@ static double drive(struct rig *rig, double seconds)
 
 static bool parse(struct rig *rig, int argc, char **argv)
 {
-    if (argc < 7 || argc > 10)
+    if (argc < 7 || argc > 11)
         return false;
     int64_t batch_mib = argc > 7 ? strtol(argv[7], NULL, 10) : 1;
     rig->method = method_find(argv[2]);
@@ -257,6 +261,7 @@ static bool parse(struct rig *rig, int argc, char **argv)
     rig->per_item = strtol(argv[4], NULL, 10);
     rig->precision = argc > 8 && strcmp(argv[8], "fp32") == 0 ? PRECISION_FP32 : PRECISION_FP64;
     rig->in_flight = argc > 9 ? strtoul(argv[9], NULL, 10) : IN_FLIGHT;
+    rig->definite = argc > 10 && strcmp(argv[10], "definite") == 0;
     if (rig->method == NULL || rig->n < 1 || rig->n > ORDER_MOST || rig->per_item < 1 ||
         rig->per_item > ORDER_MOST * ORDER_MOST || batch_mib < 1 || batch_mib > BATCH_MIB_MOST ||
         rig->in_flight < 1 || rig->in_flight > IN_FLIGHT || method_input_count(rig->method) != 1)
@@ -274,7 +279,7 @@ int main(int argc, char **argv)
     struct rig rig = {0};
     if (!parse(&rig, argc, argv)) {
         fprintf(stderr, "usage: engine_rate PATH-OF-ENGINE METHOD N MATRICES-AN-ITEM SECONDS "
-                        "THREADS [BATCH-MIB [PRECISION [IN-FLIGHT]]]\n");
+                        "THREADS [BATCH-MIB [PRECISION [IN-FLIGHT [SHAPE]]]]\n");
         return 2;
     }
     make_shared(&rig);

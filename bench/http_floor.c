@@ -2,7 +2,8 @@
  *
  * N libuv loops, each embedding one libmicrohttpd epoll daemon on one shared port. A POST echoes
  * its body after suspending and resuming the connection, as a daemon that waits for a device must;
- * any other request is answered "hello" at once. Nothing is parsed, queued or computed.
+ * with a header `Answer-Bytes: N` it answers with N bytes instead. Any other request is answered
+ * "hello" at once. Nothing is parsed, queued or computed.
  *
  *   http_floor PORT LOOPS
  *
@@ -19,6 +20,7 @@
 enum {
     ROUNDS_MAX = 1000,
     CONNECTION_BYTES = 256 << 10,
+    ANSWER_MAX = 1 << 30,
     TICK_MS = 100
 };
 
@@ -38,6 +40,8 @@ struct loop {
     uv_thread_t thread;
     struct MHD_Daemon *daemon;
     struct request *done; /* suspended, to be resumed */
+    char *answer;         /* of any request that asks for a length; it stays for the next */
+    size_t answer_bytes;
     uint16_t port;
 };
 
@@ -88,6 +92,23 @@ static enum MHD_Result reply(struct MHD_Connection *c, const void *data, size_t 
     return result;
 }
 
+/* As long an answer as was asked for. */
+static enum MHD_Result reply_bytes(struct loop *loop, struct MHD_Connection *c, const char *asked)
+{
+    size_t bytes = strtoul(asked, NULL, 10);
+    if (bytes > ANSWER_MAX)
+        return MHD_NO;
+    if (bytes > loop->answer_bytes) {
+        free(loop->answer); /* nobody else's answer is under way in a measurement */
+        loop->answer = malloc(bytes);
+        loop->answer_bytes = loop->answer != NULL ? bytes : 0;
+        if (loop->answer == NULL)
+            return MHD_NO;
+        memset(loop->answer, 'x', bytes);
+    }
+    return reply(c, loop->answer, bytes);
+}
+
 static enum MHD_Result begin(struct MHD_Connection *c, void **state)
 {
     const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
@@ -128,7 +149,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
         uv_async_send(&loop->resume);
         return MHD_YES;
     }
-    return reply(c, r->body, r->length);
+    const char *asked = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Answer-Bytes");
+    return asked != NULL ? reply_bytes(loop, c, asked) : reply(c, r->body, r->length);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **state,

@@ -2,6 +2,7 @@
 
 import csv
 import html
+import os
 
 # What the service is to reach on a two-core machine that also runs wrk; see README.md.
 RATE_SHARE, TAIL_RATIO, BIG_SHARE, IDLE_US = 0.75, 2.0, 0.75, 150.0
@@ -14,6 +15,14 @@ ABOUT = ("date", "commit", "device", "system", "command", "daemon", "load", "bus
 
 BIG = "32x32, 128 a request (1 MiB)"
 SMALL = "8x8, one a request"
+
+
+def add_limits(parser, seconds, rounds):
+    """--seconds and --rounds of a measurement, which BENCH_SECONDS and BENCH_ROUNDS can shorten."""
+    parser.add_argument("--seconds", type=float,
+                        default=min(seconds, float(os.environ.get("BENCH_SECONDS", seconds))))
+    parser.add_argument("--rounds", type=int,
+                        default=min(rounds, int(os.environ.get("BENCH_ROUNDS", rounds))))
 
 
 def pick(rows, **wanted):

@@ -1,0 +1,309 @@
+/* bench/host/iterative.c: times of an iterative inverse on the CPU, and of what it is compared
+ * with.
+ *
+ *   host/iterative WHAT N PRECISION THREADS ROUNDS [SCHEME [INITIAL [DISTANCE]]]
+ *
+ * WHAT: iterative, lu or gauss_jordan, the host engine's methods; plain, the elimination of the
+ * data-assimilation paper (Varalakshmi, Kesarkar and Lopez 2018): the identity beside A, one row
+ * operation after another, no pivoting, on one thread; norms, the pass that gives both norms and
+ * tells whether A is dominant; transpose; copy, of as many bytes as transpose moves. PRECISION is
+ * fp32 or fp64, plain's always fp64. SCHEME and INITIAL are the options of `iterative`. DISTANCE:
+ * of a given V0, |I - V0 A| in the 1-norm.
+ *
+ * The matrix has entries in [-1, 1) and 2 more on the diagonal. Prints one line of JSON: the
+ * fastest and the median of the rounds in milliseconds by the clock, the median in the processor's
+ * time, and of an inverse INFO, steps, the start and the measured residual.
+ *
+ * One thread, and the helpers of a team.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/choices.h"
+#include "base/clock.h"
+#include "gpu/host/dense.h"
+#include "gpu/host/host.h"
+#include "gpu/host/identify.h"
+#include "gpu/host/lapack.h"
+#include "gpu/host/team.h"
+#include "gpu/methods/iterative.h"
+
+#define ROUNDS_MOST 1000
+#define BUDGET_MS 2000 /* fewer rounds when they take longer */
+#define ALIGN_BYTES 4096
+#define ORDER_MOST 32768
+
+struct bench {
+    const char *what;
+    int64_t n;
+    enum precision precision;
+    struct host_team *team;
+    int64_t options[METHOD_OPTIONS_MAX];
+    void *a, *v0, *x, *scratch; /* of the method */
+    double *plain;              /* A and the identity, n x 2 n */
+    /* Of the last round: */
+    int32_t info, road, iterations;
+    double residual;
+};
+
+static _Noreturn void die(const char *what)
+{
+    fprintf(stderr, "iterative: %s\n", what);
+    exit(2);
+}
+
+static void *take(int64_t bytes)
+{
+    int64_t rounded = (bytes + ALIGN_BYTES) / ALIGN_BYTES * ALIGN_BYTES;
+    void *memory = aligned_alloc(ALIGN_BYTES, (size_t)rounded);
+    if (!memory)
+        die("out of memory");
+    memset(memory, 0, (size_t)rounded);
+    return memory;
+}
+
+static double uniform(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)(int64_t)(*state >> 11) * 0x1p-52 - 1;
+}
+
+static void put(const struct bench *bench, void *to, int64_t i, double value)
+{
+    if (bench->precision == PRECISION_FP32)
+        ((float *)to)[i] = (float)value;
+    else
+        ((double *)to)[i] = value;
+}
+
+static double get(const struct bench *bench, const void *from, int64_t i)
+{
+    return bench->precision == PRECISION_FP32 ? ((const float *)from)[i]
+                                              : ((const double *)from)[i];
+}
+
+/* ---- What is timed ---- */
+
+static void run_method(struct bench *bench, const char *name)
+{
+    const struct method *method = method_find(name);
+    const struct host_method *host = host_method_at((uint32_t)method_index(method));
+    union {
+        float narrow;
+        double wide;
+    } rcond, residual = {.wide = 0};
+    struct host_matrix matrix = {.inputs = {bench->a, bench->v0},
+                                 .outputs = {bench->x, &bench->info, &rcond},
+                                 .n = bench->n,
+                                 .options = bench->options,
+                                 .team = bench->team,
+                                 .scratch = bench->scratch};
+    if (strcmp(name, "iterative") == 0) {
+        matrix.outputs[METHOD_ITERATIVE_ROAD] = &bench->road;
+        matrix.outputs[METHOD_ITERATIVE_ITERATIONS] = &bench->iterations;
+        matrix.outputs[METHOD_ITERATIVE_RESIDUAL] = &residual;
+    }
+    host->run[bench->precision](&matrix);
+    bench->residual = bench->precision == PRECISION_FP32 ? (double)residual.narrow : residual.wide;
+}
+
+/* The paper's: R_i /= a_ii, then R_j -= R_i a_ji for every other row of both matrices. */
+static void run_plain(struct bench *bench)
+{
+    int64_t n = bench->n, width = 2 * n;
+    double *rows = bench->plain;
+    for (int64_t k = 0; k < n * width; k++)
+        rows[k] = k % width < n ? get(bench, bench->a, k / width * n + k % width)
+                                : (double)(k % width - n == k / width);
+    for (int64_t i = 0; i < n; i++) {
+        double *active = rows + i * width, pivot = active[i];
+        for (int64_t k = 0; k < width; k++)
+            active[k] /= pivot;
+        for (int64_t j = 0; j < n; j++) {
+            double *row = rows + j * width, factor = row[i];
+            for (int64_t k = 0; k < width && j != i; k++)
+                row[k] -= factor * active[k];
+        }
+    }
+}
+
+static void run_norms(struct bench *bench)
+{
+    int64_t n = bench->n;
+    struct host_identity identity;
+    if (bench->precision == PRECISION_FP32)
+        identity = host__identify_f32(bench->team, bench->a, n, n, bench->scratch, n);
+    else
+        identity = host__identify_f64(bench->team, bench->a, n, n, bench->scratch, n);
+    bench->info = identity.finite ? 0 : -1;
+}
+
+static void run_transpose(struct bench *bench)
+{
+    int64_t n = bench->n;
+    if (bench->precision == PRECISION_FP32)
+        host__transpose_f32(bench->team, bench->a, n, bench->x, n, n, 0.5F);
+    else
+        host__transpose_f64(bench->team, bench->a, n, bench->x, n, n, 0.5);
+}
+
+static void run_copy(struct bench *bench)
+{
+    int64_t n = bench->n;
+    if (bench->precision == PRECISION_FP32)
+        host__copy_f32(bench->team, bench->a, n, bench->x, n, n, 0.5F);
+    else
+        host__copy_f64(bench->team, bench->a, n, bench->x, n, n, 0.5);
+}
+
+static void run_once(struct bench *bench)
+{
+    if (strcmp(bench->what, "plain") == 0)
+        run_plain(bench);
+    else if (strcmp(bench->what, "norms") == 0)
+        run_norms(bench);
+    else if (strcmp(bench->what, "transpose") == 0)
+        run_transpose(bench);
+    else if (strcmp(bench->what, "copy") == 0)
+        run_copy(bench);
+    else
+        run_method(bench, bench->what);
+}
+
+/* ---- Before ---- */
+
+static void fill(struct bench *bench)
+{
+    uint64_t state = 1;
+    int64_t n = bench->n;
+    for (int64_t i = 0; i < n * n; i++)
+        put(bench, bench->a, i, uniform(&state) + (i / n == i % n ? 2 : 0));
+}
+
+/* V0 = (I - E) A^-1 with a random E, |E| = distance. */
+static void warm(struct bench *bench, double distance)
+{
+    int64_t n = bench->n;
+    uint64_t state = 7;
+    double *e = take(n * n * (int64_t)sizeof *e), *row = take(n * (int64_t)sizeof *row), norm = 0;
+    run_method(bench, "lu");
+    for (int64_t i = 0; i < n * n; i++) {
+        e[i] = uniform(&state);
+        row[i % n] += fabs(e[i]);
+    }
+    for (int64_t j = 0; j < n; j++)
+        norm = fmax(norm, row[j]);
+    bench->v0 = take(n * n * precision_bytes(bench->precision));
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++)
+            row[j] = get(bench, bench->x, i * n + j);
+        for (int64_t k = 0; k < n; k++) {
+            double factor = e[i * n + k] * distance / norm;
+            for (int64_t j = 0; j < n; j++)
+                row[j] -= factor * get(bench, bench->x, k * n + j);
+        }
+        for (int64_t j = 0; j < n; j++)
+            put(bench, bench->v0, i * n + j, row[j]);
+    }
+    free(e);
+    free(row);
+}
+
+static int64_t choice(enum method_iterative_option option, const char *name)
+{
+    const char *choices = method_find("iterative")->options[option].choices;
+    int64_t index = choices_find(choices, name);
+    if (index < 0)
+        die("there is no such scheme, or start");
+    return index;
+}
+
+static int64_t scratch_bytes(const struct bench *bench)
+{
+    static const char *const names[] = {"iterative", "lu", "gauss_jordan"};
+    int64_t most = 0;
+    for (int i = 0; i < 3; i++) {
+        int index = method_index(method_find(names[i]));
+        int64_t bytes =
+            host_method_at((uint32_t)index)->scratch_bytes(bench->precision, bench->n, 0);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* ---- After ---- */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double processor_ms(void)
+{
+    struct timespec time;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) != 0)
+        die("no clock");
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+/* The first round finds nothing in the caches and counts only when it is the only one. */
+static void report(struct bench *bench, int rounds)
+{
+    static double elapsed[ROUNDS_MOST], used[ROUNDS_MOST];
+    double begun = processor_ms();
+    for (int i = -1; i < rounds; i++) {
+        double used_before = processor_ms();
+        uint64_t start = clock_now_ns();
+        run_once(bench);
+        int at = i < 0 ? 0 : i;
+        elapsed[at] = (double)(clock_now_ns() - start) * 1e-6;
+        used[at] = processor_ms() - used_before;
+        if (processor_ms() - begun > BUDGET_MS)
+            rounds = at + 1;
+    }
+    qsort(elapsed, (size_t)rounds, sizeof *elapsed, compare);
+    qsort(used, (size_t)rounds, sizeof *used, compare);
+    printf("{\"best_ms\": %.4f, \"median_ms\": %.4f, \"processor_ms\": %.4f, \"info\": %d, "
+           "\"steps\": %d, \"start\": \"%s\", \"residual\": %.3g}\n",
+           elapsed[0], elapsed[rounds / 2], used[rounds / 2], bench->info, bench->iterations,
+           method_road_name(bench->road), bench->residual);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {0};
+    struct failure failure;
+    if (argc < 6 || argc > 9)
+        die("usage: WHAT N PRECISION THREADS ROUNDS [SCHEME [INITIAL [DISTANCE]]]");
+    bench.what = argv[1];
+    bench.n = strtoll(argv[2], NULL, 10);
+    bench.precision = strcmp(argv[3], "fp32") == 0 ? PRECISION_FP32 : PRECISION_FP64;
+    long threads = strtol(argv[4], NULL, 10), rounds = strtol(argv[5], NULL, 10);
+    if (bench.n < 1 || bench.n > ORDER_MOST || threads < 1 || threads > 64 || rounds < 1 ||
+        rounds > ROUNDS_MOST)
+        die("a number out of range");
+    host__lapack_init();
+    if (host_team_create((int)threads - 1, 0, &bench.team, &failure) != ERROR_NONE)
+        die(failure.detail);
+    method_default_options(method_find("iterative"), bench.options);
+    if (argc > 6)
+        bench.options[METHOD_ITERATIVE_SCHEME] = choice(METHOD_ITERATIVE_SCHEME, argv[6]);
+    if (argc > 7)
+        bench.options[METHOD_ITERATIVE_INITIAL] = choice(METHOD_ITERATIVE_INITIAL, argv[7]);
+    int64_t bytes = bench.n * bench.n * precision_bytes(bench.precision);
+    bench.a = take(bytes);
+    bench.x = take(bytes);
+    bench.scratch = take(scratch_bytes(&bench));
+    if (strcmp(bench.what, "plain") == 0)
+        bench.plain = take(bench.n * bench.n * 2 * (int64_t)sizeof(double));
+    fill(&bench);
+    if (argc > 8)
+        warm(&bench, strtod(argv[8], NULL));
+    report(&bench, (int)rounds);
+    return 0;
+}
