@@ -21,6 +21,7 @@
 
 #include "base/choices.h"
 #include "base/clock.h"
+#include "bench/host/program.h"
 #include "gpu/host/dense.h"
 #include "gpu/host/host.h"
 #include "gpu/host/lapack.h"
@@ -29,7 +30,6 @@
 
 #define ROUNDS_MOST 1000
 #define ORDER_MOST 16384
-#define ALIGN_BYTES 4096
 #define SPAN_NS 2000000 /* of a round, which repeats what takes less */
 #define POISON 0xa7
 
@@ -57,22 +57,6 @@ struct bench {
     double rcond, det_ratio;
     int group; /* matrices that lu takes at once */
 };
-
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "ism: %s\n", what);
-    exit(2);
-}
-
-static void *take(int64_t bytes)
-{
-    int64_t rounded = (bytes + ALIGN_BYTES) / ALIGN_BYTES * ALIGN_BYTES;
-    void *memory = aligned_alloc(ALIGN_BYTES, (size_t)rounded);
-    if (!memory)
-        die("out of memory");
-    memset(memory, 0, (size_t)rounded);
-    return memory;
-}
 
 static void put(const struct bench *bench, void *data, int64_t i, double value)
 {

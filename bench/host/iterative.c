@@ -25,6 +25,7 @@
 
 #include "base/choices.h"
 #include "base/clock.h"
+#include "bench/host/program.h"
 #include "gpu/host/dense.h"
 #include "gpu/host/host.h"
 #include "gpu/host/identify.h"
@@ -34,7 +35,6 @@
 
 #define ROUNDS_MOST 1000
 #define BUDGET_MS 2000 /* fewer rounds when they take longer */
-#define ALIGN_BYTES 4096
 #define ORDER_MOST 32768
 
 struct bench {
@@ -49,22 +49,6 @@ struct bench {
     int32_t info, road, iterations;
     double residual;
 };
-
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "iterative: %s\n", what);
-    exit(2);
-}
-
-static void *take(int64_t bytes)
-{
-    int64_t rounded = (bytes + ALIGN_BYTES) / ALIGN_BYTES * ALIGN_BYTES;
-    void *memory = aligned_alloc(ALIGN_BYTES, (size_t)rounded);
-    if (!memory)
-        die("out of memory");
-    memset(memory, 0, (size_t)rounded);
-    return memory;
-}
 
 static double uniform(uint64_t *state)
 {

@@ -22,13 +22,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "bench/host/program.h"
 #include "gpu/host/host.h"
 #include "gpu/host/team.h"
 #include "gpu/methods/tridiagonal.h"
 
 #define ROUNDS_MOST 1000
 #define NUMBER_MOST (1 << 24)
-#define ALIGN_BYTES 4096
 #define COLUMNS_CHECKED 3
 #define CORNER_SIDE 100
 
@@ -45,22 +45,6 @@ struct bench {
     double *work_f64;
     double *halves[2]; /* of the poster: B before and after a level */
 };
-
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "tridiagonal: %s\n", what);
-    exit(2);
-}
-
-static void *take(int64_t bytes)
-{
-    int64_t rounded = (bytes + ALIGN_BYTES) / ALIGN_BYTES * ALIGN_BYTES;
-    void *memory = aligned_alloc(ALIGN_BYTES, (size_t)rounded);
-    if (!memory)
-        die("out of memory");
-    memset(memory, 0, (size_t)rounded);
-    return memory;
-}
 
 static int64_t size_of(const struct bench *bench)
 {
