@@ -35,6 +35,7 @@ struct option_row {
     const char *choices;     /* "json|text" for CHOICE */
     const char *placeholder; /* "HOST:PORT" in --help */
     const char *help;        /* one sentence or two */
+    bool for_tests;          /* of no use but to tests: documented apart */
 };
 
 struct option_table {
@@ -60,7 +61,8 @@ void option_free(const struct option_table *table, void *configuration); /* the 
 void option_print_help(const struct option_table *table, FILE *stream);
 /* As a configuration file that would give the same configuration, each row with its help. */
 void option_print_config(const struct option_table *table, const void *configuration, FILE *stream);
-/* A Markdown table of all rows, for docs/options.md. */
+/* A Markdown table, for docs/options.md, and one of the rows that are for tests, under a heading of
+ * its own, where there are any. */
 void option_print_markdown(const struct option_table *table, FILE *stream);
 
 #endif

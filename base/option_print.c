@@ -129,27 +129,46 @@ static void append_cell(struct text *page, const char *words)
     }
 }
 
+static void append_row(struct text *page, const struct option_row *row)
+{
+    struct text words;
+    text_init(&words, PAGE_MAX);
+    option__allowed(row, &words);
+    text_printf(page, "| `--%s` | ", row->flag);
+    if (row->initial == NULL || row->initial[0] == '\0')
+        text_puts(page, row->initial == NULL ? "none" : "empty");
+    else
+        text_printf(page, "`%s`", row->initial);
+    text_puts(page, " | ");
+    append_cell(page, words.data != NULL ? words.data : "");
+    text_puts(page, " | ");
+    append_cell(page, row->help);
+    text_puts(page, " |\n");
+    text_free(&words);
+}
+
+/* Of the rows that are for tests, or of all others. Nothing when there are none. */
+static void append_table(struct text *page, const struct option_table *table, bool for_tests)
+{
+    bool begun = false;
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->rows[i].for_tests != for_tests)
+            continue;
+        if (!begun && for_tests)
+            text_puts(page, "\n## For tests alone\n\n");
+        if (!begun)
+            text_puts(page, "| Option | Default | Allowed | What it does |\n"
+                            "| --- | --- | --- | --- |\n");
+        begun = true;
+        append_row(page, &table->rows[i]);
+    }
+}
+
 void option_print_markdown(const struct option_table *table, FILE *stream)
 {
-    struct text page, words;
+    struct text page;
     text_init(&page, PAGE_MAX);
-    text_init(&words, PAGE_MAX);
-    text_puts(&page, "| Option | Default | Allowed | What it does |\n| --- | --- | --- | --- |\n");
-    for (size_t i = 0; i < table->count; i++) {
-        const struct option_row *row = &table->rows[i];
-        text_printf(&page, "| `--%s` | ", row->flag);
-        if (row->initial == NULL || row->initial[0] == '\0')
-            text_puts(&page, row->initial == NULL ? "none" : "empty");
-        else
-            text_printf(&page, "`%s`", row->initial);
-        text_puts(&page, " | ");
-        text_free(&words);
-        option__allowed(row, &words);
-        append_cell(&page, words.data != NULL ? words.data : "");
-        text_puts(&page, " | ");
-        append_cell(&page, row->help);
-        text_puts(&page, " |\n");
-    }
-    text_free(&words);
+    append_table(&page, table, false);
+    append_table(&page, table, true);
     print_page(&page, stream);
 }

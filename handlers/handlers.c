@@ -123,6 +123,16 @@ bool handlers__ready(const struct handlers *handlers)
 
 /* ---- An exchange ---- */
 
+/* Why nothing answers at a path: it may be one of the other listener's. */
+static const char *why_nowhere(const struct exchange *x)
+{
+    if (handlers__route_find(x->path, EXCHANGE_LISTENER_ALL) == NULL)
+        return "There is nothing at this path. GET /openapi.yaml describes those that exist.";
+    return x->listener == EXCHANGE_LISTENER_WORK
+               ? "This path is served on the address of --metrics-listen."
+               : "This path is served on the address of --listen, not on that of --metrics-listen.";
+}
+
 void handlers_begin(struct exchange *x)
 {
     x->route = NULL;
@@ -132,9 +142,7 @@ void handlers_begin(struct exchange *x)
     }
     const struct handlers_route *route = handlers__route_find(x->path, x->listener);
     if (route == NULL) {
-        handlers__fail_with(x, ERROR_NOT_FOUND,
-                            "There is nothing at this path. GET /openapi.yaml describes those "
-                            "that exist.");
+        handlers__fail_with(x, ERROR_NOT_FOUND, why_nowhere(x));
         return;
     }
     x->route = route;

@@ -102,9 +102,11 @@ static enum error decode(struct inference *inference)
 
 /* ---- After decoding ---- */
 
+/* Numbers always are, but for one that takes work of its own. */
 static bool is_wanted(const struct proto_request *request, int output)
 {
-    if (request->method->outputs[output].rank == 0)
+    const struct method_tensor *tensor = &request->method->outputs[output];
+    if (tensor->rank == 0 && !tensor->optional)
         return true;
     for (int i = 0; i < request->output_count; i++)
         if (request->outputs[i].index == output)

@@ -2,9 +2,9 @@
  *
  * A request that was answered well adds one to success and its times to the parts: queue (waiting
  * for its first batch), compute_input (decoding), compute_infer (from the first batch's start to
- * the last one's end), compute_output (encoding); the parts never exceed the whole. Models have
- * no batch dimension of the protocol's (max_batch_size 0), so inference_count counts requests;
- * execution_count and batch_stats count the engines' batches, by matrices.
+ * the last one's end), compute_output (encoding); the parts never exceed the whole. As in Triton,
+ * inference_count counts what was asked for one by one, which are matrices here, like
+ * nv_inference_count; execution_count and batch_stats count the engines' batches, by matrices.
  *
  * Threads: see stats.h. The batches of a model have a mutex of their own, taken once a batch by
  * the reaping thread and by readers. Publishing has another, so that two pages asked for at once
@@ -333,7 +333,7 @@ static void put_model(struct handlers *handlers, const struct handlers__model *m
                 "{\"name\":\"%s\",\"version\":\"1\",\"last_inference\":%llu,"
                 "\"inference_count\":%llu,\"execution_count\":%llu,\"inference_stats\":{",
                 model->method->name, (unsigned long long)rows.last_wall_ms,
-                (unsigned long long)counters[STATS_success], (unsigned long long)executions);
+                (unsigned long long)counters[STATS_matrices], (unsigned long long)executions);
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         text_puts(json, i == 0 ? "" : ",");
         put_pair(json, pairs[i].name, pairs[i].count, pairs[i].ns);

@@ -30,6 +30,11 @@ static bool has_one_shape(const struct binding *b, int input)
     return is_present(b, input) && method_input_shapes(b->request->method, input) == 1;
 }
 
+const char *proto__called(const struct method_tensor *tensor, const struct proto_tensor *input)
+{
+    return input->called != NULL ? input->called : tensor->name;
+}
+
 int proto__sole_input(const struct method *method)
 {
     int sole = -1;
@@ -56,15 +61,24 @@ static struct proto__words wanted_words(const struct binding *b, const struct me
     return words;
 }
 
+/* How an input is written in the service's own JSON, where the word for it is not its name. */
+static const char *json_hint(const struct binding *b, int input)
+{
+    const struct method *method = b->request->method;
+    bool is_matrix = proto__sole_input(method) == input && method->inputs[input].rank == 2;
+    return b->request->format == PROTO_FORMAT_JSON && is_matrix ? ", as in {\"matrix\": [[...]]}"
+                                                                : "";
+}
+
 static enum error check_presence(const struct binding *b, struct failure *failure)
 {
     const struct method *method = b->request->method;
     int count = method_input_count(method);
     for (int i = 0; i < count; i++) {
         if (!is_present(b, i) && !method->inputs[i].optional)
-            return failure_set(failure, ERROR_MALFORMED, "input %s is missing; %s takes %s",
+            return failure_set(failure, ERROR_MALFORMED, "input %s is missing; %s takes %s%s",
                                method->inputs[i].name, method->name,
-                               proto__input_words(method, false).text);
+                               proto__input_words(method, false).text, json_hint(b, i));
     }
     if (b->present == 0)
         return failure_set(failure, ERROR_MALFORMED, "no input is given; %s takes %s", method->name,
@@ -78,9 +92,9 @@ static enum error check_rank(const struct binding *b, const struct method_tensor
     int lead_rank = input->rank - tensor->rank;
     for (int i = 0; i < input->rank; i++) {
         if (input->shape[i] < 0)
-            return failure_set(failure, ERROR_BAD_SHAPE,
-                               "%s has shape %s: a dimension must not be negative", tensor->name,
-                               proto__shape_words(input->rank, input->shape).text);
+            return failure_set(
+                failure, ERROR_BAD_SHAPE, "%s has shape %s: a dimension must not be negative",
+                proto__called(tensor, input), proto__shape_words(input->rank, input->shape).text);
     }
     bool fits = lead_rank >= 0 && (b->lead_wanted == PROTO_LEAD_ANY || lead_rank == b->lead_wanted);
     if (fits)
@@ -89,9 +103,10 @@ static enum error check_rank(const struct binding *b, const struct method_tensor
     if (lead_rank == 0 && b->lead_wanted == 1)
         return failure_set(failure, ERROR_BAD_SHAPE,
                            "%s has shape %s: a batch dimension must come first; write [1%s%s",
-                           tensor->name, shape.text, input->rank > 0 ? "," : "", shape.text + 1);
-    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s", tensor->name,
-                       shape.text, wanted_words(b, tensor).text);
+                           proto__called(tensor, input), shape.text, input->rank > 0 ? "," : "",
+                           shape.text + 1);
+    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s",
+                       proto__called(tensor, input), shape.text, wanted_words(b, tensor).text);
 }
 
 static enum error bind_lead(struct binding *b, const struct method_tensor *tensor,
@@ -100,7 +115,7 @@ static enum error bind_lead(struct binding *b, const struct method_tensor *tenso
     struct proto_request *request = b->request;
     int lead_rank = input->rank - tensor->rank;
     if (b->lead_from == NULL) {
-        b->lead_from = tensor->name;
+        b->lead_from = proto__called(tensor, input);
         request->lead_rank = lead_rank;
         memcpy(request->lead, input->shape, (size_t)lead_rank * sizeof input->shape[0]);
         return ERROR_NONE;
@@ -113,7 +128,8 @@ static enum error bind_lead(struct binding *b, const struct method_tensor *tenso
     return failure_set(failure, ERROR_BAD_SHAPE,
                        "%s has shape %s, a batch of %s, but the batch of %s is %s: all inputs must "
                        "have the same batch",
-                       tensor->name, proto__shape_words(input->rank, input->shape).text,
+                       proto__called(tensor, input),
+                       proto__shape_words(input->rank, input->shape).text,
                        proto__shape_words(lead_rank, input->shape).text, b->lead_from,
                        proto__shape_words(request->lead_rank, request->lead).text);
 }
@@ -130,16 +146,16 @@ static enum error find_n_and_m(struct binding *b, bool from_n_minus_1, struct fa
             enum method_dim dim = tensors[i].dims[d];
             if (dim == METHOD_DIM_M && b->m_from == NULL) {
                 request->m = length;
-                b->m_from = tensors[i].name;
+                b->m_from = proto__called(&tensors[i], input);
             }
             if (b->n_from != NULL)
                 continue;
             bool tells = dim == METHOD_DIM_N || (dim == METHOD_DIM_N_MINUS_1 && from_n_minus_1);
             if (tells && !checked_add(length, dim == METHOD_DIM_N ? 0 : 1, &request->n))
                 return failure_set(failure, ERROR_BAD_SHAPE, "%s has a dimension that overflows",
-                                   tensors[i].name);
+                                   proto__called(&tensors[i], input));
             if (tells)
-                b->n_from = tensors[i].name;
+                b->n_from = proto__called(&tensors[i], input);
         }
     }
     return ERROR_NONE;
@@ -161,8 +177,8 @@ static enum error check_dims(const struct binding *b, const struct method_tensor
     struct proto__words shape = proto__shape_words(input->rank, input->shape);
     if (tensor->rank == 2 && tensor->dims[0] == tensor->dims[1] && own[0] != own[1])
         return failure_set(failure, ERROR_BAD_SHAPE,
-                           "%s has shape %s: the last two dimensions must be equal", tensor->name,
-                           shape.text);
+                           "%s has shape %s: the last two dimensions must be equal",
+                           proto__called(tensor, input), shape.text);
     char known[160] = "";
     int used = 0;
     if (b->n_from != NULL)
@@ -172,8 +188,9 @@ static enum error check_dims(const struct binding *b, const struct method_tensor
         snprintf(known + used, sizeof known - (size_t)used, " and m = %lld (from %s)",
                  (long long)request->m, b->m_from);
     struct proto__words right = proto__shape_words(tensor->rank, wanted);
-    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s:%s it must be %s%s", tensor->name,
-                       shape.text, known, request->lead_rank > 0 ? "[...," : "[", right.text + 1);
+    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s:%s it must be %s%s",
+                       proto__called(tensor, input), shape.text, known,
+                       request->lead_rank > 0 ? "[...," : "[", right.text + 1);
 }
 
 static enum error check_bytes(const struct proto_request *request,
@@ -199,7 +216,8 @@ static enum error check_empty(const struct method_tensor *tensor, const struct p
     int64_t count, others = 1;
     if (!proto__shape_count(input->rank, input->shape, &count))
         return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: its size overflows",
-                           tensor->name, proto__shape_words(input->rank, input->shape).text);
+                           proto__called(tensor, input),
+                           proto__shape_words(input->rank, input->shape).text);
     if (count > 0)
         return ERROR_NONE;
     for (int i = 0; i < input->rank; i++) {
@@ -208,7 +226,8 @@ static enum error check_empty(const struct method_tensor *tensor, const struct p
             return failure_set(failure, ERROR_TOO_LARGE,
                                "%s has shape %s: a tensor without numbers may have at most %d "
                                "matrices, or rows in all of them",
-                               tensor->name, proto__shape_words(input->rank, input->shape).text,
+                               proto__called(tensor, input),
+                               proto__shape_words(input->rank, input->shape).text,
                                PROTO_ELEMENTS_EMPTY_MAX);
     }
     return ERROR_NONE;

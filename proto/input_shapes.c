@@ -105,7 +105,7 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
     return failure_set(failure, ERROR_BAD_SHAPE,
                        "%s has shape %s: beside these inputs, n = %lld "
                        "and a batch of %s, it must be %s",
-                       method->inputs[place].name,
+                       proto__called(&method->inputs[place], input),
                        proto__shape_words(input->rank, input->shape).text, (long long)request->n,
                        proto__shape_words(request->lead_rank, request->lead).text, wanted);
 }

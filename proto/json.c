@@ -91,10 +91,11 @@ static enum error read_matrix(struct json_decoder *d, const char *name,
     const struct proto__lift *lift = proto__node_lift(value, &d->scan);
     int place = proto__sole_input(method);
     if (lift == NULL)
-        return failure_set(failure, ERROR_MALFORMED, "\"%s\" must be an array of numbers", name);
+        return proto__refuse_value((struct proto__name){name, strlen(name)}, failure);
     if (place < 0 || method->inputs[place].rank != 2)
         return failure_set(failure, ERROR_MALFORMED, "%s takes %s, not \"%s\"", method->name,
                            proto__input_words(method, true).text, name);
+    d->request->inputs[place].called = name;
     return add_input(d, place, lead_rank + 2, name, lift, failure);
 }
 
@@ -216,10 +217,11 @@ static enum error place_inputs(struct json_decoder *d, struct proto_space *space
             continue;
         if (!checked_mul(d->lifts[i]->count, precision_bytes(request->precision), &bytes))
             return failure_set(failure, ERROR_BAD_SHAPE, "the size of %s overflows",
-                               tensors[i].name);
+                               proto__called(&tensors[i], &request->inputs[i]));
         error = proto__take(space, bytes, &request->inputs[i].data, failure);
         if (error == ERROR_NONE)
-            error = proto__lift_read(d->lifts[i], request->precision, tensors[i].name,
+            error = proto__lift_read(d->lifts[i], request->precision,
+                                     proto__called(&tensors[i], &request->inputs[i]),
                                      request->inputs[i].data, failure);
     }
     return error;

@@ -48,6 +48,9 @@ ERROR_MUST_CHECK enum error proto__scan(struct proto__scan *scan, const char *te
                                         struct failure *failure);
 void proto__scan_free(struct proto__scan *scan);
 
+/* What is no array stands where a matrix should: says so, and how to write one. */
+ERROR_MUST_CHECK enum error proto__refuse_value(struct proto__name name, struct failure *failure);
+
 /* Reads the numbers of a lifted array into out, in order. name: the tensor's, for messages. */
 ERROR_MUST_CHECK enum error proto__lift_read(const struct proto__lift *lift,
                                              enum precision precision, const char *name, void *out,

@@ -56,6 +56,7 @@ struct nesting {
 static enum error unexpected(struct nesting *nest, const char *at, const char *end)
 {
     const char *what = "a matrix must hold numbers alone";
+    bool trailing = nest->expect == EXPECT_VALUE && at < end && (*at == ']' || *at == '}');
     if (at == end)
         what = "the JSON text ends within an array of numbers";
     else if (*at == 'n')
@@ -67,9 +68,9 @@ static enum error unexpected(struct nesting *nest, const char *at, const char *e
     else if (byte_classes[(unsigned char)*at] != BYTE_OTHER || *at == '}')
         what = nest->expect == EXPECT_MORE ? "a comma or ']' is missing in an array of numbers"
                                            : "a number is missing in an array of numbers";
-    bool trailing = nest->expect == EXPECT_VALUE && at < end && (*at == ']' || *at == '}');
-    return failure_set(nest->failure, ERROR_MALFORMED, "%s, at byte %lld%s", what,
-                       (long long)(at - nest->text) + 1, trailing ? ": a trailing comma" : "");
+    return failure_set(nest->failure, ERROR_MALFORMED, "at byte %lld: %s%s",
+                       (long long)(at - nest->text) + 1, trailing ? "a trailing comma, " : "",
+                       what);
 }
 
 static enum error open_level(struct nesting *nest)
@@ -243,6 +244,17 @@ static struct proto__name resolve(struct proto__name name, char text[NAME_MAX_BY
     return resolved;
 }
 
+enum error proto__refuse_value(struct proto__name name, struct failure *failure)
+{
+    const char *hint = "";
+    if (proto__equals_ignoring_case("matrix", name.text, name.length))
+        hint = ", a list of rows: {\"matrix\": [[...]]}";
+    else if (proto__equals_ignoring_case("matrices", name.text, name.length))
+        hint = ", a list of matrices: {\"matrices\": [[[...]]]}";
+    return failure_set(failure, ERROR_MALFORMED, "\"%s\" must be an array of numbers%s",
+                       proto__safe_words(name.text, name.length).text, hint);
+}
+
 /* At the ':' behind a name: lifts the value, when the rule says so. */
 static enum error lift_value(struct walk *w)
 {
@@ -261,8 +273,7 @@ static enum error lift_value(struct walk *w)
     while (w->at < w->end && byte_classes[(unsigned char)*w->at] == BYTE_SPACE)
         w->at++;
     if (w->at == w->end || *w->at != '[')
-        return failure_set(w->failure, ERROR_MALFORMED, "\"%s\" must be an array of numbers",
-                           proto__safe_words(name.text, name.length).text);
+        return proto__refuse_value(name, w->failure);
     if (scan->lift_count == PROTO_LIFTS_MAX)
         return failure_set(w->failure, ERROR_MALFORMED, "there are more than %d arrays of numbers",
                            PROTO_LIFTS_MAX);

@@ -49,6 +49,7 @@ struct proto_tensor {
     void *data; /* dense, row-major, aligned to its element; NULL when the tensor is absent */
     int rank;   /* as posted */
     int64_t shape[PROTO_RANK_MAX];
+    const char *called; /* the client's word for it, "matrix"; NULL: the input's name. Constant */
 };
 
 struct proto_output {

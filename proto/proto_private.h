@@ -65,6 +65,8 @@ ERROR_MUST_CHECK enum error proto__choose_shape(struct proto_request *request, u
                                                 int place, struct failure *failure);
 /* Moves every input to the place of its shape: the end of a decode. */
 void proto__settle_inputs(struct proto_request *request);
+/* The client's word for an input that is there: its name, as a rule. */
+const char *proto__called(const struct method_tensor *tensor, const struct proto_tensor *input);
 /* The input that an array without a name stands for: the only one that must be there, or A where
  * none must; -1 when the method needs several. */
 int proto__sole_input(const struct method *method);

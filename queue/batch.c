@@ -295,9 +295,20 @@ void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum
 
 /* ---- Coming back ---- */
 
+/* An engine opens a batch while another's last chunks are under way: what lies before the end of
+ * one that has been counted is not counted again. */
+static void note_computed(struct queue_item *item, uint64_t started_ns, uint64_t finished_ns)
+{
+    uint64_t from_ns = started_ns > item->computed_ns ? started_ns : item->computed_ns;
+    if (finished_ns <= from_ns)
+        return;
+    item->compute_ns += finished_ns - from_ns;
+    item->computed_ns = finished_ns;
+}
+
 /* Copies what a finished batch says of itself to its items. */
 static void note_times(const struct queue_lane *lane, const struct queue_slot *slot,
-                       const struct engine_batch *batch, uint64_t duration_ns)
+                       const struct engine_batch *batch)
 {
     char kernel[ENGINE_KERNEL_NAME_MAX];
     memcpy(kernel, batch->kernel, sizeof kernel);
@@ -306,7 +317,7 @@ static void note_times(const struct queue_lane *lane, const struct queue_slot *s
         struct queue_item *item = slot->fragments[i].item;
         if (item->started_ns == 0)
             item->started_ns = batch->started_ns;
-        item->compute_ns += duration_ns;
+        note_computed(item, batch->started_ns, batch->finished_ns);
         item->engine = lane->number;
         memcpy(item->kernel, kernel, sizeof kernel);
     }
@@ -335,7 +346,7 @@ static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct
 {
     uint64_t started_ns = batch->started_ns, finished_ns = batch->finished_ns;
     uint64_t duration_ns = finished_ns > started_ns ? finished_ns - started_ns : 0;
-    note_times(lane, slot, batch, duration_ns);
+    note_times(lane, slot, batch);
     struct queue_work work = work_of(slot);
     queue__cost_learn(queue, lane->place, &work, duration_ns);
     queue->places[lane->place].last_batch_ns = lane->last_batch_ns = now_ns;

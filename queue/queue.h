@@ -79,7 +79,7 @@ struct queue_item {
      * matrix of it does not fit the device; FULL: out of the front's memory; INTERNAL. */
     enum error status;
     uint64_t queued_ns, started_ns, finished_ns; /* clock_now_ns; started 0: never ran */
-    uint64_t compute_ns;                         /* sum of its batches' durations */
+    uint64_t compute_ns; /* while one of its batches ran at least: those that overlap count once */
     char kernel[ENGINE_KERNEL_NAME_MAX];
     int engine; /* queue_engine.number of the engine that ran its last batch */
 
@@ -89,6 +89,7 @@ struct queue_item {
     struct queue_flow *flow;
     int64_t taken, finished; /* matrices handed to lanes, and answered */
     int running;             /* slices now in lanes */
+    uint64_t computed_ns;    /* until when compute_ns has counted */
     int64_t matrix_bytes;    /* inputs and outputs of one matrix */
     int suspected;           /* slices that run alone, or wait to */
     int strikes;             /* engines it killed while alone */

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/choices.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "gpu/engine.h"
@@ -115,7 +117,9 @@ static const struct option_row rows[] = {
      .least = 0,
      .most = 1 << 24,
      .placeholder = "COUNT",
-     .help = "The same for one client address; further ones are answered 429; 0: no limit."},
+     .help =
+         "Requests of one client address that wait or run; further ones are answered 429; 0: no "
+         "limit. Behind a proxy all clients have one address."},
     {.flag = "client-bytes-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(client_bytes_max),
@@ -123,9 +127,8 @@ static const struct option_row rows[] = {
      .least = 0,
      .most = 1 * TIB,
      .placeholder = "BYTES",
-     .help =
-         "Arena bytes that one client address's requests may hold together; further requests are "
-         "answered 429, but for its only one; 0: half of the arena."},
+     .help = "Arena bytes that the requests of one client address may hold together; further ones "
+             "are answered 429, but a client's only request never is; 0: half of the arena."},
     {.flag = "request-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(request_max_bytes),
@@ -270,8 +273,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_BOOL,
      .offset = FIELD(cuda_experimental),
      .initial = "false",
-     .help = "CUDA engines also take what only a CPU has tried, in the SIMT stand-in: lu and "
-             "lu_factor beyond n = 32, and tridiagonal. Without it the host runs those."},
+     .help = "CUDA engines also take what has not yet been proven on a GPU: lu, lu_factor and "
+             "gauss_jordan beyond n = 1024, ism and tridiagonal. Without it the host runs those."},
     {.flag = "engine-heartbeat",
      .kind = OPTION_DURATION,
      .offset = FIELD(engine_heartbeat_ns),
@@ -308,12 +311,14 @@ static const struct option_row rows[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(fault),
      .placeholder = "NAME",
-     .help = "For test builds of the host engine: the fault it should have."},
+     .help = "The fault that a test build of the host engine should have.",
+     .for_tests = true},
     {.flag = "fault-cuda",
      .kind = OPTION_TEXT,
      .offset = FIELD(fault_cuda),
      .placeholder = "NAME",
-     .help = "The same for the CUDA engines."},
+     .help = "The fault that a test build of the CUDA engine should have.",
+     .for_tests = true},
     /* Answers */
     {.flag = "compress-min",
      .kind = OPTION_BYTES,
@@ -403,6 +408,25 @@ static enum config_task take_task(int *argc, char **argv)
     return CONFIG_SERVE;
 }
 
+/* OpenBLAS's own names, in no case that matters. It would take a name it does not know for none. */
+static const char cpu_names[] =
+    "Prescott|Core2|Penryn|Dunnington|Atom|Nano|Nehalem|Sandybridge|Haswell|SkylakeX|Cooperlake|"
+    "SapphireRapids|Opteron|Opteron_SSE3|Barcelona|Bobcat|Bulldozer|Piledriver|Steamroller|"
+    "Excavator|Zen";
+
+static enum error check_cpu(const char *cpu, struct failure *failure)
+{
+    const char *name;
+    size_t length;
+    if (cpu == NULL)
+        return ERROR_NONE;
+    for (int i = 0; (name = choices_at(cpu_names, i, &length)) != NULL; i++)
+        if (strncasecmp(name, cpu, length) == 0 && cpu[length] == '\0')
+            return ERROR_NONE;
+    return failure_set(failure, ERROR_BAD_OPTION, "--cpu \"%.40s\" is not allowed; it takes %s.",
+                       cpu, cpu_names);
+}
+
 /* What the table cannot say. */
 static enum error check(struct config *config, struct failure *failure)
 {
@@ -410,7 +434,9 @@ static enum error check(struct config *config, struct failure *failure)
         return failure_set(failure, ERROR_BAD_OPTION,
                            "--arena-size %lld is not allowed; it takes 0, or 16MiB or more.",
                            (long long)config->arena_size_bytes);
-    return engine_choice_parse(config->engine, &config->engines, failure);
+    enum error error = check_cpu(config->cpu, failure);
+    return error != ERROR_NONE ? error
+                               : engine_choice_parse(config->engine, &config->engines, failure);
 }
 
 enum error config_read(int argc, char **argv, char *const *environment, struct config *config,

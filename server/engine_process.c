@@ -78,24 +78,52 @@ static void on_unspawned_closed(uv_handle_t *handle)
     engine->closing = false;
 }
 
+/* Those up to WRONG_ANSWER are failures. */
+static const char *const end_names[ENGINE_PROCESS_REASONS] = {
+    [ENGINE_PROCESS_NONE] = "died",
+    [ENGINE_PROCESS_HEARTBEAT] = "heartbeat",
+    [ENGINE_PROCESS_DEADLINE] = "deadline",
+    [ENGINE_PROCESS_START] = "start",
+    [ENGINE_PROCESS_WRONG_ANSWER] = "wrong_answer",
+    [ENGINE_PROCESS_RETIRED] = "retired",
+    [ENGINE_PROCESS_STOPPED] = "stopped",
+};
+#define FAILURES (ENGINE_PROCESS_WRONG_ANSWER + 1)
+
+/* Ends that an engine gives itself, to tell of its device; that it is absent is no failure. */
+static const struct {
+    enum engine_exit code;
+    const char *name;
+} device_ends[] = {
+    {ENGINE_EXIT_FAULT, "device_fault"},
+    {ENGINE_EXIT_DEVICE_OUT, "device_out"},
+    {ENGINE_EXIT_DEVICE_ABSENT, "device_absent"},
+};
+#define DEVICE_ENDS ((int)(sizeof device_ends / sizeof device_ends[0]))
+#define DEVICE_FAILURES (DEVICE_ENDS - 1)
+
 const char *engine_process_end_name(const struct engine_process *engine)
 {
-    static const char *const names[ENGINE_PROCESS_REASONS] = {
-        [ENGINE_PROCESS_NONE] = "died",
-        [ENGINE_PROCESS_HEARTBEAT] = "heartbeat",
-        [ENGINE_PROCESS_DEADLINE] = "deadline",
-        [ENGINE_PROCESS_START] = "start",
-        [ENGINE_PROCESS_WRONG_ANSWER] = "wrong_answer",
-        [ENGINE_PROCESS_RETIRED] = "retired",
-        [ENGINE_PROCESS_STOPPED] = "stopped",
-    };
-    if (engine->reason == ENGINE_PROCESS_NONE && engine->exit_code == ENGINE_EXIT_FAULT)
-        return "device_fault";
-    if (engine->reason == ENGINE_PROCESS_NONE && engine->exit_code == ENGINE_EXIT_DEVICE_OUT)
-        return "device_out";
-    if (engine->reason == ENGINE_PROCESS_NONE && engine->exit_code == ENGINE_EXIT_DEVICE_ABSENT)
-        return "device_absent";
-    return names[engine->reason];
+    for (int i = 0; engine->reason == ENGINE_PROCESS_NONE && i < DEVICE_ENDS; i++)
+        if (engine->exit_code == (int64_t)device_ends[i].code)
+            return device_ends[i].name;
+    return end_names[engine->reason];
+}
+
+const char *engine_process_failure_name(const struct engine_process *engine, int index)
+{
+    if (index < FAILURES)
+        return end_names[index];
+    bool has_device = engine->engine.place != QUEUE_HOST;
+    return has_device && index < FAILURES + DEVICE_FAILURES ? device_ends[index - FAILURES].name
+                                                            : NULL;
+}
+
+/* Has it been ended because nobody needs it? By SIGKILL, for nothing of it outlives it: a signal in
+ * the log would look like a failure. */
+static bool is_told(const struct engine_process *engine)
+{
+    return engine->reason == ENGINE_PROCESS_RETIRED || engine->reason == ENGINE_PROCESS_STOPPED;
 }
 
 /* What the engine said of itself, kept for the owner: its memory goes. */
@@ -118,9 +146,14 @@ static void on_exit(uv_process_t *process, int64_t exit_status, int signal)
         move(engine, ENGINE_PROCESS_ENDING);
     bool was_absent = engine->exit_code == ENGINE_EXIT_DEVICE_ABSENT; /* the owner tells */
     enum log_level level = was_absent ? LOG_DEBUG : engine->blame ? LOG_WARNING : LOG_INFO;
-    log_line(level, "engine ended", "device", LOG_STR, engine->engine.device, "pid", LOG_I64,
-             (int64_t)engine->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64, (int64_t)signal,
-             "reason", LOG_STR, engine_process_end_name(engine), NULL);
+    const char *name = engine_process_end_name(engine), *device = engine->engine.device;
+    if (is_told(engine))
+        log_line(LOG_INFO, "engine stopped", "device", LOG_STR, device, "pid", LOG_I64,
+                 (int64_t)engine->pid, "reason", LOG_STR, name, NULL);
+    else
+        log_line(level, "engine ended", "device", LOG_STR, device, "pid", LOG_I64,
+                 (int64_t)engine->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64,
+                 (int64_t)signal, "reason", LOG_STR, name, NULL);
     queue_lane_down(engine->lane, engine->blame);
     engine->worked = queue_lane_worked(engine->lane);
     release(engine);

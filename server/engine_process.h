@@ -80,5 +80,8 @@ void engine_process_kill(struct engine_process *engine, enum engine_process_reas
                          bool blame);
 /* What the last end is called in logs and metrics: "heartbeat", "died". */
 const char *engine_process_end_name(const struct engine_process *engine);
+/* The names that an end of such an engine may have which is a failure, one an index from 0; NULL
+ * beyond the last. */
+const char *engine_process_failure_name(const struct engine_process *engine, int index);
 
 #endif

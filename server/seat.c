@@ -31,6 +31,18 @@ static void tell_up(struct seat *seat, bool up)
         metric_set(metric_series(seat->metrics, METRIC_DEVICE_UP, seat->name), up);
 }
 
+static void count_failures(struct seat *seat, const char *reason, uint64_t count)
+{
+    metric_add(metric_series(seat->metrics, METRIC_ENGINE_RESTARTS, seat->name, reason), count);
+}
+
+void seat_show_failures(struct seat *seat)
+{
+    const char *reason;
+    for (int i = 0; (reason = engine_process_failure_name(&seat->process, i)) != NULL; i++)
+        count_failures(seat, reason, 0);
+}
+
 /* ---- Starting ---- */
 
 /* The next start waits twice as long as this one did. A spare engine that comes up and dies is what
@@ -86,8 +98,14 @@ static void start(struct seat *seat, uint64_t now_ns)
 
 static bool may_start(const struct seat *seat, uint64_t now_ns)
 {
-    return seat->process.state == ENGINE_PROCESS_IDLE && !seat->process.closing &&
+    return seat->process.state == ENGINE_PROCESS_IDLE && !seat->process.closing && !seat->held &&
            now_ns >= seat->not_before_ns;
+}
+
+bool seat_is_starting(const struct seat *seat, uint64_t now_ns)
+{
+    return seat->process.state == ENGINE_PROCESS_STARTING ||
+           (seat->state == SEAT_WANTED && may_start(seat, now_ns));
 }
 
 void seat_want(struct seat *seat, uint64_t now_ns)
@@ -233,9 +251,7 @@ void seat_note_end(struct seat *seat, uint64_t now_ns)
         return;
     }
     if (!ended_as(process, ENGINE_EXIT_DEVICE_ABSENT))
-        metric_add(metric_series(seat->metrics, METRIC_ENGINE_RESTARTS, seat->name,
-                                 engine_process_end_name(process)),
-                   1);
+        count_failures(seat, engine_process_end_name(process), 1);
     if (process->mismatch)
         note_mismatch(seat);
     if (seat->failure != NULL || note_device(seat, now_ns))

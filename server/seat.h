@@ -48,7 +48,15 @@ struct seat {
     /* Private. */
     int failed_starts; /* ended before they were up, in a row */
     uint64_t backoff_ns, not_before_ns;
+    bool held; /* not to be started yet: another engine is coming up on the same device */
 };
+
+/* Shows its failures as zeros, so that the first one is a growth for who watches the rate. Harmless
+ * when they are shown already. */
+void seat_show_failures(struct seat *seat);
+
+/* Is its engine on the way up, or due to be started? */
+bool seat_is_starting(const struct seat *seat, uint64_t now_ns);
 
 void seat_want(struct seat *seat, uint64_t now_ns);
 void seat_dismiss(struct seat *seat); /* harmless when nobody is wanted */

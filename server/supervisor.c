@@ -159,6 +159,17 @@ static void set_up_seat(struct supervisor *supervisor, enum seat_id id)
     process->owner = supervisor;
 }
 
+/* Of a place that has an engine: its spare ones are there for the first failure. */
+static void show_failures(struct supervisor *supervisor, struct seat *seat)
+{
+    seat_show_failures(seat);
+    for (int id = 0; id < SEATS; id++) {
+        const struct queue_engine *engine = &supervisor->seats[id].process.engine;
+        if (engine->spare && engine->place == seat->process.engine.place)
+            seat_show_failures(&supervisor->seats[id]);
+    }
+}
+
 static void set_up_seats(struct supervisor *supervisor)
 {
     const struct supervisor_options *options = &supervisor->options;
@@ -170,6 +181,7 @@ static void set_up_seats(struct supervisor *supervisor)
     for (int id = 0; id < SEATS; id++)
         set_up_seat(supervisor, (enum seat_id)id);
     metric_set(metric_series(options->metrics, METRIC_DEVICE_UP, "host"), 0);
+    show_failures(supervisor, &supervisor->seats[SEAT_HOST]);
 }
 
 /* Without a CUDA engine's program `auto` means the host alone. */
@@ -293,11 +305,29 @@ static void note_up(struct supervisor *supervisor, struct seat *seat, uint64_t n
     note_places(supervisor);
     if (seat->process.engine.spare)
         return;
+    show_failures(supervisor, seat);
     metric_set(metric_series(metrics, METRIC_DEVICE_INFO, seat->name, model), 1);
     if (seat != &supervisor->seats[SEAT_HOST])
         return;
     metric_set(metric_series(metrics, METRIC_BUILD_INFO, supervisor->options.version, model), 1);
     check_cpu(supervisor, seat, model);
+}
+
+/* Engines that start together on one device hinder each other: three took 3.6 s each on an H200
+ * where one alone takes 1.0 s (2026-11-21). So a spare engine waits for the device's own and for
+ * the spare one before it. */
+static void hold_spare(struct supervisor *supervisor, struct seat *spare, uint64_t now_ns)
+{
+    spare->held = false;
+    if (spare->process.engine.place != QUEUE_CUDA)
+        return;
+    for (const struct seat *other = supervisor->seats; other < supervisor->seats + SEATS; other++) {
+        bool is_before = is_main_cuda(other) || (other->process.engine.spare && other < spare);
+        bool is_near = other->process.engine.place == QUEUE_CUDA && other->device == spare->device;
+        spare->held |=
+            is_near && ((is_before && seat_is_starting(other, now_ns)) ||
+                        (other != spare && other->process.state == ENGINE_PROCESS_STARTING));
+    }
 }
 
 /* Spare engines come with the first suspect and go some time after the last. */
@@ -315,6 +345,7 @@ static void look_after_spares(struct supervisor *supervisor, enum queue_place_id
         struct seat *seat = &supervisor->seats[i];
         if (!seat->process.engine.spare || seat->process.engine.place != place)
             continue;
+        hold_spare(supervisor, seat, now_ns);
         if (wanted)
             seat_want(seat, now_ns);
         else if (unused)

@@ -5,7 +5,12 @@
  * order 3 or more), symmetric with a positive diagonal (Cholesky, cholesky.h), lu. A dense matrix
  * is told from the special ones by its first few entries.
  *
- * Threads: any. Cost: lu's 2 n^3 at most, and what cholesky.h says for a factor that was of no use.
+ * Up to HOST_SMALL_ORDER_MAX a dense matrix joins one of lu's groups (small.h), a symmetric one
+ * too: a lane of a group is several times faster than LAPACK's Cholesky. Cholesky is left with
+ * those whose halves differ by rounding and are to be averaged, which only the option asks for.
+ *
+ * Threads: any. Cost: lu's 2 n^3 at most, and what cholesky.h says for a factor that was of no use;
+ * a small matrix that joins a group costs a look at three entries more, with the option at half.
  */
 #include "gpu/host/speed.h"
 
@@ -19,6 +24,7 @@
 #include "gpu/host/cholesky.h"
 #include "gpu/host/dense.h"
 #include "gpu/host/large.h"
+#include "gpu/host/small.h"
 #include "gpu/host/tridiagonal.h"
 #include "gpu/methods/tridiagonal.h"
 
@@ -35,6 +41,9 @@ static const char *kernel(enum precision precision, int64_t n)
 const struct host_method host_method_auto = {
     .name = "auto",
     .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
+    .run_group = {[PRECISION_FP32] = run_group_f32, [PRECISION_FP64] = run_group_f64},
+    .group = host__small_group,
+    .group_matrix_ns = host__small_matrix_ns,
     .scratch_bytes = host__dense_scratch_bytes,
     .kernel = kernel,
 };

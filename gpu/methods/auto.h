@@ -17,9 +17,11 @@ static inline double method_auto_flops(int64_t n, int64_t m)
 static const struct method method_auto = {
     .name = "auto",
     .title = "Inverse by the method that suits each matrix",
-    .when = "When little is known of the matrices, or they differ. Diagonal, triangular, "
-            "tridiagonal and symmetric positive definite matrices are found in one pass and cost "
-            "less; every other one is inverted as by lu.",
+    .when = "When little is known of the matrices, or they differ, from about n = 64 on: diagonal, "
+            "triangular, tridiagonal and symmetric positive definite matrices are recognised and "
+            "cost less than by lu; every other one is inverted as by lu. Up to n = 32 dense "
+            "matrices, symmetric ones too, are inverted by lu's code for many at once and cost "
+            "what they do there.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}}},
     .outputs = {{.name = "INVERSE",
                  .help = "inverses",
@@ -32,13 +34,14 @@ static const struct method method_auto = {
                  .is_one_when_empty = true,
                  .is_default = true},
                 {.name = "METHOD",
-                 .help = "the road each matrix took",
+                 .help = "how each matrix was inverted",
                  .kind = METHOD_ROAD,
                  .is_default = true}},
     .options = {[METHOD_AUTO_SPD] = {.name = "spd",
-                                     .help = "take a matrix whose halves differ by rounding for "
-                                             "symmetric: the halves are averaged; without it only "
-                                             "exactly symmetric ones are tried by Cholesky",
+                                     .help = "also try Cholesky where A differs from its "
+                                             "transpose by rounding alone; the mean of the two is "
+                                             "then inverted. Without it A must be symmetric to "
+                                             "the last bit, and n above 32",
                                      .kind = METHOD_OPTION_BOOL}},
     .road = METHOD_ROAD_NONE,
     .n_max = 32768,

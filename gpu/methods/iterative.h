@@ -62,10 +62,11 @@ static inline double method_iterative_flops(int64_t n, int64_t m)
 static const struct method method_iterative = {
     .name = "iterative",
     .title = "Inverse by iteration: products of matrices alone improve an approximate inverse",
-    .when = "When an approximate inverse is known already: that of a matrix nearby, or an earlier "
-            "estimate (V0). From nothing, lu is as a rule faster. Ill-conditioned matrices take "
-            "many products, and one that is too near to a singular one is answered with INFO n+2 "
-            "and the residual that was reached.",
+    .when = "When the iteration itself is wanted: a tolerance of one's choice, the history of the "
+            "residual, a start from an approximate inverse (V0). For the inverse alone lu is as a "
+            "rule faster, from a good V0 too. Ill-conditioned matrices take many products, and one "
+            "that is too near to a singular one is answered with INFO n+2 and the residual that "
+            "was reached.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}},
                {.name = "V0",
                 .help = "approximate inverses to start from; where one does not lead to the "
@@ -87,7 +88,8 @@ static const struct method method_iterative = {
                  .help = "the start that led to each answer",
                  .kind = METHOD_ROAD},
                 {.name = "ITERATIONS", .help = "steps taken from that start", .kind = METHOD_INT32},
-                {.name = "RESIDUAL", .help = "the 1-norm of I - X A, measured"},
+                /* Optional: an engine may spare its last product where nobody asks for it. */
+                {.name = "RESIDUAL", .help = "the 1-norm of I - X A, measured", .optional = true},
                 {.name = "RESIDUAL_HISTORY",
                  .help = "the same after 0, 1, 2, ... steps from that start; NaN behind the last",
                  .rank = 1,

@@ -16,3 +16,41 @@ def test_every_method_keeps_its_promise(methods):
     assert "The daemon stopped cleanly." in done.stdout
     shown = {line.split()[0] for line in done.stdout.splitlines() if line.endswith(" ms")}
     assert set(methods) == shown
+
+
+# ---- What is compiled for it ----
+
+NOTICE = "compiling the CUDA engine: "
+
+
+def would_run(target, folder, *variables):
+    """What make would do in an empty build folder, with an nvcc that only tells its release."""
+    nvcc = folder / "nvcc"
+    nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.1'\n")
+    nvcc.chmod(0o755)
+    environment = {k: v for k, v in os.environ.items()
+                   if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "NVCC")}
+    environment["PATH"] = f"{folder}:{environment['PATH']}"
+    done = subprocess.run(["make", "-n", target, f"BUILD={folder}/build", *variables],
+                          cwd=settings.ROOT, env=environment, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_build_tells_of_the_cuda_engine_once(tmp_path):
+    told = would_run("all", tmp_path)
+    assert told.count(NOTICE) == 1
+    assert told.index(NOTICE) < told.index("/obj/gpu/cuda/anchor.o;")
+    assert NOTICE not in would_run("all", tmp_path, "NVCC=")
+
+
+def test_demo_and_run_need_no_cuda_engine_without_a_gpu(tmp_path):
+    has_gpu = subprocess.run([settings.ROOT / "scripts" / "gpu-here"], capture_output=True,
+                             check=False).returncode == 0
+    for target in ("demo", "run"):
+        told = would_run(target, tmp_path)
+        assert (NOTICE in told) == has_gpu
+        assert ("no GPU here" in told) != has_gpu
+        assert NOTICE in would_run(target, tmp_path, f"NVCC={tmp_path}/nvcc")
+    assert NOTICE in would_run("tests-built", tmp_path)

@@ -77,10 +77,11 @@ def test_forced_cpu_is_told():
 
 
 def test_unknown_cpu_is_refused():
-    """Nothing but the kernels asked for gives the bits asked for."""
+    """Nothing but the kernels asked for gives the bits asked for. The names there are are told."""
     result = run_once("--listen", "127.0.0.1:0", "--cpu", "Foo")
-    assert result.returncode == 1
-    assert "Foo" in result.stderr and "--cpu" in result.stderr
+    assert result.returncode == 2
+    assert '--cpu "Foo"' in result.stderr and "Haswell|SkylakeX" in result.stderr
+    assert "serving" not in result.stderr
 
 
 def test_probes_are_not_counted():
@@ -144,7 +145,11 @@ def test_metrics_listener():
         assert daemon.talk(REQUEST).status == 200
         assert "invertd_requests_total" in wire.talk(side, wire.request("GET", "/metrics")).text
         assert wire.talk(side, wire.request("GET", "/livez")).status == 200
-        assert daemon.get("/metrics").status == 404
+        for path in ("/metrics", "/readyz", "/livez"):
+            answer = daemon.get(path)
+            assert answer.status == 404
+            assert answer.json()["detail"].endswith("served on the address of --metrics-listen.")
+        assert "openapi" in daemon.get("/nowhere").json()["detail"]
         assert wire.talk(side, REQUEST).status == 404
 
 
@@ -179,6 +184,20 @@ def test_connections_max():
 
 
 # ---- Stopping ----
+
+
+def test_a_clean_stop_reads_as_one():
+    """An engine that is told to go leaves no signal in the log; one that is killed does."""
+    with Daemon() as daemon:
+        engines = daemon.engines()
+        os.kill(engines[0], signal.SIGKILL)
+        daemon.new_engine(engines)
+        lines = [json.loads(line) for line in daemon.stop().splitlines()]
+    (ended,) = [line for line in lines if line["message"] == "engine ended"]
+    assert ended["signal"] == signal.SIGKILL and ended["reason"] == "died"
+    (stopped,) = [line for line in lines if line["message"] == "engine stopped"]
+    assert stopped["reason"] == "stopped" and stopped["level"] == "info"
+    assert "signal" not in stopped and "exit" not in stopped
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -188,7 +188,10 @@ def test_json_input_by_name_and_outputs(client):
 
 
 def test_json_options(client):
-    spd = matrices.spd(5).tolist()
+    spd = matrices.spd(5)
+    spd[0, 4] = np.nextafter(spd[0, 4], 9)  # so that the option makes a difference
+    assert post_json(client, {"matrix": spd.tolist(), "method": "auto"}).json()["method"] == "lu"
+    spd = spd.tolist()
     document = post_json(client, {"matrix": spd, "method": "auto", "options": {"spd": True}}).json()
     assert document["method"] == "cholesky"
     assert (

@@ -152,8 +152,8 @@ def test_statistics_grow(daemon, client):
     assert_error(client.infer("lu", {"A": a[:, :2]}), 400)
     after = stats_of(daemon, LU + "/stats", "lu")
     assert after["version"] == "1"
-    # There is no batch dimension in the protocol's sense (max_batch_size 0): requests count.
-    assert after["inference_count"] - before["inference_count"] == 5
+    # As Triton counts: the elements of a request's batch, not the request.
+    assert after["inference_count"] - before["inference_count"] == 15
     assert 1 <= after["execution_count"] - before["execution_count"] <= 5
     assert after["last_inference"] >= before["last_inference"]
     assert after["last_inference"] > 1_600_000_000_000, "milliseconds since the epoch"
@@ -289,7 +289,7 @@ def test_default_outputs_of_each_method(client, form):
 
 @FORMS
 def test_method_output_is_bytes(client, form):
-    n = 12
+    n = 40
     a = np.stack(
         [
             np.diag(np.arange(1.0, n + 1)),
@@ -359,8 +359,10 @@ def test_protocol_parameters_are_ignored(client):
 
 def test_options_of_a_method(client):
     a = matrices.spd(6)[None]
+    a[0, 0, 5] = np.nextafter(a[0, 0, 5], 9)
     outputs = client.outputs("auto", {"A": a}, parameters={"spd": True})
     assert outputs["METHOD"].tolist() == ["cholesky"]
+    assert client.outputs("auto", {"A": a})["METHOD"].tolist() == ["lu"]
 
 
 # ---- Refusals (the hostile table has the malformed bodies) ----

@@ -25,21 +25,22 @@ struct configuration {
 #define AT(field) offsetof(struct configuration, field)
 
 static const struct option_row table_rows[] = {
-    {"config", OPTION_TEXT, AT(config), NULL, 0, 0, NULL, "FILE", "A file of options."},
+    {"config", OPTION_TEXT, AT(config), NULL, 0, 0, NULL, "FILE", "A file of options.", false},
     {"listen", OPTION_TEXT, AT(listen), "127.0.0.1:8000", 0, 0, NULL, "HOST:PORT",
-     "Where to listen."},
-    {"name", OPTION_TEXT, AT(name), NULL, 0, 0, NULL, NULL, "A name."},
-    {"workers", OPTION_INT, AT(workers), "4", 1, 64, NULL, "COUNT", "How many workers."},
-    {"offset", OPTION_INT, AT(offset), "0", -5, 5, NULL, "NUMBER", "May be negative."},
+     "Where to listen.", false},
+    {"name", OPTION_TEXT, AT(name), NULL, 0, 0, NULL, NULL, "A name.", false},
+    {"workers", OPTION_INT, AT(workers), "4", 1, 64, NULL, "COUNT", "How many workers.", false},
+    {"offset", OPTION_INT, AT(offset), "0", -5, 5, NULL, "NUMBER", "May be negative.", false},
     {"body-max", OPTION_BYTES, AT(size), "256MiB", 1, INT64_C(1) << 40, NULL, "SIZE",
-     "The longest body."},
+     "The longest body.", false},
     {"drain-timeout", OPTION_DURATION, AT(wait), "30s", 0, 3600 * S, NULL, "DURATION",
-     "How long a drain may take."},
-    {"any", OPTION_INT, AT(any), "7", INT64_MIN, INT64_MAX, NULL, "NUMBER", "Without bounds."},
-    {"verbose", OPTION_BOOL, AT(verbose), "false", 0, 0, NULL, NULL, "Says more."},
-    {"quick", OPTION_BOOL, AT(quick), "true", 0, 0, NULL, NULL, "Goes faster."},
+     "How long a drain may take.", false},
+    {"any", OPTION_INT, AT(any), "7", INT64_MIN, INT64_MAX, NULL, "NUMBER", "Without bounds.",
+     false},
+    {"verbose", OPTION_BOOL, AT(verbose), "false", 0, 0, NULL, NULL, "Says more.", false},
+    {"quick", OPTION_BOOL, AT(quick), "true", 0, 0, NULL, NULL, "Goes faster.", true},
     {"log-format", OPTION_CHOICE, AT(format), "json", 0, 0, "json|text|js", "FORMAT",
-     "One object a line, or text for people. A | B."},
+     "One object a line, or text for people. A | B.", false},
 };
 
 static const struct option_table table = {"tester", "A program of tests.", "TESTER", table_rows,
@@ -543,6 +544,11 @@ static void test_print_markdown(void **state)
     assert_non_null(strstr(text, "| `--log-format` | `json` | one of json, text, js | One object a "
                                  "line, or text for people. A \\| B. |\n"));
     assert_non_null(strstr(text, "| `--name` | none | "));
+    /* What is for tests stands in a table of its own, and there alone. */
+    const char *apart = strstr(text, "\n## For tests alone\n");
+    assert_non_null(apart);
+    assert_ptr_equal(strstr(text, "| `--quick` | "), strstr(apart, "| `--quick` | "));
+    assert_null(strstr(apart, "| `--log-format` | "));
     free(text);
 }
 

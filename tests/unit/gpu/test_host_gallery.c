@@ -183,7 +183,7 @@ struct entry {
 };
 
 static const struct entry entries[] = {
-    {"Hilbert", hilbert, NULL, 4, true, 0, METHOD_ROAD_CHOLESKY, false},
+    {"Hilbert", hilbert, NULL, 4, true, 0, METHOD_ROAD_LU, false},
     {"Hilbert", hilbert, NULL, 8, false, 0, METHOD_ROAD_NONE, false},
     {"Hilbert", hilbert, NULL, 12, false, 0, METHOD_ROAD_NONE, false},
     {"Kahan", kahan, NULL, 30, true, 0, METHOD_ROAD_TRIANGULAR, false},
@@ -227,7 +227,8 @@ static const struct entry entries[] = {
      METHOD_ROAD_TRIDIAGONAL, false},
     {"second difference", second_difference, second_difference_inverse, 150, false, 100,
      METHOD_ROAD_TRIDIAGONAL, false},
-    {"minimum", minimum, minimum_inverse, 20, true, 200, METHOD_ROAD_CHOLESKY, false},
+    {"minimum", minimum, minimum_inverse, 20, true, 200, METHOD_ROAD_LU, false},
+    {"minimum", minimum, minimum_inverse, 40, true, 4000, METHOD_ROAD_CHOLESKY, false},
     {"steps", steps, steps_inverse, 24, true, 0, METHOD_ROAD_TRIANGULAR, false},
     {"steps", steps, steps_inverse, 50, true, 0, METHOD_ROAD_TRIANGULAR, false},
     {"Pascal", pascal, pascal_inverse, 5, true, 1e3, METHOD_ROAD_NONE, false},

@@ -75,7 +75,7 @@ static const struct invariance invariances[] = {
     {"lu", PRECISION_FP64, 130, 12, 20},           {"lu", PRECISION_FP32, 33, 100, 20},
     {"auto", PRECISION_FP64, 17, 1024, 20},        {"gauss_jordan", PRECISION_FP64, 32, 200, 20},
     {"gauss_jordan", PRECISION_FP64, 100, 12, 20}, {"gauss_jordan", PRECISION_FP32, 5, 1024, 20},
-    {"lu_factor", PRECISION_FP64, 64, 40, 20},
+    {"lu_factor", PRECISION_FP64, 64, 40, 20},     {"auto", PRECISION_FP32, 8, 1024, 20},
 };
 
 static void fill(const struct invariance *row, unsigned char *matrix, uint64_t seed)

@@ -110,6 +110,36 @@ static void test_status(void **state)
     fake_stop(&fake);
 }
 
+/* A path of the other listener says where it is served; one of none, where to read which are. */
+static void test_where_a_path_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        enum exchange_listener listener;
+        const char *said;
+    } rows[] = {
+        {"/metrics", EXCHANGE_LISTENER_WORK, "served on the address of --metrics-listen."},
+        {"/readyz", EXCHANGE_LISTENER_WORK, "served on the address of --metrics-listen."},
+        {"/v2", EXCHANGE_LISTENER_OPERATIONS, "served on the address of --listen,"},
+        {"/nowhere", EXCHANGE_LISTENER_WORK, "GET /openapi.yaml"},
+        {"/nowhere", EXCHANGE_LISTENER_OPERATIONS, "GET /openapi.yaml"},
+        {"/nowhere", EXCHANGE_LISTENER_ALL, "GET /openapi.yaml"},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, rows[i].path);
+        f.x.listener = rows[i].listener;
+        fake_send(&f, NULL, 0);
+        assert_int_equal(f.answer.status, 404);
+        assert_non_null(strstr(fake_body(&f), rows[i].said));
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
 /* Every GET route without braces answers something with a type and, where it is JSON, a value. */
 static void test_every_page(void **state)
 {
@@ -430,6 +460,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_match),
         cmocka_unit_test(test_status),
+        cmocka_unit_test(test_where_a_path_is),
         cmocka_unit_test(test_every_page),
         cmocka_unit_test(test_error_formats),
         cmocka_unit_test(test_refuse),

@@ -28,6 +28,39 @@ static void test_gathers_one_key(void **state)
     bench_close(&bench);
 }
 
+/* Two batches of one item at the same time. */
+static void test_time_in_two_batches_counts_once(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t started_ns[2], finished_ns[2], expected_ns;
+    } rows[] = {
+        {{1000, 5000}, {5000, 7000}, 6000}, /* one after the other */
+        {{1000, 4000}, {5000, 7000}, 6000}, /* overlapping */
+        {{1000, 1000}, {5000, 5000}, 4000}, /* all the time */
+        {{1000, 8000}, {5000, 9000}, 5000}, /* a gap between them */
+        {{1000, 2000}, {5000, 3000}, 4000}, /* one within the other */
+    };
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        struct queue_limits halves = limits;
+        halves.batch_matrices_max[ENGINE_LANE_SHORT] = 50;
+        struct bench bench = bench_open(&halves);
+        submit(&bench, 0, 8, 100);
+        queue_flush(bench.queue);
+        for (int i = 0; i < 2; i++) {
+            struct engine_batch *batch = start(bench.shared, ENGINE_LANE_SHORT);
+            assert_non_null(batch);
+            finish(batch, ENGINE_OK);
+            batch->started_ns = rows[row].started_ns[i];
+            batch->finished_ns = rows[row].finished_ns[i];
+        }
+        queue_reap(bench.queue);
+        assert_int_equal(bench.orders[0].done, 1);
+        assert_int_equal(bench.orders[0].item.compute_ns, rows[row].expected_ns);
+        bench_close(&bench);
+    }
+}
+
 static void test_keys_do_not_mix_and_flight_is_bounded(void **state)
 {
     (void)state;
@@ -448,6 +481,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gathers_one_key),
+        cmocka_unit_test(test_time_in_two_batches_counts_once),
         cmocka_unit_test(test_keys_do_not_mix_and_flight_is_bounded),
         cmocka_unit_test(test_long_items_run_in_slices),
         cmocka_unit_test(test_batches_close_at_their_bounds),

@@ -142,6 +142,12 @@ static const struct {
     {{"--engine", "gpu"}, ERROR_BAD_OPTION, CONFIG_SERVE, "auto"},
     {{"--engine", "cuda:0,2+host"}, ERROR_NONE, CONFIG_SERVE, NULL},
     {{"--print-config", "--engine", "cuda:"}, ERROR_BAD_OPTION, CONFIG_PRINT, "cuda:0,2"},
+    {{"--cpu", "Foo"}, ERROR_BAD_OPTION, CONFIG_SERVE, "SkylakeX|Cooperlake"},
+    {{"--cpu", "Zen"}, ERROR_NONE, CONFIG_SERVE, NULL},
+    {{"--cpu", "skylakex"}, ERROR_NONE, CONFIG_SERVE, NULL},
+    {{"--cpu", "Zen4"}, ERROR_BAD_OPTION, CONFIG_SERVE, "Zen"},
+    {{"--cpu", "Opteron_"}, ERROR_BAD_OPTION, CONFIG_SERVE, "Opteron_SSE3"},
+    {{"--cpu", ""}, ERROR_BAD_OPTION, CONFIG_SERVE, "Haswell"},
     {{"--compress-level", "0"}, ERROR_BAD_OPTION, CONFIG_SERVE, "compress-level"},
     {{"--request-timeout", "0"}, ERROR_BAD_OPTION, CONFIG_SERVE, "request-timeout"},
 };

@@ -65,6 +65,13 @@ const char *engine_process_end_name(const struct engine_process *process)
     return "ended";
 }
 
+const char *engine_process_failure_name(const struct engine_process *process, int index)
+{
+    static const char *const names[] = {"ended", "melted"};
+    (void)process;
+    return index < 2 ? names[index] : NULL;
+}
+
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
 {
     (void)lane;
@@ -135,6 +142,32 @@ static int64_t device_up(const struct bench *bench)
 }
 
 /* ---- Tests ---- */
+
+/* Its failures stand on the page before there is one, and keep their counts when shown again. */
+static void test_failures_begin_at_zero(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(QUEUE_CUDA, false);
+    struct text page;
+    text_init(&page, 1 << 20);
+    metric_render(bench.metrics, &page);
+    assert_null(strstr(page.data, "reason=\"ended\""));
+    text_free(&page);
+    seat_show_failures(&bench.seat);
+    come_up(&bench);
+    end(&bench, ENGINE_EXIT_FAULT, true);
+    seat_show_failures(&bench.seat);
+    text_init(&page, 1 << 20);
+    metric_render(bench.metrics, &page);
+    const char *line = "invertd_engine_restarts_total{device=\"device\",reason=";
+    char ended[128], melted[128];
+    snprintf(ended, sizeof ended, "%s\"ended\"} 1\n", line);
+    snprintf(melted, sizeof melted, "%s\"melted\"} 0\n", line);
+    assert_non_null(strstr(page.data, ended));
+    assert_non_null(strstr(page.data, melted));
+    text_free(&page);
+    bench_close(&bench);
+}
 
 static void test_who_worked_is_replaced_at_once(void **state)
 {
@@ -370,6 +403,7 @@ static void test_a_spare_engine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_failures_begin_at_zero),
         cmocka_unit_test(test_who_worked_is_replaced_at_once),
         cmocka_unit_test(test_the_pause_doubles_up_to_the_longest),
         cmocka_unit_test(test_ends_at_the_start),
