@@ -111,13 +111,17 @@ CUDA_SOURCES := $(wildcard gpu/cuda/*.c)
 CUDA_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_KERNELS))
 CUDA_ENGINE_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(CUDA_SOURCES))
 # As nvcc links: the runtime statically, so that the engine needs the driver's library alone, which
-# the runtime opens by itself.
-CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
+# the runtime opens by itself; and cuBLAS where it is found (gpu/cuda/blas.h): beside the toolkit that
+# it was built with, or where the system looks.
+CUDA_LIBS := -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 # tune.cu is the program that tune.py builds.
 CUDA_MIDDLE_BENCH := $(wildcard bench/cuda/middle*.cu)
 CUDA_TRIDIAGONAL_BENCH := $(wildcard bench/cuda/tridiagonal*.cu)
+CUDA_ITERATIVE_BENCH := $(wildcard bench/cuda/iterative*.cu)
+CUDA_ISM_BENCH := $(wildcard bench/cuda/ism*.cu)
 CUDA_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o, \
-                          $(filter-out bench/cuda/tune.cu $(CUDA_MIDDLE_BENCH) $(CUDA_TRIDIAGONAL_BENCH), \
+                          $(filter-out bench/cuda/tune.cu $(CUDA_MIDDLE_BENCH) $(CUDA_TRIDIAGONAL_BENCH) \
+                              $(CUDA_ITERATIVE_BENCH) $(CUDA_ISM_BENCH), \
                               $(wildcard bench/cuda/*.cu)))
 CUDA_MIDDLE_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_MIDDLE_BENCH) \
                                  bench/cuda/judge.cu bench/cuda/matrices.cu)
@@ -145,6 +149,15 @@ CUDA_FAULTS := $(if $(WITH_CUDA),$(BUILD)/faults/invertd-cuda)
 # A second make reads the libraries' flags anew after scripts/deps has installed them.
 AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
+# demo and run leave the CUDA engine out where no GPU would run it, unless NVCC was asked for or
+# there is such an engine already: an older one beside a newer daemon would not do.
+WITHOUT_GPU = $(if $(filter file,$(origin NVCC)),$(if $(wildcard $(BUILD)/invertd-cuda),,$(if \
+                  $(and $(WITH_CUDA),$(shell scripts/gpu-here 2>&1)),NVCC=)))
+# Said once, before the first nvcc of the engine.
+CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_SAID := 1)$(info \
+                  compiling the CUDA engine: $(words $(CUDA_OBJECTS)) files at most, some minutes; \
+                  make NVCC= leaves it out)))
+
 .PHONY: all help demo run test check bench fuzz asan tsan install deps clean
 .PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
 .PHONY: unit faults demo-program bench-programs fuzz-programs tests-built docs FORCE
@@ -160,12 +173,14 @@ help: ## this list
 
 demo: ## install what is missing, build, invert matrices of every method over HTTP, explain, stop
 	@scripts/deps build
-	@+$(AGAIN) all demo-program
+	@$(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make builds it")
+	@+$(AGAIN) $(WITHOUT_GPU) all demo-program
 	@$(BUILD)/invertd-demo $(BUILD)/invertd
 
 run: ## install what is missing, build, serve on 127.0.0.1:8000 until Ctrl-C
 	@scripts/deps build
-	@+$(AGAIN) all
+	@$(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make builds it")
+	@+$(AGAIN) $(WITHOUT_GPU) all
 	@scripts/run $(BUILD)/invertd
 
 test: ## install what is missing, build, run every test that needs no GPU
@@ -218,6 +233,11 @@ bench-gpu: ## measure the CUDA kernels beside a copy and cuBLAS; results go to b
 	@+$(AGAIN) $(BUILD)/bench/cuda_tridiagonal
 	@$(BUILD)/bench/cuda_tridiagonal --time --results bench/results
 	@bench/cuda/tridiagonal.py bench/results
+	@+$(AGAIN) $(BUILD)/bench/cuda_iterative
+	@$(BUILD)/bench/cuda_iterative --time --results bench/results
+	@+$(AGAIN) $(BUILD)/bench/cuda_ism
+	@$(BUILD)/bench/cuda_ism --time --results bench/results
+	@bench/cuda/iterative.py bench/results
 
 fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@scripts/deps build fuzz
@@ -270,7 +290,7 @@ demo-program: $(BUILD)/invertd-demo
 bench-programs: $(BENCH_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
 tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
-gpu-tests-built: cuda $(BUILD)/bench/cuda_tridiagonal $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
+gpu-tests-built: cuda $(addprefix $(BUILD)/bench/cuda_,tridiagonal iterative ism) $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
 $(BUILD)/libinvertd.a: $(OBJECTS)
 	@rm -f $@
@@ -381,7 +401,24 @@ $(BUILD)/bench/cuda_tridiagonal: $(CUDA_TRIDIAGONAL_BENCH:%.cu=$(BUILD)/obj/%.o)
 	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ \
 	    $(if $(wildcard $(CUDA_HOME)/include/cusparse.h),-lcusparse)
 
-$(BUILD)/bench/cuda_middle: $(CUDA_MIDDLE_BENCH_OBJECTS) $(BUILD)/libinvertd-cuda.a
+# cuSOLVER is a peer, where the toolkit has it.
+$(BUILD)/bench/cuda_ism: $(CUDA_ISM_BENCH:%.cu=$(BUILD)/obj/%.o) \
+                         $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
+                         $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ \
+	    $(if $(wildcard $(CUDA_HOME)/include/cusolverDn.h),-lcusolver)
+
+$(BUILD)/bench/cuda_iterative: $(CUDA_ITERATIVE_BENCH:%.cu=$(BUILD)/obj/%.o) \
+                               $(BUILD)/obj/bench/cuda/middle_peers.o \
+                               $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
+                               $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcublas -lcusolver
+
+$(BUILD)/bench/cuda_middle: $(CUDA_MIDDLE_BENCH_OBJECTS) \
+                            $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
+                            $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcublas -lcusolver
 
@@ -440,7 +477,7 @@ $(CUDA_STAMP): FORCE
 	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS)')
 
 $(BUILD)/obj/%.o: %.cu $(CUDA_STAMP)
-	@mkdir -p $(@D)
+	@$(CUDA_NOTICE)mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(BUILD)/faults/obj/gpu/cuda/fault.o: gpu/cuda/fault.cu $(CUDA_STAMP)

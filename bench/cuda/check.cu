@@ -29,6 +29,7 @@ struct layout {
 const struct layout layouts[] = {
     {"one item", WHOLE, WHOLE, false, false, false},
     {"scattered, misaligned", WHOLE, 3, true, false, true},
+    {"long items, misaligned", WHOLE, 700, true, false, true},
     {"single, in reverse", WHOLE, 1, true, true, false},
     {"1 matrix", 1, WHOLE, false, false, false},
     {"2 matrices", 2, WHOLE, false, false, false},

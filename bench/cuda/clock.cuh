@@ -24,6 +24,18 @@ template <typename T> static __global__ void clock_fill(T *a, size_t count)
     }
 }
 
+/* Reads `count` numbers: the cache then holds them, and nothing that must still be written. `sink`
+ * is for the compiler's eyes. */
+template <typename T> static __global__ void clock_read(const T *a, size_t count, T *sink)
+{
+    size_t step = (size_t)gridDim.x * blockDim.x;
+    T sum = 0;
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += step)
+        sum += a[i] * a[i];
+    if (sum < 0)
+        *sink = sum;
+}
+
 /* Seconds of one call(i) on the device, i counting all of them: the rounds in order, the shortest
  * first. prepare() before each round, and a round before the first, are not counted. */
 template <typename P, typename F>

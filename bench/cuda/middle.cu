@@ -1,12 +1,16 @@
 /* bench/cuda/middle.cu: checks and times the kernels for orders above 32 on an NVIDIA GPU.
  *
  *   cuda_middle --check [--n N]
- *   cuda_middle --time [--n N] [--results FOLDER]
+ *   cuda_middle --time [--quick] [--n N] [--results FOLDER]
+ *   cuda_middle --profile N
+ *   cuda_middle --products
  *
  * --check tries both kernels and precisions, at orders on both sides of every change of kernel,
  * against a host reference, and ends with 1 when an answer is wrong. --time prints a table and
- * writes it to FOLDER/DATE-NAME-middle.csv, where NAME is the device's. Uses the first device that
- * CUDA shows; nothing else should run there. Needs up to 20 GB of its memory. An error of CUDA or
+ * writes it to FOLDER/DATE-NAME-middle.csv, where NAME is the device's; --quick leaves out most
+ * orders, and ends within a minute. --profile takes one large inverse apart, in several ways
+ * (middle_large.cu), and --products tells the rates of products. Uses the first device that CUDA
+ * shows; nothing else should run there. Needs up to 20 GB of its memory. An error of CUDA or
  * of the command line ends with 2.
  */
 #include "bench/cuda/middle.cuh"
@@ -35,13 +39,21 @@ static int check_all(int n)
     return failed ? 1 : 0;
 }
 
-static int time_to(int n, const char *folder, const char *device)
+struct cuda_products *middle_products(void)
+{
+    static struct cuda_products *products;
+    if (!products)
+        SMALL_TRY(cuda_products_create(nullptr, &products));
+    return products;
+}
+
+static int time_to(int n, bool quick, const char *folder, const char *device)
 {
     char date[16];
     time_t now = time(nullptr);
     struct tm utc;
     if (!folder) {
-        middle_time(n, nullptr);
+        middle_time(n, quick, nullptr);
         return 0;
     }
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
@@ -51,7 +63,7 @@ static int time_to(int n, const char *folder, const char *device)
     std::string path = std::string(folder) + "/" + date + "-" + name + "-middle.csv";
     FILE *csv = fopen(path.c_str(), "w");
     if (csv)
-        middle_time(n, csv);
+        middle_time(n, quick, csv);
     if (!csv || fclose(csv) != 0) {
         perror(path.c_str());
         return 2;
@@ -60,31 +72,57 @@ static int time_to(int n, const char *folder, const char *device)
     return 0;
 }
 
-int main(int argc, char **argv)
+/* What the command line asks for. */
+struct settings {
+    bool check, timed, quick, products;
+    const char *folder;
+    long n, profiled;
+};
+
+static bool parse(int argc, char **argv, struct settings *to)
 {
-    bool known = true, check = false, timed = false;
-    const char *folder = nullptr;
-    long n = 0;
     for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--check") == 0)
-            check = true;
+            to->check = true;
         else if (strcmp(argv[i], "--time") == 0)
-            timed = true;
+            to->timed = true;
+        else if (strcmp(argv[i], "--quick") == 0)
+            to->quick = true;
+        else if (strcmp(argv[i], "--products") == 0)
+            to->products = true;
+        else if (strcmp(argv[i], "--profile") == 0 && more)
+            to->profiled = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--n") == 0 && more)
-            n = strtol(argv[++i], nullptr, 10);
+            to->n = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--results") == 0 && more)
-            folder = argv[++i];
+            to->folder = argv[++i];
         else
-            known = false;
+            return false;
     }
-    bool taken = n == 0 || (n > CUDA_SMALL_N_MAX && n <= CUDA_MIDDLE_N_MAX);
-    if (!known || check == timed || !taken) {
-        fprintf(stderr, "usage: cuda_middle --check|--time [--n N] [--results FOLDER]\n");
+    bool taken = to->n == 0 || (to->n > CUDA_SMALL_N_MAX && to->n <= CUDA_MIDDLE_N_MAX);
+    bool large = to->profiled == 0 || (to->profiled > 1 && to->profiled <= CUDA_MIDDLE_N_MAX);
+    return taken && large && to->check + to->timed + to->products + (to->profiled > 0) == 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {};
+    if (!parse(argc, argv, &settings)) {
+        fprintf(stderr, "usage: cuda_middle --check|--time|--profile N|--products [--quick] "
+                        "[--n N] [--results FOLDER]\n");
         return 2;
     }
     struct cudaDeviceProp device;
     SMALL_TRY(cudaGetDeviceProperties(&device, 0));
     printf("%s\n", device.name);
-    return check ? check_all((int)n) : time_to((int)n, folder, device.name);
+    if (settings.check)
+        return check_all((int)settings.n);
+    if (settings.timed)
+        return time_to((int)settings.n, settings.quick, settings.folder, device.name);
+    if (settings.products)
+        middle_products_profile();
+    else
+        middle_profile((int)settings.profiled);
+    return 0;
 }

@@ -6,14 +6,19 @@
 
 #include "bench/cuda/small.cuh"
 #include "gpu/cuda/lu_middle.h"
+#include "gpu/cuda/product.h"
+
+/* What products need, on the stream NULL. Made when it is first asked for, and never destroyed. */
+struct cuda_products *middle_products(void);
 
 static inline cudaError_t middle_launch(enum small_kernel kernel, enum precision precision, int n,
                                         const struct cuda_batch *batch, void *workspace,
                                         size_t bytes)
 {
-    return kernel == SMALL_INVERSE
-               ? cuda_inverse_middle(precision, n, batch, workspace, bytes, nullptr)
-               : cuda_factor_middle(precision, n, batch, workspace, bytes, nullptr);
+    return kernel == SMALL_INVERSE ? cuda_inverse_middle(precision, n, batch, workspace, bytes,
+                                                         middle_products(), nullptr)
+                                   : cuda_factor_middle(precision, n, batch, workspace, bytes,
+                                                        middle_products(), nullptr);
 }
 
 static inline size_t middle_workspace(enum small_kernel kernel, enum precision precision, int n,
@@ -26,8 +31,13 @@ static inline size_t middle_workspace(enum small_kernel kernel, enum precision p
 /* Prints a line for one kernel; whether it is right. */
 bool middle_check(enum small_kernel kernel, enum precision precision, int n);
 
-/* Prints a table, and writes it to `csv` unless that is NULL. n = 0: all orders. */
-void middle_time(int n, FILE *csv);
+/* Prints a table, and writes it to `csv` unless that is NULL. n = 0: all orders; quick: some of
+ * them, and smaller batches. */
+void middle_time(int n, bool quick, FILE *csv);
+
+/* One large inverse taken apart, in several ways; and products. */
+void middle_profile(int n);
+void middle_products_profile();
 
 /* Seconds of the libraries for the matrices at `in`, `count` of them; 0: not measured. */
 struct middle_peers {

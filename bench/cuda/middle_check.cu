@@ -75,7 +75,8 @@ template <typename T> answers<T> run(const set<T> &of, bool scattered)
     SMALL_TRY(cudaDeviceSynchronize());
     answers<T> answer = {{}, {}, {}, doubtful.get(0, 1)[0], 0};
     if (answer.doubtful)
-        SMALL_TRY(cuda_mend_middle(precision, of.n, &batch, workspace.at(0), bytes, nullptr));
+        SMALL_TRY(cuda_mend_middle(precision, of.n, &batch, workspace.at(0), bytes,
+                                   middle_products(), nullptr));
     SMALL_TRY(cudaDeviceSynchronize());
     answer.extra = extra.get(0, count * of.extra_bytes);
     answer.info = info.get(0, count);

@@ -1,7 +1,8 @@
 /* bench/cuda/middle_timing.cu: cuda_middle --time: rates of the kernels beside cuBLAS's batched and
  * cuSOLVER's single routines.
  *
- * Random matrices on the device: as many as fill 2 GiB, up to n = 1024, and one. A figure is the
+ * Random matrices on the device: as many as fill 2 GiB (512 MiB where it must be quick), up to n =
+ * 1024, and one. A figure is the
  * median of three rounds after one that is not counted. GFLOP/s count 2 n^3 operations an inverse
  * and 2/3 n^3 a factorisation, whatever is done.
  */
@@ -11,9 +12,11 @@
 namespace
 {
 
-const size_t BATCH_BYTES = (size_t)2 << 30, WORKSPACE_BYTES = (size_t)8 << 30;
+const size_t BATCH_BYTES = (size_t)2 << 30, QUICK_BYTES = (size_t)1 << 29;
+const size_t WORKSPACE_BYTES = (size_t)8 << 30;
 const int orders[] = {33,  48,  64,  96,  128,  144,  160,  192,  208,
                       256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384};
+const int quick_orders[] = {64, 128, 256, 512, 1024, 2048, 4096, 8192};
 const int BATCH_N_MAX = 1024; /* larger ones are timed alone */
 
 template <typename T> struct bed {
@@ -75,10 +78,10 @@ void print(const struct line &of, FILE *csv)
     fflush(stdout);
 }
 
-template <typename T> void time_order(int n, FILE *csv)
+template <typename T> void time_order(int n, size_t batch_bytes, FILE *csv)
 {
     const enum precision precision = small_real<T>::precision;
-    int64_t most = (int64_t)(BATCH_BYTES / ((size_t)n * n * sizeof(T)));
+    int64_t most = (int64_t)(batch_bytes / ((size_t)n * n * sizeof(T)));
     for (bool alone : {false, true}) {
         int64_t count = alone ? 1 : most;
         if (!alone && n > BATCH_N_MAX)
@@ -96,16 +99,21 @@ template <typename T> void time_order(int n, FILE *csv)
 
 } // namespace
 
-void middle_time(int n, FILE *csv)
+void middle_time(int n, bool quick, FILE *csv)
 {
+    std::vector<int> all(std::begin(orders), std::end(orders));
+    size_t bytes = quick ? QUICK_BYTES : BATCH_BYTES;
+    if (quick)
+        all.assign(std::begin(quick_orders), std::end(quick_orders));
+    if (n)
+        all.assign(1, n);
+
     printf("%-7s %-4s %5s %8s %12s %10s %10s %10s\n", "kernel", "", "order", "matrices", "us",
            "GFLOP/s", "cuBLAS", "cuSOLVER");
     if (csv)
         fprintf(csv, "kernel,precision,n,matrices,us,gflops,cublas_gflops,cusolver_gflops\n");
-    for (int order : orders) {
-        if (n && order != orders[0])
-            continue;
-        time_order<float>(n ? n : order, csv);
-        time_order<double>(n ? n : order, csv);
+    for (int order : all) {
+        time_order<float>(order, bytes, csv);
+        time_order<double>(order, bytes, csv);
     }
 }

@@ -11,7 +11,7 @@ struct tune_shape {
     enum small_kernel kernel;
     enum precision precision;
     int n;
-    const char *shape; /* as the tables write it, from the number of rows on */
+    const char *shape; /* as the tables write it, behind n; "lone " before that of a _LONE */
     const void *function;
     int threads, held; /* of a block */
     size_t shared_bytes;
@@ -44,11 +44,15 @@ void tune_add(const struct tune_shape *shape);
 #define TUNE__NAME_OF(a, b) a##b
 
 /* The shapes, written as in the tables. */
-#define CUDA__INVERSE(T, N, Rows, Block, Rolled, Warps, Blocks)                                    \
-    TUNE__SHAPE(SMALL_INVERSE, T, N, #Rows ", " #Block ", " #Rolled ", " #Warps ", " #Blocks,      \
-                cuda__inverse_shape<T, N, Rows, Block, Rolled, Warps, Blocks>)
-#define CUDA__FACTOR(T, N, Rows, Block, Warps, Blocks)                                             \
-    TUNE__SHAPE(SMALL_FACTOR, T, N, #Rows ", " #Block ", " #Warps ", " #Blocks,                    \
-                cuda__factor_shape<T, N, Rows, Block, Warps, Blocks>)
+#define CUDA__INVERSE(T, N, ...)                                                                   \
+    TUNE__SHAPE(SMALL_INVERSE, T, N, #__VA_ARGS__, cuda__inverse_shape<T, N, __VA_ARGS__>)
+#define CUDA__FACTOR(T, N, ...)                                                                    \
+    TUNE__SHAPE(SMALL_FACTOR, T, N, #__VA_ARGS__, cuda__factor_shape<T, N, __VA_ARGS__>)
+#define CUDA__INVERSE_LONE(T, N, ...)                                                              \
+    TUNE__SHAPE(SMALL_INVERSE, T, N, "lone " #__VA_ARGS__,                                         \
+                cuda__inverse_lone_shape<T, N, __VA_ARGS__>)
+#define CUDA__FACTOR_LONE(T, N, ...)                                                               \
+    TUNE__SHAPE(SMALL_FACTOR, T, N, "lone " #__VA_ARGS__,                                          \
+                cuda__factor_lone_shape<T, N, __VA_ARGS__>)
 
 #endif

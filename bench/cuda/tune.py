@@ -2,11 +2,14 @@
 """Finds the fastest shapes of the kernels for small matrices on this machine's GPU.
 
     tune.py [--n 2,17-24] [--kernel inverse|factor] [--precision FP32|FP64] [--jobs J]
-            [--build FOLDER] [--only list|build|run|table] [--base TABLE] [--table FILE]
+            [--minutes M] [--build FOLDER] [--only list|build|run|table] [--base TABLE]
+            [--table FILE]
 
 Four steps, all of them unless --only names one: list (what will be tried, and what it takes), build
 (nvcc, a file of a few shapes each), run (FOLDER/tune.csv), table (a file of the form of
-gpu/cuda/tuning_h200.cuh). Sizes that were not tried keep their shapes of the base table. Use the
+gpu/cuda/tuning_h200.cuh). --minutes leaves out the less promising shapes of each size until the
+rest takes no longer, about. The base table's shapes are always tried; sizes that are not keep
+theirs. build and run need not be on one machine: --arch sm_90 builds for an H200 anywhere. Use the
 table with `make cuda TUNING=FILE`, and let `make test-gpu TUNING=FILE` check it.
 """
 
@@ -24,8 +27,10 @@ TYPES = {"FP32": "float", "FP64": "double"}
 WORDS = {"FP32": 1, "FP64": 2}  # registers a number
 WARP, REGISTERS, WARPS_MOST = 32, 65536, 64
 SHAPES_A_FILE = 2
-SECONDS_A_SHAPE = {8: 1.5, 16: 2.5, 24: 4.0, 32: 6.0}  # of one core, to this order
-GPU_SECONDS_A_SHAPE = 0.06
+LONE_N_MAX = 5  # a whole matrix a lane
+SECONDS_A_FILE = 1.5  # of one core, the headers
+SECONDS_A_SHAPE = {5: 0.5, 8: 1.5, 16: 2.5, 24: 3.5, 32: 5.0}  # of one core, to this order
+GPU_SECONDS_A_SHAPE, GPU_SECONDS_A_SIZE = 0.02, 0.5
 
 HEAD = """/* {path}: the shape of the fused kernels for each size (tuning.cuh).
  *
@@ -40,15 +45,15 @@ TAIL = "/* clang-format on */\n"
 
 
 def rows_worth_trying(n, precision):
-    """Rows a lane: few idle lanes, and few enough numbers for the registers."""
+    """Rows a lane: few idle lanes, and few enough numbers for the registers; the best first."""
     found = []
     for rows in range(1, n + 1):
-        lanes = math.ceil(n / rows)
-        if lanes > WARP or math.ceil(n / lanes) != rows:
+        held = WARP // math.ceil(n / rows)  # matrices a warp
+        if held == 0 or math.ceil(n / (WARP // held)) != rows:
             continue
         registers = rows * n * WORDS[precision]
-        busy = WARP // lanes * n / (rows * WARP)  # of the lanes' rows
-        if registers <= 150 and (busy >= 0.75 or rows <= 4):
+        busy = held * n / (rows * WARP)  # of the lanes' rows
+        if registers <= 150 and (busy >= 0.7 or rows <= 4):
             found.append((busy * min(rows, 4), rows))
     return [rows for _, rows in sorted(found, reverse=True)[:4]]
 
@@ -63,19 +68,33 @@ def warps_worth_trying(rows, n, precision):
     return [(4, w // 4) if n <= 8 else (1, w) for w in found]
 
 
+def lone_shapes(precision, n):
+    """A matrix a lane: as many numbers as the registers of full, half and third occupancy hold."""
+    numbers = n * n * WORDS[precision]
+    return [f"lone {each}, 4, {blocks}"
+            for each in (1, 2, 4) if each == 1 or each * numbers <= 40
+            for blocks in (16, 12, 8, 6, 4)
+            if each * numbers + 24 <= REGISTERS / (blocks * 128)][-6:]
+
+
 def shapes_of(kernel, precision, n):
+    """In the order of promise, about: every choice of rows before the next of blocks and warps."""
     width = 4 // WORDS[precision]
     blocks = [b for b in (2, 4, 8) if n > 4 and b % width == 0 and b < n]
-    blocks = (blocks + [n] if n <= 8 else blocks)[-2:]
-    found = []
-    for rows in rows_worth_trying(n, precision):
-        for block in blocks + ([n] if kernel == "factor" and 8 < n <= 16 else []):
-            if kernel == "factor" and block < n and rows * block * WORDS[precision] > 24:
-                continue
-            for warps, count in warps_worth_trying(rows, n, precision):
+    blocks = (blocks + [n] if n <= 8 else blocks)[:-3:-1]
+    blocks += [n] if kernel == "factor" and 8 < n <= 16 else []
+    found = lone_shapes(precision, n) if n <= LONE_N_MAX else []
+    choices = {rows: warps_worth_trying(rows, n, precision)
+               for rows in rows_worth_trying(n, precision) if n > 2}
+    for place in (0, 1):
+        for block in blocks:
+            for rows, warps in choices.items():
+                if kernel == "factor" and block < n and rows * block * WORDS[precision] > 24:
+                    continue
                 rolled = ("true" if n % block == 0 and block < n else "false",)
-                found.append((rows, block, *(rolled if kernel == "inverse" else ()), warps, count))
-    return [", ".join(map(str, shape)) for shape in found]
+                found += [", ".join(map(str, (rows, block, *(rolled if kernel == "inverse" else ()),
+                                              *warp))) for warp in warps[place:place + 1]]
+    return found
 
 
 def orders(text):
@@ -85,25 +104,39 @@ def orders(text):
 
 
 def wanted(arguments):
+    """(kernel, precision, n, shape), as many of each size as the time allows."""
     base = table_of(arguments.base)
-    return [(kernel, precision, n, shape)
-            for n in reversed(orders(arguments.n))  # the slowest to compile first
-            for precision in TYPES if arguments.precision in (None, precision)
-            for kernel in ("inverse", "factor") if arguments.kernel in (None, kernel)
-            for shape in dict.fromkeys([base[kernel, precision, n]] +
-                                       shapes_of(kernel, precision, n))]
+    sizes = [(kernel, precision, n)
+             for n in reversed(orders(arguments.n))  # the slowest to compile first
+             for precision in TYPES if arguments.precision in (None, precision)
+             for kernel in ("inverse", "factor") if arguments.kernel in (None, kernel)]
+    shapes = {size: list(dict.fromkeys([base[size]] + shapes_of(*size))) for size in sizes}
+    most = max(map(len, shapes.values()))
+    while True:
+        found = [(*size, shape) for size in sizes for shape in shapes[size][:most]]
+        in_time = not arguments.minutes or seconds(found, arguments) <= arguments.minutes * 60
+        if most == 1 or in_time:
+            return found
+        most -= 1
+
+
+def seconds(shapes, arguments):
+    """What all of it takes."""
+    work = sum(next(s for most, s in SECONDS_A_SHAPE.items() if n <= most) +
+               SECONDS_A_FILE / SHAPES_A_FILE for _, _, n, _ in shapes)
+    sizes = len({(precision, n) for _, precision, n, _ in shapes})
+    return (work / arguments.jobs + len(shapes) * GPU_SECONDS_A_SHAPE +
+            sizes * GPU_SECONDS_A_SIZE)
 
 
 def line(kernel, precision, n, shape):
-    return f"CUDA__{kernel.upper()}({TYPES[precision]}, {n}, {shape})\n"
+    form = "_LONE" if shape.startswith("lone ") else ""
+    return f"CUDA__{kernel.upper()}{form}({TYPES[precision]}, {n}, {shape.removeprefix('lone ')})\n"
 
 
 def announce(shapes, arguments):
-    seconds = sum(next(s for most, s in SECONDS_A_SHAPE.items() if n <= most)
-                  for _, _, n, _ in shapes)
-    print(f"{len(shapes)} shapes: about {seconds / arguments.jobs / 60:.0f} minutes to compile with"
-          f" {arguments.jobs} jobs, {len(shapes) * GPU_SECONDS_A_SHAPE:.0f} s on the GPU",
-          flush=True)
+    print(f"{len(shapes)} shapes: about {seconds(shapes, arguments) / 60:.1f} minutes with"
+          f" {arguments.jobs} jobs", flush=True)
 
 
 def build(shapes, arguments):
@@ -120,11 +153,13 @@ def build(shapes, arguments):
             f"-arch={arguments.arch}", "-I."]
 
     def compile_one(source, target):
-        return subprocess.run(nvcc + ["-c", "-o", target, source], check=False).returncode
+        return subprocess.run(nvcc + ["-c", "-o", target, source], check=False).returncode == 0
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        if any(pool.map(compile_one, sources, objects)):
-            sys.exit("tune.py: a shape does not compile")
+        good = list(pool.map(compile_one, sources, objects))
+    if not all(good):
+        print(f"tune.py: left out: {good.count(False)} files that do not compile", file=sys.stderr)
+    objects = [o for o, compiles in zip(objects, good) if compiles]
     subprocess.run(nvcc + ["-o", f"{arguments.build}/cuda_tune"] + objects, check=True)
 
 
@@ -148,10 +183,10 @@ def measured(path):
 def table_of(path):
     """The shapes of a table."""
     precisions = {name: precision for precision, name in TYPES.items()}
-    pattern = re.compile(r"^CUDA__(INVERSE|FACTOR)\((\w+), (\d+), (.*)\)$", re.M)
+    pattern = re.compile(r"^CUDA__(INVERSE|FACTOR)(_LONE)?\((\w+), (\d+), (.*)\)$", re.M)
     with open(path, encoding="utf-8") as file:
-        return {(kernel.lower(), precisions[name], int(n)): shape
-                for kernel, name, n, shape in pattern.findall(file.read())}
+        return {(kernel.lower(), precisions[name], int(n)): ("lone " if lone else "") + shape
+                for kernel, lone, name, n, shape in pattern.findall(file.read())}
 
 
 def write_table(arguments):
@@ -175,6 +210,7 @@ def main():
     parser.add_argument("--kernel", choices=("inverse", "factor"))
     parser.add_argument("--precision", choices=tuple(TYPES))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--minutes", type=float, help="for all of it, about; default: no limit")
     parser.add_argument("--build", default="build/tune")
     parser.add_argument("--only", choices=("list", "build", "run", "table"))
     parser.add_argument("--base", default="gpu/cuda/tuning_h200.cuh")

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "gpu/cuda/kernels.h"
+#include "gpu/cuda/product.h"
 #include "gpu/method.h"
 
 #define CUDA_WORKSPACE_ALIGN 256 /* bytes */
@@ -25,17 +26,30 @@ struct cuda_tensors {
     int64_t first; /* matrices of all items before this one */
 };
 
+/* What a launcher that is called again keeps, and what the device tells it, from one call to the
+ * next: pinned. The launcher and the device alone say what `done` and `next` mean. */
+#define CUDA_NOTES_MAX 4096
+struct cuda_notes {
+    uint32_t asked; /* the device's: not 0, and the launcher is called again; 0 before each call */
+    int64_t done;
+    uint8_t next[CUDA_NOTES_MAX];
+};
+
 struct cuda_call {
     enum precision precision;
     int64_t n, m;
     const int64_t
         *options; /* METHOD_OPTIONS_MAX of them, as they travel; for the launcher's eyes */
     int64_t item_count, matrices;
+    uint32_t inputs;                    /* that all items have: 1 << index; of `tensors` */
     uint32_t wanted;                    /* outputs that some item wants: 1 << index; of `tensors` */
     struct cuda_batch batch;            /* of methods that take one matrix */
     const struct cuda_tensors *tensors; /* of the others, read by the device; item_count of them */
     void *workspace; /* of the device, contents undefined; NULL: none is needed */
     size_t workspace_bytes;
+    struct cuda_products *products;     /* of the stream; see product.h */
+    struct cuda_notes *notes, *d_notes; /* d_notes: as the device sees them */
+    int64_t to_mend;                    /* for who mends: how many are doubtful */
 };
 
 #endif

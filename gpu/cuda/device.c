@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "gpu/cuda/load.h"
 #include "gpu/cuda/status.h"
 
 #define POPULATE_THREADS 8
@@ -33,14 +34,13 @@ _Noreturn void cuda__end(cudaError_t status, const char *doing)
     _exit(cuda__failed(status, doing));
 }
 
-/* Every kernel is loaded with the context: else the first batch of each size would wait for its
- * code, and hold up the others. And each stream has a hardware queue of its own, of which there are
- * 8 unless one asks for more, as many as the lanes' streams alone: streams that share one wait for
- * each other, so that a kernel that hangs would stop batches of the other lane. Must come before
- * the process's first CUDA call. */
+/* Kernels are loaded as load.h tells: not all of cuBLAS's with the context. And each stream has a
+ * hardware queue of its own, of which there are 8 unless one asks for more, as many as the lanes'
+ * streams alone: streams that share one wait for each other, so that a kernel that hangs would stop
+ * batches of the other lane. Must come before the process's first CUDA call. */
 static cudaError_t count_devices(int *count)
 {
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    setenv("CUDA_MODULE_LOADING", "LAZY", 0);
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     return cudaGetDeviceCount(count);
 }
@@ -88,7 +88,10 @@ enum engine_exit cuda_device_open(struct cuda_device *device)
     if (how != ENGINE_EXIT_OK)
         return how;
     cudaError_t status = find_write_value(&device->write_value);
-    return status == cudaSuccess ? ENGINE_EXIT_OK : cuda__failed(status, "ask for a function");
+    if (status != cudaSuccess)
+        return cuda__failed(status, "ask for a function");
+    status = cuda__load_kernels();
+    return status == cudaSuccess ? ENGINE_EXIT_OK : cuda__failed(status, "load the kernels");
 }
 
 enum engine_exit cuda_device_enter(const struct cuda_device *device)

@@ -3,12 +3,10 @@
 #define GPU_CUDA_FACTOR_SMALL_CUH
 
 #include "gpu/cuda/launch.cuh"
-#include "gpu/cuda/shape.cuh"
 #include "gpu/cuda/tuning.cuh"
 
 template <typename T, int N> struct cuda__factor_launch {
-    typedef cuda__factor_tuning<T, N> tuned;
-    typedef cuda__factor_shape<T, N, tuned::rows, tuned::block, tuned::warps, tuned::blocks> shape;
+    typedef typename cuda__factor_tuning<T, N>::shape shape;
 
     static cudaError_t launch(const cuda_batch &batch, cudaStream_t stream)
     {

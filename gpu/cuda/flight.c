@@ -29,6 +29,7 @@
 struct cuda_flight_memory {
     _Alignas(64) _Atomic uint32_t word; /* written by the device, as is doubtful */
     uint32_t doubtful;
+    struct cuda_notes notes;
     union {
         struct cuda_item items[ENGINE_BATCH_ITEMS];
         struct cuda_tensors tensors[ENGINE_BATCH_ITEMS];
@@ -51,8 +52,11 @@ enum engine_exit cuda_flight_create(struct cuda_flight *flight, struct cuda_flig
         status = cudaHostGetDevicePointer(&seen, memory, 0);
     if (status == cudaSuccess)
         status = cudaMalloc(&flight->d_table, sizeof flight->h_memory->table);
+    if (status == cudaSuccess && lane->with_products)
+        status = cuda_products_create(lane->neighbour, &flight->products);
     if (status != cudaSuccess)
         return cuda__failed(status, "prepare for batches");
+    lane->neighbour = lane->neighbour ? lane->neighbour : flight->products;
     flight->h_memory = memory;
     flight->seen = seen;
     memset(memory, 0, sizeof *flight->h_memory);
@@ -91,12 +95,14 @@ static bool lay_out_tensors(struct cuda_flight *flight, const struct engine_item
     to->first = first;
     for (int i = 0; method->inputs[i].name; i++) {
         to->inputs[i] = locate(flight, &from->inputs[i]);
+        flight->call.inputs &= to->inputs[i] ? UINT32_MAX : ~(UINT32_C(1) << i);
         complete = complete && (to->inputs[i] || method->inputs[i].optional);
     }
     for (int i = 0; method->outputs[i].name; i++) {
         to->outputs[i] = locate(flight, &from->outputs[i]);
         flight->call.wanted |= to->outputs[i] ? UINT32_C(1) << i : 0;
-        complete = complete && (to->outputs[i] || method->outputs[i].rank > 0);
+        complete = complete &&
+                   (to->outputs[i] || method->outputs[i].rank > 0 || method->outputs[i].optional);
     }
     return complete;
 }
@@ -109,6 +115,7 @@ static bool lay_out(struct cuda_flight *flight)
     int64_t matrices = 0;
     bool complete = true;
     flight->call.wanted = 0;
+    flight->call.inputs = UINT32_MAX;
     for (uint32_t i = 0; i < batch->item_count; i++) {
         const struct engine_item *from = &batch->items[i];
         bool whole = flight->method->takes_tensors
@@ -123,8 +130,12 @@ static bool lay_out(struct cuda_flight *flight)
                                       .options = batch->options,
                                       .item_count = batch->item_count,
                                       .matrices = matrices,
+                                      .inputs = flight->call.inputs,
                                       .wanted = flight->call.wanted,
                                       .tensors = flight->seen->table.tensors,
+                                      .products = flight->products,
+                                      .notes = &h_memory->notes,
+                                      .d_notes = &flight->seen->notes,
                                       .batch = {.items = flight->seen->table.items,
                                                 .item_count = batch->item_count,
                                                 .matrices = matrices,
@@ -155,6 +166,8 @@ static bool ends_with_word(const struct engine_batch *batch, int64_t matrices)
 /* Puts a kernel into the stream, and behind it the word that says it is over. */
 static cudaError_t put(struct cuda_flight *flight, cuda_launcher *launch)
 {
+    flight->h_memory->notes.asked = 0;
+    flight->launches++;
     cudaError_t status = launch(&flight->call, flight->stream);
     if (status != cudaSuccess || !flight->has_word)
         return status;
@@ -327,6 +340,19 @@ static bool is_over(struct cuda_flight *flight, uint64_t now_ns)
     return verdict == CUDA_GOOD;
 }
 
+/* The launcher that follows, now that the stream has come to its end; NULL: the batch is over. */
+static cuda_launcher *next_launcher(struct cuda_flight *flight)
+{
+    const struct cuda_method *method = flight->method;
+    if (method->again && flight->h_memory->notes.asked)
+        return method->again;
+    if (flight->state == CUDA_FLIGHT_MENDING || flight->h_memory->doubtful == 0)
+        return NULL;
+    flight->state = CUDA_FLIGHT_MENDING;
+    flight->call.to_mend = flight->h_memory->doubtful;
+    return method->mend;
+}
+
 bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
 {
     assert(flight->state != CUDA_FLIGHT_IDLE);
@@ -334,10 +360,9 @@ bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
         return !begin(flight);
     if (!is_over(flight, now_ns))
         return false;
-    if (flight->state == CUDA_FLIGHT_RUNNING && flight->h_memory->doubtful > 0 &&
-        flight->method->mend) {
-        flight->state = CUDA_FLIGHT_MENDING;
-        cudaError_t status = put(flight, flight->method->mend);
+    cuda_launcher *launcher = next_launcher(flight);
+    if (launcher) {
+        cudaError_t status = put(flight, launcher);
         if (status == cudaSuccess)
             return false;
         give_up(flight, status);

@@ -2,6 +2,7 @@
  *
  *      IDLE --launch--> RUNNING --over, nothing doubtful--> IDLE
  *                       RUNNING --over, some doubtful--> MENDING --over--> IDLE
+ *                       RUNNING --over, the device asks for more--> RUNNING
  *      IDLE --launch, no memory yet--> WAITING --memory--> RUNNING
  *
  * A batch that needs a workspace takes it from the engine's pool and gives it back when it is over.
@@ -50,7 +51,9 @@ struct cuda_flight_lane {
     struct cuda_pool *pool;
     const struct process_faults *faults; /* NULL: none */
     bool is_long;
-    uint64_t next_ticket, served; /* who needs memory takes a ticket; they are served in turn */
+    bool with_products;              /* some method takes them */
+    struct cuda_products *neighbour; /* the first flight's, once it is made */
+    uint64_t next_ticket, served;    /* who needs memory takes a ticket; they are served in turn */
 };
 
 struct cuda_flight {
@@ -59,7 +62,8 @@ struct cuda_flight {
     const struct cuda_method *method;
     struct cuda_call call; /* what the launchers get */
     struct cuda_block block;
-    uint64_t ticket; /* WAITING */
+    struct cuda_products *products; /* the stream's; NULL: no method takes any */
+    uint64_t ticket;                /* WAITING */
     cudaStream_t stream;
     struct cuda_flight_memory *h_memory;
     struct cuda_flight_memory *seen; /* h_memory, as the device sees it */
@@ -67,6 +71,7 @@ struct cuda_flight {
     bool has_word;       /* its end is told by the word */
     uint32_t awaited;    /* what the word will be */
     uint64_t queried_ns; /* when the stream was asked last */
+    uint32_t launches;   /* so far, of all batches */
     struct cuda_flight_lane *lane;
 };
 

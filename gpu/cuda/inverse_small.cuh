@@ -3,14 +3,10 @@
 #define GPU_CUDA_INVERSE_SMALL_CUH
 
 #include "gpu/cuda/launch.cuh"
-#include "gpu/cuda/shape.cuh"
 #include "gpu/cuda/tuning.cuh"
 
 template <typename T, int N> struct cuda__inverse_launch {
-    typedef cuda__inverse_tuning<T, N> tuned;
-    typedef cuda__inverse_shape<T, N, tuned::rows, tuned::block, tuned::rolled, tuned::warps,
-                                tuned::blocks>
-        shape;
+    typedef typename cuda__inverse_tuning<T, N>::shape shape;
 
     static cudaError_t launch(const cuda_batch &batch, cudaStream_t stream)
     {

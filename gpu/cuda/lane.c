@@ -60,15 +60,19 @@ static bool take_batches(struct cuda_lane *lane)
     return any;
 }
 
-/* Reports what is over; false when nothing is. */
+/* Reports what is over; false when nothing is, nor has gone on. */
 static bool reap_batches(struct cuda_lane *lane, uint64_t now_ns)
 {
     bool any = false;
     for (int i = 0; lane->flying > 0 && i < ENGINE_BATCH_SLOTS; i++) {
         struct cuda_flight *flight = &lane->flights[i];
-        if (flight->state == CUDA_FLIGHT_IDLE || !cuda_flight_look(flight, now_ns))
+        uint32_t launches = flight->launches;
+        if (flight->state == CUDA_FLIGHT_IDLE)
             continue;
-        any = true;
+        bool over = cuda_flight_look(flight, now_ns);
+        any = any || over || flight->launches != launches;
+        if (!over)
+            continue;
         lane->flying--;
         tell_front(lane);
     }
@@ -124,7 +128,8 @@ enum engine_exit cuda_lane_start(const struct cuda_lane_options *options)
                                              .d_arena = options->d_arena,
                                              .pool = options->pool,
                                              .faults = options->faults,
-                                             .is_long = options->is_long};
+                                             .is_long = options->is_long,
+                                             .with_products = options->with_products};
     lane->taken = process_ring_first(options->lane);
     cudaError_t status = cudaDeviceGetStreamPriorityRange(&low, &high);
     enum engine_exit how =

@@ -1,28 +1,22 @@
-/* gpu/cuda/lu_block.cuh: one matrix a block, in shared memory from load to store: the inverse by
- * block Gauss-Jordan elimination, or LU, with partial pivoting.
+/* gpu/cuda/lu_block.cuh: LU with partial pivoting of one matrix a block, which is in shared memory
+ * from load to store.
  *
  * Of A (n x n, padded with zeros to Order x Order) a panel of Block columns goes into registers, a
- * row a thread, and is eliminated there (lu_panel.cuh). It leaves M (n x Block). Every other column
- * C becomes C, its chosen rows zeroed, plus M R, R being what those rows held: one product of rank
- * Block, by tiles (lu_tile.cuh). For LU R is first solved with the panel's part of L, and stays in
- * C. Rows are never moved: row r, chosen in step k, ends as row k, and entry j of the inverse
- * belongs in the column numbered as the row chosen in step j. Rows of the inverse are divided by
- * their pivots in the end.
+ * row a thread, and is eliminated there (lu_panel.cuh). It leaves M (n x Block), the panel's part
+ * of -L. Right of the panel the chosen rows are solved with L and become R, a part of U; other
+ * rows C become C + M R: one product of rank Block, by tiles (lu_tile.cuh). Rows are never moved:
+ * row r, chosen in step k, ends as row k.
  *
- * The work is on A, not on its transpose: of a block elimination only I - X A is small.
- *
- * Cost of the inverse, by counting, in cycles of a multiprocessor of an H200, n = Order: n^3 / 128
- * of arithmetic, on the tensor cores in FP64; of shared memory n^3 / (8 Block) for C in FP64, half
- * of it in FP32, and half as much again for M and R; n steps of some 350 that nothing else of the
- * block hides. Several blocks a multiprocessor hide each other's.
+ * Cost, by counting, in cycles of a multiprocessor of an H200, n = Order: n^3 / 384 of arithmetic,
+ * on the tensor cores in FP64; of shared memory n^3 / (24 Block) for C in FP64, half of it in FP32,
+ * and half as much again for M and R; n steps of some 350 that nothing else of the block hides.
+ * Several blocks a multiprocessor hide each other's.
  */
 #ifndef GPU_CUDA_LU_BLOCK_CUH
 #define GPU_CUDA_LU_BLOCK_CUH
 
 #include "gpu/cuda/lu_panel.cuh"
-#include "gpu/cuda/lu_reduce.cuh"
 #include "gpu/cuda/lu_tile.cuh"
-#include "gpu/cuda/trial.cuh"
 
 /* Block: columns of a panel. A warp's tile is TileRows x TileColumns units of 16 x 16. */
 template <typename T, int Order_, int Block_, int Warps_, int TileRows, int TileColumns>
@@ -47,20 +41,16 @@ template <typename Shape> struct cuda__lu_shared {
     alignas(16) T r[Shape::block * Shape::r_line];
     cuda__lu_proposals<T, Shape::block, Shape::warps> proposals;
     T pivot[Shape::order];
-    /* A times the factor times the vector of signs. */
-    T product[Shape::order];
-    T scale[Shape::order]; /* of each row in the end */
-    T most[Shape::warps];
-    int order[Shape::order], place[Shape::order], step[Shape::order];
+    int order[Shape::order], place[Shape::order];
     int votes[Shape::warps];
 };
 
-template <typename Shape, bool Factor> struct cuda__lu_block {
+template <typename Shape> struct cuda__lu_block {
     typedef typename Shape::real_type T;
     typedef cuda__real<T> real;
     typedef typename real::vector vector;
     typedef cuda__lu_shared<Shape> shared;
-    typedef cuda__lu_panel<T, Shape::block, Factor> panel;
+    typedef cuda__lu_panel<T, Shape::block, true> panel;
     static constexpr int width = real::width;
     static constexpr int line = Shape::line;
 
@@ -71,11 +61,6 @@ template <typename Shape, bool Factor> struct cuda__lu_block {
         : of(memory), n(order), thread((int)threadIdx.x), warp(thread / CUDA__WARP),
           lane(thread % CUDA__WARP)
     {
-    }
-
-    __device__ __forceinline__ T most(T value)
-    {
-        return cuda__lu_block_largest<Shape::warps>(value, of.most);
     }
 
     /* ---- In ---- */
@@ -103,84 +88,9 @@ template <typename Shape, bool Factor> struct cuda__lu_block {
         __syncthreads();
     }
 
-    /* The sum of magnitudes of the thread's column, times `by`. */
-    __device__ T column_sum(T by) const
-    {
-        T sums[4] = {0, 0, 0, 0};
-        const T *at = of.c + (thread < n ? thread : 0);
-        int i = 0;
-        for (; i + 4 <= n; i += 4) {
-#pragma unroll
-            for (int v = 0; v < 4; v++)
-                sums[v] += fabs(at[(i + v) * line] * by);
-        }
-        for (; i < n; i++)
-            sums[0] += fabs(at[i * line] * by);
-        return thread < n ? (sums[0] + sums[1]) + (sums[2] + sums[3]) : T(0);
-    }
-
-    /* A thread a row; each begins at another column, so that their banks differ. */
-    template <typename F> __device__ T row_sum(int row, F term) const
-    {
-        T sums[2] = {0, 0};
-        const T *at = of.c + row * line;
-        int j = row;
-        for (int k = 0; k < n; k++) {
-            sums[k & 1] = term(sums[k & 1], at[j], j);
-            j = j + 1 < n ? j + 1 : 0;
-        }
-        return sums[0] + sums[1];
-    }
-
-    __device__ void multiply_signs()
-    {
-        if (thread < n)
-            of.product[thread] = row_sum(
-                thread, [](T sum, T x, int j) { return sum + (cuda__negative(j) ? -x : x); });
-    }
-
-    /* The norm of the matrix, and the power of two it is to be multiplied by. Returns INFO: 0, or
-     * -1 when something is not finite. */
-    __device__ int measure(T &norm, T &factor)
-    {
-        factor = 1;
-        norm = most(column_sum(1));
-        if (norm < real::huge && (norm >= real::tiny || norm == 0))
-            return 0;
-        T lowered = most(column_sum(real::lower));
-        if (!(lowered <= real::largest))
-            return -1;
-        if (lowered >= real::huge * real::lower)
-            factor = real::lower;
-        else if (norm < real::tiny)
-            factor = real::raise;
-        norm = factor == real::lower ? lowered : norm * factor;
-        for (int i = 0; thread < n && i < n; i++)
-            of.c[i * line + thread] *= factor;
-        __syncthreads();
-        return 0;
-    }
-
     /* ---- Elimination ---- */
 
-    /* Moves the chosen rows of the panel, outside it, to R, and zeroes them. */
-    __device__ void gather(int first, int count)
-    {
-        for (int q = warp; q < Shape::block; q += Shape::warps) {
-            T *from = of.c + (q < count ? of.order[first + q] : 0) * line,
-              *to = of.r + q * Shape::r_line;
-            for (int j = lane * width; j < Shape::order; j += CUDA__WARP * width) {
-                vector none = {}, piece = none;
-                if (q < count && (j < first || j >= first + Shape::block)) {
-                    piece = *(const vector *)(from + j);
-                    *(vector *)(from + j) = none;
-                }
-                *(vector *)(to + j) = piece;
-            }
-        }
-    }
-
-    /* LU: R, right of the panel, becomes U; a thread a column. */
+    /* R, right of the panel, becomes U; a thread a column. */
     __device__ void solve(int first)
     {
         T x[Shape::block];
@@ -219,24 +129,21 @@ template <typename Shape, bool Factor> struct cuda__lu_block {
         }
     }
 
-    /* What follows a panel: the columns outside it. */
-    __device__ void spread(panel &mine, int first, int count)
+    /* What follows a panel: the columns right of it. */
+    __device__ void spread(panel &mine, int first)
     {
         if (thread < Shape::order) {
             mine.write(of.c + thread * line + first, 1);
-            if (Factor && mine.place < 0)
+            if (mine.place < 0)
                 mine.clear();
-            mine.write(of.m + thread * Shape::m_line, Factor ? T(-1) : T(1));
+            mine.write(of.m + thread * Shape::m_line, T(-1));
         }
         __syncthreads();
-        if (Factor && first + Shape::block >= n)
+        if (first + Shape::block >= n)
             return;
-        if (Factor)
-            solve(first);
-        else
-            gather(first, count);
+        solve(first);
         __syncthreads();
-        update(Factor ? first + Shape::block : 0);
+        update(first + Shape::block);
         __syncthreads();
     }
 
@@ -254,69 +161,24 @@ template <typename Shape, bool Factor> struct cuda__lu_block {
             else
                 mine.clear();
             mine.run(of.proposals, first, count, warp, lane);
-            if (!Factor)
-                mine.complete(first);
-            spread(mine, first, count);
+            spread(mine, first);
         }
     }
 
-    /* INFO of pivots: the first zero's step, or 0. Also whether one is beyond `bound`. */
-    __device__ int first_zero(T bound, bool &beyond)
+    /* INFO of pivots: the first zero's step, or 0. */
+    __device__ int first_zero()
     {
         bool zero = thread < n && of.pivot[thread] == 0;
         int at = __reduce_min_sync(CUDA__ALL, zero ? thread + 1 : INT32_MAX);
         if (lane == 0)
             of.votes[warp] = at;
-        beyond = __syncthreads_or(thread < n && fabs(of.pivot[thread]) > bound);
+        __syncthreads();
         at = of.votes[0];
 #pragma unroll
         for (int w = 1; w < Shape::warps; w++)
             at = of.votes[w] < at ? of.votes[w] : at;
         return at == INT32_MAX ? 0 : at;
     }
-
-    /* ---- Out: the inverse ---- */
-
-    /* Divides the rows by their pivots and undoes the scaling, in an order that cannot leave the
-     * range midway. Returns the largest sum of a column. */
-    __device__ T finish(T factor)
-    {
-        T sum = 0;
-        if (thread < n) {
-            of.step[of.order[thread]] = thread;
-            of.scale[of.order[thread]] = real::reciprocal(of.pivot[thread]);
-        }
-        __syncthreads();
-        for (int i = 0; thread < n && i < n; i++) {
-            T x = of.c[i * line + thread] * of.scale[i] * factor;
-            of.c[i * line + thread] = x;
-            sum += fabs(x);
-        }
-        return most(sum);
-    }
-
-    /* The largest entry of X times the product less the signs. */
-    __device__ T trial(T factor)
-    {
-        T error = 0;
-        if (thread < n) {
-            error = row_sum(
-                thread, [&](T sum, T x, int j) { return fma(x, of.product[of.order[j]], sum); });
-            error = fabs(error - (cuda__negative(of.step[thread]) ? -factor : factor));
-        }
-        return most(error);
-    }
-
-    __device__ void write_inverse(T *result, bool none) const
-    {
-        for (int k = warp; k < n; k += Shape::warps) {
-            const T *from = of.c + of.order[k] * line;
-            for (int j = lane; j < n; j += CUDA__WARP)
-                result[(int64_t)k * n + j] = none ? real::nan() : from[of.step[j]];
-        }
-    }
-
-    /* ---- Out: LU ---- */
 
     __device__ void write_factors(T *result, bool none) const
     {
@@ -327,55 +189,16 @@ template <typename Shape, bool Factor> struct cuda__lu_block {
         }
     }
 
-    /* ---- One matrix ---- */
-
-    __device__ void invert(const cuda__place<T> &place, uint32_t *doubtful)
-    {
-        T norm, factor;
-        read(place.a);
-        int info = measure(norm, factor);
-        multiply_signs();
-        bool beyond = false;
-        if (info == 0) {
-            eliminate();
-            info = first_zero(CUDA__LU_GROWN * norm, beyond);
-        }
-        T rcond = 0;
-        if (info == 0) {
-            T size = finish(factor), error = trial(factor);
-            bool good = error <= (T)sqrt((T)n) * real::eps * norm * size;
-            rcond = size > 0 && size <= real::largest ? 1 / norm / size * factor : T(0);
-            info = !good ? CUDA_INFO_DOUBTFUL : !(rcond >= real::eps) ? n + 1 : 0;
-        } else if (info > 0 && (beyond || factor == real::lower)) {
-            info += CUDA_INFO_DOUBTFUL; /* growth, or the scaling, may have made the zero */
-        }
-        bool none = info != 0 && info <= n;
-        if (place.result)
-            write_inverse(place.result, none);
-        if (thread == 0)
-            report(place, info, none ? (info < 0 ? real::nan() : T(0)) : rcond, doubtful);
-    }
-
-    __device__ void report(const cuda__place<T> &place, int info, T rcond, uint32_t *doubtful) const
-    {
-        if (place.info)
-            place.info[place.within] = info;
-        if (place.extra)
-            ((T *)place.extra)[place.within] = rcond;
-        if (info < -1 && doubtful)
-            atomicAdd(doubtful, 1);
-    }
-
     __device__ void factor(const cuda__place<T> &place)
     {
-        bool finite = true, beyond;
+        bool finite = true;
         read(place.a);
         for (int i = 0; thread < n && i < n; i++)
             finite = finite && fabs(of.c[i * line + thread]) <= real::largest;
         int info = __syncthreads_or(!finite) ? -1 : 0;
         if (info == 0) {
             eliminate();
-            info = first_zero(0, beyond);
+            info = first_zero();
         }
         if (place.result)
             write_factors(place.result, info < 0);
@@ -386,19 +209,15 @@ template <typename Shape, bool Factor> struct cuda__lu_block {
     }
 };
 
-template <typename Shape, bool Factor, int Blocks>
+template <typename Shape, int Blocks>
 static __global__ void __launch_bounds__(Shape::threads, Blocks)
     cuda__lu_block_kernel(const cuda_batch batch, int n)
 {
     typedef typename Shape::real_type T;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
-    cuda__lu_block<Shape, Factor> block(*(cuda__lu_shared<Shape> *)cuda__memory, n);
+    cuda__lu_block<Shape> block(*(cuda__lu_shared<Shape> *)cuda__memory, n);
     for (int64_t index = blockIdx.x; index < batch.matrices; index += gridDim.x) {
-        cuda__place<T> place = cuda__find<T>(batch, index, n * n);
-        if (Factor)
-            block.factor(place);
-        else
-            block.invert(place, batch.doubtful);
+        block.factor(cuda__find<T>(batch, index, n * n));
         __syncthreads();
     }
 }

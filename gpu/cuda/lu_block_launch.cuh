@@ -9,26 +9,24 @@
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/lu_block.cuh"
 
-#define CUDA__LU_SHARED_MAX (227 * 1024) /* of a block, from compute capability 9.0 on */
-
-template <typename Shape, bool Factor, int Blocks>
+template <typename Shape, int Blocks>
 static cudaError_t cuda__lu_block_launch(int64_t n, const cuda_batch &batch, cudaStream_t stream)
 {
     static_assert(sizeof(cuda__lu_shared<Shape>) <= CUDA__LU_SHARED_MAX, "the matrix fits");
     int64_t blocks = batch.matrices < INT32_MAX ? batch.matrices : INT32_MAX;
-    return cuda__start(cuda__lu_block_kernel<Shape, Factor, Blocks>, (unsigned)blocks,
-                       Shape::threads, sizeof(cuda__lu_shared<Shape>), stream, batch, n);
+    return cuda__start(cuda__lu_block_kernel<Shape, Blocks>, (unsigned)blocks, Shape::threads,
+                       sizeof(cuda__lu_shared<Shape>), stream, batch, n);
 }
 
 /* For orders that cuda__lu_block_bytes knows. */
-template <typename T, bool Factor>
+template <typename T>
 static cudaError_t cuda__lu_block_pick(int64_t n, const cuda_batch &batch, cudaStream_t stream)
 {
 #define CUDA__LU_BLOCK(type, order, block, warps, rows, columns, blocks)                           \
     if constexpr (std::is_same<type, T>::value) {                                                  \
         if (n <= order)                                                                            \
             return cuda__lu_block_launch<cuda__lu_shape<type, order, block, warps, rows, columns>, \
-                                         Factor, blocks>(n, batch, stream);                        \
+                                         blocks>(n, batch, stream);                                \
     }
 #include "gpu/cuda/lu_tuning_h200.cuh"
 #undef CUDA__LU_BLOCK
@@ -47,7 +45,6 @@ template <typename T> static inline size_t cuda__lu_block_bytes(int64_t n)
 }
 
 typedef cudaError_t cuda__lu_launcher(int64_t n, const cuda_batch &batch, cudaStream_t stream);
-cuda__lu_launcher cuda__lu_invert_f32, cuda__lu_invert_f64;
 cuda__lu_launcher cuda__lu_factor_f32, cuda__lu_factor_f64;
 
 #endif

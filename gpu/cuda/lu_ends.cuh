@@ -348,7 +348,8 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     if (chunk.manner.mending) {
         info = cuda__lu_last_word(numbers, chunk.n, good, &rcond, &none);
     } else if (info == 0) {
-        info = !good ? CUDA_INFO_DOUBTFUL : !(rcond >= real::eps) ? chunk.n + 1 : 0;
+        bool large = !(rcond >= real::eps); /* so the trial says nothing */
+        info = !good || (large && numbers.beyond) ? CUDA_INFO_DOUBTFUL : large ? chunk.n + 1 : 0;
     } else if (info > 0 && (numbers.beyond || numbers.factor == real::lower)) {
         info += CUDA_INFO_DOUBTFUL;
     }

@@ -1,8 +1,10 @@
 /* gpu/cuda/lu_middle.cu: the launchers of lu_middle.h: from precision and order to kernels. */
 #include "gpu/cuda/lu_middle.h"
 
+#include "gpu/cuda/anchor.cuh"
 #include "gpu/cuda/lu_block_launch.cuh"
 #include "gpu/cuda/lu_mend.cuh"
+#include "gpu/cuda/lu_strip_launch.cuh"
 #include "gpu/cuda/lu_wide_launch.cuh"
 
 /* Doubtful matrices that are mended side by side, where each takes a part of a workspace that the
@@ -20,16 +22,19 @@ struct middle {
     struct {
         cuda__lu_launcher *block;
         cuda__lu_wide_launcher *wide;
+        cuda__lu_clusters *clusters;
     } of[PRECISION_COUNT];
 };
 
-static const struct middle inverse = {false,
-                                      {{cuda__lu_invert_f32, cuda__lu_invert_wide_f32},
-                                       {cuda__lu_invert_f64, cuda__lu_invert_wide_f64}}};
+static const struct middle inverse = {
+    false,
+    {{cuda__lu_strip_f32, cuda__lu_invert_wide_f32, cuda__lu_invert_clusters_f32},
+     {cuda__lu_strip_f64, cuda__lu_invert_wide_f64, cuda__lu_invert_clusters_f64}}};
 
-static const struct middle factor = {true,
-                                     {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32},
-                                      {cuda__lu_factor_f64, cuda__lu_factor_wide_f64}}};
+static const struct middle factor = {
+    true,
+    {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32, cuda__lu_factor_clusters_f32},
+     {cuda__lu_factor_f64, cuda__lu_factor_wide_f64, cuda__lu_factor_clusters_f64}}};
 
 static bool takes(enum precision precision, int64_t n)
 {
@@ -37,11 +42,16 @@ static bool takes(enum precision precision, int64_t n)
            n <= CUDA_MIDDLE_N_MAX;
 }
 
-/* Does a matrix fit into the shared memory of a block of the current device? */
-static bool is_block(enum precision precision, int64_t n)
+template <typename T> static size_t block_bytes(bool factors, int64_t n)
 {
-    size_t bytes = precision == PRECISION_FP32 ? cuda__lu_block_bytes<float>(n)
-                                               : cuda__lu_block_bytes<double>(n);
+    return factors ? cuda__lu_block_bytes<T>(n) : cuda__lu_strip_bytes<T>(n);
+}
+
+/* Does a block of the current device have what a matrix takes? */
+static bool is_block(enum precision precision, bool factors, int64_t n)
+{
+    size_t bytes = precision == PRECISION_FP32 ? block_bytes<float>(factors, n)
+                                               : block_bytes<double>(factors, n);
     int device, most;
     return bytes > 0 && cudaGetDevice(&device) == cudaSuccess &&
            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
@@ -49,36 +59,58 @@ static bool is_block(enum precision precision, int64_t n)
            bytes <= (size_t)most;
 }
 
-static cuda__lu_manner manner_of(bool factors, int64_t n, bool mending)
+/* Has clusters eliminate the columns, where the current device has such as hold the rows. */
+static void choose_clusters(enum precision precision, bool factors, int64_t n,
+                            cuda__lu_manner *manner)
 {
-    return cuda__lu_manner{factors, n > CUDA__LU_ONE_BLOCK_MAX, mending};
+    const struct middle *method = factors ? &factor : &inverse;
+    cuda__lu_cluster_shape shape = precision == PRECISION_FP32
+                                       ? cuda__lu_cluster_shape_of<float>(factors, n)
+                                       : cuda__lu_cluster_shape_of<double>(factors, n);
+    int blocks = method->of[precision].clusters(cuda__lu_padded(n), shape.blocks);
+    manner->width = blocks > 0 ? shape.width : 0;
+    manner->blocks = blocks;
+}
+
+static cuda__lu_manner manner_of(enum precision precision, bool factors, int64_t n, bool mending)
+{
+    cuda__lu_manner manner = {};
+    manner.factor = factors;
+    manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
+    manner.mending = mending;
+    if (manner.shared)
+        choose_clusters(precision, factors, n, &manner);
+    return manner;
 }
 
 static cudaError_t launch(const struct middle *method, enum precision precision, int64_t n,
                           const struct cuda_batch *batch, void *workspace, size_t workspace_bytes,
-                          cudaStream_t stream)
+                          struct cuda_products *products, cudaStream_t stream)
 {
     if (!takes(precision, n) || batch->matrices < 0 ||
         (batch->matrices > 0 && batch->item_count < 1))
         return cudaErrorInvalidValue;
     if (batch->matrices == 0)
         return cudaSuccess;
-    if (is_block(precision, n))
+    if (is_block(precision, method->factor, n))
         return method->of[precision].block(n, *batch, stream);
     return method->of[precision].wide(n, *batch, workspace, workspace_bytes,
-                                      manner_of(method->factor, n, false), stream);
+                                      manner_of(precision, method->factor, n, false), products,
+                                      stream);
 }
 
 cudaError_t cuda_inverse_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                                void *workspace, size_t workspace_bytes, cudaStream_t stream)
+                                void *workspace, size_t workspace_bytes,
+                                struct cuda_products *products, cudaStream_t stream)
 {
-    return launch(&inverse, precision, n, batch, workspace, workspace_bytes, stream);
+    return launch(&inverse, precision, n, batch, workspace, workspace_bytes, products, stream);
 }
 
 cudaError_t cuda_factor_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                               void *workspace, size_t workspace_bytes, cudaStream_t stream)
+                               void *workspace, size_t workspace_bytes,
+                               struct cuda_products *products, cudaStream_t stream)
 {
-    return launch(&factor, precision, n, batch, workspace, workspace_bytes, stream);
+    return launch(&factor, precision, n, batch, workspace, workspace_bytes, products, stream);
 }
 
 /* ---- Mending ---- */
@@ -90,7 +122,8 @@ static size_t patient_bytes(enum precision precision, int64_t n)
 }
 
 cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                             void *workspace, size_t workspace_bytes, cudaStream_t stream)
+                             void *workspace, size_t workspace_bytes,
+                             struct cuda_products *products, cudaStream_t stream)
 {
     if (!takes(precision, n) || batch->matrices < 0 ||
         (batch->matrices > 0 && batch->item_count < 1))
@@ -99,7 +132,7 @@ cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct c
         return cudaSuccess;
     if (n > MENDED_BY_BLOCK_N_MAX)
         return inverse.of[precision].wide(n, *batch, workspace, workspace_bytes,
-                                          manner_of(false, n, true), stream);
+                                          manner_of(precision, false, n, true), products, stream);
     size_t bytes = patient_bytes(precision, n);
     int64_t blocks = (int64_t)(workspace_bytes / bytes), most = 1024;
     if (blocks < 1)
@@ -118,7 +151,7 @@ cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct c
 
 static size_t wide_bytes(enum precision precision, int64_t n, bool factors)
 {
-    cuda__lu_manner manner = manner_of(factors, n, false);
+    cuda__lu_manner manner = manner_of(precision, factors, n, false);
     return precision == PRECISION_FP32 ? cuda__lu_space_bytes<float>(n, manner)
                                        : cuda__lu_space_bytes<double>(n, manner);
 }
@@ -128,7 +161,7 @@ size_t cuda_inverse_middle_workspace(enum precision precision, int64_t n, int64_
     if (!takes(precision, n) || matrices < 1)
         return 0;
     size_t mend = n > MENDED_BY_BLOCK_N_MAX ? 0 : patient_bytes(precision, n);
-    if (is_block(precision, n))
+    if (is_block(precision, false, n))
         return mend * (size_t)(matrices < MENDED_TOGETHER ? matrices : MENDED_TOGETHER);
     size_t all = wide_bytes(precision, n, false) * (size_t)matrices;
     return all > mend ? all : mend;
@@ -138,5 +171,5 @@ size_t cuda_factor_middle_workspace(enum precision precision, int64_t n, int64_t
 {
     if (!takes(precision, n) || matrices < 1)
         return 0;
-    return is_block(precision, n) ? ALIGN : wide_bytes(precision, n, true) * (size_t)matrices;
+    return is_block(precision, true, n) ? ALIGN : wide_bytes(precision, n, true) * (size_t)matrices;
 }

@@ -5,12 +5,13 @@
  * depend on the matrix, n and the precision alone. But for cuda_factor_middle results may have to
  * be mended.
  *
- * While a matrix fits into shared memory (n <= 208 in FP32 and 144 in FP64, where a block may have
- * 227 KiB of it), a block works on it there and needs no workspace. Beyond, matrices are worked on
- * in the workspace, as many at a time as it holds, by a sequence of launches for all of them.
+ * While a block has room for a matrix (n <= 208 in FP32 and 144 in FP64, where it may have 227 KiB
+ * of shared memory), it works on it in registers or shared memory and needs no workspace. Beyond,
+ * matrices are worked on in the workspace, as many at a time as it holds, by a sequence of launches
+ * for all of them.
  *
- * A large matrix takes many launches (n = 4096 some 5,000, n = 32768 some 43,000): a launcher
- * returns when the stream's queue has taken them all.
+ * A large matrix takes many launches (n = 4096 some 300; on a device without clusters some 5,000):
+ * a launcher returns when the stream's queue has taken them all.
  *
  * Threads: any, with its own stream and workspace.
  */
@@ -20,24 +21,29 @@
 #include <stddef.h>
 
 #include "gpu/cuda/kernels.h"
+#include "gpu/cuda/product.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define CUDA_MIDDLE_N_MAX 32768
+#define CUDA_NEAR_N_MAX 1024 /* beyond, matrices are worked on one by one */
 
 /* CUDA_SMALL_N_MAX < n <= CUDA_MIDDLE_N_MAX, anything else is cudaErrorInvalidValue. Workspace that
  * does not suffice for one matrix is cudaErrorMemoryAllocation. It is aligned to 256 bytes, and the
  * caller's again when the stream has come to the end. */
 cudaError_t cuda_inverse_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                                void *workspace, size_t workspace_bytes, cudaStream_t stream);
+                                void *workspace, size_t workspace_bytes,
+                                struct cuda_products *products, cudaStream_t stream);
 cudaError_t cuda_factor_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                               void *workspace, size_t workspace_bytes, cudaStream_t stream);
+                               void *workspace, size_t workspace_bytes,
+                               struct cuda_products *products, cudaStream_t stream);
 /* What cuda_mend_small is to cuda_inverse_small. Cost: rare; up to n = 1024 some 4 n^3 operations
  * of one multiprocessor a doubtful matrix, beyond that of another inverse. */
 cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                             void *workspace, size_t workspace_bytes, cudaStream_t stream);
+                             void *workspace, size_t workspace_bytes,
+                             struct cuda_products *products, cudaStream_t stream);
 
 /* Bytes of workspace for so many matrices at a time; never 0 for orders that are taken. That of an
  * inverse does for mending too. */

@@ -27,6 +27,7 @@
 /* A zero pivot is believed where no pivot before it exceeds |A| by this factor, as the host does.
  */
 #define CUDA__LU_GROWN 8
+#define CUDA__LU_SHARED_MAX (227 * 1024) /* of a block, from compute capability 9.0 on */
 
 /* What the warps, or as many others, propose, by turns. */
 template <typename T, int Block, int Count> struct cuda__lu_proposals {
@@ -115,9 +116,15 @@ template <typename T, int Block, bool Factor> struct cuda__lu_panel {
     template <typename Proposals>
     __device__ __forceinline__ void propose(Proposals &of, int k, int most, int warp, int lane)
     {
-        int turn = k & 1, mine = lead();
-        if (lane != cuda__lu_first_largest(most, mine, real::rest(a[0]), place))
-            return;
+        if (lane == cuda__lu_first_largest(most, lead(), real::rest(a[0]), place))
+            offer(of, k, warp);
+    }
+
+    /* The thread's row is its warp's proposal. */
+    template <typename Proposals>
+    __device__ __forceinline__ void offer(Proposals &of, int k, int warp)
+    {
+        int turn = k & 1;
         T scale = 1, inverse;
         if (Factor) {
             /* A reciprocal that is not a normal number is avoided; a column of zeros has nothing to
@@ -137,7 +144,7 @@ template <typename T, int Block, bool Factor> struct cuda__lu_panel {
         }
         of.inverse[turn][warp] = inverse;
         of.scale[turn][warp] = scale;
-        of.lead[turn][warp] = mine;
+        of.lead[turn][warp] = lead();
         of.rest[turn][warp] = real::rest(a[0]);
         of.place[turn][warp] = place;
     }

@@ -14,6 +14,10 @@
 #define CUDA__LU_STRIP 32       /* columns that are summed together */
 #define CUDA__LU_FACTOR_STEP 64 /* columns of LU that are brought to the others together */
 
+/* Columns that a cluster eliminates together at most, and the columns of its panels. */
+#define CUDA__LU_WIDTH_MAX 256
+#define CUDA__LU_CLUSTER_COLUMNS_MAX 16
+
 #define CUDA__LU_ONE_BLOCK_MAX 1024 /* rows of a panel that one block eliminates */
 #define CUDA__LU_STEP_WARPS 8       /* of the blocks that share a panel of more rows */
 #define CUDA__LU_STEP_ROWS (CUDA__LU_STEP_WARPS * CUDA__WARP)
@@ -32,9 +36,14 @@ template <typename T> struct cuda__lu_numbers {
 /* One matrix's part of the workspace. */
 template <typename T> struct cuda__lu_view {
     T *w; /* padded x padded */
-    /* Inverse: the chosen rows, at most half x half. LU: those, CUDA__LU_FACTOR_STEP x padded. */
+    /* Inverse: the chosen rows, at most half x half; by clusters: width x padded, each column at
+     * its place. LU: those, CUDA__LU_FACTOR_STEP x padded, or as of an inverse by clusters. */
     T *r;
-    T *m; /* LU: what is added to a row, padded x CUDA__LU_FACTOR_STEP */
+    T *rows; /* by clusters: a panel's chosen rows, CUDA__LU_CLUSTER_COLUMNS_MAX x width */
+    /* LU: what is added to a row, padded x CUDA__LU_FACTOR_STEP; by clusters: twice, padded x
+     * width, by turns (cuda__lu_multipliers). */
+    T *m;
+    T *lower; /* LU by clusters: -L of the width's chosen rows, without the ones; width x width */
     T *pivot, *product, *scale, *error; /* n each, and so are order, place and step */
     T *sums;                            /* two for each strip */
     int *order, *place, *step;
@@ -49,6 +58,11 @@ struct cuda__lu_manner {
     bool factor;
     bool shared;  /* panels have more rows than one block has threads: blocks share them */
     bool mending; /* only inverses that are to be mended are worked on */
+    /* By clusters (lu_cluster.cuh): so many columns together, a multiple of
+     * CUDA__LU_PANEL_MAX; 0: no clusters. */
+    int width;
+    int blocks;  /* of a cluster, at most; 0: as many as the device gives */
+    bool behind; /* the next columns are not begun while the others are worked on */
 };
 
 /* The chunk that a launch works on. */
@@ -80,8 +94,15 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
         return from;
     };
     view.w = (T *)take((size_t)padded * padded * sizeof(T));
-    view.r = (T *)take((manner.factor ? edge : half * half) * sizeof(T));
+    size_t width = (size_t)manner.width;
+    view.r = (T *)take((width > 0       ? width * padded
+                        : manner.factor ? edge
+                                        : half * half) *
+                       sizeof(T));
+    view.rows = (T *)take(CUDA__LU_CLUSTER_COLUMNS_MAX * width * sizeof(T));
+    edge = width > 0 ? 2 * width * padded : edge;
     view.m = (T *)take(manner.factor ? edge * sizeof(T) : 0);
+    view.lower = (T *)take(manner.factor ? width * width * sizeof(T) : 0);
     view.pivot = (T *)take(n * sizeof(T));
     view.product = (T *)take(n * sizeof(T));
     view.scale = (T *)take(n * sizeof(T));
@@ -95,6 +116,14 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     view.proposals = (cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_BLOCKS_MAX> *)take(
         manner.shared ? sizeof *view.proposals : 0);
     return at;
+}
+
+/* LU by clusters: the multipliers of the columns at .. at + width - 1. */
+template <typename T>
+static __host__ __device__ __forceinline__ T *cuda__lu_multipliers(const cuda__lu_view<T> &view,
+                                                                   int padded, int width, int at)
+{
+    return view.m + (int64_t)(at / width % 2) * padded * width;
 }
 
 template <typename T> static inline size_t cuda__lu_space_bytes(int64_t n, cuda__lu_manner manner)

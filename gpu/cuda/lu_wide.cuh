@@ -1,10 +1,10 @@
 /* gpu/cuda/lu_wide.cuh: the kernels that eliminate a matrix in its workspace (lu_space.cuh):
  * panels, and what they do to other columns.
  *
- * The algorithm is that of lu_block.cuh, made recursive: the left half of some columns is
- * eliminated, brought to the right half, the right half is eliminated and, for an inverse, brought
- * to the left half. So most of the work is products of high rank, which read and write memory
- * little. Every column meets every panel once, in the order of the panels.
+ * LU is that of lu_block.cuh and the inverse that of lu_strip.cuh, made recursive: the left half of
+ * some columns is eliminated, brought to the right half, the right half is eliminated and, for an
+ * inverse, brought to the left half. So most of the work is products of high rank, which read and
+ * write memory little. Every column meets every panel once, in the order of the panels.
  *
  * blockIdx.y is the matrix. Cost: see each kernel.
  */
@@ -31,9 +31,10 @@ static __device__ __forceinline__ void cuda__lu_put_multipliers(const cuda__lu_v
     panel.write(to + within, T(-1));
 }
 
-/* The panel of Block columns at column `at`, by one block. Cost: count steps (lu_panel.cuh). */
+/* The panel of Block columns at column `at`, by one block. Cost: count steps (lu_panel.cuh), which
+ * other blocks of the multiprocessor hide where there is room for them. */
 template <typename T, int Block, int Warps, bool Factor>
-static __global__ void __launch_bounds__(Warps *CUDA__WARP, 1)
+static __global__ void __launch_bounds__(Warps *CUDA__WARP, Warps <= 8 ? 2 : 1)
     cuda__lu_panel_kernel(const cuda__lu_chunk chunk, int at)
 {
     typedef cuda__lu_proposals<T, Block, Warps> proposals;
@@ -181,14 +182,71 @@ static __global__ void __launch_bounds__(CUDA__LU_GATHER_ROWS *CUDA__WARP)
     bool some = from + q < chunk.n;
     T *row = view.w + (int64_t)(some ? view.order[from + q] : 0) * chunk.padded + at;
     T *to = view.r + (int64_t)q * columns;
-    for (int j = lane * width; j < columns; j += CUDA__WARP * width) {
-        vector none = {}, piece = none;
+    constexpr int reach = CUDA__WARP * width, together = 4; /* as many reads on their way */
+    for (int first = lane * width; first < columns; first += together * reach) {
+        vector none = {}, pieces[together];
+#pragma unroll
+        for (int i = 0; i < together; i++) {
+            int j = first + i * reach;
+            pieces[i] = some && j < columns ? *(const vector *)(row + j) : none;
+        }
+#pragma unroll
+        for (int i = 0; i < together; i++) {
+            int j = first + i * reach;
+            if (some && j < columns)
+                *(vector *)(row + j) = none;
+            if (j < columns)
+                *(vector *)(to + j) = pieces[i];
+        }
+    }
+}
+
+#define CUDA__LU_COLLECT_COLUMNS 512 /* of a block */
+
+/* The same into columns of R at their places in W. LU leaves the rows in W. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_GATHER_ROWS *CUDA__WARP)
+    cuda__lu_collect_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
+{
+    typedef typename cuda__real<T>::vector vector;
+    constexpr int width = cuda__real<T>::width;
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    int across = (columns + CUDA__LU_COLLECT_COLUMNS - 1) / CUDA__LU_COLLECT_COLUMNS;
+    int q = (int)(blockIdx.x / across * CUDA__LU_GATHER_ROWS + threadIdx.x / CUDA__WARP);
+    int lane = (int)(threadIdx.x % CUDA__WARP), end = at + columns;
+    if (q >= inner)
+        return;
+    bool some = from + q < chunk.n;
+    T *row = view.w + (int64_t)(some ? view.order[from + q] : 0) * chunk.padded;
+    T *to = view.r + (int64_t)q * chunk.padded;
+    at += (int)blockIdx.x % across * CUDA__LU_COLLECT_COLUMNS;
+    end = end < at + CUDA__LU_COLLECT_COLUMNS ? end : at + CUDA__LU_COLLECT_COLUMNS;
+    for (int j = at + lane * width; j < end; j += CUDA__WARP * width) {
+        vector piece = {};
         if (some) {
             piece = *(const vector *)(row + j);
-            *(vector *)(row + j) = none;
+            if (!chunk.manner.factor)
+                *(vector *)(row + j) = vector{};
         }
         *(vector *)(to + j) = piece;
     }
+}
+
+/* LU: -L of the rows chosen in steps from .. from + inner - 1, and of their steps, without the
+ * ones. A block a row. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__WARP)
+    cuda__lu_lower_kernel(const cuda__lu_chunk chunk, int from, int inner)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    int q = (int)blockIdx.x;
+    const T *row = view.w + (int64_t)view.order[from + q] * chunk.padded + from;
+    for (int p = (int)threadIdx.x; p < inner; p += CUDA__WARP)
+        view.lower[q * chunk.manner.width + p] = p < q ? -row[p] : T(0);
 }
 
 #define CUDA__LU_SOLVE_COLUMNS 64
@@ -219,6 +277,64 @@ static __global__ void __launch_bounds__(CUDA__LU_SOLVE_COLUMNS)
         x[q * CUDA__LU_SOLVE_COLUMNS] = sum;
         view.r[(int64_t)q * columns + j] = sum;
         *to = sum;
+    }
+}
+
+#define CUDA__LU_SOLVED 64      /* rows that are solved together */
+#define CUDA__LU_SOLVED_PART 16 /* of those, in registers */
+
+template <typename T> struct cuda__lu_solve_memory {
+    alignas(16) T lower[CUDA__LU_SOLVED * CUDA__LU_SOLVED]; /* turned */
+    T x[CUDA__LU_SOLVED * CUDA__LU_SOLVE_COLUMNS];
+};
+
+/* LU by clusters: the rows first .. first + inner - 1 of R in those columns become L^-1 times that,
+ * and go to W; inner <= CUDA__LU_SOLVED, a multiple of CUDA__LU_SOLVED_PART. A thread a column.
+ * Cost: inner^2 / 2 multiplications and additions a column. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_SOLVE_COLUMNS)
+    cuda__lu_solve_rows_kernel(const cuda__lu_chunk chunk, int from, int first, int inner, int at,
+                               int columns)
+{
+    constexpr int part = CUDA__LU_SOLVED_PART, line = CUDA__LU_SOLVE_COLUMNS;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    cuda__lu_solve_memory<T> &memory = *(cuda__lu_solve_memory<T> *)cuda__memory;
+    int j = (int)blockIdx.x * line + (int)threadIdx.x;
+    bool inside = j < columns;
+    T *r = view.r + (int64_t)first * chunk.padded + at + j, *x = memory.x + threadIdx.x;
+    const T *lower = view.lower + (int64_t)first * chunk.manner.width + first;
+    for (int q = 0; q < inner && inside; q++)
+        cuda__copy_async<sizeof(T)>(x + q * line, r + (int64_t)q * chunk.padded);
+    for (int e = (int)threadIdx.x; e < inner * inner; e += line)
+        memory.lower[e % inner * CUDA__LU_SOLVED + e / inner] =
+            lower[(int64_t)(e / inner) * chunk.manner.width + e % inner];
+    cuda__copy_arrive();
+    __syncthreads();
+    if (!inside)
+        return;
+    for (int b = 0; b < inner; b += part) {
+        const T *l = memory.lower + b;
+        T sum[part];
+#pragma unroll
+        for (int i = 0; i < part; i++)
+            sum[i] = x[(b + i) * line];
+        for (int p = 0; p < b; p++) {
+#pragma unroll
+            for (int i = 0; i < part; i++)
+                sum[i] = fma(l[p * CUDA__LU_SOLVED + i], x[p * line], sum[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < part; i++) {
+#pragma unroll
+            for (int p = 0; p < i; p++)
+                sum[i] = fma(l[(b + p) * CUDA__LU_SOLVED + i], sum[p], sum[i]);
+            x[(b + i) * line] = sum[i];
+            r[(int64_t)(b + i) * chunk.padded] = sum[i];
+            view.w[(int64_t)view.order[from + first + b + i] * chunk.padded + at + j] = sum[i];
+        }
     }
 }
 

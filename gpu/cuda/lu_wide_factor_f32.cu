@@ -1,9 +1,15 @@
 /* gpu/cuda/lu_wide_factor_f32.cu: see lu_wide_launch.cuh. */
+#include "gpu/cuda/anchor.cuh"
 #include "gpu/cuda/lu_wide_launch.cuh"
 
 cudaError_t cuda__lu_factor_wide_f32(int64_t n, const cuda_batch &batch, void *space,
                                      size_t space_bytes, cuda__lu_manner manner,
-                                     cudaStream_t stream)
+                                     struct cuda_products *products, cudaStream_t stream)
 {
-    return cuda__lu_wide<float, true>(n, batch, space, space_bytes, manner, stream);
+    return cuda__lu_wide<float, true>(n, batch, space, space_bytes, manner, products, stream);
+}
+
+int cuda__lu_factor_clusters_f32(int padded, int most)
+{
+    return cuda__lu_cluster_blocks<float, true>(padded, most);
 }

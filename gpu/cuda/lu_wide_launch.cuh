@@ -10,8 +10,10 @@
 #include <type_traits>
 
 #include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/lu_cluster_launch.cuh"
 #include "gpu/cuda/lu_ends.cuh"
 #include "gpu/cuda/lu_wide.cuh"
+#include "gpu/cuda/product.h"
 
 #define CUDA__LU_CHUNK_MAX 32768 /* of blockIdx.y */
 
@@ -21,6 +23,8 @@ template <typename T, bool Factor> struct cuda__lu_journey {
     cuda__lu_chunk chunk;
     unsigned matrices; /* of the chunk */
     cudaStream_t stream;
+    struct cuda_products *products;
+    int blocks;         /* of a cluster; 0: no clusters */
     cudaError_t status; /* the first that is not cudaSuccess; nothing is launched after it */
 
     template <typename... Parameters, typename... Arguments>
@@ -141,6 +145,149 @@ template <typename T, bool Factor> struct cuda__lu_journey {
             apply(at + left, columns - left, at, left);
     }
 
+    /* ---- Elimination by clusters ---- */
+
+    void note(cudaError_t result)
+    {
+        status = status == cudaSuccess ? result : status;
+    }
+
+    struct cuda_matrices lying(T *first) const
+    {
+        return cuda_matrices{first, chunk.padded, (int64_t)(chunk.stride / sizeof(T))};
+    }
+
+    /* C += M R for some columns, M being `inner` columns from `from` on, or LU's multipliers. */
+    void cluster_product(int from, int inner, int at, int columns)
+    {
+        cuda__lu_view<T> view;
+        cuda__lu_lay_out(view, chunk.space, chunk.n, chunk.padded, chunk.manner);
+        struct cuda_product product = {};
+        product.precision = sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
+        product.rows = chunk.n;
+        product.columns = columns;
+        product.inner = inner;
+        product.alpha = product.beta = 1;
+        product.a = lying(view.w + from);
+        if (Factor) {
+            product.a.at = cuda__lu_multipliers(view, chunk.padded, chunk.manner.width, from);
+            product.a.stride = chunk.manner.width;
+        }
+        product.b = lying(view.r + at);
+        product.c = lying(view.w + at);
+        product.count = matrices;
+        if (status == cudaSuccess)
+            note(cuda_product(products, &product, stream));
+    }
+
+    /* The rows chosen in `inner` columns from `from` on go to R, in the columns from `at` on. */
+    void collect(int from, int inner, int at, int columns)
+    {
+        if (columns > 0)
+            start(cuda__lu_collect_kernel<T>,
+                  pieces(inner, CUDA__LU_GATHER_ROWS) * pieces(columns, CUDA__LU_COLLECT_COLUMNS),
+                  CUDA__LU_GATHER_ROWS * CUDA__WARP, 0, chunk, from, inner, at, columns);
+    }
+
+    /* R += lower R: what the CUDA__LU_SOLVED rows from `first` on are to those behind them. */
+    void solve_product(int first, int inner, int at, int columns)
+    {
+        cuda__lu_view<T> view;
+        cuda__lu_lay_out(view, chunk.space, chunk.n, chunk.padded, chunk.manner);
+        int64_t below = first + CUDA__LU_SOLVED;
+        struct cuda_product product = {};
+        product.precision = sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
+        product.rows = inner - below;
+        product.columns = columns;
+        product.inner = CUDA__LU_SOLVED;
+        product.alpha = product.beta = 1;
+        product.a = lying(view.lower + below * chunk.manner.width + first);
+        product.a.stride = chunk.manner.width;
+        product.b = lying(view.r + (int64_t)first * chunk.padded + at);
+        product.c = lying(view.r + below * chunk.padded + at);
+        product.count = matrices;
+        if (status == cudaSuccess)
+            note(cuda_product(products, &product, stream));
+    }
+
+    /* LU: R = L^-1 R, and the chosen rows of W become that. */
+    void solve(int from, int inner, int at, int columns)
+    {
+        for (int first = 0; first < inner; first += CUDA__LU_SOLVED) {
+            int left = inner - first, rows = left < CUDA__LU_SOLVED ? left : CUDA__LU_SOLVED;
+            start(cuda__lu_solve_rows_kernel<T>, pieces(columns, CUDA__LU_SOLVE_COLUMNS),
+                  CUDA__LU_SOLVE_COLUMNS, sizeof(cuda__lu_solve_memory<T>), chunk, from, first,
+                  rows, at, columns);
+            if (rows < left)
+                solve_product(first, inner, at, columns);
+        }
+    }
+
+    /* What the `inner` columns from `from` on have become is brought to others. */
+    void bring(int from, int inner, int at, int columns)
+    {
+        if (columns <= 0)
+            return;
+        collect(from, inner, at, columns);
+        if (Factor)
+            solve(from, inner, at, columns);
+        cluster_product(from, inner, at, columns);
+    }
+
+    void cluster(int at, int columns, cudaStream_t where, cudaEvent_t begun)
+    {
+        cuda__lu_cluster_place place = {matrices, where, begun};
+        if (status == cudaSuccess)
+            note(cuda__lu_start_cluster<T, Factor>(chunk, at, columns, blocks, place));
+    }
+
+    /* The columns at .. at + columns - 1 beside what the stream is given next, which begins when
+     * they have got their multiprocessors. */
+    void cluster_beside(int at, int columns)
+    {
+        const struct cuda_side *side = cuda_products_side(products);
+        if (status == cudaSuccess)
+            note(cudaEventRecord(side->forked, stream));
+        if (status == cudaSuccess)
+            note(cudaStreamWaitEvent(side->stream, side->forked, 0));
+        cluster(at, columns, side->stream, side->begun);
+        if (status == cudaSuccess)
+            note(cudaEventRecord(side->joined, side->stream));
+        if (status == cudaSuccess)
+            note(cudaStreamWaitEvent(stream, side->begun, 0));
+    }
+
+    int columns_at(int at) const
+    {
+        int left = at < chunk.n ? chunk.padded - at : 0;
+        return left < chunk.manner.width ? left : chunk.manner.width;
+    }
+
+    /* Each step brings `width` finished columns to the next ones first, so that a cluster works on
+     * those while the rest of the device brings the finished ones to all others. */
+    void eliminate_by_clusters()
+    {
+        cluster(0, columns_at(0), stream, nullptr);
+        for (int at = 0; columns_at(at) > 0;) {
+            int inner = columns_at(at), next = at + inner, columns = columns_at(next);
+            int rest = next + columns;
+            if (Factor && columns > 0)
+                start(cuda__lu_lower_kernel<T>, inner, CUDA__WARP, 0, chunk, at, inner);
+            bring(at, inner, next, columns);
+            if (columns > 0 && chunk.manner.behind)
+                cluster(next, columns, stream, nullptr);
+            else if (columns > 0)
+                cluster_beside(next, columns);
+            if (!Factor)
+                bring(at, inner, 0, at);
+            if (columns > 0)
+                bring(at, inner, rest, chunk.padded - rest);
+            if (columns > 0 && !chunk.manner.behind && status == cudaSuccess)
+                note(cudaStreamWaitEvent(stream, cuda_products_side(products)->joined, 0));
+            at = next;
+        }
+    }
+
     void factor()
     {
         for (int at = 0; at < chunk.padded; at += CUDA__LU_FACTOR_STEP) {
@@ -165,14 +312,20 @@ template <typename T, bool Factor> struct cuda__lu_journey {
         start(cuda__lu_sums_kernel<T, false>, strips, threads, sums, chunk);
         start(cuda__lu_prepare_kernel<T>, 1, threads, most, chunk);
         if constexpr (Factor) {
-            factor();
+            if (blocks > 0)
+                eliminate_by_clusters();
+            else
+                factor();
             start(cuda__lu_settle_kernel<T>, 1, threads, most, chunk);
             start(cuda__lu_write_factors_kernel<T>, rows, threads, 0, batch, chunk);
         } else {
             start(cuda__lu_scale_kernel<T>, rows, threads, 0, chunk);
             for (int i = 0; chunk.manner.mending && i < REFLECTIONS; i++)
                 start(cuda__lu_mix_kernel<T>, rows, threads, 0, chunk, i);
-            eliminate(0, chunk.padded);
+            if (blocks > 0)
+                eliminate_by_clusters();
+            else
+                eliminate(0, chunk.padded);
             start(cuda__lu_settle_kernel<T>, 1, threads, most, chunk);
             for (int i = REFLECTIONS - 1; chunk.manner.mending && i >= 0; i--) {
                 start(cuda__lu_mirrored_sums_kernel<T>, strips, threads, sums, chunk, i);
@@ -190,8 +343,14 @@ template <typename T, bool Factor> struct cuda__lu_journey {
 /* n up to CUDA_MIDDLE_N_MAX. manner.factor is Factor. */
 template <typename T, bool Factor>
 static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space,
-                                 size_t space_bytes, cuda__lu_manner manner, cudaStream_t stream)
+                                 size_t space_bytes, cuda__lu_manner manner,
+                                 struct cuda_products *products, cudaStream_t stream)
 {
+    int blocks = 0;
+    if (manner.width > 0)
+        blocks = cuda__lu_cluster_blocks<T, Factor>(cuda__lu_padded(n), manner.blocks);
+    if (manner.width > 0 && (blocks == 0 || manner.width > CUDA__LU_WIDTH_MAX || !products))
+        return cudaErrorInvalidValue;
     size_t each = cuda__lu_space_bytes<T>(n, manner);
     int64_t held = (int64_t)(space_bytes / each);
     if (held < 1)
@@ -201,8 +360,9 @@ static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space
     cudaError_t status = cudaSuccess;
     for (; chunk.first < batch.matrices && status == cudaSuccess; chunk.first += held) {
         int64_t left = batch.matrices - chunk.first;
-        cuda__lu_journey<T, Factor> journey = {batch, chunk, (unsigned)(left < held ? left : held),
-                                               stream, cudaSuccess};
+        cuda__lu_journey<T, Factor> journey = {
+            batch,  chunk,      (unsigned)(left < held ? left : held), stream, products,
+            blocks, cudaSuccess};
         journey.run();
         status = journey.status;
     }
@@ -211,8 +371,13 @@ static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space
 
 typedef cudaError_t cuda__lu_wide_launcher(int64_t n, const cuda_batch &batch, void *space,
                                            size_t space_bytes, cuda__lu_manner manner,
-                                           cudaStream_t stream);
+                                           struct cuda_products *products, cudaStream_t stream);
 cuda__lu_wide_launcher cuda__lu_invert_wide_f32, cuda__lu_invert_wide_f64;
 cuda__lu_wide_launcher cuda__lu_factor_wide_f32, cuda__lu_factor_wide_f64;
+
+/* cuda__lu_cluster_blocks. */
+typedef int cuda__lu_clusters(int padded, int most);
+cuda__lu_clusters cuda__lu_invert_clusters_f32, cuda__lu_invert_clusters_f64;
+cuda__lu_clusters cuda__lu_factor_clusters_f32, cuda__lu_factor_clusters_f64;
 
 #endif

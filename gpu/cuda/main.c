@@ -72,8 +72,8 @@ static const struct process_flag flags[] = {
     {"device-memory-max", true, parse_memory_max,
      "BYTES: of the device's memory beside the arena; 0: half of what is free (0)"},
     {"experimental", false, parse_experimental,
-     "take also what has not yet been proven on a GPU: lu and lu_factor beyond n = 32, "
-     "tridiagonal"},
+     "take also what has not yet been proven on a GPU: lu, lu_factor and gauss_jordan beyond "
+     "n = 1024, ism, tridiagonal"},
     {"list", false, parse_list, "tell of the devices and end"},
     {"self-test", false, process_parse_self_test,
      "try every kernel on the device and end: with 0 when all are right"},
@@ -109,6 +109,7 @@ static enum engine_exit start_lanes(const struct settings *settings, const struc
             .pool = pool,
             .event_fd = ENGINE_FD_EVENT,
             .is_long = is_long,
+            .with_products = cuda_method_any_takes_products(settings->with_experimental),
             .spin_ns = is_long                       ? 0
                        : process_cores() < FEW_CORES ? SPIN_FEW_CORES_NS
                                                      : SPIN_NS,

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "gpu/cuda/ism.h"
+#include "gpu/cuda/iterative.h"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/tridiagonal.h"
 
@@ -29,13 +31,13 @@ static cudaError_t factor_small(const struct cuda_call *call, cudaStream_t strea
 static cudaError_t inverse_middle(const struct cuda_call *call, cudaStream_t stream)
 {
     return cuda_inverse_middle(call->precision, call->n, &call->batch, call->workspace,
-                               call->workspace_bytes, stream);
+                               call->workspace_bytes, call->products, stream);
 }
 
 static cudaError_t mend_middle(const struct cuda_call *call, cudaStream_t stream)
 {
     return cuda_mend_middle(call->precision, call->n, &call->batch, call->workspace,
-                            call->workspace_bytes, stream);
+                            call->workspace_bytes, call->products, stream);
 }
 
 static size_t inverse_middle_workspace(const struct cuda_call *call, int64_t matrices)
@@ -46,7 +48,7 @@ static size_t inverse_middle_workspace(const struct cuda_call *call, int64_t mat
 static cudaError_t factor_middle(const struct cuda_call *call, cudaStream_t stream)
 {
     return cuda_factor_middle(call->precision, call->n, &call->batch, call->workspace,
-                              call->workspace_bytes, stream);
+                              call->workspace_bytes, call->products, stream);
 }
 
 static size_t factor_middle_workspace(const struct cuda_call *call, int64_t matrices)
@@ -68,12 +70,24 @@ static const struct cuda_method table[] = {
      .mend = mend_small},
     {.name = "lu",
      .kernel = "cuda lu blocked",
-     .is_experimental = true,
      .n_least = CUDA_SMALL_N_MAX + 1,
+     .n_max = {CUDA_NEAR_N_MAX, CUDA_NEAR_N_MAX},
+     .result = 0,
+     .info = 1,
+     .extra = 2,
+     .takes_products = true,
+     .launch = inverse_middle,
+     .mend = mend_middle,
+     .workspace = inverse_middle_workspace},
+    {.name = "lu",
+     .kernel = "cuda lu large",
+     .is_experimental = true,
+     .n_least = CUDA_NEAR_N_MAX + 1,
      .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
      .result = 0,
      .info = 1,
      .extra = 2,
+     .takes_products = true,
      .launch = inverse_middle,
      .mend = mend_middle,
      .workspace = inverse_middle_workspace},
@@ -87,14 +101,67 @@ static const struct cuda_method table[] = {
      .launch = factor_small},
     {.name = "lu_factor",
      .kernel = "cuda lu_factor blocked",
-     .is_experimental = true,
      .n_least = CUDA_SMALL_N_MAX + 1,
+     .n_max = {CUDA_NEAR_N_MAX, CUDA_NEAR_N_MAX},
+     .result = 0,
+     .extra = 1,
+     .info = 2,
+     .takes_products = true,
+     .launch = factor_middle,
+     .workspace = factor_middle_workspace},
+    {.name = "lu_factor",
+     .kernel = "cuda lu_factor large",
+     .is_experimental = true,
+     .n_least = CUDA_NEAR_N_MAX + 1,
      .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
      .result = 0,
      .extra = 1,
      .info = 2,
+     .takes_products = true,
      .launch = factor_middle,
      .workspace = factor_middle_workspace},
+    /* The blocked elimination in place is Gauss-Jordan's, with partial pivoting. */
+    {.name = "gauss_jordan",
+     .kernel = "cuda gauss-jordan fused",
+     .n_least = 1,
+     .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
+     .result = 0,
+     .info = 1,
+     .extra = 2,
+     .launch = inverse_small,
+     .mend = mend_small},
+    {.name = "gauss_jordan",
+     .kernel = "cuda gauss-jordan blocked",
+     .n_least = CUDA_SMALL_N_MAX + 1,
+     .n_max = {CUDA_NEAR_N_MAX, CUDA_NEAR_N_MAX},
+     .result = 0,
+     .info = 1,
+     .extra = 2,
+     .takes_products = true,
+     .launch = inverse_middle,
+     .mend = mend_middle,
+     .workspace = inverse_middle_workspace},
+    {.name = "gauss_jordan",
+     .kernel = "cuda gauss-jordan large",
+     .is_experimental = true,
+     .n_least = CUDA_NEAR_N_MAX + 1,
+     .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
+     .result = 0,
+     .info = 1,
+     .extra = 2,
+     .takes_products = true,
+     .launch = inverse_middle,
+     .mend = mend_middle,
+     .workspace = inverse_middle_workspace},
+    {.name = "iterative",
+     .kernel = "cuda iterative",
+     .n_least = 1,
+     .n_max = {CUDA_ITERATIVE_N_MAX, CUDA_ITERATIVE_N_MAX},
+     .takes_tensors = true,
+     .takes_products = true,
+     .launch = cuda_iterative,
+     .again = cuda_iterative_again,
+     .workspace = cuda_iterative_workspace},
     {.name = "tridiagonal",
      .kernel = "cuda tridiagonal",
      .is_experimental = true,
@@ -103,6 +170,16 @@ static const struct cuda_method table[] = {
      .takes_tensors = true,
      .launch = cuda_tridiagonal,
      .workspace = cuda_tridiagonal_workspace},
+    {.name = "ism",
+     .kernel = "cuda ism",
+     .is_experimental = true,
+     .n_least = 1,
+     .n_max = {CUDA_ISM_N_MAX, CUDA_ISM_N_MAX},
+     .takes_tensors = true,
+     .takes_products = true,
+     .launch = cuda_ism,
+     .mend = cuda_ism_mend,
+     .workspace = cuda_ism_workspace},
 };
 
 #define ROWS ((int)(sizeof table / sizeof table[0]))
@@ -136,4 +213,12 @@ int64_t cuda_method_n_max(uint32_t index, enum precision precision, bool with_ex
             most = table[i].n_max[precision];
     }
     return most;
+}
+
+bool cuda_method_any_takes_products(bool with_experimental)
+{
+    bool any = false;
+    for (int i = 0; i < ROWS; i++)
+        any = any || (table[i].takes_products && (with_experimental || !table[i].is_experimental));
+    return any;
 }

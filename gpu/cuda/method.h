@@ -22,9 +22,13 @@ struct cuda_method {
     int64_t n_least, n_max[PRECISION_COUNT];
     bool is_experimental;    /* its kernels have not passed `make test-gpu` on a GPU yet */
     bool takes_tensors;      /* call->tensors is laid out; otherwise call->batch */
+    bool takes_products;     /* call->products is there */
     int result, extra, info; /* the outputs that struct cuda_item names so */
     cuda_launcher *launch;
     cuda_launcher *mend; /* follows where matrices were doubtful; NULL: none ever is */
+    /* Follows when the stream has come to its end and the device has asked for it (call->notes),
+     * again and again; NULL: one launch is all. */
+    cuda_launcher *again;
     /* Bytes of device memory for the first `matrices` of the call; SIZE_MAX when they are too many
      * to count. NULL: none. The call's pointers may not be looked at. */
     size_t (*workspace)(const struct cuda_call *call, int64_t matrices);
@@ -36,6 +40,9 @@ const struct cuda_method *cuda_method_find(uint32_t index, enum precision precis
 
 /* The largest order of method_at(index), with or without experimental rows; 0: it is not taken. */
 int64_t cuda_method_n_max(uint32_t index, enum precision precision, bool with_experimental);
+
+/* Does any row take products, with or without experimental ones? */
+bool cuda_method_any_takes_products(bool with_experimental);
 
 /* All rows, one after the other; NULL behind the last. */
 const struct cuda_method *cuda_method_row(int row);

@@ -103,12 +103,144 @@ static __device__ __forceinline__ void cuda__multiply_add(double *c, const doubl
 #endif
 }
 
+/* The number is worked out here, whether it is wanted or not. */
+static __device__ __forceinline__ void cuda__keep(float &x)
+{
+    asm volatile("" : "+f"(x));
+}
+
+static __device__ __forceinline__ void cuda__keep(double &x)
+{
+    asm volatile("" : "+d"(x));
+}
+
+static __device__ __forceinline__ void cuda__keep(int &x)
+{
+    asm volatile("" : "+r"(x));
+}
+
+/* What is read behind this is not read before it: values that wait for their use take registers. */
+static __device__ __forceinline__ void cuda__in_order()
+{
+    asm volatile("" ::: "memory");
+}
+
 /* Hides from the compiler where the pointer came from: what it has worked out about the old one is
  * not kept in registers for the new one. */
 template <typename P> static __device__ __forceinline__ P *cuda__renewed(P *pointer)
 {
     asm volatile("" : "+l"(pointer));
     return pointer;
+}
+
+/* Waits for all threads of the cluster; what they wrote until now, to any memory, the others see.
+ */
+static __device__ __forceinline__ void cuda__meet_cluster()
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile(
+        "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
+            : "memory");
+#endif
+}
+
+/* The same place in the shared memory of another block of the cluster. */
+template <typename S> static __device__ __forceinline__ S *cuda__of_block(S *shared, unsigned rank)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    uint64_t other;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(other) : "l"(shared), "r"(rank));
+    return (S *)other;
+#else
+    return rank == 0 ? shared : nullptr;
+#endif
+}
+
+/* ---- Messages between the blocks of a cluster ---- */
+
+/* In shared memory: tells when so many bytes of messages have come. Its phases are numbered by
+ * turns: 0, 1, 0, ... */
+struct alignas(8) cuda__signal {
+    uint64_t word;
+};
+
+/* By one thread; a barrier of the cluster must follow before messages are sent. */
+static __device__ __forceinline__ void cuda__signal_begin(cuda__signal *signal)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile(
+        "mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(
+            cuda__address_of(signal))
+        : "memory");
+#endif
+}
+
+/* By one thread, in each phase: it ends when these bytes have come. */
+static __device__ __forceinline__ void cuda__signal_expect(cuda__signal *signal, unsigned bytes)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(cuda__address_of(signal)),
+        "r"(bytes)
+        : "memory");
+#endif
+}
+
+/* Until the phase has ended; the messages are then there. Not later than in the phase after it. */
+static __device__ __forceinline__ void cuda__signal_await(cuda__signal *signal, unsigned phase)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("{\n\t.reg .pred done;\n"
+                 "again:\n\t"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
+                 "@!done bra again;\n\t}" ::"r"(cuda__address_of(signal)),
+                 "r"(phase)
+                 : "memory");
+#endif
+}
+
+/* The address of a place in the shared memory of another block, for messages. */
+static __device__ __forceinline__ cuda__address cuda__address_in(const void *shared, unsigned rank)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    cuda__address other;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(other)
+        : "r"(cuda__address_of(shared)), "r"(rank));
+    return other;
+#else
+    return cuda__address_of(shared);
+#endif
+}
+
+/* 16 bytes of the own shared memory go to a place of another block, whose signal is told. */
+static __device__ __forceinline__ void cuda__send(cuda__address to, cuda__address signal,
+                                                  const void *from)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    uint4 x = *(const uint4 *)from;
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], "
+                 "{%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w), "r"(signal)
+                 : "memory");
+#endif
+}
+
+/* Of a launch with programmatic serialization: waits until the kernel before it in the stream is
+ * done, and what it wrote is seen. */
+static __device__ __forceinline__ void cuda__wait_for_previous()
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* Lets such a launch behind this kernel put its blocks where there is room. */
+static __device__ __forceinline__ void cuda__release_next()
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 /* The device's clock, of a microsecond's grain or so. */

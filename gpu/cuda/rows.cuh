@@ -1,9 +1,10 @@
 /* gpu/cuda/rows.cuh: how a warp holds several small matrices in registers, whole rows a lane.
  *
- * `Lanes` lanes hold a matrix of order N, `Rows` rows each; 32 / Lanes matrices fit a warp. Lanes
- * that are left over repeat what the last lane of the last matrix reads. Rows past N are never
- * chosen as pivots. Lines through shared memory are broadcasts: a lane with many rows makes good
- * use of one.
+ * `Rows` rows a lane decide how many matrices a warp holds, and these share out all its lanes: one
+ * has more than it needs where that costs no matrix, for sums over 8 or 16 lanes are cheaper than
+ * over 7 or 15. Lanes that are left over repeat what the last lane of the last matrix reads. Rows
+ * past N are never chosen as pivots. Lines through shared memory are broadcasts: a lane with many
+ * rows makes good use of one.
  */
 #ifndef GPU_CUDA_ROWS_CUH
 #define GPU_CUDA_ROWS_CUH
@@ -49,10 +50,10 @@ static __device__ __forceinline__ void cuda__take(T *to, const T *from)
 template <typename T, int N, int RowsALane> struct cuda__rows {
     static constexpr int n = N;
     static constexpr int rows = RowsALane;
-    static constexpr int lanes = (N + RowsALane - 1) / RowsALane;
-    static constexpr int held = CUDA__WARP / lanes;
+    static constexpr int held = CUDA__WARP / ((N + RowsALane - 1) / RowsALane);
+    static constexpr int lanes = CUDA__WARP / held;
     static constexpr int width = cuda__real<T>::width;
-    static_assert(lanes <= CUDA__WARP, "a matrix fits a warp");
+    static_assert(held > 0, "a matrix fits a warp");
 
     static constexpr int reductions_most = 3;
 

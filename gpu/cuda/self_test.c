@@ -43,6 +43,7 @@ struct trial {
     struct bench *h_bench, *seen; /* seen: by the device */
     cudaStream_t stream;
     struct cuda_pool *pool;
+    struct cuda_products *products; /* NULL: no method takes them */
 };
 
 /* The 1-norm of the difference of left * right and `expected`, all n x n. */
@@ -132,6 +133,7 @@ static struct cuda_call call_of(const struct trial *trial)
                               .options = options,
                               .item_count = 1,
                               .matrices = MATRICES,
+                              .products = trial->products,
                               .batch = {.items = &seen->item,
                                         .item_count = 1,
                                         .matrices = MATRICES,
@@ -210,8 +212,19 @@ static cudaError_t try_row(struct trial *trial, double *worst)
 {
     if (!trial->method->takes_tensors)
         return try(trial, worst);
+    if (strcmp(trial->method->name, "iterative") == 0)
+        return cuda__try_iterative(trial->pool, trial->products, trial->precision, trial->stream,
+                                   worst);
+    if (strcmp(trial->method->name, "ism") == 0)
+        return cuda__try_ism(trial->pool, trial->products, trial->precision, trial->stream, worst);
     assert(strcmp(trial->method->name, "tridiagonal") == 0);
     return cuda__try_tridiagonal(trial->pool, trial->precision, trial->stream, worst);
+}
+
+/* Its least order takes the check too long. */
+static bool is_too_large(const struct trial *trial)
+{
+    return !trial->method->takes_tensors && next_order(trial->method, trial->precision, 0) == 0;
 }
 
 static enum engine_exit try_all(struct trial *trial, bool with_experimental, bool prints)
@@ -222,7 +235,7 @@ static enum engine_exit try_all(struct trial *trial, bool with_experimental, boo
         trial->method = cuda_method_row(i / PRECISION_COUNT);
         trial->precision = (enum precision)(i % PRECISION_COUNT);
         if (trial->method->n_max[trial->precision] == 0 ||
-            (trial->method->is_experimental && !with_experimental))
+            (trial->method->is_experimental && !with_experimental) || is_too_large(trial))
             continue;
         cudaError_t status = try_row(trial, &worst);
         if (status != cudaSuccess)
@@ -251,6 +264,8 @@ enum engine_exit cuda_self_test(struct cuda_pool *pool, bool with_experimental, 
         status = cudaHostGetDevicePointer(&seen, memory, 0);
     if (status == cudaSuccess)
         status = cudaStreamCreateWithFlags(&trial.stream, cudaStreamNonBlocking);
+    if (status == cudaSuccess && cuda_method_any_takes_products(with_experimental))
+        status = cuda_products_create(NULL, &trial.products);
     if (status == cudaSuccess) {
         trial.h_bench = memory;
         trial.seen = seen;
@@ -259,6 +274,7 @@ enum engine_exit cuda_self_test(struct cuda_pool *pool, bool with_experimental, 
     } else {
         how = cuda__failed(status, "prepare the self-test");
     }
+    cuda_products_destroy(&trial.products);
     if (trial.stream)
         cudaStreamDestroy(trial.stream);
     cudaFreeHost(memory);

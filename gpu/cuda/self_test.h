@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "gpu/cuda/pool.h"
+#include "gpu/cuda/product.h"
 #include "gpu/engine.h"
 
 /* Runs every kernel of every method, order and precision, experimental ones on request, on a few
@@ -16,9 +17,13 @@
  * second; main. */
 enum engine_exit cuda_self_test(struct cuda_pool *pool, bool with_experimental, bool prints);
 
-/* For self_test.c: one method in one precision; *worst: the largest residual, by the contract's
+/* For self_test.c: a method in one precision; *worst: the largest residual, by the contract's
  * measure. */
 cudaError_t cuda__try_tridiagonal(struct cuda_pool *pool, enum precision precision,
                                   cudaStream_t stream, double *worst);
+cudaError_t cuda__try_ism(struct cuda_pool *pool, struct cuda_products *products,
+                          enum precision precision, cudaStream_t stream, double *worst);
+cudaError_t cuda__try_iterative(struct cuda_pool *pool, struct cuda_products *products,
+                                enum precision precision, cudaStream_t stream, double *worst);
 
 #endif

@@ -156,6 +156,20 @@ enum cuda_verdict cuda_verdict_of_cublas(cublasStatus_t status)
     return CUDA_CONTEXT_LOST;
 }
 
+cudaError_t cuda_status_of_cublas(cublasStatus_t status)
+{
+    static const cudaError_t alike[] = {
+        [CUDA_GOOD] = cudaSuccess,
+        [CUDA_NOT_YET] = cudaErrorNotReady,
+        [CUDA_SMALLER] = cudaErrorMemoryAllocation,
+        [CUDA_BUG] = cudaErrorInvalidValue,
+        [CUDA_CONTEXT_LOST] = cudaErrorUnknown,
+        [CUDA_DEVICE_OUT] = cudaErrorNoKernelImageForDevice,
+        [CUDA_DEVICE_ABSENT] = cudaErrorNoDevice,
+    };
+    return alike[cuda_verdict_of_cublas(status)];
+}
+
 bool cuda_verdict_is_fatal(enum cuda_verdict verdict)
 {
     return demands[verdict].fatal;

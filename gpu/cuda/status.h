@@ -27,6 +27,8 @@ enum cuda_verdict {
 /* A status that the table does not know is CUDA_CONTEXT_LOST: a new process is always right. */
 enum cuda_verdict cuda_verdict_of(cudaError_t status);
 enum cuda_verdict cuda_verdict_of_cublas(cublasStatus_t status);
+/* A status of the runtime with the same verdict. */
+cudaError_t cuda_status_of_cublas(cublasStatus_t status);
 
 /* Must the process end? */
 bool cuda_verdict_is_fatal(enum cuda_verdict verdict);

@@ -1,7 +1,7 @@
 /* gpu/cuda/tri.cuh: `tridiagonal` on the device: what its kernels share.
  *
  * A (n x n): sub[i] = A[i,i-1], middle[i] = A[i,i], sup[i] = A[i,i+1], with zeros outside;
- * X = A^-1. A block of threads finds the O(n) numbers of a matrix (tri_solve.cuh), all in double;
+ * X = A^-1. Blocks of threads find the O(n) numbers of a matrix (tri_solve.cuh), all in double;
  * from these alone any part of X can be written (tri_write.cuh). The ways to them, and which one is
  * taken, are those of gpu/host/tridiagonal.h.
  *
@@ -40,14 +40,15 @@ enum cuda__tri_form {
 struct cuda__tri_answer {
     void *x; /* NULL: nobody wants it */
     int32_t form, info, road, levels;
+    /* While its chunks are under way: how many are done, and the bits of the largest numbers. */
+    unsigned long long arrived, norm, error, growth, difference;
 };
 
 /* The arrays of a part, of n numbers of 8 bytes each, or 16 for lines and sums. */
 enum cuda__tri_array {
-    CUDA__TRI_LINE,                       /* CUDA__TRI_LINES of two */
-    CUDA__TRI_REST = 2 * CUDA__TRI_LINES, /* of the sweep from below */
-    CUDA__TRI_BELOW,
-    CUDA__TRI_TAIL,
+    CUDA__TRI_LINE,                        /* CUDA__TRI_LINES of two */
+    CUDA__TRI_REST = 2 * CUDA__TRI_LINES,  /* sums of columns, then exponents of generators: two */
+    CUDA__TRI_CHUNKS = CUDA__TRI_REST + 2, /* struct cuda__tri_chunk, of each block's rows */
     CUDA__TRI_SUB,
     CUDA__TRI_MIDDLE,
     CUDA__TRI_SUP,
@@ -60,6 +61,7 @@ enum cuda__tri_array {
     CUDA__TRI_FIRST_COLUMN,
     CUDA__TRI_LAST_COLUMN,
     CUDA__TRI_MERGED,
+    CUDA__TRI_CHUNK_MERGED, /* the diagonal as it was before chunks were joined */
     CUDA__TRI_LEAVES,
     CUDA__TRI_LARGEST,
     CUDA__TRI_MERGERS
@@ -73,9 +75,17 @@ static inline __host__ __device__ int64_t cuda__tri_pitch(int64_t n)
     return (n + 15) / 16 * 16;
 }
 
+/* Beyond CUDA__TRI_BLOCK_N_MAX, at the end of a part: of each row a struct cuda__tri_span for each
+ * way of dominance and each direction. */
+#define CUDA__TRI_SPANS 4
+#define CUDA__TRI_SPAN_BYTES 80
+
+struct cuda__tri_chunk;
+struct cuda__tri_span;
+
 /* One matrix's part of the workspace. */
 struct cuda__tri_part {
-    unsigned char *start;
+    unsigned char *start, *end;
     int64_t pitch;
 
     __device__ __forceinline__ double *array(int index) const
@@ -94,17 +104,15 @@ struct cuda__tri_part {
     {
         return (cuda__number *)array(CUDA__TRI_REST);
     }
-    __device__ __forceinline__ double *rest() const
+    __device__ __forceinline__ cuda__tri_chunk *chunks() const
     {
-        return array(CUDA__TRI_REST);
+        return (cuda__tri_chunk *)array(CUDA__TRI_CHUNKS);
     }
-    __device__ __forceinline__ double *below() const
+    /* by_rows: of dominance by rows; up: of the sweep from below. */
+    __device__ __forceinline__ cuda__tri_span *spans(bool by_rows, bool up) const
     {
-        return array(CUDA__TRI_BELOW);
-    }
-    __device__ __forceinline__ double *tail() const
-    {
-        return array(CUDA__TRI_TAIL);
+        int index = (by_rows ? 0 : 2) + (up ? 1 : 0);
+        return (cuda__tri_span *)(end - (index + 1) * CUDA__TRI_SPAN_BYTES * pitch);
     }
     __device__ __forceinline__ double *sub() const
     {
@@ -145,7 +153,8 @@ struct cuda__tri_part {
 static __device__ __forceinline__ cuda__tri_part cuda__tri_find_part(const cuda__tri_call &call,
                                                                      int64_t slot)
 {
-    return {call.workspace + slot * call.part_bytes, cuda__tri_pitch(call.n)};
+    unsigned char *start = call.workspace + slot * call.part_bytes;
+    return {start, start + call.part_bytes, cuda__tri_pitch(call.n)};
 }
 
 /* The matrix `index` of the batch: its item, and its number there. */

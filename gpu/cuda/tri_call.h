@@ -38,9 +38,7 @@ enum cuda__tri_variant {
     CUDA__TRI_PIVOTED
 };
 
-/* Threads of a block by order; which it is decides the bits. */
-#define CUDA__TRI_WARP_N_MAX 128  /* a warp a matrix */
-#define CUDA__TRI_BLOCK_N_MAX 512 /* a small block a matrix, which writes X too */
+#define CUDA__TRI_BLOCK_N_MAX 512 /* to this order a block of threads does all of a matrix */
 
 /* Matrices first to first + count - 1 of the batch. Each has a part of the workspace: all of them,
  * or to CUDA__TRI_BLOCK_N_MAX each block of threads one for its matrices. */

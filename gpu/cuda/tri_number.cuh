@@ -103,12 +103,12 @@ static __device__ __forceinline__ double cuda__assemble(double mantissa, int64_t
     return cuda__scale(mantissa, exponent > 2000 ? 2000 : (int)exponent);
 }
 
-/* a * b as a double, rounded once. */
+/* a * b as a double, rounded once; zeros have its sign. */
 static __device__ __forceinline__ double cuda__product(cuda__number a, cuda__number b)
 {
     int64_t exponent = a.exponent + b.exponent;
     if (exponent < -2000)
-        return 0;
+        return copysign(0.0, a.mantissa * b.mantissa);
     int all = exponent > 2000 ? 2000 : (int)exponent, half = all / 2;
     return a.mantissa * cuda__power_of_two(half) * (b.mantissa * cuda__power_of_two(all - half));
 }

@@ -1,325 +1,366 @@
-/* gpu/cuda/tri_sweep.cuh: two sweeps over a dominant tridiagonal matrix, by one block of threads.
+/* gpu/cuda/tri_sweep.cuh: two sweeps over a dominant tridiagonal matrix, by blocks of threads, a
+ * row a thread.
  *
  * The recurrences of gpu/host/tri_sweep.c, delta_i = d_i - dl_{i-1} du_{i-1} / delta_{i-1} and the
  * same from below, as scans. A row that is dominant by `excess` = |d| - |left| - |right| >= 0 has
  *      |delta_i| = s_i + h_i,  h_i = |right|,  s_i = excess + |left| w,
  *      w = s_{i-1} / (s_{i-1} + h_{i-1}), or 2 - w in its place where the signs add.
  * So (s, h), up to a factor, is a product of matrices [e+g, e(+2g); h, h] without a negative
- * number: nothing cancels, in whatever order the product is taken, and every s is as accurate as
- * the excesses are. The serial recurrence, which subtracts, is less accurate. X_jj is one over
- * d_j (s_j + h_j w of the other sweep), again without cancelling. Dominance by columns is that of
- * the transposed matrix, whose deltas are the same.
+ * number, and their sum is the leading minor (tri_span.cuh): nothing cancels, in whatever order the
+ * product is taken, and all of these are as accurate as the excesses are. The serial recurrence,
+ * which subtracts, is less accurate. X_jj is one over d_j (s_j + h_j w of the other sweep), again
+ * without cancelling. Dominance by columns is that of the transposed matrix, whose deltas are the
+ * same.
  *
- * A thread takes ROWS rows at a time; the block's round is the product of the threads' products
- * by a scan whose shape is fixed by the number of threads, and each thread then goes over its rows
- * again one by one. Rows are scaled by the power of two of their diagonal entry.
+ * With f_i the minor of the rows above row i by the product of their -du (and their signs), and
+ * g_i the same from below,
+ *      X_ij = f_i (X_jj / f_j) for i < j,  g_i (X_jj / g_j) for i > j,
+ * and the sums of columns of |X| follow from those of |f| and |g|, which the scans bring along.
  *
- * Cost: about 120 operations in double a row, and two scans a round.
+ * Matrices of more rows than one block takes are cut into chunks. A first kernel scans each chunk
+ * by a block for each way of dominance and each direction, and leaves for every row what the rows
+ * before it in the chunk multiply by; a second one joins the chunks and goes over the rows. Rows
+ * are scaled by the power of two of their diagonal entry.
+ *
+ * Cost: a scan of a chunk in one direction takes a warp some 1,300 instructions.
  */
 #ifndef GPU_CUDA_TRI_SWEEP_CUH
 #define GPU_CUDA_TRI_SWEEP_CUH
 
 #include "gpu/cuda/tri.cuh"
 #include "gpu/cuda/tri_block.cuh"
+#include "gpu/cuda/tri_span.cuh"
 
-struct cuda__tri_sums {
-    double norm;  /* |X| */
-    double error; /* as struct host_tri_sweep's */
-    bool good;    /* no division by zero, no overflow */
+/* What is known of A before anything else; norms as the largest sum of a column. */
+struct cuda__tri_look {
+    double largest, quarter; /* of quarters, for sums that overflow */
+    uint64_t flags;
 };
 
-/* Row i over 2^k, as one of the sweeps comes by it. */
+#define CUDA__TRI_NOT_FINITE 1
+#define CUDA__TRI_NOT_BY_ROWS 2 /* not dominant by rows */
+#define CUDA__TRI_NOT_BY_COLUMNS 4
+
+static __device__ __forceinline__ cuda__tri_look cuda__tri_both_looks(const cuda__tri_look &a,
+                                                                      const cuda__tri_look &b)
+{
+    return {fmax(a.largest, b.largest), fmax(a.quarter, b.quarter), a.flags | b.flags};
+}
+
+/* What the first kernel leaves of a chunk. */
+struct cuda__tri_chunk {
+    cuda__tri_span down[2], up[2]; /* by rows, by columns */
+    cuda__tri_look look;
+};
+
+/* Three diagonals of a chunk and one row more on either side, with zeros outside of A. */
+template <int Rows> struct cuda__tri_band {
+    double sub[Rows + 2], middle[Rows + 2], sup[Rows + 2];
+};
+
+/* A row over 2^k. */
 struct cuda__tri_row {
-    double excess, gain, hold; /* gain: beside the diagonal where the sweep comes from */
-    int k;
-    bool adds; /* the link to the row before: its term makes the pivot larger */
+    double excess, left, right, before, behind, middle; /* the last three as they are in A */
+    bool left_adds, right_adds;                         /* the link's term makes the pivot larger */
+    int64_t k;
 };
 
-/* [a, b; c, d] up to a factor, nothing in it negative. */
-struct cuda__tri_product {
-    double a, b, c, d;
+struct cuda__tri_states {
+    cuda__tri_state down, up;
 };
 
-static __device__ __forceinline__ void cuda__tri_keep_in_range(cuda__tri_product *m)
-{
-    /* Of numbers that are not negative the high words are ordered as they are. */
-    int high = max(max(__double2hiint(m->a), __double2hiint(m->b)),
-                   max(__double2hiint(m->c), __double2hiint(m->d)));
-    int exponent = (high >> 20) - CUDA__EXPONENT_BIAS;
-    if (exponent > -256 && exponent < 256)
-        return;
-    double factor = cuda__power_of_two(exponent < -1000  ? 1000
-                                       : exponent > 1000 ? -1000
-                                                         : -exponent);
-    m->a *= factor;
-    m->b *= factor;
-    m->c *= factor;
-    m->d *= factor;
-}
+/* Each: rows of a thread, which lie beside each other. */
+template <int Threads, int Each = 1> struct cuda__tri_sweeper {
+    static constexpr int warps = Threads / CUDA__WARP;
 
-static __device__ __forceinline__ cuda__tri_product cuda__tri_then(const cuda__tri_product &earlier,
-                                                                   const cuda__tri_product &later)
-{
-    cuda__tri_product m = {
-        later.a * earlier.a + later.b * earlier.c, later.a * earlier.b + later.b * earlier.d,
-        later.c * earlier.a + later.d * earlier.c, later.c * earlier.b + later.d * earlier.d};
-    cuda__tri_keep_in_range(&m);
-    return m;
-}
+    struct shared {
+        cuda__tri_span down[warps], up[warps];
+        cuda__tri_states begin;
+        cuda__number det;
+    };
 
-/* S becomes a S + b. */
-struct cuda__tri_affine {
-    double a, b;
-};
+    const cuda__tri_band<Threads * Each> &band;
+    shared *memory;
+    int64_t first, n; /* row of thread 0 */
 
-static __device__ __forceinline__ cuda__tri_affine cuda__tri_after(const cuda__tri_affine &earlier,
-                                                                   const cuda__tri_affine &later)
-{
-    return {later.a * earlier.a, later.a * earlier.b + later.b};
-}
-
-/* What the sweep from above carries beside the pivots: products of ratios, the sum, and the last
- * row's w. */
-struct cuda__tri_chain {
-    cuda__number above, below;
-    cuda__tri_affine sum;
-    double last;
-};
-
-static __device__ __forceinline__ cuda__tri_chain cuda__tri_follow(const cuda__tri_chain &earlier,
-                                                                   const cuda__tri_chain &later)
-{
-    return {cuda__times(earlier.above, later.above), cuda__times(earlier.below, later.below),
-            cuda__tri_after(earlier.sum, later.sum), later.last};
-}
-
-/* A ratio as a factor of a chain. */
-static __device__ __forceinline__ cuda__number cuda__tri_link(double ratio)
-{
-    cuda__number number = cuda__normal(ratio, 0);
-    return number.mantissa == 0 ? cuda__number{0.5, 1 - CUDA__NOTHING} : number;
-}
-
-template <int Threads> struct cuda__tri_sweeper {
-    static constexpr int rows = 4; /* a thread's, of a round */
-    static constexpr int round = rows * Threads;
-
-    cuda__tri_part part;
-    cuda__block<Threads> block;
-    int64_t n;
-    bool by_rows;
-
-    /* Does the link between rows i - 1 and i make the pivots larger? */
-    __device__ __forceinline__ bool adds(int64_t i) const
+    static __device__ __forceinline__ bool link_adds(double d, double next, double below,
+                                                     double right)
     {
-        if (i <= 0 || i >= n)
-            return false;
-        int signs = __double2hiint(part.middle()[i - 1]) ^ __double2hiint(part.middle()[i]) ^
-                    __double2hiint(part.sub()[i]) ^ __double2hiint(part.sup()[i - 1]);
-        return signs < 0;
+        return (__double2hiint(d) ^ __double2hiint(next) ^ __double2hiint(below) ^
+                __double2hiint(right)) < 0;
     }
 
-    template <bool Down> __device__ __forceinline__ cuda__tri_row row(int64_t i) const
+    __device__ __forceinline__ bool is_in(int at) const
     {
-        double size = fabs(part.middle()[i]);
-        double left = fabs(by_rows ? part.sub()[i] : i > 0 ? part.sup()[i - 1] : 0);
-        double right = fabs(by_rows ? part.sup()[i] : i + 1 < n ? part.sub()[i + 1] : 0);
+        return first + at < n;
+    }
+
+    /* Of row `at` of the chunk, and its column. */
+    __device__ __forceinline__ cuda__tri_look look(int at) const
+    {
+        int t = at + 1;
+        double size = fabs(band.middle[t]), left = fabs(band.sub[t]), right = fabs(band.sup[t]);
+        double upper = fabs(band.sup[t - 1]), lower = fabs(band.sub[t + 1]);
+        double excess = left * 0 + size * 0 + right * 0;
+        uint64_t flags = excess == 0 ? 0 : CUDA__TRI_NOT_FINITE;
+        flags |= size >= left + right ? 0 : CUDA__TRI_NOT_BY_ROWS;
+        flags |= size >= lower + upper ? 0 : CUDA__TRI_NOT_BY_COLUMNS;
+        if (!is_in(at))
+            return {0, 0, 0};
+        return {upper + size + lower, upper / 4 + size / 4 + lower / 4, flags};
+    }
+
+    /* Row `at` of the chunk. by_rows: A is dominant by rows, not by columns alone. */
+    __device__ __forceinline__ cuda__tri_row row(int at, bool by_rows) const
+    {
+        int t = at + 1;
+        cuda__tri_row r;
+        r.middle = band.middle[t];
+        r.before = band.sub[t];
+        r.behind = band.sup[t];
+        double size = fabs(r.middle);
+        double left = fabs(by_rows ? r.before : band.sup[t - 1]);
+        double right = fabs(by_rows ? r.behind : band.sub[t + 1]);
         /* What the sum loses by rounding is `lost`, exactly. */
         double sum = left + right, shifted = sum - left;
         double lost = (left - (sum - shifted)) + (right - shifted);
         double excess = fmax((size - sum) - lost, 0.0);
-        int k = (int)cuda__normal(size, 0).exponent;
-        return {cuda__scale(excess, -k), cuda__scale(Down ? left : right, -k),
-                cuda__scale(Down ? right : left, -k), k, adds(Down ? i : i + 1)};
+        r.k = cuda__normal(size, 0).exponent;
+        r.excess = cuda__scale(excess, -(int)r.k);
+        r.left = cuda__scale(left, -(int)r.k);
+        r.right = cuda__scale(right, -(int)r.k);
+        int64_t i = first + at;
+        r.left_adds = i > 0 && link_adds(band.middle[t - 1], r.middle, r.before, band.sup[t - 1]);
+        r.right_adds =
+            i + 1 < n && link_adds(r.middle, band.middle[t + 1], band.sub[t + 1], r.behind);
+        return r;
     }
 
-    /* One row more in front of a product. */
-    static __device__ __forceinline__ void extend(cuda__tri_product *m, const cuda__tri_row &row)
+    /* One over the entry that leads on from a row, with the sign of the pivot against it. */
+    static __device__ __forceinline__ cuda__number onward(double entry, double middle)
     {
-        double first = row.excess + row.gain;
-        double second = row.adds ? row.excess + 2 * row.gain : row.excess;
-        *m = {first * m->a + second * m->c, first * m->b + second * m->d, row.hold * (m->a + m->c),
-              row.hold * (m->b + m->d)};
-        cuda__tri_keep_in_range(m);
+        cuda__number number = cuda__normal(entry, 0);
+        if (number.mantissa == 0)
+            return {1, CUDA__NOTHING};
+        double inverse = cuda__real<double>::reciprocal(number.mantissa);
+        return {middle < 0 ? inverse : -inverse, -number.exponent};
     }
 
-    /* The rows of this thread in a round, and their product. Position p of a sweep is row p, or
-     * from below n - 1 - p. */
-    template <bool Down>
-    __device__ __forceinline__ cuda__tri_product gather(int64_t p, cuda__tri_row *mine) const
+    __device__ __forceinline__ cuda__tri_span down(const cuda__tri_row &r, int at) const
     {
-        cuda__tri_product m = {1, 0, 0, 1};
-#pragma unroll
-        for (int q = 0; q < rows; q++) {
-            if (p + q >= n)
-                continue;
-            mine[q] = row<Down>(Down ? p + q : n - 1 - p - q);
-            extend(&m, mine[q]);
+        cuda__number v = onward(r.behind, r.middle);
+        if (!is_in(at))
+            return cuda__tri_no_rows();
+        return {r.excess + r.left,
+                r.left_adds ? r.excess + 2 * r.left : r.excess,
+                r.right,
+                r.right,
+                v.mantissa,
+                1,
+                1,
+                r.k,
+                v.exponent,
+                0};
+    }
+
+    __device__ __forceinline__ cuda__tri_span up(const cuda__tri_row &r, int at) const
+    {
+        cuda__number v = onward(r.before, r.middle);
+        if (!is_in(at))
+            return cuda__tri_no_rows();
+        return {r.excess + r.right,
+                r.right_adds ? r.excess + 2 * r.right : r.excess,
+                r.left,
+                r.left,
+                v.mantissa,
+                1,
+                1,
+                r.k,
+                v.exponent,
+                0};
+    }
+
+    template <int Lanes>
+    static __device__ __forceinline__ void scan_warp(cuda__tri_span *down, cuda__tri_span *up)
+    {
+        int lane = threadIdx.x % CUDA__WARP;
+#pragma unroll 1
+        for (int step = 1; step < Lanes; step *= 2) {
+            cuda__tri_span earlier =
+                cuda__block<Threads>::shuffle(*down, lane >= step ? lane - step : lane);
+            cuda__tri_span later =
+                cuda__block<Threads>::shuffle(*up, lane + step < Lanes ? lane + step : lane);
+            earlier = cuda__tri_join(earlier, *down);
+            later = cuda__tri_join(later, *up);
+            *down = lane >= step ? earlier : *down;
+            *up = lane + step < Lanes ? later : *up;
         }
-        return m;
     }
 
-    /* w before the rows of this thread: the state (1, 0) is as good as any before the first. */
-    static __device__ __forceinline__ double begin(const cuda__tri_product &before)
+    /* Each thread gives some rows, from above and from below, and gets the states before them, from
+     * those at the ends. *all: of the whole block, from above. */
+    __device__ __forceinline__ cuda__tri_states scan(cuda__tri_span down, cuda__tri_span up,
+                                                     cuda__tri_states states,
+                                                     cuda__tri_span *all) const
     {
-        return before.a * cuda__real<double>::reciprocal(before.a + before.c);
+        int lane = threadIdx.x % CUDA__WARP, warp = threadIdx.x / CUDA__WARP;
+        scan_warp<CUDA__WARP>(&down, &up);
+        __syncthreads();
+        if (lane == CUDA__WARP - 1)
+            memory->down[warp] = down;
+        if (lane == 0)
+            memory->up[warp] = up;
+        __syncthreads();
+        cuda__tri_span totals = memory->down[lane < warps ? lane : warps - 1];
+        cuda__tri_span others = memory->up[lane < warps ? lane : warps - 1];
+        scan_warp<warps>(&totals, &others);
+        *all = cuda__block<Threads>::shuffle(totals, warps - 1);
+        totals = cuda__block<Threads>::shuffle(totals, warp > 0 ? warp - 1 : 0);
+        others = cuda__block<Threads>::shuffle(others, warp < warps - 1 ? warp + 1 : warp);
+        down = cuda__block<Threads>::shuffle(down, lane > 0 ? lane - 1 : 0);
+        up = cuda__block<Threads>::shuffle(up, lane < CUDA__WARP - 1 ? lane + 1 : lane);
+        if (warp > 0)
+            states.down = cuda__tri_step(states.down, totals);
+        if (warp < warps - 1)
+            states.up = cuda__tri_step(states.up, others);
+        if (lane > 0)
+            states.down = cuda__tri_step(states.down, down);
+        if (lane < CUDA__WARP - 1)
+            states.up = cuda__tri_step(states.up, up);
+        return states;
     }
 
-    static __device__ __forceinline__ double own(const cuda__tri_row &row, double w)
+    static __device__ __forceinline__ cuda__tri_states at_ends()
     {
-        return row.excess + row.gain * (row.adds ? 2 - w : w);
+        return {cuda__tri_at_start(), cuda__tri_at_start()};
     }
 
-    /* x over 2^k, with the sign that the diagonal entry of row i turns it to. */
-    __device__ __forceinline__ double against(double x, int64_t i, int k) const
+    /* Lane k gets what lanes 0 to k have, of the first `lanes`. */
+    static __device__ __forceinline__ cuda__tri_span scan_lanes(cuda__tri_span rows, int lanes)
     {
-        x = cuda__scale(x, -k);
-        return part.middle()[i] < 0 ? -x : x;
-    }
-
-    /* Fills rest (w), below and tail: the sum of the magnitudes in column i of X
-     * below the diagonal, by |X_ii|. */
-    __device__ __forceinline__ void sweep_up()
-    {
-        cuda__tri_product carry = {1, 0, 0, 1};
-        cuda__tri_affine carried = {1, 0};
-        for (int64_t base = 0; base < n; base += round) {
-            int64_t p = base + (int64_t)threadIdx.x * rows;
-            cuda__tri_row mine[rows];
-            double ratios[rows];
-            cuda__tri_affine sum = {1, 0};
-            double w = begin(block.scan(gather<false>(p, mine), &carry, cuda__tri_then));
-#pragma unroll
-            for (int q = 0; q < rows; q++) {
-                int64_t i = n - 1 - p - q;
-                if (i < 0)
-                    continue;
-                double s = own(mine[q], w);
-                double inverse = cuda__real<double>::reciprocal(s + mine[q].hold);
-                double below = -against(part.sub()[i], i, mine[q].k) * inverse;
-                w = s * inverse;
-                part.rest()[i] = w;
-                part.below()[i] = below;
-                ratios[q] = fabs(below);
-                sum = cuda__tri_after(sum, {ratios[q], ratios[q]});
-            }
-            double tail = block.scan(sum, &carried, cuda__tri_after).b;
-#pragma unroll
-            for (int q = 0; q < rows; q++) {
-                int64_t i = n - 1 - p - q;
-                if (i < 0)
-                    continue;
-                part.tail()[i] = tail;
-                tail = ratios[q] * (1 + tail);
-            }
+        int lane = threadIdx.x % CUDA__WARP;
+#pragma unroll 1
+        for (int step = 1; step < lanes; step *= 2) {
+            cuda__tri_span earlier =
+                cuda__block<Threads>::shuffle(rows, lane >= step ? lane - step : lane);
+            earlier = cuda__tri_join(earlier, rows);
+            rows = lane >= step ? earlier : rows;
         }
-        block.sync();
+        return rows;
     }
 
-    /* What the sweep from below adds to a row's pivot, by the entry that links them. */
-    __device__ __forceinline__ double other(int64_t i) const
+    static __device__ __forceinline__ cuda__tri_span left_of(const cuda__tri_span &rows)
     {
-        if (i >= n)
-            return 1;
-        double w = part.rest()[i];
-        return adds(i) ? 2 - w : w;
+        int lane = threadIdx.x % CUDA__WARP;
+        return cuda__block<Threads>::shuffle(rows, lane > 0 ? lane - 1 : 0);
     }
 
-    /* Row i's numbers, from the chain of the rows before it, which row i then joins. Returns the
-     * sum of column i of |X|. */
-    __device__ __forceinline__ double finish(int64_t i, double above, double inverse, int k,
-                                             cuda__tri_chain *chain) const
+    /* Each thread gives a row, in the order of the sweep, and gets those before it. Returns all of
+     * them. */
+    __device__ __forceinline__ cuda__tri_span scan_chunk(const cuda__tri_span &row,
+                                                         cuda__tri_span *before) const
     {
-        cuda__number x = cuda__normal(copysign(inverse, part.middle()[i]), -k);
-        double diagonal = cuda__assemble(x.mantissa, x.exponent);
-        double column = fabs(diagonal) * (1 + chain->sum.b + part.tail()[i]);
-        part.diagonal()[i] = diagonal;
-        part.line(CUDA__TRI_UPPER_ROW)[i] = cuda__inverse(chain->above);
-        part.line(CUDA__TRI_UPPER_COLUMN)[i] = cuda__times(chain->above, x);
-        join(i, above, chain);
-        part.line(CUDA__TRI_LOWER_ROW)[i] = chain->below;
-        part.line(CUDA__TRI_LOWER_COLUMN)[i] = cuda__times(x, cuda__inverse(chain->below));
-        return column;
+        int lane = threadIdx.x % CUDA__WARP, warp = threadIdx.x / CUDA__WARP;
+        cuda__tri_span rows = scan_lanes(row, CUDA__WARP);
+        cuda__tri_span left = left_of(rows);
+        *before = lane > 0 ? left : cuda__tri_no_rows();
+        if (lane == CUDA__WARP - 1)
+            memory->down[warp] = rows;
+        __syncthreads();
+        rows = scan_lanes(memory->down[lane < warps ? lane : warps - 1], warps);
+        cuda__tri_span earlier = cuda__block<Threads>::shuffle(rows, warp > 0 ? warp - 1 : 0);
+        if (warp > 0)
+            *before = cuda__tri_join(earlier, *before);
+        return cuda__block<Threads>::shuffle(rows, warps - 1);
     }
 
-    /* `above` leads from row i to the next one, `below` to row i. */
-    __device__ __forceinline__ void join(int64_t i, double above, cuda__tri_chain *chain) const
+    /* The states at the ends of chunk `mine`, from what the first kernel left of all: from above by
+     * one half of the threads, from below by the other. *det: the magnitude of A's determinant. */
+    __device__ __forceinline__ cuda__tri_states find_states(const cuda__tri_chunk *chunks,
+                                                            int64_t number, int64_t mine,
+                                                            bool by_rows, cuda__number *det) const
     {
-        if (i > 0)
-            chain->below = cuda__times(chain->below, cuda__tri_link(part.below()[i]));
-        chain->above = cuda__times(chain->above, cuda__tri_link(above));
-        chain->sum = cuda__tri_after(chain->sum, {fabs(above), fabs(above)});
-    }
-
-    /* How far the w that a thread began with is from the one that the thread before it came to, as
-     * delta_{i-1} X_{i-1,i-1} and gamma_i X_ii then disagree. Elsewhere they agree to rounding. */
-    __device__ __forceinline__ double disagreement(int64_t i, double begun, double came) const
-    {
-        if (i == 0 || i >= n)
-            return 0;
-        double link = other(i);
-        return fabs((begun - came) * (1 - link)) / (came + (1 - came) * link);
-    }
-
-    /* Fills the lines and the diagonal, after sweep_up. */
-    __device__ __forceinline__ cuda__tri_sums sweep_down()
-    {
-        const cuda__number one = {0.5, 1};
-        cuda__tri_product carry = {1, 0, 0, 1};
-        cuda__tri_chain carried = {one, one, {1, 0}, 1};
-        double norm = 0, error = 0, excess = 0;
-        for (int64_t base = 0; base < n; base += round) {
-            int64_t p = base + (int64_t)threadIdx.x * rows;
-            cuda__tri_row mine[rows];
-            double above[rows], inverses[rows];
-            cuda__tri_chain chain = {one, one, {1, 0}, 1};
-            double w = begin(block.scan(gather<true>(p, mine), &carry, cuda__tri_then)), begun = w;
-#pragma unroll
-            for (int q = 0; q < rows; q++) {
-                if (p + q >= n)
-                    continue;
-                double s = own(mine[q], w);
-                double inverse = cuda__real<double>::reciprocal(s + mine[q].hold);
-                double whole = s + mine[q].hold * other(p + q + 1);
-                above[q] = -against(part.sup()[p + q], p + q, mine[q].k) * inverse;
-                inverses[q] = cuda__real<double>::reciprocal(whole);
-                w = s * inverse;
-                chain.last = w;
-                join(p + q, above[q], &chain);
-            }
-            chain = block.scan(chain, &carried, cuda__tri_follow);
-            error = fmax(error, disagreement(p, begun, chain.last));
-#pragma unroll
-            for (int q = 0; q < rows; q++) {
-                if (p + q >= n)
-                    continue;
-                double column = finish(p + q, above[q], inverses[q], mine[q].k, &chain);
-                norm = fmax(norm, column);
-                excess += column * 0;
-            }
+        constexpr int half = Threads / 2;
+        const int way = by_rows ? 0 : 1, warp = threadIdx.x / CUDA__WARP;
+        const bool is_up = threadIdx.x >= half;
+        auto chunk = [&](int64_t i) -> const cuda__tri_span & {
+            return is_up ? chunks[number - 1 - i].up[way] : chunks[i].down[way];
+        };
+        int64_t each = (number + half - 1) / half, begin = each * (threadIdx.x % half);
+        int64_t end = begin + each < number ? begin + each : number;
+        cuda__tri_span rows = begin < end ? chunk(begin) : cuda__tri_no_rows();
+        for (int64_t i = begin + 1; i < end; i++)
+            rows = cuda__tri_join(rows, chunk(i));
+        rows = scan_lanes(rows, number < each * CUDA__WARP ? (int)number : CUDA__WARP);
+        cuda__tri_span left = left_of(rows);
+        if (threadIdx.x % CUDA__WARP == CUDA__WARP - 1)
+            memory->down[warp] = rows;
+        __syncthreads();
+        cuda__tri_state state = cuda__tri_at_start();
+        for (int w = is_up ? warps / 2 : 0; w < warp && begin < end; w++)
+            state = cuda__tri_step(state, memory->down[w]);
+        if (!is_up && begin < number && end == number) {
+            cuda__tri_state last = cuda__tri_step(state, rows);
+            memory->det = {last.x + last.y, last.e};
         }
-        norm = block.largest(norm);
-        error = block.largest(error);
-        return {norm, error, block.all(excess == 0)};
+        int64_t wanted = is_up ? number - 1 - mine : mine;
+        if (wanted >= begin && wanted < end) {
+            if (threadIdx.x % CUDA__WARP > 0)
+                state = cuda__tri_step(state, left);
+            for (int64_t i = begin; i < wanted; i++)
+                state = cuda__tri_step(state, chunk(i));
+            (is_up ? memory->begin.up : memory->begin.down) = state;
+        }
+        __syncthreads();
+        *det = memory->det;
+        return memory->begin;
     }
 
-    __device__ __forceinline__ cuda__tri_sums run()
+    /* The numbers of a row, and what they say of the whole. */
+    struct found {
+        double diagonal;
+        double column; /* the sum of the column of |X| */
+        double error;  /* of the determinant, as row and column i of A X and X A have it */
+    };
+
+    __device__ __forceinline__ found finish(int row, const cuda__tri_row &r,
+                                            const cuda__tri_states &at, const cuda__number &det,
+                                            const cuda__tri_part &part) const
     {
-        sweep_up();
-        return sweep_down();
+        if (!is_in(row))
+            return {0, 0, 0};
+        double theta = at.down.x + at.down.y, phi = at.up.x + at.up.y;
+        double from_left = at.down.x * cuda__real<double>::reciprocal(theta);
+        double from_right = at.up.x * cuda__real<double>::reciprocal(phi);
+        double whole = r.excess + r.left * (r.left_adds ? 2 - from_left : from_left) +
+                       r.right * (r.right_adds ? 2 - from_right : from_right);
+        cuda__number pivot = cuda__normal(copysign(whole, r.middle), r.k);
+        cuda__number x = cuda__inverse(pivot);
+        cuda__number f = cuda__normal(theta * at.down.v, at.down.e + at.down.f);
+        cuda__number g = cuda__normal(phi * at.up.v, at.up.e + at.up.f);
+        cuda__number upper = cuda__times(x, cuda__inverse(f));
+        cuda__number lower = cuda__times(x, cuda__inverse(g));
+        int64_t i = first + row;
+        found is;
+        is.diagonal = cuda__assemble(x.mantissa, x.exponent);
+        part.diagonal()[i] = is.diagonal;
+        part.line(CUDA__TRI_UPPER_ROW)[i] = f;
+        part.line(CUDA__TRI_UPPER_COLUMN)[i] = upper;
+        part.line(CUDA__TRI_LOWER_ROW)[i] = g;
+        part.line(CUDA__TRI_LOWER_COLUMN)[i] = lower;
+        cuda__number above = cuda__times(upper, cuda__normal(at.down.sum, at.down.g));
+        cuda__number below = cuda__times(lower, cuda__normal(at.up.sum, at.up.g));
+        cuda__number column = cuda__plus(
+            cuda__magnitude(x), cuda__plus(cuda__magnitude(above), cuda__magnitude(below)));
+        is.column = cuda__assemble(column.mantissa, column.exponent);
+        double all = det.mantissa;
+        cuda__number same = cuda__times(cuda__normal(theta, at.down.e), cuda__magnitude(pivot));
+        same = cuda__times(same, cuda__normal(phi, at.up.e - det.exponent));
+        is.error = fabs(cuda__assemble(same.mantissa, same.exponent) / all - 1);
+        if (!(theta > 0 && phi > 0 && whole > 0 && all > 0))
+            is.column = is.error = cuda__real<double>::nan();
+        return is;
     }
 };
-
-/* The threads must be together, and are afterwards. by_rows: A is dominant by rows, not by columns
- * alone. */
-template <int Threads>
-static __device__ __noinline__ cuda__tri_sums cuda__tri_sweep(
-    cuda__tri_part part, typename cuda__block<Threads>::shared *memory, int64_t n, bool by_rows)
-{
-    cuda__tri_sweeper<Threads> sweeper = {part, cuda__block<Threads>::begin(memory), n, by_rows};
-    cuda__tri_sums sums = sweeper.run();
-    __syncthreads();
-    return sums;
-}
 
 #endif

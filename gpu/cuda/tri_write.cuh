@@ -22,14 +22,16 @@
 #include "gpu/cuda/stage.cuh"
 #include "gpu/cuda/tri.cuh"
 
-#define CUDA__TRI_STEPS 64     /* rows of a tile that a thread takes, at most */
 #define CUDA__TRI_ROWS_MAX 256 /* rows of a tile */
-/* Exponents of factors that are multiplied as doubles: rows over the largest of the tile's, and
- * columns by it. */
+/* Exponents of factors that are multiplied as doubles. The largest of a tile's rows is brought to
+ * -CUDA__TRI_ROW_TOP, so that a column below -CUDA__TRI_COLUMN_RANGE gives nothing but zeros. */
+#define CUDA__TRI_ROW_TOP 80
 #define CUDA__TRI_ROW_RANGE 900
 #define CUDA__TRI_COLUMN_RANGE 1000
+#define CUDA__TRI_OFF (1 << 29) /* an exponent beyond these */
 
-/* The part of X that is wanted, in tiles. Host and device. */
+/* The part of X that is wanted, in tiles. Host and device. steps: rows of a tile that a thread
+ * takes, at most. */
 struct cuda__tri_tiles {
     int32_t lanes, rows;    /* threads along a row; rows of a tile */
     int64_t across, number; /* tiles beside each other; in all */
@@ -38,7 +40,7 @@ struct cuda__tri_tiles {
 template <typename T>
 static inline __host__ __device__ cuda__tri_tiles cuda__tri_cut(const method_range &rows,
                                                                 const method_range &columns,
-                                                                int threads)
+                                                                int threads, int steps)
 {
     cuda__tri_tiles tiles;
     int64_t pieces =
@@ -46,24 +48,33 @@ static inline __host__ __device__ cuda__tri_tiles cuda__tri_cut(const method_ran
     tiles.lanes = 1;
     while (tiles.lanes < threads && tiles.lanes < pieces)
         tiles.lanes *= 2;
-    tiles.rows = CUDA__TRI_STEPS * (threads / tiles.lanes);
+    tiles.rows = steps * (threads / tiles.lanes);
     tiles.rows = tiles.rows < CUDA__TRI_ROWS_MAX ? tiles.rows : CUDA__TRI_ROWS_MAX;
     tiles.across = (pieces + tiles.lanes - 1) / tiles.lanes;
     tiles.number = tiles.across * ((rows.end - rows.first + tiles.rows - 1) / tiles.rows);
     return tiles;
 }
 
-struct cuda__tri_write_memory {
-    double upper[CUDA__TRI_ROWS_MAX], lower[CUDA__TRI_ROWS_MAX];
-    int64_t upper_most, lower_most;
+#define CUDA__TRI_LEVELS_MAX 15 /* of merging in shared memory; orders above 32768 have more */
+#define CUDA__TRI_SLICE 64      /* rows that are written together by levels */
+
+/* By lines: the rows of a tile above and below the diagonal, as doubles, and on it. By levels: of
+ * some rows the factors, the entries on the diagonal, and those beside it in a leaf. */
+union cuda__tri_write_memory {
+    struct {
+        double row[2][CUDA__TRI_ROWS_MAX], diagonal[CUDA__TRI_ROWS_MAX];
+        int32_t most[2];
+    };
+    struct {
+        double factor[CUDA__TRI_LEVELS_MAX][CUDA__TRI_SLICE];
+        double middle[CUDA__TRI_SLICE], leaf[CUDA__TRI_SLICE];
+    };
 };
 
-/* What fills a tile. */
-enum cuda__tri_fill {
-    CUDA__TRI_FILL_UPPER,  /* above the diagonal, by one multiplication an entry */
-    CUDA__TRI_FILL_LOWER,  /* below it */
-    CUDA__TRI_FILL_MIXED,  /* on it */
-    CUDA__TRI_FILL_NUMBERS /* anywhere, numbers with exponents */
+/* Sides of the diagonal. */
+enum cuda__tri_side {
+    CUDA__TRI_ABOVE,
+    CUDA__TRI_UNDER
 };
 
 template <typename T, int Threads> struct cuda__tri_writer {
@@ -78,20 +89,42 @@ template <typename T, int Threads> struct cuda__tri_writer {
     T *x = nullptr;
     int64_t first_row = 0, end_row = 0; /* of the tile, in A's numbers as all others */
     int64_t first_piece = 0, end_piece = 0;
-    int64_t length = 0; /* of a row that is written */
-    bool inner = false; /* the piece is within its row, whatever the shift */
+    int64_t length = 0;   /* of a row that is written */
+    bool aligned = false; /* all rows begin at multiples of 16 bytes */
 
-    /* How many numbers after a multiple of 16 bytes row i begins. */
-    __device__ __forceinline__ int shift(int64_t i) const
-    {
-        const T *row = x + (i - call.rows.first) * length;
-        return (int)((uintptr_t)row / sizeof(T) % width);
-    }
+    /* ---- Rows of a thread ---- */
+
+    /* Rows of a thread whose pieces begin at one column: all, or every width-th. */
+    struct run {
+        int shift;       /* numbers by which the rows begin late */
+        int64_t column;  /* of X, where the thread's 16 bytes begin */
+        bool whole;      /* all 16 bytes are the row's */
+        int first, step; /* rows, from the tile's first */
+    };
 
     /* The first column of the window of a piece. */
     __device__ __forceinline__ int64_t begin(int64_t piece) const
     {
         return call.columns.first + piece * width - (width - 1);
+    }
+
+    /* Calls write(run) for the rows of this thread, which are every (Threads / lanes)-th. */
+    template <typename F> __device__ __forceinline__ void each_run(int64_t piece, F write) const
+    {
+        int step = Threads / tiles.lanes, first = threadIdx.x / tiles.lanes;
+        int runs = aligned ? 1 : width;
+        for (int k = 0; k < runs; k++) {
+            run r;
+            r.first = first + k * step;
+            r.step = runs * step;
+            const T *row = x + (first_row + r.first - call.rows.first) * length;
+            r.shift = (int)((uintptr_t)row / sizeof(T) % width);
+            r.column = call.columns.first + piece * width - r.shift;
+            int64_t at = piece * width - r.shift;
+            r.whole = at >= 0 && at + width <= length;
+            if (at < length && at + width > 0)
+                write(r);
+        }
     }
 
     /* Of the window's numbers, those that a row with this shift has in the piece. */
@@ -114,162 +147,208 @@ template <typename T, int Threads> struct cuda__tri_writer {
             out[k] = half[k];
     }
 
-    /* Stores the piece of row i: 16 bytes, or those of them that are the row's. */
-    __device__ __forceinline__ void store(int64_t i, int64_t piece, int shift,
-                                          const T *values) const
+    /* Writes rows *k, *k + step, ... before `end` of a run: fill(k, values) gives the values. */
+    template <typename F>
+    __device__ __forceinline__ void each_row(const run &r, int *k, int64_t end, F fill) const
     {
-        int64_t column = piece * width - shift;
-        T *to = x + (i - call.rows.first) * length + column;
-        if (inner || (column >= 0 && column + width <= length)) {
-            cuda__store_stream((vector *)to, values);
+        int rows = (int)(end_row - first_row);
+        int stop = end < first_row ? 0 : end < end_row ? (int)(end - first_row) : rows;
+        int64_t stride = r.step * length;
+        T *to = x + (first_row + *k - call.rows.first) * length + (r.column - call.columns.first);
+        if (r.whole) {
+#pragma unroll 4
+            for (; *k < stop; *k += r.step, to += stride) {
+                T values[width];
+                fill(*k, values);
+                cuda__store_stream((vector *)to, values);
+            }
             return;
         }
+        for (; *k < stop; *k += r.step, to += stride) {
+            T values[width];
+            fill(*k, values);
 #pragma unroll
-        for (int k = 0; k < width; k++) {
-            if (column + k >= 0 && column + k < length)
-                to[k] = values[k];
+            for (int c = 0; c < width; c++) {
+                if (r.column + c >= call.columns.first && r.column + c < call.columns.end)
+                    to[c] = values[c];
+            }
         }
     }
 
+    /* The columns of this warp, or of all lanes along a row if those are fewer. */
+    __device__ __forceinline__ void find_columns(int64_t piece, int64_t *first, int64_t *last) const
+    {
+        int lanes = tiles.lanes < CUDA__WARP ? tiles.lanes : CUDA__WARP;
+        int64_t start = piece - threadIdx.x % lanes;
+        *first = begin(start);
+        *last = begin(start + lanes - 1) + window - 1;
+    }
+
     /* ---- Tiles by lines ---- */
+
+    static __device__ __forceinline__ cuda__tri_line row_line(int side)
+    {
+        return side == CUDA__TRI_ABOVE ? CUDA__TRI_UPPER_ROW : CUDA__TRI_LOWER_ROW;
+    }
+
+    static __device__ __forceinline__ cuda__tri_line column_line(int side)
+    {
+        return side == CUDA__TRI_ABOVE ? CUDA__TRI_UPPER_COLUMN : CUDA__TRI_LOWER_COLUMN;
+    }
 
     __device__ __forceinline__ cuda__number number(cuda__tri_line line, int64_t i) const
     {
         return i >= 0 && i < call.n ? part.line(line)[i] : cuda__number{0, 0};
     }
 
-    /* The largest exponent of the tile's rows. All threads. */
-    __device__ __forceinline__ int64_t find_most(cuda__tri_line line, int64_t *shared) const
+    /* The exponent that others of the tile are told by. */
+    __device__ __forceinline__ int64_t base_of(int side) const
     {
-        if (threadIdx.x < CUDA__WARP) {
-            int64_t most = INT64_MIN;
-            for (int64_t i = first_row + threadIdx.x; i < end_row; i += CUDA__WARP) {
-                cuda__number row = part.line(line)[i];
-                most = row.mantissa != 0 && row.exponent > most ? row.exponent : most;
-            }
-            for (int step = CUDA__WARP / 2; step > 0; step /= 2) {
-                int64_t other = __shfl_sync(CUDA__ALL, most, threadIdx.x ^ step);
-                most = other > most ? other : most;
-            }
-            if (threadIdx.x == 0)
-                *shared = most == INT64_MIN ? 0 : most;
-        }
-        __syncthreads();
-        return *shared;
+        return part.line(row_line(side))[first_row].exponent;
     }
 
-    /* The rows' numbers as doubles, over 2^most. False: one of this thread's is out of range. */
-    __device__ __forceinline__ bool flatten_rows(cuda__tri_line line, int64_t most,
-                                                 double *to) const
+    static __device__ __forceinline__ int clamp(int64_t exponent)
+    {
+        return (int)(exponent < -CUDA__TRI_OFF  ? -CUDA__TRI_OFF
+                     : exponent > CUDA__TRI_OFF ? CUDA__TRI_OFF
+                                                : exponent);
+    }
+
+    /* Shares the largest exponent of the tile's rows. All threads. */
+    __device__ __forceinline__ void find_most(int side) const
+    {
+        int64_t base = base_of(side);
+        int most = INT32_MIN;
+        for (int64_t i = first_row + threadIdx.x; i < end_row; i += Threads) {
+            cuda__number row = part.line(row_line(side))[i];
+            int exponent = clamp(row.exponent - base);
+            most = row.mantissa != 0 && exponent > most ? exponent : most;
+        }
+        most = __reduce_max_sync(CUDA__ALL, most);
+        if (threadIdx.x % CUDA__WARP == 0 && most > INT32_MIN)
+            atomicMax(&memory->most[side], most);
+    }
+
+    /* The power of two that rows are divided by and columns multiplied by. */
+    __device__ __forceinline__ int64_t scale_of(int side) const
+    {
+        return base_of(side) + memory->most[side] + CUDA__TRI_ROW_TOP;
+    }
+
+    /* The rows as doubles. False: one of this thread's is out of range. */
+    __device__ __forceinline__ bool flatten_rows(int side, int64_t scale) const
     {
         bool fits = true;
         for (int64_t i = first_row + threadIdx.x; i < end_row; i += Threads) {
-            cuda__number row = part.line(line)[i];
-            int64_t down = row.mantissa == 0 ? 0 : most - row.exponent;
-            fits = fits && down <= CUDA__TRI_ROW_RANGE;
-            to[i - first_row] = fits ? cuda__scale(row.mantissa, (int)-down) : 0;
+            cuda__number row = part.line(row_line(side))[i];
+            int exponent = row.mantissa == 0 ? 0 : clamp(row.exponent - scale);
+            fits = fits && exponent >= -CUDA__TRI_ROW_RANGE && exponent <= 0;
+            memory->row[side][i - first_row] = fits ? cuda__scale(row.mantissa, exponent) : 0;
         }
         return fits;
     }
 
-    /* A column's number as a double, by 2^most. */
-    static __device__ __forceinline__ bool fits(const cuda__number &column, int64_t most)
+    /* Of the tile's rows. */
+    __device__ __forceinline__ void fetch_diagonal(const double *from) const
     {
-        int64_t exponent = column.exponent + most;
-        return column.mantissa == 0 ||
-               (exponent <= CUDA__TRI_COLUMN_RANGE && exponent >= -CUDA__TRI_COLUMN_RANGE);
+        for (int64_t i = first_row + threadIdx.x; i < end_row; i += Threads)
+            memory->diagonal[i - first_row] = from[i];
     }
 
-    __device__ __forceinline__ bool columns_fit(cuda__tri_line line, int64_t most) const
+    /* The columns of a window as doubles. False: one is out of range. */
+    __device__ __forceinline__ bool flatten_columns(int side, int64_t scale, int64_t first,
+                                                    double *columns) const
     {
-        bool good = true;
-        int64_t first = begin(first_piece), end = begin(end_piece) + width - 1;
-        for (int64_t j = first + threadIdx.x; j < end; j += Threads)
-            good = good && fits(number(line, j), most);
-        return good;
-    }
-
-    __device__ __forceinline__ void flatten_columns(cuda__tri_line line, int64_t most,
-                                                    int64_t first, double *columns) const
-    {
+        bool fits = true;
 #pragma unroll
         for (int k = 0; k < window; k++) {
-            cuda__number column = number(line, first + k);
-            columns[k] = column.mantissa == 0
+            columns[k] = 0;
+            if (aligned && k < width - 1)
+                continue;
+            cuda__number column = number(column_line(side), first + k);
+            int exponent = clamp(column.exponent + scale);
+            fits = fits && (column.mantissa == 0 || exponent <= CUDA__TRI_COLUMN_RANGE);
+            columns[k] = exponent < -CUDA__TRI_COLUMN_RANGE ? copysign(0.0, column.mantissa)
+                         : exponent > CUDA__TRI_COLUMN_RANGE
                              ? 0
-                             : cuda__scale(column.mantissa, (int)(column.exponent + most));
+                             : cuda__scale(column.mantissa, exponent);
         }
+        return fits;
     }
 
     /* One entry from numbers. */
     __device__ __forceinline__ double entry(int64_t i, int64_t j) const
     {
-        cuda__number row = part.line(i < j ? CUDA__TRI_UPPER_ROW : CUDA__TRI_LOWER_ROW)[i];
-        cuda__number column = number(i < j ? CUDA__TRI_UPPER_COLUMN : CUDA__TRI_LOWER_COLUMN, j);
-        return i == j ? part.diagonal()[i] : cuda__product(row, column);
-    }
-
-    /* Rows of this thread: every (Threads / lanes)-th of the tile. */
-    template <typename F> __device__ __forceinline__ void each_row(F row) const
-    {
-        int step = Threads / tiles.lanes;
-#pragma unroll 4
-        for (int64_t i = first_row + threadIdx.x / tiles.lanes; i < end_row; i += step)
-            row(i);
-    }
-
-    /* One side of the diagonal. */
-    __device__ __forceinline__ void write_side(cuda__tri_line line, int64_t most,
-                                               const double *rows, int64_t piece) const
-    {
-        double columns[window];
-        flatten_columns(line, most, begin(piece), columns);
-        each_row([&](int64_t i) {
-            double picked[width], factor = rows[i - first_row];
-            T values[width];
-            int by = shift(i);
-            pick(columns, by, picked);
-#pragma unroll
-            for (int k = 0; k < width; k++)
-                values[k] = (T)(factor * picked[k]);
-            store(i, piece, by, values);
-        });
-    }
-
-    __device__ __forceinline__ void write_mixed(int64_t upper_most, int64_t lower_most,
-                                                int64_t piece) const
-    {
-        double upper[window], lower[window];
-        flatten_columns(CUDA__TRI_UPPER_COLUMN, upper_most, begin(piece), upper);
-        flatten_columns(CUDA__TRI_LOWER_COLUMN, lower_most, begin(piece), lower);
-        each_row([&](int64_t i) {
-            double above[width], below[width];
-            T values[width];
-            int by = shift(i);
-            int64_t j = call.columns.first + piece * width - by;
-            pick(upper, by, above);
-            pick(lower, by, below);
-#pragma unroll
-            for (int k = 0; k < width; k++)
-                values[k] = (T)(i < j + k ? memory->upper[i - first_row] * above[k]
-                                          : memory->lower[i - first_row] * below[k]);
-#pragma unroll
-            for (int k = 0; k < width; k++)
-                values[k] = i == j + k ? (T)part.diagonal()[i] : values[k];
-            store(i, piece, by, values);
-        });
+        int side = i < j ? CUDA__TRI_ABOVE : CUDA__TRI_UNDER;
+        return i == j ? part.diagonal()[i]
+                      : cuda__product(part.line(row_line(side))[i], number(column_line(side), j));
     }
 
     __device__ __forceinline__ void write_numbers(int64_t piece) const
     {
-        each_row([&](int64_t i) {
-            T values[width];
-            int by = shift(i);
-            int64_t j = call.columns.first + piece * width - by;
+        each_run(piece, [&](const run &r) {
+            int row = r.first;
+            each_row(r, &row, end_row, [&](int k, T *values) {
+                for (int c = 0; c < width; c++)
+                    values[c] = (T)entry(first_row + k, r.column + c);
+            });
+        });
+    }
+
+    /* Rows above the diagonal in all columns of the warp, on it, and below it. */
+    __device__ __forceinline__ void write_run(const run &r, const double *above,
+                                              const double *under, int64_t first,
+                                              int64_t last) const
+    {
+        int row = r.first;
+        each_row(r, &row, first, [&](int k, T *values) {
+            double factor = memory->row[CUDA__TRI_ABOVE][k];
 #pragma unroll
-            for (int k = 0; k < width; k++)
-                values[k] = (T)entry(i, j + k);
-            store(i, piece, by, values);
+            for (int c = 0; c < width; c++)
+                values[c] = (T)(factor * above[c]);
+        });
+        each_row(r, &row, last + 1, [&](int k, T *values) {
+            double up = memory->row[CUDA__TRI_ABOVE][k], down = memory->row[CUDA__TRI_UNDER][k];
+            int beyond = (int)(first_row + k - r.column); /* of the diagonal, from the first */
+#pragma unroll
+            for (int c = 0; c < width; c++)
+                values[c] = (T)(beyond < c ? up * above[c] : down * under[c]);
+            if (beyond >= 0 && beyond < width) {
+                T diagonal = (T)memory->diagonal[k];
+#pragma unroll
+                for (int c = 0; c < width; c++)
+                    values[c] = beyond == c ? diagonal : values[c];
+            }
+        });
+        each_row(r, &row, end_row, [&](int k, T *values) {
+            double factor = memory->row[CUDA__TRI_UNDER][k];
+#pragma unroll
+            for (int c = 0; c < width; c++)
+                values[c] = (T)(factor * under[c]);
+        });
+    }
+
+    __device__ __forceinline__ void write_lines(int64_t piece, const bool *wanted) const
+    {
+        double above[window] = {}, under[window] = {};
+        int64_t first, last;
+        bool fits = true;
+        if (wanted[CUDA__TRI_ABOVE])
+            fits = flatten_columns(CUDA__TRI_ABOVE, scale_of(CUDA__TRI_ABOVE), begin(piece), above);
+        if (wanted[CUDA__TRI_UNDER])
+            fits =
+                flatten_columns(CUDA__TRI_UNDER, scale_of(CUDA__TRI_UNDER), begin(piece), under) &&
+                fits;
+        if (!fits) {
+            write_numbers(piece);
+            return;
+        }
+        find_columns(piece, &first, &last);
+        each_run(piece, [&](const run &r) {
+            double above_picked[width], under_picked[width];
+            pick(above, r.shift, above_picked);
+            pick(under, r.shift, under_picked);
+            write_run(r, above_picked, under_picked, first, last);
         });
     }
 
@@ -281,137 +360,239 @@ template <typename T, int Threads> struct cuda__tri_writer {
         return i == j ? 0 : 31 - __clz((int)(i ^ j));
     }
 
-    /* The least of them in a tile. Its rows and columns are compared by blocks of 256. */
-    __device__ __forceinline__ int least_level() const
+    /* The least of them for some rows and columns, which are compared by blocks of 64. *uniform: it
+     * is that of all. */
+    static __device__ __forceinline__ int least_level(int64_t top, int64_t bottom, int64_t left,
+                                                      int64_t right, bool *uniform)
     {
-        int64_t low = (begin(first_piece) < 0 ? 0 : begin(first_piece)) >> 8;
-        int64_t high = (begin(end_piece) + width - 1) >> 8;
-        int64_t top = first_row >> 8, bottom = (end_row - 1) >> 8;
-        if (bottom >= low && top <= high)
+        left = left < 0 ? 0 : left;
+        top >>= 6;
+        bottom >>= 6;
+        left >>= 6;
+        right >>= 6;
+        *uniform = top == bottom && left == right && top != left;
+        if (bottom >= left && top <= right)
             return 1;
-        int64_t nearest = top > high ? top : bottom, edge = top > high ? high : low;
-        int least = 8 + meets(nearest, edge);
-        return top == bottom && low == high ? least : 8;
+        int least = 6 + meets(top > right ? top : bottom, top > right ? right : left);
+        return *uniform ? least : 6;
     }
 
-    __device__ __forceinline__ double leaf(int64_t i, int64_t j) const
+    /* Of rows first to end - 1, from a level on. */
+    __device__ __forceinline__ void fetch_factors(int64_t first, int64_t end, int least,
+                                                  int levels) const
     {
-        return i / 2 == j / 2 && i != j ? part.leaves()[i] : 0;
+        constexpr int side = Threads < CUDA__TRI_SLICE ? Threads : CUDA__TRI_SLICE;
+        for (int64_t i = first + threadIdx.x % side; i < end; i += side) {
+            for (int level = least + (int)threadIdx.x / side;
+                 level <= levels && level < CUDA__TRI_LEVELS_MAX; level += Threads / side)
+                memory->factor[level][i - first] = part.column(level)[i];
+            if (threadIdx.x < side) {
+                memory->middle[i - first] = part.merged()[i];
+                memory->leaf[i - first] = part.leaves()[i];
+            }
+        }
     }
 
-    __device__ __forceinline__ void write_levels(int64_t piece, int least, int levels) const
+    /* Columns of a run: row[k][c] of level least + k, 0 beyond X and beyond the levels. */
+    template <int Levels>
+    __device__ __forceinline__ void fetch_rows(const run &r, int least, int levels,
+                                               double (*rows)[width]) const
     {
-        each_row([&](int64_t i) {
-            double sums[width];
-            T values[width];
-            int by = shift(i);
-            int64_t j = call.columns.first + piece * width - by;
 #pragma unroll
-            for (int k = 0; k < width; k++)
-                sums[k] = leaf(i, j + k);
-            for (int level = least; level <= levels; level++) {
-                double factor = part.column(level)[i];
-                const double *row = part.row(level);
+        for (int k = 0; k < Levels; k++) {
 #pragma unroll
-                for (int k = 0; k < width; k++) {
-                    bool inside = j + k >= 0 && j + k < call.n && meets(i, j + k) <= level;
-                    sums[k] -= inside ? factor * row[j + k] : 0;
+            for (int c = 0; c < width; c++) {
+                int64_t j = r.column + c;
+                bool in = least + k <= levels && j >= 0 && j < call.n;
+                rows[k][c] = in ? part.row(least + k)[j] : 0;
+            }
+        }
+    }
+
+    /* The first row of a run that is not before row `from` of the tile. */
+    static __device__ __forceinline__ int begin_at(const run &r, int from)
+    {
+        return r.first >= from ? r.first
+                               : r.first + (from - r.first + r.step - 1) / r.step * r.step;
+    }
+
+    /* Some rows of a run, `Levels` levels from `least` on; near: rows and columns may be in blocks
+     * that meet later, or never. */
+    template <int Levels, bool Near>
+    __device__ __forceinline__ void write_slice(const run &r, int64_t first, int64_t end, int least,
+                                                int levels) const
+    {
+        double rows[Levels][width];
+        int from = (int)(first - first_row), row = begin_at(r, from);
+        fetch_rows<Levels>(r, least, levels, rows);
+        each_row(r, &row, end, [&](int k, T *values) {
+            double sums[width] = {};
+            unsigned beside[width];
+#pragma unroll
+            for (int c = 0; c < width; c++)
+                beside[c] = (unsigned)(first_row + k) ^ (unsigned)(r.column + c);
+#pragma unroll
+            for (int l = 0; l < Levels; l++) {
+                double factor = least + l <= levels ? memory->factor[least + l][k - from] : 0;
+#pragma unroll
+                for (int c = 0; c < width; c++) {
+                    if (!Near || beside[c] >> (least + l + 1) == 0)
+                        sums[c] -= factor * rows[l][c];
                 }
             }
 #pragma unroll
-            for (int k = 0; k < width; k++)
-                values[k] = (T)(i == j + k ? part.merged()[i] : sums[k]);
-            store(i, piece, by, values);
+            for (int c = 0; c < width; c++) {
+                if (Near && beside[c] == 1)
+                    sums[c] += memory->leaf[k - from];
+                values[c] = (T)(Near && beside[c] == 0 ? memory->middle[k - from] : sums[c]);
+            }
         });
+    }
+
+    /* The same for any number of levels. */
+    __device__ __forceinline__ void write_deep(const run &r, int64_t first, int64_t end, int least,
+                                               int levels) const
+    {
+        int from = (int)(first - first_row), row = begin_at(r, from);
+        each_row(r, &row, end, [&](int k, T *values) {
+            int64_t i = first_row + k, j = r.column;
+            double sums[width] = {};
+            for (int level = least; level <= levels; level++) {
+                double factor = level < CUDA__TRI_LEVELS_MAX ? memory->factor[level][k - from]
+                                                             : part.column(level)[i];
+                const double *line = part.row(level);
+#pragma unroll
+                for (int c = 0; c < width; c++) {
+                    bool inside = j + c >= 0 && j + c < call.n && meets(i, j + c) <= level;
+                    sums[c] -= inside ? factor * line[j + c] : 0;
+                }
+            }
+#pragma unroll
+            for (int c = 0; c < width; c++) {
+                sums[c] += (i ^ (j + c)) == 1 ? memory->leaf[k - from] : 0;
+                values[c] = (T)(i == j + c ? memory->middle[k - from] : sums[c]);
+            }
+        });
+    }
+
+    __device__ __forceinline__ void write_levels(int64_t piece, int64_t first, int64_t end,
+                                                 int levels) const
+    {
+        int lanes = tiles.lanes < CUDA__WARP ? tiles.lanes : CUDA__WARP;
+        int64_t start = piece - threadIdx.x % lanes;
+        each_run(piece, [&](const run &r) {
+            bool uniform;
+            int64_t left = call.columns.first + start * width - r.shift;
+            int least =
+                least_level(first, end - 1, left, left + (int64_t)lanes * width - 1, &uniform);
+            int terms = levels - least + 1;
+            if (levels >= CUDA__TRI_LEVELS_MAX)
+                write_deep(r, first, end, least, levels);
+            else if (!uniform && terms <= 8)
+                write_slice<8, true>(r, first, end, least, levels);
+            else if (!uniform || terms > 8)
+                write_deep(r, first, end, least, levels);
+            else if (terms > 4)
+                write_slice<8, false>(r, first, end, least, levels);
+            else if (terms > 2)
+                write_slice<4, false>(r, first, end, least, levels);
+            else
+                write_slice<2, false>(r, first, end, least, levels);
+        });
+    }
+
+    /* By all threads of the block, some rows at a time. */
+    __device__ __forceinline__ void write_by_levels(int levels) const
+    {
+        for (int64_t first = first_row; first < end_row; first += CUDA__TRI_SLICE) {
+            int64_t end = end_row - first < CUDA__TRI_SLICE ? end_row : first + CUDA__TRI_SLICE;
+            bool uniform;
+            int least = least_level(first, end - 1, begin(first_piece),
+                                    begin(end_piece) + width - 1, &uniform);
+            fetch_factors(first, end, least, levels);
+            __syncthreads();
+            each_piece([&](int64_t piece) { write_levels(piece, first, end, levels); });
+            __syncthreads();
+        }
     }
 
     /* ---- One tile ---- */
 
     __device__ __forceinline__ void write_nan(int64_t piece) const
     {
-        each_row([&](int64_t i) {
-            T values[width];
+        each_run(piece, [&](const run &r) {
+            int row = r.first;
+            each_row(r, &row, end_row, [&](int, T *values) {
 #pragma unroll
-            for (int k = 0; k < width; k++)
-                values[k] = cuda__real<T>::nan();
-            store(i, piece, shift(i), values);
+                for (int c = 0; c < width; c++)
+                    values[c] = cuda__real<T>::nan();
+            });
         });
     }
 
     __device__ __forceinline__ void place(int64_t tile)
     {
         length = call.columns.end - call.columns.first;
+        aligned = length % width == 0 && (uintptr_t)x % sizeof(vector) == 0;
         first_row = call.rows.first + tile / tiles.across * tiles.rows;
         end_row = call.rows.end - first_row < tiles.rows ? call.rows.end : first_row + tiles.rows;
         first_piece = tile % tiles.across * tiles.lanes;
         end_piece = first_piece + tiles.lanes;
         /* Rows that begin late reach into one piece more. */
         if (tile % tiles.across == tiles.across - 1)
-            end_piece = (length + width - 1) / width + 1;
+            end_piece = (length + width - 1) / width + (aligned ? 0 : 1);
     }
 
     /* Calls write(piece) for the pieces of this thread. */
-    template <typename F> __device__ __forceinline__ void each_piece(F write)
+    template <typename F> __device__ __forceinline__ void each_piece(F write) const
     {
         int64_t piece = first_piece + threadIdx.x % tiles.lanes;
-        for (; piece < end_piece; piece += tiles.lanes) {
-            inner = piece > 0 && (piece + 1) * width <= length;
+        for (; piece < end_piece; piece += tiles.lanes)
             write(piece);
-        }
     }
 
-    /* Prepares the rows' numbers in shared memory, and finds what fills the tile. */
-    __device__ __forceinline__ cuda__tri_fill prepare(int64_t *upper_most,
-                                                      int64_t *lower_most) const
+    /* By all threads of the block. */
+    __device__ __forceinline__ void write_by_lines() const
     {
-        bool above = begin(end_piece) + width - 1 > first_row; /* has entries above or on it */
-        bool below = begin(first_piece) < end_row;             /* below or on the diagonal */
+        /* Are there entries on this side? */
+        const bool wanted[2] = {begin(end_piece) + width - 1 > first_row,
+                                begin(first_piece) < end_row};
         bool good = true;
-        if (above) {
-            *upper_most = find_most(CUDA__TRI_UPPER_ROW, &memory->upper_most);
-            good = flatten_rows(CUDA__TRI_UPPER_ROW, *upper_most, memory->upper) &&
-                   columns_fit(CUDA__TRI_UPPER_COLUMN, *upper_most);
+        if (threadIdx.x < 2)
+            memory->most[threadIdx.x] = INT32_MIN;
+        __syncthreads();
+        for (int side = 0; side < 2; side++) {
+            if (wanted[side])
+                find_most(side);
         }
-        if (below) {
-            *lower_most = find_most(CUDA__TRI_LOWER_ROW, &memory->lower_most);
-            good = flatten_rows(CUDA__TRI_LOWER_ROW, *lower_most, memory->lower) && good &&
-                   columns_fit(CUDA__TRI_LOWER_COLUMN, *lower_most);
+        __syncthreads();
+        if (threadIdx.x < 2 && memory->most[threadIdx.x] == INT32_MIN)
+            memory->most[threadIdx.x] = 0;
+        __syncthreads();
+        for (int side = 0; side < 2; side++) {
+            if (wanted[side])
+                good = flatten_rows(side, scale_of(side)) && good;
         }
-        if (!__syncthreads_and(good))
-            return CUDA__TRI_FILL_NUMBERS;
-        return above && below ? CUDA__TRI_FILL_MIXED
-               : above        ? CUDA__TRI_FILL_UPPER
-                              : CUDA__TRI_FILL_LOWER;
+        if (wanted[0] && wanted[1])
+            fetch_diagonal(part.diagonal());
+        if (__syncthreads_and(good))
+            each_piece([&](int64_t piece) { write_lines(piece, wanted); });
+        else
+            each_piece([&](int64_t piece) { write_numbers(piece); });
     }
 
     /* By all threads of the block; they must be together again before the next tile. */
     __device__ __forceinline__ void write(int64_t tile, const cuda__tri_answer &answer)
     {
-        int64_t upper = 0, lower = 0;
         x = (T *)answer.x;
         place(tile);
         if (answer.form == CUDA__TRI_NAN) {
             each_piece([&](int64_t piece) { write_nan(piece); });
-            return;
+        } else if (answer.form == CUDA__TRI_BY_LEVELS) {
+            write_by_levels(answer.levels);
+        } else {
+            write_by_lines();
         }
-        if (answer.form == CUDA__TRI_BY_LEVELS) {
-            int least = least_level();
-            each_piece([&](int64_t piece) { write_levels(piece, least, answer.levels); });
-            return;
-        }
-        cuda__tri_fill fill = prepare(&upper, &lower);
-        if (fill == CUDA__TRI_FILL_UPPER)
-            each_piece([&](int64_t piece) {
-                write_side(CUDA__TRI_UPPER_COLUMN, upper, memory->upper, piece);
-            });
-        else if (fill == CUDA__TRI_FILL_LOWER)
-            each_piece([&](int64_t piece) {
-                write_side(CUDA__TRI_LOWER_COLUMN, lower, memory->lower, piece);
-            });
-        else if (fill == CUDA__TRI_FILL_MIXED)
-            each_piece([&](int64_t piece) { write_mixed(upper, lower, piece); });
-        else
-            each_piece([&](int64_t piece) { write_numbers(piece); });
     }
 };
 

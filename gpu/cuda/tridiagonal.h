@@ -1,11 +1,13 @@
 /* gpu/cuda/tridiagonal.h: the launcher of `tridiagonal` (gpu/methods/tridiagonal.h). See call.h for
  * what every launcher keeps to.
  *
- * One launch takes all matrices of a batch to 512 rows; above that there are two for as many as the
- * workspace holds: the O(n) numbers, a block of threads a matrix, and then X in tiles, each of
- * which any block can write alone.
+ * One launch takes all matrices of a batch to 512 rows, a block of threads a matrix. Above that
+ * there are some for as many as the workspace holds: two or three for the O(n) numbers, by as many
+ * blocks as there are chunks of 256 rows, and one for X in tiles, each of which any block can write
+ * alone. They overlap where the device lets a kernel begin before the one ahead of it has ended.
  *
- * Cost: each entry of X written once; O(n) numbers of workspace a matrix.
+ * Cost: each entry of X written once; O(n) numbers of workspace a matrix. Above 512 rows those take
+ * 18 to 25 us of an H200 for the two sweeps, and some 18 us more for the merging (2026-11-21).
  */
 #ifndef GPU_CUDA_TRIDIAGONAL_H
 #define GPU_CUDA_TRIDIAGONAL_H
@@ -16,7 +18,7 @@
 extern "C" {
 #endif
 
-/* One block of threads finds a matrix's numbers; beyond this order that takes too long. */
+/* Minors are followed by one block of threads; beyond this order that takes too long. */
 #define CUDA_TRIDIAGONAL_N_MAX (1 << 20)
 
 cudaError_t cuda_tridiagonal(const struct cuda_call *call, cudaStream_t stream);

@@ -5,27 +5,43 @@
  *                 blocks a multiprocessor that registers must allow)
  *   CUDA__FACTOR(the same but for the one code)
  *
+ * or, of up to CUDA__LONE_N_MAX, of a whole matrix a lane:
+ *
+ *   CUDA__INVERSE_LONE(type, n, matrices a lane, warps a block, blocks a multiprocessor)
+ *   CUDA__FACTOR_LONE(the same)
+ *
  * Panels that run one code divide n.
  */
 #ifndef GPU_CUDA_TUNING_CUH
 #define GPU_CUDA_TUNING_CUH
 
+#include "gpu/cuda/shape.cuh"
+
 template <typename T, int N> struct cuda__inverse_tuning;
 template <typename T, int N> struct cuda__factor_tuning;
 
-#define CUDA__INVERSE(T, N, Rows, Block, Rolled, Warps, Blocks)                                    \
+#define CUDA__INVERSE(T, N, ...)                                                                   \
     template <> struct cuda__inverse_tuning<T, N> {                                                \
-        static constexpr int rows = Rows, block = Block, warps = Warps, blocks = Blocks;           \
-        static constexpr bool rolled = Rolled;                                                     \
+        typedef cuda__inverse_shape<T, N, __VA_ARGS__> shape;                                      \
     };
-#define CUDA__FACTOR(T, N, Rows, Block, Warps, Blocks)                                             \
+#define CUDA__FACTOR(T, N, ...)                                                                    \
     template <> struct cuda__factor_tuning<T, N> {                                                 \
-        static constexpr int rows = Rows, block = Block, warps = Warps, blocks = Blocks;           \
+        typedef cuda__factor_shape<T, N, __VA_ARGS__> shape;                                       \
+    };
+#define CUDA__INVERSE_LONE(T, N, ...)                                                              \
+    template <> struct cuda__inverse_tuning<T, N> {                                                \
+        typedef cuda__inverse_lone_shape<T, N, __VA_ARGS__> shape;                                 \
+    };
+#define CUDA__FACTOR_LONE(T, N, ...)                                                               \
+    template <> struct cuda__factor_tuning<T, N> {                                                 \
+        typedef cuda__factor_lone_shape<T, N, __VA_ARGS__> shape;                                  \
     };
 
 #include CUDA__TUNING
 
 #undef CUDA__INVERSE
 #undef CUDA__FACTOR
+#undef CUDA__INVERSE_LONE
+#undef CUDA__FACTOR_LONE
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Includes go one way, form no cycle, and each outside library has one door.
 
-The tables below are the rules; README.md and docs/design.md tell them in words.
+The tables below are the rules; docs/design.md tells them in words.
 """
 
 import re

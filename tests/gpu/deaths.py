@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real device faults under load: no wrong and no failed answer.
 
-    deaths.py BUILD [--faults 50] [--clients 8]
+    deaths.py BUILD [--faults 50] [--clients 8] [--log FILE]
 
 Starts the daemon with the CUDA engine of the test build, whose kernel writes to a bad address when
 a matrix begins with a certain number. Clients send single matrices, 8x8 and 32x32, one after the
@@ -17,6 +17,7 @@ import http.client
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -156,6 +157,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--log", type=pathlib.Path, help="where to keep the daemon's log")
     options = parser.parse_args()
     problems = []
     with tempfile.TemporaryDirectory(prefix="invertd-deaths-") as folder:
@@ -176,6 +178,8 @@ def main():
         finally:
             process.kill()
             process.wait()
+            if options.log:
+                shutil.copy(pathlib.Path(folder) / "log", options.log)
     if load.wrong or load.failed:
         problems.append(f"{load.wrong} wrong, {load.failed} failed: {load.first_trouble}")
     print(f"{seen} device faults under load: {load.right} right answers, {load.wrong} wrong,"

@@ -1,7 +1,14 @@
-/* tests/simt/cublas_v2.h: in the place of the CUDA toolkit's header: the statuses of cuBLAS that
- * gpu/cuda/status.c tells apart, with the toolkit's numbers. */
+/* tests/simt/cublas_v2.h: in the place of the CUDA toolkit's header: the part of cuBLAS that the
+ * engine calls, and the statuses that gpu/cuda/status.c tells apart, with the toolkit's numbers.
+ *
+ * The engine finds the functions by name, through dlfcn.h here.
+ */
 #ifndef TESTS_SIMT_CUBLAS_V2_H
 #define TESTS_SIMT_CUBLAS_V2_H
+
+#include "cuda_runtime_api.h"
+
+#define CUBLAS_VER_MAJOR 13
 
 typedef enum {
     CUBLAS_STATUS_SUCCESS = 0,
@@ -15,5 +22,16 @@ typedef enum {
     CUBLAS_STATUS_NOT_SUPPORTED = 15,
     CUBLAS_STATUS_LICENSE_ERROR = 16,
 } cublasStatus_t;
+
+typedef enum {
+    CUBLAS_OP_N = 0,
+    CUBLAS_OP_T = 1,
+} cublasOperation_t;
+
+typedef enum {
+    CUBLAS_DEFAULT_MATH = 0,
+} cublasMath_t;
+
+typedef struct cublasContext *cublasHandle_t;
 
 #endif

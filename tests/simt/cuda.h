@@ -5,14 +5,22 @@
 
 #include <stdint.h>
 
+#include "cuda_runtime_api.h"
+
 typedef enum {
     CUDA_SUCCESS = 0,
 } CUresult;
 
 typedef struct CUstream_st *CUstream;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
 typedef unsigned long long CUdeviceptr;
 typedef uint32_t cuuint32_t;
 
 #define CU_STREAM_WRITE_VALUE_DEFAULT 0
+
+/* Of the runtime, but the driver's function. */
+typedef CUfunction cudaFunction_t;
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *kernel);
 
 #endif

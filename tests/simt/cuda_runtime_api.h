@@ -35,10 +35,36 @@ typedef struct dim3 {
 #endif
 } dim3;
 
+typedef struct CUevent_st *cudaEvent_t;
+
+typedef enum cudaLaunchAttributeID {
+    cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+    cudaLaunchAttributeLaunchCompletionEvent = 12,
+} cudaLaunchAttributeID;
+
+typedef union cudaLaunchAttributeValue {
+    struct {
+        unsigned x, y, z;
+    } clusterDim;
+    int programmaticStreamSerializationAllowed;
+    struct {
+        cudaEvent_t event;
+        int flags;
+    } launchCompletionEvent;
+} cudaLaunchAttributeValue;
+
+typedef struct cudaLaunchAttribute_st {
+    cudaLaunchAttributeID id;
+    cudaLaunchAttributeValue val;
+} cudaLaunchAttribute;
+
 typedef struct cudaLaunchConfig_st {
     dim3 gridDim, blockDim;
     size_t dynamicSmemBytes;
     cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
 } cudaLaunchConfig_t;
 
 struct cudaDeviceProp {
@@ -48,11 +74,14 @@ struct cudaDeviceProp {
 };
 
 enum cudaDeviceAttr {
+    cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+    cudaDevAttrClusterLaunch = 120,
 };
 
 enum cudaFuncAttribute {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributeNonPortableClusterSizeAllowed = 13,
 };
 
 enum cudaMemcpyKind {
@@ -69,6 +98,7 @@ enum cudaDriverEntryPointQueryResult {
 };
 
 #define cudaStreamNonBlocking 1
+#define cudaEventDisableTiming 2
 #define cudaHostAllocMapped 2
 #define cudaHostRegisterPortable 1
 #define cudaHostRegisterMapped 2
@@ -109,6 +139,15 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+
+/* Clusters of four blocks at most. */
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel,
+                                           const cudaLaunchConfig_t *config);
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
 
 #ifdef __cplusplus

@@ -115,6 +115,17 @@ static inline double __hiloint2double(int high, int low)
     return simt_cast<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
 }
 
+/* Rounded each, never fused. */
+static inline double __dmul_rn(double x, double y)
+{
+    return x * y;
+}
+
+static inline double __dadd_rn(double x, double y)
+{
+    return x + y;
+}
+
 static inline int __ffs(int x)
 {
     return __builtin_ffs(x);
@@ -269,6 +280,11 @@ static inline int __syncthreads_and(int yes, SIMT_CALLER)
 static inline void __nanosleep(unsigned)
 {
     simt_pause();
+}
+
+/* Atomics and barriers order memory here. */
+static inline void __threadfence()
+{
 }
 
 /* ---- Atomics ---- */

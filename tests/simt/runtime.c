@@ -116,9 +116,16 @@ cudaError_t cudaGetDevice(int *device)
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin || device != 0)
+    if (device != 0)
+        return say(cudaErrorInvalidDevice);
+    if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin)
+        *value = SIMT_SHARED_MAX;
+    else if (attribute == cudaDevAttrClusterLaunch)
+        *value = 1;
+    else if (attribute == cudaDevAttrComputeCapabilityMajor)
+        *value = 9;
+    else
         return say(cudaErrorInvalidValue);
-    *value = SIMT_SHARED_MAX;
     return say(cudaSuccess);
 }
 
@@ -159,6 +166,13 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
     *function = is_known ? (void *)write_value : NULL;
     *found = is_known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return say(cudaSuccess);
+}
+
+/* Kernels are functions here, and always loaded. */
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *kernel)
+{
+    *function = NULL;
+    return say_valid(kernel != NULL);
 }
 
 /* ---- Memory ---- */
@@ -271,7 +285,43 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return say(cudaSuccess);
 }
 
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)stream;
+    return say_valid(event != NULL && flags == 0);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    *event = malloc(1);
+    return say(*event && flags == cudaEventDisableTiming ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return say_valid(event != NULL);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    (void)stream;
+    return say_valid(event != NULL);
+}
+
 /* ---- Kernels ---- */
+
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel,
+                                           const cudaLaunchConfig_t *config)
+{
+    unsigned blocks = 1;
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            blocks = config->attrs[i].val.clusterDim.x;
+    }
+    *clusters = blocks <= 4 ? 1 : 0;
+    return say_valid(kernel != NULL);
+}
 
 /* The kernel's row, or the first free one, or NULL. With the lock. */
 static size_t *find_allowed(const void *kernel)
@@ -298,6 +348,8 @@ size_t simt_shared_allowed(const void *kernel)
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
 {
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+        return say_valid(value == 0 || value == 1);
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
         value > SIMT_SHARED_MAX)
         return say(cudaErrorInvalidValue);

@@ -8,84 +8,21 @@
  * Cost: a switch of fibers is a dozen instructions, and a meeting looks at each lane once; with
  * ThreadSanitizer each barrier joins the clocks of its threads.
  */
-#include "simt.h"
+#include "machine.hh"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <ucontext.h>
 
-#include "sanitizers.h"
-
-#define STACK_BYTES (256 * 1024)
-#define PAGE_BYTES 4096
-#define REPORT_BYTES 4096
 #define REST_NS 20000
-#define WARPS_MAX (SIMT_THREADS_MAX / SIMT_WARP)
 
-namespace
-{
-
-enum state {
-    READY,
-    IN_WARP,
-    IN_BLOCK,
-    ENDED
-};
-
-struct fiber {
-    uint3 thread;
-    simt_copies copies;
-    unsigned char *stack;
-    void *top;  /* of the stack, while it does not run */
-    void *tsan; /* its name to ThreadSanitizer */
-    enum state state;
-    simt_call call; /* in which it waits */
-    uint32_t mask;
-    bool orders;
-    simt_words given, got;
-    simt_party *party;
-};
-
-struct warp {
-    uint32_t all, waiting, ended;
-    char tokens[SIMT_WARP];            /* a group's order is that of its first lane's */
-    simt_party parties[SIMT_WARP + 1]; /* free without readers */
-};
-
-struct machine {
-    fiber fibers[SIMT_THREADS_MAX];
-    warp warps[WARPS_MAX];
-    int order[SIMT_THREADS_MAX];
-    int threads, ended, arrived;
-    simt_words votes; /* in the block's meeting */
-    bool moved;       /* did some fiber do more than rest? */
-    void *scheduler;  /* the top of its stack */
-    void *tsan;
-    fiber *running;
-    void (*body)(const void *closure);
-    const void *closure;
-    cudaError_t status;
-    uint32_t random;
-    char began, ended_all, met; /* tokens: of a block's start, its end, its barriers */
-    char report[REPORT_BYTES];
-};
-
-thread_local machine *machine_here;
-enum simt_order order_set;
-uint32_t order_seed;
-bool order_known;
-
-} // namespace
-
+thread_local machine *simt_machine;
 thread_local uint3 threadIdx, blockIdx;
 thread_local dim3 blockDim, gridDim;
 thread_local simt_copies *simt_copies_here;
-/* Where kernels find their dynamic shared memory. */
 thread_local unsigned char cuda__memory[SIMT_SHARED_MAX] __attribute__((aligned(1024)));
 
 /* ---- Switching ---- */
@@ -137,7 +74,7 @@ QUIET void end_fiber(machine *m, fiber *f);
 
 QUIET void run_fiber()
 {
-    machine *m = machine_here;
+    machine *m = simt_machine;
     for (;;) {
         TSAN_TAKE(&m->began);
         m->body(m->closure);
@@ -341,9 +278,10 @@ QUIET uint32_t draw(machine *m)
 
 QUIET void lay_order(machine *m)
 {
+    enum simt_order order = simt_order_now();
     for (int i = 0; i < m->threads; i++)
-        m->order[i] = order_set == SIMT_BACKWARD ? m->threads - 1 - i : i;
-    for (int i = m->threads - 1; order_set == SIMT_SHUFFLED && i > 0; i--) {
+        m->order[i] = order == SIMT_BACKWARD ? m->threads - 1 - i : i;
+    for (int i = m->threads - 1; order == SIMT_SHUFFLED && i > 0; i--) {
         int other = (int)(draw(m) % (uint32_t)(i + 1)), held = m->order[i];
         m->order[i] = m->order[other];
         m->order[other] = held;
@@ -365,14 +303,35 @@ QUIET bool run_round(machine *m)
     return any;
 }
 
-QUIET void run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t index)
+/* All fibers wait for other blocks, or have ended: so does the thread. */
+QUIET void go_abroad(machine *m)
+{
+    char *token = simt_cluster_token();
+    order_threads(m, m->fibers, ~0u, m->threads, token);
+    if (!simt_meet_cluster_blocks()) {
+        tell_place(m);
+        tell(m, ": another block of the cluster has failed\n");
+        m->status = cudaErrorLaunchFailure;
+    }
+    order_threads(m, m->fibers, ~0u, m->threads, token);
+    for (int i = 0; i < m->threads; i++) {
+        if (m->fibers[i].state == IN_CLUSTER)
+            m->fibers[i].state = READY;
+    }
+    m->abroad = 0;
+    m->moved = true;
+}
+
+} // namespace
+
+QUIET void simt_run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t index)
 {
     blockDim = config->blockDim;
     gridDim = config->gridDim;
     blockIdx = uint3{(unsigned)(index % gridDim.x), (unsigned)(index / gridDim.x % gridDim.y),
                      (unsigned)(index / gridDim.x / gridDim.y)};
     memset(cuda__memory, 0xff, config->dynamicSmemBytes);
-    m->ended = m->arrived = 0;
+    m->ended = m->arrived = m->abroad = 0;
     m->votes = simt_words{};
     for (int i = 0; i < m->threads; i++) {
         fiber *f = &m->fibers[i];
@@ -391,8 +350,12 @@ QUIET void run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t inde
     TSAN_GIVE(&m->began);
     while (m->ended < m->threads && m->status == cudaSuccess) {
         m->moved = false;
-        if (!run_round(m))
-            tell_deadlock(m);
+        if (!run_round(m)) {
+            if (m->abroad > 0 && m->abroad + m->ended == m->threads)
+                go_abroad(m);
+            else
+                tell_deadlock(m);
+        }
         struct timespec rest = {0, REST_NS};
         if (!m->moved && m->ended < m->threads && m->status == cudaSuccess)
             nanosleep(&rest, nullptr);
@@ -400,111 +363,38 @@ QUIET void run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t inde
     TSAN_TAKE(&m->ended_all);
 }
 
-/* ---- Bad addresses ---- */
-
-void on_fault()
+QUIET void simt_on_fault(void)
 {
-    machine *m = machine_here;
+    machine *m = simt_machine;
     tell_place(m);
     tell(m, ": thread %d used a bad address\n", (int)(m->running - m->fibers));
     give_up(m, cudaErrorIllegalAddress);
 }
 
-#if !TSAN_IS_HERE && !ASAN_IS_HERE
-/* A fiber at fault goes on in on_fault; anyone else meets the signal again, and its default. */
-void on_signal(int number, siginfo_t *, void *context)
+bool simt_make_fibers(machine *m, int threads)
 {
-    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-    if (!machine_here || !machine_here->running) {
-        signal(number, SIG_DFL);
-        return;
+    m->threads = threads;
+    for (int i = 0; i < threads; i++) {
+        if (!m->fibers[i].stack && !make_fiber(&m->fibers[i]))
+            return false;
     }
-    registers[REG_RSP] = (registers[REG_RSP] - 256) / 16 * 16 - 8;
-    registers[REG_RIP] = (greg_t)on_fault;
+    return true;
 }
 
-/* At each launch, for others set handlers too. */
-void watch_faults()
-{
-    struct sigaction action = {};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER;
-    sigaction(SIGSEGV, &action, nullptr);
-    sigaction(SIGBUS, &action, nullptr);
-}
-#else
-/* The sanitizer's report is the better one. */
-void watch_faults()
-{
-    (void)on_fault;
-}
-#endif
-
-/* SIMT_ORDER: forward, backward, or the seed of a shuffle. */
-void read_order()
-{
-    const char *text = getenv("SIMT_ORDER");
-    if (order_known || !text)
-        return;
-    bool is_backward = strcmp(text, "backward") == 0, is_forward = strcmp(text, "forward") == 0;
-    simt_set_order(is_backward  ? SIMT_BACKWARD
-                   : is_forward ? SIMT_FORWARD
-                                : SIMT_SHUFFLED,
-                   (uint32_t)strtoul(text, nullptr, 10));
-}
-
-machine *open_machine()
-{
-    if (machine_here)
-        return machine_here;
-    read_order();
-    machine_here = (machine *)mmap(nullptr, sizeof(machine), PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (machine_here == MAP_FAILED)
-        abort();
-    machine_here->tsan = TSAN_SELF();
-    return machine_here;
-}
-
-/* After a failure: what the fibers were at is forgotten. */
-QUIET void forget(machine *m)
+QUIET void simt_forget_fibers(machine *m)
 {
     order_threads(m, m->fibers, ~0u, m->threads, &m->met);
     TSAN_TAKE(&m->met);
     for (int i = 0; i < m->threads; i++)
         renew(&m->fibers[i]);
-    fputs(m->report, stderr);
-    simt_lose(m->status);
 }
 
-bool is_launchable(const cudaLaunchConfig_t *config)
-{
-    const dim3 &threads = config->blockDim, &blocks = config->gridDim;
-    uint64_t count = (uint64_t)threads.x * threads.y * threads.z;
-    return count >= 1 && count <= SIMT_THREADS_MAX && blocks.x >= 1 && blocks.x <= INT32_MAX &&
-           blocks.y >= 1 && blocks.y <= UINT16_MAX && blocks.z >= 1 && blocks.z <= UINT16_MAX;
-}
-
-} // namespace
-
-/* ---- What is called from outside ---- */
-
-void simt_set_order(enum simt_order order, uint32_t seed)
-{
-    order_set = order;
-    order_seed = seed;
-    order_known = true;
-}
-
-const char *simt_report(void)
-{
-    return machine_here ? machine_here->report : "";
-}
+/* ---- What is called from device code ---- */
 
 QUIET const struct simt_party *simt_meet(struct simt_call call, uint32_t mask,
                                          struct simt_words given, bool orders)
 {
-    machine *m = machine_here;
+    machine *m = simt_machine;
     fiber *self = m->running;
     warp *w = warp_of(m, self);
     uint32_t bit = 1u << (self - m->fibers) % SIMT_WARP;
@@ -529,7 +419,7 @@ QUIET const struct simt_party *simt_meet(struct simt_call call, uint32_t mask,
 
 QUIET struct simt_words simt_meet_block(struct simt_call call, bool given)
 {
-    machine *m = machine_here;
+    machine *m = simt_machine;
     fiber *self = m->running;
     self->call = call;
     self->mask = ~0u;
@@ -544,48 +434,48 @@ QUIET struct simt_words simt_meet_block(struct simt_call call, bool given)
     return self->got;
 }
 
+QUIET void simt_meet_cluster(struct simt_call call)
+{
+    machine *m = simt_machine;
+    fiber *self = m->running;
+    if (m->rank < 0)
+        simt_fail(call, "the block is in no cluster");
+    self->call = call;
+    self->mask = ~0u;
+    self->state = IN_CLUSTER;
+    m->abroad++;
+    m->moved = true;
+    while (self->state != READY || m->status != cudaSuccess)
+        leave(m);
+}
+
+void *simt_of_block(struct simt_call call, void *shared, unsigned rank)
+{
+    uintptr_t at = (uintptr_t)shared - (uintptr_t)cuda__memory;
+    unsigned char *other = simt_cluster_memory(rank);
+    if (at >= SIMT_SHARED_MAX || !other)
+        simt_fail(call, other ? "the place is not in shared memory"
+                              : "the cluster has no block of that rank");
+    return other + at;
+}
+
 QUIET void simt_fail(struct simt_call call, const char *problem)
 {
-    machine *m = machine_here;
+    machine *m = simt_machine;
     tell_place(m);
     tell(m, ": thread %d in %s, %s:%d: %s\n", (int)(m->running - m->fibers), call.name, call.file,
          call.line, problem);
     give_up(m, cudaErrorLaunchFailure);
 }
 
-QUIET void simt_pause(void)
+QUIET void simt_pause_cluster(struct simt_call call)
 {
-    leave(machine_here);
+    if (simt_cluster_failed())
+        simt_fail(call, "another block of the cluster has failed");
+    leave(simt_machine);
 }
 
-cudaError_t simt_launch(const cudaLaunchConfig_t *config, const void *kernel,
-                        void (*body)(const void *closure), const void *closure)
+QUIET void simt_pause(void)
 {
-    if (simt_lost() != cudaSuccess)
-        return simt_lost();
-    if (!is_launchable(config) || config->dynamicSmemBytes > SIMT_SHARED_MAX)
-        return cudaErrorInvalidConfiguration;
-    if (config->dynamicSmemBytes > simt_shared_allowed(kernel))
-        return cudaErrorInvalidValue;
-    machine *m = open_machine();
-    uint64_t blocks = (uint64_t)config->gridDim.x * config->gridDim.y * config->gridDim.z;
-    m->threads = (int)(config->blockDim.x * config->blockDim.y * config->blockDim.z);
-    for (int i = 0; i < m->threads; i++) {
-        if (!m->fibers[i].stack && !make_fiber(&m->fibers[i]))
-            return cudaErrorMemoryAllocation;
-    }
-    watch_faults();
-    m->body = body;
-    m->closure = closure;
-    m->status = cudaSuccess;
-    m->report[0] = 0;
-    m->random = order_seed * 2654435761u | 1;
-    ASAN_FORBID(cuda__memory + config->dynamicSmemBytes,
-                SIMT_SHARED_MAX - config->dynamicSmemBytes);
-    for (uint64_t i = 0; i < blocks && m->status == cudaSuccess; i++)
-        run_block(m, config, order_set == SIMT_BACKWARD ? blocks - 1 - i : i);
-    ASAN_ALLOW(cuda__memory, SIMT_SHARED_MAX);
-    if (m->status != cudaSuccess)
-        forget(m);
-    return m->status;
+    leave(simt_machine);
 }

@@ -5,10 +5,10 @@
  * which is included by force, gives the words of the device language a meaning.
  *
  * The threads of a block are fibers of the thread that launches. One runs until it waits for
- * others: at a barrier, or where a warp's lanes exchange values. Blocks run one after the other. So
- * a lane is as far ahead of the others as the language allows, and what depends on the order shows:
- * SIMT_ORDER in the environment, or simt_set_order(), has the threads run forward, backward or
- * shuffled.
+ * others: at a barrier, or where a warp's lanes exchange values. Blocks run one after the other,
+ * but for those of a cluster, each of which has a thread of its own. So a lane is as far ahead of
+ * the others as the language allows, and what depends on the order shows: SIMT_ORDER in the
+ * environment, or simt_set_order(), has the threads run forward, backward or shuffled.
  *
  * Checked: lanes that wait for each other for ever, with different masks or at different calls; a
  * value asked of a lane that takes no part; shared memory beyond what the launch asked for (with
@@ -37,6 +37,7 @@ extern "C" {
 
 #define SIMT_WARP 32
 #define SIMT_THREADS_MAX 1024
+#define SIMT_CLUSTER_MAX 16 /* blocks */
 #define SIMT_SHARED_MAX (227 * 1024)
 #define SIMT_COPIES_MAX 256           /* of a thread under way; then the first are made */
 #define SIMT_SHARED_USUAL (48 * 1024) /* more only after cudaFuncSetAttribute */
@@ -55,6 +56,15 @@ const char *simt_report(void);
 
 /* Device memory and pinned memory that is not yet freed, in pieces. */
 int64_t simt_allocations(void);
+
+/* Of cuBLAS's loads to come: the machine has none. */
+void simt_hide_library(bool hidden);
+
+/* ---- For dlfcn.h ---- */
+
+/* The library, or NULL; and a function of it. */
+void *simt_library(const char *name);
+void *simt_library_function(const char *name);
 
 /* ---- For device.cuh ---- */
 
@@ -100,6 +110,13 @@ const struct simt_party *simt_meet(struct simt_call call, uint32_t mask, struct 
                                    bool orders);
 /* Waits for the block's threads that have not ended; returns how many gave true, and all. */
 struct simt_words simt_meet_block(struct simt_call call, bool given);
+/* Waits for all threads of the cluster that have not ended. */
+void simt_meet_cluster(struct simt_call call);
+/* The same place in the shared memory of another block of the cluster. */
+void *simt_of_block(struct simt_call call, void *shared, unsigned rank);
+/* Lets the others run, and those of the cluster's other blocks; ends the launch if one of them has
+ * failed. */
+void simt_pause_cluster(struct simt_call call);
 /* Ends the launch: a lane asks for what there is not. */
 void simt_fail(struct simt_call call, const char *problem);
 /* Lets the others run. */

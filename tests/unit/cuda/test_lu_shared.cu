@@ -1,6 +1,6 @@
 /* What the kernels of `lu` and `lu_factor` do beyond n = 1024, tried on matrices that suit a CPU:
- * panels that several blocks share, a launch a step, and inverses that are mended by mixing
- * columns.
+ * panels that several blocks share, a launch a step; columns that a cluster of blocks eliminates
+ * beside the products of the others; and inverses that are mended by mixing columns.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -41,6 +41,16 @@ static int fill(int kind, enum precision precision, int n, std::vector<double> &
     return kind == 2 ? n - 2 : kind == 4 ? -1 : 0;
 }
 
+static cuda__lu_manner manner_of(bool factor, int width, int blocks)
+{
+    cuda__lu_manner manner = {};
+    manner.factor = factor;
+    manner.shared = true;
+    manner.width = width;
+    manner.blocks = blocks;
+    return manner;
+}
+
 template <typename T> struct batch {
     std::vector<T> a, result, rcond;
     std::vector<int32_t> pivots, info;
@@ -60,22 +70,26 @@ template <typename T>
 static void run(cuda__lu_wide_launcher *launch, cuda__lu_manner manner, int n, batch<T> &of)
 {
     struct cuda_batch all = {&of.item, 1, KINDS, &of.doubtful};
+    struct cuda_products *products = nullptr;
     size_t bytes = 2 * cuda__lu_space_bytes<T>(n, manner);
     void *space;
     of.item = {of.a.data(), of.result.data(),
                manner.factor ? (void *)of.pivots.data() : (void *)of.rcond.data(), of.info.data(),
                0};
     assert_int_equal(cudaMalloc(&space, bytes), cudaSuccess);
-    assert_int_equal(launch(n, all, space, bytes, manner, nullptr), cudaSuccess);
+    assert_int_equal(cuda_products_create(nullptr, &products), cudaSuccess);
+    assert_int_equal(launch(n, all, space, bytes, manner, products, nullptr), cudaSuccess);
     if (!manner.factor) {
         manner.mending = true;
-        assert_int_equal(launch(n, all, space, bytes, manner, nullptr), cudaSuccess);
+        assert_int_equal(launch(n, all, space, bytes, manner, products, nullptr), cudaSuccess);
     }
+    cuda_products_destroy(&products);
     assert_int_equal(cudaFree(space), cudaSuccess);
 }
 
 template <typename T>
-static void try_inverse(cuda__lu_wide_launcher *launch, enum precision precision, int n)
+static void try_inverse(cuda__lu_wide_launcher *launch, enum precision precision,
+                        cuda__lu_manner manner, int n)
 {
     batch<T> of(n);
     int expected[KINDS];
@@ -84,7 +98,7 @@ static void try_inverse(cuda__lu_wide_launcher *launch, enum precision precision
         for (int e = 0; e < n * n; e++)
             of.a[k * n * n + e] = (T)of.one[e];
     }
-    run(launch, cuda__lu_manner{false, true, false}, n, of);
+    run(launch, manner, n, of);
     assert_int_equal(of.doubtful, 1);
     for (int k = 0; k < KINDS; k++) {
         std::vector<double> x(of.result.begin() + k * n * n, of.result.begin() + (k + 1) * n * n);
@@ -101,7 +115,8 @@ static void try_inverse(cuda__lu_wide_launcher *launch, enum precision precision
 }
 
 template <typename T>
-static void try_factor(cuda__lu_wide_launcher *launch, enum precision precision, int n)
+static void try_factor(cuda__lu_wide_launcher *launch, enum precision precision,
+                       cuda__lu_manner manner, int n)
 {
     batch<T> of(n);
     std::vector<T> columns(n * n);
@@ -111,7 +126,7 @@ static void try_factor(cuda__lu_wide_launcher *launch, enum precision precision,
         for (int e = 0; e < n * n; e++)
             of.a[k * n * n + e] = (T)of.one[e];
     }
-    run(launch, cuda__lu_manner{true, true, false}, n, of);
+    run(launch, manner, n, of);
     for (int k = 0; k < KINDS - 1; k++) {
         for (int e = 0; e < n * n; e++)
             columns[e] = of.a[k * n * n + e % n * n + e / n];
@@ -131,18 +146,66 @@ static const int orders[] = {34, 64, 270};
 static void test_inverse(void **)
 {
     for (size_t i = 0; i < TRIED; i++) {
-        try_inverse<double>(cuda__lu_invert_wide_f64, PRECISION_FP64, orders[i]);
+        try_inverse<double>(cuda__lu_invert_wide_f64, PRECISION_FP64, manner_of(false, 0, 0),
+                            orders[i]);
         if (i + 1 < COUNT(orders))
-            try_inverse<float>(cuda__lu_invert_wide_f32, PRECISION_FP32, orders[i]);
+            try_inverse<float>(cuda__lu_invert_wide_f32, PRECISION_FP32, manner_of(false, 0, 0),
+                               orders[i]);
+    }
+}
+
+/* One width and more, and the last one short; one group of columns and more; one block and four. */
+static const struct {
+    int n, width, blocks;
+} clusters[] = {{34, 32, 0}, {64, 64, 1}, {150, 64, 2}, {210, 160, 0}};
+
+static void test_clusters(void **)
+{
+    for (size_t i = 0; i < (TRIED == 1 ? 3 : COUNT(clusters)); i++) {
+        cuda__lu_manner manner = manner_of(false, clusters[i].width, clusters[i].blocks);
+        manner.behind = i == 2;
+        try_inverse<double>(cuda__lu_invert_wide_f64, PRECISION_FP64, manner, clusters[i].n);
+        if (i + 1 < COUNT(clusters))
+            try_inverse<float>(cuda__lu_invert_wide_f32, PRECISION_FP32, manner, clusters[i].n);
+    }
+}
+
+/* One answer, whatever the number of blocks. */
+static void test_blocks_never_show(void **)
+{
+    const int n = 200;
+    std::vector<double> first;
+    for (int blocks : {1, 2, 4}) {
+        batch<double> of(n);
+        for (int k = 0; k < KINDS; k++) {
+            fill(k, PRECISION_FP64, n, of.one);
+            std::copy(of.one.begin(), of.one.end(), of.a.begin() + k * n * n);
+        }
+        run(cuda__lu_invert_wide_f64, manner_of(false, 64, blocks), n, of);
+        first = blocks == 1 ? of.result : first;
+        assert_memory_equal(of.result.data(), first.data(), first.size() * sizeof first[0]);
     }
 }
 
 static void test_factor(void **)
 {
     for (size_t i = 0; i < TRIED; i++) {
-        try_factor<float>(cuda__lu_factor_wide_f32, PRECISION_FP32, orders[i]);
+        try_factor<float>(cuda__lu_factor_wide_f32, PRECISION_FP32, manner_of(true, 0, 0),
+                          orders[i]);
         if (i + 1 < COUNT(orders))
-            try_factor<double>(cuda__lu_factor_wide_f64, PRECISION_FP64, orders[i]);
+            try_factor<double>(cuda__lu_factor_wide_f64, PRECISION_FP64, manner_of(true, 0, 0),
+                               orders[i]);
+    }
+}
+
+static void test_factor_by_clusters(void **)
+{
+    for (size_t i = 0; i < (TRIED == 1 ? 3 : COUNT(clusters)); i++) {
+        cuda__lu_manner manner = manner_of(true, clusters[i].width, clusters[i].blocks);
+        manner.behind = i == 2;
+        try_factor<double>(cuda__lu_factor_wide_f64, PRECISION_FP64, manner, clusters[i].n);
+        if (i + 1 < COUNT(clusters))
+            try_factor<float>(cuda__lu_factor_wide_f32, PRECISION_FP32, manner, clusters[i].n);
     }
 }
 
@@ -150,7 +213,10 @@ int main()
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inverse),
+        cmocka_unit_test(test_clusters),
+        cmocka_unit_test(test_blocks_never_show),
         cmocka_unit_test(test_factor),
+        cmocka_unit_test(test_factor_by_clusters),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, nullptr, nullptr);

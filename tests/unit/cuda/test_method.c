@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "gpu/cuda/ism.h"
+#include "gpu/cuda/iterative.h"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/method.h"
 #include "gpu/cuda/tridiagonal.h"
@@ -16,11 +18,13 @@ static const struct {
     const char *name;
     int64_t proven, experimental;
 } rows[] = {
-    {"lu", CUDA_SMALL_N_MAX, CUDA_MIDDLE_N_MAX},
-    {"lu_factor", CUDA_SMALL_N_MAX, CUDA_MIDDLE_N_MAX},
+    {"lu", CUDA_NEAR_N_MAX, CUDA_MIDDLE_N_MAX},
+    {"lu_factor", CUDA_NEAR_N_MAX, CUDA_MIDDLE_N_MAX},
     {"tridiagonal", 0, CUDA_TRIDIAGONAL_N_MAX},
+    {"ism", 0, CUDA_ISM_N_MAX},
     {"auto", 0, 0},
-    {"gauss_jordan", 0, 0},
+    {"gauss_jordan", CUDA_NEAR_N_MAX, CUDA_MIDDLE_N_MAX},
+    {"iterative", CUDA_ITERATIVE_N_MAX, CUDA_ITERATIVE_N_MAX},
 };
 
 static void test_orders(void **state)

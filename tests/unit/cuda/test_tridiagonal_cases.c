@@ -44,6 +44,47 @@ static void test_diagonal_of_some_large_orders(void **state)
     }
 }
 
+/* Levels of merging above a block of threads: by all blocks, and beyond 32768 rows by one. */
+static void test_many_chunks_are_merged(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {513, 600, 1030, 20001, 33000};
+    for (size_t k = 0; k < COUNT(orders); k++) {
+        struct gputest_bands a =
+            gputest_bands_make(BANDS_CONDITION_2, PRECISION_FP64, orders[k], 5 + k);
+        struct gputest_band_answer answer = run(&a, MERGED, false, true);
+        long double *truth = true_diagonal(&a);
+        assert_int_equal(answer.road, METHOD_ROAD_SHERMAN_MORRISON);
+        for (int64_t i = 0; i < a.n; i++)
+            assert_true(fabsl(answer.diagonal[i] / truth[i] - 1) < 1e-13L);
+        free(truth);
+        gputest_band_free(&answer);
+        gputest_bands_free(&a);
+        if (orders[k] < 2000)
+            check_one(BANDS_ALTERNATING, PRECISION_FP64, orders[k], MERGED);
+    }
+}
+
+/* Minors that are followed as doubles have the bits of those that need exponents of their own. */
+static void test_far_minors(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {8, 63, 64, 65, 150};
+    for (size_t k = 0; k < COUNT(orders); k++) {
+        struct gputest_bands a = gputest_bands_make(BANDS_RANDOM, PRECISION_FP64, orders[k], k);
+        struct gputest_band_answer near = run(&a, PIVOTED, true, false);
+        for (int64_t i = 0; i < 3 * a.n; i++)
+            a.dl[i] *= 0x1p60;
+        struct gputest_band_answer far = run(&a, PIVOTED, true, false);
+        assert_int_equal(near.road, METHOD_ROAD_PIVOTED);
+        for (int64_t i = 0; i < a.n * a.n; i++)
+            assert_true(near.x[i] == far.x[i] * 0x1p60);
+        gputest_band_free(&near);
+        gputest_band_free(&far);
+        gputest_bands_free(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -60,6 +101,8 @@ int main(void)
         cmocka_unit_test(test_powers_of_two),
         cmocka_unit_test(test_far_entries_underflow),
         cmocka_unit_test(test_diagonal_of_some_large_orders),
+        cmocka_unit_test(test_many_chunks_are_merged),
+        cmocka_unit_test(test_far_minors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

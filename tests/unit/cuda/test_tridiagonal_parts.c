@@ -15,10 +15,27 @@ static void test_some_blocks(void **state)
                          (kind / 2 + (int)i) % VARIANTS);
 }
 
+/* More levels of merging than a tile keeps: blocks around the split of the last one. */
+static void test_blocks_of_many_levels(void **state)
+{
+    (void)state;
+    struct gputest_bands a = gputest_bands_make(BANDS_CONDITION_2, PRECISION_FP64, 40000, 9);
+    const struct method_range rows = {32760, 32776}, columns = {32763, 32780};
+    struct gputest_band_answer merged = run(&a, MERGED, rows, columns);
+    struct gputest_band_answer swept = run(&a, SWEPT, rows, columns);
+    assert_int_equal(merged.road, METHOD_ROAD_SHERMAN_MORRISON);
+    for (int64_t i = 0; i < (rows.end - rows.first) * (columns.end - columns.first); i++)
+        assert_true(fabs(merged.x[i] - swept.x[i]) <= 1e-13);
+    gputest_band_free(&merged);
+    gputest_band_free(&swept);
+    gputest_bands_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_some_blocks),
+        cmocka_unit_test(test_blocks_of_many_levels),
         cmocka_unit_test(test_blocks_without_inverse),
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_generators_alone),

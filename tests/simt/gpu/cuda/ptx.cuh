@@ -51,6 +51,15 @@ template <typename V, typename T> static inline void cuda__store_stream(V *to, c
     memcpy((void *)to, x, sizeof(V));
 }
 
+/* A kernel begins when the one before it is done. */
+static inline void cuda__wait_for_previous()
+{
+}
+
+static inline void cuda__release_next()
+{
+}
+
 static inline void cuda__copy_arrive()
 {
     simt_copies &begun = *simt_copies_here;
@@ -99,9 +108,77 @@ static inline void cuda__multiply_add(double *c, const double *a, const double *
     }
 }
 
+template <typename T> static inline void cuda__keep(T &)
+{
+}
+
+static inline void cuda__in_order()
+{
+}
+
 template <typename P> static inline P *cuda__renewed(P *pointer)
 {
     return pointer;
+}
+
+static inline void cuda__meet_cluster(SIMT_CALLER)
+{
+    simt_meet_cluster(SIMT_CALL);
+}
+
+template <typename S> static inline S *cuda__of_block(S *shared, unsigned rank, SIMT_CALLER)
+{
+    return (S *)simt_of_block(SIMT_CALL, shared, rank);
+}
+
+/* The number of the phase in the upper half; in the lower one, the bytes that are still to come.
+ * Until they are announced that is SIMT_SIGNAL_PENDING less those that came early. */
+struct alignas(8) cuda__signal {
+    uint64_t word;
+};
+
+#define SIMT_SIGNAL_PENDING ((uint64_t)1 << 31)
+
+static inline void cuda__signal_begin(cuda__signal *signal)
+{
+    __atomic_store_n(&signal->word, SIMT_SIGNAL_PENDING, __ATOMIC_RELEASE);
+}
+
+/* The phase ends when all that was announced has come. */
+static inline void simt_signal_add(cuda__signal *signal, uint64_t bytes)
+{
+    uint64_t old = __atomic_load_n(&signal->word, __ATOMIC_RELAXED), next;
+    do {
+        uint32_t left = (uint32_t)(old + bytes);
+        next = (old >> 32) << 32 | left;
+        if (left == 0)
+            next = ((old >> 32) + 1) << 32 | SIMT_SIGNAL_PENDING;
+    } while (!__atomic_compare_exchange_n(&signal->word, &old, next, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+}
+
+static inline void cuda__signal_expect(cuda__signal *signal, unsigned bytes)
+{
+    simt_signal_add(signal, bytes - SIMT_SIGNAL_PENDING);
+}
+
+static inline void cuda__signal_await(cuda__signal *signal, unsigned phase, SIMT_CALLER)
+{
+    while ((__atomic_load_n(&signal->word, __ATOMIC_ACQUIRE) >> 32 & 1) == phase)
+        simt_pause_cluster(SIMT_CALL);
+}
+
+static inline cuda__address cuda__address_in(void *shared, unsigned rank, SIMT_CALLER)
+{
+    return (cuda__address)simt_of_block(SIMT_CALL, shared, rank);
+}
+
+static inline void cuda__send(cuda__address to, cuda__address signal, const void *from)
+{
+    if ((uintptr_t)to % 16 != 0 || (uintptr_t)from % 16 != 0)
+        simt_fail({__func__, __FILE__, __LINE__}, "it sends what is not aligned");
+    memcpy(to, from, 16);
+    simt_signal_add((cuda__signal *)signal, (uint64_t)-16);
 }
 
 static inline uint64_t cuda__now_ns()

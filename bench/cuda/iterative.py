@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Writes the record of cuda_iterative's figures: a page to read.
+
+    iterative.py FOLDER|FOLDER/DATE-NAME-iterative.csv [--device TEXT] [--commit TEXT]
+
+writes DATE-NAME-iterative.md beside the file, or beside the newest one in the folder.
+"""
+
+import argparse
+import csv
+import pathlib
+import subprocess
+import sys
+
+METHOD = """\
+Counted: the time for matrices that lie on the device, their inverses written out; HTTP and
+transfers are not in it. Times of `iterative` are medians by the host's clock over all its visits
+to the device; the others are the device's. Products are those of two n x n matrices.
+"""
+
+PASSES = """\
+The paper's Table 1. `identify` finds both norms, the Frobenius norm, strict dominance, which parts
+are zero, and symmetry in one read. Of a copy: the time of a device-to-device copy that moves as
+many bytes, by the pass's.
+"""
+
+PAPER = """\
+The paper's Table 2. `gauss_jordan_plain` is its elimination: the identity beside A, no pivoting,
+row after row. The iteration begins with the diagonal where A is dominant, else with the transpose.
+"""
+
+STARTS = """\
+V0 is the inverse with a random error of that 1-norm of I - V0 A; condition near 1e3. "Measured":
+RESIDUAL is wanted too, which takes a product more. The residual is always that of a measured call.
+"""
+
+
+class Figures:
+    """Rows of the file: values by part, precision, n, what, quantity."""
+
+    def __init__(self, path):
+        self.values = {}
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                key = (row["part"], row["precision"], int(row["n"]), row["what"])
+                self.values.setdefault(key, {})[row["quantity"]] = float(row["value"])
+
+    def of(self, part):
+        """The keys and values of a part, in the file's order."""
+        return [(key[1:], found) for key, found in self.values.items() if key[0] == part]
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def passes(figures):
+    found = {}
+    for (precision, n, what), values in figures.of("passes"):
+        found.setdefault((precision, n), {})[what] = values["us"] if "us" in values else values
+    rows = []
+    for (precision, n), us in found.items():
+        cells = [precision, f"{n:,}"]
+        size = n * n * (4 if precision == "FP32" else 8)
+        for what, times in (("identify", 1), ("transpose", 2)):
+            cells += [f"{us[what]:,.1f}", f"{times * size / us[what] / 1e3:,.0f}",
+                      f"{100 * us['copy_as_' + what] / us[what]:.0f}%"]
+        rows.append(cells)
+    header = ["precision", "n"]
+    for what in ("identify", "transpose"):
+        header += [f"{what}, us", "GB/s", "of a copy"]
+    return header, rows
+
+
+def line(values):
+    """Time, steps, products, residual and INFO of one call; a rival has but the first."""
+    cells = [f"{values['ms']:,.3f}"]
+    if "steps" not in values:
+        return cells + [""] * 4
+    return cells + [f"{values['steps']:.0f}", f"{values['products']:.0f}",
+                    f"{values['residual']:.1e}", f"{values['info']:.0f}"]
+
+
+LINE = ["ms", "steps", "products", "residual", "INFO"]
+
+
+def against(figures, part, rival):
+    """A part's calls, with their speed in times that of the rival in the same rows."""
+    rows, base = [], {}
+    for (precision, n, what), values in figures.of(part):
+        group = (precision, n, what.split()[-1]) if part == "paper" else (precision, n)
+        if what.startswith(rival):
+            base[group] = values["ms"]
+        rows.append([precision, f"{n:,}", what, *line(values), f"{base[group] / values['ms']:.2f}"])
+    return ["precision", "n", "what", *LINE, f"times {rival}"], rows
+
+
+def plain(figures, part):
+    rows = [[precision, f"{n:,}", what, *line(values)]
+            for (precision, n, what), values in figures.of(part)]
+    return ["precision", "n", "what", *LINE], rows
+
+
+def batches(figures):
+    rows = []
+    for (precision, n, what), values in figures.of("batch"):
+        start, count = what.split(" of ")
+        rows.append([precision, f"{n:,}", f"{int(count):,}", start, *line(values),
+                     f"{1e3 * int(count) / values['ms']:,.0f}"])
+    return ["precision", "n", "matrices", "start", *LINE, "matrices/s"], rows
+
+
+def section(title, told, header_and_rows):
+    header, rows = header_and_rows
+    text = [f"## {title}", ""] + ([told] if told else [])
+    return text + [table(header, rows) if rows else "Not measured.", ""]
+
+
+def commit_here():
+    try:
+        return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True,
+                              text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("source", type=pathlib.Path)
+    parser.add_argument("--device")
+    parser.add_argument("--commit")
+    arguments = parser.parse_args()
+    source = arguments.source
+    if source.is_dir():
+        # Those of the host have the same ending, and a page of their own.
+        found = [path for path in sorted(source.glob("*-iterative.csv"))
+                 if not path.stem.endswith("-host-iterative")]
+        if not found:
+            sys.exit(f"{source}: no figures of cuda_iterative")
+        source = found[-1]
+    figures = Figures(source)
+    date, name = source.stem[:10], source.stem[11:].rsplit("-", 1)[0]
+    page = [f"# iterative on one {arguments.device or name.upper()}, {date}", "",
+            f"Commit {arguments.commit or commit_here()}. `make bench-gpu`; figures: "
+            f"[{source.name}]({source.name}).", "", METHOD]
+    page += section("Norms and transpose", PASSES, passes(figures))
+    page += section("Iterative against Gauss-Jordan", PAPER,
+                    against(figures, "paper", "gauss_jordan_plain"))
+    page += section("Schemes", "Each from the transpose, condition near 1e3.\n",
+                    plain(figures, "schemes"))
+    page += section("Cold and warm starts", STARTS, against(figures, "starts", "cusolver"))
+    page += section("Batches", "Steps and products are those of the batch's middle matrix.\n",
+                    batches(figures))
+    target = source.with_suffix(".md")
+    target.write_text("\n".join(page), encoding="utf-8")
+    print(f"written: {target}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+/* bench/cuda/iterative_check.cu: what cuda_iterative --check tries: the passes against plain sums
+ * on the host, every scheme and start by the true residual, and one matrix alone against the same
+ * in a batch.
+ */
+#include "bench/cuda/iterative.cuh"
+
+#include "gpu/cuda/identify.h"
+#include "gpu/cuda/transpose.h"
+
+#define RATIO_MAX 15.0
+#define SUM_ERROR 64 /* eps, of a norm */
+
+namespace
+{
+
+int failed;
+
+void expect(bool right, const char *what, enum precision precision, int64_t n, double found)
+{
+    if (right)
+        return;
+    failed++;
+    printf("%s %s n = %d: %g: WRONG\n", precision_name(precision), what, (int)n, found);
+}
+
+/* ---- Passes ---- */
+
+double value_of(const struct cuda_norm &norm)
+{
+    return norm.finite ? ldexp(norm.fraction, norm.exponent) : HUGE_VAL;
+}
+
+template <typename T> struct cuda_identity identify(const device_array<T> &a, int64_t n, int64_t at)
+{
+    enum precision precision = small_real<T>::precision;
+    device_array<cuda_identity> identity(1);
+    device_array<char> scratch(cuda_identify_bytes(precision, n, 1));
+    struct cuda_identification task = {};
+    task.precision = precision;
+    task.n = n;
+    task.a = {a.at(at), n, n * n};
+    task.count = task.sets = 1;
+    task.to = identity.at(0);
+    task.scratch = scratch.at(0);
+    SMALL_TRY(cuda_identify(&task, nullptr));
+    return identity.get(0, 1)[0];
+}
+
+template <typename T> void check_norms(int64_t n, int64_t late)
+{
+    enum precision precision = small_real<T>::precision;
+    std::vector<T> a(n * n + late);
+    std::vector<double> columns(n), rows(n);
+    double one = 0, inf = 0;
+    long double square = 0; /* a plain sum of millions in double is too far off */
+    for (int64_t e = 0; e < n * n; e++) {
+        T x = (T)iterative_random((uint64_t)(e + n));
+        a[e + late] = x;
+        columns[e % n] += fabs((double)x);
+        rows[e / n] += fabs((double)x);
+        square += (long double)x * (long double)x;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        one = fmax(one, columns[k]);
+        inf = fmax(inf, rows[k]);
+    }
+    device_array<T> d_a(n * n + late), d_b(n * n + late);
+    d_a.put(a);
+    struct cuda_identity found = identify(d_a, n, late);
+    double bound = SUM_ERROR * small_real<T>::eps;
+    expect(fabs(value_of(found.norm_1) / one - 1) <= bound, "1-norm", precision, n,
+           value_of(found.norm_1) / one);
+    expect(fabs(value_of(found.norm_inf) / inf - 1) <= bound, "infinity-norm", precision, n,
+           value_of(found.norm_inf) / inf);
+    expect(fabs(found.frobenius / (double)sqrtl(square) - 1) <= bound, "Frobenius norm", precision,
+           n, found.frobenius);
+    uint32_t parts = CUDA_PART_BELOW | CUDA_PART_ABOVE | CUDA_PART_OFF_BAND | CUDA_PART_ASYMMETRIC;
+    if (n > 2)
+        expect((found.parts & ~(uint32_t)CUDA_PART_NOT_POSITIVE) == parts, "parts", precision, n,
+               found.parts);
+    struct cuda_transposition task = {
+        precision, n, n, {d_a.at(late), n, 0}, {d_b.at(late), n, 0}, 1, nullptr};
+    SMALL_TRY(cuda_transpose(&task, nullptr));
+    std::vector<T> b = d_b.get(late, n * n);
+    int64_t wrong = 0;
+    for (int64_t e = 0; e < n * n; e++)
+        wrong += b[e % n * n + e / n] != a[e + late];
+    expect(wrong == 0, "transpose", precision, n, (double)wrong);
+}
+
+/* Kinds, each with one entry that makes it another. */
+template <typename T> void check_kinds(int64_t n)
+{
+    enum precision precision = small_real<T>::precision;
+    std::vector<T> a(n * n);
+    device_array<T> d_a(n * n);
+    for (int64_t e = 0; e < n * n; e++)
+        a[e] = e / n == e % n ? (T)2 : T(0);
+    d_a.put(a);
+    struct cuda_identity found = identify(d_a, n, 0);
+    expect(found.parts == 0 && found.dominant && !found.zero_column && !found.zero_row, "diagonal",
+           precision, n, found.parts);
+    int64_t i = n / 2, j = n - 1;
+    a[i * n + j] = 1;
+    d_a.put(a);
+    expect(identify(d_a, n, 0).parts ==
+               (CUDA_PART_ABOVE | CUDA_PART_OFF_BAND | CUDA_PART_ASYMMETRIC),
+           "one above", precision, n, found.parts);
+    a[j * n + i] = 1;
+    d_a.put(a);
+    expect(identify(d_a, n, 0).parts == (CUDA_PART_ABOVE | CUDA_PART_BELOW | CUDA_PART_OFF_BAND),
+           "symmetric", precision, n, found.parts);
+    a[j * n + i] = a[i * n + j] = a[i * n + i] = 0;
+    a[j * n + j] = (T)NAN;
+    d_a.put(a);
+    found = identify(d_a, n, 0);
+    expect(found.parts & CUDA_PART_NOT_FINITE, "NaN", precision, n, found.parts);
+    a[j * n + j] = -1;
+    d_a.put(a);
+    found = identify(d_a, n, 0);
+    expect(found.zero_column == i + 1 && found.zero_row == i + 1 && !found.dominant &&
+               found.parts == CUDA_PART_NOT_POSITIVE,
+           "zero line", precision, n, found.zero_column);
+}
+
+template <typename T> void check_passes()
+{
+    for (int64_t n : {1, 2, 3, 31, 32, 33, 64, 65, 500, 1024, 2047, 2048, 2049, 2176, 3000}) {
+        check_norms<T>(n, 0);
+        check_norms<T>(n, 1);
+        if (n > 8)
+            check_kinds<T>(n);
+    }
+}
+
+/* ---- Inverses ---- */
+
+template <typename T> double norm_1(const device_array<T> &a, int64_t n, int64_t at)
+{
+    return value_of(identify(a, n, at).norm_1);
+}
+
+template <typename T>
+void check_answer(iterative_bed<T> &bed, const struct iterative_found &found, int64_t which,
+                  const char *what)
+{
+    int64_t n = bed.n, at = which * n * n;
+    double residual = iterative_true_residual(bed.a.at(at), bed.x.at(at), n);
+    double size = norm_1(bed.a, n, at) * norm_1(bed.x, n, at);
+    double unit = (double)n * small_real<T>::eps * size;
+    expect(found.info == 0, what, small_real<T>::precision, n, found.info);
+    expect(residual / unit <= RATIO_MAX, what, small_real<T>::precision, n, residual / unit);
+    /* RESIDUAL is measured in the precision. */
+    expect(fabs(found.residual - residual) <= unit, "RESIDUAL", small_real<T>::precision, n,
+           found.residual);
+}
+
+/* The answer has the same bits where nobody wants its residual. */
+template <typename T> void check_unmeasured(iterative_bed<T> &bed, struct iterative_wish wish)
+{
+    int64_t n = bed.n;
+    std::vector<T> measured = bed.x.get(0, n * n);
+    int32_t info = bed.info.get(0, 1)[0], iterations = bed.iterations.get(0, 1)[0];
+    wish.measures = false;
+    struct iterative_found found = bed.run(wish, false, 0);
+    std::vector<T> alone = bed.x.get(0, n * n);
+    bool same = memcmp(alone.data(), measured.data(), (size_t)(n * n) * sizeof(T)) == 0;
+    expect(same && found.info == info && found.iterations == iterations,
+           "the same bits without RESIDUAL", small_real<T>::precision, n, found.iterations);
+}
+
+template <typename T> void check_schemes(int64_t n)
+{
+    iterative_bed<T> bed(n, 1, false);
+    for (int s = CUDA__ITER_AUTO; s < CUDA__ITER_SCHEMES; s++) {
+        for (int initial = CUDA__ITER_INITIAL_AUTO; initial <= CUDA__ITER_SCALED_IDENTITY;
+             initial++) {
+            struct iterative_wish wish;
+            wish.scheme = (enum cuda__iter_scheme)s;
+            wish.initial = (enum cuda__iter_initial)initial;
+            iterative_fill(bed.a.at(0), n, 1,
+                           initial == CUDA__ITER_DIAGONAL || initial == CUDA__ITER_SCALED_IDENTITY
+                               ? ITERATIVE_DOMINANT
+                               : ITERATIVE_GRADED);
+            check_answer(bed, bed.run(wish, false, 0), 0, "scheme and start");
+            check_unmeasured(bed, wish);
+        }
+    }
+}
+
+/* A matrix has the same bits alone and in a batch of others. */
+template <typename T> void check_company(int64_t n, int64_t count)
+{
+    iterative_bed<T> all(n, count, false), one(n, 1, false);
+    struct iterative_wish wish;
+    int64_t half = count / 2;
+    iterative_fill(all.a.at(0), n, count, ITERATIVE_RANDOM);
+    iterative_fill(all.a.at(half * n * n), n, count - half, ITERATIVE_DOMINANT);
+    for (enum cuda__iter_initial initial : {CUDA__ITER_INITIAL_AUTO, CUDA__ITER_TRANSPOSE}) {
+        wish.initial = initial;
+        (void)all.run(wish, false, 0);
+        for (int64_t k : {(int64_t)0, (int64_t)1, half - 1, half, count - 1}) {
+            size_t bytes = (size_t)(n * n) * sizeof(T);
+            SMALL_TRY(
+                cudaMemcpy(one.a.at(0), all.a.at(k * n * n), bytes, cudaMemcpyDeviceToDevice));
+            (void)one.run(wish, false, 0);
+            std::vector<T> x = one.x.get(0, n * n), y = all.x.get(k * n * n, n * n);
+            expect(memcmp(x.data(), y.data(), bytes) == 0, "the same bits in a batch",
+                   small_real<T>::precision, n, (double)k);
+        }
+    }
+}
+
+template <typename T> void check_singular(int64_t n)
+{
+    iterative_bed<T> bed(n, 1, false);
+    std::vector<T> a(n * n);
+    for (int64_t e = 0; e < n * n; e++)
+        a[e] = (T)iterative_random((uint64_t)(e / n == n - 1 ? e % n : e));
+    bed.a.put(a);
+    struct iterative_found found = bed.run({}, false, 0);
+    expect(found.info == n + 1 || found.info == n + 2, "equal rows", small_real<T>::precision, n,
+           found.info);
+}
+
+} // namespace
+
+int iterative_check()
+{
+    check_passes<float>();
+    check_passes<double>();
+    printf("passes: %d failed so far\n", failed);
+    for (int64_t n : {1, 7, 32, 33, 100, 129, 300, 513, 1024}) {
+        check_schemes<float>(n);
+        check_schemes<double>(n);
+    }
+    printf("schemes: %d failed so far\n", failed);
+    for (int64_t n : {5, 33, 64, 200, 520}) {
+        check_company<float>(n, n > 200 ? 8 : 37);
+        check_company<double>(n, n > 200 ? 8 : 37);
+        check_singular<float>(n);
+        check_singular<double>(n);
+    }
+    printf("cuda_iterative: %d failed\n", failed);
+    return failed ? 1 : 0;
+}

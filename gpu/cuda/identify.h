@@ -1,0 +1,77 @@
+/* gpu/cuda/identify.h: what kind of matrix is this, and how large is it: norms, strict diagonal
+ * dominance, lines of zeros, which parts hold anything, symmetry. One read of the matrix.
+ *
+ * The pass goes by pairs of tiles on either side of the diagonal; a tile's sums go to lines of
+ * their own, which are then added up in an order that n alone decides, in double. So a matrix's
+ * answer does not depend on the others beside it.
+ *
+ * Everything lies on the device. Nothing is awaited. Threads: any, each with its own stream and
+ * scratch. Cost: n^2 numbers read once, and n^2 / 16 of sums (n^2 / 64 above CUDA_IDENTIFY_FEW)
+ * written and read; three launches.
+ */
+#ifndef GPU_CUDA_IDENTIFY_H
+#define GPU_CUDA_IDENTIFY_H
+
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/cuda/product.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Up to this order tiles are smaller, so that there are enough of them. */
+#define CUDA_IDENTIFY_FEW 2048
+#define CUDA_IDENTIFY_MATRICES_MAX 32767 /* of a call, all sets together */
+
+/* A norm as fraction * 2^exponent, fraction in [1/2, 1) or 0. */
+struct cuda_norm {
+    double fraction;
+    int32_t exponent;
+    int32_t finite; /* 0: a sum is beyond the precision's range, or an entry is not finite */
+};
+
+/* What a matrix has other than zeros. */
+enum cuda_part {
+    CUDA_PART_BELOW = 1,        /* below the diagonal */
+    CUDA_PART_ABOVE = 2,        /* above it */
+    CUDA_PART_OFF_BAND = 4,     /* beyond the two diagonals beside the main one */
+    CUDA_PART_ASYMMETRIC = 8,   /* a_ij other than a_ji */
+    CUDA_PART_NOT_FINITE = 16,  /* a NaN or an infinity */
+    CUDA_PART_NOT_POSITIVE = 32 /* on the diagonal, zero or less */
+};
+
+/* Of a matrix A (n x n). With CUDA_PART_NOT_FINITE all else tells nothing. */
+struct cuda_identity {
+    struct cuda_norm norm_1, norm_inf;
+    double frobenius;              /* infinite where the sum of the squares is beyond range */
+    double dominance;              /* the others of a row by |a_ii|, the largest of all rows */
+    int32_t dominant;              /* |a_ii| exceeds the others of its row together, in all rows */
+    int32_t zero_column, zero_row; /* the first of zeros alone, from 1; 0: there is none */
+    uint32_t parts;                /* enum cuda_part */
+};
+
+/* `sets` times `count` matrices of order n; set s begins set_step elements behind set s - 1. */
+struct cuda_identification {
+    enum precision precision;
+    int64_t n;
+    struct cuda_matrices a;
+    int64_t count, sets, set_step;
+    const double *factors;    /* two for each of `count`: the first multiplies its matrices; NULL */
+    struct cuda_identity *to; /* matrix k of set s: to[s * to_step + k] */
+    int64_t to_step;
+    void *scratch; /* cuda_identify_bytes() of them, aligned to 256 */
+};
+
+size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices);
+/* More than CUDA_IDENTIFY_MATRICES_MAX matrices, no rows, or a stride above INT32_MAX, is
+ * cudaErrorInvalidValue. */
+cudaError_t cuda_identify(const struct cuda_identification *task, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

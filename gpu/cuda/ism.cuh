@@ -1,0 +1,195 @@
+/* gpu/cuda/ism.cuh: `ism` on the device: what its kernels share: where a matrix's tensors and
+ * arrays are, the lines of a trial, what a block of threads finds out together, and the verdict.
+ * Device code. Kernels take a slot a blockIdx.y.
+ */
+#ifndef GPU_CUDA_ISM_CUH
+#define GPU_CUDA_ISM_CUH
+
+#include "gpu/cuda/ism_call.h"
+#include "gpu/cuda/lu_reduce.cuh"
+#include "gpu/cuda/real.cuh"
+
+#define CUDA__ISM_THREADS 256
+#define CUDA__ISM_WARPS (CUDA__ISM_THREADS / CUDA__WARP)
+#define CUDA__ISM_NEAR 64         /* times eps: below that RCOND's INFO is left to lu */
+#define CUDA__ISM_WHOLE_RATIO 8.0 /* of a residual that is known whole; the contract has 15 */
+
+/* What is known of a matrix on its way: at the start of its part. */
+struct cuda__ism_answer {
+    double det; /* fraction and exponent of the product of pivots */
+    int64_t det_exponent;
+    double norm_a;                    /* |A|, or |A0^-1| where A is not known */
+    double change;                    /* |X Y^T A0^-1| where A is not known */
+    double rcond;                     /* of lu, in the precision */
+    int32_t bad;                      /* an input is not finite */
+    int32_t broken;                   /* a block is singular */
+    int32_t zero;                     /* the diagonal of A has a zero */
+    int32_t refused;                  /* no inverse goes out */
+    int32_t info, factor_info;        /* of lu */
+    int32_t chosen[CUDA__ISM_PROBES]; /* columns */
+};
+
+/* ---- Places ---- */
+
+/* The matrix `index` of the batch: its item, and its number there. */
+static __device__ __forceinline__ const cuda_tensors *cuda__ism_item(const cuda__ism_call &call,
+                                                                     int64_t index, int64_t *within)
+{
+    int64_t low = 0, high = call.item_count;
+    if (call.item_count == call.matrices)
+        low = index;
+    while (call.item_count < call.matrices && high - low > 1) {
+        int64_t middle = (low + high) / 2;
+        if (call.tensors[middle].first <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    *within = index - call.tensors[low].first;
+    return call.tensors + low;
+}
+
+static __device__ __forceinline__ const cuda_tensors *
+cuda__ism_item_of_slot(const cuda__ism_call &call, int64_t slot, int64_t *within)
+{
+    return cuda__ism_item(call, call.list ? call.list[slot] : call.first + slot, within);
+}
+
+/* The slot's part of an input or output, `numbers` for each matrix; NULL: there is none. */
+template <typename T>
+static __device__ __forceinline__ const T *cuda__ism_input(const cuda__ism_call &call, int64_t slot,
+                                                           int input, int64_t numbers)
+{
+    int64_t within;
+    const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
+    return item->inputs[input] ? (const T *)item->inputs[input] + within * numbers : nullptr;
+}
+
+template <typename T>
+static __device__ __forceinline__ T *cuda__ism_output(const cuda__ism_call &call, int64_t slot,
+                                                      int output, int64_t numbers)
+{
+    int64_t within;
+    const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
+    return item->outputs[output] ? (T *)item->outputs[output] + within * numbers : nullptr;
+}
+
+/* An array of a part; host code too. */
+template <typename T>
+static __host__ __device__ __forceinline__ T *cuda__ism_array_of(const cuda__ism_call &call,
+                                                                 int64_t slot, int array)
+{
+    return (T *)call.parts + slot * call.part + call.at[array];
+}
+
+template <typename T>
+static __device__ __forceinline__ cuda__ism_answer *cuda__ism_answer_of(const cuda__ism_call &call,
+                                                                        int64_t slot)
+{
+    return (cuda__ism_answer *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_ANSWER);
+}
+
+static __host__ __device__ __forceinline__ bool cuda__ism_is_whole(int64_t n)
+{
+    return n <= CUDA__ISM_PROBES;
+}
+
+/* Is A known? */
+static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_call &call)
+{
+    return !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1) || (call.inputs >> CUDA__ISM_GIVEN_A0 & 1);
+}
+
+/* ---- The lines of a trial ---- */
+
+/* Number i of a fixed line without a pattern: of either sign, 1/2 to 1, as the host's. Up to n =
+ * CUDA__ISM_PROBES: of the identity. */
+static __device__ __forceinline__ float cuda__ism_weight(int64_t n, int64_t i, int line)
+{
+    if (cuda__ism_is_whole(n))
+        return i == line ? 1.0f : 0.0f;
+    uint32_t mixed = ((uint32_t)i * CUDA__ISM_PROBES + (uint32_t)line) * 0x9e3779b1u;
+    mixed = (mixed ^ mixed >> 15) * 0x85ebca6bu;
+    mixed = (mixed ^ mixed >> 13) * 0xc2b2ae35u;
+    float magnitude = 0.5f + (float)(int32_t)(mixed >> 8 & 0x7fffff) * 0x1p-24f;
+    return mixed >> 31 ? -magnitude : magnitude;
+}
+
+/* What a trial allows, by the size of what was multiplied. */
+template <typename T>
+static __device__ __forceinline__ double cuda__ism_allowed(int64_t n, double size)
+{
+    double share = cuda__ism_is_whole(n) ? CUDA__ISM_WHOLE_RATIO * (double)n : sqrt((double)n);
+    return share * (double)cuda__real<T>::eps * size;
+}
+
+/* ---- Products of many numbers ---- */
+
+static __device__ __forceinline__ void cuda__ism_times(double *fraction, int64_t *exponent,
+                                                       double factor)
+{
+    int shift = 0;
+    *fraction = frexp(*fraction * factor, &shift);
+    *exponent += shift;
+}
+
+static __device__ __forceinline__ double cuda__ism_value(double fraction, int64_t exponent)
+{
+    exponent = exponent > 4000 ? 4000 : exponent < -4000 ? -4000 : exponent;
+    return ldexp(fraction, (int)exponent);
+}
+
+/* ---- The report ---- */
+
+/* The numbers of a matrix, by one thread. info < -1: it is doubtful, and the rest does not count.
+ */
+template <typename T>
+static __device__ __forceinline__ void cuda__ism_store(const cuda__ism_call &call,
+                                                       const cuda_tensors *item, int64_t within,
+                                                       int info, T rcond, int road, T det_ratio)
+{
+    ((int32_t *)item->outputs[CUDA__ISM_WANTED_INFO])[within] = info;
+    ((T *)item->outputs[CUDA__ISM_WANTED_RCOND])[within] = rcond;
+    ((int32_t *)item->outputs[CUDA__ISM_WANTED_ROAD])[within] = road;
+    ((T *)item->outputs[CUDA__ISM_WANTED_DET_RATIO])[within] = det_ratio;
+    if (info < -1 && call.doubtful)
+        atomicAdd(call.doubtful, 1);
+}
+
+/* What a trial has measured. */
+struct cuda__ism_trial {
+    double error;          /* the largest of T (I - Z A), or of T (A0^-1 - Z M) */
+    double norm_x, norm_a; /* norm_a: of A, or of A0^-1 where A is not known */
+    double change;
+    double det_ratio;
+    bool bad;
+};
+
+/* Reports the answer of `road`, or that there is none; by one thread. Returns INFO. */
+template <typename T>
+static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call,
+                                                      const cuda_tensors *item, int64_t within,
+                                                      const cuda__ism_trial &trial, int road)
+{
+    const double eps = cuda__real<T>::eps, nan = (double)cuda__real<T>::nan();
+    const double largest = (double)cuda__real<T>::largest;
+    bool known = cuda__ism_knows(call), finite = trial.norm_x <= largest;
+    double size = trial.norm_x * (known ? trial.norm_a : 1 + trial.change);
+    double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
+    bool good = finite && trial.norm_a <= largest && !trial.bad &&
+                trial.error <= cuda__ism_allowed<T>(call.n, size) &&
+                (!known || rcond >= CUDA__ISM_NEAR * eps);
+    int info = trial.bad ? -1 : CUDA_INFO_DOUBTFUL;
+    double det_ratio = nan;
+    if (good) {
+        info = !known && size * eps > trial.norm_a ? (int)call.n + 1 : 0;
+        det_ratio = trial.det_ratio;
+    } else {
+        rcond = nan;
+    }
+    cuda__ism_store<T>(call, item, within, info, (T)rcond, good ? road : (int)METHOD_ROAD_NONE,
+                       (T)det_ratio);
+    return info;
+}
+
+#endif

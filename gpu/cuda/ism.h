@@ -1,0 +1,49 @@
+/* gpu/cuda/ism.h: the launchers of `ism` (gpu/methods/ism.h). See call.h for what every launcher
+ * keeps to. The formulas and names are those of gpu/host/ism.h.
+ *
+ * Two roads. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
+ * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory, so that A0^-1 is
+ * read once and the inverse written once, takes the columns of X and Y four at a time, and tries
+ * the answer before it writes it. The other one, for all that is left: X, Y and what is known of A0
+ * are brought to the workspace, and the variants are sequences of products (product.h) with the
+ * inverses of small blocks between them.
+ *
+ * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (ism_turn.cuh). Smaller
+ * ones form groups, which meet all earlier groups together, in products of some hundred columns. A
+ * design that was not taken has lu's kernels invert the blocks: as many operations, but these
+ * kernels take longer for one block of 512 columns than all the rest, and give no determinant.
+ *
+ * Every answer is tried as on the host. One that fails is doubtful, and cuda_ism_mend takes the
+ * last of the host's roads: A formed and inverted by lu, or Z M = A0^-1 solved. (The host tries one
+ * block of all columns and Newton's step before that, which are no faster here.)
+ *
+ * Cost: an update of a known inverse reads and writes n^2 numbers on the fused road. Elsewhere
+ * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but
+ * the inputs and the answer crosses the bus.
+ */
+#ifndef GPU_CUDA_ISM_H
+#define GPU_CUDA_ISM_H
+
+#include "gpu/cuda/call.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Two of its matrices and lu's workspace fit the memory of a large GPU. */
+#define CUDA_ISM_N_MAX 16384
+#define CUDA_ISM_FUSED_N_MAX 64
+#define CUDA_ISM_FUSED_M_MAX 32
+#define CUDA_ISM_BLOCK_MAX 512
+
+cudaError_t cuda_ism(const struct cuda_call *call, cudaStream_t stream);
+/* For a batch that cuda_ism has left call->to_mend doubtful matrices of; the workspace is free. */
+cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream);
+/* For both. */
+size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

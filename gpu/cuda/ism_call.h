@@ -1,0 +1,140 @@
+/* gpu/cuda/ism_call.h: what the kernels of `ism` are given, the layout of its workspace, and the
+ * entries in each precision. Between ism.c, which reads the method's options, and the kernels.
+ *
+ * The workspace begins with what all matrices share, the lines of a trial and the tables of a
+ * mending; then comes a part for each matrix that is worked on at once, cut into arrays. Rows of
+ * arrays begin at multiples of 16 bytes, or follow one another without a gap where lu reads them.
+ */
+#ifndef GPU_CUDA_ISM_CALL_H
+#define GPU_CUDA_ISM_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/cuda/call.h"
+#include "gpu/method.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUDA__ISM_PROBES 8        /* lines of a trial at most; orders up to it are tried whole */
+#define CUDA__ISM_TRIED 2         /* lines of the trial of a larger one */
+#define CUDA__ISM_NORM_ORDER 64   /* to this order |A| is computed from all columns */
+#define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */
+#define CUDA__ISM_MENDED_MAX 64   /* matrices that are mended at once */
+#define CUDA__ISM_TURN 64         /* columns of a block that are eliminated together */
+/* Products with sums of so many numbers on are cut, if they have few tiles: the numbers of a
+ * piece's sums at least, rows and columns of a tile, tiles of all pieces together. */
+#define CUDA__ISM_CUT_LEAST 512
+#define CUDA__ISM_CUT_INNER 128
+#define CUDA__ISM_CUT_TILE 64
+#define CUDA__ISM_CUT_TILES 264 /* twice the multiprocessors of an H200 */
+#define CUDA__ISM_CUT_NUMBERS (CUDA__ISM_CUT_TILES * CUDA__ISM_CUT_TILE * CUDA__ISM_CUT_TILE)
+
+/* The descriptor's inputs and outputs, by their indices. */
+enum cuda__ism_input {
+    CUDA__ISM_GIVEN_A,
+    CUDA__ISM_GIVEN_X,
+    CUDA__ISM_GIVEN_Y,
+    CUDA__ISM_GIVEN_SCALE,
+    CUDA__ISM_GIVEN_DIAGONAL,
+    CUDA__ISM_GIVEN_A0,
+    CUDA__ISM_GIVEN_INVERSE
+};
+
+enum cuda__ism_output {
+    CUDA__ISM_WANTED_INVERSE,
+    CUDA__ISM_WANTED_INFO,
+    CUDA__ISM_WANTED_RCOND,
+    CUDA__ISM_WANTED_ROAD,
+    CUDA__ISM_WANTED_DET_RATIO,
+    CUDA__ISM_WANTED_U,
+    CUDA__ISM_WANTED_R,
+    CUDA__ISM_WANTED_V
+};
+
+/* The arrays of a part. One that a matrix does not need has no length. */
+enum cuda__ism_array {
+    CUDA__ISM_ANSWER, /* struct cuda__ism_answer */
+    CUDA__ISM_D,      /* the diagonals of A0 and A0^-1, where A0_INVERSE is not given */
+    CUDA__ISM_E,
+    CUDA__ISM_X, /* n x m, rows ldm apart */
+    CUDA__ISM_Y,
+    CUDA__ISM_B,  /* n x n, A0^-1 */
+    CUDA__ISM_A0, /* n x n */
+    CUDA__ISM_GR, /* (G R)^T, lines of n: m of them, or a block's */
+    CUDA__ISM_K,  /* the same of K */
+    CUDA__ISM_W,  /* G^T of a group or block */
+    CUDA__ISM_P,  /* K X and (G R)^T Y of a group, a line of ldg for each earlier column */
+    CUDA__ISM_Q,
+    CUDA__ISM_C,      /* a block, which becomes its inverse: R^T, lines of lds */
+    CUDA__ISM_TURNED, /* of a turn of a block: see ism_turn.cuh */
+    CUDA__ISM_TOP,
+    CUDA__ISM_ROWS,
+    CUDA__ISM_LEFT,
+    CUDA__ISM_PIECES, /* of a product */
+    CUDA__ISM_Z,      /* n x n, becomes the inverse */
+    CUDA__ISM_U,      /* factors, n x m; U R beside them */
+    CUDA__ISM_UR,
+    CUDA__ISM_V,
+    CUDA__ISM_TZ, /* lines of n: T Z, T (A) or what is left of T, and the columns of A */
+    CUDA__ISM_REST,
+    CUDA__ISM_ERROR,
+    CUDA__ISM_SIGNS,
+    CUDA__ISM_COLUMNS,
+    CUDA__ISM_THIN, /* lines of m: T Z X, and chosen rows of Y */
+    CUDA__ISM_CHOSEN,
+    CUDA__ISM_SIZES,  /* sums of magnitudes of the columns of Z, and of A or B */
+    CUDA__ISM_FORMED, /* mending: A or M, its inverse, its factors and their pivots */
+    CUDA__ISM_INVERSE,
+    CUDA__ISM_LU,
+    CUDA__ISM_PIVOTS,
+    CUDA__ISM_ARRAYS
+};
+
+/* How a matrix is gone about. */
+struct cuda__ism_plan {
+    enum method_road road; /* SINGLE, BLOCK or REDUCED_MEMORY; LU: it is left to mending at once */
+    bool fused;
+    int64_t block, group; /* columns; a group is a multiple of a block */
+};
+
+/* Slot k of a chunk has matrix first + k of the batch, or list[k]. */
+struct cuda__ism_call {
+    const struct cuda_tensors *tensors;
+    int64_t item_count, matrices, n, m; /* m: n, of A alone */
+    uint32_t inputs, wanted;
+    struct cuda__ism_plan plan;
+    bool mending;
+    int64_t first, count;
+    int64_t *list; /* mending; else NULL */
+    uint32_t *doubtful;
+    int64_t ld, ldm, lds, ldg; /* numbers from line to line of arrays */
+    int64_t held;              /* parts that there are */
+    void *lines;               /* T: CUDA__ISM_PROBES lines of ld */
+    struct cuda_item *items;   /* mending: of the inverses, of the factors, of the factors of B */
+    unsigned char *parts;
+    int64_t part; /* numbers */
+    int64_t at[CUDA__ISM_ARRAYS];
+    void *lu; /* mending: lu's workspace */
+    size_t lu_bytes;
+};
+
+static inline bool cuda__ism_has(uint32_t inputs, int input)
+{
+    return inputs >> input & 1;
+}
+
+/* The whole batch, on the road that the plan says; all that is doubtful. */
+typedef cudaError_t cuda__ism_launcher(const struct cuda__ism_call *work,
+                                       struct cuda_products *products, cudaStream_t stream);
+cuda__ism_launcher cuda__ism_launch_f32, cuda__ism_launch_f64;
+/* The first work->count of the doubtful matrices. */
+cuda__ism_launcher cuda__ism_mend_f32, cuda__ism_mend_f64;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

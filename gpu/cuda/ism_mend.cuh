@@ -1,0 +1,295 @@
+/* gpu/cuda/ism_mend.cuh: the last road of `ism`, for matrices whose answer was doubtful: A is
+ * formed and inverted as by lu, mending and all; with A0_INVERSE alone, where there is no A, Z M =
+ * A0^-1 is solved with M = I + X Y^T A0^-1: Z = A0^-1 M^-1, and one step of refinement. The
+ * determinant comes from the factors. Host code but for the kernels; any thread; nothing is
+ * awaited.
+ *
+ * As many matrices as the workspace holds are picked from the batch, by their INFO, and mended
+ * together; then the next ones.
+ *
+ * Cost: of lu twice, 2 n^2 m operations to form A, and with A0_INVERSE alone 6 n^3 more.
+ */
+#ifndef GPU_CUDA_ISM_MEND_CUH
+#define GPU_CUDA_ISM_MEND_CUH
+
+#include "gpu/cuda/ism_road.cuh"
+#include "gpu/cuda/lu_middle.h"
+
+/* The numbers of the batch's first call.count doubtful matrices, to call.list. One block. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_pick_kernel(const cuda__ism_call call)
+{
+    __shared__ int found[CUDA__ISM_WARPS];
+    int lane = threadIdx.x % CUDA__WARP, warp = threadIdx.x / CUDA__WARP;
+    int64_t count = 0, within;
+    for (int64_t k = threadIdx.x; k < call.count; k += CUDA__ISM_THREADS)
+        call.list[k] = 0;
+    __syncthreads();
+    for (int64_t first = 0; first < call.matrices && count < call.count;
+         first += CUDA__ISM_THREADS) {
+        int64_t index = first + threadIdx.x;
+        bool doubtful = false;
+        if (index < call.matrices) {
+            const cuda_tensors *item = cuda__ism_item(call, index, &within);
+            doubtful = ((const int32_t *)item->outputs[CUDA__ISM_WANTED_INFO])[within] < -1;
+        }
+        unsigned ballot = __ballot_sync(CUDA__ALL, doubtful);
+        if (lane == 0)
+            found[warp] = __popc(ballot);
+        __syncthreads();
+        int64_t place = count + __popc(ballot & ((1u << lane) - 1));
+        for (int w = 0; w < CUDA__ISM_WARPS; w++) {
+            place += w < warp ? found[w] : 0;
+            count += found[w];
+        }
+        if (doubtful && place < call.count)
+            call.list[place] = index;
+        __syncthreads();
+    }
+}
+
+/* What lu is given: of the inverse of FORMED, of its factors, of the factors of B. */
+template <typename T> static __global__ void cuda__ism_items_kernel(const cuda__ism_call call)
+{
+    int64_t slot = blockIdx.y;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    cuda_item item = {};
+    item.first = slot;
+    item.a = cuda__ism_array_of<T>(call, slot, CUDA__ISM_FORMED);
+    item.result = cuda__ism_array_of<T>(call, slot, CUDA__ISM_INVERSE);
+    item.extra = &answer->rcond;
+    item.info = &answer->info;
+    call.items[slot] = item;
+    item.result = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
+    item.extra = cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
+    item.info = &answer->factor_info;
+    call.items[CUDA__ISM_MENDED_MAX + slot] = item;
+    item.a = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
+    call.items[2 * CUDA__ISM_MENDED_MAX + slot] = item;
+}
+
+/* The answer's determinant times that of the factors in LU; over_a0: and over that of A0, which is
+ * diagonal. One thread a slot. */
+template <typename T>
+static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, bool over_a0)
+{
+    int64_t slot = blockIdx.y;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    const T *lu = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
+    const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
+    const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
+    double det = answer->det;
+    int64_t exponent = answer->det_exponent;
+    for (int64_t i = 0; i < call.n; i++) {
+        double pivot = (double)lu[i * (call.n + 1)];
+        int shift;
+        cuda__ism_times(&det, &exponent, pivots[i] == i + 1 ? pivot : -pivot);
+        if (over_a0) {
+            det /= frexp((double)d[i], &shift);
+            exponent -= shift;
+        }
+    }
+    answer->det = det;
+    answer->det_exponent = exponent;
+}
+
+/* By lu. */
+template <typename T> static __global__ void cuda__ism_report_kernel(const cuda__ism_call call)
+{
+    int64_t slot = blockIdx.y, within;
+    const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    int info = answer->bad ? -1 : answer->info;
+    T det_ratio = (T)cuda__ism_value(answer->det, answer->det_exponent);
+    T rcond = *(const T *)&answer->rcond;
+    if (info < 0)
+        det_ratio = rcond = cuda__real<T>::nan();
+    else if (info >= 1 && info <= call.n)
+        det_ratio = 0;
+    answer->refused = info < 0 || (info >= 1 && info <= call.n);
+    cuda__ism_store<T>(call, item, within, info, rcond,
+                       info < 0 ? (int)METHOD_ROAD_NONE : (int)METHOD_ROAD_LU, det_ratio);
+}
+
+/* By solution. A block a slot. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_report_solution_kernel(const cuda__ism_call call)
+{
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    int64_t slot = blockIdx.y, within;
+    const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    cuda__ism_trial trial = cuda__ism_weigh(call, scratch);
+    if (threadIdx.x > 0)
+        return;
+    int n = (int)call.n, info = answer->bad ? -1 : answer->info, road = METHOD_ROAD_LU;
+    bool finite = trial.norm_x <= (double)cuda__real<T>::largest;
+    double size = trial.norm_x * (1 + trial.change), eps = cuda__real<T>::eps;
+    bool good = finite && trial.error <= cuda__ism_allowed<T>(n, size);
+    T rcond = cuda__real<T>::nan(), det_ratio = (T)trial.det_ratio;
+    answer->refused = true;
+    if (info >= 1 && info <= n) { /* M is singular */
+        rcond = det_ratio = 0;
+    } else if (answer->bad) {
+        road = METHOD_ROAD_NONE;
+        det_ratio = cuda__real<T>::nan();
+    } else if (info < 0) { /* M overflows */
+        info = n + 1;
+        det_ratio = cuda__real<T>::nan();
+    } else {
+        answer->refused = finite && !good;
+        info = !good || size * eps > trial.norm_a ? n + 1 : 0;
+    }
+    cuda__ism_store<T>(call, item, within, info, rcond, road, det_ratio);
+}
+
+/* The inverse, dense; NaN where it is refused. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_write_kernel(const cuda__ism_call call)
+{
+    int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    int64_t all = call.n * call.n;
+    bool refused = cuda__ism_answer_of<T>(call, slot)->refused;
+    const T *from = cuda__ism_array_of<T>(call, slot, CUDA__ISM_INVERSE);
+    T *to = cuda__ism_output<T>(call, slot, CUDA__ISM_WANTED_INVERSE, all);
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; to && e < all;
+         e += step)
+        to[e] = refused ? cuda__real<T>::nan() : from[e];
+}
+
+/* A chunk of matrices that are mended. */
+template <typename T> struct cuda__ism_mending {
+    cuda__ism_journey<T> journey;
+
+    static constexpr enum precision precision =
+        sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
+
+    bool solves() const
+    {
+        return !cuda__ism_knows(journey.call);
+    }
+
+    /* A, or M. */
+    void form()
+    {
+        const cuda__ism_call &call = journey.call;
+        int64_t n = call.n, m = call.m;
+        cuda__ism_shape formed = journey.square(CUDA__ISM_FORMED);
+        if (journey.has(CUDA__ISM_GIVEN_A)) {
+            journey.over(n * n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A, formed);
+            return;
+        }
+        int start = solves()             ? CUDA__ISM_FROM_ONES
+                    : journey.diagonal() ? CUDA__ISM_FROM_D
+                                         : CUDA__ISM_FROM_A0;
+        journey.over(n * n, cuda__ism_start_kernel<T>, call, start, formed);
+        if (m == 0)
+            return;
+        if (solves()) {
+            journey.multiply(m, n, n, true, false, 1, {CUDA__ISM_Y, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
+                             {CUDA__ISM_K, 0, 0});
+            journey.multiply(n, n, m, false, false, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_K, 0, 0}, 1,
+                             {CUDA__ISM_FORMED, 0, 0});
+        } else {
+            journey.multiply(n, n, m, false, true, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_Y, 0, 0}, 1,
+                             {CUDA__ISM_FORMED, 0, 0});
+        }
+    }
+
+    struct cuda_batch batch(int table) const
+    {
+        struct cuda_batch batch = {};
+        batch.items = journey.call.items + table * CUDA__ISM_MENDED_MAX;
+        batch.item_count = batch.matrices = journey.call.count;
+        return batch;
+    }
+
+    void invert()
+    {
+        const cuda__ism_call &call = journey.call;
+        struct cuda_batch all = batch(0);
+        bool small = call.n <= CUDA_SMALL_N_MAX;
+        if (journey.status == cudaSuccess)
+            journey.status =
+                small ? cuda_inverse_small(precision, call.n, &all, journey.stream)
+                      : cuda_inverse_middle(precision, call.n, &all, call.lu, call.lu_bytes,
+                                            journey.products, journey.stream);
+        if (journey.status == cudaSuccess)
+            journey.status = small
+                                 ? cuda_mend_small(precision, call.n, &all, journey.stream)
+                                 : cuda_mend_middle(precision, call.n, &all, call.lu, call.lu_bytes,
+                                                    journey.products, journey.stream);
+    }
+
+    void factor(int table, bool over_a0)
+    {
+        const cuda__ism_call &call = journey.call;
+        struct cuda_batch all = batch(table);
+        if (journey.status == cudaSuccess)
+            journey.status =
+                call.n <= CUDA_SMALL_N_MAX
+                    ? cuda_factor_small(precision, call.n, &all, journey.stream)
+                    : cuda_factor_middle(precision, call.n, &all, call.lu, call.lu_bytes,
+                                         journey.products, journey.stream);
+        journey.start(cuda__ism_determinant_kernel<T>, 1, 1, 0, call, over_a0);
+    }
+
+    /* Z = A0^-1 M^-1, and Z + (A0^-1 - Z M) M^-1. */
+    void solve()
+    {
+        const cuda__ism_call &call = journey.call;
+        int64_t n = call.n;
+        journey.multiply(n, n, n, false, false, 1, {CUDA__ISM_B, 0, 0}, {CUDA__ISM_INVERSE, 0, 0},
+                         0, {CUDA__ISM_Z, 0, 0});
+        journey.over(n * n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_B,
+                     journey.square(CUDA__ISM_LU));
+        journey.multiply(n, n, n, false, false, -1, {CUDA__ISM_Z, 0, 0}, {CUDA__ISM_FORMED, 0, 0},
+                         1, {CUDA__ISM_LU, 0, 0});
+        journey.multiply(n, n, n, false, false, 1, {CUDA__ISM_LU, 0, 0}, {CUDA__ISM_INVERSE, 0, 0},
+                         1, {CUDA__ISM_Z, 0, 0});
+    }
+
+    void run()
+    {
+        const cuda__ism_call &call = journey.call;
+        journey.start_once(cuda__ism_pick_kernel<T>, 1, call);
+        journey.bring(solves());
+        form();
+        journey.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
+        factor(1, journey.diagonal());
+        if (journey.has(CUDA__ISM_GIVEN_A0))
+            factor(2, false);
+        invert();
+        if (solves()) {
+            solve();
+            journey.try_answer();
+            journey.start(cuda__ism_report_solution_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+            journey.refuse(CUDA__ISM_WANTED_INVERSE, call.n * call.n);
+        } else {
+            journey.start(cuda__ism_report_kernel<T>, 1, 1, 0, call);
+            if (journey.wants(CUDA__ISM_WANTED_INVERSE))
+                journey.over(call.n * call.n, cuda__ism_write_kernel<T>, call);
+        }
+        journey.write_factors(true);
+    }
+};
+
+template <typename T>
+static cudaError_t cuda__ism_mend(const cuda__ism_call &work, struct cuda_products *products,
+                                  cudaStream_t stream)
+{
+    cuda__ism_mending<T> mending = {{work, products, stream, cudaSuccess}};
+    cuda__ism_call &call = mending.journey.call;
+    call.doubtful = nullptr;
+    mending.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
+    for (int64_t left = work.count; left > 0; left -= call.count) {
+        call.count = left < work.held ? left : work.held;
+        mending.run();
+    }
+    return mending.journey.status;
+}
+
+#endif

@@ -1,0 +1,354 @@
+/* gpu/cuda/ism_trial.cuh: the kernels of the trial of an inverse; the products between them are
+ * put by ism_road.cuh. Device code; a slot a blockIdx.y.
+ *
+ * The trial is that of gpu/host/ism_trial.c. |A| of orders above CUDA__ISM_NORM_ORDER is the norm
+ * of one of eight columns of A, whose products with eight lines of random numbers have the largest
+ * squares, or of eight more that the signs of the first ones point at: never more than |A|, and as
+ * a rule |A| itself.
+ *
+ * Cost: one pass over Z, and some lines of n numbers.
+ */
+#ifndef GPU_CUDA_ISM_TRIAL_CUH
+#define GPU_CUDA_ISM_TRIAL_CUH
+
+#include "gpu/cuda/ism_kernels.cuh"
+
+#define CUDA__ISM_LOOK_WARPS 16
+
+/* What is looked at: n x n, rows ld apart. */
+struct cuda__ism_sight {
+    int array;
+    int64_t ld;
+    int sizes;  /* line of SIZES */
+    int output; /* where it is copied to; -1: nowhere */
+};
+
+/* The sums of magnitudes of an array's columns, and TZ = T times it. 32 columns a block: every warp
+ * takes rows of them. */
+template <typename T, int Lines>
+static __global__ void __launch_bounds__(CUDA__ISM_LOOK_WARPS *CUDA__WARP)
+    cuda__ism_look_kernel(const cuda__ism_call call, const cuda__ism_sight sight)
+{
+    __shared__ T sums[CUDA__ISM_LOOK_WARPS][Lines + 1][CUDA__WARP];
+    int64_t slot = blockIdx.y, n = call.n;
+    int lane = threadIdx.x % CUDA__WARP, warp = threadIdx.x / CUDA__WARP;
+    int64_t j = (int64_t)blockIdx.x * CUDA__WARP + lane;
+    const T *from = cuda__ism_array_of<T>(call, slot, sight.array) + j;
+    const T *weights = (const T *)call.lines;
+    T *to = nullptr, sum[Lines + 1] = {};
+    if (sight.output >= 0)
+        to = cuda__ism_output<T>(call, slot, sight.output, n * n);
+#pragma unroll 8
+    for (int64_t i = warp; i < n; i += CUDA__ISM_LOOK_WARPS) {
+        T value = j < n ? from[i * sight.ld] : T(0);
+#pragma unroll
+        for (int l = 0; l < Lines; l++)
+            sum[l] = fma(weights[l * call.ld + i], value, sum[l]);
+        sum[Lines] += fabs(value);
+        if (to && j < n)
+            to[i * n + j] = value;
+    }
+#pragma unroll
+    for (int l = 0; l <= Lines; l++)
+        sums[warp][l][lane] = sum[l];
+    __syncthreads();
+    for (int l = warp; l <= Lines && j < n; l += CUDA__ISM_LOOK_WARPS) {
+        T all = 0;
+        for (int w = 0; w < CUDA__ISM_LOOK_WARPS; w++)
+            all += sums[w][l][lane];
+        if (l == Lines)
+            cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES)[sight.sizes * call.ld + j] = all;
+        else
+            cuda__ism_array_of<T>(call, slot, CUDA__ISM_TZ)[l * call.ld + j] = all;
+    }
+}
+
+/* The second half of REST becomes T less of it; both halves have `lines` lines. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_rest_kernel(const cuda__ism_call call, int lines)
+{
+    int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x, slot = blockIdx.y;
+    T *rest = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST) + lines * call.ld;
+    if (e < lines * call.ld && e % call.ld < call.n)
+        rest[e] = ((const T *)call.lines)[e] - rest[e];
+}
+
+/* ---- |A| ---- */
+
+/* The column with the largest score, the first of equals; a score that is not a number is larger
+ * than all. To all threads of the block. */
+struct cuda__ism_best {
+    double score;
+    int64_t at;
+
+    __device__ __forceinline__ void see(double other, int64_t place)
+    {
+        bool better = other > score || (other == score && place < at);
+        at = better ? place : at;
+        score = better ? other : score;
+    }
+};
+
+static __device__ __forceinline__ int64_t cuda__ism_agree(cuda__ism_best best,
+                                                          cuda__ism_best *scratch)
+{
+    for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+        double other = __shfl_xor_sync(CUDA__ALL, best.score, reach);
+        best.see(other, (int64_t)__shfl_xor_sync(CUDA__ALL, (long long)best.at, reach));
+    }
+    if (threadIdx.x % CUDA__WARP == 0)
+        scratch[threadIdx.x / CUDA__WARP] = best;
+    __syncthreads();
+    best = scratch[0];
+    for (int w = 1; w < CUDA__ISM_WARPS; w++)
+        best.see(scratch[w].score, scratch[w].at);
+    __syncthreads();
+    return best.at;
+}
+
+/* A number for each column, where REST is. */
+template <typename T>
+static __device__ __forceinline__ double *cuda__ism_scores(const cuda__ism_call &call, int64_t slot)
+{
+    return (double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST);
+}
+
+/* The squares of A's columns in its product with lines; ERROR has that of X Y^T, or with A0 of all.
+ * signs: the lines are SIGNS. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_score_kernel(const cuda__ism_call call, bool signs)
+{
+    int64_t slot = blockIdx.y, j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+    const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
+    const T *lines =
+        signs ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS) : (const T *)call.lines;
+    const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
+    bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+    double score = 0;
+    if (j >= call.n)
+        return;
+    for (int l = 0; l < CUDA__ISM_PROBES; l++) {
+        T value = product[l * call.ld + j];
+        value = diagonal ? fma(lines[l * call.ld + j], d[j], value) : value;
+        score += (double)value * (double)value;
+    }
+    cuda__ism_scores<T>(call, slot)[j] =
+        score <= (double)cuda__real<double>::largest ? score : HUGE_VAL;
+}
+
+/* The eight columns with the largest scores. Their rows of Y go to CHOSEN. A block a slot. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_choose_kernel(const cuda__ism_call call)
+{
+    __shared__ cuda__ism_best scratch[CUDA__ISM_WARPS];
+    int64_t slot = blockIdx.y, n = call.n;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    double *scores = cuda__ism_scores<T>(call, slot);
+    const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y);
+    T *chosen = cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN);
+    for (int c = 0; c < CUDA__ISM_PROBES; c++) {
+        cuda__ism_best best = {-1, n - 1};
+#pragma unroll 8
+        for (int64_t j = threadIdx.x; j < n; j += CUDA__ISM_THREADS)
+            best.see(scores[j], j);
+        int64_t taken = cuda__ism_agree(best, scratch);
+        if (threadIdx.x == 0) {
+            answer->chosen[c] = (int)taken;
+            scores[taken] = -2; /* less than all */
+        }
+        for (int64_t k = threadIdx.x; k < call.m; k += CUDA__ISM_THREADS)
+            chosen[c * call.ldm + k] = y[taken * call.ldm + k];
+        __syncthreads();
+    }
+}
+
+/* The norm of a column of A: line blockIdx.x of COLUMNS has that of X Y^T. all: the line's number
+ * is the column's; else it was chosen, and its signs go to SIGNS. A block a column. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_columns_kernel(const cuda__ism_call call, bool all)
+{
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    int64_t slot = blockIdx.y, n = call.n;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    int64_t column = all ? (int64_t)blockIdx.x : answer->chosen[blockIdx.x];
+    T *line = cuda__ism_array_of<T>(call, slot, CUDA__ISM_COLUMNS) + blockIdx.x * call.ld, sum = 0;
+    T *signs = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS) + blockIdx.x * call.ld;
+    T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST);
+    const T *a0 = cuda__ism_array_of<T>(call, slot, CUDA__ISM_A0);
+    const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
+    bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+    for (int64_t i = threadIdx.x; i < n; i += CUDA__ISM_THREADS) {
+        T value = line[i];
+        if (!diagonal)
+            value += a0[i * call.ld + column];
+        else if (i == column)
+            value += d[i];
+        if (!all)
+            signs[i] = value < 0 ? T(-1) : T(1);
+        sum += fabs(value);
+    }
+    sum = cuda__lu_warp_sum(sum);
+    if (threadIdx.x % CUDA__WARP == 0)
+        scratch[threadIdx.x / CUDA__WARP] = sum;
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    for (int w = 1; w < CUDA__ISM_WARPS; w++)
+        sum += scratch[w];
+    sizes[blockIdx.x] = sum;
+}
+
+/* norm_a: the largest of the `count` norms that cuda__ism_columns_kernel left in REST, and of
+ * those before. A block a slot. */
+template <typename T>
+static __global__ void cuda__ism_largest_kernel(const cuda__ism_call call, int count)
+{
+    int64_t slot = blockIdx.y;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST);
+    double largest = answer->norm_a;
+    for (int c = 0; c < count; c++)
+        largest = cuda__lu_larger(largest, (double)sizes[c]);
+    answer->norm_a = largest;
+}
+
+/* ---- A0_INVERSE alone ---- */
+
+/* Line 0 of COLUMNS: the column of A0^-1 at which X Y^T A0^-1 seems the largest; T times that is in
+ * the first half of ERROR. A block a slot. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_change_kernel(const cuda__ism_call call)
+{
+    __shared__ cuda__ism_best scratch[CUDA__ISM_WARPS];
+    int64_t slot = blockIdx.y, n = call.n;
+    const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
+    const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
+    T *line = cuda__ism_array_of<T>(call, slot, CUDA__ISM_COLUMNS);
+    cuda__ism_best best = {-1, n - 1};
+    for (int64_t j = threadIdx.x; j < n; j += CUDA__ISM_THREADS)
+        best.see((double)fabs(product[j]), j);
+    int64_t column = cuda__ism_agree(best, scratch);
+    for (int64_t i = threadIdx.x; i < n; i += CUDA__ISM_THREADS)
+        line[i] = b[i * call.ld + column];
+}
+
+/* ---- The verdict ---- */
+
+/* A block that measures. */
+template <typename T> struct cuda__ism_measurer {
+    const cuda__ism_call &call;
+    int64_t slot;
+    T *scratch;
+
+    __device__ __forceinline__ const T *line(int array, int64_t number) const
+    {
+        return cuda__ism_array_of<T>(call, slot, array) + number * call.ld;
+    }
+
+    /* The largest of f(j). */
+    template <typename F> __device__ __forceinline__ double largest(F f) const
+    {
+        T most = 0;
+        for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
+            most = cuda__lu_larger(most, f(j));
+        return (double)cuda__lu_block_largest<CUDA__ISM_WARPS>(most, scratch);
+    }
+
+    /* The largest magnitude of lines of f(l, j); of their sums where they are all of a matrix. */
+    template <typename F> __device__ __forceinline__ double measure(int lines, F f) const
+    {
+        bool whole = cuda__ism_is_whole(call.n);
+        return largest([&](int64_t j) {
+            T most = 0;
+            for (int l = 0; l < lines; l++) {
+                T size = fabs(f(l, j));
+                most = whole ? most + size : cuda__lu_larger(most, size);
+            }
+            return most;
+        });
+    }
+
+    /* |X Y^T A0^-1|. */
+    __device__ __forceinline__ double change(int lines) const
+    {
+        const T *product = line(CUDA__ISM_ERROR, 0), *column = line(CUDA__ISM_COLUMNS, 1);
+        if (call.m == 0)
+            return 0;
+        if (cuda__ism_is_whole(call.n))
+            return measure(lines, [&](int l, int64_t j) { return product[l * call.ld + j]; });
+        T sum = 0;
+        for (int64_t i = threadIdx.x; i < call.n; i += CUDA__ISM_THREADS)
+            sum += fabs(column[i]);
+        sum = cuda__lu_warp_sum(sum);
+        __syncthreads();
+        if (threadIdx.x % CUDA__WARP == 0)
+            scratch[threadIdx.x / CUDA__WARP] = sum;
+        __syncthreads();
+        sum = 0;
+        for (int w = 0; w < CUDA__ISM_WARPS; w++)
+            sum += scratch[w];
+        __syncthreads();
+        return (double)sum;
+    }
+
+    /* T (I - Z A), or T (A0^-1 - Z M). */
+    __device__ __forceinline__ double error(int lines) const
+    {
+        const T *t = (const T *)call.lines, *tz = line(CUDA__ISM_TZ, 0);
+        const T *product = line(CUDA__ISM_ERROR, 0), *d = line(CUDA__ISM_D, 0);
+        int64_t ld = call.ld;
+        bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+        if (!cuda__ism_knows(call))
+            return measure(lines, [&](int l, int64_t j) {
+                return product[(lines + l) * ld + j] - tz[l * ld + j];
+            });
+        return measure(lines, [&](int l, int64_t j) {
+            T value = product[l * ld + j];
+            value = diagonal ? fma(tz[l * ld + j], d[j], value) : value;
+            return t[l * ld + j] - value;
+        });
+    }
+};
+
+/* What has been found out about the answer in Z. A block a slot. */
+template <typename T>
+static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__ism_call &call,
+                                                                  T *scratch)
+{
+    int64_t slot = blockIdx.y;
+    int lines = cuda__ism_is_whole(call.n) ? (int)call.n : CUDA__ISM_TRIED;
+    const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    cuda__ism_measurer<T> of = {call, slot, scratch};
+    const T *size_z = of.line(CUDA__ISM_SIZES, 0), *size_a = of.line(CUDA__ISM_SIZES, 1);
+    bool known = cuda__ism_knows(call), given = !known || (call.inputs >> CUDA__ISM_GIVEN_A & 1);
+    cuda__ism_trial trial = {};
+    trial.error = of.error(lines);
+    trial.norm_x = of.largest([&](int64_t j) { return size_z[j]; });
+    trial.norm_a = given ? of.largest([&](int64_t j) { return size_a[j]; }) : answer->norm_a;
+    trial.change = known ? 0 : of.change(lines);
+    trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
+    trial.bad = answer->bad;
+    return trial;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_judge_kernel(const cuda__ism_call call)
+{
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    int64_t slot = blockIdx.y, within;
+    const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    cuda__ism_trial trial = cuda__ism_weigh(call, scratch);
+    if (answer->broken)
+        trial.error = HUGE_VAL;
+    if (threadIdx.x == 0)
+        answer->refused = cuda__ism_judge<T>(call, item, within, trial, call.plan.road) == -1;
+}
+
+#endif

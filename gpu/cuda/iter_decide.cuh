@@ -1,0 +1,453 @@
+/* gpu/cuda/iter_decide.cuh: what is known of a matrix on its way, and what it needs next: the rules
+ * of gpu/host/iterative.c, a step of them at a time. One thread a matrix.
+ *
+ *   begin    after A is identified: refuses it, or chooses the first start
+ *   decide   after R = I - V A and V are measured: another step, another start, or the end
+ *   finish   after a last step: the end
+ *
+ * A start ends REACHED, STAGNANT, DIVERGING, HOPELESS or CUT_SHORT, as the host's does. The best V
+ * of all starts, the one of the least |R|_F, is the answer, whatever the end.
+ *
+ * A step is the last one where its order p alone brings the residual to the goal: |R^p| <= |R|^p.
+ * Its V is the answer, with INFO 0, measured or not: so the product that measures is made for
+ * RESIDUAL and its history alone, and no answer depends on whether somebody wants those.
+ */
+#ifndef GPU_CUDA_ITER_DECIDE_CUH
+#define GPU_CUDA_ITER_DECIDE_CUH
+
+#include <math.h>
+
+#include "gpu/cuda/iter_call.h"
+#include "gpu/cuda/real.cuh"
+
+/* These are the host's: gpu/host/iterative.c. */
+#define CUDA__ITER_RATIO_ACCEPTED 14.0 /* the contract has 15; what is measured errs by 0.5 */
+#define CUDA__ITER_GOAL_ULPS 2.0       /* of |A| |V|: as LU leaves it, at any order */
+#define CUDA__ITER_BASIN 0.5           /* of |R|_F: below it every scheme halves it at least */
+#define CUDA__ITER_GROWTH_LEAST 1.015625
+#define CUDA__ITER_HOPELESS_MARGIN 4 /* steps more than rounding errors could ask for */
+#define CUDA__ITER_PRODUCTS_MAX 512  /* of one matrix: any input ends */
+#define CUDA__ITER_DOMINANCE_HIGH 0x1p-10
+#define CUDA__ITER_RESIDUAL_LARGE 0.9
+#define CUDA__ITER_PLAN_DEPTH 3
+#define CUDA__ITER_GUESSED 10 /* products of a step beyond the plan's depth */
+/* The last step, which the host does not know of. In n eps |A| |V|: what rounding in the residual
+ * and in a step adds to a residual of at most FORESEEN_MAX is 2.5, and a V that is smaller by no
+ * more than a third comes out. So RATIO_ACCEPTED is kept. */
+#define CUDA__ITER_FORESEEN_MAX 0.25
+#define CUDA__ITER_ROUNDING 4.0
+
+enum cuda__iter_ending {
+    CUDA__ITER_CUT_SHORT,
+    CUDA__ITER_REACHED,
+    CUDA__ITER_STAGNANT,
+    CUDA__ITER_DIVERGING,
+    CUDA__ITER_HOPELESS
+};
+
+struct cuda__iter_state {
+    int32_t action;  /* enum cuda__iter_action: its turn */
+    int32_t refused; /* INFO where there is no inverse at all; 0: there is one */
+    /* A, and 2^scaling A, which is worked on */
+    struct cuda_norm norm, one, inf;
+    double dominance;
+    int32_t dominant, warm;
+    int32_t scaling;
+    int32_t is_v0;  /* V holds V0 as it came */
+    int32_t reload; /* A must come in anew, with this scaling */
+    /* The start under way. */
+    int32_t road;                /* 0: none yet */
+    int32_t ending, leads;       /* leads: its V is the best of all starts */
+    int32_t scheme, steps, slot; /* of the history */
+    double growth, frobenius, last, before_last, goal;
+    /* All starts. */
+    int32_t steps_left, products;
+    /* The best V. */
+    int32_t good, is_current; /* it is an answer with INFO 0; it is still in V */
+    double residual, best_frobenius;
+    struct cuda_norm best_norm;
+    int32_t best_scaling, best_road, best_steps, best_slot;
+};
+
+template <typename T> struct cuda__iter_real;
+template <> struct cuda__iter_real<float> {
+    static constexpr int digits = 24, exponent_most = 128, exponent_least = -125;
+    static constexpr bool has_lower = false;
+};
+template <> struct cuda__iter_real<double> {
+    static constexpr int digits = 53, exponent_most = 1024, exponent_least = -1021;
+    static constexpr bool has_lower = true; /* a precision to start in */
+};
+
+/* ---- Schemes ---- */
+
+struct cuda__iter_facts {
+    int products, order;
+    double growth;
+};
+
+static __device__ __forceinline__ cuda__iter_facts cuda__iter_facts_of(int scheme)
+{
+    const cuda__iter_facts facts[] = {{0, 0, 0}, {2, 2, 2},   {3, 3, 3},  {4, 5, 5},
+                                      {5, 7, 7}, {9, 7, 7.5}, {7, 19, 19}};
+    return facts[scheme];
+}
+
+/* The fewest products that bring a residual to the goal, both by their logarithms, in Depth steps
+ * at most; *first: the scheme to begin with. */
+template <int Depth> static __device__ int cuda__iter_plan(double residual, double goal, int *first)
+{
+    int fewest = INT32_MAX;
+    for (int s = CUDA__ITER_NEWTON_SCHULZ; s < CUDA__ITER_SCHEMES; s++) {
+        if (s == CUDA__ITER_ORDER7_HORNER)
+            continue;
+        cuda__iter_facts facts = cuda__iter_facts_of(s);
+        double left = residual * facts.order;
+        int products = facts.products, next;
+        if (left > goal && Depth == 1)
+            products += CUDA__ITER_GUESSED;
+        if constexpr (Depth > 1)
+            products += left > goal ? cuda__iter_plan<Depth - 1>(left, goal, &next) : 0;
+        if (products < fewest) {
+            fewest = products;
+            *first = s;
+        }
+    }
+    return fewest;
+}
+
+/* ---- One matrix ---- */
+
+/* Its thread. The state is in memory; a few numbers a visit. */
+template <typename T> struct cuda__iter_mind {
+    typedef cuda__iter_real<T> real;
+    static constexpr double eps = (double)cuda__real<T>::eps;
+
+    const cuda__iter_call &call;
+    cuda__iter_state &state;
+    T *history; /* two, of max_iterations each */
+    double *factors;
+
+    /* ---- Starts ---- */
+
+    __device__ int road_of(int initial) const
+    {
+        return initial == CUDA__ITER_LOW_PRECISION ? METHOD_ROAD_LOW_PRECISION_START
+               : initial == CUDA__ITER_DIAGONAL    ? METHOD_ROAD_DIAGONAL_START
+               : initial == CUDA__ITER_TRANSPOSE   ? METHOD_ROAD_TRANSPOSE_START
+                                                   : METHOD_ROAD_SCALED_IDENTITY_START;
+    }
+
+    __device__ bool fits(int initial) const
+    {
+        bool named = initial == call.wishes.initial;
+        if (initial == CUDA__ITER_LOW_PRECISION)
+            return real::has_lower && (named || state.dominance > CUDA__ITER_DOMINANCE_HIGH);
+        return initial != CUDA__ITER_DIAGONAL || named || state.dominant;
+    }
+
+    /* Begins with the start that comes after state.road; false: that was the last one. */
+    __device__ bool next_start()
+    {
+        int initial = call.wishes.initial;
+        if (initial == CUDA__ITER_INITIAL_AUTO)
+            initial = CUDA__ITER_LOW_PRECISION;
+        if (state.road == METHOD_ROAD_NONE && state.warm) {
+            state.road = METHOD_ROAD_WARM_START;
+            state.action = CUDA__ITER_START_WARM;
+        } else {
+            bool tried = state.road != METHOD_ROAD_NONE && state.road != METHOD_ROAD_WARM_START;
+            while (tried && road_of(initial) != state.road)
+                initial++;
+            for (initial += tried; initial <= CUDA__ITER_SCALED_IDENTITY; initial++) {
+                if (fits(initial))
+                    break;
+            }
+            if (initial > CUDA__ITER_SCALED_IDENTITY)
+                return false;
+            state.road = road_of(initial);
+            state.action = CUDA__ITER_START_LOW + initial - CUDA__ITER_LOW_PRECISION;
+        }
+        state.last = state.frobenius = HUGE_VAL;
+        state.before_last = 0;
+        state.scheme = call.wishes.scheme;
+        state.growth = 2;
+        state.ending = CUDA__ITER_CUT_SHORT;
+        state.steps = state.leads = 0;
+        set_factors();
+        return true;
+    }
+
+    /* What the start's kernels multiply with. */
+    __device__ void set_factors()
+    {
+        struct cuda_norm one = state.one, inf = state.inf;
+        int least = min(one.exponent, inf.exponent);
+        double first = ldexp(1.0, -one.exponent), second = 1;
+        if (state.road == METHOD_ROAD_TRANSPOSE_START) {
+            first = ldexp(1 / (one.fraction * inf.fraction), -one.exponent);
+            second = ldexp(1.0, -inf.exponent);
+        } else if (state.road == METHOD_ROAD_SCALED_IDENTITY_START) {
+            first = ldexp(1.0, -least);
+            second = fmin(ldexp(one.fraction, one.exponent - least),
+                          ldexp(inf.fraction, inf.exponent - least));
+        }
+        factors[0] = first;
+        factors[1] = second;
+    }
+
+    /* ---- Before ---- */
+
+    __device__ void set_scaling(int scaling)
+    {
+        state.one.exponent += scaling - state.scaling;
+        state.inf.exponent += scaling - state.scaling;
+        state.scaling = scaling;
+        state.reload = 1;
+    }
+
+    /* The power of two that suits a norm. */
+    __device__ int suitable(struct cuda_norm norm) const
+    {
+        if (!norm.finite || norm.exponent > real::exponent_most - real::digits)
+            return -real::digits;
+        if (norm.fraction == 0)
+            return 0;
+        return norm.exponent < real::exponent_least + real::digits ? 2 * real::digits : 0;
+    }
+
+    __device__ void refuse(int info)
+    {
+        state.refused = info;
+        state.action = CUDA__ITER_STORE;
+    }
+
+    /* The first time A is seen. v0: of V0, where there is one. */
+    __device__ void begin(const struct cuda_identity &a, const struct cuda_identity *v0)
+    {
+        int n = (int)call.n;
+        bool finite = !(a.parts & CUDA_PART_NOT_FINITE);
+        state = {};
+        state.residual = state.best_frobenius = HUGE_VAL;
+        state.steps_left = (int32_t)call.wishes.max_iterations;
+        if (v0) {
+            finite = finite && !(v0->parts & CUDA_PART_NOT_FINITE);
+            /* A V0 of zeros is as good as none. */
+            state.warm = state.is_v0 = v0->norm_1.fraction > 0 || !v0->norm_1.finite;
+        }
+        if (!finite) {
+            refuse(-1);
+            return;
+        }
+        /* Singular beyond doubt. Pivoting leaves a row of zeros to the last. */
+        if (a.zero_column || a.zero_row) {
+            refuse(a.zero_column ? a.zero_column : n);
+            return;
+        }
+        int scaling = suitable(a.norm_1);
+        if (!a.norm_1.finite || !a.norm_inf.finite) {
+            state.scaling = scaling;
+            state.reload = 1;
+            state.action = CUDA__ITER_IDENTIFY;
+            return;
+        }
+        begin_finite(a, scaling);
+    }
+
+    /* a: of 2^state.scaling A; scaling: what it is to be. */
+    __device__ void begin_finite(const struct cuda_identity &a, int scaling)
+    {
+        state.norm = state.one = a.norm_1;
+        state.inf = a.norm_inf;
+        state.norm.exponent -= state.scaling;
+        state.dominance = a.dominance;
+        state.dominant = a.dominant;
+        if (scaling != state.scaling)
+            set_scaling(scaling);
+        (void)next_start();
+    }
+
+    /* ---- After a measurement ---- */
+
+    /* Steps after which |R|_F is below BASIN for every A with RCOND >= eps, from the transpose. */
+    __device__ int hopeless_steps() const
+    {
+        double doublings = 2 * (log2((double)call.n) + real::digits);
+        return (int)ceil(doublings / log2(state.growth)) + CUDA__ITER_HOPELESS_MARGIN;
+    }
+
+    __device__ bool is_over(const struct cuda_norm &v, double residual)
+    {
+        double now = state.frobenius, last = state.last;
+        bool finite = isfinite(residual) && isfinite(now) && v.finite;
+        if (finite && now < CUDA__ITER_BASIN && residual <= state.goal)
+            state.ending = CUDA__ITER_REACHED;
+        else if (!finite || (now > 1 && now > CUDA__ITER_GROWTH_LEAST * last &&
+                             last > CUDA__ITER_GROWTH_LEAST * state.before_last))
+            state.ending = CUDA__ITER_DIVERGING;
+        else if (last < CUDA__ITER_BASIN && now > last / 2)
+            state.ending = CUDA__ITER_STAGNANT;
+        else if (now >= CUDA__ITER_BASIN && state.steps > 0 && state.steps >= hopeless_steps())
+            state.ending = CUDA__ITER_HOPELESS;
+        else
+            return false;
+        return true;
+    }
+
+    __device__ double size_of(const struct cuda_norm &v, int scaling) const
+    {
+        return ldexp(state.norm.fraction * v.fraction, state.norm.exponent + scaling + v.exponent);
+    }
+
+    /* Does the best V keep the contract? Outside the basin there may be no inverse at all. */
+    __device__ bool keeps_contract() const
+    {
+        double size = size_of(state.best_norm, state.best_scaling);
+        return state.best_frobenius < CUDA__ITER_BASIN &&
+               state.residual <= CUDA__ITER_RATIO_ACCEPTED * (double)call.n * eps * size;
+    }
+
+    /* V is the best so far. */
+    __device__ void take(const struct cuda_norm &v, double residual)
+    {
+        state.leads = 1;
+        state.residual = residual;
+        state.best_frobenius = state.frobenius;
+        state.best_norm = v;
+        state.best_scaling = state.scaling;
+        state.best_road = state.road;
+    }
+
+    /* After a last step. residual: measured, or the goal. */
+    __device__ void finish(const struct cuda_norm &v, double residual)
+    {
+        state.is_current = v.finite;
+        state.ending = v.finite ? CUDA__ITER_REACHED : CUDA__ITER_DIVERGING;
+        if (v.finite)
+            take(v, residual);
+        end();
+    }
+
+    __device__ void decide(const struct cuda_identity &v, const struct cuda_identity &r)
+    {
+        bool measured = r.norm_1.finite;
+        double residual = measured ? ldexp(r.norm_1.fraction, r.norm_1.exponent) : HUGE_VAL;
+        state.products++;
+        state.before_last = state.last;
+        state.last = state.frobenius;
+        state.frobenius = measured ? r.frobenius : HUGE_VAL;
+        state.goal = call.wishes.tolerance > 0
+                         ? call.wishes.tolerance
+                         : CUDA__ITER_GOAL_ULPS * eps * size_of(v.norm_1, state.scaling);
+        if (state.steps < call.wishes.max_iterations)
+            history[state.slot * call.wishes.max_iterations + state.steps] = (T)residual;
+        if (state.action >= CUDA__ITER_LAST) {
+            finish(v.norm_1, residual);
+            return;
+        }
+        bool over = is_over(v.norm_1, residual);
+        bool reached = over && state.ending == CUDA__ITER_REACHED;
+        state.is_current = state.frobenius < state.best_frobenius || reached;
+        if (state.is_current)
+            take(v.norm_1, residual);
+        if (over && state.ending == CUDA__ITER_STAGNANT &&
+            state.scheme == CUDA__ITER_ORDER7_HORNER) {
+            /* What is left may be Horner's own rounding, which a plain step does not have. */
+            state.scheme = CUDA__ITER_NEWTON_SCHULZ;
+            over = false;
+        }
+        if (over || state.steps_left == 0 || !step(residual, size_of(v.norm_1, state.scaling)))
+            end();
+    }
+
+    /* Is a step of that order the last one? size: |A| |V|. Horner's rounding is beyond the bound.
+     */
+    __device__ bool is_last(double residual, double size, int order) const
+    {
+        bool small = residual <= CUDA__ITER_FORESEEN_MAX && state.frobenius < CUDA__ITER_BASIN;
+        double rounding = call.wishes.tolerance > 0
+                              ? CUDA__ITER_ROUNDING * (double)call.n * eps * size
+                              : 0; /* the goal is that of the size, and rounding beside it */
+        return small && state.scheme != CUDA__ITER_ORDER7_HORNER &&
+               pow(residual, (double)order) + rounding <= state.goal;
+    }
+
+    /* Chooses the next step; false: there is none. */
+    __device__ bool step(double residual, double size)
+    {
+        /* FP32's LU is near the inverse, or of no use. */
+        if (state.road == METHOD_ROAD_LOW_PRECISION_START && state.steps == 0 &&
+            !(state.frobenius < 1)) {
+            state.ending = CUDA__ITER_DIVERGING;
+            return false;
+        }
+        if (call.wishes.scheme == CUDA__ITER_AUTO) {
+            double from = fmin(residual, state.frobenius);
+            state.scheme = CUDA__ITER_ORDER19;
+            if (from < CUDA__ITER_RESIDUAL_LARGE)
+                (void)cuda__iter_plan<CUDA__ITER_PLAN_DEPTH>(log(from), log(state.goal),
+                                                             &state.scheme);
+        }
+        cuda__iter_facts facts = cuda__iter_facts_of(state.scheme);
+        if (state.products + facts.products > CUDA__ITER_PRODUCTS_MAX)
+            return false;
+        state.products += facts.products - 1; /* V A is counted when it is measured */
+        state.growth = facts.growth;
+        state.steps++;
+        state.steps_left--;
+        state.action = state.scheme +
+                       (is_last(residual, size, facts.order) ? CUDA__ITER_LAST : CUDA__ITER_STEP);
+        return true;
+    }
+
+    /* The start is over: the next one, or the answer. */
+    __device__ void end()
+    {
+        if (state.leads) {
+            state.best_steps = state.steps;
+            state.best_slot = state.slot;
+            state.slot = !state.slot;
+            state.good = state.ending == CUDA__ITER_REACHED ||
+                         (state.ending == CUDA__ITER_STAGNANT && call.wishes.tolerance == 0 &&
+                          keeps_contract());
+        }
+        /* The transpose leads to every inverse that there is. */
+        bool last =
+            state.good || state.ending == CUDA__ITER_CUT_SHORT ||
+            (state.ending == CUDA__ITER_HOPELESS && state.road == METHOD_ROAD_TRANSPOSE_START);
+        if (!last && next_start())
+            return;
+        if (!state.good && state.scaling < 0) {
+            /* Scaled down, small entries may have vanished. */
+            set_scaling(0);
+            state.road = METHOD_ROAD_NONE;
+            if (next_start())
+                return;
+        }
+        state.action = CUDA__ITER_STORE;
+        if (!isfinite(state.residual))
+            state.refused = (int)call.n;
+    }
+
+    /* ---- The answer ---- */
+
+    /* (1 / |A|) / |X|; 0 where X is not finite. */
+    __device__ T rcond() const
+    {
+        struct cuda_norm x = state.best_norm;
+        x.exponent += state.best_scaling;
+        if (!x.finite || x.exponent > real::exponent_most || x.fraction == 0)
+            return 0;
+        T reciprocal = 1 / (T)state.norm.fraction / (T)x.fraction;
+        return (T)ldexp(reciprocal, -state.norm.exponent - x.exponent);
+    }
+
+    __device__ int info() const
+    {
+        if (state.refused)
+            return state.refused;
+        return rcond() < cuda__real<T>::eps ? (int)call.n + 1 : state.good ? 0 : (int)call.n + 2;
+    }
+};
+
+#endif

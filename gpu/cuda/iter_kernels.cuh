@@ -1,0 +1,508 @@
+/* gpu/cuda/iter_kernels.cuh: the passes of `iterative` in one precision, and their launches;
+ * iter_f32.cu and iter_f64.cu are the instances. See iter_call.h for what each of them does.
+ *
+ * A pass over a matrix takes CUDA__ITER_ROWS rows a block, a row a warp; blockIdx.y numbers the
+ * matrices of the run.
+ */
+#ifndef GPU_CUDA_ITER_KERNELS_CUH
+#define GPU_CUDA_ITER_KERNELS_CUH
+
+#include "gpu/cuda/iter_decide.cuh"
+#include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/lu_reduce.cuh"
+
+#define CUDA__ITER_ROWS 8
+#define CUDA__ITER_THREADS (CUDA__ITER_ROWS * CUDA__WARP)
+
+/* Matrix blockIdx.y of a run, and the warp's row. */
+template <typename T> struct cuda__iter_view {
+    const cuda__iter_call &call;
+    int64_t index; /* in the chunk */
+    int64_t i;     /* the row */
+    int lane;
+
+    __device__ cuda__iter_view(const cuda__iter_call &of, const cuda__iter_run &run)
+        : call(of), index(run.first + blockIdx.y),
+          i((int64_t)blockIdx.x * CUDA__ITER_ROWS + threadIdx.x / CUDA__WARP),
+          lane((int)(threadIdx.x % CUDA__WARP))
+    {
+    }
+
+    __device__ __forceinline__ cuda__iter_state &state() const
+    {
+        return call.space.states[index];
+    }
+    __device__ __forceinline__ const double *factors() const
+    {
+        return call.space.factors + 2 * index;
+    }
+    __device__ __forceinline__ T *matrix(int kind) const
+    {
+        return (T *)call.space.matrices + (kind * call.space.count + index) * call.n * call.ld;
+    }
+    /* Row i. */
+    __device__ __forceinline__ T *row(int kind) const
+    {
+        return matrix(kind) + i * call.ld;
+    }
+    /* The place of a number of the batch's matrix: its item, and its number there. */
+    __device__ __forceinline__ const cuda_tensors *item(int64_t *within) const
+    {
+        int64_t low = 0, high = call.item_count, of = call.first + index;
+        if (call.item_count == call.matrices)
+            low = of;
+        while (call.item_count < call.matrices && high - low > 1) {
+            int64_t middle = (low + high) / 2;
+            if (call.tensors[middle].first <= of)
+                low = middle;
+            else
+                high = middle;
+        }
+        *within = of - call.tensors[low].first;
+        return call.tensors + low;
+    }
+    /* Row i of an input. */
+    __device__ __forceinline__ const T *input_row(int which) const
+    {
+        int64_t within;
+        const cuda_tensors *at = item(&within);
+        return (const T *)at->inputs[which] + (within * call.n + i) * call.n;
+    }
+    /* to = factor * from, a row. */
+    __device__ __forceinline__ void copy_row(T *to, const T *from, T factor) const
+    {
+        for (int64_t j = lane; j < call.n; j += CUDA__WARP)
+            to[j] = from[j] * factor;
+    }
+    __device__ __forceinline__ T two_to(int exponent) const
+    {
+        return (T)ldexp(T(1), exponent);
+    }
+    __device__ __forceinline__ cuda__iter_mind<T> mind() const
+    {
+        T *history = (T *)call.space.history + 2 * index * call.wishes.max_iterations;
+        return {call, state(), history, call.space.factors + 2 * index};
+    }
+};
+
+/* ---- In ---- */
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_load_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    if (view.i >= call.n)
+        return;
+    view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(CUDA__ITER_A), 1);
+    if (call.wishes.warm)
+        view.copy_row(view.row(CUDA__ITER_MATRIX_V), view.input_row(CUDA__ITER_V0), 1);
+}
+
+/* Tells the CPU what is next; a thread a matrix. */
+static __device__ __forceinline__ void cuda__iter_tell(const cuda__iter_call &call, int64_t index,
+                                                       int action)
+{
+    call.notes->next[index] = (uint8_t)action;
+    if (action != CUDA__ITER_REST)
+        call.notes->asked = 1;
+}
+
+template <typename T>
+static __global__ void cuda__iter_begin_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    cuda__iter_state &state = view.state();
+    const cuda_identity *a = call.space.identities + view.index, *v0 = a + call.space.count;
+    cuda__iter_mind<T> mind = view.mind();
+    if (run.again && state.action != CUDA__ITER_IDENTIFY)
+        return;
+    state.reload = 0;
+    if (run.again)
+        mind.begin_finite(*a, state.scaling);
+    else
+        mind.begin(*a, call.wishes.warm ? v0 : nullptr);
+    cuda__iter_tell(call, view.index, state.action);
+}
+
+static __device__ __forceinline__ bool cuda__iter_starts(int action)
+{
+    return action >= CUDA__ITER_IDENTIFY && action < CUDA__ITER_STEP;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_prepare_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    const cuda__iter_state &state = view.state();
+    if (view.i >= call.n || !cuda__iter_starts(state.action))
+        return;
+    if (state.is_current)
+        view.copy_row(view.row(CUDA__ITER_MATRIX_BEST), view.row(CUDA__ITER_MATRIX_V), 1);
+    if (state.reload)
+        view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(CUDA__ITER_A),
+                      view.two_to(state.scaling));
+}
+
+/* ---- Starts ---- */
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_warm_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    const cuda__iter_state &state = view.state();
+    if (view.i >= call.n || state.action != CUDA__ITER_START_WARM ||
+        (state.is_v0 && state.scaling == 0))
+        return;
+    T *row = view.row(CUDA__ITER_MATRIX_V);
+    view.copy_row(row, state.is_v0 ? row : view.input_row(CUDA__ITER_V0),
+                  view.two_to(-state.scaling));
+}
+
+/* The identity that is nearest, as a factor: tr A / |A|_F^2, where that brings |I - alpha A|_F
+ * below 1, or one over a norm. A block a matrix; the factors become the scale and 1 / norm, both of
+ * A scaled, and then alpha. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_alpha_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    __shared__ double sums[CUDA__ITER_ROWS];
+    cuda__iter_view<T> view(call, run);
+    if (view.state().action != CUDA__ITER_START_IDENTITY)
+        return;
+    double *factors = call.space.factors + 2 * view.index, scale = factors[0], trace = 0;
+    const T *a = view.matrix(CUDA__ITER_MATRIX_A);
+    for (int64_t k = threadIdx.x; k < call.n; k += CUDA__ITER_THREADS)
+        trace += (double)a[k * (call.ld + 1)] * scale;
+    trace = cuda__lu_warp_sum(trace);
+    if (view.lane == 0)
+        sums[threadIdx.x / CUDA__WARP] = trace;
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    for (int w = 1; w < CUDA__ITER_ROWS; w++)
+        trace += sums[w];
+    /* Of A scaled: the last of the four kinds. */
+    double frobenius = call.space.identities[3 * call.space.count + view.index].frobenius;
+    double square = frobenius * frobenius, alpha = trace < 0 ? -1 / factors[1] : 1 / factors[1];
+    if ((double)call.n - trace * trace / square < 1)
+        alpha = trace / square;
+    factors[1] = alpha * scale;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_diagonal_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    int action = view.state().action;
+    bool is_identity = action == CUDA__ITER_START_IDENTITY;
+    if (view.i >= call.n || (action != CUDA__ITER_START_DIAGONAL && !is_identity))
+        return;
+    T *to = view.row(CUDA__ITER_MATRIX_V), own = view.row(CUDA__ITER_MATRIX_A)[view.i];
+    T value = is_identity ? (T)view.factors()[1] : 1 / own;
+    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP)
+        to[j] = j == view.i ? value : T(0);
+}
+
+/* The FP32 matrices lie densely where spare ones begin. */
+template <typename T>
+static __device__ __forceinline__ float *cuda__iter_narrow(const cuda__iter_view<T> &view,
+                                                           int spare)
+{
+    return (float *)view.matrix(CUDA__ITER_MATRIX_SPARE + spare);
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_narrow_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    if (view.i >= call.n)
+        return;
+    float *to = cuda__iter_narrow(view, 0) + view.i * call.n;
+    const T *from = view.row(CUDA__ITER_MATRIX_A);
+    double factor = view.factors()[0];
+    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP)
+        to[j] = (float)((double)from[j] * factor);
+    if (view.i == 0 && view.lane == 0)
+        call.space.items[view.index] = {cuda__iter_narrow(view, 0), cuda__iter_narrow(view, 1),
+                                        nullptr, call.space.infos + view.index,
+                                        (int64_t)blockIdx.y};
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_widen_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    if (view.i >= call.n)
+        return;
+    const float *from = cuda__iter_narrow(view, 1) + view.i * call.n;
+    T *to = view.row(CUDA__ITER_MATRIX_V);
+    double factor = view.factors()[0];
+    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP)
+        to[j] = (T)((double)from[j] * factor);
+}
+
+/* ---- Steps ---- */
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_sum_kernel(const cuda__iter_call call, const cuda__iter_run run,
+                          const cuda__iter_sum sum)
+{
+    cuda__iter_view<T> view(call, run);
+    if (view.i >= call.n)
+        return;
+    T *to = view.row(sum.to);
+    T factors[3], identity = (T)sum.identity;
+    const T *from[3];
+#pragma unroll
+    for (int t = 0; t < 3; t++) {
+        from[t] = sum.terms[t].matrix < 0 ? nullptr : view.row(sum.terms[t].matrix);
+        factors[t] = (T)sum.terms[t].factor;
+    }
+    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP) {
+        T x = j == view.i ? identity : T(0);
+#pragma unroll
+        for (int t = 0; t < 3; t++)
+            x = from[t] ? fma(factors[t], from[t][j], x) : x;
+        to[j] = x;
+    }
+}
+
+/* A thread an entry of the diagonal. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_shift_kernel(const cuda__iter_call call, const cuda__iter_run run, int matrix,
+                            double value)
+{
+    cuda__iter_view<T> view(call, run);
+    int64_t k = (int64_t)blockIdx.x * CUDA__ITER_THREADS + threadIdx.x;
+    if (k < call.n)
+        view.matrix(matrix)[k * (call.ld + 1)] += (T)value;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_commit_kernel(const cuda__iter_call call, const cuda__iter_run run, int action,
+                             int matrix, bool adds)
+{
+    cuda__iter_view<T> view(call, run);
+    const cuda__iter_state &state = view.state();
+    bool is_last = action >= CUDA__ITER_STEP && state.action == action + CUDA__ITER_SCHEMES;
+    if (view.i >= call.n || (state.action != action && !is_last))
+        return;
+    /* A start's kernels have kept V already. */
+    bool keeps = state.is_current && action >= CUDA__ITER_STEP;
+    T *v = view.row(CUDA__ITER_MATRIX_V), *best = view.row(CUDA__ITER_MATRIX_BEST);
+    const T *from = view.row(matrix);
+    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP) {
+        T old = v[j];
+        v[j] = adds ? old + from[j] : from[j];
+        if (keeps)
+            best[j] = old;
+    }
+}
+
+template <typename T>
+static __global__ void cuda__iter_decide_kernel(const cuda__iter_call call,
+                                                const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    cuda__iter_state &state = view.state();
+    const cuda_identity *v = call.space.identities + call.space.count + view.index;
+    if (state.action < CUDA__ITER_START_WARM)
+        return;
+    state.reload = state.is_v0 = 0;
+    view.mind().decide(*v, v[call.space.count]);
+    cuda__iter_tell(call, view.index, state.action);
+}
+
+template <typename T>
+static __global__ void cuda__iter_finish_kernel(const cuda__iter_call call,
+                                                const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    cuda__iter_state &state = view.state();
+    const cuda_identity *v = call.space.identities + call.space.count + view.index;
+    if (state.action < CUDA__ITER_LAST)
+        return;
+    state.reload = state.is_v0 = 0;
+    view.mind().finish(v->norm_1, state.goal);
+    cuda__iter_tell(call, view.index, state.action);
+}
+
+/* ---- Out ---- */
+
+/* The numbers of an answer; the threads of a block. */
+template <typename T>
+static __device__ void cuda__iter_report(const cuda__iter_view<T> &view, const cuda_tensors *to,
+                                         int64_t within)
+{
+    const cuda__iter_call &call = view.call;
+    cuda__iter_mind<T> mind = view.mind();
+    const cuda__iter_state &state = view.state();
+    int refused = state.refused, count = refused ? 0 : state.best_steps + 1;
+    T nan = cuda__real<T>::nan(), *history = (T *)to->outputs[CUDA__ITER_HISTORY];
+    int64_t length = call.wishes.max_iterations;
+    const T *told = mind.history + state.best_slot * length;
+    for (int64_t k = threadIdx.x; history && k < length; k += blockDim.x)
+        history[within * length + k] = k < count ? told[k] : nan;
+    if (threadIdx.x > 0)
+        return;
+    T rcond = refused < 0 ? nan : refused ? T(0) : mind.rcond();
+    ((int32_t *)to->outputs[CUDA__ITER_INFO])[within] = mind.info();
+    ((T *)to->outputs[CUDA__ITER_RCOND])[within] = rcond;
+    ((int32_t *)to->outputs[CUDA__ITER_ROAD])[within] =
+        refused ? (int32_t)METHOD_ROAD_NONE : state.best_road;
+    ((int32_t *)to->outputs[CUDA__ITER_ITERATIONS])[within] = refused ? 0 : state.best_steps;
+    if (T *residual = (T *)to->outputs[CUDA__ITER_RESIDUAL])
+        residual[within] = refused ? nan : (T)state.residual;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_store_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    const cuda__iter_state &state = view.state();
+    int64_t within;
+    const cuda_tensors *to = view.item(&within);
+    if (state.action != CUDA__ITER_STORE)
+        return;
+    if (blockIdx.x == 0)
+        cuda__iter_report(view, to, within);
+    T *inverse = (T *)to->outputs[CUDA__ITER_INVERSE];
+    if (!inverse || view.i >= call.n)
+        return;
+    inverse += (within * call.n + view.i) * call.n;
+    const T *from = view.row(state.is_current ? CUDA__ITER_MATRIX_V : CUDA__ITER_MATRIX_BEST);
+    T factor = view.two_to(state.best_scaling);
+    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP)
+        inverse[j] = state.refused ? cuda__real<T>::nan() : from[j] * factor;
+}
+
+/* Its turn is over; a block a matrix. */
+template <typename T>
+static __global__ void cuda__iter_rest_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    cuda__iter_view<T> view(call, run);
+    if (view.state().action != CUDA__ITER_STORE)
+        return;
+    view.state().action = CUDA__ITER_REST;
+    cuda__iter_tell(call, view.index, CUDA__ITER_REST);
+}
+
+/* ---- Launches ---- */
+
+template <typename T> struct cuda__iter_launch {
+    typedef cuda__iter_call call;
+    typedef cuda__iter_run run;
+
+    /* A warp a row. */
+    template <typename... Parameters, typename... Arguments>
+    static cudaError_t rows(void (*kernel)(Parameters...), const call *of, run which,
+                            cudaStream_t stream, const Arguments &...arguments)
+    {
+        unsigned blocks = (unsigned)((of->n + CUDA__ITER_ROWS - 1) / CUDA__ITER_ROWS);
+        return cuda__start(kernel, dim3(blocks, (unsigned)which.count), CUDA__ITER_THREADS, 0,
+                           stream, *of, which, arguments...);
+    }
+
+    /* A block of so many threads a matrix. */
+    template <typename... Parameters>
+    static cudaError_t one(void (*kernel)(Parameters...), const call *of, run which, int threads,
+                           cudaStream_t stream)
+    {
+        return cuda__start(kernel, dim3(1, (unsigned)which.count), threads, 0, stream, *of, which);
+    }
+
+    static cudaError_t load(const call *of, run which, cudaStream_t stream)
+    {
+        return rows(cuda__iter_load_kernel<T>, of, which, stream);
+    }
+    static cudaError_t begin(const call *of, run which, cudaStream_t stream)
+    {
+        return one(cuda__iter_begin_kernel<T>, of, which, 1, stream);
+    }
+    static cudaError_t prepare(const call *of, run which, cudaStream_t stream)
+    {
+        return rows(cuda__iter_prepare_kernel<T>, of, which, stream);
+    }
+    static cudaError_t warm(const call *of, run which, cudaStream_t stream)
+    {
+        return rows(cuda__iter_warm_kernel<T>, of, which, stream);
+    }
+    static cudaError_t alpha(const call *of, run which, cudaStream_t stream)
+    {
+        return one(cuda__iter_alpha_kernel<T>, of, which, CUDA__ITER_THREADS, stream);
+    }
+    static cudaError_t diagonal(const call *of, run which, cudaStream_t stream)
+    {
+        return rows(cuda__iter_diagonal_kernel<T>, of, which, stream);
+    }
+    static cudaError_t narrow(const call *of, run which, cudaStream_t stream)
+    {
+        return rows(cuda__iter_narrow_kernel<T>, of, which, stream);
+    }
+    static cudaError_t widen(const call *of, run which, cudaStream_t stream)
+    {
+        return rows(cuda__iter_widen_kernel<T>, of, which, stream);
+    }
+    static cudaError_t sum(const call *of, run which, const cuda__iter_sum *sum,
+                           cudaStream_t stream)
+    {
+        return rows(cuda__iter_sum_kernel<T>, of, which, stream, *sum);
+    }
+    static cudaError_t shift(const call *of, run which, int matrix, double value,
+                             cudaStream_t stream)
+    {
+        unsigned blocks = (unsigned)((of->n + CUDA__ITER_THREADS - 1) / CUDA__ITER_THREADS);
+        return cuda__start(cuda__iter_shift_kernel<T>, dim3(blocks, (unsigned)which.count),
+                           CUDA__ITER_THREADS, 0, stream, *of, which, matrix, value);
+    }
+    static cudaError_t commit(const call *of, run which, int action, int matrix, bool adds,
+                              cudaStream_t stream)
+    {
+        return rows(cuda__iter_commit_kernel<T>, of, which, stream, action, matrix, adds);
+    }
+    static cudaError_t decide(const call *of, run which, cudaStream_t stream)
+    {
+        return one(cuda__iter_decide_kernel<T>, of, which, 1, stream);
+    }
+    static cudaError_t finish(const call *of, run which, cudaStream_t stream)
+    {
+        return one(cuda__iter_finish_kernel<T>, of, which, 1, stream);
+    }
+    static cudaError_t store(const call *of, run which, cudaStream_t stream)
+    {
+        cudaError_t status = rows(cuda__iter_store_kernel<T>, of, which, stream);
+        return status != cudaSuccess ? status
+                                     : one(cuda__iter_rest_kernel<T>, of, which, 1, stream);
+    }
+
+    static constexpr cuda__iter_kernels kernels()
+    {
+        return {sizeof(cuda__iter_state),
+                load,
+                begin,
+                prepare,
+                warm,
+                alpha,
+                diagonal,
+                narrow,
+                widen,
+                sum,
+                shift,
+                commit,
+                decide,
+                finish,
+                store};
+    }
+};
+
+#endif

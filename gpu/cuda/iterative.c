@@ -1,0 +1,379 @@
+/* gpu/cuda/iterative.c: see iterative.h.
+ *
+ * A visit looks through the notes of a chunk, one byte a matrix, and launches for each action that
+ * some matrices wait for: for the matrices between the first of them and the last, or, where they
+ * are far apart, for each group of them. Others in between are computed with and left alone, which
+ * costs less than launches do. A start or a step is followed by a measurement.
+ */
+#include "gpu/cuda/iterative.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "gpu/cuda/iter_call.h"
+#include "gpu/cuda/lu_middle.h"
+#include "gpu/cuda/transpose.h"
+#include "gpu/methods/iterative.h"
+
+/* Multiplications that take about as long as the launches of a step. */
+#define GAP_MAX (INT64_C(1) << 25)
+/* Matrices of one cuda_identify, which takes two of each. */
+#define CHUNK_MAX CUDA_NOTES_MAX
+
+_Static_assert(2 * CHUNK_MAX <= CUDA_IDENTIFY_MATRICES_MAX, "V and R of a chunk");
+
+/* ---- The workspace ---- */
+
+/* Numbers from row to row: whole pieces of 128 bytes in FP64. */
+static int64_t stride_of(int64_t n)
+{
+    return (n + 15) / 16 * 16;
+}
+
+/* A walk through the workspace, in pieces aligned to CUDA_WORKSPACE_ALIGN. */
+struct walk {
+    int64_t bytes; /* so far */
+    bool fits;     /* it could be counted */
+};
+
+/* count times each * bytes; returns where it begins. */
+static int64_t take(struct walk *walk, int64_t count, int64_t each, int64_t bytes)
+{
+    int64_t start = walk->bytes, more = 0;
+    walk->fits = walk->fits && checked_mul(count, each, &more) && checked_mul(more, bytes, &more) &&
+                 checked_round_up(more, CUDA_WORKSPACE_ALIGN, &more) &&
+                 checked_add(walk->bytes, more, &walk->bytes);
+    return start;
+}
+
+/* Lays the workspace out for `count` matrices, from `start` on. Returns its bytes; SIZE_MAX when
+ * they are too many to count. */
+static size_t lay_out(struct cuda__iter_call *call, int64_t count, unsigned char *start)
+{
+    struct cuda__iter_space *space = &call->space;
+    int64_t unit = precision_bytes(call->precision), identify = INT64_MAX;
+    size_t scratch = cuda_identify_bytes(call->precision, call->n, 2);
+    struct walk walk = {.fits = true};
+    if (scratch <= INT64_MAX)
+        identify = (int64_t)scratch;
+    int64_t matrices = take(&walk, CUDA__ITER_MATRICES * count, call->n * call->ld, unit);
+    int64_t states =
+        take(&walk, count, (int64_t)cuda__iter_kernels_of(call->precision)->state_bytes, 1);
+    int64_t identities = take(&walk, 4 * count, sizeof *space->identities, 1);
+    int64_t factors = take(&walk, 2 * count, sizeof *space->factors, 1);
+    int64_t history = take(&walk, 2 * count, call->wishes.max_iterations, unit);
+    int64_t items = take(&walk, count, sizeof *space->items, 1);
+    int64_t infos = take(&walk, count, sizeof *space->infos, 1);
+    int64_t last = take(&walk, count, identify, 1);
+    if (!walk.fits)
+        return SIZE_MAX;
+    *space = (struct cuda__iter_space){
+        .count = count,
+        .matrices = start + matrices,
+        .states = (struct cuda__iter_state *)(void *)(start + states),
+        .identities = (struct cuda_identity *)(void *)(start + identities),
+        .factors = (double *)(void *)(start + factors),
+        .history = start + history,
+        .items = (struct cuda_item *)(void *)(start + items),
+        .infos = (int32_t *)(void *)(start + infos),
+        .scratch = start + last,
+    };
+    return (size_t)walk.bytes;
+}
+
+/* What the call is, without its workspace. */
+static struct cuda__iter_call read_call(const struct cuda_call *call)
+{
+    const int64_t *options = call->options;
+    struct cuda__iter_call result = {
+        .precision = call->precision,
+        .n = call->n,
+        .ld = stride_of(call->n),
+        .wishes = {.max_iterations = options[METHOD_ITERATIVE_MAX_ITERATIONS],
+                   .scheme = (int32_t)options[METHOD_ITERATIVE_SCHEME],
+                   .initial = (int32_t)options[METHOD_ITERATIVE_INITIAL],
+                   .warm = call->inputs & UINT32_C(1) << METHOD_ITERATIVE_V0,
+                   .measures = call->wanted & (UINT32_C(1) << METHOD_ITERATIVE_RESIDUAL |
+                                               UINT32_C(1) << METHOD_ITERATIVE_HISTORY)},
+        .tensors = call->tensors,
+        .item_count = call->item_count,
+        .matrices = call->matrices,
+        .notes = call->d_notes,
+    };
+    memcpy(&result.wishes.tolerance, &options[METHOD_ITERATIVE_TOLERANCE],
+           sizeof result.wishes.tolerance);
+    return result;
+}
+
+static int64_t chunk_of(int64_t matrices)
+{
+    return matrices < CHUNK_MAX ? matrices : CHUNK_MAX;
+}
+
+size_t cuda_iterative_workspace(const struct cuda_call *call, int64_t matrices)
+{
+    struct cuda__iter_call of = read_call(call);
+    return lay_out(&of, chunk_of(matrices), NULL);
+}
+
+/* Lays out as many matrices as the workspace holds; false: not even one. */
+static bool settle(struct cuda__iter_call *of, const struct cuda_call *call)
+{
+    int64_t count = chunk_of(call->matrices);
+    size_t one = lay_out(of, 1, call->workspace);
+    if (call->workspace_bytes < one)
+        return false;
+    if (lay_out(of, count, call->workspace) > call->workspace_bytes)
+        (void)lay_out(of, (int64_t)(call->workspace_bytes / one), call->workspace);
+    return true;
+}
+
+/* ---- Runs ---- */
+
+/* How many matrices that rest are computed with, rather than launching twice. */
+static int64_t gap_of(int64_t n)
+{
+    return GAP_MAX / (n * n * n);
+}
+
+/* The next run of matrices from `from` on whose actions are among `actions`, a bit each, with gaps
+ * of at most `gap` in between; false: there is none. */
+static bool next_run(const struct cuda__iter_call *of, const uint8_t *next, uint32_t actions,
+                     int64_t gap, int64_t from, struct cuda__iter_run *run)
+{
+    while (from < of->count && !(actions >> next[from] & 1))
+        from++;
+    int64_t end = from + 1;
+    for (int64_t i = end; i < of->count && i - end <= gap; i++)
+        end = actions >> next[i] & 1 ? i + 1 : end;
+    *run = (struct cuda__iter_run){.first = from, .count = end - from};
+    return from < of->count;
+}
+
+#define BIT(action) (UINT32_C(1) << (action))
+#define STARTS                                                                                     \
+    (BIT(CUDA__ITER_START_WARM) | BIT(CUDA__ITER_START_LOW) | BIT(CUDA__ITER_START_DIAGONAL) |     \
+     BIT(CUDA__ITER_START_TRANSPOSE) | BIT(CUDA__ITER_START_IDENTITY))
+#define STEPS (BIT(CUDA__ITER_LAST) - BIT(CUDA__ITER_STEP))
+#define LASTS (BIT(CUDA__ITER_ACTIONS) - BIT(CUDA__ITER_LAST))
+_Static_assert(CUDA__ITER_ACTIONS < 32, "a bit each");
+
+/* ---- What a run goes through: each goes on with step->status ---- */
+
+typedef cudaError_t pass(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
+
+static void go(struct cuda__iter_step *step, pass *kernel)
+{
+    if (step->status == cudaSuccess)
+        step->status = kernel(step->call, step->run, step->stream);
+}
+
+/* Identifies `sets` kinds of matrices from `kind` on; the identities go to place `to` of them. */
+static void identify(struct cuda__iter_step *step, int kind, int sets, int to, bool scaled)
+{
+    const struct cuda__iter_call *of = step->call;
+    const struct cuda__iter_space *space = &of->space;
+    struct cuda_identification task = {
+        .precision = of->precision,
+        .n = of->n,
+        .a = cuda__iter_at(of, kind, step->run),
+        .count = step->run.count,
+        .sets = sets,
+        .set_step = space->count * of->n * of->ld,
+        .factors = scaled ? space->factors + 2 * step->run.first : NULL,
+        .to = space->identities + to * space->count + step->run.first,
+        .to_step = space->count,
+        .scratch = space->scratch,
+    };
+    if (step->status == cudaSuccess)
+        step->status = cuda_identify(&task, step->stream);
+}
+
+static void start_low(struct cuda__iter_step *step)
+{
+    const struct cuda__iter_call *of = step->call;
+    const struct cuda__iter_space *space = &of->space;
+    struct cuda_batch batch = {.items = space->items + step->run.first,
+                               .item_count = step->run.count,
+                               .matrices = step->run.count};
+    /* The spare matrices of the whole chunk, but for the two that hold what goes in and out. */
+    struct cuda__iter_run chunk = {.count = space->count};
+    struct cuda_matrices rest = cuda__iter_at(of, CUDA__ITER_MATRIX_SPARE + 2, chunk);
+    size_t bytes = (size_t)((CUDA__ITER_SPARE - 2) * space->count * rest.step) * sizeof(double);
+    go(step, step->kernels->narrow);
+    if (step->status == cudaSuccess && of->n <= CUDA_SMALL_N_MAX)
+        step->status = cuda_inverse_small(PRECISION_FP32, of->n, &batch, step->stream);
+    else if (step->status == cudaSuccess)
+        step->status = cuda_inverse_middle(PRECISION_FP32, of->n, &batch, rest.at, bytes,
+                                           step->products, step->stream);
+    go(step, step->kernels->widen);
+}
+
+static void start_diagonal(struct cuda__iter_step *step)
+{
+    go(step, step->kernels->diagonal);
+}
+
+static void start_identity(struct cuda__iter_step *step)
+{
+    identify(step, CUDA__ITER_MATRIX_A, 1, 3, true);
+    go(step, step->kernels->alpha);
+    go(step, step->kernels->diagonal);
+}
+
+static void start_transpose(struct cuda__iter_step *step)
+{
+    const struct cuda__iter_call *of = step->call;
+    struct cuda_transposition task = {
+        .precision = of->precision,
+        .rows = of->n,
+        .columns = of->n,
+        .from = cuda__iter_at(of, CUDA__ITER_MATRIX_A, step->run),
+        .to = cuda__iter_at(of, CUDA__ITER_MATRIX_SPARE, step->run),
+        .count = step->run.count,
+        .factors = of->space.factors + 2 * step->run.first,
+    };
+    if (step->status == cudaSuccess)
+        step->status = cuda_transpose(&task, step->stream);
+    if (step->status == cudaSuccess)
+        step->status = step->kernels->commit(of, step->run, CUDA__ITER_START_TRANSPOSE,
+                                             CUDA__ITER_MATRIX_SPARE, false, step->stream);
+}
+
+static void start_warm(struct cuda__iter_step *step)
+{
+    go(step, step->kernels->warm);
+}
+
+static void begin_again(struct cuda__iter_step *step)
+{
+    identify(step, CUDA__ITER_MATRIX_A, 1, 0, false);
+    step->run.again = true;
+    go(step, step->kernels->begin);
+}
+
+static void store(struct cuda__iter_step *step)
+{
+    go(step, step->kernels->store);
+}
+
+static void prepare(struct cuda__iter_step *step)
+{
+    go(step, step->kernels->prepare);
+}
+
+static void measure(struct cuda__iter_step *step)
+{
+    cuda__iter_residual(step);
+    identify(step, CUDA__ITER_MATRIX_V, 2, 1, false);
+    go(step, step->kernels->decide);
+}
+
+/* After a last step that nobody wants measured. */
+static void finish(struct cuda__iter_step *step)
+{
+    identify(step, CUDA__ITER_MATRIX_V, 1, 1, false);
+    go(step, step->kernels->finish);
+}
+
+/* ---- A visit ---- */
+
+/* In order. Without gaps: they would compute with others too, and must not. */
+static const struct {
+    uint32_t actions;
+    bool has_gaps;
+    void (*make)(struct cuda__iter_step *step);
+} parts[] = {
+    {BIT(CUDA__ITER_STORE), true, store},
+    {STARTS | BIT(CUDA__ITER_IDENTIFY), true, prepare},
+    {BIT(CUDA__ITER_IDENTIFY), true, begin_again},
+    {BIT(CUDA__ITER_START_WARM), true, start_warm},
+    {BIT(CUDA__ITER_START_LOW), false, start_low},
+    {BIT(CUDA__ITER_START_DIAGONAL), true, start_diagonal},
+    {BIT(CUDA__ITER_START_TRANSPOSE), true, start_transpose},
+    {BIT(CUDA__ITER_START_IDENTITY), true, start_identity},
+};
+
+/* One action of every matrix that waits for one. The device changes the notes meanwhile. */
+static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes *notes)
+{
+    uint8_t next[CUDA_NOTES_MAX];
+    memcpy(next, notes->next, sizeof next);
+    int64_t gap = gap_of(step->call->n), from;
+    bool measures = step->call->wishes.measures;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        for (from = 0; next_run(step->call, next, parts[i].actions, parts[i].has_gaps ? gap : 0,
+                                from, &step->run);
+             from = step->run.first + step->run.count)
+            parts[i].make(step);
+    }
+    for (int s = CUDA__ITER_NEWTON_SCHULZ; s < CUDA__ITER_SCHEMES; s++) {
+        for (from = 0;
+             next_run(step->call, next, BIT(CUDA__ITER_STEP + s) | BIT(CUDA__ITER_LAST + s), gap,
+                      from, &step->run);
+             from = step->run.first + step->run.count)
+            cuda__iter_improve(step, (enum cuda__iter_scheme)s);
+    }
+    /* First: what is measured may have a last step before it then, which is not yet made. */
+    for (from = 0; !measures && next_run(step->call, next, LASTS, gap, from, &step->run);
+         from = step->run.first + step->run.count)
+        finish(step);
+    uint32_t measured = STARTS | STEPS | (measures ? LASTS : 0);
+    for (from = 0; next_run(step->call, next, measured, gap, from, &step->run);
+         from = step->run.first + step->run.count)
+        measure(step);
+    return step->status;
+}
+
+/* The chunk's matrices come in. */
+static cudaError_t enter(struct cuda__iter_step *step)
+{
+    step->run = (struct cuda__iter_run){.count = step->call->count};
+    go(step, step->kernels->load);
+    identify(step, CUDA__ITER_MATRIX_A, step->call->wishes.warm ? 2 : 1, 0, false);
+    go(step, step->kernels->begin);
+    return step->status;
+}
+
+/* The chunk that begins with matrix `first`. */
+static cudaError_t visit(const struct cuda_call *call, int64_t first, bool again,
+                         cudaStream_t stream)
+{
+    struct cuda__iter_call of = read_call(call);
+    struct cuda__iter_step step = {.call = &of,
+                                   .kernels = cuda__iter_kernels_of(call->precision),
+                                   .products = call->products,
+                                   .stream = stream};
+    if (call->n < 1 || call->n > CUDA_ITERATIVE_N_MAX || call->matrices < 0)
+        return cudaErrorInvalidValue;
+    if (!settle(&of, call))
+        return cudaErrorMemoryAllocation;
+    of.first = first;
+    of.count = call->matrices - first < of.space.count ? call->matrices - first : of.space.count;
+    if (!again)
+        return enter(&step);
+    bool goes_on = false;
+    for (int64_t i = 0; i < of.count; i++)
+        goes_on = goes_on || call->notes->next[i] > CUDA__ITER_STORE;
+    cudaError_t status = advance(&step, call->notes);
+    if (goes_on || status != cudaSuccess)
+        return status;
+    /* All of the chunk is stored now. The next one may have its place. */
+    call->notes->done = first + of.count;
+    of.first = call->notes->done;
+    if (of.first == call->matrices)
+        return cudaSuccess;
+    of.count = call->matrices - of.first < of.count ? call->matrices - of.first : of.count;
+    return enter(&step);
+}
+
+cudaError_t cuda_iterative(const struct cuda_call *call, cudaStream_t stream)
+{
+    call->notes->done = 0;
+    return call->matrices > 0 ? visit(call, 0, false, stream) : cudaSuccess;
+}
+
+cudaError_t cuda_iterative_again(const struct cuda_call *call, cudaStream_t stream)
+{
+    return visit(call, call->notes->done, true, stream);
+}

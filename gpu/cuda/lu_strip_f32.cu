@@ -1,0 +1,8 @@
+/* gpu/cuda/lu_strip_f32.cu: see lu_strip_launch.cuh. */
+#include "gpu/cuda/anchor.cuh"
+#include "gpu/cuda/lu_strip_launch.cuh"
+
+cudaError_t cuda__lu_strip_f32(int64_t n, const cuda_batch &batch, cudaStream_t stream)
+{
+    return cuda__lu_strip_pick<float>(n, batch, stream);
+}

@@ -1,0 +1,8 @@
+/* gpu/cuda/lu_strip_f64.cu: see lu_strip_launch.cuh. */
+#include "gpu/cuda/anchor.cuh"
+#include "gpu/cuda/lu_strip_launch.cuh"
+
+cudaError_t cuda__lu_strip_f64(int64_t n, const cuda_batch &batch, cudaStream_t stream)
+{
+    return cuda__lu_strip_pick<double>(n, batch, stream);
+}

@@ -1,0 +1,68 @@
+/* gpu/cuda/transpose.cu: see transpose.h. A tile is 256 bytes wide; a line of shared memory is one
+ * number longer, so that its columns lie in different banks.
+ */
+#include "gpu/cuda/transpose.h"
+
+#include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/stage.cuh"
+
+#define TRANSPOSE_THREADS 256
+#define TRANSPOSE_MATRICES_MAX 65535
+
+template <typename T> struct cuda__transpose_tile {
+    static constexpr int side = 256 / (int)sizeof(T);
+    static constexpr int lines = TRANSPOSE_THREADS / side; /* moved at a time */
+    T numbers[side][side + 1];
+};
+
+/* A block a tile; tiles are numbered row by row of `to`. */
+template <typename T>
+static __global__ void __launch_bounds__(TRANSPOSE_THREADS)
+    cuda__transpose_kernel(const cuda_transposition task, int64_t across)
+{
+    typedef cuda__transpose_tile<T> tile;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    tile &held = *(tile *)cuda__memory;
+    int x = (int)threadIdx.x % tile::side, y = (int)threadIdx.x / tile::side;
+    int64_t k = blockIdx.y, top = blockIdx.x % across * tile::side;
+    int64_t left = blockIdx.x / across * tile::side;
+    const T *from = (const T *)task.from.at + k * task.from.step;
+    T *to = (T *)task.to.at + k * task.to.step;
+    T first = task.factors ? (T)task.factors[2 * k] : T(1);
+    T second = task.factors ? (T)task.factors[2 * k + 1] : T(1);
+#pragma unroll
+    for (int i = y; i < tile::side; i += tile::lines) {
+        if (top + i < task.rows && left + x < task.columns)
+            held.numbers[i][x] = from[(top + i) * task.from.stride + left + x];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = y; j < tile::side; j += tile::lines) {
+        if (left + j < task.columns && top + x < task.rows)
+            to[(left + j) * task.to.stride + top + x] = held.numbers[x][j] * first * second;
+    }
+}
+
+template <typename T>
+static cudaError_t cuda__transpose_start(const struct cuda_transposition *task, cudaStream_t stream)
+{
+    typedef cuda__transpose_tile<T> tile;
+    int64_t across = (task->rows + tile::side - 1) / tile::side;
+    int64_t down = (task->columns + tile::side - 1) / tile::side;
+    if (across > INT32_MAX / down)
+        return cudaErrorInvalidValue;
+    return cuda__start(cuda__transpose_kernel<T>,
+                       dim3((unsigned)(across * down), (unsigned)task->count), TRANSPOSE_THREADS,
+                       sizeof(tile), stream, *task, across);
+}
+
+cudaError_t cuda_transpose(const struct cuda_transposition *task, cudaStream_t stream)
+{
+    if (task->rows < 0 || task->columns < 0 || task->count < 0 ||
+        task->count > TRANSPOSE_MATRICES_MAX)
+        return cudaErrorInvalidValue;
+    if (task->rows == 0 || task->columns == 0 || task->count == 0)
+        return cudaSuccess;
+    return task->precision == PRECISION_FP32 ? cuda__transpose_start<float>(task, stream)
+                                             : cuda__transpose_start<double>(task, stream);
+}

@@ -1,0 +1,79 @@
+/* tests/unit/cuda/ism_host.c: see ism_host.h. */
+#include "tests/unit/cuda/ism_host.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/cuda/ism.h"
+#include "tests/simt/simt.h"
+
+static void run(const struct host_matrix *matrix, enum precision precision)
+{
+    static struct cuda_products *products; /* of all runs */
+    struct cuda_tensors tensors = {0};
+    uint32_t doubtful = 0;
+    struct cuda_call call = {.precision = precision,
+                             .n = matrix->n,
+                             .m = matrix->m,
+                             .options = matrix->options,
+                             .item_count = 1,
+                             .matrices = 1,
+                             .tensors = &tensors,
+                             .batch = {.doubtful = &doubtful}};
+    memcpy(tensors.inputs, matrix->inputs, sizeof tensors.inputs);
+    memcpy(tensors.outputs, matrix->outputs, sizeof tensors.outputs);
+    for (int i = 0; i < METHOD_INPUTS_MAX; i++)
+        call.inputs |= matrix->inputs[i] ? UINT32_C(1) << i : 0;
+    for (int i = 0; i < METHOD_OUTPUTS_MAX; i++)
+        call.wanted |= matrix->outputs[i] ? UINT32_C(1) << i : 0;
+    call.workspace_bytes = cuda_ism_workspace(&call, 1);
+    assert_int_equal(cudaMalloc(&call.workspace, call.workspace_bytes), cudaSuccess);
+    memset(call.workspace, 0xff, call.workspace_bytes);
+    if (!products)
+        assert_int_equal(cuda_products_create(NULL, &products), cudaSuccess);
+    call.products = products;
+    if (cuda_ism(&call, NULL) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    assert_in_range(doubtful, 0, 1);
+    call.to_mend = doubtful;
+    if (doubtful && cuda_ism_mend(&call, NULL) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    cudaFree(call.workspace);
+}
+
+static void run_f32(const struct host_matrix *matrix)
+{
+    run(matrix, PRECISION_FP32);
+}
+
+static void run_f64(const struct host_matrix *matrix)
+{
+    run(matrix, PRECISION_FP64);
+}
+
+/* The kernels get a workspace of their own. */
+static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
+{
+    (void)precision;
+    (void)n;
+    (void)m;
+    return HOST_ALIGN_BYTES;
+}
+
+static int64_t task_scratch_bytes(const struct host_task *task)
+{
+    (void)task;
+    return HOST_ALIGN_BYTES;
+}
+
+const struct host_method cudatest_method_ism = {.name = "ism",
+                                                .run = {run_f32, run_f64},
+                                                .scratch_bytes = scratch_bytes,
+                                                .task_scratch_bytes = task_scratch_bytes};
+
+/* The cases' own way to run a problem, once more, for this method. */
+#include "tests/unit/gpu/ism.c"

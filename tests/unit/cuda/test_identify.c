@@ -1,0 +1,399 @@
+/* The CUDA engine's passes that tell what kind of matrix one is, and its transposes, run on the
+ * CPU: against sums done plainly, for both ways of cutting into tiles. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/cuda/identify.h"
+#include "gpu/cuda/transpose.h"
+#include "tests/simt/simt.h"
+#include "tests/unit/gpu/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define NOISE 0xff
+
+/* Matrices of one order one behind the other, in rows of `stride`; in the precision. */
+struct bed {
+    enum precision precision;
+    int64_t n, count, stride;
+    unsigned char *numbers;
+};
+
+static struct bed make(enum precision precision, int64_t n, int64_t count, int64_t stride)
+{
+    size_t bytes = (size_t)(count * n * stride * precision_bytes(precision));
+    struct bed bed = {precision, n, count, stride, malloc(bytes)};
+    assert_non_null(bed.numbers);
+    memset(bed.numbers, NOISE, bytes);
+    return bed;
+}
+
+static void set(const struct bed *bed, int64_t k, int64_t i, int64_t j, double value)
+{
+    int64_t at = (k * bed->n + i) * bed->stride + j;
+    if (bed->precision == PRECISION_FP32)
+        ((float *)(void *)bed->numbers)[at] = (float)value;
+    else
+        ((double *)(void *)bed->numbers)[at] = value;
+}
+
+static double get(const struct bed *bed, int64_t k, int64_t i, int64_t j)
+{
+    int64_t at = (k * bed->n + i) * bed->stride + j;
+    return bed->precision == PRECISION_FP32 ? (double)((float *)(void *)bed->numbers)[at]
+                                            : ((double *)(void *)bed->numbers)[at];
+}
+
+static void fill(const struct bed *bed, uint64_t seed)
+{
+    for (int64_t e = 0; e < bed->count * bed->n * bed->n; e++)
+        set(bed, e / bed->n / bed->n, e / bed->n % bed->n, e % bed->n,
+            (double)(float)gputest_random(&seed));
+}
+
+static void identify(const struct bed *bed, const double *factors, int64_t sets,
+                     struct cuda_identity *to)
+{
+    size_t bytes = cuda_identify_bytes(bed->precision, bed->n, bed->count);
+    int64_t step = bed->n * bed->stride, count = bed->count / sets;
+    struct cuda_identification task = {.precision = bed->precision,
+                                       .n = bed->n,
+                                       .a = {bed->numbers, bed->stride, step},
+                                       .count = count,
+                                       .sets = sets,
+                                       .set_step = count * step,
+                                       .factors = factors,
+                                       .to = to,
+                                       .to_step = count};
+    assert_int_equal(cudaMalloc(&task.scratch, bytes), cudaSuccess);
+    cudaMemset(task.scratch, NOISE, bytes);
+    if (cuda_identify(&task, NULL) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    cudaFree(task.scratch);
+}
+
+static struct cuda_identity identify_one(const struct bed *bed)
+{
+    struct cuda_identity identity;
+    identify(bed, NULL, 1, &identity);
+    return identity;
+}
+
+static double value(struct cuda_norm norm)
+{
+    assert_true(norm.finite);
+    assert_true(norm.fraction == 0 || (norm.fraction >= 0.5 && norm.fraction < 1));
+    return ldexp(norm.fraction, norm.exponent);
+}
+
+static bool near(double a, double b, double relative)
+{
+    return fabs(a - b) <= relative * fabs(b);
+}
+
+/* ---- Norms ---- */
+
+static const int64_t orders[] = {1, 2, 3, 31, 32, 33, 64, 95, 200, 2050};
+
+static void check_norms(const struct bed *bed, int64_t k, const struct cuda_identity *found,
+                        double factor)
+{
+    int64_t n = bed->n;
+    double *columns = gputest_numbers(n), *rows = gputest_numbers(n), one = 0, inf = 0;
+    long double square = 0;
+    double eps = 16 * gputest_eps(bed->precision), dominance = 0;
+    for (int64_t e = 0; e < n * n; e++) {
+        double x = fabs(get(bed, k, e / n, e % n) * factor);
+        columns[e % n] += x;
+        rows[e / n] += x;
+        square += (long double)x * x;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double own = fabs(get(bed, k, i, i) * factor);
+        one = fmax(one, columns[i]);
+        inf = fmax(inf, rows[i]);
+        dominance = fmax(dominance, (rows[i] - own) / own);
+    }
+    assert_true(near(value(found->norm_1), one, eps));
+    assert_true(near(value(found->norm_inf), inf, eps));
+    assert_true(near(found->frobenius, sqrt((double)square), eps));
+    assert_true(n == 1 || near(found->dominance, dominance, 1e-4));
+    assert_int_equal(found->dominant, dominance < 1);
+    assert_false(found->parts & CUDA_PART_NOT_FINITE);
+    free(columns);
+    free(rows);
+}
+
+static void test_norms(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(orders) * PRECISION_COUNT; i++) {
+        int64_t n = orders[i / PRECISION_COUNT];
+        struct bed bed = make((enum precision)(i % PRECISION_COUNT), n, 1, n + n % 3);
+        fill(&bed, (uint64_t)n);
+        struct cuda_identity found = identify_one(&bed);
+        check_norms(&bed, 0, &found, 1);
+        free(bed.numbers);
+    }
+}
+
+/* Sets of matrices, and factors: each matrix has its own answer, bit for bit that which it has
+ * alone. */
+static void test_company_never_shows(void **state)
+{
+    (void)state;
+    enum {
+        COUNT_OF_ALL = 6
+    };
+    static const double factors[] = {0.5, NAN, -4, NAN, 1, NAN};
+    for (int precision = 0; precision < PRECISION_COUNT; precision++) {
+        struct bed bed = make((enum precision)precision, 70, COUNT_OF_ALL, 80);
+        struct cuda_identity found[COUNT_OF_ALL], plain[COUNT_OF_ALL];
+        fill(&bed, 3);
+        identify(&bed, factors, 2, found);
+        identify(&bed, NULL, 1, plain);
+        for (int64_t k = 0; k < COUNT_OF_ALL; k++) {
+            struct bed alone = bed;
+            struct cuda_identity one;
+            check_norms(&bed, k, &found[k], factors[k % 3 * 2]);
+            alone.count = 1;
+            alone.numbers += k * bed.n * bed.stride * precision_bytes(bed.precision);
+            one = identify_one(&alone);
+            assert_memory_equal(&one, &plain[k], sizeof one);
+        }
+        free(bed.numbers);
+    }
+}
+
+/* ---- Dominance ---- */
+
+static void test_dominance(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT(orders); k++) {
+        int64_t n = orders[k], row = n / 2;
+        struct bed bed = make(PRECISION_FP32, n, 1, n);
+        /* Halves, so that every sum is exact. */
+        for (int64_t e = 0; e < n * n; e++)
+            set(&bed, 0, e / n, e % n, e / n == e % n ? (double)n : e % 2 ? 0.5 : -0.5);
+        double others = (double)(n - 1) / 2;
+        struct cuda_identity found = identify_one(&bed);
+        assert_true(found.dominant);
+        assert_true(near(found.dominance, others / (double)n, 1e-15));
+        /* As large as the others together is not enough, whatever its sign. */
+        set(&bed, 0, row, row, -others);
+        assert_false(identify_one(&bed).dominant);
+        set(&bed, 0, row, row, -others - 0.25);
+        assert_true(identify_one(&bed).dominant);
+        set(&bed, 0, row, row, 0);
+        found = identify_one(&bed);
+        assert_false(found.dominant);
+        assert_true(isinf(found.dominance));
+        free(bed.numbers);
+    }
+}
+
+/* ---- Parts ---- */
+
+/* Where one entry in a matrix of zeros with a diagonal of ones makes a part. */
+static uint32_t expected_part(int64_t i, int64_t j)
+{
+    uint32_t part = i < j ? CUDA_PART_ABOVE : i > j ? CUDA_PART_BELOW : 0;
+    if (i - j > 1 || j - i > 1)
+        part |= CUDA_PART_OFF_BAND;
+    return part | (i == j ? 0 : CUDA_PART_ASYMMETRIC);
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    static const int64_t places[] = {0, 1, 2, 30, 31, 32, 33, 63, 64, 65, 68, 69};
+    int64_t n = 70;
+    struct bed bed = make(PRECISION_FP64, n, 1, n);
+    for (size_t k = 0; k < COUNT(places) * COUNT(places); k++) {
+        int64_t i = places[k / COUNT(places)], j = places[k % COUNT(places)];
+        for (int64_t e = 0; e < n * n; e++)
+            set(&bed, 0, e / n, e % n, e / n == e % n);
+        assert_int_equal(identify_one(&bed).parts, 0);
+        set(&bed, 0, i, j, 4.9e-324);
+        assert_int_equal(identify_one(&bed).parts, expected_part(i, j));
+        set(&bed, 0, j, i, 4.9e-324);
+        assert_int_equal(identify_one(&bed).parts,
+                         (expected_part(i, j) | expected_part(j, i)) & ~CUDA_PART_ASYMMETRIC);
+        set(&bed, 0, i, i, i == j ? -0.0 : -1);
+        assert_true(identify_one(&bed).parts & CUDA_PART_NOT_POSITIVE);
+    }
+    free(bed.numbers);
+}
+
+/* The same where four warps share a block. */
+static void test_parts_of_a_large_matrix(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t i, j;
+    } places[] = {{5, 2049}, {2049, 5}, {127, 128}, {1000, 1002}, {2048, 2049}, {130, 140}};
+    int64_t n = 2050;
+    struct bed bed = make(PRECISION_FP32, n, 1, n);
+    for (int64_t e = 0; e < n * n; e++)
+        set(&bed, 0, e / n, e % n, e / n == e % n);
+    for (size_t k = 0; k < COUNT(places); k++) {
+        int64_t i = places[k].i, j = places[k].j;
+        set(&bed, 0, i, j, 3);
+        struct cuda_identity found = identify_one(&bed);
+        assert_int_equal(found.parts, expected_part(i, j));
+        assert_true(value(found.norm_1) == 4 && value(found.norm_inf) == 4);
+        set(&bed, 0, j, i, 3);
+        assert_int_equal(identify_one(&bed).parts,
+                         (expected_part(i, j) | expected_part(j, i)) & ~CUDA_PART_ASYMMETRIC);
+        set(&bed, 0, i, j, 0);
+        set(&bed, 0, j, i, 0);
+    }
+    free(bed.numbers);
+}
+
+/* ---- Zeros, and what is not finite ---- */
+
+static void test_zero_lines(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT(orders); k++) {
+        int64_t n = orders[k], at = n - 1 - n / 3;
+        struct bed bed = make(PRECISION_FP64, n, 1, n);
+        fill(&bed, 5);
+        assert_int_equal(identify_one(&bed).zero_column, 0);
+        assert_int_equal(identify_one(&bed).zero_row, 0);
+        for (int64_t i = 0; i < n; i++)
+            set(&bed, 0, i, at, i == n / 2 ? 4.9e-324 : 0);
+        assert_int_equal(identify_one(&bed).zero_column, 0);
+        set(&bed, 0, n / 2, at, -0.0);
+        assert_int_equal(identify_one(&bed).zero_column, at + 1);
+        for (int64_t j = 0; j < n; j++)
+            set(&bed, 0, at, j, 0);
+        assert_int_equal(identify_one(&bed).zero_row, at + 1);
+        free(bed.numbers);
+    }
+}
+
+static void test_not_finite(void **state)
+{
+    (void)state;
+    static const double poisons[] = {NAN, INFINITY, -INFINITY};
+    for (size_t k = 0; k < COUNT(orders) * COUNT(poisons); k++) {
+        int64_t n = orders[k / COUNT(poisons)], places[] = {0, n - 1, n * n / 2, n * n - 1};
+        struct bed bed = make((enum precision)(k % PRECISION_COUNT), n, 1, n);
+        fill(&bed, 6);
+        for (size_t j = 0; j < COUNT(places); j++) {
+            double old = get(&bed, 0, places[j] / n, places[j] % n);
+            set(&bed, 0, places[j] / n, places[j] % n, poisons[k % COUNT(poisons)]);
+            assert_true(identify_one(&bed).parts & CUDA_PART_NOT_FINITE);
+            set(&bed, 0, places[j] / n, places[j] % n, old);
+        }
+        assert_false(identify_one(&bed).parts & CUDA_PART_NOT_FINITE);
+        free(bed.numbers);
+    }
+}
+
+/* A sum beyond range is told from an entry beyond it, and a factor brings it back. */
+static void test_sums_may_overflow(void **state)
+{
+    (void)state;
+    int64_t n = 100;
+    struct bed bed = make(PRECISION_FP64, n, 1, n);
+    double factors[] = {0x1p-53, 0};
+    struct cuda_identity found;
+    for (int64_t e = 0; e < n * n; e++)
+        set(&bed, 0, e / n, e % n, e / n == e % n ? DBL_MAX : -DBL_MAX / 1024);
+    found = identify_one(&bed);
+    assert_false(found.norm_1.finite || found.norm_inf.finite);
+    assert_false(found.parts & CUDA_PART_NOT_FINITE);
+    identify(&bed, factors, 1, &found);
+    assert_true(near(value(found.norm_1), DBL_MAX * 0x1p-53 * (1 + 99.0 / 1024), 1e-14));
+    assert_true(found.dominant);
+    free(bed.numbers);
+}
+
+/* ---- Transposes ---- */
+
+static void try_transpose(enum precision precision, int64_t rows, int64_t columns)
+{
+    enum {
+        MATRICES = 2
+    };
+    static const double factors[] = {2, -0.5, 0.25, 8};
+    int64_t most = rows > columns ? rows : columns;
+    struct bed from = make(precision, most, MATRICES, most + 1);
+    struct bed to = make(precision, most, MATRICES, most + 2);
+    fill(&from, 7);
+    struct cuda_transposition task = {.precision = precision,
+                                      .rows = rows,
+                                      .columns = columns,
+                                      .from = {from.numbers, from.stride, from.n * from.stride},
+                                      .to = {to.numbers, to.stride, to.n * to.stride},
+                                      .count = MATRICES,
+                                      .factors = factors};
+    if (cuda_transpose(&task, NULL) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    for (int64_t e = 0; e < MATRICES * most * most; e++) {
+        int64_t k = e / most / most, j = e / most % most, i = e % most;
+        double x = get(&to, k, j, i), factor = factors[2 * k] * factors[2 * k + 1];
+        if (i < rows && j < columns)
+            assert_true(x == factor * get(&from, k, i, j));
+        else
+            assert_true(isnan(x)); /* not written */
+    }
+    free(from.numbers);
+    free(to.numbers);
+}
+
+static void test_transposes(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 3, 31, 32, 33, 63, 64, 65, 130};
+    for (size_t k = 0; k < COUNT(sizes) * COUNT(sizes) * PRECISION_COUNT; k++)
+        try_transpose((enum precision)(k % PRECISION_COUNT),
+                      sizes[k / PRECISION_COUNT / COUNT(sizes)],
+                      sizes[k / PRECISION_COUNT % COUNT(sizes)]);
+}
+
+/* ---- What is refused ---- */
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    struct cuda_identification task = {.precision = PRECISION_FP64, .n = 4, .sets = 1};
+    assert_int_equal(cuda_identify(&task, NULL), cudaSuccess); /* nothing to do */
+    task.count = CUDA_IDENTIFY_MATRICES_MAX;
+    task.sets = 2;
+    assert_int_equal(cuda_identify(&task, NULL), cudaErrorInvalidValue);
+    task.n = 0;
+    task.count = 1;
+    assert_int_equal(cuda_identify(&task, NULL), cudaErrorInvalidValue);
+    struct cuda_transposition other = {.precision = PRECISION_FP64, .rows = 4, .count = 1};
+    assert_int_equal(cuda_transpose(&other, NULL), cudaSuccess);
+    other.columns = -1;
+    assert_int_equal(cuda_transpose(&other, NULL), cudaErrorInvalidValue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_dominance),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_parts_of_a_large_matrix),
+        cmocka_unit_test(test_zero_lines),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_sums_may_overflow),
+        cmocka_unit_test(test_transposes),
+        cmocka_unit_test(test_what_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

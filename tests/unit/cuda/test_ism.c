@@ -1,0 +1,542 @@
+/* `ism` on the CUDA engine's kernels, run on the CPU: batches of items of every shape, whose
+ * answers are bit for bit what each matrix gets alone; what is mended, and by which road; factors;
+ * a chain of updates; and the descriptor's order. Its accuracy: test_ism_cases.c. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/cuda/ism.h"
+#include "gpu/cuda/ism_call.h"
+#include "gpu/cuda/lu_middle.h"
+#include "tests/simt/simt.h"
+#include "tests/unit/cuda/ism_host.h"
+#include "tests/unit/gpu/ism.h"
+#include "tests/unit/gpu/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define INPUTS 7
+#define OUTPUTS 8
+#define NOISE 0x5a
+#define ITEMS 5
+
+/* ---- A batch ---- */
+
+/* Matrices of one shape, in items; every tensor of an item is a piece of memory of its own, which
+ * begins `late` numbers behind a multiple of 16 bytes. */
+struct bed {
+    enum precision precision;
+    enum ismtest_kind kind;
+    int64_t n, m;
+    int64_t options[METHOD_OPTIONS_MAX];
+    int64_t counts[ITEMS];
+    int late;
+    bool scarce;       /* a workspace for one matrix */
+    uint32_t unwanted; /* outputs that every second item leaves out */
+    unsigned char *memory[ITEMS][INPUTS + OUTPUTS];
+    struct cuda_tensors items[ITEMS];
+    struct cuda_products *products;
+};
+
+static const struct method *method(void)
+{
+    return method_find("ism");
+}
+
+static size_t tensor_bytes(const struct bed *bed, int tensor)
+{
+    const struct method_tensor *of =
+        tensor < INPUTS ? &method()->inputs[tensor] : &method()->outputs[tensor - INPUTS];
+    return (size_t)method_tensor_bytes(of, bed->precision, bed->n, bed->m, bed->options);
+}
+
+static unsigned char *start_of(const struct bed *bed, int item, int tensor)
+{
+    bool real = tensor < INPUTS || method()->outputs[tensor - INPUTS].kind == METHOD_REAL;
+    size_t unit = real ? (size_t)precision_bytes(bed->precision) : sizeof(int32_t);
+    return bed->memory[item][tensor] + 32 + (size_t)bed->late * unit;
+}
+
+static void put(enum precision precision, unsigned char *to, const double *from, int64_t count,
+                int64_t step)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (precision == PRECISION_FP32)
+            ((float *)(void *)to)[i] = (float)from[i * step];
+        else
+            ((double *)(void *)to)[i] = from[i * step];
+    }
+}
+
+static uint32_t inputs_of(enum ismtest_kind kind)
+{
+    static const uint32_t inputs[] = {
+        [ISMTEST_DEFAULT] = METHOD_ISM_XY,
+        [ISMTEST_SCALE] = METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_SCALE),
+        [ISMTEST_DIAGONAL] = METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_DIAGONAL),
+        [ISMTEST_INVERSE] = METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_INVERSE),
+        [ISMTEST_INVERSE_AND_A0] =
+            METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A0_DENSE),
+        [ISMTEST_ALONE] = METHOD_INPUT(METHOD_ISM_A),
+    };
+    return inputs[kind];
+}
+
+/* Matrix k of any batch: of every seventh A0 is tiny, so that it must be mended; of every eleventh
+ * a number is none. */
+static void set_matrix(const struct bed *bed, int item, int64_t index, int64_t k)
+{
+    int64_t n = bed->n, m = bed->m;
+    struct ismtest_problem a =
+        ismtest_problem(bed->precision, bed->kind, n, m, (uint64_t)(k * 31 + n));
+    for (int64_t i = 0; k % 7 == 3 && i < n * n; i++) {
+        a.a0[i] *= 1e-12;
+        if (a.b)
+            a.b[i] *= i % (n + 1) ? -3 : 1e12;
+    }
+    if (k % 11 == 5)
+        a.a[0] = a.x[m > 0 ? n * m - 1 : 0] = a.a0[0] = (double)NAN;
+    const struct {
+        const double *numbers;
+        int64_t count, step;
+    } tensors[INPUTS] = {
+        [METHOD_ISM_A] = {a.a, n * n, 1},
+        [METHOD_ISM_X] = {a.x, n * m, 1},
+        [METHOD_ISM_Y] = {a.y, n * m, 1},
+        [METHOD_ISM_A0_SCALE] = {a.a0, 1, 1},
+        [METHOD_ISM_A0_DIAGONAL] = {a.a0, n, n + 1},
+        [METHOD_ISM_A0_DENSE] = {a.a0, n * n, 1},
+        [METHOD_ISM_A0_INVERSE] = {a.b, n * n, 1},
+    };
+    for (int t = 0; t < INPUTS; t++)
+        if (bed->items[item].inputs[t])
+            put(bed->precision, start_of(bed, item, t) + (size_t)index * tensor_bytes(bed, t),
+                tensors[t].numbers, tensors[t].count, tensors[t].step);
+    ismtest_free(&a);
+}
+
+/* Item i holds counts[i] matrices, which are number first, first + 1, ... */
+static void fill(struct bed *bed, int items, int64_t first)
+{
+    int64_t at = 0;
+    for (int i = 0; i < items; i++) {
+        for (int t = 0; t < INPUTS + OUTPUTS; t++) {
+            size_t bytes = ((size_t)bed->counts[i] * tensor_bytes(bed, t) + 191) / 64 * 64;
+            bool there = t < INPUTS ? inputs_of(bed->kind) >> t & 1
+                                    : !(bed->unwanted >> (t - INPUTS) & 1 && i % 2);
+            bed->memory[i][t] = aligned_alloc(64, bytes);
+            assert_non_null(bed->memory[i][t]);
+            memset(bed->memory[i][t], NOISE, bytes);
+            if (t < INPUTS)
+                bed->items[i].inputs[t] = there ? start_of(bed, i, t) : NULL;
+            else
+                bed->items[i].outputs[t - INPUTS] = there ? start_of(bed, i, t) : NULL;
+        }
+        bed->items[i].first = at;
+        for (int64_t k = 0; k < bed->counts[i]; k++, at++)
+            set_matrix(bed, i, k, first + at);
+    }
+}
+
+/* As the engine does it; returns how many were doubtful. */
+static uint32_t run(struct bed *bed, int items)
+{
+    uint32_t doubtful = 0;
+    struct cuda_call call = {.precision = bed->precision,
+                             .n = bed->n,
+                             .m = bed->m,
+                             .options = bed->options,
+                             .item_count = items,
+                             .tensors = bed->items,
+                             .inputs = inputs_of(bed->kind),
+                             .wanted = (1U << OUTPUTS) - 1,
+                             .products = bed->products,
+                             .batch = {.doubtful = &doubtful}};
+    for (int i = 0; i < items; i++)
+        call.matrices += bed->counts[i];
+    call.workspace_bytes = cuda_ism_workspace(&call, bed->scarce ? 1 : call.matrices);
+    assert_int_equal(cudaMalloc(&call.workspace, call.workspace_bytes), cudaSuccess);
+    if (cuda_ism(&call, NULL) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    call.to_mend = doubtful;
+    if (doubtful > 0 && cuda_ism_mend(&call, NULL) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    assert_true(doubtful <= call.matrices); /* mending adds none */
+    cudaFree(call.workspace);
+    return doubtful;
+}
+
+static void release(struct bed *bed, int items)
+{
+    for (int i = 0; i < items; i++)
+        for (int t = 0; t < INPUTS + OUTPUTS; t++)
+            free(bed->memory[i][t]);
+}
+
+/* Nothing before or behind a tensor was written. */
+static void check_edges(const struct bed *bed, int item, int tensor)
+{
+    const unsigned char *first = start_of(bed, item, tensor);
+    const unsigned char *end = first + (size_t)bed->counts[item] * tensor_bytes(bed, tensor);
+    for (const unsigned char *at = bed->memory[item][tensor]; at < first; at++)
+        assert_int_equal(*at, NOISE);
+    for (int i = 0; i < 32; i++)
+        assert_int_equal(end[i], NOISE);
+}
+
+/* ---- Company ---- */
+
+/* Number k alone, aligned and with memory in plenty. */
+static void compare(const struct bed *bed, int item, int64_t index, int64_t k)
+{
+    struct bed alone = *bed;
+    alone.late = 0;
+    alone.scarce = false;
+    alone.counts[0] = 1;
+    fill(&alone, 1, k);
+    run(&alone, 1);
+    for (int t = INPUTS; t < INPUTS + OUTPUTS; t++) {
+        size_t bytes = tensor_bytes(bed, t);
+        if (bed->items[item].outputs[t - INPUTS] &&
+            memcmp(start_of(bed, item, t) + (size_t)index * bytes, start_of(&alone, 0, t), bytes))
+            fail_msg("n = %d, m = %d, kind %d: %s of matrix %d", (int)bed->n, (int)bed->m,
+                     (int)bed->kind, method()->outputs[t - INPUTS].name, (int)k);
+    }
+    release(&alone, 1);
+}
+
+static void try_batch(struct bed *bed, int items)
+{
+    int64_t at = 40 + bed->n;
+    assert_int_equal(cuda_products_create(NULL, &bed->products), cudaSuccess);
+    fill(bed, items, at);
+    run(bed, items);
+    for (int i = 0; i < items; i++) {
+        for (int t = 0; t < INPUTS + OUTPUTS; t++)
+            check_edges(bed, i, t);
+        for (int64_t k = 0; k < bed->counts[i]; k++, at++)
+            compare(bed, i, k, at);
+    }
+    release(bed, items);
+    cuda_products_destroy(&bed->products);
+}
+
+/* Each way to give A0, each road, orders of each size of a team. */
+static void test_company_never_shows(void **state)
+{
+    (void)state;
+    static const struct {
+        enum precision precision;
+        enum ismtest_kind kind;
+        int64_t n, m, variant, block_size;
+        int late;
+        bool scarce;
+    } rows[] = {
+        {PRECISION_FP64, ISMTEST_INVERSE, 1, 1, 0, 0, 1, false},
+        {PRECISION_FP32, ISMTEST_DIAGONAL, 5, 2, 0, 0, 3, true},
+        {PRECISION_FP64, ISMTEST_INVERSE, 8, 3, 0, 0, 0, true},
+        {PRECISION_FP64, ISMTEST_INVERSE_AND_A0, 13, 6, 0, 0, 1, false},
+        {PRECISION_FP32, ISMTEST_INVERSE, 32, 1, 0, 0, 1, true},
+        {PRECISION_FP64, ISMTEST_SCALE, 35, 5, 0, 0, 0, false},
+        {PRECISION_FP64, ISMTEST_DEFAULT, 9, 4, METHOD_ISM_SINGLE, 0, 1, true},
+        {PRECISION_FP32, ISMTEST_DIAGONAL, 40, 20, METHOD_ISM_BLOCK, 8, 2, true},
+        {PRECISION_FP64, ISMTEST_INVERSE, 21, 9, METHOD_ISM_REDUCED_MEMORY, 4, 1, true},
+        {PRECISION_FP64, ISMTEST_ALONE, 18, 18, 0, 0, 1, false},
+        {PRECISION_FP64, ISMTEST_INVERSE, 6, 9, 0, 0, 0, true}, /* m > n: by lu */
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bed bed = {.precision = rows[i].precision,
+                          .kind = rows[i].kind,
+                          .n = rows[i].n,
+                          .m = rows[i].m,
+                          .options = {rows[i].variant, rows[i].block_size},
+                          .counts = {1, 3, 5, 1, 2},
+                          .late = rows[i].late,
+                          .scarce = rows[i].scarce};
+        try_batch(&bed, ITEMS);
+    }
+}
+
+/* More than a block of threads has teams, in one item; and items of one matrix. */
+static void test_single_items(void **state)
+{
+    (void)state;
+    struct bed bed = {.precision = PRECISION_FP64,
+                      .kind = ISMTEST_INVERSE,
+                      .n = 7,
+                      .m = 1,
+                      .counts = {1, 1, 1, 1, 1}};
+    try_batch(&bed, ITEMS);
+    bed.counts[0] = 37;
+    try_batch(&bed, 1);
+}
+
+/* An item may leave out any output that is no number of a matrix. */
+static void test_unwanted_outputs(void **state)
+{
+    (void)state;
+    static const int outputs[] = {METHOD_ISM_INVERSE, METHOD_ISM_U, METHOD_ISM_R, METHOD_ISM_V};
+    for (size_t i = 0; i < COUNT(outputs); i++) {
+        struct bed bed = {.precision = PRECISION_FP64,
+                          .kind = ISMTEST_DIAGONAL,
+                          .n = 11,
+                          .m = 3,
+                          .options = {(int64_t)i},
+                          .counts = {2, 2, 1},
+                          .unwanted = UINT32_C(1) << outputs[i]};
+        try_batch(&bed, 3);
+    }
+}
+
+/* ---- Roads ---- */
+
+static void check_ratio(const struct ismtest_problem *problem, const struct ismtest_answer *answer)
+{
+    double ratio =
+        gputest_inverse_ratio(problem->precision, problem->n, problem->a, answer->inverse);
+    assert_int_equal(answer->info, 0);
+    assert_true(ratio <= GPUTEST_RATIO_MAX);
+}
+
+/* A0 = I, and 1 + y_1^T x_1 = 0, though A is well conditioned: it exchanges two rows. */
+static void test_a_singular_block_is_left_to_lu(void **state)
+{
+    (void)state;
+    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_INVERSE,
+                                              ISMTEST_INVERSE_AND_A0};
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        for (int64_t variant = 0; variant <= METHOD_ISM_REDUCED_MEMORY; variant++) {
+            struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, kinds[k], 40, 2);
+            problem.x[0] = problem.x[3] = 1;
+            problem.y[0] = problem.y[3] = -1;
+            problem.y[1] = problem.y[2] = 1;
+            ismtest_complete(&problem);
+            problem.variant = variant;
+            problem.block_size = variant == METHOD_ISM_AUTO ? 0 : 1;
+            struct ismtest_answer answer =
+                ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
+            bool whole = variant == METHOD_ISM_AUTO; /* one block, which has pivots */
+            check_ratio(&problem, &answer);
+            assert_int_equal(answer.road, whole ? METHOD_ROAD_BLOCK : METHOD_ROAD_LU);
+            assert_true(fabs(answer.det_ratio + 1) < 1e-12);
+            assert_int_equal(isnan(answer.u[0]) && isnan(answer.r[0]), !whole);
+            ismtest_forget(&answer);
+            ismtest_free(&problem);
+        }
+    }
+}
+
+/* A0's first numbers are tiny, and X Y^T puts ones in their place: the inverse's digits are lost in
+ * the difference. */
+static void test_lost_accuracy_is_left_to_lu(void **state)
+{
+    (void)state;
+    static const struct {
+        double tiny;
+        enum method_road road;
+    } rows[] = {{0.3, METHOD_ROAD_BLOCK}, {1e-7, METHOD_ROAD_LU}, {0, METHOD_ROAD_LU}};
+    static const int64_t orders[] = {30, 70};
+    for (size_t i = 0; i < COUNT(rows) * COUNT(orders); i++) {
+        int64_t n = orders[i / COUNT(rows)];
+        double tiny = rows[i % COUNT(rows)].tiny;
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_DIAGONAL, n, 6);
+        uint64_t seed = 5;
+        for (int64_t j = 0; j < n; j++)
+            problem.a0[j * (n + 1)] = j < 6 ? tiny : 2 + gputest_random(&seed);
+        for (int64_t j = 0; j < 6 * 6; j++) {
+            problem.x[j] = gputest_random(&seed) + 3 * (j % 7 == 0);
+            problem.y[j] = gputest_random(&seed) + 3 * (j % 7 == 0);
+        }
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        check_ratio(&problem, &answer);
+        assert_int_equal(answer.road, rows[i % COUNT(rows)].road);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Where they are asked for the inverse has the same bits; blocks in groups, and of one column. */
+static void test_factors(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m, variant, block_size;
+    } rows[] = {{20, 5, 0, 0},
+                {20, 7, METHOD_ISM_SINGLE, 0},
+                {30, 13, METHOD_ISM_BLOCK, 4},
+                {70, 9, 0, 0},
+                {12, 5, METHOD_ISM_REDUCED_MEMORY, 2}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct ismtest_problem problem =
+            ismtest_problem(PRECISION_FP64, ISMTEST_INVERSE_AND_A0, rows[i].n, rows[i].m, 3 + i);
+        problem.variant = rows[i].variant;
+        problem.block_size = rows[i].block_size;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        struct ismtest_answer whole =
+            ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
+        assert_memory_equal(answer.bytes, whole.bytes, (size_t)answer.byte_count);
+        if (rows[i].variant == METHOD_ISM_REDUCED_MEMORY)
+            assert_true(isnan(whole.u[0]) && isnan(whole.r[0]) && isnan(whole.v[0]));
+        else
+            assert_true(ismtest_factors_ratio(&problem, &whole) <= GPUTEST_RATIO_MAX);
+        ismtest_forget(&answer);
+        ismtest_forget(&whole);
+        ismtest_free(&problem);
+    }
+}
+
+/* Groups of several blocks, and several groups: columns meet earlier ones at both. */
+static void test_groups(void **state)
+{
+    (void)state;
+    static const int64_t variants[] = {METHOD_ISM_AUTO, METHOD_ISM_BLOCK};
+    for (size_t i = 0; i < COUNT(variants); i++) {
+        struct ismtest_problem problem =
+            ismtest_problem(PRECISION_FP64, ISMTEST_DIAGONAL, 90, i ? 530 : 80, 9);
+        problem.variant = variants[i];
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        check_ratio(&problem, &answer);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Sums so long that their products are cut; in a workspace for one matrix, too. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    struct bed bed = {
+        .precision = PRECISION_FP64, .kind = ISMTEST_DIAGONAL, .n = 521, .m = 3, .counts = {2}};
+    struct ismtest_problem problem = ismtest_problem(bed.precision, bed.kind, bed.n, bed.m, 9);
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    check_ratio(&problem, &answer);
+    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+    try_batch(&bed, 1);
+}
+
+/* Updates of an inverse, every twentieth with A0 beside it. */
+static void test_chain(void **state)
+{
+    (void)state;
+    int64_t n = 12;
+    uint64_t seed = 4;
+    struct ismtest_problem problem =
+        ismtest_problem(PRECISION_FP64, ISMTEST_INVERSE_AND_A0, n, 1, 12);
+    for (int64_t i = 0; i < n; i++)
+        problem.a0[i * (n + 1)] += 4;
+    ismtest_complete(&problem);
+    memcpy(problem.a, problem.a0, (size_t)(n * n) * sizeof(double));
+    for (int step = 1; step <= 200; step++) {
+        bool known = step % 20 == 0;
+        problem.kind = known ? ISMTEST_INVERSE_AND_A0 : ISMTEST_INVERSE;
+        memcpy(problem.a0, problem.a, (size_t)(n * n) * sizeof(double));
+        memset(problem.x, 0, (size_t)n * sizeof *problem.x);
+        problem.x[step % n] = 1;
+        for (int64_t j = 0; j < n; j++) {
+            double next = gputest_random(&seed) + (step % n == j ? 4 : 0);
+            problem.y[j] = next - problem.a0[step % n * n + j];
+            problem.a[step % n * n + j] = problem.a0[step % n * n + j] + problem.y[j];
+        }
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 0);
+        assert_int_equal(isnan(answer.rcond), !known);
+        if (known)
+            check_ratio(&problem, &answer);
+        memcpy(problem.b, answer.inverse, (size_t)(n * n) * sizeof(double));
+        ismtest_forget(&answer);
+    }
+    ismtest_free(&problem);
+}
+
+/* ---- The descriptor, and what is refused ---- */
+
+static void test_descriptor(void **state)
+{
+    (void)state;
+    static const int inputs[] = {
+        CUDA__ISM_GIVEN_A,        CUDA__ISM_GIVEN_X,  CUDA__ISM_GIVEN_Y,      CUDA__ISM_GIVEN_SCALE,
+        CUDA__ISM_GIVEN_DIAGONAL, CUDA__ISM_GIVEN_A0, CUDA__ISM_GIVEN_INVERSE};
+    static const int theirs[] = {METHOD_ISM_A,         METHOD_ISM_X,           METHOD_ISM_Y,
+                                 METHOD_ISM_A0_SCALE,  METHOD_ISM_A0_DIAGONAL, METHOD_ISM_A0_DENSE,
+                                 METHOD_ISM_A0_INVERSE};
+    static const int outputs[] = {CUDA__ISM_WANTED_INVERSE,   CUDA__ISM_WANTED_INFO,
+                                  CUDA__ISM_WANTED_RCOND,     CUDA__ISM_WANTED_ROAD,
+                                  CUDA__ISM_WANTED_DET_RATIO, CUDA__ISM_WANTED_U,
+                                  CUDA__ISM_WANTED_R,         CUDA__ISM_WANTED_V};
+    static const int their_outputs[] = {METHOD_ISM_INVERSE, METHOD_ISM_INFO,      METHOD_ISM_RCOND,
+                                        METHOD_ISM_ROAD,    METHOD_ISM_DET_RATIO, METHOD_ISM_U,
+                                        METHOD_ISM_R,       METHOD_ISM_V};
+    for (size_t i = 0; i < COUNT(inputs); i++)
+        assert_int_equal(inputs[i], theirs[i]);
+    for (size_t i = 0; i < COUNT(outputs); i++)
+        assert_int_equal(outputs[i], their_outputs[i]);
+    assert_int_equal(method_output_count(method()), OUTPUTS);
+}
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    int64_t options[METHOD_OPTIONS_MAX] = {METHOD_ISM_BLOCK};
+    struct cuda_call call = {.precision = PRECISION_FP64,
+                             .n = 4,
+                             .m = 2,
+                             .inputs = METHOD_ISM_XY,
+                             .options = options,
+                             .matrices = 1};
+    call.workspace_bytes = 100;
+    assert_int_equal(cuda_ism(&call, NULL), cudaErrorInvalidValue);
+    call.to_mend = 1;
+    assert_int_equal(cuda_ism_mend(&call, NULL), cudaErrorInvalidValue);
+    call.matrices = 0;
+    assert_int_equal(cuda_ism(&call, NULL), cudaSuccess);
+    call.n = CUDA_ISM_N_MAX + 1;
+    assert_int_equal(cuda_ism(&call, NULL), cudaErrorInvalidValue);
+    assert_int_equal(cuda_ism_mend(&call, NULL), cudaErrorInvalidValue);
+}
+
+/* At m = n `reduced_memory` takes 3 n^2 numbers and `block` 5 n^2; or as much as is reserved for
+ * mending, lu's workspace and 3 n^2. */
+static void test_memory(void **state)
+{
+    (void)state;
+    int64_t options[METHOD_OPTIONS_MAX] = {METHOD_ISM_BLOCK, 64};
+    struct cuda_call call = {.precision = PRECISION_FP64,
+                             .n = 8192,
+                             .m = 8192,
+                             .inputs = METHOD_ISM_XY,
+                             .options = options,
+                             .matrices = 1};
+    size_t square = (size_t)8192 * 8192 * 8, block = cuda_ism_workspace(&call, 1);
+    size_t lu = cuda_inverse_middle_workspace(PRECISION_FP64, call.n, 1);
+    options[0] = METHOD_ISM_REDUCED_MEMORY;
+    size_t reduced = cuda_ism_workspace(&call, 1);
+    assert_true(reduced * 100 <= block * 62 || reduced <= square * 31 / 10 + lu);
+    assert_true(block <= square * 53 / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_single_items),
+        cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_unwanted_outputs),
+        cmocka_unit_test(test_a_singular_block_is_left_to_lu),
+        cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
+        cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_chain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* The host's cases of `ism`, through the CUDA engine's kernels: see ism_host.h. Those of large
+ * orders are fewer here: the stand-in takes its time. Roads differ where the host tries one block
+ * of all columns, or Newton's step, before lu. */
+#include "tests/unit/cuda/ism_host.h"
+
+#define main host_cases
+int host_cases(void);
+#include "tests/unit/gpu/test_host_ism.c"
+#undef main
+
+/* Every kind and variant once for each order and rank up to n = 32; orders of every size of a team,
+ * and one more. */
+static void test_every_kind_here(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 2, 3, 8, 9, 17, 33, 65};
+    failures = 0;
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        int64_t n = orders[i], ranks[] = {0, 1, 3, n / 4, n / 2, n, n + 3};
+        for (size_t r = 0; r < COUNT(ranks); r++) {
+            for (int k = 0; k < ISMTEST_KINDS; k++) {
+                if (n > 32 && (r + (size_t)k) % (n > 64 ? 6 : 2))
+                    continue; /* enough of the slow ones */
+                enum precision precision =
+                    (i + r + (size_t)k) % 3 ? PRECISION_FP64 : PRECISION_FP32;
+                struct ismtest_problem problem = ismtest_problem(
+                    precision, (enum ismtest_kind)k, n, ranks[r], (uint64_t)(n * 64 + ranks[r]));
+                problem.variant = (int64_t)(i + r + (size_t)k) % 4;
+                problem.block_size = r % 2 ? 3 : 0;
+                struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+                check_good(&problem, &answer);
+                check_road(&problem, &answer);
+                ismtest_forget(&answer);
+                ismtest_free(&problem);
+            }
+        }
+    }
+    assert_int_equal(failures, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_kind_here), cmocka_unit_test(test_ill_conditioned),
+        cmocka_unit_test(test_singular),        cmocka_unit_test(test_nearly_singular),
+        cmocka_unit_test(test_not_finite),      cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_overflow),        cmocka_unit_test(test_without_inverse),
+        cmocka_unit_test(test_drift),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
