@@ -425,6 +425,19 @@ static int show_problem(int port, const struct demo_problem *problem, int number
     return good;
 }
 
+static void print_legend(void)
+{
+    printf(
+        "\nHow to read the tables:\n"
+        "      road        how the method went about it; mixed: not the same way for all matrices\n"
+        "      INFO!=0     matrices without a good inverse; 0 is right\n"
+        "      RCOND       the smallest reciprocal condition number; near 0: nearly singular\n"
+        "      ratio       the largest residual of the formula beside it, in the 1-norm; the\n"
+        "                  promise is %g at most\n"
+        "      round trip  the whole request over HTTP\n",
+        DEMO_RATIO_MAX);
+}
+
 /* The smallest case, as a person types it. True when the answer is right. */
 static bool show_json(int port)
 {
@@ -488,6 +501,7 @@ static bool show_all(const struct demo_daemon *daemon, const struct demo_problem
     json_object_foreach(models, name, metadata) printf(" %s", name);
     printf("\n");
     bool json_good = show_json(daemon->port);
+    print_legend();
     for (int p = 0; p < DEMO_PROBLEMS; p++)
         good += show_problem(daemon->port, &problems[p], p + 1, models, tried);
     int asked = count_tried(models, tried);
