@@ -313,9 +313,9 @@ static void note_up(struct supervisor *supervisor, struct seat *seat, uint64_t n
     check_cpu(supervisor, seat, model);
 }
 
-/* Engines that start together on one device hinder each other: three took 3.6 s each on an H200
- * where one alone takes 1.0 s (2026-11-21). So a spare engine waits for the device's own and for
- * the spare one before it. */
+/* Engines that start together on one device hinder each other: three took 3.6 s on an H200, where
+ * one alone answers after 1.1 to 1.7 s (2026-11-21). So a spare engine waits for the device's own
+ * and for the spare one before it. */
 static void hold_spare(struct supervisor *supervisor, struct seat *spare, uint64_t now_ns)
 {
     spare->held = false;

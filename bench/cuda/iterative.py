@@ -6,11 +6,7 @@
 writes DATE-NAME-iterative.md beside the file, or beside the newest one in the folder.
 """
 
-import argparse
-import csv
-import pathlib
-import subprocess
-import sys
+from page import Page, read, table
 
 METHOD = """\
 Counted: the time for matrices that lie on the device, their inverses written out; HTTP and
@@ -38,21 +34,15 @@ RESIDUAL is wanted too, which takes a product more. The residual is always that 
 class Figures:
     """Rows of the file: values by part, precision, n, what, quantity."""
 
-    def __init__(self, path):
+    def __init__(self, rows):
         self.values = {}
-        with path.open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                key = (row["part"], row["precision"], int(row["n"]), row["what"])
-                self.values.setdefault(key, {})[row["quantity"]] = float(row["value"])
+        for row in rows:
+            key = (row["part"], row["precision"], int(row["n"]), row["what"])
+            self.values.setdefault(key, {})[row["quantity"]] = float(row["value"])
 
     def of(self, part):
         """The keys and values of a part, in the file's order."""
         return [(key[1:], found) for key, found in self.values.items() if key[0] == part]
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def passes(figures):
@@ -117,44 +107,19 @@ def section(title, told, header_and_rows):
     return text + [table(header, rows) if rows else "Not measured.", ""]
 
 
-def commit_here():
-    try:
-        return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True,
-                              text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("source", type=pathlib.Path)
-    parser.add_argument("--device")
-    parser.add_argument("--commit")
-    arguments = parser.parse_args()
-    source = arguments.source
-    if source.is_dir():
-        # Those of the host have the same ending, and a page of their own.
-        found = [path for path in sorted(source.glob("*-iterative.csv"))
-                 if not path.stem.endswith("-host-iterative")]
-        if not found:
-            sys.exit(f"{source}: no figures of cuda_iterative")
-        source = found[-1]
-    figures = Figures(source)
-    date, name = source.stem[:10], source.stem[11:].rsplit("-", 1)[0]
-    page = [f"# iterative on one {arguments.device or name.upper()}, {date}", "",
-            f"Commit {arguments.commit or commit_here()}. `make bench-gpu`; figures: "
-            f"[{source.name}]({source.name}).", "", METHOD]
-    page += section("Norms and transpose", PASSES, passes(figures))
-    page += section("Iterative against Gauss-Jordan", PAPER,
-                    against(figures, "paper", "gauss_jordan_plain"))
-    page += section("Schemes", "Each from the transpose, condition near 1e3.\n",
-                    plain(figures, "schemes"))
-    page += section("Cold and warm starts", STARTS, against(figures, "starts", "cusolver"))
-    page += section("Batches", "Steps and products are those of the batch's middle matrix.\n",
-                    batches(figures))
-    target = source.with_suffix(".md")
-    target.write_text("\n".join(page), encoding="utf-8")
-    print(f"written: {target}")
+    page = Page(__doc__, "iterative", "part,precision,n,what")
+    figures = Figures(read(page.source))
+    lines = [f"# iterative on one {page.device}, {page.date}", "", page.origin(), "", METHOD]
+    lines += section("Norms and transpose", PASSES, passes(figures))
+    lines += section("Iterative against Gauss-Jordan", PAPER,
+                     against(figures, "paper", "gauss_jordan_plain"))
+    lines += section("Schemes", "Each from the transpose, condition near 1e3.\n",
+                     plain(figures, "schemes"))
+    lines += section("Cold and warm starts", STARTS, against(figures, "starts", "cusolver"))
+    lines += section("Batches", "Steps and products are those of the batch's middle matrix.\n",
+                     batches(figures))
+    page.write(lines)
 
 
 if __name__ == "__main__":

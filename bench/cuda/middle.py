@@ -7,11 +7,7 @@ writes DATE-NAME-middle.md beside the file, or beside the newest one in the fold
 Python has torch and torch has a GPU, torch.linalg.inv is measured too, on as many matrices.
 """
 
-import argparse
-import csv
-import pathlib
-import subprocess
-import sys
+from page import Page, read, table
 
 # GFLOP/s to reach, FP64; FP32: as many times cuBLAS as these are.
 WANTED = {64: 12000, 128: 15000, 256: 15000, 512: 18000, 1024: 20000}
@@ -53,11 +49,6 @@ def torch_rates(rows):
     return rates
 
 
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
 def cell(rate):
     return f"{rate:,.0f}" if rate > 0 else "-"
 
@@ -78,50 +69,19 @@ def part(rows, kernel, precision, one, torch):
     return table(header, lines) if lines else "Not measured."
 
 
-def numbers(path):
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        for key in row:
-            if key not in ("kernel", "precision"):
-                row[key] = int(row[key]) if key in ("n", "matrices") else float(row[key])
-    return rows
-
-
-def newest(folder):
-    found = list(folder.glob("*-middle.csv"))
-    if not found:
-        sys.exit(f"middle.py: {folder}: no table of cuda_middle's")
-    return max(found, key=lambda path: path.stat().st_mtime)
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("middle", type=pathlib.Path)
-    parser.add_argument("--device", default="")
-    parser.add_argument("--commit", default="")
-    arguments = parser.parse_args()
-    path = newest(arguments.middle) if arguments.middle.is_dir() else arguments.middle
-    stem = path.name.removesuffix("-middle.csv")
-    date, device = stem[:10], arguments.device or stem[11:].upper()
-    commit = arguments.commit or subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
-        check=False).stdout.strip() or "unknown"
-    rows = numbers(path)
+    page = Page(__doc__, "middle", "kernel,precision,n,matrices,us")
+    rows = read(page.source, texts=("kernel", "precision"), whole=("n", "matrices"))
     torch = torch_rates(rows)
-    parts = [f"# Kernels for orders above 32, {device}, {date}", "",
-             "\n".join(["|  |  |", "| --- | --- |", f"| date | {date} |", f"| device | {device} |",
-                        f"| commit | {commit} |", "| command | `make bench-gpu` |",
-                        f"| figures | [{path.name}]({path.name}) |"]), "", METHOD]
+    lines = [f"# Kernels for orders above 32, {page.device}, {page.date}", "", page.facts(), "",
+             METHOD]
     for kernel, name in NAMES.items():
         for precision in ("FP64", "FP32"):
             for one in (False, True):
                 how = "one matrix" if one else "batches"
-                parts += [f"## {name}, {precision}, {how}", "",
+                lines += [f"## {name}, {precision}, {how}", "",
                           part(rows, kernel, precision, one, torch), ""]
-    path.with_suffix(".md").write_text("\n".join(parts), encoding="utf-8")
-    print(f"written: {path.with_suffix('.md')}")
+    page.write(lines)
 
 
 if __name__ == "__main__":

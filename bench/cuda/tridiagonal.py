@@ -6,11 +6,7 @@
 writes DATE-NAME-tridiagonal.md beside the file, or beside the newest one in the folder.
 """
 
-import argparse
-import csv
-import pathlib
-import subprocess
-import sys
+from page import Page, read, table
 
 METHOD = """\
 Counted: the time for all matrices of a batch that lies on the device, the inverse written out;
@@ -21,11 +17,6 @@ paper's recursion is as Demere, Hormenou and Yoon print it: level by level, one 
 """
 
 OURS = ["two_sweep", "sherman_morrison", "pivoted"]
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def part(rows, precision):
@@ -48,37 +39,12 @@ def part(rows, precision):
     return table(header, lines) if lines else "Not measured."
 
 
-def commit_here():
-    try:
-        return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True,
-                              text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("source", type=pathlib.Path)
-    parser.add_argument("--device")
-    parser.add_argument("--commit")
-    arguments = parser.parse_args()
-    source = arguments.source
-    if source.is_dir():
-        found = sorted(source.glob("*-tridiagonal.csv"))
-        if not found:
-            sys.exit(f"{source}: no figures of cuda_tridiagonal")
-        source = found[-1]
-    with source.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    date, name = source.stem[:10], source.stem[11:].rsplit("-", 1)[0]
-    page = "\n".join([
-        f"# Tridiagonal matrices on one {arguments.device or name.upper()}, {date}", "",
-        f"Commit {arguments.commit or commit_here()}. `make bench-gpu`; figures: "
-        f"[{source.name}]({source.name}).", "", METHOD,
+    page = Page(__doc__, "tridiagonal", "precision,n,matrices")
+    rows = read(page.source)
+    page.write([
+        f"# Tridiagonal matrices on one {page.device}, {page.date}", "", page.origin(), "", METHOD,
         "## FP64", "", part(rows, "FP64"), "", "## FP32", "", part(rows, "FP32"), ""])
-    target = source.with_suffix(".md")
-    target.write_text(page, encoding="utf-8")
-    print(f"written: {target}")
 
 
 if __name__ == "__main__":

@@ -485,43 +485,21 @@ size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices
     return one * (size_t)matrices;
 }
 
-/* A launch that may overlap the end of the one before it, where the device can. */
-template <typename... Parameters, typename... Arguments>
-static cudaError_t cuda__identify_follow(void (*kernel)(Parameters...), dim3 blocks, int threads,
-                                         cudaStream_t stream, const Arguments &...arguments)
-{
-    cudaLaunchAttribute attribute = {};
-    int device = 0, major = 0;
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaError_t status = cudaGetDevice(&device);
-    if (status == cudaSuccess)
-        status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    cudaLaunchConfig_t config = {};
-    config.gridDim = blocks;
-    config.blockDim = threads;
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = major >= 9;
-    return status != cudaSuccess ? status
-                                 : cudaLaunchKernelEx(&config, kernel, (Parameters)arguments...);
-}
-
 template <typename T, int Warps>
 static cudaError_t cuda__identify_start(const struct cuda_identification &task, cudaStream_t stream)
 {
     struct cuda__identify_shape shape = cuda__identify_shape_of(task.n);
     unsigned all = (unsigned)(task.count * task.sets);
+    const bool overlaps = cuda__overlaps();
     cudaError_t status = cuda__start(cuda__identify_pairs_kernel<T, Warps>,
                                      dim3((unsigned)shape.pairs(), all), Warps * CUDA__WARP,
                                      sizeof(cuda__identify_memory<T, Warps>), stream, task, shape);
     if (status == cudaSuccess)
-        status = cuda__identify_follow(cuda__identify_strips_kernel<T>,
-                                       dim3((unsigned)shape.groups(), all),
-                                       IDENTIFY_ADDERS * CUDA__WARP, stream, task, shape);
+        status = cuda__follow(cuda__identify_strips_kernel<T>, dim3((unsigned)shape.groups(), all),
+                              IDENTIFY_ADDERS * CUDA__WARP, overlaps, stream, task, shape);
     if (status == cudaSuccess)
-        status = cuda__identify_follow(cuda__identify_last_kernel<T>, all, IDENTIFY_LAST_THREADS,
-                                       stream, task, shape);
+        status = cuda__follow(cuda__identify_last_kernel<T>, all, IDENTIFY_LAST_THREADS, overlaps,
+                              stream, task, shape);
     return status;
 }
 

@@ -31,6 +31,35 @@ static inline cudaError_t cuda__start(void (*kernel)(Parameters...), dim3 blocks
     return cudaLaunchKernelEx(&config, kernel, (Parameters)arguments...);
 }
 
+/* May a kernel begin before the one ahead of it has ended? Only kernels for compute capability 9.0
+ * and later wait for it themselves (cuda__wait_for_previous). */
+static inline bool cuda__overlaps(void)
+{
+    int device, major = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           major >= 9;
+}
+
+/* A launch behind another kernel, which it waits for itself if it overlaps it. */
+template <typename... Parameters, typename... Arguments>
+static inline cudaError_t cuda__follow(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                                       bool overlaps, cudaStream_t stream,
+                                       const Arguments &...arguments)
+{
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = overlaps ? 1 : 0;
+    return cudaLaunchKernelEx(&config, kernel, (Parameters)arguments...);
+}
+
 /* One launch: `held` matrices a block. The kernels go round the batch in strides, so a grid that is
  * cut at the most blocks there can be still covers it. */
 static inline cudaError_t cuda__launch(void (*kernel)(const cuda_batch), const cuda_batch &batch,

@@ -5,7 +5,7 @@
  * a mark on the bits, the number of blocks does not. Chosen by the times of panels, products and
  * the whole (cuda_middle --profile) on an H200, 2026-11-21, for n = 2048, 4096, 8192 and 16384.
  * n = 1024 is left to lu_wide.cuh's own way: a cluster is faster for one matrix (1.37 TFLOP/s in
- * FP64 against 0.72), but that does 14.6 TFLOP/s of a batch, and the way must not depend on the
+ * FP64 against 0.72), but that does 16.1 TFLOP/s of a batch, and the way must not depend on the
  * batch.
  */
 

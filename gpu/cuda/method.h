@@ -20,7 +20,8 @@ struct cuda_method {
     /* The orders of this row: from n_least to n_max, which is 0 where the precision is not taken.
      * The rows of one method leave no order out. */
     int64_t n_least, n_max[PRECISION_COUNT];
-    bool is_experimental;    /* its kernels have not passed `make test-gpu` on a GPU yet */
+    int64_t n_proven;        /* up to here `make test-gpu` has passed on a GPU; beyond, the row is
+                              * experimental */
     bool takes_tensors;      /* call->tensors is laid out; otherwise call->batch */
     bool takes_products;     /* call->products is there */
     int result, extra, info; /* the outputs that struct cuda_item names so */
@@ -38,7 +39,7 @@ struct cuda_method {
  * few rows. */
 const struct cuda_method *cuda_method_find(uint32_t index, enum precision precision, int64_t n);
 
-/* The largest order of method_at(index), with or without experimental rows; 0: it is not taken. */
+/* The largest order of method_at(index), with or without experimental ones; 0: it is not taken. */
 int64_t cuda_method_n_max(uint32_t index, enum precision precision, bool with_experimental);
 
 /* Does any row take products, with or without experimental ones? */

@@ -221,12 +221,6 @@ static cudaError_t try_row(struct trial *trial, double *worst)
     return cuda__try_tridiagonal(trial->pool, trial->precision, trial->stream, worst);
 }
 
-/* Its least order takes the check too long. */
-static bool is_too_large(const struct trial *trial)
-{
-    return !trial->method->takes_tensors && next_order(trial->method, trial->precision, 0) == 0;
-}
-
 static enum engine_exit try_all(struct trial *trial, bool with_experimental, bool prints)
 {
     enum engine_exit how = ENGINE_EXIT_OK;
@@ -235,7 +229,7 @@ static enum engine_exit try_all(struct trial *trial, bool with_experimental, boo
         trial->method = cuda_method_row(i / PRECISION_COUNT);
         trial->precision = (enum precision)(i % PRECISION_COUNT);
         if (trial->method->n_max[trial->precision] == 0 ||
-            (trial->method->is_experimental && !with_experimental) || is_too_large(trial))
+            (trial->method->n_proven == 0 && !with_experimental))
             continue;
         cudaError_t status = try_row(trial, &worst);
         if (status != cudaSuccess)

@@ -149,35 +149,6 @@ static cudaError_t cuda__tri_launch_small(const cuda__tri_call &call, cudaStream
                : cuda__tri_start_small<T, Rows / each, each>(call, stream);
 }
 
-/* May a kernel begin before the one ahead of it has ended? Only kernels for compute capability 9.0
- * and later wait for it themselves. Host code. */
-static inline bool cuda__tri_overlaps(void)
-{
-    int device, major = 0;
-    return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           major >= 9;
-}
-
-/* A launch behind another kernel of this method, which it waits for itself if it overlaps it. */
-template <typename... Parameters, typename... Arguments>
-static cudaError_t cuda__tri_follow(void (*kernel)(Parameters...), int64_t blocks, int threads,
-                                    bool overlaps, cudaStream_t stream,
-                                    const Arguments &...arguments)
-{
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = cuda__tri_grid(blocks);
-    config.blockDim = threads;
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = overlaps ? 1 : 0;
-    return cudaLaunchKernelEx(&config, kernel, (Parameters)arguments...);
-}
-
 /* For as many matrices as there are parts at a time. */
 template <typename T>
 static cudaError_t cuda__tri_launch_large(cuda__tri_call call, cudaStream_t stream)
@@ -188,7 +159,7 @@ static cudaError_t cuda__tri_launch_large(cuda__tri_call call, cudaStream_t stre
         call.variant == CUDA__TRI_SHERMAN_MORRISON ? tuning::level_steps : tuning::line_steps;
     cuda__tri_tiles tiles = cuda__tri_cut<T>(call.rows, call.columns, writers, steps);
     int64_t end = call.first + call.count, chunks = cuda__tri_chunks(call.n, solvers);
-    const bool overlaps = cuda__tri_overlaps();
+    const bool overlaps = cuda__overlaps();
     cudaError_t status = cudaSuccess;
     for (; status == cudaSuccess && call.first < end; call.first += call.count) {
         call.count = end - call.first < call.parts ? end - call.first : call.parts;
@@ -196,14 +167,17 @@ static cudaError_t cuda__tri_launch_large(cuda__tri_call call, cudaStream_t stre
                              cuda__tri_grid(CUDA__TRI_BEGINNERS * chunks * call.count), solvers, 0,
                              stream, call);
         if (status == cudaSuccess)
-            status = cuda__tri_follow(cuda__tri_end_kernel<T, solvers>, chunks * call.count,
-                                      solvers, overlaps, stream, call);
+            status =
+                cuda__follow(cuda__tri_end_kernel<T, solvers>, cuda__tri_grid(chunks * call.count),
+                             solvers, overlaps, stream, call);
         if (status == cudaSuccess && cuda__tri_joins(call.variant, chunks, solvers))
-            status = cuda__tri_follow(cuda__tri_join_kernel<T, solvers>, chunks * call.count,
-                                      solvers, overlaps, stream, call);
+            status =
+                cuda__follow(cuda__tri_join_kernel<T, solvers>, cuda__tri_grid(chunks * call.count),
+                             solvers, overlaps, stream, call);
         if (status == cudaSuccess && call.writes)
-            status = cuda__tri_follow(cuda__tri_write_kernel<T, writers>, call.count * tiles.number,
-                                      writers, overlaps, stream, call, tiles);
+            status = cuda__follow(cuda__tri_write_kernel<T, writers>,
+                                  cuda__tri_grid(call.count * tiles.number), writers, overlaps,
+                                  stream, call, tiles);
     }
     return status;
 }

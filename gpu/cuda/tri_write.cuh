@@ -18,42 +18,14 @@
 #ifndef GPU_CUDA_TRI_WRITE_CUH
 #define GPU_CUDA_TRI_WRITE_CUH
 
-#include "gpu/cuda/ptx.cuh"
-#include "gpu/cuda/stage.cuh"
-#include "gpu/cuda/tri.cuh"
+#include "gpu/cuda/tri_tile.cuh"
 
-#define CUDA__TRI_ROWS_MAX 256 /* rows of a tile */
 /* Exponents of factors that are multiplied as doubles. The largest of a tile's rows is brought to
  * -CUDA__TRI_ROW_TOP, so that a column below -CUDA__TRI_COLUMN_RANGE gives nothing but zeros. */
 #define CUDA__TRI_ROW_TOP 80
 #define CUDA__TRI_ROW_RANGE 900
 #define CUDA__TRI_COLUMN_RANGE 1000
 #define CUDA__TRI_OFF (1 << 29) /* an exponent beyond these */
-
-/* The part of X that is wanted, in tiles. Host and device. steps: rows of a tile that a thread
- * takes, at most. */
-struct cuda__tri_tiles {
-    int32_t lanes, rows;    /* threads along a row; rows of a tile */
-    int64_t across, number; /* tiles beside each other; in all */
-};
-
-template <typename T>
-static inline __host__ __device__ cuda__tri_tiles cuda__tri_cut(const method_range &rows,
-                                                                const method_range &columns,
-                                                                int threads, int steps)
-{
-    cuda__tri_tiles tiles;
-    int64_t pieces =
-        (columns.end - columns.first + cuda__real<T>::width - 1) / cuda__real<T>::width;
-    tiles.lanes = 1;
-    while (tiles.lanes < threads && tiles.lanes < pieces)
-        tiles.lanes *= 2;
-    tiles.rows = steps * (threads / tiles.lanes);
-    tiles.rows = tiles.rows < CUDA__TRI_ROWS_MAX ? tiles.rows : CUDA__TRI_ROWS_MAX;
-    tiles.across = (pieces + tiles.lanes - 1) / tiles.lanes;
-    tiles.number = tiles.across * ((rows.end - rows.first + tiles.rows - 1) / tiles.rows);
-    return tiles;
-}
 
 #define CUDA__TRI_LEVELS_MAX 15 /* of merging in shared memory; orders above 32768 have more */
 #define CUDA__TRI_SLICE 64      /* rows that are written together by levels */
@@ -71,118 +43,15 @@ union cuda__tri_write_memory {
     };
 };
 
-/* Sides of the diagonal. */
-enum cuda__tri_side {
-    CUDA__TRI_ABOVE,
-    CUDA__TRI_UNDER
-};
-
 template <typename T, int Threads> struct cuda__tri_writer {
-    typedef typename cuda__real<T>::vector vector;
-    static constexpr int width = cuda__real<T>::width; /* numbers in 16 bytes */
-    static constexpr int window = 2 * width - 1;       /* columns that may be a thread's */
+    typedef cuda__tri_tile<T, Threads> tile_type;
+    typedef typename tile_type::run run;
+    static constexpr int width = tile_type::width, window = tile_type::window;
 
     const cuda__tri_call &call;
     const cuda__tri_part &part;
     cuda__tri_write_memory *memory;
-    cuda__tri_tiles tiles;
-    T *x = nullptr;
-    int64_t first_row = 0, end_row = 0; /* of the tile, in A's numbers as all others */
-    int64_t first_piece = 0, end_piece = 0;
-    int64_t length = 0;   /* of a row that is written */
-    bool aligned = false; /* all rows begin at multiples of 16 bytes */
-
-    /* ---- Rows of a thread ---- */
-
-    /* Rows of a thread whose pieces begin at one column: all, or every width-th. */
-    struct run {
-        int shift;       /* numbers by which the rows begin late */
-        int64_t column;  /* of X, where the thread's 16 bytes begin */
-        bool whole;      /* all 16 bytes are the row's */
-        int first, step; /* rows, from the tile's first */
-    };
-
-    /* The first column of the window of a piece. */
-    __device__ __forceinline__ int64_t begin(int64_t piece) const
-    {
-        return call.columns.first + piece * width - (width - 1);
-    }
-
-    /* Calls write(run) for the rows of this thread, which are every (Threads / lanes)-th. */
-    template <typename F> __device__ __forceinline__ void each_run(int64_t piece, F write) const
-    {
-        int step = Threads / tiles.lanes, first = threadIdx.x / tiles.lanes;
-        int runs = aligned ? 1 : width;
-        for (int k = 0; k < runs; k++) {
-            run r;
-            r.first = first + k * step;
-            r.step = runs * step;
-            const T *row = x + (first_row + r.first - call.rows.first) * length;
-            r.shift = (int)((uintptr_t)row / sizeof(T) % width);
-            r.column = call.columns.first + piece * width - r.shift;
-            int64_t at = piece * width - r.shift;
-            r.whole = at >= 0 && at + width <= length;
-            if (at < length && at + width > 0)
-                write(r);
-        }
-    }
-
-    /* Of the window's numbers, those that a row with this shift has in the piece. */
-    template <typename V>
-    static __device__ __forceinline__ void pick(const V *all, int shift, V *out)
-    {
-        V half[window];
-#pragma unroll
-        for (int k = 0; k < window; k++)
-            half[k] = all[k];
-#pragma unroll
-        for (int by = width / 2; by > 0; by /= 2) {
-            bool moved = !(shift & by);
-#pragma unroll
-            for (int k = 0; k + by < window; k++)
-                half[k] = moved ? half[k + by] : half[k];
-        }
-#pragma unroll
-        for (int k = 0; k < width; k++)
-            out[k] = half[k];
-    }
-
-    /* Writes rows *k, *k + step, ... before `end` of a run: fill(k, values) gives the values. */
-    template <typename F>
-    __device__ __forceinline__ void each_row(const run &r, int *k, int64_t end, F fill) const
-    {
-        int rows = (int)(end_row - first_row);
-        int stop = end < first_row ? 0 : end < end_row ? (int)(end - first_row) : rows;
-        int64_t stride = r.step * length;
-        T *to = x + (first_row + *k - call.rows.first) * length + (r.column - call.columns.first);
-        if (r.whole) {
-#pragma unroll 4
-            for (; *k < stop; *k += r.step, to += stride) {
-                T values[width];
-                fill(*k, values);
-                cuda__store_stream((vector *)to, values);
-            }
-            return;
-        }
-        for (; *k < stop; *k += r.step, to += stride) {
-            T values[width];
-            fill(*k, values);
-#pragma unroll
-            for (int c = 0; c < width; c++) {
-                if (r.column + c >= call.columns.first && r.column + c < call.columns.end)
-                    to[c] = values[c];
-            }
-        }
-    }
-
-    /* The columns of this warp, or of all lanes along a row if those are fewer. */
-    __device__ __forceinline__ void find_columns(int64_t piece, int64_t *first, int64_t *last) const
-    {
-        int lanes = tiles.lanes < CUDA__WARP ? tiles.lanes : CUDA__WARP;
-        int64_t start = piece - threadIdx.x % lanes;
-        *first = begin(start);
-        *last = begin(start + lanes - 1) + window - 1;
-    }
+    tile_type tile;
 
     /* ---- Tiles by lines ---- */
 
@@ -204,7 +73,7 @@ template <typename T, int Threads> struct cuda__tri_writer {
     /* The exponent that others of the tile are told by. */
     __device__ __forceinline__ int64_t base_of(int side) const
     {
-        return part.line(row_line(side))[first_row].exponent;
+        return part.line(row_line(side))[tile.first_row].exponent;
     }
 
     static __device__ __forceinline__ int clamp(int64_t exponent)
@@ -219,7 +88,7 @@ template <typename T, int Threads> struct cuda__tri_writer {
     {
         int64_t base = base_of(side);
         int most = INT32_MIN;
-        for (int64_t i = first_row + threadIdx.x; i < end_row; i += Threads) {
+        for (int64_t i = tile.first_row + threadIdx.x; i < tile.end_row; i += Threads) {
             cuda__number row = part.line(row_line(side))[i];
             int exponent = clamp(row.exponent - base);
             most = row.mantissa != 0 && exponent > most ? exponent : most;
@@ -239,11 +108,11 @@ template <typename T, int Threads> struct cuda__tri_writer {
     __device__ __forceinline__ bool flatten_rows(int side, int64_t scale) const
     {
         bool fits = true;
-        for (int64_t i = first_row + threadIdx.x; i < end_row; i += Threads) {
+        for (int64_t i = tile.first_row + threadIdx.x; i < tile.end_row; i += Threads) {
             cuda__number row = part.line(row_line(side))[i];
             int exponent = row.mantissa == 0 ? 0 : clamp(row.exponent - scale);
             fits = fits && exponent >= -CUDA__TRI_ROW_RANGE && exponent <= 0;
-            memory->row[side][i - first_row] = fits ? cuda__scale(row.mantissa, exponent) : 0;
+            memory->row[side][i - tile.first_row] = fits ? cuda__scale(row.mantissa, exponent) : 0;
         }
         return fits;
     }
@@ -251,8 +120,8 @@ template <typename T, int Threads> struct cuda__tri_writer {
     /* Of the tile's rows. */
     __device__ __forceinline__ void fetch_diagonal(const double *from) const
     {
-        for (int64_t i = first_row + threadIdx.x; i < end_row; i += Threads)
-            memory->diagonal[i - first_row] = from[i];
+        for (int64_t i = tile.first_row + threadIdx.x; i < tile.end_row; i += Threads)
+            memory->diagonal[i - tile.first_row] = from[i];
     }
 
     /* The columns of a window as doubles. False: one is out of range. */
@@ -263,7 +132,7 @@ template <typename T, int Threads> struct cuda__tri_writer {
 #pragma unroll
         for (int k = 0; k < window; k++) {
             columns[k] = 0;
-            if (aligned && k < width - 1)
+            if (tile.aligned && k < width - 1)
                 continue;
             cuda__number column = number(column_line(side), first + k);
             int exponent = clamp(column.exponent + scale);
@@ -286,45 +155,12 @@ template <typename T, int Threads> struct cuda__tri_writer {
 
     __device__ __forceinline__ void write_numbers(int64_t piece) const
     {
-        each_run(piece, [&](const run &r) {
+        tile.each_run(piece, [&](const run &r) {
             int row = r.first;
-            each_row(r, &row, end_row, [&](int k, T *values) {
+            tile.each_row(r, &row, tile.end_row, [&](int k, T *values) {
                 for (int c = 0; c < width; c++)
-                    values[c] = (T)entry(first_row + k, r.column + c);
+                    values[c] = (T)entry(tile.first_row + k, r.column + c);
             });
-        });
-    }
-
-    /* Rows above the diagonal in all columns of the warp, on it, and below it. */
-    __device__ __forceinline__ void write_run(const run &r, const double *above,
-                                              const double *under, int64_t first,
-                                              int64_t last) const
-    {
-        int row = r.first;
-        each_row(r, &row, first, [&](int k, T *values) {
-            double factor = memory->row[CUDA__TRI_ABOVE][k];
-#pragma unroll
-            for (int c = 0; c < width; c++)
-                values[c] = (T)(factor * above[c]);
-        });
-        each_row(r, &row, last + 1, [&](int k, T *values) {
-            double up = memory->row[CUDA__TRI_ABOVE][k], down = memory->row[CUDA__TRI_UNDER][k];
-            int beyond = (int)(first_row + k - r.column); /* of the diagonal, from the first */
-#pragma unroll
-            for (int c = 0; c < width; c++)
-                values[c] = (T)(beyond < c ? up * above[c] : down * under[c]);
-            if (beyond >= 0 && beyond < width) {
-                T diagonal = (T)memory->diagonal[k];
-#pragma unroll
-                for (int c = 0; c < width; c++)
-                    values[c] = beyond == c ? diagonal : values[c];
-            }
-        });
-        each_row(r, &row, end_row, [&](int k, T *values) {
-            double factor = memory->row[CUDA__TRI_UNDER][k];
-#pragma unroll
-            for (int c = 0; c < width; c++)
-                values[c] = (T)(factor * under[c]);
         });
     }
 
@@ -334,21 +170,24 @@ template <typename T, int Threads> struct cuda__tri_writer {
         int64_t first, last;
         bool fits = true;
         if (wanted[CUDA__TRI_ABOVE])
-            fits = flatten_columns(CUDA__TRI_ABOVE, scale_of(CUDA__TRI_ABOVE), begin(piece), above);
+            fits = flatten_columns(CUDA__TRI_ABOVE, scale_of(CUDA__TRI_ABOVE), tile.begin(piece),
+                                   above);
         if (wanted[CUDA__TRI_UNDER])
-            fits =
-                flatten_columns(CUDA__TRI_UNDER, scale_of(CUDA__TRI_UNDER), begin(piece), under) &&
-                fits;
+            fits = flatten_columns(CUDA__TRI_UNDER, scale_of(CUDA__TRI_UNDER), tile.begin(piece),
+                                   under) &&
+                   fits;
         if (!fits) {
             write_numbers(piece);
             return;
         }
-        find_columns(piece, &first, &last);
-        each_run(piece, [&](const run &r) {
+        const cuda__tri_factors rows = {
+            {memory->row[CUDA__TRI_ABOVE], memory->row[CUDA__TRI_UNDER]}, memory->diagonal};
+        tile.find_columns(piece, &first, &last);
+        tile.each_run(piece, [&](const run &r) {
             double above_picked[width], under_picked[width];
-            pick(above, r.shift, above_picked);
-            pick(under, r.shift, under_picked);
-            write_run(r, above_picked, under_picked, first, last);
+            tile_type::pick(above, r.shift, above_picked);
+            tile_type::pick(under, r.shift, under_picked);
+            tile.write_run(r, above_picked, under_picked, first, last, rows);
         });
     }
 
@@ -423,14 +262,14 @@ template <typename T, int Threads> struct cuda__tri_writer {
                                                 int levels) const
     {
         double rows[Levels][width];
-        int from = (int)(first - first_row), row = begin_at(r, from);
+        int from = (int)(first - tile.first_row), row = begin_at(r, from);
         fetch_rows<Levels>(r, least, levels, rows);
-        each_row(r, &row, end, [&](int k, T *values) {
+        tile.each_row(r, &row, end, [&](int k, T *values) {
             double sums[width] = {};
             unsigned beside[width];
 #pragma unroll
             for (int c = 0; c < width; c++)
-                beside[c] = (unsigned)(first_row + k) ^ (unsigned)(r.column + c);
+                beside[c] = (unsigned)(tile.first_row + k) ^ (unsigned)(r.column + c);
 #pragma unroll
             for (int l = 0; l < Levels; l++) {
                 double factor = least + l <= levels ? memory->factor[least + l][k - from] : 0;
@@ -453,9 +292,9 @@ template <typename T, int Threads> struct cuda__tri_writer {
     __device__ __forceinline__ void write_deep(const run &r, int64_t first, int64_t end, int least,
                                                int levels) const
     {
-        int from = (int)(first - first_row), row = begin_at(r, from);
-        each_row(r, &row, end, [&](int k, T *values) {
-            int64_t i = first_row + k, j = r.column;
+        int from = (int)(first - tile.first_row), row = begin_at(r, from);
+        tile.each_row(r, &row, end, [&](int k, T *values) {
+            int64_t i = tile.first_row + k, j = r.column;
             double sums[width] = {};
             for (int level = least; level <= levels; level++) {
                 double factor = level < CUDA__TRI_LEVELS_MAX ? memory->factor[level][k - from]
@@ -478,9 +317,9 @@ template <typename T, int Threads> struct cuda__tri_writer {
     __device__ __forceinline__ void write_levels(int64_t piece, int64_t first, int64_t end,
                                                  int levels) const
     {
-        int lanes = tiles.lanes < CUDA__WARP ? tiles.lanes : CUDA__WARP;
+        int lanes = tile.tiles.lanes < CUDA__WARP ? tile.tiles.lanes : CUDA__WARP;
         int64_t start = piece - threadIdx.x % lanes;
-        each_run(piece, [&](const run &r) {
+        tile.each_run(piece, [&](const run &r) {
             bool uniform;
             int64_t left = call.columns.first + start * width - r.shift;
             int least =
@@ -504,59 +343,27 @@ template <typename T, int Threads> struct cuda__tri_writer {
     /* By all threads of the block, some rows at a time. */
     __device__ __forceinline__ void write_by_levels(int levels) const
     {
-        for (int64_t first = first_row; first < end_row; first += CUDA__TRI_SLICE) {
-            int64_t end = end_row - first < CUDA__TRI_SLICE ? end_row : first + CUDA__TRI_SLICE;
+        for (int64_t first = tile.first_row; first < tile.end_row; first += CUDA__TRI_SLICE) {
+            int64_t end =
+                tile.end_row - first < CUDA__TRI_SLICE ? tile.end_row : first + CUDA__TRI_SLICE;
             bool uniform;
-            int least = least_level(first, end - 1, begin(first_piece),
-                                    begin(end_piece) + width - 1, &uniform);
+            int least = least_level(first, end - 1, tile.begin(tile.first_piece),
+                                    tile.begin(tile.end_piece) + width - 1, &uniform);
             fetch_factors(first, end, least, levels);
             __syncthreads();
-            each_piece([&](int64_t piece) { write_levels(piece, first, end, levels); });
+            tile.each_piece([&](int64_t piece) { write_levels(piece, first, end, levels); });
             __syncthreads();
         }
     }
 
     /* ---- One tile ---- */
 
-    __device__ __forceinline__ void write_nan(int64_t piece) const
-    {
-        each_run(piece, [&](const run &r) {
-            int row = r.first;
-            each_row(r, &row, end_row, [&](int, T *values) {
-#pragma unroll
-                for (int c = 0; c < width; c++)
-                    values[c] = cuda__real<T>::nan();
-            });
-        });
-    }
-
-    __device__ __forceinline__ void place(int64_t tile)
-    {
-        length = call.columns.end - call.columns.first;
-        aligned = length % width == 0 && (uintptr_t)x % sizeof(vector) == 0;
-        first_row = call.rows.first + tile / tiles.across * tiles.rows;
-        end_row = call.rows.end - first_row < tiles.rows ? call.rows.end : first_row + tiles.rows;
-        first_piece = tile % tiles.across * tiles.lanes;
-        end_piece = first_piece + tiles.lanes;
-        /* Rows that begin late reach into one piece more. */
-        if (tile % tiles.across == tiles.across - 1)
-            end_piece = (length + width - 1) / width + (aligned ? 0 : 1);
-    }
-
-    /* Calls write(piece) for the pieces of this thread. */
-    template <typename F> __device__ __forceinline__ void each_piece(F write) const
-    {
-        int64_t piece = first_piece + threadIdx.x % tiles.lanes;
-        for (; piece < end_piece; piece += tiles.lanes)
-            write(piece);
-    }
-
     /* By all threads of the block. */
     __device__ __forceinline__ void write_by_lines() const
     {
         /* Are there entries on this side? */
-        const bool wanted[2] = {begin(end_piece) + width - 1 > first_row,
-                                begin(first_piece) < end_row};
+        const bool wanted[2] = {tile.begin(tile.end_piece) + width - 1 > tile.first_row,
+                                tile.begin(tile.first_piece) < tile.end_row};
         bool good = true;
         if (threadIdx.x < 2)
             memory->most[threadIdx.x] = INT32_MIN;
@@ -576,18 +383,17 @@ template <typename T, int Threads> struct cuda__tri_writer {
         if (wanted[0] && wanted[1])
             fetch_diagonal(part.diagonal());
         if (__syncthreads_and(good))
-            each_piece([&](int64_t piece) { write_lines(piece, wanted); });
+            tile.each_piece([&](int64_t piece) { write_lines(piece, wanted); });
         else
-            each_piece([&](int64_t piece) { write_numbers(piece); });
+            tile.each_piece([&](int64_t piece) { write_numbers(piece); });
     }
 
     /* By all threads of the block; they must be together again before the next tile. */
-    __device__ __forceinline__ void write(int64_t tile, const cuda__tri_answer &answer)
+    __device__ __forceinline__ void write(int64_t number, const cuda__tri_answer &answer)
     {
-        x = (T *)answer.x;
-        place(tile);
+        tile.place(number, (T *)answer.x);
         if (answer.form == CUDA__TRI_NAN) {
-            each_piece([&](int64_t piece) { write_nan(piece); });
+            tile.each_piece([&](int64_t piece) { tile.write_nan(piece); });
         } else if (answer.form == CUDA__TRI_BY_LEVELS) {
             write_by_levels(answer.levels);
         } else {
