@@ -19,6 +19,9 @@
 /* While no entry of U has grown beyond this multiple of |A|, LAPACK's bound holds and a zero pivot
  * is believed. */
 #define HOST_GROWTH_MAX 8
+/* The same of methods that leave no U behind and see its entries pass by. Beyond it an inverse is
+ * doubtful, though its trial may say otherwise: errors can cancel in a trial. */
+#define HOST_GROWTH_PASSING_MAX 2
 
 /* The outputs of every method that answers with an inverse, in their descriptors' order. */
 enum host_inverse_output {

@@ -74,6 +74,17 @@ def test_element_growth(client, method, dtype, name):
     assert outputs["INFO"][0] == 0
 
 
+@pytest.mark.parametrize("method", ["auto", "gauss_jordan", "lu"])
+@DTYPES
+@pytest.mark.parametrize("n, last", [(12, 9), (16, 12), (16, 14), (24, 14), (31, 18), (32, 26)])
+def test_growth_that_ends_under_many_signs(client, method, dtype, n, last):
+    """Errors of some of them cancel in any one sum of columns."""
+    signs = np.random.default_rng(n).choice([-1, 1], (300, 1, n)).astype(dtype)
+    a = matrices.growth_that_ends(n, last, dtype, 1) * signs
+    outputs = client.outputs(method, {"A": a})
+    matrices.check_answers(a, outputs)
+
+
 @METHODS
 @pytest.mark.parametrize("dtype, great, small", [("f4", 1e38, 1e-38), ("f8", 1e308, 1e-308)])
 def test_both_ends_of_the_range(client, method, dtype, great, small):

@@ -217,6 +217,30 @@ GALLERY = {
     "infinity": lambda: np.where(np.eye(4) > 0, np.inf, 1.0),
 }
 
+
+def growth_that_ends(n, last, dtype, seed):
+    """L U with multipliers up to 1 and pivots near 1; the last column of U grows up to row `last`
+    and is small again behind it, so that neither the pivots nor A show it."""
+    generator = np.random.default_rng([seed, n, last])
+    lower, column = np.eye(n), np.zeros(n)
+    column[0] = 0.9
+    for i in range(1, n):
+        if i <= last:
+            lower[i, :i] = -generator.uniform(0.9, 1, i)
+            column[i] = 0.7 - lower[i, :i] @ column[:i]
+            continue
+        row = generator.uniform(-0.2, 0.2, i)
+        row[:last] = generator.uniform(0.85, 1, last)
+        row[last] = -(row[:last] @ column[:last]) / column[last]
+        row[: last + 1] /= max(1, abs(row[last]) * 1.01)
+        lower[i, :i], column[i] = row, 0.5
+    upper = np.triu(generator.uniform(-0.3, 0.3, (n, n)), 1)
+    upper[np.arange(n), np.arange(n)] = generator.uniform(1, 1.3, n)
+    upper[:, -1] = column
+    upper[-1, -1] = 1.1
+    return (lower @ upper).astype(dtype)
+
+
 # Well conditioned, and ruined by partial pivoting: INFO must be 0.
 GROWING = {f"gfpp 0.9 {n}": functools.partial(gfpp, n, 0.9) for n in (20, 32, 33, 34, 64, 100)}
 # Errors of exactly these matrices cancel in sums of rows and columns.
