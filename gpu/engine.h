@@ -31,7 +31,7 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 3 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 4 /* raised with every change of this file or of a descriptor's meaning */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
     4096 /* items in a batch at most: enough to keep a bus busy both ways                          \
@@ -146,6 +146,9 @@ struct engine_shared {
     int32_t device_count;         /* devices of its kind that it sees; the host: 1 */
     /* The largest order it takes of method_at(m) in a precision; 0: none. */
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT];
+    /* Options of method_at(m), a bit for each by its index: a batch that sets one to other than its
+     * default is not for this engine. */
+    uint32_t refuses[ENGINE_METHODS_MAX];
     _Alignas(64) _Atomic uint32_t ready; /* enum engine_ready */
     _Alignas(64) _Atomic uint64_t heartbeat;
     struct engine_lane lanes[ENGINE_LANES];

@@ -118,8 +118,9 @@ void handlers__status_page(struct exchange *x)
     text_puts(&page, "<p>Version ");
     put_html(&page, handlers->services->version);
     text_puts(&page, handlers__ready(handlers) ? ", ready. " : ", <b>not ready</b>. ");
-    text_printf(&page, "%lld requests under way; %llu of %llu MiB of the arena in use.</p>",
-                (long long)queue_pending(handlers->services->queue),
+    int64_t pending = queue_pending(handlers->services->queue);
+    text_printf(&page, "%lld request%s under way; %llu of %llu MiB of the arena in use.</p>",
+                (long long)pending, pending == 1 ? "" : "s",
                 (unsigned long long)(arena_used_bytes(handlers->services->arena) >> 20),
                 (unsigned long long)(arena_bytes(handlers->services->arena) >> 20));
     put_methods(&page, handlers);

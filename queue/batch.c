@@ -464,7 +464,7 @@ static void send_again(struct queue *queue, struct queue_slot *slot, bool spare)
         queue__retry_add(queue, &place->retries[slot->key.lane], &slot->key, slot->fragments, kept);
 }
 
-static bool has_started(const struct queue_ring *ring, int slot)
+bool queue__has_started(const struct queue_ring *ring, int slot)
 {
     return atomic_load_explicit(&ring->shared->batches[slot].state, memory_order_acquire) ==
            ENGINE_BATCH_RUNNING;
@@ -478,7 +478,7 @@ static void take_back(struct queue_lane *lane, bool started, bool blamed, uint64
         struct queue_ring *ring = &lane->rings[kind];
         for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
             struct queue_slot *slot = &ring->slots[i];
-            if (!slot->used || has_started(ring, i) != started)
+            if (!slot->used || queue__has_started(ring, i) != started)
                 continue;
             slot_release(queue, ring, slot, now_ns);
             metric_add(queue->retried_died, 1);

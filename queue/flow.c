@@ -220,7 +220,7 @@ static int64_t matrix_bytes(const struct queue_item *item)
 enum error queue__flow_add(struct queue *queue, struct queue_item *item)
 {
     assert(item->flow == NULL && item->taken < item->batch);
-    enum queue_place_id place = queue__place_route(queue, item->method, item->precision, item->n);
+    enum queue_place_id place = queue__place_route(queue, item);
     item->matrix_bytes = matrix_bytes(item);
     struct queue_work work = {.method = item->method,
                               .precision = item->precision,

@@ -83,9 +83,27 @@ void queue_lane_down(struct queue_lane *lane, bool blamed)
     queue__unlock_and_tell(queue);
 }
 
-static uint64_t ring_overdue_ns(const struct queue *queue, const struct queue_ring *ring,
-                                uint64_t now_ns)
+static double allowed_ns(const struct queue *queue, const struct queue_slot *slot)
 {
+    double least_ns = (double)queue->limits.batch_deadline_ns;
+    return DEADLINE_FACTOR * slot->most_ns > least_ns ? DEADLINE_FACTOR * slot->most_ns : least_ns;
+}
+
+/* The most that a batch of the ring is allowed; 0: there is none. */
+static double most_allowed_ns(const struct queue *queue, const struct queue_ring *ring)
+{
+    double most_ns = 0;
+    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+        const struct queue_slot *slot = &ring->slots[i];
+        if (slot->used && allowed_ns(queue, slot) > most_ns)
+            most_ns = allowed_ns(queue, slot);
+    }
+    return most_ns;
+}
+
+static uint64_t ring_overdue_ns(const struct queue_lane *lane, int kind, uint64_t now_ns)
+{
+    const struct queue_ring *ring = &lane->rings[kind];
     const struct queue_slot *oldest = NULL;
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
         const struct queue_slot *slot = &ring->slots[i];
@@ -94,14 +112,16 @@ static uint64_t ring_overdue_ns(const struct queue *queue, const struct queue_ri
     }
     if (oldest == NULL)
         return 0;
-    /* Its turn came when it was sent or when the batch before it was done, whichever was later. */
+    /* Its turn came when it was sent or when the batch before it was done, whichever was later. One
+     * that the engine has not begun may wait for memory that the other ring's batches hold. */
     uint64_t since_ns =
         oldest->submitted_ns > ring->last_reap_ns ? oldest->submitted_ns : ring->last_reap_ns;
-    uint64_t allowed_ns = (uint64_t)(DEADLINE_FACTOR * oldest->most_ns);
-    if (allowed_ns < (uint64_t)queue->limits.batch_deadline_ns)
-        allowed_ns = (uint64_t)queue->limits.batch_deadline_ns;
+    double allowed = allowed_ns(lane->queue, oldest);
+    if (!queue__has_started(ring, (int)(oldest - ring->slots)))
+        for (int other = 0; other < ENGINE_LANES; other++)
+            allowed += other == kind ? 0 : most_allowed_ns(lane->queue, &lane->rings[other]);
     uint64_t running_ns = now_ns > since_ns ? now_ns - since_ns : 0;
-    return running_ns > allowed_ns ? running_ns : 0;
+    return (double)running_ns > allowed ? running_ns : 0;
 }
 
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
@@ -110,7 +130,7 @@ uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
     uint64_t most_ns = 0;
     pthread_mutex_lock(&queue->lock);
     for (int kind = 0; kind < ENGINE_LANES && lane->up; kind++) {
-        uint64_t overdue_ns = ring_overdue_ns(queue, &lane->rings[kind], now_ns);
+        uint64_t overdue_ns = ring_overdue_ns(lane, kind, now_ns);
         most_ns = overdue_ns > most_ns ? overdue_ns : most_ns;
     }
     pthread_mutex_unlock(&queue->lock);
@@ -133,18 +153,13 @@ bool queue_lane_worked(struct queue_lane *lane)
     return worked;
 }
 
-/* Whose spare engine runs a place's suspects. */
-static enum queue_place_id spare_of(const struct queue *queue, int place)
-{
-    return queue->places[place].out ? QUEUE_HOST : (enum queue_place_id)place;
-}
-
 bool queue_has_suspects(struct queue *queue, enum queue_place_id place)
 {
     bool suspects = false;
     pthread_mutex_lock(&queue->lock);
     for (int p = 0; p < QUEUE_PLACES; p++)
-        suspects |= queue->places[p].suspects.first != NULL && spare_of(queue, p) == place;
+        suspects |= queue->places[p].suspects.first != NULL &&
+                    queue__place_of_spare(queue, (enum queue_place_id)p) == place;
     for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
         suspects |= lane->spare && lane->place == place &&
                     lane->rings[0].in_flight + lane->rings[1].in_flight > 0;

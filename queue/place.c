@@ -1,9 +1,10 @@
 /* queue/place.c: the places, which of them serves what, and what happens while one is out.
  *
- * The host takes everything. CUDA takes what all of its engines that have been up take, so that any
- * of them can serve the place's work. CUDA out of service: new items go to the host, with the
- * host's costs, and the host's engines take over what waits for CUDA. The host out of service: what
- * waits for it ends with NO_ENGINE, and so does what waits for CUDA when that is out too.
+ * The host takes everything. CUDA takes what all of its engines that have been up take, by method,
+ * precision, order and options, so that any of them can serve the place's work. CUDA out of
+ * service: new items go to the host, with the host's costs, and the host's engines take over what
+ * waits for CUDA. The host out of service: what waits for it ends with NO_ENGINE, and so does what
+ * waits for CUDA when that is out too.
  *
  * Threads: under the queue's lock. Cost: a route is a table look-up.
  */
@@ -29,11 +30,17 @@ void queue__places_init(struct queue *queue, uint64_t now_ns)
     }
 }
 
-enum queue_place_id queue__place_route(const struct queue *queue, const struct method *method,
-                                       enum precision precision, int64_t n)
+enum queue_place_id queue__place_route(const struct queue *queue, const struct queue_item *item)
 {
+    /* Nobody but its engine may take it, so it waits where that engine looks. */
+    for (const struct queue_lane *lane = queue->lanes; lane != NULL && item->only_engine != 0;
+         lane = lane->next)
+        if (lane->number + 1 == item->only_engine)
+            return lane->place;
     const struct queue_place *cuda = &queue->places[QUEUE_CUDA];
-    if (!cuda->known || cuda->out || n > cuda->n_max[method_index(method)][precision])
+    int method = method_index(item->method);
+    if (!cuda->known || cuda->out || item->n > cuda->n_max[method][item->precision] ||
+        (cuda->refuses[method] & method_options_set(item->method, item->options)))
         return QUEUE_HOST;
     return QUEUE_CUDA;
 }
@@ -43,8 +50,14 @@ bool queue__place_serves(const struct queue *queue, const struct queue_lane *lan
 {
     if (lane->place == place)
         return true;
-    bool helps = queue->limits.shared && !lane->spare;
+    bool helps = lane->spare ? queue->places[place].suspects_left : queue->limits.shared;
     return lane->place == QUEUE_HOST && (queue->places[place].out || helps);
+}
+
+enum queue_place_id queue__place_of_spare(const struct queue *queue, enum queue_place_id id)
+{
+    const struct queue_place *place = &queue->places[id];
+    return place->out || place->suspects_left ? QUEUE_HOST : id;
 }
 
 /* The place takes what all of its engines take. */
@@ -53,10 +66,12 @@ static void learn(struct queue_place *place, const struct engine_shared *shared)
     if (!place->known)
         memcpy(place->n_max, shared->n_max, sizeof place->n_max);
     place->known = true;
-    for (int i = 0; i < ENGINE_METHODS_MAX; i++)
+    for (int i = 0; i < ENGINE_METHODS_MAX; i++) {
+        place->refuses[i] |= shared->refuses[i];
         for (int p = 0; p < PRECISION_COUNT; p++)
             if (shared->n_max[i][p] < place->n_max[i][p])
                 place->n_max[i][p] = shared->n_max[i][p];
+    }
 }
 
 void queue__place_note_up(struct queue *queue, const struct queue_lane *lane)
@@ -92,19 +107,28 @@ void queue__places_check(struct queue *queue, uint64_t now_ns)
     }
 }
 
-/* Suspects wait for a spare engine no longer than others for theirs. */
+/* Suspects wait for a spare engine no longer than others for theirs. Then the host's may take those
+ * of CUDA, and they wait as long for that. */
 static void end_suspects(struct queue *queue, enum queue_place_id id, uint64_t now_ns)
 {
     struct queue_place *place = &queue->places[id];
     bool spare_up = false;
     for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
         spare_up |= lane->spare && lane->up && queue__place_serves(queue, lane, id);
-    if (place->suspects.first == NULL || spare_up)
+    bool late =
+        place->suspects_since_ns != 0 && now_ns > place->suspects_since_ns + DOWN_TOLERATED_NS;
+    if (place->suspects.first == NULL)
+        place->suspects_left = false;
+    if (place->suspects.first == NULL || spare_up) {
         place->suspects_since_ns = 0;
-    else if (place->suspects_since_ns == 0)
+    } else if (place->suspects_since_ns == 0) {
         place->suspects_since_ns = now_ns;
-    else if (now_ns > place->suspects_since_ns + DOWN_TOLERATED_NS)
+    } else if (late && (id == QUEUE_HOST || place->suspects_left)) {
         queue__retry_drop_all(queue, &place->suspects, ERROR_NO_ENGINE);
+    } else if (late) {
+        place->suspects_left = true;
+        place->suspects_since_ns = now_ns;
+    }
 }
 
 void queue__places_end_outages(struct queue *queue, uint64_t now_ns)

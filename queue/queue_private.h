@@ -107,10 +107,12 @@ struct queue_lane {
 struct queue_place {
     bool known;                                         /* an engine has been up, and n_max holds */
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT]; /* the least of its engines' */
+    uint32_t refuses[ENGINE_METHODS_MAX];               /* options that some of them refuse */
     bool given_up;                                      /* see queue_give_up */
     _Atomic bool out;                                   /* out of service */
     uint64_t down_since_ns;                             /* no engine is up since; 0: one is */
     uint64_t suspects_since_ns; /* suspects wait and no spare engine is up since; 0: not so */
+    bool suspects_left;         /* they have waited long: the host's spare engine takes them too */
     uint64_t last_batch_ns;
     /* Measured over modelled time. */
     double scale[ENGINE_METHODS_MAX][PRECISION_COUNT][QUEUE_SIZE_CLASSES];
@@ -227,6 +229,8 @@ int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_
 /* batch.c: from queue to lane and back. */
 void queue__dispatch(struct queue *queue, uint64_t now_ns);
 void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now_ns);
+/* Whether the engine has begun with the batch. */
+bool queue__has_started(const struct queue_ring *ring, int slot);
 /* A dead engine's batches: what had started is suspect when the engine is blamed. */
 void queue__take_back_all(struct queue_lane *lane, bool blamed, uint64_t now_ns);
 void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,
@@ -238,8 +242,9 @@ void queue__retry_forget(struct queue *queue, struct queue_item *item);
 
 /* place.c: the places, and which of them serves what. */
 void queue__places_init(struct queue *queue, uint64_t now_ns);
-enum queue_place_id queue__place_route(const struct queue *queue, const struct method *method,
-                                       enum precision precision, int64_t n);
+enum queue_place_id queue__place_route(const struct queue *queue, const struct queue_item *item);
+/* Whose spare engine is to run a place's suspects. */
+enum queue_place_id queue__place_of_spare(const struct queue *queue, enum queue_place_id place);
 /* Whether a lane, or a spare one, may take what waits for a place. */
 bool queue__place_serves(const struct queue *queue, const struct queue_lane *lane,
                          enum queue_place_id place);

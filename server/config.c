@@ -19,6 +19,7 @@
 #define TIB (1024 * GIB)
 
 #define ARENA_LEAST (16 * MIB)
+#define ENGINE_MEMORY_LEAST (1 * MIB)
 #define ARENA_HOST (1 * GIB)
 #define ARENA_CUDA (8 * GIB)
 #define ARENA_SHARE 4 /* of the memory, at most one part in */
@@ -258,8 +259,8 @@ static const struct option_row rows[] = {
      .least = 0,
      .most = 64 * TIB,
      .placeholder = "BYTES",
-     .help = "Working memory of the host engine, beside the arena; a matrix that needs more is "
-             "answered 413; 0: half of what the machine has free at the start."},
+     .help = "Working memory of the host engine, beside the arena, at least 1MiB; a matrix that "
+             "needs more is answered 413; 0: half of what the machine has free at the start."},
     {.flag = "device-memory-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(device_memory_max_bytes),
@@ -267,14 +268,8 @@ static const struct option_row rows[] = {
      .least = 0,
      .most = 64 * TIB,
      .placeholder = "BYTES",
-     .help = "Working memory of a CUDA engine on its device; a matrix that needs more is answered "
-             "413; 0: half of what the device has free at the start."},
-    {.flag = "cuda-experimental",
-     .kind = OPTION_BOOL,
-     .offset = FIELD(cuda_experimental),
-     .initial = "false",
-     .help = "CUDA engines also take what has not yet been proven on a GPU: lu, lu_factor and "
-             "gauss_jordan beyond n = 1024, ism and tridiagonal. Without it the host runs those."},
+     .help = "Working memory of a CUDA engine on its device, at least 1MiB; a matrix that needs "
+             "more is answered 413; 0: half of what the device has free at the start."},
     {.flag = "engine-heartbeat",
      .kind = OPTION_DURATION,
      .offset = FIELD(engine_heartbeat_ns),
@@ -427,14 +422,30 @@ static enum error check_cpu(const char *cpu, struct failure *failure)
                        cpu, cpu_names);
 }
 
+/* Sizes that are 0 or no less than what anything at all needs. */
+static enum error check_sizes(const struct config *config, struct failure *failure)
+{
+    const struct {
+        const char *flag;
+        int64_t bytes, least;
+    } sizes[] = {{"arena-size", config->arena_size_bytes, ARENA_LEAST},
+                 {"engine-scratch-max", config->engine_scratch_max_bytes, ENGINE_MEMORY_LEAST},
+                 {"device-memory-max", config->device_memory_max_bytes, ENGINE_MEMORY_LEAST}};
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+        if (sizes[k].bytes != 0 && sizes[k].bytes < sizes[k].least)
+            return failure_set(failure, ERROR_BAD_OPTION,
+                               "--%s %lld is not allowed; it takes 0, or %lldMiB or more.",
+                               sizes[k].flag, (long long)sizes[k].bytes,
+                               (long long)(sizes[k].least >> 20));
+    return ERROR_NONE;
+}
+
 /* What the table cannot say. */
 static enum error check(struct config *config, struct failure *failure)
 {
-    if (config->arena_size_bytes != 0 && config->arena_size_bytes < ARENA_LEAST)
-        return failure_set(failure, ERROR_BAD_OPTION,
-                           "--arena-size %lld is not allowed; it takes 0, or 16MiB or more.",
-                           (long long)config->arena_size_bytes);
-    enum error error = check_cpu(config->cpu, failure);
+    enum error error = check_sizes(config, failure);
+    if (error == ERROR_NONE)
+        error = check_cpu(config->cpu, failure);
     return error != ERROR_NONE ? error
                                : engine_choice_parse(config->engine, &config->engines, failure);
 }
@@ -550,7 +561,6 @@ struct supervisor_options config_supervisor(const struct config *config, const c
         .backoff_max_ns = config->engine_backoff_max_ns,
         .scratch_max_bytes = config->engine_scratch_max_bytes,
         .device_memory_max_bytes = config->device_memory_max_bytes,
-        .cuda_experimental = config->cuda_experimental,
         .log_format = log_format_names[config->log_format],
         .log_level = log_level_names[config->log_level],
     };

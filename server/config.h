@@ -20,7 +20,6 @@
 struct config {
     char *config, *listen, *metrics_listen, *port_file, *cpu, *log_file;
     char *engine, *engine_path, *engine_cuda_path, *fault, *fault_cuda;
-    bool cuda_experimental;
     int log_format, log_level;
     int64_t loops, threads, pool_threads, pool_max;
     int64_t arena_size_bytes, request_max_bytes, compress_min_bytes;

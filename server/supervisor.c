@@ -79,8 +79,8 @@ struct supervisor {
 static const char *const spare_names[SEATS] = {[SEAT_SPARE_HOST] = "host-spare",
                                                [SEAT_SPARE_CUDA] = "cuda-spare",
                                                [SEAT_SPARE_CUDA_2] = "cuda-spare-2"};
-/* gauss_jordan is the host's alone; lu is what CUDA is there for. */
-static const char *const probe_methods[QUEUE_PLACES] = {"gauss_jordan", "lu"};
+/* Every engine takes it. */
+static const char probe_method[] = "lu";
 
 /* ---- Setting up ---- */
 
@@ -106,8 +106,6 @@ static void make_cuda_command(struct supervisor *supervisor, struct seat *seat)
     engine_command_add_flag(command, "--device-memory-max",
                             options->device_memory_max_bytes > 0 ? supervisor->device_memory_max
                                                                  : NULL);
-    if (options->cuda_experimental)
-        engine_command_add(command, "--experimental");
     engine_command_add_flag(command, "--log-format", options->log_format);
     engine_command_add_flag(command, "--log-level", options->log_level);
     engine_command_add_flag(command, "--fault", options->cuda_fault);
@@ -372,24 +370,22 @@ static void judge(struct supervisor *supervisor, struct post *post, struct probe
 }
 
 /* Where the arena is full, an engine is probed a little later. */
-static bool has_probe(struct supervisor *supervisor, struct trial *trial, enum queue_place_id place)
+static bool has_probe(struct supervisor *supervisor, struct trial *trial)
 {
     const struct supervisor_options *options = &supervisor->options;
     struct failure failure;
-    return trial->probe != NULL ||
-           probe_create(options->queue, options->arena, probe_methods[place], &trial->probe,
-                        &failure) == ERROR_NONE;
+    return trial->probe != NULL || probe_create(options->queue, options->arena, probe_method,
+                                                &trial->probe, &failure) == ERROR_NONE;
 }
 
 static void look_after_probe(struct supervisor *supervisor, enum seat_id id, uint64_t now_ns)
 {
     const struct seat *seat = &supervisor->seats[id];
     struct trial *trial = &supervisor->trials[id];
-    enum queue_place_id place = seat->process.engine.place;
-    struct post *post = &supervisor->posts[place];
+    struct post *post = &supervisor->posts[seat->process.engine.place];
     if (trial->probe != NULL)
         judge(supervisor, post, trial->probe, id);
-    if (seat->process.engine.spare || !seat_is_up(seat) || !has_probe(supervisor, trial, place))
+    if (seat->process.engine.spare || !seat_is_up(seat) || !has_probe(supervisor, trial))
         return;
     uint64_t last_ns = queue_lane_last_batch_ns(seat->process.lane);
     bool is_new = trial->started_ns < seat->process.up_ns;

@@ -42,7 +42,6 @@ struct supervisor_options {
     int64_t backoff_max_ns;
     int64_t scratch_max_bytes;       /* of the host engine's working memory; 0: its own default */
     int64_t device_memory_max_bytes; /* the same of a CUDA engine, on its device */
-    bool cuda_experimental;          /* it takes also what no GPU has proven yet */
     const char *log_format, *log_level; /* "json", "info": the front's own */
 };
 

@@ -40,13 +40,12 @@ void gputest_child_program(const char *name, char *path, size_t size)
 static _Noreturn void become(const struct gputest_bed *bed, const char *path,
                              const char *const *arguments, int control, int log_fd)
 {
-    char *argv[GPUTEST_ARGUMENTS_MAX + 3] = {(char *)(uintptr_t)path};
+    char *argv[GPUTEST_ARGUMENTS_MAX + 2] = {(char *)(uintptr_t)path};
     int count = 0;
     while (count < GPUTEST_ARGUMENTS_MAX && arguments[count]) {
         argv[1 + count] = (char *)(uintptr_t)arguments[count];
         count++;
     }
-    argv[1 + count] = getenv("INVERTD_ENGINE_FLAG");
     int from[] = {dup2(control, 40), dup2(bed->arena_fd, 41), dup2(bed->shared_fd, 42),
                   dup2(bed->event_fd, 43)};
     int to[] = {ENGINE_FD_CONTROL, ENGINE_FD_ARENA, ENGINE_FD_SHARED, ENGINE_FD_EVENT};

@@ -18,8 +18,8 @@ struct gputest_child {
  * Fails the test when there is none. */
 void gputest_child_program(const char *name, char *path, size_t size);
 
-/* arguments end with NULL, GPUTEST_ARGUMENTS_MAX at most; what INVERTD_ENGINE_FLAG in the
- * environment says comes last. log_fd: where it logs; -1: with the test. */
+/* arguments end with NULL, GPUTEST_ARGUMENTS_MAX at most. log_fd: where it logs; -1: with the test.
+ */
 void gputest_child_start(struct gputest_child *child, const struct gputest_bed *bed,
                          const char *path, const char *const *arguments, int log_fd);
 /* What `ready` says then, ENGINE_STARTING when it still says nothing or the process has ended. */

@@ -152,6 +152,29 @@ static void test_overdue(void **state)
     bench_close(&bench);
 }
 
+/* What an engine has not begun may wait for what the other ring's batch holds, as long as that is
+ * allowed to. */
+static void test_overdue_beside_a_long_batch(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 4096, 1);
+    submit(&bench, 1, 8, 1);
+    queue_flush(bench.queue);
+    uint64_t now_ns = clock_now_ns();
+    struct engine_batch *large = start(bench.shared, ENGINE_LANE_LONG);
+    const uint64_t long_ns = now_ns + 1000 * CLOCK_S;
+    assert_non_null(oldest(bench.shared, ENGINE_LANE_SHORT, ENGINE_BATCH_SUBMITTED));
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 3 * CLOCK_S) == 0);
+    assert_true(queue_lane_overdue_ns(bench.lane, long_ns) > 0);
+    struct engine_batch *small = start(bench.shared, ENGINE_LANE_SHORT);
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 3 * CLOCK_S) > 2 * CLOCK_S);
+    finish(large, ENGINE_OK);
+    finish(small, ENGINE_OK);
+    queue_reap(bench.queue);
+    bench_close(&bench);
+}
+
 /* Random orders, cancels, deaths and shortages: each item is done exactly once, nothing is left. */
 static void storm(unsigned seed)
 {
@@ -216,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_strikes_are_forgiven),
         cmocka_unit_test(test_a_stopped_engine_blames_nobody),
         cmocka_unit_test(test_overdue),
+        cmocka_unit_test(test_overdue_beside_a_long_batch),
         cmocka_unit_test(test_storms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_place.c: which engines serve what, who takes over, and what it is predicted to cost. */
+/* test_place.c: which engines serve what, and who takes over. */
 #include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 
@@ -83,6 +83,23 @@ static void test_items_go_where_they_are_taken(void **state)
         end_one(&site, rows[i].engine == 0 ? site.bench.shared : site.shared[0]);
         assert_done(&site, i, rows[i].engine);
     }
+    site_close(&site);
+}
+
+/* A probe of the host's engine is not kept by a place that nobody but others looks at. */
+static void test_an_item_for_one_engine_waits_where_it_looks(void **state)
+{
+    (void)state;
+    struct site site = site_open(&limits);
+    site.bench.orders[0].item.only_engine = 1;
+    site.bench.orders[1].item.only_engine = 1 + cuda_engines[0].number;
+    submit(&site.bench, 0, 8, 1);
+    submit(&site.bench, 1, CUDA_ORDERS + 1, 1);
+    queue_flush(site.bench.queue);
+    assert_int_equal(serve(&site.bench, site.bench.shared), 1);
+    assert_int_equal(serve(&site.bench, site.shared[0]), 1);
+    assert_done(&site, 0, 0);
+    assert_done(&site, 1, cuda_engines[0].number);
     site_close(&site);
 }
 
@@ -320,21 +337,50 @@ static void test_suspects_of_a_place_that_is_out(void **state)
     site_close(&site);
 }
 
-static void test_suspects_wait_for_their_spare_engine_in_vain(void **state)
+/* An order whose engine died; the engine is back, its spare one is not. now_ns: the clock's. */
+static struct site site_with_a_suspect(uint64_t *now_ns)
 {
-    (void)state;
     struct site site = site_open(&limits);
     submit(&site.bench, 0, 8, 1);
     queue_flush(site.bench.queue);
     assert_non_null(start(site.shared[0], ENGINE_LANE_SHORT));
     take_down(&site.lanes[0], true);
     bring_cuda(&site, 0);
-    bring_spare(&site.bench); /* the host's is no help */
-    uint64_t now_ns = clock_now_ns();
-    queue_tick(site.bench.queue, now_ns);
-    queue_tick(site.bench.queue, now_ns + 4 * CLOCK_S);
+    *now_ns = clock_now_ns();
+    queue_tick(site.bench.queue, *now_ns);
+    queue_tick(site.bench.queue, *now_ns + 4 * CLOCK_S);
+    assert_true(queue_has_suspects(site.bench.queue, QUEUE_CUDA));
     assert_int_equal(site.bench.orders[0].done, 0);
+    return site;
+}
+
+static void test_suspects_left_alone_are_the_hosts(void **state)
+{
+    (void)state;
+    uint64_t now_ns;
+    struct site site = site_with_a_suspect(&now_ns);
+    bring_spare(&site.bench);
+    assert_null(start(site.bench.spare_shared, ENGINE_LANE_SHORT)); /* not yet */
     queue_tick(site.bench.queue, now_ns + 6 * CLOCK_S);
+    assert_true(queue_has_suspects(site.bench.queue, QUEUE_HOST));
+    assert_false(queue_has_suspects(site.bench.queue, QUEUE_CUDA));
+    queue_tick(site.bench.queue, now_ns + 6 * CLOCK_S);
+    end_one(&site, site.bench.spare_shared);
+    assert_done(&site, 0, 1);
+    queue_tick(site.bench.queue, now_ns + 7 * CLOCK_S);
+    assert_false(queue_has_suspects(site.bench.queue, QUEUE_HOST));
+    site_close(&site);
+}
+
+static void test_suspects_wait_for_any_spare_engine_in_vain(void **state)
+{
+    (void)state;
+    uint64_t now_ns;
+    struct site site = site_with_a_suspect(&now_ns);
+    queue_tick(site.bench.queue, now_ns + 6 * CLOCK_S);
+    queue_tick(site.bench.queue, now_ns + 10 * CLOCK_S);
+    assert_int_equal(site.bench.orders[0].done, 0);
+    queue_tick(site.bench.queue, now_ns + 12 * CLOCK_S);
     assert_int_equal(site.bench.orders[0].item.status, ERROR_NO_ENGINE);
     site_close(&site);
 }
@@ -460,96 +506,11 @@ static void test_storms(void **state)
         storm(seed);
 }
 
-/* ---- Cost ---- */
-
-static struct queue_work work_of(const char *method, int64_t n, int64_t matrices)
-{
-    return (struct queue_work){
-        .method = method_find(method), .precision = PRECISION_FP64, .n = n, .matrices = matrices};
-}
-
-static double cost_ns(struct queue *queue, enum queue_place_id place, int64_t n)
-{
-    struct queue_work work = work_of("lu", n, 1);
-    return queue__cost_ns(queue, place, &work);
-}
-
-/* A device that takes 12 us for whatever is small: a thousand batches of one teach it little, and a
- * few large ones undo it. */
-static void test_small_batches_teach_little(void **state)
-{
-    (void)state;
-    struct bench bench = bench_open(&limits);
-    struct queue_work one = work_of("lu", 8, 1), many = work_of("lu", 8, 4096);
-    double first_ns = cost_ns(bench.queue, QUEUE_CUDA, 8);
-    for (int i = 0; i < 1000; i++)
-        queue__cost_learn(bench.queue, QUEUE_CUDA, &one, 30000);
-    assert_true(cost_ns(bench.queue, QUEUE_CUDA, 8) < 1.5 * first_ns);
-    assert_true(2000 * cost_ns(bench.queue, QUEUE_CUDA, 8) < (double)limits.long_cost_ns / 100);
-    for (int i = 0; i < 100; i++) /* 20 ns a matrix, truly */
-        queue__cost_learn(bench.queue, QUEUE_CUDA, &many, 10000 + 20 * 4096);
-    double measured_ns = queue__cost_batch_ns(bench.queue, QUEUE_CUDA, &many);
-    assert_true(measured_ns > 0.95 * (10000 + 20 * 4096) &&
-                measured_ns < 1.05 * (10000 + 20 * 4096));
-    assert_true(cost_ns(bench.queue, QUEUE_HOST, 8) > 100); /* the host has learnt nothing */
-    bench_close(&bench);
-}
-
-/* On the host starting costs nothing, and a batch of one teaches as much as any. */
-static void test_the_host_learns_from_all(void **state)
-{
-    (void)state;
-    struct bench bench = bench_open(&limits);
-    struct queue_work one = work_of("lu", 8, 1);
-    for (int i = 0; i < 100; i++)
-        queue__cost_learn(bench.queue, QUEUE_HOST, &one, 3000);
-    double learnt_ns = cost_ns(bench.queue, QUEUE_HOST, 8);
-    assert_true(learnt_ns > 2990 && learnt_ns < 3010);
-    assert_true(cost_ns(bench.queue, QUEUE_CUDA, 8) < 100);
-    assert_true(queue__cost_batch_ns(bench.queue, QUEUE_CUDA, &one) > 5000); /* to start it */
-    bench_close(&bench);
-}
-
-/* What one method teaches says nothing of another, and bytes cost what operations do not tell. */
-static void test_methods_and_bytes(void **state)
-{
-    (void)state;
-    struct bench bench = bench_open(&limits);
-    struct queue_work diagonal = work_of("tridiagonal", 4096, 1), inverse = diagonal;
-    inverse.bytes = INT64_C(4096) * 4096 * 8;
-    double lu_ns = cost_ns(bench.queue, QUEUE_HOST, 4096);
-    assert_true(queue__cost_ns(bench.queue, QUEUE_HOST, &inverse) >
-                100 * queue__cost_ns(bench.queue, QUEUE_HOST, &diagonal));
-    for (int i = 0; i < 100; i++)
-        queue__cost_learn(bench.queue, QUEUE_HOST, &diagonal, 1);
-    assert_true(cost_ns(bench.queue, QUEUE_HOST, 4096) == lu_ns);
-    bench_close(&bench);
-}
-
-/* Easy matrices teach what to expect, and take no time from the difficult ones. */
-static void test_difficult_matrices_get_their_time(void **state)
-{
-    (void)state;
-    struct bench bench = bench_open(&limits);
-    struct queue_work easy = work_of("auto", 1000, 1), thin = work_of("ism", 4096, 1);
-    double first_ns = queue__cost_most_ns(bench.queue, QUEUE_HOST, &easy);
-    for (int i = 0; i < 100; i++)
-        queue__cost_learn(bench.queue, QUEUE_HOST, &easy, 1);
-    assert_true(queue__cost_ns(bench.queue, QUEUE_HOST, &easy) < first_ns / 50);
-    assert_true(queue__cost_most_ns(bench.queue, QUEUE_HOST, &easy) == first_ns);
-    for (int i = 0; i < 100; i++)
-        queue__cost_learn(bench.queue, QUEUE_HOST, &easy, (uint64_t)(3 * first_ns));
-    assert_true(queue__cost_most_ns(bench.queue, QUEUE_HOST, &easy) > 2 * first_ns);
-    thin.m = 1; /* and may have to be formed and inverted by lu */
-    assert_true(queue__cost_most_ns(bench.queue, QUEUE_HOST, &thin) >
-                100 * queue__cost_ns(bench.queue, QUEUE_HOST, &thin));
-    bench_close(&bench);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items_go_where_they_are_taken),
+        cmocka_unit_test(test_an_item_for_one_engine_waits_where_it_looks),
         cmocka_unit_test(test_a_place_takes_what_all_its_engines_take),
         cmocka_unit_test(test_engines_of_a_place_share),
         cmocka_unit_test(test_a_short_absence_is_waited_for),
@@ -560,13 +521,10 @@ int main(void)
         cmocka_unit_test(test_shared_the_host_helps),
         cmocka_unit_test(test_suspects_run_where_they_belong),
         cmocka_unit_test(test_suspects_of_a_place_that_is_out),
-        cmocka_unit_test(test_suspects_wait_for_their_spare_engine_in_vain),
+        cmocka_unit_test(test_suspects_left_alone_are_the_hosts),
+        cmocka_unit_test(test_suspects_wait_for_any_spare_engine_in_vain),
         cmocka_unit_test(test_each_place_counts_its_own),
         cmocka_unit_test(test_storms),
-        cmocka_unit_test(test_small_batches_teach_little),
-        cmocka_unit_test(test_the_host_learns_from_all),
-        cmocka_unit_test(test_methods_and_bytes),
-        cmocka_unit_test(test_difficult_matrices_get_their_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
