@@ -14,8 +14,8 @@ namespace
 
 const size_t BATCH_BYTES = (size_t)2 << 30, QUICK_BYTES = (size_t)1 << 29;
 const size_t WORKSPACE_BYTES = (size_t)8 << 30;
-const int orders[] = {33,  48,  64,  96,  128,  144,  160,  192,  208,
-                      256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384};
+const int orders[] = {33,  48,  64,  96,  128, 144, 160,  176,  192,  208,  224,
+                      256, 288, 320, 384, 512, 768, 1024, 2048, 4096, 8192, 16384};
 const int quick_orders[] = {64, 128, 256, 512, 1024, 2048, 4096, 8192};
 const int BATCH_N_MAX = 1024; /* larger ones are timed alone */
 

@@ -2,7 +2,8 @@
 #include "gpu/cuda/anchor.cuh"
 #include "gpu/cuda/lu_block_launch.cuh"
 
-cudaError_t cuda__lu_factor_f64(int64_t n, const cuda_batch &batch, cudaStream_t stream)
+cudaError_t cuda__lu_factor_f64(int64_t n, const cuda_batch &batch, void *, size_t,
+                                cudaStream_t stream)
 {
     return cuda__lu_block_pick<double>(n, batch, stream);
 }

@@ -44,7 +44,9 @@ template <typename T> static inline size_t cuda__lu_block_bytes(int64_t n)
     return 0;
 }
 
-typedef cudaError_t cuda__lu_launcher(int64_t n, const cuda_batch &batch, cudaStream_t stream);
-cuda__lu_launcher cuda__lu_factor_f32, cuda__lu_factor_f64;
+/* Of the type of lu_strip_launch.cuh's; they need no workspace. */
+typedef cudaError_t cuda__lu_block_launcher(int64_t n, const cuda_batch &batch, void *, size_t,
+                                            cudaStream_t stream);
+cuda__lu_block_launcher cuda__lu_factor_f32, cuda__lu_factor_f64;
 
 #endif

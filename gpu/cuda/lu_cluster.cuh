@@ -12,6 +12,8 @@
  * global memory, each block's multipliers stay in its shared memory, and the products run as in
  * lu_tile.cuh. For LU the chosen rows are first multiplied by L^-1.
  *
+ * A cluster of one block sends nothing: its threads pick among the warps' proposals.
+ *
  * So nothing but the cluster is needed for many columns, while the rest of the device works on
  * others. The bits do not depend on the number of blocks or threads.
  *
@@ -182,25 +184,33 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
         return most;
     }
 
+    /* What the blocks, or a single block's warps, propose in step k is there; whose is taken. */
+    __device__ __forceinline__ int settle(int first, int k)
+    {
+        if (blocks == 1)
+            return mine[0].choose(cuda__lu_mail<T, Block>(shared.ours), k, warps, lane);
+        put_forward(k);
+        cuda__signal_await(&shared.come[k & 1], (unsigned)(first - at + k) >> 1 & 1);
+        return mine[0].choose(cuda__lu_mail<T, Block>(shared.theirs), k, blocks, lane);
+    }
+
     /* `count` steps, from step `first` on. The signals have as many phases behind them as there
-     * were pairs of steps. */
+     * were pairs of steps. A single block sends nothing. */
     __device__ __forceinline__ void eliminate(int first, int count)
     {
         int most = seek();
-        cuda__lu_mail<T, Block> theirs(shared.theirs);
+        cuda__lu_mail<T, Block> taken(blocks == 1 ? shared.ours : shared.theirs);
 #pragma unroll 1
         for (int k = 0; k < count; k++) {
-            if (threadIdx.x == 0)
+            if (threadIdx.x == 0 && blocks > 1)
                 cuda__signal_expect(&shared.come[k & 1], (unsigned)(blocks * (int)sizeof(message)));
             propose(k, most);
             __syncthreads();
-            put_forward(k);
-            cuda__signal_await(&shared.come[k & 1], (unsigned)(first - at + k) >> 1 & 1);
-            int winner = mine[0].choose(theirs, k, blocks, lane);
+            int winner = settle(first, k);
             most = -1;
 #pragma unroll
             for (int r = 0; r < Rows; r++)
-                most = max(most, mine[r].eliminate(theirs, k, first + k, winner));
+                most = max(most, mine[r].eliminate(taken, k, first + k, winner));
         }
 #pragma unroll
         for (int r = 0; r < Rows; r++)

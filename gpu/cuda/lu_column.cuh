@@ -3,11 +3,11 @@
  *
  * A lane has the rows lane, lane + 32, ... of the panel in registers. Step k takes the largest
  * magnitude of the panel's column k among the rows not chosen yet: numbers are told apart by their
- * leading 13 bits of fraction in FP64 and 16 in FP32, and of equal ones the first row is taken. So
- * one reduction over keys that end in the row's number finds it. Reciprocals are had meanwhile,
- * because that takes as long. The lane of the chosen row puts it into shared memory for
- * all; other rows are eliminated, and the step's column becomes the multipliers. Chosen rows are
- * not divided by their pivots.
+ * leading 13 bits of fraction in FP64 and 16 in FP32 (15 beyond 256 rows), and of equal ones the
+ * first row is taken. So one reduction over keys that end in the row's number finds it. Reciprocals
+ * are had meanwhile, because that takes as long. The lane of the chosen row puts it into shared
+ * memory for all; other rows are eliminated, and the step's column becomes the multipliers. Chosen
+ * rows are not divided by their pivots.
  *
  * The step's column is always a row's first register, and the others move down by one as they are
  * updated, so that all steps run the same code; after `block` of them every column is back.
@@ -44,7 +44,7 @@ static __device__ __forceinline__ float cuda__lu_negated_reciprocal(float x)
 /* What a panel made of the rows g, g + 8, ...: a byte each, for a lane that has those rows: the
  * row's step in the panel, or 255. */
 template <int Order> struct alignas(Order <= 64 ? 8 : 16) cuda__lu_marks {
-    static constexpr int bytes = Order <= 64 ? 8 : Order <= 128 ? 16 : 32, words = bytes / 4;
+    static constexpr int bytes = Order <= 64 ? 8 : (Order + 127) / 128 * 16, words = bytes / 4;
     uint32_t word[words];
 
     __device__ __forceinline__ bool has(int i) const
@@ -69,17 +69,17 @@ template <typename T, int Order> struct cuda__lu_column_notes {
     cuda__lu_marks<Order> marks[2][8]; /* by turns of panels */
 };
 
-/* The warp's view of the matrix. Order: rows, at most 256. */
+/* The warp's view of the matrix. Order: rows. */
 template <typename T, int Order> struct cuda__lu_column {
     typedef cuda__real<T> real;
     typedef typename real::vector vector;
     static constexpr int width = real::width, block = 4 * width;
     static constexpr int rows = (Order + CUDA__WARP - 1) / CUDA__WARP; /* of a lane */
-    static constexpr unsigned row_bits = 255;
+    static constexpr unsigned row_bits = Order <= 256 ? 255 : 511;
     /* Reciprocals are had of all rows while the warp finds the largest, or of the lane's largest.
      */
     static constexpr bool each_inverse = rows <= 4;
-    static_assert(Order <= 256, "a key holds the row's number");
+    static_assert(Order <= 384, "a key and the marks hold the row's number");
 
     cuda__lu_column_notes<T, Order> &notes;
     int n, lane;

@@ -15,12 +15,14 @@
 #define MENDED_BY_BLOCK_N_MAX 1024
 /* What a factorisation without need of a workspace asks for. */
 #define ALIGN ((size_t)256)
+/* Blocks that have a cellar each: more than devices have multiprocessors. */
+#define CELLARS_MAX 256
 
 /* What a method runs, by precision. */
 struct middle {
     bool factor;
     struct {
-        cuda__lu_launcher *block;
+        cuda__lu_strip_launcher *block;
         cuda__lu_wide_launcher *wide;
         cuda__lu_clusters *clusters;
     } of[PRECISION_COUNT];
@@ -42,16 +44,18 @@ static bool takes(enum precision precision, int64_t n)
            n <= CUDA_MIDDLE_N_MAX;
 }
 
-template <typename T> static size_t block_bytes(bool factors, int64_t n)
+static cuda__lu_strip_needs needs_of(enum precision precision, bool factors, int64_t n)
 {
-    return factors ? cuda__lu_block_bytes<T>(n) : cuda__lu_strip_bytes<T>(n);
+    bool narrow = precision == PRECISION_FP32;
+    if (!factors)
+        return narrow ? cuda__lu_strip_needs_of<float>(n) : cuda__lu_strip_needs_of<double>(n);
+    return {narrow ? cuda__lu_block_bytes<float>(n) : cuda__lu_block_bytes<double>(n), 0};
 }
 
 /* Does a block of the current device have what a matrix takes? */
 static bool is_block(enum precision precision, bool factors, int64_t n)
 {
-    size_t bytes = precision == PRECISION_FP32 ? block_bytes<float>(factors, n)
-                                               : block_bytes<double>(factors, n);
+    size_t bytes = needs_of(precision, factors, n).shared_bytes;
     int device, most;
     return bytes > 0 && cudaGetDevice(&device) == cudaSuccess &&
            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
@@ -59,27 +63,43 @@ static bool is_block(enum precision precision, bool factors, int64_t n)
            bytes <= (size_t)most;
 }
 
-/* Has clusters eliminate the columns, where the current device has such as hold the rows. */
-static void choose_clusters(enum precision precision, bool factors, int64_t n,
-                            cuda__lu_manner *manner)
+/* Of so many blocks, how many each of the matrices gets: together no more than there are
+ * multiprocessors. They leave no mark on the bits. */
+static int blocks_of_each(int most, int64_t matrices)
 {
-    const struct middle *method = factors ? &factor : &inverse;
-    cuda__lu_cluster_shape shape = precision == PRECISION_FP32
-                                       ? cuda__lu_cluster_shape_of<float>(factors, n)
-                                       : cuda__lu_cluster_shape_of<double>(factors, n);
-    int blocks = method->of[precision].clusters(cuda__lu_padded(n), shape.blocks);
-    manner->width = blocks > 0 ? shape.width : 0;
-    manner->blocks = blocks;
+    int64_t all = cuda__lu_multiprocessors();
+    while (most > 1 && most * matrices > all)
+        most /= 2;
+    return most;
 }
 
-static cuda__lu_manner manner_of(enum precision precision, bool factors, int64_t n, bool mending)
+/* Has clusters eliminate the columns where the order wants that and the current device has such as
+ * hold the rows. */
+static void choose_clusters(enum precision precision, int64_t n, int64_t matrices,
+                            cuda__lu_manner *manner)
+{
+    const struct middle *method = manner->factor ? &factor : &inverse;
+    cuda__lu_cluster_shape shape = precision == PRECISION_FP32
+                                       ? cuda__lu_cluster_shape_of<float>(manner->factor, n)
+                                       : cuda__lu_cluster_shape_of<double>(manner->factor, n);
+    if (shape.width == 0)
+        return;
+    int most = n <= CUDA_NEAR_N_MAX ? blocks_of_each(shape.blocks, matrices) : shape.blocks;
+    int padded = cuda__lu_padded(n), blocks = method->of[precision].clusters(padded, most);
+    int columns = shape.width < padded ? shape.width : padded;
+    manner->width = blocks > 0 ? columns : 0;
+    manner->blocks = blocks;
+    manner->behind = n <= CUDA_NEAR_N_MAX && matrices > 1;
+}
+
+static cuda__lu_manner manner_of(enum precision precision, bool factors, int64_t n,
+                                 int64_t matrices, bool mending)
 {
     cuda__lu_manner manner = {};
     manner.factor = factors;
     manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
     manner.mending = mending;
-    if (manner.shared)
-        choose_clusters(precision, factors, n, &manner);
+    choose_clusters(precision, n, matrices, &manner);
     return manner;
 }
 
@@ -93,10 +113,10 @@ static cudaError_t launch(const struct middle *method, enum precision precision,
     if (batch->matrices == 0)
         return cudaSuccess;
     if (is_block(precision, method->factor, n))
-        return method->of[precision].block(n, *batch, stream);
-    return method->of[precision].wide(n, *batch, workspace, workspace_bytes,
-                                      manner_of(precision, method->factor, n, false), products,
-                                      stream);
+        return method->of[precision].block(n, *batch, workspace, workspace_bytes, stream);
+    return method->of[precision].wide(
+        n, *batch, workspace, workspace_bytes,
+        manner_of(precision, method->factor, n, batch->matrices, false), products, stream);
 }
 
 cudaError_t cuda_inverse_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
@@ -132,7 +152,8 @@ cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct c
         return cudaSuccess;
     if (n > MENDED_BY_BLOCK_N_MAX)
         return inverse.of[precision].wide(n, *batch, workspace, workspace_bytes,
-                                          manner_of(precision, false, n, true), products, stream);
+                                          manner_of(precision, false, n, batch->matrices, true),
+                                          products, stream);
     size_t bytes = patient_bytes(precision, n);
     int64_t blocks = (int64_t)(workspace_bytes / bytes), most = 1024;
     if (blocks < 1)
@@ -151,7 +172,7 @@ cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct c
 
 static size_t wide_bytes(enum precision precision, int64_t n, bool factors)
 {
-    cuda__lu_manner manner = manner_of(precision, factors, n, false);
+    cuda__lu_manner manner = manner_of(precision, factors, n, 1, false);
     return precision == PRECISION_FP32 ? cuda__lu_space_bytes<float>(n, manner)
                                        : cuda__lu_space_bytes<double>(n, manner);
 }
@@ -161,8 +182,12 @@ size_t cuda_inverse_middle_workspace(enum precision precision, int64_t n, int64_
     if (!takes(precision, n) || matrices < 1)
         return 0;
     size_t mend = n > MENDED_BY_BLOCK_N_MAX ? 0 : patient_bytes(precision, n);
-    if (is_block(precision, false, n))
-        return mend * (size_t)(matrices < MENDED_TOGETHER ? matrices : MENDED_TOGETHER);
+    if (is_block(precision, false, n)) {
+        size_t cellar = needs_of(precision, false, n).cellar_bytes;
+        mend *= (size_t)(matrices < MENDED_TOGETHER ? matrices : MENDED_TOGETHER);
+        cellar *= (size_t)(matrices < CELLARS_MAX ? matrices : CELLARS_MAX);
+        return cellar > mend ? cellar : mend;
+    }
     size_t all = wide_bytes(precision, n, false) * (size_t)matrices;
     return all > mend ? all : mend;
 }

@@ -5,10 +5,11 @@
  * depend on the matrix, n and the precision alone. But for cuda_factor_middle results may have to
  * be mended.
  *
- * While a block has room for a matrix (n <= 208 in FP32 and 144 in FP64, where it may have 227 KiB
- * of shared memory), it works on it in registers or shared memory and needs no workspace. Beyond,
- * matrices are worked on in the workspace, as many at a time as it holds, by a sequence of launches
- * for all of them.
+ * Where a block may have 227 KiB of shared memory, it inverts a matrix of n <= 320 in FP32 and 224
+ * in FP64, and factorises one of n <= 208 and 144, in its registers and shared memory. That needs
+ * no workspace but for a part of an inverse beyond n = 256 in FP32 and 208 in FP64. Beyond these
+ * orders matrices are worked on in the workspace, as many at a time as it holds, by a sequence of
+ * launches for all of them.
  *
  * A large matrix takes many launches (n = 4096 some 300; on a device without clusters some 5,000):
  * a launcher returns when the stream's queue has taken them all.

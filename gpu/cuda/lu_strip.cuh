@@ -1,5 +1,6 @@
-/* gpu/cuda/lu_strip.cuh: the inverse of a matrix whose every number is in a register of its block
- * from load to store, by block Gauss-Jordan elimination with partial pivoting.
+/* gpu/cuda/lu_strip.cuh: the inverse of a matrix whose every number is in its multiprocessor from
+ * load to store, by block Gauss-Jordan elimination with partial pivoting: the strip of a warp. The
+ * block, and the kernel, are in lu_strip_block.cuh.
  *
  * A warp holds a strip of columns, in the layout of the tensor cores' accumulators; one warp more
  * eliminates panels (lu_column.cuh). A panel of `block` columns goes through shared memory to that
@@ -8,16 +9,23 @@
  * stays where it is. The strip that holds the next panel goes first: while the others work, the
  * next panel is eliminated already.
  *
+ * Columns that registers have no room for are on a shelf: in shared memory, a panel a tile, laid
+ * out as panels are. They follow the others, and go round the warps, which update them behind their
+ * own. A panel of them is eliminated where it lies. Columns that do not fit there either are in the
+ * cellar, in the device's memory, in practice its second-level cache. A panel of the cellar is
+ * brought to the hall, in shared memory, a turn before it is due.
+ *
  * Rows are never moved: row r, chosen in step k, ends as row k, and entry j of the inverse belongs
  * in the column numbered as the row chosen in step j. Rows of the inverse are divided by their
- * pivots in the end. The result is put together in shared memory and leaves in one piece. The work
- * is on A, not on its transpose: of a block elimination only I - X A is small.
+ * pivots in the end. The work is on A, not on its transpose: of a block elimination only I - X A is
+ * small.
  *
  * Cost, by counting, in cycles of a multiprocessor of an H200, n = Order: n^3 / 128 of arithmetic,
  * on the tensor cores in FP64; n steps (lu_column.cuh) and n / block times some 500 between panels,
  * which other blocks of the multiprocessor may hide. Measured on an H200, 2026-11-21, FP64, n =
  * 128: a matrix takes a block 57 us, of which the steps are some 55 of 100, and what the strips do
- * between two panels some 20.
+ * between two panels some 20. With a shelf, 2026-11-22: n = 160 91 us, 192 145 us, 208 185 us. With
+ * a cellar what is on its way from there shows: n = 224 316 us.
  */
 #ifndef GPU_CUDA_LU_STRIP_CUH
 #define GPU_CUDA_LU_STRIP_CUH
@@ -26,32 +34,56 @@
 #include "gpu/cuda/lu_reduce.cuh"
 #include "gpu/cuda/trial.cuh"
 
-/* Tiles: panels of columns in a strip. */
-template <typename T, int Order_, int Tiles_> struct cuda__lu_strip_shape {
+/* Tiles: panels of columns in a strip's registers. */
+template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip_frame {
     typedef T real_type;
     static constexpr int order = Order_, tiles = Tiles_, width = cuda__real<T>::width;
     static constexpr int block = cuda__lu_column<T, order>::block;
     static constexpr int columns = tiles * block;
-    static constexpr int strips = (order + columns - 1) / columns;
+    static constexpr int strips = Strips_, held = strips * tiles; /* panels in registers */
+    static constexpr int panels = (order + block - 1) / block;
+    static constexpr int far = panels > held ? panels - held : 0; /* the others */
+    static constexpr int slots = (far + strips - 1) / strips;     /* a warp's of those */
     static constexpr int warps = strips + 1, threads = warps * CUDA__WARP;
     static constexpr int units = order / 16;
     /* Lanes that differ in the row of R read other banks. */
-    static constexpr int r_line = columns + (sizeof(T) == 8 ? 2 : 0);
+    static constexpr int r_line = columns + (slots > 0 ? block : 0) + (sizeof(T) == 8 ? 2 : 0);
+    static constexpr int area = order * block; /* numbers of a panel */
     static_assert(order % 16 == 0, "units divide the matrix");
+    static_assert(2 * block >= 16, "two panels have room for the rows of a unit");
     static constexpr int row_turns = (order + threads - 1) / threads; /* rows of a thread */
 };
 
-template <typename Shape> struct cuda__lu_strip_shared {
-    typedef typename Shape::real_type T;
-    alignas(16) T result[Shape::order * Shape::order]; /* and sums of rows */
-    alignas(16) T m[2][Shape::order * Shape::block];   /* by turns */
-    alignas(16) T r[Shape::strips][Shape::block * Shape::r_line];
-    cuda__lu_column_notes<T, Shape::order> notes;
+/* Shared memory but for the shelf. */
+template <typename Frame> struct cuda__lu_strip_desk {
+    typedef typename Frame::real_type T;
+    alignas(16) T m[2][Frame::area]; /* by turns; before and after, sums of rows */
+    alignas(16) T r[Frame::strips][Frame::block * Frame::r_line];
+    cuda__lu_column_notes<T, Frame::order> notes;
     /* A times the factor times the vector of signs. */
-    T product[Shape::order];
-    T scale[Shape::order]; /* of each row in the end */
-    T most[Shape::warps];
-    int votes[Shape::warps];
+    T product[Frame::order];
+    T scale[Frame::order]; /* of each row in the end */
+    T most[Frame::warps];
+    int votes[Frame::warps];
+};
+
+/* Columns beyond what the shelf takes are in the cellar. Then one place of the shelf is the hall.
+ */
+template <typename T, int Order, int Tiles, int Strips>
+struct cuda__lu_strip_shape : cuda__lu_strip_frame<T, Order, Tiles, Strips> {
+    typedef cuda__lu_strip_frame<T, Order, Tiles, Strips> frame;
+    static constexpr int places = (int)((CUDA__LU_SHARED_MAX - sizeof(cuda__lu_strip_desk<frame>)) /
+                                        (frame::area * sizeof(T)));
+    static constexpr int shelved = places >= frame::far ? frame::far : places - 1;
+    static constexpr int cellared = frame::far - shelved;
+};
+
+template <typename Shape>
+struct cuda__lu_strip_shared : cuda__lu_strip_desk<typename Shape::frame> {
+    typedef typename Shape::real_type T;
+    /* The shelf, and the hall; without them the result. */
+    alignas(16) T room[Shape::slots > 0 ? (Shape::shelved + (Shape::cellared > 0)) * Shape::area
+                                        : Shape::order *Shape::order];
 };
 
 /* A warp's strip. A lane has two rows, `g` and g + 8, of each unit of 16, and `width` columns of
@@ -61,29 +93,73 @@ template <typename Shape> struct cuda__lu_strip {
     typedef cuda__real<T> real;
     typedef typename real::vector vector;
     static constexpr int width = Shape::width, tiles = Shape::tiles, block = Shape::block;
+    static constexpr int all = tiles + Shape::slots; /* tiles of a lane, the shelf's last */
     typedef cuda__lu_marks<Shape::order> marks[8];
 
     alignas(16) T c[Shape::units][tiles][2][width];
     int n, lane, g, t, left; /* left: the lane's first column */
-    T *r;
+    int index, filled;       /* the warp's number, and how many far panels it has */
+    T *r, *shelf, *cellar;
 
-    /* Calls f(row, column, numbers) for what the lane has. */
-    template <typename F> __device__ __forceinline__ void each(F f)
+    /* Calls f(row, tile, numbers) for what the lane has in the rows of unit i. */
+    template <typename F> __device__ __forceinline__ void each_of(int i, F f)
     {
 #pragma unroll
-        for (int i = 0; i < Shape::units; i++) {
+        for (int h = 0; h < 2; h++) {
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
+            for (int j = 0; j < tiles; j++)
+                f(i * 16 + h * 8 + g, j, c[i][j][h]);
 #pragma unroll
-                for (int j = 0; j < tiles; j++)
-                    f(i * 16 + h * 8 + g, left + j * block, c[i][j][h]);
+            for (int s = 0; s < Shape::slots; s++) {
+                if (s < filled)
+                    at(s, [&](T *x) {
+                        f(i * 16 + h * 8 + g, tiles + s, x + piece(i * 16 + h * 8 + g));
+                    });
             }
         }
     }
 
+    template <typename F> __device__ __forceinline__ void each(F f)
+    {
+#pragma unroll
+        for (int i = 0; i < Shape::units; i++)
+            each_of(i, f);
+    }
+
+    /* The lane's first column of tile j. */
+    __device__ __forceinline__ int column(int j) const
+    {
+        return j < tiles ? left + j * block
+                         : (Shape::held + (j - tiles) * Shape::strips + index) * block + t * width;
+    }
+
+    __device__ __forceinline__ bool has(int j) const
+    {
+        return j < tiles || j - tiles < filled;
+    }
+
+    /* Is the warp's far panel number s in the cellar? */
+    static __device__ __forceinline__ bool is_below(int s, int warp)
+    {
+        return Shape::cellared > 0 && s * Shape::strips + warp >= Shape::shelved;
+    }
+
+    /* Calls f(where the warp's far panel number s is). */
+    template <typename F> __device__ __forceinline__ void at(int s, F f) const
+    {
+        int p = s * Shape::strips + index;
+        if (is_below(s, index))
+            f(cellar + (p - Shape::shelved) * Shape::area);
+        else
+            f(shelf + p * Shape::area);
+    }
+
+    /* Registers alone. */
     __device__ __forceinline__ void clear()
     {
-        each([](int, int, T *x) { *(vector *)x = vector{}; });
+#pragma unroll
+        for (int e = 0; e < Shape::units * tiles * 2; e++)
+            *(vector *)c[e / (2 * tiles)][e / 2 % tiles][e % 2] = vector{};
     }
 
     template <int Width> __device__ __forceinline__ void read_by(const T *a)
@@ -105,25 +181,63 @@ template <typename Shape> struct cuda__lu_strip {
         }
     }
 
+    /* A piece of a far column's row, or what there is of it; to the shelf, in the end. */
+    template <int Width>
+    __device__ __forceinline__ void fetch_piece(T *to, const T *from, int row, int column,
+                                                bool below) const
+    {
+#pragma unroll
+        for (int v = 0; v < width; v += Width) {
+            bool inside = row < n && column + v < n;
+            if (inside && !below)
+                cuda__copy_async<Width *(int)sizeof(T)>(to + v, from + v);
+            else if (Width == 1)
+                to[v] = inside ? from[v] : T(0);
+            else
+                *(vector *)to = inside ? *(const vector *)from : vector{};
+        }
+    }
+
+    template <int Width> __device__ __forceinline__ void fetch_by(const T *a)
+    {
+#pragma unroll 1
+        for (int s = 0; s < filled; s++) {
+            int first = column(tiles + s);
+            at(s, [&](T *to) {
+#pragma unroll 4
+                for (int row = g; row < Shape::order; row += 8)
+                    fetch_piece<Width>(to + piece(row), a + (int64_t)row * n + first, row, first,
+                                       is_below(s, index));
+            });
+        }
+    }
+
     __device__ __forceinline__ void read(const T *a)
     {
-        if (n % width == 0 && (uintptr_t)a % 16 == 0)
+        bool whole = n % width == 0 && (uintptr_t)a % 16 == 0;
+        if (Shape::slots > 0 && whole)
+            fetch_by<width>(a);
+        else if (Shape::slots > 0)
+            fetch_by<1>(a);
+        if (whole)
             read_by<width>(a);
         else
             read_by<1>(a);
+        if (Shape::slots > 0)
+            cuda__copy_wait();
     }
 
     /* The largest sum of magnitudes of a column; after it all lanes have it. */
     __device__ __forceinline__ T largest_column(T by)
     {
-        T sums[tiles][width] = {}, most = 0;
-        each([&](int, int column, T *x) {
+        T sums[all][width] = {}, most = 0;
+        each([&](int, int j, T *x) {
 #pragma unroll
             for (int v = 0; v < width; v++)
-                sums[(column - left) / block][v] += fabs(x[v] * by);
+                sums[j][v] += fabs(x[v] * by);
         });
 #pragma unroll
-        for (int j = 0; j < tiles * width; j++) {
+        for (int j = 0; j < all * width; j++) {
             T sum = sums[j / width][j % width];
             sum += __shfl_xor_sync(CUDA__ALL, sum, 4);
             sum += __shfl_xor_sync(CUDA__ALL, sum, 8);
@@ -134,7 +248,7 @@ template <typename Shape> struct cuda__lu_strip {
     }
 
     /* The strip's part of the sums of rows, its columns times `by`. */
-    __device__ __forceinline__ void row_sums(const T (&by)[tiles][width], T *to)
+    __device__ __forceinline__ void row_sums(const T (&by)[all][width], T *to)
     {
 #pragma unroll
         for (int i = 0; i < 2 * Shape::units; i++) {
@@ -142,6 +256,16 @@ template <typename Shape> struct cuda__lu_strip {
 #pragma unroll
             for (int j = 0; j < tiles * width; j++)
                 sum = fma(c[i / 2][j / width][i % 2][j % width], by[j / width][j % width], sum);
+#pragma unroll
+            for (int s = 0; s < Shape::slots; s++) {
+                if (s >= filled)
+                    continue;
+                vector x;
+                at(s, [&](const T *from) { x = *(const vector *)(from + piece(i * 8 + g)); });
+#pragma unroll
+                for (int v = 0; v < width; v++)
+                    sum = fma(((const T *)&x)[v], by[tiles + s][v], sum);
+            }
             sum += __shfl_xor_sync(CUDA__ALL, sum, 1);
             sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
             if (t == 0)
@@ -253,338 +377,127 @@ template <typename Shape> struct cuda__lu_strip {
             x[3] = fmaf(by, b[q].w, x[3]);
         }
     }
-};
 
-/* A block and its matrix. Barriers: what only strips or only the panels' warp pass comes in equal
- * numbers. */
-template <typename Shape> struct cuda__lu_strip_block {
-    typedef typename Shape::real_type T;
-    typedef cuda__real<T> real;
-    typedef typename real::vector vector;
-    typedef cuda__lu_strip<Shape> strip;
-    static constexpr int width = Shape::width, block = Shape::block, tiles = Shape::tiles;
-    static_assert(tiles <= 2, "a strip has a first and a last tile");
+    /* ---- Far panels ---- */
 
-    cuda__lu_strip_shared<Shape> &of;
-    int n, thread, warp, lane;
-    bool has_strip;
-    strip mine;
-
-    __device__ __forceinline__ cuda__lu_strip_block(cuda__lu_strip_shared<Shape> &memory, int order)
-        : of(memory), n(order), thread((int)threadIdx.x), warp(thread / CUDA__WARP),
-          lane(thread % CUDA__WARP), has_strip(warp < Shape::strips)
+    /* Which of the warp's panel number p is; or one that it has not. */
+    __device__ __forceinline__ int slot_of(int p) const
     {
-        mine.n = n;
-        mine.lane = lane;
-        mine.g = lane / 4;
-        mine.t = lane % 4;
-        mine.left = warp * Shape::columns + mine.t * width;
-        mine.r = of.r[has_strip ? warp : 0];
+        int behind = p - Shape::held - index;
+        return behind >= 0 && behind % Shape::strips == 0 ? behind / Shape::strips : filled;
     }
 
-    __device__ __forceinline__ T most(T value)
+    /* The chosen rows of the panel at `from` go to their part of R: order[q], for the first
+     * `count`.
+     */
+    __device__ __forceinline__ void take_rows(const T *from, const int *order, int count)
     {
-        return cuda__lu_block_largest<Shape::warps>(value, of.most);
+        __syncwarp();
+#pragma unroll
+        for (int e = lane; e < block * 4; e += CUDA__WARP) {
+            int q = e / 4, row = q < count ? order[q] : 0;
+            vector x = {};
+            if (q < count)
+                x = *(const vector *)(from + row * block + cuda__lu_turned(row, e % 4) * width);
+            *(vector *)(r + q * Shape::r_line + tiles * block + e % 4 * width) = x;
+        }
+        __syncwarp();
     }
 
-    /* ---- In ---- */
-
-    /* The norm of the matrix, and the power of two it is to be multiplied by. Returns INFO: 0, or
-     * -1 when something is not finite. */
-    __device__ __forceinline__ int measure(T &norm, T &factor)
+    /* Where a panel has become M there, it gets the ones that it lacks. */
+    __device__ __forceinline__ void complete(T *m, const int *order, int count) const
     {
-        factor = 1;
-        norm = most(has_strip ? mine.largest_column(1) : T(0));
-        if (norm < real::huge && (norm >= real::tiny || norm == 0))
-            return 0;
-        T lowered = most(has_strip ? mine.largest_column(real::lower) : T(0));
-        if (!(lowered <= real::largest))
-            return -1;
-        if (lowered >= real::huge * real::lower)
-            factor = real::lower;
-        else if (norm < real::tiny)
-            factor = real::raise;
-        norm = factor == real::lower ? lowered : norm * factor;
-        mine.each([&](int, int, T *x) {
+        if (lane < count) {
+            int row = order[lane];
+            m[row * block + cuda__lu_turned(row, lane / width) * width + lane % width] += 1;
+        }
+        __syncwarp();
+    }
+
+    /* M and those ones. */
+    __device__ __forceinline__ void put_away(const T *m, T *to, const marks &all) const
+    {
+        const cuda__lu_marks<Shape::order> marks = all[g];
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i++) {
+            int q = (int)marks.of(i) - t * width;
+            alignas(16) T x[width];
+            *(vector *)x = *(const vector *)(m + piece(i * 8 + g));
 #pragma unroll
             for (int v = 0; v < width; v++)
-                x[v] *= factor;
-        });
-        return 0;
-    }
-
-    /* Calls f(row) for the thread's rows. */
-    template <typename F> __device__ __forceinline__ void each_row(F f)
-    {
-#pragma unroll
-        for (int i = 0; i < Shape::row_turns; i++) {
-            int row = i * Shape::threads + thread;
-            if (row < n)
-                f(row);
+                x[v] += q == v ? T(1) : T(0);
+            *(vector *)(to + piece(i * 8 + g)) = *(const vector *)x;
         }
     }
 
-    /* Calls f(row, sum) for the thread's rows: the sum of columns times what weight(column) says.
-     * of.result is free again behind the next barrier. */
-    template <typename W, typename F> __device__ __forceinline__ void sum_rows(W weight, F f)
-    {
-        T by[tiles][width], *parts = of.result;
-        if (has_strip) {
-#pragma unroll
-            for (int j = 0; j < tiles * width; j++) {
-                int column = mine.left + j / width * block + j % width;
-                by[j / width][j % width] = column < n ? weight(column) : T(0);
-            }
-            mine.row_sums(by, parts + warp * Shape::order);
-        }
-        __syncthreads();
-        each_row([&](int row) {
-            T sum = 0;
-#pragma unroll
-            for (int s = 0; s < Shape::strips; s++)
-                sum += parts[s * Shape::order + row];
-            f(row, sum);
-        });
-    }
+    /* Units, or in FP32 rows of the lane, that are multiplied together: as many as registers are
+     * left for, for those of the cellar are long on their way. */
+    static constexpr int spare = (Shape::warps <= 8 ? 255 : 168) - 64 -
+                                 Shape::units * tiles * 2 * width * (int)sizeof(T) / 4;
+    static constexpr int least = sizeof(T) == 8 ? 2 : 8, most = sizeof(T) == 8 ? 4 : 8;
+    static constexpr int wanted = spare * 4 / (16 * least);
+    static constexpr int together = wanted < least ? least : wanted < most ? wanted : most;
 
-    __device__ __forceinline__ void multiply_signs()
+    /* C + M R for a far panel. */
+    __device__ __forceinline__ void update_far(const T *from, T *to, const T *m)
     {
-        sum_rows([](int j) { return cuda__negative(j) ? T(-1) : T(1); },
-                 [&](int row, T sum) {
-                     of.product[row] = sum;
-                     of.notes.step[row] = -1;
-                 });
-        constexpr int words = cuda__lu_marks<Shape::order>::words;
-        if (thread < 8 * words)
-            of.notes.marks[0][thread / words].word[thread % words] =
-                of.notes.marks[1][thread / words].word[thread % words] = ~0u;
-        __syncthreads();
-    }
-
-    /* ---- Elimination ---- */
-
-    /* What strips do once a panel at column `first` is there. */
-    __device__ __forceinline__ void spread(int first, int turn)
-    {
-        const T *m = of.m[turn];
-        T *next = of.m[turn ^ 1];
-        const typename strip::marks &marks = of.notes.marks[turn];
-        int following = first + block, tile = warp * tiles;
-        bool here[2] = {first / block == tile, tiles > 1 && first / block == tile + 1};
-        bool soon[2] = {following / block == tile, tiles > 1 && following / block == tile + 1};
-        mine.extract(marks);
-        if (soon[0]) {
-            mine.template update<0, 0>(m);
-            mine.template publish<0>(next);
-        }
-        if (soon[1]) {
-            mine.template update<tiles - 1, tiles - 1>(m);
-            mine.template publish<tiles - 1>(next);
-        }
-        __syncthreads();
-        if (here[0])
-            mine.template replace<0>(m, marks);
-        if (here[1])
-            mine.template replace<tiles - 1>(m, marks);
-        bool left = !here[0] && !soon[0], right = tiles > 1 && !here[1] && !soon[1];
-        __syncwarp(); /* the tensor cores want the lanes together */
-        if (left && (right || tiles == 1))
-            mine.template update<0, tiles - 1>(m);
-        else if (left)
-            mine.template update<0, 0>(m);
-        else if (right)
-            mine.template update<tiles - 1, tiles - 1>(m);
-        __syncthreads();
-    }
-
-    __device__ __forceinline__ void eliminate_strips()
-    {
-        if (warp == 0)
-            mine.template publish<0>(of.m[0]);
-        __syncthreads();
-        __syncthreads();
+        constexpr int count = sizeof(T) == 8 ? Shape::units : 2 * Shape::units;
+        constexpr int rest = count % together;
 #pragma unroll 1
-        for (int first = 0, turn = 0; first < n; first += block, turn ^= 1)
-            spread(first, turn);
+        for (int i = 0; i + together <= count; i += together)
+            update_part<together>(i, from, to, m);
+        if constexpr (rest > 0)
+            update_part<rest>(count - rest, from, to, m);
     }
 
-    __device__ __forceinline__ void eliminate_panels()
+    template <int Count>
+    __device__ __forceinline__ void update_part(int first, const double *from, double *to,
+                                                const double *m)
     {
-        cuda__lu_column<T, Shape::order> with(of.notes, n, lane);
-        __syncthreads();
+        const double *rows = r + 2 * t * Shape::r_line + tiles * block + g;
+        double b[2] = {rows[0], rows[Shape::r_line]};
+        alignas(16) double x[Count][4];
+#pragma unroll
+        for (int u = 0; u < 2 * Count; u++)
+            *(double2 *)&x[u / 2][u % 2 * 2] =
+                *(const double2 *)(from + piece((first * 2 + u) * 8 + g));
+#pragma unroll
+        for (int u = 0; u < Count; u++) {
+            double2 upper = *(const double2 *)(m + piece((first + u) * 16 + g));
+            double2 lower = *(const double2 *)(m + piece((first + u) * 16 + 8 + g));
+            double a[4] = {upper.x, lower.x, upper.y, lower.y};
+            cuda__multiply_add(x[u], a, b);
+        }
+#pragma unroll
+        for (int u = 0; u < 2 * Count; u++)
+            *(double2 *)(to + piece((first * 2 + u) * 8 + g)) =
+                *(const double2 *)&x[u / 2][u % 2 * 2];
+    }
+
+    template <int Count>
+    __device__ __forceinline__ void update_part(int first, const float *from, float *to,
+                                                const float *m)
+    {
+        alignas(16) float x[Count][width];
+#pragma unroll
+        for (int u = 0; u < Count; u++)
+            *(float4 *)x[u] = *(const float4 *)(from + piece((first + u) * 8 + g));
 #pragma unroll 1
-        for (int first = 0, turn = 0; first < n; first += block, turn ^= 1) {
-            with.run(of.m[turn], of.notes.marks[turn], first);
-            __syncthreads();
-            __syncthreads();
-        }
-        __syncthreads();
-    }
-
-    __device__ __forceinline__ void eliminate()
-    {
-        if (has_strip) {
-            eliminate_strips();
-        } else {
-            eliminate_panels();
-            mine.clear(); /* so that it takes no registers up to here */
-        }
-    }
-
-    /* INFO of pivots: the first zero's step, or 0. Also whether one is beyond `bound`. */
-    __device__ __forceinline__ int first_zero(T bound, bool &beyond)
-    {
-        int at = INT32_MAX;
-        bool large = false;
-        each_row([&](int k) {
-            T pivot = of.notes.pivot[k];
-            at = pivot == 0 && k + 1 < at ? k + 1 : at;
-            large = large || fabs(pivot) > bound;
-            of.scale[of.notes.order[k]] = real::reciprocal(pivot);
-        });
-        at = __reduce_min_sync(CUDA__ALL, at);
-        if (lane == 0)
-            of.votes[warp] = at;
-        beyond = __syncthreads_or(large);
-        at = of.votes[0];
+        for (int k = 0; k < block; k += width) {
+            float4 b[1][width];
+            const float *by = m + cuda__lu_turned(g, k / width) * width;
 #pragma unroll
-        for (int w = 1; w < Shape::warps; w++)
-            at = of.votes[w] < at ? of.votes[w] : at;
-        return at == INT32_MAX ? 0 : at;
-    }
-
-    /* ---- Out ---- */
-
-    /* Divides the rows by their pivots and undoes the scaling, in an order that cannot leave the
-     * range midway. Returns the largest sum of a column. */
-    __device__ __forceinline__ T finish(T factor)
-    {
-        mine.each([&](int row, int, T *x) {
-            T scale = row < n ? of.scale[row] : T(0);
+            for (int q = 0; q < width; q++)
+                b[0][q] =
+                    *(const float4 *)(r + (k + q) * Shape::r_line + tiles * block + t * width);
 #pragma unroll
-            for (int v = 0; v < width; v++)
-                x[v] = x[v] * scale * factor;
-        });
-        return most(has_strip ? mine.largest_column(1) : T(0));
-    }
-
-    /* The largest entry of X times the product less the signs. */
-    __device__ __forceinline__ T trial(T factor)
-    {
-        T error = 0;
-        sum_rows([&](int j) { return of.product[of.notes.order[j]]; },
-                 [&](int row, T sum) {
-                     sum -= cuda__negative(of.notes.step[row]) ? -factor : factor;
-                     error = cuda__lu_larger(error, fabs(sum));
-                 });
-        return most(error);
-    }
-
-    /* Every number goes to its place in the result, which is dense; to: its memory. */
-    __device__ __forceinline__ void put_together(T *to)
-    {
-        int columns[tiles][width];
-        if (!has_strip)
-            return;
+            for (int u = 0; u < Count; u++)
+                add(x[u], *(const float4 *)(by + ((first + u) * 8 + g) * block), b[0]);
+        }
 #pragma unroll
-        for (int j = 0; j < tiles * width; j++) {
-            int column = mine.left + j / width * block + j % width;
-            columns[j / width][j % width] = column < n ? of.notes.order[column] : -1;
-        }
-        mine.each([&](int row, int column, T *x) {
-            const int *places = columns[(column - mine.left) / block];
-            T *line = to + (int64_t)(row < n ? of.notes.step[row] : 0) * n;
-#pragma unroll
-            for (int v = 0; v < width; v++) {
-                if (row < n && places[v] >= 0)
-                    line[places[v]] = x[v];
-            }
-        });
-    }
-
-    /* From shared memory. */
-    __device__ __forceinline__ void write_all(T *to) const
-    {
-        int count = n * n;
-        if ((uintptr_t)to % 16 == 0) {
-            int whole = count / width * width;
-            for (int e = thread * width; e < whole; e += Shape::threads * width)
-                cuda__store_stream((vector *)(to + e), of.result + e);
-            if (thread < count - whole)
-                to[whole + thread] = of.result[whole + thread];
-        } else {
-            for (int e = thread; e < count; e += Shape::threads)
-                to[e] = of.result[e];
-        }
-    }
-
-    __device__ __forceinline__ void write(T *to, bool none)
-    {
-        if (none) {
-            for (int e = thread; e < n * n; e += Shape::threads)
-                to[e] = real::nan();
-        } else {
-            put_together(of.result);
-            __syncthreads();
-            write_all(to);
-        }
-    }
-
-    /* ---- One matrix ---- */
-
-    __device__ __forceinline__ void invert(const cuda__place<T> &place, uint32_t *doubtful)
-    {
-        T norm, factor;
-        mine.clear();
-        if (has_strip)
-            mine.read(place.a);
-        int info = measure(norm, factor);
-        bool beyond = false;
-        if (info == 0) {
-            multiply_signs();
-            eliminate();
-            info = first_zero(CUDA__LU_GROWN * norm, beyond);
-        }
-        T rcond = 0;
-        if (info == 0) {
-            T size = finish(factor), error = trial(factor);
-            bool good = error <= (T)sqrt((T)n) * real::eps * norm * size;
-            rcond = size > 0 && size <= real::largest ? 1 / norm / size * factor : T(0);
-            bool large = !(rcond >= real::eps); /* so the trial says nothing */
-            info = !good || (large && beyond) ? CUDA_INFO_DOUBTFUL : large ? n + 1 : 0;
-        } else if (info > 0 && (beyond || factor == real::lower)) {
-            info += CUDA_INFO_DOUBTFUL; /* growth, or the scaling, may have made the zero */
-        }
-        bool none = info != 0 && info <= n;
-        if (place.result)
-            write(place.result, none);
-        if (thread == 0)
-            report(place, info, none ? (info < 0 ? real::nan() : T(0)) : rcond, doubtful);
-    }
-
-    __device__ __forceinline__ void report(const cuda__place<T> &place, int info, T rcond,
-                                           uint32_t *doubtful) const
-    {
-        if (place.info)
-            place.info[place.within] = info;
-        if (place.extra)
-            ((T *)place.extra)[place.within] = rcond;
-        if (info < -1 && doubtful)
-            atomicAdd(doubtful, 1);
+        for (int u = 0; u < Count; u++)
+            *(float4 *)(to + piece((first + u) * 8 + g)) = *(const float4 *)x[u];
     }
 };
-
-template <typename Shape, int Blocks>
-static __global__ void __launch_bounds__(Shape::threads, Blocks)
-    cuda__lu_strip_kernel(const cuda_batch batch, int n)
-{
-    typedef typename Shape::real_type T;
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    for (int64_t index = blockIdx.x; index < batch.matrices; index += gridDim.x) {
-        cuda__lu_strip_block<Shape> block(*(cuda__lu_strip_shared<Shape> *)cuda__memory, n);
-        block.invert(cuda__find<T>(batch, index, n * n), batch.doubtful);
-        __syncthreads();
-    }
-}
 
 #endif

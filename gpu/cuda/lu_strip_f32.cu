@@ -2,7 +2,9 @@
 #include "gpu/cuda/anchor.cuh"
 #include "gpu/cuda/lu_strip_launch.cuh"
 
-cudaError_t cuda__lu_strip_f32(int64_t n, const cuda_batch &batch, cudaStream_t stream)
+cudaError_t cuda__lu_strip_f32(int64_t n, const cuda_batch &batch, void *space, size_t space_bytes,
+                               cudaStream_t stream)
 {
-    return cuda__lu_strip_pick<float>(n, batch, stream);
+    return cuda__lu_strip_pick<float, false>(n, batch, space, space_bytes, stream,
+                                             cuda__lu_strip_far_f32);
 }

@@ -74,6 +74,7 @@ struct cudaDeviceProp {
 };
 
 enum cudaDeviceAttr {
+    cudaDevAttrMultiProcessorCount = 16,
     cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
     cudaDevAttrClusterLaunch = 120,

@@ -13,6 +13,8 @@
 
 #define STACK_BYTES (256 * 1024)
 #define PAGE_BYTES 4096
+/* Stacks that began at the same place in a page would share the few cache lines of that place. */
+#define STACK_STEP_BYTES (9 * 64)
 #define REPORT_BYTES 4096
 #define WARPS_MAX (SIMT_THREADS_MAX / SIMT_WARP)
 
@@ -24,6 +26,7 @@ enum state {
     ENDED
 };
 
+/* Small, because each round looks at all of them. */
 struct fiber {
     uint3 thread;
     simt_copies copies;
@@ -48,6 +51,7 @@ struct machine {
     fiber fibers[SIMT_THREADS_MAX];
     warp warps[WARPS_MAX];
     int order[SIMT_THREADS_MAX];
+    simt_copy copies[SIMT_THREADS_MAX][SIMT_COPIES_MAX]; /* the fibers' */
     int threads, ended, arrived;
     int abroad;       /* fibers that wait for other blocks of the cluster */
     int rank;         /* in the cluster; -1: none */

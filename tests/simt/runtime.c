@@ -120,7 +120,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         return say(cudaErrorInvalidDevice);
     if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin)
         *value = SIMT_SHARED_MAX;
-    else if (attribute == cudaDevAttrClusterLaunch)
+    else if (attribute == cudaDevAttrClusterLaunch || attribute == cudaDevAttrMultiProcessorCount)
         *value = 1;
     else if (attribute == cudaDevAttrComputeCapabilityMajor)
         *value = 9;

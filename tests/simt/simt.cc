@@ -85,21 +85,22 @@ QUIET void run_fiber()
 }
 
 /* A fiber that has not begun, or must begin anew. */
-QUIET void renew(fiber *f)
+QUIET void renew(machine *m, fiber *f)
 {
+    size_t bytes = STACK_BYTES - (size_t)(f - m->fibers) * STACK_STEP_BYTES % PAGE_BYTES;
     TSAN_END(f->tsan);
     f->tsan = TSAN_MAKE();
     ASAN_ALLOW(f->stack, STACK_BYTES);
     /* As simt__switch leaves it: six registers, an address to return to; the stack is then as a
      * call would leave it. */
-    void **top = (void **)(f->stack + STACK_BYTES) - 2;
+    void **top = (void **)(f->stack + bytes) - 2;
     *top = (void *)run_fiber;
     for (int i = 0; i < 6; i++)
         *--top = nullptr;
     f->top = top;
 }
 
-QUIET bool make_fiber(fiber *f)
+QUIET bool make_fiber(machine *m, fiber *f)
 {
     void *memory = mmap(nullptr, STACK_BYTES + PAGE_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -107,7 +108,8 @@ QUIET bool make_fiber(fiber *f)
         return false;
     mprotect(memory, PAGE_BYTES, PROT_NONE); /* an overflow ends the process */
     f->stack = (unsigned char *)memory + PAGE_BYTES;
-    renew(f);
+    f->copies.copies = m->copies[f - m->fibers];
+    renew(m, f);
     return true;
 }
 
@@ -184,6 +186,11 @@ QUIET void fail_meeting(machine *m, const fiber *one, const fiber *other)
     m->status = cudaErrorLaunchFailure;
 }
 
+QUIET bool is_same_call(const fiber *one, const fiber *other)
+{
+    return one->call.name == other->call.name || strcmp(one->call.name, other->call.name) == 0;
+}
+
 /* To ThreadSanitizer all that these threads did comes before all that they will do. */
 QUIET void order_threads(machine *m, fiber *first, uint32_t lanes, int count, char *token)
 {
@@ -213,12 +220,13 @@ QUIET void try_meeting(machine *m, warp *w, uint32_t mask)
     simt_party *party = w->parties;
     while (party->readers > 0)
         party++;
-    *party = simt_party{};
     party->lanes = lanes;
+    for (uint32_t left = ~lanes; left; left &= left - 1)
+        party->given[__builtin_ctz(left)] = simt_words{};
     for (uint32_t left = lanes; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         fiber *f = lane_of(m, w, lane);
-        if (f->mask != mask || strcmp(f->call.name, first->call.name) != 0)
+        if (f->mask != mask || !is_same_call(f, first))
             return fail_meeting(m, first, f);
         party->given[lane] = f->given;
         party->readers++;
@@ -241,7 +249,7 @@ QUIET void try_block(machine *m)
         if (f->state != IN_BLOCK)
             continue;
         first = first ? first : f;
-        if (strcmp(f->call.name, first->call.name) != 0)
+        if (!is_same_call(f, first))
             return fail_meeting(m, first, f);
         f->got = m->votes;
         f->state = READY;
@@ -375,7 +383,7 @@ bool simt_make_fibers(machine *m, int threads)
 {
     m->threads = threads;
     for (int i = 0; i < threads; i++) {
-        if (!m->fibers[i].stack && !make_fiber(&m->fibers[i]))
+        if (!m->fibers[i].stack && !make_fiber(m, &m->fibers[i]))
             return false;
     }
     return true;
@@ -386,7 +394,7 @@ QUIET void simt_forget_fibers(machine *m)
     order_threads(m, m->fibers, ~0u, m->threads, &m->met);
     TSAN_TAKE(&m->met);
     for (int i = 0; i < m->threads; i++)
-        renew(&m->fibers[i]);
+        renew(m, &m->fibers[i]);
 }
 
 /* ---- What is called from device code ---- */

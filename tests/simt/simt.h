@@ -77,7 +77,7 @@ struct simt_copy {
 
 struct simt_copies {
     int count;
-    struct simt_copy copies[SIMT_COPIES_MAX];
+    struct simt_copy *copies; /* room for SIMT_COPIES_MAX */
 };
 
 #ifdef __cplusplus

@@ -22,6 +22,10 @@
 #define GUARD 5 /* numbers behind a result; an odd one, so that items differ in alignment */
 #define UNTOUCHED 77
 
+static struct cuda_products *products;
+typedef cudaError_t launcher(enum precision, int64_t, const struct cuda_batch *, void *, size_t,
+                             struct cuda_products *, cudaStream_t);
+
 /* With a sanitizer the first of each list alone. */
 #define TRIED(list) (TSAN_IS_HERE || ASAN_IS_HERE ? 1 : COUNT(list))
 
@@ -29,8 +33,8 @@
 static const struct order {
     enum precision precision;
     int64_t n;
-} block_orders[] = {{PRECISION_FP64, 33}, {PRECISION_FP32, 48}, {PRECISION_FP64, 81}},
-  wide_orders[] = {{PRECISION_FP64, 145}, {PRECISION_FP32, 209}};
+} orders[] = {{PRECISION_FP64, 33},  {PRECISION_FP32, 48},  {PRECISION_FP64, 81},
+              {PRECISION_FP64, 145}, {PRECISION_FP32, 209}, {PRECISION_FP64, 209}};
 
 /* ---- A batch ---- */
 
@@ -120,15 +124,13 @@ static void get(const struct bed *bed, const void *numbers, int64_t count, doubl
 static void run(struct bed *bed)
 {
     struct cuda_batch batch = {bed->items, bed->count, bed->count, &bed->doubtful};
-    cudaError_t (*launch)(enum precision, int64_t, const struct cuda_batch *, void *, size_t,
-                          struct cuda_products *, cudaStream_t) =
-        bed->factor ? cuda_factor_middle : cuda_inverse_middle;
+    launcher *launch = bed->factor ? cuda_factor_middle : cuda_inverse_middle;
     bed->doubtful = 0;
-    cudaError_t status =
-        launch(bed->precision, bed->n, &batch, bed->workspace, bed->workspace_bytes, NULL, NULL);
+    cudaError_t status = launch(bed->precision, bed->n, &batch, bed->workspace,
+                                bed->workspace_bytes, products, NULL);
     if (status == cudaSuccess && bed->doubtful > 0)
         status = cuda_mend_middle(bed->precision, bed->n, &batch, bed->workspace,
-                                  bed->workspace_bytes, NULL, NULL);
+                                  bed->workspace_bytes, products, NULL);
     if (status != cudaSuccess)
         fail_msg("n = %d: %s: %s", (int)bed->n, cudaGetErrorName(status), simt_report());
     size_t bytes = (size_t)(bed->n * bed->n) * number_bytes(bed);
@@ -204,8 +206,8 @@ static void judge_factor(const struct bed *bed, int64_t k, const double *a, cons
     int64_t n = bed->n;
     int32_t *pivots = malloc((size_t)n * sizeof *pivots);
     assert_non_null(pivots);
-    struct gputest_answer answer = {.n = n, .inverse = gputest_numbers(n * n)};
-    answer.pivots = (int32_t *)bed->items[k].extra;
+    struct gputest_answer answer = {
+        .n = n, .inverse = gputest_numbers(n * n), .pivots = (int32_t *)bed->items[k].extra};
     get(bed, bed->items[k].result, n * n, answer.inverse);
     int64_t info = reference(bed->precision, n, a, pivots);
     if (bed->info[k] != info)
@@ -219,9 +221,8 @@ static void judge_factor(const struct bed *bed, int64_t k, const double *a, cons
     free(pivots);
 }
 
-#define TRIALS (GPUTEST_DGE_TYPES + 2)
+#define TRIALS (GPUTEST_DGE_TYPES + 2) /* the DGE types, 8 and 9 with both spectra */
 
-/* The DGE types, 8 and 9 with both spectra. */
 static void make_dge(const struct order *order, int64_t k, double *a)
 {
     int type = k < GPUTEST_DGE_TYPES ? (int)k + 1 : (int)(k - GPUTEST_DGE_TYPES) + 8;
@@ -261,14 +262,8 @@ static void test_contract(void **state)
     (void)state;
     failures = 0;
     char *list = getenv("TEST_LU_ORDERS");
-    for (size_t i = 0; !list && i < TRIED(block_orders); i++) {
-        try_dge(&block_orders[i], false);
-        try_dge(&block_orders[i], true);
-    }
-    for (size_t i = 0; !list && !TSAN_IS_HERE && i < TRIED(wide_orders); i++) {
-        try_dge(&wide_orders[i], false);
-        try_dge(&wide_orders[i], true);
-    }
+    for (size_t i = 0; !list && i < 2 * TRIED(orders); i++)
+        try_dge(&orders[i / 2], i % 2);
     while (list && *list) {
         int64_t n = strtoll(list, &list, 10);
         list += *list == ',';
@@ -279,7 +274,7 @@ static void test_contract(void **state)
 }
 
 /* An inverse of random numbers is right without being mended: mending would hide a kernel's fault.
- * An order of each shape of the kernels that hold a matrix in registers, and one beyond. */
+ * An order of each shape of the kernels that keep a matrix in a multiprocessor, and one beyond. */
 static void test_mending_is_rare(void **state)
 {
     (void)state;
@@ -288,7 +283,9 @@ static void test_mending_is_rare(void **state)
         {PRECISION_FP64, 71},  {PRECISION_FP32, 80},  {PRECISION_FP64, 96},  {PRECISION_FP32, 90},
         {PRECISION_FP64, 112}, {PRECISION_FP32, 105}, {PRECISION_FP64, 113}, {PRECISION_FP32, 128},
         {PRECISION_FP64, 144}, {PRECISION_FP32, 131}, {PRECISION_FP32, 160}, {PRECISION_FP32, 169},
-        {PRECISION_FP32, 192}, {PRECISION_FP32, 208}, {PRECISION_FP64, 146}};
+        {PRECISION_FP32, 192}, {PRECISION_FP32, 208}, {PRECISION_FP64, 146}, {PRECISION_FP64, 170},
+        {PRECISION_FP64, 192}, {PRECISION_FP64, 205}, {PRECISION_FP64, 224}, {PRECISION_FP64, 225},
+        {PRECISION_FP32, 222}, {PRECISION_FP32, 256}, {PRECISION_FP32, 288}, {PRECISION_FP32, 319}};
     failures = 0;
     for (size_t i = 0; i < TRIED(tried); i++) {
         int64_t n = tried[i].n;
@@ -320,12 +317,6 @@ static double hilbert(int64_t i, int64_t j, int64_t n)
 {
     (void)n;
     return 1 / (double)(i + j + 1);
-}
-
-static double zero(int64_t i, int64_t j, int64_t n)
-{
-    (void)i, (void)j, (void)n;
-    return 0;
 }
 
 static double not_a_number(int64_t i, int64_t j, int64_t n)
@@ -369,7 +360,7 @@ static const struct {
 } gallery[] = {
     {"growing", growing, 0},
     {"Hilbert", hilbert, -2},
-    {"zero", zero, 1},
+    {"zero", NULL, 1},
     {"NaN", not_a_number, -1},
     {"infinity", infinite, -1},
     {"cyclic", cyclic, 0},
@@ -386,7 +377,7 @@ static void try_gallery(const struct order *order, bool factor)
     for (int64_t judged = 0; judged < 2; judged++) {
         for (int64_t k = 0; k < (int64_t)COUNT(gallery); k++) {
             for (int64_t i = 0; i < n * n; i++) {
-                a[i] = gallery[k].entry(i / n, i % n, n);
+                a[i] = gallery[k].entry ? gallery[k].entry(i / n, i % n, n) : 0;
                 a[i] = order->precision == PRECISION_FP32 ? (double)(float)a[i] : a[i];
             }
             /* LU of growing elements is no better than its elements, nor is LAPACK's. */
@@ -413,11 +404,12 @@ static void test_gallery(void **state)
 {
     (void)state;
     static const struct order tried[] = {
-        {PRECISION_FP64, 50}, {PRECISION_FP32, 65}, {PRECISION_FP64, 150}};
+        {PRECISION_FP64, 50}, {PRECISION_FP32, 65}, {PRECISION_FP64, 150}, {PRECISION_FP64, 225}};
     failures = 0;
     for (size_t i = 0; i < TRIED(tried); i++) {
         try_gallery(&tried[i], false);
-        try_gallery(&tried[i], true);
+        if (tried[i].n < 200)
+            try_gallery(&tried[i], true);
     }
     assert_int_equal(failures, 0);
 }
@@ -533,6 +525,8 @@ static void test_company_never_shows(void **state)
         return;
     try_company(PRECISION_FP64, 149, false);
     try_company(PRECISION_FP32, 211, false);
+    try_company(PRECISION_FP64, 210, false); /* with columns in the workspace */
+    try_company(PRECISION_FP64, 225, false);
     try_company(PRECISION_FP64, 149, true);
 }
 
@@ -557,28 +551,31 @@ static void test_outputs_nobody_wants(void **state)
 static void test_what_is_refused(void **state)
 {
     (void)state;
-    static const int64_t wrong[] = {0, CUDA_SMALL_N_MAX, CUDA_MIDDLE_N_MAX + 1};
+    static const struct {
+        launcher *launch;
+        int64_t n;
+        cudaError_t status; /* with too little workspace */
+    } rows[] = {{cuda_inverse_middle, 0, cudaErrorInvalidValue},
+                {cuda_inverse_middle, CUDA_SMALL_N_MAX, cudaErrorInvalidValue},
+                {cuda_inverse_middle, CUDA_MIDDLE_N_MAX + 1, cudaErrorInvalidValue},
+                {cuda_inverse_middle, 224, cudaErrorMemoryAllocation},
+                {cuda_inverse_middle, 300, cudaErrorMemoryAllocation},
+                {cuda_factor_middle, 150, cudaErrorMemoryAllocation},
+                {cuda_mend_middle, 150, cudaErrorMemoryAllocation}};
     struct cuda_batch none = {0};
     struct bed bed = make_bed(PRECISION_FP64, 150, 1, false, 1);
     struct cuda_batch one = {bed.items, 1, 1, &bed.doubtful};
-    for (size_t i = 0; i < COUNT(wrong); i++) {
-        assert_int_equal(cuda_inverse_middle(PRECISION_FP64, wrong[i], &one, bed.workspace,
-                                             bed.workspace_bytes, NULL, NULL),
-                         cudaErrorInvalidValue);
-        assert_int_equal(cuda_inverse_middle_workspace(PRECISION_FP64, wrong[i], 1), 0);
-        assert_int_equal(cuda_factor_middle_workspace(PRECISION_FP64, wrong[i], 1), 0);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t n = rows[i].n;
+        bool taken = rows[i].status != cudaErrorInvalidValue;
+        assert_int_equal(
+            rows[i].launch(PRECISION_FP64, n, &one, bed.workspace, 1024, products, NULL),
+            rows[i].status);
+        assert_int_equal(rows[i].launch(PRECISION_FP64, n, &none, NULL, 0, products, NULL),
+                         taken ? cudaSuccess : rows[i].status);
+        assert_int_equal(cuda_inverse_middle_workspace(PRECISION_FP64, n, 1) > 0, taken);
+        assert_int_equal(cuda_factor_middle_workspace(PRECISION_FP64, n, 1) > 0, taken);
     }
-    assert_int_equal(cuda_inverse_middle(PRECISION_FP64, 150, &none, NULL, 0, NULL, NULL),
-                     cudaSuccess);
-    assert_int_equal(cuda_factor_middle(PRECISION_FP64, 150, &none, NULL, 0, NULL, NULL),
-                     cudaSuccess);
-    assert_int_equal(cuda_mend_middle(PRECISION_FP64, 150, &none, NULL, 0, NULL, NULL),
-                     cudaSuccess);
-    assert_int_equal(
-        cuda_inverse_middle(PRECISION_FP64, 150, &one, bed.workspace, 1024, NULL, NULL),
-        cudaErrorMemoryAllocation);
-    assert_int_equal(cuda_mend_middle(PRECISION_FP64, 150, &one, bed.workspace, 1024, NULL, NULL),
-                     cudaErrorMemoryAllocation);
     free_bed(&bed);
 }
 
@@ -595,5 +592,9 @@ int main(void)
         cmocka_unit_test(test_what_is_refused),
     };
     host__lapack_init();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (cuda_products_create(NULL, &products) != cudaSuccess)
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    cuda_products_destroy(&products);
+    return failed;
 }

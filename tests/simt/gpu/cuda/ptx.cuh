@@ -78,33 +78,33 @@ template <int Bytes> static inline void cuda__copy_async(void *to, const void *f
     simt_copies_here->copies[simt_copies_here->count++] = {to, from, Bytes};
 }
 
-/* Two numbers of each lane. */
-struct simt_pairs {
-    double of[SIMT_WARP][2];
+/* Two numbers of each lane from `first` onwards. */
+template <unsigned Lanes> struct simt_pairs {
+    double of[Lanes][2];
 };
 
-static inline simt_pairs simt_gather(simt_call call, double x, double y)
+template <unsigned Lanes>
+static inline simt_pairs<Lanes> simt_gather(simt_call call, double x, double y, unsigned first)
 {
-    simt_pairs pairs;
+    simt_pairs<Lanes> pairs;
     simt_words mine = {{simt_cast<uint64_t>(x), simt_cast<uint64_t>(y)}};
     const simt_party *party = simt_meet(call, ~0u, mine, false);
-    for (int lane = 0; lane < SIMT_WARP; lane++) {
-        for (int v = 0; v < 2; v++)
-            pairs.of[lane][v] = simt_cast<double>(party->given[lane].word[v]);
-    }
+    static_assert(sizeof pairs == Lanes * sizeof mine, "as the lanes gave them");
+    memcpy(&pairs, &party->given[first], sizeof pairs);
     return pairs;
 }
 
 static inline void cuda__multiply_add(double *c, const double *a, const double *b)
 {
     simt_call call = {__func__, __FILE__, __LINE__};
-    simt_pairs near = simt_gather(call, a[0], a[1]), far = simt_gather(call, a[2], a[3]);
-    simt_pairs right = simt_gather(call, b[0], b[1]);
-    unsigned g = simt_lane() / 4, t = simt_lane() % 4;
+    unsigned rows = simt_lane() / 4 * 4, columns = simt_lane() % 4 * 8; /* first lanes with them */
+    simt_pairs<4> near = simt_gather<4>(call, a[0], a[1], rows);
+    simt_pairs<4> far = simt_gather<4>(call, a[2], a[3], rows);
+    simt_pairs<8> right = simt_gather<8>(call, b[0], b[1], columns);
     for (unsigned k = 0; k < 8; k++) {
         for (unsigned e = 0; e < 4; e++)
-            c[e] = fma((k < 4 ? near : far).of[g * 4 + k % 4][e / 2],
-                       right.of[(2 * t + e % 2) * 4 + k % 4][k / 4], c[e]);
+            c[e] = fma((k < 4 ? near : far).of[k % 4][e / 2], right.of[e % 2 * 4 + k % 4][k / 4],
+                       c[e]);
     }
 }
 
