@@ -2,6 +2,7 @@
  *
  *   cuda_ism --check
  *   cuda_ism --time [--results FOLDER]
+ *   cuda_ism --steps [--results FOLDER]
  *   cuda_ism --once N M
  *
  * --once is for a profiler: one matrix whose A0 is diagonal, or a batch of small updates.
@@ -11,9 +12,10 @@
  * Batched updates of known inverses: microseconds of ours, of a copy of as many bytes, and of our
  * own lu on as many matrices. One large matrix: of ours, of our lu and cuSOLVER's getrf and getrs
  * on the formed A, of a fill of n^2 numbers, and of a product of the order n, all in the same run.
- * The operations counted for ours are 2 n^2 m + 4 n m^2, with A0_INVERSE 4 n^2 m more. Uses the
- * first device that CUDA shows; nothing else should run there. Needs up to 20 GB of its memory. An
- * error of CUDA or of the command line ends with 2.
+ * The operations counted for ours are 2 n^2 m + 4 n m^2, with A0_INVERSE 4 n^2 m more. --steps
+ * prints how the time is shared by the steps, and writes it to FOLDER/DATE-NAME-ism-steps.csv. Uses
+ * the first device that CUDA shows; nothing else should run there. Needs up to 20 GB of its memory.
+ * An error of CUDA or of the command line ends with 2.
  */
 #include "bench/cuda/ism.cuh"
 
@@ -22,10 +24,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "gpu/cuda/ism.h"
-#include "gpu/cuda/ism_call.h"
 #include "gpu/cuda/lu_middle.h"
-#include "gpu/cuda/product.h"
 
 #define BATCH_BYTES ((int64_t)1 << 29) /* of known inverses */
 #define RATIO_MAX 15.0
@@ -34,26 +33,8 @@
 namespace
 {
 
-enum kind {
-    DIAGONAL,
-    INVERSE,
-    BOTH,
-    ALONE,
-    KINDS
-};
-
 const char *const kind_names[] = {"diagonal", "inverse", "both", "alone"};
 const char *const variant_names[] = {"auto", "single", "block", "reduced_memory"};
-
-/* a = scale * a + shift on the diagonal of each n x n; n = 0: no diagonal */
-template <typename T> __global__ void adjust(T *a, size_t count, T scale, T shift, int64_t n)
-{
-    size_t step = (size_t)gridDim.x * blockDim.x;
-    for (size_t e = blockIdx.x * (size_t)blockDim.x + threadIdx.x; e < count; e += step) {
-        int64_t at = n > 0 ? (int64_t)(e % (size_t)(n * n)) : 1;
-        a[e] = a[e] * scale + (n > 0 && at / n == at % n ? shift : T(0));
-    }
-}
 
 template <typename T> __global__ void fill_with(T *a, size_t count, T value)
 {
@@ -61,128 +42,6 @@ template <typename T> __global__ void fill_with(T *a, size_t count, T value)
     for (size_t e = blockIdx.x * (size_t)blockDim.x + threadIdx.x; e < count; e += step)
         a[e] = value;
 }
-
-/* cuBLAS's handle, made once. */
-struct cuda_products *products()
-{
-    static struct cuda_products *made = nullptr;
-    if (!made)
-        SMALL_TRY(cuda_products_create(nullptr, &made));
-    return made;
-}
-
-template <typename T> void draw(device_array<T> &to, size_t count, T scale, T shift, int64_t n)
-{
-    clock_fill<<<1024, 256>>>(to.at(0), count);
-    adjust<<<1024, 256>>>(to.at(0), count, scale, shift, n);
-    SMALL_TRY(cudaGetLastError());
-}
-
-/* `count` problems of one shape, one after the other, and the launcher's call for them. */
-template <typename T> struct bed {
-    enum kind kind;
-    int64_t n, m, count;
-    device_array<T> x, y, d, b, a0; /* a0: A0, or A alone */
-    device_array<T> z, rcond, det;
-    device_array<int32_t> info, road;
-    device_array<uint32_t> doubtful;
-    device_array<cuda_tensors> tensors;
-    device_array<char> *workspace = nullptr;
-    int64_t options[METHOD_OPTIONS_MAX] = {};
-    struct cuda_call call = {};
-
-    static size_t some(int64_t numbers)
-    {
-        return (size_t)std::max<int64_t>(numbers, 1);
-    }
-
-    bed(enum kind how, int64_t order, int64_t rank, int64_t matrices, int64_t variant,
-        int64_t block_size)
-        : kind(how), n(order), m(rank), count(matrices), x(some(order * rank * matrices)),
-          y(some(order * rank * matrices)), d(some(order * matrices)),
-          b(how == INVERSE || how == BOTH ? some(order * order * matrices) : 1),
-          a0(how >= BOTH ? some(order * order * matrices) : 1), z(some(order * order * matrices)),
-          rcond(some(matrices)), det(some(matrices)), info(some(matrices)), road(some(matrices)),
-          doubtful(1), tensors(1)
-    {
-        T small = (T)(0.7 / sqrt((double)n * (double)std::max<int64_t>(m, 1)));
-        draw<T>(x, (size_t)(n * m * count), 1, 0, 0);
-        draw<T>(y, (size_t)(n * m * count), small, 0, 0);
-        draw<T>(d, (size_t)(n * count), (T)0.5, 0, 0);
-        fill_diagonal();
-        if (kind == INVERSE)
-            draw<T>(b, (size_t)(n * n * count), (T)(0.5 / sqrt((double)n)), 1, n);
-        options[0] = variant;
-        options[1] = block_size;
-        place();
-    }
-    ~bed()
-    {
-        delete workspace;
-    }
-    bed(const bed &) = delete;
-    bed &operator=(const bed &) = delete;
-
-    /* D between 1.5 and 2.5. */
-    void fill_diagonal()
-    {
-        std::vector<T> numbers = d.get(0, (size_t)(n * std::min<int64_t>(count, 1)));
-        for (T &number : numbers)
-            number += 2;
-        for (int64_t k = 0; k < count && kind == DIAGONAL; k++)
-            d.put(numbers, (size_t)(k * n));
-    }
-
-    void place()
-    {
-        struct cuda_tensors item = {};
-        const void *given[] = {a0.at(0), x.at(0), y.at(0), nullptr, d.at(0), a0.at(0), b.at(0)};
-        static const uint32_t inputs[] = {
-            1u << CUDA__ISM_GIVEN_DIAGONAL, 1u << CUDA__ISM_GIVEN_INVERSE,
-            1u << CUDA__ISM_GIVEN_INVERSE | 1u << CUDA__ISM_GIVEN_A0, 1u << CUDA__ISM_GIVEN_A};
-        call.inputs = inputs[kind];
-        if (kind != ALONE)
-            call.inputs |= 1u << CUDA__ISM_GIVEN_X | 1u << CUDA__ISM_GIVEN_Y;
-        for (int i = 0; i < 7; i++)
-            item.inputs[i] = call.inputs >> i & 1 ? given[i] : nullptr;
-        item.outputs[CUDA__ISM_WANTED_INVERSE] = z.at(0);
-        item.outputs[CUDA__ISM_WANTED_INFO] = info.at(0);
-        item.outputs[CUDA__ISM_WANTED_RCOND] = rcond.at(0);
-        item.outputs[CUDA__ISM_WANTED_ROAD] = road.at(0);
-        item.outputs[CUDA__ISM_WANTED_DET_RATIO] = det.at(0);
-        tensors.put({item});
-        call.precision = small_real<T>::precision;
-        call.n = n;
-        call.m = m;
-        call.options = options;
-        call.item_count = 1;
-        call.matrices = count;
-        call.wanted = 1u << CUDA__ISM_WANTED_INVERSE;
-        call.tensors = tensors.at(0);
-        call.batch.doubtful = doubtful.at(0);
-        call.workspace_bytes = cuda_ism_workspace(&call, std::min<int64_t>(count, 4096));
-        workspace = new device_array<char>(call.workspace_bytes);
-        call.workspace = workspace->at(0);
-        call.products = products();
-    }
-
-    void run()
-    {
-        SMALL_TRY(cuda_ism(&call, nullptr));
-    }
-
-    /* As the engine does it; returns how many were mended. */
-    int64_t run_whole()
-    {
-        doubtful.put({0});
-        run();
-        call.to_mend = doubtful.get(0, 1)[0];
-        if (call.to_mend > 0)
-            SMALL_TRY(cuda_ism_mend(&call, nullptr));
-        SMALL_TRY(cudaDeviceSynchronize());
-        return call.to_mend;
-    }
-};
 
 /* ---- Check ---- */
 
@@ -501,8 +360,8 @@ void time_all(FILE *csv)
 {
     static const struct {
         int64_t n, m;
-    } batches[] = {{8, 1},  {16, 1}, {32, 1}, {32, 2},  {32, 4}, {32, 8},
-                   {48, 1}, {64, 1}, {64, 4}, {64, 16}, {128, 8}};
+    } batches[] = {{8, 1},  {8, 2},  {16, 1}, {16, 4}, {32, 1}, {32, 2},  {32, 3},
+                   {32, 4}, {32, 8}, {48, 1}, {64, 1}, {64, 4}, {64, 16}, {128, 8}};
     if (csv)
         fputs("precision,n,m,matrices,a0,variant,ism_us,copy_us,lu_us,cusolver_us,fill_us,"
               "product_us,block\n",
@@ -527,23 +386,24 @@ int once(int64_t n, int64_t m)
     return 0;
 }
 
-int time_to(const char *folder, const char *device)
+/* measure(file), or measure(NULL) where there is no folder. */
+int time_to(const char *folder, const char *device, const char *part, void (*measure)(FILE *csv))
 {
     char date[16];
     time_t now = time(nullptr);
     struct tm utc;
     if (!folder) {
-        time_all(nullptr);
+        measure(nullptr);
         return 0;
     }
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
     std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
     for (char &c : name)
         c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    std::string path = std::string(folder) + "/" + date + "-" + name + "-ism.csv";
+    std::string path = std::string(folder) + "/" + date + "-" + name + "-" + part + ".csv";
     FILE *csv = fopen(path.c_str(), "w");
     if (csv)
-        time_all(csv);
+        measure(csv);
     if (!csv || fclose(csv) != 0) {
         perror(path.c_str());
         return 2;
@@ -556,7 +416,7 @@ int time_to(const char *folder, const char *device)
 
 int main(int argc, char **argv)
 {
-    bool known = true, checks = false, times = false;
+    bool known = true, checks = false, times = false, steps = false;
     const char *folder = nullptr;
     long n = 0, m = 0;
     for (int i = 1; i < argc; i++) {
@@ -564,6 +424,8 @@ int main(int argc, char **argv)
             checks = true;
         else if (strcmp(argv[i], "--time") == 0)
             times = true;
+        else if (strcmp(argv[i], "--steps") == 0)
+            steps = true;
         else if (strcmp(argv[i], "--results") == 0 && i + 1 < argc)
             folder = argv[++i];
         else if (strcmp(argv[i], "--once") == 0 && i + 2 < argc) {
@@ -572,8 +434,10 @@ int main(int argc, char **argv)
         } else
             known = false;
     }
-    if (!known || checks + times + (n > 0) != 1 || n < 0 || m < 0) {
-        fprintf(stderr, "usage: cuda_ism --check | --time [--results FOLDER] | --once N M\n");
+    if (!known || checks + times + steps + (n > 0) != 1 || n < 0 || m < 0) {
+        fprintf(stderr,
+                "usage: cuda_ism --check | --time [--results FOLDER] | --steps [--results FOLDER]"
+                " | --once N M\n");
         return 2;
     }
     struct cudaDeviceProp device;
@@ -581,5 +445,8 @@ int main(int argc, char **argv)
     printf("%s\n", device.name);
     if (n > 0)
         return once(n, m);
-    return checks ? check_all() : time_to(folder, device.name);
+    if (checks)
+        return check_all();
+    return steps ? time_to(folder, device.name, "ism-steps", ism_steps)
+                 : time_to(folder, device.name, "ism", time_all);
 }

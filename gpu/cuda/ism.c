@@ -276,9 +276,16 @@ static bool is_possible(const struct cuda_call *call)
 
 cudaError_t cuda_ism(const struct cuda_call *call, cudaStream_t stream)
 {
+    return cuda_ism_watched(call, stream, NULL);
+}
+
+cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
+                             const struct cuda_ism_watch *watch)
+{
     if (!is_possible(call))
         return cudaErrorInvalidValue;
     struct cuda__ism_call work = lay_out(call, false);
+    work.watch = watch;
     size_t shared = shared_bytes(&work, call->precision);
     if (call->matrices == 0)
         return cudaSuccess;

@@ -11,6 +11,9 @@
 
 #define CUDA__ISM_THREADS 256
 #define CUDA__ISM_WARPS (CUDA__ISM_THREADS / CUDA__WARP)
+/* Of a block that has a large matrix's lines to itself, and from which order on it is large. */
+#define CUDA__ISM_ALONE_THREADS 1024
+#define CUDA__ISM_ALONE_ORDER 2048
 #define CUDA__ISM_NEAR 64         /* times eps: below that RCOND's INFO is left to lu */
 #define CUDA__ISM_WHOLE_RATIO 8.0 /* of a residual that is known whole; the contract has 15 */
 

@@ -2,11 +2,12 @@
  * keeps to. The formulas and names are those of gpu/host/ism.h.
  *
  * Two roads. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
- * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory, so that A0^-1 is
- * read once and the inverse written once, takes the columns of X and Y four at a time, and tries
- * the answer before it writes it. The other one, for all that is left: X, Y and what is known of A0
- * are brought to the workspace, and the variants are sequences of products (product.h) with the
- * inverses of small blocks between them.
+ * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory or registers, so
+ * that A0^-1 is read once and the inverse written once, takes the columns of X and Y four at a time
+ * (ism_fused.cuh), or, of an update with few of them, all at once (ism_few.cuh, ism_tile.cuh), and
+ * tries the answer before it writes it. The other one, for all that is left: X, Y and what is known
+ * of A0 are brought to the workspace, and the variants are sequences of products (product.h) with
+ * the inverses of small blocks between them.
  *
  * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (ism_turn.cuh). Smaller
  * ones form groups, which meet all earlier groups together, in products of some hundred columns. A
@@ -37,6 +38,28 @@ extern "C" {
 #define CUDA_ISM_BLOCK_MAX 512
 
 cudaError_t cuda_ism(const struct cuda_call *call, cudaStream_t stream);
+
+/* Steps of the road by blocks, which come in this order for each block of columns, but for the
+ * first one and the last two. */
+enum cuda_ism_step {
+    CUDA_ISM_BRING,    /* the inputs to the workspace */
+    CUDA_ISM_BEGIN,    /* X^T A0^-T and Y^T A0^-1 of a group or block */
+    CUDA_ISM_MEET,     /* what earlier columns change in them: the paper's U and V */
+    CUDA_ISM_INVERT,   /* R */
+    CUDA_ISM_COUPLE,   /* R times the columns, and the factors that are wanted */
+    CUDA_ISM_ASSEMBLE, /* A0^-1 less the product */
+    CUDA_ISM_TRY,      /* the trial, and the answer is written */
+    CUDA_ISM_STEPS
+};
+
+/* The same, and on_step(watcher, step) before what belongs to a step is put into the stream; for
+ * benches. In the caller's thread. */
+struct cuda_ism_watch {
+    void (*on_step)(void *watcher, enum cuda_ism_step step);
+    void *watcher;
+};
+cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
+                             const struct cuda_ism_watch *watch);
 /* For a batch that cuda_ism has left call->to_mend doubtful matrices of; the workspace is free. */
 cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream);
 /* For both. */

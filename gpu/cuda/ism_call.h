@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "gpu/cuda/call.h"
+#include "gpu/cuda/ism.h"
 #include "gpu/method.h"
 
 #ifdef __cplusplus
@@ -119,6 +120,7 @@ struct cuda__ism_call {
     int64_t at[CUDA__ISM_ARRAYS];
     void *lu; /* mending: lu's workspace */
     size_t lu_bytes;
+    const struct cuda_ism_watch *watch; /* host's; NULL: nobody watches */
 };
 
 static inline bool cuda__ism_has(uint32_t inputs, int input)

@@ -1,5 +1,5 @@
 /* gpu/cuda/ism_fused.cuh: the fused update of small matrices: A0^-1 is read once, the inverse
- * written once.
+ * written once. Of few columns, where A is not known, ism_few.cuh makes it.
  *
  * A team of `Threads` threads (8, 16, 32, or a block of 64) holds a matrix in shared memory, rows
  * of an odd length, so that its threads can go along a row each or along a column each. Thread t

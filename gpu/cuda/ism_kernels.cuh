@@ -60,11 +60,11 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 /* The diagonals of A0 and its inverse, where A0 is diagonal. Of A alone, which is in X: its own, or
  * the 1-norm where that has a zero; the sums of A's columns are in SIZES, line 1. X becomes A - A0
  * then. A block a slot. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+template <typename T, int Threads>
+static __global__ void __launch_bounds__(Threads)
     cuda__ism_diagonal_kernel(const cuda__ism_call call)
 {
-    __shared__ T scratch[CUDA__ISM_WARPS];
+    __shared__ T scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
     bool alone = call.inputs >> CUDA__ISM_GIVEN_A & 1;
     const T *scale = cuda__ism_input<T>(call, slot, CUDA__ISM_GIVEN_SCALE, 1);
@@ -73,13 +73,13 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X), *d, *e, zero = 0, size = 0, excess = 0;
     d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     e = cuda__ism_array_of<T>(call, slot, CUDA__ISM_E);
-    for (int64_t i = threadIdx.x; alone && i < n; i += CUDA__ISM_THREADS) {
+    for (int64_t i = threadIdx.x; alone && i < n; i += Threads) {
         zero = x[i * (call.ldm + 1)] == 0 ? T(1) : zero;
         size = cuda__lu_larger(size, sums[i]);
     }
-    zero = cuda__lu_block_largest<CUDA__ISM_WARPS>(zero, scratch);
-    size = cuda__lu_block_largest<CUDA__ISM_WARPS>(size, scratch);
-    for (int64_t i = threadIdx.x; i < n; i += CUDA__ISM_THREADS) {
+    zero = cuda__lu_block_largest<Threads / CUDA__WARP>(zero, scratch);
+    size = cuda__lu_block_largest<Threads / CUDA__WARP>(size, scratch);
+    for (int64_t i = threadIdx.x; i < n; i += Threads) {
         T own = alone && zero > 0 ? size
                 : alone           ? x[i * (call.ldm + 1)]
                 : diagonal        ? diagonal[i]

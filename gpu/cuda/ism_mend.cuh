@@ -121,7 +121,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_trial trial = cuda__ism_weigh(call, scratch);
+    cuda__ism_trial trial = cuda__ism_weigh<T, CUDA__ISM_THREADS>(call, scratch);
     if (threadIdx.x > 0)
         return;
     int n = (int)call.n, info = answer->bad ? -1 : answer->info, road = METHOD_ROAD_LU;

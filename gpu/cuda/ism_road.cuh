@@ -14,6 +14,7 @@
 #define GPU_CUDA_ISM_ROAD_CUH
 
 #include "gpu/cuda/ism_fused.cuh"
+#include "gpu/cuda/ism_tile.cuh"
 #include "gpu/cuda/ism_trial.cuh"
 #include "gpu/cuda/ism_turn.cuh"
 #include "gpu/cuda/launch.cuh"
@@ -38,6 +39,12 @@ template <typename T> struct cuda__ism_journey {
     bool has(int input) const
     {
         return call.inputs >> input & 1;
+    }
+
+    void note(enum cuda_ism_step step) const
+    {
+        if (call.watch)
+            call.watch->on_step(call.watch->watcher, step);
     }
 
     bool diagonal() const
@@ -66,6 +73,16 @@ template <typename T> struct cuda__ism_journey {
         if (status == cudaSuccess)
             status =
                 cuda__start(kernel, (unsigned)blocks, CUDA__ISM_THREADS, 0, stream, arguments...);
+    }
+
+    /* The one of two kernels that suits the order, of blocks that have all of a line each. */
+    template <typename... Parameters, typename... Arguments>
+    void start_alone(void (*small)(Parameters...), void (*large)(Parameters...), int64_t blocks,
+                     const Arguments &...arguments)
+    {
+        bool is_large = call.n >= CUDA__ISM_ALONE_ORDER;
+        start(is_large ? large : small, blocks,
+              is_large ? CUDA__ISM_ALONE_THREADS : CUDA__ISM_THREADS, 0, arguments...);
     }
 
     /* A kernel that goes over `numbers` numbers of a slot. */
@@ -199,6 +216,7 @@ template <typename T> struct cuda__ism_journey {
     void bring(bool sizes)
     {
         bool alone = has(CUDA__ISM_GIVEN_A);
+        note(CUDA_ISM_BRING);
         start(cuda__ism_begin_kernel<T>, 1, 1, 0, call);
         if (alone) {
             over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A,
@@ -213,7 +231,8 @@ template <typename T> struct cuda__ism_journey {
                  thin(CUDA__ISM_Y));
         }
         if (diagonal())
-            start(cuda__ism_diagonal_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+            start_alone(cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_diagonal_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
         else
             over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_INVERSE,
                  square(CUDA__ISM_B));
@@ -231,6 +250,7 @@ template <typename T> struct cuda__ism_journey {
     void begin_block(int from, int64_t first, int64_t count, int to, int64_t line, bool reduced)
     {
         int known = reduced ? CUDA__ISM_Z : CUDA__ISM_B;
+        note(CUDA_ISM_BEGIN);
         if (diagonal() && !reduced)
             start(cuda__ism_scale_kernel<T>,
                   pieces(call.n, CUDA__ISM_TILE) * pieces(count, CUDA__ISM_TILE), CUDA__ISM_THREADS,
@@ -247,6 +267,7 @@ template <typename T> struct cuda__ism_journey {
         int64_t inner = first - begin, at = first - group;
         if (inner <= 0)
             return;
+        note(CUDA_ISM_MEET);
         multiply(inner, count, call.n, false, false, 1, {CUDA__ISM_K, begin, 0},
                  {CUDA__ISM_X, 0, first}, 0, {CUDA__ISM_P, begin, at});
         multiply(inner, count, call.n, false, false, 1, {CUDA__ISM_GR, begin, 0},
@@ -277,9 +298,11 @@ template <typename T> struct cuda__ism_journey {
     /* R^T of the block whose G^T is in W from line `at` on, and (G R)^T from line `to` on. */
     void couple(int64_t first, int64_t count, int64_t at, int64_t to)
     {
+        note(CUDA_ISM_INVERT);
         multiply(count, count, call.n, false, false, 1, {CUDA__ISM_W, at, 0},
                  {CUDA__ISM_Y, 0, first}, 0, {CUDA__ISM_C, 0, 0});
         invert_block(count);
+        note(CUDA_ISM_COUPLE);
         multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {CUDA__ISM_W, at, 0},
                  0, {CUDA__ISM_GR, to, 0});
     }
@@ -360,6 +383,7 @@ template <typename T> struct cuda__ism_journey {
     void assemble(int64_t count, bool begins)
     {
         bool sets = begins && diagonal() && count > 0;
+        note(CUDA_ISM_ASSEMBLE);
         if (begins && !sets)
             over(call.n * call.n, cuda__ism_start_kernel<T>, call,
                  (int)(diagonal() ? CUDA__ISM_FROM_E : CUDA__ISM_FROM_B), square(CUDA__ISM_Z));
@@ -433,7 +457,8 @@ template <typename T> struct cuda__ism_journey {
         else
             over(count * call.ld, cuda__ism_clear_kernel<T>, call, (int)CUDA__ISM_COLUMNS,
                  (int64_t)0, count * call.ld);
-        start(cuda__ism_columns_kernel<T>, count, CUDA__ISM_THREADS, 0, call, all);
+        start_alone(cuda__ism_columns_kernel<T, CUDA__ISM_THREADS>,
+                    cuda__ism_columns_kernel<T, CUDA__ISM_ALONE_THREADS>, count, call, all);
         start(cuda__ism_largest_kernel<T>, 1, 1, 0, call, (int)count);
     }
 
@@ -449,7 +474,8 @@ template <typename T> struct cuda__ism_journey {
                     {CUDA__ISM_ERROR, 0, 0});
             start(cuda__ism_score_kernel<T>, pieces(call.n, CUDA__ISM_THREADS), CUDA__ISM_THREADS,
                   0, call, round > 0);
-            start(cuda__ism_choose_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+            start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
             measure_columns(CUDA__ISM_CHOSEN, CUDA__ISM_PROBES, false);
         }
     }
@@ -466,7 +492,8 @@ template <typename T> struct cuda__ism_journey {
                  {CUDA__ISM_B, 0, 0}, 0, {CUDA__ISM_ERROR, 0, 0});
         if (cuda__ism_is_whole(call.n) || call.m == 0)
             return;
-        start(cuda__ism_change_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+        start_alone(cuda__ism_change_kernel<T, CUDA__ISM_THREADS>,
+                    cuda__ism_change_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
         multiply(1, call.m, call.n, false, false, 1, {CUDA__ISM_COLUMNS, 0, 0}, {CUDA__ISM_Y, 0, 0},
                  0, {CUDA__ISM_THIN, 0, 0});
         multiply(1, call.n, call.m, false, true, 1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
@@ -478,6 +505,7 @@ template <typename T> struct cuda__ism_journey {
     {
         cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, CUDA__ISM_WANTED_INVERSE};
         int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
+        note(CUDA_ISM_TRY);
         if (cuda__ism_is_whole(call.n))
             start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);
         else
@@ -510,7 +538,8 @@ template <typename T> struct cuda__ism_journey {
         write_factors(reduced);
         if (!call.plan.fused) {
             try_answer();
-            start(cuda__ism_judge_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+            start_alone(cuda__ism_judge_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_judge_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
             refuse(CUDA__ISM_WANTED_INVERSE, call.n * call.n);
             refuse(CUDA__ISM_WANTED_U, call.n * call.m);
             refuse(CUDA__ISM_WANTED_V, call.n * call.m);
@@ -539,7 +568,8 @@ static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_prod
         journey.run();
     }
     if (work.plan.fused && journey.status == cudaSuccess)
-        journey.status = cuda__ism_fused<T>(work, stream);
+        journey.status = cuda__ism_is_few(work) ? cuda__ism_few<T>(work, stream)
+                                                : cuda__ism_fused<T>(work, stream);
     return journey.status;
 }
 

@@ -90,6 +90,7 @@ struct cuda__ism_best {
     }
 };
 
+template <int Warps>
 static __device__ __forceinline__ int64_t cuda__ism_agree(cuda__ism_best best,
                                                           cuda__ism_best *scratch)
 {
@@ -101,7 +102,7 @@ static __device__ __forceinline__ int64_t cuda__ism_agree(cuda__ism_best best,
         scratch[threadIdx.x / CUDA__WARP] = best;
     __syncthreads();
     best = scratch[0];
-    for (int w = 1; w < CUDA__ISM_WARPS; w++)
+    for (int w = 1; w < Warps; w++)
         best.see(scratch[w].score, scratch[w].at);
     __syncthreads();
     return best.at;
@@ -139,11 +140,10 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 }
 
 /* The eight columns with the largest scores. Their rows of Y go to CHOSEN. A block a slot. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_choose_kernel(const cuda__ism_call call)
+template <typename T, int Threads>
+static __global__ void __launch_bounds__(Threads) cuda__ism_choose_kernel(const cuda__ism_call call)
 {
-    __shared__ cuda__ism_best scratch[CUDA__ISM_WARPS];
+    __shared__ cuda__ism_best scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     double *scores = cuda__ism_scores<T>(call, slot);
@@ -152,14 +152,14 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     for (int c = 0; c < CUDA__ISM_PROBES; c++) {
         cuda__ism_best best = {-1, n - 1};
 #pragma unroll 8
-        for (int64_t j = threadIdx.x; j < n; j += CUDA__ISM_THREADS)
+        for (int64_t j = threadIdx.x; j < n; j += Threads)
             best.see(scores[j], j);
-        int64_t taken = cuda__ism_agree(best, scratch);
+        int64_t taken = cuda__ism_agree<Threads / CUDA__WARP>(best, scratch);
         if (threadIdx.x == 0) {
             answer->chosen[c] = (int)taken;
             scores[taken] = -2; /* less than all */
         }
-        for (int64_t k = threadIdx.x; k < call.m; k += CUDA__ISM_THREADS)
+        for (int64_t k = threadIdx.x; k < call.m; k += Threads)
             chosen[c * call.ldm + k] = y[taken * call.ldm + k];
         __syncthreads();
     }
@@ -167,11 +167,11 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 
 /* The norm of a column of A: line blockIdx.x of COLUMNS has that of X Y^T. all: the line's number
  * is the column's; else it was chosen, and its signs go to SIGNS. A block a column. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+template <typename T, int Threads>
+static __global__ void __launch_bounds__(Threads)
     cuda__ism_columns_kernel(const cuda__ism_call call, bool all)
 {
-    __shared__ T scratch[CUDA__ISM_WARPS];
+    __shared__ T scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     int64_t column = all ? (int64_t)blockIdx.x : answer->chosen[blockIdx.x];
@@ -181,7 +181,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const T *a0 = cuda__ism_array_of<T>(call, slot, CUDA__ISM_A0);
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
-    for (int64_t i = threadIdx.x; i < n; i += CUDA__ISM_THREADS) {
+    for (int64_t i = threadIdx.x; i < n; i += Threads) {
         T value = line[i];
         if (!diagonal)
             value += a0[i * call.ld + column];
@@ -197,7 +197,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     __syncthreads();
     if (threadIdx.x > 0)
         return;
-    for (int w = 1; w < CUDA__ISM_WARPS; w++)
+    for (int w = 1; w < Threads / CUDA__WARP; w++)
         sum += scratch[w];
     sizes[blockIdx.x] = sum;
 }
@@ -220,27 +220,26 @@ static __global__ void cuda__ism_largest_kernel(const cuda__ism_call call, int c
 
 /* Line 0 of COLUMNS: the column of A0^-1 at which X Y^T A0^-1 seems the largest; T times that is in
  * the first half of ERROR. A block a slot. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_change_kernel(const cuda__ism_call call)
+template <typename T, int Threads>
+static __global__ void __launch_bounds__(Threads) cuda__ism_change_kernel(const cuda__ism_call call)
 {
-    __shared__ cuda__ism_best scratch[CUDA__ISM_WARPS];
+    __shared__ cuda__ism_best scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
     const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
     T *line = cuda__ism_array_of<T>(call, slot, CUDA__ISM_COLUMNS);
     cuda__ism_best best = {-1, n - 1};
-    for (int64_t j = threadIdx.x; j < n; j += CUDA__ISM_THREADS)
+    for (int64_t j = threadIdx.x; j < n; j += Threads)
         best.see((double)fabs(product[j]), j);
-    int64_t column = cuda__ism_agree(best, scratch);
-    for (int64_t i = threadIdx.x; i < n; i += CUDA__ISM_THREADS)
+    int64_t column = cuda__ism_agree<Threads / CUDA__WARP>(best, scratch);
+    for (int64_t i = threadIdx.x; i < n; i += Threads)
         line[i] = b[i * call.ld + column];
 }
 
 /* ---- The verdict ---- */
 
 /* A block that measures. */
-template <typename T> struct cuda__ism_measurer {
+template <typename T, int Threads> struct cuda__ism_measurer {
     const cuda__ism_call &call;
     int64_t slot;
     T *scratch;
@@ -254,9 +253,9 @@ template <typename T> struct cuda__ism_measurer {
     template <typename F> __device__ __forceinline__ double largest(F f) const
     {
         T most = 0;
-        for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
+        for (int64_t j = threadIdx.x; j < call.n; j += Threads)
             most = cuda__lu_larger(most, f(j));
-        return (double)cuda__lu_block_largest<CUDA__ISM_WARPS>(most, scratch);
+        return (double)cuda__lu_block_largest<Threads / CUDA__WARP>(most, scratch);
     }
 
     /* The largest magnitude of lines of f(l, j); of their sums where they are all of a matrix. */
@@ -282,7 +281,7 @@ template <typename T> struct cuda__ism_measurer {
         if (cuda__ism_is_whole(call.n))
             return measure(lines, [&](int l, int64_t j) { return product[l * call.ld + j]; });
         T sum = 0;
-        for (int64_t i = threadIdx.x; i < call.n; i += CUDA__ISM_THREADS)
+        for (int64_t i = threadIdx.x; i < call.n; i += Threads)
             sum += fabs(column[i]);
         sum = cuda__lu_warp_sum(sum);
         __syncthreads();
@@ -290,7 +289,7 @@ template <typename T> struct cuda__ism_measurer {
             scratch[threadIdx.x / CUDA__WARP] = sum;
         __syncthreads();
         sum = 0;
-        for (int w = 0; w < CUDA__ISM_WARPS; w++)
+        for (int w = 0; w < Threads / CUDA__WARP; w++)
             sum += scratch[w];
         __syncthreads();
         return (double)sum;
@@ -316,14 +315,14 @@ template <typename T> struct cuda__ism_measurer {
 };
 
 /* What has been found out about the answer in Z. A block a slot. */
-template <typename T>
+template <typename T, int Threads>
 static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__ism_call &call,
                                                                   T *scratch)
 {
     int64_t slot = blockIdx.y;
     int lines = cuda__ism_is_whole(call.n) ? (int)call.n : CUDA__ISM_TRIED;
     const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_measurer<T> of = {call, slot, scratch};
+    cuda__ism_measurer<T, Threads> of = {call, slot, scratch};
     const T *size_z = of.line(CUDA__ISM_SIZES, 0), *size_a = of.line(CUDA__ISM_SIZES, 1);
     bool known = cuda__ism_knows(call), given = !known || (call.inputs >> CUDA__ISM_GIVEN_A & 1);
     cuda__ism_trial trial = {};
@@ -336,15 +335,14 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     return trial;
 }
 
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_judge_kernel(const cuda__ism_call call)
+template <typename T, int Threads>
+static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const cuda__ism_call call)
 {
-    __shared__ T scratch[CUDA__ISM_WARPS];
+    __shared__ T scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_trial trial = cuda__ism_weigh(call, scratch);
+    cuda__ism_trial trial = cuda__ism_weigh<T, Threads>(call, scratch);
     if (answer->broken)
         trial.error = HUGE_VAL;
     if (threadIdx.x == 0)

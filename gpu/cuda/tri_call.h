@@ -39,6 +39,11 @@ enum cuda__tri_variant {
 };
 
 #define CUDA__TRI_BLOCK_N_MAX 512 /* to this order a block of threads does all of a matrix */
+/* To this order a block of threads does many that are dominant; which one it is decides the bits.
+ */
+#define CUDA__TRI_SERIAL_N_MAX 128
+#define CUDA__TRI_LEFT_BYTES 256 /* of `left` for a part */
+#define CUDA__TRI_FOUND_HELD 16  /* matrices of `found` for a part */
 
 /* Matrices first to first + count - 1 of the batch. Each has a part of the workspace: all of them,
  * or to CUDA__TRI_BLOCK_N_MAX each block of threads one for its matrices. */
@@ -53,6 +58,11 @@ struct cuda__tri_call {
     struct method_range rows, columns; /* of X, that are wanted */
     bool keeps_levels;                 /* there is room for all levels */
     bool writes;                       /* X is wanted */
+    /* Of many at a time: of each matrix, whether it is left over; or, where they are to be merged
+     * yet, n + 1 numbers: |X|, or -1 if it is left over, and the diagonal of X. NULL: there is no
+     * such kernel. */
+    unsigned char *left;
+    double *found;
 };
 
 int64_t cuda__tri_part_bytes(int64_t n, int levels);

@@ -6,11 +6,14 @@
 
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/tri.cuh"
+#include "gpu/cuda/tri_serial.cuh"
 #include "gpu/cuda/tri_solve.cuh"
 #include "gpu/cuda/tri_write.cuh"
 
 #define CUDA__TRI_SOLVE_THREADS 256 /* of a chunk; which it is decides the bits */
 #define CUDA__TRI_WRITE_THREADS 128
+/* Blocks of many small matrices that an H200 holds at once. */
+#define CUDA__TRI_CARD_BLOCKS (132 * CUDA__TRI_SERIAL_BLOCKS)
 #define CUDA__TRI_SMALL_THREADS 512 /* of a multiprocessor, at least, where a block does it all */
 
 /* Of the fastest that an H200 was seen to run on 2026-11-21. */
@@ -24,9 +27,10 @@ template <typename T> struct cuda__tri_tuning {
     }
     /* Rows of a tile: of a block that does all, and of others by lines and by levels. */
     static constexpr int small_steps = 64, line_steps = is_wide ? 32 : 64, level_steps = 16;
+    static constexpr int shifted_steps = 64; /* by lines, where rows do not begin alike */
 };
 
-template <typename T, int Threads>
+template <typename T, int Threads, bool Few>
 static __device__ __forceinline__ void cuda__tri_write(const cuda__tri_call &call, int64_t slot,
                                                        int64_t tile, cuda__tri_tiles tiles,
                                                        cuda__tri_write_memory *memory)
@@ -35,7 +39,8 @@ static __device__ __forceinline__ void cuda__tri_write(const cuda__tri_call &cal
     cuda__tri_answer answer = *part.answer();
     if (!answer.x)
         return;
-    cuda__tri_writer<T, Threads> writer = {call, part, memory, tiles};
+    cuda__tri_writer<T, Threads, Few> writer = {
+        call, part, memory, {call, tiles, (int)threadIdx.x, 1}};
     writer.write(tile, answer);
 }
 
@@ -96,7 +101,8 @@ static __global__ __launch_bounds__(Threads) void cuda__tri_write_kernel(const c
     int64_t all = call.count * tiles.number;
     cuda__wait_for_previous();
     for (int64_t t = blockIdx.x; t < all; t += gridDim.x) {
-        cuda__tri_write<T, Threads>(call, t / tiles.number, t % tiles.number, tiles, &memory);
+        cuda__tri_write<T, Threads, false>(call, t / tiles.number, t % tiles.number, tiles,
+                                           &memory);
         __syncthreads();
     }
 }
@@ -106,7 +112,32 @@ template <int Threads, int Each> union cuda__tri_small_memory {
     cuda__tri_write_memory write;
 };
 
-/* Both: a block a matrix, and its own part of the workspace for all of them. */
+/* Small dominant matrices, `held` a block; the others are left. */
+template <typename T>
+static __global__
+__launch_bounds__(CUDA__TRI_SERIAL_THREADS,
+                  CUDA__TRI_SERIAL_BLOCKS) void cuda__tri_serial_kernel(const cuda__tri_call call,
+                                                                        cuda__tri_tiles tiles,
+                                                                        int held)
+{
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    const int n = (int)call.n;
+    const int64_t first = (int64_t)blockIdx.x * held;
+    cuda__tri_serial_place *places = (cuda__tri_serial_place *)cuda__memory;
+    cuda__tri_serial<T> block = {call,
+                                 tiles,
+                                 places,
+                                 (double *)(places + held),
+                                 first,
+                                 call.count - first < held ? (int)(call.count - first) : held,
+                                 n,
+                                 (int)threadIdx.x % CUDA__WARP,
+                                 (int)threadIdx.x / CUDA__WARP};
+    cuda__release_next();
+    block.run();
+}
+
+/* Both: a block a matrix, and its own part of the workspace for all of them. Of what is left. */
 template <typename T, int Threads, int Each>
 static __global__
 __launch_bounds__(Threads, CUDA__TRI_SMALL_THREADS /
@@ -114,11 +145,18 @@ __launch_bounds__(Threads, CUDA__TRI_SMALL_THREADS /
                                                                     cuda__tri_tiles tiles)
 {
     __shared__ cuda__tri_small_memory<Threads, Each> memory;
-    for (int64_t k = blockIdx.x; k < call.count; k += gridDim.x) {
-        cuda__tri_solver<T, Threads, Each>(call, k, blockIdx.x, &memory.solve).run();
+    cuda__wait_for_previous();
+    int64_t share = (call.count + gridDim.x - 1) / gridDim.x, first = blockIdx.x * share;
+    for (int64_t k = first; k < first + share && k < call.count; k++) {
+        if (call.left && !call.left[k])
+            continue;
+        const double *found = call.found ? call.found + k * (call.n + 1) : nullptr;
+        cuda__tri_solver<T, Threads, Each> solver(call, k, blockIdx.x, &memory.solve);
+        if (!found || !(found[0] >= 0) || !solver.run_merging(found))
+            solver.run();
         __syncthreads();
         for (int64_t tile = 0; tile < tiles.number; tile++) {
-            cuda__tri_write<T, Threads>(call, blockIdx.x, tile, tiles, &memory.write);
+            cuda__tri_write<T, Threads, true>(call, blockIdx.x, tile, tiles, &memory.write);
             __syncthreads();
         }
     }
@@ -135,8 +173,8 @@ static cudaError_t cuda__tri_start_small(const cuda__tri_call &call, cudaStream_
     cuda__tri_tiles tiles =
         cuda__tri_cut<T>(call.rows, call.columns, Threads, cuda__tri_tuning<T>::small_steps);
     int64_t blocks = call.parts < call.count ? call.parts : call.count;
-    return cuda__start(cuda__tri_small_kernel<T, Threads, Each>, cuda__tri_grid(blocks), Threads, 0,
-                       stream, call, tiles);
+    return cuda__follow(cuda__tri_small_kernel<T, Threads, Each>, cuda__tri_grid(blocks), Threads,
+                        (call.left || call.found) && cuda__overlaps(), stream, call, tiles);
 }
 
 /* Matrices of so many rows, or fewer. */
@@ -149,27 +187,38 @@ static cudaError_t cuda__tri_launch_small(const cuda__tri_call &call, cudaStream
                : cuda__tri_start_small<T, Rows / each, each>(call, stream);
 }
 
+/* The O(n) numbers by two kernels. */
+template <typename T, int Threads>
+static cudaError_t cuda__tri_start_chunks(const cuda__tri_call &call, int64_t chunks, bool overlaps,
+                                          cudaStream_t stream)
+{
+    cudaError_t status = cuda__start(cuda__tri_begin_kernel<T, Threads>,
+                                     cuda__tri_grid(CUDA__TRI_BEGINNERS * chunks * call.count),
+                                     Threads, 0, stream, call);
+    if (status != cudaSuccess)
+        return status;
+    return cuda__follow(cuda__tri_end_kernel<T, Threads>, cuda__tri_grid(chunks * call.count),
+                        Threads, overlaps, stream, call);
+}
+
 /* For as many matrices as there are parts at a time. */
 template <typename T>
 static cudaError_t cuda__tri_launch_large(cuda__tri_call call, cudaStream_t stream)
 {
     constexpr int solvers = CUDA__TRI_SOLVE_THREADS, writers = CUDA__TRI_WRITE_THREADS;
     typedef cuda__tri_tuning<T> tuning;
-    const int steps =
-        call.variant == CUDA__TRI_SHERMAN_MORRISON ? tuning::level_steps : tuning::line_steps;
+    const bool is_shifted =
+        (call.columns.end - call.columns.first) % cuda__tri_tile<T, writers>::unit != 0;
+    const int steps = call.variant == CUDA__TRI_SHERMAN_MORRISON ? tuning::level_steps
+                      : is_shifted                               ? tuning::shifted_steps
+                                                                 : tuning::line_steps;
     cuda__tri_tiles tiles = cuda__tri_cut<T>(call.rows, call.columns, writers, steps);
     int64_t end = call.first + call.count, chunks = cuda__tri_chunks(call.n, solvers);
     const bool overlaps = cuda__overlaps();
     cudaError_t status = cudaSuccess;
     for (; status == cudaSuccess && call.first < end; call.first += call.count) {
         call.count = end - call.first < call.parts ? end - call.first : call.parts;
-        status = cuda__start(cuda__tri_begin_kernel<T, solvers>,
-                             cuda__tri_grid(CUDA__TRI_BEGINNERS * chunks * call.count), solvers, 0,
-                             stream, call);
-        if (status == cudaSuccess)
-            status =
-                cuda__follow(cuda__tri_end_kernel<T, solvers>, cuda__tri_grid(chunks * call.count),
-                             solvers, overlaps, stream, call);
+        status = cuda__tri_start_chunks<T, solvers>(call, chunks, overlaps, stream);
         if (status == cudaSuccess && cuda__tri_joins(call.variant, chunks, solvers))
             status =
                 cuda__follow(cuda__tri_join_kernel<T, solvers>, cuda__tri_grid(chunks * call.count),
@@ -182,13 +231,47 @@ static cudaError_t cuda__tri_launch_large(cuda__tri_call call, cudaStream_t stre
     return status;
 }
 
+/* As many matrices a block as its memory holds, or as there are for all blocks. */
+template <typename T>
+static cudaError_t cuda__tri_start_serial(const cuda__tri_call &call, cudaStream_t stream)
+{
+    const int n = (int)call.n;
+    cuda__tri_tiles tiles =
+        cuda__tri_cut<T>(call.rows, call.columns, CUDA__WARP, CUDA__TRI_SERIAL_STEPS);
+    int most = CUDA__TRI_SERIAL_BYTES / cuda__tri_serial_bytes(n);
+    int64_t held = (call.count + CUDA__TRI_CARD_BLOCKS - 1) / CUDA__TRI_CARD_BLOCKS;
+    most = most < CUDA__WARP ? most : CUDA__WARP;
+    held = held < most ? held : most;
+    return cuda__start(cuda__tri_serial_kernel<T>, cuda__tri_grid((call.count + held - 1) / held),
+                       CUDA__TRI_SERIAL_THREADS, (size_t)(held * cuda__tri_serial_bytes(n)), stream,
+                       call, tiles, (int)held);
+}
+
+/* Matrices of so many rows, or fewer. */
+template <typename T, int Rows>
+static cudaError_t cuda__tri_launch_serial(cuda__tri_call call, cudaStream_t stream)
+{
+    const bool is_serial = call.left || call.found;
+    int64_t end = call.first + call.count;
+    int64_t most = call.parts * (call.found ? CUDA__TRI_FOUND_HELD : CUDA__TRI_LEFT_BYTES);
+    cudaError_t status = cudaSuccess;
+    for (; status == cudaSuccess && call.first < end; call.first += call.count) {
+        call.count = is_serial && end - call.first > most ? most : end - call.first;
+        if (is_serial)
+            status = cuda__tri_start_serial<T>(call, stream);
+        if (status == cudaSuccess)
+            status = cuda__tri_launch_small<T, Rows>(call, stream);
+    }
+    return status;
+}
+
 template <typename T>
 static cudaError_t cuda__tri_launch(const cuda__tri_call &call, cudaStream_t stream)
 {
     if (call.n <= 64)
-        return cuda__tri_launch_small<T, 64>(call, stream);
+        return cuda__tri_launch_serial<T, 64>(call, stream);
     if (call.n <= 128)
-        return cuda__tri_launch_small<T, 128>(call, stream);
+        return cuda__tri_launch_serial<T, 128>(call, stream);
     if (call.n <= 256)
         return cuda__tri_launch_small<T, 256>(call, stream);
     if (call.n <= CUDA__TRI_BLOCK_N_MAX)

@@ -3,7 +3,7 @@
  *
  * The recurrences of the minors subtract, and have no scan that is as safe: two threads run them,
  * the leading minors from above and the trailing ones from below, side by side, on numbers that the
- * block has brought to shared memory. Everything else is done by all threads.
+ * other warps bring to shared memory meanwhile. Everything else is done by all threads.
  *
  * Cost: some 50 cycles a row for the two threads, and 400 where numbers are far from 1.
  */
@@ -21,9 +21,11 @@
 #define CUDA__TRI_NEAR 45
 #define CUDA__TRI_APART 200
 
-/* Shared memory of the serial parts. */
+/* Shared memory of the serial parts: rows, from above and from below, in two places by turns. */
 struct cuda__tri_stage {
-    cuda__number middle[2][CUDA__TRI_STAGE], crossing[2][CUDA__TRI_STAGE];
+    struct {
+        cuda__number middle[2][CUDA__TRI_STAGE], crossing[2][CUDA__TRI_STAGE];
+    } places[2];
     int64_t found;
 };
 
@@ -71,9 +73,10 @@ template <int Threads> struct cuda__tri_minors {
     /* CUDA__TRI_GROUP rows from `at` on, if they and the minors are near each other, as doubles
      * with one exponent. Products and sums round as numbers do: the bits are those of the slow way.
      */
-    __device__ __forceinline__ bool follow_near(int up, int at, minors *m) const
+    __device__ __forceinline__ bool follow_near(int turn, int up, int at, minors *m) const
     {
-        cuda__number *middles = stage->middle[up] + at, *crossings = stage->crossing[up] + at;
+        cuda__number *middles = stage->places[turn].middle[up] + at;
+        cuda__number *crossings = stage->places[turn].crossing[up] + at;
         double middle[CUDA__TRI_GROUP], crossing[CUDA__TRI_GROUP];
         int64_t exponent = m->now.mantissa != 0 ? m->now.exponent : m->before.exponent;
         int64_t apart = m->before.mantissa != 0 ? m->before.exponent - exponent : 0, far = 0;
@@ -98,19 +101,49 @@ template <int Threads> struct cuda__tri_minors {
     }
 
     /* Rows of the stage, whose middles become the minors before them. */
-    __device__ __forceinline__ void follow_rows(int up, int held, minors *m) const
+    __device__ __forceinline__ void follow_rows(int turn, int up, int held, minors *m) const
     {
+        cuda__number *middles = stage->places[turn].middle[up];
+        cuda__number *crossings = stage->places[turn].crossing[up];
         for (int at = 0; at < held;) {
-            if (at + CUDA__TRI_GROUP <= held && follow_near(up, at, m)) {
+            if (at + CUDA__TRI_GROUP <= held && follow_near(turn, up, at, m)) {
                 at += CUDA__TRI_GROUP;
                 continue;
             }
             int end = at + CUDA__TRI_GROUP < held ? at + CUDA__TRI_GROUP : held;
             for (; at < end; at++) {
-                cuda__number next = cuda__plus(cuda__times(m->now, stage->middle[up][at]),
-                                               cuda__times(m->before, stage->crossing[up][at]));
-                stage->middle[up][at] = m->now;
+                cuda__number next = cuda__plus(cuda__times(m->now, middles[at]),
+                                               cuda__times(m->before, crossings[at]));
+                middles[at] = m->now;
                 *m = {m->now, next};
+            }
+        }
+    }
+
+    /* Rows of a stage that begins `base` rows from either end. */
+    __device__ __forceinline__ int held_at(int64_t base) const
+    {
+        return (int)(n - base < CUDA__TRI_STAGE ? n - base : CUDA__TRI_STAGE);
+    }
+
+    /* Writes the minors of the stage before this one, where there is one, and brings the stage
+     * behind this one in, to the same place; by threads `first`, first + step, ... */
+    __device__ __forceinline__ void move_stages(int64_t base, int turn, int first, int step) const
+    {
+        auto &place = stage->places[turn ^ 1];
+        const int64_t before = base - CUDA__TRI_STAGE, behind = base + CUDA__TRI_STAGE;
+        for (int k = first; k < 2 * CUDA__TRI_STAGE; k += step) {
+            const int up = k >= CUDA__TRI_STAGE, at = up ? k - CUDA__TRI_STAGE : k;
+            if (before >= 0 && at < held_at(before)) {
+                const cuda__number &minor = place.middle[up][at];
+                int64_t i = up ? n - 1 - before - at : before + at;
+                part.line(up ? CUDA__TRI_UPPER_COLUMN : CUDA__TRI_UPPER_ROW)[i] =
+                    cuda__normal(minor.mantissa, minor.exponent);
+            }
+            if (behind < n && at < held_at(behind)) {
+                int64_t i = up ? n - 1 - behind - at : behind + at;
+                place.middle[up][at] = near(middle(i));
+                place.crossing[up][at] = near(crossing(up ? i + 1 : i));
             }
         }
     }
@@ -119,28 +152,22 @@ template <int Threads> struct cuda__tri_minors {
      * at row i + 1. */
     __device__ __forceinline__ void find_minors()
     {
+        constexpr int alone = Threads > CUDA__WARP ? CUDA__WARP : 0; /* threads of the two's warp */
         minors found = {{0, 0}, {0.5, 1}};
-        for (int64_t base = 0; base < n; base += CUDA__TRI_STAGE) {
-            int held = (int)(n - base < CUDA__TRI_STAGE ? n - base : CUDA__TRI_STAGE);
-            block.sync();
-            for (int k = threadIdx.x; k < 2 * held; k += Threads) {
-                int up = k >= held, at = up ? k - held : k;
-                int64_t i = up ? n - 1 - base - at : base + at;
-                stage->middle[up][at] = near(middle(i));
-                stage->crossing[up][at] = near(crossing(up ? i + 1 : i));
-            }
+        int turn = 0;
+        block.sync();
+        move_stages(-CUDA__TRI_STAGE, turn ^ 1, threadIdx.x, Threads);
+        for (int64_t base = 0; base < n; base += CUDA__TRI_STAGE, turn ^= 1) {
             block.sync();
             if (threadIdx.x < 2)
-                follow_rows(threadIdx.x, held, &found);
-            block.sync();
-            for (int k = threadIdx.x; k < 2 * held; k += Threads) {
-                int up = k >= held, at = up ? k - held : k;
-                const cuda__number &minor = stage->middle[up][at];
-                part.line(up ? CUDA__TRI_UPPER_COLUMN
-                             : CUDA__TRI_UPPER_ROW)[up ? n - 1 - base - at : base + at] =
-                    cuda__normal(minor.mantissa, minor.exponent);
-            }
+                follow_rows(turn, threadIdx.x, held_at(base), &found);
+            if ((int)threadIdx.x >= alone)
+                move_stages(base, turn, threadIdx.x - alone, Threads - alone);
         }
+        block.sync();
+        /* Behind the last one there is nothing to bring. */
+        move_stages((n + CUDA__TRI_STAGE - 1) / CUDA__TRI_STAGE * CUDA__TRI_STAGE, turn,
+                    threadIdx.x, Threads);
         block.sync();
     }
 

@@ -35,6 +35,17 @@ static inline __host__ __device__ int64_t cuda__tri_chunks(int64_t n, int thread
     return (n + threads - 1) / threads;
 }
 
+/* From |A| and |X|; 0 where |X| is out of range. */
+template <typename T>
+static __device__ __forceinline__ T cuda__tri_rcond(const cuda__number &norm,
+                                                    const cuda__number &norm_x)
+{
+    cuda__number most = cuda__normal((double)cuda__real<T>::largest, 0);
+    cuda__number inverse = cuda__over(cuda__over({0.5, 1}, norm), norm_x);
+    T found = (T)cuda__assemble(inverse.mantissa, inverse.exponent);
+    return cuda__is_larger(norm_x, most) ? T(0) : found;
+}
+
 /* Each: rows of a thread in the sweeps; with more than 1 nothing is merged. */
 template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
     static constexpr int rows = Threads * Each; /* of a chunk */
@@ -112,11 +123,10 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         block.sync();
     }
 
-    /* |A|: sums that overflow are taken of quarters. Is A dominant? */
+    /* |A|. Is A dominant? */
     __device__ __forceinline__ void see(const cuda__tri_look &look)
     {
-        norm = look.largest <= cuda__real<double>::largest ? cuda__normal(look.largest, 0)
-                                                           : cuda__normal(look.quarter, 2);
+        norm = cuda__tri_norm(look);
         finite = !(look.flags & CUDA__TRI_NOT_FINITE);
         by_rows = !(look.flags & CUDA__TRI_NOT_BY_ROWS);
         dominant = by_rows || !(look.flags & CUDA__TRI_NOT_BY_COLUMNS);
@@ -191,14 +201,19 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
 
     /* Did the merging's blocks stay as small as X, and does the diagonal that it found agree with
      * the two sweeps'? */
+    __device__ __forceinline__ bool is_merged(double size, double growth, double difference)
+    {
+        for (levels = 0; INT64_C(2) << levels < n;)
+            levels++;
+        return growth <= CUDA__TRI_GROWTH_MAX * size &&
+               difference <= (double)n * (double)cuda__real<T>::eps * size;
+    }
+
     __device__ __forceinline__ bool has_merged(sums of)
     {
         if (!joins())
             merge_above(&of);
-        for (levels = 0; INT64_C(2) << levels < n;)
-            levels++;
-        return of.growth <= CUDA__TRI_GROWTH_MAX * of.norm &&
-               of.difference <= (double)n * (double)cuda__real<T>::eps * of.norm;
+        return is_merged(of.norm, of.growth, of.difference);
     }
 
     /* The ways for dominant matrices, after the sweeps. False: neither holds. */
@@ -245,11 +260,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
     {
         if (form == CUDA__TRI_NAN)
             return info < 0 ? cuda__real<T>::nan() : (T)0;
-        cuda__number most = cuda__normal((double)cuda__real<T>::largest, 0);
-        cuda__number inverse = cuda__over(cuda__over({0.5, 1}, norm), norm_x);
-        T found = (T)cuda__assemble(inverse.mantissa, inverse.exponent);
-        if (cuda__is_larger(norm_x, most))
-            found = 0;
+        T found = cuda__tri_rcond<T>(norm, norm_x);
         info = found < cuda__real<T>::eps ? n + 1 : 0;
         return found;
     }
@@ -351,18 +362,39 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         conclude(of);
     }
 
+    /* The merging alone, of a matrix that is one chunk; found: |X|, and the diagonal, by the
+     * sweeps. False: it does not hold, and nothing was reported. */
+    __device__ __forceinline__ bool run_merging(const double *found)
+    {
+        if constexpr (Each == 1) {
+            const int i = threadIdx.x;
+            load(0, false);
+            see(block.reduce(sweeper(0).look(i), cuda__tri_both_looks));
+            double growth = number_of(merge_chunk(0));
+            double difference = i < n ? fabs(part.merged()[i] - found[1 + i]) : 0;
+            difference = number_of(largest_bits(difference));
+            if (!is_merged(found[0], growth, difference))
+                return false;
+            norm_x = cuda__normal(found[0], 0);
+            road = METHOD_ROAD_SHERMAN_MORRISON;
+            form = CUDA__TRI_BY_LEVELS;
+            diagonal = part.merged();
+            block.sync();
+            report();
+        }
+        return Each == 1;
+    }
+
     /* ---- Matrices of more rows: chunk by chunk ---- */
 
     /* What a chunk multiplies by, and its rows before each one, in one direction. by_rows: if A is
-     * dominant by rows. */
-    __device__ __forceinline__ void begin_chunk(int64_t chunk, bool by_rows, bool up)
+     * dominant by rows. The chunk is loaded. */
+    __device__ __forceinline__ void scan_chunk(int64_t chunk, bool by_rows, bool up) const
     {
         const int64_t first = chunk * Threads;
         const int at = up ? Threads - 1 - threadIdx.x : threadIdx.x;
-        const bool looks = by_rows && !up;
         cuda__tri_chunk *to = part.chunks() + chunk;
         cuda__tri_sweeper<Threads> sweep = sweeper(first);
-        load(first, looks);
         cuda__tri_row row = sweep.row(at, by_rows);
         cuda__tri_span before,
             all = sweep.scan_chunk(up ? sweep.up(row, at) : sweep.down(row, at), &before);
@@ -370,14 +402,27 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
             part.spans(by_rows, up)[first + at] = before;
         if (threadIdx.x == 0)
             (up ? to->up : to->down)[by_rows ? 0 : 1] = all;
-        if (!looks)
-            return;
-        cuda__tri_look look = block.reduce(sweep.look(threadIdx.x), cuda__tri_both_looks);
+    }
+
+    /* Looks at a chunk, which is loaded; of the first one all is made ready for the others. */
+    __device__ __forceinline__ void look_at_chunk(int64_t chunk)
+    {
+        cuda__tri_look look =
+            block.reduce(sweeper(chunk * Threads).look(threadIdx.x), cuda__tri_both_looks);
         if (threadIdx.x == 0)
-            to->look = look;
+            part.chunks()[chunk].look = look;
         if (threadIdx.x == 0 && chunk == 0)
             part.answer()->arrived = part.answer()->norm = part.answer()->error =
                 part.answer()->growth = part.answer()->difference = 0;
+    }
+
+    __device__ __forceinline__ void begin_chunk(int64_t chunk, bool by_rows, bool up)
+    {
+        const bool looks = by_rows && !up;
+        load(chunk * Threads, looks);
+        scan_chunk(chunk, by_rows, up);
+        if (looks)
+            look_at_chunk(chunk);
     }
 
     /* Was this the last of all chunks to come here? */
@@ -411,12 +456,11 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
                 number_of(seen->difference)};
     }
 
-    /* The numbers of a chunk's rows, once all chunks have begun; and then of the matrix. */
-    __device__ __forceinline__ void end_chunk(int64_t chunk)
+    /* The numbers of a chunk's rows, once all chunks have begun; and then of the matrix. The chunk
+     * is loaded, and all are seen. */
+    __device__ __forceinline__ void finish_chunk(int64_t chunk, int64_t number)
     {
         const cuda__tri_chunk *chunks = part.chunks();
-        int64_t number = see_chunks();
-        load_again(chunk * Threads);
         cuda__tri_answer *answer = part.answer();
         if (sweeps()) {
             const int64_t i = chunk * Threads + threadIdx.x;
@@ -447,6 +491,13 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         }
         if (arrive(number))
             conclude(found_sums());
+    }
+
+    __device__ __forceinline__ void end_chunk(int64_t chunk)
+    {
+        int64_t number = see_chunks();
+        load_again(chunk * Threads);
+        finish_chunk(chunk, number);
     }
 
     __device__ __forceinline__ cuda__tri_joiner<Threads> joiner(int64_t number, int64_t chunk) const

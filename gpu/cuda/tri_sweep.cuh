@@ -47,6 +47,45 @@ static __device__ __forceinline__ cuda__tri_look cuda__tri_both_looks(const cuda
     return {fmax(a.largest, b.largest), fmax(a.quarter, b.quarter), a.flags | b.flags};
 }
 
+/* Of a row and its column: A[i,i-1], A[i,i], A[i,i+1], and above and below them. */
+static __device__ __forceinline__ cuda__tri_look cuda__tri_look_at(double before, double middle,
+                                                                   double behind, double above,
+                                                                   double below)
+{
+    double size = fabs(middle), left = fabs(before), right = fabs(behind);
+    double upper = fabs(above), lower = fabs(below);
+    double excess = left * 0 + size * 0 + right * 0;
+    uint64_t flags = excess == 0 ? 0 : CUDA__TRI_NOT_FINITE;
+    flags |= size >= left + right ? 0 : CUDA__TRI_NOT_BY_ROWS;
+    flags |= size >= lower + upper ? 0 : CUDA__TRI_NOT_BY_COLUMNS;
+    return {upper + size + lower, upper / 4 + size / 4 + lower / 4, flags};
+}
+
+/* |A|: sums that overflow are taken of quarters. */
+static __device__ __forceinline__ cuda__number cuda__tri_norm(const cuda__tri_look &look)
+{
+    return look.largest <= cuda__real<double>::largest ? cuda__normal(look.largest, 0)
+                                                       : cuda__normal(look.quarter, 2);
+}
+
+/* What a row is dominant by, 0 or more. */
+static __device__ __forceinline__ double cuda__tri_excess(double size, double left, double right)
+{
+    /* What the sum loses by rounding is `lost`, exactly. */
+    double sum = left + right, shifted = sum - left;
+    double lost = (left - (sum - shifted)) + (right - shifted);
+    return fmax((size - sum) - lost, 0.0);
+}
+
+/* Does the link of two rows make the pivot larger? By their entries on the diagonal, and below and
+ * above it. */
+static __device__ __forceinline__ bool cuda__tri_adds(double d, double next, double below,
+                                                      double right)
+{
+    return (__double2hiint(d) ^ __double2hiint(next) ^ __double2hiint(below) ^
+            __double2hiint(right)) < 0;
+}
+
 /* What the first kernel leaves of a chunk. */
 struct cuda__tri_chunk {
     cuda__tri_span down[2], up[2]; /* by rows, by columns */
@@ -83,13 +122,6 @@ template <int Threads, int Each = 1> struct cuda__tri_sweeper {
     shared *memory;
     int64_t first, n; /* row of thread 0 */
 
-    static __device__ __forceinline__ bool link_adds(double d, double next, double below,
-                                                     double right)
-    {
-        return (__double2hiint(d) ^ __double2hiint(next) ^ __double2hiint(below) ^
-                __double2hiint(right)) < 0;
-    }
-
     __device__ __forceinline__ bool is_in(int at) const
     {
         return first + at < n;
@@ -99,15 +131,10 @@ template <int Threads, int Each = 1> struct cuda__tri_sweeper {
     __device__ __forceinline__ cuda__tri_look look(int at) const
     {
         int t = at + 1;
-        double size = fabs(band.middle[t]), left = fabs(band.sub[t]), right = fabs(band.sup[t]);
-        double upper = fabs(band.sup[t - 1]), lower = fabs(band.sub[t + 1]);
-        double excess = left * 0 + size * 0 + right * 0;
-        uint64_t flags = excess == 0 ? 0 : CUDA__TRI_NOT_FINITE;
-        flags |= size >= left + right ? 0 : CUDA__TRI_NOT_BY_ROWS;
-        flags |= size >= lower + upper ? 0 : CUDA__TRI_NOT_BY_COLUMNS;
         if (!is_in(at))
             return {0, 0, 0};
-        return {upper + size + lower, upper / 4 + size / 4 + lower / 4, flags};
+        return cuda__tri_look_at(band.sub[t], band.middle[t], band.sup[t], band.sup[t - 1],
+                                 band.sub[t + 1]);
     }
 
     /* Row `at` of the chunk. by_rows: A is dominant by rows, not by columns alone. */
@@ -121,18 +148,16 @@ template <int Threads, int Each = 1> struct cuda__tri_sweeper {
         double size = fabs(r.middle);
         double left = fabs(by_rows ? r.before : band.sup[t - 1]);
         double right = fabs(by_rows ? r.behind : band.sub[t + 1]);
-        /* What the sum loses by rounding is `lost`, exactly. */
-        double sum = left + right, shifted = sum - left;
-        double lost = (left - (sum - shifted)) + (right - shifted);
-        double excess = fmax((size - sum) - lost, 0.0);
+        double excess = cuda__tri_excess(size, left, right);
         r.k = cuda__normal(size, 0).exponent;
         r.excess = cuda__scale(excess, -(int)r.k);
         r.left = cuda__scale(left, -(int)r.k);
         r.right = cuda__scale(right, -(int)r.k);
         int64_t i = first + at;
-        r.left_adds = i > 0 && link_adds(band.middle[t - 1], r.middle, r.before, band.sup[t - 1]);
+        r.left_adds =
+            i > 0 && cuda__tri_adds(band.middle[t - 1], r.middle, r.before, band.sup[t - 1]);
         r.right_adds =
-            i + 1 < n && link_adds(r.middle, band.middle[t + 1], band.sub[t + 1], r.behind);
+            i + 1 < n && cuda__tri_adds(r.middle, band.middle[t + 1], band.sub[t + 1], r.behind);
         return r;
     }
 

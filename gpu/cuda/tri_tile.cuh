@@ -6,7 +6,9 @@
  *
  * A row of X need not begin at a multiple of 16 bytes. A thread's 16 bytes always do, and so the
  * columns in them shift from row to row: a thread holds all that may be among them. Only the ends
- * of a row are stored number by number.
+ * of a row are stored number by number. Large matrices in double have the threads' pieces paired to
+ * 32 bytes (`grain`): what a warp stores of 32 bytes in part the memory must read first. It takes
+ * more turns.
  *
  * Device code, and the cut for the host.
  */
@@ -59,29 +61,30 @@ struct cuda__tri_factors {
 template <typename T, int Threads> struct cuda__tri_tile {
     typedef typename cuda__real<T>::vector vector;
     static constexpr int width = cuda__real<T>::width; /* numbers in 16 bytes */
-    static constexpr int window = 2 * width - 1;       /* columns that may be a thread's */
+    static constexpr int unit = 4;                     /* numbers of a grain at most */
+    static constexpr int window = unit + width - 1;    /* columns that may be a thread's */
 
     const cuda__tri_call &call;
     cuda__tri_tiles tiles;
-    int thread;
+    int thread, grain; /* numbers to whose multiples the pieces are aligned: width or unit */
     T *x = nullptr;
     int64_t first_row = 0, end_row = 0; /* of the tile, in A's numbers as all others */
     int64_t first_piece = 0, end_piece = 0;
     int64_t length = 0;   /* of a row that is written */
-    bool aligned = false; /* all rows begin at multiples of 16 bytes */
+    bool aligned = false; /* all rows begin at multiples of a grain */
 
     __device__ __forceinline__ void place(int64_t tile, T *to)
     {
         x = to;
         length = call.columns.end - call.columns.first;
-        aligned = length % width == 0 && (uintptr_t)x % sizeof(vector) == 0;
+        aligned = (((uintptr_t)x / sizeof(T) | (uintptr_t)length) & (uintptr_t)(grain - 1)) == 0;
         first_row = call.rows.first + tile / tiles.across * tiles.rows;
         end_row = call.rows.end - first_row < tiles.rows ? call.rows.end : first_row + tiles.rows;
         first_piece = tile % tiles.across * tiles.lanes;
         end_piece = first_piece + tiles.lanes;
-        /* Rows that begin late reach into one piece more. */
+        /* Rows that begin late reach into pieces more. */
         if (tile % tiles.across == tiles.across - 1)
-            end_piece = (length + width - 1) / width + (aligned ? 0 : 1);
+            end_piece = (length + (aligned ? 0 : grain - 1) + width - 1) / width;
     }
 
     /* Calls write(piece) for the pieces of this thread. */
@@ -94,7 +97,7 @@ template <typename T, int Threads> struct cuda__tri_tile {
 
     /* ---- Rows of a thread ---- */
 
-    /* Rows of a thread whose pieces begin at one column: all, or every width-th. */
+    /* Rows of a thread whose pieces begin at one column: all, or every grain-th. */
     struct run {
         int shift;       /* numbers by which the rows begin late */
         int64_t column;  /* of X, where the thread's 16 bytes begin */
@@ -105,20 +108,20 @@ template <typename T, int Threads> struct cuda__tri_tile {
     /* The first column of the window of a piece. */
     __device__ __forceinline__ int64_t begin(int64_t piece) const
     {
-        return call.columns.first + piece * width - (width - 1);
+        return call.columns.first + piece * width - (unit - 1);
     }
 
     /* Calls write(run) for the rows of this thread, which are every (Threads / lanes)-th. */
     template <typename F> __device__ __forceinline__ void each_run(int64_t piece, F write) const
     {
         int step = Threads / tiles.lanes, first = thread / tiles.lanes;
-        int runs = aligned ? 1 : width;
+        int runs = aligned ? 1 : grain;
         for (int k = 0; k < runs; k++) {
             run r;
             r.first = first + k * step;
             r.step = runs * step;
             const T *row = x + (first_row + r.first - call.rows.first) * length;
-            r.shift = (int)((uintptr_t)row / sizeof(T) % width);
+            r.shift = (int)((uintptr_t)row / sizeof(T)) & (grain - 1);
             r.column = call.columns.first + piece * width - r.shift;
             int64_t at = piece * width - r.shift;
             r.whole = at >= 0 && at + width <= length;
@@ -136,7 +139,7 @@ template <typename T, int Threads> struct cuda__tri_tile {
         for (int k = 0; k < window; k++)
             half[k] = all[k];
 #pragma unroll
-        for (int by = width / 2; by > 0; by /= 2) {
+        for (int by = unit / 2; by > 0; by /= 2) {
             bool moved = !(shift & by);
 #pragma unroll
             for (int k = 0; k + by < window; k++)

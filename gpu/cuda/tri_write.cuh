@@ -1,15 +1,9 @@
 /* gpu/cuda/tri_write.cuh: writes X, or the rows and columns of it that are wanted, from the O(n)
  * numbers of tri.cuh: tile by tile, each of them on its own.
  *
- * A tile is some rows of X by as many columns as the threads of a block cover with 16 bytes each:
- * `lanes` threads lie along a row, and the threads beyond them take further rows. A thread's
- * columns stay in registers, the rows' numbers in shared memory, and an entry is one
+ * A thread's columns stay in registers, the rows' numbers in shared memory, and an entry is one
  * multiplication. It is done in double and rounded once. Where exponents range too far for that
  * within a tile, its entries are put together one by one.
- *
- * A row of X need not begin at a multiple of 16 bytes. A thread's 16 bytes always do, and so the
- * columns in them shift from row to row: a thread holds all that may be among them. Only the ends
- * of a row are stored number by number.
  *
  * Cost: for 16 bytes a thread some 40 instructions in double and 70 in float (counted in the
  * machine code), of the 110 that a multiprocessor's schedulers have until an H200's memory has
@@ -29,6 +23,7 @@
 
 #define CUDA__TRI_LEVELS_MAX 15 /* of merging in shared memory; orders above 32768 have more */
 #define CUDA__TRI_SLICE 64      /* rows that are written together by levels */
+#define CUDA__TRI_NEAR_ROWS 8   /* of them, near the diagonal; blocks of level 2 have as many */
 
 /* By lines: the rows of a tile above and below the diagonal, as doubles, and on it. By levels: of
  * some rows the factors, the entries on the diagonal, and those beside it in a leaf. */
@@ -43,10 +38,12 @@ union cuda__tri_write_memory {
     };
 };
 
-template <typename T, int Threads> struct cuda__tri_writer {
+/* Few: of matrices of few rows. */
+template <typename T, int Threads, bool Few> struct cuda__tri_writer {
     typedef cuda__tri_tile<T, Threads> tile_type;
     typedef typename tile_type::run run;
     static constexpr int width = tile_type::width, window = tile_type::window;
+    static constexpr int unit = tile_type::unit;
 
     const cuda__tri_call &call;
     const cuda__tri_part &part;
@@ -132,7 +129,7 @@ template <typename T, int Threads> struct cuda__tri_writer {
 #pragma unroll
         for (int k = 0; k < window; k++) {
             columns[k] = 0;
-            if (tile.aligned && k < width - 1)
+            if (tile.aligned && k < unit - 1)
                 continue;
             cuda__number column = number(column_line(side), first + k);
             int exponent = clamp(column.exponent + scale);
@@ -288,6 +285,48 @@ template <typename T, int Threads> struct cuda__tri_writer {
         });
     }
 
+    /* The same near the diagonal in double: some rows together are in one block with the same
+     * columns at all levels, but perhaps at the first. */
+    template <int Levels>
+    __device__ __forceinline__ void write_near(const run &r, int64_t first, int64_t end, int least,
+                                               int levels) const
+    {
+        double rows[Levels][width], met[Levels][width];
+        int from = (int)(first - tile.first_row), row = begin_at(r, from);
+        fetch_rows<Levels>(r, least, levels, rows);
+        for (int64_t at = first, next; at < end; at = next) {
+            next = (at | (CUDA__TRI_NEAR_ROWS - 1)) + 1;
+#pragma unroll
+            for (int l = 1; l < Levels; l++) {
+#pragma unroll
+                for (int c = 0; c < width; c++)
+                    met[l][c] = (at ^ (r.column + c)) >> (least + l + 1) == 0 ? rows[l][c] : 0;
+            }
+            tile.each_row(r, &row, next < end ? next : end, [&](int k, T *values) {
+                double factor = least <= levels ? memory->factor[least][k - from] : 0;
+                double sums[width] = {};
+                unsigned beside[width];
+#pragma unroll
+                for (int c = 0; c < width; c++) {
+                    beside[c] = (unsigned)(tile.first_row + k) ^ (unsigned)(r.column + c);
+                    sums[c] = beside[c] >> (least + 1) == 0 ? -factor * rows[0][c] : 0;
+                }
+#pragma unroll
+                for (int l = 1; l < Levels; l++) {
+                    factor = least + l <= levels ? memory->factor[least + l][k - from] : 0;
+#pragma unroll
+                    for (int c = 0; c < width; c++)
+                        sums[c] -= factor * met[l][c];
+                }
+#pragma unroll
+                for (int c = 0; c < width; c++) {
+                    sums[c] += beside[c] == 1 ? memory->leaf[k - from] : 0;
+                    values[c] = (T)(beside[c] == 0 ? memory->middle[k - from] : sums[c]);
+                }
+            });
+        }
+    }
+
     /* The same for any number of levels. */
     __device__ __forceinline__ void write_deep(const run &r, int64_t first, int64_t end, int least,
                                                int levels) const
@@ -327,6 +366,10 @@ template <typename T, int Threads> struct cuda__tri_writer {
             int terms = levels - least + 1;
             if (levels >= CUDA__TRI_LEVELS_MAX)
                 write_deep(r, first, end, least, levels);
+            else if (Few && width == 2 && !uniform && terms <= 5)
+                write_near<5>(r, first, end, least, levels);
+            else if (Few && width == 2 && !uniform && terms <= 8)
+                write_near<8>(r, first, end, least, levels);
             else if (!uniform && terms <= 8)
                 write_slice<8, true>(r, first, end, least, levels);
             else if (!uniform || terms > 8)
@@ -348,7 +391,7 @@ template <typename T, int Threads> struct cuda__tri_writer {
                 tile.end_row - first < CUDA__TRI_SLICE ? tile.end_row : first + CUDA__TRI_SLICE;
             bool uniform;
             int least = least_level(first, end - 1, tile.begin(tile.first_piece),
-                                    tile.begin(tile.end_piece) + width - 1, &uniform);
+                                    tile.begin(tile.end_piece) + unit - 1, &uniform);
             fetch_factors(first, end, least, levels);
             __syncthreads();
             tile.each_piece([&](int64_t piece) { write_levels(piece, first, end, levels); });
@@ -362,7 +405,7 @@ template <typename T, int Threads> struct cuda__tri_writer {
     __device__ __forceinline__ void write_by_lines() const
     {
         /* Are there entries on this side? */
-        const bool wanted[2] = {tile.begin(tile.end_piece) + width - 1 > tile.first_row,
+        const bool wanted[2] = {tile.begin(tile.end_piece) + unit - 1 > tile.first_row,
                                 tile.begin(tile.first_piece) < tile.end_row};
         bool good = true;
         if (threadIdx.x < 2)
@@ -389,9 +432,10 @@ template <typename T, int Threads> struct cuda__tri_writer {
     }
 
     /* By all threads of the block; they must be together again before the next tile. */
-    __device__ __forceinline__ void write(int64_t number, const cuda__tri_answer &answer)
+    __device__ __forceinline__ void write(int64_t which, const cuda__tri_answer &answer)
     {
-        tile.place(number, (T *)answer.x);
+        tile.grain = Few || answer.form == CUDA__TRI_BY_LEVELS ? width : unit;
+        tile.place(which, (T *)answer.x);
         if (answer.form == CUDA__TRI_NAN) {
             tile.each_piece([&](int64_t piece) { tile.write_nan(piece); });
         } else if (answer.form == CUDA__TRI_BY_LEVELS) {

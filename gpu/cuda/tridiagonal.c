@@ -24,9 +24,25 @@ static int levels_of(const struct cuda_call *call)
     return levels;
 }
 
+/* Of what the kernel for many matrices leaves, bytes a part. */
+static size_t left_bytes(const struct cuda_call *call)
+{
+    int64_t variant = call->options[METHOD_TRIDIAGONAL_VARIANT];
+    if (call->n > CUDA__TRI_SERIAL_N_MAX || variant == METHOD_TRIDIAGONAL_PIVOTED)
+        return 0;
+    if (variant != METHOD_TRIDIAGONAL_SHERMAN_MORRISON)
+        return CUDA__TRI_LEFT_BYTES;
+    return CUDA__TRI_FOUND_HELD * (size_t)(call->n + 1) * sizeof(double);
+}
+
+static size_t part_bytes(const struct cuda_call *call)
+{
+    return (size_t)cuda__tri_part_bytes(call->n, levels_of(call)) + left_bytes(call);
+}
+
 size_t cuda_tridiagonal_workspace(const struct cuda_call *call, int64_t matrices)
 {
-    size_t part = (size_t)cuda__tri_part_bytes(call->n, levels_of(call)), parts = (size_t)matrices;
+    size_t part = part_bytes(call), parts = (size_t)matrices;
     if (call->n <= CUDA__TRI_BLOCK_N_MAX && parts > SMALL_PARTS)
         parts = SMALL_PARTS;
     return parts > SIZE_MAX / part ? SIZE_MAX : parts * part;
@@ -42,6 +58,7 @@ cudaError_t cuda_tridiagonal(const struct cuda_call *call, cudaStream_t stream)
         .n = call->n,
         .count = call->matrices,
         .workspace = call->workspace,
+        .parts = (int64_t)(call->workspace_bytes / part_bytes(call)),
         .part_bytes = cuda__tri_part_bytes(call->n, levels),
         .variant = (int32_t)call->options[METHOD_TRIDIAGONAL_VARIANT],
         .levels = levels,
@@ -50,11 +67,17 @@ cudaError_t cuda_tridiagonal(const struct cuda_call *call, cudaStream_t stream)
         .keeps_levels = writes(call),
         .writes = writes(call),
     };
-    work.parts = (int64_t)(call->workspace_bytes / (size_t)work.part_bytes);
     if (call->n < 1 || call->n > CUDA_TRIDIAGONAL_N_MAX || call->matrices < 0 || work.parts < 1)
         return cudaErrorInvalidValue;
     if (call->matrices == 0)
         return cudaSuccess;
+    if (left_bytes(call) > 0) {
+        if (levels > 0)
+            work.found = call->workspace;
+        else
+            work.left = call->workspace;
+        work.workspace += work.parts * (int64_t)left_bytes(call);
+    }
     return call->precision == PRECISION_FP32 ? cuda__tri_launch_f32(&work, stream)
                                              : cuda__tri_launch_f64(&work, stream);
 }

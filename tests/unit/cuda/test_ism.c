@@ -14,6 +14,7 @@
 #include "gpu/cuda/ism_call.h"
 #include "gpu/cuda/lu_middle.h"
 #include "tests/simt/simt.h"
+#include "tests/unit/cuda/company.h"
 #include "tests/unit/cuda/ism_host.h"
 #include "tests/unit/gpu/ism.h"
 #include "tests/unit/gpu/matrices.h"
@@ -21,55 +22,13 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define INPUTS 7
 #define OUTPUTS 8
-#define NOISE 0x5a
 #define ITEMS 5
 
-/* ---- A batch ---- */
-
-/* Matrices of one shape, in items; every tensor of an item is a piece of memory of its own, which
- * begins `late` numbers behind a multiple of 16 bytes. */
-struct bed {
-    enum precision precision;
-    enum ismtest_kind kind;
-    int64_t n, m;
-    int64_t options[METHOD_OPTIONS_MAX];
-    int64_t counts[ITEMS];
-    int late;
-    bool scarce;       /* a workspace for one matrix */
-    uint32_t unwanted; /* outputs that every second item leaves out */
-    unsigned char *memory[ITEMS][INPUTS + OUTPUTS];
-    struct cuda_tensors items[ITEMS];
-    struct cuda_products *products;
-};
+/* ---- Company ---- */
 
 static const struct method *method(void)
 {
     return method_find("ism");
-}
-
-static size_t tensor_bytes(const struct bed *bed, int tensor)
-{
-    const struct method_tensor *of =
-        tensor < INPUTS ? &method()->inputs[tensor] : &method()->outputs[tensor - INPUTS];
-    return (size_t)method_tensor_bytes(of, bed->precision, bed->n, bed->m, bed->options);
-}
-
-static unsigned char *start_of(const struct bed *bed, int item, int tensor)
-{
-    bool real = tensor < INPUTS || method()->outputs[tensor - INPUTS].kind == METHOD_REAL;
-    size_t unit = real ? (size_t)precision_bytes(bed->precision) : sizeof(int32_t);
-    return bed->memory[item][tensor] + 32 + (size_t)bed->late * unit;
-}
-
-static void put(enum precision precision, unsigned char *to, const double *from, int64_t count,
-                int64_t step)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (precision == PRECISION_FP32)
-            ((float *)(void *)to)[i] = (float)from[i * step];
-        else
-            ((double *)(void *)to)[i] = from[i * step];
-    }
 }
 
 static uint32_t inputs_of(enum ismtest_kind kind)
@@ -88,11 +47,11 @@ static uint32_t inputs_of(enum ismtest_kind kind)
 
 /* Matrix k of any batch: of every seventh A0 is tiny, so that it must be mended; of every eleventh
  * a number is none. */
-static void set_matrix(const struct bed *bed, int item, int64_t index, int64_t k)
+static void set_matrix(const struct cudatest_bed *bed, int item, int64_t index, int64_t k)
 {
     int64_t n = bed->n, m = bed->m;
     struct ismtest_problem a =
-        ismtest_problem(bed->precision, bed->kind, n, m, (uint64_t)(k * 31 + n));
+        ismtest_problem(bed->precision, (enum ismtest_kind)bed->kind, n, m, (uint64_t)(k * 31 + n));
     for (int64_t i = 0; k % 7 == 3 && i < n * n; i++) {
         a.a0[i] *= 1e-12;
         if (a.b)
@@ -114,114 +73,36 @@ static void set_matrix(const struct bed *bed, int item, int64_t index, int64_t k
     };
     for (int t = 0; t < INPUTS; t++)
         if (bed->items[item].inputs[t])
-            put(bed->precision, start_of(bed, item, t) + (size_t)index * tensor_bytes(bed, t),
-                tensors[t].numbers, tensors[t].count, tensors[t].step);
+            cudatest_put(bed->precision, cudatest_input(bed, item, index, t), tensors[t].numbers,
+                         tensors[t].count, tensors[t].step);
     ismtest_free(&a);
 }
 
-/* Item i holds counts[i] matrices, which are number first, first + 1, ... */
-static void fill(struct bed *bed, int items, int64_t first)
-{
-    int64_t at = 0;
-    for (int i = 0; i < items; i++) {
-        for (int t = 0; t < INPUTS + OUTPUTS; t++) {
-            size_t bytes = ((size_t)bed->counts[i] * tensor_bytes(bed, t) + 191) / 64 * 64;
-            bool there = t < INPUTS ? inputs_of(bed->kind) >> t & 1
-                                    : !(bed->unwanted >> (t - INPUTS) & 1 && i % 2);
-            bed->memory[i][t] = aligned_alloc(64, bytes);
-            assert_non_null(bed->memory[i][t]);
-            memset(bed->memory[i][t], NOISE, bytes);
-            if (t < INPUTS)
-                bed->items[i].inputs[t] = there ? start_of(bed, i, t) : NULL;
-            else
-                bed->items[i].outputs[t - INPUTS] = there ? start_of(bed, i, t) : NULL;
-        }
-        bed->items[i].first = at;
-        for (int64_t k = 0; k < bed->counts[i]; k++, at++)
-            set_matrix(bed, i, k, first + at);
-    }
-}
-
-/* As the engine does it; returns how many were doubtful. */
-static uint32_t run(struct bed *bed, int items)
+/* As the engine does it. */
+static void run(const struct cudatest_bed *bed, struct cuda_call *call, int64_t at_once)
 {
     uint32_t doubtful = 0;
-    struct cuda_call call = {.precision = bed->precision,
-                             .n = bed->n,
-                             .m = bed->m,
-                             .options = bed->options,
-                             .item_count = items,
-                             .tensors = bed->items,
-                             .inputs = inputs_of(bed->kind),
-                             .wanted = (1U << OUTPUTS) - 1,
-                             .products = bed->products,
-                             .batch = {.doubtful = &doubtful}};
-    for (int i = 0; i < items; i++)
-        call.matrices += bed->counts[i];
-    call.workspace_bytes = cuda_ism_workspace(&call, bed->scarce ? 1 : call.matrices);
-    assert_int_equal(cudaMalloc(&call.workspace, call.workspace_bytes), cudaSuccess);
-    if (cuda_ism(&call, NULL) != cudaSuccess)
+    (void)bed;
+    call->batch.doubtful = &doubtful;
+    call->workspace_bytes = cuda_ism_workspace(call, at_once);
+    assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
+    if (cuda_ism(call, NULL) != cudaSuccess)
         fail_msg("%s", simt_report());
-    call.to_mend = doubtful;
-    if (doubtful > 0 && cuda_ism_mend(&call, NULL) != cudaSuccess)
+    call->to_mend = doubtful;
+    if (doubtful > 0 && cuda_ism_mend(call, NULL) != cudaSuccess)
         fail_msg("%s", simt_report());
-    assert_true(doubtful <= call.matrices); /* mending adds none */
-    cudaFree(call.workspace);
-    return doubtful;
+    assert_true(doubtful <= call->matrices); /* mending adds none */
+    cudaFree(call->workspace);
 }
 
-static void release(struct bed *bed, int items)
+static void try_batch(struct cudatest_bed *bed, int items)
 {
-    for (int i = 0; i < items; i++)
-        for (int t = 0; t < INPUTS + OUTPUTS; t++)
-            free(bed->memory[i][t]);
-}
-
-/* Nothing before or behind a tensor was written. */
-static void check_edges(const struct bed *bed, int item, int tensor)
-{
-    const unsigned char *first = start_of(bed, item, tensor);
-    const unsigned char *end = first + (size_t)bed->counts[item] * tensor_bytes(bed, tensor);
-    for (const unsigned char *at = bed->memory[item][tensor]; at < first; at++)
-        assert_int_equal(*at, NOISE);
-    for (int i = 0; i < 32; i++)
-        assert_int_equal(end[i], NOISE);
-}
-
-/* ---- Company ---- */
-
-/* Number k alone, aligned and with memory in plenty. */
-static void compare(const struct bed *bed, int item, int64_t index, int64_t k)
-{
-    struct bed alone = *bed;
-    alone.late = 0;
-    alone.scarce = false;
-    alone.counts[0] = 1;
-    fill(&alone, 1, k);
-    run(&alone, 1);
-    for (int t = INPUTS; t < INPUTS + OUTPUTS; t++) {
-        size_t bytes = tensor_bytes(bed, t);
-        if (bed->items[item].outputs[t - INPUTS] &&
-            memcmp(start_of(bed, item, t) + (size_t)index * bytes, start_of(&alone, 0, t), bytes))
-            fail_msg("n = %d, m = %d, kind %d: %s of matrix %d", (int)bed->n, (int)bed->m,
-                     (int)bed->kind, method()->outputs[t - INPUTS].name, (int)k);
-    }
-    release(&alone, 1);
-}
-
-static void try_batch(struct bed *bed, int items)
-{
-    int64_t at = 40 + bed->n;
+    bed->method = method();
+    bed->inputs = inputs_of((enum ismtest_kind)bed->kind);
+    bed->set_matrix = set_matrix;
+    bed->run = run;
     assert_int_equal(cuda_products_create(NULL, &bed->products), cudaSuccess);
-    fill(bed, items, at);
-    run(bed, items);
-    for (int i = 0; i < items; i++) {
-        for (int t = 0; t < INPUTS + OUTPUTS; t++)
-            check_edges(bed, i, t);
-        for (int64_t k = 0; k < bed->counts[i]; k++, at++)
-            compare(bed, i, k, at);
-    }
-    release(bed, items);
+    cudatest_try_company(bed, items, 40 + bed->n);
     cuda_products_destroy(&bed->products);
 }
 
@@ -233,30 +114,33 @@ static void test_company_never_shows(void **state)
         enum precision precision;
         enum ismtest_kind kind;
         int64_t n, m, variant, block_size;
-        int late;
-        bool scarce;
+        int late, at_once;
     } rows[] = {
-        {PRECISION_FP64, ISMTEST_INVERSE, 1, 1, 0, 0, 1, false},
-        {PRECISION_FP32, ISMTEST_DIAGONAL, 5, 2, 0, 0, 3, true},
-        {PRECISION_FP64, ISMTEST_INVERSE, 8, 3, 0, 0, 0, true},
-        {PRECISION_FP64, ISMTEST_INVERSE_AND_A0, 13, 6, 0, 0, 1, false},
-        {PRECISION_FP32, ISMTEST_INVERSE, 32, 1, 0, 0, 1, true},
-        {PRECISION_FP64, ISMTEST_SCALE, 35, 5, 0, 0, 0, false},
-        {PRECISION_FP64, ISMTEST_DEFAULT, 9, 4, METHOD_ISM_SINGLE, 0, 1, true},
-        {PRECISION_FP32, ISMTEST_DIAGONAL, 40, 20, METHOD_ISM_BLOCK, 8, 2, true},
-        {PRECISION_FP64, ISMTEST_INVERSE, 21, 9, METHOD_ISM_REDUCED_MEMORY, 4, 1, true},
-        {PRECISION_FP64, ISMTEST_ALONE, 18, 18, 0, 0, 1, false},
-        {PRECISION_FP64, ISMTEST_INVERSE, 6, 9, 0, 0, 0, true}, /* m > n: by lu */
+        {PRECISION_FP64, ISMTEST_INVERSE, 1, 1, 0, 0, 1, 0},
+        {PRECISION_FP32, ISMTEST_DIAGONAL, 5, 2, 0, 0, 3, 1},
+        {PRECISION_FP64, ISMTEST_INVERSE, 8, 3, 0, 0, 0, 1},
+        {PRECISION_FP64, ISMTEST_INVERSE_AND_A0, 13, 6, 0, 0, 1, 0},
+        {PRECISION_FP32, ISMTEST_INVERSE, 32, 1, 0, 0, 1, 1},
+        {PRECISION_FP64, ISMTEST_INVERSE, 16, 4, 0, 0, 0, 0},
+        {PRECISION_FP32, ISMTEST_INVERSE, 29, 7, 0, 0, 1, 0},
+        {PRECISION_FP64, ISMTEST_INVERSE, 32, 8, 0, 0, 0, 0},
+        {PRECISION_FP64, ISMTEST_INVERSE, 19, 3, 0, 0, 1, 1},
+        {PRECISION_FP64, ISMTEST_SCALE, 35, 5, 0, 0, 0, 0},
+        {PRECISION_FP64, ISMTEST_DEFAULT, 9, 4, METHOD_ISM_SINGLE, 0, 1, 1},
+        {PRECISION_FP32, ISMTEST_DIAGONAL, 40, 20, METHOD_ISM_BLOCK, 8, 2, 1},
+        {PRECISION_FP64, ISMTEST_INVERSE, 21, 9, METHOD_ISM_REDUCED_MEMORY, 4, 1, 1},
+        {PRECISION_FP64, ISMTEST_ALONE, 18, 18, 0, 0, 1, 0},
+        {PRECISION_FP64, ISMTEST_INVERSE, 6, 9, 0, 0, 0, 1}, /* m > n: by lu */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct bed bed = {.precision = rows[i].precision,
-                          .kind = rows[i].kind,
-                          .n = rows[i].n,
-                          .m = rows[i].m,
-                          .options = {rows[i].variant, rows[i].block_size},
-                          .counts = {1, 3, 5, 1, 2},
-                          .late = rows[i].late,
-                          .scarce = rows[i].scarce};
+        struct cudatest_bed bed = {.precision = rows[i].precision,
+                                   .kind = rows[i].kind,
+                                   .n = rows[i].n,
+                                   .m = rows[i].m,
+                                   .options = {rows[i].variant, rows[i].block_size},
+                                   .counts = {1, 3, 5, 1, 2},
+                                   .late = rows[i].late,
+                                   .at_once = rows[i].at_once};
         try_batch(&bed, ITEMS);
     }
 }
@@ -265,11 +149,11 @@ static void test_company_never_shows(void **state)
 static void test_single_items(void **state)
 {
     (void)state;
-    struct bed bed = {.precision = PRECISION_FP64,
-                      .kind = ISMTEST_INVERSE,
-                      .n = 7,
-                      .m = 1,
-                      .counts = {1, 1, 1, 1, 1}};
+    struct cudatest_bed bed = {.precision = PRECISION_FP64,
+                               .kind = ISMTEST_INVERSE,
+                               .n = 7,
+                               .m = 1,
+                               .counts = {1, 1, 1, 1, 1}};
     try_batch(&bed, ITEMS);
     bed.counts[0] = 37;
     try_batch(&bed, 1);
@@ -281,13 +165,13 @@ static void test_unwanted_outputs(void **state)
     (void)state;
     static const int outputs[] = {METHOD_ISM_INVERSE, METHOD_ISM_U, METHOD_ISM_R, METHOD_ISM_V};
     for (size_t i = 0; i < COUNT(outputs); i++) {
-        struct bed bed = {.precision = PRECISION_FP64,
-                          .kind = ISMTEST_DIAGONAL,
-                          .n = 11,
-                          .m = 3,
-                          .options = {(int64_t)i},
-                          .counts = {2, 2, 1},
-                          .unwanted = UINT32_C(1) << outputs[i]};
+        struct cudatest_bed bed = {.precision = PRECISION_FP64,
+                                   .kind = ISMTEST_DIAGONAL,
+                                   .n = 11,
+                                   .m = 3,
+                                   .options = {(int64_t)i},
+                                   .counts = {2, 2, 1},
+                                   .unwanted = UINT32_C(1) << outputs[i]};
         try_batch(&bed, 3);
     }
 }
@@ -300,6 +184,29 @@ static void check_ratio(const struct ismtest_problem *problem, const struct ismt
         gputest_inverse_ratio(problem->precision, problem->n, problem->a, answer->inverse);
     assert_int_equal(answer->info, 0);
     assert_true(ratio <= GPUTEST_RATIO_MAX);
+}
+
+/* Updates that take all columns at once: every size of a team and of a block, whole and padded. */
+static void test_few_columns(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 32};
+    for (size_t k = 0; k < COUNT(orders) * PRECISION_COUNT; k++) {
+        enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        int64_t n = orders[k / PRECISION_COUNT];
+        for (int64_t m = 1; m <= 9 && m <= n; m++) {
+            struct ismtest_problem problem =
+                ismtest_problem(precision, ISMTEST_INVERSE, n, m, (uint64_t)(40 * n + m));
+            struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+            double det_ratio = ismtest_det_ratio(&problem);
+            double off = fabs(answer.det_ratio / det_ratio - 1);
+            check_ratio(&problem, &answer);
+            assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+            assert_true(off <= 1000 * gputest_eps(precision) * (double)n);
+            ismtest_forget(&answer);
+            ismtest_free(&problem);
+        }
+    }
 }
 
 /* A0 = I, and 1 + y_1^T x_1 = 0, though A is well conditioned: it exchanges two rows. */
@@ -411,9 +318,10 @@ static void test_groups(void **state)
 static void test_pieces(void **state)
 {
     (void)state;
-    struct bed bed = {
+    struct cudatest_bed bed = {
         .precision = PRECISION_FP64, .kind = ISMTEST_DIAGONAL, .n = 521, .m = 3, .counts = {2}};
-    struct ismtest_problem problem = ismtest_problem(bed.precision, bed.kind, bed.n, bed.m, 9);
+    struct ismtest_problem problem =
+        ismtest_problem(bed.precision, ISMTEST_DIAGONAL, bed.n, bed.m, 9);
     struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
     check_ratio(&problem, &answer);
     assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
@@ -531,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_single_items),
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_unwanted_outputs),
+        cmocka_unit_test(test_few_columns),
         cmocka_unit_test(test_a_singular_block_is_left_to_lu),
         cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
         cmocka_unit_test(test_factors),

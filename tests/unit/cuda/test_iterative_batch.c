@@ -14,45 +14,17 @@
 #include "gpu/cuda/iterative.h"
 #include "gpu/methods/iterative.h"
 #include "tests/simt/simt.h"
+#include "tests/unit/cuda/company.h"
 #include "tests/unit/cuda/iter_host.h"
 #include "tests/unit/gpu/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define INPUTS 2
 #define OUTPUTS (METHOD_ITERATIVE_HISTORY + 1)
-#define NOISE 0x5a
+#define WARM METHOD_INPUT(METHOD_ITERATIVE_V0)
 #define ITEMS 5
 #define KINDS 7
 #define STEPS_MAX 60
-
-/* Matrices of one order, in items; every tensor of an item is a piece of memory of its own, which
- * begins `late` numbers behind a multiple of 16 bytes. */
-struct bed {
-    enum precision precision;
-    int64_t n;
-    int64_t options[METHOD_OPTIONS_MAX];
-    int64_t counts[ITEMS];
-    int late;
-    bool warm;
-    bool by_all;     /* what is unwanted is so by all items, or else by every other one */
-    int64_t at_once; /* matrices that the workspace is for */
-    unsigned char *memory[ITEMS][INPUTS + OUTPUTS];
-    struct cuda_tensors items[ITEMS];
-};
-
-static size_t tensor_bytes(const struct bed *bed, int tensor)
-{
-    const struct method_tensor *of = tensor < INPUTS ? &method_iterative.inputs[tensor]
-                                                     : &method_iterative.outputs[tensor - INPUTS];
-    return (size_t)method_tensor_bytes(of, bed->precision, bed->n, 0, bed->options);
-}
-
-static unsigned char *start_of(const struct bed *bed, int item, int tensor)
-{
-    bool real = tensor < INPUTS || method_iterative.outputs[tensor - INPUTS].kind == METHOD_REAL;
-    size_t unit = real ? (size_t)precision_bytes(bed->precision) : sizeof(int32_t);
-    return bed->memory[item][tensor] + 32 + (size_t)bed->late * unit;
-}
 
 static void put(enum precision precision, unsigned char *to, int64_t at, double value)
 {
@@ -63,7 +35,7 @@ static void put(enum precision precision, unsigned char *to, int64_t at, double 
 }
 
 /* Entry of matrix k of any batch: dominant, random, definite, singular, zero, not finite, large. */
-static double entry(const struct bed *bed, int64_t k, int64_t i, int64_t j, uint64_t *seed)
+static double entry(const struct cudatest_bed *bed, int64_t k, int64_t i, int64_t j, uint64_t *seed)
 {
     double x = gputest_random(seed), n = (double)bed->n;
     double huge = bed->precision == PRECISION_FP32 ? 0x1p126 : 0x1p1021;
@@ -86,11 +58,11 @@ static double entry(const struct bed *bed, int64_t k, int64_t i, int64_t j, uint
 }
 
 /* V0: near the inverse of a dominant one, of no use to others. */
-static void set_matrix(const struct bed *bed, int item, int64_t index, int64_t k)
+static void set_matrix(const struct cudatest_bed *bed, int item, int64_t index, int64_t k)
 {
     uint64_t seed = (uint64_t)k + 1;
-    unsigned char *a = start_of(bed, item, 0) + (size_t)index * tensor_bytes(bed, 0);
-    unsigned char *v0 = start_of(bed, item, 1) + (size_t)index * tensor_bytes(bed, 1);
+    unsigned char *a = cudatest_input(bed, item, index, METHOD_ITERATIVE_A);
+    unsigned char *v0 = cudatest_input(bed, item, index, METHOD_ITERATIVE_V0);
     for (int64_t e = 0; e < bed->n * bed->n; e++) {
         int64_t i = e / bed->n, j = e % bed->n;
         double x = entry(bed, k, i, j, &seed);
@@ -99,94 +71,27 @@ static void set_matrix(const struct bed *bed, int item, int64_t index, int64_t k
     }
 }
 
-static void fill(struct bed *bed, int items, int64_t first, uint32_t unwanted)
+static int launches; /* of the last call */
+
+static void run(const struct cudatest_bed *bed, struct cuda_call *call, int64_t at_once)
 {
-    int64_t at = 0;
-    for (int i = 0; i < items; i++) {
-        for (int t = 0; t < INPUTS + OUTPUTS; t++) {
-            size_t bytes = (size_t)bed->counts[i] * tensor_bytes(bed, t) + 128;
-            bed->memory[i][t] = aligned_alloc(64, (bytes + 63) / 64 * 64);
-            assert_non_null(bed->memory[i][t]);
-            memset(bed->memory[i][t], NOISE, (bytes + 63) / 64 * 64);
-            if (t < INPUTS)
-                bed->items[i].inputs[t] = t == 0 || bed->warm ? start_of(bed, i, t) : NULL;
-            else
-                bed->items[i].outputs[t - INPUTS] =
-                    unwanted >> (t - INPUTS) & 1 && (i % 2 || bed->by_all) ? NULL
-                                                                           : start_of(bed, i, t);
-        }
-        bed->items[i].first = at;
-        for (int64_t k = 0; k < bed->counts[i]; k++, at++)
-            set_matrix(bed, i, k, first + at);
-    }
+    (void)bed;
+    launches = cudatest_iterative_run(call, at_once);
 }
 
-static int run(const struct bed *bed, int items)
+static void complete(struct cudatest_bed *bed)
 {
-    struct cuda_call call = {.precision = bed->precision,
-                             .n = bed->n,
-                             .options = bed->options,
-                             .item_count = items,
-                             .inputs = bed->warm ? 3 : 1,
-                             .tensors = bed->items};
-    for (int i = 0; i < items; i++) {
-        call.matrices += bed->counts[i];
-        for (int t = 0; t < OUTPUTS; t++)
-            call.wanted |= bed->items[i].outputs[t] ? UINT32_C(1) << t : 0;
-    }
-    return cudatest_iterative_run(&call, bed->at_once ? bed->at_once : call.matrices);
-}
-
-static void release(struct bed *bed, int items)
-{
-    for (int i = 0; i < items; i++)
-        for (int t = 0; t < INPUTS + OUTPUTS; t++)
-            free(bed->memory[i][t]);
-}
-
-/* Nothing before or behind a tensor was written. */
-static void check_edges(const struct bed *bed, int item, int tensor)
-{
-    const unsigned char *first = start_of(bed, item, tensor);
-    const unsigned char *end = first + (size_t)bed->counts[item] * tensor_bytes(bed, tensor);
-    for (const unsigned char *at = bed->memory[item][tensor]; at < first; at++)
-        assert_int_equal(*at, NOISE);
-    for (int i = 0; i < 32; i++)
-        assert_int_equal(end[i], NOISE);
-}
-
-/* Number k alone, aligned and with memory in plenty. */
-static void compare(const struct bed *bed, int item, int64_t index, int64_t k)
-{
-    struct bed alone = *bed;
-    alone.late = 0;
-    alone.at_once = 1;
-    alone.counts[0] = 1;
-    fill(&alone, 1, k, 0);
-    (void)run(&alone, 1);
-    for (int t = INPUTS; t < INPUTS + OUTPUTS; t++) {
-        size_t bytes = tensor_bytes(bed, t);
-        if (bed->items[item].outputs[t - INPUTS] &&
-            memcmp(start_of(bed, item, t) + (size_t)index * bytes, start_of(&alone, 0, t), bytes))
-            fail_msg("n = %d, matrix %d: another %s", (int)bed->n, (int)k,
-                     method_iterative.outputs[t - INPUTS].name);
-    }
-    release(&alone, 1);
-}
-
-static void try_batch(struct bed *bed, int items, uint32_t unwanted)
-{
-    int64_t at = 10 + bed->n;
+    bed->method = &method_iterative;
+    bed->inputs |= METHOD_INPUT(METHOD_ITERATIVE_A);
     bed->options[METHOD_ITERATIVE_MAX_ITERATIONS] = STEPS_MAX;
-    fill(bed, items, at, unwanted);
-    (void)run(bed, items);
-    for (int i = 0; i < items; i++) {
-        for (int t = 0; t < INPUTS + OUTPUTS; t++)
-            check_edges(bed, i, t);
-        for (int64_t k = 0; k < bed->counts[i]; k++, at++)
-            compare(bed, i, k, at);
-    }
-    release(bed, items);
+    bed->set_matrix = set_matrix;
+    bed->run = run;
+}
+
+static void try_batch(struct cudatest_bed *bed, int items)
+{
+    complete(bed);
+    cudatest_try_company(bed, items, 10 + bed->n);
 }
 
 static void test_company_never_shows(void **state)
@@ -210,15 +115,15 @@ static void test_company_never_shows(void **state)
         {PRECISION_FP64, 33, METHOD_ITERATIVE_ORDER7, METHOD_ITERATIVE_INITIAL_AUTO, 3, 0, false},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct bed bed = {.precision = rows[i].precision,
-                          .n = rows[i].n,
-                          .counts = {1, 3, 2, 5, 1},
-                          .at_once = rows[i].at_once,
-                          .late = rows[i].late,
-                          .warm = rows[i].warm};
+        struct cudatest_bed bed = {.precision = rows[i].precision,
+                                   .n = rows[i].n,
+                                   .counts = {1, 3, 2, 5, 1},
+                                   .at_once = rows[i].at_once,
+                                   .late = rows[i].late,
+                                   .inputs = rows[i].warm ? WARM : 0};
         bed.options[METHOD_ITERATIVE_SCHEME] = rows[i].scheme;
         bed.options[METHOD_ITERATIVE_INITIAL] = rows[i].initial;
-        try_batch(&bed, rows[i].n > 20 ? 3 : ITEMS, 0);
+        try_batch(&bed, rows[i].n > 20 ? 3 : ITEMS);
     }
 }
 
@@ -226,10 +131,11 @@ static void test_company_never_shows(void **state)
 static void test_groups(void **state)
 {
     (void)state;
-    struct bed bed = {.precision = PRECISION_FP64, .n = 2, .counts = {60}};
-    try_batch(&bed, 1, 0);
-    bed = (struct bed){.precision = PRECISION_FP32, .n = 4, .counts = {1, 1, 1, 1, 1}, .late = 1};
-    try_batch(&bed, ITEMS, 0);
+    struct cudatest_bed bed = {.precision = PRECISION_FP64, .n = 2, .counts = {60}};
+    try_batch(&bed, 1);
+    bed = (struct cudatest_bed){
+        .precision = PRECISION_FP32, .n = 4, .counts = {1, 1, 1, 1, 1}, .late = 1};
+    try_batch(&bed, ITEMS);
 }
 
 /* An item may leave out what is not always computed. */
@@ -238,8 +144,11 @@ static void test_unwanted_outputs(void **state)
     (void)state;
     static const int outputs[] = {METHOD_ITERATIVE_INVERSE, METHOD_ITERATIVE_HISTORY};
     for (size_t i = 0; i < COUNT(outputs); i++) {
-        struct bed bed = {.precision = PRECISION_FP64, .n = 6, .counts = {2, 3, 2}};
-        try_batch(&bed, 3, UINT32_C(1) << outputs[i]);
+        struct cudatest_bed bed = {.precision = PRECISION_FP64,
+                                   .n = 6,
+                                   .counts = {2, 3, 2},
+                                   .unwanted = UINT32_C(1) << outputs[i]};
+        try_batch(&bed, 3);
     }
 }
 
@@ -251,18 +160,18 @@ static void test_unmeasured(void **state)
     static const int64_t orders[] = {1, 9, 20};
     for (size_t i = 0; i < COUNT(orders) * COUNT(tolerances) * METHOD_ITERATIVE_SCHEMES; i++) {
         size_t k = i / METHOD_ITERATIVE_SCHEMES;
-        struct bed bed = {.precision = (enum precision)(i % 2),
-                          .n = orders[k / COUNT(tolerances)],
-                          .counts = {2, 1, 1},
-                          .by_all = true,
-                          .warm = i % 3 == 0};
+        struct cudatest_bed bed = {.precision = (enum precision)(i % 2),
+                                   .n = orders[k / COUNT(tolerances)],
+                                   .counts = {2, 1, 1},
+                                   .unwanted = UINT32_C(1) << METHOD_ITERATIVE_RESIDUAL |
+                                               UINT32_C(1) << METHOD_ITERATIVE_HISTORY,
+                                   .by_all = true,
+                                   .inputs = i % 3 == 0 ? WARM : 0};
         bed.options[METHOD_ITERATIVE_SCHEME] = (int64_t)(i % METHOD_ITERATIVE_SCHEMES);
         bed.options[METHOD_ITERATIVE_INITIAL] = (int64_t)(k % 5);
         memcpy(&bed.options[METHOD_ITERATIVE_TOLERANCE], &tolerances[k % COUNT(tolerances)],
                sizeof tolerances[0]);
-        try_batch(&bed, 3,
-                  UINT32_C(1) << METHOD_ITERATIVE_RESIDUAL | UINT32_C(1)
-                                                                 << METHOD_ITERATIVE_HISTORY);
+        try_batch(&bed, 3);
     }
 }
 
@@ -270,16 +179,16 @@ static void test_unmeasured(void **state)
 static void test_launches(void **state)
 {
     (void)state;
-    struct bed bed = {.precision = PRECISION_FP64, .n = 6, .counts = {1}, .warm = true};
-    bed.options[METHOD_ITERATIVE_MAX_ITERATIONS] = STEPS_MAX;
+    struct cudatest_bed bed = {.precision = PRECISION_FP64, .n = 6, .counts = {1}, .inputs = WARM};
+    complete(&bed);
     bed.options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_NEWTON_SCHULZ;
-    fill(&bed, 1, 0, 0);
-    int launches = run(&bed, 1);
+    cudatest_fill(&bed, 1, 0);
+    cudatest_run(&bed, 1);
     int32_t steps;
-    memcpy(&steps, start_of(&bed, 0, INPUTS + METHOD_ITERATIVE_ITERATIONS), sizeof steps);
+    memcpy(&steps, cudatest_output(&bed, 0, 0, METHOD_ITERATIVE_ITERATIONS), sizeof steps);
     assert_true(steps > 3);
     assert_int_equal(launches, steps + 3); /* coming in, the start, and storing */
-    release(&bed, 1);
+    cudatest_release(&bed, 1);
 }
 
 /* ---- The descriptor, and what is refused ---- */

@@ -16,63 +16,25 @@
 #include "gpu/methods/tridiagonal.h"
 #include "tests/simt/simt.h"
 #include "tests/unit/cuda/as_host.h"
+#include "tests/unit/cuda/company.h"
 #include "tests/unit/gpu/bands.h"
 #include "tests/unit/gpu/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define OUTPUTS (CUDA__TRI_EXPONENTS + 1)
 #define INPUTS 3
-#define NOISE 0x5a
 #define ITEMS 7
 #define VARIANTS 4
 
-/* ---- A batch ---- */
-
-/* Matrices of one order, in items; every tensor of an item is a piece of memory of its own, which
- * begins `late` numbers behind a multiple of 16 bytes. */
-struct bed {
-    enum precision precision;
-    int64_t n;
-    int64_t options[METHOD_OPTIONS_MAX];
-    int64_t counts[ITEMS];
-    int late;
-    bool scarce; /* a workspace for one matrix */
-    unsigned char *memory[ITEMS][INPUTS + OUTPUTS];
-    struct cuda_tensors items[ITEMS];
-};
+/* ---- Company ---- */
 
 static const struct method *method(void)
 {
     return method_find("tridiagonal");
 }
 
-static size_t tensor_bytes(const struct bed *bed, int tensor)
-{
-    const struct method_tensor *of =
-        tensor < INPUTS ? &method()->inputs[tensor] : &method()->outputs[tensor - INPUTS];
-    return (size_t)method_tensor_bytes(of, bed->precision, bed->n, 0, bed->options);
-}
-
-/* Where the numbers of a tensor of an item start. */
-static unsigned char *start_of(const struct bed *bed, int item, int tensor)
-{
-    bool real = tensor < INPUTS || method()->outputs[tensor - INPUTS].kind == METHOD_REAL;
-    size_t unit = real ? (size_t)precision_bytes(bed->precision) : sizeof(int32_t);
-    return bed->memory[item][tensor] + 32 + (size_t)bed->late * unit;
-}
-
-static void put(enum precision precision, unsigned char *to, const double *from, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (precision == PRECISION_FP32)
-            ((float *)(void *)to)[i] = (float)from[i];
-        else
-            ((double *)(void *)to)[i] = from[i];
-    }
-}
-
 /* Matrix k of any batch: of a kind that goes with k. */
-static void set_matrix(const struct bed *bed, int item, int64_t index, int64_t k)
+static void set_matrix(const struct cudatest_bed *bed, int item, int64_t index, int64_t k)
 {
     struct gputest_bands a = gputest_bands_make((enum gputest_bands_kind)(k % BANDS_KINDS),
                                                 bed->precision, bed->n, (uint64_t)k);
@@ -80,102 +42,28 @@ static void set_matrix(const struct bed *bed, int item, int64_t index, int64_t k
     if (k % 11 == 7)
         a.d[a.n / 2] = (double)NAN;
     for (int t = 0; t < INPUTS; t++)
-        put(bed->precision, start_of(bed, item, t) + (size_t)index * tensor_bytes(bed, t), bands[t],
-            t == CUDA__TRI_D ? bed->n : bed->n - 1);
+        cudatest_put(bed->precision, cudatest_input(bed, item, index, t), bands[t],
+                     t == CUDA__TRI_D ? bed->n : bed->n - 1, 1);
     gputest_bands_free(&a);
 }
 
-/* Item i holds counts[i] matrices, which are number first, first + 1, ... */
-static void fill(struct bed *bed, int items, int64_t first, uint32_t unwanted)
+static void run(const struct cudatest_bed *bed, struct cuda_call *call, int64_t at_once)
 {
-    int64_t at = 0;
-    for (int i = 0; i < items; i++) {
-        for (int t = 0; t < INPUTS + OUTPUTS; t++) {
-            size_t bytes = (size_t)bed->counts[i] * tensor_bytes(bed, t) + 128;
-            bed->memory[i][t] = aligned_alloc(64, (bytes + 63) / 64 * 64);
-            assert_non_null(bed->memory[i][t]);
-            memset(bed->memory[i][t], NOISE, (bytes + 63) / 64 * 64);
-            if (t < INPUTS)
-                bed->items[i].inputs[t] = start_of(bed, i, t);
-            else
-                bed->items[i].outputs[t - INPUTS] =
-                    unwanted >> (t - INPUTS) & 1 && i % 2 ? NULL : start_of(bed, i, t);
-        }
-        bed->items[i].first = at;
-        for (int64_t k = 0; k < bed->counts[i]; k++, at++)
-            set_matrix(bed, i, k, first + at);
-    }
-}
-
-static void run(const struct bed *bed, int items)
-{
-    struct cuda_call call = {.precision = bed->precision,
-                             .n = bed->n,
-                             .options = bed->options,
-                             .item_count = items,
-                             .tensors = bed->items,
-                             .wanted = (1U << OUTPUTS) - 1};
-    for (int i = 0; i < items; i++)
-        call.matrices += bed->counts[i];
-    call.workspace_bytes = cuda_tridiagonal_workspace(&call, bed->scarce ? 1 : call.matrices);
-    void *workspace = NULL;
-    assert_int_equal(cudaMalloc(&workspace, call.workspace_bytes), cudaSuccess);
-    call.workspace = workspace;
-    if (cuda_tridiagonal(&call, NULL) != cudaSuccess)
+    (void)bed;
+    call->workspace_bytes = cuda_tridiagonal_workspace(call, at_once);
+    assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
+    if (cuda_tridiagonal(call, NULL) != cudaSuccess)
         fail_msg("%s", simt_report());
-    cudaFree(workspace);
+    cudaFree(call->workspace);
 }
 
-static void release(struct bed *bed, int items)
+static void try_batch(struct cudatest_bed *bed, int items)
 {
-    for (int i = 0; i < items; i++)
-        for (int t = 0; t < INPUTS + OUTPUTS; t++)
-            free(bed->memory[i][t]);
-}
-
-/* Nothing before or behind a tensor was written. */
-static void check_edges(const struct bed *bed, int item, int tensor)
-{
-    const unsigned char *first = start_of(bed, item, tensor);
-    const unsigned char *end = first + (size_t)bed->counts[item] * tensor_bytes(bed, tensor);
-    for (const unsigned char *at = bed->memory[item][tensor]; at < first; at++)
-        assert_int_equal(*at, NOISE);
-    for (int i = 0; i < 32; i++)
-        assert_int_equal(end[i], NOISE);
-}
-
-/* ---- Company ---- */
-
-/* Number k alone, aligned and with memory in plenty. */
-static void compare(const struct bed *bed, int item, int64_t index, int64_t k)
-{
-    struct bed alone = *bed;
-    alone.late = 0;
-    alone.scarce = false;
-    alone.counts[0] = 1;
-    fill(&alone, 1, k, 0);
-    run(&alone, 1);
-    for (int t = INPUTS; t < INPUTS + OUTPUTS; t++) {
-        size_t bytes = tensor_bytes(bed, t);
-        if (bed->items[item].outputs[t - INPUTS])
-            assert_memory_equal(start_of(bed, item, t) + (size_t)index * bytes,
-                                start_of(&alone, 0, t), bytes);
-    }
-    release(&alone, 1);
-}
-
-static void try_batch(struct bed *bed, int items, uint32_t unwanted)
-{
-    int64_t at = 100 + bed->n;
-    fill(bed, items, at, unwanted);
-    run(bed, items);
-    for (int i = 0; i < items; i++) {
-        for (int t = 0; t < INPUTS + OUTPUTS; t++)
-            check_edges(bed, i, t);
-        for (int64_t k = 0; k < bed->counts[i]; k++, at++)
-            compare(bed, i, k, at);
-    }
-    release(bed, items);
+    bed->method = method();
+    bed->inputs = (1U << INPUTS) - 1;
+    bed->set_matrix = set_matrix;
+    bed->run = run;
+    cudatest_try_company(bed, items, 100 + bed->n);
 }
 
 /* Orders of each kind of launch, and their neighbours. */
@@ -185,34 +73,53 @@ static void test_company_never_shows(void **state)
     static const struct {
         enum precision precision;
         int64_t n;
-        int variant, late;
-        bool scarce;
+        int variant, late, at_once;
     } rows[] = {
-        {PRECISION_FP64, 1, 0, 0, false},  {PRECISION_FP32, 1, 3, 1, true},
-        {PRECISION_FP64, 2, 1, 1, true},   {PRECISION_FP32, 5, 1, 2, false},
-        {PRECISION_FP64, 33, 1, 1, true},  {PRECISION_FP32, 66, 0, 3, true},
-        {PRECISION_FP64, 128, 2, 0, true}, {PRECISION_FP32, 129, 1, 1, false},
-        {PRECISION_FP64, 300, 3, 1, true}, {PRECISION_FP32, 514, 0, 2, true},
+        {PRECISION_FP64, 1, 0, 0, 0},   {PRECISION_FP32, 1, 3, 1, 1},
+        {PRECISION_FP64, 2, 1, 1, 1},   {PRECISION_FP32, 5, 1, 2, 0},
+        {PRECISION_FP64, 33, 1, 1, 1},  {PRECISION_FP32, 66, 0, 3, 1},
+        {PRECISION_FP64, 128, 2, 0, 1}, {PRECISION_FP32, 129, 1, 1, 0},
+        {PRECISION_FP64, 300, 3, 1, 1}, {PRECISION_FP32, 514, 0, 2, 1},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct bed bed = {.precision = rows[i].precision,
-                          .n = rows[i].n,
-                          .options = {rows[i].variant},
-                          .counts = {1, 3, 1, 5, 2, 1, 4},
-                          .late = rows[i].late,
-                          .scarce = rows[i].scarce};
-        try_batch(&bed, rows[i].n > 200 ? 3 : ITEMS, 0);
+        struct cudatest_bed bed = {.precision = rows[i].precision,
+                                   .n = rows[i].n,
+                                   .options = {rows[i].variant},
+                                   .counts = {1, 3, 1, 5, 2, 1, 4},
+                                   .late = rows[i].late,
+                                   .at_once = rows[i].at_once};
+        try_batch(&bed, rows[i].n > 200 ? 3 : ITEMS);
     }
 }
 
 static void test_single_items(void **state)
 {
     (void)state;
-    struct bed bed = {
+    struct cudatest_bed bed = {
         .precision = PRECISION_FP32, .n = 9, .counts = {1, 1, 1, 1, 1, 1, 1}, .late = 1};
-    try_batch(&bed, ITEMS, 0);
+    try_batch(&bed, ITEMS);
     bed.counts[0] = 40;
-    try_batch(&bed, 1, 0);
+    try_batch(&bed, 1);
+}
+
+/* So many that a block has several of them at once, which a thread each follows; and a workspace
+ * that holds few of those that are left over. */
+static void test_several_a_block(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n;
+        int variant, late, at_once;
+    } rows[] = {{5, 0, 1, 0}, {7, 1, 0, 3}, {4, 2, 0, 1}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct cudatest_bed bed = {.precision = (enum precision)(i % 2),
+                                   .n = rows[i].n,
+                                   .options = {rows[i].variant},
+                                   .counts = {300, 1, 290},
+                                   .late = rows[i].late,
+                                   .at_once = rows[i].at_once};
+        try_batch(&bed, 3);
+    }
 }
 
 /* An item may leave out any output. */
@@ -221,11 +128,12 @@ static void test_unwanted_outputs(void **state)
     (void)state;
     static const int64_t orders[] = {6, 530};
     for (int output = 0; output < OUTPUTS; output++) {
-        struct bed bed = {.precision = PRECISION_FP64,
-                          .n = orders[output % 2],
-                          .options = {output % VARIANTS},
-                          .counts = {1, 2, 1}};
-        try_batch(&bed, 3, UINT32_C(1) << output);
+        struct cudatest_bed bed = {.precision = PRECISION_FP64,
+                                   .n = orders[output % 2],
+                                   .options = {output % VARIANTS},
+                                   .counts = {1, 2, 1},
+                                   .unwanted = UINT32_C(1) << output};
+        try_batch(&bed, 3);
     }
 }
 
@@ -234,11 +142,12 @@ static void test_blocks(void **state)
 {
     (void)state;
     for (int variant = 0; variant < VARIANTS; variant++) {
-        struct bed bed = {.precision = PRECISION_FP64, .n = 41, .counts = {2, 3}, .late = 1};
+        struct cudatest_bed bed = {
+            .precision = PRECISION_FP64, .n = 41, .counts = {2, 3}, .late = 1};
         bed.options[METHOD_TRIDIAGONAL_VARIANT] = variant;
         bed.options[METHOD_TRIDIAGONAL_ROWS] = method_range_pack((struct method_range){7, 30});
         bed.options[METHOD_TRIDIAGONAL_COLUMNS] = method_range_pack((struct method_range){11, 16});
-        try_batch(&bed, 2, 0);
+        try_batch(&bed, 2);
     }
 }
 
@@ -398,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_single_items),
         cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_several_a_block),
         cmocka_unit_test(test_unwanted_outputs),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_same_report_as_the_host),

@@ -1,0 +1,450 @@
+/* gpu/cuda/ism_few.cuh: the fused update of known inverses of small matrices by few columns, which
+ * are taken all at once: A0^-1 is read once, the inverse written once.
+ *
+ * A team of N threads (8, 16 or 32) has a matrix of N rows or fewer. Thread t has column t of it in
+ * its registers, beside zeros, and row t of X and Y; n and m are filled up with zeros to N and M,
+ * which change nothing. With B = A0^-1
+ *
+ *      K = Y^T B, G = B X, R = (I + Y^T G)^-1, Z = B - G R K,
+ *
+ * and then the trial of gpu/host/ism.h is made, and the numbers and Z are written. R has two
+ * entries a thread and is inverted in place, by Gauss-Jordan's elimination with partial pivoting;
+ * rows are not exchanged.
+ *
+ * Shared memory a team: N^2 numbers, for B's rows and later for what is smaller, and 2 N M. Every
+ * sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64 took
+ * an H200 324 us at m = 1 and 350 us at m = 2, 82% and 78% of a copy (2026-11-22).
+ */
+#ifndef GPU_CUDA_ISM_FEW_CUH
+#define GPU_CUDA_ISM_FEW_CUH
+
+#include "gpu/cuda/ism_fused.cuh"
+
+#define CUDA__ISM_FEW_BLOCKS 4 /* of a multiprocessor at least */
+
+/* M numbers that begin at a multiple of 16 bytes, or of M numbers if those are fewer. */
+template <int M, typename T>
+static __device__ __forceinline__ void cuda__ism_fetch(const T *from, T (&to)[M])
+{
+    typedef typename cuda__real<T>::vector vector;
+    constexpr int width = cuda__real<T>::width;
+    if constexpr (M % width == 0) {
+#pragma unroll
+        for (int k = 0; k < M; k += width) {
+            union {
+                vector whole;
+                T numbers[width];
+            } piece;
+            piece.whole = *(const vector *)(from + k);
+#pragma unroll
+            for (int e = 0; e < width; e++)
+                to[k + e] = piece.numbers[e];
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < M; k++)
+            to[k] = from[k];
+    }
+}
+
+/* The shared memory of a team, in numbers: multiples of 4. */
+template <int N, int M> struct cuda__ism_few_room {
+    static constexpr int lines = cuda__ism_team<N>::lines;
+    static constexpr int ld = N | 1;
+    static constexpr int square = (N * ld + 3) / 4 * 4;
+    /* What takes the square's place, unless the trial needs it. */
+    static constexpr int late = lines == N ? square : 0;
+    static constexpr int g = late, r = g + (N * M + 3) / 4 * 4;
+    static constexpr int tz = r + (M * M + 3) / 4 * 4;
+    static constexpr int thin = tz + CUDA__ISM_TRIED * N;
+    static constexpr int end = thin + (lines * M + 3) / 4 * 4;
+    static constexpr int x = end > square ? end : square, y = x + (N * M + 3) / 4 * 4;
+    static constexpr int numbers = y + (N * M + 3) / 4 * 4;
+};
+
+/* I + Y^T G of M columns, two entries a thread: of row `row`, from column `column` on. Threads
+ * beyond M^2 / 2 have what others have. Threads of a team are side by side in a warp. */
+template <typename T, int N, int M> struct cuda__ism_few_block {
+    static constexpr int across = M / 2, threads = M * across;
+
+    int row, column;
+    T v[2];
+
+    static __device__ __forceinline__ T of(T value, int row, int column)
+    {
+        return __shfl_sync(CUDA__ALL, value, row * across + column / 2, N);
+    }
+
+    /* The row with the largest entry of a column, by its leading bits, among those that had no
+     * pivot yet; the first of equals. */
+    __device__ __forceinline__ int choose(T entry, unsigned used) const
+    {
+        unsigned key = (cuda__real<T>::lead(fabs(entry)) & ~15u) | (unsigned)(15 - row);
+        key = used >> row & 1 ? 0u : key;
+#pragma unroll
+        for (int reach = across; reach < threads; reach *= 2) {
+            unsigned other = __shfl_xor_sync(CUDA__ALL, key, reach);
+            key = other > key ? other : key;
+        }
+        return 15 - (int)(key & 15u);
+    }
+
+    /* The inverse goes to r (M x M, rows `line` apart). Returns the determinant but for its
+     * exponent. A zero pivot leaves what is not finite. */
+    __device__ __forceinline__ double invert(T *r, int line, int64_t *exponent)
+    {
+        unsigned used = 0, places = 0; /* places: row of each column's pivot */
+        int pivoted = 0;               /* column whose pivot is in this row */
+        double det = 1;
+#pragma unroll
+        for (int k = 0; k < M; k++) {
+            T factor = of(v[k % 2], row, k);
+            int place = choose(factor, used);
+            T pivot = of(v[k % 2], place, k);
+            T beside[2] = {of(v[0], place, column), of(v[1], place, column)};
+            T by = cuda__real<T>::reciprocal(pivot);
+            bool mine = row == place;
+            det *= __popc(~used & ((1u << place) - 1)) % 2 ? -1.0 : 1.0;
+            cuda__ism_times(&det, exponent, (double)pivot);
+            factor *= by;
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                T other = mine ? beside[e] * by : fma(-factor, beside[e], v[e]);
+                v[e] = column + e != k ? other : mine ? by : -factor;
+            }
+            pivoted = mine ? k : pivoted;
+            places |= (unsigned)place << (4 * k);
+            used |= 1u << place;
+        }
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+            r[pivoted * line + (places >> (4 * (column + e)) & 15u)] = v[e];
+        return det;
+    }
+};
+
+/* One matrix and its team. All threads of the warp call, converged. */
+template <typename T, int N, int M> struct cuda__ism_few_update {
+    typedef cuda__ism_team<N> team;
+    typedef cuda__ism_few_room<N, M> room;
+    static constexpr int lines = team::lines;
+    static constexpr bool is_whole = lines == N;
+
+    const cuda__ism_call &call;
+    const cuda_tensors *item;
+    int64_t within;
+    int n, m, t;      /* t: the thread's row and column */
+    T *memory;        /* the team's */
+    const T *weights; /* N x lines: T transposed */
+    T z[N];           /* the thread's column */
+    T x[M], y[M], k[M];
+    T excess; /* 0 while all that was read is finite */
+    double det;
+    int64_t det_exponent;
+
+    __device__ __forceinline__ bool mine() const
+    {
+        return t < n;
+    }
+
+    __device__ __forceinline__ void load()
+    {
+        const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n + t;
+        const T *from_x = (const T *)item->inputs[CUDA__ISM_GIVEN_X] + (within * n + t) * m;
+        const T *from_y = (const T *)item->inputs[CUDA__ISM_GIVEN_Y] + (within * n + t) * m;
+        excess = 0;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            z[i] = mine() && i < n ? b[i * n] : T(0);
+#pragma unroll
+        for (int c = 0; c < M; c++) {
+            x[c] = mine() && c < m ? from_x[c] : T(0);
+            y[c] = mine() && c < m ? from_y[c] : T(0);
+            excess += x[c] * 0 + y[c] * 0;
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            memory[i * room::ld + t] = z[i];
+#pragma unroll
+        for (int c = 0; c < M; c++) {
+            memory[room::x + t * M + c] = x[c];
+            memory[room::y + t * M + c] = y[c];
+        }
+        team::sync();
+    }
+
+    /* The column's part of T Z; returns the sum of its magnitudes. */
+    __device__ __forceinline__ T look(T (&to)[CUDA__ISM_TRIED]) const
+    {
+        T size = 0;
+        to[0] = to[1] = 0;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            size += fabs(z[i]);
+            if (!is_whole) {
+                to[0] = fma(weights[2 * i], z[i], to[0]);
+                to[1] = fma(weights[2 * i + 1], z[i], to[1]);
+            }
+        }
+        return size;
+    }
+
+    /* k: the column of Y^T B; x becomes the row of B X. */
+    __device__ __forceinline__ void multiply()
+    {
+        const T *row = memory + t * room::ld;
+        T g[M] = {}, line[M];
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            k[c] = 0;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            cuda__ism_fetch(memory + room::y + i * M, line);
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                k[c] = fma(line[c], z[i], k[c]);
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            T value = row[i];
+            cuda__ism_fetch(memory + room::x + i * M, line);
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                g[c] = fma(value, line[c], g[c]);
+        }
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            x[c] = g[c];
+    }
+
+    /* x: the row of B X becomes that of B X R. */
+    __device__ __forceinline__ void couple()
+    {
+        if constexpr (M == 1) {
+            T sum[1] = {y[0] * x[0]};
+            team::sum(sum, memory);
+            sum[0] += 1;
+            cuda__ism_times(&det, &det_exponent, (double)sum[0]);
+            x[0] *= 1 / sum[0];
+        } else {
+            typedef cuda__ism_few_block<T, N, M> block;
+            static_assert(block::threads <= N, "a thread has two entries");
+            const int at = t % block::threads;
+            block r = {at / block::across, at % block::across * 2, {}};
+            T g[M] = {}, line[M];
+            team::sync();
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                memory[room::g + t * M + c] = x[c];
+            team::sync();
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                r.v[e] = r.row == r.column + e;
+#pragma unroll 8
+            for (int i = 0; i < N; i++) {
+                T left = memory[room::y + i * M + r.row];
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    r.v[e] = fma(left, memory[room::g + i * M + r.column + e], r.v[e]);
+            }
+            det = r.invert(memory + room::r, M, &det_exponent);
+            team::sync();
+#pragma unroll
+            for (int a = 0; a < M; a++) {
+                cuda__ism_fetch(memory + room::r + a * M, line);
+#pragma unroll
+                for (int c = 0; c < M; c++)
+                    g[c] = fma(x[a], line[c], g[c]);
+            }
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                x[c] = g[c];
+        }
+    }
+
+    /* Z = B - G R K */
+    __device__ __forceinline__ void update()
+    {
+        T line[M];
+        team::sync();
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            memory[room::g + t * M + c] = x[c];
+        team::sync();
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            cuda__ism_fetch(memory + room::g + i * M, line);
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                z[i] = fma(-line[c], k[c], z[i]);
+        }
+    }
+
+    /* thin (lines x M) = (T Z) X */
+    __device__ __forceinline__ void find_thin(const T (&tz)[CUDA__ISM_TRIED])
+    {
+        if constexpr (is_whole) {
+            T sums[M] = {};
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                memory[i * room::ld + t] = z[i];
+            team::sync();
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+#pragma unroll
+                for (int c = 0; c < M; c++)
+                    sums[c] = fma(memory[t * room::ld + i], memory[room::x + i * M + c], sums[c]);
+            }
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                memory[room::thin + t * M + c] = sums[c];
+        } else {
+#pragma unroll
+            for (int l = 0; l < CUDA__ISM_TRIED; l++)
+                memory[room::tz + l * N + t] = tz[l];
+            team::sync();
+            T sum = 0;
+            const int at = t % (CUDA__ISM_TRIED * M);
+#pragma unroll 8
+            for (int i = 0; i < N; i++)
+                sum = fma(memory[room::tz + at / M * N + i], memory[room::x + i * M + at % M], sum);
+            memory[room::thin + at] = sum;
+        }
+        team::sync();
+    }
+
+    /* The sum of magnitudes of the column of X K. */
+    __device__ __forceinline__ T size_of_change() const
+    {
+        T size = 0, line[M];
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            T value = 0;
+            cuda__ism_fetch(memory + room::x + i * M, line);
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                value = fma(line[c], k[c], value);
+            size += fabs(value);
+        }
+        return size;
+    }
+
+    /* The column's part of T (B - Z M), by lines: the largest, or their sum where they are all. b:
+     * T B, or B itself. */
+    template <int Lines> __device__ __forceinline__ T error(const T *b, const T *tz) const
+    {
+        T worst = 0, line[M];
+#pragma unroll
+        for (int l = 0; l < Lines; l++) {
+            T sum = tz[l];
+            cuda__ism_fetch(memory + room::thin + l * M, line);
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                sum = fma(line[c], k[c], sum);
+            T off = fabs(b[l] - sum);
+            worst = is_whole ? worst + off : cuda__lu_larger(worst, off);
+        }
+        return worst;
+    }
+
+    __device__ __forceinline__ void run(bool writes)
+    {
+        T tb[CUDA__ISM_TRIED], tz[CUDA__ISM_TRIED], b[is_whole ? N : 1];
+        cuda__ism_trial trial;
+        load();
+        T size_b = look(tb);
+        /* A sum that is finite is one of finite numbers. */
+        if (!(size_b <= cuda__real<T>::largest)) {
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                excess += z[i] * 0;
+        }
+#pragma unroll
+        for (int i = 0; is_whole && i < N; i++)
+            b[is_whole ? i : 0] = z[i];
+        multiply();
+        det = 1;
+        det_exponent = 0;
+        couple();
+        update();
+        T size_z = look(tz);
+        find_thin(tz);
+        T worst = is_whole ? error < is_whole ? N : 1 > (b, z) : error<CUDA__ISM_TRIED>(tb, tz);
+        T all[1] = {excess};
+        team::sum(all, memory);
+        trial.bad = !(all[0] == 0);
+        trial.error = (double)team::largest(worst, memory);
+        trial.norm_x = (double)team::largest(size_z, memory);
+        trial.norm_a = (double)team::largest(size_b, memory);
+        trial.change = (double)team::largest(size_of_change(), memory);
+        trial.det_ratio = cuda__ism_value(det, det_exponent);
+        if (writes && t == 0)
+            cuda__ism_judge<T>(call, item, within, trial, METHOD_ROAD_BLOCK);
+        T *inverse = (T *)item->outputs[CUDA__ISM_WANTED_INVERSE];
+        if (inverse)
+            inverse += within * n * n + t;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            if (writes && inverse && mine() && i < n)
+                inverse[i * n] = trial.bad ? cuda__real<T>::nan() : z[i];
+        }
+        team::sync();
+    }
+};
+
+template <typename T, int N, int M>
+static __global__ void __launch_bounds__(CUDA__ISM_TEAM_BLOCK, CUDA__ISM_FEW_BLOCKS)
+    cuda__ism_few_kernel(const cuda__ism_call call)
+{
+    typedef cuda__ism_team<N> team;
+    typedef cuda__ism_few_room<N, M> room;
+    constexpr int held = (N * CUDA__ISM_TRIED + 3) / 4 * 4; /* numbers of weights */
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    int n = (int)call.n, number = (int)threadIdx.x / N;
+    T *weights = (T *)cuda__memory, *memory = weights + held + number * room::numbers;
+    for (int e = threadIdx.x; e < held; e += CUDA__ISM_TEAM_BLOCK)
+        weights[e] = e / CUDA__ISM_TRIED < n
+                         ? (T)cuda__ism_weight(n, e / CUDA__ISM_TRIED, e % CUDA__ISM_TRIED)
+                         : T(0);
+    __syncthreads();
+    for (int64_t first = (int64_t)blockIdx.x * team::teams; first < call.matrices;
+         first += (int64_t)gridDim.x * team::teams) {
+        int64_t index = first + number, within;
+        bool writes = index < call.matrices;
+        const cuda_tensors *item =
+            cuda__ism_item(call, writes ? index : call.matrices - 1, &within);
+        cuda__ism_few_update<T, N, M> one = {
+            call, item, within, n, (int)call.m, (int)threadIdx.x % N, memory, weights};
+        one.run(writes);
+    }
+}
+
+template <typename T, int N, int M>
+static cudaError_t cuda__ism_start_few(const cuda__ism_call &call, cudaStream_t stream)
+{
+    constexpr int teams = cuda__ism_team<N>::teams;
+    constexpr size_t numbers =
+        (N * CUDA__ISM_TRIED + 3) / 4 * 4 + teams * cuda__ism_few_room<N, M>::numbers;
+    int64_t blocks = (call.matrices + teams - 1) / teams;
+    return cuda__start(cuda__ism_few_kernel<T, N, M>,
+                       (unsigned)(blocks < INT32_MAX ? blocks : INT32_MAX), CUDA__ISM_TEAM_BLOCK,
+                       numbers * sizeof(T), stream, call);
+}
+
+/* m > 0. More columns than a block of them has are not for this. */
+template <typename T, int N>
+static cudaError_t cuda__ism_launch_few(const cuda__ism_call &call, cudaStream_t stream)
+{
+    if (call.m == 1)
+        return cuda__ism_start_few<T, N, 1>(call, stream);
+    if (call.m == 2)
+        return cuda__ism_start_few<T, N, 2>(call, stream);
+    if (call.m <= 4)
+        return cuda__ism_start_few<T, N, 4>(call, stream);
+    /* In FP64 ism_tile.cuh has these. */
+    if constexpr (N == 32 && sizeof(T) == sizeof(float))
+        return cuda__ism_start_few<T, N, 8>(call, stream);
+    return cudaErrorInvalidValue;
+}
+
+#endif
