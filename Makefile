@@ -72,8 +72,8 @@ UNIT_HELPERS := $(filter-out $(UNIT_SOURCES) tests/unit/cuda/%, \
                     $(wildcard tests/unit/*.c tests/unit/*/*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
 SIMT_UNIT_HELPERS = $(patsubst %.c,$(SIMT)/obj/%.o, \
-                        $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/cuda/*.c)) \
-                        $(addprefix tests/unit/gpu/,matrices.c bands.c run.c bed.c child.c))
+                        $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/cuda/*.c))) \
+                    $(patsubst %,$(BUILD)/obj/tests/unit/gpu/%.o,matrices bands run bed child)
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those in need of a GPU.
@@ -119,9 +119,10 @@ CUDA_MIDDLE_BENCH := $(wildcard bench/cuda/middle*.cu)
 CUDA_TRIDIAGONAL_BENCH := $(wildcard bench/cuda/tridiagonal*.cu)
 CUDA_ITERATIVE_BENCH := $(wildcard bench/cuda/iterative*.cu)
 CUDA_ISM_BENCH := $(wildcard bench/cuda/ism*.cu)
+CUDA_AUTO_BENCH := $(wildcard bench/cuda/auto*.cu)
 CUDA_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o, \
                           $(filter-out bench/cuda/tune.cu $(CUDA_MIDDLE_BENCH) $(CUDA_TRIDIAGONAL_BENCH) \
-                              $(CUDA_ITERATIVE_BENCH) $(CUDA_ISM_BENCH), \
+                              $(CUDA_ITERATIVE_BENCH) $(CUDA_ISM_BENCH) $(CUDA_AUTO_BENCH), \
                               $(wildcard bench/cuda/*.cu)))
 CUDA_MIDDLE_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_MIDDLE_BENCH) \
                                  bench/cuda/judge.cu bench/cuda/matrices.cu)
@@ -184,7 +185,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8000 until Ctrl-C
 	@scripts/run $(BUILD)/invertd
 
 test: ## install what is missing, build, run every test that needs no GPU
-	@scripts/deps build test
+	@scripts/deps build test python
 	@+$(AGAIN) tests-built
 	@scripts/suite $(BUILD) $(UNIT_PROGRAMS)
 
@@ -237,7 +238,11 @@ bench-gpu: ## measure the CUDA kernels beside a copy and cuBLAS; results go to b
 	@$(BUILD)/bench/cuda_iterative --time --results bench/results
 	@+$(AGAIN) $(BUILD)/bench/cuda_ism
 	@$(BUILD)/bench/cuda_ism --time --results bench/results
+	@$(BUILD)/bench/cuda_ism --steps --results bench/results
+	@bench/cuda/ism.py bench/results
 	@bench/cuda/iterative.py bench/results
+	@+$(AGAIN) $(BUILD)/bench/cuda_auto
+	@$(BUILD)/bench/cuda_auto --time --results bench/results
 
 fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@scripts/deps build fuzz
@@ -246,12 +251,12 @@ fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(FUZZ_SOURCES:tests/fuzz/%.c=%)
 
 asan: ## the whole suite against an ASan and UBSan build
-	@scripts/deps build test
+	@scripts/deps build test python
 	@+$(AGAIN) BUILD=build/asan SANITIZE=address,undefined tests-built
 	@INVERTD_SANITIZER=address scripts/suite build/asan $(call unit_programs,build/asan,sanitized)
 
 tsan: ## the whole suite against a TSan build
-	@scripts/deps build test
+	@scripts/deps build test python
 	@+$(AGAIN) BUILD=build/tsan SANITIZE=thread tests-built
 	@INVERTD_SANITIZER=thread scripts/suite build/tsan $(call unit_programs,build/tsan,sanitized)
 
@@ -267,7 +272,7 @@ docs: ## write the generated parts of docs/ and README.md anew
 	@scripts/docs $(BUILD)
 
 deps: ## install everything that any target needs
-	@scripts/deps build test check bench fuzz
+	@scripts/deps build test python check bench fuzz
 
 DOC = $(DESTDIR)$(PREFIX)/share/doc/invertd
 install: all ## copy the programs to DESTDIR and PREFIX (/usr/local)
@@ -290,7 +295,7 @@ demo-program: $(BUILD)/invertd-demo
 bench-programs: $(BENCH_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
 tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
-gpu-tests-built: cuda $(addprefix $(BUILD)/bench/cuda_,tridiagonal iterative ism) $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
+gpu-tests-built: cuda $(addprefix $(BUILD)/bench/cuda_,tridiagonal iterative ism auto) $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
 $(BUILD)/libinvertd.a: $(OBJECTS)
 	@rm -f $@
@@ -367,7 +372,7 @@ $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST):
 	@mkdir -p $(@D)
 	@printf '#!/bin/sh\nbuild=$$(realpath "$$(dirname "$$0")/../..")\n%s %s exec "$$build/%s"\n' \
 	    'INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50}' \
-	    'INVERTD_ENGINE_FLAG=--experimental INVERTD_ENGINE=$$build/simt/invertd-cuda' $(<:$(BUILD)/%=%) >$@
+	    'INVERTD_ENGINE=$$build/simt/invertd-cuda' $(<:$(BUILD)/%=%) >$@
 	@chmod +x $@
 
 $(BUILD)/tests-gpu/%: $(BUILD)/obj/tests/gpu/%.o $(GPU_TEST_HELPERS) $(BUILD)/libinvertd.a
@@ -408,6 +413,12 @@ $(BUILD)/bench/cuda_ism: $(CUDA_ISM_BENCH:%.cu=$(BUILD)/obj/%.o) \
 	@mkdir -p $(@D)
 	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ \
 	    $(if $(wildcard $(CUDA_HOME)/include/cusolverDn.h),-lcusolver)
+
+$(BUILD)/bench/cuda_auto: $(CUDA_AUTO_BENCH:%.cu=$(BUILD)/obj/%.o) \
+                          $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
+                          $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^
 
 $(BUILD)/bench/cuda_iterative: $(CUDA_ITERATIVE_BENCH:%.cu=$(BUILD)/obj/%.o) \
                                $(BUILD)/obj/bench/cuda/middle_peers.o \

@@ -89,6 +89,37 @@ void complain(struct small_verdict *verdict, enum small_kind kind, const char *w
         verdict->first = line;
 }
 
+/* Has A an inverse that is finite and not near the end of the range, and is it far from singular?
+ */
+template <typename T> bool can_be_had(int n, const T *a)
+{
+    std::vector<real> lu(a, a + n * n), column(n);
+    std::vector<int> pivots(n);
+    if (host_factor(lu, n, pivots) != 0)
+        return false;
+    real size = 0;
+    for (int c = 0; c < n; c++) {
+        real sum = 0;
+        for (int i = 0; i < n; i++)
+            column[i] = i == c;
+        for (int i = 0; i < n; i++)
+            std::swap(column[i], column[pivots[i] - 1]);
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < i; k++)
+                column[i] -= lu[i * n + k] * column[k];
+        for (int i = n - 1; i >= 0; i--) {
+            for (int k = i + 1; k < n; k++)
+                column[i] -= lu[i * n + k] * column[k];
+            column[i] /= lu[i * n + i];
+            sum += std::fabs(column[i]);
+        }
+        size = std::max(size, sum);
+    }
+    real margin = 8 * n;
+    return size < small_real<T>::largest / margin && size > small_real<T>::denormal_step * margin &&
+           1 / size / norm(a, n) > margin * (real)small_real<T>::eps;
+}
+
 bool zero_step_is_certain(enum small_kind kind)
 {
     return kind == KIND_ZERO_COLUMN || kind == KIND_ZERO;
@@ -102,8 +133,11 @@ const char *judge_numbers(int n, enum small_kind kind, const T *a, const T *x, i
     real size_a = norm(a, n), size_x = norm(x, n), eps = small_real<T>::eps;
     if (zero_step_is_certain(kind))
         return "a zero pivot was not seen";
-    if (!(size_x <= small_real<T>::largest) || size_x == 0)
-        return info == n + 1 && rcond == 0 ? nullptr : "an overflow was not told";
+    if (!all_finite(x, n * n) || size_x == 0) {
+        if (info != n + 1 || rcond != 0)
+            return "an overflow was not told";
+        return can_be_had(n, a) ? "an inverse that can be had is missing" : nullptr;
+    }
     real want = 1 / size_a / size_x;
     if (want > FLT_MIN && std::fabs(rcond - want) > 4 * n * eps * want)
         return "RCOND is wrong";
@@ -186,7 +220,8 @@ const char *judge_product(int n, enum small_kind kind, const T *a, const T *lu,
     });
     /* No more can be asked of LU where its elements grow: LAPACK's do as well. */
     real unit = n * (kind >= KIND_GROWING ? grown : norm(a, n)) * (real)small_real<T>::eps;
-    if (kind == KIND_DENORMAL) /* products are rounded to the step of denormal numbers */
+    if (kind == KIND_DENORMAL ||
+        kind == KIND_DENORMAL_COLUMN) /* products are rounded to the step of denormal numbers */
         return residual <= 30 * unit + 4 * n * n * small_real<T>::denormal_step
                    ? nullptr
                    : "|P A - L U| is too large";

@@ -95,6 +95,17 @@ template <typename T> struct maker {
         std::copy(m + i * n, m + (i + 1) * n, m + (i + 1) * n);
     }
 
+    /* Its reciprocal pivot is near the end of the range, and so are entries of the inverse. */
+    void denormal_column()
+    {
+        scale(small_real<T>::small);
+        int c = below(n);
+        for (int i = 0; i < n; i++) {
+            double size = 0.5 + 0.5 * below(1024) / 1024;
+            m[i * n + c] = (T)std::ldexp(below(2) ? size : -size, small_real<T>::below_normal);
+        }
+    }
+
     void column(int c, bool close)
     {
         for (int i = 0; i < n; i++)
@@ -136,6 +147,7 @@ const row<T> rows[KIND_COUNT] = {
      }},
     {"largest entry", [](maker<T> &k) { k.m[0] = small_real<T>::largest; }},
     {"near rank one", [](maker<T> &k) { k.near_rank_one(); }},
+    {"denormal column", [](maker<T> &k) { k.denormal_column(); }},
     {"growing", [](maker<T> &k) { k.entries([&](int i, int j) { return k.growing(i, j, 1); }); }},
     {"growing, inexact",
      [](maker<T> &k) { k.entries([&](int i, int j) { return k.growing(i, j, 0.9); }); }},

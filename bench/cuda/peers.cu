@@ -49,7 +49,6 @@ template <typename T> struct timing_peers measure(timing_bed<T> &bed)
     const int n = bed.n, count = (int)TIMING_MATRICES, calls = std::min(CALLS_MOST, bed.sets);
     const size_t bytes = bed.entries * sizeof(T);
     const int64_t all = TIMING_MATRICES * bed.sets;
-    int *pivots = bed.extra.at(0), *info = bed.info.at(0);
     cublasHandle_t handle;
     struct timing_peers peers;
     device_array<T *> in(all), out(all), third(TIMING_MATRICES);
@@ -61,24 +60,29 @@ template <typename T> struct timing_peers measure(timing_bed<T> &bed)
         SMALL_TRY(cudaGetLastError());
     };
     auto set = [&](int i) { return (size_t)(i % bed.sets) * TIMING_MATRICES; };
+    auto pivots = [&](int i) { return bed.extra.at((i % bed.sets) * bed.extras()); };
+    auto info = [&](int i) { return bed.info.at(set(i)); };
     blas(cublasCreate(&handle));
     point<<<256, 256>>>(in.at(0), bed.in.at(0), n * n, all);
     point<<<256, 256>>>(out.at(0), bed.out.at(0), n * n, all);
     point<<<256, 256>>>(third.at(0), inverse.at(0), n * n, TIMING_MATRICES);
     peers.inverse = clock_seconds(
         [&](int i) {
-            blas(library<T>::invert(handle, n, in.at(set(i)), n, out.at(set(i)), n, info, count));
+            blas(
+                library<T>::invert(handle, n, in.at(set(i)), n, out.at(set(i)), n, info(i), count));
         },
         calls);
     peers.factor = clock_rounds(
         refill,
-        [&](int i) { blas(library<T>::factor(handle, n, out.at(set(i)), n, pivots, info, count)); },
+        [&](int i) {
+            blas(library<T>::factor(handle, n, out.at(set(i)), n, pivots(i), info(i), count));
+        },
         calls)[CLOCK_ROUNDS / 2];
     peers.factor_solve =
         peers.factor + clock_seconds(
                            [&](int) {
-                               blas(library<T>::solve(handle, n, out.at(0), n, pivots, third.at(0),
-                                                      n, info, count));
+                               blas(library<T>::solve(handle, n, out.at(0), n, pivots(0),
+                                                      third.at(0), n, info(0), count));
                            },
                            1);
     blas(cublasDestroy(handle));

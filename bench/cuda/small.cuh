@@ -37,6 +37,7 @@ template <> struct small_real<float> {
     static constexpr double eps = FLT_EPSILON;
     static constexpr float largest = FLT_MAX;
     static constexpr int tiny = -115, huge = 122, denormal = -140; /* powers of two */
+    static constexpr int small = -108, below_normal = -127;
     static constexpr double close = 1e-4;                          /* of nearly dependent rows */
     static constexpr long double denormal_step = 1.5e-45L;
 };
@@ -46,6 +47,7 @@ template <> struct small_real<double> {
     static constexpr double eps = DBL_EPSILON;
     static constexpr double largest = DBL_MAX;
     static constexpr int tiny = -990, huge = 1017, denormal = -1060;
+    static constexpr int small = -972, below_normal = -1023;
     static constexpr double close = 1e-10;
     static constexpr long double denormal_step = 5e-324L;
 };
@@ -70,6 +72,7 @@ enum small_kind {
     KIND_DOMINANT,
     KIND_LARGEST_ENTRY,
     KIND_NEAR_RANK_ONE,
+    KIND_DENORMAL_COLUMN,
     /* Well conditioned, but their elements grow under partial pivoting. */
     KIND_GROWING,
     KIND_GROWING_INEXACT,

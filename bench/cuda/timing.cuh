@@ -20,15 +20,21 @@ template <typename T> struct timing_bed {
     explicit timing_bed(int order)
         : n(order), entries((size_t)order * order * TIMING_MATRICES),
           sets((int)(CLOCK_CACHE_BYTES / (entries * sizeof(T)) + 1)), in(entries * sets),
-          out(entries * sets), extra(TIMING_MATRICES * std::max(order, 2)), info(TIMING_MATRICES),
-          items(sets)
+          out(entries * sets), extra(extras() * sets), info(TIMING_MATRICES * sets), items(sets)
     {
         std::vector<cuda_item> all;
         for (int s = 0; s < sets; s++)
-            all.push_back({in.at(s * entries), out.at(s * entries), extra.at(0), info.at(0), 0});
+            all.push_back({in.at(s * entries), out.at(s * entries), extra.at(s * extras()),
+                           info.at(s * TIMING_MATRICES), 0});
         items.put(all);
         clock_fill<<<1024, 256>>>(in.at(0), entries * sets);
         SMALL_TRY(cudaGetLastError());
+    }
+
+    /* The pivots of a set, or its RCOND, in units of int32. */
+    int64_t extras() const
+    {
+        return TIMING_MATRICES * std::max(n, 2);
     }
 };
 

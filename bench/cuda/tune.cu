@@ -51,11 +51,13 @@ template <typename T> void time_order(int n, FILE *csv)
     size_t entries = (size_t)n * n * count;
     int sets = (int)(CLOCK_CACHE_BYTES / (entries * sizeof(T)) + 1);
     device_array<T> in(entries * sets), out(entries * sets);
-    device_array<int32_t> extra(count * std::max(n, 2)), info(count);
+    int64_t extras = count * std::max(n, 2);
+    device_array<int32_t> extra(extras * sets), info(count * sets);
     device_array<cuda_item> items(sets);
     std::vector<cuda_item> all;
     for (int s = 0; s < sets; s++)
-        all.push_back({in.at(s * entries), out.at(s * entries), extra.at(0), info.at(0), 0});
+        all.push_back(
+            {in.at(s * entries), out.at(s * entries), extra.at(s * extras), info.at(s * count), 0});
     items.put(all);
     clock_fill<<<1024, 256>>>(in.at(0), entries * sets);
     int calls = (int)std::min<size_t>(40, std::max<size_t>(2, ROUND_BYTES / (2 * count * bytes)));

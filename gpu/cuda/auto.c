@@ -3,7 +3,6 @@
  */
 #include "gpu/cuda/auto.h"
 
-#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -25,10 +24,11 @@ _Static_assert(CUDA_AUTO_N_MAX <= CUDA_TRIDIAGONAL_N_MAX, "one launch");
 
 /* Where a batch stands between two visits; in the call's notes. */
 struct state {
-    struct cuda__auto_counts counts; /* the device's */
-    int64_t first;                   /* the chunk's */
-    int64_t odd_first, placed;       /* placed: the places hold matrices that are sorted */
-    int32_t lu_begun, mended;        /* of the chunk */
+    uint32_t counts[CUDA__AUTO_COUNTS]; /* the device's */
+    int64_t first;                      /* the chunk's */
+    int64_t odd_first, placed;          /* placed: the places hold matrices that are sorted */
+    int32_t lu_begun;                   /* of the chunk */
+    int32_t sorts;                      /* see struct cuda__auto_call */
 };
 
 _Static_assert(sizeof(struct state) <= CUDA_NOTES_MAX, "");
@@ -52,11 +52,6 @@ static int64_t take(struct walk *walk, int64_t count, int64_t each, int64_t byte
     return start;
 }
 
-static bool is_small(const struct cuda__auto_call *of)
-{
-    return of->n <= CUDA_SMALL_N_MAX;
-}
-
 /* `tridiagonal` of the places' bands. */
 static struct cuda_call bands_call(const struct cuda__auto_call *of, int64_t count)
 {
@@ -75,29 +70,34 @@ static struct cuda_call bands_call(const struct cuda__auto_call *of, int64_t cou
                               .workspace_bytes = of->space.scratch_bytes};
 }
 
-/* The chunk's lists. Returns their bytes; SIZE_MAX when they are too many to count. */
+/* The chunk's lists; or, where nothing is sorted, the items. Returns their bytes; SIZE_MAX when
+ * they are too many to count. */
 static size_t lay_out_lists(struct cuda__auto_call *of, int64_t matrices, unsigned char *start)
 {
     struct cuda__auto_space *space = &of->space;
     struct walk walk = {.fits = true};
-    int64_t dense_count = is_small(of) ? 0 : matrices;
-    int64_t odd = take(&walk, matrices, sizeof *space->odd, 1);
-    int64_t dense = take(&walk, dense_count, sizeof *space->dense, 1);
-    int64_t dense_matrices = take(&walk, dense_count, sizeof *space->dense_matrices, 1);
-    int64_t items = take(&walk, is_small(of) ? of->item_count : 0, sizeof *space->items, 1);
+    int64_t listed = of->sorts ? matrices : 0, items = of->sorts ? 0 : of->item_count;
+    int64_t counts = take(&walk, 1, sizeof *space->counts, 1);
+    int64_t odd = take(&walk, listed, sizeof *space->odd, 1);
+    int64_t dense = take(&walk, listed, sizeof *space->dense, 1);
+    int64_t dense_matrices = take(&walk, listed, sizeof *space->dense_matrices, 1);
+    int64_t items_at = take(&walk, items, sizeof *space->items, 1);
     if (!walk.fits)
         return SIZE_MAX;
     space->matrices = matrices;
+    space->counts = (struct cuda__auto_counts *)(void *)(start + counts);
     space->odd = (int32_t *)(void *)(start + odd);
     space->dense = (struct cuda_item *)(void *)(start + dense);
     space->dense_matrices = (int32_t *)(void *)(start + dense_matrices);
-    space->items = (struct cuda_item *)(void *)(start + items);
+    space->items = (struct cuda_item *)(void *)(start + items_at);
     return (size_t)walk.bytes;
 }
 
-/* The same of the places. */
+/* The same of the places: none where nothing is sorted. */
 static size_t lay_out_places(struct cuda__auto_call *of, int64_t places, unsigned char *start)
 {
+    if (!of->sorts)
+        return 0;
     struct cuda__auto_space *space = &of->space;
     int64_t unit = precision_bytes(of->precision), matrix = of->ld * of->ld;
     struct cuda_call bands = bands_call(of, places);
@@ -145,74 +145,82 @@ static int64_t least(int64_t one, int64_t other)
     return one < other ? one : other;
 }
 
-/* Of one matrix in its place, roughly. */
-static size_t place_bytes(const struct cuda__auto_call *of)
-{
-    struct cuda__auto_call call = *of;
-    return lay_out_places(&call, 1, NULL);
-}
-
 /* As many places as pay. */
-static int64_t places_wanted(const struct cuda__auto_call *of, int64_t matrices)
+static int64_t places_wanted(struct cuda__auto_call *of, int64_t matrices)
 {
-    size_t one = place_bytes(of);
-    int64_t most = one < PLACES_BYTES ? (int64_t)(PLACES_BYTES / one) : 1;
+    size_t one = lay_out_places(of, 1, NULL);
+    int64_t most = one > 0 && one < PLACES_BYTES ? (int64_t)(PLACES_BYTES / one) : 1;
     return least(least(most, PLACES_MAX), matrices);
 }
 
 static size_t lu_bytes(const struct cuda__auto_call *of, int64_t matrices)
 {
-    return is_small(of) ? 0 : cuda_inverse_middle_workspace(of->precision, of->n, matrices);
+    return of->n <= CUDA_SMALL_N_MAX
+               ? 0
+               : cuda_inverse_middle_workspace(of->precision, of->n, matrices);
 }
 
-/* What lists and places take, the places and lu sharing theirs. */
-static size_t bytes_of(struct cuda__auto_call *of, int64_t matrices, int64_t places)
+/* What the lists of so many matrices take, so many places, and lu of `together`, which has the
+ * places' part. */
+static size_t bytes_of(struct cuda__auto_call *of, int64_t matrices, int64_t places,
+                       int64_t together)
 {
     size_t lists = lay_out_lists(of, matrices, NULL), shared = lay_out_places(of, places, NULL);
-    size_t lu = lu_bytes(of, matrices);
+    size_t lu = lu_bytes(of, together);
     shared = lu > shared ? lu : shared;
     return lists > SIZE_MAX - shared ? SIZE_MAX : lists + shared;
 }
 
 /* What the call is, without its workspace. */
-static struct cuda__auto_call read_call(const struct cuda_call *call)
+static struct cuda__auto_call read_call(const struct cuda_call *call, bool sorts)
 {
     int64_t panel = CUDA_TRIANGULAR_PANEL;
     return (struct cuda__auto_call){
         .precision = call->precision,
         .n = call->n,
         .ld = (call->n + panel - 1) / panel * panel,
+        .sorts = sorts,
         .tensors = call->tensors,
         .item_count = call->item_count,
         .matrices = call->matrices,
     };
 }
 
+/* Matrices whose lists are kept at a time; all, where there are none. */
+static int64_t chunk_of(const struct cuda__auto_call *of, int64_t matrices)
+{
+    return of->sorts ? least(matrices, CHUNK_MAX) : matrices;
+}
+
+size_t cuda__auto_bytes(const struct cuda_call *call, bool sorts, int64_t matrices)
+{
+    struct cuda__auto_call of = read_call(call, sorts);
+    int64_t chunk = chunk_of(&of, matrices);
+    return bytes_of(&of, chunk, places_wanted(&of, chunk), chunk);
+}
+
 size_t cuda_auto_workspace(const struct cuda_call *call, int64_t matrices)
 {
-    struct cuda__auto_call of = read_call(call);
-    int64_t chunk = least(matrices, CHUNK_MAX);
-    return bytes_of(&of, chunk, places_wanted(&of, chunk));
+    return cuda__auto_bytes(call, call->n >= CUDA_AUTO_SORTED_N_LEAST, matrices);
 }
 
 /* Lays out as many matrices and places as the workspace holds; false: not even one. */
 static bool settle(struct cuda__auto_call *of, const struct cuda_call *call)
 {
-    int64_t matrices = least(call->matrices, CHUNK_MAX);
-    while (matrices > 1 && lay_out_lists(of, matrices, NULL) > call->workspace_bytes / 2)
+    size_t bytes = call->workspace_bytes;
+    int64_t matrices = chunk_of(of, call->matrices);
+    while (of->sorts && matrices > 1 && bytes_of(of, matrices, 1, 1) > bytes)
         matrices /= 2;
     int64_t places = places_wanted(of, matrices);
-    while (places > 1 && lay_out_lists(of, matrices, NULL) + lay_out_places(of, places, NULL) >
-                             call->workspace_bytes)
+    while (places > 1 && bytes_of(of, matrices, places, 1) > bytes)
         places /= 2;
-    size_t one = lu_bytes(of, 1), lists = lay_out_lists(of, matrices, call->workspace);
-    unsigned char *rest = (unsigned char *)call->workspace + lists;
-    if (lists > call->workspace_bytes)
+    if (bytes_of(of, matrices, places, 1) > bytes)
         return false;
-    of->space.shared = rest;
-    of->space.shared_bytes = call->workspace_bytes - lists;
-    return lay_out_places(of, places, rest) <= of->space.shared_bytes &&
-           one <= of->space.shared_bytes;
+    size_t lists = lay_out_lists(of, matrices, call->workspace);
+    of->space.shared = (unsigned char *)call->workspace + lists;
+    of->space.shared_bytes = bytes - lists;
+    (void)lay_out_places(of, places, of->space.shared);
+    return true;
 }
 
 /* ---- A visit ---- */
@@ -232,22 +240,24 @@ static void pass(struct visit *visit, cuda__auto_pass *kernel, int64_t count)
         visit->status = kernel(&visit->of, count, visit->stream);
 }
 
-/* There will be another visit, whatever the device finds. */
+/* There will be another visit, whatever the device finds; it asks for itself where it puts a matrix
+ * on lu's list, or lu has left one to be mended. */
 static void ask(struct visit *visit)
 {
     visit->call->notes->asked = 1;
 }
 
-static bool open_visit(struct visit *visit, const struct cuda_call *call, cudaStream_t stream)
+static bool open_visit(struct visit *visit, const struct cuda_call *call, bool sorts,
+                       cudaStream_t stream)
 {
     *visit = (struct visit){.call = call,
-                            .of = read_call(call),
+                            .of = read_call(call, sorts),
                             .kernels = call->precision == PRECISION_FP32 ? &cuda__auto_kernels_f32
                                                                          : &cuda__auto_kernels_f64,
                             .state = (struct state *)(void *)call->notes->next,
                             .seen = (struct state *)(void *)call->d_notes->next,
                             .stream = stream};
-    visit->of.counts = &visit->seen->counts;
+    visit->of.told = visit->seen->counts;
     visit->of.asked = &call->d_notes->asked;
     return settle(&visit->of, call);
 }
@@ -262,34 +272,16 @@ static void find_chunk(struct visit *visit)
     of->placed = visit->state->placed;
 }
 
-static void look(struct visit *visit, int64_t first)
-{
-    *visit->state = (struct state){.first = first};
-    find_chunk(visit);
-    pass(visit, visit->kernels->look, visit->of.count);
-    if (first + visit->of.count < visit->of.matrices)
-        ask(visit);
-}
-
 /* ---- lu ---- */
 
-/* Its batch: the list, or up to CUDA_SMALL_N_MAX the call's own items. */
+/* Its batch: the list, or all matrices. */
 static struct cuda_batch lu_batch(const struct visit *visit)
 {
     const struct cuda__auto_call *of = &visit->of;
-    int64_t dense = visit->state->counts.dense;
-    return (struct cuda_batch){.items = is_small(of) ? of->space.items : of->space.dense,
-                               .item_count = is_small(of) ? of->item_count : dense,
-                               .matrices = is_small(of) ? of->matrices : dense};
-}
-
-static void invert_small(struct visit *visit)
-{
-    struct cuda_batch batch = lu_batch(visit);
-    pass(visit, visit->kernels->list_items, visit->of.item_count);
-    if (visit->status == cudaSuccess)
-        visit->status =
-            cuda_inverse_small(visit->of.precision, visit->of.n, &batch, visit->stream);
+    int64_t dense = visit->state->counts[CUDA__AUTO_DENSE];
+    return (struct cuda_batch){.items = of->sorts ? of->space.dense : of->space.items,
+                               .item_count = of->sorts ? dense : of->item_count,
+                               .matrices = of->sorts ? dense : of->matrices};
 }
 
 static void invert_dense(struct visit *visit)
@@ -297,25 +289,26 @@ static void invert_dense(struct visit *visit)
     struct cuda__auto_call *of = &visit->of;
     struct cuda_batch batch = lu_batch(visit);
     visit->state->lu_begun = 1;
-    if (visit->status == cudaSuccess)
-        visit->status = cuda_inverse_middle(of->precision, of->n, &batch, of->space.shared,
-                                            of->space.shared_bytes, visit->call->products,
-                                            visit->stream);
-    pass(visit, visit->kernels->note_dense, batch.matrices);
+    if (visit->status == cudaSuccess && of->n <= CUDA_SMALL_N_MAX)
+        visit->status = cuda_inverse_small(of->precision, of->n, &batch, visit->stream);
+    else if (visit->status == cudaSuccess)
+        visit->status =
+            cuda_inverse_middle(of->precision, of->n, &batch, of->space.shared,
+                                of->space.shared_bytes, visit->call->products, visit->stream);
+    pass(visit, visit->kernels->note, batch.matrices);
 }
 
 static void mend(struct visit *visit)
 {
     struct cuda__auto_call *of = &visit->of;
     struct cuda_batch batch = lu_batch(visit);
-    visit->state->mended = 1;
     if (visit->status != cudaSuccess)
         return;
     visit->status =
-        is_small(of) ? cuda_mend_small(of->precision, of->n, &batch, visit->stream)
-                     : cuda_mend_middle(of->precision, of->n, &batch, of->space.shared,
-                                        of->space.shared_bytes, visit->call->products,
-                                        visit->stream);
+        of->n <= CUDA_SMALL_N_MAX
+            ? cuda_mend_small(of->precision, of->n, &batch, visit->stream)
+            : cuda_mend_middle(of->precision, of->n, &batch, of->space.shared,
+                               of->space.shared_bytes, visit->call->products, visit->stream);
 }
 
 /* ---- Odd matrices ---- */
@@ -326,8 +319,7 @@ static void place(struct visit *visit)
     struct cuda__auto_call *of = &visit->of;
     struct cuda__auto_space *space = &of->space;
     struct state *state = visit->state;
-    state->placed = least(space->places, (int64_t)state->counts.odd - state->odd_first);
-    memset(state->counts.kinds, 0, sizeof state->counts.kinds);
+    state->placed = least(space->places, (int64_t)state->counts[CUDA__AUTO_ODD] - state->odd_first);
     find_chunk(visit);
     struct cuda_identification task = {
         .precision = of->precision,
@@ -374,7 +366,7 @@ static void invert_tridiagonal(struct visit *visit, int64_t count)
 static void take_roads(struct visit *visit)
 {
     struct state *state = visit->state;
-    const uint32_t *kinds = state->counts.kinds;
+    const uint32_t *kinds = state->counts + CUDA__AUTO_OF_KIND;
     if (kinds[CUDA__AUTO_DIAGONAL] > 0)
         pass(visit, visit->kernels->diagonal, kinds[CUDA__AUTO_DIAGONAL]);
     if (kinds[CUDA__AUTO_TRIANGULAR] > 0)
@@ -387,8 +379,82 @@ static void take_roads(struct visit *visit)
 
 /* ---- What is next ---- */
 
-/* Is anything doubtful that has not been mended? The device has asked for another visit. */
-static bool is_doubtful(const struct visit *visit)
+/* What the chunk holds. */
+static void look(struct visit *visit, int64_t first)
 {
-    return visit->state->counts.doubtful > 0 && !visit->state->mended;
+    *visit->state = (struct state){.first = first, .sorts = 1};
+    find_chunk(visit);
+    pass(visit, visit->kernels->begin, 0);
+    pass(visit, visit->kernels->look, visit->of.count);
+    if (first + visit->of.count < visit->of.matrices)
+        ask(visit);
+}
+
+/* Nothing is on its way on the device. */
+static void advance(struct visit *visit)
+{
+    struct state *state = visit->state;
+    find_chunk(visit);
+    bool more = visit->of.first + visit->of.count < visit->of.matrices;
+    bool placed = state->placed > 0;
+    bool odd = state->odd_first + state->placed < state->counts[CUDA__AUTO_ODD];
+    if (placed)
+        take_roads(visit);
+    if (odd)
+        place(visit);
+    if (placed || odd) {
+        if (odd || more || state->counts[CUDA__AUTO_DENSE] > 0)
+            ask(visit);
+        return;
+    }
+    if (!state->lu_begun && state->counts[CUDA__AUTO_DENSE] > 0) {
+        invert_dense(visit);
+        if (more)
+            ask(visit);
+        return;
+    }
+    if (state->counts[CUDA__AUTO_DOUBTFUL] > 0)
+        mend(visit);
+    if (more)
+        look(visit, visit->of.first + visit->of.count);
+}
+
+static bool is_taken(const struct cuda_call *call)
+{
+    return call->n >= 1 && call->n <= CUDA_AUTO_N_MAX && call->matrices >= 0 &&
+           (call->matrices == 0 || call->item_count >= 1);
+}
+
+cudaError_t cuda__auto_begin(const struct cuda_call *call, bool sorts, cudaStream_t stream)
+{
+    struct visit visit;
+    if (!is_taken(call))
+        return cudaErrorInvalidValue;
+    if (call->matrices == 0)
+        return cudaSuccess;
+    if (!open_visit(&visit, call, sorts, stream))
+        return cudaErrorMemoryAllocation;
+    if (sorts) {
+        look(&visit, 0);
+        return visit.status;
+    }
+    *visit.state = (struct state){.sorts = 0};
+    pass(&visit, visit.kernels->begin, visit.of.item_count);
+    invert_dense(&visit);
+    return visit.status;
+}
+
+cudaError_t cuda_auto(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda__auto_begin(call, call->n >= CUDA_AUTO_SORTED_N_LEAST, stream);
+}
+
+cudaError_t cuda_auto_again(const struct cuda_call *call, cudaStream_t stream)
+{
+    struct visit visit;
+    const struct state *state = (const struct state *)(void *)call->notes->next;
+    if (!open_visit(&visit, call, state->sorts, stream))
+        return cudaErrorMemoryAllocation;
+    advance(&visit);
+    return visit.status;
 }

@@ -32,11 +32,20 @@ enum cuda__auto_kind {
     CUDA__AUTO_KINDS
 };
 
-/* How long the lists are. Counted by the device, in the notes; auto.c zeroes them. */
+/* What is counted: how long the lists are, and how many of lu's inverses are to be mended. */
+enum cuda__auto_count {
+    CUDA__AUTO_ODD,
+    CUDA__AUTO_DENSE,
+    CUDA__AUTO_DOUBTFUL,
+    CUDA__AUTO_OF_KIND, /* of the places; CUDA__AUTO_OF_KIND + kind */
+    CUDA__AUTO_COUNTS = CUDA__AUTO_OF_KIND + CUDA__AUTO_KINDS
+};
+
+/* In the workspace, where counting is fast. The last block of a pass that counts puts all of it
+ * into the notes. */
 struct cuda__auto_counts {
-    uint32_t odd, dense;
-    uint32_t kinds[CUDA__AUTO_KINDS]; /* of the places */
-    uint32_t doubtful;                /* inverses by lu that are to be mended */
+    uint32_t of[CUDA__AUTO_COUNTS];
+    uint32_t blocks; /* that have come to the end of the pass */
 };
 
 /* Of a triangular matrix in its place: how it becomes an upper one that nothing overflows in. */
@@ -56,10 +65,11 @@ struct cuda__auto_verdict {
 struct cuda__auto_space {
     int64_t matrices, places; /* that there is room for */
     /* Of the chunk. */
+    struct cuda__auto_counts *counts;
     int32_t *odd;
-    struct cuda_item *dense; /* a matrix each; above CUDA_SMALL_N_MAX */
+    struct cuda_item *dense; /* a matrix each */
     int32_t *dense_matrices;
-    struct cuda_item *items; /* the call's; up to CUDA_SMALL_N_MAX */
+    struct cuda_item *items; /* the call's, where nothing is sorted */
     /* Of the places. */
     void *a, *b, *x;
     struct cuda_identity *identities;
@@ -82,12 +92,13 @@ struct cuda__auto_space {
 struct cuda__auto_call {
     enum precision precision;
     int64_t n, ld; /* ld: n in whole panels of triangular.h */
+    bool sorts;    /* false: every matrix is lu's */
     const struct cuda_tensors *tensors;
     int64_t item_count, matrices;
     int64_t first, count;
     int64_t odd_first, placed;
-    struct cuda__auto_counts *counts; /* as the device sees them */
-    uint32_t *asked;
+    uint32_t *told;  /* CUDA__AUTO_COUNTS of them, in the notes, as the device sees them */
+    uint32_t *asked; /* likewise */
     struct cuda__auto_space space;
 };
 
@@ -99,7 +110,7 @@ typedef cudaError_t cuda__auto_pass(const struct cuda__auto_call *call, int64_t 
                                     cudaStream_t stream);
 
 struct cuda__auto_kernels {
-    cuda__auto_pass *list_items;   /* the call's items, for lu */
+    cuda__auto_pass *begin;        /* nothing is counted; so many items, for lu */
     cuda__auto_pass *look;         /* at the chunk's matrices: odd or dense */
     cuda__auto_pass *place;        /* the placed matrices come into A */
     cuda__auto_pass *sort;         /* by their identities */
@@ -108,8 +119,13 @@ struct cuda__auto_kernels {
     cuda__auto_pass *unload;       /* verdicts, then deliveries of X */
     cuda__auto_pass *cut;          /* tridiagonal ones: bands and tensors */
     cuda__auto_pass *take_or_pass; /* deliveries of X; what has an INFO is passed to lu */
-    cuda__auto_pass *note_dense;   /* METHOD of what lu has inverted */
+    cuda__auto_pass *note;         /* METHOD of what lu has inverted */
 };
+
+/* cuda_auto and its workspace, for any order with or without sorting: for tests and benches. What
+ * follows is cuda_auto_again. */
+cudaError_t cuda__auto_begin(const struct cuda_call *call, bool sorts, cudaStream_t stream);
+size_t cuda__auto_bytes(const struct cuda_call *call, bool sorts, int64_t matrices);
 
 extern const struct cuda__auto_kernels cuda__auto_kernels_f32, cuda__auto_kernels_f64;
 

@@ -1,5 +1,5 @@
-/* gpu/cuda/auto_kernels.cu: the launches of auto_kernels.cuh, in both precisions. Host code, any
- * thread; nothing is awaited.
+/* gpu/cuda/auto_kernels.cu: the launches of auto_kernels.cuh, in both precisions.
+ * Host code, any thread; nothing is awaited.
  */
 #include "gpu/cuda/auto_kernels.cuh"
 
@@ -42,9 +42,9 @@ template <typename T> struct cuda__auto_launch {
         return cuda__start(kernel, blocks, CUDA__AUTO_THREADS, 0, stream, *of);
     }
 
-    static cudaError_t list_items(const call *of, int64_t count, cudaStream_t stream)
+    static cudaError_t begin(const call *of, int64_t count, cudaStream_t stream)
     {
-        return threads(cuda__auto_items_kernel<T>, of, count, 1, stream);
+        return threads(cuda__auto_begin_kernel<T>, of, count > 0 ? count : 1, 1, stream, count);
     }
 
     static cudaError_t look(const call *of, int64_t count, cudaStream_t stream)
@@ -103,15 +103,14 @@ template <typename T> struct cuda__auto_launch {
         return rows(cuda__auto_deliver_kernel<T, CUDA__AUTO_TRIDIAGONAL>, of, of->n, count, stream);
     }
 
-    static cudaError_t note_dense(const call *of, int64_t count, cudaStream_t stream)
+    static cudaError_t note(const call *of, int64_t count, cudaStream_t stream)
     {
         return threads(cuda__auto_note_kernel<T>, of, count, 1, stream, count);
     }
 
     static constexpr cuda__auto_kernels kernels()
     {
-        return {list_items, look,   place, sort,         diagonal,
-                load,       unload, cut,   take_or_pass, note_dense};
+        return {begin, look, place, sort, diagonal, load, unload, cut, take_or_pass, note};
     }
 };
 

@@ -98,36 +98,67 @@ static __device__ __forceinline__ uint32_t cuda__auto_append(bool wants, uint32_
     return start + (uint32_t)__popc(all & ((1u << lane) - 1));
 }
 
-/* Matrix `index` of the chunk goes to lu. Up to CUDA_SMALL_N_MAX it has been there. */
-template <typename T>
-static __device__ __forceinline__ void
-cuda__auto_pass_to_lu(const cuda__auto_call &call, bool wants, int64_t index,
-                      const cuda__auto_target<T> &target)
+/* The end of a pass that counts: all blocks' threads call. The last block tells the CPU, and asks
+ * for another visit if any of `reasons`, 1 << what is counted, is there. */
+static __device__ __forceinline__ void cuda__auto_tell(const cuda__auto_call &call,
+                                                       uint32_t reasons)
 {
-    if (call.n <= CUDA_SMALL_N_MAX) {
-        if (wants)
-            *target.road = *target.info == -1 ? METHOD_ROAD_NONE : METHOD_ROAD_LU;
+    __syncthreads();
+    if (threadIdx.x > 0)
         return;
+    __threadfence();
+    cuda__auto_counts &counts = *call.space.counts;
+    if (atomicAdd(&counts.blocks, 1) + 1 < gridDim.x)
+        return;
+    bool asks = false;
+    for (int k = 0; k < CUDA__AUTO_COUNTS; k++) {
+        uint32_t count = atomicAdd(&counts.of[k], 0);
+        call.told[k] = count;
+        asks = asks || (count > 0 && (reasons >> k & 1));
     }
-    uint32_t at = cuda__auto_append(wants, &call.counts->dense);
+    counts.blocks = 0;
+    if (asks)
+        *call.asked = 1;
+}
+
+/* METHOD of a matrix that lu has inverted; counts it where it has to be mended. */
+template <typename T>
+static __device__ __forceinline__ void cuda__auto_note(const cuda__auto_call &call,
+                                                       const cuda__auto_target<T> &target)
+{
+    int32_t info = *target.info;
+    *target.road = info == -1 ? METHOD_ROAD_NONE : METHOD_ROAD_LU;
+    if (info < -1)
+        atomicAdd(&call.space.counts->of[CUDA__AUTO_DOUBTFUL], 1);
+}
+
+/* Matrix `index` of the chunk goes to lu. */
+template <typename T>
+static __device__ __forceinline__ void cuda__auto_pass_to_lu(const cuda__auto_call &call,
+                                                             bool wants, int64_t index,
+                                                             const cuda__auto_target<T> &target)
+{
+    uint32_t at = cuda__auto_append(wants, &call.space.counts->of[CUDA__AUTO_DENSE]);
     if (!wants)
         return;
     call.space.dense[at] = {target.a, target.x, target.rcond, target.info, at};
     call.space.dense_matrices[at] = (int32_t)index;
 }
 
-/* The items as lu takes them. */
+/* Nothing is counted yet; and the items, as lu takes them. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
-    cuda__auto_items_kernel(const cuda__auto_call call)
+    cuda__auto_begin_kernel(const cuda__auto_call call, int64_t items)
 {
     int64_t i = cuda__auto_thread();
-    if (i >= call.item_count)
+    if (i == 0)
+        *call.space.counts = {};
+    if (i >= items)
         return;
     const cuda_tensors &from = call.tensors[i];
     call.space.items[i] = {from.inputs[0], from.outputs[CUDA__AUTO_INVERSE],
-                           from.outputs[CUDA__AUTO_RCOND],
-                           (int32_t *)from.outputs[CUDA__AUTO_INFO], from.first};
+                           from.outputs[CUDA__AUTO_RCOND], (int32_t *)from.outputs[CUDA__AUTO_INFO],
+                           from.first};
 }
 
 /* A diagonal, triangular or tridiagonal matrix has a zero among these entries. (Of order 2 the last
@@ -138,7 +169,6 @@ static __device__ __forceinline__ bool cuda__auto_is_odd(const T *a, int64_t n)
     return n > 1 && (a[1] == 0 || a[2] == 0 || a[n] == 0);
 }
 
-/* A matrix of order 1 is a diagonal one, and lu has divided by it. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_look_kernel(const cuda__auto_call call)
@@ -147,25 +177,24 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     bool inside = index < call.count;
     cuda__auto_target<T> target = cuda__auto_find<T>(call, inside ? index : 0);
     bool odd = inside && cuda__auto_is_odd(target.a, call.n);
-    uint32_t at = cuda__auto_append(odd, &call.counts->odd);
+    uint32_t at = cuda__auto_append(odd, &call.space.counts->of[CUDA__AUTO_ODD]);
     if (odd)
         call.space.odd[at] = (int32_t)index;
     cuda__auto_pass_to_lu(call, inside && !odd, index, target);
-    bool small = call.n <= CUDA_SMALL_N_MAX;
-    if (inside && call.n == 1 && *target.info != -1)
-        *target.road = METHOD_ROAD_DIAGONAL;
-    if (inside && (odd || !small || *target.info < -1))
-        *call.asked = 1;
+    cuda__auto_tell(call, 1 << CUDA__AUTO_ODD | 1 << CUDA__AUTO_DENSE);
 }
 
 /* ---- Places ---- */
 
+/* And no kind has been counted yet. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_place_kernel(const cuda__auto_call call)
 {
     int lane;
     int64_t i = cuda__auto_row(&lane);
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x < CUDA__AUTO_KINDS)
+        call.space.counts->of[CUDA__AUTO_OF_KIND + threadIdx.x] = 0;
     if (i >= call.n)
         return;
     const T *from = cuda__auto_find_placed<T>(call, blockIdx.y).a + i * call.n;
@@ -174,12 +203,12 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
         to[j] = from[j];
 }
 
-/* CUDA__AUTO_KINDS: dense. */
-static __device__ __forceinline__ cuda__auto_kind cuda__auto_kind_of(const cuda_identity &identity,
+/* From a matrix's parts, and whether its norm is in range. CUDA__AUTO_KINDS: dense. */
+static __device__ __forceinline__ cuda__auto_kind cuda__auto_kind_of(uint32_t parts, bool finite,
                                                                      int64_t n)
 {
-    uint32_t parts = identity.parts, both = CUDA_PART_BELOW | CUDA_PART_ABOVE;
-    if ((parts & CUDA_PART_NOT_FINITE) || !identity.norm_1.finite)
+    uint32_t both = CUDA_PART_BELOW | CUDA_PART_ABOVE;
+    if ((parts & CUDA_PART_NOT_FINITE) || !finite)
         return CUDA__AUTO_KINDS;
     if ((parts & both) == 0)
         return CUDA__AUTO_DIAGONAL;
@@ -195,13 +224,19 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     int64_t place = cuda__auto_thread();
     bool inside = place < call.placed;
     int64_t index = call.space.odd[call.odd_first + (inside ? place : 0)];
-    int found = inside ? cuda__auto_kind_of(call.space.identities[place], call.n) : -1;
+    int found = -1;
+    if (inside) {
+        const cuda_identity &identity = call.space.identities[place];
+        found = cuda__auto_kind_of(identity.parts, identity.norm_1.finite, call.n);
+    }
     for (int kind = 0; kind < CUDA__AUTO_KINDS; kind++) {
-        uint32_t at = cuda__auto_append(found == kind, &call.counts->kinds[kind]);
+        uint32_t *length = &call.space.counts->of[CUDA__AUTO_OF_KIND + kind];
+        uint32_t at = cuda__auto_append(found == kind, length);
         if (found == kind)
             call.space.lists[kind][at] = (int32_t)place;
     }
     cuda__auto_pass_to_lu(call, found == CUDA__AUTO_KINDS, index, cuda__auto_find<T>(call, index));
+    cuda__auto_tell(call, 0);
 }
 
 /* ---- Verdicts ---- */
@@ -211,16 +246,31 @@ static __device__ __forceinline__ double cuda__auto_norm(const cuda_norm &norm)
     return ldexp(norm.fraction, norm.exponent);
 }
 
-/* INFO and RCOND of an inverse; norm, size: |factor A|, and |X|, which may be beyond range. */
+/* INFO and RCOND of an inverse; norm, size: of A and X, the one multiplied by a power of two, the
+ * other divided by it. size is not finite where an entry of X is beyond the range. */
 template <typename T>
-static __device__ __forceinline__ cuda__auto_verdict cuda__auto_judge(double norm, double factor,
-                                                                      double size, int64_t n)
+static __device__ __forceinline__ cuda__auto_verdict cuda__auto_judge(double norm, double size,
+                                                                      int64_t n)
+{
+    T rcond = 0;
+    if (size > 0 && size < HUGE_VAL)
+        rcond = (T)(1 / norm / size);
+    return {(double)rcond, rcond >= cuda__real<T>::eps ? 0 : (int32_t)n + 1};
+}
+
+/* The magnitude of an entry of X, x times the factor; infinite where that is beyond the range. */
+template <typename T> static __device__ __forceinline__ double cuda__auto_size(T x, T factor)
+{
+    return fabs(x * factor) <= cuda__real<T>::largest ? (double)fabs(x) : HUGE_VAL;
+}
+
+/* The power of two by which a triangular matrix of that norm is multiplied. */
+template <typename T> static __device__ __forceinline__ T cuda__auto_factor(double norm)
 {
     typedef cuda__real<T> real;
-    T rcond = 0;
-    if (size > 0 && size <= (double)real::largest)
-        rcond = (T)(1 / norm / size * factor);
-    return {(double)rcond, rcond >= real::eps ? 0 : (int32_t)n + 1};
+    return norm >= (double)real::huge  ? real::lower
+           : norm < (double)real::tiny ? real::raise
+                                       : T(1);
 }
 
 /* The largest magnitude of the inverse's diagonal; a block an entry. */
@@ -235,13 +285,13 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
         call.space.identities[call.space.lists[CUDA__AUTO_DIAGONAL][entry]];
     double size = 0;
     for (int64_t i = threadIdx.x; i < call.n; i += CUDA__AUTO_THREADS)
-        size = cuda__lu_larger(size, (double)fabs(1 / a[i * (call.ld + 1)]));
+        size = cuda__lu_larger(size, cuda__auto_size(1 / a[i * (call.ld + 1)], T(1)));
     size = cuda__lu_block_largest<CUDA__AUTO_ROWS>(size, most);
     if (threadIdx.x > 0)
         return;
     cuda__auto_verdict verdict = {0, identity.zero_column};
     if (!identity.zero_column)
-        verdict = cuda__auto_judge<T>(cuda__auto_norm(identity.norm_1), 1, size, call.n);
+        verdict = cuda__auto_judge<T>(cuda__auto_norm(identity.norm_1), size, call.n);
     call.space.verdicts[entry] = verdict;
 }
 
@@ -263,16 +313,13 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_plan_kernel(const cuda__auto_call call)
 {
-    typedef cuda__real<T> real;
     __shared__ int zeros[CUDA__AUTO_ROWS];
     int64_t entry = blockIdx.x;
     const T *a = cuda__auto_listed<T>(call, CUDA__AUTO_TRIANGULAR, entry);
     const cuda_identity &identity =
         call.space.identities[call.space.lists[CUDA__AUTO_TRIANGULAR][entry]];
     double norm = cuda__auto_norm(identity.norm_1);
-    T factor = norm >= (double)real::huge  ? real::lower
-               : norm < (double)real::tiny ? real::raise
-                                           : T(1);
+    T factor = cuda__auto_factor<T>(norm);
     int zero = INT32_MAX;
     bool vanished = false;
     for (int i = (int)threadIdx.x; i < call.n; i += CUDA__AUTO_THREADS) {
@@ -328,7 +375,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     T factor = (T)call.space.plans[entry].factor;
     double sum = 0;
     for (int64_t i = group; j < call.n && i <= j; i += CUDA__AUTO_ROWS)
-        sum += (double)fabs(x[i * call.ld + j] * factor);
+        sum += cuda__auto_size(x[i * call.ld + j], factor);
     sums[group][lane] = sum;
     __syncthreads();
     for (int g = 1; g < CUDA__AUTO_ROWS && group == 0; g++)
@@ -352,7 +399,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     size = cuda__lu_block_largest<CUDA__AUTO_ROWS>(size, most);
     cuda__auto_verdict &verdict = call.space.verdicts[entry];
     if (threadIdx.x == 0 && verdict.info == 0)
-        verdict = cuda__auto_judge<T>(plan.norm, plan.factor, size, call.n);
+        verdict = cuda__auto_judge<T>(plan.norm, size, call.n);
 }
 
 /* ---- Tridiagonal ---- */
@@ -398,6 +445,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     }
     int64_t index = call.space.odd[call.odd_first + place];
     cuda__auto_pass_to_lu(call, info != 0, index, cuda__auto_find<T>(call, index));
+    cuda__auto_tell(call, 1 << CUDA__AUTO_DENSE);
 }
 
 /* ---- Out ---- */
@@ -478,19 +526,15 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     *target.rcond = (T)verdict.rcond;
     *target.road = source::road;
 }
-
-/* METHOD of what lu has inverted; asks for it to be mended where some of it has to be. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_note_kernel(const cuda__auto_call call, int64_t count)
 {
     int64_t at = cuda__auto_thread();
-    if (at >= count)
-        return;
-    cuda__auto_target<T> target = cuda__auto_find<T>(call, call.space.dense_matrices[at]);
-    *target.road = *target.info == -1 ? METHOD_ROAD_NONE : METHOD_ROAD_LU;
-    if (*target.info < -1)
-        *call.asked = 1;
+    if (at < count)
+        cuda__auto_note(call,
+                        cuda__auto_find<T>(call, call.sorts ? call.space.dense_matrices[at] : at));
+    cuda__auto_tell(call, 1 << CUDA__AUTO_DOUBTFUL);
 }
 
 #endif

@@ -30,7 +30,8 @@ struct cuda_tensors {
  * next: pinned. The launcher and the device alone say what `done` and `next` mean. */
 #define CUDA_NOTES_MAX 4096
 struct cuda_notes {
-    uint32_t asked; /* the device's: not 0, and the launcher is called again; 0 before each call */
+    uint32_t asked; /* not 0: the launcher is called again. 0 before each call; the device sets it,
+                     * or the launcher itself */
     int64_t done;
     uint8_t next[CUDA_NOTES_MAX];
 };

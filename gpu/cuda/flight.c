@@ -52,7 +52,7 @@ enum engine_exit cuda_flight_create(struct cuda_flight *flight, struct cuda_flig
         status = cudaHostGetDevicePointer(&seen, memory, 0);
     if (status == cudaSuccess)
         status = cudaMalloc(&flight->d_table, sizeof flight->h_memory->table);
-    if (status == cudaSuccess && lane->with_products)
+    if (status == cudaSuccess)
         status = cuda_products_create(lane->neighbour, &flight->products);
     if (status != cudaSuccess)
         return cuda__failed(status, "prepare for batches");
@@ -304,6 +304,9 @@ static enum engine_status check(struct cuda_flight *flight, const struct engine_
         known ? cuda_method_find(batch->method, (enum precision)batch->precision, batch->n) : NULL;
     int64_t n_max = flight->method ? flight->method->n_max[batch->precision] : 0;
     enum engine_status status = process_batch_check(batch, n_max, flight->lane->faults);
+    if (status == ENGINE_OK &&
+        method_options_set(method_at((int)batch->method), batch->options) & flight->method->refuses)
+        return ENGINE_UNSUPPORTED;
     return status == ENGINE_OK && !lay_out(flight) ? ENGINE_UNSUPPORTED : status;
 }
 
@@ -315,6 +318,7 @@ bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch)
     enum engine_status refused = check(flight, batch);
     if (refused != ENGINE_OK) {
         batch->started_ns = clock_now_ns();
+        atomic_store_explicit(&batch->state, ENGINE_BATCH_RUNNING, memory_order_release);
         finish(flight, refused);
         return false;
     }

@@ -1,9 +1,10 @@
 /* gpu/cuda/flight.h: one batch on the device, from SUBMITTED to DONE.
  *
- *      IDLE --launch--> RUNNING --over, nothing doubtful--> IDLE
+ *      IDLE --launch--> WAITING --memory, if it takes any--> RUNNING
+ *                       WAITING --refused, or its launch failed--> IDLE
+ *                       RUNNING --over, nothing doubtful--> IDLE
  *                       RUNNING --over, some doubtful--> MENDING --over--> IDLE
  *                       RUNNING --over, the device asks for more--> RUNNING
- *      IDLE --launch, no memory yet--> WAITING --memory--> RUNNING
  *
  * A batch that needs a workspace takes it from the engine's pool and gives it back when it is over.
  * Where others have the memory it waits for it, as SUBMITTED still, and those behind it in the lane
@@ -20,8 +21,8 @@
  * writes the word. For a large batch the stream alone is asked. A fatal status ends the process in
  * here.
  *
- * Threads: the lane's own. After create nothing is allocated, and nothing waited for but the rest
- * of a launch that failed.
+ * Threads: the lane's own. After create nothing is allocated but workspaces (pool.h), and nothing
+ * waited for but the pool's freeing and the rest of a launch that failed.
  */
 #ifndef GPU_CUDA_FLIGHT_H
 #define GPU_CUDA_FLIGHT_H
@@ -51,7 +52,6 @@ struct cuda_flight_lane {
     struct cuda_pool *pool;
     const struct process_faults *faults; /* NULL: none */
     bool is_long;
-    bool with_products;              /* some method takes them */
     struct cuda_products *neighbour; /* the first flight's, once it is made */
     uint64_t next_ticket, served;    /* who needs memory takes a ticket; they are served in turn */
 };

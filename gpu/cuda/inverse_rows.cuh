@@ -495,7 +495,9 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             }
         }
         rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
-        int doubt = tried ? doubtful(error, norm) : 0;
+        int doubt = tried                  ? doubtful(error, norm)
+                    : info == 0 && !finite ? CUDA_INFO_DOUBTFUL /* the pivot had no reciprocal */
+                                           : 0;
         info = doubt ? doubt : info == 0 && !(rcond >= real::eps) ? N + 1 : info;
         /* Scaled down, a small pivot may have vanished. */
         if (info > 0 && info <= N && factor == real::lower)

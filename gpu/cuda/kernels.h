@@ -26,8 +26,9 @@ extern "C" {
 #define CUDA_SMALL_N_MAX 32
 
 /* From this order on an inverse is tried on a vector, because partial pivoting may have spoilt it.
- * One that fails is doubtful, and so is, of any order, a zero pivot of a matrix that was scaled
- * down, where a small one may have vanished. A doubtful inverse has an INFO of CUDA_INFO_DOUBTFUL
+ * One that fails is doubtful. Of any order so is one that is not finite, for a denormal pivot may
+ * have had no reciprocal, and a zero pivot of a matrix that was scaled down, where a small one may
+ * have vanished. A doubtful inverse has an INFO of CUDA_INFO_DOUBTFUL
  * or up to n more, and cuda_mend_small must follow before the results are used. Items of inverses
  * must have INFO. */
 #define CUDA_TRIED_N_LEAST 9

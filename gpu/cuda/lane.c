@@ -128,8 +128,7 @@ enum engine_exit cuda_lane_start(const struct cuda_lane_options *options)
                                              .d_arena = options->d_arena,
                                              .pool = options->pool,
                                              .faults = options->faults,
-                                             .is_long = options->is_long,
-                                             .with_products = options->with_products};
+                                             .is_long = options->is_long};
     lane->taken = process_ring_first(options->lane);
     cudaError_t status = cudaDeviceGetStreamPriorityRange(&low, &high);
     enum engine_exit how =

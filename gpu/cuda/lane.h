@@ -26,7 +26,6 @@ struct cuda_lane_options {
     struct cuda_pool *pool;
     int event_fd;
     bool is_long;
-    bool with_products;                  /* some method takes them (method.h) */
     int64_t spin_ns;                     /* how long it polls before it sleeps */
     const struct process_faults *faults; /* NULL: none */
 };

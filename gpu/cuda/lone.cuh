@@ -140,6 +140,8 @@ template <typename T, int N> struct cuda__lone_inverse {
         scale(factor);
         T inverse_size = norm(1, finite);
         rcond = finite && inverse_size > 0 ? 1 / size / inverse_size * factor : T(0);
+        if (info == 0 && !finite)
+            info = CUDA_INFO_DOUBTFUL; /* perhaps a pivot had no reciprocal */
         info = info == 0 && !(rcond >= real::eps) ? N + 1 : info;
         rcond = info < 0 ? real::nan() : info > 0 && info <= N ? T(0) : rcond;
 #pragma unroll

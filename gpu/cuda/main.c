@@ -36,7 +36,6 @@ struct settings {
     int64_t device;
     int64_t memory_max; /* 0: by what the device has free */
     bool list;
-    bool with_experimental;
 };
 
 static bool parse_device(const char *text, void *settings)
@@ -53,13 +52,6 @@ static bool parse_memory_max(const char *text, void *settings)
         &((struct settings *)settings)->memory_max);
 }
 
-static bool parse_experimental(const char *text, void *settings)
-{
-    (void)text;
-    ((struct settings *)settings)->with_experimental = true;
-    return true;
-}
-
 static bool parse_list(const char *text, void *settings)
 {
     (void)text;
@@ -71,27 +63,23 @@ static const struct process_flag flags[] = {
     {"device", true, parse_device, "NUMBER: of the visible device to serve (0)"},
     {"device-memory-max", true, parse_memory_max,
      "BYTES: of the device's memory beside the arena; 0: half of what is free (0)"},
-    {"experimental", false, parse_experimental,
-     "take also what has not yet been proven on a GPU: lu, lu_factor and gauss_jordan beyond "
-     "n = 1024, ism, tridiagonal"},
     {"list", false, parse_list, "tell of the devices and end"},
     {"self-test", false, process_parse_self_test,
-     "try every kernel on the device and end: with 0 when all are right"},
+     "try every method on the device and end: with 0 when all are right"},
 #ifdef ENGINE_FAULTS
     {"fault", true, process_parse_fault, "LIST: faults on purpose"},
 #endif
     {0},
 };
 
-static void identify(const struct settings *settings, const struct cuda_device *device,
-                     struct process_identity *identity)
+static void identify(const struct cuda_device *device, struct process_identity *identity)
 {
     *identity = (struct process_identity){
         .device = device->name, .model = device->model, .device_count = device->count};
     for (int i = 0; i < method_count(); i++) {
+        identity->refuses[i] = cuda_method_refuses((uint32_t)i);
         for (int p = 0; p < PRECISION_COUNT; p++)
-            identity->n_max[i][p] =
-                cuda_method_n_max((uint32_t)i, (enum precision)p, settings->with_experimental);
+            identity->n_max[i][p] = cuda_method_n_max((uint32_t)i, (enum precision)p);
     }
 }
 
@@ -109,7 +97,6 @@ static enum engine_exit start_lanes(const struct settings *settings, const struc
             .pool = pool,
             .event_fd = ENGINE_FD_EVENT,
             .is_long = is_long,
-            .with_products = cuda_method_any_takes_products(settings->with_experimental),
             .spin_ns = is_long                       ? 0
                        : process_cores() < FEW_CORES ? SPIN_FEW_CORES_NS
                                                      : SPIN_NS,
@@ -129,7 +116,7 @@ static enum engine_exit open_device(const struct settings *settings, struct cuda
         how = cuda_pool_create((size_t)settings->memory_max, pool);
     if (how != ENGINE_EXIT_OK)
         return how;
-    return cuda_self_test(*pool, settings->with_experimental, settings->trials.self_test);
+    return cuda_self_test(*pool, settings->trials.self_test);
 }
 
 static enum engine_exit serve(const struct settings *settings)
@@ -142,7 +129,7 @@ static enum engine_exit serve(const struct settings *settings)
     enum engine_exit how = cuda_device_find((int)settings->device, &device);
     if (how != ENGINE_EXIT_OK)
         return how;
-    identify(settings, &device, &identity);
+    identify(&device, &identity);
     if (!process_join(&identity, &process))
         return ENGINE_EXIT_FAILURE;
     how = open_device(settings, &device, &pool);

@@ -13,27 +13,25 @@
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/stage.cuh"
 
-namespace
-{
-
-const int LINE = CUDA_SMALL_N_MAX;
-const int STEPS_MAX = 8;
+const int MEND_LINE = CUDA_SMALL_N_MAX;
+const int MEND_STEPS_MAX = 8;
 /* The contract's ratio is 15. What is measured is off by 0.5 at most. */
-const float RATIO_GOOD = 4;             /* not worth a step */
-const float RATIO_ACCEPTED = 14;        /* worth a step, but within the contract */
-const float RESIDUAL_REPAIRABLE = 0.9f; /* below 1 Newton's steps converge */
+const float MEND_RATIO_GOOD = 4;             /* not worth a step */
+const float MEND_RATIO_ACCEPTED = 14;        /* worth a step, but within the contract */
+const float MEND_RESIDUAL_REPAIRABLE = 0.9f; /* below 1 Newton's steps converge */
 
-template <typename T> struct memory {
-    T a[CUDA_SMALL_N_MAX * LINE], x[CUDA_SMALL_N_MAX * LINE]; /* n x n, rows LINE apart */
+template <typename T> struct cuda__mend_memory {
+    T a[CUDA_SMALL_N_MAX * MEND_LINE],
+        x[CUDA_SMALL_N_MAX * MEND_LINE]; /* n x n, rows MEND_LINE apart */
     T column[CUDA_SMALL_N_MAX];
     int rows[CUDA_SMALL_N_MAX], columns[CUDA_SMALL_N_MAX]; /* of the pivots, as exchanged */
 };
 
 /* One matrix and the warp that mends it. */
-template <typename T> struct patient {
+template <typename T> struct cuda__patient {
     typedef cuda__real<T> real;
 
-    memory<T> *of;
+    cuda__mend_memory<T> *of;
     int n, lane;
     T norm, factor; /* |factor A|; factor is a power of two, and x the inverse of factor A */
 
@@ -57,14 +55,14 @@ template <typename T> struct patient {
     {
         T sum = 0;
         for (int i = 0; mine() && i < n; i++)
-            sum += fabs(m[i * LINE + lane] * by);
+            sum += fabs(m[i * MEND_LINE + lane] * by);
         return largest_of(sum);
     }
 
     __device__ void read(const T *from)
     {
         for (int i = 0; mine() && i < n; i++)
-            of->a[i * LINE + lane] = from[i * n + lane];
+            of->a[i * MEND_LINE + lane] = from[i * n + lane];
         __syncwarp();
     }
 
@@ -83,7 +81,7 @@ template <typename T> struct patient {
         factor = by;
         norm = norm_of(of->a, factor);
         for (int i = 0; mine() && i < n; i++)
-            of->x[i * LINE + lane] = of->a[i * LINE + lane] *= factor;
+            of->x[i * MEND_LINE + lane] = of->a[i * MEND_LINE + lane] *= factor;
         __syncwarp();
     }
 
@@ -91,10 +89,10 @@ template <typename T> struct patient {
     __device__ bool choose(int k) const
     {
         T largest = 0;
-        int at = k * LINE + k;
+        int at = k * MEND_LINE + k;
         for (int i = k; mine() && lane >= k && i < n; i++) {
-            T magnitude = fabs(of->x[i * LINE + lane]);
-            at = magnitude > largest ? i * LINE + lane : at;
+            T magnitude = fabs(of->x[i * MEND_LINE + lane]);
+            at = magnitude > largest ? i * MEND_LINE + lane : at;
             largest = magnitude > largest ? magnitude : largest;
         }
         for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
@@ -105,8 +103,8 @@ template <typename T> struct patient {
             largest = better ? other : largest;
         }
         if (lane == 0) {
-            of->rows[k] = at / LINE;
-            of->columns[k] = at % LINE;
+            of->rows[k] = at / MEND_LINE;
+            of->columns[k] = at % MEND_LINE;
         }
         __syncwarp();
         return largest > 0;
@@ -124,24 +122,24 @@ template <typename T> struct patient {
 
     __device__ void exchange_rows(int one, int other) const
     {
-        exchange(of->x + one * LINE + lane, of->x + other * LINE + lane);
+        exchange(of->x + one * MEND_LINE + lane, of->x + other * MEND_LINE + lane);
     }
 
     __device__ void exchange_columns(int one, int other) const
     {
-        exchange(of->x + lane * LINE + one, of->x + lane * LINE + other);
+        exchange(of->x + lane * MEND_LINE + one, of->x + lane * MEND_LINE + other);
     }
 
     /* One step of Gauss-Jordan elimination in place, with the pivot at (k, k). */
     __device__ void eliminate(int k) const
     {
-        of->column[lane] = mine() ? of->x[lane * LINE + k] : T(0);
+        of->column[lane] = mine() ? of->x[lane * MEND_LINE + k] : T(0);
         __syncwarp();
         T *at = of->x + lane;
-        T entry = mine() ? (lane == k ? T(1) : at[k * LINE]) / of->column[k] : T(0);
+        T entry = mine() ? (lane == k ? T(1) : at[k * MEND_LINE]) / of->column[k] : T(0);
         for (int i = 0; mine() && i < n; i++)
-            at[i * LINE] =
-                i == k ? entry : fma(-of->column[i], entry, lane == k ? T(0) : at[i * LINE]);
+            at[i * MEND_LINE] =
+                i == k ? entry : fma(-of->column[i], entry, lane == k ? T(0) : at[i * MEND_LINE]);
         __syncwarp();
     }
 
@@ -167,7 +165,7 @@ template <typename T> struct patient {
     {
         T sum = lane == i;
         for (int k = 0; mine() && k < n; k++)
-            sum = fma(-of->x[i * LINE + k], of->a[k * LINE + lane], sum);
+            sum = fma(-of->x[i * MEND_LINE + k], of->a[k * MEND_LINE + lane], sum);
         return mine() ? sum : T(0);
     }
 
@@ -188,10 +186,10 @@ template <typename T> struct patient {
             __syncwarp();
             T sum = 0;
             for (int k = 0; mine() && k < n; k++)
-                sum = fma(of->column[k], of->x[k * LINE + lane], sum);
+                sum = fma(of->column[k], of->x[k * MEND_LINE + lane], sum);
             __syncwarp();
             if (mine())
-                of->x[i * LINE + lane] += sum;
+                of->x[i * MEND_LINE + lane] += sum;
             __syncwarp();
         }
     }
@@ -203,16 +201,27 @@ template <typename T> struct patient {
         return measured / ((T)n * real::eps) / norm / norm_of(of->x, 1);
     }
 
+    /* Are all entries of factor x in the range? Their sums need not be. */
+    __device__ bool fits() const
+    {
+        T largest = 0;
+        for (int i = 0; mine() && i < n; i++)
+            largest = fmax(largest, fabs(of->x[i * MEND_LINE + lane] * factor));
+        return largest_of(largest) <= real::largest;
+    }
+
     /* Repairs x as far as steps do it. Is it good in the end? */
     __device__ bool refine() const
     {
         T measured = measure(), now = ratio(measured);
-        for (int i = 0; i < STEPS_MAX && now > RATIO_GOOD && measured < RESIDUAL_REPAIRABLE; i++) {
+        for (int i = 0;
+             i < MEND_STEPS_MAX && now > MEND_RATIO_GOOD && measured < MEND_RESIDUAL_REPAIRABLE;
+             i++) {
             step();
             measured = measure();
             now = ratio(measured);
         }
-        return now <= RATIO_ACCEPTED;
+        return now <= MEND_RATIO_ACCEPTED;
     }
 
     /* The same of A as it is where, scaled down, a small pivot has vanished. The norm may then
@@ -235,14 +244,15 @@ template <typename T> struct patient {
     __device__ void answer(const cuda__place<T> &place, int zero_step)
     {
         bool inverted = invert_scaled(place.a), good = inverted && refine();
-        T size = norm_of(of->x, factor);
-        T rcond = size > 0 && size <= real::largest ? 1 / norm / size * factor : T(0);
+        T size = norm_of(of->x, 1);
+        bool told = size > 0 && size <= real::largest && fits();
+        T rcond = told ? 1 / norm / size : T(0);
         /* What is neither good nor singular cannot be had. */
         bool none = !inverted || (!good && rcond >= real::eps);
         int info = !inverted && zero_step ? zero_step : none || !(rcond >= real::eps) ? n + 1 : 0;
         T *to = place.result;
         for (int i = 0; to && mine() && i < n; i++)
-            to[i * n + lane] = none ? real::nan() : of->x[i * LINE + lane] * factor;
+            to[i * n + lane] = none ? real::nan() : of->x[i * MEND_LINE + lane] * factor;
         if (lane > 0)
             return;
         place.info[place.within] = info;
@@ -251,7 +261,7 @@ template <typename T> struct patient {
     }
 };
 
-template <typename T> __device__ bool is_doubtful(const cuda_batch &batch, int64_t index)
+static __device__ bool cuda__is_doubtful(const cuda_batch &batch, int64_t index)
 {
     if (index >= batch.matrices)
         return false;
@@ -260,17 +270,17 @@ template <typename T> __device__ bool is_doubtful(const cuda_batch &batch, int64
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA__WARP) mend(const cuda_batch batch, int n)
+__global__ void __launch_bounds__(CUDA__WARP) cuda__mend_kernel(const cuda_batch batch, int n)
 {
-    __shared__ memory<T> memory;
+    __shared__ cuda__mend_memory<T> memory;
     int lane = threadIdx.x;
     for (int64_t first = (int64_t)blockIdx.x * CUDA__WARP; first < batch.matrices;
          first += (int64_t)gridDim.x * CUDA__WARP) {
-        unsigned left = __ballot_sync(CUDA__ALL, is_doubtful<T>(batch, first + lane));
+        unsigned left = __ballot_sync(CUDA__ALL, cuda__is_doubtful(batch, first + lane));
         for (; left; left &= left - 1) {
             cuda__place<T> place = cuda__find<T>(batch, first + __ffs((int)left) - 1, n * n);
             int zero_step = place.info[place.within] - CUDA_INFO_DOUBTFUL;
-            struct patient<T> patient = {
+            struct cuda__patient<T> patient = {
                 &memory, n, lane
             };
             patient.answer(place, zero_step);
@@ -278,8 +288,6 @@ __global__ void __launch_bounds__(CUDA__WARP) mend(const cuda_batch batch, int n
         }
     }
 }
-
-} // namespace
 
 cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
                             cudaStream_t stream)
@@ -293,6 +301,7 @@ cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cu
     if (blocks == 0)
         return cudaSuccess;
     unsigned grid = (unsigned)(blocks < most ? blocks : most);
-    return cuda__start(precision == PRECISION_FP32 ? mend<float> : mend<double>, grid, CUDA__WARP,
-                       0, stream, *batch, (int)n);
+    return cuda__start(precision == PRECISION_FP32 ? cuda__mend_kernel<float>
+                                                   : cuda__mend_kernel<double>,
+                       grid, CUDA__WARP, 0, stream, *batch, (int)n);
 }

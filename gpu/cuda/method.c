@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "gpu/cuda/auto.h"
 #include "gpu/cuda/ism.h"
 #include "gpu/cuda/iterative.h"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/tridiagonal.h"
+#include "gpu/methods/auto.h"
 
 /* ---- Launchers of kernels.h ---- */
 
@@ -63,7 +65,6 @@ static const struct cuda_method table[] = {
      .kernel = "cuda lu fused",
      .n_least = 1,
      .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
-     .n_proven = CUDA_SMALL_N_MAX,
      .result = 0,
      .info = 1,
      .extra = 2,
@@ -73,7 +74,6 @@ static const struct cuda_method table[] = {
      .kernel = "cuda lu blocked",
      .n_least = CUDA_SMALL_N_MAX + 1,
      .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
-     .n_proven = CUDA_NEAR_N_MAX,
      .result = 0,
      .info = 1,
      .extra = 2,
@@ -85,7 +85,6 @@ static const struct cuda_method table[] = {
      .kernel = "cuda lu_factor fused",
      .n_least = 1,
      .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
-     .n_proven = CUDA_SMALL_N_MAX,
      .result = 0,
      .extra = 1,
      .info = 2,
@@ -94,7 +93,6 @@ static const struct cuda_method table[] = {
      .kernel = "cuda lu_factor blocked",
      .n_least = CUDA_SMALL_N_MAX + 1,
      .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
-     .n_proven = CUDA_NEAR_N_MAX,
      .result = 0,
      .extra = 1,
      .info = 2,
@@ -106,7 +104,6 @@ static const struct cuda_method table[] = {
      .kernel = "cuda gauss-jordan fused",
      .n_least = 1,
      .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
-     .n_proven = CUDA_SMALL_N_MAX,
      .result = 0,
      .info = 1,
      .extra = 2,
@@ -116,7 +113,6 @@ static const struct cuda_method table[] = {
      .kernel = "cuda gauss-jordan blocked",
      .n_least = CUDA_SMALL_N_MAX + 1,
      .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
-     .n_proven = CUDA_NEAR_N_MAX,
      .result = 0,
      .info = 1,
      .extra = 2,
@@ -124,11 +120,21 @@ static const struct cuda_method table[] = {
      .launch = inverse_middle,
      .mend = mend_middle,
      .workspace = inverse_middle_workspace},
+    /* spd asks for Cholesky, which the host has. */
+    {.name = "auto",
+     .kernel = "cuda auto",
+     .n_least = 1,
+     .n_max = {CUDA_AUTO_N_MAX, CUDA_AUTO_N_MAX},
+     .takes_tensors = true,
+     .takes_products = true,
+     .refuses = UINT32_C(1) << METHOD_AUTO_SPD,
+     .launch = cuda_auto,
+     .again = cuda_auto_again,
+     .workspace = cuda_auto_workspace},
     {.name = "iterative",
      .kernel = "cuda iterative",
      .n_least = 1,
      .n_max = {CUDA_ITERATIVE_N_MAX, CUDA_ITERATIVE_N_MAX},
-     .n_proven = CUDA_ITERATIVE_N_MAX,
      .takes_tensors = true,
      .takes_products = true,
      .launch = cuda_iterative,
@@ -174,23 +180,19 @@ const struct cuda_method *cuda_method_find(uint32_t index, enum precision precis
     return NULL;
 }
 
-int64_t cuda_method_n_max(uint32_t index, enum precision precision, bool with_experimental)
+int64_t cuda_method_n_max(uint32_t index, enum precision precision)
 {
     int64_t most = 0;
-    for (int i = 0; i < ROWS; i++) {
-        int64_t n = table[i].n_max[precision];
-        if (!with_experimental && n > table[i].n_proven)
-            n = table[i].n_proven;
-        if (is_of(&table[i], index) && n > most)
-            most = n;
-    }
+    for (int i = 0; i < ROWS; i++)
+        if (is_of(&table[i], index) && table[i].n_max[precision] > most)
+            most = table[i].n_max[precision];
     return most;
 }
 
-bool cuda_method_any_takes_products(bool with_experimental)
+uint32_t cuda_method_refuses(uint32_t index)
 {
-    bool any = false;
+    uint32_t refused = 0;
     for (int i = 0; i < ROWS; i++)
-        any = any || (table[i].takes_products && (with_experimental || table[i].n_proven > 0));
-    return any;
+        refused |= is_of(&table[i], index) ? table[i].refuses : 0;
+    return refused;
 }

@@ -20,10 +20,9 @@ struct cuda_method {
     /* The orders of this row: from n_least to n_max, which is 0 where the precision is not taken.
      * The rows of one method leave no order out. */
     int64_t n_least, n_max[PRECISION_COUNT];
-    int64_t n_proven;        /* up to here `make test-gpu` has passed on a GPU; beyond, the row is
-                              * experimental */
     bool takes_tensors;      /* call->tensors is laid out; otherwise call->batch */
     bool takes_products;     /* call->products is there */
+    uint32_t refuses;        /* options, 1 << index: who sets one is served by another engine */
     int result, extra, info; /* the outputs that struct cuda_item names so */
     cuda_launcher *launch;
     cuda_launcher *mend; /* follows where matrices were doubtful; NULL: none ever is */
@@ -39,11 +38,11 @@ struct cuda_method {
  * few rows. */
 const struct cuda_method *cuda_method_find(uint32_t index, enum precision precision, int64_t n);
 
-/* The largest order of method_at(index), with or without experimental ones; 0: it is not taken. */
-int64_t cuda_method_n_max(uint32_t index, enum precision precision, bool with_experimental);
+/* The largest order of method_at(index); 0: it is not taken. */
+int64_t cuda_method_n_max(uint32_t index, enum precision precision);
 
-/* Does any row take products, with or without experimental ones? */
-bool cuda_method_any_takes_products(bool with_experimental);
+/* The options of method_at(index) that some row refuses, 1 << their index. */
+uint32_t cuda_method_refuses(uint32_t index);
 
 /* All rows, one after the other; NULL behind the last. */
 const struct cuda_method *cuda_method_row(int row);

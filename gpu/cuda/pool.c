@@ -30,6 +30,7 @@ struct cuda_pool {
     size_t bytes_max;
     pthread_mutex_t lock;
     size_t held, used, used_long;
+    bool drains, drains_for_long; /* nobody else takes a block until nothing is in use */
     struct entry entries[BLOCKS];
 };
 
@@ -137,31 +138,34 @@ static cudaError_t allocate(struct cuda_pool *pool, size_t bytes, struct entry *
     return cudaSuccess;
 }
 
-/* A block of `bytes` or more: a kept one that fits, a new one, a kept one that is far too large,
- * and at last one in place of what is kept. *found stays NULL where there is none. */
-static cudaError_t find(struct cuda_pool *pool, size_t bytes, struct entry **found)
+/* A block of `bytes` or more, up to `most`: a kept one that fits, a new one, a kept one that is far
+ * too large, and at last, where no block is in use, one in place of what is kept. *found stays NULL
+ * where there is none. */
+static cudaError_t find(struct cuda_pool *pool, size_t bytes, size_t most, struct entry **found)
 {
-    size_t roomy = rounded_up(bytes);
+    size_t roomy = rounded_up(bytes) <= most ? rounded_up(bytes) : bytes;
+    size_t fitting = roomy > most / FIT ? most : FIT * roomy;
     cudaError_t status = cudaSuccess;
-    *found = find_kept(pool, bytes, roomy > SIZE_MAX / FIT ? SIZE_MAX : FIT * roomy);
+    *found = find_kept(pool, bytes, fitting);
     if (!*found)
         status = allocate(pool, roomy, found);
     if (!*found && status == cudaSuccess)
-        *found = find_kept(pool, bytes, SIZE_MAX);
-    if (!*found && status == cudaSuccess)
-        status = trim(pool);
-    if (!*found && status == cudaSuccess)
+        *found = find_kept(pool, bytes, most);
+    if (*found || status != cudaSuccess || pool->used > 0)
+        return status;
+    status = trim(pool);
+    if (status == cudaSuccess)
         status = allocate(pool, roomy, found);
     if (!*found && status == cudaSuccess)
         status = allocate(pool, bytes, found);
     return status;
 }
 
-/* What the lane may take now. Alone, the long one may take all of it. */
-static size_t room_of(const struct cuda_pool *pool, bool is_long)
+/* What the lane may take now: the long one leaves a part, but for a matrix that needs it. */
+static size_t room_of(const struct cuda_pool *pool, bool is_long, size_t least)
 {
     size_t most = pool->bytes_max - pool->bytes_max / SHORT_PART;
-    if (!is_long || pool->used_long == 0)
+    if (!is_long || (pool->used_long == 0 && least > most))
         return pool->bytes_max;
     return most > pool->used_long ? most - pool->used_long : 0;
 }
@@ -169,7 +173,7 @@ static size_t room_of(const struct cuda_pool *pool, bool is_long)
 static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                         struct entry **found)
 {
-    size_t share = pool->bytes_max / SHARE, most = room_of(pool, is_long);
+    size_t share = pool->bytes_max / SHARE, most = room_of(pool, is_long, least);
     cudaError_t status = cudaSuccess;
     if (least > pool->bytes_max)
         return cudaErrorMemoryAllocation;
@@ -177,13 +181,27 @@ static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size
     wanted = wanted < least ? least : wanted;
     for (;; wanted = wanted / 2 > least ? wanted / 2 : least) {
         if (wanted <= most)
-            status = find(pool, wanted, found);
+            status = find(pool, wanted, most, found);
         if (status != cudaSuccess || *found || wanted == least)
             break;
     }
     if (status != cudaSuccess || *found)
         return status;
     return pool->used > 0 ? cudaErrorNotReady : cudaErrorMemoryAllocation;
+}
+
+/* Takes, or has the other lane wait: enough may be unused, but only in pieces that can be freed
+ * when nothing is in use. */
+static cudaError_t take_in_turn(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                                struct entry **found)
+{
+    if (pool->drains && pool->drains_for_long != is_long)
+        return cudaErrorNotReady;
+    cudaError_t status = take(pool, is_long, least, wanted, found);
+    pool->drains = status == cudaErrorNotReady && least <= room_of(pool, is_long, least) &&
+                   least <= pool->bytes_max - pool->used;
+    pool->drains_for_long = is_long;
+    return status;
 }
 
 /* ---- The lock ---- */
@@ -194,7 +212,7 @@ cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, s
     assert(least >= 1 && least <= wanted && !block->d_data);
     struct entry *found = NULL;
     pthread_mutex_lock(&pool->lock);
-    cudaError_t status = take(pool, is_long, least, wanted, &found);
+    cudaError_t status = take_in_turn(pool, is_long, least, wanted, &found);
     if (status == cudaSuccess) {
         found->used = true;
         pool->used += found->bytes;

@@ -2,11 +2,13 @@
  *
  * Blocks are taken for a batch and given back when it is over, so that whoever takes one next finds
  * the device done with it. What was given back is kept for the next one: in the steady state
- * nothing is allocated. When the budget, or the device, is short, what is kept unused is freed
- * first, which makes the device wait.
+ * nothing is allocated. When the budget, or the device, is short, what is kept unused is freed.
+ * Freeing waits for all kernels, so it is done when no block is in use; until then the other lane
+ * gets none.
  *
- * Nobody waits in here: who finds the memory in use is told to ask again. The long lane leaves a
- * quarter to the short one, whose items are never behind it for long.
+ * Who finds the memory in use is told to ask again. The long lane leaves a quarter to the short
+ * one, but for a matrix that needs more than three quarters, so that short items are never behind
+ * it for long.
  *
  * Threads: any; a mutex guards the table of blocks. Cost: a walk through a few blocks.
  */

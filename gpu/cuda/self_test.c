@@ -19,18 +19,23 @@
 #include "gpu/cuda/method.h"
 #include "gpu/process/self_test.h"
 
-#define MATRICES 3
-/* Every order to this one is tried, and of a row that begins beyond it the first, if it is no more
- * than TRIED_N_MAX: the check takes n^3 steps. */
+/* Every order to EVERY_N_MAX is tried, and of a row that begins beyond it the first, if it is no
+ * more than TRIED_N_MAX: the check takes n^3 steps. */
 #define EVERY_N_MAX CUDA_SMALL_N_MAX
 #define TRIED_N_MAX 128
-#define NUMBERS (TRIED_N_MAX * TRIED_N_MAX)
+/* Enough for the roads of whole groups of small matrices and for what is left of one. */
+#define MATRICES_SMALL 130
+#define MATRICES_LARGE 3
+#define JUDGED 3 /* the first, one in the middle, the last */
+#define SMALL_NUMBERS (MATRICES_SMALL * EVERY_N_MAX * EVERY_N_MAX)
+#define NUMBERS (TRIED_N_MAX * TRIED_N_MAX) /* of one matrix */
+_Static_assert(SMALL_NUMBERS >= MATRICES_LARGE * NUMBERS, "a batch of either kind fits");
 #define RATIO_MAX 15.0
 
 /* Pinned: what one launch reads and writes. The numbers are of either precision. */
 struct bench {
-    double a[MATRICES * NUMBERS], result[MATRICES * NUMBERS], extra[MATRICES * TRIED_N_MAX];
-    int32_t info[MATRICES];
+    double a[SMALL_NUMBERS], result[SMALL_NUMBERS], extra[MATRICES_SMALL * EVERY_N_MAX];
+    int32_t info[MATRICES_SMALL];
     uint32_t doubtful;
     struct cuda_item item;
     double work[3][NUMBERS]; /* of the check, which would burst a stack frame */
@@ -43,7 +48,7 @@ struct trial {
     struct bench *h_bench, *seen; /* seen: by the device */
     cudaStream_t stream;
     struct cuda_pool *pool;
-    struct cuda_products *products; /* NULL: no method takes them */
+    struct cuda_products *products;
 };
 
 /* The 1-norm of the difference of left * right and `expected`, all n x n. */
@@ -122,6 +127,11 @@ static double ratio_of(const struct trial *trial, int64_t k)
     return distance(n, other, result, a) / (unit * size);
 }
 
+static int64_t matrices_of(int64_t n)
+{
+    return n <= EVERY_N_MAX ? MATRICES_SMALL : MATRICES_LARGE;
+}
+
 static struct cuda_call call_of(const struct trial *trial)
 {
     struct bench *seen = trial->seen;
@@ -132,11 +142,11 @@ static struct cuda_call call_of(const struct trial *trial)
                               .n = trial->n,
                               .options = options,
                               .item_count = 1,
-                              .matrices = MATRICES,
+                              .matrices = matrices_of(trial->n),
                               .products = trial->products,
                               .batch = {.items = &seen->item,
                                         .item_count = 1,
-                                        .matrices = MATRICES,
+                                        .matrices = matrices_of(trial->n),
                                         .doubtful = &seen->doubtful}};
 }
 
@@ -157,11 +167,9 @@ static cudaError_t run(const struct trial *trial)
     const struct cuda_method *method = trial->method;
     struct cuda_block block = {0};
     cudaError_t status = cudaSuccess;
-    memset(trial->h_bench->result, 0xa5,
-           (size_t)(MATRICES * trial->n * trial->n) * sizeof *trial->h_bench->result);
+    memset(trial->h_bench->result, 0xa5, sizeof trial->h_bench->result);
     memset(trial->h_bench->extra, 0xa5, sizeof trial->h_bench->extra);
     memset(trial->h_bench->info, 0xa5, sizeof trial->h_bench->info);
-    process_trial_fill(trial->precision, trial->h_bench->a, MATRICES * trial->n * trial->n);
     trial->h_bench->doubtful = 0;
     struct cuda_call call = call_of(trial);
     size_t bytes = workspace_bytes(trial, &call);
@@ -189,18 +197,18 @@ static int64_t next_order(const struct cuda_method *method, enum precision preci
     return next <= most ? next : 0;
 }
 
-/* One row, one precision. */
+/* One row, one precision. *worst stays below 0 where the pool has no room for any order. */
 static cudaError_t try(struct trial *trial, double *worst)
 {
     cudaError_t status = cudaSuccess;
-    *worst = 0;
+    process_trial_fill(trial->precision, trial->h_bench->a, SMALL_NUMBERS);
     trial->n = next_order(trial->method, trial->precision, 0);
     while (status == cudaSuccess && trial->n > 0) {
         bool tried = has_room(trial);
         if (tried)
             status = run(trial);
-        for (int64_t k = 0; tried && status == cudaSuccess && k < MATRICES; k++) {
-            double ratio = ratio_of(trial, k);
+        for (int64_t k = 0; tried && status == cudaSuccess && k < JUDGED; k++) {
+            double ratio = ratio_of(trial, k * (matrices_of(trial->n) - 1) / (JUDGED - 1));
             *worst = ratio > *worst || isnan(ratio) ? ratio : *worst;
         }
         trial->n = next_order(trial->method, trial->precision, trial->n);
@@ -215,26 +223,30 @@ static cudaError_t try_row(struct trial *trial, double *worst)
     if (strcmp(trial->method->name, "iterative") == 0)
         return cuda__try_iterative(trial->pool, trial->products, trial->precision, trial->stream,
                                    worst);
+    if (strcmp(trial->method->name, "auto") == 0)
+        return cuda__try_auto(trial->pool, trial->products, trial->precision, trial->stream, worst);
     if (strcmp(trial->method->name, "ism") == 0)
         return cuda__try_ism(trial->pool, trial->products, trial->precision, trial->stream, worst);
     assert(strcmp(trial->method->name, "tridiagonal") == 0);
     return cuda__try_tridiagonal(trial->pool, trial->precision, trial->stream, worst);
 }
 
-static enum engine_exit try_all(struct trial *trial, bool with_experimental, bool prints)
+static enum engine_exit try_all(struct trial *trial, bool prints)
 {
     enum engine_exit how = ENGINE_EXIT_OK;
     for (int i = 0; cuda_method_row(i / PRECISION_COUNT); i++) {
-        double worst;
+        double worst = -1;
         trial->method = cuda_method_row(i / PRECISION_COUNT);
         trial->precision = (enum precision)(i % PRECISION_COUNT);
-        if (trial->method->n_max[trial->precision] == 0 ||
-            (trial->method->n_proven == 0 && !with_experimental))
+        if (trial->method->n_max[trial->precision] == 0)
             continue;
         cudaError_t status = try_row(trial, &worst);
         if (status != cudaSuccess)
             return cuda__failed(status, "run the self-test");
-        if (prints)
+        if (prints && worst < 0)
+            printf("%-22s %s not tried: too little memory\n", trial->method->kernel,
+                   precision_name(trial->precision));
+        else if (prints)
             printf("%-22s %s residual %.3f of %g: %s\n", trial->method->kernel,
                    precision_name(trial->precision), worst, RATIO_MAX,
                    worst <= RATIO_MAX ? "good" : "BAD");
@@ -248,7 +260,7 @@ static enum engine_exit try_all(struct trial *trial, bool with_experimental, boo
     return how;
 }
 
-enum engine_exit cuda_self_test(struct cuda_pool *pool, bool with_experimental, bool prints)
+enum engine_exit cuda_self_test(struct cuda_pool *pool, bool prints)
 {
     void *memory = NULL, *seen = NULL;
     struct trial trial = {0};
@@ -258,13 +270,13 @@ enum engine_exit cuda_self_test(struct cuda_pool *pool, bool with_experimental, 
         status = cudaHostGetDevicePointer(&seen, memory, 0);
     if (status == cudaSuccess)
         status = cudaStreamCreateWithFlags(&trial.stream, cudaStreamNonBlocking);
-    if (status == cudaSuccess && cuda_method_any_takes_products(with_experimental))
+    if (status == cudaSuccess)
         status = cuda_products_create(NULL, &trial.products);
     if (status == cudaSuccess) {
         trial.h_bench = memory;
         trial.seen = seen;
         trial.pool = pool;
-        how = try_all(&trial, with_experimental, prints);
+        how = try_all(&trial, prints);
     } else {
         how = cuda__failed(status, "prepare the self-test");
     }

@@ -10,17 +10,19 @@
 #include "gpu/cuda/product.h"
 #include "gpu/engine.h"
 
-/* Runs every kernel of every method, order and precision, experimental ones on request, on a few
- * matrices on the open device, and checks the residuals. `prints`: one line for each method and
- * precision to stdout. A device that fails, or answers outside the accuracy contract, is logged.
- * Also the kernels' first run, which is slower than the others. Blocks for some hundredths of a
- * second; main. */
-enum engine_exit cuda_self_test(struct cuda_pool *pool, bool with_experimental, bool prints);
+/* Runs every method in every precision on some matrices on the open device, and checks residuals:
+ * each order to CUDA_SMALL_N_MAX, and of what is larger the first.
+ * `prints`: one line for each method and precision to stdout. A device that fails, or answers
+ * outside the accuracy contract, is logged. Also the kernels' first run, which is slower than the
+ * others. Blocks for some hundredths of a second; main. */
+enum engine_exit cuda_self_test(struct cuda_pool *pool, bool prints);
 
 /* For self_test.c: a method in one precision; *worst: the largest residual, by the contract's
  * measure. */
 cudaError_t cuda__try_tridiagonal(struct cuda_pool *pool, enum precision precision,
                                   cudaStream_t stream, double *worst);
+cudaError_t cuda__try_auto(struct cuda_pool *pool, struct cuda_products *products,
+                           enum precision precision, cudaStream_t stream, double *worst);
 cudaError_t cuda__try_ism(struct cuda_pool *pool, struct cuda_products *products,
                           enum precision precision, cudaStream_t stream, double *worst);
 cudaError_t cuda__try_iterative(struct cuda_pool *pool, struct cuda_products *products,

@@ -69,23 +69,20 @@ static void solve(struct journey *journey, int64_t at)
     if (journey->status != cudaSuccess)
         return;
     if (task.precision == PRECISION_FP32)
-        journey->status = cuda__start(cuda__triangular_solve_kernel<float>, blocks,
-                                      SOLVE_WARPS * CUDA__WARP,
-                                      sizeof(cuda__triangular_memory<float>), journey->stream, task,
-                                      at);
+        journey->status =
+            cuda__start(cuda__triangular_solve_kernel<float>, blocks, SOLVE_WARPS * CUDA__WARP,
+                        sizeof(cuda__triangular_memory<float>), journey->stream, task, at);
     else
-        journey->status = cuda__start(cuda__triangular_solve_kernel<double>, blocks,
-                                      SOLVE_WARPS * CUDA__WARP,
-                                      sizeof(cuda__triangular_memory<double>), journey->stream,
-                                      task, at);
+        journey->status =
+            cuda__start(cuda__triangular_solve_kernel<double>, blocks, SOLVE_WARPS * CUDA__WARP,
+                        sizeof(cuda__triangular_memory<double>), journey->stream, task, at);
 }
 
 /* The part of a matrix that begins at (row, column). */
 static struct cuda_matrices part(const struct journey *journey, struct cuda_matrices of,
                                  int64_t row, int64_t column)
 {
-    of.at = (char *)of.at +
-            (row * of.stride + column) * precision_bytes(journey->task->precision);
+    of.at = (char *)of.at + (row * of.stride + column) * precision_bytes(journey->task->precision);
     return of;
 }
 

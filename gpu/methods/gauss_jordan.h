@@ -13,7 +13,7 @@ static inline double method_gauss_jordan_flops(int64_t n, int64_t m)
 static const struct method method_gauss_jordan = {
     .name = "gauss_jordan",
     .title = "Inverse by Gauss-Jordan elimination with partial pivoting",
-    .when = "As an independent check of lu, or to compare with it.",
+    .when = "On the host engine an independent check of lu. A GPU runs lu's kernels for it.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}}},
     .outputs = {{.name = "INVERSE",
                  .help = "inverses",

@@ -55,8 +55,8 @@ def test_residual_is_left_out():
 def test_who_computes():
     """Every method that a CUDA engine takes, of an order of each of its rows."""
     kernels = ("cuda lu fused", "cuda lu blocked", "cuda tridiagonal", "cuda iterative",
-               "cuda gauss-jordan fused", "host ")
-    with simt("--cuda-experimental") as daemon:
+               "cuda gauss-jordan fused", "cuda auto")
+    with simt() as daemon:
         client = Client(daemon)
         told = (dense(client, 8), dense(client, 40), band(client, 60),
                 other(client, "iterative", 20), other(client, "gauss_jordan", 9),
@@ -65,8 +65,81 @@ def test_who_computes():
             assert kernel.startswith(wanted), (told, kernels)
 
 
-def test_what_no_gpu_has_proven_is_the_hosts():
-    with simt() as daemon:
-        client = Client(daemon)
-        assert dense(client, 40).startswith("cuda lu blocked")
-        assert band(client, 60).startswith("host ")
+SORTED_LEAST = 256  # CUDA_AUTO_SORTED_N_LEAST
+
+
+def kinds(n, dtype):
+    """Matrices of every kind that `auto` tells apart, singular and broken ones too."""
+    a = matrices.random(n, dtype, seed=n, batch=12) + 2 * np.eye(n, dtype=dtype)
+    a[1] = np.diag(np.diag(a[1]))
+    a[2], a[3] = np.tril(a[2]), np.triu(a[3])
+    a[2:4] += 2 * n * np.eye(n, dtype=dtype)
+    a[4] = np.triu(np.tril(a[4], 1), -1) + 2 * np.eye(n, dtype=dtype)
+    a[5] = np.tril(a[8])
+    a[5, n // 2, n // 2] = 0
+    a[6] = np.diag(np.where(np.arange(n) == n - 1, 0, 1.5))
+    a[7] = np.diag(np.where(np.arange(n) == 0, np.inf, 1))
+    a[8] = matrices.spd(n, dtype)
+    a[9, :1, 1:2] = a[9, 1:2, :1] = 0  # dense, but not at a glance
+    a[10, -1, 0] = np.nan
+    a[11] = 1  # of rank 1
+    return a.astype(dtype)
+
+
+WANTED = ["INVERSE", "INFO", "RCOND", "METHOD"]
+
+
+def compare(ours, theirs, a):
+    """Against the host's answers: the same roads, but for Cholesky; below SORTED_LEAST all lu."""
+    n, dtype = a.shape[-1], a.dtype
+    got, wanted = (client.outputs("auto", {"A": a}, WANTED) for client in (ours, theirs))
+    is_lu = [road == "cholesky" or (n < SORTED_LEAST and road != "none")
+             for road in wanted["METHOD"]]
+    assert list(got["METHOD"]) == ["lu" if lu else road
+                                   for lu, road in zip(is_lu, wanted["METHOD"], strict=True)]
+    for k in range(len(a)):
+        what = (n, dtype, k)
+        info, theirs_info = int(got["INFO"][k]), int(wanted["INFO"][k])
+        assert info == theirs_info or (is_lu[k] and info > 0 and theirs_info > 0), what
+        broken = info < 0 or 0 < info <= n
+        assert np.isnan(got["INVERSE"][k]).all() == broken, what
+        if not broken:
+            matrices.check_contract(a[k], got["INVERSE"][k], info, got["RCOND"][k], what)
+            assert np.allclose(got["RCOND"][k], wanted["RCOND"][k], rtol=1e-3), what
+    return got
+
+
+def compare_alone(client, a, together):
+    """The same bits as in the batch."""
+    alone = [client.outputs("auto", {"A": a[k : k + 1]}, WANTED) for k in range(len(a))]
+    for name in WANTED:
+        for k in range(len(a)):
+            same = np.asarray(alone[k][name][0]).tobytes()
+            assert same == np.asarray(together[name][k]).tobytes(), (a.shape[-1], k, name)
+
+
+def try_spd(client):
+    a = matrices.spd(40)
+    for query, kernel, road in [("", "cuda auto", "lu"), ("&spd=false", "cuda auto", "lu"),
+                                ("&spd=true", "host auto", "cholesky")]:
+        answer = client.invert(codec.npy(a), NPY, "?method=auto" + query)
+        assert answer.status == 200, answer
+        assert answer.header("Invertd-Kernel").startswith(kernel), query
+        assert answer.header("Invertd-Method") == road, query
+        assert matrices.ratio(a, codec.load(answer.body)) <= matrices.BOUND
+
+
+def test_auto_as_the_host():
+    """Mixed batches; each matrix by itself has the bits that it has among the others; and what asks
+    for the option that the CUDA engine refuses is the host's."""
+    with simt() as daemon, Daemon("--engine", "host") as host:
+        ours, theirs = Client(daemon), Client(host)
+        for n, dtype in [(1, "f8"), (2, "f4"), (31, "f8"), (32, "f4"), (33, "f8"), (65, "f4")]:
+            a = kinds(n, dtype)
+            compare_alone(ours, a, compare(ours, theirs, a))
+        # Fewer: the stand-in takes its time, and an engine has a deadline.
+        for n, dtype, first, last in [(150, "f8", 3, 6), (SORTED_LEAST, "f8", 1, 8),
+                                      (300, "f4", 2, 6)]:
+            a = kinds(n, dtype)[first:last]
+            compare_alone(ours, a[:2], compare(ours, theirs, a))
+        try_spd(ours)

@@ -1,5 +1,6 @@
 /* A batch's workspace: it gets what there is, waits while others have the memory, in its lane's
- * order, and is told when there will never be enough. On the SIMT stand-in. */
+ * order, and is told when there will never be enough, or when it asks for what the engine does not
+ * do. On the SIMT stand-in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,6 +138,23 @@ static void test_too_large(void **state)
     tear_down(&bed);
 }
 
+/* An option that the method's row refuses; the same batch without it is not turned away. */
+static void test_refused_option(void **state)
+{
+    (void)state;
+    for (int64_t spd = 0; spd < 2; spd++) {
+        struct bed bed;
+        set_up(&bed, 1); /* so that what is taken ends as too large */
+        struct engine_batch *batch = bed.batches[0];
+        const struct method *method = method_find("auto");
+        batch->method = (uint32_t)method_index(method);
+        batch->options[method_option_find(method, "spd")] = spd;
+        assert_false(cuda_flight_launch(&bed.flights[0], batch));
+        assert_int_equal(batch->status, spd ? ENGINE_UNSUPPORTED : ENGINE_OUT_OF_MEMORY);
+        tear_down(&bed);
+    }
+}
+
 static void test_waits_in_turn(void **state)
 {
     (void)state;
@@ -169,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_workspace_will_do),
         cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_refused_option),
         cmocka_unit_test(test_waits_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
-/* Which methods and orders the CUDA engine says that it takes, with and without experimental ones.
- */
+/* Which methods and orders the CUDA engine says that it takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include "gpu/cuda/auto.h"
 #include "gpu/cuda/ism.h"
 #include "gpu/cuda/iterative.h"
 #include "gpu/cuda/lu_middle.h"
@@ -16,15 +16,15 @@
 
 static const struct {
     const char *name;
-    int64_t proven, experimental;
+    int64_t n_max;
 } rows[] = {
-    {"lu", CUDA_NEAR_N_MAX, CUDA_MIDDLE_N_MAX},
-    {"lu_factor", CUDA_NEAR_N_MAX, CUDA_MIDDLE_N_MAX},
-    {"tridiagonal", 0, CUDA_TRIDIAGONAL_N_MAX},
-    {"ism", 0, CUDA_ISM_N_MAX},
-    {"auto", 0, 0},
-    {"gauss_jordan", CUDA_NEAR_N_MAX, CUDA_MIDDLE_N_MAX},
-    {"iterative", CUDA_ITERATIVE_N_MAX, CUDA_ITERATIVE_N_MAX},
+    {"lu", CUDA_MIDDLE_N_MAX},
+    {"lu_factor", CUDA_MIDDLE_N_MAX},
+    {"tridiagonal", CUDA_TRIDIAGONAL_N_MAX},
+    {"ism", CUDA_ISM_N_MAX},
+    {"auto", CUDA_AUTO_N_MAX},
+    {"gauss_jordan", CUDA_MIDDLE_N_MAX},
+    {"iterative", CUDA_ITERATIVE_N_MAX},
 };
 
 static void test_orders(void **state)
@@ -34,8 +34,7 @@ static void test_orders(void **state)
         size_t row = i / PRECISION_COUNT;
         enum precision precision = (enum precision)(i % PRECISION_COUNT);
         uint32_t index = (uint32_t)method_index(method_find(rows[row].name));
-        assert_int_equal(cuda_method_n_max(index, precision, false), rows[row].proven);
-        assert_int_equal(cuda_method_n_max(index, precision, true), rows[row].experimental);
+        assert_int_equal(cuda_method_n_max(index, precision), rows[row].n_max);
     }
 }
 
@@ -52,7 +51,7 @@ static void test_rows_follow_one_another(void **state)
             assert_int_equal(row->n_least, next);
             next = row->n_max[PRECISION_FP64] + 1;
         }
-        assert_int_equal(next - 1, rows[i].experimental);
+        assert_int_equal(next - 1, rows[i].n_max);
     }
 }
 

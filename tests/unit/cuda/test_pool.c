@@ -109,6 +109,43 @@ static void test_lanes(void **state)
     cuda_pool_destroy(&pool);
 }
 
+/* One kept block of all: the long lane gets none of it, for it would be all. */
+static void test_what_is_kept_is_no_way_round_the_lanes(void **state)
+{
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    struct cuda_block all = take(pool, false, 64 * MIB, 64 * MIB);
+    cuda_pool_give(pool, &all);
+    struct cuda_block some = take(pool, true, 2 * MIB, 2 * MIB);
+    assert_true(some.bytes <= 48 * MIB);
+    struct cuda_block short_one = take(pool, false, 2 * MIB, 2 * MIB);
+    cuda_pool_give(pool, &some);
+    cuda_pool_give(pool, &short_one);
+    cuda_pool_destroy(&pool);
+}
+
+/* Memory that is kept in pieces is freed when nothing is in use; until then the other lane waits.
+ */
+static void test_pieces_are_joined_in_turn(void **state)
+{
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    struct cuda_block blocks[4];
+    for (int i = 0; i < 4; i++)
+        blocks[i] = take(pool, false, 16 * MIB, 16 * MIB);
+    for (int i = 0; i < 3; i++)
+        cuda_pool_give(pool, &blocks[i]);
+    assert_refused(pool, true, 40 * MIB, cudaErrorNotReady);
+    assert_refused(pool, false, MIB, cudaErrorNotReady);
+    cuda_pool_give(pool, &blocks[3]);
+    assert_refused(pool, false, MIB, cudaErrorNotReady);
+    struct cuda_block large = take(pool, true, 40 * MIB, 40 * MIB);
+    struct cuda_block small = take(pool, false, MIB, MIB);
+    cuda_pool_give(pool, &large);
+    cuda_pool_give(pool, &small);
+    cuda_pool_destroy(&pool);
+}
+
 /* The device has less than the budget. */
 static void test_device_is_full(void **state)
 {
@@ -134,6 +171,8 @@ int main(void)
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_what_is_kept_is_no_way_round_the_lanes),
+        cmocka_unit_test(test_pieces_are_joined_in_turn),
         cmocka_unit_test(test_device_is_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,8 +264,8 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
     if (answer.info != 0 && entry->well_conditioned)
         fail_msg("%s: %s %d %s: INFO %d", method, entry->name, (int)n, precision_name(precision),
                  answer.info);
-    if (strcmp(method, "auto") == 0 && entry->expected != METHOD_ROAD_NONE &&
-        answer.road != (int)entry->expected)
+    enum method_road expected = gputest_road(entry->expected, n);
+    if (strcmp(method, "auto") == 0 && expected != METHOD_ROAD_NONE && answer.road != (int)expected)
         fail_msg("%s %d took %s", entry->name, (int)n, method_road_name(answer.road));
     double worst = 0, norm = gputest_norm(n, answer.inverse);
     for (int64_t i = 0; entry->inverse && i < n * n; i++)

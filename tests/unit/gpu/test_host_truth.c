@@ -337,7 +337,7 @@ static enum method_road road_of(const double *a, int64_t n, bool spd)
 static void test_roads(void **state)
 {
     (void)state;
-    if (!gputest_takes("auto", PRECISION_FP64, orders[COUNT(orders) - 1]))
+    if (!gputest_takes_spd() || !gputest_takes("auto", PRECISION_FP64, orders[COUNT(orders) - 1]))
         skip();
     for (size_t k = 1; k < COUNT(orders); k++) {
         int64_t n = orders[k];
@@ -375,7 +375,7 @@ static void test_roads(void **state)
 static void test_ill_conditioned_leaves_cholesky(void **state)
 {
     (void)state;
-    if (!gputest_takes("auto", PRECISION_FP64, 13))
+    if (!gputest_takes_spd() || !gputest_takes("auto", PRECISION_FP64, 13))
         skip();
     for (int64_t n = 11; n <= 13; n++) {
         double *a = gputest_numbers(n * n);
