@@ -25,12 +25,17 @@ EXTRA = {
     "server": ["server_"],
 }
 
+ENDINGS = ("c", "cc", "cu")
 
-def symbols(path):
-    """[(kind, name)] of an object: upper-case kinds are global."""
-    listing = subprocess.run(["nm", "-g", "--format=posix", path], check=True,
+
+def symbols(paths):
+    """[(object, kind, name)] of the objects: upper-case kinds are global."""
+    listing = subprocess.run(["nm", "-g", "-A", "--format=posix", *paths], check=True,
                              capture_output=True, text=True)
-    return [(line.split()[1], line.split()[0]) for line in listing.stdout.splitlines()]
+    for line in listing.stdout.splitlines():
+        path, rest = line.split(": ", maxsplit=1)
+        name, kind = rest.split()[:2]
+        yield Path(path), kind, name
 
 
 def is_ours(name):
@@ -44,21 +49,20 @@ def main():
     for folder, prefixes in EXTRA.items():
         # A file split in two shares names with two underscores, under its first part's name.
         files = tuple(header.stem + "__" for header in Path(folder).glob("*.c"))
-        for path in sorted((root / folder).glob("*.o")):
+        objects = [path for path in sorted((root / folder).glob("*.o"))
+                   if any(Path(f"{folder}/{path.stem}.{end}").exists() for end in ENDINGS)]
+        for path, kind, name in symbols(objects) if objects else []:
             source = f"{folder}/{path.stem}.c"
-            if not any(Path(source + ending).exists() for ending in ("", "c", "u")):
-                continue
             allowed = tuple(prefixes) + (path.stem + "_",) + files
-            for kind, name in symbols(path):
-                private = re.match(r"([a-z0-9]+)__", name)
-                if kind == "U" and private and Path(private[1]).is_dir() \
-                        and private[1] != Path(folder).name:
-                    problems.append(f"{source}: uses {name}, private to {private[1]}/")
-                if kind in "uUwvV" or not is_ours(name) or name == "main":
-                    continue
-                if not name.startswith(allowed):
-                    problems.append(f"{source}: exports {name}; allowed:"
-                                    f" {', '.join(prefixes)}, {path.stem}_")
+            private = re.match(r"([a-z0-9]+)__", name)
+            if kind == "U" and private and Path(private[1]).is_dir() \
+                    and private[1] != Path(folder).name:
+                problems.append(f"{source}: uses {name}, private to {private[1]}/")
+            if kind in "uUwvV" or not is_ours(name) or name == "main":
+                continue
+            if not name.startswith(allowed):
+                problems.append(f"{source}: exports {name}; allowed:"
+                                f" {', '.join(prefixes)}, {path.stem}_")
     print("\n".join(problems))
     return 1 if problems else 0
 
