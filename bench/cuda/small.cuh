@@ -38,7 +38,7 @@ template <> struct small_real<float> {
     static constexpr float largest = FLT_MAX;
     static constexpr int tiny = -115, huge = 122, denormal = -140; /* powers of two */
     static constexpr int small = -108, below_normal = -127;
-    static constexpr double close = 1e-4;                          /* of nearly dependent rows */
+    static constexpr double close = 1e-4; /* of nearly dependent rows */
     static constexpr long double denormal_step = 1.5e-45L;
 };
 

@@ -186,6 +186,12 @@ template <typename Shape> struct cuda__lu_strip_block {
         }
     }
 
+    /* A barrier of the block where the warps run different code. */
+    __device__ __forceinline__ void meet() const
+    {
+        cuda__meet<Shape::threads>();
+    }
+
     /* What strips do once a panel at column `first` is there. */
     __device__ __forceinline__ void spread(int first)
     {
@@ -198,7 +204,7 @@ template <typename Shape> struct cuda__lu_strip_block {
         hurry(p + 1, m);
         if (Shape::slots > 0)
             hurry_far(first, m);
-        __syncthreads();
+        meet();
         if (here[0])
             mine.template replace<0>(m, marks);
         if (here[1])
@@ -213,15 +219,15 @@ template <typename Shape> struct cuda__lu_strip_block {
             mine.template update<tiles - 1, tiles - 1>(m);
         if (Shape::slots > 0)
             spread_far(first, m);
-        __syncthreads();
+        meet();
     }
 
     __device__ __forceinline__ void eliminate_strips()
     {
         if (warp == 0)
             mine.template publish<0>(of.m[0]);
-        __syncthreads();
-        __syncthreads();
+        meet();
+        meet();
 #pragma unroll 1
         for (int first = 0; first < n; first += block)
             spread(first);
@@ -233,15 +239,15 @@ template <typename Shape> struct cuda__lu_strip_block {
     __device__ __forceinline__ void eliminate_panels()
     {
         cuda__lu_column<T, Shape::order> with(of.notes, n, lane);
-        __syncthreads();
+        meet();
 #pragma unroll 1
         for (int first = 0; first < n; first += block) {
             int p = first / block;
             with.run(panel(p), of.notes.marks[p & 1], first);
-            __syncthreads();
-            __syncthreads();
+            meet();
+            meet();
         }
-        __syncthreads();
+        meet();
     }
 
     __device__ __forceinline__ void eliminate()

@@ -76,6 +76,13 @@ static __device__ __forceinline__ void cuda__store_stream(double2 *to, const dou
     __stcs(to, make_double2(x[0], x[1]));
 }
 
+/* A barrier for a block of so many threads: as __syncthreads, but warps may come to it from
+ * different places in the code. */
+template <int Threads> static __device__ __forceinline__ void cuda__meet()
+{
+    asm volatile("barrier.cta.sync 1, %0;" ::"r"(Threads) : "memory");
+}
+
 /* Waits for the copies that the lane started. Others see them behind the next barrier. */
 static __device__ __forceinline__ void cuda__copy_arrive()
 {

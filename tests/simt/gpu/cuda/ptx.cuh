@@ -60,6 +60,13 @@ static inline void cuda__release_next()
 {
 }
 
+template <int Threads> static inline void cuda__meet(SIMT_CALLER)
+{
+    if (Threads != (int)(blockDim.x * blockDim.y * blockDim.z))
+        simt_fail(SIMT_CALL, "it is a barrier for a part of the block");
+    simt_meet_block(SIMT_CALL, false);
+}
+
 static inline void cuda__copy_arrive()
 {
     simt_copies &begun = *simt_copies_here;
