@@ -8,6 +8,7 @@
 #define GPU_CUDA_AUTO_KERNELS_CUH
 
 #include "gpu/cuda/auto_call.h"
+#include "gpu/cuda/find.cuh"
 #include "gpu/cuda/lu_reduce.cuh"
 
 #define CUDA__AUTO_ROWS 8
@@ -28,17 +29,9 @@ template <typename T>
 static __device__ __forceinline__ cuda__auto_target<T> cuda__auto_find(const cuda__auto_call &call,
                                                                        int64_t index)
 {
-    int64_t low = 0, high = call.item_count, of = call.first + index;
-    if (call.item_count == call.matrices)
-        low = of;
-    while (call.item_count < call.matrices && high - low > 1) {
-        int64_t middle = (low + high) / 2;
-        if (call.tensors[middle].first <= of)
-            low = middle;
-        else
-            high = middle;
-    }
-    const cuda_tensors &item = call.tensors[low];
+    int64_t of = call.first + index;
+    const cuda_tensors &item =
+        call.tensors[cuda__item_of(call.tensors, call.item_count, call.matrices, of)];
     int64_t within = of - item.first, before = within * call.n * call.n;
     T *x = (T *)item.outputs[CUDA__AUTO_INVERSE];
     return {(const T *)item.inputs[0] + before, x ? x + before : nullptr,

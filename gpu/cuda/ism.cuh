@@ -5,6 +5,7 @@
 #ifndef GPU_CUDA_ISM_CUH
 #define GPU_CUDA_ISM_CUH
 
+#include "gpu/cuda/find.cuh"
 #include "gpu/cuda/ism_call.h"
 #include "gpu/cuda/lu_reduce.cuh"
 #include "gpu/cuda/real.cuh"
@@ -38,18 +39,10 @@ struct cuda__ism_answer {
 static __device__ __forceinline__ const cuda_tensors *cuda__ism_item(const cuda__ism_call &call,
                                                                      int64_t index, int64_t *within)
 {
-    int64_t low = 0, high = call.item_count;
-    if (call.item_count == call.matrices)
-        low = index;
-    while (call.item_count < call.matrices && high - low > 1) {
-        int64_t middle = (low + high) / 2;
-        if (call.tensors[middle].first <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    *within = index - call.tensors[low].first;
-    return call.tensors + low;
+    const cuda_tensors *item =
+        call.tensors + cuda__item_of(call.tensors, call.item_count, call.matrices, index);
+    *within = index - item->first;
+    return item;
 }
 
 static __device__ __forceinline__ const cuda_tensors *

@@ -7,6 +7,7 @@
 #ifndef GPU_CUDA_ITER_KERNELS_CUH
 #define GPU_CUDA_ITER_KERNELS_CUH
 
+#include "gpu/cuda/find.cuh"
 #include "gpu/cuda/iter_decide.cuh"
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/lu_reduce.cuh"
@@ -48,18 +49,11 @@ template <typename T> struct cuda__iter_view {
     /* The place of a number of the batch's matrix: its item, and its number there. */
     __device__ __forceinline__ const cuda_tensors *item(int64_t *within) const
     {
-        int64_t low = 0, high = call.item_count, of = call.first + index;
-        if (call.item_count == call.matrices)
-            low = of;
-        while (call.item_count < call.matrices && high - low > 1) {
-            int64_t middle = (low + high) / 2;
-            if (call.tensors[middle].first <= of)
-                low = middle;
-            else
-                high = middle;
-        }
-        *within = of - call.tensors[low].first;
-        return call.tensors + low;
+        int64_t of = call.first + index;
+        const cuda_tensors *item =
+            call.tensors + cuda__item_of(call.tensors, call.item_count, call.matrices, of);
+        *within = of - item->first;
+        return item;
     }
     /* Row i of an input. */
     __device__ __forceinline__ const T *input_row(int which) const

@@ -31,26 +31,9 @@ struct bench {
 /* Matrix k's ratio; infinite when INFO says that there is no answer. */
 static double ratio_of(const struct bench *h_bench, enum precision precision, int64_t n, int64_t k)
 {
-    double norm_a = 0, norm_x = 0, worst = 0;
-    double eps = precision == PRECISION_FP32 ? (double)FLT_EPSILON : DBL_EPSILON;
     if (h_bench->info[k] != 0)
         return HUGE_VAL;
-    for (int64_t j = 0; j < n; j++) {
-        double sum = 0, column_a = 0, column_x = 0;
-        for (int64_t i = 0; i < n; i++) {
-            double entry = i == j ? -1 : 0;
-            for (int64_t l = 0; l < n; l++)
-                entry += process_trial_get(precision, h_bench->x, (k * n + i) * n + l) *
-                         process_trial_get(precision, h_bench->a, (k * n + l) * n + j);
-            sum += fabs(entry);
-            column_a += fabs(process_trial_get(precision, h_bench->a, (k * n + i) * n + j));
-            column_x += fabs(process_trial_get(precision, h_bench->x, (k * n + i) * n + j));
-        }
-        norm_a = fmax(norm_a, column_a);
-        norm_x = fmax(norm_x, column_x);
-        worst = sum > worst || isnan(sum) ? sum : worst;
-    }
-    return worst / ((double)n * norm_a * norm_x * eps);
+    return process_trial_ratio(precision, n, h_bench->a, h_bench->x, k);
 }
 
 /* All visits of one call. */

@@ -8,6 +8,7 @@
 #ifndef GPU_CUDA_STAGE_CUH
 #define GPU_CUDA_STAGE_CUH
 
+#include "gpu/cuda/find.cuh"
 #include "gpu/cuda/kernels.h"
 #include "gpu/cuda/real.cuh"
 
@@ -27,17 +28,7 @@ template <typename T> struct cuda__place {
 /* The item that holds matrix `index`. */
 static __device__ __forceinline__ int64_t cuda__find_item(const cuda_batch &batch, int64_t index)
 {
-    int64_t low = 0, high = batch.item_count;
-    if (batch.item_count == batch.matrices)
-        return index;
-    while (high - low > 1) {
-        int64_t middle = (low + high) / 2;
-        if (batch.items[middle].first <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return cuda__item_of(batch.items, batch.item_count, batch.matrices, index);
 }
 
 /* Of matrices of `entries` numbers. */

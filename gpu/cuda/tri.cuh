@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "gpu/cuda/find.cuh"
 #include "gpu/cuda/tri_call.h"
 #include "gpu/cuda/tri_number.cuh"
 
@@ -161,18 +162,10 @@ static __device__ __forceinline__ cuda__tri_part cuda__tri_find_part(const cuda_
 static __device__ __forceinline__ const cuda_tensors *cuda__tri_find(const cuda__tri_call &call,
                                                                      int64_t index, int64_t *within)
 {
-    int64_t low = 0, high = call.item_count;
-    if (call.item_count == call.matrices)
-        low = index;
-    while (call.item_count < call.matrices && high - low > 1) {
-        int64_t middle = (low + high) / 2;
-        if (call.tensors[middle].first <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    *within = index - call.tensors[low].first;
-    return call.tensors + low;
+    const cuda_tensors *item =
+        call.tensors + cuda__item_of(call.tensors, call.item_count, call.matrices, index);
+    *within = index - item->first;
+    return item;
 }
 
 #endif
