@@ -2,9 +2,11 @@
  * depend on where a matrix lies.
  *
  * A set of matrices is inverted in one item and judged on all processors. Then the set is laid out
- * in other ways, and every answer must have the bits it had. Nothing beyond a batch may be written.
+ * in other ways, up to a million matrices, and every answer must have the bits it had. Nothing
+ * beyond a batch may be written. The device lays out and compares: only counts come back.
  */
 #include "bench/cuda/small.cuh"
+#include "gpu/cuda/launch.cuh"
 
 #include <algorithm>
 #include <cstring>
@@ -15,9 +17,10 @@
 namespace
 {
 
-const int64_t WHOLE = 0;               /* as many matrices as the set has, or all in one item */
-const int64_t GUARD = 64;              /* numbers behind the outputs that nobody may touch */
-const int64_t LAYOUT_BYTES = 64 << 20; /* of a layout's matrices at most */
+const int64_t WHOLE = 0;  /* as many matrices as the set has, or all in one item */
+const int64_t GUARD = 64; /* numbers behind the outputs that nobody may touch */
+const int COPY_THREADS = 128;
+const int COPY_BLOCKS = 4096;
 
 /* One way to lay the set out: repeated or cut to `count` matrices. */
 struct layout {
@@ -37,13 +40,17 @@ const struct layout layouts[] = {
     {"32 matrices", 32, WHOLE, false, false, false},
     {"33 matrices", 33, WHOLE, false, false, false},
     {"4097 matrices", 4097, WHOLE, false, false, false},
+    {"65535 matrices", 65535, WHOLE, false, false, false},
+    {"65536 matrices", 65536, WHOLE, false, false, false},
     {"65537 matrices", 65537, WHOLE, false, false, false},
+    {"1000000 matrices", 1000000, WHOLE, false, false, false},
 };
 
+/* On the device. The answers of the set, or of a layout's places. */
 template <typename T> struct answers {
-    std::vector<T> result;
-    std::vector<unsigned char> extra;
-    std::vector<int32_t> info;
+    const T *result;
+    const unsigned char *extra; /* aligned to 4 bytes */
+    const int32_t *info;
 };
 
 template <typename T> struct bed {
@@ -52,7 +59,9 @@ template <typename T> struct bed {
     int64_t count;
     size_t entries, extra_bytes; /* of a matrix */
     std::vector<T> a;
-    answers<T> base;
+    std::vector<T> result; /* of the set in one item, with extra and info */
+    std::vector<unsigned char> extra;
+    std::vector<int32_t> info;
     int64_t overrun = 0;    /* bytes written beyond a batch */
     int64_t miscounted = 0; /* launches whose count of doubtful inverses was wrong */
     int64_t mended = -1;    /* of the set in one item */
@@ -112,66 +121,117 @@ void mend(bed<T> &bed, const struct cuda_batch &batch, const std::vector<int32_t
         SMALL_TRY(cuda_mend_small(small_real<T>::precision, bed.n, &batch, nullptr));
 }
 
-/* The answers at each place of the layout. */
-template <typename T>
-answers<T> run(bed<T> &bed, const struct layout &layout, const std::vector<int64_t> &order)
+/* Device memory of a layout. Outputs are followed by numbers that nobody may touch. */
+template <typename T> struct space {
+    size_t count, skip, entries;
+    device_array<T> a, result;
+    device_array<unsigned char> extra;
+    device_array<int32_t> info;
+
+    space(const bed<T> &bed, size_t count, bool misaligned)
+        : count(count), skip(misaligned ? 1 : 0), entries(count * bed.entries),
+          a(entries + skip + GUARD), result(entries + skip + GUARD),
+          extra(count * bed.extra_bytes + GUARD), info(count + GUARD)
+    {
+    }
+    answers<T> answer() const
+    {
+        return {result.at(skip), extra.at(0), info.at(0)};
+    }
+};
+
+/* Inverts or factorises what lies in the layout. */
+template <typename T> void run(bed<T> &bed, const struct layout &layout, const space<T> &space)
 {
-    size_t count = order.size(), entries = count * bed.entries, skip = layout.misaligned ? 1 : 0;
-    std::vector<T> a(entries);
-    for (size_t k = 0; k < count; k++)
-        memcpy(&a[k * bed.entries], &bed.a[order[k] * bed.entries], bed.entries * sizeof(T));
-    device_array<T> input(entries + skip + GUARD), output(entries + skip + GUARD);
-    device_array<unsigned char> extra(count * bed.extra_bytes + GUARD);
-    device_array<int32_t> info(count + GUARD);
-    device_array<uint32_t> doubtful(1);
-    input.put(a, skip);
-    std::vector<cuda_item> items = items_of(bed, layout, (int64_t)count, input.at(skip),
-                                            output.at(skip), extra.at(0), info.at(0));
+    const int64_t count = (int64_t)space.count;
+    std::vector<cuda_item> items =
+        items_of(bed, layout, count, space.a.at(space.skip), space.result.at(space.skip),
+                 space.extra.at(0), space.info.at(0));
     device_array<cuda_item> device_items(items.size());
+    device_array<uint32_t> doubtful(1);
     device_items.put(items);
     doubtful.put({0});
-    struct cuda_batch batch = {device_items.at(0), (int64_t)items.size(), (int64_t)count,
-                               doubtful.at(0)};
+    struct cuda_batch batch = {device_items.at(0), (int64_t)items.size(), count, doubtful.at(0)};
     SMALL_TRY(small_launch(bed.kernel, small_real<T>::precision, bed.n, &batch));
-    mend(bed, batch, info.get(0, count), doubtful.get(0, 1)[0]);
+    mend(bed, batch, space.info.get(0, space.count), doubtful.get(0, 1)[0]);
     SMALL_TRY(cudaDeviceSynchronize());
-    bed.overrun += touched(output, skip + entries) + touched(extra, count * bed.extra_bytes) +
-                   touched(info, count);
-    return {output.get(skip, entries), extra.get(0, count * bed.extra_bytes), info.get(0, count)};
+    bed.overrun += touched(space.result, space.skip + space.entries) +
+                   touched(space.extra, space.count * bed.extra_bytes) +
+                   touched(space.info, space.count);
 }
 
-/* Answers with other bits than the first run's. */
-template <typename T> int64_t differing(bed<T> &bed, const struct layout &layout)
+} // namespace
+
+/* Place k gets matrix order[k] of the set. */
+template <typename T>
+__global__ void check__lay_out(const T *set, const int64_t *order, int64_t count, int64_t entries,
+                               T *places)
+{
+    for (int64_t k = blockIdx.x; k < count; k += gridDim.x)
+        for (int64_t i = threadIdx.x; i < entries; i += blockDim.x)
+            places[k * entries + i] = set[order[k] * entries + i];
+}
+
+/* Adds the words in which place k's answer differs from that of matrix order[k]. */
+template <typename T>
+__global__ void check__compare(answers<T> base, answers<T> now, const int64_t *order, int64_t count,
+                               int64_t entries, int64_t extra_bytes, unsigned long long *differ)
+{
+    const int64_t words = entries * (int64_t)(sizeof(T) / 4), more = extra_bytes / 4;
+    unsigned long long here = 0;
+    for (int64_t k = blockIdx.x; k < count; k += gridDim.x) {
+        const int64_t of = order[k];
+        const uint32_t *x = (const uint32_t *)(now.result + k * entries);
+        const uint32_t *y = (const uint32_t *)(base.result + of * entries);
+        const uint32_t *u = (const uint32_t *)(now.extra + k * extra_bytes);
+        const uint32_t *v = (const uint32_t *)(base.extra + of * extra_bytes);
+        for (int64_t i = threadIdx.x; i < words; i += blockDim.x)
+            here += x[i] != y[i];
+        for (int64_t i = threadIdx.x; i < more; i += blockDim.x)
+            here += u[i] != v[i];
+        here += threadIdx.x == 0 && now.info[k] != base.info[of];
+    }
+    if (here)
+        atomicAdd(differ, here);
+}
+
+namespace
+{
+
+/* Words of the answers with other bits than those of the set in one item. */
+template <typename T>
+int64_t differing(bed<T> &bed, const space<T> &set, const struct layout &layout)
 {
     const std::vector<int64_t> order = order_of(layout, bed.count);
-    if ((int64_t)(order.size() * bed.entries * sizeof(T)) > LAYOUT_BYTES)
-        return 0;
-    const answers<T> now = run(bed, layout, order);
-    const size_t bytes = bed.entries * sizeof(T), extra = bed.extra_bytes;
-    int64_t differ = 0;
-    for (size_t k = 0; k < order.size(); k++) {
-        size_t of = (size_t)order[k];
-        differ +=
-            memcmp(&now.result[k * bed.entries], &bed.base.result[of * bed.entries], bytes) != 0 ||
-            memcmp(&now.extra[k * extra], &bed.base.extra[of * extra], extra) != 0 ||
-            now.info[k] != bed.base.info[of];
-    }
-    return differ;
+    const int64_t count = (int64_t)order.size();
+    const int blocks = (int)std::min<int64_t>(count, COPY_BLOCKS);
+    space<T> places(bed, order.size(), layout.misaligned);
+    device_array<int64_t> device_order(order.size());
+    device_array<unsigned long long> differ(1);
+    device_order.put(order);
+    differ.put({0});
+    SMALL_TRY(cuda__start(check__lay_out<T>, blocks, COPY_THREADS, 0, nullptr, set.a.at(0),
+                          device_order.at(0), count, bed.entries, places.a.at(places.skip)));
+    run(bed, layout, places);
+    SMALL_TRY(cuda__start(check__compare<T>, blocks, COPY_THREADS, 0, nullptr, set.answer(),
+                          places.answer(), device_order.at(0), count, bed.entries, bed.extra_bytes,
+                          differ.at(0)));
+    return (int64_t)differ.get(0, 1)[0];
 }
 
 template <typename T> void judge(const bed<T> &bed, int64_t k, struct small_verdict *verdict)
 {
-    const T *a = &bed.a[k * bed.entries], *result = &bed.base.result[k * bed.entries];
-    const unsigned char *extra = &bed.base.extra[k * bed.extra_bytes];
+    const T *a = &bed.a[k * bed.entries], *result = &bed.result[k * bed.entries];
+    const unsigned char *extra = &bed.extra[k * bed.extra_bytes];
     const enum small_kind kind = small_kind_of(k);
     if (bed.kernel == SMALL_FACTOR) {
         std::vector<int32_t> pivots(bed.n);
         memcpy(pivots.data(), extra, bed.extra_bytes);
-        small_judge_factor(bed.n, kind, a, result, bed.base.info[k], pivots.data(), verdict);
+        small_judge_factor(bed.n, kind, a, result, bed.info[k], pivots.data(), verdict);
     } else {
         T rcond;
         memcpy(&rcond, extra, sizeof rcond);
-        small_judge_inverse(bed.n, kind, a, result, bed.base.info[k], rcond, verdict);
+        small_judge_inverse(bed.n, kind, a, result, bed.info[k], rcond, verdict);
     }
 }
 
@@ -208,12 +268,19 @@ template <typename T> bool check(enum small_kernel kernel, int n, int64_t most)
                   (size_t)n * n,
                   small_extra_bytes(kernel, small_real<T>::precision, n),
                   small_matrices<T>(n, count),
+                  {},
+                  {},
                   {}};
-    bed.base = run(bed, layouts[0], order_of(layouts[0], count));
+    space<T> set(bed, (size_t)count, false);
+    set.a.put(bed.a);
+    run(bed, layouts[0], set);
+    bed.result = set.result.get(0, set.entries);
+    bed.extra = set.extra.get(0, (size_t)count * bed.extra_bytes);
+    bed.info = set.info.get(0, (size_t)count);
     struct small_verdict verdict = judge_all(bed);
     int64_t differ = 0;
     for (const struct layout &layout : layouts) {
-        int64_t here = layout.count <= most ? differing(bed, layout) : 0;
+        int64_t here = layout.count <= most ? differing(bed, set, layout) : 0;
         differ += here;
         if (here > 0 && verdict.first.empty())
             verdict.first = std::string("other bits: ") + layout.name;

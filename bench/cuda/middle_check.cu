@@ -36,10 +36,11 @@ template <typename T> struct set {
 };
 
 /* Enough for every kind of matrix where that is cheap. */
-int64_t count_of(int n)
+int64_t count_of(int n, int64_t most)
 {
     double operations = (double)n * n * n;
-    return (int64_t)std::min(60.0, std::max(3.0, JUDGE_OPERATIONS / operations));
+    int64_t count = (int64_t)std::min(60.0, std::max(3.0, JUDGE_OPERATIONS / operations));
+    return most ? std::min(count, most) : count;
 }
 
 /* Runs the set with results `stride` numbers apart; scattered: an item a matrix, in reverse. */
@@ -137,11 +138,11 @@ template <typename T> void tame(set<T> &of)
     }
 }
 
-template <typename T> bool check(enum small_kernel kernel, int n)
+template <typename T> bool check(enum small_kernel kernel, int n, int64_t most)
 {
     set<T> of = {kernel,
                  n,
-                 count_of(n),
+                 count_of(n, most),
                  (size_t)n * n,
                  small_extra_bytes(kernel, small_real<T>::precision, n),
                  {}};
@@ -166,7 +167,8 @@ template <typename T> bool check(enum small_kernel kernel, int n)
 
 } // namespace
 
-bool middle_check(enum small_kernel kernel, enum precision precision, int n)
+bool middle_check(enum small_kernel kernel, enum precision precision, int n, int64_t most)
 {
-    return precision == PRECISION_FP32 ? check<float>(kernel, n) : check<double>(kernel, n);
+    return precision == PRECISION_FP32 ? check<float>(kernel, n, most)
+                                       : check<double>(kernel, n, most);
 }

@@ -1,14 +1,14 @@
 /* bench/cuda/small.cu: checks and times the kernels for small matrices on an NVIDIA GPU.
  *
- *   cuda_small --check [--n N]
+ *   cuda_small --check [--n N] [--most MATRICES]
  *   cuda_small --time [--n N] [--results FOLDER]
  *   cuda_small --arena [--results FOLDER]
  *
- * --check tries every order, precision and kernel against a host reference and ends with 1 when an
- * answer is wrong. --time prints a table and writes it to FOLDER/DATE-NAME-small.csv, where NAME is
- * the device's; --arena to FOLDER/DATE-NAME-arena.csv. Uses the first device that CUDA shows;
- * nothing else should run there. Needs up to 26 GB of its memory. An error of CUDA or of the
- * command line ends with 2.
+ * --check tries every order, precision and kernel against a host reference, in batches up to a
+ * million, and ends with 1 when an answer is wrong; --most leaves out larger batches. --time prints
+ * a table and writes it to FOLDER/DATE-NAME-small.csv, where NAME is the device's; --arena to
+ * FOLDER/DATE-NAME-arena.csv. Uses the first device that CUDA shows; nothing else should run there.
+ * Needs up to 26 GB of its memory. An error of CUDA or of the command line ends with 2.
  */
 #include "bench/cuda/small.cuh"
 
@@ -16,13 +16,13 @@
 #include <cstring>
 #include <ctime>
 
-static int check_all(int n)
+static int check_all(int n, int64_t most)
 {
     int passed = 0, failed = 0;
     for (int order = n ? n : 1; order <= (n ? n : CUDA_SMALL_N_MAX); order++) {
         for (int k = 0; k < SMALL_KERNELS * PRECISION_COUNT; k++) {
             bool right = small_check((enum small_kernel)(k / PRECISION_COUNT),
-                                     (enum precision)(k % PRECISION_COUNT), order, 0);
+                                     (enum precision)(k % PRECISION_COUNT), order, most);
             passed += right;
             failed += !right;
         }
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     enum mode mode = MODE_NONE;
     bool known = true;
     const char *folder = nullptr;
-    long n = 0;
+    long n = 0, most = 0;
     for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--check") == 0)
@@ -94,17 +94,21 @@ int main(int argc, char **argv)
             mode = MODE_ARENA;
         else if (strcmp(argv[i], "--n") == 0 && more)
             n = strtol(argv[++i], nullptr, 10);
+        else if (strcmp(argv[i], "--most") == 0 && more)
+            most = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--results") == 0 && more)
             folder = argv[++i];
         else
             known = false;
     }
-    if (!known || mode == MODE_NONE || n < 0 || n > CUDA_SMALL_N_MAX) {
-        fprintf(stderr, "usage: cuda_small --check|--time|--arena [--n N] [--results FOLDER]\n");
+    if (!known || mode == MODE_NONE || n < 0 || most < 0 || n > CUDA_SMALL_N_MAX) {
+        fprintf(stderr, "usage: cuda_small --check|--time|--arena [--n N] [--most MATRICES] "
+                        "[--results FOLDER]\n");
         return 2;
     }
     struct cudaDeviceProp device;
     SMALL_TRY(cudaGetDeviceProperties(&device, 0));
     printf("%s\n", device.name);
-    return mode == MODE_CHECK ? check_all((int)n) : measure_to(mode, (int)n, folder, device.name);
+    return mode == MODE_CHECK ? check_all((int)n, most)
+                              : measure_to(mode, (int)n, folder, device.name);
 }
