@@ -59,6 +59,10 @@ struct metric_buckets {
       "Batches that ended well, by device.")                                                       \
     X(DEVICE_MATRICES, "invertd_device_matrices_total", COUNTER, 1, "device", NONE,                \
       "Matrices in them.")                                                                         \
+    X(DEVICE_SPARES, "invertd_device_spares", GAUGE, 1, "device", NONE,                            \
+      "Spare engines of the device that are up.")                                                  \
+    X(ENGINE_TAKEOVERS, "invertd_engine_takeovers_total", COUNTER, 1, "device", NONE,              \
+      "Times a spare engine took the place of the device's own.")                                  \
     X(ENGINE_RESTARTS, "invertd_engine_restarts_total", COUNTER, 1, "device,reason", NONE,         \
       "Engines replaced, by device and reason.")                                                   \
     X(BATCH_RETRIES, "invertd_batch_retries_total", COUNTER, 1, "reason", NONE,                    \

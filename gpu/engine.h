@@ -8,7 +8,12 @@
  * fields belong to whoever the state says; states are stored with release, loaded with acquire.
  *
  *      FREE --front--> SUBMITTED --engine--> RUNNING --engine--> DONE --front--> FREE
- *      after an engine's death the front resets every slot to FREE.
+ *                      SUBMITTED --front, of an engine that is ending--> FREE
+ *
+ * An engine that is ending, by its own word (ENGINE_LOST) or because the front ends it, gets no
+ * more batches, and the front takes back those that it has not begun, to send them to another one.
+ * So both leave SUBMITTED by compare-exchange, and an engine that finds its batch taken begins
+ * nothing more. What is RUNNING stays until the process is reaped: its device may still write.
  *
  * Waking: the front adds 1 to `lane.submitted` and wakes its futex; the engine sleeps on it
  * (spinning briefly first). The engine, having stored DONE, exchanges lane.front_waits with 0 and
@@ -17,8 +22,9 @@
  * beats `heartbeat` at least every ENGINE_HEARTBEAT_MS, from a thread that does no numerical work.
  * It says who it is and what it takes (engine_contract_hash to n_max below) and then sets `ready`
  * once it can take batches. An engine that cannot go on ends with one of enum engine_exit, which
- * tells the front what to do. Trust: the front checks nothing an engine computes, but never uses a
- * number written by an engine as an offset, a length or an index.
+ * tells the front what to do. One whose device lost its context says so in `ready` before it ends,
+ * for its end may take most of a second. Trust: the front checks nothing an engine computes, but
+ * never uses a number written by an engine as an offset, a length or an index.
  *
  * The answer never depends on the company: bits are a function of method, precision, n, m, options
  * and the matrix, on one device model.
@@ -31,7 +37,7 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 4 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 5 /* raised with every change of this file or of a descriptor's meaning */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
     4096 /* items in a batch at most: enough to keep a bus busy both ways                          \
@@ -76,7 +82,8 @@ enum engine_status {
 enum engine_ready {
     ENGINE_STARTING,
     ENGINE_READY,
-    ENGINE_MISMATCH /* built from another contract; has ended */
+    ENGINE_MISMATCH, /* built from another contract; has ended */
+    ENGINE_LOST      /* was READY; is about to end with ENGINE_EXIT_FAULT, or to be killed */
 };
 
 /* How a process ends that ends by itself. */

@@ -100,6 +100,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     struct queue_ring *ring = &lane->rings[slot->key.lane];
     struct engine_batch *batch = &ring->shared->batches[ring->submissions % ENGINE_BATCH_SLOTS];
     slot->used = true;
+    slot->doubted = false;
     slot->submitted_ns = now_ns;
     slot->matrices = slot->bytes = 0;
     for (int i = 0; i < slot->count; i++) {
@@ -341,6 +342,12 @@ static void count_batch(struct queue *queue, const struct queue_lane *lane,
     queue->told[queue->told_count++] = (struct queue_told){method, matrices, duration_ns};
 }
 
+/* Whether its fragments count as suspected. */
+static bool is_alone(const struct queue_lane *lane, const struct queue_slot *slot)
+{
+    return lane->spare || slot->doubted;
+}
+
 static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
                             const struct engine_batch *batch, uint64_t now_ns)
 {
@@ -352,14 +359,14 @@ static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct
     queue->places[lane->place].last_batch_ns = lane->last_batch_ns = now_ns;
     count_batch(queue, lane, slot, duration_ns);
     for (int i = 0; i < slot->count; i++)
-        queue__item_finish(queue, &slot->fragments[i], lane->spare);
+        queue__item_finish(queue, &slot->fragments[i], is_alone(lane, slot));
 }
 
 /* The batch did not fit the device's memory: two batches of half the size, down to one matrix. */
-static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool spare)
+static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alone)
 {
     struct queue_place *place = &queue->places[slot->key.place];
-    struct queue_retries *list = spare ? &place->suspects : &place->retries[slot->key.lane];
+    struct queue_retries *list = alone ? &place->suspects : &place->retries[slot->key.lane];
     struct queue_fragment halves[2];
     metric_add(queue->retried_memory, 1);
     if (slot->count > 1) {
@@ -377,7 +384,7 @@ static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool spa
     halves[1].first += halves[0].count;
     halves[1].count -= halves[0].count;
     halves[1].item->running++;
-    halves[1].item->suspected += spare;
+    halves[1].item->suspected += alone;
     queue__retry_add(queue, list, &slot->key, &halves[0], 1);
     queue__retry_add(queue, list, &slot->key, &halves[1], 1);
 }
@@ -407,7 +414,7 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
             if (status == ENGINE_OK)
                 batch_succeeded(queue, lane, slot, batch, now_ns);
             else if (status == ENGINE_OUT_OF_MEMORY)
-                batch_too_big(queue, slot, lane->spare);
+                batch_too_big(queue, slot, is_alone(lane, slot));
             else
                 for (int f = 0; f < slot->count; f++)
                     give_up(queue, &slot->fragments[f], ERROR_INTERNAL);
@@ -418,16 +425,21 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
 
 /* ---- An engine's death ---- */
 
-/* The fragment runs alone from now on. */
-static void suspect(struct queue *queue, const struct queue_key *key,
-                    const struct queue_fragment *fragment)
+/* A fragment of the item is suspected. */
+static void doubt(struct queue *queue, struct queue_item *item)
 {
-    struct queue_item *item = fragment->item;
     if (item->state == QUEUE_RUNNING && !item->dropped) {
         queue__item_move(queue, item, QUEUE_SUSPECT);
         queue__flow_remove(queue, item); /* the rest waits for the verdict */
     }
     item->suspected++;
+}
+
+/* The fragment runs alone from now on. */
+static void suspect(struct queue *queue, const struct queue_key *key,
+                    const struct queue_fragment *fragment)
+{
+    doubt(queue, fragment->item);
     queue__retry_add(queue, &queue->places[key->place].suspects, key, fragment, 1);
 }
 
@@ -436,8 +448,8 @@ static void blame(struct queue *queue, struct queue_slot *slot, bool alone)
 {
     for (int i = 0; i < slot->count; i++) {
         struct queue_fragment *fragment = &slot->fragments[i];
-        if (alone)
-            fragment->item->suspected--;
+        if (alone || slot->doubted)
+            fragment->item->suspected--; /* it is counted anew */
         if (alone && ++fragment->item->strikes >= QUEUE_POISON_STRIKES)
             give_up(queue, fragment, ERROR_POISON);
         else
@@ -470,28 +482,54 @@ bool queue__has_started(const struct queue_ring *ring, int slot)
            ENGINE_BATCH_RUNNING;
 }
 
-/* Takes back the started batches, or the others. */
-static void take_back(struct queue_lane *lane, bool started, bool blamed, uint64_t now_ns)
+/* The batch is no longer the engine's. */
+static void take_back(struct queue_lane *lane, struct queue_ring *ring, struct queue_slot *slot,
+                      bool blamed, uint64_t now_ns)
 {
-    struct queue *queue = lane->queue;
-    for (int kind = 0; kind < ENGINE_LANES; kind++) {
+    assert(blamed || !slot->doubted);
+    slot_release(lane->queue, ring, slot, now_ns);
+    metric_add(lane->queue->retried_died, 1);
+    if (blamed)
+        blame(lane->queue, slot, lane->spare);
+    else
+        send_again(lane->queue, slot, lane->spare);
+}
+
+void queue__doubt(struct queue_lane *lane)
+{
+    for (int kind = 0; kind < ENGINE_LANES && !lane->spare; kind++) {
         struct queue_ring *ring = &lane->rings[kind];
         for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
             struct queue_slot *slot = &ring->slots[i];
-            if (!slot->used || queue__has_started(ring, i) != started)
+            if (!slot->used || slot->doubted || !queue__has_started(ring, i))
                 continue;
-            slot_release(queue, ring, slot, now_ns);
-            metric_add(queue->retried_died, 1);
-            if (blamed && started)
-                blame(queue, slot, lane->spare);
-            else
-                send_again(queue, slot, lane->spare);
+            slot->doubted = true;
+            for (int f = 0; f < slot->count; f++)
+                doubt(lane->queue, slot->fragments[f].item);
         }
     }
 }
 
-void queue__take_back_all(struct queue_lane *lane, bool blamed, uint64_t now_ns)
+void queue__take_back_waiting(struct queue_lane *lane, uint64_t now_ns)
 {
-    take_back(lane, true, blamed, now_ns); /* first, so that all suspects are known */
-    take_back(lane, false, blamed, now_ns);
+    for (int kind = 0; kind < ENGINE_LANES; kind++) {
+        struct queue_ring *ring = &lane->rings[kind];
+        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+            uint32_t state = ENGINE_BATCH_SUBMITTED;
+            if (ring->slots[i].used &&
+                atomic_compare_exchange_strong(&ring->shared->batches[i].state, &state,
+                                               ENGINE_BATCH_FREE))
+                take_back(lane, ring, &ring->slots[i], false, now_ns);
+        }
+    }
+}
+
+void queue__take_back_rest(struct queue_lane *lane, bool blamed, uint64_t now_ns)
+{
+    for (int kind = 0; kind < ENGINE_LANES; kind++) {
+        struct queue_ring *ring = &lane->rings[kind];
+        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
+            if (ring->slots[i].used)
+                take_back(lane, ring, &ring->slots[i], blamed, now_ns);
+    }
 }

@@ -11,6 +11,15 @@
 
 #define DEADLINE_FACTOR 20.0
 
+static void take_role(struct queue_lane *lane, const struct queue_engine *engine)
+{
+    lane->place = engine->place;
+    lane->spare = engine->spare;
+    lane->number = engine->number;
+    lane->device = engine->device;
+    lane->worked = false;
+}
+
 enum error queue_lane_create(struct queue *queue, struct engine_shared *shared,
                              const struct queue_engine *engine, struct queue_lane **result)
 {
@@ -19,10 +28,7 @@ enum error queue_lane_create(struct queue *queue, struct engine_shared *shared,
         return ERROR_FULL;
     lane->queue = queue;
     lane->shared = shared;
-    lane->place = engine->place;
-    lane->spare = engine->spare;
-    lane->number = engine->number;
-    lane->device = engine->device;
+    take_role(lane, engine);
     pthread_mutex_lock(&queue->lock);
     for (int kind = 0; kind < ENGINE_LANES; kind++) {
         lane->rings[kind].shared = &shared->lanes[kind];
@@ -35,6 +41,11 @@ enum error queue_lane_create(struct queue *queue, struct engine_shared *shared,
     return ERROR_NONE;
 }
 
+static int in_flight(const struct queue_lane *lane)
+{
+    return lane->rings[ENGINE_LANE_SHORT].in_flight + lane->rings[ENGINE_LANE_LONG].in_flight;
+}
+
 void queue_lane_destroy(struct queue_lane **lane_pointer)
 {
     struct queue_lane *lane = *lane_pointer;
@@ -42,7 +53,7 @@ void queue_lane_destroy(struct queue_lane **lane_pointer)
         return;
     struct queue *queue = lane->queue;
     pthread_mutex_lock(&queue->lock);
-    assert(!lane->up && lane->rings[0].in_flight + lane->rings[1].in_flight == 0);
+    assert(!lane->up && in_flight(lane) == 0);
     struct queue_lane **link = &queue->lanes;
     while (*link != lane)
         link = &(*link)->next;
@@ -52,19 +63,83 @@ void queue_lane_destroy(struct queue_lane **lane_pointer)
     *lane_pointer = NULL;
 }
 
+/* Series are looked up without the queue's lock, for that takes one of its own. */
+struct role_series {
+    struct metric_series *batches, *matrices;
+};
+
+static struct role_series series_of(const struct queue *queue, const char *device)
+{
+    return (struct role_series){
+        .batches = metric_series(queue->metrics, METRIC_DEVICE_BATCHES, device),
+        .matrices = metric_series(queue->metrics, METRIC_DEVICE_MATRICES, device),
+    };
+}
+
+/* The lane begins to serve in its role. */
+static void go_up(struct queue_lane *lane, struct role_series series, uint64_t now_ns)
+{
+    lane->batches = series.batches;
+    lane->matrices = series.matrices;
+    lane->up = true;
+    lane->last_batch_ns = 0;
+    lane->rings[ENGINE_LANE_SHORT].last_reap_ns = now_ns;
+    lane->rings[ENGINE_LANE_LONG].last_reap_ns = now_ns;
+    queue__place_note_up(lane->queue, lane);
+    queue__dispatch(lane->queue, now_ns);
+}
+
 void queue_lane_up(struct queue_lane *lane)
 {
     struct queue *queue = lane->queue;
-    uint64_t now_ns = clock_now_ns();
-    lane->batches = metric_series(queue->metrics, METRIC_DEVICE_BATCHES, lane->device);
-    lane->matrices = metric_series(queue->metrics, METRIC_DEVICE_MATRICES, lane->device);
+    struct role_series series = series_of(queue, lane->device);
     pthread_mutex_lock(&queue->lock);
-    lane->up = true;
-    lane->rings[ENGINE_LANE_SHORT].last_reap_ns = now_ns;
-    lane->rings[ENGINE_LANE_LONG].last_reap_ns = now_ns;
-    queue__place_note_up(queue, lane);
+    go_up(lane, series, clock_now_ns());
+    queue__unlock_and_tell(queue);
+}
+
+bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engine)
+{
+    struct queue *queue = lane->queue;
+    uint64_t now_ns = clock_now_ns();
+    struct role_series series = series_of(queue, engine->device);
+    assert(engine->place == lane->place);
+    pthread_mutex_lock(&queue->lock);
+    queue__reap_lane(queue, lane, now_ns);
+    bool is_idle = in_flight(lane) == 0;
+    if (is_idle)
+        take_role(lane, engine);
+    if (is_idle && lane->up)
+        go_up(lane, series, now_ns);
+    queue__unlock_and_tell(queue);
+    return is_idle;
+}
+
+/* Nothing more is sent to it, what it has not begun is sent again, and somebody else may take its
+ * place. true: it had nothing. */
+static bool shut(struct queue_lane *lane, bool blamed, uint64_t now_ns)
+{
+    struct queue *queue = lane->queue;
+    queue__reap_lane(queue, lane, now_ns);
+    bool idle = in_flight(lane) == 0;
+    lane->up = false;
+    if (blamed)
+        queue__doubt(lane); /* before the others are sent again, so that all suspects are known */
+    queue__take_back_waiting(lane, now_ns);
+    if (!lane->spare)
+        queue__place_note_down(queue, lane->place, now_ns);
+    return idle;
+}
+
+bool queue_lane_close(struct queue_lane *lane, bool blamed)
+{
+    struct queue *queue = lane->queue;
+    uint64_t now_ns = clock_now_ns();
+    pthread_mutex_lock(&queue->lock);
+    bool idle = shut(lane, blamed, now_ns);
     queue__dispatch(queue, now_ns);
     queue__unlock_and_tell(queue);
+    return idle;
 }
 
 void queue_lane_down(struct queue_lane *lane, bool blamed)
@@ -72,13 +147,8 @@ void queue_lane_down(struct queue_lane *lane, bool blamed)
     struct queue *queue = lane->queue;
     uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&queue->lock);
-    queue__reap_lane(queue, lane, now_ns);
-    /* Who had nothing to do has done it well. */
-    lane->worked |= lane->up && lane->rings[0].in_flight + lane->rings[1].in_flight == 0;
-    lane->up = false;
-    queue__take_back_all(lane, blamed, now_ns);
-    if (!lane->spare)
-        queue__place_note_down(queue, lane->place, now_ns);
+    (void)shut(lane, blamed, now_ns);
+    queue__take_back_rest(lane, blamed, now_ns);
     queue__dispatch(queue, now_ns);
     queue__unlock_and_tell(queue);
 }
@@ -161,8 +231,7 @@ bool queue_has_suspects(struct queue *queue, enum queue_place_id place)
         suspects |= queue->places[p].suspects.first != NULL &&
                     queue__place_of_spare(queue, (enum queue_place_id)p) == place;
     for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
-        suspects |= lane->spare && lane->place == place &&
-                    lane->rings[0].in_flight + lane->rings[1].in_flight > 0;
+        suspects |= lane->place == place && in_flight(lane) > 0 && (lane->spare || !lane->up);
     pthread_mutex_unlock(&queue->lock);
     return suspects;
 }

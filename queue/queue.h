@@ -14,10 +14,10 @@
  * says that none will be soon, or none has been for 5 s) the host does its work; a shorter absence
  * is waited for, so that a matrix keeps its bits. With limits.shared the host helps at all times.
  *
- * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE. When its engine dies
+ * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE. When its engine ends
  * an item stays RUNNING if its batch had not started, which is then sent again; else it becomes a
- * SUSPECT, which runs alone in a spare engine. Cancel moves QUEUED to DONE at once, while a RUNNING
- * item is DONE when its engine lets go of its slots.
+ * SUSPECT, and runs alone in a spare engine once the other one is reaped. Cancel moves QUEUED to
+ * DONE at once, while a RUNNING item is DONE when its engine lets go of its slots.
  *
  * Threads: any thread may call anything here. One mutex, and one for admission; on_done is called
  * outside them, on a thread that called queue_flush, queue_reap, queue_cancel, queue_tick,
@@ -180,14 +180,21 @@ ERROR_MUST_CHECK enum error queue_lane_create(struct queue *queue, struct engine
                                               struct queue_lane **lane);
 void queue_lane_destroy(struct queue_lane **lane); /* must be down */
 void queue_lane_up(struct queue_lane *lane);
-/* The engine is dead and reaped. Its batches return to the queue: those that had started become
- * suspects. With blamed false (the front itself stopped it) none does. */
+/* The engine takes another role, of the same place. false: it has batches under way, and goes on as
+ * it is. */
+bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engine);
+/* The engine is ending: nothing more is sent to it, and what it has not begun returns to the queue.
+ * What it has begun waits for its end; blamed: its items are suspects from now on, and nothing else
+ * of them starts. true: it had nothing. */
+bool queue_lane_close(struct queue_lane *lane, bool blamed);
+/* The engine is dead and reaped. What it had begun returns to the queue, as suspects. With blamed
+ * false (the front itself stopped it) none does. */
 void queue_lane_down(struct queue_lane *lane, bool blamed);
 /* When a batch is past its deadline, how long it has run; 0 when all is well. */
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns);
-/* It has ended a batch well, or had none to end when it went down. */
+/* It has ended a batch well since it has its role. */
 bool queue_lane_worked(struct queue_lane *lane);
-/* The supervisor then starts a spare engine of that place. */
+/* Or there are going to be some. The supervisor then starts spare engines of that place. */
 bool queue_has_suspects(struct queue *queue, enum queue_place_id place);
 /* Whether no engine of the place will be up soon, so that nobody should wait for one. */
 void queue_give_up(struct queue *queue, enum queue_place_id place, bool given_up);

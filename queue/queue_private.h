@@ -77,6 +77,7 @@ struct queue_slot {
     uint64_t submitted_ns;
     double predicted_ns, most_ns; /* what it is going to take; what it may take */
     int64_t matrices, bytes;      /* of inputs and wanted outputs */
+    bool doubted;                 /* its engine is ending, and its fragments count as suspected */
     int count;
     struct queue_fragment fragments[ENGINE_BATCH_ITEMS];
 };
@@ -99,7 +100,7 @@ struct queue_lane {
     uint64_t last_batch_ns;
     int number;
     const char *device;
-    struct metric_series *batches, *matrices; /* once it has been up */
+    struct metric_series *batches, *matrices; /* of its role, once it has been up */
     struct queue_ring rings[ENGINE_LANES];
 };
 
@@ -231,8 +232,12 @@ void queue__dispatch(struct queue *queue, uint64_t now_ns);
 void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now_ns);
 /* Whether the engine has begun with the batch. */
 bool queue__has_started(const struct queue_ring *ring, int slot);
-/* A dead engine's batches: what had started is suspect when the engine is blamed. */
-void queue__take_back_all(struct queue_lane *lane, bool blamed, uint64_t now_ns);
+/* The items of what an ending engine has begun are suspects. */
+void queue__doubt(struct queue_lane *lane);
+/* An ending engine's batches that it has not begun: they are sent again. */
+void queue__take_back_waiting(struct queue_lane *lane, uint64_t now_ns);
+/* A dead engine's other batches: they are suspect when the engine is blamed. */
+void queue__take_back_rest(struct queue_lane *lane, bool blamed, uint64_t now_ns);
 void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,
                       const struct queue_fragment *fragments, int count);
 /* Ends the items of every batch in the list. */

@@ -46,7 +46,7 @@ static const struct option_row rows[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(metrics_listen),
      .placeholder = "HOST:PORT|unix:PATH",
-     .help = "Serve metrics and health here instead of on the main listener."},
+     .help = "Serve /metrics, /livez and /readyz here instead of on the main listener."},
     {.flag = "port-file",
      .kind = OPTION_TEXT,
      .offset = FIELD(port_file),
@@ -269,7 +269,18 @@ static const struct option_row rows[] = {
      .most = 64 * TIB,
      .placeholder = "BYTES",
      .help = "Working memory of a CUDA engine on its device, at least 1MiB; a matrix that needs "
-             "more is answered 413; 0: half of what the device has free at the start."},
+             "more is answered 413; 0: half of the device's memory."},
+    {.flag = "cuda-spares",
+     .kind = OPTION_INT,
+     .offset = FIELD(cuda_spares),
+     .initial = "3",
+     .least = 0,
+     .most = SUPERVISOR_SPARES_MAX,
+     .placeholder = "COUNT",
+     .help = "CUDA engines kept up on each device beside its own, which hold 1 GiB of its memory "
+             "each on an H200. One takes over at once when that ends; the others then run what "
+             "may have killed it, a request at a time. Those that lack are started then, which "
+             "takes seconds."},
     {.flag = "engine-heartbeat",
      .kind = OPTION_DURATION,
      .offset = FIELD(engine_heartbeat_ns),
@@ -550,6 +561,7 @@ struct supervisor_options config_supervisor(const struct config *config, const c
 {
     return (struct supervisor_options){
         .engines = config->engines,
+        .cuda_spares = (int)config->cuda_spares,
         .host_path = config->engine_path,
         .cuda_path = config->engine_cuda_path,
         .host_fault = config->fault,

@@ -29,7 +29,7 @@ struct config {
         idle_timeout_ns;
     int64_t batch_wait_us, batch_matrices_max, batch_bytes_max, batch_cost_ns, long_cost_ns,
         in_flight;
-    int64_t engine_heartbeat_ns, batch_deadline_ns, engine_backoff_max_ns;
+    int64_t engine_heartbeat_ns, batch_deadline_ns, engine_backoff_max_ns, cuda_spares;
     int64_t drain_delay_ns, drain_timeout_ns;
     int64_t compress_level;
     struct engine_choice engines; /* what `engine` says */

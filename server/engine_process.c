@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,74 +18,71 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-static void move(struct engine_process *engine, enum engine_process_state to)
+static void move(struct engine_process *process, enum engine_process_state to)
 {
-    static const enum engine_process_state next[] = {
-        [ENGINE_PROCESS_IDLE] = ENGINE_PROCESS_STARTING,
-        [ENGINE_PROCESS_STARTING] = ENGINE_PROCESS_UP,
-        [ENGINE_PROCESS_UP] = ENGINE_PROCESS_ENDING,
-        [ENGINE_PROCESS_ENDING] = ENGINE_PROCESS_IDLE,
-    };
-    bool ends_early = engine->state == ENGINE_PROCESS_STARTING && to == ENGINE_PROCESS_ENDING;
-    assert(next[engine->state] == to || ends_early);
-    engine->state = to;
+    /* Each follows the one before it; one that starts may end too. */
+    assert(to > process->state);
+    process->state = to;
 }
 
 /* The memory both sides share, filled in for a new engine. */
-static enum error map_shared(struct engine_process *engine, struct failure *failure)
+static enum error map_shared(struct engine_process *process, struct failure *failure)
 {
-    size_t bytes = sizeof *engine->shared;
-    engine->shared_fd = memfd_create("invertd-lanes", MFD_CLOEXEC);
-    if (engine->shared_fd < 0 || ftruncate(engine->shared_fd, (off_t)bytes) != 0)
+    size_t bytes = sizeof *process->shared;
+    process->shared_fd = memfd_create("invertd-lanes", MFD_CLOEXEC);
+    if (process->shared_fd < 0 || ftruncate(process->shared_fd, (off_t)bytes) != 0)
         return failure_set(failure, ERROR_INTERNAL, "cannot make the lanes' shared memory: %s",
                            strerror(errno));
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, engine->shared_fd, 0);
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, process->shared_fd, 0);
     if (map == MAP_FAILED)
         return failure_set(failure, ERROR_INTERNAL, "cannot map the lanes' shared memory: %s",
                            strerror(errno));
-    engine->shared = map;
-    engine->shared->contract_hash = engine_contract_hash();
-    engine->shared->arena_bytes = arena_bytes(engine->arena);
-    snprintf(engine->shared->front_version, sizeof engine->shared->front_version, "%s",
-             engine->version);
+    process->shared = map;
+    process->shared->contract_hash = engine_contract_hash();
+    process->shared->arena_bytes = arena_bytes(process->home->arena);
+    snprintf(process->shared->front_version, sizeof process->shared->front_version, "%s",
+             process->home->version);
     return ERROR_NONE;
 }
 
-/* Safe at any point: undoes what start has done so far. */
-static void release(struct engine_process *engine)
+/* Safe at any point: undoes what start has done so far, but for the object itself. */
+static void release(struct engine_process *process)
 {
-    queue_lane_destroy(&engine->lane);
-    if (engine->shared != NULL)
-        munmap(engine->shared, sizeof *engine->shared);
-    engine->shared = NULL;
-    if (engine->shared_fd > 0)
-        close(engine->shared_fd);
-    if (engine->control_fd > 0)
-        close(engine->control_fd);
-    engine->shared_fd = engine->control_fd = 0;
-    engine->pid = 0;
+    queue_lane_destroy(&process->lane);
+    if (process->shared != NULL)
+        munmap(process->shared, sizeof *process->shared);
+    process->shared = NULL;
+    if (process->shared_fd > 0)
+        close(process->shared_fd);
+    if (process->control_fd > 0)
+        close(process->control_fd);
+    process->shared_fd = process->control_fd = 0;
 }
 
+/* Its slots in the arena may be used again. The owner first: who takes over is not to be given what
+ * this one may have died of. */
 static void on_closed(uv_handle_t *handle)
 {
-    struct engine_process *engine = handle->data;
-    move(engine, ENGINE_PROCESS_IDLE);
-    engine->on_ended(engine);
+    struct engine_process *process = handle->data;
+    process->home->on_ended(process);
+    queue_lane_down(process->lane, process->blame);
+    release(process);
+    free(process);
 }
 
 static void on_unspawned_closed(uv_handle_t *handle)
 {
-    struct engine_process *engine = handle->data;
-    engine->closing = false;
+    free(handle->data);
 }
 
-/* Those up to WRONG_ANSWER are failures. */
+/* Those up to WRONG_ANSWER are failures of any engine; LOST is called as the end that it tells. */
 static const char *const end_names[ENGINE_PROCESS_REASONS] = {
     [ENGINE_PROCESS_NONE] = "died",
     [ENGINE_PROCESS_HEARTBEAT] = "heartbeat",
     [ENGINE_PROCESS_DEADLINE] = "deadline",
     [ENGINE_PROCESS_START] = "start",
     [ENGINE_PROCESS_WRONG_ANSWER] = "wrong_answer",
+    [ENGINE_PROCESS_LOST] = "device_fault",
     [ENGINE_PROCESS_RETIRED] = "retired",
     [ENGINE_PROCESS_STOPPED] = "stopped",
 };
@@ -102,145 +100,168 @@ static const struct {
 #define DEVICE_ENDS ((int)(sizeof device_ends / sizeof device_ends[0]))
 #define DEVICE_FAILURES (DEVICE_ENDS - 1)
 
-const char *engine_process_end_name(const struct engine_process *engine)
+const char *engine_process_end_name(const struct engine_process *process)
 {
-    for (int i = 0; engine->reason == ENGINE_PROCESS_NONE && i < DEVICE_ENDS; i++)
-        if (engine->exit_code == (int64_t)device_ends[i].code)
+    for (int i = 0; process->reason == ENGINE_PROCESS_NONE && i < DEVICE_ENDS; i++)
+        if (process->exit_code == (int64_t)device_ends[i].code)
             return device_ends[i].name;
-    return end_names[engine->reason];
+    return end_names[process->reason];
 }
 
-const char *engine_process_failure_name(const struct engine_process *engine, int index)
+const char *engine_process_failure_name(enum queue_place_id place, int index)
 {
     if (index < FAILURES)
         return end_names[index];
-    bool has_device = engine->engine.place != QUEUE_HOST;
+    bool has_device = place != QUEUE_HOST;
     return has_device && index < FAILURES + DEVICE_FAILURES ? device_ends[index - FAILURES].name
                                                             : NULL;
 }
 
 /* Has it been ended because nobody needs it? By SIGKILL, for nothing of it outlives it: a signal in
  * the log would look like a failure. */
-static bool is_told(const struct engine_process *engine)
+static bool is_told(const struct engine_process *process)
 {
-    return engine->reason == ENGINE_PROCESS_RETIRED || engine->reason == ENGINE_PROCESS_STOPPED;
+    return process->reason == ENGINE_PROCESS_RETIRED || process->reason == ENGINE_PROCESS_STOPPED;
+}
+
+/* From now on it takes nothing more. */
+static void begin_to_end(struct engine_process *process)
+{
+    if (process->state == ENGINE_PROCESS_ENDING)
+        return;
+    move(process, ENGINE_PROCESS_ENDING);
+    process->idle = queue_lane_close(process->lane, process->blame);
+    process->worked = queue_lane_worked(process->lane);
 }
 
 /* What the engine said of itself, kept for the owner: its memory goes. */
-static void note_end(struct engine_process *engine, int64_t exit_status, int signal)
+static void note_end(struct engine_process *process, int64_t exit_status, int signal)
 {
-    engine->mismatch = atomic_load(&engine->shared->ready) == ENGINE_MISMATCH;
-    engine->device_count = engine->shared->device_count;
-    engine->exit_code = signal != 0 ? -1 : exit_status;
-    if (engine->reason == ENGINE_PROCESS_NONE && (engine->exit_code == ENGINE_EXIT_DEVICE_OUT ||
-                                                  engine->exit_code == ENGINE_EXIT_DEVICE_ABSENT))
-        engine->blame = false;
+    process->mismatch = atomic_load(&process->shared->ready) == ENGINE_MISMATCH;
+    process->device_count = process->shared->device_count;
+    process->exit_code = signal != 0 ? -1 : exit_status;
+    if (process->reason == ENGINE_PROCESS_NONE && (process->exit_code == ENGINE_EXIT_DEVICE_OUT ||
+                                                   process->exit_code == ENGINE_EXIT_DEVICE_ABSENT))
+        process->blame = false;
 }
 
-/* The process has been reaped: its slots in the arena may be used again. */
-static void on_exit(uv_process_t *process, int64_t exit_status, int signal)
+static void on_reaped(uv_process_t *handle, int64_t exit_status, int signal)
 {
-    struct engine_process *engine = process->data;
-    note_end(engine, exit_status, signal);
-    if (engine->state != ENGINE_PROCESS_ENDING)
-        move(engine, ENGINE_PROCESS_ENDING);
-    bool was_absent = engine->exit_code == ENGINE_EXIT_DEVICE_ABSENT; /* the owner tells */
-    enum log_level level = was_absent ? LOG_DEBUG : engine->blame ? LOG_WARNING : LOG_INFO;
-    const char *name = engine_process_end_name(engine), *device = engine->engine.device;
-    if (is_told(engine))
+    struct engine_process *process = handle->data;
+    note_end(process, exit_status, signal);
+    begin_to_end(process);
+    bool was_absent = process->exit_code == ENGINE_EXIT_DEVICE_ABSENT; /* the owner tells */
+    enum log_level level = was_absent ? LOG_DEBUG : process->blame ? LOG_WARNING : LOG_INFO;
+    const char *name = engine_process_end_name(process), *device = process->engine.device;
+    if (is_told(process))
         log_line(LOG_INFO, "engine stopped", "device", LOG_STR, device, "pid", LOG_I64,
-                 (int64_t)engine->pid, "reason", LOG_STR, name, NULL);
+                 (int64_t)process->pid, "reason", LOG_STR, name, NULL);
     else
         log_line(level, "engine ended", "device", LOG_STR, device, "pid", LOG_I64,
-                 (int64_t)engine->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64,
+                 (int64_t)process->pid, "exit", LOG_I64, exit_status, "signal", LOG_I64,
                  (int64_t)signal, "reason", LOG_STR, name, NULL);
-    queue_lane_down(engine->lane, engine->blame);
-    engine->worked = queue_lane_worked(engine->lane);
-    release(engine);
-    uv_close((uv_handle_t *)process, on_closed);
+    uv_close((uv_handle_t *)handle, on_closed);
 }
 
-static int spawn(struct engine_process *engine, int control_child_fd)
+static int spawn(struct engine_process *process, char **arguments, int control_child_fd)
 {
+    const struct engine_process_home *home = process->home;
     uv_stdio_container_t stdio[ENGINE_FD_EVENT + 1] = {
         [ENGINE_FD_CONTROL] = {.flags = UV_INHERIT_FD, .data.fd = control_child_fd},
         [1] = {.flags = UV_IGNORE},
         [2] = {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-        [ENGINE_FD_ARENA] = {.flags = UV_INHERIT_FD, .data.fd = arena_fd(engine->arena)},
-        [ENGINE_FD_SHARED] = {.flags = UV_INHERIT_FD, .data.fd = engine->shared_fd},
-        [ENGINE_FD_EVENT] = {.flags = UV_INHERIT_FD, .data.fd = engine->event_fd},
+        [ENGINE_FD_ARENA] = {.flags = UV_INHERIT_FD, .data.fd = arena_fd(home->arena)},
+        [ENGINE_FD_SHARED] = {.flags = UV_INHERIT_FD, .data.fd = process->shared_fd},
+        [ENGINE_FD_EVENT] = {.flags = UV_INHERIT_FD, .data.fd = home->event_fd},
     };
     uv_process_options_t options = {
-        .exit_cb = on_exit,
-        .file = engine->path,
-        .args = engine->arguments,
-        .env = engine->environment,
+        .exit_cb = on_reaped,
+        .file = process->path,
+        .args = arguments,
+        .env = home->environment,
         .stdio_count = sizeof stdio / sizeof stdio[0],
         .stdio = stdio,
     };
-    engine->process.data = engine;
-    return uv_spawn(engine->loop, &engine->process, &options);
+    process->process.data = process;
+    return uv_spawn(home->loop, &process->process, &options);
 }
 
-enum error engine_process_start(struct engine_process *engine, struct failure *failure)
+/* What must be there before the process is. control: the pipe's two ends. */
+static enum error prepare(struct engine_process *process, int control[2], struct failure *failure)
 {
-    assert(engine->state == ENGINE_PROCESS_IDLE && !engine->closing);
-    int control[2] = {-1, -1};
-    engine->reason = ENGINE_PROCESS_NONE;
-    engine->exit_code = 0;
-    engine->device_count = 0;
-    engine->up_ns = 0;
-    engine->blame = true;
-    engine->mismatch = engine->worked = false;
-    enum error error = map_shared(engine, failure);
-    if (error == ERROR_NONE && queue_lane_create(engine->queue, engine->shared, &engine->engine,
-                                                 &engine->lane) != ERROR_NONE)
+    enum error error = map_shared(process, failure);
+    if (error == ERROR_NONE && queue_lane_create(process->home->queue, process->shared,
+                                                 &process->engine, &process->lane) != ERROR_NONE)
         error = failure_set(failure, ERROR_FULL, "out of memory for an engine's lanes");
     if (error == ERROR_NONE && pipe2(control, O_CLOEXEC) != 0)
         error = failure_set(failure, ERROR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
+    return error;
+}
+
+enum error engine_process_start(const struct engine_process_home *home, const char *path,
+                                char **arguments, const struct queue_engine *role,
+                                struct engine_process **result, struct failure *failure)
+{
+    int control[2] = {-1, -1};
+    struct engine_process *process = calloc(1, sizeof *process);
+    if (process == NULL)
+        return failure_set(failure, ERROR_FULL, "out of memory for an engine");
+    process->home = home;
+    process->path = path;
+    process->engine = *role;
+    process->blame = true;
+    enum error error = prepare(process, control, failure);
     if (error != ERROR_NONE) {
-        release(engine);
+        release(process);
+        free(process);
         return error;
     }
-    engine->control_fd = control[1];
-    int status = spawn(engine, control[0]);
+    process->control_fd = control[1];
+    int status = spawn(process, arguments, control[0]);
     close(control[0]);
     if (status != 0) {
-        error = failure_set(failure, ERROR_INTERNAL, "cannot start the engine %s: %s", engine->path,
+        error = failure_set(failure, ERROR_INTERNAL, "cannot start the engine %s: %s", path,
                             uv_strerror(status));
-        release(engine);
-        engine->closing = true;
-        uv_close((uv_handle_t *)&engine->process, on_unspawned_closed);
+        release(process);
+        uv_close((uv_handle_t *)&process->process, on_unspawned_closed);
         return error;
     }
-    engine->pid = engine->process.pid;
-    engine->started_ns = engine->heartbeat_seen_ns = clock_now_ns();
-    engine->heartbeat = 0;
-    move(engine, ENGINE_PROCESS_STARTING);
+    process->pid = process->process.pid;
+    process->started_ns = process->heartbeat_seen_ns = clock_now_ns();
+    *result = process;
     return ERROR_NONE;
 }
 
-bool engine_process_poll(struct engine_process *engine)
+bool engine_process_poll(struct engine_process *process)
 {
-    if (engine->state == ENGINE_PROCESS_STARTING &&
-        atomic_load(&engine->shared->ready) == ENGINE_READY) {
-        move(engine, ENGINE_PROCESS_UP);
-        engine->up_ns = engine->heartbeat_seen_ns = clock_now_ns();
-        log_line(LOG_INFO, "engine started", "device", LOG_STR, engine->engine.device, "pid",
-                 LOG_I64, (int64_t)engine->pid, "start_ms", LOG_F64,
-                 (double)(engine->up_ns - engine->started_ns) / (double)CLOCK_MS, NULL);
-        queue_lane_up(engine->lane);
+    if (process->state == ENGINE_PROCESS_STARTING &&
+        atomic_load(&process->shared->ready) == ENGINE_READY) {
+        move(process, ENGINE_PROCESS_UP);
+        process->up_ns = process->role_ns = process->heartbeat_seen_ns = clock_now_ns();
+        log_line(LOG_INFO, "engine started", "device", LOG_STR, process->engine.device, "pid",
+                 LOG_I64, (int64_t)process->pid, "start_ms", LOG_F64,
+                 (double)(process->up_ns - process->started_ns) / (double)CLOCK_MS, NULL);
+        queue_lane_up(process->lane);
     }
-    return engine->state == ENGINE_PROCESS_UP;
+    return process->state == ENGINE_PROCESS_UP;
 }
 
-void engine_process_kill(struct engine_process *engine, enum engine_process_reason reason,
+bool engine_process_appoint(struct engine_process *process, const struct queue_engine *role)
+{
+    if (process->state == ENGINE_PROCESS_ENDING || !queue_lane_appoint(process->lane, role))
+        return false;
+    process->engine = *role;
+    process->role_ns = clock_now_ns();
+    return true;
+}
+
+void engine_process_kill(struct engine_process *process, enum engine_process_reason reason,
                          bool blame)
 {
-    if (engine->state != ENGINE_PROCESS_STARTING && engine->state != ENGINE_PROCESS_UP)
+    if (process->state == ENGINE_PROCESS_ENDING)
         return;
-    engine->reason = reason;
-    engine->blame = blame;
-    move(engine, ENGINE_PROCESS_ENDING);
-    uv_process_kill(&engine->process, SIGKILL);
+    process->reason = reason;
+    process->blame = blame;
+    uv_process_kill(&process->process, SIGKILL);
+    begin_to_end(process);
 }

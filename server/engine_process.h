@@ -1,8 +1,9 @@
 /* server/engine_process.h: one engine's process: spawned, connected to a pair of lanes, reaped.
  *
- * Life: IDLE -> STARTING -> UP -> ENDING -> IDLE. Each start has a shared memory of its own, so
- * that nothing a former process could still do reaches the next one. Policy (when to start, when to
- * kill) is the supervisor's.
+ * Life: STARTING -> UP -> ENDING; then it is reaped, told to the owner and freed. Each has a shared
+ * memory of its own, so that nothing a dying process could still do reaches another one. While it
+ * ends its lane takes nothing, and what it had begun waits until it is reaped: its device may still
+ * write. Policy (when to start, when to kill, who has which role) is the supervisor's.
  *
  * Threads: all on the thread of the libuv loop.
  */
@@ -16,7 +17,6 @@
 #include "queue/queue.h"
 
 enum engine_process_state {
-    ENGINE_PROCESS_IDLE,
     ENGINE_PROCESS_STARTING,
     ENGINE_PROCESS_UP,
     ENGINE_PROCESS_ENDING
@@ -29,39 +29,51 @@ enum engine_process_reason {
     ENGINE_PROCESS_DEADLINE,     /* it took too long for a batch */
     ENGINE_PROCESS_START,        /* it took too long to come up */
     ENGINE_PROCESS_WRONG_ANSWER, /* of a probe */
+    ENGINE_PROCESS_LOST,         /* it says that its device lost its context */
     ENGINE_PROCESS_RETIRED,      /* nobody needs it any more */
     ENGINE_PROCESS_STOPPED,      /* the service ends */
     ENGINE_PROCESS_REASONS
 };
 
-struct engine_process {
-    /* Set by the owner once. */
+struct engine_process;
+
+/* What all engines of the service are started with. Borrowed until the last on_ended. */
+struct engine_process_home {
     uv_loop_t *loop;
     struct queue *queue;
     struct arena *arena;
-    const char *path;   /* of the program */
-    char **arguments;   /* argv, NULL-terminated */
     char **environment; /* allow-listed, NULL-terminated */
     int event_fd;
-    struct queue_engine engine; /* who it is for the queue */
     const char *version;
-    /* The process is reaped and its batches are back in the queue. */
-    void (*on_ended)(struct engine_process *engine);
-    void *owner;
+    /* The process is reaped. After this its batches are back in the queue, and it is freed. */
+    void (*on_ended)(struct engine_process *process);
+    void *context;
+};
+
+struct engine_process {
+    const struct engine_process_home *home;
+    const char *path;           /* of the program */
+    struct queue_engine engine; /* who it is for the queue */
+    void *owner;                /* the owner's own */
 
     /* Read by the owner. */
     enum engine_process_state state;
     int pid;
-    uint64_t started_ns, up_ns;
+    uint64_t started_ns, up_ns; /* up 0: it has not been */
+    uint64_t role_ns;           /* since when it is up as who it is */
     struct engine_shared *shared;
     struct queue_lane *lane;
-    bool worked;                       /* it ended at least one batch well */
-    bool mismatch;                     /* the engine found another contract than its own */
-    enum engine_process_reason reason; /* of the last end */
-    int64_t exit_code;                 /* enum engine_exit, or any other; -1: killed by a signal */
-    int device_count;                  /* devices of its kind that the last one told of; 0: none */
     uint64_t heartbeat, heartbeat_seen_ns;
-    bool closing; /* a start failed, and the loop is not done with it: it cannot be started yet */
+
+    /* The same, once it is ENDING. */
+    enum engine_process_reason reason;
+    bool worked; /* it has ended at least one batch well since it is who it is */
+    bool idle;   /* it had none to end */
+
+    /* The same, in on_ended. */
+    bool mismatch;     /* it found another contract than its own */
+    int64_t exit_code; /* enum engine_exit, or any other; -1: killed by a signal */
+    int device_count;  /* devices of its kind that it told of; 0: none */
 
     /* Private. */
     uv_process_t process;
@@ -69,19 +81,25 @@ struct engine_process {
     bool blame;
 };
 
-/* Moves IDLE to STARTING; only when not closing. */
-ERROR_MUST_CHECK enum error engine_process_start(struct engine_process *engine,
+/* Spawns an engine for the role. Borrows path and arguments (argv, NULL-terminated) until on_ended.
+ */
+ERROR_MUST_CHECK enum error engine_process_start(const struct engine_process_home *home,
+                                                 const char *path, char **arguments,
+                                                 const struct queue_engine *role,
+                                                 struct engine_process **process,
                                                  struct failure *failure);
 /* Moves STARTING to UP when the engine says it is ready; returns whether it is up. */
-bool engine_process_poll(struct engine_process *engine);
-/* SIGKILL. blame: its running items become suspects. An engine that ends by itself is blamed on
- * what ran, unless its device is out of order or absent. */
-void engine_process_kill(struct engine_process *engine, enum engine_process_reason reason,
+bool engine_process_poll(struct engine_process *process);
+/* Gives it another role, at once if it is up. false: it has batches under way, or is ending. */
+bool engine_process_appoint(struct engine_process *process, const struct queue_engine *role);
+/* Moves STARTING or UP to ENDING: SIGKILL. blame: its running items become suspects. An engine that
+ * ends by itself is blamed on what ran, unless its device is out of order or absent. */
+void engine_process_kill(struct engine_process *process, enum engine_process_reason reason,
                          bool blame);
-/* What the last end is called in logs and metrics: "heartbeat", "died". */
-const char *engine_process_end_name(const struct engine_process *engine);
-/* The names that an end of such an engine may have which is a failure, one an index from 0; NULL
- * beyond the last. */
-const char *engine_process_failure_name(const struct engine_process *engine, int index);
+/* What its end is called in logs and metrics: "heartbeat", "died". */
+const char *engine_process_end_name(const struct engine_process *process);
+/* The names that an end of an engine of the place may have which is a failure, one an index from 0;
+ * NULL beyond the last. */
+const char *engine_process_failure_name(enum queue_place_id place, int index);
 
 #endif

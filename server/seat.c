@@ -7,7 +7,13 @@
 #include "base/log.h"
 
 #define SPARE_BACKOFF_MOST_NS (100 * CLOCK_MS)
+/* A spare engine that ends sooner, without having had any work, is no better than one that fails to
+ * start. */
+#define SPARE_STEADY_NS CLOCK_S
 #define FAILED_STARTS_MOST 5
+/* Processes of a seat that may wait to be reaped while another one is started. A device can hold
+ * them for ever; then no more are made. */
+#define LEAVING_MOST 2
 
 static void move(struct seat *seat, enum seat_state to)
 {
@@ -22,7 +28,7 @@ static void move(struct seat *seat, enum seat_state to)
 
 static bool is_spare(const struct seat *seat)
 {
-    return seat->process.engine.spare;
+    return seat->role.spare;
 }
 
 static void tell_up(struct seat *seat, bool up)
@@ -39,19 +45,14 @@ static void count_failures(struct seat *seat, const char *reason, uint64_t count
 void seat_show_failures(struct seat *seat)
 {
     const char *reason;
-    for (int i = 0; (reason = engine_process_failure_name(&seat->process, i)) != NULL; i++)
+    for (int i = 0; (reason = engine_process_failure_name(seat->role.place, i)) != NULL; i++)
         count_failures(seat, reason, 0);
 }
 
 /* ---- Starting ---- */
 
-/* The next start waits twice as long as this one did. A spare engine that comes up and dies is what
- * a spare engine is for, and others wait for it: it is not kept waiting for long. */
-static void back_off(struct seat *seat, uint64_t now_ns)
+static void back_off(struct seat *seat, uint64_t most_ns, uint64_t now_ns)
 {
-    uint64_t most_ns = seat->backoff_max_ns;
-    if (is_spare(seat) && seat->process.up_ns != 0 && most_ns > SPARE_BACKOFF_MOST_NS)
-        most_ns = SPARE_BACKOFF_MOST_NS;
     seat->backoff_ns = seat->backoff_ns == 0 ? SEAT_QUICK_NS : 2 * seat->backoff_ns;
     if (seat->backoff_ns > most_ns)
         seat->backoff_ns = most_ns;
@@ -73,39 +74,50 @@ static void take_out(struct seat *seat, const char *why, uint64_t now_ns)
 
 /* An engine did not come up. Before any ever did, that is the end where the service cannot do
  * without; later it is tried again, for what is wrong (an upgrade half done, say) may pass. */
-static void start_failed(struct seat *seat, const char *why, uint64_t now_ns)
+static void start_failed(struct seat *seat, bool slow, const char *why, uint64_t now_ns)
 {
-    bool hopeless =
-        ++seat->failed_starts >= FAILED_STARTS_MOST || seat->process.reason == ENGINE_PROCESS_START;
-    back_off(seat, now_ns);
+    bool hopeless = ++seat->failed_starts >= FAILED_STARTS_MOST || slow;
+    back_off(seat, seat->backoff_max_ns, now_ns);
     if (!hopeless)
         return;
     if (seat->must && !seat->ever_up)
         seat->failure = why;
-    else if (seat->process.engine.place != QUEUE_HOST && !is_spare(seat))
+    else if (seat->role.place != QUEUE_HOST && !is_spare(seat))
         take_out(seat, why, now_ns);
 }
 
 static void start(struct seat *seat, uint64_t now_ns)
 {
     struct failure failure;
-    if (engine_process_start(&seat->process, &failure) == ERROR_NONE)
+    if (engine_process_start(seat->home, seat->command.arguments[0], seat->command.arguments,
+                             &seat->role, &seat->process, &failure) == ERROR_NONE) {
+        seat->process->owner = seat;
         return;
+    }
     log_line(LOG_ERROR, "engine not started", "device", LOG_STR, seat->name, "why", LOG_STR,
              failure.detail, NULL);
-    start_failed(seat, "it cannot be started", now_ns);
+    start_failed(seat, false, "it cannot be started", now_ns);
+}
+
+/* Whether whoever is there may take the seat now. */
+static bool is_due(const struct seat *seat, uint64_t now_ns)
+{
+    return seat->process == NULL && seat->failure == NULL && now_ns >= seat->not_before_ns;
 }
 
 static bool may_start(const struct seat *seat, uint64_t now_ns)
 {
-    return seat->process.state == ENGINE_PROCESS_IDLE && !seat->process.closing && !seat->held &&
-           now_ns >= seat->not_before_ns;
+    return is_due(seat, now_ns) && !seat->held && seat->leaving < LEAVING_MOST;
+}
+
+bool seat_is_on_the_way(const struct seat *seat)
+{
+    return seat->process != NULL && seat->process->state == ENGINE_PROCESS_STARTING;
 }
 
 bool seat_is_starting(const struct seat *seat, uint64_t now_ns)
 {
-    return seat->process.state == ENGINE_PROCESS_STARTING ||
-           (seat->state == SEAT_WANTED && may_start(seat, now_ns));
+    return seat_is_on_the_way(seat) || (seat->state == SEAT_WANTED && may_start(seat, now_ns));
 }
 
 void seat_want(struct seat *seat, uint64_t now_ns)
@@ -115,73 +127,6 @@ void seat_want(struct seat *seat, uint64_t now_ns)
     move(seat, SEAT_WANTED);
     if (may_start(seat, now_ns))
         start(seat, now_ns);
-}
-
-void seat_dismiss(struct seat *seat)
-{
-    if (seat->state != SEAT_WANTED && seat->state != SEAT_OUT)
-        return;
-    move(seat, SEAT_EMPTY);
-    engine_process_kill(&seat->process, ENGINE_PROCESS_RETIRED, false);
-}
-
-void seat_stop(struct seat *seat)
-{
-    if (seat->state == SEAT_WANTED || seat->state == SEAT_OUT)
-        move(seat, SEAT_EMPTY);
-    engine_process_kill(&seat->process, ENGINE_PROCESS_STOPPED, false);
-}
-
-/* ---- Watching ---- */
-
-static void watch(struct seat *seat, uint64_t now_ns, bool stalled)
-{
-    struct engine_process *process = &seat->process;
-    uint64_t heartbeat = atomic_load(&process->shared->heartbeat);
-    if (heartbeat != process->heartbeat || stalled) {
-        process->heartbeat = heartbeat;
-        process->heartbeat_seen_ns = now_ns;
-    }
-    if (now_ns > process->heartbeat_seen_ns + seat->heartbeat_ns)
-        engine_process_kill(process, ENGINE_PROCESS_HEARTBEAT, true);
-    else if (!stalled && queue_lane_overdue_ns(process->lane, now_ns) > 0)
-        engine_process_kill(process, ENGINE_PROCESS_DEADLINE, true);
-}
-
-static void note_up(struct seat *seat)
-{
-    if (seat->state == SEAT_OUT) {
-        move(seat, SEAT_WANTED);
-        log_line(LOG_INFO, "device in service again", "device", LOG_STR, seat->name, NULL);
-    }
-    seat->ever_up = true;
-    tell_up(seat, true);
-}
-
-bool seat_look_after(struct seat *seat, uint64_t now_ns, bool stalled)
-{
-    struct engine_process *process = &seat->process;
-    bool wanted = seat->state == SEAT_WANTED || seat->state == SEAT_OUT;
-    switch (process->state) {
-    case ENGINE_PROCESS_IDLE:
-        if (wanted && may_start(seat, now_ns) && seat->failure == NULL)
-            start(seat, now_ns);
-        break;
-    case ENGINE_PROCESS_STARTING:
-        if (engine_process_poll(process)) {
-            note_up(seat);
-            return true;
-        }
-        if (now_ns > process->started_ns + seat->start_most_ns)
-            engine_process_kill(process, ENGINE_PROCESS_START, false);
-        break;
-    case ENGINE_PROCESS_UP:
-        watch(seat, now_ns, stalled);
-        break;
-    case ENGINE_PROCESS_ENDING:
-        break;
-    }
-    return false;
 }
 
 /* ---- Ends ---- */
@@ -206,23 +151,21 @@ static void note_absent(struct seat *seat, uint64_t now_ns)
 }
 
 /* The engine's end tells of its device, not of its work. */
-static bool note_device(struct seat *seat, uint64_t now_ns)
+static bool note_device(struct seat *seat, const struct engine_process *process, uint64_t now_ns)
 {
-    const struct engine_process *process = &seat->process;
     if (is_spare(seat))
         return false; /* the main engine of the device finds out by itself */
     if (ended_as(process, ENGINE_EXIT_DEVICE_ABSENT)) {
         note_absent(seat, now_ns);
         return true;
     }
-    bool is_host = process->engine.place == QUEUE_HOST;
     if (ended_as(process, ENGINE_EXIT_DEVICE_OUT)) {
         if (seat->must && !seat->ever_up)
             seat->failure = "the device is out of order";
         take_out(seat, "the device is out of order", now_ns);
         return true;
     }
-    if (process->reason == ENGINE_PROCESS_WRONG_ANSWER && !is_host) {
+    if (process->reason == ENGINE_PROCESS_WRONG_ANSWER && seat->role.place != QUEUE_HOST) {
         take_out(seat, "it computes wrong answers", now_ns);
         return true;
     }
@@ -236,15 +179,35 @@ static void note_mismatch(struct seat *seat)
     else
         log_line(LOG_ERROR,
                  "the engine on disk is of another build than this program: restart invertd",
-                 "path", LOG_STR, seat->process.path, NULL);
+                 "path", LOG_STR, seat->command.arguments[0], NULL);
 }
 
-void seat_note_end(struct seat *seat, uint64_t now_ns)
+/* The next start of an engine that did no work waits twice as long as this one did. A spare engine
+ * that dies of its work is what a spare engine is for, and others wait for it: it is not kept
+ * waiting for long. */
+static void note_life(struct seat *seat, const struct engine_process *process, uint64_t now_ns)
 {
-    struct engine_process *process = &seat->process;
+    bool steady = !is_spare(seat) || now_ns - process->up_ns >= SPARE_STEADY_NS;
+    seat->failed_starts = 0;
+    if (process->worked || (process->idle && steady)) {
+        seat->backoff_ns = 0;
+        seat->not_before_ns = now_ns;
+        return;
+    }
+    bool is_short = is_spare(seat) && !process->idle;
+    uint64_t most_ns = seat->backoff_max_ns;
+    if (is_short && most_ns > SPARE_BACKOFF_MOST_NS)
+        most_ns = SPARE_BACKOFF_MOST_NS;
+    back_off(seat, most_ns, now_ns);
+}
+
+/* Nobody sits there any more: what that means for who comes next. */
+static void judge(struct seat *seat, const struct engine_process *process, uint64_t now_ns)
+{
+    seat->process = NULL;
     if (seat->ever_up)
         tell_up(seat, false);
-    if (seat->state == SEAT_EMPTY || process->reason == ENGINE_PROCESS_RETIRED) {
+    if (seat->state == SEAT_EMPTY) {
         /* Dismissed: whoever comes next starts afresh. */
         seat->backoff_ns = 0;
         seat->not_before_ns = now_ns;
@@ -254,39 +217,141 @@ void seat_note_end(struct seat *seat, uint64_t now_ns)
         count_failures(seat, engine_process_end_name(process), 1);
     if (process->mismatch)
         note_mismatch(seat);
-    if (seat->failure != NULL || note_device(seat, now_ns))
+    if (seat->failure != NULL || note_device(seat, process, now_ns))
         return;
-    if (process->up_ns != 0) {
-        seat->failed_starts = 0;
-    } else {
-        bool slow = process->reason == ENGINE_PROCESS_START;
-        start_failed(seat,
+    bool slow = process->reason == ENGINE_PROCESS_START;
+    if (process->up_ns != 0)
+        note_life(seat, process, now_ns);
+    else
+        start_failed(seat, slow,
                      slow ? "it takes too long to come up"
                           : "it ends before it is ready, again and again",
                      now_ns);
+}
+
+/* The front ends whoever sits there. */
+static void turn_out(struct seat *seat, enum engine_process_reason reason, bool blame,
+                     uint64_t now_ns)
+{
+    struct engine_process *process = seat->process;
+    if (process == NULL || process->state == ENGINE_PROCESS_ENDING)
+        return; /* nobody, or it has just ended by itself */
+    engine_process_kill(process, reason, blame);
+    seat->leaving++;
+    judge(seat, process, now_ns);
+}
+
+void seat_end(struct seat *seat, enum engine_process_reason reason, uint64_t now_ns)
+{
+    turn_out(seat, reason, false, now_ns);
+}
+
+void seat_dismiss(struct seat *seat, uint64_t now_ns)
+{
+    if (seat->state != SEAT_WANTED && seat->state != SEAT_OUT)
         return;
+    move(seat, SEAT_EMPTY);
+    turn_out(seat, ENGINE_PROCESS_RETIRED, false, now_ns);
+}
+
+void seat_stop(struct seat *seat)
+{
+    if (seat->state == SEAT_WANTED || seat->state == SEAT_OUT)
+        move(seat, SEAT_EMPTY);
+    turn_out(seat, ENGINE_PROCESS_STOPPED, false, clock_now_ns());
+}
+
+void seat_note_end(struct seat *seat, struct engine_process *process, uint64_t now_ns)
+{
+    if (seat->process == process)
+        judge(seat, process, now_ns);
+    else
+        seat->leaving--;
+    assert(seat->leaving >= 0);
+}
+
+/* ---- Watching ---- */
+
+static void watch(struct seat *seat, uint64_t now_ns, bool stalled)
+{
+    struct engine_process *process = seat->process;
+    uint64_t heartbeat = atomic_load(&process->shared->heartbeat);
+    if (heartbeat != process->heartbeat || stalled) {
+        process->heartbeat = heartbeat;
+        process->heartbeat_seen_ns = now_ns;
     }
-    if (!process->worked) {
-        back_off(seat, now_ns);
-        return;
+    if (atomic_load(&process->shared->ready) == ENGINE_LOST)
+        turn_out(seat, ENGINE_PROCESS_LOST, true, now_ns);
+    else if (now_ns > process->heartbeat_seen_ns + seat->heartbeat_ns)
+        turn_out(seat, ENGINE_PROCESS_HEARTBEAT, true, now_ns);
+    else if (!stalled && queue_lane_overdue_ns(process->lane, now_ns) > 0)
+        turn_out(seat, ENGINE_PROCESS_DEADLINE, true, now_ns);
+}
+
+static void note_up(struct seat *seat)
+{
+    if (seat->state == SEAT_OUT) {
+        move(seat, SEAT_WANTED);
+        log_line(LOG_INFO, "device in service again", "device", LOG_STR, seat->name, NULL);
     }
-    seat->backoff_ns = 0;
-    seat->not_before_ns = now_ns;
-    start(seat, now_ns);
+    seat->ever_up = true;
+    tell_up(seat, true);
+}
+
+bool seat_look_after(struct seat *seat, uint64_t now_ns, bool stalled)
+{
+    struct engine_process *process = seat->process;
+    if (process == NULL) {
+        bool wanted = seat->state == SEAT_WANTED || seat->state == SEAT_OUT;
+        if (wanted && may_start(seat, now_ns))
+            start(seat, now_ns);
+    } else if (process->state == ENGINE_PROCESS_STARTING) {
+        if (engine_process_poll(process)) {
+            note_up(seat);
+            return true;
+        }
+        if (now_ns > process->started_ns + seat->start_most_ns)
+            turn_out(seat, ENGINE_PROCESS_START, false, now_ns);
+    } else if (process->state == ENGINE_PROCESS_UP) {
+        watch(seat, now_ns, stalled);
+    }
+    return false;
+}
+
+bool seat_take_over(struct seat *seat, struct seat *spare, uint64_t now_ns)
+{
+    struct engine_process *comer = spare->process, *starting = seat->process;
+    bool vacant = seat->state == SEAT_WANTED && (seat_is_on_the_way(seat) || is_due(seat, now_ns));
+    /* Two that are on the way up are not exchanged for each other. */
+    if (!vacant || comer == NULL || (starting != NULL && !seat_is_up(spare)) ||
+        !engine_process_appoint(comer, &seat->role))
+        return false;
+    if (starting != NULL) {
+        bool appointed = engine_process_appoint(starting, &spare->role);
+        assert(appointed); /* it has had no work */
+        starting->owner = spare;
+    }
+    seat->process = comer;
+    spare->process = starting;
+    comer->owner = seat;
+    if (!seat_is_up(seat))
+        return false;
+    note_up(seat);
+    return true;
 }
 
 /* ---- Looking ---- */
 
 bool seat_is_up(const struct seat *seat)
 {
-    return seat->process.state == ENGINE_PROCESS_UP;
+    return seat->process != NULL && seat->process->state == ENGINE_PROCESS_UP;
 }
 
 bool seat_is_busy(const struct seat *seat)
 {
-    bool waits = seat->process.state == ENGINE_PROCESS_IDLE && seat->state == SEAT_WANTED &&
-                 seat->backoff_ns <= SEAT_QUICK_NS;
-    return seat->process.state == ENGINE_PROCESS_STARTING || waits;
+    bool waits =
+        seat->process == NULL && seat->state == SEAT_WANTED && seat->backoff_ns <= SEAT_QUICK_NS;
+    return seat_is_on_the_way(seat) || (waits && seat->leaving < LEAVING_MOST);
 }
 
 bool seat_is_settled(const struct seat *seat)

@@ -1,18 +1,24 @@
 /* server/supervisor.c: see supervisor.h.
  *
- * A table of seats: the host's, one for each CUDA device, and spare ones for each place. A clock
- * looks after all of them, after the probes and after readiness.
+ * A table of seats: the host's and a spare one, and for each CUDA device its own and spare ones. A
+ * clock looks after all of them, after the probes and after readiness.
  *
  * Devices: those of --engine are wanted at the start; the engine that comes up tells how many there
  * are, and with `all` the others are wanted then. A place none of whose devices is in service is
- * given up in the queue, so that the host takes over at once. The spare CUDA engines run on the
- * device whose engine died last, for the fault may be that device's. There are two of them: a spare
- * engine is going to be killed by the item that killed the first one, and takes a second or more to
- * come up; meanwhile the other one goes on with the suspects that did nothing wrong.
+ * given up in the queue, so that the host takes over at once.
  *
- * Probes: one for each engine but the spare ones, of a method that it serves, when it comes up and
- * whenever it has had nothing to do for a while. A wrong answer ends the engine that gave it, and
- * the service is unready until a probe of that place is right again or the place is out.
+ * Spare engines: a CUDA engine takes seconds to come up, so --cuda-spares of them are kept up on
+ * each device in service, and a new one is started for each that is gone. Two things are asked of
+ * them. Suspects are theirs at once, as their lanes take nothing else. And one that has no work
+ * takes the seat of the device's own engine when that one ends (seat_take_over). Where fewer than
+ * two are kept, the others are started when there are suspects, on the device whose engine died
+ * last: a spare engine is going to be killed by the item that killed the first one, and meanwhile
+ * the other one goes on with the suspects that did nothing wrong.
+ *
+ * Probes: one for each engine but the spare ones, of a method that it serves, when it comes up or
+ * takes over, and whenever it has had nothing to do for a while. A wrong answer ends the engine
+ * that gave it, and the service is unready until a probe of that place is right again or the place
+ * is out.
  */
 #include "server/supervisor.h"
 
@@ -27,27 +33,17 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/engine_command.h"
 #include "server/probe.h"
-#include "server/seat.h"
+#include "server/roster.h"
 
-#define TICK_MS 50
+#define TICK_MS 20
 #define TICK_BUSY_MS 2            /* while an engine starts */
 #define STALL_NS (500 * CLOCK_MS) /* a clock this late: the machine slept, not the engine */
-#define START_MOST_NS (20 * CLOCK_S)
-#define START_GIB_NS CLOCK_S /* more for each GiB of arena, which a CUDA engine pins */
 #define SPARE_IDLE_NS (5 * CLOCK_S)
 #define READY_WITHIN_NS (5 * CLOCK_S)
 #define PROBE_EVERY_NS (2 * CLOCK_S)
 
-enum seat_id {
-    SEAT_HOST,
-    SEAT_SPARE_HOST,
-    SEAT_SPARE_CUDA,
-    SEAT_SPARE_CUDA_2,
-    SEAT_CUDA, /* of device 0, and so on */
-    SEATS = SEAT_CUDA + ENGINE_DEVICES_MAX
-};
+#define SUSPECTS_SPARES 2 /* CUDA engines that suspects need: see above */
 
 /* What the supervisor keeps of a place. */
 struct post {
@@ -67,138 +63,27 @@ struct supervisor {
     bool stopping, failed, timer_closed;
     bool settled; /* every engine asked for is up, or known to be missing */
     uint64_t last_tick_ns;
-    struct seat seats[SEATS];
-    struct trial trials[SEATS];
+    struct roster roster;
+    struct trial trials[ROSTER_SEATS];
     struct post posts[QUEUE_PLACES];
     int last_died; /* the CUDA device */
-    struct engine_environment environment;
-    char host_path[ENGINE_PATH_MAX], cuda_path[ENGINE_PATH_MAX];
-    char threads[16], scratch_max[24], device_memory_max[24];
 };
 
-static const char *const spare_names[SEATS] = {[SEAT_SPARE_HOST] = "host-spare",
-                                               [SEAT_SPARE_CUDA] = "cuda-spare",
-                                               [SEAT_SPARE_CUDA_2] = "cuda-spare-2"};
 /* Every engine takes it. */
 static const char probe_method[] = "lu";
 
-/* ---- Setting up ---- */
-
-static void make_host_command(struct supervisor *supervisor, struct seat *seat)
-{
-    const struct supervisor_options *options = &supervisor->options;
-    struct engine_command *command = &seat->command;
-    engine_command_add(command, supervisor->host_path);
-    engine_command_add_flag(command, "--threads", supervisor->threads);
-    engine_command_add_flag(command, "--log-format", options->log_format);
-    engine_command_add_flag(command, "--log-level", options->log_level);
-    engine_command_add_flag(command, "--scratch-max",
-                            options->scratch_max_bytes > 0 ? supervisor->scratch_max : NULL);
-    engine_command_add_flag(command, "--fault", options->host_fault);
-}
-
-static void make_cuda_command(struct supervisor *supervisor, struct seat *seat)
-{
-    const struct supervisor_options *options = &supervisor->options;
-    struct engine_command *command = &seat->command;
-    engine_command_add(command, supervisor->cuda_path);
-    engine_command_add_flag(command, "--device", seat->device_text);
-    engine_command_add_flag(command, "--device-memory-max",
-                            options->device_memory_max_bytes > 0 ? supervisor->device_memory_max
-                                                                 : NULL);
-    engine_command_add_flag(command, "--log-format", options->log_format);
-    engine_command_add_flag(command, "--log-level", options->log_level);
-    engine_command_add_flag(command, "--fault", options->cuda_fault);
-}
-
-static void set_device(struct seat *seat, int device)
-{
-    seat->device = device;
-    snprintf(seat->device_text, sizeof seat->device_text, "%d", device);
-}
-
-static void on_ended(struct engine_process *process);
-
-static void set_up_seat(struct supervisor *supervisor, enum seat_id id)
-{
-    const struct supervisor_options *options = &supervisor->options;
-    struct seat *seat = &supervisor->seats[id];
-    bool is_host = id < SEAT_SPARE_CUDA;
-    bool is_spare = spare_names[id] != NULL;
-    enum queue_place_id place = is_host ? QUEUE_HOST : QUEUE_CUDA;
-    set_device(seat, id >= SEAT_CUDA ? (int)id - SEAT_CUDA : 0);
-    if (is_spare)
-        snprintf(seat->name, sizeof seat->name, "%s", spare_names[id]);
-    else if (is_host)
-        snprintf(seat->name, sizeof seat->name, "host");
-    else
-        snprintf(seat->name, sizeof seat->name, "cuda:%d", seat->device);
-    if (is_host)
-        make_host_command(supervisor, seat);
-    else
-        make_cuda_command(supervisor, seat);
-    seat->must = id == SEAT_HOST || (id >= SEAT_CUDA && options->engines.must &&
-                                     options->engines.devices[seat->device]);
-    seat->metrics = options->metrics;
-    seat->start_most_ns = START_MOST_NS + (arena_bytes(options->arena) >> 30) * START_GIB_NS;
-    seat->heartbeat_ns = (uint64_t)options->heartbeat_ns;
-    seat->backoff_max_ns = (uint64_t)options->backoff_max_ns;
-    struct engine_process *process = &seat->process;
-    process->loop = options->loop;
-    process->queue = options->queue;
-    process->arena = options->arena;
-    process->path = is_host ? supervisor->host_path : supervisor->cuda_path;
-    process->arguments = seat->command.arguments;
-    process->environment = supervisor->environment.entries;
-    process->event_fd = supervisor->event_fd;
-    process->engine = (struct queue_engine){place, is_spare, (int)id, seat->name};
-    process->version = options->version;
-    process->on_ended = on_ended;
-    process->owner = supervisor;
-}
-
-/* Of a place that has an engine: its spare ones are there for the first failure. */
+/* Of an engine that is there: its spare ones are there for the first failure, too. */
 static void show_failures(struct supervisor *supervisor, struct seat *seat)
 {
     seat_show_failures(seat);
-    for (int id = 0; id < SEATS; id++) {
-        const struct queue_engine *engine = &supervisor->seats[id].process.engine;
-        if (engine->spare && engine->place == seat->process.engine.place)
-            seat_show_failures(&supervisor->seats[id]);
+    if (!roster_is_own(seat)) {
+        seat_show_failures(&supervisor->roster.seats[ROSTER_SPARE_HOST]);
+        return;
     }
-}
-
-static void set_up_seats(struct supervisor *supervisor)
-{
-    const struct supervisor_options *options = &supervisor->options;
-    snprintf(supervisor->threads, sizeof supervisor->threads, "%d", options->threads);
-    snprintf(supervisor->scratch_max, sizeof supervisor->scratch_max, "%lld",
-             (long long)options->scratch_max_bytes);
-    snprintf(supervisor->device_memory_max, sizeof supervisor->device_memory_max, "%lld",
-             (long long)options->device_memory_max_bytes);
-    for (int id = 0; id < SEATS; id++)
-        set_up_seat(supervisor, (enum seat_id)id);
-    metric_set(metric_series(options->metrics, METRIC_DEVICE_UP, "host"), 0);
-    show_failures(supervisor, &supervisor->seats[SEAT_HOST]);
-}
-
-/* Without a CUDA engine's program `auto` means the host alone. */
-static enum error find_programs(struct supervisor *supervisor, struct failure *failure)
-{
-    struct supervisor_options *options = &supervisor->options;
-    enum error error = engine_command_find(options->host_path, "invertd-host", "engine-path",
-                                           supervisor->host_path, failure);
-    if (error != ERROR_NONE || !options->engines.cuda)
-        return error;
-    error = engine_command_find(options->cuda_path, "invertd-cuda", "engine-cuda-path",
-                                supervisor->cuda_path, failure);
-    bool needed = options->engines.must || options->cuda_path != NULL;
-    if (error != ERROR_NOT_FOUND || needed)
-        return error;
-    options->engines = (struct engine_choice){0};
-    log_line(LOG_INFO, "no CUDA engine is installed: the host computes alone", "path", LOG_STR,
-             supervisor->cuda_path, NULL);
-    return ERROR_NONE;
+    int kept = supervisor->options.cuda_spares;
+    for (int i = 0; i < (kept > SUSPECTS_SPARES ? kept : SUSPECTS_SPARES); i++)
+        seat_show_failures(roster_spare(&supervisor->roster, seat->device, i));
+    metric_add(metric_series(seat->metrics, METRIC_ENGINE_TAKEOVERS, seat->name), 0);
 }
 
 /* ---- Engines ---- */
@@ -209,50 +94,33 @@ static void fail(struct supervisor *supervisor, const struct seat *seat, const c
         return;
     supervisor->failed = true;
     log_line(LOG_ERROR, "the engine cannot be used", "device", LOG_STR, seat->name, "why", LOG_STR,
-             why, "path", LOG_STR, seat->process.path, NULL);
+             why, "path", LOG_STR, seat->command.arguments[0], NULL);
     supervisor->options.on_failed(supervisor->options.context);
-}
-
-static bool is_main_cuda(const struct seat *seat)
-{
-    return seat->process.engine.place == QUEUE_CUDA && !seat->process.engine.spare;
 }
 
 /* An engine has told how many devices there are. */
 static void note_devices(struct supervisor *supervisor, const struct seat *seat, int count,
                          uint64_t now_ns)
 {
-    if (!is_main_cuda(seat) || !supervisor->options.engines.all || supervisor->stopping)
+    if (!roster_is_own(seat) || !supervisor->options.engines.all || supervisor->stopping)
         return;
     for (int device = 0; device < count && device < ENGINE_DEVICES_MAX; device++)
-        seat_want(&supervisor->seats[SEAT_CUDA + device], now_ns);
+        seat_want(roster_own(&supervisor->roster, device), now_ns);
 }
 
 /* Tells the queue whether a CUDA engine is there or comes soon. */
 static void note_places(struct supervisor *supervisor)
 {
     bool hope = false;
-    for (int id = SEAT_CUDA; id < SEATS; id++)
-        hope |= supervisor->seats[id].state == SEAT_WANTED;
+    for (int device = 0; device < ENGINE_DEVICES_MAX; device++)
+        hope |= roster_own(&supervisor->roster, device)->state == SEAT_WANTED;
     queue_give_up(supervisor->options.queue, QUEUE_CUDA, !hope);
-}
-
-/* The spare CUDA engines sit on the device whose engine died last, or another in service. */
-static void place_spares(struct supervisor *supervisor)
-{
-    int device = supervisor->last_died, tried = 0;
-    while (supervisor->seats[SEAT_CUDA + device].state != SEAT_WANTED &&
-           ++tried < ENGINE_DEVICES_MAX)
-        device = (device + 1) % ENGINE_DEVICES_MAX;
-    for (int id = SEAT_SPARE_CUDA; id <= SEAT_SPARE_CUDA_2; id++)
-        if (supervisor->seats[id].process.state == ENGINE_PROCESS_IDLE)
-            set_device(&supervisor->seats[id], device);
 }
 
 static void check_stopped(struct supervisor *supervisor)
 {
-    for (int i = 0; i < SEATS; i++)
-        if (supervisor->seats[i].process.state != ENGINE_PROCESS_IDLE)
+    for (int i = 0; i < ROSTER_SEATS; i++)
+        if (supervisor->roster.seats[i].process != NULL || supervisor->roster.seats[i].leaving > 0)
             return;
     if (supervisor->stopping && supervisor->timer_closed)
         supervisor->options.on_stopped(supervisor->options.context);
@@ -260,26 +128,18 @@ static void check_stopped(struct supervisor *supervisor)
 
 static void schedule(struct supervisor *supervisor);
 
-static void on_ended(struct engine_process *process)
+/* The seat's engine has ended, or has been ended. */
+static void note_left(struct supervisor *supervisor, struct seat *seat)
 {
-    struct supervisor *supervisor = process->owner;
-    struct seat *seat = &supervisor->seats[process->engine.number];
-    uint64_t now_ns = clock_now_ns();
-    if (supervisor->stopping) {
-        check_stopped(supervisor);
-        return;
-    }
-    /* Nobody else may answer it: not the spare engine either, if it was running. */
-    probe_cancel(supervisor->trials[process->engine.number].probe);
-    if (is_main_cuda(seat))
+    struct probe *probe = supervisor->trials[seat->role.number].probe;
+    /* Nobody else may answer it, nor be judged by it: not who takes over either. */
+    probe_cancel(probe);
+    if (probe != NULL && !probe_is_running(probe))
+        (void)probe_take(probe);
+    if (roster_is_own(seat))
         supervisor->last_died = seat->device;
-    place_spares(supervisor);
-    seat_note_end(seat, now_ns);
     if (seat->failure != NULL)
         fail(supervisor, seat, seat->failure);
-    note_devices(supervisor, seat, process->device_count, now_ns);
-    note_places(supervisor);
-    schedule(supervisor);
 }
 
 /* The same bits on several machines are what --cpu is for: nothing else will do. */
@@ -298,56 +158,133 @@ static void note_up(struct supervisor *supervisor, struct seat *seat, uint64_t n
 {
     struct metric_registry *metrics = supervisor->options.metrics;
     char model[ENGINE_NAME_MAX];
-    snprintf(model, sizeof model, "%.*s", ENGINE_NAME_MAX - 1, seat->process.shared->model);
-    note_devices(supervisor, seat, seat->process.shared->device_count, now_ns);
+    snprintf(model, sizeof model, "%.*s", ENGINE_NAME_MAX - 1, seat->process->shared->model);
+    note_devices(supervisor, seat, seat->process->shared->device_count, now_ns);
     note_places(supervisor);
-    if (seat->process.engine.spare)
+    if (seat->role.spare)
         return;
     show_failures(supervisor, seat);
     metric_set(metric_series(metrics, METRIC_DEVICE_INFO, seat->name, model), 1);
-    if (seat != &supervisor->seats[SEAT_HOST])
+    if (seat != &supervisor->roster.seats[ROSTER_HOST])
         return;
     metric_set(metric_series(metrics, METRIC_BUILD_INFO, supervisor->options.version, model), 1);
     check_cpu(supervisor, seat, model);
 }
 
-/* Engines that start together on one device hinder each other: three took 3.6 s on an H200, where
- * one alone answers after 1.1 to 1.7 s (2026-11-21). So a spare engine waits for the device's own
- * and for the spare one before it. */
-static void hold_spare(struct supervisor *supervisor, struct seat *spare, uint64_t now_ns)
+/* Whoever is up in a spare seat takes the seat of the device's own engine where that is vacant;
+ * where nobody is up, who is on the way. */
+static bool fill_seat(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
 {
-    spare->held = false;
-    if (spare->process.engine.place != QUEUE_CUDA)
-        return;
-    for (const struct seat *other = supervisor->seats; other < supervisor->seats + SEATS; other++) {
-        bool is_before = is_main_cuda(other) || (other->process.engine.spare && other < spare);
-        bool is_near = other->process.engine.place == QUEUE_CUDA && other->device == spare->device;
-        spare->held |=
-            is_near && ((is_before && seat_is_starting(other, now_ns)) ||
-                        (other != spare && other->process.state == ENGINE_PROCESS_STARTING));
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++) {
+            struct seat *spare = roster_spare(&supervisor->roster, seat->device, i);
+            if (seat_is_up(spare) == (pass == 0) && seat_take_over(seat, spare, now_ns))
+                return true;
+        }
+    return false;
+}
+
+static void fill_seats(struct supervisor *supervisor, uint64_t now_ns)
+{
+    for (int device = 0; device < ENGINE_DEVICES_MAX; device++) {
+        struct seat *seat = roster_own(&supervisor->roster, device);
+        if (seat->state != SEAT_WANTED || seat_is_up(seat) || !fill_seat(supervisor, seat, now_ns))
+            continue;
+        metric_add(metric_series(seat->metrics, METRIC_ENGINE_TAKEOVERS, seat->name), 1);
+        log_line(LOG_INFO, "a spare engine takes over", "device", LOG_STR, seat->name, "pid",
+                 LOG_I64, (int64_t)seat->process->pid, NULL);
+        note_up(supervisor, seat, now_ns);
     }
 }
 
-/* Spare engines come with the first suspect and go some time after the last. */
+static void on_ended(struct engine_process *process)
+{
+    struct supervisor *supervisor = process->home->context;
+    struct seat *seat = process->owner;
+    uint64_t now_ns = clock_now_ns();
+    bool by_itself = seat->process == process;
+    seat_note_end(seat, process, now_ns);
+    if (supervisor->stopping) {
+        check_stopped(supervisor);
+        return;
+    }
+    if (by_itself)
+        note_left(supervisor, seat);
+    note_devices(supervisor, seat, process->device_count, now_ns);
+    fill_seats(supervisor, now_ns);
+    note_places(supervisor);
+    schedule(supervisor);
+}
+
+/* Engines that start together on one device hinder each other: three took 3.6 s on an H200, where
+ * one alone answers after 1.1 to 1.7 s (2026-11-21). So a spare engine waits for the device's own
+ * and for the spare ones before it. */
+static void hold_spare(struct supervisor *supervisor, struct seat *spare, uint64_t now_ns)
+{
+    spare->held = false;
+    if (spare->role.place != QUEUE_CUDA)
+        return;
+    spare->held = seat_is_starting(roster_own(&supervisor->roster, spare->device), now_ns);
+    for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++) {
+        const struct seat *other = roster_spare(&supervisor->roster, spare->device, i);
+        spare->held |= other < spare ? seat_is_starting(other, now_ns)
+                                     : other != spare && seat_is_on_the_way(other);
+    }
+}
+
+/* Where the spare engines of suspects are started: on the device whose engine died last, or another
+ * in service. */
+static int device_of_suspects(struct supervisor *supervisor)
+{
+    int device = supervisor->last_died, tried = 0;
+    while (roster_own(&supervisor->roster, device)->state != SEAT_WANTED &&
+           ++tried < ENGINE_DEVICES_MAX)
+        device = (device + 1) % ENGINE_DEVICES_MAX;
+    return device;
+}
+
+/* Whether somebody is to sit in the spare seat. */
+static bool is_spare_wanted(struct supervisor *supervisor, const struct seat *spare, bool suspects)
+{
+    if (spare->role.place == QUEUE_HOST)
+        return suspects;
+    const struct seat *main = roster_own(&supervisor->roster, spare->device);
+    int index = roster_spare_index(spare);
+    bool in_service = main->state == SEAT_WANTED && main->ever_up;
+    return (in_service && index < supervisor->options.cuda_spares) ||
+           (suspects && index < SUSPECTS_SPARES && device_of_suspects(supervisor) == spare->device);
+}
+
+/* Spare engines that are not kept come with the first suspect and go some time after the last. */
 static void look_after_spares(struct supervisor *supervisor, enum queue_place_id place,
                               uint64_t now_ns)
 {
     struct post *post = &supervisor->posts[place];
-    bool wanted = queue_has_suspects(supervisor->options.queue, place);
-    if (wanted) {
-        place_spares(supervisor);
+    bool suspects = queue_has_suspects(supervisor->options.queue, place);
+    if (suspects)
         post->spare_used_ns = now_ns;
-    }
     bool unused = now_ns - post->spare_used_ns > SPARE_IDLE_NS;
-    for (int i = 0; i < SEATS; i++) {
-        struct seat *seat = &supervisor->seats[i];
-        if (!seat->process.engine.spare || seat->process.engine.place != place)
+    for (int i = 0; i < ROSTER_SEATS; i++) {
+        struct seat *seat = &supervisor->roster.seats[i];
+        if (!seat->role.spare || seat->role.place != place)
             continue;
         hold_spare(supervisor, seat, now_ns);
-        if (wanted)
+        if (is_spare_wanted(supervisor, seat, suspects))
             seat_want(seat, now_ns);
         else if (unused)
-            seat_dismiss(seat);
+            seat_dismiss(seat, now_ns);
+    }
+}
+
+static void count_spares(struct supervisor *supervisor)
+{
+    for (int device = 0; device < ENGINE_DEVICES_MAX; device++) {
+        const struct seat *seat = roster_own(&supervisor->roster, device);
+        int up = 0;
+        for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++)
+            up += seat_is_up(roster_spare(&supervisor->roster, device, i));
+        if (seat->ever_up)
+            metric_set(metric_series(seat->metrics, METRIC_DEVICE_SPARES, seat->name), up);
     }
 }
 
@@ -355,18 +292,21 @@ static void look_after_spares(struct supervisor *supervisor, enum queue_place_id
 
 /* A right answer that another engine gave, after the seat's had ended, is none of the seat's. */
 static void judge(struct supervisor *supervisor, struct post *post, struct probe *probe,
-                  enum seat_id id)
+                  enum roster_id id, uint64_t now_ns)
 {
     enum probe_state verdict = probe_take(probe);
     if (verdict == PROBE_RIGHT && probe_engine(probe) == (int)id)
         post->distrusted = false;
     if (verdict != PROBE_WRONG)
         return;
-    struct engine_process *engine = &supervisor->seats[probe_engine(probe)].process;
-    log_line(LOG_ERROR, "the engine computes wrong answers", "device", LOG_STR,
-             engine->engine.device, "pid", LOG_I64, (int64_t)engine->pid, NULL);
-    engine_process_kill(engine, ENGINE_PROCESS_WRONG_ANSWER, false);
+    struct seat *seat = &supervisor->roster.seats[probe_engine(probe)];
     post->distrusted = true;
+    if (seat->process == NULL)
+        return;
+    log_line(LOG_ERROR, "the engine computes wrong answers", "device", LOG_STR, seat->name, "pid",
+             LOG_I64, (int64_t)seat->process->pid, NULL);
+    seat_end(seat, ENGINE_PROCESS_WRONG_ANSWER, now_ns);
+    note_left(supervisor, seat);
 }
 
 /* Where the arena is full, an engine is probed a little later. */
@@ -378,17 +318,17 @@ static bool has_probe(struct supervisor *supervisor, struct trial *trial)
                                                 &trial->probe, &failure) == ERROR_NONE;
 }
 
-static void look_after_probe(struct supervisor *supervisor, enum seat_id id, uint64_t now_ns)
+static void look_after_probe(struct supervisor *supervisor, enum roster_id id, uint64_t now_ns)
 {
-    const struct seat *seat = &supervisor->seats[id];
+    const struct seat *seat = &supervisor->roster.seats[id];
     struct trial *trial = &supervisor->trials[id];
-    struct post *post = &supervisor->posts[seat->process.engine.place];
+    struct post *post = &supervisor->posts[seat->role.place];
     if (trial->probe != NULL)
-        judge(supervisor, post, trial->probe, id);
-    if (seat->process.engine.spare || !seat_is_up(seat) || !has_probe(supervisor, trial))
+        judge(supervisor, post, trial->probe, id, now_ns);
+    if (seat->role.spare || !seat_is_up(seat) || !has_probe(supervisor, trial))
         return;
-    uint64_t last_ns = queue_lane_last_batch_ns(seat->process.lane);
-    bool is_new = trial->started_ns < seat->process.up_ns;
+    uint64_t last_ns = queue_lane_last_batch_ns(seat->process->lane);
+    bool is_new = trial->started_ns < seat->process->role_ns;
     bool is_idle = now_ns > last_ns + PROBE_EVERY_NS || post->distrusted;
     bool due = is_new || (is_idle && now_ns > trial->started_ns + PROBE_EVERY_NS);
     if (due && !probe_is_running(trial->probe)) {
@@ -400,9 +340,9 @@ static void look_after_probe(struct supervisor *supervisor, enum seat_id id, uin
 static void look_after_readiness(struct supervisor *supervisor, uint64_t now_ns)
 {
     bool settled = true, fresh = false, trusted = true;
-    for (int i = 0; i < SEATS; i++)
+    for (int i = 0; i < ROSTER_SEATS; i++)
         settled &=
-            supervisor->seats[i].process.engine.spare || seat_is_settled(&supervisor->seats[i]);
+            supervisor->roster.seats[i].role.spare || seat_is_settled(&supervisor->roster.seats[i]);
     supervisor->settled |= settled;
     for (int p = 0; p < QUEUE_PLACES; p++) {
         enum queue_place_id place = (enum queue_place_id)p;
@@ -416,23 +356,32 @@ static void look_after_readiness(struct supervisor *supervisor, uint64_t now_ns)
 
 /* ---- The clock ---- */
 
+static void look_after_seat(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns,
+                            bool stalled)
+{
+    bool had_engine = seat->process != NULL;
+    if (seat_look_after(seat, now_ns, stalled))
+        note_up(supervisor, seat, now_ns);
+    if (had_engine && seat->process == NULL)
+        note_left(supervisor, seat);
+    if (seat->failure != NULL)
+        fail(supervisor, seat, seat->failure);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct supervisor *supervisor = timer->data;
     uint64_t now_ns = clock_now_ns();
     bool stalled = now_ns - supervisor->last_tick_ns > STALL_NS;
     supervisor->last_tick_ns = now_ns;
+    fill_seats(supervisor, now_ns);
     for (int p = 0; p < QUEUE_PLACES; p++)
         look_after_spares(supervisor, (enum queue_place_id)p, now_ns);
-    for (int i = 0; i < SEATS; i++) {
-        struct seat *seat = &supervisor->seats[i];
-        if (seat_look_after(seat, now_ns, stalled))
-            note_up(supervisor, seat, now_ns);
-        if (seat->failure != NULL)
-            fail(supervisor, seat, seat->failure);
-    }
-    for (int i = 0; i < SEATS; i++)
-        look_after_probe(supervisor, (enum seat_id)i, now_ns);
+    for (int i = 0; i < ROSTER_SEATS; i++)
+        look_after_seat(supervisor, &supervisor->roster.seats[i], now_ns, stalled);
+    count_spares(supervisor);
+    for (int i = 0; i < ROSTER_SEATS; i++)
+        look_after_probe(supervisor, (enum roster_id)i, now_ns);
     note_places(supervisor);
     look_after_readiness(supervisor, now_ns);
     queue_tick(supervisor->options.queue, now_ns);
@@ -442,28 +391,15 @@ static void on_tick(uv_timer_t *timer)
 static void schedule(struct supervisor *supervisor)
 {
     bool busy = false;
-    for (int i = 0; i < SEATS; i++)
-        busy |= seat_is_busy(&supervisor->seats[i]);
-    for (int i = 0; i < SEATS; i++) /* readiness is a batch away */
+    for (int i = 0; i < ROSTER_SEATS; i++)
+        busy |= seat_is_busy(&supervisor->roster.seats[i]);
+    for (int i = 0; i < ROSTER_SEATS; i++) /* readiness is a batch away */
         busy |= !*supervisor->options.ready && probe_is_running(supervisor->trials[i].probe);
     if (!supervisor->stopping)
         uv_timer_start(&supervisor->timer, on_tick, busy ? TICK_BUSY_MS : TICK_MS, 0);
 }
 
 /* ---- Life ---- */
-
-static enum error make_parts(struct supervisor *supervisor, struct failure *failure)
-{
-    const struct supervisor_options *options = &supervisor->options;
-    supervisor->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (supervisor->event_fd < 0)
-        return failure_set(failure, ERROR_INTERNAL, "cannot make an eventfd: %s", strerror(errno));
-    enum error error =
-        engine_command_make_environment(options->cpu, &supervisor->environment, failure);
-    if (error == ERROR_NONE)
-        error = find_programs(supervisor, failure);
-    return error;
-}
 
 enum error supervisor_create(const struct supervisor_options *options, struct supervisor **result,
                              struct failure *failure)
@@ -473,20 +409,27 @@ enum error supervisor_create(const struct supervisor_options *options, struct su
         return failure_set(failure, ERROR_INTERNAL, "out of memory for the supervisor");
     supervisor->options = *options;
     supervisor->timer_closed = true;
-    enum error error = make_parts(supervisor, failure);
+    supervisor->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    enum error error = ERROR_NONE;
+    if (supervisor->event_fd < 0)
+        error = failure_set(failure, ERROR_INTERNAL, "cannot make an eventfd: %s", strerror(errno));
+    if (error == ERROR_NONE)
+        error = roster_make(&supervisor->roster, &supervisor->options, supervisor->event_fd,
+                            on_ended, supervisor, failure);
     if (error != ERROR_NONE) {
         supervisor_destroy(&supervisor);
         return error;
     }
-    set_up_seats(supervisor);
+    metric_set(metric_series(options->metrics, METRIC_DEVICE_UP, "host"), 0);
+    show_failures(supervisor, &supervisor->roster.seats[ROSTER_HOST]);
     uv_timer_init(options->loop, &supervisor->timer);
     supervisor->timer.data = supervisor;
     supervisor->timer_closed = false;
     uint64_t now_ns = supervisor->last_tick_ns = clock_now_ns();
-    seat_want(&supervisor->seats[SEAT_HOST], now_ns);
+    seat_want(&supervisor->roster.seats[ROSTER_HOST], now_ns);
     for (int device = 0; device < ENGINE_DEVICES_MAX; device++)
         if (supervisor->options.engines.devices[device])
-            seat_want(&supervisor->seats[SEAT_CUDA + device], now_ns);
+            seat_want(roster_own(&supervisor->roster, device), now_ns);
     note_places(supervisor);
     schedule(supervisor);
     *result = supervisor;
@@ -511,12 +454,12 @@ void supervisor_stop(struct supervisor *supervisor)
         return;
     supervisor->stopping = true;
     atomic_store(supervisor->options.ready, false);
-    for (int i = 0; i < SEATS; i++)
+    for (int i = 0; i < ROSTER_SEATS; i++)
         probe_cancel(supervisor->trials[i].probe);
     uv_timer_stop(&supervisor->timer);
     uv_close((uv_handle_t *)&supervisor->timer, on_timer_closed);
-    for (int i = 0; i < SEATS; i++)
-        seat_stop(&supervisor->seats[i]);
+    for (int i = 0; i < ROSTER_SEATS; i++)
+        seat_stop(&supervisor->roster.seats[i]);
 }
 
 void supervisor_destroy(struct supervisor **supervisor_pointer)
@@ -525,9 +468,9 @@ void supervisor_destroy(struct supervisor **supervisor_pointer)
     if (supervisor == NULL)
         return;
     assert(supervisor->timer_closed);
-    for (int i = 0; i < SEATS; i++)
+    for (int i = 0; i < ROSTER_SEATS; i++)
         probe_destroy(&supervisor->trials[i].probe);
-    engine_command_free_environment(&supervisor->environment);
+    roster_free(&supervisor->roster);
     if (supervisor->event_fd >= 0)
         close(supervisor->event_fd);
     free(supervisor);

@@ -1,9 +1,10 @@
 /* server/supervisor.h: starts the engines, watches them, replaces them.
  *
  * An engine is a child process (gpu/engine.h); server/seat.h tells how each is looked after. Always
- * there is the host engine; CUDA has one for each device that --engine asks for. While a place has
- * suspects (items that were running when an engine died) it gets spare engines, which run them
- * one by one. The supervisor also sends known-answer probes through the queue when nothing was
+ * there is the host engine; CUDA has one for each device that --engine asks for. Spare engines run
+ * suspects (items that were running when an engine died) one by one. The host's is started when
+ * there are some; those of a CUDA device are kept up, and one of them takes over when the device's
+ * own engine ends. The supervisor also sends known-answer probes through the queue when nothing was
  * finished lately, and keeps the ready flag.
  *
  * Threads: all on the thread of the libuv loop given to create (main's).
@@ -18,6 +19,8 @@
 #include "base/metric.h"
 #include "queue/queue.h"
 #include "server/engine_choice.h"
+
+#define SUPERVISOR_SPARES_MAX 3 /* of a CUDA device */
 
 struct supervisor;
 
@@ -37,6 +40,7 @@ struct supervisor_options {
     const char *host_path, *cuda_path;   /* of the engines' programs; NULL: beside this program */
     const char *host_fault, *cuda_fault; /* for test builds of them; NULL: none */
     int threads;                         /* the host engine's workers; 0: one a core */
+    int cuda_spares;                     /* kept up on each device, 0..SUPERVISOR_SPARES_MAX */
     const char *cpu;      /* forced OpenBLAS core name (OPENBLAS_CORETYPE); NULL: detected */
     int64_t heartbeat_ns; /* an engine silent for longer is replaced */
     int64_t backoff_max_ns;

@@ -29,11 +29,6 @@ enum engine_exit cuda__failed(cudaError_t status, const char *doing)
     return how;
 }
 
-_Noreturn void cuda__end(cudaError_t status, const char *doing)
-{
-    _exit(cuda__failed(status, doing));
-}
-
 /* Kernels are loaded as load.h tells: not all of cuBLAS's with the context. And each stream has a
  * hardware queue of its own, of which there are 8 unless one asks for more, as many as the lanes'
  * streams alone: streams that share one wait for each other, so that a kernel that hangs would stop

@@ -1,5 +1,5 @@
 /* gpu/cuda/device.h: the one device of this process: finding it, its name and model, its view of
- * the arena; and the end of the process when it fails.
+ * the arena; and what its failures ask for.
  *
  * Threads: main finds and opens; the struct is constant afterwards.
  */
@@ -39,7 +39,5 @@ enum engine_exit cuda_device_list(void);
 
 /* Logs a failed call, `doing` as in "pin the arena", and says how the process ends for it. */
 enum engine_exit cuda__failed(cudaError_t status, const char *doing);
-/* The same, and ends the process at once: nothing that runs is reported as done. */
-_Noreturn void cuda__end(cudaError_t status, const char *doing);
 
 #endif

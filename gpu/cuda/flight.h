@@ -19,7 +19,7 @@
  * Completion: a small batch ends with a word in pinned memory that the stream writes behind the
  * kernel. Looking at it costs nothing; now and then the stream itself is asked, for a fault never
  * writes the word. For a large batch the stream alone is asked. A fatal status ends the process in
- * here.
+ * here; the front is told first when it is that the context is lost.
  *
  * Threads: the lane's own. After create nothing is allocated but workspaces (pool.h), and nothing
  * waited for but the pool's freeing and the rest of a launch that failed.
@@ -48,6 +48,7 @@ struct cuda_flight_memory; /* pinned: the word, the count of the doubtful, the t
 /* What the flights of a lane share: constant, but for the line of those that wait for memory. */
 struct cuda_flight_lane {
     const struct cuda_device *device;
+    struct engine_shared *engine; /* to be told of a lost context; NULL: nobody is */
     unsigned char *d_arena;
     struct cuda_pool *pool;
     const struct process_faults *faults; /* NULL: none */

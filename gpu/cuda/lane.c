@@ -23,12 +23,15 @@
 #define PAUSE_PART 8
 #define PAUSE_LEAST_NS 2000
 #define PAUSE_MOST_NS 200000
+/* How long an idle lane keeps the pool's memory. */
+#define KEEP_NS (5 * (int64_t)CLOCK_S)
 
 struct cuda_lane {
     struct cuda_lane_options options;
     uint32_t taken;    /* batches taken: the number of the next one */
     int flying;        /* flights that are not idle */
     uint64_t event_ns; /* when the last batch was taken or ended */
+    bool keeps;        /* the pool may hold memory that nobody uses */
     struct cuda_flight_lane shared;
     struct cuda_flight flights[ENGINE_BATCH_SLOTS];
 };
@@ -50,8 +53,7 @@ static bool take_batches(struct cuda_lane *lane)
     for (; batch_waits(lane); lane->taken++) {
         uint32_t slot = lane->taken % ENGINE_BATCH_SLOTS;
         struct engine_batch *batch = &lane->options.lane->batches[slot];
-        assert(atomic_load_explicit(&batch->state, memory_order_acquire) == ENGINE_BATCH_SUBMITTED);
-        any = true;
+        any = lane->keeps = true;
         if (cuda_flight_launch(&lane->flights[slot], batch))
             lane->flying++;
         else
@@ -79,7 +81,8 @@ static bool reap_batches(struct cuda_lane *lane, uint64_t now_ns)
     return any;
 }
 
-/* Nothing has happened: a short rest, or a long one. A new batch ends either. */
+/* Nothing has happened: a short rest, or a long one. A new batch ends either. A spare engine would
+ * keep what a few suspects needed from the one at work. */
 static void rest(struct cuda_lane *lane, uint64_t now_ns)
 {
     int64_t quiet_ns = (int64_t)(now_ns - lane->event_ns);
@@ -91,8 +94,11 @@ static void rest(struct cuda_lane *lane, uint64_t now_ns)
     int64_t pause_ns = quiet_ns / PAUSE_PART;
     pause_ns = pause_ns < PAUSE_LEAST_NS ? PAUSE_LEAST_NS : pause_ns;
     pause_ns = pause_ns > PAUSE_MOST_NS ? PAUSE_MOST_NS : pause_ns;
-    process_ring_sleep(lane->options.lane, lane->taken,
-                       lane->flying > 0 ? pause_ns : PROCESS_RING_FOR_EVER);
+    if (lane->flying == 0 && lane->keeps && quiet_ns >= KEEP_NS)
+        lane->keeps = cuda_pool_trim(lane->options.pool);
+    if (lane->flying == 0)
+        pause_ns = lane->keeps ? KEEP_NS : PROCESS_RING_FOR_EVER;
+    process_ring_sleep(lane->options.lane, lane->taken, pause_ns);
 }
 
 static void *serve(void *context)
@@ -125,6 +131,7 @@ enum engine_exit cuda_lane_start(const struct cuda_lane_options *options)
     }
     lane->options = *options;
     lane->shared = (struct cuda_flight_lane){.device = options->device,
+                                             .engine = options->engine,
                                              .d_arena = options->d_arena,
                                              .pool = options->pool,
                                              .faults = options->faults,

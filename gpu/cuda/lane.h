@@ -20,7 +20,8 @@
 #include "gpu/process/fault.h"
 
 struct cuda_lane_options {
-    struct engine_lane *lane; /* borrowed for ever, like all of these */
+    struct engine_lane *lane;     /* borrowed for ever, like all of these */
+    struct engine_shared *engine; /* whose lane it is */
     const struct cuda_device *device;
     unsigned char *d_arena;
     struct cuda_pool *pool;

@@ -48,7 +48,7 @@ static bool parse_device(const char *text, void *settings)
 static bool parse_memory_max(const char *text, void *settings)
 {
     return process_parse_number(
-        text, INT64_MAX, "bad option: --device-memory-max takes bytes, or 0 (half of what is free)",
+        text, INT64_MAX, "bad option: --device-memory-max takes bytes, or 0 (half of the device's)",
         &((struct settings *)settings)->memory_max);
 }
 
@@ -62,7 +62,7 @@ static bool parse_list(const char *text, void *settings)
 static const struct process_flag flags[] = {
     {"device", true, parse_device, "NUMBER: of the visible device to serve (0)"},
     {"device-memory-max", true, parse_memory_max,
-     "BYTES: of the device's memory beside the arena; 0: half of what is free (0)"},
+     "BYTES: of the device's memory beside the arena; 0: half of it (0)"},
     {"list", false, parse_list, "tell of the devices and end"},
     {"self-test", false, process_parse_self_test,
      "try every method on the device and end: with 0 when all are right"},
@@ -93,6 +93,7 @@ static enum engine_exit start_lanes(const struct settings *settings, const struc
         struct cuda_lane_options options = {
             .lane = &process->shared->lanes[i],
             .device = device,
+            .engine = process->shared,
             .d_arena = d_arena,
             .pool = pool,
             .event_fd = ENGINE_FD_EVENT,

@@ -40,8 +40,8 @@ enum engine_exit cuda_pool_create(size_t bytes_max, struct cuda_pool **result)
     if (bytes_max == 0) {
         cudaError_t status = cudaMemGetInfo(&available, &total);
         if (status != cudaSuccess)
-            return cuda__failed(status, "ask for the free memory");
-        bytes_max = available / 2;
+            return cuda__failed(status, "ask for the device's memory");
+        bytes_max = total / 2;
     }
     struct cuda_pool *pool = calloc(1, sizeof *pool);
     if (!pool) {
@@ -239,4 +239,14 @@ void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block)
     }
     pthread_mutex_unlock(&pool->lock);
     *block = (struct cuda_block){0};
+}
+
+bool cuda_pool_trim(struct cuda_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (pool->used == 0)
+        (void)trim(pool); /* what fails shows again with the next batch */
+    bool held = pool->held > 0;
+    pthread_mutex_unlock(&pool->lock);
+    return held;
 }

@@ -2,9 +2,9 @@
  *
  * Blocks are taken for a batch and given back when it is over, so that whoever takes one next finds
  * the device done with it. What was given back is kept for the next one: in the steady state
- * nothing is allocated. When the budget, or the device, is short, what is kept unused is freed.
- * Freeing waits for all kernels, so it is done when no block is in use; until then the other lane
- * gets none.
+ * nothing is allocated. When the budget, or the device, is short, what is kept unused is freed; so
+ * it is when nothing was asked for a while (lane.c). Freeing waits for all kernels, so it is done
+ * when no block is in use; until then the other lane gets none.
  *
  * Who finds the memory in use is told to ask again. The long lane leaves a quarter to the short
  * one, but for a matrix that needs more than three quarters, so that short items are never behind
@@ -30,8 +30,9 @@ struct cuda_block {
     bool is_long; /* taken by the long lane */
 };
 
-/* bytes_max: the budget; 0: half of what the device has free now. The device must be open. What
- * fails is logged. */
+/* bytes_max: the budget; 0: half of the device's memory, whatever is free now, so that all engines
+ * of a device take the same matrices (spare ones start beside one at work). The device must be
+ * open. What fails is logged. */
 enum engine_exit cuda_pool_create(size_t bytes_max, struct cuda_pool **pool);
 /* Every block must have been given back. */
 void cuda_pool_destroy(struct cuda_pool **pool);
@@ -44,5 +45,8 @@ cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, s
                            struct cuda_block *block);
 /* The device must be done with it. Leaves block empty; one that is empty is left alone. */
 void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block);
+/* Frees what is kept, if no block is in use: the device's other engines may need it. true:
+ * something is held still. */
+bool cuda_pool_trim(struct cuda_pool *pool);
 
 #endif

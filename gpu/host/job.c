@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "gpu/host/fault.h"
 #include "gpu/process/batch.h"
+#include "gpu/process/ring.h"
 
 /* What orders one batch's writes to the arena before the next one's is the front, in another
  * process, where ThreadSanitizer does not look: it is told. */
@@ -95,8 +96,8 @@ static int64_t scratch_of(const struct host_job *job, const struct engine_batch 
 
 void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t number)
 {
+    process_ring_begin(batch);
     batch->started_ns = clock_now_ns();
-    atomic_store_explicit(&batch->state, ENGINE_BATCH_RUNNING, memory_order_release);
     ORDER_ACQUIRE(job->arena);
     job->batch = batch;
     job->method = host_method_at(batch->method);

@@ -100,7 +100,6 @@ static bool open_batch(struct host_lane *lane)
         uint32_t number = atomic_load(&lane->opened), slot = number % ENGINE_BATCH_SLOTS;
         struct engine_batch *batch = &lane->options.lane->batches[slot];
         struct host_job *job = &lane->jobs[slot];
-        assert(atomic_load_explicit(&batch->state, memory_order_acquire) == ENGINE_BATCH_SUBMITTED);
         host__job_open(job, batch, number);
         if (job->chunk_ns * job->chunks > COMPANY_NS)
             helpers = job->chunks - 1;

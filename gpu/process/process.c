@@ -42,8 +42,9 @@ static void *map_descriptor(int fd, uint64_t bytes, const char *what)
 {
     struct stat status;
     if (fstat(fd, &status) != 0 || (uint64_t)status.st_size < bytes) {
-        log_line(LOG_ERROR, "a shared region is missing or too short", "region", LOG_STR, what,
-                 "bytes", LOG_I64, (int64_t)bytes, NULL);
+        log_line(LOG_ERROR,
+                 "a shared region is missing or too short; invertd starts engines, nobody else can",
+                 "region", LOG_STR, what, "bytes", LOG_I64, (int64_t)bytes, NULL);
         return NULL;
     }
     void *map = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -127,4 +128,11 @@ void process_serve(struct process *process)
 {
     atomic_store(&process->shared->ready, ENGINE_READY);
     wait_for_end();
+}
+
+void process_tell_lost(struct engine_shared *shared)
+{
+    /* Who fails before it was ready has told nobody that it is there. */
+    uint32_t was = ENGINE_READY;
+    atomic_compare_exchange_strong(&shared->ready, &was, ENGINE_LOST);
 }

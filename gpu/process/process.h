@@ -44,4 +44,7 @@ int process_cores(void);
 /* Tells the front that batches can come, and returns when it has closed its end. */
 void process_serve(struct process *process);
 
+/* Tells the front that this process is about to end with ENGINE_EXIT_FAULT. Any thread. */
+void process_tell_lost(struct engine_shared *shared);
+
 #endif

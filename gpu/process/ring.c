@@ -2,6 +2,7 @@
  * the front sleeps. */
 #include "gpu/process/ring.h"
 
+#include <assert.h>
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -20,6 +21,17 @@ uint32_t process_ring_first(const struct engine_lane *lane)
         number--;
     }
     return number;
+}
+
+void process_ring_begin(struct engine_batch *batch)
+{
+    uint32_t state = ENGINE_BATCH_SUBMITTED;
+    if (atomic_compare_exchange_strong_explicit(&batch->state, &state, ENGINE_BATCH_RUNNING,
+                                                memory_order_acq_rel, memory_order_acquire))
+        return;
+    assert(state == ENGINE_BATCH_FREE);
+    for (;;)
+        pause();
 }
 
 void process_ring_sleep(struct engine_lane *lane, uint32_t seen, int64_t timeout_ns)

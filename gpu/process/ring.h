@@ -15,6 +15,10 @@
 /* How many batches were taken before us: those that are SUBMITTED are the last in the ring. */
 uint32_t process_ring_first(const struct engine_lane *lane);
 
+/* SUBMITTED to RUNNING. Does not return where the front has taken the batch back: that it does when
+ * this process is ending. */
+void process_ring_begin(struct engine_batch *batch);
+
 /* Sleeps while lane->submitted is `seen`, timeout_ns at most. Returns early at times. */
 void process_ring_sleep(struct engine_lane *lane, uint32_t seen, int64_t timeout_ns);
 /* Ends the sleep of whoever sleeps in process_ring_sleep. */

@@ -51,7 +51,8 @@ def restarts(daemon, **labels):
 
 
 def spare_restarts(daemon, **labels):
-    return sum(restarts(daemon, device=spare, **labels) for spare in ("cuda-spare", "cuda-spare-2"))
+    spares = ("cuda:0-spare", "cuda:0-spare-2", "cuda:0-spare-3")
+    return sum(restarts(daemon, device=spare, **labels) for spare in spares)
 
 
 def poisoned(n=8):
@@ -93,7 +94,7 @@ def test_routes(method, n, device):
 def test_every_device_is_used():
     with Daemon(cuda="devices:3") as daemon:
         assert up(daemon) == ({"host", "cuda:0", "cuda:1", "cuda:2"}, set())
-        assert len(daemon.engines(CUDA)) == 3
+        wait_until(lambda: len(daemon.engines(CUDA)) == 12, 5, "three spare engines for each")
         with Load(daemon, pool(daemon), clients=48, seconds=1e6) as load:
             for device in ("cuda:0", "cuda:1", "cuda:2"):
                 wait_until(lambda d=device: batches(daemon, d) > 10, 10, f"batches on {device}")
@@ -106,7 +107,7 @@ def test_listed_devices_alone_are_used():
         assert up(daemon) == ({"host", "cuda:1"}, set())
         assert daemon.talk(ask("lu", 8)).status == 200
         assert batches(daemon, "cuda:1") == 1
-        assert len(daemon.engines(CUDA)) == 1
+        wait_until(lambda: len(daemon.engines(CUDA)) == 4, 5, "its spare engines")
 
 
 def test_host_alone_when_asked():
@@ -175,7 +176,8 @@ def test_one_spare_engine_goes_on_while_the_other_is_replaced():
     """Engines need a second to come up, and those of one device come up one after the other. Who
     shares a batch with the poison waits for the device's own and the two spare ones at most: not
     for one of them to be replaced."""
-    with Daemon("--in-flight", "1", cuda=f"poison:{POISON:g},start:1000,slow:2000") as daemon:
+    options = ("--in-flight", "1", "--cuda-spares", "0")
+    with Daemon(*options, cuda=f"poison:{POISON:g},start:1000,slow:2000") as daemon:
         with Load(daemon, pool(daemon), clients=16, seconds=1e6) as load:
             time.sleep(0.2)
             start = time.monotonic()
@@ -209,7 +211,7 @@ def test_restarts_are_told_before_the_first():
     with Daemon("--engine", "host") as daemon:
         series = daemon.metrics().select("invertd_engine_restarts_total")
         assert {(dict(k)["device"], dict(k)["reason"]) for k in series} == expected
-    for device in ("cuda:0", "cuda-spare", "cuda-spare-2"):
+    for device in ("cuda:0", "cuda:0-spare", "cuda:0-spare-2", "cuda:0-spare-3"):
         expected |= {(device, name) for name in device_names}
     with Daemon(cuda="") as daemon:
         series = daemon.metrics().select("invertd_engine_restarts_total")
@@ -257,7 +259,7 @@ def test_host_takes_over_from_a_device_out_of_order():
         report.assert_perfect()
         assert report.of(200) == report.answered
         assert restarts(daemon, device="cuda:0", reason="device_out") == 1
-        assert restarts(daemon, device="cuda-spare") == 0
+        assert spare_restarts(daemon) == 0
         assert [line["level"] for line in logged(daemon, "cuda:0")].count("error") == 1
         before = batches(daemon, "host")
         assert daemon.talk(ask("lu", 8)).status == 200
@@ -289,7 +291,7 @@ def test_engine_that_cannot_be_started_again(tmp_path):
     program = tmp_path / "engine"
     shutil.copy(CUDA_DOUBLE, program)
     options = ("--engine-cuda-path", program, "--engine-backoff-max", "500ms")
-    with Daemon(*options) as daemon:
+    with Daemon("--cuda-spares", "0", *options) as daemon:
         with Load(daemon, pool(daemon), clients=8, seconds=1e6) as load:
             program.rename(tmp_path / "away")
             os.kill(daemon.engines(CUDA)[0], signal.SIGKILL)

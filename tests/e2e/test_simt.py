@@ -9,7 +9,8 @@ from harness.settings import SIMT_ENGINE
 
 
 def simt(*options):
-    return Daemon("--engine", "cuda:0", "--engine-cuda-path", SIMT_ENGINE, *options)
+    return Daemon("--engine", "cuda:0", "--engine-cuda-path", SIMT_ENGINE, "--cuda-spares", "0",
+                  *options)
 
 
 def dense(client, n):

@@ -5,7 +5,8 @@
  * host engine's bits. --fault takes what the engines' fault builds take (gpu/process/fault.h), and:
  *   devices:COUNT  devices there are (default 1); on others the process ends with DEVICE_ABSENT
  *   out:DEVICE     on that device it ends with DEVICE_OUT
- *   exit:CODE      poison ends it with this code instead of by SIGSEGV
+ *   exit:CODE      poison ends it with this code instead of by SIGSEGV; with ENGINE_EXIT_FAULT it
+ *                  says first that its context is lost, and the end is as slow as the front lets it
  *   mismatch:1     it was built from another contract
  *   only:DEVICE    poison, hang, slow and oom are that device's alone
  *   start:MS       it takes so much longer to come up
@@ -36,7 +37,10 @@ struct settings {
     struct process_faults faults;
 };
 
+#define SLOW_END_S 5
+
 static int poisoned_exit; /* for the signal's handler */
+static struct engine_shared *shared;
 
 static bool parse_device(const char *text, void *settings)
 {
@@ -79,6 +83,10 @@ static const struct process_flag flags[] = {
 static void on_poison(int number)
 {
     (void)number;
+    if (poisoned_exit == ENGINE_EXIT_FAULT) {
+        process_tell_lost(shared);
+        sleep(SLOW_END_S);
+    }
     _exit(poisoned_exit);
 }
 
@@ -129,6 +137,7 @@ static int serve(const struct settings *settings)
     identify(settings, name, &identity);
     if (!process_join(&identity, &process))
         return ENGINE_EXIT_FAILURE;
+    shared = process.shared;
     if (settings->mismatch) {
         atomic_store(&process.shared->ready, ENGINE_MISMATCH);
         return ENGINE_EXIT_FAILURE;

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Real device faults under load: no wrong and no failed answer.
 
-    deaths.py BUILD [--faults 50] [--clients 8] [--log FILE]
+    deaths.py BUILD [--faults 50] [--clients 8] [--spares 3] [--calm] [--log FILE]
 
 Starts the daemon with the CUDA engine of the test build, whose kernel writes to a bad address when
 a matrix begins with a certain number. Clients send single matrices, 8x8 and 32x32, one after the
 other, and compare every answer bit by bit with the one they had at the start, which was checked by
-its residual. Meanwhile poisoned requests come, one at a time: each kills the engine, then the spare
-one twice, and is answered 500. Nobody else may notice more than a pause. Prints one line, with the
-longest pause; ends with 1 when anything was wrong. Needs Python alone.
+its residual. Meanwhile poisoned requests come, one at a time: each kills the engine, then two spare
+ones, and is answered 500. With --calm the next one comes when all spare engines are up again, else
+at once. Nobody else may notice more than a pause. Prints what was answered, and for each poisoned
+request, from then to the next: the longest time in which nobody was answered; the longest that one
+request took, which is one that shared a batch with it; its own. Ends with 1 when anything was
+wrong. Needs Python alone.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import pathlib
 import random
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -57,6 +61,7 @@ class Load:
         self.port, self.stopping, self.lock = port, threading.Event(), threading.Lock()
         self.right = self.wrong = self.failed = 0
         self.pause, self.first_trouble = 0.0, ""
+        self.times = []  # of each right answer: when it was asked for, and when it came
         self.expected = []
         connection = self.connect()
         for seed in range(48):
@@ -72,12 +77,14 @@ class Load:
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S)
 
-    def note(self, status, same, took):
+    def note(self, status, same, start, end):
         with self.lock:
+            if status == 200 and same:
+                self.times.append((start, end))
             self.right += status == 200 and same
             self.wrong += status == 200 and not same
             self.failed += status != 200
-            self.pause = max(self.pause, took)
+            self.pause = max(self.pause, end - start)
             if status != 200 or not same:
                 self.first_trouble = self.first_trouble or f"status {status}"
 
@@ -91,17 +98,18 @@ class Load:
             except (OSError, http.client.HTTPException) as error:
                 status, got = type(error).__name__, b""
                 connection.close()
-            self.note(status, got == raw, time.monotonic() - start)
+            self.note(status, got == raw, start, time.monotonic())
         connection.close()
 
 
-def start_daemon(build, folder):
+def start_daemon(build, folder, spares):
     engine = build / "faults" / "invertd-cuda"
     port_file = folder / "port"
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [build / "invertd", "--listen", "127.0.0.1:0", "--port-file", port_file, "--engine",
-             "cuda:0", "--engine-cuda-path", engine, "--fault-cuda", f"poison:{POISON:.0f}"],
+             "cuda:0", "--engine-cuda-path", engine, "--fault-cuda", f"poison:{POISON:.0f}",
+             "--cuda-spares", str(spares)],
             stderr=log, stdin=subprocess.DEVNULL)
     end = time.monotonic() + START_S
     while time.monotonic() < end and process.poll() is None:
@@ -127,29 +135,64 @@ def get(port, path):
         connection.close()
 
 
-def faults_so_far(port):
-    lines = re.findall(r'^invertd_engine_restarts_total\{[^}]*device_fault[^}]*\} (\d+)',
-                       get(port, "/metrics")[1], re.M)
+def total(port, pattern):
+    """Of the series whose name and labels match."""
+    lines = re.findall(rf"^{pattern} (\d+)", get(port, "/metrics")[1], re.M)
     return sum(map(int, lines))
 
 
-def poison(load, faults, problems):
-    """Poisoned requests until so many device faults were seen."""
+def faults_so_far(port):
+    return total(port, r"invertd_engine_restarts_total\{[^}]*device_fault[^}]*\}")
+
+
+def wait_calm(port, spares):
+    end = time.monotonic() + START_S
+    while total(port, r"invertd_device_spares\{[^}]*\}") < spares and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.3)
+
+
+def poison(load, options, problems):
+    """Poisoned requests until so many device faults were seen; when each was sent and answered."""
     a = matrix(8, 1)
     a[0] = POISON
-    connection = load.connect()
+    connection, sent = load.connect(), []
     end = time.monotonic() + MOST_S
-    while faults_so_far(load.port) < faults:
+    while faults_so_far(load.port) < options.faults:
+        if options.calm:
+            wait_calm(load.port, options.spares)
+        start = time.monotonic()
         status, _ = ask(connection, a)
+        sent.append((start, time.monotonic()))
         if status != 500:
             problems.append(f"a poisoned matrix was answered {status}")
         if problems or time.monotonic() > end:
             break
     connection.close()
     seen = faults_so_far(load.port)
-    if seen < faults and not problems:
+    if seen < options.faults and not problems:
         problems.append(f"only {seen} faults in {MOST_S} s")
-    return seen
+    return seen, sent
+
+
+def show(what, waits):
+    waits = sorted(1000 * wait for wait in waits)
+    if waits:
+        print(f"  {what}: median {statistics.median(waits):.0f} ms, longest {waits[-1]:.0f} ms")
+
+
+def show_recovery(load, sent):
+    silences, waits = [], []
+    starts = [start for start, _ in sent]
+    for start, until in zip(starts, starts[1:] + [float("inf")], strict=True):
+        ends = sorted(end for _, end in load.times if start <= end < until)
+        silences.append(max((b - a for a, b in zip([start] + ends, ends, strict=False)), default=0))
+        waits.append(max((end - asked for asked, end in load.times if start <= end < until),
+                         default=0))
+    print(f"after a poisoned request ({len(sent)} of them):")
+    show("nobody answered", silences)
+    show("slowest of the others", waits)
+    show("its own answer", [end - start for start, end in sent])
 
 
 def main():
@@ -157,17 +200,19 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--spares", type=int, default=3)
+    parser.add_argument("--calm", action="store_true")
     parser.add_argument("--log", type=pathlib.Path, help="where to keep the daemon's log")
     options = parser.parse_args()
     problems = []
     with tempfile.TemporaryDirectory(prefix="invertd-deaths-") as folder:
-        process, port = start_daemon(options.build.resolve(), pathlib.Path(folder))
+        process, port = start_daemon(options.build.resolve(), pathlib.Path(folder), options.spares)
         try:
             load = Load(port, options.clients)
             for thread in load.threads:
                 thread.start()
             time.sleep(0.5)
-            seen = poison(load, options.faults, problems)
+            seen, sent = poison(load, options, problems)
             time.sleep(0.5)
             load.stopping.set()
             for thread in load.threads:
@@ -182,8 +227,9 @@ def main():
                 shutil.copy(pathlib.Path(folder) / "log", options.log)
     if load.wrong or load.failed:
         problems.append(f"{load.wrong} wrong, {load.failed} failed: {load.first_trouble}")
-    print(f"{seen} device faults under load: {load.right} right answers, {load.wrong} wrong,"
-          f" {load.failed} failed; longest pause {load.pause:.2f} s")
+    print(f"{seen} device faults under load, {options.spares} spare engines: {load.right} right"
+          f" answers, {load.wrong} wrong, {load.failed} failed; longest pause {load.pause:.2f} s")
+    show_recovery(load, sent)
     for problem in problems:
         print(f"deaths: {problem}")
     return 1 if problems else 0

@@ -73,6 +73,7 @@ static void test_bad_address(void **state)
         if (rig_is_cuda(&rig)) {
             assert_true(WIFEXITED(status));
             assert_int_equal(WEXITSTATUS(status), ENGINE_EXIT_FAULT);
+            assert_int_equal(atomic_load(&rig.bed.shared->ready), ENGINE_LOST);
         } else {
             assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
         }

@@ -146,6 +146,25 @@ static void test_pieces_are_joined_in_turn(void **state)
     cuda_pool_destroy(&pool);
 }
 
+/* What is kept can be given up, but for what is in use. */
+static void test_trim(void **state)
+{
+    (void)state;
+    int64_t before = simt_allocations();
+    struct cuda_pool *pool = create(100 * MIB);
+    assert_false(cuda_pool_trim(pool));
+    struct cuda_block a = take(pool, false, MIB, MIB), b = take(pool, true, 5 * MIB, 5 * MIB);
+    cuda_pool_give(pool, &a);
+    assert_true(cuda_pool_trim(pool));
+    assert_int_equal(simt_allocations(), before + 2);
+    cuda_pool_give(pool, &b);
+    assert_false(cuda_pool_trim(pool));
+    assert_int_equal(simt_allocations(), before);
+    a = take(pool, false, 100 * MIB, 100 * MIB);
+    cuda_pool_give(pool, &a);
+    cuda_pool_destroy(&pool);
+}
+
 /* The device has less than the budget. */
 static void test_device_is_full(void **state)
 {
@@ -159,8 +178,12 @@ static void test_device_is_full(void **state)
     assert_refused(pool, false, 2 * total, cudaErrorMemoryAllocation);
     assert_int_equal(cudaGetLastError(), cudaSuccess);
     cuda_pool_destroy(&pool);
-    pool = create(0);
-    assert_int_equal(cuda_pool_bytes_max(pool), available / 2);
+    pool = create(total / 4); /* what another engine of the device has changes nothing */
+    block = take(pool, false, MIB, MIB);
+    struct cuda_pool *other = create(0);
+    assert_int_equal(cuda_pool_bytes_max(other), total / 2);
+    cuda_pool_destroy(&other);
+    cuda_pool_give(pool, &block);
     cuda_pool_destroy(&pool);
 }
 
@@ -171,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_trim),
         cmocka_unit_test(test_what_is_kept_is_no_way_round_the_lanes),
         cmocka_unit_test(test_pieces_are_joined_in_turn),
         cmocka_unit_test(test_device_is_full),

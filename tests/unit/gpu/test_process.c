@@ -1,11 +1,14 @@
 /* What every engine process shares: its command line, and its side of a lane's ring. */
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,6 +165,50 @@ static void test_first(void **state)
     }
 }
 
+/* A batch that the front has taken back is not begun. */
+static void test_begin(void **state)
+{
+    (void)state;
+    struct engine_batch *batch =
+        mmap(NULL, sizeof *batch, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(batch != MAP_FAILED);
+    atomic_store(&batch->state, ENGINE_BATCH_SUBMITTED);
+    process_ring_begin(batch);
+    assert_int_equal(atomic_load(&batch->state), ENGINE_BATCH_RUNNING);
+    atomic_store(&batch->state, ENGINE_BATCH_FREE);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        process_ring_begin(batch);
+        _exit(0);
+    }
+    usleep(20000);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+    assert_int_equal(atomic_load(&batch->state), ENGINE_BATCH_FREE);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    munmap(batch, sizeof *batch);
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t before, after;
+    } rows[] = {{ENGINE_READY, ENGINE_LOST},
+                {ENGINE_STARTING, ENGINE_STARTING}, /* nobody counts on it yet */
+                {ENGINE_LOST, ENGINE_LOST}};
+    struct engine_shared *shared = calloc(1, sizeof *shared);
+    assert_non_null(shared);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        atomic_store(&shared->ready, rows[i].before);
+        process_tell_lost(shared);
+        assert_int_equal(atomic_load(&shared->ready), rows[i].after);
+    }
+    free(shared);
+}
+
 static void test_sleep_ends(void **state)
 {
     (void)state;
@@ -222,7 +269,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options), cmocka_unit_test(test_help),
-        cmocka_unit_test(test_first),   cmocka_unit_test(test_sleep_ends),
+        cmocka_unit_test(test_first),   cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_lost),    cmocka_unit_test(test_sleep_ends),
         cmocka_unit_test(test_wake),    cmocka_unit_test(test_tell),
         cmocka_unit_test(test_cores),
     };

@@ -53,6 +53,96 @@ static void test_poison_is_found_and_the_others_answered(void **state)
     bench_close(&bench);
 }
 
+/* While an engine ends, what it has not begun goes to another one, and what it has begun stays. */
+static void test_an_ending_engine_gets_nothing_more(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    struct engine_shared *next_shared = calloc(1, sizeof *next_shared);
+    assert_non_null(next_shared);
+    for (int i = 0; i < 2; i++) { /* a batch each */
+        submit(&bench, i, 8 + i, 1);
+        queue_flush(bench.queue);
+    }
+    assert_non_null(start(bench.shared, ENGINE_LANE_SHORT));
+    assert_false(queue_lane_close(bench.lane, true));
+    assert_null(start(bench.shared, ENGINE_LANE_SHORT));
+    assert_true(queue_has_suspects(bench.queue, QUEUE_HOST)); /* soon */
+    bring_spare(&bench);
+    assert_null(start(bench.spare_shared, ENGINE_LANE_SHORT));
+    struct queue_lane *next = bring(bench.queue, next_shared, &main_engine);
+    submit(&bench, 2, 8, 1);
+    queue_flush(bench.queue);
+    assert_int_equal(serve(&bench, next_shared), 2);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(bench.orders[i].done, i > 0);
+    take_down(&bench.lane, true);
+    assert_null(start(next_shared, ENGINE_LANE_SHORT));
+    assert_int_equal(serve(&bench, bench.spare_shared), 1);
+    assert_int_equal(bench.orders[0].item.status, ERROR_NONE);
+    take_down(&next, false);
+    bench_close(&bench);
+    free(next_shared);
+}
+
+/* What an ending engine ends well after all needs no other one. Nothing more of it starts before.
+ */
+static void test_an_ending_engine_may_end_its_work(void **state)
+{
+    static const enum engine_status how[] = {ENGINE_OK, ENGINE_OUT_OF_MEMORY};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct bench bench = bench_open(&limits);
+        submit(&bench, 0, 32, 100000); /* slices */
+        queue_flush(bench.queue);
+        struct engine_batch *slice = start(bench.shared, ENGINE_LANE_LONG);
+        assert_non_null(slice);
+        assert_false(queue_lane_close(bench.lane, true));
+        struct engine_shared *next_shared = calloc(1, sizeof *next_shared);
+        assert_non_null(next_shared);
+        struct queue_lane *next = bring(bench.queue, next_shared, &main_engine);
+        assert_null(start(next_shared, ENGINE_LANE_LONG)); /* the verdict is not known */
+        finish(slice, how[k]);
+        queue_reap(bench.queue);
+        take_down(&bench.lane, true);
+        bring_spare(&bench);
+        while (serve(&bench, next_shared) + serve(&bench, bench.spare_shared) > 0) {
+        }
+        assert_int_equal(bench.orders[0].done, 1);
+        assert_int_equal(bench.orders[0].item.status, ERROR_NONE);
+        take_down(&next, false);
+        bench_close(&bench);
+        free(next_shared);
+    }
+}
+
+/* A spare engine becomes the main one, and takes what waits; not while it has a suspect. */
+static void test_a_spare_engine_is_appointed(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    bring_spare(&bench);
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    start(bench.shared, ENGINE_LANE_SHORT);
+    take_down(&bench.lane, true);
+    submit(&bench, 1, 8, 1);
+    queue_flush(bench.queue);
+    assert_false(queue_lane_appoint(bench.spare, &main_engine));
+    assert_int_equal(serve(&bench, bench.spare_shared), 1);
+    assert_true(queue_lane_worked(bench.spare));
+    assert_true(queue_lane_appoint(bench.spare, &main_engine));
+    assert_false(queue_lane_worked(bench.spare)); /* as the main one */
+    assert_int_equal(serve(&bench, bench.spare_shared), 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(bench.orders[i].item.status, ERROR_NONE);
+        assert_int_equal(bench.orders[i].item.engine, i == 0 ? spare_engine.number : 0);
+    }
+    assert_int_equal(metric_value(metric_series(bench.metrics, METRIC_DEVICE_BATCHES, "spare")), 1);
+    assert_int_equal(metric_value(metric_series(bench.metrics, METRIC_DEVICE_BATCHES, "test")), 1);
+    bench_close(&bench);
+}
+
 static void test_an_outage_ends_what_waits(void **state)
 {
     (void)state;
@@ -183,6 +273,7 @@ static void storm(unsigned seed)
     wild.in_flight = 1 + (int)seed % 3;
     struct bench bench = bench_open(&wild);
     int submitted = 0;
+    bool ending = false, blamed = false;
     for (int step = 0; step < 6000; step++) {
         int dice = rand() % 100;
         if (dice < 35 && submitted < 1000) {
@@ -195,7 +286,13 @@ static void storm(unsigned seed)
             if (!order->done)
                 queue_cancel(bench.queue, &order->item);
         } else if (dice < 41) {
-            replace_lane(&bench, rand() % 2);
+            if (!ending)
+                blamed = rand() % 2;
+            ending = !ending && rand() % 2;
+            if (ending)
+                (void)queue_lane_close(bench.lane, blamed);
+            else
+                replace_lane(&bench, blamed);
         } else if (dice < 42) {
             bring_spare(&bench);
         } else {
@@ -211,7 +308,7 @@ static void storm(unsigned seed)
                 queue_flush(bench.queue);
         }
     }
-    replace_lane(&bench, false);
+    replace_lane(&bench, ending && blamed);
     bring_spare(&bench);
     while (serve(&bench, bench.shared) + serve(&bench, bench.spare_shared) > 0) {
     }
@@ -234,6 +331,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_death_before_start_is_only_a_retry),
         cmocka_unit_test(test_poison_is_found_and_the_others_answered),
+        cmocka_unit_test(test_an_ending_engine_gets_nothing_more),
+        cmocka_unit_test(test_an_ending_engine_may_end_its_work),
+        cmocka_unit_test(test_a_spare_engine_is_appointed),
         cmocka_unit_test(test_an_outage_ends_what_waits),
         cmocka_unit_test(test_suspects_without_a_spare_engine_end),
         cmocka_unit_test(test_strikes_are_forgiven),

@@ -271,14 +271,14 @@ static void test_each_lane_knows_its_own_work(void **state)
     serve(&bench, bench.shared);
     assert_true(queue_lane_worked(bench.lane));
     assert_false(queue_lane_worked(bench.spare));
-    queue_lane_down(bench.spare, true); /* it had nothing to do */
-    assert_true(queue_lane_worked(bench.spare));
+    assert_true(queue_lane_close(bench.spare, true)); /* it had nothing to do */
+    assert_false(queue_lane_worked(bench.spare));
     replace_lane(&bench, false);
     submit(&bench, 1, 8, 1);
     queue_flush(bench.queue);
-    queue_lane_down(bench.lane, true); /* it had */
+    assert_false(queue_lane_close(bench.lane, false)); /* it had, and did not begin */
     assert_false(queue_lane_worked(bench.lane));
-    queue_lane_up(bench.lane);
+    replace_lane(&bench, false);
     serve(&bench, bench.shared);
     bench_close(&bench);
 }

@@ -1,147 +1,7 @@
 /* test_seat.c: when an engine is started, ended and given up, with processes played by the test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/server/seat_bed.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/clock.h"
-#include "server/seat.h"
-
-#define MS_NS UINT64_C(1000000)
-#define MOST_NS (10 * CLOCK_S)
-#define NOW_NS (1000 * CLOCK_S)
-
-/* ---- Processes ---- */
-
-static struct engine_shared *shared;
-static int starts, kills;
-static enum error start_error;
-static bool comes_up;
-static uint64_t overdue_ns, clock_ns;
-
-enum error engine_process_start(struct engine_process *process, struct failure *failure)
-{
-    starts++;
-    process->reason = ENGINE_PROCESS_NONE;
-    process->exit_code = 0;
-    process->up_ns = 0;
-    process->worked = process->mismatch = false;
-    if (start_error != ERROR_NONE)
-        return failure_set(failure, start_error, "cannot start");
-    process->state = ENGINE_PROCESS_STARTING;
-    process->started_ns = clock_ns;
-    process->heartbeat_seen_ns = clock_ns;
-    process->shared = shared;
-    return ERROR_NONE;
-}
-
-bool engine_process_poll(struct engine_process *process)
-{
-    if (process->state == ENGINE_PROCESS_STARTING && comes_up) {
-        process->state = ENGINE_PROCESS_UP;
-        process->up_ns = process->heartbeat_seen_ns = clock_ns;
-    }
-    return process->state == ENGINE_PROCESS_UP;
-}
-
-void engine_process_kill(struct engine_process *process, enum engine_process_reason reason,
-                         bool blame)
-{
-    (void)blame;
-    if (process->state != ENGINE_PROCESS_STARTING && process->state != ENGINE_PROCESS_UP)
-        return;
-    kills++;
-    process->reason = reason;
-    process->state = ENGINE_PROCESS_ENDING;
-}
-
-const char *engine_process_end_name(const struct engine_process *process)
-{
-    (void)process;
-    return "ended";
-}
-
-const char *engine_process_failure_name(const struct engine_process *process, int index)
-{
-    static const char *const names[] = {"ended", "melted"};
-    (void)process;
-    return index < 2 ? names[index] : NULL;
-}
-
-uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
-{
-    (void)lane;
-    (void)now_ns;
-    return overdue_ns;
-}
-
-/* ---- The bench ---- */
-
-struct bench {
-    struct metric_registry *metrics;
-    struct seat seat;
-};
-
-static struct bench bench_open(enum queue_place_id place, bool must)
-{
-    struct bench bench = {.metrics = metric_registry_create()};
-    shared = calloc(1, sizeof *shared);
-    assert_non_null(shared);
-    starts = kills = 0;
-    start_error = ERROR_NONE;
-    comes_up = true;
-    overdue_ns = 0;
-    clock_ns = NOW_NS;
-    bench.seat = (struct seat){.must = must,
-                               .name = "device",
-                               .metrics = bench.metrics,
-                               .start_most_ns = 20 * CLOCK_S,
-                               .heartbeat_ns = 2 * CLOCK_S,
-                               .backoff_max_ns = MOST_NS};
-    bench.seat.process.engine.place = place;
-    return bench;
-}
-
-static void bench_close(struct bench *bench)
-{
-    metric_registry_destroy(&bench->metrics);
-    free(shared);
-}
-
-static bool tick(struct bench *bench, uint64_t after_ns)
-{
-    clock_ns += after_ns;
-    return seat_look_after(&bench->seat, clock_ns, false);
-}
-
-/* The process is reaped. */
-static void end(struct bench *bench, int64_t code, bool worked)
-{
-    struct engine_process *process = &bench->seat.process;
-    assert_int_not_equal(process->state, ENGINE_PROCESS_IDLE);
-    process->state = ENGINE_PROCESS_IDLE;
-    process->exit_code = code;
-    process->worked = worked;
-    seat_note_end(&bench->seat, clock_ns);
-}
-
-static void come_up(struct bench *bench)
-{
-    seat_want(&bench->seat, clock_ns);
-    assert_true(tick(bench, MS_NS));
-    assert_true(seat_is_up(&bench->seat));
-}
-
-static int64_t device_up(const struct bench *bench)
-{
-    return (int64_t)metric_value(metric_series(bench->metrics, METRIC_DEVICE_UP, "device"));
-}
-
-/* ---- Tests ---- */
 
 /* Its failures stand on the page before there is one, and keep their counts when shown again. */
 static void test_failures_begin_at_zero(void **state)
@@ -180,11 +40,15 @@ static void test_who_worked_is_replaced_at_once(void **state)
     assert_true(tick(&bench, MS_NS));
     assert_true(seat_is_settled(&bench.seat));
     assert_int_equal(device_up(&bench), 1);
-    end(&bench, ENGINE_EXIT_FAULT, true);
-    assert_int_equal(starts, 2);
-    assert_int_equal(device_up(&bench), 0);
-    assert_true(tick(&bench, MS_NS));
-    assert_int_equal(device_up(&bench), 1);
+    for (int idle = 0; idle < 2; idle++) { /* who had nothing to do has done it well */
+        end_with(&bench.seat, ENGINE_EXIT_FAULT, !idle, idle);
+        assert_int_equal(device_up(&bench), 0);
+        assert_true(seat_is_busy(&bench.seat));
+        assert_false(tick(&bench, 0));
+        assert_int_equal(starts, 2 + idle);
+        assert_true(tick(&bench, MS_NS));
+        assert_int_equal(device_up(&bench), 1);
+    }
     bench_close(&bench);
 }
 
@@ -205,6 +69,7 @@ static void test_the_pause_doubles_up_to_the_longest(void **state)
     }
     assert_int_equal(bench.seat.state, SEAT_WANTED); /* the host is never done without */
     end(&bench, -1, true);
+    tick(&bench, 0);
     assert_int_equal(starts, 14);
     bench_close(&bench);
 }
@@ -239,7 +104,7 @@ static void test_ends_at_the_start(void **state)
         seat_want(&bench.seat, clock_ns);
         for (int k = 0; k < rows[i].times; k++) {
             tick(&bench, MOST_NS);
-            bench.seat.process.mismatch = rows[i].mismatch;
+            bench.seat.process->mismatch = rows[i].mismatch;
             end(&bench, rows[i].code, false);
         }
         assert_int_equal(bench.seat.failure != NULL, rows[i].fails);
@@ -273,10 +138,13 @@ static void test_ends_later(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct bench bench = bench_open(rows[i].place, true);
         come_up(&bench);
+        bench.seat.process->worked = true;
+        bench.seat.process->mismatch = rows[i].mismatch;
         if (rows[i].wrong)
-            engine_process_kill(&bench.seat.process, ENGINE_PROCESS_WRONG_ANSWER, false);
-        bench.seat.process.mismatch = rows[i].mismatch;
-        end(&bench, rows[i].code, true);
+            seat_end(&bench.seat, ENGINE_PROCESS_WRONG_ANSWER, clock_ns);
+        else
+            end(&bench, rows[i].code, true);
+        tick(&bench, 0);
         assert_null(bench.seat.failure);
         assert_int_equal(bench.seat.state, rows[i].state);
         assert_int_equal(device_up(&bench), 0);
@@ -322,19 +190,32 @@ static void test_who_cannot_be_started(void **state)
     }
 }
 
-/* The loop still holds the handle of a start that failed: the next start waits for it. */
-static void test_a_handle_that_is_being_closed(void **state)
+/* Processes that nobody can reap, such as a device holds: there are not ever more of them. */
+static void test_who_cannot_be_reaped(void **state)
 {
     (void)state;
-    struct bench bench = bench_open(QUEUE_HOST, true);
-    bench.seat.process.closing = true;
-    seat_want(&bench.seat, clock_ns);
-    assert_false(tick(&bench, CLOCK_S));
-    assert_int_equal(starts, 0);
-    assert_true(seat_is_busy(&bench.seat));
-    bench.seat.process.closing = false;
-    assert_false(tick(&bench, MS_NS));
-    assert_int_equal(starts, 1);
+    struct bench bench = bench_open(QUEUE_CUDA, true);
+    come_up(&bench);
+    struct engine_process *first = bench.seat.process;
+    for (int i = 0; i < 2; i++) { /* another one is started while they end */
+        overdue_ns = 1;
+        tick(&bench, MS_NS);
+        overdue_ns = 0;
+        assert_null(bench.seat.process);
+        assert_int_equal(bench.seat.leaving, 1 + i);
+        if (i == 0) {
+            tick(&bench, CLOCK_S);
+            assert_true(tick(&bench, MS_NS));
+            assert_int_equal(starts, 2);
+        }
+    }
+    tick(&bench, MOST_NS);
+    assert_int_equal(starts, 2);
+    assert_false(seat_is_busy(&bench.seat));
+    seat_note_end(&bench.seat, first, clock_ns);
+    tick(&bench, MS_NS);
+    assert_int_equal(starts, 3);
+    assert_int_equal(bench.seat.leaving, 1);
     bench_close(&bench);
 }
 
@@ -348,8 +229,8 @@ static void test_who_is_watched(void **state)
     assert_int_equal(kills, 0);
     tick(&bench, MS_NS); /* too long at the start: done without, for now */
     assert_int_equal(kills, 1);
-    end(&bench, -1, false);
     assert_int_equal(bench.seat.state, SEAT_OUT);
+    assert_int_equal(processes[1].reason, ENGINE_PROCESS_START);
     comes_up = true;
     tick(&bench, MOST_NS);
     assert_true(tick(&bench, MS_NS));
@@ -364,12 +245,22 @@ static void test_who_is_watched(void **state)
     clock_ns += 5 * CLOCK_S;
     tick(&bench, 2 * CLOCK_S + MS_NS);
     assert_int_equal(kills, 2);
-    assert_int_equal(bench.seat.process.reason, ENGINE_PROCESS_HEARTBEAT);
-    end(&bench, -1, true);
+    assert_int_equal(processes[2].reason, ENGINE_PROCESS_HEARTBEAT);
+    seat_note_end(&bench.seat, &processes[1], clock_ns);
+    seat_note_end(&bench.seat, &processes[2], clock_ns);
+    tick(&bench, MOST_NS);
     assert_true(tick(&bench, MS_NS));
     overdue_ns = 1;
     tick(&bench, MS_NS);
-    assert_int_equal(bench.seat.process.reason, ENGINE_PROCESS_DEADLINE);
+    assert_int_equal(processes[3].reason, ENGINE_PROCESS_DEADLINE);
+    overdue_ns = 0;
+    seat_note_end(&bench.seat, &processes[3], clock_ns);
+    tick(&bench, MOST_NS);
+    assert_true(tick(&bench, MS_NS));
+    atomic_store(&shared->ready, ENGINE_LOST); /* it says so */
+    tick(&bench, MS_NS);
+    assert_int_equal(processes[4].reason, ENGINE_PROCESS_LOST);
+    assert_null(bench.seat.process);
     bench_close(&bench);
 }
 
@@ -377,26 +268,58 @@ static void test_a_spare_engine(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
-    bench.seat.process.engine.spare = true;
+    bench.seat.role.spare = true;
     come_up(&bench);
-    for (int i = 0; i < 8; i++) { /* it is there to die: never a long pause */
+    for (int i = 0; i < 8; i++) { /* it is there to die of its work: never a long pause */
         end(&bench, i % 2 ? ENGINE_EXIT_DEVICE_OUT : -1, false);
         assert_int_equal(bench.seat.state, SEAT_WANTED);
         tick(&bench, 100 * MS_NS);
         assert_true(tick(&bench, MS_NS));
     }
-    seat_dismiss(&bench.seat);
+    seat_dismiss(&bench.seat, clock_ns);
     assert_int_equal(kills, 1);
-    seat_want(&bench.seat, clock_ns); /* before it is reaped */
+    seat_want(&bench.seat, clock_ns); /* before the other one is reaped */
     int so_far = starts;
-    end(&bench, -1, false);
-    tick(&bench, MS_NS);
-    assert_int_equal(starts, so_far + 1);
-    seat_dismiss(&bench.seat);
-    end(&bench, -1, false);
+    assert_non_null(bench.seat.process);
+    seat_note_end(&bench.seat, &processes[so_far - 1], clock_ns);
+    assert_int_equal(bench.seat.leaving, 0);
+    seat_dismiss(&bench.seat, clock_ns);
     tick(&bench, MOST_NS);
-    assert_int_equal(starts, so_far + 1);
-    seat_dismiss(&bench.seat); /* nobody is there */
+    assert_int_equal(starts, so_far);
+    seat_dismiss(&bench.seat, clock_ns); /* nobody is there */
+    bench_close(&bench);
+}
+
+/* A spare engine that comes up and ends, without any work, is started ever more seldom; its device
+ * stays in service. One that was up for a while is replaced at once. */
+static void test_a_spare_engine_that_ends_idle(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(QUEUE_CUDA, false);
+    bench.seat.role.spare = true;
+    come_up(&bench);
+    uint64_t pause_ns = SEAT_QUICK_NS;
+    for (int i = 0; i < 12; i++) {
+        end_with(&bench.seat, -1, false, true);
+        tick(&bench, pause_ns - MS_NS);
+        assert_int_equal(starts, 1 + i);
+        tick(&bench, MS_NS);
+        assert_int_equal(starts, 2 + i);
+        assert_true(tick(&bench, MS_NS));
+        pause_ns = 2 * pause_ns < MOST_NS ? 2 * pause_ns : MOST_NS;
+    }
+    clock_ns += CLOCK_S;
+    end_with(&bench.seat, -1, false, true);
+    tick(&bench, 0);
+    assert_int_equal(starts, 14);
+    comes_up = false;
+    for (int i = 0; i < 12; i++) { /* nor one that never comes up */
+        end_with(&bench.seat, ENGINE_EXIT_FAILURE, false, true);
+        tick(&bench, MOST_NS);
+        assert_int_equal(starts, 15 + i);
+    }
+    assert_int_equal(bench.seat.state, SEAT_WANTED);
+    assert_null(bench.seat.failure);
     bench_close(&bench);
 }
 
@@ -410,9 +333,10 @@ int main(void)
         cmocka_unit_test(test_ends_later),
         cmocka_unit_test(test_a_device_comes_back),
         cmocka_unit_test(test_who_cannot_be_started),
-        cmocka_unit_test(test_a_handle_that_is_being_closed),
+        cmocka_unit_test(test_who_cannot_be_reaped),
         cmocka_unit_test(test_who_is_watched),
         cmocka_unit_test(test_a_spare_engine),
+        cmocka_unit_test(test_a_spare_engine_that_ends_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

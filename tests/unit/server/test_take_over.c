@@ -1,0 +1,123 @@
+/* test_take_over.c: who is in a spare seat takes the device's own, with processes played by the
+ * test.
+ */
+#include "tests/unit/server/seat_bed.h"
+
+/* The bench's seat has its engine, and there is a spare one, which nobody has taken. */
+static struct seat two_seats(struct bench *bench)
+{
+    come_up(bench);
+    struct seat spare = bench->seat;
+    spare.role.spare = true;
+    spare.process = NULL;
+    spare.state = SEAT_EMPTY;
+    return spare;
+}
+
+static void fill_spare(struct seat *spare, bool up)
+{
+    comes_up = up;
+    spare->state = SEAT_EMPTY;
+    seat_want(spare, clock_ns);
+    assert_non_null(spare->process);
+    assert_true(seat_look_after(spare, clock_ns, false) == up);
+}
+
+static void test_a_spare_engine_takes_over(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(QUEUE_CUDA, false);
+    struct seat spare = two_seats(&bench);
+    fill_spare(&spare, true);
+    struct engine_process *comer = spare.process;
+    assert_false(seat_take_over(&bench.seat, &spare, clock_ns)); /* the seat is taken */
+    end(&bench, ENGINE_EXIT_FAULT, true);
+    assert_int_equal(device_up(&bench), 0);
+    has_work = true; /* a suspect */
+    assert_false(seat_take_over(&bench.seat, &spare, clock_ns));
+    has_work = false;
+    assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+    assert_int_equal(device_up(&bench), 1);
+    assert_true(bench.seat.process == comer && comer->owner == &bench.seat);
+    assert_false(comer->engine.spare);
+    assert_null(spare.process);
+    seat_look_after(&spare, clock_ns, false); /* another one comes there */
+    assert_int_equal(starts, 3);
+    assert_true(spare.process->engine.spare);
+    bench_close(&bench);
+}
+
+/* Who is on the way up in the seat goes on in the spare one. */
+static void test_who_is_on_the_way_makes_room(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(QUEUE_CUDA, false);
+    struct seat spare = two_seats(&bench);
+    fill_spare(&spare, true);
+    struct engine_process *comer = spare.process;
+    comes_up = false;
+    end(&bench, ENGINE_EXIT_FAULT, true);
+    tick(&bench, MS_NS);
+    struct engine_process *starting = bench.seat.process;
+    assert_true(seat_is_on_the_way(&bench.seat));
+    assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+    assert_true(bench.seat.process == comer);
+    assert_true(spare.process == starting && starting->owner == &spare);
+    assert_true(starting->engine.spare);
+    bench_close(&bench);
+}
+
+/* Who is on the way up in the spare seat comes up in the other one. */
+static void test_who_is_on_the_way_is_taken(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(QUEUE_CUDA, false);
+    struct seat spare = two_seats(&bench);
+    fill_spare(&spare, false);
+    struct engine_process *starting = spare.process;
+    end(&bench, ENGINE_EXIT_FAULT, true);
+    assert_false(seat_take_over(&bench.seat, &spare, clock_ns)); /* it is not up yet */
+    assert_true(bench.seat.process == starting);
+    assert_null(spare.process);
+    fill_spare(&spare, false);
+    assert_false(seat_take_over(&bench.seat, &spare, clock_ns)); /* for nothing */
+    assert_true(bench.seat.process == starting);
+    comes_up = true;
+    assert_true(tick(&bench, MS_NS));
+    assert_int_equal(starts, 3);
+    bench_close(&bench);
+}
+
+/* An engine that dies at once is no better for having been spare: the pauses are the seat's. Nor is
+ * a device out of order, which is tried by an engine of its own. */
+static void test_nobody_takes_over_too_soon(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(QUEUE_CUDA, false);
+    struct seat spare = two_seats(&bench);
+    uint64_t pause_ns = SEAT_QUICK_NS;
+    for (int i = 0; i < 5; i++) {
+        fill_spare(&spare, true);
+        end(&bench, ENGINE_EXIT_FAULT, false);
+        clock_ns += pause_ns - MS_NS;
+        assert_false(seat_take_over(&bench.seat, &spare, clock_ns));
+        clock_ns += MS_NS;
+        assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+        pause_ns *= 2;
+    }
+    fill_spare(&spare, true);
+    end(&bench, ENGINE_EXIT_DEVICE_OUT, true);
+    assert_false(seat_take_over(&bench.seat, &spare, clock_ns + 2 * MOST_NS));
+    bench_close(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_spare_engine_takes_over),
+        cmocka_unit_test(test_who_is_on_the_way_makes_room),
+        cmocka_unit_test(test_who_is_on_the_way_is_taken),
+        cmocka_unit_test(test_nobody_takes_over_too_soon),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
