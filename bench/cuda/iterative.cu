@@ -2,16 +2,17 @@
  * device's memory.
  *
  *   cuda_iterative --check
- *   cuda_iterative --time [--part NAME] [--results FOLDER]
+ *   cuda_iterative --time [--part NAME] [--n-max N] [--results FOLDER]
  *
  * --check tries the passes against sums on the host, and every scheme and start by the true
  * residual; it ends with 1 when something is wrong. --time prints tables and writes them to
- * FOLDER/DATE-NAME-iterative.csv, where NAME is the device's. Its parts: passes (norms and
- * transposes beside a copy), paper (the paper's elimination beside the iteration), schemes, cold
- * and warm starts beside cuSOLVER's getrf + getrs and our lu, and batches. Seconds of `iterative`
- * are those of the host's clock over all visits; of the others, of the device's. Uses the first
- * device that CUDA shows; nothing else should run there. Needs up to 20 GB of its memory. An error
- * of CUDA or of the command line ends with 2.
+ * FOLDER/DATE-NAME-iterative.csv, where NAME is the device's. --n-max leaves larger orders
+ * out. Its parts: passes (norms and transposes beside a copy), products (FP32's beside SGEMM),
+ * paper (the paper's elimination beside the iteration), schemes, cold and warm starts beside
+ * cuSOLVER's getrf + getrs and our lu, and batches. Seconds of `iterative` are those of the host's
+ * clock over all visits; of the others, of the device's. Uses the first device that CUDA shows;
+ * nothing else should run there. Needs up to 20 GB of its memory. An error of CUDA or of the
+ * command line ends with 2.
  */
 #include "bench/cuda/iterative.cuh"
 
@@ -29,6 +30,7 @@ const char *const scheme_names[] = {"auto",   "newton_schulz", "chebyshev", "ord
 const int ROUNDS = 3;
 
 FILE *csv; /* NULL: nothing is recorded */
+int64_t n_max = INT64_MAX;
 
 const char *name_of(enum precision precision)
 {
@@ -66,8 +68,55 @@ template <typename T> void time_passes(int64_t n)
 void part_passes()
 {
     for (int64_t n : {512, 1000, 1024, 2048, 4096, 8192, 16384, 32768}) {
+        if (n > n_max)
+            break;
         time_passes<double>(n);
         time_passes<float>(n);
+    }
+}
+
+/* ---- Products ---- */
+
+void time_product(int64_t rows, int64_t columns, int64_t inner, enum iterative_operand kind,
+                  const char *name)
+{
+    struct iterative_product found = iterative_try_product(rows, columns, inner, kind);
+    char what[64];
+    snprintf(what, sizeof what, "%s %dx%dx%d", name, (int)rows, (int)columns, (int)inner);
+    printf("FP32 %6d %-28s sgemm %9.1f us  split %9.1f us  %4.2f times  errors: sgemm %.3f worst "
+           "%.4f mean, split %.3f worst %.4f mean\n",
+           (int)rows, what, found.seconds * 1e6, found.split_seconds * 1e6,
+           found.seconds / found.split_seconds, found.worst, found.mean, found.split_worst,
+           found.split_mean);
+    fflush(stdout);
+    record("products", PRECISION_FP32, rows, what, "sgemm_us", found.seconds * 1e6);
+    record("products", PRECISION_FP32, rows, what, "split_us", found.split_seconds * 1e6);
+    record("products", PRECISION_FP32, rows, what, "sgemm_worst", found.worst);
+    record("products", PRECISION_FP32, rows, what, "split_worst", found.split_worst);
+    record("products", PRECISION_FP32, rows, what, "sgemm_mean", found.mean);
+    record("products", PRECISION_FP32, rows, what, "split_mean", found.split_mean);
+}
+
+void part_products()
+{
+    static const struct {
+        enum iterative_operand kind;
+        const char *name;
+    } kinds[] = {{ITERATIVE_ANY, "random"},
+                 {ITERATIVE_ONE_SIGN, "one sign"},
+                 {ITERATIVE_SLOPE, "graded"},
+                 {ITERATIVE_TINY, "2^100 by 2^-110"}};
+    for (auto &row : kinds) {
+        for (int64_t n : {512, 1024, 1280, 1536, 2048, 4096, 8192}) {
+            if (n <= n_max)
+                time_product(n, n, n, row.kind, row.name);
+        }
+    }
+    for (int64_t n : {2048, 4096, 8192}) {
+        for (int64_t inner : {128, 256, 512, 1024}) {
+            if (n <= n_max)
+                time_product(n, n, inner, ITERATIVE_ANY, "update");
+        }
     }
 }
 
@@ -107,6 +156,8 @@ void report_rival(const char *part, int64_t n, const char *what, double seconds)
 void part_paper()
 {
     for (int64_t n : {512, 1024, 2048}) {
+        if (n > n_max)
+            break;
         for (enum iterative_kind kind : {ITERATIVE_DOMINANT, ITERATIVE_RANDOM}) {
             std::string of = kind == ITERATIVE_DOMINANT ? "dominant" : "random";
             iterative_bed<double> bed(n, 1, false);
@@ -148,9 +199,12 @@ template <typename T> void time_schemes(int64_t n)
 
 void part_schemes()
 {
-    for (int64_t n : {512, 1024, 4096})
-        time_schemes<double>(n);
-    time_schemes<float>(4096);
+    for (int64_t n : {512, 1024, 4096}) {
+        if (n <= n_max)
+            time_schemes<double>(n);
+    }
+    if (n_max >= 4096)
+        time_schemes<float>(4096);
 }
 
 /* ---- Cold and warm starts beside direct inverses ---- */
@@ -218,7 +272,7 @@ void report_both(iterative_bed<T> &bed, struct iterative_wish wish, bool warm,
     if (sizeof(T) == 4 && !warm)
         return;
     wish.measures = true;
-    report<T>("starts", bed.n, what + ", measured", bed.run(wish, warm, rounds));
+    report<T>("starts", bed.n, what + " measured", bed.run(wish, warm, rounds));
 }
 
 template <typename T> void time_starts(int64_t n)
@@ -246,6 +300,8 @@ template <typename T> void time_starts(int64_t n)
 void part_starts()
 {
     for (int64_t n : {512, 1024, 2048, 4096, 8192}) {
+        if (n > n_max)
+            break;
         time_starts<double>(n);
         time_starts<float>(n);
     }
@@ -287,11 +343,8 @@ int time_all(const char *part)
     static const struct {
         const char *name;
         void (*run)();
-    } parts[] = {{"passes", part_passes},
-                 {"paper", part_paper},
-                 {"schemes", part_schemes},
-                 {"starts", part_starts},
-                 {"batch", part_batch}};
+    } parts[] = {{"passes", part_passes},   {"products", part_products}, {"paper", part_paper},
+                 {"schemes", part_schemes}, {"starts", part_starts},     {"batch", part_batch}};
     bool any = false;
     if (csv)
         fputs("part,precision,n,what,quantity,value\n", csv);
@@ -341,14 +394,16 @@ int main(int argc, char **argv)
             times = true;
         else if (strcmp(argv[i], "--part") == 0 && more)
             part = argv[++i];
+        else if (strcmp(argv[i], "--n-max") == 0 && more)
+            n_max = atoll(argv[++i]);
         else if (strcmp(argv[i], "--results") == 0 && more)
             folder = argv[++i];
         else
             known = false;
     }
     if (!known || checks == times) {
-        fprintf(stderr,
-                "usage: cuda_iterative --check | --time [--part NAME] [--results FOLDER]\n");
+        fprintf(stderr, "usage: cuda_iterative --check | --time [--part NAME] [--n-max N] "
+                        "[--results FOLDER]\n");
         return 2;
     }
     struct cudaDeviceProp device;

@@ -57,6 +57,24 @@ struct iterative_passes {
 };
 template <typename T> struct iterative_passes iterative_time_passes(int64_t n);
 
+/* Operands of a product. */
+enum iterative_operand {
+    ITERATIVE_ANY,      /* uniform between -1 and 1 */
+    ITERATIVE_ONE_SIGN, /* between 0 and 1 */
+    ITERATIVE_SLOPE,    /* rows and columns from 1 to 2^-40 and 2^20 */
+    ITERATIVE_TINY      /* 2^100 and 2^-110 */
+};
+
+/* An FP32 product by cuBLAS's SGEMM, and by parts in TF32. The errors are in eps |A| |B| of each
+ * entry: the worst, and the root of the mean square. */
+struct iterative_product {
+    double seconds, worst, mean;
+    double split_seconds, split_worst, split_mean;
+    bool same; /* the split one has the same bits again, and in a batch */
+};
+struct iterative_product iterative_try_product(int64_t rows, int64_t columns, int64_t inner,
+                                               enum iterative_operand kind);
+
 /* The paper's Gauss-Jordan elimination: no pivoting, an n x n identity beside A, a row at a time.
  * a becomes I; x the inverse. In the default stream. */
 void iterative_plain(float *a, float *x, int64_t n);

@@ -20,6 +20,12 @@ are zero, and symmetry in one read. Of a copy: the time of a device-to-device co
 many bytes, by the pass's.
 """
 
+PRODUCTS = """\
+C = A B in FP32 by cuBLAS's SGEMM and by parts in TF32. Errors are of an entry, in eps |A| |B| of
+that entry, beside the product in FP64: the worst one, and the root of the mean square. In an update
+the last of the three sizes is the inner one.
+"""
+
 PAPER = """\
 The paper's Table 2. `gauss_jordan_plain` is its elimination: the identity beside A, no pivoting,
 row after row. The iteration begins with the diagonal where A is dominant, else with the transpose.
@@ -61,6 +67,18 @@ def passes(figures):
     for what in ("identify", "transpose"):
         header += [f"{what}, us", "GB/s", "of a copy"]
     return header, rows
+
+
+def products(figures):
+    rows = []
+    for (_, _, what), of in figures.of("products"):
+        kind, size = what.rsplit(" ", 1)
+        rows.append([kind, size.replace("x", " x "), f"{of['sgemm_us']:,.0f}",
+                     f"{of['split_us']:,.0f}", f"{of['sgemm_us'] / of['split_us']:.2f}"]
+                    + [f"{of[name]:.3g}" for name in ("sgemm_worst", "split_worst",
+                                                      "sgemm_mean", "split_mean")])
+    return ["operands", "shape", "SGEMM, us", "by parts, us", "times", "SGEMM, worst",
+            "by parts, worst", "SGEMM, mean", "by parts, mean"], rows
 
 
 def line(values):
@@ -112,6 +130,7 @@ def main():
     figures = Figures(read(page.source))
     lines = [f"# iterative on one {page.device}, {page.date}", "", page.origin(), "", METHOD]
     lines += section("Norms and transpose", PASSES, passes(figures))
+    lines += section("FP32 products", PRODUCTS, products(figures))
     lines += section("Iterative against Gauss-Jordan", PAPER,
                      against(figures, "paper", "gauss_jordan_plain"))
     lines += section("Schemes", "Each from the transpose, condition near 1e3.\n",

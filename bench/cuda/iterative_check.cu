@@ -8,6 +8,11 @@
 #include "gpu/cuda/transpose.h"
 
 #define RATIO_MAX 15.0
+/* Of FP32 products by parts: beside SGEMM's errors, and, where all numbers have one sign, in
+ * eps |A| |B|: sums are cut off there, which adds up. */
+#define PRODUCT_MEAN 4
+#define PRODUCT_WORST 5
+#define PRODUCT_BIAS 32
 #define SUM_ERROR 64 /* eps, of a norm */
 
 namespace
@@ -133,6 +138,25 @@ template <typename T> void check_passes()
     }
 }
 
+/* ---- Products ---- */
+
+/* The same bits each time, and nothing lost where operands are far from 1. */
+void check_products()
+{
+    for (int64_t n : {512, 1000, 2048, 3001}) {
+        for (enum iterative_operand kind :
+             {ITERATIVE_ANY, ITERATIVE_ONE_SIGN, ITERATIVE_SLOPE, ITERATIVE_TINY}) {
+            struct iterative_product found = iterative_try_product(n, n, n, kind);
+            expect(found.same, "the same bits of a product", PRECISION_FP32, n, kind);
+            double most = kind == ITERATIVE_ONE_SIGN ? PRODUCT_BIAS : PRODUCT_MEAN * found.mean;
+            expect(found.split_mean <= most, "mean error of a product", PRECISION_FP32, n,
+                   found.split_mean);
+            expect(found.split_worst <= PRODUCT_WORST * found.worst, "worst error of a product",
+                   PRECISION_FP32, n, found.split_worst / found.worst);
+        }
+    }
+}
+
 /* ---- Inverses ---- */
 
 template <typename T> double norm_1(const device_array<T> &a, int64_t n, int64_t at)
@@ -230,10 +254,13 @@ int iterative_check()
     check_passes<float>();
     check_passes<double>();
     printf("passes: %d failed so far\n", failed);
+    check_products();
+    printf("products: %d failed so far\n", failed);
     for (int64_t n : {1, 7, 32, 33, 100, 129, 300, 513, 1024}) {
         check_schemes<float>(n);
         check_schemes<double>(n);
     }
+    check_schemes<float>(2048); /* products by parts in TF32 */
     printf("schemes: %d failed so far\n", failed);
     for (int64_t n : {5, 33, 64, 200, 520}) {
         check_company<float>(n, n > 200 ? 8 : 37);

@@ -22,8 +22,10 @@ static const struct {
     {"cublasSetStream_v2", offsetof(struct cuda__blas, set_stream)},
     {"cublasSetWorkspace_v2", offsetof(struct cuda__blas, set_workspace)},
     {"cublasSetMathMode", offsetof(struct cuda__blas, set_math_mode)},
+    {"cublasSetPointerMode_v2", offsetof(struct cuda__blas, set_pointer_mode)},
     {"cublasSgemm_v2_64", offsetof(struct cuda__blas, sgemm)},
     {"cublasDgemm_v2_64", offsetof(struct cuda__blas, dgemm)},
+    {"cublasGemmEx_64", offsetof(struct cuda__blas, gemm_ex)},
 };
 
 bool cuda__blas_open(struct cuda__blas *blas)

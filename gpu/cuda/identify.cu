@@ -1,13 +1,14 @@
 /* gpu/cuda/identify.cu: see identify.h.
  *
- * Three kernels, each of which is put on the device while the one before it ends. The first reads A
+ * Two kernels, the second of which is put on the device while the first ends. The first reads A
  * by pairs of tiles, T above the diagonal and U opposite below it, of 32 x 32 numbers: a warp sums
  * the columns of a tile as it reads them, a column a lane, and its rows from shared memory; while
  * it reads T's row there, a lane holds the column of U that the row must equal if A is symmetric. A
  * block has `Warps` rows of tiles in T and as many columns in U, and writes one line of sums for
  * each. The second kernel adds the lines up, in double, and looks for the largest sum among 32
- * columns and rows; the third among those. (The last block to come could do it all in one kernel:
- * what the fences cost is more than the launches, on an H200, 2026-11-21.)
+ * columns and rows; its last block to come, for the largest among those. (The last block of the
+ * first kernel could do it all: there what the fences cost is more than a launch, on an H200,
+ * 2026-11-21.)
  */
 #include "gpu/cuda/identify.h"
 
@@ -17,7 +18,7 @@
 #define IDENTIFY_TILE CUDA__WARP
 #define IDENTIFY_MANY 4   /* warps of a block above CUDA_IDENTIFY_FEW */
 #define IDENTIFY_ADDERS 8 /* warps of a block of the second kernel */
-#define IDENTIFY_LAST_THREADS 256
+#define IDENTIFY_ADDING (IDENTIFY_ADDERS * CUDA__WARP)
 
 /* What a pair of strips has beside the sums. */
 struct cuda__identify_pair {
@@ -39,6 +40,7 @@ template <typename T> struct cuda__identify_space {
     T *columns, *rows; /* strips lines of n sums each */
     struct cuda__identify_pair *pairs;
     struct cuda__identify_strip *strips;
+    uint32_t *arrived; /* blocks of the second kernel */
 };
 
 struct cuda__identify_shape {
@@ -77,6 +79,7 @@ static __host__ __device__ unsigned char *cuda__identify_lay_out(cuda__identify_
     space.rows = (T *)take(lines);
     space.pairs = (cuda__identify_pair *)take((size_t)shape.pairs() * sizeof *space.pairs);
     space.strips = (cuda__identify_strip *)take((size_t)shape.groups() * sizeof *space.strips);
+    space.arrived = (uint32_t *)take(sizeof *space.arrived);
     return at;
 }
 
@@ -303,6 +306,8 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
         pair.parts |= held.parts[w];
     }
     space.pairs[blockIdx.x] = pair;
+    if (blockIdx.x == 0)
+        *space.arrived = 0;
 }
 
 /* ---- Strips ---- */
@@ -376,8 +381,7 @@ static __device__ __forceinline__ void cuda__identify_add(const cuda__identify_s
             row += (double)space.rows[l * shape.n + j];
         }
     }
-    for (int64_t i = own + threadIdx.x * groups; i <= s;
-         i += IDENTIFY_ADDERS * CUDA__WARP * groups) {
+    for (int64_t i = own + threadIdx.x * groups; i <= s; i += IDENTIFY_ADDING * groups) {
         squares += pairs[i].squares;
         parts |= pairs[i].parts;
     }
@@ -391,21 +395,14 @@ static __device__ __forceinline__ void cuda__identify_add(const cuda__identify_s
     sums.parts[warp] = parts;
 }
 
-/* A block 32 columns and their rows. */
+/* Of 32 columns and their rows, from what the warps have added up; in every lane of a warp. */
 template <typename T>
-static __global__ void __launch_bounds__(IDENTIFY_ADDERS *CUDA__WARP)
-    cuda__identify_strips_kernel(const cuda_identification task, const cuda__identify_shape shape)
+static __device__ __forceinline__ cuda__identify_strip
+cuda__identify_strip_of(const cuda_identification &task, const cuda__identify_shape &shape,
+                        const cuda__identify_sums &sums, int64_t k)
 {
-    __shared__ cuda__identify_sums sums;
-    int64_t k = blockIdx.y, j = blockIdx.x * (int64_t)CUDA__WARP + threadIdx.x;
-    cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
+    int64_t j = blockIdx.x * (int64_t)CUDA__WARP + threadIdx.x;
     cuda__identify_strip strip = cuda__identify_nothing();
-    cuda__release_next();
-    cuda__wait_for_previous();
-    cuda__identify_add(shape, space, sums);
-    __syncthreads();
-    if (threadIdx.x >= CUDA__WARP)
-        return;
     if (j < shape.n) {
         for (int w = 0; w < IDENTIFY_ADDERS; w++) {
             strip.column += sums.columns[w][threadIdx.x];
@@ -425,8 +422,7 @@ static __global__ void __launch_bounds__(IDENTIFY_ADDERS *CUDA__WARP)
         strip.parts |= sums.parts[threadIdx.x];
     }
     cuda__identify_join_warp(&strip);
-    if (threadIdx.x == 0)
-        space.strips[blockIdx.x] = strip;
+    return strip;
 }
 
 /* ---- The matrix ---- */
@@ -442,17 +438,15 @@ static __device__ __forceinline__ struct cuda_norm cuda__identify_norm(double su
     return norm;
 }
 
-/* A block a matrix. */
+/* Of all strips; the threads of a block. */
 template <typename T>
-static __global__ void __launch_bounds__(IDENTIFY_LAST_THREADS)
-    cuda__identify_last_kernel(const cuda_identification task, const cuda__identify_shape shape)
+static __device__ __forceinline__ void
+cuda__identify_end(const cuda_identification &task, const cuda__identify_shape &shape,
+                   const cuda__identify_space<T> &space, int64_t k)
 {
-    __shared__ cuda__identify_strip found[IDENTIFY_LAST_THREADS / CUDA__WARP];
-    int64_t k = blockIdx.x;
-    cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
+    __shared__ cuda__identify_strip found[IDENTIFY_ADDERS];
     cuda__identify_strip all = cuda__identify_nothing();
-    cuda__wait_for_previous();
-    for (int64_t s = threadIdx.x; s < shape.groups(); s += IDENTIFY_LAST_THREADS)
+    for (int64_t s = threadIdx.x; s < shape.groups(); s += IDENTIFY_ADDING)
         cuda__identify_join(&all, space.strips[s]);
     cuda__identify_join_warp(&all);
     if (threadIdx.x % CUDA__WARP == 0)
@@ -460,7 +454,7 @@ static __global__ void __launch_bounds__(IDENTIFY_LAST_THREADS)
     __syncthreads();
     if (threadIdx.x > 0)
         return;
-    for (int w = 1; w < IDENTIFY_LAST_THREADS / CUDA__WARP; w++)
+    for (int w = 1; w < IDENTIFY_ADDERS; w++)
         cuda__identify_join(&all, found[w]);
     struct cuda_identity identity = {
         cuda__identify_norm<T>(all.column),
@@ -473,6 +467,38 @@ static __global__ void __launch_bounds__(IDENTIFY_LAST_THREADS)
         all.parts,
     };
     task.to[k / task.count * task.to_step + k % task.count] = identity;
+}
+
+/* Of `blocks` whose work others are to see; a thread of each calls. */
+static __device__ __forceinline__ bool cuda__identify_is_last(uint32_t *arrived, uint32_t blocks)
+{
+    __threadfence();
+    bool is_last = atomicAdd(arrived, 1) == blocks - 1;
+    __threadfence();
+    return is_last;
+}
+
+/* A block 32 columns and their rows. */
+template <typename T>
+static __global__ void __launch_bounds__(IDENTIFY_ADDING)
+    cuda__identify_strips_kernel(const cuda_identification task, const cuda__identify_shape shape)
+{
+    __shared__ cuda__identify_sums sums;
+    int64_t k = blockIdx.y;
+    cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
+    int last = 0;
+    cuda__wait_for_previous();
+    cuda__identify_add(shape, space, sums);
+    __syncthreads();
+    if (threadIdx.x < CUDA__WARP) {
+        cuda__identify_strip strip = cuda__identify_strip_of<T>(task, shape, sums, k);
+        if (threadIdx.x == 0) {
+            space.strips[blockIdx.x] = strip;
+            last = gridDim.x == 1 || cuda__identify_is_last(space.arrived, gridDim.x);
+        }
+    }
+    if (__syncthreads_or(last))
+        cuda__identify_end<T>(task, shape, space, k);
 }
 
 /* ---- Launches ---- */
@@ -496,10 +522,7 @@ static cudaError_t cuda__identify_start(const struct cuda_identification &task, 
                                      sizeof(cuda__identify_memory<T, Warps>), stream, task, shape);
     if (status == cudaSuccess)
         status = cuda__follow(cuda__identify_strips_kernel<T>, dim3((unsigned)shape.groups(), all),
-                              IDENTIFY_ADDERS * CUDA__WARP, overlaps, stream, task, shape);
-    if (status == cudaSuccess)
-        status = cuda__follow(cuda__identify_last_kernel<T>, all, IDENTIFY_LAST_THREADS, overlaps,
-                              stream, task, shape);
+                              IDENTIFY_ADDING, overlaps, stream, task, shape);
     return status;
 }
 

@@ -7,7 +7,7 @@
  *
  * Everything lies on the device. Nothing is awaited. Threads: any, each with its own stream and
  * scratch. Cost: n^2 numbers read once, and n^2 / 16 of sums (n^2 / 64 above CUDA_IDENTIFY_FEW)
- * written and read; three launches.
+ * written and read; two launches.
  */
 #ifndef GPU_CUDA_IDENTIFY_H
 #define GPU_CUDA_IDENTIFY_H

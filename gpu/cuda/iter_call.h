@@ -112,7 +112,8 @@ struct cuda__iter_space {
     void *history;                    /* two times max_iterations numbers each */
     struct cuda_item *items;          /* of lu in FP32 */
     int32_t *infos;
-    void *scratch; /* of cuda_identify, for twice `count` */
+    void *scratch;  /* of cuda_identify, for twice `count` */
+    void *products; /* scratch of cuda_product; NULL: none is needed */
 };
 
 /* For the kernels, by value. */
@@ -134,6 +135,15 @@ struct cuda__iter_run {
     bool again;
 };
 
+/* Multiplications that take about as long as the launches of a step. */
+#define CUDA__ITER_GAP_MAX (INT64_C(1) << 25)
+
+/* How many matrices that rest are computed with in a run, rather than launching twice. */
+static inline int64_t cuda__iter_gap(int64_t n)
+{
+    return CUDA__ITER_GAP_MAX / (n * n * n);
+}
+
 /* to = identity I + the sum of factor * matrix. A matrix may be `to`; -1: none. */
 struct cuda__iter_sum {
     int to;
@@ -142,6 +152,13 @@ struct cuda__iter_sum {
         double factor;
         int matrix;
     } terms[3];
+};
+
+/* Sums made one after the other, number by number. */
+#define CUDA__ITER_SUMS_MAX 3
+struct cuda__iter_sums {
+    int count;
+    struct cuda__iter_sum sums[CUDA__ITER_SUMS_MAX];
 };
 
 /* The kernels of a precision; each takes the matrices of a run, and but for sums and diagonals only
@@ -165,7 +182,7 @@ struct cuda__iter_kernels {
     cudaError_t (*narrow)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     cudaError_t (*widen)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     cudaError_t (*sum)(const struct cuda__iter_call *, struct cuda__iter_run,
-                       const struct cuda__iter_sum *, cudaStream_t);
+                       const struct cuda__iter_sums *, cudaStream_t);
     /* matrix += value I */
     cudaError_t (*shift)(const struct cuda__iter_call *, struct cuda__iter_run, int matrix,
                          double value, cudaStream_t);

@@ -1,8 +1,9 @@
 /* gpu/cuda/iter_kernels.cuh: the passes of `iterative` in one precision, and their launches;
  * iter_f32.cu and iter_f64.cu are the instances. See iter_call.h for what each of them does.
  *
- * A pass over a matrix takes CUDA__ITER_ROWS rows a block, a row a warp; blockIdx.y numbers the
- * matrices of the run.
+ * A pass over a matrix takes CUDA__ITER_ROWS rows and CUDA__ITER_COLUMNS columns a block, a row a
+ * warp; blockIdx.y numbers the matrices of the run, blockIdx.z the columns. A lane reads all of its
+ * numbers before it writes one, so that they are on their way together.
  */
 #ifndef GPU_CUDA_ITER_KERNELS_CUH
 #define GPU_CUDA_ITER_KERNELS_CUH
@@ -13,10 +14,15 @@
 #include "gpu/cuda/lu_reduce.cuh"
 
 #define CUDA__ITER_ROWS 8
+#define CUDA__ITER_COLUMNS 256
 #define CUDA__ITER_THREADS (CUDA__ITER_ROWS * CUDA__WARP)
 
-/* Matrix blockIdx.y of a run, and the warp's row. */
+/* Matrix blockIdx.y of a run, the warp's row, and the block's columns. */
 template <typename T> struct cuda__iter_view {
+    typedef typename cuda__real<T>::vector vector;
+    static constexpr int width = cuda__real<T>::width;
+    static constexpr int pieces = CUDA__ITER_COLUMNS / CUDA__WARP / width; /* vectors of a lane */
+
     const cuda__iter_call &call;
     int64_t index; /* in the chunk */
     int64_t i;     /* the row */
@@ -62,11 +68,66 @@ template <typename T> struct cuda__iter_view {
         const cuda_tensors *at = item(&within);
         return (const T *)at->inputs[which] + (within * call.n + i) * call.n;
     }
+    /* How many of `most` numbers that lie `apart` from each other, the lane's first being number
+     * `first` of a row, are below `end`. Loops end there: small matrices cost few instructions. */
+    static __device__ __forceinline__ int within(int first, int apart, int end, int most)
+    {
+        int count = (end - first + apart - 1) / apart;
+        return count < most ? count : most;
+    }
+    /* Does to(j, from(j)) for the lane's columns j. */
+    template <typename From, typename To>
+    __device__ __forceinline__ void each(const From &from, const To &to) const
+    {
+        constexpr int most = CUDA__ITER_COLUMNS / CUDA__WARP;
+        T x[most];
+        int first = (int)blockIdx.z * CUDA__ITER_COLUMNS + lane;
+        int here = within(first, CUDA__WARP, (int)call.n, most);
+#pragma unroll
+        for (int u = 0; u < most; u++) {
+            if (u >= here)
+                break;
+            x[u] = from(first + u * CUDA__WARP);
+        }
+#pragma unroll
+        for (int u = 0; u < most; u++) {
+            if (u >= here)
+                break;
+            to(first + u * CUDA__WARP, x[u]);
+        }
+    }
+    /* Where the lane's vector number u of a row in the workspace begins. */
+    __device__ __forceinline__ int piece(int u) const
+    {
+        return (int)blockIdx.z * CUDA__ITER_COLUMNS + (u * CUDA__WARP + lane) * width;
+    }
+    /* How many of them there are. */
+    __device__ __forceinline__ int pieces_here() const
+    {
+        return within(piece(0), CUDA__WARP * width, (int)call.ld, pieces);
+    }
+    __device__ __forceinline__ void read(vector *x, const T *from, int here) const
+    {
+#pragma unroll
+        for (int u = 0; u < pieces; u++) {
+            if (u >= here)
+                break;
+            x[u] = *(const vector *)(from + piece(u));
+        }
+    }
+    __device__ __forceinline__ void write(T *to, const vector *x, int here) const
+    {
+#pragma unroll
+        for (int u = 0; u < pieces; u++) {
+            if (u >= here)
+                break;
+            *(vector *)(to + piece(u)) = x[u];
+        }
+    }
     /* to = factor * from, a row. */
     __device__ __forceinline__ void copy_row(T *to, const T *from, T factor) const
     {
-        for (int64_t j = lane; j < call.n; j += CUDA__WARP)
-            to[j] = from[j] * factor;
+        each([&](int64_t j) { return from[j] * factor; }, [&](int64_t j, T x) { to[j] = x; });
     }
     __device__ __forceinline__ T two_to(int exponent) const
     {
@@ -197,8 +258,8 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         return;
     T *to = view.row(CUDA__ITER_MATRIX_V), own = view.row(CUDA__ITER_MATRIX_A)[view.i];
     T value = is_identity ? (T)view.factors()[1] : 1 / own;
-    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP)
-        to[j] = j == view.i ? value : T(0);
+    view.each([&](int64_t j) { return j == view.i ? value : T(0); },
+              [&](int64_t j, T x) { to[j] = x; });
 }
 
 /* The FP32 matrices lie densely where spare ones begin. */
@@ -219,9 +280,9 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     float *to = cuda__iter_narrow(view, 0) + view.i * call.n;
     const T *from = view.row(CUDA__ITER_MATRIX_A);
     double factor = view.factors()[0];
-    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP)
-        to[j] = (float)((double)from[j] * factor);
-    if (view.i == 0 && view.lane == 0)
+    view.each([&](int64_t j) { return from[j]; },
+              [&](int64_t j, T x) { to[j] = (float)((double)x * factor); });
+    if (view.i == 0 && view.lane == 0 && blockIdx.z == 0)
         call.space.items[view.index] = {cuda__iter_narrow(view, 0), cuda__iter_narrow(view, 1),
                                         nullptr, call.space.infos + view.index,
                                         (int64_t)blockIdx.y};
@@ -237,35 +298,59 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     const float *from = cuda__iter_narrow(view, 1) + view.i * call.n;
     T *to = view.row(CUDA__ITER_MATRIX_V);
     double factor = view.factors()[0];
-    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP)
-        to[j] = (T)((double)from[j] * factor);
+    view.each([&](int64_t j) { return (T)((double)from[j] * factor); },
+              [&](int64_t j, T x) { to[j] = x; });
 }
 
 /* ---- Steps ---- */
 
+/* One sum, of the lane's columns. */
+template <typename T>
+static __device__ __forceinline__ void cuda__iter_sum_row(const cuda__iter_view<T> &view,
+                                                          const cuda__iter_sum &sum)
+{
+    typedef cuda__iter_view<T> of;
+    typename of::vector x[of::pieces], term[of::pieces];
+    T identity = (T)sum.identity;
+    int here = view.pieces_here();
+#pragma unroll
+    for (int u = 0; u < of::pieces; u++) {
+        if (u >= here)
+            break;
+#pragma unroll
+        for (int v = 0; v < of::width; v++)
+            ((T *)&x[u])[v] = view.piece(u) + v == view.i ? identity : T(0);
+    }
+#pragma unroll
+    for (int t = 0; t < 3; t++) {
+        if (sum.terms[t].matrix < 0)
+            continue;
+        T factor = (T)sum.terms[t].factor;
+        view.read(term, view.row(sum.terms[t].matrix), here);
+#pragma unroll
+        for (int u = 0; u < of::pieces; u++) {
+            if (u >= here)
+                break;
+#pragma unroll
+            for (int v = 0; v < of::width; v++)
+                ((T *)&x[u])[v] = fma(factor, ((const T *)&term[u])[v], ((T *)&x[u])[v]);
+        }
+    }
+    view.write(view.row(sum.to), x, here);
+}
+
+/* What lies beyond column n goes along. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     cuda__iter_sum_kernel(const cuda__iter_call call, const cuda__iter_run run,
-                          const cuda__iter_sum sum)
+                          const cuda__iter_sums sums)
 {
     cuda__iter_view<T> view(call, run);
     if (view.i >= call.n)
         return;
-    T *to = view.row(sum.to);
-    T factors[3], identity = (T)sum.identity;
-    const T *from[3];
-#pragma unroll
-    for (int t = 0; t < 3; t++) {
-        from[t] = sum.terms[t].matrix < 0 ? nullptr : view.row(sum.terms[t].matrix);
-        factors[t] = (T)sum.terms[t].factor;
-    }
-    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP) {
-        T x = j == view.i ? identity : T(0);
-#pragma unroll
-        for (int t = 0; t < 3; t++)
-            x = from[t] ? fma(factors[t], from[t][j], x) : x;
-        to[j] = x;
-    }
+#pragma unroll 1
+    for (int s = 0; s < sums.count; s++)
+        cuda__iter_sum_row(view, sums.sums[s]);
 }
 
 /* A thread an entry of the diagonal. */
@@ -292,14 +377,24 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         return;
     /* A start's kernels have kept V already. */
     bool keeps = state.is_current && action >= CUDA__ITER_STEP;
-    T *v = view.row(CUDA__ITER_MATRIX_V), *best = view.row(CUDA__ITER_MATRIX_BEST);
-    const T *from = view.row(matrix);
-    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP) {
-        T old = v[j];
-        v[j] = adds ? old + from[j] : from[j];
-        if (keeps)
-            best[j] = old;
+    typedef cuda__iter_view<T> of;
+    typename of::vector old[of::pieces], x[of::pieces];
+    T *v = view.row(CUDA__ITER_MATRIX_V);
+    int here = view.pieces_here();
+    view.read(x, view.row(matrix), here);
+    if (adds || keeps)
+        view.read(old, v, here);
+    if (keeps)
+        view.write(view.row(CUDA__ITER_MATRIX_BEST), old, here);
+#pragma unroll
+    for (int u = 0; u < of::pieces; u++) {
+        if (!adds || u >= here)
+            break;
+#pragma unroll
+        for (int e = 0; e < of::width; e++)
+            ((T *)&x[u])[e] += ((const T *)&old[u])[e];
     }
+    view.write(v, x, here);
 }
 
 template <typename T>
@@ -368,7 +463,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     const cuda_tensors *to = view.item(&within);
     if (state.action != CUDA__ITER_STORE)
         return;
-    if (blockIdx.x == 0)
+    if (blockIdx.x == 0 && blockIdx.z == 0)
         cuda__iter_report(view, to, within);
     T *inverse = (T *)to->outputs[CUDA__ITER_INVERSE];
     if (!inverse || view.i >= call.n)
@@ -376,8 +471,9 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     inverse += (within * call.n + view.i) * call.n;
     const T *from = view.row(state.is_current ? CUDA__ITER_MATRIX_V : CUDA__ITER_MATRIX_BEST);
     T factor = view.two_to(state.best_scaling);
-    for (int64_t j = view.lane; j < call.n; j += CUDA__WARP)
-        inverse[j] = state.refused ? cuda__real<T>::nan() : from[j] * factor;
+    bool refused = state.refused;
+    view.each([&](int64_t j) { return refused ? cuda__real<T>::nan() : from[j] * factor; },
+              [&](int64_t j, T x) { inverse[j] = x; });
 }
 
 /* Its turn is over; a block a matrix. */
@@ -397,14 +493,15 @@ template <typename T> struct cuda__iter_launch {
     typedef cuda__iter_call call;
     typedef cuda__iter_run run;
 
-    /* A warp a row. */
+    /* A warp a row, and a block some columns. */
     template <typename... Parameters, typename... Arguments>
     static cudaError_t rows(void (*kernel)(Parameters...), const call *of, run which,
                             cudaStream_t stream, const Arguments &...arguments)
     {
         unsigned blocks = (unsigned)((of->n + CUDA__ITER_ROWS - 1) / CUDA__ITER_ROWS);
-        return cuda__start(kernel, dim3(blocks, (unsigned)which.count), CUDA__ITER_THREADS, 0,
-                           stream, *of, which, arguments...);
+        unsigned across = (unsigned)((of->n + CUDA__ITER_COLUMNS - 1) / CUDA__ITER_COLUMNS);
+        return cuda__start(kernel, dim3(blocks, (unsigned)which.count, across), CUDA__ITER_THREADS,
+                           0, stream, *of, which, arguments...);
     }
 
     /* A block of so many threads a matrix. */
@@ -447,10 +544,10 @@ template <typename T> struct cuda__iter_launch {
     {
         return rows(cuda__iter_widen_kernel<T>, of, which, stream);
     }
-    static cudaError_t sum(const call *of, run which, const cuda__iter_sum *sum,
+    static cudaError_t sum(const call *of, run which, const cuda__iter_sums *sums,
                            cudaStream_t stream)
     {
-        return rows(cuda__iter_sum_kernel<T>, of, which, stream, *sum);
+        return rows(cuda__iter_sum_kernel<T>, of, which, stream, *sums);
     }
     static cudaError_t shift(const call *of, run which, int matrix, double value,
                              cudaStream_t stream)

@@ -8,7 +8,8 @@
  *   order19        V + (R + R^2)(I + Y + ... + Y^8) V, Y = R^2              7
  *
  * A scheme leaves R and V alone and works in the spare matrices; at the end V takes the correction.
- * So matrices of a run whose turn it is not lose nothing but time.
+ * So matrices of a run whose turn it is not lose nothing but time. Where every matrix of a run has
+ * its turn order7 works in R too.
  *
  * Threads: the lane's. Nothing is awaited.
  */
@@ -43,27 +44,31 @@ static void multiply(struct cuda__iter_step *step, enum name c, double alpha, en
                                    .a = cuda__iter_at(call, a, step->run),
                                    .b = cuda__iter_at(call, b, step->run),
                                    .c = cuda__iter_at(call, c, step->run),
-                                   .count = step->run.count};
+                                   .count = step->run.count,
+                                   .scratch = call->space.products};
     if (step->status == cudaSuccess)
         step->status = cuda_product(step->products, &product, step->stream);
 }
 
-/* to = identity I + fx x + fy y + fz z */
-static void add(struct cuda__iter_step *step, enum name to, double identity,
-                struct cuda__iter_sum terms)
+/* One after the other; terms without a factor are none. */
+static void add(struct cuda__iter_step *step, struct cuda__iter_sums sums)
 {
-    terms.to = to;
-    terms.identity = identity;
-    for (int i = 0; i < 3; i++) {
-        if (terms.terms[i].factor == 0)
-            terms.terms[i].matrix = NONE;
+    for (int i = 0; i < CUDA__ITER_SUMS_MAX * 3; i++) {
+        struct cuda__iter_sum *sum = &sums.sums[i / 3];
+        if (sum->terms[i % 3].factor == 0)
+            sum->terms[i % 3].matrix = NONE;
     }
     if (step->status == cudaSuccess)
-        step->status = step->kernels->sum(step->call, step->run, &terms, step->stream);
+        step->status = step->kernels->sum(step->call, step->run, &sums, step->stream);
 }
 
-/* The terms of a sum: {factor, matrix}, up to three. */
-#define OF(...) ((struct cuda__iter_sum){.terms = {__VA_ARGS__}})
+/* to = identity I + the sum of terms {factor, matrix}, up to three of them. */
+#define SUM(target, multiple, ...)                                                                 \
+    {                                                                                              \
+        .to = (target), .identity = (multiple), .terms = { __VA_ARGS__ }                           \
+    }
+/* So many of them. */
+#define SUMS(number, ...) ((struct cuda__iter_sums){.count = (number), .sums = {__VA_ARGS__}})
 
 static void shift(struct cuda__iter_step *step, enum name matrix, double value)
 {
@@ -88,7 +93,7 @@ static enum name newton_schulz(struct cuda__iter_step *step)
 static enum name chebyshev(struct cuda__iter_step *step)
 {
     multiply(step, S0, 1, R, V, 0);
-    add(step, S0, 0, OF({1, S0}, {1, V}));
+    add(step, SUMS(1, SUM(S0, 0, {1, S0}, {1, V})));
     multiply(step, S1, 1, R, S0, 0);
     return S1;
 }
@@ -96,8 +101,7 @@ static enum name chebyshev(struct cuda__iter_step *step)
 static enum name order5(struct cuda__iter_step *step)
 {
     multiply(step, S0, 1, R, R, 0);
-    add(step, S1, 0, OF({1, R}, {1, S0}));
-    shift(step, S0, 1);
+    add(step, SUMS(2, SUM(S1, 0, {1, R}, {1, S0}), SUM(S0, 1, {1, S0})));
     multiply(step, S2, 1, S1, S0, 0);
     multiply(step, S1, 1, S2, V, 0);
     return S1;
@@ -106,10 +110,16 @@ static enum name order5(struct cuda__iter_step *step)
 static enum name order7(struct cuda__iter_step *step)
 {
     multiply(step, S0, 1, R, R, 0);
-    multiply(step, S1, 1, S0, S0, 0);
-    add(step, S1, 0, OF({1, S1}, {1, R}));
-    add(step, S0, 1, OF({1, S0}, {1, R}));
-    multiply(step, S2, 1, S1, S0, 0);
+    if (cuda__iter_gap(step->call->n) == 0) {
+        /* All matrices of the run take the step: R is measured anew before it is used again. */
+        add(step, SUMS(1, SUM(S1, 1, {1, S0}, {1, R})));
+        multiply(step, R, 1, S0, S0, 1);
+        multiply(step, S2, 1, R, S1, 0);
+    } else {
+        multiply(step, S1, 1, S0, S0, 0);
+        add(step, SUMS(2, SUM(S1, 0, {1, S1}, {1, R}), SUM(S0, 1, {1, S0}, {1, R})));
+        multiply(step, S2, 1, S1, S0, 0);
+    }
     multiply(step, S0, 1, S2, V, 0);
     return S0;
 }
@@ -119,8 +129,7 @@ static enum name order7_horner(struct cuda__iter_step *step)
 {
     static const double coefficients[] = {93, -315, 651, -861, 735, -393, 120};
     enum name inner = S1, outer = S2;
-    add(step, S0, 1, OF({-1, R}));
-    add(step, inner, -15, OF({1, S0}));
+    add(step, SUMS(2, SUM(S0, 1, {-1, R}), SUM(inner, -15, {1, S0})));
     for (size_t i = 0; i < sizeof coefficients / sizeof coefficients[0]; i++) {
         multiply(step, outer, 1, S0, inner, 0);
         shift(step, outer, coefficients[i]);
@@ -147,14 +156,14 @@ static enum name order19(struct cuda__iter_step *step)
     enum name y = S0, square = S1, left = S2, right = S3, sum = S4;
     multiply(step, y, 1, R, R, 0);
     multiply(step, square, 1, y, y, 0);
-    add(step, left, 1, OF({SUM_A, y}, {1, square}));
-    add(step, right, 1, OF({SUM_B, y}, {1, square}));
+    add(step,
+        SUMS(2, SUM(left, 1, {SUM_A, y}, {1, square}), SUM(right, 1, {SUM_B, y}, {1, square})));
     multiply(step, sum, 1, left, right, 0); /* M */
-    add(step, left, 0, OF({1, sum}, {SUM_C, y}));
-    add(step, right, 0, OF({1, sum}, {SUM_D, y}, {SUM_E, square}));
-    add(step, sum, 0, OF({SUM_MU, y}, {SUM_PSI, square}));
+    add(step, SUMS(3, SUM(left, 0, {1, sum}, {SUM_C, y}),
+                   SUM(right, 0, {1, sum}, {SUM_D, y}, {SUM_E, square}),
+                   SUM(sum, 0, {SUM_MU, y}, {SUM_PSI, square})));
     multiply(step, sum, 1, left, right, 1);
-    add(step, left, 0, OF({1, R}, {1, y}));
+    add(step, SUMS(1, SUM(left, 0, {1, R}, {1, y})));
     multiply(step, right, 1, left, sum, 0);
     multiply(step, left, 1, right, V, 0);
     return left;

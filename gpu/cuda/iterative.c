@@ -15,8 +15,6 @@
 #include "gpu/cuda/transpose.h"
 #include "gpu/methods/iterative.h"
 
-/* Multiplications that take about as long as the launches of a step. */
-#define GAP_MAX (INT64_C(1) << 25)
 /* Matrices of one cuda_identify, which takes two of each. */
 #define CHUNK_MAX CUDA_NOTES_MAX
 
@@ -46,6 +44,14 @@ static int64_t take(struct walk *walk, int64_t count, int64_t each, int64_t byte
     return start;
 }
 
+/* What products of n x n need beside the matrices. */
+static size_t products_bytes(const struct cuda__iter_call *call)
+{
+    struct cuda_product product = {
+        .precision = call->precision, .rows = call->n, .columns = call->n, .inner = call->n};
+    return cuda_product_scratch(&product);
+}
+
 /* Lays the workspace out for `count` matrices, from `start` on. Returns its bytes; SIZE_MAX when
  * they are too many to count. */
 static size_t lay_out(struct cuda__iter_call *call, int64_t count, unsigned char *start)
@@ -64,7 +70,9 @@ static size_t lay_out(struct cuda__iter_call *call, int64_t count, unsigned char
     int64_t history = take(&walk, 2 * count, call->wishes.max_iterations, unit);
     int64_t items = take(&walk, count, sizeof *space->items, 1);
     int64_t infos = take(&walk, count, sizeof *space->infos, 1);
-    int64_t last = take(&walk, count, identify, 1);
+    int64_t scratches = take(&walk, count, identify, 1);
+    size_t of_products = products_bytes(call);
+    int64_t last = take(&walk, 1, (int64_t)of_products, 1);
     if (!walk.fits)
         return SIZE_MAX;
     *space = (struct cuda__iter_space){
@@ -76,7 +84,8 @@ static size_t lay_out(struct cuda__iter_call *call, int64_t count, unsigned char
         .history = start + history,
         .items = (struct cuda_item *)(void *)(start + items),
         .infos = (int32_t *)(void *)(start + infos),
-        .scratch = start + last,
+        .scratch = start + scratches,
+        .products = of_products > 0 ? start + last : NULL,
     };
     return (size_t)walk.bytes;
 }
@@ -129,12 +138,6 @@ static bool settle(struct cuda__iter_call *of, const struct cuda_call *call)
 }
 
 /* ---- Runs ---- */
-
-/* How many matrices that rest are computed with, rather than launching twice. */
-static int64_t gap_of(int64_t n)
-{
-    return GAP_MAX / (n * n * n);
-}
 
 /* The next run of matrices from `from` on whose actions are among `actions`, a bit each, with gaps
  * of at most `gap` in between; false: there is none. */
@@ -299,7 +302,7 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
 {
     uint8_t next[CUDA_NOTES_MAX];
     memcpy(next, notes->next, sizeof next);
-    int64_t gap = gap_of(step->call->n), from;
+    int64_t gap = cuda__iter_gap(step->call->n), from;
     bool measures = step->call->wishes.measures;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         for (from = 0; next_run(step->call, next, parts[i].actions, parts[i].has_gaps ? gap : 0,

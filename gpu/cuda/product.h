@@ -1,11 +1,13 @@
 /* gpu/cuda/product.h: C = alpha op(A) op(B) + beta C for dense matrices on the device, row-major,
  * one or many of one shape. The engine's one door to cuBLAS.
  *
- * Two roads: a batched kernel of our own for small and middle shapes, and cuBLAS, one matrix after
- * the other, for large ones. Which one is taken follows from the precision and the shape (rows,
- * columns, inner, transposition), never from the count, and cuBLAS gets a workspace of its own for
- * each stream: the bits of a matrix do not depend on its batch. FP32 is multiplied in FP32, never
- * in TF32.
+ * Three roads: a batched kernel of our own for small and middle shapes, and cuBLAS, one matrix
+ * after the other, for large ones; and for larger ones in FP32, where the caller lends a workspace
+ * for it, products in TF32 and BF16 whose sum is as good as one in FP32 (product_split.h). Which
+ * one is taken follows from the precision, the shape (rows, columns, inner, transposition) and
+ * whether the caller wants the third, never from the count, and cuBLAS gets a workspace of its own
+ * for each stream: the bits of a matrix do not depend on its batch. FP32 is never multiplied in
+ * TF32 alone.
  *
  * The bits may depend on whether rows begin at 16 bytes. Operands whose places the caller chooses
  * (a workspace; strides a multiple of 16 bytes) are as fast as they can be and have one answer;
@@ -23,6 +25,7 @@
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/datatype.h"
@@ -48,7 +51,13 @@ struct cuda_product {
     double alpha, beta;            /* rounded to the precision */
     struct cuda_matrices a, b, c;
     int64_t count; /* of matrices; 0: none */
+    void *scratch; /* cuda_product_scratch bytes of the device's, for the third road, aligned to
+                    * 256 bytes; free again behind the product. NULL: not that road */
 };
+
+/* What the third road needs for a product, however many matrices it has: at most 16 KiB a row and a
+ * column. 0: it is not taken for this shape. Any thread. */
+size_t cuda_product_scratch(const struct cuda_product *product);
 
 /* The device must be open, and current to the thread. neighbour: of the same thread, whose handle
  * is used along; it must live as long. NULL: a handle of its own, which takes some 0.3 s the first

@@ -5,6 +5,7 @@
  */
 #include "cublas_v2.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct cublasContext {
     cudaStream_t stream;
     void *workspace;
     int has_mode;
+    cublasPointerMode_t pointers;
 };
 
 static cublasStatus_t create(cublasHandle_t *handle)
@@ -50,6 +52,12 @@ static cublasStatus_t set_math_mode(cublasHandle_t handle, cublasMath_t mode)
     return mode == CUBLAS_DEFAULT_MATH ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
+static cublasStatus_t set_pointer_mode(cublasHandle_t handle, cublasPointerMode_t mode)
+{
+    handle->pointers = mode;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 /* A matrix of rows x columns, column-major, lies at a distance of ld. */
 static int lies_well(int64_t rows, int64_t columns, int64_t ld, cublasOperation_t operation)
 {
@@ -57,12 +65,13 @@ static int lies_well(int64_t rows, int64_t columns, int64_t ld, cublasOperation_
 }
 
 static cublasStatus_t check(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b,
-                            int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc)
+                            int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc,
+                            cublasPointerMode_t pointers)
 {
     if (simt_lost() != cudaSuccess)
         return CUBLAS_STATUS_EXECUTION_FAILED;
-    if (!handle->workspace || !handle->has_mode || m < 0 || n < 0 || k < 0 ||
-        !lies_well(m, k, lda, of_a) || !lies_well(k, n, ldb, of_b) ||
+    if (!handle->workspace || handle->pointers != pointers || !handle->has_mode || m < 0 || n < 0 ||
+        k < 0 || !lies_well(m, k, lda, of_a) || !lies_well(k, n, ldb, of_b) ||
         !lies_well(m, n, ldc, CUBLAS_OP_N))
         return CUBLAS_STATUS_INVALID_VALUE;
     return CUBLAS_STATUS_SUCCESS;
@@ -75,7 +84,8 @@ static cublasStatus_t check(cublasHandle_t handle, cublasOperation_t of_a, cubla
                                const type *alpha, const type *a, int64_t lda, const type *b,       \
                                int64_t ldb, const type *beta, type *c, int64_t ldc)                \
     {                                                                                              \
-        cublasStatus_t status = check(handle, of_a, of_b, m, n, k, lda, ldb, ldc);                 \
+        cublasStatus_t status =                                                                    \
+            check(handle, of_a, of_b, m, n, k, lda, ldb, ldc, CUBLAS_POINTER_MODE_HOST);           \
         for (int64_t j = 0; status == CUBLAS_STATUS_SUCCESS && j < n; j++) {                       \
             type *to = c + j * ldc;                                                                \
             for (int64_t i = 0; i < m; i++)                                                        \
@@ -93,16 +103,95 @@ static cublasStatus_t check(cublasHandle_t handle, cublasOperation_t of_a, cubla
 SIMT_GEMM(sgemm, float)
 SIMT_GEMM(dgemm, double)
 
+/* ---- TF32 and BF16 ---- */
+
+/* A number of an operand as tensor cores see it: FP32 without the bits that TF32 has not, or BF16.
+ */
+static double operand_at(const void *operand, cudaDataType type, int64_t index)
+{
+    uint32_t bits;
+    float x;
+    if (type == CUDA_R_16BF)
+        bits = (uint32_t)((const uint16_t *)operand)[index] << 16;
+    else
+        bits = ((const uint32_t *)operand)[index] & ~UINT32_C(0x1fff);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* x as FP32, cut off and not rounded. */
+static float cut_sum(double x)
+{
+    float near = (float)x;
+    return fabs((double)near) > fabs(x) ? nextafterf(near, 0) : near;
+}
+
+/* Indices that tensor cores add up together, exactly here. */
+#define TOGETHER 4
+
+/* A line of an operand. */
+struct line {
+    const void *at;
+    int64_t first, step;
+};
+
+static float dot(struct line a, struct line b, cudaDataType type, int64_t k)
+{
+    float sum = 0;
+    for (int64_t first = 0; first < k; first += TOGETHER) {
+        double piece = sum;
+        for (int64_t l = first; l < k && l < first + TOGETHER; l++)
+            piece += operand_at(a.at, type, a.first + l * a.step) *
+                     operand_at(b.at, type, b.first + l * b.step);
+        sum = cut_sum(piece);
+    }
+    return sum;
+}
+
+/* FP32 matrices multiplied in TF32, or BF16's in BF16; alpha and beta are read from the device.
+ * Rows of operands must begin at 16 bytes, or a device might take another kernel for them. */
+static cublasStatus_t gemm_ex(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b,
+                              int64_t m, int64_t n, int64_t k, const void *alpha, const void *a,
+                              cudaDataType type_a, int64_t lda, const void *b, cudaDataType type_b,
+                              int64_t ldb, const void *beta, void *c, cudaDataType type_c,
+                              int64_t ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
+{
+    int64_t next_a = of_a == CUBLAS_OP_N ? 1 : lda, step_a = of_a == CUBLAS_OP_N ? lda : 1;
+    int64_t next_b = of_b == CUBLAS_OP_N ? ldb : 1, step_b = of_b == CUBLAS_OP_N ? 1 : ldb;
+    int64_t bytes = type_a == CUDA_R_16BF ? 2 : 4;
+    float by = *(const float *)alpha, keep = *(const float *)beta;
+    cublasStatus_t status =
+        check(handle, of_a, of_b, m, n, k, lda, ldb, ldc, CUBLAS_POINTER_MODE_DEVICE);
+    if (type_a != type_b || type_c != CUDA_R_32F || algorithm != CUBLAS_GEMM_DEFAULT ||
+        compute != (bytes == 2 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32) ||
+        ((uintptr_t)a | (uintptr_t)b | (uintptr_t)(lda * bytes) | (uintptr_t)(ldb * bytes)) % 16)
+        status = CUBLAS_STATUS_INVALID_VALUE;
+    for (int64_t j = 0; status == CUBLAS_STATUS_SUCCESS && j < n; j++) {
+        for (int64_t i = 0; i < m; i++) {
+            float *to = (float *)c + j * ldc + i;
+            float sum = dot((struct line){a, i * next_a, step_a},
+                            (struct line){b, j * next_b, step_b}, type_a, k);
+            *to = keep == 0 ? by * sum : fmaf(by, sum, keep * *to);
+        }
+    }
+    return status;
+}
+
 /* ---- What dlfcn.h finds ---- */
 
 static const struct {
     const char *name;
     void *function;
 } functions[] = {
-    {"cublasCreate_v2", (void *)create},          {"cublasDestroy_v2", (void *)destroy},
-    {"cublasSetStream_v2", (void *)set_stream},   {"cublasSetWorkspace_v2", (void *)set_workspace},
-    {"cublasSetMathMode", (void *)set_math_mode}, {"cublasSgemm_v2_64", (void *)sgemm},
+    {"cublasCreate_v2", (void *)create},
+    {"cublasDestroy_v2", (void *)destroy},
+    {"cublasSetStream_v2", (void *)set_stream},
+    {"cublasSetWorkspace_v2", (void *)set_workspace},
+    {"cublasSetMathMode", (void *)set_math_mode},
+    {"cublasSgemm_v2_64", (void *)sgemm},
     {"cublasDgemm_v2_64", (void *)dgemm},
+    {"cublasGemmEx_64", (void *)gemm_ex},
+    {"cublasSetPointerMode_v2", (void *)set_pointer_mode},
 };
 
 static int is_hidden;

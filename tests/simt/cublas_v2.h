@@ -32,6 +32,25 @@ typedef enum {
     CUBLAS_DEFAULT_MATH = 0,
 } cublasMath_t;
 
+typedef enum {
+    CUBLAS_POINTER_MODE_HOST = 0,
+    CUBLAS_POINTER_MODE_DEVICE = 1,
+} cublasPointerMode_t;
+
+typedef enum {
+    CUDA_R_32F = 0,
+    CUDA_R_16BF = 14,
+} cudaDataType;
+
+typedef enum {
+    CUBLAS_COMPUTE_32F = 68,
+    CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+} cublasComputeType_t;
+
+typedef enum {
+    CUBLAS_GEMM_DEFAULT = -1,
+} cublasGemmAlgo_t;
+
 typedef struct cublasContext *cublasHandle_t;
 
 #endif

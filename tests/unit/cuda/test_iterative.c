@@ -1,5 +1,6 @@
 /* The host's cases of `iterative`, through the CUDA engine's kernels: see iter_host.h. Those of
  * many matrices or large ones are fewer here: the stand-in takes its time. */
+#include "gpu/cuda/iter_call.h"
 #include "tests/unit/cuda/iter_host.h"
 
 #define host_method_at cudatest_iterative_at
@@ -54,13 +55,26 @@ static void test_as_the_host(void **state)
     }
 }
 
+/* Of an order where all matrices of a run have their turn, and products are the library's. */
+static void test_order7_works_in_the_residual(void **state)
+{
+    (void)state;
+    assert_true(cuda__iter_gap(646) == 0 && cuda__iter_gap(70) > 0);
+    try_start(PRECISION_FP64, 646, &starts[1], METHOD_ITERATIVE_ORDER7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orders_of_numbers),    cmocka_unit_test(test_orders_of_matrices),
-        cmocka_unit_test(test_schemes_and_starts),   cmocka_unit_test(test_next_start),
-        cmocka_unit_test(test_scaled_identity_pays), cmocka_unit_test(test_warm_start),
-        cmocka_unit_test(test_useless_warm_start),   cmocka_unit_test(test_as_the_host),
+        cmocka_unit_test(test_orders_of_numbers),
+        cmocka_unit_test(test_orders_of_matrices),
+        cmocka_unit_test(test_schemes_and_starts),
+        cmocka_unit_test(test_next_start),
+        cmocka_unit_test(test_scaled_identity_pays),
+        cmocka_unit_test(test_warm_start),
+        cmocka_unit_test(test_useless_warm_start),
+        cmocka_unit_test(test_as_the_host),
+        cmocka_unit_test(test_order7_works_in_the_residual),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

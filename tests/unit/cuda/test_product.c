@@ -6,11 +6,12 @@
 
 #include <cmocka.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/cuda/product.h"
+#include "gpu/cuda/product_split.h"
 #include "tests/simt/simt.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -61,8 +62,9 @@ static double entry(const struct cuda_product *p, const struct cuda_matrices *of
     return get(p->precision, of->at, matrix * of->step + at);
 }
 
-/* Does C hold what the product of `before` must be? Of large ones some entries are tried. */
-static void check(const struct cuda_product *p, const void *before)
+/* Does C hold what the product of `before` must be, but for `ulps` of |A| |B|? Of large ones some
+ * entries are tried. */
+static void check(const struct cuda_product *p, const void *before, double ulps)
 {
     double eps = p->precision == PRECISION_FP32 ? 0x1p-23 : 0x1p-52;
     int64_t apart = p->rows * p->columns * p->inner > INT64_C(1) << 24 ? 5 : 1;
@@ -79,7 +81,7 @@ static void check(const struct cuda_product *p, const void *before)
                     size += fabs(x);
                 }
                 double difference = fabs(get(p->precision, p->c.at, at) - sum);
-                assert_true(difference <= ((double)p->inner + 4) * eps * size);
+                assert_true(difference <= ulps * eps * size);
             }
         }
     }
@@ -109,7 +111,7 @@ static void try(struct cuda_products *with, struct cuda_product p, int64_t shift
     p.c = make(p.precision, p.rows, p.columns, p.count, shift, gap, &random);
     void *before = copy_of(&p);
     assert_int_equal(cuda_product(with, &p, NULL), cudaSuccess);
-    check(&p, before);
+    check(&p, before, (double)p.inner + 4);
     /* What lies between the rows is not touched. */
     for (int64_t i = 0; gap > 0 && i < p.rows; i++) {
         int64_t at = i * p.c.stride + p.columns;
@@ -221,6 +223,168 @@ static void bits_do_not_depend_on_the_batch(void **state)
     cuda_products_destroy(&with);
 }
 
+/* ---- FP32 by parts in TF32 ---- */
+
+/* A product of full FP32 numbers, A times 2^a_power, B times 2^b_power. */
+static struct cuda_product split_make(struct shape s, bool transpose_a, bool transpose_b,
+                                      int64_t shift, int a_power, int b_power)
+{
+    uint32_t random = (uint32_t)(s.rows * 31 + s.columns * 7 + s.inner);
+    int64_t gap = shift ? 3 : 0;
+    struct cuda_product p = {.precision = PRECISION_FP32,
+                             .rows = s.rows,
+                             .columns = s.columns,
+                             .inner = s.inner,
+                             .transpose_a = transpose_a,
+                             .transpose_b = transpose_b,
+                             .alpha = 1,
+                             .count = s.count};
+    int64_t a_rows = transpose_a ? s.inner : s.rows, b_rows = transpose_b ? s.columns : s.inner;
+    p.a = make(PRECISION_FP32, a_rows, s.rows + s.inner - a_rows, s.count, shift, gap, &random);
+    p.b = make(PRECISION_FP32, b_rows, s.columns + s.inner - b_rows, s.count, shift, gap, &random);
+    p.c = make(PRECISION_FP32, s.rows, s.columns, s.count, shift, gap, &random);
+    for (int64_t i = 0; i < p.a.step * s.count; i++)
+        ((float *)p.a.at)[i] = ldexpf(((float *)p.a.at)[i] * 1.1f, a_power);
+    for (int64_t i = 0; i < p.b.step * s.count; i++)
+        ((float *)p.b.at)[i] = ldexpf(((float *)p.b.at)[i] * 1.1f, b_power);
+    size_t bytes = cuda__product_split_bytes(&p);
+    assert_int_equal(cudaMalloc(&p.scratch, bytes), cudaSuccess);
+    memset(p.scratch, 0xff, bytes); /* NaN */
+    return p;
+}
+
+static void split_release(struct cuda_product *p, int64_t shift)
+{
+    release(&p->a, PRECISION_FP32, shift);
+    release(&p->b, PRECISION_FP32, shift);
+    release(&p->c, PRECISION_FP32, shift);
+    assert_int_equal(cudaFree(p->scratch), cudaSuccess);
+}
+
+/* What the parts leave out, sums that are cut off every four indices of a piece, and the pieces'
+ * own sums. Without the low parts thousands would come out. */
+static double split_ulps(int64_t inner)
+{
+    int64_t piece = inner < CUDA__SPLIT_DEPTH ? inner : CUDA__SPLIT_DEPTH;
+    return (inner > CUDA__SPLIT_SHALLOW ? 32 : 4) + (double)piece / 4 +
+           (double)inner / CUDA__SPLIT_DEPTH + 2;
+}
+
+static void split_products_are_right(void **state)
+{
+    static const struct shape split[] = {
+        {1, 1, 1, 1},     {3, 5, 7, 3},     {33, 30, 17, 2}, {64, 64, 64, 1}, {65, 63, 133, 2},
+        {20, 70, 513, 1}, {34, 9, 1100, 1}, {8, 9, 4100, 1}, {9, 8, 384, 1},  {9, 8, 385, 1}};
+    struct cuda_products *with = NULL;
+    (void)state;
+    assert_int_equal(cuda_products_create(NULL, &with), cudaSuccess);
+    for (size_t i = 0; i < COUNT(split) * 8; i++) {
+        int64_t shift = i & 4 ? 1 : 0;
+        struct cuda_product p = split_make(split[i / 8], i & 1, i & 2, shift, 0, 0);
+        p.alpha = -1.5;
+        p.beta = i % 3 == 0 ? 0 : 0.75;
+        void *before = copy_of(&p);
+        if (p.beta == 0) /* is not read */
+            *(float *)p.c.at = NAN;
+        assert_int_equal(cuda__product_split(with, &p, NULL), cudaSuccess);
+        check(&p, before, split_ulps(p.inner));
+        for (int64_t r = 0; shift && r < p.rows; r++) {
+            int64_t at = r * p.c.stride + p.columns;
+            assert_true(((float *)p.c.at)[at] == ((float *)before)[at]);
+        }
+        free(before);
+        split_release(&p, shift);
+    }
+    cuda_products_destroy(&with);
+}
+
+/* Operands near underflow and overflow give the same bits, but for the power of two. */
+static void split_products_are_scaled(void **state)
+{
+    static const struct {
+        int a, b;
+    } rows[] = {{-31, 0}, {0, -60}, {-100, 30}, {-112, 120}, {63, -20}, {123, -112}, {-51, -42}};
+    const struct shape s = {20, 30, 40, 1};
+    struct cuda_products *with = NULL;
+    (void)state;
+    assert_int_equal(cuda_products_create(NULL, &with), cudaSuccess);
+    struct cuda_product plain = split_make(s, false, false, 0, 0, 0);
+    assert_int_equal(cuda__product_split(with, &plain, NULL), cudaSuccess);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        /* Entries are normal numbers, or nought. */
+        struct cuda_product p = split_make(s, false, false, 0, 0, 0);
+        for (int64_t k = 0; k < p.a.step; k++)
+            ((float *)p.a.at)[k] = ldexpf(((float *)p.a.at)[k], rows[i].a);
+        for (int64_t k = 0; k < p.b.step; k++)
+            ((float *)p.b.at)[k] = ldexpf(((float *)p.b.at)[k], rows[i].b);
+        assert_int_equal(cuda__product_split(with, &p, NULL), cudaSuccess);
+        for (int64_t k = 0; k < s.rows * s.columns; k++)
+            assert_true(((float *)p.c.at)[k] ==
+                        ldexpf(((float *)plain.c.at)[k], rows[i].a + rows[i].b));
+        split_release(&p, 0);
+    }
+    split_release(&plain, 0);
+    cuda_products_destroy(&with);
+}
+
+/* NaN and infinities stay in their rows and columns, and are not finite there; the largest numbers
+ * are. */
+static void split_products_tell_what_is_not_finite(void **state)
+{
+    const struct shape s = {12, 9, 70, 1};
+    struct cuda_products *with = NULL;
+    (void)state;
+    assert_int_equal(cuda_products_create(NULL, &with), cudaSuccess);
+    for (int i = 0; i < 4; i++) {
+        struct cuda_product p = split_make(s, false, false, 0, 0, -20);
+        float *a = p.a.at, *b = p.b.at, *c = p.c.at;
+        uint32_t least = 0x7f800001; /* a NaN whose mantissa TF32 has not */
+        a[3 * 70 + 5] = i == 0 ? NAN : i == 1 ? -INFINITY : FLT_MAX;
+        if (i == 2)
+            memcpy(&a[3 * 70 + 5], &least, sizeof least);
+        if (i == 1)
+            b[6 * 9 + 2] = INFINITY;
+        assert_int_equal(cuda__product_split(with, &p, NULL), cudaSuccess);
+        for (int k = 0; k < 12 * 9; k++)
+            assert_int_equal(isfinite(c[k]) != 0,
+                             i == 3 || (k / 9 != 3 && !(i == 1 && k % 9 == 2)));
+        split_release(&p, 0);
+    }
+    cuda_products_destroy(&with);
+}
+
+/* Which shapes take that road, if they may. */
+static void split_products_have_their_shapes(void **state)
+{
+    static const struct {
+        enum precision precision;
+        int64_t rows, columns, inner;
+        bool is_split;
+    } rows[] = {
+        {PRECISION_FP32, 1024, 1024, 1024, false},
+        {PRECISION_FP32, 2048, 2048, 2048, true},
+        {PRECISION_FP64, 2048, 2048, 2048, false},
+        {PRECISION_FP32, 32768, 32768, 32768, true},
+        {PRECISION_FP32, 8192, 8192, 32, false},
+        {PRECISION_FP32, 4096, 4096, 128, true},
+        {PRECISION_FP32, 64, 1 << 15, 1 << 15, false},
+        {PRECISION_FP32, 1 << 20, 512, 512, false},
+        {PRECISION_FP32, 0, 0, 0, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct cuda_product p = {.precision = rows[i].precision,
+                                 .rows = rows[i].rows,
+                                 .columns = rows[i].columns,
+                                 .inner = rows[i].inner};
+        size_t bytes = cuda_product_scratch(&p);
+        assert_int_equal(bytes > 0, rows[i].is_split);
+        if (bytes > 0)
+            assert_int_equal(bytes, cuda__product_split_bytes(&p));
+        assert_true(bytes <= ((size_t)(rows[i].rows + rows[i].columns) << 14) + 256);
+    }
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     struct cuda_products *with = NULL;
@@ -270,6 +434,10 @@ int main(void)
         cmocka_unit_test(products_are_right),
         cmocka_unit_test(large_products_are_right),
         cmocka_unit_test(bits_do_not_depend_on_the_batch),
+        cmocka_unit_test(split_products_are_right),
+        cmocka_unit_test(split_products_are_scaled),
+        cmocka_unit_test(split_products_tell_what_is_not_finite),
+        cmocka_unit_test(split_products_have_their_shapes),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(nothing_is_left_behind),
     };
