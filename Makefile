@@ -159,7 +159,7 @@ CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_S
                   compiling the CUDA engine: $(words $(CUDA_OBJECTS)) files at most, some minutes; \
                   make NVCC= leaves it out)))
 
-.PHONY: all help demo run test check bench fuzz asan tsan install deps clean
+.PHONY: all help demo run test check bench fuzz asan tsan install uninstall deps clean
 .PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
 .PHONY: unit faults demo-program bench-programs fuzz-programs tests-built docs FORCE
 .DELETE_ON_ERROR:
@@ -274,14 +274,22 @@ docs: ## write the generated parts of docs/ and README.md anew
 deps: ## install everything that any target needs
 	@scripts/deps build test python check bench fuzz
 
+# It builds nothing, so that root compiles nothing and finds the engines that the builder wanted.
 DOC = $(DESTDIR)$(PREFIX)/share/doc/invertd
-install: all ## copy the programs to DESTDIR and PREFIX (/usr/local)
+install: ## copy what was built, and documentation, to DESTDIR and PREFIX (/usr/local)
+	@test -x $(BUILD)/invertd -a -x $(BUILD)/invertd-host || \
+	    { echo "make: there is nothing to install in $(BUILD); run make first" >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DOC)/,docs deploy bench/results)
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(wildcard $(addprefix $(BUILD)/,invertd invertd-host invertd-cuda)) \
+	    $(DESTDIR)$(PREFIX)/bin
 	install -m 644 README.md $(DOC)
 	install -m 644 docs/*.md docs/openapi.yaml $(DOC)/docs
-	install -m 644 deploy/invertd.service deploy/invertd-cuda.conf $(DOC)/deploy
+	install -m 644 deploy/Containerfile deploy/invertd.service deploy/invertd-cuda.conf $(DOC)/deploy
 	install -m 644 bench/results/* $(DOC)/bench/results
+
+uninstall: ## remove what make install has copied there
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,invertd invertd-host invertd-cuda)
+	rm -rf $(DOC)
 
 clean: ## remove everything that was built
 	rm -rf build $(if $(filter-out build build/%,$(BUILD)),$(BUILD))
@@ -441,7 +449,7 @@ write_if_changed = mkdir -p $(@D); $(1) >$@.$$$$; \
 # Holds the compiler and its flags: objects are made anew when they change.
 STAMP := $(BUILD)/flags
 $(STAMP): FORCE
-	@test -n "$(HAVE_LIBRARIES)" || { echo "make: libraries are missing; try: make deps" >&2; exit 1; }
+	@test -n "$(HAVE_LIBRARIES)" || { echo "make: libraries are missing; try: scripts/deps build" >&2; exit 1; }
 	@$(call write_if_changed,echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS) $(ALL_LDFLAGS)')
 
 $(BUILD)/obj/%.o: %.c $(STAMP) | $(GENERATED)

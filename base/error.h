@@ -25,10 +25,10 @@
     X(LENGTH_REQUIRED, 411, false, "length-required", "A Content-Length is needed")                \
     X(TOO_LARGE, 413, false, "too-large", "The request is over a limit")                           \
     X(URI_TOO_LONG, 414, false, "uri-too-long", "The URI is too long")                             \
-    X(UNSUPPORTED_MEDIA, 415, false, "unsupported-media-type", "This body format is not known")    \
+    X(UNSUPPORTED_MEDIA, 415, false, "unsupported-media-type", "The body is in an unknown format") \
     X(EXPECTATION_FAILED, 417, false, "expectation-failed", "The expectation cannot be met")       \
     X(NOT_INVERTIBLE, 422, false, "not-invertible", "At least one matrix has no inverse")          \
-    X(CLIENT_QUOTA, 429, true, "client-quota", "This client has too many requests under way")      \
+    X(CLIENT_QUOTA, 429, true, "client-quota", "This client has too much under way")               \
     X(HEADERS_TOO_LARGE, 431, false, "headers-too-large", "The header fields are too large")       \
     X(INTERNAL, 500, false, "internal-error", "The service failed")                                \
     X(POISON, 500, false, "engine-killed", "The computation of this request ends its engine")      \

@@ -413,7 +413,7 @@ static int show_problem(int port, const struct demo_problem *problem, int number
                 printf("   Out, by %s:\n", name);
                 print_matrix(problem, outcome.first);
                 lawful = problem->law == NULL || problem->law(problem, outcome.first);
-                printf("      %-14s %-21s %8s   %-10s %-22s %8s   %11s\n", "method", "road",
+                printf("      %-14s %-21s %8s   %-10s %-22s %8s   %11s\n", "method", "way",
                        "INFO!=0", "RCOND", "residual", "ratio", "round trip");
                 shown = true;
             }
@@ -427,15 +427,14 @@ static int show_problem(int port, const struct demo_problem *problem, int number
 
 static void print_legend(void)
 {
-    printf(
-        "\nHow to read the tables:\n"
-        "      road        how the method went about it; mixed: not the same way for all matrices\n"
-        "      INFO!=0     matrices without a good inverse; 0 is right\n"
-        "      RCOND       the smallest reciprocal condition number; near 0: nearly singular\n"
-        "      ratio       the largest residual of the formula beside it, in the 1-norm; the\n"
-        "                  promise is %g at most\n"
-        "      round trip  the whole request over HTTP\n",
-        DEMO_RATIO_MAX);
+    printf("\nHow to read the tables:\n"
+           "      way         how the matrices were inverted (METHOD); mixed: in several ways\n"
+           "      INFO!=0     matrices without a good inverse; 0 is right\n"
+           "      RCOND       the smallest reciprocal condition number; near 0: nearly singular\n"
+           "      ratio       the largest residual of the formula beside it, in the 1-norm; the\n"
+           "                  promise is %g at most\n"
+           "      round trip  the whole request over HTTP\n",
+           DEMO_RATIO_MAX);
 }
 
 /* The smallest case, as a person types it. True when the answer is right. */
@@ -517,7 +516,7 @@ int main(int argc, char **argv)
 {
     struct demo_daemon daemon;
     struct demo_problem problems[DEMO_PROBLEMS];
-    if (argc != 2) {
+    if (argc != 2 || argv[1][0] == '-') {
         fprintf(stderr, "usage: invertd-demo PATH-OF-INVERTD\n");
         return 2;
     }

@@ -123,9 +123,38 @@ bool handlers__ready(const struct handlers *handlers)
 
 /* ---- An exchange ---- */
 
+/* Paths that people try, and where they meant to go. */
+static const struct {
+    const char *path, *advice;
+} near_paths[] = {
+    {"/v1", "There is nothing at this path. POST /v1/invert inverts, GET /v1/methods lists the "
+            "methods."},
+    {"/v2/models", "There is nothing at this path. POST /v2/repository/index lists the models."},
+    {"/v2/health", "There is nothing at this path. Try /v2/health/live and /v2/health/ready."},
+    {"/health", "There is nothing at this path. Try /livez and /readyz."},
+    {"/healthz", "There is nothing at this path. Try /livez and /readyz."},
+};
+
+/* Whether the path would be known without the one slash at its end. */
+static bool has_slash_too_many(const char *path)
+{
+    char copy[256];
+    size_t length = strlen(path);
+    if (length < 2 || length >= sizeof copy || path[length - 1] != '/')
+        return false;
+    memcpy(copy, path, length - 1);
+    copy[length - 1] = '\0';
+    return handlers__route_find(copy, EXCHANGE_LISTENER_ALL) != NULL;
+}
+
 /* Why nothing answers at a path: it may be one of the other listener's. */
 static const char *why_nowhere(const struct exchange *x)
 {
+    for (size_t i = 0; i < sizeof near_paths / sizeof near_paths[0]; i++)
+        if (strcmp(x->path, near_paths[i].path) == 0)
+            return near_paths[i].advice;
+    if (has_slash_too_many(x->path))
+        return "There is nothing at this path; leave out the slash at its end.";
     if (handlers__route_find(x->path, EXCHANGE_LISTENER_ALL) == NULL)
         return "There is nothing at this path. GET /openapi.yaml describes those that exist.";
     return x->listener == EXCHANGE_LISTENER_WORK

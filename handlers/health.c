@@ -3,6 +3,8 @@
  *
  * Threads: the exchange's loop.
  */
+#include <string.h>
+
 #include "handlers/handlers_private.h"
 #include "handlers/openapi.h"
 #include "handlers/stats.h"
@@ -65,10 +67,7 @@ static const char page_head[] =
     "</style></head><body><h1>invertd</h1>";
 
 static const char page_tail[] =
-    "<h2>Try it</h2><pre>curl -d '{\"matrix\":[[4,7],[2,6]]}' localhost:8000/v1/invert\n\n"
-    "curl --data-binary @a.npy -H 'Content-Type: application/x-npy' \\\n"
-    "     localhost:8000/v1/invert -o inverse.npy</pre>"
-    "<p>The port above is the default one. <a href=\"/openapi.yaml\">The API</a>, "
+    "<p><a href=\"/openapi.yaml\">The API</a>, "
     "<a href=\"/v1/methods\">the methods and their options</a>, <a href=\"/v2\">the Open Inference "
     "Protocol</a>, <a href=\"/v2/models/stats\">statistics</a>, <a href=\"/metrics\">metrics</a>."
     "</p></body></html>\n";
@@ -93,6 +92,21 @@ static void put_html(struct text *page, const char *string)
             text_append(page, string, 1);
         }
     }
+}
+
+/* Commands to copy, for the address that the browser has asked. */
+static void put_commands(struct text *page, const struct exchange *x)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]";
+    const char *host = exchange_header(x, "Host");
+    if (host == NULL || *host == '\0' || host[strspn(host, plain)] != '\0')
+        host = "localhost:8000";
+    text_printf(page,
+                "<h2>Try it</h2><pre>curl -d '{\"matrix\":[[4,7],[2,6]]}' %s/v1/invert\n\n"
+                "curl --data-binary @a.npy -H 'Content-Type: application/x-npy' \\\n"
+                "     %s/v1/invert -o inverse.npy</pre>",
+                host, host);
 }
 
 static void put_methods(struct text *page, const struct handlers *handlers)
@@ -124,6 +138,7 @@ void handlers__status_page(struct exchange *x)
                 (unsigned long long)(arena_used_bytes(handlers->services->arena) >> 20),
                 (unsigned long long)(arena_bytes(handlers->services->arena) >> 20));
     put_methods(&page, handlers);
+    put_commands(&page, x);
     text_puts(&page, page_tail);
     handlers__reply_document(x, "text/html; charset=utf-8", &page);
 }

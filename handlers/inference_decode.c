@@ -32,6 +32,20 @@ static bool is_long(const struct inference *inference)
                                  head->json_bytes);
 }
 
+/* What the first bytes of an unknown body tell of what went wrong. */
+static enum error refuse_format(const unsigned char *body, int64_t length, struct failure *failure)
+{
+    const char *hint = "";
+    if (length >= 2 && memcmp(body, "\x1f\x8b", 2) == 0)
+        hint = " It begins as gzip does: name that in Content-Encoding.";
+    else if (length >= 3 && memcmp(body, "\xef\xbb\xbf", 3) == 0)
+        hint = " It begins with a byte order mark: leave that out.";
+    return failure_set(failure, ERROR_UNSUPPORTED_MEDIA,
+                       "The body is neither an .npy nor an .npz file nor a JSON object; send one "
+                       "of these, with its Content-Type.%s",
+                       hint);
+}
+
 static enum error decode_format(struct inference *inference, unsigned char *body, int64_t length)
 {
     struct proto_space *space = &inference->memory.space;
@@ -51,9 +65,7 @@ static enum error decode_format(struct inference *inference, unsigned char *body
     case PROTO_FORMAT_UNKNOWN:
         break;
     }
-    return failure_set(failure, ERROR_UNSUPPORTED_MEDIA,
-                       "The body is neither an .npy nor an .npz file nor a JSON object; send one "
-                       "of these, with its Content-Type.");
+    return refuse_format(body, length, failure);
 }
 
 /* Text has been read and archives unpacked: their bytes serve nobody. */
@@ -129,16 +141,30 @@ static int64_t output_bytes(const struct proto_request *request, int output)
     return all;
 }
 
+/* Whether a part of the inverse may be asked for. */
+static bool has_ranges(const struct method *method)
+{
+    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++)
+        if (method->options[i].kind == METHOD_OPTION_RANGE)
+            return true;
+    return false;
+}
+
 /* Why there was no memory. To send fewer matrices is no advice to the sender of one. */
 static enum error memory_failure(const struct inference *inference, struct failure *failure)
 {
+    const struct proto_request *request = &inference->request;
     enum error error = handlers__memory_failure(&inference->memory, failure);
-    if (error != ERROR_TOO_LARGE || inference->request.batch != 1)
+    if (error != ERROR_TOO_LARGE || request->batch != 1)
         return error;
     return failure_set(failure, ERROR_TOO_LARGE,
                        "The matrix and its answer need more memory than the whole arena of %llu "
-                       "bytes; start invertd with a larger --arena-size.",
-                       (unsigned long long)arena_bytes(inference->memory.arena));
+                       "bytes; %sstart invertd with a larger --arena-size.",
+                       (unsigned long long)arena_bytes(inference->memory.arena),
+                       has_ranges(request->method)
+                           ? "ask for a part of the inverse (rows, columns), for its diagonal "
+                             "alone (outputs), or "
+                           : "");
 }
 
 /* Takes memory for the wanted outputs, and makes sure of what the encoder will take. */

@@ -46,9 +46,12 @@ static enum error read_content_type(const char *value, enum proto_format *format
         *format = body_types[i].format;
         return ERROR_NONE;
     }
+    static const char raw[] = "application/octet-stream";
+    bool is_raw = length == sizeof raw - 1 && strncasecmp(raw, value, length) == 0;
     return failure_set(failure, ERROR_UNSUPPORTED_MEDIA,
                        "Send application/x-npy, application/x-npz or application/json, or no "
-                       "Content-Type.");
+                       "Content-Type.%s",
+                       is_raw ? " Raw binary is taken by /v2/models/METHOD/infer." : "");
 }
 
 struct method_search {
@@ -189,12 +192,16 @@ static void add_report(const struct inference *inference, struct report *report,
     handlers__reply_field(reply, "Server-Timing", report->timing);
 }
 
-/* Why a matrix has no inverse, by its INFO; n is the order. */
-static void say_reason(int32_t info, int64_t n, char *text, size_t size)
+/* Why a matrix has no inverse, by its INFO. A matrix may be given as a sum, and a method that
+ * iterates has no pivots. */
+static void say_reason(int32_t info, const struct proto_request *request, char *text, size_t size)
 {
     if (info < 0)
-        snprintf(text, size, "its input holds a NaN or an infinity");
-    else if (info <= n)
+        snprintf(text, size, "its input%s holds a NaN or an infinity",
+                 method_input_find(request->method, "X") >= 0 ? ", or A0 + X Y^T," : "");
+    else if (info <= request->n && method_output_find(request->method, "ITERATIONS") >= 0)
+        snprintf(text, size, "a row or a column of zeros");
+    else if (info <= request->n)
         snprintf(text, size, "zero pivot at step %d", (int)info);
     else
         snprintf(text, size, "the iteration did not converge");
@@ -209,7 +216,7 @@ static void say_what_failed(const struct inference *inference, char *text, size_
     bool inverts = method_output_find(request->method, "INVERSE") >= 0;
     bool converges = survey->infos[STATS_NOT_CONVERGED] == 0;
     char reason[64], of[32] = "";
-    say_reason(survey->bad[0].info, request->n, reason, sizeof reason);
+    say_reason(survey->bad[0].info, request, reason, sizeof reason);
     if (failed > 1) {
         snprintf(text, size,
                  "%lld of %lld matrices could not be inverted, the first of them matrix %lld: %s; "

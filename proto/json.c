@@ -183,6 +183,10 @@ static enum error read_member(void *context, const char *name, const struct prot
         return read_precision(d, value, failure);
     if (strcmp(name, "outputs") == 0 && is_list)
         return read_outputs(d, value, failure);
+    if (strcmp(name, "outputs") == 0 && proto__node_kind(value) != PROTO_NODE_STRING)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "\"outputs\" must be a list of names, or a string of them with commas "
+                           "between");
     if (strcmp(name, "options") == 0 && proto__node_kind(value) == PROTO_NODE_OBJECT)
         return proto__node_members(value, read_option, d, failure);
     if (strcmp(name, "options") == 0)
@@ -235,9 +239,10 @@ enum error proto_json_decode(unsigned char *body, int64_t length, struct proto_s
     while (at < length && strchr(" \t\r\n", body[at]) != NULL && body[at] != '\0')
         at++;
     if (at < length && body[at] == '[')
-        return failure_set(failure, ERROR_MALFORMED,
-                           "a bare array says not what it is: wrap it, {\"matrix\": ...} for one "
-                           "matrix, {\"matrices\": ...} for a list of them");
+        return failure_set(
+            failure, ERROR_MALFORMED,
+            "a bare array does not say what it is: wrap it, {\"matrix\": ...} for one "
+            "matrix, {\"matrices\": ...} for a list of them");
     enum error error =
         proto__scan(&d.scan, (const char *)body, length, lifts_matrix, request->method, failure);
     if (error == ERROR_NONE)

@@ -73,15 +73,21 @@ static enum error unexpected(struct nesting *nest, const char *at, const char *e
                        what);
 }
 
-static enum error open_level(struct nesting *nest)
+static enum error refuse_mixture(const struct nesting *nest, const char *at)
+{
+    return failure_set(nest->failure, ERROR_BAD_SHAPE,
+                       "at byte %lld: an array mixes numbers and lists at one level",
+                       (long long)(at - nest->text) + 1);
+}
+
+static enum error open_level(struct nesting *nest, const char *at)
 {
     struct proto__lift *lift = nest->lift;
     if (nest->depth == PROTO_RANK_MAX)
         return failure_set(nest->failure, ERROR_BAD_SHAPE, "an array has more than %d dimensions",
                            PROTO_RANK_MAX);
     if (nest->leaf != 0 && nest->depth >= nest->leaf)
-        return failure_set(nest->failure, ERROR_BAD_SHAPE,
-                           "an array mixes numbers and lists at one level");
+        return refuse_mixture(nest, at);
     if (nest->depth > 0)
         nest->counts[nest->depth - 1]++;
     nest->counts[nest->depth++] = 0;
@@ -91,7 +97,20 @@ static enum error open_level(struct nesting *nest)
     return ERROR_NONE;
 }
 
-static enum error close_level(struct nesting *nest)
+/* The list that ends at a byte has another length than those of its level before it. */
+static enum error refuse_length(const struct nesting *nest, const char *at, int level)
+{
+    int64_t place[PROTO_RANK_MAX] = {0};
+    for (int i = 0; i < level; i++)
+        place[i] = nest->counts[i] - 1;
+    return failure_set(nest->failure, ERROR_BAD_SHAPE,
+                       "at byte %lld: an array is ragged: its list %s has length %lld, others "
+                       "before it %lld",
+                       (long long)(at - nest->text) + 1, proto__shape_words(level, place).text,
+                       (long long)nest->counts[level], (long long)nest->lift->shape[level]);
+}
+
+static enum error close_level(struct nesting *nest, const char *at)
 {
     int level = --nest->depth;
     int64_t *length = &nest->lift->shape[level];
@@ -100,22 +119,18 @@ static enum error close_level(struct nesting *nest)
         nest->closed_before[level] = true;
         *length = count;
     } else if (*length != count) {
-        return failure_set(nest->failure, ERROR_BAD_SHAPE,
-                           "an array is ragged: lists at level %d of brackets hold %lld and %lld "
-                           "entries",
-                           level + 1, (long long)*length, (long long)count);
+        return refuse_length(nest, at, level);
     }
     nest->expect = EXPECT_MORE;
     return ERROR_NONE;
 }
 
-static enum error count_number(struct nesting *nest)
+static enum error count_number(struct nesting *nest, const char *at)
 {
     if (nest->leaf == 0)
         nest->leaf = nest->depth;
     if (nest->depth != nest->leaf || nest->lift->rank != nest->depth)
-        return failure_set(nest->failure, ERROR_BAD_SHAPE,
-                           "an array mixes numbers and lists at one level");
+        return refuse_mixture(nest, at);
     nest->counts[nest->depth - 1]++;
     nest->lift->count++;
     nest->expect = EXPECT_MORE;
@@ -135,17 +150,17 @@ enum error proto__lift_scan(struct proto__lift *lift, const char *text, const ch
         if (class == BYTE_SPACE) {
             at++;
         } else if (class == BYTE_NUMBER && nest.expect != EXPECT_MORE) {
-            error = count_number(&nest);
+            error = count_number(&nest, at);
             while (at < end && byte_classes[(unsigned char)*at] == BYTE_NUMBER)
                 at++;
         } else if (class == BYTE_COMMA && nest.expect == EXPECT_MORE) {
             nest.expect = EXPECT_VALUE;
             at++;
         } else if (class == BYTE_OPEN && nest.expect != EXPECT_MORE) {
-            error = open_level(&nest);
+            error = open_level(&nest, at);
             at++;
         } else if (class == BYTE_CLOSE && nest.expect != EXPECT_VALUE) {
-            error = close_level(&nest);
+            error = close_level(&nest, at);
             at++;
             if (nest.depth == 0)
                 break;

@@ -137,10 +137,12 @@ static enum error read_headers(struct npz_decoder *d)
         size_t stem = stem_length(member);
         if (place < 0)
             return failure_set(
-                d->failure, ERROR_MALFORMED, "%s has no input '%s'; the arrays must be named %s",
+                d->failure, ERROR_MALFORMED, "%s has no input '%s'; the arrays must be named %s%s",
                 method->name,
                 proto__safe_words(member->name, stem > 0 ? stem : member->name_length).text,
-                proto__input_words(method, true).text);
+                proto__input_words(method, true).text,
+                proto__sole_input(method) >= 0 ? " (one alone also matrix, matrices or arr_0)"
+                                               : "");
         if ((d->present >> place & 1) != 0)
             return failure_set(d->failure, ERROR_MALFORMED, "input %s is given twice",
                                method->inputs[place].name);

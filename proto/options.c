@@ -81,7 +81,7 @@ static enum error set_method_option(struct proto_request *request, int index, co
     int64_t travels = 0;
     switch (option->kind) {
     case METHOD_OPTION_BOOL:
-        snprintf(allowed, sizeof allowed, "true or false");
+        snprintf(allowed, sizeof allowed, "true or false (or 1, 0, yes, no, on, off)");
         good = choices_read_bool(value, &truth);
         travels = truth;
         break;
@@ -185,7 +185,8 @@ static enum error set_priority(struct proto_request *request, const char *value,
 {
     int64_t priority;
     if (!read_integer(value, &priority) || priority < 0)
-        return refuse(failure, "priority", value, "0 (default), 1 (highest), 2 or 3");
+        return refuse(failure, "priority", value,
+                      "0 (default, the same as 2), 1 (highest), 2, or more (lowest)");
     request->priority = priority < PRIORITY_LOWEST ? (int)priority : PRIORITY_LOWEST;
     return ERROR_NONE;
 }
@@ -234,8 +235,9 @@ static enum error unknown(const struct proto_request *request, enum proto__scope
     }
     if (used < sizeof known)
         known[used - 2] = '\0'; /* the last comma; every scope has an option */
-    return failure_set(failure, ERROR_BAD_OPTION, "%s has no option '%s'; it takes %s",
-                       method->name, proto__safe_words(name, strlen(name)).text, known);
+    return failure_set(failure, ERROR_BAD_OPTION, "%s has no option '%s'; it takes %s%s",
+                       method->name, proto__safe_words(name, strlen(name)).text, known,
+                       scope == PROTO_SCOPE_V1 ? "; another method is named by \"method\"" : "");
 }
 
 /* Marks bit index in *set; a bit that is set already is the client's error. */

@@ -399,6 +399,20 @@ static enum error check_length(const struct v2_decoder *d, int64_t length, int64
     return ERROR_NONE;
 }
 
+/* Where no header says that tensors follow, the body is JSON from its first byte on. */
+static enum error check_is_json(const unsigned char *body, int64_t length, struct failure *failure)
+{
+    int64_t at = 0;
+    while (at < length && body[at] != '\0' && strchr(" \t\r\n", body[at]) != NULL)
+        at++;
+    if (at == length || (body[at] != '\0' && strchr("{[\"", body[at]) != NULL))
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_MALFORMED,
+                       "the body is no JSON; where binary tensors are in it, the header "
+                       "Inference-Header-Content-Length must say how many bytes of JSON come "
+                       "first (0: one raw FP64 matrix)");
+}
+
 enum error proto_v2_decode(unsigned char *body, int64_t length, int64_t json_bytes,
                            struct proto_space *space, struct proto_request *request,
                            struct failure *failure)
@@ -409,7 +423,9 @@ enum error proto_v2_decode(unsigned char *body, int64_t length, int64_t json_byt
                            "Inference-Header-Content-Length is %lld, the body has %lld bytes",
                            (long long)json_bytes, (long long)length);
     int64_t text_bytes = json_bytes < 0 ? length : json_bytes;
-    enum error error = parse(&d, (const char *)body, text_bytes, failure);
+    enum error error = json_bytes < 0 ? check_is_json(body, length, failure) : ERROR_NONE;
+    if (error == ERROR_NONE)
+        error = parse(&d, (const char *)body, text_bytes, failure);
     if (error == ERROR_NONE)
         error = read_id(&d, failure);
     if (error == ERROR_NONE)

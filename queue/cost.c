@@ -8,6 +8,10 @@
  * share of work: on a device where starting takes longer than one matrix, a batch of one says next
  * to nothing of what thousands will cost, and a large batch says it all.
  *
+ * Memory that is used for the first time since the start is taken from the system page by page, by
+ * the engine that writes it, which takes many times what the computation does. Deadlines allow for
+ * it: a page may be new to any batch.
+ *
  * An item's cost is its matrices' alone, for a batch is shared. It serves fairness, slicing,
  * deadlines and Retry-After; it never changes an answer's bits. Threads: under the queue's lock.
  */
@@ -21,9 +25,10 @@
 
 static const struct {
     double batch_ns, base_ns, flops_per_ns, bytes_per_ns;
+    double new_bytes_per_ns; /* of memory that is new; CUDA engines pin all of it at their start */
 } models[QUEUE_PLACES] = {
-    [QUEUE_HOST] = {0, 500, 4, 4},
-    [QUEUE_CUDA] = {10000, 5, 400, 40},
+    [QUEUE_HOST] = {0, 500, 4, 4, 0.5},
+    [QUEUE_CUDA] = {10000, 5, 400, 40, INFINITY},
 };
 
 static int size_class(int64_t n)
@@ -64,8 +69,9 @@ double queue__cost_most_ns(struct queue *queue, enum queue_place_id place,
 {
     const struct method *method = work->method;
     flops_of *most = method->flops_most != NULL ? method->flops_most : method->flops;
-    return (models[place].batch_ns + modelled_ns(place, work, most)) *
-           fmax(*scale_of(queue, place, work), 1);
+    double work_ns = models[place].batch_ns + modelled_ns(place, work, most);
+    double new_ns = (double)work->bytes / models[place].new_bytes_per_ns;
+    return work_ns * fmax(*scale_of(queue, place, work), 1) + new_ns;
 }
 
 void queue__cost_learn(struct queue *queue, enum queue_place_id place,

@@ -32,6 +32,7 @@ enum exit_code {
     EXIT_OPTIONS = 2
 };
 
+#define ARENA_SHARE_LARGE 2 /* an arena above this part of the memory is worth a warning */
 /* Descriptors that are neither a connection nor a loop's. */
 #define SPARE_FDS 256
 #define LOOP_FDS 1100 /* of a loop: its own few, and connections that linger */
@@ -162,8 +163,13 @@ static void size_arena(struct config *config)
     struct failure failure;
     bool has_engine = engine_command_find(config->engine_cuda_path, "invertd-cuda", "", path,
                                           &failure) == ERROR_NONE;
+    int64_t memory_bytes = machine_memory_bytes();
     config->arena_size_bytes =
-        config_arena_bytes(config, machine_memory_bytes(), has_engine && machine_has_nvidia());
+        config_arena_bytes(config, memory_bytes, has_engine && machine_has_nvidia());
+    /* The system hands it out page by page: it would be missed under load, not now. */
+    if (config->arena_size_bytes > memory_bytes / ARENA_SHARE_LARGE)
+        log_line(LOG_WARNING, "the arena is larger than half of the memory", "arena_bytes", LOG_I64,
+                 config->arena_size_bytes, "memory_bytes", LOG_I64, memory_bytes, NULL);
 }
 
 static enum error make_services(struct daemon *daemon, struct failure *failure)

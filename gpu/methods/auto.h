@@ -18,7 +18,7 @@ static const struct method method_auto = {
     .name = "auto",
     .title = "Inverse by the method that suits each matrix",
     .when =
-        "When little is known of the matrices, or they differ, from about n = 64 on: diagonal, "
+        "When little is known of the matrices, or they differ, from about n = 64 on. Diagonal, "
         "triangular, tridiagonal and symmetric positive definite matrices are recognised and "
         "cost less than by lu; every other one is inverted as by lu. Up to n = 32 dense "
         "matrices, symmetric ones too, are inverted by lu's code for many at once and cost "
@@ -36,7 +36,8 @@ static const struct method method_auto = {
                  .is_one_when_empty = true,
                  .is_default = true},
                 {.name = "METHOD",
-                 .help = "how each matrix was inverted",
+                 .help = "how each matrix was inverted: diagonal, triangular, tridiagonal, "
+                         "cholesky or lu",
                  .kind = METHOD_ROAD,
                  .is_default = true}},
     .options = {[METHOD_AUTO_SPD] = {.name = "spd",

@@ -123,7 +123,8 @@ static const struct method method_ism = {
                                       .is_one_when_empty = true,
                                       .is_default = true},
                 [METHOD_ISM_ROAD] = {.name = "METHOD",
-                                     .help = "the variant each matrix took",
+                                     .help = "the variant each matrix took: single, block or "
+                                             "reduced_memory; or lu",
                                      .kind = METHOD_ROAD},
                 [METHOD_ISM_DET_RATIO] = {.name = "DET_RATIO",
                                           .help = "det(A) / det(A0)",
@@ -153,7 +154,9 @@ static const struct method method_ism = {
                      .choices = "auto|single|block|reduced_memory"},
                 [METHOD_ISM_BLOCK_SIZE] =
                     {.name = "block_size",
-                     .help = "columns of a block, at most n or 32; 0: chosen by n and m",
+                     .help =
+                         "columns of a block; more than m, than the larger of n and 32, or on a "
+                         "GPU than 512, count as that; 0: chosen by n and m",
                      .kind = METHOD_OPTION_INT,
                      .least = 0,
                      .most = 32768}},

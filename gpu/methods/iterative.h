@@ -79,13 +79,18 @@ static const struct method method_iterative = {
                  .rank = 2,
                  .dims = {METHOD_DIM_N, METHOD_DIM_N},
                  .is_default = true},
-                {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
+                {.name = "INFO",
+                 .help = "status; in 1..n: a row or a column has zeros alone",
+                 .kind = METHOD_INT32,
+                 .is_default = true},
                 {.name = "RCOND",
                  .help = "reciprocal condition number in the 1-norm",
                  .is_one_when_empty = true,
                  .is_default = true},
                 {.name = "METHOD",
-                 .help = "the start that led to each answer",
+                 .help = "the start that led to each answer: warm_start (V0), "
+                         "low_precision_start, diagonal_start, transpose_start or "
+                         "scaled_identity_start",
                  .kind = METHOD_ROAD},
                 {.name = "ITERATIONS", .help = "steps taken from that start", .kind = METHOD_INT32},
                 /* Optional: an engine may spare its last product where nobody asks for it. */

@@ -55,7 +55,9 @@ static const struct method method_tridiagonal = {
                  .help = "reciprocal condition number in the 1-norm",
                  .is_one_when_empty = true,
                  .is_default = true},
-                {.name = "METHOD", .help = "the variant each matrix took", .kind = METHOD_ROAD},
+                {.name = "METHOD",
+                 .help = "the variant each matrix took: sherman_morrison, two_sweep or pivoted",
+                 .kind = METHOD_ROAD},
                 {.name = "GENERATORS",
                  .help = "G, with EXPONENTS E: entry (i, j) of the inverse is G[0,i] G[1,j] "
                          "2^(64 (E[0,i] + E[1,j])) where i <= j, and G[2,i] G[3,j] "

@@ -1,8 +1,11 @@
 """Options: flags, environment, file; what is refused, and with which words."""
 
+import os
+
 import pytest
 
 from harness.daemon import Daemon, run_once
+from harness.settings import SANITIZER
 
 BASE = ("--listen", "127.0.0.1:0")
 
@@ -140,3 +143,13 @@ def test_config_file_by_environment(tmp_path):
 def test_environment_configures_a_running_daemon():
     with Daemon(env={"INVERTD_REQUEST_MAX": "4KiB", "INVERTD_LOG_FORMAT": "text"}) as daemon:
         assert daemon.post("/v1/invert", b"{" + b" " * 5000).status == 413
+
+
+@pytest.mark.skipif(SANITIZER != "", reason="a sanitizer's notes on such an arena take memory")
+def test_an_arena_that_is_too_large_is_said():
+    """It is handed out by the system when it is used: it would be missed under load."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    for arena, warned in ((memory * 3 // 4, True), (64 << 20, False)):
+        with Daemon("--arena-size", f"{arena}B") as daemon:
+            assert daemon.get("/readyz").status == 200
+            assert ("larger than half of the memory" in daemon.stderr()) == warned, daemon.stderr()

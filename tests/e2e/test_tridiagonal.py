@@ -111,6 +111,7 @@ def test_an_inverse_too_large_is_refused(client):
     inputs = {"DL": np.ones((1, n - 1)), "D": np.ones((1, n)), "DU": np.ones((1, n - 1))}
     answer = client.infer("tridiagonal", inputs, form=v2_binary)
     assert answer.status == 413, answer.status
+    assert "ask for a part of the inverse (rows, columns)" in answer.text
 
 
 def test_singular(client):

@@ -401,6 +401,43 @@ def test_methods_document(daemon, methods):
         assert word in text or word.lower() in text
 
 
+DENSE, BANDS = [[4.0, 7.0], [2.0, 6.0]], {"dl": [-1, -1], "d": [3, 3, 3], "du": [-1, -1]}
+THIN = {"x": [[1.0], [2.0]], "y": [[1.0], [1.0]]}
+ROADS = [
+    ("auto", {"matrix": DENSE}, "", "lu"),
+    ("auto", {"matrix": [[2, 0], [0, 4]]}, "", "diagonal"),
+    ("auto", {"matrix": [[2, 1], [0, 4]]}, "", "triangular"),
+    ("auto", {"matrix": (4 * np.eye(9) - np.eye(9, k=1) - np.eye(9, k=-1)).tolist()}, "",
+     "tridiagonal"),
+    ("auto", {"matrix": (40 * np.eye(40) + np.ones((40, 40))).tolist()}, "", "cholesky"),
+    ("tridiagonal", BANDS, "", "two_sweep"),
+    ("tridiagonal", BANDS, "variant=sherman_morrison", "sherman_morrison"),
+    ("tridiagonal", BANDS, "variant=pivoted", "pivoted"),
+    ("ism", THIN, "variant=single", "single"),
+    ("ism", THIN, "variant=block", "block"),
+    ("ism", THIN, "variant=reduced_memory", "reduced_memory"),
+    ("ism", {"x": np.eye(2).repeat(2, 1).tolist(), "y": np.eye(2).repeat(2, 1).tolist()}, "", "lu"),
+    ("iterative", {"a": DENSE, "v0": [[0.6, -0.7], [-0.2, 0.4]]}, "", "warm_start"),
+    ("iterative", {"a": DENSE}, "initial=low_precision", "low_precision_start"),
+    ("iterative", {"a": [[4, 1], [1, 5]]}, "initial=diagonal", "diagonal_start"),
+    ("iterative", {"a": DENSE}, "initial=transpose", "transpose_start"),
+    ("iterative", {"a": [[4, 1], [1, 5]]}, "initial=scaled_identity", "scaled_identity_start"),
+]
+
+
+@pytest.mark.parametrize("method, body, options, road", ROADS,
+                         ids=[f"{row[0]}-{row[3]}" for row in ROADS])
+def test_what_method_says_is_documented(daemon, method, body, options, road):
+    """METHOD, Invertd-Method and "method" say the same word, and the documents know it."""
+    answer = daemon.post(f"/v1/invert?method={method}&{options}", json.dumps(body).encode(),
+                         {"Content-Type": JSON})
+    assert answer.status == 200, answer
+    assert answer.header("Invertd-Method") == road == answer.json()["method"]
+    described = next(m for m in daemon.get("/v1/methods").json()["methods"] if m["name"] == method)
+    words = next(o["help"] for o in described["outputs"] if o["name"] == "METHOD")
+    assert re.search(rf"\b{road}\b", words), words
+
+
 def test_openapi(daemon):
     answer = daemon.get("/openapi.yaml")
     assert answer.status == 200 and "yaml" in answer.header("Content-Type")

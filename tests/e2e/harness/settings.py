@@ -16,6 +16,7 @@ ENGINE = BUILD / "invertd-host"
 FAULT_ENGINE = BUILD / "faults" / "invertd-host"
 CUDA_DOUBLE = BUILD / "faults" / "cuda-double"
 SIMT_ENGINE = BUILD / "simt" / "invertd-cuda"
+SIMT_FAULT_ENGINE = BUILD / "simt" / "faults" / "invertd-cuda"
 
 SANITIZER = os.environ.get("INVERTD_SANITIZER", "")
 FACTOR = {"": 1, "address": 5, "thread": 8}[SANITIZER]

@@ -313,7 +313,9 @@ static inline void fake_compute(struct fake *fake, const int32_t *infos)
             continue;
         unsigned char *out = base + item->outputs[i].offset_bytes;
         for (int64_t b = 0; b < item->batch; b++) {
-            if (tensor->rank == 2)
+            if (tensor->rank == 2 && item->inputs[0].region == ENGINE_REGION_NONE)
+                memset(out + b * each, 0, (size_t)each); /* no A to hand back */
+            else if (tensor->rank == 2)
                 memcpy(out + b * each, base + item->inputs[0].offset_bytes + b * each,
                        (size_t)each);
             else if (strcmp(tensor->name, "INFO") == 0)

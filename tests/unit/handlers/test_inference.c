@@ -69,6 +69,8 @@ static void test_refusals(void **state)
             print_error("row %zu\n", i);
         assert_int_equal(f.answer.status, rows[i].status);
         assert_null(f.x.sink);
+        if (rows[i].value != NULL && strcmp(rows[i].value, "application/octet-stream") == 0)
+            assert_non_null(strstr(fake_body(&f), "taken by /v2/models/METHOD/infer"));
         bool retry = rows[i].status == 429 || rows[i].status == 503;
         assert_int_equal(fake_field(&f, "Retry-After") != NULL, retry);
         assert_int_equal(f.answer.close, rows[i].enter == ERROR_DRAINING);

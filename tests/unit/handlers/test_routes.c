@@ -125,6 +125,13 @@ static void test_where_a_path_is(void **state)
         {"/nowhere", EXCHANGE_LISTENER_WORK, "GET /openapi.yaml"},
         {"/nowhere", EXCHANGE_LISTENER_OPERATIONS, "GET /openapi.yaml"},
         {"/nowhere", EXCHANGE_LISTENER_ALL, "GET /openapi.yaml"},
+        {"/nowhere/", EXCHANGE_LISTENER_ALL, "GET /openapi.yaml"},
+        {"/v1", EXCHANGE_LISTENER_ALL, "POST /v1/invert inverts"},
+        {"/v2/models", EXCHANGE_LISTENER_ALL, "POST /v2/repository/index"},
+        {"/healthz", EXCHANGE_LISTENER_ALL, "Try /livez and /readyz."},
+        {"/v1/invert/", EXCHANGE_LISTENER_ALL, "leave out the slash at its end."},
+        {"/v2/models/lu/infer/", EXCHANGE_LISTENER_ALL, "leave out the slash at its end."},
+        {"/v2/", EXCHANGE_LISTENER_ALL, "leave out the slash at its end."},
     };
     struct fake fake;
     fake_start(&fake);
@@ -162,6 +169,35 @@ static void test_every_page(void **state)
             assert_non_null(json);
             json_decref(json);
         }
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+/* The commands to copy name the host that was asked, unless it is no host's name. */
+static void test_status_page_names_its_host(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host, *command;
+    } rows[] = {
+        {"matrices.example:81", " matrices.example:81/v1/invert"},
+        {"[::1]:8001", " [::1]:8001/v1/invert"},
+        {NULL, " localhost:8000/v1/invert"},
+        {"", " localhost:8000/v1/invert"},
+        {"a;rm -rf<b>", " localhost:8000/v1/invert"},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_GET, "/");
+        if (rows[i].host != NULL)
+            fake_set_header(&f, "Host", rows[i].host);
+        fake_send(&f, NULL, 0);
+        assert_int_equal(f.answer.status, 200);
+        assert_non_null(strstr(fake_body(&f), rows[i].command));
+        assert_null(strstr(fake_body(&f), "rm -rf"));
         fake_end(&f);
     }
     fake_stop(&fake);
@@ -462,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_where_a_path_is),
         cmocka_unit_test(test_every_page),
+        cmocka_unit_test(test_status_page_names_its_host),
         cmocka_unit_test(test_error_formats),
         cmocka_unit_test(test_refuse),
         cmocka_unit_test(test_health),

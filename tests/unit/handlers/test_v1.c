@@ -161,26 +161,30 @@ static void test_errors(void **state)
     static const struct {
         const char *text, *query[4];
         int status;
-        const char *type;
+        const char *type, *said;
     } rows[] = {
-        {good, {"method", "nothing"}, 400, "bad-option"},
-        {good, {"method", "lu", "method", "lu"}, 400, "bad-option"},
-        {good, {"what", "x"}, 400, "bad-option"},
-        {good, {"on_singular", "x"}, 400, "bad-option"},
-        {good, {"outputs", "nothing"}, 400, "bad-option"},
-        {"{\"matrix\":[[4,7],[2,6]],\"method\":\"lu\"}", {"method", "lu"}, 400, "bad-option"},
+        {good, {"method", "nothing"}, 400, "bad-option", NULL},
+        {good, {"method", "lu", "method", "lu"}, 400, "bad-option", NULL},
+        {good, {"what", "x"}, 400, "bad-option", NULL},
+        {good, {"on_singular", "x"}, 400, "bad-option", NULL},
+        {good, {"outputs", "nothing"}, 400, "bad-option", NULL},
+        {"{\"matrix\":[[4,7],[2,6]],\"method\":\"lu\"}", {"method", "lu"}, 400, "bad-option", NULL},
         {"{\"matrix\":[[4,7],[2,6]],\"on_singular\":\"nan\"}",
          {"on_singular", "nan"},
          400,
-         "bad-option"},
-        {"what is this?", {NULL}, 415, "unsupported-media-type"},
-        {"", {NULL}, 400, "malformed-request"},
-        {"[[4,7],[2,6]]", {NULL}, 400, "malformed-request"},
-        {good, {"precision", "fp32"}, 400, "bad-option"},
-        {"{\"matrix\":[[4,7],[2]]}", {NULL}, 400, NULL},
-        {"{", {NULL}, 400, "malformed-request"},
-        {"\x93NUMPYxxxx", {NULL}, 400, NULL},
-        {"PK\3\4xxxx", {NULL}, 400, NULL},
+         "bad-option",
+         NULL},
+        {"what is this?", {NULL}, 415, "unsupported-media-type", "with its Content-Type.\""},
+        {"\x1f\x8bxxxx", {NULL}, 415, "unsupported-media-type", "name that in Content-Encoding"},
+        {"\xef\xbb\xbf{}", {NULL}, 415, "unsupported-media-type", "byte order mark"},
+        {good, {"methd", "lu"}, 400, "bad-option", "another method is named by"},
+        {"", {NULL}, 400, "malformed-request", NULL},
+        {"[[4,7],[2,6]]", {NULL}, 400, "malformed-request", NULL},
+        {good, {"precision", "fp32"}, 400, "bad-option", NULL},
+        {"{\"matrix\":[[4,7],[2]]}", {NULL}, 400, NULL, NULL},
+        {"{", {NULL}, 400, "malformed-request", NULL},
+        {"\x93NUMPYxxxx", {NULL}, 400, NULL, NULL},
+        {"PK\3\4xxxx", {NULL}, 400, NULL, NULL},
     };
     struct fake fake;
     fake_start(&fake);
@@ -199,6 +203,8 @@ static void test_errors(void **state)
         assert_memory_equal(type, "urn:invertd:problem:", 20);
         if (rows[i].type != NULL)
             assert_string_equal(type + 20, rows[i].type);
+        if (rows[i].said != NULL)
+            assert_non_null(strstr(fake_body(&f), rows[i].said));
         json_decref(json);
         fake_end(&f);
     }
@@ -343,6 +349,35 @@ static void test_info(void **state)
     fake_stop(&fake);
 }
 
+/* A matrix may be given as a sum, which overflows, and iterations have no pivots. */
+static void test_reasons(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *method;
+        int32_t info;
+        const char *said;
+    } rows[] = {
+        {"{\"matrix\":[[4,7],[2,6]]}", "lu", -1, "0: its input holds a NaN or an infinity."},
+        {"{\"x\":[[1],[2]],\"y\":[[1],[2]]}", "ism", -1,
+         "0: its input, or A0 + X Y^T, holds a NaN or an infinity."},
+        {"{\"matrix\":[[4,7],[2,6]]}", "lu", 2, "0: zero pivot at step 2."},
+        {"{\"matrix\":[[4,7],[2,6]]}", "iterative", 2, "0: a row or a column of zeros."},
+    };
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_exchange f;
+        fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+        fake_set_query(&f, "method", rows[i].method);
+        invert(&fake, &f, rows[i].text, strlen(rows[i].text), &rows[i].info);
+        assert_int_equal(f.answer.status, 422);
+        assert_non_null(strstr(fake_body(&f), rows[i].said));
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
 /* A problem document names a hundred matrices and counts the rest. */
 static void test_many_bad(void **state)
 {
@@ -393,7 +428,8 @@ int main(void)
         cmocka_unit_test(test_rcond_of_fp32), cmocka_unit_test(test_no_matrices),
         cmocka_unit_test(test_accept),        cmocka_unit_test(test_errors),
         cmocka_unit_test(test_query),         cmocka_unit_test(test_info),
-        cmocka_unit_test(test_many_bad),      cmocka_unit_test(test_many_matrices),
+        cmocka_unit_test(test_reasons),       cmocka_unit_test(test_many_bad),
+        cmocka_unit_test(test_many_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

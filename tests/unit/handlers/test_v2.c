@@ -170,14 +170,16 @@ static void test_infer_errors(void **state)
     static const struct {
         const char *text, *json_bytes;
         int status;
+        const char *said;
     } rows[] = {
-        {"", NULL, 400},
-        {"nonsense", NULL, 400},
-        {"{\"inputs\":[]}", NULL, 400},
+        {"", NULL, 400, "The body is empty."},
+        {"", "0", 400, "8 n^2 bytes"},
+        {"nonsense", NULL, 400, LENGTH " must say"},
+        {"{\"inputs\":[]}", NULL, 400, "inputs"},
         {"{\"inputs\":[{\"name\":\"A\",\"shape\":[1,2,2],\"datatype\":\"FP64\",\"data\":[1]}]}",
-         NULL, 400},
-        {"12345678", "8", 400},
-        {"1234567", "0", 400}, /* raw, not 8 n^2 bytes */
+         NULL, 400, "A"},
+        {"12345678", "8", 400, "malformed"},
+        {"1234567", "0", 400, "8 n^2 bytes"},
     };
     struct fake fake;
     fake_start(&fake);
@@ -190,6 +192,7 @@ static void test_infer_errors(void **state)
         assert_int_equal(f.answer.status, rows[i].status);
         json_t *json = json_of(&f);
         assert_true(json_is_string(json_object_get(json, "error")));
+        assert_non_null(strstr(json_string_value(json_object_get(json, "error")), rows[i].said));
         json_decref(json);
         fake_end(&f);
     }

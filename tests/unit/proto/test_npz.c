@@ -256,7 +256,7 @@ static const struct {
      {{"b.npy", SQUARE, 32}},
      1,
      ERROR_MALFORMED,
-     "lu has no input 'b'; the arrays must be named a"},
+     "lu has no input 'b'; the arrays must be named a (one alone also matrix, matrices or arr_0)"},
     {"no .npy", NULL, {{"a", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input 'a'"},
     {"only .npy", NULL, {{".npy", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input"},
     {"arr_1", NULL, {{"arr_1.npy", SQUARE, 32}}, 1, ERROR_MALFORMED, "no input 'arr_1'"},

@@ -41,6 +41,8 @@ static enum error decode(const struct row *row, int shift, struct prototest_spac
 static const struct row hostile[] = {
     {"empty", NULL, "", -1, ERROR_MALFORMED, "malformed at byte 0"},
     {"no object", NULL, "[1]", -1, ERROR_MALFORMED, "must be an object"},
+    {"tensors alone", NULL, "\x01\x02", -1, ERROR_MALFORMED,
+     "Inference-Header-Content-Length must say how many bytes of JSON come first"},
     {"cut short", NULL, "{\"inputs\":[", -1, ERROR_MALFORMED, "malformed at byte 11"},
     {"garbage behind", NULL, "{\"inputs\":[" ONE "]} x", -1, ERROR_MALFORMED, "malformed"},
     {"place behind a lifted array", NULL, DATA("[1,2,2]", "[1,2,3,4]") "}", -1, ERROR_MALFORMED,
@@ -107,7 +109,8 @@ static const struct row hostile[] = {
     {"too many", NULL, DATA("[1,2,2]", "[1,2,3,4,5]"), -1, ERROR_MALFORMED, "needs 4"},
     {"nested otherwise", NULL, DATA("[1,2,2]", "[[1,2],[3,4]]"), -1, ERROR_MALFORMED,
      "nested as [2,2]"},
-    {"ragged", NULL, DATA("[1,2,2]", "[[[1,2],[3]]]"), -1, ERROR_BAD_SHAPE, "hold 2 and 1 entries"},
+    {"ragged", NULL, DATA("[1,2,2]", "[[[1,2],[3]]]"), -1, ERROR_BAD_SHAPE,
+     "its list [0,1] has length 1, others before it 2"},
     {"mixed", NULL, DATA("[1,2,2]", "[1,[2]]"), -1, ERROR_BAD_SHAPE, "mixes numbers and lists"},
     {"null", NULL, DATA("[1,1,1]", "[null]"), -1, ERROR_MALFORMED, "null"},
     {"NaN", NULL, DATA("[1,1,1]", "[NaN]"), -1, ERROR_MALFORMED, "no NaN"},
