@@ -1,17 +1,17 @@
 /* bench/cuda/middle.cu: checks and times the kernels for orders above 32 on an NVIDIA GPU.
  *
- *   cuda_middle --check [--n N] [--most MATRICES]
- *   cuda_middle --time [--quick] [--n N] [--results FOLDER]
- *   cuda_middle --profile N
+ *   cuda_middle --check [--n N]
+ *   cuda_middle --time [--quick] [--one] [--n N] [--results FOLDER]
+ *   cuda_middle --profile N [--count MATRICES]
  *   cuda_middle --products
  *
  * --check tries both kernels and precisions, at orders on both sides of every change of kernel,
  * against a host reference, and ends with 1 when an answer is wrong. --time prints a table and
  * writes it to FOLDER/DATE-NAME-middle.csv, where NAME is the device's; --quick leaves out most
- * orders, and ends within a minute. --profile takes one large inverse apart, in several ways
- * (middle_large.cu), and --products tells the rates of products. Uses the first device that CUDA
- * shows; nothing else should run there. Needs up to 20 GB of its memory. An error of CUDA or
- * of the command line ends with 2.
+ * orders, and ends within a minute; --one leaves out batches. --profile takes inverses and LU by
+ * clusters apart, in several ways (middle_large.cu), and --products tells the rates of products.
+ * Uses the first device that CUDA shows; nothing else should run there. Needs up to 20 GB of its
+ * memory. An error of CUDA or of the command line ends with 2.
  */
 #include "bench/cuda/middle.cuh"
 
@@ -23,14 +23,14 @@ static const int check_orders[] = {33,  34,  47,  48,  49,  64,  65,  80,  96,  
                                    129, 144, 145, 160, 161, 176, 193, 208, 209, 224,  225, 255, 256,
                                    257, 288, 300, 320, 321, 512, 513, 640, 769, 1000, 1024};
 
-static int check_all(int n, int64_t most)
+static int check_all(int n)
 {
     int passed = 0, failed = 0;
     for (int order : check_orders) {
         for (int k = 0; k < SMALL_KERNELS * PRECISION_COUNT && (n == 0 || order == check_orders[0]);
              k++) {
             bool right = middle_check((enum small_kernel)(k / PRECISION_COUNT),
-                                      (enum precision)(k % PRECISION_COUNT), n ? n : order, most);
+                                      (enum precision)(k % PRECISION_COUNT), n ? n : order);
             passed += right;
             failed += !right;
         }
@@ -47,23 +47,30 @@ struct cuda_products *middle_products(void)
     return products;
 }
 
-static int time_to(int n, bool quick, const char *folder, const char *device)
+/* What the command line asks for. */
+struct settings {
+    bool check, timed, quick, one, products;
+    const char *folder;
+    long n, profiled, count;
+};
+
+static int time_to(const struct settings *of, const char *device)
 {
     char date[16];
     time_t now = time(nullptr);
     struct tm utc;
-    if (!folder) {
-        middle_time(n, quick, nullptr);
+    if (!of->folder) {
+        middle_time((int)of->n, of->quick, of->one, nullptr);
         return 0;
     }
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
     std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
     for (char &c : name)
         c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    std::string path = std::string(folder) + "/" + date + "-" + name + "-middle.csv";
+    std::string path = std::string(of->folder) + "/" + date + "-" + name + "-middle.csv";
     FILE *csv = fopen(path.c_str(), "w");
     if (csv)
-        middle_time(n, quick, csv);
+        middle_time((int)of->n, of->quick, of->one, csv);
     if (!csv || fclose(csv) != 0) {
         perror(path.c_str());
         return 2;
@@ -71,13 +78,6 @@ static int time_to(int n, bool quick, const char *folder, const char *device)
     printf("written: %s\n", path.c_str());
     return 0;
 }
-
-/* What the command line asks for. */
-struct settings {
-    bool check, timed, quick, products;
-    const char *folder;
-    long n, profiled, most;
-};
 
 static bool parse(int argc, char **argv, struct settings *to)
 {
@@ -89,14 +89,16 @@ static bool parse(int argc, char **argv, struct settings *to)
             to->timed = true;
         else if (strcmp(argv[i], "--quick") == 0)
             to->quick = true;
+        else if (strcmp(argv[i], "--one") == 0)
+            to->one = true;
         else if (strcmp(argv[i], "--products") == 0)
             to->products = true;
         else if (strcmp(argv[i], "--profile") == 0 && more)
             to->profiled = strtol(argv[++i], nullptr, 10);
+        else if (strcmp(argv[i], "--count") == 0 && more)
+            to->count = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--n") == 0 && more)
             to->n = strtol(argv[++i], nullptr, 10);
-        else if (strcmp(argv[i], "--most") == 0 && more)
-            to->most = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--results") == 0 && more)
             to->folder = argv[++i];
         else
@@ -104,28 +106,29 @@ static bool parse(int argc, char **argv, struct settings *to)
     }
     bool taken = to->n == 0 || (to->n > CUDA_SMALL_N_MAX && to->n <= CUDA_MIDDLE_N_MAX);
     bool large = to->profiled == 0 || (to->profiled > 1 && to->profiled <= CUDA_MIDDLE_N_MAX);
-    return taken && large && to->most >= 0 &&
+    return taken && large && to->count > 0 &&
            to->check + to->timed + to->products + (to->profiled > 0) == 1;
 }
 
 int main(int argc, char **argv)
 {
     struct settings settings = {};
+    settings.count = 1;
     if (!parse(argc, argv, &settings)) {
         fprintf(stderr, "usage: cuda_middle --check|--time|--profile N|--products [--quick] "
-                        "[--n N] [--most MATRICES] [--results FOLDER]\n");
+                        "[--one] [--n N] [--count MATRICES] [--results FOLDER]\n");
         return 2;
     }
     struct cudaDeviceProp device;
     SMALL_TRY(cudaGetDeviceProperties(&device, 0));
     printf("%s\n", device.name);
     if (settings.check)
-        return check_all((int)settings.n, settings.most);
+        return check_all((int)settings.n);
     if (settings.timed)
-        return time_to((int)settings.n, settings.quick, settings.folder, device.name);
+        return time_to(&settings, device.name);
     if (settings.products)
         middle_products_profile();
     else
-        middle_profile((int)settings.profiled);
+        middle_profile((int)settings.profiled, settings.count);
     return 0;
 }

@@ -28,16 +28,15 @@ static inline size_t middle_workspace(enum small_kernel kernel, enum precision p
                                    : cuda_factor_middle_workspace(precision, n, matrices);
 }
 
-/* Prints a line for one kernel; whether it is right. most: matrices at most; 0: as many as suit the
- * order. */
-bool middle_check(enum small_kernel kernel, enum precision precision, int n, int64_t most);
+/* Prints a line for one kernel; whether it is right. */
+bool middle_check(enum small_kernel kernel, enum precision precision, int n);
 
 /* Prints a table, and writes it to `csv` unless that is NULL. n = 0: all orders; quick: some of
- * them, and smaller batches. */
-void middle_time(int n, bool quick, FILE *csv);
+ * them, and smaller batches; one: no batches. */
+void middle_time(int n, bool quick, bool one, FILE *csv);
 
-/* One large inverse taken apart, in several ways; and products. */
-void middle_profile(int n);
+/* Inverses and LU by clusters taken apart, in several ways; and products. */
+void middle_profile(int n, int64_t count);
 void middle_products_profile();
 
 /* Seconds of the libraries for the matrices at `in`, `count` of them; 0: not measured. */

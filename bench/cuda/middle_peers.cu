@@ -11,7 +11,8 @@
 namespace
 {
 
-const int BATCH_N_MAX = 1024; /* of what is asked of the batched routines */
+const int BATCH_N_MAX = 1024;        /* of what is asked of the batched routines */
+const int ONE_INVERSE_N_MAX = 16384; /* beyond, that takes seconds */
 
 void check(int status, const char *library)
 {
@@ -109,6 +110,10 @@ template <typename T> void time_one(int n, const device_array<T> &in, struct mid
             SMALL_TRY(cudaMemcpyAsync(factors.at(0), in.at(0), bytes, cudaMemcpyDeviceToDevice));
         },
         factor);
+    if (n > ONE_INVERSE_N_MAX) {
+        check(cusolverDnDestroy(handle), "cuSOLVER");
+        return;
+    }
     peers->one_inverse =
         peers->one_factor +
         median(

@@ -78,13 +78,14 @@ void print(const struct line &of, FILE *csv)
     fflush(stdout);
 }
 
+/* batch_bytes 0: one matrix alone. */
 template <typename T> void time_order(int n, size_t batch_bytes, FILE *csv)
 {
     const enum precision precision = small_real<T>::precision;
     int64_t most = (int64_t)(batch_bytes / ((size_t)n * n * sizeof(T)));
     for (bool alone : {false, true}) {
         int64_t count = alone ? 1 : most;
-        if (!alone && n > BATCH_N_MAX)
+        if (!alone && (n > BATCH_N_MAX || batch_bytes == 0))
             continue;
         bed<T> of(n, count);
         struct middle_peers peers = middle_peers_of(n, count, of.in);
@@ -99,10 +100,10 @@ template <typename T> void time_order(int n, size_t batch_bytes, FILE *csv)
 
 } // namespace
 
-void middle_time(int n, bool quick, FILE *csv)
+void middle_time(int n, bool quick, bool one, FILE *csv)
 {
     std::vector<int> all(std::begin(orders), std::end(orders));
-    size_t bytes = quick ? QUICK_BYTES : BATCH_BYTES;
+    size_t bytes = one ? 0 : quick ? QUICK_BYTES : BATCH_BYTES;
     if (quick)
         all.assign(std::begin(quick_orders), std::end(quick_orders));
     if (n)

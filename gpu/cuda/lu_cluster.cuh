@@ -1,5 +1,5 @@
-/* gpu/cuda/lu_cluster.cuh: columns of an inverse, or of LU, are eliminated by one cluster of
- * blocks, each with a part of the rows, a panel after the other.
+/* gpu/cuda/lu_cluster.cuh: LU of some columns, in the rows from their diagonal on, by one cluster
+ * of blocks, each with a part of those rows, a panel after the other.
  *
  * A panel's columns are in registers, as in lu_panel.cuh. Each step the warps propose, each block
  * picks the best of its own and sends it to all blocks, piece by piece into their shared memory.
@@ -8,9 +8,12 @@
  * place of that of step k; it cannot come too early, for it follows on the receiver's own message
  * of step k + 1.
  *
- * A finished panel is brought at once to the cluster's other columns: the chosen rows go through
- * global memory, each block's multipliers stay in its shared memory, and the products run as in
- * lu_tile.cuh. For LU the chosen rows are first multiplied by L^-1.
+ * A finished panel is brought at once to the cluster's columns behind it: the chosen rows go
+ * through global memory and are multiplied by L^-1, each block's multipliers stay in its shared
+ * memory, and the products run as in lu_tile.cuh.
+ *
+ * Rows stay where they are. In the end the view tells where each of them belongs: order, and
+ * row_place of the others.
  *
  * A cluster of one block sends nothing: its threads pick among the warps' proposals.
  *
@@ -21,7 +24,7 @@
  * 1870 cycles, while a warp sent two messages in 13 stores each: to propose 310 and to wait for the
  * other warps 270, to choose among them 170 and to send 510, to await 160, to choose 170, to
  * eliminate 280. Now a thread sends one piece, and warps without rows do not look for the first of
- * equals: 1200, predicted. Beside that a panel takes n x (columns of the cluster) x 16 bytes of
+ * equals: 1200, predicted. Beside that a panel takes rows x (columns behind it) x 16 bytes of
  * traffic, which the multiprocessors of a cluster share one way to the L2 for, and some 400 cycles
  * a column for its barriers. Device code.
  */
@@ -101,7 +104,7 @@ template <typename T, int Block> static inline size_t cuda__lu_cluster_bytes(int
 }
 
 /* One block of the cluster. Rows: of a thread. */
-template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster {
+template <typename T, int Block, int Rows> struct cuda__lu_cluster {
     typedef cuda__real<T> real;
     typedef typename real::vector vector;
     typedef cuda__lu_cluster_memory<T, Block> memory;
@@ -112,10 +115,10 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
     static constexpr int PIECES = (int)sizeof(message) / 16;
     static_assert(CUDA__LU_CLUSTER_WARPS == CUDA__LU_CLUSTER_MAX, "ours are as many as theirs");
 
-    cuda__lu_panel<T, Block, Factor> mine[Rows];
+    cuda__lu_panel<T, Block, true> mine[Rows];
     memory &shared;
     cuda__lu_view<T> view;
-    int n, padded, columns_most;
+    int n, padded;
     int at, columns;     /* the cluster's */
     int first_row, rows; /* the block's */
     int rank, blocks;    /* in the cluster */
@@ -230,7 +233,7 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
         for (int r = 0; r < Rows; r++) {
             mine[r].steps = cuda__lu_steps<T>{view.pivot, view.order, view.place};
             mine[r].row = first_row + r * (int)blockDim.x + (int)threadIdx.x;
-            mine[r].place = inside(r) ? view.row_place[mine[r].row] : CUDA__LU_NO_ROW;
+            mine[r].place = inside(r) && mine[r].row < n ? mine[r].row : CUDA__LU_NO_ROW;
         }
     }
 
@@ -243,7 +246,8 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
         }
     }
 
-    /* The panel at column `from`; its multipliers go to shared memory, those of LU to M too. */
+    /* The panel at column `from`; its multipliers go to shared memory: zeros for chosen rows, which
+     * take part in no product any more. */
     __device__ __forceinline__ void panel(int from)
     {
         int left = n - from, count = left < Block ? left : Block;
@@ -260,66 +264,44 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
 #pragma unroll
         for (int r = 0; r < Rows; r++) {
             unsigned q = mine[r].panel_step(from);
-            if (!Factor)
-                mine[r].complete(from);
             if (q < (unsigned)count)
                 chosen[q] = mine[r].row;
             if (!inside(r))
                 continue;
             mine[r].write(view.w + (int64_t)mine[r].row * padded + from, 1);
-            if (Factor)
-                put_multipliers(mine[r], from - at, q < (unsigned)count);
-            mine[r].write(shared.m() + (int64_t)(mine[r].row - first_row) * memory::m_line,
-                          Factor ? T(-1) : T(1));
+            if (mine[r].place < 0)
+                mine[r].clear();
+            mine[r].write(shared.m() + (int64_t)(mine[r].row - first_row) * memory::m_line, T(-1));
         }
         __syncthreads();
     }
 
-    /* LU: a chosen row takes part in no product of the cluster's columns any more. fresh: it was
-     * chosen in this panel. */
-    __device__ __forceinline__ void put_multipliers(cuda__lu_panel<T, Block, Factor> &row, int sub,
-                                                    bool fresh)
-    {
-        T *to =
-            cuda__lu_multipliers(view, padded, columns_most, at) + (int64_t)row.row * columns_most;
-        if (row.place < 0)
-            row.clear();
-        for (int j = 0; fresh && j < sub; j++)
-            to[j] = 0;
-        row.write(to + sub, T(-1));
-    }
-
     /* ---- The other columns ---- */
 
-    /* How many a panel is brought to that begins with number `sub` of the columns; LU's left ones
-     * are done with. */
+    /* How many a panel is brought to that begins with number `sub` of the columns. */
     __device__ __forceinline__ int others(int sub) const
     {
-        return columns - Block - (Factor ? sub : 0);
+        return columns - Block - sub;
     }
 
-    /* Where number `j` of them is. */
-    __device__ __forceinline__ int column(int j, int sub) const
+    /* Where the first of them is. */
+    __device__ __forceinline__ int column(int sub) const
     {
-        return at + (!Factor && j < sub ? j : j + Block + (Factor ? sub : 0));
+        return at + sub + Block;
     }
 
-    /* The block's chosen rows go to all blocks, and leave W; those of LU with their part of L. A
-     * warp a row. */
+    /* The block's chosen rows go to all blocks, with their part of L. A warp a row. */
     __device__ __forceinline__ void give_rows(int sub)
     {
         for (int q = warp; q < Block; q += warps) {
             int row = shared.chosen[q];
             if (row < 0)
                 continue;
-            T *from = view.w + (int64_t)row * padded, *to = view.rows + q * columns;
-            for (int j = lane * width; j < others(sub); j += CUDA__WARP * width) {
-                T *piece = from + column(j, sub);
-                *(vector *)(to + j) = *(const vector *)piece;
-                if (!Factor)
-                    *(vector *)piece = vector{};
-            }
-            if (Factor && lane < Block)
+            const T *from = view.w + (int64_t)row * padded;
+            T *to = view.rows + q * columns;
+            for (int j = lane * width; j < others(sub); j += CUDA__WARP * width)
+                *(vector *)(to + j) = *(const vector *)(from + column(sub) + j);
+            if (lane < Block)
                 to[columns - Block + lane] = from[at + sub + lane];
         }
     }
@@ -327,7 +309,7 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
     /* Those of all blocks come to shared memory: `count` of them, and zeros. */
     __device__ __forceinline__ void take_rows(int sub, int count)
     {
-        int pieces = (others(sub) + (Factor ? Block : 0)) / width;
+        int pieces = (others(sub) + Block) / width;
         for (int e = (int)threadIdx.x; e < Block * pieces; e += (int)blockDim.x) {
             int q = e / pieces, j = e % pieces * width;
             j = j < others(sub) ? j : j - others(sub) + columns - Block;
@@ -341,7 +323,7 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
         __syncthreads();
     }
 
-    /* LU: the chosen rows become L^-1 times those. A thread a column. */
+    /* The chosen rows become L^-1 times those. A thread a column. */
     __device__ __forceinline__ void solve(int sub)
     {
         const T *lower = shared.r + columns - Block;
@@ -359,7 +341,7 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
         __syncthreads();
     }
 
-    /* LU: the block's chosen rows come back to W. A warp a row. */
+    /* The block's chosen rows come back to W. A warp a row. */
     __device__ __forceinline__ void put_back(int sub)
     {
         for (int q = warp; q < Block; q += warps) {
@@ -367,65 +349,50 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
             if (row < 0)
                 continue;
             for (int j = lane * width; j < others(sub); j += CUDA__WARP * width)
-                *(vector *)(view.w + (int64_t)row * padded + column(j, sub)) =
+                *(vector *)(view.w + (int64_t)row * padded + column(sub) + j) =
                     *(const vector *)(shared.r + q * r_line + j);
         }
     }
 
-    /* f(a tile of the block's rows, its first row of them, its first column of `count`) for all;
-     * the tile is read and written. Column j of them is where where(j) says. */
-    template <typename Where, typename F>
-    __device__ __forceinline__ void each_tile(int count, Where where, F f)
+    /* The block's rows += its multipliers times the chosen rows, a tile a warp. */
+    __device__ __forceinline__ void multiply(int sub)
     {
-        int across = (count + CUDA__LU_CLUSTER_UNIT - 1) / CUDA__LU_CLUSTER_UNIT;
+        int count = others(sub),
+            across = (count + CUDA__LU_CLUSTER_UNIT - 1) / CUDA__LU_CLUSTER_UNIT;
         int tiles = rows / CUDA__LU_CLUSTER_UNIT * across;
 #pragma unroll 1
         for (int t = warp; t < tiles; t += warps) {
             int i0 = t / across * CUDA__LU_CLUSTER_UNIT, j0 = t % across * CUDA__LU_CLUSTER_UNIT;
-            T *lines = view.w + (int64_t)(first_row + i0) * padded;
+            T *corner = view.w + (int64_t)(first_row + i0) * padded + column(sub) + j0;
             tile c;
             c.each(lane, [&](int i, int j, T *to) {
                 vector piece = {};
                 if (j0 + j < count)
-                    piece = *(const vector *)(lines + (int64_t)i * padded + where(j0 + j));
+                    piece = *(const vector *)(corner + (int64_t)i * padded + j);
                 *(vector *)to = piece;
             });
             __syncwarp(); /* the tensor cores want the lanes together */
-            f(c, i0, j0);
+            c.template multiply<Block>(shared.m() + i0 * memory::m_line, memory::m_line,
+                                       shared.r + j0, r_line, lane);
             c.each(lane, [&](int i, int j, T *from) {
                 if (j0 + j < count)
-                    *(vector *)(lines + (int64_t)i * padded + where(j0 + j)) =
-                        *(const vector *)from;
+                    *(vector *)(corner + (int64_t)i * padded + j) = *(const vector *)from;
             });
         }
     }
 
-    /* The block's rows += its multipliers times the chosen rows. */
-    __device__ __forceinline__ void multiply(int sub)
-    {
-        each_tile(
-            others(sub), [&](int j) { return column(j, sub); },
-            [&](tile &c, int i0, int j0) {
-                c.template multiply<Block>(shared.m() + i0 * memory::m_line, memory::m_line,
-                                           shared.r + j0, r_line, lane);
-            });
-    }
-
-    /* What a panel's columns have become is brought to the others of the columns. */
+    /* What a panel's columns have become is brought to those behind it. */
     __device__ __forceinline__ void bring_panel(int sub)
     {
         int left = n - at - sub;
         give_rows(sub);
         cuda__meet_cluster();
         take_rows(sub, left < Block ? left : Block);
-        if (Factor)
-            solve(sub);
+        solve(sub);
         multiply(sub);
         __syncthreads();
-        if (Factor) {
-            put_back(sub);
-            __syncthreads();
-        }
+        put_back(sub);
+        __syncthreads();
     }
 
     /* ---- All of it ---- */
@@ -449,7 +416,7 @@ template <typename T, int Block, int Rows, bool Factor> struct cuda__lu_cluster 
 
 /* The columns at .. at + columns - 1; a cluster a matrix. rows: of a block, a multiple of
  * CUDA__LU_CLUSTER_UNIT. */
-template <typename T, int Block, int Rows, bool Factor>
+template <typename T, int Block, int Rows>
 static __global__ void __launch_bounds__(CUDA__LU_CLUSTER_THREADS, 1)
     cuda__lu_cluster_kernel(const cuda__lu_chunk chunk, int at, int columns, int rows)
 {
@@ -457,27 +424,25 @@ static __global__ void __launch_bounds__(CUDA__LU_CLUSTER_THREADS, 1)
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
-    int first = (int)blockIdx.x * rows, left = chunk.padded - first;
-    cuda__lu_cluster<T, Block, Rows, Factor> cluster = {
-        {},
-        *(cuda__lu_cluster_memory<T, Block> *)cuda__memory,
-        view,
-        chunk.n,
-        chunk.padded,
-        chunk.manner.width,
-        at,
-        columns,
-        first,
-        left < 0      ? 0
-        : left < rows ? left
-                      : rows,
-        (int)blockIdx.x,
-        (int)gridDim.x,
-        (int)(blockDim.x / CUDA__WARP),
-        (int)(threadIdx.x / CUDA__WARP),
-        (int)(threadIdx.x % CUDA__WARP),
-        {},
-        {}};
+    int first = at + (int)blockIdx.x * rows, left = chunk.padded - first;
+    cuda__lu_cluster<T, Block, Rows> cluster = {{},
+                                                *(cuda__lu_cluster_memory<T, Block> *)cuda__memory,
+                                                view,
+                                                chunk.n,
+                                                chunk.padded,
+                                                at,
+                                                columns,
+                                                first,
+                                                left < 0      ? 0
+                                                : left < rows ? left
+                                                              : rows,
+                                                (int)blockIdx.x,
+                                                (int)gridDim.x,
+                                                (int)(blockDim.x / CUDA__WARP),
+                                                (int)(threadIdx.x / CUDA__WARP),
+                                                (int)(threadIdx.x % CUDA__WARP),
+                                                {},
+                                                {}};
     cluster.run();
 }
 

@@ -24,11 +24,12 @@ struct cuda__lu_cluster_launch {
     cudaLaunchConfig_t config;
     int rows; /* of a block */
 
-    cuda__lu_cluster_launch(int padded, int blocks, const cuda__lu_cluster_place &place)
+    /* height: rows of all blocks. */
+    cuda__lu_cluster_launch(int height, int blocks, const cuda__lu_cluster_place &place)
         : attributes{}, config{}
     {
         const int unit = CUDA__LU_CLUSTER_UNIT;
-        rows = ((padded + blocks - 1) / blocks + unit - 1) / unit * unit;
+        rows = ((height + blocks - 1) / blocks + unit - 1) / unit * unit;
         attributes[0].id = cudaLaunchAttributeClusterDimension;
         attributes[0].val.clusterDim.x = (unsigned)blocks;
         attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
@@ -42,11 +43,11 @@ struct cuda__lu_cluster_launch {
     }
 };
 
-/* Kernel: cuda__lu_cluster_kernel<T, Block, Rows, Factor>. Static as that is: one of each file. */
-template <typename T, int Block, int Rows, bool Factor>
+/* Kernel: cuda__lu_cluster_kernel<T, Block, Rows>. Static as that is: one of each file. */
+template <typename T, int Block, int Rows>
 static cudaError_t cuda__lu_prepare_cluster(cuda__lu_cluster_launch &launch)
 {
-    const void *kernel = (const void *)cuda__lu_cluster_kernel<T, Block, Rows, Factor>;
+    const void *kernel = (const void *)cuda__lu_cluster_kernel<T, Block, Rows>;
     cudaLaunchConfig_t &config = launch.config;
     int threads = (launch.rows + Rows - 1) / Rows;
     threads = threads > CUDA__LU_CLUSTER_THREADS_LEAST ? threads : CUDA__LU_CLUSTER_THREADS_LEAST;
@@ -77,7 +78,7 @@ template <typename F> static bool cuda__lu_with_cluster(int rows, F f)
 
 /* The blocks of a cluster for an order on the current device, no more than `most` unless that is 0;
  * 0: it has no clusters, or none that holds the rows. Asks the driver: some 10 us. */
-template <typename T, bool Factor> static int cuda__lu_cluster_blocks(int padded, int most)
+template <typename T> static int cuda__lu_cluster_blocks(int padded, int most)
 {
     int device, has_clusters = 0;
     if (cudaGetDevice(&device) != cudaSuccess ||
@@ -89,9 +90,9 @@ template <typename T, bool Factor> static int cuda__lu_cluster_blocks(int padded
         cuda__lu_cluster_launch launch(padded, blocks, cuda__lu_cluster_place{1, nullptr, nullptr});
         int clusters = 0;
         bool taken = cuda__lu_with_cluster(launch.rows, [&](auto columns, auto rows) {
-            if (cuda__lu_prepare_cluster<T, columns, rows, Factor>(launch) != cudaSuccess ||
+            if (cuda__lu_prepare_cluster<T, columns, rows>(launch) != cudaSuccess ||
                 cudaOccupancyMaxActiveClusters(
-                    &clusters, (const void *)cuda__lu_cluster_kernel<T, columns, rows, Factor>,
+                    &clusters, (const void *)cuda__lu_cluster_kernel<T, columns, rows>,
                     &launch.config) != cudaSuccess) {
                 clusters = 0;
                 (void)cudaGetLastError(); /* the device has no such cluster, and says so */
@@ -122,19 +123,22 @@ static inline cuda__lu_cluster_shape cuda__lu_cluster_shape_of(bool factors, int
     return cuda__lu_cluster_shape{0, 0};
 }
 
-/* The columns at .. at + columns - 1 by a cluster of so many blocks a matrix. */
-template <typename T, bool Factor>
+/* The columns at .. at + columns - 1 by a cluster of so many blocks a matrix, or as many as get
+ * rows. */
+template <typename T>
 static cudaError_t cuda__lu_start_cluster(const cuda__lu_chunk &chunk, int at, int columns,
                                           int blocks, const cuda__lu_cluster_place &place)
 {
-    cuda__lu_cluster_launch launch(chunk.padded, blocks, place);
+    int height = chunk.padded - at;
+    while (blocks > 1 && blocks / 2 * CUDA__LU_CLUSTER_UNIT >= height)
+        blocks /= 2;
+    cuda__lu_cluster_launch launch(height, blocks, place);
     cudaError_t status = cudaErrorInvalidValue;
     cuda__lu_with_cluster(launch.rows, [&](auto block, auto rows) {
-        status = cuda__lu_prepare_cluster<T, block, rows, Factor>(launch);
+        status = cuda__lu_prepare_cluster<T, block, rows>(launch);
         if (status == cudaSuccess)
-            status =
-                cudaLaunchKernelEx(&launch.config, cuda__lu_cluster_kernel<T, block, rows, Factor>,
-                                   chunk, at, columns, launch.rows);
+            status = cudaLaunchKernelEx(&launch.config, cuda__lu_cluster_kernel<T, block, rows>,
+                                        chunk, at, columns, launch.rows);
     });
     return status;
 }

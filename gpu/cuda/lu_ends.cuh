@@ -32,6 +32,22 @@ static __device__ __forceinline__ int cuda__lu_row(int &lane)
     return (int)(blockIdx.x * CUDA__LU_ROWS + threadIdx.x / CUDA__WARP);
 }
 
+/* The row of W that was chosen in step k; clusters leave it at that place. */
+template <typename T>
+static __device__ __forceinline__ int cuda__lu_row_of(const cuda__lu_chunk &chunk,
+                                                      const cuda__lu_view<T> &view, int k, int info)
+{
+    return info < 0 || chunk.manner.width > 0 ? k : view.order[k];
+}
+
+/* The other way round. */
+template <typename T>
+static __device__ __forceinline__ int cuda__lu_step_of(const cuda__lu_chunk &chunk,
+                                                       const cuda__lu_view<T> &view, int row)
+{
+    return chunk.manner.width > 0 ? row : view.step[row];
+}
+
 template <typename T> static __device__ __forceinline__ T cuda__lu_block_most(T value, T *scratch)
 {
     return cuda__lu_block_largest<CUDA__LU_THREADS / CUDA__WARP>(value, scratch);
@@ -154,8 +170,11 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
         factor = real::lower;
     else if (!chunk.manner.factor && norm < real::tiny && norm > 0)
         factor = real::raise;
-    for (int i = (int)threadIdx.x; i < chunk.padded; i += CUDA__LU_THREADS)
+    for (int i = (int)threadIdx.x; i < chunk.padded; i += CUDA__LU_THREADS) {
         view.row_place[i] = i < chunk.n ? i : CUDA__LU_NO_ROW;
+        if (i < chunk.n)
+            view.origin[i] = i;
+    }
     if (threadIdx.x > 0)
         return;
     view.numbers->norm = factor == real::lower ? lowered : norm * factor;
@@ -217,7 +236,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     int j = (int)blockIdx.x * CUDA__LU_STRIP + lane, n = chunk.n;
     for (int i = group; j < n && i < n; i += CUDA__LU_ROWS)
         sum = fma(view.w[(int64_t)i * chunk.padded + j] * view.scale[i],
-                  cuda__lu_mirror(reflection, view.step[i], size), sum);
+                  cuda__lu_mirror(reflection, cuda__lu_step_of(chunk, view, i), size), sum);
     sums[threadIdx.x] = sum;
     __syncthreads();
     for (int g = 1; g < CUDA__LU_ROWS && group == 0; g++)
@@ -238,7 +257,8 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     if (i >= n)
         return;
     T *row = view.w + (int64_t)i * chunk.padded, scale = view.scale[i];
-    T twice = -2 * cuda__lu_mirror(reflection, view.step[i], 1 / (T)sqrt((T)n));
+    T size = 1 / (T)sqrt((T)n);
+    T twice = -2 * cuda__lu_mirror(reflection, cuda__lu_step_of(chunk, view, i), size);
     for (int j = lane; j < n; j += CUDA__WARP)
         row[j] = fma(twice, view.error[j], row[j] * scale);
     __syncwarp();
@@ -275,12 +295,13 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     bool beyond = false;
     int *zeros = (int *)cuda__memory, zero = INT32_MAX;
     for (int k = (int)threadIdx.x; k < chunk.n; k += CUDA__LU_THREADS) {
+        bool moved = chunk.manner.width > 0;
         T pivot = view.pivot[k];
-        int row = view.order[k];
+        int row = moved ? view.origin[k] : view.order[k];
         zero = pivot == 0 && k + 1 < zero ? k + 1 : zero;
         beyond = beyond || fabs(pivot) > bound;
         view.step[row] = k;
-        view.scale[row] = real::reciprocal(pivot);
+        view.scale[moved ? k : row] = moved ? T(1) : real::reciprocal(pivot);
     }
     zero = __reduce_min_sync(CUDA__ALL, zero);
     if (threadIdx.x % CUDA__WARP == 0)
@@ -308,7 +329,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     int lane, n = chunk.n, k = cuda__lu_row(lane), info = view.numbers->info;
     if (k >= n)
         return;
-    int row = info < 0 ? k : view.order[k];
+    int row = cuda__lu_row_of(chunk, view, k, info);
     const T *from = view.w + (int64_t)row * chunk.padded;
     T *to = place.result ? place.result + (int64_t)k * n : nullptr;
     T scale = view.scale[row], factor = view.numbers->factor, sum = 0;
@@ -321,6 +342,55 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     sum = cuda__lu_warp_sum(sum) - (cuda__negative(k) ? -factor : factor);
     if (lane == 0)
         view.error[k] = fabs(sum);
+}
+
+#define CUDA__LU_STAGED_BYTES (128 * 1024) /* of a row, in shared memory */
+#define CUDA__LU_STAGED_SUMS (CUDA__LU_THREADS / CUDA__WARP)
+
+/* The same, a block a row, which goes through shared memory, as much of it at a time as there is
+ * room for: a row of thousands of numbers does not stay in a cache while it is gathered from. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_write_long_inverse_kernel(const cuda_batch batch, const cuda__lu_chunk chunk,
+                                       int staged)
+{
+    typedef typename cuda__real<T>::vector vector;
+    constexpr int width = cuda__real<T>::width;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    T *row = (T *)cuda__memory, *sums = row + staged, sum = 0;
+    int n = chunk.n, k = (int)blockIdx.x, info = view.numbers->info, thread = (int)threadIdx.x;
+    int number = cuda__lu_row_of(chunk, view, k, info);
+    const T *from = view.w + (int64_t)number * chunk.padded;
+    T *to = place.result ? place.result + (int64_t)k * n : nullptr;
+    T scale = view.scale[number], factor = view.numbers->factor;
+    for (int first = 0; first < n; first += staged) {
+        __syncthreads();
+        for (int j = thread * width; j < staged && first + j < n; j += CUDA__LU_THREADS * width)
+            *(vector *)(row + j) = *(const vector *)(from + first + j);
+        __syncthreads();
+        for (int j = thread; j < n; j += CUDA__LU_THREADS) {
+            unsigned at = (unsigned)(view.step[j] - first);
+            if (at >= (unsigned)staged)
+                continue;
+            T x = info ? cuda__real<T>::nan() : row[at] * scale * factor;
+            sum = fma(x, view.product[j], sum);
+            if (to)
+                to[j] = x;
+        }
+    }
+    sum = cuda__lu_warp_sum(sum);
+    if (thread % CUDA__WARP == 0)
+        sums[thread / CUDA__WARP] = sum;
+    __syncthreads();
+    if (thread > 0)
+        return;
+    for (int w = 1; w < CUDA__LU_STAGED_SUMS; w++)
+        sum += sums[w];
+    view.error[k] = fabs(sum - (cuda__negative(k) ? -factor : factor));
 }
 
 /* INFO and RCOND of an inverse; one block. */
@@ -390,7 +460,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     int lane, n = chunk.n, k = cuda__lu_row(lane), info = view.numbers->info;
     if (k >= n)
         return;
-    const T *from = view.w + (int64_t)(info < 0 ? k : view.order[k]) * chunk.padded;
+    const T *from = view.w + (int64_t)cuda__lu_row_of(chunk, view, k, info) * chunk.padded;
     T *to = place.result ? place.result + (int64_t)k * n : nullptr;
     for (int j = lane; to && j < n; j += CUDA__WARP)
         to[j] = info < 0 ? cuda__real<T>::nan() : from[j];

@@ -11,7 +11,7 @@
  * orders matrices are worked on in the workspace, as many at a time as it holds, by a sequence of
  * launches for all of them.
  *
- * A large matrix takes many launches (n = 4096 some 300; on a device without clusters some 5,000):
+ * A large matrix takes many launches (n = 4096 some 350; on a device without clusters some 5,000):
  * a launcher returns when the stream's queue has taken them all.
  *
  * Threads: any, with its own stream and workspace.

@@ -9,6 +9,7 @@
 
 #include "gpu/cuda/lu_panel.cuh"
 #include "gpu/cuda/lu_tile.cuh"
+#include "gpu/cuda/product.h"
 
 #define CUDA__LU_PANEL_MAX 32   /* columns of a panel at most; orders are padded to it */
 #define CUDA__LU_STRIP 32       /* columns that are summed together */
@@ -36,17 +37,19 @@ template <typename T> struct cuda__lu_numbers {
 /* One matrix's part of the workspace. */
 template <typename T> struct cuda__lu_view {
     T *w; /* padded x padded */
-    /* Inverse: the chosen rows, at most half x half; by clusters: width x padded, each column at
-     * its place. LU: those, CUDA__LU_FACTOR_STEP x padded, or as of an inverse by clusters. */
+    /* Inverse: the chosen rows, at most half x half. LU: those, CUDA__LU_FACTOR_STEP x padded. By
+     * clusters: width x padded, each column at its place. */
     T *r;
     T *rows; /* by clusters: a panel's chosen rows, CUDA__LU_CLUSTER_COLUMNS_MAX x width */
-    /* LU: what is added to a row, padded x CUDA__LU_FACTOR_STEP; by clusters: twice, padded x
-     * width, by turns (cuda__lu_multipliers). */
+    /* What is added to a row: LU, padded x CUDA__LU_FACTOR_STEP; an inverse by clusters, padded x
+     * width, negated (lu_rows.cuh). */
     T *m;
-    T *lower; /* LU by clusters: -L of the width's chosen rows, without the ones; width x width */
+    T *v;     /* inverse by clusters: L^-1 times R, as R */
+    T *lower; /* by clusters, width x width: LU, -L without the ones; inverse, L^-1 */
     T *pivot, *product, *scale, *error; /* n each, and so are order, place and step */
     T *sums;                            /* two for each strip */
     int *order, *place, *step;
+    int *origin;    /* by clusters: the row of A that is there; n */
     int *row_place; /* padded: of each row, see cuda__lu_panel */
     cuda__lu_numbers<T> *numbers;
     /* What the blocks that share a panel propose. */
@@ -99,10 +102,11 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
                         : manner.factor ? edge
                                         : half * half) *
                        sizeof(T));
+    view.v = (T *)take((manner.factor ? 0 : width * padded) * sizeof(T));
     view.rows = (T *)take(CUDA__LU_CLUSTER_COLUMNS_MAX * width * sizeof(T));
-    edge = width > 0 ? 2 * width * padded : edge;
-    view.m = (T *)take(manner.factor ? edge * sizeof(T) : 0);
-    view.lower = (T *)take(manner.factor ? width * width * sizeof(T) : 0);
+    edge = width > 0 ? 0 : edge;
+    view.m = (T *)take((manner.factor ? edge : width * padded) * sizeof(T));
+    view.lower = (T *)take(width * width * sizeof(T));
     view.pivot = (T *)take(n * sizeof(T));
     view.product = (T *)take(n * sizeof(T));
     view.scale = (T *)take(n * sizeof(T));
@@ -111,6 +115,7 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     view.order = (int *)take(n * sizeof(int));
     view.place = (int *)take(n * sizeof(int));
     view.step = (int *)take(n * sizeof(int));
+    view.origin = (int *)take(n * sizeof(int));
     view.row_place = (int *)take(padded * sizeof(int));
     view.numbers = (cuda__lu_numbers<T> *)take(sizeof *view.numbers);
     view.proposals = (cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_BLOCKS_MAX> *)take(
@@ -118,19 +123,22 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     return at;
 }
 
-/* LU by clusters: the multipliers of the columns at .. at + width - 1. */
-template <typename T>
-static __host__ __device__ __forceinline__ T *cuda__lu_multipliers(const cuda__lu_view<T> &view,
-                                                                   int padded, int width, int at)
+/* What the largest product takes beside the matrix, by clusters in FP32; behind its view. */
+template <typename T> static inline size_t cuda__lu_scratch_bytes(int64_t n, cuda__lu_manner manner)
 {
-    return view.m + (int64_t)(at / width % 2) * padded * width;
+    struct cuda_product largest = {};
+    largest.precision = sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
+    largest.rows = largest.columns = n;
+    largest.inner = manner.width;
+    return manner.width > 0 ? (cuda_product_scratch(&largest) + 255) / 256 * 256 : 0;
 }
 
 template <typename T> static inline size_t cuda__lu_space_bytes(int64_t n, cuda__lu_manner manner)
 {
     cuda__lu_view<T> view;
     unsigned char *none = nullptr;
-    return (size_t)(cuda__lu_lay_out(view, none, (int)n, cuda__lu_padded(n), manner) - none);
+    return (size_t)(cuda__lu_lay_out(view, none, (int)n, cuda__lu_padded(n), manner) - none) +
+           cuda__lu_scratch_bytes<T>(n, manner);
 }
 
 template <typename T>

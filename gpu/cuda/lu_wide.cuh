@@ -201,54 +201,6 @@ static __global__ void __launch_bounds__(CUDA__LU_GATHER_ROWS *CUDA__WARP)
     }
 }
 
-#define CUDA__LU_COLLECT_COLUMNS 512 /* of a block */
-
-/* The same into columns of R at their places in W. LU leaves the rows in W. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__LU_GATHER_ROWS *CUDA__WARP)
-    cuda__lu_collect_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
-{
-    typedef typename cuda__real<T>::vector vector;
-    constexpr int width = cuda__real<T>::width;
-    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
-    if (cuda__lu_rests(chunk, view))
-        return;
-    int across = (columns + CUDA__LU_COLLECT_COLUMNS - 1) / CUDA__LU_COLLECT_COLUMNS;
-    int q = (int)(blockIdx.x / across * CUDA__LU_GATHER_ROWS + threadIdx.x / CUDA__WARP);
-    int lane = (int)(threadIdx.x % CUDA__WARP), end = at + columns;
-    if (q >= inner)
-        return;
-    bool some = from + q < chunk.n;
-    T *row = view.w + (int64_t)(some ? view.order[from + q] : 0) * chunk.padded;
-    T *to = view.r + (int64_t)q * chunk.padded;
-    at += (int)blockIdx.x % across * CUDA__LU_COLLECT_COLUMNS;
-    end = end < at + CUDA__LU_COLLECT_COLUMNS ? end : at + CUDA__LU_COLLECT_COLUMNS;
-    for (int j = at + lane * width; j < end; j += CUDA__WARP * width) {
-        vector piece = {};
-        if (some) {
-            piece = *(const vector *)(row + j);
-            if (!chunk.manner.factor)
-                *(vector *)(row + j) = vector{};
-        }
-        *(vector *)(to + j) = piece;
-    }
-}
-
-/* LU: -L of the rows chosen in steps from .. from + inner - 1, and of their steps, without the
- * ones. A block a row. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__WARP)
-    cuda__lu_lower_kernel(const cuda__lu_chunk chunk, int from, int inner)
-{
-    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
-    if (cuda__lu_rests(chunk, view))
-        return;
-    int q = (int)blockIdx.x;
-    const T *row = view.w + (int64_t)view.order[from + q] * chunk.padded + from;
-    for (int p = (int)threadIdx.x; p < inner; p += CUDA__WARP)
-        view.lower[q * chunk.manner.width + p] = p < q ? -row[p] : T(0);
-}
-
 #define CUDA__LU_SOLVE_COLUMNS 64
 
 /* LU: R = L^-1 times those rows, which goes to W too; inner <= CUDA__LU_FACTOR_STEP, all of them
@@ -277,64 +229,6 @@ static __global__ void __launch_bounds__(CUDA__LU_SOLVE_COLUMNS)
         x[q * CUDA__LU_SOLVE_COLUMNS] = sum;
         view.r[(int64_t)q * columns + j] = sum;
         *to = sum;
-    }
-}
-
-#define CUDA__LU_SOLVED 64      /* rows that are solved together */
-#define CUDA__LU_SOLVED_PART 16 /* of those, in registers */
-
-template <typename T> struct cuda__lu_solve_memory {
-    alignas(16) T lower[CUDA__LU_SOLVED * CUDA__LU_SOLVED]; /* turned */
-    T x[CUDA__LU_SOLVED * CUDA__LU_SOLVE_COLUMNS];
-};
-
-/* LU by clusters: the rows first .. first + inner - 1 of R in those columns become L^-1 times that,
- * and go to W; inner <= CUDA__LU_SOLVED, a multiple of CUDA__LU_SOLVED_PART. A thread a column.
- * Cost: inner^2 / 2 multiplications and additions a column. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__LU_SOLVE_COLUMNS)
-    cuda__lu_solve_rows_kernel(const cuda__lu_chunk chunk, int from, int first, int inner, int at,
-                               int columns)
-{
-    constexpr int part = CUDA__LU_SOLVED_PART, line = CUDA__LU_SOLVE_COLUMNS;
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
-    if (cuda__lu_rests(chunk, view))
-        return;
-    cuda__lu_solve_memory<T> &memory = *(cuda__lu_solve_memory<T> *)cuda__memory;
-    int j = (int)blockIdx.x * line + (int)threadIdx.x;
-    bool inside = j < columns;
-    T *r = view.r + (int64_t)first * chunk.padded + at + j, *x = memory.x + threadIdx.x;
-    const T *lower = view.lower + (int64_t)first * chunk.manner.width + first;
-    for (int q = 0; q < inner && inside; q++)
-        cuda__copy_async<sizeof(T)>(x + q * line, r + (int64_t)q * chunk.padded);
-    for (int e = (int)threadIdx.x; e < inner * inner; e += line)
-        memory.lower[e % inner * CUDA__LU_SOLVED + e / inner] =
-            lower[(int64_t)(e / inner) * chunk.manner.width + e % inner];
-    cuda__copy_arrive();
-    __syncthreads();
-    if (!inside)
-        return;
-    for (int b = 0; b < inner; b += part) {
-        const T *l = memory.lower + b;
-        T sum[part];
-#pragma unroll
-        for (int i = 0; i < part; i++)
-            sum[i] = x[(b + i) * line];
-        for (int p = 0; p < b; p++) {
-#pragma unroll
-            for (int i = 0; i < part; i++)
-                sum[i] = fma(l[p * CUDA__LU_SOLVED + i], x[p * line], sum[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < part; i++) {
-#pragma unroll
-            for (int p = 0; p < i; p++)
-                sum[i] = fma(l[(b + p) * CUDA__LU_SOLVED + i], sum[p], sum[i]);
-            x[(b + i) * line] = sum[i];
-            r[(int64_t)(b + i) * chunk.padded] = sum[i];
-            view.w[(int64_t)view.order[from + first + b + i] * chunk.padded + at + j] = sum[i];
-        }
     }
 }
 

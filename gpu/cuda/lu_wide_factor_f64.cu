@@ -11,5 +11,5 @@ cudaError_t cuda__lu_factor_wide_f64(int64_t n, const cuda_batch &batch, void *s
 
 int cuda__lu_factor_clusters_f64(int padded, int most)
 {
-    return cuda__lu_cluster_blocks<double, true>(padded, most);
+    return cuda__lu_cluster_blocks<double>(padded, most);
 }

@@ -11,5 +11,5 @@ cudaError_t cuda__lu_invert_wide_f32(int64_t n, const cuda_batch &batch, void *s
 
 int cuda__lu_invert_clusters_f32(int padded, int most)
 {
-    return cuda__lu_cluster_blocks<float, false>(padded, most);
+    return cuda__lu_cluster_blocks<float>(padded, most);
 }

@@ -12,6 +12,7 @@
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/lu_cluster_launch.cuh"
 #include "gpu/cuda/lu_ends.cuh"
+#include "gpu/cuda/lu_rows.cuh"
 #include "gpu/cuda/lu_wide.cuh"
 #include "gpu/cuda/product.h"
 
@@ -152,93 +153,104 @@ template <typename T, bool Factor> struct cuda__lu_journey {
         status = status == cudaSuccess ? result : status;
     }
 
-    struct cuda_matrices lying(T *first) const
-    {
-        return cuda_matrices{first, chunk.padded, (int64_t)(chunk.stride / sizeof(T))};
-    }
-
-    /* C += M R for some columns, M being `inner` columns from `from` on, or LU's multipliers. */
-    void cluster_product(int from, int inner, int at, int columns)
+    cuda__lu_view<T> view() const
     {
         cuda__lu_view<T> view;
         cuda__lu_lay_out(view, chunk.space, chunk.n, chunk.padded, chunk.manner);
+        return view;
+    }
+
+    struct cuda_matrices lying(T *first, int64_t line) const
+    {
+        return cuda_matrices{first, line, (int64_t)(chunk.stride / sizeof(T))};
+    }
+
+    /* In W, from that place on. */
+    struct cuda_matrices in_w(int row, int column) const
+    {
+        return lying(view().w + (int64_t)row * chunk.padded + column, chunk.padded);
+    }
+
+    struct cuda_matrices in_r(int column) const
+    {
+        return lying(view().r + column, chunk.padded);
+    }
+
+    struct cuda_matrices in_v(int column) const
+    {
+        return lying(view().v + column, chunk.padded);
+    }
+
+    struct cuda_matrices in_m(int row) const
+    {
+        int64_t line = chunk.manner.width;
+        return lying(view().m + row * line, line);
+    }
+
+    /* C = beta C + alpha A B, of all matrices. */
+    void multiply(double alpha, struct cuda_matrices a, struct cuda_matrices b, double beta,
+                  struct cuda_matrices c, int64_t rows, int64_t columns, int64_t inner)
+    {
         struct cuda_product product = {};
         product.precision = sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
-        product.rows = chunk.n;
+        product.rows = rows;
         product.columns = columns;
         product.inner = inner;
-        product.alpha = product.beta = 1;
-        product.a = lying(view.w + from);
-        if (Factor) {
-            product.a.at = cuda__lu_multipliers(view, chunk.padded, chunk.manner.width, from);
-            product.a.stride = chunk.manner.width;
-        }
-        product.b = lying(view.r + at);
-        product.c = lying(view.w + at);
+        product.alpha = alpha;
+        product.beta = beta;
+        product.a = a;
+        product.b = b;
+        product.c = c;
         product.count = matrices;
-        if (status == cudaSuccess)
+        size_t bytes = cuda__lu_scratch_bytes<T>(chunk.n, chunk.manner);
+        product.scratch = bytes > 0 ? chunk.space + chunk.stride - bytes : nullptr;
+        if (status == cudaSuccess && rows > 0 && columns > 0)
             note(cuda_product(products, &product, stream));
     }
 
-    /* The rows chosen in `inner` columns from `from` on go to R, in the columns from `at` on. */
-    void collect(int from, int inner, int at, int columns)
+    /* The rows chosen in the `inner` columns from `from` on go to their places and to R, in
+     * `columns` columns from `at` on. */
+    void move(int from, int inner, int at, int columns)
     {
-        if (columns > 0)
-            start(cuda__lu_collect_kernel<T>,
-                  pieces(inner, CUDA__LU_GATHER_ROWS) * pieces(columns, CUDA__LU_COLLECT_COLUMNS),
-                  CUDA__LU_GATHER_ROWS * CUDA__WARP, 0, chunk, from, inner, at, columns);
-    }
-
-    /* R += lower R: what the CUDA__LU_SOLVED rows from `first` on are to those behind them. */
-    void solve_product(int first, int inner, int at, int columns)
-    {
-        cuda__lu_view<T> view;
-        cuda__lu_lay_out(view, chunk.space, chunk.n, chunk.padded, chunk.manner);
-        int64_t below = first + CUDA__LU_SOLVED;
-        struct cuda_product product = {};
-        product.precision = sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
-        product.rows = inner - below;
-        product.columns = columns;
-        product.inner = CUDA__LU_SOLVED;
-        product.alpha = product.beta = 1;
-        product.a = lying(view.lower + below * chunk.manner.width + first);
-        product.a.stride = chunk.manner.width;
-        product.b = lying(view.r + (int64_t)first * chunk.padded + at);
-        product.c = lying(view.r + below * chunk.padded + at);
-        product.count = matrices;
-        if (status == cudaSuccess)
-            note(cuda_product(products, &product, stream));
-    }
-
-    /* LU: R = L^-1 R, and the chosen rows of W become that. */
-    void solve(int from, int inner, int at, int columns)
-    {
-        for (int first = 0; first < inner; first += CUDA__LU_SOLVED) {
-            int left = inner - first, rows = left < CUDA__LU_SOLVED ? left : CUDA__LU_SOLVED;
-            start(cuda__lu_solve_rows_kernel<T>, pieces(columns, CUDA__LU_SOLVE_COLUMNS),
-                  CUDA__LU_SOLVE_COLUMNS, sizeof(cuda__lu_solve_memory<T>), chunk, from, first,
-                  rows, at, columns);
-            if (rows < left)
-                solve_product(first, inner, at, columns);
-        }
-    }
-
-    /* What the `inner` columns from `from` on have become is brought to others. */
-    void bring(int from, int inner, int at, int columns)
-    {
+        int64_t blocks =
+            pieces(inner, CUDA__LU_MOVED_ROWS) * pieces(columns, CUDA__LU_MOVED_COLUMNS);
+        int threads = CUDA__LU_MOVED_ROWS * CUDA__WARP;
         if (columns <= 0)
             return;
-        collect(from, inner, at, columns);
-        if (Factor)
-            solve(from, inner, at, columns);
-        cluster_product(from, inner, at, columns);
+        start(cuda__lu_collect_kernel<T>, blocks, threads, 0, chunk, from, inner, at, columns);
+        start(cuda__lu_displace_kernel<T>, blocks, threads, 0, chunk, from, inner, at, columns);
+    }
+
+    /* LU: L^-1 times some columns of R. */
+    void solve(int from, int inner, int at, int columns)
+    {
+        int64_t width = chunk.manner.width;
+        T *lower = view().lower, *r = view().r;
+        for (int first = 0; columns > 0 && first < inner; first += CUDA__LU_SOLVED) {
+            int left = inner - first, rows = left < CUDA__LU_SOLVED ? left : CUDA__LU_SOLVED;
+            int64_t below = first + rows;
+            start(cuda__lu_solve_rows_kernel<T>, pieces(columns, CUDA__LU_SOLVED_COLUMNS),
+                  CUDA__LU_SOLVED_COLUMNS, sizeof(cuda__lu_solve_memory<T>), chunk, from, first,
+                  rows, at, columns);
+            multiply(1, lying(lower + below * width + first, width),
+                     lying(r + (int64_t)first * chunk.padded + at, chunk.padded), 1,
+                     lying(r + below * chunk.padded + at, chunk.padded), inner - below, columns,
+                     rows);
+        }
+    }
+
+    /* Inverse: V in some columns. */
+    void make_v(int inner, int at, int columns)
+    {
+        multiply(1, lying(view().lower, chunk.manner.width), in_r(at), 0, in_v(at), inner, columns,
+                 inner);
     }
 
     void cluster(int at, int columns, cudaStream_t where, cudaEvent_t begun)
     {
         cuda__lu_cluster_place place = {matrices, where, begun};
         if (status == cudaSuccess)
-            note(cuda__lu_start_cluster<T, Factor>(chunk, at, columns, blocks, place));
+            note(cuda__lu_start_cluster<T>(chunk, at, columns, blocks, place));
     }
 
     /* The columns at .. at + columns - 1 beside what the stream is given next, which begins when
@@ -263,6 +275,43 @@ template <typename T, bool Factor> struct cuda__lu_journey {
         return left < chunk.manner.width ? left : chunk.manner.width;
     }
 
+    /* Columns behind, below the chosen rows, lose L times L^-1 times those rows. */
+    void bring_below(int from, int inner, int at, int columns)
+    {
+        int next = from + inner;
+        if (Factor)
+            solve(from, inner, at, columns);
+        else
+            make_v(inner, at, columns);
+        multiply(-1, in_w(next, from), Factor ? in_r(at) : in_v(at), 1, in_w(next, at),
+                 chunk.n - next, columns, inner);
+    }
+
+    /* Inverse: L^-1 and U^-1. */
+    void invert_triangles(int from, int inner)
+    {
+        start(cuda__lu_triangles_kernel<T>, 2 * inner / CUDA__LU_TRIANGLE,
+              CUDA__LU_TRIANGLE_THREADS, sizeof(cuda__lu_triangle_memory<T>), chunk, from, inner);
+    }
+
+    /* The other columns of an inverse, where bring_below has not been; and the columns themselves.
+     */
+    void bring_around(int from, int inner, int rest)
+    {
+        int n = chunk.n, next = from + inner, right = chunk.padded - rest;
+        start(cuda__lu_multipliers_kernel<T>,
+              pieces(n > next ? n - next : 1, CUDA__LU_MULTIPLIED_ROWS),
+              CUDA__LU_MULTIPLIED_ROWS * CUDA__WARP, 0, chunk, from, inner, next);
+        multiply(-1, in_w(0, from), in_m(from), 0, in_m(0), from, inner, inner);
+        make_v(inner, 0, from);
+        make_v(inner, rest, right);
+        multiply(-1, in_m(0), in_v(next), 1, in_w(0, next), next, rest - next, inner);
+        multiply(-1, in_m(0), in_v(0), 1, in_w(0, 0), n, from, inner);
+        multiply(-1, in_m(0), in_v(rest), 1, in_w(0, rest), n, right, inner);
+        multiply(-1, in_m(0), lying(view().lower, chunk.manner.width), 0, in_w(0, from), n, inner,
+                 inner);
+    }
+
     /* Each step brings `width` finished columns to the next ones first, so that a cluster works on
      * those while the rest of the device brings the finished ones to all others. */
     void eliminate_by_clusters()
@@ -271,17 +320,21 @@ template <typename T, bool Factor> struct cuda__lu_journey {
         for (int at = 0; columns_at(at) > 0;) {
             int inner = columns_at(at), next = at + inner, columns = columns_at(next);
             int rest = next + columns;
-            if (Factor && columns > 0)
-                start(cuda__lu_lower_kernel<T>, inner, CUDA__WARP, 0, chunk, at, inner);
-            bring(at, inner, next, columns);
+            move(at, inner, at, rest - at);
+            if (!Factor)
+                invert_triangles(at, inner);
+            bring_below(at, inner, next, columns);
             if (columns > 0 && chunk.manner.behind)
                 cluster(next, columns, stream, nullptr);
             else if (columns > 0)
                 cluster_beside(next, columns);
-            if (!Factor)
-                bring(at, inner, 0, at);
-            if (columns > 0)
-                bring(at, inner, rest, chunk.padded - rest);
+            start(cuda__lu_rename_kernel<T>, 1, CUDA__LU_WIDTH_MAX, 0, chunk, at, inner);
+            move(at, inner, 0, at);
+            move(at, inner, rest, chunk.padded - rest);
+            if (Factor)
+                bring_below(at, inner, rest, chunk.padded - rest);
+            else
+                bring_around(at, inner, rest);
             if (columns > 0 && !chunk.manner.behind && status == cudaSuccess)
                 note(cudaStreamWaitEvent(stream, cuda_products_side(products)->joined, 0));
             at = next;
@@ -299,6 +352,18 @@ template <typename T, bool Factor> struct cuda__lu_journey {
     }
 
     /* ---- One chunk ---- */
+
+    void write_inverse()
+    {
+        int most = CUDA__LU_STAGED_BYTES / (int)sizeof(T);
+        int staged = chunk.padded < most ? chunk.padded : most;
+        if (!chunk.manner.shared)
+            start(cuda__lu_write_inverse_kernel<T>, pieces(chunk.n, CUDA__LU_ROWS),
+                  CUDA__LU_THREADS, 0, batch, chunk);
+        else
+            start(cuda__lu_write_long_inverse_kernel<T>, chunk.n, CUDA__LU_THREADS,
+                  (size_t)(staged + CUDA__LU_STAGED_SUMS) * sizeof(T), batch, chunk, staged);
+    }
 
     void run()
     {
@@ -332,7 +397,7 @@ template <typename T, bool Factor> struct cuda__lu_journey {
                 start(cuda__lu_unmix_kernel<T>, rows, threads, 0, chunk, i);
             }
             start(cuda__lu_sums_kernel<T, true>, strips, threads, sums, chunk);
-            start(cuda__lu_write_inverse_kernel<T>, rows, threads, 0, batch, chunk);
+            write_inverse();
             start(cuda__lu_answer_kernel<T>, 1, threads, most, batch, chunk);
             if (chunk.manner.mending)
                 start(cuda__lu_refuse_kernel<T>, rows, threads, 0, batch, chunk);
@@ -348,7 +413,7 @@ static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space
 {
     int blocks = 0;
     if (manner.width > 0)
-        blocks = cuda__lu_cluster_blocks<T, Factor>(cuda__lu_padded(n), manner.blocks);
+        blocks = cuda__lu_cluster_blocks<T>(cuda__lu_padded(n), manner.blocks);
     if (manner.width > 0 && (blocks == 0 || manner.width > CUDA__LU_WIDTH_MAX || !products))
         return cudaErrorInvalidValue;
     size_t each = cuda__lu_space_bytes<T>(n, manner);
