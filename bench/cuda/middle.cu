@@ -1,6 +1,6 @@
 /* bench/cuda/middle.cu: checks and times the kernels for orders above 32 on an NVIDIA GPU.
  *
- *   cuda_middle --check [--n N]
+ *   cuda_middle --check [--n N] [--most MATRICES]
  *   cuda_middle --time [--quick] [--one] [--n N] [--results FOLDER]
  *   cuda_middle --profile N [--count MATRICES]
  *   cuda_middle --products
@@ -23,14 +23,14 @@ static const int check_orders[] = {33,  34,  47,  48,  49,  64,  65,  80,  96,  
                                    129, 144, 145, 160, 161, 176, 193, 208, 209, 224,  225, 255, 256,
                                    257, 288, 300, 320, 321, 512, 513, 640, 769, 1000, 1024};
 
-static int check_all(int n)
+static int check_all(int n, int64_t most)
 {
     int passed = 0, failed = 0;
     for (int order : check_orders) {
         for (int k = 0; k < SMALL_KERNELS * PRECISION_COUNT && (n == 0 || order == check_orders[0]);
              k++) {
             bool right = middle_check((enum small_kernel)(k / PRECISION_COUNT),
-                                      (enum precision)(k % PRECISION_COUNT), n ? n : order);
+                                      (enum precision)(k % PRECISION_COUNT), n ? n : order, most);
             passed += right;
             failed += !right;
         }
@@ -51,7 +51,7 @@ struct cuda_products *middle_products(void)
 struct settings {
     bool check, timed, quick, one, products;
     const char *folder;
-    long n, profiled, count;
+    long n, profiled, count, most;
 };
 
 static int time_to(const struct settings *of, const char *device)
@@ -99,6 +99,8 @@ static bool parse(int argc, char **argv, struct settings *to)
             to->count = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--n") == 0 && more)
             to->n = strtol(argv[++i], nullptr, 10);
+        else if (strcmp(argv[i], "--most") == 0 && more)
+            to->most = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--results") == 0 && more)
             to->folder = argv[++i];
         else
@@ -106,7 +108,7 @@ static bool parse(int argc, char **argv, struct settings *to)
     }
     bool taken = to->n == 0 || (to->n > CUDA_SMALL_N_MAX && to->n <= CUDA_MIDDLE_N_MAX);
     bool large = to->profiled == 0 || (to->profiled > 1 && to->profiled <= CUDA_MIDDLE_N_MAX);
-    return taken && large && to->count > 0 &&
+    return taken && large && to->count > 0 && to->most >= 0 &&
            to->check + to->timed + to->products + (to->profiled > 0) == 1;
 }
 
@@ -115,15 +117,16 @@ int main(int argc, char **argv)
     struct settings settings = {};
     settings.count = 1;
     if (!parse(argc, argv, &settings)) {
-        fprintf(stderr, "usage: cuda_middle --check|--time|--profile N|--products [--quick] "
-                        "[--one] [--n N] [--count MATRICES] [--results FOLDER]\n");
+        fprintf(stderr,
+                "usage: cuda_middle --check|--time|--profile N|--products [--quick] "
+                "[--one] [--n N] [--most MATRICES] [--count MATRICES] [--results FOLDER]\n");
         return 2;
     }
     struct cudaDeviceProp device;
     SMALL_TRY(cudaGetDeviceProperties(&device, 0));
     printf("%s\n", device.name);
     if (settings.check)
-        return check_all((int)settings.n);
+        return check_all((int)settings.n, settings.most);
     if (settings.timed)
         return time_to(&settings, device.name);
     if (settings.products)

@@ -28,8 +28,9 @@ static inline size_t middle_workspace(enum small_kernel kernel, enum precision p
                                    : cuda_factor_middle_workspace(precision, n, matrices);
 }
 
-/* Prints a line for one kernel; whether it is right. */
-bool middle_check(enum small_kernel kernel, enum precision precision, int n);
+/* Prints a line for one kernel; whether it is right. most: matrices at most; 0: as many as suit the
+ * order. */
+bool middle_check(enum small_kernel kernel, enum precision precision, int n, int64_t most);
 
 /* Prints a table, and writes it to `csv` unless that is NULL. n = 0: all orders; quick: some of
  * them, and smaller batches; one: no batches. */
