@@ -65,7 +65,7 @@ enum iterative_operand {
     ITERATIVE_TINY      /* 2^100 and 2^-110 */
 };
 
-/* An FP32 product by cuBLAS's SGEMM, and by parts in TF32. The errors are in eps |A| |B| of each
+/* An FP32 product by cuBLAS's SGEMM, and by parts. The errors are in eps |A| |B| of each
  * entry: the worst, and the root of the mean square. */
 struct iterative_product {
     double seconds, worst, mean;

@@ -21,9 +21,9 @@ many bytes, by the pass's.
 """
 
 PRODUCTS = """\
-C = A B in FP32 by cuBLAS's SGEMM and by parts in TF32. Errors are of an entry, in eps |A| |B| of
-that entry, beside the product in FP64: the worst one, and the root of the mean square. In an update
-the last of the three sizes is the inner one.
+C = A B in FP32 by cuBLAS's SGEMM and by parts in TF32 and BF16. Errors are of an entry, in eps
+|A| |B| of that entry, beside the product in FP64: the worst one, and the root of the mean square.
+In an update the last of the three sizes is the inner one.
 """
 
 PAPER = """\

@@ -260,7 +260,7 @@ int iterative_check()
         check_schemes<float>(n);
         check_schemes<double>(n);
     }
-    check_schemes<float>(2048); /* products by parts in TF32 */
+    check_schemes<float>(2048); /* products by parts */
     printf("schemes: %d failed so far\n", failed);
     for (int64_t n : {5, 33, 64, 200, 520}) {
         check_company<float>(n, n > 200 ? 8 : 37);

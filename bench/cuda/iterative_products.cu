@@ -1,4 +1,4 @@
-/* bench/cuda/iterative_products.cu: FP32 products by parts in TF32 (gpu/cuda/product_split.h)
+/* bench/cuda/iterative_products.cu: FP32 products by parts (gpu/cuda/product_split.h)
  * beside cuBLAS's own in FP32: time, and what both are off the product in FP64.
  */
 #include "bench/cuda/iterative.cuh"
