@@ -24,5 +24,6 @@ CUDA__LU_CLUSTER(float, false, 1024, 0, 0)
 CUDA__LU_CLUSTER(float, false, 3072, 128, 16)
 CUDA__LU_CLUSTER(float, false, INT32_MAX, 256, 16)
 CUDA__LU_CLUSTER(float, true, 3072, 128, 16)
+CUDA__LU_CLUSTER(float, true, 12288, 192, 16)
 CUDA__LU_CLUSTER(float, true, INT32_MAX, 256, 16)
 /* clang-format on */

@@ -357,7 +357,8 @@ template <typename T, bool Factor> struct cuda__lu_journey {
     {
         int most = CUDA__LU_STAGED_BYTES / (int)sizeof(T);
         int staged = chunk.padded < most ? chunk.padded : most;
-        if (!chunk.manner.shared)
+        bool is_long = chunk.manner.shared || chunk.n * sizeof(T) > CUDA__LU_SHORT_ROW_BYTES;
+        if (!is_long)
             start(cuda__lu_write_inverse_kernel<T>, pieces(chunk.n, CUDA__LU_ROWS),
                   CUDA__LU_THREADS, 0, batch, chunk);
         else
