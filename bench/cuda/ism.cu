@@ -3,8 +3,12 @@
  *   cuda_ism --check
  *   cuda_ism --time [--results FOLDER]
  *   cuda_ism --steps [--results FOLDER]
+ *   cuda_ism --small
+ *   cuda_ism --memory
  *   cuda_ism --once N M
  *
+ * --small prints the first table of --time alone. --memory tells what block and reduced_memory
+ * reserve and write of the device's memory at m = n.
  * --once is for a profiler: one matrix whose A0 is diagonal, or a batch of small updates.
  * --check tries every way to give A0 and every variant at orders of every kind of launch by its
  * residual, and the road of matrices that fail their trial, and ends with 1 when one is wrong.
@@ -226,6 +230,11 @@ int check_all()
         failed += !check_one<double>(DIAGONAL, n, n, 5, 0, true);
         failed += !check_one<double>(DIAGONAL, n, n + 5, 70, 0, true);
     }
+    for (int64_t n : {65, 129, 801, 2048})
+        for (int64_t m : {1, 32, 33, 64}) {
+            failed += !check_one<double>(DIAGONAL, n, m, 2, 0, false);
+            failed += n < WHOLE_N_MAX && !check_one<double>(INVERSE, n, m, 2, 0, false);
+        }
     for (int64_t m : {1, 64, 700})
         for (int64_t variant : {0, 2, 3}) {
             failed += !check_one<float>(DIAGONAL, 1500, m, 1, variant, false);
@@ -356,12 +365,15 @@ template <typename T> void time_order(int64_t n, bool whole, FILE *csv)
         time_large<T>(DIAGONAL, n / 2, 3, block, bounds, csv);
 }
 
-void time_all(FILE *csv)
+void time_batches(FILE *csv)
 {
     static const struct {
         int64_t n, m;
-    } batches[] = {{8, 1},  {8, 2},  {16, 1}, {16, 4}, {32, 1}, {32, 2},  {32, 3},
-                   {32, 4}, {32, 8}, {48, 1}, {64, 1}, {64, 4}, {64, 16}, {128, 8}};
+    } batches[] = {{8, 1},  {8, 2},  {12, 3}, {16, 1}, {16, 2},  {16, 3}, {16, 4},
+                   {24, 6}, {32, 1}, {32, 2}, {32, 3}, {32, 4},  {32, 5}, {32, 6},
+                   {32, 8}, {48, 1}, {64, 1}, {64, 4}, {64, 16}, {128, 8}},
+      singles[] = {{8, 1},  {8, 2},  {16, 1}, {16, 2}, {16, 4}, {32, 1},
+                   {32, 2}, {32, 3}, {32, 4}, {32, 8}, {64, 1}};
     if (csv)
         fputs("precision,n,m,matrices,a0,variant,ism_us,copy_us,lu_us,cusolver_us,fill_us,"
               "product_us,block\n",
@@ -369,11 +381,65 @@ void time_all(FILE *csv)
     printf("        n    m    count    ism us    copy us             lu us\n");
     for (const auto &batch : batches)
         time_batch<double>(batch.n, batch.m, csv);
-    time_batch<float>(32, 1, csv);
-    time_batch<float>(64, 1, csv);
+    for (const auto &batch : singles)
+        time_batch<float>(batch.n, batch.m, csv);
+}
+
+void time_all(FILE *csv)
+{
+    time_batches(csv);
     time_order<double>(8192, true, csv);
     time_order<double>(4096, false, csv);
     time_order<float>(8192, false, csv);
+}
+
+/* ---- Memory ---- */
+
+#define UNTOUCHED 0xa5
+
+__global__ void count_touched(const unsigned char *bytes, size_t count, unsigned long long *touched)
+{
+    size_t step = (size_t)gridDim.x * blockDim.x;
+    unsigned long long found = 0;
+    for (size_t e = blockIdx.x * (size_t)blockDim.x + threadIdx.x; e < count; e += step)
+        found += bytes[e] != UNTOUCHED;
+    atomicAdd(touched, found);
+}
+
+/* Bytes of workspace that one call writes. One byte of 256 that is written as it was is not seen;
+ * nothing of random numbers is left out for that. */
+double written_by(bed<double> &of)
+{
+    device_array<unsigned long long> touched(1);
+    size_t bytes = of.call.workspace_bytes;
+    touched.put({0});
+    SMALL_TRY(cudaMemset(of.call.workspace, UNTOUCHED, bytes));
+    int64_t mended = of.run_whole();
+    count_touched<<<132 * 16, 256>>>((unsigned char *)of.call.workspace, bytes, touched.at(0));
+    SMALL_TRY(cudaDeviceSynchronize());
+    if (mended > 0)
+        printf("it was mended: the figure is lu's\n");
+    return (double)touched.get(0, 1)[0];
+}
+
+/* Block beside reduced_memory at m = n. */
+int measure_memory()
+{
+    for (int64_t n : {2048, 4096, 8192})
+        for (enum kind kind : {DIAGONAL, INVERSE}) {
+            double reserved[2], written[2];
+            for (int reduced = 0; reduced < 2; reduced++) {
+                bed<double> of(kind, n, n, 1, reduced ? 3 : 2, 0);
+                reserved[reduced] = (double)of.call.workspace_bytes;
+                written[reduced] = written_by(of);
+            }
+            printf("FP64 n = m = %5d %-8s block reserved %.3f GB, written %.3f; reduced_memory "
+                   "%.3f, %.3f; saved %.1f%%, %.1f%%\n",
+                   (int)n, kind_names[kind], reserved[0] * 1e-9, written[0] * 1e-9,
+                   reserved[1] * 1e-9, written[1] * 1e-9, 100 - 100 * reserved[1] / reserved[0],
+                   100 - 100 * written[1] / written[0]);
+        }
+    return 0;
 }
 
 int once(int64_t n, int64_t m)
@@ -416,7 +482,7 @@ int time_to(const char *folder, const char *device, const char *part, void (*mea
 
 int main(int argc, char **argv)
 {
-    bool known = true, checks = false, times = false, steps = false;
+    bool known = true, checks = false, times = false, steps = false, small = false, memory = false;
     const char *folder = nullptr;
     long n = 0, m = 0;
     for (int i = 1; i < argc; i++) {
@@ -426,6 +492,10 @@ int main(int argc, char **argv)
             times = true;
         else if (strcmp(argv[i], "--steps") == 0)
             steps = true;
+        else if (strcmp(argv[i], "--small") == 0)
+            small = true;
+        else if (strcmp(argv[i], "--memory") == 0)
+            memory = true;
         else if (strcmp(argv[i], "--results") == 0 && i + 1 < argc)
             folder = argv[++i];
         else if (strcmp(argv[i], "--once") == 0 && i + 2 < argc) {
@@ -434,10 +504,10 @@ int main(int argc, char **argv)
         } else
             known = false;
     }
-    if (!known || checks + times + steps + (n > 0) != 1 || n < 0 || m < 0) {
+    if (!known || checks + times + steps + small + memory + (n > 0) != 1 || n < 0 || m < 0) {
         fprintf(stderr,
                 "usage: cuda_ism --check | --time [--results FOLDER] | --steps [--results FOLDER]"
-                " | --once N M\n");
+                " | --small | --memory | --once N M\n");
         return 2;
     }
     struct cudaDeviceProp device;
@@ -447,6 +517,12 @@ int main(int argc, char **argv)
         return once(n, m);
     if (checks)
         return check_all();
+    if (memory)
+        return measure_memory();
+    if (small)
+        time_batches(nullptr);
+    if (small)
+        return 0;
     return steps ? time_to(folder, device.name, "ism-steps", ism_steps)
                  : time_to(folder, device.name, "ism", time_all);
 }

@@ -92,6 +92,28 @@ static struct cuda__ism_plan plan_of(const struct cuda_call *call)
     return plan;
 }
 
+/* What a matrix that is not mended goes by besides. */
+static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
+{
+    int64_t n = call->n, m = rank_of(call);
+    int64_t strips = (n + CUDA__ISM_LAST_STRIP - 1) / CUDA__ISM_LAST_STRIP;
+    int64_t parts = largest(CUDA__ISM_LAST_ALL / strips, 1);
+    int64_t tiles = (m + CUDA__ISM_NORM_TILE - 1) / CUDA__ISM_NORM_TILE;
+    int64_t probed =
+        least(largest(CUDA__ISM_NORM_ALL / largest(tiles, 1), 1), CUDA__ISM_NORM_PARTS);
+    uint32_t others = METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A);
+    if (plan->fused || plan->road == METHOD_ROAD_LU)
+        return;
+    plan->beside =
+        (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_LEAST && m <= CUDA__ISM_BESIDE_MOST;
+    plan->norm_rows = rounded_up((n + probed - 1) / probed, CUDA__ISM_NORM_TILE);
+    plan->norm_parts = (n + plan->norm_rows - 1) / plan->norm_rows;
+    plan->last = plan->road != METHOD_ROAD_REDUCED_MEMORY && call->precision == PRECISION_FP64 &&
+                 m > 0 && m <= CUDA__ISM_LAST_MOST && n > CUDA__ISM_PROBES;
+    plan->last_rows = rounded_up((n + parts - 1) / parts, CUDA__ISM_LAST_ROWS);
+    plan->last_parts = (n + plan->last_rows - 1) / plan->last_rows;
+}
+
 /* ---- The layout ---- */
 
 static void take(struct cuda__ism_call *work, enum cuda__ism_array array, int64_t lines, int64_t ld)
@@ -144,7 +166,7 @@ static void take_trial(struct cuda__ism_call *work)
 
 static void take_variant(struct cuda__ism_call *work)
 {
-    int64_t n = work->n, m = work->m, ld = work->ld, group = work->plan.group;
+    int64_t n = work->n, m = work->m, ld = work->ld, ldm = work->ldm, group = work->plan.group;
     bool reduced = work->plan.road == METHOD_ROAD_REDUCED_MEMORY, earlier = !reduced && m > group;
     bool inner = !reduced && least(group, m) > work->plan.block;
     bool turns = work->plan.block > CUDA__ISM_TURN;
@@ -166,7 +188,10 @@ static void take_variant(struct cuda__ism_call *work)
     take(work, CUDA__ISM_U, kept, work->ldm);
     take(work, CUDA__ISM_UR, kept, work->ldm);
     take(work, CUDA__ISM_V, kept, work->ldm);
-    take(work, CUDA__ISM_Z, n, ld);
+    take(work, CUDA__ISM_Z, work->plan.last ? 0 : n, ld);
+    take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
+    take(work, CUDA__ISM_BESIDE, work->plan.beside ? CUDA__ISM_PROBES * work->plan.norm_parts : 0,
+         ldm);
     take_trial(work);
 }
 
@@ -212,6 +237,8 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool mending)
     };
     work.lds = padded(work.plan.block);
     work.ldg = padded(work.plan.group);
+    if (!mending)
+        plan_ends(call, &work.plan);
     take_known(&work);
     if (mending)
         take_mending(&work);

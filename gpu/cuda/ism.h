@@ -7,7 +7,9 @@
  * (ism_fused.cuh), or, of an update with few of them, all at once (ism_few.cuh, ism_tile.cuh), and
  * tries the answer before it writes it. The other one, for all that is left: X, Y and what is known
  * of A0 are brought to the workspace, and the variants are sequences of products (product.h) with
- * the inverses of small blocks between them.
+ * the inverses of small blocks between them. In FP64, of up to 64 columns, the last product writes
+ * the answer and tries it on the way (ism_last.cuh). |A| of large orders is found out in another
+ * stream meanwhile (ism_norm.cuh).
  *
  * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (ism_turn.cuh). Smaller
  * ones form groups, which meet all earlier groups together, in products of some hundred columns. A

@@ -33,6 +33,21 @@ extern "C" {
 #define CUDA__ISM_CUT_TILES 264 /* twice the multiprocessors of an H200 */
 #define CUDA__ISM_CUT_NUMBERS (CUDA__ISM_CUT_TILES * CUDA__ISM_CUT_TILE * CUDA__ISM_CUT_TILE)
 
+/* The last product makes the answer itself up to so many columns (ism_last.cuh): columns of a
+ * block's strip, rows that it takes together, and blocks of all strips. */
+#define CUDA__ISM_LAST_MOST 64
+#define CUDA__ISM_LAST_STRIP 96
+#define CUDA__ISM_LAST_ROWS 32
+#define CUDA__ISM_LAST_ALL 264 /* twice the multiprocessors of an H200 */
+/* From this order on, and to so many columns, |A| is measured beside the work, in another stream
+ * (ism_norm.cuh): rows and columns that a block takes together, parts of the rows at most, blocks
+ * of all parts. */
+#define CUDA__ISM_BESIDE_LEAST 1024
+#define CUDA__ISM_BESIDE_MOST 1024
+#define CUDA__ISM_NORM_TILE 64
+#define CUDA__ISM_NORM_PARTS 32
+#define CUDA__ISM_NORM_ALL 264
+
 /* The descriptor's inputs and outputs, by their indices. */
 enum cuda__ism_input {
     CUDA__ISM_GIVEN_A,
@@ -75,6 +90,8 @@ enum cuda__ism_array {
     CUDA__ISM_ROWS,
     CUDA__ISM_LEFT,
     CUDA__ISM_PIECES, /* of a product */
+    CUDA__ISM_BESIDE, /* of ism_norm.cuh: eight lines of m for each part of the rows */
+    CUDA__ISM_PARTS,  /* of ism_last.cuh: sums of the blocks, three lines each */
     CUDA__ISM_Z,      /* n x n, becomes the inverse */
     CUDA__ISM_U,      /* factors, n x m; U R beside them */
     CUDA__ISM_UR,
@@ -99,6 +116,10 @@ struct cuda__ism_plan {
     enum method_road road; /* SINGLE, BLOCK or REDUCED_MEMORY; LU: it is left to mending at once */
     bool fused;
     int64_t block, group; /* columns; a group is a multiple of a block */
+    bool last;            /* by ism_last.cuh: rows of a block, blocks of a strip */
+    int64_t last_rows, last_parts;
+    bool beside; /* |A| is measured beside the work, by ism_norm.cuh: rows of a part */
+    int64_t norm_rows, norm_parts;
 };
 
 /* Slot k of a chunk has matrix first + k of the batch, or list[k]. */

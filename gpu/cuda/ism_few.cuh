@@ -13,14 +13,12 @@
  *
  * Shared memory a team: N^2 numbers, for B's rows and later for what is smaller, and 2 N M. Every
  * sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64 took
- * an H200 324 us at m = 1 and 350 us at m = 2, 82% and 78% of a copy (2026-11-22).
+ * an H200 303 us at m = 1 and 354 us at m = 2, 87% and 77% of a copy (2026-11-22).
  */
 #ifndef GPU_CUDA_ISM_FEW_CUH
 #define GPU_CUDA_ISM_FEW_CUH
 
 #include "gpu/cuda/ism_fused.cuh"
-
-#define CUDA__ISM_FEW_BLOCKS 4 /* of a multiprocessor at least */
 
 /* M numbers that begin at a multiple of 16 bytes, or of M numbers if those are fewer. */
 template <int M, typename T>
@@ -90,12 +88,13 @@ template <typename T, int N, int M> struct cuda__ism_few_block {
     }
 
     /* The inverse goes to r (M x M, rows `line` apart). Returns the determinant but for its
-     * exponent. A zero pivot leaves what is not finite. */
+     * exponent, to all. A zero pivot leaves what is not finite. */
     __device__ __forceinline__ double invert(T *r, int line, int64_t *exponent)
     {
         unsigned used = 0, places = 0; /* places: row of each column's pivot */
         int pivoted = 0;               /* column whose pivot is in this row */
-        double det = 1;
+        int changes = 0, shift = 0;
+        double own = 1; /* the pivot of the column of the lane's number */
 #pragma unroll
         for (int k = 0; k < M; k++) {
             T factor = of(v[k % 2], row, k);
@@ -104,8 +103,8 @@ template <typename T, int N, int M> struct cuda__ism_few_block {
             T beside[2] = {of(v[0], place, column), of(v[1], place, column)};
             T by = cuda__real<T>::reciprocal(pivot);
             bool mine = row == place;
-            det *= __popc(~used & ((1u << place) - 1)) % 2 ? -1.0 : 1.0;
-            cuda__ism_times(&det, exponent, (double)pivot);
+            changes += __popc(~used & ((1u << place) - 1));
+            own = (int)threadIdx.x % M == k ? (double)pivot : own;
             factor *= by;
 #pragma unroll
             for (int e = 0; e < 2; e++) {
@@ -119,7 +118,14 @@ template <typename T, int N, int M> struct cuda__ism_few_block {
 #pragma unroll
         for (int e = 0; e < 2; e++)
             r[pivoted * line + (places >> (4 * (column + e)) & 15u)] = v[e];
-        return det;
+        own = frexp(own, &shift);
+#pragma unroll
+        for (int reach = M / 2; reach > 0; reach /= 2) {
+            own *= __shfl_xor_sync(CUDA__ALL, own, reach);
+            shift += __shfl_xor_sync(CUDA__ALL, shift, reach);
+        }
+        *exponent += shift;
+        return changes % 2 ? -own : own;
     }
 };
 
@@ -392,8 +398,14 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     }
 };
 
+/* Blocks of a multiprocessor, at least: as many as registers allow without many spills. */
+template <typename T, int N, int M> static constexpr int cuda__ism_few_blocks()
+{
+    return sizeof(T) == sizeof(float) || (N <= 16 && M <= 2) ? 5 : 4;
+}
+
 template <typename T, int N, int M>
-static __global__ void __launch_bounds__(CUDA__ISM_TEAM_BLOCK, CUDA__ISM_FEW_BLOCKS)
+static __global__ void __launch_bounds__(CUDA__ISM_TEAM_BLOCK, cuda__ism_few_blocks<T, N, M>())
     cuda__ism_few_kernel(const cuda__ism_call call)
 {
     typedef cuda__ism_team<N> team;
@@ -441,9 +453,6 @@ static cudaError_t cuda__ism_launch_few(const cuda__ism_call &call, cudaStream_t
         return cuda__ism_start_few<T, N, 2>(call, stream);
     if (call.m <= 4)
         return cuda__ism_start_few<T, N, 4>(call, stream);
-    /* In FP64 ism_tile.cuh has these. */
-    if constexpr (N == 32 && sizeof(T) == sizeof(float))
-        return cuda__ism_start_few<T, N, 8>(call, stream);
     return cudaErrorInvalidValue;
 }
 

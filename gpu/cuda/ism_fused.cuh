@@ -24,6 +24,18 @@
 #define CUDA__ISM_ALONE_BLOCKS 5 /* of a multiprocessor at least, where there is one column */
 #define CUDA__ISM_TEAM_BLOCK 128 /* threads of a block of small teams */
 
+/* The largest of the warp's, of which none is negative; a NaN where there is one. Numbers that are
+ * not negative are in the order of their bits. */
+template <typename T> static __device__ __forceinline__ T cuda__ism_warp_largest(T value)
+{
+    const unsigned high = cuda__real<T>::lead(value);
+    const unsigned top = __reduce_max_sync(CUDA__ALL, high);
+    if constexpr (sizeof(T) == sizeof(float))
+        return __uint_as_float(top);
+    const unsigned low = high == top ? cuda__real<T>::rest(value) : 0u;
+    return (T)__hiloint2double((int)top, (int)__reduce_max_sync(CUDA__ALL, low));
+}
+
 /* Threads that have a matrix. */
 template <int Threads> struct cuda__ism_team {
     static constexpr int block = Threads > CUDA__WARP ? Threads : CUDA__ISM_TEAM_BLOCK;
@@ -66,13 +78,16 @@ template <int Threads> struct cuda__ism_team {
         __syncthreads();
     }
 
-    /* The largest of the team's; a NaN where there is one. */
+    /* The largest of the team's, of which none is negative; a NaN where there is one. */
     template <typename T> static __device__ __forceinline__ T largest(T value, T *scratch)
     {
-        constexpr int reach_most = (Threads < CUDA__WARP ? Threads : CUDA__WARP) / 2;
+        if constexpr (Threads < CUDA__WARP) {
 #pragma unroll
-        for (int reach = reach_most; reach > 0; reach /= 2)
-            value = cuda__lu_larger(value, __shfl_xor_sync(CUDA__ALL, value, reach));
+            for (int reach = Threads / 2; reach > 0; reach /= 2)
+                value = cuda__lu_larger(value, __shfl_xor_sync(CUDA__ALL, value, reach));
+            return value;
+        }
+        value = cuda__ism_warp_largest(value);
         if (warps == 1)
             return value;
         if (threadIdx.x % CUDA__WARP == 0)

@@ -38,20 +38,21 @@ template <typename T> static __global__ void cuda__ism_begin_kernel(const cuda__
     *cuda__ism_answer_of<T>(call, blockIdx.y) = answer;
 }
 
-/* An input, dense, becomes an array; notes what is not finite. */
+/* An input, dense, becomes an array; notes what is not finite. blockIdx.z: so many inputs and
+ * arrays further, of the same shape. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_bring_kernel(const cuda__ism_call call, int input, const cuda__ism_shape to)
 {
-    int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
-    int64_t all = to.lines * to.columns;
-    const T *from = cuda__ism_input<T>(call, slot, input, all);
-    T *array = cuda__ism_array_of<T>(call, slot, to.array), excess = 0;
-    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; from && e < all;
-         e += step) {
+    int64_t slot = blockIdx.y;
+    unsigned all = (unsigned)(to.lines * to.columns), columns = (unsigned)to.columns;
+    const T *from = cuda__ism_input<T>(call, slot, input + (int)blockIdx.z, all);
+    T *array = cuda__ism_array_of<T>(call, slot, to.array + (int)blockIdx.z), excess = 0;
+    for (unsigned e = blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; from && e < all;
+         e += gridDim.x * CUDA__ISM_THREADS) {
         T value = from[e];
         excess += value * 0;
-        array[e / to.columns * to.ld + e % to.columns] = value;
+        array[e / columns * to.ld + e % columns] = value;
     }
     if (!(excess == 0))
         atomicMax(&cuda__ism_answer_of<T>(call, slot)->bad, 1);
@@ -169,21 +170,23 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 
 /* ---- A block's beginning ---- */
 
-/* to (count x n) = columns first to first + count - 1 of X or Y, transposed, times A0^-1, which is
- * diagonal. blockIdx.x: a tile. */
+/* Columns first to first + count - 1 of X, transposed, times A0^-1, which is diagonal, to W; of Y
+ * to K, where lines begin at `first`. blockIdx.x: a tile; blockIdx.z: 0 of X, 1 of Y. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_scale_kernel(const cuda__ism_call call, int from, int64_t first, int64_t count,
-                           int to, int64_t line)
+    cuda__ism_scale_kernel(const cuda__ism_call call, int64_t first, int64_t count)
 {
     __shared__ T tile[CUDA__ISM_TILE][CUDA__ISM_TILE + 1];
     int64_t slot = blockIdx.y, across = (call.n + CUDA__ISM_TILE - 1) / CUDA__ISM_TILE;
     int64_t row = blockIdx.x % across * CUDA__ISM_TILE;
     int64_t column = blockIdx.x / across * CUDA__ISM_TILE;
     int lane = threadIdx.x % CUDA__WARP, warp = threadIdx.x / CUDA__WARP;
-    const T *x = cuda__ism_array_of<T>(call, slot, from) + first;
+    const bool of_y = blockIdx.z > 0;
+    const T *x =
+        cuda__ism_array_of<T>(call, slot, of_y ? (int)CUDA__ISM_Y : (int)CUDA__ISM_X) + first;
     const T *e = cuda__ism_array_of<T>(call, slot, CUDA__ISM_E);
-    T *lines = cuda__ism_array_of<T>(call, slot, to) + line * call.ld;
+    T *lines = cuda__ism_array_of<T>(call, slot, of_y ? (int)CUDA__ISM_K : (int)CUDA__ISM_W) +
+               (of_y ? first * call.ld : 0);
     for (int r = warp; r < CUDA__ISM_TILE; r += CUDA__ISM_WARPS) {
         if (row + r < call.n && column + lane < count)
             tile[r][lane] = x[(row + r) * call.ldm + column + lane] * e[row + r];

@@ -281,7 +281,7 @@ template <typename T>
 static cudaError_t cuda__ism_mend(const cuda__ism_call &work, struct cuda_products *products,
                                   cudaStream_t stream)
 {
-    cuda__ism_mending<T> mending = {{work, products, stream, cudaSuccess}};
+    cuda__ism_mending<T> mending = {{{work, products, stream, cudaSuccess}}};
     cuda__ism_call &call = mending.journey.call;
     call.doubtful = nullptr;
     mending.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);

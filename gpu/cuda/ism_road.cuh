@@ -14,184 +14,35 @@
 #define GPU_CUDA_ISM_ROAD_CUH
 
 #include "gpu/cuda/ism_fused.cuh"
+#include "gpu/cuda/ism_last.cuh"
+#include "gpu/cuda/ism_norm.cuh"
+#include "gpu/cuda/ism_put.cuh"
 #include "gpu/cuda/ism_tile.cuh"
 #include "gpu/cuda/ism_trial.cuh"
-#include "gpu/cuda/ism_turn.cuh"
-#include "gpu/cuda/launch.cuh"
 
-#define CUDA__ISM_BLOCKS_MOST 1024 /* of a kernel that goes over an array */
-#define CUDA__ISM_LINE_BLOCKS 64   /* that make the lines of a trial */
-#define CUDA__ISM_CLIMBS 2         /* rounds of the search for |A| */
-
-/* A part of an array, or of the lines of a trial, as a product takes it. */
-struct cuda__ism_operand {
-    int array; /* -1: T */
-    int64_t line, column;
-};
+#define CUDA__ISM_LINE_BLOCKS 64 /* that make the lines of a trial */
+#define CUDA__ISM_CLIMBS 2       /* rounds of the search for |A| */
 
 /* A chunk of matrices on its way. */
-template <typename T> struct cuda__ism_journey {
-    cuda__ism_call call;
-    struct cuda_products *products;
-    cudaStream_t stream;
-    cudaError_t status; /* the first that is not cudaSuccess; nothing is put after it */
-
-    bool has(int input) const
-    {
-        return call.inputs >> input & 1;
-    }
-
-    void note(enum cuda_ism_step step) const
-    {
-        if (call.watch)
-            call.watch->on_step(call.watch->watcher, step);
-    }
-
-    bool diagonal() const
-    {
-        return !has(CUDA__ISM_GIVEN_INVERSE);
-    }
-
-    static int64_t pieces(int64_t count, int64_t size)
-    {
-        return (count + size - 1) / size;
-    }
-
-    template <typename... Parameters, typename... Arguments>
-    void start(void (*kernel)(Parameters...), int64_t blocks, int64_t threads, size_t shared_bytes,
-               const Arguments &...arguments)
-    {
-        if (status == cudaSuccess && blocks > 0)
-            status = cuda__start(kernel, dim3((unsigned)blocks, (unsigned)call.count),
-                                 (unsigned)threads, shared_bytes, stream, arguments...);
-    }
-
-    /* Whatever the slots. */
-    template <typename... Parameters, typename... Arguments>
-    void start_once(void (*kernel)(Parameters...), int64_t blocks, const Arguments &...arguments)
-    {
-        if (status == cudaSuccess)
-            status =
-                cuda__start(kernel, (unsigned)blocks, CUDA__ISM_THREADS, 0, stream, arguments...);
-    }
-
-    /* The one of two kernels that suits the order, of blocks that have all of a line each. */
-    template <typename... Parameters, typename... Arguments>
-    void start_alone(void (*small)(Parameters...), void (*large)(Parameters...), int64_t blocks,
-                     const Arguments &...arguments)
-    {
-        bool is_large = call.n >= CUDA__ISM_ALONE_ORDER;
-        start(is_large ? large : small, blocks,
-              is_large ? CUDA__ISM_ALONE_THREADS : CUDA__ISM_THREADS, 0, arguments...);
-    }
-
-    /* A kernel that goes over `numbers` numbers of a slot. */
-    template <typename... Parameters, typename... Arguments>
-    void over(int64_t numbers, void (*kernel)(Parameters...), const Arguments &...arguments)
-    {
-        int64_t blocks = pieces(numbers, CUDA__ISM_THREADS);
-        start(kernel, blocks < CUDA__ISM_BLOCKS_MOST ? blocks : CUDA__ISM_BLOCKS_MOST,
-              CUDA__ISM_THREADS, 0, arguments...);
-    }
-
-    /* ---- Products ---- */
-
-    int64_t stride(int array) const
-    {
-        switch (array) {
-        case CUDA__ISM_X:
-        case CUDA__ISM_Y:
-        case CUDA__ISM_U:
-        case CUDA__ISM_UR:
-        case CUDA__ISM_V:
-        case CUDA__ISM_THIN:
-        case CUDA__ISM_CHOSEN:
-            return call.ldm;
-        case CUDA__ISM_P:
-        case CUDA__ISM_Q:
-            return call.ldg;
-        case CUDA__ISM_C:
-        case CUDA__ISM_TOP:
-        case CUDA__ISM_ROWS:
-            return call.lds;
-        case CUDA__ISM_TURNED:
-        case CUDA__ISM_LEFT:
-            return CUDA__ISM_TURN;
-        default:
-            return call.ld;
-        }
-    }
-
-    struct cuda_matrices matrices(const cuda__ism_operand &of) const
-    {
-        int64_t ld = stride(of.array);
-        if (of.array < 0)
-            return {(T *)call.lines + of.line * ld + of.column, ld, 0};
-        return {cuda__ism_array_of<T>(call, 0, of.array) + of.line * ld + of.column, ld, call.part};
-    }
-
-    /* The same of pieces of its sums, slot after slot: a and b at the first one. */
-    void multiply_pieces(const struct cuda_product &whole, const struct cuda__ism_cut &cut,
-                         const cuda__ism_operand &c)
-    {
-        int64_t area = whole.rows * whole.columns, rest = cut.whole * cut.inner;
-        int64_t step_a = whole.transpose_a ? whole.a.stride : 1;
-        int64_t step_b = whole.transpose_b ? 1 : whole.b.stride;
-        for (int64_t slot = 0; slot < call.count; slot++) {
-            T *a = (T *)whole.a.at + slot * whole.a.step,
-              *b = (T *)whole.b.at + slot * whole.b.step;
-            T *to = cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIECES);
-            struct cuda_product pieces = whole;
-            pieces.alpha = 1;
-            pieces.beta = 0;
-            pieces.inner = cut.inner;
-            pieces.count = cut.whole;
-            pieces.a = {a, whole.a.stride, cut.inner * step_a};
-            pieces.b = {b, whole.b.stride, cut.inner * step_b};
-            pieces.c = {to, whole.columns, area};
-            put(pieces);
-            pieces.inner = cut.rest;
-            pieces.count = cut.rest > 0;
-            pieces.a.at = a + rest * step_a;
-            pieces.b.at = b + rest * step_b;
-            pieces.c.at = to + cut.whole * area;
-            put(pieces);
-        }
-        over(area, cuda__ism_gather_kernel<T>, call, cut.whole + (cut.rest > 0), whole.rows,
-             whole.columns, (T)whole.alpha, (T)whole.beta, c.array,
-             c.line * whole.c.stride + c.column, whole.c.stride);
-    }
-
-    void put(const struct cuda_product &product)
-    {
-        if (status == cudaSuccess)
-            status = cuda_product(products, &product, stream);
-    }
-
-    /* c (rows x columns) = alpha op(a) op(b) + beta c */
-    void multiply(int64_t rows, int64_t columns, int64_t inner, bool transpose_a, bool transpose_b,
-                  double alpha, const cuda__ism_operand &a, const cuda__ism_operand &b, double beta,
-                  const cuda__ism_operand &c)
-    {
-        struct cuda_product product = {};
-        product.precision = sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
-        product.rows = rows;
-        product.columns = columns;
-        product.inner = inner;
-        product.transpose_a = transpose_a;
-        product.transpose_b = transpose_b;
-        product.alpha = alpha;
-        product.beta = beta;
-        product.a = matrices(a);
-        product.b = matrices(b);
-        product.c = matrices(c);
-        product.count = call.count;
-        struct cuda__ism_cut cut = cuda__ism_cut_of(rows, columns, inner);
-        if (cut.whole > 0)
-            multiply_pieces(product, cut, c);
-        else
-            put(product);
-    }
+template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
+    typedef cuda__ism_putter<T> putter;
+    using putter::call;
+    using putter::check;
+    using putter::diagonal;
+    using putter::has;
+    using putter::multiply;
+    using putter::note;
+    using putter::over;
+    using putter::over_both;
+    using putter::pieces;
+    using putter::products;
+    using putter::start;
+    using putter::start_alone;
+    using putter::start_both;
+    using putter::start_once;
+    using putter::status;
+    using putter::stream;
+    using putter::stride;
 
     /* ---- What is given ---- */
 
@@ -225,10 +76,8 @@ template <typename T> struct cuda__ism_journey {
             over(call.n * call.n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_ONES,
                  thin(CUDA__ISM_Y));
         } else {
-            over(call.n * call.m, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_X,
-                 thin(CUDA__ISM_X));
-            over(call.n * call.m, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_Y,
-                 thin(CUDA__ISM_Y));
+            over_both(call.n * call.m, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_X,
+                      thin(CUDA__ISM_X));
         }
         if (diagonal())
             start_alone(cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>,
@@ -245,19 +94,23 @@ template <typename T> struct cuda__ism_journey {
 
     /* ---- The variants ---- */
 
-    /* `to`, from `line` on, = columns of X or Y, transposed, times A0^-T or A0^-1. `reduced`: times
-     * Z in its place. */
-    void begin_block(int from, int64_t first, int64_t count, int to, int64_t line, bool reduced)
+    /* W = columns of X, transposed, times A0^-T, and K, from line `first` on, those of Y times
+     * A0^-1; `reduced`: times Z in its place, and from line 0 on. */
+    void begin_block(int64_t first, int64_t count, bool reduced)
     {
-        int known = reduced ? CUDA__ISM_Z : CUDA__ISM_B;
+        int known = reduced && first > 0 ? CUDA__ISM_Z : CUDA__ISM_B;
+        int64_t line = reduced ? 0 : first;
         note(CUDA_ISM_BEGIN);
-        if (diagonal() && !reduced)
-            start(cuda__ism_scale_kernel<T>,
-                  pieces(call.n, CUDA__ISM_TILE) * pieces(count, CUDA__ISM_TILE), CUDA__ISM_THREADS,
-                  0, call, from, first, count, to, line);
-        else
-            multiply(count, call.n, call.n, true, from == CUDA__ISM_X, 1, {from, 0, first},
-                     {known, 0, 0}, 0, {to, line, 0});
+        if (diagonal() && known == CUDA__ISM_B && line == first) {
+            start_both(cuda__ism_scale_kernel<T>,
+                       pieces(call.n, CUDA__ISM_TILE) * pieces(count, CUDA__ISM_TILE), call, first,
+                       count);
+            return;
+        }
+        multiply(count, call.n, call.n, true, true, 1, {CUDA__ISM_X, 0, first}, {known, 0, 0}, 0,
+                 {CUDA__ISM_W, 0, 0});
+        multiply(count, call.n, call.n, true, false, 1, {CUDA__ISM_Y, 0, first}, {known, 0, 0}, 0,
+                 {CUDA__ISM_K, line, 0});
     }
 
     /* Columns first to first + count - 1, in W and K from `group` on, meet those from `begin` on.
@@ -363,8 +216,7 @@ template <typename T> struct cuda__ism_journey {
     void take_group(int64_t first, int64_t count)
     {
         int64_t end = first + count, block = call.plan.block;
-        begin_block(CUDA__ISM_X, first, count, CUDA__ISM_W, 0, false);
-        begin_block(CUDA__ISM_Y, first, count, CUDA__ISM_K, first, false);
+        begin_block(first, count, false);
         meet_earlier(0, first, first, count);
         for (int64_t at = first; at < end; at += block) {
             int64_t columns = end - at < block ? end - at : block;
@@ -377,6 +229,40 @@ template <typename T> struct cuda__ism_journey {
     void meet_earlier_in_group(int64_t group, int64_t first, int64_t count)
     {
         meet_earlier(group, group, first, count);
+    }
+
+    template <typename Shape> void start_shape()
+    {
+        dim3 blocks((unsigned)pieces(call.n, Shape::strip), (unsigned)call.count,
+                    (unsigned)call.plan.last_parts);
+        static_assert(Shape::strip == CUDA__ISM_LAST_STRIP, "the plan counts them");
+        if (status == cudaSuccess)
+            status =
+                cuda__start(cuda__ism_last_kernel<Shape>, blocks, Shape::threads,
+                            sizeof(typename Shape::shared), stream, call, (int)call.plan.last_rows);
+    }
+
+    template <bool Given> void start_last()
+    {
+        if (call.m > 32)
+            start_shape<cuda__ism_last_shape<64, Given, 3, 4, 2>>();
+        else
+            start_shape<cuda__ism_last_shape<32, Given, 3, 4, 2>>();
+    }
+
+    /* The answer, and what the trial wants of it: see ism_last.cuh. */
+    void assemble_last()
+    {
+        note(CUDA_ISM_ASSEMBLE);
+        if constexpr (sizeof(T) == sizeof(double)) {
+            if (diagonal())
+                start_last<false>();
+            else
+                start_last<true>();
+            start(cuda__ism_last_sum_kernel<T>,
+                  pieces(CUDA__ISM_LAST_SUMS * call.ld, CUDA__ISM_THREADS), CUDA__ISM_THREADS, 0,
+                  call, (int)call.plan.last_parts);
+        }
     }
 
     /* Z = A0^-1 - lines^T lines of `count` lines; begins: Z is not yet anything. */
@@ -401,19 +287,22 @@ template <typename T> struct cuda__ism_journey {
         start_factors();
         for (int64_t first = 0; first < m; first += group)
             take_group(first, m - first < group ? m - first : group);
-        if (!call.plan.fused)
+        measure_beside();
+        if (call.plan.last)
+            assemble_last();
+        else if (!call.plan.fused)
             assemble(m, true);
     }
 
     void by_reduced_memory()
     {
         int64_t m = call.m, block = call.plan.block;
+        measure_beside();
         if (m == 0)
             assemble(0, true);
         for (int64_t first = 0; first < m; first += block) {
             int64_t count = m - first < block ? m - first : block;
-            begin_block(CUDA__ISM_X, first, count, CUDA__ISM_W, 0, first > 0);
-            begin_block(CUDA__ISM_Y, first, count, CUDA__ISM_K, 0, first > 0);
+            begin_block(first, count, true);
             couple(first, count, 0, 0);
             assemble(count, first == 0);
         }
@@ -480,6 +369,26 @@ template <typename T> struct cuda__ism_journey {
         }
     }
 
+    /* The same for large orders: see ism_norm.cuh. */
+    void measure_diagonal()
+    {
+        const int64_t blocks = pieces(call.n, CUDA__ISM_NORM_TILE), parts = call.plan.norm_parts;
+        dim3 probes((unsigned)pieces(call.m, CUDA__ISM_NORM_TILE), (unsigned)call.count,
+                    (unsigned)parts);
+        for (int round = 0; round < CUDA__ISM_CLIMBS; round++) {
+            if (status == cudaSuccess && call.m > 0)
+                status = cuda__start(cuda__ism_norm_probe_kernel<T>, probes, CUDA__ISM_THREADS, 0,
+                                     stream, call, (int)call.plan.norm_rows, round > 0);
+            start(cuda__ism_norm_score_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call, (int)parts,
+                  round > 0);
+            start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
+            start(cuda__ism_norm_columns_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call);
+            start(cuda__ism_norm_largest_kernel<T>, 1, CUDA__ISM_PROBES * CUDA__WARP, 0, call,
+                  (int)blocks);
+        }
+    }
+
     /* ERROR: (T - T Z X Y^T) A0^-1 behind T X Y^T A0^-1; COLUMNS, line 1: a column of that. */
     void try_update()
     {
@@ -500,23 +409,59 @@ template <typename T> struct cuda__ism_journey {
                  {CUDA__ISM_COLUMNS, 1, 0});
     }
 
-    /* Z is copied out, and all that the verdict needs is found out. */
-    void try_answer()
+    /* Z is copied out. */
+    void look_at_answer()
     {
         cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, CUDA__ISM_WANTED_INVERSE};
         int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
-        note(CUDA_ISM_TRY);
         if (cuda__ism_is_whole(call.n))
             start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);
         else
             start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED>, blocks, threads, 0, call, sight);
+    }
+
+    /* Z is copied out, but where it is out already, and all that the verdict needs is found out. */
+    void try_answer()
+    {
+        note(CUDA_ISM_TRY);
+        if (!call.plan.last)
+            look_at_answer();
         if (!cuda__ism_knows(call)) {
             try_update();
             return;
         }
-        if (!has(CUDA__ISM_GIVEN_A))
+        if (call.plan.beside)
+            join();
+        else if (!has(CUDA__ISM_GIVEN_A))
             measure_a();
         times_a({CUDA__ISM_TZ, 0, 0}, lines(), {CUDA__ISM_ERROR, 0, 0});
+    }
+
+    /* |A| needs what is given alone; see measure_beside. */
+    void fork()
+    {
+        if (call.plan.beside)
+            check(cudaEventRecord(cuda_products_side(products)->forked, stream));
+    }
+
+    /* |A|, of A0 that is diagonal, in another stream, since the fork. It is put behind the short
+     * kernels of the work, which would wait for the host else. */
+    void measure_beside()
+    {
+        const struct cuda_side *side = cuda_products_side(products);
+        cuda__ism_journey other = *this;
+        if (!call.plan.beside)
+            return;
+        other.stream = side->stream;
+        other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
+        other.measure_diagonal();
+        other.check(cudaEventRecord(side->joined, side->stream));
+        status = other.status;
+    }
+
+    void join()
+    {
+        check(cudaStreamWaitEvent(stream, cuda_products_side(products)->joined, 0));
     }
 
     void refuse(int output, int64_t numbers)
@@ -530,6 +475,7 @@ template <typename T> struct cuda__ism_journey {
     void run()
     {
         bring(!call.plan.fused);
+        fork();
         bool reduced = call.plan.road == METHOD_ROAD_REDUCED_MEMORY;
         if (reduced)
             by_reduced_memory();
@@ -552,7 +498,7 @@ template <typename T>
 static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_products *products,
                                     cudaStream_t stream)
 {
-    cuda__ism_journey<T> journey = {work, products, stream, cudaSuccess};
+    cuda__ism_journey<T> journey = {{work, products, stream, cudaSuccess}};
     cuda__ism_call &call = journey.call;
     if (work.plan.road == METHOD_ROAD_LU) {
         int64_t blocks = (work.matrices + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;

@@ -1,97 +1,65 @@
-/* gpu/cuda/ism_tile.cuh: the update of ism_few.cuh in FP64, for n from 17 to 32 and m from 5 to 8,
- * by a warp on the tensor cores.
+/* gpu/cuda/ism_tile.cuh: the update of ism_few.cuh by a warp on the tensor cores, in FP64 whatever
+ * the precision of what is given.
  *
  * With a thread a column, what all threads read of X, Y and G R from shared memory takes the longer
- * the larger m is. Here the inverse is an accumulator of 32 x 32, and products have 8 columns or
- * lines of everything, with zeros behind m and n. The two lines of the trial's T are multiplied
- * along with Y^T.
+ * the larger m is. Here the inverse is an accumulator of Order x Order, and products have 8 columns
+ * or lines of everything, with zeros behind m and n. The two lines of the trial's T are multiplied
+ * along with Y^T. Where an accumulator is the left factor of the next product it is one as it is:
+ * of every 8 columns a lane has two that lie side by side, and the right factor's rows are taken in
+ * that order. So B X, Y^T B X, B X R and the product with K need no way through shared memory.
  *
- * An accumulator has of every 8 columns two of a thread, whose rows are 8 apart. Sums over columns
- * are halved among the threads that have other rows of the same columns, until each thread has one
- * column: its own.
+ * Sums over rows are halved among the threads that have other rows of the same columns, until each
+ * thread has one column: its own. A warp goes from matrix to matrix. The next one is on its way to
+ * shared memory while this one is worked on, and the verdicts on several are reached together, by
+ * as many lanes.
  *
- * Shared memory a warp: 1,824 numbers. Cost: 65,536 updates of n = 32 took an H200 705 us at m = 8,
- * and 1,009 us by ism_few.cuh; at m = 4 615 us, and there 534 (2026-11-22).
+ * Shared memory a warp: 2,704 numbers for n = 32.
  */
 #ifndef GPU_CUDA_ISM_TILE_CUH
 #define GPU_CUDA_ISM_TILE_CUH
 
 #include "gpu/cuda/ism_few.cuh"
 
-#define CUDA__ISM_TILE_ORDER 32
 #define CUDA__ISM_TILE_COLUMNS 8
-#define CUDA__ISM_TILE_WARPS 2  /* of a block */
-#define CUDA__ISM_TILE_BLOCKS 6 /* of a multiprocessor, at least */
+#define CUDA__ISM_TILE_WARPS 2    /* of a block */
+#define CUDA__ISM_TILE_RECORDS 16 /* matrices that are judged together */
 
-/* A warp's shared memory, in numbers. Rows of 32 and of 8 numbers lie so far apart that they are
- * read without conflicts. */
-struct cuda__ism_tile_room {
-    static constexpr int line = 36, thin_line = 12;
-    static constexpr int b = 0; /* and in its place, when it is no longer needed: */
-    static constexpr int k = 0, tb = k + CUDA__ISM_TILE_COLUMNS * line;
-    static constexpr int g = tb + CUDA__ISM_TRIED * line;
-    static constexpr int r = g + CUDA__ISM_TILE_ORDER * thin_line;
-    static constexpr int thin = r + CUDA__ISM_TILE_COLUMNS * thin_line;
-    static constexpr int y = CUDA__ISM_TILE_ORDER * line; /* Y^T */
-    static constexpr int x = y + CUDA__ISM_TILE_COLUMNS * line;
-    static constexpr int numbers = x + CUDA__ISM_TILE_ORDER * thin_line;
-    static_assert(thin + CUDA__ISM_TRIED * CUDA__ISM_TILE_COLUMNS <= y, "it is the smaller one");
+/* What is known of a matrix until it is judged. */
+struct cuda__ism_record {
+    double error, norm_x, norm_a, change, det;
+    int64_t det_exponent, index;
+    int64_t bad;
 };
 
-/* C += M R for Rows x Columns pieces of 16 x 8. The last 8 rows of the first piece of M may be
- * elsewhere: at `high`. */
-template <int Rows, int Columns> struct cuda__ism_product {
-    alignas(16) double c[Rows][Columns][4];
-
-    template <int Inner>
-    __device__ __forceinline__ void add(const double *m, const double *high, int m_line,
-                                        const double *r, int r_line, int lane)
-    {
-        const int at = lane / 4 * m_line + lane % 4;
-        const double *r_lane = r + lane % 4 * r_line + lane / 4;
-#pragma unroll
-        for (int inner = 0; inner < Inner; inner += 8) {
-            double a[Rows][4];
-#pragma unroll
-            for (int i = 0; i < Rows; i++) {
-#pragma unroll
-                for (int v = 0; v < 4; v++)
-                    a[i][v] = (v % 2 ? high : m)[i * 16 * m_line + at + inner + v / 2 * 4];
-            }
-#pragma unroll
-            for (int j = 0; j < Columns; j++) {
-                double b[2] = {r_lane[inner * r_line + j * 8],
-                               r_lane[(inner + 4) * r_line + j * 8]};
-#pragma unroll
-                for (int i = 0; i < Rows; i++)
-                    cuda__multiply_add(c[i][j], a[i], b);
-            }
-        }
-    }
-
-    template <int Inner>
-    __device__ __forceinline__ void add(const double *m, int m_line, const double *r, int r_line,
-                                        int lane)
-    {
-        add<Inner>(m, m + 8 * m_line, m_line, r, r_line, lane);
-    }
-
-    /* Calls f(row, column, two numbers) for all that is the lane's. */
-    template <typename F> __device__ __forceinline__ void each(int lane, F f)
-    {
-#pragma unroll
-        for (int i = 0; i < Rows; i++) {
-#pragma unroll
-            for (int j = 0; j < Columns; j++) {
-                f(i * 16 + lane / 4, j * 8 + lane % 4 * 2, &c[i][j][0]);
-                f(i * 16 + lane / 4 + 8, j * 8 + lane % 4 * 2, &c[i][j][2]);
-            }
-        }
-    }
+/* A warp's shared memory: what is given, in the precision S, and behind that numbers of FP64. Rows
+ * lie so far apart that they are read without conflicts, as far as that is possible. */
+template <typename S, int Order> struct cuda__ism_tile_room {
+    static constexpr int most = CUDA__ISM_TILE_COLUMNS;
+    static constexpr bool narrow = sizeof(S) < sizeof(double);
+    static constexpr int b_line = narrow ? Order + 8 : Order + 4;
+    static constexpr int y_line = narrow ? most : most + 4, x_line = narrow ? most + 4 : most + 2;
+    static constexpr int b = 0, y = b + Order * b_line;
+    static constexpr int x = y + Order * y_line; /* in two places by turns */
+    static constexpr int given = (x + 2 * Order * x_line) * (int)sizeof(S) / (int)sizeof(double);
+    static constexpr int line = Order + 4, r_line = most + 2, k_line = Order + 2;
+    static constexpr int k = given, r = k + most * k_line;
+    static constexpr int tz = r + most * r_line, tb = tz + CUDA__ISM_TRIED * line;
+    static constexpr int records = tb + CUDA__ISM_TRIED * line;
+    static constexpr int numbers =
+        records + CUDA__ISM_TILE_RECORDS * (int)(sizeof(cuda__ism_record) / sizeof(double));
 };
 
-/* Sums over the lanes whose numbers differ in the bits from `Reach` down: halves of the values are
- * exchanged, step by step. */
+/* Two numbers side by side. */
+template <typename S> struct cuda__ism_pair;
+template <> struct cuda__ism_pair<float> {
+    typedef float2 type;
+};
+template <> struct cuda__ism_pair<double> {
+    typedef double2 type;
+};
+
+/* Sums over the lanes whose numbers differ in the bits from `Reach` down to 4: halves of the values
+ * are exchanged, step by step, and the last one is added up. */
 template <int Half, int Reach, int Count>
 static __device__ __forceinline__ void cuda__ism_halve(double (&values)[Count], int lane)
 {
@@ -106,289 +74,477 @@ static __device__ __forceinline__ void cuda__ism_halve(double (&values)[Count], 
         cuda__ism_halve<Half / 2, Reach / 2>(values, lane);
 }
 
-/* Returns the one of values[Count] that is the lane's. */
-template <int Count>
-static __device__ __forceinline__ double cuda__ism_share(double (&values)[Count], int lane)
-{
-    cuda__ism_halve<Count / 2, CUDA__WARP / 2>(values, lane);
-    return values[0];
-}
-
-/* One matrix and its warp. */
-struct cuda__ism_tile_update {
-    typedef cuda__ism_tile_room room;
-    typedef cuda__ism_team<CUDA__WARP> team;
-    static constexpr int order = CUDA__ISM_TILE_ORDER, most = CUDA__ISM_TILE_COLUMNS;
+/* A warp. S: of what is given and of the answer; the work is done in FP64. */
+template <typename S, int Order> struct cuda__ism_tile_update {
+    typedef cuda__ism_tile_room<S, Order> room;
+    typedef typename cuda__ism_pair<S>::type pair;
+    static constexpr int most = CUDA__ISM_TILE_COLUMNS, rows = Order / 16, across = Order / 8;
 
     const cuda__ism_call &call;
-    const cuda_tensors *item;
-    int64_t within;
-    int n, m, lane, own; /* own: the lane's column */
+    int n, m, lane, g, t; /* g, t: the lane's row and pair of columns in a tile */
     double *memory;
-    const double *weights; /* T, 8 lines of room::line, of which two are not zeros */
-    cuda__ism_product<2, 4> z;
+    const double *weights; /* T, lines of room::line */
+    alignas(16) double z[rows][across][4];
+    double k[across][4];     /* K, and T B below */
+    double right[across][2]; /* of K: rows 2 t and 2 t + 1 of columns g, g + 8, ... */
     double excess;
 
-    /* Which column a lane has that is left with one of eight sums. */
-    static __device__ __forceinline__ int own_column(int lane)
+    /* Which column a lane has that is left with one of its sums. */
+    __device__ __forceinline__ int own_column() const
     {
-        int q = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-        return q / 2 * 8 + lane % 4 * 2 + q % 2;
+        int q = Order == 32 ? (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1)
+                            : (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
+        return q / 2 * 8 + t * 2 + q % 2;
     }
 
-    /* Do rows begin at 16 bytes, and are they whole? */
-    __device__ __forceinline__ bool is_wide(const double *at) const
+    /* The lane's row of eight of the inverse: some are exchanged, against conflicts. */
+    __device__ __forceinline__ int own_row() const
     {
-        return n == order && (uintptr_t)at % 16 == 0;
+        return room::narrow ? g : (g & 4) | (g & 1) << 1 | (g >> 1 & 1);
     }
 
-    /* Sums over rows of f(row, entry), of the own column. */
-    template <typename F> __device__ __forceinline__ double sum_rows(F f)
+    __device__ __forceinline__ S *given(int at) const
     {
-        double sums[8] = {};
+        return (S *)memory + at;
+    }
+
+    __device__ __forceinline__ S *given_x(int turn) const
+    {
+        return given(room::x + turn * Order * room::x_line);
+    }
+
+    __device__ __forceinline__ const S *input(const cuda_tensors *item, int64_t within, int which,
+                                              int columns) const
+    {
+        return (const S *)item->inputs[which] + within * (n * columns);
+    }
+
+    /* ---- In ---- */
+
+    /* n x m numbers, which follow one another, to rows of `line`. */
+    __device__ __forceinline__ void fetch_thin(S *to, int line, const S *from) const
+    {
+        int row = lane / m, column = lane % m;
+        const int down = CUDA__WARP / m, over = CUDA__WARP % m;
+        for (int e = lane; e < n * m; e += CUDA__WARP) {
+            cuda__copy_async<sizeof(S)>(to + row * line + column, from + e);
+            row += down + (column + over >= m ? 1 : 0);
+            column += over - (column + over >= m ? m : 0);
+        }
+    }
+
+    /* Starts copying a matrix in. */
+    __device__ __forceinline__ void fetch(int64_t index, int turn)
+    {
+        int64_t within;
+        const cuda_tensors *item = cuda__ism_item(call, index, &within);
+        const S *b = input(item, within, CUDA__ISM_GIVEN_INVERSE, n);
+        fetch_thin(given(room::y), room::y_line, input(item, within, CUDA__ISM_GIVEN_Y, m));
+        fetch_thin(given_x(turn), room::x_line, input(item, within, CUDA__ISM_GIVEN_X, m));
+        constexpr int width = cuda__real<S>::width, pieces = Order / width;
+        constexpr int step = CUDA__WARP / pieces;
+        const bool wide = n * sizeof(S) % 16 == 0 && (uintptr_t)b % 16 == 0;
+        const int row = lane / pieces, column = lane % pieces * width;
+        if (wide && n == Order) {
 #pragma unroll
-        for (int e = 0; e < 2 * 4 * 4; e++)
-            sums[e / 4 % 4 * 2 + e % 2] +=
-                f(e / 16 * 16 + e / 2 % 2 * 8 + lane / 4, z.c[e / 16][e / 4 % 4][e % 4]);
-        return cuda__ism_share(sums, lane);
-    }
-
-    /* B to registers and shared memory. */
-    __device__ __forceinline__ void load_inverse()
-    {
-        const double *b = (const double *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n;
-        if (is_wide(b)) {
-            z.each(lane, [&](int i, int j, double *pair) {
-                const double2 both = *(const double2 *)(b + i * order + j);
-                pair[0] = both.x;
-                pair[1] = both.y;
-            });
+            for (int i = 0; i < Order; i += step)
+                cuda__copy_async<16>(given(room::b + (i + row) * room::b_line + column),
+                                     b + (i + row) * Order + column);
             return;
         }
-        z.each(lane, [&](int i, int j, double *pair) {
-            pair[0] = i < n && j < n ? b[i * n + j] : 0;
-            pair[1] = i < n && j + 1 < n ? b[i * n + j + 1] : 0;
-        });
-    }
-
-    /* X and Y^T to shared memory; behind n and m there are zeros from the start. */
-    __device__ __forceinline__ void load_columns()
-    {
-        const double *x = (const double *)item->inputs[CUDA__ISM_GIVEN_X] + within * n * m;
-        const double *y = (const double *)item->inputs[CUDA__ISM_GIVEN_Y] + within * n * m;
-        int row = lane / m, column = lane % m;
-        const int down = CUDA__WARP / m, across = CUDA__WARP % m;
-        excess = 0;
+        if (wide) {
 #pragma unroll
-        for (int k = 0; k < most; k++) {
-            if (row < n) {
-                double left = x[row * m + column], right = y[row * m + column];
-                excess += left * 0 + right * 0;
-                memory[room::x + row * room::thin_line + column] = left;
-                memory[room::y + column * room::line + row] = right;
+            for (int i = 0; i < Order; i += step) {
+                if (i + row < n && column < n)
+                    cuda__copy_async<16>(given(room::b + (i + row) * room::b_line + column),
+                                         b + (i + row) * n + column);
             }
-            row += down;
-            column += across;
-            row += column >= m ? 1 : 0;
-            column -= column >= m ? m : 0;
+            return;
+        }
+        for (int e = lane; e < n * Order; e += CUDA__WARP) {
+            int i = e / Order, j = e % Order;
+            if (j < n)
+                cuda__copy_async<sizeof(S)>(given(room::b + i * room::b_line + j), b + i * n + j);
         }
     }
 
-    /* K and T B, and G, to shared memory, in the place of B. */
-    __device__ __forceinline__ void multiply()
+    /* ---- Sums ---- */
+
+    /* Sums over rows of f(row, entry), of the own column. */
+    template <typename F> __device__ __forceinline__ double sum_rows(F f) const
     {
-        cuda__ism_product<1, 4> k = {};
-        cuda__ism_product<2, 1> g = {};
-        z.each(lane, [&](int i, int j, const double *pair) {
-            memory[room::b + i * room::line + j] = pair[0];
-            memory[room::b + i * room::line + j + 1] = pair[1];
-        });
-        __syncwarp();
-        k.add<order>(memory + room::y, weights, room::line, memory + room::b, room::line, lane);
-        g.add<order>(memory + room::b, room::line, memory + room::x, room::thin_line, lane);
-        __syncwarp();
-        k.each(lane, [&](int i, int j, const double *pair) {
-            if (i < most + CUDA__ISM_TRIED) {
-                memory[room::k + i * room::line + j] = pair[0];
-                memory[room::k + i * room::line + j + 1] = pair[1];
-            }
-        });
-        g.each(lane, [&](int i, int j, const double *pair) {
-            memory[room::g + i * room::thin_line + j] = pair[0];
-            memory[room::g + i * room::thin_line + j + 1] = pair[1];
-        });
-        __syncwarp();
+        const int row = own_row();
+        double sums[2 * across] = {};
+#pragma unroll
+        for (int e = 0; e < rows * across * 4; e++)
+            sums[e / 4 % across * 2 + e % 2] += f(e / (4 * across) * 16 + e / 2 % 2 * 8 + row,
+                                                  z[e / (4 * across)][e / 4 % across][e % 4]);
+        return share(sums);
     }
 
-    /* G becomes -G R. Returns the determinant but for its exponent. */
-    __device__ __forceinline__ double couple(int64_t *exponent)
+    /* Returns the one of the sums that is the lane's. */
+    __device__ __forceinline__ double share(double (&sums)[2 * across]) const
     {
-        cuda__ism_product<1, 1> inner = {};
-        cuda__ism_product<2, 1> gr = {};
-        inner.add<order>(memory + room::y, weights, room::line, memory + room::g, room::thin_line,
-                         lane);
-        cuda__ism_few_block<double, CUDA__WARP, most> block = {lane / 4, lane % 4 * 2, {}};
-        block.v[0] = inner.c[0][0][0] + (block.row == block.column ? 1 : 0);
-        block.v[1] = inner.c[0][0][1] + (block.row == block.column + 1 ? 1 : 0);
-        double det = block.invert(memory + room::r, room::thin_line, exponent);
+        cuda__ism_halve<across, CUDA__WARP / 2>(sums, lane);
+        return across == 4 ? sums[0] : sums[0] + __shfl_xor_sync(CUDA__ALL, sums[0], 4);
+    }
+
+    /* ---- The update ---- */
+
+    /* K and T B. */
+    __device__ __forceinline__ void meet()
+    {
+        const S *b = given(room::b + t * room::b_line + g);
+        const S *y = given(room::y + t * room::y_line + g);
+        const double *weight = weights + g * room::line + t;
+#pragma unroll
+        for (int j = 0; j < across * 4; j++)
+            k[j / 4][j % 4] = 0;
+#pragma unroll
+        for (int step = 0; step < Order; step += 8) {
+            const bool tried = g < CUDA__ISM_TRIED;
+            double left[4] = {(double)y[step * room::y_line], tried ? weight[step] : 0,
+                              (double)y[(step + 4) * room::y_line], tried ? weight[step + 4] : 0};
+            excess += left[0] * 0 + left[2] * 0;
+#pragma unroll
+            for (int j = 0; j < across; j++) {
+                double both[2] = {(double)b[step * room::b_line + j * 8],
+                                  (double)b[(step + 4) * room::b_line + j * 8]};
+                cuda__multiply_add(k[j], left, both);
+            }
+        }
+    }
+
+    /* An accumulator as a left factor, whose columns are then taken in the order of pairs. */
+    static __device__ __forceinline__ void turn_left(double (&left)[4], const double *c)
+    {
+        left[0] = c[0];
+        left[1] = c[2];
+        left[2] = c[1];
+        left[3] = c[3];
+    }
+
+    /* The entries of I + K X that are the lane's, and B X. */
+    __device__ __forceinline__ void multiply(const S *x, double (&inner)[4],
+                                             double (&product)[rows][4])
+    {
+        double left[4];
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+            const double both[2] = {(double)x[(j * 8 + 2 * t) * room::x_line + g],
+                                    (double)x[(j * 8 + 2 * t + 1) * room::x_line + g]};
+            excess += both[0] * 0 + both[1] * 0;
+            turn_left(left, k[j]);
+            cuda__multiply_add(inner, left, both);
+#pragma unroll
+            for (int i = 0; i < rows; i++) {
+                turn_left(left, z[i][j]);
+                cuda__multiply_add(product[i], left, both);
+            }
+        }
+        inner[0] += g == 2 * t;
+        inner[1] += g == 2 * t + 1;
+    }
+
+    static __device__ __forceinline__ double shuffle(double value, int from)
+    {
+        return __shfl_sync(CUDA__ALL, value, from);
+    }
+
+    /* The inverse of m columns of a block, two entries a lane, goes to R. Returns the determinant
+     * but for its exponent, to lane 0. A zero pivot leaves what is not finite. */
+    __device__ __forceinline__ double invert(double (&v)[4], int *exponent)
+    {
+        unsigned used = 0, places = 0x76543210u; /* places: row of each column's pivot */
+        int pivoted = g, changes = 0;            /* pivoted: column whose pivot is in this row */
+        double own = 1;
+#pragma unroll
+        for (int c = 0; c < most; c++) {
+            if (c >= m)
+                break;
+            double factor = shuffle(v[c % 2], g * 4 + c / 2);
+            unsigned key = (cuda__real<double>::lead(fabs(factor)) & ~15u) | (unsigned)(15 - g);
+            unsigned best = __reduce_max_sync(CUDA__ALL, used >> g & 1 ? 0u : key);
+            int place = (15 - (int)(best & 15u)) & (most - 1);
+            double pivot = shuffle(v[c % 2], place * 4 + c / 2);
+            double beside[2] = {shuffle(v[0], place * 4 + t), shuffle(v[1], place * 4 + t)};
+            double by = cuda__real<double>::reciprocal(pivot);
+            bool mine = g == place;
+            changes += __popc(~used & ((1u << place) - 1));
+            own = lane == c ? pivot : own;
+            factor *= by;
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                double other = mine ? beside[e] * by : fma(-factor, beside[e], v[e]);
+                v[e] = 2 * t + e != c ? other : mine ? by : -factor;
+            }
+            pivoted = mine ? c : pivoted;
+            places = (places & ~(15u << (4 * c))) | (unsigned)place << (4 * c);
+            used |= 1u << place;
+        }
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+            memory[room::r + pivoted * room::r_line + (places >> (4 * (2 * t + e)) & 15u)] = v[e];
+        double fraction = frexp(own, exponent);
+#pragma unroll
+        for (int reach = most / 2; reach > 0; reach /= 2) {
+            fraction *= __shfl_xor_sync(CUDA__ALL, fraction, reach);
+            *exponent += __shfl_xor_sync(CUDA__ALL, *exponent, reach);
+        }
+        return changes % 2 ? -fraction : fraction;
+    }
+
+    /* K and T B to shared memory, and the part of K that later products have on their right. */
+    __device__ __forceinline__ void keep()
+    {
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+            *(double2 *)(memory + room::k + g * room::k_line + j * 8 + 2 * t) =
+                make_double2(k[j][0], k[j][1]);
+            if (g < CUDA__ISM_TRIED)
+                *(double2 *)(memory + room::tb + g * room::line + j * 8 + 2 * t) =
+                    make_double2(k[j][2], k[j][3]);
+        }
         __syncwarp();
-        gr.add<most>(memory + room::g, room::thin_line, memory + room::r, room::thin_line, lane);
-        __syncwarp();
-        gr.each(lane, [&](int i, int j, const double *pair) {
-            memory[room::g + i * room::thin_line + j] = -pair[0];
-            memory[room::g + i * room::thin_line + j + 1] = -pair[1];
-        });
-        __syncwarp();
-        return det;
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+            right[j][0] = memory[room::k + 2 * t * room::k_line + j * 8 + g];
+            right[j][1] = memory[room::k + (2 * t + 1) * room::k_line + j * 8 + g];
+        }
     }
 
     /* The sum of magnitudes of the own column of X K. */
-    __device__ __forceinline__ double size_of_change() const
+    __device__ __forceinline__ double size_of_change(const S *x) const
     {
-        double sums[8];
+        double sums[2 * across] = {};
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            cuda__ism_product<2, 1> change = {};
-            change.add<most>(memory + room::x, room::thin_line, memory + room::k + j * 8,
-                             room::line, lane);
-            sums[2 * j] = sums[2 * j + 1] = 0;
-            change.each(lane, [&](int, int, const double *pair) {
-                sums[2 * j] += fabs(pair[0]);
-                sums[2 * j + 1] += fabs(pair[1]);
-            });
+        for (int i = 0; i < rows; i++) {
+            const pair low = *(const pair *)(x + (i * 16 + g) * room::x_line + 2 * t);
+            const pair high = *(const pair *)(x + (i * 16 + g + 8) * room::x_line + 2 * t);
+            const double left[4] = {low.x, high.x, low.y, high.y};
+#pragma unroll
+            for (int j = 0; j < across; j++) {
+                double change[4] = {};
+                cuda__multiply_add(change, left, right[j]);
+                sums[2 * j] += fabs(change[0]) + fabs(change[2]);
+                sums[2 * j + 1] += fabs(change[1]) + fabs(change[3]);
+            }
         }
-        return cuda__ism_share(sums, lane);
+        return share(sums);
     }
 
-    /* The own column of T (B - Z M): the largest magnitude of the lines. */
-    __device__ __forceinline__ double error(const double (&tz)[CUDA__ISM_TRIED]) const
+    /* Z = B - G R K */
+    __device__ __forceinline__ void update(const double (&product)[rows][4])
     {
-        double x[most], products[CUDA__ISM_TRIED * most], worst = 0;
-        cuda__ism_fetch(memory + room::x + own * room::thin_line, x);
+        const double both[2] = {memory[room::r + 2 * t * room::r_line + g],
+                                memory[room::r + (2 * t + 1) * room::r_line + g]};
 #pragma unroll
-        for (int e = 0; e < CUDA__ISM_TRIED * most; e++)
-            products[e] = tz[e / most] * x[e % most];
-        double sum = cuda__ism_share(products, lane);
-        sum += __shfl_xor_sync(CUDA__ALL, sum, 1);
-        memory[room::thin + lane / 2 % 2 + (lane / 4 % 2) * 2 + (lane / 8 % 2) * 4 +
-               lane / 16 * 8] = sum;
-        __syncwarp();
+        for (int i = 0; i < rows; i++) {
+            double left[4], sum[4] = {};
+            turn_left(left, product[i]);
+            cuda__multiply_add(sum, left, both);
 #pragma unroll
-        for (int l = 0; l < CUDA__ISM_TRIED; l++) {
-            double rest = tz[l];
-            cuda__ism_fetch(memory + room::thin + l * most, x);
+            for (int e = 0; e < 4; e++)
+                left[e] = -sum[e / 2 + e % 2 * 2];
 #pragma unroll
-            for (int c = 0; c < most; c++)
-                rest = fma(x[c], memory[room::k + c * room::line + own], rest);
-            worst = cuda__lu_larger(worst, fabs(memory[room::tb + l * room::line + own] - rest));
+            for (int j = 0; j < across; j++)
+                cuda__multiply_add(z[i][j], left, right[j]);
+        }
+    }
+
+    /* The largest magnitude of what the lane has of T (B - Z M), T Z being in shared memory. */
+    __device__ __forceinline__ double error(const S *x) const
+    {
+        const bool tried = g < CUDA__ISM_TRIED;
+        double thin[4] = {}, rest[across][4], worst = 0;
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+            const double2 tz =
+                tried ? *(const double2 *)(memory + room::tz + g * room::line + j * 8 + 2 * t)
+                      : make_double2(0, 0);
+            const double left[4] = {tz.x, 0, tz.y, 0};
+            const double both[2] = {(double)x[(j * 8 + 2 * t) * room::x_line + g],
+                                    (double)x[(j * 8 + 2 * t + 1) * room::x_line + g]};
+            cuda__multiply_add(thin, left, both);
+            rest[j][0] = tz.x;
+            rest[j][1] = tz.y;
+            rest[j][2] = rest[j][3] = 0;
+        }
+        const double left[4] = {thin[0], 0, thin[1], 0};
+#pragma unroll
+        for (int j = 0; j < across; j++) {
+            const double2 tb =
+                tried ? *(const double2 *)(memory + room::tb + g * room::line + j * 8 + 2 * t)
+                      : make_double2(0, 0);
+            cuda__multiply_add(rest[j], left, right[j]);
+            worst = cuda__lu_larger(worst, fabs(tb.x - rest[j][0]));
+            worst = cuda__lu_larger(worst, fabs(tb.y - rest[j][1]));
         }
         return worst;
     }
 
-    __device__ __forceinline__ void store(double *to, bool bad)
+    /* ---- Out ---- */
+
+    __device__ __forceinline__ void store(S *to, bool bad) const
     {
-        const double nan = cuda__real<double>::nan();
-        if (is_wide(to)) {
-            z.each(lane, [&](int i, int j, const double *pair) {
-                *(double2 *)(to + i * order + j) =
-                    make_double2(bad ? nan : pair[0], bad ? nan : pair[1]);
-            });
-            return;
+        const S nan = cuda__real<S>::nan();
+        const bool wide = n % 2 == 0 && (uintptr_t)to % sizeof(pair) == 0;
+        const int row = own_row();
+#pragma unroll
+        for (int e = 0; e < rows * across * 2; e++) {
+            const int i = e / (2 * across) * 16 + e % 2 * 8 + row, j = e / 2 % across * 8 + 2 * t;
+            const double *from = &z[e / (2 * across)][e / 2 % across][e % 2 * 2];
+            const pair both = {bad ? nan : (S)from[0], bad ? nan : (S)from[1]};
+            if (wide && n == Order) {
+                *(pair *)(to + i * Order + j) = both;
+                continue;
+            }
+            if (i >= n || j >= n)
+                continue;
+            if (wide) {
+                *(pair *)(to + i * n + j) = both;
+                continue;
+            }
+            to[i * n + j] = both.x;
+            if (j + 1 < n)
+                to[i * n + j + 1] = both.y;
         }
-        z.each(lane, [&](int i, int j, const double *pair) {
-            if (i < n && j < n)
-                to[i * n + j] = bad ? nan : pair[0];
-            if (i < n && j + 1 < n)
-                to[i * n + j + 1] = bad ? nan : pair[1];
-        });
     }
 
-    __device__ __forceinline__ void run(bool writes)
+    __device__ __forceinline__ cuda__ism_record *record(int number) const
     {
-        cuda__ism_trial trial;
-        int64_t det_exponent = 0;
-        load_inverse();
-        load_columns();
+        return (cuda__ism_record *)(memory + room::records) + number;
+    }
+
+    /* The matrix that was fetched; `next` begins to be fetched meanwhile. */
+    __device__ __forceinline__ void run(int64_t index, int64_t next, int turn, int number)
+    {
+        const S *x = given_x(turn), *b = given(room::b + own_row() * room::b_line + 2 * t);
+        cuda__copy_arrive();
+        __syncwarp();
+        excess = 0;
+#pragma unroll
+        for (int e = 0; e < rows * across * 2; e++) {
+            const pair both =
+                *(const pair *)(b + (e / (2 * across) * 16 + e % 2 * 8) * room::b_line +
+                                e / 2 % across * 8);
+            z[e / (2 * across)][e / 2 % across][e % 2 * 2] = both.x;
+            z[e / (2 * across)][e / 2 % across][e % 2 * 2 + 1] = both.y;
+        }
         double size_b = sum_rows([](int, double value) { return fabs(value); });
         /* A sum that is finite is one of finite numbers. */
-        if (__any_sync(CUDA__ALL, !(size_b <= cuda__real<double>::largest)))
-            z.each(lane,
-                   [&](int, int, const double *pair) { excess += pair[0] * 0 + pair[1] * 0; });
-        multiply();
-        double det = couple(&det_exponent), change = size_of_change();
-        z.add<most>(memory + room::g, room::thin_line, memory + room::k, room::line, lane);
+        if (!(size_b <= cuda__real<double>::largest)) {
+#pragma unroll
+            for (int e = 0; e < rows * across * 4; e++)
+                excess += z[e / (4 * across)][e / 4 % across][e % 4] * 0;
+        }
+        __syncwarp();
+        meet();
+        __syncwarp();
+        if (next < call.matrices)
+            fetch(next, turn ^ 1);
+        __syncwarp();
+        double inner[4] = {}, product[rows][4] = {};
+        int det_exponent = 0;
+        multiply(x, inner, product);
+        keep();
+        double det = invert(inner, &det_exponent), change = size_of_change(x);
+        __syncwarp();
+        update(product);
         double size_z = sum_rows([](int, double value) { return fabs(value); });
-        const double tz[CUDA__ISM_TRIED] = {
-            sum_rows([&](int i, double value) { return weights[i] * value; }),
-            sum_rows([&](int i, double value) { return weights[room::line + i] * value; })};
-        double worst = error(tz), all[1] = {excess};
-        team::sum(all, memory);
-        trial.bad = !(all[0] == 0);
-        trial.error = team::largest(worst, memory);
-        trial.norm_x = team::largest(size_z, memory);
-        trial.norm_a = team::largest(size_b, memory);
-        trial.change = team::largest(change, memory);
-        trial.det_ratio = cuda__ism_value(det, det_exponent);
-        if (writes && lane == 0)
-            cuda__ism_judge<double>(call, item, within, trial, METHOD_ROAD_BLOCK);
-        double *inverse = (double *)item->outputs[CUDA__ISM_WANTED_INVERSE];
-        if (writes && inverse)
-            store(inverse + within * n * n, trial.bad);
+#pragma unroll
+        for (int l = 0; l < CUDA__ISM_TRIED; l++) {
+            const double *line = weights + l * room::line;
+            double tz = sum_rows([&](int i, double value) { return line[i] * value; });
+            memory[room::tz + l * room::line + own_column()] = tz;
+        }
+        __syncwarp();
+        double worst = error(x);
+        bool bad = __any_sync(CUDA__ALL, !(excess == 0));
+        cuda__ism_record found = {cuda__ism_warp_largest<double>(worst),
+                                  cuda__ism_warp_largest<double>(size_z),
+                                  cuda__ism_warp_largest<double>(size_b),
+                                  cuda__ism_warp_largest<double>(change),
+                                  det,
+                                  det_exponent,
+                                  index,
+                                  bad};
+        if (lane == 0)
+            *record(number) = found;
+        int64_t within;
+        const cuda_tensors *item = cuda__ism_item(call, index, &within);
+        S *inverse = (S *)item->outputs[CUDA__ISM_WANTED_INVERSE];
+        if (inverse)
+            store(inverse + within * (n * n), bad);
+    }
+
+    /* The verdict on `count` matrices, by as many lanes. */
+    __device__ __forceinline__ void judge(int count) const
+    {
+        __syncwarp();
+        if (lane < count) {
+            int64_t within;
+            const cuda__ism_record &of = *record(lane);
+            const cuda_tensors *item = cuda__ism_item(call, of.index, &within);
+            cuda__ism_trial trial = {};
+            trial.error = of.error;
+            trial.norm_x = of.norm_x;
+            trial.norm_a = of.norm_a;
+            trial.change = of.change;
+            trial.det_ratio = cuda__ism_value(of.det, of.det_exponent);
+            trial.bad = of.bad != 0;
+            cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);
+        }
         __syncwarp();
     }
 };
 
-/* T: double. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_TILE_WARPS *CUDA__WARP, CUDA__ISM_TILE_BLOCKS)
+template <typename T, int Order, int Blocks>
+static __global__ void __launch_bounds__(CUDA__ISM_TILE_WARPS *CUDA__WARP, Blocks)
     cuda__ism_tile_kernel(const cuda__ism_call call)
 {
-    typedef cuda__ism_tile_room room;
+    typedef cuda__ism_tile_room<T, Order> room;
     constexpr int threads = CUDA__ISM_TILE_WARPS * CUDA__WARP;
+    constexpr int held = CUDA__ISM_TRIED * room::line;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     const int n = (int)call.n, warp = (int)threadIdx.x / CUDA__WARP;
     const int lane = (int)threadIdx.x % CUDA__WARP;
-    double *weights = (double *)cuda__memory, *all = weights + CUDA__ISM_PROBES * room::line;
-    for (int e = threadIdx.x; e < CUDA__ISM_PROBES * room::line; e += threads) {
-        int i = e % room::line, line = e / room::line;
-        weights[e] = i < n && line < CUDA__ISM_TRIED ? (double)cuda__ism_weight(n, i, line) : 0.0;
+    double *weights = (double *)cuda__memory, *all = weights + held;
+    for (int e = threadIdx.x; e < held; e += threads) {
+        int i = e % room::line;
+        weights[e] = i < n ? (double)cuda__ism_weight(n, i, e / room::line) : 0.0;
     }
     for (int e = threadIdx.x; e < CUDA__ISM_TILE_WARPS * room::numbers; e += threads)
         all[e] = 0;
     __syncthreads();
-    for (int64_t first = (int64_t)blockIdx.x * CUDA__ISM_TILE_WARPS; first < call.matrices;
-         first += (int64_t)gridDim.x * CUDA__ISM_TILE_WARPS) {
-        int64_t index = first + warp, within;
-        bool writes = index < call.matrices;
-        const cuda_tensors *item =
-            cuda__ism_item(call, writes ? index : call.matrices - 1, &within);
-        cuda__ism_tile_update one = {call,
-                                     item,
-                                     within,
-                                     n,
-                                     (int)call.m,
-                                     lane,
-                                     cuda__ism_tile_update::own_column(lane),
-                                     all + warp * room::numbers,
-                                     weights,
-                                     {},
-                                     0};
-        one.run(writes);
+    cuda__ism_tile_update<T, Order> one = {
+        call,    n,  (int)call.m, lane, lane / 4, lane % 4, all + warp * room::numbers,
+        weights, {}, {},          {},   0};
+    const int64_t step = (int64_t)gridDim.x * CUDA__ISM_TILE_WARPS;
+    int64_t index = (int64_t)blockIdx.x * CUDA__ISM_TILE_WARPS + warp;
+    int turn = 0, number = 0;
+    if (index < call.matrices)
+        one.fetch(index, 0);
+    for (; index < call.matrices; index += step, turn ^= 1) {
+        one.run(index, index + step, turn, number++);
+        if (number == CUDA__ISM_TILE_RECORDS || index + step >= call.matrices) {
+            one.judge(number);
+            number = 0;
+        }
     }
 }
 
-/* Blocks go over the batch in strides: that many fill an H200 some times over. */
-#define CUDA__ISM_TILE_GRID (132 * CUDA__ISM_TILE_BLOCKS * 4)
-
-template <typename T>
+/* Blocks fill an H200 once and go over the batch in strides. */
+template <typename T, int Order, int Blocks>
 static cudaError_t cuda__ism_launch_tile(const cuda__ism_call &call, cudaStream_t stream)
 {
+    typedef cuda__ism_tile_room<T, Order> room;
+    constexpr int64_t most = 132 * Blocks;
     int64_t blocks = (call.matrices + CUDA__ISM_TILE_WARPS - 1) / CUDA__ISM_TILE_WARPS;
-    size_t numbers = CUDA__ISM_PROBES * cuda__ism_tile_room::line +
-                     CUDA__ISM_TILE_WARPS * cuda__ism_tile_room::numbers;
-    return cuda__start(cuda__ism_tile_kernel<T>,
-                       (unsigned)(blocks < CUDA__ISM_TILE_GRID ? blocks : CUDA__ISM_TILE_GRID),
-                       CUDA__ISM_TILE_WARPS * CUDA__WARP, numbers * sizeof(double), stream, call);
+    size_t numbers = CUDA__ISM_TRIED * room::line + CUDA__ISM_TILE_WARPS * room::numbers;
+    return cuda__start(cuda__ism_tile_kernel<T, Order, Blocks>,
+                       (unsigned)(blocks < most ? blocks : most), CUDA__ISM_TILE_WARPS * CUDA__WARP,
+                       numbers * sizeof(double), stream, call);
 }
 
 /* Is this a call for an update at once? To this order and this many columns, where A is not known.
@@ -398,13 +554,15 @@ static inline bool cuda__ism_is_few(const cuda__ism_call &call)
     return !cuda__ism_knows(call) && call.m > 0 && call.n <= 32 && call.m <= (call.n > 16 ? 8 : 4);
 }
 
+/* Columns from which on the tensor cores are faster, for n > 16. */
+template <typename T>
+static constexpr int cuda__ism_tile_least = sizeof(T) == sizeof(float) ? 5 : 3;
+
 template <typename T>
 static cudaError_t cuda__ism_few(const cuda__ism_call &call, cudaStream_t stream)
 {
-    if constexpr (sizeof(T) == sizeof(double)) {
-        if (call.n > 16 && call.m > 4)
-            return cuda__ism_launch_tile<T>(call, stream);
-    }
+    if (call.n > 16 && call.m >= cuda__ism_tile_least<T>)
+        return cuda__ism_launch_tile<T, 32, 4>(call, stream);
     if (call.n <= 8)
         return cuda__ism_launch_few<T, 8>(call, stream);
     if (call.n <= 16)

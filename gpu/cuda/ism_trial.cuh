@@ -139,29 +139,77 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         score <= (double)cuda__real<double>::largest ? score : HUGE_VAL;
 }
 
+/* A score in the order of its bits, which is that of numbers that are not negative; 0: there is
+ * none.
+ */
+struct cuda__ism_key {
+    unsigned long long value;
+    int at;
+
+    __device__ __forceinline__ void see(unsigned long long other, int place)
+    {
+        at = other > value ? place : at;
+        value = other > value ? other : value;
+    }
+};
+
+/* The largest of the warp's, the first of equals; to all lanes. */
+static __device__ __forceinline__ cuda__ism_key cuda__ism_warp_best(cuda__ism_key key)
+{
+    const unsigned high = (unsigned)(key.value >> 32), low = (unsigned)key.value;
+    const unsigned top = __reduce_max_sync(CUDA__ALL, high);
+    const unsigned rest = __reduce_max_sync(CUDA__ALL, high == top ? low : 0u);
+    const bool best = high == top && low == rest;
+    const unsigned first = __reduce_max_sync(CUDA__ALL, best ? ~(unsigned)key.at : 0u);
+    return {(unsigned long long)top << 32 | rest, (int)~first};
+}
+
 /* The eight columns with the largest scores. Their rows of Y go to CHOSEN. A block a slot. */
 template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads) cuda__ism_choose_kernel(const cuda__ism_call call)
 {
-    __shared__ cuda__ism_best scratch[Threads / CUDA__WARP];
-    int64_t slot = blockIdx.y, n = call.n;
+    constexpr int most = Threads == CUDA__ISM_THREADS ? CUDA__ISM_ALONE_ORDER : CUDA_ISM_N_MAX;
+    constexpr int held = most / Threads, warps = Threads / CUDA__WARP;
+    __shared__ cuda__ism_key found[warps];
+    const int64_t slot = blockIdx.y;
+    const int n = (int)call.n, m = (int)call.m, lane = (int)threadIdx.x % CUDA__WARP;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    double *scores = cuda__ism_scores<T>(call, slot);
+    const double *from = cuda__ism_scores<T>(call, slot);
     const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y);
     T *chosen = cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN);
+    unsigned long long scores[held];
+    int taken[CUDA__ISM_PROBES];
+#pragma unroll
+    for (int k = 0; k < held; k++) {
+        int j = (int)threadIdx.x + k * Threads;
+        scores[k] = j < n ? (unsigned long long)__double_as_longlong(from[j]) + 1 : 0;
+    }
+#pragma unroll
     for (int c = 0; c < CUDA__ISM_PROBES; c++) {
-        cuda__ism_best best = {-1, n - 1};
-#pragma unroll 8
-        for (int64_t j = threadIdx.x; j < n; j += Threads)
-            best.see(scores[j], j);
-        int64_t taken = cuda__ism_agree<Threads / CUDA__WARP>(best, scratch);
-        if (threadIdx.x == 0) {
-            answer->chosen[c] = (int)taken;
-            scores[taken] = -2; /* less than all */
-        }
-        for (int64_t k = threadIdx.x; k < call.m; k += Threads)
-            chosen[c * call.ldm + k] = y[taken * call.ldm + k];
+        cuda__ism_key best = {0, n - 1};
+#pragma unroll
+        for (int k = 0; k < held; k++)
+            best.see(scores[k], (int)threadIdx.x + k * Threads);
+        best = cuda__ism_warp_best(best);
+        if (lane == 0)
+            found[threadIdx.x / CUDA__WARP] = best;
         __syncthreads();
+        best = cuda__ism_warp_best(found[lane % warps]);
+        taken[c] = best.at;
+#pragma unroll
+        for (int k = 0; k < held; k++)
+            scores[k] = best.at == (int)threadIdx.x + k * Threads ? 0 : scores[k];
+        __syncthreads();
+    }
+    for (int k = (int)threadIdx.x; k < m; k += Threads) {
+#pragma unroll
+        for (int c = 0; c < CUDA__ISM_PROBES; c++)
+            chosen[c * call.ldm + k] = y[taken[c] * call.ldm + k];
+    }
+#pragma unroll
+    for (int c = 0; c < CUDA__ISM_PROBES; c++) {
+        if (threadIdx.x == 0)
+            answer->chosen[c] = taken[c];
     }
 }
 

@@ -11,106 +11,205 @@
  * own, which are added up in order afterwards. How many follows from its shape alone. Large ones
  * are left to cuBLAS, which cuts them by itself.
  *
- * Cost: a column of a turn two barriers; 2 s^3 operations a block.
+ * Cost: eight columns of a turn a barrier; 2 s^3 operations a block.
  */
 #ifndef GPU_CUDA_ISM_TURN_CUH
 #define GPU_CUDA_ISM_TURN_CUH
 
 #include "gpu/cuda/ism.cuh"
 
-#define CUDA__ISM_TURN_LANES 8 /* threads that have a row */
-#define CUDA__ISM_TURN_THREADS (CUDA__ISM_TURN * CUDA__ISM_TURN_LANES)
-#define CUDA__ISM_TURN_BLOCKS 16 /* that set rows and columns aside */
+#define CUDA__ISM_TURN_WARPS 8
+#define CUDA__ISM_TURN_THREADS (CUDA__ISM_TURN_WARPS * CUDA__WARP)
+#define CUDA__ISM_TURN_BLOCKS 32 /* that set rows and columns aside */
 
 /* ---- A turn ---- */
 
-/* A square of s <= CUDA__ISM_TURN columns in the registers of a block. A thread has the columns
- * lane, lane + 8, ... of a row. Rows are not exchanged: row place[k] had the pivot of column k. */
+/* A square of s <= CUDA__ISM_TURN columns in the registers of a block. A warp has eight columns,
+ * its panel, a lane two rows of them. Panel after panel a warp eliminates its columns alone; what
+ * it leaves of them takes the place of the identity's columns, and the others multiply their pivot
+ * rows by it. Rows are not exchanged: row place[k] had the pivot of column k. */
 template <typename T> struct cuda__ism_square {
-    static constexpr int width = CUDA__ISM_TURN / CUDA__ISM_TURN_LANES;
+    typedef typename cuda__real<T>::vector vector;
+    static constexpr int width = CUDA__ISM_TURN / CUDA__ISM_TURN_WARPS; /* of a panel */
+    static constexpr int line = sizeof(T) == 8 ? width + 2 : width + 4; /* free of conflicts */
+    static constexpr int vectors = width / cuda__real<T>::width;
     struct shared {
-        T column[2][CUDA__ISM_TURN], row[CUDA__ISM_TURN], pivot[CUDA__ISM_TURN];
-        int place[CUDA__ISM_TURN], of_row[CUDA__ISM_TURN];
+        alignas(16) T panel[2][CUDA__ISM_TURN][line];
+        alignas(16) T rows[CUDA__ISM_TURN_WARPS][width][width];
+        T pivot[CUDA__ISM_TURN];
+        alignas(16) int place[CUDA__ISM_TURN];
+        int of_row[CUDA__ISM_TURN]; /* column of the row's pivot, in the end */
+        int broken;
     };
 
     shared &memory;
-    int s, i, lane; /* i: the row */
-    T a[width];
+    int s, warp, lane;
+    alignas(16) T a[2][width]; /* rows lane and lane + 32, columns from warp * width on */
+    bool open[2];              /* rows without a pivot yet */
 
-    /* The row with the largest magnitude of `column` among those that had no pivot yet, by its
-     * leading bits; the first of equals. To all threads. */
-    __device__ __forceinline__ int choose(const T *column, unsigned long long rows) const
+    /* Calls f(row, column, number) for all that is the lane's and in the square. */
+    template <typename F> __device__ __forceinline__ void each(F f)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int i = lane + h * CUDA__WARP;
+#pragma unroll
+            for (int e = 0; e < width; e++) {
+                if (i < s && warp * width + e < s)
+                    f(i, warp * width + e, a[h][e]);
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void copy(T *to, const T *from)
+    {
+#pragma unroll
+        for (int v = 0; v < vectors; v++)
+            ((vector *)to)[v] = ((const vector *)from)[v];
+    }
+
+    /* The open row with the largest magnitude of panel column k, by its leading bits; the first of
+     * equals. To all lanes. */
+    __device__ __forceinline__ int choose(int k) const
     {
         unsigned best = 0;
-        for (int half = 0; half < CUDA__ISM_TURN; half += CUDA__WARP) {
-            int row = half + (int)threadIdx.x % CUDA__WARP;
-            unsigned lead = cuda__real<T>::lead(fabs(column[row])) & ~127u;
-            unsigned key = rows >> row & 1 ? lead | (unsigned)(127 - row) : 0u;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            unsigned lead = cuda__real<T>::lead(fabs(a[h][k])) & ~127u;
+            unsigned key = open[h] ? lead | (unsigned)(127 - lane - h * CUDA__WARP) : 0u;
             best = key > best ? key : best;
         }
-        return 127 - (int)(__reduce_max_sync(CUDA__ALL, best) & 127u);
+        return (127 - (int)(__reduce_max_sync(CUDA__ALL, best) & 127u)) & (CUDA__ISM_TURN - 1);
+    }
+
+    /* Eliminates panel column k of the own warp; returns the pivot, and its row. Every lane has the
+     * reciprocals of its numbers ready when the row is known. */
+    __device__ __forceinline__ T eliminate(int k, int *place)
+    {
+        const T ready[2] = {cuda__real<T>::reciprocal(a[0][k]), cuda__real<T>::reciprocal(a[1][k])};
+        const int row = choose(k), from = row % CUDA__WARP;
+        const bool high = row >= CUDA__WARP;
+        T pivots[width], by = __shfl_sync(CUDA__ALL, high ? ready[1] : ready[0], from);
+        *place = row;
+#pragma unroll
+        for (int e = 0; e < width; e++)
+            pivots[e] = __shfl_sync(CUDA__ALL, high ? a[1][e] : a[0][e], from);
+        T pivot = pivots[k], size = fabs(pivot);
+        bool usual = size >= cuda__real<T>::least_safe && size <= cuda__real<T>::most_safe;
+        if (!usual)
+            by = 1 / pivot;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            bool mine = lane == from && high == (h == 1);
+            T factor = a[h][k] * by;
+#pragma unroll
+            for (int e = 0; e < width; e++) {
+                T other = mine ? pivots[e] * by : fma(-factor, pivots[e], a[h][e]);
+                a[h][e] = e != k ? other : mine ? by : -factor;
+            }
+        }
+        return pivot;
+    }
+
+    __device__ __forceinline__ void close(int row)
+    {
+        open[0] = open[0] && row != lane;
+        open[1] = open[1] && row != lane + CUDA__WARP;
+    }
+
+    /* The own panel, of `count` columns. It is left in `panel`, and the places of its pivots. */
+    __device__ __forceinline__ void eliminate_panel(int count)
+    {
+#pragma unroll
+        for (int k = 0; k < width; k++) {
+            if (k >= count)
+                break;
+            int row, column = warp * width + k;
+            T pivot = eliminate(k, &row);
+            close(row);
+            if (lane == 0) {
+                memory.place[column] = row;
+                memory.pivot[column] = pivot;
+                if (!(fabs(pivot) > 0 && fabs(pivot) <= cuda__real<T>::largest))
+                    memory.broken = 1;
+            }
+        }
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            copy(memory.panel[warp % 2][lane + h * CUDA__WARP], a[h]);
+    }
+
+    /* Another warp's panel of `count` columns is applied to the own columns. */
+    __device__ __forceinline__ void follow(int panel, int count)
+    {
+        T(*rows)[width] = memory.rows[warp];
+        alignas(16) T left[width], right[width];
+        int mine[2] = {-1, -1}; /* which pivot a row had */
+#pragma unroll
+        for (int k = 0; k < width; k++) {
+            int row = k < count ? memory.place[panel * width + k] : -1;
+            mine[0] = row == lane ? k : mine[0];
+            mine[1] = row == lane + CUDA__WARP ? k : mine[1];
+            close(row);
+        }
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            if (mine[h] < 0)
+                continue;
+            copy(rows[mine[h]], a[h]);
+#pragma unroll
+            for (int e = 0; e < width; e++)
+                a[h][e] = 0;
+        }
+        __syncwarp();
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            copy(left, memory.panel[panel % 2][lane + h * CUDA__WARP]);
+#pragma unroll
+            for (int k = 0; k < width; k++) {
+                copy(right, rows[k]);
+#pragma unroll
+                for (int e = 0; e < width; e++)
+                    a[h][e] = fma(left[k], right[e], a[h][e]);
+            }
+        }
+        __syncwarp();
     }
 
     /* false: a pivot is zero or not finite. */
     __device__ __forceinline__ bool invert()
     {
-        unsigned long long rows = s < 64 ? (1ull << s) - 1 : ~0ull;
-        if (lane == 0)
-            memory.column[0][i] = a[0];
-#pragma unroll
-        for (int c = 0; c < width; c++) {
-            for (int q = 0; q < CUDA__ISM_TURN_LANES; q++) {
-                int k = c * CUDA__ISM_TURN_LANES + q;
-                if (k >= s)
-                    return true;
-                __syncthreads();
-                const T *column = memory.column[k & 1];
-                int row = choose(column, rows);
-                T pivot = column[row], factor = column[i];
-                rows &= ~(1ull << row);
-                if (!(fabs(pivot) > 0 && fabs(pivot) <= cuda__real<T>::largest))
-                    return false;
-                if (lane == q)
-                    a[c] = i == row ? T(1) : T(0);
-#pragma unroll
-                for (int e = 0; e < width; e++) {
-                    if (i == row)
-                        memory.row[e * CUDA__ISM_TURN_LANES + lane] = a[e];
-                }
-                T by = 1 / pivot;
-                if (threadIdx.x == 0) {
-                    memory.place[k] = row;
-                    memory.pivot[k] = pivot;
-                }
-                __syncthreads();
-                factor *= by;
-#pragma unroll
-                for (int e = 0; e < width; e++)
-                    a[e] = i == row
-                               ? a[e] * by
-                               : fma(-factor, memory.row[e * CUDA__ISM_TURN_LANES + lane], a[e]);
-                if (q + 1 < CUDA__ISM_TURN_LANES && lane == q + 1)
-                    memory.column[(k + 1) & 1][i] = a[c];
-                if (c + 1 < width && q + 1 == CUDA__ISM_TURN_LANES && lane == 0)
-                    memory.column[(k + 1) & 1][i] = a[c + 1 < width ? c + 1 : c];
-            }
+        open[0] = lane < s;
+        open[1] = lane + CUDA__WARP < s;
+        if (threadIdx.x == 0)
+            memory.broken = 0;
+        __syncthreads();
+        for (int first = 0; first < s; first += width) {
+            int panel = first / width;
+            if (warp == panel)
+                eliminate_panel(s - first);
+            __syncthreads();
+            if (warp != panel)
+                follow(panel, s - first);
         }
-        return true;
+        if ((int)threadIdx.x < s)
+            memory.of_row[memory.place[threadIdx.x]] = (int)threadIdx.x;
+        __syncthreads();
+        return !memory.broken;
     }
 
-    /* The determinant, by the first warp: what is found counts for its first thread. Which column's
-     * pivot a row had goes to of_row. */
+    /* The determinant, by the first warp: what is found counts for its first thread. */
     __device__ __forceinline__ void conclude(double *det, int64_t *exponent) const
     {
         double fraction = 1;
         int exponents = 0, exchanged = 0;
         for (int k = (int)threadIdx.x; k < s; k += CUDA__WARP) {
             int row = memory.place[k], shift;
+#pragma unroll 8
             for (int l = 0; l < k; l++)
                 exchanged += memory.place[l] > row;
             fraction *= frexp((double)memory.pivot[k], &shift);
             exponents += shift;
-            memory.of_row[row] = k;
         }
         for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
             fraction *= __shfl_xor_sync(CUDA__ALL, fraction, reach);
@@ -131,21 +230,12 @@ static __device__ __forceinline__ void cuda__ism_invert_square(const cuda__ism_c
     __shared__ typename cuda__ism_square<T>::shared memory;
     int64_t slot = blockIdx.y;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_square<T> square = {memory,
-                                  count,
-                                  (int)threadIdx.x / CUDA__ISM_TURN_LANES,
-                                  (int)threadIdx.x % CUDA__ISM_TURN_LANES,
-                                  {}};
+    cuda__ism_square<T> square = {
+        memory, count, (int)threadIdx.x / CUDA__WARP, (int)threadIdx.x % CUDA__WARP, {}, {}};
     T *c = cuda__ism_array_of<T>(call, slot, CUDA__ISM_C) + first * (call.lds + 1);
     T *turned = cuda__ism_array_of<T>(call, slot, CUDA__ISM_TURNED);
-#pragma unroll
-    for (int e = 0; e < square.width; e++) {
-        int j = e * CUDA__ISM_TURN_LANES + square.lane;
-        bool inside = square.i < count && j < count;
-        square.a[e] = inside ? c[square.i * call.lds + j] + (square.i == j ? T(1) : T(0)) : T(0);
-    }
+    square.each([&](int i, int j, T &number) { number = c[i * call.lds + j] + T(i == j); });
     bool whole = square.invert();
-    __syncthreads();
     if (threadIdx.x < CUDA__WARP && whole) {
         double det = answer->det;
         int64_t exponent = answer->det_exponent;
@@ -158,22 +248,17 @@ static __device__ __forceinline__ void cuda__ism_invert_square(const cuda__ism_c
     }
     if (threadIdx.x == 0 && !whole)
         answer->broken = 1;
-    __syncthreads();
     /* Row place[k] has the inverse's row k, and its column l that of row place[l]. */
-#pragma unroll
-    for (int e = 0; e < square.width; e++) {
-        int j = e * CUDA__ISM_TURN_LANES + square.lane;
-        if (square.i >= count || j >= count)
-            continue;
-        int to = whole ? memory.of_row[square.i] : square.i, column = whole ? memory.place[j] : j;
-        T value = whole ? square.a[e] : T(0);
+    square.each([&](int i, int j, T number) {
+        int to = whole ? memory.of_row[i] : i, place = whole ? memory.place[j] : j;
+        T value = whole ? number : T(0);
         if (count == s) {
-            c[to * call.lds + column] = value;
+            c[to * call.lds + place] = value;
         } else {
-            turned[to * CUDA__ISM_TURN + column] = value;
-            c[square.i * call.lds + j] = 0;
+            turned[to * CUDA__ISM_TURN + place] = value;
+            c[i * call.lds + j] = 0;
         }
-    }
+    });
 }
 
 /* One turn of a block of s columns. blockIdx.x 0: the square; the others set aside. */

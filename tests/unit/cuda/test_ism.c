@@ -330,6 +330,67 @@ static void test_pieces(void **state)
     try_batch(&bed, 1);
 }
 
+/* The last product writes the answer: strips and parts of rows that are whole and that are not,
+ * rows at 16 bytes and not, few columns and all that there may be. */
+static void test_last_products(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m;
+        enum ismtest_kind kind;
+    } rows[] = {{9, 9, ISMTEST_DIAGONAL},   {65, 33, ISMTEST_INVERSE},
+                {96, 64, ISMTEST_DIAGONAL}, {128, 32, ISMTEST_INVERSE_AND_A0},
+                {131, 1, ISMTEST_DEFAULT},  {130, 47, ISMTEST_INVERSE},
+                {257, 64, ISMTEST_SCALE}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct ismtest_problem problem =
+            ismtest_problem(PRECISION_FP64, rows[i].kind, rows[i].n, rows[i].m, 20 + i);
+        problem.variant = METHOD_ISM_BLOCK;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        check_ratio(&problem, &answer);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* A0's numbers lie far apart, up to what leaves A with a condition of 1e12. */
+static void test_last_product_of_an_uneven_a0(void **state)
+{
+    (void)state;
+    struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_DIAGONAL, 80, 3);
+    uint64_t seed = 7;
+    for (int64_t j = 0; j < 80; j++)
+        problem.a0[j * 81] = pow(10, (double)(j * 37 % 80) * 12 / 79 - 12);
+    for (int64_t j = 0; j < 80 * 3; j++) {
+        problem.x[j] = 1e-3 * gputest_random(&seed);
+        problem.y[j] = gputest_random(&seed);
+    }
+    ismtest_complete(&problem);
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    check_ratio(&problem, &answer);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
+/* Orders at which |A| is measured in another stream. RCOND says whether it was. */
+static void test_measured_beside(void **state)
+{
+    (void)state;
+    int64_t n = CUDA__ISM_BESIDE_LEAST + 6;
+    for (int k = 0; k < 2 * PRECISION_COUNT; k++) {
+        struct ismtest_problem problem =
+            ismtest_problem((enum precision)(k / 2), ISMTEST_DIAGONAL, n, k % 2 ? 70 : 0, 8);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
+        assert_int_equal(answer.info, 0);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_true(answer.rcond >= rcond * (1 - 1e-4) && answer.rcond <= rcond * 1.4);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* Updates of an inverse, every twentieth with A0 beside it. */
 static void test_chain(void **state)
 {
@@ -445,6 +506,9 @@ int main(void)
         cmocka_unit_test(test_factors),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_last_products),
+        cmocka_unit_test(test_last_product_of_an_uneven_a0),
+        cmocka_unit_test(test_measured_beside),
         cmocka_unit_test(test_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
