@@ -47,10 +47,9 @@ struct cuda__tri_answer {
 
 /* The arrays of a part, of n numbers of 8 bytes each, or 16 for lines and sums. */
 enum cuda__tri_array {
-    CUDA__TRI_LINE,                        /* CUDA__TRI_LINES of two */
-    CUDA__TRI_REST = 2 * CUDA__TRI_LINES,  /* sums of columns, then exponents of generators: two */
-    CUDA__TRI_CHUNKS = CUDA__TRI_REST + 2, /* struct cuda__tri_chunk, of each block's rows */
-    CUDA__TRI_SUB,
+    CUDA__TRI_LINE,                       /* CUDA__TRI_LINES of two */
+    CUDA__TRI_REST = 2 * CUDA__TRI_LINES, /* sums of columns, then exponents of generators: two */
+    CUDA__TRI_SUB = CUDA__TRI_REST + 2,
     CUDA__TRI_MIDDLE,
     CUDA__TRI_SUP,
     CUDA__TRI_FOUND,
@@ -80,9 +79,15 @@ static inline __host__ __device__ int64_t cuda__tri_pitch(int64_t n)
  * way of dominance and each direction. */
 #define CUDA__TRI_SPANS 4
 #define CUDA__TRI_SPAN_BYTES 80
+/* And before them, what is known of chunks of rows, and of all of them a count. */
+#define CUDA__TRI_CHUNK_BYTES 12
+#define CUDA__TRI_COUNT_BYTES 4
+#define CUDA__TRI_TAIL_BYTES                                                                       \
+    (CUDA__TRI_SPANS * CUDA__TRI_SPAN_BYTES + CUDA__TRI_CHUNK_BYTES + CUDA__TRI_COUNT_BYTES)
 
 struct cuda__tri_chunk;
 struct cuda__tri_span;
+struct cuda__tri_totals;
 
 /* One matrix's part of the workspace. */
 struct cuda__tri_part {
@@ -107,7 +112,19 @@ struct cuda__tri_part {
     }
     __device__ __forceinline__ cuda__tri_chunk *chunks() const
     {
-        return (cuda__tri_chunk *)array(CUDA__TRI_CHUNKS);
+        return (cuda__tri_chunk *)(end - CUDA__TRI_TAIL_BYTES * pitch);
+    }
+    /* Of chunks of a warp's rows: what each multiplies by, word by word; and its flags. */
+    __device__ __forceinline__ cuda__tri_totals totals(bool by_rows, bool up) const;
+    __device__ __forceinline__ uint32_t *flags() const
+    {
+        return (uint32_t *)(end - CUDA__TRI_TAIL_BYTES * pitch +
+                            CUDA__TRI_SPANS * CUDA__TRI_SPAN_BYTES * (pitch / 32 + 1));
+    }
+    /* Chunks whose lines are there (tri_warps.cuh). */
+    __device__ __forceinline__ unsigned long long *lined() const
+    {
+        return (unsigned long long *)(end - (CUDA__TRI_TAIL_BYTES - CUDA__TRI_CHUNK_BYTES) * pitch);
     }
     /* by_rows: of dominance by rows; up: of the sweep from below. */
     __device__ __forceinline__ cuda__tri_span *spans(bool by_rows, bool up) const
@@ -156,6 +173,17 @@ static __device__ __forceinline__ cuda__tri_part cuda__tri_find_part(const cuda_
 {
     unsigned char *start = call.workspace + slot * call.part_bytes;
     return {start, start + call.part_bytes, cuda__tri_pitch(call.n)};
+}
+
+/* Where the matrix's X goes; NULL: nobody wants it. */
+template <typename T>
+static __device__ __forceinline__ T *cuda__tri_start_of(const cuda__tri_call &call,
+                                                        const cuda_tensors *item, int64_t within)
+{
+    T *x = (T *)item->outputs[CUDA__TRI_INVERSE];
+    return x ? x + within * (call.rows.end - call.rows.first) *
+                       (call.columns.end - call.columns.first)
+             : nullptr;
 }
 
 /* The matrix `index` of the batch: its item, and its number there. */

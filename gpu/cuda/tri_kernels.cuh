@@ -8,12 +8,18 @@
 #include "gpu/cuda/tri.cuh"
 #include "gpu/cuda/tri_serial.cuh"
 #include "gpu/cuda/tri_solve.cuh"
+#include "gpu/cuda/tri_strip.cuh"
+#include "gpu/cuda/tri_warps.cuh"
 #include "gpu/cuda/tri_write.cuh"
 
 #define CUDA__TRI_SOLVE_THREADS 256 /* of a chunk; which it is decides the bits */
 #define CUDA__TRI_WRITE_THREADS 128
+/* To this order chunks are a warp's rows (tri_warps.cuh), beyond it a block's; that decides the
+ * bits. */
+#define CUDA__TRI_WARP_N_MAX 8192
 /* Blocks of many small matrices that an H200 holds at once. */
 #define CUDA__TRI_CARD_BLOCKS (132 * CUDA__TRI_SERIAL_BLOCKS)
+#define CUDA__TRI_LONE_BLOCKS 132   /* so few chunks have a multiprocessor each */
 #define CUDA__TRI_SMALL_THREADS 512 /* of a multiprocessor, at least, where a block does it all */
 
 /* Of the fastest that an H200 was seen to run on 2026-11-21. */
@@ -30,7 +36,7 @@ template <typename T> struct cuda__tri_tuning {
     static constexpr int shifted_steps = 64; /* by lines, where rows do not begin alike */
 };
 
-template <typename T, int Threads, bool Few>
+template <typename T, int Threads, bool Few, bool Merged>
 static __device__ __forceinline__ void cuda__tri_write(const cuda__tri_call &call, int64_t slot,
                                                        int64_t tile, cuda__tri_tiles tiles,
                                                        cuda__tri_write_memory *memory)
@@ -39,7 +45,7 @@ static __device__ __forceinline__ void cuda__tri_write(const cuda__tri_call &cal
     cuda__tri_answer answer = *part.answer();
     if (!answer.x)
         return;
-    cuda__tri_writer<T, Threads, Few> writer = {
+    cuda__tri_writer<T, Threads, Few, Merged> writer = {
         call, part, memory, {call, tiles, (int)threadIdx.x, 1}};
     writer.write(tile, answer);
 }
@@ -101,10 +107,146 @@ static __global__ __launch_bounds__(Threads) void cuda__tri_write_kernel(const c
     int64_t all = call.count * tiles.number;
     cuda__wait_for_previous();
     for (int64_t t = blockIdx.x; t < all; t += gridDim.x) {
-        cuda__tri_write<T, Threads, false>(call, t / tiles.number, t % tiles.number, tiles,
-                                           &memory);
+        cuda__tri_write<T, Threads, false, true>(call, t / tiles.number, t % tiles.number, tiles,
+                                                 &memory);
         __syncthreads();
     }
+}
+
+/* Middle orders (tri_warps.cuh): a chunk's scans, by so many threads of a block. */
+template <typename T>
+static __device__ __forceinline__ void cuda__tri_scan(const cuda__tri_call &call, int64_t k,
+                                                      int thread, cuda__tri_band<CUDA__WARP> *band)
+{
+    const int64_t all = cuda__tri_warp_chunks(call.n), matrix = k / all, chunk = k % all;
+    int64_t within;
+    if (matrix < call.count) {
+        const cuda_tensors *item = cuda__tri_find(call, call.first + matrix, &within);
+        cuda__tri_load_rows<T>(item, within, call.n, chunk * CUDA__WARP, thread,
+                               CUDA__TRI_SCAN_THREADS, band);
+    }
+    __syncthreads();
+    if (matrix < call.count)
+        cuda__tri_scan_rows(cuda__tri_find_part(call, matrix), *band, call.n, chunk,
+                            thread / CUDA__WARP);
+}
+
+/* As much shared memory as the next kernel's: a multiprocessor that divides its cache otherwise
+ * would have to be empty before that one begins. Threads: of the next one. */
+template <int Threads> union cuda__tri_scan_memory {
+    cuda__tri_memory<Threads> solve;
+    cuda__tri_band<CUDA__WARP> bands[Threads / CUDA__TRI_SCAN_THREADS];
+    struct {
+        cuda__tri_memory<Threads> solve;
+        cuda__tri_line_memory lines;
+    } next;
+};
+
+template <typename T, int Threads>
+static __global__
+__launch_bounds__(CUDA__TRI_SCAN_THREADS) void cuda__tri_scan_kernel(const cuda__tri_call call)
+{
+    __shared__ cuda__tri_scan_memory<Threads> memory;
+    cuda__release_next();
+    cuda__tri_scan<T>(call, blockIdx.x, threadIdx.x, &memory.bands[0]);
+}
+
+/* The same by the first `scans` blocks, and the merging of chunks of a block's rows by those behind
+ * them. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads) void cuda__tri_merge_kernel(const cuda__tri_call call,
+                                                                         int64_t scans)
+{
+    constexpr int held = Threads / CUDA__TRI_SCAN_THREADS;
+    __shared__ cuda__tri_scan_memory<Threads> memory;
+    cuda__release_next();
+    if (blockIdx.x < scans) {
+        const int which = threadIdx.x / CUDA__TRI_SCAN_THREADS;
+        cuda__tri_scan<T>(call, blockIdx.x * (int64_t)held + which,
+                          threadIdx.x % CUDA__TRI_SCAN_THREADS, &memory.bands[which]);
+        return;
+    }
+    const int64_t k = blockIdx.x - scans, chunks = cuda__tri_chunks(call.n, Threads);
+    cuda__tri_solver<T, Threads>(call, k / chunks, k / chunks, &memory.solve)
+        .begin_merging(k % chunks);
+}
+
+/* The lines, `held` chunks a block; by the blocks behind `lines`, the levels of the merging above
+ * its chunks. And the report. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads,
+                                    2) void cuda__tri_line_kernel(const cuda__tri_call call,
+                                                                  int64_t lines, int held)
+{
+    __shared__ cuda__tri_memory<Threads> memory;
+    __shared__ cuda__tri_line_memory line_memory;
+    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON, joins = blockIdx.x >= lines;
+    const int64_t all = cuda__tri_warp_chunks(call.n), blocks = (all + held - 1) / held;
+    const int64_t above = merges ? cuda__tri_chunks(call.n, Threads) : 0;
+    const int64_t of = joins ? above : blocks, k = blockIdx.x - (joins ? lines : 0);
+    cuda__tri_solver<T, Threads> solver(call, k / of, k / of, &memory);
+    const cuda__tri_liner<T, Threads> liner = {solver, &line_memory, k % of * held, held, all};
+    if (!joins)
+        liner.load();
+    cuda__wait_for_previous();
+    cuda__release_next();
+    if (joins)
+        liner.join(k % of, blocks + above);
+    else
+        liner.run(blocks + above);
+}
+
+/* What is to be written before the answer is there: X by lines, once these are. */
+template <typename T>
+static __device__ __forceinline__ cuda__tri_answer cuda__tri_foresee(const cuda__tri_call &call,
+                                                                     int64_t slot)
+{
+    int64_t within;
+    const cuda_tensors *item = cuda__tri_find(call, call.first + slot, &within);
+    cuda__tri_answer answer = {};
+    answer.x = cuda__tri_start_of<T>(call, item, within);
+    answer.form = CUDA__TRI_BY_LINES;
+    if (!cuda__tri_await(cuda__tri_find_part(call, slot), cuda__tri_warp_chunks(call.n))) {
+        cuda__wait_for_previous();
+        answer = *cuda__tri_find_part(call, slot).answer();
+    }
+    return answer;
+}
+
+/* X, from such lines: a block a tile. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads) void cuda__tri_fill_kernel(const cuda__tri_call call,
+                                                                        cuda__tri_tiles tiles)
+{
+    __shared__ cuda__tri_write_memory memory;
+    const unsigned slot = blockIdx.x / (unsigned)tiles.number;
+    const cuda__tri_part part = cuda__tri_find_part(call, slot);
+    const cuda__tri_answer answer = cuda__tri_foresee<T>(call, slot);
+    cuda__tri_writer<T, Threads, false, false> writer = {
+        call, part, &memory, {call, tiles, (int)threadIdx.x, 1}};
+    if (answer.x)
+        writer.write(blockIdx.x % (unsigned)tiles.number, answer);
+    cuda__wait_for_previous(); /* and so does all that is behind this kernel */
+}
+
+/* The same where rows begin alike: a block a strip. */
+template <typename T>
+static __global__
+__launch_bounds__(CUDA__TRI_STRIP_THREADS,
+                  CUDA__TRI_STRIP_BLOCKS) void cuda__tri_strip_kernel(const cuda__tri_call call,
+                                                                      unsigned strips)
+{
+    __shared__ cuda__tri_strip_memory memory;
+    const unsigned slot = blockIdx.x / strips;
+    const cuda__tri_part part = cuda__tri_find_part(call, slot);
+    const cuda__tri_answer answer = cuda__tri_foresee<T>(call, slot);
+    cuda__tri_strip<T> strip = {call, part, &memory, (T *)answer.x, 0, 0, 0};
+    strip.place(blockIdx.x % strips);
+    if (answer.x && answer.form == CUDA__TRI_BY_LINES)
+        strip.write_lines();
+    else if (answer.x)
+        strip.write_nan();
+    cuda__wait_for_previous(); /* and so does all that is behind this kernel */
 }
 
 template <int Threads, int Each> union cuda__tri_small_memory {
@@ -156,7 +298,8 @@ __launch_bounds__(Threads, CUDA__TRI_SMALL_THREADS /
             solver.run();
         __syncthreads();
         for (int64_t tile = 0; tile < tiles.number; tile++) {
-            cuda__tri_write<T, Threads, true>(call, blockIdx.x, tile, tiles, &memory.write);
+            cuda__tri_write<T, Threads, true, Each == 1>(call, blockIdx.x, tile, tiles,
+                                                         &memory.write);
             __syncthreads();
         }
     }
@@ -187,46 +330,89 @@ static cudaError_t cuda__tri_launch_small(const cuda__tri_call &call, cudaStream
                : cuda__tri_start_small<T, Rows / each, each>(call, stream);
 }
 
-/* The O(n) numbers by two kernels. */
+/* The O(n) numbers of large orders by two kernels, or three. */
 template <typename T, int Threads>
-static cudaError_t cuda__tri_start_chunks(const cuda__tri_call &call, int64_t chunks, bool overlaps,
+static cudaError_t cuda__tri_start_chunks(const cuda__tri_call &call, bool overlaps,
                                           cudaStream_t stream)
 {
+    const int64_t chunks = cuda__tri_chunks(call.n, Threads);
+    const unsigned grid = cuda__tri_grid(chunks * call.count);
     cudaError_t status = cuda__start(cuda__tri_begin_kernel<T, Threads>,
                                      cuda__tri_grid(CUDA__TRI_BEGINNERS * chunks * call.count),
                                      Threads, 0, stream, call);
-    if (status != cudaSuccess)
-        return status;
-    return cuda__follow(cuda__tri_end_kernel<T, Threads>, cuda__tri_grid(chunks * call.count),
-                        Threads, overlaps, stream, call);
+    if (status == cudaSuccess)
+        status =
+            cuda__follow(cuda__tri_end_kernel<T, Threads>, grid, Threads, overlaps, stream, call);
+    if (status == cudaSuccess && cuda__tri_joins(call.variant, chunks, Threads))
+        status =
+            cuda__follow(cuda__tri_join_kernel<T, Threads>, grid, Threads, overlaps, stream, call);
+    return status;
 }
 
-/* For as many matrices as there are parts at a time. */
+/* The O(n) numbers of middle orders by two kernels. */
+template <typename T, int Threads>
+static cudaError_t cuda__tri_start_warps(const cuda__tri_call &call, bool overlaps,
+                                         cudaStream_t stream)
+{
+    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON;
+    const int64_t chunks = cuda__tri_warp_chunks(call.n), all = chunks * call.count;
+    const int64_t joins = merges ? cuda__tri_chunks(call.n, Threads) * call.count : 0;
+    const int64_t fit = Threads / CUDA__TRI_SCAN_THREADS, scans = (all + fit - 1) / fit;
+    const int held = all <= CUDA__TRI_LONE_BLOCKS ? 1 : CUDA__TRI_LINE_CHUNKS;
+    const int64_t lines = (chunks + held - 1) / held * call.count;
+    cudaError_t status =
+        merges ? cuda__start(cuda__tri_merge_kernel<T, Threads>, cuda__tri_grid(scans + joins),
+                             Threads, 0, stream, call, scans)
+               : cuda__start(cuda__tri_scan_kernel<T, Threads>, cuda__tri_grid(all),
+                             CUDA__TRI_SCAN_THREADS, 0, stream, call);
+    if (status != cudaSuccess)
+        return status;
+    return cuda__follow(cuda__tri_line_kernel<T, Threads>, cuda__tri_grid(lines + joins), Threads,
+                        overlaps, stream, call, lines, held);
+}
+
+/* X, behind them. */
+template <typename T>
+static cudaError_t cuda__tri_start_write(const cuda__tri_call &call, bool is_middle, bool overlaps,
+                                         cudaStream_t stream)
+{
+    constexpr int threads = CUDA__TRI_WRITE_THREADS;
+    typedef cuda__tri_tuning<T> tuning;
+    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON;
+    const bool is_shifted =
+        (call.columns.end - call.columns.first) % cuda__tri_tile<T, threads>::unit != 0;
+    const int steps = merges       ? tuning::level_steps
+                      : is_shifted ? tuning::shifted_steps
+                                   : tuning::line_steps;
+    const cuda__tri_tiles tiles = cuda__tri_cut<T>(call.rows, call.columns, threads, steps);
+    const unsigned grid = cuda__tri_grid(call.count * tiles.number);
+    const int64_t strips = cuda__tri_strip<T>::number(call);
+    if (!is_middle || merges)
+        return cuda__follow(cuda__tri_write_kernel<T, threads>, grid, threads, overlaps, stream,
+                            call, tiles);
+    return is_shifted
+               ? cuda__follow(cuda__tri_fill_kernel<T, threads>, grid, threads, overlaps, stream,
+                              call, tiles)
+               : cuda__follow(cuda__tri_strip_kernel<T>, cuda__tri_grid(call.count * strips),
+                              CUDA__TRI_STRIP_THREADS, overlaps, stream, call, (unsigned)strips);
+}
+
+/* For as many matrices as there are parts at a time, and as a grid has blocks for. */
 template <typename T>
 static cudaError_t cuda__tri_launch_large(cuda__tri_call call, cudaStream_t stream)
 {
-    constexpr int solvers = CUDA__TRI_SOLVE_THREADS, writers = CUDA__TRI_WRITE_THREADS;
-    typedef cuda__tri_tuning<T> tuning;
-    const bool is_shifted =
-        (call.columns.end - call.columns.first) % cuda__tri_tile<T, writers>::unit != 0;
-    const int steps = call.variant == CUDA__TRI_SHERMAN_MORRISON ? tuning::level_steps
-                      : is_shifted                               ? tuning::shifted_steps
-                                                                 : tuning::line_steps;
-    cuda__tri_tiles tiles = cuda__tri_cut<T>(call.rows, call.columns, writers, steps);
-    int64_t end = call.first + call.count, chunks = cuda__tri_chunks(call.n, solvers);
-    const bool overlaps = cuda__overlaps();
+    constexpr int solvers = CUDA__TRI_SOLVE_THREADS;
+    const bool overlaps = cuda__overlaps(), is_middle = call.n <= CUDA__TRI_WARP_N_MAX;
+    const int64_t end = call.first + call.count;
+    int64_t most = is_middle ? INT32_MAX / (call.n * call.n) : INT32_MAX;
     cudaError_t status = cudaSuccess;
+    most = call.parts < most ? call.parts : most;
     for (; status == cudaSuccess && call.first < end; call.first += call.count) {
-        call.count = end - call.first < call.parts ? end - call.first : call.parts;
-        status = cuda__tri_start_chunks<T, solvers>(call, chunks, overlaps, stream);
-        if (status == cudaSuccess && cuda__tri_joins(call.variant, chunks, solvers))
-            status =
-                cuda__follow(cuda__tri_join_kernel<T, solvers>, cuda__tri_grid(chunks * call.count),
-                             solvers, overlaps, stream, call);
+        call.count = end - call.first < most ? end - call.first : most;
+        status = is_middle ? cuda__tri_start_warps<T, solvers>(call, overlaps, stream)
+                           : cuda__tri_start_chunks<T, solvers>(call, overlaps, stream);
         if (status == cudaSuccess && call.writes)
-            status = cuda__follow(cuda__tri_write_kernel<T, writers>,
-                                  cuda__tri_grid(call.count * tiles.number), writers, overlaps,
-                                  stream, call, tiles);
+            status = cuda__tri_start_write<T>(call, is_middle, overlaps, stream);
     }
     return status;
 }

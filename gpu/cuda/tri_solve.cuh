@@ -145,6 +145,13 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         return __longlong_as_double((long long)bits);
     }
 
+    static __device__ __forceinline__ unsigned long long larger(unsigned long long bits,
+                                                                double value)
+    {
+        unsigned long long other = (unsigned long long)__double_as_longlong(value);
+        return other > bits ? other : bits;
+    }
+
     __device__ __forceinline__ bool sweeps() const
     {
         return finite && dominant && call.variant != CUDA__TRI_PIVOTED;
@@ -186,15 +193,22 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
                cuda__tri_joins(call.variant, cuda__tri_chunks(n, Threads), Threads);
     }
 
+    /* Of the merging's diagonal and the two sweeps'. */
+    __device__ __forceinline__ double largest_difference()
+    {
+        unsigned long long largest = 0;
+#pragma unroll 4
+        for (int64_t i = threadIdx.x; i < n; i += Threads)
+            largest = larger(largest, fabs(part.merged()[i] - part.diagonal()[i]));
+        return number_of(largest_bits(number_of(largest)));
+    }
+
     /* The levels above chunks, by this block. */
     __device__ __forceinline__ void merge_above(sums *of)
     {
         cuda__tri_merged merged =
             cuda__tri_merge<Threads>(part, block.memory, n, call.keeps_levels);
-        double difference = 0;
-        for (int64_t i = threadIdx.x; i < n; i += Threads)
-            difference = fmax(difference, fabs(part.merged()[i] - part.diagonal()[i]));
-        of->difference = block.largest(difference);
+        of->difference = largest_difference();
         of->growth = merged.growth <= of->growth || isnan(of->growth) ? of->growth : merged.growth;
         of->growth = merged.levels < 0 ? cuda__real<double>::nan() : of->growth;
     }
@@ -216,14 +230,19 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         return is_merged(of.norm, of.growth, of.difference);
     }
 
+    /* Do the sweeps hold? The sum of a column of |X|, and the error of the determinant. */
+    __device__ __forceinline__ bool holds(double sum, double error) const
+    {
+        return sum <= (double)cuda__real<T>::largest &&
+               error <= CUDA__TRI_ERROR_MAX * (double)n * (double)cuda__real<T>::eps;
+    }
+
     /* The ways for dominant matrices, after the sweeps. False: neither holds. */
     __device__ __forceinline__ bool accept(const sums &of)
     {
-        double sum = of.norm, error = of.error;
-        if (!(sum <= (double)cuda__real<T>::largest) ||
-            !(error <= CUDA__TRI_ERROR_MAX * (double)n * (double)cuda__real<T>::eps))
+        if (!holds(of.norm, of.error))
             return false;
-        norm_x = cuda__normal(sum, 0);
+        norm_x = cuda__normal(of.norm, 0);
         road = METHOD_ROAD_SHERMAN_MORRISON;
         form = CUDA__TRI_BY_LEVELS;
         diagonal = part.merged();
@@ -273,10 +292,15 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
             wanted[i] = form == CUDA__TRI_NAN ? cuda__real<T>::nan() : (T)diagonal[i];
         if (threadIdx.x != 0)
             return;
-        int64_t entries =
-            (call.rows.end - call.rows.first) * (call.columns.end - call.columns.first);
-        *part.answer() = {
-            output<T>(CUDA__TRI_INVERSE, entries), form, (int32_t)info, road, levels, 0, 0, 0, 0};
+        *part.answer() = {cuda__tri_start_of<T>(call, item, within),
+                          form,
+                          (int32_t)info,
+                          road,
+                          levels,
+                          0,
+                          0,
+                          0,
+                          0};
         if (int32_t *to = output<int32_t>(CUDA__TRI_INFO, 1))
             *to = (int32_t)info;
         if (T *to = output<T>(CUDA__TRI_RCOND, 1))
@@ -298,12 +322,6 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         if (mantissas || exponents)
             cuda__tri_write_generators<T, Threads>(part, n, form != CUDA__TRI_NAN, mantissas,
                                                    exponents);
-    }
-
-    __device__ __forceinline__ unsigned long long larger(unsigned long long bits, double value)
-    {
-        unsigned long long other = (unsigned long long)__double_as_longlong(value);
-        return other > bits ? other : bits;
     }
 
     /* Both sweeps over a matrix that is one chunk. */
@@ -438,6 +456,22 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         return memory->last;
     }
 
+    /* Of each chunk of the merging. */
+    __device__ __forceinline__ double *growths() const
+    {
+        return part.array(CUDA__TRI_REST);
+    }
+
+    /* The merging of a chunk, before anything is known of A. */
+    __device__ __forceinline__ void begin_merging(int64_t chunk)
+    {
+        load(chunk * Threads, false);
+        double growth = number_of(merge_chunk(chunk * Threads));
+        joiner(cuda__tri_chunks(n, Threads), chunk).prepare();
+        if (threadIdx.x == 0)
+            growths()[chunk] = growth;
+    }
+
     /* Looks at all chunks. Returns how many there are. */
     __device__ __forceinline__ int64_t see_chunks()
     {
@@ -456,11 +490,35 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
                 number_of(seen->difference)};
     }
 
+    /* Before and behind a chunk. All threads, together. */
+    __device__ __forceinline__ cuda__tri_states states_of(const cuda__tri_sweeper<Threads> &sweep,
+                                                          int64_t chunk, int64_t number,
+                                                          cuda__number *det) const
+    {
+        typedef cuda__tri_sweeper<Threads> sweeper_type;
+        const cuda__tri_chunk *chunks = part.chunks();
+        const int way = by_rows ? 0 : 1;
+        const auto mine = sweeper_type::share_of(number);
+        auto span = [&](bool is_up, int64_t i) -> cuda__tri_span {
+            return is_up ? chunks[i].up[way] : chunks[i].down[way];
+        };
+        cuda__tri_span first = cuda__tri_no_rows();
+        if (mine.begin < mine.end)
+            first = span(mine.is_up, sweeper_type::place_of(mine, mine.begin));
+        sweep.find_states(
+            number, first, span,
+            [&](bool is_up, int64_t i, const cuda__tri_state &state) {
+                if (i == chunk)
+                    (is_up ? memory->sweeps.begin.up : memory->sweeps.begin.down) = state;
+            },
+            det);
+        return memory->sweeps.begin;
+    }
+
     /* The numbers of a chunk's rows, once all chunks have begun; and then of the matrix. The chunk
      * is loaded, and all are seen. */
     __device__ __forceinline__ void finish_chunk(int64_t chunk, int64_t number)
     {
-        const cuda__tri_chunk *chunks = part.chunks();
         cuda__tri_answer *answer = part.answer();
         if (sweeps()) {
             const int64_t i = chunk * Threads + threadIdx.x;
@@ -471,7 +529,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
                 above = part.spans(by_rows, false)[i];
                 below = part.spans(by_rows, true)[i];
             }
-            cuda__tri_states at = sweep.find_states(chunks, number, chunk, by_rows, &det);
+            cuda__tri_states at = states_of(sweep, chunk, number, &det);
             at = {cuda__tri_step(at.down, above), cuda__tri_step(at.up, below)};
             auto found = sweep.finish(threadIdx.x, sweep.row(threadIdx.x, by_rows), at, det, part);
             unsigned long long sum = largest_bits(found.column), error = largest_bits(found.error);

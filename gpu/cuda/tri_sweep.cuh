@@ -299,46 +299,61 @@ template <int Threads, int Each = 1> struct cuda__tri_sweeper {
         return cuda__block<Threads>::shuffle(rows, warps - 1);
     }
 
-    /* The states at the ends of chunk `mine`, from what the first kernel left of all: from above by
-     * one half of the threads, from below by the other. *det: the magnitude of A's determinant. */
-    __device__ __forceinline__ cuda__tri_states find_states(const cuda__tri_chunk *chunks,
-                                                            int64_t number, int64_t mine,
-                                                            bool by_rows, cuda__number *det) const
+    /* Chunks are in the order of a thread's sweep: half of the threads go from above, half from
+     * below, with as many chunks each. */
+    struct share {
+        bool is_up;
+        int64_t number, begin, end;
+    };
+
+    static __device__ __forceinline__ share share_of(int64_t number)
     {
         constexpr int half = Threads / 2;
-        const int way = by_rows ? 0 : 1, warp = threadIdx.x / CUDA__WARP;
-        const bool is_up = threadIdx.x >= half;
-        auto chunk = [&](int64_t i) -> const cuda__tri_span & {
-            return is_up ? chunks[number - 1 - i].up[way] : chunks[i].down[way];
-        };
         int64_t each = (number + half - 1) / half, begin = each * (threadIdx.x % half);
-        int64_t end = begin + each < number ? begin + each : number;
-        cuda__tri_span rows = begin < end ? chunk(begin) : cuda__tri_no_rows();
-        for (int64_t i = begin + 1; i < end; i++)
-            rows = cuda__tri_join(rows, chunk(i));
-        rows = scan_lanes(rows, number < each * CUDA__WARP ? (int)number : CUDA__WARP);
+        return {threadIdx.x >= half, number, begin, begin + each < number ? begin + each : number};
+    }
+
+    /* Number i of a sweep, by its place in A. */
+    static __device__ __forceinline__ int64_t place_of(const share &mine, int64_t i)
+    {
+        return mine.is_up ? mine.number - 1 - i : i;
+    }
+
+    /* The states at the ends of chunks, from what the first kernel left of all: from above by one
+     * half of the threads, from below by the other. rows: this thread's first chunk; span(is_up,
+     * chunk): any; keep(is_up, chunk, state) is told each state once. *det: the magnitude of A's
+     * determinant. */
+    template <typename Span, typename Keep>
+    __device__ __forceinline__ void find_states(int64_t number, cuda__tri_span rows, Span span,
+                                                Keep keep, cuda__number *det) const
+    {
+        const share mine = share_of(number);
+        const int warp = threadIdx.x / CUDA__WARP;
+        const cuda__tri_span own = rows;
+        for (int64_t i = mine.begin + 1; i < mine.end; i++)
+            rows = cuda__tri_join(rows, span(mine.is_up, place_of(mine, i)));
+        rows = scan_lanes(rows, number < CUDA__WARP ? (int)number : CUDA__WARP);
         cuda__tri_span left = left_of(rows);
         if (threadIdx.x % CUDA__WARP == CUDA__WARP - 1)
             memory->down[warp] = rows;
         __syncthreads();
         cuda__tri_state state = cuda__tri_at_start();
-        for (int w = is_up ? warps / 2 : 0; w < warp && begin < end; w++)
+        for (int w = mine.is_up ? warps / 2 : 0; w < warp && mine.begin < mine.end; w++)
             state = cuda__tri_step(state, memory->down[w]);
-        if (!is_up && begin < number && end == number) {
+        if (!mine.is_up && mine.begin < number && mine.end == number) {
             cuda__tri_state last = cuda__tri_step(state, rows);
             memory->det = {last.x + last.y, last.e};
         }
-        int64_t wanted = is_up ? number - 1 - mine : mine;
-        if (wanted >= begin && wanted < end) {
-            if (threadIdx.x % CUDA__WARP > 0)
-                state = cuda__tri_step(state, left);
-            for (int64_t i = begin; i < wanted; i++)
-                state = cuda__tri_step(state, chunk(i));
-            (is_up ? memory->begin.up : memory->begin.down) = state;
+        if (threadIdx.x % CUDA__WARP > 0)
+            state = cuda__tri_step(state, left);
+        for (int64_t i = mine.begin; i < mine.end; i++) {
+            keep(mine.is_up, place_of(mine, i), state);
+            if (i + 1 < mine.end)
+                state = cuda__tri_step(state,
+                                       i == mine.begin ? own : span(mine.is_up, place_of(mine, i)));
         }
         __syncthreads();
         *det = memory->det;
-        return memory->begin;
     }
 
     /* The numbers of a row, and what they say of the whole. */

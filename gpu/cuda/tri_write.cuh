@@ -25,6 +25,54 @@
 #define CUDA__TRI_SLICE 64      /* rows that are written together by levels */
 #define CUDA__TRI_NEAR_ROWS 8   /* of them, near the diagonal; blocks of level 2 have as many */
 
+static __device__ __forceinline__ cuda__tri_line cuda__tri_row_line(int side)
+{
+    return side == CUDA__TRI_ABOVE ? CUDA__TRI_UPPER_ROW : CUDA__TRI_LOWER_ROW;
+}
+
+static __device__ __forceinline__ cuda__tri_line cuda__tri_column_line(int side)
+{
+    return side == CUDA__TRI_ABOVE ? CUDA__TRI_UPPER_COLUMN : CUDA__TRI_LOWER_COLUMN;
+}
+
+static __device__ __forceinline__ int cuda__tri_clamp(int64_t exponent)
+{
+    return (int)(exponent < -CUDA__TRI_OFF  ? -CUDA__TRI_OFF
+                 : exponent > CUDA__TRI_OFF ? CUDA__TRI_OFF
+                                            : exponent);
+}
+
+/* A row's number over 2^scale. False: it is out of range. */
+static __device__ __forceinline__ bool cuda__tri_flatten_row(const cuda__number &row, int64_t scale,
+                                                             double *value)
+{
+    int exponent = row.mantissa == 0 ? 0 : cuda__tri_clamp(row.exponent - scale);
+    bool fits = exponent >= -CUDA__TRI_ROW_RANGE && exponent <= 0;
+    *value = fits ? cuda__scale(row.mantissa, exponent) : 0;
+    return fits;
+}
+
+/* A column's number times 2^scale. */
+static __device__ __forceinline__ bool cuda__tri_flatten_column(const cuda__number &column,
+                                                                int64_t scale, double *value)
+{
+    int exponent = cuda__tri_clamp(column.exponent + scale);
+    *value = exponent < -CUDA__TRI_COLUMN_RANGE  ? copysign(0.0, column.mantissa)
+             : exponent > CUDA__TRI_COLUMN_RANGE ? 0
+                                                 : cuda__scale(column.mantissa, exponent);
+    return column.mantissa == 0 || exponent <= CUDA__TRI_COLUMN_RANGE;
+}
+
+/* One entry of X from numbers. */
+static __device__ __forceinline__ double cuda__tri_entry(const cuda__tri_part &part, int64_t i,
+                                                         int64_t j)
+{
+    int side = i < j ? CUDA__TRI_ABOVE : CUDA__TRI_UNDER;
+    return i == j ? part.diagonal()[i]
+                  : cuda__product(part.line(cuda__tri_row_line(side))[i],
+                                  part.line(cuda__tri_column_line(side))[j]);
+}
+
 /* By lines: the rows of a tile above and below the diagonal, as doubles, and on it. By levels: of
  * some rows the factors, the entries on the diagonal, and those beside it in a leaf. */
 union cuda__tri_write_memory {
@@ -38,8 +86,8 @@ union cuda__tri_write_memory {
     };
 };
 
-/* Few: of matrices of few rows. */
-template <typename T, int Threads, bool Few> struct cuda__tri_writer {
+/* Few: of matrices of few rows. Merged: X may come by levels. */
+template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_writer {
     typedef cuda__tri_tile<T, Threads> tile_type;
     typedef typename tile_type::run run;
     static constexpr int width = tile_type::width, window = tile_type::window;
@@ -52,16 +100,6 @@ template <typename T, int Threads, bool Few> struct cuda__tri_writer {
 
     /* ---- Tiles by lines ---- */
 
-    static __device__ __forceinline__ cuda__tri_line row_line(int side)
-    {
-        return side == CUDA__TRI_ABOVE ? CUDA__TRI_UPPER_ROW : CUDA__TRI_LOWER_ROW;
-    }
-
-    static __device__ __forceinline__ cuda__tri_line column_line(int side)
-    {
-        return side == CUDA__TRI_ABOVE ? CUDA__TRI_UPPER_COLUMN : CUDA__TRI_LOWER_COLUMN;
-    }
-
     __device__ __forceinline__ cuda__number number(cuda__tri_line line, int64_t i) const
     {
         return i >= 0 && i < call.n ? part.line(line)[i] : cuda__number{0, 0};
@@ -70,14 +108,7 @@ template <typename T, int Threads, bool Few> struct cuda__tri_writer {
     /* The exponent that others of the tile are told by. */
     __device__ __forceinline__ int64_t base_of(int side) const
     {
-        return part.line(row_line(side))[tile.first_row].exponent;
-    }
-
-    static __device__ __forceinline__ int clamp(int64_t exponent)
-    {
-        return (int)(exponent < -CUDA__TRI_OFF  ? -CUDA__TRI_OFF
-                     : exponent > CUDA__TRI_OFF ? CUDA__TRI_OFF
-                                                : exponent);
+        return part.line(cuda__tri_row_line(side))[tile.first_row].exponent;
     }
 
     /* Shares the largest exponent of the tile's rows. All threads. */
@@ -86,8 +117,8 @@ template <typename T, int Threads, bool Few> struct cuda__tri_writer {
         int64_t base = base_of(side);
         int most = INT32_MIN;
         for (int64_t i = tile.first_row + threadIdx.x; i < tile.end_row; i += Threads) {
-            cuda__number row = part.line(row_line(side))[i];
-            int exponent = clamp(row.exponent - base);
+            cuda__number row = part.line(cuda__tri_row_line(side))[i];
+            int exponent = cuda__tri_clamp(row.exponent - base);
             most = row.mantissa != 0 && exponent > most ? exponent : most;
         }
         most = __reduce_max_sync(CUDA__ALL, most);
@@ -106,10 +137,9 @@ template <typename T, int Threads, bool Few> struct cuda__tri_writer {
     {
         bool fits = true;
         for (int64_t i = tile.first_row + threadIdx.x; i < tile.end_row; i += Threads) {
-            cuda__number row = part.line(row_line(side))[i];
-            int exponent = row.mantissa == 0 ? 0 : clamp(row.exponent - scale);
-            fits = fits && exponent >= -CUDA__TRI_ROW_RANGE && exponent <= 0;
-            memory->row[side][i - tile.first_row] = fits ? cuda__scale(row.mantissa, exponent) : 0;
+            cuda__number row = part.line(cuda__tri_row_line(side))[i];
+            fits =
+                cuda__tri_flatten_row(row, scale, &memory->row[side][i - tile.first_row]) && fits;
         }
         return fits;
     }
@@ -131,23 +161,11 @@ template <typename T, int Threads, bool Few> struct cuda__tri_writer {
             columns[k] = 0;
             if (tile.aligned && k < unit - 1)
                 continue;
-            cuda__number column = number(column_line(side), first + k);
-            int exponent = clamp(column.exponent + scale);
-            fits = fits && (column.mantissa == 0 || exponent <= CUDA__TRI_COLUMN_RANGE);
-            columns[k] = exponent < -CUDA__TRI_COLUMN_RANGE ? copysign(0.0, column.mantissa)
-                         : exponent > CUDA__TRI_COLUMN_RANGE
-                             ? 0
-                             : cuda__scale(column.mantissa, exponent);
+            fits = cuda__tri_flatten_column(number(cuda__tri_column_line(side), first + k), scale,
+                                            &columns[k]) &&
+                   fits;
         }
         return fits;
-    }
-
-    /* One entry from numbers. */
-    __device__ __forceinline__ double entry(int64_t i, int64_t j) const
-    {
-        int side = i < j ? CUDA__TRI_ABOVE : CUDA__TRI_UNDER;
-        return i == j ? part.diagonal()[i]
-                      : cuda__product(part.line(row_line(side))[i], number(column_line(side), j));
     }
 
     __device__ __forceinline__ void write_numbers(int64_t piece) const
@@ -156,7 +174,9 @@ template <typename T, int Threads, bool Few> struct cuda__tri_writer {
             int row = r.first;
             tile.each_row(r, &row, tile.end_row, [&](int k, T *values) {
                 for (int c = 0; c < width; c++)
-                    values[c] = (T)entry(tile.first_row + k, r.column + c);
+                    values[c] = r.column + c < call.n && r.column + c >= 0
+                                    ? (T)cuda__tri_entry(part, tile.first_row + k, r.column + c)
+                                    : T(0);
             });
         });
     }
@@ -438,10 +458,10 @@ template <typename T, int Threads, bool Few> struct cuda__tri_writer {
         tile.place(which, (T *)answer.x);
         if (answer.form == CUDA__TRI_NAN) {
             tile.each_piece([&](int64_t piece) { tile.write_nan(piece); });
-        } else if (answer.form == CUDA__TRI_BY_LEVELS) {
-            write_by_levels(answer.levels);
-        } else {
+        } else if (answer.form == CUDA__TRI_BY_LINES) {
             write_by_lines();
+        } else if constexpr (Merged) {
+            write_by_levels(answer.levels);
         }
     }
 };

@@ -80,6 +80,8 @@ static void test_company_never_shows(void **state)
         {PRECISION_FP64, 33, 1, 1, 1},  {PRECISION_FP32, 66, 0, 3, 1},
         {PRECISION_FP64, 128, 2, 0, 1}, {PRECISION_FP32, 129, 1, 1, 0},
         {PRECISION_FP64, 300, 3, 1, 1}, {PRECISION_FP32, 514, 0, 2, 1},
+        {PRECISION_FP64, 516, 0, 0, 1}, {PRECISION_FP32, 520, 2, 1, 0},
+        {PRECISION_FP64, 544, 1, 0, 0}, {PRECISION_FP64, 516, 3, 1, 0},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct cudatest_bed bed = {.precision = rows[i].precision,

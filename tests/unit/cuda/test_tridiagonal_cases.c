@@ -19,6 +19,17 @@ static void test_some_larger_orders(void **state)
                       kind / 8 % VARIANTS);
 }
 
+/* Chunks of a warp's rows: every kind, and those of several dozen chunks. */
+static void test_middle_orders(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < BANDS_KINDS; kind++)
+        check_one((enum gputest_bands_kind)kind, (enum precision)(kind % 2), 513 + kind,
+                  (kind / 2 + kind / 8) % VARIANTS);
+    check_one(BANDS_WEAK_ROWS, PRECISION_FP64, 1100, AUTO);
+    check_one(BANDS_ILL, PRECISION_FP64, 1101, SWEPT);
+}
+
 static void test_some_weakly_dominant(void **state)
 {
     (void)state;
@@ -93,6 +104,7 @@ int main(void)
         cmocka_unit_test(test_roads),
         cmocka_unit_test(test_every_kind),
         cmocka_unit_test(test_some_larger_orders),
+        cmocka_unit_test(test_middle_orders),
         cmocka_unit_test(test_some_weakly_dominant),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_singular),

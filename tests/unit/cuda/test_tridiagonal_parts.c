@@ -8,7 +8,7 @@ int host_cases(void);
 static void test_some_blocks(void **state)
 {
     (void)state;
-    static const int64_t orders[] = {1, 5, 65, 131, 530};
+    static const int64_t orders[] = {1, 5, 65, 131, 530, 548};
     for (size_t i = 0; i < COUNT(orders); i++)
         for (int kind = (int)i; kind < BANDS_KINDS; kind += i < 3 ? 1 : 5)
             check_blocks((enum gputest_bands_kind)kind, (enum precision)(kind % 2), orders[i],
@@ -31,11 +31,46 @@ static void test_blocks_of_many_levels(void **state)
     gputest_bands_free(&a);
 }
 
+/* Orders whose rows begin alike, and others: the entries are the same in whichever way they are
+ * written, and those that fall fast are no exception. */
+static void test_strips_and_tiles(void **state)
+{
+    (void)state;
+    static const double falls[] = {1e-4, 1e-30, 1e-300, 0x1p-40};
+    enum {
+        N = 516
+    };
+    const struct method_range even = {4, 512}, odd = {3, 512};
+    for (size_t k = 0; k < COUNT(falls) * 2; k++) {
+        int variant = k % 2 ? SWEPT : PIVOTED;
+        struct gputest_bands a = gputest_bands_make(BANDS_LAPLACE, PRECISION_FP64, N, 1);
+        make_falling(&a, falls[k / 2], k % 3);
+        struct gputest_band_answer strips = run(&a, variant, everything, even);
+        struct gputest_band_answer tiles = run(&a, variant, everything, odd);
+        assert_int_equal(strips.info, 0);
+        for (int64_t i = 0; i < N; i++) {
+            const double *strip = strips.x + i * (even.end - even.first);
+            const double *tile = tiles.x + i * (odd.end - odd.first) + 1;
+            double right = 1;
+            assert_memory_equal(strip, tile, (size_t)(even.end - even.first) * sizeof *strip);
+            for (int64_t j = i; j < even.end; j++) {
+                if (j >= even.first)
+                    assert_true(fabs(strip[j - even.first] - right) <= 1e-4 * right + 0x1p-1074);
+                right *= -a.du[j];
+            }
+        }
+        gputest_band_free(&strips);
+        gputest_band_free(&tiles);
+        gputest_bands_free(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_some_blocks),
         cmocka_unit_test(test_blocks_of_many_levels),
+        cmocka_unit_test(test_strips_and_tiles),
         cmocka_unit_test(test_blocks_without_inverse),
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_generators_alone),
