@@ -37,13 +37,16 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 5 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 6 /* raised with every change of this file or of a descriptor's meaning */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
     4096 /* items in a batch at most: enough to keep a bus busy both ways                          \
           */
 #define ENGINE_TENSORS_MAX (METHOD_INPUTS_MAX + METHOD_OUTPUTS_MAX)
 #define ENGINE_HEARTBEAT_MS 100
+/* How long an engine may wait, before it begins a batch, for memory of its device that others hold:
+ * an engine that is ending, say. The front is so much more patient with that batch. */
+#define ENGINE_MEMORY_WAIT_NS (UINT64_C(4) * 1000000000)
 #define ENGINE_KERNEL_NAME_MAX 48
 #define ENGINE_NAME_MAX 64
 #define ENGINE_METHODS_MAX 32 /* in the registry at most */

@@ -362,6 +362,14 @@ static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct
         queue__item_finish(queue, &slot->fragments[i], is_alone(lane, slot));
 }
 
+/* Suspects are listed one by one. */
+static void add_suspects(struct queue *queue, const struct queue_slot *slot)
+{
+    for (int i = 0; i < slot->count; i++)
+        queue__retry_add(queue, &queue->places[slot->key.place].suspects, &slot->key,
+                         &slot->fragments[i], 1);
+}
+
 /* The batch did not fit the device's memory: two batches of half the size, down to one matrix. */
 static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alone)
 {
@@ -369,6 +377,10 @@ static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alo
     struct queue_retries *list = alone ? &place->suspects : &place->retries[slot->key.lane];
     struct queue_fragment halves[2];
     metric_add(queue->retried_memory, 1);
+    if (slot->count > 1 && alone) {
+        add_suspects(queue, slot);
+        return;
+    }
     if (slot->count > 1) {
         int half = slot->count / 2;
         queue__retry_add(queue, list, &slot->key, slot->fragments, half);
@@ -435,6 +447,14 @@ static void doubt(struct queue *queue, struct queue_item *item)
     item->suspected++;
 }
 
+/* The same of all its fragments, while their engine is ending. */
+static void doubt_slot(struct queue *queue, struct queue_slot *slot)
+{
+    slot->doubted = true;
+    for (int i = 0; i < slot->count; i++)
+        doubt(queue, slot->fragments[i].item);
+}
+
 /* The fragment runs alone from now on. */
 static void suspect(struct queue *queue, const struct queue_key *key,
                     const struct queue_fragment *fragment)
@@ -457,17 +477,19 @@ static void blame(struct queue *queue, struct queue_slot *slot, bool alone)
     }
 }
 
-/* What a dead engine had not started, or did not die of: the same batch again, less the items
- * that are suspects by now. */
+/* What an engine had not started, or did not die of: the same batch again, less the items that are
+ * suspects by now. */
 static void send_again(struct queue *queue, struct queue_slot *slot, bool spare)
 {
     struct queue_place *place = &queue->places[slot->key.place];
     int kept = 0;
+    if (spare) {
+        add_suspects(queue, slot);
+        return;
+    }
     for (int i = 0; i < slot->count; i++) {
         const struct queue_fragment *fragment = &slot->fragments[i];
-        if (spare)
-            queue__retry_add(queue, &place->suspects, &slot->key, fragment, 1);
-        else if (fragment->item->state == QUEUE_SUSPECT)
+        if (fragment->item->state == QUEUE_SUSPECT)
             suspect(queue, &slot->key, fragment);
         else
             slot->fragments[kept++] = *fragment;
@@ -486,42 +508,63 @@ bool queue__has_started(const struct queue_ring *ring, int slot)
 static void take_back(struct queue_lane *lane, struct queue_ring *ring, struct queue_slot *slot,
                       bool blamed, uint64_t now_ns)
 {
-    assert(blamed || !slot->doubted);
     slot_release(lane->queue, ring, slot, now_ns);
     metric_add(lane->queue->retried_died, 1);
-    if (blamed)
+    if (blamed || slot->doubted)
         blame(lane->queue, slot, lane->spare);
     else
         send_again(lane->queue, slot, lane->spare);
 }
 
-void queue__doubt(struct queue_lane *lane)
+/* The same of one that the engine has not begun and is not going to. What is left of suspects stays
+ * until the engine is reaped, with what it has begun of them: nothing of them starts before. */
+static void take_back_waiting(struct queue_lane *lane, struct queue_ring *ring,
+                              struct queue_slot *slot, uint64_t now_ns)
 {
-    for (int kind = 0; kind < ENGINE_LANES && !lane->spare; kind++) {
-        struct queue_ring *ring = &lane->rings[kind];
-        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
-            struct queue_slot *slot = &ring->slots[i];
-            if (!slot->used || slot->doubted || !queue__has_started(ring, i))
-                continue;
-            slot->doubted = true;
-            for (int f = 0; f < slot->count; f++)
-                doubt(lane->queue, slot->fragments[f].item);
-        }
+    struct queue_retries *list = &lane->queue->places[slot->key.place].retries[slot->key.lane];
+    int innocent = 0;
+    for (int i = 0; i < slot->count && !lane->spare; i++) {
+        struct queue_fragment fragment = slot->fragments[i];
+        if (fragment.item->state == QUEUE_SUSPECT)
+            continue;
+        slot->fragments[i] = slot->fragments[innocent];
+        slot->fragments[innocent++] = fragment;
     }
+    if (lane->spare || innocent == slot->count) {
+        take_back(lane, ring, slot, false, now_ns);
+        return;
+    }
+    if (innocent > 0)
+        queue__retry_add(lane->queue, list, &slot->key, slot->fragments, innocent);
+    slot->count -= innocent;
+    memmove(slot->fragments, slot->fragments + innocent,
+            (size_t)slot->count * sizeof *slot->fragments);
+    doubt_slot(lane->queue, slot);
 }
 
-void queue__take_back_waiting(struct queue_lane *lane, uint64_t now_ns)
+void queue__take_back_waiting(struct queue_lane *lane, bool blamed, uint64_t now_ns)
 {
+    bool waits[ENGINE_LANES][ENGINE_BATCH_SLOTS] = {{false}};
     for (int kind = 0; kind < ENGINE_LANES; kind++) {
         struct queue_ring *ring = &lane->rings[kind];
         for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
             uint32_t state = ENGINE_BATCH_SUBMITTED;
-            if (ring->slots[i].used &&
-                atomic_compare_exchange_strong(&ring->shared->batches[i].state, &state,
-                                               ENGINE_BATCH_FREE))
-                take_back(lane, ring, &ring->slots[i], false, now_ns);
+            waits[kind][i] = ring->slots[i].used && !ring->slots[i].doubted &&
+                             atomic_compare_exchange_strong(&ring->shared->batches[i].state, &state,
+                                                            ENGINE_BATCH_FREE);
         }
     }
+    /* From here on the engine begins nothing: all suspects are known before others are sent. */
+    for (int kind = 0; kind < ENGINE_LANES && blamed && !lane->spare; kind++)
+        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+            struct queue_slot *slot = &lane->rings[kind].slots[i];
+            if (slot->used && !slot->doubted && !waits[kind][i])
+                doubt_slot(lane->queue, slot);
+        }
+    for (int kind = 0; kind < ENGINE_LANES; kind++)
+        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
+            if (waits[kind][i])
+                take_back_waiting(lane, &lane->rings[kind], &lane->rings[kind].slots[i], now_ns);
 }
 
 void queue__take_back_rest(struct queue_lane *lane, bool blamed, uint64_t now_ns)

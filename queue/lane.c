@@ -123,9 +123,7 @@ static bool shut(struct queue_lane *lane, bool blamed, uint64_t now_ns)
     queue__reap_lane(queue, lane, now_ns);
     bool idle = in_flight(lane) == 0;
     lane->up = false;
-    if (blamed)
-        queue__doubt(lane); /* before the others are sent again, so that all suspects are known */
-    queue__take_back_waiting(lane, now_ns);
+    queue__take_back_waiting(lane, blamed, now_ns);
     if (!lane->spare)
         queue__place_note_down(queue, lane->place, now_ns);
     return idle;
@@ -183,13 +181,16 @@ static uint64_t ring_overdue_ns(const struct queue_lane *lane, int kind, uint64_
     if (oldest == NULL)
         return 0;
     /* Its turn came when it was sent or when the batch before it was done, whichever was later. One
-     * that the engine has not begun may wait for memory that the other ring's batches hold. */
+     * that the engine has not begun may wait for memory that the other ring's batches hold, or, of
+     * a device, that another engine holds. */
     uint64_t since_ns =
         oldest->submitted_ns > ring->last_reap_ns ? oldest->submitted_ns : ring->last_reap_ns;
     double allowed = allowed_ns(lane->queue, oldest);
-    if (!queue__has_started(ring, (int)(oldest - ring->slots)))
+    if (!queue__has_started(ring, (int)(oldest - ring->slots))) {
+        allowed += lane->place == QUEUE_HOST ? 0 : (double)ENGINE_MEMORY_WAIT_NS;
         for (int other = 0; other < ENGINE_LANES; other++)
             allowed += other == kind ? 0 : most_allowed_ns(lane->queue, &lane->rings[other]);
+    }
     uint64_t running_ns = now_ns > since_ns ? now_ns - since_ns : 0;
     return (double)running_ns > allowed ? running_ns : 0;
 }
@@ -223,6 +224,18 @@ bool queue_lane_worked(struct queue_lane *lane)
     return worked;
 }
 
+/* Whether it has suspects, or is ending with what may be some. */
+static bool has_suspects(const struct queue_lane *lane)
+{
+    bool doubted = false;
+    for (int kind = 0; kind < ENGINE_LANES; kind++)
+        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+            const struct queue_slot *slot = &lane->rings[kind].slots[i];
+            doubted |= slot->used && slot->doubted;
+        }
+    return doubted || (lane->spare && in_flight(lane) > 0);
+}
+
 bool queue_has_suspects(struct queue *queue, enum queue_place_id place)
 {
     bool suspects = false;
@@ -231,7 +244,7 @@ bool queue_has_suspects(struct queue *queue, enum queue_place_id place)
         suspects |= queue->places[p].suspects.first != NULL &&
                     queue__place_of_spare(queue, (enum queue_place_id)p) == place;
     for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
-        suspects |= lane->place == place && in_flight(lane) > 0 && (lane->spare || !lane->up);
+        suspects |= lane->place == place && has_suspects(lane);
     pthread_mutex_unlock(&queue->lock);
     return suspects;
 }

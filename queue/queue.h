@@ -16,12 +16,14 @@
  *
  * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE. When its engine ends
  * an item stays RUNNING if its batch had not started, which is then sent again; else it becomes a
- * SUSPECT, and runs alone in a spare engine once the other one is reaped. Cancel moves QUEUED to
- * DONE at once, while a RUNNING item is DONE when its engine lets go of its slots.
+ * SUSPECT, and all of it that was sent runs alone in a spare engine once the other one is reaped.
+ * Cancel moves QUEUED to DONE at once, while a RUNNING item is DONE when its engine lets go of its
+ * slots.
  *
  * Threads: any thread may call anything here. One mutex, and one for admission; on_done is called
  * outside them, on a thread that called queue_flush, queue_reap, queue_cancel, queue_tick,
- * queue_next_wake_ns, queue_give_up, queue_lane_up or queue_lane_down. Nothing blocks for long.
+ * queue_next_wake_ns, queue_give_up, or queue_lane_up, _appoint, _close or _down. Nothing blocks
+ * for long.
  */
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H

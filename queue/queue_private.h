@@ -232,10 +232,9 @@ void queue__dispatch(struct queue *queue, uint64_t now_ns);
 void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now_ns);
 /* Whether the engine has begun with the batch. */
 bool queue__has_started(const struct queue_ring *ring, int slot);
-/* The items of what an ending engine has begun are suspects. */
-void queue__doubt(struct queue_lane *lane);
-/* An ending engine's batches that it has not begun: they are sent again. */
-void queue__take_back_waiting(struct queue_lane *lane, uint64_t now_ns);
+/* An ending engine's batches that it has not begun are sent again, and it begins none. blamed: the
+ * items of those that it has begun are suspects. */
+void queue__take_back_waiting(struct queue_lane *lane, bool blamed, uint64_t now_ns);
 /* A dead engine's other batches: they are suspect when the engine is blamed. */
 void queue__take_back_rest(struct queue_lane *lane, bool blamed, uint64_t now_ns);
 void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,

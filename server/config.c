@@ -268,8 +268,9 @@ static const struct option_row rows[] = {
      .least = 0,
      .most = 64 * TIB,
      .placeholder = "BYTES",
-     .help = "Working memory of a CUDA engine on its device, at least 1MiB; a matrix that needs "
-             "more is answered 413; 0: half of the device's memory."},
+     .help = "Working memory of each CUDA engine on its device, at least 1MiB; a matrix that needs "
+             "more is answered 413; 0: half of the device's memory. A spare engine takes some only "
+             "for what it runs."},
     {.flag = "cuda-spares",
      .kind = OPTION_INT,
      .offset = FIELD(cuda_spares),
@@ -277,8 +278,9 @@ static const struct option_row rows[] = {
      .least = 0,
      .most = SUPERVISOR_SPARES_MAX,
      .placeholder = "COUNT",
-     .help = "CUDA engines kept up on each device beside its own, which hold 1 GiB of its memory "
-             "each on an H200. One takes over at once when that ends; the others then run what "
+     .help = "CUDA engines kept up on each device beside its own, which hold 1 GiB of the device's "
+             "memory and 0.2 GiB of the host's each (H200). One takes over at once when that ends; "
+             "the others then run what "
              "may have killed it, a request at a time. Those that lack are started then, which "
              "takes seconds."},
     {.flag = "engine-heartbeat",

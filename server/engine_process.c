@@ -176,6 +176,7 @@ static int spawn(struct engine_process *process, char **arguments, int control_c
     };
     uv_process_options_t options = {
         .exit_cb = on_reaped,
+        .flags = UV_PROCESS_DETACHED, /* a terminal's signals are for the front alone */
         .file = process->path,
         .args = arguments,
         .env = home->environment,

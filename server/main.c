@@ -33,9 +33,8 @@ enum exit_code {
 };
 
 #define ARENA_SHARE_LARGE 2 /* an arena above this part of the memory is worth a warning */
-/* Descriptors that are neither a connection nor a loop's. */
-#define SPARE_FDS 256
-#define LOOP_FDS 1100 /* of a loop: its own few, and connections that linger */
+#define OTHER_FDS 64        /* that are neither a connection's nor a loop's nor the supervisor's */
+#define LOOP_FDS 1100       /* of a loop: its own few, and connections that linger */
 /* Without which nothing works at all: libuv aborts where it cannot make its first pipes. */
 #define LEAST_FDS 48
 #define LOOP_LEAST_FDS 16
@@ -116,8 +115,8 @@ static int count_cores(void)
 static enum error raise_descriptors(const struct daemon *daemon, struct failure *failure)
 {
     rlim_t least = LEAST_FDS + (rlim_t)daemon->loop_count * LOOP_LEAST_FDS;
-    rlim_t needed =
-        (rlim_t)daemon->config.connections_max + SPARE_FDS + (rlim_t)daemon->loop_count * LOOP_FDS;
+    rlim_t needed = (rlim_t)daemon->config.connections_max + SUPERVISOR_FDS + OTHER_FDS +
+                    (rlim_t)daemon->loop_count * LOOP_FDS;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
         return ERROR_NONE;

@@ -11,9 +11,12 @@
  * start. */
 #define SPARE_STEADY_NS CLOCK_S
 #define FAILED_STARTS_MOST 5
-/* Processes of a seat that may wait to be reaped while another one is started. A device can hold
- * them for ever; then no more are made. */
+/* Processes of a seat that may wait to be reaped while another one is started, or takes it. A
+ * device can hold them for ever; then no more are made, nor used up. */
 #define LEAVING_MOST 2
+#define TAKEN_LEAVING_MOST 4
+/* An engine in a spare seat that was silent for longer is not given another one. */
+#define LIVELY_NS (5 * ENGINE_HEARTBEAT_MS * CLOCK_MS)
 
 static void move(struct seat *seat, enum seat_state to)
 {
@@ -318,13 +321,22 @@ bool seat_look_after(struct seat *seat, uint64_t now_ns, bool stalled)
     return false;
 }
 
+/* Two that are on the way up are not exchanged for each other, and who is silent may be about to be
+ * ended. */
+static bool may_take_over(const struct seat *seat, const struct seat *spare, uint64_t now_ns)
+{
+    bool vacant = seat->state == SEAT_WANTED && seat->leaving < TAKEN_LEAVING_MOST &&
+                  (seat_is_on_the_way(seat) || is_due(seat, now_ns));
+    if (!vacant || spare->process == NULL)
+        return false;
+    return seat_is_up(spare) ? now_ns <= spare->process->heartbeat_seen_ns + LIVELY_NS
+                             : seat->process == NULL;
+}
+
 bool seat_take_over(struct seat *seat, struct seat *spare, uint64_t now_ns)
 {
     struct engine_process *comer = spare->process, *starting = seat->process;
-    bool vacant = seat->state == SEAT_WANTED && (seat_is_on_the_way(seat) || is_due(seat, now_ns));
-    /* Two that are on the way up are not exchanged for each other. */
-    if (!vacant || comer == NULL || (starting != NULL && !seat_is_up(spare)) ||
-        !engine_process_appoint(comer, &seat->role))
+    if (!may_take_over(seat, spare, now_ns) || !engine_process_appoint(comer, &seat->role))
         return false;
     if (starting != NULL) {
         bool appointed = engine_process_appoint(starting, &spare->role);

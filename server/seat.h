@@ -76,7 +76,8 @@ void seat_stop(struct seat *seat);
  * engine's silence says nothing. */
 bool seat_look_after(struct seat *seat, uint64_t now_ns, bool stalled);
 /* The one in the spare seat takes this one when it is due to be filled; who is on the way up here
- * goes on in the spare seat. true: the engine is up. It cannot while it has work. */
+ * goes on in the spare seat. true: the engine is up. It cannot while it has work or is silent, nor
+ * while too many of this seat are not reaped. */
 bool seat_take_over(struct seat *seat, struct seat *spare, uint64_t now_ns);
 /* Ends the engine, which is not blamed on what it runs. */
 void seat_end(struct seat *seat, enum engine_process_reason reason, uint64_t now_ns);

@@ -128,8 +128,15 @@ static void check_stopped(struct supervisor *supervisor)
 
 static void schedule(struct supervisor *supervisor);
 
+/* Nobody is to be asked on a device out of service: what is wrong with it may be its answers. */
+static void dismiss_spares(struct supervisor *supervisor, const struct seat *seat, uint64_t now_ns)
+{
+    for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++)
+        seat_dismiss(roster_spare(&supervisor->roster, seat->device, i), now_ns);
+}
+
 /* The seat's engine has ended, or has been ended. */
-static void note_left(struct supervisor *supervisor, struct seat *seat)
+static void note_left(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
 {
     struct probe *probe = supervisor->trials[seat->role.number].probe;
     /* Nobody else may answer it, nor be judged by it: not who takes over either. */
@@ -138,6 +145,8 @@ static void note_left(struct supervisor *supervisor, struct seat *seat)
         (void)probe_take(probe);
     if (roster_is_own(seat))
         supervisor->last_died = seat->device;
+    if (roster_is_own(seat) && seat->state != SEAT_WANTED)
+        dismiss_spares(supervisor, seat, now_ns);
     if (seat->failure != NULL)
         fail(supervisor, seat, seat->failure);
 }
@@ -209,7 +218,7 @@ static void on_ended(struct engine_process *process)
         return;
     }
     if (by_itself)
-        note_left(supervisor, seat);
+        note_left(supervisor, seat, now_ns);
     note_devices(supervisor, seat, process->device_count, now_ns);
     fill_seats(supervisor, now_ns);
     note_places(supervisor);
@@ -233,14 +242,15 @@ static void hold_spare(struct supervisor *supervisor, struct seat *spare, uint64
 }
 
 /* Where the spare engines of suspects are started: on the device whose engine died last, or another
- * in service. */
+ * in service; -1: there is none. */
 static int device_of_suspects(struct supervisor *supervisor)
 {
-    int device = supervisor->last_died, tried = 0;
-    while (roster_own(&supervisor->roster, device)->state != SEAT_WANTED &&
-           ++tried < ENGINE_DEVICES_MAX)
-        device = (device + 1) % ENGINE_DEVICES_MAX;
-    return device;
+    for (int i = 0; i < ENGINE_DEVICES_MAX; i++) {
+        int device = (supervisor->last_died + i) % ENGINE_DEVICES_MAX;
+        if (roster_own(&supervisor->roster, device)->state == SEAT_WANTED)
+            return device;
+    }
+    return -1;
 }
 
 /* Whether somebody is to sit in the spare seat. */
@@ -255,7 +265,8 @@ static bool is_spare_wanted(struct supervisor *supervisor, const struct seat *sp
            (suspects && index < SUSPECTS_SPARES && device_of_suspects(supervisor) == spare->device);
 }
 
-/* Spare engines that are not kept come with the first suspect and go some time after the last. */
+/* Spare engines that are not kept come with the first suspect and go some time after the last;
+ * those of a device that goes out of service have gone with it. */
 static void look_after_spares(struct supervisor *supervisor, enum queue_place_id place,
                               uint64_t now_ns)
 {
@@ -269,9 +280,11 @@ static void look_after_spares(struct supervisor *supervisor, enum queue_place_id
         if (!seat->role.spare || seat->role.place != place)
             continue;
         hold_spare(supervisor, seat, now_ns);
+        bool is_out = place == QUEUE_CUDA &&
+                      roster_own(&supervisor->roster, seat->device)->state != SEAT_WANTED;
         if (is_spare_wanted(supervisor, seat, suspects))
             seat_want(seat, now_ns);
-        else if (unused)
+        else if (unused || is_out)
             seat_dismiss(seat, now_ns);
     }
 }
@@ -306,7 +319,7 @@ static void judge(struct supervisor *supervisor, struct post *post, struct probe
     log_line(LOG_ERROR, "the engine computes wrong answers", "device", LOG_STR, seat->name, "pid",
              LOG_I64, (int64_t)seat->process->pid, NULL);
     seat_end(seat, ENGINE_PROCESS_WRONG_ANSWER, now_ns);
-    note_left(supervisor, seat);
+    note_left(supervisor, seat, now_ns);
 }
 
 /* Where the arena is full, an engine is probed a little later. */
@@ -362,8 +375,10 @@ static void look_after_seat(struct supervisor *supervisor, struct seat *seat, ui
     bool had_engine = seat->process != NULL;
     if (seat_look_after(seat, now_ns, stalled))
         note_up(supervisor, seat, now_ns);
-    if (had_engine && seat->process == NULL)
-        note_left(supervisor, seat);
+    if (had_engine && seat->process == NULL) {
+        note_left(supervisor, seat, now_ns);
+        fill_seats(supervisor, now_ns); /* before a spare engine has a suspect */
+    }
     if (seat->failure != NULL)
         fail(supervisor, seat, seat->failure);
 }

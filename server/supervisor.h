@@ -21,6 +21,9 @@
 #include "server/engine_choice.h"
 
 #define SUPERVISOR_SPARES_MAX 3 /* of a CUDA device */
+/* Descriptors that it holds at most, but for very bad days: a pipe and shared memory for each
+ * engine, and for one before it that is ending. */
+#define SUPERVISOR_FDS (2 * 2 * (2 + ENGINE_DEVICES_MAX * (1 + SUPERVISOR_SPARES_MAX)))
 
 struct supervisor;
 

@@ -2,8 +2,9 @@
  * depend on where a matrix lies.
  *
  * A set of matrices is inverted in one item and judged on all processors. Then the set is laid out
- * in other ways, up to a million matrices, and every answer must have the bits it had. Nothing
- * beyond a batch may be written. The device lays out and compares: only counts come back.
+ * in other ways, up to a million matrices where --most does not say fewer, and every answer must
+ * have the bits it had. Nothing beyond a batch may be written. The device lays out and compares:
+ * only counts come back.
  */
 #include "bench/cuda/small.cuh"
 #include "gpu/cuda/launch.cuh"

@@ -239,14 +239,14 @@ static void finish(struct cuda_flight *flight, enum engine_status status)
     atomic_store(&batch->state, ENGINE_BATCH_DONE);
 }
 
-/* Nothing that runs is reported as done. The front is told before the process's end, in which the
- * driver takes the context apart: 0.6 s and more, on an H200 (2026-11-22). */
+/* Nothing that runs is reported as done. The front is told first: the log may be slow, and in the
+ * process's end the driver takes the context apart, 0.6 s and more on an H200 (2026-11-22). */
 static _Noreturn void end(const struct cuda_flight *flight, cudaError_t status, const char *doing)
 {
-    enum engine_exit how = cuda__failed(status, doing);
-    if (how == ENGINE_EXIT_FAULT && flight->lane->engine)
+    bool is_lost = cuda_verdict_exit(cuda_verdict_of(status)) == ENGINE_EXIT_FAULT;
+    if (is_lost && flight->lane->engine)
         process_tell_lost(flight->lane->engine);
-    _exit(how);
+    _exit(cuda__failed(status, doing));
 }
 
 /* A failed launch, which has left the device as it was: the batch ends, and the engine goes on. */
@@ -294,7 +294,7 @@ static bool begin(struct cuda_flight *flight)
     process_ring_begin(batch);
     flight->queried_ns = batch->started_ns = clock_now_ns();
     flight->state = CUDA_FLIGHT_RUNNING;
-    if (status == cudaErrorMemoryAllocation) { /* more than the pool's budget, or what is free */
+    if (status == cudaErrorMemoryAllocation) { /* beyond the budget, or others have it */
         finish(flight, ENGINE_OUT_OF_MEMORY);
         return false;
     }

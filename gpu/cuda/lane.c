@@ -23,7 +23,7 @@
 #define PAUSE_PART 8
 #define PAUSE_LEAST_NS 2000
 #define PAUSE_MOST_NS 200000
-/* How long an idle lane keeps the pool's memory. */
+/* How long the pool keeps memory that neither lane uses. */
 #define KEEP_NS (5 * (int64_t)CLOCK_S)
 
 struct cuda_lane {
@@ -95,7 +95,7 @@ static void rest(struct cuda_lane *lane, uint64_t now_ns)
     pause_ns = pause_ns < PAUSE_LEAST_NS ? PAUSE_LEAST_NS : pause_ns;
     pause_ns = pause_ns > PAUSE_MOST_NS ? PAUSE_MOST_NS : pause_ns;
     if (lane->flying == 0 && lane->keeps && quiet_ns >= KEEP_NS)
-        lane->keeps = cuda_pool_trim(lane->options.pool);
+        lane->keeps = cuda_pool_trim(lane->options.pool, KEEP_NS);
     if (lane->flying == 0)
         pause_ns = lane->keeps ? KEEP_NS : PROCESS_RING_FOR_EVER;
     process_ring_sleep(lane->options.lane, lane->taken, pause_ns);

@@ -34,7 +34,7 @@
 struct settings {
     struct process_trials trials; /* first */
     int64_t device;
-    int64_t memory_max; /* 0: by what the device has free */
+    int64_t memory_max; /* 0: half of the device's */
     bool list;
 };
 
@@ -88,6 +88,7 @@ static enum engine_exit start_lanes(const struct settings *settings, const struc
 {
     unsigned char *d_arena = NULL;
     enum engine_exit how = cuda_device_pin(process->arena, process->arena_bytes, &d_arena);
+    cuda_pool_be_patient(pool, ENGINE_MEMORY_WAIT_NS);
     for (int i = 0; how == ENGINE_EXIT_OK && i < ENGINE_LANES; i++) {
         bool is_long = i == ENGINE_LANE_LONG;
         struct cuda_lane_options options = {

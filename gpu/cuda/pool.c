@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "gpu/cuda/device.h"
 
@@ -18,7 +19,8 @@
 #define SIZE_LEAST ((size_t)2 << 20) /* what the device gives out */
 #define SHARE 4 /* one batch asks for this part of the budget at most, unless it must have more */
 #define FIT 4   /* a kept block that is this much larger still fits */
-#define SHORT_PART 4 /* this part is left to the short lane */
+#define SHORT_PART 4             /* this part is left to the short lane */
+#define AGAIN_NS (10 * CLOCK_MS) /* between two tries of a device that is full */
 
 struct entry {
     void *d_data; /* NULL: no block */
@@ -31,6 +33,10 @@ struct cuda_pool {
     pthread_mutex_t lock;
     size_t held, used, used_long;
     bool drains, drains_for_long; /* nobody else takes a block until nothing is in use */
+    uint64_t full_ns, tried_ns;   /* others have the device's memory: since when, 0: they have not;
+                                     and when it was tried last */
+    uint64_t patience_ns;         /* see cuda_pool_be_patient */
+    uint64_t given_ns;            /* when a block was given back last */
     struct entry entries[BLOCKS];
 };
 
@@ -67,6 +73,11 @@ void cuda_pool_destroy(struct cuda_pool **pool)
     pthread_mutex_destroy(&old->lock);
     free(old);
     *pool = NULL;
+}
+
+void cuda_pool_be_patient(struct cuda_pool *pool, uint64_t patience_ns)
+{
+    pool->patience_ns = patience_ns;
 }
 
 size_t cuda_pool_bytes_max(const struct cuda_pool *pool)
@@ -134,6 +145,7 @@ static cudaError_t allocate(struct cuda_pool *pool, size_t bytes, struct entry *
         return status;
     entry->bytes = bytes;
     pool->held += bytes;
+    pool->full_ns = 0;
     *found = entry;
     return cudaSuccess;
 }
@@ -170,13 +182,33 @@ static size_t room_of(const struct cuda_pool *pool, bool is_long, size_t least)
     return most > pool->used_long ? most - pool->used_long : 0;
 }
 
+/* The device has not even the least, though nothing of ours is in use: another engine has it, which
+ * is ending, say. That is waited for once, and again only when it is long ago or there was some. */
+static cudaError_t note_full(struct cuda_pool *pool, uint64_t now_ns)
+{
+    if (pool->full_ns == 0 || now_ns > pool->tried_ns + pool->patience_ns)
+        pool->full_ns = now_ns;
+    pool->tried_ns = now_ns;
+    return now_ns < pool->full_ns + pool->patience_ns ? cudaErrorNotReady
+                                                      : cudaErrorMemoryAllocation;
+}
+
+/* Whether the device was full a moment ago and the wait for it is not over. */
+static bool is_full(const struct cuda_pool *pool, uint64_t now_ns)
+{
+    return pool->full_ns != 0 && pool->used == 0 && now_ns < pool->tried_ns + AGAIN_NS &&
+           now_ns < pool->full_ns + pool->patience_ns;
+}
+
 static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
-                        struct entry **found)
+                        uint64_t now_ns, struct entry **found)
 {
     size_t share = pool->bytes_max / SHARE, most = room_of(pool, is_long, least);
     cudaError_t status = cudaSuccess;
     if (least > pool->bytes_max)
         return cudaErrorMemoryAllocation;
+    if (is_full(pool, now_ns))
+        return cudaErrorNotReady;
     wanted = wanted > share ? share : wanted;
     wanted = wanted < least ? least : wanted;
     for (;; wanted = wanted / 2 > least ? wanted / 2 : least) {
@@ -187,7 +219,7 @@ static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size
     }
     if (status != cudaSuccess || *found)
         return status;
-    return pool->used > 0 ? cudaErrorNotReady : cudaErrorMemoryAllocation;
+    return pool->used > 0 ? cudaErrorNotReady : note_full(pool, now_ns);
 }
 
 /* Takes, or has the other lane wait: enough may be unused, but only in pieces that can be freed
@@ -195,11 +227,12 @@ static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size
 static cudaError_t take_in_turn(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                                 struct entry **found)
 {
+    uint64_t now_ns = clock_now_ns();
     if (pool->drains && pool->drains_for_long != is_long)
         return cudaErrorNotReady;
-    cudaError_t status = take(pool, is_long, least, wanted, found);
-    pool->drains = status == cudaErrorNotReady && least <= room_of(pool, is_long, least) &&
-                   least <= pool->bytes_max - pool->used;
+    cudaError_t status = take(pool, is_long, least, wanted, now_ns, found);
+    pool->drains = status == cudaErrorNotReady && pool->used > 0 &&
+                   least <= room_of(pool, is_long, least) && least <= pool->bytes_max - pool->used;
     pool->drains_for_long = is_long;
     return status;
 }
@@ -236,15 +269,16 @@ void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block)
         entry->used = false;
         pool->used -= entry->bytes;
         pool->used_long -= block->is_long ? entry->bytes : 0;
+        pool->given_ns = clock_now_ns();
     }
     pthread_mutex_unlock(&pool->lock);
     *block = (struct cuda_block){0};
 }
 
-bool cuda_pool_trim(struct cuda_pool *pool)
+bool cuda_pool_trim(struct cuda_pool *pool, uint64_t unused_ns)
 {
     pthread_mutex_lock(&pool->lock);
-    if (pool->used == 0)
+    if (pool->used == 0 && clock_now_ns() >= pool->given_ns + unused_ns)
         (void)trim(pool); /* what fails shows again with the next batch */
     bool held = pool->held > 0;
     pthread_mutex_unlock(&pool->lock);

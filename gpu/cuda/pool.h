@@ -6,7 +6,11 @@
  * it is when nothing was asked for a while (lane.c). Freeing waits for all kernels, so it is done
  * when no block is in use; until then the other lane gets none.
  *
- * Who finds the memory in use is told to ask again. The long lane leaves a quarter to the short
+ * The budget is each engine's own. A device may have four of ours (one at work, spare ones, one
+ * that is ending), so that it may be full where the budget is not: then whoever asks is told to ask
+ * again, for a while, since a process that ends gives back what it has.
+ *
+ * Who finds the memory in use is told to ask again too. The long lane leaves a quarter to the short
  * one, but for a matrix that needs more than three quarters, so that short items are never behind
  * it for long.
  *
@@ -37,16 +41,20 @@ enum engine_exit cuda_pool_create(size_t bytes_max, struct cuda_pool **pool);
 /* Every block must have been given back. */
 void cuda_pool_destroy(struct cuda_pool **pool);
 size_t cuda_pool_bytes_max(const struct cuda_pool *pool);
+/* How long cuda_pool_take asks to wait where others have the device's memory; at first not at all.
+ * Before the pool has more than one user. */
+void cuda_pool_be_patient(struct cuda_pool *pool, uint64_t patience_ns);
 
 /* Takes a block of `wanted` bytes or more, or of `least` where so much is not to be had (1 <= least
- * <= wanted). cudaErrorNotReady: not now, ask again when a block has been given back;
- * cudaErrorMemoryAllocation: not even when nothing else is in use; any other: the device failed. */
+ * <= wanted). cudaErrorNotReady: not now, ask again; cudaErrorMemoryAllocation: it is beyond the
+ * budget, or the device had not so much for as long as the pool is patient; any other: the device
+ * failed. */
 cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                            struct cuda_block *block);
 /* The device must be done with it. Leaves block empty; one that is empty is left alone. */
 void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block);
-/* Frees what is kept, if no block is in use: the device's other engines may need it. true:
- * something is held still. */
-bool cuda_pool_trim(struct cuda_pool *pool);
+/* Frees what is kept, if no block was in use for so long: the device's other engines may need it.
+ * true: something is held still. */
+bool cuda_pool_trim(struct cuda_pool *pool, uint64_t unused_ns);
 
 #endif

@@ -31,7 +31,7 @@ void process_isolate(const char *name)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, name);
-    /* The front ends us, also when the terminal signals the whole group. */
+    /* The front ends us, also when somebody signals all there is, as at a machine's shutdown. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);

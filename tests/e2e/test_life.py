@@ -14,7 +14,7 @@ import pytest
 from harness import codec, matrices, wire
 from harness.codec import JSON, infer_bytes, v2_binary
 from harness.daemon import Daemon, clean_environment, run_once, wait_until
-from harness.settings import DAEMON, SANITIZER, patient
+from harness.settings import DAEMON, ENGINE, SANITIZER, patient
 
 REQUEST = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None]})
 
@@ -209,6 +209,20 @@ def test_clean_end(number):
         daemon.stop(number)
         assert time.monotonic() - start < patient(5), "an idle keep-alive connection held it up"
         idle.close()
+
+
+def test_a_terminal_signals_the_front_alone(tmp_path):
+    """Ctrl-C is sent to all of the foreground: to engines that are starting it is nothing."""
+    program = tmp_path / "engine"
+    program.write_text(f'#!/bin/sh\nsleep 1\nexec {ENGINE} "$@"\n')
+    program.chmod(0o755)
+    options = ("--engine", "host", "--engine-path", program)
+    with Daemon(*options, ready=False, leader=True) as daemon:
+        wait_until(lambda: daemon.engines("engine"), 5, "an engine on the way")
+        os.killpg(daemon.process.pid, signal.SIGINT)
+        lines = [json.loads(line) for line in daemon.ended().splitlines()]
+    assert {line["level"] for line in lines} == {"info"}, lines
+    assert lines[-1]["message"] == "stopped"
 
 
 def test_second_signal_exits_at_once():

@@ -211,13 +211,42 @@ def test_no_spare_engines():
 
 
 def test_device_out_of_order_has_no_spare_engines():
-    faults = f"poison:{POISON:g},exit:11"
+    """They end with the device's own engine, whatever they were used for a moment ago: wrong
+    answers may be what is the matter with the device."""
+    faults = f"poison:{POISON:g},exit:11,slow:2000"
     with Daemon("--engine-backoff-max", "60s", cuda=faults) as daemon:
         wait_spares(daemon, 3)
-        assert daemon.talk(poisoned()).status == 200  # by the host
-        wait_until(lambda: daemon.engines(CUDA) == [], 8, "the end of all its engines")
-        assert total(daemon, "device_spares", device="cuda:0") == 0
-        assert restarts(daemon) == restarts(daemon, device="cuda:0", reason="device_out") == 1
+        with Load(daemon, pool(daemon), clients=16, seconds=1e6) as load:
+            time.sleep(0.2)
+            os.kill(sitter(daemon, "cuda:0"), signal.SIGKILL)  # with work under way: suspects
+            wait_until(lambda: takeovers(daemon) == 1, AT_ONCE_S, "a takeover")
+            assert daemon.talk(poisoned()).status == 200  # by the host
+            wait_until(lambda: daemon.engines(CUDA) == [], AT_ONCE_S, "the end of all its engines")
+            report = load.finish()
+        judge(report)
+        wait_until(lambda: total(daemon, "device_spares", device="cuda:0") == 0, 0.1, "none told")
+        assert restarts(daemon, device="cuda:0", reason="device_out") == 1
+        assert restarts(daemon) == restarts(daemon, device="cuda:0") == 2
+
+
+def test_suspects_of_a_device_that_goes_out(tmp_path):
+    """The engine of cuda:1 is lost, its successor says that the device is out of order, and the old
+    one is not reaped yet: no engine is started on a device that nobody asked for. The host's spare
+    one has the suspects."""
+    program, out = tmp_path / "engine", tmp_path / "out"
+    shutil.copy(CUDA_DOUBLE, program)
+    out.write_text("#!/bin/sh\nexit 11\n")
+    out.chmod(0o755)
+    faults = f"devices:2,poison:{POISON:g},exit:10,end:700"
+    options = ("--engine", "cuda:1", "--cuda-spares", "0", "--engine-backoff-max", "60s",
+               "--engine-cuda-path", program, "--fault-cuda", faults)
+    with Daemon(*options) as daemon:
+        out.rename(program)
+        assert daemon.talk(poisoned()).status == 200
+        lines = [json.loads(x) for x in daemon.stderr().splitlines() if x.startswith("{")]
+        assert {x["device"] for x in lines if "device" in x} == {"host", "host-spare", "cuda:1"}
+        assert restarts(daemon, device="cuda:1", reason="device_fault") == 1
+        assert restarts(daemon) == 2
 
 
 def test_ready_and_stopped_before_they_are_up():

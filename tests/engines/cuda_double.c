@@ -10,13 +10,16 @@
  *   mismatch:1     it was built from another contract
  *   only:DEVICE    poison, hang, slow and oom are that device's alone
  *   start:MS       it takes so much longer to come up
+ *   end:MS         it is reaped so much later than it dies, as a device holds a process
  *
  * Threads: as in gpu/host/main.c.
  */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -33,7 +36,7 @@
 
 struct settings {
     int64_t device;
-    int devices, out, exit_code, mismatch, only, start_ms;
+    int devices, out, exit_code, mismatch, only, start_ms, end_ms;
     struct process_faults faults;
 };
 
@@ -56,7 +59,8 @@ static bool parse_own(const char *word, struct settings *settings)
            sscanf(word, "exit:%d", &settings->exit_code) == 1 ||
            sscanf(word, "mismatch:%d", &settings->mismatch) == 1 ||
            sscanf(word, "only:%d", &settings->only) == 1 ||
-           sscanf(word, "start:%d", &settings->start_ms) == 1;
+           sscanf(word, "start:%d", &settings->start_ms) == 1 ||
+           sscanf(word, "end:%d", &settings->end_ms) == 1;
 }
 
 static bool parse_faults(const char *text, void *context)
@@ -151,6 +155,45 @@ static int serve(const struct settings *settings)
     return ENGINE_EXIT_OK;
 }
 
+/* Traces the engine, whose end its parent is then told when the tracer has ended. */
+static _Noreturn void hold(pid_t engine, int from_engine, int to_engine, int ms)
+{
+    char byte = 0;
+    siginfo_t end = {0};
+    bool traced = read(from_engine, &byte, 1) == 1 && ptrace(PTRACE_SEIZE, engine, 0, 0) == 0;
+    if (write(to_engine, &byte, 1) != 1 || !traced)
+        _exit(1);
+    close_range(0, ~0U, 0);
+    for (;;) {
+        int status = 0;
+        if (waitid(P_PID, (id_t)engine, &end, WEXITED | WSTOPPED | WNOWAIT) != 0)
+            _exit(1);
+        if (end.si_code != CLD_TRAPPED && end.si_code != CLD_STOPPED)
+            break;
+        (void)waitpid(engine, &status, WUNTRACED); /* a signal, which is passed on */
+        (void)ptrace(PTRACE_CONT, engine, 0, WSTOPSIG(status));
+    }
+    usleep((useconds_t)ms * 1000);
+    _exit(0);
+}
+
+/* Another process, for only one that is dead can be late to be reaped. Where tracing is not allowed
+ * the end is as quick as ever. Before there are threads. */
+static void end_slowly(int ms)
+{
+    int to_holder[2], from_holder[2];
+    pid_t engine = getpid();
+    char byte = 0;
+    if (pipe(to_holder) != 0 || pipe(from_holder) != 0)
+        return;
+    pid_t holder = fork();
+    if (holder == 0)
+        hold(engine, to_holder[0], from_holder[1], ms);
+    prctl(PR_SET_PTRACER, holder);
+    if (write(to_holder[1], &byte, 1) != 1 || read(from_holder[0], &byte, 1) != 1)
+        log_line(LOG_ERROR, "the end will not be slow", NULL);
+}
+
 int main(int argc, char **argv)
 {
     static struct settings settings = {.devices = 1, .out = -1, .only = -1};
@@ -163,6 +206,8 @@ int main(int argc, char **argv)
     if (settings.exit_code != 0)
         signal(SIGSEGV, on_poison);
     host__lapack_init();
+    if (settings.end_ms > 0)
+        end_slowly(settings.end_ms);
     process_isolate("invertd-cuda");
     _exit(serve(&settings));
 }

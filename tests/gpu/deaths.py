@@ -72,7 +72,8 @@ class Load:
                 sys.exit(f"deaths: the first answer of order {n} is wrong, status {status}")
             self.expected.append((a, raw))
         connection.close()
-        self.threads = [threading.Thread(target=self.run, args=(k,)) for k in range(count)]
+        self.threads = [threading.Thread(target=self.run, args=(k,), daemon=True)
+                        for k in range(count)]
 
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S)
@@ -145,9 +146,12 @@ def faults_so_far(port):
     return total(port, r"invertd_engine_restarts_total\{[^}]*device_fault[^}]*\}")
 
 
-def wait_calm(port, spares):
+def wait_calm(port, spares, problems):
     end = time.monotonic() + START_S
-    while total(port, r"invertd_device_spares\{[^}]*\}") < spares and time.monotonic() < end:
+    while total(port, r"invertd_device_spares\{[^}]*\}") < spares:
+        if time.monotonic() > end:
+            problems.append(f"not {spares} spare engines after {START_S} s")
+            return
         time.sleep(0.05)
     time.sleep(0.3)
 
@@ -160,9 +164,12 @@ def poison(load, options, problems):
     end = time.monotonic() + MOST_S
     while faults_so_far(load.port) < options.faults:
         if options.calm:
-            wait_calm(load.port, options.spares)
+            wait_calm(load.port, options.spares, problems)
         start = time.monotonic()
-        status, _ = ask(connection, a)
+        try:
+            status, _ = ask(connection, a)
+        except (OSError, http.client.HTTPException) as error:
+            status = type(error).__name__
         sent.append((start, time.monotonic()))
         if status != 500:
             problems.append(f"a poisoned matrix was answered {status}")
@@ -173,6 +180,22 @@ def poison(load, options, problems):
     if seen < options.faults and not problems:
         problems.append(f"only {seen} faults in {MOST_S} s")
     return seen, sent
+
+
+def run(load, options, problems):
+    """Faults under load; as poison."""
+    for thread in load.threads:
+        thread.start()
+    try:
+        time.sleep(0.5)
+        return poison(load, options, problems)
+    finally:
+        time.sleep(0.5)
+        load.stopping.set()
+        for thread in load.threads:
+            thread.join(ANSWER_S)
+        if any(thread.is_alive() for thread in load.threads):
+            problems.append("a client was not answered to the end")
 
 
 def show(what, waits):
@@ -209,14 +232,7 @@ def main():
         process, port = start_daemon(options.build.resolve(), pathlib.Path(folder), options.spares)
         try:
             load = Load(port, options.clients)
-            for thread in load.threads:
-                thread.start()
-            time.sleep(0.5)
-            seen, sent = poison(load, options, problems)
-            time.sleep(0.5)
-            load.stopping.set()
-            for thread in load.threads:
-                thread.join()
+            seen, sent = run(load, options, problems)
             process.terminate()
             if process.wait(40) != 0:
                 problems.append(f"the daemon ended with {process.returncode}")

@@ -19,6 +19,7 @@ struct CUstream_st {
 static _Atomic int lost;
 static _Thread_local cudaError_t last_error;
 static _Atomic int64_t allocations;
+static atomic_bool memory_full;
 
 static struct {
     const void *kernel;
@@ -40,6 +41,11 @@ void simt_lose(cudaError_t status)
 int64_t simt_allocations(void)
 {
     return atomic_load(&allocations);
+}
+
+void simt_fill_memory(bool full)
+{
+    atomic_store(&memory_full, full);
 }
 
 /* What a call returns: the status it found, unless the context is lost. */
@@ -181,7 +187,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     if (simt_lost() != cudaSuccess)
         return say(simt_lost());
-    *memory = bytes < MEMORY_BYTES
+    *memory = bytes < MEMORY_BYTES && !atomic_load(&memory_full)
                   ? aligned_alloc(ALIGN_BYTES, bytes / ALIGN_BYTES * ALIGN_BYTES + ALIGN_BYTES)
                   : NULL;
     if (!*memory)

@@ -57,6 +57,9 @@ const char *simt_report(void);
 /* Device memory and pinned memory that is not yet freed, in pieces. */
 int64_t simt_allocations(void);
 
+/* Whether others have all of the device's memory that is not ours yet. */
+void simt_fill_memory(bool full);
+
 /* Of cuBLAS's loads to come: the machine has none. */
 void simt_hide_library(bool hidden);
 

@@ -79,15 +79,17 @@ def wait_until(condition, within, what, every=0.02):
 
 
 class Daemon:
-    def __init__(self, *options, fault=None, cuda=None, env=None, listen="127.0.0.1:0", ready=True):
+    def __init__(self, *options, fault=None, cuda=None, env=None, listen="127.0.0.1:0", ready=True,
+                 leader=False):
         """fault: of the host engine, which is alone then unless something else is asked for. cuda:
-        a stand-in is the CUDA engine, with these faults."""
+        a stand-in is the CUDA engine, with these faults. leader: of a process group of its own."""
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="invertd-e2e-"))
         self.port_file = self.folder / "port"
         self.stderr_file = self.folder / "stderr"
         self.process, self.address, self.metrics_address = None, None, None
         self.wants_ready = ready
         self.listen = listen
+        self.leader = leader
         self.command = [str(DAEMON), "--listen", listen]
         if not listen.startswith("unix:"):
             self.command += ["--port-file", str(self.port_file)]
@@ -131,6 +133,7 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=stderr,
                 stderr=stderr,
+                start_new_session=self.leader,
             )
         try:
             if self.listen.startswith("unix:"):

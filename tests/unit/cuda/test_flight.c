@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "gpu/cuda/flight.h"
 #include "gpu/cuda/tri_call.h"
+#include "tests/simt/simt.h"
 
 #define N 520 /* a part of the workspace for each matrix */
 #define MATRICES 3
@@ -182,13 +183,31 @@ static void test_waits_in_turn(void **state)
     tear_down(&bed);
 }
 
+/* Another engine of the device has all of its memory, and gives it back when it has ended. */
+static void test_waits_for_another_engine(void **state)
+{
+    (void)state;
+    struct bed bed;
+    set_up(&bed, 4 * PART_BYTES);
+    cuda_pool_be_patient(bed.pool, CLOCK_S);
+    simt_fill_memory(true);
+    assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
+    assert_false(look(&bed, 0));
+    assert_int_equal(atomic_load(&bed.batches[0]->state), ENGINE_BATCH_SUBMITTED);
+    simt_fill_memory(false);
+    uint64_t start_ns = clock_now_ns();
+    while (!look(&bed, 0))
+        assert_true(clock_now_ns() < start_ns + CLOCK_S);
+    assert_done(bed.batches[0], &bed);
+    tear_down(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_workspace_will_do),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_refused_option),
-        cmocka_unit_test(test_waits_in_turn),
+        cmocka_unit_test(test_any_workspace_will_do),    cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_refused_option),           cmocka_unit_test(test_waits_in_turn),
+        cmocka_unit_test(test_waits_for_another_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "gpu/cuda/pool.h"
 #include "tests/simt/simt.h"
 
@@ -152,14 +153,18 @@ static void test_trim(void **state)
     (void)state;
     int64_t before = simt_allocations();
     struct cuda_pool *pool = create(100 * MIB);
-    assert_false(cuda_pool_trim(pool));
+    assert_false(cuda_pool_trim(pool, 0));
     struct cuda_block a = take(pool, false, MIB, MIB), b = take(pool, true, 5 * MIB, 5 * MIB);
     cuda_pool_give(pool, &a);
-    assert_true(cuda_pool_trim(pool));
+    assert_true(cuda_pool_trim(pool, 0));
     assert_int_equal(simt_allocations(), before + 2);
     cuda_pool_give(pool, &b);
-    assert_false(cuda_pool_trim(pool));
+    assert_false(cuda_pool_trim(pool, 0));
     assert_int_equal(simt_allocations(), before);
+    a = take(pool, false, MIB, MIB);
+    cuda_pool_give(pool, &a);
+    assert_true(cuda_pool_trim(pool, CLOCK_S)); /* whoever asks, it was in use a moment ago */
+    assert_false(cuda_pool_trim(pool, 0));
     a = take(pool, false, 100 * MIB, 100 * MIB);
     cuda_pool_give(pool, &a);
     cuda_pool_destroy(&pool);
@@ -187,6 +192,52 @@ static void test_device_is_full(void **state)
     cuda_pool_destroy(&pool);
 }
 
+/* Another engine has the device's memory and is ending: that is waited for, once. */
+static void test_another_engine_has_the_memory(void **state)
+{
+    const uint64_t patience_ns = 100 * CLOCK_MS;
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    cuda_pool_be_patient(pool, patience_ns);
+    for (int i = 0; i < 2; i++) {
+        struct cuda_block block = {0};
+        simt_fill_memory(true);
+        uint64_t start_ns = clock_now_ns();
+        assert_refused(pool, true, 64 * MIB + 1, cudaErrorMemoryAllocation); /* beyond the budget */
+        assert_refused(pool, true, MIB, cudaErrorNotReady);
+        cudaError_t status = cudaErrorNotReady;
+        while (status == cudaErrorNotReady && clock_now_ns() < start_ns + 20 * patience_ns)
+            status = cuda_pool_take(pool, true, MIB, MIB, &block);
+        assert_int_equal(status, cudaErrorMemoryAllocation);
+        assert_true(clock_now_ns() >= start_ns + patience_ns);
+        assert_refused(pool, true, MIB, cudaErrorMemoryAllocation); /* not again */
+        simt_fill_memory(false);
+        block = take(pool, true, MIB, MIB);
+        cuda_pool_give(pool, &block);
+        assert_false(cuda_pool_trim(pool, 0));
+    }
+    cuda_pool_destroy(&pool);
+}
+
+/* It comes back while somebody waits, who does not keep the other lane from it. */
+static void test_memory_that_comes_back(void **state)
+{
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    cuda_pool_be_patient(pool, CLOCK_S);
+    struct cuda_block block = {0};
+    simt_fill_memory(true);
+    assert_refused(pool, true, MIB, cudaErrorNotReady);
+    simt_fill_memory(false);
+    uint64_t start_ns = clock_now_ns();
+    cudaError_t status = cudaErrorNotReady;
+    while (status == cudaErrorNotReady && clock_now_ns() < start_ns + CLOCK_S)
+        status = cuda_pool_take(pool, false, MIB, MIB, &block);
+    assert_int_equal(status, cudaSuccess);
+    cuda_pool_give(pool, &block);
+    cuda_pool_destroy(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +249,8 @@ int main(void)
         cmocka_unit_test(test_what_is_kept_is_no_way_round_the_lanes),
         cmocka_unit_test(test_pieces_are_joined_in_turn),
         cmocka_unit_test(test_device_is_full),
+        cmocka_unit_test(test_another_engine_has_the_memory),
+        cmocka_unit_test(test_memory_that_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

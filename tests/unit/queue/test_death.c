@@ -85,35 +85,111 @@ static void test_an_ending_engine_gets_nothing_more(void **state)
     free(next_shared);
 }
 
-/* What an ending engine ends well after all needs no other one. Nothing more of it starts before.
- */
+/* What an ending engine ends well after all needs no other one. Nothing more of it starts before,
+ * and what found no memory runs again, an item at a time. */
 static void test_an_ending_engine_may_end_its_work(void **state)
 {
-    static const enum engine_status how[] = {ENGINE_OK, ENGINE_OUT_OF_MEMORY};
+    static const struct {
+        enum engine_status how;
+        int64_t batch; /* more than one: slices */
+        int items;
+    } rows[] = {{ENGINE_OK, 100000, 1},
+                {ENGINE_OUT_OF_MEMORY, 100000, 1},
+                {ENGINE_OK, 1, 5},
+                {ENGINE_OUT_OF_MEMORY, 1, 5}};
     (void)state;
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
         struct bench bench = bench_open(&limits);
-        submit(&bench, 0, 32, 100000); /* slices */
+        for (int i = 0; i < rows[k].items; i++)
+            submit(&bench, i, 32, rows[k].batch);
         queue_flush(bench.queue);
-        struct engine_batch *slice = start(bench.shared, ENGINE_LANE_LONG);
-        assert_non_null(slice);
+        int kind = rows[k].batch > 1 ? ENGINE_LANE_LONG : ENGINE_LANE_SHORT;
+        struct engine_batch *batch = start(bench.shared, kind);
+        assert_int_equal(batch->item_count, rows[k].items);
         assert_false(queue_lane_close(bench.lane, true));
         struct engine_shared *next_shared = calloc(1, sizeof *next_shared);
         assert_non_null(next_shared);
         struct queue_lane *next = bring(bench.queue, next_shared, &main_engine);
-        assert_null(start(next_shared, ENGINE_LANE_LONG)); /* the verdict is not known */
-        finish(slice, how[k]);
+        assert_null(start(next_shared, kind)); /* the verdict is not known */
+        finish(batch, rows[k].how);
         queue_reap(bench.queue);
         take_down(&bench.lane, true);
         bring_spare(&bench);
+        int alone = 0;
+        while ((batch = start(bench.spare_shared, kind)) != NULL) {
+            assert_int_equal(batch->item_count, 1);
+            finish(batch, ENGINE_OK);
+            queue_reap(bench.queue);
+            alone++;
+        }
+        if (rows[k].items > 1)
+            assert_int_equal(alone, rows[k].how == ENGINE_OK ? 0 : rows[k].items);
         while (serve(&bench, next_shared) + serve(&bench, bench.spare_shared) > 0) {
         }
-        assert_int_equal(bench.orders[0].done, 1);
-        assert_int_equal(bench.orders[0].item.status, ERROR_NONE);
+        for (int i = 0; i < rows[k].items; i++) {
+            assert_int_equal(bench.orders[i].done, 1);
+            assert_int_equal(bench.orders[i].item.status, ERROR_NONE);
+        }
         take_down(&next, false);
         bench_close(&bench);
         free(next_shared);
     }
+}
+
+/* What is left of suspects, in batches that the engine had not begun, waits with what it had: a
+ * spare engine is not to be busy before it could take over. Others go on at once. */
+static void test_suspects_wait_until_their_engine_is_reaped(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    struct engine_shared *next_shared = calloc(1, sizeof *next_shared);
+    assert_non_null(next_shared);
+    bring_spare(&bench);
+    submit(&bench, 0, 32, 100000); /* slices: one begun, one not */
+    submit(&bench, 1, 8, 1);
+    queue_flush(bench.queue);
+    assert_non_null(start(bench.shared, ENGINE_LANE_LONG));
+    assert_non_null(oldest(bench.shared, ENGINE_LANE_LONG, ENGINE_BATCH_SUBMITTED));
+    assert_false(queue_lane_close(bench.lane, true));
+    assert_null(oldest(bench.shared, ENGINE_LANE_LONG, ENGINE_BATCH_SUBMITTED));
+    assert_null(oldest(bench.spare_shared, ENGINE_LANE_LONG, ENGINE_BATCH_SUBMITTED));
+    assert_true(queue_lane_appoint(bench.spare, &main_engine));
+    assert_int_equal(serve(&bench, bench.spare_shared), 1);
+    assert_int_equal(bench.orders[1].done, 1);
+    assert_true(queue_has_suspects(bench.queue, QUEUE_HOST));
+    take_down(&bench.lane, true);
+    assert_null(start(bench.spare_shared, ENGINE_LANE_LONG));
+    struct queue_lane *next = bring(bench.queue, next_shared, &spare_engine);
+    for (int i = 0; i < 2; i++) { /* one by one */
+        struct engine_batch *batch = start(next_shared, ENGINE_LANE_LONG);
+        assert_non_null(batch);
+        assert_null(start(next_shared, ENGINE_LANE_LONG));
+        finish(batch, ENGINE_OK);
+        queue_reap(bench.queue);
+    }
+    assert_false(queue_has_suspects(bench.queue, QUEUE_HOST));
+    serve(&bench, bench.spare_shared);
+    assert_int_equal(bench.orders[0].done, 1);
+    assert_int_equal(bench.orders[0].item.status, ERROR_NONE);
+    take_down(&next, false);
+    bench_close(&bench);
+    free(next_shared);
+}
+
+/* An engine that the front ends without blame has no suspects, whatever it has begun. */
+static void test_an_ending_engine_without_blame_has_no_suspects(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 8, 1);
+    queue_flush(bench.queue);
+    assert_non_null(start(bench.shared, ENGINE_LANE_SHORT));
+    assert_false(queue_lane_close(bench.lane, false));
+    assert_false(queue_has_suspects(bench.queue, QUEUE_HOST));
+    replace_lane(&bench, false);
+    assert_int_equal(serve(&bench, bench.shared), 1);
+    assert_int_equal(bench.orders[0].done, 1);
+    bench_close(&bench);
 }
 
 /* A spare engine becomes the main one, and takes what waits; not while it has a suspect. */
@@ -333,6 +409,8 @@ int main(void)
         cmocka_unit_test(test_poison_is_found_and_the_others_answered),
         cmocka_unit_test(test_an_ending_engine_gets_nothing_more),
         cmocka_unit_test(test_an_ending_engine_may_end_its_work),
+        cmocka_unit_test(test_suspects_wait_until_their_engine_is_reaped),
+        cmocka_unit_test(test_an_ending_engine_without_blame_has_no_suspects),
         cmocka_unit_test(test_a_spare_engine_is_appointed),
         cmocka_unit_test(test_an_outage_ends_what_waits),
         cmocka_unit_test(test_suspects_without_a_spare_engine_end),

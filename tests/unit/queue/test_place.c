@@ -149,6 +149,25 @@ static void test_engines_of_a_place_share(void **state)
     site_close(&site);
 }
 
+/* A batch that an engine of a device has not begun may wait for memory that another engine has. */
+static void test_a_device_may_be_full_for_a_while(void **state)
+{
+    (void)state;
+    struct site site = site_open(&limits);
+    submit(&site.bench, 0, 8, 1);
+    queue_flush(site.bench.queue);
+    uint64_t now_ns = clock_now_ns();
+    const uint64_t late_ns = now_ns + 3 * CLOCK_S; /* the deadline is 2 s */
+    struct queue_lane *lane = site.lanes[0];
+    assert_true(queue_lane_overdue_ns(lane, late_ns) == 0);
+    assert_true(queue_lane_overdue_ns(lane, late_ns + ENGINE_MEMORY_WAIT_NS) > 0);
+    struct engine_batch *batch = start(site.shared[0], ENGINE_LANE_SHORT);
+    assert_true(queue_lane_overdue_ns(lane, late_ns) > 0);
+    finish(batch, ENGINE_OK);
+    queue_reap(site.bench.queue);
+    site_close(&site);
+}
+
 /* A restart is waited for: the same matrix keeps its bits. */
 static void test_a_short_absence_is_waited_for(void **state)
 {
@@ -513,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_an_item_for_one_engine_waits_where_it_looks),
         cmocka_unit_test(test_a_place_takes_what_all_its_engines_take),
         cmocka_unit_test(test_engines_of_a_place_share),
+        cmocka_unit_test(test_a_device_may_be_full_for_a_while),
         cmocka_unit_test(test_a_short_absence_is_waited_for),
         cmocka_unit_test(test_the_host_takes_over),
         cmocka_unit_test(test_what_an_outage_left_goes_first),

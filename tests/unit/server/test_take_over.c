@@ -23,6 +23,13 @@ static void fill_spare(struct seat *spare, bool up)
     assert_true(seat_look_after(spare, clock_ns, false) == up);
 }
 
+/* It shows that it is alive. */
+static void beat(struct seat *spare)
+{
+    atomic_fetch_add(&shared->heartbeat, 1);
+    assert_false(seat_look_after(spare, clock_ns, false));
+}
+
 static void test_a_spare_engine_takes_over(void **state)
 {
     (void)state;
@@ -100,6 +107,7 @@ static void test_nobody_takes_over_too_soon(void **state)
         fill_spare(&spare, true);
         end(&bench, ENGINE_EXIT_FAULT, false);
         clock_ns += pause_ns - MS_NS;
+        beat(&spare);
         assert_false(seat_take_over(&bench.seat, &spare, clock_ns));
         clock_ns += MS_NS;
         assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
@@ -111,6 +119,43 @@ static void test_nobody_takes_over_too_soon(void **state)
     bench_close(&bench);
 }
 
+/* Nor does one that is silent, though nobody has given it up yet. */
+static void test_nobody_silent_takes_over(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(QUEUE_CUDA, false);
+    struct seat spare = two_seats(&bench);
+    fill_spare(&spare, true);
+    clock_ns += CLOCK_S; /* of the two that are allowed */
+    assert_false(seat_look_after(&spare, clock_ns, false));
+    assert_non_null(spare.process);
+    end(&bench, ENGINE_EXIT_FAULT, true);
+    assert_false(seat_take_over(&bench.seat, &spare, clock_ns));
+    beat(&spare);
+    assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+    bench_close(&bench);
+}
+
+/* A device that lets no process go: engines are not used up on it one after the other. */
+static void test_who_cannot_be_reaped_ends_the_taking_over(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(QUEUE_CUDA, false);
+    struct seat spare = two_seats(&bench);
+    struct engine_process *first = bench.seat.process;
+    for (int i = 0; i < 4; i++) {
+        seat_end(&bench.seat, ENGINE_PROCESS_DEADLINE, clock_ns);
+        assert_int_equal(bench.seat.leaving, 1 + i);
+        clock_ns = bench.seat.not_before_ns;
+        fill_spare(&spare, true);
+        assert_true(seat_take_over(&bench.seat, &spare, clock_ns) == (i < 3));
+    }
+    assert_null(bench.seat.process);
+    seat_note_end(&bench.seat, first, clock_ns);
+    assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+    bench_close(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +163,8 @@ int main(void)
         cmocka_unit_test(test_who_is_on_the_way_makes_room),
         cmocka_unit_test(test_who_is_on_the_way_is_taken),
         cmocka_unit_test(test_nobody_takes_over_too_soon),
+        cmocka_unit_test(test_nobody_silent_takes_over),
+        cmocka_unit_test(test_who_cannot_be_reaped_ends_the_taking_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
