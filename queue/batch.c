@@ -16,8 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-
 /* ---- Sending ---- */
 
 static void place(struct engine_tensor *to, const struct engine_tensor *from, int64_t first,

@@ -1,7 +1,6 @@
 /* config.c: see config.h. Threads: the starting thread. */
 #include "server/config.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

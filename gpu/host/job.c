@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "gpu/host/fault.h"

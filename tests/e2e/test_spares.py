@@ -131,6 +131,30 @@ def test_poison_is_found_at_once(spares, slowest):
         wait_spares(daemon, spares)
 
 
+def test_an_engine_that_is_reaped_late():
+    """As one on a device is. Who takes over does not wait for that; those who ran beside the poison
+    do, for their memory may still be written to, and nobody else."""
+    end_s = 0.7
+    faults = f"poison:{POISON:g},exit:10,slow:2000,end:{end_s * 1000:g},{SLOW_START}"
+    with Daemon("--in-flight", "1", "--cuda-spares", "3", cuda=faults) as daemon:
+        wait_spares(daemon, 3)
+        if "the end will not be slow" in daemon.stderr():
+            pytest.skip("no process may trace another one here")
+        with Load(daemon, pool(daemon), clients=16, seconds=1e6) as load:
+            time.sleep(0.2)
+            with daemon.connect() as connection:
+                connection.send(poisoned())
+                wait_until(lambda: takeovers(daemon) == 1, AT_ONCE_S, "a takeover")
+                before = total(daemon, "device_batches_total", device="cuda:0")
+                wait_until(lambda: total(daemon, "device_batches_total", device="cuda:0")
+                           > before + 10, AT_ONCE_S, "its work")
+                assert "engine ended" not in daemon.stderr()
+                assert connection.read().status == 500
+            report = load.finish()
+        judge(report, end_s + AT_ONCE_S)
+        assert restarts(daemon, reason="device_fault") == 3
+
+
 @pytest.mark.skipif(not os.access(SIMT_FAULT_ENGINE, os.X_OK), reason="not in sanitizer builds")
 @pytest.mark.timeout(150)
 def test_a_device_fault():

@@ -20,7 +20,6 @@
 #include "gpu/process/options.h"
 #include "gpu/process/process.h"
 #include "gpu/process/ring.h"
-#include "tests/unit/gpu/bed.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define WORDS_MAX 6
