@@ -167,6 +167,8 @@ template <typename T> struct cuda__ism_square {
             copy(left, memory.panel[panel % 2][lane + h * CUDA__WARP]);
 #pragma unroll
             for (int k = 0; k < width; k++) {
+                if (k >= count) /* nobody has written those rows */
+                    break;
                 copy(right, rows[k]);
 #pragma unroll
                 for (int e = 0; e < width; e++)

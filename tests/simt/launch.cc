@@ -137,6 +137,7 @@ bool prepare(machine *m, const grid &of, int rank)
     m->status = cudaSuccess;
     m->report[0] = 0;
     m->random = (order_seed + (uint32_t)rank + 1) * 2654435761u | 1;
+    simt_spoil_static();
     return simt_make_fibers(m, (int)(threads.x * threads.y * threads.z));
 }
 

@@ -95,4 +95,7 @@ bool simt_cluster_failed(void);
 /* The dynamic shared memory of a block of the cluster; NULL: there is none of that rank. */
 unsigned char *simt_cluster_memory(unsigned rank);
 
+/* The calling thread's static shared memory, of all kernels, becomes NaN. */
+void simt_spoil_static(void);
+
 #endif

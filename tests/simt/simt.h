@@ -12,12 +12,12 @@
  *
  * Checked: lanes that wait for each other for ever, with different masks or at different calls; a
  * value asked of a lane that takes no part; shared memory beyond what the launch asked for (with
- * AddressSanitizer). Dynamic shared memory begins as NaN; static is what the block before left in
- * it. Asynchronous copies are made as late as allowed. Built with ThreadSanitizer, the threads of a
- * block are threads to it, which only
- * __syncwarp and __syncthreads order: it finds races on shared memory. Shuffles and votes order
- * nothing, as in the language. Not modelled: blocks that wait for each other, the device's own
- * roundings of what is not IEEE, time.
+ * AddressSanitizer). Dynamic shared memory begins as NaN, and static in the first block of a launch
+ * and in every block of a cluster; else it is what the block before left in it. Asynchronous copies
+ * are made as late as allowed. Built with ThreadSanitizer, the threads of a block are threads to
+ * it, which only __syncwarp and __syncthreads order: it finds races on shared memory. Shuffles and
+ * votes order nothing, as in the language. Not modelled: blocks that wait for each other, the
+ * device's own roundings of what is not IEEE, time.
  *
  * What goes wrong is printed, kept for simt_report(), and ends the launch with
  * cudaErrorLaunchFailure, or cudaErrorIllegalAddress, which every later call returns too. Threads:

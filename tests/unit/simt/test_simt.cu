@@ -145,6 +145,27 @@ static __global__ void add_up(whole *to, unsigned *grand)
     atomicAdd(grand, 1u);
 }
 
+static __global__ void hand_down(unsigned *to)
+{
+    static __shared__ unsigned left;
+    to[blockIdx.x] = left;
+    left = blockIdx.x;
+}
+
+/* Static shared memory is not zeros: a launch's first block finds NaN, as floats, and the others
+ * what the one before left. */
+static void test_static_memory(void **)
+{
+    unsigned to[3];
+    simt_set_order(SIMT_FORWARD, 0);
+    for (int launch = 0; launch < 2; launch++) {
+        assert_int_equal(start(hand_down, dim3(3), dim3(1), 0, to), cudaSuccess);
+        assert_int_equal(to[0], ALL);
+        assert_int_equal(to[1], 0);
+        assert_int_equal(to[2], 1);
+    }
+}
+
 static void test_blocks(void **)
 {
     for (size_t o = 0; o < COUNT(orders); o++) {
@@ -437,11 +458,12 @@ static void test_race(void **)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchange),        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_blocks),          cmocka_unit_test(test_early_end),
-        cmocka_unit_test(test_missing_barrier), cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_mistakes),        cmocka_unit_test(test_bad_address),
-        cmocka_unit_test(test_limits),          cmocka_unit_test(test_race),
+        cmocka_unit_test(test_exchange),      cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_blocks),        cmocka_unit_test(test_early_end),
+        cmocka_unit_test(test_static_memory), cmocka_unit_test(test_missing_barrier),
+        cmocka_unit_test(test_copies),        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_bad_address),   cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_race),
     };
     if (argc > 1)
         return run_alone(argv[1]);
