@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gpu/cuda/fault.h"
+#include "gpu/cuda/product.h"
 #include "gpu/cuda/status.h"
 #include "gpu/process/batch.h"
 #include "gpu/process/process.h"
@@ -257,8 +258,11 @@ static void give_up(struct cuda_flight *flight, cudaError_t status)
         end(flight, status, "launch a batch");
     cuda__failed(status, "launch a batch");
     (void)cudaGetLastError();
-    /* The table may be on its way still, and its place is used again. */
+    /* What was launched may run still, in either stream: the table's place and the workspace are
+     * used again. */
     cudaError_t rest = cudaStreamSynchronize(flight->stream);
+    if (rest == cudaSuccess)
+        rest = cudaStreamSynchronize(cuda_products_side(flight->products)->stream);
     if (rest != cudaSuccess)
         end(flight, rest, "launch a batch");
     finish(flight, cuda_verdict_status(verdict));

@@ -101,10 +101,14 @@ template <typename T> struct cuda__iter_view {
     {
         return (int)blockIdx.z * CUDA__ITER_COLUMNS + (u * CUDA__WARP + lane) * width;
     }
-    /* How many of them there are. */
+    /* How many of them there are; a row's last one may be cut short. */
     __device__ __forceinline__ int pieces_here() const
     {
-        return within(piece(0), CUDA__WARP * width, (int)call.ld, pieces);
+        return within(piece(0), CUDA__WARP * width, (int)call.n, pieces);
+    }
+    __device__ __forceinline__ bool is_whole(int u) const
+    {
+        return piece(u) + width <= (int)call.n;
     }
     __device__ __forceinline__ void read(vector *x, const T *from, int here) const
     {
@@ -112,7 +116,13 @@ template <typename T> struct cuda__iter_view {
         for (int u = 0; u < pieces; u++) {
             if (u >= here)
                 break;
-            x[u] = *(const vector *)(from + piece(u));
+            if (is_whole(u)) {
+                x[u] = *(const vector *)(from + piece(u));
+                continue;
+            }
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                ((T *)&x[u])[v] = piece(u) + v < (int)call.n ? from[piece(u) + v] : T(0);
         }
     }
     __device__ __forceinline__ void write(T *to, const vector *x, int here) const
@@ -121,7 +131,15 @@ template <typename T> struct cuda__iter_view {
         for (int u = 0; u < pieces; u++) {
             if (u >= here)
                 break;
-            *(vector *)(to + piece(u)) = x[u];
+            if (is_whole(u)) {
+                *(vector *)(to + piece(u)) = x[u];
+                continue;
+            }
+#pragma unroll
+            for (int v = 0; v < width; v++) {
+                if (piece(u) + v < (int)call.n)
+                    to[piece(u) + v] = ((const T *)&x[u])[v];
+            }
         }
     }
     /* to = factor * from, a row. */
@@ -339,7 +357,6 @@ static __device__ __forceinline__ void cuda__iter_sum_row(const cuda__iter_view<
     view.write(view.row(sum.to), x, here);
 }
 
-/* What lies beyond column n goes along. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     cuda__iter_sum_kernel(const cuda__iter_call call, const cuda__iter_run run,

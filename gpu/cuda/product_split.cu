@@ -17,9 +17,9 @@
 #define SPLIT_BIAS 127
 /* Exponents of a largest entry that are left alone; beyond, it becomes 2^0 or 2^HIGH. So the parts
  * of entries down to 2^-85 of the largest are exact, nothing overflows that would not in FP32, and
- * what undoes the scaling does not either. */
+ * what undoes the scaling, 2^126 at most, does not either. */
 #define SPLIT_LOW (-30)
-#define SPLIT_HIGH 60
+#define SPLIT_HIGH 64
 
 static __device__ __forceinline__ uint32_t cuda__split_size(float x)
 {

@@ -22,9 +22,11 @@
  * with a piece, as pieces are added to C by an ordinary FP32 addition.
  *
  * Operands whose largest entry is far from 1 are scaled by a power of two, and alpha by its
- * inverse, both on the device: low would underflow, or high overflow. NaN and infinities are in
- * `high` alone; where there is an infinity in an operand C may have NaN where an FP32 product has
- * the infinity. It is never finite.
+ * inverse, both on the device: low would underflow, or high overflow. alpha times that inverse must
+ * be a float: |alpha| below 4, and operands whose largest entries have a product of 2^-149 or more,
+ * or the product counts as zero. An operand with NaN or infinities is not scaled; they are in
+ * `high` alone, and where there is an infinity in an operand C may have NaN where an FP32 product
+ * has the infinity. It is never finite.
  *
  * Host code, any thread, with its own stream. Nothing is awaited. Cost: a read of both operands,
  * then three times their bytes. Private to the folder.

@@ -252,6 +252,7 @@ template <typename T, int Threads> struct cuda__tri_liner {
         at = {cuda__tri_step(at.down, above), cuda__tri_step(at.up, below)};
         auto found = sweep.finish(lane, row, at, det, solver.part);
         const bool good = __all_sync(CUDA__ALL, solver.holds(found.column, found.error));
+        __syncwarp(); /* the lines are written: a vote orders nothing */
         if (lane == 0)
             count(1, good);
         unsigned long long sum = largest_bits(found.column), error = largest_bits(found.error);

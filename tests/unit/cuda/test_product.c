@@ -327,6 +327,25 @@ static void split_products_are_scaled(void **state)
     cuda_products_destroy(&with);
 }
 
+/* Two operands with entries near the largest number, which do not meet. */
+static void split_products_of_large_numbers(void **state)
+{
+    const struct shape s = {40, 40, 40, 1};
+    struct cuda_products *with = NULL;
+    (void)state;
+    assert_int_equal(cuda_products_create(NULL, &with), cudaSuccess);
+    struct cuda_product p = split_make(s, false, false, 0, 0, 0);
+    float *a = p.a.at, *b = p.b.at, *c = p.c.at;
+    for (int64_t k = 0; k < 40 * 40; k++)
+        a[k] = b[k] = k % 41 == 0 ? 1 : 0;
+    a[0] = b[41] = 0x1p125f;
+    assert_int_equal(cuda__product_split(with, &p, NULL), cudaSuccess);
+    for (int64_t k = 0; k < 40 * 40; k++)
+        assert_true(c[k] == (k == 0 || k == 41 ? 0x1p125f : a[k]));
+    split_release(&p, 0);
+    cuda_products_destroy(&with);
+}
+
 /* NaN and infinities stay in their rows and columns, and are not finite there; the largest numbers
  * are. */
 static void split_products_tell_what_is_not_finite(void **state)
@@ -436,6 +455,7 @@ int main(void)
         cmocka_unit_test(bits_do_not_depend_on_the_batch),
         cmocka_unit_test(split_products_are_right),
         cmocka_unit_test(split_products_are_scaled),
+        cmocka_unit_test(split_products_of_large_numbers),
         cmocka_unit_test(split_products_tell_what_is_not_finite),
         cmocka_unit_test(split_products_have_their_shapes),
         cmocka_unit_test(what_cannot_be_is_refused),
