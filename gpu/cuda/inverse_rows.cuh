@@ -495,7 +495,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             }
         }
         rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
-        int doubt = tried                  ? doubtful(error, norm)
+        int doubt = tried                  ? doubtful(error, finite ? norm : real::nan())
                     : info == 0 && !finite ? CUDA_INFO_DOUBTFUL /* the pivot had no reciprocal */
                                            : 0;
         info = doubt ? doubt : info == 0 && !(rcond >= real::eps) ? N + 1 : info;
@@ -540,8 +540,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     }
 
     /* INFO of an inverse that growth may have spoilt, or 0. With errors of the size e in a row of
-     * I - X A, the trial's entry is near sqrt(n) e. A zero pivot is believed where no pivot before
-     * it is far beyond A. */
+     * I - X A, the trial's entry is near sqrt(n) e. norm: NaN where sums of X overflow, which need
+     * not mean that X does. A zero pivot is believed where no pivot before it is far beyond A. */
     __device__ __forceinline__ int doubtful(T error, T norm) const
     {
         constexpr T grown = 8; /* as the host's: below, LAPACK's bound holds */

@@ -410,14 +410,18 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
     cuda__lu_numbers<T> numbers = *view.numbers;
     T *most = (T *)cuda__memory, size = cuda__lu_norm(view, chunk.n, 0, most), error = 0;
+    T scale =
+        size <= real::largest ? T(1) : real::lower; /* where sums overflow, entries need not */
+    if (scale != 1)
+        size = cuda__lu_norm(view, chunk.n, 1, most);
     int info = numbers.info;
     for (int k = (int)threadIdx.x; k < chunk.n; k += CUDA__LU_THREADS)
         error = cuda__lu_larger(error, view.error[k]);
     error = cuda__lu_block_most(error, most);
     T rcond = info < 0 ? real::nan() : T(0);
-    bool good = error <= (T)sqrt((T)chunk.n) * real::eps * numbers.norm * size;
+    bool good = error * scale <= (T)sqrt((T)chunk.n) * real::eps * numbers.norm * size;
     if (info == 0 && size > 0 && size <= real::largest)
-        rcond = 1 / numbers.norm / size * numbers.factor;
+        rcond = 1 / numbers.norm / size * numbers.factor * scale;
     bool none = false;
     if (chunk.manner.mending) {
         info = cuda__lu_last_word(numbers, chunk.n, good, &rcond, &none);

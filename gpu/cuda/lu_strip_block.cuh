@@ -285,8 +285,8 @@ template <typename Shape> struct cuda__lu_strip_block {
     /* ---- Out ---- */
 
     /* Divides the rows by their pivots and undoes the scaling, in an order that cannot leave the
-     * range midway. Returns the largest sum of a column. */
-    __device__ __forceinline__ T finish(T factor)
+     * range midway. */
+    __device__ __forceinline__ void finish(T factor)
     {
         mine.each([&](int row, int, T *x) {
             T scale = row < n ? of.scale[row] : T(0);
@@ -294,7 +294,17 @@ template <typename Shape> struct cuda__lu_strip_block {
             for (int v = 0; v < width; v++)
                 x[v] = x[v] * scale * factor;
         });
-        return most(has_strip ? mine.largest_column(1) : T(0));
+    }
+
+    /* The largest sum of a column, times `scale`: where sums overflow, entries need not. */
+    __device__ __forceinline__ T measure_inverse(T *scale)
+    {
+        *scale = 1;
+        T size = most(has_strip ? mine.largest_column(1) : T(0));
+        if (size <= real::largest)
+            return size;
+        *scale = real::lower;
+        return most(has_strip ? mine.largest_column(real::lower) : T(0));
     }
 
     /* The largest entry of X times the product less the signs. */
@@ -424,9 +434,11 @@ template <typename Shape> struct cuda__lu_strip_block {
         }
         T rcond = 0;
         if (info == 0) {
-            T size = finish(factor), error = trial(factor);
-            bool good = error <= (T)sqrt((T)n) * real::eps * norm * size;
-            rcond = size > 0 && size <= real::largest ? 1 / norm / size * factor : T(0);
+            finish(factor);
+            T scale, size = measure_inverse(&scale), error = trial(factor);
+            bool good = error * scale <= (T)sqrt((T)n) * real::eps * norm * size;
+            if (size > 0 && size <= real::largest)
+                rcond = 1 / norm / size * factor * scale;
             bool large = !(rcond >= real::eps); /* so the trial says nothing */
             info = !good || (large && beyond) ? CUDA_INFO_DOUBTFUL : large ? n + 1 : 0;
         } else if (info > 0 && (beyond || factor == real::lower)) {

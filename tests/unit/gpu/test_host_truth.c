@@ -223,6 +223,36 @@ static void test_sums_may_overflow(void **state)
     free(a);
 }
 
+/* Sylvester's matrix of signs, times a number so small that the sums of its inverse overflow, which
+ * its entries do not. iterative counts that as an overflow. */
+static void try_large_inverse(const char *method, enum precision precision, int64_t n)
+{
+    if (!gputest_takes(method, precision, n) || strcmp(method, "iterative") == 0)
+        return;
+    double scale = precision == PRECISION_FP32 ? 0x1p-129 : 0x1p-1025,
+           *a = calloc(n * n, sizeof *a);
+    for (int64_t i = 0; i < n * n; i++)
+        a[i] = __builtin_parityll((uint64_t)(i / n & i % n)) ? -scale : scale;
+    struct gputest_answer answer = gputest_run(method, precision, n, a, false);
+    assert_int_equal(answer.info, 0);
+    assert_true(fabs(answer.rcond * (double)n - 1) < (double)n * gputest_eps(precision));
+    for (int64_t i = 0; i < n * n; i++)
+        assert_true(fabs(answer.inverse[i] * a[i] * (double)n - 1) <
+                    (double)n * gputest_eps(precision));
+    gputest_free(&answer);
+    free(a);
+}
+
+static void test_sums_of_the_inverse_may_overflow(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(inverters) * PRECISION_COUNT; i++) {
+        for (int64_t n = 8; n <= 512; n *= 2)
+            try_large_inverse(inverters[i / PRECISION_COUNT], (enum precision)(i % PRECISION_COUNT),
+                              n);
+    }
+}
+
 /* Both ends of the range in one matrix: no pivot is zero as A is written. */
 static void test_no_false_zero_pivot(void **state)
 {
@@ -400,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_singular),
         cmocka_unit_test(test_ends_of_the_range),
         cmocka_unit_test(test_sums_may_overflow),
+        cmocka_unit_test(test_sums_of_the_inverse_may_overflow),
         cmocka_unit_test(test_no_false_zero_pivot),
         cmocka_unit_test(test_factors_of_tiny_pivots),
         cmocka_unit_test(test_power_of_two),
