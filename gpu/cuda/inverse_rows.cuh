@@ -495,9 +495,11 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             }
         }
         rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
-        int doubt = tried                  ? doubtful(error, finite ? norm : real::nan())
-                    : info == 0 && !finite ? CUDA_INFO_DOUBTFUL /* the pivot had no reciprocal */
-                                           : 0;
+        int doubt = 0;
+        if (tried)
+            doubt = doubtful(error, finite ? norm : real::nan());
+        else if (info == 0 && !finite) /* the pivot had no reciprocal */
+            doubt = CUDA_INFO_DOUBTFUL;
         info = doubt ? doubt : info == 0 && !(rcond >= real::eps) ? N + 1 : info;
         /* Scaled down, a small pivot may have vanished. */
         if (info > 0 && info <= N && factor == real::lower)
