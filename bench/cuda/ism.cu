@@ -257,7 +257,7 @@ template <typename T> double time_lu(int64_t n, int64_t count)
     items.put({cuda_item{a.at(0), x.at(0), rcond.at(0), info.at(0), 0}});
     struct cuda_batch batch = {items.at(0), 1, count, nullptr};
     enum precision precision = small_real<T>::precision;
-    size_t bytes = n > CUDA_SMALL_N_MAX ? cuda_inverse_middle_workspace(precision, n, 1) : 1;
+    size_t bytes = n > CUDA_SMALL_N_MAX ? cuda_inverse_middle_workspace(precision, n, count) : 1;
     device_array<char> space(std::max<size_t>(bytes, 1));
     return clock_seconds(
         [&](int) {
@@ -369,11 +369,16 @@ void time_batches(FILE *csv)
 {
     static const struct {
         int64_t n, m;
-    } batches[] = {{8, 1},  {8, 2},  {12, 3}, {16, 1}, {16, 2},  {16, 3}, {16, 4},
-                   {24, 6}, {32, 1}, {32, 2}, {32, 3}, {32, 4},  {32, 5}, {32, 6},
-                   {32, 8}, {48, 1}, {64, 1}, {64, 4}, {64, 16}, {128, 8}},
-      singles[] = {{8, 1},  {8, 2},  {16, 1}, {16, 2}, {16, 4}, {32, 1},
-                   {32, 2}, {32, 3}, {32, 4}, {32, 8}, {64, 1}};
+    } batches[] = {{8, 1},    {8, 2},   {12, 3},   {16, 1},   {16, 2},   {16, 3},  {16, 4},
+                   {24, 6},   {32, 1},  {32, 2},   {32, 3},   {32, 4},   {32, 5},  {32, 6},
+                   {32, 8},   {40, 4},  {48, 1},   {48, 12},  {64, 1},   {64, 4},  {64, 8},
+                   {64, 16},  {96, 8},  {96, 24},  {112, 8},  {128, 4},  {128, 8}, {128, 16},
+                   {128, 32}, {144, 8}, {200, 8},  {200, 16}, {200, 50}, {256, 8}, {256, 64},
+                   {384, 8},  {512, 8}, {512, 32}, {600, 16}, {1000, 8}},
+      singles[] = {{8, 1},    {8, 2},   {16, 1},   {16, 2},  {16, 4},   {32, 1},
+                   {32, 2},   {32, 3},  {32, 4},   {32, 8},  {48, 12},  {64, 1},
+                   {64, 8},   {64, 16}, {96, 24},  {128, 8}, {128, 32}, {176, 8},
+                   {200, 16}, {256, 8}, {256, 64}, {512, 32}};
     if (csv)
         fputs("precision,n,m,matrices,a0,variant,ism_us,copy_us,lu_us,cusolver_us,fill_us,"
               "product_us,block\n",
@@ -444,7 +449,7 @@ int measure_memory()
 
 int once(int64_t n, int64_t m)
 {
-    bool fused = n <= CUDA_ISM_FUSED_N_MAX;
+    bool fused = n <= 1000;
     int64_t count = fused ? BATCH_BYTES / (n * n * (int64_t)sizeof(double)) : 1;
     bed<double> of(fused ? INVERSE : DIAGONAL, n, m, count, 0, 0);
     of.run_whole();

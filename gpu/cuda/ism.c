@@ -5,6 +5,7 @@
 #include "gpu/cuda/ism.h"
 
 #include "gpu/cuda/ism_call.h"
+#include "gpu/cuda/ism_middle_room.h"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/methods/ism.h"
 
@@ -55,6 +56,37 @@ static bool wants_factors(const struct cuda_call *call)
                             METHOD_INPUT(METHOD_ISM_V))) != 0;
 }
 
+/* Is an inverse updated, and A not known? */
+static bool updates(const struct cuda_call *call)
+{
+    return cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE) &&
+           !cuda__ism_has(call->inputs, METHOD_ISM_A0_DENSE);
+}
+
+/* Is one kernel enough for a matrix, where `auto` is free to choose? */
+static bool is_small(const struct cuda_call *call, int64_t n, int64_t m)
+{
+    if (n <= CUDA_ISM_FUSED_N_MAX && m <= CUDA_ISM_FUSED_M_MAX)
+        return !cuda__ism_has(call->inputs, METHOD_ISM_A);
+    return updates(call) && cuda__ism_middle_holds(n, m, (int)precision_bytes(call->precision));
+}
+
+static bool streams(const struct cuda_call *call, int64_t n, int64_t m)
+{
+    return updates(call) && n > CUDA_ISM_FUSED_N_MAX && n <= CUDA__ISM_STREAM_ORDER && m > 0 &&
+           m <= CUDA__ISM_STREAM_MOST;
+}
+
+/* Parts of the rows are of one size, but for the last. */
+static void plan_stream(struct cuda__ism_plan *plan, int64_t n)
+{
+    int64_t parts = (n + CUDA__ISM_STREAM_ROWS - 1) / CUDA__ISM_STREAM_ROWS;
+    plan->fused = plan->streams = true;
+    plan->stream_rows = rounded_up((n + parts - 1) / parts, 32);
+    plan->stream_parts = (n + plan->stream_rows - 1) / plan->stream_rows;
+    plan->stream_ld = rounded_up(n, CUDA__ISM_STREAM_SLAB);
+}
+
 /* As the host's plan, with blocks and roads that suit a GPU. */
 static struct cuda__ism_plan plan_of(const struct cuda_call *call)
 {
@@ -66,14 +98,15 @@ static struct cuda__ism_plan plan_of(const struct cuda_call *call)
     int64_t n = call->n, m = rank_of(call), block = call->options[METHOD_ISM_BLOCK_SIZE];
     int64_t variant = call->options[METHOD_ISM_VARIANT];
     bool inverse = cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE);
-    bool small = n <= CUDA_ISM_FUSED_N_MAX && m <= CUDA_ISM_FUSED_M_MAX;
     struct cuda__ism_plan plan = {.road = METHOD_ROAD_BLOCK, .block = GROUP_USUAL};
     if (inverse && m > n / REDUCED_SHARE)
         plan.road = METHOD_ROAD_REDUCED_MEMORY;
-    if (variant == METHOD_ISM_AUTO && block == 0 && small &&
-        !cuda__ism_has(call->inputs, METHOD_ISM_A)) {
+    if (variant == METHOD_ISM_AUTO && block == 0 && is_small(call, n, m)) {
         plan.road = METHOD_ROAD_BLOCK;
         plan.fused = true;
+    } else if (variant == METHOD_ISM_AUTO && block == 0 && streams(call, n, m)) {
+        plan.road = METHOD_ROAD_BLOCK;
+        plan_stream(&plan, n);
     }
     if (variant != METHOD_ISM_AUTO)
         plan.road = roads[variant];
@@ -195,6 +228,18 @@ static void take_variant(struct cuda__ism_call *work)
     take_trial(work);
 }
 
+/* Numbers of FP64, whatever the precision. */
+static void take_stream(struct cuda__ism_call *work, enum precision precision)
+{
+    const struct cuda__ism_plan *plan = &work->plan;
+    int64_t ld = plan->stream_ld * precision_bytes(PRECISION_FP64) / precision_bytes(precision);
+    int64_t wide = rounded_up(work->m, 8);
+    take(work, CUDA__ISM_STREAM_K, work->m + CUDA__ISM_TRIED, ld);
+    take(work, CUDA__ISM_STREAM_RK, wide, ld);
+    take(work, CUDA__ISM_STREAM_SIZES, 1, ld);
+    take(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_TRIED) * plan->stream_parts, ld);
+}
+
 /* The factors, and after them the inverse, lie where X and Y were, which are not needed when A is
  * formed; but they are where there is no A. */
 static void take_mending(struct cuda__ism_call *work)
@@ -239,11 +284,18 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool mending)
     work.ldg = padded(work.plan.group);
     if (!mending)
         plan_ends(call, &work.plan);
+    if (!mending && work.plan.streams && !wants_factors(call)) {
+        take(&work, CUDA__ISM_ANSWER, 1, ARRAY_ALIGN);
+        take_stream(&work, call->precision);
+        return work;
+    }
     take_known(&work);
     if (mending)
         take_mending(&work);
     else
         take_variant(&work);
+    if (!mending && work.plan.streams)
+        take_stream(&work, call->precision);
     return work;
 }
 
@@ -265,7 +317,7 @@ static size_t part_bytes(const struct cuda__ism_call *work, enum precision preci
 /* Does the plan take no workspace but for mending? */
 static bool is_light(const struct cuda_call *call, const struct cuda__ism_plan *plan)
 {
-    return plan->road == METHOD_ROAD_LU || (plan->fused && !wants_factors(call));
+    return plan->road == METHOD_ROAD_LU || (plan->fused && !plan->streams && !wants_factors(call));
 }
 
 static size_t lu_bytes(const struct cuda_call *call, int64_t matrices)

@@ -1,13 +1,15 @@
 /* gpu/cuda/ism.h: the launchers of `ism` (gpu/methods/ism.h). See call.h for what every launcher
  * keeps to. The formulas and names are those of gpu/host/ism.h.
  *
- * Two roads. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
+ * Three roads. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
  * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory or registers, so
  * that A0^-1 is read once and the inverse written once, takes the columns of X and Y four at a time
- * (ism_fused.cuh), or, of an update with few of them, all at once (ism_few.cuh, ism_tile.cuh), and
- * tries the answer before it writes it. The other one, for all that is left: X, Y and what is known
- * of A0 are brought to the workspace, and the variants are sequences of products (product.h) with
- * the inverses of small blocks between them. In FP64, of up to 64 columns, the last product writes
+ * (ism_fused.cuh), or, of an update with few of them, all at once (ism_few.cuh, ism_tile.cuh, and
+ * beyond these orders ism_middle.cuh), and tries the answer before it writes it. Updates that no
+ * block of threads can hold are streamed, to n = CUDA__ISM_STREAM_ORDER: A0^-1 is read twice
+ * (ism_stream.cuh). The last road, for all that is left: X, Y and what is known of A0 are brought
+ * to the workspace, and the variants are sequences of products (product.h) with the inverses of
+ * small blocks between them. In FP64, of up to 64 columns, the last product writes
  * the answer and tries it on the way (ism_last.cuh). |A| of large orders is found out in another
  * stream meanwhile (ism_norm.cuh).
  *

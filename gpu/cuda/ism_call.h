@@ -48,6 +48,13 @@ extern "C" {
 #define CUDA__ISM_NORM_PARTS 32
 #define CUDA__ISM_NORM_ALL 264
 
+/* Updates without A0 that no block of threads holds, to this order and so many columns, go by
+ * ism_stream.cuh: columns that a block reads, and rows of a part of the answer, about. */
+#define CUDA__ISM_STREAM_ORDER 1024
+#define CUDA__ISM_STREAM_MOST 64
+#define CUDA__ISM_STREAM_SLAB 64
+#define CUDA__ISM_STREAM_ROWS 128
+
 /* The descriptor's inputs and outputs, by their indices. */
 enum cuda__ism_input {
     CUDA__ISM_GIVEN_A,
@@ -89,11 +96,15 @@ enum cuda__ism_array {
     CUDA__ISM_TOP,
     CUDA__ISM_ROWS,
     CUDA__ISM_LEFT,
-    CUDA__ISM_PIECES, /* of a product */
-    CUDA__ISM_BESIDE, /* of ism_norm.cuh: eight lines of m for each part of the rows */
-    CUDA__ISM_PARTS,  /* of ism_last.cuh: sums of the blocks, three lines each */
-    CUDA__ISM_Z,      /* n x n, becomes the inverse */
-    CUDA__ISM_U,      /* factors, n x m; U R beside them */
+    CUDA__ISM_PIECES,   /* of a product */
+    CUDA__ISM_BESIDE,   /* of ism_norm.cuh: eight lines of m for each part of the rows */
+    CUDA__ISM_PARTS,    /* of ism_last.cuh: sums of the blocks, three lines each */
+    CUDA__ISM_STREAM_K, /* of ism_stream.cuh, in FP64: see there */
+    CUDA__ISM_STREAM_RK,
+    CUDA__ISM_STREAM_SIZES,
+    CUDA__ISM_STREAM_PARTS,
+    CUDA__ISM_Z, /* n x n, becomes the inverse */
+    CUDA__ISM_U, /* factors, n x m; U R beside them */
     CUDA__ISM_UR,
     CUDA__ISM_V,
     CUDA__ISM_TZ, /* lines of n: T Z, T (A) or what is left of T, and the columns of A */
@@ -115,8 +126,10 @@ enum cuda__ism_array {
 struct cuda__ism_plan {
     enum method_road road; /* SINGLE, BLOCK or REDUCED_MEMORY; LU: it is left to mending at once */
     bool fused;
-    int64_t block, group; /* columns; a group is a multiple of a block */
-    bool last;            /* by ism_last.cuh: rows of a block, blocks of a strip */
+    bool streams; /* with `fused`: by ism_stream.cuh, with a workspace; rows of a part, parts */
+    int64_t stream_rows, stream_parts, stream_ld; /* numbers from line to line */
+    int64_t block, group;                         /* columns; a group is a multiple of a block */
+    bool last; /* by ism_last.cuh: rows of a block, blocks of a strip */
     int64_t last_rows, last_parts;
     bool beside; /* |A| is measured beside the work, by ism_norm.cuh: rows of a part */
     int64_t norm_rows, norm_parts;
@@ -153,6 +166,12 @@ static inline bool cuda__ism_has(uint32_t inputs, int input)
 typedef cudaError_t cuda__ism_launcher(const struct cuda__ism_call *work,
                                        struct cuda_products *products, cudaStream_t stream);
 cuda__ism_launcher cuda__ism_launch_f32, cuda__ism_launch_f64;
+/* Updates of a known inverse without A0, which cuda__ism_middle_holds. */
+cudaError_t cuda__ism_middle_f32(const struct cuda__ism_call *work, cudaStream_t stream);
+cudaError_t cuda__ism_middle_f64(const struct cuda__ism_call *work, cudaStream_t stream);
+/* The chunk of work->count slots of such that the plan streams. */
+cudaError_t cuda__ism_stream_f32(const struct cuda__ism_call *work, cudaStream_t stream);
+cudaError_t cuda__ism_stream_f64(const struct cuda__ism_call *work, cudaStream_t stream);
 /* The first work->count of the doubtful matrices. */
 cuda__ism_launcher cuda__ism_mend_f32, cuda__ism_mend_f64;
 

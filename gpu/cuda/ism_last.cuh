@@ -82,11 +82,12 @@ template <typename Shape> struct cuda__ism_last_block {
                   left);
         if constexpr (Shape::given) {
             constexpr int across_pieces = Shape::strip / 2;
+            constexpr int at_once = Shape::threads / across_pieces; /* whole rows */
             const int j = (int)threadIdx.x % across_pieces * 2;
+            const int of = (int)threadIdx.x / across_pieces;
             const double *given = line(CUDA__ISM_B, row) + column + j;
 #pragma unroll
-            for (int r = (int)threadIdx.x / across_pieces; r < CUDA__ISM_LAST_ROWS;
-                 r += Shape::threads / across_pieces)
+            for (int r = of; of < at_once && r < CUDA__ISM_LAST_ROWS; r += at_once)
                 stage(&memory.known[turn][r][j], given + r * ld, row + r < n ? n - column - j : 0);
         }
     }

@@ -15,6 +15,7 @@
 
 #include "gpu/cuda/ism_fused.cuh"
 #include "gpu/cuda/ism_last.cuh"
+#include "gpu/cuda/ism_middle_room.h"
 #include "gpu/cuda/ism_norm.cuh"
 #include "gpu/cuda/ism_put.cuh"
 #include "gpu/cuda/ism_tile.cuh"
@@ -448,10 +449,10 @@ template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
      * kernels of the work, which would wait for the host else. */
     void measure_beside()
     {
-        const struct cuda_side *side = cuda_products_side(products);
-        cuda__ism_journey other = *this;
         if (!call.plan.beside)
             return;
+        const struct cuda_side *side = cuda_products_side(products);
+        cuda__ism_journey other = *this;
         other.stream = side->stream;
         other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
         other.measure_diagonal();
@@ -472,7 +473,21 @@ template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
 
     /* ---- One chunk ---- */
 
+    bool wants_factors() const
+    {
+        return wants(CUDA__ISM_WANTED_U) || wants(CUDA__ISM_WANTED_R) || wants(CUDA__ISM_WANTED_V);
+    }
+
     void run()
+    {
+        if (!call.plan.streams || wants_factors())
+            run_blocks();
+        if (call.plan.streams && status == cudaSuccess)
+            status = sizeof(T) == sizeof(float) ? cuda__ism_stream_f32(&call, stream)
+                                                : cuda__ism_stream_f64(&call, stream);
+    }
+
+    void run_blocks()
     {
         bring(!call.plan.fused);
         fork();
@@ -494,6 +509,18 @@ template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
     }
 };
 
+/* One kernel for all. */
+template <typename T>
+static cudaError_t cuda__ism_launch_light(const cuda__ism_call &work, cudaStream_t stream)
+{
+    if (cuda__ism_is_few(work))
+        return cuda__ism_few<T>(work, stream);
+    if (cuda__ism_knows(work) || !cuda__ism_middle_holds(work.n, work.m, (int)sizeof(T)))
+        return cuda__ism_fused<T>(work, stream);
+    return sizeof(T) == sizeof(float) ? cuda__ism_middle_f32(&work, stream)
+                                      : cuda__ism_middle_f64(&work, stream);
+}
+
 template <typename T>
 static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_products *products,
                                     cudaStream_t stream)
@@ -513,9 +540,8 @@ static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_prod
             work.matrices - call.first < work.held ? work.matrices - call.first : work.held;
         journey.run();
     }
-    if (work.plan.fused && journey.status == cudaSuccess)
-        journey.status = cuda__ism_is_few(work) ? cuda__ism_few<T>(work, stream)
-                                                : cuda__ism_fused<T>(work, stream);
+    if (work.plan.fused && !work.plan.streams && journey.status == cudaSuccess)
+        journey.status = cuda__ism_launch_light<T>(work, stream);
     return journey.status;
 }
 

@@ -126,6 +126,11 @@ static void test_company_never_shows(void **state)
         {PRECISION_FP64, ISMTEST_INVERSE, 32, 8, 0, 0, 0, 0},
         {PRECISION_FP64, ISMTEST_INVERSE, 19, 3, 0, 0, 1, 1},
         {PRECISION_FP64, ISMTEST_SCALE, 35, 5, 0, 0, 0, 0},
+        {PRECISION_FP64, ISMTEST_INVERSE, 67, 35, 0, 0, 1, 1},
+        {PRECISION_FP32, ISMTEST_INVERSE, 90, 34, 0, 0, 0, 3},
+        {PRECISION_FP64, ISMTEST_INVERSE, 33, 3, 0, 0, 1, 0},
+        {PRECISION_FP32, ISMTEST_INVERSE, 52, 11, 0, 0, 0, 1},
+        {PRECISION_FP64, ISMTEST_INVERSE, 66, 17, 0, 0, 2, 0},
         {PRECISION_FP64, ISMTEST_DEFAULT, 9, 4, METHOD_ISM_SINGLE, 0, 1, 1},
         {PRECISION_FP32, ISMTEST_DIAGONAL, 40, 20, METHOD_ISM_BLOCK, 8, 2, 1},
         {PRECISION_FP64, ISMTEST_INVERSE, 21, 9, METHOD_ISM_REDUCED_MEMORY, 4, 1, 1},
@@ -186,6 +191,19 @@ static void check_ratio(const struct ismtest_problem *problem, const struct ismt
     assert_true(ratio <= GPUTEST_RATIO_MAX);
 }
 
+static void check_update(enum precision precision, int64_t n, int64_t m)
+{
+    struct ismtest_problem problem =
+        ismtest_problem(precision, ISMTEST_INVERSE, n, m, (uint64_t)(40 * n + m));
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    double off = fabs(answer.det_ratio / ismtest_det_ratio(&problem) - 1);
+    check_ratio(&problem, &answer);
+    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+    assert_true(off <= 1000 * gputest_eps(precision) * (double)n);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
 /* Updates that take all columns at once: every size of a team and of a block, whole and padded. */
 static void test_few_columns(void **state)
 {
@@ -194,19 +212,38 @@ static void test_few_columns(void **state)
     for (size_t k = 0; k < COUNT(orders) * PRECISION_COUNT; k++) {
         enum precision precision = (enum precision)(k % PRECISION_COUNT);
         int64_t n = orders[k / PRECISION_COUNT];
-        for (int64_t m = 1; m <= 9 && m <= n; m++) {
-            struct ismtest_problem problem =
-                ismtest_problem(precision, ISMTEST_INVERSE, n, m, (uint64_t)(40 * n + m));
-            struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-            double det_ratio = ismtest_det_ratio(&problem);
-            double off = fabs(answer.det_ratio / det_ratio - 1);
-            check_ratio(&problem, &answer);
-            assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
-            assert_true(off <= 1000 * gputest_eps(precision) * (double)n);
-            ismtest_forget(&answer);
-            ismtest_free(&problem);
-        }
+        for (int64_t m = 1; m <= 9 && m <= n; m++)
+            check_update(precision, n, m);
     }
+}
+
+/* Orders that take a block of threads: each count of tiles of columns, whole and padded, and lines
+ * of a trial within a tile or beyond it. */
+static void test_middle_orders(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m;
+    } rows[] = {{20, 12}, {33, 1},  {34, 8},  {40, 14}, {48, 15}, {49, 16},
+                {64, 23}, {64, 24}, {70, 30}, {80, 31}, {97, 32}, {128, 5}};
+    for (size_t k = 0; k < COUNT(rows) * PRECISION_COUNT; k++)
+        check_update((enum precision)(k % PRECISION_COUNT), rows[k / PRECISION_COUNT].n,
+                     rows[k / PRECISION_COUNT].m);
+    check_update(PRECISION_FP32, 177, 3);
+}
+
+/* Orders and columns beyond what a block holds: parts of the rows, and both shapes of a strip. */
+static void test_streamed_orders(void **state)
+{
+    (void)state;
+    static const struct {
+        enum precision precision;
+        int64_t n, m;
+    } rows[] = {{PRECISION_FP64, 70, 40}, {PRECISION_FP32, 81, 33},  {PRECISION_FP64, 130, 32},
+                {PRECISION_FP64, 150, 7}, {PRECISION_FP32, 260, 64}, {PRECISION_FP32, 196, 5},
+                {PRECISION_FP64, 515, 3}, {PRECISION_FP32, 520, 9}};
+    for (size_t i = 0; i < COUNT(rows); i++)
+        check_update(rows[i].precision, rows[i].n, rows[i].m);
 }
 
 /* A0 = I, and 1 + y_1^T x_1 = 0, though A is well conditioned: it exchanges two rows. */
@@ -501,6 +538,8 @@ int main(void)
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_unwanted_outputs),
         cmocka_unit_test(test_few_columns),
+        cmocka_unit_test(test_middle_orders),
+        cmocka_unit_test(test_streamed_orders),
         cmocka_unit_test(test_a_singular_block_is_left_to_lu),
         cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
         cmocka_unit_test(test_factors),

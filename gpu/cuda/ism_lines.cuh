@@ -1,0 +1,414 @@
+/* gpu/cuda/ism_lines.cuh: the first half of an update of ism_stream.cuh: the lines of n numbers
+ * that it takes, K, T B and -R K, and what belongs to them. Device code; a slot a blockIdx.y.
+ */
+#ifndef GPU_CUDA_ISM_LINES_CUH
+#define GPU_CUDA_ISM_LINES_CUH
+
+#include "gpu/cuda/ism_tile.cuh"
+#include "gpu/cuda/ism_trial.cuh"
+#include "gpu/cuda/ism_turn.cuh"
+
+#define CUDA__ISM_MEET_TILES 4 /* of 8 columns of a warp */
+#define CUDA__ISM_MEET_WARPS (CUDA__ISM_STREAM_SLAB / (8 * CUDA__ISM_MEET_TILES))
+
+/* Where things are. */
+template <typename S> struct cuda__ism_stream {
+    typedef typename cuda__ism_pair<S>::type pair;
+    static constexpr int tried = CUDA__ISM_TRIED;
+
+    const cuda__ism_call &call;
+    int64_t slot;
+    int n, m, ld; /* ld: of the lines that are kept, columns */
+
+    static __device__ __forceinline__ cuda__ism_stream of(const cuda__ism_call &call)
+    {
+        return {call, (int64_t)blockIdx.y, (int)call.n, (int)call.m, (int)call.plan.stream_ld};
+    }
+
+    __device__ __forceinline__ int wide() const
+    {
+        return (m + 7) / 8 * 8;
+    }
+
+    __device__ __forceinline__ double *lines(int array) const
+    {
+        return (double *)cuda__ism_array_of<S>(call, slot, array);
+    }
+
+    __device__ __forceinline__ const S *input(int which, int columns) const
+    {
+        return cuda__ism_input<S>(call, slot, which, (int64_t)n * columns);
+    }
+
+    __device__ __forceinline__ cuda__ism_answer *answer() const
+    {
+        return cuda__ism_answer_of<S>(call, slot);
+    }
+
+    /* Do the rows of a matrix begin at multiples of 16 bytes? */
+    __device__ __forceinline__ bool is_even(const S *matrix) const
+    {
+        return n % cuda__real<S>::width == 0 && (uintptr_t)matrix % 16 == 0;
+    }
+
+    /* Line l of T. */
+    __device__ __forceinline__ const S *weights(int l) const
+    {
+        return (const S *)call.lines + l * call.ld;
+    }
+};
+
+/* ---- Meet ---- */
+
+/* A warp with 32 columns, `Lines` tiles of 16 lines of Y^T and T from line `begin` on. Column c is
+ * that of tile c % 4, so that a lane reads four of them that are side by side. */
+template <typename S, int Lines> struct cuda__ism_meeter {
+    static constexpr int tiles = CUDA__ISM_MEET_TILES;
+
+    cuda__ism_stream<S> at;
+    int begin, column, g, t;
+    const S *b, *y;
+    bool even; /* 16 bytes of B can be moved */
+    double sums[Lines][tiles][4], sizes[tiles];
+
+    /* Number `i` of line `line`. */
+    __device__ __forceinline__ double left(int line, int i) const
+    {
+        if (i >= at.n || line >= at.m + at.tried)
+            return 0;
+        return line < at.m ? (double)y[i * at.m + line] : (double)at.weights(line - at.m)[i];
+    }
+
+    /* Four columns of row i, side by side, one of each tile: the lane's. */
+    __device__ __forceinline__ void take(int i, double (&to)[tiles]) const
+    {
+        constexpr int width = cuda__real<S>::width;
+        const int first = column + tiles * g;
+        const S *from = b + (int64_t)i * at.n + first;
+#pragma unroll
+        for (int v = 0; v < tiles; v += width) {
+            S numbers[width] = {};
+            const bool inside = i < at.n && first + v < at.n;
+            if (even && inside) {
+                cuda__ism_fetch(from + v, numbers);
+            } else if (inside) {
+                for (int e = 0; e < width; e++)
+                    numbers[e] = first + v + e < at.n ? from[v + e] : S(0);
+            }
+#pragma unroll
+            for (int e = 0; e < width; e++)
+                to[v + e] = (double)numbers[e];
+        }
+    }
+
+    __device__ __forceinline__ void step(int first)
+    {
+        const int i = first + t;
+        double from[Lines][4], rows[2][tiles];
+        take(i, rows[0]);
+        take(i + 4, rows[1]);
+#pragma unroll
+        for (int l = 0; l < Lines; l++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                from[l][e] = left(begin + l * 16 + e % 2 * 8 + g, i + e / 2 * 4);
+        }
+#pragma unroll
+        for (int j = 0; j < tiles; j++) {
+            const double both[2] = {rows[0][j], rows[1][j]};
+            sizes[j] += fabs(both[0]) + fabs(both[1]);
+#pragma unroll
+            for (int l = 0; l < Lines; l++)
+                cuda__multiply_add(sums[l][j], from[l], both);
+        }
+    }
+
+    /* The sums of magnitudes of the columns; notes what is not finite. */
+    __device__ __forceinline__ void keep_sizes() const
+    {
+        const int first = column + tiles * g;
+        double *to = at.lines(CUDA__ISM_STREAM_SIZES) + first;
+#pragma unroll
+        for (int j = 0; j < tiles; j++) {
+            double sum = sizes[j] + __shfl_xor_sync(CUDA__ALL, sizes[j], 1);
+            sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
+            if (t == 0)
+                to[j] = sum;
+            if (sum <= cuda__real<double>::largest)
+                continue;
+            S excess = 0;
+            for (int i = t; i < at.n && first + j < at.n; i += 4)
+                excess += b[(int64_t)i * at.n + first + j] * 0;
+            if (!(excess == 0))
+                atomicMax(&at.answer()->bad, 1);
+        }
+    }
+
+    /* A lane has eight columns of a line side by side: of each tile two. */
+    __device__ __forceinline__ void keep_lines() const
+    {
+        double *k = at.lines(CUDA__ISM_STREAM_K) + column + 8 * t;
+#pragma unroll
+        for (int e = 0; e < Lines * 8; e++) {
+            const int line = begin + e / 8 * 16 + e / 4 % 2 * 8 + g, from = e / 4 % 2 * 2;
+            const int half = e / 2 % 2, first = e % 2 * 2;
+            if (line < at.m + at.tried)
+                *(double2 *)(k + (int64_t)line * at.ld + half * 4 + first) = make_double2(
+                    sums[e / 8][first][from + half], sums[e / 8][first + 1][from + half]);
+        }
+    }
+
+    __device__ __forceinline__ void run()
+    {
+#pragma unroll
+        for (int j = 0; j < tiles; j++) {
+            sizes[j] = 0;
+#pragma unroll
+            for (int e = 0; e < 4 * Lines; e++)
+                sums[e / 4][j][e % 4] = 0;
+        }
+#pragma unroll 4
+        for (int first = 0; first < at.n; first += 8)
+            step(first);
+        keep_lines();
+        if (begin == 0)
+            keep_sizes();
+    }
+};
+
+/* Lines of Y^T and T are taken `Lines` tiles at a time. */
+template <typename S, int Lines>
+static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP)
+    cuda__ism_meet_kernel(const cuda__ism_call call)
+{
+    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
+    const int lane = (int)threadIdx.x % CUDA__WARP;
+    const int warp = (int)blockIdx.x * CUDA__ISM_MEET_WARPS + (int)threadIdx.x / CUDA__WARP;
+    const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n);
+    for (int begin = 0; begin < at.m + at.tried; begin += Lines * 16) {
+        cuda__ism_meeter<S, Lines> one = {
+            at,       begin, warp * CUDA__ISM_MEET_TILES * 8,   lane / 4,
+            lane % 4, b,     at.input(CUDA__ISM_GIVEN_Y, at.m), at.is_even(b),
+            {},       {}};
+        one.run();
+    }
+}
+
+/* ---- Couple ---- */
+
+#define CUDA__ISM_COUPLE_WARPS CUDA__ISM_TURN_WARPS
+#define CUDA__ISM_COUPLE_THREADS CUDA__ISM_TURN_THREADS
+
+/* A block of a matrix. */
+template <typename S> struct cuda__ism_coupler {
+    static constexpr int most = CUDA__ISM_STREAM_MOST, line = most + 2;
+    static constexpr int warps = CUDA__ISM_COUPLE_WARPS, threads = CUDA__ISM_COUPLE_THREADS;
+    struct shared {
+        alignas(16) double c[most][line]; /* I + K X, then R */
+        double parts[warps][16 * 8];
+        double thin[threads], column[most], sums[warps];
+        cuda__ism_key best[warps];
+        cuda__ism_square<double>::shared square;
+    };
+
+    cuda__ism_stream<S> at;
+    shared &memory;
+    int warp, lane, g, t;
+    const S *x, *y;
+    const double *k;
+
+    __device__ __forceinline__ double k_at(int l, int j) const
+    {
+        return l < at.m ? k[(int64_t)l * at.ld + j] : 0;
+    }
+
+    __device__ __forceinline__ double x_at(int i, int c) const
+    {
+        return i < at.n && c < at.m ? (double)x[i * at.m + c] : 0;
+    }
+
+    /* Notes numbers of X and Y that are not finite. */
+    __device__ __forceinline__ void look() const
+    {
+        S excess = 0;
+        for (int e = (int)threadIdx.x; e < at.n * at.m; e += threads)
+            excess += x[e] * 0 + y[e] * 0;
+        if (!(excess == 0))
+            atomicMax(&at.answer()->bad, 1);
+    }
+
+    /* A tile of I + K X: every warp adds up a part of the sums. */
+    __device__ __forceinline__ void multiply_tile(int i, int j)
+    {
+        const int share = (at.ld / 8 + warps - 1) / warps * 8;
+        const int end = (warp + 1) * share < at.ld ? (warp + 1) * share : at.ld;
+        double sums[4] = {};
+        for (int step = warp * share; step < end; step += 8) {
+            const int inner = step + 2 * t;
+            const double left[4] = {k_at(i + g, inner), k_at(i + g + 8, inner),
+                                    k_at(i + g, inner + 1), k_at(i + g + 8, inner + 1)};
+            const double right[2] = {x_at(inner, j + g), x_at(inner + 1, j + g)};
+            cuda__multiply_add(sums, left, right);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            memory.parts[warp][(g + e / 2 * 8) * 8 + 2 * t + e % 2] = sums[e];
+        __syncthreads();
+        if ((int)threadIdx.x < 16 * 8) {
+            const int row = i + (int)threadIdx.x / 8, column = j + (int)threadIdx.x % 8;
+            double sum = row == column;
+            for (int w = 0; w < warps; w++)
+                sum += memory.parts[w][threadIdx.x];
+            if (row < most)
+                memory.c[row][column] = sum;
+        }
+        __syncthreads();
+    }
+
+    /* R takes the place of I + K X, zeros around it. */
+    __device__ __forceinline__ void invert()
+    {
+        cuda__ism_answer *answer = at.answer();
+        cuda__ism_square<double> square = {memory.square, at.m, warp, lane, {}, {}};
+        const int wide = at.wide();
+        square.each([&](int i, int j, double &number) { number = memory.c[i][j]; });
+        const bool whole = square.invert();
+        if (warp == 0 && whole) {
+            double det = 1;
+            int64_t exponent = 0;
+            square.conclude(&det, &exponent);
+            if (lane == 0) {
+                answer->det = det;
+                answer->det_exponent = exponent;
+            }
+        }
+        if (threadIdx.x == 0 && !whole)
+            answer->broken = 1;
+        for (int e = (int)threadIdx.x; e < wide * wide; e += threads)
+            memory.c[e / wide][e % wide] = 0;
+        __syncthreads();
+        /* Row place[k] has the inverse's row k, and its column l that of row place[l]. */
+        square.each([&](int i, int j, double number) {
+            if (whole)
+                memory.c[memory.square.of_row[i]][memory.square.place[j]] = number;
+        });
+        __syncthreads();
+    }
+
+    /* A line of T times X. */
+    __device__ __forceinline__ void find_thin()
+    {
+        const int wide = at.wide(), parts = threads / wide;
+        const int c = (int)threadIdx.x % wide, part = (int)threadIdx.x / wide;
+        double sum = 0;
+        for (int i = part; part < parts && i < at.n; i += parts)
+            sum = fma((double)at.weights(0)[i], x_at(i, c), sum);
+        memory.thin[threadIdx.x] = sum;
+        __syncthreads();
+        if (part == 0)
+            for (int p = 1; p < parts; p++)
+                sum += memory.thin[p * wide + c];
+        __syncthreads();
+        if (part == 0)
+            memory.thin[c] = sum;
+        __syncthreads();
+    }
+
+    /* |X K|: of the column at which the line times X K is the largest. */
+    __device__ __forceinline__ void measure()
+    {
+        find_thin();
+        cuda__ism_key best = {0, 0};
+        for (int j = (int)threadIdx.x; j < at.n; j += threads) {
+            double product = 0;
+#pragma unroll 4
+            for (int l = 0; l < at.m; l++)
+                product = fma(memory.thin[l], k_at(l, j), product);
+            best.see((unsigned long long)__double_as_longlong(fabs(product)) + 1, j);
+        }
+        best = cuda__ism_warp_best(best);
+        if (lane == 0)
+            memory.best[warp] = best;
+        __syncthreads();
+        best = cuda__ism_warp_best(memory.best[lane % warps]);
+        if ((int)threadIdx.x < at.m)
+            memory.column[threadIdx.x] = k_at((int)threadIdx.x, best.at);
+        __syncthreads();
+        double change = 0;
+        for (int i = (int)threadIdx.x; i < at.n; i += threads) {
+            double product = 0;
+#pragma unroll 4
+            for (int l = 0; l < at.m; l++)
+                product = fma((double)x[i * at.m + l], memory.column[l], product);
+            change += fabs(product);
+        }
+        change = cuda__lu_warp_sum(change);
+        if (lane == 0)
+            memory.sums[warp] = change;
+        __syncthreads();
+        for (int w = 1; w < warps; w++)
+            change += memory.sums[w];
+        if (threadIdx.x == 0)
+            at.answer()->change = change;
+    }
+
+    /* -R K, a tile of columns a warp. */
+    __device__ __forceinline__ void multiply_lines()
+    {
+        double *to = at.lines(CUDA__ISM_STREAM_RK);
+        const int wide = at.wide();
+        for (int column = warp * 8; column < at.ld; column += warps * 8) {
+            for (int i = 0; i < wide; i += 16) {
+                const bool deep = i + 8 < wide;
+                double sums[4] = {};
+                for (int inner = 0; inner < wide; inner += 8) {
+                    const double2 low = *(const double2 *)&memory.c[i + g][inner + 2 * t];
+                    const double2 high = deep
+                                             ? *(const double2 *)&memory.c[i + g + 8][inner + 2 * t]
+                                             : make_double2(0, 0);
+                    const double left[4] = {low.x, high.x, low.y, high.y};
+                    const double right[2] = {k_at(inner + 2 * t, column + g),
+                                             k_at(inner + 2 * t + 1, column + g)};
+                    cuda__multiply_add(sums, left, right);
+                }
+                double *place = to + (int64_t)(i + g) * at.ld + column + 2 * t;
+                *(double2 *)place = make_double2(-sums[0], -sums[1]);
+                if (deep)
+                    *(double2 *)(place + 8 * (int64_t)at.ld) = make_double2(-sums[2], -sums[3]);
+            }
+        }
+    }
+
+    __device__ __forceinline__ void run()
+    {
+        look();
+        for (int i = 0; i < at.m; i += 16)
+            for (int j = 0; j < at.m; j += 8)
+                multiply_tile(i, j);
+        invert();
+        multiply_lines();
+        measure();
+    }
+};
+
+template <typename S>
+static __global__ void __launch_bounds__(CUDA__ISM_COUPLE_THREADS, 2)
+    cuda__ism_couple_kernel(const cuda__ism_call call)
+{
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    typedef typename cuda__ism_coupler<S>::shared shared;
+    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
+    const int lane = (int)threadIdx.x % CUDA__WARP;
+    cuda__ism_coupler<S> one = {at,
+                                *(shared *)cuda__memory,
+                                (int)threadIdx.x / CUDA__WARP,
+                                lane,
+                                lane / 4,
+                                lane % 4,
+                                at.input(CUDA__ISM_GIVEN_X, at.m),
+                                at.input(CUDA__ISM_GIVEN_Y, at.m),
+                                at.lines(CUDA__ISM_STREAM_K)};
+    one.run();
+}
+
+#endif

@@ -1,0 +1,572 @@
+/* gpu/cuda/ism_middle.cuh: the fused update of known inverses of middle orders on the tensor cores,
+ * in FP64 whatever the precision of what is given: A0^-1 is read once, the inverse written once.
+ *
+ * A block has a matrix in its shared memory, and a warp 16 columns of it and 16 rows. With B =
+ * A0^-1 and T the lines of the trial
+ *
+ *      K = Y^T B, T B, G = B X; R = (I + K X)^-1; Z = B - G R K, T Z; (T Z) X and the trial.
+ *
+ * K and T B are made of the warp's columns, G of its rows, which wait in registers for R. A warp
+ * makes its columns of Z from the top to the bottom, writes them, and starts copying the next
+ * matrix to where B was. Meanwhile sums over rows add up in its registers. R is found by one warp,
+ * and by another one the size of the change, as of the road by blocks: |X K| is that of the column
+ * at which a line times X K is the largest.
+ *
+ * Every sum is taken in an order that n and m alone decide. Blocks go from matrix to matrix; nine
+ * barriers for each.
+ */
+#ifndef GPU_CUDA_ISM_MIDDLE_CUH
+#define GPU_CUDA_ISM_MIDDLE_CUH
+
+#include "gpu/cuda/ism_middle_in.cuh"
+#include "gpu/cuda/ism_pivot.cuh"
+#include "gpu/cuda/ism_tile.cuh"
+#include "gpu/cuda/ism_trial.cuh"
+
+/* A block. Tiles: of 8 columns of X. */
+template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_middle_block<S> {
+    typedef cuda__ism_middle_block<S> block;
+    typedef typename cuda__ism_pair<S>::type pair;
+    using block::begin;
+    using block::call;
+    using block::fetch;
+    using block::fetch_strip;
+    using block::fetch_x;
+    using block::fetch_y;
+    using block::find;
+    using block::first_column;
+    using block::found;
+    using block::g;
+    using block::given;
+    using block::lane;
+    using block::m;
+    using block::n;
+    using block::reals;
+    using block::result;
+    using block::room;
+    using block::row;
+    using block::slab;
+    using block::t;
+    using block::tried;
+    using block::turn;
+    using block::warp;
+    static constexpr int wide = Tiles * CUDA__ISM_MIDDLE_TILE;
+    static constexpr int line_tiles = Tiles + 1; /* of 8 lines of K and T B */
+
+    double z[Tiles][4]; /* of the warp's rows: G */
+
+    /* ---- The update ---- */
+
+    /* An accumulator as a left factor, whose columns are then taken in the order of pairs. */
+    static __device__ __forceinline__ void turn_left(double (&left)[4], const double *c)
+    {
+        left[0] = c[0];
+        left[1] = c[2];
+        left[2] = c[1];
+        left[3] = c[3];
+    }
+
+    static __device__ __forceinline__ void turn_left(double (&left)[4], const pair &low,
+                                                     const pair &high)
+    {
+        left[0] = low.x;
+        left[1] = high.x;
+        left[2] = low.y;
+        left[3] = high.y;
+    }
+
+    /* Eight columns of G. */
+    __device__ __forceinline__ void meet_rows(int step)
+    {
+        const S *b = given(room.b) + (warp * slab + row) * room.b_line + step + 2 * t;
+        const S *x = given(room.x) + (step + 2 * t) * room.x_line + g;
+        double left[4];
+        turn_left(left, *(const pair *)b, *(const pair *)(b + 8 * room.b_line));
+#pragma unroll
+        for (int c = 0; c < Tiles; c++) {
+            const double right[2] = {(double)x[c * 8], (double)x[room.x_line + c * 8]};
+            cuda__multiply_add(z[c], left, right);
+        }
+    }
+
+    /* K and T B of the warp's columns, and G of its rows. */
+    __device__ __forceinline__ void meet()
+    {
+        double sums[line_tiles][4] = {}, sizes[2] = {0, 0};
+        const S *b = given(room.b) + t * room.b_line + first_column() + g;
+        const S *y = given(room.y) + t * room.y_line + g;
+        const int lines = m + tried;
+#pragma unroll
+        for (int c = 0; c < Tiles; c++)
+            z[c][0] = z[c][1] = z[c][2] = z[c][3] = 0;
+#pragma unroll 2
+        for (int step = 0; step < n; step += 8) {
+            const S *of = b + step * room.b_line, *next = of + 4 * room.b_line;
+            const double left[4] = {(double)of[0], (double)of[8], (double)next[0], (double)next[8]};
+            sizes[0] += fabs(left[0]) + fabs(left[2]);
+            sizes[1] += fabs(left[1]) + fabs(left[3]);
+#pragma unroll
+            for (int l = 0; l < line_tiles; l++) {
+                if (l * 8 >= lines)
+                    break;
+                const S *by = y + step * room.y_line + l * 8;
+                const bool is = l * 8 + g < lines;
+                const double right[2] = {is ? (double)by[0] : 0,
+                                         is ? (double)by[4 * room.y_line] : 0};
+                cuda__multiply_add(sums[l], left, right);
+            }
+            meet_rows(step);
+        }
+        look_at_products(sums);
+        keep_lines(sums);
+        keep_sizes(sizes);
+    }
+
+    /* Notes numbers of X and Y that are not finite: if there are, products are not either. */
+    __device__ __forceinline__ void look_at_products(const double (&sums)[line_tiles][4]) const
+    {
+        const S *x = given(room.x), *y = given(room.y);
+        double excess = 0;
+        S inputs = 0;
+#pragma unroll
+        for (int e = 0; e < line_tiles * 4; e++)
+            excess += sums[e / 4][e % 4] * 0;
+#pragma unroll
+        for (int e = 0; e < Tiles * 4; e++)
+            excess += z[e / 4][e % 4] * 0;
+        if (excess == 0)
+            return;
+        for (int e = 0; e < n * m; e++)
+            inputs += x[e / m * room.x_line + e % m] * 0 + y[e / m * room.y_line + e % m] * 0;
+        if (!(inputs == 0))
+            atomicMax(&result().bad, 1);
+    }
+
+    /* sums: of columns, a line a column. */
+    __device__ __forceinline__ void keep_lines(const double (&sums)[line_tiles][4]) const
+    {
+        const int lines = m + tried > wide ? m + tried : wide;
+        double *k = reals(room.k) + first_column() + g;
+#pragma unroll
+        for (int e = 0; e < line_tiles * 4; e++) {
+            const int line = e / 4 * 8 + 2 * t + e % 2;
+            if (line < lines)
+                k[line * room.k_line + e / 2 % 2 * 8] = sums[e / 4][e % 4];
+        }
+    }
+
+    /* sizes: of the lane's rows of two columns. */
+    __device__ __forceinline__ void keep_sizes(const double (&sizes)[2]) const
+    {
+        double most = 0;
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            double sum = sizes[j] + __shfl_xor_sync(CUDA__ALL, sizes[j], 1);
+            sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
+            most = cuda__lu_larger(most, sum);
+        }
+        most = cuda__ism_warp_largest(most);
+        if (lane == 0)
+            result().size_b[warp] = most;
+        /* A sum that is finite is one of finite numbers. */
+        if (most <= cuda__real<double>::largest)
+            return;
+        const S *b = given(room.b) + first_column();
+        S excess = 0;
+        for (int e = lane; e < room.order * slab; e += CUDA__WARP)
+            excess += b[e / slab * room.b_line + e % slab] * 0;
+        if (!(excess == 0))
+            atomicMax(&result().bad, 1);
+    }
+
+    /* A tile of I + K X. */
+    __device__ __forceinline__ void multiply_tile(int i, int j) const
+    {
+        const double *k = reals(room.k) + (i + g) * room.k_line + 2 * t;
+        const S *x = given(room.x) + 2 * t * room.x_line + j + g;
+        double *c = reals(room.c) + (i + g) * room.c_line + j + 2 * t;
+        const bool deep = i + 8 < wide;
+        double sums[2][4] = {};
+        for (int step = 0; step < room.order; step += 16) {
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const double *of = k + step + 8 * h;
+                const S *by = x + (step + 8 * h) * room.x_line;
+                const double2 low = *(const double2 *)of;
+                const double2 high =
+                    deep ? *(const double2 *)(of + 8 * room.k_line) : make_double2(0, 0);
+                const double left[4] = {low.x, high.x, low.y, high.y};
+                const double right[2] = {(double)by[0], (double)by[room.x_line]};
+                cuda__multiply_add(sums[h], left, right);
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int down = e / 2 * 8, over = e % 2;
+            const bool one = i + down + g == j + 2 * t + over;
+            if (e < 2 || deep)
+                c[down * room.c_line + over] = sums[0][e] + sums[1][e] + one;
+        }
+    }
+
+    /* Column c of a line of T times X. */
+    __device__ __forceinline__ void multiply_line(int c) const
+    {
+        const double *weights = reals(room.weights);
+        const S *x = given(room.x) + c;
+        double sum = 0;
+        for (int i = lane; i < room.order; i += CUDA__WARP)
+            sum = fma(weights[i], (double)x[i * room.x_line], sum);
+        sum = cuda__lu_warp_sum(sum);
+        if (lane == 0)
+            reals(room.thin)[tried * wide + c] = sum;
+    }
+
+    /* I + K X, and a line of T times X. */
+    __device__ __forceinline__ void multiply_lines() const
+    {
+        constexpr int tiles = (Tiles + 1) / 2 * Tiles;
+        for (int task = warp; task < tiles + m; task += room.warps) {
+            if (task < tiles)
+                multiply_tile(task / Tiles * 16, task % Tiles * 8);
+            else
+                multiply_line(task - tiles);
+        }
+    }
+
+    /* -G R of the warp's rows takes the place of Y. */
+    __device__ __forceinline__ void couple() const
+    {
+        const double *r = reals(room.c) + 2 * t * room.c_line + g;
+        double *to = reals(room.y) + (warp * slab + row) * room.g_line + 2 * t;
+#pragma unroll
+        for (int j = 0; j < Tiles; j++) {
+            double sums[4] = {}, left[4];
+#pragma unroll
+            for (int c = 0; c < Tiles; c++) {
+                const double *of = r + c * 8 * room.c_line + j * 8;
+                const double right[2] = {of[0], of[room.c_line]};
+                turn_left(left, z[c]);
+                cuda__multiply_add(sums, left, right);
+            }
+            *(double2 *)(to + j * 8) = make_double2(-sums[0], -sums[1]);
+            *(double2 *)(to + 8 * room.g_line + j * 8) = make_double2(-sums[2], -sums[3]);
+        }
+    }
+
+    /* |X K|, by a warp. */
+    __device__ __forceinline__ void measure_change() const
+    {
+        const S *x = given(room.x);
+        const double *line = reals(room.thin) + tried * wide, *k = reals(room.k);
+        double change = 0;
+        cuda__ism_key best = {0, 0};
+        for (int j = lane; j < n; j += CUDA__WARP) {
+            double product = 0;
+#pragma unroll 8
+            for (int l = 0; l < m; l++)
+                product = fma(line[l], k[l * room.k_line + j], product);
+            best.see((unsigned long long)__double_as_longlong(fabs(product)) + 1, j);
+        }
+        best = cuda__ism_warp_best(best);
+        for (int i = lane; i < n; i += CUDA__WARP) {
+            double product = 0;
+#pragma unroll 8
+            for (int l = 0; l < m; l++)
+                product =
+                    fma((double)x[i * room.x_line + l], k[l * room.k_line + best.at], product);
+            change += fabs(product);
+        }
+        change = cuda__lu_warp_sum(change);
+        if (lane == 0)
+            result().change = change;
+    }
+
+    /* ---- Out ---- */
+
+    __device__ __forceinline__ void store(S *to, int i, int j, double first, double second,
+                                          bool bad) const
+    {
+        const S nan = cuda__real<S>::nan();
+        const pair both = {bad ? nan : (S)first, bad ? nan : (S)second};
+        if (i >= n || j >= n)
+            return;
+        to += i * n + j;
+        if (n % 2 == 0 && (uintptr_t)to % sizeof(pair) == 0) {
+            *(pair *)to = both;
+            return;
+        }
+        to[0] = both.x;
+        if (j + 1 < n)
+            to[1] = both.y;
+    }
+
+    /* The warp's columns of 16 rows of B. */
+    __device__ __forceinline__ void take_strip(int first, double (&strip)[2][4]) const
+    {
+        const S *b = given(room.b) + (first + row) * room.b_line + first_column() + 2 * t;
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const pair both = *(const pair *)(b + e % 2 * 8 * room.b_line + e / 2 * 8);
+            strip[e / 2][e % 2 * 2] = both.x;
+            strip[e / 2][e % 2 * 2 + 1] = both.y;
+        }
+    }
+
+    /* They become those of Z; sums: of magnitudes, and of the trial's lines. */
+    __device__ __forceinline__ void update_strip(int first, double (&strip)[2][4],
+                                                 const double (&right)[2][Tiles][2], S *to,
+                                                 bool bad, double (&sums)[1 + tried][4]) const
+    {
+        const double *gr = reals(room.y) + (first + row) * room.g_line + 2 * t;
+        const double *weights = reals(room.weights) + first + row;
+#pragma unroll
+        for (int c = 0; c < Tiles; c++) {
+            const double2 low = *(const double2 *)(gr + c * 8);
+            const double2 high = *(const double2 *)(gr + 8 * room.g_line + c * 8);
+            const double left[4] = {low.x, high.x, low.y, high.y};
+            cuda__multiply_add(strip[0], left, right[0][c]);
+            cuda__multiply_add(strip[1], left, right[1][c]);
+        }
+#pragma unroll
+        for (int e = 0; e < 4 && to; e++)
+            store(to, first + e % 2 * 8 + row, first_column() + e / 2 * 8 + 2 * t,
+                  strip[e / 2][e % 2 * 2], strip[e / 2][e % 2 * 2 + 1], bad);
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const int q = e / 4 * 2 + e % 2, down = e / 2 % 2 * 8;
+            const double value = strip[e / 4][e % 4];
+            sums[0][q] += fabs(value);
+#pragma unroll
+            for (int l = 0; l < tried; l++)
+                sums[1 + l][q] = fma(weights[l * room.order + down], value, sums[1 + l][q]);
+        }
+    }
+
+    /* T Z of the warp's columns, the size of the largest one, and its part of (T Z) X. */
+    __device__ __forceinline__ void keep_sums(double (&sums)[1 + tried][4]) const
+    {
+        const int q = (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
+        double *tz = reals(room.tz) + first_column();
+        double thin[Tiles][4] = {};
+#pragma unroll
+        for (int l = 0; l <= tried; l++) {
+            cuda__ism_halve<2, CUDA__WARP / 2>(sums[l], lane);
+            sums[l][0] += __shfl_xor_sync(CUDA__ALL, sums[l][0], 4);
+            if (l > 0 && lane / 4 % 2 == 0)
+                tz[(l - 1) * room.order + q / 2 * 8 + t * 2 + q % 2] = sums[l][0];
+        }
+        const double size = cuda__ism_warp_largest(sums[0][0]);
+        if (lane == 0)
+            result().size_z[warp] = size;
+        __syncwarp();
+#pragma unroll
+        for (int step = 0; step < slab; step += 8) {
+            const double *of = tz + g * room.order + step + t;
+            const S *x = given(room.x) + (first_column() + step + t) * room.x_line + g;
+            const bool is = g < tried;
+            const double left[4] = {is ? of[0] : 0, 0, is ? of[4] : 0, 0};
+#pragma unroll
+            for (int c = 0; c < Tiles; c++) {
+                const double right[2] = {(double)x[c * 8], (double)x[4 * room.x_line + c * 8]};
+                cuda__multiply_add(thin[c], left, right);
+            }
+        }
+        double *parts = reals(room.parts) + (warp * tried + g) * wide + 2 * t;
+#pragma unroll
+        for (int c = 0; c < Tiles; c++) {
+            if (g < tried)
+                *(double2 *)(parts + c * 8) = make_double2(thin[c][0], thin[c][1]);
+        }
+    }
+
+    /* The warp's columns of Z, which go to `to`. next: the inverse that is copied in. */
+    __device__ __forceinline__ void update(const S *next, S *to) const
+    {
+        const bool bad = result().bad != 0;
+        const double *k = reals(room.k) + 2 * t * room.k_line + first_column() + g;
+        double right[2][Tiles][2], sums[1 + tried][4] = {}, strip[2][2][4];
+#pragma unroll
+        for (int e = 0; e < 4 * Tiles; e++)
+            right[e / 2 % 2][e / 4][e % 2] = k[(e / 4 * 8 + e % 2) * room.k_line + e / 2 % 2 * 8];
+        take_strip(0, strip[0]);
+        for (int first = 0; first < room.order; first += slab) {
+            __syncwarp();
+            if (next)
+                fetch_strip(next, first);
+            if (first + slab < room.order)
+                take_strip(first + slab, strip[1]);
+            update_strip(first, strip[0], right, to, bad, sums);
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                strip[0][e / 4][e % 4] = strip[1][e / 4][e % 4];
+        }
+        keep_sums(sums);
+    }
+
+    /* ---- The trial ---- */
+
+    /* (T Z) X, of which every warp has left its part. */
+    __device__ __forceinline__ void find_thin() const
+    {
+        const double *parts = reals(room.parts) + threadIdx.x;
+        double sum = 0;
+        if ((int)threadIdx.x >= tried * wide)
+            return;
+        for (int w = 0; w < room.warps; w++)
+            sum += parts[w * tried * wide];
+        reals(room.thin)[threadIdx.x] = sum;
+    }
+
+    /* The largest magnitude of T (B - Z M): threads have a number each. */
+    __device__ __forceinline__ void find_error() const
+    {
+        const int line = (int)threadIdx.x / room.order, j = (int)threadIdx.x % room.order;
+        const double *k = reals(room.k) + j, *thin = reals(room.thin) + line * wide;
+        double sum = reals(room.tz)[line * room.order + j];
+#pragma unroll 8
+        for (int l = 0; l < m; l++)
+            sum = fma(thin[l], k[l * room.k_line], sum);
+        double worst = fabs(k[(m + line) * room.k_line] - sum);
+        worst = cuda__ism_warp_largest(worst);
+        if (lane == 0)
+            result().worst[warp] = worst;
+    }
+
+    /* The verdict on the matrix of that turn, by one thread. */
+    __device__ __forceinline__ void judge(int which) const
+    {
+        const cuda__ism_middle_place *place = &found()->places[which];
+        cuda__ism_middle_result *of = &found()->results[which];
+        cuda__ism_trial trial = {};
+        for (int w = 0; w < room.warps; w++) {
+            trial.error = cuda__lu_larger(trial.error, of->worst[w]);
+            trial.norm_x = cuda__lu_larger(trial.norm_x, of->size_z[w]);
+            trial.norm_a = cuda__lu_larger(trial.norm_a, of->size_b[w]);
+        }
+        trial.change = of->change;
+        trial.det_ratio = cuda__ism_value(of->det, of->det_exponent);
+        trial.bad = of->bad != 0;
+        of->bad = 0;
+        cuda__ism_judge<S>(call, place->item, place->within, trial, METHOD_ROAD_BLOCK);
+    }
+
+    /* ---- All of it ---- */
+
+    /* What single warps do while others wait. judges: the matrix before is due. */
+    __device__ __forceinline__ void invert(int64_t next, bool judges) const
+    {
+        const int last = room.warps - 1;
+        if (warp == 0)
+            cuda__ism_pivot_block<wide>(reals(room.c), room.c_line, m, lane, &result().det,
+                                        &result().det_exponent);
+        if (warp == 1)
+            measure_change();
+        if (warp == last && lane == 0) {
+            if (judges)
+                judge(turn ^ 1);
+            if (next < call.matrices)
+                find(next, turn ^ 1);
+        }
+    }
+
+    /* The matrix that was fetched; `next` begins to be fetched meanwhile. */
+    __device__ __forceinline__ void run(int64_t next, bool judges)
+    {
+        const cuda__ism_middle_place *places = found()->places;
+        const bool follows = next < call.matrices;
+        cuda__copy_arrive();
+        __syncthreads();
+        meet();
+        __syncthreads();
+        multiply_lines();
+        __syncthreads();
+        invert(next, judges);
+        __syncthreads();
+        couple();
+        __syncthreads();
+        update(follows ? (const S *)places[turn ^ 1].b : nullptr, (S *)places[turn].inverse);
+        __syncthreads();
+        if (follows)
+            fetch_y(turn ^ 1);
+        find_thin();
+        __syncthreads();
+        if (follows)
+            fetch_x(turn ^ 1);
+        find_error();
+    }
+
+    /* Matrices `index` and every `step` more. */
+    __device__ __forceinline__ void run_all(int64_t index, int64_t step)
+    {
+        bool judges = false;
+        begin(index);
+        fetch(0);
+        for (; index < call.matrices; index += step, turn ^= 1, judges = true)
+            run(index + step, judges);
+        __syncthreads();
+        if (threadIdx.x == 0 && judges)
+            judge(turn ^ 1);
+    }
+};
+
+template <typename S, int Tiles, int Threads, int Blocks>
+static __global__ void __launch_bounds__(Threads, Blocks)
+    cuda__ism_middle_kernel(const cuda__ism_call call, const cuda__ism_middle_room room)
+{
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    const int lane = (int)threadIdx.x % CUDA__WARP, g = lane / 4;
+    const int row = sizeof(S) < sizeof(double) ? g : (g & 4) | (g & 1) << 1 | (g >> 1 & 1);
+    cuda__ism_middle_update<S, Tiles> one = {{call, room, cuda__memory, (int)call.n, (int)call.m,
+                                              (int)blockDim.x, (int)threadIdx.x / CUDA__WARP, lane,
+                                              g, lane % 4, row, 0},
+                                             {}};
+    one.run_all(blockIdx.x, gridDim.x);
+}
+
+/* Blocks fill an H200 once and go over the batch in strides. */
+template <typename S, int Tiles, int Threads, int Blocks>
+static cudaError_t cuda__ism_start_middle(const cuda__ism_call &call,
+                                          const cuda__ism_middle_room &room, cudaStream_t stream)
+{
+    constexpr int registers = Threads * Blocks; /* threads that they suffice for */
+    const int threads = room.warps * CUDA__WARP;
+    int64_t held = (CUDA__ISM_MIDDLE_BYTES + 1024) / (room.bytes + 1024), most;
+    held = held < registers / threads ? held : registers / threads;
+    most = 132 * (held > 1 ? held : 1);
+    return cuda__start(cuda__ism_middle_kernel<S, Tiles, Threads, Blocks>,
+                       (unsigned)(call.matrices < most ? call.matrices : most), threads,
+                       (size_t)room.bytes, stream, call, room);
+}
+
+template <typename S, int Tiles>
+static cudaError_t cuda__ism_launch_middle(const cuda__ism_call &call,
+                                           const cuda__ism_middle_room &room, cudaStream_t stream)
+{
+    /* Few blocks of FP64 fit that are wide. */
+    constexpr int blocks = Tiles > 2 && sizeof(S) > sizeof(float) ? 1 : 2;
+    if (room.warps <= 8)
+        return cuda__ism_start_middle<S, Tiles, 256, blocks>(call, room, stream);
+    return cuda__ism_start_middle<S, Tiles, 512, 1>(call, room, stream);
+}
+
+/* For what cuda__ism_middle_holds. */
+template <typename S>
+static cudaError_t cuda__ism_middle(const cuda__ism_call &call, cudaStream_t stream)
+{
+    const cuda__ism_middle_room room = cuda__ism_middle_room_of(call.n, call.m, (int)sizeof(S));
+    switch (room.wide / CUDA__ISM_MIDDLE_TILE) {
+    case 1:
+        return cuda__ism_launch_middle<S, 1>(call, room, stream);
+    case 2:
+        return cuda__ism_launch_middle<S, 2>(call, room, stream);
+    case 3:
+        return cuda__ism_launch_middle<S, 3>(call, room, stream);
+    case 4:
+        return cuda__ism_launch_middle<S, 4>(call, room, stream);
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
+#endif

@@ -1,0 +1,401 @@
+/* gpu/cuda/ism_stream.cuh: the update of known inverses that no block of threads can hold, on the
+ * tensor cores, in FP64 whatever the precision of what is given: A0^-1 is read twice, the inverse
+ * written once, and nothing else of that size. With B = A0^-1 and T the lines of the trial, for all
+ * matrices of a chunk,
+ *
+ *      meet      K = Y^T B, and T B; each warp 32 columns;
+ *      couple    R = (I + K X)^-1, -R K, and |X K| as ism_middle.cuh has it; a block a matrix;
+ *      update    G = B X and Z = B + G (-R K), by strips of rows, which a block holds in its
+ *                registers, a warp some of the columns; Z goes out, and T Z and the sums of
+ *                magnitudes of its columns are left, of each part of the rows;
+ *      conclude  the trial; a block a matrix.
+ *
+ * Every sum is taken in an order that n and m alone decide. Device code; a slot a blockIdx.y.
+ */
+#ifndef GPU_CUDA_ISM_STREAM_CUH
+#define GPU_CUDA_ISM_STREAM_CUH
+
+#include "gpu/cuda/ism_lines.cuh"
+#include "gpu/cuda/launch.cuh"
+
+#define CUDA__ISM_STREAM_GROUP 16 /* columns of G that are added up together */
+
+/* ---- Update ---- */
+
+/* A block, which goes over strips of 16 Down rows; a warp has 8 Tiles columns. What 16 bytes of a
+ * row have goes to one tile in FP64, in FP32 to two: see place_of. Few: X has 8 columns at most,
+ * and what a warp needs of X and R K stays in its registers, where the next strip waits too. */
+template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
+    static constexpr int rows = 16 * Down, group = CUDA__ISM_STREAM_GROUP;
+    static constexpr int pitch = group + 8; /* numbers from row to row, without conflicts */
+    static constexpr int tried = CUDA__ISM_TRIED, fours = Tiles / 4;
+    static constexpr int width = cuda__real<S>::width, vectors = 2 * Tiles / width;
+    typedef typename cuda__real<S>::vector vector;
+
+    cuda__ism_stream<S> at;
+    double *parts, *whole; /* of G: a warp's, rows x pitch; all of it, rows x line */
+    int warps, warp, lane, g, t, column, line;
+    const S *b, *x;
+    S *to;
+    bool bad, even; /* even: 16 bytes can be moved */
+    double z[Down][Tiles][4], sums[1 + tried][fours];
+    double right_x[Few ? Tiles : 1][2], right_k[Few ? Tiles : 1][2];
+
+    /* The column that is number `local` of a tile. */
+    __device__ __forceinline__ int place_of(int tile, int local) const
+    {
+        const int share = width / 2; /* tiles that share 16 bytes */
+        return column + tile / share * share * 8 + local / 2 * width + tile % share * 2 + local % 2;
+    }
+
+    __device__ __forceinline__ void get(int i, int j, S (&numbers)[width]) const
+    {
+        const S *from = b + (int64_t)i * at.n + j;
+        const bool inside = i < at.n && j < at.n;
+#pragma unroll
+        for (int e = 0; e < width; e++)
+            numbers[e] = 0;
+        if (inside && even)
+            cuda__ism_fetch(from, numbers);
+        else if (inside)
+            for (int e = 0; e < width; e++)
+                numbers[e] = j + e < at.n ? from[e] : S(0);
+    }
+
+    __device__ __forceinline__ void put(int i, int j, const S (&numbers)[width]) const
+    {
+        S *place = to + (int64_t)i * at.n + j;
+        if (i >= at.n || j >= at.n || !to)
+            return;
+        if (even) {
+            *(vector *)place = *(const vector *)numbers;
+            return;
+        }
+        for (int e = 0; e < width && j + e < at.n; e++)
+            place[e] = numbers[e];
+    }
+
+    __device__ __forceinline__ void load(int first, S (&raw)[2 * Down][vectors][width]) const
+    {
+#pragma unroll
+        for (int e = 0; e < 2 * Down * vectors; e++)
+            get(first + e / vectors * 8 + g, column + e % vectors * 4 * width + width * t,
+                raw[e / vectors][e % vectors]);
+    }
+
+    __device__ __forceinline__ void take(const S (&raw)[2 * Down][vectors][width])
+    {
+#pragma unroll
+        for (int e = 0; e < 2 * Down * vectors * width; e++) {
+            const int down = e / (vectors * width), over = e % (vectors * width);
+            z[down / 2][over / 2][down % 2 * 2 + over % 2] =
+                (double)raw[down][over / width][over % width];
+        }
+    }
+
+    __device__ __forceinline__ void store(int first) const
+    {
+        const S nan = cuda__real<S>::nan();
+#pragma unroll
+        for (int e = 0; e < 2 * Down * vectors; e++) {
+            const int down = e / vectors, over = e % vectors * width;
+            alignas(16) S numbers[width];
+#pragma unroll
+            for (int q = 0; q < width; q++) {
+                const double value = z[down / 2][(over + q) / 2][down % 2 * 2 + q % 2];
+                numbers[q] = bad ? nan : (S)value;
+            }
+            put(first + down * 8 + g, column + over * 4 + width * t, numbers);
+        }
+    }
+
+    /* What a product with a tile takes of X from column c on, and of -R K from line c on. */
+    __device__ __forceinline__ void take_x(int c, int tile, double (&right)[2]) const
+    {
+        const int i = place_of(tile, 2 * t);
+        const bool inside = c + g < at.m;
+        right[0] = inside && i < at.n ? (double)x[i * at.m + c + g] : 0;
+        right[1] = inside && i + 1 < at.n ? (double)x[(i + 1) * at.m + c + g] : 0;
+    }
+
+    __device__ __forceinline__ void take_k(int c, int tile, double (&right)[2]) const
+    {
+        const double *from =
+            at.lines(CUDA__ISM_STREAM_RK) + (int64_t)(c + 2 * t) * at.ld + place_of(tile, g);
+        right[0] = from[0];
+        right[1] = from[at.ld];
+    }
+
+    /* The warp's part of 8 columns of G. */
+    __device__ __forceinline__ void meet(int c)
+    {
+        double g_sums[Down][4] = {}, right[2];
+#pragma unroll
+        for (int j = 0; j < Tiles; j++) {
+            if (!Few)
+                take_x(c, j, right);
+#pragma unroll
+            for (int d = 0; d < Down; d++) {
+                const double *of = z[d][j], left[4] = {of[0], of[2], of[1], of[3]};
+                cuda__multiply_add(g_sums[d], left, Few ? right_x[Few ? j : 0] : right);
+            }
+        }
+        double *part = parts + warp * rows * pitch + c % group + 2 * t;
+#pragma unroll
+        for (int e = 0; e < 2 * Down; e++)
+            *(double2 *)(part + (e / 2 * 16 + e % 2 * 8 + g) * pitch) =
+                make_double2(g_sums[e / 2][e % 2 * 2], g_sums[e / 2][e % 2 * 2 + 1]);
+    }
+
+    /* G of the strip. */
+    __device__ __forceinline__ void multiply()
+    {
+        for (int first = 0; first < at.m; first += group) {
+            for (int c = first; c < at.m && c < first + group; c += 8)
+                meet(c);
+            __syncthreads();
+            for (int e = (int)threadIdx.x; e < rows * group; e += warps * CUDA__WARP) {
+                const double *part = parts + e / group * pitch + e % group;
+                double sum = 0;
+                if (first + e % group >= at.wide())
+                    continue;
+#pragma unroll 4
+                for (int w = 0; w < warps; w++)
+                    sum += part[w * rows * pitch];
+                whole[e / group * line + first + e % group] = sum;
+            }
+            __syncthreads();
+        }
+    }
+
+    /* Z = B + G (-R K) */
+    __device__ __forceinline__ void update()
+    {
+        for (int c = 0; c < at.m; c += 8) {
+            double left[Down][4], right[2];
+#pragma unroll
+            for (int d = 0; d < Down; d++) {
+                const double *of = whole + (d * 16 + g) * line + c + 2 * t;
+                const double2 upper = *(const double2 *)of;
+                const double2 lower = *(const double2 *)(of + 8 * line);
+                left[d][0] = upper.x;
+                left[d][1] = lower.x;
+                left[d][2] = upper.y;
+                left[d][3] = lower.y;
+            }
+#pragma unroll
+            for (int j = 0; j < Tiles; j++) {
+                if (!Few)
+                    take_k(c, j, right);
+#pragma unroll
+                for (int d = 0; d < Down; d++)
+                    cuda__multiply_add(z[d][j], left[d], Few ? right_k[Few ? j : 0] : right);
+            }
+        }
+    }
+
+    /* Adds up f(number, row) of the strip's rows for one column of 32, and of each 32 more. */
+    template <typename F> __device__ __forceinline__ void add(double (&to_sums)[fours], F f) const
+    {
+#pragma unroll
+        for (int h = 0; h < fours; h++) {
+            double values[8] = {};
+#pragma unroll
+            for (int e = 0; e < Down * 16; e++)
+                values[e / 4 % 4 * 2 + e % 2] +=
+                    f(z[e / 16][h * 4 + e / 4 % 4][e % 4], e / 16 * 2 + e / 2 % 2);
+            cuda__ism_halve<4, CUDA__WARP / 2>(values, lane);
+            to_sums[h] += values[0];
+        }
+    }
+
+    /* The strip from row `first` on, whose B is in z. */
+    __device__ __forceinline__ void strip(int first)
+    {
+        multiply();
+        update();
+        store(first);
+        add(sums[0], [](double value, int) { return fabs(value); });
+#pragma unroll
+        for (int l = 0; l < tried; l++) {
+            const S *weights = at.weights(l) + first + g;
+            double own[2 * Down];
+#pragma unroll
+            for (int d = 0; d < 2 * Down; d++)
+                own[d] = first + d * 8 + g < at.n ? (double)weights[d * 8] : 0;
+            add(sums[1 + l], [&](double value, int d) { return own[d] * value; });
+        }
+    }
+
+    __device__ __forceinline__ void run(int part)
+    {
+        const int begin = part * (int)at.call.plan.stream_rows;
+        const int most = begin + (int)at.call.plan.stream_rows, end = most < at.n ? most : at.n;
+        S raw[2 * Down][vectors][width];
+#pragma unroll
+        for (int j = 0; j < Tiles && Few; j++) {
+            take_x(0, j, right_x[Few ? j : 0]);
+            take_k(0, j, right_k[Few ? j : 0]);
+        }
+        for (int first = begin; first < end; first += rows) {
+            load(first, raw);
+            take(raw);
+            strip(first);
+        }
+        const int q = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
+        double *kept = at.lines(CUDA__ISM_STREAM_PARTS) + (int64_t)part * (1 + tried) * at.ld;
+#pragma unroll
+        for (int e = 0; e < (1 + tried) * fours; e++) {
+            const int j = place_of(e % fours * 4 + q / 2, t * 2 + q % 2);
+            if (j < at.ld)
+                kept[(int64_t)(e / fours) * at.ld + j] = sums[e / fours][e % fours];
+        }
+    }
+};
+
+template <typename S, int Down, int Tiles, bool Few>
+static __global__ void __launch_bounds__(512, 1) cuda__ism_stream_kernel(const cuda__ism_call call)
+{
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    typedef cuda__ism_striper<S, Down, Tiles, Few> striper;
+    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    const int warps = (int)blockDim.x / CUDA__WARP;
+    double *parts = (double *)cuda__memory;
+    const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n);
+    S *to = cuda__ism_output<S>(call, at.slot, CUDA__ISM_WANTED_INVERSE, (int64_t)at.n * at.n);
+    striper one = {at,
+                   parts,
+                   parts + warps * striper::rows * striper::pitch,
+                   warps,
+                   warp,
+                   lane,
+                   lane / 4,
+                   lane % 4,
+                   warp * Tiles * 8,
+                   at.wide() + 4,
+                   b,
+                   at.input(CUDA__ISM_GIVEN_X, at.m),
+                   to,
+                   at.answer()->bad != 0,
+                   at.is_even(b) && at.is_even(to),
+                   {},
+                   {},
+                   {},
+                   {}};
+    one.run((int)blockIdx.x);
+}
+
+/* ---- Conclude ---- */
+
+/* T Z, of which every part of the rows has left its sums, and the trial. A block a slot. */
+template <typename S>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_conclude_kernel(const cuda__ism_call call)
+{
+    constexpr int tried = CUDA__ISM_TRIED, warps = CUDA__ISM_WARPS;
+    __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MOST];
+    __shared__ double scratch[warps];
+    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
+    const double *parts = at.lines(CUDA__ISM_STREAM_PARTS), *k = at.lines(CUDA__ISM_STREAM_K);
+    const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
+    const S *x = at.input(CUDA__ISM_GIVEN_X, at.m);
+    const int warp = (int)threadIdx.x / CUDA__WARP, lane = (int)threadIdx.x % CUDA__WARP;
+    double size_z = 0, size_b = 0, worst = 0;
+    for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
+        double sums[1 + tried] = {};
+        for (int p = 0; p < (int)call.plan.stream_parts; p++) {
+#pragma unroll
+            for (int l = 0; l <= tried; l++)
+                sums[l] += parts[(int64_t)(p * (1 + tried) + l) * at.ld + j];
+        }
+        size_z = cuda__lu_larger(size_z, sums[0]);
+        size_b = cuda__lu_larger(size_b, sizes[j]);
+        tz[0][j] = sums[1];
+        tz[1][j] = sums[2];
+    }
+    __syncthreads();
+    for (int e = warp; e < tried * at.m; e += warps) {
+        double sum = 0;
+#pragma unroll 4
+        for (int i = lane; i < at.n; i += CUDA__WARP)
+            sum = fma(tz[e % tried][i], (double)x[i * at.m + e / tried], sum);
+        sum = cuda__lu_warp_sum(sum);
+        if (lane == 0)
+            thin[e % tried][e / tried] = sum;
+    }
+    __syncthreads();
+    for (int e = (int)threadIdx.x; e < tried * at.n; e += CUDA__ISM_THREADS) {
+        const int l = e / at.n, j = e % at.n;
+        double sum = tz[l][j];
+#pragma unroll 4
+        for (int c = 0; c < at.m; c++)
+            sum = fma(thin[l][c], k[(int64_t)c * at.ld + j], sum);
+        worst = cuda__lu_larger(worst, fabs(k[(int64_t)(at.m + l) * at.ld + j] - sum));
+    }
+    const cuda__ism_answer *answer = at.answer();
+    cuda__ism_trial trial = {};
+    trial.error = cuda__lu_block_largest<warps>(worst, scratch);
+    trial.norm_x = cuda__lu_block_largest<warps>(size_z, scratch);
+    trial.norm_a = cuda__lu_block_largest<warps>(size_b, scratch);
+    if (threadIdx.x > 0)
+        return;
+    int64_t within;
+    const cuda_tensors *item = cuda__ism_item_of_slot(call, at.slot, &within);
+    trial.error = answer->broken ? HUGE_VAL : trial.error;
+    trial.change = answer->change;
+    trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
+    trial.bad = answer->bad != 0;
+    cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);
+}
+
+/* ---- The launches ---- */
+
+template <typename S, int Down, int Tiles, bool Few>
+static cudaError_t cuda__ism_start_strips(const cuda__ism_call &call, cudaStream_t stream)
+{
+    typedef cuda__ism_striper<S, Down, Tiles, Few> striper;
+    const int64_t warps = (call.n + 8 * Tiles - 1) / (8 * Tiles), wide = (call.m + 7) / 8 * 8;
+    const int64_t numbers = warps * striper::rows * striper::pitch + striper::rows * (wide + 4);
+    return cuda__start(cuda__ism_stream_kernel<S, Down, Tiles, Few>,
+                       dim3((unsigned)call.plan.stream_parts, (unsigned)call.count),
+                       (unsigned)warps * CUDA__WARP, (size_t)numbers * sizeof(double), stream,
+                       call);
+}
+
+template <typename S>
+static cudaError_t cuda__ism_start_update(const cuda__ism_call &call, cudaStream_t stream)
+{
+    if (call.n > CUDA__ISM_STREAM_ORDER / 2)
+        return cuda__ism_start_strips<S, 1, 8, false>(call, stream);
+    if (call.m > 8)
+        return cuda__ism_start_strips<S, 2, 4, false>(call, stream);
+    return cuda__ism_start_strips<S, 1, 4, true>(call, stream);
+}
+
+/* The chunk of call.count slots. */
+template <typename S>
+static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStream_t stream)
+{
+    const unsigned count = (unsigned)call.count;
+    const int64_t tiles = (call.m + CUDA__ISM_TRIED + 15) / 16;
+    const dim3 slabs((unsigned)(call.plan.stream_ld / CUDA__ISM_STREAM_SLAB), count);
+    const unsigned threads = CUDA__ISM_MEET_WARPS * CUDA__WARP;
+    cudaError_t error = cuda__start(cuda__ism_begin_kernel<S>, dim3(1, count), 1, 0, stream, call);
+    if (error == cudaSuccess)
+        error = cuda__start(tiles == 1   ? cuda__ism_meet_kernel<S, 1>
+                            : tiles == 2 ? cuda__ism_meet_kernel<S, 2>
+                                         : cuda__ism_meet_kernel<S, 3>,
+                            slabs, threads, 0, stream, call);
+    if (error == cudaSuccess)
+        error = cuda__start(cuda__ism_couple_kernel<S>, dim3(1, count), CUDA__ISM_COUPLE_THREADS,
+                            sizeof(typename cuda__ism_coupler<S>::shared), stream, call);
+    if (error == cudaSuccess)
+        error = cuda__ism_start_update<S>(call, stream);
+    if (error == cudaSuccess)
+        error = cuda__start(cuda__ism_conclude_kernel<S>, dim3(1, count), CUDA__ISM_THREADS, 0,
+                            stream, call);
+    return error;
+}
+
+#endif
