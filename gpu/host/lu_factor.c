@@ -1,7 +1,8 @@
 /* gpu/host/lu_factor.c: `lu_factor`, LAPACK's getrf of A as written: P A = L U, row-major.
  *
  * OpenBLAS multiplies a column by its pivot's reciprocal, which overflows where the pivot is below
- * the smallest normal number; such a matrix is factored again by a plain elimination that divides.
+ * the smallest normal number, and loses digits where the reciprocal itself is below it; such a
+ * matrix is factored again by a plain elimination that divides.
  *
  * Threads: any. Cost: 2/3 n^3 operations and two transpositions.
  */

@@ -309,6 +309,30 @@ static void test_factors_of_tiny_pivots(void **state)
     }
 }
 
+/* The reciprocal of the first pivot has lost digits, the quotients have none to lose. */
+static void test_factors_of_great_pivots(void **state)
+{
+    (void)state;
+    static const int64_t tried[] = {2, 3, 4, 33, 150};
+    for (size_t k = 0; k < COUNT(tried); k++) {
+        int64_t n = tried[k];
+        if (!gputest_takes("lu_factor", PRECISION_FP64, n))
+            continue;
+        double *a = gputest_numbers(n * n);
+        memset(a, 0, (size_t)(n * n) * sizeof a[0]);
+        for (int64_t i = 0; i < n; i++) {
+            a[i * n + i] = i == 0 ? 0x1.ffc6676c98944p1023 : 1;
+            a[i * n] = i == 0 ? a[0] : a[0] / (double)(i + 2);
+        }
+        struct gputest_answer answer = gputest_run("lu_factor", PRECISION_FP64, n, a, false);
+        assert_int_equal(answer.info, 0);
+        for (int64_t i = 1; i < n; i++)
+            assert_true(fabs(answer.inverse[i * n] / (a[i * n] / a[0]) - 1) < 3 * DBL_EPSILON / 2);
+        gputest_free(&answer);
+        free(a);
+    }
+}
+
 /* ---- Powers of two ---- */
 
 static void try_scaled(const char *method, enum precision precision, int64_t n, int exponent,
@@ -433,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_sums_of_the_inverse_may_overflow),
         cmocka_unit_test(test_no_false_zero_pivot),
         cmocka_unit_test(test_factors_of_tiny_pivots),
+        cmocka_unit_test(test_factors_of_great_pivots),
         cmocka_unit_test(test_power_of_two),
         cmocka_unit_test(test_roads),
         cmocka_unit_test(test_ill_conditioned_leaves_cholesky),
