@@ -30,9 +30,24 @@
 #ifndef GPU_CUDA_LU_STRIP_CUH
 #define GPU_CUDA_LU_STRIP_CUH
 
+#include <type_traits>
+
 #include "gpu/cuda/lu_column.cuh"
 #include "gpu/cuda/lu_reduce.cuh"
 #include "gpu/cuda/trial.cuh"
+
+/* Has the order another shape where there are many matrices? */
+template <typename T> static constexpr bool cuda__lu_strip_has_other(int order)
+{
+#define CUDA__LU_STRIP(type, most, tiles, strips, blocks)
+#define CUDA__LU_STRIP_OF_MANY(type, most, tiles, strips, blocks)                                  \
+    if (std::is_same<type, T>::value && order == most)                                             \
+        return true;
+#include "gpu/cuda/lu_strip_tuning_h200.cuh"
+#undef CUDA__LU_STRIP
+#undef CUDA__LU_STRIP_OF_MANY
+    return false;
+}
 
 /* Tiles: panels of columns in a strip's registers. */
 template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip_frame {
@@ -49,6 +64,11 @@ template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip
     /* Lanes that differ in the row of R read other banks. */
     static constexpr int r_line = columns + (slots > 0 ? block : 0) + (sizeof(T) == 8 ? 2 : 0);
     static constexpr int area = order * block; /* numbers of a panel */
+    /* Are sums of rows added up of panels' parts, so that how panels are shared out leaves no mark?
+     * Else of warps' parts, which are fewer. */
+    static constexpr bool by_panels = cuda__lu_strip_has_other<T>(order);
+    static constexpr int parts = !by_panels ? strips : panels > held ? panels : held;
+    static_assert(parts <= 2 * block, "they have room in two panels");
     static_assert(order % 16 == 0, "units divide the matrix");
     static_assert(2 * block >= 16, "two panels have room for the rows of a unit");
     static constexpr int row_turns = (order + threads - 1) / threads; /* rows of a thread */
@@ -247,15 +267,31 @@ template <typename Shape> struct cuda__lu_strip {
         return most;
     }
 
-    /* The strip's part of the sums of rows, its columns times `by`. */
+    /* A part of a row's sum, which the lanes t have together. */
+    __device__ __forceinline__ void put_part(T sum, T *to) const
+    {
+        sum += __shfl_xor_sync(CUDA__ALL, sum, 1);
+        sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
+        if (t == 0)
+            *to = sum;
+    }
+
+    /* The strip's parts of the sums of rows, its columns times `by`. */
     __device__ __forceinline__ void row_sums(const T (&by)[all][width], T *to)
     {
 #pragma unroll
         for (int i = 0; i < 2 * Shape::units; i++) {
-            T sum = 0;
+            T sum = 0, *row = to + i * 8 + g;
 #pragma unroll
-            for (int j = 0; j < tiles * width; j++)
-                sum = fma(c[i / 2][j / width][i % 2][j % width], by[j / width][j % width], sum);
+            for (int j = 0; j < tiles; j++) {
+#pragma unroll
+                for (int v = 0; v < width; v++)
+                    sum = fma(c[i / 2][j][i % 2][v], by[j][v], sum);
+                if (!Shape::by_panels)
+                    continue;
+                put_part(sum, row + (index * tiles + j) * Shape::order);
+                sum = 0;
+            }
 #pragma unroll
             for (int s = 0; s < Shape::slots; s++) {
                 if (s >= filled)
@@ -265,11 +301,13 @@ template <typename Shape> struct cuda__lu_strip {
 #pragma unroll
                 for (int v = 0; v < width; v++)
                     sum = fma(((const T *)&x)[v], by[tiles + s][v], sum);
+                if (!Shape::by_panels)
+                    continue;
+                put_part(sum, row + (Shape::held + s * Shape::strips + index) * Shape::order);
+                sum = 0;
             }
-            sum += __shfl_xor_sync(CUDA__ALL, sum, 1);
-            sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
-            if (t == 0)
-                to[i * 8 + g] = sum;
+            if (!Shape::by_panels)
+                put_part(sum, row + index * Shape::order);
         }
     }
 

@@ -88,7 +88,6 @@ template <typename Shape> struct cuda__lu_strip_block {
     template <typename W, typename F> __device__ __forceinline__ void sum_rows(W weight, F f)
     {
         T by[strip::all][width], *parts = of.m[0];
-        static_assert(Shape::strips <= 2 * block, "the parts fit");
         if (has_strip) {
 #pragma unroll
             for (int j = 0; j < strip::all * width; j++) {
@@ -96,14 +95,14 @@ template <typename Shape> struct cuda__lu_strip_block {
                 by[j / width][j % width] =
                     mine.has(j / width) && column < n ? weight(column) : T(0);
             }
-            mine.row_sums(by, parts + warp * Shape::order);
+            mine.row_sums(by, parts);
         }
         __syncthreads();
         each_row([&](int row) {
             T sum = 0;
 #pragma unroll
-            for (int s = 0; s < Shape::strips; s++)
-                sum += parts[s * Shape::order + row];
+            for (int p = 0; p < Shape::parts; p++)
+                sum += parts[p * Shape::order + row];
             f(row, sum);
         });
     }

@@ -41,6 +41,50 @@ static cudaError_t cuda__lu_strip_launch(int64_t n, const cuda_batch &batch, voi
                        sizeof(shared), stream, batch, n, space);
 }
 
+/* A row of the table; order 0: none. */
+struct cuda__lu_strip_choice {
+    int order, tiles, strips, blocks;
+};
+
+/* The shape for order n. Many matrices, more than blocks of the order's own shape find room for at
+ * once, may have another one. */
+template <typename T>
+static cuda__lu_strip_choice cuda__lu_strip_choose(int64_t n, int64_t matrices)
+{
+    cuda__lu_strip_choice few = {}, many = {};
+#define CUDA__LU_STRIP_IS(choice, type, most, tiles, strips, blocks)                               \
+    if (std::is_same<type, T>::value && n <= most && choice.order == 0)                            \
+        choice = {most, tiles, strips, blocks};
+#define CUDA__LU_STRIP(...) CUDA__LU_STRIP_IS(few, __VA_ARGS__)
+#define CUDA__LU_STRIP_OF_MANY(...) CUDA__LU_STRIP_IS(many, __VA_ARGS__)
+#include "gpu/cuda/lu_strip_tuning_h200.cuh"
+#undef CUDA__LU_STRIP
+#undef CUDA__LU_STRIP_OF_MANY
+#undef CUDA__LU_STRIP_IS
+    bool other = many.order == few.order && matrices > few.blocks * cuda__lu_multiprocessors();
+    return other ? many : few;
+}
+
+template <typename Shape, int Blocks> struct cuda__lu_strip_row {
+    typedef Shape shape;
+    static constexpr int blocks = Blocks;
+};
+
+/* f(cuda__lu_strip_row) of the choice. */
+template <typename T, typename F> static void cuda__lu_strip_with(cuda__lu_strip_choice choice, F f)
+{
+#define CUDA__LU_STRIP(type, most, by_warp, warps, together)                                       \
+    if constexpr (std::is_same<type, T>::value) {                                                  \
+        if (choice.order == most && choice.tiles == by_warp && choice.strips == warps)             \
+            return f(                                                                              \
+                cuda__lu_strip_row<cuda__lu_strip_shape<type, most, by_warp, warps>, together>()); \
+    }
+#define CUDA__LU_STRIP_OF_MANY CUDA__LU_STRIP
+#include "gpu/cuda/lu_strip_tuning_h200.cuh"
+#undef CUDA__LU_STRIP
+#undef CUDA__LU_STRIP_OF_MANY
+}
+
 /* What a block takes for order n: shared memory, 0 where there is no kernel for it; and a cellar in
  * the workspace. */
 struct cuda__lu_strip_needs {
@@ -49,15 +93,12 @@ struct cuda__lu_strip_needs {
 
 template <typename T> static inline cuda__lu_strip_needs cuda__lu_strip_needs_of(int64_t n)
 {
-#define CUDA__LU_STRIP(type, order, tiles, strips, blocks)                                         \
-    if constexpr (std::is_same<type, T>::value) {                                                  \
-        typedef cuda__lu_strip_shape<type, order, tiles, strips> shape;                            \
-        if (n <= order)                                                                            \
-            return {sizeof(cuda__lu_strip_shared<shape>), cuda__lu_strip_cellar<shape>()};         \
-    }
-#include "gpu/cuda/lu_strip_tuning_h200.cuh"
-#undef CUDA__LU_STRIP
-    return {0, 0};
+    cuda__lu_strip_needs needs = {0, 0};
+    cuda__lu_strip_with<T>(cuda__lu_strip_choose<T>(n, 1), [&](auto row) {
+        typedef typename decltype(row)::shape shape;
+        needs = {sizeof(cuda__lu_strip_shared<shape>), cuda__lu_strip_cellar<shape>()};
+    });
+    return needs;
 }
 
 typedef cudaError_t cuda__lu_strip_launcher(int64_t n, const cuda_batch &batch, void *space,
@@ -66,24 +107,22 @@ cuda__lu_strip_launcher cuda__lu_strip_f32, cuda__lu_strip_f64;
 /* Shapes with far panels, in files of their own: they take long to compile. */
 cuda__lu_strip_launcher cuda__lu_strip_far_f32, cuda__lu_strip_far_f64;
 
-/* The first row that holds the order, of the shapes with or without far panels; where none does,
- * other(), if it is not NULL. */
+/* The order's shape, of those with or without far panels; for a shape of the other kind other(). */
 template <typename T, bool Far>
 static cudaError_t cuda__lu_strip_pick(int64_t n, const cuda_batch &batch, void *space,
                                        size_t space_bytes, cudaStream_t stream,
                                        cuda__lu_strip_launcher *other)
 {
-#define CUDA__LU_STRIP(type, order, tiles, strips, blocks)                                         \
-    if constexpr (std::is_same<type, T>::value) {                                                  \
-        typedef cuda__lu_strip_shape<type, order, tiles, strips> shape;                            \
-        if constexpr ((shape::far > 0) == Far) {                                                   \
-            if (n <= order)                                                                        \
-                return cuda__lu_strip_launch<shape, blocks>(n, batch, space, space_bytes, stream); \
-        }                                                                                          \
-    }
-#include "gpu/cuda/lu_strip_tuning_h200.cuh"
-#undef CUDA__LU_STRIP
-    return other ? other(n, batch, space, space_bytes, stream) : cudaErrorInvalidValue;
+    cudaError_t status = cudaErrorInvalidValue;
+    cuda__lu_strip_with<T>(cuda__lu_strip_choose<T>(n, batch.matrices), [&](auto row) {
+        typedef decltype(row) of;
+        if constexpr ((of::shape::far > 0) == Far)
+            status = cuda__lu_strip_launch<typename of::shape, of::blocks>(n, batch, space,
+                                                                           space_bytes, stream);
+        else if (other)
+            status = other(n, batch, space, space_bytes, stream);
+    });
+    return status;
 }
 
 #endif
