@@ -118,12 +118,20 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     T *sums = (T *)cuda__memory, sum = 0, lowered = 0, factor = Last ? view.numbers->factor : T(1);
     int lane = (int)(threadIdx.x % CUDA__WARP), group = (int)(threadIdx.x / CUDA__WARP);
     int j = (int)blockIdx.x * CUDA__LU_STRIP + lane, n = chunk.n;
-#pragma unroll 8
-    for (int i = group; j < n && i < n; i += CUDA__LU_ROWS) {
-        T x = view.w[(int64_t)i * chunk.padded + j];
-        x = Last ? x * view.scale[i] * factor : x;
-        sum += fabs(x);
-        lowered += fabs(x * real::lower);
+    constexpr int together = 8; /* as many reads on their way */
+    for (int first = group; j < n && first < n; first += together * CUDA__LU_ROWS) {
+        T x[together];
+#pragma unroll
+        for (int q = 0; q < together; q++) {
+            int i = first + q * CUDA__LU_ROWS;
+            x[q] = i < n ? view.w[(int64_t)i * chunk.padded + j] : T(0);
+            x[q] = Last && i < n ? x[q] * view.scale[i] * factor : x[q];
+        }
+#pragma unroll
+        for (int q = 0; q < together; q++) {
+            sum += fabs(x[q]);
+            lowered += fabs(x[q] * real::lower);
+        }
     }
     sums[threadIdx.x] = sum;
     sums[CUDA__LU_THREADS + threadIdx.x] = lowered;

@@ -25,18 +25,20 @@ struct middle {
         cuda__lu_strip_launcher *block;
         cuda__lu_wide_launcher *wide;
         cuda__lu_clusters *clusters;
+        cuda__lu_grouper *groups; /* of an inverse */
     } of[PRECISION_COUNT];
 };
 
-static const struct middle inverse = {
-    false,
-    {{cuda__lu_strip_f32, cuda__lu_invert_wide_f32, cuda__lu_invert_clusters_f32},
-     {cuda__lu_strip_f64, cuda__lu_invert_wide_f64, cuda__lu_invert_clusters_f64}}};
+static const struct middle inverse = {false,
+                                      {{cuda__lu_strip_f32, cuda__lu_invert_wide_f32,
+                                        cuda__lu_invert_clusters_f32, cuda__lu_groups_f32},
+                                       {cuda__lu_strip_f64, cuda__lu_invert_wide_f64,
+                                        cuda__lu_invert_clusters_f64, cuda__lu_groups_f64}}};
 
 static const struct middle factor = {
     true,
-    {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32, cuda__lu_factor_clusters_f32},
-     {cuda__lu_factor_f64, cuda__lu_factor_wide_f64, cuda__lu_factor_clusters_f64}}};
+    {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32, cuda__lu_factor_clusters_f32, nullptr},
+     {cuda__lu_factor_f64, cuda__lu_factor_wide_f64, cuda__lu_factor_clusters_f64, nullptr}}};
 
 static bool takes(enum precision precision, int64_t n)
 {
@@ -92,6 +94,19 @@ static void choose_clusters(enum precision precision, int64_t n, int64_t matrice
     manner->behind = n <= CUDA_NEAR_N_MAX && matrices > 1;
 }
 
+/* Has clusters take groups of columns where there are so few matrices that all have theirs at once.
+ * It leaves no mark on the bits. */
+static void choose_groups(enum precision precision, int64_t n, int64_t matrices,
+                          cuda__lu_manner *manner)
+{
+    int most = blocks_of_each(CUDA__LU_CLUSTER_MAX, matrices);
+    if (manner->factor || manner->shared || manner->mending || manner->width > 0 ||
+        most * CUDA__LU_GROUP_ROWS_MAX < n)
+        return;
+    manner->blocks = inverse.of[precision].groups(n, CUDA__LU_GROUP_MAX, most, matrices);
+    manner->group = manner->blocks > 0 ? CUDA__LU_GROUP_MAX : 0;
+}
+
 static cuda__lu_manner manner_of(enum precision precision, bool factors, int64_t n,
                                  int64_t matrices, bool mending)
 {
@@ -100,6 +115,7 @@ static cuda__lu_manner manner_of(enum precision precision, bool factors, int64_t
     manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
     manner.mending = mending;
     choose_clusters(precision, n, matrices, &manner);
+    choose_groups(precision, n, matrices, &manner);
     return manner;
 }
 

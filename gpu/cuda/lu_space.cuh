@@ -37,8 +37,9 @@ template <typename T> struct cuda__lu_numbers {
 /* One matrix's part of the workspace. */
 template <typename T> struct cuda__lu_view {
     T *w; /* padded x padded */
-    /* Inverse: the chosen rows, at most half x half. LU: those, CUDA__LU_FACTOR_STEP x padded. By
-     * clusters: width x padded, each column at its place. */
+    /* Inverse: the chosen rows, at most half x half; in a group twice as many as half of its
+     * columns have. LU: those, CUDA__LU_FACTOR_STEP x padded. By clusters: width x padded, each
+     * column at its place. */
     T *r;
     T *rows; /* by clusters: a panel's chosen rows, CUDA__LU_CLUSTER_COLUMNS_MAX x width */
     /* What is added to a row: LU, padded x CUDA__LU_FACTOR_STEP; an inverse by clusters, padded x
@@ -64,6 +65,9 @@ struct cuda__lu_manner {
     /* By clusters (lu_cluster.cuh): so many columns together, a multiple of
      * CUDA__LU_PANEL_MAX; 0: no clusters. */
     int width;
+    /* An inverse without those: groups of so many columns at most are a launch (lu_group.cuh), a
+     * multiple of CUDA__LU_PANEL_MAX; 0: a panel is one. */
+    int group;
     int blocks;  /* of a cluster, at most; 0: as many as the device gives */
     bool behind; /* the next columns are not begun while the others are worked on */
 };
@@ -98,10 +102,9 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     };
     view.w = (T *)take((size_t)padded * padded * sizeof(T));
     size_t width = (size_t)manner.width;
-    view.r = (T *)take((width > 0       ? width * padded
-                        : manner.factor ? edge
-                                        : half * half) *
-                       sizeof(T));
+    size_t group = (size_t)manner.group, chosen = manner.factor ? edge : half * half;
+    chosen = chosen > group * group ? chosen : group * group;
+    view.r = (T *)take((width > 0 ? width * padded : chosen) * sizeof(T));
     view.v = (T *)take((manner.factor ? 0 : width * padded) * sizeof(T));
     view.rows = (T *)take(CUDA__LU_CLUSTER_COLUMNS_MAX * width * sizeof(T));
     edge = width > 0 ? 0 : edge;

@@ -13,3 +13,8 @@ int cuda__lu_invert_clusters_f32(int padded, int most)
 {
     return cuda__lu_cluster_blocks<float>(padded, most);
 }
+
+int cuda__lu_groups_f32(int64_t n, int columns, int most, int64_t matrices)
+{
+    return cuda__lu_groups<float>(n, columns, most, matrices);
+}

@@ -13,3 +13,8 @@ int cuda__lu_invert_clusters_f64(int padded, int most)
 {
     return cuda__lu_cluster_blocks<double>(padded, most);
 }
+
+int cuda__lu_groups_f64(int64_t n, int columns, int most, int64_t matrices)
+{
+    return cuda__lu_groups<double>(n, columns, most, matrices);
+}

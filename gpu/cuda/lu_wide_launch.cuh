@@ -12,11 +12,35 @@
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/lu_cluster_launch.cuh"
 #include "gpu/cuda/lu_ends.cuh"
+#include "gpu/cuda/lu_group_launch.cuh"
 #include "gpu/cuda/lu_rows.cuh"
 #include "gpu/cuda/lu_wide.cuh"
 #include "gpu/cuda/product.h"
 
 #define CUDA__LU_CHUNK_MAX 32768 /* of blockIdx.y */
+
+/* f(columns of a panel, warps), as the order's row of the table has them. */
+template <typename T, typename F> static int cuda__lu_with_panel(int padded, F f)
+{
+#define CUDA__LU_PRODUCT(type, most, rows, across, warp_rows, warp_columns, blocks)
+#define CUDA__LU_PANEL(type, order, block, warps)                                                  \
+    if constexpr (std::is_same<type, T>::value) {                                                  \
+        if (padded <= order)                                                                       \
+            return f(std::integral_constant<int, block>(), std::integral_constant<int, warps>());  \
+    }
+#include "gpu/cuda/lu_wide_tuning_h200.cuh"
+#undef CUDA__LU_PANEL
+#undef CUDA__LU_PRODUCT
+    return 0;
+}
+
+/* cuda__lu_group_blocks with the order's panels. */
+template <typename T> static int cuda__lu_groups(int64_t n, int columns, int most, int64_t matrices)
+{
+    return cuda__lu_with_panel<T>(cuda__lu_padded(n), [&](auto block, auto) {
+        return cuda__lu_group_blocks<T, block>((int)n, columns, most, matrices);
+    });
+}
 
 /* A batch on its way. */
 template <typename T, bool Factor> struct cuda__lu_journey {
@@ -46,19 +70,9 @@ template <typename T, bool Factor> struct cuda__lu_journey {
 
     /* ---- Elimination ---- */
 
-    /* f(columns of a panel, warps), as the order's row of the table has them. */
     template <typename F> int with_panel(F f) const
     {
-#define CUDA__LU_PRODUCT(type, most, rows, across, warp_rows, warp_columns, blocks)
-#define CUDA__LU_PANEL(type, order, block, warps)                                                  \
-    if constexpr (std::is_same<type, T>::value) {                                                  \
-        if (chunk.padded <= order)                                                                 \
-            return f(std::integral_constant<int, block>(), std::integral_constant<int, warps>());  \
-    }
-#include "gpu/cuda/lu_wide_tuning_h200.cuh"
-#undef CUDA__LU_PANEL
-#undef CUDA__LU_PRODUCT
-        return 0;
+        return cuda__lu_with_panel<T>(chunk.padded, f);
     }
 
     int block() const
@@ -129,21 +143,33 @@ template <typename T, bool Factor> struct cuda__lu_journey {
         product(from, inner, at, columns);
     }
 
+    /* What a group's columns take, in one launch. */
+    void group(int at, int columns)
+    {
+        if constexpr (!Factor)
+            with_panel([&](auto block, auto) {
+                if (status == cudaSuccess)
+                    status = cuda__lu_start_group<T, block>(chunk, at, columns, matrices, stream);
+                return 0;
+            });
+    }
+
     /* The columns at .. at + columns - 1 by themselves. */
     void eliminate(int at, int columns)
     {
-        if (at >= chunk.n)
-            return; /* padding */
-        if (columns <= block()) {
+        cuda__lu_by_halves<Factor>(chunk.n, block(), at, columns, *this);
+    }
+
+    /* Is there no need to halve these columns? Then they are done. */
+    bool whole(int at, int columns)
+    {
+        if (columns <= block())
             panel(at);
-            return;
-        }
-        int left = (int)pieces(pieces(columns, block()), 2) * block();
-        eliminate(at, left);
-        apply(at, left, at + left, columns - left);
-        eliminate(at + left, columns - left);
-        if (!Factor)
-            apply(at + left, columns - left, at, left);
+        else if (columns <= chunk.manner.group)
+            group(at, columns);
+        else
+            return false;
+        return true;
     }
 
     /* ---- Elimination by clusters ---- */
@@ -445,5 +471,9 @@ cuda__lu_wide_launcher cuda__lu_factor_wide_f32, cuda__lu_factor_wide_f64;
 typedef int cuda__lu_clusters(int padded, int most);
 cuda__lu_clusters cuda__lu_invert_clusters_f32, cuda__lu_invert_clusters_f64;
 cuda__lu_clusters cuda__lu_factor_clusters_f32, cuda__lu_factor_clusters_f64;
+
+/* cuda__lu_groups. */
+typedef int cuda__lu_grouper(int64_t n, int columns, int most, int64_t matrices);
+cuda__lu_grouper cuda__lu_groups_f32, cuda__lu_groups_f64;
 
 #endif

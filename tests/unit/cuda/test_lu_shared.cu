@@ -187,6 +187,44 @@ static void test_blocks_never_show(void **)
     }
 }
 
+/* Groups of columns: more than one and the last one short; as many columns as there are. */
+static const struct {
+    int n, group, blocks;
+} groups[] = {{100, 64, 2}, {64, 64, 1}, {150, 128, 4}, {225, 96, 8}};
+
+/* The answer of a launch a panel, whatever the group and the number of blocks. */
+template <typename T>
+static void try_group(cuda__lu_wide_launcher *launch, enum precision precision, int n, int columns,
+                      int blocks)
+{
+    batch<T> ofs[2] = {batch<T>(n), batch<T>(n)};
+    for (batch<T> &of : ofs) {
+        for (int k = 0; k < KINDS; k++) {
+            fill(k, precision, n, of.one);
+            for (int e = 0; e < n * n; e++)
+                of.a[k * n * n + e] = (T)of.one[e];
+        }
+        cuda__lu_manner manner = manner_of(false, 0, blocks);
+        manner.shared = false;
+        manner.group = &of == ofs ? 0 : columns;
+        run(launch, manner, n, of);
+    }
+    assert_memory_equal(ofs[0].result.data(), ofs[1].result.data(),
+                        ofs[0].result.size() * sizeof(T));
+    assert_memory_equal(ofs[0].rcond.data(), ofs[1].rcond.data(), KINDS * sizeof(T));
+    assert_memory_equal(ofs[0].info.data(), ofs[1].info.data(), KINDS * sizeof(int32_t));
+}
+
+static void test_groups_never_show(void **)
+{
+    for (size_t i = 0; i < (TRIED == 1 ? 2 : COUNT(groups)); i++) {
+        try_group<double>(cuda__lu_invert_wide_f64, PRECISION_FP64, groups[i].n, groups[i].group,
+                          groups[i].blocks);
+        try_group<float>(cuda__lu_invert_wide_f32, PRECISION_FP32, groups[i].n, groups[i].group,
+                         groups[i].blocks);
+    }
+}
+
 static void test_factor(void **)
 {
     for (size_t i = 0; i < TRIED; i++) {
@@ -215,6 +253,7 @@ int main()
         cmocka_unit_test(test_inverse),
         cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_blocks_never_show),
+        cmocka_unit_test(test_groups_never_show),
         cmocka_unit_test(test_factor),
         cmocka_unit_test(test_factor_by_clusters),
     };
