@@ -17,6 +17,8 @@ namespace
 {
 
 const double JUDGE_OPERATIONS = 1.5e9; /* of a set, about */
+const int64_t COMPANY_MAX = 400;       /* matrices; more than find room on a device at once */
+const int64_t COMPANY_BYTES = 1 << 28; /* of them, about */
 const int64_t GUARD = 64;              /* numbers behind each result that nobody may touch */
 
 template <typename T> struct answers {
@@ -94,6 +96,38 @@ template <typename T> answers<T> run(const set<T> &of, bool scattered)
     return answer;
 }
 
+/* Have the matrices these bits among so many, which are the set over and over? */
+template <typename T> bool same_among(const set<T> &of, const answers<T> &alone, int64_t count)
+{
+    set<T> company = of;
+    company.count = count;
+    company.a.clear();
+    for (int64_t k = 0; k < count; k++) {
+        auto from = of.a.begin() + (int64_t)((size_t)(k % of.count) * of.entries);
+        company.a.insert(company.a.end(), from, from + (int64_t)of.entries);
+    }
+    answers<T> answer = run(company, false);
+    bool same = true;
+    for (size_t k = 0; k < (size_t)count; k++) {
+        size_t one = k % (size_t)of.count;
+        same = same && answer.info[k] == alone.info[one] &&
+               memcmp(&answer.result[k * of.entries], &alone.result[one * of.entries],
+                      of.entries * sizeof(T)) == 0 &&
+               memcmp(&answer.extra[k * of.extra_bytes], &alone.extra[one * of.extra_bytes],
+                      of.extra_bytes) == 0;
+    }
+    return same;
+}
+
+template <typename T> bool company_never_shows(const set<T> &of, const answers<T> &alone)
+{
+    int64_t many = COMPANY_BYTES / (int64_t)(of.entries * sizeof(T));
+    bool same = true;
+    for (int64_t count : {int64_t(1), int64_t(7), std::min(many, COMPANY_MAX)})
+        same = same && (count > many || count == 0 || same_among(of, alone, count));
+    return same;
+}
+
 template <typename T> small_verdict judge(const set<T> &of, const answers<T> &answer)
 {
     std::atomic<int64_t> next(0);
@@ -152,7 +186,7 @@ template <typename T> bool check(enum small_kernel kernel, int n, int64_t most)
     small_verdict verdict = judge(of, answer);
     bool same =
         memcmp(answer.result.data(), again.result.data(), answer.result.size() * sizeof(T)) == 0 &&
-        answer.extra == again.extra && answer.info == again.info;
+        answer.extra == again.extra && answer.info == again.info && company_never_shows(of, answer);
     bool right = verdict.wrong == 0 && same && answer.overrun + again.overrun == 0;
     printf("%s %-7s %s n=%-4d %3d matrices: worst %.3f, mean %.4f, %u mended%s%s%s\n",
            right ? "ok    " : "FAILED", kernel == SMALL_INVERSE ? "inverse" : "factor",
