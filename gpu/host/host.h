@@ -19,6 +19,9 @@ struct host_team;
 
 #define HOST_ALIGN_BYTES 64 /* of scratch, and of every array laid out in it */
 #define HOST_GROUP_MAX 16   /* matrices that a method takes at once, at most */
+/* An array of so many bytes is larger than caches are, and is written past them where whole lines
+ * are. It has no part in an answer's bits. */
+#define HOST_PAST_CACHES_BYTES (INT64_C(16) << 20)
 
 /* One matrix: its part of every tensor, aligned to the element only. NULL: absent or unwanted. */
 struct host_matrix {

@@ -41,6 +41,17 @@ HOST_AVX512 static inline void store_f64(double *to, __m512d row)
     _mm512_storeu_pd(to, row);
 }
 
+/* Past the caches. */
+HOST_AVX512 static inline void stream_f32(float *to, __m512 row)
+{
+    _mm512_stream_ps(to, row);
+}
+
+HOST_AVX512 static inline void stream_f64(double *to, __m512d row)
+{
+    _mm512_stream_pd(to, row);
+}
+
 /* Number k of the result is number index[k] of a and b, one behind the other. */
 HOST_AVX512 static inline __m512 pick_f32(__m512 a, __m512 b, __m512i index)
 {

@@ -8,12 +8,14 @@
 #ifndef GPU_HOST_TRANSPOSE_H
 #define GPU_HOST_TRANSPOSE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* to (columns x rows) = factor * from^T (from: rows x columns). */
+/* to (columns x rows) = factor * from^T (from: rows x columns). past_caches: `to` had better not go
+ * through them; it does not where its lines begin with a line of a cache. */
 void host__transpose_tile_f32(const float *from, int64_t from_ld, int64_t rows, int64_t columns,
-                              float *to, int64_t to_ld, float factor);
+                              float *to, int64_t to_ld, float factor, bool past_caches);
 void host__transpose_tile_f64(const double *from, int64_t from_ld, int64_t rows, int64_t columns,
-                              double *to, int64_t to_ld, double factor);
+                              double *to, int64_t to_ld, double factor, bool past_caches);
 
 #endif

@@ -30,12 +30,10 @@
 #define GROWTH_MAX 4 /* of the blocks that are merged, by |X| */
 #define ERROR_MAX 4  /* what is measured of |I - X A|, by n eps |A| |X|; the contract has 15 */
 
-/* A part of X of so many numbers is work for the team, and is written past the caches. Neither has
- * a part in its bits. */
+/* A part of X of so many numbers is work for the team. It has no part in its bits. */
 #define TEAM_NUMBERS (INT64_C(1) << 18)
 #define MERGED_ROWS 64 /* in a piece of work */
 #define MERGED_COLUMNS 512
-#define PAST_CACHES_BYTES (INT64_C(16) << 20)
 
 /* The part of X that is wanted, row-major. */
 struct block {

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "gpu/host/dense.h"
 #include "gpu/host/identify.h"
 #include "gpu/host/transpose.h"
 #include "tests/unit/gpu/matrices.h"
@@ -252,17 +253,28 @@ static void test_tiles_from_elsewhere(void **state)
 
 /* ---- Transposes ---- */
 
-static void try_tile(int64_t rows, int64_t columns, int64_t from_ld, int64_t to_ld)
+/* Numbers that begin with a line of a cache. */
+static void *lines(int64_t bytes)
 {
-    double *a = random_matrix(90, 4), *x = gputest_numbers(90 * 90);
-    float *narrow = narrow_copy(a, 90 * 90), *y = narrow_copy(x, 90 * 90);
-    /* One behind the start, so that no row is aligned. */
-    host__transpose_tile_f64(a + 1, from_ld, rows, columns, x + 1, to_ld, -0.5);
-    host__transpose_tile_f32(narrow + 1, from_ld, rows, columns, y + 1, to_ld, -0.5F);
-    for (int64_t k = 0; k < 90 * 90; k++) {
-        int64_t j = (k - 1) / to_ld, i = (k - 1) % to_ld;
-        bool written = k >= 1 && j < columns && i < rows;
-        double expected = written ? -0.5 * a[1 + i * from_ld + j] : 0;
+    void *zeros = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+    assert_non_null(zeros);
+    return memset(zeros, 0, (size_t)bytes);
+}
+
+/* skip: where the arrays begin; past_caches: whether the answer may go past them. */
+static void try_tile(int64_t rows, int64_t columns, int64_t from_ld, int64_t to_ld, int64_t skip,
+                     bool past_caches)
+{
+    const int64_t all = (int64_t)96 * 96;
+    double *a = random_matrix(96, 4), *x = lines(all * (int64_t)sizeof *x);
+    float *narrow = narrow_copy(a, all), *y = lines(all * (int64_t)sizeof *y);
+    host__transpose_tile_f64(a + skip, from_ld, rows, columns, x + skip, to_ld, -0.5, past_caches);
+    host__transpose_tile_f32(narrow + skip, from_ld, rows, columns, y + skip, to_ld, -0.5F,
+                             past_caches);
+    for (int64_t k = 0; k < all; k++) {
+        int64_t j = (k - skip) / to_ld, i = (k - skip) % to_ld;
+        bool written = k >= skip && j < columns && i < rows;
+        double expected = written ? -0.5 * a[skip + i * from_ld + j] : 0;
         assert_true(x[k] == expected && (double)y[k] == expected);
     }
     free(a);
@@ -277,8 +289,32 @@ static void test_transposed_tiles(void **state)
     static const int64_t sizes[] = {0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 80};
     for (size_t k = 0; k < COUNT(sizes) * COUNT(sizes); k++) {
         int64_t rows = sizes[k / COUNT(sizes)], columns = sizes[k % COUNT(sizes)];
-        try_tile(rows, columns, columns + 3, rows + 2);
+        for (int past = 0; past < 2; past++) {
+            try_tile(rows, columns, columns + 3, rows + 2, 1, past); /* no row is aligned */
+            try_tile(rows, columns, columns + 3, 96, 0, past);       /* every row is */
+        }
     }
+}
+
+/* Larger than the caches: every part of the answer that tiles share out. */
+static void try_large_transpose(int64_t n)
+{
+    double *a = random_matrix(n, 6), *x = lines(n * n * (int64_t)sizeof *x);
+    assert_true(n * n * (int64_t)sizeof *x >= HOST_PAST_CACHES_BYTES);
+    host__transpose_f64(NULL, a, n, x, n, n, 2);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++)
+            assert_true(x[j * n + i] == 2 * a[i * n + j]);
+    }
+    free(a);
+    free(x);
+}
+
+static void test_large_transposes(void **state)
+{
+    (void)state;
+    try_large_transpose(1472);
+    try_large_transpose(1475);
 }
 
 int main(void)
@@ -292,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_bits_do_not_depend_on_the_team),
         cmocka_unit_test(test_tiles_from_elsewhere),
         cmocka_unit_test(test_transposed_tiles),
+        cmocka_unit_test(test_large_transposes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
