@@ -120,9 +120,11 @@ CUDA_TRIDIAGONAL_BENCH := $(wildcard bench/cuda/tridiagonal*.cu)
 CUDA_ITERATIVE_BENCH := $(wildcard bench/cuda/iterative*.cu)
 CUDA_ISM_BENCH := $(wildcard bench/cuda/ism*.cu)
 CUDA_AUTO_BENCH := $(wildcard bench/cuda/auto*.cu)
+CUDA_CHOLESKY_BENCH := $(wildcard bench/cuda/cholesky*.cu)
 CUDA_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o, \
                           $(filter-out bench/cuda/tune.cu $(CUDA_MIDDLE_BENCH) $(CUDA_TRIDIAGONAL_BENCH) \
-                              $(CUDA_ITERATIVE_BENCH) $(CUDA_ISM_BENCH) $(CUDA_AUTO_BENCH), \
+                              $(CUDA_ITERATIVE_BENCH) $(CUDA_ISM_BENCH) $(CUDA_AUTO_BENCH) \
+                              $(CUDA_CHOLESKY_BENCH), \
                               $(wildcard bench/cuda/*.cu)))
 CUDA_MIDDLE_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_MIDDLE_BENCH) \
                                  bench/cuda/judge.cu bench/cuda/matrices.cu)
@@ -243,6 +245,8 @@ bench-gpu: ## measure the CUDA kernels beside a copy and cuBLAS; results go to b
 	@bench/cuda/iterative.py bench/results
 	@+$(AGAIN) $(BUILD)/bench/cuda_auto
 	@$(BUILD)/bench/cuda_auto --time --results bench/results
+	@+$(AGAIN) $(BUILD)/bench/cuda_cholesky
+	@$(BUILD)/bench/cuda_cholesky --time --results bench/results
 
 fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@scripts/deps build fuzz
@@ -303,7 +307,7 @@ demo-program: $(BUILD)/invertd-demo
 bench-programs: $(BENCH_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
 tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
-gpu-tests-built: cuda $(addprefix $(BUILD)/bench/cuda_,tridiagonal iterative ism auto) $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
+gpu-tests-built: cuda $(addprefix $(BUILD)/bench/cuda_,tridiagonal iterative ism auto cholesky) $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
 $(BUILD)/libinvertd.a: $(OBJECTS)
 	@rm -f $@
@@ -427,6 +431,13 @@ $(BUILD)/bench/cuda_auto: $(CUDA_AUTO_BENCH:%.cu=$(BUILD)/obj/%.o) \
                           $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^
+
+# cuSOLVER is a peer.
+$(BUILD)/bench/cuda_cholesky: $(CUDA_CHOLESKY_BENCH:%.cu=$(BUILD)/obj/%.o) \
+                              $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
+                              $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcusolver
 
 $(BUILD)/bench/cuda_iterative: $(CUDA_ITERATIVE_BENCH:%.cu=$(BUILD)/obj/%.o) \
                                $(BUILD)/obj/bench/cuda/middle_peers.o \

@@ -35,6 +35,8 @@ enum cuda__auto_kind {
 /* What is counted: how long the lists are, and how many of lu's inverses are to be mended. */
 enum cuda__auto_count {
     CUDA__AUTO_ODD,
+    CUDA__AUTO_LIKELY,
+    CUDA__AUTO_DEFINITE, /* of those that are held: Cholesky's to invert */
     CUDA__AUTO_DENSE,
     CUDA__AUTO_DOUBTFUL,
     CUDA__AUTO_OF_KIND, /* of the places; CUDA__AUTO_OF_KIND + kind */
@@ -54,6 +56,12 @@ struct cuda__auto_plan {
     int32_t reversed;    /* rows and columns, which makes a lower one an upper one */
 };
 
+/* Of a matrix that may be definite. */
+struct cuda__auto_claim {
+    double norm, factor;      /* |factor A|; a power of two */
+    int32_t refuted, differs; /* from its transpose */
+};
+
 /* What a road has found out. */
 struct cuda__auto_verdict {
     double rcond;
@@ -66,10 +74,10 @@ struct cuda__auto_space {
     int64_t matrices, places; /* that there is room for */
     /* Of the chunk. */
     struct cuda__auto_counts *counts;
-    int32_t *odd;
+    int32_t *odd, *likely;
     struct cuda_item *dense; /* a matrix each */
     int32_t *dense_matrices;
-    struct cuda_item *items; /* the call's, where nothing is sorted */
+    struct cuda_item *items; /* the call's, where there are no lists */
     /* Of the places. */
     void *a, *b, *x;
     struct cuda_identity *identities;
@@ -83,20 +91,32 @@ struct cuda__auto_space {
     int32_t *infos;
     void *scratch; /* of identify and `tridiagonal` */
     size_t scratch_bytes;
-    void *shared; /* all from the places on: lu's */
+    void *shared; /* all from the places on: lu's; or that of the held matrices, which are worked on
+                   * when the places are free */
     size_t shared_bytes;
+    /* Of the held matrices: their W (auto_definite.cuh), ld x ld each; lines of ld each; of each
+     * strip of columns two numbers; Cholesky's scratch. */
+    int64_t holds; /* that there is room for */
+    void *w, *product, *own, *peaks;
+    struct cuda__auto_claim *claims;
+    int32_t *failed;
+    void *cholesky;
 };
 
 /* A chunk of a batch: its matrices first to first + count - 1. In it, the places hold the odd ones
- * from odd_first on. */
+ * from odd_first on, and those that may be definite are held from likely_first on. */
 struct cuda__auto_call {
     enum precision precision;
     int64_t n, ld; /* ld: n in whole panels of triangular.h */
-    bool sorts;    /* false: every matrix is lu's */
+    bool sorts;    /* matrices with zeros are told apart */
+    bool definite; /* symmetric ones too */
+    bool averages; /* those that differ from their transposes by rounding are Cholesky's too */
+    bool lists;    /* false: every matrix is lu's */
     const struct cuda_tensors *tensors;
     int64_t item_count, matrices;
     int64_t first, count;
     int64_t odd_first, placed;
+    int64_t likely_first, held;
     uint32_t *told;  /* CUDA__AUTO_COUNTS of them, in the notes, as the device sees them */
     uint32_t *asked; /* likewise */
     struct cuda__auto_space space;
@@ -120,7 +140,17 @@ struct cuda__auto_kernels {
     cuda__auto_pass *cut;          /* tridiagonal ones: bands and tensors */
     cuda__auto_pass *take_or_pass; /* deliveries of X; what has an INFO is passed to lu */
     cuda__auto_pass *note;         /* METHOD of what lu has inverted */
+    cuda__auto_pass *hold;         /* what may be definite comes to W, and is judged */
+    cuda__auto_pass *conclude;     /* deliveries of X; what has failed is passed to lu */
 };
+
+/* What the call is, without its workspace. */
+struct cuda__auto_call cuda__auto_read(const struct cuda_call *call, bool sorts);
+/* Lays out as many matrices and places as the call's workspace holds; false: not even one.
+ * auto_space.c. */
+bool cuda__auto_settle(struct cuda__auto_call *of, const struct cuda_call *call);
+/* `tridiagonal` of the places' bands. */
+struct cuda_call cuda__auto_bands_call(const struct cuda__auto_call *of, int64_t count);
 
 /* cuda_auto and its workspace, for any order with or without sorting: for tests and benches. What
  * follows is cuda_auto_again. */

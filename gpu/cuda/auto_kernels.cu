@@ -1,8 +1,8 @@
 /* gpu/cuda/auto_kernels.cu: the launches of auto_kernels.cuh, in both precisions.
  * Host code, any thread; nothing is awaited.
  */
+#include "gpu/cuda/auto_definite.cuh"
 #include "gpu/cuda/auto_kernels.cuh"
-
 #include "gpu/cuda/launch.cuh"
 
 template <typename T> struct cuda__auto_launch {
@@ -108,9 +108,39 @@ template <typename T> struct cuda__auto_launch {
         return threads(cuda__auto_note_kernel<T>, of, count, 1, stream, count);
     }
 
+    /* One after the other: `count` matrices by pairs of tiles, then by strips, then each whole. */
+    static cudaError_t pairs(void (*by_pair)(const call), void (*by_strip)(const call),
+                             void (*whole)(const call), const call *of, int64_t count,
+                             cudaStream_t stream)
+    {
+        int64_t strips = of->ld / CUDA__AUTO_STRIP;
+        unsigned all = (unsigned)count;
+        cudaError_t status =
+            blocks(by_pair, of, dim3((unsigned)(strips * (strips + 1) / 2), all), stream);
+        if (status == cudaSuccess)
+            status = blocks(by_strip, of, dim3((unsigned)strips, all), stream);
+        return status == cudaSuccess ? blocks(whole, of, dim3(all), stream) : status;
+    }
+
+    static cudaError_t hold(const call *of, int64_t count, cudaStream_t stream)
+    {
+        cudaError_t status = blocks(cuda__auto_claim_kernel<T>, of, dim3((unsigned)count), stream);
+        if (status != cudaSuccess)
+            return status;
+        return pairs(cuda__auto_hold_kernel<T>, cuda__auto_add_kernel<T, false>,
+                     cuda__auto_admit_kernel<T>, of, count, stream);
+    }
+
+    static cudaError_t conclude(const call *of, int64_t count, cudaStream_t stream)
+    {
+        return pairs(cuda__auto_give_kernel<T>, cuda__auto_add_kernel<T, true>,
+                     cuda__auto_conclude_kernel<T>, of, count, stream);
+    }
+
     static constexpr cuda__auto_kernels kernels()
     {
-        return {begin, look, place, sort, diagonal, load, unload, cut, take_or_pass, note};
+        return {begin,  look, place,        sort, diagonal, load,
+                unload, cut,  take_or_pass, note, hold,     conclude};
     }
 };
 

@@ -13,6 +13,7 @@
 
 #define CUDA__AUTO_ROWS 8
 #define CUDA__AUTO_THREADS (CUDA__AUTO_ROWS * CUDA__WARP)
+#define CUDA__AUTO_AVERAGED_ULPS 4 /* halves that differ by so many count as equal */
 
 /* ---- Where things lie ---- */
 
@@ -138,6 +139,15 @@ static __device__ __forceinline__ void cuda__auto_pass_to_lu(const cuda__auto_ca
     call.space.dense_matrices[at] = (int32_t)index;
 }
 
+/* Matrix `index` of the chunk may be definite. */
+static __device__ __forceinline__ void cuda__auto_pass_to_cholesky(const cuda__auto_call &call,
+                                                                   bool wants, int64_t index)
+{
+    uint32_t at = cuda__auto_append(wants, &call.space.counts->of[CUDA__AUTO_LIKELY]);
+    if (wants)
+        call.space.likely[at] = (int32_t)index;
+}
+
 /* Nothing is counted yet; and the items, as lu takes them. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
@@ -162,6 +172,29 @@ static __device__ __forceinline__ bool cuda__auto_is_odd(const T *a, int64_t n)
     return n > 1 && (a[1] == 0 || a[2] == 0 || a[n] == 0);
 }
 
+/* Entries a_ij and a_ji of a matrix that may be: they agree, and a_ij^2 <= a_ii a_jj. */
+template <typename T>
+static __device__ __forceinline__ bool cuda__auto_pair_passes(bool averages, T lower, T upper,
+                                                              T own_i, T own_j)
+{
+    T slack = averages ? CUDA__AUTO_AVERAGED_ULPS * cuda__real<T>::eps : T(0);
+    T lesser = fabs(lower) < fabs(upper) ? fabs(lower) : fabs(upper);
+    bool agree = lower == upper || fabs(lower - upper) <= slack * lesser;
+    return agree && !(lower / own_i * lower > own_j);
+}
+
+/* By its corners; most dense matrices fail here. */
+template <typename T>
+static __device__ __forceinline__ bool cuda__auto_is_likely(const cuda__auto_call &call, const T *a)
+{
+    int64_t n = call.n, last = n * n - 1;
+    if (n < 2 || !(call.definite || call.averages) || !(a[0] > 0) || !(a[n + 1] > 0) ||
+        !(a[last] > 0))
+        return false;
+    return cuda__auto_pair_passes(call.averages, a[n], a[1], a[0], a[n + 1]) &&
+           cuda__auto_pair_passes(call.averages, a[last - n + 1], a[n - 1], a[0], a[last]);
+}
+
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_look_kernel(const cuda__auto_call call)
@@ -169,12 +202,14 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     int64_t index = cuda__auto_thread();
     bool inside = index < call.count;
     cuda__auto_target<T> target = cuda__auto_find<T>(call, inside ? index : 0);
-    bool odd = inside && cuda__auto_is_odd(target.a, call.n);
+    bool odd = inside && call.sorts && cuda__auto_is_odd(target.a, call.n);
+    bool likely = inside && !odd && cuda__auto_is_likely(call, target.a);
     uint32_t at = cuda__auto_append(odd, &call.space.counts->of[CUDA__AUTO_ODD]);
     if (odd)
         call.space.odd[at] = (int32_t)index;
-    cuda__auto_pass_to_lu(call, inside && !odd, index, target);
-    cuda__auto_tell(call, 1 << CUDA__AUTO_ODD | 1 << CUDA__AUTO_DENSE);
+    cuda__auto_pass_to_cholesky(call, likely, index);
+    cuda__auto_pass_to_lu(call, inside && !odd && !likely, index, target);
+    cuda__auto_tell(call, 1 << CUDA__AUTO_ODD | 1 << CUDA__AUTO_LIKELY | 1 << CUDA__AUTO_DENSE);
 }
 
 /* ---- Places ---- */
@@ -210,6 +245,16 @@ static __device__ __forceinline__ cuda__auto_kind cuda__auto_kind_of(uint32_t pa
     return n > 2 && !(parts & CUDA_PART_OFF_BAND) ? CUDA__AUTO_TRIDIAGONAL : CUDA__AUTO_KINDS;
 }
 
+/* A dense matrix, by what it has. */
+static __device__ __forceinline__ bool cuda__auto_may_be_definite(const cuda__auto_call &call,
+                                                                  const cuda_identity &identity)
+{
+    uint32_t parts = CUDA_PART_NOT_FINITE | CUDA_PART_NOT_POSITIVE;
+    parts |= call.averages ? 0 : CUDA_PART_ASYMMETRIC;
+    return (call.definite || call.averages) && identity.norm_1.finite &&
+           (identity.parts & parts) == 0;
+}
+
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_sort_kernel(const cuda__auto_call call)
@@ -217,18 +262,18 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     int64_t place = cuda__auto_thread();
     bool inside = place < call.placed;
     int64_t index = call.space.odd[call.odd_first + (inside ? place : 0)];
-    int found = -1;
-    if (inside) {
-        const cuda_identity &identity = call.space.identities[place];
-        found = cuda__auto_kind_of(identity.parts, identity.norm_1.finite, call.n);
-    }
+    const cuda_identity &identity = call.space.identities[inside ? place : 0];
+    int found = inside ? cuda__auto_kind_of(identity.parts, identity.norm_1.finite, call.n) : -1;
     for (int kind = 0; kind < CUDA__AUTO_KINDS; kind++) {
         uint32_t *length = &call.space.counts->of[CUDA__AUTO_OF_KIND + kind];
         uint32_t at = cuda__auto_append(found == kind, length);
         if (found == kind)
             call.space.lists[kind][at] = (int32_t)place;
     }
-    cuda__auto_pass_to_lu(call, found == CUDA__AUTO_KINDS, index, cuda__auto_find<T>(call, index));
+    bool dense = found == CUDA__AUTO_KINDS;
+    bool likely = dense && cuda__auto_may_be_definite(call, identity);
+    cuda__auto_pass_to_cholesky(call, likely, index);
+    cuda__auto_pass_to_lu(call, dense && !likely, index, cuda__auto_find<T>(call, index));
     cuda__auto_tell(call, 0);
 }
 
@@ -519,6 +564,8 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     *target.rcond = (T)verdict.rcond;
     *target.road = source::road;
 }
+
+/* Counts what is to be mended. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_note_kernel(const cuda__auto_call call, int64_t count)
@@ -526,7 +573,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     int64_t at = cuda__auto_thread();
     if (at < count)
         cuda__auto_note(call,
-                        cuda__auto_find<T>(call, call.sorts ? call.space.dense_matrices[at] : at));
+                        cuda__auto_find<T>(call, call.lists ? call.space.dense_matrices[at] : at));
     cuda__auto_tell(call, 1 << CUDA__AUTO_DOUBTFUL);
 }
 

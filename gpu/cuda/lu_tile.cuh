@@ -65,8 +65,24 @@ template <int Rows, int Columns> struct cuda__lu_tile<double, Rows, Columns> {
     __device__ __forceinline__ void multiply(const double *m, int m_line, const double *r,
                                              int r_line, int lane)
     {
+        multiply_by<Inner>(m, m_line, r, r_line, 1, lane);
+    }
+
+    /* R transposed: r is its first column, in rows as m's. */
+    template <int Inner>
+    __device__ __forceinline__ void multiply_turned(const double *m, int m_line, const double *r,
+                                                    int r_line, int lane)
+    {
+        multiply_by<Inner>(m, m_line, r, 1, r_line, lane);
+    }
+
+    /* R's rows lie r_row apart, its columns r_column. */
+    template <int Inner>
+    __device__ __forceinline__ void multiply_by(const double *m, int m_line, const double *r,
+                                                int r_row, int r_column, int lane)
+    {
         const double *m_lane = m + lane / 4 * m_line + lane % 4;
-        const double *r_lane = r + lane % 4 * r_line + lane / 4;
+        const double *r_lane = r + lane % 4 * r_row + lane / 4 * r_column;
 #pragma unroll 1
         for (int k = 0; k < Inner; k += 8) {
             double a[Rows][4], b[2];
@@ -78,8 +94,8 @@ template <int Rows, int Columns> struct cuda__lu_tile<double, Rows, Columns> {
             }
 #pragma unroll
             for (int j = 0; j < 2 * Columns; j++) {
-                b[0] = r_lane[k * r_line + j * 8];
-                b[1] = r_lane[(k + 4) * r_line + j * 8];
+                b[0] = r_lane[k * r_row + j * 8 * r_column];
+                b[1] = r_lane[(k + 4) * r_row + j * 8 * r_column];
 #pragma unroll
                 for (int i = 0; i < Rows; i++)
                     cuda__multiply_add(c[i][j], a[i], b);
@@ -117,6 +133,33 @@ template <int Rows, int Columns> struct cuda__lu_tile<float, Rows, Columns> {
 #pragma unroll
             for (int q = 0; q < 4; q++)
                 multiply_one(a, q, r_lane + (k + q) * r_line);
+        }
+    }
+
+    /* R transposed: r is its first column, in rows as m's. */
+    template <int Inner>
+    __device__ __forceinline__ void multiply_turned(const float *m, int m_line, const float *r,
+                                                    int r_line, int lane)
+    {
+        const float *m_lane = m + lane / 4 * m_line, *r_lane = r + lane % 4 * 4 * r_line;
+#pragma unroll 2
+        for (int k = 0; k < Inner; k += 4) {
+            float4 a[2 * Rows];
+#pragma unroll
+            for (int i = 0; i < 2 * Rows; i++)
+                a[i] = *(const float4 *)(m_lane + i * 8 * m_line + k);
+#pragma unroll
+            for (int j = 0; j < 4 * Columns; j++) {
+                float4 b = *(const float4 *)(r_lane + (j / 4 * 16 + j % 4) * r_line + k);
+#pragma unroll
+                for (int i = 0; i < 2 * Rows; i++) {
+                    float *to = &c[i][j / 4][j % 4];
+                    *to = fmaf(a[i].x, b.x, *to);
+                    *to = fmaf(a[i].y, b.y, *to);
+                    *to = fmaf(a[i].z, b.z, *to);
+                    *to = fmaf(a[i].w, b.w, *to);
+                }
+            }
         }
     }
 

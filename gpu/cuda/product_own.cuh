@@ -28,21 +28,25 @@ template <typename T> struct cuda__own_product {
 };
 
 /* A block's tile: WarpRows x WarpColumns warps of Rows x Columns units. Blocks: of a
- * multiprocessor, at least. */
-template <typename T_, int Rows, int Columns, int WarpRows, int WarpColumns, int Blocks>
+ * multiprocessor, at least. Inner: indices staged together. Turned: B is stored transposed, and
+ * lies so in shared memory too. */
+template <typename T_, int Rows, int Columns, int WarpRows, int WarpColumns, int Blocks,
+          int Inner = 16, bool Turned = false>
 struct cuda__own_shape {
     typedef T_ T;
     typedef cuda__lu_tile<T, Rows, Columns> tile;
-    static constexpr int inner = 16; /* indices staged together */
+    static constexpr int inner = Inner;
     static constexpr int warp_columns = WarpColumns;
     static constexpr int threads = WarpRows * WarpColumns * CUDA__WARP, blocks = Blocks;
     static constexpr int tile_rows = Rows * CUDA__UNIT, tile_columns = Columns * CUDA__UNIT;
     static constexpr int rows = WarpRows * tile_rows, columns = WarpColumns * tile_columns;
     static constexpr int a_line = cuda__lu_line<T>::of_factor(inner);
-    static constexpr int b_line = cuda__lu_line<T>::of_factor(columns);
+    static constexpr bool turned = Turned;
+    static constexpr int b_rows = Turned ? columns : inner, b_width = Turned ? inner : columns;
+    static constexpr int b_line = cuda__lu_line<T>::of_factor(b_width);
     struct shared {
         alignas(16) T a[2][rows * a_line];
-        alignas(16) T b[2][inner * b_line];
+        alignas(16) T b[2][b_rows * b_line];
     };
 };
 
@@ -120,8 +124,14 @@ template <typename Shape> struct cuda__own_block {
     {
         stage<Shape::rows, Shape::inner>(memory.a[turn], Shape::a_line, a, row, k, of.rows - row,
                                          of.inner - k);
-        stage<Shape::inner, Shape::columns>(memory.b[turn], Shape::b_line, b, k, column,
-                                            of.inner - k, of.columns - column);
+        cuda__operand<T> stored = b;
+        stored.transposed = b.transposed != Shape::turned;
+        if (Shape::turned)
+            stage<Shape::columns, Shape::inner>(memory.b[turn], Shape::b_line, stored, column, k,
+                                                of.columns - column, of.inner - k);
+        else
+            stage<Shape::inner, Shape::columns>(memory.b[turn], Shape::b_line, stored, k, column,
+                                                of.inner - k, of.columns - column);
     }
 
     /* One number of C. */
@@ -177,8 +187,13 @@ template <typename Shape> struct cuda__own_block {
             if (k + Shape::inner < inner)
                 fetch(a, b, k + Shape::inner, turn ^ 1);
             __syncwarp(); /* the tensor cores want the lanes together */
-            tile.template multiply<Shape::inner>(memory.a[turn] + i0 * Shape::a_line, Shape::a_line,
-                                                 memory.b[turn] + j0, Shape::b_line, lane);
+            const T *own = memory.a[turn] + i0 * Shape::a_line;
+            if constexpr (Shape::turned)
+                tile.template multiply_turned<Shape::inner>(
+                    own, Shape::a_line, memory.b[turn] + j0 * Shape::b_line, Shape::b_line, lane);
+            else
+                tile.template multiply<Shape::inner>(own, Shape::a_line, memory.b[turn] + j0,
+                                                     Shape::b_line, lane);
         }
         put(tile, of.c.at + matrix * of.c.step + (row + i0) * of.c.stride + column + j0,
             at_most(of.rows - row, Shape::rows) - i0,

@@ -23,6 +23,7 @@ enum kind {
     LOWER,
     UPPER,
     TRIDIAGONAL,
+    DEFINITE,
     KINDS
 };
 
@@ -32,6 +33,7 @@ static const enum method_road roads[KINDS] = {
     [LOWER] = METHOD_ROAD_TRIANGULAR,
     [UPPER] = METHOD_ROAD_TRIANGULAR,
     [TRIDIAGONAL] = METHOD_ROAD_TRIDIAGONAL,
+    [DEFINITE] = METHOD_ROAD_CHOLESKY,
 };
 
 /* Pinned: what one call reads and writes. The numbers are of either precision. */
@@ -67,7 +69,9 @@ static void fill(struct bench *h_bench, enum precision precision, int64_t n)
     for (int64_t at = 0; at < KINDS * n * n; at++) {
         int64_t i = at / n % n, j = at % n;
         enum kind kind = (enum kind)(at / (n * n));
-        double value = process_trial_get(precision, h_bench->a, at);
+        /* Of a symmetric one above the diagonal what is below, which comes later. */
+        int64_t image = kind == DEFINITE && i < j ? at + (j - i) * (n - 1) : at;
+        double value = process_trial_get(precision, h_bench->a, image);
         value = is_zero(kind, i, j) ? 0 : i == j && kind != DENSE ? (double)n + value : value;
         if (precision == PRECISION_FP32)
             ((float *)h_bench->a)[at] = (float)value;

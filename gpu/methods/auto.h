@@ -17,13 +17,12 @@ static inline double method_auto_flops(int64_t n, int64_t m)
 static const struct method method_auto = {
     .name = "auto",
     .title = "Inverse by the method that suits each matrix",
-    .when =
-        "When little is known of the matrices, or they differ, from about n = 64 on. Diagonal, "
-        "triangular, tridiagonal and symmetric positive definite matrices are recognised and "
-        "cost less than by lu; every other one is inverted as by lu. Up to n = 32 dense "
-        "matrices, symmetric ones too, are inverted by lu's code for many at once and cost "
-        "what they do there. A CUDA engine knows diagonal, triangular and tridiagonal ones from "
-        "n = 256 on, and takes all others by lu.",
+    .when = "When little is known of the matrices, or they differ, from about n = 64 on. Diagonal, "
+            "triangular, tridiagonal and symmetric positive definite matrices are recognised and "
+            "cost less than by lu; every other one is inverted as by lu. Up to n = 32 dense "
+            "matrices, symmetric ones too, are inverted by lu's code for many at once and cost "
+            "what they do there. A CUDA engine knows them apart from n = 256 on, positive "
+            "definite ones in FP32 from 321 on, and takes all others by lu.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}}},
     .outputs = {{.name = "INVERSE",
                  .help = "inverses",
@@ -44,8 +43,8 @@ static const struct method method_auto = {
                                      .help = "also try Cholesky where A differs from its "
                                              "transpose by rounding alone; the mean of the two is "
                                              "then inverted. Without it A must be symmetric to "
-                                             "the last bit, and n above 32. The host engine "
-                                             "runs what asks for it",
+                                             "the last bit, and n above 32, on a CUDA engine "
+                                             "above 255, in FP32 above 320",
                                      .kind = METHOD_OPTION_BOOL}},
     .road = METHOD_ROAD_NONE,
     .n_max = 32768,

@@ -1,7 +1,7 @@
 /* `auto` of the CUDA engine, on the SIMT stand-in: matrices of every kind, in one batch. Sorted, as
- * large orders are, each takes the road that the host's `auto` finds, but for Cholesky; else it is
- * lu's. Its inverse keeps the contract; and its answer is the same bits alone, in any company, and
- * whatever the workspace holds at a time. */
+ * large orders are, each takes the road that the host's `auto` finds for large orders; else it is
+ * lu's, but for what `spd` asks to average. Its inverse keeps the contract; and its answer is the
+ * same bits alone, in any company, and whatever the workspace holds at a time. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include "gpu/cuda/auto_call.h"
 #include "gpu/host/host.h"
 #include "gpu/host/lapack.h"
+#include "gpu/methods/auto.h"
 #include "tests/simt/simt.h"
 #include "tests/unit/gpu/matrices.h"
 
@@ -40,6 +41,9 @@ enum kind {
     HUGE_UPPER,
     DIAGONAL_INFINITE,
     SINGULAR, /* of rank 1 */
+    ROUNDED,  /* definite, and different from its transpose in last bits */
+    INDEFINITE,
+    ONE_PAIR, /* definite but for one entry, which is not the other's image */
     KINDS
 };
 
@@ -49,9 +53,17 @@ static double entry(enum kind kind, enum precision precision, int64_t n, int64_t
     uint64_t mirrored = (uint64_t)(low * 1000 + high + n), own = mirrored + (i > j ? 7919 : 0);
     double symmetric = gputest_random(&mirrored), any = gputest_random(&own);
     double end = precision == PRECISION_FP32 ? 0x1p100 : 0x1p900;
+    double last = precision == PRECISION_FP32 ? 0x1p-23 : 0x1p-52;
+    double definite = i == j ? (double)n + symmetric : symmetric;
     switch (kind) {
     case DEFINITE:
-        return i == j ? (double)n + symmetric : symmetric;
+        return definite;
+    case ROUNDED:
+        return i > j && (i + j) % 3 == 1 ? definite * (1 + last) : definite;
+    case INDEFINITE:
+        return i == j ? 1 : -0.75;
+    case ONE_PAIR:
+        return i == n - 1 && j == n / 2 - 1 ? definite + 0.5 : definite;
     case CORNER_ZEROS:
         return (i == 0 && j == 1) || (i == 1 && j == 0) ? 0 : i == j ? 2 + any : any;
     case DIAGONAL:
@@ -88,7 +100,7 @@ static double entry(enum kind kind, enum precision precision, int64_t n, int64_t
 /* One matrix of each kind, and their answers. */
 struct bench {
     enum precision precision;
-    bool sorts;
+    bool sorts, averages;
     int64_t n, bytes;
     unsigned char *a, *x;
     int32_t info[KINDS], road[KINDS];
@@ -103,10 +115,13 @@ static struct cuda_products *products(void)
     return made;
 }
 
-static void bench_open(struct bench *bench, enum precision precision, int64_t n, bool sorts)
+/* spd: the option. */
+static void bench_open(struct bench *bench, enum precision precision, int64_t n, bool sorts,
+                       bool spd)
 {
     int64_t unit = precision_bytes(precision);
-    *bench = (struct bench){.precision = precision, .sorts = sorts, .n = n, .bytes = n * n * unit};
+    *bench = (struct bench){
+        .precision = precision, .sorts = sorts, .averages = spd, .n = n, .bytes = n * n * unit};
     bench->a = malloc((size_t)(KINDS * bench->bytes));
     bench->x = malloc((size_t)(KINDS * bench->bytes));
     assert_non_null(bench->a);
@@ -141,7 +156,7 @@ struct batch {
 
 static void batch_open(struct batch *batch, struct bench *bench)
 {
-    static const int64_t options[METHOD_OPTIONS_MAX];
+    static const int64_t options[2][METHOD_OPTIONS_MAX] = {[1] = {[METHOD_AUTO_SPD] = 1}};
     int64_t items = (batch->count + batch->each - 1) / batch->each;
     int64_t unit = precision_bytes(bench->precision);
     for (int64_t i = 0; i < items; i++) {
@@ -155,7 +170,7 @@ static void batch_open(struct batch *batch, struct bench *bench)
     }
     batch->call = (struct cuda_call){.precision = bench->precision,
                                      .n = bench->n,
-                                     .options = options,
+                                     .options = options[bench->averages],
                                      .item_count = items,
                                      .matrices = batch->count,
                                      .inputs = 1,
@@ -211,7 +226,7 @@ struct answer {
 static struct answer of_host(const struct bench *bench, int64_t k, void *x)
 {
     const struct host_method *method = host_method_at((uint32_t)method_index(method_find("auto")));
-    int64_t options[METHOD_OPTIONS_MAX] = {0};
+    int64_t options[METHOD_OPTIONS_MAX] = {[METHOD_AUTO_SPD] = bench->averages};
     struct answer answer = {0};
     void *scratch = aligned_alloc(HOST_ALIGN_BYTES,
                                   (size_t)method->scratch_bytes(bench->precision, bench->n, 0));
@@ -247,6 +262,16 @@ static void assert_inverse(const struct bench *bench, int64_t k)
     free(x);
 }
 
+/* Is it Cholesky's? The host leaves those of small orders to lu. */
+static bool is_definite(const struct bench *bench, int64_t k)
+{
+    bool symmetric = k == DEFINITE || (k == ROUNDED && bench->n < 2) ||
+                     ((k == INDEFINITE || k == ONE_PAIR) && bench->n == 2);
+    if (k == ROUNDED && bench->n >= 2)
+        return bench->averages;
+    return symmetric && bench->sorts && bench->n >= 2 && k != ONE_PAIR;
+}
+
 static void assert_as_host(const struct bench *bench, int64_t k)
 {
     int64_t n = bench->n, numbers = n * n;
@@ -254,9 +279,9 @@ static void assert_as_host(const struct bench *bench, int64_t k)
     assert_non_null(x);
     struct answer theirs = of_host(bench, k, x);
     double rcond = get(bench, bench->rcond, k);
-    bool lu =
-        theirs.road == METHOD_ROAD_CHOLESKY || (!bench->sorts && theirs.road != METHOD_ROAD_NONE);
-    int road = lu ? METHOD_ROAD_LU : theirs.road;
+    bool lu = !bench->sorts && theirs.road != METHOD_ROAD_NONE;
+    int road = is_definite(bench, k) ? METHOD_ROAD_CHOLESKY : lu ? METHOD_ROAD_LU : theirs.road;
+    lu = road == METHOD_ROAD_LU;
     /* At which step lu meets a zero is its own affair. */
     bool same = bench->info[k] == theirs.info || (lu && theirs.info > 0 && bench->info[k] > 0);
     if (bench->road[k] != road || !(same || k == SINGULAR_BAND))
@@ -307,16 +332,17 @@ static void assert_as_kept(const struct kept *kept, const struct bench *bench, i
 }
 
 /* All in one item, then parts of the batch in items of other sizes, with more or less room. */
-static void try_order(enum precision precision, int64_t n, bool sorts)
+static void try_order(enum precision precision, int64_t n, bool sorts, bool spd)
 {
     static const struct {
         int64_t first, count, each, at_once;
-    } parts[] = {{0, KINDS, 1, 1},  {1, 1, 1, 1},         {2, 1, 1, 5},
-                 {3, 3, 2, 3},      {8, KINDS - 8, 3, 2}, {6, 4, 4, 2},
-                 {GROWTH, 1, 1, 1}, {0, 6, 5, 4},         {DENSE, 1, 1, 1}};
+    } parts[] = {{0, KINDS, 1, 1},   {1, 1, 1, 1},         {2, 1, 1, 5},
+                 {3, 3, 2, 3},       {8, KINDS - 8, 3, 2}, {6, 4, 4, 2},
+                 {GROWTH, 1, 1, 1},  {0, 6, 5, 4},         {DENSE, 1, 1, 1},
+                 {ROUNDED, 1, 1, 1}, {SINGULAR, 4, 2, 1},  {DEFINITE, 1, 1, 1}};
     struct bench bench;
     struct kept kept;
-    bench_open(&bench, precision, n, sorts);
+    bench_open(&bench, precision, n, sorts, spd);
     run_part(&bench, 0, KINDS, KINDS, KINDS);
     keep(&kept, &bench);
     for (int64_t k = 0; k < KINDS; k++)
@@ -335,7 +361,7 @@ static void test_sorted(void **state)
     static const int64_t orders[] = {2, 3, 8, 31, 32, 33, 64, 65};
     (void)state;
     for (size_t i = 0; i < 2 * COUNT(orders); i++)
-        try_order((enum precision)(i % 2), orders[i / 2], true);
+        try_order((enum precision)(i % 2), orders[i / 2], true, i % 3 == 1);
 }
 
 static void test_unsorted(void **state)
@@ -343,7 +369,7 @@ static void test_unsorted(void **state)
     static const int64_t orders[] = {1, 2, 7, 32, 33, 50};
     (void)state;
     for (size_t i = 0; i < 2 * COUNT(orders); i++)
-        try_order((enum precision)(i % 2), orders[i / 2], false);
+        try_order((enum precision)(i % 2), orders[i / 2], false, i % 3 == 1);
 }
 
 /* Panels with products between them, and lu in the workspace. */
@@ -354,15 +380,17 @@ static void test_larger_orders(void **state)
         enum precision precision;
         int64_t n;
         enum kind kind;
-    } rows[] = {{PRECISION_FP64, 150, LOWER},      {PRECISION_FP32, 150, UPPER},
-                {PRECISION_FP64, 150, DENSE},      {PRECISION_FP64, 150, TRIDIAGONAL},
-                {PRECISION_FP32, 300, LOWER},      {PRECISION_FP64, 300, UPPER},
-                {PRECISION_FP64, 300, DIAGONAL},   {PRECISION_FP32, 300, TRIDIAGONAL},
-                {PRECISION_FP64, 150, DEFINITE},   {PRECISION_FP64, 300, SINGULAR_LOWER},
-                {PRECISION_FP64, 600, TRIDIAGONAL}};
+    } rows[] = {{PRECISION_FP64, 150, LOWER},       {PRECISION_FP32, 150, UPPER},
+                {PRECISION_FP64, 150, DENSE},       {PRECISION_FP64, 150, TRIDIAGONAL},
+                {PRECISION_FP32, 300, LOWER},       {PRECISION_FP64, 300, UPPER},
+                {PRECISION_FP64, 300, DIAGONAL},    {PRECISION_FP32, 300, TRIDIAGONAL},
+                {PRECISION_FP64, 150, DEFINITE},    {PRECISION_FP64, 300, SINGULAR_LOWER},
+                {PRECISION_FP64, 600, TRIDIAGONAL}, {PRECISION_FP32, 330, DEFINITE},
+                {PRECISION_FP64, 150, ROUNDED},     {PRECISION_FP32, 150, ROUNDED},
+                {PRECISION_FP64, 150, INDEFINITE},  {PRECISION_FP64, 150, ONE_PAIR}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct bench bench;
-        bench_open(&bench, rows[i].precision, rows[i].n, true);
+        bench_open(&bench, rows[i].precision, rows[i].n, true, rows[i].kind == ROUNDED);
         run_part(&bench, rows[i].kind, 1, 1, 1);
         assert_as_host(&bench, rows[i].kind);
         bench_close(&bench);
@@ -379,17 +407,18 @@ static void test_visits(void **state)
         bool sorts;
         int visits;
     } rows[] = {
-        {DENSE, 8, false, 1},    {DENSE, 33, false, 1},        {GROWTH, 32, false, 2},
-        {GROWTH, 50, false, 2},  {DENSE, 33, true, 2},         {DENSE, 8, true, 2},
-        {GROWTH, 50, true, 5},   {DIAGONAL, 33, true, 3},      {LOWER, 8, true, 3},
-        {DEFINITE, 40, true, 2}, {NOT_A_NUMBER, 40, true, 2},  {SINGULAR, 8, true, 2},
-        {DIAGONAL, 1, true, 2},  {SINGULAR_BAND, 33, true, 4},
+        {DENSE, 8, false, 1},         {DENSE, 33, false, 1},       {GROWTH, 32, false, 2},
+        {GROWTH, 50, false, 2},       {DENSE, 33, true, 2},        {DENSE, 8, true, 2},
+        {GROWTH, 50, true, 5},        {DIAGONAL, 33, true, 3},     {LOWER, 8, true, 3},
+        {DEFINITE, 40, true, 3},      {NOT_A_NUMBER, 40, true, 2}, {SINGULAR, 8, true, 4},
+        {INDEFINITE, 9, true, 4},     {ONE_PAIR, 9, true, 3},      {DIAGONAL, 1, true, 2},
+        {SINGULAR_BAND, 33, true, 4},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct bench bench;
         struct batch batch = {.first = rows[i].kind, .count = 1, .each = 1, .unwanted = -1};
-        bench_open(&bench, PRECISION_FP64, rows[i].n, rows[i].sorts);
+        bench_open(&bench, PRECISION_FP64, rows[i].n, rows[i].sorts, false);
         batch_open(&batch, &bench);
         int visits = run(&batch.call, bench.sorts, 1);
         if (visits != rows[i].visits)
@@ -398,30 +427,53 @@ static void test_visits(void **state)
     }
 }
 
-/* From which order on the method itself sorts. */
+/* One matrix by the method itself, which knows from which order on it sorts. Returns whether it
+ * asked for a second visit. */
+static bool run_method(struct bench *bench, enum kind kind)
+{
+    struct cuda_notes notes = {0};
+    struct batch batch = {.first = kind, .count = 1, .each = 1, .unwanted = -1};
+    batch_open(&batch, bench);
+    struct cuda_call *call = &batch.call;
+    call->notes = call->d_notes = &notes;
+    call->workspace_bytes = cuda_auto_workspace(call, 1);
+    assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
+    assert_int_equal(cuda_auto(call, NULL), cudaSuccess);
+    bool asked = notes.asked != 0;
+    while (notes.asked) {
+        notes.asked = 0;
+        assert_int_equal(cuda_auto_again(call, NULL), cudaSuccess);
+    }
+    cudaFree(call->workspace);
+    return asked;
+}
+
 static void test_least_order_that_is_sorted(void **state)
 {
     (void)state;
     for (int64_t n = CUDA_AUTO_SORTED_N_LEAST - 1; n <= CUDA_AUTO_SORTED_N_LEAST; n++) {
         struct bench bench;
-        struct cuda_notes notes = {0};
-        struct batch batch = {.first = DIAGONAL, .count = 1, .each = 1, .unwanted = -1};
-        bench_open(&bench, PRECISION_FP32, n, true);
-        batch_open(&batch, &bench);
-        struct cuda_call *call = &batch.call;
-        call->notes = call->d_notes = &notes;
-        call->workspace_bytes = cuda_auto_workspace(call, 1);
-        assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
-        assert_int_equal(cuda_auto(call, NULL), cudaSuccess);
-        assert_int_equal(notes.asked, n >= CUDA_AUTO_SORTED_N_LEAST);
-        while (notes.asked) {
-            notes.asked = 0;
-            assert_int_equal(cuda_auto_again(call, NULL), cudaSuccess);
-        }
+        bench_open(&bench, PRECISION_FP32, n, true, false);
+        assert_int_equal(run_method(&bench, DIAGONAL), n >= CUDA_AUTO_SORTED_N_LEAST);
         bench.sorts = n >= CUDA_AUTO_SORTED_N_LEAST;
         assert_as_host(&bench, DIAGONAL);
-        cudaFree(call->workspace);
         bench_close(&bench);
+    }
+}
+
+static void test_least_order_of_cholesky(void **state)
+{
+    (void)state;
+    for (int p = 0; p < PRECISION_COUNT; p++) {
+        int64_t least = CUDA_AUTO_DEFINITE_N_LEAST((enum precision)p);
+        for (int64_t n = least - 1; n <= least; n++) {
+            struct bench bench;
+            bench_open(&bench, (enum precision)p, n, true, false);
+            (void)run_method(&bench, DEFINITE);
+            bench.sorts = n == least;
+            assert_as_host(&bench, DEFINITE);
+            bench_close(&bench);
+        }
     }
 }
 
@@ -434,7 +486,7 @@ static void test_unwanted_inverse(void **state)
         struct kept kept;
         int64_t kind = k / 2;
         struct batch batch = {.first = kind, .count = 1, .each = 1, .unwanted = (int)kind};
-        bench_open(&bench, PRECISION_FP64, k % 2 ? 40 : 9, true);
+        bench_open(&bench, PRECISION_FP64, k % 2 ? 40 : 9, true, k % 4 > 1);
         run_part(&bench, kind, 1, 1, 1);
         keep(&kept, &bench);
         batch_open(&batch, &bench);
@@ -455,7 +507,7 @@ static void test_rounds(void **state)
         struct bench bench;
         struct kept kept;
         struct batch batch = {.first = DIAGONAL, .count = 3, .each = each, .unwanted = -1};
-        bench_open(&bench, PRECISION_FP32, 37, true);
+        bench_open(&bench, PRECISION_FP32, 37, true, false);
         run_part(&bench, DIAGONAL, 3, 3, 3);
         keep(&kept, &bench);
         batch_open(&batch, &bench);
@@ -505,10 +557,15 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_visits),           cmocka_unit_test(test_least_order_that_is_sorted),
-        cmocka_unit_test(test_sorted),           cmocka_unit_test(test_unsorted),
-        cmocka_unit_test(test_larger_orders),    cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_unwanted_inverse), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_visits),
+        cmocka_unit_test(test_least_order_that_is_sorted),
+        cmocka_unit_test(test_least_order_of_cholesky),
+        cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_unsorted),
+        cmocka_unit_test(test_larger_orders),
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_unwanted_inverse),
+        cmocka_unit_test(test_refusals),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,23 +139,6 @@ static void test_too_large(void **state)
     tear_down(&bed);
 }
 
-/* An option that the method's row refuses; the same batch without it is not turned away. */
-static void test_refused_option(void **state)
-{
-    (void)state;
-    for (int64_t spd = 0; spd < 2; spd++) {
-        struct bed bed;
-        set_up(&bed, 1); /* so that what is taken ends as too large */
-        struct engine_batch *batch = bed.batches[0];
-        const struct method *method = method_find("auto");
-        batch->method = (uint32_t)method_index(method);
-        batch->options[method_option_find(method, "spd")] = spd;
-        assert_false(cuda_flight_launch(&bed.flights[0], batch));
-        assert_int_equal(batch->status, spd ? ENGINE_UNSUPPORTED : ENGINE_OUT_OF_MEMORY);
-        tear_down(&bed);
-    }
-}
-
 static void test_waits_in_turn(void **state)
 {
     (void)state;
@@ -205,8 +188,9 @@ static void test_waits_for_another_engine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_workspace_will_do),    cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_refused_option),           cmocka_unit_test(test_waits_in_turn),
+        cmocka_unit_test(test_any_workspace_will_do),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_waits_in_turn),
         cmocka_unit_test(test_waits_for_another_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

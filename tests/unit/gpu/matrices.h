@@ -35,8 +35,6 @@ struct gputest_answer {
 
 /* Does the engine that gputest_run asks take this? The host's own code takes everything. */
 bool gputest_takes(const char *method, enum precision precision, int64_t n);
-/* Does its `auto` take the option `spd`? One that does not is a CUDA engine's. */
-bool gputest_takes_spd(void);
 /* The road its `auto` takes where the host's takes `of_host`. */
 enum method_road gputest_road(enum method_road of_host, int64_t n);
 /* Runs a method on one matrix, on the engine process that the environment's INVERTD_ENGINE names

@@ -72,19 +72,13 @@ bool gputest_takes(const char *name, enum precision precision, int64_t n)
     return n <= most;
 }
 
-bool gputest_takes_spd(void)
-{
-    struct remote *engine = remote();
-    const struct method *method = method_find("auto");
-    uint32_t spd = UINT32_C(1) << method_option_find(method, "spd");
-    return !engine || !(engine->bed.shared->refuses[method_index(method)] & spd);
-}
-
 enum method_road gputest_road(enum method_road of_host, int64_t n)
 {
     const int64_t sorted_n_least = 256; /* CUDA_AUTO_SORTED_N_LEAST */
-    bool is_lu = of_host == METHOD_ROAD_CHOLESKY || n < sorted_n_least;
-    return is_lu && of_host != METHOD_ROAD_NONE && !gputest_takes_spd() ? METHOD_ROAD_LU : of_host;
+    struct remote *engine = remote();
+    bool is_lu = engine && strncmp(engine->bed.shared->device, "cuda", 4) == 0 &&
+                 n < sorted_n_least && of_host != METHOD_ROAD_NONE;
+    return is_lu ? METHOD_ROAD_LU : of_host;
 }
 
 /* ---- Tensors with guards around them ---- */

@@ -391,7 +391,7 @@ static enum method_road road_of(const double *a, int64_t n, bool spd)
 static void test_roads(void **state)
 {
     (void)state;
-    if (!gputest_takes_spd() || !gputest_takes("auto", PRECISION_FP64, orders[COUNT(orders) - 1]))
+    if (!gputest_takes("auto", PRECISION_FP64, orders[COUNT(orders) - 1]))
         skip();
     for (size_t k = 1; k < COUNT(orders); k++) {
         int64_t n = orders[k];
@@ -403,7 +403,8 @@ static void test_roads(void **state)
                 a[i * n + j] = a[j * n + i];
         }
         /* Up to 32 a symmetric matrix is one of lu's group, whatever the hint. */
-        enum method_road symmetric = n <= 32 ? METHOD_ROAD_LU : METHOD_ROAD_CHOLESKY;
+        enum method_road symmetric =
+            n <= 32 ? METHOD_ROAD_LU : gputest_road(METHOD_ROAD_CHOLESKY, n);
         assert_int_equal(road_of(a, n, false), symmetric);
         assert_int_equal(road_of(a, n, true), symmetric);
         /* A last bit apart: equal to the hinted only. */
@@ -417,10 +418,10 @@ static void test_roads(void **state)
         assert_int_equal(road_of(a, n, false), METHOD_ROAD_LU);
         for (int64_t i = 0; i < n * n; i++)
             a[i] = i % n < i / n ? 0 : a[i];
-        assert_int_equal(road_of(a, n, false), METHOD_ROAD_TRIANGULAR);
+        assert_int_equal(road_of(a, n, false), gputest_road(METHOD_ROAD_TRIANGULAR, n));
         for (int64_t i = 0; i < n * n; i++)
             a[i] = i % n == i / n ? a[i] : 0;
-        assert_int_equal(road_of(a, n, false), METHOD_ROAD_DIAGONAL);
+        assert_int_equal(road_of(a, n, false), gputest_road(METHOD_ROAD_DIAGONAL, n));
         free(a);
     }
 }
@@ -429,7 +430,7 @@ static void test_roads(void **state)
 static void test_ill_conditioned_leaves_cholesky(void **state)
 {
     (void)state;
-    if (!gputest_takes_spd() || !gputest_takes("auto", PRECISION_FP64, 13))
+    if (!gputest_takes("auto", PRECISION_FP64, 13))
         skip();
     for (int64_t n = 11; n <= 13; n++) {
         double *a = gputest_numbers(n * n);
