@@ -194,9 +194,8 @@ template <typename T> struct cuda__chol_journey {
         config.attrs = &attribute;
         config.numAttrs = begun ? 1 : 0;
         if (status == cudaSuccess)
-            note(cudaFuncSetAttribute((const void *)cuda__chol_corner_kernel<T>,
-                                      cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      (int)config.dynamicSmemBytes));
+            note(cuda__allow_shared((const void *)cuda__chol_corner_kernel<T>,
+                                    config.dynamicSmemBytes));
         if (status == cudaSuccess)
             note(cudaLaunchKernelEx(&config, cuda__chol_corner_kernel<T>, w, first, (int)size,
                                     task.failed));

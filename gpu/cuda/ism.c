@@ -390,7 +390,7 @@ cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream)
     work.count = call->to_mend;
     work.held = least(largest(work.count, 1), CUDA__ISM_MENDED_MAX);
     while (work.held > 0 && mending_bytes(call, &work, work.held) > call->workspace_bytes)
-        work.held--;
+        work.held /= 2;
     if (work.held < 1)
         return cudaErrorInvalidValue;
     work.lines = call->workspace;

@@ -7,10 +7,10 @@
  * (ism_fused.cuh), or, of an update with few of them, all at once (ism_few.cuh, ism_tile.cuh, and
  * beyond these orders ism_middle.cuh), and tries the answer before it writes it. Updates that no
  * block of threads can hold are streamed, to n = CUDA__ISM_STREAM_ORDER: A0^-1 is read twice
- * (ism_stream.cuh). The last road, for all that is left: X, Y and what is known of A0 are brought
- * to the workspace, and the variants are sequences of products (product.h) with the inverses of
- * small blocks between them. In FP64, of up to 64 columns, the last product writes
- * the answer and tries it on the way (ism_last.cuh). |A| of large orders is found out in another
+ * or thrice (ism_stream.cuh). The last road, for all that is left: X, Y and what is known of A0 are
+ * brought to the workspace, and the variants are sequences of products (product.h) with the
+ * inverses of small blocks between them. In FP64, of up to 64 columns, the last product writes the
+ * answer and tries it on the way (ism_last.cuh). |A| of large orders is found out in another
  * stream meanwhile (ism_norm.cuh).
  *
  * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (ism_turn.cuh). Smaller

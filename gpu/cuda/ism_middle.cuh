@@ -12,7 +12,7 @@
  * and by another one the size of the change, as of the road by blocks: |X K| is that of the column
  * at which a line times X K is the largest.
  *
- * Every sum is taken in an order that n and m alone decide. Blocks go from matrix to matrix; nine
+ * Every sum is taken in an order that n and m alone decide. Blocks go from matrix to matrix; seven
  * barriers for each.
  */
 #ifndef GPU_CUDA_ISM_MIDDLE_CUH
@@ -524,16 +524,16 @@ static __global__ void __launch_bounds__(Threads, Blocks)
     one.run_all(blockIdx.x, gridDim.x);
 }
 
-/* Blocks fill an H200 once and go over the batch in strides. */
+/* Blocks fill the device once and go over the batch in strides. */
 template <typename S, int Tiles, int Threads, int Blocks>
 static cudaError_t cuda__ism_start_middle(const cuda__ism_call &call,
                                           const cuda__ism_middle_room &room, cudaStream_t stream)
 {
     constexpr int registers = Threads * Blocks; /* threads that they suffice for */
     const int threads = room.warps * CUDA__WARP;
-    int64_t held = (CUDA__ISM_MIDDLE_BYTES + 1024) / (room.bytes + 1024), most;
+    int64_t held = (cuda__shared_most() + 1024) / (room.bytes + 1024), most;
     held = held < registers / threads ? held : registers / threads;
-    most = 132 * (held > 1 ? held : 1);
+    most = cuda__multiprocessors() * (held > 1 ? held : 1);
     return cuda__start(cuda__ism_middle_kernel<S, Tiles, Threads, Blocks>,
                        (unsigned)(call.matrices < most ? call.matrices : most), threads,
                        (size_t)room.bytes, stream, call, room);

@@ -1,5 +1,6 @@
 /* gpu/cuda/ism_middle_room.h: the shared memory of a block that updates a known inverse of a middle
- * order (ism_middle.cuh), and to which n and m it suffices. Host code; kernels are given it.
+ * order (ism_middle.cuh), and to which n and m that of the current device suffices. Host code;
+ * kernels are given it.
  *
  * Rows lie so far apart that they are read without conflicts of banks: what that takes is said
  * beside each array. Numbers given are in the precision; all others are FP64.
@@ -10,12 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpu/cuda/current.h"
+
 #define CUDA__ISM_MIDDLE_SLAB 16 /* columns of a warp */
 #define CUDA__ISM_MIDDLE_TILE 8  /* columns of X and Y that are multiplied together */
 #define CUDA__ISM_MIDDLE_MOST 32 /* columns of X */
 #define CUDA__ISM_MIDDLE_LINES 2 /* of a trial */
 #define CUDA__ISM_MIDDLE_WARPS 16
-#define CUDA__ISM_MIDDLE_BYTES (227 * 1024) /* of a block at most */
 
 /* Where a matrix's tensors are. */
 struct cuda__ism_middle_place {
@@ -55,7 +57,7 @@ struct cuda__ism_middle_room {
     int bytes;
 };
 
-/* `share` numbers of each 16 from a multiple of 16 on. */
+/* The first number from `least` on that leaves `first` or `second` over when divided by 16. */
 static inline int cuda__ism_middle_line(int64_t least, int first, int second)
 {
     int line = (int)least;
@@ -113,7 +115,7 @@ static inline bool cuda__ism_middle_holds(int64_t n, int64_t m, int bytes)
     const int64_t most = (int64_t)CUDA__ISM_MIDDLE_SLAB * CUDA__ISM_MIDDLE_WARPS;
     return n > CUDA__ISM_MIDDLE_SLAB && n <= most && m > 0 && m <= n &&
            m <= CUDA__ISM_MIDDLE_MOST &&
-           cuda__ism_middle_room_of(n, m, bytes).bytes <= CUDA__ISM_MIDDLE_BYTES;
+           cuda__ism_middle_room_of(n, m, bytes).bytes <= cuda__shared_most();
 }
 
 #endif

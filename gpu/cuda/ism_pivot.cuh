@@ -21,7 +21,7 @@ static __device__ __forceinline__ int cuda__ism_pivot_row(double entry, unsigned
     return (int)(last - (__reduce_max_sync(CUDA__ALL, key) & last));
 }
 
-/* The product of the pivots, a lane each; `changes`: of the order of rows. To all lanes. */
+/* The product of the pivots, a lane each; `changes`: of the order of rows. Lane 0 writes. */
 static __device__ __forceinline__ void cuda__ism_pivot_product(double own, int changes, double *det,
                                                                int64_t *exponent, int lane)
 {

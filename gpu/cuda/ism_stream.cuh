@@ -1,7 +1,7 @@
 /* gpu/cuda/ism_stream.cuh: the update of known inverses that no block of threads can hold, on the
- * tensor cores, in FP64 whatever the precision of what is given: A0^-1 is read twice, the inverse
- * written once, and nothing else of that size. With B = A0^-1 and T the lines of the trial, for all
- * matrices of a chunk,
+ * tensor cores, in FP64 whatever the precision of what is given: A0^-1 is read twice, thrice
+ * from m = 47 on, the inverse written once, and nothing else of that size. With B = A0^-1 and T the
+ * lines of the trial, for all matrices of a chunk,
  *
  *      meet      K = Y^T B, and T B; each warp 32 columns;
  *      couple    R = (I + K X)^-1, -R K, and |X K| as ism_middle.cuh has it; a block a matrix;
@@ -24,7 +24,7 @@
 
 /* A block, which goes over strips of 16 Down rows; a warp has 8 Tiles columns. What 16 bytes of a
  * row have goes to one tile in FP64, in FP32 to two: see place_of. Few: X has 8 columns at most,
- * and what a warp needs of X and R K stays in its registers, where the next strip waits too. */
+ * and what a warp needs of X and R K stays in its registers. */
 template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
     static constexpr int rows = 16 * Down, group = CUDA__ISM_STREAM_GROUP;
     static constexpr int pitch = group + 8; /* numbers from row to row, without conflicts */
@@ -352,15 +352,26 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 /* ---- The launches ---- */
 
 template <typename S, int Down, int Tiles, bool Few>
-static cudaError_t cuda__ism_start_strips(const cuda__ism_call &call, cudaStream_t stream)
+static size_t cuda__ism_strip_bytes(const cuda__ism_call &call, int64_t warps)
 {
     typedef cuda__ism_striper<S, Down, Tiles, Few> striper;
-    const int64_t warps = (call.n + 8 * Tiles - 1) / (8 * Tiles), wide = (call.m + 7) / 8 * 8;
-    const int64_t numbers = warps * striper::rows * striper::pitch + striper::rows * (wide + 4);
+    const int64_t wide = (call.m + 7) / 8 * 8;
+    return (size_t)(striper::rows * (warps * striper::pitch + wide + 4)) * sizeof(double);
+}
+
+/* Where a block of the current device has no room for so many rows, it has half as many. */
+template <typename S, int Down, int Tiles, bool Few>
+static cudaError_t cuda__ism_start_strips(const cuda__ism_call &call, cudaStream_t stream)
+{
+    const int64_t warps = (call.n + 8 * Tiles - 1) / (8 * Tiles);
+    const size_t bytes = cuda__ism_strip_bytes<S, Down, Tiles, Few>(call, warps);
+    if constexpr (Down > 1) {
+        if (bytes > (size_t)cuda__shared_most())
+            return cuda__ism_start_strips<S, Down / 2, Tiles, Few>(call, stream);
+    }
     return cuda__start(cuda__ism_stream_kernel<S, Down, Tiles, Few>,
                        dim3((unsigned)call.plan.stream_parts, (unsigned)call.count),
-                       (unsigned)warps * CUDA__WARP, (size_t)numbers * sizeof(double), stream,
-                       call);
+                       (unsigned)warps * CUDA__WARP, bytes, stream, call);
 }
 
 template <typename S>

@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "gpu/cuda/current.h"
 #include "gpu/cuda/kernels.h"
 
 /* A launch of any kernel, in place of <<<>>>. Arguments are converted to the kernel's parameters.
@@ -17,12 +18,9 @@ static inline cudaError_t cuda__start(void (*kernel)(Parameters...), dim3 blocks
                                       size_t shared_bytes, cudaStream_t stream,
                                       const Arguments &...arguments)
 {
-    if (shared_bytes > 48 * 1024) {
-        cudaError_t error = cudaFuncSetAttribute(
-            (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
-        if (error != cudaSuccess)
-            return error;
-    }
+    cudaError_t error = cuda__allow_shared((const void *)kernel, shared_bytes);
+    if (error != cudaSuccess)
+        return error;
     cudaLaunchConfig_t config = {};
     config.gridDim = blocks;
     config.blockDim = threads;
@@ -35,11 +33,7 @@ static inline cudaError_t cuda__start(void (*kernel)(Parameters...), dim3 blocks
  * and later wait for it themselves (cuda__wait_for_previous). */
 static inline bool cuda__overlaps(void)
 {
-    int device, major = 0;
-    return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           major >= 9;
+    return cuda__current(cudaDevAttrComputeCapabilityMajor) >= 9;
 }
 
 /* A launch behind another kernel, which it waits for itself if it overlaps it. */

@@ -53,8 +53,7 @@ static cudaError_t cuda__lu_prepare_cluster(cuda__lu_cluster_launch &launch)
     threads = threads > CUDA__LU_CLUSTER_THREADS_LEAST ? threads : CUDA__LU_CLUSTER_THREADS_LEAST;
     config.blockDim = dim3((unsigned)((threads + CUDA__WARP - 1) / CUDA__WARP * CUDA__WARP));
     config.dynamicSmemBytes = cuda__lu_cluster_bytes<T, Block>(launch.rows);
-    cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              (int)config.dynamicSmemBytes);
+    cudaError_t status = cuda__allow_shared(kernel, config.dynamicSmemBytes);
     if (status != cudaSuccess)
         return status;
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
@@ -80,10 +79,7 @@ template <typename F> static bool cuda__lu_with_cluster(int rows, F f)
  * 0: it has no clusters, or none that holds the rows. Asks the driver: some 10 us. */
 template <typename T> static int cuda__lu_cluster_blocks(int padded, int most)
 {
-    int device, has_clusters = 0;
-    if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device) != cudaSuccess ||
-        !has_clusters)
+    if (!cuda__current(cudaDevAttrClusterLaunch))
         return 0;
     most = most > 0 && most < CUDA__LU_CLUSTER_MAX ? most : CUDA__LU_CLUSTER_MAX;
     for (int blocks = most; blocks >= 1; blocks /= 2) {

@@ -229,6 +229,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
             *(vector *)(meeting + q * deed.columns + j) = *(const vector *)own;
             *(vector *)own = vector{};
         });
+        __syncwarp(); /* some rows are not the block's */
         cuda__meet_cluster();
         int some = n - plan.at - deed.from;
         each_chosen(deed, [&](int q, int j) {

@@ -94,8 +94,7 @@ struct cuda__lu_group_launch {
         const void *kernel = (const void *)cuda__lu_group_kernel<T, Block, Rows>;
         config.blockDim = dim3((unsigned)cuda__lu_group<T, Block, Rows>::threads);
         config.dynamicSmemBytes = cuda__lu_group_bytes<T, Block>(plan);
-        cudaError_t status = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes);
+        cudaError_t status = cuda__allow_shared(kernel, config.dynamicSmemBytes);
         if (status != cudaSuccess)
             return status;
         return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
@@ -116,7 +115,12 @@ template <typename T, int Block>
 static cudaError_t cuda__lu_start_group(const cuda__lu_chunk &chunk, int at, int columns,
                                         unsigned matrices, cudaStream_t stream)
 {
-    int blocks = chunk.manner.blocks, rows = cuda__lu_group_rows(chunk.padded, blocks);
+    static_assert(Block % 16 == 0 && CUDA__LU_GROUP_MAX / Block * 3 - 2 <= CUDA__LU_DEEDS_MAX,
+                  "there is room for all deeds");
+    int blocks = chunk.manner.blocks;
+    int rows = blocks > 0 ? cuda__lu_group_rows(chunk.padded, blocks) : INT32_MAX;
+    if (rows > CUDA__LU_GROUP_ROWS_MAX)
+        return cudaErrorInvalidValue;
     cuda__lu_plan plan = cuda__lu_plan_group<T>(chunk.n, Block, rows, at, columns);
     cuda__lu_group_launch launch(blocks, matrices, stream);
     return cuda__lu_with_lanes(rows, [&](auto of_lane) {
@@ -134,8 +138,10 @@ template <typename T, int Block>
 static int cuda__lu_group_blocks(int n, int columns, int most, int64_t matrices)
 {
     int padded = cuda__lu_padded(n), blocks = most;
+    if (!cuda__current(cudaDevAttrClusterLaunch))
+        return 0;
     while (blocks > 1 && blocks / 2 * CUDA__LU_GROUP_ROWS >= padded)
-        blocks /= 2; /* or some would have no rows */
+        blocks /= 2; /* or half of them would have no rows */
     for (; blocks >= 1; blocks /= 2) {
         int rows = cuda__lu_group_rows(padded, blocks), clusters = 0;
         if (rows > CUDA__LU_GROUP_ROWS_MAX)

@@ -58,18 +58,14 @@ static cuda__lu_strip_needs needs_of(enum precision precision, bool factors, int
 static bool is_block(enum precision precision, bool factors, int64_t n)
 {
     size_t bytes = needs_of(precision, factors, n).shared_bytes;
-    int device, most;
-    return bytes > 0 && cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
-               cudaSuccess &&
-           bytes <= (size_t)most;
+    return bytes > 0 && bytes <= (size_t)cuda__shared_most();
 }
 
 /* Of so many blocks, how many each of the matrices gets: together no more than there are
  * multiprocessors. They leave no mark on the bits. */
 static int blocks_of_each(int most, int64_t matrices)
 {
-    int64_t all = cuda__lu_multiprocessors();
+    int64_t all = cuda__multiprocessors();
     while (most > 1 && most * matrices > all)
         most /= 2;
     return most;
@@ -94,27 +90,40 @@ static void choose_clusters(enum precision precision, int64_t n, int64_t matrice
     manner->behind = n <= CUDA_NEAR_N_MAX && matrices > 1;
 }
 
+/* May clusters take groups of columns? */
+static bool takes_groups(const cuda__lu_manner *manner)
+{
+    return !manner->factor && !manner->shared && !manner->mending && manner->width == 0;
+}
+
 /* Has clusters take groups of columns where there are so few matrices that all have theirs at once.
  * It leaves no mark on the bits. */
 static void choose_groups(enum precision precision, int64_t n, int64_t matrices,
                           cuda__lu_manner *manner)
 {
     int most = blocks_of_each(CUDA__LU_CLUSTER_MAX, matrices);
-    if (manner->factor || manner->shared || manner->mending || manner->width > 0 ||
-        most * CUDA__LU_GROUP_ROWS_MAX < n)
+    if (!takes_groups(manner) || most * CUDA__LU_GROUP_ROWS_MAX < n)
         return;
     manner->blocks = inverse.of[precision].groups(n, CUDA__LU_GROUP_MAX, most, matrices);
     manner->group = manner->blocks > 0 ? CUDA__LU_GROUP_MAX : 0;
 }
 
-static cuda__lu_manner manner_of(enum precision precision, bool factors, int64_t n,
-                                 int64_t matrices, bool mending)
+/* But for groups. */
+static cuda__lu_manner plain_manner_of(enum precision precision, bool factors, int64_t n,
+                                       int64_t matrices, bool mending)
 {
     cuda__lu_manner manner = {};
     manner.factor = factors;
     manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
     manner.mending = mending;
     choose_clusters(precision, n, matrices, &manner);
+    return manner;
+}
+
+static cuda__lu_manner manner_of(enum precision precision, bool factors, int64_t n,
+                                 int64_t matrices, bool mending)
+{
+    cuda__lu_manner manner = plain_manner_of(precision, factors, n, matrices, mending);
     choose_groups(precision, n, matrices, &manner);
     return manner;
 }
@@ -186,9 +195,11 @@ cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct c
 
 /* ---- Workspace ---- */
 
+/* Enough for groups too, whether or not the driver grants them. */
 static size_t wide_bytes(enum precision precision, int64_t n, bool factors)
 {
-    cuda__lu_manner manner = manner_of(precision, factors, n, 1, false);
+    cuda__lu_manner manner = plain_manner_of(precision, factors, n, 1, false);
+    manner.group = takes_groups(&manner) ? CUDA__LU_GROUP_MAX : 0;
     return precision == PRECISION_FP32 ? cuda__lu_space_bytes<float>(n, manner)
                                        : cuda__lu_space_bytes<double>(n, manner);
 }

@@ -68,7 +68,7 @@ struct cuda__lu_manner {
     /* An inverse without those: groups of so many columns at most are a launch (lu_group.cuh), a
      * multiple of CUDA__LU_PANEL_MAX; 0: a panel is one. */
     int group;
-    int blocks;  /* of a cluster, at most; 0: as many as the device gives */
+    int blocks;  /* of a cluster: with a width at most, 0: as many as the device gives; of groups */
     bool behind; /* the next columns are not begun while the others are worked on */
 };
 

@@ -15,16 +15,6 @@ template <typename Shape> static constexpr size_t cuda__lu_strip_cellar()
     return (size_t)Shape::cellared * Shape::area * sizeof(typename Shape::real_type);
 }
 
-/* Of the current device. More blocks would have more cellars than there is cache for. */
-static inline int64_t cuda__lu_multiprocessors()
-{
-    int device, count = 0;
-    bool known =
-        cudaGetDevice(&device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess;
-    return known && count > 0 ? count : 1;
-}
-
 template <typename Shape, int Blocks>
 static cudaError_t cuda__lu_strip_launch(int64_t n, const cuda_batch &batch, void *space,
                                          size_t space_bytes, cudaStream_t stream)
@@ -35,7 +25,8 @@ static cudaError_t cuda__lu_strip_launch(int64_t n, const cuda_batch &batch, voi
     int64_t most = cellar > 0 ? (int64_t)(space_bytes / cellar) : INT32_MAX;
     if (most < 1)
         return cudaErrorMemoryAllocation;
-    most = cellar > 0 && most > cuda__lu_multiprocessors() ? cuda__lu_multiprocessors() : most;
+    /* More blocks would have more cellars than there is cache for. */
+    most = cellar > 0 && most > cuda__multiprocessors() ? cuda__multiprocessors() : most;
     int64_t blocks = batch.matrices < most ? batch.matrices : most;
     return cuda__start(cuda__lu_strip_kernel<Shape, Blocks>, (unsigned)blocks, Shape::threads,
                        sizeof(shared), stream, batch, n, space);
@@ -61,7 +52,7 @@ static cuda__lu_strip_choice cuda__lu_strip_choose(int64_t n, int64_t matrices)
 #undef CUDA__LU_STRIP
 #undef CUDA__LU_STRIP_OF_MANY
 #undef CUDA__LU_STRIP_IS
-    bool other = many.order == few.order && matrices > few.blocks * cuda__lu_multiprocessors();
+    bool other = many.order == few.order && matrices > few.blocks * cuda__multiprocessors();
     return other ? many : few;
 }
 
@@ -85,8 +76,8 @@ template <typename T, typename F> static void cuda__lu_strip_with(cuda__lu_strip
 #undef CUDA__LU_STRIP_OF_MANY
 }
 
-/* What a block takes for order n: shared memory, 0 where there is no kernel for it; and a cellar in
- * the workspace. */
+/* What a block takes for order n, of either shape: shared memory, 0 where there is no kernel for
+ * it; and a cellar in the workspace. */
 struct cuda__lu_strip_needs {
     size_t shared_bytes, cellar_bytes;
 };
@@ -94,10 +85,14 @@ struct cuda__lu_strip_needs {
 template <typename T> static inline cuda__lu_strip_needs cuda__lu_strip_needs_of(int64_t n)
 {
     cuda__lu_strip_needs needs = {0, 0};
-    cuda__lu_strip_with<T>(cuda__lu_strip_choose<T>(n, 1), [&](auto row) {
-        typedef typename decltype(row)::shape shape;
-        needs = {sizeof(cuda__lu_strip_shared<shape>), cuda__lu_strip_cellar<shape>()};
-    });
+    for (int64_t matrices : {int64_t(1), INT64_MAX})
+        cuda__lu_strip_with<T>(cuda__lu_strip_choose<T>(n, matrices), [&](auto row) {
+            typedef typename decltype(row)::shape shape;
+            size_t shared = sizeof(cuda__lu_strip_shared<shape>);
+            size_t cellar = cuda__lu_strip_cellar<shape>();
+            needs.shared_bytes = shared > needs.shared_bytes ? shared : needs.shared_bytes;
+            needs.cellar_bytes = cellar > needs.cellar_bytes ? cellar : needs.cellar_bytes;
+        });
     return needs;
 }
 

@@ -1,8 +1,9 @@
 /* gpu/cuda/lu_wide_launch.cuh: the launches that invert or factorise a batch in workspaces
  * (lu_wide.cuh, lu_ends.cuh). Host code, any thread; nothing is awaited.
  *
- * The batch goes through in chunks of as many matrices as there is workspace for. Which kernels
- * run, in which order and with which tiles, depends on n alone.
+ * The batch goes through in chunks of as many matrices as there is workspace for. Which operations
+ * are done, and in which order, depends on n alone; by which kernels, on the batch too, where
+ * clusters take groups of columns (lu_group.cuh).
  */
 #ifndef GPU_CUDA_LU_WIDE_LAUNCH_CUH
 #define GPU_CUDA_LU_WIDE_LAUNCH_CUH

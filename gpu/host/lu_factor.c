@@ -4,7 +4,8 @@
  * the smallest normal number, and loses digits where the reciprocal itself is below it; such a
  * matrix is factored again by a plain elimination that divides.
  *
- * Threads: any. Cost: 2/3 n^3 operations and two transpositions.
+ * Threads: any. Cost: 2/3 n^3 operations and two transpositions; of a matrix that is factored again
+ * as many more, on one thread, number by number: some 10 s at n = 3000.
  */
 #include <float.h>
 #include <math.h>

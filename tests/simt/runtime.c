@@ -91,6 +91,18 @@ cudaError_t cudaGetLastError(void)
 
 /* ---- The device ---- */
 
+static int multiprocessors = 1, shared_most = SIMT_SHARED_MAX;
+
+void simt_set_multiprocessors(int count)
+{
+    multiprocessors = count;
+}
+
+void simt_set_shared(int bytes)
+{
+    shared_most = bytes;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = 1;
@@ -102,10 +114,10 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     *properties = (struct cudaDeviceProp){.name = "SIMT stand-in",
                                           .totalGlobalMem = MEMORY_BYTES,
                                           .sharedMemPerBlock = SIMT_SHARED_USUAL,
-                                          .sharedMemPerBlockOptin = SIMT_SHARED_MAX,
-                                          .sharedMemPerMultiprocessor = SIMT_SHARED_MAX + 1024,
+                                          .sharedMemPerBlockOptin = (size_t)shared_most,
+                                          .sharedMemPerMultiprocessor = (size_t)shared_most + 1024,
                                           .major = 9,
-                                          .multiProcessorCount = 1};
+                                          .multiProcessorCount = multiprocessors};
     return say(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
@@ -125,8 +137,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     if (device != 0)
         return say(cudaErrorInvalidDevice);
     if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin)
-        *value = SIMT_SHARED_MAX;
-    else if (attribute == cudaDevAttrClusterLaunch || attribute == cudaDevAttrMultiProcessorCount)
+        *value = shared_most;
+    else if (attribute == cudaDevAttrMultiProcessorCount)
+        *value = multiprocessors;
+    else if (attribute == cudaDevAttrClusterLaunch)
         *value = 1;
     else if (attribute == cudaDevAttrComputeCapabilityMajor)
         *value = 9;
@@ -325,7 +339,11 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel,
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
             blocks = config->attrs[i].val.clusterDim.x;
     }
-    *clusters = blocks <= 4 ? 1 : 0;
+    /* Of a single multiprocessor, which there is none of, small ones. */
+    if (multiprocessors == 1)
+        *clusters = blocks <= 4 ? 1 : 0;
+    else
+        *clusters = blocks <= SIMT_CLUSTER_MAX ? multiprocessors / (int)blocks : 0;
     return say_valid(kernel != NULL);
 }
 
@@ -357,7 +375,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
         return say_valid(value == 0 || value == 1);
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-        value > SIMT_SHARED_MAX)
+        value > shared_most)
         return say(cudaErrorInvalidValue);
     pthread_mutex_lock(&allowed_lock);
     size_t *found = find_allowed(kernel);

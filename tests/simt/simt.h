@@ -57,6 +57,10 @@ const char *simt_report(void);
 /* Device memory and pinned memory that is not yet freed, in pieces. */
 int64_t simt_allocations(void);
 
+/* What the device has from now on; 1 and SIMT_SHARED_MAX as a rule. Not while a kernel runs. */
+void simt_set_multiprocessors(int count);
+void simt_set_shared(int bytes);
+
 /* Whether others have all of the device's memory that is not ours yet. */
 void simt_fill_memory(bool full);
 

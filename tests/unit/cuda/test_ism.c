@@ -239,11 +239,24 @@ static void test_streamed_orders(void **state)
     static const struct {
         enum precision precision;
         int64_t n, m;
-    } rows[] = {{PRECISION_FP64, 70, 40}, {PRECISION_FP32, 81, 33},  {PRECISION_FP64, 130, 32},
-                {PRECISION_FP64, 150, 7}, {PRECISION_FP32, 260, 64}, {PRECISION_FP32, 196, 5},
-                {PRECISION_FP64, 515, 3}, {PRECISION_FP32, 520, 9}};
+    } rows[] = {{PRECISION_FP64, 70, 40},  {PRECISION_FP64, 72, 40},  {PRECISION_FP32, 72, 40},
+                {PRECISION_FP32, 81, 33},  {PRECISION_FP64, 130, 32}, {PRECISION_FP64, 150, 7},
+                {PRECISION_FP32, 260, 64}, {PRECISION_FP32, 196, 5},  {PRECISION_FP64, 515, 3},
+                {PRECISION_FP32, 520, 9}};
     for (size_t i = 0; i < COUNT(rows); i++)
         check_update(rows[i].precision, rows[i].n, rows[i].m);
+}
+
+/* A device whose blocks have 99 KiB: what they cannot hold is streamed, by strips of fewer rows. */
+static void test_less_shared_memory(void **state)
+{
+    (void)state;
+    simt_set_shared(99 * 1024);
+    check_update(PRECISION_FP64, 72, 8);
+    check_update(PRECISION_FP64, 100, 8);
+    check_update(PRECISION_FP32, 136, 32);
+    check_update(PRECISION_FP64, 500, 16);
+    simt_set_shared(SIMT_SHARED_MAX);
 }
 
 /* A0 = I, and 1 + y_1^T x_1 = 0, though A is well conditioned: it exchanges two rows. */
@@ -540,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_few_columns),
         cmocka_unit_test(test_middle_orders),
         cmocka_unit_test(test_streamed_orders),
+        cmocka_unit_test(test_less_shared_memory),
         cmocka_unit_test(test_a_singular_block_is_left_to_lu),
         cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
         cmocka_unit_test(test_factors),

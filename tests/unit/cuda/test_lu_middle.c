@@ -485,8 +485,9 @@ static void test_scales(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* One matrix in other company, at other places, with other workspace and order of threads. */
-static void try_company(enum precision precision, int64_t n, bool factor)
+/* One matrix in other company, at other places, with other workspace and order of threads, and, but
+ * for the first time, so many multiprocessors. */
+static void try_company(enum precision precision, int64_t n, bool factor, int multiprocessors)
 {
     double *a = gputest_numbers(n * n);
     unsigned char first[8], *answer = NULL;
@@ -501,6 +502,7 @@ static void try_company(enum precision precision, int64_t n, bool factor)
             put(&bed, k, a);
         }
         simt_set_order(round == 1 ? SIMT_BACKWARD : SIMT_SHUFFLED, (uint32_t)round);
+        simt_set_multiprocessors(round > 0 ? multiprocessors : 1);
         run(&bed);
         if (!answer) {
             answer = take(bytes);
@@ -512,6 +514,7 @@ static void try_company(enum precision precision, int64_t n, bool factor)
         free_bed(&bed);
     }
     simt_set_order(SIMT_FORWARD, 0);
+    simt_set_multiprocessors(1);
     free(answer);
     free(a);
 }
@@ -525,9 +528,11 @@ static void test_company_never_shows(void **state)
         {PRECISION_FP32, 141}, {PRECISION_FP32, 150}, {PRECISION_FP32, 163}};
     static const struct order factored[] = {{PRECISION_FP32, 70}, {PRECISION_FP64, 149}};
     for (size_t i = 0; i < TRIED(tried); i++)
-        try_company(tried[i].precision, tried[i].n, false);
+        try_company(tried[i].precision, tried[i].n, false, 1);
     for (size_t i = 0; i < TRIED(factored); i++)
-        try_company(factored[i].precision, factored[i].n, true);
+        try_company(factored[i].precision, factored[i].n, true, 1);
+    /* With so many each matrix has a cluster for groups of columns. */
+    try_company(PRECISION_FP64, 231, false, 20);
 }
 
 /* ---- Calls ---- */

@@ -13,6 +13,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
+#include "gpu/cuda/current.h"
 #include "gpu/cuda/ptx.cuh"
 #include "tests/simt/sanitizers.h"
 
@@ -397,6 +398,22 @@ static void test_bad_address(void **)
     assert_int_equal(to, 1);
 }
 
+/* Whoever asks for how much: a kernel that is launched by several threads keeps its limit. */
+static void test_one_limit_for_all(void **)
+{
+    const void *kernel = (const void *)leave_early;
+    assert_int_equal(cuda__allow_shared(kernel, SIMT_SHARED_USUAL + 2), cudaSuccess);
+    assert_int_equal(simt_shared_allowed(kernel), SIMT_SHARED_MAX);
+    assert_int_equal(cuda__allow_shared(kernel, 1), cudaSuccess);
+    assert_int_equal(simt_shared_allowed(kernel), SIMT_SHARED_MAX);
+    assert_int_equal(cuda__allow_shared(kernel, SIMT_SHARED_MAX + 1), cudaErrorInvalidValue);
+    simt_set_shared(100 * 1024);
+    assert_int_equal(cuda__allow_shared(kernel, 100 * 1024 + 1), cudaErrorInvalidValue);
+    assert_int_equal(cuda__allow_shared(kernel, 100 * 1024), cudaSuccess);
+    assert_int_equal(simt_shared_allowed(kernel), 100 * 1024);
+    simt_set_shared(SIMT_SHARED_MAX);
+}
+
 static void test_limits(void **)
 {
     int to[32];
@@ -458,11 +475,17 @@ static void test_race(void **)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchange),      cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_blocks),        cmocka_unit_test(test_early_end),
-        cmocka_unit_test(test_static_memory), cmocka_unit_test(test_missing_barrier),
-        cmocka_unit_test(test_copies),        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_bad_address),   cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_exchange),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_early_end),
+        cmocka_unit_test(test_static_memory),
+        cmocka_unit_test(test_missing_barrier),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_bad_address),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_one_limit_for_all),
         cmocka_unit_test(test_race),
     };
     if (argc > 1)
