@@ -83,8 +83,9 @@ def test_mixed_load(daemon, cases):
 
 
 def test_requests_share_batches(daemon):
-    """All of one key: while one batch runs, the next gathers."""
-    a = [infer_bytes("lu", v2_binary, {"A": matrices.random(32, seed=s)[None]}) for s in range(8)]
+    """All of one key: while one batch runs, the next gathers. Of an order that keeps the engine
+    busier than the clients, who must not be what is waited for."""
+    a = [infer_bytes("lu", v2_binary, {"A": matrices.random(80, seed=s)[None]}) for s in range(8)]
     pool = [reference(daemon, str(i), request) for i, request in enumerate(a)]
     before = daemon.metrics()
     with Load(daemon, pool, clients=64, seconds=2) as load:
