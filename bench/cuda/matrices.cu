@@ -146,6 +146,11 @@ const row<T> rows[KIND_COUNT] = {
      [](maker<T> &k) {
          k.entries([&](int i, int j) { return k.m[i * k.n + j] + (T)(i == j ? k.n : 0); });
      }},
+    {"triangular",
+     [](maker<T> &k) {
+         k.entries(
+             [&](int i, int j) { return i < j ? T(0) : k.m[i * k.n + j] + (T)(i == j ? k.n : 0); });
+     }},
     {"largest entry", [](maker<T> &k) { k.m[0] = small_real<T>::largest; }},
     {"near rank one", [](maker<T> &k) { k.near_rank_one(); }},
     {"denormal column", [](maker<T> &k) { k.denormal_column(); }},

@@ -284,14 +284,14 @@ template <typename Shape> struct cuda__lu_strip_block {
     /* ---- Out ---- */
 
     /* Divides the rows by their pivots and undoes the scaling, in an order that cannot leave the
-     * range midway. */
+     * range midway. Every zero is +0: which sign a zero has, depends on where its column was. */
     __device__ __forceinline__ void finish(T factor)
     {
         mine.each([&](int row, int, T *x) {
             T scale = row < n ? of.scale[row] : T(0);
 #pragma unroll
             for (int v = 0; v < width; v++)
-                x[v] = x[v] * scale * factor;
+                x[v] = fma(x[v] * scale, factor, T(0));
         });
     }
 

@@ -486,8 +486,10 @@ static void test_scales(void **state)
 }
 
 /* One matrix in other company, at other places, with other workspace and order of threads, and, but
- * for the first time, so many multiprocessors. */
-static void try_company(enum precision precision, int64_t n, bool factor, int multiprocessors)
+ * for the first time, so many multiprocessors. zeros: it has zeros above its diagonal, and larger
+ * numbers on it. */
+static void try_company(enum precision precision, int64_t n, bool factor, int multiprocessors,
+                        bool zeros)
 {
     double *a = gputest_numbers(n * n);
     unsigned char first[8], *answer = NULL;
@@ -499,6 +501,8 @@ static void try_company(enum precision precision, int64_t n, bool factor, int mu
             uint64_t seed = k == place ? 1 : (uint64_t)(100 * round + k);
             for (int64_t e = 0; e < n * n; e++)
                 a[e] = gputest_random(&seed);
+            for (int64_t e = 0; e < n * n && zeros; e++)
+                a[e] = e / n < e % n ? 0 : a[e] + (e / n == e % n ? (double)n : 0);
             put(&bed, k, a);
         }
         simt_set_order(round == 1 ? SIMT_BACKWARD : SIMT_SHUFFLED, (uint32_t)round);
@@ -527,12 +531,13 @@ static void test_company_never_shows(void **state)
         {PRECISION_FP64, 210}, {PRECISION_FP64, 111}, {PRECISION_FP64, 114}, {PRECISION_FP32, 128},
         {PRECISION_FP32, 141}, {PRECISION_FP32, 150}, {PRECISION_FP32, 163}};
     static const struct order factored[] = {{PRECISION_FP32, 70}, {PRECISION_FP64, 149}};
-    for (size_t i = 0; i < TRIED(tried); i++)
-        try_company(tried[i].precision, tried[i].n, false, 1);
+    for (size_t i = 0; i < 2 * TRIED(tried); i++)
+        try_company(tried[i / 2].precision, tried[i / 2].n, false, 1, i % 2);
     for (size_t i = 0; i < TRIED(factored); i++)
-        try_company(factored[i].precision, factored[i].n, true, 1);
+        try_company(factored[i].precision, factored[i].n, true, 1, false);
     /* With so many each matrix has a cluster for groups of columns. */
-    try_company(PRECISION_FP64, 231, false, 20);
+    try_company(PRECISION_FP64, 231, false, 20, false);
+    try_company(PRECISION_FP64, 231, false, 20, true);
 }
 
 /* ---- Calls ---- */
