@@ -1,11 +1,12 @@
 /* gpu/host/lu_factor.c: `lu_factor`, LAPACK's getrf of A as written: P A = L U, row-major.
  *
  * OpenBLAS multiplies a column by its pivot's reciprocal, which overflows where the pivot is below
- * the smallest normal number, and loses digits where the reciprocal itself is below it; such a
- * matrix is factored again by a plain elimination that divides.
+ * the smallest normal number, and loses digits where the reciprocal itself is below it. Such a
+ * matrix is factored again, its columns times powers of two; and where one column has numbers of
+ * both ends of the range, by a plain elimination that divides.
  *
- * Threads: any. Cost: 2/3 n^3 operations and two transpositions; of a matrix that is factored again
- * as many more, on one thread, number by number: some 10 s at n = 3000.
+ * Threads: any. Cost: 2/3 n^3 operations and two transpositions, twice where there are such pivots;
+ * the plain elimination is one thread's, number by number: some 10 s at n = 3000.
  */
 #include <float.h>
 #include <math.h>
@@ -14,6 +15,8 @@
 #include "gpu/host/dense.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
+
+#define SHIFT_DOWN 8 /* of columns near the end of the range: leaves room for growth */
 
 enum lu_factor_output {
     FACTOR_LU,

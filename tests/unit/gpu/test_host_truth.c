@@ -333,6 +333,41 @@ static void test_factors_of_great_pivots(void **state)
     }
 }
 
+/* Columns times powers of two from both ends of the range have the same L and the same pivots. */
+static void try_shifted_factors(int64_t n)
+{
+    static const int shifts[] = {0, 1016, -1000, -3, 1023};
+    if (!gputest_takes("lu_factor", PRECISION_FP64, n))
+        return;
+    double *a = random_matrix(n, PRECISION_FP64, 31), *b = gputest_numbers(n * n);
+    for (int64_t i = 0; i < n * n; i++) {
+        int shift = shifts[i % n % (int64_t)COUNT(shifts)];
+        a[i] = ldexp(trunc(ldexp(a[i], 10)), -11); /* with few digits, so that all are kept */
+        b[i] = ldexp(a[i], shift);
+    }
+    struct gputest_answer plain = gputest_run("lu_factor", PRECISION_FP64, n, a, false);
+    struct gputest_answer shifted = gputest_run("lu_factor", PRECISION_FP64, n, b, false);
+    assert_int_equal(plain.info, 0);
+    assert_int_equal(shifted.info, 0);
+    for (int64_t i = 0; i < n; i++) {
+        assert_int_equal(plain.pivots[i], shifted.pivots[i]);
+        for (int64_t j = 0; j < i; j++)
+            assert_true(fabs(plain.inverse[i * n + j] - shifted.inverse[i * n + j]) < 1e-9);
+    }
+    gputest_free(&plain);
+    gputest_free(&shifted);
+    free(a);
+    free(b);
+}
+
+static void test_factors_of_shifted_columns(void **state)
+{
+    (void)state;
+    static const int64_t tried[] = {2, 7, 33, 150, 300};
+    for (size_t k = 0; k < COUNT(tried); k++)
+        try_shifted_factors(tried[k]);
+}
+
 /* ---- Powers of two ---- */
 
 static void try_scaled(const char *method, enum precision precision, int64_t n, int exponent,
@@ -459,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_no_false_zero_pivot),
         cmocka_unit_test(test_factors_of_tiny_pivots),
         cmocka_unit_test(test_factors_of_great_pivots),
+        cmocka_unit_test(test_factors_of_shifted_columns),
         cmocka_unit_test(test_power_of_two),
         cmocka_unit_test(test_roads),
         cmocka_unit_test(test_ill_conditioned_leaves_cholesky),
