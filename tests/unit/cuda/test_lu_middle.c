@@ -16,11 +16,10 @@
 #include "gpu/host/lapack.h"
 #include "tests/simt/sanitizers.h"
 #include "tests/simt/simt.h"
+#include "tests/unit/cuda/lu_bed.h"
 #include "tests/unit/gpu/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define GUARD 5 /* numbers behind a result; an odd one, so that items differ in alignment */
-#define UNTOUCHED 77
 
 static struct cuda_products *products;
 typedef cudaError_t launcher(enum precision, int64_t, const struct cuda_batch *, void *, size_t,
@@ -36,116 +35,11 @@ static const struct order {
 } orders[] = {{PRECISION_FP64, 33},  {PRECISION_FP32, 48},  {PRECISION_FP64, 81},
               {PRECISION_FP64, 145}, {PRECISION_FP32, 209}, {PRECISION_FP64, 209}};
 
-/* ---- A batch ---- */
-
-struct bed {
-    enum precision precision;
-    int64_t n, count;
-    bool factor;
-    unsigned char *a, *result, *extra; /* an item a matrix, each at a distance of its own */
-    int32_t *info;
-    struct cuda_item *items;
-    uint32_t doubtful;
-    void *workspace;
-    size_t workspace_bytes;
-};
-
-static size_t number_bytes(const struct bed *bed)
-{
-    return (size_t)precision_bytes(bed->precision);
-}
-
-static size_t extra_bytes(const struct bed *bed)
-{
-    return bed->factor ? (size_t)bed->n * sizeof(int32_t) : number_bytes(bed);
-}
-
-static unsigned char *take(size_t bytes)
-{
-    unsigned char *memory = malloc(bytes);
-    assert_non_null(memory);
-    memset(memory, UNTOUCHED, bytes);
-    return memory;
-}
-
-/* held: matrices that there is workspace for. */
-static struct bed make_bed(enum precision precision, int64_t n, int64_t count, bool factor,
-                           int64_t held)
-{
-    struct bed bed = {.precision = precision, .n = n, .count = count, .factor = factor};
-    size_t numbers = (size_t)(n * n + GUARD), total = (size_t)count * numbers * number_bytes(&bed);
-    bed.a = take(total);
-    bed.result = take(total);
-    bed.extra = take((size_t)count * extra_bytes(&bed));
-    bed.info = (int32_t *)take((size_t)count * sizeof *bed.info);
-    bed.items = (struct cuda_item *)take((size_t)count * sizeof *bed.items);
-    for (int64_t k = 0; k < count; k++) {
-        size_t at = (size_t)k * numbers * number_bytes(&bed);
-        bed.items[k] = (struct cuda_item){.a = bed.a + at,
-                                          .result = bed.result + at,
-                                          .extra = bed.extra + (size_t)k * extra_bytes(&bed),
-                                          .info = bed.info + k,
-                                          .first = k};
-    }
-    bed.workspace_bytes = factor ? cuda_factor_middle_workspace(precision, n, held)
-                                 : cuda_inverse_middle_workspace(precision, n, held);
-    assert_int_equal(cudaMalloc(&bed.workspace, bed.workspace_bytes), cudaSuccess);
-    return bed;
-}
-
-static void free_bed(struct bed *bed)
-{
-    free(bed->a);
-    free(bed->result);
-    free(bed->extra);
-    free(bed->info);
-    free(bed->items);
-    assert_int_equal(cudaFree(bed->workspace), cudaSuccess);
-}
-
-static void put(const struct bed *bed, int64_t k, const double *a)
-{
-    for (int64_t i = 0; i < bed->n * bed->n; i++) {
-        if (bed->precision == PRECISION_FP32)
-            ((float *)bed->items[k].a)[i] = (float)a[i];
-        else
-            ((double *)bed->items[k].a)[i] = a[i];
-    }
-}
-
-static void get(const struct bed *bed, const void *numbers, int64_t count, double *to)
-{
-    for (int64_t i = 0; i < count; i++)
-        to[i] = bed->precision == PRECISION_FP32 ? ((const float *)numbers)[i]
-                                                 : ((const double *)numbers)[i];
-}
-
-/* As the engine runs a batch; and nothing beyond a result may be touched. */
-static void run(struct bed *bed)
-{
-    struct cuda_batch batch = {bed->items, bed->count, bed->count, &bed->doubtful};
-    launcher *launch = bed->factor ? cuda_factor_middle : cuda_inverse_middle;
-    bed->doubtful = 0;
-    cudaError_t status = launch(bed->precision, bed->n, &batch, bed->workspace,
-                                bed->workspace_bytes, products, NULL);
-    if (status == cudaSuccess && bed->doubtful > 0)
-        status = cuda_mend_middle(bed->precision, bed->n, &batch, bed->workspace,
-                                  bed->workspace_bytes, products, NULL);
-    if (status != cudaSuccess)
-        fail_msg("n = %d: %s: %s", (int)bed->n, cudaGetErrorName(status), simt_report());
-    size_t bytes = (size_t)(bed->n * bed->n) * number_bytes(bed);
-    for (int64_t k = 0; k < bed->count; k++) {
-        const unsigned char *guard = (unsigned char *)bed->items[k].result + bytes;
-        for (size_t i = 0; bed->items[k].result && i < GUARD * number_bytes(bed); i++)
-            assert_int_equal(guard[i], UNTOUCHED);
-    }
-}
-
 /* ---- The contract ---- */
 
 static int failures;
 
-static void complain(const struct bed *bed, const char *matrix, const char *what, double value)
+static void complain(const struct lubed *bed, const char *matrix, const char *what, double value)
 {
     failures++;
     print_error("%s %s n = %d, %s: %s %g\n", bed->factor ? "lu_factor" : "lu",
@@ -153,13 +47,13 @@ static void complain(const struct bed *bed, const char *matrix, const char *what
 }
 
 /* What an inverse must keep; info: what is expected, or -2 for 0 or n + 1 as RCOND says. */
-static void judge_inverse(const struct bed *bed, int64_t k, const double *a, const char *name,
+static void judge_inverse(const struct lubed *bed, int64_t k, const double *a, const char *name,
                           int64_t info)
 {
     int64_t n = bed->n;
     double *x = gputest_numbers(n * n), rcond, eps = gputest_eps(bed->precision);
-    get(bed, bed->items[k].result, n * n, x);
-    get(bed, bed->items[k].extra, 1, &rcond);
+    lubed_get(bed, bed->items[k].result, n * n, x);
+    lubed_get(bed, bed->items[k].extra, 1, &rcond);
     if (info == -2)
         info = rcond >= eps ? 0 : n + 1;
     if (bed->info[k] != info)
@@ -201,14 +95,14 @@ static int64_t reference(enum precision precision, int64_t n, const double *a, i
     return info;
 }
 
-static void judge_factor(const struct bed *bed, int64_t k, const double *a, const char *name)
+static void judge_factor(const struct lubed *bed, int64_t k, const double *a, const char *name)
 {
     int64_t n = bed->n;
     int32_t *pivots = malloc((size_t)n * sizeof *pivots);
     assert_non_null(pivots);
     struct gputest_answer answer = {
         .n = n, .inverse = gputest_numbers(n * n), .pivots = (int32_t *)bed->items[k].extra};
-    get(bed, bed->items[k].result, n * n, answer.inverse);
+    lubed_get(bed, bed->items[k].result, n * n, answer.inverse);
     int64_t info = reference(bed->precision, n, a, pivots);
     if (bed->info[k] != info)
         complain(bed, name, "INFO", bed->info[k]);
@@ -235,12 +129,12 @@ static void try_dge(const struct order *order, bool factor)
     int64_t n = order->n;
     double *a = gputest_numbers(n * n);
     /* Less workspace than matrices: they go through in parts. */
-    struct bed bed = make_bed(order->precision, n, TRIALS, factor, 4);
+    struct lubed bed = lubed_make(order->precision, n, TRIALS, factor, 4);
     for (int64_t k = 0; k < TRIALS; k++) {
         make_dge(order, k, a);
-        put(&bed, k, a);
+        lubed_put(&bed, k, a);
     }
-    run(&bed);
+    lubed_run(&bed, products);
     for (int64_t k = 0; k < TRIALS; k++) {
         char name[16];
         int type = k < GPUTEST_DGE_TYPES ? (int)k + 1 : 8;
@@ -253,7 +147,7 @@ static void try_dge(const struct order *order, bool factor)
         else
             judge_inverse(&bed, k, a, name, -2);
     }
-    free_bed(&bed);
+    lubed_free(&bed);
     free(a);
 }
 
@@ -291,15 +185,15 @@ static void test_mending_is_rare(void **state)
         int64_t n = tried[i].n;
         uint64_t seed = (uint64_t)n;
         double *a = gputest_numbers(n * n);
-        struct bed bed = make_bed(tried[i].precision, n, 1, false, 1);
+        struct lubed bed = lubed_make(tried[i].precision, n, 1, false, 1);
         for (int64_t e = 0; e < n * n; e++)
             a[e] = (double)(float)gputest_random(&seed);
-        put(&bed, 0, a);
-        run(&bed);
+        lubed_put(&bed, 0, a);
+        lubed_run(&bed, products);
         judge_inverse(&bed, 0, a, "random", 0);
         if (bed.doubtful != 0)
             complain(&bed, "random", "mended", bed.doubtful);
-        free_bed(&bed);
+        lubed_free(&bed);
         free(a);
     }
     assert_int_equal(failures, 0);
@@ -373,7 +267,7 @@ static void try_gallery(const struct order *order, bool factor)
 {
     int64_t n = order->n;
     double *a = gputest_numbers(n * n);
-    struct bed bed = make_bed(order->precision, n, COUNT(gallery), factor, 2);
+    struct lubed bed = lubed_make(order->precision, n, COUNT(gallery), factor, 2);
     for (int64_t judged = 0; judged < 2; judged++) {
         for (int64_t k = 0; k < (int64_t)COUNT(gallery); k++) {
             for (int64_t i = 0; i < n * n; i++) {
@@ -383,7 +277,7 @@ static void try_gallery(const struct order *order, bool factor)
             /* LU of growing elements is no better than its elements, nor is LAPACK's. */
             bool finite = gallery[k].info != -1, growing_lu = factor && k == 0;
             if (!judged)
-                put(&bed, k, a);
+                lubed_put(&bed, k, a);
             else if (!factor)
                 judge_inverse(&bed, k, a, gallery[k].name, gallery[k].info);
             else if (!finite && bed.info[k] != -1)
@@ -392,11 +286,11 @@ static void try_gallery(const struct order *order, bool factor)
                 judge_factor(&bed, k, a, gallery[k].name);
         }
         if (!judged)
-            run(&bed);
+            lubed_run(&bed, products);
     }
     if (!factor)
         assert_true(bed.doubtful >= 1); /* or growth was not met */
-    free_bed(&bed);
+    lubed_free(&bed);
     free(a);
 }
 
@@ -431,14 +325,14 @@ static void test_growth_that_hides(void **state)
         return;
     failures = 0;
     double *a = gputest_numbers(n * n);
-    struct bed bed = make_bed(PRECISION_FP32, n, 1, false, 1);
+    struct lubed bed = lubed_make(PRECISION_FP32, n, 1, false, 1);
     for (int64_t i = 0; i < n * n; i++)
         a[i] = (double)(float)wright(i / n, i % n, n);
-    put(&bed, 0, a);
-    run(&bed);
+    lubed_put(&bed, 0, a);
+    lubed_run(&bed, products);
     judge_inverse(&bed, 0, a, "Wright", 0);
     assert_int_equal(failures, 0);
-    free_bed(&bed);
+    lubed_free(&bed);
     free(a);
 }
 
@@ -462,22 +356,22 @@ static void test_scales(void **state)
         uint64_t seed = 5;
         double *a = gputest_numbers(n * n), *x = gputest_numbers(n * n),
                *y = gputest_numbers(n * n);
-        struct bed bed = make_bed(rows[i].precision, n, 2, false, 2);
+        struct lubed bed = lubed_make(rows[i].precision, n, 2, false, 2);
         for (int64_t e = 0; e < n * n; e++)
             a[e] = (double)(float)(gputest_random(&seed) + (e % (n + 1) == 0 ? 2 : 0));
-        put(&bed, 0, a);
+        lubed_put(&bed, 0, a);
         for (int64_t e = 0; e < n * n; e++)
             a[e] = ldexp(a[e], rows[i].exponent);
-        put(&bed, 1, a);
-        run(&bed);
+        lubed_put(&bed, 1, a);
+        lubed_run(&bed, products);
         judge_inverse(&bed, 1, a, "scaled", 0);
-        get(&bed, bed.items[0].result, n * n, x);
-        get(&bed, bed.items[1].result, n * n, y);
+        lubed_get(&bed, bed.items[0].result, n * n, x);
+        lubed_get(&bed, bed.items[1].result, n * n, y);
         for (int64_t e = 0; e < n * n; e++)
             x[e] = ldexp(x[e], -rows[i].exponent);
         if (rows[i].exponent == 3)
             assert_memory_equal(x, y, (size_t)(n * n) * sizeof *x);
-        free_bed(&bed);
+        lubed_free(&bed);
         free(a);
         free(x);
         free(y);
@@ -496,26 +390,26 @@ static void try_company(enum precision precision, int64_t n, bool factor, int mu
     size_t bytes = (size_t)(n * n) * (size_t)precision_bytes(precision);
     for (int round = 0; round < 3; round++) {
         int64_t count = 1 + round, place = round / 2;
-        struct bed bed = make_bed(precision, n, count, factor, round % 2 + 1);
+        struct lubed bed = lubed_make(precision, n, count, factor, round % 2 + 1);
         for (int64_t k = 0; k < count; k++) {
             uint64_t seed = k == place ? 1 : (uint64_t)(100 * round + k);
             for (int64_t e = 0; e < n * n; e++)
                 a[e] = gputest_random(&seed);
             for (int64_t e = 0; e < n * n && zeros; e++)
                 a[e] = e / n < e % n ? 0 : a[e] + (e / n == e % n ? (double)n : 0);
-            put(&bed, k, a);
+            lubed_put(&bed, k, a);
         }
         simt_set_order(round == 1 ? SIMT_BACKWARD : SIMT_SHUFFLED, (uint32_t)round);
         simt_set_multiprocessors(round > 0 ? multiprocessors : 1);
-        run(&bed);
+        lubed_run(&bed, products);
         if (!answer) {
-            answer = take(bytes);
+            answer = lubed_take(bytes);
             memcpy(answer, bed.items[place].result, bytes);
             memcpy(first, bed.items[place].extra, sizeof first / 2);
         }
         assert_memory_equal(answer, bed.items[place].result, bytes);
         assert_memory_equal(first, bed.items[place].extra, sizeof first / 2);
-        free_bed(&bed);
+        lubed_free(&bed);
     }
     simt_set_order(SIMT_FORWARD, 0);
     simt_set_multiprocessors(1);
@@ -547,14 +441,14 @@ static void test_outputs_nobody_wants(void **state)
     (void)state;
     static const int64_t tried[] = {35, 150};
     for (int round = 0; round < 4; round++) {
-        struct bed bed = make_bed(PRECISION_FP64, tried[round / 2], 1, round % 2, 1);
+        struct lubed bed = lubed_make(PRECISION_FP64, tried[round / 2], 1, round % 2, 1);
         for (int64_t i = 0; i < bed.n * bed.n; i++)
             ((double *)bed.items[0].a)[i] = i % (bed.n + 1) == 0;
         bed.items[0].result = NULL;
         bed.items[0].extra = NULL;
-        run(&bed);
+        lubed_run(&bed, products);
         assert_int_equal(bed.info[0], 0);
-        free_bed(&bed);
+        lubed_free(&bed);
     }
 }
 
@@ -573,7 +467,7 @@ static void test_what_is_refused(void **state)
                 {cuda_factor_middle, 150, cudaErrorMemoryAllocation},
                 {cuda_mend_middle, 150, cudaErrorMemoryAllocation}};
     struct cuda_batch none = {0};
-    struct bed bed = make_bed(PRECISION_FP64, 150, 1, false, 1);
+    struct lubed bed = lubed_make(PRECISION_FP64, 150, 1, false, 1);
     struct cuda_batch one = {bed.items, 1, 1, &bed.doubtful};
     for (size_t i = 0; i < COUNT(rows); i++) {
         int64_t n = rows[i].n;
@@ -586,7 +480,7 @@ static void test_what_is_refused(void **state)
         assert_int_equal(cuda_inverse_middle_workspace(PRECISION_FP64, n, 1) > 0, taken);
         assert_int_equal(cuda_factor_middle_workspace(PRECISION_FP64, n, 1) > 0, taken);
     }
-    free_bed(&bed);
+    lubed_free(&bed);
 }
 
 int main(void)
