@@ -156,10 +156,10 @@ template <typename T> struct bed {
     {
         T *b = x.at(0);
         clock_fill<<<1024, 256>>>(b, (size_t)(n * n));
-        SMALL_TRY(cudaDeviceSynchronize());
         if (kind == SINGULAR)
             SMALL_TRY(
                 cudaMemcpy(b + (n - 1) * n, b, (size_t)n * sizeof(T), cudaMemcpyDeviceToDevice));
+        SMALL_TRY(cudaDeviceSynchronize()); /* the product's stream waits for nobody */
         multiply(b, b, true, other.at(0), n);
         shape<<<1024, 256>>>(matrix(m), other.at(0), n, kind);
         SMALL_TRY(cudaDeviceSynchronize());
