@@ -257,6 +257,7 @@ template <typename T> void make_v0(iterative_bed<T> &bed, double distance)
     product.count = 1;
     SMALL_TRY(cudaMemcpy(bed.v0.at(0), bed.x.at(0), (size_t)(n * n) * sizeof(T),
                          cudaMemcpyDeviceToDevice));
+    SMALL_TRY(cudaDeviceSynchronize()); /* the product's stream waits for nobody */
     SMALL_TRY(cuda_product(bed.products, &product, bed.stream));
     SMALL_TRY(cudaStreamSynchronize(bed.stream));
 }

@@ -227,6 +227,7 @@ template <typename T> void check_company(int64_t n, int64_t count)
             size_t bytes = (size_t)(n * n) * sizeof(T);
             SMALL_TRY(
                 cudaMemcpy(one.a.at(0), all.a.at(k * n * n), bytes, cudaMemcpyDeviceToDevice));
+            SMALL_TRY(cudaDeviceSynchronize()); /* the call's stream waits for nobody */
             (void)one.run(wish, false, 0);
             std::vector<T> x = one.x.get(0, n * n), y = all.x.get(k * n * n, n * n);
             expect(memcmp(x.data(), y.data(), bytes) == 0, "the same bits in a batch",
