@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
 
 POISON = 12345.0
 CUDA = "invertd-cuda"
-START_S = 0.8
+START_S = 1.6
 SLOW_START = f"start:{START_S * 1000:g}"
-AT_ONCE_S = 0.4  # far below START_S
+AT_ONCE_S = 1  # well below START_S
 
 
 def pool(daemon):
@@ -134,7 +134,7 @@ def test_poison_is_found_at_once(spares, slowest):
 def test_an_engine_that_is_reaped_late():
     """As one on a device is. Who takes over does not wait for that; those who ran beside the poison
     do, for their memory may still be written to, and nobody else."""
-    end_s = 0.7
+    end_s = 1.4
     faults = f"poison:{POISON:g},exit:10,slow:2000,end:{end_s * 1000:g},{SLOW_START}"
     with Daemon("--in-flight", "1", "--cuda-spares", "3", cuda=faults) as daemon:
         wait_spares(daemon, 3)
