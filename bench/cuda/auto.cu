@@ -11,13 +11,12 @@
  * all visits, as an engine makes them. Uses the first device that CUDA shows; nothing else should
  * run there. Needs up to 20 GB of its memory. An error of CUDA or of the command line ends with 2.
  */
-#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 
 #include "bench/cuda/clock.cuh"
+#include "bench/cuda/results.cuh"
 #include "gpu/cuda/auto.h"
 #include "gpu/cuda/auto_call.h"
 #include "gpu/cuda/lu_middle.h"
@@ -340,27 +339,11 @@ void time_all(int64_t n)
 
 int time_to(int64_t n, const char *folder, const char *device)
 {
-    char date[16];
-    time_t now = time(nullptr);
-    struct tm utc;
-    if (!folder) {
+    return results_to(folder, device, "auto", [&](FILE *file) {
+        csv = file;
         time_all(n);
         return 0;
-    }
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-    std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
-    for (char &c : name)
-        c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    std::string path = std::string(folder) + "/" + date + "-" + name + "-auto.csv";
-    csv = fopen(path.c_str(), "w");
-    if (csv)
-        time_all(n);
-    if (!csv || fclose(csv) != 0) {
-        perror(path.c_str());
-        return 2;
-    }
-    printf("written: %s\n", path.c_str());
-    return 0;
+    });
 }
 
 } // namespace

@@ -15,15 +15,14 @@
  * Nothing else should run on the first device that CUDA shows. An error of CUDA or of the command
  * line ends with 2.
  */
-#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 
 #include <cusolverDn.h>
 
 #include "bench/cuda/clock.cuh"
+#include "bench/cuda/results.cuh"
 #include "gpu/cuda/auto.h"
 #include "gpu/cuda/auto_call.h"
 #include "gpu/cuda/cholesky.h"
@@ -342,11 +341,12 @@ void demand(int status)
     exit(2);
 }
 
-/* Seconds by the host's clock. */
-template <typename F> double seconds_of(F once)
+/* Seconds of once() by the host's clock; prepare(), which awaits what it starts, is not counted. */
+template <typename P, typename F> double seconds_of(P prepare, F once)
 {
     std::vector<double> times;
     for (int round = 0; round <= ROUNDS; round++) {
+        prepare();
         auto start = std::chrono::steady_clock::now();
         once();
         std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
@@ -355,6 +355,11 @@ template <typename F> double seconds_of(F once)
     }
     std::sort(times.begin(), times.end());
     return times[ROUNDS / 2];
+}
+
+template <typename F> double seconds_of(F once)
+{
+    return seconds_of([] {}, once);
 }
 
 template <typename T> double time_auto(bed<T> &bed)
@@ -387,6 +392,14 @@ template <typename T> double time_lu(bed<T> &bed)
     });
 }
 
+/* X becomes A, to be worked on in place. */
+template <typename T> void copy_matrices(bed<T> &bed)
+{
+    size_t bytes = (size_t)(bed.n * bed.n * bed.count) * sizeof(T);
+    SMALL_TRY(cudaMemcpyAsync(bed.x.at(0), bed.a.at(0), bytes, cudaMemcpyDeviceToDevice, stream));
+    SMALL_TRY(cudaStreamSynchronize(stream));
+}
+
 /* What goes on between the reading of A and the writing of X. W is A again in each round, which is
  * not counted. */
 template <typename T> double time_inversion(bed<T> &bed, const struct cuda_cholesky_manner &manner)
@@ -404,20 +417,11 @@ template <typename T> double time_inversion(bed<T> &bed, const struct cuda_chole
     task.w = cuda_matrices{bed.x.at(0), n, n * n};
     task.failed = failed.at(0);
     task.scratch = scratch.at(0);
-    std::vector<double> times;
-    for (int round = 0; round <= ROUNDS; round++) {
-        SMALL_TRY(cudaMemcpyAsync(bed.x.at(0), bed.a.at(0), (size_t)(n * n * bed.count) * sizeof(T),
-                                  cudaMemcpyDeviceToDevice, stream));
-        SMALL_TRY(cudaStreamSynchronize(stream));
-        auto start = std::chrono::steady_clock::now();
-        SMALL_TRY(cuda_cholesky_invert_as(&manner, products, &task, stream));
-        SMALL_TRY(cudaStreamSynchronize(stream));
-        std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-        if (round > 0)
-            times.push_back(taken.count());
-    }
-    std::sort(times.begin(), times.end());
-    return times[ROUNDS / 2];
+    return seconds_of([&] { copy_matrices(bed); },
+                      [&] {
+                          SMALL_TRY(cuda_cholesky_invert_as(&manner, products, &task, stream));
+                          SMALL_TRY(cudaStreamSynchronize(stream));
+                      });
 }
 
 /* potrf and potri, one matrix. */
@@ -432,23 +436,14 @@ template <typename T> double time_solver(bed<T> &bed)
     demand(solver<T>::factor_bytes(handle, half, n, bed.x.at(0), n, &factor_count));
     demand(solver<T>::invert_bytes(handle, half, n, bed.x.at(0), n, &invert_count));
     device_array<T> work((size_t)std::max(factor_count, invert_count));
-    std::vector<double> times;
-    for (int round = 0; round <= ROUNDS; round++) {
-        SMALL_TRY(cudaMemcpyAsync(bed.x.at(0), bed.a.at(0), (size_t)n * n * sizeof(T),
-                                  cudaMemcpyDeviceToDevice, stream));
-        SMALL_TRY(cudaStreamSynchronize(stream));
-        auto start = std::chrono::steady_clock::now();
-        demand(solver<T>::factor(handle, half, n, bed.x.at(0), n, work.at(0), factor_count,
-                                 bed.info.at(0)));
-        demand(solver<T>::invert(handle, half, n, bed.x.at(0), n, work.at(0), invert_count,
-                                 bed.info.at(0)));
-        SMALL_TRY(cudaStreamSynchronize(stream));
-        std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-        if (round > 0)
-            times.push_back(taken.count());
-    }
-    std::sort(times.begin(), times.end());
-    return times[ROUNDS / 2];
+    return seconds_of([&] { copy_matrices(bed); },
+                      [&] {
+                          demand(solver<T>::factor(handle, half, n, bed.x.at(0), n, work.at(0),
+                                                   factor_count, bed.info.at(0)));
+                          demand(solver<T>::invert(handle, half, n, bed.x.at(0), n, work.at(0),
+                                                   invert_count, bed.info.at(0)));
+                          SMALL_TRY(cudaStreamSynchronize(stream));
+                      });
 }
 
 template <typename T> void time_order(int64_t n, int64_t count)
@@ -511,25 +506,10 @@ int time_all(int64_t n)
 
 int time_to(int64_t n, const char *folder, const char *device)
 {
-    char date[16];
-    time_t now = time(nullptr);
-    struct tm utc;
-    if (!folder)
+    return results_to(folder, device, "cholesky", [&](FILE *file) {
+        csv = file;
         return time_all(n);
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-    std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
-    for (char &c : name)
-        c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    std::string path = std::string(folder) + "/" + date + "-" + name + "-cholesky.csv";
-    csv = fopen(path.c_str(), "w");
-    if (csv)
-        time_all(n);
-    if (!csv || fclose(csv) != 0) {
-        perror(path.c_str());
-        return 2;
-    }
-    printf("written: %s\n", path.c_str());
-    return 0;
+    });
 }
 
 } // namespace

@@ -23,11 +23,10 @@
  */
 #include "bench/cuda/ism.cuh"
 
-#include <cctype>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 
+#include "bench/cuda/results.cuh"
 #include "gpu/cuda/lu_middle.h"
 
 #define BATCH_BYTES ((int64_t)1 << 29) /* of known inverses */
@@ -460,27 +459,10 @@ int once(int64_t n, int64_t m)
 /* measure(file), or measure(NULL) where there is no folder. */
 int time_to(const char *folder, const char *device, const char *part, void (*measure)(FILE *csv))
 {
-    char date[16];
-    time_t now = time(nullptr);
-    struct tm utc;
-    if (!folder) {
-        measure(nullptr);
-        return 0;
-    }
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-    std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
-    for (char &c : name)
-        c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    std::string path = std::string(folder) + "/" + date + "-" + name + "-" + part + ".csv";
-    FILE *csv = fopen(path.c_str(), "w");
-    if (csv)
+    return results_to(folder, device, part, [&](FILE *csv) {
         measure(csv);
-    if (!csv || fclose(csv) != 0) {
-        perror(path.c_str());
-        return 2;
-    }
-    printf("written: %s\n", path.c_str());
-    return 0;
+        return 0;
+    });
 }
 
 } // namespace

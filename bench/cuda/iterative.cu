@@ -16,10 +16,8 @@
  */
 #include "bench/cuda/iterative.cuh"
 
-#include <cctype>
-#include <ctime>
-
 #include "bench/cuda/middle.cuh"
+#include "bench/cuda/results.cuh"
 #include "gpu/cuda/identify.h"
 
 namespace
@@ -361,24 +359,10 @@ int time_all(const char *part)
 
 int time_to(const char *part, const char *folder, const char *device)
 {
-    char date[16];
-    time_t now = time(nullptr);
-    struct tm utc;
-    if (!folder)
+    return results_to(folder, device, "iterative", [&](FILE *file) {
+        csv = file;
         return time_all(part);
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-    std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
-    for (char &c : name)
-        c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    std::string path = std::string(folder) + "/" + date + "-" + name + "-iterative.csv";
-    csv = fopen(path.c_str(), "w");
-    int how = csv ? time_all(part) : 2;
-    if (!csv || fclose(csv) != 0) {
-        perror(path.c_str());
-        return 2;
-    }
-    printf("written: %s\n", path.c_str());
-    return how;
+    });
 }
 
 } // namespace

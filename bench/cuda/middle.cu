@@ -15,9 +15,9 @@
  */
 #include "bench/cuda/middle.cuh"
 
-#include <cctype>
 #include <cstring>
-#include <ctime>
+
+#include "bench/cuda/results.cuh"
 
 static const int check_orders[] = {33,  34,  47,  48,  49,  64,  65,  80,  96,  97,   112, 127, 128,
                                    129, 144, 145, 160, 161, 176, 193, 208, 209, 224,  225, 255, 256,
@@ -56,27 +56,10 @@ struct settings {
 
 static int time_to(const struct settings *of, const char *device)
 {
-    char date[16];
-    time_t now = time(nullptr);
-    struct tm utc;
-    if (!of->folder) {
-        middle_time((int)of->n, of->quick, of->one, nullptr);
-        return 0;
-    }
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-    std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
-    for (char &c : name)
-        c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    std::string path = std::string(of->folder) + "/" + date + "-" + name + "-middle.csv";
-    FILE *csv = fopen(path.c_str(), "w");
-    if (csv)
+    return results_to(of->folder, device, "middle", [&](FILE *csv) {
         middle_time((int)of->n, of->quick, of->one, csv);
-    if (!csv || fclose(csv) != 0) {
-        perror(path.c_str());
-        return 2;
-    }
-    printf("written: %s\n", path.c_str());
-    return 0;
+        return 0;
+    });
 }
 
 static bool parse(int argc, char **argv, struct settings *to)

@@ -12,9 +12,9 @@
  */
 #include "bench/cuda/small.cuh"
 
-#include <cctype>
 #include <cstring>
-#include <ctime>
+
+#include "bench/cuda/results.cuh"
 
 static int check_all(int n, int64_t most)
 {
@@ -29,15 +29,6 @@ static int check_all(int n, int64_t most)
     }
     printf("cuda_small: %d passed, %d failed\n", passed, failed);
     return failed ? 1 : 0;
-}
-
-/* "NVIDIA H200" becomes "h200". */
-static std::string short_name(const char *device)
-{
-    std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
-    for (char &c : name)
-        c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    return name;
 }
 
 enum mode {
@@ -57,25 +48,10 @@ static void measure(enum mode mode, int n, FILE *csv)
 
 static int measure_to(enum mode mode, int n, const char *folder, const char *device)
 {
-    char date[16];
-    time_t now = time(nullptr);
-    struct tm utc;
-    if (!folder) {
-        measure(mode, n, nullptr);
-        return 0;
-    }
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-    std::string path = std::string(folder) + "/" + date + "-" + short_name(device) +
-                       (mode == MODE_TIME ? "-small.csv" : "-arena.csv");
-    FILE *csv = fopen(path.c_str(), "w");
-    if (csv)
+    return results_to(folder, device, mode == MODE_TIME ? "small" : "arena", [&](FILE *csv) {
         measure(mode, n, csv);
-    if (!csv || fclose(csv) != 0) {
-        perror(path.c_str());
-        return 2;
-    }
-    printf("written: %s\n", path.c_str());
-    return 0;
+        return 0;
+    });
 }
 
 int main(int argc, char **argv)

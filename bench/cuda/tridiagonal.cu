@@ -14,11 +14,10 @@
  */
 #include "bench/cuda/tridiagonal.cuh"
 
-#include <cctype>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 
+#include "bench/cuda/results.cuh"
 #include "gpu/cuda/ptx.cuh"
 #include "gpu/cuda/real.cuh"
 #include "gpu/cuda/tri_call.h"
@@ -225,27 +224,10 @@ void time_all(int64_t n, FILE *csv)
 
 int time_to(int64_t n, const char *folder, const char *device)
 {
-    char date[16];
-    time_t now = time(nullptr);
-    struct tm utc;
-    if (!folder) {
-        time_all(n, nullptr);
-        return 0;
-    }
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-    std::string name = strncmp(device, "NVIDIA ", 7) == 0 ? device + 7 : device;
-    for (char &c : name)
-        c = isalnum((unsigned char)c) ? (char)tolower((unsigned char)c) : '-';
-    std::string path = std::string(folder) + "/" + date + "-" + name + "-tridiagonal.csv";
-    FILE *csv = fopen(path.c_str(), "w");
-    if (csv)
+    return results_to(folder, device, "tridiagonal", [&](FILE *csv) {
         time_all(n, csv);
-    if (!csv || fclose(csv) != 0) {
-        perror(path.c_str());
-        return 2;
-    }
-    printf("written: %s\n", path.c_str());
-    return 0;
+        return 0;
+    });
 }
 
 } // namespace
