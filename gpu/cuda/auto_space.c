@@ -1,13 +1,13 @@
 /* gpu/cuda/auto_space.c: the workspace of `auto`; see auto_call.h for what is in it. */
 #include <stddef.h>
 
-#include "base/checked.h"
 #include "gpu/cuda/auto.h"
 #include "gpu/cuda/auto_call.h"
 #include "gpu/cuda/cholesky.h"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/triangular.h"
 #include "gpu/cuda/tridiagonal.h"
+#include "gpu/cuda/walk.h"
 #include "gpu/methods/auto.h"
 
 #define CHUNK_MAX (INT64_C(1) << 20) /* matrices whose lists are kept at a time */
@@ -20,22 +20,6 @@
 _Static_assert(PLACES_MAX <= CUDA_IDENTIFY_MATRICES_MAX, "identified in one call");
 _Static_assert(PLACES_MAX <= CUDA_TRIANGULAR_MATRICES_MAX, "inverted in one call");
 _Static_assert(CUDA_TRIANGULAR_PANEL % CUDA_CHOLESKY_UNIT == 0, "one padded order for both");
-
-/* Parts of the workspace, one after the other. */
-struct walk {
-    int64_t bytes;
-    bool fits;
-};
-
-/* Takes `count` times `each` of `bytes`. Returns where that starts. */
-static int64_t take(struct walk *walk, int64_t count, int64_t each, int64_t bytes)
-{
-    int64_t start = walk->bytes, more = 0;
-    walk->fits = walk->fits && checked_mul(count, each, &more) && checked_mul(more, bytes, &more) &&
-                 checked_round_up(more, CUDA_WORKSPACE_ALIGN, &more) &&
-                 checked_add(walk->bytes, more, &walk->bytes);
-    return start;
-}
 
 struct cuda_call cuda__auto_bands_call(const struct cuda__auto_call *of, int64_t count)
 {
@@ -59,14 +43,14 @@ struct cuda_call cuda__auto_bands_call(const struct cuda__auto_call *of, int64_t
 static size_t lay_out_lists(struct cuda__auto_call *of, int64_t matrices, unsigned char *start)
 {
     struct cuda__auto_space *space = &of->space;
-    struct walk walk = {.fits = true};
+    struct cuda__walk walk = {.fits = true};
     int64_t listed = of->lists ? matrices : 0, items = of->lists ? 0 : of->item_count;
-    int64_t counts = take(&walk, 1, sizeof *space->counts, 1);
-    int64_t odd = take(&walk, listed, sizeof *space->odd, 1);
-    int64_t likely = take(&walk, listed, sizeof *space->likely, 1);
-    int64_t dense = take(&walk, listed, sizeof *space->dense, 1);
-    int64_t dense_matrices = take(&walk, listed, sizeof *space->dense_matrices, 1);
-    int64_t items_at = take(&walk, items, sizeof *space->items, 1);
+    int64_t counts = cuda__walk_take(&walk, 1, sizeof *space->counts, 1);
+    int64_t odd = cuda__walk_take(&walk, listed, sizeof *space->odd, 1);
+    int64_t likely = cuda__walk_take(&walk, listed, sizeof *space->likely, 1);
+    int64_t dense = cuda__walk_take(&walk, listed, sizeof *space->dense, 1);
+    int64_t dense_matrices = cuda__walk_take(&walk, listed, sizeof *space->dense_matrices, 1);
+    int64_t items_at = cuda__walk_take(&walk, items, sizeof *space->items, 1);
     if (!walk.fits)
         return SIZE_MAX;
     space->matrices = matrices;
@@ -91,20 +75,21 @@ static size_t lay_out_places(struct cuda__auto_call *of, int64_t places, unsigne
     size_t tridiagonal = cuda_tridiagonal_workspace(&bands, places);
     size_t scratch = identify > tridiagonal ? identify : tridiagonal;
     int64_t lists[CUDA__AUTO_KINDS];
-    struct walk walk = {.fits = scratch <= INT64_MAX};
-    int64_t a = take(&walk, places, matrix, unit), b = take(&walk, places, matrix, unit);
-    int64_t x = take(&walk, places, matrix, unit);
-    int64_t identities = take(&walk, places, sizeof *space->identities, 1);
+    struct cuda__walk walk = {.fits = scratch <= INT64_MAX};
+    int64_t a = cuda__walk_take(&walk, places, matrix, unit),
+            b = cuda__walk_take(&walk, places, matrix, unit);
+    int64_t x = cuda__walk_take(&walk, places, matrix, unit);
+    int64_t identities = cuda__walk_take(&walk, places, sizeof *space->identities, 1);
     for (int k = 0; k < CUDA__AUTO_KINDS; k++)
-        lists[k] = take(&walk, places, sizeof *space->lists[k], 1);
-    int64_t plans = take(&walk, places, sizeof *space->plans, 1);
-    int64_t verdicts = take(&walk, places, sizeof *space->verdicts, 1);
-    int64_t sums = take(&walk, places, of->ld / CUDA__AUTO_STRIP, sizeof *space->sums);
-    int64_t bands_at = take(&walk, 3 * places, of->ld, unit);
-    int64_t tensors = take(&walk, places, sizeof *space->tensors, 1);
-    int64_t rconds = take(&walk, places, unit, 1);
-    int64_t infos = take(&walk, places, sizeof *space->infos, 1);
-    int64_t last = take(&walk, 1, walk.fits ? (int64_t)scratch : 0, 1);
+        lists[k] = cuda__walk_take(&walk, places, sizeof *space->lists[k], 1);
+    int64_t plans = cuda__walk_take(&walk, places, sizeof *space->plans, 1);
+    int64_t verdicts = cuda__walk_take(&walk, places, sizeof *space->verdicts, 1);
+    int64_t sums = cuda__walk_take(&walk, places, of->ld / CUDA__AUTO_STRIP, sizeof *space->sums);
+    int64_t bands_at = cuda__walk_take(&walk, 3 * places, of->ld, unit);
+    int64_t tensors = cuda__walk_take(&walk, places, sizeof *space->tensors, 1);
+    int64_t rconds = cuda__walk_take(&walk, places, unit, 1);
+    int64_t infos = cuda__walk_take(&walk, places, sizeof *space->infos, 1);
+    int64_t last = cuda__walk_take(&walk, 1, walk.fits ? (int64_t)scratch : 0, 1);
     if (!walk.fits)
         return SIZE_MAX;
     space->places = places;
@@ -134,13 +119,14 @@ static size_t lay_out_held(struct cuda__auto_call *of, int64_t held, unsigned ch
     struct cuda__auto_space *space = &of->space;
     int64_t unit = precision_bytes(of->precision);
     size_t scratch = cuda_cholesky_scratch(of->precision, of->ld, held);
-    struct walk walk = {.fits = scratch <= INT64_MAX};
-    int64_t w = take(&walk, held, of->ld * of->ld, unit);
-    int64_t product = take(&walk, held, of->ld, unit), own = take(&walk, 2 * held, of->ld, unit);
-    int64_t peaks = take(&walk, 2 * held, of->ld / CUDA__AUTO_STRIP, unit);
-    int64_t claims = take(&walk, held, sizeof *space->claims, 1);
-    int64_t failed = take(&walk, held, sizeof *space->failed, 1);
-    int64_t cholesky = take(&walk, 1, walk.fits ? (int64_t)scratch : 0, 1);
+    struct cuda__walk walk = {.fits = scratch <= INT64_MAX};
+    int64_t w = cuda__walk_take(&walk, held, of->ld * of->ld, unit);
+    int64_t product = cuda__walk_take(&walk, held, of->ld, unit),
+            own = cuda__walk_take(&walk, 2 * held, of->ld, unit);
+    int64_t peaks = cuda__walk_take(&walk, 2 * held, of->ld / CUDA__AUTO_STRIP, unit);
+    int64_t claims = cuda__walk_take(&walk, held, sizeof *space->claims, 1);
+    int64_t failed = cuda__walk_take(&walk, held, sizeof *space->failed, 1);
+    int64_t cholesky = cuda__walk_take(&walk, 1, walk.fits ? (int64_t)scratch : 0, 1);
     if (!walk.fits)
         return SIZE_MAX;
     space->holds = held;

@@ -9,10 +9,10 @@
 
 #include <string.h>
 
-#include "base/checked.h"
 #include "gpu/cuda/iter_call.h"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/transpose.h"
+#include "gpu/cuda/walk.h"
 #include "gpu/methods/iterative.h"
 
 /* Matrices of one cuda_identify, which takes two of each. */
@@ -26,22 +26,6 @@ _Static_assert(2 * CHUNK_MAX <= CUDA_IDENTIFY_MATRICES_MAX, "V and R of a chunk"
 static int64_t stride_of(int64_t n)
 {
     return (n + 15) / 16 * 16;
-}
-
-/* A walk through the workspace, in pieces aligned to CUDA_WORKSPACE_ALIGN. */
-struct walk {
-    int64_t bytes; /* so far */
-    bool fits;     /* it could be counted */
-};
-
-/* count times each * bytes; returns where it begins. */
-static int64_t take(struct walk *walk, int64_t count, int64_t each, int64_t bytes)
-{
-    int64_t start = walk->bytes, more = 0;
-    walk->fits = walk->fits && checked_mul(count, each, &more) && checked_mul(more, bytes, &more) &&
-                 checked_round_up(more, CUDA_WORKSPACE_ALIGN, &more) &&
-                 checked_add(walk->bytes, more, &walk->bytes);
-    return start;
 }
 
 /* What products of n x n need beside the matrices. */
@@ -59,20 +43,21 @@ static size_t lay_out(struct cuda__iter_call *call, int64_t count, unsigned char
     struct cuda__iter_space *space = &call->space;
     int64_t unit = precision_bytes(call->precision), identify = INT64_MAX;
     size_t scratch = cuda_identify_bytes(call->precision, call->n, 2);
-    struct walk walk = {.fits = true};
+    struct cuda__walk walk = {.fits = true};
     if (scratch <= INT64_MAX)
         identify = (int64_t)scratch;
-    int64_t matrices = take(&walk, CUDA__ITER_MATRICES * count, call->n * call->ld, unit);
-    int64_t states =
-        take(&walk, count, (int64_t)cuda__iter_kernels_of(call->precision)->state_bytes, 1);
-    int64_t identities = take(&walk, 4 * count, sizeof *space->identities, 1);
-    int64_t factors = take(&walk, 2 * count, sizeof *space->factors, 1);
-    int64_t history = take(&walk, 2 * count, call->wishes.max_iterations, unit);
-    int64_t items = take(&walk, count, sizeof *space->items, 1);
-    int64_t infos = take(&walk, count, sizeof *space->infos, 1);
-    int64_t scratches = take(&walk, count, identify, 1);
+    int64_t matrices =
+        cuda__walk_take(&walk, CUDA__ITER_MATRICES * count, call->n * call->ld, unit);
+    int64_t states = cuda__walk_take(
+        &walk, count, (int64_t)cuda__iter_kernels_of(call->precision)->state_bytes, 1);
+    int64_t identities = cuda__walk_take(&walk, 4 * count, sizeof *space->identities, 1);
+    int64_t factors = cuda__walk_take(&walk, 2 * count, sizeof *space->factors, 1);
+    int64_t history = cuda__walk_take(&walk, 2 * count, call->wishes.max_iterations, unit);
+    int64_t items = cuda__walk_take(&walk, count, sizeof *space->items, 1);
+    int64_t infos = cuda__walk_take(&walk, count, sizeof *space->infos, 1);
+    int64_t scratches = cuda__walk_take(&walk, count, identify, 1);
     size_t of_products = products_bytes(call);
-    int64_t last = take(&walk, 1, (int64_t)of_products, 1);
+    int64_t last = cuda__walk_take(&walk, 1, (int64_t)of_products, 1);
     if (!walk.fits)
         return SIZE_MAX;
     *space = (struct cuda__iter_space){
