@@ -156,9 +156,6 @@ struct engine_shared {
     int32_t device_count;         /* devices of its kind that it sees; the host: 1 */
     /* The largest order it takes of method_at(m) in a precision; 0: none. */
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT];
-    /* Options of method_at(m), a bit for each by its index: a batch that sets one to other than its
-     * default is not for this engine. */
-    uint32_t refuses[ENGINE_METHODS_MAX];
     _Alignas(64) _Atomic uint32_t ready; /* enum engine_ready */
     _Alignas(64) _Atomic uint64_t heartbeat;
     struct engine_lane lanes[ENGINE_LANES];

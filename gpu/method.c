@@ -142,14 +142,6 @@ void method_default_options(const struct method *method, int64_t options[METHOD_
         options[i] = method->options[i].initial;
 }
 
-uint32_t method_options_set(const struct method *method, const int64_t *options)
-{
-    uint32_t set = 0;
-    for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name; i++)
-        set |= options[i] != method->options[i].initial ? UINT32_C(1) << i : 0;
-    return set;
-}
-
 int64_t method_range_pack(struct method_range range)
 {
     assert(range.first >= 0 && range.first < range.end && range.end <= METHOD_RANGE_MAX);

@@ -147,8 +147,6 @@ int method_option_find(const struct method *method, const char *name); /* exact;
 const char *method_road_name(int road); /* "cholesky"; "none" for a number out of range */
 /* The options of a request that names none, as they travel. */
 void method_default_options(const struct method *method, int64_t options[METHOD_OPTIONS_MAX]);
-/* Which options are other than their defaults: a bit for each, by its index. */
-uint32_t method_options_set(const struct method *method, const int64_t *options);
 
 /* first to end - 1. A range given for a request has 0 <= first < end <= n. */
 struct method_range {

@@ -39,8 +39,7 @@ enum queue_place_id queue__place_route(const struct queue *queue, const struct q
             return lane->place;
     const struct queue_place *cuda = &queue->places[QUEUE_CUDA];
     int method = method_index(item->method);
-    if (!cuda->known || cuda->out || item->n > cuda->n_max[method][item->precision] ||
-        (cuda->refuses[method] & method_options_set(item->method, item->options)))
+    if (!cuda->known || cuda->out || item->n > cuda->n_max[method][item->precision])
         return QUEUE_HOST;
     return QUEUE_CUDA;
 }
@@ -67,7 +66,6 @@ static void learn(struct queue_place *place, const struct engine_shared *shared)
         memcpy(place->n_max, shared->n_max, sizeof place->n_max);
     place->known = true;
     for (int i = 0; i < ENGINE_METHODS_MAX; i++) {
-        place->refuses[i] |= shared->refuses[i];
         for (int p = 0; p < PRECISION_COUNT; p++)
             if (shared->n_max[i][p] < place->n_max[i][p])
                 place->n_max[i][p] = shared->n_max[i][p];

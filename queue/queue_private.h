@@ -108,7 +108,6 @@ struct queue_lane {
 struct queue_place {
     bool known;                                         /* an engine has been up, and n_max holds */
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT]; /* the least of its engines' */
-    uint32_t refuses[ENGINE_METHODS_MAX];               /* options that some of them refuse */
     bool given_up;                                      /* see queue_give_up */
     _Atomic bool out;                                   /* out of service */
     uint64_t down_since_ns;                             /* no engine is up since; 0: one is */

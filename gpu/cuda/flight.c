@@ -321,9 +321,6 @@ static enum engine_status check(struct cuda_flight *flight, const struct engine_
         known ? cuda_method_find(batch->method, (enum precision)batch->precision, batch->n) : NULL;
     int64_t n_max = flight->method ? flight->method->n_max[batch->precision] : 0;
     enum engine_status status = process_batch_check(batch, n_max, flight->lane->faults);
-    if (status == ENGINE_OK &&
-        method_options_set(method_at((int)batch->method), batch->options) & flight->method->refuses)
-        return ENGINE_UNSUPPORTED;
     return status == ENGINE_OK && !lay_out(flight) ? ENGINE_UNSUPPORTED : status;
 }
 

@@ -77,7 +77,6 @@ static void identify(const struct cuda_device *device, struct process_identity *
     *identity = (struct process_identity){
         .device = device->name, .model = device->model, .device_count = device->count};
     for (int i = 0; i < method_count(); i++) {
-        identity->refuses[i] = cuda_method_refuses((uint32_t)i);
         for (int p = 0; p < PRECISION_COUNT; p++)
             identity->n_max[i][p] = cuda_method_n_max((uint32_t)i, (enum precision)p);
     }

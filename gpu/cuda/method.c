@@ -186,11 +186,3 @@ int64_t cuda_method_n_max(uint32_t index, enum precision precision)
             most = table[i].n_max[precision];
     return most;
 }
-
-uint32_t cuda_method_refuses(uint32_t index)
-{
-    uint32_t refused = 0;
-    for (int i = 0; i < ROWS; i++)
-        refused |= is_of(&table[i], index) ? table[i].refuses : 0;
-    return refused;
-}

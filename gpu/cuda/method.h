@@ -22,7 +22,6 @@ struct cuda_method {
     int64_t n_least, n_max[PRECISION_COUNT];
     bool takes_tensors;      /* call->tensors is laid out; otherwise call->batch */
     bool takes_products;     /* call->products is there */
-    uint32_t refuses;        /* options, 1 << index: who sets one is served by another engine */
     int result, extra, info; /* the outputs that struct cuda_item names so */
     cuda_launcher *launch;
     cuda_launcher *mend; /* follows where matrices were doubtful; NULL: none ever is */
@@ -40,9 +39,6 @@ const struct cuda_method *cuda_method_find(uint32_t index, enum precision precis
 
 /* The largest order of method_at(index); 0: it is not taken. */
 int64_t cuda_method_n_max(uint32_t index, enum precision precision);
-
-/* The options of method_at(index) that some row refuses, 1 << their index. */
-uint32_t cuda_method_refuses(uint32_t index);
 
 /* All rows, one after the other; NULL behind the last. */
 const struct cuda_method *cuda_method_row(int row);

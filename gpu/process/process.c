@@ -65,7 +65,6 @@ static bool greet(const struct process_identity *identity, struct engine_shared 
     snprintf(shared->model, sizeof shared->model, "%s", identity->model);
     shared->device_count = identity->device_count;
     memcpy(shared->n_max, identity->n_max, sizeof shared->n_max);
-    memcpy(shared->refuses, identity->refuses, sizeof shared->refuses);
     if (shared->contract_hash == shared->engine_contract_hash)
         return true;
     char front[ENGINE_NAME_MAX];

@@ -27,7 +27,6 @@ struct process_identity {
     const char *device, *model;
     int device_count;
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT];
-    uint32_t refuses[ENGINE_METHODS_MAX];
 };
 
 /* Ties the process to the front: its death is ours, a terminal's signals are not, and nothing but

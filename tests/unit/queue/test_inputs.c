@@ -1,5 +1,5 @@
 /* test_inputs.c: items share a batch only with those that have the same inputs, and go to no engine
- * that refuses their options. */
+ * that does not take their order. */
 #include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 
@@ -37,24 +37,20 @@ static void test_other_inputs_are_another_key(void **state)
     bench_close(&bench);
 }
 
-/* The host takes those that a CUDA engine refuses, and no others. */
-static void test_refused_options_are_the_hosts(void **state)
+/* The host takes those that are too large for a CUDA engine, and no others. */
+static void test_larger_orders_are_the_hosts(void **state)
 {
     static const struct queue_engine cuda_engine = {QUEUE_CUDA, false, 10, "cuda:0"};
     const struct method *method = method_find("auto");
-    int index = method_index(method), spd = method_option_find(method, "spd");
+    int index = method_index(method);
     struct engine_shared *shared = calloc(1, sizeof *shared);
     struct bench bench = bench_open(&limits);
     struct queue_item item = {.method = method, .precision = PRECISION_FP64, .n = 32};
     (void)state;
     assert_non_null(shared);
     shared->n_max[index][PRECISION_FP64] = item.n;
-    shared->refuses[index] = UINT32_C(1) << spd;
     struct queue_lane *lane = bring(bench.queue, shared, &cuda_engine);
     assert_int_equal(queue__place_route(bench.queue, &item), QUEUE_CUDA);
-    item.options[spd] = 1;
-    assert_int_equal(queue__place_route(bench.queue, &item), QUEUE_HOST);
-    item.options[spd] = 0;
     item.n++;
     assert_int_equal(queue__place_route(bench.queue, &item), QUEUE_HOST);
     take_down(&lane, false);
@@ -66,7 +62,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_other_inputs_are_another_key),
-        cmocka_unit_test(test_refused_options_are_the_hosts),
+        cmocka_unit_test(test_larger_orders_are_the_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
