@@ -7,7 +7,7 @@
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/triangular.h"
 #include "gpu/cuda/tridiagonal.h"
-#include "gpu/cuda/walk.h"
+#include "gpu/cuda/workspace.h"
 #include "gpu/methods/auto.h"
 
 #define CHUNK_MAX (INT64_C(1) << 20) /* matrices whose lists are kept at a time */

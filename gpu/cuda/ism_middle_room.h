@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/current.h"
+#include "gpu/cuda/device_limits.h"
 
 #define CUDA__ISM_MIDDLE_SLAB 16 /* columns of a warp */
 #define CUDA__ISM_MIDDLE_TILE 8  /* columns of X and Y that are multiplied together */

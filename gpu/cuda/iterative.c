@@ -12,7 +12,7 @@
 #include "gpu/cuda/iter_call.h"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/transpose.h"
-#include "gpu/cuda/walk.h"
+#include "gpu/cuda/workspace.h"
 #include "gpu/methods/iterative.h"
 
 /* Matrices of one cuda_identify, which takes two of each. */

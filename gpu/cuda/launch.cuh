@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "gpu/cuda/current.h"
+#include "gpu/cuda/device_limits.h"
 #include "gpu/cuda/kernels.h"
 
 /* A launch of any kernel, in place of <<<>>>. Arguments are converted to the kernel's parameters.

@@ -13,7 +13,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
-#include "gpu/cuda/current.h"
+#include "gpu/cuda/device_limits.h"
 #include "gpu/cuda/ptx.cuh"
 #include "tests/simt/sanitizers.h"
 

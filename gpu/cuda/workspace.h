@@ -1,8 +1,8 @@
-/* gpu/cuda/walk.h: a walk through a workspace that is cut into pieces, each aligned to
+/* gpu/cuda/workspace.h: a walk through a workspace that is cut into pieces, each aligned to
  * CUDA_WORKSPACE_ALIGN. Host code; any thread.
  */
-#ifndef GPU_CUDA_WALK_H
-#define GPU_CUDA_WALK_H
+#ifndef GPU_CUDA_WORKSPACE_H
+#define GPU_CUDA_WORKSPACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

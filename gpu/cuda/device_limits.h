@@ -1,8 +1,8 @@
-/* gpu/cuda/current.h: what the current device has, and what a kernel may have of it. Host code; any
- * thread. Cost: some 100 ns a question.
+/* gpu/cuda/device_limits.h: what the current device has, and what a kernel may have of it. Host
+ * code; any thread. Cost: some 100 ns a question.
  */
-#ifndef GPU_CUDA_CURRENT_H
-#define GPU_CUDA_CURRENT_H
+#ifndef GPU_CUDA_DEVICE_LIMITS_H
+#define GPU_CUDA_DEVICE_LIMITS_H
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>
