@@ -96,6 +96,13 @@ static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_
     return !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1) || (call.inputs >> CUDA__ISM_GIVEN_A0 & 1);
 }
 
+/* Is the trial made with columns of A that are formed? See gpu/host/ism_trial.inc. */
+static __host__ __device__ __forceinline__ bool cuda__ism_tries_formed(const cuda__ism_call &call)
+{
+    return cuda__ism_is_whole(call.n) && cuda__ism_knows(call) &&
+           !(call.inputs >> CUDA__ISM_GIVEN_A & 1);
+}
+
 /* ---- The lines of a trial ---- */
 
 /* Number i of a fixed line without a pattern: of either sign, 1/2 to 1, as the host's. Up to n =
@@ -174,7 +181,7 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
     double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
     bool good = finite && trial.norm_a <= largest && !trial.bad &&
                 trial.error <= cuda__ism_allowed<T>(call.n, size) &&
-                (!known || rcond >= CUDA__ISM_NEAR * eps);
+                (!known || (trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps));
     int info = trial.bad ? -1 : CUDA_INFO_DOUBTFUL;
     double det_ratio = nan;
     if (good) {

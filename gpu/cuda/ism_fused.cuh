@@ -178,6 +178,7 @@ static __device__ __forceinline__ void cuda__ism_invert_step(T (&r)[S * S], doub
 template <typename T, int Threads, int Step> struct cuda__ism_update {
     typedef cuda__ism_team<Threads> team;
     static constexpr int lines = team::lines;
+    static constexpr bool is_whole = lines == CUDA__ISM_PROBES; /* T is the identity */
 
     const cuda__ism_call &call;
     const cuda_tensors *item;
@@ -349,18 +350,20 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         }
     }
 
-    /* The thread's column of T (I - Z A), and the sum of A's column. */
+    /* The thread's column of T (I - Z A), and the sum of A's column. Where T is the identity, Z is
+     * multiplied by A's column formed: see gpu/host/ism_trial.inc. */
     __device__ __forceinline__ T residual(T (&error)[lines], T d)
     {
         const T *a0 = input(CUDA__ISM_GIVEN_A0, (int64_t)n * n), *y = memory + room.y + at * m;
+        const T *tz = memory + room.tz;
         T size = 0;
 #pragma unroll
         for (int l = 0; l < lines; l++) {
             T sum = 0;
-            for (int c = 0; c < m; c++)
+            for (int c = 0; !is_whole && c < m; c++)
                 sum = fma(memory[room.thin + l * m + c], y[c], sum);
-            if (!a0)
-                sum = fma(memory[room.tz + l * n + at], d, sum);
+            if (!is_whole && !a0)
+                sum = fma(tz[l * n + at], d, sum);
             error[l] = sum;
         }
         for (int i = 0; i < n; i++) {
@@ -368,10 +371,13 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             T value = a0 ? a0[(int64_t)i * n + at] : i == at ? d : T(0);
             excess += a0 ? value * 0 : T(0);
 #pragma unroll
-            for (int l = 0; l < lines; l++)
-                error[l] = a0 ? fma(memory[room.tz + l * n + i], value, error[l]) : error[l];
+            for (int l = 0; !is_whole && l < lines; l++)
+                error[l] = a0 ? fma(tz[l * n + i], value, error[l]) : error[l];
             for (int c = 0; c < m; c++)
                 value = fma(x[c], y[c], value);
+#pragma unroll
+            for (int l = 0; is_whole && l < lines; l++)
+                error[l] = fma(tz[l * n + i], value, error[l]);
             size += fabs(value);
         }
 #pragma unroll
@@ -433,13 +439,13 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         T *scratch = memory + room.scratch, error[lines], worst = 0;
         T size_z = look(memory + room.tz);
         team::sync();
-        thin();
+        if (update || !is_whole)
+            thin();
         team::sync();
         T size = update ? rest(error) : residual(error, d);
 #pragma unroll
         for (int l = 0; l < lines; l++)
-            worst = cuda__ism_is_whole(n) ? worst + fabs(error[l])
-                                          : cuda__lu_larger(worst, (T)fabs(error[l]));
+            worst = is_whole ? worst + fabs(error[l]) : cuda__lu_larger(worst, (T)fabs(error[l]));
         cuda__ism_trial trial;
         T all[1] = {excess};
         team::sum(all, scratch);

@@ -435,7 +435,8 @@ template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
             join();
         else if (!has(CUDA__ISM_GIVEN_A))
             measure_a();
-        times_a({CUDA__ISM_TZ, 0, 0}, lines(), {CUDA__ISM_ERROR, 0, 0});
+        if (!cuda__ism_tries_formed(call))
+            times_a({CUDA__ISM_TZ, 0, 0}, lines(), {CUDA__ISM_ERROR, 0, 0});
     }
 
     /* |A| needs what is given alone; see measure_beside. */

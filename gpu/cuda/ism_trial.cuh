@@ -214,7 +214,8 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_choose_kernel(const 
 }
 
 /* The norm of a column of A: line blockIdx.x of COLUMNS has that of X Y^T. all: the line's number
- * is the column's; else it was chosen, and its signs go to SIGNS. A block a column. */
+ * is the column's, and it becomes A's; else it was chosen, and its signs go to SIGNS. A block a
+ * column. */
 template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_columns_kernel(const cuda__ism_call call, bool all)
@@ -235,7 +236,9 @@ static __global__ void __launch_bounds__(Threads)
             value += a0[i * call.ld + column];
         else if (i == column)
             value += d[i];
-        if (!all)
+        if (all)
+            line[i] = value;
+        else
             signs[i] = value < 0 ? T(-1) : T(1);
         sum += fabs(value);
     }
@@ -353,6 +356,14 @@ template <typename T, int Threads> struct cuda__ism_measurer {
         if (!cuda__ism_knows(call))
             return measure(lines, [&](int l, int64_t j) {
                 return product[(lines + l) * ld + j] - tz[l * ld + j];
+            });
+        if (cuda__ism_tries_formed(call))
+            return measure(lines, [&](int l, int64_t j) {
+                const T *column = line(CUDA__ISM_COLUMNS, j);
+                T value = 0;
+                for (int64_t i = 0; i < call.n; i++)
+                    value = fma(tz[l * ld + i], column[i], value);
+                return t[l * ld + j] - value;
             });
         return measure(lines, [&](int l, int64_t j) {
             T value = product[l * ld + j];
