@@ -120,8 +120,11 @@ static __device__ __forceinline__ void cuda__tri_scan_rows(const cuda__tri_part 
         flags |= __any_sync(CUDA__ALL, (mine & flag) != 0) ? flag : 0;
     if (lane == 0)
         part.flags()[chunk] = flags;
-    if (lane == 0 && chunk == 0)
-        *part.lined() = part.answer()->arrived = part.answer()->norm = part.answer()->error = 0;
+    if (lane == 0 && chunk == 0) {
+        cuda__tri_answer *answer = part.answer();
+        *part.lined() = answer->arrived = 0;
+        answer->norm = answer->error = answer->growth = answer->difference = 0;
+    }
     if (sweep.is_in(lane)) {
         int64_t i = chunk * CUDA__WARP + lane;
         part.sub()[i] = band.sub[lane + 1];
