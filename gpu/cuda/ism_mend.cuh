@@ -1,6 +1,6 @@
 /* gpu/cuda/ism_mend.cuh: the last road of `ism`, for matrices whose answer was doubtful: A is
  * formed and inverted as by lu, mending and all; with A0_INVERSE alone, where there is no A, Z M =
- * A0^-1 is solved with M = I + X Y^T A0^-1: Z = A0^-1 M^-1, and one step of refinement. The
+ * A0^-1 is solved with M = I + X K, K = Y^T A0^-1: Z = A0^-1 M^-1, and one step of refinement. The
  * determinant comes from the factors. Host code but for the kernels; any thread; nothing is
  * awaited.
  *
@@ -112,6 +112,55 @@ template <typename T> static __global__ void cuda__ism_report_kernel(const cuda_
                        info < 0 ? (int)METHOD_ROAD_NONE : (int)METHOD_ROAD_LU, det_ratio);
 }
 
+/* K = Y^T A0^-1, rounded once: sums of products, each with its rounding errors beside it, as
+ * gpu/host/ism_trial.inc has them. A thread an entry. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_dot_kernel(const cuda__ism_call call)
+{
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y);
+    const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
+    T *to = cuda__ism_array_of<T>(call, slot, CUDA__ISM_K);
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.m;
+         e += step) {
+        const int64_t k = e / call.n, j = e % call.n;
+        T sum = 0, errors = 0;
+        for (int64_t i = 0; i < call.n; i++) {
+            const T one = y[i * call.ldm + k], other = b[i * call.ld + j];
+            const T product = cuda__real<T>::times(one, other);
+            const T next = sum + product, back = next - sum;
+            errors += (sum - (next - back)) + (product - back);
+            errors += fma(one, other, -product);
+            sum = next;
+        }
+        to[k * call.ld + j] = sum + errors;
+    }
+}
+
+/* The columns' sums of |X| |K|, to SIGNS, in two steps: the sums of X's columns, then those. A
+ * thread a column of X or of K. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_change_sums_kernel(const cuda__ism_call call, bool of_x)
+{
+    const int64_t slot = blockIdx.y, n = call.n, m = call.m;
+    const int64_t at = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+    T *columns = cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN), sum = 0;
+    if (of_x && at < m) {
+        const T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X) + at;
+        for (int64_t i = 0; i < n; i++)
+            sum += fabs(x[i * call.ldm]);
+        columns[at] = sum;
+    }
+    if (!of_x && at < n) {
+        const T *k = cuda__ism_array_of<T>(call, slot, CUDA__ISM_K) + at;
+        for (int64_t c = 0; c < m; c++)
+            sum = fma(columns[c], (T)fabs(k[c * call.ld]), sum);
+        cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS)[at] = sum;
+    }
+}
+
 /* By solution. A block a slot. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
@@ -121,7 +170,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_trial trial = cuda__ism_weigh<T, CUDA__ISM_THREADS>(call, scratch);
+    cuda__ism_trial trial = cuda__ism_weigh<T, CUDA__ISM_THREADS>(call, scratch, true);
     if (threadIdx.x > 0)
         return;
     int n = (int)call.n, info = answer->bad ? -1 : answer->info, road = METHOD_ROAD_LU;
@@ -189,8 +238,7 @@ template <typename T> struct cuda__ism_mending {
         if (m == 0)
             return;
         if (solves()) {
-            journey.multiply(m, n, n, true, false, 1, {CUDA__ISM_Y, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
-                             {CUDA__ISM_K, 0, 0});
+            journey.over(n * m, cuda__ism_dot_kernel<T>, call);
             journey.multiply(n, n, m, false, false, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_K, 0, 0}, 1,
                              {CUDA__ISM_FORMED, 0, 0});
         } else {
@@ -252,6 +300,24 @@ template <typename T> struct cuda__ism_mending {
                          1, {CUDA__ISM_Z, 0, 0});
     }
 
+    /* Behind `lines` lines of ERROR: T A0^-1 - T Z X K; SIGNS: the columns' sums of |X| |K|. */
+    void try_solution()
+    {
+        const cuda__ism_call &call = journey.call;
+        const int64_t n = call.n, m = call.m, lines = journey.lines();
+        journey.look_at_answer();
+        journey.multiply(lines, m, n, false, false, 1, {CUDA__ISM_TZ, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
+                         {CUDA__ISM_THIN, 0, 0});
+        journey.multiply(lines, n, n, false, false, 1, {-1, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
+                         {CUDA__ISM_ERROR, lines, 0});
+        journey.multiply(lines, n, m, false, false, -1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_K, 0, 0},
+                         1, {CUDA__ISM_ERROR, lines, 0});
+        journey.start(cuda__ism_change_sums_kernel<T>, journey.pieces(m, CUDA__ISM_THREADS),
+                      CUDA__ISM_THREADS, 0, call, true);
+        journey.start(cuda__ism_change_sums_kernel<T>, journey.pieces(n, CUDA__ISM_THREADS),
+                      CUDA__ISM_THREADS, 0, call, false);
+    }
+
     void run()
     {
         const cuda__ism_call &call = journey.call;
@@ -265,7 +331,7 @@ template <typename T> struct cuda__ism_mending {
         invert();
         if (solves()) {
             solve();
-            journey.try_answer();
+            try_solution();
             journey.start(cuda__ism_report_solution_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
             journey.refuse(CUDA__ISM_WANTED_INVERSE, call.n * call.n);
         } else {

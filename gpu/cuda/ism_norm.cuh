@@ -3,7 +3,7 @@
  * they can run beside the work.
  *
  * A round: L X for eight lines L (those of the trial, then signs), by parts of the rows; the
- * squares of L A, column by column; the eight columns with the largest (cuda__ism_choose_kernel);
+ * columns' scores by L X Y^T; the eight columns with the largest (cuda__ism_choose_kernel);
  * and those columns' norms and signs. Sums are taken in an order that n and m alone decide.
  *
  * Cost: a round reads X twice and Y once. Device code; a slot a blockIdx.y.
@@ -102,10 +102,10 @@ template <typename T> struct cuda__ism_norm_rows {
     }
 };
 
-/* The squares of A's columns in L A, of 64 columns a block; BESIDE has `parts` of L X. */
+/* The scores of A's columns by L X Y^T, of 64 columns a block; BESIDE has `parts` of L X. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_norm_score_kernel(const cuda__ism_call call, int parts, bool signs)
+    cuda__ism_norm_score_kernel(const cuda__ism_call call, int parts)
 {
     constexpr int tile = CUDA__ISM_NORM_TILE, groups = CUDA__ISM_THREADS / tile;
     __shared__ typename cuda__ism_norm_rows<T>::shared memory;
@@ -114,8 +114,6 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const int row = (int)threadIdx.x % tile, group = (int)threadIdx.x / tile;
     const int64_t j = (int64_t)blockIdx.x * tile + row;
     const T *thin = cuda__ism_array_of<T>(call, slot, CUDA__ISM_BESIDE);
-    const T *lines =
-        signs ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS) : (const T *)call.lines;
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     cuda__ism_norm_rows<T> of = {call, memory, row, group * CUDA__ISM_NORM_PAIR};
     T sums[CUDA__ISM_NORM_PAIR];
@@ -131,19 +129,16 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         sums);
     double square = 0;
 #pragma unroll
-    for (int l = 0; l < CUDA__ISM_NORM_PAIR && j < call.n; l++) {
-        double value = (double)fma(lines[(of.pair + l) * call.ld + j], d[j], sums[l]);
-        square += value * value;
-    }
+    for (int l = 0; l < CUDA__ISM_NORM_PAIR; l++)
+        square += (double)sums[l] * (double)sums[l];
     squares[group][row] = square;
     __syncthreads();
     if (group > 0 || j >= call.n)
         return;
-    double score = 0;
+    square = 0;
     for (int g = 0; g < groups; g++)
-        score += squares[g][row];
-    cuda__ism_scores<T>(call, slot)[j] =
-        score <= (double)cuda__real<double>::largest ? score : HUGE_VAL;
+        square += squares[g][row];
+    cuda__ism_scores<T>(call, slot)[j] = cuda__ism_score_of(call.n, d[j], square);
 }
 
 /* The chosen columns of A, 64 rows of them a block: their signs, and in ERROR, eight numbers a

@@ -380,8 +380,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
             if (status == cudaSuccess && call.m > 0)
                 status = cuda__start(cuda__ism_norm_probe_kernel<T>, probes, CUDA__ISM_THREADS, 0,
                                      stream, call, (int)call.plan.norm_rows, round > 0);
-            start(cuda__ism_norm_score_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call, (int)parts,
-                  round > 0);
+            start(cuda__ism_norm_score_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call, (int)parts);
             start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
                         cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
             start(cuda__ism_norm_columns_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call);

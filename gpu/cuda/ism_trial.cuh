@@ -2,8 +2,8 @@
  * put by ism_road.cuh. Device code; a slot a blockIdx.y.
  *
  * The trial is that of gpu/host/ism_trial.c. |A| of orders above CUDA__ISM_NORM_ORDER is the norm
- * of one of eight columns of A, whose products with eight lines of random numbers have the largest
- * squares, or of eight more that the signs of the first ones point at: never more than |A|, and as
+ * of one of eight columns of A, which seem the longest by their products with eight lines of random
+ * numbers, or of eight more that the signs of the first ones point at: never more than |A|, and as
  * a rule |A| itself.
  *
  * Cost: one pass over Z, and some lines of n numbers.
@@ -115,7 +115,16 @@ static __device__ __forceinline__ double *cuda__ism_scores(const cuda__ism_call 
     return (double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST);
 }
 
-/* The squares of A's columns in its product with lines; ERROR has that of X Y^T, or with A0 of all.
+/* How long a column of A seems: by its entry on the diagonal, and by the squares of the rest's
+ * products with lines; as the host's. */
+template <typename T>
+static __device__ __forceinline__ double cuda__ism_score_of(int64_t n, T own, double squares)
+{
+    const double score = fabs((double)own) + sqrt((double)n / CUDA__ISM_PROBES * squares);
+    return score <= (double)cuda__real<double>::largest ? score : HUGE_VAL;
+}
+
+/* The scores of A's columns by its product with lines; ERROR has that of X Y^T, or with A0 of all.
  * signs: the lines are SIGNS. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
@@ -125,18 +134,18 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
     const T *lines =
         signs ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS) : (const T *)call.lines;
-    const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
-    double score = 0;
     if (j >= call.n)
         return;
+    const T own = diagonal ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_D)[j]
+                           : cuda__ism_array_of<T>(call, slot, CUDA__ISM_A0)[j * (call.ld + 1)];
+    double squares = 0;
     for (int l = 0; l < CUDA__ISM_PROBES; l++) {
-        T value = product[l * call.ld + j];
-        value = diagonal ? fma(lines[l * call.ld + j], d[j], value) : value;
-        score += (double)value * (double)value;
+        double rest = (double)product[l * call.ld + j];
+        rest -= diagonal ? 0 : (double)lines[l * call.ld + j] * (double)own;
+        squares += rest * rest;
     }
-    cuda__ism_scores<T>(call, slot)[j] =
-        score <= (double)cuda__real<double>::largest ? score : HUGE_VAL;
+    cuda__ism_scores<T>(call, slot)[j] = cuda__ism_score_of(call.n, own, squares);
 }
 
 /* A score in the order of its bits, which is that of numbers that are not negative; 0: there is
@@ -373,10 +382,10 @@ template <typename T, int Threads> struct cuda__ism_measurer {
     }
 };
 
-/* What has been found out about the answer in Z. A block a slot. */
+/* What has been found out about the answer in Z. solved: see ism_mend.cuh. A block a slot. */
 template <typename T, int Threads>
 static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__ism_call &call,
-                                                                  T *scratch)
+                                                                  T *scratch, bool solved)
 {
     int64_t slot = blockIdx.y;
     int lines = cuda__ism_is_whole(call.n) ? (int)call.n : CUDA__ISM_TRIED;
@@ -388,7 +397,10 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     trial.error = of.error(lines);
     trial.norm_x = of.largest([&](int64_t j) { return size_z[j]; });
     trial.norm_a = given ? of.largest([&](int64_t j) { return size_a[j]; }) : answer->norm_a;
-    trial.change = known ? 0 : of.change(lines);
+    const T *sums = of.line(CUDA__ISM_SIGNS, 0);
+    trial.change = known    ? 0
+                   : solved ? of.largest([&](int64_t j) { return sums[j]; })
+                            : of.change(lines);
     trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
     trial.bad = answer->bad;
     return trial;
@@ -401,7 +413,7 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const c
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_trial trial = cuda__ism_weigh<T, Threads>(call, scratch);
+    cuda__ism_trial trial = cuda__ism_weigh<T, Threads>(call, scratch, false);
     if (answer->broken)
         trial.error = HUGE_VAL;
     if (threadIdx.x == 0)

@@ -33,6 +33,11 @@ template <> struct cuda__real<float> {
     {
         return __uint_as_float(0x7fc00000u);
     }
+    /* Rounded, whatever comes behind it: never a part of an FMA. */
+    static __device__ __forceinline__ float times(float x, float y)
+    {
+        return __fmul_rn(x, y);
+    }
     /* Within an ulp of 1/x where both are normal numbers; NaN for 0. */
     static __device__ __forceinline__ float reciprocal(float x)
     {
@@ -62,6 +67,10 @@ template <> struct cuda__real<double> {
     static __device__ __forceinline__ double nan()
     {
         return __longlong_as_double(0x7ff8000000000000ll);
+    }
+    static __device__ __forceinline__ double times(double x, double y)
+    {
+        return __dmul_rn(x, y);
     }
     /* From 20 bits to all by one step of third order. */
     static __device__ __forceinline__ double reciprocal(double x)

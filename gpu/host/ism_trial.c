@@ -9,9 +9,11 @@
  *
  * With A0_INVERSE alone A is not known. With M = I + X Y^T A0^-1 the new inverse is Z = A0^-1 M^-1,
  * and T (A0^-1 - Z M) is measured by |Z| (1 + |M - I|): the error of a backward stable solution.
+ * Where Y^T A0^-1 is a sum of large terms that cancel, M - I has their rounding errors, and the
+ * trial fails; that of the last road takes sums in twice the precision.
  *
  * |A| is exact for A alone, and for orders up to NORM_ORDER. Beyond, columns are chosen whose
- * lengths seem largest, and the best is improved as LAPACK's estimate of a norm is; what comes out
+ * norms seem largest, and the best is improved as LAPACK's estimate of a norm is; what comes out
  * is the norm of a column, so never more than |A|, and as a rule |A| itself.
  *
  * Threads: any; a team helps with large matrices. Cost: see ism_types.inc.
@@ -35,6 +37,8 @@
 #define ROWS_PIECE 512   /* rows that a piece of a transposed one takes */
 #define TIMES_ROWS 4     /* rows and lines that are taken together */
 #define TIMES_LINES 4
+#define MEET_PIECE 128 /* columns that a piece of Y^T A0^-1 takes */
+#define HOST_FMA __attribute__((target("avx2,fma")))
 #define REPAIR_ROWS HOST_ISM_REPAIR_ROWS
 #define REPAIR_PIECE 256
 

@@ -121,6 +121,11 @@ static inline double __dmul_rn(double x, double y)
     return x * y;
 }
 
+static inline float __fmul_rn(float x, float y)
+{
+    return x * y;
+}
+
 static inline double __dadd_rn(double x, double y)
 {
     return x + y;

@@ -7,6 +7,10 @@
 int host_cases(void);
 #include "tests/unit/gpu/test_host_ism.c"
 #undef main
+#define main hard_cases
+int hard_cases(void);
+#include "tests/unit/gpu/test_host_ism_hard.c"
+#undef main
 
 /* Every kind and variant once for each order and rank up to n = 32; orders of every size of a team,
  * and one more. */
@@ -45,7 +49,8 @@ int main(void)
         cmocka_unit_test(test_singular),        cmocka_unit_test(test_nearly_singular),
         cmocka_unit_test(test_not_finite),      cmocka_unit_test(test_scales),
         cmocka_unit_test(test_overflow),        cmocka_unit_test(test_cancellation),
-        cmocka_unit_test(test_without_inverse), cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_a_long_column),   cmocka_unit_test(test_without_inverse),
+        cmocka_unit_test(test_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

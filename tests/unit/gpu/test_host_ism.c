@@ -404,70 +404,6 @@ static void test_overflow(void **state)
     }
 }
 
-/* X Y^T = -A0 but for `off` eps of it: all of A but its last digits, or all of it, cancels. */
-static struct ismtest_problem cancelling(enum precision precision, enum ismtest_kind kind,
-                                         int64_t n, double off, uint64_t *seed)
-{
-    struct ismtest_problem problem = ismtest_blank(precision, kind, n, n);
-    double eps = gputest_eps(precision);
-    for (int64_t i = 0; i < n; i++) {
-        double *d = &problem.a0[i * (n + 1)], x = 3.3 + gputest_random(seed);
-        *d = kind == ISMTEST_DEFAULT ? 1 : 2.2 + gputest_random(seed);
-        problem.x[i * (n + 1)] = x;
-        problem.y[i * (n + 1)] = -*d / x * (1 + off * eps * (1 + gputest_random(seed) / 2));
-    }
-    ismtest_complete(&problem);
-    return problem;
-}
-
-/* Of such an inverse: the ratio for A whose entries are rounded once, or for one where X Y^T is
- * rounded first, whichever is less. Both are A formed. */
-static double formed_ratio(const struct ismtest_problem *problem, const double *inverse)
-{
-    int64_t n = problem->n;
-    double once = gputest_inverse_ratio(problem->precision, n, problem->a, inverse);
-    double *twice = gputest_numbers(n * n);
-    for (int64_t i = 0; i < n * n; i += n + 1) {
-        volatile double product = problem->x[i] * problem->y[i];
-        volatile float narrow = (float)product;
-        twice[i] = problem->precision == PRECISION_FP32 ? (double)((float)problem->a0[i] + narrow)
-                                                        : problem->a0[i] + product;
-    }
-    double ratio = gputest_inverse_ratio(problem->precision, n, twice, inverse);
-    free(twice);
-    return ratio <= once ? ratio : once;
-}
-
-/* What is left of A0 + X Y^T may be a few ulps of A0: no trial may take chance for agreement. */
-static void test_cancellation(void **state)
-{
-    (void)state;
-    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_DIAGONAL,
-                                              ISMTEST_INVERSE_AND_A0};
-    static const double offs[] = {0, 1, 5, 40, 1e3, 1e5};
-    int64_t inverted = 0;
-    uint64_t seed = 77;
-    failures = 0;
-    for (int64_t turn = 0; turn < 4 * 9 * 2 * 3 * (int64_t)COUNT(offs); turn++) {
-        enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
-        struct ismtest_problem problem =
-            cancelling(precision, kinds[turn / 2 % 3], turn / 6 % 9 + 1,
-                       offs[turn / 54 % (int64_t)COUNT(offs)], &seed);
-        problem.variant = turn / 54 / (int64_t)COUNT(offs) % (METHOD_ISM_REDUCED_MEMORY + 1);
-        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        double ratio = answer.info == 0 ? formed_ratio(&problem, answer.inverse) : 0;
-        inverted += answer.info == 0;
-        if (!(ratio <= GPUTEST_RATIO_MAX))
-            complain(&problem, "of what cancelled: ratio", ratio);
-        if (answer.info == 0 && !(answer.rcond <= 1 + 100 * gputest_eps(precision)))
-            complain(&problem, "of what cancelled: RCOND", answer.rcond);
-        ismtest_forget(&answer);
-        ismtest_free(&problem);
-    }
-    assert_int_equal(failures, 0);
-    assert_true(inverted > 400);
-}
-
 /* ---- What is not wanted, and memory ---- */
 
 static void test_without_inverse(void **state)
@@ -588,7 +524,6 @@ int main(void)
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_cancellation),
         cmocka_unit_test(test_without_inverse),
         cmocka_unit_test(test_reduced_memory),
         cmocka_unit_test(test_chain),

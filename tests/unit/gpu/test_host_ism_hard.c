@@ -1,0 +1,202 @@
+/* `ism` where rounding errors could pass for an answer, or an answer for rounding errors: A0 and
+ * X Y^T that cancel, updates that meet an ill-conditioned inverse, norms that hide in one column.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/host/lapack.h"
+#include "tests/unit/gpu/ism.h"
+#include "tests/unit/gpu/matrices.h"
+
+#ifndef COUNT
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#endif
+
+static int wrongs;
+
+static void tell(const struct ismtest_problem *problem, const char *what, double value)
+{
+    wrongs++;
+    print_error("%s kind %d variant %d, n = %d, m = %d: %s %g\n",
+                precision_name(problem->precision), (int)problem->kind, (int)problem->variant,
+                (int)problem->n, (int)problem->m, what, value);
+}
+
+/* X Y^T = -A0 but for `off` eps of it: all of A but its last digits, or all of it, cancels. */
+static struct ismtest_problem cancelling(enum precision precision, enum ismtest_kind kind,
+                                         int64_t n, double off, uint64_t *seed)
+{
+    struct ismtest_problem problem = ismtest_blank(precision, kind, n, n);
+    double eps = gputest_eps(precision);
+    for (int64_t i = 0; i < n; i++) {
+        double *d = &problem.a0[i * (n + 1)], x = 3.3 + gputest_random(seed);
+        *d = kind == ISMTEST_DEFAULT ? 1 : 2.2 + gputest_random(seed);
+        problem.x[i * (n + 1)] = x;
+        problem.y[i * (n + 1)] = -*d / x * (1 + off * eps * (1 + gputest_random(seed) / 2));
+    }
+    ismtest_complete(&problem);
+    return problem;
+}
+
+/* Of such an inverse: the ratio for A whose entries are rounded once, or for one where X Y^T is
+ * rounded first, whichever is less. Both are A formed. */
+static double formed_ratio(const struct ismtest_problem *problem, const double *inverse)
+{
+    int64_t n = problem->n;
+    double once = gputest_inverse_ratio(problem->precision, n, problem->a, inverse);
+    double *twice = gputest_numbers(n * n);
+    for (int64_t i = 0; i < n * n; i += n + 1) {
+        volatile double product = problem->x[i] * problem->y[i];
+        volatile float narrow = (float)product;
+        twice[i] = problem->precision == PRECISION_FP32 ? (double)((float)problem->a0[i] + narrow)
+                                                        : problem->a0[i] + product;
+    }
+    double ratio = gputest_inverse_ratio(problem->precision, n, twice, inverse);
+    free(twice);
+    return ratio <= once ? ratio : once;
+}
+
+/* What is left of A0 + X Y^T may be a few ulps of A0: no trial may take chance for agreement. */
+static void test_cancellation(void **state)
+{
+    (void)state;
+    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_DIAGONAL,
+                                              ISMTEST_INVERSE_AND_A0};
+    static const double offs[] = {0, 1, 5, 40, 1e3, 1e5};
+    int64_t inverted = 0;
+    uint64_t seed = 77;
+    wrongs = 0;
+    for (int64_t turn = 0; turn < 4 * 9 * 2 * 3 * (int64_t)COUNT(offs); turn++) {
+        enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        struct ismtest_problem problem =
+            cancelling(precision, kinds[turn / 2 % 3], turn / 6 % 9 + 1,
+                       offs[turn / 54 % (int64_t)COUNT(offs)], &seed);
+        problem.variant = turn / 54 / (int64_t)COUNT(offs) % (METHOD_ISM_REDUCED_MEMORY + 1);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double ratio = answer.info == 0 ? formed_ratio(&problem, answer.inverse) : 0;
+        inverted += answer.info == 0;
+        if (!(ratio <= GPUTEST_RATIO_MAX))
+            tell(&problem, "of what cancelled: ratio", ratio);
+        if (answer.info == 0 && !(answer.rcond <= 1 + 100 * gputest_eps(precision)))
+            tell(&problem, "of what cancelled: RCOND", answer.rcond);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+    assert_true(inverted > 400);
+}
+
+/* |A0^-1 - Z M| / (n |Z| |M| eps), M = I + X Y^T A0^-1 in long double. */
+static double solution_ratio(const struct ismtest_problem *problem, const double *z)
+{
+    int64_t n = problem->n, m = problem->m;
+    long double *matrix = calloc((size_t)(n * n), sizeof *matrix), norm_m = 0, worst = 0;
+    assert_non_null(matrix);
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t k = 0; k < m; k++) {
+            long double met = 0;
+            for (int64_t i = 0; i < n; i++)
+                met += (long double)problem->y[i * m + k] * problem->b[i * n + j];
+            for (int64_t i = 0; i < n; i++)
+                matrix[i * n + j] += (long double)problem->x[i * m + k] * met;
+        }
+        matrix[j * (n + 1)] += 1;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        long double size = 0, wrong = 0;
+        for (int64_t i = 0; i < n; i++) {
+            long double sum = problem->b[i * n + j];
+            for (int64_t k = 0; k < n; k++)
+                sum -= z[i * n + k] * matrix[k * n + j];
+            size += fabsl(matrix[i * n + j]);
+            wrong += fabsl(sum);
+        }
+        norm_m = size > norm_m ? size : norm_m;
+        worst = wrong <= worst ? worst : wrong;
+    }
+    free(matrix);
+    return (double)(worst /
+                    ((double)n * gputest_norm(n, z) * norm_m * gputest_eps(problem->precision)));
+}
+
+/* A row of an ill-conditioned A0 is doubled: Y^T A0^-1 is a sum of large terms that cancel to a row
+ * of the identity, nearly, and the answer is A0^-1 with half a column, nearly. */
+static void test_a_doubled_row(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 2, 3, 5, 8, 9, 16, 17, 33, 70};
+    static const double distances[] = {1e-1, 1e-3, 1e-5};
+    uint64_t seed = 5;
+    wrongs = 0;
+    for (size_t k = 0; k < 2 * COUNT(orders) * COUNT(distances); k++) {
+        enum precision precision = k % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        int64_t n = orders[k / 2 % COUNT(orders)];
+        double distance = distances[k / 2 / COUNT(orders)];
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, 1);
+        distance = precision == PRECISION_FP32 ? sqrt(distance) : distance;
+        for (int64_t e = 0; e < n * n; e++)
+            problem.a0[e] = (1 + (double)(e / n)) * (1 - 0.3 * (double)(e % n)) / (double)n +
+                            distance * gputest_random(&seed);
+        problem.x[n / 2] = 1;
+        memcpy(problem.y, problem.a0 + n / 2 * n, (size_t)n * sizeof *problem.y);
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double ratio = solution_ratio(&problem, answer.inverse);
+        if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
+            tell(&problem, "of a doubled row: ratio", ratio);
+        if (!(fabs(answer.det_ratio - 2) < 0.1))
+            tell(&problem, "of a doubled row: DET_RATIO", answer.det_ratio);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
+/* One column of entries that are small beside the diagonal, and many: RCOND has to see it. */
+static void test_a_long_column(void **state)
+{
+    (void)state;
+    static const enum ismtest_kind kinds[] = {ISMTEST_SCALE, ISMTEST_DIAGONAL,
+                                              ISMTEST_INVERSE_AND_A0};
+    wrongs = 0;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        int64_t n = seed % 2 ? 100 : 230;
+        struct ismtest_problem problem =
+            ismtest_blank(PRECISION_FP64, kinds[seed / 2 % COUNT(kinds)], n, 1);
+        uint64_t random = seed;
+        for (int64_t i = 0; i < n; i++) {
+            problem.a0[i * (n + 1)] = 2.5 * sqrt((double)n);
+            problem.x[i] = gputest_random(&random) < 0 ? -1 : 1;
+        }
+        problem.y[(int64_t)seed * 13 % n] = 1;
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double ratio = gputest_inverse_ratio(problem.precision, n, problem.a, answer.inverse);
+        double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
+        if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
+            tell(&problem, "of a long column: ratio", ratio);
+        if (!(answer.rcond >= rcond * 0.999 && answer.rcond <= rcond * 1.5))
+            tell(&problem, "of a long column: RCOND is off by the factor", answer.rcond / rcond);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cancellation),
+        cmocka_unit_test(test_a_doubled_row),
+        cmocka_unit_test(test_a_long_column),
+    };
+    host__lapack_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
