@@ -132,7 +132,8 @@ static const struct method method_ism = {
                 [METHOD_ISM_U] =
                     {.name = "U",
                      .help = "factors: the inverse is A0^-1 - A0^-1 U R V^T A0^-1; NaN where "
-                             "the variant taken has none",
+                             "the variant taken has none, and where Newton's step repaired the "
+                             "inverse",
                      .rank = 2,
                      .dims = {METHOD_DIM_N, METHOD_DIM_M}},
                 [METHOD_ISM_R] = {.name = "R",
