@@ -378,7 +378,7 @@ int main(int count, char **arguments)
         die("usage: tridiagonal WHAT N PRECISION THREADS ROUNDS");
     const struct subject *subject = find_subject(arguments[1]);
     struct bench bench = {.n = number(arguments[2]), .threads = (int)number(arguments[4])};
-    bench.precision = strcmp(arguments[3], "fp64") == 0 ? PRECISION_FP64 : PRECISION_FP32;
+    bench.precision = precision_of(arguments[3]);
     int rounds = (int)number(arguments[5]);
     bool power = (bench.n & (bench.n - 1)) == 0;
     if (bench.n < 2 || rounds > ROUNDS_MOST)
