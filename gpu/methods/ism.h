@@ -101,7 +101,8 @@ static const struct method method_ism = {
                                         .optional = true},
                [METHOD_ISM_A0_INVERSE] = {.name = "A0_INVERSE",
                                           .help = "known inverses, to be updated; without A0, "
-                                                  "RCOND is not a number",
+                                                  "RCOND is not a number, or 0 where INFO is in "
+                                                  "1..n",
                                           .rank = 2,
                                           .dims = {METHOD_DIM_N, METHOD_DIM_N},
                                           .optional = true}},
