@@ -29,16 +29,9 @@
 
 #include "base/checked.h"
 #include "gpu/host/iter.h"
+#include "gpu/iteration.h"
 
-#define RATIO_ACCEPTED 14.0 /* the contract has 15; what is measured errs by 0.5 at most */
-#define GOAL_ULPS 2.0       /* of |A| |V|: as LU leaves it, at any order */
-#define BASIN 0.5           /* of |R|_F: below it every scheme halves it at least */
-#define GROWTH_LEAST 1.015625
-#define HOPELESS_MARGIN 4 /* steps more than rounding errors could ask for */
-#define PRODUCTS_MAX 512  /* of one matrix: any input ends */
 #define STARTS_MAX 5
-/* Where A is so dominant, the diagonal is as good a start as FP32's LU, and costs nothing. */
-#define DOMINANCE_HIGH 0x1p-10
 
 enum ending {
     REACHED,
@@ -95,7 +88,8 @@ static struct starts choose_starts(const struct wishes *wishes, enum precision p
     for (int i = first; i <= METHOD_ITERATIVE_SCALED_IDENTITY; i++) {
         bool named = i == (int)wishes->initial, fits = true;
         if (i == METHOD_ITERATIVE_LOW_PRECISION)
-            fits = precision == PRECISION_FP64 && (named || identity->dominance > DOMINANCE_HIGH);
+            fits = precision == PRECISION_FP64 &&
+                   (named || identity->dominance > ITERATION_DOMINANCE_HIGH);
         if (i == METHOD_ITERATIVE_DIAGONAL)
             fits = named || identity->dominant;
         if (fits)
@@ -109,7 +103,7 @@ static struct starts choose_starts(const struct wishes *wishes, enum precision p
 static int64_t hopeless_steps(int64_t n, int digits, double growth)
 {
     double doublings = 2 * (log2((double)n) + digits);
-    return (int64_t)ceil(doublings / log2(growth)) + HOPELESS_MARGIN;
+    return (int64_t)ceil(doublings / log2(growth)) + ITERATION_HOPELESS_MARGIN;
 }
 
 static const char *kernel(enum precision precision, int64_t n)
