@@ -6,15 +6,16 @@
  * is measured, and a step taken, again and again. The best V so far, the one of the least |R|_F, is
  * copied to the output; it is the answer, whatever the end. An end is one of
  *
- *   reached     |R|_1 is at most the tolerance, or GOAL_ULPS eps |A| |V|, and |R|_F below 1/2. (If
- * A is singular, it is 1 at least.) stagnant    |R|_F below 1/2 no longer halves: rounding is all
- * that is left. Without a tolerance the answer is good when |R|_1 keeps the contract. diverging
- * |R|_F is above 1 and has grown in two steps running, or is not finite hopeless    so many steps
- * bring any A with RCOND >= eps down, and |R|_F is still 1/2 or more cut short   max_iterations, or
- * PRODUCTS_MAX
+ * - reached: |R|_1 is at most the tolerance, or ITERATION_GOAL_ULPS eps |A| |V|, and |R|_F below
+ *   1/2. (If A is singular, it is 1 at least.)
+ * - stagnant: |R|_F below 1/2 no longer halves: rounding is all that is left. Without a tolerance
+ *   the answer is good when |R|_1 keeps the contract.
+ * - diverging: |R|_F is above 1 and has grown in two steps running, or is not finite
+ * - hopeless: so many steps bring any A with RCOND >= eps down, and |R|_F is still 1/2 or more
+ * - cut short: max_iterations, or ITERATION_PRODUCTS_MAX
  *
- * Growth below GROWTH_LEAST does not count as any: while one singular value of V A is tiny, |R|_F
- * stands still for many steps, but for rounding.
+ * Growth below ITERATION_GROWTH_LEAST does not count as any: while one singular value of V A is
+ * tiny, |R|_F stands still for many steps, but for rounding.
  *
  * Threads: any; products and passes run on a team. Cost: 2 n^3 operations a product, from 3 of them
  * (a good V0) to some 100 (RCOND near eps); eight n x n of scratch.
