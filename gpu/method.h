@@ -138,10 +138,10 @@ const struct method *method_find(const char *name); /* NULL when there is none *
 int method_index(const struct method *method);
 int method_input_count(const struct method *method);
 int method_output_count(const struct method *method);
-/* The index of the output with that name, ASCII case ignored; -1 when there is none. */
 /* How many shapes the input at `place`, the first of its name, can have; 1 as a rule. */
 int method_input_shapes(const struct method *method, int place);
-int method_input_find(const struct method *method, const char *name); /* the first of its name */
+/* The index of the input, the first of its name, or output; ASCII case ignored; -1: none. */
+int method_input_find(const struct method *method, const char *name);
 int method_output_find(const struct method *method, const char *name);
 int method_option_find(const struct method *method, const char *name); /* exact; -1 */
 const char *method_road_name(int road); /* "cholesky"; "none" for a number out of range */

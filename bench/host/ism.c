@@ -314,7 +314,7 @@ int main(int argc, char **argv)
     int64_t what = choices_find(whats, argv[1]);
     int threads = (int)strtol(argv[5], NULL, 10), rounds = (int)strtol(argv[6], NULL, 10);
     int64_t variant = choices_find(method_ism.options[0].choices, argc > 7 ? argv[7] : "auto");
-    bench.precision = strcmp(argv[4], "fp32") == 0 ? PRECISION_FP32 : PRECISION_FP64;
+    bench.precision = precision_of(argv[4]);
     if (what < 0 || variant < 0 || bench.n < 1 || bench.n > ORDER_MOST || bench.m < 0 ||
         bench.m > ORDER_MOST || threads < 1 || rounds < 1 || rounds > ROUNDS_MOST)
         die("an argument is out of range");

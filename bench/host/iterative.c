@@ -266,7 +266,7 @@ int main(int argc, char **argv)
         die("usage: WHAT N PRECISION THREADS ROUNDS [SCHEME [INITIAL [DISTANCE]]]");
     bench.what = argv[1];
     bench.n = strtoll(argv[2], NULL, 10);
-    bench.precision = strcmp(argv[3], "fp32") == 0 ? PRECISION_FP32 : PRECISION_FP64;
+    bench.precision = precision_of(argv[3]);
     long threads = strtol(argv[4], NULL, 10), rounds = strtol(argv[5], NULL, 10);
     if (bench.n < 1 || bench.n > ORDER_MOST || threads < 1 || threads > 64 || rounds < 1 ||
         rounds > ROUNDS_MOST)

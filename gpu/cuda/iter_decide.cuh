@@ -19,21 +19,11 @@
 
 #include "gpu/cuda/iter_call.h"
 #include "gpu/cuda/real.cuh"
+#include "gpu/iteration.h"
 
-/* These are the host's: gpu/host/iterative.c. */
-#define CUDA__ITER_RATIO_ACCEPTED 14.0 /* the contract has 15; what is measured errs by 0.5 */
-#define CUDA__ITER_GOAL_ULPS 2.0       /* of |A| |V|: as LU leaves it, at any order */
-#define CUDA__ITER_BASIN 0.5           /* of |R|_F: below it every scheme halves it at least */
-#define CUDA__ITER_GROWTH_LEAST 1.015625
-#define CUDA__ITER_HOPELESS_MARGIN 4 /* steps more than rounding errors could ask for */
-#define CUDA__ITER_PRODUCTS_MAX 512  /* of one matrix: any input ends */
-#define CUDA__ITER_DOMINANCE_HIGH 0x1p-10
-#define CUDA__ITER_RESIDUAL_LARGE 0.9
-#define CUDA__ITER_PLAN_DEPTH 3
-#define CUDA__ITER_GUESSED 10 /* products of a step beyond the plan's depth */
 /* The last step, which the host does not know of. In n eps |A| |V|: what rounding in the residual
  * and in a step adds to a residual of at most FORESEEN_MAX is 2.5, and a V that is smaller by no
- * more than a third comes out. So RATIO_ACCEPTED is kept. */
+ * more than a third comes out. So ITERATION_RATIO_ACCEPTED is kept. */
 #define CUDA__ITER_FORESEEN_MAX 0.25
 #define CUDA__ITER_ROUNDING 4.0
 
@@ -88,8 +78,9 @@ struct cuda__iter_facts {
 
 static __device__ __forceinline__ cuda__iter_facts cuda__iter_facts_of(int scheme)
 {
-    const cuda__iter_facts facts[] = {{0, 0, 0}, {2, 2, 2},   {3, 3, 3},  {4, 5, 5},
-                                      {5, 7, 7}, {9, 7, 7.5}, {7, 19, 19}};
+#define FACTS(name, products, order, growth) {products, order, growth},
+    const cuda__iter_facts facts[] = {{0, 0, 0}, ITERATION_SCHEMES(FACTS)};
+#undef FACTS
     return facts[scheme];
 }
 
@@ -105,7 +96,7 @@ template <int Depth> static __device__ int cuda__iter_plan(double residual, doub
         double left = residual * facts.order;
         int products = facts.products, next;
         if (left > goal && Depth == 1)
-            products += CUDA__ITER_GUESSED;
+            products += ITERATION_GUESSED;
         if constexpr (Depth > 1)
             products += left > goal ? cuda__iter_plan<Depth - 1>(left, goal, &next) : 0;
         if (products < fewest) {
@@ -142,7 +133,7 @@ template <typename T> struct cuda__iter_mind {
     {
         bool named = initial == call.wishes.initial;
         if (initial == CUDA__ITER_LOW_PRECISION)
-            return real::has_lower && (named || state.dominance > CUDA__ITER_DOMINANCE_HIGH);
+            return real::has_lower && (named || state.dominance > ITERATION_DOMINANCE_HIGH);
         return initial != CUDA__ITER_DIAGONAL || named || state.dominant;
     }
 
@@ -273,21 +264,21 @@ template <typename T> struct cuda__iter_mind {
     __device__ int hopeless_steps() const
     {
         double doublings = 2 * (log2((double)call.n) + real::digits);
-        return (int)ceil(doublings / log2(state.growth)) + CUDA__ITER_HOPELESS_MARGIN;
+        return (int)ceil(doublings / log2(state.growth)) + ITERATION_HOPELESS_MARGIN;
     }
 
     __device__ bool is_over(const struct cuda_norm &v, double residual)
     {
         double now = state.frobenius, last = state.last;
         bool finite = isfinite(residual) && isfinite(now) && v.finite;
-        if (finite && now < CUDA__ITER_BASIN && residual <= state.goal)
+        if (finite && now < ITERATION_BASIN && residual <= state.goal)
             state.ending = CUDA__ITER_REACHED;
-        else if (!finite || (now > 1 && now > CUDA__ITER_GROWTH_LEAST * last &&
-                             last > CUDA__ITER_GROWTH_LEAST * state.before_last))
+        else if (!finite || (now > 1 && now > ITERATION_GROWTH_LEAST * last &&
+                             last > ITERATION_GROWTH_LEAST * state.before_last))
             state.ending = CUDA__ITER_DIVERGING;
-        else if (last < CUDA__ITER_BASIN && now > last / 2)
+        else if (last < ITERATION_BASIN && now > last / 2)
             state.ending = CUDA__ITER_STAGNANT;
-        else if (now >= CUDA__ITER_BASIN && state.steps > 0 && state.steps >= hopeless_steps())
+        else if (now >= ITERATION_BASIN && state.steps > 0 && state.steps >= hopeless_steps())
             state.ending = CUDA__ITER_HOPELESS;
         else
             return false;
@@ -303,8 +294,8 @@ template <typename T> struct cuda__iter_mind {
     __device__ bool keeps_contract() const
     {
         double size = size_of(state.best_norm, state.best_scaling);
-        return state.best_frobenius < CUDA__ITER_BASIN &&
-               state.residual <= CUDA__ITER_RATIO_ACCEPTED * (double)call.n * eps * size;
+        return state.best_frobenius < ITERATION_BASIN &&
+               state.residual <= ITERATION_RATIO_ACCEPTED * (double)call.n * eps * size;
     }
 
     /* V is the best so far. */
@@ -338,7 +329,7 @@ template <typename T> struct cuda__iter_mind {
         state.frobenius = measured ? r.frobenius : HUGE_VAL;
         state.goal = call.wishes.tolerance > 0
                          ? call.wishes.tolerance
-                         : CUDA__ITER_GOAL_ULPS * eps * size_of(v.norm_1, state.scaling);
+                         : ITERATION_GOAL_ULPS * eps * size_of(v.norm_1, state.scaling);
         if (state.steps < call.wishes.max_iterations)
             history[state.slot * call.wishes.max_iterations + state.steps] = (T)residual;
         if (state.action >= CUDA__ITER_LAST) {
@@ -364,7 +355,7 @@ template <typename T> struct cuda__iter_mind {
      */
     __device__ bool is_last(double residual, double size, int order) const
     {
-        bool small = residual <= CUDA__ITER_FORESEEN_MAX && state.frobenius < CUDA__ITER_BASIN;
+        bool small = residual <= CUDA__ITER_FORESEEN_MAX && state.frobenius < ITERATION_BASIN;
         double rounding = call.wishes.tolerance > 0
                               ? CUDA__ITER_ROUNDING * (double)call.n * eps * size
                               : 0; /* the goal is that of the size, and rounding beside it */
@@ -384,12 +375,12 @@ template <typename T> struct cuda__iter_mind {
         if (call.wishes.scheme == CUDA__ITER_AUTO) {
             double from = fmin(residual, state.frobenius);
             state.scheme = CUDA__ITER_ORDER19;
-            if (from < CUDA__ITER_RESIDUAL_LARGE)
-                (void)cuda__iter_plan<CUDA__ITER_PLAN_DEPTH>(log(from), log(state.goal),
-                                                             &state.scheme);
+            if (from < ITERATION_RESIDUAL_LARGE)
+                (void)cuda__iter_plan<ITERATION_PLAN_DEPTH>(log(from), log(state.goal),
+                                                            &state.scheme);
         }
         cuda__iter_facts facts = cuda__iter_facts_of(state.scheme);
-        if (state.products + facts.products > CUDA__ITER_PRODUCTS_MAX)
+        if (state.products + facts.products > ITERATION_PRODUCTS_MAX)
             return false;
         state.products += facts.products - 1; /* V A is counted when it is measured */
         state.growth = facts.growth;

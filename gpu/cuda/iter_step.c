@@ -17,6 +17,8 @@
 
 #include <stddef.h>
 
+#include "gpu/iteration.h"
+
 /* The matrices of a step, by short names. */
 enum name {
     A = CUDA__ITER_MATRIX_A,
@@ -127,9 +129,9 @@ static enum name order7(struct cuda__iter_step *step)
 /* The paper's nine products; S0 = V A. What comes out is V itself. */
 static enum name order7_horner(struct cuda__iter_step *step)
 {
-    static const double coefficients[] = {93, -315, 651, -861, 735, -393, 120};
+    static const double coefficients[] = ITERATION_HORNER_OTHERS;
     enum name inner = S1, outer = S2;
-    add(step, SUMS(2, SUM(S0, 1, {-1, R}), SUM(inner, -15, {1, S0})));
+    add(step, SUMS(2, SUM(S0, 1, {-1, R}), SUM(inner, ITERATION_HORNER_FIRST, {1, S0})));
     for (size_t i = 0; i < sizeof coefficients / sizeof coefficients[0]; i++) {
         multiply(step, outer, 1, S0, inner, 0);
         shift(step, outer, coefficients[i]);
@@ -137,31 +139,22 @@ static enum name order7_horner(struct cuda__iter_step *step)
         inner = outer;
         outer = old;
     }
-    multiply(step, outer, 0.0625, inner, V, 0);
+    multiply(step, outer, ITERATION_HORNER_FACTOR, inner, V, 0);
     return outer;
 }
 
-/* Y^8 + ... + Y + I = S T + PSI Y^2 + MU Y with M = (I + A Y + Y^2)(I + B Y + Y^2), S = M + C Y,
- * T = M + D Y + E Y^2: see gpu/host/iter_scheme.c. */
-#define SUM_A 0.94429363735805662
-#define SUM_B (-0.44429363735805662)
-#define SUM_C (-0.090285778619022631)
-#define SUM_D (-0.28471422138097737)
-#define SUM_E (-2.4109126902482387)
-#define SUM_MU 0.375
-#define SUM_PSI 0.16179435483870968
-
+/* The sum as in gpu/iteration.h. */
 static enum name order19(struct cuda__iter_step *step)
 {
     enum name y = S0, square = S1, left = S2, right = S3, sum = S4;
     multiply(step, y, 1, R, R, 0);
     multiply(step, square, 1, y, y, 0);
-    add(step,
-        SUMS(2, SUM(left, 1, {SUM_A, y}, {1, square}), SUM(right, 1, {SUM_B, y}, {1, square})));
+    add(step, SUMS(2, SUM(left, 1, {ITERATION_SUM_A, y}, {1, square}),
+                   SUM(right, 1, {ITERATION_SUM_B, y}, {1, square})));
     multiply(step, sum, 1, left, right, 0); /* M */
-    add(step, SUMS(3, SUM(left, 0, {1, sum}, {SUM_C, y}),
-                   SUM(right, 0, {1, sum}, {SUM_D, y}, {SUM_E, square}),
-                   SUM(sum, 0, {SUM_MU, y}, {SUM_PSI, square})));
+    add(step, SUMS(3, SUM(left, 0, {1, sum}, {ITERATION_SUM_C, y}),
+                   SUM(right, 0, {1, sum}, {ITERATION_SUM_D, y}, {ITERATION_SUM_E, square}),
+                   SUM(sum, 0, {ITERATION_SUM_MU, y}, {ITERATION_SUM_PSI, square})));
     multiply(step, sum, 1, left, right, 1);
     add(step, SUMS(1, SUM(left, 0, {1, R}, {1, y})));
     multiply(step, right, 1, left, sum, 0);

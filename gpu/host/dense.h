@@ -101,16 +101,29 @@ enum host_order {
     HOST_COLUMN_MAJOR
 };
 
+enum host_trust {
+    HOST_TRY,   /* on a vector, at n^2 operations; what fails is measured and mended (mend.h) */
+    HOST_DOUBT, /* measured and mended whatever a trial says */
+    HOST_TRUST  /* it goes out as it is */
+};
+
+struct host_answered {
+    double rcond;
+    bool lost; /* mending failed, and INVERSE, which would have kept the inverse, is not there */
+};
+
 /* Answers with 2^scaling times the matrix in work->a, and with the INFO and RCOND that follow.
- * Returns that RCOND. The answer is tried on a vector, at n^2 operations; one that fails, or that
- * the caller finds doubtful, is measured and mended (mend.h), so that INFO 0 always means a good
- * inverse. Scratch is used up. */
-double host__answer_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,
-                        enum host_order order, int scaling, struct host_norm norm,
-                        enum method_road road, bool doubtful);
-double host__answer_f64(const struct host_matrix *matrix, const struct host_work_f64 *work,
-                        enum host_order order, int scaling, struct host_norm norm,
-                        enum method_road road, bool doubtful);
+ * Unless it is trusted, INFO 0 always means a good inverse. What cannot be mended is answered as it
+ * was, where its RCOND is below eps, else with NaN. Where INVERSE is not asked for work->a has what
+ * it would have, row-major, unless that is lost; all other scratch is used up. */
+struct host_answered host__answer_f32(const struct host_matrix *matrix,
+                                      const struct host_work_f32 *work, enum host_order order,
+                                      int scaling, struct host_norm norm, enum method_road road,
+                                      enum host_trust trust);
+struct host_answered host__answer_f64(const struct host_matrix *matrix,
+                                      const struct host_work_f64 *work, enum host_order order,
+                                      int scaling, struct host_norm norm, enum method_road road,
+                                      enum host_trust trust);
 
 /* RCOND, (1 / |A|) / |X|; 0 where X is not finite. */
 float host__rcond_f32(struct host_norm a, struct host_norm x);
@@ -127,7 +140,8 @@ void host__refuse_f64(const struct host_matrix *matrix, int64_t info, enum metho
 /* The whole of `lu`, for a finite matrix whose norm is known: lu.c. */
 void host__lu_f32(const struct host_matrix *matrix, struct host_norm norm);
 void host__lu_f64(const struct host_matrix *matrix, struct host_norm norm);
-/* The whole of `lu` by LAPACK, for any matrix of any order: lu.c. */
+/* The whole of `lu` by LAPACK, for any matrix of any order: lu.c. Where INVERSE is not asked for,
+ * what it would have is left in scratch (host__work, a), row-major. */
 void host__lu_alone_f32(const struct host_matrix *matrix);
 void host__lu_alone_f64(const struct host_matrix *matrix);
 

@@ -26,18 +26,13 @@
 #include <stddef.h>
 
 #include "gpu/host/iter.h"
+#include "gpu/iteration.h"
 
-#define PLAN_DEPTH 3 /* steps that are planned ahead, while the residual is below one */
-#define RESIDUAL_LARGE 0.9
-
+#define SCHEME(name, products_, order_, growth_)                                                   \
+    [METHOD_ITERATIVE_##name] = {.products = (products_), .order = (order_), .growth = (growth_)},
 static const struct host_iter_scheme schemes[METHOD_ITERATIVE_SCHEMES] = {
-    [METHOD_ITERATIVE_NEWTON_SCHULZ] = {.products = 2, .order = 2, .growth = 2},
-    [METHOD_ITERATIVE_CHEBYSHEV] = {.products = 3, .order = 3, .growth = 3},
-    [METHOD_ITERATIVE_ORDER5] = {.products = 4, .order = 5, .growth = 5},
-    [METHOD_ITERATIVE_ORDER7] = {.products = 5, .order = 7, .growth = 7},
-    [METHOD_ITERATIVE_ORDER7_HORNER] = {.products = 9, .order = 7, .growth = 7.5},
-    [METHOD_ITERATIVE_ORDER19] = {.products = 7, .order = 19, .growth = 19},
-};
+    ITERATION_SCHEMES(SCHEME)};
+#undef SCHEME
 
 const struct host_iter_scheme *host__iter_scheme(enum method_iterative_scheme scheme)
 {
@@ -46,7 +41,8 @@ const struct host_iter_scheme *host__iter_scheme(enum method_iterative_scheme sc
 }
 
 /* The fewest products that bring the residual to the goal in `depth` steps at most, and the scheme
- * to begin with. Where that is not enough, a step more is guessed to cost ten. */
+ * to begin with. Where that is not enough, a step more is guessed to cost
+ * ITERATION_GUESSED. */
 static int plan(double residual, double goal, int depth, enum method_iterative_scheme *first)
 {
     int fewest = INT32_MAX;
@@ -57,7 +53,7 @@ static int plan(double residual, double goal, int depth, enum method_iterative_s
         double left = pow(residual, schemes[s].order);
         int products = schemes[s].products;
         if (left > goal)
-            products += depth > 1 ? plan(left, goal, depth - 1, &next) : 10;
+            products += depth > 1 ? plan(left, goal, depth - 1, &next) : ITERATION_GUESSED;
         if (products < fewest) {
             fewest = products;
             *first = (enum method_iterative_scheme)s;
@@ -69,21 +65,10 @@ static int plan(double residual, double goal, int depth, enum method_iterative_s
 enum method_iterative_scheme host__iter_plan(double residual, double goal)
 {
     enum method_iterative_scheme first = METHOD_ITERATIVE_ORDER19;
-    if (residual < RESIDUAL_LARGE)
-        (void)plan(residual, goal, PLAN_DEPTH, &first);
+    if (residual < ITERATION_RESIDUAL_LARGE)
+        (void)plan(residual, goal, ITERATION_PLAN_DEPTH, &first);
     return first;
 }
-
-/* Y^8 + ... + Y + I = S T + PSI Y^2 + MU Y with M = (I + A Y + Y^2)(I + B Y + Y^2), S = M + C Y,
- * T = M + D Y + E Y^2. Comparing the powers of Y gives, with q = 2 + A B: A + B = 1/2,
- * q^2 - 3/4 q - 21/16 = 0, E = 3/4 - 2 q, C + D = -3/8, and so on down to MU = 3/8. */
-#define SUM_A 0.94429363735805662
-#define SUM_B (-0.44429363735805662)
-#define SUM_C (-0.090285778619022631)
-#define SUM_D (-0.28471422138097737)
-#define SUM_E (-2.4109126902482387)
-#define SUM_MU 0.375
-#define SUM_PSI 0.16179435483870968
 
 #define REAL_FILE "gpu/host/iter_scheme.inc"
 #include "gpu/host/both.inc"

@@ -1,13 +1,13 @@
 /* gpu/host/iter_start.c: first approximate inverses; see iter.h.
  *
- *   low_precision    LU in FP32 of A brought near one: as good as |A| |X| times FP32's eps. FP64.
- *   diagonal         1 / a_ii: |I - V A| < 1 where A is strictly diagonally dominant (the paper's
- * A) transpose        A^T / (|A|_1 |A|_inf): the eigenvalues of I - V A lie in [0, 1) for every A
- * that is not singular; the price is some log2 (|A| |X|)^2 doublings (the paper's B)
- *   scaled_identity  alpha I (the paper's C). alpha = tr A / |A|_F^2 makes |I - alpha A|_F least;
- * where that is not below 1, alpha = +-1 / min(|A|_1, |A|_inf), which serves when the eigenvalues
- * of A lie near the positive, or the negative, axis. For symmetric positive definite matrices it
- * saves half of transpose's doublings.
+ * - low_precision: LU in FP32 of A brought near one: as good as |A| |X| times FP32's eps. FP64.
+ * - diagonal: 1 / a_ii: |I - V A| < 1 where A is strictly diagonally dominant (the paper's A)
+ * - transpose: A^T / (|A|_1 |A|_inf): the eigenvalues of I - V A lie in [0, 1) for every A that is
+ *   not singular; the price is some log2 (|A| |X|)^2 doublings (the paper's B)
+ * - scaled_identity: alpha I (the paper's C). alpha = tr A / |A|_F^2 makes |I - alpha A|_F least;
+ *   where that is not below 1, alpha = +-1 / min(|A|_1, |A|_inf), which serves when the eigenvalues
+ *   of A lie near the positive, or the negative, axis. For symmetric positive definite matrices it
+ *   saves half of transpose's doublings.
  *
  * Threads: any. Cost: passes over n^2 numbers; low_precision: 2 n^3 operations in FP32.
  */

@@ -6,15 +6,16 @@
  * is measured, and a step taken, again and again. The best V so far, the one of the least |R|_F, is
  * copied to the output; it is the answer, whatever the end. An end is one of
  *
- *   reached     |R|_1 is at most the tolerance, or GOAL_ULPS eps |A| |V|, and |R|_F below 1/2. (If
- * A is singular, it is 1 at least.) stagnant    |R|_F below 1/2 no longer halves: rounding is all
- * that is left. Without a tolerance the answer is good when |R|_1 keeps the contract. diverging
- * |R|_F is above 1 and has grown in two steps running, or is not finite hopeless    so many steps
- * bring any A with RCOND >= eps down, and |R|_F is still 1/2 or more cut short   max_iterations, or
- * PRODUCTS_MAX
+ * - reached: |R|_1 is at most the tolerance, or ITERATION_GOAL_ULPS eps |A| |V|, and |R|_F below
+ *   1/2. (If A is singular, it is 1 at least.)
+ * - stagnant: |R|_F below 1/2 no longer halves: rounding is all that is left. Without a tolerance
+ *   the answer is good when |R|_1 keeps the contract.
+ * - diverging: |R|_F is above 1 and has grown in two steps running, or is not finite
+ * - hopeless: so many steps bring any A with RCOND >= eps down, and |R|_F is still 1/2 or more
+ * - cut short: max_iterations, or ITERATION_PRODUCTS_MAX
  *
- * Growth below GROWTH_LEAST does not count as any: while one singular value of V A is tiny, |R|_F
- * stands still for many steps, but for rounding.
+ * Growth below ITERATION_GROWTH_LEAST does not count as any: while one singular value of V A is
+ * tiny, |R|_F stands still for many steps, but for rounding.
  *
  * Threads: any; products and passes run on a team. Cost: 2 n^3 operations a product, from 3 of them
  * (a good V0) to some 100 (RCOND near eps); eight n x n of scratch.
@@ -29,16 +30,9 @@
 
 #include "base/checked.h"
 #include "gpu/host/iter.h"
+#include "gpu/iteration.h"
 
-#define RATIO_ACCEPTED 14.0 /* the contract has 15; what is measured errs by 0.5 at most */
-#define GOAL_ULPS 2.0       /* of |A| |V|: as LU leaves it, at any order */
-#define BASIN 0.5           /* of |R|_F: below it every scheme halves it at least */
-#define GROWTH_LEAST 1.015625
-#define HOPELESS_MARGIN 4 /* steps more than rounding errors could ask for */
-#define PRODUCTS_MAX 512  /* of one matrix: any input ends */
 #define STARTS_MAX 5
-/* Where A is so dominant, the diagonal is as good a start as FP32's LU, and costs nothing. */
-#define DOMINANCE_HIGH 0x1p-10
 
 enum ending {
     REACHED,
@@ -95,7 +89,8 @@ static struct starts choose_starts(const struct wishes *wishes, enum precision p
     for (int i = first; i <= METHOD_ITERATIVE_SCALED_IDENTITY; i++) {
         bool named = i == (int)wishes->initial, fits = true;
         if (i == METHOD_ITERATIVE_LOW_PRECISION)
-            fits = precision == PRECISION_FP64 && (named || identity->dominance > DOMINANCE_HIGH);
+            fits = precision == PRECISION_FP64 &&
+                   (named || identity->dominance > ITERATION_DOMINANCE_HIGH);
         if (i == METHOD_ITERATIVE_DIAGONAL)
             fits = named || identity->dominant;
         if (fits)
@@ -109,7 +104,7 @@ static struct starts choose_starts(const struct wishes *wishes, enum precision p
 static int64_t hopeless_steps(int64_t n, int digits, double growth)
 {
     double doublings = 2 * (log2((double)n) + digits);
-    return (int64_t)ceil(doublings / log2(growth)) + HOPELESS_MARGIN;
+    return (int64_t)ceil(doublings / log2(growth)) + ITERATION_HOPELESS_MARGIN;
 }
 
 static const char *kernel(enum precision precision, int64_t n)

@@ -101,7 +101,8 @@ static const struct method method_ism = {
                                         .optional = true},
                [METHOD_ISM_A0_INVERSE] = {.name = "A0_INVERSE",
                                           .help = "known inverses, to be updated; without A0, "
-                                                  "RCOND is not a number",
+                                                  "RCOND is not a number, or 0 where INFO is in "
+                                                  "1..n",
                                           .rank = 2,
                                           .dims = {METHOD_DIM_N, METHOD_DIM_N},
                                           .optional = true}},
@@ -132,7 +133,8 @@ static const struct method method_ism = {
                 [METHOD_ISM_U] =
                     {.name = "U",
                      .help = "factors: the inverse is A0^-1 - A0^-1 U R V^T A0^-1; NaN where "
-                             "the variant taken has none",
+                             "the variant taken has none, and where Newton's step repaired the "
+                             "inverse",
                      .rank = 2,
                      .dims = {METHOD_DIM_N, METHOD_DIM_M}},
                 [METHOD_ISM_R] = {.name = "R",

@@ -494,6 +494,8 @@ static void test_unwanted_inverse(void **state)
         assert_int_equal(bench.info[kind], kept.info[kind]);
         assert_int_equal(bench.road[kind], kept.road[kind]);
         assert_memory_equal(&bench.rcond[kind], &kept.rcond[kind], sizeof bench.rcond[kind]);
+        for (int64_t i = 0; i < KINDS * bench.bytes; i++)
+            assert_int_equal(bench.x[i], NOISE);
         free(kept.x);
         bench_close(&bench);
     }

@@ -11,6 +11,10 @@ int host_cases(void);
 int hard_cases(void);
 #include "tests/unit/gpu/test_host_ism_hard.c"
 #undef main
+#define main host_ends
+int host_ends(void);
+#include "tests/unit/gpu/test_host_ism_ends.c"
+#undef main
 
 /* Every kind and variant once for each order and rank up to n = 32; orders of every size of a team,
  * and one more. */

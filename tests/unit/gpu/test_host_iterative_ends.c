@@ -210,24 +210,34 @@ static void test_convergence_is_not_faked(void **state)
     }
 }
 
-/* A line of zeros is singular without a doubt. */
+/* A line of zeros is singular without a doubt, also where sums of the other entries overflow. */
+static void try_zero_line(enum precision precision, bool row, double huge)
+{
+    int64_t n = 30;
+    double *a = random_matrix(n, 3);
+    for (int64_t i = 0; i < n && huge > 0; i++)
+        a[row ? i * n + 2 : 2 * n + i] = huge;
+    for (int64_t i = 0; i < n; i++)
+        a[row ? 7 * n + i : i * n + 7] = 0;
+    struct gputest_iterate task = {.precision = precision, .n = n, .a = a};
+    struct gputest_iterated result = gputest_iterate(&task);
+    assert_int_equal(result.info, row ? n : 8);
+    assert_true(result.rcond == 0 && isnan(result.residual) && isnan(result.history[0]));
+    assert_int_equal(result.iterations, 0);
+    for (int64_t i = 0; i < n * n; i++)
+        assert_true(isnan(result.inverse[i]));
+    gputest_iterated_free(&result);
+    free(a);
+}
+
 static void test_zero_lines(void **state)
 {
     (void)state;
-    int64_t n = 30;
     for (int row = 0; row < 2; row++) {
-        double *a = random_matrix(n, 3);
-        for (int64_t i = 0; i < n; i++)
-            a[row ? 7 * n + i : i * n + 7] = 0;
-        struct gputest_iterate task = {.precision = PRECISION_FP64, .n = n, .a = a};
-        struct gputest_iterated result = gputest_iterate(&task);
-        assert_int_equal(result.info, row ? n : 8);
-        assert_true(result.rcond == 0 && isnan(result.residual) && isnan(result.history[0]));
-        assert_int_equal(result.iterations, 0);
-        for (int64_t i = 0; i < n * n; i++)
-            assert_true(isnan(result.inverse[i]));
-        gputest_iterated_free(&result);
-        free(a);
+        for (int huge = 0; huge < 2; huge++) {
+            try_zero_line(PRECISION_FP64, row, huge ? 1.7e308 : 0);
+            try_zero_line(PRECISION_FP32, row, huge ? 3.4e38 : 0);
+        }
     }
 }
 

@@ -1,0 +1,169 @@
+/* What `ism` on the host says of matrices that have no inverse, or hardly one, and of numbers that
+ * are not finite or do not stay so. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "gpu/host/lapack.h"
+#include "tests/unit/gpu/ism.h"
+#include "tests/unit/gpu/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* X Y^T takes the first row of A0 away. */
+static void test_singular(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 4, 20, 40};
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        for (int k = 0; k < ISMTEST_KINDS; k++) {
+            int64_t n = orders[i];
+            struct ismtest_problem problem =
+                ismtest_blank(PRECISION_FP64, (enum ismtest_kind)k, n, 1);
+            problem.x[0] = 1;
+            problem.y[0] = -1;
+            ismtest_complete(&problem);
+            struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+            assert_in_range(answer.info, 1, n);
+            assert_true(answer.rcond == 0 && answer.det_ratio == 0);
+            assert_int_equal(answer.road, METHOD_ROAD_LU);
+            for (int64_t j = 0; j < n * n; j++)
+                assert_true(isnan(answer.inverse[j]));
+            ismtest_forget(&answer);
+            ismtest_free(&problem);
+        }
+    }
+}
+
+/* Nearly so: it is told, and the inverse comes all the same. */
+static void test_nearly_singular(void **state)
+{
+    (void)state;
+    for (int k = 0; k < ISMTEST_KINDS; k++) {
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, (enum ismtest_kind)k, 20, 1);
+        problem.x[0] = 1;
+        problem.y[0] = -1 + 0x1p-53;
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 21);
+        assert_true(k == ISMTEST_INVERSE ? isnan(answer.rcond)
+                                         : answer.rcond > 0 && answer.rcond < 0x1p-52);
+        assert_true(isfinite(answer.inverse[0]) && fabs(answer.inverse[0]) > 1e15);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Wilkinson's matrix, whose elements grow, and beside it a singular block of three rows. */
+static struct ismtest_problem growing_and_singular(enum precision precision, int64_t n)
+{
+    static const double singular[3][3] = {{1, -6, 7}, {6, 1, -3}, {-1, 6, -7}};
+    struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_DEFAULT, n, n);
+    uint64_t seed = 7;
+    int64_t most = n - 3;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; i < most && j < most; j++)
+            problem.x[i * n + j] = j < i ? -0.9 + 0.05 * gputest_random(&seed) : j == most - 1;
+        for (int64_t j = most; i >= most && j < n; j++)
+            problem.x[i * n + j] = singular[i - most][j - most];
+        problem.x[i * (n + 1)] = i < most ? 0 : problem.x[i * (n + 1)] - 1;
+        problem.y[i * (n + 1)] = 1;
+    }
+    ismtest_complete(&problem);
+    return problem;
+}
+
+/* What fails to be mended is lu's own inverse, with lu's INFO and RCOND. */
+static void test_as_lu(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {40, 90, 150, 300};
+    for (size_t i = 0; i < COUNT(orders) * PRECISION_COUNT; i++) {
+        int64_t n = orders[i / PRECISION_COUNT];
+        enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        struct ismtest_problem problem = growing_and_singular(precision, n);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        struct gputest_answer lu = gputest_run("lu", precision, n, problem.a, false);
+        assert_int_equal(answer.road, METHOD_ROAD_LU);
+        assert_int_equal(answer.info, lu.info);
+        assert_true(precision == PRECISION_FP32 || lu.info == n + 1);
+        assert_true(answer.rcond == lu.rcond);
+        assert_memory_equal(answer.inverse, lu.inverse, (size_t)(n * n) * sizeof(double));
+        gputest_free(&lu);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* ---- Hostile numbers ---- */
+
+static void test_not_finite(void **state)
+{
+    (void)state;
+    static const double bad[] = {NAN, INFINITY, -INFINITY};
+    for (int k = 0; k < ISMTEST_KINDS; k++) {
+        for (int64_t at = 0; at < 24; at++) {
+            struct ismtest_problem problem = ismtest_problem(PRECISION_FP64, (enum ismtest_kind)k,
+                                                             12, at % 2 ? 2 : 7, (uint64_t)at + 1);
+            double *const tensors[] = {problem.x, problem.y, problem.a0, problem.b, problem.a};
+            double *tensor = tensors[at % 5];
+            bool read = at % 5 < 2    ? k != ISMTEST_ALONE
+                        : at % 5 == 2 ? k == ISMTEST_SCALE || k == ISMTEST_DIAGONAL ||
+                                            k == ISMTEST_INVERSE_AND_A0
+                        : at % 5 == 3 ? problem.b != NULL
+                                      : k == ISMTEST_ALONE;
+            int64_t index = k == ISMTEST_SCALE && at % 5 == 2 ? 0
+                            : at % 5 < 2                      ? at / 5
+                                                              : 13 * (at / 5);
+            if (read)
+                tensor[index] = bad[at % 3];
+            struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+            assert_int_equal(answer.info, read ? -1 : 0);
+            if (read) {
+                assert_true(isnan(answer.rcond) && isnan(answer.det_ratio));
+                assert_int_equal(answer.road, METHOD_ROAD_NONE);
+                for (int64_t j = 0; j < 144; j++)
+                    assert_true(isnan(answer.inverse[j]));
+            }
+            ismtest_forget(&answer);
+            ismtest_free(&problem);
+        }
+    }
+}
+
+/* Finite factors whose product is not. Without A0 there is no A that could overflow. */
+static void test_overflow(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ismtest_kind kind;
+        int32_t info;
+    } rows[] = {{ISMTEST_DEFAULT, -1}, {ISMTEST_INVERSE_AND_A0, -1}, {ISMTEST_INVERSE, 13}};
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, rows[k].kind, 12, 2);
+        ismtest_complete(&problem);
+        for (int64_t i = 0; i < 24; i++)
+            problem.x[i] = problem.y[i] = i % 3 ? 1e200 : -1e250;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, rows[k].info);
+        assert_true(isnan(answer.rcond) && isnan(answer.det_ratio));
+        for (int64_t j = 0; j < 144; j++)
+            assert_true(isnan(answer.inverse[j]));
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_singular), cmocka_unit_test(test_nearly_singular),
+        cmocka_unit_test(test_as_lu),    cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_overflow),
+    };
+    host__lapack_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
