@@ -12,7 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets OpenBLAS to one thread. Once, before any other call here. */
+/* Sets OpenBLAS to one thread. Once, before any other call here, and first in main: on a processor
+ * that OpenBLAS does not know it sets OPENBLAS_CORETYPE to the family with the same instructions,
+ * unless that is set, and executes the program again. */
 void host__lapack_init(void);
 /* The kernel family in use: "Haswell", "SkylakeX". Constant text. */
 const char *host__lapack_cpu(void);

@@ -151,11 +151,11 @@ int main(int argc, char **argv)
 {
     static struct settings settings;
     struct process_logging logging;
+    host__lapack_init(); /* first: it may begin the program again */
     log_open(LOG_INFO, LOG_JSON, "invertd-host", NULL);
     if (!process_parse(argc, argv, flags, &settings, &logging))
         return ENGINE_EXIT_BAD_OPTION;
     log_open(logging.level, logging.format, "invertd-host", NULL);
-    host__lapack_init();
     if (settings.trials.self_test) {
         printf("invertd-host %s, %s\n", INVERTD_VERSION, host__lapack_cpu());
         return host_self_test() == 0 ? ENGINE_EXIT_OK : ENGINE_EXIT_FAILURE;

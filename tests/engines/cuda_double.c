@@ -198,6 +198,7 @@ int main(int argc, char **argv)
 {
     static struct settings settings = {.devices = 1, .out = -1, .only = -1};
     struct process_logging logging;
+    host__lapack_init(); /* first: it may begin the program again */
     log_open(LOG_INFO, LOG_JSON, "invertd-cuda", NULL);
     if (!process_parse(argc, argv, flags, &settings, &logging))
         return ENGINE_EXIT_BAD_OPTION;
@@ -205,7 +206,6 @@ int main(int argc, char **argv)
     poisoned_exit = settings.exit_code;
     if (settings.exit_code != 0)
         signal(SIGSEGV, on_poison);
-    host__lapack_init();
     if (settings.end_ms > 0)
         end_slowly(settings.end_ms);
     process_isolate("invertd-cuda");

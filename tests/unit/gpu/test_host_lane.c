@@ -312,9 +312,18 @@ static void test_scratch_is_bounded(void **state)
     stop();
 }
 
+/* OpenBLAS takes a processor that is younger than itself for a Prescott. */
+static void test_kernels_fit_the_processor(void **state)
+{
+    (void)state;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        assert_string_not_equal(host__lapack_cpu(), "Prescott");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernels_fit_the_processor),
         cmocka_unit_test(test_unwanted_and_unsupported),
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_neighbours_are_untouched),
