@@ -93,47 +93,75 @@ template <typename T> struct launch {
     }
 };
 
-/* |A X - I| / (n |A| |X| eps) of one matrix, on the host. */
-template <typename T> double ratio_of(const tridiagonal_bed<T> &bed, int64_t k)
+struct judged {
+    double right, left; /* |A X - I| and |X A - I|, over n |A| |X| eps */
+    double rcond;
+};
+
+/* One matrix, on the host. */
+template <typename T> struct judged judge(const tridiagonal_bed<T> &bed, int64_t k)
 {
     int64_t n = bed.n;
     std::vector<T> dl = bed.dl.get(k * (n - 1), n - 1), d = bed.d.get(k * n, n);
     std::vector<T> du = bed.du.get(k * (n - 1), n - 1), x = bed.x.get(k * n * n, n * n);
-    double norm_a = 0, norm_x = 0, worst = 0;
+    double norm_a = 0, norm_x = 0, right = 0, left = 0;
+    auto worse = [](double one, double other) {
+        return one > other || std::isnan(one) ? one : other;
+    };
     for (int64_t j = 0; j < n; j++) {
-        double sum = 0, size = 0, column = fabs((double)d[j]);
-        column += j > 0 ? fabs((double)du[j - 1]) : 0;
-        column += j + 1 < n ? fabs((double)dl[j]) : 0;
+        double behind = 0, before = 0, size = 0, column = fabs((double)d[j]);
+        const double above = j > 0 ? (double)du[j - 1] : 0, under = j + 1 < n ? (double)dl[j] : 0;
+        column += fabs(above) + fabs(under);
         for (int64_t i = 0; i < n; i++) {
-            double entry = (double)d[i] * (double)x[i * n + j] - (i == j);
+            const T *row = &x[i * n];
+            double entry = (double)d[i] * (double)row[j] - (i == j);
             entry += i > 0 ? (double)dl[i - 1] * (double)x[(i - 1) * n + j] : 0;
             entry += i + 1 < n ? (double)du[i] * (double)x[(i + 1) * n + j] : 0;
-            sum += fabs(entry);
-            size += fabs((double)x[i * n + j]);
+            behind += fabs(entry);
+            entry = (double)row[j] * (double)d[j] - (i == j);
+            entry += j > 0 ? (double)row[j - 1] * above : 0;
+            entry += j + 1 < n ? (double)row[j + 1] * under : 0;
+            before += fabs(entry);
+            size += fabs((double)row[j]);
         }
         norm_a = fmax(norm_a, column);
         norm_x = fmax(norm_x, size);
-        worst = sum > worst || std::isnan(sum) ? sum : worst;
+        right = worse(behind, right);
+        left = worse(before, left);
     }
-    return worst / ((double)n * norm_a * norm_x * small_real<T>::eps);
+    const double unit = (double)n * norm_a * norm_x * small_real<T>::eps;
+    return {right / unit, left / unit, 1 / norm_a / norm_x};
+}
+
+/* The matrices are dominant: each variant's own answer goes out. */
+int road_of(int variant)
+{
+    return variant == CUDA__TRI_SHERMAN_MORRISON ? METHOD_ROAD_SHERMAN_MORRISON
+           : variant == CUDA__TRI_PIVOTED        ? METHOD_ROAD_PIVOTED
+                                                 : METHOD_ROAD_TWO_SWEEP;
 }
 
 template <typename T> bool check_order(int64_t n, int64_t count, int variant)
 {
     tridiagonal_bed<T> bed(n, count);
     launch<T> ours(bed, variant);
-    double worst = 0;
+    bool right = true;
     ours.run();
     SMALL_TRY(cudaDeviceSynchronize());
+    std::vector<int32_t> info = ours.info.get(0, count), road = ours.road.get(0, count);
+    std::vector<T> rcond = ours.rcond.get(0, count);
     for (int64_t k : {(int64_t)0, count / 2, count - 1}) {
-        double ratio = ratio_of(bed, k);
-        worst = ratio > worst || std::isnan(ratio) ? ratio : worst;
+        const struct judged of = judge(bed, k);
+        const double off = fabs((double)rcond[k] / of.rcond - 1);
+        const bool good = of.right <= RATIO_MAX && of.left <= RATIO_MAX && info[k] == 0 &&
+                          road[k] == road_of(variant) && off <= 4 * (double)n * small_real<T>::eps;
+        if (!good && right)
+            printf("%s n = %d, %d matrices, %s: ratios %g and %g, INFO %d, METHOD %d, RCOND off by "
+                   "%g: WRONG\n",
+                   precision_name(small_real<T>::precision), (int)n, (int)count,
+                   variant_names[variant], of.right, of.left, info[k], road[k], off);
+        right = right && good;
     }
-    bool right = worst <= RATIO_MAX;
-    if (!right)
-        printf("%s n = %d, %d matrices, %s: ratio %g: WRONG\n",
-               precision_name(small_real<T>::precision), (int)n, (int)count, variant_names[variant],
-               worst);
     return right;
 }
 
