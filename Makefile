@@ -176,13 +176,13 @@ help: ## this list
 
 demo: ## install what is missing, build, invert matrices of every method over HTTP, explain, stop
 	@scripts/deps build
-	@$(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make builds it")
+	@$(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make alone builds it")
 	@+$(AGAIN) $(WITHOUT_GPU) all demo-program
 	@$(BUILD)/invertd-demo $(BUILD)/invertd
 
 run: ## install what is missing, build, serve on 127.0.0.1:8000 until Ctrl-C
 	@scripts/deps build
-	@$(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make builds it")
+	@$(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make alone builds it")
 	@+$(AGAIN) $(WITHOUT_GPU) all
 	@scripts/run $(BUILD)/invertd
 
