@@ -17,6 +17,10 @@
 #define ITERATION_HOPELESS_MARGIN 4 /* steps more than rounding errors could ask for */
 #define ITERATION_PRODUCTS_MAX 512  /* of one matrix: any input ends */
 
+/* Up to this order R is computed in twice the precision. The rounding errors of so few products may
+ * cancel, or all be 0, and a residual that is there would not be seen. */
+#define ITERATION_TWICE_ORDER_MAX 8
+
 /* ---- The choice of start and scheme ---- */
 
 /* Where A is so dominant, the diagonal is as good a start as FP32's LU, and costs nothing. */

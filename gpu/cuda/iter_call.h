@@ -183,6 +183,8 @@ struct cuda__iter_kernels {
     cudaError_t (*widen)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     cudaError_t (*sum)(const struct cuda__iter_call *, struct cuda__iter_run,
                        const struct cuda__iter_sums *, cudaStream_t);
+    /* R = I - V A in twice the precision, rounded once; up to ITERATION_TWICE_ORDER_MAX. */
+    cudaError_t (*residual)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     /* matrix += value I */
     cudaError_t (*shift)(const struct cuda__iter_call *, struct cuda__iter_run, int matrix,
                          double value, cudaStream_t);

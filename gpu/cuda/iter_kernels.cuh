@@ -222,6 +222,37 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         cuda__iter_sum_row(view, sums.sums[s]);
 }
 
+/* Entry (i, j) of I - V A, by products without error and sums whose errors are summed too; nothing
+ * of it may be fused. */
+template <typename T>
+static __device__ T cuda__iter_residual_entry(const cuda__iter_view<T> &view, int j)
+{
+    const T *left = view.row(CUDA__ITER_MATRIX_V), *right = view.matrix(CUDA__ITER_MATRIX_A) + j;
+    double sum = j == view.i, errors = 0;
+#pragma unroll 1
+    for (int k = 0; k < (int)view.call.n; k++) {
+        double v = -(double)left[k], a = (double)right[k * view.call.ld];
+        double product = __dmul_rn(v, a), next = __dadd_rn(sum, product);
+        double added = __dadd_rn(next, -sum);
+        double lost = __dadd_rn(sum, -__dadd_rn(next, -added));
+        lost = __dadd_rn(lost, __dadd_rn(product, -added));
+        errors = __dadd_rn(errors, __dadd_rn(fma(v, a, -product), lost));
+        sum = next;
+    }
+    return (T)__dadd_rn(sum, errors);
+}
+
+/* A lane an entry. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_residual_kernel(const cuda__iter_call call, const cuda__iter_run run)
+{
+    static_assert(ITERATION_TWICE_ORDER_MAX <= CUDA__WARP, "a row a warp");
+    cuda__iter_view<T> view(call, run);
+    if (view.i < call.n && view.lane < call.n)
+        view.row(CUDA__ITER_MATRIX_R)[view.lane] = cuda__iter_residual_entry(view, view.lane);
+}
+
 /* A thread an entry of the diagonal. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
@@ -418,6 +449,10 @@ template <typename T> struct cuda__iter_launch {
     {
         return rows(cuda__iter_sum_kernel<T>, of, which, stream, *sums);
     }
+    static cudaError_t residual(const call *of, run which, cudaStream_t stream)
+    {
+        return rows(cuda__iter_residual_kernel<T>, of, which, stream);
+    }
     static cudaError_t shift(const call *of, run which, int matrix, double value,
                              cudaStream_t stream)
     {
@@ -457,6 +492,7 @@ template <typename T> struct cuda__iter_launch {
                 narrow,
                 widen,
                 sum,
+                residual,
                 shift,
                 commit,
                 decide,

@@ -80,6 +80,11 @@ static void shift(struct cuda__iter_step *step, enum name matrix, double value)
 
 void cuda__iter_residual(struct cuda__iter_step *step)
 {
+    if (step->call->n <= ITERATION_TWICE_ORDER_MAX) {
+        if (step->status == cudaSuccess)
+            step->status = step->kernels->residual(step->call, step->run, step->stream);
+        return;
+    }
     multiply(step, R, -1, V, A, 0);
     shift(step, R, 1);
 }

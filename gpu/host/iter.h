@@ -87,7 +87,8 @@ const struct host_iter_scheme *host__iter_scheme(enum method_iterative_scheme sc
  * of the fewest products that get there. From 1 up: the one that grows fastest. */
 enum method_iterative_scheme host__iter_plan(double residual, double goal);
 
-/* r = I - v a. */
+/* r = I - v a. Up to ITERATION_TWICE_ORDER_MAX each entry is right to within its own rounding and
+ * n^2 eps^2 |a| |v|, beyond to within n eps |a| |v|. */
 void host__iter_residual_f32(const struct host_iter_f32 *iter);
 void host__iter_residual_f64(const struct host_iter_f64 *iter);
 /* One step, after the residual. The spare matrices are used up, and change places with v. */

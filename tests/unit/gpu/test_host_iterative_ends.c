@@ -16,6 +16,9 @@
 #include "tests/unit/gpu/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#ifndef TOLERANCE_ROUNDS
+#define TOLERANCE_ROUNDS 40
+#endif
 
 static double *random_matrix(int64_t n, uint64_t seed)
 {
@@ -119,6 +122,104 @@ static void test_tolerance(void **state)
     gputest_iterated_free(&result);
     gputest_iterated_free(&best);
     free(a);
+}
+
+/* |I - X A| to 113 bits: at a condition of 1e6 long double would not tell. */
+static double exact_residual(int64_t n, const double *x, const double *a)
+{
+    double largest = 0;
+    for (int64_t j = 0; j < n; j++) {
+        __float128 column = 0;
+        for (int64_t i = 0; i < n; i++) {
+            __float128 entry = i == j;
+            for (int64_t k = 0; k < n; k++)
+                entry -= (__float128)x[i * n + k] * a[k * n + j];
+            column += entry < 0 ? -entry : entry;
+        }
+        largest = fmax(largest, (double)column);
+    }
+    return largest;
+}
+
+#define TOLERANCE_ORDER_MAX 8
+
+/* A random reflection of the rows, or of the columns. */
+static void reflect(int64_t n, bool rows, uint64_t *seed, double *a)
+{
+    double v[TOLERANCE_ORDER_MAX], square = 0;
+    int64_t along = rows ? n : 1, across = rows ? 1 : n;
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = gputest_random(seed);
+        square += v[i] * v[i];
+    }
+    for (int64_t j = 0; j < n; j++) {
+        double dot = 0;
+        for (int64_t i = 0; i < n; i++)
+            dot += v[i] * a[i * along + j * across];
+        for (int64_t i = 0; i < n; i++)
+            a[i * along + j * across] -= 2 * dot / square * v[i];
+    }
+}
+
+/* Singular values of 1 but for the last one. */
+static void make_conditioned(enum precision precision, int64_t n, double condition, uint64_t *seed,
+                             double *a)
+{
+    for (int64_t k = 0; k < n * n; k++)
+        a[k] = k % (n + 1) > 0 ? 0 : k > 0 && k == n * n - 1 ? 1 / condition : 1;
+    reflect(n, true, seed, a);
+    reflect(n, false, seed, a);
+    for (int64_t k = 0; k < n * n && precision == PRECISION_FP32; k++)
+        a[k] = (double)(float)a[k];
+}
+
+/* INFO 0 keeps its promise, and is not withheld where rounding leaves room for it; RESIDUAL is the
+ * true one. Returns whether INFO was 0. */
+static bool try_tolerance(const struct gputest_iterate *task)
+{
+    double eps = gputest_eps(task->precision), n = (double)task->n;
+    struct gputest_iterated result = gputest_iterate(task);
+    double residual = exact_residual(task->n, result.inverse, task->a);
+    double size = gputest_norm(task->n, task->a) * gputest_norm(task->n, result.inverse);
+    double slack = 4 * n * eps * residual + n * n * 0x1p-104 * size;
+    bool good = result.info == 0;
+    if (good && !(residual <= task->tolerance + slack))
+        fail_msg("n = %d: INFO 0 for %g, but %g, told as %g", (int)task->n, task->tolerance,
+                 residual, result.residual);
+    if (!good && !(task->tolerance <= 2 * eps * size))
+        fail_msg("n = %d: INFO %d for %g, size %g", (int)task->n, result.info, task->tolerance,
+                 size);
+    if (!(fabs(result.residual - residual) <= slack))
+        fail_msg("n = %d: RESIDUAL %g, but %g", (int)task->n, result.residual, residual);
+    gputest_iterated_free(&result);
+    return good;
+}
+
+/* In so small orders the errors of a product's few roundings may all vanish by chance; what is left
+ * of the residual must be seen all the same. */
+static void test_tolerance_is_kept(void **state)
+{
+    (void)state;
+    enum {
+        TOLERANCES = 5 /* from eps on */
+    };
+    uint64_t seed = 5;
+    int good = 0, all = TOLERANCE_ORDER_MAX * TOLERANCES * 2 * TOLERANCE_ROUNDS;
+    for (int i = 0; i < all; i++) {
+        int64_t n = i % TOLERANCE_ORDER_MAX + 1;
+        int factor = i / TOLERANCE_ORDER_MAX % TOLERANCES;
+        enum precision precision = (enum precision)(i / TOLERANCE_ORDER_MAX / TOLERANCES % 2);
+        double *a = gputest_numbers(n * n), condition = precision == PRECISION_FP32 ? 1e3 : 1e6;
+        make_conditioned(precision, n, condition, &seed, a);
+        struct gputest_iterate task = {.precision = precision,
+                                       .n = n,
+                                       .a = a,
+                                       .tolerance =
+                                           gputest_eps(precision) * pow(condition, factor / 3.0)};
+        good += try_tolerance(&task);
+        free(a);
+    }
+    assert_true(good > all / 4 && good < all * 3 / 4);
 }
 
 /* ---- No inverse, or hardly one ---- */
@@ -375,6 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_max_iterations),
         cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_tolerance_is_kept),
         cmocka_unit_test(test_convergence_is_not_faked),
         cmocka_unit_test(test_zero_lines),
         cmocka_unit_test(test_conditions),
