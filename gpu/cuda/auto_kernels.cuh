@@ -346,7 +346,8 @@ static __device__ __forceinline__ int cuda__auto_block_least(int value, int *scr
 }
 
 /* The first zero on the diagonal of a triangular matrix, and how it is loaded; a block an entry.
- * Where scaled down an entry vanishes, X is beyond range anyway, and A is taken as it is. */
+ * Where scaled down an entry vanishes or has no reciprocal, RCOND is 0 anyway, and A is taken as it
+ * is. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_plan_kernel(const cuda__auto_call call)
@@ -363,7 +364,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     for (int i = (int)threadIdx.x; i < call.n; i += CUDA__AUTO_THREADS) {
         T pivot = a[i * (call.ld + 1)];
         zero = pivot == 0 ? min(zero, i + 1) : zero;
-        vanished = vanished || (pivot != 0 && pivot * factor == 0);
+        vanished = vanished || (pivot != 0 && fabs(pivot * factor) < cuda__real<T>::least_safe);
     }
     zero = cuda__auto_block_least(zero, zeros);
     vanished = __syncthreads_or(vanished);

@@ -297,15 +297,14 @@ template <typename T> struct cuda__lu_patient {
         return now <= CUDA__LU_RATIO_ACCEPTED;
     }
 
-    /* The same of A as it is where, scaled down, a small pivot has vanished. The norm may then
-     * overflow: RCOND is 0. */
+    /* The same of A as it is where, scaled down, a small pivot has vanished or has no reciprocal
+     * any more. The norm may then overflow: RCOND is 0. */
     __device__ bool invert_scaled(const T *from)
     {
         take(from, suitable(from));
-        if (invert())
-            return true;
-        if (factor != real::lower)
-            return false;
+        bool inverted = invert();
+        if (factor != real::lower || (inverted && norm_of(of.x, 1) <= real::largest))
+            return inverted;
         take(from, 1);
         return invert();
     }

@@ -224,16 +224,15 @@ template <typename T> struct cuda__patient {
         return now <= MEND_RATIO_ACCEPTED;
     }
 
-    /* The same of A as it is where, scaled down, a small pivot has vanished. The norm may then
-     * overflow: RCOND is 0. */
+    /* The same of A as it is where, scaled down, a small pivot has vanished or has no reciprocal
+     * any more. The norm may then overflow: RCOND is 0. */
     __device__ bool invert_scaled(const T *from)
     {
         read(from);
         scale(suitable());
-        if (invert())
-            return true;
-        if (factor != real::lower)
-            return false;
+        bool inverted = invert();
+        if (factor != real::lower || (inverted && norm_of(of->x, 1) <= real::largest))
+            return inverted;
         __syncwarp();
         read(from);
         scale(1);

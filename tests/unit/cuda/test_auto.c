@@ -44,6 +44,7 @@ enum kind {
     ROUNDED,  /* definite, and different from its transpose in last bits */
     INDEFINITE,
     ONE_PAIR, /* definite but for one entry, which is not the other's image */
+    FAR_ENDS, /* upper; scaled down, its small entries would have no reciprocals */
     KINDS
 };
 
@@ -53,6 +54,7 @@ static double entry(enum kind kind, enum precision precision, int64_t n, int64_t
     uint64_t mirrored = (uint64_t)(low * 1000 + high + n), own = mirrored + (i > j ? 7919 : 0);
     double symmetric = gputest_random(&mirrored), any = gputest_random(&own);
     double end = precision == PRECISION_FP32 ? 0x1p100 : 0x1p900;
+    double far = precision == PRECISION_FP32 ? 0x1p116 : 0x1p1000;
     double last = precision == PRECISION_FP32 ? 0x1p-23 : 0x1p-52;
     double definite = i == j ? (double)n + symmetric : symmetric;
     switch (kind) {
@@ -64,6 +66,8 @@ static double entry(enum kind kind, enum precision precision, int64_t n, int64_t
         return i == j ? 1 : -0.75;
     case ONE_PAIR:
         return i == n - 1 && j == n / 2 - 1 ? definite + 0.5 : definite;
+    case FAR_ENDS:
+        return i == j ? (i % 2 ? 1 / far : far) : i == 0 && j == 1 ? far / 2 : 0;
     case CORNER_ZEROS:
         return (i == 0 && j == 1) || (i == 1 && j == 0) ? 0 : i == j ? 2 + any : any;
     case DIAGONAL:
@@ -294,6 +298,8 @@ static void assert_as_host(const struct bench *bench, int64_t k)
         assert_inverse(bench, k);
         assert_true(fabs(rcond - theirs.rcond) <= 1e-3 * theirs.rcond);
     }
+    for (int64_t e = 0; k == FAR_ENDS && e < numbers; e++)
+        assert_true(isfinite(get(bench, bench->x, k * numbers + e)));
     bool none = bench->info[k] < 0 || (bench->info[k] > 0 && bench->info[k] <= n);
     for (int64_t e = 0; none && e < numbers; e++)
         assert_true(isnan(get(bench, bench->x, k * numbers + e)));

@@ -278,6 +278,47 @@ static void test_no_false_zero_pivot(void **state)
     }
 }
 
+/* Likewise, where the small pivots have a reciprocal as A is written and none when its norm is
+ * brought down. */
+static void try_far_ends(const char *method, enum precision precision, int64_t n, bool triangular)
+{
+    static const double ends[PRECISION_COUNT][2] = {{1e35, 1e-35}, {1e300, 1e-300}};
+    double great = ends[precision][0], small = ends[precision][1], *a = gputest_numbers(n * n);
+    if (precision == PRECISION_FP32) {
+        great = (double)(float)great;
+        small = (double)(float)small;
+    }
+    for (int64_t i = 0; i < n; i++)
+        a[i * (n + 1)] = i % 2 ? small : great;
+    if (triangular)
+        a[1] = great / 2;
+    struct gputest_answer answer = gputest_run(method, precision, n, a, false);
+    assert_int_equal(answer.info, n + 1);
+    assert_true(answer.rcond < gputest_eps(precision));
+    for (int64_t k = 0; k < n * n; k++) {
+        bool diagonal = k % (n + 1) == 0;
+        double expected = diagonal ? 1 / a[k] : triangular && k == 1 ? -1 / small / 2 : 0;
+        if (!(fabs(answer.inverse[k] - expected) <= 1e-3 * fabs(expected)))
+            fail_msg("%s, n = %d, entry %d: %g", method, (int)n, (int)k, answer.inverse[k]);
+    }
+    gputest_free(&answer);
+    free(a);
+}
+
+static void test_far_ends(void **state)
+{
+    (void)state;
+    static const char *const eliminations[] = {"lu", "gauss_jordan", "auto"};
+    static const int64_t of_orders[] = {2, 3, 8, 9, 20, 33, 65, 300};
+    for (size_t i = 0; i < COUNT(eliminations) * COUNT(of_orders) * 4; i++) {
+        const char *method = eliminations[i / 4 % COUNT(eliminations)];
+        int64_t n = of_orders[i / 4 / COUNT(eliminations)];
+        enum precision precision = (enum precision)(i % 2);
+        if (gputest_takes(method, precision, n))
+            try_far_ends(method, precision, n, i / 2 % 2);
+    }
+}
+
 /* Pivots whose reciprocal overflows. */
 static void try_tiny_factors(int64_t n, const double *a)
 {
@@ -492,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_sums_may_overflow),
         cmocka_unit_test(test_sums_of_the_inverse_may_overflow),
         cmocka_unit_test(test_no_false_zero_pivot),
+        cmocka_unit_test(test_far_ends),
         cmocka_unit_test(test_factors_of_tiny_pivots),
         cmocka_unit_test(test_factors_of_great_pivots),
         cmocka_unit_test(test_factors_of_shifted_columns),
