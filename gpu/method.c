@@ -291,8 +291,8 @@ static uint64_t hash_tensors(uint64_t hash, const struct method_tensor *tensor)
         hash = hash_number(hash, (uint64_t)tensor->rank);
         for (int i = 0; i < tensor->rank; i++)
             hash = hash_number(hash, (uint64_t)tensor->dims[i]);
-        hash = hash_number(hash, (uint64_t)tensor->optional * 4 + (uint64_t)tensor->is_default * 2 +
-                                     (uint64_t)tensor->is_one_when_empty);
+        hash = hash_number(hash, (uint64_t)tensor->optional * 8 + (uint64_t)tensor->is_default * 4 +
+                                     (uint64_t)tensor->when_empty);
     }
     return hash_string(hash, NULL);
 }

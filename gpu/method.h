@@ -53,15 +53,24 @@ enum method_kind {
     METHOD_ROAD
 };
 
+/* What an output holds for a matrix of order 0, which no engine sees. Other than ZEROS: of REALs.
+ */
+enum method_empty {
+    METHOD_EMPTY_ZEROS,
+    METHOD_EMPTY_ONES,
+    METHOD_EMPTY_IDENTITY, /* of a square */
+    METHOD_EMPTY_ONE_ZERO  /* a list whose first number is 0, with NaNs behind it */
+};
+
 struct method_tensor {
     const char *name; /* as in the v2 protocol: "A"; /v1 uses it in lower case. NULL ends a list */
     const char *help; /* one line for documentation */
     enum method_kind kind;
     int rank; /* without the batch dimension */
     enum method_dim dims[METHOD_RANK_MAX];
-    bool optional;          /* inputs: may be absent */
-    bool is_default;        /* outputs: answered when the request names none */
-    bool is_one_when_empty; /* outputs of one REAL a matrix: 1 for n = 0; the others are 0 then */
+    bool optional;                /* inputs: may be absent */
+    bool is_default;              /* outputs: answered when the request names none */
+    enum method_empty when_empty; /* outputs */
 };
 
 enum method_option_kind {

@@ -8,6 +8,7 @@
  * Threads: see inference.h; functions named *_away run in the pool.
  */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -226,13 +227,33 @@ static enum error admit(struct inference *inference, struct failure *failure)
     return take_outputs(inference, failure);
 }
 
-static void fill_with_ones(enum precision precision, int64_t count, void *numbers)
+/* What an output of a matrix of order 0 has as its number `at`, its rows having `columns`. */
+static double number_when_empty(enum method_empty when_empty, int64_t at, int64_t columns)
 {
-    for (int64_t i = 0; i < count; i++) {
-        if (precision == PRECISION_FP32)
-            ((float *)numbers)[i] = 1.0F;
+    if (when_empty == METHOD_EMPTY_IDENTITY)
+        return at % (columns + 1) == 0;
+    if (when_empty == METHOD_EMPTY_ONE_ZERO)
+        return at == 0 ? 0 : (double)NAN;
+    return when_empty == METHOD_EMPTY_ONES;
+}
+
+/* An output of order 0, of REALs, for every matrix of the request. */
+static void fill_empty(const struct proto_request *request, int output, void *numbers)
+{
+    const struct method_tensor *tensor = &request->method->outputs[output];
+    int64_t unit = precision_bytes(request->precision);
+    int64_t count =
+        method_tensor_bytes(tensor, request->precision, 0, request->m, request->options) / unit;
+    int64_t columns = 1;
+    if (tensor->rank > 0)
+        columns =
+            method_dim_length(tensor->dims[tensor->rank - 1], 0, request->m, request->options);
+    for (int64_t i = 0; i < request->batch * count; i++) {
+        double number = number_when_empty(tensor->when_empty, i % count, columns);
+        if (request->precision == PRECISION_FP32)
+            ((float *)numbers)[i] = (float)number;
         else
-            ((double *)numbers)[i] = 1.0;
+            ((double *)numbers)[i] = number;
     }
 }
 
@@ -244,8 +265,8 @@ static void answer_empty(struct inference *inference)
         if (inference->outputs[i] == NULL)
             continue;
         memset(inference->outputs[i], 0, (size_t)output_bytes(request, i));
-        if (request->method->outputs[i].is_one_when_empty)
-            fill_with_ones(request->precision, request->batch, inference->outputs[i]);
+        if (request->n == 0 && request->method->outputs[i].when_empty != METHOD_EMPTY_ZEROS)
+            fill_empty(request, i, inference->outputs[i]);
     }
     static const char no_kernel[] = "none";
     memcpy(inference->item.kernel, no_kernel, sizeof no_kernel);

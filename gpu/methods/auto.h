@@ -32,7 +32,7 @@ static const struct method method_auto = {
                 {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
                 {.name = "RCOND",
                  .help = "reciprocal condition number in the 1-norm",
-                 .is_one_when_empty = true,
+                 .when_empty = METHOD_EMPTY_ONES,
                  .is_default = true},
                 {.name = "METHOD",
                  .help = "how each matrix was inverted: diagonal, triangular, tridiagonal, "

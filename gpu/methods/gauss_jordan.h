@@ -23,7 +23,7 @@ static const struct method method_gauss_jordan = {
                 {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
                 {.name = "RCOND",
                  .help = "reciprocal condition number in the 1-norm",
-                 .is_one_when_empty = true,
+                 .when_empty = METHOD_EMPTY_ONES,
                  .is_default = true}},
     .road = METHOD_ROAD_GAUSS_JORDAN,
     .n_max = 32768,

@@ -121,7 +121,7 @@ static const struct method method_ism = {
                     {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
                 [METHOD_ISM_RCOND] = {.name = "RCOND",
                                       .help = "reciprocal condition number in the 1-norm",
-                                      .is_one_when_empty = true,
+                                      .when_empty = METHOD_EMPTY_ONES,
                                       .is_default = true},
                 [METHOD_ISM_ROAD] = {.name = "METHOD",
                                      .help = "the variant each matrix took: single, block or "
@@ -129,7 +129,7 @@ static const struct method method_ism = {
                                      .kind = METHOD_ROAD},
                 [METHOD_ISM_DET_RATIO] = {.name = "DET_RATIO",
                                           .help = "det(A) / det(A0)",
-                                          .is_one_when_empty = true},
+                                          .when_empty = METHOD_EMPTY_ONES},
                 [METHOD_ISM_U] =
                     {.name = "U",
                      .help = "factors: the inverse is A0^-1 - A0^-1 U R V^T A0^-1; NaN where "
@@ -140,7 +140,8 @@ static const struct method method_ism = {
                 [METHOD_ISM_R] = {.name = "R",
                                   .help = "see U; block diagonal",
                                   .rank = 2,
-                                  .dims = {METHOD_DIM_M, METHOD_DIM_M}},
+                                  .dims = {METHOD_DIM_M, METHOD_DIM_M},
+                                  .when_empty = METHOD_EMPTY_IDENTITY},
                 [METHOD_ISM_V] = {.name = "V",
                                   .help = "see U",
                                   .rank = 2,

@@ -53,7 +53,7 @@ static const struct method method_tridiagonal = {
                 {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true},
                 {.name = "RCOND",
                  .help = "reciprocal condition number in the 1-norm",
-                 .is_one_when_empty = true,
+                 .when_empty = METHOD_EMPTY_ONES,
                  .is_default = true},
                 {.name = "METHOD",
                  .help = "the variant each matrix took: sherman_morrison, two_sweep or pivoted",

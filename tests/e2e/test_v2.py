@@ -319,6 +319,22 @@ def test_empty_shapes(client, method, shape, form, dtype):
     assert outputs["RCOND"].tolist() == [1] * shape[0]
 
 
+@FORMS
+@DTYPES
+def test_outputs_of_order_zero(client, form, dtype):
+    x = np.zeros((2, 0, 3), dtype)
+    outputs = client.outputs("ism", {"X": x, "Y": x}, ["R", "U", "DET_RATIO"], form=form)
+    assert outputs["R"].tolist() == [np.eye(3).tolist()] * 2 and outputs["U"].shape == (2, 0, 3)
+    assert outputs["DET_RATIO"].tolist() == [1, 1]
+    names = ["ITERATIONS", "RESIDUAL", "RESIDUAL_HISTORY"]
+    options = {"max_iterations": 4}
+    a = np.zeros((2, 0, 0), dtype)
+    outputs = client.outputs("iterative", {"A": a}, names, options, form=form)
+    assert outputs["ITERATIONS"].tolist() == outputs["RESIDUAL"].tolist() == [0, 0]
+    history = outputs["RESIDUAL_HISTORY"].astype(float)
+    assert (history[:, 0] == 0).all() and np.isnan(history[:, 1:]).all()
+
+
 def test_raw_request(daemon):
     a = matrices.random(5)
     answer = daemon.post(LU + "/infer", a.tobytes(), {J: "0"})
