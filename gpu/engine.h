@@ -15,6 +15,11 @@
  * So both leave SUBMITTED by compare-exchange, and an engine that finds its batch taken begins
  * nothing more. What is RUNNING stays until the process is reaped: its device may still write.
  *
+ * Nobody waits any more: when every item of a batch has been dropped, the front sets `unwanted`.
+ * An engine that sees it leaves what it has not done of the batch, soon but in its own time, and
+ * ends it with ENGINE_STOPPED. The front never takes the word back. Until DONE the slot and the
+ * items' tensors stay the engine's, as those of any batch.
+ *
  * Waking: the front adds 1 to `lane.submitted` and wakes its futex; the engine sleeps on it
  * (spinning briefly first). The engine, having stored DONE, exchanges lane.front_waits with 0 and
  * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes). Life: the
@@ -37,7 +42,7 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 6 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 7 /* raised with every change of this file or of a descriptor's meaning */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
     4096 /* items in a batch at most: enough to keep a bus busy both ways                          \
@@ -78,6 +83,7 @@ enum engine_status {
     ENGINE_OK,
     ENGINE_OUT_OF_MEMORY, /* nothing of it counts; the front halves it and tries again */
     ENGINE_UNSUPPORTED,   /* this engine has no such method or size: a bug, answered 500 */
+    ENGINE_STOPPED,       /* it was unwanted, and nothing of it counts */
     ENGINE_STATUS_COUNT
 };
 
@@ -130,7 +136,10 @@ struct engine_batch {
     int64_t options[METHOD_OPTIONS_MAX];
     /* written by the engine */
     uint32_t status; /* enum engine_status */
-    uint32_t reserved;
+    /* written by the front: 0 before SUBMITTED; 1 at any time after it, when nobody waits for any
+     * of the items */
+    _Atomic uint32_t unwanted;
+    /* written by the engine */
     uint64_t started_ns, finished_ns;    /* clock_now_ns */
     char kernel[ENGINE_KERNEL_NAME_MAX]; /* NUL-terminated: "host lapack getrf+getri" */
     /* written by the front */

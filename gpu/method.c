@@ -264,6 +264,7 @@ static uint64_t hash_layout(uint64_t hash)
         offsetof(struct engine_batch, matrices),
         offsetof(struct engine_batch, options),
         offsetof(struct engine_batch, status),
+        offsetof(struct engine_batch, unwanted),
         offsetof(struct engine_batch, started_ns),
         offsetof(struct engine_batch, kernel),
         offsetof(struct engine_batch, items),

@@ -99,6 +99,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     struct engine_batch *batch = &ring->shared->batches[ring->submissions % ENGINE_BATCH_SLOTS];
     slot->used = true;
     slot->doubted = false;
+    slot->dropped = 0;
     slot->submitted_ns = now_ns;
     slot->matrices = slot->bytes = 0;
     for (int i = 0; i < slot->count; i++) {
@@ -111,6 +112,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     queue->running_cost_ns += slot->predicted_ns;
     describe(slot, batch);
     batch->sequence = ++queue->sequence;
+    atomic_store_explicit(&batch->unwanted, 0, memory_order_relaxed);
     ring->submissions++;
     ring->in_flight++;
     atomic_store_explicit(&batch->state, ENGINE_BATCH_SUBMITTED, memory_order_release);
@@ -360,6 +362,16 @@ static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct
         queue__item_finish(queue, &slot->fragments[i], is_alone(lane, slot));
 }
 
+/* The engine left it: all of its items are dropped. */
+static void batch_stopped(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot)
+{
+    int requests;
+    if (clients_matrices(slot, &requests) > 0)
+        metric_add(lane->stopped, 1);
+    for (int i = 0; i < slot->count; i++)
+        give_up(queue, &slot->fragments[i], ERROR_INTERNAL);
+}
+
 /* Suspects are listed one by one. */
 static void add_suspects(struct queue *queue, const struct queue_slot *slot)
 {
@@ -425,6 +437,8 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
                 batch_succeeded(queue, lane, slot, batch, now_ns);
             else if (status == ENGINE_OUT_OF_MEMORY)
                 batch_too_big(queue, slot, is_alone(lane, slot));
+            else if (status == ENGINE_STOPPED)
+                batch_stopped(queue, lane, slot);
             else
                 for (int f = 0; f < slot->count; f++)
                     give_up(queue, &slot->fragments[f], ERROR_INTERNAL);

@@ -5,7 +5,8 @@
  *          RUNNING -> SUSPECT         it was running when its engine died
  *          SUSPECT -> RUNNING         it was acquitted and more of it waits
  *          SUSPECT -> DONE            answered alone, or found to kill engines
- * A RUNNING item may still have matrices waiting in its flow.
+ * A RUNNING item may still have matrices waiting in its flow. One that is dropped is DONE when the
+ * engines have let go of its slots, which they do soon where the whole batch is of such items.
  * Threads: under the queue's lock, except queue__unlock_and_tell's second half.
  */
 #include "queue/queue_private.h"
@@ -55,6 +56,31 @@ void queue__item_end_if_idle(struct queue *queue, struct queue_item *item)
     queue->done = item;
 }
 
+/* A dropped item stays so: nothing is looked at twice but the first fragment that is wanted. */
+static bool is_unwanted(struct queue_slot *slot)
+{
+    while (slot->dropped < slot->count && slot->fragments[slot->dropped].item->dropped)
+        slot->dropped++;
+    return slot->dropped >= slot->count;
+}
+
+static void stop_unwanted(struct queue_ring *ring)
+{
+    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+        struct queue_slot *slot = &ring->slots[i];
+        if (slot->used && is_unwanted(slot))
+            atomic_store_explicit(&ring->shared->batches[i].unwanted, 1, memory_order_relaxed);
+    }
+}
+
+/* Tells the engines of batches that nobody waits for any more. */
+static void tell_engines(struct queue *queue)
+{
+    for (struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
+        for (int kind = 0; kind < ENGINE_LANES; kind++)
+            stop_unwanted(&lane->rings[kind]);
+}
+
 void queue__item_drop(struct queue *queue, struct queue_item *item, enum error status)
 {
     if (item->dropped)
@@ -63,6 +89,8 @@ void queue__item_drop(struct queue *queue, struct queue_item *item, enum error s
     item->status = status;
     queue__flow_remove(queue, item);
     queue__retry_forget(queue, item);
+    if (item->running > 0)
+        tell_engines(queue);
     queue__item_end_if_idle(queue, item);
 }
 

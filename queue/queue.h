@@ -18,7 +18,7 @@
  * an item stays RUNNING if its batch had not started, which is then sent again; else it becomes a
  * SUSPECT, and all of it that was sent runs alone in a spare engine once the other one is reaped.
  * Cancel moves QUEUED to DONE at once, while a RUNNING item is DONE when its engine lets go of its
- * slots.
+ * slots; an engine whose batch has only such items is told so, and leaves it.
  *
  * Threads: any thread may call anything here. One mutex, and one for admission; on_done is called
  * outside them, on a thread that called queue_flush, queue_reap, queue_cancel, queue_tick,

@@ -78,6 +78,7 @@ struct queue_slot {
     double predicted_ns, most_ns; /* what it is going to take; what it may take */
     int64_t matrices, bytes;      /* of inputs and wanted outputs */
     bool doubted;                 /* its engine is ending, and its fragments count as suspected */
+    int dropped; /* the first so many fragments are of dropped items; there may be more */
     int count;
     struct queue_fragment fragments[ENGINE_BATCH_ITEMS];
 };
@@ -100,7 +101,7 @@ struct queue_lane {
     uint64_t last_batch_ns;
     int number;
     const char *device;
-    struct metric_series *batches, *matrices; /* of its role, once it has been up */
+    struct metric_series *batches, *matrices, *stopped; /* of its role, once it has been up */
     struct queue_ring rings[ENGINE_LANES];
 };
 
@@ -203,7 +204,8 @@ void queue__take_in(struct queue *queue);
 void queue__item_move(struct queue *queue, struct queue_item *item, enum queue_item_state to);
 /* Ends an item with status when nothing of it is with an engine or listed for a retry. */
 void queue__item_end_if_idle(struct queue *queue, struct queue_item *item);
-/* From now on nothing of the item starts; status is what on_done will say. */
+/* From now on nothing of the item starts, and engines leave batches in which all items have been
+ * dropped; status is what on_done will say. */
 void queue__item_drop(struct queue *queue, struct queue_item *item, enum error status);
 /* A fragment's result is in. alone: it ran as a suspect. */
 void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment, bool alone);

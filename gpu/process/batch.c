@@ -15,3 +15,8 @@ enum engine_status process_batch_check(const struct engine_batch *batch, int64_t
 #endif
     return ENGINE_OK;
 }
+
+bool process_batch_unwanted(const struct engine_batch *batch)
+{
+    return atomic_load_explicit(&batch->unwanted, memory_order_relaxed) != 0;
+}

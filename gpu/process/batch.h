@@ -1,7 +1,9 @@
-/* gpu/process/batch.h: whether an engine can run a batch at all. Threads: any. */
+/* gpu/process/batch.h: whether an engine can run a batch at all, and whether it need go on with it.
+ * Threads: any. */
 #ifndef GPU_PROCESS_BATCH_H
 #define GPU_PROCESS_BATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu/engine.h"
@@ -12,5 +14,8 @@
  * the engine has no such method. faults may be NULL. */
 enum engine_status process_batch_check(const struct engine_batch *batch, int64_t n_max,
                                        const struct process_faults *faults);
+
+/* Does nobody wait for it any more? Once true, it stays so until the batch is DONE. */
+bool process_batch_unwanted(const struct engine_batch *batch);
 
 #endif

@@ -163,6 +163,13 @@ static inline void finish(struct engine_batch *batch, enum engine_status status)
     batch->state = ENGINE_BATCH_DONE;
 }
 
+/* Now and then it finds no memory, or leaves what is unwanted. */
+static inline void finish_somehow(struct engine_batch *batch)
+{
+    bool left = batch->unwanted && rand() % 2;
+    finish(batch, left ? ENGINE_STOPPED : rand() % 10 ? ENGINE_OK : ENGINE_OUT_OF_MEMORY);
+}
+
 /* Runs whatever is submitted until nothing is; returns the count of batches. */
 static inline int serve(struct bench *bench, struct engine_shared *shared)
 {

@@ -232,6 +232,63 @@ static void test_cancel(void **state)
     bench_close(&bench);
 }
 
+/* An engine is told when the last request of its batch is gone, and not before; what it leaves
+ * counts for nothing, and the slot's next batch is wanted again. */
+static void test_unwanted_batch(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    struct metric_series *stopped =
+        metric_series(bench.metrics, METRIC_DEVICE_STOPPED, main_engine.device);
+    struct metric_series *batches =
+        metric_series(bench.metrics, METRIC_DEVICE_BATCHES, main_engine.device);
+    for (int round = 0; round < 2 * ENGINE_BATCH_SLOTS; round++) {
+        struct order *orders = &bench.orders[3 * round];
+        for (int i = 0; i < 3; i++)
+            submit(&bench, 3 * round + i, 8, 2);
+        queue_flush(bench.queue);
+        struct engine_batch *batch = start(bench.shared, ENGINE_LANE_SHORT);
+        assert_int_equal(batch->item_count, 3);
+        assert_int_equal(atomic_load(&batch->unwanted), 0);
+        for (int i = 0; i < 3; i++) {
+            queue_cancel(bench.queue, &orders[(i + round) % 3].item);
+            assert_int_equal(atomic_load(&batch->unwanted), i == 2);
+        }
+        assert_int_equal(orders[0].done + orders[1].done + orders[2].done, 0);
+        finish(batch, round % 2 ? ENGINE_OK : ENGINE_STOPPED); /* it may have been done already */
+        queue_reap(bench.queue);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(orders[i].done, 1);
+            assert_int_equal(orders[i].item.status, ERROR_CANCELLED);
+        }
+    }
+    assert_int_equal(metric_value(stopped), ENGINE_BATCH_SLOTS);
+    assert_int_equal(metric_value(batches), ENGINE_BATCH_SLOTS);
+    bench_close(&bench);
+}
+
+/* Each of an item's batches that it does not share. */
+static void test_unwanted_slices(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    submit(&bench, 0, 32, 20000);
+    queue_flush(bench.queue);
+    struct engine_batch *first = start(bench.shared, ENGINE_LANE_LONG);
+    struct engine_batch *second = oldest(bench.shared, ENGINE_LANE_LONG, ENGINE_BATCH_SUBMITTED);
+    assert_true(first != NULL && second != NULL);
+    queue_cancel(bench.queue, &bench.orders[0].item);
+    assert_true(atomic_load(&first->unwanted) && atomic_load(&second->unwanted));
+    finish(first, ENGINE_STOPPED);
+    queue_reap(bench.queue);
+    assert_int_equal(bench.orders[0].done, 0);
+    finish(start(bench.shared, ENGINE_LANE_LONG), ENGINE_STOPPED);
+    queue_reap(bench.queue);
+    assert_int_equal(bench.orders[0].done, 1);
+    assert_int_equal(bench.orders[0].item.status, ERROR_CANCELLED);
+    bench_close(&bench);
+}
+
 static void test_out_of_memory_halves(void **state)
 {
     (void)state;
@@ -488,6 +545,8 @@ int main(void)
         cmocka_unit_test(test_one_matrix_exceeds_the_bytes),
         cmocka_unit_test(test_an_item_for_one_engine),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_unwanted_batch),
+        cmocka_unit_test(test_unwanted_slices),
         cmocka_unit_test(test_out_of_memory_halves),
         cmocka_unit_test(test_each_lane_knows_its_own_work),
         cmocka_unit_test(test_bytes_of_a_client),
