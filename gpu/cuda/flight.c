@@ -268,8 +268,9 @@ static void give_up(struct cuda_flight *flight, cudaError_t status)
     finish(flight, cuda_verdict_status(verdict));
 }
 
-/* Takes the call's workspace from the pool, when those before it in the lane have theirs. */
-static cudaError_t take_workspace(struct cuda_flight *flight)
+/* Takes the call's workspace from the pool, when those before it in the lane have theirs; none
+ * where nothing is going to be launched. */
+static cudaError_t take_workspace(struct cuda_flight *flight, bool unwanted)
 {
     struct cuda_flight_lane *lane = flight->lane;
     struct cuda_call *call = &flight->call;
@@ -278,7 +279,7 @@ static cudaError_t take_workspace(struct cuda_flight *flight)
     size_t least = flight->method->workspace(call, 1);
     size_t wanted = flight->method->workspace(call, call->matrices);
     cudaError_t status = cudaSuccess;
-    if (least > 0)
+    if (least > 0 && !unwanted)
         status = cuda_pool_take(lane->pool, lane->is_long, least, wanted < least ? least : wanted,
                                 &flight->block);
     call->workspace = flight->block.d_data;
@@ -292,12 +293,17 @@ static cudaError_t take_workspace(struct cuda_flight *flight)
 static bool begin(struct cuda_flight *flight)
 {
     struct engine_batch *batch = flight->batch;
-    cudaError_t status = flight->method->workspace ? take_workspace(flight) : cudaSuccess;
+    bool unwanted = process_batch_unwanted(batch);
+    cudaError_t status = flight->method->workspace ? take_workspace(flight, unwanted) : cudaSuccess;
     if (status == cudaErrorNotReady)
         return true;
     process_ring_begin(batch);
     flight->queried_ns = batch->started_ns = clock_now_ns();
     flight->state = CUDA_FLIGHT_RUNNING;
+    if (unwanted) {
+        finish(flight, ENGINE_STOPPED);
+        return false;
+    }
     if (status == cudaErrorMemoryAllocation) { /* beyond the budget, or others have it */
         finish(flight, ENGINE_OUT_OF_MEMORY);
         return false;
@@ -379,6 +385,10 @@ bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
     if (!is_over(flight, now_ns))
         return false;
     cuda_launcher *launcher = next_launcher(flight);
+    if (launcher && process_batch_unwanted(flight->batch)) {
+        finish(flight, ENGINE_STOPPED);
+        return true;
+    }
     if (launcher) {
         cudaError_t status = put(flight, launcher);
         if (status == cudaSuccess)

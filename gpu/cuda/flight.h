@@ -1,10 +1,11 @@
 /* gpu/cuda/flight.h: one batch on the device, from SUBMITTED to DONE.
  *
  *      IDLE --launch--> WAITING --memory, if it takes any--> RUNNING
- *                       WAITING --refused, or its launch failed--> IDLE
+ *                       WAITING --refused, unwanted, or its launch failed--> IDLE
  *                       RUNNING --over, nothing doubtful--> IDLE
  *                       RUNNING --over, some doubtful--> MENDING --over--> IDLE
  *                       RUNNING --over, the device asks for more--> RUNNING
+ *                       RUNNING --over, it would go on but is unwanted--> IDLE
  *
  * A batch that needs a workspace takes it from the engine's pool and gives it back when it is over.
  * Where others have the memory it waits for it, as SUBMITTED still, and those behind it in the lane
@@ -19,7 +20,8 @@
  * Completion: a small batch ends with a word in pinned memory that the stream writes behind the
  * kernel. Looking at it costs nothing; now and then the stream itself is asked, for a fault never
  * writes the word. For a large batch the stream alone is asked. A fatal status ends the process in
- * here; the front is told first when it is that the context is lost.
+ * here; the front is told first when it is that the context is lost. A batch that nobody waits for
+ * any more is not launched, and gets no further launch; what is on the device already ends there.
  *
  * Threads: the lane's own. After create nothing is allocated but workspaces (pool.h), and nothing
  * waited for but the pool's freeing and the rest of a launch that failed.

@@ -16,6 +16,7 @@
 
 #define N 520 /* a part of the workspace for each matrix */
 #define MATRICES 3
+#define ITERATIVE_N 20
 #define ARENA_BYTES ((size_t)64 << 20)
 #define PART_BYTES ((size_t)cuda__tri_part_bytes(N, 0)) /* what one matrix needs */
 
@@ -166,6 +167,94 @@ static void test_waits_in_turn(void **state)
     tear_down(&bed);
 }
 
+static void assert_stopped(const struct bed *bed, int index)
+{
+    const struct engine_batch *batch = bed->batches[index];
+    assert_int_equal(atomic_load(&batch->state), ENGINE_BATCH_DONE);
+    assert_int_equal(batch->status, ENGINE_STOPPED);
+    assert_int_equal(batch->kernel[0], 0);
+    assert_int_equal(bed->flights[index].state, CUDA_FLIGHT_IDLE);
+}
+
+/* A batch that nobody waits for is not launched, and waits for no memory but for its turn. */
+static void test_unwanted_is_not_launched(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct cuda_block taken = {0};
+    set_up(&bed, 4 * PART_BYTES);
+    atomic_store(&bed.batches[0]->unwanted, 1);
+    assert_false(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
+    assert_stopped(&bed, 0);
+
+    fill(&bed, 0);
+    assert_int_equal(cuda_pool_take(bed.pool, false, 4 * PART_BYTES, 4 * PART_BYTES, &taken),
+                     cudaSuccess);
+    for (int i = 0; i < 2; i++)
+        assert_true(cuda_flight_launch(&bed.flights[i], bed.batches[i]));
+    atomic_store(&bed.batches[0]->unwanted, 1);
+    assert_true(look(&bed, 0));
+    assert_stopped(&bed, 0);
+    assert_int_equal(bed.flights[0].launches, 0);
+    cuda_pool_give(bed.pool, &taken);
+    assert_false(look(&bed, 1));
+    assert_true(look(&bed, 1));
+    assert_done(bed.batches[1], &bed);
+    tear_down(&bed);
+}
+
+/* Batch 0: one matrix of rank 1 for `iterative`, which takes one step after another. */
+static void fill_iterative(struct bed *bed)
+{
+    struct engine_batch *batch = bed->batches[0];
+    const struct method *method = method_find("iterative");
+    uint64_t at = 0;
+    fill(bed, 0);
+    batch->method = (uint32_t)method_index(method);
+    batch->n = ITERATIVE_N;
+    batch->matrices = 1;
+    method_default_options(method, batch->options);
+    struct engine_item *item = &batch->items[0];
+    item->count = 1;
+    item->inputs[1].region = ENGINE_REGION_NONE;
+    for (int64_t k = 0; k < ITERATIVE_N * ITERATIVE_N; k++)
+        ((double *)(void *)bed->arena)[k] = 1;
+    at += ITERATIVE_N * ITERATIVE_N * sizeof(double);
+    for (int i = 0; method->outputs[i].name; i++) {
+        item->outputs[i].offset_bytes = at;
+        at += (uint64_t)method_tensor_bytes(&method->outputs[i], PRECISION_FP64, ITERATIVE_N, 0,
+                                            batch->options);
+        at = (at + 7) / 8 * 8;
+    }
+}
+
+/* It goes on by itself as long as somebody waits. */
+static void test_unwanted_does_not_go_on(void **state)
+{
+    (void)state;
+    for (int unwanted = 0; unwanted < 2; unwanted++) {
+        struct bed bed;
+        set_up(&bed, ARENA_BYTES);
+        fill_iterative(&bed);
+        assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
+        for (int launches = 2; launches < 6; launches++) {
+            assert_false(look(&bed, 0));
+            assert_int_equal(bed.flights[0].launches, launches);
+        }
+        atomic_store(&bed.batches[0]->unwanted, (uint32_t)unwanted);
+        bool over = look(&bed, 0);
+        assert_int_equal(over, unwanted);
+        while (!over)
+            over = look(&bed, 0);
+        if (unwanted)
+            assert_stopped(&bed, 0);
+        else
+            assert_int_equal(bed.batches[0]->status, ENGINE_OK);
+        assert_true(unwanted == (bed.flights[0].launches == 5));
+        tear_down(&bed);
+    }
+}
+
 /* Another engine of the device has all of its memory, and gives it back when it has ended. */
 static void test_waits_for_another_engine(void **state)
 {
@@ -191,6 +280,8 @@ int main(void)
         cmocka_unit_test(test_any_workspace_will_do),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_waits_in_turn),
+        cmocka_unit_test(test_unwanted_is_not_launched),
+        cmocka_unit_test(test_unwanted_does_not_go_on),
         cmocka_unit_test(test_waits_for_another_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
