@@ -3,9 +3,10 @@
  *
  * A method is one file, NAME.c, that defines `const struct host_method host_method_NAME`. A worker
  * thread calls run for one matrix at a time and lends it scratch that nobody else touches. run
- * never fails: what is wrong with a matrix goes into its INFO. It never writes an input and never
- * allocates. Its bits are a function of the matrix, n, m, precision and options alone, on one CPU
- * family.
+ * never fails: what is wrong with a matrix goes into its INFO. It never writes an input. It never
+ * allocates or locks, for it may be left in the middle (stop.h); where it goes on for long without
+ * a step of the team it calls host_stop_check. Its bits are a function of the matrix, n, m,
+ * precision and options alone, on one CPU family.
  */
 #ifndef GPU_HOST_HOST_H
 #define GPU_HOST_HOST_H

@@ -17,6 +17,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "gpu/host/stop.h"
+
 #define RANK HOST_ISM_RANK
 #define ROWS 2 /* of the inverse, taken together */
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "gpu/host/fault.h"
+#include "gpu/host/stop.h"
 #include "gpu/process/batch.h"
 #include "gpu/process/ring.h"
 
@@ -207,10 +208,20 @@ static void gather_matrix(const struct host_job *job, const struct engine_item *
         turn(job, gathering);
 }
 
-static void run_matrices(const struct host_job *job, uint32_t chunk, void *scratch)
+/* A chunk that is being run. */
+struct chunk {
+    const struct host_job *job;
+    uint32_t number;
+    void *scratch;
+};
+
+static void run_matrices(void *context)
 {
+    const struct chunk *chunk = context;
+    const struct host_job *job = chunk->job;
     const struct engine_batch *batch = job->batch;
-    int64_t matrix = (int64_t)chunk * job->chunk_matrices, last = matrix + job->chunk_matrices;
+    int64_t matrix = (int64_t)chunk->number * job->chunk_matrices;
+    int64_t last = matrix + job->chunk_matrices;
     uint32_t i = item_of(job, matrix);
     int64_t index = job->single ? 0 : matrix - job->first[i];
     /* With as many chunks as threads, all of them are busy without help. */
@@ -222,7 +233,7 @@ static void run_matrices(const struct host_job *job, uint32_t chunk, void *scrat
                                                                 .m = batch->m,
                                                                 .options = batch->options,
                                                                 .team = few ? job->team : NULL,
-                                                                .scratch = scratch};
+                                                                .scratch = chunk->scratch};
     for (; i < batch->item_count && matrix < last; i++, index = 0) {
         const struct engine_item *item = &batch->items[i];
         for (; index < item->count && matrix < last; index++, matrix++)
@@ -246,14 +257,28 @@ static void finish(struct host_job *job)
     atomic_store(&batch->state, ENGINE_BATCH_DONE);
 }
 
+static enum engine_status run_chunk(const struct host_job *job, uint32_t number,
+                                    struct host_scratch *scratch)
+{
+    struct engine_batch *batch = job->batch;
+    if (process_batch_unwanted(batch))
+        return ENGINE_STOPPED;
+    enum engine_status status = ENGINE_OUT_OF_MEMORY;
+    if (host__scratch_fit(scratch, job->budget, job->scratch_bytes)) {
+        struct chunk chunk = {.job = job, .number = number, .scratch = scratch->data};
+        bool whole = host_stop_watch(&batch->unwanted, run_matrices, &chunk);
+        status = whole ? ENGINE_OK : ENGINE_STOPPED;
+    }
+    host__scratch_done(scratch, job->budget);
+    return status;
+}
+
 bool host__job_run(struct host_job *job, uint32_t chunk, struct host_scratch *scratch)
 {
     if (atomic_load_explicit(&job->status, memory_order_relaxed) == ENGINE_OK) {
-        if (host__scratch_fit(scratch, job->budget, job->scratch_bytes))
-            run_matrices(job, chunk, scratch->data);
-        else
-            atomic_store_explicit(&job->status, ENGINE_OUT_OF_MEMORY, memory_order_relaxed);
-        host__scratch_done(scratch, job->budget);
+        enum engine_status status = run_chunk(job, chunk, scratch);
+        if (status != ENGINE_OK)
+            atomic_store_explicit(&job->status, status, memory_order_relaxed);
     }
     if (atomic_fetch_sub_explicit(&job->unfinished, 1, memory_order_acq_rel) != 1)
         return false;

@@ -4,7 +4,8 @@
  * small batch is one chunk and stays on one worker, and taking a chunk costs nothing beside running
  * it. A method that takes several matrices at once gets full groups of them, from as many items as
  * it takes; only a chunk's last group may be smaller. A batch of fewer chunks than the team has
- * threads is helped by it.
+ * threads is helped by it. Of a batch that nobody waits for any more no chunk is begun, and those
+ * that have begun are left (stop.h).
  *
  * Life: host__job_open by one worker; host__job_take and host__job_run by any, until the run of the
  * last chunk reports the batch done. A job is a slot of a ring and is opened again after that, so

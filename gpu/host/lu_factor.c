@@ -15,6 +15,7 @@
 #include "gpu/host/dense.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
+#include "gpu/host/stop.h"
 
 #define SHIFT_DOWN 8 /* of columns near the end of the range: leaves room for growth */
 

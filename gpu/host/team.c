@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "gpu/host/stop.h"
 
 /* How long who has nothing to do polls before it sleeps. */
 #define SPIN_NS 20000
@@ -42,6 +43,7 @@ struct host_team {
     _Alignas(64) void *context;
     void (*work)(void *context, int64_t index);
     uint32_t count;
+    const _Atomic uint32_t *unwanted; /* the word that the caller watches, or NULL */
 };
 
 /* Polls until the word is zero, or is not, as wanted. False: it took too long. */
@@ -58,7 +60,12 @@ static bool poll_word(_Atomic uint32_t *word, bool zero)
     return false;
 }
 
-/* Does one piece; false when none is left. */
+static bool is_wanted(const struct host_team *team)
+{
+    return !team->unwanted || atomic_load_explicit(team->unwanted, memory_order_relaxed) == 0;
+}
+
+/* Does one piece, or takes it and leaves it undone; false when none is left. */
 static bool take_part(struct host_team *team)
 {
     uint32_t left = atomic_load(&team->left);
@@ -66,7 +73,8 @@ static bool take_part(struct host_team *team)
         if (left == 0)
             return false;
     } while (!atomic_compare_exchange_weak(&team->left, &left, left - 1));
-    team->work(team->context, team->count - left);
+    if (is_wanted(team))
+        team->work(team->context, team->count - left);
     /* After this the run may be over, and the team another caller's: a wake may then reach one who
      * does not wait for it, and who looks again. */
     if (atomic_fetch_sub(&team->unfinished, 1) == 1 && atomic_load(&team->caller_sleeps))
@@ -159,12 +167,18 @@ static void wait_for_all(struct host_team *team)
 void host_team_run(struct host_team *team, int64_t count,
                    void (*work)(void *context, int64_t index), void *context)
 {
+    host_stop_check();
     if (!team || team->helpers == 0 || count < 2 || count > INT32_MAX ||
         atomic_exchange(&team->busy, true)) {
-        for (int64_t i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++) {
             work(context, i);
+            host_stop_check();
+        }
         return;
     }
+    /* Helpers may be at work until all pieces are finished: no piece is left in its middle. */
+    const _Atomic uint32_t *watched = host__stop_pause();
+    team->unwanted = watched;
     team->work = work;
     team->context = context;
     team->count = (uint32_t)count;
@@ -177,4 +191,6 @@ void host_team_run(struct host_team *team, int64_t count,
         continue;
     wait_for_all(team);
     atomic_store(&team->busy, false);
+    host__stop_resume(watched);
+    host_stop_check();
 }

@@ -13,6 +13,9 @@
  * count of threads, nor on whether the team was free: when it is busy with another caller, the
  * caller does all pieces itself. That also makes a call from within a piece safe.
  *
+ * A matrix that nobody waits for any more is left in here (stop.h): before a step, and after one
+ * whose pieces nobody did from then on.
+ *
  * Threads: create and destroy from one; run from any. Cost: no allocation after create. A step
  * wakes helpers that sleep (a few microseconds); who ran out of work polls for a moment before it
  * sleeps, so that one step follows another without sleep between them.
@@ -36,7 +39,8 @@ void host_team_destroy(struct host_team **team);
 int host_team_threads(const struct host_team *team);
 
 /* Calls work(context, index) once for every index from 0 to count - 1, on any thread; all of it has
- * happened before this returns. team NULL: on the caller's own. */
+ * happened before this returns. team NULL: on the caller's own. Does not return where
+ * host_stop_check does not. */
 void host_team_run(struct host_team *team, int64_t count,
                    void (*work)(void *context, int64_t index), void *context);
 

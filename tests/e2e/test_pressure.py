@@ -401,3 +401,45 @@ def test_gzip_of_useful_matrices_is_no_bomb():
         )
         assert answer.status == 200
         assert (codec.load(answer.content) == np.eye(n)).all()
+
+
+def _endless():
+    """Requests that keep a worker for minutes each: by large steps, and by many small ones."""
+    singular = matrices.random(1200, seed=7)
+    singular[1] = singular[0]
+    x, y = np.random.default_rng(8).random((2, 1, 60, 20000)) / 1e4
+    return [
+        ("iterative", {"A": singular[None]}, {"scheme": "newton_schulz", "max_iterations": 1000}),
+        ("ism", {"X": x, "Y": y}, {"variant": "single"}),
+    ]
+
+
+@pytest.mark.parametrize("how", ["timeout", "left"])
+def test_abandoned_work_makes_room(how):
+    """As many as there are workers for long work; then somebody else's, who needs one of them."""
+    with Daemon("--threads", "2", "--engine", "host") as daemon:
+        connections = [daemon.connect() for _ in _endless()]
+        for connection, (model, inputs, parameters) in zip(connections, _endless()):
+            if how == "timeout":
+                parameters = {**parameters, "timeout": int(patient(1) * 1e6)}
+            connection.send(infer_bytes(model, v2_binary, inputs, parameters=parameters))
+        if how == "timeout":
+            assert [connection.read().status for connection in connections] == [504, 504]
+        else:
+            wait_until(
+                lambda: daemon.metrics().total("invertd_batches_total") == 2, 10, "both under way"
+            )
+        for connection in connections:
+            connection.close()
+        start, a = time.monotonic(), matrices.random(600)
+        answer = codec.Client(daemon).invert(codec.npy(a), NPY, "?method=lu")
+        assert answer.status == 200, answer
+        assert time.monotonic() - start <= patient(5)
+        assert np.abs(codec.load(answer.body) @ a - np.eye(600)).max() < 1e-6
+        wait_until(
+            lambda: daemon.metrics().total("invertd_device_batches_stopped_total") == 2,
+            5,
+            "both counted as stopped",
+        )
+        daemon.wait_idle_arena(5)
+        assert daemon.metrics().total("invertd_engine_restarts_total") == 0

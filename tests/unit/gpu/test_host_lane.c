@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -13,6 +14,7 @@
 #include "gpu/host/host.h"
 #include "gpu/host/lane.h"
 #include "gpu/host/lapack.h"
+#include "gpu/methods/iterative.h"
 #include "tests/unit/gpu/bed.h"
 #include "tests/unit/gpu/matrices.h"
 
@@ -276,6 +278,67 @@ static void test_unwanted_and_unsupported(void **state)
     stop();
 }
 
+/* ---- Nobody waits any more ---- */
+
+#define ABANDONED_ORDER 700
+#define ABANDONED_MATRICES 4
+#define LET_GO_MS 5000 /* much less than the work takes */
+
+/* Matrices of rank n - 1 in a batch that takes minutes: as many products as `iterative` allows. */
+static struct engine_batch *submit_endless(int64_t n)
+{
+    struct invariance row = {"iterative", PRECISION_FP64, n, ABANDONED_MATRICES, 0};
+    struct engine_batch *batch =
+        gputest_bed_next(&bed, ENGINE_LANE_SHORT, row.method, row.precision, n);
+    batch->options[METHOD_ITERATIVE_MAX_ITERATIONS] = METHOD_ITERATIVE_ITERATIONS_MAX;
+    batch->options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_NEWTON_SCHULZ;
+    struct engine_item *item = gputest_bed_item(&bed, batch, ABANDONED_MATRICES);
+    for (int k = 0; k < ABANDONED_MATRICES; k++) {
+        double *a = (double *)(bed.arena + item->inputs[0].offset_bytes) + k * n * n;
+        fill(&row, (unsigned char *)a, (uint64_t)k + 1);
+        memcpy(a + n, a, (size_t)n * sizeof *a);
+    }
+    gputest_bed_submit(&bed, ENGINE_LANE_SHORT, batch);
+    return batch;
+}
+
+static void assert_let_go(struct engine_batch *batch)
+{
+    assert_true(gputest_bed_wait(&bed, ENGINE_LANE_SHORT, batch, LET_GO_MS));
+    assert_int_equal(batch->status, ENGINE_STOPPED);
+    assert_int_equal(batch->kernel[0], 0);
+    gputest_bed_release(batch);
+}
+
+/* Before it begins, and under way; what comes after it has the bits that it always has. */
+static void test_unwanted_batch_is_left(void **state)
+{
+    (void)state;
+    static const struct invariance row = {"lu", PRECISION_FP64, ORDER_MAX, 3, 0};
+    static unsigned char first[ORDER_MAX * ORDER_MAX * 8], answer[ORDER_MAX * ORDER_MAX * 8];
+    static const int64_t orders[] = {ABANDONED_ORDER, 150}; /* with a team, and without */
+    for (int threads = 1; threads <= 3; threads++) {
+        start(threads);
+        uint64_t seed = 5;
+        run_in_company(&row, &seed, first);
+        for (size_t i = 0; i < COUNT(orders); i++) {
+            struct engine_batch *batch = submit_endless(orders[i]);
+            while (atomic_load(&batch->state) == ENGINE_BATCH_SUBMITTED)
+                continue;
+            usleep(20000);
+            struct engine_batch *behind = submit_endless(orders[i]);
+            atomic_store(&behind->unwanted, 1);
+            atomic_store(&batch->unwanted, 1);
+            assert_let_go(batch);
+            assert_let_go(behind);
+            gputest_bed_reset(&bed);
+            run_in_company(&row, &seed, answer);
+            assert_memory_equal(answer, first, sizeof first);
+        }
+        stop();
+    }
+}
+
 /* ---- Scratch ---- */
 
 #define BIG_ORDER 200
@@ -329,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_neighbours_are_untouched),
         cmocka_unit_test(test_ring_stays_full),
         cmocka_unit_test(test_long_batch_does_not_block),
+        cmocka_unit_test(test_unwanted_batch_is_left),
         cmocka_unit_test(test_scratch_is_bounded),
     };
     host__lapack_init();

@@ -1,0 +1,41 @@
+/* gpu/host/stop.h: leaving the computation of a matrix that nobody waits for any more.
+ *
+ * A worker computes within host_stop_watch and names a word, the one by which the front says that a
+ * batch is unwanted. host_stop_check looks at it: where it is set, the computation is left there
+ * and then, and host_stop_watch returns. Every step of a team looks (team.h), so an algorithm that
+ * is made of steps need do nothing; a loop that runs for long without a step calls
+ * host_stop_check by itself.
+ *
+ * Two designs were thought of. Steps that do nothing any more let an algorithm run to its end, on
+ * numbers that nobody has computed: but some of those are places in memory (pivots), some decide
+ * when a loop ends, and what is not cut into steps takes its whole time. So each algorithm, and
+ * each later one, would have to be made for it. The other is to leave from the middle (longjmp),
+ * which is safe where a call holds nothing that must be given back. Methods hold nothing: they
+ * neither allocate nor lock, scratch is the worker's, and between two steps no helper is at work
+ * for them. This is the second. Whoever makes a method allocate or lock must not call a step, or
+ * host_stop_check, meanwhile.
+ *
+ * Threads: any. What is watched belongs to the thread that called host_stop_watch, and is not seen
+ * by helpers: it is the one thread-local variable of the engine, so that a check needs nothing
+ * handed down to it through every call. Cost: a look at a word a step.
+ */
+#ifndef GPU_HOST_STOP_H
+#define GPU_HOST_STOP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Calls work(context). False: it was left before its end, for *word was set. Not within another
+ * one. word: borrowed until the return, and never cleared before. */
+bool host_stop_watch(const _Atomic uint32_t *word, void (*work)(void *context), void *context);
+
+/* Does not return where this thread watches a word that is set. Nothing may be held. */
+void host_stop_check(void);
+
+/* For what must not be left in the middle. Returns the word that this thread watches, or NULL;
+ * until host__stop_resume it watches none. */
+const _Atomic uint32_t *host__stop_pause(void);
+void host__stop_resume(const _Atomic uint32_t *word); /* what host__stop_pause returned */
+
+#endif
