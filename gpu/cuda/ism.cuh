@@ -17,13 +17,14 @@
 #define CUDA__ISM_ALONE_ORDER 2048
 #define CUDA__ISM_NEAR 64         /* times eps: below that RCOND's INFO is left to lu */
 #define CUDA__ISM_WHOLE_RATIO 8.0 /* of a residual that is known whole; the contract has 15 */
+#define CUDA__ISM_TERMS 16.0      /* see cuda__ism_cancels */
 
 /* What is known of a matrix on its way: at the start of its part. */
 struct cuda__ism_answer {
     double det; /* fraction and exponent of the product of pivots */
     int64_t det_exponent;
     double norm_a;                    /* |A|, or |A0^-1| where A is not known */
-    double change;                    /* |X Y^T A0^-1| where A is not known */
+    double change, outer;             /* of a trial where A is not known */
     double rcond;                     /* of lu, in the precision */
     int32_t bad;                      /* an input is not finite */
     int32_t broken;                   /* a block is singular */
@@ -163,10 +164,28 @@ static __device__ __forceinline__ void cuda__ism_store(const cuda__ism_call &cal
 struct cuda__ism_trial {
     double error;          /* the largest of T (I - Z A), or of T (A0^-1 - Z M) */
     double norm_x, norm_a; /* norm_a: of A, or of A0^-1 where A is not known */
-    double change;
+    double change;         /* |X Y^T A0^-1| where A is not known */
+    double outer; /* X's sum of magnitudes times Y's largest one; 0: K was made for the trial */
     double det_ratio;
     bool bad;
 };
+
+/* A rounding error of work in FP64, in those of the precision T. */
+template <typename T> static __device__ __forceinline__ double cuda__ism_finer()
+{
+    return (double)cuda__real<double>::eps / (double)cuda__real<T>::eps;
+}
+
+/* May so much of X K have cancelled, K = Y^T A0^-1, that its rounding errors count? A trial that
+ * takes the K of the update is blind to them. The terms of X K are no more than `outer` |A0^-1|,
+ * and the errors were never more than 0.6 eps times that (29,000 updates of ill-conditioned
+ * inverses by multiples of a row). So errors of up to 10 n eps |Z| |M| get by, of the 15 that are
+ * promised. Random X and Y came nowhere near this, but where A0 is ill-conditioned. */
+static __device__ __forceinline__ bool cuda__ism_cancels(int64_t n, const cuda__ism_trial &trial)
+{
+    const double most = CUDA__ISM_TERMS * (double)n * (1 + trial.change);
+    return !(trial.outer * trial.norm_a <= most);
+}
 
 /* Reports the answer of `road`, or that there is none; by one thread. Returns INFO. */
 template <typename T>
@@ -181,7 +200,8 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
     double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
     bool good = finite && trial.norm_a <= largest && !trial.bad &&
                 trial.error <= cuda__ism_allowed<T>(call.n, size) &&
-                (!known || (trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps));
+                (known ? trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
+                       : !cuda__ism_cancels(call.n, trial));
     int info = trial.bad ? -1 : CUDA_INFO_DOUBTFUL;
     double det_ratio = nan;
     if (good) {

@@ -335,6 +335,23 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         return size;
     }
 
+    /* See cuda__ism_trial. */
+    __device__ __forceinline__ double outer() const
+    {
+        T sum[1] = {0}, most = 0, line[M];
+        cuda__ism_fetch(memory + room::x + t * M, line);
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            sum[0] += fabs(line[c]);
+        cuda__ism_fetch(memory + room::y + t * M, line);
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            most = cuda__lu_larger(most, (T)fabs(line[c]));
+        team::sum(sum, memory);
+        most = team::largest(most, memory);
+        return (double)sum[0] * (double)most;
+    }
+
     /* The column's part of T (B - Z M), by lines: the largest, or their sum where they are all. b:
      * T B, or B itself. */
     template <int Lines> __device__ __forceinline__ T error(const T *b, const T *tz) const
@@ -383,6 +400,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         trial.norm_x = (double)team::largest(size_z, memory);
         trial.norm_a = (double)team::largest(size_b, memory);
         trial.change = (double)team::largest(size_of_change(), memory);
+        trial.outer = outer();
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         if (writes && t == 0)
             cuda__ism_judge<T>(call, item, within, trial, METHOD_ROAD_BLOCK);

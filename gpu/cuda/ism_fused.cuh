@@ -20,8 +20,10 @@
 #include "gpu/cuda/ism.cuh"
 #include "gpu/cuda/launch.cuh"
 
-#define CUDA__ISM_STEP 4         /* columns that are taken together, at most */
-#define CUDA__ISM_ALONE_BLOCKS 5 /* of a multiprocessor at least, where there is one column */
+#define CUDA__ISM_STEP 4 /* columns that are taken together, at most */
+/* Blocks of a multiprocessor at least, where there is one column: of small teams, of one team. */
+#define CUDA__ISM_ALONE_BLOCKS 5
+#define CUDA__ISM_ALONE_TEAMS 8
 #define CUDA__ISM_TEAM_BLOCK 128 /* threads of a block of small teams */
 
 /* The largest of the warp's, of which none is negative; a NaN where there is one. Numbers that are
@@ -433,10 +435,26 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         return size;
     }
 
+    /* See cuda__ism_trial. */
+    __device__ __forceinline__ double outer() const
+    {
+        T sum[1] = {0}, most = 0;
+#pragma unroll(team::warps == 1 ? 4 : 1)
+        for (int e = t; e < n * m; e += Threads) {
+            sum[0] += fabs(memory[room.x + e]);
+            most = cuda__lu_larger(most, (T)fabs(memory[room.y + e]));
+        }
+        team::sum(sum, memory + room.scratch);
+        most = team::largest(most, memory + room.scratch);
+        return (double)sum[0] * (double)most;
+    }
+
     /* All but the last one. */
     __device__ __forceinline__ cuda__ism_trial judge(T d, T size_b)
     {
         T *scratch = memory + room.scratch, error[lines], worst = 0;
+        cuda__ism_trial trial;
+        trial.outer = update ? outer() : 0;
         T size_z = look(memory + room.tz);
         team::sync();
         if (update || !is_whole)
@@ -446,7 +464,6 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
 #pragma unroll
         for (int l = 0; l < lines; l++)
             worst = is_whole ? worst + fabs(error[l]) : cuda__lu_larger(worst, (T)fabs(error[l]));
-        cuda__ism_trial trial;
         T all[1] = {excess};
         team::sum(all, scratch);
         trial.bad = !(all[0] == 0);
@@ -495,7 +512,9 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
 
 template <typename T, int Threads, int Step>
 static __global__ void __launch_bounds__(cuda__ism_team<Threads>::block,
-                                         Step == 1 ? CUDA__ISM_ALONE_BLOCKS : 1)
+                                         Step > 1                ? 1
+                                         : Threads <= CUDA__WARP ? CUDA__ISM_ALONE_BLOCKS
+                                                                 : CUDA__ISM_ALONE_TEAMS)
     cuda__ism_fused_kernel(const cuda__ism_call call)
 {
     typedef cuda__ism_team<Threads> team;

@@ -227,14 +227,33 @@ template <typename S> struct cuda__ism_coupler {
         return i < at.n && c < at.m ? (double)x[i * at.m + c] : 0;
     }
 
-    /* Notes numbers of X and Y that are not finite. */
+    /* Notes numbers of X and Y that are not finite, and how large they are: see cuda__ism_trial. */
     __device__ __forceinline__ void look() const
     {
-        S excess = 0;
-        for (int e = (int)threadIdx.x; e < at.n * at.m; e += threads)
+        S excess = 0, most = 0;
+        double sum = 0;
+        for (int e = (int)threadIdx.x; e < at.n * at.m; e += threads) {
             excess += x[e] * 0 + y[e] * 0;
+            sum += (double)fabs(x[e]);
+            most = cuda__lu_larger(most, (S)fabs(y[e]));
+        }
         if (!(excess == 0))
             atomicMax(&at.answer()->bad, 1);
+        sum = cuda__lu_warp_sum(sum);
+        most = cuda__ism_warp_largest(most);
+        if (lane == 0) {
+            memory.sums[warp] = sum;
+            memory.thin[warp] = (double)most;
+        }
+        __syncthreads();
+        if (threadIdx.x > 0)
+            return;
+        double largest = memory.thin[0];
+        for (int w = 1; w < warps; w++) {
+            sum += memory.sums[w];
+            largest = cuda__lu_larger(largest, memory.thin[w]);
+        }
+        at.answer()->outer = sum * largest * cuda__ism_finer<S>();
     }
 
     /* A tile of I + K X: every warp adds up a part of the sums. */

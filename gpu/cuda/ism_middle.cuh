@@ -282,6 +282,23 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
             result().change = change;
     }
 
+    /* See cuda__ism_trial; by a warp. */
+    __device__ __forceinline__ void measure_outer() const
+    {
+        const S *x = given(room.x), *y = given(room.y);
+        double sum = 0, most = 0;
+        for (int c = g; c < m; c += 8) {
+#pragma unroll 2
+            for (int i = t; i < n; i += 4) {
+                sum += fabs((double)x[i * room.x_line + c]);
+                most = cuda__lu_larger(most, fabs((double)y[i * room.y_line + c]));
+            }
+        }
+        sum = cuda__lu_warp_sum(sum) * cuda__ism_warp_largest(most);
+        if (lane == 0)
+            result().outer = sum * cuda__ism_finer<S>();
+    }
+
     /* ---- Out ---- */
 
     __device__ __forceinline__ void store(S *to, int i, int j, double first, double second,
@@ -445,6 +462,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
             trial.norm_a = cuda__lu_larger(trial.norm_a, of->size_b[w]);
         }
         trial.change = of->change;
+        trial.outer = of->outer;
         trial.det_ratio = cuda__ism_value(of->det, of->det_exponent);
         trial.bad = of->bad != 0;
         of->bad = 0;
@@ -462,6 +480,8 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
                                         &result().det_exponent);
         if (warp == 1)
             measure_change();
+        if (warp == (last > 1 ? 2 : 1))
+            measure_outer();
         if (warp == last && lane == 0) {
             if (judges)
                 judge(turn ^ 1);

@@ -30,7 +30,7 @@ struct cuda__ism_middle_place {
 /* What the warps have found out about a matrix, for the verdict. */
 struct cuda__ism_middle_result {
     double size_b[CUDA__ISM_MIDDLE_WARPS], size_z[CUDA__ISM_MIDDLE_WARPS];
-    double worst[CUDA__ISM_MIDDLE_WARPS], change, det;
+    double worst[CUDA__ISM_MIDDLE_WARPS], change, outer, det;
     int64_t det_exponent;
     int32_t bad, unused; /* bad: a number that is given is not finite */
 };

@@ -344,6 +344,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda_tensors *item = cuda__ism_item_of_slot(call, at.slot, &within);
     trial.error = answer->broken ? HUGE_VAL : trial.error;
     trial.change = answer->change;
+    trial.outer = answer->outer;
     trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
     trial.bad = answer->bad != 0;
     cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);

@@ -26,9 +26,9 @@
 
 /* What is known of a matrix until it is judged. */
 struct cuda__ism_record {
-    double error, norm_x, norm_a, change, det;
-    int64_t det_exponent, index;
-    int64_t bad;
+    double error, norm_x, norm_a, change, outer, det;
+    int64_t index;
+    int32_t det_exponent, bad;
 };
 
 /* A warp's shared memory: what is given, in the precision S, and behind that numbers of FP64. Rows
@@ -88,6 +88,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     double k[across][4];     /* K, and T B below */
     double right[across][2]; /* of K: rows 2 t and 2 t + 1 of columns g, g + 8, ... */
     double excess;
+    unsigned largest_y; /* the leading bits of Y's largest magnitude */
 
     /* Which column a lane has that is left with one of its sums. */
     __device__ __forceinline__ int own_column() const
@@ -197,6 +198,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         const S *b = given(room::b + t * room::b_line + g);
         const S *y = given(room::y + t * room::y_line + g);
         const double *weight = weights + g * room::line + t;
+        unsigned top = 0;
 #pragma unroll
         for (int j = 0; j < across * 4; j++)
             k[j / 4][j % 4] = 0;
@@ -207,12 +209,18 @@ template <typename S, int Order> struct cuda__ism_tile_update {
                               (double)y[(step + 4) * room::y_line], tried ? weight[step + 4] : 0};
             excess += left[0] * 0 + left[2] * 0;
 #pragma unroll
+            for (int e = 0; e < 4; e += 2) {
+                const unsigned lead = cuda__real<double>::lead(fabs(left[e]));
+                top = lead > top ? lead : top;
+            }
+#pragma unroll
             for (int j = 0; j < across; j++) {
                 double both[2] = {(double)b[step * room::b_line + j * 8],
                                   (double)b[(step + 4) * room::b_line + j * 8]};
                 cuda__multiply_add(k[j], left, both);
             }
         }
+        largest_y = __reduce_max_sync(CUDA__ALL, top);
     }
 
     /* An accumulator as a left factor, whose columns are then taken in the order of pairs. */
@@ -352,11 +360,12 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         }
     }
 
-    /* The largest magnitude of what the lane has of T (B - Z M), T Z being in shared memory. */
-    __device__ __forceinline__ double error(const S *x) const
+    /* The largest magnitude of what the lane has of T (B - Z M), T Z being in shared memory; and
+     * the sum of magnitudes of what it has of X. */
+    __device__ __forceinline__ double error(const S *x, double *size_x) const
     {
         const bool tried = g < CUDA__ISM_TRIED;
-        double thin[4] = {}, rest[across][4], worst = 0;
+        double thin[4] = {}, rest[across][4], worst = 0, size = 0;
 #pragma unroll
         for (int j = 0; j < across; j++) {
             const double2 tz =
@@ -365,11 +374,13 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             const double left[4] = {tz.x, 0, tz.y, 0};
             const double both[2] = {(double)x[(j * 8 + 2 * t) * room::x_line + g],
                                     (double)x[(j * 8 + 2 * t + 1) * room::x_line + g]};
+            size += fabs(both[0]) + fabs(both[1]);
             cuda__multiply_add(thin, left, both);
             rest[j][0] = tz.x;
             rest[j][1] = tz.y;
             rest[j][2] = rest[j][3] = 0;
         }
+        *size_x = size;
         const double left[4] = {thin[0], 0, thin[1], 0};
 #pragma unroll
         for (int j = 0; j < across; j++) {
@@ -416,6 +427,13 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         return (cuda__ism_record *)(memory + room::records) + number;
     }
 
+    /* See cuda__ism_trial; size_x: of what the lane has of X. */
+    __device__ __forceinline__ double outer(double size_x) const
+    {
+        const double most = __hiloint2double((int)largest_y + 1, 0);
+        return cuda__lu_warp_sum(size_x) * most * cuda__ism_finer<S>();
+    }
+
     /* The matrix that was fetched; `next` begins to be fetched meanwhile. */
     __device__ __forceinline__ void run(int64_t index, int64_t next, int turn, int number)
     {
@@ -459,15 +477,16 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             memory[room::tz + l * room::line + own_column()] = tz;
         }
         __syncwarp();
-        double worst = error(x);
+        double size_x, worst = error(x, &size_x);
         bool bad = __any_sync(CUDA__ALL, !(excess == 0));
         cuda__ism_record found = {cuda__ism_warp_largest<double>(worst),
                                   cuda__ism_warp_largest<double>(size_z),
                                   cuda__ism_warp_largest<double>(size_b),
                                   cuda__ism_warp_largest<double>(change),
+                                  outer(size_x),
                                   det,
-                                  det_exponent,
                                   index,
+                                  det_exponent,
                                   bad};
         if (lane == 0)
             *record(number) = found;
@@ -491,6 +510,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             trial.norm_x = of.norm_x;
             trial.norm_a = of.norm_a;
             trial.change = of.change;
+            trial.outer = of.outer;
             trial.det_ratio = cuda__ism_value(of.det, of.det_exponent);
             trial.bad = of.bad != 0;
             cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);
@@ -519,7 +539,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_TILE_WARPS *CUDA__WARP, Block
     __syncthreads();
     cuda__ism_tile_update<T, Order> one = {
         call,    n,  (int)call.m, lane, lane / 4, lane % 4, all + warp * room::numbers,
-        weights, {}, {},          {},   0};
+        weights, {}, {},          {},   0,        0};
     const int64_t step = (int64_t)gridDim.x * CUDA__ISM_TILE_WARPS;
     int64_t index = (int64_t)blockIdx.x * CUDA__ISM_TILE_WARPS + warp;
     int turn = 0, number = 0;

@@ -343,7 +343,12 @@ template <typename T, int Threads> struct cuda__ism_measurer {
         T sum = 0;
         for (int64_t i = threadIdx.x; i < call.n; i += Threads)
             sum += fabs(column[i]);
-        sum = cuda__lu_warp_sum(sum);
+        return (double)add_up(sum);
+    }
+
+    __device__ __forceinline__ T add_up(T value) const
+    {
+        T sum = cuda__lu_warp_sum(value);
         __syncthreads();
         if (threadIdx.x % CUDA__WARP == 0)
             scratch[threadIdx.x / CUDA__WARP] = sum;
@@ -352,7 +357,21 @@ template <typename T, int Threads> struct cuda__ism_measurer {
         for (int w = 0; w < Threads / CUDA__WARP; w++)
             sum += scratch[w];
         __syncthreads();
-        return (double)sum;
+        return sum;
+    }
+
+    /* See cuda__ism_trial. */
+    __device__ __forceinline__ double outer() const
+    {
+        const T *x = line(CUDA__ISM_X, 0), *y = line(CUDA__ISM_Y, 0);
+        T sum = 0, most = 0;
+        for (int64_t e = threadIdx.x; e < call.n * call.m; e += Threads) {
+            const int64_t at = e / call.m * call.ldm + e % call.m;
+            sum += fabs(x[at]);
+            most = cuda__lu_larger(most, (T)fabs(y[at]));
+        }
+        most = cuda__lu_block_largest<Threads / CUDA__WARP>(most, scratch);
+        return (double)add_up(sum) * (double)most;
     }
 
     /* T (I - Z A), or T (A0^-1 - Z M). */
@@ -401,6 +420,10 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     trial.change = known    ? 0
                    : solved ? of.largest([&](int64_t j) { return sums[j]; })
                             : of.change(lines);
+    /* K is made anew for this trial, but of a few numbers its errors may agree with the update's.
+     */
+    if (!known && !solved && cuda__ism_is_whole(call.n))
+        trial.outer = of.outer();
     trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
     trial.bad = answer->bad;
     return trial;
