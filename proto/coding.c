@@ -23,7 +23,9 @@ static const struct {
 };
 #define CODING_NAMES ((int)(sizeof codings / sizeof codings[0]))
 #define CODINGS 3
-#define PROBE_BYTES (64 << 10) /* compressed to see whether the rest is worth it */
+/* Compressed, at the beginning and in the middle, to see whether the rest is worth it: long enough
+ * to tell by (random numbers in FP64 and FP32 shrink by 0.05 and 0.1), and 0.2 ms. */
+#define PROBE_BYTES (4 << 10)
 
 static bool is_space(char c)
 {
@@ -163,10 +165,10 @@ int64_t proto_deflate_bound(int64_t bytes)
     return bound;
 }
 
-/* Compresses the answer's first `most` bytes; out has room for them. Returns the bytes written, -1
- * when out of memory. */
+/* Compresses `most` bytes of the answer behind the first `skipped`; out has room for them. Returns
+ * the bytes written, -1 when out of memory. */
 static int64_t compress(enum proto__flate_wrap wrap, int level, const struct proto_answer *answer,
-                        int64_t most, unsigned char *out)
+                        int64_t skipped, int64_t most, unsigned char *out)
 {
     int64_t room = proto_deflate_bound(most);
     struct proto__flate *flate = proto__deflate_open(wrap, level);
@@ -176,9 +178,15 @@ static int64_t compress(enum proto__flate_wrap wrap, int level, const struct pro
     bool fits = true;
     for (int i = 0; i < answer->segment_count && most > 0; i++) {
         int64_t bytes = (int64_t)answer->segments[i].iov_len;
+        int64_t first = skipped < bytes ? skipped : bytes;
+        skipped -= first;
+        bytes -= first;
         bytes = bytes < most ? bytes : most;
-        fits = fits &&
-               proto__deflate_next(flate, answer->segments[i].iov_base, bytes, false, &at, &room);
+        if (bytes == 0)
+            continue;
+        fits = fits && proto__deflate_next(
+                           flate, (const unsigned char *)answer->segments[i].iov_base + first,
+                           bytes, false, &at, &room);
         most -= bytes;
     }
     fits = fits && proto__deflate_next(flate, NULL, 0, true, &at, &room);
@@ -189,13 +197,20 @@ static int64_t compress(enum proto__flate_wrap wrap, int level, const struct pro
 
 bool proto_deflate_pays(int level, struct proto_space *space, const struct proto_answer *answer)
 {
-    int64_t tried = answer->total_bytes < PROBE_BYTES ? answer->total_bytes : PROBE_BYTES;
+    bool whole = answer->total_bytes <= 2 * PROBE_BYTES;
+    int64_t tried = whole ? answer->total_bytes : PROBE_BYTES, more = 0;
     struct failure ignored;
     void *memory;
     if (proto__take(space, proto_deflate_bound(tried), &memory, &ignored) != ERROR_NONE)
         return false;
-    int64_t bytes = compress(PROTO_FLATE_ZLIB, level, answer, tried, memory);
-    return bytes >= 0 && bytes <= tried - tried / 10;
+    int64_t bytes = compress(PROTO_FLATE_ZLIB, level, answer, 0, tried, memory);
+    if (bytes < 0)
+        return false;
+    if (!whole) {
+        more = compress(PROTO_FLATE_ZLIB, level, answer, answer->total_bytes / 2, tried, memory);
+        tried *= 2;
+    }
+    return more >= 0 && bytes + more <= tried - tried / 10;
 }
 
 enum error proto_deflate(enum proto_coding coding, int level, struct proto_space *space,
@@ -208,7 +223,7 @@ enum error proto_deflate(enum proto_coding coding, int level, struct proto_space
     if (error != ERROR_NONE)
         return error;
     int64_t bytes = compress(coding == PROTO_CODING_GZIP ? PROTO_FLATE_GZIP : PROTO_FLATE_ZLIB,
-                             level, answer, answer->total_bytes, memory);
+                             level, answer, 0, answer->total_bytes, memory);
     if (bytes < 0)
         return failure_set(failure, ERROR_FULL, "out of memory to compress the answer");
     answer->segment_count = 0;

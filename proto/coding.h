@@ -37,8 +37,9 @@ ERROR_MUST_CHECK enum error proto_inflate(enum proto_coding coding, const unsign
 
 /* An upper bound of the deflated size, for reserving space. */
 int64_t proto_deflate_bound(int64_t bytes);
-/* Whether deflating makes the answer shorter by a tenth, judged by its first 64 KiB: random doubles
- * shrink by some hundredths and take long. False, too, when there is no memory to try. */
+/* Whether deflating makes the answer shorter by a tenth, judged by 4 KiB at its beginning and in
+ * its middle: random doubles shrink by some hundredths and take long. False, too, when there is no
+ * memory to try. */
 bool proto_deflate_pays(int level, struct proto_space *space, const struct proto_answer *answer);
 /* Replaces the answer's segments by one compressed segment in memory from the space. */
 ERROR_MUST_CHECK enum error proto_deflate(enum proto_coding coding, int level,

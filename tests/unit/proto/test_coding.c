@@ -146,7 +146,7 @@ static void test_bound(void **state)
     assert_int_equal(proto_deflate_bound(INT64_MAX), INT64_MAX);
 }
 
-/* The first 64 KiB decide, over all segments. */
+/* 4 KiB at the beginning and in the middle decide, over all segments. */
 static void test_pays(void **state)
 {
     (void)state;
@@ -164,9 +164,10 @@ static void test_pays(void **state)
         size_t first_bytes;
         bool pays;
     } rows[] = {
-        {zeros, noise, PIECE, true},     {noise, zeros, PIECE, false},
-        {noise, zeros, PIECE / 2, true}, {zeros, noise, PIECE / 16, false},
-        {zeros, noise, PIECE / 4, true},
+        {zeros, noise, PIECE, true},      {noise, zeros, PIECE, true},
+        {noise, noise, PIECE, false},     {noise, zeros, PIECE / 2, true},
+        {zeros, noise, PIECE / 64, true}, {zeros, noise, PIECE / 128, false},
+        {noise, noise, 0, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct prototest_space space;
