@@ -178,9 +178,10 @@ template <typename T> static __device__ __forceinline__ double cuda__ism_finer()
 
 /* May so much of X K have cancelled, K = Y^T A0^-1, that its rounding errors count? A trial that
  * takes the K of the update is blind to them. The terms of X K are no more than `outer` |A0^-1|,
- * and the errors were never more than 0.6 eps times that (29,000 updates of ill-conditioned
- * inverses by multiples of a row). So errors of up to 10 n eps |Z| |M| get by, of the 15 that are
- * promised. Random X and Y came nowhere near this, but where A0 is ill-conditioned. */
+ * and the errors were never seen to be more than 0.6 eps times that (FP32, 29,000 updates of
+ * ill-conditioned inverses by multiples of a row, simulated on a CPU, 2026-11-22). So errors of up
+ * to 10 n eps |Z| |M| get by, of the 15 that are promised. Random X and Y came nowhere near this,
+ * but where A0 is ill-conditioned. */
 static __device__ __forceinline__ bool cuda__ism_cancels(int64_t n, const cuda__ism_trial &trial)
 {
     const double most = CUDA__ISM_TERMS * (double)n * (1 + trial.change);
