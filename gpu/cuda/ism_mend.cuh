@@ -14,6 +14,7 @@
 
 #include "gpu/cuda/ism_road.cuh"
 #include "gpu/cuda/lu_middle.h"
+#include "gpu/cuda/twice.cuh"
 
 /* The numbers of the batch's first call.count doubtful matrices, to call.list. One block. */
 template <typename T>
@@ -112,8 +113,7 @@ template <typename T> static __global__ void cuda__ism_report_kernel(const cuda_
                        info < 0 ? (int)METHOD_ROAD_NONE : (int)METHOD_ROAD_LU, det_ratio);
 }
 
-/* K = Y^T A0^-1, rounded once: sums of products, each with its rounding errors beside it, as
- * gpu/host/ism_trial.inc has them. A thread an entry. */
+/* K = Y^T A0^-1 in twice the precision, rounded once. A thread an entry. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_dot_kernel(const cuda__ism_call call)
@@ -125,16 +125,10 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.m;
          e += step) {
         const int64_t k = e / call.n, j = e % call.n;
-        T sum = 0, errors = 0;
-        for (int64_t i = 0; i < call.n; i++) {
-            const T one = y[i * call.ldm + k], other = b[i * call.ld + j];
-            const T product = cuda__real<T>::times(one, other);
-            const T next = sum + product, back = next - sum;
-            errors += (sum - (next - back)) + (product - back);
-            errors += fma(one, other, -product);
-            sum = next;
-        }
-        to[k * call.ld + j] = sum + errors;
+        cuda__twice<T> sum = {0, 0};
+        for (int64_t i = 0; i < call.n; i++)
+            sum.add_product(y[i * call.ldm + k], b[i * call.ld + j]);
+        to[k * call.ld + j] = sum.value();
     }
 }
 

@@ -9,6 +9,7 @@
 #include "gpu/cuda/iter_view.cuh"
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/lu_reduce.cuh"
+#include "gpu/cuda/twice.cuh"
 
 /* ---- In ---- */
 
@@ -222,24 +223,16 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         cuda__iter_sum_row(view, sums.sums[s]);
 }
 
-/* Entry (i, j) of I - V A, by products without error and sums whose errors are summed too; nothing
- * of it may be fused. */
+/* Entry (i, j) of I - V A, in twice the precision. */
 template <typename T>
 static __device__ T cuda__iter_residual_entry(const cuda__iter_view<T> &view, int j)
 {
     const T *left = view.row(CUDA__ITER_MATRIX_V), *right = view.matrix(CUDA__ITER_MATRIX_A) + j;
-    double sum = j == view.i, errors = 0;
+    cuda__twice<double> sum = {j == view.i ? 1.0 : 0.0, 0};
 #pragma unroll 1
-    for (int k = 0; k < (int)view.call.n; k++) {
-        double v = -(double)left[k], a = (double)right[k * view.call.ld];
-        double product = __dmul_rn(v, a), next = __dadd_rn(sum, product);
-        double added = __dadd_rn(next, -sum);
-        double lost = __dadd_rn(sum, -__dadd_rn(next, -added));
-        lost = __dadd_rn(lost, __dadd_rn(product, -added));
-        errors = __dadd_rn(errors, __dadd_rn(fma(v, a, -product), lost));
-        sum = next;
-    }
-    return (T)__dadd_rn(sum, errors);
+    for (int k = 0; k < (int)view.call.n; k++)
+        sum.add_product(-(double)left[k], (double)right[k * view.call.ld]);
+    return (T)sum.value();
 }
 
 /* A lane an entry. */
