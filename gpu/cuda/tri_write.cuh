@@ -373,6 +373,12 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
         });
     }
 
+    /* No column of the tile is beyond it. */
+    __device__ __forceinline__ int64_t last_column() const
+    {
+        return tile.begin(tile.end_piece) + unit - 1;
+    }
+
     __device__ __forceinline__ void write_levels(int64_t piece, int64_t first, int64_t end,
                                                  int levels) const
     {
@@ -381,8 +387,9 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
         tile.each_run(piece, [&](const run &r) {
             bool uniform;
             int64_t left = call.columns.first + start * width - r.shift;
-            int least =
-                least_level(first, end - 1, left, left + (int64_t)lanes * width - 1, &uniform);
+            int64_t right = left + (int64_t)lanes * width - 1, last = last_column();
+            /* Columns behind the tile's may ask for factors that were not fetched. */
+            int least = least_level(first, end - 1, left, right < last ? right : last, &uniform);
             int terms = levels - least + 1;
             if (levels >= CUDA__TRI_LEVELS_MAX)
                 write_deep(r, first, end, least, levels);
@@ -410,8 +417,8 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
             int64_t end =
                 tile.end_row - first < CUDA__TRI_SLICE ? tile.end_row : first + CUDA__TRI_SLICE;
             bool uniform;
-            int least = least_level(first, end - 1, tile.begin(tile.first_piece),
-                                    tile.begin(tile.end_piece) + unit - 1, &uniform);
+            int least =
+                least_level(first, end - 1, tile.begin(tile.first_piece), last_column(), &uniform);
             fetch_factors(first, end, least, levels);
             __syncthreads();
             tile.each_piece([&](int64_t piece) { write_levels(piece, first, end, levels); });
@@ -425,7 +432,7 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
     __device__ __forceinline__ void write_by_lines() const
     {
         /* Are there entries on this side? */
-        const bool wanted[2] = {tile.begin(tile.end_piece) + unit - 1 > tile.first_row,
+        const bool wanted[2] = {last_column() > tile.first_row,
                                 tile.begin(tile.first_piece) < tile.end_row};
         bool good = true;
         if (threadIdx.x < 2)

@@ -15,6 +15,36 @@ static void test_some_blocks(void **state)
                          (kind / 2 + (int)i) % VARIANTS);
 }
 
+/* Rows and columns far apart, of which a warp's last columns reach beyond the block's: what it
+ * fetched for those that are wanted is all that it may use. */
+static void test_blocks_beside_the_diagonal(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n;
+        struct method_range rows, columns;
+    } some[] = {
+        {136, {130, 131}, {2, 100}}, {100, {70, 71}, {10, 50}}, {144, {139, 140}, {74, 117}}};
+    for (size_t i = 0; i < 30; i++) {
+        uint64_t seed = i;
+        double at = fabs(gputest_random(&seed)), place = fabs(gputest_random(&seed));
+        int64_t n = i < COUNT(some) ? some[i].n : 66 + (int64_t)(fabs(gputest_random(&seed)) * 400);
+        struct method_range rows = {(int64_t)(at * (double)n), 0};
+        struct method_range columns = {(int64_t)(place * (double)(n - 1)), 0};
+        rows.end = rows.first + 1;
+        columns.end = columns.first + 1 + (n - 1 - columns.first) / 2;
+        if (i < COUNT(some)) {
+            rows = some[i].rows;
+            columns = some[i].columns;
+        }
+        struct gputest_bands a = gputest_bands_make(BANDS_CONDITION_2, PRECISION_FP64, n, i);
+        struct gputest_band_answer whole = run(&a, MERGED, everything, everything);
+        check_block(&a, MERGED, &whole, rows, columns);
+        gputest_band_free(&whole);
+        gputest_bands_free(&a);
+    }
+}
+
 /* More levels of merging than a tile keeps: blocks around the split of the last one. */
 static void test_blocks_of_many_levels(void **state)
 {
@@ -69,6 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_some_blocks),
+        cmocka_unit_test(test_blocks_beside_the_diagonal),
         cmocka_unit_test(test_blocks_of_many_levels),
         cmocka_unit_test(test_strips_and_tiles),
         cmocka_unit_test(test_blocks_without_inverse),
