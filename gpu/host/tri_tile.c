@@ -12,18 +12,33 @@
  * Stores: a matrix that is larger than the caches is written past them, in whole cache lines; that
  * saves reading what is overwritten. The ends of a row, which are parts of lines, go through them.
  *
+ * Subnormal numbers: where a product or a conversion ends in one, some processors take a microcode
+ * assist of a hundred cycles and more, once a vector. A matrix whose entries fall fast has a band
+ * of them on either side of the diagonal, and they would cost as much as all stores. So a row's
+ * products that may be that small are made by another road, with the same bits: the smallest
+ * normal number, or in FP32 one whose last place is the smallest number's, is added to the
+ * magnitude, and what the sum's bits lie above that number's are the subnormal's.
+ *
  * Threads: any. Cost: see tridiagonal.h.
  */
 #include "gpu/host/speed.h"
 
 #include <emmintrin.h>
+#include <float.h>
 
 #include "gpu/host/tri_number.h"
 
 #define STRIP 512        /* columns whose factors are made together: they stay in the first cache */
+#define PIECE 64         /* columns of which some may be subnormal */
 #define EXPONENT_SPAN 12 /* of a panel's rows */
 #define EXPONENT_MOST 12 /* of an entry, for that much to be left above a column's factor */
-#define EXPONENT_LEAST (-17) /* of an entry that does not underflow */
+
+/* Of an entry that does not underflow, mantissas at their largest. */
+enum {
+    exponent_least_f32 = -3,
+    exponent_least_f64 = -17
+};
+
 #define SHIFT                                                                                      \
     160 /* by so much the columns' factors are scaled up, beside what the panel asks for */
 #define LINE_BYTES 64
@@ -36,6 +51,8 @@ struct side {
     int64_t first, end;    /* the columns it has in the strip; end <= first: none */
     int32_t most;          /* exponent of its rows */
     double factors[STRIP]; /* of the strip's columns, from first to end - 1 */
+    /* The smallest magnitude but 0 among each PIECE of them; infinite: there is none. */
+    double least[STRIP / PIECE];
 };
 
 /* Can rows first to end - 1 be written with plain numbers? Sets the rows' largest exponent. */
@@ -93,7 +110,33 @@ static double row_factor(const struct side *side, int64_t i)
     return side->row->mantissa[i] * tri_power(64 * (side->row->exponent[i] - side->most) - SHIFT);
 }
 
-HOST_INLINE void find_factors(struct side *side)
+HOST_INLINE uint64_t bits_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+HOST_INLINE double with_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The smallest magnitude that is not 0. A zero's bits, less 1, wrap round to the most. */
+HOST_INLINE double least_magnitude(const double *factors, int64_t count)
+{
+    int64_t least = INT64_MAX;
+    for (int64_t j = 0; j < count; j++) {
+        int64_t bits = (int64_t)(((bits_of(factors[j]) & INT64_MAX) - 1) & INT64_MAX);
+        least = bits < least ? bits : least;
+    }
+    return with_bits(least == INT64_MAX ? bits_of(INFINITY) : (uint64_t)least + 1);
+}
+
+/* least: exponent of an entry that does not underflow. */
+HOST_INLINE void find_factors(struct side *side, int32_t least)
 {
     double *restrict factors = side->factors;
     const double *restrict mantissa = side->column->mantissa;
@@ -102,16 +145,35 @@ HOST_INLINE void find_factors(struct side *side)
     for (int64_t j = side->first; j < side->end;) {
         int64_t chunk = j / HOST_TRI_CHUNK, end = (chunk + 1) * HOST_TRI_CHUNK;
         end = end < side->end ? end : side->end;
-        bool underflows = (int64_t)side->column_most[chunk] + side->most < EXPONENT_LEAST;
+        bool underflows = (int64_t)side->column_most[chunk] + side->most < least;
         if (underflows)
             memset(factors + (j - shift), 0, (size_t)(end - j) * sizeof *factors);
         for (int64_t k = j; !underflows && k < end; k++) {
             int64_t exponent = (int64_t)exponents[k] + side->most;
-            double power = tri_power(64 * (exponent < EXPONENT_LEAST ? 0 : exponent) + SHIFT);
-            factors[k - shift] = exponent < EXPONENT_LEAST ? 0 : mantissa[k] * power;
+            double power = tri_power(64 * (exponent < least ? 0 : exponent) + SHIFT);
+            factors[k - shift] = exponent < least ? 0 : mantissa[k] * power;
         }
         j = end;
     }
+    for (int64_t j = 0; j < STRIP; j += PIECE) {
+        int64_t from = side->first - shift, to = side->end - shift;
+        from = from > j ? from : j;
+        to = to < j + PIECE ? to : j + PIECE;
+        side->least[j / PIECE] = least_magnitude(factors + from, to - from);
+    }
+}
+
+/* Where the columns of the strip end, from j on, that may be subnormal as the one at j may, or may
+ * not as it may not; `limit` times the row's factor is the smallest normal number. */
+HOST_INLINE int64_t run_end(const struct side *side, double limit, int64_t j, int64_t end,
+                            bool *is_small)
+{
+    int64_t piece = j / PIECE;
+    *is_small = side->least[piece] < limit;
+    do
+        piece++;
+    while (piece * PIECE < end && (side->least[piece] < limit) == *is_small);
+    return piece * PIECE < end ? piece * PIECE : end;
 }
 
 /* A cache line of products, past the caches. */
@@ -131,6 +193,52 @@ HOST_INLINE void stream_line_f32(float *x, double factor, const double *factors)
         _mm_stream_ps(x + k, _mm_add_ps(_mm_movelh_ps(low, high), _mm_setzero_ps()));
     }
 }
+
+/* x_j = factor * factors_j as multiply_f64 has it, where some of them are subnormal. A fused sum
+ * rounds the product as storing it would. */
+HOST_INLINE void multiply_small_f64(double *restrict x, double factor,
+                                    const double *restrict factors, int64_t count)
+{
+    const double size = fabs(factor), limit = DBL_MIN / size * (1 - DBL_EPSILON);
+    for (int64_t j = 0; j < count; j++) {
+        double column = factors[j], magnitude = fabs(column);
+        bool small = magnitude < limit;
+        uint64_t low = bits_of(fma(size, small ? magnitude : 0, DBL_MIN)) - bits_of(DBL_MIN);
+        uint64_t sign = (bits_of(factor) ^ bits_of(column)) & ~(uint64_t)INT64_MAX;
+        double plain = factor * (small ? 0 : column) + 0;
+        x[j] = with_bits(bits_of(plain) | low | (low ? sign : 0));
+    }
+}
+
+/* unit's last place is the smallest number's. */
+HOST_INLINE void multiply_small_f32(float *restrict x, double factor,
+                                    const double *restrict factors, int64_t count)
+{
+    const double unit = 0x1p-97;
+    for (int64_t j = 0; j < count; j++) {
+        double product = factor * factors[j];
+        uint64_t small = -(uint64_t)(fabs(product) < (double)FLT_MIN), all = bits_of(product);
+        float plain = (float)with_bits(all & ~small) + 0;
+        uint64_t low = bits_of(fabs(with_bits(all & small)) + unit) - bits_of(unit);
+        uint32_t sign = (uint32_t)(all >> 32) & ~(uint32_t)INT32_MAX, bits;
+        memcpy(&bits, &plain, sizeof bits);
+        bits |= (uint32_t)low | (sign & (uint32_t) - (uint64_t)(low != 0));
+        memcpy(&x[j], &bits, sizeof bits);
+    }
+}
+
+/* A cache line, past the caches. */
+HOST_INLINE void copy_line(void *to, const void *from)
+{
+    for (int k = 0; k < LINE_BYTES / 16; k++)
+        _mm_stream_si128((__m128i *)to + k, _mm_loadu_si128((const __m128i *)from + k));
+}
+
+/* How a row is written. */
+struct manner {
+    bool past_caches;
+    bool fused; /* the processor has fused sums, so that subnormal numbers can be made by one */
+};
 
 #define REAL_FILE "gpu/host/tri_tile.inc"
 #include "gpu/host/both.inc"
