@@ -17,8 +17,32 @@
 #define ITERATION_HOPELESS_MARGIN 4 /* steps more than rounding errors could ask for */
 #define ITERATION_PRODUCTS_MAX 512  /* of one matrix: any input ends */
 
-/* Up to this order R is computed in twice the precision. The rounding errors of so few products may
- * cancel, or all be 0, and a residual that is there would not be seen. */
+/* R as measured in the matrix's precision, by sums of n + 1 terms in any order, is off by at most
+ * this in the 1-norm; size: |A| |V|. Mostly it is off by far less; but where a sum has no more than
+ * two or three terms that are not 0, its rounding may be that of its terms, or none at all. */
+#define ITERATION_ROUNDING(n, eps, size) ((double)(n) * (eps) * ((size) + 1))
+
+/* So a tolerance that is not that far from the measured |R| is judged anew. Up to WHOLE_FIRST with
+ * all of R in twice the precision. Beyond, by what rounding has done to R: z (R - (I - V A)) in
+ * twice the precision for vectors z of signs without a pattern, at n^2 operations each. The mean of
+ * their squares is that of a column's sum of squares; by Cauchy and Schwarz the root of n times as
+ * much bounds the 1-norm. The margin is for chance: an error in one place of a column is never
+ * missed, one in two places with a chance of 2^-16, and one that is spread comes out below half
+ * with 10^-4. Where that does not tell either, up to WHOLE_MAX, with all of R again. */
+#define ITERATION_WHOLE_FIRST 64
+#define ITERATION_WHOLE_MAX 1024
+#define ITERATION_SIGNS 16
+#define ITERATION_SIGNS_MARGIN 2.0
+
+/* Is entry i of vector number `vector` -1? i: of type uint32_t. */
+#define ITERATION_MIXED(x, shift, factor) (((x) ^ (x) >> (shift)) * (factor))
+#define ITERATION_NEGATIVE(i, vector)                                                              \
+    (ITERATION_MIXED(ITERATION_MIXED(((i) + 1) * 0x9e3779b1u, 15, 0x85ebca6bu), 13,                \
+                     0xc2b2ae35u) >>                                                               \
+         (16 + (vector)) &                                                                         \
+     1u)
+
+/* Up to this order R is always computed in twice the precision: it costs no more there. */
 #define ITERATION_TWICE_ORDER_MAX 8
 
 /* ---- The choice of start and scheme ---- */

@@ -38,7 +38,6 @@
 #define TIMES_ROWS 4     /* rows and lines that are taken together */
 #define TIMES_LINES 4
 #define MEET_PIECE 128 /* columns that a piece of Y^T A0^-1 takes */
-#define HOST_FMA __attribute__((target("avx2,fma")))
 #define REPAIR_ROWS HOST_ISM_REPAIR_ROWS
 #define REPAIR_PIECE 256
 

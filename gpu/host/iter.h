@@ -87,13 +87,27 @@ const struct host_iter_scheme *host__iter_scheme(enum method_iterative_scheme sc
  * of the fewest products that get there. From 1 up: the one that grows fastest. */
 enum method_iterative_scheme host__iter_plan(double residual, double goal);
 
-/* r = I - v a. Up to ITERATION_TWICE_ORDER_MAX each entry is right to within its own rounding and
- * n^2 eps^2 |a| |v|, beyond to within n eps |a| |v|. */
+/* r = I - v a. Up to ITERATION_TWICE_ORDER_MAX in twice the precision, beyond each column is right
+ * to within ITERATION_ROUNDING. */
 void host__iter_residual_f32(const struct host_iter_f32 *iter);
 void host__iter_residual_f64(const struct host_iter_f64 *iter);
 /* One step, after the residual. The spare matrices are used up, and change places with v. */
 void host__iter_step_f32(struct host_iter_f32 *iter, enum method_iterative_scheme scheme);
 void host__iter_step_f64(struct host_iter_f64 *iter, enum method_iterative_scheme scheme);
+
+/* ---- In twice the precision: iter_twice.c ---- */
+
+/* r = I - v a, each entry right to within its own rounding and n^2 eps^2 |a| |v|. */
+void host__iter_residual_twice_f32(const struct host_iter_f32 *iter);
+void host__iter_residual_twice_f64(const struct host_iter_f64 *iter);
+
+/* What rounding has done to r: estimates of |r - (I - v a)|, the 1-norm from above
+ * (ITERATION_SIGNS). n is above ITERATION_WHOLE_FIRST; the spare matrices are used up. */
+struct host_iter_rounding {
+    double norm_1, frobenius;
+};
+struct host_iter_rounding host__iter_rounding_f32(const struct host_iter_f32 *iter);
+struct host_iter_rounding host__iter_rounding_f64(const struct host_iter_f64 *iter);
 
 /* ---- First approximations: iter_start.c ---- */
 

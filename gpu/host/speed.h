@@ -2,8 +2,8 @@
  * first.
  *
  * Loops are unrolled and vectorised (-O3). Products and sums are never fused, so that the bits are
- * the same with every instruction set. HOST_AVX512, HOST_AVX2 and HOST_AVX2_FMA mark functions for
- * one of them.
+ * the same with every instruction set. HOST_AVX512, HOST_AVX2 and HOST_FMA mark functions for one
+ * of them.
  */
 #ifndef GPU_HOST_SPEED_H
 #define GPU_HOST_SPEED_H
@@ -18,6 +18,6 @@
 #define HOST_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
 #endif
 #define HOST_AVX2 __attribute__((target("avx2")))
-#define HOST_AVX2_FMA __attribute__((target("avx2,fma")))
+#define HOST_FMA __attribute__((target("avx2,fma"))) /* its fma() is one instruction */
 
 #endif

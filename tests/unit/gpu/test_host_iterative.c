@@ -13,6 +13,7 @@
 
 #include "gpu/host/iter.h"
 #include "gpu/host/lapack.h"
+#include "gpu/iteration.h"
 #include "tests/unit/gpu/iterate.h"
 #include "tests/unit/gpu/matrices.h"
 
@@ -113,6 +114,65 @@ static void check(const char *what, const struct gputest_iterate *task,
     assert_in_range(result->iterations, 0, result->history_length);
     for (int64_t i = 0; i < result->history_length; i++)
         assert_int_equal(!isnan(result->history[i]), i <= result->iterations);
+}
+
+/* ---- What rounding does to R ---- */
+
+/* R - (I - V A) to 113 bits. */
+static void exact_rounding(const struct host_iter_f32 *iter, double *error)
+{
+    int64_t n = iter->n, ld = iter->ld;
+    for (int64_t e = 0; e < n * n; e++) {
+        __float128 entry = (__float128)iter->r[e / n * ld + e % n] - (e % (n + 1) == 0);
+        for (int64_t k = 0; k < n; k++)
+            entry += (__float128)iter->v[e / n * ld + k] * iter->a[k * ld + e % n];
+        error[e] = (double)entry;
+    }
+}
+
+/* It is estimated from above, and not by far; also where it is all in one row and column. */
+static void test_rounding_is_estimated(void **state)
+{
+    (void)state;
+    enum {
+        N = ITERATION_WHOLE_FIRST + 6,
+        LD = 80
+    };
+    uint64_t seed = 4;
+    float *numbers = aligned_alloc(HOST_ALIGN_BYTES, sizeof(float) * HOST_ITER_MATRICES * N * LD);
+    double *error = gputest_numbers((int64_t)N * N);
+    assert_non_null(numbers);
+    for (int lone = 0; lone < 2; lone++) {
+        int products = 0;
+        float *at = numbers + HOST_ITER_SPARE * N * LD;
+        struct host_iter_f32 iter = {.n = N, .ld = LD, .products = &products};
+        iter.a = at;
+        iter.v = at + N * LD;
+        iter.r = at + 2 * N * LD;
+        for (int k = 0; k < HOST_ITER_SPARE; k++)
+            iter.spare[k] = numbers + k * N * LD;
+        for (int64_t e = 0; e < (int64_t)N * LD; e++) {
+            bool diagonal = e / LD == e % LD, here = !lone || (diagonal && e % LD == 41);
+            iter.a[e] = (float)gputest_random(&seed) * (float)here + (float)diagonal;
+            iter.v[e] = (float)gputest_random(&seed) * (float)here + (float)diagonal;
+        }
+        host__iter_residual_f32(&iter);
+        exact_rounding(&iter, error);
+        double norm = gputest_norm(N, error), frobenius = 0;
+        for (int64_t e = 0; e < (int64_t)N * N; e++)
+            frobenius = hypot(frobenius, error[e]);
+        struct host_iter_rounding rounding = host__iter_rounding_f32(&iter);
+        assert_true(norm > 0);
+        assert_true(rounding.norm_1 >= norm &&
+                    rounding.norm_1 <= (lone ? 2.1 * sqrt(N) : 4) * norm);
+        assert_true(fabs(rounding.frobenius - frobenius) <= frobenius / 8);
+        host__iter_residual_twice_f32(&iter);
+        exact_rounding(&iter, error);
+        for (int64_t e = 0; e < (int64_t)N * N; e++)
+            assert_true(fabs(error[e]) <= 0x1p-24 * fabs((double)iter.r[e / N * LD + e % N]));
+    }
+    free(error);
+    free(numbers);
 }
 
 /* ---- Orders ---- */
@@ -457,6 +517,7 @@ static void test_useless_warm_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounding_is_estimated),
         cmocka_unit_test(test_products_are_counted),
         cmocka_unit_test(test_orders_of_numbers),
         cmocka_unit_test(test_orders_of_matrices),
