@@ -63,11 +63,13 @@ enum cuda__iter_tensor {
 };
 
 /* What a matrix needs next. A start and a step are each followed by a measurement, but for a last
- * step where nobody wants to know the residual. */
+ * step where nobody wants to know the residual; to be judged is a visit of its own. */
 enum cuda__iter_action {
     CUDA__ITER_REST, /* nothing: it is answered */
     CUDA__ITER_STORE,
-    CUDA__ITER_IDENTIFY, /* again, as its norms were beyond range */
+    CUDA__ITER_JUDGE,       /* the rounding of R may hide on which side of the tolerance it is */
+    CUDA__ITER_JUDGE_WHOLE, /* and all of R is wanted in twice the precision for that */
+    CUDA__ITER_IDENTIFY,    /* again, as its norms were beyond range */
     CUDA__ITER_START_WARM,
     CUDA__ITER_START_LOW,
     CUDA__ITER_START_DIAGONAL,
@@ -108,7 +110,8 @@ struct cuda__iter_space {
     void *matrices; /* CUDA__ITER_MATRICES times count */
     struct cuda__iter_state *states;
     struct cuda_identity *identities; /* of A, of V, of R, and of A scaled */
-    double *factors;                  /* two each: of a transpose, an FP32 copy, an identity */
+    double *factors;                  /* two each: of a transpose, an FP32 copy, an identity; what
+                                       * rounding hides of a residual that is judged */
     void *history;                    /* two times max_iterations numbers each */
     struct cuda_item *items;          /* of lu in FP32 */
     int32_t *infos;
@@ -183,8 +186,12 @@ struct cuda__iter_kernels {
     cudaError_t (*widen)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     cudaError_t (*sum)(const struct cuda__iter_call *, struct cuda__iter_run,
                        const struct cuda__iter_sums *, cudaStream_t);
-    /* R = I - V A in twice the precision, rounded once; up to ITERATION_TWICE_ORDER_MAX. */
-    cudaError_t (*residual)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
+    /* R = I - V A in twice the precision, rounded once; judges: of those that are judged alone. */
+    cudaError_t (*residual)(const struct cuda__iter_call *, struct cuda__iter_run, bool judges,
+                            cudaStream_t);
+    /* What rounding has done to the R of those that are judged, to their factors; beyond
+     * ITERATION_WHOLE_FIRST. */
+    cudaError_t (*rounding)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     /* matrix += value I */
     cudaError_t (*shift)(const struct cuda__iter_call *, struct cuda__iter_run, int matrix,
                          double value, cudaStream_t);
@@ -194,6 +201,9 @@ struct cuda__iter_kernels {
                           int matrix, bool adds, cudaStream_t);
     /* After V and R are identified: says what is next. */
     cudaError_t (*decide)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
+    /* After that, of those with that action, and R is identified. */
+    cudaError_t (*judge)(const struct cuda__iter_call *, struct cuda__iter_run, int action,
+                         cudaStream_t);
     /* After a last step, and V is identified. */
     cudaError_t (*finish)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     cudaError_t (*store)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);

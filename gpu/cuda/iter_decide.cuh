@@ -3,6 +3,7 @@
  *
  *   begin    after A is identified: refuses it, or chooses the first start
  *   decide   after R = I - V A and V are measured: another step, another start, or the end
+ *   judge    the same, where decide found that R had to be measured anew for it
  *   finish   after a last step: the end
  *
  * A start ends REACHED, STAGNANT, DIVERGING, HOPELESS or CUT_SHORT, as the host's does. The best V
@@ -319,35 +320,70 @@ template <typename T> struct cuda__iter_mind {
         end();
     }
 
+    /* May the rounding of R hide on which side of the tolerance it is? size: |A| |V|. */
+    __device__ bool is_doubtful(double residual, double size) const
+    {
+        return call.wishes.tolerance > 0 && call.n > ITERATION_TWICE_ORDER_MAX &&
+               state.frobenius < ITERATION_BASIN &&
+               fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
+    }
+
     __device__ void decide(const struct cuda_identity &v, const struct cuda_identity &r)
     {
         bool measured = r.norm_1.finite;
         double residual = measured ? ldexp(r.norm_1.fraction, r.norm_1.exponent) : HUGE_VAL;
+        double size = size_of(v.norm_1, state.scaling);
         state.products++;
         state.before_last = state.last;
         state.last = state.frobenius;
         state.frobenius = measured ? r.frobenius : HUGE_VAL;
-        state.goal = call.wishes.tolerance > 0
-                         ? call.wishes.tolerance
-                         : ITERATION_GOAL_ULPS * eps * size_of(v.norm_1, state.scaling);
+        state.goal =
+            call.wishes.tolerance > 0 ? call.wishes.tolerance : ITERATION_GOAL_ULPS * eps * size;
+        if (state.action < CUDA__ITER_LAST && is_doubtful(residual, size)) {
+            state.action =
+                call.n > ITERATION_WHOLE_FIRST ? CUDA__ITER_JUDGE : CUDA__ITER_JUDGE_WHOLE;
+            return;
+        }
+        go_on(v.norm_1, residual, size);
+    }
+
+    /* r: as it was measured, or all of it in twice the precision. */
+    __device__ void judge(const struct cuda_identity &v, const struct cuda_identity &r)
+    {
+        double residual = ldexp(r.norm_1.fraction, r.norm_1.exponent), hidden = factors[0];
+        state.frobenius = r.frobenius;
+        if (state.action == CUDA__ITER_JUDGE) {
+            if (!(fabs(residual - state.goal) >= hidden) && call.n <= ITERATION_WHOLE_MAX) {
+                state.action = CUDA__ITER_JUDGE_WHOLE;
+                return;
+            }
+            residual += hidden;
+            state.frobenius = hypot(r.frobenius, factors[1]);
+        }
+        go_on(v.norm_1, residual, size_of(v.norm_1, state.scaling));
+    }
+
+    /* size: |A| |V|. */
+    __device__ void go_on(const struct cuda_norm &v, double residual, double size)
+    {
         if (state.steps < call.wishes.max_iterations)
             history[state.slot * call.wishes.max_iterations + state.steps] = (T)residual;
         if (state.action >= CUDA__ITER_LAST) {
-            finish(v.norm_1, residual);
+            finish(v, residual);
             return;
         }
-        bool over = is_over(v.norm_1, residual);
+        bool over = is_over(v, residual);
         bool reached = over && state.ending == CUDA__ITER_REACHED;
         state.is_current = state.frobenius < state.best_frobenius || reached;
         if (state.is_current)
-            take(v.norm_1, residual);
+            take(v, residual);
         if (over && state.ending == CUDA__ITER_STAGNANT &&
             state.scheme == CUDA__ITER_ORDER7_HORNER) {
             /* What is left may be Horner's own rounding, which a plain step does not have. */
             state.scheme = CUDA__ITER_NEWTON_SCHULZ;
             over = false;
         }
-        if (over || state.steps_left == 0 || !step(residual, size_of(v.norm_1, state.scaling)))
+        if (over || state.steps_left == 0 || !step(residual, size))
             end();
     }
 

@@ -6,10 +6,10 @@
 
 #include "gpu/cuda/find.cuh"
 #include "gpu/cuda/iter_decide.cuh"
+#include "gpu/cuda/iter_twice.cuh"
 #include "gpu/cuda/iter_view.cuh"
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/lu_reduce.cuh"
-#include "gpu/cuda/twice.cuh"
 
 /* ---- In ---- */
 
@@ -223,29 +223,6 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         cuda__iter_sum_row(view, sums.sums[s]);
 }
 
-/* Entry (i, j) of I - V A, in twice the precision. */
-template <typename T>
-static __device__ T cuda__iter_residual_entry(const cuda__iter_view<T> &view, int j)
-{
-    const T *left = view.row(CUDA__ITER_MATRIX_V), *right = view.matrix(CUDA__ITER_MATRIX_A) + j;
-    cuda__twice<double> sum = {j == view.i ? 1.0 : 0.0, 0};
-#pragma unroll 1
-    for (int k = 0; k < (int)view.call.n; k++)
-        sum.add_product(-(double)left[k], (double)right[k * view.call.ld]);
-    return (T)sum.value();
-}
-
-/* A lane an entry. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
-    cuda__iter_residual_kernel(const cuda__iter_call call, const cuda__iter_run run)
-{
-    static_assert(ITERATION_TWICE_ORDER_MAX <= CUDA__WARP, "a row a warp");
-    cuda__iter_view<T> view(call, run);
-    if (view.i < call.n && view.lane < call.n)
-        view.row(CUDA__ITER_MATRIX_R)[view.lane] = cuda__iter_residual_entry(view, view.lane);
-}
-
 /* A thread an entry of the diagonal. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
@@ -301,6 +278,19 @@ static __global__ void cuda__iter_decide_kernel(const cuda__iter_call call,
         return;
     state.reload = state.is_v0 = 0;
     view.mind().decide(*v, v[call.space.count]);
+    cuda__iter_tell(call, view.index, state.action);
+}
+
+template <typename T>
+static __global__ void cuda__iter_judge_kernel(const cuda__iter_call call, const cuda__iter_run run,
+                                               int action)
+{
+    cuda__iter_view<T> view(call, run);
+    cuda__iter_state &state = view.state();
+    const cuda_identity *v = call.space.identities + call.space.count + view.index;
+    if (state.action != action)
+        return;
+    view.mind().judge(*v, v[call.space.count]);
     cuda__iter_tell(call, view.index, state.action);
 }
 
@@ -442,9 +432,22 @@ template <typename T> struct cuda__iter_launch {
     {
         return rows(cuda__iter_sum_kernel<T>, of, which, stream, *sums);
     }
-    static cudaError_t residual(const call *of, run which, cudaStream_t stream)
+    static cudaError_t residual(const call *of, run which, bool judges, cudaStream_t stream)
     {
-        return rows(cuda__iter_residual_kernel<T>, of, which, stream);
+        return rows(cuda__iter_residual_kernel<T>, of, which, stream, judges);
+    }
+    static cudaError_t rounding(const call *of, run which, cudaStream_t stream)
+    {
+        unsigned blocks = (unsigned)((of->n + CUDA__ITER_THREADS - 1) / CUDA__ITER_THREADS);
+        dim3 grid(blocks, (unsigned)which.count, ITERATION_SIGNS);
+        cudaError_t status = cuda__start(cuda__iter_lines_kernel<T>, grid, CUDA__ITER_THREADS, 0,
+                                         stream, *of, which);
+        if (status == cudaSuccess)
+            status = cuda__start(cuda__iter_errors_kernel<T>, grid, CUDA__ITER_THREADS, 0, stream,
+                                 *of, which);
+        return status != cudaSuccess
+                   ? status
+                   : one(cuda__iter_rounding_kernel<T>, of, which, CUDA__ITER_THREADS, stream);
     }
     static cudaError_t shift(const call *of, run which, int matrix, double value,
                              cudaStream_t stream)
@@ -461,6 +464,11 @@ template <typename T> struct cuda__iter_launch {
     static cudaError_t decide(const call *of, run which, cudaStream_t stream)
     {
         return one(cuda__iter_decide_kernel<T>, of, which, 1, stream);
+    }
+    static cudaError_t judge(const call *of, run which, int action, cudaStream_t stream)
+    {
+        return cuda__start(cuda__iter_judge_kernel<T>, dim3(1, (unsigned)which.count), 1, 0, stream,
+                           *of, which, action);
     }
     static cudaError_t finish(const call *of, run which, cudaStream_t stream)
     {
@@ -486,9 +494,11 @@ template <typename T> struct cuda__iter_launch {
                 widen,
                 sum,
                 residual,
+                rounding,
                 shift,
                 commit,
                 decide,
+                judge,
                 finish,
                 store};
     }

@@ -82,7 +82,7 @@ void cuda__iter_residual(struct cuda__iter_step *step)
 {
     if (step->call->n <= ITERATION_TWICE_ORDER_MAX) {
         if (step->status == cudaSuccess)
-            step->status = step->kernels->residual(step->call, step->run, step->stream);
+            step->status = step->kernels->residual(step->call, step->run, false, step->stream);
         return;
     }
     multiply(step, R, -1, V, A, 0);

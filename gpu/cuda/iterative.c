@@ -3,7 +3,8 @@
  * A visit looks through the notes of a chunk, one byte a matrix, and launches for each action that
  * some matrices wait for: for the matrices between the first of them and the last, or, where they
  * are far apart, for each group of them. Others in between are computed with and left alone, which
- * costs less than launches do. A start or a step is followed by a measurement.
+ * costs less than launches do. A start or a step is followed by a measurement, and where that may
+ * err by too much for the tolerance the matrix waits to be judged.
  */
 #include "gpu/cuda/iterative.h"
 
@@ -257,6 +258,18 @@ static void measure(struct cuda__iter_step *step)
     go(step, step->kernels->decide);
 }
 
+static void judge(struct cuda__iter_step *step, enum cuda__iter_action action)
+{
+    const struct cuda__iter_kernels *kernels = step->kernels;
+    if (action == CUDA__ITER_JUDGE)
+        go(step, kernels->rounding);
+    else if (step->status == cudaSuccess)
+        step->status = kernels->residual(step->call, step->run, true, step->stream);
+    identify(step, CUDA__ITER_MATRIX_R, 1, 2, false);
+    if (step->status == cudaSuccess)
+        step->status = kernels->judge(step->call, step->run, (int)action, step->stream);
+}
+
 /* After a last step that nobody wants measured. */
 static void finish(struct cuda__iter_step *step)
 {
@@ -310,6 +323,12 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
     for (from = 0; next_run(step->call, next, measured, gap, from, &step->run);
          from = step->run.first + step->run.count)
         measure(step);
+    /* Last: R in twice the precision stays until the step that is made of it. */
+    for (int action = CUDA__ITER_JUDGE; action <= CUDA__ITER_JUDGE_WHOLE; action++) {
+        for (from = 0; next_run(step->call, next, BIT(action), gap, from, &step->run);
+             from = step->run.first + step->run.count)
+            judge(step, (enum cuda__iter_action)action);
+    }
     return step->status;
 }
 

@@ -14,6 +14,9 @@
  * - hopeless: so many steps bring any A with RCOND >= eps down, and |R|_F is still 1/2 or more
  * - cut short: max_iterations, or ITERATION_PRODUCTS_MAX
  *
+ * A tolerance so near to the measured |R| that the rounding of R could hide on which side it is, is
+ * judged with R in twice the precision, or an estimate of what is hidden (iteration.h).
+ *
  * Growth below ITERATION_GROWTH_LEAST does not count as any: while one singular value of V A is
  * tiny, |R|_F stands still for many steps, but for rounding.
  *

@@ -95,7 +95,8 @@ static const struct method method_iterative = {
                 {.name = "ITERATIONS", .help = "steps taken from that start", .kind = METHOD_INT32},
                 /* Optional: an engine may spare its last product where nobody asks for it. */
                 {.name = "RESIDUAL",
-                 .help = "the 1-norm of I - X A, measured; up to n = 8 in twice the precision",
+                 .help = "the 1-norm of I - X A, measured; where its rounding could hide that a "
+                         "tolerance is not reached, in twice the precision",
                  .optional = true},
                 {.name = "RESIDUAL_HISTORY",
                  .help = "the same after 0, 1, 2, ... steps from that start; NaN behind the last",
@@ -105,9 +106,8 @@ static const struct method method_iterative = {
     .options =
         {[METHOD_ITERATIVE_TOLERANCE] =
              {.name = "tolerance",
-              .help = "the 1-norm of I - X A that is good enough: INFO 0 then promises it (beyond "
-                      "n = 8, to within the rounding of X A), and INFO n+2 tells that it was not "
-                      "reached; 0: as small as that of lu",
+              .help = "the 1-norm of I - X A that is good enough: INFO 0 then promises it, and "
+                      "INFO n+2 tells that it was not reached; 0: as small as that of lu",
               .kind = METHOD_OPTION_REAL,
               .least = 0,
               .most = 0.5},

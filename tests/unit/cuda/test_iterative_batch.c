@@ -12,6 +12,7 @@
 
 #include "gpu/cuda/iter_call.h"
 #include "gpu/cuda/iterative.h"
+#include "gpu/iteration.h"
 #include "gpu/methods/iterative.h"
 #include "tests/simt/simt.h"
 #include "tests/unit/cuda/company.h"
@@ -102,17 +103,24 @@ static void test_company_never_shows(void **state)
         int64_t n, scheme, initial, at_once;
         int late;
         bool warm;
+        double tolerance;
     } rows[] = {
-        {PRECISION_FP64, 1, METHOD_ITERATIVE_SCHEME_AUTO, METHOD_ITERATIVE_INITIAL_AUTO, 0, 0,
-         true},
-        {PRECISION_FP32, 3, METHOD_ITERATIVE_ORDER19, METHOD_ITERATIVE_DIAGONAL, 2, 3, true},
+        {PRECISION_FP64, 1, METHOD_ITERATIVE_SCHEME_AUTO, METHOD_ITERATIVE_INITIAL_AUTO, 0, 0, true,
+         0},
+        {PRECISION_FP32, 3, METHOD_ITERATIVE_ORDER19, METHOD_ITERATIVE_DIAGONAL, 2, 3, true, 0},
         {PRECISION_FP64, 8, METHOD_ITERATIVE_SCHEME_AUTO, METHOD_ITERATIVE_INITIAL_AUTO, 0, 1,
-         false},
+         false, 0},
         {PRECISION_FP64, 8, METHOD_ITERATIVE_SCHEME_AUTO, METHOD_ITERATIVE_SCALED_IDENTITY, 5, 1,
-         true},
+         true, 0},
         {PRECISION_FP32, 20, METHOD_ITERATIVE_SCHEME_AUTO, METHOD_ITERATIVE_INITIAL_AUTO, 1, 1,
-         false},
-        {PRECISION_FP64, 33, METHOD_ITERATIVE_ORDER7, METHOD_ITERATIVE_INITIAL_AUTO, 3, 0, false},
+         false, 0},
+        {PRECISION_FP64, 33, METHOD_ITERATIVE_ORDER7, METHOD_ITERATIVE_INITIAL_AUTO, 3, 0, false,
+         0},
+        /* Some of these are judged: whole, and by signs first. */
+        {PRECISION_FP64, 12, METHOD_ITERATIVE_SCHEME_AUTO, METHOD_ITERATIVE_INITIAL_AUTO, 0, 1,
+         true, 1e-15},
+        {PRECISION_FP32, ITERATION_WHOLE_FIRST + 2, METHOD_ITERATIVE_SCHEME_AUTO,
+         METHOD_ITERATIVE_INITIAL_AUTO, 0, 1, true, 2e-7},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct cudatest_bed bed = {.precision = rows[i].precision,
@@ -123,6 +131,8 @@ static void test_company_never_shows(void **state)
                                    .inputs = rows[i].warm ? WARM : 0};
         bed.options[METHOD_ITERATIVE_SCHEME] = rows[i].scheme;
         bed.options[METHOD_ITERATIVE_INITIAL] = rows[i].initial;
+        memcpy(&bed.options[METHOD_ITERATIVE_TOLERANCE], &rows[i].tolerance,
+               sizeof rows[i].tolerance);
         try_batch(&bed, rows[i].n > 20 ? 3 : ITEMS);
     }
 }
