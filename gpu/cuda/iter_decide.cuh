@@ -38,6 +38,7 @@ enum cuda__iter_ending {
 
 struct cuda__iter_state {
     int32_t action;  /* enum cuda__iter_action: its turn */
+    int32_t made;    /* the start or step that is its turn is made, and may be measured */
     int32_t refused; /* INFO where there is no inverse at all; 0: there is one */
     /* A, and 2^scaling A, which is worked on */
     struct cuda_norm norm, one, inf;

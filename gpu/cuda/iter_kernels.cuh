@@ -79,8 +79,10 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
 {
     cuda__iter_view<T> view(call, run);
     const cuda__iter_state &state = view.state();
-    if (view.i >= call.n || state.action != CUDA__ITER_START_WARM ||
-        (state.is_v0 && state.scaling == 0))
+    if (view.i >= call.n || state.action != CUDA__ITER_START_WARM)
+        return;
+    view.say_made();
+    if (state.is_v0 && state.scaling == 0)
         return;
     T *row = view.row(CUDA__ITER_MATRIX_V);
     view.copy_row(row, state.is_v0 ? row : view.input_row(CUDA__ITER_V0),
@@ -127,6 +129,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     bool is_identity = action == CUDA__ITER_START_IDENTITY;
     if (view.i >= call.n || (action != CUDA__ITER_START_DIAGONAL && !is_identity))
         return;
+    view.say_made();
     T *to = view.row(CUDA__ITER_MATRIX_V), own = view.row(CUDA__ITER_MATRIX_A)[view.i];
     T value = is_identity ? (T)view.factors()[1] : 1 / own;
     view.each([&](int64_t j) { return j == view.i ? value : T(0); },
@@ -166,6 +169,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     cuda__iter_view<T> view(call, run);
     if (view.i >= call.n)
         return;
+    view.say_made();
     const float *from = cuda__iter_narrow(view, 1) + view.i * call.n;
     T *to = view.row(CUDA__ITER_MATRIX_V);
     double factor = view.factors()[0];
@@ -245,6 +249,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     bool is_last = action >= CUDA__ITER_STEP && state.action == action + CUDA__ITER_SCHEMES;
     if (view.i >= call.n || (state.action != action && !is_last))
         return;
+    view.say_made();
     /* A start's kernels have kept V already. */
     bool keeps = state.is_current && action >= CUDA__ITER_STEP;
     typedef cuda__iter_view<T> of;
@@ -274,9 +279,9 @@ static __global__ void cuda__iter_decide_kernel(const cuda__iter_call call,
     cuda__iter_view<T> view(call, run);
     cuda__iter_state &state = view.state();
     const cuda_identity *v = call.space.identities + call.space.count + view.index;
-    if (state.action < CUDA__ITER_START_WARM)
+    if (state.action < CUDA__ITER_START_WARM || !state.made)
         return;
-    state.reload = state.is_v0 = 0;
+    state.made = state.reload = state.is_v0 = 0;
     view.mind().decide(*v, v[call.space.count]);
     cuda__iter_tell(call, view.index, state.action);
 }
@@ -301,9 +306,9 @@ static __global__ void cuda__iter_finish_kernel(const cuda__iter_call call,
     cuda__iter_view<T> view(call, run);
     cuda__iter_state &state = view.state();
     const cuda_identity *v = call.space.identities + call.space.count + view.index;
-    if (state.action < CUDA__ITER_LAST)
+    if (state.action < CUDA__ITER_LAST || !state.made)
         return;
-    state.reload = state.is_v0 = 0;
+    state.made = state.reload = state.is_v0 = 0;
     view.mind().finish(v->norm_1, state.goal);
     cuda__iter_tell(call, view.index, state.action);
 }

@@ -37,6 +37,12 @@ template <typename T> struct cuda__iter_view {
     {
         return call.space.states[index];
     }
+    /* The start or step that was its turn is made. */
+    __device__ __forceinline__ void say_made() const
+    {
+        if (i == 0 && lane == 0 && blockIdx.z == 0)
+            state().made = 1;
+    }
     __device__ __forceinline__ const double *factors() const
     {
         return call.space.factors + 2 * index;

@@ -279,7 +279,7 @@ static void finish(struct cuda__iter_step *step)
 
 /* ---- A visit ---- */
 
-/* In order. Without gaps: they would compute with others too, and must not. */
+/* What is made, in order. Without gaps: they would compute with others too, and must not. */
 static const struct {
     uint32_t actions;
     bool has_gaps;
@@ -287,7 +287,6 @@ static const struct {
 } parts[] = {
     {BIT(CUDA__ITER_STORE), true, store},
     {STARTS | BIT(CUDA__ITER_IDENTIFY), true, prepare},
-    {BIT(CUDA__ITER_IDENTIFY), true, begin_again},
     {BIT(CUDA__ITER_START_WARM), true, start_warm},
     {BIT(CUDA__ITER_START_LOW), false, start_low},
     {BIT(CUDA__ITER_START_DIAGONAL), true, start_diagonal},
@@ -315,7 +314,8 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
              from = step->run.first + step->run.count)
             cuda__iter_improve(step, (enum cuda__iter_scheme)s);
     }
-    /* First: what is measured may have a last step before it then, which is not yet made. */
+    /* From here on it is said what is next. Nothing is made for that in this visit, and nothing
+     * measured that is not made: `made` in the state. */
     for (from = 0; !measures && next_run(step->call, next, LASTS, gap, from, &step->run);
          from = step->run.first + step->run.count)
         finish(step);
@@ -323,6 +323,9 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
     for (from = 0; next_run(step->call, next, measured, gap, from, &step->run);
          from = step->run.first + step->run.count)
         measure(step);
+    for (from = 0; next_run(step->call, next, BIT(CUDA__ITER_IDENTIFY), gap, from, &step->run);
+         from = step->run.first + step->run.count)
+        begin_again(step);
     /* Last: R in twice the precision stays until the step that is made of it. */
     for (int action = CUDA__ITER_JUDGE; action <= CUDA__ITER_JUDGE_WHOLE; action++) {
         for (from = 0; next_run(step->call, next, BIT(action), gap, from, &step->run);

@@ -24,7 +24,7 @@
 #define OUTPUTS (METHOD_ITERATIVE_HISTORY + 1)
 #define WARM METHOD_INPUT(METHOD_ITERATIVE_V0)
 #define ITEMS 5
-#define KINDS 7
+#define KINDS 8
 #define STEPS_MAX 60
 
 static void put(enum precision precision, unsigned char *to, int64_t at, double value)
@@ -35,7 +35,8 @@ static void put(enum precision precision, unsigned char *to, int64_t at, double 
         ((double *)(void *)to)[at] = value;
 }
 
-/* Entry of matrix k of any batch: dominant, random, definite, singular, zero, not finite, large. */
+/* Entry of matrix k of any batch: dominant, random, definite, singular, zero, not finite, large,
+ * and one whose columns' sums overflow, so that it is identified a second time. */
 static double entry(const struct cudatest_bed *bed, int64_t k, int64_t i, int64_t j, uint64_t *seed)
 {
     double x = gputest_random(seed), n = (double)bed->n;
@@ -53,6 +54,8 @@ static double entry(const struct cudatest_bed *bed, int64_t k, int64_t i, int64_
         return i == j && i == bed->n / 2 ? (double)NAN : x;
     case 6:
         return i == j ? huge : x * huge / 64;
+    case 7:
+        return i == j ? 1.5 * huge : copysign(huge, x);
     default:
         return x;
     }
