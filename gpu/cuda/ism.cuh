@@ -178,10 +178,16 @@ template <typename T> static __device__ __forceinline__ double cuda__ism_finer()
 
 /* May so much of X K have cancelled, K = Y^T A0^-1, that its rounding errors count? A trial that
  * takes the K of the update is blind to them. The terms of X K are no more than `outer` |A0^-1|,
- * and the errors were never seen to be more than 0.6 eps times that (FP32, 29,000 updates of
- * ill-conditioned inverses by multiples of a row, simulated on a CPU, 2026-11-22). So errors of up
- * to 10 n eps |Z| |M| get by, of the 15 that are promised. Random X and Y came nowhere near this,
- * but where A0 is ill-conditioned. */
+ * and rounding errors of random signs were never seen to be more than 0.6 eps times that (FP32,
+ * 29,000 updates of ill-conditioned inverses by multiples of a row, simulated on a CPU,
+ * 2026-11-22). So errors of up to 10 n eps |Z| |M| get by, of the 15 that are promised. Random X
+ * and Y came nowhere near this, but where A0 is ill-conditioned.
+ *
+ * It is no proof. Errors that all have one sign add up to n/2 eps times those terms: a column of
+ * A0^-1 made of two large numbers that cancel, and of small ones that are all lost between them,
+ * gets by with 4 n times n eps |Z| |M| (24 at n = 8, 995 at n = 256, 2026-11-23). A limit that
+ * excludes this would doubt most updates by unit vectors, whose sums have one term and no such
+ * error. */
 static __device__ __forceinline__ bool cuda__ism_cancels(int64_t n, const cuda__ism_trial &trial)
 {
     const double most = CUDA__ISM_TERMS * (double)n * (1 + trial.change);
