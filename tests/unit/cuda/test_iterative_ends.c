@@ -78,6 +78,7 @@ int main(void)
         cmocka_unit_test(test_tolerance),
         cmocka_unit_test(test_tolerance_is_kept),
         cmocka_unit_test(test_hidden_tolerances),
+        cmocka_unit_test(test_unseen_residual),
         cmocka_unit_test(test_some_hostile_matrices),
         cmocka_unit_test(test_zero_lines),
         cmocka_unit_test(test_some_conditions),

@@ -301,6 +301,25 @@ static void test_hidden_tolerances(void **state)
         fail_msg("%d of %d were reached", good, all);
 }
 
+/* A is singular, and V so large that twice the precision sees nothing of R: I - V A is not told to
+ * be less than what hides it. */
+static void test_unseen_residual(void **state)
+{
+    (void)state;
+    double a[] = {0x1.cdfdf446bbeecp-2, -0x1.fa700f9659fb8p-2, -0x1.d9c98fdfcdd5cp-2,
+                  0x1.cfb13873068d8p-3, 0x1.7a4f9b58c5764p-2,  0x1.c877bd79c4a2ap-1,
+                  0x1.cfb13873068d8p-2, 0x1.7a4f9b58c5764p-1,  0x1.c877bd79c4a2ap+0};
+    struct gputest_iterate task = {.precision = PRECISION_FP64,
+                                   .n = 3,
+                                   .a = a,
+                                   .tolerance = 1e-14,
+                                   .initial = METHOD_ITERATIVE_SCALED_IDENTITY};
+    struct gputest_iterated result = gputest_iterate(&task);
+    assert_in_range(result.info, 4, 5);
+    assert_true(result.residual >= 0.5 * exact_residual(3, result.inverse, a));
+    gputest_iterated_free(&result);
+}
+
 /* ---- No inverse, or hardly one ---- */
 
 enum hostile {
@@ -557,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_tolerance),
         cmocka_unit_test(test_tolerance_is_kept),
         cmocka_unit_test(test_hidden_tolerances),
+        cmocka_unit_test(test_unseen_residual),
         cmocka_unit_test(test_convergence_is_not_faked),
         cmocka_unit_test(test_zero_lines),
         cmocka_unit_test(test_conditions),
