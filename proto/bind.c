@@ -16,7 +16,9 @@ struct binding {
     uint32_t present;
     int lead_wanted;
     const char *n_from, *m_from; /* the inputs that n and m were read from; NULL: not known */
-    const char *lead_from;
+    /* What the batch was read from; NULL: not known. */
+    const struct method_tensor *lead_tensor;
+    const struct proto_tensor *lead_input;
 };
 
 static bool is_present(const struct binding *b, int input)
@@ -49,15 +51,17 @@ int proto__sole_input(const struct method *method)
     return sole >= 0 ? sole : method_input_find(method, "A");
 }
 
-/* "[..., n, n]", or with `[batch` in front when exactly one lead dimension is wanted. */
-static struct proto__words wanted_words(const struct binding *b, const struct method_tensor *tensor)
+/* "[n,n]", with `[batch` in front of it for one lead dimension, `[...` for any number. */
+static struct proto__words dims_words(const struct binding *b, const struct method_tensor *tensor,
+                                      int lead_rank)
 {
     const struct method *method = b->request->method;
     struct proto__words words = {""};
+    const char *lead = lead_rank == 0 ? "" : lead_rank == 1 ? "batch" : "...";
     const char *d0 = tensor->rank > 0 ? method_dim_name(method, tensor->dims[0]) : "";
     const char *d1 = tensor->rank > 1 ? method_dim_name(method, tensor->dims[1]) : "";
-    snprintf(words.text, sizeof words.text, "[%s%s%s%s%s]", b->lead_wanted == 1 ? "batch" : "...",
-             tensor->rank > 0 ? "," : "", d0, tensor->rank > 1 ? "," : "", d1);
+    snprintf(words.text, sizeof words.text, "[%s%s%s%s%s]", lead,
+             lead_rank != 0 && tensor->rank > 0 ? "," : "", d0, tensor->rank > 1 ? "," : "", d1);
     return words;
 }
 
@@ -102,11 +106,35 @@ static enum error check_rank(const struct binding *b, const struct method_tensor
     struct proto__words shape = proto__shape_words(input->rank, input->shape);
     if (lead_rank == 0 && b->lead_wanted == 1)
         return failure_set(failure, ERROR_BAD_SHAPE,
-                           "%s has shape %s: a batch dimension must come first; write [1%s%s",
-                           proto__called(tensor, input), shape.text, input->rank > 0 ? "," : "",
-                           shape.text + 1);
+                           "%s has shape %s: a batch dimension must come first, %s; write [1%s%s "
+                           "for one matrix",
+                           proto__called(tensor, input), shape.text, dims_words(b, tensor, 1).text,
+                           input->rank > 0 ? "," : "", shape.text + 1);
     return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s",
-                       proto__called(tensor, input), shape.text, wanted_words(b, tensor).text);
+                       proto__called(tensor, input), shape.text,
+                       dims_words(b, tensor, b->lead_wanted).text);
+}
+
+/* The batch of an input is not that of the one before. An array of two dimensions is often meant to
+ * hold a column for each matrix. */
+static enum error refuse_lead(const struct binding *b, const struct method_tensor *tensor,
+                              const struct proto_tensor *input, struct failure *failure)
+{
+    int lead_rank = input->rank - tensor->rank;
+    bool is_less = lead_rank < b->request->lead_rank;
+    const struct method_tensor *less = is_less ? tensor : b->lead_tensor;
+    bool thin = less->rank == 2 && less->dims[1] == METHOD_DIM_M;
+    bool hints = lead_rank != b->request->lead_rank && thin;
+    return failure_set(
+        failure, ERROR_BAD_SHAPE,
+        "%s has shape %s, read as %s, and %s has shape %s, read as %s: all inputs "
+        "must have the same batch, none is broadcast%s%s%s",
+        proto__called(tensor, input), proto__shape_words(input->rank, input->shape).text,
+        dims_words(b, tensor, lead_rank).text, proto__called(b->lead_tensor, b->lead_input),
+        proto__shape_words(b->lead_input->rank, b->lead_input->shape).text,
+        dims_words(b, b->lead_tensor, b->request->lead_rank).text, hints ? "; in NumPy " : "",
+        hints ? proto__lower_words(less->name).text : "",
+        hints ? "[..., None] has one column for each matrix" : "");
 }
 
 static enum error bind_lead(struct binding *b, const struct method_tensor *tensor,
@@ -114,8 +142,9 @@ static enum error bind_lead(struct binding *b, const struct method_tensor *tenso
 {
     struct proto_request *request = b->request;
     int lead_rank = input->rank - tensor->rank;
-    if (b->lead_from == NULL) {
-        b->lead_from = proto__called(tensor, input);
+    if (b->lead_tensor == NULL) {
+        b->lead_tensor = tensor;
+        b->lead_input = input;
         request->lead_rank = lead_rank;
         memcpy(request->lead, input->shape, (size_t)lead_rank * sizeof input->shape[0]);
         return ERROR_NONE;
@@ -123,15 +152,7 @@ static enum error bind_lead(struct binding *b, const struct method_tensor *tenso
     bool same = request->lead_rank == lead_rank;
     for (int i = 0; same && i < lead_rank; i++)
         same = request->lead[i] == input->shape[i];
-    if (same)
-        return ERROR_NONE;
-    return failure_set(failure, ERROR_BAD_SHAPE,
-                       "%s has shape %s, a batch of %s, but the batch of %s is %s: all inputs must "
-                       "have the same batch",
-                       proto__called(tensor, input),
-                       proto__shape_words(input->rank, input->shape).text,
-                       proto__shape_words(lead_rank, input->shape).text, b->lead_from,
-                       proto__shape_words(request->lead_rank, request->lead).text);
+    return same ? ERROR_NONE : refuse_lead(b, tensor, input, failure);
 }
 
 /* Takes n and m from the dimensions that name them; n - 1 tells n only where nothing else does. */

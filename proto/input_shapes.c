@@ -86,8 +86,9 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
 {
     const struct method *method = request->method;
     const struct proto_tensor *input = &request->inputs[place];
-    const char *lead = request->lead_rank > 0 ? "...," : "", * or = "";
+    const char * or = "";
     char wanted[120];
+    int64_t right[PROTO_RANK_MAX + METHOD_RANK_MAX];
     struct text words;
     text_init_fixed(&words, wanted, sizeof wanted);
     for (int k = 0; k < method_input_shapes(method, place); k++) {
@@ -97,17 +98,19 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
         request->shapes[place] = k;
         if (has_shape(request, tensor, input))
             return ERROR_NONE;
-        text_printf(&words, "%s[%s%s%s%s]", or, lead, method_dim_name(method, tensor->dims[0]),
-                    tensor->rank > 1 ? "," : "",
-                    tensor->rank > 1 ? method_dim_name(method, tensor->dims[1]) : "");
+        memcpy(right, request->lead, (size_t)request->lead_rank * sizeof right[0]);
+        for (int d = 0; d < tensor->rank; d++)
+            right[request->lead_rank + d] =
+                method_dim_length(tensor->dims[d], request->n, request->m, request->options);
+        text_printf(&words, "%s%s", or,
+                    proto__shape_words(request->lead_rank + tensor->rank, right).text);
         or = " or ";
     }
     return failure_set(failure, ERROR_BAD_SHAPE,
-                       "%s has shape %s: beside these inputs, n = %lld "
-                       "and a batch of %s, it must be %s",
+                       "%s has shape %s: beside these inputs it must be %s, for n = %lld",
                        proto__called(&method->inputs[place], input),
-                       proto__shape_words(input->rank, input->shape).text, (long long)request->n,
-                       proto__shape_words(request->lead_rank, request->lead).text, wanted);
+                       proto__shape_words(input->rank, input->shape).text, wanted,
+                       (long long)request->n);
 }
 
 void proto__settle_inputs(struct proto_request *request)

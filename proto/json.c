@@ -139,9 +139,7 @@ static enum error read_option(void *context, const char *name, const struct prot
     struct json_decoder *d = context;
     struct proto__scalar scalar;
     if (!proto__node_scalar(value, &scalar))
-        return failure_set(failure, ERROR_BAD_OPTION,
-                           "option %s must be a number, a string, true or false",
-                           proto__safe_words(name, strlen(name)).text);
+        return proto__refuse_option(d->request, PROTO_SCOPE_V1, name, failure);
     return proto_request_option(d->request, name, scalar.text, failure);
 }
 
@@ -203,9 +201,10 @@ static enum error read_member(void *context, const char *name, const struct prot
         return failure_set(failure, ERROR_BAD_OPTION,
                            "options go into \"options\": {\"options\": {\"%s\": ...}}", name);
     return failure_set(failure, ERROR_MALFORMED,
-                       "there is no member \"%s\" for %s; give matrix, matrices or %s, and method, "
-                       "options, outputs, precision, on_singular, priority, timeout",
-                       proto__safe_words(name, strlen(name)).text, method->name,
+                       "for %s there is no member \"%s\"%s; give matrix, matrices or %s, and "
+                       "method, options, outputs, precision, on_singular, priority, timeout",
+                       method->name, proto__safe_words(name, strlen(name)).text,
+                       place < 0 ? proto__takers_words(name).text : "",
                        proto__input_words(method, true).text);
 }
 

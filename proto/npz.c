@@ -127,6 +127,20 @@ static enum error check_inflated(const struct npz_decoder *d)
     return ERROR_NONE;
 }
 
+/* stem: of the member's name, without .npy; 0: it does not end so. */
+static enum error refuse_name(const struct npz_decoder *d, const struct proto__zip_member *member,
+                              size_t stem)
+{
+    const struct method *method = d->request->method;
+    struct proto__words name =
+        proto__safe_words(member->name, stem > 0 ? stem : member->name_length);
+    return failure_set(
+        d->failure, ERROR_MALFORMED, "%s has no input '%s'%s; the arrays must be named %s%s",
+        method->name, name.text, stem > 0 ? proto__takers_words(name.text).text : "",
+        proto__input_words(method, true).text,
+        proto__sole_input(method) >= 0 ? " (one alone also matrix, matrices or arr_0)" : "");
+}
+
 static enum error read_headers(struct npz_decoder *d)
 {
     const struct method *method = d->request->method;
@@ -136,13 +150,7 @@ static enum error read_headers(struct npz_decoder *d)
         int place = find_input(method, member);
         size_t stem = stem_length(member);
         if (place < 0)
-            return failure_set(
-                d->failure, ERROR_MALFORMED, "%s has no input '%s'; the arrays must be named %s%s",
-                method->name,
-                proto__safe_words(member->name, stem > 0 ? stem : member->name_length).text,
-                proto__input_words(method, true).text,
-                proto__sole_input(method) >= 0 ? " (one alone also matrix, matrices or arr_0)"
-                                               : "");
+            return refuse_name(d, member, stem);
         if ((d->present >> place & 1) != 0)
             return failure_set(d->failure, ERROR_MALFORMED, "input %s is given twice",
                                method->inputs[place].name);

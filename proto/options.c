@@ -102,7 +102,8 @@ static enum error set_method_option(struct proto_request *request, int index, co
         good = travels >= 0;
         break;
     case METHOD_OPTION_RANGE:
-        snprintf(allowed, sizeof allowed, "first:last, counted from 0, the last one excluded");
+        snprintf(allowed, sizeof allowed,
+                 "first:last, both of them, first < last, counted from 0, the last one excluded");
         good = read_range(value, &travels);
         break;
     }
@@ -238,6 +239,24 @@ static enum error unknown(const struct proto_request *request, enum proto__scope
     return failure_set(failure, ERROR_BAD_OPTION, "%s has no option '%s'; it takes %s%s",
                        method->name, proto__safe_words(name, strlen(name)).text, known,
                        scope == PROTO_SCOPE_V1 ? "; another method is named by \"method\"" : "");
+}
+
+enum error proto__refuse_option(const struct proto_request *request, enum proto__scope scope,
+                                const char *name, struct failure *failure)
+{
+    int index = method_option_find(request->method, name);
+    bool is_known = index >= 0;
+    for (int i = 0; i < REQUEST_OPTIONS; i++)
+        is_known = is_known || ((request_options[i].scopes & scope) != 0 &&
+                                strcmp(request_options[i].name, name) == 0);
+    if (!is_known)
+        return unknown(request, scope, name, failure);
+    if (index >= 0 && request->method->options[index].kind == METHOD_OPTION_RANGE)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "option %s must be a string, first:last, as in \"%s\": \"0:10\"", name,
+                           name);
+    return failure_set(failure, ERROR_BAD_OPTION,
+                       "option %s must be a number, a string, true or false", name);
 }
 
 /* Marks bit index in *set; a bit that is set already is the client's error. */

@@ -273,9 +273,7 @@ static enum error read_parameter(void *context, const char *name, const struct p
         return failure_set(failure, ERROR_BAD_OPTION, "binary_data_output must be true or false");
     }
     if (!proto__node_scalar(value, &scalar))
-        return failure_set(failure, ERROR_BAD_OPTION,
-                           "parameter %s must be a number, a string, true or false",
-                           proto__safe_words(name, strlen(name)).text);
+        return proto__refuse_option(d->request, PROTO_SCOPE_V2, name, failure);
     return proto__set_option(d->request, PROTO_SCOPE_V2, name, scalar.text, failure);
 }
 
@@ -339,9 +337,10 @@ static enum error bind_inputs(struct v2_decoder *d, struct failure *failure)
         const struct v2_input *input = &d->inputs[i];
         int place = method_input_find(method, input->name);
         if (place < 0 || strcmp(method->inputs[place].name, input->name) != 0)
-            return failure_set(failure, ERROR_MALFORMED, "%s has no input '%s'; it takes %s",
+            return failure_set(failure, ERROR_MALFORMED, "%s has no input '%s'%s; it takes %s",
                                method->name,
                                proto__safe_words(input->name, strlen(input->name)).text,
+                               place < 0 ? proto__takers_words(input->name).text : "",
                                proto__input_words(method, false).text);
         if ((present >> place & 1) != 0)
             return failure_set(failure, ERROR_MALFORMED, "input %s is given twice",

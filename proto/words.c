@@ -94,6 +94,22 @@ struct proto__words proto__output_words(const struct method *method, bool in_low
     return tensor_words(method->outputs, in_lower);
 }
 
+struct proto__words proto__takers_words(const char *input)
+{
+    struct proto__words words = {""};
+    int takers = 0, named = 0;
+    for (int i = 0; i < method_count(); i++)
+        takers += method_input_find(method_at(i), input) >= 0;
+    for (int i = 0; i < method_count(); i++) {
+        if (method_input_find(method_at(i), input) < 0)
+            continue;
+        named++;
+        add(&words, named == 1 ? ", which goes with method " : named == takers ? " or " : ", ");
+        add(&words, method_at(i)->name);
+    }
+    return words;
+}
+
 bool proto__equals_ignoring_case(const char *name, const char *text, size_t length)
 {
     if (strlen(name) != length)

@@ -169,14 +169,14 @@ REFUSED = [
     ({"X": X, "Y": X, "A": np.eye(4)[None]}, "the inputs are A, X, Y"),
     ({"A0": np.ones((1, 4))}, "the inputs are A0"),
     ({"A0_INVERSE": np.eye(4)[None]}, "the inputs are A0_INVERSE"),
-    ({"X": X, "Y": X, "A0": np.ones((1, 3))}, "it must be [...,1] or [...,n]"),
-    ({"X": X, "Y": X, "A0": np.eye(4)[None]}, "it must be [...,1] or [...,n]"),
+    ({"X": X, "Y": X, "A0": np.ones((1, 3))}, "it must be [1,1] or [1,4], for n = 4"),
+    ({"X": X, "Y": X, "A0": np.eye(4)[None]}, "it must be [1,1] or [1,4], for n = 4"),
     (
         {"X": X, "Y": X, "A0_INVERSE": np.eye(4)[None], "A0": np.ones((1, 4))},
-        "it must be [...,n,n]",
+        "it must be [1,4,4], for n = 4",
     ),
     ({"X": X, "Y": np.ones((1, 4, 3))}, "Y has shape [1,4,3]"),
-    ({"X": X, "Y": X, "A0": np.ones((2, 4))}, "batch"),
+    ({"X": X, "Y": X, "A0": np.ones((2, 4))}, "none is broadcast"),
     ({"X": X, "Y": X, "A0_INVERSE": np.eye(3)[None]}, "A0_INVERSE has shape [1,3,3]"),
 ]
 

@@ -56,11 +56,20 @@ static const struct {
      "LEFT, BASE, KNOWN"},
     {"{\"base\":[1]}", 0, 0, 0, "the inputs are BASE; several takes"},
     {"{}", 0, 0, 0, "no input is given"},
-    {"{\"left\":[[1],[2]],\"base\":[1,2,3]}", 0, 0, 0, "it must be [1] or [n]"},
-    {"{\"left\":[[1],[2]],\"base\":[[1,2],[3,4]]}", 0, 0, 0, "it must be [1] or [n]"},
+    {"{\"left\":[[1],[2]],\"base\":[1,2,3]}", 0, 0, 0, "it must be [1] or [2], for n = 2"},
+    {"{\"left\":[[1],[2]],\"base\":[[1,2],[3,4]]}", 0, 0, 0, "it must be [1] or [2], for n = 2"},
     {"{\"left\":[[1],[2]],\"base\":[1,2],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
-     "BASE has shape [2]: beside these inputs, n = 2 and a batch of [], it must be [n,n]"},
-    {"{\"left\":[[[1],[2]]],\"base\":[[7],[8]]}", 0, 0, 0, "must have the same batch"},
+     "BASE has shape [2]: beside these inputs it must be [2,2], for n = 2"},
+    {"{\"left\":[[[1],[2]]],\"base\":[[7,8,9]]}", 0, 0, 0,
+     "BASE has shape [1,3]: beside these inputs it must be [1,1] or [1,2], for n = 2"},
+    {"{\"left\":[[[1],[2]]],\"base\":[[7],[8]]}", 0, 0, 0,
+     "BASE has shape [2,1], read as [batch,1], and LEFT has shape [1,2,1], read as [batch,n,m]: "
+     "all "
+     "inputs must have the same batch, none is broadcast"},
+    {"{\"left\":[[1,2],[3,4]],\"known\":[[[1,2],[3,4]],[[1,2],[3,4]]]}", 0, 0, 0,
+     "KNOWN has shape [2,2,2], read as [batch,n,n], and LEFT has shape [2,2], read as [n,m]: all "
+     "inputs must have the same batch, none is broadcast; in NumPy left[..., None] has one column "
+     "for each matrix"},
     {"{\"left\":[[1],[2]],\"base\":1}", 0, 0, 0, "must be an array"},
 };
 

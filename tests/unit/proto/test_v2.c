@@ -64,6 +64,13 @@ static const struct row hostile[] = {
     {"other name", NULL,
      "{\"inputs\":[{\"name\":\"B\",\"shape\":[1,1,1],\"datatype\":\"FP64\",\"data\":[4]}]}", -1,
      ERROR_MALFORMED, "lu has no input 'B'; it takes A"},
+    {"a name of one other method", NULL,
+     "{\"inputs\":[{\"name\":\"DL\",\"shape\":[1,1],\"datatype\":\"FP64\",\"data\":[4]}]}", -1,
+     ERROR_MALFORMED, "lu has no input 'DL', which goes with method tridiagonal; it takes A"},
+    {"a name of several", &prototest_chain,
+     "{\"inputs\":[{\"name\":\"A\",\"shape\":[1,1,1],\"datatype\":\"FP64\",\"data\":[4]}]}", -1,
+     ERROR_MALFORMED,
+     "which goes with method auto, gauss_jordan, ism, iterative, lu or lu_factor; it takes DL"},
     {"lower case", NULL,
      "{\"inputs\":[{\"name\":\"a\",\"shape\":[1,1,1],\"datatype\":\"FP64\",\"data\":[4]}]}", -1,
      ERROR_MALFORMED, "no input 'a'"},
@@ -86,7 +93,8 @@ static const struct row hostile[] = {
      "order 46341; lu takes at most 32768"},
     {"65536", NULL, BINARY("[1,65536,65536]", "FP32", 17179869184), 8, ERROR_TOO_LARGE, "65536"},
     {"many empties", NULL, DATA("[1000000000,0,0]", "[]"), -1, ERROR_TOO_LARGE, "at most 65536"},
-    {"two dimensions", NULL, DATA("[2,2]", "[1,2,3,4]"), -1, ERROR_BAD_SHAPE, "write [1,2,2]"},
+    {"two dimensions", NULL, DATA("[2,2]", "[1,2,3,4]"), -1, ERROR_BAD_SHAPE,
+     "come first, [batch,n,n]; write [1,2,2] for one matrix"},
     {"four dimensions", NULL, DATA("[1,1,2,2]", "[1,2,3,4]"), -1, ERROR_BAD_SHAPE,
      "must be [batch,n,n]"},
     {"no dimension", NULL, DATA("[]", "[1]"), -1, ERROR_BAD_SHAPE, "A has shape []"},
@@ -179,7 +187,7 @@ static const struct row hostile[] = {
      "{\"inputs\":[{\"name\":\"DL\",\"shape\":[1,1],\"datatype\":\"FP64\",\"data\":[4]},"
      "{\"name\":\"D\",\"shape\":[2,2],\"datatype\":\"FP64\",\"data\":[1,2,3,4]},"
      "{\"name\":\"DU\",\"shape\":[1,1],\"datatype\":\"FP64\",\"data\":[4]}]}",
-     -1, ERROR_BAD_SHAPE, "the batch of DL is [1]"},
+     -1, ERROR_BAD_SHAPE, "and DL has shape [1,1], read as [batch,n-1]"},
 };
 
 static void test_hostile(void **state)
