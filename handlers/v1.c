@@ -202,12 +202,14 @@ static void say_reason(int32_t info, const struct proto_request *request, char *
     else if (info <= request->n && method_output_find(request->method, "ITERATIONS") >= 0)
         snprintf(text, size, "a row or a column of zeros");
     else if (info <= request->n)
-        snprintf(text, size, "zero pivot at step %d", (int)info);
+        snprintf(text, size, "zero pivot at step %d (of 1 to %lld)", (int)info,
+                 (long long)request->n);
     else
         snprintf(text, size, "the iteration did not converge");
 }
 
-/* The detail of a 422. A method without an inverse answers with factors, whatever they are. */
+/* The detail of a 422. A method without an inverse answers with factors, whatever they are.
+ * Matrices are counted from 0, steps from 1: the range beside a number tells. */
 static void say_what_failed(const struct inference *inference, char *text, size_t size)
 {
     const struct inference_survey *survey = &inference->survey;
@@ -215,32 +217,36 @@ static void say_what_failed(const struct inference *inference, char *text, size_
     long long batch = request->batch, failed = survey->failed, first = survey->bad[0].index;
     bool inverts = method_output_find(request->method, "INVERSE") >= 0;
     bool converges = survey->infos[STATS_NOT_CONVERGED] == 0;
-    char reason[64], of[32] = "";
+    const char *remedy = converges ? ""
+                                   : " Raise max_iterations or tolerance; a matrix near to "
+                                     "singular does not converge.";
+    char reason[96], of[40] = "";
     say_reason(survey->bad[0].info, request, reason, sizeof reason);
+    if (batch > 1)
+        snprintf(of, sizeof of, " (of 0 to %lld)", batch - 1);
     if (failed > 1) {
         snprintf(text, size,
-                 "%lld of %lld matrices could not be inverted, the first of them matrix %lld: %s; "
-                 "\"matrices\" lists %s. on_singular=nan answers with %s.",
-                 failed, batch, first, reason,
-                 failed > survey->bad_count ? "the first hundred" : "them",
+                 "%lld of %lld matrices could not be inverted, the first of them matrix %lld%s: "
+                 "%s; \"matrices\" lists %s.%s on_singular=nan answers with %s.",
+                 failed, batch, first, of, reason,
+                 failed > survey->bad_count ? "the first hundred" : "them", remedy,
                  !inverts    ? "the complete factors"
                  : converges ? "NaN in their places"
                              : "NaN in their places, or the best iterate");
         return;
     }
-    if (batch > 1)
-        snprintf(of, sizeof of, " of %lld", batch);
-    snprintf(text, size, "Matrix %lld%s: %s. %s.", first, of, reason,
+    snprintf(text, size, "Matrix %lld%s: %s.%s %s.", first, of, reason, remedy,
              !inverts    ? "on_singular=nan answers with the complete factors"
              : converges ? "Ask on_singular=nan for NaN in its place"
-                         : "Ask on_singular=nan for the best iterate");
+                         : "Ask on_singular=nan for the best iterate, and "
+                           "outputs=inverse,iterations,residual for how near it came");
 }
 
 /* 422: which matrices have no inverse, the first hundred of them by index. */
 static void answer_not_invertible(struct inference *inference, struct exchange_reply *reply)
 {
     const struct inference_survey *survey = &inference->survey;
-    char detail[384];
+    char detail[512];
     say_what_failed(inference, detail, sizeof detail);
     struct text text;
     text_init(&text, HANDLERS_PAGE_MAX);

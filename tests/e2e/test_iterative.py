@@ -141,6 +141,7 @@ def test_not_converged(client):
     problem = refused.json()
     assert problem["matrices"] == [{"index": 0, "info": 6}]
     assert "did not converge" in problem["detail"] and "best iterate" in problem["detail"]
+    assert "Raise max_iterations or tolerance" in problem["detail"]
     given = client.invert(codec.npy(a), NPY, QUERY + "&on_singular=nan")
     assert given.status == 200 and given.header("Invertd-Info") == "1"
     assert codec.load(given.body).tobytes() == outputs["INVERSE"].tobytes()

@@ -277,63 +277,67 @@ static void check_problem(struct fake_exchange *f, const int32_t *infos, int fai
 }
 
 /* INFO decides: n+1 alone is an answer, the others are not unless on_singular=nan. */
+static const struct {
+    int32_t infos[3];
+    const char *on_singular;
+    int status, failed;
+    const char *info, *detail;
+} info_rows[] = {
+    {{0, 0, 0}, NULL, 200, 0, "0", NULL},
+    {{0, 3, 0}, NULL, 200, 0, "1", NULL},
+    {{0, 1, 0},
+     NULL,
+     422,
+     1,
+     "1",
+     "Matrix 1 (of 0 to 2): zero pivot at step 1 (of 1 to 2). Ask on_singular=nan for NaN in "
+     "its place."},
+    {{4, -1, 2},
+     NULL,
+     422,
+     3,
+     "3",
+     "3 of 3 matrices could not be inverted, the first of them matrix 0 (of 0 to 2): the "
+     "iteration did not converge; \"matrices\" lists them. Raise max_iterations or tolerance; "
+     "a matrix near to singular does not converge. on_singular=nan answers with NaN in their "
+     "places, or the best iterate."},
+    {{0, 4, 0},
+     NULL,
+     422,
+     1,
+     "1",
+     "Matrix 1 (of 0 to 2): the iteration did not converge. Raise max_iterations or "
+     "tolerance; a matrix near to singular does not converge. Ask on_singular=nan for the best "
+     "iterate, and outputs=inverse,iterations,residual for how near it came."},
+    {{3, 3, -1},
+     NULL,
+     422,
+     1,
+     "3",
+     "Matrix 2 (of 0 to 2): its input holds a NaN or an infinity. Ask on_singular=nan for NaN "
+     "in its place."},
+    {{-1, 4, 2}, "nan", 200, 0, "3", NULL},
+    {{-1, 4, 2}, "error", 422, 3, "3", NULL},
+};
+
 static void test_info(void **state)
 {
     (void)state;
-    static const struct {
-        int32_t infos[3];
-        const char *on_singular;
-        int status, failed;
-        const char *info, *detail;
-    } rows[] = {
-        {{0, 0, 0}, NULL, 200, 0, "0", NULL},
-        {{0, 3, 0}, NULL, 200, 0, "1", NULL},
-        {{0, 1, 0},
-         NULL,
-         422,
-         1,
-         "1",
-         "Matrix 1 of 3: zero pivot at step 1. Ask on_singular=nan for NaN in its place."},
-        {{4, -1, 2},
-         NULL,
-         422,
-         3,
-         "3",
-         "3 of 3 matrices could not be inverted, the first of them matrix 0: the iteration did not "
-         "converge; \"matrices\" lists them. on_singular=nan answers with NaN in their places, or "
-         "the best iterate."},
-        {{0, 4, 0},
-         NULL,
-         422,
-         1,
-         "1",
-         "Matrix 1 of 3: the iteration did not converge. Ask on_singular=nan for the best "
-         "iterate."},
-        {{3, 3, -1},
-         NULL,
-         422,
-         1,
-         "3",
-         "Matrix 2 of 3: its input holds a NaN or an infinity. Ask on_singular=nan for NaN in its "
-         "place."},
-        {{-1, 4, 2}, "nan", 200, 0, "3", NULL},
-        {{-1, 4, 2}, "error", 422, 3, "3", NULL},
-    };
     struct fake fake;
     fake_start(&fake);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof info_rows / sizeof info_rows[0]; i++) {
         struct fake_exchange f;
         size_t bytes = fake_npy_body(body, sizeof body, 3, 2, "<f8", "False");
         fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
         fake_set_query(&f, "method", "lu");
-        if (rows[i].on_singular != NULL)
-            fake_set_query(&f, "on_singular", rows[i].on_singular);
-        invert(&fake, &f, body, bytes, rows[i].infos);
-        assert_int_equal(f.answer.status, rows[i].status);
-        assert_string_equal(fake_field(&f, "Invertd-Info"), rows[i].info);
+        if (info_rows[i].on_singular != NULL)
+            fake_set_query(&f, "on_singular", info_rows[i].on_singular);
+        invert(&fake, &f, body, bytes, info_rows[i].infos);
+        assert_int_equal(f.answer.status, info_rows[i].status);
+        assert_string_equal(fake_field(&f, "Invertd-Info"), info_rows[i].info);
         assert_non_null(fake_field(&f, "Invertd-Method"));
-        if (rows[i].status == 422)
-            check_problem(&f, rows[i].infos, rows[i].failed, rows[i].detail);
+        if (info_rows[i].status == 422)
+            check_problem(&f, info_rows[i].infos, info_rows[i].failed, info_rows[i].detail);
         fake_end(&f);
     }
     handlers__stats_publish(fake.handlers);
@@ -361,7 +365,7 @@ static void test_reasons(void **state)
         {"{\"matrix\":[[4,7],[2,6]]}", "lu", -1, "0: its input holds a NaN or an infinity."},
         {"{\"x\":[[1],[2]],\"y\":[[1],[2]]}", "ism", -1,
          "0: its input, or A0 + X Y^T, holds a NaN or an infinity."},
-        {"{\"matrix\":[[4,7],[2,6]]}", "lu", 2, "0: zero pivot at step 2."},
+        {"{\"matrix\":[[4,7],[2,6]]}", "lu", 2, "0: zero pivot at step 2 (of 1 to 2)."},
         {"{\"matrix\":[[4,7],[2,6]]}", "iterative", 2, "0: a row or a column of zeros."},
     };
     struct fake fake;
