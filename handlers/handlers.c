@@ -9,9 +9,11 @@
 #include "handlers/handlers.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "handlers/handlers_private.h"
 #include "handlers/inference.h"
 #include "handlers/stats.h"
@@ -212,18 +214,34 @@ static void drop_state(struct exchange *x)
     assert(x->state == NULL);
 }
 
+/* How long x was given, and what gives it longer. */
+static void say_deadline(const struct exchange *x, char *text, size_t size)
+{
+    uint64_t from_ns = x->body_done_ns != 0 ? x->body_done_ns : x->arrived_ns;
+    uint64_t given_ns = x->deadline_ns > from_ns ? x->deadline_ns - from_ns : 0;
+    bool in_s = given_ns >= 10 * CLOCK_S, in_ms = given_ns >= 10 * CLOCK_MS;
+    uint64_t unit_ns = in_s ? CLOCK_S : in_ms ? CLOCK_MS : CLOCK_US;
+    snprintf(text, size,
+             "No answer within %llu %s; the work was dropped. Ask for longer with timeout, in "
+             "microseconds, or start invertd with a larger --request-timeout.",
+             (unsigned long long)(given_ns / unit_ns),
+             in_s    ? "s"
+             : in_ms ? "ms"
+                     : "us");
+}
+
 void handlers_expired(struct exchange *x, bool body_arriving)
 {
+    char detail[192];
     if (x->answered)
         return;
     drop_state(x);
     metric_add(x->handlers->cancelled_timeout, 1);
+    say_deadline(x, detail, sizeof detail);
     if (body_arriving)
         handlers__fail_with(x, ERROR_BODY_TOO_SLOW, "The body did not arrive in time.");
     else
-        handlers__fail_with(x, ERROR_TIMEOUT,
-                            "The deadline passed before the answer was ready; the work was "
-                            "dropped.");
+        handlers__fail_with(x, ERROR_TIMEOUT, detail);
 }
 
 void handlers_end(struct exchange *x)

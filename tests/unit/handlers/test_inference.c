@@ -258,6 +258,9 @@ static void test_ends(void **state)
         if (rows[i].expired) {
             handlers_expired(&f.x, rows[i].until == UNTIL_BEGUN);
             assert_int_equal(f.answer.status, rows[i].until == UNTIL_BEGUN ? 408 : 504);
+            assert_non_null(strstr(fake_body(&f), rows[i].until == UNTIL_BEGUN
+                                                      ? "The body did not arrive in time."
+                                                      : "No answer within 60 s; the work was dr"));
             assert_null(f.x.sink);
         }
         fake_end(&f);
