@@ -96,7 +96,7 @@ struct metric_buckets {
     X(NV_OUTPUT_DURATION, "nv_inference_compute_output_duration_us", COUNTER, 1e-3,                \
       "model,version", NONE, "Microseconds of encoding outputs.")                                  \
     X(NV_PENDING, "nv_inference_pending_request_count", GAUGE, 1, "model,version", NONE,           \
-      "Requests waiting for execution.")
+      "Requests that wait for an engine or are being computed.")
 
 enum metric_id {
 #define METRIC_ENUM(id, name, kind, scale, labels, buckets, help) METRIC_##id,

@@ -55,11 +55,9 @@ static const enum metric_id counter_metrics[STATS_COUNTER_COUNT] = {
 };
 
 static const char *const info_labels[STATS_INFOS] = {
-    [STATS_GOOD] = "good",
-    [STATS_SINGULAR] = "singular",
-    [STATS_ILL_CONDITIONED] = "ill_conditioned",
-    [STATS_NOT_CONVERGED] = "not_converged",
-    [STATS_NONFINITE] = "nonfinite",
+#define STATS_INFO_LABEL(id, label, help) [STATS_##id] = (label),
+    STATS_INFO_TABLE(STATS_INFO_LABEL)
+#undef STATS_INFO_LABEL
 };
 
 /* One model as one shard's loops see it. */

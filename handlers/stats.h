@@ -15,13 +15,19 @@
 #include "base/text.h"
 #include "handlers/handlers_private.h"
 
-/* What INFO said of a matrix; the label `info`. */
+/* What INFO said of a matrix. X(id, label `info` of invertd_inversions_total, help) */
+#define STATS_INFO_TABLE(X)                                                                        \
+    X(GOOD, "good", "INFO 0")                                                                      \
+    X(SINGULAR, "singular", "INFO 1 to n: no inverse")                                             \
+    X(ILL_CONDITIONED, "ill_conditioned",                                                          \
+      "INFO n+1: singular to working precision, or the inverse overflows")                         \
+    X(NOT_CONVERGED, "not_converged", "INFO n+2: the iteration did not converge")                  \
+    X(NONFINITE, "nonfinite", "INFO -1: a NaN or an infinity in the input, or A0 + X Y^T overflows")
+
 enum stats_info {
-    STATS_GOOD,
-    STATS_SINGULAR,
-    STATS_ILL_CONDITIONED,
-    STATS_NOT_CONVERGED,
-    STATS_NONFINITE,
+#define STATS_INFO_ENUM(id, label, help) STATS_##id,
+    STATS_INFO_TABLE(STATS_INFO_ENUM)
+#undef STATS_INFO_ENUM
     STATS_INFOS
 };
 

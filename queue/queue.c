@@ -19,10 +19,9 @@
 /* ---- Life ---- */
 
 static const char *const reason_names[QUEUE_REASON_COUNT] = {
-    [QUEUE_REASON_GATHERED] = "gathered", [QUEUE_REASON_WAITED] = "waited",
-    [QUEUE_REASON_ITEMS] = "items",       [QUEUE_REASON_MATRICES] = "matrices",
-    [QUEUE_REASON_BYTES] = "bytes",       [QUEUE_REASON_COST] = "cost",
-    [QUEUE_REASON_RETRY] = "retry",       [QUEUE_REASON_SUSPECT] = "suspect",
+#define QUEUE_REASON_LABEL(id, label, help) [QUEUE_REASON_##id] = (label),
+    QUEUE_REASON_TABLE(QUEUE_REASON_LABEL)
+#undef QUEUE_REASON_LABEL
 };
 
 static bool make_series(struct queue *queue, struct metric_registry *metrics)

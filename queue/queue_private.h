@@ -144,16 +144,21 @@ struct queue_method_series {
     struct metric_series *depth, *duration, *batch_size, *batch_requests, *batch_duration;
 };
 
-/* Why a batch closed; label of invertd_batches_total. */
+/* Why a batch closed. X(id, label `reason` of invertd_batches_total, help) */
+#define QUEUE_REASON_TABLE(X)                                                                      \
+    X(GATHERED, "gathered", "nothing else waited that could join it")                              \
+    X(WAITED, "waited", "the same, after it had waited for company")                               \
+    X(ITEMS, "items", "it had pieces of as many requests as a batch may have")                     \
+    X(MATRICES, "matrices", "it had as many matrices as a batch may have")                         \
+    X(BYTES, "bytes", "it had as many bytes as a batch may have")                                  \
+    X(COST, "cost", "it was predicted to take as long as a batch may take")                        \
+    X(RETRY, "retry", "it was sent again, for its engine ended or had no memory")                  \
+    X(SUSPECT, "suspect", "it ran alone, for it may be why an engine ended")
+
 enum queue_reason {
-    QUEUE_REASON_GATHERED, /* nothing more waits for this key */
-    QUEUE_REASON_WAITED,   /* the same, after a wait for company */
-    QUEUE_REASON_ITEMS,
-    QUEUE_REASON_MATRICES,
-    QUEUE_REASON_BYTES,
-    QUEUE_REASON_COST,
-    QUEUE_REASON_RETRY,
-    QUEUE_REASON_SUSPECT,
+#define QUEUE_REASON_ENUM(id, label, help) QUEUE_REASON_##id,
+    QUEUE_REASON_TABLE(QUEUE_REASON_ENUM)
+#undef QUEUE_REASON_ENUM
     QUEUE_REASON_COUNT
 };
 

@@ -75,27 +75,21 @@ static void on_unspawned_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* Those up to WRONG_ANSWER are failures of any engine; LOST is called as the end that it tells. */
 static const char *const end_names[ENGINE_PROCESS_REASONS] = {
-    [ENGINE_PROCESS_NONE] = "died",
-    [ENGINE_PROCESS_HEARTBEAT] = "heartbeat",
-    [ENGINE_PROCESS_DEADLINE] = "deadline",
-    [ENGINE_PROCESS_START] = "start",
-    [ENGINE_PROCESS_WRONG_ANSWER] = "wrong_answer",
-    [ENGINE_PROCESS_LOST] = "device_fault",
-    [ENGINE_PROCESS_RETIRED] = "retired",
-    [ENGINE_PROCESS_STOPPED] = "stopped",
+#define END_NAME(id, name, help) [ENGINE_PROCESS_##id] = (name),
+    ENGINE_PROCESS_REASON_TABLE(END_NAME)
+#undef END_NAME
 };
-#define FAILURES (ENGINE_PROCESS_WRONG_ANSWER + 1)
+#define FAILURES ENGINE_PROCESS_LOST /* the first that is none */
 
-/* Ends that an engine gives itself, to tell of its device; that it is absent is no failure. */
+/* That a device is absent is no failure. */
 static const struct {
     enum engine_exit code;
     const char *name;
 } device_ends[] = {
-    {ENGINE_EXIT_FAULT, "device_fault"},
-    {ENGINE_EXIT_DEVICE_OUT, "device_out"},
-    {ENGINE_EXIT_DEVICE_ABSENT, "device_absent"},
+#define DEVICE_END(id, name, help) {ENGINE_EXIT_##id, name},
+    ENGINE_PROCESS_DEVICE_TABLE(DEVICE_END) DEVICE_END(DEVICE_ABSENT, "device_absent", NULL)
+#undef DEVICE_END
 };
 #define DEVICE_ENDS ((int)(sizeof device_ends / sizeof device_ends[0]))
 #define DEVICE_FAILURES (DEVICE_ENDS - 1)

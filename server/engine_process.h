@@ -22,18 +22,34 @@ enum engine_process_state {
     ENGINE_PROCESS_ENDING
 };
 
-/* Why the owner ended a process; NONE: it ended by itself. */
+/* Why the owner ended a process; NONE: it ended by itself. X(id, name, help). Failures of any
+ * engine come first; their name is the label `reason` of invertd_engine_restarts_total, and their
+ * help stands in its documentation. */
+#define ENGINE_PROCESS_FAILURE_TABLE(X)                                                            \
+    X(NONE, "died", "it ended by itself")                                                          \
+    X(HEARTBEAT, "heartbeat", "it was silent for too long")                                        \
+    X(DEADLINE, "deadline", "it took too long for a batch")                                        \
+    X(START, "start", "it took too long to come up")                                               \
+    X(WRONG_ANSWER, "wrong_answer", "it gave a wrong answer to a probe")
+
+#define ENGINE_PROCESS_OTHER_TABLE(X)                                                              \
+    X(LOST, "device_fault", "it says that its device lost its context: as the end that it tells")  \
+    X(RETIRED, "retired", "nobody needs it any more")                                              \
+    X(STOPPED, "stopped", "the service ends")
+#define ENGINE_PROCESS_REASON_TABLE(X) ENGINE_PROCESS_FAILURE_TABLE(X) ENGINE_PROCESS_OTHER_TABLE(X)
+
 enum engine_process_reason {
-    ENGINE_PROCESS_NONE,
-    ENGINE_PROCESS_HEARTBEAT,    /* it was silent */
-    ENGINE_PROCESS_DEADLINE,     /* it took too long for a batch */
-    ENGINE_PROCESS_START,        /* it took too long to come up */
-    ENGINE_PROCESS_WRONG_ANSWER, /* of a probe */
-    ENGINE_PROCESS_LOST,         /* it says that its device lost its context */
-    ENGINE_PROCESS_RETIRED,      /* nobody needs it any more */
-    ENGINE_PROCESS_STOPPED,      /* the service ends */
+#define ENGINE_PROCESS_ID(id, name, help) ENGINE_PROCESS_##id,
+    ENGINE_PROCESS_REASON_TABLE(ENGINE_PROCESS_ID)
+#undef ENGINE_PROCESS_ID
     ENGINE_PROCESS_REASONS
 };
+
+/* Ends that an engine gives itself, to tell of its device: failures too, of one that has a device.
+ * X(id of enum engine_exit, name, help), as above. */
+#define ENGINE_PROCESS_DEVICE_TABLE(X)                                                             \
+    X(FAULT, "device_fault", "the device lost its context")                                        \
+    X(DEVICE_OUT, "device_out", "the device is out of order")
 
 struct engine_process;
 
