@@ -41,9 +41,11 @@ static const struct method method_auto = {
                  .is_default = true}},
     .options = {[METHOD_AUTO_SPD] = {.name = "spd",
                                      .help = "also try Cholesky where A differs from its "
-                                             "transpose by rounding alone; the mean of the two is "
-                                             "then inverted. Without it A must be symmetric to "
-                                             "the last bit, and n above 32, on a CUDA engine "
+                                             "transpose by rounding alone: a_ij and a_ji by 4 eps "
+                                             "of the smaller at most; the mean of the two is "
+                                             "then inverted. What differs by more goes by lu: "
+                                             "post (A + A^T) / 2. Without it A must be symmetric "
+                                             "to the last bit, and n above 32, on a CUDA engine "
                                              "above 255, in FP32 above 320",
                                      .kind = METHOD_OPTION_BOOL}},
     .road = METHOD_ROAD_NONE,

@@ -94,8 +94,12 @@ static const struct method method_ism = {
                                            .dims = {METHOD_DIM_N},
                                            .optional = true},
                [METHOD_ISM_A0_DENSE] = {.name = "A0",
-                                        .help = "A0 itself, beside A0_INVERSE: RCOND and the check "
-                                                "of the answer are then those of A0 + X Y^T",
+                                        .help =
+                                            "A0 itself, the matrix before the change, beside "
+                                            "A0_INVERSE: RCOND and the check of the answer are "
+                                            "then those of A0 + X Y^T. If A0_INVERSE is off by "
+                                            "more than the promise allows, A0 + X Y^T is formed "
+                                            "and inverted anew (METHOD lu)",
                                         .rank = 2,
                                         .dims = {METHOD_DIM_N, METHOD_DIM_N},
                                         .optional = true},
@@ -128,7 +132,12 @@ static const struct method method_ism = {
                                              "reduced_memory; or lu",
                                      .kind = METHOD_ROAD},
                 [METHOD_ISM_DET_RATIO] = {.name = "DET_RATIO",
-                                          .help = "det(A) / det(A0)",
+                                          .help = "det(A) / det(A0), as good as A0_INVERSE where "
+                                                  "that is given. To accept or reject a change, "
+                                                  "compare |DET_RATIO| with a threshold of your "
+                                                  "own, or send A0. Alone it saves the transfer "
+                                                  "of INVERSE, not the work. It may overflow to "
+                                                  "infinity or underflow to 0",
                                           .when_empty = METHOD_EMPTY_ONES},
                 [METHOD_ISM_U] =
                     {.name = "U",
@@ -146,23 +155,28 @@ static const struct method method_ism = {
                                   .help = "see U",
                                   .rank = 2,
                                   .dims = {METHOD_DIM_N, METHOD_DIM_M}}},
-    .options = {[METHOD_ISM_VARIANT] =
-                    {.name = "variant",
-                     .help = "single, block and reduced_memory take one column of X and Y, a block "
-                             "of them, or a block and no memory for factors; auto chooses by n and "
-                             "m, and takes lu where m > n; where a variant breaks down or loses "
-                             "accuracy, larger blocks or "
-                             "lu are taken, and METHOD tells",
-                     .kind = METHOD_OPTION_CHOICE,
-                     .choices = "auto|single|block|reduced_memory"},
-                [METHOD_ISM_BLOCK_SIZE] =
-                    {.name = "block_size",
-                     .help =
-                         "columns of a block; more than m, than the larger of n and 32, or on a "
-                         "GPU than 512, count as that; 0: chosen by n and m",
-                     .kind = METHOD_OPTION_INT,
-                     .least = 0,
-                     .most = 32768}},
+    .options =
+        {[METHOD_ISM_VARIANT] =
+             {.name = "variant",
+              .help = "single takes one column of X and Y at a time, block and "
+                      "reduced_memory a block of s (block_size). Beside X, Y and the answer "
+                      "block keeps the factors, on the host engine 2 m n + 3 s n numbers, "
+                      "reduced_memory 3 s n; either sets aside what lu would take, n^2 and "
+                      "64 to 128 lines of n. auto chooses by n and m, and takes lu where "
+                      "m > n; where a variant breaks down or loses accuracy, larger blocks "
+                      "or lu are taken, and METHOD tells",
+              .kind = METHOD_OPTION_CHOICE,
+              .choices =
+                  "auto|single|block|reduced_memory"},
+         [METHOD_ISM_BLOCK_SIZE] =
+             {.name = "block_size",
+              .help =
+                  "columns of a block; more than m, than the larger of n and 32, or on a "
+                  "GPU than 512, count as that; 0: chosen by n and m, as docs/kernels.md tells; "
+                  "no output tells which it was",
+              .kind = METHOD_OPTION_INT,
+              .least = 0,
+              .most = 32768}},
     .road = METHOD_ROAD_NONE,
     .n_max = METHOD_ISM_ORDER_MAX,
     .flops = method_ism_flops,

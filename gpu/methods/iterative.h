@@ -92,14 +92,18 @@ static const struct method method_iterative = {
                          "low_precision_start, diagonal_start, transpose_start or "
                          "scaled_identity_start",
                  .kind = METHOD_ROAD},
-                {.name = "ITERATIONS", .help = "steps taken from that start", .kind = METHOD_INT32},
+                {.name = "ITERATIONS",
+                 .help = "steps taken from that start, all of them; INVERSE, RCOND and RESIDUAL "
+                         "are those of the best iterate, which with INFO n+2 may be an earlier one",
+                 .kind = METHOD_INT32},
                 /* Optional: an engine may spare its last product where nobody asks for it. */
                 {.name = "RESIDUAL",
                  .help = "the 1-norm of I - X A, measured; where its rounding could hide that a "
                          "tolerance is not reached, in twice the precision",
                  .optional = true},
                 {.name = "RESIDUAL_HISTORY",
-                 .help = "the same after 0, 1, 2, ... steps from that start; NaN behind the last",
+                 .help = "the same after 0, 1, 2, ... steps from that start; NaN behind the last. "
+                         "What the last of max_iterations steps led to is not in it: see RESIDUAL",
                  .rank = 1,
                  .dims = {METHOD_DIM_INT(METHOD_ITERATIVE_MAX_ITERATIONS)},
                  .when_empty = METHOD_EMPTY_ONE_ZERO}},
