@@ -299,14 +299,19 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool mending)
     return work;
 }
 
-/* Bytes that all matrices share. */
-static size_t shared_bytes(const struct cuda__ism_call *work, enum precision precision)
+/* Bytes of the lines of a trial. */
+static size_t lines_bytes(const struct cuda__ism_call *work, enum precision precision)
 {
     int64_t lines = rounded_up(CUDA__ISM_PROBES * work->ld, ARRAY_ALIGN);
-    size_t bytes = (size_t)lines * (size_t)precision_bytes(precision);
-    size_t tables = CUDA__ISM_MENDED_MAX * (sizeof(int64_t) + 3 * sizeof(struct cuda_item));
-    return work->mending ? bytes + (size_t)rounded_up((int64_t)tables, CUDA_WORKSPACE_ALIGN)
-                         : bytes;
+    return (size_t)lines * (size_t)precision_bytes(precision);
+}
+
+/* Bytes of the tables of a mending. */
+static size_t table_bytes(int64_t matrices)
+{
+    size_t each = sizeof(int64_t) + 3 * sizeof(struct cuda_item);
+    size_t bytes = (size_t)matrices * each + sizeof(int64_t);
+    return (size_t)rounded_up((int64_t)bytes, CUDA_WORKSPACE_ALIGN);
 }
 
 static size_t part_bytes(const struct cuda__ism_call *work, enum precision precision)
@@ -330,17 +335,24 @@ static size_t lu_bytes(const struct cuda_call *call, int64_t matrices)
 static size_t mending_bytes(const struct cuda_call *call, const struct cuda__ism_call *work,
                             int64_t matrices)
 {
-    return shared_bytes(work, call->precision) +
+    return lines_bytes(work, call->precision) + table_bytes(matrices) +
            part_bytes(work, call->precision) * (size_t)matrices + lu_bytes(call, matrices);
+}
+
+/* Matrices that are mended at once at most. */
+static int64_t mended_most(const struct cuda_call *call, const struct cuda__ism_call *work)
+{
+    int64_t held = CUDA__ISM_MENDED_BYTES / (int64_t)mending_bytes(call, work, 1);
+    return least(largest(held, CUDA__ISM_MENDED_LEAST), CUDA__ISM_SLOTS_MAX);
 }
 
 size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices)
 {
     struct cuda__ism_call work = lay_out(call, false), mending = lay_out(call, true);
-    size_t mended = mending_bytes(call, &mending, least(matrices, CUDA__ISM_MENDED_MAX));
+    size_t mended = mending_bytes(call, &mending, least(matrices, mended_most(call, &mending)));
     if (is_light(call, &work.plan))
         return mended;
-    size_t all = shared_bytes(&work, call->precision) +
+    size_t all = lines_bytes(&work, call->precision) +
                  part_bytes(&work, call->precision) * (size_t)least(matrices, CUDA__ISM_SLOTS_MAX);
     return all > mended ? all : mended;
 }
@@ -365,7 +377,7 @@ cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
         return cudaErrorInvalidValue;
     struct cuda__ism_call work = lay_out(call, false);
     work.watch = watch;
-    size_t shared = shared_bytes(&work, call->precision);
+    size_t shared = lines_bytes(&work, call->precision);
     if (call->matrices == 0)
         return cudaSuccess;
     if (!is_light(call, &work.plan)) {
@@ -386,19 +398,18 @@ cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream)
     if (!is_possible(call))
         return cudaErrorInvalidValue;
     struct cuda__ism_call work = lay_out(call, true);
-    size_t shared = shared_bytes(&work, call->precision), part = part_bytes(&work, call->precision);
+    size_t lines = lines_bytes(&work, call->precision), part = part_bytes(&work, call->precision);
     work.count = call->to_mend;
-    work.held = least(largest(work.count, 1), CUDA__ISM_MENDED_MAX);
+    work.held = least(largest(work.count, 1), mended_most(call, &work));
     while (work.held > 0 && mending_bytes(call, &work, work.held) > call->workspace_bytes)
         work.held /= 2;
     if (work.held < 1)
         return cudaErrorInvalidValue;
     work.lines = call->workspace;
-    work.items = (struct cuda_item *)((unsigned char *)call->workspace +
-                                      rounded_up(CUDA__ISM_PROBES * work.ld, ARRAY_ALIGN) *
-                                          precision_bytes(call->precision));
-    work.list = (int64_t *)(work.items + (size_t)3 * CUDA__ISM_MENDED_MAX);
-    work.parts = (unsigned char *)call->workspace + shared;
+    work.items = (struct cuda_item *)((unsigned char *)call->workspace + lines);
+    work.list = (int64_t *)(work.items + 3 * work.held);
+    work.picked = work.list + work.held;
+    work.parts = (unsigned char *)work.items + table_bytes(work.held);
     work.lu = work.parts + part * (size_t)work.held;
     work.lu_bytes = lu_bytes(call, work.held);
     return call->precision == PRECISION_FP32 ? cuda__ism_mend_f32(&work, call->products, stream)

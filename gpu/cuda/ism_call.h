@@ -23,8 +23,9 @@ extern "C" {
 #define CUDA__ISM_TRIED 2         /* lines of the trial of a larger one */
 #define CUDA__ISM_NORM_ORDER 64   /* to this order |A| is computed from all columns */
 #define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */
-#define CUDA__ISM_MENDED_MAX 64   /* matrices that are mended at once */
-#define CUDA__ISM_TURN 64         /* columns of a block that are eliminated together */
+#define CUDA__ISM_MENDED_LEAST 64 /* matrices that are mended at once, of small orders more: */
+#define CUDA__ISM_MENDED_BYTES (64 << 20) /* as many as so much workspace holds */
+#define CUDA__ISM_TURN 64                 /* columns of a block that are eliminated together */
 /* Products with sums of so many numbers on are cut, if they have few tiles: the numbers of a
  * piece's sums at least, rows and columns of a tile, tiles of all pieces together. */
 #define CUDA__ISM_CUT_LEAST 512
@@ -143,12 +144,13 @@ struct cuda__ism_call {
     struct cuda__ism_plan plan;
     bool mending;
     int64_t first, count;
-    int64_t *list; /* mending; else NULL */
+    int64_t *list;   /* mending, `held` of them; else NULL */
+    int64_t *picked; /* mending: matrices that were looked through so far */
     uint32_t *doubtful;
     int64_t ld, ldm, lds, ldg; /* numbers from line to line of arrays */
     int64_t held;              /* parts that there are */
     void *lines;               /* T: CUDA__ISM_PROBES lines of ld */
-    struct cuda_item *items;   /* mending: of the inverses, of the factors, of the factors of B */
+    struct cuda_item *items;   /* mending, `held` each: of inverses, of factors, of factors of B */
     unsigned char *parts;
     int64_t part; /* numbers */
     int64_t at[CUDA__ISM_ARRAYS];

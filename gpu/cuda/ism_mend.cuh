@@ -16,18 +16,22 @@
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/twice.cuh"
 
-/* The numbers of the batch's first call.count doubtful matrices, to call.list. One block. */
+/* The numbers of the next call.count doubtful matrices, from *call.picked on, to call.list; begins:
+ * of the batch's first ones. One block, which looks at each matrix once in all rounds. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_pick_kernel(const cuda__ism_call call)
+    cuda__ism_pick_kernel(const cuda__ism_call call, bool begins)
 {
     __shared__ int found[CUDA__ISM_WARPS];
     int lane = threadIdx.x % CUDA__WARP, warp = threadIdx.x / CUDA__WARP;
+    const int64_t start = begins ? 0 : *call.picked;
     int64_t count = 0, within;
     for (int64_t k = threadIdx.x; k < call.count; k += CUDA__ISM_THREADS)
         call.list[k] = 0;
     __syncthreads();
-    for (int64_t first = 0; first < call.matrices && count < call.count;
+    if (threadIdx.x == 0)
+        *call.picked = call.matrices;
+    for (int64_t first = start; first < call.matrices && count < call.count;
          first += CUDA__ISM_THREADS) {
         int64_t index = first + threadIdx.x;
         bool doubtful = false;
@@ -47,6 +51,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         if (doubtful && place < call.count)
             call.list[place] = index;
         __syncthreads();
+        if (doubtful && place == call.count - 1)
+            *call.picked = index + 1;
     }
 }
 
@@ -65,9 +71,9 @@ template <typename T> static __global__ void cuda__ism_items_kernel(const cuda__
     item.result = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
     item.extra = cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
     item.info = &answer->factor_info;
-    call.items[CUDA__ISM_MENDED_MAX + slot] = item;
+    call.items[call.held + slot] = item;
     item.a = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
-    call.items[2 * CUDA__ISM_MENDED_MAX + slot] = item;
+    call.items[2 * call.held + slot] = item;
 }
 
 /* The answer's determinant times that of the factors in LU; over_a0: and over that of A0, which is
@@ -244,7 +250,7 @@ template <typename T> struct cuda__ism_mending {
     struct cuda_batch batch(int table) const
     {
         struct cuda_batch batch = {};
-        batch.items = journey.call.items + table * CUDA__ISM_MENDED_MAX;
+        batch.items = journey.call.items + table * journey.call.held;
         batch.item_count = batch.matrices = journey.call.count;
         return batch;
     }
@@ -312,10 +318,10 @@ template <typename T> struct cuda__ism_mending {
                       CUDA__ISM_THREADS, 0, call, false);
     }
 
-    void run()
+    void run(bool begins)
     {
         const cuda__ism_call &call = journey.call;
-        journey.start_once(cuda__ism_pick_kernel<T>, 1, call);
+        journey.start_once(cuda__ism_pick_kernel<T>, 1, call, begins);
         journey.bring(solves());
         form();
         journey.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
@@ -347,7 +353,7 @@ static cudaError_t cuda__ism_mend(const cuda__ism_call &work, struct cuda_produc
     mending.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
     for (int64_t left = work.count; left > 0; left -= call.count) {
         call.count = left < work.held ? left : work.held;
-        mending.run();
+        mending.run(left == work.count);
     }
     return mending.journey.status;
 }
