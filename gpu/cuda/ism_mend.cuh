@@ -1,20 +1,23 @@
 /* gpu/cuda/ism_mend.cuh: the last road of `ism`, for matrices whose answer was doubtful: A is
  * formed and inverted as by lu, mending and all; with A0_INVERSE alone, where there is no A, Z M =
- * A0^-1 is solved with M = I + X K, K = Y^T A0^-1: Z = A0^-1 M^-1, and one step of refinement. The
- * determinant comes from the factors. Host code but for the kernels; any thread; nothing is
+ * A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors (ism_solve.cuh), and corrected.
+ * The determinant comes from the factors. Host code but for the kernels; any thread; nothing is
  * awaited.
  *
  * As many matrices as the workspace holds are picked from the batch, by their INFO, and mended
  * together; then the next ones.
  *
- * Cost: of lu twice, 2 n^2 m operations to form A, and with A0_INVERSE alone 6 n^3 more.
+ * Cost: of lu twice, 2 n^2 m operations to form A, and with A0_INVERSE alone 10 n^3 more.
  */
 #ifndef GPU_CUDA_ISM_MEND_CUH
 #define GPU_CUDA_ISM_MEND_CUH
 
 #include "gpu/cuda/ism_road.cuh"
+#include "gpu/cuda/ism_solve.cuh"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/cuda/twice.cuh"
+
+#define CUDA__ISM_CORRECTIONS 2 /* of a solution by factors */
 
 /* The numbers of the next call.count doubtful matrices, from *call.picked on, to call.list; begins:
  * of the batch's first ones. One block, which looks at each matrix once in all rounds. */
@@ -285,19 +288,59 @@ template <typename T> struct cuda__ism_mending {
         journey.start(cuda__ism_determinant_kernel<T>, 1, 1, 0, call, over_a0);
     }
 
-    /* Z = A0^-1 M^-1, and Z + (A0^-1 - Z M) M^-1. */
-    void solve()
+    /* Z's columns at .. at + columns - 1 times U^-1, or with Lower L^-1: the half that has all it
+     * needs, what it does to the other one, that. */
+    template <bool Lower> void substitute(int64_t at, int64_t columns)
+    {
+        const cuda__ism_call &call = journey.call;
+        int64_t half = journey.pieces(journey.pieces(columns, CUDA__ISM_PANEL), 2);
+        half *= CUDA__ISM_PANEL;
+        if (columns <= CUDA__ISM_PANEL) {
+            journey.start(cuda__ism_panel_kernel<T, Lower>,
+                          journey.pieces(call.n, CUDA__ISM_PANEL_ROWS), CUDA__ISM_PANEL_ROWS, 0,
+                          call, at);
+            return;
+        }
+        int64_t first = Lower ? at + half : at, other = Lower ? at : at + half;
+        int64_t inner = Lower ? columns - half : half, rest = columns - inner;
+        substitute<Lower>(first, inner);
+        journey.multiply(call.n, rest, inner, false, false, -1, {CUDA__ISM_Z, 0, first},
+                         {CUDA__ISM_LU, first, other}, 1, {CUDA__ISM_Z, 0, other});
+        substitute<Lower>(other, rest);
+    }
+
+    /* LU = A0^-1 - Z M */
+    void find_error()
     {
         const cuda__ism_call &call = journey.call;
         int64_t n = call.n;
-        journey.multiply(n, n, n, false, false, 1, {CUDA__ISM_B, 0, 0}, {CUDA__ISM_INVERSE, 0, 0},
-                         0, {CUDA__ISM_Z, 0, 0});
         journey.over(n * n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_B,
                      journey.square(CUDA__ISM_LU));
         journey.multiply(n, n, n, false, false, -1, {CUDA__ISM_Z, 0, 0}, {CUDA__ISM_FORMED, 0, 0},
                          1, {CUDA__ISM_LU, 0, 0});
-        journey.multiply(n, n, n, false, false, 1, {CUDA__ISM_LU, 0, 0}, {CUDA__ISM_INVERSE, 0, 0},
-                         1, {CUDA__ISM_Z, 0, 0});
+    }
+
+    /* Z M = A0^-1 by M's factors, and Z + (A0^-1 - Z M) M^-1 by its inverse, in which growing
+     * factors have been mended: twice, since they may have left little of Z. */
+    void solve()
+    {
+        const cuda__ism_call &call = journey.call;
+        int64_t n = call.n;
+        journey.over(n * n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_B,
+                     journey.square(CUDA__ISM_Z));
+        substitute<false>(0, n);
+        substitute<true>(0, n);
+        journey.start(cuda__ism_interchange_kernel<T>, journey.pieces(n, CUDA__ISM_THREADS),
+                      CUDA__ISM_THREADS, 0, call);
+        for (int k = 0; k < CUDA__ISM_CORRECTIONS; k++) {
+            find_error();
+            if (k == 0) {
+                journey.look_at(CUDA__ISM_LU, 0);
+                journey.over(n * n, cuda__ism_begin_corrections_kernel<T>, call);
+            }
+            journey.multiply(n, n, n, false, false, 1, {CUDA__ISM_LU, 0, 0},
+                             {CUDA__ISM_INVERSE, 0, 0}, 1, {CUDA__ISM_Z, 0, 0});
+        }
     }
 
     /* Behind `lines` lines of ERROR: T A0^-1 - T Z X K; SIGNS: the columns' sums of |X| |K|. */

@@ -1,0 +1,111 @@
+/* gpu/cuda/ism_solve.cuh: the kernels that solve Z M = A0^-1 by the factors P M = L U: every row z
+ * of Z by itself, w U = b, v L = w, z = v P. So |b - z M| is small beside |z| |M| (Higham, Accuracy
+ * and Stability, 9.3), however much larger than Z A0^-1 is: A0^-1 times an inverse of M would have
+ * errors of the size of |A0^-1| |M^-1|. Device code; a slot a blockIdx.y; what is between the
+ * panels of columns are products, put by ism_mend.cuh.
+ *
+ * Where the factors grew beyond all bounds, or have a zero pivot, so that A0^-1 - Z M is no smaller
+ * than A0^-1, Z is 0 in its place, and M's inverse alone makes it, by the corrections that follow.
+ */
+#ifndef GPU_CUDA_ISM_SOLVE_CUH
+#define GPU_CUDA_ISM_SOLVE_CUH
+
+#include "gpu/cuda/ism_kernels.cuh"
+
+#define CUDA__ISM_PANEL CUDA__WARP /* columns that are solved together: a lane a row */
+#define CUDA__ISM_PANEL_WARPS 4
+#define CUDA__ISM_PANEL_ROWS (CUDA__ISM_PANEL_WARPS * CUDA__WARP) /* of a block */
+
+/* Z's columns at .. at + CUDA__ISM_PANEL - 1, from what the others have left there: times U^-1, or
+ * with Lower L^-1. */
+template <typename T, bool Lower>
+static __global__ void __launch_bounds__(CUDA__ISM_PANEL_ROWS)
+    cuda__ism_panel_kernel(const cuda__ism_call call, int64_t at)
+{
+    __shared__ T diagonal[CUDA__ISM_PANEL][CUDA__ISM_PANEL];
+    __shared__ T held[CUDA__ISM_PANEL_WARPS][CUDA__WARP][CUDA__ISM_PANEL + 1];
+    const int64_t slot = blockIdx.y, ld = call.ld;
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    const int64_t first = ((int64_t)blockIdx.x * CUDA__ISM_PANEL_WARPS + warp) * CUDA__WARP;
+    const int64_t count = call.n - first, columns = call.n - at;
+    const T *a = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU) + at * (ld + 1);
+    T *z = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Z) + first * ld + at;
+    T(*rows)[CUDA__ISM_PANEL + 1] = held[warp], row[CUDA__ISM_PANEL];
+    for (int k = warp; k < CUDA__ISM_PANEL; k += CUDA__ISM_PANEL_WARPS) {
+        const bool within = k < columns && lane < columns && (Lower ? lane < k : lane >= k);
+        diagonal[k][lane] = within ? a[k * ld + lane] : T(k == lane);
+    }
+    for (int i = 0; i < CUDA__WARP; i++)
+        rows[i][lane] = i < count && lane < columns ? z[i * ld + lane] : T(0);
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < CUDA__ISM_PANEL; j++)
+        row[j] = rows[lane][j];
+#pragma unroll
+    for (int k = 0; k < CUDA__ISM_PANEL; k++) {
+        const int j = Lower ? CUDA__ISM_PANEL - 1 - k : k;
+        row[j] /= diagonal[j][j];
+#pragma unroll
+        for (int l = 0; l < CUDA__ISM_PANEL; l++) {
+            if (Lower ? l < j : l > j)
+                row[l] = fma(-row[j], diagonal[j][l], row[l]);
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < CUDA__ISM_PANEL; j++)
+        rows[lane][j] = row[j];
+    __syncwarp();
+    for (int i = 0; i < CUDA__WARP && i < count; i++) {
+        if (lane < columns)
+            z[i * ld + lane] = rows[i][lane];
+    }
+}
+
+/* Z becomes Z P: the interchanges of rows of M, the last one first. A thread a row. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_interchange_kernel(const cuda__ism_call call)
+{
+    const int64_t slot = blockIdx.y, i = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+    const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
+    T *row = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Z) + i * call.ld;
+    if (i >= call.n)
+        return;
+    for (int64_t k = call.n - 1; k >= 0; k--) {
+        const int64_t other = pivots[k] - 1;
+        const T value = row[k];
+        row[k] = row[other];
+        row[other] = value;
+    }
+}
+
+/* LU has A0^-1 - Z M, and SIZES its columns' sums before A0^-1's. 0 in the place of a Z that is no
+ * better; or else no corrections of it by an inverse that is none to speak of. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_begin_corrections_kernel(const cuda__ism_call call)
+{
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
+    const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
+    T *z = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Z);
+    T *error = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
+    T *inverse = cuda__ism_array_of<T>(call, slot, CUDA__ISM_INVERSE), left = 0, all = 0;
+    for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS) {
+        left = cuda__lu_larger(left, sizes[j]);
+        all = cuda__lu_larger(all, sizes[call.ld + j]);
+    }
+    left = cuda__lu_block_largest<CUDA__ISM_WARPS>(left, scratch);
+    all = cuda__lu_block_largest<CUDA__ISM_WARPS>(all, scratch);
+    const bool anew = !(left <= all / 2);
+    const bool leave = !anew && cuda__ism_answer_of<T>(call, slot)->info != 0;
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+         (anew || leave) && e < call.n * call.n; e += step) {
+        z[e] = anew ? T(0) : z[e];
+        error[e] = anew ? b[e] : error[e];
+        inverse[e] = leave ? T(0) : inverse[e];
+    }
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* What `ism` on the CUDA engine's kernels mends with A0_INVERSE alone, by solving Z M = A0^-1 with
+ * M = I + X Y^T A0^-1: judged by what was given, in four times the precision. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/cuda/ism_host.h"
+#include "tests/unit/gpu/ism.h"
+#include "tests/unit/gpu/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+typedef __float128 wide;
+
+/* The largest column's sum of magnitudes. */
+static wide norm_of(int64_t n, const wide *a)
+{
+    wide largest = 0;
+    for (int64_t j = 0; j < n; j++) {
+        wide sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            sum += a[i * n + j] < 0 ? -a[i * n + j] : a[i * n + j];
+        largest = sum <= largest ? largest : sum;
+    }
+    return largest;
+}
+
+static wide *wides(int64_t count)
+{
+    wide *numbers = calloc((size_t)count, sizeof *numbers);
+    assert_non_null(numbers);
+    return numbers;
+}
+
+/* to (rows x columns) += a (rows x inner) b, by steps from number to number. */
+static void add_product(int64_t rows, int64_t columns, int64_t inner, const double *a,
+                        int64_t row_step, int64_t inner_step, const wide *b, wide *to)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t k = 0; k < inner; k++) {
+            for (int64_t j = 0; j < columns; j++)
+                to[i * columns + j] += (wide)a[i * row_step + k * inner_step] * b[k * columns + j];
+        }
+    }
+}
+
+/* |A0^-1 - Z M| / (n eps |Z| (1 + |M - I|)) */
+static double ratio_of(const struct ismtest_problem *problem, const double *inverse)
+{
+    int64_t n = problem->n, m = problem->m;
+    wide *b = wides(n * n), *k = wides(m * n), *change = wides(n * n), *z = wides(n * n);
+    wide *error = wides(n * n);
+    for (int64_t e = 0; e < n * n; e++) {
+        b[e] = problem->b[e];
+        z[e] = inverse[e];
+    }
+    add_product(m, n, n, problem->y, 1, m, b, k);
+    add_product(n, n, m, problem->x, m, 1, k, change);
+    add_product(n, n, n, inverse, n, 1, change, error);
+    for (int64_t e = 0; e < n * n; e++)
+        error[e] += z[e] - b[e];
+    wide size = norm_of(n, z) * (1 + norm_of(n, change));
+    double ratio = (double)(norm_of(n, error) / size);
+    free(b);
+    free(k);
+    free(change);
+    free(z);
+    free(error);
+    return ratio / ((double)n * gputest_eps(problem->precision));
+}
+
+/* By lu, and right. */
+static void check_solved(const struct ismtest_problem *problem)
+{
+    struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
+    assert_int_equal(answer.info, 0);
+    assert_int_equal(answer.road, METHOD_ROAD_LU);
+    assert_true(ratio_of(problem, answer.inverse) <= GPUTEST_RATIO_MAX);
+    assert_true(isnan(answer.rcond));
+    ismtest_forget(&answer);
+}
+
+/* A0 is all but singular, and the change makes it well conditioned: A0^-1 is much larger than Z. */
+static void test_a_large_inverse(void **state)
+{
+    (void)state;
+    struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_INVERSE, 2, 1);
+    double a0[] = {1, 2, 2, 4 + 1e-10};
+    memcpy(problem.a0, a0, sizeof a0);
+    problem.x[0] = 1;
+    problem.x[1] = 0.3;
+    problem.y[0] = 0.5;
+    problem.y[1] = -0.7;
+    ismtest_complete(&problem);
+    check_solved(&problem);
+    ismtest_free(&problem);
+}
+
+/* The same of orders of one panel and more. Columns of X that are zeros, so that there are more of
+ * them than rows, have lu take it at once. */
+static void test_large_inverses(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {3, 4, 8, 16, 31, 32, 33, 64, 70, 129};
+    for (size_t k = 0; k < COUNT(orders) * PRECISION_COUNT; k++) {
+        enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        int64_t n = orders[k / PRECISION_COUNT], m = n + 1;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, m);
+        uint64_t seed = 7 + k;
+        for (int64_t i = 0; i < n * n; i++)
+            problem.a0[i] = gputest_random(&seed);
+        for (int64_t j = 0; j < n; j++) {
+            double off = (precision == PRECISION_FP32 ? 1e-4 : 1e-11) * gputest_random(&seed);
+            problem.a0[(n - 1) * n + j] = problem.a0[j] + problem.a0[n + j] + off;
+            problem.x[j * m] = gputest_random(&seed);
+            problem.y[j * m] = gputest_random(&seed);
+        }
+        ismtest_complete(&problem);
+        check_solved(&problem);
+        ismtest_free(&problem);
+    }
+}
+
+/* Elimination of M doubles its last column at every step. */
+static void test_growing_factors(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {20, 36, 70};
+    for (size_t k = 0; k < COUNT(orders) * PRECISION_COUNT; k++) {
+        int64_t n = orders[k / PRECISION_COUNT], m = n + 1;
+        struct ismtest_problem problem =
+            ismtest_blank((enum precision)(k % PRECISION_COUNT), ISMTEST_INVERSE, n, m);
+        uint64_t seed = 11;
+        for (int64_t i = 0; i < n; i++) {
+            problem.a0[i * (n + 1)] = problem.y[i * m + i] = 1;
+            for (int64_t j = 0; j < n; j++) {
+                double low = -1 + 0.1 * fabs(gputest_random(&seed));
+                problem.x[i * m + j] = j < i ? low : j == n - 1 && i < j;
+            }
+        }
+        ismtest_complete(&problem);
+        check_solved(&problem);
+        ismtest_free(&problem);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_large_inverse),
+        cmocka_unit_test(test_large_inverses),
+        cmocka_unit_test(test_growing_factors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
