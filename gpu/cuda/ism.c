@@ -258,7 +258,7 @@ static void take_mending(struct cuda__ism_call *work)
     work->part = solved ? work->part : thin;
     take(work, CUDA__ISM_INVERSE, n, n);
     work->part = largest(work->part, end);
-    take(work, CUDA__ISM_K, solved ? work->m : 0, n);
+    take(work, CUDA__ISM_K, solved ? 2 * least(work->m, CUDA__ISM_MET) : 0, n);
     take(work, CUDA__ISM_Z, solved ? n : 0, n);
 }
 

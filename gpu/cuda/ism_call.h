@@ -25,6 +25,7 @@ extern "C" {
 #define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */
 #define CUDA__ISM_MENDED_LEAST 64 /* matrices that are mended at once, of small orders more: */
 #define CUDA__ISM_MENDED_BYTES (64 << 20) /* as many as so much workspace holds */
+#define CUDA__ISM_MET 128                 /* lines of K that M = I + X K is formed with at a time */
 #define CUDA__ISM_TURN 64                 /* columns of a block that are eliminated together */
 /* Products with sums of so many numbers on are cut, if they have few tiles: the numbers of a
  * piece's sums at least, rows and columns of a tile, tiles of all pieces together. */

@@ -7,7 +7,8 @@
  * As many matrices as the workspace holds are picked from the batch, by their INFO, and mended
  * together; then the next ones.
  *
- * Cost: of lu twice, 2 n^2 m operations to form A, and with A0_INVERSE alone 10 n^3 more.
+ * Cost: of lu twice, 2 n^2 m operations to form A; with A0_INVERSE alone 22 n^2 m to form M, in
+ * FP32 4 n^2 m in FP64, and 10 n^3 more.
  */
 #ifndef GPU_CUDA_ISM_MEND_CUH
 #define GPU_CUDA_ISM_MEND_CUH
@@ -15,7 +16,6 @@
 #include "gpu/cuda/ism_road.cuh"
 #include "gpu/cuda/ism_solve.cuh"
 #include "gpu/cuda/lu_middle.h"
-#include "gpu/cuda/twice.cuh"
 
 #define CUDA__ISM_CORRECTIONS 2 /* of a solution by factors */
 
@@ -122,48 +122,6 @@ template <typename T> static __global__ void cuda__ism_report_kernel(const cuda_
                        info < 0 ? (int)METHOD_ROAD_NONE : (int)METHOD_ROAD_LU, det_ratio);
 }
 
-/* K = Y^T A0^-1 in twice the precision, rounded once. A thread an entry. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_dot_kernel(const cuda__ism_call call)
-{
-    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
-    const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y);
-    const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
-    T *to = cuda__ism_array_of<T>(call, slot, CUDA__ISM_K);
-    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.m;
-         e += step) {
-        const int64_t k = e / call.n, j = e % call.n;
-        cuda__twice<T> sum = {0, 0};
-        for (int64_t i = 0; i < call.n; i++)
-            sum.add_product(y[i * call.ldm + k], b[i * call.ld + j]);
-        to[k * call.ld + j] = sum.value();
-    }
-}
-
-/* The columns' sums of |X| |K|, to SIGNS, in two steps: the sums of X's columns, then those. A
- * thread a column of X or of K. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_change_sums_kernel(const cuda__ism_call call, bool of_x)
-{
-    const int64_t slot = blockIdx.y, n = call.n, m = call.m;
-    const int64_t at = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
-    T *columns = cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN), sum = 0;
-    if (of_x && at < m) {
-        const T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X) + at;
-        for (int64_t i = 0; i < n; i++)
-            sum += fabs(x[i * call.ldm]);
-        columns[at] = sum;
-    }
-    if (!of_x && at < n) {
-        const T *k = cuda__ism_array_of<T>(call, slot, CUDA__ISM_K) + at;
-        for (int64_t c = 0; c < m; c++)
-            sum = fma(columns[c], (T)fabs(k[c * call.ld]), sum);
-        cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS)[at] = sum;
-    }
-}
-
 /* By solution. A block a slot. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
@@ -174,12 +132,17 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_trial trial = cuda__ism_weigh<T, CUDA__ISM_THREADS>(call, scratch, true);
+    cuda__ism_measurer<T, CUDA__ISM_THREADS> of = {call, slot, scratch};
+    const double *terms = cuda__ism_terms<T>(call, slot);
+    double most = cuda__ism_twice_error<T>(2 * call.n + call.m);
+    double lost = of.largest([&](int64_t j) { return (T)(most * terms[j]); });
     if (threadIdx.x > 0)
         return;
     int n = (int)call.n, info = answer->bad ? -1 : answer->info, road = METHOD_ROAD_LU;
     bool finite = trial.norm_x <= (double)cuda__real<T>::largest;
     double size = trial.norm_x * (1 + trial.change), eps = cuda__real<T>::eps;
-    bool good = finite && trial.error <= cuda__ism_allowed<T>(n, size);
+    bool good = finite && trial.error <= cuda__ism_allowed<T>(n, size) &&
+                lost <= CUDA__ISM_TWICE_RATIO * n * eps * (1 + trial.change);
     T rcond = cuda__real<T>::nan(), det_ratio = (T)trial.det_ratio;
     answer->refused = true;
     if (info >= 1 && info <= n) { /* M is singular */
@@ -240,14 +203,35 @@ template <typename T> struct cuda__ism_mending {
         journey.over(n * n, cuda__ism_start_kernel<T>, call, start, formed);
         if (m == 0)
             return;
-        if (solves()) {
-            journey.over(n * m, cuda__ism_dot_kernel<T>, call);
-            journey.multiply(n, n, m, false, false, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_K, 0, 0}, 1,
-                             {CUDA__ISM_FORMED, 0, 0});
-        } else {
+        if (solves())
+            form_m();
+        else
             journey.multiply(n, n, m, false, true, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_Y, 0, 0}, 1,
                              {CUDA__ISM_FORMED, 0, 0});
+    }
+
+    /* FORMED, which is I, += X K: terms of K may cancel, and those of X K. What its numbers lack
+     * is where the inverse will be. */
+    void form_m()
+    {
+        const cuda__ism_call &call = journey.call;
+        const int64_t n = call.n, m = call.m;
+        journey.over(n * n, cuda__ism_clear_kernel<T>, call, (int)CUDA__ISM_INVERSE, (int64_t)0,
+                     n * n);
+        for (int64_t first = 0; first < m; first += CUDA__ISM_MET) {
+            const int64_t count = m - first < CUDA__ISM_MET ? m - first : CUDA__ISM_MET;
+            const cuda__ism_twin k = {CUDA__ISM_K, CUDA__ISM_K, count};
+            const cuda__ism_twin b = {CUDA__ISM_B, -1, 0};
+            const cuda__ism_twin formed = {CUDA__ISM_FORMED, CUDA__ISM_INVERSE, 0};
+            put({CUDA__ISM_Y, first, 1, call.ldm, count, n, b, k, false});
+            put({CUDA__ISM_X, first, call.ldm, 1, n, count, k, formed, true});
         }
+    }
+
+    void put(const cuda__ism_twofold &of)
+    {
+        journey.over(journey.pieces(of.rows, CUDA__ISM_TWICE_ROWS) * journey.call.n,
+                     cuda__ism_twofold_kernel<T>, journey.call, of);
     }
 
     struct cuda_batch batch(int table) const
@@ -343,22 +327,23 @@ template <typename T> struct cuda__ism_mending {
         }
     }
 
-    /* Behind `lines` lines of ERROR: T A0^-1 - T Z X K; SIGNS: the columns' sums of |X| |K|. */
+    /* Behind `lines` lines of ERROR: T A0^-1 - T Z (M - I); SIGNS: the sums of the columns of M -
+     * I; and the terms of M, which was rounded once, so that there is no other one to try. */
     void try_solution()
     {
         const cuda__ism_call &call = journey.call;
-        const int64_t n = call.n, m = call.m, lines = journey.lines();
+        const int64_t n = call.n, lines = journey.lines();
+        const int64_t blocks = journey.pieces(n, CUDA__ISM_THREADS);
         journey.look_at_answer();
-        journey.multiply(lines, m, n, false, false, 1, {CUDA__ISM_TZ, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
-                         {CUDA__ISM_THIN, 0, 0});
+        journey.start(cuda__ism_change_sums_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call);
         journey.multiply(lines, n, n, false, false, 1, {-1, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
                          {CUDA__ISM_ERROR, lines, 0});
-        journey.multiply(lines, n, m, false, false, -1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_K, 0, 0},
-                         1, {CUDA__ISM_ERROR, lines, 0});
-        journey.start(cuda__ism_change_sums_kernel<T>, journey.pieces(m, CUDA__ISM_THREADS),
-                      CUDA__ISM_THREADS, 0, call, true);
-        journey.start(cuda__ism_change_sums_kernel<T>, journey.pieces(n, CUDA__ISM_THREADS),
-                      CUDA__ISM_THREADS, 0, call, false);
+        journey.multiply(lines, n, n, false, false, -1, {CUDA__ISM_TZ, 0, 0},
+                         {CUDA__ISM_FORMED, 0, 0}, 1, {CUDA__ISM_ERROR, lines, 0});
+        journey.start(cuda__ism_terms_kernel<T>, journey.pieces(call.m, CUDA__ISM_THREADS),
+                      CUDA__ISM_THREADS, 0, call, 0);
+        for (int step = 1; step <= 2; step++)
+            journey.start(cuda__ism_terms_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call, step);
     }
 
     void run(bool begins)

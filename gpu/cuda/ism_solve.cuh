@@ -1,4 +1,5 @@
-/* gpu/cuda/ism_solve.cuh: the kernels that solve Z M = A0^-1 by the factors P M = L U: every row z
+/* gpu/cuda/ism_solve.cuh: the kernels that form M = I + X K, K = Y^T A0^-1, in twice the precision,
+ * and solve Z M = A0^-1 by the factors P M = L U: every row z
  * of Z by itself, w U = b, v L = w, z = v P. So |b - z M| is small beside |z| |M| (Higham, Accuracy
  * and Stability, 9.3), however much larger than Z A0^-1 is: A0^-1 times an inverse of M would have
  * errors of the size of |A0^-1| |M^-1|. Device code; a slot a blockIdx.y; what is between the
@@ -11,10 +12,183 @@
 #define GPU_CUDA_ISM_SOLVE_CUH
 
 #include "gpu/cuda/ism_kernels.cuh"
+#include "gpu/cuda/twice.cuh"
 
+#define CUDA__ISM_TWICE_ROWS 4     /* of a thread */
+#define CUDA__ISM_TWICE_RATIO 4.0  /* of what sums in twice the precision may have lost */
 #define CUDA__ISM_PANEL CUDA__WARP /* columns that are solved together: a lane a row */
 #define CUDA__ISM_PANEL_WARPS 4
 #define CUDA__ISM_PANEL_ROWS (CUDA__ISM_PANEL_WARPS * CUDA__WARP) /* of a block */
+
+/* ---- Sums in twice the precision ---- */
+
+template <typename T> struct cuda__ism_sum;
+
+template <> struct cuda__ism_sum<double> {
+    cuda__twice<double> sum;
+
+    /* x times a number and what that lacks. */
+    __device__ __forceinline__ void add(double x, double high, double low)
+    {
+        sum.add_product(x, high);
+        sum.errors = fma(x, low, sum.errors);
+    }
+    __device__ __forceinline__ double high() const
+    {
+        return sum.value();
+    }
+    __device__ __forceinline__ double low() const
+    {
+        return sum.rest();
+    }
+};
+
+template <> struct cuda__ism_sum<float> {
+    double sum;
+
+    __device__ __forceinline__ void add(float x, float high, float low)
+    {
+        sum = fma((double)x, (double)high + (double)low, sum);
+    }
+    __device__ __forceinline__ float high() const
+    {
+        return (float)sum;
+    }
+    __device__ __forceinline__ float low() const
+    {
+        return (float)(sum - (double)(float)sum);
+    }
+};
+
+static __device__ __forceinline__ cuda__ism_sum<double> cuda__ism_sum_of(double high, double low)
+{
+    return {{high, low}};
+}
+
+static __device__ __forceinline__ cuda__ism_sum<float> cuda__ism_sum_of(float high, float low)
+{
+    return {(double)high + (double)low};
+}
+
+/* How many times the sum of its terms' magnitudes such a sum may be off, as the host's. */
+template <typename T> static __device__ __forceinline__ double cuda__ism_twice_error(int64_t terms)
+{
+    const double eps = (double)cuda__real<double>::eps, plain = (double)terms * eps / 2;
+    return sizeof(T) < sizeof(double) ? 32 * eps + plain : plain * plain;
+}
+
+/* Numbers, and beside them what they lack: lines of n. */
+struct cuda__ism_twin {
+    int high, low; /* arrays; low -1: nothing is lacking */
+    int64_t line;  /* of `low` */
+};
+
+/* to (rows x n) = or += op(A) (terms x n): A is X or Y. */
+struct cuda__ism_twofold {
+    int a;
+    int64_t first, row_step, term_step; /* where op(A) begins, and from number to number */
+    int64_t rows, terms;
+    struct cuda__ism_twin by, to;
+    bool adds;
+};
+
+template <typename T>
+static __device__ __forceinline__ T *cuda__ism_low_of(const cuda__ism_call &call, int64_t slot,
+                                                      const cuda__ism_twin &twin)
+{
+    return twin.low < 0 ? nullptr
+                        : cuda__ism_array_of<T>(call, slot, twin.low) + twin.line * call.ld;
+}
+
+/* A thread has a column of some rows. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_twofold_kernel(const cuda__ism_call call, const cuda__ism_twofold of)
+{
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const int64_t groups = (of.rows + CUDA__ISM_TWICE_ROWS - 1) / CUDA__ISM_TWICE_ROWS;
+    const T *a = cuda__ism_array_of<T>(call, slot, of.a) + of.first;
+    const T *b = cuda__ism_array_of<T>(call, slot, of.by.high);
+    const T *b_low = cuda__ism_low_of<T>(call, slot, of.by);
+    T *to = cuda__ism_array_of<T>(call, slot, of.to.high);
+    T *to_low = cuda__ism_low_of<T>(call, slot, of.to);
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < groups * call.n;
+         e += step) {
+        const int64_t row = e / call.n * CUDA__ISM_TWICE_ROWS, j = e % call.n;
+        cuda__ism_sum<T> sums[CUDA__ISM_TWICE_ROWS];
+#pragma unroll
+        for (int r = 0; r < CUDA__ISM_TWICE_ROWS; r++) {
+            const bool adds = of.adds && row + r < of.rows;
+            const int64_t at = (row + r) * call.ld + j;
+            sums[r] = cuda__ism_sum_of(adds ? to[at] : T(0), adds ? to_low[at] : T(0));
+        }
+        for (int64_t k = 0; k < of.terms; k++) {
+            const T high = b[k * call.ld + j], low = b_low ? b_low[k * call.ld + j] : T(0);
+#pragma unroll
+            for (int r = 0; r < CUDA__ISM_TWICE_ROWS; r++) {
+                const int64_t i = row + r < of.rows ? row + r : of.rows - 1;
+                sums[r].add(a[i * of.row_step + k * of.term_step], high, low);
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < CUDA__ISM_TWICE_ROWS; r++) {
+            if (row + r < of.rows) {
+                to[(row + r) * call.ld + j] = sums[r].high();
+                to_low[(row + r) * call.ld + j] = sums[r].low();
+            }
+        }
+    }
+}
+
+/* The columns' sums of |X| |Y^T| |A0^-1|, in three steps: a row of m numbers, and two of n. A
+ * thread a number. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_terms_kernel(const cuda__ism_call call, int step)
+{
+    const int64_t slot = blockIdx.y, n = call.n, m = call.m;
+    const int64_t at = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+    const T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X) + at;
+    const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y) + at * call.ldm;
+    const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B) + at;
+    double *of_x = (double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN), sum = 0;
+    double *of_y = (double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST);
+    if (at >= (step == 0 ? m : n))
+        return;
+    for (int64_t i = 0; step == 0 && i < n; i++)
+        sum += fabs((double)x[i * call.ldm]);
+    for (int64_t k = 0; step == 1 && k < m; k++)
+        sum = fma(of_x[k], fabs((double)y[k]), sum);
+    for (int64_t i = 0; step == 2 && i < n; i++)
+        sum = fma(of_y[i], fabs((double)b[i * call.ld]), sum);
+    (step == 0 ? of_x : of_y + (step == 2 ? n : 0))[at] = sum;
+}
+
+/* Where they are in the end. */
+template <typename T>
+static __device__ __forceinline__ const double *cuda__ism_terms(const cuda__ism_call &call,
+                                                                int64_t slot)
+{
+    return (const double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST) + call.n;
+}
+
+/* M becomes M - I, and SIGNS the columns' sums of its magnitudes. A thread a column. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_change_sums_kernel(const cuda__ism_call call)
+{
+    const int64_t slot = blockIdx.y, n = call.n;
+    const int64_t j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+    T *column = cuda__ism_array_of<T>(call, slot, CUDA__ISM_FORMED) + j, sum = 0;
+    if (j >= n)
+        return;
+    column[j * call.ld] -= 1;
+    for (int64_t i = 0; i < n; i++)
+        sum += fabs(column[i * call.ld]);
+    cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS)[j] = sum;
+}
+
+/* ---- Rows ---- */
 
 /* Z's columns at .. at + CUDA__ISM_PANEL - 1, from what the others have left there: times U^-1, or
  * with Lower L^-1. */

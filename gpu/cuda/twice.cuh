@@ -22,6 +22,13 @@ template <typename T> struct cuda__twice {
     {
         return sum + errors;
     }
+
+    /* What value() lacks. */
+    __device__ __forceinline__ T rest() const
+    {
+        const T whole = sum + errors, back = whole - sum;
+        return (sum - (whole - back)) + (errors - back);
+    }
 };
 
 #endif

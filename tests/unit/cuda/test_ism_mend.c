@@ -149,12 +149,69 @@ static void test_growing_factors(void **state)
     }
 }
 
+/* Columns of X and Y, of which two by two leave little of each other in X Y^T A0^-1, though their
+ * own parts of it are large. */
+static void cancel(struct ismtest_problem *problem, double large)
+{
+    int64_t n = problem->n, m = problem->m;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t c = 0; c < m / 2; c++) {
+            double *x = problem->x + i * m, *y = problem->y + i * m;
+            double own = large * y[c];
+            y[c] = problem->precision == PRECISION_FP32 ? (double)(float)own : own;
+            y[m - 1 - c] -= y[c];
+            x[m - 1 - c] = x[c];
+        }
+    }
+}
+
+static void test_products_that_cancel(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m;
+        double large[PRECISION_COUNT];
+    } rows[] = {{2, 3, {1e5, 1e13}},  {6, 7, {1e3, 1e10}},   {6, 8, {1e6, 1e13}},
+                {3, 300, {1e4, 1e9}}, {33, 34, {1e4, 1e11}}, {40, 260, {1e3, 1e9}}};
+    for (size_t k = 0; k < COUNT(rows) * PRECISION_COUNT; k++) {
+        size_t row = k / PRECISION_COUNT;
+        enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        struct ismtest_problem problem =
+            ismtest_problem(precision, ISMTEST_INVERSE, rows[row].n, rows[row].m, 5 + k);
+        cancel(&problem, rows[row].large[precision]);
+        ismtest_complete(&problem);
+        check_solved(&problem);
+        ismtest_free(&problem);
+    }
+}
+
+/* So much cancels that nothing is left of M in twice the precision either: it is not told apart
+ * from a singular one, and never a wrong inverse. */
+static void test_what_cannot_be_formed(void **state)
+{
+    (void)state;
+    static const double large[PRECISION_COUNT] = {1e12, 1e25};
+    for (size_t k = 0; k < 2 * PRECISION_COUNT; k++) {
+        enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        struct ismtest_problem problem = ismtest_problem(precision, ISMTEST_INVERSE, 6, 8, 5 + k);
+        for (int64_t i = 0; i < 6 * 6; i++)
+            problem.a0[i] += 0.1 * (double)(i % 5);
+        cancel(&problem, large[precision]);
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 7);
+        assert_true(isnan(answer.inverse[0]) && isnan(answer.rcond));
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_large_inverse),
-        cmocka_unit_test(test_large_inverses),
-        cmocka_unit_test(test_growing_factors),
+        cmocka_unit_test(test_a_large_inverse),       cmocka_unit_test(test_large_inverses),
+        cmocka_unit_test(test_growing_factors),       cmocka_unit_test(test_products_that_cancel),
+        cmocka_unit_test(test_what_cannot_be_formed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
