@@ -202,10 +202,11 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
 {
     const double eps = cuda__real<T>::eps, nan = (double)cuda__real<T>::nan();
     const double largest = (double)cuda__real<T>::largest;
-    bool known = cuda__ism_knows(call), finite = trial.norm_x <= largest;
+    /* No inverse is 0. */
+    bool known = cuda__ism_knows(call), sized = trial.norm_x > 0 && trial.norm_x <= largest;
     double size = trial.norm_x * (known ? trial.norm_a : 1 + trial.change);
     double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
-    bool good = finite && trial.norm_a <= largest && !trial.bad &&
+    bool good = sized && trial.norm_a <= largest && !trial.bad &&
                 trial.error <= cuda__ism_allowed<T>(call.n, size) &&
                 (known ? trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
                        : !cuda__ism_cancels(call.n, trial));

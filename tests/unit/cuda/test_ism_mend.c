@@ -206,12 +206,32 @@ static void test_what_cannot_be_formed(void **state)
     }
 }
 
+/* 0 is no matrix's inverse, though Z M = 0 has a solution. */
+static void test_an_inverse_of_zeros(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{2, 1},  {2, 0},   {5, 6},   {16, 3},
+                                        {33, 2}, {70, 30}, {90, 40}, {150, 90}};
+    for (size_t k = 0; k < COUNT(shapes) * PRECISION_COUNT; k++) {
+        int64_t n = shapes[k / PRECISION_COUNT][0], m = shapes[k / PRECISION_COUNT][1];
+        struct ismtest_problem problem =
+            ismtest_problem((enum precision)(k % PRECISION_COUNT), ISMTEST_INVERSE, n, m, 3);
+        memset(problem.b, 0, (size_t)(n * n) * sizeof(double));
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, n + 1);
+        assert_true(isnan(answer.inverse[0]) && isnan(answer.inverse[n * n - 1]));
+        assert_true(isnan(answer.rcond));
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_large_inverse),       cmocka_unit_test(test_large_inverses),
         cmocka_unit_test(test_growing_factors),       cmocka_unit_test(test_products_that_cancel),
-        cmocka_unit_test(test_what_cannot_be_formed),
+        cmocka_unit_test(test_what_cannot_be_formed), cmocka_unit_test(test_an_inverse_of_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
