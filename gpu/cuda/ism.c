@@ -240,7 +240,7 @@ static void take_stream(struct cuda__ism_call *work, enum precision precision)
     take(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_TRIED) * plan->stream_parts, ld);
 }
 
-/* The factors, and after them the inverse, lie where X and Y were, which are not needed when A is
+/* The factors, and the inverse behind them, lie where X and Y were, which are not needed when A is
  * formed; but they are where there is no A. */
 static void take_mending(struct cuda__ism_call *work)
 {
@@ -255,7 +255,6 @@ static void take_mending(struct cuda__ism_call *work)
     int64_t thin = work->at[CUDA__ISM_X], end = work->part;
     work->part = solved ? end : thin;
     take(work, CUDA__ISM_LU, n, n);
-    work->part = solved ? work->part : thin;
     take(work, CUDA__ISM_INVERSE, n, n);
     work->part = largest(work->part, end);
     take(work, CUDA__ISM_K, solved ? 2 * least(work->m, CUDA__ISM_MET) : 0, n);
@@ -309,7 +308,7 @@ static size_t lines_bytes(const struct cuda__ism_call *work, enum precision prec
 /* Bytes of the tables of a mending. */
 static size_t table_bytes(int64_t matrices)
 {
-    size_t each = sizeof(int64_t) + 3 * sizeof(struct cuda_item);
+    size_t each = sizeof(int64_t) + 2 * sizeof(struct cuda_item);
     size_t bytes = (size_t)matrices * each + sizeof(int64_t);
     return (size_t)rounded_up((int64_t)bytes, CUDA_WORKSPACE_ALIGN);
 }
@@ -407,7 +406,7 @@ cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream)
         return cudaErrorInvalidValue;
     work.lines = call->workspace;
     work.items = (struct cuda_item *)((unsigned char *)call->workspace + lines);
-    work.list = (int64_t *)(work.items + 3 * work.held);
+    work.list = (int64_t *)(work.items + 2 * work.held);
     work.picked = work.list + work.held;
     work.parts = (unsigned char *)work.items + table_bytes(work.held);
     work.lu = work.parts + part * (size_t)work.held;

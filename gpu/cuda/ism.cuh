@@ -31,6 +31,7 @@ struct cuda__ism_answer {
     int32_t zero;                     /* the diagonal of A has a zero */
     int32_t refused;                  /* no inverse goes out */
     int32_t info, factor_info;        /* of lu */
+    int32_t shift;                    /* binary places that what was factored was scaled by */
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */
 };
 

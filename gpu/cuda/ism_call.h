@@ -117,7 +117,8 @@ enum cuda__ism_array {
     CUDA__ISM_THIN, /* lines of m: T Z X, and chosen rows of Y */
     CUDA__ISM_CHOSEN,
     CUDA__ISM_SIZES,  /* sums of magnitudes of the columns of Z, and of A or B */
-    CUDA__ISM_FORMED, /* mending: A or M, its inverse, its factors and their pivots */
+    CUDA__ISM_FORMED, /* mending: A or M; its inverse, and before that what is factored; its factors
+                       * and their pivots */
     CUDA__ISM_INVERSE,
     CUDA__ISM_LU,
     CUDA__ISM_PIVOTS,
@@ -151,7 +152,7 @@ struct cuda__ism_call {
     int64_t ld, ldm, lds, ldg; /* numbers from line to line of arrays */
     int64_t held;              /* parts that there are */
     void *lines;               /* T: CUDA__ISM_PROBES lines of ld */
-    struct cuda_item *items;   /* mending, `held` each: of inverses, of factors, of factors of B */
+    struct cuda_item *items;   /* mending, `held` each: of the inverses, of the factors */
     unsigned char *parts;
     int64_t part; /* numbers */
     int64_t at[CUDA__ISM_ARRAYS];

@@ -18,6 +18,7 @@
 #include "gpu/cuda/lu_middle.h"
 
 #define CUDA__ISM_CORRECTIONS 2 /* of a solution by factors */
+#define CUDA__ISM_GROWTH 24     /* binary places by which factors may grow */
 
 /* The numbers of the next call.count doubtful matrices, from *call.picked on, to call.list; begins:
  * of the batch's first ones. One block, which looks at each matrix once in all rounds. */
@@ -59,7 +60,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     }
 }
 
-/* What lu is given: of the inverse of FORMED, of its factors, of the factors of B. */
+/* What lu is given: of the inverse of FORMED, and of factors of what is where that will be. */
 template <typename T> static __global__ void cuda__ism_items_kernel(const cuda__ism_call call)
 {
     int64_t slot = blockIdx.y;
@@ -71,12 +72,50 @@ template <typename T> static __global__ void cuda__ism_items_kernel(const cuda__
     item.extra = &answer->rcond;
     item.info = &answer->info;
     call.items[slot] = item;
+    item.a = item.result;
     item.result = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
     item.extra = cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
     item.info = &answer->factor_info;
     call.items[call.held + slot] = item;
-    item.a = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
-    call.items[2 * call.held + slot] = item;
+}
+
+/* The answer's shift: so many places that a matrix, whose columns' sums are in SIZES, is far enough
+ * from either end of the range for its factors. A block a slot. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_shift_kernel(const cuda__ism_call call)
+{
+    constexpr int top = sizeof(T) == sizeof(float) ? 128 : 1024, most = top - CUDA__ISM_GROWTH;
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    const int64_t slot = blockIdx.y;
+    const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
+    T norm = 0;
+    int exponent = 0, raise = 0;
+    for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
+        norm = cuda__lu_larger(norm, sizes[j]);
+    norm = cuda__lu_block_largest<CUDA__ISM_WARPS>(norm, scratch);
+    if (norm <= cuda__real<T>::largest)
+        frexp((double)norm, &exponent);
+    else
+        exponent = top;
+    if (norm > 0 && norm < cuda__real<T>::tiny)
+        frexp((double)cuda__real<T>::raise / 2, &raise);
+    if (threadIdx.x == 0)
+        cuda__ism_answer_of<T>(call, slot)->shift = exponent > most ? most - exponent : raise;
+}
+
+/* to = from, shifted. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_shifted_kernel(const cuda__ism_call call, int from, int to)
+{
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const T power = (T)ldexp(1.0, cuda__ism_answer_of<T>(call, slot)->shift);
+    const T *source = cuda__ism_array_of<T>(call, slot, from);
+    T *array = cuda__ism_array_of<T>(call, slot, to);
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
+         e += step)
+        array[e] = source[e] * power;
 }
 
 /* The answer's determinant times that of the factors in LU; over_a0: and over that of A0, which is
@@ -90,7 +129,7 @@ static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, b
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
     double det = answer->det;
-    int64_t exponent = answer->det_exponent;
+    int64_t exponent = answer->det_exponent - call.n * answer->shift;
     for (int64_t i = 0; i < call.n; i++) {
         double pivot = (double)lu[i * (call.n + 1)];
         int shift;
@@ -259,10 +298,16 @@ template <typename T> struct cuda__ism_mending {
                                                     journey.products, journey.stream);
     }
 
-    void factor(int table, bool over_a0)
+    /* LU = the factors of an array, shifted, and the answer's determinant times its. INVERSE is
+     * used up. */
+    void factor(int array, bool over_a0)
     {
         const cuda__ism_call &call = journey.call;
-        struct cuda_batch all = batch(table);
+        struct cuda_batch all = batch(1);
+        journey.look_at(array, 0);
+        journey.start(cuda__ism_shift_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+        journey.over(call.n * call.n, cuda__ism_shifted_kernel<T>, call, array,
+                     (int)CUDA__ISM_INVERSE);
         if (journey.status == cudaSuccess)
             journey.status =
                 call.n <= CUDA_SMALL_N_MAX
@@ -310,8 +355,7 @@ template <typename T> struct cuda__ism_mending {
     {
         const cuda__ism_call &call = journey.call;
         int64_t n = call.n;
-        journey.over(n * n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_B,
-                     journey.square(CUDA__ISM_Z));
+        journey.over(n * n, cuda__ism_shifted_kernel<T>, call, (int)CUDA__ISM_B, (int)CUDA__ISM_Z);
         substitute<false>(0, n);
         substitute<true>(0, n);
         journey.start(cuda__ism_interchange_kernel<T>, journey.pieces(n, CUDA__ISM_THREADS),
@@ -353,9 +397,9 @@ template <typename T> struct cuda__ism_mending {
         journey.bring(solves());
         form();
         journey.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
-        factor(1, journey.diagonal());
+        factor(CUDA__ISM_FORMED, journey.diagonal());
         if (journey.has(CUDA__ISM_GIVEN_A0))
-            factor(2, false);
+            factor(CUDA__ISM_B, false);
         invert();
         if (solves()) {
             solve();

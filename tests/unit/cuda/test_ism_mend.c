@@ -1,5 +1,6 @@
-/* What `ism` on the CUDA engine's kernels mends with A0_INVERSE alone, by solving Z M = A0^-1 with
- * M = I + X Y^T A0^-1: judged by what was given, in four times the precision. */
+/* What `ism` on the CUDA engine's kernels mends: with A0_INVERSE alone by solving Z M = A0^-1 with
+ * M = I + X Y^T A0^-1, judged by what was given in more than twice the precision; and determinants
+ * near the ends of the range. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -226,12 +227,66 @@ static void test_an_inverse_of_zeros(void **state)
     }
 }
 
+/* M's numbers are near the end of the range, and Z's near the other one. */
+static void test_a_large_change(void **state)
+{
+    (void)state;
+    static const double roots[PRECISION_COUNT] = {0x1p59, 0x1p505};
+    static const int64_t orders[] = {2, 9, 40};
+    for (size_t k = 0; k < COUNT(orders) * PRECISION_COUNT; k++) {
+        enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        int64_t n = orders[k / PRECISION_COUNT], m = n + 1;
+        struct ismtest_problem problem = ismtest_problem(precision, ISMTEST_INVERSE, n, m, k);
+        for (int64_t i = 0; i < n * m; i++) {
+            problem.x[i] *= roots[precision];
+            problem.y[i] *= roots[precision];
+        }
+        ismtest_complete(&problem);
+        check_solved(&problem);
+        ismtest_free(&problem);
+    }
+}
+
+/* ---- A0 is known ---- */
+
+/* Two rows of size I are turned, so that one of A's pivots is nearly twice `size`. */
+static void test_determinants_near_the_ends(void **state)
+{
+    (void)state;
+    static const double sizes[PRECISION_COUNT][2] = {{2.7e38, 1e-37}, {1.5e308, 1e-307}};
+    static const enum ismtest_kind kinds[] = {ISMTEST_SCALE, ISMTEST_DIAGONAL,
+                                              ISMTEST_INVERSE_AND_A0, ISMTEST_ALONE};
+    static const int64_t orders[] = {2, 3, 12, 40};
+    for (size_t k = 0; k < 2 * PRECISION_COUNT * COUNT(kinds) * COUNT(orders); k++) {
+        enum precision precision = (enum precision)(k / 2 % PRECISION_COUNT);
+        enum ismtest_kind kind = kinds[k / (2 * PRECISION_COUNT) % COUNT(kinds)];
+        int64_t n = orders[k / (2 * PRECISION_COUNT * COUNT(kinds))];
+        double size = sizes[precision][k % 2], root = sqrt(size * 0.96);
+        struct ismtest_problem problem = ismtest_blank(precision, kind, n, n);
+        for (int64_t i = 0; i < n; i++)
+            problem.a0[i * (n + 1)] = size;
+        problem.x[1] = problem.y[0] = problem.y[n + 1] = root;
+        problem.x[n] = -root;
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_true(answer.info == 0 || answer.info == n + 1);
+        assert_true(fabs(answer.det_ratio - (1 + 0.96 * 0.96)) <= 100 * gputest_eps(precision));
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_large_inverse),       cmocka_unit_test(test_large_inverses),
-        cmocka_unit_test(test_growing_factors),       cmocka_unit_test(test_products_that_cancel),
-        cmocka_unit_test(test_what_cannot_be_formed), cmocka_unit_test(test_an_inverse_of_zeros),
+        cmocka_unit_test(test_a_large_inverse),
+        cmocka_unit_test(test_large_inverses),
+        cmocka_unit_test(test_growing_factors),
+        cmocka_unit_test(test_products_that_cancel),
+        cmocka_unit_test(test_what_cannot_be_formed),
+        cmocka_unit_test(test_an_inverse_of_zeros),
+        cmocka_unit_test(test_a_large_change),
+        cmocka_unit_test(test_determinants_near_the_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
