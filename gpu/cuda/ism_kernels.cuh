@@ -102,8 +102,7 @@ enum cuda__ism_start {
     CUDA__ISM_FROM_D,
     CUDA__ISM_FROM_E,
     CUDA__ISM_FROM_B,
-    CUDA__ISM_FROM_A0,
-    CUDA__ISM_FROM_X
+    CUDA__ISM_FROM_A0
 };
 
 /* A diagonal matrix, or a copy. */
@@ -114,17 +113,15 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     int source = start == CUDA__ISM_FROM_B    ? CUDA__ISM_B
                  : start == CUDA__ISM_FROM_A0 ? CUDA__ISM_A0
-                 : start == CUDA__ISM_FROM_X  ? CUDA__ISM_X
                  : start == CUDA__ISM_FROM_E  ? CUDA__ISM_E
                                               : CUDA__ISM_D;
-    int64_t ld = start == CUDA__ISM_FROM_X ? call.ldm : call.ld;
     const T *from = cuda__ism_array_of<T>(call, slot, source);
     T *array = cuda__ism_array_of<T>(call, slot, to.array);
     bool copies = start >= CUDA__ISM_FROM_B;
     for (int64_t k = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
          k < to.lines * to.columns; k += step) {
         int64_t i = k / to.columns, j = k % to.columns;
-        T value = copies                         ? from[i * ld + j]
+        T value = copies                         ? from[i * call.ld + j]
                   : i != j                       ? T(0)
                   : start == CUDA__ISM_FROM_ONES ? T(1)
                                                  : from[i];
