@@ -3,7 +3,8 @@
  *
  * Roads, in the order they are tried: diagonal (reciprocals), triangular (trtri), tridiagonal (of
  * order 3 or more), symmetric with a positive diagonal (Cholesky, cholesky.h), lu. A dense matrix
- * is told from the special ones by its first few entries.
+ * is told from the special ones by its first few rows; what may be zero to its end is looked
+ * through by a team.
  *
  * Up to HOST_SMALL_ORDER_MAX a dense matrix joins one of lu's groups (small.h), a symmetric one
  * too: a lane of a group is several times faster than LAPACK's Cholesky. Cholesky is left with
@@ -19,6 +20,7 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "gpu/host/cholesky.h"
@@ -27,6 +29,20 @@
 #include "gpu/host/small.h"
 #include "gpu/host/tridiagonal.h"
 #include "gpu/methods/tridiagonal.h"
+
+#define PIECE_ROWS 64 /* of a matrix, for one thread */
+
+/* What of a matrix is looked at. */
+enum part {
+    BELOW, /* the diagonal */
+    ABOVE,
+    BESIDE /* the three diagonals of a tridiagonal matrix */
+};
+
+static int64_t row_pieces(int64_t n)
+{
+    return (n + PIECE_ROWS - 1) / PIECE_ROWS;
+}
 
 static const char *kernel(enum precision precision, int64_t n)
 {

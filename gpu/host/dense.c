@@ -14,6 +14,7 @@
 #include "gpu/host/large.h"
 #include "gpu/host/mend.h"
 #include "gpu/host/small.h"
+#include "gpu/host/stop.h"
 #include "gpu/host/transpose.h"
 
 int64_t host__ld(enum precision precision, int64_t n)

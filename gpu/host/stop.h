@@ -4,7 +4,7 @@
  * batch is unwanted. host_stop_check looks at it: where it is set, the computation is left there
  * and then, and host_stop_watch returns. Every step of a team looks (team.h), so an algorithm that
  * is made of steps need do nothing; a loop that runs for long without a step calls
- * host_stop_check by itself.
+ * host_stop_check by itself, or what is made of it for loops over rows.
  *
  * Two designs were thought of. Steps that do nothing any more let an algorithm run to its end, on
  * numbers that nobody has computed: but some of those are places in memory (pivots), some decide
@@ -32,6 +32,26 @@ bool host_stop_watch(const _Atomic uint32_t *word, void (*work)(void *context), 
 
 /* Does not return where this thread watches a word that is set. Nothing may be held. */
 void host_stop_check(void);
+
+/* What a loop may take between two looks: less than 0.01 s, as a rule. */
+#define HOST_STOP_ROWS (INT64_C(1) << 16)
+
+/* For a loop over rows, up or down, in each: looks once in HOST_STOP_ROWS, a short one never. */
+static inline void host_stop_check_row(int64_t row)
+{
+    if (row % HOST_STOP_ROWS == HOST_STOP_ROWS - 1)
+        host_stop_check();
+}
+
+/* For a loop in which a look would be in the way of the vector unit: looks, unless little is left,
+ * and returns how far to go from `first` before the next look. */
+static inline int64_t host_stop_part(int64_t first, int64_t end)
+{
+    if (end - first <= HOST_STOP_ROWS)
+        return end;
+    host_stop_check();
+    return first + HOST_STOP_ROWS;
+}
 
 /* For what must not be left in the middle. Returns the word that this thread watches, or NULL;
  * until host__stop_resume it watches none. */

@@ -11,6 +11,7 @@
  */
 #include "gpu/host/speed.h"
 
+#include "gpu/host/stop.h"
 #include "gpu/host/tri_number.h"
 
 /* Below 2^(64 * this) times two mantissas a product underflows. */
@@ -22,6 +23,7 @@ void host__tri_sweep_generators(const struct host_tri_sweep *sweep, int64_t n,
     static const struct tri_number one = {1, 0};
     struct tri_number upper = one, lower = one;
     for (int64_t i = n - 1, k = 0; i >= 0; i--, k++) {
+        host_stop_check_row(k);
         if (k > 0) {
             upper = sweep->above[i] == 0 ? one : tri_scaled(upper, sweep->above[i]);
             lower = sweep->below[k] == 0 ? one : tri_scaled(lower, sweep->below[k]);
@@ -30,6 +32,7 @@ void host__tri_sweep_generators(const struct host_tri_sweep *sweep, int64_t n,
         tri_set(&generators->lower_row, k, lower);
     }
     for (int64_t i = 0; i < n; i++) {
+        host_stop_check_row(i);
         struct tri_number x = tri_number(sweep->diagonal[i], 0);
         tri_set(&generators->upper_column, i, tri_over(x, tri_get(&generators->upper_row, i)));
         tri_set(&generators->lower_column, i, tri_over(x, tri_get(&generators->lower_row, i)));
@@ -45,6 +48,17 @@ static int32_t largest(const int32_t *exponents, int64_t first, int64_t end)
     return most;
 }
 
+/* Where the part that begins with row `first` ends. */
+static int64_t part_end(const double *joins, int64_t first, int64_t n)
+{
+    int64_t end = first;
+    do {
+        host_stop_check_row(end);
+        end++;
+    } while (end < n && joins[end - 1] != 0);
+    return end;
+}
+
 /* Numbers of `early` with an index in one part times numbers of `late` in a later part underflow.
  */
 static void part(const struct host_tri_line *early, const struct host_tri_line *late, int64_t n,
@@ -52,13 +66,13 @@ static void part(const struct host_tri_line *early, const struct host_tri_line *
 {
     int64_t most_early = INT32_MIN;
     for (int64_t first = 0, end = 0; first < n; first = end) {
-        for (end = first + 1; end < n && joins[end - 1] != 0;)
-            end++;
+        end = part_end(joins, first, n);
         if (first == 0 && end == n)
             return;
         int64_t most = first > 0 ? most_early + largest(late->exponent, first, end) : INT32_MIN;
         int32_t down = most > UNDERFLOW_EXPONENT ? (int32_t)(most - UNDERFLOW_EXPONENT) : 0;
         for (int64_t i = first; i < end; i++) {
+            host_stop_check_row(i);
             early->exponent[i] += down;
             late->exponent[i] -= down;
         }
@@ -74,6 +88,7 @@ void host__tri_separate(const struct host_tri_generators *generators, int64_t n,
     part(&generators->lower_column, &generators->lower_row, n, lower_joins);
     for (int64_t first = 0; first < n; first += HOST_TRI_CHUNK) {
         int64_t end = n - first < HOST_TRI_CHUNK ? n : first + HOST_TRI_CHUNK;
+        host_stop_check_row(end - 1);
         generators->upper_most[first / HOST_TRI_CHUNK] =
             largest(generators->upper_column.exponent, first, end);
         generators->lower_most[first / HOST_TRI_CHUNK] =

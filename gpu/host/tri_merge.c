@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gpu/host/stop.h"
 #include "gpu/host/tridiagonal.h"
 
 /* The sign s of the split between rows h and h + 1. */
@@ -54,14 +55,20 @@ bool host__tri_leaves(const struct host_tri *a, struct host_tri_blocks *blocks)
     int64_t n = a->n;
     double excess = 0;
     blocks->growth = 0;
-    memcpy(blocks->entries, a->d, (size_t)n * sizeof *blocks->entries);
+    for (int64_t i = 0, end; i < n; i = end) {
+        end = host_stop_part(i, n);
+        memcpy(blocks->entries + i, a->d + i, (size_t)(end - i) * sizeof *blocks->entries);
+    }
     for (int64_t h = 1; h + 1 < n; h += 2) {
+        host_stop_check_row(h);
         double sign = sign_of_split(a, h);
         blocks->entries[h] -= sign * a->dl[h];
         blocks->entries[h + 1] -= sign * a->du[h];
     }
-    for (int64_t i = 0; i + 1 < n; i += 2)
+    for (int64_t i = 0; i + 1 < n; i += 2) {
+        host_stop_check_row(i + 1);
         excess += store_pair(a, blocks, i);
+    }
     if (n % 2) {
         store_single(blocks, n - 1, 1 / blocks->entries[n - 1]);
         excess += blocks->diagonal[n - 1] * 0;
@@ -76,34 +83,65 @@ static void subtract(double *line, const double *factor, double entry, int64_t f
         line[i] -= entry * factor[i];
 }
 
-bool host__tri_merge(const struct host_tri *a, struct host_tri_blocks *blocks, int64_t first,
-                     int64_t middle, int64_t end)
+/* A merger of the blocks on both sides of `middle`. */
+struct merger {
+    struct host_tri_blocks *blocks;
+    int64_t middle;
+    double sign, dl, du, divisor; /* dl: times the sign */
+    double largest_column, largest_row;
+    double excess; /* NaN when a number is not finite */
+};
+
+/* Rows first to end - 1 of column and row, which the diagonal loses; the inner borders are gone. */
+static void find_product(struct merger *merger, int64_t first, int64_t end)
 {
-    int64_t h = middle - 1;
-    double sign = sign_of_split(a, h), dl = sign * a->dl[h], du = a->du[h];
-    double divisor = 1 + dl * blocks->diagonal[h] + sign * du * blocks->diagonal[middle];
+    struct host_tri_blocks *blocks = merger->blocks;
     double *column = blocks->column, *row = blocks->row;
-    for (int64_t i = first; i < middle; i++) {
+    double sign = merger->sign, dl = merger->dl, du = merger->du, divisor = merger->divisor;
+    int64_t upper_end = end < merger->middle ? end : merger->middle;
+    int64_t lower_first = first > merger->middle ? first : merger->middle;
+    for (int64_t i = first; i < upper_end; i++) {
         column[i] = blocks->last_column[i] / divisor;
         row[i] = dl * blocks->last_row[i];
         blocks->last_row[i] = blocks->last_column[i] = 0;
     }
-    for (int64_t i = middle; i < end; i++) {
+    for (int64_t i = lower_first; i < end; i++) {
         column[i] = sign * blocks->first_column[i] / divisor;
         row[i] = du * blocks->first_row[i];
         blocks->first_row[i] = blocks->first_column[i] = 0;
     }
-    double excess = 0, largest_column = 0, largest_row = 0;
+    double excess = merger->excess, largest_column = merger->largest_column;
+    double largest_row = merger->largest_row;
     for (int64_t i = first; i < end; i++) {
         largest_column = fmax(largest_column, fabs(column[i]));
         largest_row = fmax(largest_row, fabs(row[i]));
         blocks->diagonal[i] -= column[i] * row[i];
         excess += blocks->diagonal[i] * 0 + column[i] * 0 + row[i] * 0;
     }
-    blocks->growth = fmax(blocks->growth, largest_column * largest_row);
-    subtract(blocks->first_row, row, column[first], first, end);
-    subtract(blocks->last_row, row, column[end - 1], first, end);
-    subtract(blocks->first_column, column, row[first], first, end);
-    subtract(blocks->last_column, column, row[end - 1], first, end);
-    return excess == 0;
+    merger->excess = excess;
+    merger->largest_column = largest_column;
+    merger->largest_row = largest_row;
+}
+
+bool host__tri_merge(const struct host_tri *a, struct host_tri_blocks *blocks, int64_t first,
+                     int64_t middle, int64_t end)
+{
+    int64_t h = middle - 1;
+    double sign = sign_of_split(a, h), dl = sign * a->dl[h], du = a->du[h];
+    struct merger merger = {.blocks = blocks, .middle = middle, .sign = sign, .dl = dl, .du = du};
+    merger.divisor = 1 + dl * blocks->diagonal[h] + sign * du * blocks->diagonal[middle];
+    for (int64_t i = first, next; i < end; i = next) {
+        next = host_stop_part(i, end);
+        find_product(&merger, i, next);
+    }
+    blocks->growth = fmax(blocks->growth, merger.largest_column * merger.largest_row);
+    const double *column = blocks->column, *row = blocks->row;
+    for (int64_t i = first, next; i < end; i = next) {
+        next = host_stop_part(i, end);
+        subtract(blocks->first_row, row, column[first], i, next);
+        subtract(blocks->last_row, row, column[end - 1], i, next);
+        subtract(blocks->first_column, column, row[first], i, next);
+        subtract(blocks->last_column, column, row[end - 1], i, next);
+    }
+    return merger.excess == 0;
 }

@@ -19,6 +19,7 @@
 
 #include <math.h>
 
+#include "gpu/host/stop.h"
 #include "gpu/host/tri_number.h"
 
 #define EXPONENT_MAX 250 /* of a long double, nearly, by 64 */
@@ -46,6 +47,7 @@ static void find_minors(const struct host_tri *a, const struct host_tri_generato
 {
     struct tri_number before = zero, now = one;
     for (int64_t i = 0; i < a->n; i++) {
+        host_stop_check_row(i);
         tri_set(&generators->upper_row, i, now);
         struct tri_number next = tri_plus(tri_scaled(now, a->d[i]), crossing(a, i - 1, before));
         before = now;
@@ -54,6 +56,7 @@ static void find_minors(const struct host_tri *a, const struct host_tri_generato
     before = zero;
     now = one;
     for (int64_t i = a->n - 1; i >= 0; i--) {
+        host_stop_check_row(i);
         tri_set(&generators->upper_column, i, now);
         struct tri_number next = tri_plus(tri_scaled(now, a->d[i]), crossing(a, i, before));
         before = now;
@@ -83,6 +86,7 @@ static double largest_error(const struct host_tri *a, const struct host_tri_gene
     double largest = 0;
     struct tri_number minus_one = {-1, 0};
     for (int64_t j = 0; j < a->n; j++) {
+        host_stop_check_row(j);
         struct tri_number error = tri_plus(tri_over(determinant(a, generators, j), det), minus_one);
         double size = fabs(tri_plain(error));
         largest = size > largest ? size : largest;
@@ -96,6 +100,7 @@ static void find_generators(const struct host_tri *a, struct host_tri_minors *mi
 {
     struct tri_number upper = one, lower = one, sum = zero;
     for (int64_t i = 0; i < a->n; i++) {
+        host_stop_check_row(i);
         bool joined = i > 0 && a->du[i - 1] != 0;
         upper = joined ? tri_scaled(upper, -a->du[i - 1]) : one;
         lower = i > 0 && a->dl[i - 1] != 0 ? tri_scaled(lower, -a->dl[i - 1]) : one;
@@ -117,6 +122,7 @@ static long double find_norm(const struct host_tri *a, const struct host_tri_min
 {
     struct tri_number sum = zero, largest = zero;
     for (int64_t j = a->n - 1; j >= 0; j--) {
+        host_stop_check_row(j);
         struct tri_number lower = tri_times(sum, magnitude(tri_get(&generators->lower_column, j)));
         struct tri_number column = tri_plus(tri_get(&minors->sums, j), lower);
         if (is_larger(column, largest))
@@ -136,6 +142,7 @@ static int64_t zero_pivot(const struct host_tri *a)
     int64_t n = a->n;
     double pivot = a->d[0], right = n > 1 ? a->du[0] : 0;
     for (int64_t k = 0; k + 1 < n; k++) {
+        host_stop_check_row(k);
         double below = a->dl[k], next = a->d[k + 1], next_right = k + 2 < n ? a->du[k + 1] : 0;
         bool keeps = fabs(pivot) >= fabs(below);
         if (keeps && pivot == 0)
@@ -151,10 +158,12 @@ static int64_t zero_pivot(const struct host_tri *a)
 static void level_zeros(const struct host_tri_line *line, int64_t n)
 {
     for (int64_t i = 1; i < n; i++) {
+        host_stop_check_row(i);
         if (line->mantissa[i] == 0)
             line->exponent[i] = line->exponent[i - 1];
     }
     for (int64_t i = n - 2; i >= 0 && line->mantissa[0] == 0; i--) {
+        host_stop_check_row(i);
         if (line->mantissa[i] == 0)
             line->exponent[i] = line->exponent[i + 1];
     }

@@ -16,6 +16,7 @@
 
 #include <math.h>
 
+#include "gpu/host/stop.h"
 #include "gpu/host/tridiagonal.h"
 
 /* Accumulators of so many rows at once, side by side. */
@@ -53,9 +54,12 @@ double host__tri_look(const struct host_tri *a, bool *dominant)
     look_at(&look, 0, d[0], 0, n > 1 ? du[0] : 0, 0, n > 1 ? dl[0] : 0);
     if (n > 1)
         look_at(&look, 1, d[n - 1], dl[n - 2], 0, du[n - 2], 0);
-    for (; i + LANES < n; i += LANES) {
-        for (int k = 0; k < LANES; k++)
-            look_at(&look, k, d[i + k], dl[i + k - 1], du[i + k], du[i + k - 1], dl[i + k]);
+    while (i < n - LANES) {
+        int64_t end = host_stop_part(i, n - LANES);
+        for (; i < end; i += LANES) {
+            for (int k = 0; k < LANES; k++)
+                look_at(&look, k, d[i + k], dl[i + k - 1], du[i + k], du[i + k - 1], dl[i + k]);
+        }
     }
     for (; i + 1 < n; i++)
         look_at(&look, 0, d[i], dl[i - 1], du[i], du[i - 1], dl[i]);
@@ -77,6 +81,7 @@ static double find_ratios(const struct host_tri *a, const struct host_tri_sweep 
     double delta = a->d[0], gamma = a->d[n - 1], sum = 0, excess = 0;
     sweep->diagonal[n - 1] = 0;
     for (int64_t i = 0, k = n - 1; k > 0; i++, k--) {
+        host_stop_check_row(i);
         double above = -a->du[i] / delta, below = -a->dl[k - 1] / gamma;
         delta = a->d[i + 1] + a->dl[i] * above;
         gamma = a->d[k - 1] + a->du[k - 1] * below;
@@ -95,6 +100,7 @@ bool host__tri_sweep(const struct host_tri *a, struct host_tri_sweep *sweep)
     double excess = find_ratios(a, sweep), *diagonal = sweep->diagonal;
     double sum = 0, largest = 0, before = 1, error = 0; /* sum: above the diagonal, by X_jj's */
     for (int64_t j = 0; j < n; j++) {
+        host_stop_check_row(j);
         double from_above = j > 0 ? a->dl[j - 1] * sweep->above[j - 1] : 0;
         double from_below = j + 1 < n ? a->du[j] * sweep->below[j + 1] : 0;
         double x = 1 / (a->d[j] + from_above + from_below);

@@ -20,7 +20,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "gpu/host/dense.h"
 #include "gpu/host/host.h"
+#include "gpu/host/stop.h"
 #include "gpu/host/team.h"
 #include "gpu/host/tri_number.h"
 #include "gpu/host/tridiagonal.h"
@@ -34,6 +36,7 @@
 #define TEAM_NUMBERS (INT64_C(1) << 18)
 #define MERGED_ROWS 64 /* in a piece of work */
 #define MERGED_COLUMNS 512
+#define WIDE 64 /* a row of the part with more numbers is merged with a look at each */
 
 /* The part of X that is wanted, row-major. */
 struct block {
@@ -182,6 +185,7 @@ static bool look(struct work *work)
         return true;
     long double largest = 0, excess = 0;
     for (int64_t j = 0; j < a->n; j++) {
+        host_stop_check_row(j);
         long double sum = fabs(a->d[j]);
         sum += j > 0 ? fabs(a->du[j - 1]) : 0;
         sum += j + 1 < a->n ? fabs(a->dl[j]) : 0;
@@ -198,11 +202,28 @@ static bool agree(const struct work *work, double eps)
 {
     double largest = 0;
     for (int64_t i = 0; i < work->a.n; i++) {
+        host_stop_check_row(i);
         double difference = fabs(work->blocks.diagonal[i] - work->sweep.diagonal[i]);
         largest = difference > largest ? difference : largest;
     }
     return work->blocks.growth <= GROWTH_MAX * work->sweep.norm &&
            largest <= (double)work->a.n * eps * work->sweep.norm;
+}
+
+static void copy_exponents(int32_t *to, const int32_t *from, int64_t count)
+{
+    for (int64_t i = 0, end; i < count; i = end) {
+        end = host_stop_part(i, count);
+        memcpy(to + i, from + i, (size_t)(end - i) * sizeof *to);
+    }
+}
+
+static void clear_exponents(int32_t *exponents, int64_t count)
+{
+    for (int64_t i = 0, end; i < count; i = end) {
+        end = host_stop_part(i, count);
+        memset(exponents + i, 0, (size_t)(end - i) * sizeof *exponents);
+    }
 }
 
 #define REAL_FILE "gpu/host/tridiagonal.inc"

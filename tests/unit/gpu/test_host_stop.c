@@ -1,5 +1,8 @@
 /* Work that nobody waits for any more is left: at a step's beginning or at its end, on the caller's
- * own thread, with every helper done; and the team serves whoever comes next. */
+ * own thread, with every helper done; and the team serves whoever comes next. What methods do
+ * without steps is left soon, too. */
+#include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,11 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
+#include "gpu/host/host.h"
 #include "gpu/host/stop.h"
 #include "gpu/host/team.h"
+#include "gpu/methods/tridiagonal.h"
 
 #define PIECES 64
 #define STEPS 30
@@ -136,13 +144,174 @@ static void test_a_loop_is_left(void **state)
     assert_true(unwatched.ended);
 }
 
+/* ---- Methods, on one thread ---- */
+
+#define MOMENTS 10 /* at which a method is stopped, spread over the time that it takes */
+#define SHARE 0.1  /* of that time, in which it must have been left */
+#define CLOCK_S 2e-3
+
+/* Matrices of which all but a few steps is in loops. */
+static const struct long_work {
+    const char *label, *method;
+    int64_t variant; /* of tridiagonal */
+    int64_t n;
+    double outside, diagonal; /* outside: beside the diagonal; of auto, 0 */
+    bool full;                /* INVERSE, of auto; else DIAGONAL, GENERATORS and EXPONENTS */
+} long_works[] = {
+    {"two sweeps", "tridiagonal", METHOD_TRIDIAGONAL_TWO_SWEEP, 1 << 21, -1, 4, false},
+    {"minors", "tridiagonal", METHOD_TRIDIAGONAL_PIVOTED, 1 << 20, 4, 1, false},
+    {"merging", "tridiagonal", METHOD_TRIDIAGONAL_SHERMAN_MORRISON, 1 << 20, -1, 4, false},
+    {"singular", "tridiagonal", METHOD_TRIDIAGONAL_AUTO, 1 << 21, 0, 0, false},
+    {"not finite", "tridiagonal", METHOD_TRIDIAGONAL_AUTO, 1 << 21, 0, INFINITY, false},
+    {"a diagonal", "auto", 0, 4096, 0, 2, true},
+    {"zeros", "auto", 0, 4096, 0, 0, true},
+    {"not finite", "auto", 0, 4096, 0, INFINITY, true},
+};
+
+struct long_run {
+    const struct host_method *method;
+    enum precision precision;
+    struct host_matrix matrix;
+    /* Who stops it: */
+    clockid_t clock; /* of the thread that runs it */
+    double at_s;     /* by that clock, when the word is set */
+    _Atomic uint32_t unwanted;
+    _Atomic bool over;
+    double set_s; /* when it was set; 0: it has not been */
+};
+
+static double seconds(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void *fill(int64_t count, enum precision precision, int64_t step, double value)
+{
+    void *numbers = calloc((size_t)count, (size_t)precision_bytes(precision));
+    assert_non_null(numbers);
+    for (int64_t i = 0; i < count; i += step) {
+        if (precision == PRECISION_FP32)
+            ((float *)numbers)[i] = (float)value;
+        else
+            ((double *)numbers)[i] = value;
+    }
+    return numbers;
+}
+
+static void *room(int64_t bytes)
+{
+    void *data = aligned_alloc(HOST_ALIGN_BYTES, (size_t)((bytes + HOST_ALIGN_BYTES - 1) /
+                                                          HOST_ALIGN_BYTES * HOST_ALIGN_BYTES));
+    assert_non_null(data);
+    memset(data, 0, (size_t)bytes); /* no page is new */
+    return data;
+}
+
+/* Outputs but INVERSE, unless it is wanted, and numbers for all of them. */
+static struct long_run begin(const struct long_work *work, enum precision precision,
+                             int64_t options[METHOD_OPTIONS_MAX])
+{
+    const struct method *method = method_find(work->method);
+    struct long_run run = {.precision = precision};
+    int64_t n = work->n;
+    method_default_options(method, options);
+    if (!work->full)
+        options[METHOD_TRIDIAGONAL_VARIANT] = work->variant;
+    run.method = host_method_at((uint32_t)method_index(method));
+    run.matrix = (struct host_matrix){.n = n, .options = options};
+    if (work->full) {
+        run.matrix.inputs[0] = fill(n * n, precision, n + 1, work->diagonal);
+    } else {
+        run.matrix.inputs[0] = fill(n - 1, precision, 1, work->outside);
+        run.matrix.inputs[1] = fill(n, precision, 1, work->diagonal);
+        run.matrix.inputs[2] = fill(n - 1, precision, 1, work->outside);
+    }
+    for (int i = 0; method->outputs[i].name; i++) {
+        if (i > 0 || work->full)
+            run.matrix.outputs[i] =
+                room(method_tensor_bytes(&method->outputs[i], precision, n, 0, options));
+    }
+    run.matrix.scratch = room(run.method->scratch_bytes(precision, n, 0));
+    return run;
+}
+
+static void end(struct long_run *run)
+{
+    for (int i = 0; i < METHOD_INPUTS_MAX; i++)
+        free((void *)(uintptr_t)run->matrix.inputs[i]);
+    for (int i = 0; i < METHOD_OUTPUTS_MAX; i++)
+        free(run->matrix.outputs[i]);
+    free(run->matrix.scratch);
+}
+
+static void compute(void *context)
+{
+    struct long_run *run = context;
+    run->method->run[run->precision](&run->matrix);
+}
+
+/* The time is looked up after the word is set: who is late here is lenient. */
+static void *stop_in_time(void *context)
+{
+    struct long_run *run = context;
+    while (!atomic_load(&run->over)) {
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        if (seconds(run->clock) < run->at_s)
+            continue;
+        atomic_store(&run->unwanted, 1);
+        run->set_s = seconds(run->clock);
+        break;
+    }
+    return NULL;
+}
+
+/* Processor time from the word to the end of a run that is stopped `after_s` after its begin. */
+static double delay_of(struct long_run *run, double after_s)
+{
+    pthread_t thread;
+    atomic_store(&run->unwanted, 0);
+    atomic_store(&run->over, false);
+    run->set_s = 0;
+    run->at_s = seconds(run->clock) + after_s;
+    assert_int_equal(pthread_create(&thread, NULL, stop_in_time, run), 0);
+    host_stop_watch(&run->unwanted, compute, run);
+    double left_s = seconds(run->clock);
+    atomic_store(&run->over, true);
+    pthread_join(thread, NULL);
+    return run->set_s > 0 ? left_s - run->set_s : 0;
+}
+
+static void test_long_loops_are_left(void **state)
+{
+    (void)state;
+    int64_t options[METHOD_OPTIONS_MAX];
+    for (size_t i = 0; i < 2 * sizeof long_works / sizeof long_works[0]; i++) {
+        const struct long_work *work = &long_works[i / 2];
+        enum precision precision = i % 2 ? PRECISION_FP32 : PRECISION_FP64;
+        struct long_run run = begin(work, precision, options);
+        assert_int_equal(pthread_getcpuclockid(pthread_self(), &run.clock), 0);
+        double before_s = seconds(run.clock);
+        compute(&run);
+        double whole_s = seconds(run.clock) - before_s, longest_s = 0;
+        for (int k = 0; k < MOMENTS; k++) {
+            double delay_s = delay_of(&run, whole_s * k / MOMENTS);
+            longest_s = delay_s > longest_s ? delay_s : longest_s;
+        }
+        print_message("%s of %s, %s: %.0f ms, left within %.1f ms\n", work->label, work->method,
+                      precision_name(precision), whole_s * 1e3, longest_s * 1e3);
+        assert_true(longest_s < SHARE * whole_s + CLOCK_S);
+        end(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_step_is_left),
-        cmocka_unit_test(test_unwanted_from_the_start),
-        cmocka_unit_test(test_within_a_piece),
-        cmocka_unit_test(test_a_loop_is_left),
+        cmocka_unit_test(test_a_step_is_left),      cmocka_unit_test(test_unwanted_from_the_start),
+        cmocka_unit_test(test_within_a_piece),      cmocka_unit_test(test_a_loop_is_left),
+        cmocka_unit_test(test_long_loops_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
