@@ -83,6 +83,12 @@ static void subtract(double *line, const double *factor, double entry, int64_t f
         line[i] -= entry * factor[i];
 }
 
+/* A NaN is no larger. */
+HOST_INLINE double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* A merger of the blocks on both sides of `middle`. */
 struct merger {
     struct host_tri_blocks *blocks;
@@ -113,8 +119,8 @@ static void find_product(struct merger *merger, int64_t first, int64_t end)
     double excess = merger->excess, largest_column = merger->largest_column;
     double largest_row = merger->largest_row;
     for (int64_t i = first; i < end; i++) {
-        largest_column = fmax(largest_column, fabs(column[i]));
-        largest_row = fmax(largest_row, fabs(row[i]));
+        largest_column = larger(fabs(column[i]), largest_column);
+        largest_row = larger(fabs(row[i]), largest_row);
         blocks->diagonal[i] -= column[i] * row[i];
         excess += blocks->diagonal[i] * 0 + column[i] * 0 + row[i] * 0;
     }
@@ -134,7 +140,7 @@ bool host__tri_merge(const struct host_tri *a, struct host_tri_blocks *blocks, i
         next = host_stop_part(i, end);
         find_product(&merger, i, next);
     }
-    blocks->growth = fmax(blocks->growth, merger.largest_column * merger.largest_row);
+    blocks->growth = larger(merger.largest_column * merger.largest_row, blocks->growth);
     const double *column = blocks->column, *row = blocks->row;
     for (int64_t i = first, next; i < end; i = next) {
         next = host_stop_part(i, end);
