@@ -29,6 +29,16 @@ static inline double method_tridiagonal_flops(int64_t n, int64_t m)
     return n <= 1 << 20 ? 60.0 * (double)n : 240.0 * (double)n;
 }
 
+/* sherman_morrison merges blocks of two rows, level by level; each level costs what two sweeps do.
+ */
+static inline double method_tridiagonal_flops_most(int64_t n, int64_t m)
+{
+    int levels = 1;
+    while (levels < 62 && INT64_C(1) << levels < n)
+        levels++;
+    return levels * method_tridiagonal_flops(n, m);
+}
+
 static const struct method method_tridiagonal = {
     .name = "tridiagonal",
     .title = "Inverse of tridiagonal matrices",
@@ -88,6 +98,7 @@ static const struct method method_tridiagonal = {
     .road = METHOD_ROAD_NONE,
     .n_max = 1 << 24,
     .flops = method_tridiagonal_flops,
+    .flops_most = method_tridiagonal_flops_most,
 };
 
 #endif
