@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/least.h"
 #include "gpu/cuda/auto_call.h"
 #include "gpu/cuda/cholesky.h"
 #include "gpu/cuda/lu_middle.h"
@@ -28,11 +29,6 @@ _Static_assert(sizeof(struct state) <= CUDA_NOTES_MAX, "");
 _Static_assert(offsetof(struct cuda_notes, next) % _Alignof(struct state) == 0, "");
 
 /* ---- A visit ---- */
-
-static int64_t least(int64_t one, int64_t other)
-{
-    return one < other ? one : other;
-}
 
 struct visit {
     const struct cuda_call *call;

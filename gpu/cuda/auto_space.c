@@ -1,6 +1,7 @@
 /* gpu/cuda/auto_space.c: the workspace of `auto`; see auto_call.h for what is in it. */
 #include <stddef.h>
 
+#include "base/least.h"
 #include "gpu/cuda/auto.h"
 #include "gpu/cuda/auto_call.h"
 #include "gpu/cuda/cholesky.h"
@@ -138,11 +139,6 @@ static size_t lay_out_held(struct cuda__auto_call *of, int64_t held, unsigned ch
     space->failed = (int32_t *)(void *)(start + failed);
     space->cholesky = start + cholesky;
     return (size_t)walk.bytes;
-}
-
-static int64_t least(int64_t one, int64_t other)
-{
-    return one < other ? one : other;
 }
 
 static size_t larger(size_t one, size_t other)

@@ -1,6 +1,7 @@
 /* gpu/cuda/cholesky.cu: see cholesky.h. The launches of cholesky_kernels.cuh. */
 #include "gpu/cuda/cholesky.h"
 
+#include "base/least.h"
 #include "gpu/cuda/anchor.cuh"
 #include "gpu/cuda/cholesky_kernels.cuh"
 #include "gpu/cuda/launch.cuh"
@@ -10,11 +11,6 @@
 #define SMALL_TILES_MOST (INT64_C(1) << 19)
 
 static_assert(CORNER % CUDA__CHOL_TILE == 0, "tiles begin where groups do");
-
-static int64_t least(int64_t one, int64_t other)
-{
-    return one < other ? one : other;
-}
 
 struct cuda_cholesky_manner cuda_cholesky_manner_of(int64_t n)
 {

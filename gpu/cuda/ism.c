@@ -4,6 +4,7 @@
  */
 #include "gpu/cuda/ism.h"
 
+#include "base/least.h"
 #include "gpu/cuda/ism_call.h"
 #include "gpu/cuda/ism_middle_room.h"
 #include "gpu/cuda/lu_middle.h"
@@ -20,16 +21,6 @@
 /* Beyond this part of n columns of an update go without factors: fewer operations. */
 #define REDUCED_SHARE 4
 #define ARRAY_ALIGN 64 /* numbers: 256 bytes or more */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t largest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static int64_t rounded_up(int64_t value, int64_t to)
 {

@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/cholesky.h"
 #include "gpu/host/dense.h"
 #include "gpu/host/large.h"
@@ -38,11 +39,6 @@ enum part {
     ABOVE,
     BESIDE /* the three diagonals of a tridiagonal matrix */
 };
-
-static int64_t row_pieces(int64_t n)
-{
-    return (n + PIECE_ROWS - 1) / PIECE_ROWS;
-}
 
 static const char *kernel(enum precision precision, int64_t n)
 {

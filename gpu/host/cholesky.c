@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/large.h"
 
 #define TILE 32                /* two tiles fit the first cache */
@@ -27,11 +28,6 @@
 #define PIVOTS_ULPS (16 * CHOLESKY_RCOND_ULPS)
 #define COLUMN_ULPS (4 * CHOLESKY_RCOND_ULPS)
 #define AVERAGED_ULPS 4 /* halves that differ by so many units still count as equal */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 #define REAL_FILE "gpu/host/cholesky.inc"
 #include "gpu/host/both.inc"

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
+
 #define TILE HOST_IDENTIFY_TILE
 #define ROWS 4   /* of a tile added up together */
 #define LANES 16 /* sums of a row that run side by side */
@@ -22,11 +24,6 @@
 static int64_t tiles(int64_t n)
 {
     return (n + TILE - 1) / TILE;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Sums of columns for each row of tiles, then sums of rows, or squares of tile rows. */

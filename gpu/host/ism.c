@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/least.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
 
@@ -39,23 +40,18 @@ static bool merges(int64_t n, int64_t m)
     return m <= n / MERGED_SHARE;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Numbers that a plan takes behind a matrix's own, or what may be tried after it; -1 on overflow.
  */
 static int64_t work_numbers(enum precision precision, int64_t n, int64_t m,
                             struct host_ism_plan plan, bool factors)
 {
-    struct host_ism_plan merged = {.road = METHOD_ROAD_BLOCK, .block = larger(m, 1)};
+    struct host_ism_plan merged = {.road = METHOD_ROAD_BLOCK, .block = largest(m, 1)};
     int64_t numbers = host__ism_plan_numbers(precision, n, m, plan, factors);
     int64_t repair = HOST_ISM_REPAIR_ROWS * (2 * host__ld(precision, n) + host__ld(precision, m));
     if (numbers < 0)
         return -1;
-    numbers = larger(numbers, repair);
-    return merges(n, m) ? larger(numbers, host__ism_plan_numbers(precision, n, m, merged, factors))
+    numbers = largest(numbers, repair);
+    return merges(n, m) ? largest(numbers, host__ism_plan_numbers(precision, n, m, merged, factors))
                         : numbers;
 }
 
@@ -71,7 +67,7 @@ static int64_t whole_bytes(enum precision precision, int64_t n, int64_t own, int
     if (!inverse_wanted && (!checked_mul(n, n, &inverse) ||
                             !checked_mul(inverse, precision_bytes(precision), &inverse)))
         return -1;
-    if (!checked_add(larger(bytes, dense), inverse, &bytes) ||
+    if (!checked_add(largest(bytes, dense), inverse, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
         return -1;
     return bytes;
@@ -89,9 +85,9 @@ static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
         !checked_add(work, blocks, &work))
         return -1;
     struct host_ism_plan fused = {.fused = true};
-    work = larger(work, host__ism_plan_numbers(precision, n, m, fused, false));
+    work = largest(work, host__ism_plan_numbers(precision, n, m, fused, false));
     struct host_ism_plan reduced = {.road = METHOD_ROAD_REDUCED_MEMORY, .block = m};
-    work = larger(work, host__ism_plan_numbers(precision, n, m, reduced, false));
+    work = largest(work, host__ism_plan_numbers(precision, n, m, reduced, false));
     return whole_bytes(precision, n, host__ism_own_numbers(precision, n, m), work, false);
 }
 

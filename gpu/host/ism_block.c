@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/ism_parts.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
@@ -22,17 +23,6 @@
 #define COLUMNS_PIECE 256 /* of n */
 #define COUPLE_PIECE 64   /* lines of a block */
 #define STRIP 8           /* rows of X or Y that are transposed together */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many pieces of `size` cover n. */
-static int64_t pieces(int64_t n, int64_t size)
-{
-    return (n + size - 1) / size;
-}
 
 /* Rows and columns of a tile of the inverse. */
 static int64_t tile_rows(int64_t n)

@@ -26,6 +26,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/lapack.h"
 
 #define TRIED_LINES 2
@@ -58,16 +59,6 @@ enum task {
     SET_TIMES_TRANSPOSED,
     SET_WEIGHTS
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t pieces(int64_t n, int64_t size)
-{
-    return (n + size - 1) / size;
-}
 
 static double size_of(struct host_norm a, struct host_norm x)
 {

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/iter.h"
 #include "gpu/host/lapack.h"
 
@@ -17,16 +18,6 @@
 #define TILE_LARGE 512
 #define TILE_LARGE_LEAST 2048
 #define SUM_ROWS 64 /* of a tile of a sum, as wide as the matrix */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t pieces(int64_t n, int64_t size)
-{
-    return (n + size - 1) / size;
-}
 
 static int64_t tile_of(int64_t n)
 {

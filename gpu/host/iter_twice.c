@@ -14,21 +14,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/iter.h"
 #include "gpu/iteration.h"
 
 /* Columns of a piece of work. Its sums stay in the first cache. */
 #define PIECE 32
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t pieces(int64_t n)
-{
-    return (n + PIECE - 1) / PIECE;
-}
 
 /* Entry i of vector number `vector`: 1 or -1. */
 static double sign(int64_t i, int64_t vector)

@@ -25,18 +25,8 @@
 
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/lapack.h"
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many pieces of `size` cover n. */
-static int64_t pieces(int64_t n, int64_t size)
-{
-    return (n + size - 1) / size;
-}
 
 /* Small enough for many pieces, large enough for OpenBLAS: columns of a block and rows of a piece.
  * A function of n alone. */

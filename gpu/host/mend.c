@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/qr.h"
 
@@ -24,11 +25,6 @@
 #define RATIO_ACCEPTED 14.0     /* worth a step, but within the contract */
 #define RESIDUAL_REPAIRABLE 0.9 /* below 1 Newton's steps converge */
 #define STEPS_MAX 8
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Rows of X taken at a time. Three strips and a line for the sums fit host__lines(n). */
 static int64_t strip_of(int64_t n)

@@ -21,26 +21,17 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "gpu/host/dense.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
 
 #define PIECE 128 /* columns, or rows, of a piece */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Columns of a panel: V, and the products with it, take so many lines each. */
 static int64_t block_of(int64_t n)
 {
     return n < 1024 ? 24 : 56;
-}
-
-static int64_t pieces(int64_t n)
-{
-    return (n + PIECE - 1) / PIECE;
 }
 
 #define REAL_FILE "gpu/host/qr.inc"
