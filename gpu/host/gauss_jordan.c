@@ -25,10 +25,11 @@
 #include "gpu/host/dense.h"
 #include "gpu/host/lapack.h"
 
-#define BLOCK 32 /* a function of nothing */
+#define BLOCK 32
 #define LARGE_LEAST 256
-#define LARGE_BLOCK 64 /* at most HOST_LINES */
+#define LARGE_BLOCK 64
 #define PIECE_ROWS 128 /* of a product, for one thread */
+_Static_assert(BLOCK <= HOST_LINES && LARGE_BLOCK <= HOST_LINES, "old pivot rows take a line each");
 
 static const char *kernel(enum precision precision, int64_t n)
 {

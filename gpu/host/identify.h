@@ -4,8 +4,8 @@
  * Every pass goes tile by tile, HOST_IDENTIFY_TILE rows and columns each, and a tile's part is a
  * function of its own (host__identify_tile, host__measure_tile): a tile may
  * lie anywhere, also alone in a buffer that was read from elsewhere. Rows of tiles are pieces of a
- * team's work. A column's sum is added up tile by tile, a row's in eight parts, both in an order
- * that the order n alone decides: so are the bits, whoever helps.
+ * team's work. A column's sum is added up tile by tile, a row's in sixteen parts, both in an
+ * order that the order n alone decides: so are the bits, whoever helps.
  *
  * Threads: any, each on its own matrix; team may be NULL. Cost: one pass over n^2 numbers each.
  */
