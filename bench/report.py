@@ -1,8 +1,13 @@
 """Writes a benchmark's results: a table to read, a CSV to compare, a picture to see."""
 
 import csv
+import datetime
 import html
 import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # What the service is to reach on a two-core machine that also runs wrk; see README.md.
 RATE_SHARE, TAIL_RATIO, BIG_SHARE, IDLE_US = 0.75, 2.0, 0.75, 150.0
@@ -23,6 +28,28 @@ def add_limits(parser, seconds, rounds):
                         default=min(seconds, float(os.environ.get("BENCH_SECONDS", seconds))))
     parser.add_argument("--rounds", type=int,
                         default=min(rounds, int(os.environ.get("BENCH_ROUNDS", rounds))))
+
+
+def said(*command):
+    """What a command prints; nothing when it fails to."""
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    return done.stdout.strip()
+
+
+def about_this_run(command, commit=None, part=f"{os.cpu_count()} cores", **more):
+    """Where and when a benchmark is run. commit: what was built, HEAD unless given. part: of the
+    machine, what was used."""
+    model = next((line.split(":", 1)[1].strip() for line in said("lscpu").splitlines()
+                  if line.startswith("Model name")), "unknown")
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "commit": commit or said("git", "rev-parse", "--short", "HEAD") or "unknown",
+        "device": f"{model}, {part}",
+        "system": said("uname", "-sr").split("-")[0],
+        "command": command,
+        **more,
+        "busy before": f"{os.getloadavg()[0]:.2f} processes (1 min load average)",
+    }
 
 
 def pick(rows, **wanted):
