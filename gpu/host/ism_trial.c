@@ -9,8 +9,11 @@
  *
  * With A0_INVERSE alone A is not known. With M = I + X Y^T A0^-1 the new inverse is Z = A0^-1 M^-1,
  * and T (A0^-1 - Z M) is measured by |Z| (1 + |M - I|): the error of a backward stable solution.
- * Where Y^T A0^-1 is a sum of large terms that cancel, M - I has their rounding errors, and the
- * trial fails; that of the last road takes sums in twice the precision.
+ * Where terms of Y^T A0^-1 or of X times that cancel, the update has their rounding errors, and so
+ * has a trial of one precision, which may be the very same ones. They are n / 2 eps at most of the
+ * sum of the terms' magnitudes, |X| |Y^T| |A0^-1|. That sum is taken; where it is so much larger
+ * than 1 + |M - I| that the contract could be broken unseen, the trial is made in twice the
+ * precision. That of the last road always is. Where even that would not do, nothing is good.
  *
  * |A| is exact for A alone, and for orders up to NORM_ORDER. Beyond, columns are chosen whose
  * norms seem largest, and the best is improved as LAPACK's estimate of a norm is; what comes out
@@ -30,7 +33,11 @@
 #include "gpu/host/lapack.h"
 
 #define TRIED_LINES 2
-#define WHOLE_RATIO 8.0 /* of a residual that is known whole; the contract has 15 */
+#define WHOLE_RATIO 8.0  /* of a residual that is known whole; the contract has 15 */
+#define TERMS_RATIO 20.0 /* n / 2 times it is what the sums of an update may have lost unseen */
+#define WHOLE_TERMS_RATIO 4.0 /* the same of a residual that is known whole */
+#define TWICE_RATIO 4.0       /* of what those in twice the precision may have lost */
+#define CHANGE_ERROR 0.1      /* of |M - I| that may be lost likewise */
 #define NORM_ORDER 64
 #define CANDIDATES 8     /* columns whose norm is computed */
 #define CLIMBS 4         /* from the best of them */
@@ -38,12 +45,11 @@
 #define ROWS_PIECE 512   /* rows that a piece of a transposed one takes */
 #define TIMES_ROWS 4     /* rows and lines that are taken together */
 #define TIMES_LINES 4
-#define MEET_PIECE 128 /* columns that a piece of Y^T A0^-1 takes */
 #define REPAIR_ROWS HOST_ISM_REPAIR_ROWS
 #define REPAIR_PIECE 256
 
-/* Number i of a fixed line without a pattern: of either sign, 1/2 to 1. No two are alike, so that
- * errors of one size do not cancel. */
+/* Number i of a fixed line without a pattern: of either sign, 1/2 to 1. Hardly any two are
+ * alike, so that errors of one size do not cancel. */
 HOST_INLINE float weight(uint32_t i, uint32_t line)
 {
     uint32_t mixed = (i * HOST_ISM_PROBES + line) * UINT32_C(0x9e3779b1);
@@ -56,6 +62,7 @@ HOST_INLINE float weight(uint32_t i, uint32_t line)
 /* What a loop over vectors does. */
 enum task {
     ADD_TIMES,
+    ADD_MAGNITUDES,
     SET_TIMES_TRANSPOSED,
     SET_WEIGHTS
 };

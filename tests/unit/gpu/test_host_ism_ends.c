@@ -157,12 +157,33 @@ static void test_overflow(void **state)
     }
 }
 
+/* Zero is nobody's inverse, nor does any come of it. */
+static void test_no_inverse(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 2, 8, 9, 40};
+    for (size_t i = 0; i < COUNT(orders) * PRECISION_COUNT; i++) {
+        int64_t n = orders[i / PRECISION_COUNT];
+        struct ismtest_problem problem =
+            ismtest_problem((enum precision)(i % PRECISION_COUNT), ISMTEST_INVERSE, n, 1, i);
+        for (int64_t j = 0; j < n * n; j++)
+            problem.b[j] = 0;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, n + 1);
+        assert_true(isnan(answer.rcond));
+        for (int64_t j = 0; j < n * n; j++)
+            assert_true(isnan(answer.inverse[j]));
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_singular), cmocka_unit_test(test_nearly_singular),
         cmocka_unit_test(test_as_lu),    cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_overflow), cmocka_unit_test(test_no_inverse),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,37 +93,139 @@ static void test_cancellation(void **state)
     assert_true(inverted > 400);
 }
 
-/* |A0^-1 - Z M| / (n |Z| |M| eps), M = I + X Y^T A0^-1 in long double. */
+/* ---- A0_INVERSE alone ---- */
+
+static __float128 magnitude(__float128 number)
+{
+    return number < 0 ? -number : number;
+}
+
+/* |A0^-1 - Z M| / (n |Z| (1 + |M - I|) eps), M = I + X Y^T A0^-1. */
 static double solution_ratio(const struct ismtest_problem *problem, const double *z)
 {
     int64_t n = problem->n, m = problem->m;
-    long double *matrix = calloc((size_t)(n * n), sizeof *matrix), norm_m = 0, worst = 0;
+    __float128 *matrix = calloc((size_t)(n * n), sizeof *matrix), change = 0, worst = 0;
     assert_non_null(matrix);
     for (int64_t j = 0; j < n; j++) {
         for (int64_t k = 0; k < m; k++) {
-            long double met = 0;
+            __float128 met = 0;
             for (int64_t i = 0; i < n; i++)
-                met += (long double)problem->y[i * m + k] * problem->b[i * n + j];
+                met += (__float128)problem->y[i * m + k] * problem->b[i * n + j];
             for (int64_t i = 0; i < n; i++)
-                matrix[i * n + j] += (long double)problem->x[i * m + k] * met;
+                matrix[i * n + j] += (__float128)problem->x[i * m + k] * met;
         }
-        matrix[j * (n + 1)] += 1;
     }
     for (int64_t j = 0; j < n; j++) {
-        long double size = 0, wrong = 0;
+        __float128 size = 0, wrong = 0;
         for (int64_t i = 0; i < n; i++) {
-            long double sum = problem->b[i * n + j];
+            __float128 sum = (__float128)problem->b[i * n + j] - z[i * n + j];
             for (int64_t k = 0; k < n; k++)
                 sum -= z[i * n + k] * matrix[k * n + j];
-            size += fabsl(matrix[i * n + j]);
-            wrong += fabsl(sum);
+            size += magnitude(matrix[i * n + j]);
+            wrong += magnitude(sum);
         }
-        norm_m = size > norm_m ? size : norm_m;
+        change = size > change ? size : change;
         worst = wrong <= worst ? worst : wrong;
     }
     free(matrix);
-    return (double)(worst /
-                    ((double)n * gputest_norm(n, z) * norm_m * gputest_eps(problem->precision)));
+    double size = gputest_norm(n, z) * (1 + (double)change);
+    return (double)worst / ((double)n * size * gputest_eps(problem->precision));
+}
+
+/* INFO 0 is to be had, and keeps the contract. */
+static void check_update(const struct ismtest_problem *problem, const char *what)
+{
+    struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
+    double ratio = solution_ratio(problem, answer.inverse);
+    if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
+        tell(problem, what, ratio);
+    ismtest_forget(&answer);
+}
+
+/* Two nodes and a spring between them that is far stiffer than what holds them, then the spring's
+ * force on another row: Y^T A0^-1 loses most digits, and X has a power of two in a row in which Y
+ * has zeros, so that products with Y^T A0^-1 repeat its rounding bit for bit. */
+static void test_a_stiff_spring(void **state)
+{
+    (void)state;
+    wrongs = 0;
+    for (int64_t turn = 0; turn < 2 * 10 * (METHOD_ISM_REDUCED_MEMORY + 1); turn++) {
+        enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        int64_t n = 3 + turn / 2 % 10;
+        double stiff = precision == PRECISION_FP64 ? 123456789.1 : 12345.6;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, 1);
+        problem.variant = turn / 20;
+        problem.a0[0] = stiff + 0.7;
+        problem.a0[1] = problem.a0[n] = -stiff;
+        problem.a0[n + 1] = stiff + 1.3;
+        problem.x[n - 1] = 1;
+        problem.y[0] = stiff;
+        problem.y[1] = -stiff;
+        ismtest_complete(&problem);
+        check_update(&problem, "of a stiff spring: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
+/* Two columns of X are the same, those of Y nearly opposite: of X Y^T A0^-1 all but a few digits
+ * cancels, and Y^T A0^-1 rounded once does not have them. */
+static void test_opposite_columns(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {2, 6, 9, 40};
+    wrongs = 0;
+    for (size_t k = 0; k < 2 * COUNT(orders) * 4; k++) {
+        enum precision precision = k % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        int64_t n = orders[k / 2 % COUNT(orders)];
+        double large = pow(precision == PRECISION_FP64 ? 1e3 : 30, (double)(k / 2 / COUNT(orders)));
+        uint64_t seed = k + 1;
+        struct ismtest_problem problem = ismtest_problem(precision, ISMTEST_INVERSE, n, 2, k);
+        for (int64_t i = 0; i < n; i++) {
+            double y = (double)(float)(large * gputest_random(&seed));
+            problem.x[2 * i + 1] = problem.x[2 * i];
+            problem.y[2 * i] = y;
+            problem.y[2 * i + 1] = gputest_random(&seed) / (double)n - y;
+        }
+        ismtest_complete(&problem);
+        check_update(&problem, "of opposite columns: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
+/* The last column of A0^-1 begins with large numbers and ends with their opposites; between them
+ * are many that a sum of it loses one by one. */
+static void test_lost_terms(void **state)
+{
+    (void)state;
+    wrongs = 0;
+    for (int64_t turn = 0; turn < 2 * 6 * 3; turn++) {
+        enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        int64_t n = 8 << turn / 2 % 6, heads = INT64_C(1) << turn / 12;
+        double large = (double)(8 * n) / (double)heads;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, 1);
+        ismtest_complete(&problem);
+        memset(problem.b, 0, (size_t)(n * n) * sizeof *problem.b);
+        for (int64_t i = 0; i < n; i++) {
+            problem.y[i] = 1;
+            problem.b[i * (n + 1)] = 0x1p-12;
+            problem.b[i * n + n - 1] = large * gputest_eps(precision) * 0.49 / 2;
+        }
+        for (int64_t i = 0; i < heads; i++) {
+            problem.b[i * n + n - 1] = large;
+            problem.b[(n - 1 - i) * n + n - 1] = -large;
+        }
+        problem.x[0] = 1;
+        problem.b[0] = 0;
+        problem.b[2 * n] = large * (double)heads;
+        problem.b[3 * n] = -large * (double)heads;
+        for (int64_t i = 0; precision == PRECISION_FP32 && i < n * n; i++)
+            problem.b[i] = (double)(float)problem.b[i];
+        check_update(&problem, "of lost terms: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
 }
 
 /* A row of an ill-conditioned A0 is doubled: Y^T A0^-1 is a sum of large terms that cancel to a row
@@ -159,6 +261,8 @@ static void test_a_doubled_row(void **state)
     assert_int_equal(wrongs, 0);
 }
 
+/* ---- RCOND ---- */
+
 /* One column of entries that are small beside the diagonal, and many: RCOND has to see it. */
 static void test_a_long_column(void **state)
 {
@@ -193,9 +297,9 @@ static void test_a_long_column(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancellation),
-        cmocka_unit_test(test_a_doubled_row),
-        cmocka_unit_test(test_a_long_column),
+        cmocka_unit_test(test_cancellation),     cmocka_unit_test(test_a_stiff_spring),
+        cmocka_unit_test(test_opposite_columns), cmocka_unit_test(test_lost_terms),
+        cmocka_unit_test(test_a_doubled_row),    cmocka_unit_test(test_a_long_column),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
