@@ -157,6 +157,32 @@ static void test_overflow(void **state)
     }
 }
 
+/* A0 near the largest number, and X Y^T beside its diagonal: what is factored is of A scaled. */
+static void test_det_ratio_at_the_end(void **state)
+{
+    (void)state;
+    static const enum ismtest_kind kinds[] = {ISMTEST_SCALE, ISMTEST_DIAGONAL,
+                                              ISMTEST_INVERSE_AND_A0};
+    static const int64_t orders[] = {2, 9, 70};
+    for (size_t i = 0; i < PRECISION_COUNT * COUNT(kinds) * COUNT(orders); i++) {
+        enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        int64_t n = orders[i / PRECISION_COUNT / COUNT(kinds)];
+        double large = precision == PRECISION_FP32 ? 2.7e38 : 1.5e308, root = sqrt(large * 0.96);
+        struct ismtest_problem problem =
+            ismtest_blank(precision, kinds[i / PRECISION_COUNT % COUNT(kinds)], n, 2);
+        for (int64_t j = 0; j < n; j++)
+            problem.a0[j * (n + 1)] = large;
+        problem.x[1] = problem.y[0] = problem.y[3] = root;
+        problem.x[2] = -root;
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 0);
+        assert_true(fabs(answer.det_ratio - 1.9216) < 2e-6 * (double)n); /* A0^-1 is denormal */
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* Zero is nobody's inverse, nor does any come of it. */
 static void test_no_inverse(void **state)
 {
@@ -181,9 +207,13 @@ static void test_no_inverse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_singular), cmocka_unit_test(test_nearly_singular),
-        cmocka_unit_test(test_as_lu),    cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_overflow), cmocka_unit_test(test_no_inverse),
+        cmocka_unit_test(test_singular),
+        cmocka_unit_test(test_nearly_singular),
+        cmocka_unit_test(test_as_lu),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_no_inverse),
+        cmocka_unit_test(test_det_ratio_at_the_end),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
