@@ -16,8 +16,10 @@
  * precision. That of the last road always is. Where even that would not do, nothing is good.
  *
  * |A| is exact for A alone, and for orders up to NORM_ORDER. Beyond, columns are chosen whose
- * norms seem largest, and the best is improved as LAPACK's estimate of a norm is; what comes out
- * is the norm of a column, so never more than |A|, and as a rule |A| itself.
+ * norms seem largest, by products with fixed lines, and others whose norms may be so by the norms
+ * of the columns of X; the best is improved as LAPACK's estimate of a norm is. What comes out is
+ * the norm of a column, so never more than |A|, and as a rule |A| itself: for certain, where it is
+ * as long as any of the others may be.
  *
  * Threads: any; a team helps with large matrices. Cost: see ism_types.inc.
  */
@@ -39,7 +41,7 @@
 #define TWICE_RATIO 4.0       /* of what those in twice the precision may have lost */
 #define CHANGE_ERROR 0.1      /* of |M - I| that may be lost likewise */
 #define NORM_ORDER 64
-#define CANDIDATES 8     /* columns whose norm is computed */
+#define CANDIDATES 8     /* columns whose norm is computed, by either score */
 #define CLIMBS 4         /* from the best of them */
 #define TIMES_PIECE 1024 /* columns that a piece of a product takes */
 #define ROWS_PIECE 512   /* rows that a piece of a transposed one takes */

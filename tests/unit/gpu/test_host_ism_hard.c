@@ -325,6 +325,36 @@ static void test_a_long_column(void **state)
     assert_int_equal(wrongs, 0);
 }
 
+/* A dozen columns have one large entry each, and another column many small ones that add up to
+ * more. By their products with a few lines the former seem longer by far. */
+static void test_sparse_columns(void **state)
+{
+    (void)state;
+    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_DIAGONAL,
+                                              ISMTEST_INVERSE_AND_A0};
+    wrongs = 0;
+    for (size_t k = 0; k < PRECISION_COUNT * COUNT(kinds) * 2; k++) {
+        int64_t n = k < PRECISION_COUNT * COUNT(kinds) ? 90 : 400;
+        struct ismtest_problem problem = ismtest_blank(
+            (enum precision)(k % PRECISION_COUNT), kinds[k / PRECISION_COUNT % COUNT(kinds)], n, 2);
+        uint64_t seed = k;
+        problem.x[2] = 100;
+        for (int64_t j = 10; j < 46; j += 3)
+            problem.y[2 * j] = 1;
+        for (int64_t i = 0; i < n; i++)
+            problem.x[2 * i + 1] = gputest_random(&seed) < 0 ? -1 : 1;
+        problem.y[2 * 7 + 1] = 60 / sqrt((double)n);
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
+        if (!(answer.rcond >= rcond * 0.999 && answer.rcond <= rcond * 1.001))
+            tell(&problem, "of sparse columns: RCOND is off by the factor", answer.rcond / rcond);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +363,8 @@ int main(void)
 
         cmocka_unit_test(test_opposite_columns), cmocka_unit_test(test_lost_terms),
         cmocka_unit_test(test_a_doubled_row),    cmocka_unit_test(test_a_long_column),
+        cmocka_unit_test(test_sparse_columns),
+
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
