@@ -19,12 +19,6 @@
 #define PIECE 128 /* columns that a tile has */
 #define LINES 4   /* lines that it has */
 #define ROWS 4    /* rows that are taken together */
-#define HOST_FMA __attribute__((target("avx2,fma")))
-#ifdef __clang__
-#define HOST_FMA512 __attribute__((target("avx512f,fma")))
-#else
-#define HOST_FMA512 __attribute__((target("avx512f,fma,prefer-vector-width=512")))
-#endif
 
 /* What a matrix is, for the compiler to know. */
 enum shape {
@@ -32,16 +26,6 @@ enum shape {
     WITH_LOW,
     TRANSPOSED
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t pieces(int64_t n, int64_t size)
-{
-    return (n + size - 1) / size;
-}
 
 #define REAL_FILE "gpu/host/ism_twice.inc"
 #include "gpu/host/both.inc"
