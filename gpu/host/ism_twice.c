@@ -10,11 +10,12 @@
  */
 #include "gpu/host/speed.h"
 
-#include "gpu/host/ism.h"
-
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
+
+#include "base/least.h"
+#include "gpu/host/ism.h"
 
 #define PIECE 128 /* columns that a tile has */
 #define LINES 4   /* lines that it has */
