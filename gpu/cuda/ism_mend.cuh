@@ -7,8 +7,8 @@
  * As many matrices as the workspace holds are picked from the batch, by their INFO, and mended
  * together; then the next ones.
  *
- * Cost: of lu twice, 2 n^2 m operations to form A; with A0_INVERSE alone 22 n^2 m to form M, in
- * FP32 4 n^2 m in FP64, and 10 n^3 more.
+ * Cost: of lu twice, and 2 n^2 m operations to form A; with A0_INVERSE alone 14 times as many to
+ * form M, in FP32 twice as many, and 10 n^3 more.
  */
 #ifndef GPU_CUDA_ISM_MEND_CUH
 #define GPU_CUDA_ISM_MEND_CUH
