@@ -22,10 +22,11 @@
  * two or three terms that are not 0, its rounding may be that of its terms, or none at all. */
 #define ITERATION_ROUNDING(n, eps, size) ((double)(n) * (eps) * ((size) + 1))
 
-/* Measured in twice the precision of FP64, where A is singular to that precision: R may be off by
- * this much, and less is not to be told. Elsewhere it is nothing beside the rounding of V. */
-#define ITERATION_UNSEEN(n, size)                                                                  \
-    ((size)*0x1p-52 < 1 ? 0 : (double)(n) * (double)(n)*0x1p-104 * (size))
+/* Measured in twice the precision of FP64, R may be off by so much, and less is not to be told;
+ * terms: the 1-norm of |V| |A|, entry by entry. It counts where A is singular to that precision
+ * alone (size: |A| |V|); elsewhere it is nothing beside the rounding of V. */
+#define ITERATION_UNSEEN(n, terms) ((double)(n)*0x1p-104 * (terms))
+#define ITERATION_MAY_BE_UNSEEN(size) ((size)*0x1p-52 >= 1)
 
 /* So a tolerance that is not that far from the measured |R| is judged anew. Up to WHOLE_FIRST with
  * all of R in twice the precision. Beyond, by what rounding has done to R: z (R - (I - V A)) in

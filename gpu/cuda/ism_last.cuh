@@ -114,7 +114,9 @@ template <typename Shape> struct cuda__ism_last_block {
     /* z: the lane's numbers of rows i and i + 1, columns from j on; both are even. */
     __device__ __forceinline__ void add_diagonal(double (&z)[across][4], int i, int j) const
     {
-        const double2 e = *(const double2 *)(line(CUDA__ISM_E, 0) + i);
+        const double *diagonal = line(CUDA__ISM_E, 0) + i;
+        const double2 e =
+            i + 1 < n ? *(const double2 *)diagonal : make_double2(i < n ? diagonal[0] : 0, 0);
 #pragma unroll
         for (int c = 0; c < across; c++) {
             z[c][0] += i == j + c * 8 ? e.x : 0;

@@ -329,16 +329,10 @@ template <typename T> struct cuda__iter_mind {
                fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
     }
 
-    /* The residual where it was measured in twice the precision, which does not see everything; and
-     * the Frobenius norm alike. size: |A| |V|. */
-    __device__ double with_unseen(double residual, double size)
-    {
-        double unseen = ITERATION_UNSEEN(call.n, size);
-        state.frobenius = state.frobenius < unseen ? unseen : state.frobenius;
-        return residual < unseen ? unseen : residual;
-    }
-
-    __device__ void decide(const struct cuda_identity &v, const struct cuda_identity &r)
+    /* unseen(): what a measurement in twice the precision may not have seen. */
+    template <typename Unseen>
+    __device__ void decide(const struct cuda_identity &v, const struct cuda_identity &r,
+                           Unseen unseen)
     {
         bool measured = r.norm_1.finite;
         double residual = measured ? ldexp(r.norm_1.fraction, r.norm_1.exponent) : HUGE_VAL;
@@ -349,8 +343,11 @@ template <typename T> struct cuda__iter_mind {
         state.frobenius = measured ? r.frobenius : HUGE_VAL;
         state.goal =
             call.wishes.tolerance > 0 ? call.wishes.tolerance : ITERATION_GOAL_ULPS * eps * size;
-        if (call.n <= ITERATION_TWICE_ORDER_MAX)
-            residual = with_unseen(residual, size);
+        if (call.n <= ITERATION_TWICE_ORDER_MAX && ITERATION_MAY_BE_UNSEEN(size)) {
+            double least = unseen();
+            state.frobenius = state.frobenius < least ? least : state.frobenius;
+            residual = residual < least ? least : residual;
+        }
         if (state.action < CUDA__ITER_LAST && is_doubtful(residual, size)) {
             state.action =
                 call.n > ITERATION_WHOLE_FIRST ? CUDA__ITER_JUDGE : CUDA__ITER_JUDGE_WHOLE;
@@ -363,7 +360,6 @@ template <typename T> struct cuda__iter_mind {
     __device__ void judge(const struct cuda_identity &v, const struct cuda_identity &r)
     {
         double residual = ldexp(r.norm_1.fraction, r.norm_1.exponent), hidden = factors[0];
-        double size = size_of(v.norm_1, state.scaling);
         state.frobenius = r.frobenius;
         if (state.action == CUDA__ITER_JUDGE) {
             if (!(fabs(residual - state.goal) >= hidden) && call.n <= ITERATION_WHOLE_MAX) {
@@ -372,10 +368,8 @@ template <typename T> struct cuda__iter_mind {
             }
             residual += hidden;
             state.frobenius = hypot(r.frobenius, factors[1]);
-        } else {
-            residual = with_unseen(residual, size);
         }
-        go_on(v.norm_1, residual, size);
+        go_on(v.norm_1, residual, size_of(v.norm_1, state.scaling));
     }
 
     /* size: |A| |V|. */

@@ -272,6 +272,23 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     view.write(v, x, here);
 }
 
+/* What R in twice the precision may not have seen; by one thread, of a small matrix. */
+template <typename T>
+static __device__ __noinline__ double cuda__iter_unseen(const cuda__iter_view<T> &view)
+{
+    const T *v = view.matrix(CUDA__ITER_MATRIX_V), *a = view.matrix(CUDA__ITER_MATRIX_A);
+    const int n = (int)view.call.n;
+    double most = 0;
+    for (int j = 0; j < n; j++) {
+        double terms = 0;
+        for (int e = 0; e < n * n; e++)
+            terms +=
+                fabs((double)v[e / n * view.call.ld + e % n] * (double)a[e % n * view.call.ld + j]);
+        most = terms > most ? terms : most;
+    }
+    return ITERATION_UNSEEN(n, most);
+}
+
 template <typename T>
 static __global__ void cuda__iter_decide_kernel(const cuda__iter_call call,
                                                 const cuda__iter_run run)
@@ -282,7 +299,7 @@ static __global__ void cuda__iter_decide_kernel(const cuda__iter_call call,
     if (state.action < CUDA__ITER_START_WARM || !state.made)
         return;
     state.made = state.reload = state.is_v0 = 0;
-    view.mind().decide(*v, v[call.space.count]);
+    view.mind().decide(*v, v[call.space.count], [&] { return cuda__iter_unseen(view); });
     cuda__iter_tell(call, view.index, state.action);
 }
 
