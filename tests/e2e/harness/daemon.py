@@ -154,7 +154,7 @@ class Daemon:
             return 0
         return int(self.port_file.read_text().strip() or 0)
 
-    def wait_ready(self, within=20):
+    def wait_ready(self, within=60):
         wait_until(self.is_ready, within, "ready")
 
     def is_ready(self):
