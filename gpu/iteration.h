@@ -34,7 +34,8 @@
  * their squares is that of a column's sum of squares; by Cauchy and Schwarz the root of n times as
  * much bounds the 1-norm. The margin is for chance: an error in one place of a column is never
  * missed, one in two places with a chance of 2^-16, and one that is spread comes out below half
- * with 10^-4. Where that does not tell either, up to WHOLE_MAX, with all of R again. */
+ * with 10^-4. That is good enough to refuse. The vectors are always the same, and a matrix can be
+ * made whose errors they all miss: so up to WHOLE_MAX nothing is called reached but by all of R. */
 #define ITERATION_WHOLE_FIRST 64
 #define ITERATION_WHOLE_MAX 1024
 #define ITERATION_SIGNS 16

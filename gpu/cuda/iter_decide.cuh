@@ -275,8 +275,9 @@ template <typename T> struct cuda__iter_mind {
         bool finite = isfinite(residual) && isfinite(now) && v.finite;
         if (finite && now < ITERATION_BASIN && residual <= state.goal)
             state.ending = CUDA__ITER_REACHED;
-        else if (!finite || (now > 1 && now > ITERATION_GROWTH_LEAST * last &&
-                             last > ITERATION_GROWTH_LEAST * state.before_last))
+        else if (!finite || v.fraction == 0 ||
+                 (now > 1 && now > ITERATION_GROWTH_LEAST * last &&
+                  last > ITERATION_GROWTH_LEAST * state.before_last))
             state.ending = CUDA__ITER_DIVERGING;
         else if (last < ITERATION_BASIN && now > last / 2)
             state.ending = CUDA__ITER_STAGNANT;
@@ -362,7 +363,7 @@ template <typename T> struct cuda__iter_mind {
         double residual = ldexp(r.norm_1.fraction, r.norm_1.exponent), hidden = factors[0];
         state.frobenius = r.frobenius;
         if (state.action == CUDA__ITER_JUDGE) {
-            if (!(fabs(residual - state.goal) >= hidden) && call.n <= ITERATION_WHOLE_MAX) {
+            if (!(residual - state.goal >= hidden) && call.n <= ITERATION_WHOLE_MAX) {
                 state.action = CUDA__ITER_JUDGE_WHOLE;
                 return;
             }

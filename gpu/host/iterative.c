@@ -10,7 +10,7 @@
  *   1/2. (If A is singular, it is 1 at least.)
  * - stagnant: |R|_F below 1/2 no longer halves: rounding is all that is left. Without a tolerance
  *   the answer is good when |R|_1 keeps the contract.
- * - diverging: |R|_F is above 1 and has grown in two steps running, or is not finite
+ * - diverging: |R|_F is above 1 and has grown in two steps running, or is not finite, or V is 0
  * - hopeless: so many steps bring any A with RCOND >= eps down, and |R|_F is still 1/2 or more
  * - cut short: max_iterations, or ITERATION_PRODUCTS_MAX
  *

@@ -73,6 +73,8 @@ int main(void)
         cmocka_unit_test(test_scaled_identity_pays),
         cmocka_unit_test(test_warm_start),
         cmocka_unit_test(test_useless_warm_start),
+        cmocka_unit_test(test_v_becomes_zero),
+        cmocka_unit_test(test_collinear_errors),
         cmocka_unit_test(test_as_the_host),
         cmocka_unit_test(test_order7_works_in_the_residual),
     };

@@ -514,6 +514,50 @@ static void test_useless_warm_start(void **state)
     free(v0);
 }
 
+/* Errors of one column that every vector of signs misses: a tolerance is not reached all the same.
+ */
+static void test_collinear_errors(void **state)
+{
+    (void)state;
+    enum {
+        N = 65
+    };
+    static const int rows[] = {11, 4, 51, 42, 35};
+    double *a = gputest_numbers((int64_t)N * N), *v0 = gputest_numbers((int64_t)N * N);
+    for (int i = 0; i < N; i++)
+        a[i * N + i] = v0[i * N + i] = 1;
+    a[0] = 49;
+    v0[0] = 1 / a[0];
+    for (int i = 0; i < 5; i++) {
+        a[rows[i] * N] = i % 2 ? 1 : -1;
+        v0[rows[i] * N] = -a[rows[i] * N] * v0[0];
+    }
+    struct gputest_iterate task = {
+        .precision = PRECISION_FP64, .n = N, .a = a, .v0 = v0, .tolerance = 1e-18};
+    struct gputest_iterated result = gputest_iterate(&task);
+    assert_int_equal(result.info, N + 2);
+    assert_true(result.residual > 1e-18);
+    gputest_iterated_free(&result);
+    free(v0);
+    free(a);
+}
+
+/* Newton's step from V0 = 2 A^-1 is 0, from which none comes back: another start is taken. */
+static void test_v_becomes_zero(void **state)
+{
+    (void)state;
+    double a[] = {1, 1, 1, 1, -1, 1, -1, -1, 1}, v0[] = {0, 1, -1, 1, -1, 0, 1, 0, 1};
+    struct gputest_iterate task = {.precision = PRECISION_FP64,
+                                   .n = 3,
+                                   .a = a,
+                                   .v0 = v0,
+                                   .scheme = METHOD_ITERATIVE_NEWTON_SCHULZ};
+    struct gputest_iterated result = gputest_iterate(&task);
+    assert_int_equal(result.info, 0);
+    assert_int_not_equal(result.road, METHOD_ROAD_WARM_START);
+    gputest_iterated_free(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,6 +572,8 @@ int main(void)
         cmocka_unit_test(test_scaled_identity_pays),
         cmocka_unit_test(test_warm_start),
         cmocka_unit_test(test_useless_warm_start),
+        cmocka_unit_test(test_v_becomes_zero),
+        cmocka_unit_test(test_collinear_errors),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
