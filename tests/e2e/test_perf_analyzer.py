@@ -59,7 +59,7 @@ def roomy(tmp_path_factory):
 def test_perf_analyzer(daemon, roomy, form, mode):
     command = [PROGRAM, "-m", "lu", "-u", daemon.url, "-i", "http", "--shape", "A:1,8,8"]
     command += ["--input-tensor-format", form, "--output-tensor-format", form]
-    command += ["-p", "700", "-s", "1000", "-r", "3", "--concurrency-range", "4", *mode]
+    command += ["-p", "700", "-s", "1000", "-r", "10", "--concurrency-range", "4", *mode]
     environment = dict(ENVIRONMENT, LD_PRELOAD=roomy) if form == "json" else ENVIRONMENT
     run = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=patient(90)
