@@ -20,13 +20,24 @@ struct tri_number {
     int64_t exponent;
 };
 
+HOST_INLINE uint64_t tri_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+HOST_INLINE double tri_with_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* 2^exponent, -1022 <= exponent <= 1023. */
 HOST_INLINE double tri_power(int64_t exponent)
 {
-    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
+    return tri_with_bits((uint64_t)(exponent + 1023) << 52);
 }
 
 HOST_INLINE bool tri_is_normal(double mantissa)

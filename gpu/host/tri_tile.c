@@ -110,29 +110,15 @@ static double row_factor(const struct side *side, int64_t i)
     return side->row->mantissa[i] * tri_power(64 * (side->row->exponent[i] - side->most) - SHIFT);
 }
 
-HOST_INLINE uint64_t bits_of(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-HOST_INLINE double with_bits(uint64_t bits)
-{
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* The smallest magnitude that is not 0. A zero's bits, less 1, wrap round to the most. */
 HOST_INLINE double least_magnitude(const double *factors, int64_t count)
 {
     int64_t least = INT64_MAX;
     for (int64_t j = 0; j < count; j++) {
-        int64_t bits = (int64_t)(((bits_of(factors[j]) & INT64_MAX) - 1) & INT64_MAX);
+        int64_t bits = (int64_t)(((tri_bits(factors[j]) & INT64_MAX) - 1) & INT64_MAX);
         least = bits < least ? bits : least;
     }
-    return with_bits(least == INT64_MAX ? bits_of(INFINITY) : (uint64_t)least + 1);
+    return tri_with_bits(least == INT64_MAX ? tri_bits(INFINITY) : (uint64_t)least + 1);
 }
 
 /* least: exponent of an entry that does not underflow. */
@@ -203,10 +189,10 @@ HOST_INLINE void multiply_small_f64(double *restrict x, double factor,
     for (int64_t j = 0; j < count; j++) {
         double column = factors[j], magnitude = fabs(column);
         bool small = magnitude < limit;
-        uint64_t low = bits_of(fma(size, small ? magnitude : 0, DBL_MIN)) - bits_of(DBL_MIN);
-        uint64_t sign = (bits_of(factor) ^ bits_of(column)) & ~(uint64_t)INT64_MAX;
+        uint64_t low = tri_bits(fma(size, small ? magnitude : 0, DBL_MIN)) - tri_bits(DBL_MIN);
+        uint64_t sign = (tri_bits(factor) ^ tri_bits(column)) & ~(uint64_t)INT64_MAX;
         double plain = factor * (small ? 0 : column) + 0;
-        x[j] = with_bits(bits_of(plain) | low | (low ? sign : 0));
+        x[j] = tri_with_bits(tri_bits(plain) | low | (low ? sign : 0));
     }
 }
 
@@ -217,9 +203,9 @@ HOST_INLINE void multiply_small_f32(float *restrict x, double factor,
     const double unit = 0x1p-97;
     for (int64_t j = 0; j < count; j++) {
         double product = factor * factors[j];
-        uint64_t small = -(uint64_t)(fabs(product) < (double)FLT_MIN), all = bits_of(product);
-        float plain = (float)with_bits(all & ~small) + 0;
-        uint64_t low = bits_of(fabs(with_bits(all & small)) + unit) - bits_of(unit);
+        uint64_t small = -(uint64_t)(fabs(product) < (double)FLT_MIN), all = tri_bits(product);
+        float plain = (float)tri_with_bits(all & ~small) + 0;
+        uint64_t low = tri_bits(fabs(tri_with_bits(all & small)) + unit) - tri_bits(unit);
         uint32_t sign = (uint32_t)(all >> 32) & ~(uint32_t)INT32_MAX, bits;
         memcpy(&bits, &plain, sizeof bits);
         bits |= (uint32_t)low | (sign & (uint32_t) - (uint64_t)(low != 0));
