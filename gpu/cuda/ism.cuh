@@ -7,6 +7,7 @@
 
 #include "gpu/cuda/find.cuh"
 #include "gpu/cuda/ism_call.h"
+#include "gpu/cuda/ism_lost.cuh"
 #include "gpu/cuda/lu_reduce.cuh"
 #include "gpu/cuda/real.cuh"
 
@@ -17,14 +18,15 @@
 #define CUDA__ISM_ALONE_ORDER 2048
 #define CUDA__ISM_NEAR 64         /* times eps: below that RCOND's INFO is left to lu */
 #define CUDA__ISM_WHOLE_RATIO 8.0 /* of a residual that is known whole; the contract has 15 */
-#define CUDA__ISM_TERMS 16.0      /* see cuda__ism_cancels */
 
 /* What is known of a matrix on its way: at the start of its part. */
 struct cuda__ism_answer {
     double det; /* fraction and exponent of the product of pivots */
     int64_t det_exponent;
     double norm_a;                    /* |A|, or |A0^-1| where A is not known */
-    double change, outer;             /* of a trial where A is not known */
+    double change;                    /* of a trial where A is not known */
+    double reach;                     /* of ism_lost.cuh: the largest row */
+    unsigned long long loss;          /* the bits of a number that is not negative */
     double rcond;                     /* of lu, in the precision */
     int32_t bad;                      /* an input is not finite */
     int32_t broken;                   /* a block is singular */
@@ -166,34 +168,10 @@ struct cuda__ism_trial {
     double error;          /* the largest of T (I - Z A), or of T (A0^-1 - Z M) */
     double norm_x, norm_a; /* norm_a: of A, or of A0^-1 where A is not known */
     double change;         /* |X Y^T A0^-1| where A is not known */
-    double outer; /* X's sum of magnitudes times Y's largest one; 0: K was made for the trial */
+    double lost;           /* see ism_lost.cuh */
     double det_ratio;
     bool bad;
 };
-
-/* A rounding error of work in FP64, in those of the precision T. */
-template <typename T> static __device__ __forceinline__ double cuda__ism_finer()
-{
-    return (double)cuda__real<double>::eps / (double)cuda__real<T>::eps;
-}
-
-/* May so much of X K have cancelled, K = Y^T A0^-1, that its rounding errors count? A trial that
- * takes the K of the update is blind to them. The terms of X K are no more than `outer` |A0^-1|,
- * and rounding errors of random signs were never seen to be more than 0.6 eps times that (FP32,
- * 29,000 updates of ill-conditioned inverses by multiples of a row, simulated on a CPU,
- * 2026-11-22). So errors of up to 10 n eps |Z| |M| get by, of the 15 that are promised. Random X
- * and Y came nowhere near this, but where A0 is ill-conditioned.
- *
- * It is no proof. Errors that all have one sign add up to n/2 eps times those terms: a column of
- * A0^-1 made of two large numbers that cancel, and of small ones that are all lost between them,
- * gets by with 4 n times n eps |Z| |M| (24 at n = 8, 995 at n = 256, 2026-11-23). A limit that
- * excludes this would doubt most updates by unit vectors, whose sums have one term and no such
- * error. */
-static __device__ __forceinline__ bool cuda__ism_cancels(int64_t n, const cuda__ism_trial &trial)
-{
-    const double most = CUDA__ISM_TERMS * (double)n * (1 + trial.change);
-    return !(trial.outer * trial.norm_a <= most);
-}
 
 /* Reports the answer of `road`, or that there is none; by one thread. Returns INFO. */
 template <typename T>
@@ -210,7 +188,7 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
     bool good = sized && trial.norm_a <= largest && !trial.bad &&
                 trial.error <= cuda__ism_allowed<T>(call.n, size) &&
                 (known ? trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
-                       : !cuda__ism_cancels(call.n, trial));
+                       : !cuda__ism_cancels(call.n, trial.lost, trial.change));
     int info = trial.bad ? -1 : CUDA_INFO_DOUBTFUL;
     double det_ratio = nan;
     if (good) {

@@ -12,13 +12,14 @@
  * rows are not exchanged.
  *
  * Shared memory a team: N^2 numbers, for B's rows and later for what is smaller, and 2 N M. Every
- * sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64 took
- * an H200 303 us at m = 1 and 354 us at m = 2, 87% and 77% of a copy (2026-11-22).
+ * sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64
+ * took an H200 303 us at m = 1 and 354 us at m = 2, 87% and 77% of a copy (2026-11-22).
  */
 #ifndef GPU_CUDA_ISM_FEW_CUH
 #define GPU_CUDA_ISM_FEW_CUH
 
-#include "gpu/cuda/ism_fused.cuh"
+#include "gpu/cuda/ism_team.cuh"
+#include "gpu/cuda/launch.cuh"
 
 /* M numbers that begin at a multiple of 16 bytes, or of M numbers if those are fewer. */
 template <int M, typename T>
@@ -135,6 +136,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     typedef cuda__ism_few_room<N, M> room;
     static constexpr int lines = team::lines;
     static constexpr bool is_whole = lines == N;
+    static constexpr int rows = N == 32 ? 8 : 4; /* of K that are added up together */
 
     const cuda__ism_call &call;
     const cuda_tensors *item;
@@ -179,6 +181,20 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         team::sync();
     }
 
+    /* The row of |Y| times the norms of X's columns. */
+    __device__ __forceinline__ T reach() const
+    {
+        T sums[M], row = 0;
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            sums[c] = fabs(x[c]);
+        team::sum(sums, memory);
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            row = fma(sums[c], (T)fabs(y[c]), row);
+        return row;
+    }
+
     /* The column's part of T Z; returns the sum of its magnitudes. */
     __device__ __forceinline__ T look(T (&to)[CUDA__ISM_TRIED]) const
     {
@@ -204,11 +220,18 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         for (int c = 0; c < M; c++)
             k[c] = 0;
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            cuda__ism_fetch(memory + room::y + i * M, line);
+        for (int first = 0; first < N; first += rows) {
+            T part[M] = {};
+#pragma unroll
+            for (int i = first; i < first + rows; i++) {
+                cuda__ism_fetch(memory + room::y + i * M, line);
+#pragma unroll
+                for (int c = 0; c < M; c++)
+                    part[c] = fma(line[c], z[i], part[c]);
+            }
 #pragma unroll
             for (int c = 0; c < M; c++)
-                k[c] = fma(line[c], z[i], k[c]);
+                k[c] += part[c];
         }
 #pragma unroll
         for (int i = 0; i < N; i++) {
@@ -335,23 +358,6 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         return size;
     }
 
-    /* See cuda__ism_trial. */
-    __device__ __forceinline__ double outer() const
-    {
-        T sum[1] = {0}, most = 0, line[M];
-        cuda__ism_fetch(memory + room::x + t * M, line);
-#pragma unroll
-        for (int c = 0; c < M; c++)
-            sum[0] += fabs(line[c]);
-        cuda__ism_fetch(memory + room::y + t * M, line);
-#pragma unroll
-        for (int c = 0; c < M; c++)
-            most = cuda__lu_larger(most, (T)fabs(line[c]));
-        team::sum(sum, memory);
-        most = team::largest(most, memory);
-        return (double)sum[0] * (double)most;
-    }
-
     /* The column's part of T (B - Z M), by lines: the largest, or their sum where they are all. b:
      * T B, or B itself. */
     template <int Lines> __device__ __forceinline__ T error(const T *b, const T *tz) const
@@ -370,12 +376,26 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         return worst;
     }
 
+    /* By how many eps X K is off. */
+    __device__ __forceinline__ double lost(double terms) const
+    {
+        const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n;
+        const T *all_x = (const T *)item->inputs[CUDA__ISM_GIVEN_X] + within * n * m;
+        const T *all_y = (const T *)item->inputs[CUDA__ISM_GIVEN_Y] + within * n * m;
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            memory[c * N + t] = k[c];
+        const double loss =
+            mine() ? cuda__ism_loss_of<T>(n, m, t, b, all_x, all_y, memory + t, N) : 0;
+        return cuda__ism_lost_by<T, T>(n, team::largest(loss, (double *)memory), terms);
+    }
+
     __device__ __forceinline__ void run(bool writes)
     {
         T tb[CUDA__ISM_TRIED], tz[CUDA__ISM_TRIED], b[is_whole ? N : 1];
         cuda__ism_trial trial;
         load();
-        T size_b = look(tb);
+        T size_b = look(tb), row = reach();
         /* A sum that is finite is one of finite numbers. */
         if (!(size_b <= cuda__real<T>::largest)) {
 #pragma unroll
@@ -400,10 +420,9 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         trial.norm_x = (double)team::largest(size_z, memory);
         trial.norm_a = (double)team::largest(size_b, memory);
         trial.change = (double)team::largest(size_of_change(), memory);
-        trial.outer = outer();
+        const double terms = (double)team::largest(row, memory) * trial.norm_a;
+        trial.lost = cuda__ism_lost<T, T>(n, rows, terms);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
-        if (writes && t == 0)
-            cuda__ism_judge<T>(call, item, within, trial, METHOD_ROAD_BLOCK);
         T *inverse = (T *)item->outputs[CUDA__ISM_WANTED_INVERSE];
         if (inverse)
             inverse += within * n * n + t;
@@ -412,6 +431,13 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
             if (writes && inverse && mine() && i < n)
                 inverse[i * n] = trial.bad ? cuda__real<T>::nan() : z[i];
         }
+        const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
+        if (__any_sync(CUDA__ALL, cancels)) {
+            const double found = lost(terms);
+            trial.lost = cancels ? found : trial.lost;
+        }
+        if (writes && t == 0)
+            cuda__ism_judge<T>(call, item, within, trial, METHOD_ROAD_BLOCK);
         team::sync();
     }
 };

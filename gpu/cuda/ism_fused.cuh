@@ -17,91 +17,13 @@
 #ifndef GPU_CUDA_ISM_FUSED_CUH
 #define GPU_CUDA_ISM_FUSED_CUH
 
-#include "gpu/cuda/ism.cuh"
+#include "gpu/cuda/ism_team.cuh"
 #include "gpu/cuda/launch.cuh"
 
 #define CUDA__ISM_STEP 4 /* columns that are taken together, at most */
 /* Blocks of a multiprocessor at least, where there is one column: of small teams, of one team. */
 #define CUDA__ISM_ALONE_BLOCKS 5
 #define CUDA__ISM_ALONE_TEAMS 8
-#define CUDA__ISM_TEAM_BLOCK 128 /* threads of a block of small teams */
-
-/* The largest of the warp's, of which none is negative; a NaN where there is one. Numbers that are
- * not negative are in the order of their bits. */
-template <typename T> static __device__ __forceinline__ T cuda__ism_warp_largest(T value)
-{
-    const unsigned high = cuda__real<T>::lead(value);
-    const unsigned top = __reduce_max_sync(CUDA__ALL, high);
-    if constexpr (sizeof(T) == sizeof(float))
-        return __uint_as_float(top);
-    const unsigned low = high == top ? cuda__real<T>::rest(value) : 0u;
-    return (T)__hiloint2double((int)top, (int)__reduce_max_sync(CUDA__ALL, low));
-}
-
-/* Threads that have a matrix. */
-template <int Threads> struct cuda__ism_team {
-    static constexpr int block = Threads > CUDA__WARP ? Threads : CUDA__ISM_TEAM_BLOCK;
-    static constexpr int teams = block / Threads;
-    static constexpr int warps = Threads > CUDA__WARP ? Threads / CUDA__WARP : 1;
-    static constexpr int lines = Threads == CUDA__ISM_PROBES ? CUDA__ISM_PROBES : CUDA__ISM_TRIED;
-
-    static __device__ __forceinline__ void sync()
-    {
-        if (Threads > CUDA__WARP)
-            __syncthreads();
-        else
-            __syncwarp();
-    }
-
-    /* Every thread gets the sums over the team; scratch: Count numbers a warp. */
-    template <int Count, typename T>
-    static __device__ __forceinline__ void sum(T (&values)[Count], T *scratch)
-    {
-        constexpr int reach_most = (Threads < CUDA__WARP ? Threads : CUDA__WARP) / 2;
-#pragma unroll
-        for (int c = 0; c < Count; c++) {
-#pragma unroll
-            for (int reach = reach_most; reach > 0; reach /= 2)
-                values[c] += __shfl_xor_sync(CUDA__ALL, values[c], reach);
-        }
-        if (warps == 1)
-            return;
-        int warp = threadIdx.x / CUDA__WARP;
-        if (threadIdx.x % CUDA__WARP == 0)
-            for (int c = 0; c < Count; c++)
-                scratch[warp * Count + c] = values[c];
-        __syncthreads();
-#pragma unroll
-        for (int c = 0; c < Count; c++) {
-            values[c] = scratch[c];
-            for (int w = 1; w < warps; w++)
-                values[c] += scratch[w * Count + c];
-        }
-        __syncthreads();
-    }
-
-    /* The largest of the team's, of which none is negative; a NaN where there is one. */
-    template <typename T> static __device__ __forceinline__ T largest(T value, T *scratch)
-    {
-        if constexpr (Threads < CUDA__WARP) {
-#pragma unroll
-            for (int reach = Threads / 2; reach > 0; reach /= 2)
-                value = cuda__lu_larger(value, __shfl_xor_sync(CUDA__ALL, value, reach));
-            return value;
-        }
-        value = cuda__ism_warp_largest(value);
-        if (warps == 1)
-            return value;
-        if (threadIdx.x % CUDA__WARP == 0)
-            scratch[threadIdx.x / CUDA__WARP] = value;
-        __syncthreads();
-        value = scratch[0];
-        for (int w = 1; w < warps; w++)
-            value = cuda__lu_larger(value, scratch[w]);
-        __syncthreads();
-        return value;
-    }
-};
 
 /* Where a team's arrays are in its shared memory, in numbers. */
 struct cuda__ism_room {
@@ -181,6 +103,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     typedef cuda__ism_team<Threads> team;
     static constexpr int lines = team::lines;
     static constexpr bool is_whole = lines == CUDA__ISM_PROBES; /* T is the identity */
+    static constexpr int rows = 8; /* of k0 that are added up together */
 
     const cuda__ism_call &call;
     const cuda_tensors *item;
@@ -195,6 +118,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     T excess;         /* 0 while all that was read is finite */
     double det;
     int64_t det_exponent;
+    double reach; /* see cuda__ism_lost */
 
     template <typename P> __device__ __forceinline__ const T *input(int which, P numbers) const
     {
@@ -264,12 +188,34 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         for (int c = 0; c < m; c++) {
             const T *y = memory + room.y + c;
             T sum = 0;
-#pragma unroll 8
-            for (int i = 0; i < n; i++)
-                sum = fma(y[i * m], column[i * room.ld], sum);
+            for (int first = 0; first < n; first += rows) {
+                T part = 0;
+#pragma unroll
+                for (int i = first; i < first + rows; i++) {
+                    if (i < n)
+                        part = fma(y[i * m], column[i * room.ld], part);
+                }
+                sum += part;
+            }
             if (mine)
                 memory[room.k0 + c * n + t] = sum;
         }
+    }
+
+    /* The largest row of |Y| times the norms of X's columns. */
+    __device__ __forceinline__ double find_reach()
+    {
+        T *sums = memory + room.thin, row = 0;
+        for (int c = t; c < m; c += Threads) {
+            T size = 0;
+            for (int i = 0; i < n; i++)
+                size += fabs(memory[room.x + i * m + c]);
+            sums[c] = size;
+        }
+        team::sync();
+        for (int c = 0; mine && c < m; c++)
+            row = fma(sums[c], (T)fabs(memory[room.y + t * m + c]), row);
+        return (double)team::largest(row, memory + room.scratch);
     }
 
     /* Columns first to first + S - 1 of X and Y. */
@@ -435,26 +381,11 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         return size;
     }
 
-    /* See cuda__ism_trial. */
-    __device__ __forceinline__ double outer() const
-    {
-        T sum[1] = {0}, most = 0;
-#pragma unroll(team::warps == 1 ? 4 : 1)
-        for (int e = t; e < n * m; e += Threads) {
-            sum[0] += fabs(memory[room.x + e]);
-            most = cuda__lu_larger(most, (T)fabs(memory[room.y + e]));
-        }
-        team::sum(sum, memory + room.scratch);
-        most = team::largest(most, memory + room.scratch);
-        return (double)sum[0] * (double)most;
-    }
-
     /* All but the last one. */
     __device__ __forceinline__ cuda__ism_trial judge(T d, T size_b)
     {
         T *scratch = memory + room.scratch, error[lines], worst = 0;
         cuda__ism_trial trial;
-        trial.outer = update ? outer() : 0;
         T size_z = look(memory + room.tz);
         team::sync();
         if (update || !is_whole)
@@ -472,8 +403,27 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         size = team::largest(mine ? size : T(0), scratch);
         trial.change = update ? (double)size : 0;
         trial.norm_a = update ? (double)team::largest(mine ? size_b : T(0), scratch) : (double)size;
+        trial.lost = update ? cuda__ism_lost<T, T>(n, rows, reach * trial.norm_a) : 0;
         trial.det_ratio = cuda__ism_value(det, det_exponent);
+        const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
+        if (__any_sync(CUDA__ALL, cancels)) {
+            const double found = lost(reach * trial.norm_a);
+            trial.lost = cancels ? found : trial.lost;
+        }
         return trial;
+    }
+
+    /* By how many eps X k0 is off. */
+    __device__ __forceinline__ double lost(double terms)
+    {
+        const T *b = input(CUDA__ISM_GIVEN_INVERSE, (int64_t)n * n);
+        const double loss =
+            b ? cuda__ism_loss_of<T>(n, m, at, b, input(CUDA__ISM_GIVEN_X, (int64_t)n * m),
+                                     input(CUDA__ISM_GIVEN_Y, (int64_t)n * m),
+                                     memory + room.k0 + at, n)
+              : 0;
+        const T largest = team::largest((T)loss, memory + room.scratch);
+        return cuda__ism_lost_by<T, T>(n, (double)largest, terms);
     }
 
     __device__ __forceinline__ void run(bool writes)
@@ -484,6 +434,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         if (update) {
             size_b = look(memory + room.tb);
             meet();
+            reach = find_reach();
         }
         /* A sum that is finite is one of finite numbers. */
         if (b && !(update && size_b <= cuda__real<T>::largest)) {
@@ -547,6 +498,7 @@ static __global__ void __launch_bounds__(cuda__ism_team<Threads>::block,
                                                   weights,
                                                   T(0),
                                                   1,
+                                                  0,
                                                   0};
         one.run(writes);
     }

@@ -10,6 +10,7 @@
 
 #define CUDA__ISM_MEET_TILES 4 /* of 8 columns of a warp */
 #define CUDA__ISM_MEET_WARPS (CUDA__ISM_STREAM_SLAB / (8 * CUDA__ISM_MEET_TILES))
+#define CUDA__ISM_MEET_ROWS 32 /* of K that are added up together; FP32 has digits to spare */
 
 /* Where things are. */
 template <typename S> struct cuda__ism_stream {
@@ -57,6 +58,52 @@ template <typename S> struct cuda__ism_stream {
         return (const S *)call.lines + l * call.ld;
     }
 };
+
+/* ---- Reach ---- */
+
+/* What ism_lost.cuh wants of X and Y; notes what of them is not finite. A block a slot. */
+template <typename S>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_reach_kernel(const cuda__ism_call call)
+{
+    __shared__ double parts[CUDA__ISM_THREADS], scratch[CUDA__ISM_WARPS];
+    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
+    const S *x = at.input(CUDA__ISM_GIVEN_X, at.m), *y = at.input(CUDA__ISM_GIVEN_Y, at.m);
+    const int count = CUDA__ISM_THREADS / at.m;
+    const int c = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
+    double sum = 0, most = 0;
+    S excess = 0;
+    for (int i = part; part < count && i < at.n; i += count) {
+        excess += x[i * at.m + c] * 0;
+        sum += (double)fabs(x[i * at.m + c]);
+    }
+    parts[threadIdx.x] = sum;
+    __syncthreads();
+    if (part == 0) {
+        for (int p = 1; p < count; p++)
+            sum += parts[p * at.m + c];
+        parts[c] = sum;
+    }
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < at.n; i += CUDA__ISM_THREADS) {
+        double row = 0;
+#pragma unroll 4
+        for (int l = 0; l < at.m; l++) {
+            excess += y[i * at.m + l] * 0;
+            row = fma(parts[l], (double)fabs(y[i * at.m + l]), row);
+        }
+        most = cuda__lu_larger(most, row);
+    }
+    most = cuda__lu_block_largest<CUDA__ISM_WARPS>(most, scratch);
+    const bool bad = __syncthreads_or(!(excess == 0));
+    if (threadIdx.x == 0) {
+        cuda__ism_answer answer = {};
+        answer.det = 1;
+        answer.reach = most;
+        answer.bad = bad;
+        *at.answer() = answer;
+    }
+}
 
 /* ---- Meet ---- */
 
@@ -158,18 +205,39 @@ template <typename S, int Lines> struct cuda__ism_meeter {
         }
     }
 
-    __device__ __forceinline__ void run()
+    __device__ __forceinline__ void clear()
     {
 #pragma unroll
-        for (int j = 0; j < tiles; j++) {
-            sizes[j] = 0;
+        for (int e = 0; e < 4 * Lines * tiles; e++)
+            sums[e / (4 * tiles)][e / 4 % tiles][e % 4] = 0;
+    }
+
+    __device__ __forceinline__ void run()
+    {
+        constexpr bool wide = sizeof(S) == sizeof(double);
+        double before[wide ? Lines : 1][tiles][4] = {};
 #pragma unroll
-            for (int e = 0; e < 4 * Lines; e++)
-                sums[e / 4][j][e % 4] = 0;
+        for (int j = 0; j < tiles; j++)
+            sizes[j] = 0;
+        clear();
+        for (int first = 0; first < at.n; first += CUDA__ISM_MEET_ROWS) {
+#pragma unroll 2
+            for (int i = 0; i < CUDA__ISM_MEET_ROWS; i += 8)
+                step(first + i);
+            if constexpr (wide) {
+#pragma unroll
+                for (int e = 0; e < 4 * Lines * tiles; e++)
+                    before[e / (4 * tiles)][e / 4 % tiles][e % 4] +=
+                        sums[e / (4 * tiles)][e / 4 % tiles][e % 4];
+                clear();
+            }
         }
-#pragma unroll 4
-        for (int first = 0; first < at.n; first += 8)
-            step(first);
+        if constexpr (wide) {
+#pragma unroll
+            for (int e = 0; e < 4 * Lines * tiles; e++)
+                sums[e / (4 * tiles)][e / 4 % tiles][e % 4] =
+                    before[e / (4 * tiles)][e / 4 % tiles][e % 4];
+        }
         keep_lines();
         if (begin == 0)
             keep_sizes();
@@ -225,35 +293,6 @@ template <typename S> struct cuda__ism_coupler {
     __device__ __forceinline__ double x_at(int i, int c) const
     {
         return i < at.n && c < at.m ? (double)x[i * at.m + c] : 0;
-    }
-
-    /* Notes numbers of X and Y that are not finite, and how large they are: see cuda__ism_trial. */
-    __device__ __forceinline__ void look() const
-    {
-        S excess = 0, most = 0;
-        double sum = 0;
-        for (int e = (int)threadIdx.x; e < at.n * at.m; e += threads) {
-            excess += x[e] * 0 + y[e] * 0;
-            sum += (double)fabs(x[e]);
-            most = cuda__lu_larger(most, (S)fabs(y[e]));
-        }
-        if (!(excess == 0))
-            atomicMax(&at.answer()->bad, 1);
-        sum = cuda__lu_warp_sum(sum);
-        most = cuda__ism_warp_largest(most);
-        if (lane == 0) {
-            memory.sums[warp] = sum;
-            memory.thin[warp] = (double)most;
-        }
-        __syncthreads();
-        if (threadIdx.x > 0)
-            return;
-        double largest = memory.thin[0];
-        for (int w = 1; w < warps; w++) {
-            sum += memory.sums[w];
-            largest = cuda__lu_larger(largest, memory.thin[w]);
-        }
-        at.answer()->outer = sum * largest * cuda__ism_finer<S>();
     }
 
     /* A tile of I + K X: every warp adds up a part of the sums. */
@@ -400,7 +439,6 @@ template <typename S> struct cuda__ism_coupler {
 
     __device__ __forceinline__ void run()
     {
-        look();
         for (int i = 0; i < at.m; i += 16)
             for (int j = 0; j < at.m; j += 8)
                 multiply_tile(i, j);

@@ -12,20 +12,20 @@
  * and by another one the size of the change, as of the road by blocks: |X K| is that of the column
  * at which a line times X K is the largest.
  *
- * Every sum is taken in an order that n and m alone decide. Blocks go from matrix to matrix; seven
- * barriers for each.
+ * Every sum is taken in an order that n and m alone decide. Blocks go from matrix to matrix; eight
+ * barriers for each in FP64, seven in FP32.
  */
 #ifndef GPU_CUDA_ISM_MIDDLE_CUH
 #define GPU_CUDA_ISM_MIDDLE_CUH
 
-#include "gpu/cuda/ism_middle_in.cuh"
+#include "gpu/cuda/ism_middle_measures.cuh"
 #include "gpu/cuda/ism_pivot.cuh"
 #include "gpu/cuda/ism_tile.cuh"
 #include "gpu/cuda/ism_trial.cuh"
 
 /* A block. Tiles: of 8 columns of X. */
-template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_middle_block<S> {
-    typedef cuda__ism_middle_block<S> block;
+template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_middle_measures<S> {
+    typedef cuda__ism_middle_measures<S> block;
     typedef typename cuda__ism_pair<S>::type pair;
     using block::begin;
     using block::call;
@@ -34,19 +34,24 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     using block::fetch_x;
     using block::fetch_y;
     using block::find;
+    using block::find_lost;
     using block::first_column;
     using block::found;
     using block::g;
     using block::given;
     using block::lane;
     using block::m;
+    using block::measure_change;
+    using block::measure_reach;
     using block::n;
+    using block::narrow;
     using block::reals;
     using block::result;
     using block::room;
     using block::row;
     using block::slab;
     using block::t;
+    using block::terms_of;
     using block::tried;
     using block::turn;
     using block::warp;
@@ -89,37 +94,67 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         }
     }
 
+    /* Eight rows more of K and T B of the warp's columns, and of the columns' sizes. */
+    __device__ __forceinline__ void meet_columns(int step, double (&sums)[line_tiles][4],
+                                                 double (&sizes)[2]) const
+    {
+        const S *b = given(room.b) + (step + t) * room.b_line + first_column() + g;
+        const S *y = given(room.y) + (step + t) * room.y_line + g, *next = b + 4 * room.b_line;
+        const double left[4] = {(double)b[0], (double)b[8], (double)next[0], (double)next[8]};
+        sizes[0] += fabs(left[0]) + fabs(left[2]);
+        sizes[1] += fabs(left[1]) + fabs(left[3]);
+#pragma unroll
+        for (int l = 0; l < line_tiles; l++) {
+            if (l * 8 >= m + tried)
+                break;
+            const bool is = l * 8 + g < m + tried;
+            const double right[2] = {is ? (double)y[l * 8] : 0,
+                                     is ? (double)y[4 * room.y_line + l * 8] : 0};
+            cuda__multiply_add(sums[l], left, right);
+        }
+    }
+
     /* K and T B of the warp's columns, and G of its rows. */
     __device__ __forceinline__ void meet()
     {
         double sums[line_tiles][4] = {}, sizes[2] = {0, 0};
-        const S *b = given(room.b) + t * room.b_line + first_column() + g;
-        const S *y = given(room.y) + t * room.y_line + g;
-        const int lines = m + tried;
 #pragma unroll
         for (int c = 0; c < Tiles; c++)
             z[c][0] = z[c][1] = z[c][2] = z[c][3] = 0;
+        if constexpr (narrow) {
 #pragma unroll 2
-        for (int step = 0; step < n; step += 8) {
-            const S *of = b + step * room.b_line, *next = of + 4 * room.b_line;
-            const double left[4] = {(double)of[0], (double)of[8], (double)next[0], (double)next[8]};
-            sizes[0] += fabs(left[0]) + fabs(left[2]);
-            sizes[1] += fabs(left[1]) + fabs(left[3]);
-#pragma unroll
-            for (int l = 0; l < line_tiles; l++) {
-                if (l * 8 >= lines)
-                    break;
-                const S *by = y + step * room.y_line + l * 8;
-                const bool is = l * 8 + g < lines;
-                const double right[2] = {is ? (double)by[0] : 0,
-                                         is ? (double)by[4 * room.y_line] : 0};
-                cuda__multiply_add(sums[l], left, right);
+            for (int step = 0; step < n; step += 8) {
+                meet_columns(step, sums, sizes);
+                meet_rows(step);
             }
-            meet_rows(step);
+        } else {
+            meet_by_slabs(sums, sizes);
+#pragma unroll 2
+            for (int step = 0; step < n; step += 8)
+                meet_rows(step);
         }
         look_at_products(sums);
         keep_lines(sums);
         keep_sizes(sizes);
+    }
+
+    /* K and T B: sums of a slab of rows, two beside one another, and then of those. */
+    __device__ __forceinline__ void meet_by_slabs(double (&sums)[line_tiles][4],
+                                                  double (&sizes)[2]) const
+    {
+#pragma unroll 1
+        for (int first = 0; first < room.order; first += 2 * slab) {
+            double some[2][line_tiles][4] = {};
+#pragma unroll
+            for (int step = 0; step < slab; step += 8) {
+                meet_columns(first + step, some[0], sizes);
+                if (first + slab < room.order)
+                    meet_columns(first + slab + step, some[1], sizes);
+            }
+#pragma unroll
+            for (int e = 0; e < line_tiles * 4; e++)
+                sums[e / 4][e % 4] += some[0][e / 4][e % 4] + some[1][e / 4][e % 4];
+        }
     }
 
     /* Notes numbers of X and Y that are not finite: if there are, products are not either. */
@@ -209,17 +244,23 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         }
     }
 
-    /* Column c of a line of T times X. */
+    /* Column c of a line of T times X, and of X the norm. */
     __device__ __forceinline__ void multiply_line(int c) const
     {
         const double *weights = reals(room.weights);
         const S *x = given(room.x) + c;
-        double sum = 0;
-        for (int i = lane; i < room.order; i += CUDA__WARP)
-            sum = fma(weights[i], (double)x[i * room.x_line], sum);
+        double sum = 0, size = 0;
+        for (int i = lane; i < room.order; i += CUDA__WARP) {
+            const double value = (double)x[i * room.x_line];
+            sum = fma(weights[i], value, sum);
+            size += fabs(value);
+        }
         sum = cuda__lu_warp_sum(sum);
-        if (lane == 0)
+        size = cuda__lu_warp_sum(size);
+        if (lane == 0) {
             reals(room.thin)[tried * wide + c] = sum;
+            reals(room.thin)[(tried + 1) * wide + c] = size;
+        }
     }
 
     /* I + K X, and a line of T times X. */
@@ -252,51 +293,6 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
             *(double2 *)(to + j * 8) = make_double2(-sums[0], -sums[1]);
             *(double2 *)(to + 8 * room.g_line + j * 8) = make_double2(-sums[2], -sums[3]);
         }
-    }
-
-    /* |X K|, by a warp. */
-    __device__ __forceinline__ void measure_change() const
-    {
-        const S *x = given(room.x);
-        const double *line = reals(room.thin) + tried * wide, *k = reals(room.k);
-        double change = 0;
-        cuda__ism_key best = {0, 0};
-        for (int j = lane; j < n; j += CUDA__WARP) {
-            double product = 0;
-#pragma unroll 8
-            for (int l = 0; l < m; l++)
-                product = fma(line[l], k[l * room.k_line + j], product);
-            best.see((unsigned long long)__double_as_longlong(fabs(product)) + 1, j);
-        }
-        best = cuda__ism_warp_best(best);
-        for (int i = lane; i < n; i += CUDA__WARP) {
-            double product = 0;
-#pragma unroll 8
-            for (int l = 0; l < m; l++)
-                product =
-                    fma((double)x[i * room.x_line + l], k[l * room.k_line + best.at], product);
-            change += fabs(product);
-        }
-        change = cuda__lu_warp_sum(change);
-        if (lane == 0)
-            result().change = change;
-    }
-
-    /* See cuda__ism_trial; by a warp. */
-    __device__ __forceinline__ void measure_outer() const
-    {
-        const S *x = given(room.x), *y = given(room.y);
-        double sum = 0, most = 0;
-        for (int c = g; c < m; c += 8) {
-#pragma unroll 2
-            for (int i = t; i < n; i += 4) {
-                sum += fabs((double)x[i * room.x_line + c]);
-                most = cuda__lu_larger(most, fabs((double)y[i * room.y_line + c]));
-            }
-        }
-        sum = cuda__lu_warp_sum(sum) * cuda__ism_warp_largest(most);
-        if (lane == 0)
-            result().outer = sum * cuda__ism_finer<S>();
     }
 
     /* ---- Out ---- */
@@ -462,10 +458,11 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
             trial.norm_a = cuda__lu_larger(trial.norm_a, of->size_b[w]);
         }
         trial.change = of->change;
-        trial.outer = of->outer;
+        trial.lost = narrow ? cuda__ism_lost<S, double>(n, n, terms_of(*of)) : of->lost;
         trial.det_ratio = cuda__ism_value(of->det, of->det_exponent);
         trial.bad = of->bad != 0;
         of->bad = 0;
+        of->reach = 0;
         cuda__ism_judge<S>(call, place->item, place->within, trial, METHOD_ROAD_BLOCK);
     }
 
@@ -480,8 +477,8 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
                                         &result().det_exponent);
         if (warp == 1)
             measure_change();
-        if (warp == (last > 1 ? 2 : 1))
-            measure_outer();
+        if (last <= 2 ? warp == last : warp > 1 && warp < last)
+            measure_reach(last <= 2 ? 0 : warp - 2, last <= 2 ? 1 : last - 2);
         if (warp == last && lane == 0) {
             if (judges)
                 judge(turn ^ 1);
@@ -514,6 +511,10 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         if (follows)
             fetch_x(turn ^ 1);
         find_error();
+        if constexpr (!narrow) {
+            __syncthreads();
+            find_lost();
+        }
     }
 
     /* Matrices `index` and every `step` more. */
@@ -529,64 +530,5 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
             judge(turn ^ 1);
     }
 };
-
-template <typename S, int Tiles, int Threads, int Blocks>
-static __global__ void __launch_bounds__(Threads, Blocks)
-    cuda__ism_middle_kernel(const cuda__ism_call call, const cuda__ism_middle_room room)
-{
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    const int lane = (int)threadIdx.x % CUDA__WARP, g = lane / 4;
-    const int row = sizeof(S) < sizeof(double) ? g : (g & 4) | (g & 1) << 1 | (g >> 1 & 1);
-    cuda__ism_middle_update<S, Tiles> one = {{call, room, cuda__memory, (int)call.n, (int)call.m,
-                                              (int)blockDim.x, (int)threadIdx.x / CUDA__WARP, lane,
-                                              g, lane % 4, row, 0},
-                                             {}};
-    one.run_all(blockIdx.x, gridDim.x);
-}
-
-/* Blocks fill the device once and go over the batch in strides. */
-template <typename S, int Tiles, int Threads, int Blocks>
-static cudaError_t cuda__ism_start_middle(const cuda__ism_call &call,
-                                          const cuda__ism_middle_room &room, cudaStream_t stream)
-{
-    constexpr int registers = Threads * Blocks; /* threads that they suffice for */
-    const int threads = room.warps * CUDA__WARP;
-    int64_t held = (cuda__shared_most() + 1024) / (room.bytes + 1024), most;
-    held = held < registers / threads ? held : registers / threads;
-    most = cuda__multiprocessors() * (held > 1 ? held : 1);
-    return cuda__start(cuda__ism_middle_kernel<S, Tiles, Threads, Blocks>,
-                       (unsigned)(call.matrices < most ? call.matrices : most), threads,
-                       (size_t)room.bytes, stream, call, room);
-}
-
-template <typename S, int Tiles>
-static cudaError_t cuda__ism_launch_middle(const cuda__ism_call &call,
-                                           const cuda__ism_middle_room &room, cudaStream_t stream)
-{
-    /* Few blocks of FP64 fit that are wide. */
-    constexpr int blocks = Tiles > 2 && sizeof(S) > sizeof(float) ? 1 : 2;
-    if (room.warps <= 8)
-        return cuda__ism_start_middle<S, Tiles, 256, blocks>(call, room, stream);
-    return cuda__ism_start_middle<S, Tiles, 512, 1>(call, room, stream);
-}
-
-/* For what cuda__ism_middle_holds. */
-template <typename S>
-static cudaError_t cuda__ism_middle(const cuda__ism_call &call, cudaStream_t stream)
-{
-    const cuda__ism_middle_room room = cuda__ism_middle_room_of(call.n, call.m, (int)sizeof(S));
-    switch (room.wide / CUDA__ISM_MIDDLE_TILE) {
-    case 1:
-        return cuda__ism_launch_middle<S, 1>(call, room, stream);
-    case 2:
-        return cuda__ism_launch_middle<S, 2>(call, room, stream);
-    case 3:
-        return cuda__ism_launch_middle<S, 3>(call, room, stream);
-    case 4:
-        return cuda__ism_launch_middle<S, 4>(call, room, stream);
-    default:
-        return cudaErrorInvalidValue;
-    }
-}
 
 #endif

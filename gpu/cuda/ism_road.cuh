@@ -13,12 +13,12 @@
 #ifndef GPU_CUDA_ISM_ROAD_CUH
 #define GPU_CUDA_ISM_ROAD_CUH
 
+#include "gpu/cuda/ism_few_launch.cuh"
 #include "gpu/cuda/ism_fused.cuh"
 #include "gpu/cuda/ism_last.cuh"
 #include "gpu/cuda/ism_middle_room.h"
 #include "gpu/cuda/ism_norm.cuh"
 #include "gpu/cuda/ism_put.cuh"
-#include "gpu/cuda/ism_tile.cuh"
 #include "gpu/cuda/ism_trial.cuh"
 
 #define CUDA__ISM_LINE_BLOCKS 64 /* that make the lines of a trial */

@@ -3,11 +3,13 @@
  * from m = 47 on, the inverse written once, and nothing else of that size. With B = A0^-1 and T the
  * lines of the trial, for all matrices of a chunk,
  *
+ *      reach     how much the terms of X K may be; a block a matrix;
  *      meet      K = Y^T B, and T B; each warp 32 columns;
  *      couple    R = (I + K X)^-1, -R K, and |X K| as ism_middle.cuh has it; a block a matrix;
  *      update    G = B X and Z = B + G (-R K), by strips of rows, which a block holds in its
  *                registers, a warp some of the columns; Z goes out, and T Z and the sums of
  *                magnitudes of its columns are left, of each part of the rows;
+ *      loss      what the trial is blind to, where terms of K cancel; a block 64 columns;
  *      conclude  the trial; a block a matrix.
  *
  * Every sum is taken in an order that n and m alone decide. Device code; a slot a blockIdx.y.
@@ -288,6 +290,48 @@ static __global__ void __launch_bounds__(512, 1) cuda__ism_stream_kernel(const c
 
 /* ---- Conclude ---- */
 
+/* What the terms of a column of X K come to at most; norm: |B|. */
+template <typename S>
+static __device__ __forceinline__ double cuda__ism_terms_of(const cuda__ism_stream<S> &at,
+                                                            double norm)
+{
+    return at.answer()->reach * norm;
+}
+
+/* By how many eps X K may be off. */
+template <typename S>
+static __device__ __forceinline__ double cuda__ism_stream_lost(const cuda__ism_stream<S> &at,
+                                                               double norm)
+{
+    const int rows = sizeof(S) == sizeof(double) ? CUDA__ISM_MEET_ROWS : at.n;
+    return cuda__ism_lost<S, double>(at.n, rows, cuda__ism_terms_of(at, norm));
+}
+
+/* Where that is too much, by what X K is off: the answer's loss. A thread a column. */
+template <typename S>
+static __global__ void __launch_bounds__(CUDA__ISM_STREAM_SLAB)
+    cuda__ism_loss_kernel(const cuda__ism_call call)
+{
+    __shared__ double scratch[CUDA__ISM_STREAM_SLAB / CUDA__WARP];
+    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
+    const int j = (int)(blockIdx.x * CUDA__ISM_STREAM_SLAB + threadIdx.x);
+    const double *k = at.lines(CUDA__ISM_STREAM_K) + j;
+    const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n), *x = at.input(CUDA__ISM_GIVEN_X, at.m);
+    const S *y = at.input(CUDA__ISM_GIVEN_Y, at.m);
+    const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
+    double loss = 0, norm = 0;
+    for (int i = (int)threadIdx.x; i < at.n; i += CUDA__ISM_STREAM_SLAB)
+        norm = cuda__lu_larger(norm, sizes[i]);
+    norm = cuda__lu_block_largest<CUDA__ISM_STREAM_SLAB / CUDA__WARP>(norm, scratch);
+    if (!cuda__ism_cancels(at.n, cuda__ism_stream_lost(at, norm), at.answer()->change))
+        return;
+    if (j < at.n)
+        loss = cuda__ism_loss_of<double>(at.n, at.m, j, b, x, y, k, at.ld);
+    loss = cuda__ism_warp_largest(loss);
+    if (threadIdx.x % CUDA__WARP == 0)
+        atomicMax(&at.answer()->loss, (unsigned long long)__double_as_longlong(loss));
+}
+
 /* T Z, of which every part of the rows has left its sums, and the trial. A block a slot. */
 template <typename S>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
@@ -344,7 +388,11 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda_tensors *item = cuda__ism_item_of_slot(call, at.slot, &within);
     trial.error = answer->broken ? HUGE_VAL : trial.error;
     trial.change = answer->change;
-    trial.outer = answer->outer;
+    trial.lost = cuda__ism_stream_lost(at, trial.norm_a);
+    if (cuda__ism_cancels(at.n, trial.lost, trial.change))
+        trial.lost =
+            cuda__ism_lost_by<S, double>(at.n, __longlong_as_double((long long)answer->loss),
+                                         cuda__ism_terms_of(at, trial.norm_a));
     trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
     trial.bad = answer->bad != 0;
     cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);
@@ -393,7 +441,8 @@ static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStrea
     const int64_t tiles = (call.m + CUDA__ISM_TRIED + 15) / 16;
     const dim3 slabs((unsigned)(call.plan.stream_ld / CUDA__ISM_STREAM_SLAB), count);
     const unsigned threads = CUDA__ISM_MEET_WARPS * CUDA__WARP;
-    cudaError_t error = cuda__start(cuda__ism_begin_kernel<S>, dim3(1, count), 1, 0, stream, call);
+    cudaError_t error =
+        cuda__start(cuda__ism_reach_kernel<S>, dim3(1, count), CUDA__ISM_THREADS, 0, stream, call);
     if (error == cudaSuccess)
         error = cuda__start(tiles == 1   ? cuda__ism_meet_kernel<S, 1>
                             : tiles == 2 ? cuda__ism_meet_kernel<S, 2>
@@ -404,6 +453,9 @@ static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStrea
                             sizeof(typename cuda__ism_coupler<S>::shared), stream, call);
     if (error == cudaSuccess)
         error = cuda__ism_start_update<S>(call, stream);
+    if (error == cudaSuccess)
+        error =
+            cuda__start(cuda__ism_loss_kernel<S>, slabs, CUDA__ISM_STREAM_SLAB, 0, stream, call);
     if (error == cudaSuccess)
         error = cuda__start(cuda__ism_conclude_kernel<S>, dim3(1, count), CUDA__ISM_THREADS, 0,
                             stream, call);

@@ -26,7 +26,7 @@
 
 /* What is known of a matrix until it is judged. */
 struct cuda__ism_record {
-    double error, norm_x, norm_a, change, outer, det;
+    double error, norm_x, norm_a, change, lost, det;
     int64_t index;
     int32_t det_exponent, bad;
 };
@@ -79,6 +79,8 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     typedef cuda__ism_tile_room<S, Order> room;
     typedef typename cuda__ism_pair<S>::type pair;
     static constexpr int most = CUDA__ISM_TILE_COLUMNS, rows = Order / 16, across = Order / 8;
+    /* Rows of K that are added up together; FP32 has digits to spare. */
+    static constexpr int rounded = room::narrow ? Order : 16;
 
     const cuda__ism_call &call;
     int n, m, lane, g, t; /* g, t: the lane's row and pair of columns in a tile */
@@ -88,7 +90,6 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     double k[across][4];     /* K, and T B below */
     double right[across][2]; /* of K: rows 2 t and 2 t + 1 of columns g, g + 8, ... */
     double excess;
-    unsigned largest_y; /* the leading bits of Y's largest magnitude */
 
     /* Which column a lane has that is left with one of its sums. */
     __device__ __forceinline__ int own_column() const
@@ -192,13 +193,30 @@ template <typename S, int Order> struct cuda__ism_tile_update {
 
     /* ---- The update ---- */
 
+    /* A row of |Y| times the norms of X's columns. */
+    __device__ __forceinline__ double reach(const S *x) const
+    {
+        double size = 0, row = 0;
+#pragma unroll
+        for (int i = 0; i < Order; i += 4)
+            size += fabs((double)x[(i + t) * room::x_line + g]);
+        size += __shfl_xor_sync(CUDA__ALL, size, 1);
+        size += __shfl_xor_sync(CUDA__ALL, size, 2);
+#pragma unroll
+        for (int c = 0; c < most; c++) {
+            const double y = (double)given(room::y)[lane % Order * room::y_line + c];
+            row = fma(shuffle(size, c * 4), fabs(y), row);
+        }
+        return row;
+    }
+
     /* K and T B. */
     __device__ __forceinline__ void meet()
     {
         const S *b = given(room::b + t * room::b_line + g);
         const S *y = given(room::y + t * room::y_line + g);
         const double *weight = weights + g * room::line + t;
-        unsigned top = 0;
+        double before[across][4] = {};
 #pragma unroll
         for (int j = 0; j < across * 4; j++)
             k[j / 4][j % 4] = 0;
@@ -208,10 +226,12 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             double left[4] = {(double)y[step * room::y_line], tried ? weight[step] : 0,
                               (double)y[(step + 4) * room::y_line], tried ? weight[step + 4] : 0};
             excess += left[0] * 0 + left[2] * 0;
+            if (step == rounded) {
 #pragma unroll
-            for (int e = 0; e < 4; e += 2) {
-                const unsigned lead = cuda__real<double>::lead(fabs(left[e]));
-                top = lead > top ? lead : top;
+                for (int j = 0; j < across * 4; j++) {
+                    before[j / 4][j % 4] = k[j / 4][j % 4];
+                    k[j / 4][j % 4] = 0;
+                }
             }
 #pragma unroll
             for (int j = 0; j < across; j++) {
@@ -220,7 +240,9 @@ template <typename S, int Order> struct cuda__ism_tile_update {
                 cuda__multiply_add(k[j], left, both);
             }
         }
-        largest_y = __reduce_max_sync(CUDA__ALL, top);
+#pragma unroll
+        for (int j = 0; j < across * 4; j++)
+            k[j / 4][j % 4] += before[j / 4][j % 4];
     }
 
     /* An accumulator as a left factor, whose columns are then taken in the order of pairs. */
@@ -360,12 +382,11 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         }
     }
 
-    /* The largest magnitude of what the lane has of T (B - Z M), T Z being in shared memory; and
-     * the sum of magnitudes of what it has of X. */
-    __device__ __forceinline__ double error(const S *x, double *size_x) const
+    /* The largest magnitude of what the lane has of T (B - Z M), T Z being in shared memory. */
+    __device__ __forceinline__ double error(const S *x) const
     {
         const bool tried = g < CUDA__ISM_TRIED;
-        double thin[4] = {}, rest[across][4], worst = 0, size = 0;
+        double thin[4] = {}, rest[across][4], worst = 0;
 #pragma unroll
         for (int j = 0; j < across; j++) {
             const double2 tz =
@@ -374,13 +395,11 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             const double left[4] = {tz.x, 0, tz.y, 0};
             const double both[2] = {(double)x[(j * 8 + 2 * t) * room::x_line + g],
                                     (double)x[(j * 8 + 2 * t + 1) * room::x_line + g]};
-            size += fabs(both[0]) + fabs(both[1]);
             cuda__multiply_add(thin, left, both);
             rest[j][0] = tz.x;
             rest[j][1] = tz.y;
             rest[j][2] = rest[j][3] = 0;
         }
-        *size_x = size;
         const double left[4] = {thin[0], 0, thin[1], 0};
 #pragma unroll
         for (int j = 0; j < across; j++) {
@@ -427,11 +446,18 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         return (cuda__ism_record *)(memory + room::records) + number;
     }
 
-    /* See cuda__ism_trial; size_x: of what the lane has of X. */
-    __device__ __forceinline__ double outer(double size_x) const
+    /* By how many eps X K is off. */
+    __device__ __forceinline__ double lost(const cuda_tensors *item, int64_t within,
+                                           double terms) const
     {
-        const double most = __hiloint2double((int)largest_y + 1, 0);
-        return cuda__lu_warp_sum(size_x) * most * cuda__ism_finer<S>();
+        const S *b = input(item, within, CUDA__ISM_GIVEN_INVERSE, n);
+        const S *x = input(item, within, CUDA__ISM_GIVEN_X, m);
+        const S *y = input(item, within, CUDA__ISM_GIVEN_Y, m);
+        const double loss = lane < n
+                                ? cuda__ism_loss_of<double>(n, m, lane, b, x, y,
+                                                            memory + room::k + lane, room::k_line)
+                                : 0;
+        return cuda__ism_lost_by<S, double>(n, cuda__ism_warp_largest(loss), terms);
     }
 
     /* The matrix that was fetched; `next` begins to be fetched meanwhile. */
@@ -449,6 +475,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             z[e / (2 * across)][e / 2 % across][e % 2 * 2] = both.x;
             z[e / (2 * across)][e / 2 % across][e % 2 * 2 + 1] = both.y;
         }
+        const double row = reach(x);
         double size_b = sum_rows([](int, double value) { return fabs(value); });
         /* A sum that is finite is one of finite numbers. */
         if (!(size_b <= cuda__real<double>::largest)) {
@@ -477,24 +504,28 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             memory[room::tz + l * room::line + own_column()] = tz;
         }
         __syncwarp();
-        double size_x, worst = error(x, &size_x);
+        double worst = error(x);
         bool bad = __any_sync(CUDA__ALL, !(excess == 0));
         cuda__ism_record found = {cuda__ism_warp_largest<double>(worst),
                                   cuda__ism_warp_largest<double>(size_z),
                                   cuda__ism_warp_largest<double>(size_b),
                                   cuda__ism_warp_largest<double>(change),
-                                  outer(size_x),
+                                  0,
                                   det,
                                   index,
                                   det_exponent,
                                   bad};
-        if (lane == 0)
-            *record(number) = found;
+        const double terms = cuda__ism_warp_largest(row) * found.norm_a;
+        found.lost = cuda__ism_lost<S, double>(n, rounded, terms);
         int64_t within;
         const cuda_tensors *item = cuda__ism_item(call, index, &within);
         S *inverse = (S *)item->outputs[CUDA__ISM_WANTED_INVERSE];
         if (inverse)
             store(inverse + within * (n * n), bad);
+        if (cuda__ism_cancels(n, found.lost, found.change))
+            found.lost = lost(item, within, terms);
+        if (lane == 0)
+            *record(number) = found;
     }
 
     /* The verdict on `count` matrices, by as many lanes. */
@@ -510,7 +541,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             trial.norm_x = of.norm_x;
             trial.norm_a = of.norm_a;
             trial.change = of.change;
-            trial.outer = of.outer;
+            trial.lost = of.lost;
             trial.det_ratio = cuda__ism_value(of.det, of.det_exponent);
             trial.bad = of.bad != 0;
             cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);
@@ -518,76 +549,5 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         __syncwarp();
     }
 };
-
-template <typename T, int Order, int Blocks>
-static __global__ void __launch_bounds__(CUDA__ISM_TILE_WARPS *CUDA__WARP, Blocks)
-    cuda__ism_tile_kernel(const cuda__ism_call call)
-{
-    typedef cuda__ism_tile_room<T, Order> room;
-    constexpr int threads = CUDA__ISM_TILE_WARPS * CUDA__WARP;
-    constexpr int held = CUDA__ISM_TRIED * room::line;
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    const int n = (int)call.n, warp = (int)threadIdx.x / CUDA__WARP;
-    const int lane = (int)threadIdx.x % CUDA__WARP;
-    double *weights = (double *)cuda__memory, *all = weights + held;
-    for (int e = threadIdx.x; e < held; e += threads) {
-        int i = e % room::line;
-        weights[e] = i < n ? (double)cuda__ism_weight(n, i, e / room::line) : 0.0;
-    }
-    for (int e = threadIdx.x; e < CUDA__ISM_TILE_WARPS * room::numbers; e += threads)
-        all[e] = 0;
-    __syncthreads();
-    cuda__ism_tile_update<T, Order> one = {
-        call,    n,  (int)call.m, lane, lane / 4, lane % 4, all + warp * room::numbers,
-        weights, {}, {},          {},   0,        0};
-    const int64_t step = (int64_t)gridDim.x * CUDA__ISM_TILE_WARPS;
-    int64_t index = (int64_t)blockIdx.x * CUDA__ISM_TILE_WARPS + warp;
-    int turn = 0, number = 0;
-    if (index < call.matrices)
-        one.fetch(index, 0);
-    for (; index < call.matrices; index += step, turn ^= 1) {
-        one.run(index, index + step, turn, number++);
-        if (number == CUDA__ISM_TILE_RECORDS || index + step >= call.matrices) {
-            one.judge(number);
-            number = 0;
-        }
-    }
-}
-
-/* Blocks fill an H200 once and go over the batch in strides. */
-template <typename T, int Order, int Blocks>
-static cudaError_t cuda__ism_launch_tile(const cuda__ism_call &call, cudaStream_t stream)
-{
-    typedef cuda__ism_tile_room<T, Order> room;
-    constexpr int64_t most = 132 * Blocks;
-    int64_t blocks = (call.matrices + CUDA__ISM_TILE_WARPS - 1) / CUDA__ISM_TILE_WARPS;
-    size_t numbers = CUDA__ISM_TRIED * room::line + CUDA__ISM_TILE_WARPS * room::numbers;
-    return cuda__start(cuda__ism_tile_kernel<T, Order, Blocks>,
-                       (unsigned)(blocks < most ? blocks : most), CUDA__ISM_TILE_WARPS * CUDA__WARP,
-                       numbers * sizeof(double), stream, call);
-}
-
-/* Is this a call for an update at once? To this order and this many columns, where A is not known.
- */
-static inline bool cuda__ism_is_few(const cuda__ism_call &call)
-{
-    return !cuda__ism_knows(call) && call.m > 0 && call.n <= 32 && call.m <= (call.n > 16 ? 8 : 4);
-}
-
-/* Columns from which on the tensor cores are faster, for n > 16. */
-template <typename T>
-static constexpr int cuda__ism_tile_least = sizeof(T) == sizeof(float) ? 5 : 3;
-
-template <typename T>
-static cudaError_t cuda__ism_few(const cuda__ism_call &call, cudaStream_t stream)
-{
-    if (call.n > 16 && call.m >= cuda__ism_tile_least<T>)
-        return cuda__ism_launch_tile<T, 32, 4>(call, stream);
-    if (call.n <= 8)
-        return cuda__ism_launch_few<T, 8>(call, stream);
-    if (call.n <= 16)
-        return cuda__ism_launch_few<T, 16>(call, stream);
-    return cuda__ism_launch_few<T, 32>(call, stream);
-}
 
 #endif

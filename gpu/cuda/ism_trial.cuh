@@ -423,7 +423,7 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     /* K is made anew for this trial, but of a few numbers its errors may agree with the update's.
      */
     if (!known && !solved && cuda__ism_is_whole(call.n))
-        trial.outer = of.outer();
+        trial.lost = cuda__ism_lost<T, T>(call.n, (int)call.n, of.outer() * trial.norm_a);
     trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
     trial.bad = answer->bad;
     return trial;

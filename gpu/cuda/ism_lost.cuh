@@ -1,0 +1,72 @@
+/* gpu/cuda/ism_lost.cuh: what an update of a known inverse may lose unseen. Its trial, that of T
+ * (A0^-1 - Z M), takes the update's own K = Y^T A0^-1, so that it is blind to K's rounding errors.
+ * With them X K is off, and so Z M by Z times that.
+ *
+ * They are bounded first, by K's terms. Where that is too much, as where A0 is ill-conditioned and
+ * terms cancel, K is computed once more in twice its precision, and compared. If that is too much
+ * still, the last road is taken. Device code; any thread.
+ */
+#ifndef GPU_CUDA_ISM_LOST_CUH
+#define GPU_CUDA_ISM_LOST_CUH
+
+#include "gpu/cuda/ism_call.h"
+#include "gpu/cuda/real.cuh"
+#include "gpu/cuda/twice.cuh"
+
+/* Of the 15 n eps |Z| |M| that are promised; where a trial sees all of the residual it allows more,
+ * and this less. */
+#define CUDA__ISM_LOST_RATIO 10.0
+#define CUDA__ISM_LOST_WHOLE_RATIO 6.0
+
+/* By how many eps of the precision T the columns of X K may be off, K being summed in the precision
+ * Sum: n terms, `rows` at a time, and then those sums. So a term takes part in `rows` roundings of
+ * half an eps, and in one for each sum behind the first (Higham, Accuracy and Stability, 4.2).
+ * terms: what the terms' magnitudes of a column come to at most, |A0^-1| times the largest row of
+ * |Y| times the norms of X's columns. */
+template <typename T, typename Sum>
+static __device__ __forceinline__ double cuda__ism_lost(int64_t n, int64_t rows, double terms)
+{
+    const double finer = (double)cuda__real<Sum>::eps / (double)cuda__real<T>::eps;
+    return 0.5 * (double)(rows + (n + rows - 1) / rows - 1) * finer * terms;
+}
+
+/* Is that too much, change being |M - I|? Updates by random numbers of either sign come to terms of
+ * 2 sqrt(n m) |M| or so, which is not. */
+static __device__ __forceinline__ bool cuda__ism_cancels(int64_t n, double lost, double change)
+{
+    const bool whole = n <= CUDA__ISM_PROBES;
+    const double ratio = whole ? CUDA__ISM_LOST_WHOLE_RATIO : CUDA__ISM_LOST_RATIO;
+    return !(lost <= ratio * (double)n * (1 + change));
+}
+
+/* What X K's column j is off by for the errors of K, whose column is k, numbers k_step apart. b, x,
+ * y: of the matrix, as they are given. Seldom called, and no registers' concern of who calls it. */
+template <typename Sum, typename S>
+static __device__ __noinline__ double cuda__ism_loss_of(int n, int m, int j, const S *b, const S *x,
+                                                        const S *y, const Sum *k, int64_t k_step)
+{
+    double loss = 0;
+    for (int c = 0; c < m; c++) {
+        cuda__twice<Sum> sum = {0, 0};
+        double size = 0;
+#pragma unroll 1
+        for (int i = 0; i < n; i++) {
+            size += fabs((double)x[i * m + c]);
+            sum.add_product((Sum)y[i * m + c], (Sum)b[(int64_t)i * n + j]);
+        }
+        loss += size * fabs((double)(k[c * k_step] - sum.value()) - (double)sum.rest());
+    }
+    return loss;
+}
+
+/* As cuda__ism_lost, where the columns' largest sum of that is known; with what twice the precision
+ * may have lost in its turn. */
+template <typename T, typename Sum>
+static __device__ __forceinline__ double cuda__ism_lost_by(int64_t n, double loss, double terms)
+{
+    const double eps = (double)cuda__real<T>::eps, finer = (double)cuda__real<Sum>::eps;
+    const double twice = (double)n * finer / 2;
+    return (loss + twice * twice * terms) / eps;
+}
+
+#endif

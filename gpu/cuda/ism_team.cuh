@@ -1,0 +1,88 @@
+/* gpu/cuda/ism_team.cuh: threads that have a small matrix of `ism` together, and what they find out
+ * as one. Device code; all threads of a team call, converged.
+ */
+#ifndef GPU_CUDA_ISM_TEAM_CUH
+#define GPU_CUDA_ISM_TEAM_CUH
+
+#include "gpu/cuda/ism.cuh"
+
+#define CUDA__ISM_TEAM_BLOCK 128 /* threads of a block of small teams */
+
+/* The largest of the warp's, of which none is negative; a NaN where there is one. Numbers that are
+ * not negative are in the order of their bits. */
+template <typename T> static __device__ __forceinline__ T cuda__ism_warp_largest(T value)
+{
+    const unsigned high = cuda__real<T>::lead(value);
+    const unsigned top = __reduce_max_sync(CUDA__ALL, high);
+    if constexpr (sizeof(T) == sizeof(float))
+        return __uint_as_float(top);
+    const unsigned low = high == top ? cuda__real<T>::rest(value) : 0u;
+    return (T)__hiloint2double((int)top, (int)__reduce_max_sync(CUDA__ALL, low));
+}
+
+/* Threads that have a matrix. */
+template <int Threads> struct cuda__ism_team {
+    static constexpr int block = Threads > CUDA__WARP ? Threads : CUDA__ISM_TEAM_BLOCK;
+    static constexpr int teams = block / Threads;
+    static constexpr int warps = Threads > CUDA__WARP ? Threads / CUDA__WARP : 1;
+    static constexpr int lines = Threads == CUDA__ISM_PROBES ? CUDA__ISM_PROBES : CUDA__ISM_TRIED;
+
+    static __device__ __forceinline__ void sync()
+    {
+        if (Threads > CUDA__WARP)
+            __syncthreads();
+        else
+            __syncwarp();
+    }
+
+    /* Every thread gets the sums over the team; scratch: Count numbers a warp. */
+    template <int Count, typename T>
+    static __device__ __forceinline__ void sum(T (&values)[Count], T *scratch)
+    {
+        constexpr int reach_most = (Threads < CUDA__WARP ? Threads : CUDA__WARP) / 2;
+#pragma unroll
+        for (int c = 0; c < Count; c++) {
+#pragma unroll
+            for (int reach = reach_most; reach > 0; reach /= 2)
+                values[c] += __shfl_xor_sync(CUDA__ALL, values[c], reach);
+        }
+        if (warps == 1)
+            return;
+        int warp = threadIdx.x / CUDA__WARP;
+        if (threadIdx.x % CUDA__WARP == 0)
+            for (int c = 0; c < Count; c++)
+                scratch[warp * Count + c] = values[c];
+        __syncthreads();
+#pragma unroll
+        for (int c = 0; c < Count; c++) {
+            values[c] = scratch[c];
+            for (int w = 1; w < warps; w++)
+                values[c] += scratch[w * Count + c];
+        }
+        __syncthreads();
+    }
+
+    /* The largest of the team's, of which none is negative; a NaN where there is one. */
+    template <typename T> static __device__ __forceinline__ T largest(T value, T *scratch)
+    {
+        if constexpr (Threads < CUDA__WARP) {
+#pragma unroll
+            for (int reach = Threads / 2; reach > 0; reach /= 2)
+                value = cuda__lu_larger(value, __shfl_xor_sync(CUDA__ALL, value, reach));
+            return value;
+        }
+        value = cuda__ism_warp_largest(value);
+        if (warps == 1)
+            return value;
+        if (threadIdx.x % CUDA__WARP == 0)
+            scratch[threadIdx.x / CUDA__WARP] = value;
+        __syncthreads();
+        value = scratch[0];
+        for (int w = 1; w < warps; w++)
+            value = cuda__lu_larger(value, scratch[w]);
+        __syncthreads();
+        return value;
+    }
+};
+
+#endif
