@@ -57,9 +57,17 @@ static int64_t work_numbers(enum precision precision, int64_t n, int64_t m,
                         : numbers;
 }
 
+/* Are X and Y balanced? Where they are thin, which takes little, or where no A could be formed. */
+static bool balances(int64_t m, uint32_t inputs)
+{
+    const uint32_t both = METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A0_DENSE);
+    return (inputs & METHOD_INPUT(METHOD_ISM_X)) != 0 &&
+           (m <= HOST_ISM_THIN || (inputs & both) == METHOD_INPUT(METHOD_ISM_A0_INVERSE));
+}
+
 /* Layout: the matrix's own numbers and the work of a plan, or what lu takes; the inverse where it
- * is not wanted. */
-static int64_t whole_bytes(enum precision precision, int64_t n, int64_t own, int64_t work,
+ * is not wanted; X and Y balanced. These are the bytes without the last. */
+static int64_t first_bytes(enum precision precision, int64_t n, int64_t own, int64_t work,
                            bool inverse_wanted)
 {
     int64_t bytes, dense = host__dense_scratch_bytes(precision, n, 0), inverse = 0;
@@ -75,11 +83,21 @@ static int64_t whole_bytes(enum precision precision, int64_t n, int64_t own, int
     return bytes;
 }
 
+static int64_t whole_bytes(enum precision precision, int64_t first, int64_t balanced)
+{
+    int64_t bytes;
+    if (first < 0 || balanced < 0 || !checked_mul(balanced, precision_bytes(precision), &bytes) ||
+        !checked_add(first, bytes, &bytes))
+        return -1;
+    return bytes;
+}
+
 /* Whatever the options are. m = 0: A alone, perhaps. */
 static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
 {
     if (n > METHOD_ISM_ORDER_MAX || m > METHOD_ISM_ORDER_MAX)
         return -1;
+    int64_t balanced = host__ism_balance_numbers(n, m);
     struct host_ism_plan whole = {.road = METHOD_ROAD_BLOCK};
     m = whole.block = m > 0 ? m : n;
     int64_t work = work_numbers(precision, n, m, whole, true), blocks;
@@ -90,7 +108,8 @@ static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
     work = largest(work, host__ism_plan_numbers(precision, n, m, fused, false));
     struct host_ism_plan reduced = {.road = METHOD_ROAD_REDUCED_MEMORY, .block = m};
     work = largest(work, host__ism_plan_numbers(precision, n, m, reduced, false));
-    return whole_bytes(precision, n, host__ism_own_numbers(precision, n, m), work, false);
+    int64_t own = host__ism_own_numbers(precision, n, m);
+    return whole_bytes(precision, first_bytes(precision, n, own, work, false), balanced);
 }
 
 static int64_t task_scratch_bytes(const struct host_task *task)
@@ -100,9 +119,12 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     bool alone = (task->inputs & METHOD_INPUT(METHOD_ISM_A)) != 0;
     int64_t n = task->n, m = alone ? n : task->m;
     struct host_ism_plan plan = host__ism_plan(n, m, task->inputs, task->options);
-    return whole_bytes(task->precision, n, host__ism_own_numbers(task->precision, n, m),
-                       work_numbers(task->precision, n, m, plan, factors),
-                       (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
+    int64_t own = host__ism_own_numbers(task->precision, n, m);
+    int64_t work = work_numbers(task->precision, n, m, plan, factors);
+    int64_t first = first_bytes(task->precision, n, own, work,
+                                (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
+    return whole_bytes(task->precision, first,
+                       balances(m, task->inputs) ? host__ism_balance_numbers(n, m) : 0);
 }
 
 #define REAL_FILE "gpu/host/ism.inc"

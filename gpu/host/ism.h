@@ -57,6 +57,8 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
                                struct host_ism_plan plan, bool factors);
 /* Of its own: A0's diagonal and the trial's lines. */
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m);
+/* Of X and Y balanced (ism_balance.c), behind all others. */
+int64_t host__ism_balance_numbers(int64_t n, int64_t m);
 
 /* How a trial came out. */
 struct host_ism_verdict {
