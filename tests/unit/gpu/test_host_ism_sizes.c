@@ -1,5 +1,6 @@
 /* `ism` on the host where X and Y are of far different sizes, so that products on the way leave the
- * range of numbers though the answer does not. */
+ * range of numbers though the answer does not; and DET_RATIO beside an A0_INVERSE that has drifted.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -253,12 +254,60 @@ static void test_shifted(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* ---- DET_RATIO ---- */
+
+/* Where A0_INVERSE is another's, lu's DET_RATIO is that of the A0 given. */
+static void test_det_ratio_of_a_drifted_inverse(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 3, 9, 40, 100};
+    failures = 0;
+    for (size_t i = 0; i < COUNT(orders) * PRECISION_COUNT; i++) {
+        const enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        const int64_t n = orders[i / PRECISION_COUNT];
+        struct ismtest_problem problem =
+            ismtest_problem(precision, ISMTEST_INVERSE_AND_A0, n, 1, (uint64_t)n);
+        for (int64_t j = 0; j < n * n; j++)
+            problem.b[j] *= 1.125;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        const double wanted = ismtest_det_ratio(&problem);
+        if (answer.info != 0 || answer.road != METHOD_ROAD_LU)
+            complain(&problem, "INFO", answer.info);
+        if (!near(answer.det_ratio, wanted, 100 * (double)n * gputest_eps(precision) * wanted))
+            complain(&problem, "DET_RATIO", answer.det_ratio / wanted);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* A0 is singular, A is the identity. */
+static void test_det_ratio_of_a_singular_a0(void **state)
+{
+    (void)state;
+    for (int p = 0; p < PRECISION_COUNT; p++) {
+        struct ismtest_problem problem =
+            ismtest_blank((enum precision)p, ISMTEST_INVERSE_AND_A0, 12, 1);
+        ismtest_complete(&problem);
+        problem.a0[13] = 0;
+        problem.x[1] = problem.y[1] = 1;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 0);
+        assert_int_equal(answer.road, METHOD_ROAD_LU);
+        assert_true(isinf(answer.det_ratio));
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_a_long_thin_column),
         cmocka_unit_test(test_shifted),
+        cmocka_unit_test(test_det_ratio_of_a_drifted_inverse),
+        cmocka_unit_test(test_det_ratio_of_a_singular_a0),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
