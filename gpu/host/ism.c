@@ -1,5 +1,5 @@
-/* gpu/host/ism.c: `ism`: reads what is given, goes the roads that ism.h offers until one leads to a
- * good inverse, and reports.
+/* gpu/host/ism.c: `ism`: reads what is given, balances X and Y, goes the roads that ism.h offers
+ * until one leads to a good inverse, and reports.
  *
  * Roads, in the order they are tried: the plan's variant; where blocks broke down or lost accuracy
  * and m is small, all columns as one block, whose coupling matrix is factored with pivoting; where
