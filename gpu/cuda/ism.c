@@ -177,15 +177,18 @@ static void take_pieces(struct cuda__ism_call *work)
 static void take_trial(struct cuda__ism_call *work)
 {
     int64_t n = work->n, ld = work->ld, ldm = work->ldm;
+    /* T X and T Z X, or that times Y^T, in pairs of numbers. */
+    int64_t pairs = n <= CUDA__ISM_PROBES ? 4 * CUDA__ISM_PROBES : 2 * CUDA__ISM_PROBES;
     take(work, CUDA__ISM_TZ, CUDA__ISM_PROBES, ld);
-    take(work, CUDA__ISM_REST, 2 * CUDA__ISM_PROBES, ld);
+    take(work, CUDA__ISM_REST, pairs, ld);
     take(work, CUDA__ISM_ERROR, 2 * CUDA__ISM_PROBES, ld);
     take(work, CUDA__ISM_SIGNS, CUDA__ISM_PROBES, ld);
     take(work, CUDA__ISM_COLUMNS,
          n <= CUDA__ISM_NORM_ORDER ? largest(n, CUDA__ISM_PROBES) : CUDA__ISM_PROBES, ld);
-    take(work, CUDA__ISM_THIN, 2 * CUDA__ISM_PROBES, ldm);
+    take(work, CUDA__ISM_THIN, pairs, ldm);
     take(work, CUDA__ISM_CHOSEN, CUDA__ISM_PROBES, ldm);
     take(work, CUDA__ISM_SIZES, 2, ld);
+    take(work, CUDA__ISM_WEIGHTS, 2, ld);
 }
 
 static void take_variant(struct cuda__ism_call *work)

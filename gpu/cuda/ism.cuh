@@ -28,12 +28,14 @@ struct cuda__ism_answer {
     double reach;                     /* of ism_lost.cuh: the largest row */
     unsigned long long loss;          /* the bits of a number that is not negative */
     double rcond;                     /* of lu, in the precision */
+    unsigned long long terms;         /* bits of a sum that ism_terms.cuh makes */
     int32_t bad;                      /* an input is not finite */
     int32_t broken;                   /* a block is singular */
     int32_t zero;                     /* the diagonal of A has a zero */
     int32_t refused;                  /* no inverse goes out */
     int32_t info, factor_info;        /* of lu */
     int32_t shift;                    /* binary places that what was factored was scaled by */
+    int32_t twice;                    /* the trial is that of ism_twice.cuh */
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */
 };
 

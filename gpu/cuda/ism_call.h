@@ -116,7 +116,8 @@ enum cuda__ism_array {
     CUDA__ISM_COLUMNS,
     CUDA__ISM_THIN, /* lines of m: T Z X, and chosen rows of Y */
     CUDA__ISM_CHOSEN,
-    CUDA__ISM_SIZES,  /* sums of magnitudes of the columns of Z, and of A or B */
+    CUDA__ISM_SIZES,   /* sums of magnitudes of the columns of Z, and of A, A0 or B */
+    CUDA__ISM_WEIGHTS, /* n doubles: see ism_terms.cuh */
     CUDA__ISM_FORMED, /* mending: A or M; its inverse, and before that what is factored; its factors
                        * and their pivots */
     CUDA__ISM_INVERSE,

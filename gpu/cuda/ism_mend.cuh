@@ -171,17 +171,13 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_trial trial = cuda__ism_weigh<T, CUDA__ISM_THREADS>(call, scratch, true);
-    cuda__ism_measurer<T, CUDA__ISM_THREADS> of = {call, slot, scratch};
-    const double *terms = cuda__ism_terms<T>(call, slot);
-    double most = cuda__ism_twice_error<T>(2 * call.n + call.m);
-    double lost = of.largest([&](int64_t j) { return (T)(most * terms[j]); });
     if (threadIdx.x > 0)
         return;
     int n = (int)call.n, info = answer->bad ? -1 : answer->info, road = METHOD_ROAD_LU;
     bool finite = trial.norm_x <= (double)cuda__real<T>::largest;
     double size = trial.norm_x * (1 + trial.change), eps = cuda__real<T>::eps;
     bool good = finite && size > 0 && trial.error <= cuda__ism_allowed<T>(n, size) &&
-                lost <= CUDA__ISM_TWICE_RATIO * n * eps * (1 + trial.change);
+                !cuda__ism_twice_loses<T>(call, answer, trial.change);
     T rcond = cuda__real<T>::nan(), det_ratio = (T)trial.det_ratio;
     answer->refused = true;
     if (info >= 1 && info <= n) { /* M is singular */
@@ -372,22 +368,18 @@ template <typename T> struct cuda__ism_mending {
     }
 
     /* Behind `lines` lines of ERROR: T A0^-1 - T Z (M - I); SIGNS: the sums of the columns of M -
-     * I; and the terms of M, which was rounded once, so that there is no other one to try. */
+     * I. M was rounded once, so that there is no other one to try. */
     void try_solution()
     {
         const cuda__ism_call &call = journey.call;
         const int64_t n = call.n, lines = journey.lines();
-        const int64_t blocks = journey.pieces(n, CUDA__ISM_THREADS);
         journey.look_at_answer();
-        journey.start(cuda__ism_change_sums_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call);
+        journey.start(cuda__ism_change_sums_kernel<T>, journey.pieces(n, CUDA__ISM_THREADS),
+                      CUDA__ISM_THREADS, 0, call);
         journey.multiply(lines, n, n, false, false, 1, {-1, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
                          {CUDA__ISM_ERROR, lines, 0});
         journey.multiply(lines, n, n, false, false, -1, {CUDA__ISM_TZ, 0, 0},
                          {CUDA__ISM_FORMED, 0, 0}, 1, {CUDA__ISM_ERROR, lines, 0});
-        journey.start(cuda__ism_terms_kernel<T>, journey.pieces(call.m, CUDA__ISM_THREADS),
-                      CUDA__ISM_THREADS, 0, call, 0);
-        for (int step = 1; step <= 2; step++)
-            journey.start(cuda__ism_terms_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call, step);
     }
 
     void run(bool begins)
@@ -419,7 +411,7 @@ template <typename T>
 static cudaError_t cuda__ism_mend(const cuda__ism_call &work, struct cuda_products *products,
                                   cudaStream_t stream)
 {
-    cuda__ism_mending<T> mending = {{{work, products, stream, cudaSuccess}}};
+    cuda__ism_mending<T> mending = {{{{work, products, stream, cudaSuccess}}}};
     cuda__ism_call &call = mending.journey.call;
     call.doubtful = nullptr;
     mending.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);

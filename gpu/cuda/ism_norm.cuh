@@ -2,11 +2,12 @@
  * ism_trial.cuh in fewer and shorter kernels, which take what is given and nothing else, so that
  * they can run beside the work.
  *
- * A round: L X for eight lines L (those of the trial, then signs), by parts of the rows; the
- * columns' scores by L X Y^T; the eight columns with the largest (cuda__ism_choose_kernel);
- * and those columns' norms and signs. Sums are taken in an order that n and m alone decide.
+ * First come the columns' bounds (ism_terms.cuh). A round: L X for eight lines L (those of the
+ * trial, then signs), by parts of the rows; the columns' scores by L X Y^T; the eight columns with
+ * the largest, or the second time four, and four by their bounds (cuda__ism_choose_kernel); and
+ * those columns' norms and signs. Sums are taken in an order that n and m alone decide.
  *
- * Cost: a round reads X twice and Y once. Device code; a slot a blockIdx.y.
+ * Cost: the bounds read X and Y once, a round X twice and Y once. Device code; a slot a blockIdx.y.
  */
 #ifndef GPU_CUDA_ISM_NORM_CUH
 #define GPU_CUDA_ISM_NORM_CUH
@@ -138,7 +139,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     square = 0;
     for (int g = 0; g < groups; g++)
         square += squares[g][row];
-    cuda__ism_scores<T>(call, slot)[j] = cuda__ism_score_of(call.n, d[j], square);
+    cuda__ism_scores<T>(call, slot)[j] =
+        cuda__ism_score_of(call.n, d[j], square, cuda__ism_weights<T>(call, slot)[j]);
 }
 
 /* The chosen columns of A, 64 rows of them a block: their signs, and in ERROR, eight numbers a

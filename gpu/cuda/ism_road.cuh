@@ -17,54 +17,45 @@
 #include "gpu/cuda/ism_fused.cuh"
 #include "gpu/cuda/ism_last.cuh"
 #include "gpu/cuda/ism_middle_room.h"
-#include "gpu/cuda/ism_norm.cuh"
-#include "gpu/cuda/ism_put.cuh"
-#include "gpu/cuda/ism_trial.cuh"
+#include "gpu/cuda/ism_try.cuh"
 
 #define CUDA__ISM_LINE_BLOCKS 64 /* that make the lines of a trial */
-#define CUDA__ISM_CLIMBS 2       /* rounds of the search for |A| */
 
 /* A chunk of matrices on its way. */
-template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
-    typedef cuda__ism_putter<T> putter;
-    using putter::call;
-    using putter::check;
-    using putter::diagonal;
-    using putter::has;
-    using putter::multiply;
-    using putter::note;
-    using putter::over;
-    using putter::over_both;
-    using putter::pieces;
-    using putter::products;
-    using putter::start;
-    using putter::start_alone;
-    using putter::start_both;
-    using putter::start_once;
-    using putter::status;
-    using putter::stream;
-    using putter::stride;
+template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
+    typedef cuda__ism_trier<T> trier;
+    using trier::call;
+    using trier::check;
+    using trier::diagonal;
+    using trier::has;
+    using trier::lines;
+    using trier::look_at;
+    using trier::look_at_answer;
+    using trier::measure_a;
+    using trier::measure_diagonal;
+    using trier::multiply;
+    using trier::note;
+    using trier::over;
+    using trier::over_both;
+    using trier::pieces;
+    using trier::products;
+    using trier::square;
+    using trier::start;
+    using trier::start_alone;
+    using trier::start_both;
+    using trier::start_once;
+    using trier::status;
+    using trier::stream;
+    using trier::stride;
+    using trier::thin;
+    using trier::times_a;
+    using trier::try_twice;
+    using trier::try_update;
+    using trier::weigh_thin;
 
     /* ---- What is given ---- */
 
-    cuda__ism_shape square(int array) const
-    {
-        return {array, call.n, call.n, stride(array)};
-    }
-
-    cuda__ism_shape thin(int array) const
-    {
-        return {array, call.n, call.m, call.ldm};
-    }
-
-    void look_at(int array, int sizes)
-    {
-        cuda__ism_sight sight = {array, stride(array), sizes, -1};
-        start(cuda__ism_look_kernel<T, 0>, pieces(call.n, CUDA__WARP),
-              CUDA__ISM_LOOK_WARPS * CUDA__WARP, 0, call, sight);
-    }
-
-    /* sizes: there is SIZES for the sums of A0^-1 or A. */
+    /* sizes: the sums of A0 or A0^-1 are wanted, for the trial. */
     void bring(bool sizes)
     {
         bool alone = has(CUDA__ISM_GIVEN_A);
@@ -89,8 +80,13 @@ template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
         if (has(CUDA__ISM_GIVEN_A0))
             over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A0,
                  square(CUDA__ISM_A0));
-        if (sizes && !diagonal())
-            look_at(CUDA__ISM_B, 1);
+        if (sizes && has(CUDA__ISM_GIVEN_A0) && call.n > CUDA__ISM_NORM_ORDER)
+            look_at(CUDA__ISM_A0, 1);
+        if (sizes && !cuda__ism_knows(call)) {
+            weigh_thin(false);
+            start(cuda__ism_weigh_given_kernel<T>, pieces(call.n, CUDA__WARP),
+                  CUDA__ISM_TERMS_THREADS, 0, call);
+        }
     }
 
     /* ---- The variants ---- */
@@ -311,115 +307,6 @@ template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
 
     /* ---- The trial ---- */
 
-    int lines() const
-    {
-        return cuda__ism_is_whole(call.n) ? (int)call.n : CUDA__ISM_TRIED;
-    }
-
-    /* to (count lines of n) = from X Y^T; THIN is used up. */
-    void times_thin(const cuda__ism_operand &from, int64_t count, const cuda__ism_operand &to)
-    {
-        if (call.m == 0) {
-            over(count * call.ld, cuda__ism_clear_kernel<T>, call, to.array, to.line * call.ld,
-                 count * call.ld);
-            return;
-        }
-        multiply(count, call.m, call.n, false, false, 1, from, {CUDA__ISM_X, 0, 0}, 0,
-                 {CUDA__ISM_THIN, 0, 0});
-        multiply(count, call.n, call.m, false, true, 1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_Y, 0, 0},
-                 0, to);
-    }
-
-    /* to = from A, but for A0 that is diagonal. */
-    void times_a(const cuda__ism_operand &from, int64_t count, const cuda__ism_operand &to)
-    {
-        times_thin(from, count, to);
-        if (!diagonal())
-            multiply(count, call.n, call.n, false, false, 1, from, {CUDA__ISM_A0, 0, 0}, 1, to);
-    }
-
-    /* The norms of columns whose rows of Y are `rows`. */
-    void measure_columns(int rows, int64_t count, bool all)
-    {
-        if (call.m > 0)
-            multiply(count, call.n, call.m, false, true, 1, {rows, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
-                     {CUDA__ISM_COLUMNS, 0, 0});
-        else
-            over(count * call.ld, cuda__ism_clear_kernel<T>, call, (int)CUDA__ISM_COLUMNS,
-                 (int64_t)0, count * call.ld);
-        start_alone(cuda__ism_columns_kernel<T, CUDA__ISM_THREADS>,
-                    cuda__ism_columns_kernel<T, CUDA__ISM_ALONE_THREADS>, count, call, all);
-        start(cuda__ism_largest_kernel<T>, 1, 1, 0, call, (int)count);
-    }
-
-    /* |A|, where A itself was not given. */
-    void measure_a()
-    {
-        if (call.n <= CUDA__ISM_NORM_ORDER) {
-            measure_columns(CUDA__ISM_Y, call.n, true);
-            return;
-        }
-        for (int round = 0; round < CUDA__ISM_CLIMBS; round++) {
-            times_a({round == 0 ? -1 : (int)CUDA__ISM_SIGNS, 0, 0}, CUDA__ISM_PROBES,
-                    {CUDA__ISM_ERROR, 0, 0});
-            start(cuda__ism_score_kernel<T>, pieces(call.n, CUDA__ISM_THREADS), CUDA__ISM_THREADS,
-                  0, call, round > 0);
-            start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
-                        cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
-            measure_columns(CUDA__ISM_CHOSEN, CUDA__ISM_PROBES, false);
-        }
-    }
-
-    /* The same for large orders: see ism_norm.cuh. */
-    void measure_diagonal()
-    {
-        const int64_t blocks = pieces(call.n, CUDA__ISM_NORM_TILE), parts = call.plan.norm_parts;
-        dim3 probes((unsigned)pieces(call.m, CUDA__ISM_NORM_TILE), (unsigned)call.count,
-                    (unsigned)parts);
-        for (int round = 0; round < CUDA__ISM_CLIMBS; round++) {
-            if (status == cudaSuccess && call.m > 0)
-                status = cuda__start(cuda__ism_norm_probe_kernel<T>, probes, CUDA__ISM_THREADS, 0,
-                                     stream, call, (int)call.plan.norm_rows, round > 0);
-            start(cuda__ism_norm_score_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call, (int)parts);
-            start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
-                        cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
-            start(cuda__ism_norm_columns_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call);
-            start(cuda__ism_norm_largest_kernel<T>, 1, CUDA__ISM_PROBES * CUDA__WARP, 0, call,
-                  (int)blocks);
-        }
-    }
-
-    /* ERROR: (T - T Z X Y^T) A0^-1 behind T X Y^T A0^-1; COLUMNS, line 1: a column of that. */
-    void try_update()
-    {
-        int64_t count = lines();
-        times_thin({-1, 0, 0}, count, {CUDA__ISM_REST, 0, 0});
-        times_thin({CUDA__ISM_TZ, 0, 0}, count, {CUDA__ISM_REST, count, 0});
-        start(cuda__ism_rest_kernel<T>, pieces(count * call.ld, CUDA__ISM_THREADS),
-              CUDA__ISM_THREADS, 0, call, (int)count);
-        multiply(2 * count, call.n, call.n, false, false, 1, {CUDA__ISM_REST, 0, 0},
-                 {CUDA__ISM_B, 0, 0}, 0, {CUDA__ISM_ERROR, 0, 0});
-        if (cuda__ism_is_whole(call.n) || call.m == 0)
-            return;
-        start_alone(cuda__ism_change_kernel<T, CUDA__ISM_THREADS>,
-                    cuda__ism_change_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
-        multiply(1, call.m, call.n, false, false, 1, {CUDA__ISM_COLUMNS, 0, 0}, {CUDA__ISM_Y, 0, 0},
-                 0, {CUDA__ISM_THIN, 0, 0});
-        multiply(1, call.n, call.m, false, true, 1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
-                 {CUDA__ISM_COLUMNS, 1, 0});
-    }
-
-    /* Z is copied out. */
-    void look_at_answer()
-    {
-        cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, CUDA__ISM_WANTED_INVERSE};
-        int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
-        if (cuda__ism_is_whole(call.n))
-            start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);
-        else
-            start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED>, blocks, threads, 0, call, sight);
-    }
-
     /* Z is copied out, but where it is out already, and all that the verdict needs is found out. */
     void try_answer()
     {
@@ -428,6 +315,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_putter<T> {
             look_at_answer();
         if (!cuda__ism_knows(call)) {
             try_update();
+            try_twice();
             return;
         }
         if (call.plan.beside)
@@ -525,7 +413,7 @@ template <typename T>
 static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_products *products,
                                     cudaStream_t stream)
 {
-    cuda__ism_journey<T> journey = {{work, products, stream, cudaSuccess}};
+    cuda__ism_journey<T> journey = {{{work, products, stream, cudaSuccess}}};
     cuda__ism_call &call = journey.call;
     if (work.plan.road == METHOD_ROAD_LU) {
         int64_t blocks = (work.matrices + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;

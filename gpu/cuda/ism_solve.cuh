@@ -13,71 +13,14 @@
 #ifndef GPU_CUDA_ISM_SOLVE_CUH
 #define GPU_CUDA_ISM_SOLVE_CUH
 
-#include "gpu/cuda/ism_kernels.cuh"
-#include "gpu/cuda/twice.cuh"
+#include "gpu/cuda/ism_twice.cuh"
 
 #define CUDA__ISM_TWICE_ROWS 4     /* of a thread */
-#define CUDA__ISM_TWICE_RATIO 4.0  /* of what sums in twice the precision may have lost */
 #define CUDA__ISM_PANEL CUDA__WARP /* columns that are solved together: a lane a row */
 #define CUDA__ISM_PANEL_WARPS 4
 #define CUDA__ISM_PANEL_ROWS (CUDA__ISM_PANEL_WARPS * CUDA__WARP) /* of a block */
 
-/* ---- Sums in twice the precision ---- */
-
-template <typename T> struct cuda__ism_sum;
-
-template <> struct cuda__ism_sum<double> {
-    cuda__twice<double> sum;
-
-    /* x times a number and what that lacks. */
-    __device__ __forceinline__ void add(double x, double high, double low)
-    {
-        sum.add_product(x, high);
-        sum.errors = fma(x, low, sum.errors);
-    }
-    __device__ __forceinline__ double high() const
-    {
-        return sum.value();
-    }
-    __device__ __forceinline__ double low() const
-    {
-        return sum.rest();
-    }
-};
-
-template <> struct cuda__ism_sum<float> {
-    double sum;
-
-    __device__ __forceinline__ void add(float x, float high, float low)
-    {
-        sum = fma((double)x, (double)high + (double)low, sum);
-    }
-    __device__ __forceinline__ float high() const
-    {
-        return (float)sum;
-    }
-    __device__ __forceinline__ float low() const
-    {
-        return (float)(sum - (double)(float)sum);
-    }
-};
-
-static __device__ __forceinline__ cuda__ism_sum<double> cuda__ism_sum_of(double high, double low)
-{
-    return {{high, low}};
-}
-
-static __device__ __forceinline__ cuda__ism_sum<float> cuda__ism_sum_of(float high, float low)
-{
-    return {(double)high + (double)low};
-}
-
-/* How many times the sum of its terms' magnitudes such a sum may be off, as the host's. */
-template <typename T> static __device__ __forceinline__ double cuda__ism_twice_error(int64_t terms)
-{
-    const double eps = (double)cuda__real<double>::eps, plain = (double)terms * eps / 2;
-    return sizeof(T) < sizeof(double) ? 32 * eps + plain : plain * plain;
-}
+/* ---- M ---- */
 
 /* Numbers, and beside them what they lack: lines of n. */
 struct cuda__ism_twin {
@@ -140,38 +83,6 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
             }
         }
     }
-}
-
-/* The columns' sums of |X| |Y^T| |A0^-1|, in three steps: a row of m numbers, and two of n. A
- * thread a number. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_terms_kernel(const cuda__ism_call call, int step)
-{
-    const int64_t slot = blockIdx.y, n = call.n, m = call.m;
-    const int64_t at = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
-    const T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X) + at;
-    const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y) + at * call.ldm;
-    const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B) + at;
-    double *of_x = (double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN), sum = 0;
-    double *of_y = (double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST);
-    if (at >= (step == 0 ? m : n))
-        return;
-    for (int64_t i = 0; step == 0 && i < n; i++)
-        sum += fabs((double)x[i * call.ldm]);
-    for (int64_t k = 0; step == 1 && k < m; k++)
-        sum = fma(of_x[k], fabs((double)y[k]), sum);
-    for (int64_t i = 0; step == 2 && i < n; i++)
-        sum = fma(of_y[i], fabs((double)b[i * call.ld]), sum);
-    (step == 0 ? of_x : of_y + (step == 2 ? n : 0))[at] = sum;
-}
-
-/* Where they are in the end. */
-template <typename T>
-static __device__ __forceinline__ const double *cuda__ism_terms(const cuda__ism_call &call,
-                                                                int64_t slot)
-{
-    return (const double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST) + call.n;
 }
 
 /* M becomes M - I, and SIGNS the columns' sums of its magnitudes. A thread a column. */

@@ -3,17 +3,21 @@
  *
  * The trial is that of gpu/host/ism_trial.c. |A| of orders above CUDA__ISM_NORM_ORDER is the norm
  * of one of eight columns of A, which seem the longest by their products with eight lines of random
- * numbers, or of eight more that the signs of the first ones point at: never more than |A|, and as
- * a rule |A| itself.
+ * numbers, of four more that the signs of the first ones point at, or of four that are the longest
+ * by what bounds them (ism_terms.cuh): never more than |A|, and as a rule |A| itself.
  *
  * Cost: one pass over Z, and some lines of n numbers.
  */
 #ifndef GPU_CUDA_ISM_TRIAL_CUH
 #define GPU_CUDA_ISM_TRIAL_CUH
 
-#include "gpu/cuda/ism_kernels.cuh"
+#include "gpu/cuda/ism_twice.cuh"
 
 #define CUDA__ISM_LOOK_WARPS 16
+/* How many times |M| the terms of an update may be, of which a trial of one precision may have lost
+ * n / 2 eps times them; and of a residual that is known whole. As the host's. */
+#define CUDA__ISM_TERMS_RATIO 20.0
+#define CUDA__ISM_WHOLE_TERMS_RATIO 4.0
 
 /* What is looked at: n x n, rows ld apart. */
 struct cuda__ism_sight {
@@ -116,12 +120,13 @@ static __device__ __forceinline__ double *cuda__ism_scores(const cuda__ism_call 
 }
 
 /* How long a column of A seems: by its entry on the diagonal, and by the squares of the rest's
- * products with lines; as the host's. */
+ * products with lines; but no longer than it can be. As the host's. */
 template <typename T>
-static __device__ __forceinline__ double cuda__ism_score_of(int64_t n, T own, double squares)
+static __device__ __forceinline__ double cuda__ism_score_of(int64_t n, T own, double squares,
+                                                            double bound)
 {
     const double score = fabs((double)own) + sqrt((double)n / CUDA__ISM_PROBES * squares);
-    return score <= (double)cuda__real<double>::largest ? score : HUGE_VAL;
+    return score < bound ? score : bound <= (double)cuda__real<double>::largest ? bound : HUGE_VAL;
 }
 
 /* The scores of A's columns by its product with lines; ERROR has that of X Y^T, or with A0 of all.
@@ -145,7 +150,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         rest -= diagonal ? 0 : (double)lines[l * call.ld + j] * (double)own;
         squares += rest * rest;
     }
-    cuda__ism_scores<T>(call, slot)[j] = cuda__ism_score_of(call.n, own, squares);
+    cuda__ism_scores<T>(call, slot)[j] =
+        cuda__ism_score_of(call.n, own, squares, cuda__ism_weights<T>(call, slot)[j]);
 }
 
 /* A score in the order of its bits, which is that of numbers that are not negative; 0: there is
@@ -173,9 +179,17 @@ static __device__ __forceinline__ cuda__ism_key cuda__ism_warp_best(cuda__ism_ke
     return {(unsigned long long)top << 32 | rest, (int)~first};
 }
 
-/* The eight columns with the largest scores. Their rows of Y go to CHOSEN. A block a slot. */
+static __device__ __forceinline__ unsigned long long cuda__ism_key_of(double score)
+{
+    return (unsigned long long)__double_as_longlong(score) + 1;
+}
+
+/* The eight columns with the largest scores; by_bounds: four, and four of those with the largest
+ * bounds, since neither alone finds every long column. Their bounds become 0, so that none is
+ * chosen twice, and their rows of Y go to CHOSEN. A block a slot. */
 template <typename T, int Threads>
-static __global__ void __launch_bounds__(Threads) cuda__ism_choose_kernel(const cuda__ism_call call)
+static __global__ void __launch_bounds__(Threads)
+    cuda__ism_choose_kernel(const cuda__ism_call call, bool by_bounds)
 {
     constexpr int most = Threads == CUDA__ISM_THREADS ? CUDA__ISM_ALONE_ORDER : CUDA_ISM_N_MAX;
     constexpr int held = most / Threads, warps = Threads / CUDA__WARP;
@@ -184,6 +198,7 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_choose_kernel(const 
     const int n = (int)call.n, m = (int)call.m, lane = (int)threadIdx.x % CUDA__WARP;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     const double *from = cuda__ism_scores<T>(call, slot);
+    double *bounds = cuda__ism_weights<T>(call, slot);
     const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y);
     T *chosen = cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN);
     unsigned long long scores[held];
@@ -191,11 +206,16 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_choose_kernel(const 
 #pragma unroll
     for (int k = 0; k < held; k++) {
         int j = (int)threadIdx.x + k * Threads;
-        scores[k] = j < n ? (unsigned long long)__double_as_longlong(from[j]) + 1 : 0;
+        scores[k] = j < n ? cuda__ism_key_of(from[j]) : 0;
     }
 #pragma unroll
     for (int c = 0; c < CUDA__ISM_PROBES; c++) {
         cuda__ism_key best = {0, n - 1};
+#pragma unroll
+        for (int k = 0; by_bounds && c == CUDA__ISM_PROBES / 2 && k < held; k++) {
+            int j = (int)threadIdx.x + k * Threads;
+            scores[k] = scores[k] > 0 ? cuda__ism_key_of(bounds[j]) : 0;
+        }
 #pragma unroll
         for (int k = 0; k < held; k++)
             best.see(scores[k], (int)threadIdx.x + k * Threads);
@@ -217,8 +237,10 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_choose_kernel(const 
     }
 #pragma unroll
     for (int c = 0; c < CUDA__ISM_PROBES; c++) {
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             answer->chosen[c] = taken[c];
+            bounds[taken[c]] = 0;
+        }
     }
 }
 
@@ -279,12 +301,15 @@ static __global__ void cuda__ism_largest_kernel(const cuda__ism_call call, int c
 /* ---- A0_INVERSE alone ---- */
 
 /* Line 0 of COLUMNS: the column of A0^-1 at which X Y^T A0^-1 seems the largest; T times that is in
- * the first half of ERROR. A block a slot. */
+ * the first half of ERROR. twice: of the second trial. A block a slot. */
 template <typename T, int Threads>
-static __global__ void __launch_bounds__(Threads) cuda__ism_change_kernel(const cuda__ism_call call)
+static __global__ void __launch_bounds__(Threads)
+    cuda__ism_change_kernel(const cuda__ism_call call, bool twice)
 {
     __shared__ cuda__ism_best scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
+    if (twice && !cuda__ism_answer_of<T>(call, slot)->twice)
+        return;
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
     const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
     T *line = cuda__ism_array_of<T>(call, slot, CUDA__ISM_COLUMNS);
@@ -360,20 +385,6 @@ template <typename T, int Threads> struct cuda__ism_measurer {
         return sum;
     }
 
-    /* See cuda__ism_trial. */
-    __device__ __forceinline__ double outer() const
-    {
-        const T *x = line(CUDA__ISM_X, 0), *y = line(CUDA__ISM_Y, 0);
-        T sum = 0, most = 0;
-        for (int64_t e = threadIdx.x; e < call.n * call.m; e += Threads) {
-            const int64_t at = e / call.m * call.ldm + e % call.m;
-            sum += fabs(x[at]);
-            most = cuda__lu_larger(most, (T)fabs(y[at]));
-        }
-        most = cuda__lu_block_largest<Threads / CUDA__WARP>(most, scratch);
-        return (double)add_up(sum) * (double)most;
-    }
-
     /* T (I - Z A), or T (A0^-1 - Z M). */
     __device__ __forceinline__ double error(int lines) const
     {
@@ -381,9 +392,10 @@ template <typename T, int Threads> struct cuda__ism_measurer {
         const T *product = line(CUDA__ISM_ERROR, 0), *d = line(CUDA__ISM_D, 0);
         int64_t ld = call.ld;
         bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+        bool twice = cuda__ism_answer_of<T>(call, slot)->twice;
         if (!cuda__ism_knows(call))
             return measure(lines, [&](int l, int64_t j) {
-                return product[(lines + l) * ld + j] - tz[l * ld + j];
+                return product[(lines + l) * ld + j] - (twice ? T(0) : tz[l * ld + j]);
             });
         if (cuda__ism_tries_formed(call))
             return measure(lines, [&](int l, int64_t j) {
@@ -420,13 +432,27 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     trial.change = known    ? 0
                    : solved ? of.largest([&](int64_t j) { return sums[j]; })
                             : of.change(lines);
-    /* K is made anew for this trial, but of a few numbers its errors may agree with the update's.
-     */
-    if (!known && !solved && cuda__ism_is_whole(call.n))
-        trial.lost = cuda__ism_lost<T, T>(call.n, (int)call.n, of.outer() * trial.norm_a);
     trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
     trial.bad = answer->bad;
     return trial;
+}
+
+/* Must the trial of an update be made in twice the precision? Rounding errors that all have one
+ * sign are n / 2 eps times the terms at most, which the sums of the update and those of a trial of
+ * one precision may both have lost. A block a slot. */
+template <typename T, int Threads>
+static __global__ void __launch_bounds__(Threads) cuda__ism_doubt_kernel(const cuda__ism_call call)
+{
+    __shared__ T scratch[Threads / CUDA__WARP];
+    const int64_t slot = blockIdx.y;
+    const bool whole = cuda__ism_is_whole(call.n);
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    cuda__ism_measurer<T, Threads> of = {call, slot, scratch};
+    const double change = of.change(whole ? (int)call.n : CUDA__ISM_TRIED);
+    const double most = whole ? CUDA__ISM_WHOLE_TERMS_RATIO : CUDA__ISM_TERMS_RATIO;
+    if (threadIdx.x == 0)
+        answer->twice = !answer->bad && !answer->broken &&
+                        !(cuda__ism_terms(answer) <= most * CUDA__ISM_TERMS_SCALE * (1 + change));
 }
 
 template <typename T, int Threads>
@@ -437,8 +463,8 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const c
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_trial trial = cuda__ism_weigh<T, Threads>(call, scratch, false);
-    if (answer->broken)
-        trial.error = HUGE_VAL;
+    if (answer->broken || (answer->twice && cuda__ism_twice_loses<T>(call, answer, trial.change)))
+        trial.error = cuda__real<double>::nan();
     if (threadIdx.x == 0)
         answer->refused = cuda__ism_judge<T>(call, item, within, trial, call.plan.road) == -1;
 }

@@ -1,13 +1,18 @@
 /* tests/unit/cuda/ism_host.h: the CUDA engine's `ism`, run on the CPU, in the place of the host's,
- * so that the host's cases try it too. */
+ * so that the host's cases try it too; and what an update of a known inverse is worth. */
 #ifndef TESTS_UNIT_CUDA_ISM_HOST_H
 #define TESTS_UNIT_CUDA_ISM_HOST_H
 
 #include "gpu/host/host.h"
+#include "tests/unit/gpu/ism.h"
 
 /* Whoever includes this before the host's tests has them try the CUDA engine. */
 #define host_method_ism cudatest_method_ism
 
 extern const struct host_method cudatest_method_ism;
+
+/* |A0^-1 - Z M| / (n eps |Z| (1 + |M - I|)), M = I + X Y^T A0^-1, in more than twice the precision.
+ */
+double cudatest_solution_ratio(const struct ismtest_problem *problem, const double *inverse);
 
 #endif

@@ -1,0 +1,220 @@
+/* gpu/cuda/ism_try.cuh: the launches of the trial of an inverse: what ism_road.cuh and ism_mend.cuh
+ * have in common. Host code, any thread; nothing is awaited.
+ */
+#ifndef GPU_CUDA_ISM_TRY_CUH
+#define GPU_CUDA_ISM_TRY_CUH
+
+#include "gpu/cuda/ism_norm.cuh"
+#include "gpu/cuda/ism_put.cuh"
+#include "gpu/cuda/ism_trial.cuh"
+
+#define CUDA__ISM_CLIMBS 2 /* rounds of the search for |A| */
+
+/* A chunk of matrices whose answers are tried. */
+template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
+    typedef cuda__ism_putter<T> putter;
+    using putter::call;
+    using putter::check;
+    using putter::diagonal;
+    using putter::has;
+    using putter::multiply;
+    using putter::over;
+    using putter::pieces;
+    using putter::start;
+    using putter::start_alone;
+    using putter::status;
+    using putter::stream;
+    using putter::stride;
+
+    cuda__ism_shape square(int array) const
+    {
+        return {array, call.n, call.n, stride(array)};
+    }
+
+    cuda__ism_shape thin(int array) const
+    {
+        return {array, call.n, call.m, call.ldm};
+    }
+
+    void look_at(int array, int sizes)
+    {
+        cuda__ism_sight sight = {array, stride(array), sizes, -1};
+        start(cuda__ism_look_kernel<T, 0>, pieces(call.n, CUDA__WARP),
+              CUDA__ISM_LOOK_WARPS * CUDA__WARP, 0, call, sight);
+    }
+
+    /* WEIGHTS: what no column of X Y^T is longer than, or of A. */
+    void weigh_thin(bool bounds)
+    {
+        start(cuda__ism_weigh_x_kernel<T>, pieces(call.m, cuda__ism_across(call.m)),
+              CUDA__ISM_TERMS_THREADS, 0, call);
+        start(cuda__ism_weigh_y_kernel<T>, pieces(call.n, CUDA__ISM_WARPS), CUDA__ISM_THREADS, 0,
+              call, bounds);
+    }
+
+    /* ---- Products with lines ---- */
+
+    int lines() const
+    {
+        return cuda__ism_is_whole(call.n) ? (int)call.n : CUDA__ISM_TRIED;
+    }
+
+    /* to (count lines of n) = from X Y^T; THIN is used up. */
+    void times_thin(const cuda__ism_operand &from, int64_t count, const cuda__ism_operand &to)
+    {
+        if (call.m == 0) {
+            over(count * call.ld, cuda__ism_clear_kernel<T>, call, to.array, to.line * call.ld,
+                 count * call.ld);
+            return;
+        }
+        multiply(count, call.m, call.n, false, false, 1, from, {CUDA__ISM_X, 0, 0}, 0,
+                 {CUDA__ISM_THIN, 0, 0});
+        multiply(count, call.n, call.m, false, true, 1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_Y, 0, 0},
+                 0, to);
+    }
+
+    /* to = from A, but for A0 that is diagonal. */
+    void times_a(const cuda__ism_operand &from, int64_t count, const cuda__ism_operand &to)
+    {
+        times_thin(from, count, to);
+        if (!diagonal())
+            multiply(count, call.n, call.n, false, false, 1, from, {CUDA__ISM_A0, 0, 0}, 1, to);
+    }
+
+    /* ---- |A| ---- */
+
+    /* The norms of columns whose rows of Y are `rows`. */
+    void measure_columns(int rows, int64_t count, bool all)
+    {
+        if (call.m > 0)
+            multiply(count, call.n, call.m, false, true, 1, {rows, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
+                     {CUDA__ISM_COLUMNS, 0, 0});
+        else
+            over(count * call.ld, cuda__ism_clear_kernel<T>, call, (int)CUDA__ISM_COLUMNS,
+                 (int64_t)0, count * call.ld);
+        start_alone(cuda__ism_columns_kernel<T, CUDA__ISM_THREADS>,
+                    cuda__ism_columns_kernel<T, CUDA__ISM_ALONE_THREADS>, count, call, all);
+        start(cuda__ism_largest_kernel<T>, 1, 1, 0, call, (int)count);
+    }
+
+    /* |A|, where A itself was not given. */
+    void measure_a()
+    {
+        if (call.n <= CUDA__ISM_NORM_ORDER) {
+            measure_columns(CUDA__ISM_Y, call.n, true);
+            return;
+        }
+        weigh_thin(true);
+        for (int round = 0; round < CUDA__ISM_CLIMBS; round++) {
+            times_a({round == 0 ? -1 : (int)CUDA__ISM_SIGNS, 0, 0}, CUDA__ISM_PROBES,
+                    {CUDA__ISM_ERROR, 0, 0});
+            start(cuda__ism_score_kernel<T>, pieces(call.n, CUDA__ISM_THREADS), CUDA__ISM_THREADS,
+                  0, call, round > 0);
+            start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call, round > 0);
+            measure_columns(CUDA__ISM_CHOSEN, CUDA__ISM_PROBES, false);
+        }
+    }
+
+    /* The same for large orders: see ism_norm.cuh. */
+    void measure_diagonal()
+    {
+        const int64_t blocks = pieces(call.n, CUDA__ISM_NORM_TILE), parts = call.plan.norm_parts;
+        dim3 probes((unsigned)pieces(call.m, CUDA__ISM_NORM_TILE), (unsigned)call.count,
+                    (unsigned)parts);
+        weigh_thin(true);
+        for (int round = 0; round < CUDA__ISM_CLIMBS; round++) {
+            if (status == cudaSuccess && call.m > 0)
+                status = cuda__start(cuda__ism_norm_probe_kernel<T>, probes, CUDA__ISM_THREADS, 0,
+                                     stream, call, (int)call.plan.norm_rows, round > 0);
+            start(cuda__ism_norm_score_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call, (int)parts);
+            start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call, round > 0);
+            start(cuda__ism_norm_columns_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call);
+            start(cuda__ism_norm_largest_kernel<T>, 1, CUDA__ISM_PROBES * CUDA__WARP, 0, call,
+                  (int)blocks);
+        }
+    }
+
+    /* ---- The trial ---- */
+
+    /* ERROR: (T - T Z X Y^T) A0^-1 behind T X Y^T A0^-1; COLUMNS, line 1: a column of that. */
+    void try_update()
+    {
+        int64_t count = lines();
+        times_thin({-1, 0, 0}, count, {CUDA__ISM_REST, 0, 0});
+        times_thin({CUDA__ISM_TZ, 0, 0}, count, {CUDA__ISM_REST, count, 0});
+        start(cuda__ism_rest_kernel<T>, pieces(count * call.ld, CUDA__ISM_THREADS),
+              CUDA__ISM_THREADS, 0, call, (int)count);
+        multiply(2 * count, call.n, call.n, false, false, 1, {CUDA__ISM_REST, 0, 0},
+                 {CUDA__ISM_B, 0, 0}, 0, {CUDA__ISM_ERROR, 0, 0});
+        if (cuda__ism_is_whole(call.n) || call.m == 0)
+            return;
+        choose_change(false);
+        multiply(1, call.m, call.n, false, false, 1, {CUDA__ISM_COLUMNS, 0, 0}, {CUDA__ISM_Y, 0, 0},
+                 0, {CUDA__ISM_THIN, 0, 0});
+        multiply(1, call.n, call.m, false, true, 1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
+                 {CUDA__ISM_COLUMNS, 1, 0});
+    }
+
+    void choose_change(bool twice)
+    {
+        start_alone(cuda__ism_change_kernel<T, CUDA__ISM_THREADS>,
+                    cuda__ism_change_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call, twice);
+    }
+
+    /* A product of the second trial. */
+    void put_twice(const struct cuda__ism_twice_product &of, bool transposed)
+    {
+        const int64_t blocks = transposed
+                                   ? pieces(of.from.lines, CUDA__ISM_WARPS)
+                                   : pieces(of.from.columns, cuda__ism_across(of.from.columns));
+        const dim3 grid((unsigned)blocks, (unsigned)call.count,
+                        (unsigned)pieces(of.count, CUDA__ISM_TWICE_LINES));
+        if (status == cudaSuccess)
+            status = transposed ? cuda__start(cuda__ism_twice_rows_kernel<T>, grid,
+                                              CUDA__ISM_THREADS, 0, stream, call, of)
+                                : cuda__start(cuda__ism_twice_kernel<T>, grid,
+                                              CUDA__ISM_TERMS_THREADS, 0, stream, call, of);
+    }
+
+    /* The same in pairs of numbers, of those matrices that need it. T Z is taken from what is
+     * behind in ERROR. |X Y^T A0^-1| is found out anew: it may be what was lost. */
+    void try_twice()
+    {
+        const int64_t count = lines(), all = 2 * count, low = all * call.ld;
+        const struct cuda__ism_lines both = {-1, CUDA__ISM_TZ, count, call.ld, 0};
+        const struct cuda__ism_lines rest = {CUDA__ISM_REST, -1, all, call.ld, low};
+        const struct cuda__ism_lines column = {CUDA__ISM_COLUMNS, -1, 1, call.ld, 0};
+        const struct cuda__ism_lines met = {CUDA__ISM_THIN, -1, all, call.ldm, all * call.ldm};
+        const struct cuda__ism_place to_met = {CUDA__ISM_THIN, 0, met.ld, met.low};
+        const struct cuda__ism_place to_rest = {CUDA__ISM_REST, 0, call.ld, low};
+        const struct cuda__ism_place error = {CUDA__ISM_ERROR, 0, call.ld, 0};
+        const struct cuda__ism_place change = {CUDA__ISM_COLUMNS, 1, call.ld, 0};
+        if (call.m == 0)
+            return;
+        start_alone(cuda__ism_doubt_kernel<T, CUDA__ISM_THREADS>,
+                    cuda__ism_doubt_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
+        put_twice({both, thin(CUDA__ISM_X), to_met, all, count, CUDA__ISM_TWICE_PAIR}, false);
+        put_twice({met, thin(CUDA__ISM_Y), to_rest, all, count, CUDA__ISM_TWICE_REST}, true);
+        put_twice({rest, square(CUDA__ISM_B), error, all, count, CUDA__ISM_TWICE_ERROR}, false);
+        if (cuda__ism_is_whole(call.n))
+            return;
+        choose_change(true);
+        put_twice({column, thin(CUDA__ISM_Y), to_met, 1, 1, CUDA__ISM_TWICE_PAIR}, false);
+        put_twice({met, thin(CUDA__ISM_X), change, 1, 1, CUDA__ISM_TWICE_ROUND}, true);
+    }
+
+    /* Z is copied out. */
+    void look_at_answer()
+    {
+        cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, CUDA__ISM_WANTED_INVERSE};
+        int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
+        if (cuda__ism_is_whole(call.n))
+            start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);
+        else
+            start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED>, blocks, threads, 0, call, sight);
+    }
+};
+
+#endif

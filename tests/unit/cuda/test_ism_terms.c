@@ -1,0 +1,216 @@
+/* `ism` on the CUDA engine's kernels: updates whose sums lost the same terms as a trial of one
+ * precision, judged in more than twice the precision; sums of magnitudes that leave the range of
+ * numbers where X Y^T does not; and a column of A that hides from the search for |A|. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/cuda/ism_host.h"
+#include "tests/unit/gpu/ism.h"
+#include "tests/unit/gpu/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static int wrongs;
+
+static void tell(const struct ismtest_problem *problem, const char *what, double value)
+{
+    wrongs++;
+    print_error("%s kind %d variant %d, n = %d, m = %d: %s %g\n",
+                precision_name(problem->precision), (int)problem->kind, (int)problem->variant,
+                (int)problem->n, (int)problem->m, what, value);
+}
+
+/* ---- Updates ---- */
+
+/* The last column of A0^-1 has large numbers in some rows and their opposites in others, and
+ * between them small ones of one sign that a sum of it loses one by one. All but the first column
+ * of X and Y are zeros. */
+static struct ismtest_problem swamped(enum precision precision, int64_t n, int64_t m, int64_t heads)
+{
+    struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, m);
+    double large = (double)(8 * n) / (double)heads;
+    problem.x[0] = 1;
+    for (int64_t i = 0; i < n; i++)
+        problem.y[i * m] = 1;
+    ismtest_complete(&problem);
+    memset(problem.b, 0, (size_t)(n * n) * sizeof *problem.b);
+    for (int64_t i = 0; i < n; i++) {
+        problem.b[i * (n + 1)] = 0x1p-12;
+        problem.b[i * n + n - 1] = large * gputest_eps(precision) * 0.49 / 2;
+    }
+    for (int64_t i = 0; i < heads; i++) {
+        problem.b[i * n + n - 1] = large;
+        problem.b[(n - 1 - i) * n + n - 1] = -large;
+    }
+    problem.b[0] = 0;
+    problem.b[2 * n] = large * (double)heads;
+    problem.b[3 * n] = -large * (double)heads;
+    for (int64_t i = 0; precision == PRECISION_FP32 && i < n * n; i++)
+        problem.b[i] = (double)(float)problem.b[i];
+    return problem;
+}
+
+/* INFO 0 is to be had, and keeps the contract. Returns METHOD. */
+static int check_update(const struct ismtest_problem *problem, const char *what)
+{
+    struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
+    double ratio = cudatest_solution_ratio(problem, answer.inverse);
+    int road = answer.road;
+    if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
+        tell(problem, what, ratio);
+    ismtest_forget(&answer);
+    return road;
+}
+
+/* Of calls that go by products, whose trial takes the sums as the update does. */
+static void test_lost_terms(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m, heads, variant;
+    } rows[] = {
+        {8, 1, 1, METHOD_ISM_SINGLE},          {8, 1, 1, METHOD_ISM_BLOCK},
+        {8, 1, 1, METHOD_ISM_REDUCED_MEMORY},  {8, 2, 2, METHOD_ISM_BLOCK},
+        {33, 1, 1, METHOD_ISM_SINGLE},         {64, 1, 4, METHOD_ISM_BLOCK},
+        {64, 1, 1, METHOD_ISM_REDUCED_MEMORY}, {120, 70, 1, METHOD_ISM_AUTO},
+        {128, 1, 1, METHOD_ISM_BLOCK},         {128, 3, 2, METHOD_ISM_REDUCED_MEMORY},
+    };
+    wrongs = 0;
+    for (size_t k = 0; k < COUNT(rows) * PRECISION_COUNT; k++) {
+        size_t row = k / PRECISION_COUNT;
+        struct ismtest_problem problem = swamped((enum precision)(k % PRECISION_COUNT), rows[row].n,
+                                                 rows[row].m, rows[row].heads);
+        problem.variant = rows[row].variant;
+        check_update(&problem, "of lost terms: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
+/* Numbers of A0^-1 are integers, of which sums lose nothing, however much cancels: the answer is as
+ * good as any, and the second trial says so. */
+static void test_terms_that_cancel(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m, variant;
+    } rows[] = {{5, 1, METHOD_ISM_SINGLE},          {8, 3, METHOD_ISM_BLOCK},
+                {9, 2, METHOD_ISM_REDUCED_MEMORY},  {40, 1, METHOD_ISM_BLOCK},
+                {70, 2, METHOD_ISM_REDUCED_MEMORY}, {80, 70, METHOD_ISM_AUTO}};
+    wrongs = 0;
+    for (size_t k = 0; k < COUNT(rows) * PRECISION_COUNT; k++) {
+        int64_t n = rows[k / PRECISION_COUNT].n, m = rows[k / PRECISION_COUNT].m;
+        struct ismtest_problem problem =
+            ismtest_blank((enum precision)(k % PRECISION_COUNT), ISMTEST_INVERSE, n, m);
+        uint64_t seed = k;
+        ismtest_complete(&problem);
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t i = 0; i < n - 1; i++) {
+                problem.b[i * n + j] = floor(gputest_random(&seed) * 0x1p14);
+                sum += problem.b[i * n + j];
+            }
+            problem.b[(n - 1) * n + j] = (double)(j % 3) - 1 - sum;
+        }
+        problem.x[n / 2 * m] = 0.25;
+        for (int64_t i = 0; i < n; i++)
+            problem.y[i * m] = 1;
+        problem.variant = rows[k / PRECISION_COUNT].variant;
+        if (check_update(&problem, "of terms that cancel: ratio") == METHOD_ROAD_LU)
+            tell(&problem, "of terms that cancel: METHOD", METHOD_ROAD_LU);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
+/* The sum of a column of X overflows, or of |X| |Y^T|, and X Y^T is far from it. With more columns
+ * than rows lu takes it at once. */
+static void test_sums_beyond_the_range(void **state)
+{
+    (void)state;
+    static const double sizes[][2] = {{5e306, 1.6e-307}, {1.6e-307, 5e306}, {1.7e308, 0}};
+    static const double narrow[][2] = {{3e37, 1e-36}, {1e-36, 3e37}, {3e38, 0}};
+    wrongs = 0;
+    for (size_t k = 0; k < COUNT(sizes) * PRECISION_COUNT * 3; k++) {
+        enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        const double *size =
+            (precision == PRECISION_FP32 ? narrow : sizes)[k / PRECISION_COUNT % COUNT(sizes)];
+        int64_t n = 41, m = k / PRECISION_COUNT / COUNT(sizes) == 1 ? n + 1 : 1;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, m);
+        uint64_t seed = k;
+        for (int64_t i = 0; i < n; i++) {
+            problem.x[i * m] = size[0] * (gputest_random(&seed) < 0 ? -1 : 1);
+            problem.y[i * m] = size[1] * (1 + 0.1 * gputest_random(&seed));
+        }
+        ismtest_complete(&problem);
+        problem.variant = k / PRECISION_COUNT / COUNT(sizes) == 0 ? METHOD_ISM_BLOCK : 0;
+        check_update(&problem, "of large sums: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
+/* ---- A0 is known ---- */
+
+/* The lines of the search for |A|, and one of ones. */
+static double line_weight(int64_t i, int l)
+{
+    uint32_t mixed = ((uint32_t)i * 8 + (uint32_t)l) * UINT32_C(0x9e3779b1);
+    mixed = (mixed ^ mixed >> 15) * UINT32_C(0x85ebca6b);
+    mixed = (mixed ^ mixed >> 13) * UINT32_C(0xc2b2ae35);
+    double size = 0.5 + (double)(mixed >> 8 & 0x7fffff) * 0x1p-24;
+    return l == 8 ? 1 : mixed >> 31 ? -size : size;
+}
+
+/* A dozen columns have one entry each besides the diagonal's, and one column many, with signs by
+ * which its products with all lines of the search are small: only what bounds it tells. */
+static void test_a_column_that_hides(void **state)
+{
+    (void)state;
+    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_DIAGONAL,
+                                              ISMTEST_INVERSE_AND_A0};
+    int64_t n = 200;
+    wrongs = 0;
+    for (size_t k = 0; k < PRECISION_COUNT * COUNT(kinds); k++) {
+        struct ismtest_problem problem =
+            ismtest_blank((enum precision)(k % PRECISION_COUNT), kinds[k / PRECISION_COUNT], n, 2);
+        double sums[9] = {0};
+        problem.x[2] = 1;
+        for (int64_t j = 10; j < 46; j += 3)
+            problem.y[2 * j] = 1;
+        for (int64_t i = 0; i < n; i++) {
+            double met = 0;
+            for (int l = 0; l < 9; l++)
+                met += sums[l] * line_weight(i, l);
+            problem.x[2 * i + 1] = met > 0 ? -1 : 1;
+            for (int l = 0; l < 9; l++)
+                sums[l] += problem.x[2 * i + 1] * line_weight(i, l);
+        }
+        problem.y[2 * 7 + 1] = 0.02;
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
+        if (!(answer.rcond >= rcond * 0.999 && answer.rcond <= rcond * 1.001))
+            tell(&problem, "of a hidden column: RCOND is off by the factor", answer.rcond / rcond);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost_terms),
+        cmocka_unit_test(test_terms_that_cancel),
+        cmocka_unit_test(test_sums_beyond_the_range),
+        cmocka_unit_test(test_a_column_that_hides),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
