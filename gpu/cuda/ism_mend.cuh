@@ -118,10 +118,19 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         array[e] = source[e] * power;
 }
 
-/* The answer's determinant times that of the factors in LU; over_a0: and over that of A0, which is
- * diagonal. One thread a slot. */
+static __device__ __forceinline__ void cuda__ism_over(double *fraction, int64_t *exponent,
+                                                      double divisor)
+{
+    int shift = 0;
+    *fraction /= frexp(divisor, &shift);
+    *exponent -= shift;
+    cuda__ism_times(fraction, exponent, 1);
+}
+
+/* The answer's determinant times that of the factors in LU, and over that of a diagonal A0; or over
+ * that of the factors, which are A0's. One thread a slot. */
 template <typename T>
-static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, bool over_a0)
+static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, bool of_a0)
 {
     int64_t slot = blockIdx.y;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
@@ -129,18 +138,20 @@ static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, b
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
     double det = answer->det;
-    int64_t exponent = answer->det_exponent - call.n * answer->shift;
+    int64_t exponent = answer->det_exponent, shift = call.n * answer->shift;
+    const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
     for (int64_t i = 0; i < call.n; i++) {
         double pivot = (double)lu[i * (call.n + 1)];
-        int shift;
-        cuda__ism_times(&det, &exponent, pivots[i] == i + 1 ? pivot : -pivot);
-        if (over_a0) {
-            det /= frexp((double)d[i], &shift);
-            exponent -= shift;
-        }
+        pivot = pivots[i] == i + 1 ? pivot : -pivot;
+        if (of_a0)
+            cuda__ism_over(&det, &exponent, pivot);
+        else
+            cuda__ism_times(&det, &exponent, pivot);
+        if (diagonal)
+            cuda__ism_over(&det, &exponent, (double)d[i]);
     }
     answer->det = det;
-    answer->det_exponent = exponent;
+    answer->det_exponent = exponent + (of_a0 ? shift : -shift);
 }
 
 /* By lu. */
@@ -294,9 +305,9 @@ template <typename T> struct cuda__ism_mending {
                                                     journey.products, journey.stream);
     }
 
-    /* LU = the factors of an array, shifted, and the answer's determinant times its. INVERSE is
-     * used up. */
-    void factor(int array, bool over_a0)
+    /* LU = the factors of an array, shifted, and the answer's determinant times its, or over A0's.
+     * INVERSE is used up. */
+    void factor(int array)
     {
         const cuda__ism_call &call = journey.call;
         struct cuda_batch all = batch(1);
@@ -310,7 +321,7 @@ template <typename T> struct cuda__ism_mending {
                     ? cuda_factor_small(precision, call.n, &all, journey.stream)
                     : cuda_factor_middle(precision, call.n, &all, call.lu, call.lu_bytes,
                                          journey.products, journey.stream);
-        journey.start(cuda__ism_determinant_kernel<T>, 1, 1, 0, call, over_a0);
+        journey.start(cuda__ism_determinant_kernel<T>, 1, 1, 0, call, array == CUDA__ISM_A0);
     }
 
     /* Z's columns at .. at + columns - 1 times U^-1, or with Lower L^-1: the half that has all it
@@ -389,9 +400,9 @@ template <typename T> struct cuda__ism_mending {
         journey.bring(solves());
         form();
         journey.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
-        factor(CUDA__ISM_FORMED, journey.diagonal());
+        factor(CUDA__ISM_FORMED);
         if (journey.has(CUDA__ISM_GIVEN_A0))
-            factor(CUDA__ISM_B, false);
+            factor(CUDA__ISM_A0);
         invert();
         if (solves()) {
             solve();

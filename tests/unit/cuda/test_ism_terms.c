@@ -1,6 +1,7 @@
 /* `ism` on the CUDA engine's kernels: updates whose sums lost the same terms as a trial of one
  * precision, judged in more than twice the precision; sums of magnitudes that leave the range of
- * numbers where X Y^T does not; and a column of A that hides from the search for |A|. */
+ * numbers where X Y^T does not; a column of A that hides from the search for |A|; and DET_RATIO
+ * where A0_INVERSE has drifted from A0. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -204,6 +205,39 @@ static void test_a_column_that_hides(void **state)
     assert_int_equal(wrongs, 0);
 }
 
+/* A0_INVERSE is off by some factor: the answer is A's inverse, and DET_RATIO that of A and A0. */
+static void test_det_ratio_of_the_drifted(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 2, 7, 20, 70};
+    wrongs = 0;
+    for (size_t k = 0; k < PRECISION_COUNT * COUNT(orders) * 2; k++) {
+        enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        int64_t n = orders[k / PRECISION_COUNT % COUNT(orders)];
+        bool large = k >= PRECISION_COUNT * COUNT(orders);
+        double size = !large ? 1 : precision == PRECISION_FP32 ? 1e37 : 1e306;
+        struct ismtest_problem problem =
+            ismtest_problem(precision, ISMTEST_INVERSE_AND_A0, n, 1, k);
+        for (int64_t i = 0; i < n * n; i++)
+            problem.a0[i] *= size;
+        for (int64_t i = 0; i < n; i++)
+            problem.x[i] *= size;
+        ismtest_complete(&problem);
+        for (int64_t i = 0; i < n * n; i++)
+            problem.b[i] *= 1.125;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double off = fabs(answer.det_ratio / ismtest_det_ratio(&problem) - 1);
+        assert_int_equal(answer.info, 0);
+        assert_int_equal(answer.road, METHOD_ROAD_LU);
+        /* The reference is a sum of logarithms. */
+        if (!(off <= 100 * (double)n * (1 + fabs(log(size))) * gputest_eps(precision)))
+            tell(&problem, "of a drifted A0_INVERSE: DET_RATIO is off by", off);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(wrongs, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_terms_that_cancel),
         cmocka_unit_test(test_sums_beyond_the_range),
         cmocka_unit_test(test_a_column_that_hides),
+        cmocka_unit_test(test_det_ratio_of_the_drifted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
