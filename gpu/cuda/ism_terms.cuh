@@ -18,11 +18,11 @@
 #define CUDA__ISM_TERMS_SCALE 0x1p-32 /* there are 2^28 terms at most */
 
 /* Columns that a block takes of as many: a power of two. Its threads take rows of them, groups of
- * threads one row each. */
+ * threads one row each. Few columns make blocks enough too: 64 bytes of a row are read at once. */
 static __host__ __device__ __forceinline__ int cuda__ism_across(int64_t columns)
 {
     int across = 1;
-    while (across < CUDA__WARP && across < columns)
+    while (across < CUDA__WARP && (across < 8 ? across : across * 128) < columns)
         across *= 2;
     return across;
 }
