@@ -23,10 +23,15 @@
 #define ITERATION_ROUNDING(n, eps, size) ((double)(n) * (eps) * ((size) + 1))
 
 /* Measured in twice the precision of FP64, R may be off by so much, and less is not to be told;
- * terms: the 1-norm of |V| |A|, entry by entry. It counts where A is singular to that precision
- * alone (size: |A| |V|); elsewhere it is nothing beside the rounding of V. */
+ * terms: the 1-norm of |V| |A|, entry by entry, or size, |A| |V|, which is no less. It counts where
+ * A is singular to that precision alone; and for a tolerance as small as that, for products can be
+ * made that cancel to the last bit, but for one that is lost beside them. Elsewhere it is nothing
+ * beside the rounding of V. */
 #define ITERATION_UNSEEN(n, terms) ((double)(n)*0x1p-104 * (terms))
 #define ITERATION_MAY_BE_UNSEEN(size) ((size)*0x1p-52 >= 1)
+
+/* The norm of an R that is known is off by at most so many times itself: n + 1 roundings. */
+#define ITERATION_SUMMED(n, eps) (1 + ((double)(n) + 1) * (eps))
 
 /* So a tolerance that is not that far from the measured |R| is judged anew. Up to WHOLE_FIRST with
  * all of R in twice the precision. Beyond, by what rounding has done to R: z (R - (I - V A)) in

@@ -269,11 +269,20 @@ template <typename T> struct cuda__iter_mind {
         return (int)ceil(doublings / log2(state.growth)) + ITERATION_HOPELESS_MARGIN;
     }
 
+    /* A tolerance is 1/2 at most, so that an R within it is that of an inverse, however large
+     * |R|_F. */
+    __device__ bool is_reached(double residual) const
+    {
+        if (call.wishes.tolerance > 0)
+            return residual * ITERATION_SUMMED(call.n, eps) <= state.goal;
+        return state.frobenius < ITERATION_BASIN && residual <= state.goal;
+    }
+
     __device__ bool is_over(const struct cuda_norm &v, double residual)
     {
         double now = state.frobenius, last = state.last;
         bool finite = isfinite(residual) && isfinite(now) && v.finite;
-        if (finite && now < ITERATION_BASIN && residual <= state.goal)
+        if (finite && is_reached(residual))
             state.ending = CUDA__ITER_REACHED;
         else if (!finite || v.fraction == 0 ||
                  (now > 1 && now > ITERATION_GROWTH_LEAST * last &&
@@ -326,11 +335,23 @@ template <typename T> struct cuda__iter_mind {
     __device__ bool is_doubtful(double residual, double size) const
     {
         return call.wishes.tolerance > 0 && call.n > ITERATION_TWICE_ORDER_MAX &&
-               state.frobenius < ITERATION_BASIN &&
                fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
     }
 
-    /* unseen(): what a measurement in twice the precision may not have seen. */
+    /* Is the tolerance one that twice the precision does not tell? size: |A| |V|. */
+    __device__ bool is_finest(double size) const
+    {
+        return call.wishes.tolerance > 0 && state.goal < ITERATION_UNSEEN(call.n, size);
+    }
+
+    /* At least what a measurement in twice the precision may not have seen. */
+    __device__ void count_unseen(double least, double *residual)
+    {
+        state.frobenius = state.frobenius < least ? least : state.frobenius;
+        *residual = *residual < least ? least : *residual;
+    }
+
+    /* unseen(): that, by the terms of every entry. */
     template <typename Unseen>
     __device__ void decide(const struct cuda_identity &v, const struct cuda_identity &r,
                            Unseen unseen)
@@ -344,11 +365,9 @@ template <typename T> struct cuda__iter_mind {
         state.frobenius = measured ? r.frobenius : HUGE_VAL;
         state.goal =
             call.wishes.tolerance > 0 ? call.wishes.tolerance : ITERATION_GOAL_ULPS * eps * size;
-        if (call.n <= ITERATION_TWICE_ORDER_MAX && ITERATION_MAY_BE_UNSEEN(size)) {
-            double least = unseen();
-            state.frobenius = state.frobenius < least ? least : state.frobenius;
-            residual = residual < least ? least : residual;
-        }
+        bool finest = is_finest(size);
+        if (call.n <= ITERATION_TWICE_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size)))
+            count_unseen(unseen(), &residual);
         if (state.action < CUDA__ITER_LAST && is_doubtful(residual, size)) {
             state.action =
                 call.n > ITERATION_WHOLE_FIRST ? CUDA__ITER_JUDGE : CUDA__ITER_JUDGE_WHOLE;
@@ -361,6 +380,7 @@ template <typename T> struct cuda__iter_mind {
     __device__ void judge(const struct cuda_identity &v, const struct cuda_identity &r)
     {
         double residual = ldexp(r.norm_1.fraction, r.norm_1.exponent), hidden = factors[0];
+        double size = size_of(v.norm_1, state.scaling);
         state.frobenius = r.frobenius;
         if (state.action == CUDA__ITER_JUDGE) {
             if (!(residual - state.goal >= hidden) && call.n <= ITERATION_WHOLE_MAX) {
@@ -370,7 +390,9 @@ template <typename T> struct cuda__iter_mind {
             residual += hidden;
             state.frobenius = hypot(r.frobenius, factors[1]);
         }
-        go_on(v.norm_1, residual, size_of(v.norm_1, state.scaling));
+        if (is_finest(size))
+            count_unseen(ITERATION_UNSEEN(call.n, size), &residual);
+        go_on(v.norm_1, residual, size);
     }
 
     /* size: |A| |V|. */

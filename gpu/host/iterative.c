@@ -6,8 +6,8 @@
  * is measured, and a step taken, again and again. The best V so far, the one of the least |R|_F, is
  * copied to the output; it is the answer, whatever the end. An end is one of
  *
- * - reached: |R|_1 is at most the tolerance, or ITERATION_GOAL_ULPS eps |A| |V|, and |R|_F below
- *   1/2. (If A is singular, it is 1 at least.)
+ * - reached: |R|_1 is at most the tolerance; without one it is at most ITERATION_GOAL_ULPS eps
+ *   |A| |V|, and |R|_F below 1/2. (If A is singular, both are 1 at least.)
  * - stagnant: |R|_F below 1/2 no longer halves: rounding is all that is left. Without a tolerance
  *   the answer is good when |R|_1 keeps the contract.
  * - diverging: |R|_F is above 1 and has grown in two steps running, or is not finite, or V is 0
