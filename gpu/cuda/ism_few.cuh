@@ -137,6 +137,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     static constexpr int lines = team::lines;
     static constexpr bool is_whole = lines == N;
     static constexpr int rows = N == 32 ? 8 : 4; /* of K that are added up together */
+    static constexpr int kept = (int)(sizeof(cuda__ism_trial) / sizeof(T)); /* numbers */
 
     const cuda__ism_call &call;
     const cuda_tensors *item;
@@ -382,12 +383,28 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n;
         const T *all_x = (const T *)item->inputs[CUDA__ISM_GIVEN_X] + within * n * m;
         const T *all_y = (const T *)item->inputs[CUDA__ISM_GIVEN_Y] + within * n * m;
+        T *columns = memory + kept;
 #pragma unroll
         for (int c = 0; c < M; c++)
-            memory[c * N + t] = k[c];
+            columns[c * N + t] = k[c];
         const double loss =
-            mine() ? cuda__ism_loss_of<T>(n, m, t, b, all_x, all_y, memory + t, N) : 0;
-        return cuda__ism_lost_by<T, T>(n, team::largest(loss, (double *)memory), terms);
+            mine() ? cuda__ism_loss_of<T>(n, m, t, b, all_x, all_y, columns + t, N) : 0;
+        return cuda__ism_lost_by<T, T>(n, team::largest(loss, (double *)columns), terms);
+    }
+
+    /* The verdict, by the trial that lies in shared memory. */
+    __device__ __forceinline__ void conclude(bool writes) const
+    {
+        cuda__ism_trial trial = *(const cuda__ism_trial *)memory;
+        const double terms = trial.lost;
+        trial.lost = cuda__ism_lost<T, T>(n, rows, terms);
+        const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
+        if (__any_sync(CUDA__ALL, cancels)) {
+            const double found = lost(terms);
+            trial.lost = cancels ? found : trial.lost;
+        }
+        if (writes && t == 0)
+            cuda__ism_judge<T>(call, item, within, trial, METHOD_ROAD_BLOCK);
     }
 
     __device__ __forceinline__ void run(bool writes)
@@ -420,9 +437,11 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         trial.norm_x = (double)team::largest(size_z, memory);
         trial.norm_a = (double)team::largest(size_b, memory);
         trial.change = (double)team::largest(size_of_change(), memory);
-        const double terms = (double)team::largest(row, memory) * trial.norm_a;
-        trial.lost = cuda__ism_lost<T, T>(n, rows, terms);
+        trial.lost = (double)team::largest(row, memory) * trial.norm_a; /* its terms, as yet */
         trial.det_ratio = cuda__ism_value(det, det_exponent);
+        team::sync();
+        if (t == 0)
+            *(cuda__ism_trial *)memory = trial;
         T *inverse = (T *)item->outputs[CUDA__ISM_WANTED_INVERSE];
         if (inverse)
             inverse += within * n * n + t;
@@ -431,13 +450,8 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
             if (writes && inverse && mine() && i < n)
                 inverse[i * n] = trial.bad ? cuda__real<T>::nan() : z[i];
         }
-        const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
-        if (__any_sync(CUDA__ALL, cancels)) {
-            const double found = lost(terms);
-            trial.lost = cancels ? found : trial.lost;
-        }
-        if (writes && t == 0)
-            cuda__ism_judge<T>(call, item, within, trial, METHOD_ROAD_BLOCK);
+        team::sync();
+        conclude(writes);
         team::sync();
     }
 };

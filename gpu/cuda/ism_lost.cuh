@@ -40,10 +40,11 @@ static __device__ __forceinline__ bool cuda__ism_cancels(int64_t n, double lost,
 }
 
 /* What X K's column j is off by for the errors of K, whose column is k, numbers k_step apart. b, x,
- * y: of the matrix, as they are given. Seldom called, and no registers' concern of who calls it. */
+ * y: of the matrix, as they are given. */
 template <typename Sum, typename S>
-static __device__ __noinline__ double cuda__ism_loss_of(int n, int m, int j, const S *b, const S *x,
-                                                        const S *y, const Sum *k, int64_t k_step)
+static __device__ __forceinline__ double cuda__ism_loss_of(int n, int m, int j, const S *b,
+                                                           const S *x, const S *y, const Sum *k,
+                                                           int64_t k_step)
 {
     double loss = 0;
     for (int c = 0; c < m; c++) {

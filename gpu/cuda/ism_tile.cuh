@@ -79,7 +79,8 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     typedef cuda__ism_tile_room<S, Order> room;
     typedef typename cuda__ism_pair<S>::type pair;
     static constexpr int most = CUDA__ISM_TILE_COLUMNS, rows = Order / 16, across = Order / 8;
-    /* Rows of K that are added up together; FP32 has digits to spare. */
+    /* Rows of K that are added up together. FP32 has digits to spare, so it takes all of them, and
+     * what that loses is never found out. */
     static constexpr int rounded = room::narrow ? Order : 16;
 
     const cuda__ism_call &call;
@@ -522,7 +523,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         S *inverse = (S *)item->outputs[CUDA__ISM_WANTED_INVERSE];
         if (inverse)
             store(inverse + within * (n * n), bad);
-        if (cuda__ism_cancels(n, found.lost, found.change))
+        if (!room::narrow && cuda__ism_cancels(n, found.lost, found.change))
             found.lost = lost(item, within, terms);
         if (lane == 0)
             *record(number) = found;
