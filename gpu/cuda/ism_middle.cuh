@@ -244,23 +244,17 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         }
     }
 
-    /* Column c of a line of T times X, and of X the norm. */
+    /* Column c of a line of T times X. */
     __device__ __forceinline__ void multiply_line(int c) const
     {
         const double *weights = reals(room.weights);
         const S *x = given(room.x) + c;
-        double sum = 0, size = 0;
-        for (int i = lane; i < room.order; i += CUDA__WARP) {
-            const double value = (double)x[i * room.x_line];
-            sum = fma(weights[i], value, sum);
-            size += fabs(value);
-        }
+        double sum = 0;
+        for (int i = lane; i < room.order; i += CUDA__WARP)
+            sum = fma(weights[i], (double)x[i * room.x_line], sum);
         sum = cuda__lu_warp_sum(sum);
-        size = cuda__lu_warp_sum(size);
-        if (lane == 0) {
+        if (lane == 0)
             reals(room.thin)[tried * wide + c] = sum;
-            reals(room.thin)[(tried + 1) * wide + c] = size;
-        }
     }
 
     /* I + K X, and a line of T times X. */

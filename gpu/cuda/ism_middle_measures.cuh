@@ -8,6 +8,15 @@
 #include "gpu/cuda/ism_team.cuh"
 #include "gpu/cuda/ism_trial.cuh"
 
+/* A call of its own: the kernel's loops would have fewer registers. */
+template <typename S>
+static __device__ __noinline__ double cuda__ism_middle_loss(int n, int m, int j, const S *b,
+                                                            const S *x, const S *y, const double *k,
+                                                            int k_line)
+{
+    return cuda__ism_loss_of<double>(n, m, j, b, x, y, k, k_line);
+}
+
 template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<S> {
     typedef cuda__ism_middle_block<S> block;
     using block::call;
@@ -56,18 +65,35 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
             result().change = change;
     }
 
+    /* The norm of the column of X that is the lane's: lane, or lane less 8 or 16 and so on. Lanes
+     * share the rows of one that is theirs. */
+    __device__ __forceinline__ double norm_of_column() const
+    {
+        const int width = m > 16 ? 32 : m > 8 ? 16 : 8, parts = CUDA__WARP / width;
+        const S *x = given(room.x) + lane % width;
+        double sum = 0;
+#pragma unroll 4
+        for (int i = lane / width; i < room.order; i += parts)
+            sum += fabs((double)x[i * room.x_line]);
+        for (int reach = CUDA__WARP / 2; reach >= width; reach /= 2)
+            sum += __shfl_xor_sync(CUDA__ALL, sum, reach);
+        return sum;
+    }
+
     /* The largest row of |Y| times the norms of X's columns, of the rows that are a warp's: number
      * `share` of `shares`. */
     __device__ __forceinline__ void measure_reach(int share, int shares) const
     {
         const S *y = given(room.y);
-        const double *sums = reals(room.thin) + (tried + 1) * room.wide;
+        const double norm = norm_of_column();
         double most = 0;
-        for (int i = CUDA__WARP * share + lane; i < n; i += CUDA__WARP * shares) {
+        for (int first = CUDA__WARP * share; first < n; first += CUDA__WARP * shares) {
+            const int i = first + lane < n ? first + lane : n - 1;
             double row = 0;
 #pragma unroll 4
             for (int c = 0; c < m; c++)
-                row = fma(sums[c], fabs((double)y[i * room.y_line + c]), row);
+                row =
+                    fma(__shfl_sync(CUDA__ALL, norm, c), fabs((double)y[i * room.y_line + c]), row);
             most = cuda__lu_larger(most, row);
         }
         most = cuda__ism_warp_largest(most);
@@ -93,10 +119,10 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
         double lost = cuda__ism_lost<S, double>(n, block::slab, terms);
         if (cuda__ism_cancels(n, lost, of.change)) {
             const int j = (int)threadIdx.x;
-            double loss = j < n ? cuda__ism_loss_of<double>(n, m, j, (const S *)place.b,
-                                                            (const S *)place.x, (const S *)place.y,
-                                                            reals(room.k) + j, room.k_line)
-                                : 0;
+            double loss = 0;
+            if (j < n)
+                loss = cuda__ism_middle_loss(n, m, j, (const S *)place.b, (const S *)place.x,
+                                             (const S *)place.y, reals(room.k) + j, room.k_line);
             loss = cuda__ism_warp_largest(loss);
             __syncthreads();
             if (threadIdx.x == 0)

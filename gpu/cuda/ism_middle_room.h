@@ -106,7 +106,7 @@ static inline struct cuda__ism_middle_room cuda__ism_middle_room_of(int64_t n, i
     room.parts = room.c;
     room.tz = room.c + (int)(parts * real);
     room.weights = cuda__ism_middle_take(&room, CUDA__ISM_MIDDLE_LINES * order * real);
-    room.thin = cuda__ism_middle_take(&room, (CUDA__ISM_MIDDLE_LINES + 2) * wide * real);
+    room.thin = cuda__ism_middle_take(&room, (CUDA__ISM_MIDDLE_LINES + 1) * wide * real);
     room.found = cuda__ism_middle_take(&room, (int64_t)sizeof(struct cuda__ism_middle_found));
     return room;
 }
