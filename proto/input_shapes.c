@@ -81,20 +81,36 @@ static bool has_shape(const struct proto_request *request, const struct method_t
     return same;
 }
 
+/* "; of that shape it is taken with ...": what one of the shape at `place` may stand beside. */
+static void put_company(struct text *words, const struct method *method, int place)
+{
+    for (int s = 0; method->input_sets[s] != 0; s++) {
+        if ((method->input_sets[s] >> place & 1) == 0)
+            continue;
+        text_puts(words, "; of that shape it is taken with ");
+        put_names(words, method, first_names(method, method->input_sets[s]));
+        return;
+    }
+}
+
 enum error proto__choose_shape(struct proto_request *request, uint32_t present, int place,
                                struct failure *failure)
 {
     const struct method *method = request->method;
     const struct proto_tensor *input = &request->inputs[place];
     const char * or = "";
-    char wanted[120];
+    char wanted[120], company[120];
     int64_t right[PROTO_RANK_MAX + METHOD_RANK_MAX];
-    struct text words;
+    struct text words, more;
     text_init_fixed(&words, wanted, sizeof wanted);
+    text_init_fixed(&more, company, sizeof company);
     for (int k = 0; k < method_input_shapes(method, place); k++) {
         const struct method_tensor *tensor = &method->inputs[place + k];
-        if (!goes_with(method, present, place + k))
+        if (!goes_with(method, present, place + k)) {
+            if (has_shape(request, tensor, input))
+                put_company(&more, method, place + k);
             continue;
+        }
         request->shapes[place] = k;
         if (has_shape(request, tensor, input))
             return ERROR_NONE;
@@ -107,10 +123,10 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
         or = " or ";
     }
     return failure_set(failure, ERROR_BAD_SHAPE,
-                       "%s has shape %s: beside these inputs it must be %s, for n = %lld",
+                       "%s has shape %s: beside these inputs it must be %s, for n = %lld%s",
                        proto__called(&method->inputs[place], input),
                        proto__shape_words(input->rank, input->shape).text, wanted,
-                       (long long)request->n);
+                       (long long)request->n, company);
 }
 
 void proto__settle_inputs(struct proto_request *request)

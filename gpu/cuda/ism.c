@@ -231,6 +231,7 @@ static void take_stream(struct cuda__ism_call *work, enum precision precision)
     take(work, CUDA__ISM_STREAM_K, work->m + CUDA__ISM_TRIED, ld);
     take(work, CUDA__ISM_STREAM_RK, wide, ld);
     take(work, CUDA__ISM_STREAM_SIZES, 1, ld);
+    take(work, CUDA__ISM_STREAM_NORMS, 1, ld);
     take(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_TRIED) * plan->stream_parts, ld);
 }
 

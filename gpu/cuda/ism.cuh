@@ -31,7 +31,6 @@ struct cuda__ism_answer {
     unsigned long long terms;         /* bits of a sum that ism_terms.cuh makes */
     int32_t bad;                      /* an input is not finite */
     int32_t broken;                   /* a block is singular */
-    int32_t zero;                     /* the diagonal of A has a zero */
     int32_t refused;                  /* no inverse goes out */
     int32_t info, factor_info;        /* of lu */
     int32_t shift;                    /* binary places that what was factored was scaled by */
@@ -171,6 +170,7 @@ struct cuda__ism_trial {
     double norm_x, norm_a; /* norm_a: of A, or of A0^-1 where A is not known */
     double change;         /* |X Y^T A0^-1| where A is not known */
     double lost;           /* see ism_lost.cuh */
+    bool blind;            /* likewise */
     double det_ratio;
     bool bad;
 };
@@ -183,11 +183,13 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
 {
     const double eps = cuda__real<T>::eps, nan = (double)cuda__real<T>::nan();
     const double largest = (double)cuda__real<T>::largest;
-    /* No inverse is 0. */
-    bool known = cuda__ism_knows(call), sized = trial.norm_x > 0 && trial.norm_x <= largest;
+    /* No inverse is 0. One of FP32 was tried before it was rounded, perhaps to denormal numbers. */
+    const double least = sizeof(T) < sizeof(double) ? (double)call.n * 0x1p-126 : 0;
+    bool known = cuda__ism_knows(call);
+    bool sized = trial.norm_x > least && trial.norm_x <= largest;
     double size = trial.norm_x * (known ? trial.norm_a : 1 + trial.change);
     double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
-    bool good = sized && trial.norm_a <= largest && !trial.bad &&
+    bool good = sized && trial.norm_a <= largest && !trial.bad && !trial.blind &&
                 trial.error <= cuda__ism_allowed<T>(call.n, size) &&
                 (known ? trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
                        : !cuda__ism_cancels(call.n, trial.lost, trial.change));

@@ -104,6 +104,7 @@ enum cuda__ism_array {
     CUDA__ISM_STREAM_K, /* of ism_stream.cuh, in FP64: see there */
     CUDA__ISM_STREAM_RK,
     CUDA__ISM_STREAM_SIZES,
+    CUDA__ISM_STREAM_NORMS,
     CUDA__ISM_STREAM_PARTS,
     CUDA__ISM_Z, /* n x n, becomes the inverse */
     CUDA__ISM_U, /* factors, n x m; U R beside them */

@@ -182,18 +182,23 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         team::sync();
     }
 
-    /* The row of |Y| times the norms of X's columns. */
-    __device__ __forceinline__ T reach() const
+    /* The norms of X's columns. */
+    __device__ __forceinline__ void measure(T (&norms)[M]) const
     {
-        T sums[M], row = 0;
 #pragma unroll
         for (int c = 0; c < M; c++)
-            sums[c] = fabs(x[c]);
-        team::sum(sums, memory);
+            norms[c] = fabs(x[c]);
+        team::sum(norms, memory);
+    }
+
+    /* A row of |Y|, or a column of |K|, times them. */
+    static __device__ __forceinline__ T weigh(const T (&norms)[M], const T (&numbers)[M])
+    {
+        T sum = 0;
 #pragma unroll
         for (int c = 0; c < M; c++)
-            row = fma(sums[c], (T)fabs(y[c]), row);
-        return row;
+            sum = fma(norms[c], (T)fabs(numbers[c]), sum);
+        return sum;
     }
 
     /* The column's part of T Z; returns the sum of its magnitudes. */
@@ -412,7 +417,9 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         T tb[CUDA__ISM_TRIED], tz[CUDA__ISM_TRIED], b[is_whole ? N : 1];
         cuda__ism_trial trial;
         load();
-        T size_b = look(tb), row = reach();
+        T size_b = look(tb), norms[M];
+        measure(norms);
+        const T row = weigh(norms, y);
         /* A sum that is finite is one of finite numbers. */
         if (!(size_b <= cuda__real<T>::largest)) {
 #pragma unroll
@@ -423,6 +430,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         for (int i = 0; is_whole && i < N; i++)
             b[is_whole ? i : 0] = z[i];
         multiply();
+        const T met = weigh(norms, k);
         det = 1;
         det_exponent = 0;
         couple();
@@ -438,6 +446,8 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         trial.norm_a = (double)team::largest(size_b, memory);
         trial.change = (double)team::largest(size_of_change(), memory);
         trial.lost = (double)team::largest(row, memory) * trial.norm_a; /* its terms, as yet */
+        trial.blind =
+            cuda__ism_blinds<T, T>(n, n, (double)team::largest(met, memory), trial.change);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         team::sync();
         if (t == 0)

@@ -118,7 +118,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     T excess;         /* 0 while all that was read is finite */
     double det;
     int64_t det_exponent;
-    double reach; /* see cuda__ism_lost */
+    double reach, met; /* see ism_lost.cuh */
 
     template <typename P> __device__ __forceinline__ const T *input(int which, P numbers) const
     {
@@ -202,20 +202,24 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         }
     }
 
-    /* The largest row of |Y| times the norms of X's columns. */
-    __device__ __forceinline__ double find_reach()
+    /* The largest row of |Y|, and the largest column of |k0|, times the norms of X's columns. */
+    __device__ __forceinline__ void weigh()
     {
-        T *sums = memory + room.thin, row = 0;
+        T *norms = memory + room.thin, row = 0, column = 0;
         for (int c = t; c < m; c += Threads) {
             T size = 0;
             for (int i = 0; i < n; i++)
                 size += fabs(memory[room.x + i * m + c]);
-            sums[c] = size;
+            norms[c] = size;
         }
         team::sync();
-        for (int c = 0; mine && c < m; c++)
-            row = fma(sums[c], (T)fabs(memory[room.y + t * m + c]), row);
-        return (double)team::largest(row, memory + room.scratch);
+        for (int c = 0; mine && c < m; c++) {
+            row = fma(norms[c], (T)fabs(memory[room.y + t * m + c]), row);
+            if (update)
+                column = fma(norms[c], (T)fabs(memory[room.k0 + c * n + t]), column);
+        }
+        reach = (double)team::largest(row, memory + room.scratch);
+        met = (double)team::largest(column, memory + room.scratch);
     }
 
     /* Columns first to first + S - 1 of X and Y. */
@@ -404,6 +408,9 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         trial.change = update ? (double)size : 0;
         trial.norm_a = update ? (double)team::largest(mine ? size_b : T(0), scratch) : (double)size;
         trial.lost = update ? cuda__ism_lost<T, T>(n, rows, reach * trial.norm_a) : 0;
+        /* Where A is known the trial takes ((T Z) X) Y^T, with the rounding errors of its terms. */
+        trial.blind = update ? cuda__ism_blinds<T, T>(n, n, met, trial.change)
+                             : !is_whole && !(reach <= 2 * CUDA__ISM_LOST_RATIO * trial.norm_a);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
         if (__any_sync(CUDA__ALL, cancels)) {
@@ -434,13 +441,14 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         if (update) {
             size_b = look(memory + room.tb);
             meet();
-            reach = find_reach();
         }
         /* A sum that is finite is one of finite numbers. */
         if (b && !(update && size_b <= cuda__real<T>::largest)) {
             for (int i = 0; i < n; i++)
                 excess += memory[room.z + i * room.ld + at] * 0;
         }
+        team::sync();
+        weigh();
         team::sync();
         int first = 0;
         for (; Step >= 4 && first + 4 <= m; first += 4)
@@ -498,6 +506,7 @@ static __global__ void __launch_bounds__(cuda__ism_team<Threads>::block,
                                                   weights,
                                                   T(0),
                                                   1,
+                                                  0,
                                                   0,
                                                   0};
         one.run(writes);

@@ -94,6 +94,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         }
         most = cuda__lu_larger(most, row);
     }
+    for (int l = (int)threadIdx.x; l < at.m; l += CUDA__ISM_THREADS)
+        at.lines(CUDA__ISM_STREAM_NORMS)[l] = parts[l];
     most = cuda__lu_block_largest<CUDA__ISM_WARPS>(most, scratch);
     const bool bad = __syncthreads_or(!(excess == 0));
     if (threadIdx.x == 0) {
@@ -282,7 +284,7 @@ template <typename S> struct cuda__ism_coupler {
     cuda__ism_stream<S> at;
     shared &memory;
     int warp, lane, g, t;
-    const S *x, *y;
+    const S *x;
     const double *k;
 
     __device__ __forceinline__ double k_at(int l, int j) const
@@ -456,15 +458,9 @@ static __global__ void __launch_bounds__(CUDA__ISM_COUPLE_THREADS, 2)
     typedef typename cuda__ism_coupler<S>::shared shared;
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int lane = (int)threadIdx.x % CUDA__WARP;
-    cuda__ism_coupler<S> one = {at,
-                                *(shared *)cuda__memory,
-                                (int)threadIdx.x / CUDA__WARP,
-                                lane,
-                                lane / 4,
-                                lane % 4,
-                                at.input(CUDA__ISM_GIVEN_X, at.m),
-                                at.input(CUDA__ISM_GIVEN_Y, at.m),
-                                at.lines(CUDA__ISM_STREAM_K)};
+    cuda__ism_coupler<S> one = {
+        at,       *(shared *)cuda__memory,           (int)threadIdx.x / CUDA__WARP, lane, lane / 4,
+        lane % 4, at.input(CUDA__ISM_GIVEN_X, at.m), at.lines(CUDA__ISM_STREAM_K)};
     one.run();
 }
 

@@ -1,8 +1,9 @@
 /* gpu/cuda/ism_lost.cuh: what an update of a known inverse may lose unseen. Its trial, that of T
- * (A0^-1 - Z M), takes the update's own K = Y^T A0^-1, so that it is blind to K's rounding errors.
- * With them X K is off, and so Z M by Z times that.
+ * (A0^-1 - Z M), takes the update's own K = Y^T A0^-1, so that it is blind to K's rounding errors:
+ * with them X K is off, and so Z M by Z times that. And it takes (T Z) X, whose rounding errors may
+ * be those of the update's A0^-1 X, where Z is near A0^-1.
  *
- * They are bounded first, by K's terms. Where that is too much, as where A0 is ill-conditioned and
+ * Both are bounded, by their terms. Where that is too much of K, as where A0 is ill-conditioned and
  * terms cancel, K is computed once more in twice its precision, and compared. If that is too much
  * still, the last road is taken. Device code; any thread.
  */
@@ -13,10 +14,12 @@
 #include "gpu/cuda/real.cuh"
 #include "gpu/cuda/twice.cuh"
 
-/* Of the 15 n eps |Z| |M| that are promised; where a trial sees all of the residual it allows more,
- * and this less. */
-#define CUDA__ISM_LOST_RATIO 10.0
-#define CUDA__ISM_LOST_WHOLE_RATIO 6.0
+/* Of the 15 n eps |Z| |M| that are promised, for K and for (T Z) X; where a trial sees all of the
+ * residual it allows more, and these less. */
+#define CUDA__ISM_LOST_RATIO 7.0
+#define CUDA__ISM_LOST_WHOLE_RATIO 4.0
+#define CUDA__ISM_BLIND_RATIO 3.0
+#define CUDA__ISM_BLIND_WHOLE_RATIO 2.0
 
 /* By how many eps of the precision T the columns of X K may be off, K being summed in the precision
  * Sum: n terms, `rows` at a time, and then those sums. So a term takes part in `rows` roundings of
@@ -68,6 +71,19 @@ static __device__ __forceinline__ double cuda__ism_lost_by(int64_t n, double los
     const double eps = (double)cuda__real<T>::eps, finer = (double)cuda__real<Sum>::eps;
     const double twice = (double)n * finer / 2;
     return (loss + twice * twice * terms) / eps;
+}
+
+/* Is what (T Z) X may have lost, summed by `roundings` in the precision Sum, too much? met: the
+ * columns' largest sum of |X| |K|, with the norm of a column of X in the place of its entries. Of
+ * random signs it is some sqrt(m) |X K|. */
+template <typename T, typename Sum>
+static __device__ __forceinline__ bool cuda__ism_blinds(int64_t n, int64_t roundings, double met,
+                                                        double change)
+{
+    const bool whole = n <= CUDA__ISM_PROBES;
+    const double finer = (double)cuda__real<Sum>::eps / (double)cuda__real<T>::eps;
+    const double ratio = whole ? CUDA__ISM_BLIND_WHOLE_RATIO : CUDA__ISM_BLIND_RATIO;
+    return !(0.5 * (double)roundings * finer * met <= ratio * (double)n * (1 + change));
 }
 
 #endif

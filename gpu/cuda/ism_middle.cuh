@@ -12,8 +12,8 @@
  * and by another one the size of the change, as of the road by blocks: |X K| is that of the column
  * at which a line times X K is the largest.
  *
- * Every sum is taken in an order that n and m alone decide. Blocks go from matrix to matrix; eight
- * barriers for each in FP64, seven in FP32.
+ * Every sum is taken in an order that n and m alone decide. Blocks go from matrix to matrix; seven
+ * barriers for each.
  */
 #ifndef GPU_CUDA_ISM_MIDDLE_CUH
 #define GPU_CUDA_ISM_MIDDLE_CUH
@@ -430,14 +430,21 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     {
         const int line = (int)threadIdx.x / room.order, j = (int)threadIdx.x % room.order;
         const double *k = reals(room.k) + j, *thin = reals(room.thin) + line * wide;
-        double sum = reals(room.tz)[line * room.order + j];
+        const double *norms = reals(room.thin) + (tried + 1) * wide;
+        double sum = reals(room.tz)[line * room.order + j], met = 0;
 #pragma unroll 8
-        for (int l = 0; l < m; l++)
-            sum = fma(thin[l], k[l * room.k_line], sum);
+        for (int l = 0; l < m; l++) {
+            const double number = k[l * room.k_line];
+            sum = fma(thin[l], number, sum);
+            met = fma(norms[l], fabs(number), met);
+        }
         double worst = fabs(k[(m + line) * room.k_line] - sum);
         worst = cuda__ism_warp_largest(worst);
-        if (lane == 0)
+        met = cuda__ism_warp_largest(met);
+        if (lane == 0) {
             result().worst[warp] = worst;
+            atomicMax(&result().met, (unsigned long long)__double_as_longlong(met));
+        }
     }
 
     /* The verdict on the matrix of that turn, by one thread. */
@@ -453,10 +460,12 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         }
         trial.change = of->change;
         trial.lost = narrow ? cuda__ism_lost<S, double>(n, n, terms_of(*of)) : of->lost;
+        trial.blind = cuda__ism_blinds<S, double>(
+            n, slab + room.warps, __longlong_as_double((long long)of->met), trial.change);
         trial.det_ratio = cuda__ism_value(of->det, of->det_exponent);
         trial.bad = of->bad != 0;
         of->bad = 0;
-        of->reach = 0;
+        of->reach = of->met = 0;
         cuda__ism_judge<S>(call, place->item, place->within, trial, METHOD_ROAD_BLOCK);
     }
 
@@ -505,10 +514,8 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         if (follows)
             fetch_x(turn ^ 1);
         find_error();
-        if constexpr (!narrow) {
-            __syncthreads();
+        if constexpr (!narrow)
             find_lost();
-        }
     }
 
     /* Matrices `index` and every `step` more. */

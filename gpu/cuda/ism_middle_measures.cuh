@@ -86,6 +86,8 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
     {
         const S *y = given(room.y);
         const double norm = norm_of_column();
+        if (share == 0 && lane < m)
+            reals(room.thin)[(tried + 1) * room.wide + lane] = norm;
         double most = 0;
         for (int first = CUDA__WARP * share; first < n; first += CUDA__WARP * shares) {
             const int i = first + lane < n ? first + lane : n - 1;
@@ -110,7 +112,8 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
         return __longlong_as_double((long long)of.reach) * norm;
     }
 
-    /* By how many eps X K is off. All threads call, behind a barrier; K is as it was left. */
+    /* By how many eps X K is off. All threads call, behind the barrier that all of
+     * what it takes was written before; K is as it was left. */
     __device__ __forceinline__ void find_lost() const
     {
         const cuda__ism_middle_place &place = found()->places[turn];

@@ -31,7 +31,7 @@ struct cuda__ism_middle_place {
 struct cuda__ism_middle_result {
     double size_b[CUDA__ISM_MIDDLE_WARPS], size_z[CUDA__ISM_MIDDLE_WARPS];
     double worst[CUDA__ISM_MIDDLE_WARPS], change, lost, det;
-    unsigned long long reach; /* the bits of a number that is not negative */
+    unsigned long long reach, met; /* the bits of numbers that are not negative */
     int64_t det_exponent;
     int32_t bad, unused; /* bad: a number that is given is not finite */
 };
@@ -53,8 +53,7 @@ struct cuda__ism_middle_room {
     int c, c_line; /* I + K X, then its inverse; wide x wide */
     int parts, tz; /* later in its place: T Z, and (T Z) X of each warp */
     int weights;   /* the trial's lines */
-    int thin; /* the last times X; behind it a line of the trial times X, and X's columns' norms
-               */
+    int thin;      /* the last times X; behind it a line of the trial times X, then X's norms */
     int found;
     int bytes;
 };
@@ -106,7 +105,7 @@ static inline struct cuda__ism_middle_room cuda__ism_middle_room_of(int64_t n, i
     room.parts = room.c;
     room.tz = room.c + (int)(parts * real);
     room.weights = cuda__ism_middle_take(&room, CUDA__ISM_MIDDLE_LINES * order * real);
-    room.thin = cuda__ism_middle_take(&room, (CUDA__ISM_MIDDLE_LINES + 1) * wide * real);
+    room.thin = cuda__ism_middle_take(&room, (CUDA__ISM_MIDDLE_LINES + 2) * wide * real);
     room.found = cuda__ism_middle_take(&room, (int64_t)sizeof(struct cuda__ism_middle_found));
     return room;
 }

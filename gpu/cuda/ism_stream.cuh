@@ -343,9 +343,10 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const double *parts = at.lines(CUDA__ISM_STREAM_PARTS), *k = at.lines(CUDA__ISM_STREAM_K);
     const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
+    const double *norms = at.lines(CUDA__ISM_STREAM_NORMS);
     const S *x = at.input(CUDA__ISM_GIVEN_X, at.m);
     const int warp = (int)threadIdx.x / CUDA__WARP, lane = (int)threadIdx.x % CUDA__WARP;
-    double size_z = 0, size_b = 0, worst = 0;
+    double size_z = 0, size_b = 0, met = 0, worst = 0;
     for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
         double sums[1 + tried] = {};
         for (int p = 0; p < (int)call.plan.stream_parts; p++) {
@@ -371,10 +372,14 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     __syncthreads();
     for (int e = (int)threadIdx.x; e < tried * at.n; e += CUDA__ISM_THREADS) {
         const int l = e / at.n, j = e % at.n;
-        double sum = tz[l][j];
+        double sum = tz[l][j], size = 0;
 #pragma unroll 4
-        for (int c = 0; c < at.m; c++)
-            sum = fma(thin[l][c], k[(int64_t)c * at.ld + j], sum);
+        for (int c = 0; c < at.m; c++) {
+            const double number = k[(int64_t)c * at.ld + j];
+            sum = fma(thin[l][c], number, sum);
+            size = fma(norms[c], fabs(number), size);
+        }
+        met = cuda__lu_larger(met, size);
         worst = cuda__lu_larger(worst, fabs(k[(int64_t)(at.m + l) * at.ld + j] - sum));
     }
     const cuda__ism_answer *answer = at.answer();
@@ -382,12 +387,15 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     trial.error = cuda__lu_block_largest<warps>(worst, scratch);
     trial.norm_x = cuda__lu_block_largest<warps>(size_z, scratch);
     trial.norm_a = cuda__lu_block_largest<warps>(size_b, scratch);
+    met = cuda__lu_block_largest<warps>(met, scratch);
     if (threadIdx.x > 0)
         return;
     int64_t within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, at.slot, &within);
-    trial.error = answer->broken ? HUGE_VAL : trial.error;
+    trial.error = answer->broken ? (double)cuda__real<double>::nan() : trial.error;
     trial.change = answer->change;
+    trial.blind = cuda__ism_blinds<S, double>(at.n, (at.n + CUDA__WARP - 1) / CUDA__WARP + 5, met,
+                                              trial.change);
     trial.lost = cuda__ism_stream_lost(at, trial.norm_a);
     if (cuda__ism_cancels(at.n, trial.lost, trial.change))
         trial.lost =

@@ -28,7 +28,8 @@
 struct cuda__ism_record {
     double error, norm_x, norm_a, change, lost, det;
     int64_t index;
-    int32_t det_exponent, bad;
+    int32_t det_exponent;
+    bool bad, blind;
 };
 
 /* A warp's shared memory: what is given, in the precision S, and behind that numbers of FP64. Rows
@@ -194,21 +195,38 @@ template <typename S, int Order> struct cuda__ism_tile_update {
 
     /* ---- The update ---- */
 
-    /* A row of |Y| times the norms of X's columns. */
-    __device__ __forceinline__ double reach(const S *x) const
+    /* The norm of column g of X. */
+    __device__ __forceinline__ double measure(const S *x) const
     {
-        double size = 0, row = 0;
+        double size = 0;
 #pragma unroll
         for (int i = 0; i < Order; i += 4)
             size += fabs((double)x[(i + t) * room::x_line + g]);
         size += __shfl_xor_sync(CUDA__ALL, size, 1);
         size += __shfl_xor_sync(CUDA__ALL, size, 2);
+        return size;
+    }
+
+    /* A row of |Y| times the norms of X's columns. */
+    __device__ __forceinline__ double reach(double norm) const
+    {
+        double row = 0;
 #pragma unroll
         for (int c = 0; c < most; c++) {
             const double y = (double)given(room::y)[lane % Order * room::y_line + c];
-            row = fma(shuffle(size, c * 4), fabs(y), row);
+            row = fma(shuffle(norm, c * 4), fabs(y), row);
         }
         return row;
+    }
+
+    /* A column of |K| times them. */
+    __device__ __forceinline__ double met(double norm) const
+    {
+        double sums[2 * across];
+#pragma unroll
+        for (int j = 0; j < 2 * across; j++)
+            sums[j] = norm * fabs(k[j / 2][j % 2]);
+        return share(sums);
     }
 
     /* K and T B. */
@@ -476,7 +494,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             z[e / (2 * across)][e / 2 % across][e % 2 * 2] = both.x;
             z[e / (2 * across)][e / 2 % across][e % 2 * 2 + 1] = both.y;
         }
-        const double row = reach(x);
+        const double norm = measure(x), row = reach(norm);
         double size_b = sum_rows([](int, double value) { return fabs(value); });
         /* A sum that is finite is one of finite numbers. */
         if (!(size_b <= cuda__real<double>::largest)) {
@@ -486,6 +504,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         }
         __syncwarp();
         meet();
+        const double column = met(norm);
         __syncwarp();
         if (next < call.matrices)
             fetch(next, turn ^ 1);
@@ -515,9 +534,12 @@ template <typename S, int Order> struct cuda__ism_tile_update {
                                   det,
                                   index,
                                   det_exponent,
-                                  bad};
+                                  bad,
+                                  false};
         const double terms = cuda__ism_warp_largest(row) * found.norm_a;
         found.lost = cuda__ism_lost<S, double>(n, rounded, terms);
+        found.blind =
+            cuda__ism_blinds<S, double>(n, Order, cuda__ism_warp_largest(column), found.change);
         int64_t within;
         const cuda_tensors *item = cuda__ism_item(call, index, &within);
         S *inverse = (S *)item->outputs[CUDA__ISM_WANTED_INVERSE];
@@ -543,8 +565,9 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             trial.norm_a = of.norm_a;
             trial.change = of.change;
             trial.lost = of.lost;
+            trial.blind = of.blind;
             trial.det_ratio = cuda__ism_value(of.det, of.det_exponent);
-            trial.bad = of.bad != 0;
+            trial.bad = of.bad;
             cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);
         }
         __syncwarp();

@@ -67,10 +67,69 @@ static void test_no_bad_inverse(void **state)
                 problem_of((enum precision)(k % PRECISION_COUNT), n, shape[1], strides[s], most);
             struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
             assert_int_equal(answer.info, 0);
+            assert_true(most > 4 || answer.road == METHOD_ROAD_BLOCK);
             assert_true(cudatest_solution_ratio(&problem, answer.inverse) <= GPUTEST_RATIO_MAX);
             ismtest_forget(&answer);
             ismtest_free(&problem);
         }
+    }
+}
+
+/* Columns of X Y^T cancel among themselves, and what each loses of A0^-1 X the trial loses too: Z
+ * is A0^-1. */
+static void test_columns_that_cancel(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{8, 3},  {16, 3}, {32, 3},  {16, 6},
+                                        {32, 8}, {48, 3}, {64, 20}, {80, 3}};
+    for (size_t k = 0; k < COUNT(shapes) * PRECISION_COUNT; k++) {
+        const int64_t n = shapes[k / PRECISION_COUNT][0], m = shapes[k / PRECISION_COUNT][1];
+        const enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        const double large = 1024, small = 0.45 * large * gputest_eps(precision);
+        struct ismtest_problem problem = ismtest_problem(precision, ISMTEST_INVERSE, n, m, 41);
+        for (int64_t i = 0; i < n; i++) {
+            const bool end = i == 0 || i == n - 1;
+            for (int64_t j = 0; j < n; j++)
+                problem.b[i * n + j] = 1 + (i == j ? 0x1p-6 : 0);
+            for (int64_t c = 0; c < m; c++) {
+                problem.x[i * m + c] = 0;
+                problem.y[i * m + c] = c < 3 && i == 0;
+            }
+            problem.x[i * m] = i == 0 ? large : end ? -large : small;
+            problem.x[i * m + 1] = end ? 0 : -small;
+            problem.x[i * m + 2] = i == 0 ? -large : end ? large : 0;
+            for (int64_t c = 0; c < 3 && precision == PRECISION_FP32; c++)
+                problem.x[i * m + c] = (double)(float)problem.x[i * m + c];
+        }
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 0);
+        assert_true(cudatest_solution_ratio(&problem, answer.inverse) <= GPUTEST_RATIO_MAX);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Z is below the smallest number of FP32, which that in FP64 does not show. */
+static void test_an_inverse_that_vanishes(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {10, 20, 40, 80};
+    for (size_t k = 0; k < COUNT(orders); k++) {
+        const int64_t n = orders[k], m = n < 40 ? n : 4;
+        struct ismtest_problem problem = ismtest_problem(PRECISION_FP32, ISMTEST_INVERSE, n, m, 43);
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t j = 0; j < n; j++)
+                problem.b[i * n + j] = i == j ? 0x1p-149 : 0;
+            for (int64_t c = 0; c < m; c++) {
+                problem.x[i * m + c] = i == c ? 0x1p75 : 0;
+                problem.y[i * m + c] = i == c ? 7 * 0x1p74 : 0;
+            }
+        }
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_true(answer.info != 0 ||
+                    cudatest_solution_ratio(&problem, answer.inverse) <= GPUTEST_RATIO_MAX);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
     }
 }
 
@@ -105,7 +164,8 @@ static void test_terms_that_cancel(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_bad_inverse),
-                                       cmocka_unit_test(test_terms_that_cancel)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_bad_inverse), cmocka_unit_test(test_columns_that_cancel),
+        cmocka_unit_test(test_an_inverse_that_vanishes), cmocka_unit_test(test_terms_that_cancel)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

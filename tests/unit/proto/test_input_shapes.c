@@ -57,9 +57,12 @@ static const struct {
     {"{\"base\":[1]}", 0, 0, 0, "the inputs are BASE; several takes"},
     {"{}", 0, 0, 0, "no input is given"},
     {"{\"left\":[[1],[2]],\"base\":[1,2,3]}", 0, 0, 0, "it must be [1] or [2], for n = 2"},
-    {"{\"left\":[[1],[2]],\"base\":[[1,2],[3,4]]}", 0, 0, 0, "it must be [1] or [2], for n = 2"},
+    {"{\"left\":[[1],[2]],\"base\":[[1,2],[3,4]]}", 0, 0, 0,
+     "it must be [1] or [2], for n = 2; of that shape it is taken with LEFT, BASE, KNOWN"},
     {"{\"left\":[[1],[2]],\"base\":[1,2],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
-     "BASE has shape [2]: beside these inputs it must be [2,2], for n = 2"},
+     "BASE has shape [2]: beside these inputs it must be [2,2], for n = 2; of that shape it is "
+     "taken "
+     "with LEFT, BASE"},
     {"{\"left\":[[[1],[2]]],\"base\":[[7,8,9]]}", 0, 0, 0,
      "BASE has shape [1,3]: beside these inputs it must be [1,1] or [1,2], for n = 2"},
     {"{\"left\":[[[1],[2]]],\"base\":[[7],[8]]}", 0, 0, 0,
