@@ -17,16 +17,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static int wrongs;
-
-static void tell(const struct ismtest_problem *problem, const char *what, double value)
-{
-    wrongs++;
-    print_error("%s kind %d variant %d, n = %d, m = %d: %s %g\n",
-                precision_name(problem->precision), (int)problem->kind, (int)problem->variant,
-                (int)problem->n, (int)problem->m, what, value);
-}
-
 /* ---- Updates ---- */
 
 /* The last column of A0^-1 has large numbers in some rows and their opposites in others, and
@@ -64,7 +54,7 @@ static int check_update(const struct ismtest_problem *problem, const char *what)
     double ratio = cudatest_solution_ratio(problem, answer.inverse);
     int road = answer.road;
     if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
-        tell(problem, what, ratio);
+        ismtest_tell(problem, what, ratio);
     ismtest_forget(&answer);
     return road;
 }
@@ -82,7 +72,7 @@ static void test_lost_terms(void **state)
         {64, 1, 1, METHOD_ISM_REDUCED_MEMORY}, {120, 70, 1, METHOD_ISM_AUTO},
         {128, 1, 1, METHOD_ISM_BLOCK},         {128, 3, 2, METHOD_ISM_REDUCED_MEMORY},
     };
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (size_t k = 0; k < COUNT(rows) * PRECISION_COUNT; k++) {
         size_t row = k / PRECISION_COUNT;
         struct ismtest_problem problem = swamped((enum precision)(k % PRECISION_COUNT), rows[row].n,
@@ -91,7 +81,7 @@ static void test_lost_terms(void **state)
         check_update(&problem, "of lost terms: ratio");
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* Numbers of A0^-1 are integers, of which sums lose nothing, however much cancels: the answer is as
@@ -104,7 +94,7 @@ static void test_terms_that_cancel(void **state)
     } rows[] = {{5, 1, METHOD_ISM_SINGLE},          {8, 3, METHOD_ISM_BLOCK},
                 {9, 2, METHOD_ISM_REDUCED_MEMORY},  {40, 1, METHOD_ISM_BLOCK},
                 {70, 2, METHOD_ISM_REDUCED_MEMORY}, {80, 70, METHOD_ISM_AUTO}};
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (size_t k = 0; k < COUNT(rows) * PRECISION_COUNT; k++) {
         int64_t n = rows[k / PRECISION_COUNT].n, m = rows[k / PRECISION_COUNT].m;
         struct ismtest_problem problem =
@@ -124,10 +114,10 @@ static void test_terms_that_cancel(void **state)
             problem.y[i * m] = 1;
         problem.variant = rows[k / PRECISION_COUNT].variant;
         if (check_update(&problem, "of terms that cancel: ratio") == METHOD_ROAD_LU)
-            tell(&problem, "of terms that cancel: METHOD", METHOD_ROAD_LU);
+            ismtest_tell(&problem, "of terms that cancel: METHOD", METHOD_ROAD_LU);
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* The sum of a column of X overflows, or of |X| |Y^T|, and X Y^T is far from it. With more columns
@@ -137,7 +127,7 @@ static void test_sums_beyond_the_range(void **state)
     (void)state;
     static const double sizes[][2] = {{5e306, 1.6e-307}, {1.6e-307, 5e306}, {1.7e308, 0}};
     static const double narrow[][2] = {{3e37, 1e-36}, {1e-36, 3e37}, {3e38, 0}};
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (size_t k = 0; k < COUNT(sizes) * PRECISION_COUNT * 3; k++) {
         enum precision precision = (enum precision)(k % PRECISION_COUNT);
         const double *size =
@@ -154,7 +144,7 @@ static void test_sums_beyond_the_range(void **state)
         check_update(&problem, "of large sums: ratio");
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* ---- A0 is known ---- */
@@ -177,7 +167,7 @@ static void test_a_column_that_hides(void **state)
     static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_DIAGONAL,
                                               ISMTEST_INVERSE_AND_A0};
     int64_t n = 200;
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (size_t k = 0; k < PRECISION_COUNT * COUNT(kinds); k++) {
         struct ismtest_problem problem =
             ismtest_blank((enum precision)(k % PRECISION_COUNT), kinds[k / PRECISION_COUNT], n, 2);
@@ -198,11 +188,12 @@ static void test_a_column_that_hides(void **state)
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
         if (!(answer.rcond >= rcond * 0.999 && answer.rcond <= rcond * 1.001))
-            tell(&problem, "of a hidden column: RCOND is off by the factor", answer.rcond / rcond);
+            ismtest_tell(&problem, "of a hidden column: RCOND is off by the factor",
+                         answer.rcond / rcond);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* A0_INVERSE is off by some factor: the answer is A's inverse, and DET_RATIO that of A and A0. */
@@ -210,7 +201,7 @@ static void test_det_ratio_of_the_drifted(void **state)
 {
     (void)state;
     static const int64_t orders[] = {1, 2, 7, 20, 70};
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (size_t k = 0; k < PRECISION_COUNT * COUNT(orders) * 2; k++) {
         enum precision precision = (enum precision)(k % PRECISION_COUNT);
         int64_t n = orders[k / PRECISION_COUNT % COUNT(orders)];
@@ -231,11 +222,11 @@ static void test_det_ratio_of_the_drifted(void **state)
         assert_int_equal(answer.road, METHOD_ROAD_LU);
         /* The reference is a sum of logarithms. */
         if (!(off <= 100 * (double)n * (1 + fabs(log(size))) * gputest_eps(precision)))
-            tell(&problem, "of a drifted A0_INVERSE: DET_RATIO is off by", off);
+            ismtest_tell(&problem, "of a drifted A0_INVERSE: DET_RATIO is off by", off);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 int main(void)

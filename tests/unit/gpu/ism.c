@@ -350,3 +350,13 @@ double ismtest_factors_ratio(const struct ismtest_problem *problem,
     return largest / ((double)n * size * size * gputest_norm(n, answer->inverse) *
                       gputest_eps(problem->precision));
 }
+
+int ismtest_wrongs;
+
+void ismtest_tell(const struct ismtest_problem *problem, const char *what, double value)
+{
+    ismtest_wrongs++;
+    print_error("%s kind %d variant %d, n = %d, m = %d: %s %g\n",
+                precision_name(problem->precision), (int)problem->kind, (int)problem->variant,
+                (int)problem->n, (int)problem->m, what, value);
+}

@@ -62,6 +62,10 @@ struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wan
                                   struct host_team *team);
 void ismtest_forget(struct ismtest_answer *answer);
 
+/* How many answers were wrong: tests that try many tell of each, and fail at the end. */
+extern int ismtest_wrongs;
+void ismtest_tell(const struct ismtest_problem *problem, const char *what, double value);
+
 /* det(A) / det(A0), in double. */
 double ismtest_det_ratio(const struct ismtest_problem *problem);
 /* |A0 Z A0 - (A0 - U R V^T)| / (n |A0|^2 |Z| eps) */

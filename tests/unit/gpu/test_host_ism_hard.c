@@ -19,16 +19,6 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #endif
 
-static int wrongs;
-
-static void tell(const struct ismtest_problem *problem, const char *what, double value)
-{
-    wrongs++;
-    print_error("%s kind %d variant %d, n = %d, m = %d: %s %g\n",
-                precision_name(problem->precision), (int)problem->kind, (int)problem->variant,
-                (int)problem->n, (int)problem->m, what, value);
-}
-
 /* X Y^T = -A0 but for `off` eps of it: all of A but its last digits, or all of it, cancels. */
 static struct ismtest_problem cancelling(enum precision precision, enum ismtest_kind kind,
                                          int64_t n, double off, uint64_t *seed)
@@ -72,7 +62,7 @@ static void test_cancellation(void **state)
     static const double offs[] = {0, 1, 5, 40, 1e3, 1e5};
     int64_t inverted = 0;
     uint64_t seed = 77;
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (int64_t turn = 0; turn < 4 * 9 * 2 * 3 * (int64_t)COUNT(offs); turn++) {
         enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
         struct ismtest_problem problem =
@@ -83,13 +73,13 @@ static void test_cancellation(void **state)
         double ratio = answer.info == 0 ? formed_ratio(&problem, answer.inverse) : 0;
         inverted += answer.info == 0;
         if (!(ratio <= GPUTEST_RATIO_MAX))
-            tell(&problem, "of what cancelled: ratio", ratio);
+            ismtest_tell(&problem, "of what cancelled: ratio", ratio);
         if (answer.info == 0 && !(answer.rcond <= 1 + 100 * gputest_eps(precision)))
-            tell(&problem, "of what cancelled: RCOND", answer.rcond);
+            ismtest_tell(&problem, "of what cancelled: RCOND", answer.rcond);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
     assert_true(inverted > 400);
 }
 
@@ -98,7 +88,7 @@ static void test_cancellation(void **state)
 static void test_det_ratio_of_the_repaired(void **state)
 {
     (void)state;
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (int64_t turn = 0; turn < 2 * 4 * 9 * 6; turn++) {
         enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
         int64_t n = 8 << turn / 2 % 4, m = 2 + turn / 8 % 2;
@@ -117,11 +107,11 @@ static void test_det_ratio_of_the_repaired(void **state)
         double off = fabs(answer.det_ratio / ismtest_det_ratio(&problem) - 1);
         off *= answer.rcond / gputest_eps(precision);
         if (answer.info == 0 && !(off <= 100))
-            tell(&problem, "DET_RATIO is off by so many eps / RCOND:", off);
+            ismtest_tell(&problem, "DET_RATIO is off by so many eps / RCOND:", off);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* ---- A0_INVERSE alone ---- */
@@ -169,7 +159,7 @@ static void check_update(const struct ismtest_problem *problem, const char *what
     struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
     double ratio = solution_ratio(problem, answer.inverse);
     if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
-        tell(problem, what, ratio);
+        ismtest_tell(problem, what, ratio);
     ismtest_forget(&answer);
 }
 
@@ -179,7 +169,7 @@ static void check_update(const struct ismtest_problem *problem, const char *what
 static void test_a_stiff_spring(void **state)
 {
     (void)state;
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (int64_t turn = 0; turn < 2 * 10 * (METHOD_ISM_REDUCED_MEMORY + 1); turn++) {
         enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
         int64_t n = 3 + turn / 2 % 10;
@@ -196,7 +186,7 @@ static void test_a_stiff_spring(void **state)
         check_update(&problem, "of a stiff spring: ratio");
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* Two columns of X are the same, those of Y nearly opposite: of X Y^T A0^-1 all but a few digits
@@ -205,7 +195,7 @@ static void test_opposite_columns(void **state)
 {
     (void)state;
     static const int64_t orders[] = {2, 6, 9, 40};
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (size_t k = 0; k < 2 * COUNT(orders) * 4; k++) {
         enum precision precision = k % 2 ? PRECISION_FP64 : PRECISION_FP32;
         int64_t n = orders[k / 2 % COUNT(orders)];
@@ -222,7 +212,7 @@ static void test_opposite_columns(void **state)
         check_update(&problem, "of opposite columns: ratio");
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* The last column of A0^-1 begins with large numbers and ends with their opposites; between them
@@ -230,7 +220,7 @@ static void test_opposite_columns(void **state)
 static void test_lost_terms(void **state)
 {
     (void)state;
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (int64_t turn = 0; turn < 2 * 6 * 3; turn++) {
         enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
         int64_t n = 8 << turn / 2 % 6, heads = INT64_C(1) << turn / 12;
@@ -256,7 +246,7 @@ static void test_lost_terms(void **state)
         check_update(&problem, "of lost terms: ratio");
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* A row of an ill-conditioned A0 is doubled: Y^T A0^-1 is a sum of large terms that cancel to a row
@@ -267,7 +257,7 @@ static void test_a_doubled_row(void **state)
     static const int64_t orders[] = {1, 2, 3, 5, 8, 9, 16, 17, 33, 70};
     static const double distances[] = {1e-1, 1e-3, 1e-5};
     uint64_t seed = 5;
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (size_t k = 0; k < 2 * COUNT(orders) * COUNT(distances); k++) {
         enum precision precision = k % 2 ? PRECISION_FP64 : PRECISION_FP32;
         int64_t n = orders[k / 2 % COUNT(orders)];
@@ -283,13 +273,13 @@ static void test_a_doubled_row(void **state)
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         double ratio = solution_ratio(&problem, answer.inverse);
         if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
-            tell(&problem, "of a doubled row: ratio", ratio);
+            ismtest_tell(&problem, "of a doubled row: ratio", ratio);
         if (!(fabs(answer.det_ratio - 2) < 0.1))
-            tell(&problem, "of a doubled row: DET_RATIO", answer.det_ratio);
+            ismtest_tell(&problem, "of a doubled row: DET_RATIO", answer.det_ratio);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* ---- RCOND ---- */
@@ -300,7 +290,7 @@ static void test_a_long_column(void **state)
     (void)state;
     static const enum ismtest_kind kinds[] = {ISMTEST_SCALE, ISMTEST_DIAGONAL,
                                               ISMTEST_INVERSE_AND_A0};
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (uint64_t seed = 1; seed <= 24; seed++) {
         int64_t n = seed % 2 ? 100 : 230;
         struct ismtest_problem problem =
@@ -316,13 +306,14 @@ static void test_a_long_column(void **state)
         double ratio = gputest_inverse_ratio(problem.precision, n, problem.a, answer.inverse);
         double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
         if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
-            tell(&problem, "of a long column: ratio", ratio);
+            ismtest_tell(&problem, "of a long column: ratio", ratio);
         if (!(answer.rcond >= rcond * 0.999 && answer.rcond <= rcond * 1.5))
-            tell(&problem, "of a long column: RCOND is off by the factor", answer.rcond / rcond);
+            ismtest_tell(&problem, "of a long column: RCOND is off by the factor",
+                         answer.rcond / rcond);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 /* A dozen columns have one large entry each, and another column many small ones that add up to
@@ -332,7 +323,7 @@ static void test_sparse_columns(void **state)
     (void)state;
     static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_DIAGONAL,
                                               ISMTEST_INVERSE_AND_A0};
-    wrongs = 0;
+    ismtest_wrongs = 0;
     for (size_t k = 0; k < PRECISION_COUNT * COUNT(kinds) * 2; k++) {
         int64_t n = k < PRECISION_COUNT * COUNT(kinds) ? 90 : 400;
         struct ismtest_problem problem = ismtest_blank(
@@ -348,11 +339,12 @@ static void test_sparse_columns(void **state)
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
         if (!(answer.rcond >= rcond * 0.999 && answer.rcond <= rcond * 1.001))
-            tell(&problem, "of sparse columns: RCOND is off by the factor", answer.rcond / rcond);
+            ismtest_tell(&problem, "of sparse columns: RCOND is off by the factor",
+                         answer.rcond / rcond);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
-    assert_int_equal(wrongs, 0);
+    assert_int_equal(ismtest_wrongs, 0);
 }
 
 int main(void)

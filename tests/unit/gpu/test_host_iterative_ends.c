@@ -125,23 +125,6 @@ static void test_tolerance(void **state)
     free(a);
 }
 
-/* |I - X A| to 113 bits: at a condition of 1e6 long double would not tell. */
-static double exact_residual(int64_t n, const double *x, const double *a)
-{
-    double largest = 0;
-    for (int64_t j = 0; j < n; j++) {
-        __float128 column = 0;
-        for (int64_t i = 0; i < n; i++) {
-            __float128 entry = i == j;
-            for (int64_t k = 0; k < n; k++)
-                entry -= (__float128)x[i * n + k] * a[k * n + j];
-            column += entry < 0 ? -entry : entry;
-        }
-        largest = fmax(largest, (double)column);
-    }
-    return largest;
-}
-
 #define TOLERANCE_ORDER_MAX 8
 
 /* A random reflection of the rows, or of the columns. */
@@ -180,7 +163,7 @@ static bool try_tolerance(const struct gputest_iterate *task)
 {
     double eps = gputest_eps(task->precision), n = (double)task->n;
     struct gputest_iterated result = gputest_iterate(task);
-    double residual = exact_residual(task->n, result.inverse, task->a);
+    double residual = gputest_exact_residual(task->n, result.inverse, task->a);
     double size = gputest_norm(task->n, task->a) * gputest_norm(task->n, result.inverse);
     double slack = 4 * n * eps * residual + n * n * 0x1p-104 * size;
     bool good = result.info == 0;
@@ -261,10 +244,10 @@ static bool try_hidden(struct gputest_iterate *task, double share, uint64_t *see
             first.inverse[k] = (double)(float)first.inverse[k];
     }
     task->v0 = first.inverse;
-    task->tolerance = share * exact_residual(task->n, first.inverse, task->a);
+    task->tolerance = share * gputest_exact_residual(task->n, first.inverse, task->a);
     task->max_iterations = 6;
     struct gputest_iterated result = gputest_iterate(task);
-    double residual = exact_residual(task->n, result.inverse, task->a);
+    double residual = gputest_exact_residual(task->n, result.inverse, task->a);
     double slack = 4 * n * eps * residual;
     bool good = result.info == 0;
     if (good && !(residual <= task->tolerance + slack))
@@ -316,7 +299,7 @@ static void test_unseen_residual(void **state)
                                    .initial = METHOD_ITERATIVE_SCALED_IDENTITY};
     struct gputest_iterated result = gputest_iterate(&task);
     assert_in_range(result.info, 4, 5);
-    assert_true(result.residual >= 0.5 * exact_residual(3, result.inverse, a));
+    assert_true(result.residual >= 0.5 * gputest_exact_residual(3, result.inverse, a));
     gputest_iterated_free(&result);
 }
 

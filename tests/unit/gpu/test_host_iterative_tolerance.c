@@ -14,31 +14,12 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-typedef __float128 wide;
-
 static double *identity(int64_t n)
 {
     double *a = gputest_numbers(n * n);
     for (int64_t i = 0; i < n; i++)
         a[i * (n + 1)] = 1;
     return a;
-}
-
-/* |I - X A| */
-static wide residual_of(int64_t n, const double *x, const double *a)
-{
-    wide largest = 0;
-    for (int64_t j = 0; j < n; j++) {
-        wide column = 0;
-        for (int64_t i = 0; i < n; i++) {
-            wide entry = i == j;
-            for (int64_t k = 0; k < n; k++)
-                entry -= (wide)x[i * n + k] * a[k * n + j];
-            column += entry < 0 ? -entry : entry;
-        }
-        largest = column > largest ? column : largest;
-    }
-    return largest;
 }
 
 /* However large the Frobenius norm is. */
@@ -100,7 +81,7 @@ static void test_what_is_lost_beside_others(void **state)
                                        .tolerance = tolerances[k % COUNT(tolerances)],
                                        .max_iterations = 3};
         struct gputest_iterated result = gputest_iterate(&task);
-        const bool good = (double)residual_of(n, result.inverse, a) <= task.tolerance;
+        const bool good = gputest_exact_residual(n, result.inverse, a) <= task.tolerance;
         assert_true(result.info == n + 2 || (result.info == 0 && good));
         assert_true(result.info == 0 || result.residual > task.tolerance);
         gputest_iterated_free(&result);
@@ -121,7 +102,7 @@ static void test_the_sum_of_a_column(void **state)
             v0[i * n] = 0x1.ac9afep-2 / (double)(n + n / 3);
         for (int64_t e = 0; e < n * n; e++)
             v0[e] = (double)(float)v0[e];
-        const double whole = (double)residual_of(n, v0, a);
+        const double whole = gputest_exact_residual(n, v0, a);
         for (int below = 0; below < 40; below++) {
             struct gputest_iterate task = {.precision = PRECISION_FP32,
                                            .n = n,
@@ -131,7 +112,7 @@ static void test_the_sum_of_a_column(void **state)
                                            .max_iterations = 1};
             struct gputest_iterated result = gputest_iterate(&task);
             assert_true(result.info != 0 ||
-                        (double)residual_of(n, result.inverse, a) <= task.tolerance);
+                        gputest_exact_residual(n, result.inverse, a) <= task.tolerance);
             gputest_iterated_free(&result);
         }
         struct gputest_iterate task = {.precision = PRECISION_FP32,
