@@ -112,8 +112,8 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
         return __longlong_as_double((long long)of.reach) * norm;
     }
 
-    /* By how many eps X K is off. All threads call, behind the barrier that all of
-     * what it takes was written before; K is as it was left. */
+    /* By how many eps X K is off. All threads call, once what it takes was written and a barrier
+     * passed; K is as it was left. */
     __device__ __forceinline__ void find_lost() const
     {
         const cuda__ism_middle_place &place = found()->places[turn];
