@@ -133,16 +133,6 @@ static enum error read_precision(struct json_decoder *d, const struct proto__nod
     return failure_set(failure, ERROR_BAD_OPTION, "\"precision\" must be \"fp32\" or \"fp64\"");
 }
 
-static enum error read_option(void *context, const char *name, const struct proto__node *value,
-                              struct failure *failure)
-{
-    struct json_decoder *d = context;
-    struct proto__scalar scalar;
-    if (!proto__node_scalar(value, &scalar))
-        return proto__refuse_option(d->request, PROTO_SCOPE_V1, name, failure);
-    return proto_request_option(d->request, name, scalar.text, failure);
-}
-
 /* "outputs" as a list of names; as one string it is an option like others. */
 static enum error read_outputs(struct json_decoder *d, const struct proto__node *value,
                                struct failure *failure)
@@ -166,11 +156,26 @@ static enum error read_outputs(struct json_decoder *d, const struct proto__node 
     return proto_request_option(d->request, "outputs", names.text, failure);
 }
 
+/* An option, in "options" or beside it. */
+static enum error read_option(void *context, const char *name, const struct proto__node *value,
+                              struct failure *failure)
+{
+    struct json_decoder *d = context;
+    struct proto__scalar scalar;
+    enum proto__node_kind kind = proto__node_kind(value);
+    bool is_outputs = strcmp(name, "outputs") == 0;
+    if (is_outputs && kind == PROTO_NODE_ARRAY)
+        return read_outputs(d, value, failure);
+    if (!proto__node_scalar(value, &scalar) || (is_outputs && kind != PROTO_NODE_STRING))
+        return proto__refuse_option(d->request, PROTO_SCOPE_V1, name, proto__node_kind_words(value),
+                                    failure);
+    return proto_request_option(d->request, name, scalar.text, failure);
+}
+
 static enum error read_member(void *context, const char *name, const struct proto__node *value,
                               struct failure *failure)
 {
     struct json_decoder *d = context;
-    bool is_list = proto__node_kind(value) == PROTO_NODE_ARRAY;
     if (strcmp(name, "method") == 0)
         return ERROR_NONE; /* read first */
     if (proto__equals_ignoring_case("matrix", name, strlen(name)))
@@ -179,12 +184,6 @@ static enum error read_member(void *context, const char *name, const struct prot
         return read_matrix(d, "matrices", value, 1, failure);
     if (strcmp(name, "precision") == 0)
         return read_precision(d, value, failure);
-    if (strcmp(name, "outputs") == 0 && is_list)
-        return read_outputs(d, value, failure);
-    if (strcmp(name, "outputs") == 0 && proto__node_kind(value) != PROTO_NODE_STRING)
-        return failure_set(failure, ERROR_BAD_OPTION,
-                           "\"outputs\" must be a list of names, or a string of them with commas "
-                           "between");
     if (strcmp(name, "options") == 0 && proto__node_kind(value) == PROTO_NODE_OBJECT)
         return proto__node_members(value, read_option, d, failure);
     if (strcmp(name, "options") == 0)

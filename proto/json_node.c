@@ -348,6 +348,18 @@ enum proto__node_kind proto__node_kind(const struct proto__node *node)
     return PROTO_NODE_NULL;
 }
 
+const char *proto__node_kind_words(const struct proto__node *node)
+{
+    static const char *const words[] = {[PROTO_NODE_NULL] = "null",
+                                        [PROTO_NODE_BOOL] = "true or false",
+                                        [PROTO_NODE_INTEGER] = "a number",
+                                        [PROTO_NODE_REAL] = "a number",
+                                        [PROTO_NODE_STRING] = "so long a string",
+                                        [PROTO_NODE_ARRAY] = "a list",
+                                        [PROTO_NODE_OBJECT] = "an object"};
+    return words[proto__node_kind(node)];
+}
+
 int64_t proto__node_integer(const struct proto__node *node)
 {
     const struct brief *brief = as_brief(node);

@@ -86,11 +86,14 @@ const struct proto__node *proto__node_member(const struct proto__node *node, con
 const struct proto__node *proto__node_entry(const struct proto__node *node, int64_t index);
 int64_t proto__node_length(const struct proto__node *node);             /* of an array; else 0 */
 enum proto__node_kind proto__node_kind(const struct proto__node *node); /* node may be NULL: NULL */
-int64_t proto__node_integer(const struct proto__node *node);            /* of INTEGER; else 0 */
+/* "a list": a value that no option has; a STRING is then "so long a string". */
+const char *proto__node_kind_words(const struct proto__node *node);
+int64_t proto__node_integer(const struct proto__node *node); /* of INTEGER; else 0 */
 bool proto__node_true(const struct proto__node *node);
 const char *proto__node_string(const struct proto__node *node); /* of STRING; else NULL */
 
-/* A BOOL, INTEGER, REAL or STRING as the text of an option's value, exactly; false for others. */
+/* A BOOL, INTEGER, REAL or STRING as the text of an option's value, exactly; false for others,
+ * and for what is longer. */
 struct proto__scalar {
     char text[256];
 };

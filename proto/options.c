@@ -71,44 +71,67 @@ static bool read_range(const char *text, int64_t *travels)
     return true;
 }
 
+/* What may be given for an option, to be read after "give". */
+struct allowed {
+    char text[160];
+};
+
+static struct allowed allowed_values(const struct method_option *option)
+{
+    struct allowed allowed = {""};
+    size_t size = sizeof allowed.text;
+    switch (option->kind) {
+    case METHOD_OPTION_BOOL:
+        snprintf(allowed.text, size, "true or false (or 1, 0, yes, no, on, off)");
+        break;
+    case METHOD_OPTION_INT:
+        snprintf(allowed.text, size, "a whole number from %.17g to %.17g", option->least,
+                 option->most);
+        break;
+    case METHOD_OPTION_REAL:
+        snprintf(allowed.text, size, "a number from %g to %g", option->least, option->most);
+        break;
+    case METHOD_OPTION_CHOICE:
+        snprintf(allowed.text, size, "one of %s", option->choices);
+        break;
+    case METHOD_OPTION_RANGE:
+        snprintf(allowed.text, size,
+                 "first:last, both of them, first < last, counted from 0, the last one excluded");
+        break;
+    }
+    return allowed;
+}
+
 static enum error set_method_option(struct proto_request *request, int index, const char *value,
                                     struct failure *failure)
 {
     const struct method_option *option = &request->method->options[index];
-    char allowed[160] = "";
     bool good = false, truth = false;
     double real = 0;
     int64_t travels = 0;
     switch (option->kind) {
     case METHOD_OPTION_BOOL:
-        snprintf(allowed, sizeof allowed, "true or false (or 1, 0, yes, no, on, off)");
         good = choices_read_bool(value, &truth);
         travels = truth;
         break;
     case METHOD_OPTION_INT:
-        snprintf(allowed, sizeof allowed, "a whole number from %.17g to %.17g", option->least,
-                 option->most);
         good = read_integer(value, &travels) && (double)travels >= option->least &&
                (double)travels <= option->most;
         break;
     case METHOD_OPTION_REAL:
-        snprintf(allowed, sizeof allowed, "a number from %g to %g", option->least, option->most);
         good = read_real(value, &real) && real >= option->least && real <= option->most;
         memcpy(&travels, &real, sizeof travels);
         break;
     case METHOD_OPTION_CHOICE:
-        snprintf(allowed, sizeof allowed, "one of %s", option->choices);
         travels = choices_find(option->choices, value);
         good = travels >= 0;
         break;
     case METHOD_OPTION_RANGE:
-        snprintf(allowed, sizeof allowed,
-                 "first:last, both of them, first < last, counted from 0, the last one excluded");
         good = read_range(value, &travels);
         break;
     }
     if (!good)
-        return refuse(failure, option->name, value, allowed);
+        return refuse(failure, option->name, value, allowed_values(option).text);
     request->options[index] = travels;
     return ERROR_NONE;
 }
@@ -144,9 +167,10 @@ enum error proto__add_output(struct proto_request *request, const char *name, si
     return ERROR_NONE;
 }
 
-static enum error set_outputs(struct proto_request *request, const char *value,
+static enum error set_outputs(struct proto_request *request, const char *value, const char *allowed,
                               struct failure *failure)
 {
+    (void)allowed; /* which names there are tells more */
     request->output_count = 0;
     bool more = *value != '\0'; /* none named: the defaults */
     while (more) {
@@ -172,32 +196,31 @@ static enum error set_outputs(struct proto_request *request, const char *value,
 /* ---- The request's own options ---- */
 
 static enum error set_on_singular(struct proto_request *request, const char *value,
-                                  struct failure *failure)
+                                  const char *allowed, struct failure *failure)
 {
     bool nan = strcmp(value, "nan") == 0;
     if (!nan && strcmp(value, "error") != 0)
-        return refuse(failure, "on_singular", value, "error or nan");
+        return refuse(failure, "on_singular", value, allowed);
     request->nan_on_singular = nan;
     return ERROR_NONE;
 }
 
 static enum error set_priority(struct proto_request *request, const char *value,
-                               struct failure *failure)
+                               const char *allowed, struct failure *failure)
 {
     int64_t priority;
     if (!read_integer(value, &priority) || priority < 0)
-        return refuse(failure, "priority", value,
-                      "0 (default, the same as 2), 1 (highest), 2, or more (lowest)");
+        return refuse(failure, "priority", value, allowed);
     request->priority = priority < PRIORITY_LOWEST ? (int)priority : PRIORITY_LOWEST;
     return ERROR_NONE;
 }
 
-static enum error set_timeout(struct proto_request *request, const char *value,
+static enum error set_timeout(struct proto_request *request, const char *value, const char *allowed,
                               struct failure *failure)
 {
     int64_t timeout_us;
     if (!read_integer(value, &timeout_us) || timeout_us < 0 || timeout_us > TIMEOUT_MAX_US)
-        return refuse(failure, "timeout", value, "microseconds, 0 to 1000000000000");
+        return refuse(failure, "timeout", value, allowed);
     request->timeout_us = timeout_us;
     return ERROR_NONE;
 }
@@ -205,19 +228,52 @@ static enum error set_timeout(struct proto_request *request, const char *value,
 static const struct {
     const char *name;
     unsigned scopes;
-    enum error (*set)(struct proto_request *request, const char *value, struct failure *failure);
+    bool is_text;        /* in JSON a string */
+    const char *allowed; /* as allowed_values */
+    enum error (*set)(struct proto_request *request, const char *value, const char *allowed,
+                      struct failure *failure);
 } request_options[] = {
-    {"outputs", PROTO_SCOPE_V1, set_outputs},
-    {"on_singular", PROTO_SCOPE_V1, set_on_singular},
-    {"priority", PROTO_SCOPE_V1 | PROTO_SCOPE_V2, set_priority},
-    {"timeout", PROTO_SCOPE_V1 | PROTO_SCOPE_V2, set_timeout},
+    {"outputs", PROTO_SCOPE_V1, true,
+     "names with commas between them, as in inverse,info; in JSON also a list of names",
+     set_outputs},
+    {"on_singular", PROTO_SCOPE_V1, true, "error or nan", set_on_singular},
+    {"priority", PROTO_SCOPE_V1 | PROTO_SCOPE_V2, false,
+     "0 (default, the same as 2), 1 (highest), 2, or more (lowest)", set_priority},
+    {"timeout", PROTO_SCOPE_V1 | PROTO_SCOPE_V2, false,
+     "a whole number of microseconds, 0 to 1000000000000", set_timeout},
 };
 #define REQUEST_OPTIONS ((int)(sizeof request_options / sizeof request_options[0]))
+
+/* The row of an option of this name; -1: none. */
+static int find_request_option(enum proto__scope scope, const char *name)
+{
+    for (int i = 0; i < REQUEST_OPTIONS; i++) {
+        if ((request_options[i].scopes & scope) != 0 && strcmp(request_options[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* An array that the method takes was given among the options. */
+static enum error refuse_input(const struct proto_request *request, int place,
+                               struct failure *failure)
+{
+    const struct method *method = request->method;
+    const char *where = request->format == PROTO_FORMAT_JSON ? "beside \"options\""
+                        : request->format == PROTO_FORMAT_V2 ? "in \"inputs\""
+                                                             : "in an .npz with the others";
+    return failure_set(failure, ERROR_BAD_OPTION,
+                       "%s is an input of %s, not an option: give it as an array, %s",
+                       method->inputs[place].name, method->name, where);
+}
 
 static enum error unknown(const struct proto_request *request, enum proto__scope scope,
                           const char *name, struct failure *failure)
 {
     const struct method *method = request->method;
+    int place = method_input_find(method, name);
+    if (place >= 0)
+        return refuse_input(request, place, failure);
     if (scope == PROTO_SCOPE_V1 && strcmp(name, "precision") == 0)
         return failure_set(failure, ERROR_BAD_OPTION,
                            "precision goes into the JSON body, beside \"options\"; NPY and NPZ "
@@ -236,54 +292,61 @@ static enum error unknown(const struct proto_request *request, enum proto__scope
     }
     if (used < sizeof known)
         known[used - 2] = '\0'; /* the last comma; every scope has an option */
-    return failure_set(failure, ERROR_BAD_OPTION, "%s has no option '%s'; it takes %s%s",
-                       method->name, proto__safe_words(name, strlen(name)).text, known,
+    return failure_set(failure, ERROR_BAD_OPTION, "%s has no option '%s'%s; it takes %s%s",
+                       method->name, proto__safe_words(name, strlen(name)).text,
+                       proto__takers_words(name).text, known,
                        scope == PROTO_SCOPE_V1 ? "; another method is named by \"method\"" : "");
 }
 
 enum error proto__refuse_option(const struct proto_request *request, enum proto__scope scope,
-                                const char *name, struct failure *failure)
+                                const char *name, const char *value, struct failure *failure)
 {
     int index = method_option_find(request->method, name);
-    bool is_known = index >= 0;
-    for (int i = 0; i < REQUEST_OPTIONS; i++)
-        is_known = is_known || ((request_options[i].scopes & scope) != 0 &&
-                                strcmp(request_options[i].name, name) == 0);
-    if (!is_known)
+    int row = index >= 0 ? -1 : find_request_option(scope, name);
+    bool is_text = row >= 0 && request_options[row].is_text;
+    struct allowed allowed = {""};
+    if (index < 0 && row < 0)
         return unknown(request, scope, name, failure);
-    if (index >= 0 && request->method->options[index].kind == METHOD_OPTION_RANGE)
-        return failure_set(failure, ERROR_BAD_OPTION,
-                           "option %s must be a string, first:last, as in \"%s\": \"0:10\"", name,
-                           name);
-    return failure_set(failure, ERROR_BAD_OPTION,
-                       "option %s must be a number, a string, true or false", name);
+    if (index >= 0) {
+        const struct method_option *option = &request->method->options[index];
+        is_text = option->kind == METHOD_OPTION_CHOICE || option->kind == METHOD_OPTION_RANGE;
+        allowed = allowed_values(option);
+    }
+    return failure_set(failure, ERROR_BAD_OPTION, "option %s: %s is not allowed; give %s%s", name,
+                       value, is_text ? "a string, " : "",
+                       row >= 0 ? request_options[row].allowed : allowed.text);
 }
 
-/* Marks bit index in *set; a bit that is set already is the client's error. */
-static enum error mark(uint32_t *set, int index, const char *name, struct failure *failure)
+/* Marks bit index in *set; false: it was set already. */
+static bool mark(uint32_t *set, int index)
 {
     uint32_t bit = UINT32_C(1) << index;
-    if ((*set & bit) != 0)
-        return failure_set(failure, ERROR_BAD_OPTION, "option %s is given twice", name);
+    bool first = (*set & bit) == 0;
     *set |= bit;
-    return ERROR_NONE;
+    return first;
+}
+
+static enum error refuse_second(struct failure *failure, const char *name, const char *allowed)
+{
+    return failure_set(failure, ERROR_BAD_OPTION, "option %s is given twice; give it once: %s",
+                       name, allowed);
 }
 
 enum error proto__set_option(struct proto_request *request, enum proto__scope scope,
                              const char *name, const char *value, struct failure *failure)
 {
     int index = method_option_find(request->method, name);
-    if (index >= 0) {
-        enum error error = mark(&request->options_set, index, name, failure);
-        return error == ERROR_NONE ? set_method_option(request, index, value, failure) : error;
-    }
-    for (int i = 0; i < REQUEST_OPTIONS; i++) {
-        if ((request_options[i].scopes & scope) == 0 || strcmp(request_options[i].name, name) != 0)
-            continue;
-        enum error error = mark(&request->request_options_set, i, name, failure);
-        return error == ERROR_NONE ? request_options[i].set(request, value, failure) : error;
-    }
-    return unknown(request, scope, name, failure);
+    int row = find_request_option(scope, name);
+    if (index >= 0 && mark(&request->options_set, index))
+        return set_method_option(request, index, value, failure);
+    if (index >= 0)
+        return refuse_second(failure, name, allowed_values(&request->method->options[index]).text);
+    if (row < 0)
+        return unknown(request, scope, name, failure);
+    const char *allowed = request_options[row].allowed;
+    if (!mark(&request->request_options_set, row))
+        return refuse_second(failure, name, allowed);
+    return request_options[row].set(request, value, allowed, failure);
 }
 
 enum error proto_request_option(struct proto_request *request, const char *name, const char *value,

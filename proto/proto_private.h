@@ -28,9 +28,9 @@ struct proto__words proto__lower_words(const char *name);
 /* "DL, D, DU", as the v2 protocol writes names, or in lower case. */
 struct proto__words proto__input_words(const struct method *method, bool lower);
 struct proto__words proto__output_words(const struct method *method, bool lower);
-/* ", which goes with method tridiagonal": the methods that have an input of this name; "" for none.
- */
-struct proto__words proto__takers_words(const char *input);
+/* ", which goes with method tridiagonal": the methods that have an input or an option of this name;
+ * "" for none. */
+struct proto__words proto__takers_words(const char *name);
 
 bool proto__equals_ignoring_case(const char *name, const char *text, size_t length);
 
@@ -82,10 +82,11 @@ enum proto__scope {
     PROTO_SCOPE_V1 = 1,
     PROTO_SCOPE_V2 = 2
 };
-/* What an option is answered with whose value is a list or an object. */
+/* What an option is answered with whose value in JSON is of a kind that no option has, or not this
+ * one. value: the kind in words, "a list". */
 ERROR_MUST_CHECK enum error proto__refuse_option(const struct proto_request *request,
                                                  enum proto__scope scope, const char *name,
-                                                 struct failure *failure);
+                                                 const char *value, struct failure *failure);
 ERROR_MUST_CHECK enum error proto__set_option(struct proto_request *request,
                                               enum proto__scope scope, const char *name,
                                               const char *value, struct failure *failure);

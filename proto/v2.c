@@ -273,7 +273,8 @@ static enum error read_parameter(void *context, const char *name, const struct p
         return failure_set(failure, ERROR_BAD_OPTION, "binary_data_output must be true or false");
     }
     if (!proto__node_scalar(value, &scalar))
-        return proto__refuse_option(d->request, PROTO_SCOPE_V2, name, failure);
+        return proto__refuse_option(d->request, PROTO_SCOPE_V2, name, proto__node_kind_words(value),
+                                    failure);
     return proto__set_option(d->request, PROTO_SCOPE_V2, name, scalar.text, failure);
 }
 

@@ -94,14 +94,19 @@ struct proto__words proto__output_words(const struct method *method, bool in_low
     return tensor_words(method->outputs, in_lower);
 }
 
-struct proto__words proto__takers_words(const char *input)
+static bool takes(const struct method *method, const char *name)
+{
+    return method_input_find(method, name) >= 0 || method_option_find(method, name) >= 0;
+}
+
+struct proto__words proto__takers_words(const char *name)
 {
     struct proto__words words = {""};
     int takers = 0, named = 0;
     for (int i = 0; i < method_count(); i++)
-        takers += method_input_find(method_at(i), input) >= 0;
+        takers += takes(method_at(i), name);
     for (int i = 0; i < method_count(); i++) {
-        if (method_input_find(method_at(i), input) < 0)
+        if (!takes(method_at(i), name))
             continue;
         named++;
         add(&words, named == 1 ? ", which goes with method " : named == takers ? " or " : ", ");

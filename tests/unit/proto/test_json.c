@@ -1,6 +1,11 @@
 /* tests/unit/proto/test_json.c: /v1 JSON requests, good and hostile. */
 #include "bench.h"
 
+#define SIXTEEN "0123456789abcdef"
+#define LONG                                                                                       \
+    SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN        \
+        SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN
+
 struct row {
     const char *name;
     const struct method *method; /* NULL: not known before */
@@ -89,7 +94,26 @@ static const struct row hostile[] = {
      "auto has no option 'fast'; it takes spd, outputs, on_singular, priority, timeout; another "
      "method is named by \"method\""},
     {"option a list", NULL, "{\"options\":{\"spd\":[1]},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
-     "must be a number"},
+     "option spd: a list is not allowed; give true or false"},
+    {"option null", NULL, "{\"options\":{\"spd\":null},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "option spd: null is not allowed; give true or false"},
+    {"choice an object", &prototest_update, "{\"options\":{\"variant\":{}},\"x\":[[1]]}",
+     ERROR_BAD_OPTION,
+     "option variant: an object is not allowed; give a string, one of auto|single|block"},
+    {"number null", &prototest_update, "{\"options\":{\"tolerance\":null},\"x\":[[1]]}",
+     ERROR_BAD_OPTION, "option tolerance: null is not allowed; give a number from 0 to 0.5"},
+    {"choice too long", &prototest_update, "{\"options\":{\"variant\":\"" LONG "\"},\"x\":[[1]]}",
+     ERROR_BAD_OPTION, "option variant: so long a string is not allowed; give a string, one of"},
+    {"on_singular null", NULL, "{\"on_singular\":null,\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "option on_singular: null is not allowed; give a string, error or nan"},
+    {"timeout a list", NULL, "{\"timeout\":[1],\"matrix\":[[1]]}", ERROR_BAD_OPTION,
+     "option timeout: a list is not allowed; give a whole number of microseconds"},
+    {"an input as an option", &prototest_update, "{\"options\":{\"a0\":[1]},\"x\":[[1]]}",
+     ERROR_BAD_OPTION,
+     "A0 is an input of update, not an option: give it as an array, beside \"options\""},
+    {"outputs twice, within", NULL,
+     "{\"options\":{\"outputs\":[\"info\"]},\"outputs\":\"info\",\"matrix\":[[1]]}",
+     ERROR_BAD_OPTION, "option outputs is given twice; give it once: names with commas between"},
     {"a bare array", NULL, "[[1]]", ERROR_MALFORMED, "does not say what it is: wrap it"},
     {"options a list", NULL, "{\"options\":[],\"matrix\":[[1]]}", ERROR_BAD_OPTION, "an object"},
     {"option twice", NULL, "{\"options\":{\"timeout\":1},\"timeout\":2,\"matrix\":[[1]]}",
@@ -99,9 +123,11 @@ static const struct row hostile[] = {
     {"outputs of numbers", NULL, "{\"outputs\":[1],\"matrix\":[[1]]}", ERROR_BAD_OPTION,
      "list of names"},
     {"outputs a number", NULL, "{\"outputs\":5,\"matrix\":[[1]]}", ERROR_BAD_OPTION,
-     "must be a list of names, or a string"},
+     "option outputs: a number is not allowed; give a string, names with commas between them, as "
+     "in "
+     "inverse,info; in JSON also a list of names"},
     {"outputs an object", NULL, "{\"outputs\":{},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
-     "must be a list of names, or a string"},
+     "option outputs: an object is not allowed; give a string, names"},
     {"outputs unknown", NULL, "{\"outputs\":\"inverse,speed\",\"matrix\":[[1]]}", ERROR_BAD_OPTION,
      "no output 'speed'; it has inverse, info, rcond, method"},
     {"outputs twice", NULL, "{\"outputs\":[\"info\",\"INFO\"],\"matrix\":[[1]]}", ERROR_BAD_OPTION,
@@ -112,9 +138,10 @@ static const struct row hostile[] = {
      "for auto there is no member \"dl\", which goes with method tridiagonal; give matrix"},
     {"a range as a list", NULL,
      "{\"method\":\"tridiagonal\",\"options\":{\"rows\":[0,1]},\"dl\":[],\"d\":[1],\"du\":[]}",
-     ERROR_BAD_OPTION, "option rows must be a string, first:last, as in \"rows\": \"0:10\""},
+     ERROR_BAD_OPTION, "option rows: a list is not allowed; give a string, first:last, both of"},
     {"an unknown option as a list", NULL, "{\"options\":{\"rows\":[0,1]},\"matrix\":[[1]]}",
-     ERROR_BAD_OPTION, "auto has no option 'rows'; it takes spd"},
+     ERROR_BAD_OPTION,
+     "auto has no option 'rows', which goes with method tridiagonal; it takes spd"},
     {"matrix for several inputs", &prototest_chain, "{\"matrix\":[[1]]}", ERROR_MALFORMED,
      "chain takes dl, d, du"},
     {"vectors too deep", &prototest_chain, "{\"d\":[1,2],\"dl\":[[1]],\"du\":[1]}", ERROR_BAD_SHAPE,
@@ -182,6 +209,9 @@ static const struct good good[] = {
      0, 4},
     {"outputs in a list", NULL, "{\"outputs\":[\"inverse\",\"method\"],\"matrix\":[[0]]}", "auto",
      false, 1, 1, 0, 2},
+    {"outputs in options", NULL,
+     "{\"options\":{\"outputs\":[\"info\",\"rcond\"]},\"matrix\":[[0]]}", "auto", false, 1, 1, 0,
+     2},
     {"outputs in a string", NULL, "{\"outputs\":\"rcond, info\",\"matrix\":[[0]]}", "auto", false,
      1, 1, 0, 2},
     {"outputs empty", NULL, "{\"outputs\":[],\"matrix\":[[0]]}", "auto", false, 1, 1, 0, 4},

@@ -53,6 +53,10 @@ static const struct row rows[] = {
     {"Refine", "true", ERROR_BAD_OPTION,
      "no option 'Refine'; it takes refine, block_size, tolerance, variant, outputs, on_singular"},
     {"\r\nX: \"<script>", "1", ERROR_BAD_OPTION, "X: ?"},
+    {"a0", "2", ERROR_BAD_OPTION,
+     "A0 is an input of update, not an option: give it as an array, in an .npz with the others"},
+    {"spd", "1", ERROR_BAD_OPTION,
+     "update has no option 'spd', which goes with method auto; it takes"},
     {"a_name_that_is_very_much_longer_than_forty_bytes", "1", ERROR_BAD_OPTION, "..."},
 };
 
@@ -160,7 +164,8 @@ static void test_rows(void **state)
         if (error != ERROR_NONE)
             continue;
         error = proto_request_option(&request, rows[i].name, rows[i].value, &failure);
-        prototest_expect(rows[i].name, error, ERROR_BAD_OPTION, &failure, "is given twice");
+        prototest_expect(rows[i].name, error, ERROR_BAD_OPTION, &failure,
+                         "is given twice; give it once: ");
     }
 }
 
