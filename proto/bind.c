@@ -10,15 +10,19 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/text.h"
+
+/* What a length was read from; all NULL: not known. */
+struct source {
+    const struct method_tensor *tensor;
+    const struct proto_tensor *input;
+};
 
 struct binding {
     struct proto_request *request;
     uint32_t present;
     int lead_wanted;
-    const char *n_from, *m_from; /* the inputs that n and m were read from; NULL: not known */
-    /* What the batch was read from; NULL: not known. */
-    const struct method_tensor *lead_tensor;
-    const struct proto_tensor *lead_input;
+    struct source n_from, m_from, lead_from;
 };
 
 static bool is_present(const struct binding *b, int input)
@@ -35,6 +39,24 @@ static bool has_one_shape(const struct binding *b, int input)
 const char *proto__called(const struct method_tensor *tensor, const struct proto_tensor *input)
 {
     return input->called != NULL ? input->called : tensor->name;
+}
+
+static const char *source_called(struct source from)
+{
+    return proto__called(from.tensor, from.input);
+}
+
+/* A factor, n by m. Vectors are often given where it should have a column each. */
+static bool is_thin(const struct method_tensor *tensor)
+{
+    return tensor->rank == 2 && tensor->dims[1] == METHOD_DIM_M;
+}
+
+/* Names a square, but is none. The input has the tensor's dimensions at least. */
+static bool is_oblong(const struct method_tensor *tensor, const struct proto_tensor *input)
+{
+    const int64_t *own = input->shape + (input->rank - tensor->rank);
+    return tensor->rank == 2 && tensor->dims[0] == tensor->dims[1] && own[0] != own[1];
 }
 
 int proto__sole_input(const struct method *method)
@@ -84,10 +106,22 @@ static enum error check_presence(const struct binding *b, struct failure *failur
                                method->inputs[i].name, method->name,
                                proto__input_words(method, false).text, json_hint(b, i));
     }
-    if (b->present == 0)
+    if (b->present == 0 && method->input_sets[0] == 0)
         return failure_set(failure, ERROR_MALFORMED, "no input is given; %s takes %s", method->name,
                            proto__input_words(method, false).text);
     return proto__check_inputs(method, b->present, failure);
+}
+
+/* The shape of an input whose vectors are columns: [2,8] as [2,8,1]; [8] as [8,1], or [1,8,1] where
+ * a batch must come first. */
+static struct proto__words column_words(const struct binding *b, const struct proto_tensor *input)
+{
+    int64_t shape[PROTO_RANK_MAX + 2] = {1};
+    int rank = input->rank == 1 && b->lead_wanted == 1;
+    memcpy(shape + rank, input->shape, (size_t)input->rank * sizeof shape[0]);
+    rank += input->rank;
+    shape[rank++] = 1;
+    return proto__shape_words(rank, shape);
 }
 
 static enum error check_rank(const struct binding *b, const struct method_tensor *tensor,
@@ -104,37 +138,53 @@ static enum error check_rank(const struct binding *b, const struct method_tensor
     if (fits)
         return ERROR_NONE;
     struct proto__words shape = proto__shape_words(input->rank, input->shape);
-    if (lead_rank == 0 && b->lead_wanted == 1)
+    struct proto__words columns = column_words(b, input);
+    bool thin = is_thin(tensor);
+    if (lead_rank == 0 && b->lead_wanted == 1 && !is_oblong(tensor, input))
         return failure_set(failure, ERROR_BAD_SHAPE,
                            "%s has shape %s: a batch dimension must come first, %s; write [1%s%s "
-                           "for one matrix",
+                           "for one matrix%s%s%s",
                            proto__called(tensor, input), shape.text, dims_words(b, tensor, 1).text,
-                           input->rank > 0 ? "," : "", shape.text + 1);
-    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s",
+                           input->rank > 0 ? "," : "", shape.text + 1, thin ? ", or " : "",
+                           thin ? columns.text : "", thin ? " for a batch with a column each" : "");
+    thin = thin && lead_rank == -1;
+    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s%s%s",
                        proto__called(tensor, input), shape.text,
-                       dims_words(b, tensor, b->lead_wanted).text);
+                       dims_words(b, tensor, b->lead_wanted).text,
+                       thin ? "; a column is written " : "", thin ? columns.text : "");
 }
 
-/* The batch of an input is not that of the one before. An array of two dimensions is often meant to
- * hold a column for each matrix. */
-static enum error refuse_lead(const struct binding *b, const struct method_tensor *tensor,
-                              const struct proto_tensor *input, struct failure *failure)
+/* Would a column for each vector of `from` have the batch of `other`? */
+static bool are_vectors(struct source from, struct source other)
 {
-    int lead_rank = input->rank - tensor->rank;
-    bool is_less = lead_rank < b->request->lead_rank;
-    const struct method_tensor *less = is_less ? tensor : b->lead_tensor;
-    bool thin = less->rank == 2 && less->dims[1] == METHOD_DIM_M;
-    bool hints = lead_rank != b->request->lead_rank && thin;
-    return failure_set(
-        failure, ERROR_BAD_SHAPE,
-        "%s has shape %s, read as %s, and %s has shape %s, read as %s: all inputs "
-        "must have the same batch, none is broadcast%s%s%s",
-        proto__called(tensor, input), proto__shape_words(input->rank, input->shape).text,
-        dims_words(b, tensor, lead_rank).text, proto__called(b->lead_tensor, b->lead_input),
-        proto__shape_words(b->lead_input->rank, b->lead_input->shape).text,
-        dims_words(b, b->lead_tensor, b->request->lead_rank).text, hints ? "; in NumPy " : "",
-        hints ? proto__lower_words(less->name).text : "",
-        hints ? "[..., None] has one column for each matrix" : "");
+    bool same =
+        is_thin(from.tensor) && other.input->rank - other.tensor->rank == from.input->rank - 1;
+    for (int i = 0; same && i < from.input->rank - 1; i++)
+        same = from.input->shape[i] == other.input->shape[i];
+    return same;
+}
+
+/* The batch of an input is not that of the one before. */
+static enum error refuse_lead(const struct binding *b, struct source from, struct failure *failure)
+{
+    struct source before = b->lead_from;
+    int lead_rank = from.input->rank - from.tensor->rank;
+    char hint[300] = "";
+    const struct source *vectors = are_vectors(from, before)   ? &from
+                                   : are_vectors(before, from) ? &before
+                                                               : NULL;
+    if (vectors != NULL)
+        snprintf(hint, sizeof hint, "; a column for each matrix is %s, in NumPy %s[..., None]",
+                 column_words(b, vectors->input).text,
+                 proto__lower_words(vectors->tensor->name).text);
+    return failure_set(failure, ERROR_BAD_SHAPE,
+                       "%s has shape %s, read as %s, and %s has shape %s, read as %s: all inputs "
+                       "must have the same batch, none is broadcast%s",
+                       source_called(from),
+                       proto__shape_words(from.input->rank, from.input->shape).text,
+                       dims_words(b, from.tensor, lead_rank).text, source_called(before),
+                       proto__shape_words(before.input->rank, before.input->shape).text,
+                       dims_words(b, before.tensor, b->request->lead_rank).text, hint);
 }
 
 static enum error bind_lead(struct binding *b, const struct method_tensor *tensor,
@@ -142,9 +192,8 @@ static enum error bind_lead(struct binding *b, const struct method_tensor *tenso
 {
     struct proto_request *request = b->request;
     int lead_rank = input->rank - tensor->rank;
-    if (b->lead_tensor == NULL) {
-        b->lead_tensor = tensor;
-        b->lead_input = input;
+    if (b->lead_from.tensor == NULL) {
+        b->lead_from = (struct source){tensor, input};
         request->lead_rank = lead_rank;
         memcpy(request->lead, input->shape, (size_t)lead_rank * sizeof input->shape[0]);
         return ERROR_NONE;
@@ -152,34 +201,91 @@ static enum error bind_lead(struct binding *b, const struct method_tensor *tenso
     bool same = request->lead_rank == lead_rank;
     for (int i = 0; same && i < lead_rank; i++)
         same = request->lead[i] == input->shape[i];
-    return same ? ERROR_NONE : refuse_lead(b, tensor, input, failure);
+    return same ? ERROR_NONE : refuse_lead(b, (struct source){tensor, input}, failure);
 }
 
-/* Takes n and m from the dimensions that name them; n - 1 tells n only where nothing else does. */
-static enum error find_n_and_m(struct binding *b, bool from_n_minus_1, struct failure *failure)
+/* Where n is looked for, one after the other: what is as long as the matrix, or has its shape, is
+ * seldom given wrongly; factors may be transposed, and n - 1 tells n only where nothing else does.
+ */
+enum n_search {
+    N_FROM_ORDER,
+    N_FROM_FACTOR,
+    N_FROM_N_MINUS_1,
+    N_SEARCHES
+};
+
+static bool tells_n(const struct method_tensor *tensor, enum method_dim dim, enum n_search search)
+{
+    if (dim == METHOD_DIM_N)
+        return search == (is_thin(tensor) ? N_FROM_FACTOR : N_FROM_ORDER);
+    return dim == METHOD_DIM_N_MINUS_1 && search == N_FROM_N_MINUS_1;
+}
+
+/* Takes n and m from the dimensions of an input that name them, where nothing has told them yet. */
+static enum error take_n_and_m(struct binding *b, struct source from, enum n_search search,
+                               struct failure *failure)
 {
     struct proto_request *request = b->request;
-    const struct method_tensor *tensors = request->method->inputs;
-    for (int i = 0; tensors[i].name != NULL; i++) {
-        const struct proto_tensor *input = &request->inputs[i];
-        for (int d = 0; has_one_shape(b, i) && d < tensors[i].rank; d++) {
-            int64_t length = input->shape[input->rank - tensors[i].rank + d];
-            enum method_dim dim = tensors[i].dims[d];
-            if (dim == METHOD_DIM_M && b->m_from == NULL) {
-                request->m = length;
-                b->m_from = proto__called(&tensors[i], input);
-            }
-            if (b->n_from != NULL)
-                continue;
-            bool tells = dim == METHOD_DIM_N || (dim == METHOD_DIM_N_MINUS_1 && from_n_minus_1);
-            if (tells && !checked_add(length, dim == METHOD_DIM_N ? 0 : 1, &request->n))
-                return failure_set(failure, ERROR_BAD_SHAPE, "%s has a dimension that overflows",
-                                   proto__called(&tensors[i], input));
-            if (tells)
-                b->n_from = proto__called(&tensors[i], input);
+    for (int d = 0; d < from.tensor->rank; d++) {
+        int64_t length = from.input->shape[from.input->rank - from.tensor->rank + d];
+        enum method_dim dim = from.tensor->dims[d];
+        if (dim == METHOD_DIM_M && b->m_from.tensor == NULL) {
+            request->m = length;
+            b->m_from = from;
         }
+        if (b->n_from.tensor != NULL || !tells_n(from.tensor, dim, search))
+            continue;
+        if (!checked_add(length, dim == METHOD_DIM_N ? 0 : 1, &request->n))
+            return failure_set(failure, ERROR_BAD_SHAPE, "%s has a dimension that overflows",
+                               source_called(from));
+        b->n_from = from;
     }
     return ERROR_NONE;
+}
+
+static enum error find_n_and_m(struct binding *b, struct failure *failure)
+{
+    const struct method_tensor *tensors = b->request->method->inputs;
+    enum error error = ERROR_NONE;
+    for (int search = 0; search < N_SEARCHES; search++) {
+        for (int i = 0; error == ERROR_NONE && tensors[i].name != NULL; i++) {
+            struct source from = {&tensors[i], &b->request->inputs[i]};
+            if (has_one_shape(b, i))
+                error = take_n_and_m(b, from, (enum n_search)search, failure);
+        }
+    }
+    return error;
+}
+
+/* " with n = 8 (from A) and m = 2 (from X)": what else tells of an input's lengths. */
+static void put_known(const struct binding *b, const struct method_tensor *tensor,
+                      const struct proto_tensor *input, struct text *words)
+{
+    const char *and = "";
+    if (b->n_from.tensor != NULL && b->n_from.input != input) {
+        text_printf(words, " with n = %lld (from %s)", (long long)b->request->n,
+                    source_called(b->n_from));
+        and = " and";
+    }
+    if (is_thin(tensor) && b->m_from.tensor != NULL && b->m_from.input != input)
+        text_printf(words, "%s m = %lld (from %s)", and, (long long)b->request->m,
+                    source_called(b->m_from));
+}
+
+/* "8,m": what an input's lengths must be; m where nothing else tells it. */
+static void put_wanted(const struct binding *b, const struct method_tensor *tensor,
+                       const struct proto_tensor *input, struct text *words)
+{
+    const struct proto_request *request = b->request;
+    for (int d = 0; d < tensor->rank; d++) {
+        enum method_dim dim = tensor->dims[d];
+        text_puts(words, d > 0 ? "," : "");
+        if (dim == METHOD_DIM_M && b->m_from.input == input)
+            text_puts(words, method_dim_name(request->method, dim));
+        else
+            text_printf(words, "%lld",
+                        (long long)method_dim_length(dim, request->n, request->m, NULL));
+    }
 }
 
 static enum error check_dims(const struct binding *b, const struct method_tensor *tensor,
@@ -187,31 +293,21 @@ static enum error check_dims(const struct binding *b, const struct method_tensor
 {
     const struct proto_request *request = b->request;
     const int64_t *own = input->shape + (input->rank - tensor->rank);
-    int64_t wanted[METHOD_RANK_MAX];
+    char known[160], wanted[80];
+    struct text known_words, wanted_words;
     bool fits = true;
-    for (int d = 0; d < tensor->rank; d++) {
-        wanted[d] = method_dim_length(tensor->dims[d], request->n, request->m, request->options);
-        fits = fits && wanted[d] == own[d];
-    }
+    for (int d = 0; d < tensor->rank; d++)
+        fits = fits && own[d] == method_dim_length(tensor->dims[d], request->n, request->m, NULL);
     if (fits)
         return ERROR_NONE;
-    struct proto__words shape = proto__shape_words(input->rank, input->shape);
-    if (tensor->rank == 2 && tensor->dims[0] == tensor->dims[1] && own[0] != own[1])
-        return failure_set(failure, ERROR_BAD_SHAPE,
-                           "%s has shape %s: the last two dimensions must be equal",
-                           proto__called(tensor, input), shape.text);
-    char known[160] = "";
-    int used = 0;
-    if (b->n_from != NULL)
-        used = snprintf(known, sizeof known, " with n = %lld (from %s)", (long long)request->n,
-                        b->n_from);
-    if (b->m_from != NULL)
-        snprintf(known + used, sizeof known - (size_t)used, " and m = %lld (from %s)",
-                 (long long)request->m, b->m_from);
-    struct proto__words right = proto__shape_words(tensor->rank, wanted);
-    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s:%s it must be %s%s",
-                       proto__called(tensor, input), shape.text, known,
-                       request->lead_rank > 0 ? "[...," : "[", right.text + 1);
+    text_init_fixed(&known_words, known, sizeof known);
+    text_init_fixed(&wanted_words, wanted, sizeof wanted);
+    put_known(b, tensor, input, &known_words);
+    put_wanted(b, tensor, input, &wanted_words);
+    return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s:%s it must be [%s%s]",
+                       proto__called(tensor, input),
+                       proto__shape_words(input->rank, input->shape).text, known,
+                       request->lead_rank > 0 ? "...," : "", wanted);
 }
 
 static enum error check_bytes(const struct proto_request *request,
@@ -326,8 +422,24 @@ static void complete_m(struct binding *b)
         for (int d = 0; d < tensors[i].rank; d++)
             has_m = has_m || tensors[i].dims[d] == METHOD_DIM_M;
     }
-    if (has_m && b->m_from == NULL)
+    if (has_m && b->m_from.tensor == NULL)
         b->request->m = b->request->n;
+}
+
+/* " (from X, read as [n,m])": what told n; a factor may have been meant in another way. */
+static struct proto__words n_from_words(const struct binding *b)
+{
+    struct proto__words words = {""};
+    struct text text;
+    struct source from = b->n_from;
+    if (from.tensor == NULL)
+        return words;
+    text_init_fixed(&text, words.text, sizeof words.text);
+    text_printf(&text, " (from %s", source_called(from));
+    if (is_thin(from.tensor))
+        text_printf(&text, ", read as %s", dims_words(b, from.tensor, b->request->lead_rank).text);
+    text_puts(&text, ")");
+    return words;
 }
 
 static enum error choose_shapes(struct binding *b, struct failure *failure)
@@ -335,7 +447,7 @@ static enum error choose_shapes(struct binding *b, struct failure *failure)
     enum error error = ERROR_NONE;
     for (int i = 0; error == ERROR_NONE && b->request->method->inputs[i].name != NULL; i++) {
         if (is_present(b, i) && !has_one_shape(b, i))
-            error = proto__choose_shape(b->request, b->present, i, failure);
+            error = proto__choose_shape(b->request, b->present, i, n_from_words(b).text, failure);
     }
     return error;
 }
@@ -360,6 +472,10 @@ static enum error bind_rank(struct binding *b, const struct method_tensor *tenso
                             const struct proto_tensor *input, struct failure *failure)
 {
     enum error error = check_rank(b, tensor, input, failure);
+    if (error == ERROR_NONE && is_oblong(tensor, input))
+        return failure_set(
+            failure, ERROR_BAD_SHAPE, "%s has shape %s: the last two dimensions must be equal",
+            proto__called(tensor, input), proto__shape_words(input->rank, input->shape).text);
     return error == ERROR_NONE ? bind_lead(b, tensor, input, failure) : error;
 }
 
@@ -381,9 +497,7 @@ enum error proto__bind(struct proto_request *request, uint32_t present, int lead
     if (error == ERROR_NONE)
         error = for_each_input(&b, false, bind_rank, failure);
     if (error == ERROR_NONE)
-        error = find_n_and_m(&b, false, failure);
-    if (error == ERROR_NONE && b.n_from == NULL)
-        error = find_n_and_m(&b, true, failure);
+        error = find_n_and_m(&b, failure);
     complete_m(&b);
     if (error == ERROR_NONE)
         error = choose_shapes(&b, failure);

@@ -56,8 +56,9 @@ enum error proto__check_inputs(const struct method *method, uint32_t present,
     }
     text_init_fixed(&words, given, sizeof given);
     put_names(&words, method, present);
-    return failure_set(failure, ERROR_MALFORMED, "the inputs are %s; %s takes %s",
-                       given[0] != '\0' ? given : "none", method->name, taken);
+    return failure_set(failure, ERROR_MALFORMED, "%s%s; %s takes %s",
+                       present != 0 ? "the inputs are " : "no input is given", given, method->name,
+                       taken);
 }
 
 /* May the input at `place` stand beside the others that are present? */
@@ -94,11 +95,11 @@ static void put_company(struct text *words, const struct method *method, int pla
 }
 
 enum error proto__choose_shape(struct proto_request *request, uint32_t present, int place,
-                               struct failure *failure)
+                               const char *n_from, struct failure *failure)
 {
     const struct method *method = request->method;
     const struct proto_tensor *input = &request->inputs[place];
-    const char * or = "";
+    struct proto__words before = {""};
     char wanted[120], company[120];
     int64_t right[PROTO_RANK_MAX + METHOD_RANK_MAX];
     struct text words, more;
@@ -118,15 +119,16 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
         for (int d = 0; d < tensor->rank; d++)
             right[request->lead_rank + d] =
                 method_dim_length(tensor->dims[d], request->n, request->m, request->options);
-        text_printf(&words, "%s%s", or,
-                    proto__shape_words(request->lead_rank + tensor->rank, right).text);
-        or = " or ";
+        struct proto__words shape = proto__shape_words(request->lead_rank + tensor->rank, right);
+        if (strcmp(shape.text, before.text) != 0) /* two shapes are one for n = 1 */
+            text_printf(&words, "%s%s", before.text[0] != '\0' ? " or " : "", shape.text);
+        before = shape;
     }
     return failure_set(failure, ERROR_BAD_SHAPE,
-                       "%s has shape %s: beside these inputs it must be %s, for n = %lld%s",
+                       "%s has shape %s: beside these inputs it must be %s, for n = %lld%s%s",
                        proto__called(&method->inputs[place], input),
                        proto__shape_words(input->rank, input->shape).text, wanted,
-                       (long long)request->n, company);
+                       (long long)request->n, n_from, company);
 }
 
 void proto__settle_inputs(struct proto_request *request)

@@ -63,9 +63,11 @@ ERROR_MUST_CHECK enum error proto__bind(struct proto_request *request, uint32_t 
 ERROR_MUST_CHECK enum error proto__check_inputs(const struct method *method, uint32_t present,
                                                 struct failure *failure);
 /* Which shape the input at `place` has, the first of its name, beside those in `present`; lead, n
- * and m are known. request->shapes[place] tells how far behind `place` it belongs. */
+ * and m are known. request->shapes[place] tells how far behind `place` it belongs. n_from: what
+ * told n, for messages. */
 ERROR_MUST_CHECK enum error proto__choose_shape(struct proto_request *request, uint32_t present,
-                                                int place, struct failure *failure);
+                                                int place, const char *n_from,
+                                                struct failure *failure);
 /* Moves every input to the place of its shape: the end of a decode. */
 void proto__settle_inputs(struct proto_request *request);
 /* The client's word for an input that is there: its name, as a rule. */

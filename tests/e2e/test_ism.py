@@ -177,7 +177,18 @@ REFUSED = [
     ),
     ({"X": X, "Y": np.ones((1, 4, 3))}, "Y has shape [1,4,3]"),
     ({"X": X, "Y": X, "A0": np.ones((2, 4))}, "none is broadcast"),
-    ({"X": X, "Y": X, "A0_INVERSE": np.eye(3)[None]}, "A0_INVERSE has shape [1,3,3]"),
+    (
+        {"X": X, "Y": X, "A0_INVERSE": np.eye(3)[None]},
+        "X has shape [1,4,2]: with n = 3 (from A0_INVERSE) it must be [...,3,m]",
+    ),
+    (
+        {"X": X.swapaxes(1, 2), "Y": X.swapaxes(1, 2), "A0_INVERSE": np.eye(4)[None]},
+        "X has shape [1,2,4]: with n = 4 (from A0_INVERSE) it must be [...,4,m]",
+    ),
+    (
+        {"X": X[..., 0], "Y": X[..., 0], "A0_INVERSE": np.eye(4)[None]},
+        "write [1,1,4] for one matrix, or [1,4,1] for a batch with a column each",
+    ),
 ]
 
 

@@ -55,24 +55,40 @@ static const struct {
      "the inputs are SOLE, LEFT; several takes SOLE; or LEFT; or LEFT, BASE; or LEFT, KNOWN; or "
      "LEFT, BASE, KNOWN"},
     {"{\"base\":[1]}", 0, 0, 0, "the inputs are BASE; several takes"},
-    {"{}", 0, 0, 0, "no input is given"},
-    {"{\"left\":[[1],[2]],\"base\":[1,2,3]}", 0, 0, 0, "it must be [1] or [2], for n = 2"},
+    {"{}", 0, 0, 0, "no input is given; several takes SOLE; or LEFT; or LEFT, BASE;"},
+    {"{\"left\":[[1],[2]],\"base\":[1,2,3]}", 0, 0, 0,
+     "it must be [1] or [2], for n = 2 (from LEFT, read as [n,m])"},
+    {"{\"left\":[[1,2]],\"base\":[1,2]}", 0, 0, 0,
+     "it must be [1], for n = 1 (from LEFT, read as [n,m])"},
     {"{\"left\":[[1],[2]],\"base\":[[1,2],[3,4]]}", 0, 0, 0,
-     "it must be [1] or [2], for n = 2; of that shape it is taken with LEFT, BASE, KNOWN"},
+     "it must be [1] or [2], for n = 2 (from LEFT, read as [n,m]); of that shape it is taken with "
+     "LEFT, BASE, KNOWN"},
     {"{\"left\":[[1],[2]],\"base\":[1,2],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
-     "BASE has shape [2]: beside these inputs it must be [2,2], for n = 2; of that shape it is "
-     "taken "
-     "with LEFT, BASE"},
+     "BASE has shape [2]: beside these inputs it must be [2,2], for n = 2 (from KNOWN); of that "
+     "shape it is taken with LEFT, BASE"},
     {"{\"left\":[[[1],[2]]],\"base\":[[7,8,9]]}", 0, 0, 0,
-     "BASE has shape [1,3]: beside these inputs it must be [1,1] or [1,2], for n = 2"},
+     "BASE has shape [1,3]: beside these inputs it must be [1,1] or [1,2], for n = 2 (from LEFT, "
+     "read as [batch,n,m])"},
     {"{\"left\":[[[1],[2]]],\"base\":[[7],[8]]}", 0, 0, 0,
      "BASE has shape [2,1], read as [batch,1], and LEFT has shape [1,2,1], read as [batch,n,m]: "
      "all "
      "inputs must have the same batch, none is broadcast"},
     {"{\"left\":[[1,2],[3,4]],\"known\":[[[1,2],[3,4]],[[1,2],[3,4]]]}", 0, 0, 0,
      "KNOWN has shape [2,2,2], read as [batch,n,n], and LEFT has shape [2,2], read as [n,m]: all "
-     "inputs must have the same batch, none is broadcast; in NumPy left[..., None] has one column "
-     "for each matrix"},
+     "inputs must have the same batch, none is broadcast; a column for each matrix is [2,2,1], in "
+     "NumPy left[..., None]"},
+    /* no vectors: the batch is another */
+    {"{\"left\":[[1,2],[3,4],[5,6]],\"known\":[[[1,2],[3,4]],[[1,2],[3,4]]]}", 0, 0, 0,
+     "read as [n,m]: all inputs must have the same batch, none is broadcast\n"},
+    {"{\"left\":[1,2],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
+     "LEFT has shape [2]: it must be [...,n,m]; a column is written [2,1]\n"},
+    /* a row in a column's place: the square tells n */
+    {"{\"left\":[[1,2]],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
+     "LEFT has shape [1,2]: with n = 2 (from KNOWN) it must be [2,m]\n"},
+    {"{\"left\":[[[1,2]]],\"known\":[[[1,2],[3,4]]]}", 0, 0, 0,
+     "LEFT has shape [1,1,2]: with n = 2 (from KNOWN) it must be [...,2,m]\n"},
+    {"{\"left\":[[1],[2]],\"known\":[[1,2,3],[4,5,6]]}", 0, 0, 0,
+     "KNOWN has shape [2,3]: the last two dimensions must be equal\n"},
     {"{\"left\":[[1],[2]],\"base\":1}", 0, 0, 0, "must be an array"},
 };
 
@@ -90,6 +106,9 @@ static void test_rows(void **state)
             proto_json_decode(body.bytes, body.length, &space.space, &request, &failure);
         if (rows[i].inputs == 0) {
             assert_int_not_equal(error, ERROR_NONE);
+            size_t length = strlen(failure.detail);
+            assert_true(length + 2 <= sizeof failure.detail);
+            memcpy(failure.detail + length, "\n", 2); /* rows tell where the words end */
             prototest_expect(rows[i].json, error, error, &failure, rows[i].words);
         } else {
             prototest_expect(rows[i].json, error, ERROR_NONE, &failure, NULL);

@@ -8,6 +8,9 @@
     A(shape, "\"" type "\",\"parameters\":{\"binary_data_size\":" #bytes "}")
 #define DATA(shape, data) A(shape, "\"FP64\",\"data\":" data)
 #define ONE "{\"name\":\"A\",\"shape\":[1,1,1],\"datatype\":\"FP64\",\"data\":[4]}"
+#define FACTOR(shape)                                                                              \
+    "{\"name\":\"X\",\"shape\":[" shape "],\"datatype\":\"FP64\",\"data\":[1,2,3,4,5,6]},"         \
+    "{\"name\":\"Y\",\"shape\":[" shape "],\"datatype\":\"FP64\",\"data\":[1,2,3,4,5,6]}"
 
 struct row {
     const char *name;
@@ -161,6 +164,15 @@ static const struct row hostile[] = {
     {"binary_data a number", NULL,
      "{\"outputs\":[{\"name\":\"INFO\",\"parameters\":{\"binary_data\":1}}],\"inputs\":[" ONE "]}",
      -1, ERROR_MALFORMED, "true or false"},
+    {"a row without a batch", &prototest_update, "{\"inputs\":[" FACTOR("2,3") "]}", -1,
+     ERROR_BAD_SHAPE,
+     "X has shape [2,3]: a batch dimension must come first, [batch,n,m]; write [1,2,3] for one "
+     "matrix, or [2,3,1] for a batch with a column each"},
+    {"a vector", &prototest_update, "{\"inputs\":[" FACTOR("6") "]}", -1, ERROR_BAD_SHAPE,
+     "X has shape [6]: it must be [batch,n,m]; a column is written [1,6,1]"},
+    {"neither square nor a batch", NULL,
+     "{\"inputs\":[{\"name\":\"A\",\"shape\":[1,2],\"datatype\":\"FP64\",\"data\":[4,5]}]}", -1,
+     ERROR_BAD_SHAPE, "A has shape [1,2]: it must be [batch,n,n]"},
     {"option unknown", NULL, "{\"parameters\":{\"speed\":9},\"inputs\":[" ONE "]}", -1,
      ERROR_BAD_OPTION, "lu has no option 'speed'; it takes priority, timeout"},
     {"on_singular is of /v1", NULL,
