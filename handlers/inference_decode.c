@@ -52,6 +52,9 @@ static enum error decode_format(struct inference *inference, unsigned char *body
     struct proto_space *space = &inference->memory.space;
     struct proto_request *request = &inference->request;
     struct failure *failure = &inference->failure;
+    enum error error = proto_check_format(inference->head.format, body, length, failure);
+    if (error != ERROR_NONE)
+        return error;
     switch (inference->head.format) {
     case PROTO_FORMAT_V2:
         return proto_v2_decode(body, length, inference->head.json_bytes, space, request, failure);

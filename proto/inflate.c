@@ -217,6 +217,8 @@ static enum error check_is_json(const struct inflation *f)
 static enum error inflate_as(struct inflation *f, enum proto_format format, int64_t json_bytes)
 {
     enum error error = inflate_head(f);
+    if (error == ERROR_NONE)
+        error = proto_check_format(format, f->data, f->bytes, f->failure);
     if (error != ERROR_NONE)
         return error;
     if (format == PROTO_FORMAT_UNKNOWN)

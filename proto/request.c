@@ -65,6 +65,25 @@ enum proto_format proto_sniff(const unsigned char *body, int64_t length)
                                                                : PROTO_FORMAT_UNKNOWN;
 }
 
+enum error proto_check_format(enum proto_format format, const unsigned char *body, int64_t length,
+                              struct failure *failure)
+{
+    static const struct {
+        const char *looks, *type; /* NULL: no format of /v1, or not told by its first bytes */
+    } formats[] = {
+        [PROTO_FORMAT_NPY] = {"an .npy file", "application/x-npy"},
+        [PROTO_FORMAT_NPZ] = {"an .npz file", "application/x-npz"},
+        [PROTO_FORMAT_JSON] = {"JSON", "application/json"},
+        [PROTO_FORMAT_UNKNOWN] = {NULL, NULL},
+    };
+    enum proto_format begins = proto_sniff(body, length);
+    if (begins == format || formats[begins].type == NULL || formats[format].type == NULL)
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_MALFORMED,
+                       "the body begins as %s does, but its Content-Type is %s; send it as %s",
+                       formats[begins].looks, formats[format].type, formats[begins].type);
+}
+
 static bool npy_is_long(const unsigned char *body, int64_t length)
 {
     struct proto__npy npy;

@@ -235,6 +235,16 @@ def test_bodies_are_told_by_their_first_bytes(client, type):
     assert client.invert(b' {"matrix": [[2]]}', type).json()["inverse"] == [[0.5]]
 
 
+@pytest.mark.parametrize("pack, coding", [(bytes, "identity"), (gzip.compress, "gzip")])
+def test_content_type_of_another_format(client, pack, coding):
+    a = np.eye(2)
+    bodies = {NPY: codec.npy(a), NPZ: codec.npz(a=a), JSON: b'{"matrix": [[2]]}'}
+    for type, body in bodies.items():
+        for other in bodies.keys() - {type}:
+            answer = client.invert(pack(body), other, Content_Encoding=coding)
+            assert_problem(answer, 400, f"Content-Type is {other}; send it as {type}")
+
+
 def test_content_type_with_parameters(client):
     assert client.invert(b'{"matrix": [[2]]}', "application/json; charset=utf-8").status == 200
     assert client.invert(codec.npy(np.eye(2)), "Application/X-NPY").status == 200

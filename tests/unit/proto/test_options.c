@@ -217,6 +217,37 @@ static void test_sniff(void **state)
                          bodies[i].format);
 }
 
+static void test_formats_and_types(void **state)
+{
+    (void)state;
+    static const struct {
+        enum proto_format format;
+        const char *body, *fragment; /* NULL: they go together, or the decoder will tell */
+    } bodies[] = {
+        {PROTO_FORMAT_NPY, "\x93NUMPY", NULL},
+        {PROTO_FORMAT_NPY, "PK\3\4",
+         "begins as an .npz file does, but its Content-Type is application/x-npy; send it as "
+         "application/x-npz"},
+        {PROTO_FORMAT_NPZ, "\x93NUMPY", "begins as an .npy file does"},
+        {PROTO_FORMAT_NPZ, " {", "begins as JSON does"},
+        {PROTO_FORMAT_JSON, "PK\3\4", "send it as application/x-npz"},
+        {PROTO_FORMAT_JSON, "[[1]]", NULL},
+        {PROTO_FORMAT_JSON, "1", NULL},
+        {PROTO_FORMAT_UNKNOWN, "PK\3\4", NULL},
+        {PROTO_FORMAT_V2, "PK\3\4", NULL},
+        {PROTO_FORMAT_RAW, "\x93NUMPY", NULL},
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        struct failure failure = {0};
+        enum error error =
+            proto_check_format(bodies[i].format, (const unsigned char *)bodies[i].body,
+                               (int64_t)strlen(bodies[i].body), &failure);
+        prototest_expect(bodies[i].body, error,
+                         bodies[i].fragment != NULL ? ERROR_MALFORMED : ERROR_NONE, &failure,
+                         bodies[i].fragment);
+    }
+}
+
 static void test_long_requests(void **state)
 {
     (void)state;
@@ -250,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_outputs_that_overflow),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_sniff),
+        cmocka_unit_test(test_formats_and_types),
         cmocka_unit_test(test_long_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
