@@ -73,20 +73,6 @@ int proto__sole_input(const struct method *method)
     return sole >= 0 ? sole : method_input_find(method, "A");
 }
 
-/* "[n,n]", with `[batch` in front of it for one lead dimension, `[...` for any number. */
-static struct proto__words dims_words(const struct binding *b, const struct method_tensor *tensor,
-                                      int lead_rank)
-{
-    const struct method *method = b->request->method;
-    struct proto__words words = {""};
-    const char *lead = lead_rank == 0 ? "" : lead_rank == 1 ? "batch" : "...";
-    const char *d0 = tensor->rank > 0 ? method_dim_name(method, tensor->dims[0]) : "";
-    const char *d1 = tensor->rank > 1 ? method_dim_name(method, tensor->dims[1]) : "";
-    snprintf(words.text, sizeof words.text, "[%s%s%s%s%s]", lead,
-             lead_rank != 0 && tensor->rank > 0 ? "," : "", d0, tensor->rank > 1 ? "," : "", d1);
-    return words;
-}
-
 /* How an input is written in the service's own JSON, where the word for it is not its name. */
 static const char *json_hint(const struct binding *b, int input)
 {
@@ -144,13 +130,14 @@ static enum error check_rank(const struct binding *b, const struct method_tensor
         return failure_set(failure, ERROR_BAD_SHAPE,
                            "%s has shape %s: a batch dimension must come first, %s; write [1%s%s "
                            "for one matrix%s%s%s",
-                           proto__called(tensor, input), shape.text, dims_words(b, tensor, 1).text,
+                           proto__called(tensor, input), shape.text,
+                           proto__dims_words(b->request->method, tensor, 1).text,
                            input->rank > 0 ? "," : "", shape.text + 1, thin ? ", or " : "",
                            thin ? columns.text : "", thin ? " for a batch with a column each" : "");
     thin = thin && lead_rank == -1;
     return failure_set(failure, ERROR_BAD_SHAPE, "%s has shape %s: it must be %s%s%s",
                        proto__called(tensor, input), shape.text,
-                       dims_words(b, tensor, b->lead_wanted).text,
+                       proto__dims_words(b->request->method, tensor, b->lead_wanted).text,
                        thin ? "; a column is written " : "", thin ? columns.text : "");
 }
 
@@ -177,14 +164,14 @@ static enum error refuse_lead(const struct binding *b, struct source from, struc
         snprintf(hint, sizeof hint, "; a column for each matrix is %s, in NumPy %s[..., None]",
                  column_words(b, vectors->input).text,
                  proto__lower_words(vectors->tensor->name).text);
-    return failure_set(failure, ERROR_BAD_SHAPE,
-                       "%s has shape %s, read as %s, and %s has shape %s, read as %s: all inputs "
-                       "must have the same batch, none is broadcast%s",
-                       source_called(from),
-                       proto__shape_words(from.input->rank, from.input->shape).text,
-                       dims_words(b, from.tensor, lead_rank).text, source_called(before),
-                       proto__shape_words(before.input->rank, before.input->shape).text,
-                       dims_words(b, before.tensor, b->request->lead_rank).text, hint);
+    return failure_set(
+        failure, ERROR_BAD_SHAPE,
+        "%s has shape %s, read as %s, and %s has shape %s, read as %s: all inputs "
+        "must have the same batch, none is broadcast%s",
+        source_called(from), proto__shape_words(from.input->rank, from.input->shape).text,
+        proto__dims_words(b->request->method, from.tensor, lead_rank).text, source_called(before),
+        proto__shape_words(before.input->rank, before.input->shape).text,
+        proto__dims_words(b->request->method, before.tensor, b->request->lead_rank).text, hint);
 }
 
 static enum error bind_lead(struct binding *b, const struct method_tensor *tensor,
@@ -437,7 +424,8 @@ static struct proto__words n_from_words(const struct binding *b)
     text_init_fixed(&text, words.text, sizeof words.text);
     text_printf(&text, " (from %s", source_called(from));
     if (is_thin(from.tensor))
-        text_printf(&text, ", read as %s", dims_words(b, from.tensor, b->request->lead_rank).text);
+        text_printf(&text, ", read as %s",
+                    proto__dims_words(b->request->method, from.tensor, b->request->lead_rank).text);
     text_puts(&text, ")");
     return words;
 }

@@ -261,13 +261,15 @@ static struct proto__name resolve(struct proto__name name, char text[NAME_MAX_BY
 
 enum error proto__refuse_value(struct proto__name name, struct failure *failure)
 {
+    struct proto__words called = proto__safe_words(name.text, name.length);
+    struct proto__words shapes = proto__input_shapes_words(called.text);
     const char *hint = "";
     if (proto__equals_ignoring_case("matrix", name.text, name.length))
         hint = ", a list of rows: {\"matrix\": [[...]]}";
     else if (proto__equals_ignoring_case("matrices", name.text, name.length))
         hint = ", a list of matrices: {\"matrices\": [[[...]]]}";
-    return failure_set(failure, ERROR_MALFORMED, "\"%s\" must be an array of numbers%s",
-                       proto__safe_words(name.text, name.length).text, hint);
+    return failure_set(failure, ERROR_MALFORMED, "\"%s\" must be an array of numbers%s%s%s",
+                       called.text, shapes.text[0] != '\0' ? " of shape " : "", shapes.text, hint);
 }
 
 /* At the ':' behind a name: lifts the value, when the rule says so. */

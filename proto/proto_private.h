@@ -28,6 +28,11 @@ struct proto__words proto__lower_words(const char *name);
 /* "DL, D, DU", as the v2 protocol writes names, or in lower case. */
 struct proto__words proto__input_words(const struct method *method, bool lower);
 struct proto__words proto__output_words(const struct method *method, bool lower);
+/* "[n,n]", with `[batch` in front of it for one lead dimension, `[...` for any number. */
+struct proto__words proto__dims_words(const struct method *method,
+                                      const struct method_tensor *tensor, int lead_rank);
+/* "[1], [n] or [n,n]": the shapes of the input that methods have by this name; "" for none. */
+struct proto__words proto__input_shapes_words(const char *name);
 /* ", which goes with method tridiagonal": the methods that have an input or an option of this name;
  * "" for none. */
 struct proto__words proto__takers_words(const char *name);

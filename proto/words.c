@@ -94,6 +94,41 @@ struct proto__words proto__output_words(const struct method *method, bool in_low
     return tensor_words(method->outputs, in_lower);
 }
 
+struct proto__words proto__dims_words(const struct method *method,
+                                      const struct method_tensor *tensor, int lead_rank)
+{
+    struct proto__words words = {"["};
+    const char *comma = "";
+    if (lead_rank != 0) {
+        add(&words, lead_rank == 1 ? "batch" : "...");
+        comma = ",";
+    }
+    for (int d = 0; d < tensor->rank; d++) {
+        add(&words, comma);
+        add(&words, method_dim_name(method, tensor->dims[d]));
+        comma = ",";
+    }
+    add(&words, "]");
+    return words;
+}
+
+struct proto__words proto__input_shapes_words(const char *name)
+{
+    struct proto__words words = {""};
+    for (int i = 0; i < method_count(); i++) {
+        const struct method *method = method_at(i);
+        int place = method_input_find(method, name);
+        int shapes = place >= 0 ? method_input_shapes(method, place) : 0;
+        for (int k = 0; k < shapes; k++) {
+            add(&words, k == 0 ? "" : k == shapes - 1 ? " or " : ", ");
+            add(&words, proto__dims_words(method, &method->inputs[place + k], 0).text);
+        }
+        if (shapes > 0)
+            break;
+    }
+    return words;
+}
+
 static bool takes(const struct method *method, const char *name)
 {
     return method_input_find(method, name) >= 0 || method_option_find(method, name) >= 0;
