@@ -23,6 +23,17 @@ static uint32_t first_names(const struct method *method, uint32_t set)
     return names;
 }
 
+/* The inputs that `present` lacks to be one of the method's sets; 0: no set has all of it. */
+static uint32_t missing_names(const struct method *method, uint32_t present)
+{
+    for (int s = 0; method->input_sets[s] != 0; s++) {
+        uint32_t names = first_names(method, method->input_sets[s]);
+        if ((present & ~names) == 0)
+            return names & ~present;
+    }
+    return 0;
+}
+
 /* "X, Y, A0" */
 static void put_names(struct text *words, const struct method *method, uint32_t names)
 {
@@ -35,10 +46,28 @@ static void put_names(struct text *words, const struct method *method, uint32_t 
     }
 }
 
+/* What is wrong with the inputs that are there: "the inputs are A, X". */
+static void put_wrong(struct text *words, const struct method *method, uint32_t present)
+{
+    uint32_t missing = missing_names(method, present);
+    bool is_one = (missing & (missing - 1)) == 0;
+    if (present == 0) {
+        text_puts(words, "no input is given");
+    } else if (missing == 0) {
+        text_puts(words, "the inputs are ");
+        put_names(words, method, present);
+    } else {
+        text_puts(words, is_one ? "input " : "inputs ");
+        put_names(words, method, missing);
+        text_puts(words, is_one ? " is missing beside " : " are missing beside ");
+        put_names(words, method, present);
+    }
+}
+
 enum error proto__check_inputs(const struct method *method, uint32_t present,
                                struct failure *failure)
 {
-    char given[80], taken[240];
+    char wrong[120], taken[240];
     struct text words;
     uint32_t before = 0;
     if (method->input_sets[0] == 0)
@@ -54,11 +83,9 @@ enum error proto__check_inputs(const struct method *method, uint32_t present,
         put_names(&words, method, names);
         before = names;
     }
-    text_init_fixed(&words, given, sizeof given);
-    put_names(&words, method, present);
-    return failure_set(failure, ERROR_MALFORMED, "%s%s; %s takes %s",
-                       present != 0 ? "the inputs are " : "no input is given", given, method->name,
-                       taken);
+    text_init_fixed(&words, wrong, sizeof wrong);
+    put_wrong(&words, method, present);
+    return failure_set(failure, ERROR_MALFORMED, "%s; %s takes %s", wrong, method->name, taken);
 }
 
 /* May the input at `place` stand beside the others that are present? */

@@ -165,10 +165,10 @@ def test_a_chain_is_checked_by_a0(client):
 X = np.ones((1, 4, 2))
 REFUSED = [
     ({"A": np.eye(4)[None], "X": X}, "the inputs are A, X; ism takes A; or X, Y"),
-    ({"X": X}, "the inputs are X; ism takes"),
+    ({"X": X}, "input Y is missing beside X; ism takes"),
     ({"X": X, "Y": X, "A": np.eye(4)[None]}, "the inputs are A, X, Y"),
-    ({"A0": np.ones((1, 4))}, "the inputs are A0"),
-    ({"A0_INVERSE": np.eye(4)[None]}, "the inputs are A0_INVERSE"),
+    ({"A0": np.ones((1, 4))}, "inputs X, Y are missing beside A0; ism"),
+    ({"A0_INVERSE": np.eye(4)[None]}, "inputs X, Y are missing beside A0_INVERSE"),
     ({"X": X, "Y": X, "A0": np.ones((1, 3))}, "it must be [1,1] or [1,4], for n = 4"),
     ({"X": X, "Y": X, "A0": np.eye(4)[None]}, "it must be [1,1] or [1,4], for n = 4"),
     (

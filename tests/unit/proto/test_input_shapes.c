@@ -54,7 +54,9 @@ static const struct {
     {"{\"sole\":[[1]],\"left\":[[1]]}", 0, 0, 0,
      "the inputs are SOLE, LEFT; several takes SOLE; or LEFT; or LEFT, BASE; or LEFT, KNOWN; or "
      "LEFT, BASE, KNOWN"},
-    {"{\"base\":[1]}", 0, 0, 0, "the inputs are BASE; several takes"},
+    {"{\"base\":[1]}", 0, 0, 0, "input LEFT is missing beside BASE; several takes SOLE; or"},
+    {"{\"known\":[[1]],\"base\":[1]}", 0, 0, 0,
+     "input LEFT is missing beside BASE, KNOWN; several"},
     {"{}", 0, 0, 0, "no input is given; several takes SOLE; or LEFT; or LEFT, BASE;"},
     {"{\"left\":[[1],[2]],\"base\":[1,2,3]}", 0, 0, 0,
      "it must be [1] or [2], for n = 2 (from LEFT, read as [n,m])"},
