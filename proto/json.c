@@ -143,7 +143,9 @@ static enum error read_outputs(struct json_decoder *d, const struct proto__node 
         const char *name = proto__node_string(proto__node_entry(value, i));
         size_t length = name != NULL ? strlen(name) : 0;
         if (length == 0 || strchr(name, ',') != NULL)
-            return failure_set(failure, ERROR_BAD_OPTION, "\"outputs\" must be a list of names");
+            return failure_set(
+                failure, ERROR_BAD_OPTION,
+                "\"outputs\" must be a list of names, as in [\"inverse\", \"info\"]");
         if (used + length + 2 > sizeof names.text)
             return failure_set(failure, ERROR_BAD_OPTION, "%s has no such outputs; it has %s",
                                d->request->method->name,

@@ -145,6 +145,16 @@ static bool is_named(const char *output, const char *name, size_t length, bool a
     return strlen(output) == length && memcmp(output, name, length) == 0;
 }
 
+/* Letters, digits and '_', as all names have them. */
+static bool is_one_word(const char *name, size_t length)
+{
+    bool is_word = true;
+    for (size_t i = 0; is_word && i < length; i++)
+        is_word = name[i] == '_' || (name[i] >= '0' && name[i] <= '9') ||
+                  (name[i] >= 'A' && name[i] <= 'Z') || (name[i] >= 'a' && name[i] <= 'z');
+    return is_word;
+}
+
 enum error proto__add_output(struct proto_request *request, const char *name, size_t length,
                              bool binary, struct failure *failure)
 {
@@ -155,9 +165,10 @@ enum error proto__add_output(struct proto_request *request, const char *name, si
     while (index < count && !is_named(method->outputs[index].name, name, length, in_lower))
         index++;
     if (index == count)
-        return failure_set(failure, ERROR_BAD_OPTION, "%s has no output '%s'; it has %s",
+        return failure_set(failure, ERROR_BAD_OPTION, "%s has no output '%s'; it has %s%s",
                            method->name, proto__safe_words(name, length).text,
-                           proto__output_words(method, in_lower).text);
+                           proto__output_words(method, in_lower).text,
+                           is_one_word(name, length) ? "" : "; names have commas between them");
     for (int i = 0; i < request->output_count; i++) {
         if (request->outputs[i].index == index)
             return failure_set(failure, ERROR_BAD_OPTION, "output %s is named twice",

@@ -98,7 +98,8 @@ static enum error read_end(struct zip *zip)
 {
     int64_t at = find_end(zip);
     if (at < 0)
-        return malformed(zip, "its end record is missing, or something follows it");
+        return malformed(zip, "its end record is missing, or something follows it (with curl use "
+                              "--data-binary)");
     const unsigned char *end = zip->body + at;
     uint32_t disks = get16(end + 4) | get16(end + 6);
     bool is_zip64 = get16(end + 10) == 0xffff || get32(end + 12) == UINT32_MAX ||

@@ -127,6 +127,8 @@ static const struct row hostile[] = {
      "error or nan"},
     {"outputs of numbers", NULL, "{\"outputs\":[1],\"matrix\":[[1]]}", ERROR_BAD_OPTION,
      "list of names"},
+    {"outputs with a comma", NULL, "{\"outputs\":[\"inverse,info\"],\"matrix\":[[1]]}",
+     ERROR_BAD_OPTION, "must be a list of names, as in [\"inverse\", \"info\"]"},
     {"outputs a number", NULL, "{\"outputs\":5,\"matrix\":[[1]]}", ERROR_BAD_OPTION,
      "option outputs: a number is not allowed; give a string, names with commas between them, as "
      "in "

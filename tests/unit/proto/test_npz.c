@@ -135,7 +135,8 @@ struct spoiled {
 static const struct spoiled spoiled[] = {
     {"local signature", 0, LOCAL, 0, 1, 0, "local header is missing"},
     {"central signature", 0, CENTRAL, 0, 1, 0, "directory is broken"},
-    {"end signature", 0, END, 0, 1, 0, "end record is missing"},
+    {"end signature", 0, END, 0, 1, 0,
+     "end record is missing, or something follows it (with curl use --data-binary)"},
     {"encrypted", 0, CENTRAL, 8, 1, 1, "encrypted"},
     {"encrypted strongly", 0, CENTRAL, 8, 1, 0x40, "encrypted"},
     {"encrypted directory", 0, CENTRAL, 9, 1, 0x20, "encrypted"},

@@ -40,6 +40,8 @@ static const struct row rows[] = {
     {"outputs", "", ERROR_NONE, NULL},
     {"outputs", "info,", ERROR_BAD_OPTION, "no output ''"},
     {"outputs", "rcond", ERROR_BAD_OPTION, "update has no output 'rcond'; it has inverse, info"},
+    {"outputs", "inverse info", ERROR_BAD_OPTION,
+     "no output 'inverse info'; it has inverse, info; names have commas between them"},
     {"outputs", "info,info", ERROR_BAD_OPTION, "INFO is named twice"},
     {"on_singular", "nan", ERROR_NONE, NULL},
     {"on_singular", "error", ERROR_NONE, NULL},
