@@ -25,7 +25,8 @@ struct proto__words proto__safe_words(const char *text, size_t length);
 /* The same for NumPy's name of a type, where < and > tell the order of the bytes. */
 struct proto__words proto__dtype_words(const char *text, size_t length);
 struct proto__words proto__lower_words(const char *name);
-/* "DL, D, DU", as the v2 protocol writes names, or in lower case. */
+/* "A, V0 (optional)", as the v2 protocol writes names, or in lower case. Where every input is
+ * optional, as some go together, nothing is said of that. */
 struct proto__words proto__input_words(const struct method *method, bool lower);
 struct proto__words proto__output_words(const struct method *method, bool lower);
 /* "[n,n]", with `[batch` in front of it for one lead dimension, `[...` for any number. */

@@ -75,11 +75,15 @@ struct proto__words proto__lower_words(const char *name)
 static struct proto__words tensor_words(const struct method_tensor *tensors, bool in_lower)
 {
     struct proto__words words = {""};
+    bool some_must = false;
+    for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++)
+        some_must = some_must || !tensor->optional;
     for (const struct method_tensor *tensor = tensors; tensor->name != NULL; tensor++) {
         if (tensor > tensors && strcmp(tensor[-1].name, tensor->name) == 0)
             continue; /* another shape of it */
         add(&words, tensor == tensors ? "" : ", ");
         add(&words, in_lower ? proto__lower_words(tensor->name).text : tensor->name);
+        add(&words, tensor->optional && some_must ? " (optional)" : "");
     }
     return words;
 }

@@ -98,6 +98,8 @@ static const struct row hostile[] = {
     {"option unknown", NULL, "{\"options\":{\"fast\":true},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
      "auto has no option 'fast'; it takes spd, outputs, on_singular, priority, timeout; another "
      "method is named by \"method\""},
+    {"an optional input alone", NULL, "{\"method\":\"iterative\",\"v0\":[[1]]}", ERROR_MALFORMED,
+     "input A is missing; iterative takes A, V0 (optional), as in {\"matrix\": [[...]]}"},
     {"option a list", NULL, "{\"options\":{\"spd\":[1]},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
      "option spd: a list is not allowed; give true or false"},
     {"option null", NULL, "{\"options\":{\"spd\":null},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
