@@ -34,7 +34,7 @@ struct cuda__ism_answer {
     int32_t refused;                  /* no inverse goes out */
     int32_t info, factor_info;        /* of lu */
     int32_t shift;                    /* binary places that what was factored was scaled by */
-    int32_t twice;                    /* the trial is that of ism_twice.cuh */
+    int32_t twice;                    /* mending: A is to be formed in twice the precision */
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */
 };
 
@@ -101,26 +101,15 @@ static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_
     return !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1) || (call.inputs >> CUDA__ISM_GIVEN_A0 & 1);
 }
 
-/* Is the trial made with columns of A that are formed? See gpu/host/ism_trial.inc. */
-static __host__ __device__ __forceinline__ bool cuda__ism_tries_formed(const cuda__ism_call &call)
-{
-    return cuda__ism_is_whole(call.n) && cuda__ism_knows(call) &&
-           !(call.inputs >> CUDA__ISM_GIVEN_A & 1);
-}
-
 /* ---- The lines of a trial ---- */
 
-/* Number i of a fixed line without a pattern: of either sign, 1/2 to 1, as the host's. Up to n =
- * CUDA__ISM_PROBES: of the identity. */
+/* Number i of a line (gpu/ism_probes.h); up to n = CUDA__ISM_PROBES of the identity. */
 static __device__ __forceinline__ float cuda__ism_weight(int64_t n, int64_t i, int line)
 {
     if (cuda__ism_is_whole(n))
         return i == line ? 1.0f : 0.0f;
-    uint32_t mixed = ((uint32_t)i * CUDA__ISM_PROBES + (uint32_t)line) * 0x9e3779b1u;
-    mixed = (mixed ^ mixed >> 15) * 0x85ebca6bu;
-    mixed = (mixed ^ mixed >> 13) * 0xc2b2ae35u;
-    float magnitude = 0.5f + (float)(int32_t)(mixed >> 8 & 0x7fffff) * 0x1p-24f;
-    return mixed >> 31 ? -magnitude : magnitude;
+    const uint32_t bits = ISM_PROBE_BITS((uint32_t)i, (uint32_t)line);
+    return ISM_PROBE_OF(bits);
 }
 
 /* What a trial allows, by the size of what was multiplied. */

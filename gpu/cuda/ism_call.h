@@ -13,13 +13,15 @@
 
 #include "gpu/cuda/call.h"
 #include "gpu/cuda/ism.h"
+#include "gpu/ism_probes.h"
 #include "gpu/method.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define CUDA__ISM_PROBES 8        /* lines of a trial at most; orders up to it are tried whole */
+/* Lines of a trial at most; orders up to it are tried whole. */
+#define CUDA__ISM_PROBES ISM_PROBES
 #define CUDA__ISM_TRIED 2         /* lines of the trial of a larger one */
 #define CUDA__ISM_NORM_ORDER 64   /* to this order |A| is computed from all columns */
 #define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */

@@ -396,6 +396,8 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             thin();
         team::sync();
         T size = update ? rest(error) : residual(error, d);
+        const double most_reach =
+            2 * (is_whole ? CUDA__ISM_LOST_WHOLE_RATIO : CUDA__ISM_LOST_RATIO);
 #pragma unroll
         for (int l = 0; l < lines; l++)
             worst = is_whole ? worst + fabs(error[l]) : cuda__lu_larger(worst, (T)fabs(error[l]));
@@ -408,9 +410,10 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         trial.change = update ? (double)size : 0;
         trial.norm_a = update ? (double)team::largest(mine ? size_b : T(0), scratch) : (double)size;
         trial.lost = update ? cuda__ism_lost<T, T>(n, rows, reach * trial.norm_a) : 0;
-        /* Where A is known the trial takes ((T Z) X) Y^T, with the rounding errors of its terms. */
+        /* Where A is known the trial takes ((T Z) X) Y^T, or X Y^T itself, with the rounding errors
+         * of its terms. */
         trial.blind = update ? cuda__ism_blinds<T, T>(n, n, met, trial.change)
-                             : !is_whole && !(reach <= 2 * CUDA__ISM_LOST_RATIO * trial.norm_a);
+                             : !(reach <= most_reach * trial.norm_a);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
         if (__any_sync(CUDA__ALL, cancels)) {

@@ -7,8 +7,8 @@
  * As many matrices as the workspace holds are picked from the batch, by their INFO, and mended
  * together; then the next ones.
  *
- * Cost: of lu twice, and 2 n^2 m operations to form A; with A0_INVERSE alone 14 times as many to
- * form M, in FP32 twice as many, and 10 n^3 more.
+ * Cost: of lu twice, and 2 n^2 m operations to form A, or 14 n^2 m where its terms cancel; with
+ * A0_INVERSE alone 28 n^2 m to form M, in FP32 4 n^2 m, and 10 n^3 more.
  */
 #ifndef GPU_CUDA_ISM_MEND_CUH
 #define GPU_CUDA_ISM_MEND_CUH
@@ -188,7 +188,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     bool finite = trial.norm_x <= (double)cuda__real<T>::largest;
     double size = trial.norm_x * (1 + trial.change), eps = cuda__real<T>::eps;
     bool good = finite && size > 0 && trial.error <= cuda__ism_allowed<T>(n, size) &&
-                !cuda__ism_twice_loses<T>(call, answer, trial.change);
+                !cuda__ism_twice_loses<T>(call, answer, 1 + trial.change);
     T rcond = cuda__real<T>::nan(), det_ratio = (T)trial.det_ratio;
     answer->refused = true;
     if (info >= 1 && info <= n) { /* M is singular */
@@ -252,8 +252,20 @@ template <typename T> struct cuda__ism_mending {
         if (solves())
             form_m();
         else
-            journey.multiply(n, n, m, false, true, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_Y, 0, 0}, 1,
-                             {CUDA__ISM_FORMED, 0, 0});
+            form_a();
+    }
+
+    /* FORMED, which is A0, += X Y^T; anew where terms cancel. */
+    void form_a()
+    {
+        const cuda__ism_call &call = journey.call;
+        const int64_t n = call.n, tiles = journey.pieces(n, CUDA__ISM_FORM_TILE);
+        journey.multiply(n, n, call.m, false, true, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_Y, 0, 0}, 1,
+                         {CUDA__ISM_FORMED, 0, 0});
+        journey.look_at(CUDA__ISM_FORMED, 0);
+        journey.weigh_thin(true);
+        journey.start(cuda__ism_cancel_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+        journey.start(cuda__ism_form_kernel<T>, tiles * tiles, CUDA__ISM_THREADS, 0, call);
     }
 
     /* FORMED, which is I, += X K: terms of K may cancel, and those of X K. What its numbers lack
@@ -397,7 +409,7 @@ template <typename T> struct cuda__ism_mending {
     {
         const cuda__ism_call &call = journey.call;
         journey.start_once(cuda__ism_pick_kernel<T>, 1, call, begins);
-        journey.bring(solves());
+        journey.bring(true);
         form();
         journey.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
         factor(CUDA__ISM_FORMED);

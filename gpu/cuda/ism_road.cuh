@@ -14,6 +14,7 @@
 #define GPU_CUDA_ISM_ROAD_CUH
 
 #include "gpu/cuda/ism_few_launch.cuh"
+#include "gpu/cuda/ism_form.cuh"
 #include "gpu/cuda/ism_fused.cuh"
 #include "gpu/cuda/ism_last.cuh"
 #include "gpu/cuda/ism_middle_room.h"
@@ -48,8 +49,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     using trier::stream;
     using trier::stride;
     using trier::thin;
-    using trier::times_a;
-    using trier::try_twice;
+    using trier::try_known;
     using trier::try_update;
     using trier::weigh_thin;
 
@@ -71,6 +71,8 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
             over_both(call.n * call.m, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_X,
                       thin(CUDA__ISM_X));
         }
+        if (call.mending && !cuda__ism_knows(call))
+            start(cuda__ism_balance_kernel<T>, call.m, CUDA__ISM_THREADS, 0, call);
         if (diagonal())
             start_alone(cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>,
                         cuda__ism_diagonal_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
@@ -80,7 +82,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         if (has(CUDA__ISM_GIVEN_A0))
             over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A0,
                  square(CUDA__ISM_A0));
-        if (sizes && has(CUDA__ISM_GIVEN_A0) && call.n > CUDA__ISM_NORM_ORDER)
+        if (sizes && has(CUDA__ISM_GIVEN_A0))
             look_at(CUDA__ISM_A0, 1);
         if (sizes && !cuda__ism_knows(call)) {
             weigh_thin(false);
@@ -315,15 +317,13 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
             look_at_answer();
         if (!cuda__ism_knows(call)) {
             try_update();
-            try_twice();
             return;
         }
         if (call.plan.beside)
             join();
         else if (!has(CUDA__ISM_GIVEN_A))
             measure_a();
-        if (!cuda__ism_tries_formed(call))
-            times_a({CUDA__ISM_TZ, 0, 0}, lines(), {CUDA__ISM_ERROR, 0, 0});
+        try_known();
     }
 
     /* |A| needs what is given alone; see measure_beside. */

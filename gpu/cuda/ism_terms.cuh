@@ -18,11 +18,11 @@
 #define CUDA__ISM_TERMS_SCALE 0x1p-32 /* there are 2^28 terms at most */
 
 /* Columns that a block takes of as many: a power of two. Its threads take rows of them, groups of
- * threads one row each. Few columns make blocks enough too: 64 bytes of a row are read at once. */
+ * threads one row each. Few columns make blocks enough too: four of a row are read at once. */
 static __host__ __device__ __forceinline__ int cuda__ism_across(int64_t columns)
 {
     int across = 1;
-    while (across < CUDA__WARP && (across < 8 ? across : across * 128) < columns)
+    while (across < CUDA__WARP && (across < 4 ? across : across * 128) < columns)
         across *= 2;
     return across;
 }
@@ -68,8 +68,18 @@ static __device__ __forceinline__ double *cuda__ism_weights(const cuda__ism_call
     return (double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_WEIGHTS);
 }
 
+/* One of the sums whose largest is the answer's `terms`. */
+template <typename T>
+static __device__ __forceinline__ void cuda__ism_take_terms(const cuda__ism_call &call,
+                                                            int64_t slot, double sum)
+{
+    atomicMax(&cuda__ism_answer_of<T>(call, slot)->terms,
+              (unsigned long long)__double_as_longlong(sum));
+}
+
 /* What no column of X Y^T is longer than, scaled; bounds: what none of A is, as it is, A0's columns
- * having their sums in SIZES, line 1, where it is dense. A warp a row of Y. */
+ * having their sums in SIZES, line 1, where it is dense, and the largest, scaled, to the answer's
+ * `terms`. A warp a row of Y. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_weigh_y_kernel(const cuda__ism_call call, bool bounds)
@@ -88,11 +98,14 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         sum = fma(fabs(weight), weight < 0 ? size * CUDA__ISM_TERMS_SCALE : size, sum);
     }
     sum = cuda__lu_warp_sum(sum);
-    if (bounds)
-        sum = sum / CUDA__ISM_TERMS_SCALE +
-              fabs((double)(diagonal
-                                ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_D)[j]
-                                : cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES)[call.ld + j]));
+    if (bounds) {
+        const T own = diagonal ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_D)[j]
+                               : cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES)[call.ld + j];
+        const double size = fabs((double)own);
+        if (lane == 0)
+            cuda__ism_take_terms<T>(call, slot, fma(size, CUDA__ISM_TERMS_SCALE, sum));
+        sum = sum / CUDA__ISM_TERMS_SCALE + size;
+    }
     if (lane == 0)
         cuda__ism_weights<T>(call, slot)[j] = sum;
 }
@@ -131,12 +144,11 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     }
     if (j < n) {
         cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES)[call.ld + j] = sum;
-        atomicMax(&cuda__ism_answer_of<T>(call, slot)->terms,
-                  (unsigned long long)__double_as_longlong(term));
+        cuda__ism_take_terms<T>(call, slot, term);
     }
 }
 
-/* The largest of those terms, scaled. */
+/* The answer's terms, scaled: what those of a column of A, or of M, come to at most. */
 static __device__ __forceinline__ double cuda__ism_terms(const cuda__ism_answer *answer)
 {
     return __longlong_as_double((long long)answer->terms);

@@ -14,10 +14,6 @@
 #include "gpu/cuda/ism_twice.cuh"
 
 #define CUDA__ISM_LOOK_WARPS 16
-/* How many times |M| the terms of an update may be, of which a trial of one precision may have lost
- * n / 2 eps times them; and of a residual that is known whole. As the host's. */
-#define CUDA__ISM_TERMS_RATIO 20.0
-#define CUDA__ISM_WHOLE_TERMS_RATIO 4.0
 
 /* What is looked at: n x n, rows ld apart. */
 struct cuda__ism_sight {
@@ -65,17 +61,6 @@ static __global__ void __launch_bounds__(CUDA__ISM_LOOK_WARPS *CUDA__WARP)
         else
             cuda__ism_array_of<T>(call, slot, CUDA__ISM_TZ)[l * call.ld + j] = all;
     }
-}
-
-/* The second half of REST becomes T less of it; both halves have `lines` lines. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_rest_kernel(const cuda__ism_call call, int lines)
-{
-    int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x, slot = blockIdx.y;
-    T *rest = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST) + lines * call.ld;
-    if (e < lines * call.ld && e % call.ld < call.n)
-        rest[e] = ((const T *)call.lines)[e] - rest[e];
 }
 
 /* ---- |A| ---- */
@@ -301,15 +286,12 @@ static __global__ void cuda__ism_largest_kernel(const cuda__ism_call call, int c
 /* ---- A0_INVERSE alone ---- */
 
 /* Line 0 of COLUMNS: the column of A0^-1 at which X Y^T A0^-1 seems the largest; T times that is in
- * the first half of ERROR. twice: of the second trial. A block a slot. */
+ * the first half of ERROR. A block a slot. */
 template <typename T, int Threads>
-static __global__ void __launch_bounds__(Threads)
-    cuda__ism_change_kernel(const cuda__ism_call call, bool twice)
+static __global__ void __launch_bounds__(Threads) cuda__ism_change_kernel(const cuda__ism_call call)
 {
     __shared__ cuda__ism_best scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
-    if (twice && !cuda__ism_answer_of<T>(call, slot)->twice)
-        return;
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
     const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
     T *line = cuda__ism_array_of<T>(call, slot, CUDA__ISM_COLUMNS);
@@ -385,30 +367,13 @@ template <typename T, int Threads> struct cuda__ism_measurer {
         return sum;
     }
 
-    /* T (I - Z A), or T (A0^-1 - Z M). */
-    __device__ __forceinline__ double error(int lines) const
+    /* T (I - Z A), or T (A0^-1 - Z M). solved: from what is in ERROR T Z is to be taken. */
+    __device__ __forceinline__ double error(int lines, bool solved) const
     {
-        const T *t = (const T *)call.lines, *tz = line(CUDA__ISM_TZ, 0);
-        const T *product = line(CUDA__ISM_ERROR, 0), *d = line(CUDA__ISM_D, 0);
-        int64_t ld = call.ld;
-        bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
-        bool twice = cuda__ism_answer_of<T>(call, slot)->twice;
-        if (!cuda__ism_knows(call))
-            return measure(lines, [&](int l, int64_t j) {
-                return product[(lines + l) * ld + j] - (twice ? T(0) : tz[l * ld + j]);
-            });
-        if (cuda__ism_tries_formed(call))
-            return measure(lines, [&](int l, int64_t j) {
-                const T *column = line(CUDA__ISM_COLUMNS, j);
-                T value = 0;
-                for (int64_t i = 0; i < call.n; i++)
-                    value = fma(tz[l * ld + i], column[i], value);
-                return t[l * ld + j] - value;
-            });
+        const T *tz = line(CUDA__ISM_TZ, 0);
+        const T *error = line(CUDA__ISM_ERROR, cuda__ism_knows(call) ? 0 : lines);
         return measure(lines, [&](int l, int64_t j) {
-            T value = product[l * ld + j];
-            value = diagonal ? fma(tz[l * ld + j], d[j], value) : value;
-            return t[l * ld + j] - value;
+            return error[l * call.ld + j] - (solved ? tz[l * call.ld + j] : T(0));
         });
     }
 };
@@ -425,7 +390,7 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     const T *size_z = of.line(CUDA__ISM_SIZES, 0), *size_a = of.line(CUDA__ISM_SIZES, 1);
     bool known = cuda__ism_knows(call), given = !known || (call.inputs >> CUDA__ISM_GIVEN_A & 1);
     cuda__ism_trial trial = {};
-    trial.error = of.error(lines);
+    trial.error = of.error(lines, solved);
     trial.norm_x = of.largest([&](int64_t j) { return size_z[j]; });
     trial.norm_a = given ? of.largest([&](int64_t j) { return size_a[j]; }) : answer->norm_a;
     const T *sums = of.line(CUDA__ISM_SIGNS, 0);
@@ -437,24 +402,6 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     return trial;
 }
 
-/* Must the trial of an update be made in twice the precision? Rounding errors that all have one
- * sign are n / 2 eps times the terms at most, which the sums of the update and those of a trial of
- * one precision may both have lost. A block a slot. */
-template <typename T, int Threads>
-static __global__ void __launch_bounds__(Threads) cuda__ism_doubt_kernel(const cuda__ism_call call)
-{
-    __shared__ T scratch[Threads / CUDA__WARP];
-    const int64_t slot = blockIdx.y;
-    const bool whole = cuda__ism_is_whole(call.n);
-    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_measurer<T, Threads> of = {call, slot, scratch};
-    const double change = of.change(whole ? (int)call.n : CUDA__ISM_TRIED);
-    const double most = whole ? CUDA__ISM_WHOLE_TERMS_RATIO : CUDA__ISM_TERMS_RATIO;
-    if (threadIdx.x == 0)
-        answer->twice = !answer->bad && !answer->broken &&
-                        !(cuda__ism_terms(answer) <= most * CUDA__ISM_TERMS_SCALE * (1 + change));
-}
-
 template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const cuda__ism_call call)
 {
@@ -463,7 +410,8 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const c
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_trial trial = cuda__ism_weigh<T, Threads>(call, scratch, false);
-    if (answer->broken || (answer->twice && cuda__ism_twice_loses<T>(call, answer, trial.change)))
+    const double size = cuda__ism_knows(call) ? trial.norm_a : 1 + trial.change;
+    if (answer->broken || cuda__ism_twice_loses<T>(call, answer, size))
         trial.error = cuda__real<double>::nan();
     if (threadIdx.x == 0)
         answer->refused = cuda__ism_judge<T>(call, item, within, trial, call.plan.road) == -1;

@@ -100,11 +100,11 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     /* |A|, where A itself was not given. */
     void measure_a()
     {
+        weigh_thin(true);
         if (call.n <= CUDA__ISM_NORM_ORDER) {
             measure_columns(CUDA__ISM_Y, call.n, true);
             return;
         }
-        weigh_thin(true);
         for (int round = 0; round < CUDA__ISM_CLIMBS; round++) {
             times_a({round == 0 ? -1 : (int)CUDA__ISM_SIGNS, 0, 0}, CUDA__ISM_PROBES,
                     {CUDA__ISM_ERROR, 0, 0});
@@ -138,71 +138,93 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
 
     /* ---- The trial ---- */
 
-    /* ERROR: (T - T Z X Y^T) A0^-1 behind T X Y^T A0^-1; COLUMNS, line 1: a column of that. */
-    void try_update()
-    {
-        int64_t count = lines();
-        times_thin({-1, 0, 0}, count, {CUDA__ISM_REST, 0, 0});
-        times_thin({CUDA__ISM_TZ, 0, 0}, count, {CUDA__ISM_REST, count, 0});
-        start(cuda__ism_rest_kernel<T>, pieces(count * call.ld, CUDA__ISM_THREADS),
-              CUDA__ISM_THREADS, 0, call, (int)count);
-        multiply(2 * count, call.n, call.n, false, false, 1, {CUDA__ISM_REST, 0, 0},
-                 {CUDA__ISM_B, 0, 0}, 0, {CUDA__ISM_ERROR, 0, 0});
-        if (cuda__ism_is_whole(call.n) || call.m == 0)
-            return;
-        choose_change(false);
-        multiply(1, call.m, call.n, false, false, 1, {CUDA__ISM_COLUMNS, 0, 0}, {CUDA__ISM_Y, 0, 0},
-                 0, {CUDA__ISM_THIN, 0, 0});
-        multiply(1, call.n, call.m, false, true, 1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
-                 {CUDA__ISM_COLUMNS, 1, 0});
-    }
-
-    void choose_change(bool twice)
-    {
-        start_alone(cuda__ism_change_kernel<T, CUDA__ISM_THREADS>,
-                    cuda__ism_change_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call, twice);
-    }
-
-    /* A product of the second trial. */
-    void put_twice(const struct cuda__ism_twice_product &of, bool transposed)
+    /* A product in twice the precision, by blocks of some lines each. */
+    template <int Lines> void put_lines(const struct cuda__ism_twice_product &of, bool transposed)
     {
         const int64_t blocks = transposed
-                                   ? pieces(of.from.lines, CUDA__ISM_WARPS)
+                                   ? pieces(of.from.lines, CUDA__ISM_WARPS * CUDA__ISM_TWICE_HELD)
                                    : pieces(of.from.columns, cuda__ism_across(of.from.columns));
-        const dim3 grid((unsigned)blocks, (unsigned)call.count,
-                        (unsigned)pieces(of.count, CUDA__ISM_TWICE_LINES));
-        if (status == cudaSuccess)
-            status = transposed ? cuda__start(cuda__ism_twice_rows_kernel<T>, grid,
+        const dim3 grid((unsigned)blocks, (unsigned)call.count, (unsigned)pieces(of.count, Lines));
+        if (status == cudaSuccess && blocks > 0)
+            status = transposed ? cuda__start(cuda__ism_twice_rows_kernel<T, Lines>, grid,
                                               CUDA__ISM_THREADS, 0, stream, call, of)
-                                : cuda__start(cuda__ism_twice_kernel<T>, grid,
+                                : cuda__start(cuda__ism_twice_kernel<T, Lines>, grid,
                                               CUDA__ISM_TERMS_THREADS, 0, stream, call, of);
     }
 
-    /* The same in pairs of numbers, of those matrices that need it. T Z is taken from what is
-     * behind in ERROR. |X Y^T A0^-1| is found out anew: it may be what was lost. */
-    void try_twice()
+    void put_twice(const struct cuda__ism_twice_product &of, bool transposed)
     {
-        const int64_t count = lines(), all = 2 * count, low = all * call.ld;
+        if (of.count > CUDA__ISM_TRIED)
+            put_lines<CUDA__ISM_TWICE_LINES>(of, transposed);
+        else
+            put_lines<CUDA__ISM_TRIED>(of, transposed);
+    }
+
+    /* Lines as they are, or pairs of numbers. */
+    struct cuda__ism_lines plain_lines(int array, int64_t count) const
+    {
+        return {array, -1, count, call.ld, 0};
+    }
+
+    struct cuda__ism_lines pairs(int array, int64_t count) const
+    {
+        const int64_t ld = stride(array);
+        return {array, -1, count, ld, count * ld};
+    }
+
+    struct cuda__ism_place place(int array, int64_t line, int64_t count) const
+    {
+        const int64_t ld = stride(array);
+        return {array, line, ld, count * ld};
+    }
+
+    /* What becomes of by X Y^T; THIN is used up. */
+    void times_thin_twice(const struct cuda__ism_lines &by, int64_t count, int64_t half, int end,
+                          const struct cuda__ism_place &to)
+    {
+        put_twice({by, thin(CUDA__ISM_X), place(CUDA__ISM_THIN, 0, count), count, count,
+                   CUDA__ISM_TWICE_PAIR},
+                  false);
+        put_twice({pairs(CUDA__ISM_THIN, count), thin(CUDA__ISM_Y), to, count, half, end}, true);
+    }
+
+    /* ERROR: T (I - Z A). Of A alone, X is A but for the diagonal, and Y is I. */
+    void try_known()
+    {
+        const int64_t count = lines();
+        const struct cuda__ism_lines tz = plain_lines(CUDA__ISM_TZ, count);
+        const struct cuda__ism_place error = place(CUDA__ISM_ERROR, 0, count);
+        const struct cuda__ism_place rest = place(CUDA__ISM_REST, 0, count);
+        if (has(CUDA__ISM_GIVEN_A)) {
+            put_twice({tz, thin(CUDA__ISM_X), error, count, 0, CUDA__ISM_TWICE_OWN}, false);
+        } else if (diagonal()) {
+            times_thin_twice(tz, count, 0, CUDA__ISM_TWICE_OWN, error);
+        } else {
+            times_thin_twice(tz, count, 0, CUDA__ISM_TWICE_REST, rest);
+            put_twice({tz, square(CUDA__ISM_A0), error, count, 0, CUDA__ISM_TWICE_LEFT}, false);
+        }
+    }
+
+    /* ERROR: (T - T Z X Y^T) A0^-1 - T Z behind T X Y^T A0^-1; COLUMNS, line 1: a column of what T
+     * was multiplied by there. */
+    void try_update()
+    {
+        const int64_t count = lines(), all = 2 * count;
         const struct cuda__ism_lines both = {-1, CUDA__ISM_TZ, count, call.ld, 0};
-        const struct cuda__ism_lines rest = {CUDA__ISM_REST, -1, all, call.ld, low};
-        const struct cuda__ism_lines column = {CUDA__ISM_COLUMNS, -1, 1, call.ld, 0};
-        const struct cuda__ism_lines met = {CUDA__ISM_THIN, -1, all, call.ldm, all * call.ldm};
-        const struct cuda__ism_place to_met = {CUDA__ISM_THIN, 0, met.ld, met.low};
-        const struct cuda__ism_place to_rest = {CUDA__ISM_REST, 0, call.ld, low};
-        const struct cuda__ism_place error = {CUDA__ISM_ERROR, 0, call.ld, 0};
-        const struct cuda__ism_place change = {CUDA__ISM_COLUMNS, 1, call.ld, 0};
-        if (call.m == 0)
+        times_thin_twice(both, all, count, CUDA__ISM_TWICE_REST, place(CUDA__ISM_REST, 0, all));
+        put_twice({pairs(CUDA__ISM_REST, all), square(CUDA__ISM_B), place(CUDA__ISM_ERROR, 0, all),
+                   all, count, CUDA__ISM_TWICE_ERROR},
+                  false);
+        if (cuda__ism_is_whole(call.n) || call.m == 0)
             return;
-        start_alone(cuda__ism_doubt_kernel<T, CUDA__ISM_THREADS>,
-                    cuda__ism_doubt_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
-        put_twice({both, thin(CUDA__ISM_X), to_met, all, count, CUDA__ISM_TWICE_PAIR}, false);
-        put_twice({met, thin(CUDA__ISM_Y), to_rest, all, count, CUDA__ISM_TWICE_REST}, true);
-        put_twice({rest, square(CUDA__ISM_B), error, all, count, CUDA__ISM_TWICE_ERROR}, false);
-        if (cuda__ism_is_whole(call.n))
-            return;
-        choose_change(true);
-        put_twice({column, thin(CUDA__ISM_Y), to_met, 1, 1, CUDA__ISM_TWICE_PAIR}, false);
-        put_twice({met, thin(CUDA__ISM_X), change, 1, 1, CUDA__ISM_TWICE_ROUND}, true);
+        start_alone(cuda__ism_change_kernel<T, CUDA__ISM_THREADS>,
+                    cuda__ism_change_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
+        put_twice({plain_lines(CUDA__ISM_COLUMNS, 1), thin(CUDA__ISM_Y),
+                   place(CUDA__ISM_THIN, 0, 1), 1, 1, CUDA__ISM_TWICE_PAIR},
+                  false);
+        put_twice({pairs(CUDA__ISM_THIN, 1), thin(CUDA__ISM_X), place(CUDA__ISM_COLUMNS, 1, 1), 1,
+                   1, CUDA__ISM_TWICE_ROUND},
+                  true);
     }
 
     /* Z is copied out. */

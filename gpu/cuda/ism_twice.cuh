@@ -1,11 +1,10 @@
-/* gpu/cuda/ism_twice.cuh: sums in twice the precision, and the products of the second trial of an
- * update (A0_INVERSE alone): lines times X Y^T and times A0^-1, in pairs of numbers, the second
- * being what the first lacks. They are made for the slots alone whose trial of one precision may
- * share what the update's own sums have lost (`twice` of the answer); see gpu/host/ism_trial.c.
- * Device code; a slot a blockIdx.y, four lines a blockIdx.z. Sums are taken in an order that n and
- * m alone decide.
+/* gpu/cuda/ism_twice.cuh: sums in twice the precision, and the products of a trial: lines times X
+ * Y^T and times A0 or A0^-1, in pairs of numbers, the second being what the first lacks. A trial of
+ * one precision might lose the same terms as the sums that it tries, or have the errors of terms
+ * that cancel; see gpu/host/ism_trial.c. Device code; a slot a blockIdx.y, two or four lines a
+ * blockIdx.z. Sums are taken in an order that n and m alone decide.
  *
- * Cost: 13 operations a term in FP64, 3 in FP32; X and Y are read twice, A0^-1 once.
+ * Cost: 13 operations a term in FP64, 3 in FP32; each array is read once.
  */
 #ifndef GPU_CUDA_ISM_TWICE_CUH
 #define GPU_CUDA_ISM_TWICE_CUH
@@ -14,7 +13,8 @@
 #include "gpu/cuda/twice.cuh"
 
 #define CUDA__ISM_TWICE_RATIO 4.0 /* of what sums in twice the precision may have lost */
-#define CUDA__ISM_TWICE_LINES 4   /* of a block */
+#define CUDA__ISM_TWICE_LINES 4   /* of a block, at most */
+#define CUDA__ISM_TWICE_HELD 4    /* rows of a warp */
 
 /* ---- Sums ---- */
 
@@ -28,6 +28,10 @@ template <> struct cuda__ism_sum<double> {
     {
         sum.add_product(x, high);
         sum.errors = fma(x, low, sum.errors);
+    }
+    __device__ __forceinline__ void add(double x, const cuda__ism_sum &by)
+    {
+        add(x, by.sum.sum, by.sum.errors);
     }
     __device__ __forceinline__ void join(const cuda__ism_sum &other)
     {
@@ -63,6 +67,10 @@ template <> struct cuda__ism_sum<float> {
     __device__ __forceinline__ void add(float x, float high, float low)
     {
         sum = fma((double)x, (double)high + (double)low, sum);
+    }
+    __device__ __forceinline__ void add(double x, const cuda__ism_sum &by)
+    {
+        sum = fma(x, by.sum, sum);
     }
     __device__ __forceinline__ void join(const cuda__ism_sum &other)
     {
@@ -103,14 +111,17 @@ template <typename T> static __device__ __forceinline__ double cuda__ism_twice_e
     return sizeof(T) < sizeof(double) ? 32 * eps + plain : plain * plain;
 }
 
-/* May those of the answer's terms have lost too much beside |M| = 1 + change? */
+/* May a trial have lost too much of the answer's terms, or |A| have been measured by sums that did?
+ * size: |A|, or |M| where A is not known. */
 template <typename T>
 static __device__ __forceinline__ bool
-cuda__ism_twice_loses(const cuda__ism_call &call, const cuda__ism_answer *answer, double change)
+cuda__ism_twice_loses(const cuda__ism_call &call, const cuda__ism_answer *answer, double size)
 {
-    const double lost = cuda__ism_twice_error<T>(2 * call.n + call.m) * cuda__ism_terms(answer);
-    const double most = CUDA__ISM_TWICE_RATIO * (double)call.n * (double)cuda__real<T>::eps;
-    return !(lost <= most * CUDA__ISM_TERMS_SCALE * (1 + change));
+    const double eps = (double)cuda__real<T>::eps, terms = cuda__ism_terms(answer);
+    const double lost = cuda__ism_twice_error<T>(2 * call.n + call.m) * terms;
+    const double known = cuda__ism_knows(call) ? (double)(call.m + 1) * eps * terms : 0;
+    size *= CUDA__ISM_TERMS_SCALE;
+    return !(lost <= CUDA__ISM_TWICE_RATIO * (double)call.n * eps * size && known <= size);
 }
 
 /* ---- Lines ---- */
@@ -122,12 +133,14 @@ struct cuda__ism_lines {
     int64_t low; /* from a number to what it lacks; 0: nothing is lacking */
 };
 
-/* What becomes of a sum. */
+/* What becomes of a sum: a pair of numbers, or a rounded one. */
 enum cuda__ism_twice_end {
     CUDA__ISM_TWICE_PAIR,
     CUDA__ISM_TWICE_REST,  /* a pair; from line `half` on, T less it */
-    CUDA__ISM_TWICE_ERROR, /* rounded; from line `half` on, once T Z is taken from it */
-    CUDA__ISM_TWICE_ROUND
+    CUDA__ISM_TWICE_ROUND, /* rounded */
+    CUDA__ISM_TWICE_ERROR, /* rounded; from line `half` on, it less T Z */
+    CUDA__ISM_TWICE_OWN,   /* rounded: T less it and less T Z D */
+    CUDA__ISM_TWICE_LEFT   /* rounded: REST less it */
 };
 
 /* Where lines go. */
@@ -146,8 +159,8 @@ struct cuda__ism_twice_product {
 };
 
 /* The lines that a block has; the last one, where there are no more. */
-template <typename T> struct cuda__ism_twice_lines {
-    const T *at[CUDA__ISM_TWICE_LINES];
+template <typename T, int Lines> struct cuda__ism_twice_lines {
+    const T *at[Lines];
     int64_t low;
 
     __device__ __forceinline__ cuda__ism_twice_lines(const cuda__ism_call &call,
@@ -156,8 +169,8 @@ template <typename T> struct cuda__ism_twice_lines {
         const cuda__ism_lines &by = of.by;
         low = by.low;
 #pragma unroll
-        for (int l = 0; l < CUDA__ISM_TWICE_LINES; l++) {
-            int64_t line = (int64_t)blockIdx.z * CUDA__ISM_TWICE_LINES + l;
+        for (int l = 0; l < Lines; l++) {
+            int64_t line = (int64_t)blockIdx.z * Lines + l;
             line = line < of.count ? line : of.count - 1;
             const int array = line < by.split ? by.array : by.other;
             line -= line < by.split ? 0 : by.split;
@@ -167,90 +180,121 @@ template <typename T> struct cuda__ism_twice_lines {
         }
     }
 
-    __device__ __forceinline__ void add(T value, int64_t i,
-                                        cuda__ism_sum<T> (&sums)[CUDA__ISM_TWICE_LINES]) const
+    /* A number of a line, and what it lacks. */
+    __device__ __forceinline__ cuda__ism_sum<T> number(int l, int64_t i) const
     {
-#pragma unroll
-        for (int l = 0; l < CUDA__ISM_TWICE_LINES; l++)
-            sums[l].add(value, at[l][i], low > 0 ? at[l][i + low] : T(0));
+        return cuda__ism_sum_of(at[l][i], low > 0 ? at[l][i + low] : T(0));
     }
 };
 
-/* Number j of the block's line l. */
+/* Number j of a line. */
 template <typename T>
-static __device__ __forceinline__ void cuda__ism_twice_put(const cuda__ism_call &call,
-                                                           const cuda__ism_twice_product &of, int l,
-                                                           int64_t j, cuda__ism_sum<T> sum)
+static __device__ __forceinline__ void
+cuda__ism_twice_put(const cuda__ism_call &call, const cuda__ism_twice_product &of, int64_t line,
+                    int64_t j, cuda__ism_sum<T> sum)
 {
-    const int64_t slot = blockIdx.y, line = (int64_t)blockIdx.z * CUDA__ISM_TWICE_LINES + l;
-    T *to = cuda__ism_array_of<T>(call, slot, of.to.array) + (of.to.line + line) * of.to.ld + j;
+    const int64_t slot = blockIdx.y;
     if (line >= of.count)
         return;
-    if (of.end == CUDA__ISM_TWICE_REST && line >= of.half)
-        sum = sum.taken_from(((const T *)call.lines)[(line - of.half) * call.ld + j]);
-    *to = sum.high();
-    if (of.end == CUDA__ISM_TWICE_ERROR && line >= of.half) {
-        const T tz =
-            cuda__ism_array_of<T>(call, slot, CUDA__ISM_TZ)[(line - of.half) * call.ld + j];
-        *to = (sum.high() - tz) + sum.low();
-    } else if (of.end <= CUDA__ISM_TWICE_REST) {
-        to[of.to.low] = sum.low();
-    }
+    const int64_t at = (line < of.half ? line : line - of.half) * call.ld + j;
+    const T *t = (const T *)call.lines + at;
+    const T *tz = cuda__ism_array_of<T>(call, slot, CUDA__ISM_TZ) + at;
+    const T *rest = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST) + line * call.ld + j;
+    T *to = cuda__ism_array_of<T>(call, slot, of.to.array) + (of.to.line + line) * of.to.ld + j;
+    if (of.end == CUDA__ISM_TWICE_OWN || (of.end == CUDA__ISM_TWICE_REST && line >= of.half))
+        sum = sum.taken_from(*t);
+    const T high = sum.high(), low = sum.low();
+    if (of.end == CUDA__ISM_TWICE_OWN)
+        *to = fma(-*tz, cuda__ism_array_of<T>(call, slot, CUDA__ISM_D)[j], high) + low;
+    else if (of.end == CUDA__ISM_TWICE_LEFT)
+        *to = (rest[0] - high) + (rest[of.count * call.ld] - low);
+    else if (of.end == CUDA__ISM_TWICE_ERROR && line >= of.half)
+        *to = (high - *tz) + low;
+    else
+        *to = high;
+    if (of.end <= CUDA__ISM_TWICE_REST)
+        to[of.to.low] = low;
 }
 
 /* Sums over rows: groups of a block's threads take rows of some columns. */
-template <typename T>
+template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     cuda__ism_twice_kernel(const cuda__ism_call call, const cuda__ism_twice_product of)
 {
-    __shared__ cuda__ism_sum<T> shared[CUDA__ISM_TWICE_LINES][CUDA__ISM_TERMS_THREADS];
-    const int64_t slot = blockIdx.y;
-    const int at = (int)threadIdx.x, across = cuda__ism_across(of.from.columns),
-              group = at / across;
-    const int groups = CUDA__ISM_TERMS_THREADS / across;
-    const int64_t j = (int64_t)blockIdx.x * across + at % across;
-    if (!cuda__ism_answer_of<T>(call, slot)->twice)
-        return;
-    const T *from = cuda__ism_array_of<T>(call, slot, of.from.array) + j;
-    const cuda__ism_twice_lines<T> lines(call, of);
-    cuda__ism_sum<T> sums[CUDA__ISM_TWICE_LINES] = {};
-#pragma unroll 4
-    for (int64_t i = group; i < of.from.lines; i += groups)
-        lines.add(j < of.from.columns ? from[i * of.from.ld] : T(0), i, sums);
+    constexpr int threads = CUDA__ISM_TERMS_THREADS;
+    __shared__ cuda__ism_sum<T> shared[Lines][threads]; /* numbers of the lines, then sums */
+    const int at = (int)threadIdx.x, across = cuda__ism_across(of.from.columns);
+    const int group = at / across, groups = threads / across;
+    const int64_t n = of.from.lines, first = (int64_t)blockIdx.x * across, j = first + at % across;
+    const bool inside = j < of.from.columns;
+    const T *from = cuda__ism_array_of<T>(call, blockIdx.y, of.from.array) + j;
+    const cuda__ism_twice_lines<T, Lines> lines(call, of);
+    cuda__ism_sum<T> sums[Lines] = {};
+    for (int64_t row = 0; row < n; row += threads) {
+        const int rows = n - row < threads ? (int)(n - row) : threads;
+        __syncthreads();
 #pragma unroll
-    for (int l = 0; l < CUDA__ISM_TWICE_LINES; l++)
+        for (int l = 0; l < Lines && at < rows; l++)
+            shared[l][at] = lines.number(l, row + at);
+        __syncthreads();
+#pragma unroll 4
+        for (int i = group; i < rows; i += groups) {
+            const double value = inside ? (double)from[(row + i) * of.from.ld] : 0;
+#pragma unroll
+            for (int l = 0; l < Lines; l++)
+                sums[l].add(value, shared[l][i]);
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int l = 0; l < Lines; l++)
         shared[l][at] = sums[l];
     for (int half = groups / 2; half > 0; half /= 2) {
         __syncthreads();
-        for (int l = 0; l < CUDA__ISM_TWICE_LINES && group < half; l++)
+        for (int l = 0; l < Lines && group < half; l++)
             shared[l][at].join(shared[l][at + half * across]);
     }
-    for (int l = 0; l < CUDA__ISM_TWICE_LINES && group == 0 && j < of.from.columns; l++)
-        cuda__ism_twice_put<T>(call, of, l, j, shared[l][at]);
+    __syncthreads();
+    if (group < Lines && inside)
+        cuda__ism_twice_put<T>(call, of, (int64_t)blockIdx.z * Lines + group, j,
+                               shared[group][at % across]);
 }
 
-/* By the transpose: a warp a row, which it sums over. */
-template <typename T>
+/* By the transpose: a warp some rows, which it sums over. */
+template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_twice_rows_kernel(const cuda__ism_call call, const cuda__ism_twice_product of)
 {
-    const int64_t slot = blockIdx.y, lane = threadIdx.x % CUDA__WARP;
-    const int64_t i = (int64_t)blockIdx.x * CUDA__ISM_WARPS + threadIdx.x / CUDA__WARP;
-    if (!cuda__ism_answer_of<T>(call, slot)->twice || i >= of.from.lines)
-        return;
-    const T *from = cuda__ism_array_of<T>(call, slot, of.from.array) + i * of.from.ld;
-    const cuda__ism_twice_lines<T> lines(call, of);
-    cuda__ism_sum<T> sums[CUDA__ISM_TWICE_LINES] = {};
-#pragma unroll 2
-    for (int64_t c = lane; c < of.from.columns; c += CUDA__WARP)
-        lines.add(from[c], c, sums);
+    constexpr int held = CUDA__ISM_TWICE_HELD;
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    const int64_t first = ((int64_t)blockIdx.x * CUDA__ISM_WARPS + warp) * held;
+    const T *from = cuda__ism_array_of<T>(call, blockIdx.y, of.from.array);
+    const cuda__ism_twice_lines<T, Lines> lines(call, of);
+    const T *rows[held];
+    cuda__ism_sum<T> sums[held * Lines] = {};
 #pragma unroll
-    for (int l = 0; l < CUDA__ISM_TWICE_LINES; l++) {
-        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2)
-            sums[l].join(sums[l].from_lane(reach));
-        if (lane == 0)
-            cuda__ism_twice_put<T>(call, of, l, i, sums[l]);
+    for (int r = 0; r < held; r++)
+        rows[r] = from + (first + r < of.from.lines ? first + r : of.from.lines - 1) * of.from.ld;
+    for (int64_t c = lane; c < of.from.columns; c += CUDA__WARP) {
+        cuda__ism_sum<T> by[Lines];
+#pragma unroll
+        for (int l = 0; l < Lines; l++)
+            by[l] = lines.number(l, c);
+#pragma unroll
+        for (int k = 0; k < held * Lines; k++)
+            sums[k].add((double)rows[k / Lines][c], by[k % Lines]);
     }
+    cuda__ism_sum<T> own = {};
+#pragma unroll
+    for (int k = 0; k < held * Lines; k++) {
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2)
+            sums[k].join(sums[k].from_lane(reach));
+        if (lane == k)
+            own = sums[k];
+    }
+    const int64_t i = first + lane / Lines;
+    if (lane < held * Lines && i < of.from.lines)
+        cuda__ism_twice_put<T>(call, of, (int64_t)blockIdx.z * Lines + lane % Lines, i, own);
 }
 
 #endif

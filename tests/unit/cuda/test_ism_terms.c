@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "gpu/ism_probes.h"
 #include "tests/unit/cuda/ism_host.h"
 #include "tests/unit/gpu/ism.h"
 #include "tests/unit/gpu/matrices.h"
@@ -147,16 +148,48 @@ static void test_sums_beyond_the_range(void **state)
     assert_int_equal(ismtest_wrongs, 0);
 }
 
+/* X is near the end of the range, and so are the sums of its columns or they are beyond it; and Y
+ * is so small that its products with A0^-1 underflow, though those of X Y^T do not. */
+static void test_products_below_the_range(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m, variant;
+    } rows[] = {{20, 13, METHOD_ISM_AUTO},  {9, 1, METHOD_ISM_AUTO},   {9, 10, METHOD_ISM_AUTO},
+                {16, 1, METHOD_ISM_BLOCK},  {48, 32, METHOD_ISM_AUTO}, {70, 60, METHOD_ISM_AUTO},
+                {120, 90, METHOD_ISM_AUTO}, {8, 2, METHOD_ISM_SINGLE}, {16, 4, METHOD_ISM_AUTO},
+                {32, 8, METHOD_ISM_AUTO},   {60, 2, METHOD_ISM_AUTO},  {200, 3, METHOD_ISM_AUTO}};
+    ismtest_wrongs = 0;
+    for (size_t k = 0; k < COUNT(rows) * PRECISION_COUNT * 2; k++) {
+        const size_t row = k / PRECISION_COUNT / 2;
+        const bool wide = k % PRECISION_COUNT == PRECISION_FP64, far = k / PRECISION_COUNT % 2;
+        int64_t n = rows[row].n, m = rows[row].m;
+        struct ismtest_problem problem =
+            ismtest_blank((enum precision)(k % PRECISION_COUNT), ISMTEST_INVERSE, n, m);
+        ismtest_complete(&problem);
+        for (int64_t e = 0; e < n * n; e++)
+            problem.b[e] = ldexp(e % (n + 1) == 0 ? 0.5 : 0.875, wide ? -300 : -50);
+        for (int64_t e = 0; e < n * m; e++) {
+            const bool filled = !far || e % m == 0;
+            double size = far ? 1.875 : 1.875 / (double)(n * m);
+            size = ldexp(filled ? size : 0, wide ? 1023 : 127);
+            problem.x[e] = wide ? size : (double)(float)size;
+            problem.y[e] = ldexp(filled ? 1 : 0, wide ? -775 : -100);
+        }
+        problem.variant = rows[row].variant;
+        check_update(&problem, "of small products: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
 /* ---- A0 is known ---- */
 
 /* The lines of the search for |A|, and one of ones. */
 static double line_weight(int64_t i, int l)
 {
-    uint32_t mixed = ((uint32_t)i * 8 + (uint32_t)l) * UINT32_C(0x9e3779b1);
-    mixed = (mixed ^ mixed >> 15) * UINT32_C(0x85ebca6b);
-    mixed = (mixed ^ mixed >> 13) * UINT32_C(0xc2b2ae35);
-    double size = 0.5 + (double)(mixed >> 8 & 0x7fffff) * 0x1p-24;
-    return l == 8 ? 1 : mixed >> 31 ? -size : size;
+    const uint32_t bits = ISM_PROBE_BITS((uint32_t)i, (uint32_t)l);
+    return l == ISM_PROBES ? 1 : (double)ISM_PROBE_OF(bits);
 }
 
 /* A dozen columns have one entry each besides the diagonal's, and one column many, with signs by
@@ -235,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_lost_terms),
         cmocka_unit_test(test_terms_that_cancel),
         cmocka_unit_test(test_sums_beyond_the_range),
+        cmocka_unit_test(test_products_below_the_range),
         cmocka_unit_test(test_a_column_that_hides),
         cmocka_unit_test(test_det_ratio_of_the_drifted),
     };
