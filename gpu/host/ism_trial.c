@@ -65,6 +65,7 @@ HOST_INLINE float weight(uint32_t i, uint32_t line)
 enum task {
     ADD_TIMES,
     ADD_MAGNITUDES,
+    ADD_WEIGHTS,
     SET_TIMES_TRANSPOSED,
     SET_WEIGHTS
 };

@@ -242,6 +242,39 @@ static void test_opposite_columns(void **state)
     assert_int_equal(ismtest_wrongs, 0);
 }
 
+/* A0^-1 is tiny and X Y^T huge: the sum of a column's magnitudes overflows, and that of their
+ * products with A0^-1 does not. */
+static void test_terms_beyond_the_range(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{6, 2}, {9, 1}, {20, 4}, {33, 30}, {40, 8}, {80, 70}};
+    ismtest_wrongs = 0;
+    for (size_t turn = 0; turn < 2 * COUNT(shapes) * (METHOD_ISM_REDUCED_MEMORY + 1) * 3; turn++) {
+        enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        size_t rest = turn / 2 / COUNT(shapes);
+        int64_t n = shapes[turn / 2 % COUNT(shapes)][0], m = shapes[turn / 2 % COUNT(shapes)][1];
+        const int top = precision == PRECISION_FP64 ? 1024 : 128;
+        const int beyond = (int)(rest / (METHOD_ISM_REDUCED_MEMORY + 1)) - 1;
+        uint64_t seed = turn + 1;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, m);
+        problem.variant = (int64_t)(rest % (METHOD_ISM_REDUCED_MEMORY + 1));
+        for (int64_t i = 0; i < n * m; i++) {
+            problem.x[i] = ldexp(gputest_random(&seed), top / 2);
+            problem.y[i] = ldexp(gputest_random(&seed) / sqrt((double)(n * m)), top / 2 + beyond);
+        }
+        ismtest_complete(&problem);
+        for (int64_t i = 0; i < n * n; i++) {
+            const double b = 0.1 * gputest_random(&seed) + (double)(i % (n + 1) == 0);
+            problem.b[i] = ldexp((double)(float)b, 4 - top);
+            if (precision == PRECISION_FP32)
+                problem.b[i] = (double)(float)problem.b[i];
+        }
+        check_update(&problem, "of terms beyond the range: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
 /* The last column of A0^-1 begins with large numbers and ends with their opposites; between them
  * are many that a sum of it loses one by one. */
 static void test_lost_terms(void **state)
@@ -383,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_a_stiff_spring),
 
         cmocka_unit_test(test_opposite_columns),
+        cmocka_unit_test(test_terms_beyond_the_range),
         cmocka_unit_test(test_lost_terms),
         cmocka_unit_test(test_a_doubled_row),
         cmocka_unit_test(test_a_long_column),
