@@ -3,10 +3,10 @@
  *
  * Roads, in the order they are tried: the plan's variant; where blocks broke down or lost accuracy
  * and m is small, all columns as one block, whose coupling matrix is factored with pivoting; where
- * the answer is nearly good, Newton's step; at last A is formed and inverted as by lu, with the
- * scaling and the repair that lu has. A0_INVERSE alone has no A: there the last road solves
- * Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in twice the precision. No answer
- * goes out that its trial has not found good.
+ * the answer is nearly good, Newton's step; at last A is formed, where terms cancel in twice the
+ * precision, and inverted as by lu, with the scaling and the repair that lu has. A0_INVERSE alone
+ * has no A: there the last road solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed
+ * up in twice the precision. No answer goes out that its trial has not found good.
  *
  * Threads: any. Cost: see ism_types.inc; the last road takes lu's 2 n^3 and more.
  */
@@ -28,7 +28,7 @@
 #define NEAR_ULPS 64   /* nearer to singular, lu decides what INFO says */
 #define FORM_PIECE 256 /* rows and columns of a tile of A */
 #define SOLVE_PIECE 64 /* rows of the inverse that are solved for together */
-#define MET_LINES 32   /* of Y^T A0^-1, in pairs: HOST_LINES numbers */
+#define MET_LINES 32   /* of Y^T A0^-1 or A, in pairs: HOST_LINES numbers */
 
 static const char *kernel(enum precision precision, int64_t n)
 {

@@ -63,6 +63,7 @@ int64_t host__ism_balance_numbers(int64_t n, int64_t m);
 /* How a trial came out. */
 struct host_ism_verdict {
     bool good;
+    bool cancels;          /* A is known: terms of X Y^T cancel */
     bool singular;         /* A0_INVERSE alone: A cannot be told from a singular matrix */
     double error;          /* what |I - X A| seems to be; NaN when X is not finite */
     struct host_norm a, x; /* a: not known when A0_INVERSE is alone */

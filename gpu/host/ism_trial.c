@@ -15,6 +15,11 @@
  * than 1 + |M - I| that the contract could be broken unseen, the trial is made in twice the
  * precision. That of the last road always is. Where even that would not do, nothing is good.
  *
+ * Where A is known and terms of X Y^T cancel, it is the same with |X| |Y^T| and |A|, which is then
+ * summed in twice the precision too; four lines are tried. What fails goes the last road, where A
+ * is formed, and tried likewise: if it is not the sum to within rounding, that is taken in twice
+ * the precision and rounded once.
+ *
  * |A| is exact for A alone, and for orders up to NORM_ORDER. Beyond, columns are chosen whose
  * norms seem largest, by products with fixed lines, and others whose norms may be so by the norms
  * of the columns of X; the best is improved as LAPACK's estimate of a norm is. What comes out is
@@ -35,11 +40,13 @@
 #include "gpu/host/lapack.h"
 
 #define TRIED_LINES 2
+#define MORE_LINES 4     /* where terms of a known A cancel */
 #define WHOLE_RATIO 8.0  /* of a residual that is known whole; the contract has 15 */
 #define TERMS_RATIO 20.0 /* n / 2 times it is what the sums of an update may have lost unseen */
 #define WHOLE_TERMS_RATIO 4.0 /* the same of a residual that is known whole */
 #define TWICE_RATIO 4.0       /* of what those in twice the precision may have lost */
-#define CHANGE_ERROR 0.1      /* of |M - I| that may be lost likewise */
+#define CHANGE_ERROR 0.1      /* of |M - I| or |A| that may be lost likewise */
+#define FORMED_RATIO 2.0      /* of what A formed lacks, where all of it is known */
 #define NORM_ORDER 64
 #define CANDIDATES 8     /* columns whose norm is computed, by either score */
 #define CLIMBS 4         /* from the best of them */
@@ -69,6 +76,11 @@ enum task {
     SET_TIMES_TRANSPOSED,
     SET_WEIGHTS
 };
+
+static double value_of(struct host_norm norm)
+{
+    return ldexp(norm.fraction, norm.exponent);
+}
 
 static double size_of(struct host_norm a, struct host_norm x)
 {

@@ -81,6 +81,17 @@ void ismtest_complete(struct ismtest_problem *problem)
     gputest_free(&answer);
 }
 
+void ismtest_sum_exactly(struct ismtest_problem *problem)
+{
+    const int64_t n = problem->n, m = problem->m;
+    for (int64_t i = 0; i < n * n; i++) {
+        __float128 sum = problem->a0[i];
+        for (int64_t k = 0; k < m; k++)
+            sum += (__float128)problem->x[i / n * m + k] * problem->y[i % n * m + k];
+        problem->a[i] = (double)sum;
+    }
+}
+
 struct ismtest_problem ismtest_problem(enum precision precision, enum ismtest_kind kind, int64_t n,
                                        int64_t m, uint64_t seed)
 {

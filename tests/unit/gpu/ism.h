@@ -41,6 +41,9 @@ struct ismtest_problem ismtest_blank(enum precision precision, enum ismtest_kind
                                      int64_t m);
 /* Rounds what is given to the precision; sets a, and b by lu where the kind has it. */
 void ismtest_complete(struct ismtest_problem *problem);
+/* Makes a the sum to 113 bits, rounded to double: where terms cancel, no A formed in the precision
+ * or in long double is near enough. */
+void ismtest_sum_exactly(struct ismtest_problem *problem);
 void ismtest_free(struct ismtest_problem *problem);
 
 struct ismtest_answer {

@@ -32,6 +32,7 @@ static struct ismtest_problem cancelling(enum precision precision, enum ismtest_
         problem.y[i * (n + 1)] = -*d / x * (1 + off * eps * (1 + gputest_random(seed) / 2));
     }
     ismtest_complete(&problem);
+    ismtest_sum_exactly(&problem);
     return problem;
 }
 

@@ -1,0 +1,140 @@
+/* `ism` with A known where columns of X Y^T cancel among themselves, and are far larger than A: no
+ * sum of them in one precision tells what A is.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "gpu/host/lapack.h"
+#include "tests/unit/gpu/iterate.h"
+#include "tests/unit/gpu/ism.h"
+#include "tests/unit/gpu/matrices.h"
+
+#ifndef COUNT
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#endif
+
+#define VARIANTS (METHOD_ISM_REDUCED_MEMORY + 1)
+
+static const enum ismtest_kind known[] = {ISMTEST_DEFAULT, ISMTEST_SCALE, ISMTEST_DIAGONAL,
+                                          ISMTEST_INVERSE_AND_A0};
+
+/* Columns 0 and 1 of X are opposite but for what they were, times `large`, and those of Y are the
+ * same; the other way round if `turned`. */
+static void oppose(struct ismtest_problem *problem, double large, bool turned)
+{
+    const int64_t m = problem->m;
+    double *one = turned ? problem->y : problem->x, *other = turned ? problem->x : problem->y;
+    for (int64_t i = 0; i < problem->n; i++) {
+        const double u = (double)(float)(large * one[i * m]);
+        one[i * m] = u;
+        one[i * m + 1] -= u;
+        other[i * m + 1] = other[i * m];
+    }
+}
+
+/* INFO 0, a ratio within the contract for the exact sum, and its RCOND. */
+static void check(struct ismtest_problem *problem, const char *what)
+{
+    const double eps = gputest_eps(problem->precision), n = (double)problem->n;
+    ismtest_complete(problem);
+    ismtest_sum_exactly(problem);
+    struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
+    const double size =
+        gputest_norm(problem->n, problem->a) * gputest_norm(problem->n, answer.inverse);
+    const double ratio =
+        gputest_exact_residual(problem->n, answer.inverse, problem->a) / (n * eps * size);
+    if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
+        ismtest_tell(problem, what, ratio);
+    else if (!(fabs(answer.rcond * size - 1) <= 0.5))
+        ismtest_tell(problem, "RCOND is so many times too large:", answer.rcond * size);
+    ismtest_forget(&answer);
+}
+
+/* Up to 6e4 times A in FP32, 1e12 times in FP64. */
+static void test_opposite_columns(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {2, 8, 9, 24, 70};
+    ismtest_wrongs = 0;
+    for (size_t turn = 0; turn < 2 * COUNT(orders) * COUNT(known) * VARIANTS * 3; turn++) {
+        enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        int64_t n = orders[turn / 2 % COUNT(orders)];
+        size_t rest = turn / 2 / COUNT(orders);
+        struct ismtest_problem problem =
+            ismtest_problem(precision, known[rest % COUNT(known)], n, n < 8 ? 2 : n / 4, turn);
+        rest /= COUNT(known);
+        problem.variant = (int64_t)(rest % VARIANTS);
+        rest /= VARIANTS;
+        const double step = precision == PRECISION_FP64 ? 1e4 : 40;
+        oppose(&problem, pow(step, (double)(rest + 1)), rest % 2);
+        check(&problem, "of opposite columns: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
+/* More columns than A has: A is formed at once. */
+static void test_many_columns(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {3, 8, 9, 40, 70};
+    ismtest_wrongs = 0;
+    for (size_t turn = 0; turn < 2 * COUNT(orders) * COUNT(known) * 2; turn++) {
+        enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        int64_t n = orders[turn / 2 % COUNT(orders)];
+        size_t rest = turn / 2 / COUNT(orders);
+        struct ismtest_problem problem =
+            ismtest_problem(precision, known[rest % COUNT(known)], n, n + 3, turn);
+        oppose(&problem, precision == PRECISION_FP64 ? 1e12 : 1e5, rest / COUNT(known) % 2);
+        check(&problem, "of many columns: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
+/* A0 is larger than A, and X Y^T takes nearly all of it, in two parts. */
+static void test_a_large_a0(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {4, 9, 32, 72};
+    ismtest_wrongs = 0;
+    for (size_t turn = 0; turn < 2 * COUNT(orders) * VARIANTS * 4; turn++) {
+        enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
+        int64_t n = orders[turn / 2 % COUNT(orders)];
+        size_t rest = turn / 2 / COUNT(orders);
+        double large = pow(precision == PRECISION_FP64 ? 1e3 : 10, (double)(rest / VARIANTS + 1));
+        uint64_t seed = turn;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE_AND_A0, n, 2 * n);
+        problem.variant = (int64_t)(rest % VARIANTS);
+        for (int64_t i = 0; i < n * n; i++) {
+            const int64_t row = i / n, column = i % n;
+            const double own = row == column ? 3 : gputest_random(&seed) / (double)n;
+            const double a0 = large * (gputest_random(&seed) + (row == column ? 3 : 0));
+            problem.a0[i] = precision == PRECISION_FP32 ? (double)(float)a0 : a0;
+            problem.x[row * 2 * n + column] = row == column ? 0.7 : 0;
+            problem.x[row * 2 * n + column + n] = row == column ? 0.3 : 0;
+            problem.y[column * 2 * n + row] = own - problem.a0[i];
+            problem.y[column * 2 * n + row + n] = problem.y[column * 2 * n + row];
+        }
+        check(&problem, "of a large A0: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_opposite_columns),
+        cmocka_unit_test(test_many_columns),
+        cmocka_unit_test(test_a_large_a0),
+    };
+    host__lapack_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
