@@ -45,24 +45,6 @@ struct ismtest_problem ismtest_blank(enum precision precision, enum ismtest_kind
     return problem;
 }
 
-/* Of A0 + X Y^T, rounded once; where terms cancel too. */
-static double entry(const struct ismtest_problem *problem, int64_t i, int64_t j)
-{
-    const double *x = problem->x + i * problem->m, *y = problem->y + j * problem->m;
-    long double sum = problem->a0[i * problem->n + j], size = fabsl(sum);
-    for (int64_t k = 0; k < problem->m; k++) {
-        const long double term = (long double)x[k] * y[k];
-        sum += term;
-        size += fabsl(term);
-    }
-    if (fabsl(sum) > size / 64 || !isfinite(sum))
-        return (double)sum;
-    __float128 exact = problem->a0[i * problem->n + j];
-    for (int64_t k = 0; k < problem->m; k++)
-        exact += (__float128)x[k] * y[k];
-    return (double)exact;
-}
-
 void ismtest_complete(struct ismtest_problem *problem)
 {
     enum precision precision = problem->precision;
@@ -70,8 +52,12 @@ void ismtest_complete(struct ismtest_problem *problem)
     round_all(precision, problem->x, n * m);
     round_all(precision, problem->y, n * m);
     round_all(precision, problem->a0, n * n);
-    for (int64_t i = 0; i < n * n; i++)
-        problem->a[i] = rounded(precision, entry(problem, i / n, i % n));
+    for (int64_t i = 0; i < n * n; i++) {
+        long double sum = problem->a0[i];
+        for (int64_t k = 0; k < m; k++)
+            sum += (long double)problem->x[i / n * m + k] * problem->y[i % n * m + k];
+        problem->a[i] = rounded(precision, (double)sum);
+    }
     if (problem->kind != ISMTEST_INVERSE && problem->kind != ISMTEST_INVERSE_AND_A0)
         return;
     struct gputest_answer answer = gputest_run("lu", precision, n, problem->a0, false);
