@@ -23,11 +23,12 @@
 #define ITERATION_ROUNDING(n, eps, size) ((double)(n) * (eps) * ((size) + 1))
 
 /* Measured in twice the precision of FP64, R may be off by so much, and less is not to be told;
- * terms: the 1-norm of |V| |A|, entry by entry, or size, |A| |V|, which is no less. It counts where
- * A is singular to that precision alone; and for a tolerance as small as that, for products can be
- * made that cancel to the last bit, but for one that is lost beside them. Elsewhere it is nothing
- * beside the rounding of V. */
-#define ITERATION_UNSEEN(n, terms) ((double)(n)*0x1p-104 * (terms))
+ * terms: the 1-norm of |V| |A|, entry by entry, or size, |A| |V|, which is no less. Each product
+ * and each sum leaves 2^-53 terms at most, and the sum of those that are left is rounded n times.
+ * It counts where A is singular to that precision alone; and for a tolerance as near as that, for
+ * products can be made that cancel to the last bit, but for what is lost beside them. Elsewhere it
+ * is nothing beside the rounding of V. */
+#define ITERATION_UNSEEN(n, terms) ((double)(n) * ((double)(n) + 2) * 0x1p-104 * (terms))
 #define ITERATION_MAY_BE_UNSEEN(size) ((size)*0x1p-52 >= 1)
 
 /* The norm of an R that is known is off by at most so many times itself: n + 1 roundings. */

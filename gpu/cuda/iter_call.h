@@ -192,6 +192,9 @@ struct cuda__iter_kernels {
     /* What rounding has done to the R of those that are judged, to their factors; beyond
      * ITERATION_WHOLE_FIRST. */
     cudaError_t (*rounding)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
+    /* The 1-norms of |V| |A|, of those with that action, to their states. */
+    cudaError_t (*terms)(const struct cuda__iter_call *, struct cuda__iter_run, int action,
+                         cudaStream_t);
     /* matrix += value I */
     cudaError_t (*shift)(const struct cuda__iter_call *, struct cuda__iter_run, int matrix,
                          double value, cudaStream_t);

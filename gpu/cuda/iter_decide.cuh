@@ -52,6 +52,7 @@ struct cuda__iter_state {
     int32_t ending, leads;       /* leads: its V is the best of all starts */
     int32_t scheme, steps, slot; /* of the history */
     double growth, frobenius, last, before_last, goal;
+    double terms; /* the 1-norm of |V| |A|, where R is judged */
     /* All starts. */
     int32_t steps_left, products;
     /* The best V. */
@@ -338,15 +339,20 @@ template <typename T> struct cuda__iter_mind {
                fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
     }
 
-    /* Is the tolerance one that twice the precision does not tell? size: |A| |V|. */
-    __device__ bool is_finest(double size) const
+    /* Is R so near to the tolerance that twice the precision does not tell on which side, the
+     * rounding of the norm beside it? size: |A| |V|. */
+    __device__ bool is_finest(double residual, double size) const
     {
-        return call.wishes.tolerance > 0 && state.goal < ITERATION_UNSEEN(call.n, size);
+        return call.wishes.tolerance > 0 &&
+               fabs(residual - state.goal) <= 2 * ITERATION_UNSEEN(call.n, size);
     }
 
-    /* At least what a measurement in twice the precision may not have seen. */
-    __device__ void count_unseen(double least, double *residual)
+    /* What a measurement in twice the precision may not have seen is the least, and is added where
+     * it could hide on which side of the tolerance R is. */
+    __device__ void count_unseen(double least, bool finest, double *residual)
     {
+        if (finest)
+            *residual += least;
         state.frobenius = state.frobenius < least ? least : state.frobenius;
         *residual = *residual < least ? least : *residual;
     }
@@ -365,9 +371,9 @@ template <typename T> struct cuda__iter_mind {
         state.frobenius = measured ? r.frobenius : HUGE_VAL;
         state.goal =
             call.wishes.tolerance > 0 ? call.wishes.tolerance : ITERATION_GOAL_ULPS * eps * size;
-        bool finest = is_finest(size);
+        bool finest = is_finest(residual, size);
         if (call.n <= ITERATION_TWICE_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size)))
-            count_unseen(unseen(), &residual);
+            count_unseen(unseen(), finest, &residual);
         if (state.action < CUDA__ITER_LAST && is_doubtful(residual, size)) {
             state.action =
                 call.n > ITERATION_WHOLE_FIRST ? CUDA__ITER_JUDGE : CUDA__ITER_JUDGE_WHOLE;
@@ -390,8 +396,8 @@ template <typename T> struct cuda__iter_mind {
             residual += hidden;
             state.frobenius = hypot(r.frobenius, factors[1]);
         }
-        if (is_finest(size))
-            count_unseen(ITERATION_UNSEEN(call.n, size), &residual);
+        if (is_finest(residual, size))
+            count_unseen(ITERATION_UNSEEN(call.n, state.terms), true, &residual);
         go_on(v.norm_1, residual, size);
     }
 

@@ -471,6 +471,20 @@ template <typename T> struct cuda__iter_launch {
                    ? status
                    : one(cuda__iter_rounding_kernel<T>, of, which, CUDA__ITER_THREADS, stream);
     }
+    static cudaError_t terms(const call *of, run which, int action, cudaStream_t stream)
+    {
+        unsigned blocks = (unsigned)((of->n + CUDA__ITER_THREADS - 1) / CUDA__ITER_THREADS);
+        dim3 grid(blocks, (unsigned)which.count), alone(1, (unsigned)which.count);
+        cudaError_t status = cuda__start(cuda__iter_sizes_kernel<T>, grid, CUDA__ITER_THREADS, 0,
+                                         stream, *of, which, action);
+        if (status == cudaSuccess)
+            status = cuda__start(cuda__iter_terms_kernel<T>, grid, CUDA__ITER_THREADS, 0, stream,
+                                 *of, which, action);
+        return status != cudaSuccess
+                   ? status
+                   : cuda__start(cuda__iter_most_terms_kernel<T>, alone, CUDA__ITER_THREADS, 0,
+                                 stream, *of, which, action);
+    }
     static cudaError_t shift(const call *of, run which, int matrix, double value,
                              cudaStream_t stream)
     {
@@ -517,6 +531,7 @@ template <typename T> struct cuda__iter_launch {
                 sum,
                 residual,
                 rounding,
+                terms,
                 shift,
                 commit,
                 decide,

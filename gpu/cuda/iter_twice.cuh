@@ -37,6 +37,62 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         view.row(CUDA__ITER_MATRIX_R)[j] = cuda__iter_residual_entry(view, j);
 }
 
+/* ---- What is not seen of it ---- */
+
+/* A thread a column: to the first of the spare matrices the sums of |V|'s columns, and to the
+ * second those of |V| |A|'s; and the largest of these to the state, by a block a matrix. action:
+ * whose. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_sizes_kernel(const cuda__iter_call call, const cuda__iter_run run, int action)
+{
+    cuda__iter_view<T> view(call, run);
+    int64_t j = (int64_t)blockIdx.x * CUDA__ITER_THREADS + threadIdx.x;
+    if (j >= call.n || view.state().action != action)
+        return;
+    const T *v = view.matrix(CUDA__ITER_MATRIX_V) + j;
+    double sum = 0;
+    for (int64_t i = 0; i < call.n; i++)
+        sum += fabs((double)v[i * call.ld]);
+    ((double *)view.matrix(CUDA__ITER_MATRIX_SPARE))[j] = sum;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_terms_kernel(const cuda__iter_call call, const cuda__iter_run run, int action)
+{
+    cuda__iter_view<T> view(call, run);
+    int64_t j = (int64_t)blockIdx.x * CUDA__ITER_THREADS + threadIdx.x;
+    if (j >= call.n || view.state().action != action)
+        return;
+    const double *sizes = (const double *)view.matrix(CUDA__ITER_MATRIX_SPARE);
+    const T *a = view.matrix(CUDA__ITER_MATRIX_A) + j;
+    double sum = 0;
+    for (int64_t k = 0; k < call.n; k++)
+        sum += sizes[k] * fabs((double)a[k * call.ld]);
+    ((double *)view.matrix(CUDA__ITER_MATRIX_SPARE + 1))[j] = sum;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_most_terms_kernel(const cuda__iter_call call, const cuda__iter_run run, int action)
+{
+    __shared__ double largest[CUDA__ITER_THREADS];
+    cuda__iter_view<T> view(call, run);
+    if (view.state().action != action)
+        return;
+    const double *terms = (const double *)view.matrix(CUDA__ITER_MATRIX_SPARE + 1);
+    double most = 0;
+    for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ITER_THREADS)
+        most = terms[j] <= most ? most : terms[j]; /* a NaN stays */
+    largest[threadIdx.x] = most;
+    __syncthreads();
+    for (int t = 1; threadIdx.x == 0 && t < CUDA__ITER_THREADS; t++)
+        most = largest[t] <= most ? most : largest[t];
+    if (threadIdx.x == 0)
+        view.state().terms = most;
+}
+
 /* ---- What rounding has done to R ---- */
 
 /* The numbers lie in the first two of the spare matrices: of each vector of signs z the line z V,

@@ -265,6 +265,8 @@ static void judge(struct cuda__iter_step *step, enum cuda__iter_action action)
         go(step, kernels->rounding);
     else if (step->status == cudaSuccess)
         step->status = kernels->residual(step->call, step->run, true, step->stream);
+    if (step->status == cudaSuccess)
+        step->status = kernels->terms(step->call, step->run, (int)action, step->stream);
     identify(step, CUDA__ITER_MATRIX_R, 1, 2, false);
     if (step->status == cudaSuccess)
         step->status = kernels->judge(step->call, step->run, (int)action, step->stream);

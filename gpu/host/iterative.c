@@ -32,10 +32,12 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/least.h"
 #include "gpu/host/iter.h"
 #include "gpu/iteration.h"
 
 #define STARTS_MAX 5
+#define TERMS 64 /* columns whose sums stay in the first cache */
 
 enum ending {
     REACHED,

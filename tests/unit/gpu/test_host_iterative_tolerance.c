@@ -90,6 +90,100 @@ static void test_what_is_lost_beside_others(void **state)
     }
 }
 
+/* An entry of R in which 1 - 1 leaves the errors of n sums; what their own sum loses, always with
+ * one sign, adds up to some n^2 2^-107. Beside it in its column is `seen`. */
+static void make_a_sum_of_errors(int64_t n, double seen, double *a, double *v0)
+{
+    const double y = 0x1p-21;
+    uint64_t seed = 5;
+    double errors = 0;
+    const int64_t last = n - 1;
+    a[last] = 1;
+    v0[last] = -1;
+    for (int64_t k = 1; k < n - 3; k++) {
+        double best = 0, most = -1;
+        for (int tries = 0; tries < 100; tries++) {
+            double x = 0x1p-33 * (0.99 + 0.01 * gputest_random(&seed));
+            double next = errors + x * y, lost = x * y - (next - errors);
+            if (lost > most) {
+                most = lost;
+                best = x;
+            }
+        }
+        errors += best * y;
+        a[k] = best;
+        v0[k] = -best;
+    }
+    a[n - 2] = -errors / y;
+    v0[n - 2] = errors / y;
+    for (int64_t k = 1; k < last; k++) {
+        a[k * n + last] = k == n - 3 ? 0 : y;
+        v0[k * n + last] = k == n - 3 ? seen : -y;
+    }
+}
+
+static void test_errors_that_add_up(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {8, 40, 128};
+    static const double tolerances[] = {3e-29, 1e-26, 1e-24};
+    for (size_t k = 0; k < COUNT(orders) * COUNT(tolerances); k++) {
+        const int64_t n = orders[k / COUNT(tolerances)];
+        const double tolerance = tolerances[k % COUNT(tolerances)],
+                     unseen = 1e-30 * (double)(n * n);
+        for (int seen = 0; seen < 3; seen++) {
+            double *a = identity(n), *v0 = identity(n);
+            make_a_sum_of_errors(n,
+                                 seen == 0   ? 0
+                                 : seen == 1 ? tolerance * (1 - 1e-12)
+                                             : tolerance - unseen,
+                                 a, v0);
+            struct gputest_iterate task = {.precision = PRECISION_FP64,
+                                           .n = n,
+                                           .a = a,
+                                           .v0 = v0,
+                                           .tolerance = tolerance,
+                                           .max_iterations = 1};
+            struct gputest_iterated result = gputest_iterate(&task);
+            const bool good = gputest_exact_residual(n, result.inverse, a) <= tolerance;
+            assert_true(result.info == n + 2 || (result.info == 0 && good));
+            assert_true(result.info == 0 || result.residual > tolerance);
+            if (seen == 2 && tolerance > unseen)
+                assert_int_equal(result.info, 0);
+            gputest_iterated_free(&result);
+            free(a);
+            free(v0);
+        }
+    }
+}
+
+/* |A| |X| is 2^50, but no entry of |X| |A| is large. */
+static void test_a_matrix_of_two_scales(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {3, 8, 9, 50, 70};
+    for (size_t k = 0; k < COUNT(orders); k++) {
+        const int64_t n = orders[k];
+        double *a = identity(n), *v0 = identity(n);
+        for (int64_t i = 0; i < n; i++) {
+            a[i * (n + 1)] = i % 2 ? 0x1p25 : 0x1p-25;
+            v0[i * (n + 1)] = (1 - 0x1p-49) / a[i * (n + 1)];
+        }
+        struct gputest_iterate task = {.precision = PRECISION_FP64,
+                                       .n = n,
+                                       .a = a,
+                                       .v0 = v0,
+                                       .tolerance = 0x1.01p-49,
+                                       .max_iterations = 1};
+        struct gputest_iterated result = gputest_iterate(&task);
+        assert_int_equal(result.info, 0);
+        assert_int_equal(result.iterations, 0);
+        gputest_iterated_free(&result);
+        free(a);
+        free(v0);
+    }
+}
+
 /* The sum of a column of the residual is rounded too. */
 static void test_the_sum_of_a_column(void **state)
 {
@@ -132,8 +226,9 @@ static void test_the_sum_of_a_column(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_wide_tolerance),
-                                       cmocka_unit_test(test_what_is_lost_beside_others),
-                                       cmocka_unit_test(test_the_sum_of_a_column)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_wide_tolerance), cmocka_unit_test(test_what_is_lost_beside_others),
+        cmocka_unit_test(test_errors_that_add_up), cmocka_unit_test(test_a_matrix_of_two_scales),
+        cmocka_unit_test(test_the_sum_of_a_column)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
