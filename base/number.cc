@@ -218,6 +218,15 @@ enum number_status number_read_f32(const char *text, const char *end, const char
     return read(text, end, rest, value);
 }
 
+bool number_vanished(const char *text, const char *rest, double value)
+{
+    for (; value == 0 && text < rest && (*text | 0x20) != 'e'; text++) {
+        if (*text >= '1' && *text <= '9')
+            return true;
+    }
+    return false;
+}
+
 size_t number_write_f64(char *text, double value)
 {
     return write(text, value);

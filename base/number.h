@@ -6,6 +6,7 @@
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -29,6 +30,8 @@ enum number_status number_read_f64(const char *text, const char *end, const char
                                    double *value);
 enum number_status number_read_f32(const char *text, const char *end, const char **rest,
                                    float *value);
+/* Is what stands there, up to rest, no 0, though it was read as 0? */
+bool number_vanished(const char *text, const char *rest, double value);
 
 /* Writes the value as JSON, `null` when it is not finite, `-0.0` for negative zero; returns the
  * count of bytes written. */

@@ -20,6 +20,7 @@
 
 #include <jansson.h>
 
+#include "base/number.h"
 #include "proto/proto_private.h"
 
 #define BRIEF_VALUES_MAX 40
@@ -240,6 +241,36 @@ static struct brief *read_brief(const char *text, size_t length)
     return NULL;
 }
 
+/* ---- Numbers that are too small ---- */
+
+#define SMALLEST                                                                                   \
+    "5e-324" /* no longer than any number that jansson reads as 0, and that is none                \
+              */
+
+/* A number that is too small for a double becomes the smallest there is, for 0 may mean something
+ * else. What is no JSON is left to jansson. */
+static void keep_from_zero(char *at, const char *end)
+{
+    double value;
+    const char *rest;
+    for (bool quoted = false; at < end; at++) {
+        if (*at == '"') {
+            quoted = !quoted;
+        } else if (*at == '\\') {
+            at++;
+        } else if (!quoted && *at >= '0' && *at <= '9') {
+            if (number_read_f64(at, end, &rest, &value) != NUMBER_OK)
+                return;
+            char *digits = at;
+            at += rest - at - 1;
+            if (number_vanished(digits, rest, value)) {
+                memset(digits, ' ', (size_t)(rest - digits));
+                memcpy(digits, SMALLEST, strlen(SMALLEST));
+            }
+        }
+    }
+}
+
 /* ---- Parsing ---- */
 
 /* From a place in the skeleton to the same place in the client's text. */
@@ -262,9 +293,17 @@ enum error proto__node_parse(const struct proto__scan *scan, struct proto__node 
         *root = (struct proto__node *)(void *)brief;
         return ERROR_NONE;
     }
+    const size_t length = scan->skeleton_bytes;
+    char *copy = malloc(length + 1);
     json_error_t fault;
-    json_t *json = json_loadb(scan->skeleton, scan->skeleton_bytes, JSON_REJECT_DUPLICATES, &fault);
-    if (json == NULL && json_error_code(&fault) == json_error_out_of_memory)
+    json_t *json = NULL;
+    if (copy != NULL) {
+        memcpy(copy, scan->skeleton, length);
+        keep_from_zero(copy, copy + length);
+        json = json_loadb(copy, length, JSON_REJECT_DUPLICATES, &fault);
+        free(copy);
+    }
+    if (copy == NULL || (json == NULL && json_error_code(&fault) == json_error_out_of_memory))
         return failure_set(failure, ERROR_FULL, "out of memory for the JSON text");
     if (json == NULL) {
         char *near = strstr(fault.text, " near ");

@@ -6,6 +6,7 @@
  */
 #include "proto/proto_private.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,11 +44,16 @@ static bool read_integer(const char *text, int64_t *value)
     return true;
 }
 
+/* What is too small for a double is the smallest there is: 0 may mean something else. */
 static bool read_real(const char *text, double *value)
 {
     const char *rest;
     const char *end = text + strlen(text);
-    return number_read_f64(text, end, &rest, value) == NUMBER_OK && rest == end;
+    if (number_read_f64(text, end, &rest, value) != NUMBER_OK || rest != end)
+        return false;
+    if (number_vanished(text, rest, *value))
+        *value = copysign(DBL_TRUE_MIN, *value);
+    return true;
 }
 
 /* Decimal digits alone, up to the character `stop`. Returns what follows them; NULL: not so. */

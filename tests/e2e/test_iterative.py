@@ -166,6 +166,16 @@ def test_tolerance(client):
         assert outputs["RESIDUAL_HISTORY"][0, steps - 1] > tolerance
 
 
+@pytest.mark.parametrize("value", ["1e-999", '"1e-999"'])
+def test_a_tolerance_that_is_too_small_for_a_double(client, value):
+    """It is no 0, which asks for the residual of lu."""
+    query = "&tolerance=" + value.strip('"')
+    assert client.invert(b'{"matrix": [[4, 7], [2, 6]]}', JSON, QUERY + query).status == 422
+    body = '{"matrix": [[4, 7], [2, 6]], "method": "iterative", "options": {"tolerance": %s}}'
+    assert client.invert((body % value).encode(), JSON).status == 422
+    assert client.invert((body % "0").encode(), JSON).status == 200
+
+
 def test_not_finite(client):
     a = matrices.random(5, seed=10, batch=3)
     v0 = np.stack([np.eye(5)] * 3)

@@ -5,6 +5,9 @@
  */
 #include "bench.h"
 
+#include <float.h>
+#include <stdlib.h>
+
 #include "proto/json_private.h"
 #include "proto/proto_private.h"
 
@@ -88,6 +91,7 @@ static const char *const texts[] = {
     "{\"a\":[1,[2,[3,[4]]],{\"b\":[{\"c\":\"~ !\"}]}],\"\":\"\"}",
     /* not plain: jansson's in any case */
     "{\"a\":-1,\"b\":1.5,\"c\":1e3,\"d\":9223372036854775807}",
+    "{\"a\":1e-999,\"b\":\"1e-999\",\"c\":[2e-324,0e-999]}",
     "{\"a\":\"\\u00e4\\n\\\"\",\"b\\t\":\"\xc3\xa4\"}",
     "{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":{\"f\":{\"g\":{\"h\":{\"i\":1}}}}}}}}}",
 };
@@ -119,6 +123,35 @@ static void test_both_say_the_same(void **state)
         text_free(&said);
         text_free(&expected);
         text_free(&padded);
+    }
+}
+
+/* No number becomes 0 that is none. */
+static void test_small_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        double value;
+    } cases[] = {{"{\"\\\"1e-999\":3,\"a\":1e-999}", DBL_TRUE_MIN},
+                 {"{\"a\":-0.001E-330,\"b\":0.5}", -DBL_TRUE_MIN},
+                 {"{\"b\":[7e-400,\"\\\\\"],\"a\":2e-324}", DBL_TRUE_MIN},
+                 {"{\"b\":2e-400,\"a\":0.0e-999}", 0},
+                 {"{\"b\":2e-400,\"a\":1e-300}", 1e-300}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct proto__scan scan;
+        struct proto__scalar scalar;
+        struct proto__node *root;
+        struct failure failure = {0};
+        const char *json = cases[i].json;
+        assert_int_equal(
+            proto__scan(&scan, json, (int64_t)strlen(json), lifts_nothing, NULL, &failure),
+            ERROR_NONE);
+        assert_int_equal(proto__node_parse(&scan, &root, &failure), ERROR_NONE);
+        assert_true(proto__node_scalar(proto__node_member(root, "a"), &scalar));
+        assert_true(strtod(scalar.text, NULL) == cases[i].value);
+        proto__node_free(&root);
+        proto__scan_free(&scan);
     }
 }
 
@@ -197,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_say_the_same),
+        cmocka_unit_test(test_small_numbers),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_borders),
     };

@@ -1,6 +1,8 @@
 /* tests/unit/proto/test_options.c: options by name. */
 #include "bench.h"
 
+#include <float.h>
+
 struct row {
     const char *name, *value;
     enum error code;
@@ -30,6 +32,9 @@ static const struct row rows[] = {
     {"tolerance", "nan", ERROR_BAD_OPTION, "'nan'"},
     {"tolerance", "1e-9x", ERROR_BAD_OPTION, "'1e-9x'"},
     {"tolerance", "1e999", ERROR_BAD_OPTION, "'1e999'"},
+    {"tolerance", "1e-999", ERROR_NONE, NULL},
+    {"tolerance", "-1e-999", ERROR_BAD_OPTION, "'-1e-999'"},
+    {"tolerance", "-0", ERROR_NONE, NULL},
     {"variant", "single", ERROR_NONE, NULL},
     {"variant", "block", ERROR_NONE, NULL},
     {"variant", "blo", ERROR_BAD_OPTION, "one of auto|single|block"},
@@ -199,6 +204,31 @@ static void test_values(void **state)
     assert_true(request.nan_on_singular);
 }
 
+/* 0 may mean something else than what is too small to be told from it. */
+static void test_small_reals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+    } cases[] = {{"1e-999", DBL_TRUE_MIN},
+                 {"0.0001E-330", DBL_TRUE_MIN},
+                 {"2e-324", DBL_TRUE_MIN},
+                 {"1e-323", 1e-323},
+                 {"0e-999", 0},
+                 {"0.000", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct proto_request request;
+        struct failure failure = {0};
+        double tolerance;
+        proto_request_init(&request, PROTO_FORMAT_NPY, &prototest_update);
+        assert_int_equal(proto_request_option(&request, "tolerance", cases[i].text, &failure),
+                         ERROR_NONE);
+        memcpy(&tolerance, &request.options[2], sizeof tolerance);
+        assert_true(tolerance == cases[i].value);
+    }
+}
+
 static void test_sniff(void **state)
 {
     (void)state;
@@ -282,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_ranges_and_orders),
         cmocka_unit_test(test_outputs_that_overflow),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_small_reals),
         cmocka_unit_test(test_sniff),
         cmocka_unit_test(test_formats_and_types),
         cmocka_unit_test(test_long_requests),
