@@ -25,12 +25,14 @@
 
 #include "gpu/host/dense.h"
 #include "gpu/host/host.h"
+#include "gpu/ism_probes.h"
 #include "gpu/methods/ism.h"
 
-#define HOST_ISM_RANK 4   /* columns that the fused update takes at once, at most */
-#define HOST_ISM_PROBES 8 /* lines of a trial at most; orders up to it are tried whole */
-#define HOST_ISM_LINES 8  /* arrays of HOST_ISM_PROBES lines that a trial takes */
-#define HOST_ISM_THIN 64  /* X and Y of so many columns are transposed first */
+#define HOST_ISM_RANK 4 /* columns that the fused update takes at once, at most */
+/* Lines of a trial at most; orders up to it are tried whole. */
+#define HOST_ISM_PROBES ISM_PROBES
+#define HOST_ISM_LINES 8 /* arrays of HOST_ISM_PROBES lines that a trial takes */
+#define HOST_ISM_THIN 64 /* X and Y of so many columns are transposed first */
 #define HOST_ISM_FUSED_LINES (3 * HOST_ISM_RANK) /* that the fused update takes */
 #define HOST_ISM_REPAIR_ROWS 64                  /* that Newton's step takes at once */
 

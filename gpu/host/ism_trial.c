@@ -57,15 +57,11 @@
 #define REPAIR_ROWS HOST_ISM_REPAIR_ROWS
 #define REPAIR_PIECE 256
 
-/* Number i of a fixed line without a pattern: of either sign, 1/2 to 1. Hardly any two are
- * alike, so that errors of one size do not cancel. */
+/* Number i of a line of a trial. */
 HOST_INLINE float weight(uint32_t i, uint32_t line)
 {
-    uint32_t mixed = (i * HOST_ISM_PROBES + line) * UINT32_C(0x9e3779b1);
-    mixed = (mixed ^ mixed >> 15) * UINT32_C(0x85ebca6b);
-    mixed = (mixed ^ mixed >> 13) * UINT32_C(0xc2b2ae35);
-    float magnitude = 0.5F + (float)(int32_t)(mixed >> 8 & 0x7fffff) * 0x1p-24F;
-    return mixed >> 31 ? -magnitude : magnitude;
+    const uint32_t bits = ISM_PROBE_BITS(i, line);
+    return ISM_PROBE_OF(bits);
 }
 
 /* What a loop over vectors does. */

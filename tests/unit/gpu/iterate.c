@@ -132,19 +132,3 @@ bool gputest_iterated_equal(const struct gputest_iterated *a, const struct gpute
            memcmp(a->history, b->history, sizeof a->history) == 0 &&
            memcmp(a->inverse, b->inverse, (size_t)(n * n) * sizeof(double)) == 0;
 }
-
-double gputest_exact_residual(int64_t n, const double *x, const double *a)
-{
-    double largest = 0;
-    for (int64_t j = 0; j < n; j++) {
-        __float128 column = 0;
-        for (int64_t i = 0; i < n; i++) {
-            __float128 entry = i == j;
-            for (int64_t k = 0; k < n; k++)
-                entry -= (__float128)x[i * n + k] * a[k * n + j];
-            column += entry < 0 ? -entry : entry;
-        }
-        largest = fmax(largest, (double)column);
-    }
-    return largest;
-}

@@ -38,7 +38,5 @@ void gputest_iterated_free(struct gputest_iterated *result);
 /* The same bits in everything? */
 bool gputest_iterated_equal(const struct gputest_iterated *a, const struct gputest_iterated *b,
                             int64_t n);
-/* |I - X A| to 113 bits: at a condition of 1e6 long double would not tell. */
-double gputest_exact_residual(int64_t n, const double *x, const double *a);
 
 #endif

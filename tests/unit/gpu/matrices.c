@@ -228,6 +228,22 @@ static double *scaled_copy(int64_t n, const double *a, int exponent)
     return copy;
 }
 
+double gputest_exact_residual(int64_t n, const double *x, const double *a)
+{
+    double largest = 0;
+    for (int64_t j = 0; j < n; j++) {
+        __float128 column = 0;
+        for (int64_t i = 0; i < n; i++) {
+            __float128 entry = i == j;
+            for (int64_t k = 0; k < n; k++)
+                entry -= (__float128)x[i * n + k] * a[k * n + j];
+            column += entry < 0 ? -entry : entry;
+        }
+        largest = fmax(largest, (double)column);
+    }
+    return largest;
+}
+
 double gputest_inverse_ratio(enum precision precision, int64_t n, const double *a, const double *x)
 {
     int exponent = exponent_of(n, a);

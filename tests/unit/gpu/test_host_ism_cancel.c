@@ -1,6 +1,6 @@
 /* `ism` with A known where columns of X Y^T cancel among themselves, and are far larger than A: no
- * sum of them in one precision tells what A is.
- */
+ * sum of them in one precision tells what A is. And the lines of a trial, whose errors may be the
+ * same in all rows there. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "gpu/host/lapack.h"
-#include "tests/unit/gpu/iterate.h"
+#include "gpu/ism_probes.h"
 #include "tests/unit/gpu/ism.h"
 #include "tests/unit/gpu/matrices.h"
 
@@ -128,12 +128,30 @@ static void test_a_large_a0(void **state)
     assert_int_equal(ismtest_wrongs, 0);
 }
 
+/* What gpu/ism_probes.h says of the sums of the first two lines. */
+static void test_no_line_misses_equal_rows(void **state)
+{
+    (void)state;
+    double sums[2] = {0, 0};
+    for (uint32_t i = 0; i < UINT32_C(1) << 15; i++) {
+        for (uint32_t l = 0; l < 2; l++) {
+            const uint32_t bits = ISM_PROBE_BITS(i, l);
+            const double number = (double)ISM_PROBE_OF(bits);
+            assert_true(fabs(number) >= 0.5 && fabs(number) <= 1);
+            sums[l] += number;
+        }
+        const double larger = fmax(fabs(sums[0]), fabs(sums[1]));
+        assert_true(i < 8 || larger >= 1.3 * sqrt((double)i + 1));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_opposite_columns),
         cmocka_unit_test(test_many_columns),
         cmocka_unit_test(test_a_large_a0),
+        cmocka_unit_test(test_no_line_misses_equal_rows),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,50 +68,6 @@ static void test_cancellation(void **state)
     assert_true(inverted > 400);
 }
 
-/* Columns of X Y^T cancel among themselves, and are far larger than A: whoever forms or tries A in
- * one precision has another matrix. */
-static void test_columns_that_cancel(void **state)
-{
-    (void)state;
-    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_DIAGONAL,
-                                              ISMTEST_INVERSE_AND_A0};
-    static const struct {
-        int64_t n, m;
-    } shapes[] = {{5, 2}, {8, 4}, {9, 2}, {20, 6}, {33, 40}, {70, 4}, {100, 66}};
-    static const double sizes[] = {10, 1e3, 1e5, 1e8, 1e13};
-    ismtest_wrongs = 0;
-    for (size_t k = 0; k < PRECISION_COUNT * COUNT(kinds) * COUNT(shapes) * COUNT(sizes); k++) {
-        size_t rest = k / PRECISION_COUNT;
-        enum precision precision = (enum precision)(k % PRECISION_COUNT);
-        int64_t n = shapes[rest % COUNT(shapes)].n, m = shapes[rest % COUNT(shapes)].m;
-        double size = sizes[rest / COUNT(shapes) % COUNT(sizes)];
-        struct ismtest_problem problem =
-            ismtest_blank(precision, kinds[rest / COUNT(shapes) / COUNT(sizes)], n, m);
-        uint64_t seed = k + 1;
-        size = precision == PRECISION_FP32 ? sqrt(size) : size;
-        for (int64_t i = 0; i < n; i++) {
-            problem.a0[i * (n + 1)] = problem.kind == ISMTEST_DEFAULT ? 1 : 1 + 0.1 * (double)i;
-            for (int64_t c = 0; c < m; c += 2) {
-                problem.x[i * m + c] = size * (1.5 + gputest_random(&seed) / 2);
-                problem.x[i * m + c + 1] = -problem.x[i * m + c];
-                problem.y[i * m + c] = 1.5 + gputest_random(&seed) / 2;
-                problem.y[i * m + c + 1] =
-                    problem.y[i * m + c] + gputest_random(&seed) / (double)(n * m) / size;
-            }
-        }
-        ismtest_complete(&problem);
-        ismtest_sum_exactly(&problem);
-        problem.variant = (int64_t)(k / 7 % (METHOD_ISM_REDUCED_MEMORY + 1));
-        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        double ratio = gputest_inverse_ratio(precision, n, problem.a, answer.inverse);
-        if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
-            ismtest_tell(&problem, "of columns that cancel: ratio", ratio);
-        ismtest_forget(&answer);
-        ismtest_free(&problem);
-    }
-    assert_int_equal(ismtest_wrongs, 0);
-}
-
 /* The pivots of an update that lost accuracy are not those of the inverse that Newton's step made
  * of it. */
 static void test_det_ratio_of_the_repaired(void **state)
@@ -412,17 +368,12 @@ static void test_sparse_columns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancellation),
-        cmocka_unit_test(test_columns_that_cancel),
-        cmocka_unit_test(test_det_ratio_of_the_repaired),
+        cmocka_unit_test(test_cancellation),     cmocka_unit_test(test_det_ratio_of_the_repaired),
         cmocka_unit_test(test_a_stiff_spring),
 
-        cmocka_unit_test(test_opposite_columns),
-        cmocka_unit_test(test_terms_beyond_the_range),
-        cmocka_unit_test(test_lost_terms),
-        cmocka_unit_test(test_a_doubled_row),
-        cmocka_unit_test(test_a_long_column),
-        cmocka_unit_test(test_sparse_columns),
+        cmocka_unit_test(test_opposite_columns), cmocka_unit_test(test_terms_beyond_the_range),
+        cmocka_unit_test(test_lost_terms),       cmocka_unit_test(test_a_doubled_row),
+        cmocka_unit_test(test_a_long_column),    cmocka_unit_test(test_sparse_columns),
 
     };
     host__lapack_init();

@@ -1,0 +1,4 @@
+/* The host's cases of terms that cancel, through the CUDA engine's kernels: see ism_host.h. */
+#include "tests/unit/cuda/ism_host.h"
+
+#include "tests/unit/gpu/test_host_ism_cancel.c"
