@@ -243,9 +243,8 @@ static struct brief *read_brief(const char *text, size_t length)
 
 /* ---- Numbers that are too small ---- */
 
-#define SMALLEST                                                                                   \
-    "5e-324" /* no longer than any number that jansson reads as 0, and that is none                \
-              */
+/* Not a string: it has no end. No number that jansson reads as 0 by mistake is shorter. */
+static const char smallest[] = {'5', 'e', '-', '3', '2', '4'};
 
 /* A number that is too small for a double becomes the smallest there is, for 0 may mean something
  * else. What is no JSON is left to jansson. */
@@ -265,7 +264,7 @@ static void keep_from_zero(char *at, const char *end)
             at += rest - at - 1;
             if (number_vanished(digits, rest, value)) {
                 memset(digits, ' ', (size_t)(rest - digits));
-                memcpy(digits, SMALLEST, strlen(SMALLEST));
+                memcpy(digits, smallest, sizeof smallest);
             }
         }
     }
