@@ -6,6 +6,7 @@
 #include "gpu/cuda/product_own.cuh"
 
 #define MATRICES_MAX 65535 /* of blockIdx.y; more are gone round */
+#define BLOCKS_MANY 132    /* the multiprocessors of an H200 */
 
 template <typename T>
 static cuda__operand<T> operand(const struct cuda_matrices &of, bool transposed)
@@ -15,24 +16,61 @@ static cuda__operand<T> operand(const struct cuda_matrices &of, bool transposed)
     return cuda__operand<T>{(T *)of.at, of.stride, of.step, transposed, in_pieces};
 }
 
+/* Tiles of all matrices. */
+template <typename Shape> static int64_t tiles(const cuda__own_product<typename Shape::T> &of)
+{
+    return (of.rows + Shape::rows - 1) / Shape::rows *
+           ((of.columns + Shape::columns - 1) / Shape::columns) * of.count;
+}
+
 template <typename Shape>
 static cudaError_t by(const cuda__own_product<typename Shape::T> &of, cudaStream_t stream)
 {
-    int64_t tiles = (of.rows + Shape::rows - 1) / Shape::rows *
-                    ((of.columns + Shape::columns - 1) / Shape::columns);
-    if (tiles > INT32_MAX)
+    const int64_t blocks = tiles<Shape>(of) / of.count;
+    if (blocks > INT32_MAX)
         return cudaErrorInvalidValue;
     unsigned matrices = (unsigned)(of.count < MATRICES_MAX ? of.count : MATRICES_MAX);
-    return cuda__start(cuda__own_product_kernel<Shape>, dim3((unsigned)tiles, matrices),
+    return cuda__start(cuda__own_product_kernel<Shape>, dim3((unsigned)blocks, matrices),
                        Shape::threads, sizeof(typename Shape::shared), stream, of);
 }
 
-/* The smallest tiles that leave little of the matrix's edge empty; larger ones read less. Chosen by
- * counting, 2026-11-21; they leave the bits alone. */
-template <typename T>
-static cudaError_t of_type(const struct cuda_product *from, cudaStream_t stream)
+template <typename T> struct shapes {
+    typedef cuda__own_shape<T, 1, 1, 2, 2, 4> least;
+    typedef cuda__own_shape<T, 1, 1, 2, 2, 3, 32> small; /* of sums of 32 numbers and more */
+    typedef cuda__own_shape<T, 2, 1, 2, 2, 2, 32> middle;
+    typedef cuda__own_shape<T, 2, 2, 2, 2, 3> square;
+    typedef cuda__own_shape<T, 2, 2, 2, 2, 2, 32> deep;
+    typedef cuda__own_shape<T, 4, 2, 2, 2, 2> large;
+};
+
+/* The larger the tiles, the less is read; but few of them leave multiprocessors idle. Chosen by
+ * timing on an H200, 2026-11-23; they leave the bits alone. */
+static cudaError_t of_type(const cuda__own_product<double> &of, cudaStream_t stream)
 {
-    const int rows = sizeof(T) == 8 ? 2 : 4; /* units of a warp's tile */
+    typedef shapes<double> shape;
+    if (of.rows <= 32 && of.columns <= 32)
+        return by<shape::least>(of, stream);
+    if (of.inner < 32)
+        return by<shape::square>(of, stream);
+    return tiles<shape::deep>(of) >= BLOCKS_MANY ? by<shape::deep>(of, stream)
+                                                 : by<shape::small>(of, stream);
+}
+
+static cudaError_t of_type(const cuda__own_product<float> &of, cudaStream_t stream)
+{
+    typedef shapes<float> shape;
+    if (of.rows <= 32 && of.columns <= 32)
+        return by<shape::least>(of, stream);
+    if (of.rows > 256 && of.columns > 256 && tiles<shape::large>(of) >= BLOCKS_MANY)
+        return by<shape::large>(of, stream);
+    if (of.inner < 32 || tiles<shape::square>(of) >= BLOCKS_MANY)
+        return by<shape::square>(of, stream);
+    return tiles<shape::middle>(of) >= BLOCKS_MANY / 2 ? by<shape::middle>(of, stream)
+                                                       : by<shape::small>(of, stream);
+}
+
+template <typename T> static cudaError_t start(const struct cuda_product *from, cudaStream_t stream)
+{
     cuda__own_product<T> of = {operand<T>(from->a, from->transpose_a),
                                operand<T>(from->b, from->transpose_b),
                                operand<T>(from->c, false),
@@ -42,15 +80,11 @@ static cudaError_t of_type(const struct cuda_product *from, cudaStream_t stream)
                                from->count,
                                (T)from->alpha,
                                (T)from->beta};
-    if (of.rows <= 32 && of.columns <= 32)
-        return by<cuda__own_shape<T, 1, 1, 2, 2, 4>>(of, stream);
-    if (of.rows <= 256 || of.columns <= 256)
-        return by<cuda__own_shape<T, 2, 2, 2, 2, 3>>(of, stream);
-    return by<cuda__own_shape<T, rows, 2, 8 / rows, 2, 2>>(of, stream);
+    return of_type(of, stream);
 }
 
 cudaError_t cuda__product_own(const struct cuda_product *product, cudaStream_t stream)
 {
-    return product->precision == PRECISION_FP32 ? of_type<float>(product, stream)
-                                                : of_type<double>(product, stream);
+    return product->precision == PRECISION_FP32 ? start<float>(product, stream)
+                                                : start<double>(product, stream);
 }
