@@ -297,30 +297,48 @@ template <typename S> struct cuda__ism_coupler {
         return i < at.n && c < at.m ? (double)x[i * at.m + c] : 0;
     }
 
-    /* A tile of I + K X: every warp adds up a part of the sums. */
-    __device__ __forceinline__ void multiply_tile(int i, int j)
+    /* Part number `part` of `parts` of the sums of a tile of K X. */
+    __device__ __forceinline__ void multiply_tile(int i, int j, int part, int parts,
+                                                  double (&sums)[4]) const
     {
-        const int share = (at.ld / 8 + warps - 1) / warps * 8;
-        const int end = (warp + 1) * share < at.ld ? (warp + 1) * share : at.ld;
-        double sums[4] = {};
-        for (int step = warp * share; step < end; step += 8) {
+        const int share = (at.ld / 8 + parts - 1) / parts * 8;
+        const int end = (part + 1) * share < at.ld ? (part + 1) * share : at.ld;
+#pragma unroll 4
+        for (int step = part * share; step < end; step += 8) {
             const int inner = step + 2 * t;
             const double left[4] = {k_at(i + g, inner), k_at(i + g + 8, inner),
                                     k_at(i + g, inner + 1), k_at(i + g + 8, inner + 1)};
             const double right[2] = {x_at(inner, j + g), x_at(inner + 1, j + g)};
             cuda__multiply_add(sums, left, right);
         }
+    }
+
+    /* I + K X: a warp has some tiles, or a part of one's sums where there are few. */
+    __device__ __forceinline__ void multiply()
+    {
+        const int down = (at.m + 15) / 16, tiles = down * ((at.m + 7) / 8);
+        const int parts = tiles < warps ? warps / tiles : 1;
+        for (int piece = warp; piece < tiles * parts; piece += warps) {
+            const int tile = piece / parts, i = tile % down * 16, j = tile / down * 8;
+            double sums[4] = {};
+            multiply_tile(i, j, piece % parts, parts, sums);
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            memory.parts[warp][(g + e / 2 * 8) * 8 + 2 * t + e % 2] = sums[e];
+            for (int e = 0; e < 4; e++) {
+                const int row = g + e / 2 * 8, column = 2 * t + e % 2;
+                if (parts > 1)
+                    memory.parts[warp][row * 8 + column] = sums[e];
+                else
+                    memory.c[i + row][j + column] = sums[e] + (i + row == j + column);
+            }
+        }
         __syncthreads();
-        if ((int)threadIdx.x < 16 * 8) {
-            const int row = i + (int)threadIdx.x / 8, column = j + (int)threadIdx.x % 8;
+        for (int e = (int)threadIdx.x; parts > 1 && e < tiles * 16 * 8; e += threads) {
+            const int tile = e / (16 * 8), at_tile = e % (16 * 8);
+            const int row = tile % down * 16 + at_tile / 8, column = tile / down * 8 + at_tile % 8;
             double sum = row == column;
-            for (int w = 0; w < warps; w++)
-                sum += memory.parts[w][threadIdx.x];
-            if (row < most)
-                memory.c[row][column] = sum;
+            for (int p = 0; p < parts; p++)
+                sum += memory.parts[tile * parts + p][at_tile];
+            memory.c[row][column] = sum;
         }
         __syncthreads();
     }
@@ -441,9 +459,7 @@ template <typename S> struct cuda__ism_coupler {
 
     __device__ __forceinline__ void run()
     {
-        for (int i = 0; i < at.m; i += 16)
-            for (int j = 0; j < at.m; j += 8)
-                multiply_tile(i, j);
+        multiply();
         invert();
         multiply_lines();
         measure();

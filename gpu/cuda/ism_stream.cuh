@@ -337,22 +337,22 @@ template <typename S>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_conclude_kernel(const cuda__ism_call call)
 {
-    constexpr int tried = CUDA__ISM_TRIED, warps = CUDA__ISM_WARPS;
+    constexpr int tried = CUDA__ISM_TRIED, warps = CUDA__ISM_WARPS, most = 16, deep = 8;
     __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MOST];
+    __shared__ double pieces[tried][CUDA__ISM_THREADS];
     __shared__ double scratch[warps];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
-    const double *parts = at.lines(CUDA__ISM_STREAM_PARTS), *k = at.lines(CUDA__ISM_STREAM_K);
+    const double *left = at.lines(CUDA__ISM_STREAM_PARTS), *k = at.lines(CUDA__ISM_STREAM_K);
     const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
     const double *norms = at.lines(CUDA__ISM_STREAM_NORMS);
     const S *x = at.input(CUDA__ISM_GIVEN_X, at.m);
-    const int warp = (int)threadIdx.x / CUDA__WARP, lane = (int)threadIdx.x % CUDA__WARP;
     double size_z = 0, size_b = 0, met = 0, worst = 0;
     for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
         double sums[1 + tried] = {};
         for (int p = 0; p < (int)call.plan.stream_parts; p++) {
 #pragma unroll
             for (int l = 0; l <= tried; l++)
-                sums[l] += parts[(int64_t)(p * (1 + tried) + l) * at.ld + j];
+                sums[l] += left[(int64_t)(p * (1 + tried) + l) * at.ld + j];
         }
         size_z = cuda__lu_larger(size_z, sums[0]);
         size_b = cuda__lu_larger(size_b, sizes[j]);
@@ -360,27 +360,52 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         tz[1][j] = sums[2];
     }
     __syncthreads();
-    for (int e = warp; e < tried * at.m; e += warps) {
+    /* (T Z) X: a thread has a column of some rows, which it adds up `deep` at a time. */
+    const int shares = CUDA__ISM_THREADS / at.m, parts = shares < most ? shares : most;
+    const int column = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
+    double sums[tried] = {};
+    for (int first = part; part < parts && first < at.n; first += parts * deep) {
+        double piece[tried] = {};
+#pragma unroll
+        for (int r = 0; r < deep; r++) {
+            const int i = first + r * parts;
+            const double number = i < at.n ? (double)x[i * at.m + column] : 0;
+#pragma unroll
+            for (int l = 0; l < tried; l++)
+                piece[l] = fma(i < at.n ? tz[l][i] : 0, number, piece[l]);
+        }
+#pragma unroll
+        for (int l = 0; l < tried; l++)
+            sums[l] += piece[l];
+    }
+#pragma unroll
+    for (int l = 0; l < tried; l++)
+        pieces[l][threadIdx.x] = sums[l];
+    __syncthreads();
+    for (int e = (int)threadIdx.x; e < tried * at.m; e += CUDA__ISM_THREADS) {
         double sum = 0;
-#pragma unroll 4
-        for (int i = lane; i < at.n; i += CUDA__WARP)
-            sum = fma(tz[e % tried][i], (double)x[i * at.m + e / tried], sum);
-        sum = cuda__lu_warp_sum(sum);
-        if (lane == 0)
-            thin[e % tried][e / tried] = sum;
+        for (int p = 0; p < parts; p++)
+            sum += pieces[e % tried][p * at.m + e / tried];
+        thin[e % tried][e / tried] = sum;
     }
     __syncthreads();
-    for (int e = (int)threadIdx.x; e < tried * at.n; e += CUDA__ISM_THREADS) {
-        const int l = e / at.n, j = e % at.n;
-        double sum = tz[l][j], size = 0;
+    for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
+        double size = 0, of_line[tried];
+#pragma unroll
+        for (int l = 0; l < tried; l++)
+            of_line[l] = tz[l][j];
 #pragma unroll 4
         for (int c = 0; c < at.m; c++) {
             const double number = k[(int64_t)c * at.ld + j];
-            sum = fma(thin[l][c], number, sum);
             size = fma(norms[c], fabs(number), size);
+#pragma unroll
+            for (int l = 0; l < tried; l++)
+                of_line[l] = fma(thin[l][c], number, of_line[l]);
         }
         met = cuda__lu_larger(met, size);
-        worst = cuda__lu_larger(worst, fabs(k[(int64_t)(at.m + l) * at.ld + j] - sum));
+#pragma unroll
+        for (int l = 0; l < tried; l++)
+            worst = cuda__lu_larger(worst, fabs(k[(int64_t)(at.m + l) * at.ld + j] - of_line[l]));
     }
     const cuda__ism_answer *answer = at.answer();
     cuda__ism_trial trial = {};
@@ -394,8 +419,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda_tensors *item = cuda__ism_item_of_slot(call, at.slot, &within);
     trial.error = answer->broken ? (double)cuda__real<double>::nan() : trial.error;
     trial.change = answer->change;
-    trial.blind = cuda__ism_blinds<S, double>(at.n, (at.n + CUDA__WARP - 1) / CUDA__WARP + 5, met,
-                                              trial.change);
+    const int roundings = deep + (at.n + parts * deep - 1) / (parts * deep) + parts;
+    trial.blind = cuda__ism_blinds<S, double>(at.n, roundings, met, trial.change);
     trial.lost = cuda__ism_stream_lost(at, trial.norm_a);
     if (cuda__ism_cancels(at.n, trial.lost, trial.change))
         trial.lost =
