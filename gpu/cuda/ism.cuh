@@ -103,6 +103,13 @@ static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_
 
 /* ---- The lines of a trial ---- */
 
+static __host__ __device__ __forceinline__ int cuda__ism_tried(const cuda__ism_call &call)
+{
+    return cuda__ism_is_whole(call.n)                 ? (int)call.n
+           : cuda__ism_knows(call) && !call.plan.last ? CUDA__ISM_TRIED_KNOWN
+                                                      : CUDA__ISM_TRIED;
+}
+
 /* Number i of a line (gpu/ism_probes.h); up to n = CUDA__ISM_PROBES of the identity. */
 static __device__ __forceinline__ float cuda__ism_weight(int64_t n, int64_t i, int line)
 {
@@ -164,7 +171,8 @@ struct cuda__ism_trial {
     bool bad;
 };
 
-/* Reports the answer of `road`, or that there is none; by one thread. Returns INFO. */
+/* Reports the answer of `road`, or that there is none; by one thread. Returns INFO: what is
+ * singular is left to lu, or to a solution. */
 template <typename T>
 static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call,
                                                       const cuda_tensors *item, int64_t within,
@@ -181,11 +189,12 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
     bool good = sized && trial.norm_a <= largest && !trial.bad && !trial.blind &&
                 trial.error <= cuda__ism_allowed<T>(call.n, size) &&
                 (known ? trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
-                       : !cuda__ism_cancels(call.n, trial.lost, trial.change));
+                       : !cuda__ism_cancels(call.n, trial.lost, trial.change) &&
+                             size * eps <= trial.norm_a);
     int info = trial.bad ? -1 : CUDA_INFO_DOUBTFUL;
     double det_ratio = nan;
     if (good) {
-        info = !known && size * eps > trial.norm_a ? (int)call.n + 1 : 0;
+        info = 0;
         det_ratio = trial.det_ratio;
     } else {
         rcond = nan;

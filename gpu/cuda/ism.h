@@ -18,9 +18,10 @@
  * design that was not taken has lu's kernels invert the blocks: as many operations, but these
  * kernels take longer for one block of 512 columns than all the rest, and give no determinant.
  *
- * Every answer is tried as on the host. One that fails is doubtful, and cuda_ism_mend takes the
- * last of the host's roads: A formed and inverted by lu, or Z M = A0^-1 solved. (The host tries one
- * block of all columns and Newton's step before that, which are no faster here.)
+ * Every answer is tried, as on the host but in twice the precision where it goes by products. One
+ * that fails is doubtful, and cuda_ism_mend takes the last of the host's roads: A formed and
+ * inverted by lu, or Z M = A0^-1 solved. (The host tries one block of all columns and Newton's step
+ * before that, which are no faster here.)
  *
  * Cost: an update of a known inverse reads and writes n^2 numbers on the fused road. Elsewhere
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but

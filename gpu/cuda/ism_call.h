@@ -22,7 +22,8 @@ extern "C" {
 
 /* Lines of a trial at most; orders up to it are tried whole. */
 #define CUDA__ISM_PROBES ISM_PROBES
-#define CUDA__ISM_TRIED 2         /* lines of the trial of a larger one */
+#define CUDA__ISM_TRIED 2         /* lines of the trial of a larger one, */
+#define CUDA__ISM_TRIED_KNOWN 4   /* and where A is known, but for ism_last.cuh */
 #define CUDA__ISM_NORM_ORDER 64   /* to this order |A| is computed from all columns */
 #define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */
 #define CUDA__ISM_MENDED_LEAST 64 /* matrices that are mended at once, of small orders more: */
@@ -112,14 +113,14 @@ enum cuda__ism_array {
     CUDA__ISM_U, /* factors, n x m; U R beside them */
     CUDA__ISM_UR,
     CUDA__ISM_V,
-    CUDA__ISM_TZ, /* lines of n: T Z, T (A) or what is left of T, and the columns of A */
-    CUDA__ISM_REST,
-    CUDA__ISM_ERROR,
-    CUDA__ISM_SIGNS,
-    CUDA__ISM_COLUMNS,
-    CUDA__ISM_THIN, /* lines of m: T Z X, and chosen rows of Y */
-    CUDA__ISM_CHOSEN,
-    CUDA__ISM_SIZES,   /* sums of magnitudes of the columns of Z, and of A, A0 or B */
+    CUDA__ISM_TZ,      /* lines of n: T Z */
+    CUDA__ISM_REST,    /* T less T X Y^T, or T Z X Y^T; before that columns' scores and norms */
+    CUDA__ISM_ERROR,   /* what is left of T; before that lines times A */
+    CUDA__ISM_SIGNS,   /* of chosen columns of A; of a solution the sums of those of |M - I| */
+    CUDA__ISM_COLUMNS, /* columns of X Y^T or A0^-1 */
+    CUDA__ISM_THIN,    /* lines of m: T Z X */
+    CUDA__ISM_CHOSEN,  /* chosen rows of Y; before that m doubles, the norms of X's columns */
+    CUDA__ISM_SIZES,   /* sums of magnitudes of the columns of Z or FORMED, and of A, A0 or B */
     CUDA__ISM_WEIGHTS, /* n doubles: see ism_terms.cuh */
     CUDA__ISM_FORMED, /* mending: A or M; its inverse, and before that what is factored; its factors
                        * and their pivots */

@@ -10,8 +10,8 @@
 #define CUDA__ISM_IDLE (-20) /* exponent of a column beside zeros; n is 2^14 at most */
 #define CUDA__ISM_FORM_TILE CUDA__WARP
 #define CUDA__ISM_FORM_HELD (CUDA__ISM_FORM_TILE / CUDA__ISM_WARPS) /* rows of a thread */
-/* How many times |A| its terms may be where it is formed in one precision: their rounding errors
- * are m / 2 eps times the terms at most. */
+/* How many times |A| its terms may be where it is formed in one precision, up to m = n: their
+ * rounding errors are m / 2 eps times the terms at most. */
 #define CUDA__ISM_FORM_RATIO 8.0
 
 /* ---- X and Y ---- */
@@ -74,9 +74,11 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
         norm = cuda__lu_larger(norm, sizes[j]);
     norm = cuda__lu_block_largest<CUDA__ISM_WARPS>(norm, scratch);
-    const double most = CUDA__ISM_FORM_RATIO * CUDA__ISM_TERMS_SCALE * (double)norm;
+    const double share = call.m > call.n ? (double)call.n / (double)call.m : 1;
+    const double most = CUDA__ISM_FORM_RATIO * share * CUDA__ISM_TERMS_SCALE * (double)norm;
+    const bool holds = norm <= cuda__real<T>::largest && cuda__ism_terms(answer) <= most;
     if (threadIdx.x == 0)
-        answer->twice = !(cuda__ism_terms(answer) <= most);
+        answer->twice = !holds;
 }
 
 /* FORMED = A0 + X Y^T, of the slots that are to be formed in twice the precision: rounded once. A

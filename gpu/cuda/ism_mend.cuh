@@ -7,8 +7,8 @@
  * As many matrices as the workspace holds are picked from the batch, by their INFO, and mended
  * together; then the next ones.
  *
- * Cost: of lu twice, and 2 n^2 m operations to form A, or 14 n^2 m where its terms cancel; with
- * A0_INVERSE alone 28 n^2 m to form M, in FP32 4 n^2 m, and 10 n^3 more.
+ * Cost: of lu twice, and 2 n^2 m operations to form A, 14 n^2 m more where its terms cancel (FP32:
+ * 2 n^2 m); with A0_INVERSE alone 28 n^2 m to form M (FP32: 4 n^2 m), and 10 n^3 more.
  */
 #ifndef GPU_CUDA_ISM_MEND_CUH
 #define GPU_CUDA_ISM_MEND_CUH

@@ -15,7 +15,9 @@
 
 #define CUDA__ISM_TERMS_THREADS 512
 #define CUDA__ISM_TERMS_WARPS (CUDA__ISM_TERMS_THREADS / CUDA__WARP)
-#define CUDA__ISM_TERMS_SCALE 0x1p-32 /* there are 2^28 terms at most */
+/* Of X Y^T there are 2^29 terms at most. Those of X Y^T A0^-1 may overflow still, which makes a
+ * matrix doubtful. */
+#define CUDA__ISM_TERMS_SCALE 0x1p-32
 
 /* Columns that a block takes of as many: a power of two. Its threads take rows of them, groups of
  * threads one row each. Few columns make blocks enough too: four of a row are read at once. */

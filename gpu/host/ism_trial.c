@@ -44,9 +44,11 @@
 #define WHOLE_RATIO 8.0  /* of a residual that is known whole; the contract has 15 */
 #define TERMS_RATIO 20.0 /* n / 2 times it is what the sums of an update may have lost unseen */
 #define WHOLE_TERMS_RATIO 4.0 /* the same of a residual that is known whole */
-#define TWICE_RATIO 4.0       /* of what those in twice the precision may have lost */
-#define CHANGE_ERROR 0.1      /* of |M - I| or |A| that may be lost likewise */
-#define FORMED_RATIO 2.0      /* of what A formed lacks, where all of it is known */
+#define SMALL_ORDER 32        /* to this order two lines may miss too much of it, A being known */
+#define SMALL_TERMS_RATIO 8.0
+#define TWICE_RATIO 4.0  /* of what those in twice the precision may have lost */
+#define CHANGE_ERROR 0.1 /* of |M - I| or |A| that may be lost likewise */
+#define FORMED_RATIO 2.0 /* of what A formed lacks, where all of it is known */
 #define NORM_ORDER 64
 #define CANDIDATES 8     /* columns whose norm is computed, by either score */
 #define CLIMBS 4         /* from the best of them */

@@ -54,9 +54,9 @@ int main(void)
         cmocka_unit_test(test_not_finite),      cmocka_unit_test(test_scales),
         cmocka_unit_test(test_overflow),        cmocka_unit_test(test_cancellation),
         cmocka_unit_test(test_a_stiff_spring),  cmocka_unit_test(test_opposite_columns),
-        cmocka_unit_test(test_a_doubled_row),   cmocka_unit_test(test_a_long_column),
-        cmocka_unit_test(test_sparse_columns),  cmocka_unit_test(test_without_inverse),
-        cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_a_large_inverse), cmocka_unit_test(test_a_doubled_row),
+        cmocka_unit_test(test_a_long_column),   cmocka_unit_test(test_sparse_columns),
+        cmocka_unit_test(test_without_inverse), cmocka_unit_test(test_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

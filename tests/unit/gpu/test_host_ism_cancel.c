@@ -21,6 +21,11 @@
 
 #define VARIANTS (METHOD_ISM_REDUCED_MEMORY + 1)
 
+/* Every so many cases are tried. */
+#ifndef CANCEL_STEP
+#define CANCEL_STEP 1
+#endif
+
 static const enum ismtest_kind known[] = {ISMTEST_DEFAULT, ISMTEST_SCALE, ISMTEST_DIAGONAL,
                                           ISMTEST_INVERSE_AND_A0};
 
@@ -57,12 +62,13 @@ static void check(struct ismtest_problem *problem, const char *what)
 }
 
 /* Up to 6e4 times A in FP32, 1e12 times in FP64. */
-static void test_opposite_columns(void **state)
+static void test_opposite_columns_of_a_known(void **state)
 {
     (void)state;
     static const int64_t orders[] = {2, 8, 9, 24, 70};
     ismtest_wrongs = 0;
-    for (size_t turn = 0; turn < 2 * COUNT(orders) * COUNT(known) * VARIANTS * 3; turn++) {
+    for (size_t turn = 0; turn < 2 * COUNT(orders) * COUNT(known) * VARIANTS * 3;
+         turn += CANCEL_STEP) {
         enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
         int64_t n = orders[turn / 2 % COUNT(orders)];
         size_t rest = turn / 2 / COUNT(orders);
@@ -79,7 +85,7 @@ static void test_opposite_columns(void **state)
     assert_int_equal(ismtest_wrongs, 0);
 }
 
-/* More columns than A has: A is formed at once. */
+/* More columns than A has: A is formed at once. Of very many nothing need cancel. */
 static void test_many_columns(void **state)
 {
     (void)state;
@@ -95,6 +101,45 @@ static void test_many_columns(void **state)
         check(&problem, "of many columns: ratio");
         ismtest_free(&problem);
     }
+    static const int64_t shapes[][2] = {{1, 500}, {1, 510}};
+    for (size_t turn = 0; turn < 2 * COUNT(shapes) * 2; turn++) {
+        const int64_t *shape = shapes[turn / 2 % COUNT(shapes)], n = shape[0], m = shape[1];
+        struct ismtest_problem problem =
+            ismtest_blank(turn % 2 ? PRECISION_FP64 : PRECISION_FP32, ISMTEST_DEFAULT, n, m);
+        problem.a0[0] = problem.a0[n * n - 1] = 1;
+        for (int64_t c = 0; c < m; c++) {
+            problem.x[c % n * m + c] = 1.0 / 3;
+            problem.y[c % n * m + c] = 0.7;
+        }
+        problem.variant = turn / 2 / COUNT(shapes) ? METHOD_ISM_BLOCK : METHOD_ISM_AUTO;
+        check(&problem, "of very many columns: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
+/* A is in range, and partial sums of it are not. */
+static void test_sums_that_overflow_on_the_way(void **state)
+{
+    (void)state;
+    ismtest_wrongs = 0;
+    for (size_t turn = 0; turn < COUNT(known) * VARIANTS; turn++) {
+        if (known[turn % COUNT(known)] == ISMTEST_DEFAULT)
+            continue; /* A0 would be too small beside the terms */
+        const int64_t n = 2 + (int64_t)(turn % 3) * 10;
+        struct ismtest_problem problem =
+            ismtest_blank(PRECISION_FP32, known[turn % COUNT(known)], n, 4);
+        for (int64_t i = 0; i < n; i++) {
+            problem.a0[i * (n + 1)] = 0x1p118;
+            for (int64_t c = 0; c < 4; c++) {
+                problem.x[i * 4 + c] = (c < 2 ? 1.5 : -1.5) * 0x1p64;
+                problem.y[i * 4 + c] = 0x1p63;
+            }
+        }
+        problem.variant = (int64_t)(turn / COUNT(known));
+        check(&problem, "of sums that overflow on the way: ratio");
+        ismtest_free(&problem);
+    }
     assert_int_equal(ismtest_wrongs, 0);
 }
 
@@ -104,7 +149,7 @@ static void test_a_large_a0(void **state)
     (void)state;
     static const int64_t orders[] = {4, 9, 32, 72};
     ismtest_wrongs = 0;
-    for (size_t turn = 0; turn < 2 * COUNT(orders) * VARIANTS * 4; turn++) {
+    for (size_t turn = 0; turn < 2 * COUNT(orders) * VARIANTS * 4; turn += CANCEL_STEP) {
         enum precision precision = turn % 2 ? PRECISION_FP64 : PRECISION_FP32;
         int64_t n = orders[turn / 2 % COUNT(orders)];
         size_t rest = turn / 2 / COUNT(orders);
@@ -148,9 +193,8 @@ static void test_no_line_misses_equal_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opposite_columns),
-        cmocka_unit_test(test_many_columns),
-        cmocka_unit_test(test_a_large_a0),
+        cmocka_unit_test(test_opposite_columns_of_a_known),   cmocka_unit_test(test_many_columns),
+        cmocka_unit_test(test_sums_that_overflow_on_the_way), cmocka_unit_test(test_a_large_a0),
         cmocka_unit_test(test_no_line_misses_equal_rows),
     };
     host__lapack_init();

@@ -267,6 +267,32 @@ static void test_lost_terms(void **state)
     assert_int_equal(ismtest_wrongs, 0);
 }
 
+/* A0^-1 is so large that an inverse with errors of its size times M leaves the range, though the
+ * inverse itself does not: that says nothing of M. */
+static void test_a_large_inverse(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 2, 9, 17};
+    uint64_t seed = 9;
+    ismtest_wrongs = 0;
+    for (size_t k = 0; k < 16 * COUNT(orders); k++) {
+        int64_t n = orders[k % COUNT(orders)];
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_INVERSE, n, n);
+        for (int64_t i = 0; i < n * n; i++) {
+            const double own = i % (n + 1) == 0 ? 3 : 0;
+            problem.x[i] = own + gputest_random(&seed) / (double)n;
+            problem.y[i] = own + gputest_random(&seed) / (double)n;
+        }
+        ismtest_complete(&problem);
+        for (int64_t i = 0; i < n * n; i++)
+            problem.b[i] = ldexp((i % (n + 1) == 0 ? 3 : 0) + gputest_random(&seed) / (double)n,
+                                 540 + (int)(k / COUNT(orders)) * 4);
+        check_update(&problem, "of a large inverse: ratio");
+        ismtest_free(&problem);
+    }
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
 /* A row of an ill-conditioned A0 is doubled: Y^T A0^-1 is a sum of large terms that cancel to a row
  * of the identity, nearly, and the answer is A0^-1 with half a column, nearly. */
 static void test_a_doubled_row(void **state)
@@ -372,8 +398,9 @@ int main(void)
         cmocka_unit_test(test_a_stiff_spring),
 
         cmocka_unit_test(test_opposite_columns), cmocka_unit_test(test_terms_beyond_the_range),
-        cmocka_unit_test(test_lost_terms),       cmocka_unit_test(test_a_doubled_row),
-        cmocka_unit_test(test_a_long_column),    cmocka_unit_test(test_sparse_columns),
+        cmocka_unit_test(test_lost_terms),       cmocka_unit_test(test_a_large_inverse),
+        cmocka_unit_test(test_a_doubled_row),    cmocka_unit_test(test_a_long_column),
+        cmocka_unit_test(test_sparse_columns),
 
     };
     host__lapack_init();
