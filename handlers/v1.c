@@ -218,8 +218,8 @@ static void say_what_failed(const struct inference *inference, char *text, size_
     bool inverts = method_output_find(request->method, "INVERSE") >= 0;
     bool converges = survey->infos[STATS_NOT_CONVERGED] == 0;
     const char *remedy = converges ? ""
-                                   : " Raise max_iterations or tolerance; a matrix near to "
-                                     "singular does not converge.";
+                                   : " Raise max_iterations or tolerance, or take initial=auto; a "
+                                     "matrix near to singular does not converge.";
     char reason[96], of[40] = "";
     say_reason(survey->bad[0].info, request, reason, sizeof reason);
     if (batch > 1)

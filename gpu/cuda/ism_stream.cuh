@@ -332,35 +332,18 @@ static __global__ void __launch_bounds__(CUDA__ISM_STREAM_SLAB)
         atomicMax(&at.answer()->loss, (unsigned long long)__double_as_longlong(loss));
 }
 
-/* T Z, of which every part of the rows has left its sums, and the trial. A block a slot. */
+/* thin = (T Z) X: a thread has a column of some rows, which it adds up `deep` at a time; pieces is
+ * used up. Returns how many roundings a term takes part in. All threads of a block call, and a
+ * barrier has passed. */
 template <typename S>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_conclude_kernel(const cuda__ism_call call)
+static __device__ __forceinline__ int
+cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
+                      const double (&tz)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_ORDER],
+                      double (&pieces)[CUDA__ISM_TRIED][CUDA__ISM_THREADS],
+                      double (&thin)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_MOST])
 {
-    constexpr int tried = CUDA__ISM_TRIED, warps = CUDA__ISM_WARPS, most = 16, deep = 8;
-    __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MOST];
-    __shared__ double pieces[tried][CUDA__ISM_THREADS];
-    __shared__ double scratch[warps];
-    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
-    const double *left = at.lines(CUDA__ISM_STREAM_PARTS), *k = at.lines(CUDA__ISM_STREAM_K);
-    const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
-    const double *norms = at.lines(CUDA__ISM_STREAM_NORMS);
+    constexpr int tried = CUDA__ISM_TRIED, most = 16, deep = 8;
     const S *x = at.input(CUDA__ISM_GIVEN_X, at.m);
-    double size_z = 0, size_b = 0, met = 0, worst = 0;
-    for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
-        double sums[1 + tried] = {};
-        for (int p = 0; p < (int)call.plan.stream_parts; p++) {
-#pragma unroll
-            for (int l = 0; l <= tried; l++)
-                sums[l] += left[(int64_t)(p * (1 + tried) + l) * at.ld + j];
-        }
-        size_z = cuda__lu_larger(size_z, sums[0]);
-        size_b = cuda__lu_larger(size_b, sizes[j]);
-        tz[0][j] = sums[1];
-        tz[1][j] = sums[2];
-    }
-    __syncthreads();
-    /* (T Z) X: a thread has a column of some rows, which it adds up `deep` at a time. */
     const int shares = CUDA__ISM_THREADS / at.m, parts = shares < most ? shares : most;
     const int column = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
     double sums[tried] = {};
@@ -389,6 +372,37 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         thin[e % tried][e / tried] = sum;
     }
     __syncthreads();
+    return deep + (at.n + parts * deep - 1) / (parts * deep) + parts;
+}
+
+/* T Z, of which every part of the rows has left its sums, and the trial. A block a slot. */
+template <typename S>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_conclude_kernel(const cuda__ism_call call)
+{
+    constexpr int tried = CUDA__ISM_TRIED, warps = CUDA__ISM_WARPS;
+    __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MOST];
+    __shared__ double pieces[tried][CUDA__ISM_THREADS];
+    __shared__ double scratch[warps];
+    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
+    const double *left = at.lines(CUDA__ISM_STREAM_PARTS), *k = at.lines(CUDA__ISM_STREAM_K);
+    const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
+    const double *norms = at.lines(CUDA__ISM_STREAM_NORMS);
+    double size_z = 0, size_b = 0, met = 0, worst = 0;
+    for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
+        double sums[1 + tried] = {};
+        for (int p = 0; p < (int)call.plan.stream_parts; p++) {
+#pragma unroll
+            for (int l = 0; l <= tried; l++)
+                sums[l] += left[(int64_t)(p * (1 + tried) + l) * at.ld + j];
+        }
+        size_z = cuda__lu_larger(size_z, sums[0]);
+        size_b = cuda__lu_larger(size_b, sizes[j]);
+        tz[0][j] = sums[1];
+        tz[1][j] = sums[2];
+    }
+    __syncthreads();
+    const int roundings = cuda__ism_stream_thin<S>(at, tz, pieces, thin);
     for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
         double size = 0, of_line[tried];
 #pragma unroll
@@ -419,7 +433,6 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda_tensors *item = cuda__ism_item_of_slot(call, at.slot, &within);
     trial.error = answer->broken ? (double)cuda__real<double>::nan() : trial.error;
     trial.change = answer->change;
-    const int roundings = deep + (at.n + parts * deep - 1) / (parts * deep) + parts;
     trial.blind = cuda__ism_blinds<S, double>(at.n, roundings, met, trial.change);
     trial.lost = cuda__ism_stream_lost(at, trial.norm_a);
     if (cuda__ism_cancels(at.n, trial.lost, trial.change))

@@ -19,8 +19,8 @@
 /* What cuBLAS asks for on Hopper; less may cost it its fastest kernels for few tiles. */
 #define SCRATCH_BYTES ((size_t)32 << 20)
 
-/* Multiplications of one matrix from which on cuBLAS is called. By timing on an H200, 2026-11-23: in
- * FP64 cuBLAS is as fast for one product of 512 x 512 x 512, and slower for a batch of them. */
+/* Multiplications of one matrix from which on cuBLAS is called. By timing on an H200, 2026-11-23:
+ * one product of 512 x 512 x 512 is as fast there in FP64, a batch of them slower. */
 #define LARGE_LEAST (INT64_C(1) << 28)
 
 /* Where products of TF32 parts are the faster ones. */

@@ -66,7 +66,7 @@ static const struct method method_iterative = {
             "residual, a start from an approximate inverse (V0). For the inverse alone lu is as a "
             "rule faster, from a good V0 too. Ill-conditioned matrices take many products, and one "
             "that is too near to a singular one is answered with INFO n+2 and the residual that "
-            "was reached.",
+            "was reached, or with n+1.",
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}},
                {.name = "V0",
                 .help = "approximate inverses to start from; where one does not lead to the "
@@ -74,39 +74,41 @@ static const struct method method_iterative = {
                 .rank = 2,
                 .dims = {METHOD_DIM_N, METHOD_DIM_N},
                 .optional = true}},
-    .outputs = {{.name = "INVERSE",
-                 .help = "inverses",
-                 .rank = 2,
-                 .dims = {METHOD_DIM_N, METHOD_DIM_N},
-                 .is_default = true},
-                {.name = "INFO",
-                 .help = "status; in 1..n: that column has zeros alone, or with n a row may",
-                 .kind = METHOD_INT32,
-                 .is_default = true},
-                {.name = "RCOND",
-                 .help = "reciprocal condition number in the 1-norm",
-                 .when_empty = METHOD_EMPTY_ONES,
-                 .is_default = true},
-                {.name = "METHOD",
-                 .help = "the start that led to each answer: warm_start (V0), "
-                         "low_precision_start, diagonal_start, transpose_start or "
-                         "scaled_identity_start",
-                 .kind = METHOD_ROAD},
-                {.name = "ITERATIONS",
-                 .help = "steps taken from that start, all of them; INVERSE, RCOND and RESIDUAL "
-                         "are those of the best iterate, which with INFO n+2 may be an earlier one",
-                 .kind = METHOD_INT32},
-                /* Optional: an engine may spare its last product where nobody asks for it. */
-                {.name = "RESIDUAL",
-                 .help = "the 1-norm of I - X A, measured; where its rounding could hide that a "
-                         "tolerance is not reached, in twice the precision",
-                 .optional = true},
-                {.name = "RESIDUAL_HISTORY",
-                 .help = "the same after 0, 1, 2, ... steps from that start; NaN behind the last. "
-                         "What the last of max_iterations steps led to is not in it: see RESIDUAL",
-                 .rank = 1,
-                 .dims = {METHOD_DIM_INT(METHOD_ITERATIVE_MAX_ITERATIONS)},
-                 .when_empty = METHOD_EMPTY_ONE_ZERO}},
+    .outputs =
+        {{.name = "INVERSE",
+          .help = "inverses",
+          .rank = 2,
+          .dims = {METHOD_DIM_N, METHOD_DIM_N},
+          .is_default = true},
+         {.name = "INFO",
+          .help = "status; in 1..n: that column has zeros alone, or with n a row may",
+          .kind = METHOD_INT32,
+          .is_default = true},
+         {.name = "RCOND",
+          .help = "reciprocal condition number in the 1-norm",
+          .when_empty = METHOD_EMPTY_ONES,
+          .is_default = true},
+         {.name = "METHOD",
+          .help = "the start that led to each answer: warm_start (V0), "
+                  "low_precision_start, diagonal_start, transpose_start or "
+                  "scaled_identity_start",
+          .kind = METHOD_ROAD},
+         {.name = "ITERATIONS",
+          .help = "steps taken from that start, all of them; INVERSE, RCOND and RESIDUAL "
+                  "are those of the best iterate (with the least Frobenius norm of I - X A), which "
+                  "with INFO n+2 may be an earlier one",
+          .kind = METHOD_INT32},
+         /* Optional: an engine may spare its last product where nobody asks for it. */
+         {.name = "RESIDUAL",
+          .help = "the 1-norm of I - X A, measured; where its rounding could hide that a "
+                  "tolerance is not reached, in twice the precision",
+          .optional = true},
+         {.name = "RESIDUAL_HISTORY",
+          .help = "the same after 0, 1, 2, ... steps from that start; NaN behind the last. "
+                  "What the last of max_iterations steps led to is not in it",
+          .rank = 1,
+          .dims = {METHOD_DIM_INT(METHOD_ITERATIVE_MAX_ITERATIONS)},
+          .when_empty = METHOD_EMPTY_ONE_ZERO}},
     .options =
         {[METHOD_ITERATIVE_TOLERANCE] =
              {.name = "tolerance",

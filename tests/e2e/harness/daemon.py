@@ -220,7 +220,7 @@ class Daemon:
     def engines(self, name="invertd-host"):
         return children_of(self.process.pid, name)
 
-    def new_engine(self, old, within=10, name="invertd-host", device="host"):
+    def new_engine(self, old, within=30, name="invertd-host", device="host"):
         """Waits for an engine that is not among `old`, and for its device to be up."""
 
         def replaced():

@@ -298,16 +298,17 @@ static const struct {
      3,
      "3",
      "3 of 3 matrices could not be inverted, the first of them matrix 0 (of 0 to 2): the "
-     "iteration did not converge; \"matrices\" lists them. Raise max_iterations or tolerance; "
-     "a matrix near to singular does not converge. on_singular=nan answers with NaN in their "
-     "places, or the best iterate."},
+     "iteration did not converge; \"matrices\" lists them. Raise max_iterations or tolerance, "
+     "or take initial=auto; a matrix near to singular does not converge. on_singular=nan answers "
+     "with NaN in their places, or the best iterate."},
     {{0, 4, 0},
      NULL,
      422,
      1,
      "1",
      "Matrix 1 (of 0 to 2): the iteration did not converge. Raise max_iterations or "
-     "tolerance; a matrix near to singular does not converge. Ask on_singular=nan for the best "
+     "tolerance, or take initial=auto; a matrix near to singular does not converge. Ask "
+     "on_singular=nan for the best "
      "iterate, and outputs=inverse,iterations,residual for how near it came."},
     {{3, 3, -1},
      NULL,
