@@ -235,8 +235,7 @@ static __global__ void __launch_bounds__(Threads)
 }
 
 /* The norm of a column of A: line blockIdx.x of COLUMNS has that of X Y^T. all: the line's number
- * is the column's; else it was chosen, and its signs go to SIGNS. A block a
- * column. */
+ * is the column's; else it was chosen, and its signs go to SIGNS. A block a column. */
 template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_columns_kernel(const cuda__ism_call call, bool all)
