@@ -53,6 +53,28 @@ static void test_a_wide_tolerance(void **state)
     }
 }
 
+/* From v0, in FP64, by so many steps. */
+static struct gputest_iterated iterate_from(int64_t n, const double *a, const double *v0,
+                                            double tolerance, int64_t steps)
+{
+    struct gputest_iterate task = {.precision = PRECISION_FP64,
+                                   .n = n,
+                                   .a = a,
+                                   .v0 = v0,
+                                   .tolerance = tolerance,
+                                   .max_iterations = steps};
+    return gputest_iterate(&task);
+}
+
+/* A tolerance is called reached where it is, and RESIDUAL says so where it is not. */
+static void check_claim(int64_t n, const double *a, const struct gputest_iterated *result,
+                        double tolerance)
+{
+    const bool good = gputest_exact_residual(n, result->inverse, a) <= tolerance;
+    assert_true(result->info == n + 2 || (result->info == 0 && good));
+    assert_true(result->info == 0 || result->residual > tolerance);
+}
+
 /* Products that cancel to the last bit in twice the precision, but for one that is lost beside
  * them. */
 static void test_what_is_lost_beside_others(void **state)
@@ -74,16 +96,9 @@ static void test_what_is_lost_beside_others(void **state)
             a[e / 3 * n + e % 3] = block[e];
             v0[e / 3 * n + e % 3] = start[e];
         }
-        struct gputest_iterate task = {.precision = PRECISION_FP64,
-                                       .n = n,
-                                       .a = a,
-                                       .v0 = v0,
-                                       .tolerance = tolerances[k % COUNT(tolerances)],
-                                       .max_iterations = 3};
-        struct gputest_iterated result = gputest_iterate(&task);
-        const bool good = gputest_exact_residual(n, result.inverse, a) <= task.tolerance;
-        assert_true(result.info == n + 2 || (result.info == 0 && good));
-        assert_true(result.info == 0 || result.residual > task.tolerance);
+        const double tolerance = tolerances[k % COUNT(tolerances)];
+        struct gputest_iterated result = iterate_from(n, a, v0, tolerance, 3);
+        check_claim(n, a, &result, tolerance);
         gputest_iterated_free(&result);
         free(a);
         free(v0);
@@ -138,16 +153,8 @@ static void test_errors_that_add_up(void **state)
                                  : seen == 1 ? tolerance * (1 - 1e-12)
                                              : tolerance - unseen,
                                  a, v0);
-            struct gputest_iterate task = {.precision = PRECISION_FP64,
-                                           .n = n,
-                                           .a = a,
-                                           .v0 = v0,
-                                           .tolerance = tolerance,
-                                           .max_iterations = 1};
-            struct gputest_iterated result = gputest_iterate(&task);
-            const bool good = gputest_exact_residual(n, result.inverse, a) <= tolerance;
-            assert_true(result.info == n + 2 || (result.info == 0 && good));
-            assert_true(result.info == 0 || result.residual > tolerance);
+            struct gputest_iterated result = iterate_from(n, a, v0, tolerance, 1);
+            check_claim(n, a, &result, tolerance);
             if (seen == 2 && tolerance > unseen)
                 assert_int_equal(result.info, 0);
             gputest_iterated_free(&result);
@@ -169,13 +176,7 @@ static void test_a_matrix_of_two_scales(void **state)
             a[i * (n + 1)] = i % 2 ? 0x1p25 : 0x1p-25;
             v0[i * (n + 1)] = (1 - 0x1p-49) / a[i * (n + 1)];
         }
-        struct gputest_iterate task = {.precision = PRECISION_FP64,
-                                       .n = n,
-                                       .a = a,
-                                       .v0 = v0,
-                                       .tolerance = 0x1.01p-49,
-                                       .max_iterations = 1};
-        struct gputest_iterated result = gputest_iterate(&task);
+        struct gputest_iterated result = iterate_from(n, a, v0, 0x1.01p-49, 1);
         assert_int_equal(result.info, 0);
         assert_int_equal(result.iterations, 0);
         gputest_iterated_free(&result);
