@@ -78,15 +78,19 @@ SIMT_UNIT_HELPERS = $(patsubst %.c,$(SIMT)/obj/%.o, \
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those in need of a GPU.
 GPU_TESTS := $(patsubst tests/gpu/%.c,$(BUILD)/tests-gpu/%,$(wildcard tests/gpu/test_*.c))
-GPU_TEST_HELPERS := $(BUILD)/obj/tests/gpu/rig.o $(call helpers_in,$(BUILD)/obj/tests/unit/gpu)
+GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tests/gpu/test_%,$(wildcard tests/gpu/*.c))) \
+                    $(call helpers_in,$(BUILD)/obj/tests/unit/gpu)
 # The host engine's tests that any engine must pass; and the same for the CUDA engine on the CPU.
 ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/test_host_,contract gallery truth)
 SIMT_ENGINE_TESTS := $(ENGINE_TESTS:$(BUILD)/unit/gpu/%=$(BUILD)/unit/simt/%)
 # Larger orders than INVERTD_ENGINE_N_MAX (see tests/unit/gpu/run.c) would take a CPU too long.
+# Chains of updates take the host engine seconds, and those of a sanitizer's build minutes.
+HOST_CHAIN_TEST := $(if $(SANITIZE),,$(BUILD)/unit/gpu/test_host_chain)
 # A sanitizer would report the bad address that is used on purpose.
 SIMT_FAULT_TEST := $(if $(SANITIZE),,$(BUILD)/unit/simt/test_faults)
 unit_programs = $(patsubst tests/unit/%,$(1)/unit/%,$(basename $(UNIT_SOURCES))) \
-                $(patsubst $(BUILD)/%,$(1)/%,$(SIMT_ENGINE_TESTS) $(if $(2),,$(SIMT_FAULT_TEST)))
+                $(patsubst $(BUILD)/%,$(1)/%,$(SIMT_ENGINE_TESTS) \
+                    $(if $(2),,$(HOST_CHAIN_TEST) $(SIMT_FAULT_TEST)))
 UNIT_PROGRAMS := $(call unit_programs,$(BUILD))
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
@@ -377,15 +381,17 @@ $(eval $(call simt_unit,simt))
 # The bench's judgement of the small kernels, without its device.
 $(BUILD)/unit/cuda/test_small: $(patsubst %,$(SIMT)/obj/bench/cuda/%.o,check judge matrices)
 
-# A test that starts the engine which INVERTD_ENGINE names.
+# A test that starts the engine which INVERTD_ENGINE names. $(1): what is set for it.
+engine_test = @mkdir -p $(@D) && \
+    printf '\#!/bin/sh\nbuild=$$(realpath "$$(dirname "$$0")/../..")\n%s exec "$$build/%s"\n' \
+        '$(1)' $(<:$(BUILD)/%=%) >$@ && chmod +x $@
+
 $(SIMT_ENGINE_TESTS): $(BUILD)/unit/simt/%: $(BUILD)/unit/gpu/% $(SIMT)/invertd-cuda
 $(SIMT_FAULT_TEST): $(BUILD)/tests-gpu/test_faults $(SIMT)/invertd-cuda $(SIMT)/faults/invertd-cuda
 $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST):
-	@mkdir -p $(@D)
-	@printf '#!/bin/sh\nbuild=$$(realpath "$$(dirname "$$0")/../..")\n%s %s exec "$$build/%s"\n' \
-	    'INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50}' \
-	    'INVERTD_ENGINE=$$build/simt/invertd-cuda' $(<:$(BUILD)/%=%) >$@
-	@chmod +x $@
+	$(call engine_test,INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50} INVERTD_ENGINE=$$build/simt/invertd-cuda)
+$(HOST_CHAIN_TEST): $(BUILD)/tests-gpu/test_chain $(BUILD)/invertd-host
+	$(call engine_test,INVERTD_ENGINE=$$build/invertd-host)
 
 $(BUILD)/tests-gpu/%: $(BUILD)/obj/tests/gpu/%.o $(GPU_TEST_HELPERS) $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
