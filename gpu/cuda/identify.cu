@@ -13,6 +13,7 @@
 #include "gpu/cuda/identify.h"
 
 #include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/norm.cuh"
 #include "gpu/cuda/stage.cuh"
 
 #define IDENTIFY_TILE CUDA__WARP
@@ -312,18 +313,13 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
 
 /* ---- Strips ---- */
 
-static __device__ __forceinline__ double cuda__identify_larger(double one, double other)
-{
-    return other > one || other != other ? other : one;
-}
-
 /* What two strips have together. */
 static __device__ __forceinline__ void cuda__identify_join(cuda__identify_strip *to,
                                                            const cuda__identify_strip &other)
 {
-    to->column = cuda__identify_larger(to->column, other.column);
-    to->row = cuda__identify_larger(to->row, other.row);
-    to->dominance = cuda__identify_larger(to->dominance, other.dominance);
+    to->column = cuda__larger(to->column, other.column);
+    to->row = cuda__larger(to->row, other.row);
+    to->dominance = cuda__larger(to->dominance, other.dominance);
     to->squares += other.squares;
     to->zero_column = min(to->zero_column, other.zero_column);
     to->zero_row = min(to->zero_row, other.zero_row);
@@ -427,17 +423,6 @@ cuda__identify_strip_of(const cuda_identification &task, const cuda__identify_sh
 
 /* ---- The matrix ---- */
 
-template <typename T>
-static __device__ __forceinline__ struct cuda_norm cuda__identify_norm(double sum)
-{
-    struct cuda_norm norm = {0, 0, sum <= (double)cuda__real<T>::largest};
-    int exponent = 0;
-    if (norm.finite)
-        norm.fraction = frexp(sum, &exponent);
-    norm.exponent = exponent;
-    return norm;
-}
-
 /* Of all strips; the threads of a block. */
 template <typename T>
 static __device__ __forceinline__ void
@@ -457,8 +442,8 @@ cuda__identify_end(const cuda_identification &task, const cuda__identify_shape &
     for (int w = 1; w < IDENTIFY_ADDERS; w++)
         cuda__identify_join(&all, found[w]);
     struct cuda_identity identity = {
-        cuda__identify_norm<T>(all.column),
-        cuda__identify_norm<T>(all.row),
+        cuda__norm_of<T>(all.column),
+        cuda__norm_of<T>(all.row),
         sqrt(all.squares),
         all.dominance,
         all.dominant,

@@ -1,8 +1,9 @@
 /* gpu/cuda/iter_call.h: what the parts of `iterative` share: the workspace of a chunk of the batch,
  * what is known of each matrix, and the kernels' entries in each precision.
  *
- * iterative.c goes from visit to visit, iter_step.c makes a step of products, iter_decide.cuh says
- * on the device what each matrix needs next, iter_kernels.cuh has the passes.
+ * iterative.c goes from visit to visit, iter_step.c makes a step of products, iter_measure.cuh
+ * measures what came of it, iter_decide.cuh says on the device what each matrix needs next,
+ * iter_kernels.cuh has the other passes.
  *
  * V is the approximate inverse of A, R = I - V A its residual (as gpu/host/iter.h has it). All
  * matrices of a chunk are n x n in rows of `ld` numbers, and one kind of them lies behind another:
@@ -82,8 +83,8 @@ enum cuda__iter_action {
 
 #define CUDA__ITER_SPARE 5 /* matrices that a scheme works in */
 
-/* The kinds of matrices in the workspace. A and V are next to each other, and so are V and R: they
- * are identified together. */
+/* The kinds of matrices in the workspace. A and V are next to each other, as V0 is identified
+ * together with A; and so are V and R, which are measured together. */
 enum cuda__iter_matrix {
     CUDA__ITER_MATRIX_A,
     CUDA__ITER_MATRIX_V,
@@ -109,13 +110,13 @@ struct cuda__iter_space {
     int64_t count;
     void *matrices; /* CUDA__ITER_MATRICES times count */
     struct cuda__iter_state *states;
-    struct cuda_identity *identities; /* of A, of V, of R, and of A scaled */
+    struct cuda_identity *identities; /* of A; and of V0, or later of A scaled */
     double *factors;                  /* two each: of a transpose, an FP32 copy, an identity; what
                                        * rounding hides of a residual that is judged */
     void *history;                    /* two times max_iterations numbers each */
     struct cuda_item *items;          /* of lu in FP32 */
     int32_t *infos;
-    void *scratch;  /* of cuda_identify, for twice `count` */
+    void *scratch;  /* of cuda_identify, for A and V0, or of a measurement */
     void *products; /* scratch of cuda_product; NULL: none is needed */
 };
 
@@ -202,13 +203,14 @@ struct cuda__iter_kernels {
      * same scheme; V is kept if it is the best so far. */
     cudaError_t (*commit)(const struct cuda__iter_call *, struct cuda__iter_run, int action,
                           int matrix, bool adds, cudaStream_t);
-    /* After V and R are identified: says what is next. */
-    cudaError_t (*decide)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
-    /* After that, of those with that action, and R is identified. */
-    cudaError_t (*judge)(const struct cuda__iter_call *, struct cuda__iter_run, int action,
-                         cudaStream_t);
-    /* After a last step, and V is identified. */
-    cudaError_t (*finish)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
+    /* Scratch of a measurement, bytes for each matrix. */
+    size_t (*measure_bytes)(int64_t n);
+    /* Measures, and says what is next. action: START_WARM, V and R, of those whose start or step is
+     * made; LAST, V alone, of those whose last step is made; JUDGE or JUDGE_WHOLE, R alone, of
+     * those whose action that is. START_WARM makes R of R - I too, for all, where R comes from a
+     * product. */
+    cudaError_t (*measure)(const struct cuda__iter_call *, struct cuda__iter_run, int action,
+                           cudaStream_t);
     cudaError_t (*store)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
 };
 
@@ -242,7 +244,7 @@ struct cuda__iter_step {
     cudaError_t status;
 };
 
-/* R = I - V A: iter_step.c. */
+/* R = I - V A, or what a measurement makes that of: iter_step.c. */
 void cuda__iter_residual(struct cuda__iter_step *step);
 /* V improved by a scheme other than auto, where that is what a matrix's turn is. */
 void cuda__iter_improve(struct cuda__iter_step *step, enum cuda__iter_scheme scheme);

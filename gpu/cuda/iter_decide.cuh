@@ -4,7 +4,7 @@
  *   begin    after A is identified: refuses it, or chooses the first start
  *   decide   after R = I - V A and V are measured: another step, another start, or the end
  *   judge    the same, where decide found that R had to be measured anew for it
- *   finish   after a last step: the end
+ *   finish   after a last step, when V is measured: the end
  *
  * A start ends REACHED, STAGNANT, DIVERGING, HOPELESS or CUT_SHORT, as the host's does. The best V
  * of all starts, the one of the least |R|_F, is the answer, whatever the end.
@@ -42,6 +42,7 @@ struct cuda__iter_state {
     int32_t refused; /* INFO where there is no inverse at all; 0: there is one */
     /* A, and 2^scaling A, which is worked on */
     struct cuda_norm norm, one, inf;
+    struct cuda_norm v; /* V, as it was measured last */
     double dominance;
     int32_t dominant, warm;
     int32_t scaling;
@@ -96,6 +97,8 @@ template <int Depth> static __device__ int cuda__iter_plan(double residual, doub
         if (s == CUDA__ITER_ORDER7_HORNER)
             continue;
         cuda__iter_facts facts = cuda__iter_facts_of(s);
+        if (facts.products >= fewest)
+            continue;
         double left = residual * facts.order;
         int products = facts.products, next;
         if (left > goal && Depth == 1)
@@ -110,9 +113,18 @@ template <int Depth> static __device__ int cuda__iter_plan(double residual, doub
     return fewest;
 }
 
+/* x^power. Cheaper than pow(), and as good to a few roundings. */
+static __device__ __forceinline__ double cuda__iter_power(double x, int power)
+{
+    double product = 1;
+    for (; power > 0; power /= 2, x *= x)
+        product *= power % 2 ? x : 1;
+    return product;
+}
+
 /* ---- One matrix ---- */
 
-/* Its thread. The state is in memory; a few numbers a visit. */
+/* Its thread. The state is where a few numbers are soon read. */
 template <typename T> struct cuda__iter_mind {
     typedef cuda__iter_real<T> real;
     static constexpr double eps = (double)cuda__real<T>::eps;
@@ -270,6 +282,14 @@ template <typename T> struct cuda__iter_mind {
         return (int)ceil(doublings / log2(state.growth)) + ITERATION_HOPELESS_MARGIN;
     }
 
+    /* No fewer than those before logarithms are taken: a scheme's growth is below 2^5. */
+    __device__ bool is_hopeless() const
+    {
+        constexpr int least = 2 * real::digits / 5 + ITERATION_HOPELESS_MARGIN;
+        return state.frobenius >= ITERATION_BASIN && state.steps >= least &&
+               state.steps >= hopeless_steps();
+    }
+
     /* A tolerance is 1/2 at most, so that an R within it is that of an inverse, however large
      * |R|_F. */
     __device__ bool is_reached(double residual) const
@@ -291,7 +311,7 @@ template <typename T> struct cuda__iter_mind {
             state.ending = CUDA__ITER_DIVERGING;
         else if (last < ITERATION_BASIN && now > last / 2)
             state.ending = CUDA__ITER_STAGNANT;
-        else if (now >= ITERATION_BASIN && state.steps > 0 && state.steps >= hopeless_steps())
+        else if (is_hopeless())
             state.ending = CUDA__ITER_HOPELESS;
         else
             return false;
@@ -359,16 +379,16 @@ template <typename T> struct cuda__iter_mind {
 
     /* unseen(): that, by the terms of every entry. */
     template <typename Unseen>
-    __device__ void decide(const struct cuda_identity &v, const struct cuda_identity &r,
+    __device__ void decide(const struct cuda_norm &v, const struct cuda_norm &r, double frobenius,
                            Unseen unseen)
     {
-        bool measured = r.norm_1.finite;
-        double residual = measured ? ldexp(r.norm_1.fraction, r.norm_1.exponent) : HUGE_VAL;
-        double size = size_of(v.norm_1, state.scaling);
+        double residual = r.finite ? ldexp(r.fraction, r.exponent) : HUGE_VAL;
+        double size = size_of(v, state.scaling);
+        state.v = v;
         state.products++;
         state.before_last = state.last;
         state.last = state.frobenius;
-        state.frobenius = measured ? r.frobenius : HUGE_VAL;
+        state.frobenius = r.finite ? frobenius : HUGE_VAL;
         state.goal =
             call.wishes.tolerance > 0 ? call.wishes.tolerance : ITERATION_GOAL_ULPS * eps * size;
         bool finest = is_finest(residual, size);
@@ -379,26 +399,26 @@ template <typename T> struct cuda__iter_mind {
                 call.n > ITERATION_WHOLE_FIRST ? CUDA__ITER_JUDGE : CUDA__ITER_JUDGE_WHOLE;
             return;
         }
-        go_on(v.norm_1, residual, size);
+        go_on(v, residual, size);
     }
 
     /* r: as it was measured, or all of it in twice the precision. */
-    __device__ void judge(const struct cuda_identity &v, const struct cuda_identity &r)
+    __device__ void judge(const struct cuda_norm &r, double frobenius)
     {
-        double residual = ldexp(r.norm_1.fraction, r.norm_1.exponent), hidden = factors[0];
-        double size = size_of(v.norm_1, state.scaling);
-        state.frobenius = r.frobenius;
+        double residual = ldexp(r.fraction, r.exponent), hidden = factors[0];
+        double size = size_of(state.v, state.scaling);
+        state.frobenius = frobenius;
         if (state.action == CUDA__ITER_JUDGE) {
             if (!(residual - state.goal >= hidden) && call.n <= ITERATION_WHOLE_MAX) {
                 state.action = CUDA__ITER_JUDGE_WHOLE;
                 return;
             }
             residual += hidden;
-            state.frobenius = hypot(r.frobenius, factors[1]);
+            state.frobenius = hypot(frobenius, factors[1]);
         }
         if (is_finest(residual, size))
             count_unseen(ITERATION_UNSEEN(call.n, state.terms), true, &residual);
-        go_on(v.norm_1, residual, size);
+        go_on(state.v, residual, size);
     }
 
     /* size: |A| |V|. */
@@ -434,7 +454,7 @@ template <typename T> struct cuda__iter_mind {
                               ? CUDA__ITER_ROUNDING * (double)call.n * eps * size
                               : 0; /* the goal is that of the size, and rounding beside it */
         return small && state.scheme != CUDA__ITER_ORDER7_HORNER &&
-               pow(residual, (double)order) + rounding <= state.goal;
+               cuda__iter_power(residual, order) + rounding <= state.goal;
     }
 
     /* Chooses the next step; false: there is none. */

@@ -6,6 +6,7 @@
 
 #include "gpu/cuda/find.cuh"
 #include "gpu/cuda/iter_decide.cuh"
+#include "gpu/cuda/iter_measure.cuh"
 #include "gpu/cuda/iter_twice.cuh"
 #include "gpu/cuda/iter_view.cuh"
 #include "gpu/cuda/launch.cuh"
@@ -23,15 +24,6 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(CUDA__ITER_A), 1);
     if (call.wishes.warm)
         view.copy_row(view.row(CUDA__ITER_MATRIX_V), view.input_row(CUDA__ITER_V0), 1);
-}
-
-/* Tells the CPU what is next; a thread a matrix. */
-static __device__ __forceinline__ void cuda__iter_tell(const cuda__iter_call &call, int64_t index,
-                                                       int action)
-{
-    call.notes->next[index] = (uint8_t)action;
-    if (action != CUDA__ITER_REST)
-        call.notes->asked = 1;
 }
 
 template <typename T>
@@ -112,8 +104,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         return;
     for (int w = 1; w < CUDA__ITER_ROWS; w++)
         trace += sums[w];
-    /* Of A scaled: the last of the four kinds. */
-    double frobenius = call.space.identities[3 * call.space.count + view.index].frobenius;
+    double frobenius = call.space.identities[call.space.count + view.index].frobenius;
     double square = frobenius * frobenius, alpha = trace < 0 ? -1 / factors[1] : 1 / factors[1];
     if ((double)call.n - trace * trace / square < 1)
         alpha = trace / square;
@@ -270,64 +261,6 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
             ((T *)&x[u])[e] += ((const T *)&old[u])[e];
     }
     view.write(v, x, here);
-}
-
-/* What R in twice the precision may not have seen; by one thread, of a small matrix. */
-template <typename T>
-static __device__ __noinline__ double cuda__iter_unseen(const cuda__iter_view<T> &view)
-{
-    const T *v = view.matrix(CUDA__ITER_MATRIX_V), *a = view.matrix(CUDA__ITER_MATRIX_A);
-    const int n = (int)view.call.n;
-    double most = 0;
-    for (int j = 0; j < n; j++) {
-        double terms = 0;
-        for (int e = 0; e < n * n; e++)
-            terms +=
-                fabs((double)v[e / n * view.call.ld + e % n] * (double)a[e % n * view.call.ld + j]);
-        most = terms > most ? terms : most;
-    }
-    return ITERATION_UNSEEN(n, most);
-}
-
-template <typename T>
-static __global__ void cuda__iter_decide_kernel(const cuda__iter_call call,
-                                                const cuda__iter_run run)
-{
-    cuda__iter_view<T> view(call, run);
-    cuda__iter_state &state = view.state();
-    const cuda_identity *v = call.space.identities + call.space.count + view.index;
-    if (state.action < CUDA__ITER_START_WARM || !state.made)
-        return;
-    state.made = state.reload = state.is_v0 = 0;
-    view.mind().decide(*v, v[call.space.count], [&] { return cuda__iter_unseen(view); });
-    cuda__iter_tell(call, view.index, state.action);
-}
-
-template <typename T>
-static __global__ void cuda__iter_judge_kernel(const cuda__iter_call call, const cuda__iter_run run,
-                                               int action)
-{
-    cuda__iter_view<T> view(call, run);
-    cuda__iter_state &state = view.state();
-    const cuda_identity *v = call.space.identities + call.space.count + view.index;
-    if (state.action != action)
-        return;
-    view.mind().judge(*v, v[call.space.count]);
-    cuda__iter_tell(call, view.index, state.action);
-}
-
-template <typename T>
-static __global__ void cuda__iter_finish_kernel(const cuda__iter_call call,
-                                                const cuda__iter_run run)
-{
-    cuda__iter_view<T> view(call, run);
-    cuda__iter_state &state = view.state();
-    const cuda_identity *v = call.space.identities + call.space.count + view.index;
-    if (state.action < CUDA__ITER_LAST || !state.made)
-        return;
-    state.made = state.reload = state.is_v0 = 0;
-    view.mind().finish(v->norm_1, state.goal);
-    cuda__iter_tell(call, view.index, state.action);
 }
 
 /* ---- Out ---- */
@@ -497,18 +430,13 @@ template <typename T> struct cuda__iter_launch {
     {
         return rows(cuda__iter_commit_kernel<T>, of, which, stream, action, matrix, adds);
     }
-    static cudaError_t decide(const call *of, run which, cudaStream_t stream)
+    static size_t measure_bytes(int64_t n)
     {
-        return one(cuda__iter_decide_kernel<T>, of, which, 1, stream);
+        return (size_t)cuda__iter_pieces_of<T>(n).numbers() * sizeof(double);
     }
-    static cudaError_t judge(const call *of, run which, int action, cudaStream_t stream)
+    static cudaError_t measure(const call *of, run which, int action, cudaStream_t stream)
     {
-        return cuda__start(cuda__iter_judge_kernel<T>, dim3(1, (unsigned)which.count), 1, 0, stream,
-                           *of, which, action);
-    }
-    static cudaError_t finish(const call *of, run which, cudaStream_t stream)
-    {
-        return one(cuda__iter_finish_kernel<T>, of, which, 1, stream);
+        return cuda__iter_start_measure<T>(*of, which, action, stream);
     }
     static cudaError_t store(const call *of, run which, cudaStream_t stream)
     {
@@ -534,9 +462,8 @@ template <typename T> struct cuda__iter_launch {
                 terms,
                 shift,
                 commit,
-                decide,
-                judge,
-                finish,
+                measure_bytes,
+                measure,
                 store};
     }
 };

@@ -86,7 +86,6 @@ void cuda__iter_residual(struct cuda__iter_step *step)
         return;
     }
     multiply(step, R, -1, V, A, 0);
-    shift(step, R, 1);
 }
 
 /* ---- The schemes: each returns where it left what V takes ---- */

@@ -157,8 +157,13 @@ template <typename T> struct cuda__iter_view {
     }
     __device__ __forceinline__ cuda__iter_mind<T> mind() const
     {
+        return mind_of(state());
+    }
+    /* With the state somewhere else. */
+    __device__ __forceinline__ cuda__iter_mind<T> mind_of(cuda__iter_state &held) const
+    {
         T *history = (T *)call.space.history + 2 * index * call.wishes.max_iterations;
-        return {call, state(), history, call.space.factors + 2 * index};
+        return {call, held, history, call.space.factors + 2 * index};
     }
 };
 

@@ -16,10 +16,9 @@
 #include "gpu/cuda/workspace.h"
 #include "gpu/methods/iterative.h"
 
-/* Matrices of one cuda_identify, which takes two of each. */
 #define CHUNK_MAX CUDA_NOTES_MAX
 
-_Static_assert(2 * CHUNK_MAX <= CUDA_IDENTIFY_MATRICES_MAX, "V and R of a chunk");
+_Static_assert(2 * CHUNK_MAX <= CUDA_IDENTIFY_MATRICES_MAX, "A and V0 of a chunk");
 
 /* ---- The workspace ---- */
 
@@ -37,26 +36,32 @@ static size_t products_bytes(const struct cuda__iter_call *call)
     return cuda_product_scratch(&product);
 }
 
+/* What a matrix needs when A is identified, and V0, or V and R are measured. */
+static size_t scratch_bytes(const struct cuda__iter_call *call)
+{
+    size_t identify = cuda_identify_bytes(call->precision, call->n, call->wishes.warm ? 2 : 1);
+    size_t measure = cuda__iter_kernels_of(call->precision)->measure_bytes(call->n);
+    return identify > measure ? identify : measure;
+}
+
 /* Lays the workspace out for `count` matrices, from `start` on. Returns its bytes; SIZE_MAX when
  * they are too many to count. */
 static size_t lay_out(struct cuda__iter_call *call, int64_t count, unsigned char *start)
 {
     struct cuda__iter_space *space = &call->space;
-    int64_t unit = precision_bytes(call->precision), identify = INT64_MAX;
-    size_t scratch = cuda_identify_bytes(call->precision, call->n, 2);
-    struct cuda__walk walk = {.fits = true};
-    if (scratch <= INT64_MAX)
-        identify = (int64_t)scratch;
+    int64_t unit = precision_bytes(call->precision);
+    size_t scratch = scratch_bytes(call);
+    struct cuda__walk walk = {.fits = scratch <= INT64_MAX};
     int64_t matrices =
         cuda__walk_take(&walk, CUDA__ITER_MATRICES * count, call->n * call->ld, unit);
     int64_t states = cuda__walk_take(
         &walk, count, (int64_t)cuda__iter_kernels_of(call->precision)->state_bytes, 1);
-    int64_t identities = cuda__walk_take(&walk, 4 * count, sizeof *space->identities, 1);
+    int64_t identities = cuda__walk_take(&walk, 2 * count, sizeof *space->identities, 1);
     int64_t factors = cuda__walk_take(&walk, 2 * count, sizeof *space->factors, 1);
     int64_t history = cuda__walk_take(&walk, 2 * count, call->wishes.max_iterations, unit);
     int64_t items = cuda__walk_take(&walk, count, sizeof *space->items, 1);
     int64_t infos = cuda__walk_take(&walk, count, sizeof *space->infos, 1);
-    int64_t scratches = cuda__walk_take(&walk, count, identify, 1);
+    int64_t scratches = cuda__walk_take(&walk, count, (int64_t)scratch, 1);
     size_t of_products = products_bytes(call);
     int64_t last = cuda__walk_take(&walk, 1, (int64_t)of_products, 1);
     if (!walk.fits)
@@ -157,15 +162,15 @@ static void go(struct cuda__iter_step *step, pass *kernel)
         step->status = kernel(step->call, step->run, step->stream);
 }
 
-/* Identifies `sets` kinds of matrices from `kind` on; the identities go to place `to` of them. */
-static void identify(struct cuda__iter_step *step, int kind, int sets, int to, bool scaled)
+/* Identifies A, and V0 where there are two sets; the identities go to place `to` of them. */
+static void identify(struct cuda__iter_step *step, int sets, int to, bool scaled)
 {
     const struct cuda__iter_call *of = step->call;
     const struct cuda__iter_space *space = &of->space;
     struct cuda_identification task = {
         .precision = of->precision,
         .n = of->n,
-        .a = cuda__iter_at(of, kind, step->run),
+        .a = cuda__iter_at(of, CUDA__ITER_MATRIX_A, step->run),
         .count = step->run.count,
         .sets = sets,
         .set_step = space->count * of->n * of->ld,
@@ -205,7 +210,7 @@ static void start_diagonal(struct cuda__iter_step *step)
 
 static void start_identity(struct cuda__iter_step *step)
 {
-    identify(step, CUDA__ITER_MATRIX_A, 1, 3, true);
+    identify(step, 1, 1, true);
     go(step, step->kernels->alpha);
     go(step, step->kernels->diagonal);
 }
@@ -236,7 +241,7 @@ static void start_warm(struct cuda__iter_step *step)
 
 static void begin_again(struct cuda__iter_step *step)
 {
-    identify(step, CUDA__ITER_MATRIX_A, 1, 0, false);
+    identify(step, 1, 0, false);
     step->run.again = true;
     go(step, step->kernels->begin);
 }
@@ -251,11 +256,16 @@ static void prepare(struct cuda__iter_step *step)
     go(step, step->kernels->prepare);
 }
 
+static void measure_for(struct cuda__iter_step *step, int action)
+{
+    if (step->status == cudaSuccess)
+        step->status = step->kernels->measure(step->call, step->run, action, step->stream);
+}
+
 static void measure(struct cuda__iter_step *step)
 {
     cuda__iter_residual(step);
-    identify(step, CUDA__ITER_MATRIX_V, 2, 1, false);
-    go(step, step->kernels->decide);
+    measure_for(step, CUDA__ITER_START_WARM);
 }
 
 static void judge(struct cuda__iter_step *step, enum cuda__iter_action action)
@@ -267,16 +277,13 @@ static void judge(struct cuda__iter_step *step, enum cuda__iter_action action)
         step->status = kernels->residual(step->call, step->run, true, step->stream);
     if (step->status == cudaSuccess)
         step->status = kernels->terms(step->call, step->run, (int)action, step->stream);
-    identify(step, CUDA__ITER_MATRIX_R, 1, 2, false);
-    if (step->status == cudaSuccess)
-        step->status = kernels->judge(step->call, step->run, (int)action, step->stream);
+    measure_for(step, (int)action);
 }
 
 /* After a last step that nobody wants measured. */
 static void finish(struct cuda__iter_step *step)
 {
-    identify(step, CUDA__ITER_MATRIX_V, 1, 1, false);
-    go(step, step->kernels->finish);
+    measure_for(step, CUDA__ITER_LAST);
 }
 
 /* ---- A visit ---- */
@@ -342,7 +349,7 @@ static cudaError_t enter(struct cuda__iter_step *step)
 {
     step->run = (struct cuda__iter_run){.count = step->call->count};
     go(step, step->kernels->load);
-    identify(step, CUDA__ITER_MATRIX_A, step->call->wishes.warm ? 2 : 1, 0, false);
+    identify(step, step->call->wishes.warm ? 2 : 1, 0, false);
     go(step, step->kernels->begin);
     return step->status;
 }
