@@ -45,14 +45,15 @@ template <typename T> iterative_bed<T>::~iterative_bed()
     cudaStreamDestroy(stream);
 }
 
-/* Products of the action of a note, that of the measurement included. */
-static int products_of(int action, bool measures)
+/* Products of a note's action and of the steps that follow it, those of measurements included. */
+static int products_of(uint8_t note, bool measures)
 {
     static const int of_step[] = {0, 2, 3, 4, 5, 9, 7};
+    int action = cuda__iter_action_of(note);
     if (action >= CUDA__ITER_LAST)
         return of_step[action - CUDA__ITER_LAST] - !measures;
     if (action >= CUDA__ITER_STEP)
-        return of_step[action - CUDA__ITER_STEP];
+        return of_step[action - CUDA__ITER_STEP] * (1 + cuda__iter_more_of(note));
     return action >= CUDA__ITER_START_WARM ? 1 : 0;
 }
 

@@ -81,6 +81,27 @@ enum cuda__iter_action {
     CUDA__ITER_ACTIONS = CUDA__ITER_LAST + CUDA__ITER_SCHEMES
 };
 
+/* A note of a matrix to the CPU: its action; and, of a step that is not the last one, how many more
+ * of its kind are sure to follow, so that a visit may launch them at once. Where they turn out not
+ * to follow they change nothing: a step is taken by those alone whose action it is then. */
+#define CUDA__ITER_NOTE_BITS 5 /* of the action */
+#define CUDA__ITER_MORE_MAX 3  /* steps */
+
+static inline int cuda__iter_action_of(uint8_t note)
+{
+    return note & ((1 << CUDA__ITER_NOTE_BITS) - 1);
+}
+
+static inline int cuda__iter_more_of(uint8_t note)
+{
+    return note >> CUDA__ITER_NOTE_BITS;
+}
+
+/* Multiplications of a product, of all matrices of a chunk together: beyond these a visit is
+ * nothing beside a step, and it is better to ask before each whether anybody still waits for the
+ * answer. */
+#define CUDA__ITER_MORE_WORK (INT64_C(1) << 33)
+
 #define CUDA__ITER_SPARE 5 /* matrices that a scheme works in */
 
 /* The kinds of matrices in the workspace. A and V are next to each other, as V0 is identified

@@ -38,6 +38,7 @@ enum cuda__iter_ending {
 
 struct cuda__iter_state {
     int32_t action;  /* enum cuda__iter_action: its turn */
+    int32_t more;    /* steps of its kind that are sure to follow: for its note */
     int32_t made;    /* the start or step that is its turn is made, and may be measured */
     int32_t refused; /* INFO where there is no inverse at all; 0: there is one */
     /* A, and 2^scaling A, which is worked on */
@@ -480,9 +481,37 @@ template <typename T> struct cuda__iter_mind {
         state.growth = facts.growth;
         state.steps++;
         state.steps_left--;
-        state.action = state.scheme +
-                       (is_last(residual, size, facts.order) ? CUDA__ITER_LAST : CUDA__ITER_STEP);
+        bool last = is_last(residual, size, facts.order);
+        state.action = state.scheme + (last ? CUDA__ITER_LAST : CUDA__ITER_STEP);
+        state.more = last ? 0 : steps_to_follow(facts);
         return true;
+    }
+
+    /* After a step like the one that was chosen, how many more are sure? Where R is normal, the
+     * squares of the eigenvalues of R^p have at least the mean of those of R to the power of p, and
+     * no 1-norm is below |.|_F / sqrt(n). From the transpose R is symmetric; from another start it
+     * need not be normal, and no more than one step is staked on that. Where nobody wants a last
+     * step measured, none of these may be the last. */
+    __device__ int steps_to_follow(const cuda__iter_facts &facts) const
+    {
+        const double n = (double)call.n;
+        double least = state.frobenius / sqrt(n), bound = 2 * state.goal;
+        int most = state.road == METHOD_ROAD_TRANSPOSE_START ? CUDA__ITER_MORE_MAX : 1, more = 0;
+        if (n * n * n * (double)call.count > (double)CUDA__ITER_MORE_WORK || !(least < 1) ||
+            state.frobenius > state.last)
+            return 0;
+        if (call.wishes.scheme == CUDA__ITER_AUTO) {
+            most = state.scheme == CUDA__ITER_ORDER19 ? most : 0;
+            bound = fmax(bound, ITERATION_RESIDUAL_LARGE); /* from here on it is chosen again */
+        }
+        most = min(most, state.steps_left);
+        most = min(most, (ITERATION_PRODUCTS_MAX - state.products - 1) / facts.products);
+        least = cuda__iter_power(least, facts.order);
+        if (!call.wishes.measures)
+            least = cuda__iter_power(least, facts.order);
+        for (; more < most && least > bound; more++)
+            least = cuda__iter_power(least, facts.order);
+        return more;
     }
 
     /* The start is over: the next one, or the answer. */

@@ -40,7 +40,7 @@ static __global__ void cuda__iter_begin_kernel(const cuda__iter_call call, const
         mind.begin_finite(*a, state.scaling);
     else
         mind.begin(*a, call.wishes.warm ? v0 : nullptr);
-    cuda__iter_tell(call, view.index, state.action);
+    cuda__iter_tell(call, view.index, state);
 }
 
 static __device__ __forceinline__ bool cuda__iter_starts(int action)
@@ -322,7 +322,7 @@ static __global__ void cuda__iter_rest_kernel(const cuda__iter_call call, const 
     if (view.state().action != CUDA__ITER_STORE)
         return;
     view.state().action = CUDA__ITER_REST;
-    cuda__iter_tell(call, view.index, CUDA__ITER_REST);
+    cuda__iter_tell(call, view.index, view.state());
 }
 
 /* ---- Launches ---- */

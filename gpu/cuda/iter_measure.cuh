@@ -28,10 +28,10 @@
 
 /* Tells the CPU what is next; a thread a matrix. */
 static __device__ __forceinline__ void cuda__iter_tell(const cuda__iter_call &call, int64_t index,
-                                                       int action)
+                                                       const cuda__iter_state &state)
 {
-    call.notes->next[index] = (uint8_t)action;
-    if (action != CUDA__ITER_REST)
+    call.notes->next[index] = (uint8_t)(state.action | state.more << CUDA__ITER_NOTE_BITS);
+    if (state.action != CUDA__ITER_REST)
         call.notes->asked = 1;
 }
 
@@ -272,15 +272,18 @@ static __device__ __forceinline__ void cuda__iter_decide(const cuda__iter_view<T
     cuda__iter_mind<T> mind = view.mind_of(state);
     struct cuda_norm v = cuda__norm_of<T>(sizes.v), r = cuda__norm_of<T>(sizes.r);
     double frobenius = sqrt(sizes.squares);
+    /* A last step may come to be measured though nobody wants that. */
+    bool finishes = state.action >= CUDA__ITER_LAST && !view.call.wishes.measures;
+    state.more = 0;
     if (action >= CUDA__ITER_START_WARM)
         state.made = state.reload = state.is_v0 = 0;
     if (action < CUDA__ITER_START_WARM)
         mind.judge(r, frobenius);
-    else if (action < CUDA__ITER_LAST)
-        mind.decide(v, r, frobenius, [&] { return cuda__iter_unseen(view); });
-    else
+    else if (finishes)
         mind.finish(v, state.goal);
-    cuda__iter_tell(view.call, view.index, state.action);
+    else
+        mind.decide(v, r, frobenius, [&] { return cuda__iter_unseen(view); });
+    cuda__iter_tell(view.call, view.index, state);
 }
 
 /* A state from one place to another; the threads number `first`, `first` + `apart`, ... */

@@ -5,6 +5,9 @@
  * are far apart, for each group of them. Others in between are computed with and left alone, which
  * costs less than launches do. A start or a step is followed by a measurement, and where that may
  * err by too much for the tolerance the matrix waits to be judged.
+ *
+ * What is next is known to the device before it is to the CPU. Where the device has said that more
+ * steps of the same kind are sure to follow, a visit launches them too, each with its measurement.
  */
 #include "gpu/cuda/iterative.h"
 
@@ -150,7 +153,7 @@ static bool next_run(const struct cuda__iter_call *of, const uint8_t *next, uint
      BIT(CUDA__ITER_START_TRANSPOSE) | BIT(CUDA__ITER_START_IDENTITY))
 #define STEPS (BIT(CUDA__ITER_LAST) - BIT(CUDA__ITER_STEP))
 #define LASTS (BIT(CUDA__ITER_ACTIONS) - BIT(CUDA__ITER_LAST))
-_Static_assert(CUDA__ITER_ACTIONS < 32, "a bit each");
+_Static_assert(CUDA__ITER_ACTIONS <= 1 << CUDA__ITER_NOTE_BITS, "a bit each");
 
 /* ---- What a run goes through: each goes on with step->status ---- */
 
@@ -303,11 +306,43 @@ static const struct {
     {BIT(CUDA__ITER_START_IDENTITY), true, start_identity},
 };
 
+/* Every step that is next, and its measurement unless that is left to others. */
+static void take_steps(struct cuda__iter_step *step, const uint8_t *next, bool measured)
+{
+    int64_t gap = cuda__iter_gap(step->call->n), from;
+    for (int s = CUDA__ITER_NEWTON_SCHULZ; s < CUDA__ITER_SCHEMES; s++) {
+        for (from = 0;
+             next_run(step->call, next, BIT(CUDA__ITER_STEP + s) | BIT(CUDA__ITER_LAST + s), gap,
+                      from, &step->run);
+             from = step->run.first + step->run.count) {
+            cuda__iter_improve(step, (enum cuda__iter_scheme)s);
+            if (measured)
+                measure(step);
+        }
+    }
+}
+
+/* The steps that are sure to follow, by what was noted before the visit: V and R are those of a
+ * measurement. A matrix that needs something else by now keeps its V, and the R of that is made
+ * again with the same bits. One beside it that can take the step takes it too. */
+static void take_more_steps(struct cuda__iter_step *step, const uint8_t *notes)
+{
+    uint8_t next[CUDA_NOTES_MAX];
+    for (int more = 1; more <= CUDA__ITER_MORE_MAX; more++) {
+        for (int64_t i = 0; i < step->call->count; i++)
+            next[i] = cuda__iter_more_of(notes[i]) >= more ? (uint8_t)cuda__iter_action_of(notes[i])
+                                                           : CUDA__ITER_REST;
+        take_steps(step, next, true);
+    }
+}
+
 /* One action of every matrix that waits for one. The device changes the notes meanwhile. */
 static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes *notes)
 {
-    uint8_t next[CUDA_NOTES_MAX];
-    memcpy(next, notes->next, sizeof next);
+    uint8_t next[CUDA_NOTES_MAX], noted[CUDA_NOTES_MAX];
+    memcpy(noted, notes->next, sizeof noted);
+    for (int64_t i = 0; i < step->call->count; i++)
+        next[i] = (uint8_t)cuda__iter_action_of(noted[i]);
     int64_t gap = cuda__iter_gap(step->call->n), from;
     bool measures = step->call->wishes.measures;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -316,15 +351,9 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
              from = step->run.first + step->run.count)
             parts[i].make(step);
     }
-    for (int s = CUDA__ITER_NEWTON_SCHULZ; s < CUDA__ITER_SCHEMES; s++) {
-        for (from = 0;
-             next_run(step->call, next, BIT(CUDA__ITER_STEP + s) | BIT(CUDA__ITER_LAST + s), gap,
-                      from, &step->run);
-             from = step->run.first + step->run.count)
-            cuda__iter_improve(step, (enum cuda__iter_scheme)s);
-    }
-    /* From here on it is said what is next. Nothing is made for that in this visit, and nothing
-     * measured that is not made: `made` in the state. */
+    take_steps(step, next, false);
+    /* From here on it is said what is next. Nothing is made for that in this visit but steps, and
+     * nothing measured that is not made: `made` in the state. */
     for (from = 0; !measures && next_run(step->call, next, LASTS, gap, from, &step->run);
          from = step->run.first + step->run.count)
         finish(step);
@@ -332,6 +361,7 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
     for (from = 0; next_run(step->call, next, measured, gap, from, &step->run);
          from = step->run.first + step->run.count)
         measure(step);
+    take_more_steps(step, noted);
     for (from = 0; next_run(step->call, next, BIT(CUDA__ITER_IDENTIFY), gap, from, &step->run);
          from = step->run.first + step->run.count)
         begin_again(step);

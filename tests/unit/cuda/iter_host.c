@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "gpu/cuda/iter_call.h"
 #include "gpu/cuda/iterative.h"
 #include "gpu/methods/iterative.h"
 #include "tests/simt/simt.h"
@@ -21,6 +22,24 @@ static struct cuda_products *products(void)
     if (!made)
         assert_int_equal(cuda_products_create(NULL, &made), cudaSuccess);
     return made;
+}
+
+static enum cudatest_steps steps_to_follow;
+
+void cudatest_iterative_steps(enum cudatest_steps steps)
+{
+    steps_to_follow = steps;
+}
+
+static void change(struct cuda_notes *notes, int64_t count)
+{
+    for (int64_t i = 0; steps_to_follow != CUDATEST_STEPS_TOLD && i < count; i++) {
+        int action = cuda__iter_action_of(notes->next[i]);
+        bool more = action >= CUDA__ITER_STEP && action < CUDA__ITER_LAST &&
+                    steps_to_follow == CUDATEST_STEPS_MOST;
+        notes->next[i] =
+            (uint8_t)(action | (more ? CUDA__ITER_MORE_MAX : 0) << CUDA__ITER_NOTE_BITS);
+    }
 }
 
 int cudatest_iterative_run(struct cuda_call *call, int64_t at_once)
@@ -38,6 +57,7 @@ int cudatest_iterative_run(struct cuda_call *call, int64_t at_once)
     cudaError_t status = cuda_iterative(call, NULL);
     for (; status == cudaSuccess && notes.asked && launches < VISITS_MAX; launches++) {
         notes.asked = 0;
+        change(&notes, CUDA_NOTES_MAX);
         status = cuda_iterative_again(call, NULL);
     }
     if (status != cudaSuccess)

@@ -12,6 +12,15 @@ const struct host_method *cudatest_iterative_at(uint32_t index);
 /* From now on that is the host's own method, or ours again. */
 void cudatest_iterative_of_host(bool is_host);
 
+/* What a visit does of the steps that are said to follow one: those; none; or as many as there may
+ * be, whether they are said to follow or not. */
+enum cudatest_steps {
+    CUDATEST_STEPS_TOLD,
+    CUDATEST_STEPS_NONE,
+    CUDATEST_STEPS_MOST
+};
+void cudatest_iterative_steps(enum cudatest_steps steps);
+
 /* Makes a call to its end; the workspace is for `at_once` of its matrices. Returns the launches. */
 int cudatest_iterative_run(struct cuda_call *call, int64_t at_once);
 

@@ -87,7 +87,8 @@ static void complete(struct cudatest_bed *bed)
 {
     bed->method = &method_iterative;
     bed->inputs |= METHOD_INPUT(METHOD_ITERATIVE_A);
-    bed->options[METHOD_ITERATIVE_MAX_ITERATIONS] = STEPS_MAX;
+    if (bed->options[METHOD_ITERATIVE_MAX_ITERATIONS] == 0)
+        bed->options[METHOD_ITERATIVE_MAX_ITERATIONS] = STEPS_MAX;
     bed->set_matrix = set_matrix;
     bed->run = run;
 }
@@ -188,20 +189,146 @@ static void test_unmeasured(void **state)
     }
 }
 
-/* A step is one launch, so that a batch takes as many as its slowest matrix. */
+/* A step is one launch but for those that are sure to follow, so that a batch takes as many as its
+ * slowest matrix. */
 static void test_launches(void **state)
 {
     (void)state;
-    struct cudatest_bed bed = {.precision = PRECISION_FP64, .n = 6, .counts = {1}, .inputs = WARM};
-    complete(&bed);
-    bed.options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_NEWTON_SCHULZ;
-    cudatest_fill(&bed, 1, 0);
-    cudatest_run(&bed, 1);
-    int32_t steps;
-    memcpy(&steps, cudatest_output(&bed, 0, 0, METHOD_ITERATIVE_ITERATIONS), sizeof steps);
-    assert_true(steps > 3);
-    assert_int_equal(launches, steps + 3); /* coming in, the start, and storing */
-    cudatest_release(&bed, 1);
+    for (int initial = METHOD_ITERATIVE_DIAGONAL; initial <= METHOD_ITERATIVE_TRANSPOSE;
+         initial++) {
+        struct cudatest_bed bed = {.precision = PRECISION_FP64, .n = 6, .counts = {1}};
+        complete(&bed);
+        bed.options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_NEWTON_SCHULZ;
+        bed.options[METHOD_ITERATIVE_INITIAL] = initial;
+        cudatest_fill(&bed, 1, 0);
+        cudatest_iterative_steps(CUDATEST_STEPS_NONE);
+        cudatest_run(&bed, 1);
+        int32_t steps;
+        memcpy(&steps, cudatest_output(&bed, 0, 0, METHOD_ITERATIVE_ITERATIONS), sizeof steps);
+        assert_true(steps > 3);
+        assert_int_equal(launches, steps + 3); /* coming in, the start, and storing */
+        cudatest_iterative_steps(CUDATEST_STEPS_TOLD);
+        cudatest_run(&bed, 1);
+        assert_true(launches < steps + 3);
+        /* The last two steps are as a rule not sure. */
+        int most = initial == METHOD_ITERATIVE_TRANSPOSE ? 1 + CUDA__ITER_MORE_MAX : 2;
+        assert_in_range(launches, (steps + most - 1) / most + 3, (steps + most - 1) / most + 5);
+        cudatest_release(&bed, 1);
+    }
+}
+
+/* ---- Steps that are sure to follow ---- */
+
+static void check_same(const struct cudatest_bed *bed, const struct cudatest_bed *other, int items)
+{
+    for (int i = 0; i < items; i++) {
+        for (int t = 0; t < OUTPUTS; t++) {
+            if (!bed->items[i].outputs[t])
+                continue;
+            const unsigned char *first = cudatest_output(bed, i, 0, t);
+            size_t bytes = (size_t)(cudatest_output(bed, i, bed->counts[i], t) - first);
+            assert_memory_equal(first, cudatest_output(other, i, 0, t), bytes);
+        }
+    }
+}
+
+/* Whatever is launched for the steps that may follow, the answers are the same bit for bit: where
+ * the first of them ends the iteration, the next one is of another scheme, or R is to be judged. */
+static void try_steps(const struct cudatest_bed *like, int items, int64_t first)
+{
+    static const enum cudatest_steps ways[] = {CUDATEST_STEPS_NONE, CUDATEST_STEPS_TOLD,
+                                               CUDATEST_STEPS_MOST};
+    bool is_judged = like->options[METHOD_ITERATIVE_TOLERANCE] != 0; /* with others, or later */
+    struct cudatest_bed beds[COUNT(ways)];
+    int most = INT32_MAX;
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        beds[i] = *like;
+        complete(&beds[i]);
+        cudatest_fill(&beds[i], items, first);
+        cudatest_iterative_steps(ways[i]);
+        cudatest_run(&beds[i], items);
+        assert_true(launches <= most || is_judged);
+        most = launches;
+        check_same(&beds[i], &beds[0], items);
+    }
+    cudatest_iterative_steps(CUDATEST_STEPS_TOLD);
+    for (size_t i = 0; i < COUNT(ways); i++)
+        cudatest_release(&beds[i], items);
+}
+
+static void test_steps_that_follow(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n;
+        double tolerance;
+    } cases[] = {{1, 0},    {3, 0},     {3, 1e-15}, {8, 1e-3}, {9, 0},
+                 {9, 1e-3}, {9, 1e-15}, {12, 2e-7}, {20, 0},   {20, 1e-15}};
+    static const uint32_t measures =
+        UINT32_C(1) << METHOD_ITERATIVE_RESIDUAL | UINT32_C(1) << METHOD_ITERATIVE_HISTORY;
+    for (size_t i = 0; i < COUNT(cases) * METHOD_ITERATIVE_SCHEMES; i++) {
+        size_t k = i / METHOD_ITERATIVE_SCHEMES;
+        struct cudatest_bed bed = {.precision = (enum precision)((i + k) % 2),
+                                   .n = cases[k].n,
+                                   .counts = {3, 5},
+                                   .unwanted = i % 3 ? 0 : measures,
+                                   .by_all = true,
+                                   .inputs = i % 5 == 0 ? WARM : 0};
+        bed.options[METHOD_ITERATIVE_SCHEME] = (int64_t)(i % METHOD_ITERATIVE_SCHEMES);
+        bed.options[METHOD_ITERATIVE_INITIAL] =
+            i % 2 ? METHOD_ITERATIVE_TRANSPOSE : METHOD_ITERATIVE_INITIAL_AUTO;
+        memcpy(&bed.options[METHOD_ITERATIVE_TOLERANCE], &cases[k].tolerance,
+               sizeof cases[k].tolerance);
+        try_steps(&bed, 2, (int64_t)i);
+    }
+}
+
+/* The same where R is judged by signs first. */
+static void test_steps_before_a_judgement(void **state)
+{
+    (void)state;
+    static const double tolerance = 2e-7;
+    struct cudatest_bed bed = {
+        .precision = PRECISION_FP32, .n = ITERATION_WHOLE_FIRST + 2, .counts = {2}};
+    bed.options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_ORDER7;
+    memcpy(&bed.options[METHOD_ITERATIVE_TOLERANCE], &tolerance, sizeof tolerance);
+    try_steps(&bed, 1, 0);
+}
+
+/* The same where order7 works in R, which must be what it was before it is judged. */
+static void test_steps_of_large_matrices(void **state)
+{
+    (void)state;
+    static const struct {
+        enum precision precision;
+        int64_t n, initial, steps;
+        double tolerance;
+    } cases[] = {{PRECISION_FP64, 646, METHOD_ITERATIVE_TRANSPOSE, 2, 0},
+                 {PRECISION_FP32, ITERATION_WHOLE_MAX + 1, METHOD_ITERATIVE_DIAGONAL, 1, 1e-5}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct cudatest_bed bed = {.precision = cases[i].precision, .n = cases[i].n, .counts = {1}};
+        assert_int_equal(cuda__iter_gap(bed.n), 0);
+        bed.options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_ORDER7;
+        bed.options[METHOD_ITERATIVE_INITIAL] = cases[i].initial;
+        bed.options[METHOD_ITERATIVE_MAX_ITERATIONS] = cases[i].steps;
+        memcpy(&bed.options[METHOD_ITERATIVE_TOLERANCE], &cases[i].tolerance,
+               sizeof cases[i].tolerance);
+        try_steps(&bed, 1, 0);
+    }
+}
+
+/* The number of steps ends wherever it is set. */
+static void test_steps_that_are_left(void **state)
+{
+    (void)state;
+    for (int64_t steps = 1; steps <= 9; steps++) {
+        struct cudatest_bed bed = {.precision = PRECISION_FP64, .n = 12, .counts = {4}};
+        complete(&bed);
+        bed.options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_NEWTON_SCHULZ;
+        bed.options[METHOD_ITERATIVE_INITIAL] = METHOD_ITERATIVE_TRANSPOSE;
+        bed.options[METHOD_ITERATIVE_MAX_ITERATIONS] = steps;
+        try_steps(&bed, 1, 0);
+    }
 }
 
 /* ---- The descriptor, and what is refused ---- */
@@ -252,10 +379,17 @@ static void test_what_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_descriptor), cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_launches),   cmocka_unit_test(test_company_never_shows),
-        cmocka_unit_test(test_groups),     cmocka_unit_test(test_unwanted_outputs),
+        cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_unwanted_outputs),
         cmocka_unit_test(test_unmeasured),
+        cmocka_unit_test(test_steps_that_follow),
+        cmocka_unit_test(test_steps_before_a_judgement),
+        cmocka_unit_test(test_steps_of_large_matrices),
+        cmocka_unit_test(test_steps_that_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
