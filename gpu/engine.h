@@ -20,6 +20,10 @@
  * ends it with ENGINE_STOPPED. The front never takes the word back. Until DONE the slot and the
  * items' tensors stay the engine's, as those of any batch.
  *
+ * Progress: while a batch is RUNNING its engine may raise `progress`, which never falls: whole
+ * matrices that are done, and shares of those that are under way where the method knows them. It
+ * need not, where a batch is short or the method cannot tell; DONE alone says that all is done.
+ *
  * Waking: the front adds 1 to `lane.submitted` and wakes its futex; the engine sleeps on it
  * (spinning briefly first). The engine, having stored DONE, exchanges lane.front_waits with 0 and
  * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes). Life: the
@@ -42,7 +46,7 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 7 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 8 /* raised with every change of this file or of a descriptor's meaning */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
     4096 /* items in a batch at most: enough to keep a bus busy both ways                          \
@@ -139,8 +143,12 @@ struct engine_batch {
     /* written by the front: 0 before SUBMITTED; 1 at any time after it, when nobody waits for any
      * of the items */
     _Atomic uint32_t unwanted;
+    /* written by the front: 0 before SUBMITTED; after it by the engine: what is done, in parts of
+     * which a matrix has METHOD_PROGRESS_WHOLE */
+    _Atomic uint64_t progress;
     /* written by the engine */
-    uint64_t started_ns, finished_ns;    /* clock_now_ns */
+    _Atomic uint64_t started_ns;         /* clock_now_ns; the front looks at it while RUNNING too */
+    uint64_t finished_ns;                /* clock_now_ns */
     char kernel[ENGINE_KERNEL_NAME_MAX]; /* NUL-terminated: "host lapack getrf+getri" */
     /* written by the front */
     struct engine_item items[ENGINE_BATCH_ITEMS];

@@ -66,6 +66,23 @@
 #define ITERATION_PLAN_DEPTH 3       /* steps that are planned ahead */
 #define ITERATION_GUESSED 10         /* products of a step beyond those */
 
+/* ---- Progress ---- */
+
+/* What is told of a matrix on its way: made / (made + foreseen), both counted in products of
+ * matrices. Whenever R is measured and a step is to follow, so many steps of its scheme are
+ * foreseen:
+ *
+ * - |R|_F below ITERATION_RESIDUAL_LARGE: it is known how the iteration converges. A step of order
+ *   p brings R to R^p, so that log(log(goal) / log |R|) / log(p) of them, rounded up, lead from the
+ *   smaller norm to the goal. (If A is singular |R|_F is 1 or more, but for rounding.)
+ * - else: no more is known than when the start is given up (hopeless_steps). So many steps, and
+ *   those from ITERATION_BASIN to the goal; the former twice where another start would follow.
+ *
+ * but never more than max_iterations and ITERATION_PRODUCTS_MAX leave. So what is told is known to
+ * be done, and most iterations are further than that until |R|_F is small: there the figure leaps.
+ * It never falls: where more is to be made than was foreseen, for a rounding error or a start that
+ * has failed, it stands still. All of it is told when the matrix is answered. */
+
 /* ---- The schemes ---- */
 
 /* Name, products a step with V A, order, and growth: while 1 - R's eigenvalues are small, a step

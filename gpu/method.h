@@ -30,6 +30,8 @@
 #define METHOD_OPTIONS_MAX 8
 #define METHOD_RANK_MAX 2
 #define METHOD_INPUT_SETS_MAX 8
+/* The progress of a computation is told in parts, of which one matrix has so many. */
+#define METHOD_PROGRESS_WHOLE 1000
 
 /* A dimension of one matrix's part of a tensor, in terms of the request's n and m, and of outputs
  * in terms of its options: METHOD_DIM_INT(k) is the value of option k, an INT, METHOD_DIM_RANGE(k)

@@ -113,6 +113,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     describe(slot, batch);
     batch->sequence = ++queue->sequence;
     atomic_store_explicit(&batch->unwanted, 0, memory_order_relaxed);
+    atomic_store_explicit(&batch->progress, 0, memory_order_relaxed);
     ring->submissions++;
     ring->in_flight++;
     atomic_store_explicit(&batch->state, ENGINE_BATCH_SUBMITTED, memory_order_release);

@@ -16,6 +16,7 @@
 #include "base/datatype.h"
 #include "gpu/method.h"
 
+struct host_progress;
 struct host_team;
 
 #define HOST_ALIGN_BYTES 64 /* of scratch, and of every array laid out in it */
@@ -30,7 +31,8 @@ struct host_matrix {
     void *outputs[METHOD_OUTPUTS_MAX];
     int64_t n, m;
     const int64_t *options;
-    struct host_team *team; /* may help; NULL: nobody */
+    struct host_team *team;         /* may help; NULL: nobody */
+    struct host_progress *progress; /* to be told; NULL: nobody is */
     void *scratch; /* scratch_bytes() of them, aligned to HOST_ALIGN_BYTES, contents undefined */
 };
 

@@ -20,6 +20,7 @@
 
 #include "gpu/host/dense.h"
 #include "gpu/host/identify.h"
+#include "gpu/host/progress.h"
 #include "gpu/host/team.h"
 #include "gpu/methods/iterative.h"
 
@@ -34,7 +35,9 @@ struct host_iter_f32 {
     float *spare[HOST_ITER_SPARE];
     float *lines; /* host__lines(n) and host__identify_lines(n) of them, each of ld numbers */
     int32_t *pivots;
-    int *products; /* counts them */
+    int *products;                  /* counts them */
+    struct host_progress *progress; /* told of each; may be NULL */
+    int64_t foreseen;               /* products in all; 0: not known */
 };
 struct host_iter_f64 {
     struct host_team *team;
@@ -44,6 +47,8 @@ struct host_iter_f64 {
     double *lines;
     int32_t *pivots;
     int *products;
+    struct host_progress *progress;
+    int64_t foreseen;
 };
 
 /* ---- Tiles: iter_tiles.c ---- */

@@ -112,6 +112,12 @@ static int64_t hopeless_steps(int64_t n, int digits, double growth)
     return (int64_t)ceil(doublings / log2(growth)) + ITERATION_HOPELESS_MARGIN;
 }
 
+/* Does another start follow that leads to more inverses? */
+static bool has_better(enum method_road road)
+{
+    return road != METHOD_ROAD_TRANSPOSE_START && road != METHOD_ROAD_SCALED_IDENTITY_START;
+}
+
 static const char *kernel(enum precision precision, int64_t n)
 {
     (void)precision;

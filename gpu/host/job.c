@@ -10,7 +10,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/least.h"
 #include "gpu/host/fault.h"
+#include "gpu/host/progress.h"
 #include "gpu/host/stop.h"
 #include "gpu/process/batch.h"
 #include "gpu/process/ring.h"
@@ -97,12 +99,14 @@ static int64_t scratch_of(const struct host_job *job, const struct engine_batch 
 void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t number)
 {
     process_ring_begin(batch);
-    batch->started_ns = clock_now_ns();
+    atomic_store_explicit(&batch->started_ns, clock_now_ns(), memory_order_relaxed);
     ORDER_ACQUIRE(job->arena);
     job->batch = batch;
     job->method = host_method_at(batch->method);
     job->chunks = 1;
     job->chunk_ns = 0;
+    job->matrices = 0;
+    job->tells = false;
     int64_t n_max = job->method ? method_at((int)batch->method)->n_max : 0;
     enum engine_status status = process_batch_check(batch, n_max, job->faults);
     if (status == ENGINE_OK) {
@@ -110,7 +114,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
         job->group =
             job->method->group ? job->method->group((enum precision)batch->precision, batch->n) : 1;
         double matrix_ns = predict_ns(job, batch);
-        int64_t matrices = lay_out_items(job, batch);
+        int64_t matrices = job->matrices = lay_out_items(job, batch);
         lay_out_tensors(job, batch);
         job->scratch_bytes = scratch_of(job, batch);
         int64_t groups = (int64_t)(HOST_CHUNK_NS / (matrix_ns * job->group));
@@ -121,6 +125,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
         job->chunks = (uint32_t)((matrices + job->chunk_matrices - 1) / job->chunk_matrices);
         job->chunk_ns =
             matrix_ns * (double)(matrices < job->chunk_matrices ? matrices : job->chunk_matrices);
+        job->tells = matrix_ns * (double)matrices >= HOST_TELL_NS;
     }
     atomic_store_explicit(&job->status, status, memory_order_relaxed);
     atomic_store_explicit(&job->unfinished, job->chunks, memory_order_relaxed);
@@ -213,19 +218,22 @@ struct chunk {
     const struct host_job *job;
     uint32_t number;
     void *scratch;
+    struct host_progress progress;
 };
 
 static void run_matrices(void *context)
 {
-    const struct chunk *chunk = context;
+    struct chunk *chunk = context;
     const struct host_job *job = chunk->job;
     const struct engine_batch *batch = job->batch;
     int64_t matrix = (int64_t)chunk->number * job->chunk_matrices;
-    int64_t last = matrix + job->chunk_matrices;
+    int64_t first = matrix, last = least(matrix + job->chunk_matrices, job->matrices);
     uint32_t i = item_of(job, matrix);
     int64_t index = job->single ? 0 : matrix - job->first[i];
     /* With as many chunks as threads, all of them are busy without help. */
     bool few = (int64_t)job->chunks < host_team_threads(job->team);
+    bool tells = job->chunk_matrices == 1 && job->chunk_ns >= HOST_TELL_NS;
+    struct host_progress *progress = tells ? &chunk->progress : NULL;
     struct gathering gathering;
     gathering.side = gathering.counts[0] = gathering.counts[1] = 0;
     for (int k = 0; k < 2 * job->group; k++)
@@ -233,6 +241,7 @@ static void run_matrices(void *context)
                                                                 .m = batch->m,
                                                                 .options = batch->options,
                                                                 .team = few ? job->team : NULL,
+                                                                .progress = progress,
                                                                 .scratch = chunk->scratch};
     for (; i < batch->item_count && matrix < last; i++, index = 0) {
         const struct engine_item *item = &batch->items[i];
@@ -241,6 +250,8 @@ static void run_matrices(void *context)
     }
     turn(job, &gathering);
     turn(job, &gathering);
+    if (job->tells)
+        host__progress_end(&chunk->progress, last - first);
 }
 
 static void finish(struct host_job *job)
@@ -265,7 +276,8 @@ static enum engine_status run_chunk(const struct host_job *job, uint32_t number,
         return ENGINE_STOPPED;
     enum engine_status status = ENGINE_OUT_OF_MEMORY;
     if (host__scratch_fit(scratch, job->budget, job->scratch_bytes)) {
-        struct chunk chunk = {.job = job, .number = number, .scratch = scratch->data};
+        struct chunk chunk = {
+            .job = job, .number = number, .scratch = scratch->data, .progress = {.batch = batch}};
         bool whole = host_stop_watch(&batch->unwanted, run_matrices, &chunk);
         status = whole ? ENGINE_OK : ENGINE_STOPPED;
     }

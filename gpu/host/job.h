@@ -5,7 +5,8 @@
  * it. A method that takes several matrices at once gets full groups of them, from as many items as
  * it takes; only a chunk's last group may be smaller. A batch of fewer chunks than the team has
  * threads is helped by it. Of a batch that nobody waits for any more no chunk is begun, and those
- * that have begun are left (stop.h).
+ * that have begun are left (stop.h). A batch that takes long is told of as its chunks are done, and
+ * of one that is a matrix what the method says (progress.h).
  *
  * Life: host__job_open by one worker; host__job_take and host__job_run by any, until the run of the
  * last chunk reports the batch done. A job is a slot of a ring and is opened again after that, so
@@ -26,6 +27,9 @@
 #include "gpu/process/fault.h"
 
 #define HOST_CHUNK_NS 20000.0
+/* What is predicted to take less on one core, batch or matrix, tells nothing of its progress:
+ * nobody could read it, and words that many threads write cost time. */
+#define HOST_TELL_NS 10e6
 
 struct host_job {
     _Alignas(64) _Atomic uint64_t left; /* number << 32 | chunks nobody has taken */
@@ -40,8 +44,10 @@ struct host_job {
     const struct process_faults *faults;
     uint32_t chunks;
     int64_t chunk_matrices;
-    double chunk_ns; /* predicted */
-    int group;       /* matrices run together */
+    double chunk_ns;  /* predicted */
+    int64_t matrices; /* of the batch */
+    bool tells;       /* it takes so long that its progress is told */
+    int group;        /* matrices run together */
     int64_t scratch_bytes;
     int input_count, output_count;
     int64_t tensor_bytes[ENGINE_TENSORS_MAX]; /* of one matrix: inputs, then outputs */

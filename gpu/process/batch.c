@@ -20,3 +20,8 @@ bool process_batch_unwanted(const struct engine_batch *batch)
 {
     return atomic_load_explicit(&batch->unwanted, memory_order_relaxed) != 0;
 }
+
+void process_batch_advance(struct engine_batch *batch, uint64_t parts)
+{
+    atomic_fetch_add_explicit(&batch->progress, parts, memory_order_relaxed);
+}

@@ -1,5 +1,5 @@
-/* gpu/process/batch.h: whether an engine can run a batch at all, and whether it need go on with it.
- * Threads: any. */
+/* gpu/process/batch.h: whether an engine can run a batch at all, whether it need go on with it, and
+ * how it says how far it is. Threads: any. */
 #ifndef GPU_PROCESS_BATCH_H
 #define GPU_PROCESS_BATCH_H
 
@@ -17,5 +17,9 @@ enum engine_status process_batch_check(const struct engine_batch *batch, int64_t
 
 /* Does nobody wait for it any more? Once true, it stays so until the batch is DONE. */
 bool process_batch_unwanted(const struct engine_batch *batch);
+
+/* So many parts more are done of a RUNNING batch; a matrix has METHOD_PROGRESS_WHOLE. Cost: an
+ * atomic addition to a word that the batch's threads share. */
+void process_batch_advance(struct engine_batch *batch, uint64_t parts);
 
 #endif

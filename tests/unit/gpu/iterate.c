@@ -95,6 +95,7 @@ struct gputest_iterated gputest_iterate(const struct gputest_iterate *task)
                                  .n = n,
                                  .options = options,
                                  .team = task->team,
+                                 .progress = task->progress,
                                  .scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)bytes)};
     assert_non_null(matrix.scratch);
     memset(matrix.scratch, 0xff, (size_t)bytes);

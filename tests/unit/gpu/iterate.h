@@ -11,6 +11,8 @@
 #include "gpu/host/team.h"
 #include "gpu/methods/iterative.h"
 
+struct host_progress;
+
 struct gputest_iterate {
     enum precision precision;
     int64_t n;
@@ -20,7 +22,8 @@ struct gputest_iterate {
     enum method_iterative_scheme scheme;
     enum method_iterative_initial initial;
     struct host_team *team;
-    bool bare; /* neither INVERSE nor RESIDUAL_HISTORY is wanted */
+    bool bare;                      /* neither INVERSE nor RESIDUAL_HISTORY is wanted */
+    struct host_progress *progress; /* NULL: nobody is told */
 };
 
 struct gputest_iterated {

@@ -1,6 +1,7 @@
 /* The batch runner: an answer's bits never depend on the batch, the place in it or the threads;
  * one bad matrix never changes another; every batch ends and says so. */
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -339,6 +340,78 @@ static void test_unwanted_batch_is_left(void **state)
     }
 }
 
+/* ---- Progress ---- */
+
+/* Polls a batch until it is DONE; how often its progress was seen to rise. It never falls. */
+static int watch_progress(const struct engine_batch *batch, uint64_t *progress)
+{
+    int rises = 0;
+    uint32_t state;
+    *progress = 0;
+    do {
+        state = atomic_load(&batch->state);
+        uint64_t now = atomic_load(&batch->progress);
+        assert_true(now >= *progress);
+        rises += now > *progress;
+        *progress = now;
+        sched_yield();
+    } while (state != ENGINE_BATCH_DONE);
+    return rises;
+}
+
+/* By matrices; by what is done of each; not at all where it is soon over; and no more of what is
+ * left. */
+static void test_progress_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        struct invariance of;
+        int64_t parts;
+        int rises; /* at least */
+    } rows[] = {
+        {{"lu", PRECISION_FP64, 130, 64, 0}, METHOD_PROGRESS_WHOLE, 1},
+        {{"auto", PRECISION_FP64, 33, 3000, 0}, METHOD_PROGRESS_WHOLE, 1},
+        {{"iterative", PRECISION_FP64, 300, 2, 0}, METHOD_PROGRESS_WHOLE, 6},
+        {{"lu", PRECISION_FP64, 8, 5, 0}, 0, 0},
+        {{"iterative", PRECISION_FP32, 30, 2, 0}, 0, 0},
+    };
+    for (int threads = 1; threads <= 3; threads++) {
+        start(threads);
+        for (size_t i = 0; i < COUNT(rows); i++) {
+            const struct invariance *row = &rows[i].of;
+            struct engine_batch *batch =
+                gputest_bed_next(&bed, ENGINE_LANE_SHORT, row->method, row->precision, row->n);
+            struct engine_item *item = gputest_bed_item(&bed, batch, row->batch_max);
+            for (int64_t k = 0; k < row->batch_max; k++)
+                fill(row,
+                     bed.arena + item->inputs[0].offset_bytes +
+                         (uint64_t)(k * row->n * row->n * precision_bytes(row->precision)),
+                     (uint64_t)k + 1);
+            if (strcmp(row->method, "iterative") == 0) {
+                batch->options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_NEWTON_SCHULZ;
+                batch->options[METHOD_ITERATIVE_INITIAL] = METHOD_ITERATIVE_TRANSPOSE;
+            }
+            gputest_bed_submit(&bed, ENGINE_LANE_SHORT, batch);
+            uint64_t progress;
+            int rises = watch_progress(batch, &progress);
+            assert_true(gputest_bed_wait(&bed, ENGINE_LANE_SHORT, batch, WAIT_MS));
+            assert_int_equal(batch->status, ENGINE_OK);
+            assert_int_equal(progress, row->batch_max * rows[i].parts);
+            if (rises < rows[i].rises)
+                fail_msg("%s: seen to rise %d times", row->method, rises);
+            gputest_bed_release(batch);
+            gputest_bed_reset(&bed);
+        }
+        struct engine_batch *batch = submit_endless(ABANDONED_ORDER);
+        while (atomic_load(&batch->progress) == 0)
+            usleep(1000);
+        atomic_store(&batch->unwanted, 1);
+        assert_let_go(batch);
+        assert_true(atomic_load(&batch->progress) < METHOD_PROGRESS_WHOLE);
+        stop();
+    }
+}
+
 /* ---- Scratch ---- */
 
 #define BIG_ORDER 200
@@ -393,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_ring_stays_full),
         cmocka_unit_test(test_long_batch_does_not_block),
         cmocka_unit_test(test_unwanted_batch_is_left),
+        cmocka_unit_test(test_progress_is_told),
         cmocka_unit_test(test_scratch_is_bounded),
     };
     host__lapack_init();
