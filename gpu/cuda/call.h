@@ -34,6 +34,11 @@ struct cuda_notes {
                      * or the launcher itself */
     int64_t done;
     uint8_t next[CUDA_NOTES_MAX];
+    /* How far it is. shares: of matrices in parts, of which one has METHOD_PROGRESS_WHOLE; written
+     * by the device. progress: of the whole batch, as in engine_batch; set to 0 before the first
+     * call, and by the launcher in a later one, where it knows. */
+    uint16_t shares[CUDA_NOTES_MAX];
+    uint64_t progress;
 };
 
 struct cuda_call {

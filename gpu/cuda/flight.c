@@ -217,6 +217,7 @@ static cudaError_t put_fault(const struct cuda_flight *flight)
 static cudaError_t start(struct cuda_flight *flight)
 {
     flight->h_memory->doubtful = 0;
+    flight->h_memory->notes.progress = flight->told = 0;
     flight->has_word = ends_with_word(flight->batch, flight->call.matrices);
     cudaError_t status = bring_table(flight);
 #ifdef ENGINE_FAULTS
@@ -289,6 +290,13 @@ static cudaError_t take_workspace(struct cuda_flight *flight, bool unwanted)
     return status;
 }
 
+static uint64_t note_start(struct engine_batch *batch)
+{
+    uint64_t now_ns = clock_now_ns();
+    atomic_store_explicit(&batch->started_ns, now_ns, memory_order_relaxed);
+    return now_ns;
+}
+
 /* WAITING -> RUNNING, or not yet. false: the batch is DONE. */
 static bool begin(struct cuda_flight *flight)
 {
@@ -298,7 +306,7 @@ static bool begin(struct cuda_flight *flight)
     if (status == cudaErrorNotReady)
         return true;
     process_ring_begin(batch);
-    flight->queried_ns = batch->started_ns = clock_now_ns();
+    flight->queried_ns = note_start(batch);
     flight->state = CUDA_FLIGHT_RUNNING;
     if (unwanted) {
         finish(flight, ENGINE_STOPPED);
@@ -338,7 +346,7 @@ bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch)
     enum engine_status refused = check(flight, batch);
     if (refused != ENGINE_OK) {
         process_ring_begin(batch);
-        batch->started_ns = clock_now_ns();
+        note_start(batch);
         finish(flight, refused);
         return false;
     }
@@ -377,6 +385,16 @@ static cuda_launcher *next_launcher(struct cuda_flight *flight)
     return method->mend;
 }
 
+/* Tells the front what the launcher has said of the batch's progress. */
+static void tell_progress(struct cuda_flight *flight)
+{
+    uint64_t progress = flight->h_memory->notes.progress;
+    if (progress <= flight->told)
+        return;
+    process_batch_advance(flight->batch, progress - flight->told);
+    flight->told = progress;
+}
+
 bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
 {
     assert(flight->state != CUDA_FLIGHT_IDLE);
@@ -391,6 +409,7 @@ bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
     }
     if (launcher) {
         cudaError_t status = put(flight, launcher);
+        tell_progress(flight);
         if (status == cudaSuccess)
             return false;
         give_up(flight, status);

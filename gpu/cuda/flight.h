@@ -22,6 +22,7 @@
  * writes the word. For a large batch the stream alone is asked. A fatal status ends the process in
  * here; the front is told first when it is that the context is lost. A batch that nobody waits for
  * any more is not launched, and gets no further launch; what is on the device already ends there.
+ * What a launcher that is called again says of the progress is told to the front then.
  *
  * Threads: the lane's own. After create nothing is allocated but workspaces (pool.h), and nothing
  * waited for but the pool's freeing and the rest of a launch that failed.
@@ -75,6 +76,7 @@ struct cuda_flight {
     uint32_t awaited;    /* what the word will be */
     uint64_t queried_ns; /* when the stream was asked last */
     uint32_t launches;   /* so far, of all batches */
+    uint64_t told;       /* of the batch's progress */
     struct cuda_flight_lane *lane;
 };
 

@@ -57,6 +57,7 @@ struct cuda__iter_state {
     double terms; /* the 1-norm of |V| |A|, where R is judged */
     /* All starts. */
     int32_t steps_left, products;
+    int32_t share; /* told of the progress: in parts of METHOD_PROGRESS_WHOLE */
     /* The best V. */
     int32_t good, is_current; /* it is an answer with INFO 0; it is still in V */
     double residual, best_frobenius;
@@ -458,6 +459,31 @@ template <typename T> struct cuda__iter_mind {
                cuda__iter_power(residual, order) + rounding <= state.goal;
     }
 
+    /* Raises the share that is told, before a step of that kind: as gpu/iteration.h has it. In
+     * FP32, which is enough. */
+    __device__ void foresee(double residual, const cuda__iter_facts &facts)
+    {
+        float from = ITERATION_BASIN, more = 0;
+        if (state.frobenius < ITERATION_RESIDUAL_LARGE) {
+            from = (float)fmin(residual, state.frobenius);
+        } else {
+            /* As hopeless_steps() has it. */
+            float doublings = 2 * (log2f((float)call.n) + real::digits);
+            float hopeless = doublings / log2f((float)facts.growth) + ITERATION_HOPELESS_MARGIN;
+            bool better = state.road != METHOD_ROAD_TRANSPOSE_START &&
+                          state.road != METHOD_ROAD_SCALED_IDENTITY_START;
+            more = fmaxf(hopeless - (float)state.steps, 1) + (better ? hopeless : 0);
+        }
+        float last = 1, left = (float)(ITERATION_PRODUCTS_MAX - state.products);
+        if (from > (float)state.goal)
+            last = ceilf(log2f(log2f((float)state.goal) / log2f(from)) / log2f((float)facts.order));
+        /* A NaN, where the numbers are too small for FP32, counts for nothing. */
+        float most = fminf(more + fmaxf(last, 1), (float)state.steps_left) * (float)facts.products;
+        float made = (float)state.products;
+        int share = (int)(made / (made + fminf(most, left)) * METHOD_PROGRESS_WHOLE);
+        state.share = max(state.share, min(share, METHOD_PROGRESS_WHOLE - 1));
+    }
+
     /* Chooses the next step; false: there is none. */
     __device__ bool step(double residual, double size)
     {
@@ -477,6 +503,7 @@ template <typename T> struct cuda__iter_mind {
         cuda__iter_facts facts = cuda__iter_facts_of(state.scheme);
         if (state.products + facts.products > ITERATION_PRODUCTS_MAX)
             return false;
+        foresee(residual, facts);
         state.products += facts.products - 1; /* V A is counted when it is measured */
         state.growth = facts.growth;
         state.steps++;

@@ -319,10 +319,12 @@ template <typename T>
 static __global__ void cuda__iter_rest_kernel(const cuda__iter_call call, const cuda__iter_run run)
 {
     cuda__iter_view<T> view(call, run);
-    if (view.state().action != CUDA__ITER_STORE)
+    cuda__iter_state &state = view.state();
+    if (state.action != CUDA__ITER_STORE)
         return;
-    view.state().action = CUDA__ITER_REST;
-    cuda__iter_tell(call, view.index, view.state());
+    state.action = CUDA__ITER_REST;
+    state.share = METHOD_PROGRESS_WHOLE;
+    cuda__iter_tell(call, view.index, state);
 }
 
 /* ---- Launches ---- */

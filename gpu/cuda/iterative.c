@@ -384,6 +384,15 @@ static cudaError_t enter(struct cuda__iter_step *step)
     return step->status;
 }
 
+/* Of the batch: earlier chunks are done. */
+static uint64_t progress_of(const struct cuda__iter_call *of, const struct cuda_notes *notes)
+{
+    uint64_t progress = (uint64_t)of->first * METHOD_PROGRESS_WHOLE;
+    for (int64_t i = 0; i < of->count; i++)
+        progress += notes->shares[i];
+    return progress;
+}
+
 /* The chunk that begins with matrix `first`. */
 static cudaError_t visit(const struct cuda_call *call, int64_t first, bool again,
                          cudaStream_t stream)
@@ -401,6 +410,7 @@ static cudaError_t visit(const struct cuda_call *call, int64_t first, bool again
     of.count = call->matrices - first < of.space.count ? call->matrices - first : of.space.count;
     if (!again)
         return enter(&step);
+    call->notes->progress = progress_of(&of, call->notes);
     bool goes_on = false;
     for (int64_t i = 0; i < of.count; i++)
         goes_on = goes_on || call->notes->next[i] > CUDA__ITER_STORE;

@@ -53,12 +53,16 @@ int cudatest_iterative_run(struct cuda_call *call, int64_t at_once)
     assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
     cudaMemset(call->workspace, NOISE, call->workspace_bytes);
     notes.asked = 0;
+    notes.progress = 0;
     int launches = 1;
     cudaError_t status = cuda_iterative(call, NULL);
     for (; status == cudaSuccess && notes.asked && launches < VISITS_MAX; launches++) {
+        uint64_t before = notes.progress;
         notes.asked = 0;
         change(&notes, CUDA_NOTES_MAX);
         status = cuda_iterative_again(call, NULL);
+        assert_true(notes.progress >= before);
+        assert_true(notes.progress < (uint64_t)call->matrices * METHOD_PROGRESS_WHOLE);
     }
     if (status != cudaSuccess)
         fail_msg("status %d: %s", (int)status, simt_report());

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "gpu/cuda/flight.h"
 #include "gpu/cuda/tri_call.h"
+#include "gpu/methods/iterative.h"
 #include "tests/simt/simt.h"
 
 #define N 520 /* a part of the workspace for each matrix */
@@ -255,6 +256,72 @@ static void test_unwanted_does_not_go_on(void **state)
     }
 }
 
+/* The figure rises with the steps and never falls. A method of one launch says nothing. */
+static void test_progress_is_told(void **state)
+{
+    (void)state;
+    struct bed bed;
+    set_up(&bed, ARENA_BYTES);
+    fill_iterative(&bed);
+    const struct engine_batch *batch = bed.batches[0];
+    for (int round = 0; round < 2; round++) {
+        assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
+        assert_int_equal(atomic_load(&batch->progress), 0);
+        int rises = 0;
+        uint64_t last = 0, progress;
+        for (bool over = false; !over; last = progress) {
+            over = look(&bed, 0);
+            progress = atomic_load(&batch->progress);
+            assert_true(progress >= last && progress < METHOD_PROGRESS_WHOLE);
+            rises += progress > last;
+            /* There is no inverse: as many steps as any A may take are foreseen. */
+            assert_true(progress <= 30 * (uint64_t)bed.flights[0].launches * (round + 1));
+        }
+        assert_int_equal(batch->status, ENGINE_OK);
+        assert_true(rises > 10 && last > METHOD_PROGRESS_WHOLE * 3 / 4);
+        fill_iterative(&bed);
+    }
+    fill(&bed, 0);
+    assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
+    assert_true(look(&bed, 0));
+    assert_done(batch, &bed);
+    assert_int_equal(atomic_load(&batch->progress), 0);
+    tear_down(&bed);
+}
+
+/* From V0 = (1 - 2^-6) I for I four steps of order 2 are foreseen, of two products each, behind the
+ * one that measures: as the host has it (test_host_progress.c). */
+static void test_foreseen_steps(void **state)
+{
+    (void)state;
+    static const uint64_t told[] = {111, 333, 555, 777};
+    struct bed bed;
+    set_up(&bed, ARENA_BYTES);
+    fill_iterative(&bed);
+    struct engine_batch *batch = bed.batches[0];
+    struct engine_tensor *v0 = &batch->items[0].inputs[METHOD_ITERATIVE_V0];
+    *v0 = (struct engine_tensor){.offset_bytes = ARENA_BYTES / 2};
+    batch->options[METHOD_ITERATIVE_SCHEME] = METHOD_ITERATIVE_NEWTON_SCHULZ;
+    for (int64_t k = 0; k < ITERATIVE_N * ITERATIVE_N; k++) {
+        double identity = k % (ITERATIVE_N + 1) == 0 ? 1 : 0;
+        ((double *)(void *)bed.arena)[k] = identity;
+        ((double *)(void *)(bed.arena + v0->offset_bytes))[k] = identity * (1 - 0x1p-6);
+    }
+    assert_true(cuda_flight_launch(&bed.flights[0], batch));
+    uint64_t last = 0;
+    for (size_t rises = 0; !look(&bed, 0);) {
+        uint64_t progress = atomic_load(&batch->progress);
+        if (progress == last)
+            continue;
+        assert_true(rises < sizeof told / sizeof told[0]);
+        assert_int_equal(progress, told[rises++]);
+        last = progress;
+    }
+    assert_int_equal(batch->status, ENGINE_OK);
+    assert_int_equal(last, told[sizeof told / sizeof told[0] - 1]);
+    tear_down(&bed);
+}
+
 /* Another engine of the device has all of its memory, and gives it back when it has ended. */
 static void test_waits_for_another_engine(void **state)
 {
@@ -282,6 +349,8 @@ int main(void)
         cmocka_unit_test(test_waits_in_turn),
         cmocka_unit_test(test_unwanted_is_not_launched),
         cmocka_unit_test(test_unwanted_does_not_go_on),
+        cmocka_unit_test(test_progress_is_told),
+        cmocka_unit_test(test_foreseen_steps),
         cmocka_unit_test(test_waits_for_another_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
