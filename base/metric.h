@@ -45,6 +45,10 @@ struct metric_buckets {
       "Requests that share a batch.")                                                              \
     X(BATCH_DURATION, "invertd_batch_duration_seconds", HISTOGRAM, 1e-9, "method", SECONDS,        \
       "Time an engine took for a batch.")                                                          \
+    X(BATCH_RUNNING, "invertd_batch_running_seconds", GAUGE, 1e-9, "method", NONE,                 \
+      "How long the oldest batch that runs now has run; 0: none runs.")                            \
+    X(BATCH_PROGRESS, "invertd_batch_progress_ratio", GAUGE, 1e-3, "method", NONE,                 \
+      "How much of that batch is known to be done; 0 as well where its engine cannot tell.")       \
     X(BATCHES, "invertd_batches_total", COUNTER, 1, "reason", NONE,                                \
       "Batches sent to engines, by the reason they closed.")                                       \
     X(BYTES, "invertd_bytes_total", COUNTER, 1, "direction", NONE,                                 \

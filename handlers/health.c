@@ -40,6 +40,7 @@ void handlers__metrics(struct exchange *x)
     metric_set(handlers->arena_used, (int64_t)used);
     metric_set(handlers->arena_free, (int64_t)(arena_bytes(arena) - used));
     metric_set(handlers->ready, handlers__ready(handlers));
+    queue_show_running(handlers->services->queue);
     handlers__stats_publish(handlers);
     struct text page;
     text_init(&page, METRICS_MAX);

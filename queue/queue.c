@@ -37,6 +37,8 @@ static bool make_series(struct queue *queue, struct metric_registry *metrics)
             .batch_size = metric_series(metrics, METRIC_BATCH_SIZE, name),
             .batch_requests = metric_series(metrics, METRIC_BATCH_REQUESTS, name),
             .batch_duration = metric_series(metrics, METRIC_BATCH_DURATION, name),
+            .running = metric_series(metrics, METRIC_BATCH_RUNNING, name),
+            .progress = metric_series(metrics, METRIC_BATCH_PROGRESS, name),
         };
     }
     for (int i = 0; i < QUEUE_REASON_COUNT; i++)

@@ -165,6 +165,9 @@ int64_t queue_pending(struct queue *queue); /* requests entered and not left */
 uint64_t queue_last_batch_ns(struct queue *queue, enum queue_place_id place);
 uint64_t queue_lane_last_batch_ns(struct queue_lane *lane);
 
+/* Brings up to date what metrics say of the batches that run now: before they are shown. */
+void queue_show_running(struct queue *queue);
+
 /* ---- Engines (the supervisor) ---- */
 
 /* Who computes behind a pair of lanes. */

@@ -142,6 +142,7 @@ struct queue_admission {
 
 struct queue_method_series {
     struct metric_series *depth, *duration, *batch_size, *batch_requests, *batch_duration;
+    struct metric_series *running, *progress;
 };
 
 /* Why a batch closed. X(id, label `reason` of invertd_batches_total, help) */

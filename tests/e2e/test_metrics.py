@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from harness import codec, matrices, wire
+from harness.daemon import Daemon
+from harness.metrics import watch_batch
 
 NAMES = {
     "invertd_requests_total": "counter",
@@ -13,6 +15,8 @@ NAMES = {
     "invertd_queue_duration_seconds": "histogram",
     "invertd_batch_size": "histogram",
     "invertd_batch_duration_seconds": "histogram",
+    "invertd_batch_running_seconds": "gauge",
+    "invertd_batch_progress_ratio": "gauge",
     "invertd_batches_total": "counter",
     "invertd_bytes_total": "counter",
     "invertd_arena_bytes": "gauge",
@@ -112,6 +116,26 @@ def test_bytes_and_durations(daemon, client, grown):
     assert len(body) <= by("invertd_bytes_total", direction="out") <= len(body) + page + 4096
     assert by("invertd_request_duration_seconds_count") >= 1
     assert by("invertd_queue_duration_seconds_count", method="auto") == 1
+
+
+def test_progress_of_a_long_batch():
+    """It rises from nothing towards 1 while the batch runs; none is shown before or after."""
+    a = matrices.random(700, seed=9)
+    options = {"scheme": "newton_schulz", "initial": "transpose"}
+    answers = []
+    with Daemon("--engine", "host") as daemon:
+        client = codec.Client(daemon)
+
+        def work():
+            answers.append(client.outputs("iterative", {"A": a[None]}, parameters=options))
+
+        seen = watch_batch(daemon, "iterative", work)
+        assert daemon.metrics().total("invertd_batch_progress_ratio") == 0
+    assert answers[0]["INFO"].tolist() == [0]
+    seconds, ratios = zip(*seen)
+    assert list(seconds) == sorted(set(seconds)) and list(ratios) == sorted(ratios)
+    assert 0 <= ratios[0] < 0.5 and 0.5 < ratios[-1] < 1
+    assert len({ratio for ratio in ratios if 0 < ratio < 1}) >= 5, ratios
 
 
 def test_arena_is_given_back(daemon):

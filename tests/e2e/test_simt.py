@@ -5,6 +5,7 @@ import numpy as np
 from harness import codec, matrices
 from harness.codec import NPY, NPZ, Client
 from harness.daemon import Daemon
+from harness.metrics import watch_batch
 from harness.settings import SIMT_ENGINE
 
 
@@ -51,6 +52,23 @@ def test_residual_is_left_out():
     for i in range(3):
         size = matrices.norm1(a[i]) * matrices.norm1(alone["INVERSE"][i])
         assert 0 < measured["RESIDUAL"][i] <= matrices.BOUND * 12 * np.finfo("f8").eps * size
+
+
+def test_progress_is_told():
+    """Step by step, from what the device says of itself; of a matrix that takes many of them."""
+    a = matrices.random(32, seed=2)
+    a[1] = a[0]
+    options = {"scheme": "newton_schulz", "initial": "transpose", "max_iterations": 1000}
+    with simt() as daemon:
+        client = Client(daemon)
+        seen = watch_batch(
+            daemon,
+            "iterative",
+            lambda: client.outputs("iterative", {"A": a[None]}, parameters=options),
+        )
+    ratios = [ratio for _, ratio in seen]
+    assert ratios == sorted(ratios) and ratios[-1] < 1, ratios
+    assert len({ratio for ratio in ratios if ratio > 0}) >= 5, ratios
 
 
 def test_who_computes():

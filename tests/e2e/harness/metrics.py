@@ -1,6 +1,7 @@
 """Reads the Prometheus text format strictly enough to notice a malformed page."""
 
 import re
+import threading
 
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
@@ -56,3 +57,24 @@ class Page:
                 if text != "+Inf" and float(text) == bound:
                     return text
         raise AssertionError(f"{name} has no bucket of {bound}")
+
+
+def watch_batch(daemon, method, work, every=0.02):
+    """Calls work() beside, and reads meanwhile how long the method's oldest batch has run and how
+    far it is: a list of pairs, those alone at which one ran. None runs when this returns."""
+    seen = []
+
+    def look():
+        page = daemon.metrics()
+        return (
+            page.total("invertd_batch_running_seconds", method=method),
+            page.total("invertd_batch_progress_ratio", method=method),
+        )
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    while worker.is_alive():
+        seen.append(look())
+        worker.join(every)
+    assert look() == (0, 0)
+    return [pair for pair in seen if pair[0] > 0]

@@ -1,0 +1,68 @@
+/* queue/progress.c: what metrics say of the batches that engines run now: of each method the oldest
+ * one, for how long it has run and how much of it is done.
+ *
+ * Both figures are the engine's, written while it runs: they are kept within what can be, and
+ * nothing else is made of them. A batch that is sent again begins anew.
+ *
+ * Threads: any. Cost: a look at every slot of every lane, under the queue's lock.
+ */
+#include "base/clock.h"
+#include "queue/queue_private.h"
+
+/* The oldest batch of a method. */
+struct oldest {
+    bool found;
+    uint64_t started_ns;
+    int64_t progress; /* METHOD_PROGRESS_WHOLE: all of it */
+};
+
+/* Is any of it a client's? */
+static bool is_counted(const struct queue_slot *slot)
+{
+    for (int i = 0; i < slot->count; i++)
+        if (!slot->fragments[i].item->uncounted)
+            return true;
+    return false;
+}
+
+static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static void look_at(const struct queue_ring *ring, int index, uint64_t now_ns,
+                    struct oldest *oldest)
+{
+    const struct queue_slot *slot = &ring->slots[index];
+    const struct engine_batch *batch = &ring->shared->batches[index];
+    if (!slot->used || !queue__has_started(ring, index) || !is_counted(slot))
+        return;
+    /* The engine may not have said yet when it began. */
+    uint64_t started_ns = within(atomic_load_explicit(&batch->started_ns, memory_order_relaxed),
+                                 slot->submitted_ns, now_ns);
+    uint64_t parts = atomic_load_explicit(&batch->progress, memory_order_relaxed);
+    oldest += method_index(slot->key.method);
+    if (oldest->found && oldest->started_ns <= started_ns)
+        return;
+    *oldest = (struct oldest){
+        .found = true,
+        .started_ns = started_ns,
+        .progress = (int64_t)within(parts / (uint64_t)slot->matrices, 0, METHOD_PROGRESS_WHOLE)};
+}
+
+void queue_show_running(struct queue *queue)
+{
+    struct oldest oldest[ENGINE_METHODS_MAX] = {{.found = false}};
+    pthread_mutex_lock(&queue->lock);
+    uint64_t now_ns = clock_now_ns(); /* no batch was sent later */
+    for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
+        for (int kind = 0; kind < ENGINE_LANES; kind++)
+            for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
+                look_at(&lane->rings[kind], i, now_ns, oldest);
+    pthread_mutex_unlock(&queue->lock);
+    for (int i = 0; i < method_count(); i++) {
+        const struct oldest *of = &oldest[i];
+        metric_set(queue->series[i].running, of->found ? (int64_t)(now_ns - of->started_ns) : 0);
+        metric_set(queue->series[i].progress, of->progress);
+    }
+}
