@@ -55,7 +55,7 @@ def test_residual_is_left_out():
 
 
 def test_progress_is_told():
-    """Step by step, from what the device says of itself; of a matrix that takes many of them."""
+    """From visit to visit, as the device says; of a matrix that takes many of them."""
     a = matrices.random(32, seed=2)
     a[1] = a[0]
     options = {"scheme": "newton_schulz", "initial": "transpose", "max_iterations": 1000}
@@ -68,7 +68,7 @@ def test_progress_is_told():
         )
     ratios = [ratio for _, ratio in seen]
     assert ratios == sorted(ratios) and ratios[-1] < 1, ratios
-    assert len({ratio for ratio in ratios if ratio > 0}) >= 5, ratios
+    assert len({ratio for ratio in ratios if ratio > 0}) >= 3, ratios
 
 
 def test_who_computes():
