@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-#include "gpu/cuda/iter_call.h"
+#include "gpu/cuda/iter_plan.cuh"
 #include "gpu/cuda/real.cuh"
 #include "gpu/iteration.h"
 
@@ -75,58 +75,9 @@ template <> struct cuda__iter_real<double> {
     static constexpr bool has_lower = true; /* a precision to start in */
 };
 
-/* ---- Schemes ---- */
-
-struct cuda__iter_facts {
-    int products, order;
-    double growth;
-};
-
-static __device__ __forceinline__ cuda__iter_facts cuda__iter_facts_of(int scheme)
-{
-#define FACTS(name, products, order, growth) {products, order, growth},
-    const cuda__iter_facts facts[] = {{0, 0, 0}, ITERATION_SCHEMES(FACTS)};
-#undef FACTS
-    return facts[scheme];
-}
-
-/* The fewest products that bring a residual to the goal, both by their logarithms, in Depth steps
- * at most; *first: the scheme to begin with. */
-template <int Depth> static __device__ int cuda__iter_plan(double residual, double goal, int *first)
-{
-    int fewest = INT32_MAX;
-    for (int s = CUDA__ITER_NEWTON_SCHULZ; s < CUDA__ITER_SCHEMES; s++) {
-        if (s == CUDA__ITER_ORDER7_HORNER)
-            continue;
-        cuda__iter_facts facts = cuda__iter_facts_of(s);
-        if (facts.products >= fewest)
-            continue;
-        double left = residual * facts.order;
-        int products = facts.products, next;
-        if (left > goal && Depth == 1)
-            products += ITERATION_GUESSED;
-        if constexpr (Depth > 1)
-            products += left > goal ? cuda__iter_plan<Depth - 1>(left, goal, &next) : 0;
-        if (products < fewest) {
-            fewest = products;
-            *first = s;
-        }
-    }
-    return fewest;
-}
-
-/* x^power. Cheaper than pow(), and as good to a few roundings. */
-static __device__ __forceinline__ double cuda__iter_power(double x, int power)
-{
-    double product = 1;
-    for (; power > 0; power /= 2, x *= x)
-        product *= power % 2 ? x : 1;
-    return product;
-}
-
 /* ---- One matrix ---- */
 
-/* Its thread. The state is where a few numbers are soon read. */
+/* Its thread. The state may be a copy in shared memory, which is read sooner. */
 template <typename T> struct cuda__iter_mind {
     typedef cuda__iter_real<T> real;
     static constexpr double eps = (double)cuda__real<T>::eps;
@@ -284,7 +235,8 @@ template <typename T> struct cuda__iter_mind {
         return (int)ceil(doublings / log2(state.growth)) + ITERATION_HOPELESS_MARGIN;
     }
 
-    /* No fewer than those before logarithms are taken: a scheme's growth is below 2^5. */
+    /* hopeless_steps() is never below `least`, a scheme's growth being below 2^5: no logarithm is
+     * taken until then. */
     __device__ bool is_hopeless() const
     {
         constexpr int least = 2 * real::digits / 5 + ITERATION_HOPELESS_MARGIN;
@@ -469,7 +421,8 @@ template <typename T> struct cuda__iter_mind {
         } else {
             /* As hopeless_steps() has it. */
             float doublings = 2 * (log2f((float)call.n) + real::digits);
-            float hopeless = doublings / log2f((float)facts.growth) + ITERATION_HOPELESS_MARGIN;
+            float hopeless =
+                ceilf(doublings / log2f((float)facts.growth)) + ITERATION_HOPELESS_MARGIN;
             bool better = state.road != METHOD_ROAD_TRANSPOSE_START &&
                           state.road != METHOD_ROAD_SCALED_IDENTITY_START;
             more = fmaxf(hopeless - (float)state.steps, 1) + (better ? hopeless : 0);
@@ -514,10 +467,9 @@ template <typename T> struct cuda__iter_mind {
         return true;
     }
 
-    /* After a step like the one that was chosen, how many more are sure? Where R is normal, the
-     * squares of the eigenvalues of R^p have at least the mean of those of R to the power of p, and
-     * no 1-norm is below |.|_F / sqrt(n). From the transpose R is symmetric; from another start it
-     * need not be normal, and no more than one step is staked on that. Where nobody wants a last
+    /* After a step like the one that was chosen, how many more are sure? No 1-norm is below |.|_F /
+     * sqrt(n). From the transpose R is symmetric, with eigenvalues from 0 to 1; from another start
+     * it need not be normal, and no more than one step is staked on that. Where nobody wants a last
      * step measured, none of these may be the last. */
     __device__ int steps_to_follow(const cuda__iter_facts &facts) const
     {
@@ -533,11 +485,11 @@ template <typename T> struct cuda__iter_mind {
         }
         most = min(most, state.steps_left);
         most = min(most, (ITERATION_PRODUCTS_MAX - state.products - 1) / facts.products);
-        least = cuda__iter_power(least, facts.order);
+        least = cuda__iter_least_after(least, state.scheme);
         if (!call.wishes.measures)
-            least = cuda__iter_power(least, facts.order);
+            least = cuda__iter_least_after(least, state.scheme);
         for (; more < most && least > bound; more++)
-            least = cuda__iter_power(least, facts.order);
+            least = cuda__iter_least_after(least, state.scheme);
         return more;
     }
 

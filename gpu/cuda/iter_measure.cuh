@@ -26,16 +26,6 @@
 #define CUDA__ITER_SUMS_NEAR 8192 /* of a matrix in all, where n is not more */
 #define CUDA__ITER_DECIDERS 512   /* threads of the second kernel, at most */
 
-/* Tells the CPU what is next, and how much is done; a thread a matrix. */
-static __device__ __forceinline__ void cuda__iter_tell(const cuda__iter_call &call, int64_t index,
-                                                       const cuda__iter_state &state)
-{
-    call.notes->next[index] = (uint8_t)(state.action | state.more << CUDA__ITER_NOTE_BITS);
-    call.notes->shares[index] = (uint16_t)state.share;
-    if (state.action != CUDA__ITER_REST)
-        call.notes->asked = 1;
-}
-
 /* ---- Pieces ---- */
 
 /* How a matrix is cut: into `pieces` of `rows` each, and each of these into groups of columns. The

@@ -117,7 +117,8 @@ static enum name order7(struct cuda__iter_step *step)
 {
     multiply(step, S0, 1, R, R, 0);
     if (cuda__iter_gap(step->call->n) == 0) {
-        /* All matrices of the run take the step: R is measured anew before it is used again. */
+        /* R is measured anew before it is used again, also where a matrix of the run does not take
+         * the step after all (take_more_steps). */
         add(step, SUMS(1, SUM(S1, 1, {1, S0}, {1, R})));
         multiply(step, R, 1, S0, S0, 1);
         multiply(step, S2, 1, R, S1, 0);

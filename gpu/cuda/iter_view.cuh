@@ -15,6 +15,16 @@
 #define CUDA__ITER_COLUMNS 256
 #define CUDA__ITER_THREADS (CUDA__ITER_ROWS * CUDA__WARP)
 
+/* Tells the CPU what is next, and how much is done; a thread a matrix. */
+static __device__ __forceinline__ void cuda__iter_tell(const cuda__iter_call &call, int64_t index,
+                                                       const cuda__iter_state &state)
+{
+    call.notes->next[index] = (uint8_t)(state.action | state.more << CUDA__ITER_NOTE_BITS);
+    call.notes->shares[index] = (uint16_t)state.share;
+    if (state.action != CUDA__ITER_REST)
+        call.notes->asked = 1;
+}
+
 /* Matrix blockIdx.y of a run, the warp's row, and the block's columns. */
 template <typename T> struct cuda__iter_view {
     typedef typename cuda__real<T>::vector vector;

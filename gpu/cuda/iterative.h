@@ -2,13 +2,14 @@
  * every launcher keeps to.
  *
  * How many steps a matrix takes shows on the way, so the launcher is called again and again, each
- * time for one start or step of every matrix of a chunk of the batch, by what the device has found
- * out (iter_decide.cuh) and put into the call's notes. Products are those of product.h: large
+ * time for one start or step of every matrix of a chunk of the batch, and up to three more steps of
+ * small matrices that are sure to follow, by what the device has found out (iter_decide.cuh) and
+ * put into the call's notes. Products are those of product.h: large
  * matrices go through cuBLAS, small ones all together through a kernel of our own; either way the
  * bits of a matrix are its own.
  *
- * Cost: a visit is one step's products, and some ten passes over n^2 numbers. Nine n x n of
- * workspace a matrix.
+ * Cost: a step is its products, and some ten passes over n^2 numbers; a visit, one to four steps.
+ * Nine n x n of workspace a matrix.
  */
 #ifndef GPU_CUDA_ITERATIVE_H
 #define GPU_CUDA_ITERATIVE_H
