@@ -67,6 +67,14 @@ static struct queue_slot *free_slot(const struct queue *queue, struct queue_lane
     return slot;
 }
 
+bool queue__has_client(const struct queue_slot *slot)
+{
+    for (int i = 0; i < slot->count; i++)
+        if (!slot->fragments[i].item->uncounted)
+            return true;
+    return false;
+}
+
 /* Matrices of the batch that somebody asked for, and in how many requests; the service's own left
  * out. */
 static int64_t clients_matrices(const struct queue_slot *slot, int *requests)
@@ -119,8 +127,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     atomic_store_explicit(&batch->state, ENGINE_BATCH_SUBMITTED, memory_order_release);
     atomic_fetch_add_explicit(&ring->shared->submitted, 1, memory_order_seq_cst);
     syscall(SYS_futex, &ring->shared->submitted, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-    int requests;
-    if (clients_matrices(slot, &requests) > 0)
+    if (queue__has_client(slot))
         metric_add(queue->reasons[reason], 1);
 }
 
@@ -366,8 +373,7 @@ static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct
 /* The engine left it: all of its items are dropped. */
 static void batch_stopped(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot)
 {
-    int requests;
-    if (clients_matrices(slot, &requests) > 0)
+    if (queue__has_client(slot))
         metric_add(lane->stopped, 1);
     for (int i = 0; i < slot->count; i++)
         give_up(queue, &slot->fragments[i], ERROR_INTERNAL);

@@ -2,7 +2,8 @@
  * one, for how long it has run and how much of it is done.
  *
  * Both figures are the engine's, written while it runs: they are kept within what can be, and
- * nothing else is made of them. A batch that is sent again begins anew.
+ * nothing else is made of them. A batch that is sent again begins anew. Both are of one batch, but
+ * on a page that is written while another one is asked for.
  *
  * Threads: any. Cost: a look at every slot of every lane, under the queue's lock.
  */
@@ -16,15 +17,6 @@ struct oldest {
     int64_t progress; /* METHOD_PROGRESS_WHOLE: all of it */
 };
 
-/* Is any of it a client's? */
-static bool is_counted(const struct queue_slot *slot)
-{
-    for (int i = 0; i < slot->count; i++)
-        if (!slot->fragments[i].item->uncounted)
-            return true;
-    return false;
-}
-
 static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
 {
     return value < low ? low : value > high ? high : value;
@@ -35,7 +27,7 @@ static void look_at(const struct queue_ring *ring, int index, uint64_t now_ns,
 {
     const struct queue_slot *slot = &ring->slots[index];
     const struct engine_batch *batch = &ring->shared->batches[index];
-    if (!slot->used || !queue__has_started(ring, index) || !is_counted(slot))
+    if (!slot->used || !queue__has_started(ring, index) || !queue__has_client(slot))
         return;
     /* The engine may not have said yet when it began. */
     uint64_t started_ns = within(atomic_load_explicit(&batch->started_ns, memory_order_relaxed),
@@ -59,10 +51,10 @@ void queue_show_running(struct queue *queue)
         for (int kind = 0; kind < ENGINE_LANES; kind++)
             for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
                 look_at(&lane->rings[kind], i, now_ns, oldest);
-    pthread_mutex_unlock(&queue->lock);
     for (int i = 0; i < method_count(); i++) {
         const struct oldest *of = &oldest[i];
         metric_set(queue->series[i].running, of->found ? (int64_t)(now_ns - of->started_ns) : 0);
         metric_set(queue->series[i].progress, of->progress);
     }
+    pthread_mutex_unlock(&queue->lock);
 }

@@ -237,6 +237,8 @@ int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_
 /* batch.c: from queue to lane and back. */
 void queue__dispatch(struct queue *queue, uint64_t now_ns);
 void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now_ns);
+/* Is any of the batch a client's, not the service's own? */
+bool queue__has_client(const struct queue_slot *slot);
 /* Whether the engine has begun with the batch. */
 bool queue__has_started(const struct queue_ring *ring, int slot);
 /* An ending engine's batches that it has not begun are sent again, and it begins none. blamed: the
