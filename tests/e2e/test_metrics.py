@@ -122,16 +122,15 @@ def test_progress_of_a_long_batch():
     """It rises from nothing towards 1 while the batch runs; none is shown before or after."""
     a = matrices.random(700, seed=9)
     options = {"scheme": "newton_schulz", "initial": "transpose"}
-    answers = []
     with Daemon("--engine", "host") as daemon:
         client = codec.Client(daemon)
-
-        def work():
-            answers.append(client.outputs("iterative", {"A": a[None]}, parameters=options))
-
-        seen = watch_batch(daemon, "iterative", work)
+        answer, seen = watch_batch(
+            daemon,
+            "iterative",
+            lambda: client.outputs("iterative", {"A": a[None]}, parameters=options),
+        )
         assert daemon.metrics().total("invertd_batch_progress_ratio") == 0
-    assert answers[0]["INFO"].tolist() == [0]
+    assert answer["INFO"].tolist() == [0]
     seconds, ratios = zip(*seen)
     assert list(seconds) == sorted(set(seconds)) and list(ratios) == sorted(ratios)
     assert 0 <= ratios[0] < 0.5 and 0.5 < ratios[-1] < 1

@@ -61,11 +61,12 @@ def test_progress_is_told():
     options = {"scheme": "newton_schulz", "initial": "transpose", "max_iterations": 1000}
     with simt() as daemon:
         client = Client(daemon)
-        seen = watch_batch(
+        answer, seen = watch_batch(
             daemon,
             "iterative",
             lambda: client.outputs("iterative", {"A": a[None]}, parameters=options),
         )
+    assert answer["INFO"].tolist() == [32 + 2]
     ratios = [ratio for _, ratio in seen]
     assert ratios == sorted(ratios) and ratios[-1] < 1, ratios
     assert len({ratio for ratio in ratios if ratio > 0}) >= 3, ratios

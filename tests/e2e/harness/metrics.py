@@ -1,7 +1,7 @@
 """Reads the Prometheus text format strictly enough to notice a malformed page."""
 
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
@@ -61,7 +61,8 @@ class Page:
 
 def watch_batch(daemon, method, work, every=0.02):
     """Calls work() beside, and reads meanwhile how long the method's oldest batch has run and how
-    far it is: a list of pairs, those alone at which one ran. None runs when this returns."""
+    far it is. What work() returns, and a list of pairs, those alone at which one ran. None runs
+    when this returns."""
     seen = []
 
     def look():
@@ -71,10 +72,9 @@ def watch_batch(daemon, method, work, every=0.02):
             page.total("invertd_batch_progress_ratio", method=method),
         )
 
-    worker = threading.Thread(target=work)
-    worker.start()
-    while worker.is_alive():
-        seen.append(look())
-        worker.join(every)
+    with ThreadPoolExecutor(1) as beside:
+        answer = beside.submit(work)
+        while not wait([answer], timeout=every).done:
+            seen.append(look())
     assert look() == (0, 0)
-    return [pair for pair in seen if pair[0] > 0]
+    return answer.result(), [pair for pair in seen if pair[0] > 0]
