@@ -68,6 +68,14 @@ void rig_stop(struct rig *rig)
     gputest_bed_destroy(&rig->bed);
 }
 
+int64_t rig_order_max(const struct rig *rig, const char *method)
+{
+    int64_t most = rig->bed.shared->n_max[method_index(method_find(method))][PRECISION_FP64];
+    const char *cap = getenv("INVERTD_ENGINE_N_MAX");
+    assert_true(most > 0);
+    return cap && strtoll(cap, NULL, 10) < most ? strtoll(cap, NULL, 10) : most;
+}
+
 bool rig_is_cuda(const struct rig *rig)
 {
     return strncmp(rig->bed.shared->device, "cuda:", 5) == 0;

@@ -24,6 +24,8 @@ void rig_restart(struct rig *rig, const char *fault);
 void rig_faulty_program(char *path, size_t size);
 /* The engine must end well. */
 void rig_stop(struct rig *rig);
+/* The largest order of a method in FP64, or INVERTD_ENGINE_N_MAX where that is less. */
+int64_t rig_order_max(const struct rig *rig, const char *method);
 bool rig_is_cuda(const struct rig *rig);
 /* The SIMT stand-in (tests/simt), of which no speed is asked. */
 bool rig_is_simt(const struct rig *rig);

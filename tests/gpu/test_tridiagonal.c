@@ -41,12 +41,8 @@ static int64_t n_max;
 static int start(void **state)
 {
     (void)state;
-    const char *most = getenv("INVERTD_ENGINE_N_MAX");
     rig_start(&rig, ARENA_BYTES, NULL);
-    n_max = rig.bed.shared->n_max[method_index(method_find("tridiagonal"))][PRECISION_FP64];
-    assert_true(n_max > 0);
-    if (most && strtoll(most, NULL, 10) < n_max)
-        n_max = strtoll(most, NULL, 10);
+    n_max = rig_order_max(&rig, "tridiagonal");
     return 0;
 }
 
