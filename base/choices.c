@@ -30,7 +30,7 @@ int choices_find(const char *choices, const char *word)
 
 bool choices_read_bool(const char *word, bool *value)
 {
-    int index = choices_find("false|true|off|on|no|yes|0|1", word);
+    int index = choices_find("false|true|False|True|off|on|no|yes|0|1", word);
     if (index < 0)
         return false;
     *value = index % 2 == 1;

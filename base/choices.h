@@ -14,7 +14,8 @@ int choices_find(const char *choices, const char *word);
 /* The choice at a place, not terminated; NULL past the last. */
 const char *choices_at(const char *choices, int index, size_t *length);
 
-/* true/false, on/off, yes/no, 1/0. False, with *value as before, for anything else. */
+/* true/false, True/False as Python has them, on/off, yes/no, 1/0. False, with *value as before, for
+ * anything else. */
 bool choices_read_bool(const char *word, bool *value);
 
 #endif

@@ -108,6 +108,24 @@ static struct allowed allowed_values(const struct method_option *option)
     return allowed;
 }
 
+/* JSON's numbers have digits before and behind the point. */
+static bool has_bare_point(const char *text)
+{
+    const char *point = strchr(text, '.');
+    return point != NULL && (point == text || point[-1] < '0' || point[-1] > '9' ||
+                             point[1] < '0' || point[1] > '9');
+}
+
+static enum error refuse_method_option(const struct method_option *option, const char *value,
+                                       struct failure *failure)
+{
+    struct allowed allowed = allowed_values(option);
+    if (option->kind == METHOD_OPTION_REAL && has_bare_point(value))
+        strncat(allowed.text, ", with a digit on either side of its point",
+                sizeof allowed.text - 1 - strlen(allowed.text));
+    return refuse(failure, option->name, value, allowed.text);
+}
+
 static enum error set_method_option(struct proto_request *request, int index, const char *value,
                                     struct failure *failure)
 {
@@ -137,7 +155,7 @@ static enum error set_method_option(struct proto_request *request, int index, co
         break;
     }
     if (!good)
-        return refuse(failure, option->name, value, allowed_values(option).text);
+        return refuse_method_option(option, value, failure);
     request->options[index] = travels;
     return ERROR_NONE;
 }

@@ -52,11 +52,11 @@ static void gives_each_choice_and_no_more(void **state)
 
 static void reads_words_for_yes_and_no(void **state)
 {
-    static const char *const yes[] = {"true", "on", "yes", "1"};
-    static const char *const no[] = {"false", "off", "no", "0"};
-    static const char *const neither[] = {"", "True", "2", "tru", "true ", "off|on"};
+    static const char *const yes[] = {"true", "True", "on", "yes", "1"};
+    static const char *const no[] = {"false", "False", "off", "no", "0"};
+    static const char *const neither[] = {"", "TRUE", "2", "tru", "true ", "off|on"};
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
         bool value = false;
         assert_true(choices_read_bool(yes[i], &value) && value);
         assert_true(choices_read_bool(no[i], &value) && !value);
