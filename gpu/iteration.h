@@ -7,6 +7,8 @@
 #ifndef GPU_ITERATION_H
 #define GPU_ITERATION_H
 
+#include <math.h>
+
 /* ---- The end ---- */
 
 #define ITERATION_RATIO_ACCEPTED                                                                   \
@@ -57,6 +59,10 @@
 
 /* Up to this order R is always computed in twice the precision: it costs no more there. */
 #define ITERATION_TWICE_ORDER_MAX 8
+
+/* A residual in the history: infinite where terms of it have overflowed, whatever their sum has
+ * become. A NaN stands behind the last. */
+#define ITERATION_TOLD(residual) (isnan(residual) ? HUGE_VAL : (residual))
 
 /* ---- The choice of start and scheme ---- */
 

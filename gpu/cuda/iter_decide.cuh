@@ -379,7 +379,8 @@ template <typename T> struct cuda__iter_mind {
     __device__ void go_on(const struct cuda_norm &v, double residual, double size)
     {
         if (state.steps < call.wishes.max_iterations)
-            history[state.slot * call.wishes.max_iterations + state.steps] = (T)residual;
+            history[state.slot * call.wishes.max_iterations + state.steps] =
+                (T)ITERATION_TOLD(residual);
         if (state.action >= CUDA__ITER_LAST) {
             finish(v, residual);
             return;
