@@ -78,9 +78,10 @@
  * matrices. Whenever R is measured and a step is to follow, so many steps of its scheme are
  * foreseen:
  *
- * - |R|_F below ITERATION_RESIDUAL_LARGE: it is known how the iteration converges. A step of order
+ * - |R|_F below ITERATION_BASIN: it is known how the iteration converges. A step of order
  *   p brings R to R^p, so that log(log(goal) / log |R|) / log(p) of them, rounded up, lead from the
- *   smaller norm to the goal. (If A is singular |R|_F is 1 or more, but for rounding.)
+ *   smaller norm to the goal. (If A is singular |R|_F is 1 or more, but for rounding, which may
+ *   leave any number above BASIN again and again where A is singular to working precision.)
  * - else: no more is known than when the start is given up (hopeless_steps). So many steps, and
  *   those from ITERATION_BASIN to the goal; the former twice where another start would follow.
  *

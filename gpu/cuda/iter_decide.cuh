@@ -417,7 +417,7 @@ template <typename T> struct cuda__iter_mind {
     __device__ void foresee(double residual, const cuda__iter_facts &facts)
     {
         float from = ITERATION_BASIN, more = 0;
-        if (state.frobenius < ITERATION_RESIDUAL_LARGE) {
+        if (state.frobenius < ITERATION_BASIN) {
             from = (float)fmin(residual, state.frobenius);
         } else {
             /* As hopeless_steps() has it. */
