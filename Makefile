@@ -154,7 +154,7 @@ CUDA_FAULTS := $(if $(WITH_CUDA),$(BUILD)/faults/invertd-cuda)
 # ---- What a person types -----------------------------------------------------------------------
 
 # A second make reads the libraries' flags anew after scripts/deps has installed them.
-AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+AGAIN = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
 # demo and run leave the CUDA engine out where no GPU would run it, unless NVCC was asked for or
 # there is such an engine already: an older one beside a newer daemon would not do.
