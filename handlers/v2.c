@@ -223,6 +223,28 @@ static enum error read_head(struct exchange *x, struct inference_head *head,
     return ERROR_NONE;
 }
 
+struct stray_search {
+    const struct proto_request *request;
+    enum error error;
+    struct failure *failure;
+};
+
+static bool find_stray(void *context, const char *name, const char *value)
+{
+    struct stray_search *search = context;
+    (void)value;
+    search->error = proto_request_stray(search->request, name, search->failure);
+    return search->error == ERROR_NONE;
+}
+
+/* The query has no options. */
+static enum error decoded(struct inference *inference, struct failure *failure)
+{
+    struct stray_search search = {.request = &inference->request, .failure = failure};
+    inference->x->door->query(inference->x, find_stray, &search);
+    return search.error;
+}
+
 static void answer(struct inference *inference)
 {
     struct exchange_reply reply;
@@ -230,7 +252,8 @@ static void answer(struct inference *inference)
     handlers__inference_send(inference, &reply);
 }
 
-static const struct inference_kind infer_kind = {.read_head = read_head, .answer = answer};
+static const struct inference_kind infer_kind = {
+    .read_head = read_head, .decoded = decoded, .answer = answer};
 
 void handlers__v2_infer_begin(struct exchange *x)
 {

@@ -309,6 +309,9 @@ static enum error unknown(const struct proto_request *request, enum proto__scope
     int place = method_input_find(method, name);
     if (place >= 0)
         return refuse_input(request, place, failure);
+    if (scope == PROTO_SCOPE_V1 && strcmp(name, "method") == 0)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "\"method\" stands beside \"options\", not in them");
     if (scope == PROTO_SCOPE_V1 && strcmp(name, "precision") == 0)
         return failure_set(failure, ERROR_BAD_OPTION,
                            "precision goes into the JSON body, beside \"options\"; NPY and NPZ "
@@ -388,4 +391,17 @@ enum error proto_request_option(struct proto_request *request, const char *name,
                                 struct failure *failure)
 {
     return proto__set_option(request, PROTO_SCOPE_V1, name, value, failure);
+}
+
+enum error proto_request_stray(const struct proto_request *request, const char *name,
+                               struct failure *failure)
+{
+    const bool all = strcmp(name, "options") == 0;
+    if (!all && method_option_find(request->method, name) < 0 &&
+        find_request_option(PROTO_SCOPE_V2, name) < 0)
+        return ERROR_NONE;
+    return failure_set(failure, ERROR_BAD_OPTION,
+                       "%s cannot stand here: /v2 has its options in the JSON's \"parameters\", as "
+                       "{\"parameters\": {\"%s\": ...}, \"inputs\": [...]}",
+                       name, all ? "NAME" : name);
 }

@@ -288,6 +288,14 @@ static enum error read_parameters(struct v2_decoder *d, struct failure *failure)
     return proto__node_members(node, read_parameter, d, failure);
 }
 
+static enum error check_member(void *context, const char *name, const struct proto__node *value,
+                               struct failure *failure)
+{
+    const struct v2_decoder *d = context;
+    (void)value;
+    return proto_request_stray(d->request, name, failure);
+}
+
 static enum error read_output(struct v2_decoder *d, const struct proto__node *node,
                               struct failure *failure)
 {
@@ -428,6 +436,8 @@ enum error proto_v2_decode(unsigned char *body, int64_t length, int64_t json_byt
         error = parse(&d, (const char *)body, text_bytes, failure);
     if (error == ERROR_NONE)
         error = read_id(&d, failure);
+    if (error == ERROR_NONE)
+        error = proto__node_members(d.root, check_member, &d, failure);
     if (error == ERROR_NONE)
         error = read_parameters(&d, failure);
     if (error == ERROR_NONE)

@@ -170,16 +170,17 @@ static void test_infer_errors(void **state)
     static const struct {
         const char *text, *json_bytes;
         int status;
-        const char *said;
+        const char *said, *query; /* an argument's name, or NULL */
     } rows[] = {
-        {"", NULL, 400, "The body is empty."},
-        {"", "0", 400, "8 n^2 bytes"},
-        {"nonsense", NULL, 400, LENGTH " must say"},
-        {"{\"inputs\":[]}", NULL, 400, "inputs"},
+        {"", NULL, 400, "The body is empty.", NULL},
+        {"", "0", 400, "8 n^2 bytes", NULL},
+        {"nonsense", NULL, 400, LENGTH " must say", NULL},
+        {"{\"inputs\":[]}", NULL, 400, "inputs", NULL},
         {"{\"inputs\":[{\"name\":\"A\",\"shape\":[1,2,2],\"datatype\":\"FP64\",\"data\":[1]}]}",
-         NULL, 400, "A"},
-        {"12345678", "8", 400, "malformed"},
-        {"1234567", "0", 400, "8 n^2 bytes"},
+         NULL, 400, "A", NULL},
+        {"12345678", "8", 400, "malformed", NULL},
+        {"1234567", "0", 400, "8 n^2 bytes", NULL},
+        {"12345678", "0", 400, "timeout cannot stand here: /v2 has its options in", "timeout"},
     };
     struct fake fake;
     fake_start(&fake);
@@ -188,6 +189,8 @@ static void test_infer_errors(void **state)
         fake_request(&fake, &f, EXCHANGE_POST, "/v2/models/lu/infer");
         if (rows[i].json_bytes != NULL)
             fake_set_header(&f, LENGTH, rows[i].json_bytes);
+        if (rows[i].query != NULL)
+            fake_set_query(&f, rows[i].query, "5");
         fake_send(&f, rows[i].text, strlen(rows[i].text));
         assert_int_equal(f.answer.status, rows[i].status);
         json_t *json = json_of(&f);
