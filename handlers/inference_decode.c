@@ -162,8 +162,9 @@ static enum error memory_failure(const struct inference *inference, struct failu
     if (error != ERROR_TOO_LARGE || request->batch != 1)
         return error;
     return failure_set(failure, ERROR_TOO_LARGE,
-                       "The matrix and its answer need more memory than the whole arena of %llu "
-                       "bytes; %sstart invertd with a larger --arena-size.",
+                       "The matrix and its answer need at least %lld bytes, the whole arena has "
+                       "%llu; %sstart invertd with a larger --arena-size.",
+                       (long long)inference->memory.wanted_bytes,
                        (unsigned long long)arena_bytes(inference->memory.arena),
                        has_ranges(request->method)
                            ? "ask for a part of the inverse (rows, columns), for its diagonal "

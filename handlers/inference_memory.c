@@ -60,16 +60,17 @@ static enum error reserve_more(struct inference_memory *memory, int64_t bytes)
 /* Counts the bytes of a slot and takes it. */
 static enum error take_slot(struct inference_memory *memory, int64_t bytes, struct arena_slot *slot)
 {
-    int64_t granted, held;
+    int64_t granted, held = INT64_MAX;
     uint64_t most = arena_bytes(memory->arena);
     if (!checked_round_up(bytes, ARENA_GRANULE, &granted) ||
-        !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > most)
-        return failure_set(
-            &memory->refusal, ERROR_TOO_LARGE,
-            "The request and its answer need more memory than the whole arena of "
-            "%llu bytes; send fewer matrices at once, or start invertd with a larger "
-            "--arena-size.",
-            (unsigned long long)most);
+        !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > most) {
+        memory->wanted_bytes = held;
+        return failure_set(&memory->refusal, ERROR_TOO_LARGE,
+                           "The request and its answer need at least %lld bytes, the whole arena "
+                           "has %llu; send fewer matrices at once, or start invertd with a larger "
+                           "--arena-size.",
+                           (long long)held, (unsigned long long)most);
+    }
     if (memory->count == HANDLERS_MEMORY_SLOTS)
         return refuse_full(&memory->refusal);
     if (held > memory->reserved_bytes) {

@@ -28,6 +28,7 @@ struct inference_memory {
     int count;
     bool body_alone;                                /* nothing else lies in the body's slot */
     struct arena_slot slots[HANDLERS_MEMORY_SLOTS]; /* the body's first */
+    int64_t wanted_bytes;   /* of all slots, when one was refused for being too large */
     struct failure refusal; /* why no slot was added when one was last asked for */
 };
 

@@ -192,12 +192,31 @@ static void add_report(const struct inference *inference, struct report *report,
     handlers__reply_field(reply, "Server-Timing", report->timing);
 }
 
+/* Which inputs a matrix has, where they are several: " (A, V0)". */
+static const char *several_inputs(const struct proto_request *request, char *text, size_t size)
+{
+    size_t used = 0;
+    int count = 0;
+    for (int i = 0; i < method_input_count(request->method); i++) {
+        if (request->inputs[i].data == NULL || used >= size)
+            continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%s", count++ > 0 ? ", " : " (",
+                                 request->method->inputs[i].name);
+    }
+    if (used < size)
+        snprintf(text + used, size - used, ")");
+    return count > 1 ? text : "";
+}
+
 /* Why a matrix has no inverse, by its INFO. A matrix may be given as a sum, and a method that
  * iterates has no pivots. */
 static void say_reason(int32_t info, const struct proto_request *request, char *text, size_t size)
 {
+    char inputs[48];
+    const char *which = several_inputs(request, inputs, sizeof inputs);
     if (info < 0)
-        snprintf(text, size, "its input%s holds a NaN or an infinity",
+        snprintf(text, size, "%s%s%s holds a NaN or an infinity",
+                 *which != '\0' ? "one of its inputs" : "its input", which,
                  method_input_find(request->method, "X") >= 0 ? ", or A0 + X Y^T," : "");
     else if (info <= request->n && method_output_find(request->method, "ITERATIONS") >= 0)
         snprintf(text, size, "a row or a column of zeros");
@@ -220,7 +239,7 @@ static void say_what_failed(const struct inference *inference, char *text, size_
     const char *remedy = converges ? ""
                                    : " Raise max_iterations or tolerance, or take initial=auto; a "
                                      "matrix near to singular does not converge.";
-    char reason[96], of[40] = "";
+    char reason[160], of[40] = "";
     say_reason(survey->bad[0].info, request, reason, sizeof reason);
     if (batch > 1)
         snprintf(of, sizeof of, " (of 0 to %lld)", batch - 1);

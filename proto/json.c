@@ -110,7 +110,7 @@ static enum error read_method(struct json_decoder *d, struct failure *failure)
         return failure_set(failure, ERROR_BAD_OPTION, "\"method\" must be the name of a method");
     if (name != NULL && request->method != NULL)
         return failure_set(failure, ERROR_BAD_OPTION,
-                           "the method is named in the query and in the body");
+                           "the method is named in the query and in the body; name it once");
     if (request->method != NULL)
         return ERROR_NONE;
     const struct method *method = method_find(name != NULL ? name : "auto");

@@ -141,6 +141,11 @@ static enum error refuse_name(const struct npz_decoder *d, const struct proto__z
         proto__sole_input(method) >= 0 ? " (one alone also matrix, matrices or arr_0)" : "");
 }
 
+static const char *numpy_name(enum precision precision)
+{
+    return precision == PRECISION_FP32 ? "float32" : "float64";
+}
+
 static enum error read_headers(struct npz_decoder *d)
 {
     const struct method *method = d->request->method;
@@ -161,8 +166,10 @@ static enum error read_headers(struct npz_decoder *d)
             return error;
         first = first != NULL ? first : array;
         if (array->npy.precision != first->npy.precision)
-            return failure_set(d->failure, ERROR_BAD_DATATYPE,
-                               "the arrays are of float32 and of float64: post all in one");
+            return failure_set(
+                d->failure, ERROR_BAD_DATATYPE, "%s is of %s and %s of %s: post all in one of them",
+                method->inputs[first - d->arrays].name, numpy_name(first->npy.precision),
+                method->inputs[place].name, numpy_name(array->npy.precision));
         d->present |= UINT32_C(1) << place;
         d->request->precision = array->npy.precision;
         d->request->inputs[place].rank = array->npy.rank;

@@ -365,7 +365,9 @@ static void test_reasons(void **state)
     } rows[] = {
         {"{\"matrix\":[[4,7],[2,6]]}", "lu", -1, "0: its input holds a NaN or an infinity."},
         {"{\"x\":[[1],[2]],\"y\":[[1],[2]]}", "ism", -1,
-         "0: its input, or A0 + X Y^T, holds a NaN or an infinity."},
+         "0: one of its inputs (X, Y), or A0 + X Y^T, holds a NaN or an infinity."},
+        {"{\"matrix\":[[4,7],[2,6]],\"v0\":[[1,0],[0,1]]}", "iterative", -1,
+         "0: one of its inputs (A, V0) holds a NaN or an infinity."},
         {"{\"matrix\":[[4,7],[2,6]]}", "lu", 2, "0: zero pivot at step 2 (of 1 to 2)."},
         {"{\"matrix\":[[4,7],[2,6]]}", "iterative", 2, "0: a row or a column of zeros."},
     };

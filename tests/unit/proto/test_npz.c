@@ -296,7 +296,7 @@ static const struct {
      {{"x.npy", SQUARE, 32}, {"y.npy", SINGLE, 16}},
      2,
      ERROR_BAD_DATATYPE,
-     "float32 and of float64"},
+     "X is of float64 and Y of float32: post all in one of them"},
     {"too short", NULL, {{"a.npy", SQUARE, 31}}, 1, ERROR_MALFORMED, "but 31 are there"},
     {"too long", NULL, {{"a.npy", SQUARE, 33}}, 1, ERROR_MALFORMED, "but 33 are there"},
     {"no NPY", NULL, {{"a.npy", "", 0}}, 1, ERROR_MALFORMED, "must be a dict"},
