@@ -6,7 +6,7 @@
  * engine's method, with a team of so many threads, as the options say (auto, 0). lapack: A formed
  * by gemm, then getrf and getri of the OpenBLAS that the engine links, on one thread. lu: A formed
  * likewise, then the engine's own lu, of small orders a full group at a time. getri: getrf and
- * getri alone, A being there.
+ * getri alone, A being there. Small updates go a full group at a time, too.
  *
  * Prints one line of JSON: the fastest and the median of the rounds in milliseconds by the clock,
  * the median of the thread's own processor time, the scratch that the engine reserves and what of
@@ -101,24 +101,30 @@ static void form(const struct bench *bench)
     multiply(bench, true, n, n, bench->m, bench->x, bench->y, 1, bench->a);
 }
 
-/* Matrices of the size of one, of which a group is inverted at once. */
+/* As many times the same as the method takes at once. */
+static void run_group(const struct bench *bench, const struct host_method *method,
+                      const struct host_matrix *matrix)
+{
+    struct host_matrix matrices[HOST_GROUP_MAX];
+    for (int i = 0; i < bench->group; i++)
+        matrices[i] = *matrix;
+    if (bench->group > 1)
+        method->run_group[bench->precision](matrices, bench->group, matrices, 0);
+    else
+        method->run[bench->precision](matrices);
+}
+
 static void run_lu(struct bench *bench)
 {
-    const struct host_method *lu = method_of("lu");
-    struct host_matrix matrices[HOST_GROUP_MAX];
-    for (int i = 0; i < bench->group; i++) {
+    const struct host_matrix matrix = {.inputs = {bench->a},
+                                       .outputs = {bench->inverse, &bench->info, &bench->rcond},
+                                       .n = bench->n,
+                                       .options = bench->options,
+                                       .team = bench->team,
+                                       .scratch = bench->scratch};
+    for (int i = 0; i < bench->group; i++)
         form(bench);
-        matrices[i] = (struct host_matrix){.inputs = {bench->a},
-                                           .outputs = {bench->inverse, &bench->info, &bench->rcond},
-                                           .n = bench->n,
-                                           .options = bench->options,
-                                           .team = bench->team,
-                                           .scratch = bench->scratch};
-    }
-    if (bench->group > 1)
-        lu->run_group[bench->precision](matrices, bench->group, matrices, 0);
-    else
-        lu->run[bench->precision](matrices);
+    run_group(bench, method_of("lu"), &matrix);
 }
 
 static void run_lapack(struct bench *bench)
@@ -153,7 +159,7 @@ static void run_ism(struct bench *bench)
     matrix.outputs[METHOD_ISM_RCOND] = &bench->rcond;
     matrix.outputs[METHOD_ISM_ROAD] = &bench->road;
     matrix.outputs[METHOD_ISM_DET_RATIO] = &bench->det_ratio;
-    method_of("ism")->run[bench->precision](&matrix);
+    run_group(bench, method_of("ism"), &matrix);
 }
 
 static void run_once(struct bench *bench)
@@ -210,6 +216,11 @@ static void fill(struct bench *bench)
     }
 }
 
+static int group_of(const struct host_method *method, const struct bench *bench)
+{
+    return method->group(bench->precision, bench->n, bench->m);
+}
+
 static void prepare(struct bench *bench)
 {
     int64_t n = bench->n, m = bench->m, unit = precision_bytes(bench->precision);
@@ -232,7 +243,9 @@ static void prepare(struct bench *bench)
     if (bench->what == UPDATE || bench->what == CHECKED)
         method_of("lu")->run[bench->precision](&known);
     form(bench);
-    bench->group = bench->what == LU ? method_of("lu")->group(bench->precision, n) : 1;
+    bench->group = bench->what >= LAPACK && bench->what != LU
+                       ? 1
+                       : group_of(method_of(bench->what == LU ? "lu" : "ism"), bench);
 }
 
 /* |I - X A| / (n |A| |X| eps), by the products of one precision. */

@@ -47,6 +47,12 @@ static const char *kernel(enum precision precision, int64_t n)
     return "host auto";
 }
 
+static int group(enum precision precision, int64_t n, int64_t m)
+{
+    (void)m;
+    return host__small_group(precision, n);
+}
+
 #define REAL_FILE "gpu/host/auto.inc"
 #include "gpu/host/both.inc"
 
@@ -54,7 +60,7 @@ const struct host_method host_method_auto = {
     .name = "auto",
     .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
     .run_group = {[PRECISION_FP32] = run_group_f32, [PRECISION_FP64] = run_group_f64},
-    .group = host__small_group,
+    .group = group,
     .group_matrix_ns = host__small_matrix_ns,
     .scratch_bytes = host__dense_scratch_bytes,
     .kernel = kernel,

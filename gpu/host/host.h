@@ -54,8 +54,9 @@ struct host_method {
      * 0 or more: their numbers may be fetched, and nothing else. */
     void (*run_group[PRECISION_COUNT])(const struct host_matrix *matrices, int count,
                                        const struct host_matrix *next, int next_count);
-    int (*group)(enum precision precision, int64_t n);              /* 1: run is to be called */
-    double (*group_matrix_ns)(enum precision precision, int64_t n); /* predicted; group() > 1 */
+    int (*group)(enum precision precision, int64_t n, int64_t m); /* 1: run is to be called */
+    /* predicted, group() > 1; NULL: by its operations, as of others */
+    double (*group_matrix_ns)(enum precision precision, int64_t n);
     /* -1 when it does not fit 64 bits */
     int64_t (*scratch_bytes)(enum precision precision, int64_t n, int64_t m);
     /* NULL, or what is enough for a batch: no more than scratch_bytes. */

@@ -1,7 +1,9 @@
 /* gpu/host/ism.c: `ism`: reads what is given, balances X and Y, goes the roads that ism.h offers
  * until one leads to a good inverse, and reports.
  *
- * Roads, in the order they are tried: the plan's variant; where blocks broke down or lost accuracy
+ * Small updates of a known inverse go as many at once as a vector has lanes (ism_group.inc); what
+ * is not good beyond doubt there, and all others, alone. Roads, in the order they are tried: the
+ * plan's variant; where blocks broke down or lost accuracy
  * and m is small, all columns as one block, whose coupling matrix is factored with pivoting; where
  * the answer is nearly good, Newton's step; at last A is formed, where terms cancel in twice the
  * precision, and inverted as by lu, with the scaling and the repair that lu has. A0_INVERSE alone
@@ -22,6 +24,7 @@
 #include "base/least.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
+#include "gpu/host/small.h"
 
 #define MERGED_SHARE 4 /* all columns become one block where m <= n / 4: cheaper than lu */
 #define REPAIR_SHARE 2 /* Newton's step is tried where m <= n / 2: no dearer than lu */
@@ -83,13 +86,20 @@ static int64_t first_bytes(enum precision precision, int64_t n, int64_t own, int
     return bytes;
 }
 
-static int64_t whole_bytes(enum precision precision, int64_t first, int64_t balanced)
+/* `lanes`: what a group of small updates takes, which has nothing else then. */
+static int64_t whole_bytes(enum precision precision, int64_t first, int64_t balanced, int64_t lanes)
 {
     int64_t bytes;
     if (first < 0 || balanced < 0 || !checked_mul(balanced, precision_bytes(precision), &bytes) ||
         !checked_add(first, bytes, &bytes))
         return -1;
-    return bytes;
+    return largest(bytes, lanes);
+}
+
+static int64_t lanes_bytes(int64_t n, int64_t m)
+{
+    return n <= HOST_SMALL_ORDER_MAX && m <= HOST_SMALL_UPDATE_RANK ? host__small_update_bytes(n)
+                                                                    : 0;
 }
 
 /* Whatever the options are. m = 0: A alone, perhaps. */
@@ -97,7 +107,7 @@ static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
 {
     if (n > METHOD_ISM_ORDER_MAX || m > METHOD_ISM_ORDER_MAX)
         return -1;
-    int64_t balanced = host__ism_balance_numbers(n, m);
+    int64_t balanced = host__ism_balance_numbers(n, m), lanes = lanes_bytes(n, m);
     struct host_ism_plan whole = {.road = METHOD_ROAD_BLOCK};
     m = whole.block = m > 0 ? m : n;
     int64_t work = work_numbers(precision, n, m, whole, true), blocks;
@@ -109,7 +119,7 @@ static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
     struct host_ism_plan reduced = {.road = METHOD_ROAD_REDUCED_MEMORY, .block = m};
     work = largest(work, host__ism_plan_numbers(precision, n, m, reduced, false));
     int64_t own = host__ism_own_numbers(precision, n, m);
-    return whole_bytes(precision, first_bytes(precision, n, own, work, false), balanced);
+    return whole_bytes(precision, first_bytes(precision, n, own, work, false), balanced, lanes);
 }
 
 static int64_t task_scratch_bytes(const struct host_task *task)
@@ -124,15 +134,26 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     int64_t first = first_bytes(task->precision, n, own, work,
                                 (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
     return whole_bytes(task->precision, first,
-                       balances(m, task->inputs) ? host__ism_balance_numbers(n, m) : 0);
+                       balances(m, task->inputs) ? host__ism_balance_numbers(n, m) : 0,
+                       lanes_bytes(n, m));
+}
+
+static int group(enum precision precision, int64_t n, int64_t m)
+{
+    return m >= 1 && m <= HOST_SMALL_UPDATE_RANK ? host__small_group(precision, n) : 1;
 }
 
 #define REAL_FILE "gpu/host/ism.inc"
 #include "gpu/host/both.inc"
 
+#define REAL_FILE "gpu/host/ism_group.inc"
+#include "gpu/host/both.inc"
+
 const struct host_method host_method_ism = {
     .name = "ism",
     .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
+    .run_group = {[PRECISION_FP32] = run_group_f32, [PRECISION_FP64] = run_group_f64},
+    .group = group,
     .scratch_bytes = scratch_bytes,
     .task_scratch_bytes = task_scratch_bytes,
     .kernel = kernel,

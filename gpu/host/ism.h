@@ -28,6 +28,8 @@
 #include "gpu/ism_probes.h"
 #include "gpu/methods/ism.h"
 
+/* A column of X and one of Y are balanced where one is so many binary places larger. */
+#define HOST_ISM_APART(max_exp) ((max_exp) / 4)
 #define HOST_ISM_RANK 4 /* columns that the fused update takes at once, at most */
 /* Lines of a trial at most; orders up to it are tried whole. */
 #define HOST_ISM_PROBES ISM_PROBES
@@ -61,6 +63,14 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m);
 /* Of X and Y balanced (ism_balance.c), behind all others. */
 int64_t host__ism_balance_numbers(int64_t n, int64_t m);
+
+/* What a trial of an update of A0^-1 alone has measured; M = I + X Y^T A0^-1. */
+struct host_ism_measured {
+    double norm_b, norm_x; /* |A0^-1|, |Z| */
+    double change;         /* |M - I| */
+    double terms;          /* the largest sum in a column of |X| |Y^T| |A0^-1| */
+    double error;          /* T (A0^-1 - Z M): its largest entry, of a whole one its norm */
+};
 
 /* How a trial came out. */
 struct host_ism_verdict {

@@ -34,9 +34,10 @@ static const struct ism_tuning tuning_diagonal[] = {
 };
 /* A0_INVERSE is given. */
 static const struct ism_tuning tuning_inverse[] = {
-    {16, 16, HUGE_VAL, BLOCK, true, 0, 1},       {64, 4, HUGE_VAL, BLOCK, true, 0, 1},
-    {512, 2, HUGE_VAL, BLOCK, true, 0, 1},       {ANY, ANY, 0.25, BLOCK, false, 0, 1},
-    {512, ANY, HUGE_VAL, REDUCED, false, 32, 0}, {ANY, ANY, HUGE_VAL, REDUCED, false, 128, 0},
+    {16, 16, HUGE_VAL, BLOCK, true, 0, 1},        {32, 8, HUGE_VAL, BLOCK, true, 0, 1},
+    {64, 4, HUGE_VAL, BLOCK, true, 0, 1},         {512, 2, HUGE_VAL, BLOCK, true, 0, 1},
+    {ANY, ANY, 0.25, BLOCK, false, 0, 1},         {512, ANY, HUGE_VAL, REDUCED, false, 32, 0},
+    {ANY, ANY, HUGE_VAL, REDUCED, false, 128, 0},
 };
 
 #undef ANY

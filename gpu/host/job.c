@@ -38,7 +38,7 @@ static double predict_ns(const struct host_job *job, const struct engine_batch *
 {
     const struct method *method = method_at((int)batch->method);
     int64_t n = batch->n, m = batch->m;
-    if (job->group > 1)
+    if (job->group > 1 && job->method->group_matrix_ns)
         return job->method->group_matrix_ns((enum precision)batch->precision, n);
     return MATRIX_NS + NUMBER_NS * (double)n * (double)n + method->flops(n, m) / FLOPS_PER_NS;
 }
@@ -111,8 +111,9 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
     enum engine_status status = process_batch_check(batch, n_max, job->faults);
     if (status == ENGINE_OK) {
         assert(job->method); /* or there were no order to take */
-        job->group =
-            job->method->group ? job->method->group((enum precision)batch->precision, batch->n) : 1;
+        job->group = job->method->group
+                         ? job->method->group((enum precision)batch->precision, batch->n, batch->m)
+                         : 1;
         double matrix_ns = predict_ns(job, batch);
         int64_t matrices = job->matrices = lay_out_items(job, batch);
         lay_out_tensors(job, batch);

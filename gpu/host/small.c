@@ -28,14 +28,14 @@ static const struct host_small_code *const codes[CODES] = {
 
 /* Vectors of scratch beside the matrix's own: see carve in small_lu.inc. */
 #define LINES 11
+#define UPDATE_LINES 6 /* the same of an update: carve_update in small_ism.inc */
 
 const struct host_small_code *host__small_code(int index)
 {
     return index < CODES && codes[index]->supported() ? codes[index] : NULL;
 }
 
-/* The narrowest code that takes `count` matrices, or the widest for that order. */
-static const struct host_small_code *choose(enum precision precision, int64_t n, int count)
+const struct host_small_code *host__small_choose(enum precision precision, int64_t n, int count)
 {
     const struct host_small_code *code = codes[0];
     for (int i = 1; i < CODES && code->vector_bytes / precision_bytes(precision) < count; i++) {
@@ -53,11 +53,18 @@ int64_t host__small_scratch_bytes(int64_t n)
     return n * ((n | 1) + LINES) * HOST_SMALL_VECTOR_BYTES;
 }
 
+int64_t host__small_update_bytes(int64_t n)
+{
+    assert(n <= HOST_SMALL_ORDER_MAX);
+    return n * (n + 4 * HOST_SMALL_UPDATE_RANK + UPDATE_LINES) * HOST_SMALL_VECTOR_BYTES;
+}
+
 int host__small_group(enum precision precision, int64_t n)
 {
     if (n > HOST_SMALL_ORDER_MAX)
         return 1;
-    return (int)(choose(precision, n, HOST_GROUP_MAX)->vector_bytes / precision_bytes(precision));
+    return (int)(host__small_choose(precision, n, HOST_GROUP_MAX)->vector_bytes /
+                 precision_bytes(precision));
 }
 
 double host__small_matrix_ns(enum precision precision, int64_t n)
@@ -74,5 +81,5 @@ double host__small_matrix_ns(enum precision precision, int64_t n)
 
 const char *host__small_kernel(enum precision precision, int64_t n)
 {
-    return choose(precision, n, HOST_GROUP_MAX)->kernels[precision];
+    return host__small_choose(precision, n, HOST_GROUP_MAX)->kernels[precision];
 }

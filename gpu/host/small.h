@@ -1,16 +1,18 @@
-/* gpu/host/small.h: `lu` for orders up to HOST_SMALL_ORDER_MAX: a group of matrices at once, one in
- * each lane of the vector unit.
+/* gpu/host/small.h: `lu`, and updates of a known inverse by `ism`, for orders up to
+ * HOST_SMALL_ORDER_MAX: a group of matrices at once, one in each lane of the vector unit.
  *
- * The inversion (small_lu.inc) is compiled for vectors of 16, 32 and 64 bytes. Every matrix meets
- * the same operations in the same order in all of them, and products and sums are never fused: its
- * bits depend neither on the code that is chosen, nor on its lane, nor on its company.
+ * The inversion (small_lu.inc) and the update (small_ism.inc) are compiled for vectors of 16, 32
+ * and 64 bytes. Every matrix meets the same operations in the same order in all of them, and
+ * products and sums are never fused: its bits depend neither on the code that is chosen, nor on its
+ * lane, nor on its company.
  *
  * What is out of the ordinary (a number that is not finite, a norm near the ends of the range, a
  * zero pivot, elements that grow, an inverse that overflows or fails its trial) is left to
- * host__lu_alone, matrix by matrix.
+ * host__lu_alone, matrix by matrix; of an update, to ism.c (ism_group.inc).
  *
- * Threads: any, each on its own scratch. Cost: 2 n^3 operations a matrix; a group that is not full
- * costs as much as a full one of the narrowest code that holds it.
+ * Threads: any, each on its own scratch. Cost: 2 n^3 operations a matrix, of an update 6 n^2 m and
+ * some 16 n^2 (4 n^3 up to n = 8) for its trial; a group that is not full costs as much as a full
+ * one of the narrowest code that holds it.
  */
 #ifndef GPU_HOST_SMALL_H
 #define GPU_HOST_SMALL_H
@@ -19,9 +21,11 @@
 #include <stdint.h>
 
 #include "gpu/host/host.h"
+#include "gpu/host/ism.h"
 
 #define HOST_SMALL_ORDER_MAX 32
 #define HOST_SMALL_VECTOR_BYTES 64 /* of the widest code */
+#define HOST_SMALL_UPDATE_RANK 8   /* columns of X and Y that an update has at most */
 
 /* What fills the lanes, and how it came out. Lanes without a matrix of their own have another's a
  * and no x. */
@@ -40,6 +44,27 @@ struct host_small_group_f64 {
     bool good[HOST_GROUP_MAX];
 };
 
+/* The same of updates of a known inverse: what fills the lanes, and what was measured. Lanes
+ * without a matrix of their own have another's inputs and no z. */
+struct host_small_update_f32 {
+    const float *b[HOST_GROUP_MAX]; /* A0^-1, n x n, aligned to the element only */
+    const float *x[HOST_GROUP_MAX], *y[HOST_GROUP_MAX]; /* n x m */
+    float *z[HOST_GROUP_MAX];                           /* NULL: not wanted; written in any case */
+    float weights[HOST_SMALL_ORDER_MAX][2];             /* two lines of a trial, by rows */
+    float det_ratio[HOST_GROUP_MAX];
+    struct host_ism_measured measured[HOST_GROUP_MAX];
+    bool good[HOST_GROUP_MAX]; /* false: something is out of the ordinary; nothing else counts */
+};
+struct host_small_update_f64 {
+    const double *b[HOST_GROUP_MAX];
+    const double *x[HOST_GROUP_MAX], *y[HOST_GROUP_MAX];
+    double *z[HOST_GROUP_MAX];
+    double weights[HOST_SMALL_ORDER_MAX][2];
+    double det_ratio[HOST_GROUP_MAX];
+    struct host_ism_measured measured[HOST_GROUP_MAX];
+    bool good[HOST_GROUP_MAX];
+};
+
 /* The inversion for one width of vector. */
 struct host_small_code {
     const char *kernels[PRECISION_COUNT]; /* "host lu simd avx2 f64" */
@@ -49,13 +74,19 @@ struct host_small_code {
     /* scratch: host__small_scratch_bytes of them */
     void (*invert_f32)(struct host_small_group_f32 *group, int64_t n, void *scratch);
     void (*invert_f64)(struct host_small_group_f64 *group, int64_t n, void *scratch);
+    /* scratch: host__small_update_bytes of them; m from 1 to HOST_SMALL_UPDATE_RANK */
+    void (*update_f32)(struct host_small_update_f32 *group, int64_t n, int64_t m, void *scratch);
+    void (*update_f64)(struct host_small_update_f64 *group, int64_t n, int64_t m, void *scratch);
 };
 extern const struct host_small_code host__small_sse2, host__small_avx2, host__small_avx512;
 
+/* The narrowest code that takes `count` matrices, or the widest for that order. */
+const struct host_small_code *host__small_choose(enum precision precision, int64_t n, int count);
 /* The codes this CPU runs, narrowest first; NULL beyond the last. */
 const struct host_small_code *host__small_code(int index);
 
 int64_t host__small_scratch_bytes(int64_t n);
+int64_t host__small_update_bytes(int64_t n);
 /* How many matrices of order n are taken at once; 1 beyond HOST_SMALL_ORDER_MAX. */
 int host__small_group(enum precision precision, int64_t n);
 /* The predicted time of a matrix in a full group, n <= HOST_SMALL_ORDER_MAX. */

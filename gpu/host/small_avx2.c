@@ -22,7 +22,7 @@
 #define LANES_f32 LANES_8
 #define LANES_f64 LANES_4
 
-#define REAL_FILE "gpu/host/small_lu.inc"
+#define REAL_FILE "gpu/host/small_code.inc"
 #include "gpu/host/both.inc"
 
 #ifdef __clang__
@@ -44,4 +44,6 @@ const struct host_small_code host__small_avx2 = {
     .supported = supported,
     .invert_f32 = invert_f32,
     .invert_f64 = invert_f64,
+    .update_f32 = update_f32,
+    .update_f64 = update_f64,
 };

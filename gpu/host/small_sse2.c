@@ -15,7 +15,7 @@
 #define LANES_f32 LANES_4
 #define LANES_f64 LANES_2
 
-#define REAL_FILE "gpu/host/small_lu.inc"
+#define REAL_FILE "gpu/host/small_code.inc"
 #include "gpu/host/both.inc"
 
 static bool supported(void)
@@ -31,4 +31,6 @@ const struct host_small_code host__small_sse2 = {
     .supported = supported,
     .invert_f32 = invert_f32,
     .invert_f64 = invert_f64,
+    .update_f32 = update_f32,
+    .update_f64 = update_f64,
 };

@@ -248,8 +248,10 @@ static void test_groups_are_those_of_lu(void **state)
     const struct host_method *automatic =
         host_method_at((uint32_t)method_index(method_find("auto")));
     for (int64_t n = 1; n <= HOST_SMALL_ORDER_MAX + 1; n++) {
-        assert_int_equal(automatic->group(PRECISION_FP64, n), host__small_group(PRECISION_FP64, n));
-        assert_int_equal(automatic->group(PRECISION_FP32, n), host__small_group(PRECISION_FP32, n));
+        assert_int_equal(automatic->group(PRECISION_FP64, n, 0),
+                         host__small_group(PRECISION_FP64, n));
+        assert_int_equal(automatic->group(PRECISION_FP32, n, 0),
+                         host__small_group(PRECISION_FP32, n));
     }
 }
 

@@ -201,7 +201,9 @@ static void check_shifted(enum precision precision, enum ismtest_kind kind, int6
     struct ismtest_answer shifted = ismtest_run(&problem, FACTORS, NULL);
     if (shifted.info != 0 || shifted.road != plain.road)
         ismtest_tell(&problem, "INFO or METHOD, shifted", shifted.info);
-    if (m == 1 && memcmp(shifted.bytes, plain.bytes, (size_t)plain.byte_count) != 0)
+    /* Beside those of vectors of matrices (ism_group.inc), which balanced ones are not among. */
+    const bool lanes = kind == ISMTEST_INVERSE && variant == METHOD_ISM_AUTO && n <= 32;
+    if (m == 1 && !lanes && memcmp(shifted.bytes, plain.bytes, (size_t)plain.byte_count) != 0)
         ismtest_tell(&problem, "bits", 0);
     for (int64_t i = 0; i < n * n; i++) {
         if (!near(shifted.inverse[i], plain.inverse[i], off))
