@@ -104,6 +104,8 @@ static const struct row hostile[] = {
      "option spd: a list is not allowed; give true or false"},
     {"option null", NULL, "{\"options\":{\"spd\":null},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
      "option spd: null is not allowed; give true or false"},
+    {"method among the options", NULL, "{\"options\":{\"method\":\"lu\"},\"matrix\":[[1]]}",
+     ERROR_BAD_OPTION, "\"method\" stands beside \"options\", not in them"},
     {"choice an object", &prototest_update, "{\"options\":{\"variant\":{}},\"x\":[[1]]}",
      ERROR_BAD_OPTION,
      "option variant: an object is not allowed; give a string, one of auto|single|block"},
