@@ -140,7 +140,8 @@ static int64_t task_scratch_bytes(const struct host_task *task)
 
 static int group(enum precision precision, int64_t n, int64_t m)
 {
-    return m >= 1 && m <= HOST_SMALL_UPDATE_RANK ? host__small_group(precision, n) : 1;
+    const int64_t most = least(n, HOST_SMALL_UPDATE_RANK);
+    return m >= 1 && m <= most ? host__small_group(precision, n) : 1;
 }
 
 #define REAL_FILE "gpu/host/ism.inc"

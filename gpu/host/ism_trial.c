@@ -44,6 +44,7 @@
 #define WHOLE_RATIO 8.0  /* of a residual that is known whole; the contract has 15 */
 #define TERMS_RATIO 20.0 /* n / 2 times it is what the sums of an update may have lost unseen */
 #define WHOLE_TERMS_RATIO 4.0 /* the same of a residual that is known whole */
+#define CLOSE_ORDER 16        /* to this order two lines may miss as much of an update */
 #define SMALL_ORDER 32        /* to this order two lines may miss too much of it, A being known */
 #define SMALL_TERMS_RATIO 8.0
 #define TWICE_RATIO 4.0  /* of what those in twice the precision may have lost */

@@ -1,5 +1,5 @@
-/* gpu/host/small_avx2.c: the inversion of small.h with vectors of 32 bytes. Threads: any. Cost:
- * see small.h. */
+/* gpu/host/small_avx2.c: inversions and updates of small.h with vectors of 32 bytes. Threads: any.
+ * Cost: see small.h. */
 #include "gpu/host/speed.h"
 
 #include <float.h>

@@ -1,5 +1,5 @@
-/* gpu/host/small_avx512.c: the inversion of small.h with vectors of 64 bytes. Threads: any. Cost:
- * see small.h. */
+/* gpu/host/small_avx512.c: inversions and updates of small.h with vectors of 64 bytes. Threads:
+ * any. Cost: see small.h. */
 #include "gpu/host/speed.h"
 
 #include <float.h>

@@ -1,6 +1,6 @@
-/* gpu/host/small_lanes.h: what small_lu.inc takes for granted: constants in both precisions, and
- * how a vector is made of numbers that lie apart. Only the files that compile small_lu.inc include
- * it, after gpu/host/speed.h.
+/* gpu/host/small_lanes.h: what small_code.inc takes for granted: constants in both precisions, and
+ * how a vector is made of numbers that lie apart. Only the files that compile small_code.inc
+ * include it, after gpu/host/speed.h.
  */
 #ifndef GPU_HOST_SMALL_LANES_H
 #define GPU_HOST_SMALL_LANES_H

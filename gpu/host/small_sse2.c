@@ -1,5 +1,5 @@
-/* gpu/host/small_sse2.c: the inversion of small.h with vectors of 16 bytes, which every x86-64 has.
- * Threads: any. Cost: see small.h. */
+/* gpu/host/small_sse2.c: inversions and updates of small.h with vectors of 16 bytes, which every
+ * x86-64 has. Threads: any. Cost: see small.h. */
 #include "gpu/host/speed.h"
 
 #include <float.h>

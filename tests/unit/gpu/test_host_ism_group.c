@@ -278,6 +278,105 @@ static void test_kinds(void **state)
     }
 }
 
+/* ---- Made to be bad ---- */
+
+static void put_all(const struct pool *pool, int input, const float *numbers)
+{
+    for (int64_t i = 0; i < pool->bytes[input] / pool->unit; i++)
+        put(pool, input, 0, i, (double)numbers[i]);
+}
+
+static void try_made(int64_t n, int64_t m, const float *b, const float *x, const float *y)
+{
+    static struct answer answer;
+    struct pool pool;
+    pool_create(&pool, PRECISION_FP32, n, m);
+    put_all(&pool, 0, b);
+    put_all(&pool, 1, x);
+    put_all(&pool, 2, y);
+    const struct host_matrix matrix = matrix_of(&pool, 0, &answer, false);
+    ism()->run[PRECISION_FP32](&matrix);
+    assert_int_equal(answer.info, 0);
+    assert_int_equal(answer.road, METHOD_ROAD_LU);
+    assert_true(ratio_of(&pool, 0, &answer) <= 1);
+    pool_destroy(&pool);
+}
+
+/* Opposed columns whose terms a trial of two lines did not see (52 times the contract's unit), and
+ * m > n (16 times). */
+static void test_made(void **state)
+{
+    (void)state;
+    static const float b[] = {
+        -0x1.9266a6p-1F, -0x1.7e8964p-1F, -0x1.2a8f56p-1F, -0x1.3ad568p+0F, 0x1.475e2cp-2F,
+        -0x1.3f2d64p+0F, -0x1.0fb658p+0F, 0x1.a8933ep-5F,  -0x1.311992p-8F, -0x1.a97a9p-5F,
+        0x1.123008p-2F,  0x1.42117p-1F,   -0x1.8ec8b2p-1F, -0x1.0b2b58p-1F, 0x1.20cb18p-1F,
+        -0x1.eea40cp-1F, 0x1.59d182p-1F,  0x1.5c9fcp-1F,   -0x1.64c52p-4F,  -0x1.437cbep+0F,
+        -0x1.2436f4p-1F, 0x1.e5e13ap-3F,  -0x1.73291p+0F,  0x1.1c1aeep+0F,  0x1.08f9a4p+0F,
+        -0x1.452288p+0F, 0x1.f21cacp-1F,  -0x1.578be8p-1F, 0x1.e19a26p-1F,  0x1.14508p-2F,
+        0x1.5b8526p-1F,  0x1.b35dbep-1F,  0x1.204b94p-1F,  0x1.8e07d6p-2F,  -0x1.d60aa2p-1F,
+        0x1.85286p-2F,   -0x1.504b66p+0F, 0x1.4d000ap+0F,  -0x1.7375e4p+0F, 0x1.d8b53ep-3F,
+        0x1.72009cp+0F,  0x1.b36c8p-1F,   -0x1.4e523cp+0F, -0x1.e810c8p-2F, -0x1.50120ap-1F,
+        0x1.796e6ep-1F,  -0x1.ff5708p+0F, -0x1.a45b64p-1F, -0x1.f0b4b6p-1F, -0x1.e3d8c8p-1F,
+        -0x1.7c123p-1F,  0x1.b672dep+0F,  0x1.5d8caep-1F,  -0x1.6cd3a6p-2F, -0x1.7420e2p+0F,
+        0x1.c72e3cp-1F,  0x1.2cfbe2p-5F,  0x1.ef94d6p+0F,  -0x1.f3462ap+0F, 0x1.bc9706p-3F,
+        -0x1.7a12bep-4F, -0x1.973e3ep+0F, -0x1.bd15e2p-2F, 0x1.d10b16p-1F,  -0x1.ac7d3p+0F,
+        0x1.ce2b6p-3F,   0x1.486436p+0F,  0x1.58d4e6p-1F,  -0x1.97417ap-3F, 0x1.6f6bbap-6F,
+        -0x1.5c9cfp+0F,  -0x1.6dcb8ep+0F, 0x1.cf1444p-2F,  0x1.e9ee6ap-1F,  0x1.417fb8p+0F,
+        -0x1.eb3bf2p-4F, -0x1.7c4a54p+0F, 0x1.0fa666p+0F,  0x1.d79c8ep-2F,  0x1.5988d4p-2F,
+        0x1.dea18cp-2F};
+    static const float x[] = {-0x1.8eeda4p+6F, 0x1.969e76p+6F,  -0x1.036502p+6F, 0x1.1cf8e4p+6F,
+                              -0x1.a31eccp+4F, 0x1.8624bcp+6F,  -0x1.c602b8p+6F, 0x1.c7f1c4p+6F,
+                              0x1.10b3a6p+7F,  -0x1.1ac726p+7F, -0x1.761ff8p+4F, -0x1.7bec82p+5F,
+                              -0x1.aac36ap+3F, 0x1.7aa89p+1F,   -0x1.29d8f8p+6F, 0x1.35935ep+6F,
+                              -0x1.77901p+6F,  0x1.8c8912p+6F};
+    static const float y[] = {0x1.7db868p-4F,  0x1.863cdp-4F,   0x1.d9e56ap-5F,  0x1.ce0b1p-5F,
+                              0x1.d3fc8ep-4F,  0x1.d3fc8cp-4F,  -0x1.a1e4fp-3F,  -0x1.a1e4fp-3F,
+                              -0x1.4fba64p-6F, -0x1.4fba72p-6F, -0x1.6b62a6p-4F, -0x1.6b6284p-4F,
+                              0x1.26a3dp-4F,   0x1.26a3dp-4F,   0x1.104996p-3F,  0x1.104996p-3F,
+                              0x1.c4894cp-5F,  0x1.c48a24p-5F};
+    static const float thin_x[] = {-0x1.be7244p+1F, 0x1.dae086p+1F,  -0x1.0ceddcp-2F,
+                                   -0x1.466752p+1F, -0x1.511adcp+0F, -0x1.3938b6p+0F,
+                                   0x1.f378b4p-1F,  -0x1.dd358ep+1F};
+    static const float thin_y[] = {0x1.f902bep+0F, -0x1.8b9bep-7F, -0x1.2aa2b4p-1F,
+                                   0x1.5e9792p-1F, 0x1.5c3958p-2F, -0x1.007decp-1F,
+                                   0x1.cb51a2p-2F, -0x1.5a9e62p+1F};
+    static const float thin_b[] = {0x1.16faeap-2F};
+    try_made(9, 2, b, x, y);
+    try_made(1, 8, thin_b, thin_x, thin_y);
+}
+
+/* Columns of X that are nearly opposed, and of Y nearly equal: around where lanes give up. */
+static void test_opposed(void **state)
+{
+    (void)state;
+    static struct answer answer;
+    uint64_t random = 5;
+    int good = 0, lanes = 0;
+    for (int i = 0; i < 6000; i++) {
+        const enum precision precision = (enum precision)(i % 2);
+        const int64_t n = 2 + i / 2 % 20, m = 2;
+        struct pool pool;
+        pool_create(&pool, precision, n, m);
+        const double size = ldexp(1, i / 40 % 12), off = ldexp(1, -(i / 40 % 25));
+        for (int64_t k = 0; k < n; k++) {
+            const double x = uniform(&random) * size, y = uniform(&random);
+            put(&pool, 1, 0, k * m, x);
+            put(&pool, 1, 0, k * m + 1, -x * (1 + off * uniform(&random)));
+            put(&pool, 2, 0, k * m, y);
+            put(&pool, 2, 0, k * m + 1, y * (1 + off * uniform(&random)));
+        }
+        const struct host_matrix matrix = matrix_of(&pool, 0, &answer, false);
+        ism()->run[precision](&matrix);
+        good += answer.info == 0;
+        lanes += answer.info == 0 && answer.road == METHOD_ROAD_BLOCK;
+        if (answer.info == 0)
+            assert_true(ratio_of(&pool, 0, &answer) <= GPUTEST_RATIO_MAX);
+        pool_destroy(&pool);
+    }
+    assert_true(good > 5000 && lanes > 1000);
+}
+
 /* ---- Code ---- */
 
 /* Every width leaves the same numbers. */
@@ -348,10 +447,9 @@ static void test_factors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_fill),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_every_width),
-        cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_every_fill),  cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_made),        cmocka_unit_test(test_opposed),
+        cmocka_unit_test(test_every_width), cmocka_unit_test(test_factors),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
