@@ -347,14 +347,14 @@ template <typename S> struct cuda__ism_coupler {
     __device__ __forceinline__ void invert()
     {
         cuda__ism_answer *answer = at.answer();
-        cuda__ism_square<double> square = {memory.square, at.m, warp, lane, {}, {}};
+        cuda__ism_square<double> square = {memory.square, at.m, warp, lane, {}, {}, false};
         const int wide = at.wide();
-        square.each([&](int i, int j, double &number) { number = memory.c[i][j]; });
+        square.each(0, [&](int i, int j, double &number) { number = memory.c[i][j]; });
         const bool whole = square.invert();
         if (warp == 0 && whole) {
             double det = 1;
             int64_t exponent = 0;
-            square.conclude(&det, &exponent);
+            square.multiply_pivots(&det, &exponent);
             if (lane == 0) {
                 answer->det = det;
                 answer->det_exponent = exponent;
@@ -366,7 +366,7 @@ template <typename S> struct cuda__ism_coupler {
             memory.c[e / wide][e % wide] = 0;
         __syncthreads();
         /* Row place[k] has the inverse's row k, and its column l that of row place[l]. */
-        square.each([&](int i, int j, double number) {
+        square.each(at.m, [&](int i, int j, double number) {
             if (whole)
                 memory.c[memory.square.of_row[i]][memory.square.place[j]] = number;
         });

@@ -11,7 +11,7 @@
  * own, which are added up in order afterwards. How many follows from its shape alone. Large ones
  * are left to cuBLAS, which cuts them by itself.
  *
- * Cost: eight columns of a turn a barrier; 2 s^3 operations a block.
+ * Cost: the columns of a turn one after the other; 2 s^3 operations a block.
  */
 #ifndef GPU_CUDA_ISM_TURN_CUH
 #define GPU_CUDA_ISM_TURN_CUH
@@ -24,243 +24,286 @@
 
 /* ---- A turn ---- */
 
-/* A square of s <= CUDA__ISM_TURN columns in the registers of a block. A warp has eight columns,
- * its panel, a lane two rows of them. Panel after panel a warp eliminates its columns alone; what
- * it leaves of them takes the place of the identity's columns, and the others multiply their pivot
- * rows by it. Rows are not exchanged: row place[k] had the pivot of column k. */
+/* A square of s <= CUDA__ISM_TURN columns in the registers of a block. A lane has two rows of its
+ * warp's columns, which are one in CUDA__ISM_TURN_WARPS; the first is always the one to come next:
+ * when it has been eliminated the others move up, and what takes its place in the inverse goes to
+ * the end, so that registers are named by constants and the code is that of one step.
+ *
+ * A step is a chain of dependent instructions. The warp of the next column brings that one up to
+ * date before its others, chooses its pivot, leaves what the pivot's row is to be multiplied by,
+ * and tells; the others wait for nothing else. Rows are not exchanged: row place[k] had the pivot
+ * of column k; nor are they divided by their pivots before the end. */
 template <typename T> struct cuda__ism_square {
     typedef typename cuda__real<T>::vector vector;
-    static constexpr int width = CUDA__ISM_TURN / CUDA__ISM_TURN_WARPS; /* of a panel */
-    static constexpr int line = sizeof(T) == 8 ? width + 2 : width + 4; /* free of conflicts */
+    static constexpr int warps = CUDA__ISM_TURN_WARPS, width = CUDA__ISM_TURN / warps;
     static constexpr int vectors = width / cuda__real<T>::width;
+    /* Columns whose factors are kept. Of the last `warps` columns every warp has prepared one, and
+     * was through with all steps but the last before it, so that none reads older ones. */
+    static constexpr int kept = 2 * warps;
     struct shared {
-        alignas(16) T panel[2][CUDA__ISM_TURN][line];
-        alignas(16) T rows[CUDA__ISM_TURN_WARPS][width][width];
+        alignas(16) T above[warps][width]; /* the pivot's row */
+        T times[kept][CUDA__ISM_TURN];     /* what it is multiplied by for each row */
         T pivot[CUDA__ISM_TURN];
-        alignas(16) int place[CUDA__ISM_TURN];
+        unsigned place[CUDA__ISM_TURN];
         int of_row[CUDA__ISM_TURN]; /* column of the row's pivot, in the end */
-        int broken;
+        int prepared;               /* columns so far */
     };
 
     shared &memory;
     int s, warp, lane;
-    alignas(16) T a[2][width]; /* rows lane and lane + 32, columns from warp * width on */
+    alignas(16) T a[2][width]; /* rows lane and lane + 32 */
     bool open[2];              /* rows without a pivot yet */
+    bool odd;                  /* the permutation, in the end */
 
-    /* Calls f(row, column, number) for all that is the lane's and in the square. */
-    template <typename F> __device__ __forceinline__ void each(F f)
+    /* Calls f(row, column, number) for all that is the lane's and in the square; `steps` of the
+     * elimination have been taken. */
+    template <typename F> __device__ __forceinline__ void each(int steps, F f)
     {
+        const int moved = (steps + warps - 1 - warp) / warps;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            int i = lane + h * CUDA__WARP;
+            const int i = lane + h * CUDA__WARP;
 #pragma unroll
             for (int e = 0; e < width; e++) {
-                if (i < s && warp * width + e < s)
-                    f(i, warp * width + e, a[h][e]);
+                const int j = (e + moved) % width * warps + warp;
+                if (i < s && j < s)
+                    f(i, j, a[h][e]);
             }
         }
     }
 
-    static __device__ __forceinline__ void copy(T *to, const T *from)
+    __device__ __forceinline__ unsigned own_row(int h) const
     {
-#pragma unroll
-        for (int v = 0; v < vectors; v++)
-            ((vector *)to)[v] = ((const vector *)from)[v];
+        return (unsigned)(lane + h * CUDA__WARP);
     }
 
-    /* The open row with the largest magnitude of panel column k, by its leading bits; the first of
-     * equals. To all lanes. */
-    __device__ __forceinline__ int choose(int k) const
+    /* Of the open row with the largest magnitude of the first column, by its leading bits, the
+     * first of equals: those bits, and 127 less the row. To all lanes. */
+    __device__ __forceinline__ unsigned choose() const
     {
         unsigned best = 0;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            unsigned lead = cuda__real<T>::lead(fabs(a[h][k])) & ~127u;
+            unsigned lead = cuda__real<T>::lead(a[h][0]) & 0x7fffff80u;
             unsigned key = open[h] ? lead | (unsigned)(127 - lane - h * CUDA__WARP) : 0u;
             best = key > best ? key : best;
         }
-        return (127 - (int)(__reduce_max_sync(CUDA__ALL, best) & 127u)) & (CUDA__ISM_TURN - 1);
+        return __reduce_max_sync(CUDA__ALL, best);
     }
 
-    /* Eliminates panel column k of the own warp; returns the pivot, and its row. Every lane has the
-     * reciprocals of its numbers ready when the row is known. */
-    __device__ __forceinline__ T eliminate(int k, int *place)
+    /* What the pivot's row is multiplied by in the elimination of column k, the warp's first, for
+     * all warps; the column becomes what it is behind that. Every lane has the reciprocals of its
+     * numbers ready when the row is known. */
+    __device__ __forceinline__ void prepare(int k)
     {
-        const T ready[2] = {cuda__real<T>::reciprocal(a[0][k]), cuda__real<T>::reciprocal(a[1][k])};
-        const int row = choose(k), from = row % CUDA__WARP;
+        const T ready[2] = {cuda__real<T>::reciprocal(a[0][0]), cuda__real<T>::reciprocal(a[1][0])};
+        const unsigned best = choose(), row = (127 - best % 128) % CUDA__ISM_TURN;
         const bool high = row >= CUDA__WARP;
-        T pivots[width], by = __shfl_sync(CUDA__ALL, high ? ready[1] : ready[0], from);
-        *place = row;
-#pragma unroll
-        for (int e = 0; e < width; e++)
-            pivots[e] = __shfl_sync(CUDA__ALL, high ? a[1][e] : a[0][e], from);
-        T pivot = pivots[k], size = fabs(pivot);
-        bool usual = size >= cuda__real<T>::least_safe && size <= cuda__real<T>::most_safe;
-        if (!usual)
-            by = 1 / pivot;
+        T by = __shfl_sync(CUDA__ALL, high ? ready[1] : ready[0], row % CUDA__WARP);
+        if (best < cuda__real<T>::lead(cuda__real<T>::least_safe) ||
+            best >= cuda__real<T>::lead(cuda__real<T>::most_safe))
+            by = 1 / __shfl_sync(CUDA__ALL, high ? a[1][0] : a[0][0], row % CUDA__WARP);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            bool mine = lane == from && high == (h == 1);
-            T factor = a[h][k] * by;
-#pragma unroll
-            for (int e = 0; e < width; e++) {
-                T other = mine ? pivots[e] * by : fma(-factor, pivots[e], a[h][e]);
-                a[h][e] = e != k ? other : mine ? by : -factor;
+            const bool mine = row == own_row(h);
+            const T times = cuda__real<T>::times(-a[h][0], by);
+            memory.times[k % kept][lane + h * CUDA__WARP] = mine ? T(0) : times;
+            if (mine) {
+                memory.place[k] = row;
+                memory.pivot[k] = a[h][0];
             }
+            a[h][0] = mine ? T(1) : times;
         }
-        return pivot;
+        __syncwarp();
+        if (lane == 0)
+            cuda__tell(&memory.prepared, k + 1);
     }
 
-    __device__ __forceinline__ void close(int row)
+    /* The pivot's row to all lanes. */
+    __device__ __forceinline__ void share(unsigned row, T (&above)[width])
     {
-        open[0] = open[0] && row != lane;
-        open[1] = open[1] && row != lane + CUDA__WARP;
-    }
-
-    /* The own panel, of `count` columns. It is left in `panel`, and the places of its pivots. */
-    __device__ __forceinline__ void eliminate_panel(int count)
-    {
-#pragma unroll
-        for (int k = 0; k < width; k++) {
-            if (k >= count)
-                break;
-            int row, column = warp * width + k;
-            T pivot = eliminate(k, &row);
-            close(row);
-            if (lane == 0) {
-                memory.place[column] = row;
-                memory.pivot[column] = pivot;
-                if (!(fabs(pivot) > 0 && fabs(pivot) <= cuda__real<T>::largest))
-                    memory.broken = 1;
-            }
-        }
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-            copy(memory.panel[warp % 2][lane + h * CUDA__WARP], a[h]);
-    }
-
-    /* Another warp's panel of `count` columns is applied to the own columns. */
-    __device__ __forceinline__ void follow(int panel, int count)
-    {
-        T(*rows)[width] = memory.rows[warp];
-        alignas(16) T left[width], right[width];
-        int mine[2] = {-1, -1}; /* which pivot a row had */
-#pragma unroll
-        for (int k = 0; k < width; k++) {
-            int row = k < count ? memory.place[panel * width + k] : -1;
-            mine[0] = row == lane ? k : mine[0];
-            mine[1] = row == lane + CUDA__WARP ? k : mine[1];
-            close(row);
-        }
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            if (mine[h] < 0)
+            if (row != own_row(h))
                 continue;
-            copy(rows[mine[h]], a[h]);
 #pragma unroll
-            for (int e = 0; e < width; e++)
-                a[h][e] = 0;
+            for (int v = 0; v < vectors; v++)
+                ((vector *)memory.above[warp])[v] = ((const vector *)a[h])[v];
         }
         __syncwarp();
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            copy(left, memory.panel[panel % 2][lane + h * CUDA__WARP]);
-#pragma unroll
-            for (int k = 0; k < width; k++) {
-                if (k >= count) /* nobody has written those rows */
-                    break;
-                copy(right, rows[k]);
-#pragma unroll
-                for (int e = 0; e < width; e++)
-                    a[h][e] = fma(left[k], right[e], a[h][e]);
-            }
-        }
+        for (int v = 0; v < vectors; v++)
+            ((vector *)above)[v] = ((const vector *)memory.above[warp])[v];
         __syncwarp();
     }
 
-    /* false: a pivot is zero or not finite. */
+    /* Eliminates column k; prepares the next one. */
+    __device__ __forceinline__ void eliminate(int k)
+    {
+        const bool own = warp == k % warps, next = k + 1 < s && warp == (k + 1) % warps;
+        alignas(16) T above[width];
+        T times[2];
+        cuda__await(&memory.prepared, k + 1);
+        const unsigned row = memory.place[k];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            times[h] = memory.times[k % kept][lane + h * CUDA__WARP];
+            open[h] = open[h] && row != own_row(h);
+        }
+        if (next) {
+            const T head =
+                __shfl_sync(CUDA__ALL, row < CUDA__WARP ? a[0][0] : a[1][0], row % CUDA__WARP);
+            a[0][0] = fma(times[0], head, a[0][0]);
+            a[1][0] = fma(times[1], head, a[1][0]);
+            prepare(k + 1);
+        }
+        share(row, above);
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            if (!own && !next) /* it has been done */
+                a[h][0] = fma(times[h], above[0], a[h][0]);
+#pragma unroll
+            for (int e = 1; e < width; e++)
+                a[h][e] = fma(times[h], above[e], a[h][e]);
+        }
+        if (own)
+            move_up();
+    }
+
+    __device__ __forceinline__ void move_up()
+    {
+        __syncwarp(); /* behind a branch, then: not a choice for all */
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const T first = a[h][0];
+#pragma unroll
+            for (int e = 1; e < width; e++)
+                a[h][e - 1] = a[h][e];
+            a[h][width - 1] = first;
+        }
+    }
+
+    /* false: a pivot is zero or not finite. All threads of the block call. */
     __device__ __forceinline__ bool invert()
     {
         open[0] = lane < s;
         open[1] = lane + CUDA__WARP < s;
         if (threadIdx.x == 0)
-            memory.broken = 0;
+            memory.prepared = 0;
         __syncthreads();
-        for (int first = 0; first < s; first += width) {
-            int panel = first / width;
-            if (warp == panel)
-                eliminate_panel(s - first);
-            __syncthreads();
-            if (warp != panel)
-                follow(panel, s - first);
+        if (warp == 0)
+            prepare(0);
+#pragma unroll 1
+        for (int k = 0; k < s; k++)
+            eliminate(k);
+        const bool good = conclude();
+        divide();
+        return good;
+    }
+
+    /* The rows by their pivots. */
+    __device__ __forceinline__ void divide()
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int i = lane + h * CUDA__WARP;
+            const T by = i < s ? 1 / memory.pivot[memory.of_row[i]] : T(0);
+#pragma unroll
+            for (int e = 0; e < width; e++)
+                a[h][e] *= by;
         }
-        if ((int)threadIdx.x < s)
-            memory.of_row[memory.place[threadIdx.x]] = (int)threadIdx.x;
-        __syncthreads();
-        return !memory.broken;
+    }
+
+    /* Whether all pivots are fine; of_row and odd. */
+    __device__ __forceinline__ bool conclude()
+    {
+        constexpr int parts = warps * CUDA__WARP / CUDA__ISM_TURN, part = CUDA__ISM_TURN / parts;
+        const int k = (int)threadIdx.x % CUDA__ISM_TURN, of = (int)threadIdx.x / CUDA__ISM_TURN;
+        const unsigned row = k < s ? memory.place[k] : 0;
+        int exchanged = 0;
+#pragma unroll
+        for (int l = of * part; l < (of + 1) * part; l++)
+            exchanged += l < k && k < s && memory.place[l] > row;
+        if (of == 0 && k < s)
+            memory.of_row[row] = k;
+        const T size = k < s ? fabs(memory.pivot[k]) : T(1);
+        odd = __syncthreads_count(exchanged % 2) % 2;
+        return !__syncthreads_or(!(size > 0 && size <= cuda__real<T>::largest));
     }
 
     /* The determinant, by the first warp: what is found counts for its first thread. */
-    __device__ __forceinline__ void conclude(double *det, int64_t *exponent) const
+    __device__ __forceinline__ void multiply_pivots(double *det, int64_t *exponent) const
     {
         double fraction = 1;
-        int exponents = 0, exchanged = 0;
-        for (int k = (int)threadIdx.x; k < s; k += CUDA__WARP) {
-            int row = memory.place[k], shift;
-#pragma unroll 8
-            for (int l = 0; l < k; l++)
-                exchanged += memory.place[l] > row;
+        int exponents = 0;
+        for (int k = lane; k < s; k += CUDA__WARP) {
+            int shift;
             fraction *= frexp((double)memory.pivot[k], &shift);
             exponents += shift;
         }
         for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
             fraction *= __shfl_xor_sync(CUDA__ALL, fraction, reach);
             exponents += __shfl_xor_sync(CUDA__ALL, exponents, reach);
-            exchanged += __shfl_xor_sync(CUDA__ALL, exchanged, reach);
         }
-        cuda__ism_times(det, exponent, exchanged % 2 ? -fraction : fraction);
+        cuda__ism_times(det, exponent, odd ? -fraction : fraction);
         *exponent += exponents;
     }
 };
 
 /* The square of the turn from column `first` on, of `count` columns: D, to C where it is the whole
- * block, and to TURNED otherwise. */
+ * block, and to TURNED otherwise. Its rows are read and written whole. */
 template <typename T>
 static __device__ __forceinline__ void cuda__ism_invert_square(const cuda__ism_call &call, int s,
                                                                int first, int count)
 {
-    __shared__ typename cuda__ism_square<T>::shared memory;
-    int64_t slot = blockIdx.y;
+    __shared__ typename cuda__ism_square<T>::shared held;
+    __shared__ T rows[CUDA__ISM_TURN][CUDA__ISM_TURN + 1];
+    const int64_t slot = blockIdx.y;
+    const bool whole = count == s;
+    typename cuda__ism_square<T>::shared &memory = *cuda__held(&held);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_square<T> square = {
-        memory, count, (int)threadIdx.x / CUDA__WARP, (int)threadIdx.x % CUDA__WARP, {}, {}};
+        memory, count, (int)threadIdx.x / CUDA__WARP, (int)threadIdx.x % CUDA__WARP, {}, {}, false};
     T *c = cuda__ism_array_of<T>(call, slot, CUDA__ISM_C) + first * (call.lds + 1);
     T *turned = cuda__ism_array_of<T>(call, slot, CUDA__ISM_TURNED);
-    square.each([&](int i, int j, T &number) { number = c[i * call.lds + j] + T(i == j); });
-    bool whole = square.invert();
-    if (threadIdx.x < CUDA__WARP && whole) {
-        double det = answer->det;
-        int64_t exponent = answer->det_exponent;
-        square.conclude(&det, &exponent);
-        __syncwarp();
-        if (threadIdx.x == 0) {
-            answer->det = det;
-            answer->det_exponent = exponent;
-        }
-    }
-    if (threadIdx.x == 0 && !whole)
-        answer->broken = 1;
-    /* Row place[k] has the inverse's row k, and its column l that of row place[l]. */
-    square.each([&](int i, int j, T number) {
-        int to = whole ? memory.of_row[i] : i, place = whole ? memory.place[j] : j;
-        T value = whole ? number : T(0);
-        if (count == s) {
-            c[to * call.lds + place] = value;
-        } else {
-            turned[to * CUDA__ISM_TURN + place] = value;
+    const int j = (int)threadIdx.x % CUDA__ISM_TURN;
+    constexpr int step = CUDA__ISM_TURN_THREADS / CUDA__ISM_TURN;
+#pragma unroll
+    for (int r = 0; r < CUDA__ISM_TURN; r += step) {
+        const int i = r + (int)threadIdx.x / CUDA__ISM_TURN;
+        if (i >= count || j >= count)
+            continue;
+        rows[i][j] = c[i * call.lds + j] + T(i == j);
+        if (!whole)
             c[i * call.lds + j] = 0;
-        }
+    }
+    __syncthreads();
+    square.each(0, [&](int i, int l, T &number) { number = rows[i][l]; });
+    const bool good = square.invert();
+    /* Row place[k] has the inverse's row k, and its column l that of row place[l]. */
+    square.each(count, [&](int i, int l, T number) {
+        rows[good ? memory.of_row[i] : i][good ? (int)memory.place[l] : l] = good ? number : T(0);
     });
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < CUDA__ISM_TURN; r += step) {
+        const int i = r + (int)threadIdx.x / CUDA__ISM_TURN;
+        if (i < count && j < count)
+            (whole ? c + i * call.lds : turned + i * CUDA__ISM_TURN)[j] = rows[i][j];
+    }
+    if (threadIdx.x >= CUDA__WARP)
+        return;
+    double det = answer->det;
+    int64_t exponent = answer->det_exponent;
+    square.multiply_pivots(&det, &exponent);
+    if (threadIdx.x > 0)
+        return;
+    if (good) {
+        answer->det = det;
+        answer->det_exponent = exponent;
+    } else {
+        answer->broken = 1;
+    }
 }
 
 /* One turn of a block of s columns. blockIdx.x 0: the square; the others set aside. */

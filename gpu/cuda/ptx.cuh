@@ -15,6 +15,15 @@ static __device__ __forceinline__ cuda__address cuda__address_of(const void *sha
     return (cuda__address)__cvta_generic_to_shared(shared);
 }
 
+/* The same place in shared memory, whose address is kept in a register: not found anew, in some
+ * thirty cycles, in every round of a loop. */
+template <typename S> static __device__ __forceinline__ S *cuda__held(S *shared)
+{
+    cuda__address address = cuda__address_of(shared);
+    asm volatile("" : "+r"(address));
+    return (S *)__cvta_shared_to_generic(address);
+}
+
 /* 16 bytes to shared memory where `wanted` holds. */
 static __device__ __forceinline__ void cuda__store_if(bool wanted, cuda__address to, const float *x)
 {
@@ -81,6 +90,25 @@ static __device__ __forceinline__ void cuda__store_stream(double2 *to, const dou
 template <int Threads> static __device__ __forceinline__ void cuda__meet()
 {
     asm volatile("barrier.cta.sync 1, %0;" ::"r"(Threads) : "memory");
+}
+
+/* In shared memory: one thread of a block tells how far it is, others wait until it is as far; what
+ * it and those it waited for wrote before is then seen. */
+static __device__ __forceinline__ void cuda__tell(int *progress, int now)
+{
+    asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(cuda__address_of(progress)), "r"(now)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void cuda__await(const int *progress, int least)
+{
+    int now;
+    do {
+        asm volatile("ld.acquire.cta.shared.s32 %0, [%1];"
+                     : "=r"(now)
+                     : "r"(cuda__address_of((void *)progress))
+                     : "memory");
+    } while (now < least);
 }
 
 /* Waits for the copies that the lane started. Others see them behind the next barrier. */

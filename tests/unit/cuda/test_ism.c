@@ -287,6 +287,43 @@ static void test_a_singular_block_is_left_to_lu(void **state)
     }
 }
 
+/* A0 = I, and X Y^T puts a matrix in the first m rows and columns whose pivots lie `step`
+ * rows below the diagonal, those of the last ones above it. */
+static void check_exchanges(enum ismtest_kind kind, int64_t n, int64_t m, int64_t step)
+{
+    struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, kind, n, m);
+    for (int64_t i = 0; i < m; i++) {
+        problem.x[i * m + i] = 1;
+        for (int64_t j = 0; j < m; j++) {
+            double number =
+                (i + m - step) % m == j ? 1 : 0.4 * sin((double)(i * m + j)) / (double)m;
+            problem.y[j * m + i] = number - (i == j);
+        }
+    }
+    ismtest_complete(&problem);
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    check_ratio(&problem, &answer);
+    assert_true(fabs(answer.det_ratio / ismtest_det_ratio(&problem) - 1) < 1e-11);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
+/* Rows are exchanged an even and an odd number of times, in blocks of one turn and of several: the
+ * sign of DET_RATIO tells. */
+static void test_exchanged_rows(void **state)
+{
+    (void)state;
+    static const int64_t rows[][2] = {{7, 2},   {16, 3},  {31, 8},  {40, 12},  {70, 40},
+                                      {72, 63}, {90, 64}, {80, 33}, {150, 90}, {200, 129}};
+    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_INVERSE};
+    for (size_t i = 0; i < COUNT(rows) * COUNT(kinds); i++) {
+        const int64_t n = rows[i / COUNT(kinds)][0], m = rows[i / COUNT(kinds)][1];
+        check_exchanges(kinds[i % COUNT(kinds)], n, m, 1);
+        check_exchanges(kinds[i % COUNT(kinds)], n, m, m - 1);
+        check_exchanges(kinds[i % COUNT(kinds)], n, m, m / 2);
+    }
+}
+
 /* A0's first numbers are tiny, and X Y^T puts ones in their place: the inverse's digits are lost in
  * the difference. */
 static void test_lost_accuracy_is_left_to_lu(void **state)
@@ -571,6 +608,7 @@ int main(void)
         cmocka_unit_test(test_streamed_orders),
         cmocka_unit_test(test_less_shared_memory),
         cmocka_unit_test(test_a_singular_block_is_left_to_lu),
+        cmocka_unit_test(test_exchanged_rows),
         cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
         cmocka_unit_test(test_factors),
         cmocka_unit_test(test_groups),

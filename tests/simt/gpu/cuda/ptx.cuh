@@ -17,6 +17,11 @@ static inline cuda__address cuda__address_of(void *shared)
     return (cuda__address)shared;
 }
 
+template <typename S> static inline S *cuda__held(S *shared)
+{
+    return shared;
+}
+
 template <typename T> static inline void cuda__store_if(bool wanted, cuda__address to, const T *x)
 {
     struct alignas(16) piece {
@@ -65,6 +70,17 @@ template <int Threads> static inline void cuda__meet(SIMT_CALLER)
     if (Threads != (int)(blockDim.x * blockDim.y * blockDim.z))
         simt_fail(SIMT_CALL, "it is a barrier for a part of the block");
     simt_meet_block(SIMT_CALL, false);
+}
+
+static inline void cuda__tell(int *progress, int now)
+{
+    __atomic_store_n(progress, now, __ATOMIC_RELEASE);
+}
+
+static inline void cuda__await(const int *progress, int least, SIMT_CALLER)
+{
+    while (__atomic_load_n(progress, __ATOMIC_ACQUIRE) < least)
+        simt_pause_cluster(SIMT_CALL);
 }
 
 static inline void cuda__copy_arrive()
