@@ -13,13 +13,14 @@
  * --check tries every way to give A0 and every variant at orders of every kind of launch by its
  * residual, and the road of matrices that fail their trial, and ends with 1 when one is wrong.
  * --time prints two tables and writes them to FOLDER/DATE-NAME-ism.csv, where NAME is the device's.
- * Batched updates of known inverses: microseconds of ours, of a copy of as many bytes, of our own
- * lu on as many matrices, and of forming those: A += X Y^T, by product.h. One large matrix: of
- * ours, of our lu and cuSOLVER's getrf and getrs on the formed A, of a fill of n^2 numbers, and of
- * a product of the order n, all in the same run. The operations counted for ours are 2 n^2 m + 4 n
- * m^2, with A0_INVERSE 4 n^2 m more. --steps prints how the time is shared by the steps, and writes
- * it to FOLDER/DATE-NAME-ism-steps.csv. Uses the first device that CUDA shows; nothing else should
- * run there. Needs up to 20 GB of its memory. An error of CUDA or of the command line ends with 2.
+ * Batched updates of known inverses: microseconds of ours, of a copy of as many bytes, and of our
+ * own lu on as many matrices; and how many times ours lu takes, alone and with the copy, which is
+ * the least that forming A takes. One large matrix: of ours, of our lu and cuSOLVER's getrf and
+ * getrs on the formed A, of a fill of n^2 numbers, and of a product of the order n, all in the same
+ * run. The operations counted for ours are 2 n^2 m + 4 n m^2, with A0_INVERSE 4 n^2 m more. --steps
+ * prints how the time is shared by the steps, and writes it to FOLDER/DATE-NAME-ism-steps.csv. Uses
+ * the first device that CUDA shows; nothing else should run there. Needs up to 20 GB of its memory.
+ * An error of CUDA or of the command line ends with 2.
  */
 #include "bench/cuda/ism.cuh"
 
@@ -267,25 +268,6 @@ template <typename T> double time_lu(int64_t n, int64_t count)
         2);
 }
 
-/* A += X Y^T, which who inverts anew must do first. The numbers do not matter. */
-template <typename T> double time_form(const bed<T> &of)
-{
-    const int64_t n = of.n, m = of.m;
-    device_array<T> a((size_t)(n * n * of.count));
-    draw<T>(a, (size_t)(n * n * of.count), 1, 0, 0);
-    struct cuda_product product = {};
-    product.precision = small_real<T>::precision;
-    product.rows = product.columns = n;
-    product.inner = m;
-    product.transpose_b = true;
-    product.alpha = product.beta = 1;
-    product.a = {of.x.at(0), m, n * m};
-    product.b = {of.y.at(0), m, n * m};
-    product.c = {a.at(0), n, n * n};
-    product.count = of.count;
-    return clock_seconds([&](int) { SMALL_TRY(cuda_product(products(), &product, nullptr)); }, 4);
-}
-
 template <typename T> void time_batch(int64_t n, int64_t m, FILE *csv)
 {
     int64_t count = BATCH_BYTES / (n * n * (int64_t)sizeof(T));
@@ -294,17 +276,17 @@ template <typename T> void time_batch(int64_t n, int64_t m, FILE *csv)
     double ours = clock_seconds([&](int) { of.run(); }, 4);
     double copy = clock_copies(of.z.at(0), of.b.at(0), (size_t)(count * n * n) * sizeof(T), bytes,
                                4)[CLOCK_ROUNDS / 2];
-    double lu = time_lu<T>(n, count), form = time_form(of);
+    double lu = time_lu<T>(n, count);
     int64_t doubtful = of.run_whole();
     const char *name = precision_name(small_real<T>::precision);
-    printf("%s %4d %4d %8d %10.1f %10.1f (%3.0f%%) %10.1f (%.2f times) %10.1f (%.2f times with lu) "
-           "%d doubtful\n",
+    printf("%s %4d %4d %8d %10.1f %10.1f (%3.0f%%) %10.1f (%.2f times, %.2f with the copy) %d "
+           "doubtful\n",
            name, (int)n, (int)m, (int)count, ours * 1e6, copy * 1e6, 100 * copy / ours, lu * 1e6,
-           lu / ours, form * 1e6, (form + lu) / ours, (int)doubtful);
+           lu / ours, (copy + lu) / ours, (int)doubtful);
     fflush(stdout);
     if (csv)
-        fprintf(csv, "%s,%d,%d,%d,inverse,auto,%.2f,%.2f,%.2f,,,,,%.2f\n", name, (int)n, (int)m,
-                (int)count, ours * 1e6, copy * 1e6, lu * 1e6, form * 1e6);
+        fprintf(csv, "%s,%d,%d,%d,inverse,auto,%.2f,%.2f,%.2f,,,,\n", name, (int)n, (int)m,
+                (int)count, ours * 1e6, copy * 1e6, lu * 1e6);
 }
 
 /* What a matrix of order n takes without ism, and what a device can do at that order. */
@@ -363,7 +345,7 @@ void time_large(enum kind kind, int64_t m, int64_t variant, int64_t block,
         (double)cuda_ism_workspace(&of.call, 1) * 1e-9, (int)doubtful);
     fflush(stdout);
     if (csv)
-        fprintf(csv, "%s,%d,%d,1,%s,%s,%.2f,,%.2f,%.2f,%.2f,%.2f,%d,\n", name, (int)n, (int)m,
+        fprintf(csv, "%s,%d,%d,1,%s,%s,%.2f,,%.2f,%.2f,%.2f,%.2f,%d\n", name, (int)n, (int)m,
                 kind_names[kind], variant_names[variant], ours * 1e6, bounds.lu * 1e6,
                 bounds.solver * 1e6, bounds.fill * 1e6, bounds.product * 1e6, (int)block);
 }
@@ -400,10 +382,9 @@ void time_batches(FILE *csv)
                    {200, 16}, {256, 8}, {256, 64}, {512, 32}};
     if (csv)
         fputs("precision,n,m,matrices,a0,variant,ism_us,copy_us,lu_us,cusolver_us,fill_us,"
-              "product_us,block,form_us\n",
+              "product_us,block\n",
               csv);
-    printf(
-        "        n    m    count    ism us    copy us             lu us               form us\n");
+    printf("        n    m    count    ism us    copy us             lu us\n");
     for (const auto &batch : batches)
         time_batch<double>(batch.n, batch.m, csv);
     for (const auto &batch : singles)

@@ -14,8 +14,8 @@ Counted: the time for all matrices on the device; median of three rounds; HTTP a
 in it. Operations: 2 n^2 m + 4 n m^2 for a diagonal A0, 6 n^2 m + 4 n m^2 for a given inverse. The
 product is cuBLAS's DGEMM or SGEMM of order n, at whose rate the same operations would take the time
 that the percentage tells of. A copy moves the bytes that an update must read and write, a fill
-writes n^2 numbers. lu is our own, of the formed A, and "formed, lu" with the time that forming it
-takes, A0 being there; cuSOLVER is getrf and getrs on the identity.
+writes n^2 numbers. lu is our own, of the formed A. "Formed, lu" is with the time of the copy: who
+forms A from A0, X and Y moves as many bytes. cuSOLVER is getrf and getrs on the identity.
 """
 
 STEPS = """\
@@ -43,7 +43,7 @@ def batches(rows):
             ours, copy = number(row, "ism_us"), number(row, "copy_us")
             cells.append([row["precision"], row["n"], row["m"], f"{int(row['matrices']):,}",
                           f"{ours:,.1f}", f"{copy:,.1f} ({100 * copy / ours:.0f}%)",
-                          beside(row, "lu_us"), beside(row, "form_us", "lu_us")])
+                          beside(row, "lu_us"), beside(row, "copy_us", "lu_us")])
     return table(["precision", "n", "m", "matrices", "ism us", "copy us", "lu us",
                   "formed, lu us"], cells)
 
