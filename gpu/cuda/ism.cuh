@@ -171,6 +171,16 @@ struct cuda__ism_trial {
     bool bad;
 };
 
+/* The least norm of an inverse of a matrix whose numbers are in range: smaller ones have hardly a
+ * digit, and their trial, which works with as few, would not tell. One of FP32 was tried before it
+ * was rounded, perhaps to denormal numbers. */
+template <typename T>
+static __device__ __forceinline__ double cuda__ism_least_norm(const cuda__ism_call &call)
+{
+    const double least = (double)cuda__real<T>::least_safe;
+    return sizeof(T) < sizeof(double) && !call.mending ? (double)call.n * least : least / 4;
+}
+
 /* Reports the answer of `road`, or that there is none; by one thread. Returns INFO: what is
  * singular is left to lu, or to a solution. */
 template <typename T>
@@ -180,10 +190,8 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
 {
     const double eps = cuda__real<T>::eps, nan = (double)cuda__real<T>::nan();
     const double largest = (double)cuda__real<T>::largest;
-    /* No inverse is 0. One of FP32 was tried before it was rounded, perhaps to denormal numbers. */
-    const double least = sizeof(T) < sizeof(double) ? (double)call.n * 0x1p-126 : 0;
     bool known = cuda__ism_knows(call);
-    bool sized = trial.norm_x > least && trial.norm_x <= largest;
+    bool sized = trial.norm_x >= cuda__ism_least_norm<T>(call) && trial.norm_x <= largest;
     double size = trial.norm_x * (known ? trial.norm_a : 1 + trial.change);
     double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
     bool good = sized && trial.norm_a <= largest && !trial.bad && !trial.blind &&

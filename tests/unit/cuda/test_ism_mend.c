@@ -168,6 +168,26 @@ static void test_an_inverse_of_zeros(void **state)
     }
 }
 
+/* A0 would overflow: numbers of a digit or two, of which no answer counts as good. */
+static void test_too_small_an_inverse(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{1, 1},  {8, 2},  {12, 3},  {32, 1},
+                                        {24, 6}, {40, 4}, {70, 40}, {150, 90}};
+    static const double sizes[PRECISION_COUNT] = {0x1.8p-148, 0x1.8p-1073};
+    for (size_t k = 0; k < COUNT(shapes) * PRECISION_COUNT; k++) {
+        const int64_t n = shapes[k / PRECISION_COUNT][0], m = shapes[k / PRECISION_COUNT][1];
+        const enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        struct ismtest_problem problem = ismtest_problem(precision, ISMTEST_INVERSE, n, m, k);
+        for (int64_t j = 0; j < n * n; j++)
+            problem.b[j] = j % (n + 1) == 0 ? sizes[precision] : 0;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, n + 1);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* M's numbers are near the end of the range, and Z's near the other one. */
 static void test_a_large_change(void **state)
 {
@@ -226,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_products_that_cancel),
         cmocka_unit_test(test_what_cannot_be_formed),
         cmocka_unit_test(test_an_inverse_of_zeros),
+        cmocka_unit_test(test_too_small_an_inverse),
         cmocka_unit_test(test_a_large_change),
         cmocka_unit_test(test_determinants_near_the_ends),
     };
