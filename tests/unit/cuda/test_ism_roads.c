@@ -1,0 +1,381 @@
+/* `ism` on the CUDA engine's kernels, run on the CPU: every kernel by orders that it takes, whole
+ * and padded; blocks and their pivots; what is left to lu; factors; and a chain of updates. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/cuda/ism.h"
+#include "gpu/cuda/ism_call.h"
+#include "tests/simt/simt.h"
+#include "tests/unit/cuda/ism_host.h"
+#include "tests/unit/gpu/ism.h"
+#include "tests/unit/gpu/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void check_ratio(const struct ismtest_problem *problem, const struct ismtest_answer *answer)
+{
+    double ratio =
+        gputest_inverse_ratio(problem->precision, problem->n, problem->a, answer->inverse);
+    assert_int_equal(answer->info, 0);
+    assert_true(ratio <= GPUTEST_RATIO_MAX);
+}
+
+static void check_update(enum precision precision, int64_t n, int64_t m)
+{
+    struct ismtest_problem problem =
+        ismtest_problem(precision, ISMTEST_INVERSE, n, m, (uint64_t)(40 * n + m));
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    double off = fabs(answer.det_ratio / ismtest_det_ratio(&problem) - 1);
+    check_ratio(&problem, &answer);
+    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+    assert_true(off <= 1000 * gputest_eps(precision) * (double)n);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
+/* Updates that take all columns at once: every size of a team and of a block, whole and padded. */
+static void test_few_columns(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 32};
+    for (size_t k = 0; k < COUNT(orders) * PRECISION_COUNT; k++) {
+        enum precision precision = (enum precision)(k % PRECISION_COUNT);
+        int64_t n = orders[k / PRECISION_COUNT];
+        for (int64_t m = 1; m <= 9 && m <= n; m++)
+            check_update(precision, n, m);
+    }
+}
+
+/* Orders that take a block of threads: each count of tiles of columns, whole and padded, and lines
+ * of a trial within a tile or beyond it. */
+static void test_middle_orders(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m;
+    } rows[] = {{20, 12}, {33, 1},  {34, 8},  {40, 14}, {48, 15}, {49, 16},
+                {64, 23}, {64, 24}, {70, 30}, {80, 31}, {97, 32}, {128, 5}};
+    for (size_t k = 0; k < COUNT(rows) * PRECISION_COUNT; k++)
+        check_update((enum precision)(k % PRECISION_COUNT), rows[k / PRECISION_COUNT].n,
+                     rows[k / PRECISION_COUNT].m);
+    check_update(PRECISION_FP32, 177, 3);
+}
+
+/* Orders and columns beyond what a block holds: parts of the rows, and both shapes of a strip. */
+static void test_streamed_orders(void **state)
+{
+    (void)state;
+    static const struct {
+        enum precision precision;
+        int64_t n, m;
+    } rows[] = {{PRECISION_FP64, 70, 40},  {PRECISION_FP64, 72, 40},  {PRECISION_FP32, 72, 40},
+                {PRECISION_FP32, 81, 33},  {PRECISION_FP64, 130, 32}, {PRECISION_FP64, 150, 7},
+                {PRECISION_FP32, 260, 64}, {PRECISION_FP32, 196, 5},  {PRECISION_FP64, 515, 3},
+                {PRECISION_FP32, 520, 9}};
+    for (size_t i = 0; i < COUNT(rows); i++)
+        check_update(rows[i].precision, rows[i].n, rows[i].m);
+}
+
+/* A device whose blocks have 99 KiB: what they cannot hold is streamed, by strips of fewer rows. */
+static void test_less_shared_memory(void **state)
+{
+    (void)state;
+    simt_set_shared(99 * 1024);
+    check_update(PRECISION_FP64, 72, 8);
+    check_update(PRECISION_FP64, 100, 8);
+    check_update(PRECISION_FP32, 136, 32);
+    check_update(PRECISION_FP64, 500, 16);
+    simt_set_shared(SIMT_SHARED_MAX);
+}
+
+/* A0 = I, and 1 + y_1^T x_1 = 0, though A is well conditioned: it exchanges two rows. */
+static void test_a_singular_block_is_left_to_lu(void **state)
+{
+    (void)state;
+    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_INVERSE,
+                                              ISMTEST_INVERSE_AND_A0};
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        for (int64_t variant = 0; variant <= METHOD_ISM_REDUCED_MEMORY; variant++) {
+            struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, kinds[k], 40, 2);
+            problem.x[0] = problem.x[3] = 1;
+            problem.y[0] = problem.y[3] = -1;
+            problem.y[1] = problem.y[2] = 1;
+            ismtest_complete(&problem);
+            problem.variant = variant;
+            problem.block_size = variant == METHOD_ISM_AUTO ? 0 : 1;
+            struct ismtest_answer answer =
+                ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
+            bool whole = variant == METHOD_ISM_AUTO; /* one block, which has pivots */
+            check_ratio(&problem, &answer);
+            assert_int_equal(answer.road, whole ? METHOD_ROAD_BLOCK : METHOD_ROAD_LU);
+            assert_true(fabs(answer.det_ratio + 1) < 1e-12);
+            assert_int_equal(isnan(answer.u[0]) && isnan(answer.r[0]), !whole);
+            ismtest_forget(&answer);
+            ismtest_free(&problem);
+        }
+    }
+}
+
+/* A0 = I, and X Y^T puts a matrix in the first m rows and columns whose pivots lie `step`
+ * rows below the diagonal, those of the last ones above it. */
+static void check_exchanges(enum ismtest_kind kind, int64_t n, int64_t m, int64_t step)
+{
+    struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, kind, n, m);
+    for (int64_t i = 0; i < m; i++) {
+        problem.x[i * m + i] = 1;
+        for (int64_t j = 0; j < m; j++) {
+            double number =
+                (i + m - step) % m == j ? 1 : 0.4 * sin((double)(i * m + j)) / (double)m;
+            problem.y[j * m + i] = number - (i == j);
+        }
+    }
+    ismtest_complete(&problem);
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    check_ratio(&problem, &answer);
+    assert_true(fabs(answer.det_ratio / ismtest_det_ratio(&problem) - 1) < 1e-11);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
+/* Rows are exchanged an even and an odd number of times, in blocks of one turn and of several: the
+ * sign of DET_RATIO tells. */
+static void test_exchanged_rows(void **state)
+{
+    (void)state;
+    static const int64_t rows[][2] = {{7, 2},   {16, 3},  {31, 8},  {40, 12},  {70, 40},
+                                      {72, 63}, {90, 64}, {80, 33}, {150, 90}, {200, 129}};
+    static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_INVERSE};
+    for (size_t i = 0; i < COUNT(rows) * COUNT(kinds); i++) {
+        const int64_t n = rows[i / COUNT(kinds)][0], m = rows[i / COUNT(kinds)][1];
+        check_exchanges(kinds[i % COUNT(kinds)], n, m, 1);
+        check_exchanges(kinds[i % COUNT(kinds)], n, m, m - 1);
+        check_exchanges(kinds[i % COUNT(kinds)], n, m, m / 2);
+    }
+}
+
+/* A0's first numbers are tiny, and X Y^T puts ones in their place: the inverse's digits are lost in
+ * the difference. */
+static void test_lost_accuracy_is_left_to_lu(void **state)
+{
+    (void)state;
+    static const struct {
+        double tiny;
+        enum method_road road;
+    } rows[] = {{0.3, METHOD_ROAD_BLOCK}, {1e-7, METHOD_ROAD_LU}, {0, METHOD_ROAD_LU}};
+    static const int64_t orders[] = {30, 70};
+    for (size_t i = 0; i < COUNT(rows) * COUNT(orders); i++) {
+        int64_t n = orders[i / COUNT(rows)];
+        double tiny = rows[i % COUNT(rows)].tiny;
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_DIAGONAL, n, 6);
+        uint64_t seed = 5;
+        for (int64_t j = 0; j < n; j++)
+            problem.a0[j * (n + 1)] = j < 6 ? tiny : 2 + gputest_random(&seed);
+        for (int64_t j = 0; j < 6 * 6; j++) {
+            problem.x[j] = gputest_random(&seed) + 3 * (j % 7 == 0);
+            problem.y[j] = gputest_random(&seed) + 3 * (j % 7 == 0);
+        }
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        check_ratio(&problem, &answer);
+        assert_int_equal(answer.road, rows[i % COUNT(rows)].road);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Where they are asked for the inverse has the same bits; blocks in groups, and of one column. */
+static void test_factors(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m, variant, block_size;
+    } rows[] = {{20, 5, 0, 0},
+                {20, 7, METHOD_ISM_SINGLE, 0},
+                {30, 13, METHOD_ISM_BLOCK, 4},
+                {70, 9, 0, 0},
+                {12, 5, METHOD_ISM_REDUCED_MEMORY, 2}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct ismtest_problem problem =
+            ismtest_problem(PRECISION_FP64, ISMTEST_INVERSE_AND_A0, rows[i].n, rows[i].m, 3 + i);
+        problem.variant = rows[i].variant;
+        problem.block_size = rows[i].block_size;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        struct ismtest_answer whole =
+            ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
+        assert_memory_equal(answer.bytes, whole.bytes, (size_t)answer.byte_count);
+        if (rows[i].variant == METHOD_ISM_REDUCED_MEMORY)
+            assert_true(isnan(whole.u[0]) && isnan(whole.r[0]) && isnan(whole.v[0]));
+        else
+            assert_true(ismtest_factors_ratio(&problem, &whole) <= GPUTEST_RATIO_MAX);
+        ismtest_forget(&answer);
+        ismtest_forget(&whole);
+        ismtest_free(&problem);
+    }
+}
+
+/* Groups of several blocks, and several groups: columns meet earlier ones at both. */
+static void test_groups(void **state)
+{
+    (void)state;
+    static const int64_t variants[] = {METHOD_ISM_AUTO, METHOD_ISM_BLOCK};
+    for (size_t i = 0; i < COUNT(variants); i++) {
+        struct ismtest_problem problem =
+            ismtest_problem(PRECISION_FP64, ISMTEST_DIAGONAL, 90, i ? 530 : 80, 9);
+        problem.variant = variants[i];
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        check_ratio(&problem, &answer);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Sums so long that their products are cut. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    struct ismtest_problem problem = ismtest_problem(PRECISION_FP64, ISMTEST_DIAGONAL, 521, 3, 9);
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    check_ratio(&problem, &answer);
+    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
+/* The last product writes the answer: strips and parts of rows that are whole and that are not,
+ * rows at 16 bytes and not, few columns and all that there may be. */
+static void test_last_products(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, m;
+        enum ismtest_kind kind;
+    } rows[] = {{9, 9, ISMTEST_DIAGONAL},   {65, 33, ISMTEST_INVERSE},
+                {96, 64, ISMTEST_DIAGONAL}, {128, 32, ISMTEST_INVERSE_AND_A0},
+                {131, 1, ISMTEST_DEFAULT},  {130, 47, ISMTEST_INVERSE},
+                {257, 64, ISMTEST_SCALE}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct ismtest_problem problem =
+            ismtest_problem(PRECISION_FP64, rows[i].kind, rows[i].n, rows[i].m, 20 + i);
+        problem.variant = METHOD_ISM_BLOCK;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        check_ratio(&problem, &answer);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* A0's numbers lie far apart, up to what leaves A with a condition of 1e12. */
+static void test_last_product_of_an_uneven_a0(void **state)
+{
+    (void)state;
+    struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_DIAGONAL, 80, 3);
+    uint64_t seed = 7;
+    for (int64_t j = 0; j < 80; j++)
+        problem.a0[j * 81] = pow(10, (double)(j * 37 % 80) * 12 / 79 - 12);
+    for (int64_t j = 0; j < 80 * 3; j++) {
+        problem.x[j] = 1e-3 * gputest_random(&seed);
+        problem.y[j] = gputest_random(&seed);
+    }
+    ismtest_complete(&problem);
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    check_ratio(&problem, &answer);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
+/* Orders at which |A| is measured in another stream. RCOND says whether it was. */
+static void test_measured_beside(void **state)
+{
+    (void)state;
+    int64_t n = CUDA__ISM_BESIDE_LEAST + 6;
+    static const struct {
+        enum precision precision;
+        int64_t m;
+    } rows[] = {{PRECISION_FP32, 0},
+                {PRECISION_FP32, 70},
+                {PRECISION_FP32, 2},
+                {PRECISION_FP64, 0},
+                {PRECISION_FP64, 70}};
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        const int64_t m = rows[k].m;
+        struct ismtest_problem problem =
+            ismtest_problem(rows[k].precision, ISMTEST_DIAGONAL, n, m, 8);
+        for (int64_t e = 0; m == 2 && e < n * m; e += 2) { /* columns that cancel */
+            problem.x[e] *= 64;
+            problem.x[e + 1] -= problem.x[e];
+            problem.y[e + 1] = problem.y[e];
+        }
+        if (m == 2)
+            ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
+        assert_int_equal(answer.info, 0);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_true(answer.rcond >= rcond * (1 - 1e-4) && answer.rcond <= rcond * 1.4);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Updates of an inverse, every twentieth with A0 beside it. */
+static void test_chain(void **state)
+{
+    (void)state;
+    int64_t n = 12;
+    uint64_t seed = 4;
+    struct ismtest_problem problem =
+        ismtest_problem(PRECISION_FP64, ISMTEST_INVERSE_AND_A0, n, 1, 12);
+    for (int64_t i = 0; i < n; i++)
+        problem.a0[i * (n + 1)] += 4;
+    ismtest_complete(&problem);
+    memcpy(problem.a, problem.a0, (size_t)(n * n) * sizeof(double));
+    for (int step = 1; step <= 200; step++) {
+        bool known = step % 20 == 0;
+        problem.kind = known ? ISMTEST_INVERSE_AND_A0 : ISMTEST_INVERSE;
+        memcpy(problem.a0, problem.a, (size_t)(n * n) * sizeof(double));
+        memset(problem.x, 0, (size_t)n * sizeof *problem.x);
+        problem.x[step % n] = 1;
+        for (int64_t j = 0; j < n; j++) {
+            double next = gputest_random(&seed) + (step % n == j ? 4 : 0);
+            problem.y[j] = next - problem.a0[step % n * n + j];
+            problem.a[step % n * n + j] = problem.a0[step % n * n + j] + problem.y[j];
+        }
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 0);
+        assert_int_equal(isnan(answer.rcond), !known);
+        if (known)
+            check_ratio(&problem, &answer);
+        memcpy(problem.b, answer.inverse, (size_t)(n * n) * sizeof(double));
+        ismtest_forget(&answer);
+    }
+    ismtest_free(&problem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_few_columns),
+        cmocka_unit_test(test_middle_orders),
+        cmocka_unit_test(test_streamed_orders),
+        cmocka_unit_test(test_less_shared_memory),
+        cmocka_unit_test(test_a_singular_block_is_left_to_lu),
+        cmocka_unit_test(test_exchanged_rows),
+        cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
+        cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_last_products),
+        cmocka_unit_test(test_last_product_of_an_uneven_a0),
+        cmocka_unit_test(test_measured_beside),
+        cmocka_unit_test(test_chain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
