@@ -60,6 +60,15 @@
 /* Up to this order R is always computed in twice the precision: it costs no more there. */
 #define ITERATION_TWICE_ORDER_MAX 8
 
+/* A step is the last one where its order p alone brings the residual to the goal: |R^p| <= |R|^p.
+ * Its V is the answer, with INFO 0, measured or not: so the product that measures is made for
+ * RESIDUAL and its history alone, and no answer depends on whether somebody wants those.
+ * In n eps |A| |V|: what rounding in the residual and in a step adds to a residual of at most
+ * LAST_MAX is 2.5, and a V that is smaller by no more than a third comes out. So RATIO_ACCEPTED is
+ * kept. order7_horner's rounding is beyond that: none of its steps is the last in this sense. */
+#define ITERATION_LAST_MAX 0.25
+#define ITERATION_LAST_ROUNDING 4.0
+
 /* A residual in the history: infinite where terms of it have overflowed, whatever their sum has
  * become. A NaN stands behind the last. */
 #define ITERATION_TOLD(residual) (isnan(residual) ? HUGE_VAL : (residual))
@@ -88,7 +97,8 @@
  * but never more than max_iterations and ITERATION_PRODUCTS_MAX leave. So what is told is known to
  * be done, and most iterations are further than that until |R|_F is small: there the figure leaps.
  * It never falls: where more is to be made than was foreseen, for a rounding error or a start that
- * has failed, it stands still. All of it is told when the matrix is answered. */
+ * has failed, it stands still. The product that measures the last V is foreseen, though it may be
+ * left out. All of it is told when the matrix is answered. */
 
 /* ---- The schemes ---- */
 

@@ -9,9 +9,7 @@
  * A start ends REACHED, STAGNANT, DIVERGING, HOPELESS or CUT_SHORT, as the host's does. The best V
  * of all starts, the one of the least |R|_F, is the answer, whatever the end.
  *
- * A step is the last one where its order p alone brings the residual to the goal: |R^p| <= |R|^p.
- * Its V is the answer, with INFO 0, measured or not: so the product that measures is made for
- * RESIDUAL and its history alone, and no answer depends on whether somebody wants those.
+ * gpu/iteration.h tells which step is the last one.
  */
 #ifndef GPU_CUDA_ITER_DECIDE_CUH
 #define GPU_CUDA_ITER_DECIDE_CUH
@@ -21,12 +19,6 @@
 #include "gpu/cuda/iter_plan.cuh"
 #include "gpu/cuda/real.cuh"
 #include "gpu/iteration.h"
-
-/* The last step, which the host does not know of. In n eps |A| |V|: what rounding in the residual
- * and in a step adds to a residual of at most FORESEEN_MAX is 2.5, and a V that is smaller by no
- * more than a third comes out. So ITERATION_RATIO_ACCEPTED is kept. */
-#define CUDA__ITER_FORESEEN_MAX 0.25
-#define CUDA__ITER_ROUNDING 4.0
 
 enum cuda__iter_ending {
     CUDA__ITER_CUT_SHORT,
@@ -404,9 +396,9 @@ template <typename T> struct cuda__iter_mind {
      */
     __device__ bool is_last(double residual, double size, int order) const
     {
-        bool small = residual <= CUDA__ITER_FORESEEN_MAX && state.frobenius < ITERATION_BASIN;
+        bool small = residual <= ITERATION_LAST_MAX && state.frobenius < ITERATION_BASIN;
         double rounding = call.wishes.tolerance > 0
-                              ? CUDA__ITER_ROUNDING * (double)call.n * eps * size
+                              ? ITERATION_LAST_ROUNDING * (double)call.n * eps * size
                               : 0; /* the goal is that of the size, and rounding beside it */
         return small && state.scheme != CUDA__ITER_ORDER7_HORNER &&
                cuda__iter_power(residual, order) + rounding <= state.goal;

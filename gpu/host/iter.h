@@ -96,7 +96,8 @@ enum method_iterative_scheme host__iter_plan(double residual, double goal);
  * to within ITERATION_ROUNDING. */
 void host__iter_residual_f32(const struct host_iter_f32 *iter);
 void host__iter_residual_f64(const struct host_iter_f64 *iter);
-/* One step, after the residual. The spare matrices are used up, and change places with v. */
+/* One step, after the residual. That and the spare matrices are used up; those change places with
+ * v. */
 void host__iter_step_f32(struct host_iter_f32 *iter, enum method_iterative_scheme scheme);
 void host__iter_step_f64(struct host_iter_f64 *iter, enum method_iterative_scheme scheme);
 

@@ -14,13 +14,16 @@
  * - hopeless: so many steps bring any A with RCOND >= eps down, and |R|_F is still 1/2 or more
  * - cut short: max_iterations, or ITERATION_PRODUCTS_MAX
  *
+ * A step that is sure to lead to the goal is the last one (iteration.h): reached, and V is measured
+ * after it only for those who want RESIDUAL or its history.
+ *
  * A tolerance so near to the measured |R| that the rounding of R could hide on which side it is, is
  * judged with R in twice the precision, or an estimate of what is hidden (iteration.h).
  *
  * Growth below ITERATION_GROWTH_LEAST does not count as any: while one singular value of V A is
  * tiny, |R|_F stands still for many steps, but for rounding.
  *
- * Threads: any; products and passes run on a team. Cost: 2 n^3 operations a product, from 3 of them
+ * Threads: any; products and passes run on a team. Cost: 2 n^3 operations a product, from 2 of them
  * (a good V0) to some 100 (RCOND near eps); eight n x n of scratch.
  */
 #include "gpu/host/speed.h"

@@ -88,10 +88,12 @@ struct gputest_iterated gputest_iterate(const struct gputest_iterate *task)
     if (task->v0)
         v0 = make(precision, n * n, task->v0);
     int64_t bytes = host->scratch_bytes(precision, n, 0);
+    bool history_wanted = !task->bare && !task->unmeasured;
     struct host_matrix matrix = {.inputs = {a.data, v0.data},
                                  .outputs = {task->bare ? NULL : inverse.data, &result.info,
                                              scalars[0].data, &result.road, &result.iterations,
-                                             scalars[1].data, task->bare ? NULL : history.data},
+                                             task->unmeasured ? NULL : scalars[1].data,
+                                             history_wanted ? history.data : NULL},
                                  .n = n,
                                  .options = options,
                                  .team = task->team,
@@ -104,7 +106,7 @@ struct gputest_iterated gputest_iterate(const struct gputest_iterate *task)
 
     for (int64_t i = 0; !task->bare && i < n * n; i++)
         result.inverse[i] = get(precision, &inverse, i);
-    for (int64_t i = 0; !task->bare && i < result.history_length; i++)
+    for (int64_t i = 0; history_wanted && i < result.history_length; i++)
         result.history[i] = get(precision, &history, i);
     result.rcond = get(precision, &scalars[0], 0);
     result.residual = get(precision, &scalars[1], 0);

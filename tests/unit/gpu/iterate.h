@@ -23,9 +23,11 @@ struct gputest_iterate {
     enum method_iterative_initial initial;
     struct host_team *team;
     bool bare;                      /* neither INVERSE nor RESIDUAL_HISTORY is wanted */
+    bool unmeasured;                /* neither RESIDUAL nor RESIDUAL_HISTORY is wanted */
     struct host_progress *progress; /* NULL: nobody is told */
 };
 
+/* History and residual are of no use where they are not wanted. */
 struct gputest_iterated {
     double *inverse; /* n x n; zeros when bare */
     double history[METHOD_ITERATIVE_ITERATIONS_MAX];
