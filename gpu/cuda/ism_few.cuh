@@ -5,7 +5,7 @@
  * its registers, beside zeros, and row t of X and Y; n and m are filled up with zeros to N and M,
  * which change nothing. With B = A0^-1
  *
- *      K = Y^T B, G = B X, R = (I + Y^T G)^-1, Z = B - G R K,
+ *      K = Y^T B, G = B X, R = (I + K X)^-1, Z = B - G R K,
  *
  * and then the trial of gpu/host/ism.h is made, and the numbers and Z are written. R has two
  * entries a thread and is inverted in place, by Gauss-Jordan's elimination with partial pivoting;
@@ -61,7 +61,7 @@ template <int N, int M> struct cuda__ism_few_room {
     static constexpr int numbers = y + (N * M + 3) / 4 * 4;
 };
 
-/* I + Y^T G of M columns, two entries a thread: of row `row`, from column `column` on. Threads
+/* I + K X of M columns, two entries a thread: of row `row`, from column `column` on. Threads
  * beyond M^2 / 2 have what others have. Threads of a team are side by side in a warp. */
 template <typename T, int N, int M> struct cuda__ism_few_block {
     static constexpr int across = M / 2, threads = M * across;
@@ -256,7 +256,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     __device__ __forceinline__ void couple()
     {
         if constexpr (M == 1) {
-            T sum[1] = {y[0] * x[0]};
+            T sum[1] = {k[0] * memory[room::x + t]};
             team::sum(sum, memory);
             sum[0] += 1;
             cuda__ism_times(&det, &det_exponent, (double)sum[0]);
@@ -270,7 +270,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
             team::sync();
 #pragma unroll
             for (int c = 0; c < M; c++)
-                memory[room::g + t * M + c] = x[c];
+                memory[room::y + t * M + c] = k[c]; /* Y is not read any more */
             team::sync();
 #pragma unroll
             for (int e = 0; e < 2; e++)
@@ -280,7 +280,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
                 T left = memory[room::y + i * M + r.row];
 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    r.v[e] = fma(left, memory[room::g + i * M + r.column + e], r.v[e]);
+                    r.v[e] = fma(left, memory[room::x + i * M + r.column + e], r.v[e]);
             }
             det = r.invert(memory + room::r, M, &det_exponent);
             team::sync();
@@ -397,6 +397,55 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         return cuda__ism_lost_by<T, T>(n, team::largest(loss, (double *)columns), terms);
     }
 
+    /* The column's sum of |B - Z M|. Of what is in shared memory X is kept. */
+    __device__ __forceinline__ T whole_error() const
+    {
+        const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n + t;
+        T zx[M] = {}, line[M], size = 0;
+        team::sync();
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            memory[i * room::ld + t] = z[i];
+        team::sync();
+#pragma unroll 8
+        for (int j = 0; j < N; j++) {
+            const T value = memory[t * room::ld + j];
+            cuda__ism_fetch(memory + room::x + j * M, line);
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                zx[c] = fma(value, line[c], zx[c]);
+        }
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            memory[room::y + t * M + c] = zx[c];
+        team::sync();
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            T left = (mine() && i < n ? b[i * n] : T(0)) - z[i];
+            cuda__ism_fetch(memory + room::y + i * M, line);
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                left = fma(-line[c], k[c], left);
+            size += fabs(left);
+        }
+        return size;
+    }
+
+    /* Is there more of B - Z M than is allowed that its lines may not have seen? Of several columns
+     * |G| |R| |K| counts, which |Z| times `met` stands for; of one it is |B| and |Z|. All threads
+     * of the warp call. */
+    __device__ __forceinline__ bool hides(const cuda__ism_trial &trial, double met) const
+    {
+        if (is_whole)
+            return false;
+        const double share = cuda__lu_larger(trial.norm_a / trial.norm_x, M > 1 ? met : 1.0);
+        const bool may = cuda__ism_hides<T, T>(n, met, share, trial.change);
+        if (!__any_sync(CUDA__ALL, may))
+            return false;
+        const double error = (double)team::largest(whole_error(), memory);
+        return may && cuda__ism_was_hidden<T>(n, error, trial.norm_x * (1 + trial.change));
+    }
+
     /* The verdict, by the trial that lies in shared memory. */
     __device__ __forceinline__ void conclude(bool writes) const
     {
@@ -446,8 +495,9 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         trial.norm_a = (double)team::largest(size_b, memory);
         trial.change = (double)team::largest(size_of_change(), memory);
         trial.lost = (double)team::largest(row, memory) * trial.norm_a; /* its terms, as yet */
-        trial.blind =
-            cuda__ism_blinds<T, T>(n, n, (double)team::largest(met, memory), trial.change);
+        const double most_met = (double)team::largest(met, memory);
+        const bool hidden = hides(trial, most_met);
+        trial.blind = hidden || cuda__ism_blinds<T, T>(n, n, most_met, trial.change);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         team::sync();
         if (t == 0)

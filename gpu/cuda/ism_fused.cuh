@@ -5,7 +5,7 @@
  * of an odd length, so that its threads can go along a row each or along a column each. Thread t
  * has row t and column t. The columns of X and Y are taken `CUDA__ISM_STEP` at a time:
  *
- *      G = Z X_s, K = Y_s^T Z, R = (I + Y_s^T G)^-1, Z := Z - G R K,
+ *      G = Z X_s, K = Y_s^T Z, R = (I + K X_s)^-1, Z := Z - G R K,
  *
  * Z being A0^-1 at first; R is inverted by every thread for itself. Then the trial of
  * gpu/host/ism.h is made, with |A| from all columns, and the numbers and Z are written. A0 that is
@@ -251,7 +251,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         }
 #pragma unroll
         for (int e = 0; e < S * S; e++)
-            r[e] = mine ? y[at * m + e / S] * g[e % S] : T(0);
+            r[e] = mine ? k[e / S] * x[at * m + e % S] : T(0);
         team::sum(r, memory + room.scratch);
 #pragma unroll
         for (int c = 0; c < S; c++)
@@ -385,6 +385,35 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         return size;
     }
 
+    /* Is there more of A0^-1 - Z M than is allowed that few lines may not have seen? After several
+     * steps, whose inverses may have been large, it is all found out. Y is used up. */
+    __device__ __forceinline__ bool hides(const cuda__ism_trial &trial)
+    {
+        const T *b = input(CUDA__ISM_GIVEN_INVERSE, (int64_t)n * n) + at;
+        const T *row = memory + room.z + at * room.ld, *column = memory + room.z + at;
+        const T *x = memory + room.x, *k0 = memory + room.k0 + at;
+        T *zx = memory + room.y, size = 0;
+        if (is_whole)
+            return false;
+        for (int c = 0; mine && c < m; c++) {
+            T sum = 0;
+#pragma unroll 8
+            for (int j = 0; j < n; j++)
+                sum = fma(row[j], x[j * m + c], sum);
+            zx[t * m + c] = sum;
+        }
+        team::sync();
+        for (int i = 0; i < n; i++) {
+            T left = b[(int64_t)i * n] - column[i * room.ld];
+#pragma unroll 4
+            for (int c = 0; c < m; c++)
+                left = fma(-zx[i * m + c], k0[c * n], left);
+            size += fabs(left);
+        }
+        const double error = (double)team::largest(mine ? size : T(0), memory + room.scratch);
+        return cuda__ism_was_hidden<T>(n, error, trial.norm_x * (1 + trial.change));
+    }
+
     /* All but the last one. */
     __device__ __forceinline__ cuda__ism_trial judge(T d, T size_b)
     {
@@ -412,7 +441,8 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         trial.lost = update ? cuda__ism_lost<T, T>(n, rows, reach * trial.norm_a) : 0;
         /* Where A is known the trial takes ((T Z) X) Y^T, or X Y^T itself, with the rounding errors
          * of its terms. */
-        trial.blind = update ? cuda__ism_blinds<T, T>(n, n, met, trial.change)
+        const bool hidden = update && hides(trial);
+        trial.blind = update ? hidden || cuda__ism_blinds<T, T>(n, n, met, trial.change)
                              : !(reach <= most_reach * trial.norm_a);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);

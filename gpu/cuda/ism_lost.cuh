@@ -5,7 +5,12 @@
  *
  * Both are bounded, by their terms. Where that is too much of K, as where A0 is ill-conditioned and
  * terms cancel, K is computed once more in twice its precision, and compared. If that is too much
- * still, the last road is taken. Device code; any thread.
+ * still, the last road is taken.
+ *
+ * Beyond n = 8 it has two lines, and the errors of the update may lie where these do not look: that
+ * is bounded too, and where it is too much, as where A0 is nearly singular and A is not, all of
+ * A0^-1 - Z M is found out for small matrices, and the last road is taken for others. Device code;
+ * any thread.
  */
 #ifndef GPU_CUDA_ISM_LOST_CUH
 #define GPU_CUDA_ISM_LOST_CUH
@@ -14,12 +19,14 @@
 #include "gpu/cuda/real.cuh"
 #include "gpu/cuda/twice.cuh"
 
-/* Of the 15 n eps |Z| |M| that are promised, for K and for (T Z) X; where a trial sees all of the
- * residual it allows more, and these less. */
+/* Of the 15 n eps |Z| |M| that are promised, for K, for (T Z) X, and likewise for what the lines do
+ * not see; where a trial sees all of the residual it allows more, and these less. HIDDEN: of all of
+ * it, where that was found out. */
 #define CUDA__ISM_LOST_RATIO 7.0
 #define CUDA__ISM_LOST_WHOLE_RATIO 4.0
 #define CUDA__ISM_BLIND_RATIO 3.0
 #define CUDA__ISM_BLIND_WHOLE_RATIO 2.0
+#define CUDA__ISM_HIDDEN_RATIO 4.0
 
 /* By how many eps of the precision T the columns of X K may be off, K being summed in the precision
  * Sum: n terms, `rows` at a time, and then those sums. So a term takes part in `rows` roundings of
@@ -84,6 +91,36 @@ static __device__ __forceinline__ bool cuda__ism_blinds(int64_t n, int64_t round
     const double finer = (double)cuda__real<Sum>::eps / (double)cuda__real<T>::eps;
     const double ratio = whole ? CUDA__ISM_BLIND_WHOLE_RATIO : CUDA__ISM_BLIND_RATIO;
     return !(0.5 * (double)roundings * finer * met <= ratio * (double)n * (1 + change));
+}
+
+/* Sums of n numbers of A0^-1 X and of I + K X, and A0^-1 - G R K where it cancels, have errors that
+ * come to a few columns times K in A0^-1 - Z M. Where few lines try it, these may be at right
+ * angles to them, and be seen by none. May they be too much? share: how many times |Z| the numbers
+ * are that Z is made of: |A0^-1|, or |G| |R| |K|. */
+template <typename T, typename Sum>
+static __device__ __forceinline__ bool cuda__ism_hides(int64_t n, double met, double share,
+                                                       double change)
+{
+    const double finer = (double)cuda__real<Sum>::eps / (double)cuda__real<T>::eps;
+    return n > CUDA__ISM_PROBES &&
+           !(0.5 * finer * met * share <= CUDA__ISM_BLIND_RATIO * (1 + change));
+}
+
+/* Is the whole of A0^-1 - Z M, which was found out for that, too much? size: |Z| (1 + change). */
+template <typename T>
+static __device__ __forceinline__ bool cuda__ism_was_hidden(int64_t n, double error, double size)
+{
+    const double eps = (double)cuda__real<T>::eps;
+    return !(error <= CUDA__ISM_HIDDEN_RATIO * (double)n * eps * size);
+}
+
+/* One or the other, for who finds out nothing more. */
+template <typename T, typename Sum>
+static __device__ __forceinline__ bool cuda__ism_misses(int64_t n, int64_t roundings, double met,
+                                                        double share, double change)
+{
+    return cuda__ism_blinds<T, Sum>(n, roundings, met, change) ||
+           cuda__ism_hides<T, Sum>(n, met, share, change);
 }
 
 #endif

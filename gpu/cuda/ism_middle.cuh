@@ -460,8 +460,9 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         }
         trial.change = of->change;
         trial.lost = narrow ? cuda__ism_lost<S, double>(n, n, terms_of(*of)) : of->lost;
-        trial.blind = cuda__ism_blinds<S, double>(
-            n, slab + room.warps, __longlong_as_double((long long)of->met), trial.change);
+        trial.blind = cuda__ism_misses<S, double>(n, slab + room.warps,
+                                                  __longlong_as_double((long long)of->met),
+                                                  trial.norm_a / trial.norm_x, trial.change);
         trial.det_ratio = cuda__ism_value(of->det, of->det_exponent);
         trial.bad = of->bad != 0;
         of->bad = 0;

@@ -433,7 +433,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda_tensors *item = cuda__ism_item_of_slot(call, at.slot, &within);
     trial.error = answer->broken ? (double)cuda__real<double>::nan() : trial.error;
     trial.change = answer->change;
-    trial.blind = cuda__ism_blinds<S, double>(at.n, roundings, met, trial.change);
+    trial.blind = cuda__ism_misses<S, double>(at.n, roundings, met, trial.norm_a / trial.norm_x,
+                                              trial.change);
     trial.lost = cuda__ism_stream_lost(at, trial.norm_a);
     if (cuda__ism_cancels(at.n, trial.lost, trial.change))
         trial.lost =

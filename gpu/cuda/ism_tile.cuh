@@ -538,8 +538,8 @@ template <typename S, int Order> struct cuda__ism_tile_update {
                                   false};
         const double terms = cuda__ism_warp_largest(row) * found.norm_a;
         found.lost = cuda__ism_lost<S, double>(n, rounded, terms);
-        found.blind =
-            cuda__ism_blinds<S, double>(n, Order, cuda__ism_warp_largest(column), found.change);
+        found.blind = cuda__ism_misses<S, double>(n, Order, cuda__ism_warp_largest(column),
+                                                  found.norm_a / found.norm_x, found.change);
         int64_t within;
         const cuda_tensors *item = cuda__ism_item(call, index, &within);
         S *inverse = (S *)item->outputs[CUDA__ISM_WANTED_INVERSE];
