@@ -136,7 +136,8 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
     plan->norm_rows = rounded_up((n + probed - 1) / probed, CUDA__ISM_NORM_TILE);
     plan->norm_parts = (n + plan->norm_rows - 1) / plan->norm_rows;
     plan->last = plan->road != METHOD_ROAD_REDUCED_MEMORY && call->precision == PRECISION_FP64 &&
-                 m > 0 && m <= CUDA__ISM_LAST_MOST && n > CUDA__ISM_PROBES;
+                 m > 0 && m <= CUDA__ISM_LAST_MOST &&
+                 n > (updates(call) ? CUDA__ISM_NORM_ORDER : CUDA__ISM_PROBES);
     plan->last_rows = rounded_up((n + parts - 1) / parts, CUDA__ISM_LAST_ROWS);
     plan->last_parts = (n + plan->last_rows - 1) / plan->last_rows;
 }
@@ -181,7 +182,7 @@ static void take_trial(struct cuda__ism_call *work)
 {
     int64_t n = work->n, ld = work->ld, ldm = work->ldm;
     /* T X and T Z X, or that times Y^T, in pairs of numbers. */
-    int64_t pairs = n <= CUDA__ISM_PROBES ? 4 * CUDA__ISM_PROBES : 2 * CUDA__ISM_PROBES;
+    int64_t pairs = n <= CUDA__ISM_NORM_ORDER ? 4 * CUDA__ISM_PROBES : 2 * CUDA__ISM_PROBES;
     take(work, CUDA__ISM_TZ, CUDA__ISM_PROBES, ld);
     take(work, CUDA__ISM_REST, pairs, ld);
     take(work, CUDA__ISM_ERROR, 2 * CUDA__ISM_PROBES, ld);

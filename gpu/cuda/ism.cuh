@@ -115,9 +115,12 @@ static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_
 
 static __host__ __device__ __forceinline__ int cuda__ism_tried(const cuda__ism_call &call)
 {
-    return cuda__ism_is_whole(call.n)                 ? (int)call.n
-           : cuda__ism_knows(call) && !call.plan.last ? CUDA__ISM_TRIED_KNOWN
-                                                      : CUDA__ISM_TRIED;
+    const bool knows = cuda__ism_knows(call);
+    return cuda__ism_is_whole(call.n)       ? (int)call.n
+           : call.plan.last                 ? CUDA__ISM_TRIED
+           : knows                          ? CUDA__ISM_TRIED_KNOWN
+           : call.n <= CUDA__ISM_NORM_ORDER ? CUDA__ISM_PROBES
+                                            : CUDA__ISM_TRIED;
 }
 
 /* Number i of a line (gpu/ism_probes.h); up to n = CUDA__ISM_PROBES of the identity. */

@@ -20,7 +20,8 @@
 extern "C" {
 #endif
 
-/* Lines of a trial at most; orders up to it are tried whole. */
+/* Lines of a trial at most: of updates by products to CUDA__ISM_NORM_ORDER, too. Orders up to it
+ * are tried whole. */
 #define CUDA__ISM_PROBES ISM_PROBES
 #define CUDA__ISM_TRIED 2         /* lines of the trial of a larger one, */
 #define CUDA__ISM_TRIED_KNOWN 4   /* and where A is known, but for ism_last.cuh */

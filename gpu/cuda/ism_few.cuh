@@ -13,7 +13,8 @@
  *
  * Shared memory a team: N^2 numbers, for B's rows and later for what is smaller, and 2 N M. Every
  * sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64
- * took an H200 331 us at m = 1 and 395 us at m = 2, 80% and 70% of a copy (2026-11-23).
+ * took an H200 331 us at m = 1 and 395 us at m = 2, 80% and 70% of a copy (2026-11-23, when none was
+ * tried whole).
  */
 #ifndef GPU_CUDA_ISM_FEW_CUH
 #define GPU_CUDA_ISM_FEW_CUH

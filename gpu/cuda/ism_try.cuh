@@ -239,7 +239,7 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     {
         cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, CUDA__ISM_WANTED_INVERSE};
         int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
-        if (cuda__ism_is_whole(call.n))
+        if (cuda__ism_is_whole(call.n) || lines() == CUDA__ISM_PROBES)
             start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);
         else if (lines() == CUDA__ISM_TRIED_KNOWN)
             start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED_KNOWN>, blocks, threads, 0, call, sight);

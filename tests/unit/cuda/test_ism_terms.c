@@ -339,6 +339,63 @@ static void test_errors_that_lines_do_not_see(void **state)
     assert_int_equal(ismtest_wrongs, 0);
 }
 
+/* Found by the same search, of `single`: two lines of nine let a ratio of 85 through. */
+static const double b_products[] = {
+    0x1.24a90e168e136p+7,  -0x1.9ed796cb37594p+8, 0x1.5faf31ddf6b4dp+7,  0x1.326ca31f3e608p+6,
+    0x1.069774e0a4459p+7,  0x1.e893f5c4b76bbp+5,  -0x1.422745b8d2e4fp+7, 0x1.f6d0a9a7fa35dp+8,
+    0x1.1cad952c3dc94p+7,  -0x1.483c62ef8e8e7p+2, 0x1.c7fdb0bd3c154p+3,  -0x1.22858dcf40f6p+2,
+    -0x1.bfdda697794bdp+0, -0x1.0e4be6b1d10b3p+2, -0x1.0df0bec20786p+1,  0x1.4d4810eeb4b33p+2,
+    -0x1.eb6cb310507fbp+3, -0x1.c6f0faa48a165p+1, -0x1.a7444f94704c1p+7, 0x1.35162b46403c1p+9,
+    -0x1.035703a7655d9p+8, -0x1.c2ab31523199ep+6, -0x1.8d2264e644dcap+7, -0x1.6787e075f060cp+6,
+    0x1.e090ad0542e34p+7,  -0x1.759ed39327c14p+9, -0x1.a7e1d880cb2dfp+7, -0x1.7a1725e3b8db1p+6,
+    0x1.136d95ab65252p+8,  -0x1.d4073a89e3359p+6, -0x1.70aae19c632dep+5, -0x1.622a64778b714p+6,
+    -0x1.474f942173861p+5, 0x1.abe9721be44ebp+6,  -0x1.4a4ae4043873bp+8, -0x1.743c157d201e3p+6,
+    0x1.202cda8ba0704p+6,  -0x1.aad40a66eaeb3p+7, 0x1.67a201718a14bp+6,  0x1.4373fa4e368efp+5,
+    0x1.1dbfead325649p+6,  0x1.df912d8050236p+4,  -0x1.47b59504ea042p+6, 0x1.02c31fe7a0922p+8,
+    0x1.23e7bb43e235dp+6,  -0x1.33cd57c28f8dcp+6, 0x1.bc977e09b02e5p+7,  -0x1.7eb3989037683p+6,
+    -0x1.3f8254860bc6dp+5, -0x1.170b8d974cfep+6,  -0x1.d3c0b79aedcd1p+4, 0x1.5e1065b885afep+6,
+    -0x1.0e39858494552p+8, -0x1.378dbd155e226p+6, -0x1.a4fa0e1798e31p+5, 0x1.2d95c049ddb4fp+7,
+    -0x1.fc1d7679c769cp+5, -0x1.b439670222e5ap+4, -0x1.79b695a77bb8fp+5, -0x1.5340f7283d92ep+4,
+    0x1.f2cd02e179985p+5,  -0x1.6a77753183904p+7, -0x1.9b629b4469c81p+5, 0x1.0d21e9ea3039p+7,
+    -0x1.83eefa1b6a7e8p+8, 0x1.494e4858168e9p+7,  0x1.19ff7cac004bap+6,  0x1.f3bfef2341c1p+6,
+    0x1.d86c1ca8ce479p+5,  -0x1.3138b7d7ab469p+7, 0x1.d7e0382c4d21p+8,   0x1.0aa21f775d4ebp+7,
+    0x1.b0a5788b8098bp+3,  -0x1.5228602dd263dp+5, 0x1.1d18a2db4a7d7p+4,  0x1.e3fb8104cfe08p+2,
+    0x1.8b7cdc1faa171p+3,  0x1.a862085cdc5f9p+2,  -0x1.0911f5ed6c14ep+4, 0x1.a0fcf44ed2e63p+5,
+    0x1.0041865aad74cp+4};
+static const double x_products[] = {
+    0x1.d5c9ceb589404p+0,  -0x1.c520451c084e8p-2, 0x1.3670e545b507fp-1,  -0x1.9438c5b623b6p-1,
+    -0x1.7b4a9b7404058p+0, 0x1.4ca92cd335c2ap-3,  -0x1.eaa264a832d7p-1,  0x1.7e81de417bf78p-2,
+    0x1.caa33cc950605p+0,  -0x1.4a2b655505a4bp-2, -0x1.28cedc594d18fp-4, -0x1.23cdedda3f5ep-4,
+    -0x1.27815679e702p-3,  -0x1.03a21811c9806p-3, -0x1.83268f5421449p-1, 0x1.9a8c8d778dcd7p-3,
+    0x1.8ba7a18a7ba12p+1,  -0x1.a0fc073fee44ap-3};
+static const double y_products[] = {
+    -0x1.acc40ebb6ee29p+3, -0x1.1e2b898e70ae3p-11, 0x1.6f874f4004998p+5,  -0x1.70393fb3885d9p-15,
+    -0x1.2818831e41bfcp+5, 0x1.8ae3fa6636834p-12,  0x1.9c5fff489aa6bp+2,  0x1.ece92035418d9p-12,
+    -0x1.4ade66bb53cdep+5, 0x1.1f274aaaa9dfp-7,    0x1.f0f3c853fc54fp-4,  0x1.2f914a4c2dc67p-13,
+    0x1.8b7a5454f852cp+3,  0x1.1bc420d910522p-14,  -0x1.fa27a57c62e0fp+1, 0x1.3d142821e2f9ap-9,
+    -0x1.96da1177653d1p+5, 0x1.d4b38dc358a63p-16};
+
+static void test_errors_by_products(void **state)
+{
+    (void)state;
+    ismtest_wrongs = 0;
+    for (int64_t variant = METHOD_ISM_SINGLE; variant <= METHOD_ISM_REDUCED_MEMORY; variant++) {
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_INVERSE, 9, 2);
+        problem.variant = variant;
+        ismtest_complete(&problem);
+        memcpy(problem.b, b_products, sizeof b_products);
+        memcpy(problem.x, x_products, sizeof x_products);
+        memcpy(problem.y, y_products, sizeof y_products);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        const double ratio = cudatest_solution_ratio(&problem, answer.inverse);
+        if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
+            ismtest_tell(&problem, "of errors that lines do not see: ratio", ratio);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(ismtest_wrongs, 0);
+}
+
 /* ---- A0 is known ---- */
 
 /* The lines of the search for |A|, and one of ones. */
@@ -426,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_sums_beyond_the_range),
         cmocka_unit_test(test_products_below_the_range),
         cmocka_unit_test(test_errors_that_lines_do_not_see),
+        cmocka_unit_test(test_errors_by_products),
         cmocka_unit_test(test_a_column_that_hides),
         cmocka_unit_test(test_det_ratio_of_the_drifted),
     };
