@@ -436,7 +436,7 @@ int measure_memory()
             double reserved[2], written[2];
             for (int reduced = 0; reduced < 2; reduced++) {
                 bed<double> of(kind, n, n, 1, reduced ? 3 : 2, 0);
-                reserved[reduced] = (double)cuda_ism_workspace(&of.call, 1);
+                reserved[reduced] = (double)of.call.workspace_bytes;
                 written[reduced] = written_by(of);
             }
             printf("FP64 n = m = %5d %-8s block reserved %.3f GB, written %.3f; reduced_memory "

@@ -269,35 +269,22 @@ static void give_up(struct cuda_flight *flight, cudaError_t status)
     finish(flight, cuda_verdict_status(verdict));
 }
 
-/* Takes a workspace from the pool, as bytes_of tells; it may be none. */
-static cudaError_t take_bytes(struct cuda_flight *flight,
-                              size_t (*bytes_of)(const struct cuda_call *call, int64_t matrices),
-                              int64_t matrices)
-{
-    struct cuda_call *call = &flight->call;
-    size_t least = bytes_of(call, 1), wanted = bytes_of(call, matrices);
-    cudaError_t status = cudaSuccess;
-    if (least > 0)
-        status = cuda_pool_take(flight->lane->pool, flight->lane->is_long, least,
-                                wanted < least ? least : wanted, &flight->block);
-    call->workspace = flight->block.d_data;
-    call->workspace_bytes = flight->block.bytes;
-    return status;
-}
-
-/* Takes the launch's workspace, when those before it in the lane have theirs; none where nothing is
- * going to be launched, or mending could never be. */
+/* Takes the call's workspace from the pool, when those before it in the lane have theirs; none
+ * where nothing is going to be launched. */
 static cudaError_t take_workspace(struct cuda_flight *flight, bool unwanted)
 {
     struct cuda_flight_lane *lane = flight->lane;
-    const struct cuda_method *method = flight->method;
-    if (flight->ticket != lane->served || lane->in_short > 0)
+    struct cuda_call *call = &flight->call;
+    if (flight->ticket != lane->served)
         return cudaErrorNotReady;
+    size_t least = flight->method->workspace(call, 1);
+    size_t wanted = flight->method->workspace(call, call->matrices);
     cudaError_t status = cudaSuccess;
-    if (cuda_method_bytes_least(method, &flight->call) > cuda_pool_bytes_max(lane->pool))
-        status = cudaErrorMemoryAllocation;
-    else if (!unwanted)
-        status = take_bytes(flight, method->workspace, flight->call.matrices);
+    if (least > 0 && !unwanted)
+        status = cuda_pool_take(lane->pool, lane->is_long, least, wanted < least ? least : wanted,
+                                &flight->block);
+    call->workspace = flight->block.d_data;
+    call->workspace_bytes = flight->block.bytes;
     if (status != cudaErrorNotReady)
         lane->served++;
     return status;
@@ -385,16 +372,7 @@ static bool is_over(struct cuda_flight *flight, uint64_t now_ns)
     return verdict == CUDA_GOOD;
 }
 
-/* Does mending take more than the flight has? */
-static bool lacks_memory(const struct cuda_flight *flight)
-{
-    const struct cuda_method *method = flight->method;
-    return method->mend_workspace &&
-           method->mend_workspace(&flight->call, flight->call.to_mend) > flight->block.bytes;
-}
-
-/* The launcher that follows, now that the stream has come to its end, and the state it has then;
- * NULL: the batch is over. */
+/* The launcher that follows, now that the stream has come to its end; NULL: the batch is over. */
 static cuda_launcher *next_launcher(struct cuda_flight *flight)
 {
     const struct cuda_method *method = flight->method;
@@ -402,13 +380,8 @@ static cuda_launcher *next_launcher(struct cuda_flight *flight)
         return method->again;
     if (flight->state == CUDA_FLIGHT_MENDING || flight->h_memory->doubtful == 0)
         return NULL;
-    flight->call.to_mend = flight->h_memory->doubtful;
     flight->state = CUDA_FLIGHT_MENDING;
-    if (method->mend && lacks_memory(flight)) {
-        cuda_pool_give(flight->lane->pool, &flight->block);
-        flight->state = CUDA_FLIGHT_SHORT;
-        flight->lane->in_short++;
-    }
+    flight->call.to_mend = flight->h_memory->doubtful;
     return method->mend;
 }
 
@@ -422,61 +395,26 @@ static void tell_progress(struct cuda_flight *flight)
     flight->told = progress;
 }
 
-/* A further launch. true: the batch is DONE. */
-static bool go_on(struct cuda_flight *flight, cuda_launcher *launcher)
-{
-    cudaError_t status = put(flight, launcher);
-    tell_progress(flight);
-    if (status == cudaSuccess)
-        return false;
-    give_up(flight, status);
-    return true;
-}
-
-/* SHORT -> MENDING, or not yet. true: the batch is DONE. */
-static bool mend(struct cuda_flight *flight)
-{
-    const struct cuda_method *method = flight->method;
-    const bool unwanted = process_batch_unwanted(flight->batch);
-    cudaError_t status = cudaSuccess;
-    if (!unwanted)
-        status = take_bytes(flight, method->mend_workspace, flight->call.to_mend);
-    if (status == cudaErrorNotReady)
-        return false;
-    flight->lane->in_short--;
-    flight->state = CUDA_FLIGHT_MENDING;
-    if (unwanted) {
-        finish(flight, ENGINE_STOPPED);
-        return true;
-    }
-    if (status == cudaErrorMemoryAllocation) { /* others have it, and keep it */
-        finish(flight, ENGINE_OUT_OF_MEMORY);
-        return true;
-    }
-    if (status == cudaSuccess)
-        return go_on(flight, method->mend);
-    give_up(flight, status);
-    return true;
-}
-
 bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
 {
     assert(flight->state != CUDA_FLIGHT_IDLE);
     if (flight->state == CUDA_FLIGHT_WAITING)
         return !begin(flight);
-    if (flight->state == CUDA_FLIGHT_SHORT)
-        return mend(flight);
     if (!is_over(flight, now_ns))
         return false;
     cuda_launcher *launcher = next_launcher(flight);
-    if (flight->state == CUDA_FLIGHT_SHORT)
-        return mend(flight);
     if (launcher && process_batch_unwanted(flight->batch)) {
         finish(flight, ENGINE_STOPPED);
         return true;
     }
-    if (launcher)
-        return go_on(flight, launcher);
+    if (launcher) {
+        cudaError_t status = put(flight, launcher);
+        tell_progress(flight);
+        if (status == cudaSuccess)
+            return false;
+        give_up(flight, status);
+        return true;
+    }
     finish(flight, ENGINE_OK);
     return true;
 }

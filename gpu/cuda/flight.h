@@ -4,18 +4,12 @@
  *                       WAITING --refused, unwanted, or its launch failed--> IDLE
  *                       RUNNING --over, nothing doubtful--> IDLE
  *                       RUNNING --over, some doubtful--> MENDING --over--> IDLE
- *                       RUNNING --the same, and mending takes other memory--> SHORT
- *                       SHORT --memory--> MENDING
- *                       SHORT --none to be had, unwanted, or its launch failed--> IDLE
  *                       RUNNING --over, the device asks for more--> RUNNING
  *                       RUNNING --over, it would go on but is unwanted--> IDLE
  *
  * A batch that needs a workspace takes it from the engine's pool and gives it back when it is over.
  * Where others have the memory it waits for it, as SUBMITTED still, and those behind it in the lane
- * that need some wait for their turn. So does one whose mending takes more than it has: it gives
- * back what it has first, that nobody waits for memory with some in hand, and comes before those
- * that have not begun. What the pool can never give, for the launch or for mending, is
- * ENGINE_OUT_OF_MEMORY before anything is launched.
+ * that need some wait for their turn. What the pool can never give is ENGINE_OUT_OF_MEMORY.
  *
  * A flight is a slot of a lane's ring with what a batch needs on the device, made once: a stream,
  * so that batches overlap and end in any order, and the table of items. Small tables are read by
@@ -49,7 +43,6 @@ enum cuda_flight_state {
     CUDA_FLIGHT_IDLE,
     CUDA_FLIGHT_WAITING,
     CUDA_FLIGHT_RUNNING,
-    CUDA_FLIGHT_SHORT, /* of memory to mend in */
     CUDA_FLIGHT_MENDING
 };
 
@@ -64,8 +57,7 @@ struct cuda_flight_lane {
     const struct process_faults *faults; /* NULL: none */
     bool is_long;
     struct cuda_products *neighbour; /* the first flight's, once it is made */
-    uint64_t next_ticket, served;    /* who needs memory takes a ticket; they are served in turn, */
-    int in_short;                    /* and not while so many are SHORT */
+    uint64_t next_ticket, served;    /* who needs memory takes a ticket; they are served in turn */
 };
 
 struct cuda_flight {

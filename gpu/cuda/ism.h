@@ -3,15 +3,15 @@
  *
  * Three roads. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
  * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory or registers, so
- * that A0^-1 is read once and the inverse written once, takes the columns of X and Y four at a time
- * (ism_fused.cuh), or, of an update with few of them, all at once (ism_few.cuh, ism_tile.cuh, and
- * beyond these orders ism_middle.cuh), and tries the answer before it writes it. Updates that no
- * block of threads can hold are streamed, to n = CUDA__ISM_STREAM_ORDER: A0^-1 is read twice
- * or thrice (ism_stream.cuh). The last road, for all that is left: X, Y and what is known of A0 are
- * brought to the workspace, and the variants are sequences of products (product.h) with the
- * inverses of small blocks between them. In FP64, of up to 64 columns, the last product writes the
- * answer and tries it on the way (ism_last.cuh). |A| of large orders is found out in another
- * stream meanwhile (ism_norm.cuh).
+ * that A0^-1 is read once (twice where the trial wants it whole) and the inverse written once,
+ * takes the columns of X and Y four at a time (ism_fused.cuh), or, of an update with few of them,
+ * all at once (ism_few.cuh, ism_tile.cuh, and beyond these orders ism_middle.cuh), and tries the
+ * answer before it writes it. Updates that no block of threads can hold are streamed, to n =
+ * CUDA__ISM_STREAM_ORDER: A0^-1 is read twice or thrice (ism_stream.cuh). The last road, for all
+ * that is left: X, Y and what is known of A0 are brought to the workspace, and the variants are
+ * sequences of products (product.h) with the inverses of small blocks between them. In FP64, of up
+ * to 64 columns, the last product writes the answer and tries it on the way (ism_last.cuh). |A| of
+ * large orders is found out in another stream meanwhile (ism_norm.cuh).
  *
  * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (ism_turn.cuh). Smaller
  * ones form groups, which meet all earlier groups together, in products of some hundred columns. A
@@ -25,8 +25,7 @@
  *
  * Cost: an update of a known inverse reads and writes n^2 numbers on the fused road. Elsewhere
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but
- * the inputs and the answer crosses the bus, each once; of `reduced_memory` that was asked for
- * A0^-1 twice.
+ * the inputs and the answer crosses the bus.
  */
 #ifndef GPU_CUDA_ISM_H
 #define GPU_CUDA_ISM_H
@@ -66,11 +65,10 @@ struct cuda_ism_watch {
 };
 cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
                              const struct cuda_ism_watch *watch);
-size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices);
-/* For a batch that cuda_ism has left call->to_mend doubtful matrices of. Its workspace may be
- * another one: many batches need none. */
+/* For a batch that cuda_ism has left call->to_mend doubtful matrices of; the workspace is free. */
 cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream);
-size_t cuda_ism_mend_workspace(const struct cuda_call *call, int64_t matrices);
+/* For both. */
+size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices);
 
 #ifdef __cplusplus
 }

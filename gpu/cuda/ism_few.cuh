@@ -1,5 +1,6 @@
 /* gpu/cuda/ism_few.cuh: the fused update of known inverses of small matrices by few columns, which
- * are taken all at once: A0^-1 is read once, the inverse written once.
+ * are taken all at once: A0^-1 is read once, or twice where all of the residual is wanted, and the
+ * inverse written once.
  *
  * A team of N threads (8, 16 or 32) has a matrix of N rows or fewer. Thread t has column t of it in
  * its registers, beside zeros, and row t of X and Y; n and m are filled up with zeros to N and M,
@@ -13,8 +14,8 @@
  *
  * Shared memory a team: N^2 numbers, for B's rows and later for what is smaller, and 2 N M. Every
  * sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64
- * took an H200 331 us at m = 1 and 395 us at m = 2, 80% and 70% of a copy (2026-11-23, when none was
- * tried whole).
+ * took an H200 331 us at m = 1 and 395 us at m = 2, 80% and 70% of a copy (2026-11-23, when none
+ * was tried whole).
  */
 #ifndef GPU_CUDA_ISM_FEW_CUH
 #define GPU_CUDA_ISM_FEW_CUH
@@ -398,7 +399,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         return cuda__ism_lost_by<T, T>(n, team::largest(loss, (double *)columns), terms);
     }
 
-    /* The column's sum of |B - Z M|. Of what is in shared memory X is kept. */
+    /* The column's sum of |B - Z M|. Of what is in shared memory X is kept; B is read again. */
     __device__ __forceinline__ T whole_error() const
     {
         const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n + t;
@@ -433,12 +434,10 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     }
 
     /* Is there more of B - Z M than is allowed that its lines may not have seen? Of several columns
-     * |G| |R| |K| counts, which |Z| times `met` stands for; of one it is |B| and |Z|. All threads
-     * of the warp call. */
+     * |G| |R| |K| counts, for which |Z| times `met` stands, by a search: it is no bound of it. All
+     * threads of the warp call. */
     __device__ __forceinline__ bool hides(const cuda__ism_trial &trial, double met) const
     {
-        if (is_whole)
-            return false;
         const double share = cuda__lu_larger(trial.norm_a / trial.norm_x, M > 1 ? met : 1.0);
         const bool may = cuda__ism_hides<T, T>(n, met, share, trial.change);
         if (!__any_sync(CUDA__ALL, may))
@@ -497,7 +496,9 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         trial.change = (double)team::largest(size_of_change(), memory);
         trial.lost = (double)team::largest(row, memory) * trial.norm_a; /* its terms, as yet */
         const double most_met = (double)team::largest(met, memory);
-        const bool hidden = hides(trial, most_met);
+        bool hidden = false;
+        if constexpr (!is_whole)
+            hidden = hides(trial, most_met);
         trial.blind = hidden || cuda__ism_blinds<T, T>(n, n, most_met, trial.change);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         team::sync();

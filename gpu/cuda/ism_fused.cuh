@@ -1,5 +1,6 @@
-/* gpu/cuda/ism_fused.cuh: the fused update of small matrices: A0^-1 is read once, the inverse
- * written once. Of few columns, where A is not known, ism_few.cuh makes it.
+/* gpu/cuda/ism_fused.cuh: the fused update of small matrices: A0^-1 is read once, for the trial of
+ * an update beyond n = 8 twice, the inverse written once. Of few columns, where A is not known,
+ * ism_few.cuh makes it.
  *
  * A team of `Threads` threads (8, 16, 32, or a block of 64) holds a matrix in shared memory, rows
  * of an odd length, so that its threads can go along a row each or along a column each. Thread t
@@ -386,15 +387,14 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     }
 
     /* Is there more of A0^-1 - Z M than is allowed that few lines may not have seen? After several
-     * steps, whose inverses may have been large, it is all found out. Y is used up. */
+     * steps, whose inverses may have been large, it is all found out, and A0^-1 read again. Y is
+     * used up. */
     __device__ __forceinline__ bool hides(const cuda__ism_trial &trial)
     {
         const T *b = input(CUDA__ISM_GIVEN_INVERSE, (int64_t)n * n) + at;
         const T *row = memory + room.z + at * room.ld, *column = memory + room.z + at;
         const T *x = memory + room.x, *k0 = memory + room.k0 + at;
         T *zx = memory + room.y, size = 0;
-        if (is_whole)
-            return false;
         for (int c = 0; mine && c < m; c++) {
             T sum = 0;
 #pragma unroll 8
@@ -441,7 +441,9 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         trial.lost = update ? cuda__ism_lost<T, T>(n, rows, reach * trial.norm_a) : 0;
         /* Where A is known the trial takes ((T Z) X) Y^T, or X Y^T itself, with the rounding errors
          * of its terms. */
-        const bool hidden = update && hides(trial);
+        bool hidden = false;
+        if constexpr (!is_whole)
+            hidden = update && hides(trial);
         trial.blind = update ? hidden || cuda__ism_blinds<T, T>(n, n, met, trial.change)
                              : !(reach <= most_reach * trial.norm_a);
         trial.det_ratio = cuda__ism_value(det, det_exponent);

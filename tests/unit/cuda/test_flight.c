@@ -11,19 +11,15 @@
 
 #include "base/clock.h"
 #include "gpu/cuda/flight.h"
-#include "gpu/cuda/ism.h"
 #include "gpu/cuda/tri_call.h"
-#include "gpu/methods/ism.h"
 #include "gpu/methods/iterative.h"
 #include "tests/simt/simt.h"
 
 #define N 520 /* a part of the workspace for each matrix */
 #define MATRICES 3
 #define ITERATIVE_N 20
-#define UPDATE_N 70 /* by ism_stream.cuh */
 #define ARENA_BYTES ((size_t)64 << 20)
 #define PART_BYTES ((size_t)cuda__tri_part_bytes(N, 0)) /* what one matrix needs */
-#define MORE_BYTES (PART_BYTES + CUDA_WORKSPACE_ALIGN)
 
 struct bed {
     struct cuda_device device;
@@ -327,139 +323,6 @@ static void test_foreseen_steps(void **state)
     tear_down(&bed);
 }
 
-/* Batch 0: A0 = I is updated to a singular matrix, which is found out as it is mended. */
-static void fill_update(struct bed *bed)
-{
-    struct engine_batch *batch = bed->batches[0];
-    const struct method *method = method_find("ism");
-    uint64_t at = 0;
-    fill(bed, 0);
-    batch->method = (uint32_t)method_index(method);
-    batch->n = UPDATE_N;
-    batch->m = 1;
-    batch->matrices = 1;
-    method_default_options(method, batch->options);
-    struct engine_item *item = &batch->items[0];
-    item->count = 1;
-    for (int i = 0; method->inputs[i].name; i++) {
-        const bool given = i == METHOD_ISM_X || i == METHOD_ISM_Y || i == METHOD_ISM_A0_INVERSE;
-        const int64_t count = i == METHOD_ISM_A0_INVERSE ? UPDATE_N * UPDATE_N : UPDATE_N;
-        double *numbers = (double *)(void *)(bed->arena + at);
-        item->inputs[i] = (struct engine_tensor){
-            .region = given ? ENGINE_REGION_ARENA : ENGINE_REGION_NONE, .offset_bytes = at};
-        for (int64_t k = 0; given && k < count; k++)
-            numbers[k] = k % (UPDATE_N + 1) > 0 ? 0 : i == METHOD_ISM_Y ? -1 : 1;
-        at += given ? (uint64_t)count * sizeof(double) : 0;
-    }
-    for (int i = 0; method->outputs[i].name; i++) {
-        item->outputs[i].offset_bytes = at;
-        at += (uint64_t)method_tensor_bytes(&method->outputs[i], PRECISION_FP64, UPDATE_N, 1,
-                                            batch->options);
-        at = (at + 7) / 8 * 8;
-    }
-}
-
-static int32_t info_of(const struct bed *bed)
-{
-    const struct engine_item *item = &bed->batches[0]->items[0];
-    int32_t info;
-    memcpy(&info, bed->arena + item->outputs[METHOD_ISM_INFO].offset_bytes, sizeof info);
-    return info;
-}
-
-/* What mending needs, beside what the update itself does. */
-static size_t mending_bytes(void)
-{
-    const int64_t options[METHOD_OPTIONS_MAX] = {0};
-    const struct cuda_call call = {.precision = PRECISION_FP64,
-                                   .n = UPDATE_N,
-                                   .m = 1,
-                                   .options = options,
-                                   .inputs = METHOD_ISM_XY | METHOD_INPUT(METHOD_ISM_A0_INVERSE),
-                                   .matrices = 1};
-    assert_true(cuda_ism_workspace(&call, 1) < cuda_ism_mend_workspace(&call, 1));
-    return cuda_ism_mend_workspace(&call, 1);
-}
-
-/* It gives back what it has before it asks for more, and comes before those that have not begun. */
-static void test_waits_to_mend(void **state)
-{
-    (void)state;
-    struct bed bed;
-    struct cuda_block taken = {0};
-    set_up(&bed, mending_bytes() + PART_BYTES);
-    fill_update(&bed);
-    assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
-    assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_RUNNING);
-    assert_int_equal(cuda_pool_take(bed.pool, false, MORE_BYTES, MORE_BYTES, &taken), cudaSuccess);
-    assert_false(look(&bed, 0));
-    assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_SHORT);
-    assert_null(bed.flights[0].block.d_data);
-    assert_true(cuda_flight_launch(&bed.flights[1], bed.batches[1]));
-    assert_int_equal(bed.flights[1].state, CUDA_FLIGHT_WAITING); /* there would be enough */
-    cuda_pool_give(bed.pool, &taken);
-    assert_false(look(&bed, 1));
-    assert_int_equal(bed.flights[1].state, CUDA_FLIGHT_WAITING);
-    assert_false(look(&bed, 0));
-    assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_MENDING);
-    while (!look(&bed, 0))
-        continue;
-    assert_int_equal(bed.batches[0]->status, ENGINE_OK);
-    assert_int_equal(bed.flights[0].launches, 2);
-    assert_in_range(info_of(&bed), 1, UPDATE_N);
-    while (!look(&bed, 1))
-        continue;
-    assert_done(bed.batches[1], &bed);
-    tear_down(&bed);
-}
-
-/* Nobody waits any more, or there is no memory any more. */
-static void test_gives_up_mending(void **state)
-{
-    (void)state;
-    for (int unwanted = 0; unwanted < 2; unwanted++) {
-        struct bed bed;
-        struct cuda_block taken = {0};
-        set_up(&bed, mending_bytes() + PART_BYTES);
-        fill_update(&bed);
-        assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
-        assert_int_equal(cuda_pool_take(bed.pool, false, MORE_BYTES, MORE_BYTES, &taken),
-                         cudaSuccess);
-        assert_false(look(&bed, 0));
-        assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_SHORT);
-        if (unwanted)
-            atomic_store(&bed.batches[0]->unwanted, 1);
-        else
-            cuda_pool_give(bed.pool, &taken);
-        simt_fill_memory(!unwanted);
-        assert_true(look(&bed, 0));
-        simt_fill_memory(false);
-        if (unwanted)
-            assert_stopped(&bed, 0);
-        else
-            assert_int_equal(bed.batches[0]->status, ENGINE_OUT_OF_MEMORY);
-        assert_int_equal(bed.lane.in_short, 0);
-        cuda_pool_give(bed.pool, &taken);
-        assert_true(cuda_flight_launch(&bed.flights[1], bed.batches[1]));
-        assert_true(look(&bed, 1));
-        assert_done(bed.batches[1], &bed);
-        tear_down(&bed);
-    }
-}
-
-/* The update itself would fit. */
-static void test_too_large_to_mend(void **state)
-{
-    (void)state;
-    struct bed bed;
-    set_up(&bed, mending_bytes() - 1);
-    fill_update(&bed);
-    assert_false(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
-    assert_int_equal(bed.batches[0]->status, ENGINE_OUT_OF_MEMORY);
-    assert_int_equal(bed.flights[0].launches, 0);
-    tear_down(&bed);
-}
-
 /* Another engine of the device has all of its memory, and gives it back when it has ended. */
 static void test_waits_for_another_engine(void **state)
 {
@@ -489,9 +352,6 @@ int main(void)
         cmocka_unit_test(test_unwanted_does_not_go_on),
         cmocka_unit_test(test_progress_is_told),
         cmocka_unit_test(test_foreseen_steps),
-        cmocka_unit_test(test_waits_to_mend),
-        cmocka_unit_test(test_gives_up_mending),
-        cmocka_unit_test(test_too_large_to_mend),
         cmocka_unit_test(test_waits_for_another_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
