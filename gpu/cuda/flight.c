@@ -280,7 +280,9 @@ static cudaError_t take_workspace(struct cuda_flight *flight, bool unwanted)
     size_t least = flight->method->workspace(call, 1);
     size_t wanted = flight->method->workspace(call, call->matrices);
     cudaError_t status = cudaSuccess;
-    if (least > 0 && !unwanted)
+    if (unwanted)
+        cuda_pool_withdraw(lane->pool, lane->is_long);
+    else if (least > 0)
         status = cuda_pool_take(lane->pool, lane->is_long, least, wanted < least ? least : wanted,
                                 &flight->block);
     call->workspace = flight->block.d_data;

@@ -256,6 +256,13 @@ cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, s
     return status;
 }
 
+void cuda_pool_withdraw(struct cuda_pool *pool, bool is_long)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->drains = pool->drains && pool->drains_for_long != is_long;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block)
 {
     if (!block->d_data)

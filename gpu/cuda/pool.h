@@ -51,6 +51,8 @@ void cuda_pool_be_patient(struct cuda_pool *pool, uint64_t patience_ns);
  * failed. */
 cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                            struct cuda_block *block);
+/* Who was told to ask again will not: the other lane need not wait for it any more. */
+void cuda_pool_withdraw(struct cuda_pool *pool, bool is_long);
 /* The device must be done with it. Leaves block empty; one that is empty is left alone. */
 void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block);
 /* Frees what is kept, if no block was in use for so long: the device's other engines may need it.

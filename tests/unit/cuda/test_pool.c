@@ -147,6 +147,26 @@ static void test_pieces_are_joined_in_turn(void **state)
     cuda_pool_destroy(&pool);
 }
 
+/* Who waited for that has gone: the other lane waits no longer, and its own waiting goes on. */
+static void test_nobody_waits_for_who_has_gone(void **state)
+{
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    struct cuda_block blocks[4];
+    for (int i = 0; i < 4; i++)
+        blocks[i] = take(pool, false, 16 * MIB, 16 * MIB);
+    for (int i = 0; i < 3; i++)
+        cuda_pool_give(pool, &blocks[i]);
+    assert_refused(pool, true, 40 * MIB, cudaErrorNotReady);
+    cuda_pool_withdraw(pool, false);
+    assert_refused(pool, false, MIB, cudaErrorNotReady);
+    cuda_pool_withdraw(pool, true);
+    struct cuda_block small = take(pool, false, MIB, MIB);
+    cuda_pool_give(pool, &blocks[3]);
+    cuda_pool_give(pool, &small);
+    cuda_pool_destroy(&pool);
+}
+
 /* What is kept can be given up, but for what is in use. */
 static void test_trim(void **state)
 {
@@ -248,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_trim),
         cmocka_unit_test(test_what_is_kept_is_no_way_round_the_lanes),
         cmocka_unit_test(test_pieces_are_joined_in_turn),
+        cmocka_unit_test(test_nobody_waits_for_who_has_gone),
         cmocka_unit_test(test_device_is_full),
         cmocka_unit_test(test_another_engine_has_the_memory),
         cmocka_unit_test(test_memory_that_comes_back),
