@@ -219,11 +219,28 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         return size;
     }
 
+    /* to = the thread's row of what is in the square times X; so many terms are unrolled. */
+    template <int Terms> __device__ __forceinline__ void multiply_row(T (&to)[M]) const
+    {
+        const T *row = memory + t * room::ld;
+        T line[M];
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            to[c] = 0;
+#pragma unroll Terms
+        for (int i = 0; i < N; i++) {
+            const T value = row[i];
+            cuda__ism_fetch(memory + room::x + i * M, line);
+#pragma unroll
+            for (int c = 0; c < M; c++)
+                to[c] = fma(value, line[c], to[c]);
+        }
+    }
+
     /* k: the column of Y^T B; x becomes the row of B X. */
     __device__ __forceinline__ void multiply()
     {
-        const T *row = memory + t * room::ld;
-        T g[M] = {}, line[M];
+        T line[M];
 #pragma unroll
         for (int c = 0; c < M; c++)
             k[c] = 0;
@@ -241,17 +258,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
             for (int c = 0; c < M; c++)
                 k[c] += part[c];
         }
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            T value = row[i];
-            cuda__ism_fetch(memory + room::x + i * M, line);
-#pragma unroll
-            for (int c = 0; c < M; c++)
-                g[c] = fma(value, line[c], g[c]);
-        }
-#pragma unroll
-        for (int c = 0; c < M; c++)
-            x[c] = g[c];
+        multiply_row<N>(x);
     }
 
     /* x: the row of B X becomes that of B X R. */
@@ -403,20 +410,13 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     __device__ __forceinline__ T whole_error() const
     {
         const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n + t;
-        T zx[M] = {}, line[M], size = 0;
+        T zx[M], line[M], size = 0;
         team::sync();
 #pragma unroll
         for (int i = 0; i < N; i++)
             memory[i * room::ld + t] = z[i];
         team::sync();
-#pragma unroll 8
-        for (int j = 0; j < N; j++) {
-            const T value = memory[t * room::ld + j];
-            cuda__ism_fetch(memory + room::x + j * M, line);
-#pragma unroll
-            for (int c = 0; c < M; c++)
-                zx[c] = fma(value, line[c], zx[c]);
-        }
+        multiply_row<8>(zx);
 #pragma unroll
         for (int c = 0; c < M; c++)
             memory[room::y + t * M + c] = zx[c];

@@ -125,20 +125,29 @@ static void test_what_is_kept_is_no_way_round_the_lanes(void **state)
     cuda_pool_destroy(&pool);
 }
 
-/* Memory that is kept in pieces is freed when nothing is in use; until then the other lane waits.
- */
-static void test_pieces_are_joined_in_turn(void **state)
+/* 64 MiB in four pieces, of which the last is in use. */
+static struct cuda_pool *in_pieces(struct cuda_block *last)
 {
-    (void)state;
     struct cuda_pool *pool = create(64 * MIB);
     struct cuda_block blocks[4];
     for (int i = 0; i < 4; i++)
         blocks[i] = take(pool, false, 16 * MIB, 16 * MIB);
     for (int i = 0; i < 3; i++)
         cuda_pool_give(pool, &blocks[i]);
+    *last = blocks[3];
+    return pool;
+}
+
+/* Memory that is kept in pieces is freed when nothing is in use; until then the other lane waits.
+ */
+static void test_pieces_are_joined_in_turn(void **state)
+{
+    (void)state;
+    struct cuda_block last;
+    struct cuda_pool *pool = in_pieces(&last);
     assert_refused(pool, true, 40 * MIB, cudaErrorNotReady);
     assert_refused(pool, false, MIB, cudaErrorNotReady);
-    cuda_pool_give(pool, &blocks[3]);
+    cuda_pool_give(pool, &last);
     assert_refused(pool, false, MIB, cudaErrorNotReady);
     struct cuda_block large = take(pool, true, 40 * MIB, 40 * MIB);
     struct cuda_block small = take(pool, false, MIB, MIB);
@@ -151,18 +160,14 @@ static void test_pieces_are_joined_in_turn(void **state)
 static void test_nobody_waits_for_who_has_gone(void **state)
 {
     (void)state;
-    struct cuda_pool *pool = create(64 * MIB);
-    struct cuda_block blocks[4];
-    for (int i = 0; i < 4; i++)
-        blocks[i] = take(pool, false, 16 * MIB, 16 * MIB);
-    for (int i = 0; i < 3; i++)
-        cuda_pool_give(pool, &blocks[i]);
+    struct cuda_block last;
+    struct cuda_pool *pool = in_pieces(&last);
     assert_refused(pool, true, 40 * MIB, cudaErrorNotReady);
     cuda_pool_withdraw(pool, false);
     assert_refused(pool, false, MIB, cudaErrorNotReady);
     cuda_pool_withdraw(pool, true);
     struct cuda_block small = take(pool, false, MIB, MIB);
-    cuda_pool_give(pool, &blocks[3]);
+    cuda_pool_give(pool, &last);
     cuda_pool_give(pool, &small);
     cuda_pool_destroy(&pool);
 }

@@ -371,3 +371,15 @@ void ismtest_tell(const struct ismtest_problem *problem, const char *what, doubl
                 precision_name(problem->precision), (int)problem->kind, (int)problem->variant,
                 (int)problem->n, (int)problem->m, what, value);
 }
+
+void ismtest_too_small(enum precision precision, int64_t n, int64_t m)
+{
+    static const double sizes[PRECISION_COUNT] = {0x1.8p-148, 0x1.8p-1073};
+    struct ismtest_problem problem = ismtest_problem(precision, ISMTEST_INVERSE, n, m, (uint64_t)n);
+    for (int64_t j = 0; j < n * n; j++)
+        problem.b[j] = j % (n + 1) == 0 ? sizes[precision] : 0;
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    assert_int_equal(answer.info, n + 1);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}

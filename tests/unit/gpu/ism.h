@@ -69,6 +69,10 @@ void ismtest_forget(struct ismtest_answer *answer);
 extern int ismtest_wrongs;
 void ismtest_tell(const struct ismtest_problem *problem, const char *what, double value);
 
+/* Updates an A0^-1 so small that A0 would overflow: its numbers have a digit or two, and no answer
+ * may count as good. */
+void ismtest_too_small(enum precision precision, int64_t n, int64_t m);
+
 /* det(A) / det(A0), in double. */
 double ismtest_det_ratio(const struct ismtest_problem *problem);
 /* |A0 Z A0 - (A0 - U R V^T)| / (n |A0|^2 |Z| eps) */
