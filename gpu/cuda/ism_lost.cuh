@@ -27,6 +27,7 @@
 #define CUDA__ISM_BLIND_RATIO 3.0
 #define CUDA__ISM_BLIND_WHOLE_RATIO 2.0
 #define CUDA__ISM_HIDDEN_RATIO 4.0
+#define CUDA__ISM_HIDDEN_ORDER 32
 
 /* By how many eps of the precision T the columns of X K may be off, K being summed in the precision
  * Sum: n terms, `rows` at a time, and then those sums. So a term takes part in `rows` roundings of
@@ -96,14 +97,17 @@ static __device__ __forceinline__ bool cuda__ism_blinds(int64_t n, int64_t round
 /* Sums of n numbers of A0^-1 X and of I + K X, and A0^-1 - G R K where it cancels, have errors that
  * come to a few columns times K in A0^-1 - Z M. Where few lines try it, these may be at right
  * angles to them, and be seen by none. May they be too much? share: how many times |Z| the numbers
- * are that Z is made of: |A0^-1|, or |G| |R| |K|. */
+ * are that Z is made of: |A0^-1|, or |G| |R| |K|. Each sum is taken to be off by n roundings; of
+ * large orders by sqrt(n HIDDEN_ORDER), for roundings are of either sign. Updates by random numbers
+ * come to sqrt(m) or so times 1 + change. */
 template <typename T, typename Sum>
 static __device__ __forceinline__ bool cuda__ism_hides(int64_t n, double met, double share,
                                                        double change)
 {
     const double finer = (double)cuda__real<Sum>::eps / (double)cuda__real<T>::eps;
+    const double over = n > CUDA__ISM_HIDDEN_ORDER ? (double)n / CUDA__ISM_HIDDEN_ORDER : 1;
     return n > CUDA__ISM_PROBES &&
-           !(0.5 * finer * met * share <= CUDA__ISM_BLIND_RATIO * (1 + change));
+           !(0.5 * finer * met * share <= CUDA__ISM_BLIND_RATIO * sqrt(over) * (1 + change));
 }
 
 /* Is the whole of A0^-1 - Z M, which was found out for that, too much? size: |Z| (1 + change). */

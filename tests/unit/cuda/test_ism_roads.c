@@ -43,7 +43,7 @@ static void check_update(enum precision precision, int64_t n, int64_t m)
 static void test_few_columns(void **state)
 {
     (void)state;
-    static const int64_t orders[] = {1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 32};
+    static const int64_t orders[] = {1, 2, 7, 8, 9, 12, 13, 16, 17, 24, 25, 31, 32};
     for (size_t k = 0; k < COUNT(orders) * PRECISION_COUNT; k++) {
         enum precision precision = (enum precision)(k % PRECISION_COUNT);
         int64_t n = orders[k / PRECISION_COUNT];
@@ -67,7 +67,8 @@ static void test_middle_orders(void **state)
     check_update(PRECISION_FP32, 177, 3);
 }
 
-/* Orders and columns beyond what a block holds: parts of the rows, and both shapes of a strip. */
+/* Orders and columns beyond what a block holds: parts of the rows, both shapes of a strip, each
+ * count of tiles of lines, and columns that a warp inverts or a block. */
 static void test_streamed_orders(void **state)
 {
     (void)state;
@@ -76,10 +77,37 @@ static void test_streamed_orders(void **state)
         int64_t n, m;
     } rows[] = {{PRECISION_FP64, 70, 40},  {PRECISION_FP64, 72, 40},  {PRECISION_FP32, 72, 40},
                 {PRECISION_FP32, 81, 33},  {PRECISION_FP64, 130, 32}, {PRECISION_FP64, 150, 7},
+                {PRECISION_FP64, 150, 17}, {PRECISION_FP64, 80, 50},  {PRECISION_FP32, 90, 62},
                 {PRECISION_FP32, 260, 64}, {PRECISION_FP32, 196, 5},  {PRECISION_FP64, 515, 3},
                 {PRECISION_FP32, 520, 9}};
     for (size_t i = 0; i < COUNT(rows); i++)
         check_update(rows[i].precision, rows[i].n, rows[i].m);
+}
+
+/* A0 + c X X^T of many columns of random numbers, whose terms are many times X Y^T A0^-1, is no
+ * reason to solve. */
+static void test_many_random_columns(void **state)
+{
+    (void)state;
+    static const int64_t rows[][2] = {{128, 32}, {200, 50}, {256, 64}};
+    uint64_t seed = 1;
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        const int64_t n = rows[k][0], m = rows[k][1];
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_INVERSE, n, m);
+        ismtest_complete(&problem);
+        for (int64_t i = 0; i < n * n; i++)
+            problem.b[i] = 0.5 / sqrt((double)n) * gputest_random(&seed) + (i % (n + 1) == 0);
+        for (int64_t i = 0; i < n * m; i++) {
+            problem.x[i] = gputest_random(&seed);
+            problem.y[i] = 0.7 / sqrt((double)(n * m)) * problem.x[i];
+        }
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 0);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_true(cudatest_solution_ratio(&problem, answer.inverse) <= GPUTEST_RATIO_MAX);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
 }
 
 /* A device whose blocks have 99 KiB: what they cannot hold is streamed, by strips of fewer rows. */
@@ -365,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_few_columns),
         cmocka_unit_test(test_middle_orders),
         cmocka_unit_test(test_streamed_orders),
+        cmocka_unit_test(test_many_random_columns),
         cmocka_unit_test(test_less_shared_memory),
         cmocka_unit_test(test_a_singular_block_is_left_to_lu),
         cmocka_unit_test(test_exchanged_rows),
