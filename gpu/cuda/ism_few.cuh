@@ -2,9 +2,9 @@
  * are taken all at once: A0^-1 is read once, or twice where all of the residual is wanted, and the
  * inverse written once.
  *
- * A team of N threads (8, 16 or 32) has a matrix of N rows or fewer. Thread t has column t of it in
- * its registers, beside zeros, and row t of X and Y; n and m are filled up with zeros to N and M,
- * which change nothing. With B = A0^-1
+ * A team of Lanes threads (8, 16 or 32) has a matrix of N <= Lanes rows or fewer. Thread t has
+ * column t of it in its registers, beside zeros, and row t of X and Y; n and m are filled up with
+ * zeros to N and M, which change nothing. With B = A0^-1
  *
  *      K = Y^T B, G = B X, R = (I + K X)^-1, Z = B - G R K,
  *
@@ -12,10 +12,10 @@
  * entries a thread and is inverted in place, by Gauss-Jordan's elimination with partial pivoting;
  * rows are not exchanged.
  *
- * Shared memory a team: N^2 numbers, for B's rows and later for what is smaller, and 2 N M. Every
- * sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64
- * took an H200 331 us at m = 1 and 395 us at m = 2, 80% and 70% of a copy (2026-11-23, when none
- * was tried whole).
+ * Shared memory a team: N Lanes numbers, for B's rows and later for what is smaller, and 2 Lanes M.
+ * Every sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64
+ * took an H200 335 us at m = 1 and 414 us at m = 2, 79% and 66% of a copy (2026-11-23); at n = 8 and
+ * 12 the shared memory is at work nine tenths of the time.
  */
 #ifndef GPU_CUDA_ISM_FEW_CUH
 #define GPU_CUDA_ISM_FEW_CUH
@@ -23,49 +23,64 @@
 #include "gpu/cuda/ism_team.cuh"
 #include "gpu/cuda/launch.cuh"
 
-/* M numbers that begin at a multiple of 16 bytes, or of M numbers if those are fewer. */
+/* Numbers that go to or from shared memory at once, of M side by side: 16 bytes at most. */
+template <typename T, int M> struct cuda__ism_pack {
+    static constexpr int most = cuda__real<T>::width;
+    static constexpr int width = M % most == 0 ? most : M % 2 == 0 ? 2 : 1;
+    struct alignas(width * sizeof(T)) type {
+        T numbers[width];
+    };
+};
+
+/* M numbers, which begin at a multiple of a pack. */
 template <int M, typename T>
 static __device__ __forceinline__ void cuda__ism_fetch(const T *from, T (&to)[M])
 {
-    typedef typename cuda__real<T>::vector vector;
-    constexpr int width = cuda__real<T>::width;
-    if constexpr (M % width == 0) {
+    typedef cuda__ism_pack<T, M> pack;
 #pragma unroll
-        for (int k = 0; k < M; k += width) {
-            union {
-                vector whole;
-                T numbers[width];
-            } piece;
-            piece.whole = *(const vector *)(from + k);
+    for (int k = 0; k < M; k += pack::width) {
+        const typename pack::type piece = *(const typename pack::type *)(from + k);
 #pragma unroll
-            for (int e = 0; e < width; e++)
-                to[k + e] = piece.numbers[e];
-        }
-    } else {
+        for (int e = 0; e < pack::width; e++)
+            to[k + e] = piece.numbers[e];
+    }
+}
+
+template <int M, typename T>
+static __device__ __forceinline__ void cuda__ism_keep(T *to, const T (&from)[M])
+{
+    typedef cuda__ism_pack<T, M> pack;
 #pragma unroll
-        for (int k = 0; k < M; k++)
-            to[k] = from[k];
+    for (int k = 0; k < M; k += pack::width) {
+        typename pack::type piece;
+#pragma unroll
+        for (int e = 0; e < pack::width; e++)
+            piece.numbers[e] = from[k + e];
+        *(typename pack::type *)(to + k) = piece;
     }
 }
 
 /* The shared memory of a team, in numbers: multiples of 4. */
-template <int N, int M> struct cuda__ism_few_room {
-    static constexpr int lines = cuda__ism_team<N>::lines;
-    static constexpr int ld = N | 1;
+template <int N, int Lanes, int M> struct cuda__ism_few_room {
+    static constexpr int lines = cuda__ism_team<Lanes>::lines;
+    static constexpr int ld = Lanes | 1;
     static constexpr int square = (N * ld + 3) / 4 * 4;
     /* What takes the square's place, unless the trial needs it. */
     static constexpr int late = lines == N ? square : 0;
-    static constexpr int g = late, r = g + (N * M + 3) / 4 * 4;
+    static constexpr int g = late, r = g + (Lanes * M + 3) / 4 * 4;
     static constexpr int tz = r + (M * M + 3) / 4 * 4;
-    static constexpr int thin = tz + CUDA__ISM_TRIED * N;
+    static constexpr int thin = tz + CUDA__ISM_TRIED * Lanes;
     static constexpr int end = thin + (lines * M + 3) / 4 * 4;
-    static constexpr int x = end > square ? end : square, y = x + (N * M + 3) / 4 * 4;
-    static constexpr int numbers = y + (N * M + 3) / 4 * 4;
+    static constexpr int x = end > square ? end : square;
+    static constexpr int y = x + (Lanes * M + 3) / 4 * 4;
+    static constexpr int used = y + (Lanes * M + 3) / 4 * 4;
+    /* Where a warp has several teams, what they read at once lies in different banks. */
+    static constexpr int numbers = Lanes < CUDA__WARP && used % 8 == 0 ? used + 4 : used;
 };
 
 /* I + K X of M columns, two entries a thread: of row `row`, from column `column` on. Threads
  * beyond M^2 / 2 have what others have. Threads of a team are side by side in a warp. */
-template <typename T, int N, int M> struct cuda__ism_few_block {
+template <typename T, int Lanes, int M> struct cuda__ism_few_block {
     static constexpr int across = M / 2, threads = M * across;
 
     int row, column;
@@ -73,7 +88,7 @@ template <typename T, int N, int M> struct cuda__ism_few_block {
 
     static __device__ __forceinline__ T of(T value, int row, int column)
     {
-        return __shfl_sync(CUDA__ALL, value, row * across + column / 2, N);
+        return __shfl_sync(CUDA__ALL, value, row * across + column / 2, Lanes);
     }
 
     /* The row with the largest entry of a column, by its leading bits, among those that had no
@@ -133,12 +148,12 @@ template <typename T, int N, int M> struct cuda__ism_few_block {
 };
 
 /* One matrix and its team. All threads of the warp call, converged. */
-template <typename T, int N, int M> struct cuda__ism_few_update {
-    typedef cuda__ism_team<N> team;
-    typedef cuda__ism_few_room<N, M> room;
+template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
+    typedef cuda__ism_team<Lanes> team;
+    typedef cuda__ism_few_room<N, Lanes, M> room;
     static constexpr int lines = team::lines;
     static constexpr bool is_whole = lines == N;
-    static constexpr int rows = N == 32 ? 8 : 4; /* of K that are added up together */
+    static constexpr int rows = N > 16 ? 8 : 4; /* of K that are added up together */
     static constexpr int kept = (int)(sizeof(cuda__ism_trial) / sizeof(T)); /* numbers */
 
     const cuda__ism_call &call;
@@ -176,11 +191,8 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
 #pragma unroll
         for (int i = 0; i < N; i++)
             memory[i * room::ld + t] = z[i];
-#pragma unroll
-        for (int c = 0; c < M; c++) {
-            memory[room::x + t * M + c] = x[c];
-            memory[room::y + t * M + c] = y[c];
-        }
+        cuda__ism_keep(memory + room::x + t * M, x);
+        cuda__ism_keep(memory + room::y + t * M, y);
         team::sync();
     }
 
@@ -222,7 +234,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     /* to = the thread's row of what is in the square times X; so many terms are unrolled. */
     template <int Terms> __device__ __forceinline__ void multiply_row(T (&to)[M]) const
     {
-        const T *row = memory + t * room::ld;
+        const T *row = memory + (t < N ? t : N - 1) * room::ld;
         T line[M];
 #pragma unroll
         for (int c = 0; c < M; c++)
@@ -271,25 +283,25 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
             cuda__ism_times(&det, &det_exponent, (double)sum[0]);
             x[0] *= 1 / sum[0];
         } else {
-            typedef cuda__ism_few_block<T, N, M> block;
-            static_assert(block::threads <= N, "a thread has two entries");
+            typedef cuda__ism_few_block<T, Lanes, M> block;
+            static_assert(block::threads <= Lanes, "a thread has two entries");
             const int at = t % block::threads;
             block r = {at / block::across, at % block::across * 2, {}};
             T g[M] = {}, line[M];
             team::sync();
-#pragma unroll
-            for (int c = 0; c < M; c++)
-                memory[room::y + t * M + c] = k[c]; /* Y is not read any more */
+            cuda__ism_keep(memory + room::y + t * M, k); /* Y is not read any more */
             team::sync();
 #pragma unroll
             for (int e = 0; e < 2; e++)
                 r.v[e] = r.row == r.column + e;
 #pragma unroll 8
             for (int i = 0; i < N; i++) {
-                T left = memory[room::y + i * M + r.row];
+                const T left = memory[room::y + i * M + r.row];
+                T both[2];
+                cuda__ism_fetch(memory + room::x + i * M + r.column, both);
 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    r.v[e] = fma(left, memory[room::x + i * M + r.column + e], r.v[e]);
+                    r.v[e] = fma(left, both[e], r.v[e]);
             }
             det = r.invert(memory + room::r, M, &det_exponent);
             team::sync();
@@ -311,9 +323,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     {
         T line[M];
         team::sync();
-#pragma unroll
-        for (int c = 0; c < M; c++)
-            memory[room::g + t * M + c] = x[c];
+        cuda__ism_keep(memory + room::g + t * M, x);
         team::sync();
 #pragma unroll
         for (int i = 0; i < N; i++) {
@@ -328,30 +338,24 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
     __device__ __forceinline__ void find_thin(const T (&tz)[CUDA__ISM_TRIED])
     {
         if constexpr (is_whole) {
-            T sums[M] = {};
+            T zx[M];
 #pragma unroll
             for (int i = 0; i < N; i++)
                 memory[i * room::ld + t] = z[i];
             team::sync();
-#pragma unroll
-            for (int i = 0; i < N; i++) {
-#pragma unroll
-                for (int c = 0; c < M; c++)
-                    sums[c] = fma(memory[t * room::ld + i], memory[room::x + i * M + c], sums[c]);
-            }
-#pragma unroll
-            for (int c = 0; c < M; c++)
-                memory[room::thin + t * M + c] = sums[c];
+            multiply_row<N>(zx);
+            cuda__ism_keep(memory + room::thin + t * M, zx);
         } else {
 #pragma unroll
             for (int l = 0; l < CUDA__ISM_TRIED; l++)
-                memory[room::tz + l * N + t] = tz[l];
+                memory[room::tz + l * Lanes + t] = tz[l];
             team::sync();
             T sum = 0;
             const int at = t % (CUDA__ISM_TRIED * M);
 #pragma unroll 8
             for (int i = 0; i < N; i++)
-                sum = fma(memory[room::tz + at / M * N + i], memory[room::x + i * M + at % M], sum);
+                sum = fma(memory[room::tz + at / M * Lanes + i], memory[room::x + i * M + at % M],
+                          sum);
             memory[room::thin + at] = sum;
         }
         team::sync();
@@ -400,9 +404,9 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         T *columns = memory + kept;
 #pragma unroll
         for (int c = 0; c < M; c++)
-            columns[c * N + t] = k[c];
+            columns[c * Lanes + t] = k[c];
         const double loss =
-            mine() ? cuda__ism_loss_of<T>(n, m, t, b, all_x, all_y, columns + t, N) : 0;
+            mine() ? cuda__ism_loss_of<T>(n, m, t, b, all_x, all_y, columns + t, Lanes) : 0;
         return cuda__ism_lost_by<T, T>(n, team::largest(loss, (double *)columns), terms);
     }
 
@@ -417,9 +421,7 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
             memory[i * room::ld + t] = z[i];
         team::sync();
         multiply_row<8>(zx);
-#pragma unroll
-        for (int c = 0; c < M; c++)
-            memory[room::y + t * M + c] = zx[c];
+        cuda__ism_keep(memory + room::y + t * M, zx);
         team::sync();
 #pragma unroll
         for (int i = 0; i < N; i++) {
@@ -487,15 +489,15 @@ template <typename T, int N, int M> struct cuda__ism_few_update {
         T size_z = look(tz);
         find_thin(tz);
         T worst = is_whole ? error < is_whole ? N : 1 > (b, z) : error<CUDA__ISM_TRIED>(tb, tz);
-        T all[1] = {excess};
-        team::sum(all, memory);
-        trial.bad = !(all[0] == 0);
-        trial.error = (double)team::largest(worst, memory);
-        trial.norm_x = (double)team::largest(size_z, memory);
-        trial.norm_a = (double)team::largest(size_b, memory);
-        trial.change = (double)team::largest(size_of_change(), memory);
-        trial.lost = (double)team::largest(row, memory) * trial.norm_a; /* its terms, as yet */
-        const double most_met = (double)team::largest(met, memory);
+        T most[8] = {worst, size_z, size_b, size_of_change(), row, met, (T)fabs(excess), 0};
+        team::largest_of_eight(most, memory);
+        trial.error = (double)most[0];
+        trial.norm_x = (double)most[1];
+        trial.norm_a = (double)most[2];
+        trial.change = (double)most[3];
+        trial.lost = (double)most[4] * trial.norm_a; /* its terms, as yet */
+        trial.bad = !(most[6] == 0);
+        const double most_met = (double)most[5];
         bool hidden = false;
         if constexpr (!is_whole)
             hidden = hides(trial, most_met);
@@ -524,15 +526,15 @@ template <typename T, int N, int M> static constexpr int cuda__ism_few_blocks()
     return sizeof(T) == sizeof(float) || (N <= 16 && M <= 2) ? 5 : 4;
 }
 
-template <typename T, int N, int M>
+template <typename T, int N, int Lanes, int M>
 static __global__ void __launch_bounds__(CUDA__ISM_TEAM_BLOCK, cuda__ism_few_blocks<T, N, M>())
     cuda__ism_few_kernel(const cuda__ism_call call)
 {
-    typedef cuda__ism_team<N> team;
-    typedef cuda__ism_few_room<N, M> room;
+    typedef cuda__ism_team<Lanes> team;
+    typedef cuda__ism_few_room<N, Lanes, M> room;
     constexpr int held = (N * CUDA__ISM_TRIED + 3) / 4 * 4; /* numbers of weights */
     extern __shared__ __align__(16) unsigned char cuda__memory[];
-    int n = (int)call.n, number = (int)threadIdx.x / N;
+    int n = (int)call.n, number = (int)threadIdx.x / Lanes;
     T *weights = (T *)cuda__memory, *memory = weights + held + number * room::numbers;
     for (int e = threadIdx.x; e < held; e += CUDA__ISM_TEAM_BLOCK)
         weights[e] = e / CUDA__ISM_TRIED < n
@@ -545,34 +547,34 @@ static __global__ void __launch_bounds__(CUDA__ISM_TEAM_BLOCK, cuda__ism_few_blo
         bool writes = index < call.matrices;
         const cuda_tensors *item =
             cuda__ism_item(call, writes ? index : call.matrices - 1, &within);
-        cuda__ism_few_update<T, N, M> one = {
-            call, item, within, n, (int)call.m, (int)threadIdx.x % N, memory, weights};
+        cuda__ism_few_update<T, N, Lanes, M> one = {
+            call, item, within, n, (int)call.m, (int)threadIdx.x % Lanes, memory, weights};
         one.run(writes);
     }
 }
 
-template <typename T, int N, int M>
+template <typename T, int N, int Lanes, int M>
 static cudaError_t cuda__ism_start_few(const cuda__ism_call &call, cudaStream_t stream)
 {
-    constexpr int teams = cuda__ism_team<N>::teams;
+    constexpr int teams = cuda__ism_team<Lanes>::teams;
     constexpr size_t numbers =
-        (N * CUDA__ISM_TRIED + 3) / 4 * 4 + teams * cuda__ism_few_room<N, M>::numbers;
+        (N * CUDA__ISM_TRIED + 3) / 4 * 4 + teams * cuda__ism_few_room<N, Lanes, M>::numbers;
     int64_t blocks = (call.matrices + teams - 1) / teams;
-    return cuda__start(cuda__ism_few_kernel<T, N, M>,
+    return cuda__start(cuda__ism_few_kernel<T, N, Lanes, M>,
                        (unsigned)(blocks < INT32_MAX ? blocks : INT32_MAX), CUDA__ISM_TEAM_BLOCK,
                        numbers * sizeof(T), stream, call);
 }
 
 /* m > 0. More columns than a block of them has are not for this. */
-template <typename T, int N>
+template <typename T, int N, int Lanes>
 static cudaError_t cuda__ism_launch_few(const cuda__ism_call &call, cudaStream_t stream)
 {
     if (call.m == 1)
-        return cuda__ism_start_few<T, N, 1>(call, stream);
+        return cuda__ism_start_few<T, N, Lanes, 1>(call, stream);
     if (call.m == 2)
-        return cuda__ism_start_few<T, N, 2>(call, stream);
+        return cuda__ism_start_few<T, N, Lanes, 2>(call, stream);
     if (call.m <= 4)
-        return cuda__ism_start_few<T, N, 4>(call, stream);
+        return cuda__ism_start_few<T, N, Lanes, 4>(call, stream);
     return cudaErrorInvalidValue;
 }
 

@@ -71,10 +71,14 @@ static cudaError_t cuda__ism_few(const cuda__ism_call &call, cudaStream_t stream
     if (call.n > 16 && call.m >= cuda__ism_tile_least<T>)
         return cuda__ism_launch_tile<T, 32, 4>(call, stream);
     if (call.n <= 8)
-        return cuda__ism_launch_few<T, 8>(call, stream);
+        return cuda__ism_launch_few<T, 8, 8>(call, stream);
+    if (call.n <= 12)
+        return cuda__ism_launch_few<T, 12, 16>(call, stream);
     if (call.n <= 16)
-        return cuda__ism_launch_few<T, 16>(call, stream);
-    return cuda__ism_launch_few<T, 32>(call, stream);
+        return cuda__ism_launch_few<T, 16, 16>(call, stream);
+    if (call.n <= 24)
+        return cuda__ism_launch_few<T, 24, 32>(call, stream);
+    return cuda__ism_launch_few<T, 32, 32>(call, stream);
 }
 
 #endif

@@ -83,6 +83,43 @@ template <int Threads> struct cuda__ism_team {
         __syncthreads();
         return value;
     }
+
+    /* The same of eight numbers at once, by teams of a warp at most; scratch: eight numbers,
+     * aligned to 16 bytes. Small teams exchange halves of them, until a thread has one of the
+     * eight. */
+    template <typename T>
+    static __device__ __forceinline__ void largest_of_eight(T (&values)[8], T *scratch)
+    {
+        static_assert(Threads >= 8 && Threads <= CUDA__WARP,
+                      "a team of a warp, or of a part of one");
+        if constexpr (Threads == CUDA__WARP) {
+#pragma unroll
+            for (int q = 0; q < 8; q++)
+                values[q] = cuda__ism_warp_largest(values[q]);
+            return;
+        }
+        int reach = Threads / 2;
+#pragma unroll
+        for (int half = 4; half > 0; half /= 2, reach /= 2) {
+            const bool up = threadIdx.x & (unsigned)reach;
+#pragma unroll
+            for (int q = 0; q < half; q++) {
+                const T given = up ? values[q] : values[q + half];
+                const T kept = up ? values[q + half] : values[q];
+                values[q] = cuda__lu_larger(kept, __shfl_xor_sync(CUDA__ALL, given, reach));
+            }
+        }
+#pragma unroll
+        for (; reach > 0; reach /= 2)
+            values[0] = cuda__lu_larger(values[0], __shfl_xor_sync(CUDA__ALL, values[0], reach));
+        sync();
+        scratch[threadIdx.x % Threads / (Threads / 8)] = values[0];
+        sync();
+#pragma unroll
+        for (int q = 0; q < 8; q++)
+            values[q] = scratch[q];
+        sync();
+    }
 };
 
 #endif
