@@ -4,12 +4,16 @@
 #ifndef GPU_CUDA_ISM_LINES_CUH
 #define GPU_CUDA_ISM_LINES_CUH
 
+#include <type_traits>
+
+#include "gpu/cuda/ism_pivot.cuh"
 #include "gpu/cuda/ism_tile.cuh"
 #include "gpu/cuda/ism_trial.cuh"
 #include "gpu/cuda/ism_turn.cuh"
 
 #define CUDA__ISM_MEET_TILES 4 /* of 8 columns of a warp */
 #define CUDA__ISM_MEET_WARPS (CUDA__ISM_STREAM_SLAB / (8 * CUDA__ISM_MEET_TILES))
+#define CUDA__ISM_COUPLE_FEW 4 /* warps of a block where m is small */
 #define CUDA__ISM_MEET_ROWS 32 /* of K that are added up together; FP32 has digits to spare */
 
 /* Where things are. */
@@ -73,6 +77,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const int c = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
     double sum = 0, most = 0;
     S excess = 0;
+#pragma unroll 4
     for (int i = part; part < count && i < at.n; i += count) {
         excess += x[i * at.m + c] * 0;
         sum += (double)fabs(x[i * at.m + c]);
@@ -85,13 +90,19 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         parts[c] = sum;
     }
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < at.n; i += CUDA__ISM_THREADS) {
-        double row = 0;
+    /* Lanes share a row of Y, 8, 16 or all of them. */
+    const int width = at.m > 16 ? 32 : at.m > 8 ? 16 : 8, lane = (int)threadIdx.x % CUDA__WARP;
+    const int rows = CUDA__ISM_THREADS / width, own = (int)threadIdx.x / width;
 #pragma unroll 4
-        for (int l = 0; l < at.m; l++) {
-            excess += y[i * at.m + l] * 0;
-            row = fma(parts[l], (double)fabs(y[i * at.m + l]), row);
+    for (int first = 0; first < at.n; first += rows) {
+        const S *of_y = y + (int64_t)(first + own) * at.m;
+        double row = 0;
+        for (int l = lane % width; l < at.m && first + own < at.n; l += width) {
+            excess += of_y[l] * 0;
+            row = fma(parts[l], (double)fabs(of_y[l]), row);
         }
+        for (int reach = width / 2; reach > 0; reach /= 2)
+            row += __shfl_xor_sync(CUDA__ALL, row, reach);
         most = cuda__lu_larger(most, row);
     }
     for (int l = (int)threadIdx.x; l < at.m; l += CUDA__ISM_THREADS)
@@ -266,19 +277,21 @@ static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP)
 
 /* ---- Couple ---- */
 
-#define CUDA__ISM_COUPLE_WARPS CUDA__ISM_TURN_WARPS
-#define CUDA__ISM_COUPLE_THREADS CUDA__ISM_TURN_THREADS
-
-/* A block of a matrix. */
-template <typename S> struct cuda__ism_coupler {
-    static constexpr int most = CUDA__ISM_STREAM_MOST, line = most + 2;
-    static constexpr int warps = CUDA__ISM_COUPLE_WARPS, threads = CUDA__ISM_COUPLE_THREADS;
+/* A block of a matrix of `Most` columns or fewer. Up to those that a warp can invert it is small,
+ * so that many of them are at once where that chain of steps waits for itself. */
+template <typename S, int Most> struct cuda__ism_coupler {
+    static constexpr int most = Most, line = most + 2;
+    static constexpr bool by_warp = most <= CUDA__WARP;
+    static constexpr int warps = by_warp ? CUDA__ISM_COUPLE_FEW : CUDA__ISM_TURN_WARPS;
+    static constexpr int threads = warps * CUDA__WARP;
+    struct nothing {
+    };
     struct shared {
         alignas(16) double c[most][line]; /* I + K X, then R */
         double parts[warps][16 * 8];
         double thin[threads], column[most], sums[warps];
         cuda__ism_key best[warps];
-        cuda__ism_square<double>::shared square;
+        std::conditional_t<by_warp, nothing, cuda__ism_square<double>::shared> square;
     };
 
     cuda__ism_stream<S> at;
@@ -346,6 +359,23 @@ template <typename S> struct cuda__ism_coupler {
     /* R takes the place of I + K X, zeros around it. */
     __device__ __forceinline__ void invert()
     {
+        if constexpr (by_warp)
+            invert_by_warp();
+        else
+            invert_by_block();
+    }
+
+    __device__ __forceinline__ void invert_by_warp()
+    {
+        cuda__ism_answer *answer = at.answer();
+        if (warp == 0)
+            cuda__ism_pivot_block<most>(memory.c[0], line, at.m, lane, &answer->det,
+                                        &answer->det_exponent);
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void invert_by_block()
+    {
         cuda__ism_answer *answer = at.answer();
         cuda__ism_square<double> square = {memory.square, at.m, warp, lane, {}, {}, false};
         const int wide = at.wide();
@@ -379,6 +409,7 @@ template <typename S> struct cuda__ism_coupler {
         const int wide = at.wide(), parts = threads / wide;
         const int c = (int)threadIdx.x % wide, part = (int)threadIdx.x / wide;
         double sum = 0;
+#pragma unroll 8
         for (int i = part; part < parts && i < at.n; i += parts)
             sum = fma((double)at.weights(0)[i], x_at(i, c), sum);
         memory.thin[threadIdx.x] = sum;
@@ -399,7 +430,7 @@ template <typename S> struct cuda__ism_coupler {
         cuda__ism_key best = {0, 0};
         for (int j = (int)threadIdx.x; j < at.n; j += threads) {
             double product = 0;
-#pragma unroll 4
+#pragma unroll 8
             for (int l = 0; l < at.m; l++)
                 product = fma(memory.thin[l], k_at(l, j), product);
             best.see((unsigned long long)__double_as_longlong(fabs(product)) + 1, j);
@@ -415,7 +446,7 @@ template <typename S> struct cuda__ism_coupler {
         double change = 0;
         for (int i = (int)threadIdx.x; i < at.n; i += threads) {
             double product = 0;
-#pragma unroll 4
+#pragma unroll 8
             for (int l = 0; l < at.m; l++)
                 product = fma((double)x[i * at.m + l], memory.column[l], product);
             change += fabs(product);
@@ -430,24 +461,32 @@ template <typename S> struct cuda__ism_coupler {
             at.answer()->change = change;
     }
 
-    /* -R K, a tile of columns a warp. */
+    /* -R K, a tile of columns a warp, of which all of K is read at once. */
     __device__ __forceinline__ void multiply_lines()
     {
         double *to = at.lines(CUDA__ISM_STREAM_RK);
         const int wide = at.wide();
         for (int column = warp * 8; column < at.ld; column += warps * 8) {
+            double right[most / 8][2];
+#pragma unroll
+            for (int q = 0; q < most / 8; q++) {
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    right[q][e] = k_at(q * 8 + 2 * t + e, column + g);
+            }
             for (int i = 0; i < wide; i += 16) {
                 const bool deep = i + 8 < wide;
                 double sums[4] = {};
-                for (int inner = 0; inner < wide; inner += 8) {
-                    const double2 low = *(const double2 *)&memory.c[i + g][inner + 2 * t];
-                    const double2 high = deep
-                                             ? *(const double2 *)&memory.c[i + g + 8][inner + 2 * t]
-                                             : make_double2(0, 0);
+#pragma unroll
+                for (int q = 0; q < most / 8; q++) {
+                    if (q * 8 >= wide)
+                        continue;
+                    const double *corner = &memory.c[i + g][q * 8 + 2 * t];
+                    const double2 low = *(const double2 *)corner;
+                    const double2 high =
+                        deep ? *(const double2 *)(corner + 8 * line) : make_double2(0, 0);
                     const double left[4] = {low.x, high.x, low.y, high.y};
-                    const double right[2] = {k_at(inner + 2 * t, column + g),
-                                             k_at(inner + 2 * t + 1, column + g)};
-                    cuda__multiply_add(sums, left, right);
+                    cuda__multiply_add(sums, left, right[q]);
                 }
                 double *place = to + (int64_t)(i + g) * at.ld + column + 2 * t;
                 *(double2 *)place = make_double2(-sums[0], -sums[1]);
@@ -466,18 +505,27 @@ template <typename S> struct cuda__ism_coupler {
     }
 };
 
-template <typename S>
-static __global__ void __launch_bounds__(CUDA__ISM_COUPLE_THREADS, 2)
+template <typename S, int Most>
+static __global__ void __launch_bounds__(cuda__ism_coupler<S, Most>::threads,
+                                         512 / cuda__ism_coupler<S, Most>::threads)
     cuda__ism_couple_kernel(const cuda__ism_call call)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
-    typedef typename cuda__ism_coupler<S>::shared shared;
+    typedef typename cuda__ism_coupler<S, Most>::shared shared;
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int lane = (int)threadIdx.x % CUDA__WARP;
-    cuda__ism_coupler<S> one = {
+    cuda__ism_coupler<S, Most> one = {
         at,       *(shared *)cuda__memory,           (int)threadIdx.x / CUDA__WARP, lane, lane / 4,
         lane % 4, at.input(CUDA__ISM_GIVEN_X, at.m), at.lines(CUDA__ISM_STREAM_K)};
     one.run();
+}
+
+template <typename S, int Most>
+static cudaError_t cuda__ism_start_couple(const cuda__ism_call &call, cudaStream_t stream)
+{
+    typedef cuda__ism_coupler<S, Most> coupler;
+    return cuda__start(cuda__ism_couple_kernel<S, Most>, dim3(1, (unsigned)call.count),
+                       coupler::threads, sizeof(typename coupler::shared), stream, call);
 }
 
 #endif

@@ -491,13 +491,14 @@ static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStrea
     cudaError_t error =
         cuda__start(cuda__ism_reach_kernel<S>, dim3(1, count), CUDA__ISM_THREADS, 0, stream, call);
     if (error == cudaSuccess)
-        error = cuda__start(tiles == 1   ? cuda__ism_meet_kernel<S, 1>
-                            : tiles == 2 ? cuda__ism_meet_kernel<S, 2>
-                                         : cuda__ism_meet_kernel<S, 3>,
+        error = cuda__start(tiles == 1                 ? cuda__ism_meet_kernel<S, 1>
+                            : tiles == 2 || tiles == 4 ? cuda__ism_meet_kernel<S, 2>
+                                                       : cuda__ism_meet_kernel<S, 3>,
                             slabs, threads, 0, stream, call);
     if (error == cudaSuccess)
-        error = cuda__start(cuda__ism_couple_kernel<S>, dim3(1, count), CUDA__ISM_COUPLE_THREADS,
-                            sizeof(typename cuda__ism_coupler<S>::shared), stream, call);
+        error = call.m <= CUDA__WARP
+                    ? cuda__ism_start_couple<S, CUDA__WARP>(call, stream)
+                    : cuda__ism_start_couple<S, CUDA__ISM_STREAM_MOST>(call, stream);
     if (error == cudaSuccess)
         error = cuda__ism_start_update<S>(call, stream);
     if (error == cudaSuccess)
