@@ -74,9 +74,15 @@ template <typename Shape> struct cuda__ism_last_block {
         const int left = n - row - i;
         const double *from = line(CUDA__ISM_GR, l) + row + i;
         double *to_lines = &memory.lines[turn][l][i];
+        if (call.m == inner && row + CUDA__ISM_LAST_ROWS <= n) {
+#pragma unroll
+            for (int at = 0; at < inner; at += step, from += step * ld, to_lines += step * line_ld)
+                cuda__copy_async<16>(to_lines, from);
+        } else {
 #pragma unroll 1
-        for (int at = l; at < call.m; at += step, from += step * ld, to_lines += step * line_ld)
-            stage(to_lines, from, left);
+            for (int at = l; at < call.m; at += step, from += step * ld, to_lines += step * line_ld)
+                stage(to_lines, from, left);
+        }
         if (l < CUDA__ISM_TRIED)
             stage(&memory.lines[turn][inner + l][i], (const double *)call.lines + l * ld + row + i,
                   left);

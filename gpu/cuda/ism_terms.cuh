@@ -15,16 +15,19 @@
 
 #define CUDA__ISM_TERMS_THREADS 512
 #define CUDA__ISM_TERMS_WARPS (CUDA__ISM_TERMS_THREADS / CUDA__WARP)
+#define CUDA__ISM_TERMS_MANY 2048 /* rows */
 /* Of X Y^T there are 2^29 terms at most. Those of X Y^T A0^-1 may overflow still, which makes a
  * matrix doubtful. */
 #define CUDA__ISM_TERMS_SCALE 0x1p-32
 
 /* Columns that a block takes of as many: a power of two. Its threads take rows of them, groups of
- * threads one row each. Few columns make blocks enough too: four of a row are read at once. */
-static __host__ __device__ __forceinline__ int cuda__ism_across(int64_t columns)
+ * threads one row each. Few columns make blocks enough too: four of a row are read at once, or one
+ * where there are many rows, which few blocks would be long about. */
+static __host__ __device__ __forceinline__ int cuda__ism_across(int64_t rows, int64_t columns)
 {
+    const int least = rows < CUDA__ISM_TERMS_MANY ? 4 : 1;
     int across = 1;
-    while (across < CUDA__WARP && (across < 4 ? across : across * 128) < columns)
+    while (across < CUDA__WARP && (across < least ? across : across * 128) < columns)
         across *= 2;
     return across;
 }
@@ -37,7 +40,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
 {
     __shared__ double sums[CUDA__ISM_TERMS_THREADS], scaled[CUDA__ISM_TERMS_THREADS];
     const int64_t slot = blockIdx.y, n = call.n, m = call.m;
-    const int at = (int)threadIdx.x, across = cuda__ism_across(m), group = at / across;
+    const int at = (int)threadIdx.x, across = cuda__ism_across(n, m), group = at / across;
     const int groups = CUDA__ISM_TERMS_THREADS / across;
     const int64_t c = (int64_t)blockIdx.x * across + at % across;
     const T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X) + c;

@@ -16,6 +16,7 @@
 #include "gpu/cuda/ism_twice.cuh"
 
 #define CUDA__ISM_LOOK_WARPS 16
+#define CUDA__ISM_LOOK_ROWS 8 /* of a warp together */
 /* How many times |A| its terms may be where two lines are to find an error that may be one column
  * times one row: a line whose product with that column is small does not see it. */
 #define CUDA__ISM_FEW_RATIO 20.0
@@ -29,37 +30,54 @@ struct cuda__ism_sight {
 };
 
 /* The sums of magnitudes of an array's columns, and TZ = T times it. 32 columns a block: every warp
- * takes rows of them. */
+ * takes rows of them, some together, so that enough of them are on their way; T goes through shared
+ * memory. */
 template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_LOOK_WARPS *CUDA__WARP)
     cuda__ism_look_kernel(const cuda__ism_call call, const cuda__ism_sight sight)
 {
-    __shared__ T sums[CUDA__ISM_LOOK_WARPS][Lines + 1][CUDA__WARP];
+    constexpr int warps = CUDA__ISM_LOOK_WARPS, held = CUDA__ISM_LOOK_ROWS, rows = warps * held;
+    __shared__ T sums[warps][Lines + 1][CUDA__WARP];
+    __shared__ T weights[rows][Lines > 0 ? Lines : 1];
     int64_t slot = blockIdx.y, n = call.n;
     int lane = threadIdx.x % CUDA__WARP, warp = threadIdx.x / CUDA__WARP;
     int64_t j = (int64_t)blockIdx.x * CUDA__WARP + lane;
     const T *from = cuda__ism_array_of<T>(call, slot, sight.array) + j;
-    const T *weights = (const T *)call.lines;
     T *to = nullptr, sum[Lines + 1] = {};
     if (sight.output >= 0)
         to = cuda__ism_output<T>(call, slot, sight.output, n * n);
-#pragma unroll 8
-    for (int64_t i = warp; i < n; i += CUDA__ISM_LOOK_WARPS) {
-        T value = j < n ? from[i * sight.ld] : T(0);
+    for (int64_t first = 0; first < n; first += rows) {
+        T values[held];
+        __syncthreads();
+        for (int e = threadIdx.x; e < Lines * rows; e += warps * CUDA__WARP) {
+            const int64_t i = first + e % rows;
+            weights[e % rows][e / rows] =
+                i < n ? ((const T *)call.lines)[e / rows * call.ld + i] : T(0);
+        }
 #pragma unroll
-        for (int l = 0; l < Lines; l++)
-            sum[l] = fma(weights[l * call.ld + i], value, sum[l]);
-        sum[Lines] += fabs(value);
-        if (to && j < n)
-            to[i * n + j] = value;
+        for (int k = 0; k < held; k++) {
+            const int64_t i = first + k * warps + warp;
+            values[k] = i < n && j < n ? from[i * sight.ld] : T(0);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < held; k++) {
+            const int64_t i = first + k * warps + warp;
+#pragma unroll
+            for (int l = 0; l < Lines; l++)
+                sum[l] = fma(weights[k * warps + warp][l], values[k], sum[l]);
+            sum[Lines] += fabs(values[k]);
+            if (to && i < n && j < n)
+                to[i * n + j] = values[k];
+        }
     }
 #pragma unroll
     for (int l = 0; l <= Lines; l++)
         sums[warp][l][lane] = sum[l];
     __syncthreads();
-    for (int l = warp; l <= Lines && j < n; l += CUDA__ISM_LOOK_WARPS) {
+    for (int l = warp; l <= Lines && j < n; l += warps) {
         T all = 0;
-        for (int w = 0; w < CUDA__ISM_LOOK_WARPS; w++)
+        for (int w = 0; w < warps; w++)
             all += sums[w][l][lane];
         if (l == Lines)
             cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES)[sight.sizes * call.ld + j] = all;
@@ -322,6 +340,7 @@ template <typename T, int Threads> struct cuda__ism_measurer {
     template <typename F> __device__ __forceinline__ double largest(F f) const
     {
         T most = 0;
+#pragma unroll 8
         for (int64_t j = threadIdx.x; j < call.n; j += Threads)
             most = cuda__lu_larger(most, f(j));
         return (double)cuda__lu_block_largest<Threads / CUDA__WARP>(most, scratch);

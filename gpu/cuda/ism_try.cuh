@@ -47,7 +47,7 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
      * judge reads them, so that what is measured beside is to be joined before. */
     void weigh_thin(bool bounds)
     {
-        start(cuda__ism_weigh_x_kernel<T>, pieces(call.m, cuda__ism_across(call.m)),
+        start(cuda__ism_weigh_x_kernel<T>, pieces(call.m, cuda__ism_across(call.n, call.m)),
               CUDA__ISM_TERMS_THREADS, 0, call);
         start(cuda__ism_weigh_y_kernel<T>, pieces(call.n, CUDA__ISM_WARPS), CUDA__ISM_THREADS, 0,
               call, bounds);
@@ -142,9 +142,9 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     /* A product in twice the precision, by blocks of some lines each. */
     template <int Lines> void put_lines(const struct cuda__ism_twice_product &of, bool transposed)
     {
-        const int64_t blocks = transposed
-                                   ? pieces(of.from.lines, CUDA__ISM_WARPS * CUDA__ISM_TWICE_HELD)
-                                   : pieces(of.from.columns, cuda__ism_across(of.from.columns));
+        const int64_t blocks =
+            transposed ? pieces(of.from.lines, CUDA__ISM_WARPS * CUDA__ISM_TWICE_HELD)
+                       : pieces(of.from.columns, cuda__ism_across(of.from.lines, of.from.columns));
         const dim3 grid((unsigned)blocks, (unsigned)call.count, (unsigned)pieces(of.count, Lines));
         if (status == cudaSuccess && blocks > 0)
             status = transposed ? cuda__start(cuda__ism_twice_rows_kernel<T, Lines>, grid,

@@ -378,7 +378,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < rows * columns;
          e += step) {
         T sum = 0, *place = to + e / columns * ld + e % columns;
-#pragma unroll 8
+#pragma unroll 16
         for (int64_t p = 0; p < pieces; p++)
             sum += from[p * rows * columns + e];
         *place = beta == 0 ? alpha * sum : fma(beta, *place, alpha * sum);

@@ -225,7 +225,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
 {
     constexpr int threads = CUDA__ISM_TERMS_THREADS;
     __shared__ cuda__ism_sum<T> shared[Lines][threads]; /* numbers of the lines, then sums */
-    const int at = (int)threadIdx.x, across = cuda__ism_across(of.from.columns);
+    const int at = (int)threadIdx.x, across = cuda__ism_across(of.from.lines, of.from.columns);
     const int group = at / across, groups = threads / across;
     const int64_t n = of.from.lines, first = (int64_t)blockIdx.x * across, j = first + at % across;
     const bool inside = j < of.from.columns;
