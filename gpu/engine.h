@@ -24,6 +24,12 @@
  * matrices that are done, and shares of those that are under way where the method knows them. It
  * need not, where a batch is short or the method cannot tell; DONE alone says that all is done.
  *
+ * Memory: an engine that finds the memory of its device in use waits for it before it begins a
+ * batch, which stays SUBMITTED. A batch that has begun may need more, once: while it waits for
+ * that, with nothing of it on the device, `waits` is 1, and when it goes on its engine moves
+ * started_ns on by as long as it has waited. The front counts a batch's time anew from when it sees
+ * it begin or go on, and bounds the waiting.
+ *
  * Waking: the front adds 1 to `lane.submitted` and wakes its futex; the engine sleeps on it
  * (spinning briefly first). The engine, having stored DONE, exchanges lane.front_waits with 0 and
  * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes). Life: the
@@ -46,15 +52,15 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 8 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 9 /* raised with every change of this file or of a descriptor's meaning */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
     4096 /* items in a batch at most: enough to keep a bus busy both ways                          \
           */
 #define ENGINE_TENSORS_MAX (METHOD_INPUTS_MAX + METHOD_OUTPUTS_MAX)
 #define ENGINE_HEARTBEAT_MS 100
-/* How long an engine may wait, before it begins a batch, for memory of its device that others hold:
- * an engine that is ending, say. The front is so much more patient with that batch. */
+/* How long an engine may wait for memory of its device that others hold: an engine that is ending,
+ * say. The front is so much more patient with a batch that it has not begun, or that `waits`. */
 #define ENGINE_MEMORY_WAIT_NS (UINT64_C(4) * 1000000000)
 #define ENGINE_KERNEL_NAME_MAX 48
 #define ENGINE_NAME_MAX 64
@@ -146,8 +152,12 @@ struct engine_batch {
     /* written by the front: 0 before SUBMITTED; after it by the engine: what is done, in parts of
      * which a matrix has METHOD_PROGRESS_WHOLE */
     _Atomic uint64_t progress;
-    /* written by the engine */
-    _Atomic uint64_t started_ns;         /* clock_now_ns; the front looks at it while RUNNING too */
+    /* written by the front: 0 before SUBMITTED; after it by the engine: 1 while RUNNING and waiting
+     * for memory */
+    _Atomic uint32_t waits;
+    /* written by the engine: clock_now_ns, later by as long as it has waited since; the front looks
+     * at it while RUNNING too */
+    _Atomic uint64_t started_ns;
     uint64_t finished_ns;                /* clock_now_ns */
     char kernel[ENGINE_KERNEL_NAME_MAX]; /* NUL-terminated: "host lapack getrf+getri" */
     /* written by the front */

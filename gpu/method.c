@@ -267,6 +267,7 @@ static uint64_t hash_layout(uint64_t hash)
         offsetof(struct engine_batch, status),
         offsetof(struct engine_batch, unwanted),
         offsetof(struct engine_batch, progress),
+        offsetof(struct engine_batch, waits),
         offsetof(struct engine_batch, started_ns),
         offsetof(struct engine_batch, kernel),
         offsetof(struct engine_batch, items),

@@ -108,7 +108,8 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     slot->used = true;
     slot->doubted = false;
     slot->dropped = 0;
-    slot->submitted_ns = now_ns;
+    slot->stage = QUEUE_STAGE_SENT;
+    slot->submitted_ns = slot->since_ns = now_ns;
     slot->matrices = slot->bytes = 0;
     for (int i = 0; i < slot->count; i++) {
         slot->matrices += slot->fragments[i].count;
@@ -122,6 +123,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     batch->sequence = ++queue->sequence;
     atomic_store_explicit(&batch->unwanted, 0, memory_order_relaxed);
     atomic_store_explicit(&batch->progress, 0, memory_order_relaxed);
+    atomic_store_explicit(&batch->waits, 0, memory_order_relaxed);
     ring->submissions++;
     ring->in_flight++;
     atomic_store_explicit(&batch->state, ENGINE_BATCH_SUBMITTED, memory_order_release);

@@ -159,22 +159,63 @@ static double allowed_ns(const struct queue *queue, const struct queue_slot *slo
     return DEADLINE_FACTOR * slot->most_ns > least_ns ? DEADLINE_FACTOR * slot->most_ns : least_ns;
 }
 
-/* The most that a batch of the ring is allowed; 0: there is none. */
-static double most_allowed_ns(const struct queue *queue, const struct queue_ring *ring)
+/* The most that a batch of the ring is allowed that has come to a stage, `slot` left out; 0: there
+ * is none. */
+static double most_allowed_ns(const struct queue *queue, const struct queue_ring *ring,
+                              enum queue_stage least, const struct queue_slot *slot)
 {
     double most_ns = 0;
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
-        const struct queue_slot *slot = &ring->slots[i];
-        if (slot->used && allowed_ns(queue, slot) > most_ns)
-            most_ns = allowed_ns(queue, slot);
+        const struct queue_slot *other = &ring->slots[i];
+        if (other->used && other != slot && other->stage >= least &&
+            allowed_ns(queue, other) > most_ns)
+            most_ns = allowed_ns(queue, other);
     }
     return most_ns;
 }
 
-static uint64_t ring_overdue_ns(const struct queue_lane *lane, int kind, uint64_t now_ns)
+/* How much longer the oldest batch of a ring may take that waits for memory. The other ring's
+ * batches may hold it, those of its own that have begun, or, of a device, another engine. */
+static double patience_ns(const struct queue_lane *lane, int kind, const struct queue_slot *slot)
 {
-    const struct queue_ring *ring = &lane->rings[kind];
+    double most_ns = lane->place == QUEUE_HOST ? 0 : (double)ENGINE_MEMORY_WAIT_NS;
+    for (int ring = 0; ring < ENGINE_LANES; ring++)
+        most_ns += most_allowed_ns(lane->queue, &lane->rings[ring],
+                                   ring == kind ? QUEUE_STAGE_BEGUN : QUEUE_STAGE_SENT, slot);
+    return most_ns;
+}
+
+/* The engine's word is taken once: one that says for ever that it waits, or again and again, is
+ * found out. */
+static enum queue_stage stage_of(const struct queue_ring *ring, int index)
+{
+    enum queue_stage before = ring->slots[index].stage;
+    const struct engine_batch *batch = &ring->shared->batches[index];
+    if (!queue__has_started(ring, index))
+        return before;
+    if (before <= QUEUE_STAGE_WAITING &&
+        atomic_load_explicit(&batch->waits, memory_order_relaxed) != 0)
+        return QUEUE_STAGE_WAITING;
+    return before < QUEUE_STAGE_WAITING ? QUEUE_STAGE_BEGUN : QUEUE_STAGE_RESUMED;
+}
+
+static void note_stages(struct queue_ring *ring, uint64_t now_ns)
+{
+    for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
+        struct queue_slot *slot = &ring->slots[i];
+        enum queue_stage stage = stage_of(ring, i);
+        if (!slot->used || stage == slot->stage)
+            continue;
+        slot->stage = stage;
+        slot->since_ns = now_ns;
+    }
+}
+
+static uint64_t ring_overdue_ns(struct queue_lane *lane, int kind, uint64_t now_ns)
+{
+    struct queue_ring *ring = &lane->rings[kind];
     const struct queue_slot *oldest = NULL;
+    note_stages(ring, now_ns);
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
         const struct queue_slot *slot = &ring->slots[i];
         if (slot->used && (oldest == NULL || slot->submitted_ns < oldest->submitted_ns))
@@ -182,17 +223,13 @@ static uint64_t ring_overdue_ns(const struct queue_lane *lane, int kind, uint64_
     }
     if (oldest == NULL)
         return 0;
-    /* Its turn came when it was sent or when the batch before it was done, whichever was later. One
-     * that the engine has not begun may wait for memory that the other ring's batches hold, or, of
-     * a device, that another engine holds. */
+    /* Its turn came when it was sent or when the batch before it was done, and its time begins anew
+     * with a stage, whichever was later. */
     uint64_t since_ns =
-        oldest->submitted_ns > ring->last_reap_ns ? oldest->submitted_ns : ring->last_reap_ns;
+        oldest->since_ns > ring->last_reap_ns ? oldest->since_ns : ring->last_reap_ns;
     double allowed = allowed_ns(lane->queue, oldest);
-    if (!queue__has_started(ring, (int)(oldest - ring->slots))) {
-        allowed += lane->place == QUEUE_HOST ? 0 : (double)ENGINE_MEMORY_WAIT_NS;
-        for (int other = 0; other < ENGINE_LANES; other++)
-            allowed += other == kind ? 0 : most_allowed_ns(lane->queue, &lane->rings[other]);
-    }
+    if (oldest->stage == QUEUE_STAGE_SENT || oldest->stage == QUEUE_STAGE_WAITING)
+        allowed += patience_ns(lane, kind, oldest);
     uint64_t running_ns = now_ns > since_ns ? now_ns - since_ns : 0;
     return (double)running_ns > allowed ? running_ns : 0;
 }

@@ -70,11 +70,22 @@ struct queue_retries {
     struct queue_retry *first, **last;
 };
 
-/* The front's own record of a batch that an engine has: nothing here is read from the engine. */
+/* How far the front has seen a batch come; it never goes back. */
+enum queue_stage {
+    QUEUE_STAGE_SENT, /* it may wait for memory */
+    QUEUE_STAGE_BEGUN,
+    QUEUE_STAGE_WAITING, /* for memory, in the middle */
+    QUEUE_STAGE_RESUMED
+};
+
+/* The front's own record of a batch that an engine has: nothing here is read from the engine,
+ * but for the stage. */
 struct queue_slot {
     bool used;
     struct queue_key key;
     uint64_t submitted_ns;
+    enum queue_stage stage;
+    uint64_t since_ns;            /* when the stage was seen first */
     double predicted_ns, most_ns; /* what it is going to take; what it may take */
     int64_t matrices, bytes;      /* of inputs and wanted outputs */
     bool doubted;                 /* its engine is ending, and its fragments count as suspected */

@@ -307,7 +307,8 @@ static const struct option_row rows[] = {
      .most = S(86400),
      .placeholder = "DURATION",
      .help = "An engine that takes longer for a batch, and longer than 20 times what difficult "
-             "matrices are predicted to take, is replaced."},
+             "matrices are predicted to take, is replaced. While the batch waits for a device's "
+             "memory it may take 4 s more, and as long as the batches that may hold it."},
     {.flag = "cpu",
      .kind = OPTION_TEXT,
      .offset = FIELD(cpu),

@@ -334,11 +334,63 @@ static void test_overdue_beside_a_long_batch(void **state)
     assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 3 * CLOCK_S) == 0);
     assert_true(queue_lane_overdue_ns(bench.lane, long_ns) > 0);
     struct engine_batch *small = start(bench.shared, ENGINE_LANE_SHORT);
+    now_ns += 3 * CLOCK_S;
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns) == 0);
     assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 3 * CLOCK_S) > 2 * CLOCK_S);
     finish(large, ENGINE_OK);
     finish(small, ENGINE_OK);
     queue_reap(bench.queue);
     bench_close(&bench);
+}
+
+/* The time of the next one counts from when the one before it was done. */
+static void test_overdue_behind_another(void **state)
+{
+    (void)state;
+    struct bench bench = bench_open(&limits);
+    struct engine_batch *batches[2];
+    for (int i = 0; i < 2; i++) {
+        submit(&bench, i, 8 + i, 1);
+        queue_flush(bench.queue);
+        batches[i] = start(bench.shared, ENGINE_LANE_SHORT);
+    }
+    uint64_t now_ns = clock_now_ns();
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns) == 0);
+    while (clock_now_ns() < now_ns + CLOCK_MS)
+        continue;
+    finish(batches[0], ENGINE_OK);
+    queue_reap(bench.queue);
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 2 * CLOCK_S + 1) == 0);
+    assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 3 * CLOCK_S) > 0);
+    finish(batches[1], ENGINE_OK);
+    queue_reap(bench.queue);
+    bench_close(&bench);
+}
+
+/* One that waits, in the middle or passed by others, may do so as long as one may run that was sent
+ * after it. */
+static void test_overdue_before_a_long_batch(void **state)
+{
+    (void)state;
+    for (int begun = 0; begun < 2; begun++) {
+        struct bench bench = bench_open(&limits);
+        struct engine_batch *batches[2];
+        for (int i = 0; i < 2; i++) {
+            submit(&bench, i, i ? 4096 : 512, 1);
+            queue_flush(bench.queue);
+            batches[i] = start(bench.shared, ENGINE_LANE_LONG);
+        }
+        uint64_t now_ns = clock_now_ns();
+        batches[0]->waits = (uint32_t)begun;
+        batches[0]->state = begun ? ENGINE_BATCH_RUNNING : ENGINE_BATCH_SUBMITTED;
+        assert_true(queue_lane_overdue_ns(bench.lane, now_ns) == 0);
+        assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 100 * CLOCK_S) == 0);
+        assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 1000 * CLOCK_S) > 0);
+        for (int i = 0; i < 2; i++)
+            finish(batches[i], ENGINE_OK);
+        queue_reap(bench.queue);
+        bench_close(&bench);
+    }
 }
 
 /* Random orders, cancels, deaths and shortages: each item is done exactly once, nothing is left. */
@@ -418,6 +470,8 @@ int main(void)
         cmocka_unit_test(test_a_stopped_engine_blames_nobody),
         cmocka_unit_test(test_overdue),
         cmocka_unit_test(test_overdue_beside_a_long_batch),
+        cmocka_unit_test(test_overdue_behind_another),
+        cmocka_unit_test(test_overdue_before_a_long_batch),
         cmocka_unit_test(test_storms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

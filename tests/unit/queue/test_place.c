@@ -162,10 +162,51 @@ static void test_a_device_may_be_full_for_a_while(void **state)
     assert_true(queue_lane_overdue_ns(lane, late_ns) == 0);
     assert_true(queue_lane_overdue_ns(lane, late_ns + ENGINE_MEMORY_WAIT_NS) > 0);
     struct engine_batch *batch = start(site.shared[0], ENGINE_LANE_SHORT);
-    assert_true(queue_lane_overdue_ns(lane, late_ns) > 0);
+    assert_true(queue_lane_overdue_ns(lane, late_ns) == 0); /* it has all of its time before it */
+    assert_true(queue_lane_overdue_ns(lane, late_ns + CLOCK_S) == 0);
+    assert_true(queue_lane_overdue_ns(lane, late_ns + 3 * CLOCK_S) > 2 * CLOCK_S);
     finish(batch, ENGINE_OK);
     queue_reap(site.bench.queue);
     site_close(&site);
+}
+
+/* One that has begun may wait too, but once; the time that it has counts from when it goes on. */
+static void test_a_batch_may_wait_in_the_middle(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        const bool ends = kind > 0, begins_again = kind > 1;
+        struct site site = site_open(&limits);
+        struct queue_lane *lane = site.lanes[0];
+        submit(&site.bench, 0, 8, 1);
+        queue_flush(site.bench.queue);
+        uint64_t now_ns = clock_now_ns();
+        struct engine_batch *batch = start(site.shared[0], ENGINE_LANE_SHORT);
+        assert_int_equal(batch->waits, 0);
+        assert_true(queue_lane_overdue_ns(lane, now_ns) == 0);
+        batch->waits = 1;
+        now_ns += CLOCK_S;
+        assert_true(queue_lane_overdue_ns(lane, now_ns) == 0);
+        now_ns += 3 * CLOCK_S;
+        batch->waits = !ends;
+        assert_true(queue_lane_overdue_ns(lane, now_ns) == 0);
+        batch->waits = !ends || begins_again;
+        assert_true(queue_lane_overdue_ns(lane, now_ns + CLOCK_S) == 0);
+        assert_int_equal(queue_lane_overdue_ns(lane, now_ns + 3 * CLOCK_S) > 2 * CLOCK_S, ends);
+        assert_true(queue_lane_overdue_ns(lane, now_ns + 8 * CLOCK_S) > 7 * CLOCK_S);
+        finish(batch, ENGINE_OK);
+        queue_reap(site.bench.queue);
+        for (int i = 1; i <= ENGINE_BATCH_SLOTS; i++) { /* the slot's next batch begins anew */
+            submit(&site.bench, i, 8, 1);
+            queue_flush(site.bench.queue);
+            assert_true(queue_lane_overdue_ns(lane, clock_now_ns() + 3 * CLOCK_S) == 0);
+            batch = start(site.shared[0], ENGINE_LANE_SHORT);
+            assert_int_equal(batch->waits, 0);
+            finish(batch, ENGINE_OK);
+            queue_reap(site.bench.queue);
+        }
+        site_close(&site);
+    }
 }
 
 /* A restart is waited for: the same matrix keeps its bits. */
@@ -533,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_a_place_takes_what_all_its_engines_take),
         cmocka_unit_test(test_engines_of_a_place_share),
         cmocka_unit_test(test_a_device_may_be_full_for_a_while),
+        cmocka_unit_test(test_a_batch_may_wait_in_the_middle),
         cmocka_unit_test(test_a_short_absence_is_waited_for),
         cmocka_unit_test(test_the_host_takes_over),
         cmocka_unit_test(test_what_an_outage_left_goes_first),
