@@ -173,6 +173,11 @@ static cudaError_t find(struct cuda_pool *pool, size_t bytes, size_t most, struc
     return status;
 }
 
+static size_t share_of(const struct cuda_pool *pool)
+{
+    return pool->bytes_max / SHARE;
+}
+
 /* What the lane may take now: the long one leaves a part, but for a matrix that needs it. */
 static size_t room_of(const struct cuda_pool *pool, bool is_long, size_t least)
 {
@@ -200,23 +205,31 @@ static bool is_full(const struct cuda_pool *pool, uint64_t now_ns)
            now_ns < pool->full_ns + pool->patience_ns;
 }
 
-static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
-                        uint64_t now_ns, struct entry **found)
+/* A block of `wanted` bytes or the share of a batch, or of less down to `least`. *found stays NULL
+ * where there is none. */
+static cudaError_t search(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                          struct entry **found)
 {
-    size_t share = pool->bytes_max / SHARE, most = room_of(pool, is_long, least);
+    size_t share = share_of(pool), most = room_of(pool, is_long, least);
     cudaError_t status = cudaSuccess;
-    if (least > pool->bytes_max)
-        return cudaErrorMemoryAllocation;
-    if (is_full(pool, now_ns))
-        return cudaErrorNotReady;
     wanted = wanted > share ? share : wanted;
     wanted = wanted < least ? least : wanted;
     for (;; wanted = wanted / 2 > least ? wanted / 2 : least) {
         if (wanted <= most)
             status = find(pool, wanted, most, found);
         if (status != cudaSuccess || *found || wanted == least)
-            break;
+            return status;
     }
+}
+
+static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                        uint64_t now_ns, struct entry **found)
+{
+    if (least > pool->bytes_max)
+        return cudaErrorMemoryAllocation;
+    if (is_full(pool, now_ns))
+        return cudaErrorNotReady;
+    cudaError_t status = search(pool, is_long, least, wanted, found);
     if (status != cudaSuccess || *found)
         return status;
     return pool->used > 0 ? cudaErrorNotReady : note_full(pool, now_ns);
@@ -237,6 +250,15 @@ static cudaError_t take_in_turn(struct cuda_pool *pool, bool is_long, size_t lea
     return status;
 }
 
+static void hand_out(struct cuda_pool *pool, bool is_long, struct entry *entry,
+                     struct cuda_block *block)
+{
+    entry->used = true;
+    pool->used += entry->bytes;
+    pool->used_long += is_long ? entry->bytes : 0;
+    *block = (struct cuda_block){entry->d_data, entry->bytes, is_long};
+}
+
 /* ---- The lock ---- */
 
 cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
@@ -246,12 +268,23 @@ cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, s
     struct entry *found = NULL;
     pthread_mutex_lock(&pool->lock);
     cudaError_t status = take_in_turn(pool, is_long, least, wanted, &found);
-    if (status == cudaSuccess) {
-        found->used = true;
-        pool->used += found->bytes;
-        pool->used_long += is_long ? found->bytes : 0;
-        *block = (struct cuda_block){found->d_data, found->bytes, is_long};
-    }
+    if (status == cudaSuccess)
+        hand_out(pool, is_long, found, block);
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+cudaError_t cuda_pool_try(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                          struct cuda_block *block)
+{
+    assert(least >= 1 && least <= wanted && !block->d_data);
+    struct entry *found = NULL;
+    cudaError_t status = cudaSuccess;
+    pthread_mutex_lock(&pool->lock);
+    if (!pool->drains && least <= share_of(pool))
+        status = search(pool, is_long, least, wanted, &found);
+    if (status == cudaSuccess && found)
+        hand_out(pool, is_long, found, block);
     pthread_mutex_unlock(&pool->lock);
     return status;
 }

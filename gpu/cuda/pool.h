@@ -51,6 +51,11 @@ void cuda_pool_be_patient(struct cuda_pool *pool, uint64_t patience_ns);
  * failed. */
 cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                            struct cuda_block *block);
+/* The same for who can do without: now or not at all. Nobody waits for it, and it does not go
+ * before those whom a lane waits for. *block stays empty where `least` is more than one batch's
+ * share, or not to be had; any status but cudaSuccess: the device failed. */
+cudaError_t cuda_pool_try(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                          struct cuda_block *block);
 /* Who was told to ask again will not: the other lane need not wait for it any more. */
 void cuda_pool_withdraw(struct cuda_pool *pool, bool is_long);
 /* The device must be done with it. Leaves block empty; one that is empty is left alone. */

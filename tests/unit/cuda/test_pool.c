@@ -172,6 +172,59 @@ static void test_nobody_waits_for_who_has_gone(void **state)
     cuda_pool_destroy(&pool);
 }
 
+static size_t tried(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted)
+{
+    struct cuda_block block = {0};
+    assert_int_equal(cuda_pool_try(pool, is_long, least, wanted, &block), cudaSuccess);
+    size_t bytes = block.bytes;
+    cuda_pool_give(pool, &block);
+    return bytes;
+}
+
+/* Who can do without gets what is there, a share at most, and nobody waits for it. */
+static void test_who_can_do_without(void **state)
+{
+    (void)state;
+    struct cuda_block last;
+    struct cuda_pool *pool = in_pieces(&last);
+    assert_int_equal(tried(pool, true, 12 * MIB, 60 * MIB), 16 * MIB);
+    assert_int_equal(tried(pool, true, 17 * MIB, 60 * MIB), 0);
+    struct cuda_block blocks[3];
+    for (int i = 0; i < 3; i++)
+        blocks[i] = take(pool, false, 16 * MIB, 16 * MIB);
+    assert_int_equal(tried(pool, true, 12 * MIB, 60 * MIB), 0);
+    for (int i = 0; i < 2; i++)
+        cuda_pool_give(pool, &blocks[i]);
+    struct cuda_block small = take(pool, false, MIB, MIB); /* none was kept from it */
+    cuda_pool_give(pool, &small);
+    assert_refused(pool, true, 30 * MIB, cudaErrorNotReady);
+    assert_int_equal(tried(pool, false, MIB, MIB), 0); /* it does not go before that, */
+    assert_int_equal(tried(pool, true, MIB, MIB), 0);
+    assert_refused(pool, false, MIB, cudaErrorNotReady); /* which still waits */
+    cuda_pool_give(pool, &blocks[2]);
+    cuda_pool_give(pool, &last);
+    assert_refused(pool, true, 64 * MIB + 1, cudaErrorMemoryAllocation); /* waits no longer */
+    assert_int_equal(tried(pool, false, 17 * MIB, 60 * MIB), 0);
+    small = take(pool, true, 30 * MIB, 30 * MIB);
+    cuda_pool_give(pool, &small);
+    cuda_pool_destroy(&pool);
+}
+
+/* A try that finds the device full is not what the pool is patient after. */
+static void test_a_try_of_a_full_device(void **state)
+{
+    (void)state;
+    struct cuda_pool *pool = create(64 * MIB);
+    cuda_pool_be_patient(pool, CLOCK_S);
+    simt_fill_memory(true);
+    assert_int_equal(tried(pool, true, MIB, MIB), 0);
+    simt_fill_memory(false);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    struct cuda_block block = take(pool, true, MIB, MIB); /* at once */
+    cuda_pool_give(pool, &block);
+    cuda_pool_destroy(&pool);
+}
+
 /* What is kept can be given up, but for what is in use. */
 static void test_trim(void **state)
 {
@@ -274,6 +327,8 @@ int main(void)
         cmocka_unit_test(test_what_is_kept_is_no_way_round_the_lanes),
         cmocka_unit_test(test_pieces_are_joined_in_turn),
         cmocka_unit_test(test_nobody_waits_for_who_has_gone),
+        cmocka_unit_test(test_who_can_do_without),
+        cmocka_unit_test(test_a_try_of_a_full_device),
         cmocka_unit_test(test_device_is_full),
         cmocka_unit_test(test_another_engine_has_the_memory),
         cmocka_unit_test(test_memory_that_comes_back),
