@@ -433,17 +433,18 @@ int measure_memory()
 {
     for (int64_t n : {2048, 4096, 8192})
         for (enum kind kind : {DIAGONAL, INVERSE}) {
-            double reserved[2], written[2];
+            double reserved[2], written[2], mending = 0;
             for (int reduced = 0; reduced < 2; reduced++) {
                 bed<double> of(kind, n, n, 1, reduced ? 3 : 2, 0);
-                reserved[reduced] = (double)of.call.workspace_bytes;
+                reserved[reduced] = (double)cuda_ism_workspace(&of.call, 1);
                 written[reduced] = written_by(of);
+                mending = (double)cuda_ism_mend_workspace(&of.call, 1);
             }
             printf("FP64 n = m = %5d %-8s block reserved %.3f GB, written %.3f; reduced_memory "
-                   "%.3f, %.3f; saved %.1f%%, %.1f%%\n",
+                   "%.3f, %.3f; saved %.1f%%, %.1f%%; to mend it would take %.3f GB\n",
                    (int)n, kind_names[kind], reserved[0] * 1e-9, written[0] * 1e-9,
                    reserved[1] * 1e-9, written[1] * 1e-9, 100 - 100 * reserved[1] / reserved[0],
-                   100 - 100 * written[1] / written[0]);
+                   100 - 100 * written[1] / written[0], mending * 1e-9);
         }
     return 0;
 }

@@ -129,7 +129,9 @@ template <typename T> struct bed {
         call.wanted = 1u << CUDA__ISM_WANTED_INVERSE;
         call.tensors = tensors.at(0);
         call.batch.doubtful = doubtful.at(0);
-        call.workspace_bytes = cuda_ism_workspace(&call, std::min<int64_t>(count, 4096));
+        const int64_t at_once = std::min<int64_t>(count, 4096);
+        call.workspace_bytes =
+            std::max(cuda_ism_workspace(&call, at_once), cuda_ism_mend_workspace(&call, at_once));
         workspace = new device_array<char>(call.workspace_bytes);
         call.workspace = workspace->at(0);
         call.products = products();

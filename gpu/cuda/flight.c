@@ -29,6 +29,8 @@
 #define WORD_BYTES_MAX (INT64_C(2) << 20)
 /* How often the stream is asked while its word has not changed. */
 #define QUERY_NS (100 * CLOCK_US)
+/* To mend in, a block is exchanged for one that is so much larger. */
+#define WIDER 2
 
 struct cuda_flight_memory {
     _Alignas(64) _Atomic uint32_t word; /* written by the device, as is doubtful */
@@ -269,28 +271,114 @@ static void give_up(struct cuda_flight *flight, cudaError_t status)
     finish(flight, cuda_verdict_status(verdict));
 }
 
-/* Takes the call's workspace from the pool, when those before it in the lane have theirs; none
- * where nothing is going to be launched. */
+/* ---- Memory ---- */
+
+static bool is_empty(const struct cuda_flight_line *line)
+{
+    return line->served == line->next;
+}
+
+static bool lacks(const struct cuda_flight *flight)
+{
+    return flight->state == CUDA_FLIGHT_LACKING;
+}
+
+/* Who has begun is served before those that have not. */
+static bool is_its_turn(const struct cuda_flight *flight)
+{
+    const struct cuda_flight_lane *lane = flight->lane;
+    if (lacks(flight))
+        return flight->ticket == lane->lacking.served;
+    return flight->ticket == lane->waiting.served && is_empty(&lane->lacking);
+}
+
+static void use_block(struct cuda_flight *flight)
+{
+    flight->call.workspace = flight->block.d_data;
+    flight->call.workspace_bytes = flight->block.bytes;
+}
+
+/* For one matrix at least, for all where there is so much. */
+static cudaError_t take_block(struct cuda_flight *flight)
+{
+    const struct cuda_flight_lane *lane = flight->lane;
+    const struct cuda_method *method = flight->method;
+    const struct cuda_call *call = &flight->call;
+    size_t least = lacks(flight) ? method->mend_workspace(call, 1) : method->workspace(call, 1);
+    size_t wanted = lacks(flight) ? method->mend_workspace(call, call->to_mend)
+                                  : method->workspace(call, call->matrices);
+    return cuda_pool_take(lane->pool, lane->is_long, least, wanted < least ? least : wanted,
+                          &flight->block);
+}
+
+/* Takes what a flight in line waits for, when it is its turn; nothing where nothing is going to be
+ * launched. Anything but cudaErrorNotReady: it has left the line. */
 static cudaError_t take_workspace(struct cuda_flight *flight, bool unwanted)
 {
     struct cuda_flight_lane *lane = flight->lane;
-    struct cuda_call *call = &flight->call;
-    if (flight->ticket != lane->served)
-        return cudaErrorNotReady;
-    size_t least = flight->method->workspace(call, 1);
-    size_t wanted = flight->method->workspace(call, call->matrices);
+    struct cuda_flight_line *line = lacks(flight) ? &lane->lacking : &lane->waiting;
     cudaError_t status = cudaSuccess;
+    if (!is_its_turn(flight))
+        return cudaErrorNotReady;
     if (unwanted)
         cuda_pool_withdraw(lane->pool, lane->is_long);
-    else if (least > 0)
-        status = cuda_pool_take(lane->pool, lane->is_long, least, wanted < least ? least : wanted,
-                                &flight->block);
-    call->workspace = flight->block.d_data;
-    call->workspace_bytes = flight->block.bytes;
+    else
+        status = take_block(flight);
+    use_block(flight);
     if (status != cudaErrorNotReady)
-        lane->served++;
+        line->served++;
     return status;
 }
+
+/* Is there not even the memory to mend one matrix in? */
+static bool has_too_little(const struct cuda_flight *flight)
+{
+    const struct cuda_method *method = flight->method;
+    return method->mend_workspace && method->mend_workspace(&flight->call, 1) > flight->block.bytes;
+}
+
+/* To LACKING, and in line. The device is done with what it has. */
+static void fall_short(struct cuda_flight *flight)
+{
+    cuda_pool_give(flight->lane->pool, &flight->block);
+    flight->state = CUDA_FLIGHT_LACKING;
+    flight->ticket = flight->lane->lacking.next++;
+    flight->lacking_ns = clock_now_ns();
+    atomic_store_explicit(&flight->batch->waits, 1, memory_order_relaxed);
+}
+
+/* LACKING -> MENDING. What it has waited is no work. */
+static void end_lacking(struct cuda_flight *flight)
+{
+    struct engine_batch *batch = flight->batch;
+    flight->state = CUDA_FLIGHT_MENDING;
+    atomic_fetch_add_explicit(&batch->started_ns, clock_now_ns() - flight->lacking_ns,
+                              memory_order_relaxed);
+    atomic_store_explicit(&batch->waits, 0, memory_order_relaxed);
+}
+
+/* More matrices are mended at once in a larger block, if one is to be had without waiting. */
+static cudaError_t widen(struct cuda_flight *flight)
+{
+    const struct cuda_flight_lane *lane = flight->lane;
+    const struct cuda_method *method = flight->method;
+    struct cuda_block larger = {0};
+    if (!method->mend_workspace || !is_empty(&lane->waiting) || !is_empty(&lane->lacking))
+        return cudaSuccess;
+    size_t least = WIDER * flight->block.bytes;
+    size_t wanted = method->mend_workspace(&flight->call, flight->call.to_mend);
+    cudaError_t status = cudaSuccess;
+    if (wanted >= least)
+        status = cuda_pool_try(lane->pool, lane->is_long, least, wanted, &larger);
+    if (!larger.d_data)
+        return status;
+    cuda_pool_give(lane->pool, &flight->block);
+    flight->block = larger;
+    use_block(flight);
+    return status;
+}
+
+/* ---- Begin ---- */
 
 static uint64_t note_start(struct engine_batch *batch)
 {
@@ -299,25 +387,29 @@ static uint64_t note_start(struct engine_batch *batch)
     return now_ns;
 }
 
+/* Ends a batch that is not going to be launched. false: it is. */
+static bool is_refused(struct cuda_flight *flight, cudaError_t status, bool unwanted)
+{
+    if (unwanted)
+        finish(flight, ENGINE_STOPPED);
+    else if (status == cudaErrorMemoryAllocation) /* others have it, and keep it */
+        finish(flight, ENGINE_OUT_OF_MEMORY);
+    return flight->state == CUDA_FLIGHT_IDLE;
+}
+
 /* WAITING -> RUNNING, or not yet. false: the batch is DONE. */
 static bool begin(struct cuda_flight *flight)
 {
     struct engine_batch *batch = flight->batch;
     bool unwanted = process_batch_unwanted(batch);
-    cudaError_t status = flight->method->workspace ? take_workspace(flight, unwanted) : cudaSuccess;
+    cudaError_t status = flight->takes_memory ? take_workspace(flight, unwanted) : cudaSuccess;
     if (status == cudaErrorNotReady)
         return true;
     process_ring_begin(batch);
     flight->queried_ns = note_start(batch);
     flight->state = CUDA_FLIGHT_RUNNING;
-    if (unwanted) {
-        finish(flight, ENGINE_STOPPED);
+    if (is_refused(flight, status, unwanted))
         return false;
-    }
-    if (status == cudaErrorMemoryAllocation) { /* beyond the budget, or others have it */
-        finish(flight, ENGINE_OUT_OF_MEMORY);
-        return false;
-    }
     if (status == cudaSuccess)
         status = start(flight);
     if (status != cudaSuccess) {
@@ -329,7 +421,8 @@ static bool begin(struct cuda_flight *flight)
     return true;
 }
 
-/* Sets the flight's method. Anything but ENGINE_OK: the batch is not one for this engine. */
+/* Sets the flight's method and its call. Anything but ENGINE_OK: the batch is not one for this
+ * engine, or it could never have the memory. */
 static enum engine_status check(struct cuda_flight *flight, const struct engine_batch *batch)
 {
     bool known = batch->precision < PRECISION_COUNT;
@@ -337,7 +430,12 @@ static enum engine_status check(struct cuda_flight *flight, const struct engine_
         known ? cuda_method_find(batch->method, (enum precision)batch->precision, batch->n) : NULL;
     int64_t n_max = flight->method ? flight->method->n_max[batch->precision] : 0;
     enum engine_status status = process_batch_check(batch, n_max, flight->lane->faults);
-    return status == ENGINE_OK && !lay_out(flight) ? ENGINE_UNSUPPORTED : status;
+    if (status == ENGINE_OK && !lay_out(flight))
+        status = ENGINE_UNSUPPORTED;
+    if (status == ENGINE_OK && cuda_method_bytes_least(flight->method, &flight->call) >
+                                   cuda_pool_bytes_max(flight->lane->pool))
+        status = ENGINE_OUT_OF_MEMORY;
+    return status;
 }
 
 bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch)
@@ -352,8 +450,10 @@ bool cuda_flight_launch(struct cuda_flight *flight, struct engine_batch *batch)
         finish(flight, refused);
         return false;
     }
-    if (flight->method->workspace)
-        flight->ticket = flight->lane->next_ticket++;
+    const struct cuda_method *method = flight->method;
+    flight->takes_memory = method->workspace && method->workspace(&flight->call, 1) > 0;
+    if (flight->takes_memory)
+        flight->ticket = flight->lane->waiting.next++;
     return begin(flight);
 }
 
@@ -382,8 +482,6 @@ static cuda_launcher *next_launcher(struct cuda_flight *flight)
         return method->again;
     if (flight->state == CUDA_FLIGHT_MENDING || flight->h_memory->doubtful == 0)
         return NULL;
-    flight->state = CUDA_FLIGHT_MENDING;
-    flight->call.to_mend = flight->h_memory->doubtful;
     return method->mend;
 }
 
@@ -397,11 +495,48 @@ static void tell_progress(struct cuda_flight *flight)
     flight->told = progress;
 }
 
+/* A further launch, where there is no error. true: the batch is DONE. */
+static bool go_on(struct cuda_flight *flight, cuda_launcher *launcher, cudaError_t status)
+{
+    if (status == cudaSuccess) {
+        status = put(flight, launcher);
+        tell_progress(flight);
+    }
+    if (status != cudaSuccess)
+        give_up(flight, status);
+    return status != cudaSuccess;
+}
+
+/* LACKING -> MENDING, or not yet. true: the batch is DONE. */
+static bool mend_in_turn(struct cuda_flight *flight)
+{
+    bool unwanted = process_batch_unwanted(flight->batch);
+    cudaError_t status = take_workspace(flight, unwanted);
+    if (status == cudaErrorNotReady)
+        return false;
+    end_lacking(flight);
+    return is_refused(flight, status, unwanted) || go_on(flight, flight->method->mend, status);
+}
+
+/* RUNNING -> MENDING or LACKING. true: the batch is DONE. */
+static bool mend(struct cuda_flight *flight)
+{
+    flight->call.to_mend = flight->h_memory->doubtful;
+    if (has_too_little(flight)) {
+        fall_short(flight);
+        return mend_in_turn(flight);
+    }
+    flight->state = CUDA_FLIGHT_MENDING;
+    return go_on(flight, flight->method->mend, widen(flight));
+}
+
 bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
 {
     assert(flight->state != CUDA_FLIGHT_IDLE);
     if (flight->state == CUDA_FLIGHT_WAITING)
         return !begin(flight);
+    if (flight->state == CUDA_FLIGHT_LACKING)
+        return mend_in_turn(flight);
     if (!is_over(flight, now_ns))
         return false;
     cuda_launcher *launcher = next_launcher(flight);
@@ -409,14 +544,9 @@ bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
         finish(flight, ENGINE_STOPPED);
         return true;
     }
-    if (launcher) {
-        cudaError_t status = put(flight, launcher);
-        tell_progress(flight);
-        if (status == cudaSuccess)
-            return false;
-        give_up(flight, status);
-        return true;
-    }
+    if (launcher)
+        return launcher == flight->method->mend ? mend(flight)
+                                                : go_on(flight, launcher, cudaSuccess);
     finish(flight, ENGINE_OK);
     return true;
 }

@@ -4,12 +4,23 @@
  *                       WAITING --refused, unwanted, or its launch failed--> IDLE
  *                       RUNNING --over, nothing doubtful--> IDLE
  *                       RUNNING --over, some doubtful--> MENDING --over--> IDLE
+ *                       RUNNING --the same, and it has not the memory to mend one--> LACKING
+ *                       LACKING --memory--> MENDING
+ *                       LACKING --none to be had, unwanted, or its launch failed--> IDLE
  *                       RUNNING --over, the device asks for more--> RUNNING
  *                       RUNNING --over, it would go on but is unwanted--> IDLE
  *
  * A batch that needs a workspace takes it from the engine's pool and gives it back when it is over.
  * Where others have the memory it waits for it, as SUBMITTED still, and those behind it in the lane
- * that need some wait for their turn. What the pool can never give is ENGINE_OUT_OF_MEMORY.
+ * that need some wait for their turn. What the pool can never give, for the launch or for mending,
+ * is ENGINE_OUT_OF_MEMORY before anything is launched.
+ *
+ * Mending goes on in what the batch has, in parts where it must; it takes a larger block where one
+ * is to be had at once and nobody of the lane waits. Where even one matrix needs more than it has,
+ * it gives that back, so that nobody waits for memory with some in hand, tells the front that it
+ * `waits`, and comes before those that have not begun. One flight of a lane asks the pool at a
+ * time, the first of its line: what the pool does for it no other one undoes. If the device has no
+ * memory after all, the batch is ENGINE_OUT_OF_MEMORY.
  *
  * A flight is a slot of a lane's ring with what a batch needs on the device, made once: a stream,
  * so that batches overlap and end in any order, and the table of items. Small tables are read by
@@ -43,12 +54,18 @@ enum cuda_flight_state {
     CUDA_FLIGHT_IDLE,
     CUDA_FLIGHT_WAITING,
     CUDA_FLIGHT_RUNNING,
+    CUDA_FLIGHT_LACKING, /* memory to mend in; nothing of it is on the device */
     CUDA_FLIGHT_MENDING
 };
 
 struct cuda_flight_memory; /* pinned: the word, the count of the doubtful, the table of items */
 
-/* What the flights of a lane share: constant, but for the line of those that wait for memory. */
+/* Those that wait for memory: each takes a ticket, and they are served in turn. */
+struct cuda_flight_line {
+    uint64_t next, served;
+};
+
+/* What the flights of a lane share: constant, but for the lines. */
 struct cuda_flight_lane {
     const struct cuda_device *device;
     struct engine_shared *engine; /* to be told of a lost context; NULL: nobody is */
@@ -56,8 +73,8 @@ struct cuda_flight_lane {
     struct cuda_pool *pool;
     const struct process_faults *faults; /* NULL: none */
     bool is_long;
-    struct cuda_products *neighbour; /* the first flight's, once it is made */
-    uint64_t next_ticket, served;    /* who needs memory takes a ticket; they are served in turn */
+    struct cuda_products *neighbour;          /* the first flight's, once it is made */
+    struct cuda_flight_line waiting, lacking; /* of the states; `lacking` goes first */
 };
 
 struct cuda_flight {
@@ -67,7 +84,9 @@ struct cuda_flight {
     struct cuda_call call; /* what the launchers get */
     struct cuda_block block;
     struct cuda_products *products; /* the stream's; NULL: no method takes any */
-    uint64_t ticket;                /* WAITING */
+    bool takes_memory;              /* before it begins */
+    uint64_t ticket;                /* WAITING, if it takes memory, and LACKING */
+    uint64_t lacking_ns;            /* LACKING: since when */
     cudaStream_t stream;
     struct cuda_flight_memory *h_memory;
     struct cuda_flight_memory *seen; /* h_memory, as the device sees it */

@@ -128,6 +128,9 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
     uint32_t others = METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A);
     if (plan->fused || plan->road == METHOD_ROAD_LU)
         return;
+    /* It costs another way of A0^-1 across the bus: who asks for less memory has it so. */
+    plan->in_place = call->options[METHOD_ISM_VARIANT] == METHOD_ISM_REDUCED_MEMORY &&
+                     cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE);
     plan->beside =
         (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_LEAST && m <= CUDA__ISM_BESIDE_MOST;
     plan->norm_rows = rounded_up((n + probed - 1) / probed, CUDA__ISM_NORM_TILE);
@@ -216,7 +219,10 @@ static void take_variant(struct cuda__ism_call *work)
     take(work, CUDA__ISM_U, kept, work->ldm);
     take(work, CUDA__ISM_UR, kept, work->ldm);
     take(work, CUDA__ISM_V, kept, work->ldm);
-    take(work, CUDA__ISM_Z, work->plan.last ? 0 : n, ld);
+    if (work->plan.in_place)
+        work->at[CUDA__ISM_Z] = work->at[CUDA__ISM_B];
+    else
+        take(work, CUDA__ISM_Z, work->plan.last ? 0 : n, ld);
     take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
     take(work, CUDA__ISM_BESIDE, work->plan.beside ? CUDA__ISM_PROBES * work->plan.norm_parts : 0,
          ldm);
@@ -314,7 +320,7 @@ static size_t part_bytes(const struct cuda__ism_call *work, enum precision preci
     return (size_t)work->part * (size_t)precision_bytes(precision);
 }
 
-/* Does the plan take no workspace but for mending? */
+/* Does the plan take no workspace? */
 static bool is_light(const struct cuda_call *call, const struct cuda__ism_plan *plan)
 {
     return plan->road == METHOD_ROAD_LU || (plan->fused && !plan->streams && !wants_factors(call));
@@ -343,13 +349,17 @@ static int64_t mended_most(const struct cuda_call *call, const struct cuda__ism_
 
 size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices)
 {
-    struct cuda__ism_call work = lay_out(call, false), mending = lay_out(call, true);
-    size_t mended = mending_bytes(call, &mending, least(matrices, mended_most(call, &mending)));
+    struct cuda__ism_call work = lay_out(call, false);
     if (is_light(call, &work.plan))
-        return mended;
-    size_t all = lines_bytes(&work, call->precision) +
-                 part_bytes(&work, call->precision) * (size_t)least(matrices, CUDA__ISM_SLOTS_MAX);
-    return all > mended ? all : mended;
+        return 0;
+    return lines_bytes(&work, call->precision) +
+           part_bytes(&work, call->precision) * (size_t)least(matrices, CUDA__ISM_SLOTS_MAX);
+}
+
+size_t cuda_ism_mend_workspace(const struct cuda_call *call, int64_t matrices)
+{
+    struct cuda__ism_call work = lay_out(call, true);
+    return mending_bytes(call, &work, least(matrices, mended_most(call, &work)));
 }
 
 /* ---- The launchers ---- */

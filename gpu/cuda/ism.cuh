@@ -83,6 +83,16 @@ static __host__ __device__ __forceinline__ T *cuda__ism_array_of(const cuda__ism
     return (T *)call.parts + slot * call.part + call.at[array];
 }
 
+/* A0^-1 as it was given: rows of ld numbers, but of n where Z has taken its place. */
+template <typename T>
+static __device__ __forceinline__ const T *cuda__ism_given_inverse(const cuda__ism_call &call,
+                                                                   int64_t slot)
+{
+    return call.plan.in_place
+               ? cuda__ism_input<T>(call, slot, CUDA__ISM_GIVEN_INVERSE, call.n * call.n)
+               : cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
+}
+
 template <typename T>
 static __device__ __forceinline__ cuda__ism_answer *cuda__ism_answer_of(const cuda__ism_call &call,
                                                                         int64_t slot)

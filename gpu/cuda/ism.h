@@ -25,7 +25,8 @@
  *
  * Cost: an update of a known inverse reads and writes n^2 numbers on the fused road. Elsewhere
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but
- * the inputs and the answer crosses the bus.
+ * the inputs and the answer crosses the bus; on the last road each once, but A0^-1 twice where
+ * `reduced_memory` was asked for.
  */
 #ifndef GPU_CUDA_ISM_H
 #define GPU_CUDA_ISM_H
@@ -65,10 +66,11 @@ struct cuda_ism_watch {
 };
 cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
                              const struct cuda_ism_watch *watch);
-/* For a batch that cuda_ism has left call->to_mend doubtful matrices of; the workspace is free. */
-cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream);
-/* For both. */
 size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices);
+/* For a batch that cuda_ism has left call->to_mend doubtful matrices of. Its workspace may be
+ * another one: many batches need none before. */
+cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream);
+size_t cuda_ism_mend_workspace(const struct cuda_call *call, int64_t matrices);
 
 #ifdef __cplusplus
 }

@@ -90,7 +90,7 @@ enum cuda__ism_array {
     CUDA__ISM_E,
     CUDA__ISM_X, /* n x m, rows ldm apart */
     CUDA__ISM_Y,
-    CUDA__ISM_B,  /* n x n, A0^-1 */
+    CUDA__ISM_B,  /* n x n, A0^-1, until Z takes its place */
     CUDA__ISM_A0, /* n x n */
     CUDA__ISM_GR, /* (G R)^T, lines of n: m of them, or a block's */
     CUDA__ISM_K,  /* the same of K */
@@ -138,7 +138,8 @@ struct cuda__ism_plan {
     bool streams; /* with `fused`: by ism_stream.cuh, with a workspace; rows of a part, parts */
     int64_t stream_rows, stream_parts, stream_ld; /* numbers from line to line */
     int64_t block, group;                         /* columns; a group is a multiple of a block */
-    bool last; /* by ism_last.cuh: rows of a block, blocks of a strip */
+    bool in_place; /* Z takes the place of A0^-1, which the trial reads where it was given */
+    bool last;     /* by ism_last.cuh: rows of a block, blocks of a strip */
     int64_t last_rows, last_parts;
     bool beside; /* |A| is measured beside the work, by ism_norm.cuh: rows of a part */
     int64_t norm_rows, norm_parts;

@@ -269,7 +269,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     {
         bool sets = begins && diagonal() && count > 0;
         note(CUDA_ISM_ASSEMBLE);
-        if (begins && !sets)
+        if (begins && !sets && !call.plan.in_place)
             over(call.n * call.n, cuda__ism_start_kernel<T>, call,
                  (int)(diagonal() ? CUDA__ISM_FROM_E : CUDA__ISM_FROM_B), square(CUDA__ISM_Z));
         if (count > 0)

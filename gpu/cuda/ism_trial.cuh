@@ -313,14 +313,15 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_change_kernel(const 
     __shared__ cuda__ism_best scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
-    const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
+    const T *b = cuda__ism_given_inverse<T>(call, slot);
+    const int64_t ld = call.plan.in_place ? n : call.ld;
     T *line = cuda__ism_array_of<T>(call, slot, CUDA__ISM_COLUMNS);
     cuda__ism_best best = {-1, n - 1};
     for (int64_t j = threadIdx.x; j < n; j += Threads)
         best.see((double)fabs(product[j]), j);
     int64_t column = cuda__ism_agree<Threads / CUDA__WARP>(best, scratch);
     for (int64_t i = threadIdx.x; i < n; i += Threads)
-        line[i] = b[i * call.ld + column];
+        line[i] = b[i * ld + column];
 }
 
 /* ---- The verdict ---- */

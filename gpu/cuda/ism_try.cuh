@@ -36,6 +36,12 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
         return {array, call.n, call.m, call.ldm};
     }
 
+    /* A0^-1, wherever it is. */
+    cuda__ism_shape given_inverse() const
+    {
+        return {CUDA__ISM_B, call.n, call.n, call.plan.in_place ? call.n : call.ld};
+    }
+
     void look_at(int array, int sizes)
     {
         cuda__ism_sight sight = {array, stride(array), sizes, -1};
@@ -213,8 +219,8 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
         const int64_t count = lines(), all = 2 * count;
         const struct cuda__ism_lines both = {-1, CUDA__ISM_TZ, count, call.ld, 0};
         times_thin_twice(both, all, count, CUDA__ISM_TWICE_REST, place(CUDA__ISM_REST, 0, all));
-        put_twice({pairs(CUDA__ISM_REST, all), square(CUDA__ISM_B), place(CUDA__ISM_ERROR, 0, all),
-                   all, count, CUDA__ISM_TWICE_ERROR},
+        put_twice({pairs(CUDA__ISM_REST, all), given_inverse(), place(CUDA__ISM_ERROR, 0, all), all,
+                   count, CUDA__ISM_TWICE_ERROR},
                   false);
         if (cuda__ism_is_whole(call.n) || call.m == 0)
             return;

@@ -229,7 +229,10 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     const int group = at / across, groups = threads / across;
     const int64_t n = of.from.lines, first = (int64_t)blockIdx.x * across, j = first + at % across;
     const bool inside = j < of.from.columns;
-    const T *from = cuda__ism_array_of<T>(call, blockIdx.y, of.from.array) + j;
+    const T *from =
+        (of.from.array == CUDA__ISM_B ? cuda__ism_given_inverse<T>(call, blockIdx.y)
+                                      : cuda__ism_array_of<T>(call, blockIdx.y, of.from.array)) +
+        j;
     const cuda__ism_twice_lines<T, Lines> lines(call, of);
     cuda__ism_sum<T> sums[Lines] = {};
     for (int64_t row = 0; row < n; row += threads) {

@@ -153,10 +153,18 @@ static const struct cuda_method table[] = {
      .takes_products = true,
      .launch = cuda_ism,
      .mend = cuda_ism_mend,
-     .workspace = cuda_ism_workspace},
+     .workspace = cuda_ism_workspace,
+     .mend_workspace = cuda_ism_mend_workspace},
 };
 
 #define ROWS ((int)(sizeof table / sizeof table[0]))
+
+size_t cuda_method_bytes_least(const struct cuda_method *method, const struct cuda_call *call)
+{
+    size_t work = method->workspace ? method->workspace(call, 1) : 0;
+    size_t mending = method->mend_workspace ? method->mend_workspace(call, 1) : 0;
+    return work > mending ? work : mending;
+}
 
 const struct cuda_method *cuda_method_row(int row)
 {

@@ -29,8 +29,10 @@ struct cuda_method {
      * again and again; NULL: one launch is all. */
     cuda_launcher *again;
     /* Bytes of device memory for the first `matrices` of the call; SIZE_MAX when they are too many
-     * to count. NULL: none. The call's pointers may not be looked at. */
+     * to count. NULL: none. The call's pointers may not be looked at. mend_workspace: what `mend`
+     * takes for so many doubtful ones, its contents undefined; NULL: it goes on in the other. */
     size_t (*workspace)(const struct cuda_call *call, int64_t matrices);
+    size_t (*mend_workspace)(const struct cuda_call *call, int64_t matrices);
 };
 
 /* The row of method_at(index) that takes matrices of order n; NULL when none does. A walk through a
@@ -39,6 +41,9 @@ const struct cuda_method *cuda_method_find(uint32_t index, enum precision precis
 
 /* The largest order of method_at(index); 0: it is not taken. */
 int64_t cuda_method_n_max(uint32_t index, enum precision precision);
+
+/* Bytes of device memory without which one matrix cannot be done with, mended or not. */
+size_t cuda_method_bytes_least(const struct cuda_method *method, const struct cuda_call *call);
 
 /* All rows, one after the other; NULL behind the last. */
 const struct cuda_method *cuda_method_row(int row);

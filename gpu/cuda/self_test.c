@@ -150,16 +150,11 @@ static struct cuda_call call_of(const struct trial *trial)
                                         .doubtful = &seen->doubtful}};
 }
 
-static size_t workspace_bytes(const struct trial *trial, const struct cuda_call *call)
-{
-    return trial->method->workspace ? trial->method->workspace(call, 1) : 0;
-}
-
 /* May the pool ever hold what the order needs? No batch of it runs otherwise. */
 static bool has_room(const struct trial *trial)
 {
     struct cuda_call call = call_of(trial);
-    return workspace_bytes(trial, &call) <= cuda_pool_bytes_max(trial->pool);
+    return cuda_method_bytes_least(trial->method, &call) <= cuda_pool_bytes_max(trial->pool);
 }
 
 static cudaError_t run(const struct trial *trial)
@@ -172,7 +167,7 @@ static cudaError_t run(const struct trial *trial)
     memset(trial->h_bench->info, 0xa5, sizeof trial->h_bench->info);
     trial->h_bench->doubtful = 0;
     struct cuda_call call = call_of(trial);
-    size_t bytes = workspace_bytes(trial, &call);
+    size_t bytes = cuda_method_bytes_least(method, &call);
     if (bytes > 0)
         status = cuda_pool_take(trial->pool, false, bytes, bytes, &block);
     call.workspace = block.d_data;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu/cuda/ism.h"
+#include "gpu/cuda/method.h"
 #include "gpu/cuda/self_test.h"
 #include "gpu/methods/ism.h"
 
@@ -104,11 +105,18 @@ static double ratio_of(const struct trial *trial, int64_t k)
     return worst / ((double)n * norm_a * norm_x * eps);
 }
 
+/* What serves its launch, and its mending. */
+static size_t bytes_of(const struct cuda_call *call)
+{
+    uint32_t ism = (uint32_t)method_index(method_find("ism"));
+    return cuda_method_bytes_least(cuda_method_find(ism, call->precision, call->n), call);
+}
+
 /* One launch of `call`, with a workspace from the pool, and mending. */
 static cudaError_t run(const struct trial *trial, struct cuda_call *call, cudaStream_t stream)
 {
     struct cuda_block block = {0};
-    size_t bytes = cuda_ism_workspace(call, 1);
+    size_t bytes = bytes_of(call);
     cudaError_t status = cuda_pool_take(trial->pool, false, bytes, bytes, &block);
     call->workspace = block.d_data;
     call->workspace_bytes = block.bytes;
@@ -170,7 +178,7 @@ static cudaError_t try(struct trial *trial, struct cuda_products *products, cuda
                                  .products = products,
                                  .batch = {.doubtful = &trial->seen->doubtful}};
         /* What the pool can never hold is never run. */
-        if (cuda_ism_workspace(&call, 1) > cuda_pool_bytes_max(trial->pool))
+        if (bytes_of(&call) > cuda_pool_bytes_max(trial->pool))
             continue;
         fill(trial);
         lay_out(trial);

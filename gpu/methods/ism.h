@@ -162,9 +162,11 @@ static const struct method method_ism = {
               .help = "single takes one column of X and Y at a time, block and "
                       "reduced_memory a block of s (block_size). Beside X, Y and the answer "
                       "block keeps the factors, on the host engine 2 m n + 3 s n numbers, "
-                      "reduced_memory 3 s n; either sets aside what lu would take, n^2 and "
-                      "64 to 128 lines of n, and on the host engine, up to m = 64 or with "
-                      "A0_INVERSE alone, 2 m n for X and Y balanced. auto chooses by n and m, "
+                      "reduced_memory 3 s n; there either sets aside what lu would take, n^2 "
+                      "and 64 to 128 lines of n, and up to m = 64 or with A0_INVERSE alone "
+                      "2 m n for X and Y balanced. On a GPU, at m = n, block takes 5 n^2 "
+                      "numbers of its memory, with A0_INVERSE 6 n^2, and reduced_memory 3 n^2. "
+                      "auto chooses by n and m, "
                       "and takes lu where m > n; where a variant breaks down or loses accuracy, "
                       "larger blocks or lu are taken, and METHOD tells",
               .kind = METHOD_OPTION_CHOICE,

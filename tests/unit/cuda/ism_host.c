@@ -41,10 +41,21 @@ static void run(const struct host_matrix *matrix, enum precision precision)
     if (cuda_ism(&call, NULL) != cudaSuccess)
         fail_msg("%s", simt_report());
     assert_in_range(doubtful, 0, 1);
-    call.to_mend = doubtful;
-    if (doubtful && cuda_ism_mend(&call, NULL) != cudaSuccess)
-        fail_msg("%s", simt_report());
     cudaFree(call.workspace);
+    call.to_mend = doubtful;
+    cudatest_mend_ism(&call);
+}
+
+void cudatest_mend_ism(struct cuda_call *call)
+{
+    if (call->to_mend == 0)
+        return;
+    call->workspace_bytes = cuda_ism_mend_workspace(call, call->to_mend);
+    assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
+    memset(call->workspace, 0xff, call->workspace_bytes);
+    if (cuda_ism_mend(call, NULL) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    cudaFree(call->workspace);
 }
 
 static void run_f32(const struct host_matrix *matrix)

@@ -11,7 +11,6 @@
 
 #include "gpu/cuda/ism.h"
 #include "gpu/cuda/ism_call.h"
-#include "gpu/cuda/lu_middle.h"
 #include "tests/simt/simt.h"
 #include "tests/unit/cuda/company.h"
 #include "tests/unit/cuda/ism_host.h"
@@ -87,11 +86,10 @@ static void run(const struct cudatest_bed *bed, struct cuda_call *call, int64_t 
     assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
     if (cuda_ism(call, NULL) != cudaSuccess)
         fail_msg("%s", simt_report());
-    call->to_mend = doubtful;
-    if (doubtful > 0 && cuda_ism_mend(call, NULL) != cudaSuccess)
-        fail_msg("%s", simt_report());
-    assert_true(doubtful <= call->matrices); /* mending adds none */
     cudaFree(call->workspace);
+    call->to_mend = doubtful;
+    cudatest_mend_ism(call);
+    assert_true(doubtful <= call->matrices); /* mending adds none */
 }
 
 static void try_batch(struct cudatest_bed *bed, int items)
@@ -235,24 +233,28 @@ static void test_what_is_refused(void **state)
     assert_int_equal(cuda_ism_mend(&call, NULL), cudaErrorInvalidValue);
 }
 
-/* At m = n `reduced_memory` takes 3 n^2 numbers and `block` 5 n^2; or as much as is reserved for
- * mending, lu's workspace and 3 n^2. */
+/* At m = n `reduced_memory` takes 3 n^2 numbers and `block` 5 n^2, with A0_INVERSE 6 n^2. */
 static void test_memory(void **state)
 {
     (void)state;
-    int64_t options[METHOD_OPTIONS_MAX] = {METHOD_ISM_BLOCK, 64};
-    struct cuda_call call = {.precision = PRECISION_FP64,
-                             .n = 8192,
-                             .m = 8192,
-                             .inputs = METHOD_ISM_XY,
-                             .options = options,
-                             .matrices = 1};
-    size_t square = (size_t)8192 * 8192 * 8, block = cuda_ism_workspace(&call, 1);
-    size_t lu = cuda_inverse_middle_workspace(PRECISION_FP64, call.n, 1);
-    options[0] = METHOD_ISM_REDUCED_MEMORY;
-    size_t reduced = cuda_ism_workspace(&call, 1);
-    assert_true(reduced * 100 <= block * 62 || reduced <= square * 31 / 10 + lu);
-    assert_true(block <= square * 53 / 10);
+    static const uint32_t others[] = {0, METHOD_INPUT(METHOD_ISM_A0_DIAGONAL),
+                                      METHOD_INPUT(METHOD_ISM_A0_INVERSE)};
+    static const int64_t orders[] = {4096, 8192};
+    for (size_t i = 0; i < COUNT(others) * COUNT(orders); i++) {
+        const int64_t n = orders[i / COUNT(others)];
+        int64_t options[METHOD_OPTIONS_MAX] = {METHOD_ISM_BLOCK};
+        struct cuda_call call = {.precision = PRECISION_FP64,
+                                 .n = n,
+                                 .m = n,
+                                 .inputs = METHOD_ISM_XY | others[i % COUNT(others)],
+                                 .options = options,
+                                 .matrices = 1};
+        const size_t square = (size_t)(n * n) * sizeof(double);
+        const size_t block = cuda_ism_workspace(&call, 1);
+        options[METHOD_ISM_VARIANT] = METHOD_ISM_REDUCED_MEMORY;
+        assert_true(cuda_ism_workspace(&call, 1) * 10 <= block * 6);
+        assert_true(block <= square * (others[i % COUNT(others)] ? 65 : 55) / 10);
+    }
 }
 
 int main(void)

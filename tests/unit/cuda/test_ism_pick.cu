@@ -69,13 +69,14 @@ static void test_many_small_ones_at_once(void **state)
     call.inputs = METHOD_INPUT(CUDA__ISM_GIVEN_X) | METHOD_INPUT(CUDA__ISM_GIVEN_Y) |
                   METHOD_INPUT(CUDA__ISM_GIVEN_INVERSE);
     call.options = options;
-    assert_true(cuda_ism_workspace(&call, 1000000) >
-                4000 * (cuda_ism_workspace(&call, 2) - cuda_ism_workspace(&call, 1)));
-    assert_true(cuda_ism_workspace(&call, 1000000) <= 70 << 20);
+    assert_true(cuda_ism_mend_workspace(&call, 1000000) >
+                4000 * (cuda_ism_mend_workspace(&call, 2) - cuda_ism_mend_workspace(&call, 1)));
+    assert_true(cuda_ism_mend_workspace(&call, 1000000) <= 70 << 20);
+    assert_int_equal(cuda_ism_workspace(&call, 1000000), 0);
     call.n = 600;
     call.m = 601;
-    assert_true(cuda_ism_workspace(&call, 63) < cuda_ism_workspace(&call, 64));
-    assert_int_equal(cuda_ism_workspace(&call, 64), cuda_ism_workspace(&call, 1000000));
+    assert_true(cuda_ism_mend_workspace(&call, 63) < cuda_ism_mend_workspace(&call, 64));
+    assert_int_equal(cuda_ism_mend_workspace(&call, 64), cuda_ism_mend_workspace(&call, 1000000));
 }
 
 int main(void)
