@@ -213,7 +213,6 @@ static void take_variant(struct cuda__ism_call *work)
     take(work, CUDA__ISM_C, work->plan.block, work->lds);
     take(work, CUDA__ISM_TURNED, turns ? CUDA__ISM_TURN : 0, CUDA__ISM_TURN);
     take(work, CUDA__ISM_TOP, turns ? CUDA__ISM_TURN : 0, work->lds);
-    take(work, CUDA__ISM_ROWS, turns ? CUDA__ISM_TURN : 0, work->lds);
     take(work, CUDA__ISM_LEFT, turns ? work->plan.block : 0, CUDA__ISM_TURN);
     take_pieces(work);
     take(work, CUDA__ISM_U, kept, work->ldm);

@@ -100,7 +100,6 @@ enum cuda__ism_array {
     CUDA__ISM_C,      /* a block, which becomes its inverse: R^T, lines of lds */
     CUDA__ISM_TURNED, /* of a turn of a block: see ism_turn.cuh */
     CUDA__ISM_TOP,
-    CUDA__ISM_ROWS,
     CUDA__ISM_LEFT,
     CUDA__ISM_PIECES,   /* of a product */
     CUDA__ISM_BESIDE,   /* of ism_norm.cuh: eight lines of m for each part of the rows */

@@ -122,7 +122,6 @@ template <typename T> struct cuda__ism_putter {
             return call.ldg;
         case CUDA__ISM_C:
         case CUDA__ISM_TOP:
-        case CUDA__ISM_ROWS:
             return call.lds;
         case CUDA__ISM_TURNED:
         case CUDA__ISM_LEFT:

@@ -133,6 +133,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     /* C = (I + C)^-1, of s columns. */
     void invert_block(int64_t s)
     {
+        typedef cuda__ism_turn_tile<T> tile;
         for (int64_t first = 0; first < s; first += CUDA__ISM_TURN) {
             int64_t count = s - first < CUDA__ISM_TURN ? s - first : CUDA__ISM_TURN;
             bool whole = count == s;
@@ -140,10 +141,8 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
                   CUDA__ISM_TURN_THREADS, 0, call, (int)s, (int)first, (int)count);
             if (whole)
                 return;
-            multiply(count, s, count, false, false, 1, {CUDA__ISM_TURNED, 0, 0},
-                     {CUDA__ISM_TOP, 0, 0}, 0, {CUDA__ISM_ROWS, 0, 0});
-            multiply(s, s, count, false, false, -1, {CUDA__ISM_LEFT, 0, 0}, {CUDA__ISM_ROWS, 0, 0},
-                     1, {CUDA__ISM_C, 0, 0});
+            start(cuda__ism_turn_rest_kernel<T>, pieces(s, tile::rows) * pieces(s, tile::columns),
+                  CUDA__ISM_TURN_THREADS, sizeof(typename tile::shared), call, (int)s, (int)count);
         }
     }
 

@@ -4,8 +4,9 @@
  * A block I + C of s columns becomes its inverse in place by Gauss-Jordan's elimination, turn after
  * turn: a turn takes CUDA__ISM_TURN columns, whose square is inverted in registers, with pivots
  * from its rows, while the rows and columns that it meets are set aside and cleared. With D that
- * inverse, TOP those rows and LEFT those columns, two products follow: ROWS = D TOP, and
- * C -= LEFT ROWS, for which TOP has ones in the place of the square and LEFT minus ones.
+ * inverse, TOP those rows and LEFT those columns, C -= LEFT (D TOP) follows, for which TOP has ones
+ * in the place of the square and LEFT minus ones: a block has a tile of C, and makes what it takes
+ * of D TOP itself, which another launch would take longer for.
  *
  * A product whose tiles are too few for a device is cut into pieces of its sums, products of their
  * own, which are added up in order afterwards. How many follows from its shape alone. Large ones
@@ -17,6 +18,7 @@
 #define GPU_CUDA_ISM_TURN_CUH
 
 #include "gpu/cuda/ism.cuh"
+#include "gpu/cuda/lu_tile.cuh"
 
 #define CUDA__ISM_TURN_WARPS 8
 #define CUDA__ISM_TURN_THREADS (CUDA__ISM_TURN_WARPS * CUDA__WARP)
@@ -337,6 +339,90 @@ static __global__ void __launch_bounds__(CUDA__ISM_TURN_THREADS)
         if (!inside)
             *at = 0;
     }
+}
+
+/* ---- What a turn leaves to be done ---- */
+
+/* A block's tile of C, of 16 x 16 numbers a warp. D, LEFT's rows and TOP's columns, filled up with
+ * zeros to a whole turn. */
+template <typename T> struct cuda__ism_turn_tile {
+    typedef typename cuda__real<T>::vector vector;
+    static constexpr int turn = CUDA__ISM_TURN, rows = CUDA__ISM_TURN, columns = 32;
+    static constexpr int width = cuda__real<T>::width, threads = CUDA__ISM_TURN_THREADS;
+    static constexpr int line = cuda__lu_line<T>::of_factor(turn);
+    static constexpr int top_line = cuda__lu_line<T>::of_factor(columns);
+    static_assert(rows * columns == CUDA__ISM_TURN_WARPS * CUDA__UNIT * CUDA__UNIT,
+                  "a warp has a unit");
+    struct shared {
+        alignas(16) T turned[turn][line], left[rows][line];
+        alignas(16) T top[turn][top_line]; /* then D times it */
+    };
+
+    /* `down` x `across` numbers, and zeros around them. */
+    template <int Width>
+    static __device__ __forceinline__ void stage(T *to, int to_line, const T *from, int64_t ld,
+                                                 int down, int across)
+    {
+        constexpr int pieces = Width / width;
+#pragma unroll
+        for (int e = 0; e < turn * pieces; e += threads) {
+            const int i = (e + (int)threadIdx.x) / pieces;
+            const int j = (e + (int)threadIdx.x) % pieces * width;
+            T *place = to + i * to_line + j;
+            if (i < down && j + width <= across) {
+                cuda__copy_async<16>(place, from + i * ld + j);
+                continue;
+            }
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                place[v] = i < down && j + v < across ? from[i * ld + j + v] : T(0);
+        }
+    }
+};
+
+/* C -= LEFT (D TOP) of s columns, after a turn of `count`. blockIdx.x: the tile. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_TURN_THREADS)
+    cuda__ism_turn_rest_kernel(const cuda__ism_call call, int s, int count)
+{
+    typedef cuda__ism_turn_tile<T> block;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    typename block::shared &memory = *(typename block::shared *)cuda__memory;
+    const int64_t slot = blockIdx.y, ld = call.lds;
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    const int across = (s + block::columns - 1) / block::columns;
+    const int row = (int)blockIdx.x / across * block::rows;
+    const int column = (int)blockIdx.x % across * block::columns;
+    const int i0 = warp / 2 * CUDA__UNIT, j0 = warp % 2 * CUDA__UNIT;
+    block::template stage<block::turn>(memory.turned[0], block::line,
+                                       cuda__ism_array_of<T>(call, slot, CUDA__ISM_TURNED),
+                                       block::turn, count, count);
+    block::template stage<block::columns>(memory.top[0], block::top_line,
+                                          cuda__ism_array_of<T>(call, slot, CUDA__ISM_TOP) + column,
+                                          ld, count, s - column);
+    block::template stage<block::turn>(memory.left[0], block::line,
+                                       cuda__ism_array_of<T>(call, slot, CUDA__ISM_LEFT) +
+                                           row * block::turn,
+                                       block::turn, s - row, count);
+    cuda__copy_arrive();
+    __syncthreads();
+    cuda__lu_tile<T, 1, 1> tile = {};
+    tile.template multiply<block::turn>(memory.turned[i0], block::line, memory.top[0] + j0,
+                                        block::top_line, lane);
+    __syncthreads();
+    cuda__lu_store(tile, memory.top[i0] + j0, block::top_line, lane);
+    __syncthreads();
+    tile = {};
+    tile.template multiply<block::turn>(memory.left[i0], block::line, memory.top[0] + j0,
+                                        block::top_line, lane);
+    T *c = cuda__ism_array_of<T>(call, slot, CUDA__ISM_C) + (row + i0) * ld + column + j0;
+    tile.each(lane, [&](int i, int j, const T *from) {
+#pragma unroll
+        for (int v = 0; v < block::width; v++) {
+            if (row + i0 + i < s && column + j0 + j + v < s)
+                c[i * ld + j + v] -= from[v];
+        }
+    });
 }
 
 /* ---- Pieces of sums ---- */

@@ -15,7 +15,7 @@
 #define CUDA__ISM_TWICE_RATIO 4.0 /* of what sums in twice the precision may have lost */
 #define CUDA__ISM_NORM_ERROR 0.1  /* of |A| that its own sums may have lost, and half of it */
 #define CUDA__ISM_TWICE_LINES 4   /* of a block, at most */
-#define CUDA__ISM_TWICE_HELD 4    /* rows of a warp */
+#define CUDA__ISM_TWICE_HELD 4    /* rows of a warp, or of a thread, at once */
 
 /* ---- Sums ---- */
 
@@ -223,7 +223,7 @@ template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     cuda__ism_twice_kernel(const cuda__ism_call call, const cuda__ism_twice_product of)
 {
-    constexpr int threads = CUDA__ISM_TERMS_THREADS;
+    constexpr int threads = CUDA__ISM_TERMS_THREADS, held = CUDA__ISM_TWICE_HELD;
     __shared__ cuda__ism_sum<T> shared[Lines][threads]; /* numbers of the lines, then sums */
     const int at = (int)threadIdx.x, across = cuda__ism_across(of.from.lines, of.from.columns);
     const int group = at / across, groups = threads / across;
@@ -242,12 +242,19 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
         for (int l = 0; l < Lines && at < rows; l++)
             shared[l][at] = lines.number(l, row + at);
         __syncthreads();
-#pragma unroll 4
-        for (int i = group; i < rows; i += groups) {
-            const double value = inside ? (double)from[(row + i) * of.from.ld] : 0;
+        for (int i = group; i < rows; i += held * groups) {
+            double values[held]; /* are read before any is used */
 #pragma unroll
-            for (int l = 0; l < Lines; l++)
-                sums[l].add(value, shared[l][i]);
+            for (int k = 0; k < held; k++) {
+                const bool is = inside && i + k * groups < rows;
+                values[k] = is ? (double)from[(row + i + k * groups) * of.from.ld] : 0;
+            }
+#pragma unroll
+            for (int k = 0; k < held; k++) {
+#pragma unroll
+                for (int l = 0; l < Lines && i + k * groups < rows; l++)
+                    sums[l].add(values[k], shared[l][i + k * groups]);
+            }
         }
     }
     __syncthreads();

@@ -187,6 +187,24 @@ static void test_exchanged_rows(void **state)
     }
 }
 
+/* Blocks of several turns, the last of which may be short, in both precisions. */
+static void test_blocks_of_several_turns(void **state)
+{
+    (void)state;
+    static const int64_t ranks[] = {65, 90, 128, 131};
+    for (size_t k = 0; k < COUNT(ranks) * PRECISION_COUNT; k++) {
+        struct ismtest_problem problem =
+            ismtest_problem((enum precision)(k % PRECISION_COUNT), ISMTEST_DEFAULT, 150,
+                            ranks[k / PRECISION_COUNT], k);
+        problem.variant = METHOD_ISM_BLOCK;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        check_ratio(&problem, &answer);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* A0's first numbers are tiny, and X Y^T puts ones in their place: the inverse's digits are lost in
  * the difference. */
 static void test_lost_accuracy_is_left_to_lu(void **state)
@@ -397,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_less_shared_memory),
         cmocka_unit_test(test_a_singular_block_is_left_to_lu),
         cmocka_unit_test(test_exchanged_rows),
+        cmocka_unit_test(test_blocks_of_several_turns),
         cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
         cmocka_unit_test(test_factors),
         cmocka_unit_test(test_groups),
