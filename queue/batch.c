@@ -110,6 +110,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     slot->dropped = 0;
     slot->stage = QUEUE_STAGE_SENT;
     slot->submitted_ns = slot->since_ns = now_ns;
+    slot->until_ns = 0;
     slot->matrices = slot->bytes = 0;
     for (int i = 0; i < slot->count; i++) {
         slot->matrices += slot->fragments[i].count;

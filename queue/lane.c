@@ -208,16 +208,17 @@ static void note_stages(struct queue_ring *ring, uint64_t now_ns)
             continue;
         slot->stage = stage;
         slot->since_ns = now_ns;
+        slot->until_ns = 0;
     }
 }
 
 static uint64_t ring_overdue_ns(struct queue_lane *lane, int kind, uint64_t now_ns)
 {
     struct queue_ring *ring = &lane->rings[kind];
-    const struct queue_slot *oldest = NULL;
+    struct queue_slot *oldest = NULL;
     note_stages(ring, now_ns);
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
-        const struct queue_slot *slot = &ring->slots[i];
+        struct queue_slot *slot = &ring->slots[i];
         if (slot->used && (oldest == NULL || slot->submitted_ns < oldest->submitted_ns))
             oldest = slot;
     }
@@ -227,11 +228,16 @@ static uint64_t ring_overdue_ns(struct queue_lane *lane, int kind, uint64_t now_
      * with a stage, whichever was later. */
     uint64_t since_ns =
         oldest->since_ns > ring->last_reap_ns ? oldest->since_ns : ring->last_reap_ns;
+    bool waits = oldest->stage == QUEUE_STAGE_SENT || oldest->stage == QUEUE_STAGE_WAITING;
     double allowed = allowed_ns(lane->queue, oldest);
-    if (oldest->stage == QUEUE_STAGE_SENT || oldest->stage == QUEUE_STAGE_WAITING)
-        allowed += patience_ns(lane, kind, oldest);
+    allowed += waits ? patience_ns(lane, kind, oldest) : 0;
     uint64_t running_ns = now_ns > since_ns ? now_ns - since_ns : 0;
-    return (double)running_ns > allowed ? running_ns : 0;
+    uint64_t until_ns = since_ns + (uint64_t)allowed;
+    /* What it has waited for may have ended a moment ago: its time is not up for that. */
+    if (waits && oldest->until_ns > until_ns)
+        until_ns = oldest->until_ns;
+    oldest->until_ns = waits ? until_ns : 0;
+    return now_ns > until_ns ? running_ns : 0;
 }
 
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)

@@ -195,7 +195,8 @@ bool queue_lane_close(struct queue_lane *lane, bool blamed);
 /* The engine is dead and reaped. What it had begun returns to the queue, as suspects. With blamed
  * false (the front itself stopped it) none does. */
 void queue_lane_down(struct queue_lane *lane, bool blamed);
-/* When a batch is past its deadline, how long it has run or waited; 0 when all is well. */
+/* When a batch is past its deadline, how long it has run or waited; 0 when all is well. To be asked
+ * often: a deadline counts from when this saw the batch begin, wait or go on. */
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns);
 /* It has ended a batch well since it has its role. */
 bool queue_lane_worked(struct queue_lane *lane);

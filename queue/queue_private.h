@@ -86,6 +86,7 @@ struct queue_slot {
     uint64_t submitted_ns;
     enum queue_stage stage;
     uint64_t since_ns;            /* when the stage was seen first */
+    uint64_t until_ns;            /* while it waits: how long it may, as far as was seen */
     double predicted_ns, most_ns; /* what it is going to take; what it may take */
     int64_t matrices, bytes;      /* of inputs and wanted outputs */
     bool doubted;                 /* its engine is ending, and its fragments count as suspected */

@@ -393,6 +393,32 @@ static void test_overdue_before_a_long_batch(void **state)
     }
 }
 
+/* One that waits for what another lane's batch holds: when that is done its own time is not up. */
+static void test_overdue_behind_another_lane(void **state)
+{
+    (void)state;
+    for (int begun = 0; begun < 2; begun++) {
+        struct bench bench = bench_open(&limits);
+        submit(&bench, 0, 4096, 1);
+        queue_flush(bench.queue);
+        struct engine_batch *large = start(bench.shared, ENGINE_LANE_LONG);
+        submit(&bench, 1, 8, 1);
+        queue_flush(bench.queue);
+        struct engine_batch *small = start(bench.shared, ENGINE_LANE_SHORT);
+        uint64_t now_ns = clock_now_ns();
+        small->waits = (uint32_t)begun;
+        small->state = begun ? ENGINE_BATCH_RUNNING : ENGINE_BATCH_SUBMITTED;
+        assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 60 * CLOCK_S) == 0);
+        finish(large, ENGINE_OK);
+        queue_reap(bench.queue);
+        assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 60 * CLOCK_S + 1) == 0);
+        assert_true(queue_lane_overdue_ns(bench.lane, now_ns + 1000 * CLOCK_S) > 0);
+        finish(small, ENGINE_OK);
+        queue_reap(bench.queue);
+        bench_close(&bench);
+    }
+}
+
 /* Random orders, cancels, deaths and shortages: each item is done exactly once, nothing is left. */
 static void storm(unsigned seed)
 {
@@ -472,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_overdue_beside_a_long_batch),
         cmocka_unit_test(test_overdue_behind_another),
         cmocka_unit_test(test_overdue_before_a_long_batch),
+        cmocka_unit_test(test_overdue_behind_another_lane),
         cmocka_unit_test(test_storms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
