@@ -307,8 +307,10 @@ static cudaError_t take_block(struct cuda_flight *flight)
     size_t least = lacks(flight) ? method->mend_workspace(call, 1) : method->workspace(call, 1);
     size_t wanted = lacks(flight) ? method->mend_workspace(call, call->to_mend)
                                   : method->workspace(call, call->matrices);
-    return cuda_pool_take(lane->pool, lane->is_long, least, wanted < least ? least : wanted,
-                          &flight->block);
+    wanted = wanted < least ? least : wanted;
+    return lacks(flight)
+               ? cuda_pool_take_on(lane->pool, lane->is_long, least, wanted, &flight->block)
+               : cuda_pool_take(lane->pool, lane->is_long, least, wanted, &flight->block);
 }
 
 /* Takes what a flight in line waits for, when it is its turn; nothing where nothing is going to be

@@ -205,12 +205,12 @@ static bool is_full(const struct cuda_pool *pool, uint64_t now_ns)
            now_ns < pool->full_ns + pool->patience_ns;
 }
 
-/* A block of `wanted` bytes or the share of a batch, or of less down to `least`. *found stays NULL
- * where there is none. */
-static cudaError_t search(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+/* A block of `wanted` bytes or the share of a batch, or of less down to `least`; of `most` at most.
+ * *found stays NULL where there is none. */
+static cudaError_t search(struct cuda_pool *pool, size_t least, size_t wanted, size_t most,
                           struct entry **found)
 {
-    size_t share = share_of(pool), most = room_of(pool, is_long, least);
+    size_t share = share_of(pool);
     cudaError_t status = cudaSuccess;
     wanted = wanted > share ? share : wanted;
     wanted = wanted < least ? least : wanted;
@@ -229,23 +229,30 @@ static cudaError_t take(struct cuda_pool *pool, bool is_long, size_t least, size
         return cudaErrorMemoryAllocation;
     if (is_full(pool, now_ns))
         return cudaErrorNotReady;
-    cudaError_t status = search(pool, is_long, least, wanted, found);
+    cudaError_t status = search(pool, least, wanted, room_of(pool, is_long, least), found);
     if (status != cudaSuccess || *found)
         return status;
     return pool->used > 0 ? cudaErrorNotReady : note_full(pool, now_ns);
 }
 
-/* Takes, or has the other lane wait: enough may be unused, but only in pieces that can be freed
- * when nothing is in use. */
-static cudaError_t take_in_turn(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
-                                struct entry **found)
+/* Has the other lane to wait for who finds no memory? Enough may be unused, but only in pieces that
+ * can be freed when nothing is in use. Who has begun must not be kept from it by those that begin
+ * behind it; but for the long lane's own batches the short one does not wait. */
+static bool reserves(const struct cuda_pool *pool, bool is_long, bool has_begun, size_t least)
+{
+    if (pool->used == 0 || least > room_of(pool, is_long, least))
+        return false;
+    return has_begun ? !is_long || pool->used_long == 0 : least <= pool->bytes_max - pool->used;
+}
+
+static cudaError_t take_in_turn(struct cuda_pool *pool, bool is_long, bool has_begun, size_t least,
+                                size_t wanted, struct entry **found)
 {
     uint64_t now_ns = clock_now_ns();
     if (pool->drains && pool->drains_for_long != is_long)
         return cudaErrorNotReady;
     cudaError_t status = take(pool, is_long, least, wanted, now_ns, found);
-    pool->drains = status == cudaErrorNotReady && pool->used > 0 &&
-                   least <= room_of(pool, is_long, least) && least <= pool->bytes_max - pool->used;
+    pool->drains = status == cudaErrorNotReady && reserves(pool, is_long, has_begun, least);
     pool->drains_for_long = is_long;
     return status;
 }
@@ -261,17 +268,29 @@ static void hand_out(struct cuda_pool *pool, bool is_long, struct entry *entry,
 
 /* ---- The lock ---- */
 
-cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
-                           struct cuda_block *block)
+static cudaError_t take_locked(struct cuda_pool *pool, bool is_long, bool has_begun, size_t least,
+                               size_t wanted, struct cuda_block *block)
 {
     assert(least >= 1 && least <= wanted && !block->d_data);
     struct entry *found = NULL;
     pthread_mutex_lock(&pool->lock);
-    cudaError_t status = take_in_turn(pool, is_long, least, wanted, &found);
+    cudaError_t status = take_in_turn(pool, is_long, has_begun, least, wanted, &found);
     if (status == cudaSuccess)
         hand_out(pool, is_long, found, block);
     pthread_mutex_unlock(&pool->lock);
     return status;
+}
+
+cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                           struct cuda_block *block)
+{
+    return take_locked(pool, is_long, false, least, wanted, block);
+}
+
+cudaError_t cuda_pool_take_on(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                              struct cuda_block *block)
+{
+    return take_locked(pool, is_long, true, least, wanted, block);
 }
 
 cudaError_t cuda_pool_try(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
@@ -281,8 +300,9 @@ cudaError_t cuda_pool_try(struct cuda_pool *pool, bool is_long, size_t least, si
     struct entry *found = NULL;
     cudaError_t status = cudaSuccess;
     pthread_mutex_lock(&pool->lock);
-    if (!pool->drains && least <= share_of(pool))
-        status = search(pool, is_long, least, wanted, &found);
+    size_t room = room_of(pool, is_long, least), share = share_of(pool);
+    if (!pool->drains && least <= share)
+        status = search(pool, least, wanted, room < share ? room : share, &found);
     if (status == cudaSuccess && found)
         hand_out(pool, is_long, found, block);
     pthread_mutex_unlock(&pool->lock);

@@ -51,9 +51,13 @@ void cuda_pool_be_patient(struct cuda_pool *pool, uint64_t patience_ns);
  * failed. */
 cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                            struct cuda_block *block);
-/* The same for who can do without: now or not at all. Nobody waits for it, and it does not go
- * before those whom a lane waits for. *block stays empty where `least` is more than one batch's
- * share, or not to be had; any status but cudaSuccess: the device failed. */
+/* The same for a batch that has begun and goes on: from its first question on the other lane gets no
+ * block before it; but the short lane does, while the long one that asks uses one. */
+cudaError_t cuda_pool_take_on(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
+                              struct cuda_block *block);
+/* The same for who can do without: now or not at all. Nobody waits for it, it does not go before
+ * those whom a lane waits for, and gets one batch's share at most. *block stays empty where `least`
+ * is more than that, or not to be had; any status but cudaSuccess: the device failed. */
 cudaError_t cuda_pool_try(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                           struct cuda_block *block);
 /* Who was told to ask again will not: the other lane need not wait for it any more. */

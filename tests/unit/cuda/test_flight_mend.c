@@ -315,7 +315,8 @@ static void test_mends_in_what_it_has(void **state)
         flightbed_open(&bed, 16 * MIB);
         fill_update(&bed, 0, &heavy);
         assert_in_range(work_bytes(&heavy), mending_bytes(&heavy), 2 * MIB);
-        struct cuda_block other = take(&bed, false, 12 * MIB), rest = take(&bed, false, 2 * MIB);
+        struct cuda_block other = take(&bed, false, 4 * MIB), rest = take(&bed, false, 8 * MIB);
+        struct cuda_block last = take(&bed, false, 2 * MIB);
         assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
         assert_int_equal(bed.flights[0].block.bytes, 2 * MIB);
         assert_true(cuda_flight_launch(&bed.flights[1], bed.batches[1]));
@@ -338,6 +339,7 @@ static void test_mends_in_what_it_has(void **state)
             let_end(&bed, 1);
         cuda_pool_give(bed.pool, &other);
         cuda_pool_give(bed.pool, &rest);
+        cuda_pool_give(bed.pool, &last);
         flightbed_close(&bed);
     }
 }

@@ -205,6 +205,29 @@ static void test_blocks_of_several_turns(void **state)
     }
 }
 
+/* The inverse takes the place of A0^-1, which the trial reads where it was given: that of each
+ * matrix. With M nearly singular |M - I| is far from what the answer would say of it. */
+static void test_inverses_in_place(void **state)
+{
+    (void)state;
+    const int64_t n = 70;
+    struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_INVERSE, n, 2);
+    problem.variant = METHOD_ISM_REDUCED_MEMORY;
+    problem.block_size = 1;
+    ismtest_complete(&problem);
+    memset(problem.b, 0, (size_t)(n * n) * sizeof *problem.b);
+    for (int64_t i = 0; i < n; i++)
+        problem.b[i * (n + 1)] = 1;
+    problem.x[0] = 0x1p-30 - 1;
+    problem.y[0] = 1;
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    assert_int_equal(answer.info, 0);
+    assert_int_equal(answer.road, METHOD_ROAD_REDUCED_MEMORY);
+    assert_true(answer.inverse[0] == 0x1p30);
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
 /* A0's first numbers are tiny, and X Y^T puts ones in their place: the inverse's digits are lost in
  * the difference. */
 static void test_lost_accuracy_is_left_to_lu(void **state)
@@ -416,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_a_singular_block_is_left_to_lu),
         cmocka_unit_test(test_exchanged_rows),
         cmocka_unit_test(test_blocks_of_several_turns),
+        cmocka_unit_test(test_inverses_in_place),
         cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
         cmocka_unit_test(test_factors),
         cmocka_unit_test(test_groups),

@@ -172,6 +172,42 @@ static void test_nobody_waits_for_who_has_gone(void **state)
     cuda_pool_destroy(&pool);
 }
 
+/* A batch that has begun is not kept from its memory by those that the other lane begins. */
+static void test_who_has_begun(void **state)
+{
+    (void)state;
+    struct cuda_block found = {0};
+    for (int is_long = 0; is_long < 2; is_long++) {
+        struct cuda_pool *pool = create(64 * MIB);
+        struct cuda_block other = take(pool, !is_long, 40 * MIB, 40 * MIB);
+        assert_refused(pool, is_long, 30 * MIB, cudaErrorNotReady);
+        struct cuda_block next = {0}; /* nothing is kept for that */
+        if (is_long)
+            next = take(pool, !is_long, MIB, MIB);
+        cuda_pool_give(pool, &next);
+        assert_int_equal(cuda_pool_take_on(pool, is_long, 30 * MIB, 30 * MIB, &found),
+                         cudaErrorNotReady);
+        assert_refused(pool, !is_long, MIB, cudaErrorNotReady);
+        cuda_pool_give(pool, &other);
+        assert_refused(pool, !is_long, MIB, cudaErrorNotReady);
+        assert_int_equal(cuda_pool_take_on(pool, is_long, 30 * MIB, 30 * MIB, &found), cudaSuccess);
+        other = take(pool, !is_long, MIB, MIB);
+        cuda_pool_give(pool, &other);
+        cuda_pool_give(pool, &found);
+        cuda_pool_destroy(&pool);
+    }
+    /* But for the long lane's own batches the short one does not wait. */
+    struct cuda_pool *pool = create(64 * MIB);
+    struct cuda_block own = take(pool, true, 12 * MIB, 12 * MIB);
+    struct cuda_block other = take(pool, false, 32 * MIB, 32 * MIB);
+    assert_int_equal(cuda_pool_take_on(pool, true, 30 * MIB, 30 * MIB, &found), cudaErrorNotReady);
+    struct cuda_block small = take(pool, false, MIB, MIB);
+    cuda_pool_give(pool, &small);
+    cuda_pool_give(pool, &other);
+    cuda_pool_give(pool, &own);
+    cuda_pool_destroy(&pool);
+}
+
 static size_t tried(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted)
 {
     struct cuda_block block = {0};
@@ -205,8 +241,9 @@ static void test_who_can_do_without(void **state)
     cuda_pool_give(pool, &last);
     assert_refused(pool, true, 64 * MIB + 1, cudaErrorMemoryAllocation); /* waits no longer */
     assert_int_equal(tried(pool, false, 17 * MIB, 60 * MIB), 0);
-    small = take(pool, true, 30 * MIB, 30 * MIB);
+    small = take(pool, true, 40 * MIB, 40 * MIB);
     cuda_pool_give(pool, &small);
+    assert_true(tried(pool, false, 4 * MIB, 12 * MIB) <= 16 * MIB); /* not the large one kept */
     cuda_pool_destroy(&pool);
 }
 
@@ -327,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_what_is_kept_is_no_way_round_the_lanes),
         cmocka_unit_test(test_pieces_are_joined_in_turn),
         cmocka_unit_test(test_nobody_waits_for_who_has_gone),
+        cmocka_unit_test(test_who_has_begun),
         cmocka_unit_test(test_who_can_do_without),
         cmocka_unit_test(test_a_try_of_a_full_device),
         cmocka_unit_test(test_device_is_full),
