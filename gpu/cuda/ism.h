@@ -26,7 +26,7 @@
  * Cost: an update of a known inverse reads and writes n^2 numbers on the fused road. Elsewhere
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but
  * the inputs and the answer crosses the bus, and on the last road again. Where `reduced_memory` was
- * asked for and A0 is not given, the trial reads A0^-1 across the bus too, once for every four lines.
+ * asked for and A0 is not given, the trial reads A0^-1 across the bus too, once for four lines.
  */
 #ifndef GPU_CUDA_ISM_H
 #define GPU_CUDA_ISM_H

@@ -14,8 +14,8 @@
  *
  * Shared memory a team: N Lanes numbers, for B's rows and later for what is smaller, and 2 Lanes M.
  * Every sum is taken in an order that n and m alone decide. Cost: 65,536 updates of n = 32 in FP64
- * took an H200 335 us at m = 1 and 414 us at m = 2, 79% and 66% of a copy (2026-11-23); at n = 8 and
- * 12 the shared memory is at work nine tenths of the time.
+ * took an H200 335 us at m = 1 and 414 us at m = 2, 79% and 66% of a copy (2026-11-23). At n = 8
+ * and 12 shared memory is at work nine tenths of the time.
  */
 #ifndef GPU_CUDA_ISM_FEW_CUH
 #define GPU_CUDA_ISM_FEW_CUH

@@ -51,8 +51,8 @@ void cuda_pool_be_patient(struct cuda_pool *pool, uint64_t patience_ns);
  * failed. */
 cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                            struct cuda_block *block);
-/* The same for a batch that has begun and goes on: from its first question on the other lane gets no
- * block before it; but the short lane does, while the long one that asks uses one. */
+/* The same for a batch that has begun and goes on: from its first question on the other lane gets
+ * no block before it; but the short lane does, while the long one that asks uses one. */
 cudaError_t cuda_pool_take_on(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                               struct cuda_block *block);
 /* The same for who can do without: now or not at all. Nobody waits for it, it does not go before
