@@ -7,12 +7,12 @@
  * --check tries the passes against sums on the host, and every scheme and start by the true
  * residual; it ends with 1 when something is wrong. --time prints tables and writes them to
  * FOLDER/DATE-NAME-iterative.csv, where NAME is the device's. --n-max leaves larger orders
- * out. Its parts: passes (norms and transposes beside a copy), products (FP32's beside SGEMM),
- * paper (the paper's elimination beside the iteration), schemes, cold and warm starts beside
- * cuSOLVER's getrf + getrs and our lu, and batches. Seconds of `iterative` are those of the host's
- * clock over all visits; of the others, of the device's. Uses the first device that CUDA shows;
- * nothing else should run there. Needs up to 20 GB of its memory. An error of CUDA or of the
- * command line ends with 2.
+ * out. Its parts: passes (norms and transposes of one matrix and of batches, beside a copy),
+ * products (FP32's beside SGEMM), paper (the paper's elimination beside the iteration), schemes,
+ * cold and warm starts beside cuSOLVER's getrf + getrs and our lu, and batches. Seconds of
+ * `iterative` are those of the host's clock over all visits; of the others, of the device's. Uses
+ * the first device that CUDA shows; nothing else should run there. Needs up to 20 GB of its memory.
+ * An error of CUDA or of the command line ends with 2.
  */
 #include "bench/cuda/iterative.cuh"
 
@@ -46,21 +46,32 @@ void record(const char *part, enum precision precision, int64_t n, const std::st
 
 /* ---- The passes ---- */
 
-template <typename T> void time_passes(int64_t n)
+const size_t PASSED_BYTES = (size_t)256 << 20; /* of a batch, about */
+
+template <typename T> void time_passes(int64_t n, int64_t count)
 {
     enum precision precision = small_real<T>::precision;
-    struct iterative_passes found = iterative_time_passes<T>(n);
-    double bytes = (double)(n * n) * sizeof(T);
-    printf("%s %6d  identify %10.2f us %5.0f GB/s (%3.0f%% of a copy)   transpose %10.2f us %5.0f "
-           "GB/s (%3.0f%%)\n",
-           name_of(precision), (int)n, found.identify * 1e6, bytes / found.identify * 1e-9,
-           100 * found.copy_of_identify / found.identify, found.transpose * 1e6,
-           2 * bytes / found.transpose * 1e-9, 100 * found.copy_of_transpose / found.transpose);
+    struct iterative_passes found = iterative_time_passes<T>(n, count);
+    double bytes = (double)(n * n * count) * sizeof(T);
+    const char *part = count > 1 ? "passes of batches" : "passes";
+    printf("%s %6d x %4d  identify %10.2f us %5.0f GB/s (%3.0f%% of a copy)   transpose %10.2f us "
+           "%5.0f GB/s (%3.0f%%)\n",
+           name_of(precision), (int)n, (int)count, found.identify * 1e6,
+           bytes / found.identify * 1e-9, 100 * found.copy_of_identify / found.identify,
+           found.transpose * 1e6, 2 * bytes / found.transpose * 1e-9,
+           100 * found.copy_of_transpose / found.transpose);
     fflush(stdout);
-    record("passes", precision, n, "identify", "us", found.identify * 1e6);
-    record("passes", precision, n, "copy_as_identify", "us", found.copy_of_identify * 1e6);
-    record("passes", precision, n, "transpose", "us", found.transpose * 1e6);
-    record("passes", precision, n, "copy_as_transpose", "us", found.copy_of_transpose * 1e6);
+    if (count > 1)
+        record(part, precision, n, "count", "matrices", (double)count);
+    record(part, precision, n, "identify", "us", found.identify * 1e6);
+    record(part, precision, n, "copy_as_identify", "us", found.copy_of_identify * 1e6);
+    record(part, precision, n, "transpose", "us", found.transpose * 1e6);
+    record(part, precision, n, "copy_as_transpose", "us", found.copy_of_transpose * 1e6);
+}
+
+template <typename T> int64_t batch_of(int64_t n)
+{
+    return (int64_t)(PASSED_BYTES / ((size_t)(n * n) * sizeof(T)));
 }
 
 void part_passes()
@@ -68,8 +79,14 @@ void part_passes()
     for (int64_t n : {512, 1000, 1024, 2048, 4096, 8192, 16384, 32768}) {
         if (n > n_max)
             break;
-        time_passes<double>(n);
-        time_passes<float>(n);
+        time_passes<double>(n, 1);
+        time_passes<float>(n, 1);
+    }
+    for (int64_t n : {512, 1000, 1024, 2048}) {
+        if (n > n_max)
+            break;
+        time_passes<double>(n, batch_of<double>(n));
+        time_passes<float>(n, batch_of<float>(n));
     }
 }
 

@@ -51,11 +51,11 @@ template <typename T> struct iterative_bed {
                                int64_t which = 0);
 };
 
-/* Seconds. */
+/* Seconds of a call for `count` matrices of order n, and of copies that move as many bytes. */
 struct iterative_passes {
     double identify, transpose, copy_of_identify, copy_of_transpose;
 };
-template <typename T> struct iterative_passes iterative_time_passes(int64_t n);
+template <typename T> struct iterative_passes iterative_time_passes(int64_t n, int64_t count);
 
 /* Operands of a product. */
 enum iterative_operand {

@@ -51,19 +51,20 @@ class Figures:
         return [(key[1:], found) for key, found in self.values.items() if key[0] == part]
 
 
-def passes(figures):
+def passes(figures, part):
+    """Of one matrix, or of batches, which have a row for their counts."""
     found = {}
-    for (precision, n, what), values in figures.of("passes"):
-        found.setdefault((precision, n), {})[what] = values["us"] if "us" in values else values
-    rows = []
-    for (precision, n), us in found.items():
-        cells = [precision, f"{n:,}"]
-        size = n * n * (4 if precision == "FP32" else 8)
+    for (precision, n, what), values in figures.of(part):
+        found.setdefault((precision, n), {})[what] = next(iter(values.values()))
+    rows, batches_here = [], part != "passes"
+    for (precision, n), of in found.items():
+        cells = [precision, f"{n:,}"] + ([f"{of['count']:,.0f}"] if batches_here else [])
+        size = n * n * (4 if precision == "FP32" else 8) * of.get("count", 1)
         for what, times in (("identify", 1), ("transpose", 2)):
-            cells += [f"{us[what]:,.1f}", f"{times * size / us[what] / 1e3:,.0f}",
-                      f"{100 * us['copy_as_' + what] / us[what]:.0f}%"]
+            cells += [f"{of[what]:,.1f}", f"{times * size / of[what] / 1e3:,.0f}",
+                      f"{100 * of['copy_as_' + what] / of[what]:.0f}%"]
         rows.append(cells)
-    header = ["precision", "n"]
+    header = ["precision", "n"] + (["matrices"] if batches_here else [])
     for what in ("identify", "transpose"):
         header += [f"{what}, us", "GB/s", "of a copy"]
     return header, rows
@@ -129,7 +130,9 @@ def main():
     page = Page(__doc__, "iterative", "part,precision,n,what")
     figures = Figures(read(page.source))
     lines = [f"# iterative on one {page.device}, {page.date}", "", page.origin(), "", METHOD]
-    lines += section("Norms and transpose", PASSES, passes(figures))
+    lines += section("Norms and transpose", PASSES, passes(figures, "passes"))
+    lines += section("Norms and transposes of batches", "One call for all matrices.\n",
+                     passes(figures, "passes of batches"))
     lines += section("FP32 products", PRODUCTS, products(figures))
     lines += section("Iterative against Gauss-Jordan", PAPER,
                      against(figures, "paper", "gauss_jordan_plain"))

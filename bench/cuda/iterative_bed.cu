@@ -118,19 +118,19 @@ template struct iterative_bed<double>;
 
 /* ---- The passes ---- */
 
-template <typename T> struct iterative_passes iterative_time_passes(int64_t n)
+template <typename T> struct iterative_passes iterative_time_passes(int64_t n, int64_t count)
 {
-    size_t bytes = (size_t)(n * n) * sizeof(T);
+    const size_t numbers = (size_t)(n * n * count), bytes = numbers * sizeof(T);
     int sets = (int)(CLOCK_CACHE_BYTES / bytes + 1);
     int calls = (int)std::min<size_t>(200, std::max<size_t>(3, ((size_t)8 << 30) / bytes));
-    device_array<T> from((size_t)(n * n) * sets), to((size_t)(n * n) * sets);
-    device_array<cuda_identity> identity(1);
-    device_array<char> scratch(cuda_identify_bytes(small_real<T>::precision, n, 1));
-    clock_fill<<<1024, 256>>>(from.at(0), (size_t)(n * n) * sets);
+    device_array<T> from(numbers * sets), to(numbers * sets);
+    device_array<cuda_identity> identity((size_t)count);
+    device_array<char> scratch(cuda_identify_bytes(small_real<T>::precision, n, count));
+    clock_fill<<<1024, 256>>>(from.at(0), numbers * sets);
     SMALL_TRY(cudaGetLastError());
     struct iterative_passes found;
     auto place = [&](const device_array<T> &of, int i) {
-        return cuda_matrices{of.at((size_t)(i % sets) * n * n), n, n * n};
+        return cuda_matrices{of.at((size_t)(i % sets) * numbers), n, n * n};
     };
     found.identify = clock_seconds(
         [&](int i) {
@@ -138,7 +138,8 @@ template <typename T> struct iterative_passes iterative_time_passes(int64_t n)
             task.precision = small_real<T>::precision;
             task.n = n;
             task.a = place(from, i);
-            task.count = task.sets = 1;
+            task.count = count;
+            task.sets = 1;
             task.to = identity.at(0);
             task.scratch = scratch.at(0);
             SMALL_TRY(cuda_identify(&task, nullptr));
@@ -147,7 +148,7 @@ template <typename T> struct iterative_passes iterative_time_passes(int64_t n)
     found.transpose = clock_seconds(
         [&](int i) {
             struct cuda_transposition task = {
-                small_real<T>::precision, n, n, place(from, i), place(to, i), 1, nullptr};
+                small_real<T>::precision, n, n, place(from, i), place(to, i), count, nullptr};
             SMALL_TRY(cuda_transpose(&task, nullptr));
         },
         calls);
@@ -159,8 +160,8 @@ template <typename T> struct iterative_passes iterative_time_passes(int64_t n)
     return found;
 }
 
-template struct iterative_passes iterative_time_passes<float>(int64_t n);
-template struct iterative_passes iterative_time_passes<double>(int64_t n);
+template struct iterative_passes iterative_time_passes<float>(int64_t n, int64_t count);
+template struct iterative_passes iterative_time_passes<double>(int64_t n, int64_t count);
 
 /* ---- The paper's elimination ---- */
 

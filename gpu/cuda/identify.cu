@@ -17,7 +17,6 @@
 #include "gpu/cuda/stage.cuh"
 
 #define IDENTIFY_TILE CUDA__WARP
-#define IDENTIFY_MANY 4   /* warps of a block above CUDA_IDENTIFY_FEW */
 #define IDENTIFY_ADDERS 8 /* warps of a block of the second kernel */
 #define IDENTIFY_ADDING (IDENTIFY_ADDERS * CUDA__WARP)
 
@@ -59,9 +58,17 @@ struct cuda__identify_shape {
     }
 };
 
-static struct cuda__identify_shape cuda__identify_shape_of(int64_t n)
+/* Warps of a block of the first kernel: 1, 2 or 4. More of them have fewer sums to write, fewer
+ * have more blocks under way, which one small matrix wants; what is fastest was measured. */
+static int cuda__identify_warps(enum precision precision, int64_t n)
 {
-    int width = IDENTIFY_TILE * (n > CUDA_IDENTIFY_FEW ? IDENTIFY_MANY : 1);
+    const bool wide = precision == PRECISION_FP64;
+    return n <= (wide ? 512 : 2048) ? 1 : n <= (wide ? 2048 : 4096) ? 2 : 4;
+}
+
+static struct cuda__identify_shape cuda__identify_shape_of(enum precision precision, int64_t n)
+{
+    int width = IDENTIFY_TILE * cuda__identify_warps(precision, n);
     return {n, (n + width - 1) / width, width};
 }
 
@@ -490,7 +497,7 @@ static __global__ void __launch_bounds__(IDENTIFY_ADDING)
 
 size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices)
 {
-    struct cuda__identify_shape shape = cuda__identify_shape_of(n);
+    struct cuda__identify_shape shape = cuda__identify_shape_of(precision, n);
     size_t one = precision == PRECISION_FP32 ? cuda__identify_matrix_bytes<float>(shape)
                                              : cuda__identify_matrix_bytes<double>(shape);
     return one * (size_t)matrices;
@@ -499,7 +506,7 @@ size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices
 template <typename T, int Warps>
 static cudaError_t cuda__identify_start(const struct cuda_identification &task, cudaStream_t stream)
 {
-    struct cuda__identify_shape shape = cuda__identify_shape_of(task.n);
+    struct cuda__identify_shape shape = cuda__identify_shape_of(task.precision, task.n);
     unsigned all = (unsigned)(task.count * task.sets);
     const bool overlaps = cuda__overlaps();
     cudaError_t status = cuda__start(cuda__identify_pairs_kernel<T, Warps>,
@@ -514,8 +521,14 @@ static cudaError_t cuda__identify_start(const struct cuda_identification &task, 
 template <typename T>
 static cudaError_t cuda__identify_start(const struct cuda_identification &task, cudaStream_t stream)
 {
-    return task.n > CUDA_IDENTIFY_FEW ? cuda__identify_start<T, IDENTIFY_MANY>(task, stream)
-                                      : cuda__identify_start<T, 1>(task, stream);
+    switch (cuda__identify_warps(task.precision, task.n)) {
+    case 1:
+        return cuda__identify_start<T, 1>(task, stream);
+    case 2:
+        return cuda__identify_start<T, 2>(task, stream);
+    default:
+        return cuda__identify_start<T, 4>(task, stream);
+    }
 }
 
 cudaError_t cuda_identify(const struct cuda_identification *task, cudaStream_t stream)

@@ -6,7 +6,7 @@
  * answer does not depend on the others beside it.
  *
  * Everything lies on the device. Nothing is awaited. Threads: any, each with its own stream and
- * scratch. Cost: n^2 numbers read once, and n^2 / 16 of sums (n^2 / 64 above CUDA_IDENTIFY_FEW)
+ * scratch. Cost: n^2 numbers read once, and n^2 / 16 of sums, of large orders n^2 / 32 or n^2 / 64,
  * written and read; two launches.
  */
 #ifndef GPU_CUDA_IDENTIFY_H
@@ -22,8 +22,6 @@
 extern "C" {
 #endif
 
-/* Up to this order tiles are smaller, so that there are enough of them. */
-#define CUDA_IDENTIFY_FEW 2048
 #define CUDA_IDENTIFY_MATRICES_MAX 32767 /* of a call, all sets together */
 
 /* A norm as fraction * 2^exponent, fraction in [1/2, 1) or 0. */
