@@ -42,8 +42,8 @@ extern "C" {
 /* The last product makes the answer itself up to so many columns (ism_last.cuh): columns of a
  * block's strip, rows that it takes together, and blocks of all strips. */
 #define CUDA__ISM_LAST_MOST 64
-#define CUDA__ISM_LAST_STRIP 96
-#define CUDA__ISM_LAST_ROWS 32
+#define CUDA__ISM_LAST_STRIP 128
+#define CUDA__ISM_LAST_ROWS 64
 #define CUDA__ISM_LAST_ALL 264 /* twice the multiprocessors of an H200 */
 /* From this order on, and to so many columns, |A| is measured beside the work, in another stream
  * (ism_norm.cuh): rows and columns that a block takes together, parts of the rows at most, blocks

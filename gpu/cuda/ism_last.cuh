@@ -2,11 +2,14 @@
  * Z = A0^-1 - (G R) K, which goes from the registers to the answer, and what the trial wants of Z
  * with it: T Z, and the sums of magnitudes of its columns. Z is written once and never read.
  *
- * A block has a strip of columns and goes down a part of its rows, 32 at a time; a warp has some of
+ * A block has a strip of columns and goes down a part of its rows, 64 at a time or, where A0^-1 is
+ * given, 32; a warp has some of
  * the columns, whose part of K stays in its registers all the way. Lines of (G R)^T and of T, and
- * A0^-1 where it is not diagonal, go through shared memory in two places by turns. Each lane adds
- * up what it has seen of its columns; the lanes of a column are added at the end, and the blocks of
- * a strip by a second kernel, in an order that n alone decides.
+ * A0^-1 where it is not diagonal, go through shared memory, in places by turns. The warps do not
+ * wait for one another, but for what they take: a place has one gate that opens when it is filled,
+ * and one that opens when all warps have done with it. Each lane adds up what it has seen of its
+ * columns; the lanes of a column are added at the end, and the blocks of a strip by a second
+ * kernel, in an order that n alone decides.
  *
  * Cost: n^2 numbers written, and read where A0^-1 is given; (G R)^T read once a strip, from the
  * second-level cache. Device code; a slot a blockIdx.y.
@@ -17,37 +20,41 @@
 #include "gpu/cuda/ism_kernels.cuh"
 
 #define CUDA__ISM_LAST_UNIT 16 /* rows of a product */
+#define CUDA__ISM_LAST_STEP 16 /* columns of X and Y that an instruction takes */
 #define CUDA__ISM_LAST_SUMS 3  /* of a column: two lines of T Z, and its magnitudes */
 
-/* A block's shape: Warps of Across pieces of 8 columns; Blocks of a multiprocessor at least. Inner:
- * columns of X and Y, filled up with zeros. Given: A0^-1 is. */
-template <int Inner_, bool Given_, int Across, int Warps, int Blocks> struct cuda__ism_last_shape {
-    static constexpr int inner = Inner_, across = Across, warps = Warps, blocks = Blocks;
+/* A block's shape: Inner columns of X and Y, filled up with zeros. Given: A0^-1 is. With more
+ * warps, or wider ones, registers are too few (an H200, 2026-11-23). */
+template <int Inner_, bool Given_> struct cuda__ism_last_shape {
+    static constexpr int inner = Inner_, across = 2, warps = 8; /* across: 8 columns each */
     static constexpr bool given = Given_;
-    static constexpr int threads = Warps * CUDA__WARP, columns = Across * 8;
-    static constexpr int strip = Warps * columns;
+    static constexpr int threads = warps * CUDA__WARP, columns = across * 8;
+    static constexpr int strip = warps * columns;
+    static constexpr int rows = Given_ ? CUDA__ISM_LAST_ROWS / 2 : CUDA__ISM_LAST_ROWS;
+    static constexpr int places = Given_ ? 3 : 4; /* of which one is filled, and one let go */
     /* Distances of lines that are read without conflicts. */
-    static constexpr int line = CUDA__ISM_LAST_ROWS + 4, given_line = strip + 4;
+    static constexpr int line = rows + 4, given_line = strip + 4;
     struct shared {
-        alignas(16) double lines[2][inner + CUDA__ISM_TRIED][line];
-        alignas(16) double known[given ? 2 : 1][given ? CUDA__ISM_LAST_ROWS : 1]
-                                [given ? given_line : 2];
+        alignas(16) double lines[places][inner + CUDA__ISM_TRIED][line];
+        alignas(16) double known[given ? places : 1][given ? rows : 1][given ? given_line : 2];
+        cuda__gate filled[places], left[places];
     };
 };
 
 /* A block. In a unit a lane has the rows 2 g and 2 g + 1, g being a quarter of its number. */
 template <typename Shape> struct cuda__ism_last_block {
     typedef typename Shape::shared shared;
-    static constexpr int steps = Shape::inner / 8, across = Shape::across, line_ld = Shape::line;
-    static constexpr int inner = Shape::inner;
+    static constexpr int steps = Shape::inner / CUDA__ISM_LAST_STEP, across = Shape::across;
+    static constexpr int inner = Shape::inner, places = Shape::places, line_ld = Shape::line;
+    static constexpr int rows = Shape::rows;
 
     const cuda__ism_call &call;
     shared &memory;
     int n, ld, column; /* column: of the strip */
     int lane, warp;
     double *to;                 /* the answer; NULL: nobody wants it */
-    bool wide;                  /* its rows begin at 16 bytes */
-    double k[steps][across][2]; /* less K */
+    bool within, wide;          /* the strip is all there; and rows of the answer, of 16 bytes */
+    double k[steps][across][4]; /* less K */
     double sums[CUDA__ISM_LAST_SUMS][across][2];
 
     __device__ __forceinline__ const double *line(int array, int64_t number) const
@@ -66,35 +73,57 @@ template <typename Shape> struct cuda__ism_last_block {
         to[1] = 0;
     }
 
-    /* Rows `row` and on. */
-    __device__ __forceinline__ void fetch(int row, int turn)
+    /* Rows `row` and on, to a place; whole: all of them are there. */
+    __device__ __forceinline__ void fetch_lines(int row, int place, bool whole)
     {
-        constexpr int pieces = CUDA__ISM_LAST_ROWS / 2, step = Shape::threads / pieces;
+        constexpr int pieces = rows / 2, step = Shape::threads / pieces;
+        static_assert(step >= CUDA__ISM_TRIED, "lines of T are fetched at once");
         const int l = (int)threadIdx.x / pieces, i = (int)threadIdx.x % pieces * 2;
-        const int left = n - row - i;
         const double *from = line(CUDA__ISM_GR, l) + row + i;
-        double *to_lines = &memory.lines[turn][l][i];
-        if (call.m == inner && row + CUDA__ISM_LAST_ROWS <= n) {
+        double *to_lines = &memory.lines[place][l][i];
+        if (whole && call.m == inner) {
 #pragma unroll
-            for (int at = 0; at < inner; at += step, from += step * ld, to_lines += step * line_ld)
-                cuda__copy_async<16>(to_lines, from);
+            for (int at = 0; at < inner; at += step, from += step * ld) {
+                if (at + step <= inner || at + l < inner)
+                    cuda__copy_async<16>(to_lines + at * line_ld, from);
+            }
         } else {
 #pragma unroll 1
-            for (int at = l; at < call.m; at += step, from += step * ld, to_lines += step * line_ld)
-                stage(to_lines, from, left);
+            for (int at = 0; at + l < call.m; at += step, from += step * ld)
+                stage(to_lines + at * line_ld, from, n - row - i);
         }
         if (l < CUDA__ISM_TRIED)
-            stage(&memory.lines[turn][inner + l][i], (const double *)call.lines + l * ld + row + i,
-                  left);
-        if constexpr (Shape::given) {
-            constexpr int across_pieces = Shape::strip / 2;
-            constexpr int at_once = Shape::threads / across_pieces; /* whole rows */
-            const int j = (int)threadIdx.x % across_pieces * 2;
-            const int of = (int)threadIdx.x / across_pieces;
-            const double *given = line(CUDA__ISM_B, row) + column + j;
-#pragma unroll
-            for (int r = of; of < at_once && r < CUDA__ISM_LAST_ROWS; r += at_once)
-                stage(&memory.known[turn][r][j], given + r * ld, row + r < n ? n - column - j : 0);
+            stage(to_lines + inner * line_ld, (const double *)call.lines + l * ld + row + i,
+                  n - row - i);
+    }
+
+    __device__ __forceinline__ void fetch_given(int row, int place, bool whole)
+    {
+        constexpr int pieces = Shape::strip / 2, all = pieces * rows;
+        const double *given = line(CUDA__ISM_B, row) + column;
+#pragma unroll 4
+        for (int e = (int)threadIdx.x; e < all; e += Shape::threads) {
+            const int r = e / pieces, j = e % pieces * 2;
+            double *to_known = &memory.known[place][r][j];
+            if (whole)
+                cuda__copy_async<16>(to_known, given + r * ld + j);
+            else
+                stage(to_known, given + r * ld + j, row + r < n ? n - column - j : 0);
+        }
+    }
+
+    /* Fills a place with rows `row` and on. */
+    __device__ __forceinline__ void fetch(int row, int place)
+    {
+        const bool whole = row + rows <= n && (!Shape::given || within);
+        fetch_lines(row, place, row + rows <= n);
+        if constexpr (Shape::given)
+            fetch_given(row, place, whole);
+        if (whole) {
+            cuda__gate_arrive_behind_copies(&memory.filled[place]);
+        } else { /* not by copies alone */
+            cuda__copy_arrive();
+            cuda__gate_arrive(&memory.filled[place]);
         }
     }
 
@@ -106,15 +135,20 @@ template <typename Shape> struct cuda__ism_last_block {
 #pragma unroll
         for (int step = 0; step < steps; step++) {
 #pragma unroll
-            for (int e = 0; e < across * 2; e++) {
-                int l = step * 8 + lane % 4 + e % 2 * 4;
-                bool inside = l < call.m && j + e / 2 * 8 < n;
-                k[step][e / 2][e % 2] = inside ? -lines[l * ld + e / 2 * 8] : 0;
+            for (int e = 0; e < across * 4; e++) {
+                int l = step * CUDA__ISM_LAST_STEP + lane % 4 + e % 4 * 4;
+                bool inside = l < call.m && j + e / 4 * 8 < n;
+                k[step][e / 4][e % 4] = inside ? -lines[l * ld + e / 4 * 8] : 0;
             }
         }
         const int behind = (inner - (int)call.m) * line_ld;
-        for (int e = (int)threadIdx.x; e < 2 * behind; e += Shape::threads)
+        for (int e = (int)threadIdx.x; e < places * behind; e += Shape::threads)
             memory.lines[e / behind][call.m + e % behind / line_ld][e % behind % line_ld] = 0;
+        if (threadIdx.x < places) {
+            cuda__gate_begin(&memory.filled[threadIdx.x], Shape::threads);
+            cuda__gate_begin(&memory.left[threadIdx.x], Shape::warps);
+        }
+        __syncthreads();
     }
 
     /* z: the lane's numbers of rows i and i + 1, columns from j on; both are even. */
@@ -130,60 +164,76 @@ template <typename Shape> struct cuda__ism_last_block {
         }
     }
 
+    /* The same numbers to the answer, of which a part may be beyond its end. */
     __device__ __forceinline__ void store(const double (&z)[across][4], int i, int j) const
     {
         double *corner = to + i * n + j;
 #pragma unroll
-        for (int c = 0; c < across; c++) {
-            const int first = j + c * 8;
-            if (i >= n || first >= n)
-                continue;
-            if (wide) { /* n is even */
-                *(double2 *)(corner + c * 8) = make_double2(z[c][0], z[c][1]);
-                *(double2 *)(corner + n + c * 8) = make_double2(z[c][2], z[c][3]);
-                continue;
-            }
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                if (i + e / 2 < n && first + e % 2 < n)
-                    corner[e / 2 * n + c * 8 + e % 2] = z[c][e];
-            }
+        for (int e = 0; e < across * 4; e++) {
+            const int row = e % 4 / 2, at = e / 4 * 8 + e % 2;
+            if (i + row < n && j + at < n)
+                corner[row * n + at] = z[e / 4][e % 4];
         }
     }
 
-    /* 16 rows, of which the first is `row`; of the ones that are staged, `at`. */
-    __device__ __forceinline__ void multiply(int row, int at, int turn)
+    /* The same where all of them are there, and pairs of them aligned. */
+    static __device__ __forceinline__ void store_pairs(const double (&z)[across][4], double *even,
+                                                       double *odd)
     {
-        const double *m = &memory.lines[turn][lane % 4][at + lane / 4 * 2];
+#pragma unroll
+        for (int c = 0; c < across; c++) {
+            *(double2 *)(even + c * 8) = make_double2(z[c][0], z[c][1]);
+            *(double2 *)(odd + c * 8) = make_double2(z[c][2], z[c][3]);
+        }
+    }
+
+    /* The lane's numbers of 16 columns of (G R)^T's block that is in place, from line 16 step on.
+     */
+    static __device__ __forceinline__ void take(double (&to)[8], const double *m)
+    {
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const double2 pair = *(const double2 *)(m + e * 4 * line_ld);
+            to[2 * e] = pair.x;
+            to[2 * e + 1] = pair.y;
+        }
+    }
+
+    /* 16 rows, of which the first is `row`; of the ones in their place, `at`. even: where the
+     * lane's first row goes in pairs, NULL: by numbers, or nowhere. */
+    __device__ __forceinline__ void multiply(int row, int at, int place, double *even)
+    {
+        const double *m = &memory.lines[place][lane % 4][at + lane / 4 * 2];
         const int i = row + lane / 4 * 2, first = column + warp * Shape::columns;
         const int j = first + lane % 4 * 2;
-        alignas(16) double z[across][4] = {};
+        alignas(16) double z[across][4] = {}, a[2][8];
         if constexpr (Shape::given) {
 #pragma unroll
             for (int c = 0; c < across * 2; c++)
                 *(double2 *)&z[c / 2][c % 2 * 2] =
                     *(const double2 *)&memory
-                         .known[turn][at + lane / 4 * 2 + c % 2][j - column + c / 2 * 8];
+                         .known[place][at + lane / 4 * 2 + c % 2][j - column + c / 2 * 8];
         }
-        double2 near = *(const double2 *)m, far = *(const double2 *)(m + 4 * line_ld);
+        take(a[0], m);
 #pragma unroll
         for (int step = 0; step < steps; step++) {
-            const double a[4] = {near.x, near.y, far.x, far.y};
-            if (step + 1 < steps) {
-                near = *(const double2 *)(m + (step * 8 + 8) * line_ld);
-                far = *(const double2 *)(m + (step * 8 + 12) * line_ld);
-            }
+            if (step + 1 < steps)
+                take(a[(step + 1) % 2], m + (step + 1) * CUDA__ISM_LAST_STEP * line_ld);
 #pragma unroll
             for (int c = 0; c < across; c++)
-                cuda__multiply_add(z[c], a, k[step][c]);
+                cuda__multiply_add_16(z[c], a[step % 2], k[step][c]);
             __syncwarp(); /* what is read too early takes registers */
         }
         if (!Shape::given && row < first + Shape::columns && first < row + CUDA__ISM_LAST_UNIT)
             add_diagonal(z, i, j);
+        if (even)
+            store_pairs(z, even, even + n);
+        else if (to)
+            store(z, i, j);
 #pragma unroll
         for (int l = 0; l < CUDA__ISM_TRIED; l++) {
             const double2 weight =
-                *(const double2 *)&memory.lines[turn][inner + l][at + lane / 4 * 2];
+                *(const double2 *)&memory.lines[place][inner + l][at + lane / 4 * 2];
 #pragma unroll
             for (int c = 0; c < across * 2; c++)
                 sums[l][c / 2][c % 2] = fma(weight.y, z[c / 2][c % 2 + 2],
@@ -192,8 +242,6 @@ template <typename Shape> struct cuda__ism_last_block {
 #pragma unroll
         for (int c = 0; c < across * 4; c++)
             sums[CUDA__ISM_TRIED][c / 4][c % 2] += fabs(z[c / 4][c % 4]);
-        if (to)
-            store(z, i, j);
     }
 
     /* The block's sums, to its lines of PARTS. */
@@ -214,22 +262,35 @@ template <typename Shape> struct cuda__ism_last_block {
         }
     }
 
-    /* Rows from `row` to `end`. */
-    __device__ __forceinline__ void run(int row, int end)
+    /* Rows from `first` to `end`. A place is filled while the one before the last is let go. */
+    __device__ __forceinline__ void run(int first, int end)
     {
-        int turn = 0;
+        constexpr int ahead = places - 2, unit = CUDA__ISM_LAST_UNIT;
+        const int stages = (end - first + rows - 1) / rows;
+        const int64_t down = (int64_t)unit * n; /* from unit to unit */
+        double *even = to + (int64_t)(first + lane / 4 * 2) * n + column + warp * Shape::columns +
+                       lane % 4 * 2;
         begin();
-        fetch(row, 0);
 #pragma unroll 1
-        for (; row < end; row += CUDA__ISM_LAST_ROWS, turn ^= 1) {
-            cuda__copy_arrive();
-            __syncthreads();
-            if (row + CUDA__ISM_LAST_ROWS < end)
-                fetch(row + CUDA__ISM_LAST_ROWS, turn ^ 1);
+        for (int s = 0; s < ahead && s < stages; s++)
+            fetch(first + s * rows, s);
+#pragma unroll 1
+        for (int s = 0; s < stages; s++) {
+            const int next = s + ahead, place = s % places, row = first + s * rows;
+            if (next < stages) {
+                if (next >= places)
+                    cuda__gate_await(&memory.left[next % places], (next / places - 1) & 1);
+                fetch(first + next * rows, next % places);
+            }
+            cuda__gate_await(&memory.filled[place], s / places & 1);
             __syncwarp(); /* the tensor cores want the lanes together */
+            const bool pairs = wide && row + rows <= n;
 #pragma unroll 1
-            for (int at = 0; at < CUDA__ISM_LAST_ROWS; at += CUDA__ISM_LAST_UNIT)
-                multiply(row + at, at, turn);
+            for (int at = 0; at < rows; at += unit, even += down)
+                multiply(row + at, at, place, pairs ? even : nullptr);
+            __syncwarp();
+            if (lane == 0)
+                cuda__gate_arrive(&memory.left[place]);
         }
         conclude();
     }
@@ -237,22 +298,24 @@ template <typename Shape> struct cuda__ism_last_block {
 
 /* blockIdx.x: the strip, blockIdx.z: the part of its rows, `rows` each. */
 template <typename Shape>
-static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
+static __global__ void __launch_bounds__(Shape::threads)
     cuda__ism_last_kernel(const cuda__ism_call call, int rows)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     const int n = (int)call.n, begin = (int)blockIdx.z * rows, end = begin + rows;
+    const bool within = ((int)blockIdx.x + 1) * Shape::strip <= n;
     double *to =
         cuda__ism_output<double>(call, blockIdx.y, CUDA__ISM_WANTED_INVERSE, call.n * call.n);
     cuda__ism_last_block<Shape> block = {call,
-                                         *(typename Shape::shared *)cuda__memory,
+                                         *cuda__held((typename Shape::shared *)cuda__memory),
                                          n,
                                          (int)call.ld,
                                          (int)blockIdx.x * Shape::strip,
                                          (int)threadIdx.x % CUDA__WARP,
                                          (int)threadIdx.x / CUDA__WARP,
                                          to,
-                                         n % 2 == 0 && (uintptr_t)to % 16 == 0,
+                                         within,
+                                         to && within && n % 2 == 0 && (uintptr_t)to % 16 == 0,
                                          {},
                                          {}};
     block.run(begin, end < n ? end : n);

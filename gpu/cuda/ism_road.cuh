@@ -243,9 +243,9 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     template <bool Given> void start_last()
     {
         if (call.m > 32)
-            start_shape<cuda__ism_last_shape<64, Given, 3, 4, 2>>();
+            start_shape<cuda__ism_last_shape<64, Given>>();
         else
-            start_shape<cuda__ism_last_shape<32, Given, 3, 4, 2>>();
+            start_shape<cuda__ism_last_shape<32, Given>>();
     }
 
     /* The answer, and what the trial wants of it: see ism_last.cuh. */

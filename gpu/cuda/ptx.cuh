@@ -138,6 +138,24 @@ static __device__ __forceinline__ void cuda__multiply_add(double *c, const doubl
 #endif
 }
 
+/* c (16 x 8) += a (16 x 16) b (16 x 8): as two of the above, a's columns 8 on being in a[4] on, and
+ * b's rows 8 on in b[2] on. Between such instructions the tensor cores rest as long as between the
+ * smaller ones. */
+static __device__ __forceinline__ void cuda__multiply_add_16(double *c, const double *a,
+                                                             const double *b)
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+                 "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
+                   "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else
+    cuda__multiply_add(c, a, b);
+    cuda__multiply_add(c, a + 4, b + 2);
+#endif
+}
+
 /* The number is worked out here, whether it is wanted or not. */
 static __device__ __forceinline__ void cuda__keep(float &x)
 {
@@ -189,6 +207,51 @@ template <typename S> static __device__ __forceinline__ S *cuda__of_block(S *sha
 #else
     return rank == 0 ? shared : nullptr;
 #endif
+}
+
+/* ---- Arrivals of a block's threads ---- */
+
+/* In shared memory: opens when as many have arrived as it was begun with, and counts anew. Its
+ * phases are numbered by turns: 0, 1, 0, ... What those who arrive wrote before, those who await
+ * the phase see. */
+struct alignas(8) cuda__gate {
+    uint64_t word;
+};
+
+/* By one thread; a barrier of the block must follow. */
+static __device__ __forceinline__ void cuda__gate_begin(cuda__gate *gate, unsigned count)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(cuda__address_of(gate)), "r"(count)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void cuda__gate_arrive(cuda__gate *gate)
+{
+    asm volatile("{\n\t.reg .b64 state;\n\t"
+                 "mbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(cuda__address_of(gate))
+                 : "memory");
+}
+
+/* Arrives when the copies that the thread has started are done, and does not wait for that. */
+static __device__ __forceinline__ void cuda__gate_arrive_behind_copies(cuda__gate *gate)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(cuda__address_of(gate))
+                 : "memory");
+}
+
+/* Until the phase has ended; not later than in the phase after it. */
+static __device__ __forceinline__ void cuda__gate_await(cuda__gate *gate, unsigned phase)
+{
+    asm volatile("{\n\t.reg .pred done;\n"
+                 "again:\n\t"
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
+#else
+                 "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n\t"
+#endif
+                 "@!done bra again;\n\t}" ::"r"(cuda__address_of(gate)),
+                 "r"(phase)
+                 : "memory");
 }
 
 /* ---- Messages between the blocks of a cluster ---- */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -264,6 +265,55 @@ static void test_copies(void **)
     }
 }
 
+/* ---- Gates ---- */
+
+#define ROUNDS 7
+#define PLACES 2
+
+/* One warp fills places by turns, the other one takes what is there; neither waits for the other
+ * but at the gates. */
+static __global__ void hand_over(const double *from, double *to)
+{
+    __shared__ __align__(16) double stage[PLACES][64];
+    __shared__ cuda__gate filled[PLACES], left[PLACES];
+    int lane = threadIdx.x % 32;
+    if (threadIdx.x < PLACES) {
+        cuda__gate_begin(&filled[threadIdx.x], 32);
+        cuda__gate_begin(&left[threadIdx.x], 1);
+    }
+    __syncthreads();
+    for (int k = 0; k < ROUNDS; k++) {
+        int place = k % PLACES;
+        unsigned phase = (unsigned)(k / PLACES) & 1;
+        if (threadIdx.x < 32) {
+            if (k >= PLACES)
+                cuda__gate_await(&left[place], phase ^ 1);
+            cuda__copy_async<16>(&stage[place][2 * lane], from + k * 64 + 2 * lane);
+            cuda__gate_arrive_behind_copies(&filled[place]);
+        } else {
+            cuda__gate_await(&filled[place], phase);
+            to[k * 32 + lane] = stage[place][63 - 2 * lane];
+            __syncwarp();
+            if (lane == 0)
+                cuda__gate_arrive(&left[place]);
+        }
+    }
+}
+
+static void test_gates(void **)
+{
+    alignas(16) double from[ROUNDS * 64], to[ROUNDS * 32];
+    for (int i = 0; i < ROUNDS * 64; i++)
+        from[i] = i;
+    for (size_t o = 0; o < COUNT(orders); o++) {
+        simt_set_order(orders[o].order, orders[o].seed);
+        memset(to, 0, sizeof to);
+        assert_int_equal(start(hand_over, 1, 64, 0, from, to), cudaSuccess);
+        for (int i = 0; i < ROUNDS * 32; i++)
+            assert_true(to[i] == i / 32 * 64 + 63 - i % 32 * 2);
+    }
+}
+
 /* ---- What must not be ---- */
 
 enum mistake {
@@ -475,17 +525,12 @@ static void test_race(void **)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchange),
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_early_end),
-        cmocka_unit_test(test_static_memory),
-        cmocka_unit_test(test_missing_barrier),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_bad_address),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_one_limit_for_all),
+        cmocka_unit_test(test_exchange),      cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_blocks),        cmocka_unit_test(test_early_end),
+        cmocka_unit_test(test_static_memory), cmocka_unit_test(test_missing_barrier),
+        cmocka_unit_test(test_copies),        cmocka_unit_test(test_gates),
+        cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_bad_address),
+        cmocka_unit_test(test_limits),        cmocka_unit_test(test_one_limit_for_all),
         cmocka_unit_test(test_race),
     };
     if (argc > 1)

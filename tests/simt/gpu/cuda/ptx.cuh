@@ -131,6 +131,12 @@ static inline void cuda__multiply_add(double *c, const double *a, const double *
     }
 }
 
+static inline void cuda__multiply_add_16(double *c, const double *a, const double *b)
+{
+    cuda__multiply_add(c, a, b);
+    cuda__multiply_add(c, a + 4, b + 2);
+}
+
 template <typename T> static inline void cuda__keep(T &)
 {
 }
@@ -152,6 +158,43 @@ static inline void cuda__meet_cluster(SIMT_CALLER)
 template <typename S> static inline S *cuda__of_block(S *shared, unsigned rank, SIMT_CALLER)
 {
     return (S *)simt_of_block(SIMT_CALL, shared, rank);
+}
+
+/* Arrivals that are to come: in the upper half of a phase, which is numbered above it, and at
+ * present. */
+struct alignas(8) cuda__gate {
+    uint64_t word;
+};
+
+#define SIMT_GATE_BITS 16
+
+static inline void cuda__gate_begin(cuda__gate *gate, unsigned count)
+{
+    __atomic_store_n(&gate->word, (uint64_t)count << SIMT_GATE_BITS | count, __ATOMIC_RELEASE);
+}
+
+static inline void cuda__gate_arrive(cuda__gate *gate)
+{
+    const uint64_t mask = ((uint64_t)1 << SIMT_GATE_BITS) - 1;
+    uint64_t old = __atomic_load_n(&gate->word, __ATOMIC_RELAXED), next;
+    do {
+        const uint64_t all = old >> SIMT_GATE_BITS & mask, phase = old >> 2 * SIMT_GATE_BITS;
+        next = (old & mask) > 1 ? old - 1
+                                : (phase + 1) << 2 * SIMT_GATE_BITS | all << SIMT_GATE_BITS | all;
+    } while (!__atomic_compare_exchange_n(&gate->word, &old, next, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+}
+
+static inline void cuda__gate_arrive_behind_copies(cuda__gate *gate)
+{
+    cuda__copy_arrive();
+    cuda__gate_arrive(gate);
+}
+
+static inline void cuda__gate_await(cuda__gate *gate, unsigned phase, SIMT_CALLER)
+{
+    while ((__atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) >> 2 * SIMT_GATE_BITS & 1) == phase)
+        simt_pause_cluster(SIMT_CALL);
 }
 
 /* The number of the phase in the upper half; in the lower one, the bytes that are still to come.
