@@ -9,6 +9,7 @@
 #include "gpu/cuda/ism.cuh"
 
 #define CUDA__ISM_TILE CUDA__WARP /* rows and columns that are transposed together */
+#define CUDA__ISM_BROUGHT 8       /* numbers that a thread has on their way */
 
 /* The shape of an array: lines of `columns` numbers, ld apart. */
 struct cuda__ism_shape {
@@ -39,20 +40,35 @@ template <typename T> static __global__ void cuda__ism_begin_kernel(const cuda__
 }
 
 /* An input, dense, becomes an array; notes what is not finite. blockIdx.z: so many inputs and
- * arrays further, of the same shape. */
+ * arrays further, of the same shape. A group of threads takes a piece of a row: a warp, or of few
+ * columns as many threads as there are columns, up to a power of two. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_bring_kernel(const cuda__ism_call call, int input, const cuda__ism_shape to)
 {
-    int64_t slot = blockIdx.y;
-    unsigned all = (unsigned)(to.lines * to.columns), columns = (unsigned)to.columns;
-    const T *from = cuda__ism_input<T>(call, slot, input + (int)blockIdx.z, all);
+    constexpr int held = CUDA__ISM_BROUGHT;
+    const int64_t slot = blockIdx.y;
+    const int columns = (int)to.columns;
+    const int across = columns >= CUDA__WARP ? CUDA__WARP : 1 << (32 - __clz(columns - 1));
+    const int groups = CUDA__ISM_THREADS / across, pieces = (columns - 1) / (across * held) + 1;
+    const int all = (int)to.lines * pieces, step = (int)gridDim.x * groups;
+    const T *from = cuda__ism_input<T>(call, slot, input + (int)blockIdx.z, to.lines * to.columns);
     T *array = cuda__ism_array_of<T>(call, slot, to.array + (int)blockIdx.z), excess = 0;
-    for (unsigned e = blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; from && e < all;
-         e += gridDim.x * CUDA__ISM_THREADS) {
-        T value = from[e];
-        excess += value * 0;
-        array[e / columns * to.ld + e % columns] = value;
+    for (int piece = (int)blockIdx.x * groups + (int)threadIdx.x / across; from && piece < all;
+         piece += step) {
+        const int64_t row = piece / pieces;
+        const int first = piece % pieces * across * held + (int)threadIdx.x % across;
+        T values[held]; /* are read before any is written */
+#pragma unroll
+        for (int k = 0; k < held; k++)
+            values[k] =
+                first + k * across < columns ? from[row * columns + first + k * across] : T(0);
+#pragma unroll
+        for (int k = 0; k < held; k++) {
+            excess += values[k] * 0;
+            if (first + k * across < columns)
+                array[row * to.ld + first + k * across] = values[k];
+        }
     }
     if (!(excess == 0))
         atomicMax(&cuda__ism_answer_of<T>(call, slot)->bad, 1);
@@ -60,7 +76,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 
 /* The diagonals of A0 and its inverse, where A0 is diagonal. Of A alone, which is in X: its own, or
  * the 1-norm where that has a zero; the sums of A's columns are in SIZES, line 1. X becomes A - A0
- * then. A block a slot. */
+ * then, and a slot has one block. */
 template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_diagonal_kernel(const cuda__ism_call call)
@@ -72,6 +88,8 @@ static __global__ void __launch_bounds__(Threads)
     const T *diagonal = cuda__ism_input<T>(call, slot, CUDA__ISM_GIVEN_DIAGONAL, n);
     const T *sums = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES) + call.ld;
     T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X), *d, *e, zero = 0, size = 0, excess = 0;
+    int64_t first = (int64_t)blockIdx.x * Threads + threadIdx.x;
+    int64_t step = (int64_t)gridDim.x * Threads;
     d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     e = cuda__ism_array_of<T>(call, slot, CUDA__ISM_E);
     for (int64_t i = threadIdx.x; alone && i < n; i += Threads) {
@@ -80,7 +98,7 @@ static __global__ void __launch_bounds__(Threads)
     }
     zero = cuda__lu_block_largest<Threads / CUDA__WARP>(zero, scratch);
     size = cuda__lu_block_largest<Threads / CUDA__WARP>(size, scratch);
-    for (int64_t i = threadIdx.x; i < n; i += Threads) {
+    for (int64_t i = first; i < n; i += step) {
         T own = alone && zero > 0 ? size
                 : alone           ? x[i * (call.ldm + 1)]
                 : diagonal        ? diagonal[i]

@@ -14,7 +14,8 @@
 
 #include "gpu/cuda/ism_trial.cuh"
 
-#define CUDA__ISM_NORM_PAIR 2 /* lines that a thread has */
+#define CUDA__ISM_NORM_PAIR 2   /* lines that a thread has */
+#define CUDA__ISM_NORM_HELD 256 /* rows of lines that a block holds */
 static_assert(CUDA__ISM_NORM_TILE * CUDA__ISM_PROBES == CUDA__ISM_THREADS * CUDA__ISM_NORM_PAIR,
               "a thread has two lines of a row");
 
@@ -25,23 +26,27 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_norm_probe_kernel(const cuda__ism_call call, int rows, bool signs)
 {
     constexpr int tile = CUDA__ISM_NORM_TILE, groups = CUDA__ISM_THREADS / tile;
-    __shared__ __align__(16) T lines[tile][CUDA__ISM_PROBES];
+    __shared__ __align__(16) T lines[CUDA__ISM_NORM_HELD][CUDA__ISM_PROBES];
     __shared__ T sums[groups][CUDA__ISM_PROBES][tile];
     const int64_t slot = blockIdx.y;
     const int n = (int)call.n, group = (int)threadIdx.x / tile, c = (int)threadIdx.x % tile;
-    const int column = (int)blockIdx.x * tile + c, end = ((int)blockIdx.z + 1) * rows;
+    const int column = (int)blockIdx.x * tile + c, first = (int)blockIdx.z * rows;
+    const int end = first + rows < n ? first + rows : n;
     const T *from =
         signs ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS) : (const T *)call.lines;
     const T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X);
     T sum[CUDA__ISM_PROBES] = {};
-    for (int row = (int)blockIdx.z * rows; row < end; row += tile) {
-        for (int l = group; l < CUDA__ISM_PROBES; l += groups)
-            lines[c][l] = row + c < n ? from[l * call.ld + row + c] : T(0);
+    for (int row = first; row < end; row += CUDA__ISM_NORM_HELD) {
+        const int held = end - row < CUDA__ISM_NORM_HELD ? end - row : CUDA__ISM_NORM_HELD;
+        for (int i = (int)threadIdx.x; i < held; i += CUDA__ISM_THREADS) {
+#pragma unroll
+            for (int l = 0; l < CUDA__ISM_PROBES; l++)
+                lines[i][l] = from[l * call.ld + row + i];
+        }
         __syncthreads();
-#pragma unroll 8
-        for (int r = group; r < tile; r += groups) {
-            bool inside = row + r < n && column < call.m;
-            T value = inside ? x[(row + r) * call.ldm + column] : T(0);
+#pragma unroll 16
+        for (int r = group; r < held; r += groups) {
+            T value = column < call.m ? x[(row + r) * call.ldm + column] : T(0);
 #pragma unroll
             for (int l = 0; l < CUDA__ISM_PROBES; l++)
                 sum[l] = fma(lines[r][l], value, sum[l]);
@@ -85,7 +90,7 @@ template <typename T> struct cuda__ism_norm_rows {
         sums[0] = sums[1] = 0;
         for (int column = 0; column < m; column += tile) {
             bool inside = column + c < m;
-#pragma unroll 8
+#pragma unroll
             for (int r = group; r < tile; r += groups)
                 memory.rows[r][c] =
                     inside && first + r < call.n ? from[(first + r) * call.ldm + column + c] : T(0);
@@ -122,7 +127,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         CUDA__ISM_Y,
         [&](int l, int c) {
             T sum = 0;
-#pragma unroll 8
+#pragma unroll 16
             for (int p = 0; p < parts; p++)
                 sum += thin[(p * CUDA__ISM_PROBES + l) * call.ldm + c];
             return sum;

@@ -80,9 +80,9 @@ template <typename T> struct cuda__ism_putter {
                                  CUDA__ISM_THREADS, 0, stream, arguments...);
     }
 
-    static int64_t blocks_over(int64_t numbers)
+    static int64_t blocks_over(int64_t numbers, int64_t of_block = CUDA__ISM_THREADS)
     {
-        int64_t blocks = pieces(numbers, CUDA__ISM_THREADS);
+        int64_t blocks = pieces(numbers, of_block);
         return blocks < CUDA__ISM_BLOCKS_MOST ? blocks : CUDA__ISM_BLOCKS_MOST;
     }
 
@@ -166,9 +166,10 @@ template <typename T> struct cuda__ism_putter {
             pieces.c.at = to + cut.whole * area;
             put(pieces);
         }
-        over(area, cuda__ism_gather_kernel<T>, call, cut.whole + (cut.rest > 0), whole.rows,
-             whole.columns, (T)whole.alpha, (T)whole.beta, c.array,
-             c.line * whole.c.stride + c.column, whole.c.stride);
+        start(cuda__ism_gather_kernel<T>, blocks_over(area, CUDA__ISM_GATHER_WIDE),
+              CUDA__ISM_THREADS, 0, call, (int)(cut.whole + (cut.rest > 0)), whole.rows,
+              whole.columns, (T)whole.alpha, (T)whole.beta, c.array,
+              c.line * whole.c.stride + c.column, whole.c.stride);
     }
 
     void put(const struct cuda_product &product)

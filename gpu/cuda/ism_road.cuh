@@ -73,9 +73,11 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
         if (call.mending && !cuda__ism_knows(call))
             start(cuda__ism_balance_kernel<T>, call.m, CUDA__ISM_THREADS, 0, call);
-        if (diagonal())
+        if (diagonal() && alone)
             start_alone(cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>,
                         cuda__ism_diagonal_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
+        else if (diagonal())
+            over(call.n, cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>, call);
         else
             over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_INVERSE,
                  square(CUDA__ISM_B));

@@ -210,32 +210,40 @@ static __global__ void __launch_bounds__(Threads)
     const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y);
     T *chosen = cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN);
     unsigned long long scores[held];
+    cuda__ism_key own; /* the thread's best */
     int taken[CUDA__ISM_PROBES];
+    auto look = [&] {
+        own = {0, n - 1};
+#pragma unroll
+        for (int k = 0; k < held; k++)
+            own.see(scores[k], (int)threadIdx.x + k * Threads);
+    };
 #pragma unroll
     for (int k = 0; k < held; k++) {
         int j = (int)threadIdx.x + k * Threads;
         scores[k] = j < n ? cuda__ism_key_of(from[j]) : 0;
     }
+    look();
 #pragma unroll
     for (int c = 0; c < CUDA__ISM_PROBES; c++) {
-        cuda__ism_key best = {0, n - 1};
+        if (by_bounds && c == CUDA__ISM_PROBES / 2) {
 #pragma unroll
-        for (int k = 0; by_bounds && c == CUDA__ISM_PROBES / 2 && k < held; k++) {
-            int j = (int)threadIdx.x + k * Threads;
-            scores[k] = scores[k] > 0 ? cuda__ism_key_of(bounds[j]) : 0;
+            for (int k = 0; k < held; k++)
+                scores[k] = scores[k] > 0 ? cuda__ism_key_of(bounds[threadIdx.x + k * Threads]) : 0;
+            look();
         }
-#pragma unroll
-        for (int k = 0; k < held; k++)
-            best.see(scores[k], (int)threadIdx.x + k * Threads);
-        best = cuda__ism_warp_best(best);
+        cuda__ism_key best = cuda__ism_warp_best(own);
         if (lane == 0)
             found[threadIdx.x / CUDA__WARP] = best;
         __syncthreads();
         best = cuda__ism_warp_best(found[lane % warps]);
         taken[c] = best.at;
+        if (best.at % Threads == (int)threadIdx.x) { /* it has to look for another one */
 #pragma unroll
-        for (int k = 0; k < held; k++)
-            scores[k] = best.at == (int)threadIdx.x + k * Threads ? 0 : scores[k];
+            for (int k = 0; k < held; k++)
+                scores[k] = best.at == (int)threadIdx.x + k * Threads ? 0 : scores[k];
+            look();
+        }
         __syncthreads();
     }
     for (int k = (int)threadIdx.x; k < m; k += Threads) {
@@ -341,24 +349,33 @@ template <typename T, int Threads> struct cuda__ism_measurer {
     template <typename F> __device__ __forceinline__ double largest(F f) const
     {
         T most = 0;
-#pragma unroll 8
+#pragma unroll 4
         for (int64_t j = threadIdx.x; j < call.n; j += Threads)
             most = cuda__lu_larger(most, f(j));
         return (double)cuda__lu_block_largest<Threads / CUDA__WARP>(most, scratch);
     }
 
-    /* The largest magnitude of lines of f(l, j); of their sums where they are all of a matrix. */
-    template <typename F> __device__ __forceinline__ double measure(int lines, F f) const
+    /* The largest magnitude of lines of f(l, j), Most of them at most; of their sums where they are
+     * all of a matrix. */
+    template <int Most, typename F>
+    __device__ __forceinline__ double measure_lines(int lines, F f) const
     {
         bool whole = cuda__ism_is_whole(call.n);
         return largest([&](int64_t j) {
             T most = 0;
-            for (int l = 0; l < lines; l++) {
-                T size = fabs(f(l, j));
+#pragma unroll
+            for (int l = 0; l < Most; l++) {
+                T size = l < lines ? (T)fabs(f(l, j)) : T(0);
                 most = whole ? most + size : cuda__lu_larger(most, size);
             }
             return most;
         });
+    }
+
+    template <typename F> __device__ __forceinline__ double measure(int lines, F f) const
+    {
+        return lines <= CUDA__ISM_TRIED ? measure_lines<CUDA__ISM_TRIED>(lines, f)
+                                        : measure_lines<CUDA__ISM_PROBES>(lines, f);
     }
 
     /* |X Y^T A0^-1|. */
@@ -370,6 +387,7 @@ template <typename T, int Threads> struct cuda__ism_measurer {
         if (cuda__ism_is_whole(call.n))
             return measure(lines, [&](int l, int64_t j) { return product[l * call.ld + j]; });
         T sum = 0;
+#pragma unroll 4
         for (int64_t i = threadIdx.x; i < call.n; i += Threads)
             sum += fabs(column[i]);
         return (double)add_up(sum);

@@ -23,6 +23,7 @@
 #define CUDA__ISM_TURN_WARPS 8
 #define CUDA__ISM_TURN_THREADS (CUDA__ISM_TURN_WARPS * CUDA__WARP)
 #define CUDA__ISM_TURN_BLOCKS 32 /* that set rows and columns aside */
+#define CUDA__ISM_GATHER_WIDE 64 /* numbers of a block that adds up pieces */
 
 /* ---- A turn ---- */
 
@@ -452,22 +453,33 @@ static inline struct cuda__ism_cut cuda__ism_cut_of(int64_t rows, int64_t column
 }
 
 /* to (rows x columns, rows ld apart) = alpha the sum of `pieces` of them in PIECES, dense, + beta
- * of what it was. */
+ * of what it was. A group of threads every fourth piece; then their sums. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_gather_kernel(const cuda__ism_call call, int64_t pieces, int64_t rows,
-                            int64_t columns, T alpha, T beta, int array, int64_t at, int64_t ld)
+    cuda__ism_gather_kernel(const cuda__ism_call call, int pieces, int64_t rows, int64_t columns,
+                            T alpha, T beta, int array, int64_t at, int64_t ld)
 {
-    int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
-    const T *from = cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIECES);
+    constexpr int wide = CUDA__ISM_GATHER_WIDE, groups = CUDA__ISM_THREADS / wide;
+    __shared__ T sums[groups][wide];
+    const int place = (int)threadIdx.x % wide, group = (int)threadIdx.x / wide;
+    const int64_t slot = blockIdx.y, area = rows * columns, step = (int64_t)gridDim.x * wide;
     T *to = cuda__ism_array_of<T>(call, slot, array) + at;
-    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < rows * columns;
-         e += step) {
-        T sum = 0, *place = to + e / columns * ld + e % columns;
+    for (int64_t first = (int64_t)blockIdx.x * wide; first < area; first += step) {
+        const int64_t e = first + place;
+        const T *from = cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIECES) + e;
+        T sum = 0;
 #pragma unroll 16
-        for (int64_t p = 0; p < pieces; p++)
-            sum += from[p * rows * columns + e];
-        *place = beta == 0 ? alpha * sum : fma(beta, *place, alpha * sum);
+        for (int p = group; p < pieces; p += groups)
+            sum += e < area ? from[p * area] : T(0);
+        sums[group][place] = sum;
+        __syncthreads();
+        if (group == 0 && e < area) {
+            T *number = to + e / columns * ld + e % columns;
+            for (int g = 1; g < groups; g++)
+                sum += sums[g][place];
+            *number = beta == 0 ? alpha * sum : fma(beta, *number, alpha * sum);
+        }
+        __syncthreads();
     }
 }
 

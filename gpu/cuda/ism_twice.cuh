@@ -224,7 +224,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     cuda__ism_twice_kernel(const cuda__ism_call call, const cuda__ism_twice_product of)
 {
     constexpr int threads = CUDA__ISM_TERMS_THREADS, held = CUDA__ISM_TWICE_HELD;
-    __shared__ cuda__ism_sum<T> shared[Lines][threads]; /* numbers of the lines, then sums */
+    __shared__ cuda__ism_sum<T> shared[Lines][threads];
     const int at = (int)threadIdx.x, across = cuda__ism_across(of.from.lines, of.from.columns);
     const int group = at / across, groups = threads / across;
     const int64_t n = of.from.lines, first = (int64_t)blockIdx.x * across, j = first + at % across;
@@ -235,29 +235,24 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
         j;
     const cuda__ism_twice_lines<T, Lines> lines(call, of);
     cuda__ism_sum<T> sums[Lines] = {};
-    for (int64_t row = 0; row < n; row += threads) {
-        const int rows = n - row < threads ? (int)(n - row) : threads;
-        __syncthreads();
+    for (int64_t row = group; row < n; row += held * groups) {
+        T values[held]; /* all is read before any is used */
+        cuda__ism_sum<T> numbers[held][Lines];
 #pragma unroll
-        for (int l = 0; l < Lines && at < rows; l++)
-            shared[l][at] = lines.number(l, row + at);
-        __syncthreads();
-        for (int i = group; i < rows; i += held * groups) {
-            double values[held]; /* are read before any is used */
+        for (int k = 0; k < held; k++) {
+            const int64_t i = row + k * groups < n ? row + k * groups : n - 1;
+            values[k] = inside ? from[i * of.from.ld] : T(0);
 #pragma unroll
-            for (int k = 0; k < held; k++) {
-                const bool is = inside && i + k * groups < rows;
-                values[k] = is ? (double)from[(row + i + k * groups) * of.from.ld] : 0;
-            }
+            for (int l = 0; l < Lines; l++)
+                numbers[k][l] = lines.number(l, i);
+        }
 #pragma unroll
-            for (int k = 0; k < held; k++) {
+        for (int k = 0; k < held; k++) {
 #pragma unroll
-                for (int l = 0; l < Lines && i + k * groups < rows; l++)
-                    sums[l].add(values[k], shared[l][i + k * groups]);
-            }
+            for (int l = 0; l < Lines && row + k * groups < n; l++)
+                sums[l].add((double)values[k], numbers[k][l]);
         }
     }
-    __syncthreads();
 #pragma unroll
     for (int l = 0; l < Lines; l++)
         shared[l][at] = sums[l];
