@@ -8,12 +8,14 @@
  * of every 8 columns a lane has two that lie side by side, and the right factor's rows are taken in
  * that order. So B X, Y^T B X, B X R and the product with K need no way through shared memory.
  *
- * Sums over rows are halved among the threads that have other rows of the same columns, until each
- * thread has one column: its own. A warp goes from matrix to matrix. The next one is on its way to
- * shared memory while this one is worked on, and the verdicts on several are reached together, by
- * as many lanes.
+ * Order is 16, 24 or 32; of 24 the last rows of the tiles are zeros that are never read. Sums over
+ * rows are halved among the threads that have other rows of the same columns, until each thread has
+ * one column: its own, or with 24 columns none. A warp goes from matrix to matrix. The next one is
+ * on its way to shared memory while this one is worked on, and the verdicts on several are reached
+ * together, by as many lanes.
  *
- * Shared memory a warp: 2,704 numbers for n = 32.
+ * Shared memory a warp: 2,800 numbers for n = 32, 1,968 for 24. Six blocks of a multiprocessor have
+ * registers enough for Order 24, but not for 32, where four are faster (an H200, 2026-11-23).
  */
 #ifndef GPU_CUDA_ISM_TILE_CUH
 #define GPU_CUDA_ISM_TILE_CUH
@@ -79,7 +81,8 @@ static __device__ __forceinline__ void cuda__ism_halve(double (&values)[Count], 
 template <typename S, int Order> struct cuda__ism_tile_update {
     typedef cuda__ism_tile_room<S, Order> room;
     typedef typename cuda__ism_pair<S>::type pair;
-    static constexpr int most = CUDA__ISM_TILE_COLUMNS, rows = Order / 16, across = Order / 8;
+    static constexpr int most = CUDA__ISM_TILE_COLUMNS, rows = (Order + 15) / 16;
+    static constexpr int across = Order / 8, halved = across > 2 ? 4 : 2; /* a power of two */
     /* Rows of K that are added up together. FP32 has digits to spare, so it takes all of them, and
      * what that loses is never found out. */
     static constexpr int rounded = room::narrow ? Order : 16;
@@ -93,12 +96,18 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     double right[across][2]; /* of K: rows 2 t and 2 t + 1 of columns g, g + 8, ... */
     double excess;
 
-    /* Which column a lane has that is left with one of its sums. */
+    /* Which column a lane has that is left with one of its sums; Order or more: none. */
     __device__ __forceinline__ int own_column() const
     {
-        int q = Order == 32 ? (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1)
+        int q = halved == 4 ? (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1)
                             : (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
         return q / 2 * 8 + t * 2 + q % 2;
+    }
+
+    /* Has the lane's pair `half` of rows of tile i a row of the matrix? Known to the compiler. */
+    static __device__ __forceinline__ constexpr bool is_row(int i, int half)
+    {
+        return i * 16 + half * 8 < Order;
     }
 
     /* The lane's row of eight of the inverse: some are exchanged, against conflicts. */
@@ -146,20 +155,23 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         fetch_thin(given(room::y), room::y_line, input(item, within, CUDA__ISM_GIVEN_Y, m));
         fetch_thin(given_x(turn), room::x_line, input(item, within, CUDA__ISM_GIVEN_X, m));
         constexpr int width = cuda__real<S>::width, pieces = Order / width;
-        constexpr int step = CUDA__WARP / pieces;
+        constexpr int fit = CUDA__WARP / pieces, step = Order % fit == 0 ? fit : fit - 1;
         const bool wide = n * sizeof(S) % 16 == 0 && (uintptr_t)b % 16 == 0;
         const int row = lane / pieces, column = lane % pieces * width;
+        static_assert(Order % step == 0, "rows are fetched without a rest");
         if (wide && n == Order) {
 #pragma unroll
-            for (int i = 0; i < Order; i += step)
-                cuda__copy_async<16>(given(room::b + (i + row) * room::b_line + column),
-                                     b + (i + row) * Order + column);
+            for (int i = 0; i < Order; i += step) {
+                if (step * pieces == CUDA__WARP || row < step)
+                    cuda__copy_async<16>(given(room::b + (i + row) * room::b_line + column),
+                                         b + (i + row) * Order + column);
+            }
             return;
         }
         if (wide) {
 #pragma unroll
             for (int i = 0; i < Order; i += step) {
-                if (i + row < n && column < n)
+                if (row < step && i + row < n && column < n)
                     cuda__copy_async<16>(given(room::b + (i + row) * room::b_line + column),
                                          b + (i + row) * n + column);
             }
@@ -178,19 +190,22 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     template <typename F> __device__ __forceinline__ double sum_rows(F f) const
     {
         const int row = own_row();
-        double sums[2 * across] = {};
+        double sums[2 * halved] = {};
 #pragma unroll
-        for (int e = 0; e < rows * across * 4; e++)
-            sums[e / 4 % across * 2 + e % 2] += f(e / (4 * across) * 16 + e / 2 % 2 * 8 + row,
-                                                  z[e / (4 * across)][e / 4 % across][e % 4]);
+        for (int e = 0; e < rows * across * 4; e++) {
+            const int i = e / (4 * across), half = e / 2 % 2;
+            if (is_row(i, half))
+                sums[e / 4 % across * 2 + e % 2] +=
+                    f(i * 16 + half * 8 + row, z[i][e / 4 % across][e % 4]);
+        }
         return share(sums);
     }
 
     /* Returns the one of the sums that is the lane's. */
-    __device__ __forceinline__ double share(double (&sums)[2 * across]) const
+    __device__ __forceinline__ double share(double (&sums)[2 * halved]) const
     {
-        cuda__ism_halve<across, CUDA__WARP / 2>(sums, lane);
-        return across == 4 ? sums[0] : sums[0] + __shfl_xor_sync(CUDA__ALL, sums[0], 4);
+        cuda__ism_halve<halved, CUDA__WARP / 2>(sums, lane);
+        return halved == 4 ? sums[0] : sums[0] + __shfl_xor_sync(CUDA__ALL, sums[0], 4);
     }
 
     /* ---- The update ---- */
@@ -222,7 +237,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     /* A column of |K| times them. */
     __device__ __forceinline__ double met(double norm) const
     {
-        double sums[2 * across];
+        double sums[2 * halved] = {};
 #pragma unroll
         for (int j = 0; j < 2 * across; j++)
             sums[j] = norm * fabs(k[j / 2][j % 2]);
@@ -365,11 +380,13 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     /* The sum of magnitudes of the own column of X K. */
     __device__ __forceinline__ double size_of_change(const S *x) const
     {
-        double sums[2 * across] = {};
+        double sums[2 * halved] = {};
 #pragma unroll
         for (int i = 0; i < rows; i++) {
             const pair low = *(const pair *)(x + (i * 16 + g) * room::x_line + 2 * t);
-            const pair high = *(const pair *)(x + (i * 16 + g + 8) * room::x_line + 2 * t);
+            const pair high = is_row(i, 1)
+                                  ? *(const pair *)(x + (i * 16 + g + 8) * room::x_line + 2 * t)
+                                  : pair();
             const double left[4] = {low.x, high.x, low.y, high.y};
 #pragma unroll
             for (int j = 0; j < across; j++) {
@@ -443,6 +460,8 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         for (int e = 0; e < rows * across * 2; e++) {
             const int i = e / (2 * across) * 16 + e % 2 * 8 + row, j = e / 2 % across * 8 + 2 * t;
             const double *from = &z[e / (2 * across)][e / 2 % across][e % 2 * 2];
+            if (!is_row(e / (2 * across), e % 2))
+                continue;
             const pair both = {bad ? nan : (S)from[0], bad ? nan : (S)from[1]};
             if (wide && n == Order) {
                 *(pair *)(to + i * Order + j) = both;
@@ -489,8 +508,10 @@ template <typename S, int Order> struct cuda__ism_tile_update {
 #pragma unroll
         for (int e = 0; e < rows * across * 2; e++) {
             const pair both =
-                *(const pair *)(b + (e / (2 * across) * 16 + e % 2 * 8) * room::b_line +
-                                e / 2 % across * 8);
+                is_row(e / (2 * across), e % 2)
+                    ? *(const pair *)(b + (e / (2 * across) * 16 + e % 2 * 8) * room::b_line +
+                                      e / 2 % across * 8)
+                    : pair();
             z[e / (2 * across)][e / 2 % across][e % 2 * 2] = both.x;
             z[e / (2 * across)][e / 2 % across][e % 2 * 2 + 1] = both.y;
         }
@@ -521,7 +542,8 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         for (int l = 0; l < CUDA__ISM_TRIED; l++) {
             const double *line = weights + l * room::line;
             double tz = sum_rows([&](int i, double value) { return line[i] * value; });
-            memory[room::tz + l * room::line + own_column()] = tz;
+            if (own_column() < Order)
+                memory[room::tz + l * room::line + own_column()] = tz;
         }
         __syncwarp();
         double worst = error(x);
