@@ -3,7 +3,7 @@
  * with it: T Z, and the sums of magnitudes of its columns. Z is written once and never read.
  *
  * A block has a strip of columns and goes down a part of its rows, 64 at a time or, where A0^-1 is
- * given, 32; a warp has some of
+ * given, 32, and half of that where shared memory is less; a warp has some of
  * the columns, whose part of K stays in its registers all the way. Lines of (G R)^T and of T, and
  * A0^-1 where it is not diagonal, go through shared memory, in places by turns. The warps do not
  * wait for one another, but for what they take: a place has one gate that opens when it is filled,
@@ -23,14 +23,14 @@
 #define CUDA__ISM_LAST_STEP 16 /* columns of X and Y that an instruction takes */
 #define CUDA__ISM_LAST_SUMS 3  /* of a column: two lines of T Z, and its magnitudes */
 
-/* A block's shape: Inner columns of X and Y, filled up with zeros. Given: A0^-1 is. With more
- * warps, or wider ones, registers are too few (an H200, 2026-11-23). */
-template <int Inner_, bool Given_> struct cuda__ism_last_shape {
+/* A block's shape: Inner columns of X and Y, filled up with zeros; Rows that a place has. Given:
+ * A0^-1 is. With more warps, or wider ones, registers are too few (an H200, 2026-11-23). */
+template <int Inner_, bool Given_, int Rows_> struct cuda__ism_last_shape {
     static constexpr int inner = Inner_, across = 2, warps = 8; /* across: 8 columns each */
     static constexpr bool given = Given_;
     static constexpr int threads = warps * CUDA__WARP, columns = across * 8;
     static constexpr int strip = warps * columns;
-    static constexpr int rows = Given_ ? CUDA__ISM_LAST_ROWS / 2 : CUDA__ISM_LAST_ROWS;
+    static constexpr int rows = Rows_;
     static constexpr int places = Given_ ? 3 : 4; /* of which one is filled, and one let go */
     /* Distances of lines that are read without conflicts. */
     static constexpr int line = rows + 4, given_line = strip + 4;

@@ -242,12 +242,23 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
                             sizeof(typename Shape::shared), stream, call, (int)call.plan.last_rows);
     }
 
+    /* The answer has the same bits by either shape. */
+    template <int Inner, bool Given> void start_inner()
+    {
+        constexpr int rows = Given ? CUDA__ISM_LAST_ROWS / 2 : CUDA__ISM_LAST_ROWS;
+        typedef cuda__ism_last_shape<Inner, Given, rows> large;
+        if (sizeof(typename large::shared) <= (size_t)cuda__shared_most())
+            start_shape<large>();
+        else
+            start_shape<cuda__ism_last_shape<Inner, Given, rows / 2>>();
+    }
+
     template <bool Given> void start_last()
     {
         if (call.m > 32)
-            start_shape<cuda__ism_last_shape<64, Given>>();
+            start_inner<64, Given>();
         else
-            start_shape<cuda__ism_last_shape<32, Given>>();
+            start_inner<32, Given>();
     }
 
     /* The answer, and what the trial wants of it: see ism_last.cuh. */

@@ -122,6 +122,36 @@ static void test_less_shared_memory(void **state)
     simt_set_shared(SIMT_SHARED_MAX);
 }
 
+/* The last product of a few columns has places of fewer rows there, and the same bits. */
+static void test_the_last_product_in_less_shared_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ismtest_kind kind;
+        int64_t n, m;
+    } rows[] = {{ISMTEST_DIAGONAL, 150, 40},
+                {ISMTEST_DIAGONAL, 131, 64},
+                {ISMTEST_INVERSE_AND_A0, 150, 20},
+                {ISMTEST_INVERSE_AND_A0, 161, 40},
+                {ISMTEST_INVERSE_AND_A0, 257, 64}};
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        const size_t bytes = (size_t)(rows[k].n * rows[k].n) * sizeof(double);
+        struct ismtest_problem problem =
+            ismtest_problem(PRECISION_FP64, rows[k].kind, rows[k].n, rows[k].m, 7);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        simt_set_shared(99 * 1024);
+        struct ismtest_answer other = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        simt_set_shared(SIMT_SHARED_MAX);
+        check_ratio(&problem, &answer);
+        assert_int_equal(other.info, 0);
+        assert_int_equal(other.road, METHOD_ROAD_BLOCK);
+        assert_memory_equal(other.inverse, answer.inverse, bytes);
+        ismtest_forget(&other);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* A0 = I, and 1 + y_1^T x_1 = 0, though A is well conditioned: it exchanges two rows. */
 static void test_a_singular_block_is_left_to_lu(void **state)
 {
@@ -436,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_streamed_orders),
         cmocka_unit_test(test_many_random_columns),
         cmocka_unit_test(test_less_shared_memory),
+        cmocka_unit_test(test_the_last_product_in_less_shared_memory),
         cmocka_unit_test(test_a_singular_block_is_left_to_lu),
         cmocka_unit_test(test_exchanged_rows),
         cmocka_unit_test(test_blocks_of_several_turns),
