@@ -33,8 +33,10 @@
 #define HOST_ISM_RANK 4 /* columns that the fused update takes at once, at most */
 /* Lines of a trial at most; orders up to it are tried whole. */
 #define HOST_ISM_PROBES ISM_PROBES
-#define HOST_ISM_LINES 8 /* arrays of HOST_ISM_PROBES lines that a trial takes */
-#define HOST_ISM_THIN 64 /* X and Y of so many columns are transposed first */
+#define HOST_ISM_LINES 8   /* arrays of HOST_ISM_PROBES lines that a trial takes */
+#define HOST_ISM_SEEN 3    /* lines that a trial takes of a strip of the inverse */
+#define HOST_ISM_STRIPS 16 /* of tiles at most: HOST_ISM_SEEN of each fit all arrays but two */
+#define HOST_ISM_THIN 64   /* X and Y of so many columns are transposed first */
 #define HOST_ISM_FUSED_LINES (3 * HOST_ISM_RANK) /* that the fused update takes */
 #define HOST_ISM_REPAIR_ROWS 64                  /* that Newton's step takes at once */
 
@@ -61,6 +63,12 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
                                struct host_ism_plan plan, bool factors);
 /* Of its own: A0's diagonal and the trial's lines. */
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m);
+/* How the inverse is cut into tiles, by strips of rows. */
+struct host_ism_tiles {
+    int64_t rows, columns; /* of a tile */
+    int64_t down, across;  /* tiles */
+};
+struct host_ism_tiles host__ism_tiles(int64_t n);
 /* Of X and Y balanced (ism_balance.c), behind all others. */
 int64_t host__ism_balance_numbers(int64_t n, int64_t m);
 

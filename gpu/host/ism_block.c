@@ -24,11 +24,5 @@
 #define COUPLE_PIECE 64   /* lines of a block */
 #define STRIP 8           /* rows of X or Y that are transposed together */
 
-/* Rows and columns of a tile of the inverse. */
-static int64_t tile_rows(int64_t n)
-{
-    return n < 1024 ? 128 : n < 4096 ? 256 : 512;
-}
-
 #define REAL_FILE "gpu/host/ism_block.inc"
 #include "gpu/host/both.inc"

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "base/least.h"
 #include "gpu/host/ism_parts.h"
 #include "gpu/host/ism_tuning.h"
 
@@ -98,6 +99,20 @@ int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m)
     take(&total, HOST_ISM_LINES * HOST_ISM_PROBES, host__ld(precision, n > m ? n : m));
     take(&total, m <= HOST_ISM_THIN ? 2 * m : 0, host__ld(precision, n));
     return total;
+}
+
+/* ---- Tiles ---- */
+
+/* Enough of them for many threads, and large enough for OpenBLAS, which packs what a tile takes. */
+struct host_ism_tiles host__ism_tiles(int64_t n)
+{
+    struct host_ism_tiles tiles = {.rows = n <= 1024 ? 128 : 256};
+    while (tiles.rows * HOST_ISM_STRIPS < n)
+        tiles.rows *= 2;
+    tiles.columns = n <= 2048 ? 256 : 512;
+    tiles.down = pieces(n, tiles.rows);
+    tiles.across = pieces(n, tiles.columns);
+    return tiles;
 }
 
 /* ---- The choice ---- */

@@ -39,7 +39,7 @@
 #include "base/least.h"
 #include "gpu/host/lapack.h"
 
-#define TRIED_LINES 2
+#define TRIED_LINES 2    /* and SEEN_LINES of a tile are these and the sums */
 #define MORE_LINES 4     /* where terms of a known A cancel */
 #define WHOLE_RATIO 8.0  /* of a residual that is known whole; the contract has 15 */
 #define TERMS_RATIO 20.0 /* n / 2 times it is what the sums of an update may have lost unseen */
@@ -51,11 +51,17 @@
 #define CHANGE_ERROR 0.1 /* of |M - I| or |A| that may be lost likewise */
 #define FORMED_RATIO 2.0 /* of what A formed lacks, where all of it is known */
 #define NORM_ORDER 64
-#define CANDIDATES 8     /* columns whose norm is computed, by either score */
-#define CLIMBS 4         /* from the best of them */
-#define TIMES_PIECE 1024 /* columns that a piece of a product takes */
-#define ROWS_PIECE 512   /* rows that a piece of a transposed one takes */
-#define TIMES_ROWS 4     /* rows and lines that are taken together */
+#define CANDIDATES 8    /* columns whose norm is computed, by either score */
+#define CLIMBS 4        /* from the best of them */
+#define TIMES_PIECE 256 /* columns that a piece of a product takes */
+#define ROWS_PIECE 64   /* rows that a piece of a transposed one takes */
+#define DOWN_PIECE 1024 /* columns that a piece of a strip takes */
+#define DOWN_ROWS 32    /* rows of them that all lines take together */
+#define STRIPS_MOST 16
+#define STRIP_LEAST 128  /* rows */
+#define GATHER_PIECE 256 /* columns of the strips' sums */
+#define SEEN_LINES HOST_ISM_SEEN
+#define TIMES_ROWS 4 /* rows and lines that are taken together */
 #define TIMES_LINES 4
 #define REPAIR_ROWS HOST_ISM_REPAIR_ROWS
 #define REPAIR_PIECE 256
@@ -70,6 +76,8 @@ HOST_INLINE float weight(uint32_t i, uint32_t line)
 /* What a loop over vectors does. */
 enum task {
     ADD_TIMES,
+    ADD_TIMES_AND_SUMS,
+    ADD_SEEN,
     ADD_MAGNITUDES,
     ADD_WEIGHTS,
     SET_TIMES_TRANSPOSED,

@@ -139,6 +139,10 @@ static void test_large(void **state)
         {ISMTEST_INVERSE_AND_A0, 260, 10, METHOD_ISM_AUTO, 0},
         {ISMTEST_ALONE, 300, 0, METHOD_ISM_BLOCK, 64},
         {ISMTEST_SCALE, 280, 280, METHOD_ISM_AUTO, 0},
+        {ISMTEST_DIAGONAL, 601, 75, METHOD_ISM_AUTO, 0},
+        {ISMTEST_INVERSE_AND_A0, 520, 70, METHOD_ISM_AUTO, 0},
+        {ISMTEST_INVERSE, 520, 131, METHOD_ISM_AUTO, 0},
+        {ISMTEST_DIAGONAL, 513, 200, METHOD_ISM_BLOCK, 128},
     };
     struct failure failure;
     struct host_team *team = NULL;
