@@ -18,11 +18,29 @@
 #include "gpu/host/ism_parts.h"
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
+#include "gpu/host/panels.h"
 
-#define LINES_PIECE 128   /* lines of earlier blocks */
-#define COLUMNS_PIECE 256 /* of n */
-#define COUPLE_PIECE 64   /* lines of a block */
-#define STRIP 8           /* rows of X or Y that are transposed together */
+#define LINES_PIECE 128    /* lines of earlier blocks */
+#define COLUMNS_PIECE 256  /* of n, at most */
+#define COUPLE_PIECE 64    /* lines of a block */
+#define COUPLE_COLUMNS 256 /* of a tile of a block's coupling matrix */
+#define COUPLE_PIECES 64   /* of all tiles, about, */
+#define COUPLE_DEPTH 128   /* which take so much of n at least */
+#define ADD_LINES 16       /* of the sum of their parts */
+#define PACK_PIECE (4 * HOST_PANEL_COLUMNS_MOST)
+#define ROWS_AT_ONCE 128 /* of a tile: so much of it stays in the second cache */
+#define STRIP 8          /* rows of X or Y that are transposed together */
+
+static int64_t couple_rows(int64_t count)
+{
+    return count < 512 ? 64 : 128;
+}
+
+/* Columns of n that a piece takes: many pieces, and few of OpenBLAS's packings. */
+static int64_t columns_piece(int64_t n)
+{
+    return n < 2048 ? 64 : n < 8192 ? 128 : COLUMNS_PIECE;
+}
 
 #define REAL_FILE "gpu/host/ism_block.inc"
 #include "gpu/host/both.inc"

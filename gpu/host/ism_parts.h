@@ -19,6 +19,7 @@ struct host_ism_layout {
     int64_t w;         /* block: a block's lines of n. reduced: n lines of a block */
     int64_t p, q;      /* block: K X_k and (G R)^T Y_k, a line for each earlier column */
     int64_t s, t;      /* with factors: the earlier R_k^T, and R times p */
+    bool packs;        /* block: there is room for (G R)^T and K in panels, at w and gr */
     int64_t inverse;   /* R_k: a block's lines */
     int64_t inverting; /* what its inversion takes */
     int64_t total;

@@ -10,7 +10,9 @@
 #include "base/least.h"
 #include "gpu/host/ism_parts.h"
 #include "gpu/host/ism_tuning.h"
+#include "gpu/host/panels.h"
 
+#define TILE_ROWS 128
 #define BLOCK_ALWAYS 32 /* columns that a block may have for any n */
 
 void host__ism_product_times(struct host_ism_product *product, double factor)
@@ -47,6 +49,12 @@ static void take_inverse(struct host_ism_layout *layout, int64_t block)
     take(&layout->total, 2, block);
 }
 
+/* Columns of n in whole panels. */
+static int64_t packed_columns(int64_t n)
+{
+    return pieces(n, HOST_PANEL_COLUMNS_MOST) * HOST_PANEL_COLUMNS_MOST;
+}
+
 struct host_ism_layout host__ism_layout_block(enum precision precision, int64_t n, int64_t m,
                                               int64_t block, bool factors)
 {
@@ -54,7 +62,8 @@ struct host_ism_layout host__ism_layout_block(enum precision precision, int64_t 
     struct host_ism_layout layout = {.ld_block = host__ld(precision, block)};
     int64_t earlier = m > 0 ? (m - 1) / block * block : 0;
     int64_t kept = factors ? earlier : 0;
-    layout.gr = take(&layout.total, m, ld);
+    layout.packs = block >= m && m > 0 && n >= HOST_TEAM_ORDER_LEAST;
+    layout.gr = take(&layout.total, m, layout.packs ? largest(ld, packed_columns(n)) : ld);
     layout.k = take(&layout.total, m, ld);
     layout.w = take(&layout.total, block, ld);
     layout.p = take(&layout.total, earlier, layout.ld_block);
@@ -103,13 +112,12 @@ int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m)
 
 /* ---- Tiles ---- */
 
-/* Enough of them for many threads, and large enough for OpenBLAS, which packs what a tile takes. */
+/* Enough of them for many threads, and of whole panels. */
 struct host_ism_tiles host__ism_tiles(int64_t n)
 {
-    struct host_ism_tiles tiles = {.rows = n <= 1024 ? 128 : 256};
+    struct host_ism_tiles tiles = {.rows = TILE_ROWS, .columns = n <= 2048 ? 192 : 384};
     while (tiles.rows * HOST_ISM_STRIPS < n)
-        tiles.rows *= 2;
-    tiles.columns = n <= 2048 ? 256 : 512;
+        tiles.rows += TILE_ROWS;
     tiles.down = pieces(n, tiles.rows);
     tiles.across = pieces(n, tiles.columns);
     return tiles;

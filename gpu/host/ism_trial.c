@@ -63,6 +63,7 @@
 #define SEEN_LINES HOST_ISM_SEEN
 #define TIMES_ROWS 4 /* rows and lines that are taken together */
 #define TIMES_LINES 4
+#define SEEN_ROWS 8 /* rows of the inverse likewise */
 #define REPAIR_ROWS HOST_ISM_REPAIR_ROWS
 #define REPAIR_PIECE 256
 
