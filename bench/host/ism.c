@@ -4,14 +4,16 @@
  *
  * WHAT: diagonal (A0 = a diagonal), update (A0_INVERSE is given), checked (A0 beside it): the host
  * engine's method, with a team of so many threads, as the options say (auto, 0). lapack: A formed
- * by gemm, then getrf and getri of the OpenBLAS that the engine links, on one thread. lu: A formed
- * likewise, then the engine's own lu, of small orders a full group at a time. getri: getrf and
- * getri alone, A being there. Small updates go a full group at a time, too.
+ * by gemm, then getrf and getri of the OpenBLAS that the engine links, which has so many threads of
+ * its own. lu: A formed by gemm, rows by the team, then the engine's own lu with the team, of small
+ * orders a full group at a time. getri: getrf and getri alone, A being there, as lapack. Small
+ * updates go a full group at a time, too. OPENBLAS_NUM_THREADS has no part in it.
  *
  * Prints one line of JSON: the fastest and the median of the rounds in milliseconds by the clock,
  * the median of the thread's own processor time, the scratch that the engine reserves and what of
  * it was written, in bytes, the variant taken, and |I - X A| / (n |A| |X| eps).
  */
+#include <cblas.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 
 #include "base/choices.h"
 #include "base/clock.h"
+#include "base/least.h"
 #include "bench/host/program.h"
 #include "gpu/host/dense.h"
 #include "gpu/host/host.h"
@@ -32,6 +35,7 @@
 #define ORDER_MOST 16384
 #define SPAN_NS 2000000 /* of a round, which repeats what takes less */
 #define POISON 0xa7
+#define FORM_ROWS 256 /* of A, that a piece takes */
 
 enum what {
     DIAGONAL,
@@ -49,6 +53,7 @@ struct bench {
     int64_t n, m;
     int64_t options[METHOD_OPTIONS_MAX];
     struct host_team *team;
+    int threads;
     void *x, *y, *d, *a0, *b, *a, *inverse; /* in the precision; a: what is inverted */
     unsigned char *scratch;
     int64_t scratch_bytes;
@@ -94,11 +99,27 @@ static const struct host_method *method_of(const char *name)
     return host_method_at((uint32_t)method_index(method_find(name)));
 }
 
-static void form(const struct bench *bench)
+/* Rows of a = A0 + X Y^T. */
+static void form_rows(const struct bench *bench, int64_t first, int64_t rows, void *a)
 {
-    int64_t n = bench->n;
-    memcpy(bench->a, bench->a0, (size_t)(n * n * precision_bytes(bench->precision)));
-    multiply(bench, true, n, n, bench->m, bench->x, bench->y, 1, bench->a);
+    const int64_t n = bench->n, m = bench->m, unit = precision_bytes(bench->precision);
+    unsigned char *to = (unsigned char *)a + first * n * unit;
+    const unsigned char *x = (const unsigned char *)bench->x + first * m * unit;
+    memcpy(to, (const unsigned char *)bench->a0 + first * n * unit, (size_t)(rows * n * unit));
+    multiply(bench, true, rows, n, m, x, bench->y, 1, to);
+}
+
+static void form_piece(void *context, int64_t index)
+{
+    const struct bench *bench = context;
+    const int64_t first = index * FORM_ROWS;
+    form_rows(bench, first, least(FORM_ROWS, bench->n - first), bench->a);
+}
+
+/* a = A0 + X Y^T, by the team. */
+static void form(struct bench *bench)
+{
+    host_team_run(bench->team, pieces(bench->n, FORM_ROWS), form_piece, bench);
 }
 
 /* As many times the same as the method takes at once. */
@@ -130,9 +151,11 @@ static void run_lu(struct bench *bench)
 static void run_lapack(struct bench *bench)
 {
     int64_t n = bench->n, bytes = n * n * precision_bytes(bench->precision);
+    openblas_set_num_threads(bench->threads);
     if (bench->what == LAPACK)
-        form(bench);
-    memcpy(bench->inverse, bench->a, (size_t)bytes);
+        form_rows(bench, 0, n, bench->inverse);
+    else
+        memcpy(bench->inverse, bench->a, (size_t)bytes);
     if (bench->precision == PRECISION_FP32) {
         host__getrf_f32(n, bench->inverse, n, bench->pivots);
         host__getri_f32(n, bench->inverse, n, bench->pivots, (float *)bench->scratch);
@@ -140,6 +163,7 @@ static void run_lapack(struct bench *bench)
         host__getrf_f64(n, bench->inverse, n, bench->pivots);
         host__getri_f64(n, bench->inverse, n, bench->pivots, (double *)bench->scratch);
     }
+    openblas_set_num_threads(1);
 }
 
 static void run_ism(struct bench *bench)
@@ -325,17 +349,18 @@ int main(int argc, char **argv)
         die("usage: ism WHAT N M PRECISION THREADS ROUNDS [VARIANT [BLOCK-SIZE]]");
     struct bench bench = {.n = strtoll(argv[2], NULL, 10), .m = strtoll(argv[3], NULL, 10)};
     int64_t what = choices_find(whats, argv[1]);
-    int threads = (int)strtol(argv[5], NULL, 10), rounds = (int)strtol(argv[6], NULL, 10);
+    int rounds = (int)strtol(argv[6], NULL, 10);
+    bench.threads = (int)strtol(argv[5], NULL, 10);
     int64_t variant = choices_find(method_ism.options[0].choices, argc > 7 ? argv[7] : "auto");
     bench.precision = precision_of(argv[4]);
     if (what < 0 || variant < 0 || bench.n < 1 || bench.n > ORDER_MOST || bench.m < 0 ||
-        bench.m > ORDER_MOST || threads < 1 || rounds < 1 || rounds > ROUNDS_MOST)
+        bench.m > ORDER_MOST || bench.threads < 1 || rounds < 1 || rounds > ROUNDS_MOST)
         die("an argument is out of range");
     bench.what = (enum what)what;
     bench.options[METHOD_ISM_VARIANT] = variant;
     bench.options[METHOD_ISM_BLOCK_SIZE] = argc > 8 ? strtoll(argv[8], NULL, 10) : 0;
     host__lapack_init();
-    if (host_team_create(threads - 1, 0, &bench.team, &failure) != ERROR_NONE)
+    if (host_team_create(bench.threads - 1, 0, &bench.team, &failure) != ERROR_NONE)
         die(failure.detail);
     prepare(&bench);
     memset(bench.scratch, POISON, (size_t)bench.scratch_bytes);

@@ -58,8 +58,8 @@
 #define DOWN_PIECE 1024 /* columns that a piece of a strip takes */
 #define DOWN_ROWS 32    /* rows of them that all lines take together */
 #define STRIPS_MOST 16
-#define STRIP_LEAST 128  /* rows */
-#define GATHER_PIECE 256 /* columns of the strips' sums */
+#define STRIP_LEAST 128 /* rows */
+#define GATHER_PIECE 64 /* columns of the strips' sums */
 #define SEEN_LINES HOST_ISM_SEEN
 #define TIMES_ROWS 4 /* rows and lines that are taken together */
 #define TIMES_LINES 4
