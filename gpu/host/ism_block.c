@@ -29,9 +29,16 @@
 #define COUPLE_PIECES 64   /* of all tiles, about, */
 #define COUPLE_DEPTH 128   /* which take so much of n at least */
 #define ADD_LINES 16       /* of the sum of their parts */
-#define PACK_PIECE (4 * HOST_PANEL_COLUMNS_MOST)
+#define PACK_PIECE (2 * HOST_PANEL_COLUMNS_MOST)
 #define ROWS_AT_ONCE 128 /* of a tile: so much of it stays in the second cache */
 #define STRIP 8          /* rows of X or Y that are transposed together */
+
+/* Columns of a block of the coupling matrix's inverse: half of what lu takes, for all else waits
+ * for it, and it is a small part of the work. */
+static int64_t inverse_block(int64_t order)
+{
+    return order < 1024 ? 32 : 64;
+}
 
 static int64_t couple_rows(int64_t count)
 {

@@ -35,6 +35,17 @@ void host__large_getri_f32(struct host_team *team, int64_t n, float *a, int64_t 
 void host__large_getri_f64(struct host_team *team, int64_t n, double *a, int64_t ld,
                            int32_t *pivots, double *lines);
 
+/* The same by blocks of so many columns, at most those of getrf and getri: narrower ones leave less
+ * to one thread and more to a team, at a lower rate. block: a function of n. */
+int64_t host__large_getrf_by_f32(struct host_team *team, int64_t block, int64_t n, float *a,
+                                 int64_t ld, int32_t *pivots);
+int64_t host__large_getrf_by_f64(struct host_team *team, int64_t block, int64_t n, double *a,
+                                 int64_t ld, int32_t *pivots);
+void host__large_getri_by_f32(struct host_team *team, int64_t block, int64_t n, float *a,
+                              int64_t ld, int32_t *pivots, float *lines);
+void host__large_getri_by_f64(struct host_team *team, int64_t block, int64_t n, double *a,
+                              int64_t ld, int32_t *pivots, double *lines);
+
 /* Of a lower (uplo 'L') or upper ('U') triangle. Returns LAPACK's info. */
 int64_t host__large_trtri_f32(struct host_team *team, char uplo, int64_t n, float *a, int64_t ld,
                               float *lines);
