@@ -13,9 +13,12 @@
 #include <float.h>
 #include <immintrin.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/least.h"
+#include "gpu/host/lapack.h"
 
 #define VECTORS 3 /* of a panel's line */
 #define DEPTH 256
@@ -38,7 +41,12 @@ typedef __m512d vector_f64;
 
 bool host__panels_work(void)
 {
-    return __builtin_cpu_supports("avx512f");
+    static const char *const families[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
+    const char *family = host__lapack_cpu();
+    bool wide = false;
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        wide = wide || strcasecmp(family, families[i]) == 0;
+    return wide && __builtin_cpu_supports("avx512f");
 }
 
 int64_t host__panel_columns(enum precision precision)

@@ -17,7 +17,9 @@
 #define HOST_PANEL_ROWS 8          /* of a group */
 #define HOST_PANEL_COLUMNS_MOST 48 /* of a panel, in any precision, which divide these */
 
-/* Has this processor the instructions for it? The others below are not to be called else. */
+/* Has this processor the instructions for it, and OpenBLAS's kernel family too? Bits are not those
+ * of OpenBLAS's products, so --cpu (lapack.h) decides: a family without AVX-512 gives the same bits
+ * on all machines. The products below are not to be called where this is false. */
 bool host__panels_work(void);
 
 /* Columns of a panel, rows of a group: lines of `inner` of them, one behind the other, for each. */
