@@ -13,7 +13,8 @@
 #include "gpu/host/panels.h"
 
 #define TILE_ROWS 128
-#define BLOCK_ALWAYS 32 /* columns that a block may have for any n */
+#define BLOCK_ALWAYS 32        /* columns that a block may have for any n */
+#define PACKED_ORDER_LEAST 256 /* of an inverse made by panels: it has a part in the bits */
 
 void host__ism_product_times(struct host_ism_product *product, double factor)
 {
@@ -62,7 +63,7 @@ struct host_ism_layout host__ism_layout_block(enum precision precision, int64_t 
     struct host_ism_layout layout = {.ld_block = host__ld(precision, block)};
     int64_t earlier = m > 0 ? (m - 1) / block * block : 0;
     int64_t kept = factors ? earlier : 0;
-    layout.packs = block >= m && m > 0 && n >= HOST_TEAM_ORDER_LEAST;
+    layout.packs = block >= m && m > 0 && n >= PACKED_ORDER_LEAST;
     layout.gr = take(&layout.total, m, layout.packs ? largest(ld, packed_columns(n)) : ld);
     layout.k = take(&layout.total, m, ld);
     layout.w = take(&layout.total, block, ld);
