@@ -13,7 +13,6 @@
  * the median of the thread's own processor time, the scratch that the engine reserves and what of
  * it was written, in bytes, the variant taken, and |I - X A| / (n |A| |X| eps).
  */
-#include <cblas.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -151,7 +150,7 @@ static void run_lu(struct bench *bench)
 static void run_lapack(struct bench *bench)
 {
     int64_t n = bench->n, bytes = n * n * precision_bytes(bench->precision);
-    openblas_set_num_threads(bench->threads);
+    host__lapack_threads(bench->threads);
     if (bench->what == LAPACK)
         form_rows(bench, 0, n, bench->inverse);
     else
@@ -163,7 +162,7 @@ static void run_lapack(struct bench *bench)
         host__getrf_f64(n, bench->inverse, n, bench->pivots);
         host__getri_f64(n, bench->inverse, n, bench->pivots, (double *)bench->scratch);
     }
-    openblas_set_num_threads(1);
+    host__lapack_threads(1);
 }
 
 static void run_ism(struct bench *bench)

@@ -77,6 +77,11 @@ void host__lapack_init(void)
     openblas_set_num_threads(1);
 }
 
+void host__lapack_threads(int threads)
+{
+    openblas_set_num_threads(threads);
+}
+
 const char *host__lapack_cpu(void)
 {
     return openblas_get_corename();

@@ -16,6 +16,9 @@
  * that OpenBLAS does not know it sets OPENBLAS_CORETYPE to the family with the same instructions,
  * unless that is set, and executes the program again. */
 void host__lapack_init(void);
+/* OpenBLAS's own threads, from then on: for measurements of what it does alone. Not while any of
+ * its routines runs. */
+void host__lapack_threads(int threads);
 /* The kernel family in use: "Haswell", "SkylakeX". Constant text. */
 const char *host__lapack_cpu(void);
 
