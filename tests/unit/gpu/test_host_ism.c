@@ -157,6 +157,7 @@ static void test_large(void **state)
             struct ismtest_answer alone = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
             struct ismtest_answer helped = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, team);
             check_good(&problem, &alone);
+            check_road(&problem, &alone);
             if (memcmp(alone.bytes, helped.bytes, (size_t)alone.byte_count) != 0 ||
                 alone.rcond != helped.rcond)
                 assert_true(isnan(alone.rcond) &&

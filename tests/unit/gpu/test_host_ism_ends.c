@@ -100,33 +100,73 @@ static void test_as_lu(void **state)
 
 /* ---- Hostile numbers ---- */
 
+/* One number of one tensor is not finite; `at` says which. */
+static void try_not_finite(enum ismtest_kind kind, int64_t n, int64_t m, int64_t at)
+{
+    static const double bad[] = {NAN, INFINITY, -INFINITY};
+    struct ismtest_problem problem = ismtest_problem(PRECISION_FP64, kind, n, m, (uint64_t)at + 1);
+    double *const tensors[] = {problem.x, problem.y, problem.a0, problem.b, problem.a};
+    double *tensor = tensors[at % 5];
+    bool read = at % 5 < 2    ? kind != ISMTEST_ALONE
+                : at % 5 == 2 ? kind == ISMTEST_SCALE || kind == ISMTEST_DIAGONAL ||
+                                    kind == ISMTEST_INVERSE_AND_A0
+                : at % 5 == 3 ? problem.b != NULL
+                              : kind == ISMTEST_ALONE;
+    int64_t index = kind == ISMTEST_SCALE && at % 5 == 2 ? 0
+                    : at % 5 < 2                         ? (at / 5) * (n / 12) * (m + 1) % (n * m)
+                                                         : (n + 1) * (at / 5) * (n / 12);
+    if (read)
+        tensor[index] = bad[at % 3];
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    assert_int_equal(answer.info, read ? -1 : 0);
+    if (read) {
+        assert_true(isnan(answer.rcond) && isnan(answer.det_ratio));
+        assert_int_equal(answer.road, METHOD_ROAD_NONE);
+        for (int64_t j = 0; j < n * n; j++)
+            assert_true(isnan(answer.inverse[j]));
+    }
+    ismtest_forget(&answer);
+    ismtest_free(&problem);
+}
+
+/* Of orders from 256 on the inverse is made by other products. */
 static void test_not_finite(void **state)
 {
     (void)state;
-    static const double bad[] = {NAN, INFINITY, -INFINITY};
     for (int k = 0; k < ISMTEST_KINDS; k++) {
         for (int64_t at = 0; at < 24; at++) {
-            struct ismtest_problem problem = ismtest_problem(PRECISION_FP64, (enum ismtest_kind)k,
-                                                             12, at % 2 ? 2 : 7, (uint64_t)at + 1);
-            double *const tensors[] = {problem.x, problem.y, problem.a0, problem.b, problem.a};
-            double *tensor = tensors[at % 5];
-            bool read = at % 5 < 2    ? k != ISMTEST_ALONE
-                        : at % 5 == 2 ? k == ISMTEST_SCALE || k == ISMTEST_DIAGONAL ||
-                                            k == ISMTEST_INVERSE_AND_A0
-                        : at % 5 == 3 ? problem.b != NULL
-                                      : k == ISMTEST_ALONE;
-            int64_t index = k == ISMTEST_SCALE && at % 5 == 2 ? 0
-                            : at % 5 < 2                      ? at / 5
-                                                              : 13 * (at / 5);
-            if (read)
-                tensor[index] = bad[at % 3];
+            try_not_finite((enum ismtest_kind)k, 12, at % 2 ? 2 : 7, at);
+            if (at % 5 < 3 || k >= ISMTEST_INVERSE)
+                try_not_finite((enum ismtest_kind)k, 260, at % 2 ? 5 : 65, at);
+        }
+    }
+}
+
+/* A = c (I - 2/n 1 1^T), its own inverse but for c^2: |A^-1| = 3 / c is beyond the range, though
+ * no number of it is. */
+static void test_norm_beyond_the_range(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {100, 300};
+    const double c = 1.2e-308;
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        for (int64_t m = 1; m <= 70; m += 69) {
+            const int64_t n = orders[i];
+            struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_SCALE, n, m);
+            for (int64_t j = 0; j < n; j++) {
+                problem.a0[j * (n + 1)] = c;
+                problem.x[j * m] = -2 * c / (double)n;
+                problem.y[j * m] = 1;
+            }
+            problem.variant = METHOD_ISM_BLOCK;
+            ismtest_complete(&problem);
             struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-            assert_int_equal(answer.info, read ? -1 : 0);
-            if (read) {
-                assert_true(isnan(answer.rcond) && isnan(answer.det_ratio));
-                assert_int_equal(answer.road, METHOD_ROAD_NONE);
-                for (int64_t j = 0; j < 144; j++)
-                    assert_true(isnan(answer.inverse[j]));
+            const double norm = 3 - 4 / (double)n;
+            assert_int_equal(answer.info, 0);
+            assert_true(fabs(answer.rcond * norm * norm - 1) <= 1e-9);
+            for (int64_t j = 0; j < n * n; j++) {
+                const double exact = (j % (n + 1) == 0) - 2 / (double)n;
+                assert_true(fabs(answer.inverse[j] * c - exact) <= 1e-9);
             }
             ismtest_forget(&answer);
             ismtest_free(&problem);
@@ -220,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_nearly_singular),
         cmocka_unit_test(test_as_lu),
         cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_norm_beyond_the_range),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_no_inverse),
         cmocka_unit_test(test_too_small_an_inverse),
