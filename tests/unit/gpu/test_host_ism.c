@@ -171,6 +171,49 @@ static void test_large(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* |A| is the norm of a column that neither its products with lines nor the sizes of its terms put
+ * before 20 others, of one large number each and of terms that cancel: only from the signs of one
+ * of them it is found. m > 64: X and Y are not transposed. */
+static void test_a_hidden_norm(void **state)
+{
+    (void)state;
+    enum {
+        N = 100,
+        OTHERS = 20,
+        SHOWN = 70
+    };
+    failures = 0;
+    for (int64_t m = 1 + 3 * OTHERS; m <= SHOWN; m += SHOWN - 1 - 3 * OTHERS) {
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_SCALE, N, m);
+        uint64_t seed = 17;
+        for (int64_t i = 0; i < N; i++) {
+            problem.a0[i * (N + 1)] = 30;
+            problem.x[i * m] = gputest_random(&seed) < 0 ? -1 : 1;
+        }
+        problem.y[0] = 1;
+        for (int64_t k = 0; k < OTHERS; k++) {
+            static const double terms[] = {20, 60, -60};
+            double *y = problem.y + (2 + 2 * k) * m;
+            y[0] = 0.01;
+            for (int64_t t = 0; t < 3; t++) {
+                problem.x[(50 + k) * m + 1 + 3 * k + t] = 1;
+                y[1 + 3 * k + t] = terms[t];
+            }
+        }
+        problem.variant = METHOD_ISM_BLOCK;
+        problem.block_size = m;
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        double rcond = 1 / gputest_norm(N, problem.a) / gputest_norm(N, answer.inverse);
+        check_road(&problem, &answer);
+        if (!(fabs(answer.rcond / rcond - 1) <= 1e-10))
+            complain(&problem, "RCOND is off by the factor", answer.rcond / rcond);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+    assert_int_equal(failures, 0);
+}
+
 /* ---- What breaks down ---- */
 
 /* A0 = I, and 1 + y_1^T x_1 = 0, though A is well conditioned: it exchanges two rows. */
@@ -428,15 +471,11 @@ static void test_drift(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kind),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_a_singular_block),
-        cmocka_unit_test(test_lost_accuracy),
-        cmocka_unit_test(test_ill_conditioned),
-        cmocka_unit_test(test_scales),
-        cmocka_unit_test(test_without_inverse),
-        cmocka_unit_test(test_reduced_memory),
-        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_every_kind),     cmocka_unit_test(test_large),
+        cmocka_unit_test(test_a_hidden_norm),  cmocka_unit_test(test_a_singular_block),
+        cmocka_unit_test(test_lost_accuracy),  cmocka_unit_test(test_ill_conditioned),
+        cmocka_unit_test(test_scales),         cmocka_unit_test(test_without_inverse),
+        cmocka_unit_test(test_reduced_memory), cmocka_unit_test(test_chain),
         cmocka_unit_test(test_drift),
     };
     host__lapack_init();
