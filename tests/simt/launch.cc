@@ -103,15 +103,17 @@ void watch_faults()
 
 /* ---- One block after the other ---- */
 
-/* SIMT_ORDER: forward, backward, or the seed of a shuffle. */
+/* SIMT_ORDER: forward, backward, ahead, or the seed of a shuffle. */
 void read_order()
 {
     const char *text = getenv("SIMT_ORDER");
     if (order_known || !text)
         return;
     bool is_backward = strcmp(text, "backward") == 0, is_forward = strcmp(text, "forward") == 0;
+    bool is_ahead = strcmp(text, "ahead") == 0;
     simt_set_order(is_backward  ? SIMT_BACKWARD
                    : is_forward ? SIMT_FORWARD
+                   : is_ahead   ? SIMT_AHEAD
                                 : SIMT_SHUFFLED,
                    (uint32_t)strtoul(text, nullptr, 10));
 }

@@ -57,6 +57,7 @@ struct machine {
     int rank;         /* in the cluster; -1: none */
     simt_words votes; /* in the block's meeting */
     bool moved;       /* did some fiber do more than rest? */
+    bool changed;     /* or what those that rest may wait for? */
     void *scheduler;  /* the top of its stack */
     void *tsan;
     fiber *running;

@@ -264,6 +264,7 @@ QUIET void end_fiber(machine *m, fiber *f)
     warp *w = warp_of(m, f);
     f->state = ENDED;
     m->ended++;
+    m->changed = true;
     w->ended |= 1u << (f - m->fibers) % SIMT_WARP;
     for (uint32_t left = w->waiting; left && m->status == cudaSuccess; left &= left - 1) {
         const fiber *other = lane_of(m, w, __builtin_ctz(left));
@@ -296,12 +297,12 @@ QUIET void lay_order(machine *m)
     }
 }
 
-/* One turn of every thread that can go on; false when there is none. */
-QUIET bool run_round(machine *m)
+/* One turn of every thread that can go on, of places `first` to `end` - 1 of the order; false when
+ * there is none. */
+QUIET bool run_turns(machine *m, int first, int end)
 {
     bool any = false;
-    lay_order(m);
-    for (int i = 0; i < m->threads && m->status == cudaSuccess; i++) {
+    for (int i = first; i < end && m->status == cudaSuccess; i++) {
         fiber *f = &m->fibers[m->order[i]];
         if (f->state != READY)
             continue;
@@ -309,6 +310,30 @@ QUIET bool run_round(machine *m)
         enter(m, f);
     }
     return any;
+}
+
+/* The same where warp after warp goes as far as it can, from one that is drawn on. */
+QUIET bool run_ahead(machine *m)
+{
+    const int warps = (m->threads + SIMT_WARP - 1) / SIMT_WARP;
+    const int drawn = (int)(draw(m) % (uint32_t)warps);
+    bool any = false, moved = false;
+    for (int i = 0; i < warps; i++) {
+        const int first = (drawn + i) % warps * SIMT_WARP, left = m->threads - first;
+        do {
+            m->moved = false;
+            any |= run_turns(m, first, first + (left < SIMT_WARP ? left : SIMT_WARP));
+            moved |= m->moved;
+        } while (m->moved && m->status == cudaSuccess);
+    }
+    m->moved = moved;
+    return any;
+}
+
+QUIET bool run_round(machine *m)
+{
+    lay_order(m);
+    return simt_order_now() == SIMT_AHEAD ? run_ahead(m) : run_turns(m, 0, m->threads);
 }
 
 /* All fibers wait for other blocks, or have ended: so does the thread. */
@@ -356,14 +381,18 @@ QUIET void simt_run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t
         w->all = lanes >= SIMT_WARP ? ~0u : (1u << lanes) - 1;
     }
     TSAN_GIVE(&m->began);
+    int still = 0; /* rounds in which all only looked */
     while (m->ended < m->threads && m->status == cudaSuccess) {
-        m->moved = false;
+        m->moved = m->changed = false;
         if (!run_round(m)) {
             if (m->abroad > 0 && m->abroad + m->ended == m->threads)
                 go_abroad(m);
             else
                 tell_deadlock(m);
         }
+        still = m->moved || m->changed || m->rank >= 0 ? 0 : still + 1;
+        if (still > 1 && m->ended < m->threads && m->status == cudaSuccess)
+            tell_deadlock(m);
         struct timespec rest = {0, REST_NS};
         if (!m->moved && m->ended < m->threads && m->status == cudaSuccess)
             nanosleep(&rest, nullptr);
@@ -480,10 +509,18 @@ QUIET void simt_pause_cluster(struct simt_call call)
 {
     if (simt_cluster_failed())
         simt_fail(call, "another block of the cluster has failed");
+    simt_machine->running->call = call;
+    simt_machine->running->mask = ~0u;
     leave(simt_machine);
 }
 
 QUIET void simt_pause(void)
 {
+    simt_machine->changed = true; /* perhaps */
     leave(simt_machine);
+}
+
+QUIET void simt_note_change(void)
+{
+    simt_machine->changed = true;
 }

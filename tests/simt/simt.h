@@ -7,17 +7,19 @@
  * The threads of a block are fibers of the thread that launches. One runs until it waits for
  * others: at a barrier, or where a warp's lanes exchange values. Blocks run one after the other,
  * but for those of a cluster, each of which has a thread of its own. So a lane is as far ahead of
- * the others as the language allows, and what depends on the order shows: SIMT_ORDER in the
- * environment, or simt_set_order(), has the threads run forward, backward or shuffled.
+ * its warp as the language allows, and what depends on the order shows: SIMT_ORDER in the
+ * environment, or simt_set_order(), has the threads run forward, backward or shuffled, or each warp
+ * as far ahead of the others as it can.
  *
  * Checked: lanes that wait for each other for ever, with different masks or at different calls; a
  * value asked of a lane that takes no part; shared memory beyond what the launch asked for (with
  * AddressSanitizer). Dynamic shared memory begins as NaN, and static in the first block of a launch
  * and in every block of a cluster; else it is what the block before left in it. Asynchronous copies
- * are made as late as allowed. Built with ThreadSanitizer, the threads of a block are threads to
- * it, which only __syncwarp and __syncthreads order: it finds races on shared memory. Shuffles and
- * votes order nothing, as in the language. Not modelled: blocks that wait for each other, the
- * device's own roundings of what is not IEEE, time.
+ * are made as late as allowed, but those that a gate is told of when it is told. Built with
+ * ThreadSanitizer, the threads of a block are threads to it, which only __syncwarp, __syncthreads,
+ * and what ptx.cuh has for threads that wait for others, order: it finds races on shared memory.
+ * Shuffles and votes order nothing, as in the language. Not modelled: blocks that wait for each
+ * other, the device's own roundings of what is not IEEE, time.
  *
  * What goes wrong is printed, kept for simt_report(), and ends the launch with
  * cudaErrorLaunchFailure, or cudaErrorIllegalAddress, which every later call returns too. Threads:
@@ -46,6 +48,7 @@ enum simt_order {
     SIMT_FORWARD,
     SIMT_BACKWARD,
     SIMT_SHUFFLED, /* anew in each round, from a seed */
+    SIMT_AHEAD,    /* warp after warp until it waits for others, from one that a seed draws */
 };
 
 /* Of all launches to come. Not while one is running. */
@@ -122,8 +125,10 @@ void simt_meet_cluster(struct simt_call call);
 /* The same place in the shared memory of another block of the cluster. */
 void *simt_of_block(struct simt_call call, void *shared, unsigned rank);
 /* Lets the others run, and those of the cluster's other blocks; ends the launch if one of them has
- * failed. */
+ * failed, or if all threads of a block without a cluster do nothing but this. */
 void simt_pause_cluster(struct simt_call call);
+/* What threads look at between such pauses has changed. */
+void simt_note_change(void);
 /* Ends the launch: a lane asks for what there is not. */
 void simt_fail(struct simt_call call, const char *problem);
 /* Lets the others run. */

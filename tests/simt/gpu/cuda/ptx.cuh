@@ -1,7 +1,7 @@
 /* tests/simt/gpu/cuda/ptx.cuh: gpu/cuda/ptx.cuh for the SIMT stand-in: the same functions in C++.
  *
- * Estimates are no better than the device's. Copies are made when they are waited for: what reads
- * them earlier reads what was there before.
+ * Estimates are no better than the device's. Copies are made when they are waited for, or when a
+ * gate is told to wait for them: what reads them earlier reads what was there before.
  */
 #ifndef TESTS_SIMT_GPU_CUDA_PTX_CUH
 #define TESTS_SIMT_GPU_CUDA_PTX_CUH
@@ -75,6 +75,7 @@ template <int Threads> static inline void cuda__meet(SIMT_CALLER)
 static inline void cuda__tell(int *progress, int now)
 {
     __atomic_store_n(progress, now, __ATOMIC_RELEASE);
+    simt_note_change();
 }
 
 static inline void cuda__await(const int *progress, int least, SIMT_CALLER)
@@ -160,8 +161,8 @@ template <typename S> static inline S *cuda__of_block(S *shared, unsigned rank, 
     return (S *)simt_of_block(SIMT_CALL, shared, rank);
 }
 
-/* Arrivals that are to come: in the upper half of a phase, which is numbered above it, and at
- * present. */
+/* From the highest bits down: the number of the phase, how many arrivals a phase has, and how many
+ * are still to come. */
 struct alignas(8) cuda__gate {
     uint64_t word;
 };
@@ -183,6 +184,7 @@ static inline void cuda__gate_arrive(cuda__gate *gate)
                                 : (phase + 1) << 2 * SIMT_GATE_BITS | all << SIMT_GATE_BITS | all;
     } while (!__atomic_compare_exchange_n(&gate->word, &old, next, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));
+    simt_note_change();
 }
 
 static inline void cuda__gate_arrive_behind_copies(cuda__gate *gate)
