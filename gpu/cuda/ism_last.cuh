@@ -77,16 +77,14 @@ template <typename Shape> struct cuda__ism_last_block {
     __device__ __forceinline__ void fetch_lines(int row, int place, bool whole)
     {
         constexpr int pieces = rows / 2, step = Shape::threads / pieces;
-        static_assert(step >= CUDA__ISM_TRIED, "lines of T are fetched at once");
+        static_assert(step >= CUDA__ISM_TRIED && inner % step == 0, "lines are fetched at once");
         const int l = (int)threadIdx.x / pieces, i = (int)threadIdx.x % pieces * 2;
         const double *from = line(CUDA__ISM_GR, l) + row + i;
         double *to_lines = &memory.lines[place][l][i];
         if (whole && call.m == inner) {
 #pragma unroll
-            for (int at = 0; at < inner; at += step, from += step * ld) {
-                if (at + step <= inner || at + l < inner)
-                    cuda__copy_async<16>(to_lines + at * line_ld, from);
-            }
+            for (int at = 0; at < inner; at += step, from += step * ld)
+                cuda__copy_async<16>(to_lines + at * line_ld, from);
         } else {
 #pragma unroll 1
             for (int at = 0; at + l < call.m; at += step, from += step * ld)
