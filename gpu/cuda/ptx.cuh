@@ -232,7 +232,8 @@ static __device__ __forceinline__ void cuda__gate_arrive(cuda__gate *gate)
                  : "memory");
 }
 
-/* Arrives when the copies that the thread has started are done, and does not wait for that. */
+/* Arrives when the copies that the thread has started are done, and does not wait for that. Only
+ * they are promised: what the thread wrote itself takes cuda__gate_arrive. */
 static __device__ __forceinline__ void cuda__gate_arrive_behind_copies(cuda__gate *gate)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(cuda__address_of(gate))
