@@ -99,7 +99,8 @@ static bool near(double a, double b, double relative)
 
 /* ---- Norms ---- */
 
-static const int64_t orders[] = {1, 2, 3, 31, 32, 33, 64, 95, 200, 2050};
+/* The last two: of blocks of one or two warps, and of two or four. */
+static const int64_t orders[] = {1, 2, 3, 31, 32, 33, 64, 95, 200, 545, 2050};
 
 static void check_norms(const struct bed *bed, int64_t k, const struct cuda_identity *found,
                         double factor)
@@ -232,15 +233,13 @@ static void test_parts(void **state)
     free(bed.numbers);
 }
 
-/* The same where four warps share a block. */
-static void test_parts_of_a_large_matrix(void **state)
+static void check_large_parts(enum precision precision)
 {
-    (void)state;
     static const struct {
         int64_t i, j;
     } places[] = {{5, 2049}, {2049, 5}, {127, 128}, {1000, 1002}, {2048, 2049}, {130, 140}};
     int64_t n = 2050;
-    struct bed bed = make(PRECISION_FP32, n, 1, n);
+    struct bed bed = make(precision, n, 1, n);
     for (int64_t e = 0; e < n * n; e++)
         set(&bed, 0, e / n, e % n, e / n == e % n);
     for (size_t k = 0; k < COUNT(places); k++) {
@@ -256,6 +255,14 @@ static void test_parts_of_a_large_matrix(void **state)
         set(&bed, 0, j, i, 0);
     }
     free(bed.numbers);
+}
+
+/* The same where two warps share a block, in FP32, or four. */
+static void test_parts_of_a_large_matrix(void **state)
+{
+    (void)state;
+    check_large_parts(PRECISION_FP32);
+    check_large_parts(PRECISION_FP64);
 }
 
 /* ---- Zeros, and what is not finite ---- */
