@@ -1,0 +1,231 @@
+/* The last product of `ism` (gpu/cuda/ism_last.cuh) by itself, on the CPU: blocks that go down so
+ * many rows that they use their places again and again, which whole calls of small orders do not;
+ * strips and rows that are whole and that are not; warps in each order. Behind and between the
+ * numbers there is NaN. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <vector>
+
+extern "C" {
+#include <cmocka.h>
+
+#include "gpu/method.h"
+#include "tests/simt/simt.h"
+#include "tests/unit/gpu/matrices.h"
+}
+
+#include "gpu/cuda/ism_last.cuh"
+#include "gpu/cuda/launch.cuh"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define SLOTS 2
+#define BEHIND 8 /* numbers behind the answers, and before them */
+#define NOISE (-77.0)
+
+static const struct {
+    enum simt_order order;
+    uint32_t seed;
+} orders[] = {{SIMT_FORWARD, 0}, {SIMT_BACKWARD, 0}, {SIMT_AHEAD, 1}, {SIMT_AHEAD, 2}};
+
+struct size {
+    int64_t n, m;
+    bool given; /* A0^-1 is; else it is diagonal */
+    int late;   /* numbers behind a multiple of 16 bytes at which the answers begin */
+};
+
+/* What a run leaves: the answers with what is beside them, and T Z and the sums of each slot. */
+struct result {
+    std::vector<double> answers, sums;
+};
+
+struct bed {
+    struct size size;
+    int64_t ld, parts, rows; /* rows: of a part */
+    std::vector<double> space, lines;
+    cuda__ism_call call;
+    cuda_tensors item;
+};
+
+static void take(bed &of, int array, int64_t lines)
+{
+    of.call.at[array] = of.call.part;
+    of.call.part += lines * of.ld;
+}
+
+/* `lines` of n numbers each. */
+static void fill(double *to, int64_t lines, int64_t n, int64_t ld, uint64_t *seed)
+{
+    for (int64_t e = 0; e < lines * n; e++)
+        to[e / n * ld + e % n] = gputest_random(seed);
+}
+
+static double *array_of(bed &of, int64_t slot, int array)
+{
+    return cuda__ism_array_of<double>(of.call, slot, array);
+}
+
+static void make(bed &of, const struct size &size, int64_t rows)
+{
+    const int64_t n = size.n, ld = (n + 3) / 4 * 4;
+    uint64_t seed = (uint64_t)(n * 64 + size.m);
+    of = {size, ld, (n + rows - 1) / rows, rows, {}, {}, {}, {}};
+    take(of, CUDA__ISM_GR, size.m);
+    take(of, CUDA__ISM_K, size.m);
+    take(of, CUDA__ISM_E, 1);
+    take(of, CUDA__ISM_B, n);
+    take(of, CUDA__ISM_PARTS, CUDA__ISM_LAST_SUMS * of.parts);
+    take(of, CUDA__ISM_TZ, CUDA__ISM_TRIED);
+    take(of, CUDA__ISM_SIZES, 2);
+    of.space.assign((size_t)(SLOTS * of.call.part), (double)NAN);
+    of.lines.assign((size_t)(CUDA__ISM_TRIED * ld), (double)NAN);
+    of.call.parts = (unsigned char *)of.space.data();
+    of.call.lines = of.lines.data();
+    of.call.n = n;
+    of.call.m = size.m;
+    of.call.ld = ld;
+    of.call.tensors = &of.item;
+    of.call.item_count = 1;
+    of.call.matrices = of.call.count = SLOTS;
+    fill(of.lines.data(), CUDA__ISM_TRIED, n, ld, &seed);
+    for (int64_t slot = 0; slot < SLOTS; slot++) {
+        fill(array_of(of, slot, CUDA__ISM_GR), size.m, n, ld, &seed);
+        fill(array_of(of, slot, CUDA__ISM_K), size.m, n, ld, &seed);
+        fill(array_of(of, slot, CUDA__ISM_E), 1, n, ld, &seed);
+        fill(array_of(of, slot, CUDA__ISM_B), n, n, ld, &seed);
+    }
+}
+
+template <typename Shape> static struct result run(bed &of, bool wanted)
+{
+    const int64_t n = of.size.n;
+    const int64_t strips = (n + Shape::strip - 1) / Shape::strip;
+    struct result found;
+    found.answers.assign((size_t)(SLOTS * n * n + 2 * BEHIND), NOISE);
+    of.item.outputs[CUDA__ISM_WANTED_INVERSE] =
+        wanted ? found.answers.data() + BEHIND + of.size.late : nullptr;
+    if (cuda__start(cuda__ism_last_kernel<Shape>, dim3((unsigned)strips, SLOTS, (unsigned)of.parts),
+                    Shape::threads, sizeof(typename Shape::shared), nullptr, of.call,
+                    (int)of.rows) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    const int64_t blocks = (CUDA__ISM_LAST_SUMS * of.ld - 1) / CUDA__ISM_THREADS + 1;
+    assert_int_equal(cuda__start(cuda__ism_last_sum_kernel<double>, dim3((unsigned)blocks, SLOTS),
+                                 CUDA__ISM_THREADS, 0, nullptr, of.call, (int)of.parts),
+                     cudaSuccess);
+    for (int64_t slot = 0; slot < SLOTS; slot++) {
+        const double *tz = array_of(of, slot, CUDA__ISM_TZ);
+        found.sums.insert(found.sums.end(), tz, tz + (CUDA__ISM_TRIED + 2) * of.ld);
+    }
+    return found;
+}
+
+/* By whatever shape. */
+static struct result run(bed &of, bool small, bool wanted)
+{
+    constexpr int rows = CUDA__ISM_LAST_ROWS;
+    if (of.size.given)
+        return of.size.m > 32 ? small ? run<cuda__ism_last_shape<64, true, rows / 4>>(of, wanted)
+                                      : run<cuda__ism_last_shape<64, true, rows / 2>>(of, wanted)
+               : small ? run<cuda__ism_last_shape<32, true, rows / 4>>(of, wanted)
+                              : run<cuda__ism_last_shape<32, true, rows / 2>>(of, wanted);
+    return of.size.m > 32 ? small ? run<cuda__ism_last_shape<64, false, rows / 2>>(of, wanted)
+                                  : run<cuda__ism_last_shape<64, false, rows>>(of, wanted)
+           : small ? run<cuda__ism_last_shape<32, false, rows / 2>>(of, wanted)
+                          : run<cuda__ism_last_shape<32, false, rows>>(of, wanted);
+}
+
+/* Number (i, j) of A0^-1 - (G R) K, and what it may be off. */
+static double number_of(bed &of, int64_t slot, int64_t i, int64_t j, double *allowed)
+{
+    const double *gr = array_of(of, slot, CUDA__ISM_GR), *k = array_of(of, slot, CUDA__ISM_K);
+    double sum = of.size.given ? array_of(of, slot, CUDA__ISM_B)[i * of.ld + j]
+                 : i == j      ? array_of(of, slot, CUDA__ISM_E)[i]
+                               : 0;
+    double size = fabs(sum);
+    for (int64_t l = 0; l < of.size.m; l++) {
+        sum -= gr[l * of.ld + i] * k[l * of.ld + j];
+        size += fabs(gr[l * of.ld + i] * k[l * of.ld + j]);
+    }
+    *allowed = 1e-13 * size;
+    return sum;
+}
+
+/* The answers, T Z and the sums of magnitudes, and nothing beside them. */
+static void check(bed &of, const struct result &found)
+{
+    const int64_t n = of.size.n, ld = of.ld, step = (CUDA__ISM_TRIED + 2) * ld;
+    const size_t first = (size_t)(BEHIND + of.size.late), all = (size_t)(SLOTS * n * n);
+    for (size_t e = 0; e < found.answers.size(); e++)
+        assert_true((e >= first && e < first + all) || found.answers[e] == NOISE);
+    for (int64_t slot = 0; slot < SLOTS; slot++) {
+        const double *z = &found.answers[first + (size_t)(slot * n * n)];
+        const double *sums = &found.sums[(size_t)(slot * step)];
+        for (int64_t j = 0; j < n; j++) {
+            double expected[CUDA__ISM_LAST_SUMS] = {}, most = 0, allowed;
+            for (int64_t i = 0; i < n; i++) {
+                const double number = number_of(of, slot, i, j, &allowed);
+                assert_true(fabs(z[i * n + j] - number) <= allowed);
+                most += allowed + 1e-13 * fabs(number);
+                for (int l = 0; l < CUDA__ISM_TRIED; l++)
+                    expected[l] += of.lines[(size_t)(l * ld + i)] * number;
+                expected[CUDA__ISM_TRIED] += fabs(number);
+            }
+            for (int l = 0; l < CUDA__ISM_LAST_SUMS; l++)
+                assert_true(fabs(sums[l * ld + j] - expected[l]) <= most);
+        }
+        for (int64_t e = 0; e < step; e++)
+            assert_true((e < CUDA__ISM_LAST_SUMS * ld && e % ld < n) || isnan(sums[e]));
+    }
+}
+
+static bool are_same(const std::vector<double> &one, const std::vector<double> &other)
+{
+    return memcmp(one.data(), other.data(), one.size() * sizeof(double)) == 0;
+}
+
+/* Parts of `rows` rows: right, and the same bits in any order, by either shape, and whether the
+ * answer is wanted or not. */
+static void try_parts(const struct size &size, int64_t rows)
+{
+    bed of;
+    make(of, size, rows);
+    simt_set_order(SIMT_FORWARD, 0);
+    const struct result usual = run(of, false, true);
+    check(of, usual);
+    for (size_t o = 0; o < COUNT(orders); o++) {
+        simt_set_order(orders[o].order, orders[o].seed);
+        for (int small = 0; small < 2; small++) {
+            const struct result other = run(of, small, true);
+            assert_true(are_same(other.answers, usual.answers));
+            assert_true(are_same(other.sums, usual.sums));
+        }
+    }
+    assert_true(are_same(run(of, false, false).sums, usual.sums));
+    simt_set_order(SIMT_FORWARD, 0);
+}
+
+static void test_places_by_turns(void **state)
+{
+    (void)state;
+    static const struct size sizes[] = {
+        {9, 1, false, 0},    {70, 31, false, 1}, {130, 33, false, 0},
+        {330, 64, false, 0}, {200, 3, false, 1}, {65, 32, true, 0},
+        {127, 64, true, 1},  {258, 17, true, 0}, {321, 64, true, 0},
+    };
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        const int64_t n = sizes[k].n, unit = CUDA__ISM_LAST_ROWS;
+        try_parts(sizes[k], (n + unit - 1) / unit * unit);
+        if (n > unit)
+            try_parts(sizes[k], 2 * unit);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places_by_turns),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
