@@ -1,0 +1,354 @@
+/* Kernels of `ism` beside its products, by themselves, on the CPU: sums of pieces, the products and
+ * the choice of columns by which |A| is found, what is brought, and the verdict, with so many
+ * numbers for a block or a thread as whole calls have at large orders alone. Behind the numbers
+ * there is NaN. */
+#include <algorithm>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <vector>
+
+extern "C" {
+#include <cmocka.h>
+
+#include "gpu/method.h"
+#include "tests/simt/simt.h"
+#include "tests/unit/gpu/matrices.h"
+}
+
+#include "gpu/cuda/ism_norm.cuh"
+#include "gpu/cuda/ism_turn.cuh"
+#include "gpu/cuda/launch.cuh"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define LINES CUDA__ISM_PROBES
+
+/* One slot. */
+struct bed {
+    std::vector<double> space, lines;
+    cuda_tensors item;
+    cuda__ism_call call;
+    uint64_t seed;
+};
+
+static double *array_of(bed &of, int array)
+{
+    return cuda__ism_array_of<double>(of.call, 0, array);
+}
+
+static void make(bed &of, int64_t n, int64_t m, std::vector<std::pair<int, int64_t>> arrays)
+{
+    of = {};
+    of.seed = (uint64_t)(n + m);
+    of.call.n = n;
+    of.call.m = m;
+    of.call.ld = (n + 3) / 4 * 4;
+    of.call.ldm = (m + 3) / 4 * 4;
+    for (const auto &array : arrays) {
+        of.call.at[array.first] = of.call.part;
+        of.call.part += (array.second + 15) / 16 * 16;
+    }
+    of.space.assign((size_t)of.call.part, (double)NAN);
+    of.lines.assign((size_t)(LINES * of.call.ld), (double)NAN);
+    of.call.parts = (unsigned char *)of.space.data();
+    of.call.lines = of.lines.data();
+    of.call.tensors = &of.item;
+    of.call.item_count = 1;
+    of.call.matrices = of.call.count = 1;
+}
+
+/* rows x columns numbers, ld apart. */
+static void fill(bed &of, double *to, int64_t rows, int64_t columns, int64_t ld)
+{
+    for (int64_t e = 0; e < rows * columns; e++)
+        to[e / columns * ld + e % columns] = gputest_random(&of.seed);
+}
+
+static bool is_near(double x, double expected, double size)
+{
+    return fabs(x - expected) <= 1e-13 * size;
+}
+
+/* ---- Sums of pieces ---- */
+
+/* By so many blocks, which go over the numbers in strides. */
+static void try_pieces(int64_t rows, int64_t columns, int pieces, unsigned blocks, double beta)
+{
+    const int64_t area = rows * columns, ld = columns + 3, at = 5;
+    bed of;
+    make(of, 1, 1, {{CUDA__ISM_PIECES, pieces * area}, {CUDA__ISM_C, rows * ld + at}});
+    double *from = array_of(of, CUDA__ISM_PIECES), *to = array_of(of, CUDA__ISM_C);
+    fill(of, from, pieces, area, area);
+    if (beta != 0)
+        fill(of, to + at, rows, columns, ld);
+    const std::vector<double> before(to, to + rows * ld + at);
+    assert_int_equal(cuda__start(cuda__ism_gather_kernel<double>, blocks, CUDA__ISM_THREADS, 0,
+                                 nullptr, of.call, pieces, rows, columns, -2.0, beta,
+                                 (int)CUDA__ISM_C, at, ld),
+                     cudaSuccess);
+    for (int64_t e = 0; e < rows * ld; e++) {
+        const int64_t i = e / ld, j = e % ld;
+        double sum = 0;
+        for (int p = 0; p < pieces && j < columns; p++)
+            sum += from[p * area + i * columns + j];
+        if (j < columns)
+            assert_true(is_near(
+                to[at + e], (beta != 0 ? beta * before[(size_t)(at + e)] : 0) - 2 * sum, pieces));
+        else
+            assert_true(isnan(to[at + e]));
+    }
+    for (int64_t e = 0; e < at; e++)
+        assert_true(isnan(to[e]));
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    for (int pieces = 1; pieces <= 9; pieces += 2) {
+        try_pieces(1, 5, pieces, 1, 0);
+        try_pieces(7, 93, pieces, 2, 0);
+        try_pieces(7, 93, pieces, 3, 0.5);
+        try_pieces(8, 64, pieces, 1, 1);
+    }
+}
+
+/* ---- |A| ---- */
+
+/* Lines times X, by parts of so many rows. */
+static void try_probe(int64_t n, int64_t m, int rows, bool signs)
+{
+    const int64_t ld = (n + 3) / 4 * 4, ldm = (m + 3) / 4 * 4, parts = (n + rows - 1) / rows;
+    bed of;
+    make(of, n, m,
+         {{CUDA__ISM_X, n * ldm},
+          {CUDA__ISM_SIGNS, LINES * ld},
+          {CUDA__ISM_BESIDE, parts * LINES * ldm}});
+    double *lines = signs ? array_of(of, CUDA__ISM_SIGNS) : of.lines.data();
+    double *x = array_of(of, CUDA__ISM_X), *found = array_of(of, CUDA__ISM_BESIDE);
+    fill(of, lines, LINES, n, ld);
+    fill(of, x, n, m, ldm);
+    const dim3 blocks((unsigned)((m + CUDA__ISM_NORM_TILE - 1) / CUDA__ISM_NORM_TILE), 1,
+                      (unsigned)parts);
+    assert_int_equal(cuda__start(cuda__ism_norm_probe_kernel<double>, blocks, CUDA__ISM_THREADS, 0,
+                                 nullptr, of.call, rows, signs),
+                     cudaSuccess);
+    for (int64_t e = 0; e < parts * LINES * m; e++) {
+        const int64_t part = e / m / LINES, l = e / m % LINES, c = e % m;
+        double sum = 0;
+        for (int64_t i = part * rows; i < n && i < (part + 1) * rows; i++)
+            sum += lines[l * ld + i] * x[i * ldm + c];
+        assert_true(is_near(found[(part * LINES + l) * ldm + c], sum, rows));
+    }
+}
+
+/* Fewer rows than a block holds, as many, and more; and parts that end within a tile. */
+static void test_probes(void **state)
+{
+    (void)state;
+    try_probe(130, 3, 64, false);
+    try_probe(2 * CUDA__ISM_NORM_HELD, 65, CUDA__ISM_NORM_HELD, true);
+    try_probe(3 * CUDA__ISM_NORM_HELD + 7, 70, 2 * CUDA__ISM_NORM_HELD + 64, false);
+}
+
+/* The first of the largest numbers that are not negative; it becomes negative. */
+static int64_t take_largest(std::vector<double> &of)
+{
+    const int64_t at = std::max_element(of.begin(), of.end()) - of.begin();
+    of[(size_t)at] = -1;
+    return at;
+}
+
+static void try_choice(bed &of, bool by_bounds)
+{
+    const int64_t n = of.call.n, m = of.call.m, ldm = of.call.ldm;
+    double *scores = cuda__ism_scores<double>(of.call, 0);
+    double *bounds = cuda__ism_weights<double>(of.call, 0);
+    const double *y = array_of(of, CUDA__ISM_Y), *chosen = array_of(of, CUDA__ISM_CHOSEN);
+    const cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, 0);
+    std::vector<double> left(scores, scores + n), limits(bounds, bounds + n);
+    assert_int_equal(cuda__start(cuda__ism_choose_kernel<double, CUDA__ISM_THREADS>, 1u,
+                                 CUDA__ISM_THREADS, 0, nullptr, of.call, by_bounds),
+                     cudaSuccess);
+    for (int c = 0; c < LINES; c++) {
+        for (int64_t j = 0; by_bounds && c == LINES / 2 && j < n; j++)
+            left[(size_t)j] = left[(size_t)j] < 0 ? -1 : limits[(size_t)j];
+        const int64_t expected = take_largest(left);
+        assert_int_equal(answer->chosen[c], expected);
+        limits[(size_t)expected] = 0;
+        for (int64_t k = 0; k < m; k++)
+            assert_true(chosen[c * ldm + k] == y[expected * ldm + k]);
+    }
+    for (int64_t j = 0; j < n; j++)
+        assert_true(bounds[j] == limits[(size_t)j]);
+}
+
+/* The largest all in one thread's share, some of them alike, and anywhere; then by bounds. */
+static void test_choice(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {65, 256, 700, 2047};
+    for (size_t k = 0; k < COUNT(orders) * 2; k++) {
+        const int64_t n = orders[k / 2], m = 3;
+        bed of;
+        make(of, n, m,
+             {{CUDA__ISM_ANSWER, 64},
+              {CUDA__ISM_REST, n},
+              {CUDA__ISM_WEIGHTS, n},
+              {CUDA__ISM_Y, n * 4},
+              {CUDA__ISM_CHOSEN, LINES * 4}});
+        double *scores = cuda__ism_scores<double>(of.call, 0);
+        double *bounds = cuda__ism_weights<double>(of.call, 0);
+        fill(of, array_of(of, CUDA__ISM_Y), n, m, 4);
+        for (int64_t j = 0; j < n; j++) {
+            scores[j] = fabs(gputest_random(&of.seed));
+            bounds[j] = fabs(gputest_random(&of.seed));
+            if (k % 2 == 0 && j % CUDA__ISM_THREADS == 17) {
+                scores[j] = j / CUDA__ISM_THREADS % 3 + 2;
+                bounds[j] = j / CUDA__ISM_THREADS % 2 + 2;
+            }
+        }
+        try_choice(of, false);
+        for (int64_t j = 0; j < n; j += 5)
+            scores[j] = 0;
+        try_choice(of, true);
+    }
+}
+
+/* ---- What is brought ---- */
+
+/* By so many blocks; and what is not finite is noted, wherever it is. */
+static void try_input(int64_t n, int64_t m, unsigned blocks)
+{
+    const int64_t ldm = (m + 3) / 4 * 4, bad = n * m - 1 - n * m / 3;
+    bed of;
+    make(of, n, m, {{CUDA__ISM_ANSWER, 64}, {CUDA__ISM_X, n * ldm}});
+    std::vector<double> given((size_t)(n * m));
+    cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, 0);
+    const cuda__ism_shape shape = {CUDA__ISM_X, n, m, ldm};
+    const double *x = array_of(of, CUDA__ISM_X);
+    fill(of, given.data(), n, m, m);
+    of.item.inputs[CUDA__ISM_GIVEN_X] = given.data();
+    for (int round = 0; round < 2; round++) {
+        answer->bad = 0;
+        if (round > 0)
+            given[(size_t)bad] = (double)INFINITY;
+        assert_int_equal(cuda__start(cuda__ism_bring_kernel<double>, dim3(blocks, 1),
+                                     CUDA__ISM_THREADS, 0, nullptr, of.call, (int)CUDA__ISM_GIVEN_X,
+                                     shape),
+                         cudaSuccess);
+        assert_int_equal(answer->bad, round);
+        for (int64_t e = 0; e < n * ldm; e++)
+            assert_true(e % ldm < m ? x[e] == given[(size_t)(e / ldm * m + e % ldm)] : isnan(x[e]));
+    }
+}
+
+/* Columns about powers of two, and about what a warp brings at once. */
+static void test_inputs(void **state)
+{
+    (void)state;
+    static const int64_t columns[] = {1, 2, 3, 5, 8, 31, 32, 33, 255, 256, 257, 600};
+    for (size_t k = 0; k < COUNT(columns); k++) {
+        try_input(1, columns[k], 1);
+        try_input(100, columns[k], 1 + (unsigned)k % 3);
+    }
+}
+
+/* Diagonals of A0 and its inverse, by several blocks; one number of them is not finite. */
+static void try_diagonal(int64_t n, int64_t bad)
+{
+    const int64_t ld = (n + 3) / 4 * 4;
+    bed of;
+    make(of, n, 1,
+         {{CUDA__ISM_ANSWER, 64}, {CUDA__ISM_D, ld}, {CUDA__ISM_E, ld}, {CUDA__ISM_SIZES, 2 * ld}});
+    std::vector<double> given((size_t)n);
+    cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, 0);
+    const double *d = array_of(of, CUDA__ISM_D), *e = array_of(of, CUDA__ISM_E);
+    fill(of, given.data(), 1, n, n);
+    if (bad >= 0)
+        given[(size_t)bad] = -(double)INFINITY;
+    answer->bad = 0;
+    of.item.inputs[CUDA__ISM_GIVEN_DIAGONAL] = given.data();
+    of.call.inputs = UINT32_C(1) << CUDA__ISM_GIVEN_DIAGONAL;
+    const int64_t blocks = (n + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;
+    assert_int_equal(cuda__start(cuda__ism_diagonal_kernel<double, CUDA__ISM_THREADS>,
+                                 dim3((unsigned)blocks, 1), CUDA__ISM_THREADS, 0, nullptr, of.call),
+                     cudaSuccess);
+    assert_int_equal(answer->bad, bad >= 0);
+    for (int64_t i = 0; i < ld; i++)
+        assert_true(i < n ? d[i] == given[(size_t)i] && e[i] == 1 / given[(size_t)i]
+                          : isnan(d[i]) && isnan(e[i]));
+}
+
+static void test_diagonals(void **state)
+{
+    (void)state;
+    static const int64_t places[] = {-1, 0, 255, 256, 512, 600};
+    for (size_t k = 0; k < COUNT(places); k++)
+        try_diagonal(601, places[k]);
+    try_diagonal(1, -1);
+}
+
+/* ---- The verdict ---- */
+
+/* INFO of a trial that left `error` in lines `first` to `last`, and nothing in others. */
+static int32_t judged(int64_t n, bool update, int first, int last, double error)
+{
+    const int64_t ld = (n + 3) / 4 * 4;
+    int32_t info = 77, road;
+    double rcond, det_ratio;
+    bed of;
+    make(of, n, 1,
+         {{CUDA__ISM_ANSWER, 64},
+          {CUDA__ISM_SIZES, 2 * ld},
+          {CUDA__ISM_COLUMNS, 2 * ld},
+          {CUDA__ISM_ERROR, 2 * LINES * ld}});
+    cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, 0);
+    *answer = {};
+    answer->norm_a = answer->det = 1;
+    of.call.inputs = UINT32_C(1) << (update ? CUDA__ISM_GIVEN_INVERSE : CUDA__ISM_GIVEN_DIAGONAL);
+    of.item.outputs[CUDA__ISM_WANTED_INFO] = &info;
+    of.item.outputs[CUDA__ISM_WANTED_RCOND] = &rcond;
+    of.item.outputs[CUDA__ISM_WANTED_ROAD] = &road;
+    of.item.outputs[CUDA__ISM_WANTED_DET_RATIO] = &det_ratio;
+    const int lines = cuda__ism_tried(of.call), begin = update ? lines : 0;
+    double *errors = array_of(of, CUDA__ISM_ERROR), *sizes = array_of(of, CUDA__ISM_SIZES);
+    std::fill(errors, errors + (begin + lines) * ld, 0.0);
+    std::fill(sizes, sizes + 2 * ld, 1.0);
+    std::fill_n(array_of(of, CUDA__ISM_COLUMNS), 2 * ld, 0.0);
+    for (int l = first; l <= last; l++)
+        errors[(begin + l) * ld + n - 1] = l % 2 ? error : -error;
+    assert_int_equal(cuda__start(cuda__ism_judge_kernel<double, CUDA__ISM_THREADS>, 1u,
+                                 CUDA__ISM_THREADS, 0, nullptr, of.call),
+                     cudaSuccess);
+    return info;
+}
+
+/* Each line counts: of four where A is known, of eight of updates; of small orders their sums. */
+static void test_verdict(void **state)
+{
+    (void)state;
+    for (int update = 0; update < 2; update++) {
+        const int lines = update ? LINES : CUDA__ISM_TRIED_KNOWN;
+        assert_int_equal(judged(20, update, 0, lines - 1, 1e-16), 0);
+        for (int l = 0; l < lines; l++) {
+            assert_true(judged(20, update, l, l, 1e-3) < -1);
+            assert_true(judged(20, update, l, l, (double)NAN) < -1);
+        }
+    }
+    for (int n = 3; n <= LINES; n++) {
+        const double allowed = CUDA__ISM_WHOLE_RATIO * n * cuda__real<double>::eps;
+        assert_int_equal(judged(n, false, 0, n - 2, allowed / n), 0);
+        assert_true(judged(n, false, 0, n - 1, 1.01 * allowed / n) < -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_probes),
+        cmocka_unit_test(test_choice),    cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_diagonals), cmocka_unit_test(test_verdict),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
