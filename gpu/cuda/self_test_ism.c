@@ -155,10 +155,10 @@ static cudaError_t try(struct trial *trial, struct cuda_products *products, cuda
 {
     static const struct {
         int64_t n, variant;
-    } rows[] = {{1, METHOD_ISM_AUTO},           {6, METHOD_ISM_AUTO},   {12, METHOD_ISM_AUTO},
-                {24, METHOD_ISM_AUTO},          {40, METHOD_ISM_AUTO},  {70, METHOD_ISM_AUTO},
-                {N_MAX, METHOD_ISM_AUTO},       {6, METHOD_ISM_SINGLE}, {12, METHOD_ISM_BLOCK},
-                {24, METHOD_ISM_REDUCED_MEMORY}};
+    } rows[] = {{1, METHOD_ISM_AUTO},   {6, METHOD_ISM_AUTO},     {12, METHOD_ISM_AUTO},
+                {24, METHOD_ISM_AUTO},  {32, METHOD_ISM_AUTO},    {40, METHOD_ISM_AUTO},
+                {70, METHOD_ISM_AUTO},  {N_MAX, METHOD_ISM_AUTO}, {6, METHOD_ISM_SINGLE},
+                {12, METHOD_ISM_BLOCK}, {70, METHOD_ISM_BLOCK},   {24, METHOD_ISM_REDUCED_MEMORY}};
     cudaError_t status = cudaSuccess;
     for (size_t k = 0; k < 2 * sizeof rows / sizeof rows[0] && status == cudaSuccess; k++) {
         int64_t options[METHOD_OPTIONS_MAX] = {rows[k / 2].variant};
