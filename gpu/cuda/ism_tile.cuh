@@ -8,10 +8,10 @@
  * of every 8 columns a lane has two that lie side by side, and the right factor's rows are taken in
  * that order. So B X, Y^T B X, B X R and the product with K need no way through shared memory.
  *
- * Order is 16, 24 or 32; of 24 the last rows of the tiles are zeros that are never read. Sums over
- * rows are halved among the threads that have other rows of the same columns, until each thread has
- * one column: its own, or with 24 columns none. A warp goes from matrix to matrix. The next one is
- * on its way to shared memory while this one is worked on, and the verdicts on several are reached
+ * Order is 24 or 32; of 24 the last rows of the tiles are zeros that are never read. Sums over rows
+ * are halved among the threads that have other rows of the same columns, until each thread has one
+ * column: its own, or with 24 columns none. A warp goes from matrix to matrix. The next one is on
+ * its way to shared memory while this one is worked on, and the verdicts on several are reached
  * together, by as many lanes.
  *
  * Shared memory a warp: 2,800 numbers for n = 32, 1,968 for 24. Six blocks of a multiprocessor have
@@ -82,7 +82,8 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     typedef cuda__ism_tile_room<S, Order> room;
     typedef typename cuda__ism_pair<S>::type pair;
     static constexpr int most = CUDA__ISM_TILE_COLUMNS, rows = (Order + 15) / 16;
-    static constexpr int across = Order / 8, halved = across > 2 ? 4 : 2; /* a power of two */
+    static constexpr int across = Order / 8, halved = 4; /* sums of so many pairs are shared out */
+    static_assert(Order == 24 || Order == 32, "eight sums for eight lanes");
     /* Rows of K that are added up together. FP32 has digits to spare, so it takes all of them, and
      * what that loses is never found out. */
     static constexpr int rounded = room::narrow ? Order : 16;
@@ -99,8 +100,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     /* Which column a lane has that is left with one of its sums; Order or more: none. */
     __device__ __forceinline__ int own_column() const
     {
-        int q = halved == 4 ? (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1)
-                            : (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
+        int q = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
         return q / 2 * 8 + t * 2 + q % 2;
     }
 
@@ -205,7 +205,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     __device__ __forceinline__ double share(double (&sums)[2 * halved]) const
     {
         cuda__ism_halve<halved, CUDA__WARP / 2>(sums, lane);
-        return halved == 4 ? sums[0] : sums[0] + __shfl_xor_sync(CUDA__ALL, sums[0], 4);
+        return sums[0];
     }
 
     /* ---- The update ---- */
