@@ -14,8 +14,9 @@
  * its way to shared memory while this one is worked on, and the verdicts on several are reached
  * together, by as many lanes.
  *
- * Shared memory a warp: 2,800 numbers for n = 32, 1,968 for 24. Six blocks of a multiprocessor have
- * registers enough for Order 24, but not for 32, where four are faster (an H200, 2026-11-23).
+ * Shared memory a warp: 2,800 numbers for n = 32, 1,968 for 24. Six blocks of a multiprocessor are
+ * the fastest for Order 24, and four for 32 (an H200, 2026-11-23); a thread then lacks registers
+ * for 108 bytes in FP64, and for 68.
  */
 #ifndef GPU_CUDA_ISM_TILE_CUH
 #define GPU_CUDA_ISM_TILE_CUH
