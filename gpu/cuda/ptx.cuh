@@ -74,6 +74,13 @@ static __device__ __forceinline__ void cuda__copy_async(void *to, const void *fr
                      : "memory");
 }
 
+/* A number of global memory that the device will not read again soon: the second-level cache keeps
+ * others in its place. */
+template <typename T> static __device__ __forceinline__ T cuda__load_stream(const T *from)
+{
+    return __ldcs(from);
+}
+
 /* 16 bytes to global memory that the device will not read again. */
 static __device__ __forceinline__ void cuda__store_stream(float4 *to, const float *x)
 {

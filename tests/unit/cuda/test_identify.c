@@ -57,10 +57,20 @@ static void fill(const struct bed *bed, uint64_t seed)
             (double)(float)gputest_random(&seed));
 }
 
+/* With a scratch of its own. */
+static void run(struct cuda_identification *task)
+{
+    size_t bytes = cuda_identify_bytes(task->precision, task->n, task->count * task->sets);
+    assert_int_equal(cudaMalloc(&task->scratch, bytes), cudaSuccess);
+    cudaMemset(task->scratch, NOISE, bytes);
+    if (cuda_identify(task, NULL) != cudaSuccess)
+        fail_msg("%s", simt_report());
+    cudaFree(task->scratch);
+}
+
 static void identify(const struct bed *bed, const double *factors, int64_t sets,
                      struct cuda_identity *to)
 {
-    size_t bytes = cuda_identify_bytes(bed->precision, bed->n, bed->count);
     int64_t step = bed->n * bed->stride, count = bed->count / sets;
     struct cuda_identification task = {.precision = bed->precision,
                                        .n = bed->n,
@@ -71,11 +81,7 @@ static void identify(const struct bed *bed, const double *factors, int64_t sets,
                                        .factors = factors,
                                        .to = to,
                                        .to_step = count};
-    assert_int_equal(cudaMalloc(&task.scratch, bytes), cudaSuccess);
-    cudaMemset(task.scratch, NOISE, bytes);
-    if (cuda_identify(&task, NULL) != cudaSuccess)
-        fail_msg("%s", simt_report());
-    cudaFree(task.scratch);
+    run(&task);
 }
 
 static struct cuda_identity identify_one(const struct bed *bed)
@@ -172,6 +178,35 @@ static void test_company_never_shows(void **state)
     }
 }
 
+/* Nor does it where there are so many matrices that fewer warps have each: here one in the place of
+ * eight, of two and of four. All are the same matrix. */
+static void test_large_company_never_shows(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {410, 205, 103};
+    struct bed bed = make(PRECISION_FP64, 290, 1, 291);
+    fill(&bed, 9);
+    for (int64_t e = 0; e < bed.n * bed.n; e++) /* the order of sums is seen */
+        set(&bed, 0, e / bed.n, e % bed.n, get(&bed, 0, e / bed.n, e % bed.n) / 3);
+    const struct cuda_identity alone = identify_one(&bed);
+    check_norms(&bed, 0, &alone, 1);
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        struct cuda_identity *found = calloc((size_t)counts[i], sizeof *found);
+        struct cuda_identification task = {.precision = bed.precision,
+                                           .n = bed.n,
+                                           .a = {bed.numbers, bed.stride, 0},
+                                           .count = counts[i],
+                                           .sets = 1,
+                                           .to = found};
+        assert_non_null(found);
+        run(&task);
+        for (int64_t k = 0; k < counts[i]; k++)
+            assert_memory_equal(&found[k], &alone, sizeof alone);
+        free(found);
+    }
+    free(bed.numbers);
+}
+
 /* ---- Dominance ---- */
 
 static void test_dominance(void **state)
@@ -233,17 +268,14 @@ static void test_parts(void **state)
     free(bed.numbers);
 }
 
-static void check_large_parts(enum precision precision)
+static void check_large_parts(enum precision precision, int64_t n, const int64_t (*places)[2],
+                              size_t count)
 {
-    static const struct {
-        int64_t i, j;
-    } places[] = {{5, 2049}, {2049, 5}, {127, 128}, {1000, 1002}, {2048, 2049}, {130, 140}};
-    int64_t n = 2050;
     struct bed bed = make(precision, n, 1, n);
     for (int64_t e = 0; e < n * n; e++)
         set(&bed, 0, e / n, e % n, e / n == e % n);
-    for (size_t k = 0; k < COUNT(places); k++) {
-        int64_t i = places[k].i, j = places[k].j;
+    for (size_t k = 0; k < count; k++) {
+        int64_t i = places[k][0], j = places[k][1];
         set(&bed, 0, i, j, 3);
         struct cuda_identity found = identify_one(&bed);
         assert_int_equal(found.parts, expected_part(i, j));
@@ -257,12 +289,26 @@ static void check_large_parts(enum precision precision)
     free(bed.numbers);
 }
 
-/* The same where two warps share a block, in FP32, or four. */
+/* The same where two warps share a block, or four. */
 static void test_parts_of_a_large_matrix(void **state)
 {
     (void)state;
-    check_large_parts(PRECISION_FP32);
-    check_large_parts(PRECISION_FP64);
+    static const int64_t two[][2] = {{5, 2049},    {2049, 5},    {127, 128},
+                                     {1000, 1002}, {2048, 2049}, {130, 140}};
+    static const int64_t four[][2] = {{5, 4099}, {260, 250}};
+    check_large_parts(PRECISION_FP32, 2050, two, COUNT(two));
+    check_large_parts(PRECISION_FP64, 2050, two, COUNT(two));
+    check_large_parts(PRECISION_FP32, 4100, four, COUNT(four));
+}
+
+static void test_norms_by_four_warps(void **state)
+{
+    (void)state;
+    struct bed bed = make(PRECISION_FP32, 4100, 1, 4101);
+    fill(&bed, 8);
+    const struct cuda_identity found = identify_one(&bed);
+    check_norms(&bed, 0, &found, 1);
+    free(bed.numbers);
 }
 
 /* ---- Zeros, and what is not finite ---- */
@@ -393,9 +439,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_large_company_never_shows),
         cmocka_unit_test(test_dominance),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_parts_of_a_large_matrix),
+        cmocka_unit_test(test_norms_by_four_warps),
         cmocka_unit_test(test_zero_lines),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_sums_may_overflow),

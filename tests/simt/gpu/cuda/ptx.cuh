@@ -49,6 +49,11 @@ static inline double cuda__estimate_reciprocal(double x)
     return fpclassify(r) == FP_SUBNORMAL ? copysign(0, r) : r;
 }
 
+template <typename T> static inline T cuda__load_stream(const T *from)
+{
+    return *from;
+}
+
 template <typename V, typename T> static inline void cuda__store_stream(V *to, const T *x)
 {
     if ((uintptr_t)to % sizeof(V) != 0)

@@ -1,0 +1,327 @@
+/* gpu/cuda/identify_pairs.cuh: the first kernel of identify.cu, and the scratch that it leaves for
+ * the second. Device code; a matrix a blockIdx.y, a pair of strips a blockIdx.x.
+ *
+ * Cost: reads A once, past what the second-level cache holds of the sums; writes two lines of n
+ * sums for each strip.
+ */
+#ifndef GPU_CUDA_IDENTIFY_PAIRS_CUH
+#define GPU_CUDA_IDENTIFY_PAIRS_CUH
+
+#include "gpu/cuda/identify.h"
+#include "gpu/cuda/kernels.h"
+#include "gpu/cuda/norm.cuh"
+#include "gpu/cuda/ptx.cuh"
+#include "gpu/cuda/stage.cuh"
+
+#define IDENTIFY_TILE CUDA__WARP
+
+/* What a pair of strips has beside the sums. */
+struct cuda__identify_pair {
+    double squares;
+    uint32_t parts;
+};
+
+/* What 32 columns and their rows have. */
+struct cuda__identify_strip {
+    double column, row, dominance; /* the largest */
+    double squares;                /* of the pairs that are counted with them */
+    int32_t zero_column, zero_row; /* the first, from 0; INT32_MAX: none */
+    uint32_t parts;
+    int32_t dominant;
+};
+
+/* The scratch of one matrix. */
+template <typename T> struct cuda__identify_space {
+    T *columns, *rows; /* strips lines of n sums each */
+    struct cuda__identify_pair *pairs;
+    struct cuda__identify_strip *strips;
+    uint32_t *arrived; /* blocks of the second kernel */
+};
+
+struct cuda__identify_shape {
+    int64_t n, strips; /* n in strips of `width` */
+    int width;
+
+    __host__ __device__ int64_t pairs() const
+    {
+        return strips * (strips + 1) / 2;
+    }
+    /* Of 32 columns and their rows. */
+    __host__ __device__ int64_t groups() const
+    {
+        return (n + IDENTIFY_TILE - 1) / IDENTIFY_TILE;
+    }
+};
+
+/* Warps of a block of the first kernel: 1, 2 or 4. More of them have fewer sums to write, fewer
+ * have more blocks under way, which one small matrix wants; what is fastest was measured. */
+static int cuda__identify_warps(enum precision precision, int64_t n)
+{
+    return n <= (precision == PRECISION_FP64 ? 512 : 2048) ? 1 : n <= 4096 ? 2 : 4;
+}
+
+static struct cuda__identify_shape cuda__identify_shape_of(enum precision precision, int64_t n)
+{
+    int width = IDENTIFY_TILE * cuda__identify_warps(precision, n);
+    return {n, (n + width - 1) / width, width};
+}
+
+template <typename T>
+static __host__ __device__ unsigned char *cuda__identify_lay_out(cuda__identify_space<T> &space,
+                                                                 unsigned char *at,
+                                                                 const cuda__identify_shape &shape)
+{
+    auto take = [&at](size_t bytes) {
+        unsigned char *from = at;
+        at += (bytes + 255) / 256 * 256;
+        return from;
+    };
+    size_t lines = (size_t)(shape.strips * shape.n) * sizeof(T);
+    space.columns = (T *)take(lines);
+    space.rows = (T *)take(lines);
+    space.pairs = (cuda__identify_pair *)take((size_t)shape.pairs() * sizeof *space.pairs);
+    space.strips = (cuda__identify_strip *)take((size_t)shape.groups() * sizeof *space.strips);
+    space.arrived = (uint32_t *)take(sizeof *space.arrived);
+    return at;
+}
+
+template <typename T>
+static __host__ __device__ size_t cuda__identify_matrix_bytes(const cuda__identify_shape &shape)
+{
+    cuda__identify_space<T> space;
+    unsigned char *none = nullptr;
+    return (size_t)(cuda__identify_lay_out(space, none, shape) - none);
+}
+
+template <typename T>
+static __device__ __forceinline__ cuda__identify_space<T>
+cuda__identify_space_of(const cuda_identification &task, const cuda__identify_shape &shape,
+                        int64_t k)
+{
+    cuda__identify_space<T> space;
+    unsigned char *scratch = (unsigned char *)task.scratch;
+    cuda__identify_lay_out(space, scratch + k * cuda__identify_matrix_bytes<T>(shape), shape);
+    return space;
+}
+
+/* Matrix k of all sets. */
+template <typename T>
+static __device__ __forceinline__ const T *cuda__identify_matrix(const cuda_identification &task,
+                                                                 int64_t k)
+{
+    return (const T *)task.a.at + k / task.count * task.set_step + k % task.count * task.a.step;
+}
+
+template <typename T>
+static __device__ __forceinline__ T cuda__identify_factor(const cuda_identification &task,
+                                                          int64_t k)
+{
+    return task.factors ? (T)task.factors[2 * (k % task.count)] : T(1);
+}
+
+/* ---- Pairs of tiles ---- */
+
+template <typename T, int Warps> struct cuda__identify_memory {
+    T tile[Warps][IDENTIFY_TILE][IDENTIFY_TILE + 1];
+    T columns[Warps][Warps * IDENTIFY_TILE]; /* of T, by the warps' rows of tiles */
+    T rows[Warps][Warps * IDENTIFY_TILE];    /* of U, by the warps' columns of tiles */
+    double squares[Warps];
+    uint32_t parts[Warps];
+};
+
+/* One warp's walk along a row of tiles, and down the column opposite. */
+template <typename T, int Warps> struct cuda__identify_walk {
+    const T *a;
+    int64_t n, stride;
+    T factor;
+    int lane;
+    T (*tile)[IDENTIFY_TILE + 1];
+    uint32_t parts;
+    double squares;
+
+    /* Reads the tile at (top, left), a column a lane. */
+    __device__ __forceinline__ void read(int64_t top, int64_t left, T *x) const
+    {
+        int64_t j = left + lane;
+        const T *from = a + top * stride + j;
+        int line = (int)stride; /* an address takes one instruction then */
+        bool inside = j < n, whole = top + IDENTIFY_TILE <= n && left + IDENTIFY_TILE <= n;
+        if (whole) {
+#pragma unroll
+            for (int i = 0; i < IDENTIFY_TILE; i++)
+                x[i] = cuda__load_stream(from + (int64_t)i * line);
+        } else {
+#pragma unroll
+            for (int i = 0; i < IDENTIFY_TILE; i++)
+                x[i] = inside && top + i < n ? cuda__load_stream(from + (int64_t)i * line) : T(0);
+        }
+    }
+
+    /* Takes what is to be known of the tile that was read there. Returns the column's sum. */
+    __device__ __forceinline__ T take(int64_t top, int64_t left, T *x)
+    {
+        T sum = 0, square = 0;
+        if (factor != T(1)) {
+#pragma unroll
+            for (int i = 0; i < IDENTIFY_TILE; i++)
+                x[i] *= factor;
+        }
+#pragma unroll
+        for (int i = 0; i < IDENTIFY_TILE; i++) {
+            sum += fabs(x[i]);
+            square = fma(x[i], x[i], square);
+        }
+        squares += (double)square;
+        if (!(sum <= cuda__real<T>::largest))
+            find_not_finite(x);
+        if (!(sum == 0))
+            look(top, left, x);
+        return sum;
+    }
+
+    /* A sum of numbers may overflow. */
+    __device__ __forceinline__ void find_not_finite(const T *x)
+    {
+#pragma unroll
+        for (int i = 0; i < IDENTIFY_TILE; i++)
+            parts |= fabs(x[i]) <= cuda__real<T>::largest ? 0 : CUDA_PART_NOT_FINITE;
+    }
+
+    /* Which parts a column other than zeros lies in. */
+    __device__ __forceinline__ void look(int64_t top, int64_t left, const T *x)
+    {
+        if (top + 2 * IDENTIFY_TILE <= left) {
+            parts |= CUDA_PART_ABOVE | CUDA_PART_OFF_BAND;
+            return;
+        }
+        if (left + 2 * IDENTIFY_TILE <= top) {
+            parts |= CUDA_PART_BELOW | CUDA_PART_OFF_BAND;
+            return;
+        }
+        int64_t late = left + lane - top;
+#pragma unroll
+        for (int i = 0; i < IDENTIFY_TILE; i++) {
+            int64_t right = late - i;
+            uint32_t where = (right > 0 ? CUDA_PART_ABOVE : 0) | (right < 0 ? CUDA_PART_BELOW : 0) |
+                             (right > 1 || right < -1 ? CUDA_PART_OFF_BAND : 0);
+            parts |= x[i] != 0 ? where : 0;
+        }
+    }
+
+    /* The warp's tile becomes x. */
+    __device__ __forceinline__ void keep(const T *x)
+    {
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < IDENTIFY_TILE; i++)
+            tile[i][lane] = x[i];
+        __syncwarp();
+    }
+
+    /* The sum of the tile's row `lane`. opposite: the column that it must equal, or NULL. */
+    __device__ __forceinline__ T row(const T *opposite)
+    {
+        T sum = 0;
+        bool differs = false;
+#pragma unroll
+        for (int j = 0; j < IDENTIFY_TILE; j++) {
+            T x = tile[lane][j];
+            sum += fabs(x);
+            if (opposite)
+                differs = differs || x != opposite[j];
+        }
+        parts |= differs ? CUDA_PART_ASYMMETRIC : 0;
+        return sum;
+    }
+};
+
+/* Strip I of rows and J of columns, I <= J, of pair number `index`. */
+static __device__ __forceinline__ void cuda__identify_find_pair(int64_t index, int64_t *row,
+                                                                int64_t *column)
+{
+    int64_t j = (int64_t)((sqrt(8.0 * (double)index + 1) - 1) / 2);
+    j -= j * (j + 1) / 2 > index;
+    j += (j + 1) * (j + 2) / 2 <= index;
+    *column = j;
+    *row = index - j * (j + 1) / 2;
+}
+
+template <typename T, int Warps>
+static __global__ void __launch_bounds__(Warps *CUDA__WARP)
+    cuda__identify_pairs_kernel(const cuda_identification task, const cuda__identify_shape shape)
+{
+    typedef cuda__identify_memory<T, Warps> memory;
+    /* Are both tiles on their way at once? In FP32 the registers are worth more. */
+    constexpr bool ahead = sizeof(T) == sizeof(double);
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    memory &held = *(memory *)cuda__memory;
+    int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    int64_t k = blockIdx.y, strip_row, strip_column;
+    cuda__identify_find_pair(blockIdx.x, &strip_row, &strip_column);
+    bool is_diagonal = strip_row == strip_column;
+    cuda__release_next();
+    cuda__identify_walk<T, Warps> walk = {cuda__identify_matrix<T>(task, k),
+                                          shape.n,
+                                          task.a.stride,
+                                          cuda__identify_factor<T>(task, k),
+                                          lane,
+                                          held.tile[warp],
+                                          0,
+                                          0};
+    int64_t top = strip_row * shape.width + warp * IDENTIFY_TILE;
+    T own_rows = 0, own_columns = 0, x[IDENTIFY_TILE], y[IDENTIFY_TILE];
+#pragma unroll 1
+    for (int c = 0; c < Warps; c++) {
+        int64_t left = strip_column * shape.width + c * IDENTIFY_TILE;
+        walk.read(top, left, x);
+        if (ahead)
+            walk.read(left, top, y);
+        held.columns[warp][c * IDENTIFY_TILE + lane] = walk.take(top, left, x);
+        walk.keep(x);
+        if (!ahead)
+            walk.read(left, top, y);
+        double squares = walk.squares;
+        T column = walk.take(left, top, y); /* on the diagonal, of what another tile counts */
+        walk.squares = is_diagonal ? squares : walk.squares;
+        own_columns += column;
+        own_rows += walk.row(y);
+        if (is_diagonal)
+            continue;
+        walk.keep(y);
+        held.rows[warp][c * IDENTIFY_TILE + lane] = walk.row(nullptr);
+    }
+    cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
+    for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+        walk.squares += __shfl_xor_sync(CUDA__ALL, walk.squares, reach);
+        walk.parts |= __shfl_xor_sync(CUDA__ALL, walk.parts, reach);
+    }
+    held.squares[warp] = walk.squares;
+    held.parts[warp] = walk.parts;
+    __syncthreads();
+    int64_t i = top + lane, j = strip_column * shape.width + threadIdx.x;
+    T columns = 0, rows = 0;
+    for (int w = 0; w < Warps; w++) {
+        columns += held.columns[w][threadIdx.x];
+        rows += is_diagonal ? T(0) : held.rows[w][threadIdx.x];
+    }
+    if (j < shape.n)
+        space.columns[strip_row * shape.n + j] = columns;
+    if (i < shape.n)
+        space.rows[strip_column * shape.n + i] = own_rows;
+    if (!is_diagonal && i < shape.n)
+        space.columns[strip_column * shape.n + i] = own_columns;
+    if (!is_diagonal && j < shape.n)
+        space.rows[strip_row * shape.n + j] = rows;
+    if (threadIdx.x > 0)
+        return;
+    struct cuda__identify_pair pair = {0, 0};
+    for (int w = 0; w < Warps; w++) {
+        pair.squares += held.squares[w];
+        pair.parts |= held.parts[w];
+    }
+    space.pairs[blockIdx.x] = pair;
+    if (blockIdx.x == 0)
+        *space.arrived = 0;
+}
+
+#endif
