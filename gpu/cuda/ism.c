@@ -133,6 +133,8 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
                      cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE);
     plan->beside =
         (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_LEAST && m <= CUDA__ISM_BESIDE_MOST;
+    plan->ahead = plan->road != METHOD_ROAD_REDUCED_MEMORY && plan->block == plan->group &&
+                  m > plan->group && !plan->beside && !wants_factors(call);
     plan->norm_rows = rounded_up((n + probed - 1) / probed, CUDA__ISM_NORM_TILE);
     plan->norm_parts = (n + plan->norm_rows - 1) / plan->norm_rows;
     plan->last = plan->road != METHOD_ROAD_REDUCED_MEMORY && call->precision == PRECISION_FP64 &&
@@ -208,6 +210,7 @@ static void take_variant(struct cuda__ism_call *work)
     take(work, CUDA__ISM_GR, reduced ? group : m, ld);
     take(work, CUDA__ISM_K, reduced ? group : m, ld);
     take(work, CUDA__ISM_W, group, ld);
+    take(work, CUDA__ISM_W_NEXT, work->plan.ahead ? group : 0, ld);
     take(work, CUDA__ISM_P, met, work->ldg);
     take(work, CUDA__ISM_Q, met, work->ldg);
     take(work, CUDA__ISM_C, work->plan.block, work->lds);

@@ -8,7 +8,9 @@
  *      K_s = Y_s^T A0^-1 - Q^T K_earlier,        Q = (G R)^T_earlier Y_s,
  *      R^T = (I + W Y_s)^-1, (G R)^T_s = R^T W,  and Z = A0^-1 - (G R) K.
  *
- * What is earlier than a group is met by the whole group at once, the rest by the block.
+ * What is earlier than a group is met by the whole group at once, the rest by the block. Where a
+ * group is a block, the next one meets what is earlier than this one while this one's R is
+ * computed: that takes few of a device's multiprocessors, and a tenth of the time.
  */
 #ifndef GPU_CUDA_ISM_ROAD_CUH
 #define GPU_CUDA_ISM_ROAD_CUH
@@ -114,11 +116,11 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
                  {CUDA__ISM_K, line, 0});
     }
 
-    /* Columns first to first + count - 1, in W and K from `group` on, meet those from `begin` on.
-     * P and Q: from column first - group on. */
-    void meet_earlier(int64_t begin, int64_t group, int64_t first, int64_t count)
+    /* Columns first to first + count - 1, in W and K from `group` on, meet those from `begin` to
+     * end - 1. P and Q: from column first - group on. */
+    void meet_earlier(int64_t begin, int64_t end, int64_t group, int64_t first, int64_t count)
     {
-        int64_t inner = first - begin, at = first - group;
+        int64_t inner = end - begin, at = first - group;
         if (inner <= 0)
             return;
         note(CUDA_ISM_MEET);
@@ -148,16 +150,28 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
     }
 
-    /* R^T of the block whose G^T is in W from line `at` on, and (G R)^T from line `to` on. */
-    void couple(int64_t first, int64_t count, int64_t at, int64_t to)
+    /* Y_s^T G of the block whose G^T is in W from line `at` on. */
+    void couple(int64_t first, int64_t count, int64_t at)
     {
         note(CUDA_ISM_INVERT);
         multiply(count, count, call.n, false, false, 1, {CUDA__ISM_W, at, 0},
                  {CUDA__ISM_Y, 0, first}, 0, {CUDA__ISM_C, 0, 0});
-        invert_block(count);
+    }
+
+    /* (G R)^T of the block, from line `to` on. */
+    void weigh(int64_t count, int64_t at, int64_t to)
+    {
         note(CUDA_ISM_COUPLE);
         multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {CUDA__ISM_W, at, 0},
                  0, {CUDA__ISM_GR, to, 0});
+    }
+
+    /* R^T of the block whose G^T is in W from line `at` on, and (G R)^T from line `to` on. */
+    void take_block(int64_t first, int64_t count, int64_t at, int64_t to)
+    {
+        couple(first, count, at);
+        invert_block(count);
+        weigh(count, at, to);
     }
 
     bool wants(int output) const
@@ -212,23 +226,77 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
                  cuda__ism_shape{CUDA__ISM_C, call.m, call.m, call.lds}, true);
     }
 
+    /* A group's columns meet those of all groups but the one before it, */
+    void meet_groups(int64_t first, int64_t count)
+    {
+        meet_earlier(0, first - call.plan.group, first, first, count);
+    }
+
+    /* and of that one. Ahead or not, the products are the same, and so are the bits. */
+    void meet_group(int64_t first, int64_t count)
+    {
+        if (first > 0)
+            meet_earlier(first - call.plan.group, first, first, first, count);
+    }
+
     /* The group of `count` columns from `first` on. */
     void take_group(int64_t first, int64_t count)
     {
         int64_t end = first + count, block = call.plan.block;
         begin_block(first, count, false);
-        meet_earlier(0, first, first, count);
+        meet_groups(first, count);
+        meet_group(first, count);
         for (int64_t at = first; at < end; at += block) {
             int64_t columns = end - at < block ? end - at : block;
-            meet_earlier_in_group(first, at, columns);
-            couple(at, columns, at - first, at);
+            meet_earlier(first, at, first, at, columns);
+            take_block(at, columns, at - first, at);
             keep_factors(first, at, columns);
         }
     }
 
-    void meet_earlier_in_group(int64_t group, int64_t first, int64_t count)
+    /* The other group's G^T is W now. */
+    void turn()
     {
-        meet_earlier(group, group, first, count);
+        int64_t other = call.at[CUDA__ISM_W_NEXT];
+        call.at[CUDA__ISM_W_NEXT] = call.at[CUDA__ISM_W];
+        call.at[CUDA__ISM_W] = other;
+    }
+
+    /* The same of a group that is a block, which has met all that is earlier; the `next` columns
+     * behind it have too in the end. */
+    void take_group_ahead(int64_t first, int64_t count, int64_t next)
+    {
+        const int64_t end = first + count;
+        const struct cuda_side *side = cuda_products_side(products);
+        couple(first, count, 0);
+        check(cudaEventRecord(side->forked, stream));
+        cuda__ism_journey other = *this;
+        other.stream = side->stream;
+        other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
+        other.invert_block(count);
+        other.check(cudaEventRecord(side->joined, side->stream));
+        status = other.status;
+        turn();
+        if (next > 0) {
+            begin_block(end, next, false);
+            meet_groups(end, next);
+        }
+        turn();
+        join();
+        weigh(count, 0, first);
+        turn();
+        if (next > 0)
+            meet_group(end, next);
+    }
+
+    void by_blocks_ahead()
+    {
+        const int64_t m = call.m, group = call.plan.group;
+        begin_block(0, group, false);
+        for (int64_t first = 0; first < m; first += group) {
+            const int64_t left = m - first, next = left - group;
+            take_group_ahead(first, left < group ? left : group, next < group ? next : group);
+        }
     }
 
     template <typename Shape> void start_shape()
@@ -296,7 +364,9 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     {
         int64_t m = call.m, group = call.plan.group;
         start_factors();
-        for (int64_t first = 0; first < m; first += group)
+        if (call.plan.ahead)
+            by_blocks_ahead();
+        for (int64_t first = 0; first < m && !call.plan.ahead; first += group)
             take_group(first, m - first < group ? m - first : group);
         measure_beside();
         if (call.plan.last)
@@ -314,7 +384,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         for (int64_t first = 0; first < m; first += block) {
             int64_t count = m - first < block ? m - first : block;
             begin_block(first, count, true);
-            couple(first, count, 0, 0);
+            take_block(first, count, 0, 0);
             assemble(count, first == 0);
         }
     }

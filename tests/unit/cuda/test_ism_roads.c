@@ -335,6 +335,26 @@ static void test_groups(void **state)
     }
 }
 
+/* Groups that are blocks: the next one meets what is earlier ahead of its turn, but where factors
+ * are wanted. The bits are the same. */
+static void test_groups_ahead(void **state)
+{
+    (void)state;
+    struct ismtest_problem problem =
+        ismtest_problem(PRECISION_FP64, ISMTEST_DIAGONAL, 258, 2 * 258 + 1, 9);
+    problem.variant = METHOD_ISM_BLOCK;
+    problem.block_size = 258;
+    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+    struct ismtest_answer whole =
+        ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
+    check_ratio(&problem, &answer);
+    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+    assert_memory_equal(answer.bytes, whole.bytes, (size_t)answer.byte_count);
+    ismtest_forget(&answer);
+    ismtest_forget(&whole);
+    ismtest_free(&problem);
+}
+
 /* Sums so long that their products are cut. */
 static void test_pieces(void **state)
 {
@@ -474,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_lost_accuracy_is_left_to_lu),
         cmocka_unit_test(test_factors),
         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_groups_ahead),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_last_products),
         cmocka_unit_test(test_last_product_of_an_uneven_a0),
