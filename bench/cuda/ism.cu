@@ -240,6 +240,10 @@ int check_all()
             failed += !check_one<float>(DIAGONAL, 1500, m, 1, variant, false);
             failed += !check_one<double>(DIAGONAL, 1500, m, 1, variant, false);
         }
+    for (int64_t m : {1300, 1536}) { /* blocks that meet ahead */
+        failed += !check_one<float>(DIAGONAL, 1536, m, 1, 2, false);
+        failed += !check_one<double>(DIAGONAL, 1536, m, 1, 2, false);
+    }
     printf("cuda_ism: %d failed\n", failed);
     return failed ? 1 : 0;
 }

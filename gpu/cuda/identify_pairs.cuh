@@ -1,19 +1,19 @@
 /* gpu/cuda/identify_pairs.cuh: the first kernel of identify.cu, and the scratch that it leaves for
  * the second. Device code; a matrix a blockIdx.y, a pair of strips a blockIdx.x.
  *
- * Cost: reads A once, past what the second-level cache holds of the sums; writes two lines of n
- * sums for each strip.
+ * Cost: reads A once, as what that cache may let go first: of a batch it would push the sums out,
+ * and one matrix that fits stays there for who reads it next. Writes two lines of n sums for each
+ * strip.
  */
 #ifndef GPU_CUDA_IDENTIFY_PAIRS_CUH
 #define GPU_CUDA_IDENTIFY_PAIRS_CUH
 
 #include "gpu/cuda/identify.h"
 #include "gpu/cuda/kernels.h"
-#include "gpu/cuda/norm.cuh"
 #include "gpu/cuda/ptx.cuh"
 #include "gpu/cuda/stage.cuh"
 
-#define IDENTIFY_TILE CUDA__WARP
+#define CUDA__IDENTIFY_TILE CUDA__WARP
 
 /* What a pair of strips has beside the sums. */
 struct cuda__identify_pair {
@@ -49,20 +49,21 @@ struct cuda__identify_shape {
     /* Of 32 columns and their rows. */
     __host__ __device__ int64_t groups() const
     {
-        return (n + IDENTIFY_TILE - 1) / IDENTIFY_TILE;
+        return (n + CUDA__IDENTIFY_TILE - 1) / CUDA__IDENTIFY_TILE;
     }
 };
 
 /* Warps of a block of the first kernel: 1, 2 or 4. More of them have fewer sums to write, fewer
  * have more blocks under way, which one small matrix wants; what is fastest was measured. */
-static int cuda__identify_warps(enum precision precision, int64_t n)
+static inline int cuda__identify_warps(enum precision precision, int64_t n)
 {
     return n <= (precision == PRECISION_FP64 ? 512 : 2048) ? 1 : n <= 4096 ? 2 : 4;
 }
 
-static struct cuda__identify_shape cuda__identify_shape_of(enum precision precision, int64_t n)
+static inline struct cuda__identify_shape cuda__identify_shape_of(enum precision precision,
+                                                                  int64_t n)
 {
-    int width = IDENTIFY_TILE * cuda__identify_warps(precision, n);
+    int width = CUDA__IDENTIFY_TILE * cuda__identify_warps(precision, n);
     return {n, (n + width - 1) / width, width};
 }
 
@@ -122,9 +123,9 @@ static __device__ __forceinline__ T cuda__identify_factor(const cuda_identificat
 /* ---- Pairs of tiles ---- */
 
 template <typename T, int Warps> struct cuda__identify_memory {
-    T tile[Warps][IDENTIFY_TILE][IDENTIFY_TILE + 1];
-    T columns[Warps][Warps * IDENTIFY_TILE]; /* of T, by the warps' rows of tiles */
-    T rows[Warps][Warps * IDENTIFY_TILE];    /* of U, by the warps' columns of tiles */
+    T tile[Warps][CUDA__IDENTIFY_TILE][CUDA__IDENTIFY_TILE + 1];
+    T columns[Warps][Warps * CUDA__IDENTIFY_TILE]; /* of T, by the warps' rows of tiles */
+    T rows[Warps][Warps * CUDA__IDENTIFY_TILE];    /* of U, by the warps' columns of tiles */
     double squares[Warps];
     uint32_t parts[Warps];
 };
@@ -135,7 +136,7 @@ template <typename T, int Warps> struct cuda__identify_walk {
     int64_t n, stride;
     T factor;
     int lane;
-    T (*tile)[IDENTIFY_TILE + 1];
+    T (*tile)[CUDA__IDENTIFY_TILE + 1];
     uint32_t parts;
     double squares;
 
@@ -145,14 +146,15 @@ template <typename T, int Warps> struct cuda__identify_walk {
         int64_t j = left + lane;
         const T *from = a + top * stride + j;
         int line = (int)stride; /* an address takes one instruction then */
-        bool inside = j < n, whole = top + IDENTIFY_TILE <= n && left + IDENTIFY_TILE <= n;
+        bool inside = j < n,
+             whole = top + CUDA__IDENTIFY_TILE <= n && left + CUDA__IDENTIFY_TILE <= n;
         if (whole) {
 #pragma unroll
-            for (int i = 0; i < IDENTIFY_TILE; i++)
+            for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
                 x[i] = cuda__load_stream(from + (int64_t)i * line);
         } else {
 #pragma unroll
-            for (int i = 0; i < IDENTIFY_TILE; i++)
+            for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
                 x[i] = inside && top + i < n ? cuda__load_stream(from + (int64_t)i * line) : T(0);
         }
     }
@@ -163,11 +165,11 @@ template <typename T, int Warps> struct cuda__identify_walk {
         T sum = 0, square = 0;
         if (factor != T(1)) {
 #pragma unroll
-            for (int i = 0; i < IDENTIFY_TILE; i++)
+            for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
                 x[i] *= factor;
         }
 #pragma unroll
-        for (int i = 0; i < IDENTIFY_TILE; i++) {
+        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++) {
             sum += fabs(x[i]);
             square = fma(x[i], x[i], square);
         }
@@ -183,24 +185,24 @@ template <typename T, int Warps> struct cuda__identify_walk {
     __device__ __forceinline__ void find_not_finite(const T *x)
     {
 #pragma unroll
-        for (int i = 0; i < IDENTIFY_TILE; i++)
+        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
             parts |= fabs(x[i]) <= cuda__real<T>::largest ? 0 : CUDA_PART_NOT_FINITE;
     }
 
     /* Which parts a column other than zeros lies in. */
     __device__ __forceinline__ void look(int64_t top, int64_t left, const T *x)
     {
-        if (top + 2 * IDENTIFY_TILE <= left) {
+        if (top + 2 * CUDA__IDENTIFY_TILE <= left) {
             parts |= CUDA_PART_ABOVE | CUDA_PART_OFF_BAND;
             return;
         }
-        if (left + 2 * IDENTIFY_TILE <= top) {
+        if (left + 2 * CUDA__IDENTIFY_TILE <= top) {
             parts |= CUDA_PART_BELOW | CUDA_PART_OFF_BAND;
             return;
         }
         int64_t late = left + lane - top;
 #pragma unroll
-        for (int i = 0; i < IDENTIFY_TILE; i++) {
+        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++) {
             int64_t right = late - i;
             uint32_t where = (right > 0 ? CUDA_PART_ABOVE : 0) | (right < 0 ? CUDA_PART_BELOW : 0) |
                              (right > 1 || right < -1 ? CUDA_PART_OFF_BAND : 0);
@@ -213,7 +215,7 @@ template <typename T, int Warps> struct cuda__identify_walk {
     {
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < IDENTIFY_TILE; i++)
+        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
             tile[i][lane] = x[i];
         __syncwarp();
     }
@@ -224,7 +226,7 @@ template <typename T, int Warps> struct cuda__identify_walk {
         T sum = 0;
         bool differs = false;
 #pragma unroll
-        for (int j = 0; j < IDENTIFY_TILE; j++) {
+        for (int j = 0; j < CUDA__IDENTIFY_TILE; j++) {
             T x = tile[lane][j];
             sum += fabs(x);
             if (opposite)
@@ -244,6 +246,22 @@ static __device__ __forceinline__ void cuda__identify_find_pair(int64_t index, i
     j += (j + 1) * (j + 2) / 2 <= index;
     *column = j;
     *row = index - j * (j + 1) / 2;
+}
+
+/* What the warps have found beside the sums; the first thread's work. */
+template <typename T, int Warps>
+static __device__ __forceinline__ void
+cuda__identify_tell_pair(const cuda__identify_memory<T, Warps> &held,
+                         const cuda__identify_space<T> &space)
+{
+    struct cuda__identify_pair pair = {0, 0};
+    for (int w = 0; w < Warps; w++) {
+        pair.squares += held.squares[w];
+        pair.parts |= held.parts[w];
+    }
+    space.pairs[blockIdx.x] = pair;
+    if (blockIdx.x == 0)
+        *space.arrived = 0;
 }
 
 template <typename T, int Warps>
@@ -268,15 +286,15 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
                                           held.tile[warp],
                                           0,
                                           0};
-    int64_t top = strip_row * shape.width + warp * IDENTIFY_TILE;
-    T own_rows = 0, own_columns = 0, x[IDENTIFY_TILE], y[IDENTIFY_TILE];
+    int64_t top = strip_row * shape.width + warp * CUDA__IDENTIFY_TILE;
+    T own_rows = 0, own_columns = 0, x[CUDA__IDENTIFY_TILE], y[CUDA__IDENTIFY_TILE];
 #pragma unroll 1
     for (int c = 0; c < Warps; c++) {
-        int64_t left = strip_column * shape.width + c * IDENTIFY_TILE;
+        int64_t left = strip_column * shape.width + c * CUDA__IDENTIFY_TILE;
         walk.read(top, left, x);
         if (ahead)
             walk.read(left, top, y);
-        held.columns[warp][c * IDENTIFY_TILE + lane] = walk.take(top, left, x);
+        held.columns[warp][c * CUDA__IDENTIFY_TILE + lane] = walk.take(top, left, x);
         walk.keep(x);
         if (!ahead)
             walk.read(left, top, y);
@@ -288,7 +306,7 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
         if (is_diagonal)
             continue;
         walk.keep(y);
-        held.rows[warp][c * IDENTIFY_TILE + lane] = walk.row(nullptr);
+        held.rows[warp][c * CUDA__IDENTIFY_TILE + lane] = walk.row(nullptr);
     }
     cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
     for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
@@ -312,16 +330,8 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
         space.columns[strip_column * shape.n + i] = own_columns;
     if (!is_diagonal && j < shape.n)
         space.rows[strip_row * shape.n + j] = rows;
-    if (threadIdx.x > 0)
-        return;
-    struct cuda__identify_pair pair = {0, 0};
-    for (int w = 0; w < Warps; w++) {
-        pair.squares += held.squares[w];
-        pair.parts |= held.parts[w];
-    }
-    space.pairs[blockIdx.x] = pair;
-    if (blockIdx.x == 0)
-        *space.arrived = 0;
+    if (threadIdx.x == 0)
+        cuda__identify_tell_pair(held, space);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* gpu/cuda/identify_strips.cuh: the second kernel of identify.cu. Device code; a matrix a
  * blockIdx.y, groups of 32 columns and their rows a blockIdx.x.
  *
- * A group's lines are added up by one warp to IDENTIFY_ADDERS, always as so many sums, which are
- * then added in their order: the number of warps does not show.
+ * A group's lines are added up by one warp to CUDA__IDENTIFY_ADDERS, always as so many sums, which
+ * are then added in their order: the number of warps does not show.
  *
  * Cost: reads what the first kernel wrote, and the diagonal.
  */
@@ -10,9 +10,10 @@
 #define GPU_CUDA_IDENTIFY_STRIPS_CUH
 
 #include "gpu/cuda/identify_pairs.cuh"
+#include "gpu/cuda/norm.cuh"
 
-#define IDENTIFY_ADDERS 8 /* sums of a column's lines; warps of a block */
-#define IDENTIFY_ADDING (IDENTIFY_ADDERS * CUDA__WARP)
+#define CUDA__IDENTIFY_ADDERS 8 /* sums of a column's lines; warps of a block */
+#define CUDA__IDENTIFY_ADDING (CUDA__IDENTIFY_ADDERS * CUDA__WARP)
 
 /* ---- Strips ---- */
 
@@ -52,16 +53,17 @@ static __device__ __forceinline__ void cuda__identify_join_warp(cuda__identify_s
     }
 }
 
-/* The second kernel's shared memory, of a group: sums of every IDENTIFY_ADDERS-th line and pair. */
+/* The second kernel's shared memory, of a group: sums of every CUDA__IDENTIFY_ADDERS-th line and
+ * pair. */
 struct cuda__identify_sums {
-    double columns[IDENTIFY_ADDERS][CUDA__WARP], rows[IDENTIFY_ADDERS][CUDA__WARP];
-    double squares[IDENTIFY_ADDERS];
-    uint32_t parts[IDENTIFY_ADDERS];
+    double columns[CUDA__IDENTIFY_ADDERS][CUDA__WARP], rows[CUDA__IDENTIFY_ADDERS][CUDA__WARP];
+    double squares[CUDA__IDENTIFY_ADDERS];
+    uint32_t parts[CUDA__IDENTIFY_ADDERS];
 };
 
 /* One of `Warps` warps that add up a group's lines and pairs. */
 template <typename T, int Warps> struct cuda__identify_adder {
-    static constexpr int each = IDENTIFY_ADDERS / Warps; /* sums of a warp */
+    static constexpr int each = CUDA__IDENTIFY_ADDERS / Warps; /* sums of a warp */
     const cuda__identify_shape &shape;
     const cuda__identify_space<T> &space;
     int64_t group;
@@ -73,7 +75,7 @@ template <typename T, int Warps> struct cuda__identify_adder {
         double column[each] = {}, row[each] = {};
         if (j < shape.n) {
 #pragma unroll Warps
-            for (int64_t line = warp; line < shape.strips; line += IDENTIFY_ADDERS) {
+            for (int64_t line = warp; line < shape.strips; line += CUDA__IDENTIFY_ADDERS) {
 #pragma unroll
                 for (int e = 0; e < each; e++) {
                     const int64_t l = line + e * Warps;
@@ -96,11 +98,11 @@ template <typename T, int Warps> struct cuda__identify_adder {
         const int64_t most = shape.width / CUDA__WARP, s = group / most, own = group % most;
         const int64_t groups = min(most, shape.groups() - s * most); /* the last may be short */
         const cuda__identify_pair *pairs = space.pairs + s * (s + 1) / 2;
-        for (int w = warp; w < IDENTIFY_ADDERS; w += Warps) {
+        for (int w = warp; w < CUDA__IDENTIFY_ADDERS; w += Warps) {
             const int64_t first = own + w * CUDA__WARP * groups;
             double squares = 0;
             uint32_t parts = 0;
-            for (int64_t i = first + lane * groups; i <= s; i += IDENTIFY_ADDING * groups) {
+            for (int64_t i = first + lane * groups; i <= s; i += CUDA__IDENTIFY_ADDING * groups) {
                 squares += pairs[i].squares;
                 parts |= pairs[i].parts;
             }
@@ -134,7 +136,7 @@ cuda__identify_strip_of(const cuda__identify_shape &shape, const cuda__identify_
     int64_t j = group * CUDA__WARP + lane;
     cuda__identify_strip strip = cuda__identify_nothing();
     if (j < shape.n) {
-        for (int w = 0; w < IDENTIFY_ADDERS; w++) {
+        for (int w = 0; w < CUDA__IDENTIFY_ADDERS; w++) {
             strip.column += sums.columns[w][lane];
             strip.row += sums.rows[w][lane];
         }
@@ -145,7 +147,7 @@ cuda__identify_strip_of(const cuda__identify_shape &shape, const cuda__identify_
         strip.zero_row = strip.row == 0 ? (int32_t)j : INT32_MAX;
         strip.parts = own > 0 ? 0 : CUDA_PART_NOT_POSITIVE;
     }
-    if (lane < IDENTIFY_ADDERS) {
+    if (lane < CUDA__IDENTIFY_ADDERS) {
         strip.squares = sums.squares[lane];
         strip.parts |= sums.parts[lane];
     }
@@ -161,9 +163,9 @@ static __device__ __forceinline__ void
 cuda__identify_end(const cuda_identification &task, const cuda__identify_shape &shape,
                    const cuda__identify_space<T> &space, int64_t k)
 {
-    __shared__ cuda__identify_strip found[IDENTIFY_ADDERS];
+    __shared__ cuda__identify_strip found[CUDA__IDENTIFY_ADDERS];
     cuda__identify_strip all = cuda__identify_nothing();
-    for (int64_t s = threadIdx.x; s < shape.groups(); s += IDENTIFY_ADDING)
+    for (int64_t s = threadIdx.x; s < shape.groups(); s += CUDA__IDENTIFY_ADDING)
         cuda__identify_join(&all, space.strips[s]);
     cuda__identify_join_warp(&all);
     if (threadIdx.x % CUDA__WARP == 0)
@@ -171,7 +173,7 @@ cuda__identify_end(const cuda_identification &task, const cuda__identify_shape &
     __syncthreads();
     if (threadIdx.x > 0)
         return;
-    for (int w = 1; w < IDENTIFY_ADDERS; w++)
+    for (int w = 1; w < CUDA__IDENTIFY_ADDERS; w++)
         cuda__identify_join(&all, found[w]);
     struct cuda_identity identity = {
         cuda__norm_of<T>(all.column),
@@ -197,10 +199,10 @@ static __device__ __forceinline__ bool cuda__identify_is_last(uint32_t *arrived,
 
 /* A group has `Warps` warps, a block as many groups as it has warps for. */
 template <typename T, int Warps>
-static __global__ void __launch_bounds__(IDENTIFY_ADDING)
+static __global__ void __launch_bounds__(CUDA__IDENTIFY_ADDING)
     cuda__identify_strips_kernel(const cuda_identification task, const cuda__identify_shape shape)
 {
-    constexpr int held = IDENTIFY_ADDERS / Warps;
+    constexpr int held = CUDA__IDENTIFY_ADDERS / Warps;
     __shared__ cuda__identify_sums all[held];
     const int lane = (int)threadIdx.x % CUDA__WARP, place = (int)threadIdx.x / CUDA__WARP;
     const int64_t k = blockIdx.y, group = blockIdx.x * (int64_t)held + place / Warps;
@@ -208,7 +210,7 @@ static __global__ void __launch_bounds__(IDENTIFY_ADDING)
     cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
     cuda__identify_sums &sums = all[place / Warps];
     const bool tells = is_group && place % Warps == 0;
-    /* Was there before the first kernel began. */
+    /* A and its factors were there before the first kernel began; the sums were not. */
     const T own = tells ? cuda__identify_own<T>(task, k, group * CUDA__WARP + lane) : T(0);
     cuda__wait_for_previous();
     if (is_group) {

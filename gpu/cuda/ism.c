@@ -210,7 +210,6 @@ static void take_variant(struct cuda__ism_call *work)
     take(work, CUDA__ISM_GR, reduced ? group : m, ld);
     take(work, CUDA__ISM_K, reduced ? group : m, ld);
     take(work, CUDA__ISM_W, group, ld);
-    take(work, CUDA__ISM_W_NEXT, work->plan.ahead ? group : 0, ld);
     take(work, CUDA__ISM_P, met, work->ldg);
     take(work, CUDA__ISM_Q, met, work->ldg);
     take(work, CUDA__ISM_C, work->plan.block, work->lds);
@@ -225,6 +224,9 @@ static void take_variant(struct cuda__ism_call *work)
         work->at[CUDA__ISM_Z] = work->at[CUDA__ISM_B];
     else
         take(work, CUDA__ISM_Z, work->plan.last ? 0 : n, ld);
+    /* Nothing is in Z yet while groups are taken; ahead, m > 256 and a group has n columns at most.
+     */
+    work->at[CUDA__ISM_W_NEXT] = work->at[CUDA__ISM_Z];
     take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
     take(work, CUDA__ISM_BESIDE, work->plan.beside ? CUDA__ISM_PROBES * work->plan.norm_parts : 0,
          ldm);

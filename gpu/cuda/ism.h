@@ -11,7 +11,8 @@
  * that is left: X, Y and what is known of A0 are brought to the workspace, and the variants are
  * sequences of products (product.h) with the inverses of small blocks between them. In FP64, of up
  * to 64 columns, the last product writes the answer and tries it on the way (ism_last.cuh). |A| of
- * large orders is found out in another stream meanwhile (ism_norm.cuh).
+ * large orders is found out in another stream meanwhile (ism_norm.cuh), and so are the inverses of
+ * large blocks (ism_road.cuh).
  *
  * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (ism_turn.cuh). Smaller
  * ones form groups, which meet all earlier groups together, in products of some hundred columns. A
@@ -46,7 +47,8 @@ extern "C" {
 cudaError_t cuda_ism(const struct cuda_call *call, cudaStream_t stream);
 
 /* Steps of the road by blocks, which come in this order for each block of columns, but for the
- * first one and the last two. */
+ * first one and the last two. Where blocks meet ahead, BEGIN and MEET of the next one come between
+ * INVERT and COUPLE, and take the time of R, which is computed meanwhile. */
 enum cuda_ism_step {
     CUDA_ISM_BRING,    /* the inputs to the workspace */
     CUDA_ISM_BEGIN,    /* X^T A0^-T and Y^T A0^-1 of a group or block */

@@ -150,28 +150,28 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
     }
 
-    /* Y_s^T G of the block whose G^T is in W from line `at` on. */
-    void couple(int64_t first, int64_t count, int64_t at)
+    /* C = Y_s^T G of the block whose G^T is in W from line `at` on. */
+    void form_block(int64_t first, int64_t count, int64_t at)
     {
         note(CUDA_ISM_INVERT);
         multiply(count, count, call.n, false, false, 1, {CUDA__ISM_W, at, 0},
                  {CUDA__ISM_Y, 0, first}, 0, {CUDA__ISM_C, 0, 0});
     }
 
-    /* (G R)^T of the block, from line `to` on. */
-    void weigh(int64_t count, int64_t at, int64_t to)
+    /* Its (G R)^T, from line `to` on; C is R^T. */
+    void couple(int64_t count, int64_t at, int64_t to)
     {
         note(CUDA_ISM_COUPLE);
         multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {CUDA__ISM_W, at, 0},
                  0, {CUDA__ISM_GR, to, 0});
     }
 
-    /* R^T of the block whose G^T is in W from line `at` on, and (G R)^T from line `to` on. */
+    /* Both, of a block as above. */
     void take_block(int64_t first, int64_t count, int64_t at, int64_t to)
     {
-        couple(first, count, at);
+        form_block(first, count, at);
         invert_block(count);
-        weigh(count, at, to);
+        couple(count, at, to);
     }
 
     bool wants(int output) const
@@ -232,7 +232,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         meet_earlier(0, first - call.plan.group, first, first, count);
     }
 
-    /* and of that one. Ahead or not, the products are the same, and so are the bits. */
+    /* and of that one. */
     void meet_group(int64_t first, int64_t count)
     {
         if (first > 0)
@@ -244,8 +244,12 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     {
         int64_t end = first + count, block = call.plan.block;
         begin_block(first, count, false);
-        meet_groups(first, count);
-        meet_group(first, count);
+        if (block == call.plan.group) { /* as ahead, with the same bits */
+            meet_groups(first, count);
+            meet_group(first, count);
+        } else {
+            meet_earlier(0, first, first, first, count);
+        }
         for (int64_t at = first; at < end; at += block) {
             int64_t columns = end - at < block ? end - at : block;
             meet_earlier(first, at, first, at, columns);
@@ -254,49 +258,53 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
     }
 
-    /* The other group's G^T is W now. */
-    void turn()
+    /* W is the next group's, and the other way round. */
+    void swap_groups()
     {
         int64_t other = call.at[CUDA__ISM_W_NEXT];
         call.at[CUDA__ISM_W_NEXT] = call.at[CUDA__ISM_W];
         call.at[CUDA__ISM_W] = other;
     }
 
-    /* The same of a group that is a block, which has met all that is earlier; the `next` columns
-     * behind it have too in the end. */
+    /* A group that is a block, and has met all that is earlier; in the end the `next` columns
+     * behind it have, too. */
     void take_group_ahead(int64_t first, int64_t count, int64_t next)
     {
         const int64_t end = first + count;
-        const struct cuda_side *side = cuda_products_side(products);
-        couple(first, count, 0);
-        check(cudaEventRecord(side->forked, stream));
-        cuda__ism_journey other = *this;
-        other.stream = side->stream;
-        other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
-        other.invert_block(count);
-        other.check(cudaEventRecord(side->joined, side->stream));
-        status = other.status;
-        turn();
+        form_block(first, count, 0);
+        fork();
+        beside([count](cuda__ism_journey &other) { other.invert_block(count); });
+        swap_groups();
         if (next > 0) {
             begin_block(end, next, false);
             meet_groups(end, next);
         }
-        turn();
+        swap_groups();
         join();
-        weigh(count, 0, first);
-        turn();
+        couple(count, 0, first);
+        swap_groups();
         if (next > 0)
             meet_group(end, next);
     }
 
-    void by_blocks_ahead()
+    void by_groups()
     {
         const int64_t m = call.m, group = call.plan.group;
+        for (int64_t first = 0; first < m; first += group)
+            take_group(first, m - first < group ? m - first : group);
+    }
+
+    void by_groups_ahead()
+    {
+        const int64_t m = call.m, group = call.plan.group;
+        const int64_t own = call.at[CUDA__ISM_W], other = call.at[CUDA__ISM_W_NEXT];
         begin_block(0, group, false);
         for (int64_t first = 0; first < m; first += group) {
             const int64_t left = m - first, next = left - group;
             take_group_ahead(first, left < group ? left : group, next < group ? next : group);
         }
+        call.at[CUDA__ISM_W] = own;
+        call.at[CUDA__ISM_W_NEXT] = other;
     }
 
     template <typename Shape> void start_shape()
@@ -362,12 +370,12 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
 
     void by_blocks()
     {
-        int64_t m = call.m, group = call.plan.group;
+        int64_t m = call.m;
         start_factors();
         if (call.plan.ahead)
-            by_blocks_ahead();
-        for (int64_t first = 0; first < m && !call.plan.ahead; first += group)
-            take_group(first, m - first < group ? m - first : group);
+            by_groups_ahead();
+        else
+            by_groups();
         measure_beside();
         if (call.plan.last)
             assemble_last();
@@ -408,28 +416,34 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         try_known();
     }
 
-    /* |A| needs what is given alone; see measure_beside. */
+    /* Here begins what is done in another stream. */
     void fork()
     {
-        if (call.plan.beside)
-            check(cudaEventRecord(cuda_products_side(products)->forked, stream));
+        check(cudaEventRecord(cuda_products_side(products)->forked, stream));
     }
 
-    /* |A|, of A0 that is diagonal, in another stream, since the fork. It is put behind the short
-     * kernels of the work, which would wait for the host else. */
-    void measure_beside()
+    /* Puts work(other) into the other stream, behind the fork. It may not have products by cuBLAS,
+     * nor such as are cut, where this stream has. */
+    template <typename Work> void beside(Work work)
     {
-        if (!call.plan.beside)
-            return;
         const struct cuda_side *side = cuda_products_side(products);
         cuda__ism_journey other = *this;
         other.stream = side->stream;
         other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
-        other.measure_diagonal();
+        work(other);
         other.check(cudaEventRecord(side->joined, side->stream));
         status = other.status;
     }
 
+    /* |A|, of A0 that is diagonal, needs what is given alone: in another stream, since the fork. It
+     * is put behind the short kernels of the work, which would wait for the host else. */
+    void measure_beside()
+    {
+        if (call.plan.beside)
+            beside([](cuda__ism_journey &other) { other.measure_diagonal(); });
+    }
+
+    /* Waits for it. */
     void join()
     {
         check(cudaStreamWaitEvent(stream, cuda_products_side(products)->joined, 0));
@@ -460,7 +474,8 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     void run_blocks()
     {
         bring(!call.plan.fused);
-        fork();
+        if (call.plan.beside)
+            fork();
         bool reduced = call.plan.road == METHOD_ROAD_REDUCED_MEMORY;
         if (reduced)
             by_reduced_memory();

@@ -340,19 +340,28 @@ static void test_groups(void **state)
 static void test_groups_ahead(void **state)
 {
     (void)state;
-    struct ismtest_problem problem =
-        ismtest_problem(PRECISION_FP64, ISMTEST_DIAGONAL, 258, 2 * 258 + 1, 9);
-    problem.variant = METHOD_ISM_BLOCK;
-    problem.block_size = 258;
-    struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-    struct ismtest_answer whole =
-        ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
-    check_ratio(&problem, &answer);
-    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
-    assert_memory_equal(answer.bytes, whole.bytes, (size_t)answer.byte_count);
-    ismtest_forget(&answer);
-    ismtest_forget(&whole);
-    ismtest_free(&problem);
+    static const struct {
+        enum precision precision;
+        enum ismtest_kind kind;
+        int64_t n, m;
+    } rows[] = {{PRECISION_FP64, ISMTEST_DIAGONAL, 258, 517}, /* three groups, the last of one */
+                {PRECISION_FP32, ISMTEST_INVERSE_AND_A0, 260, 300},
+                {PRECISION_FP64, ISMTEST_ALONE, 262, 262}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct ismtest_problem problem =
+            ismtest_problem(rows[i].precision, rows[i].kind, rows[i].n, rows[i].m, 9 + i);
+        problem.variant = METHOD_ISM_BLOCK;
+        problem.block_size = 257 + (i == 0);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        struct ismtest_answer whole =
+            ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
+        check_ratio(&problem, &answer);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_memory_equal(answer.bytes, whole.bytes, (size_t)answer.byte_count);
+        ismtest_forget(&answer);
+        ismtest_forget(&whole);
+        ismtest_free(&problem);
+    }
 }
 
 /* Sums so long that their products are cut. */
