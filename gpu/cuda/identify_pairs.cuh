@@ -1,9 +1,8 @@
 /* gpu/cuda/identify_pairs.cuh: the first kernel of identify.cu, and the scratch that it leaves for
  * the second. Device code; a matrix a blockIdx.y, a pair of strips a blockIdx.x.
  *
- * Cost: reads A once, as what that cache may let go first: of a batch it would push the sums out,
- * and one matrix that fits stays there for who reads it next. Writes two lines of n sums for each
- * strip.
+ * Cost: reads A once, as what the second-level cache may let go first: a batch would push the sums
+ * out. Writes two lines of n sums for each strip.
  */
 #ifndef GPU_CUDA_IDENTIFY_PAIRS_CUH
 #define GPU_CUDA_IDENTIFY_PAIRS_CUH

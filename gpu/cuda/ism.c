@@ -226,7 +226,7 @@ static void take_variant(struct cuda__ism_call *work)
         take(work, CUDA__ISM_Z, work->plan.last ? 0 : n, ld);
     /* Nothing is in Z yet while groups are taken; ahead, m > 256 and a group has n columns at most.
      */
-    work->at[CUDA__ISM_W_NEXT] = work->at[CUDA__ISM_Z];
+    work->at[CUDA__ISM_W_OTHER] = work->at[CUDA__ISM_Z];
     take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
     take(work, CUDA__ISM_BESIDE, work->plan.beside ? CUDA__ISM_PROBES * work->plan.norm_parts : 0,
          ldm);

@@ -3,13 +3,13 @@
  * with it: T Z, and the sums of magnitudes of its columns. Z is written once and never read.
  *
  * A block has a strip of columns and goes down a part of its rows, 64 at a time or, where A0^-1 is
- * given, 32, and half of that where shared memory is less; a warp has some of
- * the columns, whose part of K stays in its registers all the way. Lines of (G R)^T and of T, and
- * A0^-1 where it is not diagonal, go through shared memory, in places by turns. The warps do not
- * wait for one another, but for what they take: a place has one gate that opens when it is filled,
- * and one that opens when all warps have done with it. Each lane adds up what it has seen of its
- * columns; the lanes of a column are added at the end, and the blocks of a strip by a second
- * kernel, in an order that n alone decides.
+ * given, 32, and half of that where shared memory is less; a warp has some of the columns, whose
+ * part of K stays in its registers all the way. Lines of (G R)^T and of T, and A0^-1 where it is
+ * not diagonal, go through shared memory, in places by turns. The warps do not wait for one
+ * another, but for what they take: a place has one gate that opens when it is filled, and one that
+ * opens when all warps have done with it. Each lane adds up what it has seen of its columns; the
+ * lanes of a column are added at the end, and the blocks of a strip by a second kernel, in an
+ * order that n alone decides.
  *
  * Cost: n^2 numbers written, and read where A0^-1 is given; (G R)^T read once a strip, from the
  * second-level cache. Device code; a slot a blockIdx.y.

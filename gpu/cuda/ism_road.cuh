@@ -10,7 +10,7 @@
  *
  * What is earlier than a group is met by the whole group at once, the rest by the block. Where a
  * group is a block, the next one meets what is earlier than this one while this one's R is
- * computed: that takes few of a device's multiprocessors, and a tenth of the time.
+ * computed: that keeps few of a device's multiprocessors busy most of the time.
  */
 #ifndef GPU_CUDA_ISM_ROAD_CUH
 #define GPU_CUDA_ISM_ROAD_CUH
@@ -158,20 +158,20 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
                  {CUDA__ISM_Y, 0, first}, 0, {CUDA__ISM_C, 0, 0});
     }
 
-    /* Its (G R)^T, from line `to` on; C is R^T. */
-    void couple(int64_t count, int64_t at, int64_t to)
+    /* (G R)^T of a block, from line `to` on: C is R^T, G^T is in array `w` from line `at` on. */
+    void couple(int64_t count, int w, int64_t at, int64_t to)
     {
         note(CUDA_ISM_COUPLE);
-        multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {CUDA__ISM_W, at, 0},
-                 0, {CUDA__ISM_GR, to, 0});
+        multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {w, at, 0}, 0,
+                 {CUDA__ISM_GR, to, 0});
     }
 
-    /* Both, of a block as above. */
+    /* R^T of the block whose G^T is in W from line `at` on, and (G R)^T from line `to` on. */
     void take_block(int64_t first, int64_t count, int64_t at, int64_t to)
     {
         form_block(first, count, at);
         invert_block(count);
-        couple(count, at, to);
+        couple(count, CUDA__ISM_W, at, to);
     }
 
     bool wants(int output) const
@@ -258,11 +258,11 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
     }
 
-    /* W is the next group's, and the other way round. */
+    /* W is where the other group's was, and the other way round. */
     void swap_groups()
     {
-        int64_t other = call.at[CUDA__ISM_W_NEXT];
-        call.at[CUDA__ISM_W_NEXT] = call.at[CUDA__ISM_W];
+        int64_t other = call.at[CUDA__ISM_W_OTHER];
+        call.at[CUDA__ISM_W_OTHER] = call.at[CUDA__ISM_W];
         call.at[CUDA__ISM_W] = other;
     }
 
@@ -279,10 +279,8 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
             begin_block(end, next, false);
             meet_groups(end, next);
         }
-        swap_groups();
         join();
-        couple(count, 0, first);
-        swap_groups();
+        couple(count, CUDA__ISM_W_OTHER, 0, first);
         if (next > 0)
             meet_group(end, next);
     }
@@ -297,14 +295,14 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     void by_groups_ahead()
     {
         const int64_t m = call.m, group = call.plan.group;
-        const int64_t own = call.at[CUDA__ISM_W], other = call.at[CUDA__ISM_W_NEXT];
+        const int64_t own = call.at[CUDA__ISM_W], other = call.at[CUDA__ISM_W_OTHER];
         begin_block(0, group, false);
         for (int64_t first = 0; first < m; first += group) {
             const int64_t left = m - first, next = left - group;
             take_group_ahead(first, left < group ? left : group, next < group ? next : group);
         }
         call.at[CUDA__ISM_W] = own;
-        call.at[CUDA__ISM_W_NEXT] = other;
+        call.at[CUDA__ISM_W_OTHER] = other;
     }
 
     template <typename Shape> void start_shape()

@@ -74,8 +74,7 @@ static __device__ __forceinline__ void cuda__copy_async(void *to, const void *fr
                      : "memory");
 }
 
-/* A number of global memory that the device will not read again soon: the second-level cache keeps
- * others in its place. */
+/* A number of global memory that the second-level cache may let go before others. */
 template <typename T> static __device__ __forceinline__ T cuda__load_stream(const T *from)
 {
     return __ldcs(from);

@@ -343,15 +343,16 @@ static void test_groups_ahead(void **state)
     static const struct {
         enum precision precision;
         enum ismtest_kind kind;
-        int64_t n, m;
-    } rows[] = {{PRECISION_FP64, ISMTEST_DIAGONAL, 258, 517}, /* three groups, the last of one */
-                {PRECISION_FP32, ISMTEST_INVERSE_AND_A0, 260, 300},
-                {PRECISION_FP64, ISMTEST_ALONE, 262, 262}};
+        int64_t n, m, block_size;
+    } rows[] = {
+        {PRECISION_FP64, ISMTEST_DIAGONAL, 258, 517, 258}, /* three groups, the last of one */
+        {PRECISION_FP32, ISMTEST_INVERSE_AND_A0, 260, 300, 257},
+        {PRECISION_FP64, ISMTEST_ALONE, 262, 262, 257}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct ismtest_problem problem =
             ismtest_problem(rows[i].precision, rows[i].kind, rows[i].n, rows[i].m, 9 + i);
         problem.variant = METHOD_ISM_BLOCK;
-        problem.block_size = 257 + (i == 0);
+        problem.block_size = rows[i].block_size;
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         struct ismtest_answer whole =
             ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
@@ -377,7 +378,7 @@ static void test_pieces(void **state)
 }
 
 /* The last product writes the answer: strips and parts of rows that are whole and that are not,
- * rows at 16 bytes and not, few columns and all that there may be. */
+ * few columns and all that there may be. Pairs of numbers at 16 bytes: see test_ism_last.cu. */
 static void test_last_products(void **state)
 {
     (void)state;
