@@ -1,4 +1,4 @@
-/* tests/simt/cublas.c: cuBLAS in the SIMT stand-in (simt.h): products by plain loops, at once.
+/* tests/simt/cublas.c: cuBLAS in the SIMT stand-in (simt.h): products by plain loops.
  *
  * Stricter than the library: a workspace must be set behind each change of the stream, as one must
  * do whose streams overlap, and sizes and distances are looked at. Threads: any, a handle each.
@@ -79,25 +79,40 @@ static cublasStatus_t check(cublasHandle_t handle, cublasOperation_t of_a, cubla
 
 /* C = alpha op(A) op(B) + beta C, column-major: a column of C at a time. */
 #define SIMT_GEMM(name, type)                                                                      \
+    struct name {                                                                                  \
+        cublasOperation_t of_a, of_b;                                                              \
+        int64_t m, n, k, lda, ldb, ldc;                                                            \
+        type alpha, beta;                                                                          \
+        const type *a, *b;                                                                         \
+        type *c;                                                                                   \
+    };                                                                                             \
+    static void multiply_##name(const void *context)                                               \
+    {                                                                                              \
+        const struct name *g = context;                                                            \
+        for (int64_t j = 0; simt_lost() == cudaSuccess && j < g->n; j++) {                         \
+            type *to = g->c + j * g->ldc;                                                          \
+            for (int64_t i = 0; i < g->m; i++)                                                     \
+                to[i] = g->beta == 0 ? 0 : g->beta * to[i];                                        \
+            for (int64_t l = 0; l < g->k; l++) {                                                   \
+                int64_t at = g->of_b == CUBLAS_OP_N ? l + j * g->ldb : j + l * g->ldb;             \
+                type x = g->alpha * g->b[at];                                                      \
+                const type *from = g->of_a == CUBLAS_OP_N ? g->a + l * g->lda : g->a + l;          \
+                int64_t step = g->of_a == CUBLAS_OP_N ? 1 : g->lda;                                \
+                for (int64_t i = 0; i < g->m; i++)                                                 \
+                    to[i] += from[i * step] * x;                                                   \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     static cublasStatus_t name(cublasHandle_t handle, cublasOperation_t of_a,                      \
                                cublasOperation_t of_b, int64_t m, int64_t n, int64_t k,            \
                                const type *alpha, const type *a, int64_t lda, const type *b,       \
                                int64_t ldb, const type *beta, type *c, int64_t ldc)                \
     {                                                                                              \
+        const struct name g = {of_a, of_b, m, n, k, lda, ldb, ldc, *alpha, *beta, a, b, c};        \
         cublasStatus_t status =                                                                    \
             check(handle, of_a, of_b, m, n, k, lda, ldb, ldc, CUBLAS_POINTER_MODE_HOST);           \
-        for (int64_t j = 0; status == CUBLAS_STATUS_SUCCESS && j < n; j++) {                       \
-            type *to = c + j * ldc;                                                                \
-            for (int64_t i = 0; i < m; i++)                                                        \
-                to[i] = *beta == 0 ? 0 : *beta * to[i];                                            \
-            for (int64_t l = 0; l < k; l++) {                                                      \
-                type x = *alpha * (of_b == CUBLAS_OP_N ? b[l + j * ldb] : b[j + l * ldb]);         \
-                const type *from = of_a == CUBLAS_OP_N ? a + l * lda : a + l;                      \
-                int64_t step = of_a == CUBLAS_OP_N ? 1 : lda;                                      \
-                for (int64_t i = 0; i < m; i++)                                                    \
-                    to[i] += from[i * step] * x;                                                   \
-            }                                                                                      \
-        }                                                                                          \
+        if (status == CUBLAS_STATUS_SUCCESS)                                                       \
+            simt_put(handle->stream, multiply_##name, &g, sizeof g);                               \
         return status;                                                                             \
     }
 SIMT_GEMM(sgemm, float)
@@ -148,6 +163,34 @@ static float dot(struct line a, struct line b, cudaDataType type, int64_t k)
     return sum;
 }
 
+struct gemm_ex {
+    cublasOperation_t of_a, of_b;
+    int64_t m, n, k, lda, ldb, ldc;
+    cudaDataType type;
+    const float *alpha, *beta;
+    const void *a, *b;
+    float *c;
+};
+
+static void multiply_gemm_ex(const void *context)
+{
+    const struct gemm_ex *g = context;
+    const bool plain_a = g->of_a == CUBLAS_OP_N, plain_b = g->of_b == CUBLAS_OP_N;
+    const int64_t next_a = plain_a ? 1 : g->lda, step_a = plain_a ? g->lda : 1;
+    const int64_t next_b = plain_b ? g->ldb : 1, step_b = plain_b ? 1 : g->ldb;
+    if (simt_lost() != cudaSuccess)
+        return;
+    const float by = *g->alpha, keep = *g->beta;
+    for (int64_t j = 0; j < g->n; j++) {
+        for (int64_t i = 0; i < g->m; i++) {
+            float *to = g->c + j * g->ldc + i;
+            float sum = dot((struct line){g->a, i * next_a, step_a},
+                            (struct line){g->b, j * next_b, step_b}, g->type, g->k);
+            *to = keep == 0 ? by * sum : fmaf(by, sum, keep * *to);
+        }
+    }
+}
+
 /* FP32 matrices multiplied in TF32, or BF16's in BF16; alpha and beta are read from the device.
  * Rows of operands must begin at 16 bytes, or a device might take another kernel for them. */
 static cublasStatus_t gemm_ex(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b,
@@ -156,24 +199,16 @@ static cublasStatus_t gemm_ex(cublasHandle_t handle, cublasOperation_t of_a, cub
                               int64_t ldb, const void *beta, void *c, cudaDataType type_c,
                               int64_t ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
-    int64_t next_a = of_a == CUBLAS_OP_N ? 1 : lda, step_a = of_a == CUBLAS_OP_N ? lda : 1;
-    int64_t next_b = of_b == CUBLAS_OP_N ? ldb : 1, step_b = of_b == CUBLAS_OP_N ? 1 : ldb;
+    const struct gemm_ex g = {of_a, of_b, m, n, k, lda, ldb, ldc, type_a, alpha, beta, a, b, c};
     int64_t bytes = type_a == CUDA_R_16BF ? 2 : 4;
-    float by = *(const float *)alpha, keep = *(const float *)beta;
     cublasStatus_t status =
         check(handle, of_a, of_b, m, n, k, lda, ldb, ldc, CUBLAS_POINTER_MODE_DEVICE);
     if (type_a != type_b || type_c != CUDA_R_32F || algorithm != CUBLAS_GEMM_DEFAULT ||
         compute != (bytes == 2 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32) ||
         ((uintptr_t)a | (uintptr_t)b | (uintptr_t)(lda * bytes) | (uintptr_t)(ldb * bytes)) % 16)
         status = CUBLAS_STATUS_INVALID_VALUE;
-    for (int64_t j = 0; status == CUBLAS_STATUS_SUCCESS && j < n; j++) {
-        for (int64_t i = 0; i < m; i++) {
-            float *to = (float *)c + j * ldc + i;
-            float sum = dot((struct line){a, i * next_a, step_a},
-                            (struct line){b, j * next_b, step_b}, type_a, k);
-            *to = keep == 0 ? by * sum : fmaf(by, sum, keep * *to);
-        }
-    }
+    if (status == CUBLAS_STATUS_SUCCESS)
+        simt_put(handle->stream, multiply_gemm_ex, &g, sizeof g);
     return status;
 }
 

@@ -1,9 +1,9 @@
 /* tests/simt/cuda_runtime_api.h: in the place of the CUDA toolkit's header: the part of the runtime
  * that the engine calls, in the SIMT stand-in (simt.h).
  *
- * The device is this process. Device memory is memory; pinned memory is memory; a stream does at
- * once what it is given. What a call gets wrong is cudaErrorInvalidValue, as from the runtime.
- * Threads: any.
+ * The device is this process. Device memory is memory; pinned memory is memory; a stream does what
+ * it is given at once, or as simt_set_streams() says. What a call gets wrong is
+ * cudaErrorInvalidValue, as from the runtime. Threads: any.
  */
 #ifndef TESTS_SIMT_CUDA_RUNTIME_API_H
 #define TESTS_SIMT_CUDA_RUNTIME_API_H

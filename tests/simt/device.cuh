@@ -38,10 +38,12 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments)
 {
-    auto body = [&] { kernel((Parameters)arguments...); };
+    auto body = [=] { kernel((Parameters)arguments...); };
+    static_assert(std::is_trivially_copyable<decltype(body)>::value, "it may be kept for later");
+    static_assert(sizeof body <= SIMT_CLOSURE_MAX, "a kernel's parameters");
     return simt_launch(
         config, (const void *)kernel,
-        [](const void *closure) { (*(const decltype(body) *)closure)(); }, &body);
+        [](const void *closure) { (*(const decltype(body) *)closure)(); }, &body, sizeof body);
 }
 
 /* ---- Vectors ---- */

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,6 +290,50 @@ unsigned cluster_of(const cudaLaunchConfig_t *config)
     return 0;
 }
 
+/* ---- Launches ---- */
+
+struct launch {
+    cudaLaunchConfig_t config;
+    unsigned cluster;
+    void (*body)(const void *closure);
+    alignas(16) unsigned char closure[SIMT_CLOSURE_MAX];
+};
+
+/* What became of the thread's last launch, if it was made at once. */
+thread_local cudaError_t launched;
+
+void run_launch(const void *context)
+{
+    const launch *l = (const launch *)context;
+    machine *m = open_machine();
+    const grid of = {&l->config, l->body, l->closure, l->cluster};
+    const uint64_t blocks = blocks_of(of);
+    if (simt_lost() != cudaSuccess)
+        return;
+    read_order();
+    watch_faults();
+    m->status = cudaSuccess;
+    m->report[0] = 0;
+    if (l->cluster == 0)
+        run_alone(m, of);
+    for (uint64_t i = 0; l->cluster > 0 && i < blocks && m->status == cudaSuccess; i += l->cluster)
+        run_cluster(m, of, i);
+    launched = m->status;
+    if (m->status == cudaSuccess || m->status == cudaErrorMemoryAllocation)
+        return;
+    fputs(m->report, stderr);
+    simt_lose(m->status);
+}
+
+/* An event that tells that all blocks have begun comes before what they do. */
+void record_begin(const cudaLaunchConfig_t *config)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id == cudaLaunchAttributeLaunchCompletionEvent)
+            (void)cudaEventRecord(config->attrs[i].val.launchCompletionEvent.event, config->stream);
+    }
+}
+
 } // namespace
 
 /* ---- For simt.cc ---- */
@@ -341,29 +386,20 @@ const char *simt_report(void)
 }
 
 cudaError_t simt_launch(const cudaLaunchConfig_t *config, const void *kernel,
-                        void (*body)(const void *closure), const void *closure)
+                        void (*body)(const void *closure), const void *closure, size_t bytes)
 {
-    unsigned cluster = cluster_of(config);
+    launch of = {*config, cluster_of(config), body, {}};
     if (simt_lost() != cudaSuccess)
         return simt_lost();
-    if (!is_launchable(config, cluster))
+    if (!is_launchable(config, of.cluster))
         return cudaErrorInvalidConfiguration;
     if (config->dynamicSmemBytes > simt_shared_allowed(kernel))
         return cudaErrorInvalidValue;
-    machine *m = open_machine();
-    grid of = {config, body, closure, cluster};
-    uint64_t blocks = blocks_of(of);
-    read_order();
-    watch_faults();
-    m->status = cudaSuccess;
-    m->report[0] = 0;
-    if (cluster == 0)
-        run_alone(m, of);
-    for (uint64_t i = 0; cluster > 0 && i < blocks && m->status == cudaSuccess; i += cluster)
-        run_cluster(m, of, i);
-    if (m->status == cudaSuccess || m->status == cudaErrorMemoryAllocation)
-        return m->status;
-    fputs(m->report, stderr);
-    simt_lose(m->status);
-    return m->status;
+    of.config.attrs = nullptr;
+    of.config.numAttrs = 0;
+    memcpy(of.closure, closure, bytes);
+    record_begin(config);
+    launched = cudaSuccess;
+    simt_put(config->stream, run_launch, &of, offsetof(launch, closure) + bytes);
+    return launched;
 }

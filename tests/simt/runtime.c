@@ -12,10 +12,6 @@
 #define MEMORY_BYTES ((size_t)16 << 30)
 #define KERNELS_MAX 1024
 
-struct CUstream_st {
-    int priority;
-};
-
 static _Atomic int lost;
 static _Thread_local cudaError_t last_error;
 static _Atomic int64_t allocations;
@@ -48,8 +44,7 @@ void simt_fill_memory(bool full)
     atomic_store(&memory_full, full);
 }
 
-/* What a call returns: the status it found, unless the context is lost. */
-static cudaError_t say(cudaError_t status)
+cudaError_t simt_say(cudaError_t status)
 {
     cudaError_t before = simt_lost();
     status = before != cudaSuccess ? before : status;
@@ -60,7 +55,7 @@ static cudaError_t say(cudaError_t status)
 
 static cudaError_t say_valid(int is_valid)
 {
-    return say(is_valid ? cudaSuccess : cudaErrorInvalidValue);
+    return simt_say(is_valid ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 /* ---- Errors ---- */
@@ -84,7 +79,7 @@ const char *cudaGetErrorString(cudaError_t status)
 
 cudaError_t cudaGetLastError(void)
 {
-    cudaError_t status = say(last_error);
+    cudaError_t status = simt_say(last_error);
     last_error = cudaSuccess;
     return status;
 }
@@ -106,7 +101,7 @@ void simt_set_shared(int bytes)
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = 1;
-    return say(cudaSuccess);
+    return simt_say(cudaSuccess);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
@@ -118,24 +113,24 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
                                           .sharedMemPerMultiprocessor = (size_t)shared_most + 1024,
                                           .major = 9,
                                           .multiProcessorCount = multiprocessors};
-    return say(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+    return simt_say(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-    return say(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+    return simt_say(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
     *device = 0;
-    return say(cudaSuccess);
+    return simt_say(cudaSuccess);
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
     if (device != 0)
-        return say(cudaErrorInvalidDevice);
+        return simt_say(cudaErrorInvalidDevice);
     if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin)
         *value = shared_most;
     else if (attribute == cudaDevAttrMultiProcessorCount)
@@ -145,13 +140,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     else if (attribute == cudaDevAttrComputeCapabilityMajor)
         *value = 9;
     else
-        return say(cudaErrorInvalidValue);
-    return say(cudaSuccess);
-}
-
-cudaError_t cudaDeviceSynchronize(void)
-{
-    return say(cudaSuccess);
+        return simt_say(cudaErrorInvalidValue);
+    return simt_say(cudaSuccess);
 }
 
 cudaError_t cudaDeviceReset(void)
@@ -165,14 +155,28 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
     *least = 0;
     *greatest = -5;
-    return say(cudaSuccess);
+    return simt_say(cudaSuccess);
+}
+
+/* A value on its way. */
+struct value {
+    CUdeviceptr address;
+    cuuint32_t value;
+};
+
+static void put_value(const void *context)
+{
+    const struct value *of = context;
+    if (simt_lost() == cudaSuccess)
+        atomic_store((_Atomic uint32_t *)(uintptr_t)of->address, of->value);
 }
 
 static CUresult write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags)
 {
     (void)flags;
+    const struct value of = {address, value};
     if (say_valid(stream != NULL) == cudaSuccess)
-        atomic_store((_Atomic uint32_t *)(uintptr_t)address, value);
+        simt_put(stream, put_value, &of, sizeof of);
     return (CUresult)simt_lost();
 }
 
@@ -185,7 +189,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
     int is_known = strcmp(name, "cuStreamWriteValue32") == 0;
     *function = is_known ? (void *)write_value : NULL;
     *found = is_known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-    return say(cudaSuccess);
+    return simt_say(cudaSuccess);
 }
 
 /* Kernels are functions here, and always loaded. */
@@ -200,12 +204,12 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *kernel)
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     if (simt_lost() != cudaSuccess)
-        return say(simt_lost());
+        return simt_say(simt_lost());
     *memory = bytes < MEMORY_BYTES && !atomic_load(&memory_full)
                   ? aligned_alloc(ALIGN_BYTES, bytes / ALIGN_BYTES * ALIGN_BYTES + ALIGN_BYTES)
                   : NULL;
     if (!*memory)
-        return say(cudaErrorMemoryAllocation);
+        return simt_say(cudaErrorMemoryAllocation);
     memset(*memory, 0xff, bytes); /* what is not written is NaN */
     atomic_fetch_add(&allocations, 1);
     return cudaSuccess;
@@ -213,10 +217,11 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 
 cudaError_t cudaFree(void *memory)
 {
+    simt_await_all();
     if (memory)
         atomic_fetch_sub(&allocations, 1);
     free(memory);
-    return say(cudaSuccess);
+    return simt_say(cudaSuccess);
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
@@ -245,7 +250,7 @@ cudaError_t cudaHostGetDevicePointer(void **seen, void *memory, unsigned flags)
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
     *available = *total = MEMORY_BYTES;
-    return say(cudaSuccess);
+    return simt_say(cudaSuccess);
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
@@ -253,80 +258,36 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     (void)kind;
     if (simt_lost() == cudaSuccess && bytes > 0)
         memcpy(to, from, bytes);
-    return say(cudaSuccess);
+    return simt_say(cudaSuccess);
+}
+
+/* A copy on its way. */
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+static void make_copy(const void *context)
+{
+    const struct copy *of = context;
+    (void)cudaMemcpy(of->to, of->from, of->bytes, cudaMemcpyDefault);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    (void)stream;
-    return cudaMemcpy(to, from, bytes, kind);
+    (void)kind;
+    const struct copy of = {to, from, bytes};
+    simt_put(stream, make_copy, &of, sizeof of);
+    return simt_say(cudaSuccess);
 }
 
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
     if (simt_lost() == cudaSuccess && bytes > 0)
         memset(to, value, bytes);
-    return say(cudaSuccess);
-}
-
-/* ---- Streams: all is done at once ---- */
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
-{
-    (void)flags;
-    *stream = calloc(1, sizeof **stream);
-    if (!*stream)
-        return say(cudaErrorMemoryAllocation);
-    (*stream)->priority = priority;
-    return say(cudaSuccess);
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-    return cudaStreamCreateWithPriority(stream, flags, 0);
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    free(stream);
-    return say_valid(stream != NULL);
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    (void)stream;
-    return say(cudaSuccess);
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
-{
-    (void)stream;
-    return say(cudaSuccess);
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    (void)stream;
-    return say_valid(event != NULL && flags == 0);
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
-{
-    *event = malloc(1);
-    return say(*event && flags == cudaEventDisableTiming ? cudaSuccess : cudaErrorMemoryAllocation);
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    free(event);
-    return say_valid(event != NULL);
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    (void)stream;
-    return say_valid(event != NULL);
+    return simt_say(cudaSuccess);
 }
 
 /* ---- Kernels ---- */
@@ -376,11 +337,11 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
         return say_valid(value == 0 || value == 1);
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
         value > shared_most)
-        return say(cudaErrorInvalidValue);
+        return simt_say(cudaErrorInvalidValue);
     pthread_mutex_lock(&allowed_lock);
     size_t *found = find_allowed(kernel);
     if (found)
         *found = (size_t)value;
     pthread_mutex_unlock(&allowed_lock);
-    return say(found ? cudaSuccess : cudaErrorMemoryAllocation);
+    return simt_say(found ? cudaSuccess : cudaErrorMemoryAllocation);
 }

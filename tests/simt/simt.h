@@ -18,8 +18,10 @@
  * are made as late as allowed, but those that a gate is told of when it is told. Built with
  * ThreadSanitizer, the threads of a block are threads to it, which only __syncwarp, __syncthreads,
  * and what ptx.cuh has for threads that wait for others, order: it finds races on shared memory.
- * Shuffles and votes order nothing, as in the language. Not modelled: blocks that wait for each
- * other, the device's own roundings of what is not IEEE, time.
+ * Shuffles and votes order nothing, as in the language. Streams do what they are given at once, or,
+ * by simt_set_streams(), as late as others allow or as early, in the order that events demand: what
+ * two streams do without an event between them shows in the answer. Not modelled: blocks that wait
+ * for each other, the device's own roundings of what is not IEEE, time.
  *
  * What goes wrong is printed, kept for simt_report(), and ends the launch with
  * cudaErrorLaunchFailure, or cudaErrorIllegalAddress, which every later call returns too. Threads:
@@ -43,6 +45,7 @@ extern "C" {
 #define SIMT_SHARED_MAX (227 * 1024)
 #define SIMT_COPIES_MAX 256           /* of a thread under way; then the first are made */
 #define SIMT_SHARED_USUAL (48 * 1024) /* more only after cudaFuncSetAttribute */
+#define SIMT_CLOSURE_MAX 4096         /* bytes of a kernel and its parameters */
 
 enum simt_order {
     SIMT_FORWARD,
@@ -53,6 +56,16 @@ enum simt_order {
 
 /* Of all launches to come. Not while one is running. */
 void simt_set_order(enum simt_order order, uint32_t seed);
+
+/* When a stream does what it is given; but the default stream does it at once. */
+enum simt_streams {
+    SIMT_STREAMS_AT_ONCE,
+    SIMT_STREAMS_LATE,  /* when somebody waits for it: the host, or a stream for an event */
+    SIMT_STREAMS_EARLY, /* the same, but others do what they may before any other step */
+};
+
+/* From now on; all is done by then. But at once, streams want one thread that uses them. */
+void simt_set_streams(enum simt_streams how);
 
 /* What the calling thread's last failed launch said, or "". */
 const char *simt_report(void);
@@ -69,6 +82,18 @@ void simt_fill_memory(bool full);
 
 /* Of cuBLAS's loads to come: the machine has none. */
 void simt_hide_library(bool hidden);
+
+/* ---- For the runtime's calls ---- */
+
+/* What a call returns: the status it found, unless the context is lost. */
+cudaError_t simt_say(cudaError_t status);
+
+/* Work for a stream, by a copy of the context. */
+void simt_put(cudaStream_t stream, void (*work)(const void *context), const void *context,
+              size_t bytes);
+/* Until the stream, or all, have done what they were given. */
+void simt_await(cudaStream_t stream);
+void simt_await_all(void);
 
 /* ---- For dlfcn.h ---- */
 
@@ -134,9 +159,10 @@ void simt_fail(struct simt_call call, const char *problem);
 /* Lets the others run. */
 void simt_pause(void);
 
-/* Runs body(closure) once for each thread of the grid. */
+/* Runs body(closure) once for each thread of the grid, when it is the stream's turn: by a copy of
+ * the closure. */
 cudaError_t simt_launch(const cudaLaunchConfig_t *config, const void *kernel,
-                        void (*body)(const void *closure), const void *closure);
+                        void (*body)(const void *closure), const void *closure, size_t bytes);
 
 /* ---- Between simt.cc and runtime.c ---- */
 

@@ -11,6 +11,7 @@
 
 #include "gpu/cuda/ism.h"
 #include "tests/simt/simt.h"
+#include "tests/unit/cuda/stream.h"
 #include "tests/unit/gpu/matrices.h"
 
 static void run(const struct host_matrix *matrix, enum precision precision)
@@ -38,7 +39,7 @@ static void run(const struct host_matrix *matrix, enum precision precision)
     if (!products)
         assert_int_equal(cuda_products_create(NULL, &products), cudaSuccess);
     call.products = products;
-    if (cuda_ism(&call, NULL) != cudaSuccess)
+    if (cudatest_await(cuda_ism(&call, cudatest_stream())) != cudaSuccess)
         fail_msg("%s", simt_report());
     assert_in_range(doubtful, 0, 1);
     cudaFree(call.workspace);
@@ -53,7 +54,7 @@ void cudatest_mend_ism(struct cuda_call *call)
     call->workspace_bytes = cuda_ism_mend_workspace(call, call->to_mend);
     assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
     memset(call->workspace, 0xff, call->workspace_bytes);
-    if (cuda_ism_mend(call, NULL) != cudaSuccess)
+    if (cudatest_await(cuda_ism_mend(call, cudatest_stream())) != cudaSuccess)
         fail_msg("%s", simt_report());
     cudaFree(call->workspace);
 }

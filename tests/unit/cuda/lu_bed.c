@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/simt/simt.h"
+#include "tests/unit/cuda/stream.h"
 
 #define GUARD 5 /* numbers behind a result; an odd one, so that items differ in alignment */
 #define UNTOUCHED 77
@@ -91,11 +92,12 @@ void lubed_run(struct lubed *bed, struct cuda_products *products)
     struct cuda_batch batch = {bed->items, bed->count, bed->count, &bed->doubtful};
     launcher *launch = bed->factor ? cuda_factor_middle : cuda_inverse_middle;
     bed->doubtful = 0;
-    cudaError_t status = launch(bed->precision, bed->n, &batch, bed->workspace,
-                                bed->workspace_bytes, products, NULL);
+    cudaError_t status = cudatest_await(launch(bed->precision, bed->n, &batch, bed->workspace,
+                                               bed->workspace_bytes, products, cudatest_stream()));
     if (status == cudaSuccess && bed->doubtful > 0)
-        status = cuda_mend_middle(bed->precision, bed->n, &batch, bed->workspace,
-                                  bed->workspace_bytes, products, NULL);
+        status =
+            cudatest_await(cuda_mend_middle(bed->precision, bed->n, &batch, bed->workspace,
+                                            bed->workspace_bytes, products, cudatest_stream()));
     if (status != cudaSuccess)
         fail_msg("n = %d: %s: %s", (int)bed->n, cudaGetErrorName(status), simt_report());
     size_t bytes = (size_t)(bed->n * bed->n) * number_bytes(bed);

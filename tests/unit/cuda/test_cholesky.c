@@ -11,6 +11,7 @@
 
 #include "gpu/cuda/cholesky.h"
 #include "tests/simt/simt.h"
+#include "tests/unit/cuda/stream.h"
 #include "tests/unit/gpu/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -64,24 +65,34 @@ static void fill(enum precision precision, int64_t n, void *w)
     }
 }
 
-/* Inverts `count` matrices from `first` on; returns cudaSuccess. */
+/* Inverts `count` matrices from `first` on, which come by way of the stream. */
 static void run(const struct cuda_cholesky_manner *manner, enum precision precision, int64_t n,
                 void *w, int64_t first, int64_t count, int32_t *failed)
 {
     size_t bytes = cuda_cholesky_scratch_as(manner, precision, n, count);
+    size_t given_bytes = (size_t)(count * n * n * precision_bytes(precision));
     struct cuda_cholesky task = {
         .precision = precision,
         .n = n,
         .count = count,
         .w = {(char *)w + first * n * n * precision_bytes(precision), n, n * n},
         .failed = failed};
+    void *given = malloc(given_bytes);
+    assert_non_null(given);
+    memcpy(given, task.w.at, given_bytes);
+    memset(task.w.at, NOISE, given_bytes);
     assert_int_equal(cudaMalloc(&task.scratch, bytes), cudaSuccess);
     cudaMemset(task.scratch, NOISE, bytes);
     memset(failed, 0, (size_t)count * sizeof *failed);
-    cudaError_t status = cuda_cholesky_invert_as(manner, products(), &task, NULL);
+    cudaError_t status =
+        cudaMemcpyAsync(task.w.at, given, given_bytes, cudaMemcpyDeviceToDevice, cudatest_stream());
+    if (status == cudaSuccess)
+        status = cuda_cholesky_invert_as(manner, products(), &task, cudatest_stream());
+    status = cudatest_await(status);
     if (status != cudaSuccess)
         fail_msg("status %d: %s", (int)status, simt_report());
     cudaFree(task.scratch);
+    free(given);
 }
 
 static void assert_inverse(enum precision precision, int64_t n, const void *w, int64_t m)
@@ -123,14 +134,18 @@ static void try_order(const struct cuda_cholesky_manner *manner, enum precision 
     assert_int_equal(cudaMalloc(&w, bytes), cudaSuccess);
     assert_int_equal(cudaMalloc(&alone, bytes), cudaSuccess);
     fill(precision, n, w);
-    fill(precision, n, alone);
     run(manner, precision, n, w, 0, MATRICES, failed);
     for (int64_t m = 0; m < MATRICES; m++) {
         assert_int_equal(failed[m], 0);
         assert_inverse(precision, n, w, m);
     }
-    run(manner, precision, n, alone, 1, 1, failed);
-    assert_same(precision, n, w, alone, 1);
+    for (int how = SIMT_STREAMS_AT_ONCE; how <= SIMT_STREAMS_EARLY; how++) {
+        simt_set_streams((enum simt_streams)how);
+        fill(precision, n, alone);
+        run(manner, precision, n, alone, 1, 1, failed);
+        assert_same(precision, n, w, alone, 1);
+    }
+    simt_set_streams(SIMT_STREAMS_AT_ONCE);
     cudaFree(w);
     cudaFree(alone);
 }

@@ -335,6 +335,21 @@ static void test_groups(void **state)
     }
 }
 
+/* By streams that are late or early the road is `block`, and its answer has the same bytes. */
+static void check_in_any_order(const struct ismtest_problem *problem,
+                               const struct ismtest_answer *expected)
+{
+    for (int how = SIMT_STREAMS_AT_ONCE; how <= SIMT_STREAMS_EARLY; how++) {
+        simt_set_streams((enum simt_streams)how);
+        struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_true(answer.rcond == expected->rcond);
+        assert_memory_equal(answer.bytes, expected->bytes, (size_t)answer.byte_count);
+        ismtest_forget(&answer);
+    }
+    simt_set_streams(SIMT_STREAMS_AT_ONCE);
+}
+
 /* Groups that are blocks: the next one meets what is earlier ahead of its turn, but where factors
  * are wanted. The bits are the same. */
 static void test_groups_ahead(void **state)
@@ -353,13 +368,10 @@ static void test_groups_ahead(void **state)
             ismtest_problem(rows[i].precision, rows[i].kind, rows[i].n, rows[i].m, 9 + i);
         problem.variant = METHOD_ISM_BLOCK;
         problem.block_size = rows[i].block_size;
-        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         struct ismtest_answer whole =
             ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
-        check_ratio(&problem, &answer);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
-        assert_memory_equal(answer.bytes, whole.bytes, (size_t)answer.byte_count);
-        ismtest_forget(&answer);
+        check_ratio(&problem, &whole);
+        check_in_any_order(&problem, &whole);
         ismtest_forget(&whole);
         ismtest_free(&problem);
     }
@@ -449,6 +461,8 @@ static void test_measured_beside(void **state)
         assert_int_equal(answer.info, 0);
         assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
         assert_true(answer.rcond >= rcond * (1 - 1e-4) && answer.rcond <= rcond * 1.4);
+        if (m == 70)
+            check_in_any_order(&problem, &answer);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }

@@ -380,8 +380,8 @@ static void test_scales(void **state)
 }
 
 /* One matrix in other company, at other places, with other workspace and order of threads, and, but
- * for the first time, so many multiprocessors. zeros: it has zeros above its diagonal, and larger
- * numbers on it. */
+ * for the first time, so many multiprocessors. zeros: it has zeros above its
+ * diagonal, and larger numbers on it. */
 static void try_company(enum precision precision, int64_t n, bool factor, int multiprocessors,
                         bool zeros)
 {
@@ -432,6 +432,36 @@ static void test_company_never_shows(void **state)
     /* With so many each matrix has a cluster for groups of columns. */
     try_company(PRECISION_FP64, 231, false, 20, false);
     try_company(PRECISION_FP64, 231, false, 20, true);
+}
+
+/* Panels of one matrix, each by a cluster beside the products of the one before. */
+static void test_streams_never_show(void **state)
+{
+    (void)state;
+    static const struct order tried[] = {{PRECISION_FP32, 300}, {PRECISION_FP64, 290}};
+    for (size_t i = 0; i < TRIED(tried); i++) {
+        const int64_t n = tried[i].n;
+        const size_t bytes = (size_t)(n * n) * (size_t)precision_bytes(tried[i].precision);
+        double *a = gputest_numbers(n * n);
+        unsigned char *answer = NULL;
+        uint64_t seed = i;
+        for (int64_t e = 0; e < n * n; e++)
+            a[e] = gputest_random(&seed);
+        simt_set_multiprocessors(20);
+        for (int how = SIMT_STREAMS_AT_ONCE; how <= SIMT_STREAMS_EARLY; how++) {
+            struct lubed bed = lubed_make(tried[i].precision, n, 1, true, 1);
+            lubed_put(&bed, 0, a);
+            simt_set_streams((enum simt_streams)how);
+            lubed_run(&bed, products);
+            answer = answer ? answer : memcpy(lubed_take(bytes), bed.items[0].result, bytes);
+            assert_memory_equal(answer, bed.items[0].result, bytes);
+            lubed_free(&bed);
+        }
+        simt_set_streams(SIMT_STREAMS_AT_ONCE);
+        simt_set_multiprocessors(1);
+        free(answer);
+        free(a);
+    }
 }
 
 /* ---- Calls ---- */
@@ -492,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_growth_that_hides),
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_streams_never_show),
         cmocka_unit_test(test_outputs_nobody_wants),
         cmocka_unit_test(test_what_is_refused),
     };
