@@ -1,13 +1,13 @@
 /* gpu/cuda/identify.cu: see identify.h.
  *
- * Two kernels, the second of which is put on the device while the first ends. The first reads A
- * by pairs of tiles, T above the diagonal and U opposite below it, of 32 x 32 numbers: a warp sums
- * the columns of a tile as it reads them, a column a lane, and its rows from shared memory; while
- * it reads T's row there, a lane holds the column of U that the row must equal if A is symmetric. A
- * block has `Warps` rows of tiles in T and as many columns in U, and writes one line of sums for
- * each. The second kernel adds the lines up, in double, and looks for the largest sum among groups
- * of 32 columns and rows; its last block to come, for the largest among those. (The last block of
- * the first kernel could do it all: there what the fences cost is more than a launch, on an H200,
+ * Two kernels, each put on the device while the one before it ends. The first reads A by pairs of
+ * tiles, T above the diagonal and U opposite below it, of 32 x 32 numbers: a warp sums the columns
+ * of a tile as it reads them, a column a lane, and its rows from shared memory; while it reads T's
+ * row there, a lane holds the column of U that the row must equal if A is symmetric. A block has
+ * `Warps` rows of tiles in T and as many columns in U, and writes one line of sums for each. The
+ * second kernel adds the lines up, in double, and looks for the largest sum among groups of 32
+ * columns and rows; its last block to come, for the largest among those. (The last block of the
+ * first kernel could do it all: there what the fences cost is more than a launch, on an H200,
  * 2026-11-21.) One matrix wants many warps for a group, which share its lines; a batch has groups
  * enough for a warp each. The sums have the same order, so a matrix has the same answer in any
  * batch.
@@ -42,17 +42,17 @@ static cudaError_t cuda__identify_add_up(const struct cuda_identification &task,
     }
     return cuda__follow(cuda__identify_strips_kernel<T, Warps>,
                         dim3((unsigned)((groups + held - 1) / held), (unsigned)all),
-                        CUDA__IDENTIFY_ADDING, cuda__overlaps(), stream, task, shape);
+                        CUDA__IDENTIFY_ADDING, 0, cuda__overlaps(), stream, task, shape);
 }
 
 template <typename T, int Warps>
 static cudaError_t cuda__identify_start(const struct cuda_identification &task, cudaStream_t stream)
 {
     struct cuda__identify_shape shape = cuda__identify_shape_of(task.precision, task.n);
-    cudaError_t status = cuda__start(
+    cudaError_t status = cuda__follow(
         cuda__identify_pairs_kernel<T, Warps>,
         dim3((unsigned)shape.pairs(), (unsigned)(task.count * task.sets)), Warps * CUDA__WARP,
-        sizeof(cuda__identify_memory<T, Warps>), stream, task, shape);
+        sizeof(cuda__identify_memory<T, Warps>), cuda__overlaps(), stream, task, shape);
     if (status == cudaSuccess)
         status = cuda__identify_add_up<T, 1>(task, shape, stream);
     return status;

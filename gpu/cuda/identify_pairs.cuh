@@ -276,6 +276,7 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
     int64_t k = blockIdx.y, strip_row, strip_column;
     cuda__identify_find_pair(blockIdx.x, &strip_row, &strip_column);
     bool is_diagonal = strip_row == strip_column;
+    cuda__wait_for_previous(); /* and so does what is behind this kernel */
     cuda__release_next();
     cuda__identify_walk<T, Warps> walk = {cuda__identify_matrix<T>(task, k),
                                           shape.n,

@@ -210,8 +210,9 @@ static __global__ void __launch_bounds__(CUDA__IDENTIFY_ADDING)
     cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
     cuda__identify_sums &sums = all[place / Warps];
     const bool tells = is_group && place % Warps == 0;
-    /* A and its factors were there before the first kernel began; the sums were not. */
+    /* A and its factors were there before the first kernel released this one; the sums were not. */
     const T own = tells ? cuda__identify_own<T>(task, k, group * CUDA__WARP + lane) : T(0);
+    cuda__release_next();
     cuda__wait_for_previous();
     if (is_group) {
         const cuda__identify_adder<T, Warps> adder = {shape, space, group, place % Warps, lane};

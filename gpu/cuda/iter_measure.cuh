@@ -331,8 +331,8 @@ static cudaError_t cuda__iter_start_measure(const cuda__iter_call &call, cuda__i
         threads, 0, stream, call, run, pieces, what);
     if (status == cudaSuccess)
         status = cuda__follow(cuda__iter_decide_kernel<T>, dim3(1, (unsigned)run.count),
-                              lanes < CUDA__ITER_DECIDERS ? lanes : CUDA__ITER_DECIDERS, overlaps,
-                              stream, call, run, pieces, what, action);
+                              lanes < CUDA__ITER_DECIDERS ? lanes : CUDA__ITER_DECIDERS, 0,
+                              overlaps, stream, call, run, pieces, what, action);
     return status;
 }
 

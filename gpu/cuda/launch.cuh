@@ -11,24 +11,6 @@
 #include "gpu/cuda/device_limits.h"
 #include "gpu/cuda/kernels.h"
 
-/* A launch of any kernel, in place of <<<>>>. Arguments are converted to the kernel's parameters.
- */
-template <typename... Parameters, typename... Arguments>
-static inline cudaError_t cuda__start(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
-                                      size_t shared_bytes, cudaStream_t stream,
-                                      const Arguments &...arguments)
-{
-    cudaError_t error = cuda__allow_shared((const void *)kernel, shared_bytes);
-    if (error != cudaSuccess)
-        return error;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = blocks;
-    config.blockDim = threads;
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
-    return cudaLaunchKernelEx(&config, kernel, (Parameters)arguments...);
-}
-
 /* May a kernel begin before the one ahead of it has ended? Only kernels for compute capability 9.0
  * and later wait for it themselves (cuda__wait_for_previous). */
 static inline bool cuda__overlaps(void)
@@ -36,22 +18,36 @@ static inline bool cuda__overlaps(void)
     return cuda__current(cudaDevAttrComputeCapabilityMajor) >= 9;
 }
 
-/* A launch behind another kernel, which it waits for itself if it overlaps it. */
+/* A launch of any kernel, in place of <<<>>>, behind another one, which it waits for itself if it
+ * overlaps it. Arguments are converted to the kernel's parameters. */
 template <typename... Parameters, typename... Arguments>
 static inline cudaError_t cuda__follow(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
-                                       bool overlaps, cudaStream_t stream,
+                                       size_t shared_bytes, bool overlaps, cudaStream_t stream,
                                        const Arguments &...arguments)
 {
+    cudaError_t error = cuda__allow_shared((const void *)kernel, shared_bytes);
+    if (error != cudaSuccess)
+        return error;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = blocks;
     config.blockDim = threads;
+    config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = overlaps ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, (Parameters)arguments...);
+}
+
+/* The same, when all before it has ended. */
+template <typename... Parameters, typename... Arguments>
+static inline cudaError_t cuda__start(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                                      size_t shared_bytes, cudaStream_t stream,
+                                      const Arguments &...arguments)
+{
+    return cuda__follow(kernel, blocks, threads, shared_bytes, false, stream, arguments...);
 }
 
 /* One launch: `held` matrices a block. The kernels go round the batch in strides, so a grid that is

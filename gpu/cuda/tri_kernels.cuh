@@ -317,7 +317,7 @@ static cudaError_t cuda__tri_start_small(const cuda__tri_call &call, cudaStream_
         cuda__tri_cut<T>(call.rows, call.columns, Threads, cuda__tri_tuning<T>::small_steps);
     int64_t blocks = call.parts < call.count ? call.parts : call.count;
     return cuda__follow(cuda__tri_small_kernel<T, Threads, Each>, cuda__tri_grid(blocks), Threads,
-                        (call.left || call.found) && cuda__overlaps(), stream, call, tiles);
+                        0, (call.left || call.found) && cuda__overlaps(), stream, call, tiles);
 }
 
 /* Matrices of so many rows, or fewer. */
@@ -341,11 +341,11 @@ static cudaError_t cuda__tri_start_chunks(const cuda__tri_call &call, bool overl
                                      cuda__tri_grid(CUDA__TRI_BEGINNERS * chunks * call.count),
                                      Threads, 0, stream, call);
     if (status == cudaSuccess)
-        status =
-            cuda__follow(cuda__tri_end_kernel<T, Threads>, grid, Threads, overlaps, stream, call);
+        status = cuda__follow(cuda__tri_end_kernel<T, Threads>, grid, Threads, 0, overlaps, stream,
+                              call);
     if (status == cudaSuccess && cuda__tri_joins(call.variant, chunks, Threads))
-        status =
-            cuda__follow(cuda__tri_join_kernel<T, Threads>, grid, Threads, overlaps, stream, call);
+        status = cuda__follow(cuda__tri_join_kernel<T, Threads>, grid, Threads, 0, overlaps, stream,
+                              call);
     return status;
 }
 
@@ -368,7 +368,7 @@ static cudaError_t cuda__tri_start_warps(const cuda__tri_call &call, bool overla
     if (status != cudaSuccess)
         return status;
     return cuda__follow(cuda__tri_line_kernel<T, Threads>, cuda__tri_grid(lines + joins), Threads,
-                        overlaps, stream, call, lines, held);
+                        0, overlaps, stream, call, lines, held);
 }
 
 /* X, behind them. */
@@ -388,13 +388,13 @@ static cudaError_t cuda__tri_start_write(const cuda__tri_call &call, bool is_mid
     const unsigned grid = cuda__tri_grid(call.count * tiles.number);
     const int64_t strips = cuda__tri_strip<T>::number(call);
     if (!is_middle || merges)
-        return cuda__follow(cuda__tri_write_kernel<T, threads>, grid, threads, overlaps, stream,
+        return cuda__follow(cuda__tri_write_kernel<T, threads>, grid, threads, 0, overlaps, stream,
                             call, tiles);
     return is_shifted
-               ? cuda__follow(cuda__tri_fill_kernel<T, threads>, grid, threads, overlaps, stream,
+               ? cuda__follow(cuda__tri_fill_kernel<T, threads>, grid, threads, 0, overlaps, stream,
                               call, tiles)
                : cuda__follow(cuda__tri_strip_kernel<T>, cuda__tri_grid(call.count * strips),
-                              CUDA__TRI_STRIP_THREADS, overlaps, stream, call, (unsigned)strips);
+                              CUDA__TRI_STRIP_THREADS, 0, overlaps, stream, call, (unsigned)strips);
 }
 
 /* For as many matrices as there are parts at a time, and as a grid has blocks for. */
