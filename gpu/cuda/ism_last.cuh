@@ -7,7 +7,7 @@
  * part of K stays in its registers all the way. Lines of (G R)^T and of T, and A0^-1 where it is
  * not diagonal, go through shared memory, in places by turns. The warps do not wait for one
  * another, but for what they take: a place has one gate that opens when it is filled, and one that
- * opens when all warps have done with it. Each lane adds up what it has seen of its columns; the
+ * opens when all threads have done with it. Each lane adds up what it has seen of its columns; the
  * lanes of a column are added at the end, and the blocks of a strip by a second kernel, in an
  * order that n alone decides.
  *
@@ -144,7 +144,7 @@ template <typename Shape> struct cuda__ism_last_block {
             memory.lines[e / behind][call.m + e % behind / line_ld][e % behind % line_ld] = 0;
         if (threadIdx.x < places) {
             cuda__gate_begin(&memory.filled[threadIdx.x], Shape::threads);
-            cuda__gate_begin(&memory.left[threadIdx.x], Shape::warps);
+            cuda__gate_begin(&memory.left[threadIdx.x], Shape::threads);
         }
         __syncthreads();
     }
@@ -286,9 +286,7 @@ template <typename Shape> struct cuda__ism_last_block {
 #pragma unroll 1
             for (int at = 0; at < rows; at += unit, even += down)
                 multiply(row + at, at, place, pairs ? even : nullptr);
-            __syncwarp();
-            if (lane == 0)
-                cuda__gate_arrive(&memory.left[place]);
+            cuda__gate_arrive(&memory.left[place]);
         }
         conclude();
     }
