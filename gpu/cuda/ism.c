@@ -122,6 +122,7 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
     int64_t n = call->n, m = rank_of(call);
     int64_t strips = (n + CUDA__ISM_LAST_STRIP - 1) / CUDA__ISM_LAST_STRIP;
     int64_t parts = largest(CUDA__ISM_LAST_ALL / strips, 1);
+    int64_t rows = call->precision == PRECISION_FP32 ? CUDA__ISM_NARROW_ROWS : CUDA__ISM_LAST_ROWS;
     int64_t tiles = (m + CUDA__ISM_NORM_TILE - 1) / CUDA__ISM_NORM_TILE;
     int64_t probed =
         least(largest(CUDA__ISM_NORM_ALL / largest(tiles, 1), 1), CUDA__ISM_NORM_PARTS);
@@ -137,10 +138,9 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
                   m > plan->group && !plan->beside && !wants_factors(call);
     plan->norm_rows = rounded_up((n + probed - 1) / probed, CUDA__ISM_NORM_TILE);
     plan->norm_parts = (n + plan->norm_rows - 1) / plan->norm_rows;
-    plan->last = plan->road != METHOD_ROAD_REDUCED_MEMORY && call->precision == PRECISION_FP64 &&
-                 m > 0 && m <= CUDA__ISM_LAST_MOST &&
+    plan->last = plan->road != METHOD_ROAD_REDUCED_MEMORY && m > 0 && m <= CUDA__ISM_LAST_MOST &&
                  n > (updates(call) ? CUDA__ISM_NORM_ORDER : CUDA__ISM_PROBES);
-    plan->last_rows = rounded_up((n + parts - 1) / parts, CUDA__ISM_LAST_ROWS);
+    plan->last_rows = rounded_up((n + parts - 1) / parts, rows);
     plan->last_parts = (n + plan->last_rows - 1) / plan->last_rows;
 }
 

@@ -39,11 +39,13 @@ extern "C" {
 #define CUDA__ISM_CUT_TILES 264 /* twice the multiprocessors of an H200 */
 #define CUDA__ISM_CUT_NUMBERS (CUDA__ISM_CUT_TILES * CUDA__ISM_CUT_TILE * CUDA__ISM_CUT_TILE)
 
-/* The last product makes the answer itself up to so many columns (ism_last.cuh): columns of a
- * block's strip, rows that it takes together, and blocks of all strips. */
+/* The last product makes the answer itself up to so many columns (ism_last.cuh; in FP32
+ * ism_last_narrow.cuh): columns of a block's strip, rows that it takes together, and blocks of all
+ * strips. */
 #define CUDA__ISM_LAST_MOST 64
 #define CUDA__ISM_LAST_STRIP 128
 #define CUDA__ISM_LAST_ROWS 64
+#define CUDA__ISM_NARROW_ROWS 128
 #define CUDA__ISM_LAST_ALL 264 /* twice the multiprocessors of an H200 */
 /* From this order on, and to so many columns, |A| is measured beside the work, in another stream
  * (ism_norm.cuh): rows and columns that a block takes together, parts of the rows at most, blocks
@@ -141,7 +143,7 @@ struct cuda__ism_plan {
     bool ahead;    /* what a group meets of all but the last is computed beside the inverse of the
                     * block before it; a group is a block then */
     bool in_place; /* Z takes the place of A0^-1, which the trial reads where it was given */
-    bool last;     /* by ism_last.cuh: rows of a block, blocks of a strip */
+    bool last;     /* the product makes the answer: rows of a block, blocks of a strip */
     int64_t last_rows, last_parts;
     bool beside; /* |A| is measured beside the work, by ism_norm.cuh: rows of a part */
     int64_t norm_rows, norm_parts;

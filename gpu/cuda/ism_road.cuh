@@ -18,7 +18,7 @@
 #include "gpu/cuda/ism_few_launch.cuh"
 #include "gpu/cuda/ism_form.cuh"
 #include "gpu/cuda/ism_fused.cuh"
-#include "gpu/cuda/ism_last.cuh"
+#include "gpu/cuda/ism_last_narrow.cuh"
 #include "gpu/cuda/ism_middle_room.h"
 #include "gpu/cuda/ism_try.cuh"
 
@@ -305,14 +305,18 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         call.at[CUDA__ISM_W_OTHER] = other;
     }
 
+    dim3 last_blocks(int64_t strip) const
+    {
+        return {(unsigned)pieces(call.n, strip), (unsigned)call.count,
+                (unsigned)call.plan.last_parts};
+    }
+
     template <typename Shape> void start_shape()
     {
-        dim3 blocks((unsigned)pieces(call.n, Shape::strip), (unsigned)call.count,
-                    (unsigned)call.plan.last_parts);
         static_assert(Shape::strip == CUDA__ISM_LAST_STRIP, "the plan counts them");
         if (status == cudaSuccess)
             status =
-                cuda__start(cuda__ism_last_kernel<Shape>, blocks, Shape::threads,
+                cuda__start(cuda__ism_last_kernel<Shape>, last_blocks(Shape::strip), Shape::threads,
                             sizeof(typename Shape::shared), stream, call, (int)call.plan.last_rows);
     }
 
@@ -329,25 +333,30 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
 
     template <bool Given> void start_last()
     {
-        if (call.m > 32)
+        if constexpr (sizeof(T) == sizeof(float)) {
+            if (status == cudaSuccess)
+                status = cuda__start(cuda__ism_last_narrow_kernel<Given>,
+                                     last_blocks(CUDA__ISM_LAST_STRIP), CUDA__ISM_NARROW_THREADS,
+                                     cuda__ism_narrow_bytes(call.m), stream, call,
+                                     (int)call.plan.last_rows);
+        } else if (call.m > 32) {
             start_inner<64, Given>();
-        else
+        } else {
             start_inner<32, Given>();
+        }
     }
 
     /* The answer, and what the trial wants of it: see ism_last.cuh. */
     void assemble_last()
     {
         note(CUDA_ISM_ASSEMBLE);
-        if constexpr (sizeof(T) == sizeof(double)) {
-            if (diagonal())
-                start_last<false>();
-            else
-                start_last<true>();
-            start(cuda__ism_last_sum_kernel<T>,
-                  pieces(CUDA__ISM_LAST_SUMS * call.ld, CUDA__ISM_THREADS), CUDA__ISM_THREADS, 0,
-                  call, (int)call.plan.last_parts);
-        }
+        if (diagonal())
+            start_last<false>();
+        else
+            start_last<true>();
+        start(cuda__ism_last_sum_kernel<T>,
+              pieces(CUDA__ISM_LAST_SUMS * call.ld, CUDA__ISM_THREADS), CUDA__ISM_THREADS, 0, call,
+              (int)call.plan.last_parts);
     }
 
     /* Z = A0^-1 - lines^T lines of `count` lines; begins: Z is not yet anything. */

@@ -1,7 +1,7 @@
-/* The last product of `ism` (gpu/cuda/ism_last.cuh) by itself, on the CPU: blocks that go down so
- * many rows that they use their places again and again, which whole calls of small orders do not;
- * strips and rows that are whole and that are not; warps in each order. Behind and between the
- * numbers there is NaN. */
+/* The last product of `ism` (gpu/cuda/ism_last.cuh, and in FP32 ism_last_narrow.cuh) by itself, on
+ * the CPU: blocks that go down so many rows that they use their places again and again, which whole
+ * calls of small orders do not; strips and rows that are whole and that are not; warps in each
+ * order. Behind and between the numbers there is NaN. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,13 +17,14 @@ extern "C" {
 #include "tests/unit/gpu/matrices.h"
 }
 
-#include "gpu/cuda/ism_last.cuh"
+#include "gpu/cuda/ism_last_narrow.cuh"
 #include "gpu/cuda/launch.cuh"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SLOTS 2
 #define BEHIND 8 /* numbers behind the answers, and before them */
 #define NOISE (-77.0)
+#define ROUNDINGS 500.0 /* eps that a sum may be off, for each of its terms' magnitudes */
 
 static const struct {
     enum simt_order order;
@@ -37,37 +38,37 @@ struct size {
 };
 
 /* What a run leaves: the answers with what is beside them, and T Z and the sums of each slot. */
-struct result {
-    std::vector<double> answers, sums;
+template <typename T> struct result {
+    std::vector<T> answers, sums;
 };
 
-struct bed {
+template <typename T> struct bed {
     struct size size;
     int64_t ld, parts, rows; /* rows: of a part */
-    std::vector<double> space, lines;
+    std::vector<T> space, lines;
     cuda__ism_call call;
     cuda_tensors item;
 };
 
-static void take(bed &of, int array, int64_t lines)
+template <typename T> static void take(bed<T> &of, int array, int64_t lines)
 {
     of.call.at[array] = of.call.part;
     of.call.part += lines * of.ld;
 }
 
 /* `lines` of n numbers each. */
-static void fill(double *to, int64_t lines, int64_t n, int64_t ld, uint64_t *seed)
+template <typename T> static void fill(T *to, int64_t lines, int64_t n, int64_t ld, uint64_t *seed)
 {
     for (int64_t e = 0; e < lines * n; e++)
-        to[e / n * ld + e % n] = gputest_random(seed);
+        to[e / n * ld + e % n] = (T)gputest_random(seed);
 }
 
-static double *array_of(bed &of, int64_t slot, int array)
+template <typename T> static T *array_of(bed<T> &of, int64_t slot, int array)
 {
-    return cuda__ism_array_of<double>(of.call, slot, array);
+    return cuda__ism_array_of<T>(of.call, slot, array);
 }
 
-static void make(bed &of, const struct size &size, int64_t rows)
+template <typename T> static void make(bed<T> &of, const struct size &size, int64_t rows)
 {
     const int64_t n = size.n, ld = (n + 3) / 4 * 4;
     uint64_t seed = (uint64_t)(n * 64 + size.m);
@@ -79,8 +80,8 @@ static void make(bed &of, const struct size &size, int64_t rows)
     take(of, CUDA__ISM_PARTS, CUDA__ISM_LAST_SUMS * of.parts);
     take(of, CUDA__ISM_TZ, CUDA__ISM_TRIED);
     take(of, CUDA__ISM_SIZES, 2);
-    of.space.assign((size_t)(SLOTS * of.call.part), (double)NAN);
-    of.lines.assign((size_t)(CUDA__ISM_TRIED * ld), (double)NAN);
+    of.space.assign((size_t)(SLOTS * of.call.part), (T)NAN);
+    of.lines.assign((size_t)(CUDA__ISM_TRIED * ld), (T)NAN);
     of.call.parts = (unsigned char *)of.space.data();
     of.call.lines = of.lines.data();
     of.call.n = n;
@@ -98,31 +99,39 @@ static void make(bed &of, const struct size &size, int64_t rows)
     }
 }
 
-template <typename Shape> static struct result run(bed &of, bool wanted)
+/* Launches `kernel`, and what adds up behind it. */
+template <typename T>
+static result<T> run_kernel(bed<T> &of, void (*kernel)(const cuda__ism_call, int), int threads,
+                            size_t bytes, bool wanted)
 {
-    const int64_t n = of.size.n;
-    const int64_t strips = (n + Shape::strip - 1) / Shape::strip;
-    struct result found;
-    found.answers.assign((size_t)(SLOTS * n * n + 2 * BEHIND), NOISE);
+    const int64_t n = of.size.n, strips = (n - 1) / CUDA__ISM_LAST_STRIP + 1;
+    const int64_t blocks = (CUDA__ISM_LAST_SUMS * of.ld - 1) / CUDA__ISM_THREADS + 1;
+    result<T> found;
+    found.answers.assign((size_t)(SLOTS * n * n + 2 * BEHIND), (T)NOISE);
     of.item.outputs[CUDA__ISM_WANTED_INVERSE] =
         wanted ? found.answers.data() + BEHIND + of.size.late : nullptr;
-    if (cuda__start(cuda__ism_last_kernel<Shape>, dim3((unsigned)strips, SLOTS, (unsigned)of.parts),
-                    Shape::threads, sizeof(typename Shape::shared), nullptr, of.call,
-                    (int)of.rows) != cudaSuccess)
+    if (cuda__start(kernel, dim3((unsigned)strips, SLOTS, (unsigned)of.parts), (unsigned)threads,
+                    bytes, nullptr, of.call, (int)of.rows) != cudaSuccess)
         fail_msg("%s", simt_report());
-    const int64_t blocks = (CUDA__ISM_LAST_SUMS * of.ld - 1) / CUDA__ISM_THREADS + 1;
-    assert_int_equal(cuda__start(cuda__ism_last_sum_kernel<double>, dim3((unsigned)blocks, SLOTS),
+    assert_int_equal(cuda__start(cuda__ism_last_sum_kernel<T>, dim3((unsigned)blocks, SLOTS),
                                  CUDA__ISM_THREADS, 0, nullptr, of.call, (int)of.parts),
                      cudaSuccess);
     for (int64_t slot = 0; slot < SLOTS; slot++) {
-        const double *tz = array_of(of, slot, CUDA__ISM_TZ);
+        const T *tz = array_of(of, slot, CUDA__ISM_TZ);
         found.sums.insert(found.sums.end(), tz, tz + (CUDA__ISM_TRIED + 2) * of.ld);
     }
     return found;
 }
 
+template <typename Shape> static result<double> run(bed<double> &of, bool wanted)
+{
+    static_assert(Shape::strip == CUDA__ISM_LAST_STRIP, "as in the plan");
+    return run_kernel<double>(of, cuda__ism_last_kernel<Shape>, Shape::threads,
+                              sizeof(typename Shape::shared), wanted);
+}
+
 /* By whatever shape. */
-static struct result run(bed &of, bool small, bool wanted)
+static result<double> run(bed<double> &of, bool small, bool wanted)
 {
     constexpr int rows = CUDA__ISM_LAST_ROWS;
     if (of.size.given)
@@ -136,68 +145,79 @@ static struct result run(bed &of, bool small, bool wanted)
                           : run<cuda__ism_last_shape<32, false, rows>>(of, wanted);
 }
 
-/* Number (i, j) of A0^-1 - (G R) K, and what it may be off. */
-static double number_of(bed &of, int64_t slot, int64_t i, int64_t j, double *allowed)
+/* There is one. */
+static result<float> run(bed<float> &of, bool, bool wanted)
 {
-    const double *gr = array_of(of, slot, CUDA__ISM_GR), *k = array_of(of, slot, CUDA__ISM_K);
-    double sum = of.size.given ? array_of(of, slot, CUDA__ISM_B)[i * of.ld + j]
-                 : i == j      ? array_of(of, slot, CUDA__ISM_E)[i]
+    return run_kernel<float>(of,
+                             of.size.given ? cuda__ism_last_narrow_kernel<true>
+                                           : cuda__ism_last_narrow_kernel<false>,
+                             CUDA__ISM_NARROW_THREADS, cuda__ism_narrow_bytes(of.size.m), wanted);
+}
+
+/* Number (i, j) of A0^-1 - (G R) K, and what it may be off. */
+template <typename T>
+static double number_of(bed<T> &of, int64_t slot, int64_t i, int64_t j, double *allowed)
+{
+    const T *gr = array_of(of, slot, CUDA__ISM_GR), *k = array_of(of, slot, CUDA__ISM_K);
+    double sum = of.size.given ? (double)array_of(of, slot, CUDA__ISM_B)[i * of.ld + j]
+                 : i == j      ? (double)array_of(of, slot, CUDA__ISM_E)[i]
                                : 0;
     double size = fabs(sum);
     for (int64_t l = 0; l < of.size.m; l++) {
-        sum -= gr[l * of.ld + i] * k[l * of.ld + j];
-        size += fabs(gr[l * of.ld + i] * k[l * of.ld + j]);
+        const double product = (double)gr[l * of.ld + i] * (double)k[l * of.ld + j];
+        sum -= product;
+        size += fabs(product);
     }
-    *allowed = 1e-13 * size;
+    *allowed = ROUNDINGS * (double)cuda__real<T>::eps * size;
     return sum;
 }
 
 /* The answers, T Z and the sums of magnitudes, and nothing beside them. */
-static void check(bed &of, const struct result &found)
+template <typename T> static void check(bed<T> &of, const result<T> &found)
 {
     const int64_t n = of.size.n, ld = of.ld, step = (CUDA__ISM_TRIED + 2) * ld;
     const size_t first = (size_t)(BEHIND + of.size.late), all = (size_t)(SLOTS * n * n);
     for (size_t e = 0; e < found.answers.size(); e++)
-        assert_true((e >= first && e < first + all) || found.answers[e] == NOISE);
+        assert_true((e >= first && e < first + all) || found.answers[e] == (T)NOISE);
     for (int64_t slot = 0; slot < SLOTS; slot++) {
-        const double *z = &found.answers[first + (size_t)(slot * n * n)];
-        const double *sums = &found.sums[(size_t)(slot * step)];
+        const T *z = &found.answers[first + (size_t)(slot * n * n)];
+        const T *sums = &found.sums[(size_t)(slot * step)];
         for (int64_t j = 0; j < n; j++) {
             double expected[CUDA__ISM_LAST_SUMS] = {}, most = 0, allowed;
             for (int64_t i = 0; i < n; i++) {
                 const double number = number_of(of, slot, i, j, &allowed);
-                assert_true(fabs(z[i * n + j] - number) <= allowed);
-                most += allowed + 1e-13 * fabs(number);
+                assert_true(fabs((double)z[i * n + j] - number) <= allowed);
+                most += allowed + ROUNDINGS * (double)cuda__real<T>::eps * fabs(number);
                 for (int l = 0; l < CUDA__ISM_TRIED; l++)
-                    expected[l] += of.lines[(size_t)(l * ld + i)] * number;
+                    expected[l] += (double)of.lines[(size_t)(l * ld + i)] * number;
                 expected[CUDA__ISM_TRIED] += fabs(number);
             }
             for (int l = 0; l < CUDA__ISM_LAST_SUMS; l++)
-                assert_true(fabs(sums[l * ld + j] - expected[l]) <= most);
+                assert_true(fabs((double)sums[l * ld + j] - expected[l]) <= most);
         }
         for (int64_t e = 0; e < step; e++)
             assert_true((e < CUDA__ISM_LAST_SUMS * ld && e % ld < n) || isnan(sums[e]));
     }
 }
 
-static bool are_same(const std::vector<double> &one, const std::vector<double> &other)
+template <typename T> static bool are_same(const std::vector<T> &one, const std::vector<T> &other)
 {
-    return memcmp(one.data(), other.data(), one.size() * sizeof(double)) == 0;
+    return memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0;
 }
 
 /* Parts of `rows` rows: right, and the same bits in any order, by either shape, and whether the
  * answer is wanted or not. */
-static void try_parts(const struct size &size, int64_t rows)
+template <typename T> static void try_parts(const struct size &size, int64_t rows)
 {
-    bed of;
+    bed<T> of;
     make(of, size, rows);
     simt_set_order(SIMT_FORWARD, 0);
-    const struct result usual = run(of, false, true);
+    const result<T> usual = run(of, false, true);
     check(of, usual);
     for (size_t o = 0; o < COUNT(orders); o++) {
         simt_set_order(orders[o].order, orders[o].seed);
         for (int small = 0; small < 2; small++) {
-            const struct result other = run(of, small, true);
+            const result<T> other = run(of, small, true);
             assert_true(are_same(other.answers, usual.answers));
             assert_true(are_same(other.sums, usual.sums));
         }
@@ -206,26 +226,41 @@ static void try_parts(const struct size &size, int64_t rows)
     simt_set_order(SIMT_FORWARD, 0);
 }
 
+/* All rows by one block of a strip, and two places for each of several. */
+template <typename T> static void try_sizes(int64_t unit)
+{
+    static const struct size sizes[] = {
+        {9, 1, false, 0},   {70, 31, false, 1}, {130, 33, false, 0}, {330, 64, false, 0},
+        {200, 3, false, 1}, {65, 32, true, 0},  {127, 64, true, 1},  {258, 17, true, 0},
+        {321, 64, true, 0}, {256, 8, true, 0},  {384, 5, false, 0},
+    };
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        const int64_t n = sizes[k].n;
+        try_parts<T>(sizes[k], (n + unit - 1) / unit * unit);
+        if (n > unit)
+            try_parts<T>(sizes[k], 2 * unit);
+        if (n > 2 * unit)
+            try_parts<T>(sizes[k], unit);
+    }
+}
+
 static void test_places_by_turns(void **state)
 {
     (void)state;
-    static const struct size sizes[] = {
-        {9, 1, false, 0},    {70, 31, false, 1}, {130, 33, false, 0},
-        {330, 64, false, 0}, {200, 3, false, 1}, {65, 32, true, 0},
-        {127, 64, true, 1},  {258, 17, true, 0}, {321, 64, true, 0},
-    };
-    for (size_t k = 0; k < COUNT(sizes); k++) {
-        const int64_t n = sizes[k].n, unit = CUDA__ISM_LAST_ROWS;
-        try_parts(sizes[k], (n + unit - 1) / unit * unit);
-        if (n > unit)
-            try_parts(sizes[k], 2 * unit);
-    }
+    try_sizes<double>(CUDA__ISM_LAST_ROWS);
+}
+
+static void test_narrow_places_by_turns(void **state)
+{
+    (void)state;
+    try_sizes<float>(CUDA__ISM_NARROW_ROWS);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places_by_turns),
+        cmocka_unit_test(test_narrow_places_by_turns),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
