@@ -66,14 +66,14 @@ template <typename S> struct cuda__ism_stream {
 /* ---- Reach ---- */
 
 /* What ism_lost.cuh wants of X and Y; notes what of them is not finite. A block a slot. */
-template <typename S>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_reach_kernel(const cuda__ism_call call)
+template <typename S, int Threads>
+static __global__ void __launch_bounds__(Threads) cuda__ism_reach_kernel(const cuda__ism_call call)
 {
-    __shared__ double parts[CUDA__ISM_THREADS], scratch[CUDA__ISM_WARPS];
+    constexpr int warps = Threads / CUDA__WARP;
+    __shared__ double parts[Threads], scratch[warps];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const S *x = at.input(CUDA__ISM_GIVEN_X, at.m), *y = at.input(CUDA__ISM_GIVEN_Y, at.m);
-    const int count = CUDA__ISM_THREADS / at.m;
+    const int count = Threads / at.m;
     const int c = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
     double sum = 0, most = 0;
     S excess = 0;
@@ -92,7 +92,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     __syncthreads();
     /* Lanes share a row of Y, 8, 16 or all of them. */
     const int width = at.m > 16 ? 32 : at.m > 8 ? 16 : 8, lane = (int)threadIdx.x % CUDA__WARP;
-    const int rows = CUDA__ISM_THREADS / width, own = (int)threadIdx.x / width;
+    const int rows = Threads / width, own = (int)threadIdx.x / width;
 #pragma unroll 4
     for (int first = 0; first < at.n; first += rows) {
         const S *of_y = y + (int64_t)(first + own) * at.m;
@@ -105,9 +105,9 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
             row += __shfl_xor_sync(CUDA__ALL, row, reach);
         most = cuda__lu_larger(most, row);
     }
-    for (int l = (int)threadIdx.x; l < at.m; l += CUDA__ISM_THREADS)
+    for (int l = (int)threadIdx.x; l < at.m; l += Threads)
         at.lines(CUDA__ISM_STREAM_NORMS)[l] = parts[l];
-    most = cuda__lu_block_largest<CUDA__ISM_WARPS>(most, scratch);
+    most = cuda__lu_block_largest<warps>(most, scratch);
     const bool bad = __syncthreads_or(!(excess == 0));
     if (threadIdx.x == 0) {
         cuda__ism_answer answer = {};
@@ -257,22 +257,33 @@ template <typename S, int Lines> struct cuda__ism_meeter {
     }
 };
 
-/* Lines of Y^T and T are taken `Lines` tiles at a time. */
+/* Of the blocks of a slab each takes `Lines` tiles of lines of Y^T and T. */
 template <typename S, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP)
     cuda__ism_meet_kernel(const cuda__ism_call call)
 {
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int lane = (int)threadIdx.x % CUDA__WARP;
-    const int warp = (int)blockIdx.x * CUDA__ISM_MEET_WARPS + (int)threadIdx.x / CUDA__WARP;
+    const int all = (at.m + at.tried + Lines * 16 - 1) / (Lines * 16);
+    const int slab = (int)blockIdx.x / all, begin = (int)blockIdx.x % all * Lines * 16;
+    const int warp = slab * CUDA__ISM_MEET_WARPS + (int)threadIdx.x / CUDA__WARP;
     const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n);
-    for (int begin = 0; begin < at.m + at.tried; begin += Lines * 16) {
-        cuda__ism_meeter<S, Lines> one = {
-            at,       begin, warp * CUDA__ISM_MEET_TILES * 8,   lane / 4,
-            lane % 4, b,     at.input(CUDA__ISM_GIVEN_Y, at.m), at.is_even(b),
-            {},       {}};
-        one.run();
-    }
+    cuda__ism_meeter<S, Lines> one = {
+        at,       begin, warp * CUDA__ISM_MEET_TILES * 8,   lane / 4,
+        lane % 4, b,     at.input(CUDA__ISM_GIVEN_Y, at.m), at.is_even(b),
+        {},       {}};
+    one.run();
+}
+
+/* All of it, for call.count slots. */
+template <typename S, int Lines>
+static cudaError_t cuda__ism_start_meet(const cuda__ism_call &call, cudaStream_t stream)
+{
+    const int64_t slabs = call.plan.stream_ld / CUDA__ISM_STREAM_SLAB;
+    const int64_t all = (call.m + CUDA__ISM_TRIED + Lines * 16 - 1) / (Lines * 16);
+    return cuda__start(cuda__ism_meet_kernel<S, Lines>,
+                       dim3((unsigned)(slabs * all), (unsigned)call.count),
+                       CUDA__ISM_MEET_WARPS * CUDA__WARP, 0, stream, call);
 }
 
 /* ---- Couple ---- */

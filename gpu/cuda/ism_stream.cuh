@@ -335,16 +335,16 @@ static __global__ void __launch_bounds__(CUDA__ISM_STREAM_SLAB)
 /* thin = (T Z) X: a thread has a column of some rows, which it adds up `deep` at a time; pieces is
  * used up. Returns how many roundings a term takes part in. All threads of a block call, and a
  * barrier has passed. */
-template <typename S>
+template <typename S, int Threads>
 static __device__ __forceinline__ int
 cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
                       const double (&tz)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_ORDER],
-                      double (&pieces)[CUDA__ISM_TRIED][CUDA__ISM_THREADS],
+                      double (&pieces)[CUDA__ISM_TRIED][Threads],
                       double (&thin)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_MOST])
 {
     constexpr int tried = CUDA__ISM_TRIED, most = 16, deep = 8;
     const S *x = at.input(CUDA__ISM_GIVEN_X, at.m);
-    const int shares = CUDA__ISM_THREADS / at.m, parts = shares < most ? shares : most;
+    const int shares = Threads / at.m, parts = shares < most ? shares : most;
     const int column = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
     double sums[tried] = {};
     for (int first = part; part < parts && first < at.n; first += parts * deep) {
@@ -365,7 +365,7 @@ cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
     for (int l = 0; l < tried; l++)
         pieces[l][threadIdx.x] = sums[l];
     __syncthreads();
-    for (int e = (int)threadIdx.x; e < tried * at.m; e += CUDA__ISM_THREADS) {
+    for (int e = (int)threadIdx.x; e < tried * at.m; e += Threads) {
         double sum = 0;
         for (int p = 0; p < parts; p++)
             sum += pieces[e % tried][p * at.m + e / tried];
@@ -376,20 +376,20 @@ cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
 }
 
 /* T Z, of which every part of the rows has left its sums, and the trial. A block a slot. */
-template <typename S>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+template <typename S, int Threads>
+static __global__ void __launch_bounds__(Threads)
     cuda__ism_conclude_kernel(const cuda__ism_call call)
 {
-    constexpr int tried = CUDA__ISM_TRIED, warps = CUDA__ISM_WARPS;
+    constexpr int tried = CUDA__ISM_TRIED, warps = Threads / CUDA__WARP;
     __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MOST];
-    __shared__ double pieces[tried][CUDA__ISM_THREADS];
+    __shared__ double pieces[tried][Threads];
     __shared__ double scratch[warps];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const double *left = at.lines(CUDA__ISM_STREAM_PARTS), *k = at.lines(CUDA__ISM_STREAM_K);
     const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
     const double *norms = at.lines(CUDA__ISM_STREAM_NORMS);
     double size_z = 0, size_b = 0, met = 0, worst = 0;
-    for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
+    for (int j = (int)threadIdx.x; j < at.n; j += Threads) {
         double sums[1 + tried] = {};
         for (int p = 0; p < (int)call.plan.stream_parts; p++) {
 #pragma unroll
@@ -402,8 +402,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         tz[1][j] = sums[2];
     }
     __syncthreads();
-    const int roundings = cuda__ism_stream_thin<S>(at, tz, pieces, thin);
-    for (int j = (int)threadIdx.x; j < at.n; j += CUDA__ISM_THREADS) {
+    const int roundings = cuda__ism_stream_thin<S, Threads>(at, tz, pieces, thin);
+    for (int j = (int)threadIdx.x; j < at.n; j += Threads) {
         double size = 0, of_line[tried];
 #pragma unroll
         for (int l = 0; l < tried; l++)
@@ -480,21 +480,29 @@ static cudaError_t cuda__ism_start_update(const cuda__ism_call &call, cudaStream
     return cuda__ism_start_strips<S, 1, 4, true>(call, stream);
 }
 
+/* A block a slot, with more threads where they have something to do. */
+template <typename Kernel>
+static cudaError_t cuda__ism_start_one(Kernel few, Kernel many, const cuda__ism_call &call,
+                                       cudaStream_t stream)
+{
+    const bool large = call.n > CUDA__ISM_STREAM_ORDER / 2 && call.m > CUDA__WARP;
+    return cuda__start(large ? many : few, dim3(1, (unsigned)call.count),
+                       large ? CUDA__ISM_ALONE_THREADS : CUDA__ISM_THREADS, 0, stream, call);
+}
+
 /* The chunk of call.count slots. */
 template <typename S>
 static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStream_t stream)
 {
-    const unsigned count = (unsigned)call.count;
+    constexpr int few = CUDA__ISM_THREADS, many = CUDA__ISM_ALONE_THREADS;
     const int64_t tiles = (call.m + CUDA__ISM_TRIED + 15) / 16;
-    const dim3 slabs((unsigned)(call.plan.stream_ld / CUDA__ISM_STREAM_SLAB), count);
-    const unsigned threads = CUDA__ISM_MEET_WARPS * CUDA__WARP;
-    cudaError_t error =
-        cuda__start(cuda__ism_reach_kernel<S>, dim3(1, count), CUDA__ISM_THREADS, 0, stream, call);
+    const dim3 slabs((unsigned)(call.plan.stream_ld / CUDA__ISM_STREAM_SLAB), (unsigned)call.count);
+    cudaError_t error = cuda__ism_start_one(cuda__ism_reach_kernel<S, few>,
+                                            cuda__ism_reach_kernel<S, many>, call, stream);
     if (error == cudaSuccess)
-        error = cuda__start(tiles == 1                 ? cuda__ism_meet_kernel<S, 1>
-                            : tiles == 2 || tiles == 4 ? cuda__ism_meet_kernel<S, 2>
-                                                       : cuda__ism_meet_kernel<S, 3>,
-                            slabs, threads, 0, stream, call);
+        error = tiles == 1                 ? cuda__ism_start_meet<S, 1>(call, stream)
+                : tiles == 2 || tiles == 4 ? cuda__ism_start_meet<S, 2>(call, stream)
+                                           : cuda__ism_start_meet<S, 3>(call, stream);
     if (error == cudaSuccess)
         error = call.m <= CUDA__WARP
                     ? cuda__ism_start_couple<S, CUDA__WARP>(call, stream)
@@ -505,8 +513,8 @@ static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStrea
         error =
             cuda__start(cuda__ism_loss_kernel<S>, slabs, CUDA__ISM_STREAM_SLAB, 0, stream, call);
     if (error == cudaSuccess)
-        error = cuda__start(cuda__ism_conclude_kernel<S>, dim3(1, count), CUDA__ISM_THREADS, 0,
-                            stream, call);
+        error = cuda__ism_start_one(cuda__ism_conclude_kernel<S, few>,
+                                    cuda__ism_conclude_kernel<S, many>, call, stream);
     return error;
 }
 

@@ -68,7 +68,7 @@ static void test_middle_orders(void **state)
 }
 
 /* Orders and columns beyond what a block holds: parts of the rows, both shapes of a strip, each
- * count of tiles of lines, and columns that a warp inverts or a block. */
+ * count of tiles of lines, columns that a warp inverts or a block, and blocks of more threads. */
 static void test_streamed_orders(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void test_streamed_orders(void **state)
                 {PRECISION_FP32, 81, 33},  {PRECISION_FP64, 130, 32}, {PRECISION_FP64, 150, 7},
                 {PRECISION_FP64, 150, 17}, {PRECISION_FP64, 80, 50},  {PRECISION_FP32, 90, 62},
                 {PRECISION_FP32, 260, 64}, {PRECISION_FP32, 196, 5},  {PRECISION_FP64, 515, 3},
-                {PRECISION_FP32, 520, 9}};
+                {PRECISION_FP32, 520, 9},  {PRECISION_FP64, 513, 34}, {PRECISION_FP32, 516, 33}};
     for (size_t i = 0; i < COUNT(rows); i++)
         check_update(rows[i].precision, rows[i].n, rows[i].m);
 }
