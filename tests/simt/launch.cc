@@ -27,6 +27,7 @@ struct grid {
     void (*body)(const void *closure);
     const void *closure;
     unsigned cluster; /* blocks of one, side by side in x; 0: there are none */
+    bool overlaps;    /* may it begin before the launch ahead of it has ended? */
 };
 
 struct worker {
@@ -137,6 +138,7 @@ bool prepare(machine *m, const grid &of, int rank)
     m->body = of.body;
     m->closure = of.closure;
     m->rank = rank;
+    m->overlaps = of.overlaps;
     m->status = cudaSuccess;
     m->report[0] = 0;
     m->random = (order_seed + (uint32_t)rank + 1) * 2654435761u | 1;
@@ -290,23 +292,44 @@ unsigned cluster_of(const cudaLaunchConfig_t *config)
     return 0;
 }
 
+bool is_overlapping(const cudaLaunchConfig_t *config)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const cudaLaunchAttribute &attribute = config->attrs[i];
+        if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            return attribute.val.programmaticStreamSerializationAllowed != 0;
+    }
+    return false;
+}
+
 /* ---- Launches ---- */
 
 struct launch {
     cudaLaunchConfig_t config;
     unsigned cluster;
+    bool overlaps;
     void (*body)(const void *closure);
     alignas(16) unsigned char closure[SIMT_CLOSURE_MAX];
 };
 
-/* What became of the thread's last launch, if it was made at once. */
+/* The launch that the thread puts into a stream, and what became of it, if it was made at once. One
+ * that is late is the stream's copy of it. */
+thread_local const launch *put_now;
 thread_local cudaError_t launched;
+
+/* Nobody is left whom a late launch can tell that there was no memory for it: the context is lost.
+ */
+void fail_late(machine *m)
+{
+    snprintf(m->report, sizeof m->report, "simt: a late launch found no memory for its threads\n");
+    m->status = cudaErrorLaunchFailure;
+}
 
 void run_launch(const void *context)
 {
     const launch *l = (const launch *)context;
     machine *m = open_machine();
-    const grid of = {&l->config, l->body, l->closure, l->cluster};
+    const grid of = {&l->config, l->body, l->closure, l->cluster, l->overlaps};
     const uint64_t blocks = blocks_of(of);
     if (simt_lost() != cudaSuccess)
         return;
@@ -318,7 +341,10 @@ void run_launch(const void *context)
         run_alone(m, of);
     for (uint64_t i = 0; l->cluster > 0 && i < blocks && m->status == cudaSuccess; i += l->cluster)
         run_cluster(m, of, i);
-    launched = m->status;
+    if (l == put_now)
+        launched = m->status;
+    else if (m->status == cudaErrorMemoryAllocation)
+        fail_late(m);
     if (m->status == cudaSuccess || m->status == cudaErrorMemoryAllocation)
         return;
     fputs(m->report, stderr);
@@ -388,7 +414,7 @@ const char *simt_report(void)
 cudaError_t simt_launch(const cudaLaunchConfig_t *config, const void *kernel,
                         void (*body)(const void *closure), const void *closure, size_t bytes)
 {
-    launch of = {*config, cluster_of(config), body, {}};
+    launch of = {*config, cluster_of(config), is_overlapping(config), body, {}};
     if (simt_lost() != cudaSuccess)
         return simt_lost();
     if (!is_launchable(config, of.cluster))
@@ -399,7 +425,9 @@ cudaError_t simt_launch(const cudaLaunchConfig_t *config, const void *kernel,
     of.config.numAttrs = 0;
     memcpy(of.closure, closure, bytes);
     record_begin(config);
+    put_now = &of;
     launched = cudaSuccess;
     simt_put(config->stream, run_launch, &of, offsetof(launch, closure) + bytes);
-    return launched;
+    put_now = nullptr;
+    return simt_lost() != cudaSuccess ? simt_lost() : launched;
 }

@@ -34,6 +34,7 @@ struct fiber {
     void *top;  /* of the stack, while it does not run */
     void *tsan; /* its name to ThreadSanitizer */
     enum state state;
+    bool waited;    /* for the launch before this one */
     simt_call call; /* in which it waits */
     uint32_t mask;
     bool orders;
@@ -55,6 +56,7 @@ struct machine {
     int threads, ended, arrived;
     int abroad;       /* fibers that wait for other blocks of the cluster */
     int rank;         /* in the cluster; -1: none */
+    bool overlaps;    /* may the launch begin before the one ahead of it has ended? */
     simt_words votes; /* in the block's meeting */
     bool moved;       /* did some fiber do more than rest? */
     bool changed;     /* or what those that rest may wait for? */

@@ -143,6 +143,20 @@ QUIET bool waits_alike(const fiber *one, const fiber *other)
            one->call.line == other->call.line && one->call.name == other->call.name;
 }
 
+/* The launch before may not have ended when a thread did that did not wait for it; nor when what is
+ * behind this launch begins. */
+QUIET void look_for_waits(machine *m)
+{
+    int thread = 0;
+    while (thread < m->threads && m->fibers[thread].waited)
+        thread++;
+    if (thread == m->threads)
+        return;
+    tell_place(m);
+    tell(m, ": thread %d did not wait for the launch before\n", thread);
+    m->status = cudaErrorLaunchFailure;
+}
+
 /* Nobody can go on. Tells which threads wait where, those alike in one line. */
 QUIET void tell_deadlock(machine *m)
 {
@@ -371,6 +385,7 @@ QUIET void simt_run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t
         unsigned t = (unsigned)i;
         f->thread = uint3{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
         f->copies.count = 0;
+        f->waited = false;
         f->state = READY;
         f->party = nullptr;
     }
@@ -398,6 +413,8 @@ QUIET void simt_run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t
             nanosleep(&rest, nullptr);
     }
     TSAN_TAKE(&m->ended_all);
+    if (m->overlaps && m->status == cudaSuccess)
+        look_for_waits(m);
 }
 
 QUIET void simt_on_fault(void)
@@ -523,4 +540,9 @@ QUIET void simt_pause(void)
 QUIET void simt_note_change(void)
 {
     simt_machine->changed = true;
+}
+
+QUIET void simt_note_wait(void)
+{
+    simt_machine->running->waited = true;
 }

@@ -12,8 +12,9 @@
  * as far ahead of the others as it can.
  *
  * Checked: lanes that wait for each other for ever, with different masks or at different calls; a
- * value asked of a lane that takes no part; shared memory beyond what the launch asked for (with
- * AddressSanitizer). Dynamic shared memory begins as NaN, and static in the first block of a launch
+ * value asked of a lane that takes no part; a thread that ends without having waited for the launch
+ * before its own, where that may not have ended; shared memory beyond what the launch asked for
+ * (with AddressSanitizer). Dynamic shared memory begins as NaN, and static in the first block of a launch
  * and in every block of a cluster; else it is what the block before left in it. Asynchronous copies
  * are made as late as allowed, but those that a gate is told of when it is told. Built with
  * ThreadSanitizer, the threads of a block are threads to it, which only __syncwarp, __syncthreads,
@@ -154,6 +155,8 @@ void *simt_of_block(struct simt_call call, void *shared, unsigned rank);
 void simt_pause_cluster(struct simt_call call);
 /* What threads look at between such pauses has changed. */
 void simt_note_change(void);
+/* The thread has waited for the launch before this one. */
+void simt_note_wait(void);
 /* Ends the launch: a lane asks for what there is not. */
 void simt_fail(struct simt_call call, const char *problem);
 /* Lets the others run. */

@@ -2,8 +2,9 @@
  *
  * A stream that is not served at once is a list of what is to be done: work, the record of an
  * event, the wait for one. It goes on when somebody waits for it, or before others do (simt.h). The
- * default stream does everything when it is asked. An event has numbers, one for each record; a
- * wait is for the last one when it is asked.
+ * default stream does everything when it is asked. An event has numbers, one for each record, so
+ * that records of several streams may be made in any order; a wait is for the last one when it is
+ * asked. A record that is in no list has been made.
  *
  * Threads: any, where streams are served at once; else one.
  */
@@ -31,7 +32,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-    uint64_t recorded, done;
+    uint64_t recorded; /* the number of the last record */
 };
 
 static enum simt_streams mode;
@@ -64,18 +65,10 @@ static void do_first(cudaStream_t stream)
         stream->end = &stream->first;
     if (op->work)
         op->work(op->context);
-    else if (!op->waits)
-        op->event->done = op->number;
     free(op);
 }
 
-static bool may_do_first(cudaStream_t stream)
-{
-    const struct op *op = stream->first;
-    return op && !(op->waits && op->event->done < op->number);
-}
-
-/* The stream that is to record the event; NULL: none is. */
+/* The stream that has the record yet to make; NULL: it has been made. */
 static cudaStream_t recorder_of(cudaEvent_t event, uint64_t number)
 {
     for (cudaStream_t stream = streams; stream; stream = stream->next) {
@@ -85,6 +78,12 @@ static cudaStream_t recorder_of(cudaEvent_t event, uint64_t number)
         }
     }
     return NULL;
+}
+
+static bool may_do_first(cudaStream_t stream)
+{
+    const struct op *op = stream->first;
+    return op && !(op->waits && recorder_of(op->event, op->number));
 }
 
 /* What the others may do, where they are early. */
@@ -104,13 +103,11 @@ static void go_on(cudaStream_t stream);
 static void await_event(cudaEvent_t event, uint64_t number)
 {
     static int depth;
-    depth++;
-    while (event->done < number) {
-        cudaStream_t stream = recorder_of(event, number);
-        if (!stream || depth > DEPTH_MAX)
-            abort();
+    cudaStream_t stream;
+    if (++depth > DEPTH_MAX)
+        abort();
+    while ((stream = recorder_of(event, number)))
         go_on(stream);
-    }
     depth--;
 }
 
@@ -208,7 +205,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 {
     if (!event || flags != 0)
         return simt_say(cudaErrorInvalidValue);
-    if (event->done == event->recorded)
+    if (mode == SIMT_STREAMS_AT_ONCE || !recorder_of(event, event->recorded))
         return simt_say(cudaSuccess);
     if (!stream) {
         await_event(event, event->recorded);
@@ -248,8 +245,6 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         struct op *op = append(stream, 0);
         op->event = event;
         op->number = event->recorded;
-    } else {
-        event->done = event->recorded;
     }
     return simt_say(cudaSuccess);
 }

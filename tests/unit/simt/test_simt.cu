@@ -492,6 +492,42 @@ static void test_limits(void **)
     cudaGetLastError();
 }
 
+/* ---- Launches that may overlap those before them ---- */
+
+/* Threads from `first` on wait for the launch before. */
+static __global__ void wait_from(int first)
+{
+    if ((int)threadIdx.x >= first)
+        cuda__follow_previous();
+}
+
+static cudaError_t start_waiting(int first, bool overlaps)
+{
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = overlaps;
+    cudaLaunchConfig_t config = {2, 64, 0, nullptr, &attribute, 1};
+    return cudaLaunchKernelEx(&config, wait_from, first);
+}
+
+static void test_overlapping(void **)
+{
+    for (size_t o = 0; o < COUNT(orders); o++) {
+        simt_set_order(orders[o].order, orders[o].seed);
+        assert_int_equal(start_waiting(0, true), cudaSuccess);
+        assert_int_equal(start_waiting(64, false), cudaSuccess);
+        int kept = silence();
+        assert_int_equal(start_waiting(1, true), cudaErrorLaunchFailure);
+        speak(kept);
+        assert_non_null(strstr(simt_report(), "thread 0 did not wait for the launch before"));
+        assert_int_equal(cudaDeviceReset(), cudaSuccess);
+        kept = silence();
+        assert_int_equal(start_waiting(64, true), cudaErrorLaunchFailure);
+        speak(kept);
+        assert_int_equal(cudaDeviceReset(), cudaSuccess);
+    }
+}
+
 /* ---- Races, which ThreadSanitizer alone sees ---- */
 
 /* Each thread runs to its end before the next begins, and no barrier orders them. */
@@ -543,7 +579,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_copies),        cmocka_unit_test(test_gates),
         cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_bad_address),
         cmocka_unit_test(test_limits),        cmocka_unit_test(test_one_limit_for_all),
-        cmocka_unit_test(test_race),
+        cmocka_unit_test(test_overlapping),   cmocka_unit_test(test_race),
     };
     if (argc > 1)
         return run_alone(argv[1]);

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern "C" {
@@ -11,6 +13,7 @@ extern "C" {
 }
 
 #include "gpu/cuda/ptx.cuh"
+#include "tests/simt/sanitizers.h"
 
 #define SIDES 2
 
@@ -141,6 +144,40 @@ static void test_records_have_numbers(void **)
     assert_int_equal(seen[0], 2);
 }
 
+/* An event may be recorded in several streams, which come to their records in any order: a wait is
+ * for the one that was the last when it was asked, whoever has been there meanwhile. */
+static void test_records_in_two_streams(void **)
+{
+    for (int how = SIMT_STREAMS_LATE; how <= SIMT_STREAMS_EARLY; how++) {
+        simt_set_streams((enum simt_streams)how);
+        forget();
+        start(sides[0], nullptr, put, &seen[0], 1);
+        tell(forked, sides[0]);
+        await(stream, forked);
+        start(stream, nullptr, copy, &seen[1], &seen[0]);
+        tell(forked, sides[1]); /* the second record is made before the first */
+        assert_int_equal(cudaStreamSynchronize(sides[1]), cudaSuccess);
+        finish();
+        assert_int_equal(seen[1], 1);
+        assert_int_equal(cudaStreamSynchronize(sides[0]), cudaSuccess);
+        await(stream, forked); /* for the second still */
+        finish();
+    }
+    /* A wait for the second is none for the first. */
+    simt_set_streams(SIMT_STREAMS_LATE);
+    forget();
+    start(sides[0], nullptr, put, &seen[0], 1);
+    tell(forked, sides[0]);
+    start(sides[1], nullptr, put, &seen[1], 1);
+    tell(forked, sides[1]);
+    await(stream, forked);
+    start(stream, nullptr, copy, &seen[2], &seen[0]);
+    start(stream, nullptr, copy, &seen[3], &seen[1]);
+    finish();
+    assert_int_equal(seen[2], 0);
+    assert_int_equal(seen[3], 1);
+}
+
 /* Through a stream between, and a stream with nothing to do. */
 static void test_chains(void **)
 {
@@ -200,30 +237,77 @@ static __global__ void go_wrong()
     __syncwarp(2); /* a lane that there is not */
 }
 
+/* The process gets no more memory, or what it did before. */
+static void hold_memory(bool held)
+{
+    static struct rlimit before;
+    if (before.rlim_max == 0)
+        assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    const struct rlimit limit = {held ? 0 : before.rlim_cur, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+/* The status of a stream that has something wrong to do, perhaps without memory. Its report would
+ * alarm a reader. */
+static cudaError_t finish_silently(bool held)
+{
+    FILE *nowhere = fopen("/dev/null", "w");
+    int kept = dup(STDERR_FILENO);
+    assert_true(nowhere && kept >= 0);
+    fflush(stderr);
+    assert_true(dup2(fileno(nowhere), STDERR_FILENO) >= 0);
+    hold_memory(held);
+    cudaError_t status = cudaStreamSynchronize(stream);
+    hold_memory(false);
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    fclose(nowhere);
+    return status;
+}
+
 /* What goes wrong late is said by whoever waits. */
 static void test_late_mistakes(void **)
 {
-    int error = dup(2), nowhere = fileno(tmpfile());
     simt_set_streams(SIMT_STREAMS_LATE);
     start(stream, nullptr, go_wrong);
-    fflush(stderr);
-    dup2(nowhere, 2);
-    cudaError_t status = cudaStreamSynchronize(stream);
-    fflush(stderr);
-    dup2(error, 2);
-    assert_int_equal(status, cudaErrorLaunchFailure);
+    assert_int_equal(finish_silently(false), cudaErrorLaunchFailure);
+    cudaDeviceReset();
+}
+
+/* More threads than there were before need memory. At once the launch says that there is none, as
+ * on a device; late it is too late, and the context is lost. */
+static void test_no_memory(void **)
+{
+    if (ASAN_IS_HERE || TSAN_IS_HERE)
+        skip(); /* they would need some themselves */
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(1);
+    config.blockDim = dim3(SIMT_THREADS_MAX);
+    simt_set_streams(SIMT_STREAMS_LATE);
+    forget();
+    hold_memory(true);
+    cudaError_t at_once = cudaLaunchKernelEx(&config, put, &seen[0], 1);
+    hold_memory(false);
+    assert_int_equal(at_once, cudaErrorMemoryAllocation);
+    assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
+    config.stream = stream;
+    assert_int_equal(cudaLaunchKernelEx(&config, put, &seen[0], 1), cudaSuccess);
+    start(sides[0], nullptr, put, &seen[1], 1);
+    assert_int_equal(finish_silently(true), cudaErrorLaunchFailure);
+    assert_non_null(strstr(simt_report(), "found no memory"));
+    assert_int_equal(cudaStreamSynchronize(sides[0]), cudaErrorLaunchFailure);
+    assert_int_equal(seen[0] + seen[1], 0);
     cudaDeviceReset();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waits_that_are_missing),
-        cmocka_unit_test(test_records_have_numbers),
-        cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_begun_is_not_ended),
-        cmocka_unit_test(test_copies_and_memory),
-        cmocka_unit_test(test_late_mistakes),
+        cmocka_unit_test(test_waits_that_are_missing), cmocka_unit_test(test_records_have_numbers),
+        cmocka_unit_test(test_records_in_two_streams), cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_begun_is_not_ended),     cmocka_unit_test(test_copies_and_memory),
+        cmocka_unit_test(test_late_mistakes),          cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -61,13 +61,20 @@ template <typename V, typename T> static inline void cuda__store_stream(V *to, c
     memcpy((void *)to, x, sizeof(V));
 }
 
-/* A kernel begins when the one before it is done. */
+/* A kernel begins when the one before it is done; but that it waits is looked at. */
 static inline void cuda__wait_for_previous()
 {
+    simt_note_wait();
 }
 
 static inline void cuda__release_next()
 {
+}
+
+static inline void cuda__follow_previous()
+{
+    cuda__wait_for_previous();
+    cuda__release_next();
 }
 
 template <int Threads> static inline void cuda__meet(SIMT_CALLER)
