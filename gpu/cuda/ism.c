@@ -7,6 +7,7 @@
 #include "base/least.h"
 #include "gpu/cuda/ism_call.h"
 #include "gpu/cuda/ism_middle_room.h"
+#include "gpu/cuda/ism_norm_room.h"
 #include "gpu/cuda/lu_middle.h"
 #include "gpu/methods/ism.h"
 
@@ -121,11 +122,11 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
 {
     int64_t n = call->n, m = rank_of(call);
     int64_t strips = (n + CUDA__ISM_LAST_STRIP - 1) / CUDA__ISM_LAST_STRIP;
-    int64_t parts = largest(CUDA__ISM_LAST_ALL / strips, 1);
-    int64_t rows = call->precision == PRECISION_FP32 ? CUDA__ISM_NARROW_ROWS : CUDA__ISM_LAST_ROWS;
-    int64_t tiles = (m + CUDA__ISM_NORM_TILE - 1) / CUDA__ISM_NORM_TILE;
-    int64_t probed =
-        least(largest(CUDA__ISM_NORM_ALL / largest(tiles, 1), 1), CUDA__ISM_NORM_PARTS);
+    bool narrow = call->precision == PRECISION_FP32;
+    bool two = !narrow && m <= CUDA__ISM_LAST_MOST / 2 &&
+               !cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE); /* on a multiprocessor */
+    int64_t parts = largest((two ? 2 : 1) * CUDA__ISM_LAST_ALL / strips, 1);
+    int64_t rows = narrow ? CUDA__ISM_NARROW_ROWS : CUDA__ISM_LAST_ROWS;
     uint32_t others = METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A);
     if (plan->fused || plan->road == METHOD_ROAD_LU)
         return;
@@ -136,8 +137,6 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
         (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_LEAST && m <= CUDA__ISM_BESIDE_MOST;
     plan->ahead = plan->road != METHOD_ROAD_REDUCED_MEMORY && plan->block == plan->group &&
                   m > plan->group && !plan->beside && !wants_factors(call);
-    plan->norm_rows = rounded_up((n + probed - 1) / probed, CUDA__ISM_NORM_TILE);
-    plan->norm_parts = (n + plan->norm_rows - 1) / plan->norm_rows;
     plan->last = plan->road != METHOD_ROAD_REDUCED_MEMORY && m > 0 && m <= CUDA__ISM_LAST_MOST &&
                  n > (updates(call) ? CUDA__ISM_NORM_ORDER : CUDA__ISM_PROBES);
     plan->last_rows = rounded_up((n + parts - 1) / parts, rows);
@@ -199,7 +198,7 @@ static void take_trial(struct cuda__ism_call *work)
 
 static void take_variant(struct cuda__ism_call *work)
 {
-    int64_t n = work->n, m = work->m, ld = work->ld, ldm = work->ldm, group = work->plan.group;
+    int64_t n = work->n, m = work->m, ld = work->ld, group = work->plan.group;
     bool reduced = work->plan.road == METHOD_ROAD_REDUCED_MEMORY, earlier = !reduced && m > group;
     bool inner = !reduced && least(group, m) > work->plan.block;
     bool turns = work->plan.block > CUDA__ISM_TURN;
@@ -228,8 +227,9 @@ static void take_variant(struct cuda__ism_call *work)
      */
     work->at[CUDA__ISM_W_OTHER] = work->at[CUDA__ISM_Z];
     take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
-    take(work, CUDA__ISM_BESIDE, work->plan.beside ? CUDA__ISM_PROBES * work->plan.norm_parts : 0,
-         ldm);
+    /* Numbers of FP64, whatever the precision. */
+    take(work, CUDA__ISM_BESIDE, work->plan.beside ? 2 : 0,
+         cuda__ism_norm_room_of(n, work->m).left);
     take_trial(work);
 }
 

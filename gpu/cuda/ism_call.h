@@ -46,15 +46,11 @@ extern "C" {
 #define CUDA__ISM_LAST_STRIP 128
 #define CUDA__ISM_LAST_ROWS 64
 #define CUDA__ISM_NARROW_ROWS 128
-#define CUDA__ISM_LAST_ALL 264 /* twice the multiprocessors of an H200 */
+#define CUDA__ISM_LAST_ALL 132 /* the multiprocessors of an H200; where two fit on one, twice that */
 /* From this order on, and to so many columns, |A| is measured beside the work, in another stream
- * (ism_norm.cuh): rows and columns that a block takes together, parts of the rows at most, blocks
- * of all parts. */
+ * (ism_norm.cuh). */
 #define CUDA__ISM_BESIDE_LEAST 1024
 #define CUDA__ISM_BESIDE_MOST 1024
-#define CUDA__ISM_NORM_TILE 64
-#define CUDA__ISM_NORM_PARTS 32
-#define CUDA__ISM_NORM_ALL 264
 
 /* Updates without A0 that no block of threads holds, to this order and so many columns, go by
  * ism_stream.cuh: columns that a block reads, and rows of a part of the answer, about. */
@@ -105,7 +101,7 @@ enum cuda__ism_array {
     CUDA__ISM_TOP,
     CUDA__ISM_LEFT,
     CUDA__ISM_PIECES,   /* of a product */
-    CUDA__ISM_BESIDE,   /* of ism_norm.cuh: eight lines of m for each part of the rows */
+    CUDA__ISM_BESIDE,   /* of ism_norm.cuh, in FP64: what its kernels leave one another */
     CUDA__ISM_PARTS,    /* of ism_last.cuh: sums of the blocks, three lines each */
     CUDA__ISM_STREAM_K, /* of ism_stream.cuh, in FP64: see there */
     CUDA__ISM_STREAM_RK,
@@ -145,8 +141,7 @@ struct cuda__ism_plan {
     bool in_place; /* Z takes the place of A0^-1, which the trial reads where it was given */
     bool last;     /* the product makes the answer: rows of a block, blocks of a strip */
     int64_t last_rows, last_parts;
-    bool beside; /* |A| is measured beside the work, by ism_norm.cuh: rows of a part */
-    int64_t norm_rows, norm_parts;
+    bool beside; /* |A| is measured beside the work, by ism_norm.cuh */
 };
 
 /* Slot k of a chunk has matrix first + k of the batch, or list[k]. */

@@ -40,6 +40,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_balance_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ T scratch[CUDA__ISM_WARPS];
     const int64_t slot = blockIdx.y, c = blockIdx.x;
     T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X) + c, largest_x = 0;
@@ -66,6 +67,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_cancel_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ T scratch[CUDA__ISM_WARPS];
     const int64_t slot = blockIdx.y;
     const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
@@ -87,6 +89,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_form_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     constexpr int tile = CUDA__ISM_FORM_TILE, held = CUDA__ISM_FORM_HELD;
     __shared__ T rows[tile][tile], columns[tile][tile + 1];
     const int64_t slot = blockIdx.y, across = (call.n + tile - 1) / tile;

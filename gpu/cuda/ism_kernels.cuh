@@ -24,6 +24,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_weights_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     int64_t step = (int64_t)gridDim.x * CUDA__ISM_THREADS, all = CUDA__ISM_PROBES * call.ld;
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < all; e += step) {
         int64_t i = e % call.ld;
@@ -34,6 +35,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 
 template <typename T> static __global__ void cuda__ism_begin_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     cuda__ism_answer answer = {};
     answer.det = 1;
     *cuda__ism_answer_of<T>(call, blockIdx.y) = answer;
@@ -46,6 +48,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_bring_kernel(const cuda__ism_call call, int input, const cuda__ism_shape to)
 {
+    cuda__follow_previous();
     constexpr int held = CUDA__ISM_BROUGHT;
     const int64_t slot = blockIdx.y;
     const int columns = (int)to.columns;
@@ -81,6 +84,7 @@ template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_diagonal_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ T scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
     bool alone = call.inputs >> CUDA__ISM_GIVEN_A & 1;
@@ -128,6 +132,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_start_kernel(const cuda__ism_call call, int start, const cuda__ism_shape to)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     int source = start == CUDA__ISM_FROM_B    ? CUDA__ISM_B
                  : start == CUDA__ISM_FROM_A0 ? CUDA__ISM_A0
@@ -152,6 +157,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_copy_kernel(const cuda__ism_call call, int from, const cuda__ism_shape to)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     const T *source = cuda__ism_array_of<T>(call, slot, from);
     T *array = cuda__ism_array_of<T>(call, slot, to.array);
@@ -166,6 +172,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_clear_kernel(const cuda__ism_call call, int array, int64_t first, int64_t numbers)
 {
+    cuda__follow_previous();
     int64_t step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     T *to = cuda__ism_array_of<T>(call, blockIdx.y, array) + first;
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < numbers; e += step)
@@ -177,6 +184,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_add_diagonal_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     int64_t i = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x, slot = blockIdx.y;
     if (i < call.n)
         cuda__ism_array_of<T>(call, slot, CUDA__ISM_Z)[i * (call.ld + 1)] +=
@@ -191,6 +199,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_scale_kernel(const cuda__ism_call call, int64_t first, int64_t count)
 {
+    cuda__follow_previous();
     __shared__ T tile[CUDA__ISM_TILE][CUDA__ISM_TILE + 1];
     int64_t slot = blockIdx.y, across = (call.n + CUDA__ISM_TILE - 1) / CUDA__ISM_TILE;
     int64_t row = blockIdx.x % across * CUDA__ISM_TILE;
@@ -234,6 +243,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_factor_kernel(const cuda__ism_call call, int output, const cuda__ism_shape from,
                             bool none)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     int64_t all = from.lines * from.columns;
     const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
@@ -250,6 +260,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_write_r_kernel(const cuda__ism_call call, int64_t first, int64_t count)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     T *to = cuda__ism_output<T>(call, slot, CUDA__ISM_WANTED_R, call.m * call.m);
     const T *r = cuda__ism_array_of<T>(call, slot, CUDA__ISM_C);
@@ -266,6 +277,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_refuse_kernel(const cuda__ism_call call, int output, int64_t numbers)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     T *to = cuda__ism_output<T>(call, slot, output, numbers);
     const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);

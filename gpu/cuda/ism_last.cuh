@@ -297,6 +297,7 @@ template <typename Shape>
 static __global__ void __launch_bounds__(Shape::threads)
     cuda__ism_last_kernel(const cuda__ism_call call, int rows)
 {
+    cuda__wait_for_previous();
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     const int n = (int)call.n, begin = (int)blockIdx.z * rows, end = begin + rows;
     const bool within = ((int)blockIdx.x + 1) * Shape::strip <= n;
@@ -322,6 +323,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_last_sum_kernel(const cuda__ism_call call, int parts)
 {
+    cuda__follow_previous();
     int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x, slot = blockIdx.y;
     const T *from = cuda__ism_array_of<T>(call, slot, CUDA__ISM_PARTS) + e;
     T *tz = cuda__ism_array_of<T>(call, slot, CUDA__ISM_TZ);

@@ -266,9 +266,10 @@ template <bool Given> struct cuda__ism_narrow_block {
 
 /* blockIdx.x: the strip, blockIdx.z: the part of its rows, `rows` each. */
 template <bool Given>
-static __global__ void __launch_bounds__(CUDA__ISM_NARROW_THREADS, 2)
+static __global__ void __launch_bounds__(CUDA__ISM_NARROW_THREADS)
     cuda__ism_last_narrow_kernel(const cuda__ism_call call, int rows)
 {
+    cuda__wait_for_previous();
     typedef cuda__ism_narrow_block<Given> of;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     const int n = (int)call.n, begin = (int)blockIdx.z * rows, end = begin + rows;

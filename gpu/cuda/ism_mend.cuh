@@ -26,6 +26,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_pick_kernel(const cuda__ism_call call, bool begins)
 {
+    cuda__follow_previous();
     __shared__ int found[CUDA__ISM_WARPS];
     int lane = threadIdx.x % CUDA__WARP, warp = threadIdx.x / CUDA__WARP;
     const int64_t start = begins ? 0 : *call.picked;
@@ -63,6 +64,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 /* What lu is given: of the inverse of FORMED, and of factors of what is where that will be. */
 template <typename T> static __global__ void cuda__ism_items_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda_item item = {};
@@ -85,6 +87,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_shift_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     constexpr int top = sizeof(T) == sizeof(float) ? 128 : 1024, most = top - CUDA__ISM_GROWTH;
     __shared__ T scratch[CUDA__ISM_WARPS];
     const int64_t slot = blockIdx.y;
@@ -109,6 +112,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_shifted_kernel(const cuda__ism_call call, int from, int to)
 {
+    cuda__follow_previous();
     const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     const T power = (T)ldexp(1.0, cuda__ism_answer_of<T>(call, slot)->shift);
     const T *source = cuda__ism_array_of<T>(call, slot, from);
@@ -132,6 +136,7 @@ static __device__ __forceinline__ void cuda__ism_over(double *fraction, int64_t 
 template <typename T>
 static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, bool of_a0)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     const T *lu = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
@@ -157,6 +162,7 @@ static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, b
 /* By lu. */
 template <typename T> static __global__ void cuda__ism_report_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
@@ -177,6 +183,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_report_solution_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ T scratch[CUDA__ISM_WARPS];
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
@@ -212,6 +219,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_write_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     int64_t all = call.n * call.n;
     bool refused = cuda__ism_answer_of<T>(call, slot)->refused;
@@ -435,7 +443,7 @@ template <typename T>
 static cudaError_t cuda__ism_mend(const cuda__ism_call &work, struct cuda_products *products,
                                   cudaStream_t stream)
 {
-    cuda__ism_mending<T> mending = {{{{work, products, stream, cudaSuccess}}}};
+    cuda__ism_mending<T> mending = {{{{work, products, stream, cudaSuccess, cuda__overlaps()}}}};
     cuda__ism_call &call = mending.journey.call;
     call.doubtful = nullptr;
     mending.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);

@@ -21,6 +21,7 @@ template <typename T> struct cuda__ism_putter {
     struct cuda_products *products;
     cudaStream_t stream;
     cudaError_t status; /* the first that is not cudaSuccess; nothing is put after it */
+    bool overlaps;      /* kernels are put on the device while those before them end */
 
     bool has(int input) const
     {
@@ -43,22 +44,30 @@ template <typename T> struct cuda__ism_putter {
         return (count + size - 1) / size;
     }
 
+    /* A kernel behind what is in the stream; it begins by waiting for that
+     * (cuda__follow_previous). */
+    template <typename... Parameters, typename... Arguments>
+    void start_grid(void (*kernel)(Parameters...), dim3 blocks, int64_t threads,
+                    size_t shared_bytes, const Arguments &...arguments)
+    {
+        if (status == cudaSuccess && blocks.x > 0)
+            status = cuda__follow(kernel, blocks, (unsigned)threads, shared_bytes, overlaps, stream,
+                                  arguments...);
+    }
+
     template <typename... Parameters, typename... Arguments>
     void start(void (*kernel)(Parameters...), int64_t blocks, int64_t threads, size_t shared_bytes,
                const Arguments &...arguments)
     {
-        if (status == cudaSuccess && blocks > 0)
-            status = cuda__start(kernel, dim3((unsigned)blocks, (unsigned)call.count),
-                                 (unsigned)threads, shared_bytes, stream, arguments...);
+        start_grid(kernel, dim3((unsigned)blocks, (unsigned)call.count), threads, shared_bytes,
+                   arguments...);
     }
 
     /* Whatever the slots. */
     template <typename... Parameters, typename... Arguments>
     void start_once(void (*kernel)(Parameters...), int64_t blocks, const Arguments &...arguments)
     {
-        if (status == cudaSuccess)
-            status =
-                cuda__start(kernel, (unsigned)blocks, CUDA__ISM_THREADS, 0, stream, arguments...);
+        start_grid(kernel, (unsigned)blocks, CUDA__ISM_THREADS, 0, arguments...);
     }
 
     /* The one of two kernels that suits the order, of blocks that have all of a line each. */
@@ -75,9 +84,8 @@ template <typename T> struct cuda__ism_putter {
     template <typename... Parameters, typename... Arguments>
     void start_both(void (*kernel)(Parameters...), int64_t blocks, const Arguments &...arguments)
     {
-        if (blocks > 0 && status == cudaSuccess)
-            status = cuda__start(kernel, dim3((unsigned)blocks, (unsigned)call.count, 2),
-                                 CUDA__ISM_THREADS, 0, stream, arguments...);
+        start_grid(kernel, dim3((unsigned)blocks, (unsigned)call.count, 2), CUDA__ISM_THREADS, 0,
+                   arguments...);
     }
 
     static int64_t blocks_over(int64_t numbers, int64_t of_block = CUDA__ISM_THREADS)

@@ -46,6 +46,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     using trier::start;
     using trier::start_alone;
     using trier::start_both;
+    using trier::start_grid;
     using trier::start_once;
     using trier::status;
     using trier::stream;
@@ -273,7 +274,10 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         const int64_t end = first + count;
         form_block(first, count, 0);
         fork();
-        beside([count](cuda__ism_journey &other) { other.invert_block(count); });
+        beside([count](cuda__ism_journey &other) {
+            other.overlaps = false; /* what waits takes room that this stream's products have */
+            other.invert_block(count);
+        });
         swap_groups();
         if (next > 0) {
             begin_block(end, next, false);
@@ -314,10 +318,8 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     template <typename Shape> void start_shape()
     {
         static_assert(Shape::strip == CUDA__ISM_LAST_STRIP, "the plan counts them");
-        if (status == cudaSuccess)
-            status =
-                cuda__start(cuda__ism_last_kernel<Shape>, last_blocks(Shape::strip), Shape::threads,
-                            sizeof(typename Shape::shared), stream, call, (int)call.plan.last_rows);
+        start_grid(cuda__ism_last_kernel<Shape>, last_blocks(Shape::strip), Shape::threads,
+                   sizeof(typename Shape::shared), call, (int)call.plan.last_rows);
     }
 
     /* The answer has the same bits by either shape. */
@@ -334,11 +336,9 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     template <bool Given> void start_last()
     {
         if constexpr (sizeof(T) == sizeof(float)) {
-            if (status == cudaSuccess)
-                status = cuda__start(cuda__ism_last_narrow_kernel<Given>,
-                                     last_blocks(CUDA__ISM_LAST_STRIP), CUDA__ISM_NARROW_THREADS,
-                                     cuda__ism_narrow_bytes(call.m), stream, call,
-                                     (int)call.plan.last_rows);
+            start_grid(cuda__ism_last_narrow_kernel<Given>, last_blocks(CUDA__ISM_LAST_STRIP),
+                       CUDA__ISM_NARROW_THREADS, cuda__ism_narrow_bytes(call.m), call,
+                       (int)call.plan.last_rows);
         } else if (call.m > 32) {
             start_inner<64, Given>();
         } else {
@@ -517,7 +517,7 @@ template <typename T>
 static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_products *products,
                                     cudaStream_t stream)
 {
-    cuda__ism_journey<T> journey = {{{work, products, stream, cudaSuccess}}};
+    cuda__ism_journey<T> journey = {{{work, products, stream, cudaSuccess, cuda__overlaps()}}};
     cuda__ism_call &call = journey.call;
     if (work.plan.road == METHOD_ROAD_LU) {
         int64_t blocks = (work.matrices + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;

@@ -50,6 +50,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_twofold_kernel(const cuda__ism_call call, const cuda__ism_twofold of)
 {
+    cuda__follow_previous();
     const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     const int64_t groups = (of.rows + CUDA__ISM_TWICE_ROWS - 1) / CUDA__ISM_TWICE_ROWS;
     const T *a = cuda__ism_array_of<T>(call, slot, of.a) + of.first;
@@ -90,6 +91,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_change_sums_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     const int64_t slot = blockIdx.y, n = call.n;
     const int64_t j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
     T *column = cuda__ism_array_of<T>(call, slot, CUDA__ISM_FORMED) + j, sum = 0;
@@ -109,6 +111,7 @@ template <typename T, bool Lower>
 static __global__ void __launch_bounds__(CUDA__ISM_PANEL_ROWS)
     cuda__ism_panel_kernel(const cuda__ism_call call, int64_t at)
 {
+    cuda__follow_previous();
     __shared__ T diagonal[CUDA__ISM_PANEL][CUDA__ISM_PANEL];
     __shared__ T held[CUDA__ISM_PANEL_WARPS][CUDA__WARP][CUDA__ISM_PANEL + 1];
     const int64_t slot = blockIdx.y, ld = call.ld;
@@ -153,6 +156,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_interchange_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     const int64_t slot = blockIdx.y, i = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
     const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
     T *row = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Z) + i * call.ld;
@@ -172,6 +176,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_begin_corrections_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ T scratch[CUDA__ISM_WARPS];
     const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);

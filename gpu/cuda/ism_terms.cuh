@@ -38,6 +38,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     cuda__ism_weigh_x_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ double sums[CUDA__ISM_TERMS_THREADS], scaled[CUDA__ISM_TERMS_THREADS];
     const int64_t slot = blockIdx.y, n = call.n, m = call.m;
     const int at = (int)threadIdx.x, across = cuda__ism_across(n, m), group = at / across;
@@ -89,6 +90,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_weigh_y_kernel(const cuda__ism_call call, bool bounds)
 {
+    cuda__follow_previous();
     const int64_t slot = blockIdx.y, lane = threadIdx.x % CUDA__WARP;
     const int64_t j = (int64_t)blockIdx.x * CUDA__ISM_WARPS + threadIdx.x / CUDA__WARP;
     const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
@@ -121,6 +123,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     cuda__ism_weigh_given_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ T sums[CUDA__ISM_TERMS_WARPS][CUDA__WARP];
     __shared__ double terms[CUDA__ISM_TERMS_WARPS][CUDA__WARP];
     const int64_t slot = blockIdx.y, n = call.n;

@@ -36,6 +36,7 @@ template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_LOOK_WARPS *CUDA__WARP)
     cuda__ism_look_kernel(const cuda__ism_call call, const cuda__ism_sight sight)
 {
+    cuda__follow_previous();
     constexpr int warps = CUDA__ISM_LOOK_WARPS, held = CUDA__ISM_LOOK_ROWS, rows = warps * held;
     __shared__ T sums[warps][Lines + 1][CUDA__WARP];
     __shared__ T weights[rows][Lines > 0 ? Lines : 1];
@@ -143,6 +144,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_score_kernel(const cuda__ism_call call, bool signs)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y, j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
     const T *lines =
@@ -199,6 +201,7 @@ template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_choose_kernel(const cuda__ism_call call, bool by_bounds)
 {
+    cuda__follow_previous();
     constexpr int most = Threads == CUDA__ISM_THREADS ? CUDA__ISM_ALONE_ORDER : CUDA_ISM_N_MAX;
     constexpr int held = most / Threads, warps = Threads / CUDA__WARP;
     __shared__ cuda__ism_key found[warps];
@@ -266,6 +269,7 @@ template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_columns_kernel(const cuda__ism_call call, bool all)
 {
+    cuda__follow_previous();
     __shared__ T scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
@@ -302,6 +306,7 @@ static __global__ void __launch_bounds__(Threads)
 template <typename T>
 static __global__ void cuda__ism_largest_kernel(const cuda__ism_call call, int count)
 {
+    cuda__follow_previous();
     int64_t slot = blockIdx.y;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST);
@@ -318,6 +323,7 @@ static __global__ void cuda__ism_largest_kernel(const cuda__ism_call call, int c
 template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads) cuda__ism_change_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ cuda__ism_best scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
@@ -445,6 +451,7 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
 template <typename T, int Threads>
 static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ T scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);

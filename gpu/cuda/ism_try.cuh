@@ -22,8 +22,7 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     using putter::pieces;
     using putter::start;
     using putter::start_alone;
-    using putter::status;
-    using putter::stream;
+    using putter::start_grid;
     using putter::stride;
 
     cuda__ism_shape square(int array) const
@@ -126,21 +125,19 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     /* The same for large orders: see ism_norm.cuh. */
     void measure_diagonal()
     {
-        const int64_t blocks = pieces(call.n, CUDA__ISM_NORM_TILE), parts = call.plan.norm_parts;
-        dim3 probes((unsigned)pieces(call.m, CUDA__ISM_NORM_TILE), (unsigned)call.count,
-                    (unsigned)parts);
-        weigh_thin(true);
-        for (int round = 0; round < CUDA__ISM_CLIMBS; round++) {
-            if (status == cudaSuccess && call.m > 0)
-                status = cuda__start(cuda__ism_norm_probe_kernel<T>, probes, CUDA__ISM_THREADS, 0,
-                                     stream, call, (int)call.plan.norm_rows, round > 0);
-            start(cuda__ism_norm_score_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call, (int)parts);
-            start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
-                        cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call, round > 0);
-            start(cuda__ism_norm_columns_kernel<T>, blocks, CUDA__ISM_THREADS, 0, call);
-            start(cuda__ism_norm_largest_kernel<T>, 1, CUDA__ISM_PROBES * CUDA__WARP, 0, call,
-                  (int)blocks);
-        }
+        const cuda__ism_norm_room room = cuda__ism_norm_room_of(call.n, call.m);
+        start_norm(cuda__ism_norm_begin_kernel<T>, room.parts, room);
+        start_norm(cuda__ism_norm_score_kernel<T, true>, room.blocks, room);
+        start_norm(cuda__ism_norm_columns_kernel<T, true>, room.parts, room);
+        start_norm(cuda__ism_norm_score_kernel<T, false>, room.blocks, room);
+        start_norm(cuda__ism_norm_columns_kernel<T, false>, room.parts, room);
+        start(cuda__ism_norm_largest_kernel<T>, 1, CUDA__WARP, 0, call, room);
+    }
+
+    void start_norm(void (*kernel)(const cuda__ism_call, const cuda__ism_norm_room), int blocks,
+                    const cuda__ism_norm_room &room)
+    {
+        start(kernel, blocks, CUDA__ISM_NORM_THREADS, (size_t)room.bytes, call, room);
     }
 
     /* ---- The trial ---- */
@@ -152,11 +149,11 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
             transposed ? pieces(of.from.lines, CUDA__ISM_WARPS * CUDA__ISM_TWICE_HELD)
                        : pieces(of.from.columns, cuda__ism_across(of.from.lines, of.from.columns));
         const dim3 grid((unsigned)blocks, (unsigned)call.count, (unsigned)pieces(of.count, Lines));
-        if (status == cudaSuccess && blocks > 0)
-            status = transposed ? cuda__start(cuda__ism_twice_rows_kernel<T, Lines>, grid,
-                                              CUDA__ISM_THREADS, 0, stream, call, of)
-                                : cuda__start(cuda__ism_twice_kernel<T, Lines>, grid,
-                                              CUDA__ISM_TERMS_THREADS, 0, stream, call, of);
+        if (transposed)
+            start_grid(cuda__ism_twice_rows_kernel<T, Lines>, grid, CUDA__ISM_THREADS, 0, call, of);
+        else
+            start_grid(cuda__ism_twice_kernel<T, Lines>, grid, CUDA__ISM_TERMS_THREADS, 0, call,
+                       of);
     }
 
     void put_twice(const struct cuda__ism_twice_product &of, bool transposed)

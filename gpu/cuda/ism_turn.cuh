@@ -314,6 +314,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_TURN_THREADS)
     cuda__ism_turn_kernel(const cuda__ism_call call, int s, int first, int count)
 {
+    cuda__follow_previous();
     if (blockIdx.x == 0) {
         cuda__ism_invert_square<T>(call, s, first, count);
         return;
@@ -386,6 +387,7 @@ template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_TURN_THREADS)
     cuda__ism_turn_rest_kernel(const cuda__ism_call call, int s, int count)
 {
+    cuda__follow_previous();
     typedef cuda__ism_turn_tile<T> block;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     typename block::shared &memory = *(typename block::shared *)cuda__memory;
@@ -459,6 +461,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_gather_kernel(const cuda__ism_call call, int pieces, int64_t rows, int64_t columns,
                             T alpha, T beta, int array, int64_t at, int64_t ld)
 {
+    cuda__follow_previous();
     constexpr int wide = CUDA__ISM_GATHER_WIDE, groups = CUDA__ISM_THREADS / wide;
     __shared__ T sums[groups][wide];
     const int place = (int)threadIdx.x % wide, group = (int)threadIdx.x / wide;

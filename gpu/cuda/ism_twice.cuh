@@ -223,6 +223,7 @@ template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     cuda__ism_twice_kernel(const cuda__ism_call call, const cuda__ism_twice_product of)
 {
+    cuda__follow_previous();
     constexpr int threads = CUDA__ISM_TERMS_THREADS, held = CUDA__ISM_TWICE_HELD;
     __shared__ cuda__ism_sum<T> shared[Lines][threads];
     const int at = (int)threadIdx.x, across = cuda__ism_across(of.from.lines, of.from.columns);
@@ -272,6 +273,7 @@ template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_twice_rows_kernel(const cuda__ism_call call, const cuda__ism_twice_product of)
 {
+    cuda__follow_previous();
     constexpr int held = CUDA__ISM_TWICE_HELD;
     const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
     const int64_t first = ((int64_t)blockIdx.x * CUDA__ISM_WARPS + warp) * held;

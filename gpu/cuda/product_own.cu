@@ -30,8 +30,9 @@ static cudaError_t by(const cuda__own_product<typename Shape::T> &of, cudaStream
     if (blocks > INT32_MAX)
         return cudaErrorInvalidValue;
     unsigned matrices = (unsigned)(of.count < MATRICES_MAX ? of.count : MATRICES_MAX);
-    return cuda__start(cuda__own_product_kernel<Shape>, dim3((unsigned)blocks, matrices),
-                       Shape::threads, sizeof(typename Shape::shared), stream, of);
+    return cuda__follow(cuda__own_product_kernel<Shape>, dim3((unsigned)blocks, matrices),
+                        Shape::threads, sizeof(typename Shape::shared), cuda__overlaps(), stream,
+                        of);
 }
 
 template <typename T> struct shapes {

@@ -206,6 +206,7 @@ template <typename Shape>
 static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     cuda__own_product_kernel(const cuda__own_product<typename Shape::T> of)
 {
+    cuda__follow_previous();
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     int64_t across = (of.columns + Shape::columns - 1) / Shape::columns;
     cuda__own_block<Shape> block = {of, *(typename Shape::shared *)cuda__memory,

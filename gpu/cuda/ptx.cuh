@@ -348,6 +348,14 @@ static __device__ __forceinline__ void cuda__release_next()
 #endif
 }
 
+/* Begins a kernel in its turn: behind the one before it, however it was launched; the one behind it
+ * may be put on the device meanwhile, but for what it begins with this too. */
+static __device__ __forceinline__ void cuda__follow_previous()
+{
+    cuda__wait_for_previous();
+    cuda__release_next();
+}
+
 /* The device's clock, of a microsecond's grain or so. */
 static __device__ __forceinline__ uint64_t cuda__now_ns()
 {

@@ -17,9 +17,7 @@ extern "C" {
 #include "tests/unit/gpu/matrices.h"
 }
 
-#include "gpu/cuda/ism_norm.cuh"
-#include "gpu/cuda/ism_turn.cuh"
-#include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/ism_try.cuh"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define LINES CUDA__ISM_PROBES
@@ -115,42 +113,6 @@ static void test_pieces(void **state)
 
 /* ---- |A| ---- */
 
-/* Lines times X, by parts of so many rows. */
-static void try_probe(int64_t n, int64_t m, int rows, bool signs)
-{
-    const int64_t ld = (n + 3) / 4 * 4, ldm = (m + 3) / 4 * 4, parts = (n + rows - 1) / rows;
-    bed of;
-    make(of, n, m,
-         {{CUDA__ISM_X, n * ldm},
-          {CUDA__ISM_SIGNS, LINES * ld},
-          {CUDA__ISM_BESIDE, parts * LINES * ldm}});
-    double *lines = signs ? array_of(of, CUDA__ISM_SIGNS) : of.lines.data();
-    double *x = array_of(of, CUDA__ISM_X), *found = array_of(of, CUDA__ISM_BESIDE);
-    fill(of, lines, LINES, n, ld);
-    fill(of, x, n, m, ldm);
-    const dim3 blocks((unsigned)((m + CUDA__ISM_NORM_TILE - 1) / CUDA__ISM_NORM_TILE), 1,
-                      (unsigned)parts);
-    assert_int_equal(cuda__start(cuda__ism_norm_probe_kernel<double>, blocks, CUDA__ISM_THREADS, 0,
-                                 nullptr, of.call, rows, signs),
-                     cudaSuccess);
-    for (int64_t e = 0; e < parts * LINES * m; e++) {
-        const int64_t part = e / m / LINES, l = e / m % LINES, c = e % m;
-        double sum = 0;
-        for (int64_t i = part * rows; i < n && i < (part + 1) * rows; i++)
-            sum += lines[l * ld + i] * x[i * ldm + c];
-        assert_true(is_near(found[(part * LINES + l) * ldm + c], sum, rows));
-    }
-}
-
-/* Fewer rows than a block holds, as many, and more; and parts that end within a tile. */
-static void test_probes(void **state)
-{
-    (void)state;
-    try_probe(130, 3, 64, false);
-    try_probe(2 * CUDA__ISM_NORM_HELD, 65, CUDA__ISM_NORM_HELD, true);
-    try_probe(3 * CUDA__ISM_NORM_HELD + 7, 70, 2 * CUDA__ISM_NORM_HELD + 64, false);
-}
-
 /* The first of the largest numbers that are not negative; it becomes negative. */
 static int64_t take_largest(std::vector<double> &of)
 {
@@ -213,6 +175,121 @@ static void test_choice(void **state)
             scores[j] = 0;
         try_choice(of, true);
     }
+}
+
+/* The search for |A| as ism_norm.cuh says, by loops. */
+struct search {
+    const bed &of;
+    const double *x, *y, *d;
+    int64_t n, m, ldm;
+    std::vector<double> lines, bounds; /* LINES lines of n; bounds of columns */
+    double most = 0;
+
+    std::vector<double> scores() const
+    {
+        std::vector<double> thin((size_t)(LINES * m)), found((size_t)n);
+        for (int64_t e = 0; e < LINES * m; e++)
+            for (int64_t i = 0; i < n; i++)
+                thin[(size_t)e] += lines[(size_t)(e / m * n + i)] * x[i * ldm + e % m];
+        for (int64_t j = 0; j < n; j++) {
+            double squares = 0;
+            for (int l = 0; l < LINES; l++) {
+                double sum = 0;
+                for (int64_t c = 0; c < m; c++)
+                    sum += thin[(size_t)(l * m + c)] * y[j * ldm + c];
+                squares += sum * sum;
+            }
+            found[(size_t)j] =
+                std::min(fabs(d[j]) + sqrt((double)n / LINES * squares), bounds[(size_t)j]);
+        }
+        return found;
+    }
+
+    /* A column of A, as line l its signs; its norm counts. */
+    void look(int64_t column, int l)
+    {
+        double size = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double value = i == column ? d[i] : 0;
+            for (int64_t c = 0; c < m; c++)
+                value += x[i * ldm + c] * y[column * ldm + c];
+            lines[(size_t)(l * n + i)] = value < 0 ? -1 : 1;
+            size += fabs(value);
+        }
+        bounds[(size_t)column] = 0;
+        most = std::max(most, size);
+    }
+
+    void climb(bool by_bounds)
+    {
+        std::vector<double> left = scores(), limits = bounds;
+        int64_t taken[LINES];
+        for (int l = 0; l < LINES; l++) {
+            for (int64_t j = 0; by_bounds && l == LINES / 2 && j < n; j++)
+                left[(size_t)j] = left[(size_t)j] < 0 ? -1 : limits[(size_t)j];
+            taken[l] = take_largest(left);
+        }
+        for (int l = 0; l < LINES; l++)
+            look(taken[l], l);
+    }
+};
+
+/* at: a row of X, of Y and a number of D that are large, so that their column and those near it in
+ * its block are the longest; -1: none. */
+static void try_search(int64_t n, int64_t m, int64_t at)
+{
+    const int64_t ld = (n + 3) / 4 * 4, ldm = (m + 3) / 4 * 4;
+    const cuda__ism_norm_room room = cuda__ism_norm_room_of(n, m);
+    bed of;
+    make(of, n, m,
+         {{CUDA__ISM_ANSWER, 64},
+          {CUDA__ISM_X, n * ldm},
+          {CUDA__ISM_Y, n * ldm},
+          {CUDA__ISM_D, ld},
+          {CUDA__ISM_WEIGHTS, n},
+          {CUDA__ISM_BESIDE, room.left}});
+    double *x = array_of(of, CUDA__ISM_X), *y = array_of(of, CUDA__ISM_Y);
+    double *d = array_of(of, CUDA__ISM_D), terms = 0;
+    fill(of, of.lines.data(), LINES, n, ld);
+    fill(of, x, n, m, ldm);
+    fill(of, y, n, m, ldm);
+    fill(of, d, 1, n, ld);
+    for (int64_t c = 0; at >= 0 && c < m; c++)
+        y[at * ldm + c] *= 50;
+    if (at >= 0)
+        d[n - 1 - at] *= 1e4;
+    cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, 0);
+    *answer = {};
+    search by = {of, x, y, d, n, m, ldm, {}, std::vector<double>((size_t)n)};
+    for (int64_t e = 0; e < LINES * n; e++)
+        by.lines.push_back(of.lines[(size_t)(e / n * ld + e % n)]);
+    for (int64_t j = 0; j < n; j++) {
+        by.bounds[(size_t)j] = fabs(d[j]);
+        for (int64_t e = 0; e < n * m; e++)
+            by.bounds[(size_t)j] += fabs(x[e / m * ldm + e % m] * y[j * ldm + e % m]);
+        terms = std::max(terms, by.bounds[(size_t)j] * CUDA__ISM_TERMS_SCALE);
+    }
+    by.climb(false);
+    by.climb(true);
+    cuda__ism_trier<double> trier = {{of.call, nullptr, nullptr, cudaSuccess, true}};
+    trier.measure_diagonal();
+    assert_int_equal(trier.status, cudaSuccess);
+    assert_true(is_near(answer->norm_a, by.most, by.most));
+    assert_true(is_near(cuda__ism_terms(answer), terms, terms));
+}
+
+/* Orders that leave warps without rows, or with less than their share; columns about those of a
+ * product and of a piece, and none; the longest columns in the first block, the last one, and
+ * anywhere. */
+static void test_search(void **state)
+{
+    (void)state;
+    static const int64_t columns[] = {0, 1, 15, 16, 17, 63, 64, 65, 130};
+    for (size_t k = 0; k < COUNT(columns); k++) {
+        try_search(70 + (int64_t)k * 41, columns[k], -1);
+        try_search(129, columns[k], k % 2 ? 3 : 128);
+    }
+    try_search(1030, 20, 700);
 }
 
 /* ---- What is brought ---- */
@@ -346,7 +423,7 @@ static void test_verdict(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_probes),
+        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_search),
         cmocka_unit_test(test_choice),    cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_diagonals), cmocka_unit_test(test_verdict),
     };
