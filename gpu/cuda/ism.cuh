@@ -13,7 +13,8 @@
 
 #define CUDA__ISM_THREADS 256
 #define CUDA__ISM_WARPS (CUDA__ISM_THREADS / CUDA__WARP)
-/* Of a block that has a large matrix's lines to itself, and from which order on it is large. */
+/* Of a block that has a large matrix's lines to itself, and from which order on it is large on the
+ * road by blocks. Streamed updates are large from another order on (ism_stream.cuh). */
 #define CUDA__ISM_ALONE_THREADS 1024
 #define CUDA__ISM_ALONE_ORDER 2048
 #define CUDA__ISM_NEAR 64         /* times eps: below that RCOND's INFO is left to lu */

@@ -9,10 +9,10 @@
  * answer before it writes it. Updates that no block of threads can hold are streamed, to n =
  * CUDA__ISM_STREAM_ORDER: A0^-1 is read twice or thrice (ism_stream.cuh). The last road, for all
  * that is left: X, Y and what is known of A0 are brought to the workspace, and the variants are
- * sequences of products (product.h) with the inverses of small blocks between them. In FP64, of up
- * to 64 columns, the last product writes the answer and tries it on the way (ism_last.cuh). |A| of
- * large orders is found out in another stream meanwhile (ism_norm.cuh), and so are the inverses of
- * large blocks (ism_road.cuh).
+ * sequences of products (product.h) with the inverses of small blocks between them. Of up to 64
+ * columns the last product writes the answer and tries it on the way (ism_last.cuh; in FP32
+ * ism_last_narrow.cuh). |A| of large orders is found out in another stream meanwhile
+ * (ism_norm.cuh), and so are the inverses of large blocks (ism_road.cuh).
  *
  * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (ism_turn.cuh). Smaller
  * ones form groups, which meet all earlier groups together, in products of some hundred columns. A

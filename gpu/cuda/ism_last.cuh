@@ -180,8 +180,8 @@ template <typename Shape> struct cuda__ism_last_block {
     {
 #pragma unroll
         for (int c = 0; c < across; c++) {
-            *(double2 *)(even + c * 8) = make_double2(z[c][0], z[c][1]);
-            *(double2 *)(odd + c * 8) = make_double2(z[c][2], z[c][3]);
+            cuda__store_stream((double2 *)(even + c * 8), &z[c][0]);
+            cuda__store_stream((double2 *)(odd + c * 8), &z[c][2]);
         }
     }
 

@@ -23,18 +23,22 @@
 #define CUDA__ISM_NARROW_DOWN 4 /* warps of a block that have the same columns */
 
 /* Lines of K, and of a place. */
-static __host__ __device__ __forceinline__ int cuda__ism_narrow_inner(int64_t m)
+static constexpr __host__ __device__ __forceinline__ int cuda__ism_narrow_inner(int64_t m)
 {
     return (int)((m + CUDA__ISM_NARROW_STEP - 1) / CUDA__ISM_NARROW_STEP * CUDA__ISM_NARROW_STEP);
 }
 
-static inline size_t cuda__ism_narrow_bytes(int64_t m)
+static constexpr size_t cuda__ism_narrow_bytes(int64_t m)
 {
     const int inner = cuda__ism_narrow_inner(m);
     return (size_t)(inner * CUDA__ISM_LAST_STRIP +
                     2 * (inner + CUDA__ISM_TRIED) * CUDA__ISM_NARROW_ROWS) *
            sizeof(float);
 }
+
+/* There is no shape that takes less. */
+static_assert(cuda__ism_narrow_bytes(CUDA__ISM_LAST_MOST) <= 99 * 1024,
+              "a block has no more at compute capability 8.6");
 
 /* A block. Rows and columns of a thread come by fours: a warp has 32 rows and 64 columns. */
 template <bool Given> struct cuda__ism_narrow_block {
@@ -45,8 +49,8 @@ template <bool Given> struct cuda__ism_narrow_block {
                   "what the warps have");
 
     const cuda__ism_call &call;
-    float *k,
-        *places; /* shared: `inner` lines of -K; two places of inner + CUDA__ISM_TRIED lines */
+    float *k;                 /* shared: `inner` lines of -K */
+    float *places;            /* shared: two of inner + CUDA__ISM_TRIED lines */
     int n, ld, inner, column; /* column: of the strip */
     int at_row, at_column;    /* the thread's first, in the block */
     float *to;                /* the answer; NULL: nobody wants it */

@@ -21,6 +21,9 @@
 #include "gpu/cuda/launch.cuh"
 
 #define CUDA__ISM_STREAM_GROUP 16 /* columns of G that are added up together */
+/* Beyond this order an update is large: a strip's warps have 64 columns each, not 32, and where
+ * columns of X are many too, a block that has a matrix's lines to itself has more threads. */
+#define CUDA__ISM_STREAM_LARGE (CUDA__ISM_STREAM_ORDER / 2)
 
 /* ---- Update ---- */
 
@@ -473,7 +476,7 @@ static cudaError_t cuda__ism_start_strips(const cuda__ism_call &call, cudaStream
 template <typename S>
 static cudaError_t cuda__ism_start_update(const cuda__ism_call &call, cudaStream_t stream)
 {
-    if (call.n > CUDA__ISM_STREAM_ORDER / 2)
+    if (call.n > CUDA__ISM_STREAM_LARGE)
         return cuda__ism_start_strips<S, 1, 8, false>(call, stream);
     if (call.m > 8)
         return cuda__ism_start_strips<S, 2, 4, false>(call, stream);
@@ -485,7 +488,7 @@ template <typename Kernel>
 static cudaError_t cuda__ism_start_one(Kernel few, Kernel many, const cuda__ism_call &call,
                                        cudaStream_t stream)
 {
-    const bool large = call.n > CUDA__ISM_STREAM_ORDER / 2 && call.m > CUDA__WARP;
+    const bool large = call.n > CUDA__ISM_STREAM_LARGE && call.m > CUDA__WARP;
     return cuda__start(large ? many : few, dim3(1, (unsigned)call.count),
                        large ? CUDA__ISM_ALONE_THREADS : CUDA__ISM_THREADS, 0, stream, call);
 }

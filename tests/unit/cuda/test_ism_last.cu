@@ -24,7 +24,11 @@ extern "C" {
 #define SLOTS 2
 #define BEHIND 8 /* numbers behind the answers, and before them */
 #define NOISE (-77.0)
-#define ROUNDINGS 500.0 /* eps that a sum may be off, for each of its terms' magnitudes */
+/* What may be off, in eps times the sum of the terms' magnitudes: a number, and a sum of a column.
+ * Of a number 2.2 was seen, of a sum 2.2 in FP32 and, where it is compared with no better one, 9 in
+ * FP64. */
+#define ROUNDINGS 16.0
+#define SUM_ROUNDINGS 32.0
 
 static const struct {
     enum simt_order order;
@@ -43,6 +47,7 @@ template <typename T> struct result {
 };
 
 template <typename T> struct bed {
+    static constexpr int shapes = sizeof(T) == sizeof(double) ? 2 : 1; /* of a kernel for a size */
     struct size size;
     int64_t ld, parts, rows; /* rows: of a part */
     std::vector<T> space, lines;
@@ -130,9 +135,10 @@ template <typename Shape> static result<double> run(bed<double> &of, bool wanted
                               sizeof(typename Shape::shared), wanted);
 }
 
-/* By whatever shape. */
-static result<double> run(bed<double> &of, bool small, bool wanted)
+/* By either shape. */
+static result<double> run(bed<double> &of, int shape, bool wanted)
 {
+    const bool small = shape == 1;
     constexpr int rows = CUDA__ISM_LAST_ROWS;
     if (of.size.given)
         return of.size.m > 32 ? small ? run<cuda__ism_last_shape<64, true, rows / 4>>(of, wanted)
@@ -146,8 +152,9 @@ static result<double> run(bed<double> &of, bool small, bool wanted)
 }
 
 /* There is one. */
-static result<float> run(bed<float> &of, bool, bool wanted)
+static result<float> run(bed<float> &of, int shape, bool wanted)
 {
+    assert_int_equal(shape, 0);
     return run_kernel<float>(of,
                              of.size.given ? cuda__ism_last_narrow_kernel<true>
                                            : cuda__ism_last_narrow_kernel<false>,
@@ -183,17 +190,21 @@ template <typename T> static void check(bed<T> &of, const result<T> &found)
         const T *z = &found.answers[first + (size_t)(slot * n * n)];
         const T *sums = &found.sums[(size_t)(slot * step)];
         for (int64_t j = 0; j < n; j++) {
-            double expected[CUDA__ISM_LAST_SUMS] = {}, most = 0, allowed;
+            double expected[CUDA__ISM_LAST_SUMS] = {}, size[CUDA__ISM_LAST_SUMS] = {}, allowed;
             for (int64_t i = 0; i < n; i++) {
                 const double number = number_of(of, slot, i, j, &allowed);
                 assert_true(fabs((double)z[i * n + j] - number) <= allowed);
-                most += allowed + ROUNDINGS * (double)cuda__real<T>::eps * fabs(number);
-                for (int l = 0; l < CUDA__ISM_TRIED; l++)
-                    expected[l] += (double)of.lines[(size_t)(l * ld + i)] * number;
-                expected[CUDA__ISM_TRIED] += fabs(number);
+                for (int l = 0; l < CUDA__ISM_LAST_SUMS; l++) {
+                    const double term = l < CUDA__ISM_TRIED
+                                            ? (double)of.lines[(size_t)(l * ld + i)] * number
+                                            : fabs(number);
+                    expected[l] += term;
+                    size[l] += fabs(term);
+                }
             }
             for (int l = 0; l < CUDA__ISM_LAST_SUMS; l++)
-                assert_true(fabs((double)sums[l * ld + j] - expected[l]) <= most);
+                assert_true(fabs((double)sums[l * ld + j] - expected[l]) <=
+                            SUM_ROUNDINGS * (double)cuda__real<T>::eps * size[l]);
         }
         for (int64_t e = 0; e < step; e++)
             assert_true((e < CUDA__ISM_LAST_SUMS * ld && e % ld < n) || isnan(sums[e]));
@@ -205,24 +216,24 @@ template <typename T> static bool are_same(const std::vector<T> &one, const std:
     return memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0;
 }
 
-/* Parts of `rows` rows: right, and the same bits in any order, by either shape, and whether the
+/* Parts of `rows` rows: right, and the same bits in any order, by any shape, and whether the
  * answer is wanted or not. */
 template <typename T> static void try_parts(const struct size &size, int64_t rows)
 {
     bed<T> of;
     make(of, size, rows);
     simt_set_order(SIMT_FORWARD, 0);
-    const result<T> usual = run(of, false, true);
+    const result<T> usual = run(of, 0, true);
     check(of, usual);
     for (size_t o = 0; o < COUNT(orders); o++) {
         simt_set_order(orders[o].order, orders[o].seed);
-        for (int small = 0; small < 2; small++) {
-            const result<T> other = run(of, small, true);
+        for (int shape = 0; shape < of.shapes; shape++) {
+            const result<T> other = run(of, shape, true);
             assert_true(are_same(other.answers, usual.answers));
             assert_true(are_same(other.sums, usual.sums));
         }
     }
-    assert_true(are_same(run(of, false, false).sums, usual.sums));
+    assert_true(are_same(run(of, 0, false).sums, usual.sums));
     simt_set_order(SIMT_FORWARD, 0);
 }
 
@@ -232,7 +243,7 @@ template <typename T> static void try_sizes(int64_t unit)
     static const struct size sizes[] = {
         {9, 1, false, 0},   {70, 31, false, 1}, {130, 33, false, 0}, {330, 64, false, 0},
         {200, 3, false, 1}, {65, 32, true, 0},  {127, 64, true, 1},  {258, 17, true, 0},
-        {321, 64, true, 0}, {256, 8, true, 0},  {384, 5, false, 0},
+        {321, 64, true, 0}, {256, 8, true, 0},  {384, 5, false, 0},  {260, 12, false, 0},
     };
     for (size_t k = 0; k < COUNT(sizes); k++) {
         const int64_t n = sizes[k].n;
