@@ -51,6 +51,38 @@ template <typename T> struct cuda_identity identify(const device_array<T> &a, in
     return identity.get(0, 1)[0];
 }
 
+/* Many calls behind one another with one scratch, of matrices that differ: each may begin while the
+ * one before it ends, and tells what it tells alone. */
+template <typename T> void check_in_a_row(int64_t n)
+{
+    enum precision precision = small_real<T>::precision;
+    const int64_t calls = 200, kinds = 5;
+    std::vector<T> a(n * n * kinds);
+    for (int64_t e = 0; e < n * n * kinds; e++)
+        a[e] = (T)(iterative_random((uint64_t)(e + n)) * (double)(1 + e / (n * n)));
+    device_array<T> d_a(n * n * kinds);
+    d_a.put(a);
+    device_array<cuda_identity> identity(calls);
+    device_array<char> scratch(cuda_identify_bytes(precision, n, 1));
+    for (int64_t k = 0; k < calls; k++) {
+        struct cuda_identification task = {};
+        task.precision = precision;
+        task.n = n;
+        task.a = {d_a.at(k % kinds * n * n), n, n * n};
+        task.count = task.sets = 1;
+        task.to = identity.at(k);
+        task.scratch = scratch.at(0);
+        SMALL_TRY(cuda_identify(&task, nullptr));
+    }
+    std::vector<cuda_identity> found = identity.get(0, calls);
+    int64_t wrong = 0;
+    for (int64_t k = 0; k < calls; k++) {
+        struct cuda_identity alone = identify(d_a, n, k % kinds * n * n);
+        wrong += memcmp(&found[k], &alone, sizeof alone) != 0;
+    }
+    expect(wrong == 0, "in a row", precision, n, (double)wrong);
+}
+
 template <typename T> void check_norms(int64_t n, int64_t late)
 {
     enum precision precision = small_real<T>::precision;
@@ -136,6 +168,8 @@ template <typename T> void check_passes()
         if (n > 8)
             check_kinds<T>(n);
     }
+    for (int64_t n : {33, 512, 700})
+        check_in_a_row<T>(n);
 }
 
 /* ---- Products ---- */

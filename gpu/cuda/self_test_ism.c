@@ -49,6 +49,12 @@ static void put(enum precision precision, void *data, int64_t index, double valu
         ((double *)data)[index] = value;
 }
 
+/* Has A0 a zero on its diagonal? */
+static bool has_zero(const struct trial *trial, int64_t k)
+{
+    return k == 1 && !trial->inverse;
+}
+
 static void fill(const struct trial *trial)
 {
     struct bench *h_bench = trial->h_bench;
@@ -59,7 +65,7 @@ static void fill(const struct trial *trial)
         put(precision, h_bench->y, k, 0.4 * cos((double)(5 * k)) / sqrt((double)n));
     }
     for (int64_t k = 0; k < MATRICES * n; k++) {
-        double d = k == n && !trial->inverse ? 0 : (double)(2 + k % 3);
+        double d = k == n && has_zero(trial, 1) ? 0 : (double)(2 + k % 3);
         put(precision, h_bench->d, k, d);
         for (int64_t j = 0; j < n; j++)
             put(precision, h_bench->b, k * n + j, j == k % n ? 1 / d : 0);
@@ -103,6 +109,12 @@ static double ratio_of(const struct trial *trial, int64_t k)
         worst = wrong > worst || isnan(wrong) ? wrong : worst;
     }
     return worst / ((double)n * norm_a * norm_x * eps);
+}
+
+/* Has lu made an answer that is the road's? Such a road would not show in the answers. */
+static bool is_mended(const struct trial *trial, int64_t k)
+{
+    return trial->h_bench->road[k] == METHOD_ROAD_LU && !has_zero(trial, k) && trial->n >= RANK;
 }
 
 /* What serves its launch, and its mending. */
@@ -185,7 +197,7 @@ static cudaError_t try(struct trial *trial, struct cuda_products *products, cuda
         memset(trial->h_bench->z, 0xa5, sizeof trial->h_bench->z);
         status = run(trial, &call, stream);
         for (int64_t m = 0; m < MATRICES && status == cudaSuccess; m++) {
-            double ratio = ratio_of(trial, m);
+            double ratio = is_mended(trial, m) ? HUGE_VAL : ratio_of(trial, m);
             *worst = ratio > *worst || isnan(ratio) ? ratio : *worst;
         }
     }
