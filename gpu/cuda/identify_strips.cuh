@@ -212,7 +212,6 @@ static __global__ void __launch_bounds__(CUDA__IDENTIFY_ADDING)
     const bool tells = is_group && place % Warps == 0;
     /* A and its factors were there before the first kernel released this one; the sums were not. */
     const T own = tells ? cuda__identify_own<T>(task, k, group * CUDA__WARP + lane) : T(0);
-    cuda__release_next();
     cuda__wait_for_previous();
     if (is_group) {
         const cuda__identify_adder<T, Warps> adder = {shape, space, group, place % Warps, lane};
