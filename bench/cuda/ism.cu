@@ -33,7 +33,11 @@
 
 #define BATCH_BYTES ((int64_t)1 << 29) /* of known inverses */
 #define RATIO_MAX 15.0
-#define MENDED_SHARE 8  /* of ordinary matrices no more than one of so many is mended */
+/* Of ordinary matrices no more than one of so many is mended. */
+#define MENDED_SHARE 8
+/* Calls of fewer operations are timed by ten: of two the first would count in which the device
+ * waits for launches. */
+#define SHORT_FLOPS 1e11
 #define WHOLE_N_MAX 300 /* to this order the residual is computed whole */
 
 namespace
@@ -350,7 +354,7 @@ void time_large(enum kind kind, int64_t m, int64_t variant, int64_t block,
     bed<T> of(kind, n, m, 1, variant, block);
     double order = (double)n, rank = (double)m;
     double flops = order * order * rank * (kind == INVERSE ? 6 : 2) + 4 * order * rank * rank;
-    double ours = clock_seconds([&](int) { of.run(); }, 2);
+    double ours = clock_seconds([&](int) { of.run(); }, flops < SHORT_FLOPS ? 10 : 2);
     double rate = 2 * order * order * order / bounds.product;
     int64_t doubtful = of.run_whole();
     const char *name = precision_name(small_real<T>::precision);
