@@ -41,12 +41,12 @@ extern "C" {
 
 /* The last product makes the answer itself up to so many columns (ism_last.cuh; in FP32
  * ism_last_narrow.cuh): columns of a block's strip, rows that it takes together, and blocks of all
- * strips. */
+ * strips, the multiprocessors of an H200; twice that where two blocks fit on one. */
 #define CUDA__ISM_LAST_MOST 64
 #define CUDA__ISM_LAST_STRIP 128
 #define CUDA__ISM_LAST_ROWS 64
 #define CUDA__ISM_NARROW_ROWS 128
-#define CUDA__ISM_LAST_ALL 132 /* the multiprocessors of an H200; where two fit on one, twice that */
+#define CUDA__ISM_LAST_ALL 132
 /* From this order on, and to so many columns, |A| is measured beside the work, in another stream
  * (ism_norm.cuh). */
 #define CUDA__ISM_BESIDE_LEAST 1024

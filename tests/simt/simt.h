@@ -14,9 +14,9 @@
  * Checked: lanes that wait for each other for ever, with different masks or at different calls; a
  * value asked of a lane that takes no part; a thread that ends without having waited for the launch
  * before its own, where that may not have ended; shared memory beyond what the launch asked for
- * (with AddressSanitizer). Dynamic shared memory begins as NaN, and static in the first block of a launch
- * and in every block of a cluster; else it is what the block before left in it. Asynchronous copies
- * are made as late as allowed, but those that a gate is told of when it is told. Built with
+ * (with AddressSanitizer). Dynamic shared memory begins as NaN, and static in the first block of a
+ * launch and in every block of a cluster; else it is what the block before left in it. Asynchronous
+ * copies are made as late as allowed, but those that a gate is told of when it is told. Built with
  * ThreadSanitizer, the threads of a block are threads to it, which only __syncwarp, __syncthreads,
  * and what ptx.cuh has for threads that wait for others, order: it finds races on shared memory.
  * Shuffles and votes order nothing, as in the language. Streams do what they are given at once, or,
@@ -25,8 +25,9 @@
  * for each other, the device's own roundings of what is not IEEE, time.
  *
  * What goes wrong is printed, kept for simt_report(), and ends the launch with
- * cudaErrorLaunchFailure, or cudaErrorIllegalAddress, which every later call returns too. Threads:
- * any may launch; each has its own shared memory.
+ * cudaErrorLaunchFailure, or cudaErrorIllegalAddress, which every later call returns too; so does a
+ * launch that finds no memory when it is late. Threads: any may launch; each has its own shared
+ * memory.
  */
 #ifndef TESTS_SIMT_SIMT_H
 #define TESTS_SIMT_SIMT_H
