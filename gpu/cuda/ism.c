@@ -117,16 +117,31 @@ static struct cuda__ism_plan plan_of(const struct cuda_call *call)
     return plan;
 }
 
+/* How the last product is shared: into the parts that end first, if a block takes as long as it has
+ * rows, and each multiprocessor of an H200 one after the other; of equals, into the fewest. */
+static void plan_last(const struct cuda_call *call, struct cuda__ism_plan *plan)
+{
+    int64_t n = call->n, strips = (n + CUDA__ISM_LAST_STRIP - 1) / CUDA__ISM_LAST_STRIP;
+    bool narrow = call->precision == PRECISION_FP32;
+    bool two = !narrow && rank_of(call) <= CUDA__ISM_LAST_MOST / 2 &&
+               !cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE); /* on a multiprocessor */
+    int64_t unit = narrow ? CUDA__ISM_NARROW_ROWS : CUDA__ISM_LAST_ROWS;
+    int64_t all = (two ? 2 : 1) * CUDA__ISM_LAST_ALL, shortest = INT64_MAX;
+    for (int64_t wish = 1; wish <= CUDA__ISM_LAST_ROUNDS * all / strips + 1; wish++) {
+        int64_t rows = rounded_up((n + wish - 1) / wish, unit), parts = (n + rows - 1) / rows;
+        int64_t time = (strips * parts + all - 1) / all * rows;
+        if (time >= shortest)
+            continue;
+        shortest = time;
+        plan->last_rows = rows;
+        plan->last_parts = parts;
+    }
+}
+
 /* What a matrix that is not mended goes by besides. */
 static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
 {
     int64_t n = call->n, m = rank_of(call);
-    int64_t strips = (n + CUDA__ISM_LAST_STRIP - 1) / CUDA__ISM_LAST_STRIP;
-    bool narrow = call->precision == PRECISION_FP32;
-    bool two = !narrow && m <= CUDA__ISM_LAST_MOST / 2 &&
-               !cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE); /* on a multiprocessor */
-    int64_t parts = largest((two ? 2 : 1) * CUDA__ISM_LAST_ALL / strips, 1);
-    int64_t rows = narrow ? CUDA__ISM_NARROW_ROWS : CUDA__ISM_LAST_ROWS;
     uint32_t others = METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A);
     if (plan->fused || plan->road == METHOD_ROAD_LU)
         return;
@@ -139,8 +154,8 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
                   m > plan->group && !plan->beside && !wants_factors(call);
     plan->last = plan->road != METHOD_ROAD_REDUCED_MEMORY && m > 0 && m <= CUDA__ISM_LAST_MOST &&
                  n > (updates(call) ? CUDA__ISM_NORM_ORDER : CUDA__ISM_PROBES);
-    plan->last_rows = rounded_up((n + parts - 1) / parts, rows);
-    plan->last_parts = (n + plan->last_rows - 1) / plan->last_rows;
+    if (plan->last)
+        plan_last(call, plan);
 }
 
 /* ---- The layout ---- */
@@ -196,7 +211,14 @@ static void take_trial(struct cuda__ism_call *work)
     take(work, CUDA__ISM_WEIGHTS, 2, ld);
 }
 
-static void take_variant(struct cuda__ism_call *work)
+/* Numbers of FP64, whatever the precision. */
+static void take_doubles(struct cuda__ism_call *work, enum cuda__ism_array array, int64_t numbers,
+                         enum precision precision)
+{
+    take(work, array, 1, numbers * precision_bytes(PRECISION_FP64) / precision_bytes(precision));
+}
+
+static void take_variant(struct cuda__ism_call *work, enum precision precision)
 {
     int64_t n = work->n, m = work->m, ld = work->ld, group = work->plan.group;
     bool reduced = work->plan.road == METHOD_ROAD_REDUCED_MEMORY, earlier = !reduced && m > group;
@@ -227,9 +249,8 @@ static void take_variant(struct cuda__ism_call *work)
      */
     work->at[CUDA__ISM_W_OTHER] = work->at[CUDA__ISM_Z];
     take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
-    /* Numbers of FP64, whatever the precision. */
-    take(work, CUDA__ISM_BESIDE, work->plan.beside ? 2 : 0,
-         cuda__ism_norm_room_of(n, work->m).left);
+    if (work->plan.beside)
+        take_doubles(work, CUDA__ISM_BESIDE, cuda__ism_norm_room_of(n, work->m).left, precision);
     take_trial(work);
 }
 
@@ -298,7 +319,7 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool mending)
     if (mending)
         take_mending(&work);
     else
-        take_variant(&work);
+        take_variant(&work, call->precision);
     if (!mending && work.plan.streams)
         take_stream(&work, call->precision);
     return work;

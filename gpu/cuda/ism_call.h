@@ -47,6 +47,7 @@ extern "C" {
 #define CUDA__ISM_LAST_ROWS 64
 #define CUDA__ISM_NARROW_ROWS 128
 #define CUDA__ISM_LAST_ALL 132
+#define CUDA__ISM_LAST_ROUNDS 3 /* of all multiprocessors, at most */
 /* From this order on, and to so many columns, |A| is measured beside the work, in another stream
  * (ism_norm.cuh). */
 #define CUDA__ISM_BESIDE_LEAST 1024
