@@ -9,8 +9,8 @@
  *
  * --small prints the first table of --time alone. --memory tells what block and reduced_memory
  * reserve and write of the device's memory at m = n.
- * --once is for a profiler: one matrix whose A0 is diagonal, or a batch of small updates; or what
- * is named, of one matrix from n = 1001 on.
+ * --once is for a profiler: up to n = 1000 a batch of updates, beyond one matrix whose A0 is
+ * diagonal, or with `inverse` one update.
  * --check tries every way to give A0 and every variant at orders of every kind of launch by its
  * residual, and the road of matrices that fail their trial, and ends with 1 when one is wrong.
  * --time prints two tables and writes them to FOLDER/DATE-NAME-ism.csv, where NAME is the device's.

@@ -1,6 +1,6 @@
 /* gpu/cuda/ism_norm.cuh: |A| of A = D + X Y^T for large orders, where D is diagonal: the search of
- * ism_trial.cuh in six short kernels, which take what is given and nothing else, so that they can
- * run beside the work.
+ * ism_trial.cuh in six short kernels. They take the trial's lines and what is given, and leave
+ * WEIGHTS and of the answer `terms` and norm_a, so that they can run beside the work.
  *
  *      begin    the norms of X's columns, and L X for eight lines L, those of the trial
  *      score    bounds and scores of A's columns, by |Y| and by Y (L X)^T
@@ -15,7 +15,8 @@
  * makes the same choice. Products are made on the tensor cores, in FP64 whatever the precision of
  * what is given; sums are taken in an order that n and m alone decide.
  *
- * Cost: X is read three times, or four, and Y twice. Device code; a slot a blockIdx.y.
+ * Cost: X is read four times, once of these from a cache, and Y twice. Device code; a slot a
+ * blockIdx.y.
  */
 #ifndef GPU_CUDA_ISM_NORM_CUH
 #define GPU_CUDA_ISM_NORM_CUH
@@ -343,7 +344,8 @@ template <typename T> struct cuda__ism_norm_block {
         return (unsigned long long)__double_as_longlong(fma(size, CUDA__ISM_TERMS_SCALE, sum));
     }
 
-    /* The largest scores, by a warp, and the largest bounds by another one. */
+    /* The largest scores, by a warp, and the largest bounds by another one. A list's end may be of
+     * rows that there are not, with keys of 0: n is large enough for eight others. */
     __device__ __forceinline__ void leave_list(bool bounds) const
     {
         constexpr int each = CUDA__ISM_NORM_WARPS * CUDA__ISM_NORM_UNIT / CUDA__WARP;
@@ -367,6 +369,7 @@ template <typename T> struct cuda__ism_norm_block {
     {
         constexpr int most = CUDA_ISM_N_MAX / (CUDA__ISM_NORM_WARPS * CUDA__ISM_NORM_UNIT);
         constexpr int each = most * CUDA__ISM_PROBES / CUDA__ISM_NORM_THREADS;
+        static_assert(each * CUDA__ISM_NORM_THREADS == most * CUDA__ISM_PROBES, "all lists fit");
         const cuda__ism_norm_list *from = (const cuda__ism_norm_list *)beside(at);
         cuda__ism_norm_keys<each> of;
         cuda__ism_norm_keys<warps * probes / CUDA__WARP> best;
@@ -508,7 +511,6 @@ static __global__ void __launch_bounds__(CUDA__ISM_NORM_THREADS)
     block.take_chosen();
     block.measure(block.beside(room.sizes +
                                ((Begins ? 0 : room.parts) + (int)blockIdx.x) * CUDA__ISM_PROBES));
-    __syncthreads();
     if constexpr (Begins)
         block.template leave_sums<true>();
 }

@@ -44,8 +44,9 @@ template <typename T> struct cuda__ism_putter {
         return (count + size - 1) / size;
     }
 
-    /* A kernel behind what is in the stream; it begins by waiting for that
-     * (cuda__follow_previous). */
+    /* A kernel behind what is in the stream; it begins by waiting for that (cuda__follow_previous,
+     * or where it leaves no room to let the next one in, cuda__wait_for_previous). scripts/check
+     * looks for it. */
     template <typename... Parameters, typename... Arguments>
     void start_grid(void (*kernel)(Parameters...), dim3 blocks, int64_t threads,
                     size_t shared_bytes, const Arguments &...arguments)

@@ -348,8 +348,8 @@ static __device__ __forceinline__ void cuda__release_next()
 #endif
 }
 
-/* Begins a kernel in its turn: behind the one before it, however it was launched; the one behind it
- * may be put on the device meanwhile, but for what it begins with this too. */
+/* Begins a kernel in its turn: behind the one before it, however that was launched. The one behind
+ * it may be put on the device meanwhile, for that begins with this too, or is launched plainly. */
 static __device__ __forceinline__ void cuda__follow_previous()
 {
     cuda__wait_for_previous();

@@ -1,7 +1,6 @@
-/* Kernels of `ism` beside its products, by themselves, on the CPU: sums of pieces, the products and
- * the choice of columns by which |A| is found, what is brought, and the verdict, with so many
- * numbers for a block or a thread as whole calls have at large orders alone. Behind the numbers
- * there is NaN. */
+/* Kernels of `ism` beside its products, by themselves, on the CPU: sums of pieces, the search for
+ * |A| and its choice of columns, what is brought, and the verdict, with so many numbers for a block
+ * or a thread as whole calls have at large orders alone. Behind the numbers there is NaN. */
 #include <algorithm>
 #include <math.h>
 #include <setjmp.h>
@@ -177,13 +176,11 @@ static void test_choice(void **state)
     }
 }
 
-/* The search for |A| as ism_norm.cuh says, by loops. */
+/* The search for |A| as ism_norm.cuh says, by loops: X, Y and D of one slot. */
 struct search {
-    const bed &of;
     const double *x, *y, *d;
     int64_t n, m, ldm;
-    std::vector<double> lines, bounds; /* LINES lines of n; bounds of columns */
-    double most = 0;
+    std::vector<double> lines, bounds, sizes; /* LINES lines of n; bounds and norms of columns */
 
     std::vector<double> scores() const
     {
@@ -205,7 +202,7 @@ struct search {
         return found;
     }
 
-    /* A column of A, as line l its signs; its norm counts. */
+    /* A column of A: its signs become line l, and its norm is noted. */
     void look(int64_t column, int l)
     {
         double size = 0;
@@ -217,7 +214,7 @@ struct search {
             size += fabs(value);
         }
         bounds[(size_t)column] = 0;
-        most = std::max(most, size);
+        sizes.push_back(size);
     }
 
     void climb(bool by_bounds)
@@ -234,33 +231,73 @@ struct search {
     }
 };
 
-/* at: a row of X, of Y and a number of D that are large, so that their column and those near it in
- * its block are the longest; -1: none. */
-static void try_search(int64_t n, int64_t m, int64_t at)
+/* A matrix of each of these slots. */
+#define SLOTS 2
+
+/* at: a row of Y and a number of D are large, so that their columns are the longest; -1: none. up:
+ * X, Y and D are scaled by powers of two, A by 2^17, beyond what sums of their magnitudes bear. */
+static void make_search(bed &of, int64_t n, int64_t m, int64_t at, bool up)
 {
     const int64_t ld = (n + 3) / 4 * 4, ldm = (m + 3) / 4 * 4;
-    const cuda__ism_norm_room room = cuda__ism_norm_room_of(n, m);
-    bed of;
     make(of, n, m,
          {{CUDA__ISM_ANSWER, 64},
           {CUDA__ISM_X, n * ldm},
           {CUDA__ISM_Y, n * ldm},
           {CUDA__ISM_D, ld},
           {CUDA__ISM_WEIGHTS, n},
-          {CUDA__ISM_BESIDE, room.left}});
-    double *x = array_of(of, CUDA__ISM_X), *y = array_of(of, CUDA__ISM_Y);
-    double *d = array_of(of, CUDA__ISM_D), terms = 0;
+          {CUDA__ISM_BESIDE, cuda__ism_norm_room_of(n, m).left}});
+    of.space.assign((size_t)(SLOTS * of.call.part), (double)NAN);
+    of.call.parts = (unsigned char *)of.space.data();
+    of.call.count = SLOTS;
     fill(of, of.lines.data(), LINES, n, ld);
-    fill(of, x, n, m, ldm);
-    fill(of, y, n, m, ldm);
-    fill(of, d, 1, n, ld);
-    for (int64_t c = 0; at >= 0 && c < m; c++)
-        y[at * ldm + c] *= 50;
-    if (at >= 0)
-        d[n - 1 - at] *= 1e4;
-    cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, 0);
-    *answer = {};
-    search by = {of, x, y, d, n, m, ldm, {}, std::vector<double>((size_t)n)};
+    for (int64_t slot = 0; slot < SLOTS; slot++) {
+        double *x = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_X);
+        double *y = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_Y);
+        double *d = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_D);
+        fill(of, x, n, m, ldm);
+        fill(of, y, n, m, ldm);
+        fill(of, d, 1, n, ld);
+        *cuda__ism_answer_of<double>(of.call, slot) = {};
+        for (int64_t c = 0; at >= 0 && c < m; c++)
+            y[at * ldm + c] *= 50;
+        if (at >= 0)
+            d[n - 1 - at] *= 1e4;
+        for (int64_t e = 0; up && e < n * m; e++) {
+            x[e / m * ldm + e % m] *= 0x1p1017;
+            y[e / m * ldm + e % m] *= 0x1p-1000;
+        }
+        for (int64_t j = 0; up && j < n; j++)
+            d[j] *= 0x1p17;
+    }
+}
+
+/* The norms of all chosen columns, in their order, of a slot. */
+static std::vector<double> sizes_of(const bed &of, int64_t slot)
+{
+    const cuda__ism_norm_room room = cuda__ism_norm_room_of(of.call.n, of.call.m);
+    const double *from = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_BESIDE) + room.sizes;
+    std::vector<double> sizes((size_t)(2 * LINES));
+    for (int64_t e = 0; e < 2 * room.parts * LINES; e++)
+        sizes[(size_t)(e / LINES / room.parts * LINES + e % LINES)] += from[e];
+    return sizes;
+}
+
+static void run_search(bed &of)
+{
+    cuda__ism_trier<double> trier = {{of.call, nullptr, nullptr, cudaSuccess, true}};
+    trier.measure_diagonal();
+    assert_int_equal(trier.status, cudaSuccess);
+}
+
+static void check_slot(bed &of, int64_t slot)
+{
+    const int64_t n = of.call.n, m = of.call.m, ld = of.call.ld, ldm = of.call.ldm;
+    const double *x = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_X);
+    const double *y = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_Y);
+    const double *d = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_D);
+    const cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, slot);
+    search by = {x, y, d, n, m, ldm, {}, std::vector<double>((size_t)n), {}};
+    double terms = 0, most = 0;
     for (int64_t e = 0; e < LINES * n; e++)
         by.lines.push_back(of.lines[(size_t)(e / n * ld + e % n)]);
     for (int64_t j = 0; j < n; j++) {
@@ -271,11 +308,22 @@ static void try_search(int64_t n, int64_t m, int64_t at)
     }
     by.climb(false);
     by.climb(true);
-    cuda__ism_trier<double> trier = {{of.call, nullptr, nullptr, cudaSuccess, true}};
-    trier.measure_diagonal();
-    assert_int_equal(trier.status, cudaSuccess);
-    assert_true(is_near(answer->norm_a, by.most, by.most));
+    const std::vector<double> found = sizes_of(of, slot);
+    for (size_t l = 0; l < found.size(); l++) {
+        assert_true(is_near(found[l], by.sizes[l], by.sizes[l]));
+        most = std::max(most, by.sizes[l]);
+    }
+    assert_true(is_near(answer->norm_a, most, most));
     assert_true(is_near(cuda__ism_terms(answer), terms, terms));
+}
+
+static void try_search(int64_t n, int64_t m, int64_t at)
+{
+    bed of;
+    make_search(of, n, m, at, false);
+    run_search(of);
+    for (int64_t slot = 0; slot < SLOTS; slot++)
+        check_slot(of, slot);
 }
 
 /* Orders that leave warps without rows, or with less than their share; columns about those of a
@@ -285,11 +333,38 @@ static void test_search(void **state)
 {
     (void)state;
     static const int64_t columns[] = {0, 1, 15, 16, 17, 63, 64, 65, 130};
+    static const enum simt_order orders[] = {SIMT_FORWARD, SIMT_BACKWARD, SIMT_SHUFFLED,
+                                             SIMT_AHEAD};
     for (size_t k = 0; k < COUNT(columns); k++) {
+        simt_set_order(orders[k % COUNT(orders)], (uint32_t)k);
         try_search(70 + (int64_t)k * 41, columns[k], -1);
+        simt_set_order(orders[(k + 1) % COUNT(orders)], (uint32_t)k);
         try_search(129, columns[k], k % 2 ? 3 : 128);
     }
+    for (size_t o = 0; o < COUNT(orders); o++) {
+        simt_set_order(orders[o], 1);
+        try_search(700, 70, -1);
+    }
+    simt_set_order(SIMT_FORWARD, 0);
     try_search(1030, 20, 700);
+}
+
+/* What is 2^17 times as large is found to be so, where sums of X's magnitudes leave the range. */
+static void test_search_near_overflow(void **state)
+{
+    (void)state;
+    bed usual, large;
+    make_search(usual, 1030, 20, -1, false);
+    make_search(large, 1030, 20, -1, true);
+    run_search(usual);
+    run_search(large);
+    for (int64_t slot = 0; slot < SLOTS; slot++) {
+        const std::vector<double> expected = sizes_of(usual, slot), found = sizes_of(large, slot);
+        for (size_t l = 0; l < found.size(); l++)
+            assert_true(found[l] == expected[l] * 0x1p17);
+        assert_true(cuda__ism_answer_of<double>(large.call, slot)->norm_a ==
+                    cuda__ism_answer_of<double>(usual.call, slot)->norm_a * 0x1p17);
+    }
 }
 
 /* ---- What is brought ---- */
@@ -423,9 +498,13 @@ static void test_verdict(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_search),
-        cmocka_unit_test(test_choice),    cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_diagonals), cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_search_near_overflow),
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_diagonals),
+        cmocka_unit_test(test_verdict),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

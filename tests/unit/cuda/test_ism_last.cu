@@ -115,8 +115,8 @@ static result<T> run_kernel(bed<T> &of, void (*kernel)(const cuda__ism_call, int
     found.answers.assign((size_t)(SLOTS * n * n + 2 * BEHIND), (T)NOISE);
     of.item.outputs[CUDA__ISM_WANTED_INVERSE] =
         wanted ? found.answers.data() + BEHIND + of.size.late : nullptr;
-    if (cuda__start(kernel, dim3((unsigned)strips, SLOTS, (unsigned)of.parts), (unsigned)threads,
-                    bytes, nullptr, of.call, (int)of.rows) != cudaSuccess)
+    if (cuda__follow(kernel, dim3((unsigned)strips, SLOTS, (unsigned)of.parts), (unsigned)threads,
+                     bytes, true, nullptr, of.call, (int)of.rows) != cudaSuccess)
         fail_msg("%s", simt_report());
     assert_int_equal(cuda__start(cuda__ism_last_sum_kernel<T>, dim3((unsigned)blocks, SLOTS),
                                  CUDA__ISM_THREADS, 0, nullptr, of.call, (int)of.parts),

@@ -336,11 +336,12 @@ static void test_groups(void **state)
     }
 }
 
-/* By streams that are late or early the road is `block`, and its answer has the same bytes. */
+/* By streams that are late or early, from `first` on, the road is `block`, and its answer has the
+ * same bytes. */
 static void check_in_any_order(const struct ismtest_problem *problem,
-                               const struct ismtest_answer *expected)
+                               const struct ismtest_answer *expected, enum simt_streams first)
 {
-    for (int how = SIMT_STREAMS_AT_ONCE; how <= SIMT_STREAMS_EARLY; how++) {
+    for (int how = (int)first; how <= SIMT_STREAMS_EARLY; how++) {
         simt_set_streams((enum simt_streams)how);
         struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
         assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
@@ -372,7 +373,7 @@ static void test_groups_ahead(void **state)
         struct ismtest_answer whole =
             ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
         check_ratio(&problem, &whole);
-        check_in_any_order(&problem, &whole);
+        check_in_any_order(&problem, &whole, SIMT_STREAMS_AT_ONCE);
         ismtest_forget(&whole);
         ismtest_free(&problem);
     }
@@ -467,7 +468,7 @@ static void test_measured_beside(void **state)
         assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
         assert_true(answer.rcond >= rcond * (1 - 1e-4) && answer.rcond <= rcond * 1.4);
         if (m == 70 || m == 3)
-            check_in_any_order(&problem, &answer);
+            check_in_any_order(&problem, &answer, SIMT_STREAMS_LATE);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
