@@ -27,7 +27,8 @@
     X(URI_TOO_LONG, 414, false, "uri-too-long", "The URI is too long")                             \
     X(UNSUPPORTED_MEDIA, 415, false, "unsupported-media-type", "The body is in an unknown format") \
     X(EXPECTATION_FAILED, 417, false, "expectation-failed", "The expectation cannot be met")       \
-    X(NOT_INVERTIBLE, 422, false, "not-invertible", "At least one matrix has no inverse")          \
+    X(NOT_INVERTIBLE, 422, false, "not-invertible",                                                \
+      "At least one matrix has no inverse, or none was found")                                     \
     X(CLIENT_QUOTA, 429, true, "client-quota", "This client has too much under way")               \
     X(HEADERS_TOO_LARGE, 431, false, "headers-too-large", "The header fields are too large")       \
     X(INTERNAL, 500, false, "internal-error", "The service failed")                                \

@@ -72,7 +72,9 @@ struct proto__words proto__lower_words(const char *name)
     return words;
 }
 
-static struct proto__words tensor_words(const struct method_tensor *tensors, bool in_lower)
+/* tells: which of them may be left out. */
+static struct proto__words tensor_words(const struct method_tensor *tensors, bool in_lower,
+                                        bool tells)
 {
     struct proto__words words = {""};
     bool some_must = false;
@@ -83,19 +85,19 @@ static struct proto__words tensor_words(const struct method_tensor *tensors, boo
             continue; /* another shape of it */
         add(&words, tensor == tensors ? "" : ", ");
         add(&words, in_lower ? proto__lower_words(tensor->name).text : tensor->name);
-        add(&words, tensor->optional && some_must ? " (optional)" : "");
+        add(&words, tells && tensor->optional && some_must ? " (optional)" : "");
     }
     return words;
 }
 
 struct proto__words proto__input_words(const struct method *method, bool in_lower)
 {
-    return tensor_words(method->inputs, in_lower);
+    return tensor_words(method->inputs, in_lower, true);
 }
 
 struct proto__words proto__output_words(const struct method *method, bool in_lower)
 {
-    return tensor_words(method->outputs, in_lower);
+    return tensor_words(method->outputs, in_lower, false);
 }
 
 struct proto__words proto__dims_words(const struct method *method,

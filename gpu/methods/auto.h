@@ -44,9 +44,10 @@ static const struct method method_auto = {
                                              "transpose by rounding alone: a_ij and a_ji by 4 eps "
                                              "of the smaller at most; the mean of the two is "
                                              "then inverted. What differs by more goes by lu: "
-                                             "post (A + A^T) / 2. Without it A must be symmetric "
-                                             "to the last bit, and n above 32, on a CUDA engine "
-                                             "above 255, in FP32 above 320",
+                                             "post (A + A^T) / 2. With or without it, A that is "
+                                             "symmetric to the last bit goes by Cholesky where n "
+                                             "is above 32, on a CUDA engine above 255, in FP32 "
+                                             "above 320, and by lu below",
                                      .kind = METHOD_OPTION_BOOL}},
     .road = METHOD_ROAD_NONE,
     .n_max = 32768,
