@@ -212,10 +212,10 @@ static void take_trial(struct cuda__ism_call *work)
 }
 
 /* Numbers of FP64, whatever the precision. */
-static void take_doubles(struct cuda__ism_call *work, enum cuda__ism_array array, int64_t numbers,
-                         enum precision precision)
+static void take_doubles(struct cuda__ism_call *work, enum cuda__ism_array array, int64_t lines,
+                         int64_t ld, enum precision precision)
 {
-    take(work, array, 1, numbers * precision_bytes(PRECISION_FP64) / precision_bytes(precision));
+    take(work, array, lines, ld * precision_bytes(PRECISION_FP64) / precision_bytes(precision));
 }
 
 static void take_variant(struct cuda__ism_call *work, enum precision precision)
@@ -250,21 +250,20 @@ static void take_variant(struct cuda__ism_call *work, enum precision precision)
     work->at[CUDA__ISM_W_OTHER] = work->at[CUDA__ISM_Z];
     take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
     if (work->plan.beside)
-        take_doubles(work, CUDA__ISM_BESIDE, cuda__ism_norm_room_of(n, work->m).left, precision);
+        take_doubles(work, CUDA__ISM_BESIDE, 1, cuda__ism_norm_room_of(n, work->m).left, precision);
     take_trial(work);
 }
 
-/* Numbers of FP64, whatever the precision. */
 static void take_stream(struct cuda__ism_call *work, enum precision precision)
 {
     const struct cuda__ism_plan *plan = &work->plan;
-    int64_t ld = plan->stream_ld * precision_bytes(PRECISION_FP64) / precision_bytes(precision);
-    int64_t wide = rounded_up(work->m, 8);
-    take(work, CUDA__ISM_STREAM_K, work->m + CUDA__ISM_TRIED, ld);
-    take(work, CUDA__ISM_STREAM_RK, wide, ld);
-    take(work, CUDA__ISM_STREAM_SIZES, 1, ld);
-    take(work, CUDA__ISM_STREAM_NORMS, 1, ld);
-    take(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_TRIED) * plan->stream_parts, ld);
+    int64_t ld = plan->stream_ld, wide = rounded_up(work->m, 8);
+    take_doubles(work, CUDA__ISM_STREAM_K, work->m + CUDA__ISM_TRIED, ld, precision);
+    take_doubles(work, CUDA__ISM_STREAM_RK, wide, ld, precision);
+    take_doubles(work, CUDA__ISM_STREAM_SIZES, 1, ld, precision);
+    take_doubles(work, CUDA__ISM_STREAM_NORMS, 1, ld, precision);
+    take_doubles(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_TRIED) * plan->stream_parts, ld,
+                 precision);
 }
 
 /* The factors, and the inverse behind them, lie where X and Y were, which are not needed when A is

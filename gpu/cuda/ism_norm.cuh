@@ -129,20 +129,6 @@ template <typename T> struct cuda__ism_norm_block {
 
     /* ---- Sums over rows ---- */
 
-    /* Numbers of X, as left factors of products that have its columns from c on as rows, and of
-     * its rows from `row` on `apart`; zeros beyond its ends. */
-    __device__ __forceinline__ void read_down(double (&a)[held][8], int row, int apart, int c) const
-    {
-        const T *x = array(CUDA__ISM_X) + (int64_t)(row + t) * call.ldm + c + g;
-        const int ld = (int)call.ldm;
-        const int rows = end - row - t, columns = m - c - g;
-        read(a, row + (held - 1) * apart + unit <= end && c + unit <= m,
-             [&](int k, int e, bool is) {
-                 const int down_by = k * apart + e / 2 * 4, over = e % 2 * 8;
-                 return is || (down_by < rows && over < columns) ? x[down_by * ld + over] : T(0);
-             });
-    }
-
     /* a from number(k, e, is), `is` being known where all numbers are there. */
     template <typename F>
     static __device__ __forceinline__ void read(double (&a)[held][8], bool whole, F number)
@@ -158,7 +144,21 @@ template <typename T> struct cuda__ism_norm_block {
         }
     }
 
-    /* The same of the lines, as right factors. */
+    /* Numbers of X, as left factors of products that have its columns from c on as rows, and of
+     * its rows from `row` on `apart`; zeros beyond its ends. */
+    __device__ __forceinline__ void read_down(double (&a)[held][8], int row, int apart, int c) const
+    {
+        const T *x = array(CUDA__ISM_X) + (int64_t)(row + t) * call.ldm + c + g;
+        const int ld = (int)call.ldm;
+        const int rows = end - row - t, columns = m - c - g;
+        read(a, row + (held - 1) * apart + unit <= end && c + unit <= m,
+             [&](int k, int e, bool is) {
+                 const int down_by = k * apart + e / 2 * 4, over = e % 2 * 8;
+                 return is || (down_by < rows && over < columns) ? x[down_by * ld + over] : T(0);
+             });
+    }
+
+    /* Numbers of the lines in those rows, as right factors. */
     template <bool Signs>
     __device__ __forceinline__ void read_lines(double (&b)[held][4], int row, int apart) const
     {

@@ -32,8 +32,9 @@ struct cuda__ism_norm_room {
     int by_scores;       /* lists, one a block of Y */
     int by_bounds, left; /* likewise; how many numbers there are */
     int lines, norms;    /* in shared memory, bytes: eight lines; the norms of X's columns */
-    int sums, own, lists; /* a piece's sums by warps; columns' norms by warps; lists of warps */
-    int signs, chosen;    /* bits of a byte a row; columns */
+    int sums, lists;     /* of warps: a piece's sums; lists */
+    int own;             /* scores of the block's rows, then bounds; or columns' norms by warps */
+    int signs, chosen;   /* bits of a byte a row; columns */
     int bytes;
 };
 
