@@ -40,14 +40,15 @@ static const struct method method_auto = {
                  .kind = METHOD_ROAD,
                  .is_default = true}},
     .options = {[METHOD_AUTO_SPD] = {.name = "spd",
-                                     .help = "also try Cholesky where A differs from its "
-                                             "transpose by rounding alone: a_ij and a_ji by 4 eps "
-                                             "of the smaller at most; the mean of the two is "
-                                             "then inverted. What differs by more goes by lu: "
-                                             "post (A + A^T) / 2. With or without it, A that is "
-                                             "symmetric to the last bit goes by Cholesky where n "
-                                             "is above 32, on a CUDA engine above 255, in FP32 "
-                                             "above 320, and by lu below",
+                                     .help =
+                                         "also try Cholesky where A differs from its "
+                                         "transpose by rounding alone: a_ij and a_ji by 4 eps "
+                                         "of the smaller at most; the mean of the two is "
+                                         "then inverted. What differs by more goes by lu: "
+                                         "post (A + A^T) / 2. With or without it, an A that is "
+                                         "symmetric to the last bit is tried by Cholesky where n "
+                                         "is above 32, on a CUDA engine above 255, in FP32 "
+                                         "above 320, and goes by lu below",
                                      .kind = METHOD_OPTION_BOOL}},
     .road = METHOD_ROAD_NONE,
     .n_max = 32768,

@@ -144,8 +144,8 @@ static const struct method method_ism = {
                     {.name = "U",
                      .help = "factors: the inverse is A0^-1 - A0^-1 U R V^T A0^-1; NaN where "
                              "the variant taken has none, and where Newton's step repaired the "
-                             "inverse. Of A alone m is n, A0 the diagonal of A, or |A|_1 I where "
-                             "that has a zero, X is A - A0 and Y is I",
+                             "inverse. Of A alone m is n, A0 the diagonal of A, or its "
+                             "1-norm where that has a zero, X is A - A0 and Y is I",
                      .rank = 2,
                      .dims = {METHOD_DIM_N, METHOD_DIM_M}},
                 [METHOD_ISM_R] = {.name = "R",

@@ -105,8 +105,8 @@ static const struct method method_iterative = {
           .optional = true},
          {.name = "RESIDUAL_HISTORY",
           .help = "the same after 0, 1, 2, ... steps from that start, infinite where it overflows; "
-                  "NaN behind the last; in JSON both are null, and ITERATIONS tells how many "
-                  "there are. What the last of max_iterations steps led to is not in it",
+                  "NaN behind the last; in JSON both are null, and ITERATIONS tells how "
+                  "far it goes. What the last of max_iterations steps led to is not in it",
           .rank = 1,
           .dims = {METHOD_DIM_INT(METHOD_ITERATIVE_MAX_ITERATIONS)},
           .when_empty = METHOD_EMPTY_ONE_ZERO}},

@@ -140,11 +140,19 @@ def test_not_converged(client):
     assert refused.status == 422, refused
     problem = refused.json()
     assert problem["matrices"] == [{"index": 0, "info": 6}]
+    assert problem["title"].endswith("or none was found")
     assert "did not converge" in problem["detail"] and "best iterate" in problem["detail"]
     assert "Raise max_iterations or tolerance" in problem["detail"]
     given = client.invert(codec.npy(a), NPY, QUERY + "&on_singular=nan")
     assert given.status == 200 and given.header("Invertd-Info") == "1"
     assert codec.load(given.body).tobytes() == outputs["INVERSE"].tobytes()
+
+
+def test_unknown_output(client):
+    """No output is optional to ask for, whatever an engine may spare."""
+    refused = client.invert(codec.npy(matrices.random(4)), NPY, QUERY + "&outputs=foo")
+    assert refused.status == 400, refused
+    assert refused.json()["detail"].endswith("iterations, residual, residual_history")
 
 
 def test_too_few_steps(client):
