@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "gpu/cuda/ism_pivot.cuh"
-#include "gpu/cuda/ism_tile.cuh"
+#include "gpu/cuda/ism_few.cuh"
 #include "gpu/cuda/ism_trial.cuh"
 #include "gpu/cuda/ism_turn.cuh"
 

@@ -20,7 +20,6 @@
 
 #include "gpu/cuda/ism_middle_measures.cuh"
 #include "gpu/cuda/ism_pivot.cuh"
-#include "gpu/cuda/ism_tile.cuh"
 #include "gpu/cuda/ism_trial.cuh"
 
 /* A block. Tiles: of 8 columns of X. */

@@ -20,6 +20,31 @@ template <typename T> static __device__ __forceinline__ T cuda__ism_warp_largest
     return (T)__hiloint2double((int)top, (int)__reduce_max_sync(CUDA__ALL, low));
 }
 
+/* Two numbers side by side. */
+template <typename S> struct cuda__ism_pair;
+template <> struct cuda__ism_pair<float> {
+    typedef float2 type;
+};
+template <> struct cuda__ism_pair<double> {
+    typedef double2 type;
+};
+
+/* Sums over the lanes whose numbers differ in the bits from `Reach` down to 4: halves of the values
+ * are exchanged, step by step, and the last one is added up. */
+template <int Half, int Reach, int Count>
+static __device__ __forceinline__ void cuda__ism_halve(double (&values)[Count], int lane)
+{
+    const bool up = lane & Reach;
+#pragma unroll
+    for (int q = 0; q < Half; q++) {
+        double given = up ? values[q] : values[q + Half];
+        double kept = up ? values[q + Half] : values[q];
+        values[q] = kept + __shfl_xor_sync(CUDA__ALL, given, Reach);
+    }
+    if constexpr (Half > 1)
+        cuda__ism_halve<Half / 2, Reach / 2>(values, lane);
+}
+
 /* Threads that have a matrix. */
 template <int Threads> struct cuda__ism_team {
     static constexpr int block = Threads > CUDA__WARP ? Threads : CUDA__ISM_TEAM_BLOCK;

@@ -53,31 +53,6 @@ template <typename S, int Order> struct cuda__ism_tile_room {
         records + CUDA__ISM_TILE_RECORDS * (int)(sizeof(cuda__ism_record) / sizeof(double));
 };
 
-/* Two numbers side by side. */
-template <typename S> struct cuda__ism_pair;
-template <> struct cuda__ism_pair<float> {
-    typedef float2 type;
-};
-template <> struct cuda__ism_pair<double> {
-    typedef double2 type;
-};
-
-/* Sums over the lanes whose numbers differ in the bits from `Reach` down to 4: halves of the values
- * are exchanged, step by step, and the last one is added up. */
-template <int Half, int Reach, int Count>
-static __device__ __forceinline__ void cuda__ism_halve(double (&values)[Count], int lane)
-{
-    const bool up = lane & Reach;
-#pragma unroll
-    for (int q = 0; q < Half; q++) {
-        double given = up ? values[q] : values[q + Half];
-        double kept = up ? values[q + Half] : values[q];
-        values[q] = kept + __shfl_xor_sync(CUDA__ALL, given, Reach);
-    }
-    if constexpr (Half > 1)
-        cuda__ism_halve<Half / 2, Reach / 2>(values, lane);
-}
-
 /* A warp. S: of what is given and of the answer; the work is done in FP64. */
 template <typename S, int Order> struct cuda__ism_tile_update {
     typedef cuda__ism_tile_room<S, Order> room;
@@ -499,13 +474,10 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         return cuda__ism_lost_by<S, double>(n, cuda__ism_warp_largest(loss), terms);
     }
 
-    /* The matrix that was fetched; `next` begins to be fetched meanwhile. */
-    __device__ __forceinline__ void run(int64_t index, int64_t next, int turn, int number)
+    /* The matrix that was fetched becomes the accumulator. */
+    __device__ __forceinline__ void take()
     {
-        const S *x = given_x(turn), *b = given(room::b + own_row() * room::b_line + 2 * t);
-        cuda__copy_arrive();
-        __syncwarp();
-        excess = 0;
+        const S *b = given(room::b + own_row() * room::b_line + 2 * t);
 #pragma unroll
         for (int e = 0; e < rows * across * 2; e++) {
             const pair both =
@@ -516,6 +488,16 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             z[e / (2 * across)][e / 2 % across][e % 2 * 2] = both.x;
             z[e / (2 * across)][e / 2 % across][e % 2 * 2 + 1] = both.y;
         }
+    }
+
+    /* The matrix that was fetched; `next` begins to be fetched meanwhile. */
+    __device__ __forceinline__ void run(int64_t index, int64_t next, int turn, int number)
+    {
+        const S *x = given_x(turn);
+        cuda__copy_arrive();
+        __syncwarp();
+        excess = 0;
+        take();
         const double norm = measure(x), row = reach(norm);
         double size_b = sum_rows([](int, double value) { return fabs(value); });
         /* A sum that is finite is one of finite numbers. */

@@ -17,14 +17,16 @@ def listed(*endings):
 
 
 def function_lengths(lines):
-    """[(line number, length)] of functions as clang-format lays them out: braces in column one."""
-    start = None
+    """[(line number, length)] of functions as clang-format lays them out: braces alone in a line,
+    in column one, or where the members of a struct begin."""
+    starts = {}
     for number, line in enumerate(lines, 1):
-        if line == "{":
-            start = number
-        elif line == "}" and start is not None:
+        indent = len(line) - len(line.lstrip(" "))
+        if line.strip() == "{":
+            starts[indent] = number
+        elif line.strip() == "}" and indent in starts:
+            start = starts.pop(indent)
             yield start, number - start + 1
-            start = None
 
 
 def main():
