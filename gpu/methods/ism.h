@@ -65,8 +65,8 @@ static const struct method method_ism = {
             "formed, and for inverses that are known and whose matrix has changed by a product of "
             "low rank: an update costs n^2 m operations, not n^3. Faster than lu from about n = 32 "
             "on for small m (with A0_INVERSE alone, on the host engine, from n = 8 on up to m = "
-            "n/4), and up to m = n/2 for larger n. A alone is taken too, but as a rule lu inverts "
-            "it faster.",
+            "n/4), and for larger n up to m = n/2, in FP32 on a GPU up to n/4. A alone is taken "
+            "too, but as a rule lu inverts it faster.",
     .inputs = {[METHOD_ISM_A] = {.name = "A",
                                  .help = "matrices, in place of all other inputs: A0 is then the "
                                          "diagonal, or the 1-norm where that has a zero",
