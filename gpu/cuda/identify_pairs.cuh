@@ -23,6 +23,7 @@ struct cuda__identify_pair {
 /* What 32 columns and their rows have. */
 struct cuda__identify_strip {
     double column, row, dominance; /* the largest */
+    double least;                  /* of columns and rows */
     double squares;                /* of the pairs that are counted with them */
     int32_t zero_column, zero_row; /* the first, from 0; INT32_MAX: none */
     uint32_t parts;

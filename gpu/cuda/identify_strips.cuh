@@ -24,6 +24,7 @@ static __device__ __forceinline__ void cuda__identify_join(cuda__identify_strip 
     to->column = cuda__larger(to->column, other.column);
     to->row = cuda__larger(to->row, other.row);
     to->dominance = cuda__larger(to->dominance, other.dominance);
+    to->least = fmin(to->least, other.least);
     to->squares += other.squares;
     to->zero_column = min(to->zero_column, other.zero_column);
     to->zero_row = min(to->zero_row, other.zero_row);
@@ -33,7 +34,7 @@ static __device__ __forceinline__ void cuda__identify_join(cuda__identify_strip 
 
 static __device__ __forceinline__ cuda__identify_strip cuda__identify_nothing()
 {
-    return {0, 0, 0, 0, INT32_MAX, INT32_MAX, 0, 1};
+    return {0, 0, 0, HUGE_VAL, 0, INT32_MAX, INT32_MAX, 0, 1};
 }
 
 /* The warp's strips joined; in every lane. */
@@ -44,6 +45,7 @@ static __device__ __forceinline__ void cuda__identify_join_warp(cuda__identify_s
         other.column = __shfl_xor_sync(CUDA__ALL, strip->column, reach);
         other.row = __shfl_xor_sync(CUDA__ALL, strip->row, reach);
         other.dominance = __shfl_xor_sync(CUDA__ALL, strip->dominance, reach);
+        other.least = __shfl_xor_sync(CUDA__ALL, strip->least, reach);
         other.squares = __shfl_xor_sync(CUDA__ALL, strip->squares, reach);
         other.zero_column = __shfl_xor_sync(CUDA__ALL, strip->zero_column, reach);
         other.zero_row = __shfl_xor_sync(CUDA__ALL, strip->zero_row, reach);
@@ -143,6 +145,7 @@ cuda__identify_strip_of(const cuda__identify_shape &shape, const cuda__identify_
         double size = fabs((double)own), others = strip.row - size;
         strip.dominance = size > 0 ? others / size : HUGE_VAL;
         strip.dominant = others < size;
+        strip.least = fmin(strip.column, strip.row);
         strip.zero_column = strip.column == 0 ? (int32_t)j : INT32_MAX;
         strip.zero_row = strip.row == 0 ? (int32_t)j : INT32_MAX;
         strip.parts = own > 0 ? 0 : CUDA_PART_NOT_POSITIVE;
@@ -180,6 +183,7 @@ cuda__identify_end(const cuda_identification &task, const cuda__identify_shape &
         cuda__norm_of<T>(all.row),
         sqrt(all.squares),
         all.dominance,
+        all.least,
         all.dominant,
         all.zero_column == INT32_MAX ? 0 : all.zero_column + 1,
         all.zero_row == INT32_MAX ? 0 : all.zero_row + 1,

@@ -38,6 +38,7 @@ struct cuda__iter_state {
     struct cuda_norm v; /* V, as it was measured last */
     double dominance;
     int32_t dominant, warm;
+    int32_t overflows; /* the inverse, for certain */
     int32_t scaling;
     int32_t is_v0;  /* V holds V0 as it came */
     int32_t reload; /* A must come in anew, with this scaling */
@@ -164,6 +165,8 @@ template <typename T> struct cuda__iter_mind {
             return -real::digits;
         if (norm.fraction == 0)
             return 0;
+        if (state.overflows && norm.exponent <= real::exponent_most - 3 * real::digits)
+            return 2 * real::digits;
         return norm.exponent < real::exponent_least + real::digits ? 2 * real::digits : 0;
     }
 
@@ -195,6 +198,7 @@ template <typename T> struct cuda__iter_mind {
             refuse(a.zero_column ? a.zero_column : n);
             return;
         }
+        state.overflows = ITERATION_OVERFLOWS(a.least, real::exponent_most);
         int scaling = suitable(a.norm_1);
         if (!a.norm_1.finite || !a.norm_inf.finite) {
             state.scaling = scaling;
@@ -511,7 +515,9 @@ template <typename T> struct cuda__iter_mind {
                 return;
         }
         state.action = CUDA__ITER_STORE;
-        if (!isfinite(state.residual))
+        if (!state.good && state.overflows)
+            state.refused = (int)call.n + 1;
+        else if (!isfinite(state.residual))
             state.refused = (int)call.n;
     }
 

@@ -2,9 +2,10 @@
  * says what came of it.
  *
  * Flow: A is identified and copied to aligned scratch, scaled by a power of two only at the ends of
- * the range. Then one start after another, until one leads to the inverse: the residual R = I - V A
- * is measured, and a step taken, again and again. The best V so far, the one of the least |R|_F, is
- * copied to the output; it is the answer, whatever the end. An end is one of
+ * the range, or where a line is so small that the inverse overflows (iteration.h). Then one start
+ * after another, until one leads to the inverse: the residual R = I - V A is measured, and a step
+ * taken, again and again. The best V so far, the one of the least |R|_F, is copied to the output;
+ * it is the answer, whatever the end. An end is one of
  *
  * - reached: |R|_1 is at most the tolerance; without one it is at most ITERATION_GOAL_ULPS eps
  *   |A| |V|, and |R|_F below 1/2. (If A is singular, both are 1 at least.)

@@ -148,6 +148,17 @@ def test_not_converged(client):
     assert codec.load(given.body).tobytes() == outputs["INVERSE"].tobytes()
 
 
+def test_overflow_in_part(client):
+    """The inverse is beyond the range, whatever the iteration does: INFO n+1, as of the others."""
+    a = np.stack([np.diag([1e-310, 1]), [[1e-310, 1e-310], [1, 2]]])
+    for method in ("lu", "auto", "gauss_jordan", "iterative"):
+        outputs = client.outputs(method, {"A": a}, ["INVERSE", "INFO", "RCOND"])
+        assert outputs["INFO"].tolist() == [3, 3], method
+        assert (outputs["RCOND"] == 0).all(), method
+        assert not np.isfinite(outputs["INVERSE"]).all(axis=(1, 2)).any(), method
+    assert client.invert(codec.npy(a), NPY, QUERY).status == 200
+
+
 def test_unknown_output(client):
     """No output is optional to ask for, whatever an engine may spare."""
     refused = client.invert(codec.npy(matrices.random(4)), NPY, QUERY + "&outputs=foo")

@@ -113,7 +113,7 @@ static void check_norms(const struct bed *bed, int64_t k, const struct cuda_iden
 {
     int64_t n = bed->n;
     long double *columns = calloc((size_t)n, sizeof *columns), square = 0;
-    long double *rows = calloc((size_t)n, sizeof *rows), one = 0, inf = 0;
+    long double *rows = calloc((size_t)n, sizeof *rows), one = 0, inf = 0, least = HUGE_VAL;
     double eps = 16 * gputest_eps(bed->precision), dominance = 0;
     assert_true(columns && rows);
     for (int64_t i = 0; i < n; i++) {
@@ -130,10 +130,12 @@ static void check_norms(const struct bed *bed, int64_t k, const struct cuda_iden
         double own = fabs(get(bed, k, i, i) * factor);
         one = fmaxl(one, columns[i]);
         inf = fmaxl(inf, rows[i]);
+        least = fminl(least, fminl(rows[i], columns[i]));
         dominance = fmax(dominance, (double)(rows[i] - own) / own);
     }
     assert_true(near(value(found->norm_1), (double)one, eps));
     assert_true(near(value(found->norm_inf), (double)inf, eps));
+    assert_true(near(found->least, (double)least, eps));
     assert_true(near(found->frobenius, sqrt((double)square), eps));
     assert_true(n == 1 || near(found->dominance, dominance, 1e-4));
     assert_int_equal(found->dominant, dominance < 1);
@@ -341,6 +343,7 @@ static void test_zero_lines(void **state)
         for (int64_t i = 0; i < n; i++)
             set(&bed, 0, i, at, i == n / 2 ? 4.9e-324 : 0);
         assert_int_equal(identify_one(&bed).zero_column, 0);
+        assert_true(identify_one(&bed).least == 4.9e-324);
         set(&bed, 0, n / 2, at, -0.0);
         assert_int_equal(identify_one(&bed).zero_column, at + 1);
         for (int64_t j = 0; j < n; j++)
