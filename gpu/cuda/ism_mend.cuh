@@ -210,6 +210,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     } else {
         answer->refused = finite && !good;
         info = !good || size * eps > trial.norm_a ? n + 1 : 0;
+        det_ratio = answer->refused ? cuda__real<T>::nan() : det_ratio;
     }
     cuda__ism_store<T>(call, item, within, info, rcond, road, det_ratio);
 }

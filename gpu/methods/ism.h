@@ -138,7 +138,8 @@ static const struct method method_ism = {
                                                   "compare |DET_RATIO| with a threshold of your "
                                                   "own, or send A0. Alone it saves the transfer "
                                                   "of INVERSE, not the work. It may overflow to "
-                                                  "infinity or underflow to 0",
+                                                  "infinity or underflow to 0, and is NaN where "
+                                                  "INFO is n+1 and INVERSE all NaN",
                                           .when_empty = METHOD_EMPTY_ONES},
                 [METHOD_ISM_U] =
                     {.name = "U",

@@ -139,6 +139,17 @@ def test_batch_invariance(client):
             assert alone["INVERSE"][0].tobytes() == together[i].tobytes()
 
 
+def test_a_refused_inverse(client):
+    """Zero is nobody's inverse: no number beside a refused answer invites to go on."""
+    for n in (2, 9, 40):
+        x = np.ones((2, n, 1))
+        known = np.stack([np.zeros((n, n)), np.eye(n)])
+        outputs = client.outputs("ism", {"A0_INVERSE": known, "X": x, "Y": x}, ALL)
+        assert outputs["INFO"].tolist() == [n + 1, 0]
+        assert np.isnan(outputs["INVERSE"][0]).all() and np.isnan(outputs["DET_RATIO"][0])
+        assert outputs["DET_RATIO"][1] == pytest.approx(n + 1)
+
+
 def test_one_bad_matrix(client):
     inputs, a0, a = problem(10, 2, batch=5, kind="diagonal")
     inputs["X"][1, 3, 0] = np.nan

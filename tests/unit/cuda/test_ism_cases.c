@@ -57,6 +57,7 @@ int main(void)
         cmocka_unit_test(test_a_large_inverse), cmocka_unit_test(test_a_doubled_row),
         cmocka_unit_test(test_a_long_column),   cmocka_unit_test(test_sparse_columns),
         cmocka_unit_test(test_without_inverse), cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_no_inverse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -380,6 +380,7 @@ void ismtest_too_small(enum precision precision, int64_t n, int64_t m)
         problem.b[j] = j % (n + 1) == 0 ? sizes[precision] : 0;
     struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
     assert_int_equal(answer.info, n + 1);
+    assert_true(isnan(answer.det_ratio) == isnan(answer.inverse[0]));
     ismtest_forget(&answer);
     ismtest_free(&problem);
 }
