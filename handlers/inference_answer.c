@@ -49,6 +49,34 @@ static void survey_infos(struct inference *inference, const int32_t *infos)
     }
 }
 
+/* Number b of an output of single numbers; NaN where it is not there. */
+static double output_number(const struct inference *inference, const char *name, int64_t b)
+{
+    const struct proto_request *request = &inference->request;
+    const int output = method_output_find(request->method, name);
+    const void *numbers = output >= 0 ? inference->outputs[output] : NULL;
+    if (numbers == NULL)
+        return NAN;
+    if (request->method->outputs[output].kind == METHOD_INT32)
+        return ((const int32_t *)numbers)[b];
+    return request->precision == PRECISION_FP32 ? ((const float *)numbers)[b]
+                                                : ((const double *)numbers)[b];
+}
+
+/* How far the first that did not converge has come. */
+static void survey_unconverged(struct inference *inference, const int32_t *infos)
+{
+    const struct proto_request *request = &inference->request;
+    struct inference_survey *survey = &inference->survey;
+    int64_t b = 0;
+    while (infos[b] <= request->n + 1)
+        b++;
+    const double iterations = output_number(inference, "ITERATIONS", b);
+    survey->unconverged = b;
+    survey->iterations = isnan(iterations) ? -1 : (int32_t)iterations;
+    survey->residual = output_number(inference, "RESIDUAL", b);
+}
+
 /* fmin passes over NaN. */
 static double least_rcond(const struct proto_request *request, const void *rconds)
 {
@@ -83,6 +111,8 @@ static void survey_all(struct inference *inference)
     if (inference->kind->refuses == NULL)
         return; /* and no headers to make */
     const struct proto_request *request = &inference->request;
+    if (survey->infos[STATS_NOT_CONVERGED] > 0)
+        survey_unconverged(inference, inference->outputs[model->info]);
     survey->rcond = NAN;
     if (model->rcond >= 0)
         survey->rcond = least_rcond(request, inference->outputs[model->rcond]);

@@ -208,6 +208,77 @@ static const char *several_inputs(const struct proto_request *request, char *tex
     return count > 1 ? text : "";
 }
 
+/* What became of the first matrix that did not converge, and what may help. */
+struct unconverged {
+    char reason[160], remedy[224];
+};
+
+static double tolerance_of(const struct proto_request *request)
+{
+    const int option = method_option_find(request->method, "tolerance");
+    double tolerance = 0;
+    if (option >= 0)
+        memcpy(&tolerance, &request->options[option], sizeof tolerance);
+    return tolerance;
+}
+
+/* Where no start led to an inverse, though steps were left. All starts share them. */
+static const char *remedy_without_start(const struct proto_request *request, int64_t most)
+{
+    const int steps = method_option_find(request->method, "max_iterations");
+    const int initial = method_option_find(request->method, "initial");
+    if (most < request->method->options[steps].initial)
+        return " Raise max_iterations, which all starts share.";
+    if (initial >= 0 && request->options[initial] != request->method->options[initial].initial)
+        return " Take initial=auto, or method=lu, which tells whether the matrix is singular.";
+    return " The matrix may be singular: method=lu tells.";
+}
+
+/* By ITERATIONS and, where it was asked for, RESIDUAL: below 1/2 it is that of an inverse. Without
+ * them nothing but INFO is told. */
+static void say_unconverged(const struct inference *inference, struct unconverged *said)
+{
+    static const char failed[] = "the iteration did not converge";
+    const struct proto_request *request = &inference->request;
+    const int limit = method_option_find(request->method, "max_iterations");
+    const double tolerance = tolerance_of(request), residual = inference->survey.residual;
+    const long long steps = inference->survey.iterations;
+    const long long most = limit >= 0 ? request->options[limit] : 0;
+    const bool is_told = !isnan(residual), is_near = residual < 0.5;
+    char at[40] = "";
+    const char *remedy = "";
+    if (is_told)
+        snprintf(at, sizeof at, " (RESIDUAL %.2g)", residual);
+    if (steps < 0 || limit < 0) {
+        snprintf(said->reason, sizeof said->reason, "%s", failed);
+    } else if (steps >= most) {
+        snprintf(said->reason, sizeof said->reason,
+                 "%s: it took all %lld steps that max_iterations allows%s", failed, most, at);
+        remedy = tolerance > 0 && is_near ? " Raise max_iterations, or tolerance above RESIDUAL."
+                 : (double)most < request->method->options[limit].most
+                     ? " Raise max_iterations."
+                     : " The matrix may be singular: method=lu tells.";
+    } else if (tolerance > 0 && is_near) {
+        snprintf(said->reason, sizeof said->reason,
+                 "%s: RESIDUAL stood still at %.2g, above tolerance=%.2g", failed, residual,
+                 tolerance);
+        remedy = " Raise tolerance above that, or leave it out.";
+    } else if (tolerance > 0 && !is_told) {
+        snprintf(said->reason, sizeof said->reason,
+                 "%s: it ended after %lld of at most %lld steps, above tolerance=%.2g", failed,
+                 steps, most, tolerance);
+        remedy = " Where outputs=residual is below 0.5, rounding allows no less, and tolerance "
+                 "has to be above it; else method=lu tells whether the matrix is singular.";
+    } else {
+        snprintf(said->reason, sizeof said->reason,
+                 "%s: no start led to an inverse, the best of them ended after %lld of at most "
+                 "%lld steps%s",
+                 failed, steps, most, at);
+        remedy = remedy_without_start(request, most);
+    }
+    snprintf(said->remedy, sizeof said->remedy, "%s", remedy);
+}
+
 /* Why a matrix has no inverse, by its INFO. A matrix may be given as a sum, and a method that
  * iterates has no pivots. */
 static void say_reason(int32_t info, const struct proto_request *request, char *text, size_t size)
@@ -220,11 +291,29 @@ static void say_reason(int32_t info, const struct proto_request *request, char *
                  method_input_find(request->method, "X") >= 0 ? ", or A0 + X Y^T," : "");
     else if (info <= request->n && method_output_find(request->method, "ITERATIONS") >= 0)
         snprintf(text, size, "a row or a column of zeros");
-    else if (info <= request->n)
+    else
         snprintf(text, size, "zero pivot at step %d (of 1 to %lld)", (int)info,
                  (long long)request->n);
-    else
-        snprintf(text, size, "the iteration did not converge");
+}
+
+/* Of the first matrix that failed the reason, and what may help it, or the first that did not
+ * converge. */
+static void say_first(const struct inference *inference, char *reason, size_t reason_size,
+                      char *remedy, size_t remedy_size)
+{
+    const struct inference_survey *survey = &inference->survey;
+    struct unconverged said = {"", ""};
+    if (survey->infos[STATS_NOT_CONVERGED] > 0)
+        say_unconverged(inference, &said);
+    if (survey->bad[0].info > inference->request.n) {
+        snprintf(reason, reason_size, "%s", said.reason);
+        snprintf(remedy, remedy_size, "%s", said.remedy);
+        return;
+    }
+    say_reason(survey->bad[0].info, &inference->request, reason, reason_size);
+    if (said.reason[0] != '\0')
+        snprintf(remedy, remedy_size, " Matrix %lld: %s.%s", (long long)survey->unconverged,
+                 said.reason, said.remedy);
 }
 
 /* The detail of a 422. A method without an inverse answers with factors, whatever they are.
@@ -236,11 +325,8 @@ static void say_what_failed(const struct inference *inference, char *text, size_
     long long batch = request->batch, failed = survey->failed, first = survey->bad[0].index;
     bool inverts = method_output_find(request->method, "INVERSE") >= 0;
     bool converges = survey->infos[STATS_NOT_CONVERGED] == 0;
-    const char *remedy = converges ? ""
-                                   : " Raise max_iterations or tolerance, or take initial=auto; a "
-                                     "matrix near to singular does not converge.";
-    char reason[160], of[40] = "";
-    say_reason(survey->bad[0].info, request, reason, sizeof reason);
+    char reason[160], remedy[416] = "", of[40] = "";
+    say_first(inference, reason, sizeof reason, remedy, sizeof remedy);
     if (batch > 1)
         snprintf(of, sizeof of, " (of 0 to %lld)", batch - 1);
     if (failed > 1) {
@@ -265,7 +351,7 @@ static void say_what_failed(const struct inference *inference, char *text, size_
 static void answer_not_invertible(struct inference *inference, struct exchange_reply *reply)
 {
     const struct inference_survey *survey = &inference->survey;
-    char detail[512];
+    char detail[1024];
     say_what_failed(inference, detail, sizeof detail);
     struct text text;
     text_init(&text, HANDLERS_PAGE_MAX);

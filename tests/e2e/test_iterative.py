@@ -142,10 +142,40 @@ def test_not_converged(client):
     assert problem["matrices"] == [{"index": 0, "info": 6}]
     assert problem["title"].endswith("or none was found")
     assert "did not converge" in problem["detail"] and "best iterate" in problem["detail"]
-    assert "Raise max_iterations or tolerance" in problem["detail"]
     given = client.invert(codec.npy(a), NPY, QUERY + "&on_singular=nan")
     assert given.status == 200 and given.header("Invertd-Info") == "1"
     assert codec.load(given.body).tobytes() == outputs["INVERSE"].tobytes()
+
+
+def refusal(client, a, query):
+    refused = client.invert(codec.npy(a), NPY, QUERY + query)
+    assert refused.status == 422, refused
+    return refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "singular, query, said, remedy",
+    [
+        (True, "", "no start led to an inverse", "method=lu tells"),
+        (True, "&initial=transpose", "no start led to an inverse", "initial=auto"),
+        (True, "&tolerance=0.1&outputs=residual", "no start led to an inverse", "method=lu"),
+        (False, "&tolerance=1e-20", "above tolerance=1e-20", "outputs=residual"),
+        (False, "&tolerance=1e-20&outputs=residual", "RESIDUAL stood still at", "Raise tolerance"),
+        (
+            False,
+            "&max_iterations=2&initial=transpose",
+            "all 2 steps that max_iterations",
+            "Raise max_iterations",
+        ),
+    ],
+)
+def test_what_is_said_of_it(client, singular, query, said, remedy):
+    """What became of the iteration, and the remedy that fits, of those that there are."""
+    a = np.full((9, 9), 3.0) if singular else matrices.random(9, seed=8)
+    detail = refusal(client, a, query)
+    assert said in detail and remedy in detail, detail
+    for other in ("Raise max_iterations", "Raise tolerance", "initial=auto"):
+        assert other == remedy or other not in detail, detail
 
 
 def test_overflow_in_part(client):

@@ -298,17 +298,14 @@ static const struct {
      3,
      "3",
      "3 of 3 matrices could not be inverted, the first of them matrix 0 (of 0 to 2): the "
-     "iteration did not converge; \"matrices\" lists them. Raise max_iterations or tolerance, "
-     "or take initial=auto; a matrix near to singular does not converge. on_singular=nan answers "
-     "with NaN in their places, or the best iterate."},
+     "iteration did not converge; \"matrices\" lists them. on_singular=nan answers with NaN in "
+     "their places, or the best iterate."},
     {{0, 4, 0},
      NULL,
      422,
      1,
      "1",
-     "Matrix 1 (of 0 to 2): the iteration did not converge. Raise max_iterations or "
-     "tolerance, or take initial=auto; a matrix near to singular does not converge. Ask "
-     "on_singular=nan for the best "
+     "Matrix 1 (of 0 to 2): the iteration did not converge. Ask on_singular=nan for the best "
      "iterate, and outputs=inverse,iterations,residual for how near it came."},
     {{3, 3, -1},
      NULL,
@@ -385,6 +382,98 @@ static void test_reasons(void **state)
     fake_stop(&fake);
 }
 
+/* What became of an iteration, and what may help, by all that its answer tells. */
+static const struct {
+    const char *query[6];
+    int32_t iterations;
+    const char *said;
+} unconverged_rows[] = {
+    {{NULL},
+     40,
+     ": no start led to an inverse, the best of them ended after 40 of at most 100 steps. The "
+     "matrix may be singular: method=lu tells. Ask on_singular=nan for the best iterate"},
+    {{"initial", "transpose"},
+     40,
+     "of at most 100 steps. Take initial=auto, or method=lu, which tells whether the matrix is "
+     "singular. Ask"},
+    {{"max_iterations", "50", "initial", "transpose"},
+     40,
+     "of at most 50 steps. Raise max_iterations, which all starts share. Ask"},
+    {{"max_iterations", "5"},
+     5,
+     ": it took all 5 steps that max_iterations allows. Raise max_iterations. Ask"},
+    {{"max_iterations", "5", "outputs", "inverse,residual"},
+     5,
+     ": it took all 5 steps that max_iterations allows (RESIDUAL 0.1). Raise max_iterations. Ask"},
+    {{"max_iterations", "5", "outputs", "residual", "tolerance", "0.01"},
+     5,
+     "allows (RESIDUAL 0.1). Raise max_iterations, or tolerance above RESIDUAL. Ask"},
+    {{"max_iterations", "1000"},
+     1000,
+     ": it took all 1000 steps that max_iterations allows. The matrix may be singular: method=lu "
+     "tells. Ask"},
+    {{"tolerance", "1e-14"},
+     9,
+     ": it ended after 9 of at most 100 steps, above tolerance=1e-14. Where outputs=residual is "
+     "below 0.5, rounding allows no less, and tolerance has to be above it; else method=lu tells "
+     "whether the matrix is singular. Ask"},
+    {{"tolerance", "1e-14", "outputs", "residual"},
+     9,
+     ": RESIDUAL stood still at 0.1, above tolerance=1e-14. Raise tolerance above that, or leave "
+     "it out. Ask"},
+    {{"outputs", "residual"},
+     40,
+     "ended after 40 of at most 100 steps (RESIDUAL 0.1). The matrix may be singular"},
+};
+
+static void test_unconverged(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"matrix\":[[4,7],[2,6]]}";
+    static const int32_t info = 4;
+    struct fake fake;
+    fake_start(&fake);
+    for (size_t i = 0; i < sizeof unconverged_rows / sizeof unconverged_rows[0]; i++) {
+        struct fake_exchange f;
+        const char *const *query = unconverged_rows[i].query;
+        fake.iterations = unconverged_rows[i].iterations;
+        fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+        fake_set_query(&f, "method", "iterative");
+        for (int q = 0; q < 6 && query[q] != NULL; q += 2)
+            fake_set_query(&f, query[q], query[q + 1]);
+        invert(&fake, &f, text, sizeof text - 1, &info);
+        assert_int_equal(f.answer.status, 422);
+        if (strstr(fake_body(&f), unconverged_rows[i].said) == NULL)
+            fail_msg("not \"%s\": %s", unconverged_rows[i].said, fake_body(&f));
+        fake_end(&f);
+    }
+    fake_stop(&fake);
+}
+
+/* The first that failed is not the first that did not converge: both are told of. */
+static void test_unconverged_behind_another(void **state)
+{
+    (void)state;
+    static const int32_t infos[] = {-1, 0, 4};
+    struct fake fake;
+    struct fake_exchange f;
+    fake_start(&fake);
+    fake.iterations = 100;
+    fake_request(&fake, &f, EXCHANGE_POST, "/v1/invert");
+    fake_set_query(&f, "method", "iterative");
+    size_t bytes = fake_npy_body(body, sizeof body, 3, 2, "<f8", "False");
+    invert(&fake, &f, body, bytes, infos);
+    assert_int_equal(f.answer.status, 422);
+    check_problem(&f, infos, 2,
+                  "2 of 3 matrices could not be inverted, the first of them matrix 0 (of 0 to 2): "
+                  "its input holds a NaN or an infinity; \"matrices\" lists them. Matrix 2: the "
+                  "iteration did not converge: it took all 100 steps that max_iterations allows. "
+                  "Raise max_iterations. on_singular=nan answers with NaN in their places, or the "
+                  "best iterate.");
+    fake_end(&f);
+    fake_stop(&fake);
+}
+
 /* A problem document names a hundred matrices and counts the rest. */
 static void test_many_bad(void **state)
 {
@@ -431,11 +520,18 @@ static void test_many_matrices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_npy),           cmocka_unit_test(test_json),
-        cmocka_unit_test(test_rcond_of_fp32), cmocka_unit_test(test_no_matrices),
-        cmocka_unit_test(test_accept),        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_query),         cmocka_unit_test(test_info),
-        cmocka_unit_test(test_reasons),       cmocka_unit_test(test_many_bad),
+        cmocka_unit_test(test_npy),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_rcond_of_fp32),
+        cmocka_unit_test(test_no_matrices),
+        cmocka_unit_test(test_accept),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_unconverged),
+        cmocka_unit_test(test_unconverged_behind_another),
+        cmocka_unit_test(test_many_bad),
         cmocka_unit_test(test_many_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
