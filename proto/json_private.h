@@ -56,8 +56,8 @@ ERROR_MUST_CHECK enum error proto__lift_read(const struct proto__lift *lift,
                                              enum precision precision, const char *name, void *out,
                                              struct failure *failure);
 /* The step of it, for an array found by proto__scan: one level of brackets after the other. Places
- * in messages are counted from text. */
-ERROR_MUST_CHECK enum error proto__lift_scan(struct proto__lift *lift, const char *text,
+ * in messages are counted from text. rank: levels that one matrix takes of it; more are a batch. */
+ERROR_MUST_CHECK enum error proto__lift_scan(struct proto__lift *lift, int rank, const char *text,
                                              const char *begin, const char *end,
                                              struct failure *failure);
 

@@ -45,6 +45,7 @@ enum expect {
 
 struct nesting {
     struct proto__lift *lift;
+    int rank;         /* levels of one matrix */
     const char *text; /* of the whole document */
     enum expect expect;
     int depth, leaf;                    /* levels open now; level of the numbers, 0: none seen */
@@ -101,13 +102,19 @@ static enum error open_level(struct nesting *nest, const char *at)
 static enum error refuse_length(const struct nesting *nest, const char *at, int level)
 {
     int64_t place[PROTO_RANK_MAX] = {0};
-    for (int i = 0; i < level; i++)
+    bool is_first = nest->lift->rank > nest->rank; /* of its level in a matrix of a batch */
+    for (int i = 0; i < level; i++) {
         place[i] = nest->counts[i] - 1;
+        is_first = is_first && (i == 0 || place[i] == 0);
+    }
     return failure_set(nest->failure, ERROR_BAD_SHAPE,
                        "at byte %lld: an array is ragged: its list %s has length %lld, others "
-                       "before it %lld",
+                       "before it %lld%s",
                        (long long)(at - nest->text) + 1, proto__shape_words(level, place).text,
-                       (long long)nest->counts[level], (long long)nest->lift->shape[level]);
+                       (long long)nest->counts[level], (long long)nest->lift->shape[level],
+                       is_first ? "; all matrices of a request must have one order: send one "
+                                  "request for each order"
+                                : "");
 }
 
 static enum error close_level(struct nesting *nest, const char *at)
@@ -137,10 +144,11 @@ static enum error count_number(struct nesting *nest, const char *at)
     return ERROR_NONE;
 }
 
-enum error proto__lift_scan(struct proto__lift *lift, const char *text, const char *begin,
+enum error proto__lift_scan(struct proto__lift *lift, int rank, const char *text, const char *begin,
                             const char *end, struct failure *failure)
 {
-    struct nesting nest = {.lift = lift, .text = text, .expect = EXPECT_VALUE, .failure = failure};
+    struct nesting nest = {
+        .lift = lift, .rank = rank, .text = text, .expect = EXPECT_VALUE, .failure = failure};
     const char *at = begin;
     enum error error = ERROR_NONE;
     memset(lift, 0, sizeof *lift);
@@ -272,6 +280,20 @@ enum error proto__refuse_value(struct proto__name name, struct failure *failure)
                        called.text, shapes.text[0] != '\0' ? " of shape " : "", shapes.text, hint);
 }
 
+/* Levels that one matrix takes of the array of that name: where it is no input's, as of rows. */
+static int matrix_rank(struct proto__name name)
+{
+    int rank = 0;
+    for (int m = 0; m < method_count(); m++) {
+        const struct method_tensor *input = method_at(m)->inputs;
+        for (; input->name != NULL; input++) {
+            if (proto__equals_ignoring_case(input->name, name.text, name.length))
+                rank = rank < input->rank ? input->rank : rank;
+        }
+    }
+    return rank > 0 ? rank : 2;
+}
+
 /* At the ':' behind a name: lifts the value, when the rule says so. */
 static enum error lift_value(struct walk *w)
 {
@@ -298,7 +320,7 @@ static enum error lift_value(struct walk *w)
     if (error != ERROR_NONE)
         return error;
     struct proto__lift *lift = &scan->lifts[scan->lift_count];
-    error = proto__lift_scan(lift, w->text, w->at, w->end, w->failure);
+    error = proto__lift_scan(lift, matrix_rank(name), w->text, w->at, w->end, w->failure);
     if (error != ERROR_NONE)
         return error;
     char placeholder = (char)('0' + scan->lift_count++);

@@ -30,6 +30,13 @@ V1_JSON = [
     v1("matrix a number", {"matrix": 5}, 400, "matrix|list|array|rows"),
     v1("matrix a row", {"matrix": [1, 2]}, 400, "matrix|square|row|dimension"),
     v1("ragged", {"matrix": [[1, 2], [3]]}, 400, "row|length|ragged|same|rectang"),
+    v1("two orders", {"matrices": [[[1]], [[1, 2], [3, 4]]]}, 400, "must have one order"),
+    v1(
+        "two orders of vectors",
+        {"method": "tridiagonal", "d": [[1, 2], [3]], "dl": [[1], []], "du": [[1], []]},
+        400,
+        "must have one order",
+    ),
     v1("ragged depth", {"matrix": [[1, 2], 3]}, 400, "row|nest|list|array|depth|same"),
     v1("not square", {"matrix": [[1, 2, 3], [4, 5, 6]]}, 400, "square|equal"),
     v1("words", {"matrix": [["1", "2"], ["3", "4"]]}, 400, "number"),

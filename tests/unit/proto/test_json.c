@@ -74,7 +74,14 @@ static const struct row hostile[] = {
     {"ragged in a stack", NULL, "{\"matrices\":[[[1,2],[3,4]],[[5,6],[7]]]}", ERROR_BAD_SHAPE,
      "its list [1,1] has length 1"},
     {"stack of different orders", NULL, "{\"matrices\":[[[1,2],[3,4]],[[5,6]]]}", ERROR_BAD_SHAPE,
-     "its list [1] has length 1, others before it 2"},
+     "its list [1] has length 1, others before it 2; all matrices of a request must have one "
+     "order: send one request for each order"},
+    {"wider in a stack", NULL, "{\"matrices\":[[[1]],[[5,6],[7,8]]]}", ERROR_BAD_SHAPE,
+     "its list [1,0] has length 2, others before it 1; all matrices of a request must have one "
+     "order: send one request for each order"},
+    {"diagonals of two orders", NULL,
+     "{\"method\":\"tridiagonal\",\"d\":[[1,2],[3]],\"dl\":[[1],[]],\"du\":[[1],[]]}",
+     ERROR_BAD_SHAPE, "its list [1] has length 1, others before it 2; all matrices of a request"},
     {"empty beside number", NULL, "{\"matrix\":[[],1]}", ERROR_BAD_SHAPE,
      "at byte 15: an array mixes"},
     {"list beside number", NULL, "{\"matrix\":[1,[2]]}", ERROR_BAD_SHAPE,

@@ -105,7 +105,7 @@ static void test_shapes(void **state)
         struct failure failure = {0};
         struct prototest_body body = prototest_body(rows[i].text, (int64_t)strlen(rows[i].text), 0);
         const char *text = (const char *)body.bytes;
-        enum error error = proto__lift_scan(&lift, text, text, text + body.length, &failure);
+        enum error error = proto__lift_scan(&lift, 2, text, text, text + body.length, &failure);
         prototest_expect(rows[i].text, error, rows[i].code, &failure, "");
         if (error == ERROR_NONE) {
             assert_int_equal(lift.rank, rows[i].rank);
@@ -125,7 +125,7 @@ static void test_numbers(void **state)
     struct proto__lift lift;
     struct failure failure = {0};
     double values[8];
-    assert_int_equal(proto__lift_scan(&lift, text, text, text + sizeof text - 1, &failure),
+    assert_int_equal(proto__lift_scan(&lift, 2, text, text, text + sizeof text - 1, &failure),
                      ERROR_NONE);
     assert_int_equal(proto__lift_read(&lift, PRECISION_FP64, "A", values, &failure), ERROR_NONE);
     for (int i = 0; i < 8; i++)
@@ -146,7 +146,7 @@ static void test_bad_numbers(void **state)
         struct failure failure = {0};
         double values[2];
         snprintf(text, sizeof text, "[7,%s]", rows[i]);
-        assert_int_equal(proto__lift_scan(&lift, text, text, text + strlen(text), &failure),
+        assert_int_equal(proto__lift_scan(&lift, 2, text, text, text + strlen(text), &failure),
                          ERROR_NONE);
         enum error error = proto__lift_read(&lift, PRECISION_FP64, "A", values, &failure);
         prototest_expect(rows[i], error, ERROR_MALFORMED, &failure, "A[1] is not a number");
