@@ -2,8 +2,8 @@
  * side.
  *
  * The blocks of a cluster run on threads that are made for them once and wait for the next cluster;
- * one cluster runs at a time in the process. What goes wrong in one block ends the others at their
- * next barrier.
+ * one cluster runs at a time in the process. None begins before all have found the memory for their
+ * threads. What goes wrong in one block ends the others at their next barrier.
  *
  * Threads: any may launch. `cluster` is guarded by its lock.
  */
@@ -31,6 +31,7 @@ struct grid {
 };
 
 struct worker {
+    machine *own;
     unsigned char *memory;
     uint64_t seen; /* the last job it took */
 };
@@ -120,15 +121,27 @@ void read_order()
                    (uint32_t)strtoul(text, nullptr, 10));
 }
 
+/* NULL: no memory. */
+machine *map_machine()
+{
+    void *memory = mmap(nullptr, sizeof(machine), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? nullptr : (machine *)memory;
+}
+
+/* The calling thread's. */
+void take_machine(machine *m)
+{
+    simt_machine = m;
+    m->tsan = TSAN_SELF();
+}
+
+/* NULL: no memory. */
 machine *open_machine()
 {
-    if (simt_machine)
-        return simt_machine;
-    simt_machine = (machine *)mmap(nullptr, sizeof(machine), PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (simt_machine == MAP_FAILED)
-        abort();
-    simt_machine->tsan = TSAN_SELF();
+    machine *made = simt_machine ? nullptr : map_machine();
+    if (made)
+        take_machine(made);
     return simt_machine;
 }
 
@@ -193,12 +206,22 @@ void end_block(const machine *m)
     pthread_cond_broadcast(&here.changed);
 }
 
+/* False: some block of the cluster has found no memory, and none of them is to run. */
+bool prepare_cluster(machine *m, unsigned rank)
+{
+    if (prepare(m, *here.of, (int)rank) && simt_meet_cluster_blocks())
+        return true;
+    m->status = cudaErrorMemoryAllocation;
+    return false;
+}
+
 /* Runs its block of every cluster there is. */
 void *work(void *context)
 {
     worker *self = (worker *)context;
     unsigned rank = (unsigned)(self - here.all);
-    machine *m = open_machine();
+    machine *m = self->own;
+    take_machine(m);
     pthread_mutex_lock(&here.lock);
     self->memory = cuda__memory;
     for (;;) {
@@ -208,11 +231,11 @@ void *work(void *context)
         pthread_mutex_unlock(&here.lock);
         size_t bytes = here.of->config->dynamicSmemBytes;
         ASAN_FORBID(cuda__memory + bytes, SIMT_SHARED_MAX - bytes);
-        if (!prepare(m, *here.of, (int)rank))
-            m->status = cudaErrorMemoryAllocation;
-        simt_run_block(m, here.of->config, here.first + rank);
-        if (m->status != cudaSuccess)
-            simt_forget_fibers(m);
+        if (prepare_cluster(m, rank)) {
+            simt_run_block(m, here.of->config, here.first + rank);
+            if (m->status != cudaSuccess)
+                simt_forget_fibers(m);
+        }
         ASAN_ALLOW(cuda__memory, SIMT_SHARED_MAX);
         pthread_mutex_lock(&here.lock);
         end_block(m);
@@ -220,13 +243,15 @@ void *work(void *context)
     return nullptr;
 }
 
-/* With the lock. */
+/* With the lock; false: no memory. */
 bool make_workers(unsigned count)
 {
     for (; here.workers < count; here.workers++) {
         pthread_t thread;
-        here.all[here.workers].seen = here.job;
-        if (pthread_create(&thread, nullptr, work, &here.all[here.workers]) != 0)
+        worker *next = &here.all[here.workers];
+        next->seen = here.job;
+        next->own = next->own ? next->own : map_machine();
+        if (!next->own || pthread_create(&thread, nullptr, work, next) != 0)
             return false;
         pthread_detach(thread);
     }
@@ -317,22 +342,33 @@ struct launch {
 thread_local const launch *put_now;
 thread_local cudaError_t launched;
 
-/* Nobody is left whom a late launch can tell that there was no memory for it: the context is lost.
- */
-void fail_late(machine *m)
+/* Where there was no memory for a launch. Nobody is left whom a late one can tell: the context is
+ * lost. m: to keep the report in, or NULL. */
+void find_no_memory(machine *m, bool is_late)
 {
-    snprintf(m->report, sizeof m->report, "simt: a late launch found no memory for its threads\n");
-    m->status = cudaErrorLaunchFailure;
+    static const char report[] = "simt: a late launch found no memory for its threads\n";
+    if (!is_late) {
+        launched = cudaErrorMemoryAllocation;
+        return;
+    }
+    if (m)
+        memcpy(m->report, report, sizeof report);
+    fputs(report, stderr);
+    simt_lose(cudaErrorLaunchFailure);
 }
 
 void run_launch(const void *context)
 {
     const launch *l = (const launch *)context;
-    machine *m = open_machine();
     const grid of = {&l->config, l->body, l->closure, l->cluster, l->overlaps};
     const uint64_t blocks = blocks_of(of);
     if (simt_lost() != cudaSuccess)
         return;
+    machine *m = open_machine();
+    if (!m) {
+        find_no_memory(nullptr, l != put_now);
+        return;
+    }
     read_order();
     watch_faults();
     m->status = cudaSuccess;
@@ -341,14 +377,13 @@ void run_launch(const void *context)
         run_alone(m, of);
     for (uint64_t i = 0; l->cluster > 0 && i < blocks && m->status == cudaSuccess; i += l->cluster)
         run_cluster(m, of, i);
-    if (l == put_now)
+    if (m->status == cudaErrorMemoryAllocation) {
+        find_no_memory(m, l != put_now);
+    } else if (m->status != cudaSuccess) {
         launched = m->status;
-    else if (m->status == cudaErrorMemoryAllocation)
-        fail_late(m);
-    if (m->status == cudaSuccess || m->status == cudaErrorMemoryAllocation)
-        return;
-    fputs(m->report, stderr);
-    simt_lose(m->status);
+        fputs(m->report, stderr);
+        simt_lose(m->status);
+    }
 }
 
 /* An event that tells that all blocks have begun comes before what they do. */

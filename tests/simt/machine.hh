@@ -71,7 +71,7 @@ struct machine {
     char report[REPORT_BYTES];
 };
 
-/* The calling thread's; made by simt_open_machine. */
+/* The calling thread's; NULL until it has launched. */
 extern thread_local machine *simt_machine;
 /* Where kernels find their dynamic shared memory. */
 extern thread_local unsigned char cuda__memory[SIMT_SHARED_MAX];

@@ -11,6 +11,8 @@ extern "C" {
 }
 
 #include "gpu/cuda/ptx.cuh"
+#include "tests/simt/sanitizers.h"
+#include "tests/unit/simt/held.h"
 
 #define BLOCKS 4
 #define CLUSTERS 2
@@ -18,7 +20,8 @@ extern "C" {
 #define ROUNDS 5
 
 template <typename... Parameters, typename... Arguments>
-static cudaError_t start(void (*kernel)(Parameters...), unsigned cluster, Arguments... arguments)
+static cudaError_t start_wide(void (*kernel)(Parameters...), unsigned cluster, unsigned threads,
+                              Arguments... arguments)
 {
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;
@@ -26,11 +29,17 @@ static cudaError_t start(void (*kernel)(Parameters...), unsigned cluster, Argume
     attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(BLOCKS * CLUSTERS);
-    config.blockDim = dim3(THREADS);
+    config.blockDim = dim3(threads);
     config.dynamicSmemBytes = 4096;
     config.attrs = &attribute;
     config.numAttrs = 1;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+template <typename... Parameters, typename... Arguments>
+static cudaError_t start(void (*kernel)(Parameters...), unsigned cluster, Arguments... arguments)
+{
+    return start_wide(kernel, cluster, THREADS, arguments...);
 }
 
 static unsigned rank()
@@ -223,13 +232,45 @@ static void test_limits(void **)
     cudaGetLastError();
 }
 
+/* ---- No memory ---- */
+
+static __global__ void count(int *blocks)
+{
+    if (threadIdx.x == 0)
+        atomicAdd(blocks, 1);
+}
+
+/* More threads than a block had before, or more blocks than a cluster had, need memory. The launch
+ * says that there is none, no block runs, and the next launch with memory does. */
+static void test_no_memory(void **)
+{
+    static const struct {
+        unsigned cluster, threads;
+    } rows[] = {{BLOCKS, SIMT_THREADS_MAX}, {BLOCKS * CLUSTERS, THREADS}};
+    int blocks = 0;
+    if (ASAN_IS_HERE || TSAN_IS_HERE)
+        skip(); /* they would need some themselves */
+    assert_int_equal(start(count, BLOCKS, &blocks), cudaSuccess);
+    assert_int_equal(blocks, BLOCKS * CLUSTERS);
+    for (const auto &row : rows) {
+        blocks = 0;
+        hold_memory(true);
+        cudaError_t status = start_wide(count, row.cluster, row.threads, &blocks);
+        hold_memory(false);
+        assert_int_equal(status, cudaErrorMemoryAllocation);
+        assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
+        assert_int_equal(blocks, 0);
+        assert_int_equal(start_wide(count, row.cluster, row.threads, &blocks), cudaSuccess);
+        assert_int_equal(blocks, BLOCKS * CLUSTERS);
+    }
+}
+
 int main()
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meetings),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_meetings),  cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_mistakes),  cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

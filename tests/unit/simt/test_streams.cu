@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 extern "C" {
@@ -14,6 +13,7 @@ extern "C" {
 
 #include "gpu/cuda/ptx.cuh"
 #include "tests/simt/sanitizers.h"
+#include "tests/unit/simt/held.h"
 
 #define SIDES 2
 
@@ -235,16 +235,6 @@ static void test_copies_and_memory(void **)
 static __global__ void go_wrong()
 {
     __syncwarp(2); /* a lane that there is not */
-}
-
-/* The process gets no more memory, or what it did before. */
-static void hold_memory(bool held)
-{
-    static struct rlimit before;
-    if (before.rlim_max == 0)
-        assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-    const struct rlimit limit = {held ? 0 : before.rlim_cur, before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
 /* The status of a stream that has something wrong to do, perhaps without memory. Its report would
