@@ -18,6 +18,7 @@
 #define GPU_CUDA_ISM_LAST_CUH
 
 #include "gpu/cuda/ism_kernels.cuh"
+#include "gpu/cuda/ism_last_row.cuh"
 
 #define CUDA__ISM_LAST_UNIT 16 /* rows of a product */
 #define CUDA__ISM_LAST_STEP 16 /* columns of X and Y that an instruction takes */
@@ -41,6 +42,14 @@ template <int Inner_, bool Given_, int Rows_> struct cuda__ism_last_shape {
     };
 };
 
+/* How a unit's numbers go to the answer. */
+enum cuda__ism_last_way {
+    CUDA__ISM_LAST_NOWHERE,
+    CUDA__ISM_LAST_NUMBERS, /* one by one: some are beyond its end */
+    CUDA__ISM_LAST_SHIFTED, /* 16 bytes at a time, in other lanes: see ism_last_row.cuh */
+    CUDA__ISM_LAST_PAIRS    /* 16 bytes at a time */
+};
+
 /* A block. In a unit a lane has the rows 2 g and 2 g + 1, g being a quarter of its number. */
 template <typename Shape> struct cuda__ism_last_block {
     typedef typename Shape::shared shared;
@@ -53,7 +62,7 @@ template <typename Shape> struct cuda__ism_last_block {
     int n, ld, column; /* column: of the strip */
     int lane, warp;
     double *to;                 /* the answer; NULL: nobody wants it */
-    bool within, wide;          /* the strip is all there; and rows of the answer, of 16 bytes */
+    bool within, wide;          /* the strip is all there; and rows of the answer at 16 bytes */
     double k[steps][across][4]; /* less K */
     double sums[CUDA__ISM_LAST_SUMS][across][2];
 
@@ -185,6 +194,17 @@ template <typename Shape> struct cuda__ism_last_block {
         }
     }
 
+    /* The same where rows begin anywhere. The lane's first number is in an even row and column: all
+     * first rows lie as the answer's first one does, and the second ones as its second. */
+    __device__ __forceinline__ void store_shifted(const double (&z)[across][4], double *even) const
+    {
+        typedef cuda__ism_last_row<double, 4> row;
+        static_assert(across == 2, "what a lane has of a row");
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            row::put(&z[0][r * 2], &z[1][r * 2], even + r * n, lane % 4, row::lead(to + r * n));
+    }
+
     /* The lane's numbers of 16 columns of (G R)^T's block that is in place, from line 16 step on.
      */
     static __device__ __forceinline__ void take(double (&to)[8], const double *m)
@@ -198,8 +218,8 @@ template <typename Shape> struct cuda__ism_last_block {
     }
 
     /* 16 rows, of which the first is `row`; of the ones in their place, `at`. even: where the
-     * lane's first row goes in pairs, NULL: by numbers, or nowhere. */
-    __device__ __forceinline__ void multiply(int row, int at, int place, double *even)
+     * lane's first row goes. */
+    __device__ __forceinline__ void multiply(int row, int at, int place, double *even, int way)
     {
         const double *m = &memory.lines[place][lane % 4][at + lane / 4 * 2];
         const int i = row + lane / 4 * 2, first = column + warp * Shape::columns;
@@ -224,9 +244,11 @@ template <typename Shape> struct cuda__ism_last_block {
         }
         if (!Shape::given && row < first + Shape::columns && first < row + CUDA__ISM_LAST_UNIT)
             add_diagonal(z, i, j);
-        if (even)
+        if (way == CUDA__ISM_LAST_PAIRS)
             store_pairs(z, even, even + n);
-        else if (to)
+        else if (way == CUDA__ISM_LAST_SHIFTED)
+            store_shifted(z, even);
+        else if (way == CUDA__ISM_LAST_NUMBERS)
             store(z, i, j);
 #pragma unroll
         for (int l = 0; l < CUDA__ISM_TRIED; l++) {
@@ -260,6 +282,17 @@ template <typename Shape> struct cuda__ism_last_block {
         }
     }
 
+    /* Of the rows of a place, by the warp's columns. */
+    __device__ __forceinline__ enum cuda__ism_last_way way_of(int row) const
+    {
+        if (wide && row + rows <= n)
+            return CUDA__ISM_LAST_PAIRS;
+        return !to ? CUDA__ISM_LAST_NOWHERE
+               : row + rows <= n && column + (warp + 1) * Shape::columns <= n
+                   ? CUDA__ISM_LAST_SHIFTED
+                   : CUDA__ISM_LAST_NUMBERS;
+    }
+
     /* Rows from `first` to `end`. A place is filled while the one before the last is let go. */
     __device__ __forceinline__ void run(int first, int end)
     {
@@ -282,10 +315,11 @@ template <typename Shape> struct cuda__ism_last_block {
             }
             cuda__gate_await(&memory.filled[place], s / places & 1);
             __syncwarp(); /* the tensor cores want the lanes together */
-            const bool pairs = wide && row + rows <= n;
+            int way = way_of(row);
+            cuda__keep(way); /* not worked out anew in every unit */
 #pragma unroll 1
             for (int at = 0; at < rows; at += unit, even += down)
-                multiply(row + at, at, place, pairs ? even : nullptr);
+                multiply(row + at, at, place, even, way);
             cuda__gate_arrive(&memory.left[place]);
         }
         conclude();

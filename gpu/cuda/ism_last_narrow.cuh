@@ -173,27 +173,54 @@ template <bool Given> struct cuda__ism_narrow_block {
         }
     }
 
-    __device__ __forceinline__ void store(const float (&z)[each][each], int row) const
+    /* The thread's numbers to the answer, in rows `row` and on. */
+    __device__ __forceinline__ float *place_of(int row, int r, int c) const
     {
-        const bool whole = wide && row + rows <= n;
+        return to + (int64_t)(row + at_row + row_of(r)) * n + column + at_column + column_of(c);
+    }
+
+    /* All of them are there, and rows begin at 16 bytes. */
+    __device__ __forceinline__ void store_wide(const float (&z)[each][each], int row) const
+    {
 #pragma unroll
         for (int r = 0; r < each; r++) {
-            const int i = row + at_row + row_of(r);
 #pragma unroll
-            for (int c = 0; c < each; c += 4) {
-                const int j = column + at_column + column_of(c);
-                float *place = to + (int64_t)i * n + j;
-                if (whole) {
-                    *(float4 *)place = *(const float4 *)&z[r][c];
-                    continue;
-                }
+            for (int c = 0; c < each; c += 4)
+                *(float4 *)place_of(row, r, c) = *(const float4 *)&z[r][c];
+        }
+    }
+
+    /* A part of them may be beyond its end. */
+    __device__ __forceinline__ void store(const float (&z)[each][each], int row) const
+    {
 #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    if (i < n && j + e < n)
-                        place[e] = z[r][c + e];
-                }
+        for (int r = 0; r < each; r++) {
+#pragma unroll
+            for (int c = 0; c < each; c++) {
+                if (row + at_row + row_of(r) < n && column + at_column + column_of(c) < n)
+                    *place_of(row, r, c) = z[r][c];
             }
         }
+    }
+
+    /* All numbers of the warp are there, and rows begin anywhere: every fourth one alike. */
+    __device__ __forceinline__ void store_shifted(const float (&z)[each][each], int row) const
+    {
+        typedef cuda__ism_last_row<float, 8> piece;
+#pragma unroll
+        for (int r = 0; r < each; r++)
+            piece::put(&z[r][0], &z[r][4], place_of(row, r, 0), at_column / 4 % 8,
+                       piece::lead(to + r % 4 * n));
+    }
+
+    __device__ __forceinline__ void put(const float (&z)[each][each], int row) const
+    {
+        if (wide && row + rows <= n)
+            store_wide(z, row);
+        else if (row + at_row / 32 * 32 + 32 <= n && column + at_column / 64 * 64 + 64 <= n)
+            store_shifted(z, row);
+        else
+            store(z, row);
     }
 
     __device__ __forceinline__ void add_up(const float (&z)[each][each], const float *lines)
@@ -261,7 +288,7 @@ template <bool Given> struct cuda__ism_narrow_block {
             if (!Given && row == column) /* parts begin where strips do */
                 add_diagonal(z, row);
             if (to)
-                store(z, row);
+                put(z, row);
             add_up(z, place(now));
         }
         conclude();

@@ -91,6 +91,12 @@ static __device__ __forceinline__ void cuda__store_stream(double2 *to, const dou
     __stcs(to, make_double2(x[0], x[1]));
 }
 
+/* The same of one number. */
+template <typename T> static __device__ __forceinline__ void cuda__store_stream(T *to, T x)
+{
+    __stcs(to, x);
+}
+
 /* A barrier for a block of so many threads: as __syncthreads, but warps may come to it from
  * different places in the code. */
 template <int Threads> static __device__ __forceinline__ void cuda__meet()

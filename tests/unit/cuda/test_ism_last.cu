@@ -1,7 +1,8 @@
 /* The last product of `ism` (gpu/cuda/ism_last.cuh, and in FP32 ism_last_narrow.cuh) by itself, on
  * the CPU: blocks that go down so many rows that they use their places again and again, which whole
- * calls of small orders do not; strips and rows that are whole and that are not; warps in each
- * order. Behind and between the numbers there is NaN. */
+ * calls of small orders do not; strips and rows that are whole and that are not; answers that begin
+ * at any number, at 16 bytes or not; warps in each order. Behind and between the numbers there is
+ * NaN. And rows of the answer by themselves (ism_last_row.cuh). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +39,7 @@ static const struct {
 struct size {
     int64_t n, m;
     bool given; /* A0^-1 is; else it is diagonal */
-    int late;   /* numbers behind a multiple of 16 bytes at which the answers begin */
+    int late;   /* numbers behind a multiple of 16 bytes at which the answers begin: slot 0 */
 };
 
 /* What a run leaves: the answers with what is beside them, and T Z and the sums of each slot. */
@@ -241,9 +242,10 @@ template <typename T> static void try_parts(const struct size &size, int64_t row
 template <typename T> static void try_sizes(int64_t unit)
 {
     static const struct size sizes[] = {
-        {9, 1, false, 0},   {70, 31, false, 1}, {130, 33, false, 0}, {330, 64, false, 0},
-        {200, 3, false, 1}, {65, 32, true, 0},  {127, 64, true, 1},  {258, 17, true, 0},
-        {321, 64, true, 0}, {256, 8, true, 0},  {384, 5, false, 0},  {260, 12, false, 0},
+        {9, 1, false, 0},    {70, 31, false, 1}, {130, 33, false, 2}, {330, 64, false, 0},
+        {200, 3, false, 1},  {65, 32, true, 0},  {127, 64, true, 1},  {258, 17, true, 3},
+        {321, 64, true, 0},  {256, 8, true, 0},  {384, 5, false, 0},  {260, 12, false, 0},
+        {193, 40, false, 1}, {195, 9, true, 2},
     };
     for (size_t k = 0; k < COUNT(sizes); k++) {
         const int64_t n = sizes[k].n;
@@ -267,9 +269,52 @@ static void test_narrow_places_by_turns(void **state)
     try_sizes<float>(CUDA__ISM_NARROW_ROWS);
 }
 
+#define ROW_LD 160 /* numbers from row to row, a multiple of 32 bytes */
+
+/* Each group of lanes writes a row, which begins `late` numbers behind a multiple of 32 bytes. */
+template <typename T, int Lanes> static __global__ void put_rows_kernel(T *rows, int late)
+{
+    typedef cuda__ism_last_row<T, Lanes> row;
+    const int lane = (int)threadIdx.x % Lanes, group = (int)threadIdx.x / Lanes;
+    T *to = rows + group * ROW_LD + late + lane * row::width, near[row::width], far[row::width];
+    for (int e = 0; e < row::width; e++) {
+        near[e] = (T)(group * 100 + lane * row::width + e);
+        far[e] = near[e] + row::across;
+    }
+    row::put(near, far, to, lane, row::lead(rows + late));
+}
+
+/* All numbers of each row are where they belong, and nothing beside them. */
+template <typename T, int Lanes> static void try_rows(void)
+{
+    constexpr int groups = SIMT_WARP / Lanes, numbers = 2 * cuda__ism_last_row<T, Lanes>::across;
+    constexpr int most = 32 / (int)sizeof(T);
+    alignas(32) static T rows[groups * ROW_LD];
+    for (int late = 0; late < most; late++) {
+        for (int e = 0; e < groups * ROW_LD; e++)
+            rows[e] = (T)NOISE;
+        assert_int_equal(
+            cuda__start(put_rows_kernel<T, Lanes>, 1, SIMT_WARP, 0, nullptr, (T *)rows, late),
+            cudaSuccess);
+        for (int e = 0; e < groups * ROW_LD; e++) {
+            const int at = e % ROW_LD - late;
+            const bool own = at >= 0 && at < numbers;
+            assert_true(rows[e] == (T)(own ? e / ROW_LD * 100 + at : NOISE));
+        }
+    }
+}
+
+static void test_rows_that_begin_anywhere(void **state)
+{
+    (void)state;
+    try_rows<double, 4>();
+    try_rows<float, 8>();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_that_begin_anywhere),
         cmocka_unit_test(test_places_by_turns),
         cmocka_unit_test(test_narrow_places_by_turns),
     };

@@ -61,6 +61,11 @@ template <typename V, typename T> static inline void cuda__store_stream(V *to, c
     memcpy((void *)to, x, sizeof(V));
 }
 
+template <typename T> static inline void cuda__store_stream(T *to, T x)
+{
+    *to = x;
+}
+
 /* A kernel begins when the one before it is done; but that it waits is looked at. */
 static inline void cuda__wait_for_previous()
 {
