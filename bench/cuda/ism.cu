@@ -245,7 +245,8 @@ int check_all()
         failed += !check_one<double>(DIAGONAL, n, n, 5, 0, true);
         failed += !check_one<double>(DIAGONAL, n, n + 5, 70, 0, true);
     }
-    for (int64_t n : {65, 129, 801, 1500, 3000}) /* the last product makes the answer */
+    /* The last product makes the answer; of an odd n, in FP32 of 1502, rows begin anywhere. */
+    for (int64_t n : {65, 129, 801, 1500, 1502, 3000, 3001})
         for (int64_t m : {1, 32, 33, 64}) {
             failed += !check_one<float>(DIAGONAL, n, m, 2, 0, false);
             failed += !check_one<double>(DIAGONAL, n, m, 2, 0, false);
@@ -388,6 +389,14 @@ template <typename T> void time_order(int64_t n, bool whole, FILE *csv)
         time_large<T>(DIAGONAL, n / 2, 3, block, bounds, csv);
 }
 
+/* Few columns, of an order at which rows of the answer do not begin at multiples of 16 bytes. */
+template <typename T> void time_odd_order(int64_t n, FILE *csv)
+{
+    struct bounds bounds = bounds_of<T>(n);
+    time_large<T>(DIAGONAL, 64, 0, 0, bounds, csv);
+    time_large<T>(INVERSE, 64, 0, 0, bounds, csv);
+}
+
 void time_batches(FILE *csv)
 {
     static const struct {
@@ -422,6 +431,8 @@ void time_all(FILE *csv)
     time_order<double>(8192, true, csv);
     time_order<double>(4096, false, csv);
     time_order<float>(8192, false, csv);
+    time_odd_order<double>(8191, csv);
+    time_odd_order<float>(8191, csv);
 }
 
 /* ---- Memory ---- */
