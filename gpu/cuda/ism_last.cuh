@@ -31,6 +31,9 @@ template <int Inner_, bool Given_, int Rows_> struct cuda__ism_last_shape {
     static constexpr bool given = Given_;
     static constexpr int threads = warps * CUDA__WARP, columns = across * 8;
     static constexpr int strip = warps * columns;
+    /* Of a multiprocessor, as the plan has it (ism.c); 0: one, whose threads may have any number of
+     * registers. */
+    static constexpr int blocks = Inner_ <= CUDA__ISM_LAST_MOST / 2 && !Given_ ? 2 : 0;
     static constexpr int rows = Rows_;
     static constexpr int places = Given_ ? 3 : 4; /* of which one is filled, and one let go */
     /* Distances of lines that are read without conflicts. */
@@ -328,7 +331,7 @@ template <typename Shape> struct cuda__ism_last_block {
 
 /* blockIdx.x: the strip, blockIdx.z: the part of its rows, `rows` each. */
 template <typename Shape>
-static __global__ void __launch_bounds__(Shape::threads)
+static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     cuda__ism_last_kernel(const cuda__ism_call call, int rows)
 {
     cuda__wait_for_previous();
