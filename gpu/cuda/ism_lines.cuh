@@ -10,6 +10,7 @@
 #include "gpu/cuda/ism_few.cuh"
 #include "gpu/cuda/ism_trial.cuh"
 #include "gpu/cuda/ism_turn.cuh"
+#include "gpu/cuda/launch.cuh"
 
 #define CUDA__ISM_MEET_TILES 4 /* of 8 columns of a warp */
 #define CUDA__ISM_MEET_WARPS (CUDA__ISM_STREAM_SLAB / (8 * CUDA__ISM_MEET_TILES))
@@ -63,12 +64,24 @@ template <typename S> struct cuda__ism_stream {
     }
 };
 
+/* A kernel behind what is in the stream; it begins by waiting for that (cuda__follow_previous).
+ * scripts/check looks for it. */
+template <typename... Parameters, typename... Arguments>
+static cudaError_t cuda__ism_follow(void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
+                                    size_t shared_bytes, cudaStream_t stream,
+                                    const Arguments &...arguments)
+{
+    return cuda__follow(kernel, blocks, threads, shared_bytes, cuda__overlaps(), stream,
+                        arguments...);
+}
+
 /* ---- Reach ---- */
 
 /* What ism_lost.cuh wants of X and Y; notes what of them is not finite. A block a slot. */
 template <typename S, int Threads>
 static __global__ void __launch_bounds__(Threads) cuda__ism_reach_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     constexpr int warps = Threads / CUDA__WARP;
     __shared__ double parts[Threads], scratch[warps];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
@@ -262,6 +275,7 @@ template <typename S, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP)
     cuda__ism_meet_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int lane = (int)threadIdx.x % CUDA__WARP;
     const int all = (at.m + at.tried + Lines * 16 - 1) / (Lines * 16);
@@ -281,9 +295,9 @@ static cudaError_t cuda__ism_start_meet(const cuda__ism_call &call, cudaStream_t
 {
     const int64_t slabs = call.plan.stream_ld / CUDA__ISM_STREAM_SLAB;
     const int64_t all = (call.m + CUDA__ISM_TRIED + Lines * 16 - 1) / (Lines * 16);
-    return cuda__start(cuda__ism_meet_kernel<S, Lines>,
-                       dim3((unsigned)(slabs * all), (unsigned)call.count),
-                       CUDA__ISM_MEET_WARPS * CUDA__WARP, 0, stream, call);
+    return cuda__ism_follow(cuda__ism_meet_kernel<S, Lines>,
+                            dim3((unsigned)(slabs * all), (unsigned)call.count),
+                            CUDA__ISM_MEET_WARPS * CUDA__WARP, 0, stream, call);
 }
 
 /* ---- Couple ---- */
@@ -521,6 +535,7 @@ static __global__ void __launch_bounds__(cuda__ism_coupler<S, Most>::threads,
                                          512 / cuda__ism_coupler<S, Most>::threads)
     cuda__ism_couple_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     typedef typename cuda__ism_coupler<S, Most>::shared shared;
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
@@ -535,8 +550,8 @@ template <typename S, int Most>
 static cudaError_t cuda__ism_start_couple(const cuda__ism_call &call, cudaStream_t stream)
 {
     typedef cuda__ism_coupler<S, Most> coupler;
-    return cuda__start(cuda__ism_couple_kernel<S, Most>, dim3(1, (unsigned)call.count),
-                       coupler::threads, sizeof(typename coupler::shared), stream, call);
+    return cuda__ism_follow(cuda__ism_couple_kernel<S, Most>, dim3(1, (unsigned)call.count),
+                            coupler::threads, sizeof(typename coupler::shared), stream, call);
 }
 
 #endif

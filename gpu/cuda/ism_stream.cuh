@@ -18,7 +18,6 @@
 #define GPU_CUDA_ISM_STREAM_CUH
 
 #include "gpu/cuda/ism_lines.cuh"
-#include "gpu/cuda/launch.cuh"
 
 #define CUDA__ISM_STREAM_GROUP 16 /* columns of G that are added up together */
 /* Beyond this order an update is large: a strip's warps have 64 columns each, not 32, and where
@@ -261,6 +260,7 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
 template <typename S, int Down, int Tiles, bool Few>
 static __global__ void __launch_bounds__(512, 1) cuda__ism_stream_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     typedef cuda__ism_striper<S, Down, Tiles, Few> striper;
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
@@ -315,6 +315,7 @@ template <typename S>
 static __global__ void __launch_bounds__(CUDA__ISM_STREAM_SLAB)
     cuda__ism_loss_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     __shared__ double scratch[CUDA__ISM_STREAM_SLAB / CUDA__WARP];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int j = (int)(blockIdx.x * CUDA__ISM_STREAM_SLAB + threadIdx.x);
@@ -383,6 +384,7 @@ template <typename S, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_conclude_kernel(const cuda__ism_call call)
 {
+    cuda__follow_previous();
     constexpr int tried = CUDA__ISM_TRIED, warps = Threads / CUDA__WARP;
     __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MOST];
     __shared__ double pieces[tried][Threads];
@@ -468,9 +470,9 @@ static cudaError_t cuda__ism_start_strips(const cuda__ism_call &call, cudaStream
         if (bytes > (size_t)cuda__shared_most())
             return cuda__ism_start_strips<S, Down / 2, Tiles, Few>(call, stream);
     }
-    return cuda__start(cuda__ism_stream_kernel<S, Down, Tiles, Few>,
-                       dim3((unsigned)call.plan.stream_parts, (unsigned)call.count),
-                       (unsigned)warps * CUDA__WARP, bytes, stream, call);
+    return cuda__ism_follow(cuda__ism_stream_kernel<S, Down, Tiles, Few>,
+                            dim3((unsigned)call.plan.stream_parts, (unsigned)call.count),
+                            (unsigned)warps * CUDA__WARP, bytes, stream, call);
 }
 
 template <typename S>
@@ -489,8 +491,8 @@ static cudaError_t cuda__ism_start_one(Kernel few, Kernel many, const cuda__ism_
                                        cudaStream_t stream)
 {
     const bool large = call.n > CUDA__ISM_STREAM_LARGE && call.m > CUDA__WARP;
-    return cuda__start(large ? many : few, dim3(1, (unsigned)call.count),
-                       large ? CUDA__ISM_ALONE_THREADS : CUDA__ISM_THREADS, 0, stream, call);
+    return cuda__ism_follow(large ? many : few, dim3(1, (unsigned)call.count),
+                            large ? CUDA__ISM_ALONE_THREADS : CUDA__ISM_THREADS, 0, stream, call);
 }
 
 /* The chunk of call.count slots. */
@@ -513,8 +515,8 @@ static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStrea
     if (error == cudaSuccess)
         error = cuda__ism_start_update<S>(call, stream);
     if (error == cudaSuccess)
-        error =
-            cuda__start(cuda__ism_loss_kernel<S>, slabs, CUDA__ISM_STREAM_SLAB, 0, stream, call);
+        error = cuda__ism_follow(cuda__ism_loss_kernel<S>, slabs, CUDA__ISM_STREAM_SLAB, 0, stream,
+                                 call);
     if (error == cudaSuccess)
         error = cuda__ism_start_one(cuda__ism_conclude_kernel<S, few>,
                                     cuda__ism_conclude_kernel<S, many>, call, stream);

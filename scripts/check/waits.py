@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A CUDA kernel that may begin before the one ahead of it has ended waits for that first.
 
-Kernels that gpu/cuda/ism_put.cuh starts, and our own products, are launched so. Each must have the
-wait as its first statement: a test on the CPU sees that a thread waits, but not when.
+Kernels that gpu/cuda/ism_put.cuh and ism_lines.cuh start, and our own products, are launched so.
+Each must have the wait as its first statement: a test on the CPU sees that a thread waits, but not
+when.
 """
 import pathlib
 import re
@@ -10,7 +11,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STARTS = re.compile(
-    r"\b(?:start|start_grid|start_once|start_alone|start_both|start_norm|over|over_both)\s*\(")
+    r"\b(?:start|start_grid|start_once|start_alone|start_both|start_norm|over|over_both"
+    r"|cuda__ism_follow|cuda__ism_start_one)\s*\(")
 KERNEL = re.compile(r"cuda__\w+_kernel\b")
 DEFINED = re.compile(r"__global__[^;{]*?\b(cuda__\w+_kernel)\s*\([^{;]*\)\s*\{\s*(\w+)", re.S)
 WAITS = ("cuda__follow_previous", "cuda__wait_for_previous")
