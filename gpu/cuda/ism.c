@@ -69,14 +69,16 @@ static bool streams(const struct cuda_call *call, int64_t n, int64_t m)
            m <= CUDA__ISM_STREAM_MOST;
 }
 
-/* Parts of the rows are of one size, but for the last. */
-static void plan_stream(struct cuda__ism_plan *plan, int64_t n)
+/* Parts of the rows are of one size, but for the last. How many matrices there are decides who
+ * works on a strip, not what is added up to what. */
+static void plan_stream(struct cuda__ism_plan *plan, int64_t n, int64_t matrices)
 {
     int64_t parts = (n + CUDA__ISM_STREAM_ROWS - 1) / CUDA__ISM_STREAM_ROWS;
     plan->fused = plan->streams = true;
     plan->stream_rows = rounded_up((n + parts - 1) / parts, 32);
     plan->stream_parts = (n + plan->stream_rows - 1) / plan->stream_rows;
     plan->stream_ld = rounded_up(n, CUDA__ISM_STREAM_SLAB);
+    plan->stream_by_strips = matrices <= CUDA__ISM_STREAM_FEW / plan->stream_parts;
 }
 
 /* As the host's plan, with blocks and roads that suit a GPU. */
@@ -98,7 +100,7 @@ static struct cuda__ism_plan plan_of(const struct cuda_call *call)
         plan.fused = true;
     } else if (variant == METHOD_ISM_AUTO && block == 0 && streams(call, n, m)) {
         plan.road = METHOD_ROAD_BLOCK;
-        plan_stream(&plan, n);
+        plan_stream(&plan, n, call->matrices);
     }
     if (variant != METHOD_ISM_AUTO)
         plan.road = roads[variant];
@@ -258,12 +260,14 @@ static void take_stream(struct cuda__ism_call *work, enum precision precision)
 {
     const struct cuda__ism_plan *plan = &work->plan;
     int64_t ld = plan->stream_ld, wide = rounded_up(work->m, 8);
+    int64_t strips = (work->n + CUDA__ISM_STREAM_STRIP - 1) / CUDA__ISM_STREAM_STRIP;
+    int64_t shares = plan->stream_by_strips ? strips : plan->stream_parts;
     take_doubles(work, CUDA__ISM_STREAM_K, work->m + CUDA__ISM_TRIED, ld, precision);
+    take_doubles(work, CUDA__ISM_STREAM_R, wide, wide, precision);
     take_doubles(work, CUDA__ISM_STREAM_RK, wide, ld, precision);
     take_doubles(work, CUDA__ISM_STREAM_SIZES, 1, ld, precision);
     take_doubles(work, CUDA__ISM_STREAM_NORMS, 1, ld, precision);
-    take_doubles(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_TRIED) * plan->stream_parts, ld,
-                 precision);
+    take_doubles(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_TRIED) * shares, ld, precision);
 }
 
 /* The factors, and the inverse behind them, lie where X and Y were, which are not needed when A is

@@ -54,11 +54,15 @@ extern "C" {
 #define CUDA__ISM_BESIDE_MOST 1024
 
 /* Updates without A0 that no block of threads holds, to this order and so many columns, go by
- * ism_stream.cuh: columns that a block reads, and rows of a part of the answer, about. */
+ * ism_stream.cuh: columns that a block reads, rows of a part of the answer, about, and rows of a
+ * strip at least. Where all matrices have so few parts, a block of it has a strip: half as many as
+ * an H200 has multiprocessors. */
 #define CUDA__ISM_STREAM_ORDER 1024
 #define CUDA__ISM_STREAM_MOST 64
 #define CUDA__ISM_STREAM_SLAB 64
 #define CUDA__ISM_STREAM_ROWS 128
+#define CUDA__ISM_STREAM_STRIP 16
+#define CUDA__ISM_STREAM_FEW 66
 
 /* The descriptor's inputs and outputs, by their indices. */
 enum cuda__ism_input {
@@ -105,6 +109,7 @@ enum cuda__ism_array {
     CUDA__ISM_BESIDE,   /* of ism_norm.cuh, in FP64: what its kernels leave one another */
     CUDA__ISM_PARTS,    /* of ism_last.cuh: sums of the blocks, three lines each */
     CUDA__ISM_STREAM_K, /* of ism_stream.cuh, in FP64: see there */
+    CUDA__ISM_STREAM_R,
     CUDA__ISM_STREAM_RK,
     CUDA__ISM_STREAM_SIZES,
     CUDA__ISM_STREAM_NORMS,
@@ -136,6 +141,7 @@ struct cuda__ism_plan {
     bool fused;
     bool streams; /* with `fused`: by ism_stream.cuh, with a workspace; rows of a part, parts */
     int64_t stream_rows, stream_parts, stream_ld; /* numbers from line to line */
+    bool stream_by_strips;                        /* few parts: their strips are blocks' */
     int64_t block, group;                         /* columns; a group is a multiple of a block */
     bool ahead;    /* what a group meets of all but the last is computed beside the inverse of the
                     * block before it; a group is a block then */

@@ -3,25 +3,30 @@
  * from m = 47 on, the inverse written once, and nothing else of that size. With B = A0^-1 and T the
  * lines of the trial, for all matrices of a chunk,
  *
- *      reach     how much the terms of X K may be; a block a matrix;
- *      meet      K = Y^T B, and T B; each warp 32 columns;
- *      couple    R = (I + K X)^-1, -R K, and |X K| as ism_middle.cuh has it; a block a matrix;
+ *      meet      K = Y^T B, and T B; a block 32 columns, a warp some of the rows;
+ *      couple    R = (I + K X)^-1; |X K| as ism_middle.cuh has it; how much the terms of X K may
+ *                be; a block a matrix for each;
+ *      lines     -R K; a block 64 columns;
  *      update    G = B X and Z = B + G (-R K), by strips of rows, which a block holds in its
  *                registers, a warp some of the columns; Z goes out, and T Z and the sums of
- *                magnitudes of its columns are left, of each part of the rows;
- *      loss      what the trial is blind to, where terms of K cancel; a block 64 columns;
+ *                magnitudes of its columns are left, of each block's rows;
+ *      loss      those sums added up, and what the trial is blind to, where terms of K cancel; a
+ *                block 64 columns;
  *      conclude  the trial; a block a matrix.
  *
- * Every sum is taken in an order that n and m alone decide. Device code; a slot a blockIdx.y.
+ * A block of `update` has a part of the rows; of few matrices, a strip, so that the device has
+ * something to do. Every sum is taken in an order that n and m alone decide: of the strips of a
+ * part, and then of the parts. Device code; a slot a blockIdx.y.
  */
 #ifndef GPU_CUDA_ISM_STREAM_CUH
 #define GPU_CUDA_ISM_STREAM_CUH
 
-#include "gpu/cuda/ism_lines.cuh"
+#include "gpu/cuda/ism_couple.cuh"
 
 #define CUDA__ISM_STREAM_GROUP 16 /* columns of G that are added up together */
-/* Beyond this order an update is large: a strip's warps have 64 columns each, not 32, and where
- * columns of X are many too, a block that has a matrix's lines to itself has more threads. */
+#define CUDA__ISM_LOSS_THREADS (CUDA__ISM_STREAM_SLAB * (1 + CUDA__ISM_TRIED))
+/* Beyond this order an update is large: a strip's warps have 64 columns each, not 32, and the block
+ * that has a matrix's trial has more threads. */
 #define CUDA__ISM_STREAM_LARGE (CUDA__ISM_STREAM_ORDER / 2)
 
 /* ---- Update ---- */
@@ -231,10 +236,10 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
         }
     }
 
-    __device__ __forceinline__ void run(int part)
+    /* A block: so many rows, as there are. */
+    __device__ __forceinline__ void run(int block, int most)
     {
-        const int begin = part * (int)at.call.plan.stream_rows;
-        const int most = begin + (int)at.call.plan.stream_rows, end = most < at.n ? most : at.n;
+        const int begin = block * most, end = begin + most < at.n ? begin + most : at.n;
         S raw[2 * Down][vectors][width];
 #pragma unroll
         for (int j = 0; j < Tiles && Few; j++) {
@@ -247,7 +252,7 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
             strip(first);
         }
         const int q = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-        double *kept = at.lines(CUDA__ISM_STREAM_PARTS) + (int64_t)part * (1 + tried) * at.ld;
+        double *kept = at.lines(CUDA__ISM_STREAM_PARTS) + (int64_t)block * (1 + tried) * at.ld;
 #pragma unroll
         for (int e = 0; e < (1 + tried) * fours; e++) {
             const int j = place_of(e % fours * 4 + q / 2, t * 2 + q % 2);
@@ -258,7 +263,8 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
 };
 
 template <typename S, int Down, int Tiles, bool Few>
-static __global__ void __launch_bounds__(512, 1) cuda__ism_stream_kernel(const cuda__ism_call call)
+static __global__ void __launch_bounds__(512, 1)
+    cuda__ism_stream_kernel(const cuda__ism_call call, int rows)
 {
     cuda__follow_previous();
     extern __shared__ __align__(16) unsigned char cuda__memory[];
@@ -288,7 +294,7 @@ static __global__ void __launch_bounds__(512, 1) cuda__ism_stream_kernel(const c
                    {},
                    {},
                    {}};
-    one.run((int)blockIdx.x);
+    one.run((int)blockIdx.x, rows);
 }
 
 /* ---- Conclude ---- */
@@ -310,24 +316,52 @@ static __device__ __forceinline__ double cuda__ism_stream_lost(const cuda__ism_s
     return cuda__ism_lost<S, double>(at.n, rows, cuda__ism_terms_of(at, norm));
 }
 
-/* Where that is too much, by what X K is off: the answer's loss. A thread a column. */
+/* Line l of the sums of column j that blocks of `rows` rows have left, added up in the place of
+ * the first block's: of a part, and of the parts. */
 template <typename S>
-static __global__ void __launch_bounds__(CUDA__ISM_STREAM_SLAB)
-    cuda__ism_loss_kernel(const cuda__ism_call call)
+static __device__ __forceinline__ void cuda__ism_stream_gather(const cuda__ism_stream<S> &at, int l,
+                                                               int j, int rows)
+{
+    double *left = at.lines(CUDA__ISM_STREAM_PARTS) + (int64_t)l * at.ld + j;
+    const int64_t step = (int64_t)(1 + CUDA__ISM_TRIED) * at.ld;
+    const int blocks = (at.n + rows - 1) / rows, share = (int)at.call.plan.stream_rows / rows;
+    double sum = 0, part = 0;
+    int of_part = 0;
+#pragma unroll 16
+    for (int block = 0; block < blocks; block++) {
+        part += left[block * step];
+        of_part++;
+        if (of_part == share || block + 1 == blocks) {
+            sum += part;
+            part = 0;
+            of_part = 0;
+        }
+    }
+    left[0] = sum;
+}
+
+/* The sums of each column, of which blocks of `rows` rows have left theirs, a thread a line and
+ * column; and where K may have lost too much, by what X K is off, the answer's loss. */
+template <typename S>
+static __global__ void __launch_bounds__(CUDA__ISM_LOSS_THREADS)
+    cuda__ism_loss_kernel(const cuda__ism_call call, int rows)
 {
     cuda__follow_previous();
-    __shared__ double scratch[CUDA__ISM_STREAM_SLAB / CUDA__WARP];
+    __shared__ double scratch[CUDA__ISM_LOSS_THREADS / CUDA__WARP];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
-    const int j = (int)(blockIdx.x * CUDA__ISM_STREAM_SLAB + threadIdx.x);
+    const int l = (int)threadIdx.x / CUDA__ISM_STREAM_SLAB;
+    const int j = (int)(blockIdx.x * CUDA__ISM_STREAM_SLAB + threadIdx.x % CUDA__ISM_STREAM_SLAB);
     const double *k = at.lines(CUDA__ISM_STREAM_K) + j;
     const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n), *x = at.input(CUDA__ISM_GIVEN_X, at.m);
     const S *y = at.input(CUDA__ISM_GIVEN_Y, at.m);
     const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
     double loss = 0, norm = 0;
-    for (int i = (int)threadIdx.x; i < at.n; i += CUDA__ISM_STREAM_SLAB)
+    if (j < at.n)
+        cuda__ism_stream_gather(at, l, j, rows);
+    for (int i = (int)threadIdx.x; i < at.n; i += CUDA__ISM_LOSS_THREADS)
         norm = cuda__lu_larger(norm, sizes[i]);
-    norm = cuda__lu_block_largest<CUDA__ISM_STREAM_SLAB / CUDA__WARP>(norm, scratch);
-    if (!cuda__ism_cancels(at.n, cuda__ism_stream_lost(at, norm), at.answer()->change))
+    norm = cuda__lu_block_largest<CUDA__ISM_LOSS_THREADS / CUDA__WARP>(norm, scratch);
+    if (l > 0 || !cuda__ism_cancels(at.n, cuda__ism_stream_lost(at, norm), at.answer()->change))
         return;
     if (j < at.n)
         loss = cuda__ism_loss_of<double>(at.n, at.m, j, b, x, y, k, at.ld);
@@ -379,7 +413,7 @@ cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
     return deep + (at.n + parts * deep - 1) / (parts * deep) + parts;
 }
 
-/* T Z, of which every part of the rows has left its sums, and the trial. A block a slot. */
+/* The trial. A block a slot. */
 template <typename S, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_conclude_kernel(const cuda__ism_call call)
@@ -395,16 +429,11 @@ static __global__ void __launch_bounds__(Threads)
     const double *norms = at.lines(CUDA__ISM_STREAM_NORMS);
     double size_z = 0, size_b = 0, met = 0, worst = 0;
     for (int j = (int)threadIdx.x; j < at.n; j += Threads) {
-        double sums[1 + tried] = {};
-        for (int p = 0; p < (int)call.plan.stream_parts; p++) {
-#pragma unroll
-            for (int l = 0; l <= tried; l++)
-                sums[l] += left[(int64_t)(p * (1 + tried) + l) * at.ld + j];
-        }
-        size_z = cuda__lu_larger(size_z, sums[0]);
+        size_z = cuda__lu_larger(size_z, left[j]);
         size_b = cuda__lu_larger(size_b, sizes[j]);
-        tz[0][j] = sums[1];
-        tz[1][j] = sums[2];
+#pragma unroll
+        for (int l = 0; l < tried; l++)
+            tz[l][j] = left[(int64_t)(1 + l) * at.ld + j];
     }
     __syncthreads();
     const int roundings = cuda__ism_stream_thin<S, Threads>(at, tz, pieces, thin);
@@ -460,19 +489,29 @@ static size_t cuda__ism_strip_bytes(const cuda__ism_call &call, int64_t warps)
     return (size_t)(striper::rows * (warps * striper::pitch + wide + 4)) * sizeof(double);
 }
 
-/* Where a block of the current device has no room for so many rows, it has half as many. */
+/* And what comes of the sums that it leaves. Where a block of the current device has no room for
+ * so many rows of a strip, it has half as many. */
 template <typename S, int Down, int Tiles, bool Few>
 static cudaError_t cuda__ism_start_strips(const cuda__ism_call &call, cudaStream_t stream)
 {
+    static_assert(16 * Down >= CUDA__ISM_STREAM_STRIP, "the plan counts them");
+    const int strip = 16 * Down, part = (int)call.plan.stream_rows;
+    const int rows = call.plan.stream_by_strips ? strip : part;
+    const dim3 slabs((unsigned)(call.plan.stream_ld / CUDA__ISM_STREAM_SLAB), (unsigned)call.count);
     const int64_t warps = (call.n + 8 * Tiles - 1) / (8 * Tiles);
     const size_t bytes = cuda__ism_strip_bytes<S, Down, Tiles, Few>(call, warps);
     if constexpr (Down > 1) {
         if (bytes > (size_t)cuda__shared_most())
             return cuda__ism_start_strips<S, Down / 2, Tiles, Few>(call, stream);
     }
-    return cuda__ism_follow(cuda__ism_stream_kernel<S, Down, Tiles, Few>,
-                            dim3((unsigned)call.plan.stream_parts, (unsigned)call.count),
-                            (unsigned)warps * CUDA__WARP, bytes, stream, call);
+    cudaError_t error =
+        cuda__ism_follow(cuda__ism_stream_kernel<S, Down, Tiles, Few>,
+                         dim3((unsigned)((call.n + rows - 1) / rows), (unsigned)call.count),
+                         (unsigned)warps * CUDA__WARP, bytes, stream, call, rows);
+    if (error == cudaSuccess)
+        error = cuda__ism_follow(cuda__ism_loss_kernel<S>, slabs, CUDA__ISM_LOSS_THREADS, 0, stream,
+                                 call, rows);
+    return error;
 }
 
 template <typename S>
@@ -486,28 +525,24 @@ static cudaError_t cuda__ism_start_update(const cuda__ism_call &call, cudaStream
 }
 
 /* A block a slot, with more threads where they have something to do. */
-template <typename Kernel>
-static cudaError_t cuda__ism_start_one(Kernel few, Kernel many, const cuda__ism_call &call,
-                                       cudaStream_t stream)
+template <typename S>
+static cudaError_t cuda__ism_start_conclude(const cuda__ism_call &call, cudaStream_t stream)
 {
-    const bool large = call.n > CUDA__ISM_STREAM_LARGE && call.m > CUDA__WARP;
-    return cuda__ism_follow(large ? many : few, dim3(1, (unsigned)call.count),
-                            large ? CUDA__ISM_ALONE_THREADS : CUDA__ISM_THREADS, 0, stream, call);
+    constexpr int few = CUDA__ISM_THREADS, many = CUDA__ISM_ALONE_THREADS;
+    const bool large = call.n > CUDA__ISM_STREAM_LARGE;
+    return cuda__ism_follow(large ? cuda__ism_conclude_kernel<S, many>
+                                  : cuda__ism_conclude_kernel<S, few>,
+                            dim3(1, (unsigned)call.count), large ? many : few, 0, stream, call);
 }
 
 /* The chunk of call.count slots. */
 template <typename S>
 static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStream_t stream)
 {
-    constexpr int few = CUDA__ISM_THREADS, many = CUDA__ISM_ALONE_THREADS;
     const int64_t tiles = (call.m + CUDA__ISM_TRIED + 15) / 16;
-    const dim3 slabs((unsigned)(call.plan.stream_ld / CUDA__ISM_STREAM_SLAB), (unsigned)call.count);
-    cudaError_t error = cuda__ism_start_one(cuda__ism_reach_kernel<S, few>,
-                                            cuda__ism_reach_kernel<S, many>, call, stream);
-    if (error == cudaSuccess)
-        error = tiles == 1                 ? cuda__ism_start_meet<S, 1>(call, stream)
-                : tiles == 2 || tiles == 4 ? cuda__ism_start_meet<S, 2>(call, stream)
-                                           : cuda__ism_start_meet<S, 3>(call, stream);
+    cudaError_t error = tiles == 1                 ? cuda__ism_start_meet<S, 1>(call, stream)
+                        : tiles == 2 || tiles == 4 ? cuda__ism_start_meet<S, 2>(call, stream)
+                                                   : cuda__ism_start_meet<S, 3>(call, stream);
     if (error == cudaSuccess)
         error = call.m <= CUDA__WARP
                     ? cuda__ism_start_couple<S, CUDA__WARP>(call, stream)
@@ -515,11 +550,7 @@ static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStrea
     if (error == cudaSuccess)
         error = cuda__ism_start_update<S>(call, stream);
     if (error == cudaSuccess)
-        error = cuda__ism_follow(cuda__ism_loss_kernel<S>, slabs, CUDA__ISM_STREAM_SLAB, 0, stream,
-                                 call);
-    if (error == cudaSuccess)
-        error = cuda__ism_start_one(cuda__ism_conclude_kernel<S, few>,
-                                    cuda__ism_conclude_kernel<S, many>, call, stream);
+        error = cuda__ism_start_conclude<S>(call, stream);
     return error;
 }
 

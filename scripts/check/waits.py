@@ -12,7 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STARTS = re.compile(
     r"\b(?:start|start_grid|start_once|start_alone|start_both|start_norm|over|over_both"
-    r"|cuda__ism_follow|cuda__ism_start_one)\s*\(")
+    r"|cuda__ism_follow)\s*\(")
 KERNEL = re.compile(r"cuda__\w+_kernel\b")
 DEFINED = re.compile(r"__global__[^;{]*?\b(cuda__\w+_kernel)\s*\([^{;]*\)\s*\{\s*(\w+)", re.S)
 WAITS = ("cuda__follow_previous", "cuda__wait_for_previous")

@@ -197,6 +197,28 @@ static void test_pieces_in_company(void **state)
     try_batch(&bed, 1);
 }
 
+/* Streamed updates of few matrices have a block for each strip, and of many for several: strips of
+ * 32 rows, and of 16; one part, and two; at once, and in chunks. */
+static void test_streams_in_company(void **state)
+{
+    (void)state;
+    static const struct {
+        enum precision precision;
+        int64_t n, m, matrices, at_once;
+    } rows[] = {{PRECISION_FP64, 66, 33, CUDA__ISM_STREAM_FEW + 1, 0},
+                {PRECISION_FP64, 145, 2, CUDA__ISM_STREAM_FEW / 2 + 1, 5},
+                {PRECISION_FP32, 90, 34, CUDA__ISM_STREAM_FEW + 1, 0}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct cudatest_bed bed = {.precision = rows[i].precision,
+                                   .kind = ISMTEST_INVERSE,
+                                   .n = rows[i].n,
+                                   .m = rows[i].m,
+                                   .counts = {rows[i].matrices},
+                                   .at_once = rows[i].at_once};
+        try_batch(&bed, 1);
+    }
+}
+
 /* ---- The descriptor, and what is refused ---- */
 
 static void test_descriptor(void **state)
@@ -277,6 +299,7 @@ int main(void)
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_unwanted_outputs),
         cmocka_unit_test(test_pieces_in_company),
+        cmocka_unit_test(test_streams_in_company),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

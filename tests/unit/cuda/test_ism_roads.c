@@ -67,6 +67,22 @@ static void test_middle_orders(void **state)
     check_update(PRECISION_FP32, 177, 3);
 }
 
+/* By streams that are late or early, from `first` on, the road is `block`, and its answer has the
+ * same bytes. */
+static void check_in_any_order(const struct ismtest_problem *problem,
+                               const struct ismtest_answer *expected, enum simt_streams first)
+{
+    for (int how = (int)first; how <= SIMT_STREAMS_EARLY; how++) {
+        simt_set_streams((enum simt_streams)how);
+        struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_true(answer.rcond == expected->rcond || isnan(expected->rcond));
+        assert_memory_equal(answer.bytes, expected->bytes, (size_t)answer.byte_count);
+        ismtest_forget(&answer);
+    }
+    simt_set_streams(SIMT_STREAMS_AT_ONCE);
+}
+
 /* Orders and columns beyond what a block holds: parts of the rows, both shapes of a strip, each
  * count of tiles of lines, columns that a warp inverts or a block, and blocks of more threads. */
 static void test_streamed_orders(void **state)
@@ -82,6 +98,41 @@ static void test_streamed_orders(void **state)
                 {PRECISION_FP32, 520, 9},  {PRECISION_FP64, 513, 34}, {PRECISION_FP32, 516, 33}};
     for (size_t i = 0; i < COUNT(rows); i++)
         check_update(rows[i].precision, rows[i].n, rows[i].m);
+}
+
+/* Each kernel follows the one before it, when that has ended. */
+static void test_streams_in_any_order(void **state)
+{
+    (void)state;
+    static const int64_t columns[] = {7, 33};
+    for (size_t k = 0; k < COUNT(columns) * PRECISION_COUNT; k++) {
+        struct ismtest_problem problem =
+            ismtest_problem((enum precision)(k % PRECISION_COUNT), ISMTEST_INVERSE, 196,
+                            columns[k / PRECISION_COUNT], k);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        check_ratio(&problem, &answer);
+        check_in_any_order(&problem, &answer, SIMT_STREAMS_LATE);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* A number of any input that is not finite, in the first rows and columns and in the last. */
+static void test_streams_of_no_numbers(void **state)
+{
+    (void)state;
+    const int64_t n = 150, m = 7;
+    for (int k = 0; k < 3 * 2 * 2; k++) {
+        struct ismtest_problem problem = ismtest_problem(PRECISION_FP64, ISMTEST_INVERSE, n, m, 3);
+        double *const inputs[] = {problem.b, problem.x, problem.y};
+        const int64_t counts[] = {n * n, n * m, n * m};
+        inputs[k % 3][k / 3 % 2 ? counts[k % 3] - 1 : 0] = k / 6 ? (double)INFINITY : (double)NAN;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, -1);
+        assert_true(isnan(answer.inverse[n]));
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
 }
 
 /* A0 + c X X^T of many columns of random numbers, whose terms are many times X Y^T A0^-1, is no
@@ -336,22 +387,6 @@ static void test_groups(void **state)
     }
 }
 
-/* By streams that are late or early, from `first` on, the road is `block`, and its answer has the
- * same bytes. */
-static void check_in_any_order(const struct ismtest_problem *problem,
-                               const struct ismtest_answer *expected, enum simt_streams first)
-{
-    for (int how = (int)first; how <= SIMT_STREAMS_EARLY; how++) {
-        simt_set_streams((enum simt_streams)how);
-        struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
-        assert_true(answer.rcond == expected->rcond);
-        assert_memory_equal(answer.bytes, expected->bytes, (size_t)answer.byte_count);
-        ismtest_forget(&answer);
-    }
-    simt_set_streams(SIMT_STREAMS_AT_ONCE);
-}
-
 /* Groups that are blocks: the next one meets what is earlier ahead of its turn, but where factors
  * are wanted. The bits are the same. */
 static void test_groups_ahead(void **state)
@@ -514,6 +549,8 @@ int main(void)
         cmocka_unit_test(test_few_columns),
         cmocka_unit_test(test_middle_orders),
         cmocka_unit_test(test_streamed_orders),
+        cmocka_unit_test(test_streams_in_any_order),
+        cmocka_unit_test(test_streams_of_no_numbers),
         cmocka_unit_test(test_many_random_columns),
         cmocka_unit_test(test_less_shared_memory),
         cmocka_unit_test(test_the_last_product_in_less_shared_memory),
