@@ -6,7 +6,7 @@
  * them. Where the piece begins `Lead` numbers before a multiple of 16 bytes, each lane gives its
  * first `Lead` numbers to the lane before it, and takes those of the next one behind its own. What
  * is left over, 16 bytes at the two ends together, goes number by number. Of n that is odd, in
- * FP64, 16 rows of 16 columns touch 84 sectors of 32 bytes; number by number without the exchange
+ * FP64, 16 rows of 16 columns touch 76 sectors of 32 bytes; number by number without the exchange
  * they touch 160, half filled; rows that begin at multiples of 32 bytes have 64.
  *
  * Device code.
@@ -83,6 +83,33 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
             put_ends<Lead>(near, far, to, lane);
     }
 
+    /* The same of a half of 64 bytes that begins 8 bytes before 16. The numbers in sectors that the
+     * piece does not fill, four at its two ends together, go one by one, one a lane, and all else
+     * fills sectors. low: three of the four are the piece's first ones; else one is. */
+    static __device__ __forceinline__ void put_filled(const T *near, const T *far, T *to, int lane)
+    {
+        const bool low = (uintptr_t)(to - lane * width + 1) % 32 != 0;
+        const T given = __shfl_sync(CUDA__ALL, low ? near[1] : far[1], low ? 0 : 2, Lanes);
+        alignas(16) T first[width], second[width];
+        shift<1>(second, far, nullptr, lane);
+        shift<1>(first, near, second, lane);
+        const bool turned = low && lane == 0;
+        first[0] = turned ? second[0] : first[0];
+        first[1] = turned ? second[1] : first[1];
+        cuda__store_stream((vector *)(to + 1 + (turned ? across : 0)), first);
+        if (lane - low == 0 || lane - low == 1)
+            cuda__store_stream((vector *)(to + 1 + across), second);
+        const int at = lane == 0   ? 0
+                       : lane == 1 ? low ? 0 : across + 3
+                       : lane == 2 ? low ? -3 : across + 2
+                                   : across + 1;
+        const T one = lane == 0   ? near[0]
+                      : lane == 1 ? low ? near[0] : given
+                      : lane == 2 ? low ? given : second[1]
+                                  : far[1];
+        cuda__store_stream(to + at, one);
+    }
+
     /* By a whole warp, whose groups have the same `lead`: of their first numbers' places. near,
      * far: the lane's numbers of both halves; `to`: where its first one belongs; `lane`: its number
      * in the group. */
@@ -90,10 +117,14 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
     static __device__ __forceinline__ void put(const T *near, const T *far, T *to, int lane,
                                                int lead)
     {
-        if (lead == Lead)
+        if (lead != Lead) {
+            if constexpr (Lead + 1 < width)
+                put<Lead + 1>(near, far, to, lane, lead);
+        } else if constexpr (Lead > 0 && across * sizeof(T) == 64) {
+            put_filled(near, far, to, lane);
+        } else {
             put_led<Lead>(near, far, to, lane);
-        else if constexpr (Lead + 1 < width)
-            put<Lead + 1>(near, far, to, lane, lead);
+        }
     }
 };
 
