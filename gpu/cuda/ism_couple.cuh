@@ -11,7 +11,8 @@
 #include "gpu/cuda/ism_trial.cuh"
 #include "gpu/cuda/ism_turn.cuh"
 
-#define CUDA__ISM_COUPLE_FEW 4 /* warps of a block where m is small */
+#define CUDA__ISM_COUPLE_FEW 4   /* warps of a block where m is small */
+#define CUDA__ISM_LINES_BLOCKS 4 /* a multiprocessor; slabs beyond those go by turns */
 
 /* What a block of a matrix finds out: its blockIdx.x. */
 enum cuda__ism_couple_task {
@@ -313,43 +314,69 @@ static __global__ void __launch_bounds__(cuda__ism_coupler<S, Most>::threads,
     one.run((int)blockIdx.x);
 }
 
-/* -R K: a block 64 columns, a warp a tile of them, of which all of K is read at once. */
+/* -R K: a block has slabs of 64 columns by turns, a warp a tile of them, of which all of K is read
+ * at once. */
+template <typename S, int Most> struct cuda__ism_liner {
+    static constexpr int pitch = Most + 8; /* against conflicts */
+
+    cuda__ism_stream<S> at;
+    double (*r)[pitch];
+    int g, t;
+
+    __device__ __forceinline__ void fetch() const
+    {
+        const int wide = at.wide();
+        const double *from = at.lines(CUDA__ISM_STREAM_R);
+        for (int e = (int)threadIdx.x * 2; e < wide * wide; e += CUDA__ISM_THREADS * 2)
+            *(double2 *)&r[e / wide][e % wide] = *(const double2 *)(from + e);
+    }
+
+    /* Eight columns from `column` on. */
+    __device__ __forceinline__ void multiply(int column) const
+    {
+        const int wide = at.wide();
+        const double *k = at.lines(CUDA__ISM_STREAM_K) + column + g;
+        double *to = at.lines(CUDA__ISM_STREAM_RK) + column + 2 * t, right[Most / 8][2];
+#pragma unroll
+        for (int e = 0; e < Most / 4; e++) {
+            const int l = e / 2 * 8 + 2 * t + e % 2;
+            right[e / 2][e % 2] = l < at.m ? k[(int64_t)l * at.ld] : 0;
+        }
+        for (int i = g; i < wide; i += 16) {
+            const bool deep = i + 8 < wide;
+            double sums[4] = {};
+#pragma unroll
+            for (int q = 0; q < Most / 8; q++) {
+                if (q * 8 >= wide)
+                    continue;
+                const double2 low = *(const double2 *)&r[i][q * 8 + 2 * t];
+                const double2 high =
+                    deep ? *(const double2 *)&r[i + 8][q * 8 + 2 * t] : make_double2(0, 0);
+                const double left[4] = {low.x, high.x, low.y, high.y};
+                cuda__multiply_add(sums, left, right[q]);
+            }
+            double *place = to + (int64_t)i * at.ld;
+            *(double2 *)place = make_double2(-sums[0], -sums[1]);
+            if (deep)
+                *(double2 *)(place + 8 * (int64_t)at.ld) = make_double2(-sums[2], -sums[3]);
+        }
+    }
+};
+
 template <typename S, int Most>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_lines_kernel(const cuda__ism_call call)
+    cuda__ism_lines_kernel(const cuda__ism_call call, int slabs)
 {
     cuda__follow_previous();
+    typedef cuda__ism_liner<S, Most> liner;
     static_assert(CUDA__ISM_WARPS * 8 == CUDA__ISM_STREAM_SLAB, "a tile a warp");
-    const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
-    const int lane = (int)threadIdx.x % CUDA__WARP, g = lane / 4, t = lane % 4;
-    const int column = (int)(blockIdx.x * CUDA__ISM_STREAM_SLAB + threadIdx.x / CUDA__WARP * 8);
-    const int wide = at.wide();
-    const double *k = at.lines(CUDA__ISM_STREAM_K) + column + g;
-    const double *r = at.lines(CUDA__ISM_STREAM_R);
-    double *to = at.lines(CUDA__ISM_STREAM_RK) + column + 2 * t, right[Most / 8][2];
-#pragma unroll
-    for (int e = 0; e < Most / 4; e++) {
-        const int l = e / 2 * 8 + 2 * t + e % 2;
-        right[e / 2][e % 2] = l < at.m ? k[(int64_t)l * at.ld] : 0;
-    }
-    for (int i = g; i < wide; i += 16) {
-        const bool deep = i + 8 < wide;
-        double sums[4] = {};
-#pragma unroll
-        for (int q = 0; q < Most / 8; q++) {
-            if (q * 8 >= wide)
-                continue;
-            const double *corner = r + i * wide + q * 8 + 2 * t;
-            const double2 low = *(const double2 *)corner;
-            const double2 high = deep ? *(const double2 *)(corner + 8 * wide) : make_double2(0, 0);
-            const double left[4] = {low.x, high.x, low.y, high.y};
-            cuda__multiply_add(sums, left, right[q]);
-        }
-        double *place = to + (int64_t)i * at.ld;
-        *(double2 *)place = make_double2(-sums[0], -sums[1]);
-        if (deep)
-            *(double2 *)(place + 8 * (int64_t)at.ld) = make_double2(-sums[2], -sums[3]);
-    }
+    __shared__ __align__(16) double r[Most][liner::pitch];
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    const liner one = {cuda__ism_stream<S>::of(call), r, lane / 4, lane % 4};
+    one.fetch();
+    __syncthreads();
+    for (int slab = (int)blockIdx.x; slab < slabs; slab += (int)gridDim.x)
+        one.multiply(slab * CUDA__ISM_STREAM_SLAB + warp * 8);
 }
 
 /* All of it, for call.count slots. */
@@ -357,13 +384,16 @@ template <typename S, int Most>
 static cudaError_t cuda__ism_start_couple(const cuda__ism_call &call, cudaStream_t stream)
 {
     typedef cuda__ism_coupler<S, Most> coupler;
-    const dim3 slabs((unsigned)(call.plan.stream_ld / CUDA__ISM_STREAM_SLAB), (unsigned)call.count);
+    const int64_t slabs = call.plan.stream_ld / CUDA__ISM_STREAM_SLAB;
+    const int64_t enough = CUDA__ISM_LINES_BLOCKS * cuda__multiprocessors() / call.count + 1;
     cudaError_t error = cuda__ism_follow(
         cuda__ism_couple_kernel<S, Most>, dim3(CUDA__ISM_COUPLE_TASKS, (unsigned)call.count),
         coupler::threads, sizeof(typename coupler::shared), stream, call);
     if (error == cudaSuccess)
-        error = cuda__ism_follow(cuda__ism_lines_kernel<S, Most>, slabs, CUDA__ISM_THREADS, 0,
-                                 stream, call);
+        error = cuda__ism_follow(
+            cuda__ism_lines_kernel<S, Most>,
+            dim3((unsigned)(slabs < enough ? slabs : enough), (unsigned)call.count),
+            CUDA__ISM_THREADS, 0, stream, call, (int)slabs);
     return error;
 }
 

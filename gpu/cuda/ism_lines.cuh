@@ -10,6 +10,9 @@
 #define CUDA__ISM_MEET_TILES 4 /* of 8 columns of a warp */
 #define CUDA__ISM_MEET_COLUMNS (8 * CUDA__ISM_MEET_TILES)
 #define CUDA__ISM_MEET_WARPS 4 /* of a block, at most */
+/* Orders whose rows a warp does not share: what the others hold in store costs a batch more than a
+ * single matrix gains (an H100, 2026-11-26). */
+#define CUDA__ISM_MEET_ALONE 256
 #define CUDA__ISM_MEET_ROWS 32 /* that are added up together; FP32 has digits to spare */
 
 /* Where things are. */
@@ -72,12 +75,12 @@ static cudaError_t cuda__ism_follow(void (*kernel)(Parameters...), dim3 blocks, 
 
 /* ---- Meet ---- */
 
-/* What the warps of a block have, each of its own rows. */
+/* What a warp of a block has, of its own rows. */
 struct cuda__ism_met {
     static constexpr int lines = 16, pitch = CUDA__ISM_MEET_COLUMNS + 2; /* against conflicts */
 
-    alignas(16) double sums[CUDA__ISM_MEET_WARPS][lines][pitch];
-    double sizes[CUDA__ISM_MEET_WARPS][CUDA__ISM_MEET_COLUMNS];
+    alignas(16) double sums[lines][pitch];
+    double sizes[CUDA__ISM_MEET_COLUMNS];
 };
 
 /* A warp of a block that has 32 columns, `Lines` tiles of 16 lines of Y^T and T from line `begin`
@@ -88,7 +91,7 @@ template <typename S, int Lines> struct cuda__ism_meeter {
     static constexpr int tiles = CUDA__ISM_MEET_TILES, columns = CUDA__ISM_MEET_COLUMNS;
 
     cuda__ism_stream<S> at;
-    cuda__ism_met &met;
+    cuda__ism_met *met; /* a warp each */
     int warps, warp, begin, column, g, t;
     const S *b, *y;
     bool even; /* 16 bytes of B can be moved */
@@ -154,15 +157,15 @@ template <typename S, int Lines> struct cuda__ism_meeter {
             double sum = sizes[j] + __shfl_xor_sync(CUDA__ALL, sizes[j], 1);
             sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
             if (t == 0)
-                met.sizes[warp][tiles * g + j] = sum;
+                met[warp].sizes[tiles * g + j] = sum;
         }
         __syncthreads();
         const int lane = (int)threadIdx.x, j = column + lane;
         if (lane >= columns)
             return;
-        double sum = met.sizes[0][lane];
+        double sum = met[0].sizes[lane];
         for (int w = 1; w < warps; w++)
-            sum += met.sizes[w][lane];
+            sum += met[w].sizes[lane];
         if (!(sum <= cuda__real<double>::largest)) {
             S excess = 0;
             for (int i = 0; i < at.n && j < at.n; i++)
@@ -178,7 +181,7 @@ template <typename S, int Lines> struct cuda__ism_meeter {
         double *k = at.lines(CUDA__ISM_STREAM_K) + column;
 #pragma unroll
         for (int l = 0; l < Lines; l++) {
-            double(&own)[cuda__ism_met::lines][cuda__ism_met::pitch] = met.sums[warp];
+            double(&own)[cuda__ism_met::lines][cuda__ism_met::pitch] = met[warp].sums;
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 const int from = e / 4 * 2 + e / 2 % 2, first = e % 2 * 2;
@@ -189,9 +192,9 @@ template <typename S, int Lines> struct cuda__ism_meeter {
             for (int e = (int)threadIdx.x; e < cuda__ism_met::lines * columns;
                  e += warps * CUDA__WARP) {
                 const int i = e / columns, j = e % columns, line = begin + l * 16 + i;
-                double sum = met.sums[0][i][j];
+                double sum = met[0].sums[i][j];
                 for (int w = 1; w < warps; w++)
-                    sum += met.sums[w][i][j];
+                    sum += met[w].sums[i][j];
                 if (line < at.m + at.tried)
                     k[(int64_t)line * at.ld + j] = sum;
             }
@@ -247,7 +250,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP,
     cuda__ism_meet_kernel(const cuda__ism_call call)
 {
     cuda__follow_previous();
-    __shared__ cuda__ism_met met;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int lane = (int)threadIdx.x % CUDA__WARP;
     /* By a shuffle, so that the compiler knows it as the same for all lanes. */
@@ -256,24 +259,40 @@ static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP,
     const int column = (int)blockIdx.x / all * CUDA__ISM_MEET_COLUMNS;
     const int begin = (int)blockIdx.x % all * Lines * 16;
     const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n);
-    cuda__ism_meeter<S, Lines> one = {
-        at,       met, (int)blockDim.x / CUDA__WARP,      warp,          begin, column, lane / 4,
-        lane % 4, b,   at.input(CUDA__ISM_GIVEN_Y, at.m), at.is_even(b), {},    {}};
+    cuda__ism_meeter<S, Lines> one = {at,
+                                      (cuda__ism_met *)cuda__memory,
+                                      (int)blockDim.x / CUDA__WARP,
+                                      warp,
+                                      begin,
+                                      column,
+                                      lane / 4,
+                                      lane % 4,
+                                      b,
+                                      at.input(CUDA__ISM_GIVEN_Y, at.m),
+                                      at.is_even(b),
+                                      {},
+                                      {}};
     one.run();
 }
 
-/* Warps that have as many rows each as they can, for call.count slots. */
+/* Warps of a block: those that share the rows have as many each as they can. */
+static inline unsigned cuda__ism_meet_warps(int64_t n)
+{
+    const int64_t pieces = (n + CUDA__ISM_MEET_ROWS - 1) / CUDA__ISM_MEET_ROWS;
+    const int64_t each = (pieces + CUDA__ISM_MEET_WARPS - 1) / CUDA__ISM_MEET_WARPS;
+    return n <= CUDA__ISM_MEET_ALONE ? 1 : (unsigned)((pieces + each - 1) / each);
+}
+
+/* All of it, for call.count slots. */
 template <typename S, int Lines>
 static cudaError_t cuda__ism_start_meet(const cuda__ism_call &call, cudaStream_t stream)
 {
-    const int64_t pieces = (call.n + CUDA__ISM_MEET_ROWS - 1) / CUDA__ISM_MEET_ROWS;
-    const int64_t each = (pieces + CUDA__ISM_MEET_WARPS - 1) / CUDA__ISM_MEET_WARPS;
-    const int64_t warps = (pieces + each - 1) / each;
+    const unsigned warps = cuda__ism_meet_warps(call.n);
     const int64_t all = (call.m + CUDA__ISM_TRIED + Lines * 16 - 1) / (Lines * 16);
     return cuda__ism_follow(
         cuda__ism_meet_kernel<S, Lines>,
         dim3((unsigned)(call.plan.stream_ld / CUDA__ISM_MEET_COLUMNS * all), (unsigned)call.count),
-        (unsigned)warps * CUDA__WARP, 0, stream, call);
+        warps * CUDA__WARP, warps * sizeof(cuda__ism_met), stream, call);
 }
 
 #endif
