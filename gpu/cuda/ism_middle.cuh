@@ -56,6 +56,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     using block::warp;
     static constexpr int wide = Tiles * CUDA__ISM_MIDDLE_TILE;
     static constexpr int line_tiles = Tiles + 1; /* of 8 lines of K and T B */
+    static constexpr bool keeps = Tiles > 2;
 
     double z[Tiles][4]; /* of the warp's rows: G */
 
@@ -471,13 +472,26 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
 
     /* ---- All of it ---- */
 
+    /* R. The warp's G waits in shared memory where an inversion takes all registers. */
+    __device__ __forceinline__ void invert_coupled()
+    {
+        double *kept = reals(room.kept) + lane;
+#pragma unroll
+        for (int e = 0; keeps && e < Tiles * 4; e++)
+            kept[e * CUDA__WARP] = z[e / 4][e % 4];
+        cuda__ism_pivot_block<wide>(reals(room.c), room.c_line, m, lane, &result().det,
+                                    &result().det_exponent);
+#pragma unroll
+        for (int e = 0; keeps && e < Tiles * 4; e++)
+            z[e / 4][e % 4] = kept[e * CUDA__WARP];
+    }
+
     /* What single warps do while others wait. judges: the matrix before is due. */
-    __device__ __forceinline__ void invert(int64_t next, bool judges) const
+    __device__ __forceinline__ void invert(int64_t next, bool judges)
     {
         const int last = room.warps - 1;
         if (warp == 0)
-            cuda__ism_pivot_block<wide>(reals(room.c), room.c_line, m, lane, &result().det,
-                                        &result().det_exponent);
+            invert_coupled();
         if (warp == 1)
             measure_change();
         if (last <= 2 ? warp == last : warp > 1 && warp < last)

@@ -54,6 +54,7 @@ struct cuda__ism_middle_room {
     int parts, tz; /* later in its place: T Z, and (T Z) X of each warp */
     int weights;   /* the trial's lines */
     int thin;      /* the last times X; behind it a line of the trial times X, then X's norms */
+    int kept;      /* the first warp's part of G while it inverts I + K X; where wide > 16 */
     int found;
     int bytes;
 };
@@ -106,6 +107,7 @@ static inline struct cuda__ism_middle_room cuda__ism_middle_room_of(int64_t n, i
     room.tz = room.c + (int)(parts * real);
     room.weights = cuda__ism_middle_take(&room, CUDA__ISM_MIDDLE_LINES * order * real);
     room.thin = cuda__ism_middle_take(&room, (CUDA__ISM_MIDDLE_LINES + 2) * wide * real);
+    room.kept = cuda__ism_middle_take(&room, wide > 2 * tile ? slab * wide * real : 0);
     room.found = cuda__ism_middle_take(&room, (int64_t)sizeof(struct cuda__ism_middle_found));
     return room;
 }

@@ -38,18 +38,32 @@ static __device__ __forceinline__ void cuda__ism_pivot_product(double own, int c
     }
 }
 
+/* A row of pairs to shared memory, but for its first number, in whose place is `first`. */
+template <int Order>
+static __device__ __forceinline__ void cuda__ism_pivot_tell(double *row, double first,
+                                                            const double (&v)[Order])
+{
+    *(double2 *)row = make_double2(first, v[1]);
+#pragma unroll
+    for (int j = 2; j < Order; j += 2)
+        *(double2 *)(row + j) = make_double2(v[j], v[j + 1]);
+}
+
 /* c (Order x Order, lines `line` apart; even, and the first at a multiple of 16 bytes), of which m
  * rows and columns count, becomes the inverse, and zeros around it. The determinant is det times
  * two to the exponent. A zero pivot leaves what is not finite.
  *
  * A step is one chain of dependent instructions, so the next pivot is looked for as soon as its
- * column is ready, and every lane has the reciprocal of its number when the row is known.
+ * column is ready, and every lane has the reciprocal of its number when the row is known. The row
+ * of the pivot goes to all lanes through the first two lines of c, by turns. It is not divided by
+ * the pivot before the end: until then a lane whose row had its pivot has that row times the pivot.
  */
 template <int Order>
 static __device__ __forceinline__ void cuda__ism_pivot_block(double *c, int line, int m, int lane,
                                                              double *det, int64_t *exponent)
 {
-    double v[Order], own = 1;
+    static_assert(Order % 2 == 0, "rows are told by pairs");
+    double v[Order], own = 1, scale = 1;
     unsigned used = m < CUDA__WARP ? ~0u << m : 0u;
     int pivoted = lane, place_of = lane, changes = 0;
 #pragma unroll
@@ -61,28 +75,35 @@ static __device__ __forceinline__ void cuda__ism_pivot_block(double *c, int line
     }
     int place = cuda__ism_pivot_row(v[0], used, lane);
     double ready = cuda__real<double>::reciprocal(v[0]);
+    __syncwarp();
 #pragma unroll 1
     for (int k = 0; k < m; k++) {
         const bool mine = lane == place;
-        const int from = place;
-        const double by = __shfl_sync(CUDA__ALL, ready, from);
-        const double pivot = __shfl_sync(CUDA__ALL, v[0], from);
-        const double times = mine ? by : -v[0] * by;
-        changes += __popc(~used & ((1u << from) - 1));
-        used |= 1u << from;
-#pragma unroll
-        for (int j = 1; j < Order; j++) {
-            const double above = __shfl_sync(CUDA__ALL, v[j], from);
-            v[j - 1] = fma(times, above, mine ? 0.0 : v[j]);
-            if (j == 1) {
-                place = cuda__ism_pivot_row(v[0], used, lane);
-                ready = cuda__real<double>::reciprocal(v[0]);
-            }
+        double *row = c + k % 2 * line;
+        if (mine) {
+            cuda__ism_pivot_tell(row, ready, v);
+            own = v[0];
+            scale = ready;
+            pivoted = k;
         }
-        v[Order - 1] = times;
-        own = lane == k ? pivot : own;
-        place_of = lane == k ? from : place_of;
-        pivoted = mine ? k : pivoted;
+        place_of = lane == k ? place : place_of;
+        changes += __popc(~used & ((1u << place) - 1));
+        used |= 1u << place;
+        __syncwarp();
+        double2 above = *(const double2 *)row;
+        const double times = mine ? 0 : -v[0] * above.x;
+        v[0] = fma(times, above.y, v[1]);
+        place = cuda__ism_pivot_row(v[0], used, lane);
+        ready = cuda__real<double>::reciprocal(v[0]);
+#pragma unroll
+        for (int j = 2; j < Order; j += 2) {
+            above = *(const double2 *)(row + j);
+            v[j - 1] = fma(times, above.x, v[j]);
+            v[j] = fma(times, above.y, v[j + 1]);
+            if (j % 8 == 6)
+                __syncwarp(); /* what is read too early takes registers */
+        }
+        v[Order - 1] = mine ? 1 : times;
     }
     __syncwarp();
 #pragma unroll
@@ -91,7 +112,7 @@ static __device__ __forceinline__ void cuda__ism_pivot_block(double *c, int line
         const int to = __shfl_sync(CUDA__ALL, place_of, column & (CUDA__WARP - 1));
         const bool inside = lane < m && column < m;
         if (lane < Order)
-            c[pivoted * line + (column < m ? to : column)] = inside ? v[j] : 0.0;
+            c[pivoted * line + (column < m ? to : column)] = inside ? scale * v[j] : 0.0;
     }
     cuda__ism_pivot_product(own, changes, det, exponent, lane);
 }
