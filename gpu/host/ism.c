@@ -45,17 +45,16 @@ static bool merges(int64_t n, int64_t m)
     return m <= n / MERGED_SHARE;
 }
 
-/* Numbers that a plan takes behind a matrix's own, or what may be tried after it; -1 on overflow.
- */
-static int64_t work_numbers(enum precision precision, int64_t n, int64_t m,
-                            struct host_ism_plan plan, bool factors)
+/* Numbers that a plan takes behind a matrix's own, `planned` of them, or what may be tried after
+ * it; -1 on overflow. */
+static int64_t work_numbers(enum precision precision, int64_t n, int64_t m, int64_t planned,
+                            bool factors)
 {
     struct host_ism_plan merged = {.road = METHOD_ROAD_BLOCK, .block = largest(m, 1)};
-    int64_t numbers = host__ism_plan_numbers(precision, n, m, plan, factors);
     int64_t repair = HOST_ISM_REPAIR_ROWS * (2 * host__ld(precision, n) + host__ld(precision, m));
-    if (numbers < 0)
+    if (planned < 0)
         return -1;
-    numbers = largest(numbers, repair);
+    int64_t numbers = largest(planned, repair);
     return merges(n, m) ? largest(numbers, host__ism_plan_numbers(precision, n, m, merged, factors))
                         : numbers;
 }
@@ -108,16 +107,8 @@ static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
     if (n > METHOD_ISM_ORDER_MAX || m > METHOD_ISM_ORDER_MAX)
         return -1;
     int64_t balanced = host__ism_balance_numbers(n, m), lanes = lanes_bytes(n, m);
-    struct host_ism_plan whole = {.road = METHOD_ROAD_BLOCK};
-    m = whole.block = m > 0 ? m : n;
-    int64_t work = work_numbers(precision, n, m, whole, true), blocks;
-    if (work < 0 || !checked_mul(4 * m, host__ld(precision, m), &blocks) ||
-        !checked_add(work, blocks, &work))
-        return -1;
-    struct host_ism_plan fused = {.fused = true};
-    work = largest(work, host__ism_plan_numbers(precision, n, m, fused, false));
-    struct host_ism_plan reduced = {.road = METHOD_ROAD_REDUCED_MEMORY, .block = m};
-    work = largest(work, host__ism_plan_numbers(precision, n, m, reduced, false));
+    m = m > 0 ? m : n;
+    int64_t work = work_numbers(precision, n, m, host__ism_most_numbers(precision, n, m), true);
     int64_t own = host__ism_own_numbers(precision, n, m);
     return whole_bytes(precision, first_bytes(precision, n, own, work, false), balanced, lanes);
 }
@@ -130,7 +121,8 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     int64_t n = task->n, m = alone ? n : task->m;
     struct host_ism_plan plan = host__ism_plan(n, m, task->inputs, task->options);
     int64_t own = host__ism_own_numbers(task->precision, n, m);
-    int64_t work = work_numbers(task->precision, n, m, plan, factors);
+    int64_t planned = host__ism_plan_numbers(task->precision, n, m, plan, factors);
+    int64_t work = work_numbers(task->precision, n, m, planned, factors);
     int64_t first = first_bytes(task->precision, n, own, work,
                                 (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
     return whole_bytes(task->precision, first,

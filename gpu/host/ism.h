@@ -61,6 +61,8 @@ struct host_ism_plan host__ism_plan(int64_t n, int64_t m, uint32_t inputs, const
 /* Numbers of scratch that the plan takes behind the matrix's own; -1 on overflow. */
 int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
                                struct host_ism_plan plan, bool factors);
+/* No plan takes more, whatever the options are. m >= 1. */
+int64_t host__ism_most_numbers(enum precision precision, int64_t n, int64_t m);
 /* Of its own: A0's diagonal and the trial's lines. */
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m);
 /* How the inverse is cut into tiles, by strips of rows. */

@@ -30,6 +30,12 @@ double host__ism_product_value(struct host_ism_product product)
     return ldexp(product.fraction, (int)exponent);
 }
 
+/* Columns of a block: it takes the inverse of a matrix of as many, which a small A must not pay. */
+static int64_t block_most(int64_t n, int64_t m)
+{
+    return least(largest(n, BLOCK_ALWAYS), m);
+}
+
 /* ---- Memory ---- */
 
 /* Takes rows x columns numbers behind what was taken before. */
@@ -56,13 +62,12 @@ static int64_t packed_columns(int64_t n)
     return pieces(n, HOST_PANEL_COLUMNS_MOST) * HOST_PANEL_COLUMNS_MOST;
 }
 
-struct host_ism_layout host__ism_layout_block(enum precision precision, int64_t n, int64_t m,
-                                              int64_t block, bool factors)
+/* earlier: columns before the last block; kept: of them, those whose R is wanted later. */
+static struct host_ism_layout layout_block(enum precision precision, int64_t n, int64_t m,
+                                           int64_t block, int64_t earlier, int64_t kept)
 {
     int64_t ld = host__ld(precision, n);
     struct host_ism_layout layout = {.ld_block = host__ld(precision, block)};
-    int64_t earlier = m > 0 ? (m - 1) / block * block : 0;
-    int64_t kept = factors ? earlier : 0;
     layout.packs = block >= m && m > 0 && n >= PACKED_ORDER_LEAST;
     layout.gr = take(&layout.total, m, layout.packs ? largest(ld, packed_columns(n)) : ld);
     layout.k = take(&layout.total, m, ld);
@@ -73,6 +78,13 @@ struct host_ism_layout host__ism_layout_block(enum precision precision, int64_t 
     layout.t = take(&layout.total, kept, layout.ld_block);
     take_inverse(&layout, block);
     return layout;
+}
+
+struct host_ism_layout host__ism_layout_block(enum precision precision, int64_t n, int64_t m,
+                                              int64_t block, bool factors)
+{
+    int64_t earlier = m > 0 ? (m - 1) / block * block : 0;
+    return layout_block(precision, n, m, block, earlier, factors ? earlier : 0);
 }
 
 struct host_ism_layout host__ism_layout_reduced(enum precision precision, int64_t n, int64_t block)
@@ -100,6 +112,18 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
     if (plan.road == METHOD_ROAD_REDUCED_MEMORY)
         return host__ism_layout_reduced(precision, n, plan.block).total;
     return host__ism_layout_block(precision, n, m, plan.block, factors).total;
+}
+
+/* Every array is the longest that a block of any size makes it. */
+int64_t host__ism_most_numbers(enum precision precision, int64_t n, int64_t m)
+{
+    const int64_t block = block_most(n, m);
+    struct host_ism_plan reduced = {.road = METHOD_ROAD_REDUCED_MEMORY, .block = block};
+    struct host_ism_plan fused = {.fused = true};
+    const int64_t by_blocks = layout_block(precision, n, m, block, m, m).total;
+    const int64_t others = largest(host__ism_plan_numbers(precision, n, m, reduced, false),
+                                   host__ism_plan_numbers(precision, n, m, fused, false));
+    return by_blocks < 0 || others < 0 ? -1 : largest(by_blocks, others);
 }
 
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m)
@@ -150,16 +174,14 @@ struct host_ism_plan host__ism_plan(int64_t n, int64_t m, uint32_t inputs, const
         [METHOD_ISM_BLOCK] = METHOD_ROAD_BLOCK,
         [METHOD_ISM_REDUCED_MEMORY] = METHOD_ROAD_REDUCED_MEMORY,
     };
-    /* A block of s columns takes the inverse of an s x s matrix, which a small A must not pay. */
-    int64_t largest = n > BLOCK_ALWAYS ? n : BLOCK_ALWAYS;
-    largest = largest < m ? largest : m;
+    const int64_t most = block_most(n, m);
     const struct ism_tuning *row = tuned(n, m, inverse);
     int64_t block = row->block > 0 ? row->block : (int64_t)(row->part * (double)m);
-    struct host_ism_plan plan = {.road = row->road, .block = within(block, largest)};
+    struct host_ism_plan plan = {.road = row->road, .block = within(block, most)};
     if (options[METHOD_ISM_VARIANT] != METHOD_ISM_AUTO)
         plan.road = roads[options[METHOD_ISM_VARIANT]];
     if (options[METHOD_ISM_BLOCK_SIZE] > 0)
-        plan.block = within(options[METHOD_ISM_BLOCK_SIZE], largest);
+        plan.block = within(options[METHOD_ISM_BLOCK_SIZE], most);
     if (plan.road == METHOD_ROAD_SINGLE)
         plan.block = 1;
     /* Where nobody asked for blocks. */
