@@ -25,6 +25,7 @@
 #include "gpu/host/lapack.h"
 #include "gpu/host/large.h"
 #include "gpu/host/small.h"
+#include "gpu/host/stop.h"
 
 #define MERGED_SHARE 4 /* all columns become one block where m <= n / 4: cheaper than lu */
 #define REPAIR_SHARE 2 /* Newton's step is tried where m <= n / 2: no dearer than lu */

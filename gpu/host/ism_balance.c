@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "gpu/host/stop.h"
 
 #define IDLE_EXPONENT (-20) /* of a column beside zeros; the order is at most 2^15 */
 

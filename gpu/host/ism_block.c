@@ -1,10 +1,10 @@
 /* gpu/host/ism_block.c: the variants of `ism` by blocks (ism.h), made of OpenBLAS's products.
  *
  * A block's step is cut into pieces: lines of earlier blocks, columns of n, tiles of the coupling
- * matrix. What pieces there are follows from n, m and the block, so the bits do not depend on who
- * helps; products are OpenBLAS's gemm, whose bits depend neither on alignment nor on leading
- * dimensions, so inputs are used where they lie. The last product of a single block is panels.h's:
- * (G R)^T and K are packed into places that are done with.
+ * matrix, rows of the factors. What pieces there are follows from n, m and the block, so the bits
+ * do not depend on who helps; products are OpenBLAS's gemm, whose bits depend neither on alignment
+ * nor on leading dimensions, so inputs are used where they lie. The last product of a single block
+ * is panels.h's: (G R)^T and K are packed into places that are done with.
  *
  * Threads: any; the pieces run on a team. Cost: see ism_types.inc.
  */

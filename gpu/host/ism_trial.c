@@ -38,6 +38,7 @@
 
 #include "base/least.h"
 #include "gpu/host/lapack.h"
+#include "gpu/host/stop.h"
 
 #define TRIED_LINES 2    /* and SEEN_LINES of a tile are these and the sums */
 #define MORE_LINES 4     /* where terms of a known A cancel */

@@ -41,7 +41,8 @@
 #include "gpu/iteration.h"
 
 #define STARTS_MAX 5
-#define TERMS 64 /* columns whose sums stay in the first cache */
+#define TERMS 64        /* columns whose sums stay in the first cache */
+#define SUM_COLUMNS 256 /* which are added up together */
 
 enum ending {
     REACHED,

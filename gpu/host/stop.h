@@ -53,6 +53,16 @@ static inline int64_t host_stop_part(int64_t first, int64_t end)
     return first + HOST_STOP_ROWS;
 }
 
+/* The same where each row is itself a loop, over so many numbers. */
+static inline int64_t host_stop_part_of(int64_t first, int64_t end, int64_t numbers)
+{
+    const int64_t rows = numbers < HOST_STOP_ROWS ? HOST_STOP_ROWS / (numbers + 1) + 1 : 1;
+    if (end - first <= rows)
+        return end;
+    host_stop_check();
+    return first + rows;
+}
+
 /* For what must not be left in the middle. Returns the word that this thread watches, or NULL;
  * until host__stop_resume it watches none. */
 const _Atomic uint32_t *host__stop_pause(void);

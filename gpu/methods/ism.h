@@ -44,11 +44,12 @@ enum method_ism_variant {
 
 #define METHOD_ISM_XY (METHOD_INPUT(METHOD_ISM_X) | METHOD_INPUT(METHOD_ISM_Y))
 
-/* The factors, the product that is the inverse, and, with A0_INVERSE, two products with it. */
+/* G and K, and U and V, which are not always wanted; the product that is the inverse; and, with
+ * A0_INVERSE, two products with it. */
 static inline double method_ism_flops(int64_t n, int64_t m)
 {
     double order = (double)n, rank = (double)m;
-    return order * order * (6 * rank + 8) + 4 * order * rank * rank;
+    return order * order * (6 * rank + 8) + 6 * order * rank * rank;
 }
 
 /* A road that fails leaves A to be formed, factored for its determinant, and inverted by lu. */

@@ -17,8 +17,10 @@
 #include <cmocka.h>
 
 #include "gpu/host/host.h"
+#include "gpu/host/lapack.h"
 #include "gpu/host/stop.h"
 #include "gpu/host/team.h"
+#include "gpu/methods/ism.h"
 #include "gpu/methods/tridiagonal.h"
 
 #define PIECES 64
@@ -147,25 +149,33 @@ static void test_a_loop_is_left(void **state)
 /* ---- Methods, on one thread ---- */
 
 #define MOMENTS 10 /* at which a method is stopped, spread over the time that it takes */
-#define SHARE 0.1  /* of that time, in which it must have been left */
+#define SHARE 0.05 /* of that time, in which it must have been left */
 #define CLOCK_S 2e-3
 
-/* Matrices of which all but a few steps is in loops. */
+/* Matrices of which all but a few steps is in loops, or of ism much of the work. */
 static const struct long_work {
     const char *label, *method;
-    int64_t variant; /* of tridiagonal */
+    int64_t variant; /* of tridiagonal and ism */
     int64_t n;
-    double outside, diagonal; /* outside: beside the diagonal; of auto, 0 */
-    bool full;                /* INVERSE, of auto; else DIAGONAL, GENERATORS and EXPONENTS */
+    double outside, diagonal; /* outside: beside the diagonal, or in X and Y; 0: none */
+    bool full;                /* INVERSE, of auto and ism; else DIAGONAL, GENERATORS, EXPONENTS */
+    int64_t m, block_size;    /* of ism */
+    bool apart;               /* X is large, Y is small */
 } long_works[] = {
-    {"two sweeps", "tridiagonal", METHOD_TRIDIAGONAL_TWO_SWEEP, 1 << 21, -1, 4, false},
-    {"minors", "tridiagonal", METHOD_TRIDIAGONAL_PIVOTED, 1 << 20, 4, 1, false},
-    {"merging", "tridiagonal", METHOD_TRIDIAGONAL_SHERMAN_MORRISON, 1 << 20, -1, 4, false},
-    {"singular", "tridiagonal", METHOD_TRIDIAGONAL_AUTO, 1 << 21, 0, 0, false},
-    {"not finite", "tridiagonal", METHOD_TRIDIAGONAL_AUTO, 1 << 21, 0, INFINITY, false},
-    {"a diagonal", "auto", 0, 4096, 0, 2, true},
-    {"zeros", "auto", 0, 4096, 0, 0, true},
-    {"not finite", "auto", 0, 4096, 0, INFINITY, true},
+    {"two sweeps", "tridiagonal", METHOD_TRIDIAGONAL_TWO_SWEEP, 1 << 21, -1, 4, false, 0, 0, false},
+    {"minors", "tridiagonal", METHOD_TRIDIAGONAL_PIVOTED, 1 << 20, 4, 1, false, 0, 0, false},
+    {"merging", "tridiagonal", METHOD_TRIDIAGONAL_SHERMAN_MORRISON, 1 << 20, -1, 4, false, 0, 0,
+     false},
+    {"singular", "tridiagonal", METHOD_TRIDIAGONAL_AUTO, 1 << 21, 0, 0, false, 0, 0, false},
+    {"not finite", "tridiagonal", METHOD_TRIDIAGONAL_AUTO, 1 << 21, 0, INFINITY, false, 0, 0,
+     false},
+    {"a diagonal", "auto", 0, 4096, 0, 2, true, 0, 0, false},
+    {"zeros", "auto", 0, 4096, 0, 0, true, 0, 0, false},
+    {"not finite", "auto", 0, 4096, 0, INFINITY, true, 0, 0, false},
+    {"not finite", "ism", METHOD_ISM_AUTO, 4096, 0, INFINITY, true, 4096, 0, false},
+    {"factors", "ism", METHOD_ISM_BLOCK, 800, 0x1p-6, 1, true, 2400, 800, false},
+    {"balancing", "ism", METHOD_ISM_REDUCED_MEMORY, 128, 0x1p-10, 1, true, 32768, 0, true},
+    {"factors, balanced", "ism", METHOD_ISM_BLOCK, 64, 0x1p-10, 1, true, 2048, 0, true},
 };
 
 struct long_run {
@@ -209,31 +219,61 @@ static void *room(int64_t bytes)
     return data;
 }
 
-/* Outputs but INVERSE, unless it is wanted, and numbers for all of them. */
+/* X and Y of one number each, and A0_INVERSE; or A alone. */
+static void set_ism_inputs(const struct long_work *work, struct long_run *run)
+{
+    const int64_t n = work->n, numbers = n * work->m;
+    const int apart = !work->apart ? 0 : run->precision == PRECISION_FP32 ? 50 : 500;
+    if (work->outside == 0) {
+        run->matrix.inputs[METHOD_ISM_A] = fill(n * n, run->precision, n + 1, work->diagonal);
+        return;
+    }
+    run->matrix.inputs[METHOD_ISM_X] =
+        fill(numbers, run->precision, 1, ldexp(work->outside, apart));
+    run->matrix.inputs[METHOD_ISM_Y] =
+        fill(numbers, run->precision, 1, ldexp(work->outside, -apart));
+    run->matrix.inputs[METHOD_ISM_A0_INVERSE] = fill(n * n, run->precision, n + 1, work->diagonal);
+}
+
+static void set_inputs(const struct long_work *work, struct long_run *run)
+{
+    const int64_t n = work->n;
+    if (strcmp(work->method, "ism") == 0) {
+        set_ism_inputs(work, run);
+    } else if (work->full) {
+        run->matrix.inputs[0] = fill(n * n, run->precision, n + 1, work->diagonal);
+    } else {
+        run->matrix.inputs[0] = fill(n - 1, run->precision, 1, work->outside);
+        run->matrix.inputs[1] = fill(n, run->precision, 1, work->diagonal);
+        run->matrix.inputs[2] = fill(n - 1, run->precision, 1, work->outside);
+    }
+}
+
+/* Outputs but INVERSE, unless it is wanted, and of ism's factors those of blocks alone; numbers for
+ * all of them. */
 static struct long_run begin(const struct long_work *work, enum precision precision,
                              int64_t options[METHOD_OPTIONS_MAX])
 {
     const struct method *method = method_find(work->method);
     struct long_run run = {.precision = precision};
-    int64_t n = work->n;
+    const bool ism = strcmp(work->method, "ism") == 0;
+    int64_t n = work->n, m = work->m;
     method_default_options(method, options);
-    if (!work->full)
+    if (ism) {
+        options[METHOD_ISM_VARIANT] = work->variant;
+        options[METHOD_ISM_BLOCK_SIZE] = work->block_size;
+    } else if (!work->full) {
         options[METHOD_TRIDIAGONAL_VARIANT] = work->variant;
+    }
     run.method = host_method_at((uint32_t)method_index(method));
-    run.matrix = (struct host_matrix){.n = n, .options = options};
-    if (work->full) {
-        run.matrix.inputs[0] = fill(n * n, precision, n + 1, work->diagonal);
-    } else {
-        run.matrix.inputs[0] = fill(n - 1, precision, 1, work->outside);
-        run.matrix.inputs[1] = fill(n, precision, 1, work->diagonal);
-        run.matrix.inputs[2] = fill(n - 1, precision, 1, work->outside);
-    }
+    run.matrix = (struct host_matrix){.n = n, .m = m, .options = options};
+    set_inputs(work, &run);
     for (int i = 0; method->outputs[i].name; i++) {
-        if (i > 0 || work->full)
+        if (ism ? i < METHOD_ISM_U || work->variant == METHOD_ISM_BLOCK : i > 0 || work->full)
             run.matrix.outputs[i] =
-                room(method_tensor_bytes(&method->outputs[i], precision, n, 0, options));
+                room(method_tensor_bytes(&method->outputs[i], precision, n, m, options));
     }
-    run.matrix.scratch = room(run.method->scratch_bytes(precision, n, 0));
+    run.matrix.scratch = room(run.method->scratch_bytes(precision, n, m));
     return run;
 }
 
@@ -313,5 +353,6 @@ int main(void)
         cmocka_unit_test(test_within_a_piece),      cmocka_unit_test(test_a_loop_is_left),
         cmocka_unit_test(test_long_loops_are_left),
     };
+    host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -222,6 +222,21 @@ static void test_host_engine_has_every_method(void **state)
     assert_null(host_method_at(UINT32_MAX));
 }
 
+/* Of `ism`: G, K and the product, two products with A0_INVERSE, and U and V, column by column. */
+static void test_flops_of_factors(void **state)
+{
+    (void)state;
+    static const int64_t ranks[] = {10, 300, 1000};
+    for (int i = 0; i < 3; i++) {
+        const double n = 1000, m = (double)ranks[i];
+        const double flops = method_find("ism")->flops(1000, ranks[i]);
+        double least = 6 * n * n * m + 4 * n * m * m;
+        for (int64_t earlier = 0; earlier < ranks[i]; earlier++)
+            least += 2 * 2 * n * (double)earlier;
+        assert_true(flops >= least && flops <= 1.2 * least);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_contract_hash),
         cmocka_unit_test(test_host_engine_has_every_method),
+        cmocka_unit_test(test_flops_of_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
