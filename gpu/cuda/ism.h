@@ -1,5 +1,8 @@
 /* gpu/cuda/ism.h: the launchers of `ism` (gpu/methods/ism.h). See call.h for what every launcher
- * keeps to. The formulas and names are those of gpu/host/ism.h.
+ * keeps to. The formulas and names are those of gpu/host/ism.h. The algorithms are those of X. He,
+ * M. Holm and M. Neytcheva, "Efficiently parallel implementation of the inverse Sherman-Morrison
+ * algorithm", PARA 2012: `single` is Algorithm 1 (SISM), `block` Algorithm 2 (BISM),
+ * `reduced_memory` Algorithm 3 (RMBISM).
  *
  * Three roads. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
  * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory or registers, so

@@ -41,6 +41,15 @@ static const char *kernel(enum precision precision, int64_t n)
     return "host ism";
 }
 
+/* A bit for each that is there. */
+static uint32_t inputs_of(const struct host_matrix *matrix)
+{
+    uint32_t inputs = 0;
+    for (int i = 0; i < METHOD_INPUTS_MAX; i++)
+        inputs |= matrix->inputs[i] ? METHOD_INPUT(i) : 0;
+    return inputs;
+}
+
 static bool merges(int64_t n, int64_t m)
 {
     return m <= n / MERGED_SHARE;

@@ -14,6 +14,10 @@
  * lines of n numbers hold G^T and K. Variant `single` is `block` with one column a block, as in the
  * paper; `reduced_memory` keeps, in place of H, the inverse so far, A0^-1 - A0^-1 H A0^-1.
  *
+ * The paper: X. He, M. Holm and M. Neytcheva, "Efficiently parallel implementation of the inverse
+ * Sherman-Morrison algorithm", PARA 2012. `single` is its Algorithm 1 (SISM), `block` Algorithm 2
+ * (BISM), `reduced_memory` Algorithm 3 (RMBISM).
+ *
  * Threads: any, each on its own matrix; a team may help, and what a piece of work is depends on n,
  * m and the block size alone. Nothing is allocated. Cost: see each function.
  */
