@@ -247,7 +247,9 @@ struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wan
     matrix.outputs[METHOD_ISM_INFO] = &answer.info;
     matrix.outputs[METHOD_ISM_ROAD] = &answer.road;
     matrix.outputs[METHOD_ISM_RCOND] = place(&rcond, p, 1);
-    matrix.outputs[METHOD_ISM_DET_RATIO] = place(&det, p, 1);
+    void *det_ratio = place(&det, p, 1);
+    if (!(wanted & ISMTEST_DET_RATIO_UNWANTED))
+        matrix.outputs[METHOD_ISM_DET_RATIO] = det_ratio;
     if (wanted & ISMTEST_INVERSE_WANTED)
         matrix.outputs[METHOD_ISM_INVERSE] = place(&inverse, p, n * n);
     if (wanted & ISMTEST_FACTORS_WANTED) {
@@ -360,6 +362,42 @@ double ismtest_factors_ratio(const struct ismtest_problem *problem,
     double size = gputest_norm(n, problem->a0);
     return largest / ((double)n * size * size * gputest_norm(n, answer->inverse) *
                       gputest_eps(problem->precision));
+}
+
+static __float128 magnitude(__float128 number)
+{
+    return number < 0 ? -number : number;
+}
+
+double ismtest_solution_ratio(const struct ismtest_problem *problem, const double *z)
+{
+    int64_t n = problem->n, m = problem->m;
+    __float128 *matrix = calloc((size_t)(n * n), sizeof *matrix), change = 0, worst = 0;
+    assert_non_null(matrix);
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t k = 0; k < m; k++) {
+            __float128 met = 0;
+            for (int64_t i = 0; i < n; i++)
+                met += (__float128)problem->y[i * m + k] * problem->b[i * n + j];
+            for (int64_t i = 0; i < n; i++)
+                matrix[i * n + j] += (__float128)problem->x[i * m + k] * met;
+        }
+    }
+    for (int64_t j = 0; j < n; j++) {
+        __float128 size = 0, wrong = 0;
+        for (int64_t i = 0; i < n; i++) {
+            __float128 sum = (__float128)problem->b[i * n + j] - z[i * n + j];
+            for (int64_t k = 0; k < n; k++)
+                sum -= z[i * n + k] * matrix[k * n + j];
+            size += magnitude(matrix[i * n + j]);
+            wrong += magnitude(sum);
+        }
+        change = size > change ? size : change;
+        worst = wrong <= worst ? worst : wrong;
+    }
+    free(matrix);
+    double size = gputest_norm(n, z) * (1 + (double)change);
+    return (double)worst / ((double)n * size * gputest_eps(problem->precision));
 }
 
 int ismtest_wrongs;

@@ -4,6 +4,7 @@
 #ifndef TESTS_UNIT_GPU_ISM_H
 #define TESTS_UNIT_GPU_ISM_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -59,11 +60,18 @@ struct ismtest_answer {
 
 #define ISMTEST_INVERSE_WANTED 1
 #define ISMTEST_FACTORS_WANTED 2
+#define ISMTEST_DET_RATIO_UNWANTED 4
 /* Tensors lie off their alignment; fails the test when an input is changed or a byte beyond an
  * output is written. */
 struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wanted,
                                   struct host_team *team);
 void ismtest_forget(struct ismtest_answer *answer);
+
+/* One number, or both are NaN. */
+static inline bool ismtest_same(double one, double other)
+{
+    return one == other || (isnan(one) && isnan(other));
+}
 
 /* How many answers were wrong: tests that try many tell of each, and fail at the end. */
 extern int ismtest_wrongs;
@@ -78,5 +86,7 @@ double ismtest_det_ratio(const struct ismtest_problem *problem);
 /* |A0 Z A0 - (A0 - U R V^T)| / (n |A0|^2 |Z| eps) */
 double ismtest_factors_ratio(const struct ismtest_problem *problem,
                              const struct ismtest_answer *answer);
+/* Of an update of A0^-1 alone: |A0^-1 - Z M| / (n |Z| (1 + |M - I|) eps), M = I + X Y^T A0^-1. */
+double ismtest_solution_ratio(const struct ismtest_problem *problem, const double *z);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "gpu/host/host.h"
 #include "gpu/host/lapack.h"
 #include "tests/unit/gpu/ism.h"
 #include "tests/unit/gpu/matrices.h"
@@ -17,6 +18,10 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* RCOND of orders above 64 comes from a column of A that seems the longest. */
 #define RCOND_SLACK 1.5
+/* In eps / RCOND; what it is compared with is off by as much. */
+#define DET_RATIO_OFF 20
+
+extern const struct host_method host_method_ism;
 
 static int failures;
 
@@ -124,6 +129,28 @@ static void test_every_kind(void **state)
     assert_int_equal(failures, 0);
 }
 
+static bool are_same(const double *some, const double *others, int64_t count)
+{
+    int64_t i = 0;
+    while (i < count && ismtest_same(some[i], others[i]))
+        i++;
+    return i == count;
+}
+
+/* Bit for bit, with factors. */
+static void check_same(const struct ismtest_problem *problem, const struct ismtest_answer *one,
+                       const struct ismtest_answer *other)
+{
+    const int64_t n = problem->n, m = problem->kind == ISMTEST_ALONE ? n : problem->m;
+    if (memcmp(one->bytes, other->bytes, (size_t)one->byte_count) != 0)
+        complain(problem, "other bits of INVERSE with a team", 0);
+    if (!ismtest_same(one->rcond, other->rcond))
+        complain(problem, "another RCOND with a team", other->rcond);
+    if (!are_same(one->u, other->u, n * m) || !are_same(one->r, other->r, m * m) ||
+        !are_same(one->v, other->v, n * m))
+        complain(problem, "other factors with a team", 0);
+}
+
 /* Beyond the fused update, with tiles and blocks that do not divide n and m. */
 static void test_large(void **state)
 {
@@ -143,6 +170,8 @@ static void test_large(void **state)
         {ISMTEST_INVERSE_AND_A0, 520, 70, METHOD_ISM_AUTO, 0},
         {ISMTEST_INVERSE, 520, 131, METHOD_ISM_AUTO, 0},
         {ISMTEST_DIAGONAL, 513, 200, METHOD_ISM_BLOCK, 128},
+        {ISMTEST_SCALE, 300, 500, METHOD_ISM_BLOCK, 200},
+        {ISMTEST_INVERSE, 260, 270, METHOD_ISM_BLOCK, 50},
     };
     struct failure failure;
     struct host_team *team = NULL;
@@ -154,14 +183,13 @@ static void test_large(void **state)
                 ismtest_problem((enum precision)p, rows[i].kind, rows[i].n, rows[i].m, 77 + i);
             problem.variant = rows[i].variant;
             problem.block_size = rows[i].block_size;
-            struct ismtest_answer alone = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-            struct ismtest_answer helped = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, team);
+            const int wanted = ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED;
+            struct ismtest_answer alone = ismtest_run(&problem, wanted, NULL);
+            struct ismtest_answer helped = ismtest_run(&problem, wanted, team);
             check_good(&problem, &alone);
             check_road(&problem, &alone);
-            if (memcmp(alone.bytes, helped.bytes, (size_t)alone.byte_count) != 0 ||
-                alone.rcond != helped.rcond)
-                assert_true(isnan(alone.rcond) &&
-                            !memcmp(alone.bytes, helped.bytes, (size_t)alone.byte_count));
+            check_factors(&problem, &alone, alone.road == METHOD_ROAD_BLOCK);
+            check_same(&problem, &alone, &helped);
             ismtest_forget(&alone);
             ismtest_forget(&helped);
             ismtest_free(&problem);
@@ -261,6 +289,29 @@ static void test_a_singular_block(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* DET_RATIO is off by a few eps / RCOND; infinite where A0 is singular. */
+static void check_det_ratio(const struct ismtest_problem *problem,
+                            const struct ismtest_answer *answer)
+{
+    const double wanted = ismtest_det_ratio(problem), eps = gputest_eps(problem->precision);
+    const double off = fabs(answer->det_ratio / wanted - 1) * answer->rcond / eps;
+    if (isinf(wanted) ? !isinf(answer->det_ratio) : !(off <= DET_RATIO_OFF))
+        complain(problem, "DET_RATIO is off by so many eps / RCOND:", off);
+}
+
+/* All else is the same where DET_RATIO, which may take a factorization, is not wanted. */
+static void check_without_det_ratio(const struct ismtest_problem *problem,
+                                    const struct ismtest_answer *with)
+{
+    struct ismtest_answer without =
+        ismtest_run(problem, ISMTEST_INVERSE_WANTED | ISMTEST_DET_RATIO_UNWANTED, NULL);
+    if (without.info != with->info || without.road != with->road ||
+        !ismtest_same(without.rcond, with->rcond) ||
+        memcmp(without.bytes, with->bytes, (size_t)with->byte_count) != 0)
+        complain(problem, "another answer without DET_RATIO", without.rcond);
+    ismtest_forget(&without);
+}
+
 /* A0's first numbers are tiny, and X Y^T puts ones in their place: A0^-1 is far larger than the
  * inverse, whose digits are lost in the difference. Newton's step brings them back, but not into
  * the factors. */
@@ -269,23 +320,28 @@ static void test_lost_accuracy(void **state)
     (void)state;
     static const struct {
         double tiny;
+        int64_t n;
         enum method_road road;
         bool factors;
     } rows[] = {
-        {0.5, METHOD_ROAD_BLOCK, true},
+        {0.5, 70, METHOD_ROAD_BLOCK, true},
         /* Newton's step: */
-        {1e-2, METHOD_ROAD_BLOCK, false},
-        {1e-5, METHOD_ROAD_BLOCK, false},
+        {1e-2, 70, METHOD_ROAD_BLOCK, false},
+        {1e-5, 70, METHOD_ROAD_BLOCK, false},
+        {1e-5, 48, METHOD_ROAD_BLOCK, false},
+        /* m > n / 8: */
+        {1e-5, 47, METHOD_ROAD_LU, false},
         /* No step is enough: */
-        {1e-13, METHOD_ROAD_LU, false},
-        {0, METHOD_ROAD_LU, false},
+        {1e-13, 70, METHOD_ROAD_LU, false},
+        {0, 70, METHOD_ROAD_LU, false},
     };
     failures = 0;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_DIAGONAL, 70, 6);
+        const int64_t n = rows[i].n;
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_DIAGONAL, n, 6);
         uint64_t seed = 5;
-        for (int64_t j = 0; j < 70; j++)
-            problem.a0[j * 71] = j < 6 ? rows[i].tiny : 2 + gputest_random(&seed);
+        for (int64_t j = 0; j < n; j++)
+            problem.a0[j * (n + 1)] = j < 6 ? rows[i].tiny : 2 + gputest_random(&seed);
         for (int64_t j = 0; j < 6 * 6; j++) {
             problem.x[j] = gputest_random(&seed) + 3 * (j % 7 == 0);
             problem.y[j] = gputest_random(&seed) + 3 * (j % 7 == 0);
@@ -295,10 +351,12 @@ static void test_lost_accuracy(void **state)
             ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
         if (answer.road != (int32_t)rows[i].road)
             complain(&problem, "METHOD", answer.road);
-        if (rows[i].tiny > 1e-4)
+        if (rows[i].tiny > 0)
             check_good(&problem, &answer);
+        check_det_ratio(&problem, &answer);
         check_factors(&problem, &answer, rows[i].factors);
-        double ratio = gputest_inverse_ratio(PRECISION_FP64, 70, problem.a, answer.inverse);
+        check_without_det_ratio(&problem, &answer);
+        double ratio = gputest_inverse_ratio(PRECISION_FP64, n, problem.a, answer.inverse);
         if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
             complain(&problem, "residual ratio", ratio);
         ismtest_forget(&answer);
@@ -324,10 +382,12 @@ static void test_ill_conditioned(void **state)
         }
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        double ratio = gputest_inverse_ratio(PRECISION_FP64, n, problem.a, answer.inverse);
+        double ratio = kinds[k] == ISMTEST_INVERSE
+                           ? ismtest_solution_ratio(&problem, answer.inverse)
+                           : gputest_inverse_ratio(PRECISION_FP64, n, problem.a, answer.inverse);
         if (answer.info != 0)
             complain(&problem, "INFO", answer.info);
-        if (kinds[k] == ISMTEST_INVERSE_AND_A0 && !(ratio <= GPUTEST_RATIO_MAX))
+        if (!(ratio <= GPUTEST_RATIO_MAX))
             complain(&problem, "residual ratio", ratio);
         ismtest_forget(&answer);
         ismtest_free(&problem);
@@ -373,12 +433,43 @@ static void test_without_inverse(void **state)
         struct ismtest_answer without = ismtest_run(&problem, 0, NULL);
         assert_int_equal(with.info, without.info);
         assert_int_equal(with.road, without.road);
-        assert_true(with.rcond == without.rcond || isnan(with.rcond));
+        assert_true(ismtest_same(with.rcond, without.rcond));
         assert_true(with.det_ratio == without.det_ratio);
         ismtest_forget(&with);
         ismtest_forget(&without);
         ismtest_free(&problem);
     }
+}
+
+/* What a batch takes is no more than what is set aside whatever its options are. Orders about
+ * those to which scratch is rounded; n = 34 and m = 35 with blocks of 34, too. */
+static void test_scratch_of_any_options(void **state)
+{
+    (void)state;
+    static const uint32_t factors = METHOD_INPUT(METHOD_ISM_U) | METHOD_INPUT(METHOD_ISM_R);
+    static const int64_t orders[] = {1, 2, 7, 8, 9, 31, 32, 33, 34, 35, 63, 64, 65, 130, 257, 600};
+    int64_t wrongs = 0;
+    for (size_t i = 0; i < COUNT(orders) * COUNT(orders) * COUNT(orders) * 96; i++) {
+        const size_t k = i / 96;
+        const int64_t n = orders[k % COUNT(orders)], m = orders[k / COUNT(orders) % COUNT(orders)];
+        const int64_t options[METHOD_OPTIONS_MAX] = {[METHOD_ISM_VARIANT] = (int64_t)(i % 4),
+                                                     [METHOD_ISM_BLOCK_SIZE] =
+                                                         orders[k / COUNT(orders) / COUNT(orders)]};
+        const uint32_t outputs =
+            (i / 4 % 2 ? METHOD_INPUT(METHOD_ISM_INVERSE) : 0) | (i / 8 % 2 ? factors : 0);
+        const enum precision precision = (enum precision)(i / 16 % 2);
+        const struct host_task task = {.precision = precision,
+                                       .n = n,
+                                       .m = m,
+                                       .options = options,
+                                       .inputs = method_find("ism")->input_sets[i / 32 % 3 * 2],
+                                       .outputs = outputs,
+                                       .wanted = outputs};
+        const bool alone = (task.inputs & METHOD_INPUT(METHOD_ISM_A)) != 0;
+        wrongs += host_method_ism.task_scratch_bytes(&task) >
+                  host_method_ism.scratch_bytes(precision, n, alone ? 0 : m);
+    }
+    assert_int_equal(wrongs, 0);
 }
 
 /* reduced_memory writes at least 40% less scratch than block at m = n, and none of that size. */
@@ -471,11 +562,17 @@ static void test_drift(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kind),     cmocka_unit_test(test_large),
-        cmocka_unit_test(test_a_hidden_norm),  cmocka_unit_test(test_a_singular_block),
-        cmocka_unit_test(test_lost_accuracy),  cmocka_unit_test(test_ill_conditioned),
-        cmocka_unit_test(test_scales),         cmocka_unit_test(test_without_inverse),
-        cmocka_unit_test(test_reduced_memory), cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_a_hidden_norm),
+        cmocka_unit_test(test_a_singular_block),
+        cmocka_unit_test(test_lost_accuracy),
+        cmocka_unit_test(test_ill_conditioned),
+        cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_without_inverse),
+        cmocka_unit_test(test_scratch_of_any_options),
+        cmocka_unit_test(test_reduced_memory),
+        cmocka_unit_test(test_chain),
         cmocka_unit_test(test_drift),
     };
     host__lapack_init();

@@ -101,48 +101,11 @@ static void test_det_ratio_of_the_repaired(void **state)
 
 /* ---- A0_INVERSE alone ---- */
 
-static __float128 magnitude(__float128 number)
-{
-    return number < 0 ? -number : number;
-}
-
-/* |A0^-1 - Z M| / (n |Z| (1 + |M - I|) eps), M = I + X Y^T A0^-1. */
-static double solution_ratio(const struct ismtest_problem *problem, const double *z)
-{
-    int64_t n = problem->n, m = problem->m;
-    __float128 *matrix = calloc((size_t)(n * n), sizeof *matrix), change = 0, worst = 0;
-    assert_non_null(matrix);
-    for (int64_t j = 0; j < n; j++) {
-        for (int64_t k = 0; k < m; k++) {
-            __float128 met = 0;
-            for (int64_t i = 0; i < n; i++)
-                met += (__float128)problem->y[i * m + k] * problem->b[i * n + j];
-            for (int64_t i = 0; i < n; i++)
-                matrix[i * n + j] += (__float128)problem->x[i * m + k] * met;
-        }
-    }
-    for (int64_t j = 0; j < n; j++) {
-        __float128 size = 0, wrong = 0;
-        for (int64_t i = 0; i < n; i++) {
-            __float128 sum = (__float128)problem->b[i * n + j] - z[i * n + j];
-            for (int64_t k = 0; k < n; k++)
-                sum -= z[i * n + k] * matrix[k * n + j];
-            size += magnitude(matrix[i * n + j]);
-            wrong += magnitude(sum);
-        }
-        change = size > change ? size : change;
-        worst = wrong <= worst ? worst : wrong;
-    }
-    free(matrix);
-    double size = gputest_norm(n, z) * (1 + (double)change);
-    return (double)worst / ((double)n * size * gputest_eps(problem->precision));
-}
-
 /* INFO 0 is to be had, and keeps the contract. */
 static void check_update(const struct ismtest_problem *problem, const char *what)
 {
     struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
-    double ratio = solution_ratio(problem, answer.inverse);
+    double ratio = ismtest_solution_ratio(problem, answer.inverse);
     if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
         ismtest_tell(problem, what, ratio);
     ismtest_forget(&answer);
@@ -315,7 +278,7 @@ static void test_a_doubled_row(void **state)
         memcpy(problem.y, problem.a0 + n / 2 * n, (size_t)n * sizeof *problem.y);
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        double ratio = solution_ratio(&problem, answer.inverse);
+        double ratio = ismtest_solution_ratio(&problem, answer.inverse);
         if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
             ismtest_tell(&problem, "of a doubled row: ratio", ratio);
         if (!(fabs(answer.det_ratio - 2) < 0.1))
