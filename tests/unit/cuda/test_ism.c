@@ -265,27 +265,33 @@ static void test_what_is_refused(void **state)
     assert_int_equal(cuda_ism_mend(&call, NULL), cudaErrorInvalidValue);
 }
 
-/* At m = n `reduced_memory` takes 3 n^2 numbers and `block` 5 n^2, with A0_INVERSE 6 n^2. */
+/* At m = n `reduced_memory` takes 3 n^2 numbers and `block` 5 n^2, with A0_INVERSE 6 n^2, and lines
+ * of n for a few blocks. */
 static void test_memory(void **state)
 {
     (void)state;
-    static const uint32_t others[] = {0, METHOD_INPUT(METHOD_ISM_A0_DIAGONAL),
-                                      METHOD_INPUT(METHOD_ISM_A0_INVERSE)};
+    static const struct {
+        uint32_t inputs;
+        int64_t block, reduced; /* squares */
+    } rows[] = {{0, 5, 3},
+                {METHOD_INPUT(METHOD_ISM_A0_DIAGONAL), 5, 3},
+                {METHOD_INPUT(METHOD_ISM_A0_INVERSE), 6, 3}};
     static const int64_t orders[] = {4096, 8192};
-    for (size_t i = 0; i < COUNT(others) * COUNT(orders); i++) {
-        const int64_t n = orders[i / COUNT(others)];
+    for (size_t i = 0; i < COUNT(rows) * COUNT(orders); i++) {
+        const int64_t n = orders[i / COUNT(rows)], row = (int64_t)(i % COUNT(rows));
         int64_t options[METHOD_OPTIONS_MAX] = {METHOD_ISM_BLOCK};
         struct cuda_call call = {.precision = PRECISION_FP64,
                                  .n = n,
                                  .m = n,
-                                 .inputs = METHOD_ISM_XY | others[i % COUNT(others)],
+                                 .inputs = METHOD_ISM_XY | rows[row].inputs,
                                  .options = options,
                                  .matrices = 1};
-        const size_t square = (size_t)(n * n) * sizeof(double);
-        const size_t block = cuda_ism_workspace(&call, 1);
+        const size_t line = (size_t)n * sizeof(double);
+        const size_t block = cuda_ism_workspace(&call, 1) / line;
         options[METHOD_ISM_VARIANT] = METHOD_ISM_REDUCED_MEMORY;
-        assert_true(cuda_ism_workspace(&call, 1) * 10 <= block * 6);
-        assert_true(block <= square * (others[i % COUNT(others)] ? 65 : 55) / 10);
+        const size_t reduced = cuda_ism_workspace(&call, 1) / line;
+        assert_in_range(block, rows[row].block * n, rows[row].block * n + 2048);
+        assert_in_range(reduced, rows[row].reduced * n, rows[row].reduced * n + 1280);
     }
 }
 
