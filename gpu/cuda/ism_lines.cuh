@@ -97,16 +97,21 @@ template <typename S, int Lines> struct cuda__ism_meeter {
     bool even; /* 16 bytes of B can be moved */
     double sums[Lines][tiles][4], sizes[tiles];
 
-    /* Number `i` of line `line`. */
-    __device__ __forceinline__ double left(int line, int i) const
+    /* Number `i` of line `line`. Loads that are chosen by branches wait for one another, but of
+     * FP64 with more lines than one tile all at once would take registers that are not there. */
+    __device__ __forceinline__ S left(int line, int i) const
     {
-        if (i >= at.n || line >= at.m + at.tried)
-            return 0;
-        return line < at.m ? (double)y[i * at.m + line] : (double)at.weights(line - at.m)[i];
+        if (sizeof(S) == sizeof(double) && Lines > 1) {
+            if (i >= at.n || line >= at.m + at.tried)
+                return 0;
+            return line < at.m ? y[i * at.m + line] : at.weights(line - at.m)[i];
+        }
+        const S *from = line < at.m ? y + i * at.m + line : at.weights(line - at.m) + i;
+        return i < at.n && line < at.m + at.tried ? *from : S(0);
     }
 
     /* Four columns of row i, side by side, one of each tile: the lane's. */
-    __device__ __forceinline__ void take(int i, double (&to)[tiles]) const
+    __device__ __forceinline__ void take(int i, S (&to)[tiles]) const
     {
         constexpr int width = cuda__real<S>::width;
         const int first = column + tiles * g;
@@ -123,14 +128,15 @@ template <typename S, int Lines> struct cuda__ism_meeter {
             }
 #pragma unroll
             for (int e = 0; e < width; e++)
-                to[v + e] = (double)numbers[e];
+                to[v + e] = numbers[e];
         }
     }
 
+    /* Eight rows. */
     __device__ __forceinline__ void step(int first)
     {
         const int i = first + t;
-        double from[Lines][4], rows[2][tiles];
+        S from[Lines][4], rows[2][tiles];
         take(i, rows[0]);
         take(i + 4, rows[1]);
 #pragma unroll
@@ -141,11 +147,14 @@ template <typename S, int Lines> struct cuda__ism_meeter {
         }
 #pragma unroll
         for (int j = 0; j < tiles; j++) {
-            const double both[2] = {rows[0][j], rows[1][j]};
+            const double both[2] = {(double)rows[0][j], (double)rows[1][j]};
             sizes[j] += fabs(both[0]) + fabs(both[1]);
 #pragma unroll
-            for (int l = 0; l < Lines; l++)
-                cuda__multiply_add(sums[l][j], from[l], both);
+            for (int l = 0; l < Lines; l++) {
+                const double of[4] = {(double)from[l][0], (double)from[l][1], (double)from[l][2],
+                                      (double)from[l][3]};
+                cuda__multiply_add(sums[l][j], of, both);
+            }
         }
     }
 
