@@ -62,14 +62,15 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
     }
 
     /* A half of 64 bytes may touch three sectors: the first lane goes the other way about where
-     * that lets one begin with a sector. Of 128 bytes it would not be worth the instructions. */
+     * that lets one begin with a sector. Of 128 bytes it would not be worth the instructions. Halves
+     * of 64 bytes with a `Lead` go by put_filled. */
     template <int Lead>
     static __device__ __forceinline__ void put_led(const T *near, const T *far, T *to, int lane)
     {
         alignas(16) T first[width], second[width];
         shift<Lead>(second, far, nullptr, lane);
         shift<Lead>(first, near, second, lane);
-        const bool turned = across * sizeof(T) == 64 && lane == 0 && (uintptr_t)(to + Lead) % 32;
+        const bool turned = across * sizeof(T) == 64 && lane == 0 && (uintptr_t)to % 32;
 #pragma unroll
         for (int e = 0; e < width; e++) {
             const T kept = first[e];
@@ -88,6 +89,7 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
      * fills sectors. low: three of the four are the piece's first ones; else one is. */
     static __device__ __forceinline__ void put_filled(const T *near, const T *far, T *to, int lane)
     {
+        static_assert(width == 2 && Lanes == 4, "lanes have their places");
         const bool low = (uintptr_t)(to - lane * width + 1) % 32 != 0;
         const T given = __shfl_sync(CUDA__ALL, low ? near[1] : far[1], low ? 0 : 2, Lanes);
         alignas(16) T first[width], second[width];

@@ -6,7 +6,8 @@
  *
  *      K = Y^T B, T B, G = B X; R = (I + K X)^-1; Z = B - G R K, T Z; (T Z) X and the trial.
  *
- * K and T B are made of the warp's columns, G of its rows, which wait in registers for R. A warp
+ * K and T B are made of the warp's columns, G of its rows, which wait in registers for R (in shared
+ * memory those of the warp that finds R, where m is above 16). A warp
  * makes its columns of Z from the top to the bottom, writes them, and starts copying the next
  * matrix to where B was. Meanwhile sums over rows add up in its registers. R is found by one warp,
  * and by another one the size of the change, as of the road by blocks: |X K| is that of the column

@@ -449,8 +449,8 @@ static void test_scratch_of_any_options(void **state)
     static const uint32_t factors = METHOD_INPUT(METHOD_ISM_U) | METHOD_INPUT(METHOD_ISM_R);
     static const int64_t orders[] = {1, 2, 7, 8, 9, 31, 32, 33, 34, 35, 63, 64, 65, 130, 257, 600};
     int64_t wrongs = 0;
-    for (size_t i = 0; i < COUNT(orders) * COUNT(orders) * COUNT(orders) * 96; i++) {
-        const size_t k = i / 96;
+    for (size_t i = 0; i < COUNT(orders) * COUNT(orders) * COUNT(orders) * 192; i++) {
+        const size_t k = i / 192;
         const int64_t n = orders[k % COUNT(orders)], m = orders[k / COUNT(orders) % COUNT(orders)];
         const int64_t options[METHOD_OPTIONS_MAX] = {[METHOD_ISM_VARIANT] = (int64_t)(i % 4),
                                                      [METHOD_ISM_BLOCK_SIZE] =
@@ -462,7 +462,7 @@ static void test_scratch_of_any_options(void **state)
                                        .n = n,
                                        .m = m,
                                        .options = options,
-                                       .inputs = method_find("ism")->input_sets[i / 32 % 3 * 2],
+                                       .inputs = method_find("ism")->input_sets[i / 32 % 6],
                                        .outputs = outputs,
                                        .wanted = outputs};
         const bool alone = (task.inputs & METHOD_INPUT(METHOD_ISM_A)) != 0;
