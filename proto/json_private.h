@@ -55,11 +55,12 @@ ERROR_MUST_CHECK enum error proto__refuse_value(struct proto__name name, struct 
 ERROR_MUST_CHECK enum error proto__lift_read(const struct proto__lift *lift,
                                              enum precision precision, const char *name, void *out,
                                              struct failure *failure);
-/* The step of it, for an array found by proto__scan: one level of brackets after the other. Places
- * in messages are counted from text. rank: levels that one matrix takes of it; more are a batch. */
-ERROR_MUST_CHECK enum error proto__lift_scan(struct proto__lift *lift, int rank, const char *text,
-                                             const char *begin, const char *end,
-                                             struct failure *failure);
+/* The step of it, for an array found by proto__scan: one level of brackets after the other. name:
+ * its member's, for messages; their bytes are counted from text. rank: levels that one matrix takes
+ * of it; more are a batch. */
+ERROR_MUST_CHECK enum error proto__lift_scan(struct proto__lift *lift, struct proto__name name,
+                                             int rank, const char *text, const char *begin,
+                                             const char *end, struct failure *failure);
 
 /* ---- The parsed skeleton ---- */
 

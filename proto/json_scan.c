@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "proto/proto_private.h"
 
 /* ---- Pass one, inside an array of numbers ---- */
@@ -45,6 +46,7 @@ enum expect {
 
 struct nesting {
     struct proto__lift *lift;
+    struct proto__name name;
     int rank;         /* levels of one matrix */
     const char *text; /* of the whole document */
     enum expect expect;
@@ -54,38 +56,71 @@ struct nesting {
     struct failure *failure;
 };
 
-static enum error unexpected(struct nesting *nest, const char *at, const char *end)
+static long long byte_of(const struct nesting *nest, const char *at)
 {
-    const char *what = "a matrix must hold numbers alone";
+    return (long long)(at - nest->text) + 1;
+}
+
+/* "x[1,0]": entry `last` of the list that is open at level `levels` - 1. */
+static struct proto__words entry_words(const struct nesting *nest, int levels, int64_t last)
+{
+    struct proto__words words = {""};
+    struct text text;
+    int64_t place[PROTO_RANK_MAX] = {0};
+    for (int i = 0; i < levels; i++)
+        place[i] = i < levels - 1 ? nest->counts[i] - 1 : last;
+    text_init_fixed(&text, words.text, sizeof words.text);
+    text_puts(&text, proto__safe_words(nest->name.text, nest->name.length).text);
+    text_puts(&text, proto__shape_words(levels, place).text);
+    return words;
+}
+
+/* Something that is no part of an array of numbers: where it stands, and what to write. */
+static enum error refuse_entry(const struct nesting *nest, const char *at)
+{
+    const char *what = ": a matrix must hold numbers alone";
+    const bool behind = nest->expect == EXPECT_MORE; /* an entry, which is told of then */
+    if (!behind && *at == 'n')
+        what = ": null, or nan, is not a number in JSON; binary tensors and NPY can carry NaN, "
+               "where INFO is then -1";
+    else if (!behind && (*at == 'N' || *at == 'I'))
+        what = ": JSON has no NaN and no Infinity; binary tensors and NPY can carry them, where "
+               "INFO is then -1";
+    else if (!behind && *at == '"')
+        what = " is a string; a matrix must hold numbers";
+    return failure_set(nest->failure, ERROR_MALFORMED, "%s%s (byte %lld)",
+                       entry_words(nest, nest->depth, nest->counts[nest->depth - 1] - behind).text,
+                       what, byte_of(nest, at));
+}
+
+static enum error unexpected(const struct nesting *nest, const char *at, const char *end)
+{
+    const char *what = "a number is missing in an array of numbers";
     bool trailing = nest->expect == EXPECT_VALUE && at < end && (*at == ']' || *at == '}');
     if (at == end)
         what = "the JSON text ends within an array of numbers";
-    else if (*at == 'n')
-        what = "null, or nan, is not a number in JSON; binary tensors and NPY can carry NaN";
-    else if (*at == 'N' || *at == 'I')
-        what = "JSON has no NaN and no Infinity; binary tensors and NPY can carry them";
-    else if (*at == '"')
-        what = "a matrix must hold numbers, not strings";
-    else if (byte_classes[(unsigned char)*at] != BYTE_OTHER || *at == '}')
-        what = nest->expect == EXPECT_MORE ? "a comma or ']' is missing in an array of numbers"
-                                           : "a number is missing in an array of numbers";
-    return failure_set(nest->failure, ERROR_MALFORMED, "at byte %lld: %s%s",
-                       (long long)(at - nest->text) + 1, trailing ? "a trailing comma, " : "",
-                       what);
+    else if (byte_classes[(unsigned char)*at] == BYTE_OTHER && *at != '}')
+        return refuse_entry(nest, at);
+    else if (nest->expect == EXPECT_MORE)
+        what = "a comma or ']' is missing in an array of numbers";
+    return failure_set(nest->failure, ERROR_MALFORMED, "at byte %lld: %s%s", byte_of(nest, at),
+                       trailing ? "a trailing comma, " : "", what);
 }
 
 static enum error refuse_mixture(const struct nesting *nest, const char *at)
 {
     return failure_set(nest->failure, ERROR_BAD_SHAPE,
-                       "at byte %lld: an array mixes numbers and lists at one level",
-                       (long long)(at - nest->text) + 1);
+                       "%s: an array mixes numbers and lists at one level (byte %lld)",
+                       entry_words(nest, nest->depth, nest->counts[nest->depth - 1]).text,
+                       byte_of(nest, at));
 }
 
 static enum error open_level(struct nesting *nest, const char *at)
 {
     struct proto__lift *lift = nest->lift;
     if (nest->depth == PROTO_RANK_MAX)
-        return failure_set(nest->failure, ERROR_BAD_SHAPE, "an array has more than %d dimensions",
+        return failure_set(nest->failure, ERROR_BAD_SHAPE, "\"%s\" has more than %d dimensions",
+                           proto__safe_words(nest->name.text, nest->name.length).text,
                            PROTO_RANK_MAX);
     if (nest->leaf != 0 && nest->depth >= nest->leaf)
         return refuse_mixture(nest, at);
@@ -101,20 +136,23 @@ static enum error open_level(struct nesting *nest, const char *at)
 /* The list that ends at a byte has another length than those of its level before it. */
 static enum error refuse_length(const struct nesting *nest, const char *at, int level)
 {
-    int64_t place[PROTO_RANK_MAX] = {0};
-    bool is_first = nest->lift->rank > nest->rank; /* of its level in a matrix of a batch */
-    for (int i = 0; i < level; i++) {
-        place[i] = nest->counts[i] - 1;
-        is_first = is_first && (i == 0 || place[i] == 0);
-    }
-    return failure_set(nest->failure, ERROR_BAD_SHAPE,
-                       "at byte %lld: an array is ragged: its list %s has length %lld, others "
-                       "before it %lld%s",
-                       (long long)(at - nest->text) + 1, proto__shape_words(level, place).text,
-                       (long long)nest->counts[level], (long long)nest->lift->shape[level],
-                       is_first ? "; all matrices of a request must have one order: send one "
-                                  "request for each order"
-                                : "");
+    static const char *const units[][2] = {
+        {"entry", "entries"}, {"row", "rows"}, {"list", "lists"}};
+    const int inner = nest->lift->rank - 1 - level; /* levels of lists within it */
+    const int batch = nest->lift->rank - nest->rank;
+    const int64_t count = nest->counts[level];
+    bool is_first = batch > 0 && level >= batch; /* of its level in a matrix of a batch */
+    for (int i = batch; is_first && i < level; i++)
+        is_first = nest->counts[i] == 1;
+    return failure_set(
+        nest->failure, ERROR_BAD_SHAPE, "%s has %lld %s, %s before it have %lld%s (byte %lld)",
+        entry_words(nest, level, nest->counts[level - 1] - 1).text, (long long)count,
+        units[inner < 2 ? inner : 2][count != 1],
+        inner == 0 && nest->rank > 1 ? "the rows" : "those", (long long)nest->lift->shape[level],
+        is_first ? ": all matrices of a request must have one order: send one "
+                   "request for each order"
+                 : "",
+        byte_of(nest, at));
 }
 
 static enum error close_level(struct nesting *nest, const char *at)
@@ -144,11 +182,16 @@ static enum error count_number(struct nesting *nest, const char *at)
     return ERROR_NONE;
 }
 
-enum error proto__lift_scan(struct proto__lift *lift, int rank, const char *text, const char *begin,
-                            const char *end, struct failure *failure)
+enum error proto__lift_scan(struct proto__lift *lift, struct proto__name name, int rank,
+                            const char *text, const char *begin, const char *end,
+                            struct failure *failure)
 {
-    struct nesting nest = {
-        .lift = lift, .rank = rank, .text = text, .expect = EXPECT_VALUE, .failure = failure};
+    struct nesting nest = {.lift = lift,
+                           .name = name,
+                           .rank = rank,
+                           .text = text,
+                           .expect = EXPECT_VALUE,
+                           .failure = failure};
     const char *at = begin;
     enum error error = ERROR_NONE;
     memset(lift, 0, sizeof *lift);
@@ -320,7 +363,7 @@ static enum error lift_value(struct walk *w)
     if (error != ERROR_NONE)
         return error;
     struct proto__lift *lift = &scan->lifts[scan->lift_count];
-    error = proto__lift_scan(lift, matrix_rank(name), w->text, w->at, w->end, w->failure);
+    error = proto__lift_scan(lift, name, matrix_rank(name), w->text, w->at, w->end, w->failure);
     if (error != ERROR_NONE)
         return error;
     char placeholder = (char)('0' + scan->lift_count++);
@@ -436,6 +479,13 @@ static struct proto__words place_words(const struct proto__lift *lift, int64_t i
     return proto__shape_words(lift->rank, place);
 }
 
+/* For a number that begins with its point, as .5 and -.5. */
+static const char *point_hint(const char *at, const char *end)
+{
+    at += at < end && *at == '-';
+    return at < end && *at == '.' ? ": write 0.5, not .5" : "";
+}
+
 enum error proto__lift_read(const struct proto__lift *lift, enum precision precision,
                             const char *name, void *out, struct failure *failure)
 {
@@ -454,8 +504,9 @@ enum error proto__lift_read(const struct proto__lift *lift, enum precision preci
             return failure_set(failure, ERROR_MALFORMED, "%s%s is too large for %s", name,
                                place_words(lift, i).text, precision_name(precision));
         if (status != NUMBER_OK || is_number_byte(at, lift->end))
-            return failure_set(failure, ERROR_MALFORMED, "%s%s is not a number as JSON writes them",
-                               name, place_words(lift, i).text);
+            return failure_set(failure, ERROR_MALFORMED,
+                               "%s%s is not a number as JSON writes them%s", name,
+                               place_words(lift, i).text, point_hint(at, lift->end));
     }
     return ERROR_NONE;
 }

@@ -29,7 +29,7 @@ V1_JSON = [
     v1("nothing inside", {}, 400, "matrix|matrices|input"),
     v1("matrix a number", {"matrix": 5}, 400, "matrix|list|array|rows"),
     v1("matrix a row", {"matrix": [1, 2]}, 400, "matrix|square|row|dimension"),
-    v1("ragged", {"matrix": [[1, 2], [3]]}, 400, "row|length|ragged|same|rectang"),
+    v1("ragged", {"matrix": [[1, 2], [3]]}, 400, "matrix.1. has 1 entry"),
     v1("two orders", {"matrices": [[[1]], [[1, 2], [3, 4]]]}, 400, "must have one order"),
     v1(
         "two orders of vectors",

@@ -116,7 +116,7 @@ V2_JSON = [
         "nested against the shape",
         a(shape=[1, 2, 2], data=[[[1, 2, 3], [4]]]),
         400,
-        "nest|shape|ragged",
+        "data.0,1. has 1 entry, the rows before it have 3",
     ),
     v2("nested too deep", a(shape=[1, 2, 2], data=[[[[1, 2], [3, 4]]]]), 400, "nest|shape|deep"),
     v2("half nested", a(shape=[1, 2, 2], data=[[1, 2, 3, 4]]), 400, "nest|shape|ragged"),

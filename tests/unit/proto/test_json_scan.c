@@ -13,6 +13,8 @@ static bool lifts_x(const void *context, int depth, struct proto__name root,
            !(root.length == 2 && memcmp(root.text, "no", 2) == 0);
 }
 
+static const struct proto__name name = {"a", 1};
+
 static void test_skeletons(void **state)
 {
     (void)state;
@@ -105,7 +107,8 @@ static void test_shapes(void **state)
         struct failure failure = {0};
         struct prototest_body body = prototest_body(rows[i].text, (int64_t)strlen(rows[i].text), 0);
         const char *text = (const char *)body.bytes;
-        enum error error = proto__lift_scan(&lift, 2, text, text, text + body.length, &failure);
+        enum error error =
+            proto__lift_scan(&lift, name, 2, text, text, text + body.length, &failure);
         prototest_expect(rows[i].text, error, rows[i].code, &failure, "");
         if (error == ERROR_NONE) {
             assert_int_equal(lift.rank, rows[i].rank);
@@ -125,7 +128,7 @@ static void test_numbers(void **state)
     struct proto__lift lift;
     struct failure failure = {0};
     double values[8];
-    assert_int_equal(proto__lift_scan(&lift, 2, text, text, text + sizeof text - 1, &failure),
+    assert_int_equal(proto__lift_scan(&lift, name, 2, text, text, text + sizeof text - 1, &failure),
                      ERROR_NONE);
     assert_int_equal(proto__lift_read(&lift, PRECISION_FP64, "A", values, &failure), ERROR_NONE);
     for (int i = 0; i < 8; i++)
@@ -138,18 +141,38 @@ static void test_numbers(void **state)
 static void test_bad_numbers(void **state)
 {
     (void)state;
-    static const char *const rows[] = {"-", "+1",  ".5", "1.",    "1e",   "1e+", "01",
-                                       "e", "--1", "1-", "1.2.3", "1e5e", "-+1"};
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"-", "them"},
+        {"+1", "them"},
+        {".5", "them: write 0.5, not .5"},
+        {"-.5", "them: write 0.5, not .5"},
+        {"1.", "them"},
+        {"1e", "them"},
+        {"1e+", "them"},
+        {"01", "them"},
+        {"e", "them"},
+        {"--1", "them"},
+        {"1-", "them"},
+        {"1.2.3", "them"},
+        {"1e5e", "them"},
+        {"-+1", "them"},
+    };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[32];
         struct proto__lift lift;
         struct failure failure = {0};
         double values[2];
-        snprintf(text, sizeof text, "[7,%s]", rows[i]);
-        assert_int_equal(proto__lift_scan(&lift, 2, text, text, text + strlen(text), &failure),
-                         ERROR_NONE);
+        snprintf(text, sizeof text, "[7,%s]", rows[i].text);
+        assert_int_equal(
+            proto__lift_scan(&lift, name, 2, text, text, text + strlen(text), &failure),
+            ERROR_NONE);
         enum error error = proto__lift_read(&lift, PRECISION_FP64, "A", values, &failure);
-        prototest_expect(rows[i], error, ERROR_MALFORMED, &failure, "A[1] is not a number");
+        char words[96];
+        snprintf(words, sizeof words, "A[1] is not a number as JSON writes %s\n", rows[i].words);
+        memcpy(failure.detail + strlen(failure.detail), "\n", 2); /* tells where the words end */
+        prototest_expect(rows[i].text, error, ERROR_MALFORMED, &failure, words);
     }
 }
 
