@@ -132,6 +132,31 @@ static const char *nearest_flag(const struct option_table *table, const char *na
     return nearest;
 }
 
+/* Is name, in any case, one of the parts of "HOST:PORT|unix:PATH"? */
+static bool is_part(const char *name, const char *placeholder)
+{
+    static const char between[] = ":|";
+    const char *part = placeholder;
+    if (part == NULL || strpbrk(part, between) == NULL)
+        return false;
+    bool is_it = false;
+    while (!is_it && *part != '\0') {
+        size_t length = strcspn(part, between);
+        is_it = length == strlen(name) && strncasecmp(name, part, length) == 0;
+        part += length + (part[length] != '\0');
+    }
+    return is_it;
+}
+
+/* The row whose value has a part of this name: --listen for --port; NULL: none. */
+static const struct option_row *row_with_part(const struct option_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (is_part(name, table->rows[i].placeholder))
+            return &table->rows[i];
+    return NULL;
+}
+
 static enum error fail_unknown(const struct parse *parse, enum giver giver, int line,
                                const char *name, const char *as_written)
 {
@@ -139,11 +164,14 @@ static enum error fail_unknown(const struct parse *parse, enum giver giver, int 
     char path[SHOWN_MAX];
     if (giver == GIVER_FILE)
         snprintf(place, sizeof place, "%s:%d: ", shown(parse->path, path), line);
-    const char *nearest = nearest_flag(parse->table, name);
+    const struct option_row *whole = row_with_part(parse->table, name);
+    const char *nearest = whole != NULL ? whole->flag : nearest_flag(parse->table, name);
     if (nearest != NULL) {
         struct text text;
         text_init_fixed(&text, guess, sizeof guess);
         append_name(parse->table, giver, nearest, &text);
+        if (whole != NULL && giver == GIVER_FLAG)
+            text_printf(&text, " %s", whole->placeholder);
     }
     return failure_set(parse->failure, ERROR_BAD_OPTION, "%s%s is not an option. %s%s%s", place,
                        shown(as_written, safe), nearest != NULL ? "Did you mean " : "See --help.",
