@@ -39,17 +39,18 @@ static const struct method method_auto = {
                          "cholesky or lu",
                  .kind = METHOD_ROAD,
                  .is_default = true}},
-    .options = {[METHOD_AUTO_SPD] = {.name = "spd",
-                                     .help =
-                                         "also try Cholesky where A differs from its "
-                                         "transpose by rounding alone: a_ij and a_ji by 4 eps "
-                                         "of the smaller at most; the mean of the two is "
-                                         "then inverted. What differs by more goes by lu: "
-                                         "post (A + A^T) / 2. With or without it, an A that is "
-                                         "symmetric to the last bit is tried by Cholesky where n "
-                                         "is above 32, on a CUDA engine above 255, in FP32 "
-                                         "above 320, and goes by lu below",
-                                     .kind = METHOD_OPTION_BOOL}},
+    .options =
+        {[METHOD_AUTO_SPD] = {.name = "spd",
+                              .help = "also try Cholesky where a_ij and a_ji differ in their last "
+                                      "bits alone, by 4 eps of the smaller at most; the mean "
+                                      "of the two is then inverted. A covariance formed as "
+                                      "H P H^T usually differs by more and goes by lu: send "
+                                      "(A + A^T) / 2, which needs no spd. With or without it, "
+                                      "an A that is symmetric to the last bit is tried by "
+                                      "Cholesky where n is above 32, on a CUDA engine above "
+                                      "255, in FP32 above 320, and goes by lu below, which is "
+                                      "faster there",
+                              .kind = METHOD_OPTION_BOOL}},
     .road = METHOD_ROAD_NONE,
     .n_max = 32768,
     .flops = method_auto_flops,

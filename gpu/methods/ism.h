@@ -75,7 +75,9 @@ static const struct method method_ism = {
                                  .dims = {METHOD_DIM_N, METHOD_DIM_N},
                                  .optional = true},
                [METHOD_ISM_X] = {.name = "X",
-                                 .help = "left factors",
+                                 .help = "left factors; m may be 0. Without A0 and A0_INVERSE "
+                                         "nothing else tells n, so X and Y that are sent as "
+                                         "[m, n] are taken as they are, and the inverse is m by m",
                                  .rank = 2,
                                  .dims = {METHOD_DIM_N, METHOD_DIM_M},
                                  .optional = true},
@@ -85,8 +87,8 @@ static const struct method method_ism = {
                                  .dims = {METHOD_DIM_N, METHOD_DIM_M},
                                  .optional = true},
                [METHOD_ISM_A0_SCALE] = {.name = "A0",
-                                        .help = "A0 is this multiple of the identity, which is the "
-                                                "default",
+                                        .help = "A0 is this multiple of the identity. Without A0 "
+                                                "and A0_INVERSE, A0 is the identity",
                                         .rank = 1,
                                         .dims = {METHOD_DIM_1},
                                         .optional = true},
@@ -101,7 +103,8 @@ static const struct method method_ism = {
                                             "A0_INVERSE: RCOND and the check of the answer are "
                                             "then those of A0 + X Y^T. If A0_INVERSE is off by "
                                             "more than the promise allows, A0 + X Y^T is formed "
-                                            "and inverted anew (METHOD lu)",
+                                            "and inverted anew (METHOD lu). Where no inverse of "
+                                            "A0 is known, form A0 + X Y^T and take lu",
                                         .rank = 2,
                                         .dims = {METHOD_DIM_N, METHOD_DIM_N},
                                         .optional = true},
@@ -140,7 +143,9 @@ static const struct method method_ism = {
                                                   "own, or send A0. Alone it saves the transfer "
                                                   "of INVERSE, not the work. It may overflow to "
                                                   "infinity or underflow to 0, and is NaN where "
-                                                  "INFO is n+1 and INVERSE all NaN",
+                                                  "INFO is n+1 and INVERSE all NaN. In JSON null "
+                                                  "is an infinity where INFO is 0, and no answer "
+                                                  "where it is another: use .npz for chains",
                                           .when_empty = METHOD_EMPTY_ONES},
                 [METHOD_ISM_U] =
                     {.name = "U",
@@ -159,31 +164,31 @@ static const struct method method_ism = {
                                   .help = "see U",
                                   .rank = 2,
                                   .dims = {METHOD_DIM_N, METHOD_DIM_M}}},
-    .options =
-        {[METHOD_ISM_VARIANT] =
-             {.name = "variant",
-              .help = "single takes one column of X and Y at a time, block and "
-                      "reduced_memory a block of s (block_size). Beside X, Y and the answer "
-                      "block keeps the factors, on the host engine 2 m n + 3 s n numbers, "
-                      "reduced_memory 3 s n; there either sets aside what lu would take, n^2 "
-                      "and 64 to 128 lines of n, and up to m = 64 or with A0_INVERSE alone "
-                      "2 m n for X and Y balanced. On a GPU, at m = n, block takes 5 n^2 "
-                      "numbers of its memory, with A0_INVERSE 6 n^2, and reduced_memory 3 n^2. "
-                      "auto chooses by n and m, "
-                      "and takes lu where m > n; where a variant breaks down or loses accuracy, "
-                      "larger blocks or lu are taken, and METHOD tells",
-              .kind = METHOD_OPTION_CHOICE,
-              .choices =
-                  "auto|single|block|reduced_memory"},
-         [METHOD_ISM_BLOCK_SIZE] =
-             {.name = "block_size",
-              .help =
-                  "columns of a block; more than m, than the larger of n and 32, or on a "
-                  "GPU than 512, count as that; 0: chosen by n and m, as docs/kernels.md tells; "
-                  "no output tells which it was",
-              .kind = METHOD_OPTION_INT,
-              .least = 0,
-              .most = 32768}},
+    .options = {[METHOD_ISM_VARIANT] =
+                    {.name = "variant",
+                     .help =
+                         "single takes one column of X and Y at a time, block and "
+                         "reduced_memory a block of s (block_size). Beside X, Y and the answer "
+                         "block keeps the factors, on the host engine 2 m n + 3 s n numbers, "
+                         "reduced_memory 3 s n; there either sets aside what lu would take, n^2 "
+                         "and 64 to 128 lines of n, and up to m = 64 or with A0_INVERSE alone "
+                         "2 m n for X and Y balanced. On a GPU, at m = n, block takes 5 n^2 "
+                         "numbers of its memory, with A0_INVERSE 6 n^2, and reduced_memory 3 n^2. "
+                         "auto chooses by n and m, "
+                         "and takes lu where m > n; where a variant breaks down or loses accuracy, "
+                         "larger blocks or lu are taken, and METHOD tells",
+                     .kind = METHOD_OPTION_CHOICE,
+                     .choices = "auto|single|block|reduced_memory"},
+                [METHOD_ISM_BLOCK_SIZE] = {.name = "block_size",
+                                           .help =
+                                               "columns of a block; ignored with variant=single; "
+                                               "more than m, than the larger of n "
+                                               "and 32, or on a GPU than 512, count as that; 0: "
+                                               "chosen by n and m, as docs/kernels.md tells; "
+                                               "no output tells which it was",
+                                           .kind = METHOD_OPTION_INT,
+                                           .least = 0,
+                                           .most = 32768}},
     .road = METHOD_ROAD_NONE,
     .n_max = METHOD_ISM_ORDER_MAX,
     .flops = method_ism_flops,

@@ -70,7 +70,7 @@ static const struct method method_iterative = {
     .inputs = {{.name = "A", .help = "matrices", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}},
                {.name = "V0",
                 .help = "approximate inverses to start from; where one does not lead to the "
-                        "inverse, another start is tried",
+                        "inverse, another start is tried. One of zeros counts as none",
                 .rank = 2,
                 .dims = {METHOD_DIM_N, METHOD_DIM_N},
                 .optional = true}},
@@ -114,16 +114,20 @@ static const struct method method_iterative = {
         {[METHOD_ITERATIVE_TOLERANCE] =
              {.name = "tolerance",
               .help = "the 1-norm of I - X A that is good enough: INFO 0 then promises it, and "
-                      "INFO n+2 tells that it was not reached; 0: as small as that of lu",
+                      "INFO n+2 tells that it was not reached; 0: as small as that of lu. Of an "
+                      "ill-conditioned matrix that may be a RESIDUAL near 1, with INFO 0: look at "
+                      "RCOND",
               .kind = METHOD_OPTION_REAL,
               .least = 0,
               .most = 0.5},
-         [METHOD_ITERATIVE_MAX_ITERATIONS] = {.name = "max_iterations",
-                                              .help = "steps taken at most, all starts together",
-                                              .kind = METHOD_OPTION_INT,
-                                              .least = 1,
-                                              .most = METHOD_ITERATIVE_ITERATIONS_MAX,
-                                              .initial = 100},
+         [METHOD_ITERATIVE_MAX_ITERATIONS] =
+             {.name = "max_iterations",
+              .help = "steps taken at most, all starts together; 512 products of matrices bound "
+                      "them too",
+              .kind = METHOD_OPTION_INT,
+              .least = 1,
+              .most = METHOD_ITERATIVE_ITERATIONS_MAX,
+              .initial = 100},
          [METHOD_ITERATIVE_SCHEME] =
              {.name = "scheme",
               .help = "products of matrices a step: newton_schulz 2 (order 2), chebyshev 3 (order "
