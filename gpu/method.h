@@ -70,8 +70,10 @@ struct method_tensor {
     enum method_kind kind;
     int rank; /* without the batch dimension */
     enum method_dim dims[METHOD_RANK_MAX];
-    bool optional;                /* inputs: may be absent */
-    bool is_default;              /* outputs: answered when the request names none */
+    bool optional; /* inputs: may be absent */
+    const char
+        *instead;    /* inputs: "form A and take lu", for who lacks what goes beside it; or NULL */
+    bool is_default; /* outputs: answered when the request names none */
     enum method_empty when_empty; /* outputs */
 };
 

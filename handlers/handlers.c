@@ -131,6 +131,7 @@ static const struct {
 } near_paths[] = {
     {"/v1", "There is nothing at this path. POST /v1/invert inverts, GET /v1/methods lists the "
             "methods."},
+    {"/v1/inverse", "There is nothing at this path. POST /v1/invert inverts."},
     {"/v2/models", "There is nothing at this path. POST /v2/repository/index lists the models."},
     {"/v2/health", "There is nothing at this path. Try /v2/health/live and /v2/health/ready."},
     {"/health", "There is nothing at this path. Try /livez and /readyz."},

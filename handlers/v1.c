@@ -292,7 +292,7 @@ static void say_reason(int32_t info, const struct proto_request *request, char *
     else if (info <= request->n && method_output_find(request->method, "ITERATIONS") >= 0)
         snprintf(text, size, "a row or a column of zeros");
     else
-        snprintf(text, size, "zero pivot at step %d (of 1 to %lld)", (int)info,
+        snprintf(text, size, "singular, exact zero pivot at step %d of %lld", (int)info,
                  (long long)request->n);
 }
 
@@ -317,7 +317,7 @@ static void say_first(const struct inference *inference, char *reason, size_t re
 }
 
 /* The detail of a 422. A method without an inverse answers with factors, whatever they are.
- * Matrices are counted from 0, steps from 1: the range beside a number tells. */
+ * Matrices are counted from 0, steps from 1: what stands beside a number tells. */
 static void say_what_failed(const struct inference *inference, char *text, size_t size)
 {
     const struct inference_survey *survey = &inference->survey;

@@ -349,11 +349,16 @@ static enum error check_sizes(const struct binding *b, struct failure *failure)
         error = check_bytes(request, method->outputs, failure);
     if (error != ERROR_NONE)
         return error;
-    if (request->n > method->n_max || request->m > method->n_max)
+    if (request->n > method->n_max)
         return failure_set(failure, ERROR_TOO_LARGE,
                            "the matrices have order %lld; %s takes at most %lld",
-                           (long long)(request->n > method->n_max ? request->n : request->m),
-                           method->name, (long long)method->n_max);
+                           (long long)request->n, method->name, (long long)method->n_max);
+    if (request->m > method->n_max) /* m is n where no input tells it */
+        return failure_set(
+            failure, ERROR_TOO_LARGE,
+            "%s has %lld columns (m); %s takes at most %lld. It is read as %s: is it transposed?",
+            source_called(b->m_from), (long long)request->m, method->name, (long long)method->n_max,
+            proto__dims_words(method, b->m_from.tensor, request->lead_rank).text);
     return ERROR_NONE;
 }
 

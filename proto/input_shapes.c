@@ -46,21 +46,40 @@ static void put_names(struct text *words, const struct method *method, uint32_t 
     }
 }
 
-/* What is wrong with the inputs that are there: "the inputs are A, X". */
+/* The first input that is there and that the method takes only without others; 0: none. */
+static uint32_t sole_name(const struct method *method, uint32_t present)
+{
+    for (int s = 0; method->input_sets[s] != 0; s++) {
+        uint32_t names = first_names(method, method->input_sets[s]);
+        if ((names & (names - 1)) == 0 && (names & present) != 0)
+            return names;
+    }
+    return 0;
+}
+
+/* What is wrong with the inputs that are there, to its full stop or semicolon. */
 static void put_wrong(struct text *words, const struct method *method, uint32_t present)
 {
+    uint32_t sole = sole_name(method, present);
     uint32_t missing = missing_names(method, present);
     bool is_one = (missing & (missing - 1)) == 0;
     if (present == 0) {
-        text_puts(words, "no input is given");
+        text_puts(words, "no input is given;");
+    } else if (missing == 0 && sole != 0) {
+        put_names(words, method, sole);
+        text_puts(words, " stands alone: leave it out, or leave out ");
+        put_names(words, method, present & ~sole);
+        text_puts(words, ".");
     } else if (missing == 0) {
         text_puts(words, "the inputs are ");
         put_names(words, method, present);
+        text_puts(words, ";");
     } else {
         text_puts(words, is_one ? "input " : "inputs ");
         put_names(words, method, missing);
         text_puts(words, is_one ? " is missing beside " : " are missing beside ");
         put_names(words, method, present);
+        text_puts(words, ";");
     }
 }
 
@@ -85,7 +104,7 @@ enum error proto__check_inputs(const struct method *method, uint32_t present,
     }
     text_init_fixed(&words, wrong, sizeof wrong);
     put_wrong(&words, method, present);
-    return failure_set(failure, ERROR_MALFORMED, "%s; %s takes %s", wrong, method->name, taken);
+    return failure_set(failure, ERROR_MALFORMED, "%s %s takes %s", wrong, method->name, taken);
 }
 
 /* May the input at `place` stand beside the others that are present? */
@@ -109,14 +128,25 @@ static bool has_shape(const struct proto_request *request, const struct method_t
     return same;
 }
 
-/* "; of that shape it is taken with ...": what one of the shape at `place` may stand beside. */
-static void put_company(struct text *words, const struct method *method, int place)
+/* "; of that shape it is taken with ...": what one of the shape at `place` may stand beside, and
+ * which of it is lacking. */
+static void put_company(struct text *words, const struct method *method, uint32_t present,
+                        int place)
 {
     for (int s = 0; method->input_sets[s] != 0; s++) {
         if ((method->input_sets[s] >> place & 1) == 0)
             continue;
+        uint32_t names = first_names(method, method->input_sets[s]);
         text_puts(words, "; of that shape it is taken with ");
-        put_names(words, method, first_names(method, method->input_sets[s]));
+        put_names(words, method, names);
+        if ((present & ~names) == 0) {
+            text_puts(words, ": send ");
+            put_names(words, method, names & ~present);
+            text_puts(words, " too");
+            const char *instead = method->inputs[place].instead;
+            if (instead != NULL)
+                text_printf(words, ", or %s", instead);
+        }
         return;
     }
 }
@@ -127,7 +157,7 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
     const struct method *method = request->method;
     const struct proto_tensor *input = &request->inputs[place];
     struct proto__words before = {""};
-    char wanted[120], company[120];
+    char wanted[120], company[160];
     int64_t right[PROTO_RANK_MAX + METHOD_RANK_MAX];
     struct text words, more;
     text_init_fixed(&words, wanted, sizeof wanted);
@@ -136,7 +166,7 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
         const struct method_tensor *tensor = &method->inputs[place + k];
         if (!goes_with(method, present, place + k)) {
             if (has_shape(request, tensor, input))
-                put_company(&more, method, place + k);
+                put_company(&more, method, present, place + k);
             continue;
         }
         request->shapes[place] = k;

@@ -121,7 +121,7 @@ static enum error refuse_method_option(const struct method_option *option, const
 {
     struct allowed allowed = allowed_values(option);
     if (option->kind == METHOD_OPTION_REAL && has_bare_point(value))
-        strncat(allowed.text, ", with a digit on either side of its point",
+        strncat(allowed.text, ", with a digit on either side of its point, as in 0.5",
                 sizeof allowed.text - 1 - strlen(allowed.text));
     return refuse(failure, option->name, value, allowed.text);
 }
@@ -316,6 +316,14 @@ static enum error unknown(const struct proto_request *request, enum proto__scope
         return failure_set(failure, ERROR_BAD_OPTION,
                            "precision goes into the JSON body, beside \"options\"; NPY and NPZ "
                            "arrays carry their own");
+    if (scope == PROTO_SCOPE_V2 && strcmp(name, "on_singular") == 0)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "/v2 always answers NaN and tells by INFO: leave on_singular out");
+    if (scope == PROTO_SCOPE_V2 && strcmp(name, "outputs") == 0)
+        return failure_set(failure, ERROR_BAD_OPTION,
+                           "outputs go into the request's \"outputs\", beside \"inputs\": "
+                           "{\"outputs\": [{\"name\": \"%s\"}], ...}",
+                           method->outputs[0].name);
     char known[200] = "";
     size_t used = 0;
     for (int i = 0; i < METHOD_OPTIONS_MAX && method->options[i].name != NULL; i++) {

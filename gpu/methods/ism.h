@@ -105,6 +105,7 @@ static const struct method method_ism = {
                                             "more than the promise allows, A0 + X Y^T is formed "
                                             "and inverted anew (METHOD lu). Where no inverse of "
                                             "A0 is known, form A0 + X Y^T and take lu",
+                                        .instead = "form A0 + X Y^T and take lu",
                                         .rank = 2,
                                         .dims = {METHOD_DIM_N, METHOD_DIM_N},
                                         .optional = true},

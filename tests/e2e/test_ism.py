@@ -1,5 +1,6 @@
 """ism: A0 + X Y^T in every way to give it, by every door, and what contradicts itself."""
 
+import io
 import json
 
 import numpy as np
@@ -173,15 +174,35 @@ def test_a_chain_is_checked_by_a0(client):
     assert all(matrices.ratio(m, x) <= matrices.BOUND for m, x in zip(a, outputs["INVERSE"]))
 
 
+def test_a_hopeless_inverse_alone_is_answered_200(client):
+    """INFO n+1 tells of it, whatever on_singular says."""
+    arrays = {"x": np.ones((3, 1)), "y": np.ones((3, 1)), "a0_inverse": np.zeros((3, 3))}
+    for extra in ["", "&on_singular=error", "&on_singular=nan"]:
+        query = QUERY + extra + "&outputs=inverse,info,det_ratio"
+        body = codec.npz(**arrays)
+        answer = client.daemon.post("/v1/invert" + query, body, {"Content-Type": NPZ})
+        assert answer.status == 200, answer
+        outputs = np.load(io.BytesIO(answer.body))
+        assert outputs["info"] == 4
+        assert np.isnan(outputs["inverse"]).all() and np.isnan(outputs["det_ratio"])
+
+
 X = np.ones((1, 4, 2))
 REFUSED = [
-    ({"A": np.eye(4)[None], "X": X}, "the inputs are A, X; ism takes A; or X, Y"),
+    (
+        {"A": np.eye(4)[None], "X": X},
+        "A stands alone: leave it out, or leave out X. ism takes A; or X, Y",
+    ),
     ({"X": X}, "input Y is missing beside X; ism takes"),
-    ({"X": X, "Y": X, "A": np.eye(4)[None]}, "the inputs are A, X, Y"),
+    ({"X": X, "Y": X, "A": np.eye(4)[None]}, "A stands alone: leave it out, or leave out X, Y."),
     ({"A0": np.ones((1, 4))}, "inputs X, Y are missing beside A0; ism"),
     ({"A0_INVERSE": np.eye(4)[None]}, "inputs X, Y are missing beside A0_INVERSE"),
     ({"X": X, "Y": X, "A0": np.ones((1, 3))}, "it must be [1,1] or [1,4], for n = 4"),
     ({"X": X, "Y": X, "A0": np.eye(4)[None]}, "it must be [1,1] or [1,4], for n = 4"),
+    (
+        {"X": X, "Y": X, "A0": np.eye(4)[None]},
+        "A0_INVERSE: send A0_INVERSE too, or form A0 + X Y^T and take lu",
+    ),
     (
         {"X": X, "Y": X, "A0_INVERSE": np.eye(4)[None], "A0": np.ones((1, 4))},
         "it must be [1,4,4], for n = 4",

@@ -127,6 +127,7 @@ static void test_where_a_path_is(void **state)
         {"/nowhere", EXCHANGE_LISTENER_ALL, "GET /openapi.yaml"},
         {"/nowhere/", EXCHANGE_LISTENER_ALL, "GET /openapi.yaml"},
         {"/v1", EXCHANGE_LISTENER_ALL, "POST /v1/invert inverts"},
+        {"/v1/inverse", EXCHANGE_LISTENER_ALL, "path. POST /v1/invert inverts."},
         {"/v2/models", EXCHANGE_LISTENER_ALL, "POST /v2/repository/index"},
         {"/healthz", EXCHANGE_LISTENER_ALL, "Try /livez and /readyz."},
         {"/v1/invert/", EXCHANGE_LISTENER_ALL, "leave out the slash at its end."},

@@ -290,7 +290,8 @@ static const struct {
      422,
      1,
      "1",
-     "Matrix 1 (of 0 to 2): zero pivot at step 1 (of 1 to 2). Ask on_singular=nan for NaN in "
+     "Matrix 1 (of 0 to 2): singular, exact zero pivot at step 1 of 2. Ask on_singular=nan for NaN "
+     "in "
      "its place."},
     {{4, -1, 2},
      NULL,
@@ -365,7 +366,7 @@ static void test_reasons(void **state)
          "0: one of its inputs (X, Y), or A0 + X Y^T, holds a NaN or an infinity."},
         {"{\"matrix\":[[4,7],[2,6]],\"v0\":[[1,0],[0,1]]}", "iterative", -1,
          "0: one of its inputs (A, V0) holds a NaN or an infinity."},
-        {"{\"matrix\":[[4,7],[2,6]]}", "lu", 2, "0: zero pivot at step 2 (of 1 to 2)."},
+        {"{\"matrix\":[[4,7],[2,6]]}", "lu", 2, "0: singular, exact zero pivot at step 2 of 2."},
         {"{\"matrix\":[[4,7],[2,6]]}", "iterative", 2, "0: a row or a column of zeros."},
     };
     struct fake fake;

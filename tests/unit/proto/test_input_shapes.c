@@ -22,7 +22,11 @@ static const struct method several = {
          {.name = "LEFT", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_M}, .optional = true},
          {.name = "BASE", .rank = 1, .dims = {METHOD_DIM_1}, .optional = true},
          {.name = "BASE", .rank = 1, .dims = {METHOD_DIM_N}, .optional = true},
-         {.name = "BASE", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}, .optional = true},
+         {.name = "BASE",
+          .rank = 2,
+          .dims = {METHOD_DIM_N, METHOD_DIM_N},
+          .optional = true,
+          .instead = "form the sum"},
          {.name = "KNOWN", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}, .optional = true}},
     .input_sets = {METHOD_INPUT(SOLE), SETS_LEFT, SETS_LEFT | METHOD_INPUT(BASE_SCALE),
                    SETS_LEFT | METHOD_INPUT(BASE_DIAGONAL), SETS_LEFT | METHOD_INPUT(KNOWN),
@@ -52,8 +56,12 @@ static const struct {
      SETS_LEFT | METHOD_INPUT(BASE_DIAGONAL), 2, 1, NULL},
     {"{\"left\":[[[1],[2]]],\"base\":[[7]]}", SETS_LEFT | METHOD_INPUT(BASE_SCALE), 2, 1, NULL},
     {"{\"sole\":[[1]],\"left\":[[1]]}", 0, 0, 0,
-     "the inputs are SOLE, LEFT; several takes SOLE; or LEFT; or LEFT, BASE; or LEFT, KNOWN; or "
+     "SOLE stands alone: leave it out, or leave out LEFT. several takes SOLE; or LEFT; or LEFT, "
+     "BASE; "
+     "or LEFT, KNOWN; or "
      "LEFT, BASE, KNOWN"},
+    {"{\"sole\":[[1]],\"known\":[[1]],\"base\":[1]}", 0, 0, 0,
+     "SOLE stands alone: leave it out, or leave out BASE, KNOWN. several takes"},
     {"{\"base\":[1]}", 0, 0, 0, "input LEFT is missing beside BASE; several takes SOLE; or"},
     {"{\"known\":[[1]],\"base\":[1]}", 0, 0, 0,
      "input LEFT is missing beside BASE, KNOWN; several"},
@@ -64,10 +72,10 @@ static const struct {
      "it must be [1], for n = 1 (from LEFT, read as [n,m])"},
     {"{\"left\":[[1],[2]],\"base\":[[1,2],[3,4]]}", 0, 0, 0,
      "it must be [1] or [2], for n = 2 (from LEFT, read as [n,m]); of that shape it is taken with "
-     "LEFT, BASE, KNOWN"},
+     "LEFT, BASE, KNOWN: send KNOWN too, or form the sum\n"},
     {"{\"left\":[[1],[2]],\"base\":[1,2],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
      "BASE has shape [2]: beside these inputs it must be [2,2], for n = 2 (from KNOWN); of that "
-     "shape it is taken with LEFT, BASE"},
+     "shape it is taken with LEFT, BASE\n"},
     {"{\"left\":[[[1],[2]]],\"base\":[[7,8,9]]}", 0, 0, 0,
      "BASE has shape [1,3]: beside these inputs it must be [1,1] or [1,2], for n = 2 (from LEFT, "
      "read as [batch,n,m])"},

@@ -94,6 +94,13 @@ static const struct row hostile[] = {
     {"2^32", NULL, BINARY("[1,4294967296,4294967296]", "FP32", 8), 8, ERROR_BAD_SHAPE, "overflows"},
     {"46341", NULL, BINARY("[1,46341,46341]", "FP64", 17179906248), 8, ERROR_TOO_LARGE,
      "order 46341; lu takes at most 32768"},
+    {"m over the limit", &prototest_update,
+     "{\"inputs\":[{\"name\":\"X\",\"shape\":[1,2,1001],\"datatype\":\"FP64\","
+     "\"parameters\":{\"binary_data_size\":16016}},{\"name\":\"Y\",\"shape\":[1,2,1001],"
+     "\"datatype\":\"FP64\",\"parameters\":{\"binary_data_size\":16016}}]}",
+     8, ERROR_TOO_LARGE,
+     "X has 1001 columns (m); update takes at most 1000. It is read as [batch,n,m]: is it "
+     "transposed?"},
     {"65536", NULL, BINARY("[1,65536,65536]", "FP32", 17179869184), 8, ERROR_TOO_LARGE, "65536"},
     {"many empties", NULL, DATA("[1000000000,0,0]", "[]"), -1, ERROR_TOO_LARGE, "at most 65536"},
     {"two dimensions", NULL, DATA("[2,2]", "[1,2,3,4]"), -1, ERROR_BAD_SHAPE,
@@ -177,7 +184,14 @@ static const struct row hostile[] = {
      ERROR_BAD_OPTION, "lu has no option 'speed'; it takes priority, timeout"},
     {"on_singular is of /v1", NULL,
      "{\"parameters\":{\"on_singular\":\"nan\"},\"inputs\":[" ONE "]}", -1, ERROR_BAD_OPTION,
-     "no option 'on_singular'"},
+     "/v2 always answers NaN and tells by INFO: leave on_singular out"},
+    {"outputs among the parameters", NULL,
+     "{\"parameters\":{\"outputs\":\"INFO\"},\"inputs\":[" ONE "]}", -1, ERROR_BAD_OPTION,
+     "outputs go into the request's \"outputs\", beside \"inputs\": {\"outputs\": [{\"name\": "
+     "\"INVERSE\"}], ...}"},
+    {"a list of outputs among the parameters", NULL,
+     "{\"parameters\":{\"outputs\":[\"INFO\"]},\"inputs\":[" ONE "]}", -1, ERROR_BAD_OPTION,
+     "outputs go into the request's \"outputs\""},
     {"options of /v1", NULL, "{\"options\":{\"priority\":1},\"inputs\":[" ONE "]}", -1,
      ERROR_BAD_OPTION,
      "options cannot stand here: /v2 has its options in the JSON's \"parameters\""},
