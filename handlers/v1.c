@@ -231,6 +231,9 @@ static const char *remedy_without_start(const struct proto_request *request, int
         return " Raise max_iterations, which all starts share.";
     if (initial >= 0 && request->options[initial] != request->method->options[initial].initial)
         return " Take initial=auto, or method=lu, which tells whether the matrix is singular.";
+    if ((double)most < request->method->options[steps].most)
+        return " The matrix may be singular: method=lu tells. If it is not, raise max_iterations, "
+               "which all starts share.";
     return " The matrix may be singular: method=lu tells.";
 }
 
@@ -258,9 +261,13 @@ static void say_unconverged(const struct inference *inference, struct unconverge
                  : (double)most < request->method->options[limit].most
                      ? " Raise max_iterations."
                      : " The matrix may be singular: method=lu tells.";
-    } else if (tolerance > 0 && is_near) {
+    } else if (is_near && tolerance == 0) {
         snprintf(said->reason, sizeof said->reason,
-                 "%s: RESIDUAL stood still at %.2g, above tolerance=%.2g", failed, residual,
+                 "%s: RESIDUAL came to %.4g, above what lu leaves", failed, residual);
+        remedy = " Take method=lu.";
+    } else if (is_near) {
+        snprintf(said->reason, sizeof said->reason,
+                 "%s: RESIDUAL stood still at %.4g, above tolerance=%.4g", failed, residual,
                  tolerance);
         remedy = " Raise tolerance above that, or leave it out.";
     } else if (tolerance > 0 && !is_told) {

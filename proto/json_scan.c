@@ -149,8 +149,8 @@ static enum error refuse_length(const struct nesting *nest, const char *at, int 
         entry_words(nest, level, nest->counts[level - 1] - 1).text, (long long)count,
         units[inner < 2 ? inner : 2][count != 1],
         inner == 0 && nest->rank > 1 ? "the rows" : "those", (long long)nest->lift->shape[level],
-        is_first ? ": all matrices of a request must have one order: send one "
-                   "request for each order"
+        is_first ? ": all matrices of a request must have one shape: send one "
+                   "request for each shape"
                  : "",
         byte_of(nest, at));
 }

@@ -392,7 +392,9 @@ static const struct {
     {{NULL},
      40,
      ": no start led to an inverse, the best of them ended after 40 of at most 100 steps. The "
-     "matrix may be singular: method=lu tells. Ask on_singular=nan for the best iterate"},
+     "matrix may be singular: method=lu tells. If it is not, raise max_iterations, which all "
+     "starts "
+     "share. Ask on_singular=nan for the best iterate"},
     {{"initial", "transpose"},
      40,
      "of at most 100 steps. Take initial=auto, or method=lu, which tells whether the matrix is "
@@ -424,7 +426,10 @@ static const struct {
      "it out. Ask"},
     {{"outputs", "residual"},
      40,
-     "ended after 40 of at most 100 steps (RESIDUAL 0.1). The matrix may be singular"},
+     ": RESIDUAL came to 0.1, above what lu leaves. Take method=lu. Ask"},
+    {{"max_iterations", "1000"},
+     40,
+     "ended after 40 of at most 1000 steps. The matrix may be singular: method=lu tells. Ask"},
 };
 
 static void test_unconverged(void **state)

@@ -88,17 +88,16 @@ static const struct row hostile[] = {
      "matrices[1,1] has 1 entry, the rows before it have 2 (byte 37)"},
     {"stack of different orders", NULL, "{\"matrices\":[[[1,2],[3,4]],[[5,6]]]}", ERROR_BAD_SHAPE,
      "matrices[1] has 1 row, those before it have 2: all matrices of a request must have one "
-     "order: "
-     "send one request for each order (byte 34)"},
+     "shape: send one request for each shape (byte 34)"},
     {"stacks of different lengths", NULL, "{\"matrices\":[[[[1]],[[2]]],[[[3]]]]}", ERROR_BAD_SHAPE,
      "matrices[1] has 1 list, those before it have 2 (byte 34)"},
     {"wider in a stack", NULL, "{\"matrices\":[[[1]],[[5,6],[7,8]]]}", ERROR_BAD_SHAPE,
      "matrices[1,0] has 2 entries, the rows before it have 1: all matrices of a request must have "
-     "one order: send one request for each order (byte 25)"},
+     "one shape: send one request for each shape (byte 25)"},
     {"diagonals of two orders", NULL,
      "{\"method\":\"tridiagonal\",\"d\":[[1,2],[3]],\"dl\":[[1],[]],\"du\":[[1],[]]}",
      ERROR_BAD_SHAPE,
-     "d[1] has 1 entry, those before it have 2: all matrices of a request must have one order"},
+     "d[1] has 1 entry, those before it have 2: all matrices of a request must have one shape"},
     {"empty beside number", NULL, "{\"matrix\":[[],1]}", ERROR_BAD_SHAPE,
      "matrix[1]: an array mixes numbers and lists at one level (byte 15)"},
     {"list beside number", NULL, "{\"matrix\":[1,[2]]}", ERROR_BAD_SHAPE,
