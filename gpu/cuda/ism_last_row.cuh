@@ -62,8 +62,8 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
     }
 
     /* A half of 64 bytes may touch three sectors: the first lane goes the other way about where
-     * that lets one begin with a sector. Of 128 bytes it would not be worth the instructions. Halves
-     * of 64 bytes with a `Lead` go by put_filled. */
+     * that lets one begin with a sector. Of 128 bytes it would not be worth the instructions.
+     * Halves of 64 bytes with a `Lead` go by put_filled. */
     template <int Lead>
     static __device__ __forceinline__ void put_led(const T *near, const T *far, T *to, int lane)
     {
