@@ -20,11 +20,11 @@
 #define ITERATION_PRODUCTS_MAX 512  /* of one matrix: any input ends */
 
 /* With s the sum of the magnitudes of a row or a column of A, some entry of the inverse is 1 / s at
- * least, for the products of that line's entries and the inverse's add up to 1. So where s is below
- * 2^-e, 2^e being the first power of two beyond the range, the inverse overflows, whatever an
+ * least, for the products of that line's entries and the inverse's add up to 1. So where s is at
+ * most 2^-e, 2^e being the first power of two beyond the range, the inverse overflows, whatever an
  * iteration makes of it: INFO is never n + 2 then. Such an A is scaled up if its norm allows it, so
  * that the rest of the inverse can be had; where it is not, there is none to return. */
-#define ITERATION_OVERFLOWS(least, exponent_most) ((least) < ldexp(1.0, -(exponent_most)))
+#define ITERATION_OVERFLOWS(least, exponent_most) ((least) <= ldexp(1.0, -(exponent_most)))
 
 /* R as measured in the matrix's precision, by sums of n + 1 terms in any order, is off by at most
  * this in the 1-norm; size: |A| |V|. Mostly it is off by far less; but where a sum has no more than

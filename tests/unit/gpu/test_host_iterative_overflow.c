@@ -123,11 +123,30 @@ static void test_no_overflow(void **state)
     gputest_iterated_free(&result);
 }
 
+/* A line's sum of exactly 2^-1024 (FP32: 2^-128) is enough, for 1 / s is beyond the range; one that
+ * is larger by the smallest number is not. */
+static void test_the_least_sum(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2 * PRECISION_COUNT; k++) {
+        const enum precision precision = (enum precision)(k / 2);
+        const bool single = precision == PRECISION_FP32;
+        const double half = single ? 0x1p-129 : 0x1p-1025, smallest = single ? 0x1p-149 : 0x1p-1074;
+        const double a[] = {half, half + (k % 2) * smallest, 1, 2};
+        struct gputest_iterate task = {.precision = precision, .n = 2, .a = a};
+        struct gputest_iterated result = gputest_iterate(&task);
+        assert_int_equal(result.info, k % 2 ? 4 : 3);
+        assert_true(k % 2 || (result.rcond == 0 && result.road == METHOD_ROAD_NONE));
+        gputest_iterated_free(&result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_overflow_in_part),
         cmocka_unit_test(test_no_overflow),
+        cmocka_unit_test(test_the_least_sum),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
