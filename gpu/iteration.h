@@ -64,6 +64,19 @@
          (16 + (vector)) &                                                                         \
      1u)
 
+/* Where A is scaled down, R is that of a V which is rounded once more when it is written: X is
+ * 2^scaling V, scaling < 0, and entries of it may be subnormal, or 0. Each is off by half of the
+ * smallest number at most, 2^(exponent_smallest - 1), and I - X A by n |A| times that. So much is
+ * told beside |R|, and a tolerance is reached where both together are within it. Where that alone
+ * is as large as the tolerance, A is not scaled down: R is then that of X itself. The goal that
+ * follows from the size, without a tolerance, has room for it: LU's answers are written the same.
+ * |A| is fraction 2^exponent, of A as it came. */
+#define ITERATION_LOST(n, scaling, fraction, exponent, exponent_smallest, eps)                     \
+    ((scaling) < 0 ? ldexp((double)(n) * (fraction)*ITERATION_SUMMED(n, eps),                      \
+                           (exponent) + (exponent_smallest)-1)                                     \
+                   : 0.0)
+#define ITERATION_LOSES_TOO_MUCH(lost, tolerance) ((tolerance) > 0 && (lost) >= (tolerance))
+
 /* Up to this order R is always computed in twice the precision: it costs no more there. */
 #define ITERATION_TWICE_ORDER_MAX 8
 

@@ -217,6 +217,8 @@ template <typename T> struct cuda__iter_mind {
         state.norm.exponent -= state.scaling;
         state.dominance = a.dominance;
         state.dominant = a.dominant;
+        if (ITERATION_LOSES_TOO_MUCH(lost(scaling), call.wishes.tolerance))
+            scaling = 0;
         if (scaling != state.scaling)
             set_scaling(scaling);
         (void)next_start();
@@ -266,6 +268,19 @@ template <typename T> struct cuda__iter_mind {
         else
             return false;
         return true;
+    }
+
+    /* By the writing of a V that is of 2^scaling A. */
+    __device__ double lost(int scaling) const
+    {
+        return ITERATION_LOST(call.n, scaling, state.norm.fraction, state.norm.exponent,
+                              real::exponent_least - real::digits, eps);
+    }
+
+    /* What is told of the best V. */
+    __device__ T told() const
+    {
+        return (T)(state.residual + lost(state.best_scaling));
     }
 
     __device__ double size_of(const struct cuda_norm &v, int scaling) const
@@ -339,8 +354,8 @@ template <typename T> struct cuda__iter_mind {
         state.before_last = state.last;
         state.last = state.frobenius;
         state.frobenius = r.finite ? frobenius : HUGE_VAL;
-        state.goal =
-            call.wishes.tolerance > 0 ? call.wishes.tolerance : ITERATION_GOAL_ULPS * eps * size;
+        state.goal = call.wishes.tolerance > 0 ? call.wishes.tolerance - lost(state.scaling)
+                                               : ITERATION_GOAL_ULPS * eps * size;
         bool finest = is_finest(residual, size);
         if (call.n <= ITERATION_TWICE_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size)))
             count_unseen(unseen(), finest, &residual);
@@ -376,7 +391,7 @@ template <typename T> struct cuda__iter_mind {
     {
         if (state.steps < call.wishes.max_iterations)
             history[state.slot * call.wishes.max_iterations + state.steps] =
-                (T)ITERATION_TOLD(residual);
+                (T)ITERATION_TOLD(residual + lost(state.scaling));
         if (state.action >= CUDA__ITER_LAST) {
             finish(v, residual);
             return;

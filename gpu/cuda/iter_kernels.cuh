@@ -288,7 +288,7 @@ static __device__ void cuda__iter_report(const cuda__iter_view<T> &view, const c
         refused ? (int32_t)METHOD_ROAD_NONE : state.best_road;
     ((int32_t *)to->outputs[CUDA__ITER_ITERATIONS])[within] = refused ? 0 : state.best_steps;
     if (T *residual = (T *)to->outputs[CUDA__ITER_RESIDUAL])
-        residual[within] = refused ? nan : (T)state.residual;
+        residual[within] = refused ? nan : mind.told();
 }
 
 template <typename T>

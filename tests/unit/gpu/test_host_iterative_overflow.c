@@ -1,5 +1,6 @@
-/* `iterative` where the inverse is beyond the range of numbers in part: INFO n+1, as of the methods
- * that eliminate, whatever becomes of the iteration. */
+/* `iterative` at the ends of the range. Where the inverse is beyond it in part: INFO n+1, as of the
+ * methods that eliminate, whatever becomes of the iteration. Where A is near to it: INFO 0 promises
+ * the tolerance of the inverse as it is written, among the subnormal numbers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,12 +142,89 @@ static void test_the_least_sum(void **state)
     }
 }
 
+/* ---- A near to the end of the range ---- */
+
+#define LARGE_FP32 0x1.a17c5ap+127
+#define LARGE_FP64 0x1.a17c5ap+1023
+
+/* Of order n, a power of two: Hadamard's matrix times `size`. */
+static double *hadamard(int64_t n, double size)
+{
+    double *a = gputest_numbers(n * n);
+    for (int64_t k = 0; k < n * n; k++)
+        a[k] = __builtin_parityll((unsigned long long)(k / n & k % n)) ? -size : size;
+    return a;
+}
+
+static const struct near_the_end {
+    enum precision precision;
+    int64_t n;
+    double size, tolerance;
+    bool is_reached;
+} near_the_end[] = {
+    {PRECISION_FP32, 1, -LARGE_FP32, 1e-9, false},
+    {PRECISION_FP32, 1, -LARGE_FP32, 1e-6, true},
+    {PRECISION_FP32, 1, -LARGE_FP32, 0, true},
+    {PRECISION_FP32, 1, 0x1p127, 1e-9, true}, /* its inverse is subnormal, and exact */
+    {PRECISION_FP32, 1, 0x1.8p104, 1e-15, false},
+    {PRECISION_FP32, 8, LARGE_FP32, 1e-6, false},
+    {PRECISION_FP32, 8, LARGE_FP32, 2e-5, true},
+    {PRECISION_FP32, 8, LARGE_FP32, 0, true},
+    {PRECISION_FP32, 16, LARGE_FP32, 1e-6, false},
+    {PRECISION_FP32, 16, LARGE_FP32, 1e-4, true},
+    {PRECISION_FP32, 16, LARGE_FP32, 0, true},
+    {PRECISION_FP64, 1, -LARGE_FP64, 1e-17, false},
+    {PRECISION_FP64, 1, -LARGE_FP64, 1e-15, true},
+    {PRECISION_FP64, 1, -LARGE_FP64, 0, true},
+    {PRECISION_FP64, 1, 0x1p1023, 1e-18, true},
+    {PRECISION_FP64, 8, LARGE_FP64, 1e-15, false},
+    {PRECISION_FP64, 8, LARGE_FP64, 1e-13, true},
+    {PRECISION_FP64, 8, LARGE_FP64, 0, true},
+    {PRECISION_FP64, 16, LARGE_FP64, 1e-15, false},
+    {PRECISION_FP64, 16, LARGE_FP64, 1e-12, true},
+    {PRECISION_FP64, 16, LARGE_FP64, 0, true},
+};
+
+static void try_near_the_end(const struct near_the_end *row)
+{
+    const int64_t n = row->n;
+    double *a = hadamard(n, row->size);
+    struct gputest_iterate task = {
+        .precision = row->precision, .n = n, .a = a, .tolerance = row->tolerance};
+    struct gputest_iterated result = gputest_iterate(&task);
+    const double true_one = gputest_exact_residual(n, result.inverse, a);
+    assert_int_equal(result.info, row->is_reached ? 0 : n + 2);
+    assert_true(result.residual * (1 + 0x1p-20) >= true_one);
+    assert_true(result.history[result.iterations] == result.residual);
+    if (row->tolerance > 0) {
+        assert_true(!row->is_reached || true_one <= row->tolerance);
+        assert_true((result.residual <= row->tolerance) == row->is_reached);
+    }
+    /* The same answer where nobody wants to know. */
+    task.unmeasured = true;
+    struct gputest_iterated other = gputest_iterate(&task);
+    assert_int_equal(other.info, result.info);
+    for (int64_t k = 0; k < n * n; k++)
+        assert_true(other.inverse[k] == result.inverse[k]);
+    gputest_iterated_free(&other);
+    gputest_iterated_free(&result);
+    free(a);
+}
+
+static void test_near_the_end(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(near_the_end); i++)
+        try_near_the_end(&near_the_end[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_overflow_in_part),
         cmocka_unit_test(test_no_overflow),
         cmocka_unit_test(test_the_least_sum),
+        cmocka_unit_test(test_near_the_end),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
