@@ -178,7 +178,8 @@ template <typename T> static __global__ void cuda__ism_report_kernel(const cuda_
                        info < 0 ? (int)METHOD_ROAD_NONE : (int)METHOD_ROAD_LU, det_ratio);
 }
 
-/* By solution. A block a slot. */
+/* By solution: refused where a number of it is none, or where it is in range and not good. A block
+ * a slot. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_report_solution_kernel(const cuda__ism_call call)
@@ -208,7 +209,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         info = n + 1;
         det_ratio = cuda__real<T>::nan();
     } else {
-        answer->refused = finite && !good;
+        answer->refused = finite ? !good : isnan(trial.norm_x);
         info = !good || size * eps > trial.norm_a ? n + 1 : 0;
         det_ratio = answer->refused ? cuda__real<T>::nan() : det_ratio;
     }

@@ -18,9 +18,10 @@
 
 void host__ism_product_times(struct host_ism_product *product, double factor)
 {
-    int exponent;
-    product->fraction = frexp(product->fraction * factor, &exponent);
-    product->exponent += exponent;
+    int exponent, own;
+    const double fraction = frexp(factor, &own); /* lest a denormal one loses digits */
+    product->fraction = frexp(product->fraction * fraction, &exponent);
+    product->exponent += exponent + own;
 }
 
 double host__ism_product_value(struct host_ism_product product)

@@ -49,15 +49,25 @@ static void test_every_kind_here(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kind_here), cmocka_unit_test(test_ill_conditioned),
-        cmocka_unit_test(test_singular),        cmocka_unit_test(test_nearly_singular),
-        cmocka_unit_test(test_not_finite),      cmocka_unit_test(test_scales),
-        cmocka_unit_test(test_overflow),        cmocka_unit_test(test_cancellation),
-        cmocka_unit_test(test_a_stiff_spring),  cmocka_unit_test(test_opposite_columns),
-        cmocka_unit_test(test_a_large_inverse), cmocka_unit_test(test_a_doubled_row),
-        cmocka_unit_test(test_a_long_column),   cmocka_unit_test(test_sparse_columns),
-        cmocka_unit_test(test_without_inverse), cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_every_kind_here),
+        cmocka_unit_test(test_ill_conditioned),
+        cmocka_unit_test(test_singular),
+        cmocka_unit_test(test_nearly_singular),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_cancellation),
+        cmocka_unit_test(test_a_stiff_spring),
+        cmocka_unit_test(test_opposite_columns),
+        cmocka_unit_test(test_a_large_inverse),
+        cmocka_unit_test(test_a_doubled_row),
+        cmocka_unit_test(test_a_long_column),
+        cmocka_unit_test(test_sparse_columns),
+        cmocka_unit_test(test_without_inverse),
+        cmocka_unit_test(test_drift),
         cmocka_unit_test(test_no_inverse),
+        cmocka_unit_test(test_column_sum_beyond_the_range),
+        cmocka_unit_test(test_solution_beyond_the_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,6 +223,86 @@ static void test_det_ratio_at_the_end(void **state)
     }
 }
 
+/* Lines of a known A that are denormal have pivots without a reciprocal. s is such a number. */
+static void test_det_ratio_of_denormal_lines(void **state)
+{
+    (void)state;
+    static const double small[PRECISION_COUNT] = {0x1p-140, 0x1p-1060};
+    static const struct {
+        double a[4], s[4], det_ratio; /* A = a + s * small */
+    } rows[] = {{{0, 0, 0, 1}, {1, 0, 0, 0}, 1},  {{0, 0, 1, 1}, {1, 2, 0, 0}, -1},
+                {{0, 1, 0, 1}, {1, 0, 2, 0}, -1}, {{0, 0, -3, -1}, {2, 0, 0, 0}, 1},
+                {{0, 1, 0, 3}, {3, 0, 0, 0}, 1},  {{0, -1, 0, 1}, {1, 0, 0, 0}, 1}};
+    for (size_t i = 0; i < COUNT(rows) * PRECISION_COUNT; i++) {
+        const enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        for (int64_t n = 2; n <= 20; n += 9) {
+            struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_ALONE, n, n);
+            for (int64_t j = 0; j < 4; j++)
+                problem.a[j / 2 * n + j % 2] = rows[i / PRECISION_COUNT].a[j] +
+                                               rows[i / PRECISION_COUNT].s[j] * small[precision];
+            for (int64_t j = 2; j < n; j++)
+                problem.a[j * (n + 1)] = (double)j;
+            struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+            assert_int_equal(answer.info, n + 1);
+            assert_true(fabs(answer.det_ratio - rows[i / PRECISION_COUNT].det_ratio) <= 1e-6);
+            ismtest_forget(&answer);
+            ismtest_free(&problem);
+        }
+    }
+}
+
+/* An A0_INVERSE in range, a column of which has a sum that is not, and no change: no trial can
+ * measure it, and it comes back. */
+static void test_column_sum_beyond_the_range(void **state)
+{
+    (void)state;
+    static const double large[PRECISION_COUNT] = {0x1.cp127, 0x1.cp1023};
+    static const int64_t orders[] = {2, 8, 9, 16, 40, 70};
+    for (size_t i = 0; i < COUNT(orders) * PRECISION_COUNT; i++) {
+        const enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        const int64_t n = orders[i / PRECISION_COUNT];
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, 1);
+        ismtest_complete(&problem);
+        problem.b[0] = problem.b[n] = large[precision];
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, n + 1);
+        assert_true(isnan(answer.rcond) && answer.det_ratio == 1);
+        for (int64_t j = 0; j < n * n; j++)
+            assert_true(answer.inverse[j] == problem.b[j]);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Z's terms overflow though M's do not. With A0_INVERSE alone a Z with a NaN is none: all of it is
+ * NaN, and DET_RATIO. */
+static void test_solution_beyond_the_range(void **state)
+{
+    (void)state;
+    static const double large[PRECISION_COUNT] = {0x1p126, 0x1p1022};
+    static const double tiny[PRECISION_COUNT] = {0x1p-70, 0x1p-530};
+    for (size_t i = 0; i < 2 * PRECISION_COUNT; i++) {
+        const enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        const int64_t n = i < PRECISION_COUNT ? 2 : 12;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, 1);
+        ismtest_complete(&problem);
+        problem.b[0] = problem.b[1] = problem.b[n] = large[precision];
+        problem.b[n + 1] = -large[precision];
+        problem.x[0] = tiny[precision];
+        problem.y[0] = (0x1p-20 - 1) / large[precision] / tiny[precision];
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        bool nan = false;
+        for (int64_t j = 0; j < n * n; j++)
+            nan = nan || isnan(answer.inverse[j]);
+        assert_int_equal(answer.info, n + 1);
+        assert_true(isnan(answer.det_ratio) == nan);
+        for (int64_t j = 0; j < n * n; j++)
+            assert_true(isnan(answer.inverse[j]) == nan);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* Zero is nobody's inverse, nor does any come of it. */
 static void test_no_inverse(void **state)
 {
@@ -265,6 +345,9 @@ int main(void)
         cmocka_unit_test(test_no_inverse),
         cmocka_unit_test(test_too_small_an_inverse),
         cmocka_unit_test(test_det_ratio_at_the_end),
+        cmocka_unit_test(test_det_ratio_of_denormal_lines),
+        cmocka_unit_test(test_column_sum_beyond_the_range),
+        cmocka_unit_test(test_solution_beyond_the_range),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
