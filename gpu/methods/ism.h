@@ -139,12 +139,15 @@ static const struct method method_ism = {
                                      .kind = METHOD_ROAD},
                 [METHOD_ISM_DET_RATIO] = {.name = "DET_RATIO",
                                           .help = "det(A) / det(A0), as good as A0_INVERSE where "
-                                                  "that is given. To accept or reject a change, "
+                                                  "that is given; with A0_INVERSE alone and METHOD "
+                                                  "lu only as good as the pivots of I + X Y^T "
+                                                  "A0_INVERSE. To accept or reject a change, "
                                                   "compare |DET_RATIO| with a threshold of your "
                                                   "own, or send A0. Alone it saves the transfer "
                                                   "of INVERSE, not the work. It may overflow to "
-                                                  "infinity or underflow to 0, and is NaN where "
-                                                  "INFO is n+1 and INVERSE all NaN. In JSON null "
+                                                  "infinity or underflow to 0, and with "
+                                                  "A0_INVERSE alone is NaN where INFO is n+1 and "
+                                                  "INVERSE all NaN. In JSON null "
                                                   "is an infinity where INFO is 0, and no answer "
                                                   "where it is another: use .npz for chains",
                                           .when_empty = METHOD_EMPTY_ONES},
