@@ -251,6 +251,22 @@ static void test_det_ratio_of_denormal_lines(void **state)
     }
 }
 
+/* Pivots times the least number there is keep all digits of it. */
+static void test_det_ratio_of_the_least_number(void **state)
+{
+    (void)state;
+    for (int64_t n = 2; n <= 20; n += 9) {
+        struct ismtest_problem problem = ismtest_blank(PRECISION_FP64, ISMTEST_ALONE, n, n);
+        for (int64_t j = 0; j < n; j++)
+            problem.a[j * (n + 1)] = j == 1 ? 0x1p-1074 : 3;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, n + 1);
+        assert_true(answer.det_ratio == 1);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* An A0_INVERSE in range, a column of which has a sum that is not, and no change: no trial can
  * measure it, and it comes back. */
 static void test_column_sum_beyond_the_range(void **state)
@@ -281,15 +297,17 @@ static void test_solution_beyond_the_range(void **state)
     (void)state;
     static const double large[PRECISION_COUNT] = {0x1p126, 0x1p1022};
     static const double tiny[PRECISION_COUNT] = {0x1p-70, 0x1p-530};
-    for (size_t i = 0; i < 2 * PRECISION_COUNT; i++) {
+    static const int64_t orders[] = {2, 12, 12}, places[] = {0, 0, 10};
+    for (size_t i = 0; i < COUNT(orders) * PRECISION_COUNT; i++) {
         const enum precision precision = (enum precision)(i % PRECISION_COUNT);
-        const int64_t n = i < PRECISION_COUNT ? 2 : 12;
+        const int64_t n = orders[i / PRECISION_COUNT], at = places[i / PRECISION_COUNT];
         struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_INVERSE, n, 1);
         ismtest_complete(&problem);
-        problem.b[0] = problem.b[1] = problem.b[n] = large[precision];
-        problem.b[n + 1] = -large[precision];
-        problem.x[0] = tiny[precision];
-        problem.y[0] = (0x1p-20 - 1) / large[precision] / tiny[precision];
+        double *b = problem.b + at * (n + 1);
+        b[0] = b[1] = b[n] = large[precision];
+        b[n + 1] = -large[precision];
+        problem.x[at + 1] = tiny[precision];
+        problem.y[at + 1] = (1 - 0x1p-20) / large[precision] / tiny[precision];
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         bool nan = false;
         for (int64_t j = 0; j < n * n; j++)
@@ -346,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_too_small_an_inverse),
         cmocka_unit_test(test_det_ratio_at_the_end),
         cmocka_unit_test(test_det_ratio_of_denormal_lines),
+        cmocka_unit_test(test_det_ratio_of_the_least_number),
         cmocka_unit_test(test_column_sum_beyond_the_range),
         cmocka_unit_test(test_solution_beyond_the_range),
     };
