@@ -251,6 +251,31 @@ static void test_det_ratio_of_denormal_lines(void **state)
     }
 }
 
+/* Where levelled lines would lose numbers of others, DET_RATIO is not told: it is 1/2. */
+static void test_det_ratio_of_lost_numbers(void **state)
+{
+    (void)state;
+    static const double small[PRECISION_COUNT] = {0x1p-140, 0x1p-1060};
+    static const double large[PRECISION_COUNT] = {0x1p100, 0x1p900};
+    static const double lost[PRECISION_COUNT] = {0x1p-67, 0x1p-300};
+    for (int i = 0; i < 2 * PRECISION_COUNT; i++) {
+        const enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        const int64_t n = i < PRECISION_COUNT ? 3 : 20;
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_ALONE, n, n);
+        problem.a[0] = small[precision];
+        problem.a[n + 1] = problem.a[2 * n + 1] = large[precision];
+        problem.a[n + 2] = lost[precision];
+        problem.a[2 * n + 2] = 2 * lost[precision];
+        for (int64_t j = 3; j < n; j++)
+            problem.a[j * (n + 1)] = (double)j;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, n + 1);
+        assert_true(isnan(answer.det_ratio) || fabs(answer.det_ratio - 0.5) <= 1e-6);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* Pivots times the least number there is keep all digits of it. */
 static void test_det_ratio_of_the_least_number(void **state)
 {
@@ -313,6 +338,7 @@ static void test_solution_beyond_the_range(void **state)
         for (int64_t j = 0; j < n * n; j++)
             nan = nan || isnan(answer.inverse[j]);
         assert_int_equal(answer.info, n + 1);
+        assert_true(nan || at != 10);
         assert_true(isnan(answer.det_ratio) == nan);
         for (int64_t j = 0; j < n * n; j++)
             assert_true(isnan(answer.inverse[j]) == nan);
@@ -364,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_too_small_an_inverse),
         cmocka_unit_test(test_det_ratio_at_the_end),
         cmocka_unit_test(test_det_ratio_of_denormal_lines),
+        cmocka_unit_test(test_det_ratio_of_lost_numbers),
         cmocka_unit_test(test_det_ratio_of_the_least_number),
         cmocka_unit_test(test_column_sum_beyond_the_range),
         cmocka_unit_test(test_solution_beyond_the_range),
