@@ -260,11 +260,10 @@ template <typename T> void make_v0(iterative_bed<T> &bed, double distance)
     task.scratch = scratch.at(0);
     SMALL_TRY(cuda_identify(&task, bed.stream));
     SMALL_TRY(cudaStreamSynchronize(bed.stream));
-    struct cuda_norm norm = identity.get(0, 1)[0].norm_1;
     struct cuda_product product = {};
     product.precision = small_real<T>::precision;
     product.rows = product.columns = product.inner = n;
-    product.alpha = distance / ldexp(norm.fraction, norm.exponent);
+    product.alpha = distance / identity.get(0, 1)[0].norm_1;
     product.beta = 1;
     product.a = task.a;
     product.b = {bed.x.at(0), n, n * n};

@@ -10,6 +10,7 @@
 #include "gpu/cuda/auto_call.h"
 #include "gpu/cuda/find.cuh"
 #include "gpu/cuda/lu_reduce.cuh"
+#include "gpu/cuda/norm.cuh"
 
 #define CUDA__AUTO_ROWS 8
 #define CUDA__AUTO_THREADS (CUDA__AUTO_ROWS * CUDA__WARP)
@@ -246,12 +247,13 @@ static __device__ __forceinline__ cuda__auto_kind cuda__auto_kind_of(uint32_t pa
 }
 
 /* A dense matrix, by what it has. */
+template <typename T>
 static __device__ __forceinline__ bool cuda__auto_may_be_definite(const cuda__auto_call &call,
                                                                   const cuda_identity &identity)
 {
     uint32_t parts = CUDA_PART_NOT_FINITE | CUDA_PART_NOT_POSITIVE;
     parts |= call.averages ? 0 : CUDA_PART_ASYMMETRIC;
-    return (call.definite || call.averages) && identity.norm_1.finite &&
+    return (call.definite || call.averages) && cuda__norm_is_finite<T>(identity.norm_1) &&
            (identity.parts & parts) == 0;
 }
 
@@ -263,7 +265,8 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     bool inside = place < call.placed;
     int64_t index = call.space.odd[call.odd_first + (inside ? place : 0)];
     const cuda_identity &identity = call.space.identities[inside ? place : 0];
-    int found = inside ? cuda__auto_kind_of(identity.parts, identity.norm_1.finite, call.n) : -1;
+    const bool finite = cuda__norm_is_finite<T>(identity.norm_1);
+    int found = inside ? cuda__auto_kind_of(identity.parts, finite, call.n) : -1;
     for (int kind = 0; kind < CUDA__AUTO_KINDS; kind++) {
         uint32_t *length = &call.space.counts->of[CUDA__AUTO_OF_KIND + kind];
         uint32_t at = cuda__auto_append(found == kind, length);
@@ -271,18 +274,13 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
             call.space.lists[kind][at] = (int32_t)place;
     }
     bool dense = found == CUDA__AUTO_KINDS;
-    bool likely = dense && cuda__auto_may_be_definite(call, identity);
+    bool likely = dense && cuda__auto_may_be_definite<T>(call, identity);
     cuda__auto_pass_to_cholesky(call, likely, index);
     cuda__auto_pass_to_lu(call, dense && !likely, index, cuda__auto_find<T>(call, index));
     cuda__auto_tell(call, 0);
 }
 
 /* ---- Verdicts ---- */
-
-static __device__ __forceinline__ double cuda__auto_norm(const cuda_norm &norm)
-{
-    return ldexp(norm.fraction, norm.exponent);
-}
 
 /* INFO and RCOND of an inverse; norm, size: of A and X, the one multiplied by a power of two, the
  * other divided by it. size is not finite where an entry of X is beyond the range. */
@@ -328,8 +326,8 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     if (threadIdx.x > 0)
         return;
     cuda__auto_verdict verdict = {0, identity.zero_column};
-    if (!identity.zero_column)
-        verdict = cuda__auto_judge<T>(cuda__auto_norm(identity.norm_1), size, call.n);
+    if (identity.zero_column == CUDA_NO_LINE)
+        verdict = cuda__auto_judge<T>(identity.norm_1, size, call.n);
     call.space.verdicts[entry] = verdict;
 }
 
@@ -357,7 +355,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     const T *a = cuda__auto_listed<T>(call, CUDA__AUTO_TRIANGULAR, entry);
     const cuda_identity &identity =
         call.space.identities[call.space.lists[CUDA__AUTO_TRIANGULAR][entry]];
-    double norm = cuda__auto_norm(identity.norm_1);
+    double norm = identity.norm_1;
     T factor = cuda__auto_factor<T>(norm);
     int zero = INT32_MAX;
     bool vanished = false;

@@ -5,12 +5,12 @@
  * of a tile as it reads them, a column a lane, and its rows from shared memory; while it reads T's
  * row there, a lane holds the column of U that the row must equal if A is symmetric. A block has
  * `Warps` rows of tiles in T and as many columns in U, and writes one line of sums for each. The
- * second kernel adds the lines up, in double, and looks for the largest sum among groups of 32
- * columns and rows; its last block to come, for the largest among those. (The last block of the
- * first kernel could do it all: there what the fences cost is more than a launch, on an H200,
- * 2026-11-21.) One matrix wants many warps for a group, which share its lines; a batch has groups
- * enough for a warp each. The sums have the same order, so a matrix has the same answer in any
- * batch.
+ * second kernel adds the lines up, in double, and tells the matrix what it finds by atomic
+ * operations: that no block waits for the others is worth 2 to 3 us of some 8 (NVIDIA H100,
+ * 2026-11-26). (The last block of the first kernel could do it all: there what the fences cost is
+ * more than a launch, on an H200, 2026-11-21.) One matrix wants many warps for a group, which share
+ * its lines; a batch has groups enough for a warp each. The sums have the same order, so a matrix
+ * has the same answer in any batch.
  */
 #include "gpu/cuda/identify.h"
 
@@ -41,7 +41,7 @@ static cudaError_t cuda__identify_add_up(const struct cuda_identification &task,
             return cuda__identify_add_up<T, 2 * Warps>(task, shape, stream);
     }
     return cuda__follow(cuda__identify_strips_kernel<T, Warps>,
-                        dim3((unsigned)((groups + held - 1) / held), (unsigned)all),
+                        dim3((unsigned)(1 + (groups + held - 1) / held), (unsigned)all),
                         CUDA__IDENTIFY_ADDING, 0, cuda__overlaps(), stream, task, shape);
 }
 

@@ -24,12 +24,7 @@ extern "C" {
 
 #define CUDA_IDENTIFY_MATRICES_MAX 32767 /* of a call, all sets together */
 
-/* A norm as fraction * 2^exponent, fraction in [1/2, 1) or 0. */
-struct cuda_norm {
-    double fraction;
-    int32_t exponent;
-    int32_t finite; /* 0: a sum is beyond the precision's range, or an entry is not finite */
-};
+#define CUDA_NO_LINE INT32_MAX
 
 /* What a matrix has other than zeros. */
 enum cuda_part {
@@ -43,12 +38,12 @@ enum cuda_part {
 
 /* Of a matrix A (n x n). With CUDA_PART_NOT_FINITE all else tells nothing. */
 struct cuda_identity {
-    struct cuda_norm norm_1, norm_inf;
+    double norm_1, norm_inf;       /* NaN or beyond the precision's range: so is a sum */
     double frobenius;              /* infinite where the sum of the squares is beyond range */
     double dominance;              /* the others of a row by |a_ii|, the largest of all rows */
     double least;                  /* the least sum of the magnitudes of a row or a column */
     int32_t dominant;              /* |a_ii| exceeds the others of its row together, in all rows */
-    int32_t zero_column, zero_row; /* the first of zeros alone, from 1; 0: there is none */
+    int32_t zero_column, zero_row; /* the first of zeros alone, from 1; or CUDA_NO_LINE */
     uint32_t parts;                /* enum cuda_part */
 };
 

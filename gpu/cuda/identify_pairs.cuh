@@ -20,22 +20,10 @@ struct cuda__identify_pair {
     uint32_t parts;
 };
 
-/* What 32 columns and their rows have. */
-struct cuda__identify_strip {
-    double column, row, dominance; /* the largest */
-    double least;                  /* of columns and rows */
-    double squares;                /* of the pairs that are counted with them */
-    int32_t zero_column, zero_row; /* the first, from 0; INT32_MAX: none */
-    uint32_t parts;
-    int32_t dominant;
-};
-
 /* The scratch of one matrix. */
 template <typename T> struct cuda__identify_space {
     T *columns, *rows; /* strips lines of n sums each */
     struct cuda__identify_pair *pairs;
-    struct cuda__identify_strip *strips;
-    uint32_t *arrived; /* blocks of the second kernel */
 };
 
 struct cuda__identify_shape {
@@ -57,7 +45,7 @@ struct cuda__identify_shape {
  * have more blocks under way, which one small matrix wants; what is fastest was measured. */
 static inline int cuda__identify_warps(enum precision precision, int64_t n)
 {
-    return n <= (precision == PRECISION_FP64 ? 512 : 2048) ? 1 : n <= 4096 ? 2 : 4;
+    return n <= (precision == PRECISION_FP64 ? 1024 : 2048) ? 1 : n <= 4096 ? 2 : 4;
 }
 
 static inline struct cuda__identify_shape cuda__identify_shape_of(enum precision precision,
@@ -81,8 +69,6 @@ static __host__ __device__ unsigned char *cuda__identify_lay_out(cuda__identify_
     space.columns = (T *)take(lines);
     space.rows = (T *)take(lines);
     space.pairs = (cuda__identify_pair *)take((size_t)shape.pairs() * sizeof *space.pairs);
-    space.strips = (cuda__identify_strip *)take((size_t)shape.groups() * sizeof *space.strips);
-    space.arrived = (uint32_t *)take(sizeof *space.arrived);
     return at;
 }
 
@@ -111,6 +97,13 @@ static __device__ __forceinline__ const T *cuda__identify_matrix(const cuda_iden
                                                                  int64_t k)
 {
     return (const T *)task.a.at + k / task.count * task.set_step + k % task.count * task.a.step;
+}
+
+/* Its answer. */
+static __device__ __forceinline__ struct cuda_identity *
+cuda__identify_to(const cuda_identification &task, int64_t k)
+{
+    return task.to + k / task.count * task.to_step + k % task.count;
 }
 
 template <typename T>
@@ -159,10 +152,11 @@ template <typename T, int Warps> struct cuda__identify_walk {
         }
     }
 
-    /* Takes what is to be known of the tile that was read there. Returns the column's sum. */
+    /* Takes what is to be known of the tile that was read there. Returns the column's sum: of four
+     * sums, since an addition waits for the one before it. */
     __device__ __forceinline__ T take(int64_t top, int64_t left, T *x)
     {
-        T sum = 0, square = 0;
+        T sums[4] = {}, square[4] = {};
         if (factor != T(1)) {
 #pragma unroll
             for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
@@ -170,10 +164,11 @@ template <typename T, int Warps> struct cuda__identify_walk {
         }
 #pragma unroll
         for (int i = 0; i < CUDA__IDENTIFY_TILE; i++) {
-            sum += fabs(x[i]);
-            square = fma(x[i], x[i], square);
+            sums[i % 4] += fabs(x[i]);
+            square[i % 4] = fma(x[i], x[i], square[i % 4]);
         }
-        squares += (double)square;
+        const T sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        squares += (double)((square[0] + square[1]) + (square[2] + square[3]));
         if (!(sum <= cuda__real<T>::largest))
             find_not_finite(x);
         if (!(sum == 0))
@@ -189,6 +184,12 @@ template <typename T, int Warps> struct cuda__identify_walk {
             parts |= fabs(x[i]) <= cuda__real<T>::largest ? 0 : CUDA_PART_NOT_FINITE;
     }
 
+    /* Rows of a tile before row `end`, a bit each. */
+    static __device__ __forceinline__ uint32_t rows_before(int end)
+    {
+        return end <= 0 ? 0 : end >= CUDA__IDENTIFY_TILE ? ~0u : (1u << end) - 1;
+    }
+
     /* Which parts a column other than zeros lies in. */
     __device__ __forceinline__ void look(int64_t top, int64_t left, const T *x)
     {
@@ -200,14 +201,15 @@ template <typename T, int Warps> struct cuda__identify_walk {
             parts |= CUDA_PART_BELOW | CUDA_PART_OFF_BAND;
             return;
         }
-        int64_t late = left + lane - top;
+        const int late = (int)(left + lane - top); /* the row of the diagonal in this column */
+        uint32_t filled = 0;
 #pragma unroll
-        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++) {
-            int64_t right = late - i;
-            uint32_t where = (right > 0 ? CUDA_PART_ABOVE : 0) | (right < 0 ? CUDA_PART_BELOW : 0) |
-                             (right > 1 || right < -1 ? CUDA_PART_OFF_BAND : 0);
-            parts |= x[i] != 0 ? where : 0;
-        }
+        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
+            filled |= x[i] != 0 ? 1u << i : 0;
+        const uint32_t above = rows_before(late), below = ~rows_before(late + 1);
+        const uint32_t off_band = rows_before(late - 1) | ~rows_before(late + 2);
+        parts |= (filled & above ? CUDA_PART_ABOVE : 0) | (filled & below ? CUDA_PART_BELOW : 0) |
+                 (filled & off_band ? CUDA_PART_OFF_BAND : 0);
     }
 
     /* The warp's tile becomes x. */
@@ -223,36 +225,36 @@ template <typename T, int Warps> struct cuda__identify_walk {
     /* The sum of the tile's row `lane`. opposite: the column that it must equal, or NULL. */
     __device__ __forceinline__ T row(const T *opposite)
     {
-        T sum = 0;
+        T sums[4] = {};
         bool differs = false;
 #pragma unroll
         for (int j = 0; j < CUDA__IDENTIFY_TILE; j++) {
             T x = tile[lane][j];
-            sum += fabs(x);
+            sums[j % 4] += fabs(x);
             if (opposite)
                 differs = differs || x != opposite[j];
         }
         parts |= differs ? CUDA_PART_ASYMMETRIC : 0;
-        return sum;
+        return (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
 };
 
 /* Strip I of rows and J of columns, I <= J, of pair number `index`. */
-static __device__ __forceinline__ void cuda__identify_find_pair(int64_t index, int64_t *row,
-                                                                int64_t *column)
+static __device__ __forceinline__ void cuda__identify_find_pair(int index, int *row, int *column)
 {
-    int64_t j = (int64_t)((sqrt(8.0 * (double)index + 1) - 1) / 2);
+    int j = (int)((sqrtf(8 * (float)index + 1) - 1) / 2); /* or one beside it */
     j -= j * (j + 1) / 2 > index;
     j += (j + 1) * (j + 2) / 2 <= index;
     *column = j;
     *row = index - j * (j + 1) / 2;
 }
 
-/* What the warps have found beside the sums; the first thread's work. */
+/* What the warps have found beside the sums, and of the matrix that nothing is known yet; the first
+ * thread's work. */
 template <typename T, int Warps>
 static __device__ __forceinline__ void
 cuda__identify_tell_pair(const cuda__identify_memory<T, Warps> &held,
-                         const cuda__identify_space<T> &space)
+                         const cuda__identify_space<T> &space, struct cuda_identity *matrix)
 {
     struct cuda__identify_pair pair = {0, 0};
     for (int w = 0; w < Warps; w++) {
@@ -261,11 +263,17 @@ cuda__identify_tell_pair(const cuda__identify_memory<T, Warps> &held,
     }
     space.pairs[blockIdx.x] = pair;
     if (blockIdx.x == 0)
-        *space.arrived = 0;
+        *matrix = {0, 0, 0, 0, HUGE_VAL, 1, CUDA_NO_LINE, CUDA_NO_LINE, 0};
+}
+
+/* Blocks that a multiprocessor can hold at least: with a warp each in FP32 as many as it may. */
+template <typename T, int Warps> static constexpr int cuda__identify_blocks()
+{
+    return Warps == 1 && sizeof(T) == sizeof(float) ? 32 : 1;
 }
 
 template <typename T, int Warps>
-static __global__ void __launch_bounds__(Warps *CUDA__WARP)
+static __global__ void __launch_bounds__(Warps *CUDA__WARP, cuda__identify_blocks<T, Warps>())
     cuda__identify_pairs_kernel(const cuda_identification task, const cuda__identify_shape shape)
 {
     typedef cuda__identify_memory<T, Warps> memory;
@@ -274,8 +282,9 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     memory &held = *(memory *)cuda__memory;
     int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
-    int64_t k = blockIdx.y, strip_row, strip_column;
-    cuda__identify_find_pair(blockIdx.x, &strip_row, &strip_column);
+    int64_t k = blockIdx.y;
+    int strip_row, strip_column;
+    cuda__identify_find_pair((int)blockIdx.x, &strip_row, &strip_column);
     bool is_diagonal = strip_row == strip_column;
     cuda__wait_for_previous(); /* and so does what is behind this kernel */
     cuda__release_next();
@@ -287,11 +296,11 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
                                           held.tile[warp],
                                           0,
                                           0};
-    int64_t top = strip_row * shape.width + warp * CUDA__IDENTIFY_TILE;
+    int64_t top = (int64_t)strip_row * shape.width + warp * CUDA__IDENTIFY_TILE;
     T own_rows = 0, own_columns = 0, x[CUDA__IDENTIFY_TILE], y[CUDA__IDENTIFY_TILE];
 #pragma unroll 1
     for (int c = 0; c < Warps; c++) {
-        int64_t left = strip_column * shape.width + c * CUDA__IDENTIFY_TILE;
+        int64_t left = (int64_t)strip_column * shape.width + c * CUDA__IDENTIFY_TILE;
         walk.read(top, left, x);
         if (ahead)
             walk.read(left, top, y);
@@ -317,7 +326,7 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
     held.squares[warp] = walk.squares;
     held.parts[warp] = walk.parts;
     __syncthreads();
-    int64_t i = top + lane, j = strip_column * shape.width + threadIdx.x;
+    int64_t i = top + lane, j = (int64_t)strip_column * shape.width + threadIdx.x;
     T columns = 0, rows = 0;
     for (int w = 0; w < Warps; w++) {
         columns += held.columns[w][threadIdx.x];
@@ -332,7 +341,7 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP)
     if (!is_diagonal && j < shape.n)
         space.rows[strip_row * shape.n + j] = rows;
     if (threadIdx.x == 0)
-        cuda__identify_tell_pair(held, space);
+        cuda__identify_tell_pair(held, space, cuda__identify_to(task, k));
 }
 
 #endif

@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "gpu/cuda/iter_plan.cuh"
+#include "gpu/cuda/norm.cuh"
 #include "gpu/cuda/real.cuh"
 #include "gpu/iteration.h"
 
@@ -187,20 +188,20 @@ template <typename T> struct cuda__iter_mind {
         if (v0) {
             finite = finite && !(v0->parts & CUDA_PART_NOT_FINITE);
             /* A V0 of zeros is as good as none. */
-            state.warm = state.is_v0 = v0->norm_1.fraction > 0 || !v0->norm_1.finite;
+            state.warm = state.is_v0 = v0->norm_1 != 0;
         }
         if (!finite) {
             refuse(-1);
             return;
         }
         /* Singular beyond doubt. Pivoting leaves a row of zeros to the last. */
-        if (a.zero_column || a.zero_row) {
-            refuse(a.zero_column ? a.zero_column : n);
+        if (a.zero_column != CUDA_NO_LINE || a.zero_row != CUDA_NO_LINE) {
+            refuse(a.zero_column != CUDA_NO_LINE ? a.zero_column : n);
             return;
         }
         state.overflows = ITERATION_OVERFLOWS(a.least, real::exponent_most);
-        int scaling = suitable(a.norm_1);
-        if (!a.norm_1.finite || !a.norm_inf.finite) {
+        const int scaling = suitable(cuda__norm_of<T>(a.norm_1));
+        if (!cuda__norm_is_finite<T>(a.norm_1) || !cuda__norm_is_finite<T>(a.norm_inf)) {
             state.scaling = scaling;
             state.reload = 1;
             state.action = CUDA__ITER_IDENTIFY;
@@ -212,8 +213,8 @@ template <typename T> struct cuda__iter_mind {
     /* a: of 2^state.scaling A; scaling: what it is to be. */
     __device__ void begin_finite(const struct cuda_identity &a, int scaling)
     {
-        state.norm = state.one = a.norm_1;
-        state.inf = a.norm_inf;
+        state.norm = state.one = cuda__norm_of<T>(a.norm_1);
+        state.inf = cuda__norm_of<T>(a.norm_inf);
         state.norm.exponent -= state.scaling;
         state.dominance = a.dominance;
         state.dominant = a.dominant;

@@ -262,6 +262,7 @@ SIMT_REDUCE(__reduce_min_sync, int, (x < y ? x : y))
 SIMT_REDUCE(__reduce_min_sync, unsigned, (x < y ? x : y))
 SIMT_REDUCE(__reduce_add_sync, int, (int)((unsigned)x + (unsigned)y))
 SIMT_REDUCE(__reduce_add_sync, unsigned, x + y)
+SIMT_REDUCE(__reduce_or_sync, unsigned, x | y)
 
 static inline void __syncthreads(SIMT_CALLER)
 {
@@ -302,13 +303,30 @@ template <typename T> static inline T atomicAdd(T *to, typename std::common_type
     return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 }
 
-template <typename T> static inline T atomicMax(T *to, typename std::common_type<T>::type value)
+template <typename T> static inline T atomicOr(T *to, typename std::common_type<T>::type value)
+{
+    static_assert(std::is_integral<T>::value, "of whole numbers");
+    return __atomic_fetch_or(to, value, __ATOMIC_RELAXED);
+}
+
+/* *to becomes the value where it comes before what is there. Returns what was there. */
+template <typename T, typename F> static inline T simt_exchange(T *to, T value, F comes_before)
 {
     T old = __atomic_load_n(to, __ATOMIC_RELAXED);
-    while (old < value &&
+    while (comes_before(value, old) &&
            !__atomic_compare_exchange_n(to, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
     return old;
+}
+
+template <typename T> static inline T atomicMax(T *to, typename std::common_type<T>::type value)
+{
+    return simt_exchange(to, value, [](T x, T y) { return x > y; });
+}
+
+template <typename T> static inline T atomicMin(T *to, typename std::common_type<T>::type value)
+{
+    return simt_exchange(to, value, [](T x, T y) { return x < y; });
 }
 
 #endif
