@@ -422,10 +422,15 @@ static void test_transposes(void **state)
 {
     (void)state;
     static const int64_t sizes[] = {1, 3, 31, 32, 33, 63, 64, 65, 130};
-    for (size_t k = 0; k < COUNT(sizes) * COUNT(sizes) * PRECISION_COUNT; k++)
-        try_transpose((enum precision)(k % PRECISION_COUNT),
-                      sizes[k / PRECISION_COUNT / COUNT(sizes)],
-                      sizes[k / PRECISION_COUNT % COUNT(sizes)]);
+    static const int multiprocessors[] = {1, 100}; /* of wide tiles there are enough, or too few */
+    for (size_t m = 0; m < COUNT(multiprocessors); m++) {
+        simt_set_multiprocessors(multiprocessors[m]);
+        for (size_t k = 0; k < COUNT(sizes) * COUNT(sizes) * PRECISION_COUNT; k++)
+            try_transpose((enum precision)(k % PRECISION_COUNT),
+                          sizes[k / PRECISION_COUNT / COUNT(sizes)],
+                          sizes[k / PRECISION_COUNT % COUNT(sizes)]);
+    }
+    simt_set_multiprocessors(1);
 }
 
 /* ---- What is refused ---- */
