@@ -20,6 +20,7 @@
 #define GPU_CUDA_INVERSE_ROWS_CUH
 
 #include "gpu/cuda/inverse_layout.cuh"
+#include "gpu/cuda/inverse_zeros.cuh"
 #include "gpu/cuda/rounds.cuh"
 #include "gpu/cuda/trial.cuh"
 
@@ -513,7 +514,12 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     __device__ __forceinline__ void store_numbers(const shared &, const cuda__place<T> &place,
                                                   const cuda_batch &batch, int at) const
     {
-        cuda__store_numbers<T, shape>(place, info, rcond, at, batch.doubtful);
+        int told = info;
+        if (__any_sync(CUDA__ALL, info > 0 && info <= N)) {
+            bool hides = cuda__hides_numbers(lane, cuda__shuffle_pointer(place.a, lane.matrix));
+            told += info > 0 && info <= N && hides ? CUDA_INFO_DOUBTFUL : 0;
+        }
+        cuda__store_numbers<T, shape>(place, told, rcond, at, batch.doubtful);
     }
 
     /* The largest entry, of the lane's, of X times the product less the vector of signs; NaN where

@@ -28,9 +28,9 @@ extern "C" {
 /* From this order on an inverse is tried on a vector, because partial pivoting may have spoilt it.
  * One that fails is doubtful. Of any order so is one that is not finite, for a denormal pivot may
  * have had no reciprocal, and a zero pivot of a matrix that was scaled down, where a small one may
- * have vanished. A doubtful inverse has an INFO of CUDA_INFO_DOUBTFUL
- * or up to n more, and cuda_mend_small must follow before the results are used. Items of inverses
- * must have INFO. */
+ * have vanished, or of one whose numbers are far apart, where denormal ones may have been taken for
+ * zeros. A doubtful inverse has an INFO of CUDA_INFO_DOUBTFUL or up to n more, and cuda_mend_small
+ * must follow before the results are used. Items of inverses must have INFO. */
 #define CUDA_TRIED_N_LEAST 9
 #define CUDA_INFO_DOUBTFUL INT32_MIN
 

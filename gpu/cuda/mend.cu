@@ -4,7 +4,8 @@
  * and Foster's), though the matrices may be well conditioned. Under complete pivoting elements
  * hardly grow. The residual I - X A of the new inverse is measured, and Newton's step
  * X + (I - X A) X repairs what is left. The rules are those of gpu/host/mend.h. A zero pivot of a
- * matrix that was scaled down is met here too: the matrix is then taken as it is.
+ * matrix that was scaled down, or whose numbers are far apart, is met here too: the matrix is taken
+ * as it is, and partial pivoting must meet the zero again.
  *
  * A warp takes 32 matrices of the batch, reads their INFO, and mends the doubtful ones in turn, in
  * shared memory: lane j has column j. Threads: any, as kernels.h. Cost: rare; some n^3 operations
@@ -19,6 +20,7 @@ const int MEND_STEPS_MAX = 8;
 const float MEND_RATIO_GOOD = 4;             /* not worth a step */
 const float MEND_RATIO_ACCEPTED = 14;        /* worth a step, but within the contract */
 const float MEND_RESIDUAL_REPAIRABLE = 0.9f; /* below 1 Newton's steps converge */
+const int MEND_GROWN = 8;                    /* of a pivot, as inverse_rows.cuh's */
 
 template <typename T> struct cuda__mend_memory {
     T a[CUDA_SMALL_N_MAX * MEND_LINE],
@@ -239,16 +241,62 @@ template <typename T> struct cuda__patient {
         return invert();
     }
 
-    /* Stores factor x, RCOND and INFO; zero_step: where partial pivoting met a zero, or 0. */
-    __device__ void answer(const cuda__place<T> &place, int zero_step)
+    /* The first largest magnitude of column k from row k on; *row: its row. */
+    __device__ T choose_row(int k, int *row) const
     {
-        bool inverted = invert_scaled(place.a), good = inverted && refine();
+        T size = mine() && lane >= k ? fabs(of->x[lane * MEND_LINE + k]) : T(-1);
+        size = size <= real::largest ? size : real::largest; /* a NaN is no zero */
+        *row = lane;
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+            T other = __shfl_xor_sync(CUDA__ALL, size, reach);
+            int place = __shfl_xor_sync(CUDA__ALL, *row, reach);
+            bool better = other > size || (other == size && place < *row);
+            *row = better ? place : *row;
+            size = better ? other : size;
+        }
+        return size;
+    }
+
+    /* The step in which LU with partial pivoting of A, not scaled down, meets a zero, from 1; 0: in
+     * none, or a pivot before it has no reciprocal. grown: a pivot before it is so far beyond A
+     * that growth may have made the zero. x is used up. */
+    __device__ int find_zero(const T *from, bool *grown)
+    {
+        read(from);
+        scale(suitable() == real::raise ? real::raise : T(1));
+        for (int k = 0; k < n; k++) {
+            int row;
+            T size = choose_row(k, &row);
+            if (size == 0)
+                return k + 1;
+            if (!(1 / size <= real::largest))
+                return 0;
+            *grown = *grown || size > MEND_GROWN * norm;
+            exchange_rows(k, row);
+            T *at = of->x + lane;
+            of->column[lane] =
+                mine() ? of->x[lane * MEND_LINE + k] / of->x[k * MEND_LINE + k] : T(0);
+            __syncwarp();
+            for (int i = k + 1; mine() && lane > k && i < n; i++)
+                at[i * MEND_LINE] = fma(-of->column[i], at[k * MEND_LINE], at[i * MEND_LINE]);
+            __syncwarp();
+        }
+        return 0;
+    }
+
+    /* Stores factor x, RCOND and INFO. met_zero: partial pivoting seemed to meet a zero. */
+    __device__ void answer(const cuda__place<T> &place, bool met_zero)
+    {
+        bool grown = false;
+        int zero = met_zero ? find_zero(place.a, &grown) : 0;
+        bool inverted = (!zero || grown) && invert_scaled(place.a), good = inverted && refine();
+        zero = inverted ? 0 : met_zero ? zero : find_zero(place.a, &grown);
         T size = norm_of(of->x, 1);
         bool told = size > 0 && size <= real::largest && fits();
         T rcond = told ? 1 / norm / size : T(0);
         /* What is neither good nor singular cannot be had. */
         bool none = !inverted || (!good && rcond >= real::eps);
-        int info = !inverted && zero_step ? zero_step : none || !(rcond >= real::eps) ? n + 1 : 0;
+        int info = zero ? zero : none || !(rcond >= real::eps) ? n + 1 : 0;
         T *to = place.result;
         for (int i = 0; to && mine() && i < n; i++)
             to[i * n + lane] = none ? real::nan() : of->x[i * MEND_LINE + lane] * factor;
@@ -278,11 +326,11 @@ __global__ void __launch_bounds__(CUDA__WARP) cuda__mend_kernel(const cuda_batch
         unsigned left = __ballot_sync(CUDA__ALL, cuda__is_doubtful(batch, first + lane));
         for (; left; left &= left - 1) {
             cuda__place<T> place = cuda__find<T>(batch, first + __ffs((int)left) - 1, n * n);
-            int zero_step = place.info[place.within] - CUDA_INFO_DOUBTFUL;
+            bool met_zero = place.info[place.within] > CUDA_INFO_DOUBTFUL;
             struct cuda__patient<T> patient = {
                 &memory, n, lane
             };
-            patient.answer(place, zero_step);
+            patient.answer(place, met_zero);
             __syncwarp();
         }
     }

@@ -218,6 +218,45 @@ static void test_no_false_zero_pivot(void **)
     }
 }
 
+/* INFO of a diagonal matrix with the numbers `small` and `other` at the places `at` and `zero`. */
+template <typename T> static int info_of_small(int n, int at, double small, int zero, double other)
+{
+    std::vector<T> a(n * n), x(n * n);
+    T rcond = -1;
+    int32_t info = -9;
+    for (int i = 0; i < n; i++)
+        a[i * n + i] = (T)(i == at ? small : i == zero ? other : 1 + i);
+    cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
+    cuda_batch batch = {&item, 1, 1, nullptr};
+    assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_mend_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_true(rcond == 0);
+    assert_true(isnan(x[0]) || info == n + 1);
+    return info;
+}
+
+template <typename T> static void check_small_pivots(double least)
+{
+    for (int n = 3; n <= CUDA_SMALL_N_MAX; n++) {
+        const int last = n - 1;
+        for (double small = least; small < 0x1p20 * least; small *= 32) {
+            assert_int_equal(info_of_small<T>(n, 0, small, last, 1), n + 1);
+            assert_int_equal(info_of_small<T>(n, last, small, 0, 1), n + 1);
+            assert_int_equal(info_of_small<T>(n, 0, small, last, small), n + 1);
+            assert_int_equal(info_of_small<T>(n, 0, small, last, 0), n + 1); /* NaNs */
+            assert_int_equal(info_of_small<T>(n, last, small, 0, 0), 1);
+        }
+    }
+}
+
+/* A pivot is no zero pivot however small it is. As on the host, one without a reciprocal leaves
+ * NaNs. */
+static void test_small_pivots(void **)
+{
+    check_small_pivots<double>(0x1p-1074);
+    check_small_pivots<float>(0x1p-149);
+}
+
 int main()
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +269,7 @@ int main()
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_pivots),
         cmocka_unit_test(test_no_false_zero_pivot),
+        cmocka_unit_test(test_small_pivots),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
