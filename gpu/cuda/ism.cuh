@@ -143,10 +143,15 @@ static __device__ __forceinline__ double cuda__ism_allowed(int64_t n, double siz
 
 /* ---- Products of many numbers ---- */
 
+/* A denormal product would have lost digits. */
 static __device__ __forceinline__ void cuda__ism_times(double *fraction, int64_t *exponent,
                                                        double factor)
 {
     int shift = 0;
+    if (fabs(factor) < 2 * cuda__real<double>::least_safe) {
+        factor *= 0x1p64;
+        *exponent -= 64;
+    }
     *fraction = frexp(*fraction * factor, &shift);
     *exponent += shift;
 }
