@@ -13,12 +13,12 @@
 #ifndef GPU_CUDA_ISM_MEND_CUH
 #define GPU_CUDA_ISM_MEND_CUH
 
+#include "gpu/cuda/ism_level.cuh"
 #include "gpu/cuda/ism_road.cuh"
 #include "gpu/cuda/ism_solve.cuh"
 #include "gpu/cuda/lu_middle.h"
 
 #define CUDA__ISM_CORRECTIONS 2 /* of a solution by factors */
-#define CUDA__ISM_GROWTH 24     /* binary places by which factors may grow */
 
 /* The numbers of the next call.count doubtful matrices, from *call.picked on, to call.list; begins:
  * of the batch's first ones. One block, which looks at each matrix once in all rounds. */
@@ -79,84 +79,6 @@ template <typename T> static __global__ void cuda__ism_items_kernel(const cuda__
     item.extra = cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
     item.info = &answer->factor_info;
     call.items[call.held + slot] = item;
-}
-
-/* The answer's shift: so many places that a matrix, whose columns' sums are in SIZES, is far enough
- * from either end of the range for its factors. A block a slot. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_shift_kernel(const cuda__ism_call call)
-{
-    cuda__follow_previous();
-    constexpr int top = sizeof(T) == sizeof(float) ? 128 : 1024, most = top - CUDA__ISM_GROWTH;
-    __shared__ T scratch[CUDA__ISM_WARPS];
-    const int64_t slot = blockIdx.y;
-    const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
-    T norm = 0;
-    int exponent = 0, raise = 0;
-    for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
-        norm = cuda__lu_larger(norm, sizes[j]);
-    norm = cuda__lu_block_largest<CUDA__ISM_WARPS>(norm, scratch);
-    if (norm <= cuda__real<T>::largest)
-        frexp((double)norm, &exponent);
-    else
-        exponent = top;
-    if (norm > 0 && norm < cuda__real<T>::tiny)
-        frexp((double)cuda__real<T>::raise / 2, &raise);
-    if (threadIdx.x == 0)
-        cuda__ism_answer_of<T>(call, slot)->shift = exponent > most ? most - exponent : raise;
-}
-
-/* to = from, shifted. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_shifted_kernel(const cuda__ism_call call, int from, int to)
-{
-    cuda__follow_previous();
-    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
-    const T power = (T)ldexp(1.0, cuda__ism_answer_of<T>(call, slot)->shift);
-    const T *source = cuda__ism_array_of<T>(call, slot, from);
-    T *array = cuda__ism_array_of<T>(call, slot, to);
-    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
-         e += step)
-        array[e] = source[e] * power;
-}
-
-static __device__ __forceinline__ void cuda__ism_over(double *fraction, int64_t *exponent,
-                                                      double divisor)
-{
-    int shift = 0;
-    *fraction /= frexp(divisor, &shift);
-    *exponent -= shift;
-    cuda__ism_times(fraction, exponent, 1);
-}
-
-/* The answer's determinant times that of the factors in LU, and over that of a diagonal A0; or over
- * that of the factors, which are A0's. One thread a slot. */
-template <typename T>
-static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, bool of_a0)
-{
-    cuda__follow_previous();
-    int64_t slot = blockIdx.y;
-    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    const T *lu = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
-    const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
-    const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
-    double det = answer->det;
-    int64_t exponent = answer->det_exponent, shift = call.n * answer->shift;
-    const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
-    for (int64_t i = 0; i < call.n; i++) {
-        double pivot = (double)lu[i * (call.n + 1)];
-        pivot = pivots[i] == i + 1 ? pivot : -pivot;
-        if (of_a0)
-            cuda__ism_over(&det, &exponent, pivot);
-        else
-            cuda__ism_times(&det, &exponent, pivot);
-        if (diagonal)
-            cuda__ism_over(&det, &exponent, (double)d[i]);
-    }
-    answer->det = det;
-    answer->det_exponent = exponent + (of_a0 ? shift : -shift);
 }
 
 /* By lu. */
@@ -328,14 +250,19 @@ template <typename T> struct cuda__ism_mending {
                                                     journey.products, journey.stream);
     }
 
-    /* LU = the factors of an array, shifted, and the answer's determinant times its, or over A0's.
-     * INVERSE is used up. */
+    /* LU = the factors of an array, shifted or, but for M, levelled, and the answer's determinant
+     * times its, or over A0's. INVERSE is used up. */
     void factor(int array)
     {
         const cuda__ism_call &call = journey.call;
         struct cuda_batch all = batch(1);
         journey.look_at(array, 0);
-        journey.start(cuda__ism_shift_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+        if (!solves()) {
+            journey.start(cuda__ism_rows_kernel<T>, journey.pieces(call.n, CUDA__ISM_WARPS),
+                          CUDA__ISM_THREADS, 0, call, array);
+            journey.over(call.n, cuda__ism_columns_kernel<T>, call, array);
+        }
+        journey.start(cuda__ism_shift_kernel<T>, 1, CUDA__ISM_THREADS, 0, call, !solves());
         journey.over(call.n * call.n, cuda__ism_shifted_kernel<T>, call, array,
                      (int)CUDA__ISM_INVERSE);
         if (journey.status == cudaSuccess)
@@ -344,7 +271,8 @@ template <typename T> struct cuda__ism_mending {
                     ? cuda_factor_small(precision, call.n, &all, journey.stream)
                     : cuda_factor_middle(precision, call.n, &all, call.lu, call.lu_bytes,
                                          journey.products, journey.stream);
-        journey.start(cuda__ism_determinant_kernel<T>, 1, 1, 0, call, array == CUDA__ISM_A0);
+        journey.start(cuda__ism_determinant_kernel<T>, 1, 1, 0, call, array == CUDA__ISM_A0,
+                      solves());
     }
 
     /* Z's columns at .. at + columns - 1 times U^-1, or with Lower L^-1: the half that has all it

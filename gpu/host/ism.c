@@ -150,6 +150,9 @@ static int group(enum precision precision, int64_t n, int64_t m)
     return m >= 1 && m <= most ? host__small_group(precision, n) : 1;
 }
 
+#define REAL_FILE "gpu/host/ism_determinant.inc"
+#include "gpu/host/both.inc"
+
 #define REAL_FILE "gpu/host/ism.inc"
 #include "gpu/host/both.inc"
 

@@ -223,16 +223,20 @@ static void test_det_ratio_at_the_end(void **state)
     }
 }
 
-/* Lines of a known A that are denormal have pivots without a reciprocal. s is such a number. */
+/* Lines of a known A that are denormal have pivots without a reciprocal, or multipliers that have
+ * lost digits. s is such a number. */
 static void test_det_ratio_of_denormal_lines(void **state)
 {
     (void)state;
     static const double small[PRECISION_COUNT] = {0x1p-140, 0x1p-1060};
     static const struct {
         double a[4], s[4], det_ratio; /* A = a + s * small */
-    } rows[] = {{{0, 0, 0, 1}, {1, 0, 0, 0}, 1},  {{0, 0, 1, 1}, {1, 2, 0, 0}, -1},
-                {{0, 1, 0, 1}, {1, 0, 2, 0}, -1}, {{0, 0, -3, -1}, {2, 0, 0, 0}, 1},
-                {{0, 1, 0, 3}, {3, 0, 0, 0}, 1},  {{0, -1, 0, 1}, {1, 0, 0, 0}, 1}};
+    } rows[] = {{{0, 0, 0, 1}, {1, 0, 0, 0}, 1},        {{0, 0, 1, 1}, {1, 2, 0, 0}, -1},
+                {{0, 1, 0, 1}, {1, 0, 2, 0}, -1},       {{0, 0, -3, -1}, {2, 0, 0, 0}, 1},
+                {{0, 1, 0, 3}, {3, 0, 0, 0}, 1},        {{0, -1, 0, 1}, {1, 0, 0, 0}, 1},
+                {{0, -3, 0, -1}, {2, 0, 0, 0}, 1},      {{0, 0, -3, 0x1p100}, {2, 0, 0, 0}, 1},
+                {{0, -3, 0, 0x1p100}, {2, 0, 0, 0}, 1}, {{0, 0, 7, 5}, {5, 3, 0, 0}, 0.16},
+                {{0, 7, 0, 5}, {5, 0, 3, 0}, 0.16}};
     for (size_t i = 0; i < COUNT(rows) * PRECISION_COUNT; i++) {
         const enum precision precision = (enum precision)(i % PRECISION_COUNT);
         for (int64_t n = 2; n <= 20; n += 9) {

@@ -1,0 +1,219 @@
+/* gpu/cuda/ism_level.cuh: the kernels that scale what `ism` factors for a determinant, and the
+ * determinant by the factors. Device code; a slot a blockIdx.y.
+ *
+ * A matrix at an end of the range is shifted by one power of two. Where a line of A or A0 is so
+ * small beside the rest that a pivot or a multiplier may be denormal, rows and columns are levelled
+ * instead: the largest number of each comes to 1/2 or more and less than 1, by powers of two. What
+ * is factored for a solution is only shifted. DET_RATIO is NaN where levelling loses numbers, and
+ * where a pivot is so small that what is lost below the range counts.
+ *
+ * Cost: 12 n^2 operations beside the factors' 2/3 n^3.
+ */
+#ifndef GPU_CUDA_ISM_LEVEL_CUH
+#define GPU_CUDA_ISM_LEVEL_CUH
+
+#include "gpu/cuda/ism_trial.cuh"
+#include "gpu/cuda/lu_reduce.cuh"
+
+#define CUDA__ISM_GROWTH 24          /* binary places by which factors may grow */
+#define CUDA__ISM_ZEROS (-(1 << 20)) /* the place of zero */
+
+/* The binary places of the largest numbers of lines, where TZ is: of rows; of columns; of those of
+ * levelled rows. */
+template <typename T>
+static __device__ __forceinline__ int32_t *cuda__ism_levels(const cuda__ism_call &call, int line)
+{
+    return (int32_t *)cuda__ism_array_of<T>(call, blockIdx.y, CUDA__ISM_TZ) + line * call.n;
+}
+
+/* |x| is at least 1/2 and less than 1 times 2 to it. */
+static __device__ __forceinline__ int cuda__ism_exponent(double x)
+{
+    int exponent;
+    if (x == 0)
+        return CUDA__ISM_ZEROS;
+    frexp(x, &exponent);
+    return exponent;
+}
+
+/* A warp a row. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_rows_kernel(const cuda__ism_call call, int array)
+{
+    cuda__follow_previous();
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    const int64_t i = (int64_t)blockIdx.x * CUDA__ISM_WARPS + warp, n = call.n;
+    const T *row = cuda__ism_array_of<T>(call, blockIdx.y, array) + i * n;
+    double largest = 0;
+    for (int64_t j = lane; i < n && j < n; j += CUDA__WARP)
+        largest = fmax(largest, fabs((double)row[j]));
+    const int level = __reduce_max_sync(CUDA__ALL, cuda__ism_exponent(largest));
+    if (lane == 0 && i < n)
+        cuda__ism_levels<T>(call, 0)[i] = level;
+}
+
+/* A thread a column. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_columns_kernel(const cuda__ism_call call, int array)
+{
+    cuda__follow_previous();
+    const int64_t n = call.n, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const T *from = cuda__ism_array_of<T>(call, blockIdx.y, array);
+    const int32_t *rows = cuda__ism_levels<T>(call, 0);
+    for (int64_t j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; j < n; j += step) {
+        int largest = CUDA__ISM_ZEROS, levelled = CUDA__ISM_ZEROS;
+        for (int64_t i = 0; i < n; i++) {
+            const int exponent = cuda__ism_exponent((double)from[i * n + j]);
+            largest = max(largest, exponent);
+            levelled = max(levelled, exponent > CUDA__ISM_ZEROS ? exponent - rows[i] : exponent);
+        }
+        cuda__ism_levels<T>(call, 1)[j] = largest;
+        cuda__ism_levels<T>(call, 2)[j] = levelled;
+    }
+}
+
+/* The place of the smallest line, by the block. */
+template <typename T>
+static __device__ __forceinline__ int cuda__ism_least_level(const cuda__ism_call &call,
+                                                            int *scratch)
+{
+    const int32_t *levels = cuda__ism_levels<T>(call, 0);
+    int least = INT32_MAX;
+    for (int64_t k = threadIdx.x; k < 2 * call.n; k += CUDA__ISM_THREADS)
+        least = levels[k] > CUDA__ISM_ZEROS ? min(least, (int)levels[k]) : least;
+    least = __reduce_min_sync(CUDA__ALL, least);
+    if (threadIdx.x % CUDA__WARP == 0)
+        scratch[threadIdx.x / CUDA__WARP] = least;
+    __syncthreads();
+    for (int w = 0; w < CUDA__ISM_WARPS; w++)
+        least = min(least, scratch[w]);
+    return least;
+}
+
+/* Below it a pivot of what was factored has lost digits to the lower end of the range: its error is
+ * the least number there is times n, or times the largest numbers that multipliers met. */
+template <typename T>
+static __device__ __forceinline__ double cuda__ism_least_pivot(int64_t n, double norm)
+{
+    return (double)n * (double)cuda__real<T>::least_safe * fmax(norm, 1.0);
+}
+
+/* The answer's shift: so many places that a matrix, whose columns' sums are in SIZES, is far enough
+ * from either end of the range for its factors. levels: is it levelled in the place of that, where
+ * need be? A block a slot. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_shift_kernel(const cuda__ism_call call, bool levels)
+{
+    cuda__follow_previous();
+    constexpr int top = sizeof(T) == sizeof(float) ? 128 : 1024, most = top - CUDA__ISM_GROWTH;
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    __shared__ int least_scratch[CUDA__ISM_WARPS];
+    const int64_t slot = blockIdx.y;
+    const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
+    const int least = levels ? cuda__ism_least_level<T>(call, least_scratch) : top;
+    T norm = 0;
+    int exponent = 0, raise = 0;
+    for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
+        norm = cuda__lu_larger(norm, sizes[j]);
+    norm = cuda__lu_block_largest<CUDA__ISM_WARPS>(norm, scratch);
+    if (norm <= cuda__real<T>::largest)
+        frexp((double)norm, &exponent);
+    else
+        exponent = top;
+    if (norm > 0 && norm < cuda__real<T>::tiny)
+        frexp((double)cuda__real<T>::raise / 2, &raise);
+    if (threadIdx.x > 0)
+        return;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    answer->shift = exponent > most ? most - exponent : raise;
+    const double factored = ldexp(1.0, exponent < top ? exponent + answer->shift : most);
+    const double line = ldexp(1.0, min(least, top - 1) - 1 + answer->shift);
+    answer->levelled = line < cuda__ism_least_pivot<T>(call.n, factored) / cuda__real<T>::eps;
+    answer->factored = answer->levelled ? (double)call.n : factored;
+    answer->lost = 0;
+}
+
+/* to = from, shifted or levelled. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_shifted_kernel(const cuda__ism_call call, int from, int to)
+{
+    cuda__follow_previous();
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    const T power = (T)ldexp(1.0, answer->shift);
+    const bool levelled = answer->levelled;
+    const int32_t *rows = cuda__ism_levels<T>(call, 0), *columns = cuda__ism_levels<T>(call, 2);
+    const T *source = cuda__ism_array_of<T>(call, slot, from);
+    T *array = cuda__ism_array_of<T>(call, slot, to);
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
+         e += step) {
+        const double number = (double)source[e];
+        if (!levelled || number == 0) {
+            array[e] = source[e] * power;
+            continue;
+        }
+        const int level = rows[e / call.n] + columns[e % call.n];
+        array[e] = (T)ldexp(number, -level);
+        if (ldexp((double)array[e], level) != number)
+            atomicMax(&answer->lost, 1);
+    }
+}
+
+static __device__ __forceinline__ void cuda__ism_over(double *fraction, int64_t *exponent,
+                                                      double divisor)
+{
+    int shift = 0;
+    *fraction /= frexp(divisor, &shift);
+    *exponent -= shift;
+    cuda__ism_times(fraction, exponent, 1);
+}
+
+/* Binary places that the determinant of what was factored lacks. */
+template <typename T>
+static __device__ __forceinline__ int64_t cuda__ism_places(const cuda__ism_call &call,
+                                                           const cuda__ism_answer *answer)
+{
+    const int32_t *rows = cuda__ism_levels<T>(call, 0), *columns = cuda__ism_levels<T>(call, 2);
+    int64_t places = 0;
+    for (int64_t i = 0; answer->levelled && i < call.n; i++)
+        places += rows[i] + columns[i];
+    return answer->levelled ? places : -call.n * answer->shift;
+}
+
+/* The answer's determinant times that of the factors in LU, and over that of a diagonal A0; or over
+ * that of the factors, which are A0's. solves: they are M's. One thread a slot. */
+template <typename T>
+static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, bool of_a0,
+                                                    bool solves)
+{
+    cuda__follow_previous();
+    int64_t slot = blockIdx.y;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    const T *lu = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
+    const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
+    const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
+    const double least = cuda__ism_least_pivot<T>(call.n, answer->factored);
+    double det = answer->det;
+    int64_t exponent = answer->det_exponent, places = cuda__ism_places<T>(call, answer);
+    const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+    bool lost = answer->lost;
+    for (int64_t i = 0; i < call.n; i++) {
+        double pivot = (double)lu[i * (call.n + 1)];
+        lost = lost || (!solves && pivot != 0 && fabs(pivot) < least);
+        pivot = pivots[i] == i + 1 ? pivot : -pivot;
+        if (of_a0)
+            cuda__ism_over(&det, &exponent, pivot);
+        else
+            cuda__ism_times(&det, &exponent, pivot);
+        if (diagonal)
+            cuda__ism_over(&det, &exponent, (double)d[i]);
+    }
+    answer->det = lost ? (double)cuda__real<T>::nan() : det;
+    answer->det_exponent = exponent + (of_a0 ? -places : places);
+}
+
+#endif
