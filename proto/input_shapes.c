@@ -57,6 +57,23 @@ static uint32_t sole_name(const struct method *method, uint32_t present)
     return 0;
 }
 
+/* An input that stands alone is beside others, which may lack some that go with them. */
+static void put_beside(struct text *words, const struct method *method, uint32_t sole,
+                       uint32_t others)
+{
+    uint32_t missing = missing_names(method, others);
+    put_names(words, method, sole);
+    text_puts(words, " stands alone: leave it out");
+    if (missing != 0) {
+        text_puts(words, " and send ");
+        put_names(words, method, missing);
+        text_puts(words, " too");
+    }
+    text_puts(words, ", or leave out ");
+    put_names(words, method, others);
+    text_puts(words, ".");
+}
+
 /* What is wrong with the inputs that are there, to its full stop or semicolon. */
 static void put_wrong(struct text *words, const struct method *method, uint32_t present)
 {
@@ -66,10 +83,7 @@ static void put_wrong(struct text *words, const struct method *method, uint32_t 
     if (present == 0) {
         text_puts(words, "no input is given;");
     } else if (missing == 0 && sole != 0) {
-        put_names(words, method, sole);
-        text_puts(words, " stands alone: leave it out, or leave out ");
-        put_names(words, method, present & ~sole);
-        text_puts(words, ".");
+        put_beside(words, method, sole, present & ~sole);
     } else if (missing == 0) {
         text_puts(words, "the inputs are ");
         put_names(words, method, present);

@@ -191,7 +191,11 @@ X = np.ones((1, 4, 2))
 REFUSED = [
     (
         {"A": np.eye(4)[None], "X": X},
-        "A stands alone: leave it out, or leave out X. ism takes A; or X, Y",
+        "A stands alone: leave it out and send Y too, or leave out X. ism takes A; or X, Y",
+    ),
+    (
+        {"A": np.eye(4)[None], "A0": np.ones((1, 4))},
+        "A stands alone: leave it out and send X, Y too, or leave out A0. ism takes A",
     ),
     ({"X": X}, "input Y is missing beside X; ism takes"),
     ({"X": X, "Y": X, "A": np.eye(4)[None]}, "A stands alone: leave it out, or leave out X, Y."),

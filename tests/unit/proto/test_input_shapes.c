@@ -61,7 +61,7 @@ static const struct {
      "or LEFT, KNOWN; or "
      "LEFT, BASE, KNOWN"},
     {"{\"sole\":[[1]],\"known\":[[1]],\"base\":[1]}", 0, 0, 0,
-     "SOLE stands alone: leave it out, or leave out BASE, KNOWN. several takes"},
+     "SOLE stands alone: leave it out and send LEFT too, or leave out BASE, KNOWN. several takes"},
     {"{\"base\":[1]}", 0, 0, 0, "input LEFT is missing beside BASE; several takes SOLE; or"},
     {"{\"known\":[[1]],\"base\":[1]}", 0, 0, 0,
      "input LEFT is missing beside BASE, KNOWN; several"},
