@@ -280,16 +280,21 @@ static void *lines(int64_t bytes)
     return memset(zeros, 0, (size_t)bytes);
 }
 
-/* skip: where the arrays begin; past_caches: whether the answer may go past them. */
-static void try_tile(int64_t rows, int64_t columns, int64_t from_ld, int64_t to_ld, int64_t skip,
-                     bool past_caches)
+#define SIDE 144 /* of the memory that a transpose lies in */
+
+/* skip: where the arrays begin. Nothing beside the result is written. */
+static void try_shares(int64_t rows, int64_t columns, int64_t from_ld, int64_t to_ld, int64_t skip,
+                       enum host_writes writes)
 {
-    const int64_t all = (int64_t)96 * 96;
-    double *a = random_matrix(96, 4), *x = lines(all * (int64_t)sizeof *x);
+    const int64_t all = (int64_t)SIDE * SIDE;
+    double *a = random_matrix(SIDE, 4), *x = lines(all * (int64_t)sizeof *x);
     float *narrow = narrow_copy(a, all), *y = lines(all * (int64_t)sizeof *y);
-    host__transpose_tile_f64(a + skip, from_ld, rows, columns, x + skip, to_ld, -0.5, past_caches);
-    host__transpose_tile_f32(narrow + skip, from_ld, rows, columns, y + skip, to_ld, -0.5F,
-                             past_caches);
+    for (int64_t first = 0; first < rows; first += HOST_TRANSPOSE_ROWS) {
+        host__transpose_rows_f64(a + skip, from_ld, rows, columns, x + skip, to_ld, -0.5, writes,
+                                 first);
+        host__transpose_rows_f32(narrow + skip, from_ld, rows, columns, y + skip, to_ld, -0.5F,
+                                 writes, first);
+    }
     for (int64_t k = 0; k < all; k++) {
         int64_t j = (k - skip) / to_ld, i = (k - skip) % to_ld;
         bool written = k >= skip && j < columns && i < rows;
@@ -302,38 +307,49 @@ static void try_tile(int64_t rows, int64_t columns, int64_t from_ld, int64_t to_
     free(y);
 }
 
-static void test_transposed_tiles(void **state)
+static void test_transposed_shares(void **state)
 {
     (void)state;
-    static const int64_t sizes[] = {0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 80};
+    static const int64_t sizes[] = {0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 80, 129};
     for (size_t k = 0; k < COUNT(sizes) * COUNT(sizes); k++) {
         int64_t rows = sizes[k / COUNT(sizes)], columns = sizes[k % COUNT(sizes)];
-        for (int past = 0; past < 2; past++) {
-            try_tile(rows, columns, columns + 3, rows + 2, 1, past); /* no row is aligned */
-            try_tile(rows, columns, columns + 3, 96, 0, past);       /* every row is */
+        for (int writes = HOST_WRITES_NEAR; writes <= HOST_WRITES_PAST; writes++) {
+            try_shares(rows, columns, columns + 3, rows + 2, 1, writes); /* few rows are aligned */
+            try_shares(rows, columns, columns, rows + 5, 7, writes);
+            try_shares(rows, columns, columns + 3, SIDE, 0, writes); /* every row is */
+            try_shares(rows, columns, columns, SIDE, 3, writes);     /* all miss by as much */
         }
     }
 }
 
-/* Larger than the caches: every part of the answer that tiles share out. */
-static void try_large_transpose(int64_t n)
+static void try_whole_transpose(int64_t n, int64_t to_ld)
 {
-    double *a = random_matrix(n, 6), *x = lines(n * n * (int64_t)sizeof *x);
-    assert_true(n * n * (int64_t)sizeof *x >= HOST_PAST_CACHES_BYTES);
-    host__transpose_f64(NULL, a, n, x, n, n, 2);
+    const int64_t bytes = n * to_ld * (int64_t)sizeof(double);
+    double *a = random_matrix(n, 6), *x = lines(bytes);
+    float *narrow = narrow_copy(a, n * n), *y = lines(bytes / 2);
+    host__transpose_f64(NULL, a, n, x, to_ld, n, 2);
+    host__transpose_f32(NULL, narrow, n, y, to_ld, n, 2);
     for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < n; j++)
-            assert_true(x[j * n + i] == 2 * a[i * n + j]);
+        for (int64_t j = 0; j < n; j++) {
+            assert_true(x[j * to_ld + i] == 2 * a[i * n + j]);
+            assert_true(y[j * to_ld + i] == 2 * narrow[i * n + j]);
+        }
     }
     free(a);
     free(x);
+    free(narrow);
+    free(y);
 }
 
-static void test_large_transposes(void **state)
+/* In a core's caches, larger than they are, larger than all caches. */
+static void test_whole_transposes(void **state)
 {
     (void)state;
-    try_large_transpose(1472);
-    try_large_transpose(1475);
+    static const int64_t sizes[] = {200, 203, 512, 555, 1023, 2048, 2051};
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        try_whole_transpose(sizes[k], sizes[k]);
+        try_whole_transpose(sizes[k], host__ld(PRECISION_FP64, sizes[k]));
+    }
 }
 
 int main(void)
@@ -346,8 +362,8 @@ int main(void)
         cmocka_unit_test(test_sums_may_overflow),
         cmocka_unit_test(test_bits_do_not_depend_on_the_team),
         cmocka_unit_test(test_tiles_from_elsewhere),
-        cmocka_unit_test(test_transposed_tiles),
-        cmocka_unit_test(test_large_transposes),
+        cmocka_unit_test(test_transposed_shares),
+        cmocka_unit_test(test_whole_transposes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
