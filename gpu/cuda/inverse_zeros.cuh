@@ -9,9 +9,10 @@
 #include "gpu/cuda/real.cuh"
 
 /* Are the numbers of the lane's matrix, a, so far apart that products of them come near the lower
- * end of the range? Others keep their sums far from it. */
+ * end of the range? Others keep their sums far from it. A call by itself, lest it costs the kernel
+ * registers, which are short. */
 template <typename T, typename Shape>
-static __device__ __forceinline__ bool cuda__hides_numbers(const Shape &lane, const T *a)
+static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a)
 {
     constexpr T least_product = sizeof(T) == sizeof(float) ? T(0x1p-75) : T(0x1p-500);
     constexpr int numbers = Shape::n * Shape::n;
