@@ -227,12 +227,12 @@ void option__allowed(const struct option_row *row, struct text *text)
     case OPTION_BYTES:
         text_puts(text, "a size");
         show_bounds(row, text);
-        text_puts(text, ", such as 4096, 64KiB, 1MB or 8GiB");
+        text_puts(text, ", written as 4096, 64KiB, 1MB or 8GiB");
         break;
     case OPTION_DURATION:
         text_puts(text, "a duration");
         show_bounds(row, text);
-        text_puts(text, ", such as 50us, 500ms, 10s or 2m");
+        text_puts(text, ", written as 50us, 500ms, 10s or 2m");
         break;
     case OPTION_BOOL:
         text_puts(text, "true or false");

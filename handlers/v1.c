@@ -82,7 +82,9 @@ static enum error read_head(struct exchange *x, struct inference_head *head,
                             struct failure *failure)
 {
     if (x->content_length == 0)
-        return failure_set(failure, ERROR_MALFORMED, "The body is empty.");
+        return failure_set(failure, ERROR_MALFORMED,
+                           "The body is empty; send an .npy or .npz file, or JSON, as in "
+                           "{\"matrix\": [[4, 7], [2, 6]]}.");
     enum error error =
         read_content_type(exchange_header(x, "Content-Type"), &head->format, failure);
     if (error != ERROR_NONE)

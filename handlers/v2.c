@@ -206,7 +206,8 @@ static enum error read_head(struct exchange *x, struct inference_head *head,
     head->format = PROTO_FORMAT_V2;
     const char *value = exchange_header(x, "Inference-Header-Content-Length");
     if (value == NULL && x->content_length == 0)
-        return failure_set(failure, ERROR_MALFORMED, "The body is empty.");
+        return failure_set(failure, ERROR_MALFORMED,
+                           "The body is empty; send JSON, {\"inputs\": [...]}.");
     if (value == NULL)
         return ERROR_NONE;
     size_t digits = strspn(value, "0123456789");

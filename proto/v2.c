@@ -185,7 +185,9 @@ static enum error read_inputs(struct v2_decoder *d, struct failure *failure)
     const struct proto__node *inputs = proto__node_member(d->root, "inputs");
     int64_t count = proto__node_length(inputs);
     if (proto__node_kind(inputs) != PROTO_NODE_ARRAY || count == 0)
-        return failure_set(failure, ERROR_MALFORMED, "\"inputs\" must be a list of tensors");
+        return failure_set(failure, ERROR_MALFORMED,
+                           "\"inputs\" must be a list of tensors, as in {\"name\": \"A\", "
+                           "\"shape\": [1,2,2], \"datatype\": \"FP64\", \"data\": [4,7,2,6]}");
     if (count > METHOD_INPUTS_MAX)
         return failure_set(failure, ERROR_MALFORMED, "there are more than %d inputs",
                            METHOD_INPUTS_MAX);

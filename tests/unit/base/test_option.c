@@ -323,13 +323,13 @@ static const struct error_row error_rows[] = {
     {{NULL},
      {"TESTER_DRAIN_TIMEOUT=2h"},
      NULL,
-     "TESTER_DRAIN_TIMEOUT \"2h\" is not allowed; give a duration from 0s to 1h, such as 50us, "
-     "500ms, 10s or 2m."},
+     "TESTER_DRAIN_TIMEOUT \"2h\" is not allowed; give a duration from 0s to 1h, written as "
+     "50us, 500ms, 10s or 2m."},
     {{NULL},
      {NULL},
      "\n\nbody-max = lots\n",
-     "FILE:3: body-max \"lots\" is not allowed; give a size from 1B to 1TiB, such as 4096, 64KiB, "
-     "1MB or 8GiB."},
+     "FILE:3: body-max \"lots\" is not allowed; give a size from 1B to 1TiB, written as 4096, "
+     "64KiB, 1MB or 8GiB."},
     {{"--any", "x"}, {NULL}, NULL, "--any \"x\" is not allowed; give a whole number."},
     {{"--offset=9"},
      {NULL},

@@ -172,7 +172,7 @@ static void test_infer_errors(void **state)
         int status;
         const char *said, *query; /* an argument's name, or NULL */
     } rows[] = {
-        {"", NULL, 400, "The body is empty.", NULL},
+        {"", NULL, 400, "The body is empty; send JSON", NULL},
         {"", "0", 400, "8 n^2 bytes", NULL},
         {"nonsense", NULL, 400, LENGTH " must say", NULL},
         {"{\"inputs\":[]}", NULL, 400, "inputs", NULL},
