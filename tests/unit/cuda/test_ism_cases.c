@@ -67,6 +67,7 @@ int main(void)
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_no_inverse),
         cmocka_unit_test(test_det_ratio_of_denormal_lines),
+        cmocka_unit_test(test_det_ratio_of_vanished_pivots),
         cmocka_unit_test(test_det_ratio_of_lost_numbers),
         cmocka_unit_test(test_det_ratio_of_the_least_number),
         cmocka_unit_test(test_column_sum_beyond_the_range),

@@ -255,6 +255,35 @@ static void test_det_ratio_of_denormal_lines(void **state)
     }
 }
 
+/* Pivots that are zero only because they are below the range, and lines that are levelled together
+ * or not at all. s: the least number; l: near the largest; t: their product by four. */
+static void test_det_ratio_of_vanished_pivots(void **state)
+{
+    (void)state;
+    static const double s[PRECISION_COUNT] = {0x1p-149, 0x1p-1074};
+    static const double l[PRECISION_COUNT] = {0x1p115, 0x1p1010};
+    for (int i = 0; i < 3 * PRECISION_COUNT; i++) {
+        const enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        const double least = s[precision], large = l[precision], t = 4 * least * large;
+        const double rows[][9] = {{1, large, 0, least, t, 0, 0, 0, 1},
+                                  {1, 2, 0, 3, 1, 1, least, -2 * least, least},
+                                  {1, least, 0, 3, least, 0, 0, 0, 1}};
+        static const double wanted[] = {0.75, -1, -2};
+        for (int64_t n = 3; n <= 20; n += 17) {
+            struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_ALONE, n, n);
+            for (int64_t j = 0; j < 9; j++)
+                problem.a[j / 3 * n + j % 3] = rows[i / PRECISION_COUNT][j];
+            for (int64_t j = 3; j < n; j++)
+                problem.a[j * (n + 1)] = (double)j;
+            struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+            assert_int_equal(answer.info, n + 1);
+            assert_true(fabs(answer.det_ratio - wanted[i / PRECISION_COUNT]) <= 1e-6);
+            ismtest_forget(&answer);
+            ismtest_free(&problem);
+        }
+    }
+}
+
 /* Where levelled lines would lose numbers of others, DET_RATIO is not told: it is 1/2. */
 static void test_det_ratio_of_lost_numbers(void **state)
 {
@@ -394,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_too_small_an_inverse),
         cmocka_unit_test(test_det_ratio_at_the_end),
         cmocka_unit_test(test_det_ratio_of_denormal_lines),
+        cmocka_unit_test(test_det_ratio_of_vanished_pivots),
         cmocka_unit_test(test_det_ratio_of_lost_numbers),
         cmocka_unit_test(test_det_ratio_of_the_least_number),
         cmocka_unit_test(test_column_sum_beyond_the_range),
