@@ -14,6 +14,7 @@
  */
 #include "proto/json_private.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -422,6 +423,23 @@ const char *proto__node_string(const struct proto__node *node)
     return brief->kind == PROTO_NODE_STRING ? brief->string : NULL;
 }
 
+/* In as few digits as read back to the value, which is how people write it. */
+static int put_real(struct proto__scalar *scalar, double value)
+{
+    int length = 0;
+    for (int digits = DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
+        const char *rest;
+        double back;
+        length = snprintf(scalar->text, sizeof scalar->text, "%.*g", digits, value);
+        if (length < 0 || (size_t)length >= sizeof scalar->text)
+            break;
+        if (number_read_f64(scalar->text, scalar->text + length, &rest, &back) == NUMBER_OK &&
+            back == value)
+            break;
+    }
+    return length;
+}
+
 bool proto__node_scalar(const struct proto__node *node, struct proto__scalar *scalar)
 {
     int length = -1;
@@ -435,8 +453,7 @@ bool proto__node_scalar(const struct proto__node *node, struct proto__scalar *sc
                           (long long)proto__node_integer(node));
         break;
     case PROTO_NODE_REAL:
-        length =
-            snprintf(scalar->text, sizeof scalar->text, "%.17g", json_real_value(as_json(node)));
+        length = put_real(scalar, json_real_value(as_json(node)));
         break;
     case PROTO_NODE_STRING:
         length = snprintf(scalar->text, sizeof scalar->text, "%s", proto__node_string(node));

@@ -134,6 +134,8 @@ static const struct row hostile[] = {
      "option variant: an object is not allowed; give a string, one of auto|single|block"},
     {"number null", &prototest_update, "{\"options\":{\"tolerance\":null},\"x\":[[1]]}",
      ERROR_BAD_OPTION, "option tolerance: null is not allowed; give a number from 0 to 0.5"},
+    {"number as it was written", &prototest_update, "{\"options\":{\"tolerance\":0.6},\"x\":[[1]]}",
+     ERROR_BAD_OPTION, "option tolerance: '0.6' is not allowed; give a number from 0 to 0.5"},
     {"choice too long", &prototest_update, "{\"options\":{\"variant\":\"" LONG "\"},\"x\":[[1]]}",
      ERROR_BAD_OPTION, "option variant: so long a string is not allowed; give a string, one of"},
     {"on_singular null", NULL, "{\"on_singular\":null,\"matrix\":[[1]]}", ERROR_BAD_OPTION,
