@@ -99,8 +99,8 @@ static bool near(double a, double b, double relative)
 
 /* ---- Norms ---- */
 
-/* The last two: of blocks of one or two warps, and of two. */
-static const int64_t orders[] = {1, 2, 3, 31, 32, 33, 64, 95, 200, 545, 2050};
+/* The last two: of blocks of one warp or, in FP64, two, and of two. */
+static const int64_t orders[] = {1, 2, 3, 31, 32, 33, 64, 95, 200, 1057, 2050};
 
 static void check_norms(const struct bed *bed, int64_t k, const struct cuda_identity *found,
                         double factor)
@@ -343,6 +343,12 @@ static void test_zero_lines(void **state)
         for (int64_t j = 0; j < n; j++)
             set(&bed, 0, at, j, 0);
         assert_int_equal(identify_one(&bed).zero_row, at + 1);
+        for (int64_t i = 0; i < n; i++) { /* behind them others, which are not the first */
+            set(&bed, 0, i, n - 1, 0);
+            set(&bed, 0, n - 1, i, 0);
+        }
+        assert_int_equal(identify_one(&bed).zero_column, at + 1);
+        assert_int_equal(identify_one(&bed).zero_row, at + 1);
         free(bed.numbers);
     }
 }
@@ -382,6 +388,24 @@ static void test_sums_may_overflow(void **state)
     identify(&bed, factors, 1, &found);
     assert_true(near(found.norm_1, DBL_MAX * 0x1p-53 * (1 + 99.0 / 1024), 1e-14));
     assert_true(found.dominant);
+    free(bed.numbers);
+}
+
+/* Strips whose sums are in FP32's range, but not together: the norm is finite, and beyond it. */
+static void test_sums_of_strips_may_overflow(void **state)
+{
+    (void)state;
+    const int64_t n = 100;
+    const double large = 0x1p127;
+    struct bed bed = make(PRECISION_FP32, n, 1, n);
+    for (int64_t e = 0; e < n * n; e++)
+        set(&bed, 0, e / n, e % n, e / n == e % n);
+    for (int64_t i = 0; i < n; i += 32)
+        set(&bed, 0, i, 70, large);
+    const struct cuda_identity found = identify_one(&bed);
+    assert_true(found.norm_1 == 4 * large);
+    assert_true(found.norm_inf == large);
+    assert_false(found.parts & CUDA_PART_NOT_FINITE);
     free(bed.numbers);
 }
 
@@ -465,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_zero_lines),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_sums_may_overflow),
+        cmocka_unit_test(test_sums_of_strips_may_overflow),
         cmocka_unit_test(test_transposes),
         cmocka_unit_test(test_what_is_refused),
     };
