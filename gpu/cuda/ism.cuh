@@ -35,7 +35,7 @@ struct cuda__ism_answer {
     int32_t refused;                  /* no inverse goes out */
     int32_t info, factor_info;        /* of lu */
     int32_t shift;                    /* binary places that what was factored was scaled by */
-    double factored;                  /* the 1-norm of what was factored, or a bound of it */
+    double factored;                  /* a bound of the 1-norm of what is shifted */
     int32_t levelled, lost;           /* see ism_level.cuh */
     int32_t twice;                    /* mending: A is to be formed in twice the precision */
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */

@@ -1,10 +1,10 @@
 /* gpu/cuda/ism_level.cuh: the kernels that scale what `ism` factors for a determinant, and the
  * determinant by the factors. Device code; a slot a blockIdx.y.
  *
- * A matrix at an end of the range is shifted by one power of two. Where a line of A or A0 is so
- * small beside the rest that a pivot or a multiplier may be denormal, rows and columns are levelled
- * instead: the largest number of each comes to 1/2 or more and less than 1, by powers of two. What
- * is factored for a solution is only shifted. DET_RATIO is NaN where levelling loses numbers, and
+ * A matrix at an end of the range is shifted by one power of two. Where lines of A or A0 are so far
+ * apart in size that a pivot or a multiplier may be denormal, rows and columns are levelled
+ * instead: the largest number of each comes to 1/2 or more and less than 1, by powers of two. Where
+ * that would lose numbers, and for a solution, what is factored is only shifted. DET_RATIO is NaN
  * where a pivot is so small that what is lost below the range counts.
  *
  * Cost: 12 n^2 operations beside the factors' 2/3 n^3.
@@ -18,7 +18,7 @@
 #define CUDA__ISM_GROWTH 24          /* binary places by which factors may grow */
 #define CUDA__ISM_ZEROS (-(1 << 20)) /* the place of zero */
 
-/* The binary places of the largest numbers of lines, where TZ is: of rows; of columns; of those of
+/* The binary places of the largest numbers of lines, where TZ is: of rows; of the columns of
  * levelled rows. */
 template <typename T>
 static __device__ __forceinline__ int32_t *cuda__ism_levels(const cuda__ism_call &call, int line)
@@ -63,25 +63,23 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const T *from = cuda__ism_array_of<T>(call, blockIdx.y, array);
     const int32_t *rows = cuda__ism_levels<T>(call, 0);
     for (int64_t j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; j < n; j += step) {
-        int largest = CUDA__ISM_ZEROS, levelled = CUDA__ISM_ZEROS;
+        int largest = CUDA__ISM_ZEROS;
         for (int64_t i = 0; i < n; i++) {
             const int exponent = cuda__ism_exponent((double)from[i * n + j]);
-            largest = max(largest, exponent);
-            levelled = max(levelled, exponent > CUDA__ISM_ZEROS ? exponent - rows[i] : exponent);
+            largest = max(largest, exponent > CUDA__ISM_ZEROS ? exponent - rows[i] : exponent);
         }
         cuda__ism_levels<T>(call, 1)[j] = largest;
-        cuda__ism_levels<T>(call, 2)[j] = levelled;
     }
 }
 
-/* The place of the smallest line, by the block. */
+/* The least place of lines that are not zeros, by the block; scratch: of this call. */
 template <typename T>
-static __device__ __forceinline__ int cuda__ism_least_level(const cuda__ism_call &call,
+static __device__ __forceinline__ int cuda__ism_least_level(const cuda__ism_call &call, int line,
                                                             int *scratch)
 {
-    const int32_t *levels = cuda__ism_levels<T>(call, 0);
+    const int32_t *levels = cuda__ism_levels<T>(call, line);
     int least = INT32_MAX;
-    for (int64_t k = threadIdx.x; k < 2 * call.n; k += CUDA__ISM_THREADS)
+    for (int64_t k = threadIdx.x; k < call.n; k += CUDA__ISM_THREADS)
         least = levels[k] > CUDA__ISM_ZEROS ? min(least, (int)levels[k]) : least;
     least = __reduce_min_sync(CUDA__ALL, least);
     if (threadIdx.x % CUDA__WARP == 0)
@@ -90,6 +88,16 @@ static __device__ __forceinline__ int cuda__ism_least_level(const cuda__ism_call
     for (int w = 0; w < CUDA__ISM_WARPS; w++)
         least = min(least, scratch[w]);
     return least;
+}
+
+/* The place of the least pivot that lines of such sizes suggest, by the block; of zeros alone 0. */
+template <typename T>
+static __device__ __forceinline__ int cuda__ism_least_place(const cuda__ism_call &call)
+{
+    __shared__ int rows[CUDA__ISM_WARPS], columns[CUDA__ISM_WARPS];
+    const int row = cuda__ism_least_level<T>(call, 0, rows);
+    const int column = cuda__ism_least_level<T>(call, 1, columns);
+    return row < INT32_MAX ? row + column : 0;
 }
 
 /* Below it a pivot of what was factored has lost digits to the lower end of the range: its error is
@@ -110,10 +118,9 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__follow_previous();
     constexpr int top = sizeof(T) == sizeof(float) ? 128 : 1024, most = top - CUDA__ISM_GROWTH;
     __shared__ T scratch[CUDA__ISM_WARPS];
-    __shared__ int least_scratch[CUDA__ISM_WARPS];
     const int64_t slot = blockIdx.y;
     const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
-    const int least = levels ? cuda__ism_least_level<T>(call, least_scratch) : top;
+    const int least = levels ? cuda__ism_least_place<T>(call) : 0;
     T norm = 0;
     int exponent = 0, raise = 0;
     for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
@@ -129,34 +136,48 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         return;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     answer->shift = exponent > most ? most - exponent : raise;
-    const double factored = ldexp(1.0, exponent < top ? exponent + answer->shift : most);
-    const double line = ldexp(1.0, min(least, top - 1) - 1 + answer->shift);
-    answer->levelled = line < cuda__ism_least_pivot<T>(call.n, factored) / cuda__real<T>::eps;
-    answer->factored = answer->levelled ? (double)call.n : factored;
+    answer->factored = ldexp(1.0, exponent < top ? exponent + answer->shift : most);
+    const double pivot = ldexp(1.0, min(least + answer->shift, top) - 1);
+    const double safe = cuda__ism_least_pivot<T>(call.n, answer->factored) / cuda__real<T>::eps;
+    answer->levelled = levels && pivot < safe;
     answer->lost = 0;
 }
 
-/* to = from, shifted or levelled. */
+/* to = from, shifted. of_lost: but where it has been levelled without a loss. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_shifted_kernel(const cuda__ism_call call, int from, int to)
+    cuda__ism_shifted_kernel(const cuda__ism_call call, int from, int to, bool of_lost)
+{
+    cuda__follow_previous();
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    const T power = (T)ldexp(1.0, answer->shift);
+    const T *source = cuda__ism_array_of<T>(call, slot, from);
+    T *array = cuda__ism_array_of<T>(call, slot, to);
+    if (of_lost && answer->levelled && !answer->lost)
+        return;
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
+         e += step)
+        array[e] = source[e] * power;
+}
+
+/* to = from, levelled, where it is to be; whether that loses numbers. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_levelled_kernel(const cuda__ism_call call, int from, int to)
 {
     cuda__follow_previous();
     const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    const T power = (T)ldexp(1.0, answer->shift);
-    const bool levelled = answer->levelled;
-    const int32_t *rows = cuda__ism_levels<T>(call, 0), *columns = cuda__ism_levels<T>(call, 2);
+    const int32_t *rows = cuda__ism_levels<T>(call, 0), *columns = cuda__ism_levels<T>(call, 1);
     const T *source = cuda__ism_array_of<T>(call, slot, from);
     T *array = cuda__ism_array_of<T>(call, slot, to);
+    if (!answer->levelled)
+        return;
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
          e += step) {
         const double number = (double)source[e];
-        if (!levelled || number == 0) {
-            array[e] = source[e] * power;
-            continue;
-        }
-        const int level = rows[e / call.n] + columns[e % call.n];
+        const int level = number == 0 ? 0 : rows[e / call.n] + columns[e % call.n];
         array[e] = (T)ldexp(number, -level);
         if (ldexp((double)array[e], level) != number)
             atomicMax(&answer->lost, 1);
@@ -172,16 +193,23 @@ static __device__ __forceinline__ void cuda__ism_over(double *fraction, int64_t 
     cuda__ism_times(fraction, exponent, 1);
 }
 
+static __device__ __forceinline__ bool cuda__ism_is_levelled(const cuda__ism_answer *answer)
+{
+    return answer->levelled && !answer->lost;
+}
+
 /* Binary places that the determinant of what was factored lacks. */
 template <typename T>
 static __device__ __forceinline__ int64_t cuda__ism_places(const cuda__ism_call &call,
                                                            const cuda__ism_answer *answer)
 {
-    const int32_t *rows = cuda__ism_levels<T>(call, 0), *columns = cuda__ism_levels<T>(call, 2);
+    const int32_t *rows = cuda__ism_levels<T>(call, 0), *columns = cuda__ism_levels<T>(call, 1);
     int64_t places = 0;
-    for (int64_t i = 0; answer->levelled && i < call.n; i++)
+    if (!cuda__ism_is_levelled(answer))
+        return -call.n * answer->shift;
+    for (int64_t i = 0; i < call.n; i++)
         places += rows[i] + columns[i];
-    return answer->levelled ? places : -call.n * answer->shift;
+    return places;
 }
 
 /* The answer's determinant times that of the factors in LU, and over that of a diagonal A0; or over
@@ -196,11 +224,12 @@ static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, b
     const T *lu = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
-    const double least = cuda__ism_least_pivot<T>(call.n, answer->factored);
+    const double norm = cuda__ism_is_levelled(answer) ? (double)call.n : answer->factored;
+    const double least = cuda__ism_least_pivot<T>(call.n, norm);
     double det = answer->det;
     int64_t exponent = answer->det_exponent, places = cuda__ism_places<T>(call, answer);
     const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
-    bool lost = answer->lost;
+    bool lost = false;
     for (int64_t i = 0; i < call.n; i++) {
         double pivot = (double)lu[i * (call.n + 1)];
         lost = lost || (!solves && pivot != 0 && fabs(pivot) < least);

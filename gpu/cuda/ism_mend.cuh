@@ -263,8 +263,11 @@ template <typename T> struct cuda__ism_mending {
             journey.over(call.n, cuda__ism_columns_kernel<T>, call, array);
         }
         journey.start(cuda__ism_shift_kernel<T>, 1, CUDA__ISM_THREADS, 0, call, !solves());
+        if (!solves())
+            journey.over(call.n * call.n, cuda__ism_levelled_kernel<T>, call, array,
+                         (int)CUDA__ISM_INVERSE);
         journey.over(call.n * call.n, cuda__ism_shifted_kernel<T>, call, array,
-                     (int)CUDA__ISM_INVERSE);
+                     (int)CUDA__ISM_INVERSE, !solves());
         if (journey.status == cudaSuccess)
             journey.status =
                 call.n <= CUDA_SMALL_N_MAX
@@ -313,7 +316,8 @@ template <typename T> struct cuda__ism_mending {
     {
         const cuda__ism_call &call = journey.call;
         int64_t n = call.n;
-        journey.over(n * n, cuda__ism_shifted_kernel<T>, call, (int)CUDA__ISM_B, (int)CUDA__ISM_Z);
+        journey.over(n * n, cuda__ism_shifted_kernel<T>, call, (int)CUDA__ISM_B, (int)CUDA__ISM_Z,
+                     false);
         substitute<false>(0, n);
         substitute<true>(0, n);
         journey.start(cuda__ism_interchange_kernel<T>, journey.pieces(n, CUDA__ISM_THREADS),

@@ -46,6 +46,20 @@ static void test_every_kind_here(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* A number that a pivot comes from, and that levelled lines would lose: the pivot would be zero,
+ * and DET_RATIO. It is 1. */
+static void test_det_ratio_of_a_lost_pivot(void **state)
+{
+    (void)state;
+    static const double scales[PRECISION_COUNT] = {0x1p60, 0x1p500};
+    static const double lost[PRECISION_COUNT] = {0x1p-91, 0x1p-600};
+    for (int precision = 0; precision < PRECISION_COUNT; precision++) {
+        const double s = scales[precision], root = sqrt(s);
+        const double a[9] = {root, root, 0, 0, 1 / s, 1 / s, s, s, lost[precision]};
+        check_det_ratio_of((enum precision)precision, a, NAN);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -69,6 +83,9 @@ int main(void)
         cmocka_unit_test(test_det_ratio_of_denormal_lines),
         cmocka_unit_test(test_det_ratio_of_vanished_pivots),
         cmocka_unit_test(test_det_ratio_of_lost_numbers),
+        cmocka_unit_test(test_det_ratio_of_scaled_lines),
+        cmocka_unit_test(test_det_ratio_of_lines_that_cannot_be_levelled),
+        cmocka_unit_test(test_det_ratio_of_a_lost_pivot),
         cmocka_unit_test(test_det_ratio_of_the_least_number),
         cmocka_unit_test(test_column_sum_beyond_the_range),
         cmocka_unit_test(test_solution_beyond_the_range),

@@ -309,6 +309,49 @@ static void test_det_ratio_of_lost_numbers(void **state)
     }
 }
 
+/* DET_RATIO of A = `a` (3 x 3), and the numbers from 3 to n - 1 on the diagonal behind it. */
+static void check_det_ratio_of(enum precision precision, const double a[9], double det_ratio)
+{
+    for (int64_t n = 3; n <= 40; n += 9) {
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_ALONE, n, n);
+        for (int64_t j = 0; j < 9; j++)
+            problem.a[j / 3 * n + j % 3] = a[j];
+        for (int64_t j = 3; j < n; j++)
+            problem.a[j * (n + 1)] = (double)j;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, n + 1);
+        assert_true(ismtest_same(answer.det_ratio, det_ratio) ||
+                    fabs(answer.det_ratio - det_ratio) <= 1e-6);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
+/* Rows and columns are scaled, so that a pivot is far smaller than any line. */
+static void test_det_ratio_of_scaled_lines(void **state)
+{
+    (void)state;
+    static const double scales[PRECISION_COUNT] = {0x1p31, 0x1p260};
+    for (int precision = 0; precision < PRECISION_COUNT; precision++) {
+        const double s = scales[precision];
+        const double a[9] = {7 * s * s, 5, s, 5, 3 / s / s, 0, 0, 0, 2};
+        check_det_ratio_of((enum precision)precision, a, -4.0 / 21);
+    }
+}
+
+/* Lines that are so far apart, without a pivot that is: levelled, they would lose a number. */
+static void test_det_ratio_of_lines_that_cannot_be_levelled(void **state)
+{
+    (void)state;
+    static const double scales[PRECISION_COUNT] = {0x1p60, 0x1p500};
+    static const double least[PRECISION_COUNT] = {0x1p-149, 0x1p-1074};
+    for (int precision = 0; precision < PRECISION_COUNT; precision++) {
+        const double s = scales[precision];
+        const double a[9] = {s, 0, 3 * least[precision], 0, 3 / s, 0, s, 0, 5};
+        check_det_ratio_of((enum precision)precision, a, 1);
+    }
+}
+
 /* Pivots times the least number there is keep all digits of it. */
 static void test_det_ratio_of_the_least_number(void **state)
 {
@@ -425,6 +468,8 @@ int main(void)
         cmocka_unit_test(test_det_ratio_of_denormal_lines),
         cmocka_unit_test(test_det_ratio_of_vanished_pivots),
         cmocka_unit_test(test_det_ratio_of_lost_numbers),
+        cmocka_unit_test(test_det_ratio_of_scaled_lines),
+        cmocka_unit_test(test_det_ratio_of_lines_that_cannot_be_levelled),
         cmocka_unit_test(test_det_ratio_of_the_least_number),
         cmocka_unit_test(test_column_sum_beyond_the_range),
         cmocka_unit_test(test_solution_beyond_the_range),
