@@ -516,7 +516,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     {
         int told = info;
         if (__any_sync(CUDA__ALL, info > 0 && info <= N)) {
-            bool hides = cuda__hides_numbers(lane, cuda__shuffle_pointer(place.a, lane.matrix));
+            const T *a = cuda__shuffle_pointer(place.a, lane.matrix);
+            bool hides = cuda__hides_numbers(lane, a, info);
             told += info > 0 && info <= N && hides ? CUDA_INFO_DOUBTFUL : 0;
         }
         cuda__store_numbers<T, shape>(place, told, rcond, at, batch.doubtful);

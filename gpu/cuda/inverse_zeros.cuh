@@ -8,15 +8,19 @@
 
 #include "gpu/cuda/real.cuh"
 
-/* Are the numbers of the lane's matrix, a, so far apart that products of them come near the lower
- * end of the range? Others keep their sums far from it. A call by itself, lest it costs the kernel
+/* May a product of numbers of the lane's matrix, a, that the column of the zero met in step `step`
+ * was made of have come near the lower end of the range? A step before it multiplies by a quotient
+ * of two of them. Sums that cancel are allowed for. A call by itself, lest it costs the kernel
  * registers, which are short. */
 template <typename T, typename Shape>
-static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a)
+static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a, int step)
 {
-    constexpr T least_product = sizeof(T) == sizeof(float) ? T(0x1p-75) : T(0x1p-500);
+    typedef cuda__real<T> real;
+    constexpr int least_place = sizeof(T) == sizeof(float) ? -90 : -900;
+    constexpr int bias = sizeof(T) == sizeof(float) ? 127 : 1023;
+    constexpr int rest = sizeof(T) == sizeof(float) ? 23 : 20; /* bits behind the exponent */
     constexpr int numbers = Shape::n * Shape::n;
-    T least = cuda__real<T>::largest, largest = 0;
+    T least = real::largest, largest = 0;
     for (int e = lane.share(numbers); e < numbers; e += Shape::lanes) {
         T size = fabs(a[e]);
         least = size > 0 && size < least ? size : least;
@@ -24,7 +28,9 @@ static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a)
     }
     least = -lane.most(-least);
     largest = lane.most(largest);
-    return least / largest * least < least_product;
+    const int low = (int)(real::lead(least) >> rest) - bias;
+    const int high = (int)(real::lead(largest) >> rest) - bias;
+    return low + (step - 1) * (low - high) < least_place;
 }
 
 #endif

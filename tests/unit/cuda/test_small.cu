@@ -257,6 +257,37 @@ static void test_small_pivots(void **)
     check_small_pivots<float>(0x1p-149);
 }
 
+/* INFO of ones on the diagonal but in row `steps`, and a chain of `link` that makes a pivot there,
+ * link^(steps + 1). */
+template <typename T> static int info_of_chain(int n, int steps, double link)
+{
+    std::vector<T> a(n * n), x(n * n);
+    T rcond = -1;
+    int32_t info = -9;
+    for (int i = 0; i < n; i++)
+        a[i * n + i] = (T)(i != steps);
+    for (int i = 0; i < steps; i++)
+        a[(i + 1) * n + i] = (T)link;
+    a[steps] = (T)link;
+    cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
+    cuda_batch batch = {&item, 1, 1, nullptr};
+    assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_mend_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    return info;
+}
+
+/* A pivot that elimination makes so small, step by step, of numbers that are not. */
+static void test_small_pivots_of_larger_numbers(void **)
+{
+    for (int n = 6; n <= CUDA_SMALL_N_MAX; n++) {
+        for (int steps = 1; steps < n - 1; steps++) {
+            assert_int_equal(info_of_chain<double>(n, steps, exp2(-1064 / (steps + 1))), n + 1);
+            assert_int_equal(info_of_chain<float>(n, steps, exp2(-148 / (steps + 1))), n + 1);
+            assert_int_equal(info_of_chain<float>(n, steps, exp2(-160)), steps + 1);
+        }
+    }
+}
+
 int main()
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +301,7 @@ int main()
         cmocka_unit_test(test_pivots),
         cmocka_unit_test(test_no_false_zero_pivot),
         cmocka_unit_test(test_small_pivots),
+        cmocka_unit_test(test_small_pivots_of_larger_numbers),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
