@@ -288,6 +288,35 @@ static void test_small_pivots_of_larger_numbers(void **)
     }
 }
 
+/* A zero column that is doubted, for there is the least number, and met again: of the rows of ones
+ * the last comes first. */
+template <typename T> static void check_doubted_zero(double least)
+{
+    for (int n = 6; n <= CUDA_SMALL_N_MAX; n += 5) {
+        for (int zero = 1; zero < n; zero++) {
+            std::vector<T> a(n * n), x(n * n);
+            T rcond = -1;
+            int32_t info = -9;
+            for (int i = 0; i < n; i++)
+                a[i * n + n - 1 - i] = (T)(n - 1 - i != zero);
+            a[0] = (T)least;
+            cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
+            cuda_batch batch = {&item, 1, 1, nullptr};
+            const enum precision precision = small_real<T>::precision;
+            assert_int_equal(cuda_inverse_small(precision, n, &batch, nullptr), cudaSuccess);
+            assert_int_equal(info, CUDA_INFO_DOUBTFUL + zero + 1);
+            assert_int_equal(cuda_mend_small(precision, n, &batch, nullptr), cudaSuccess);
+            assert_int_equal(info, zero + 1);
+        }
+    }
+}
+
+static void test_doubted_zeros(void **)
+{
+    check_doubted_zero<double>(0x1p-1074);
+    check_doubted_zero<float>(0x1p-149);
+}
+
 int main()
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +331,7 @@ int main()
         cmocka_unit_test(test_no_false_zero_pivot),
         cmocka_unit_test(test_small_pivots),
         cmocka_unit_test(test_small_pivots_of_larger_numbers),
+        cmocka_unit_test(test_doubted_zeros),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
