@@ -514,12 +514,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     __device__ __forceinline__ void store_numbers(const shared &, const cuda__place<T> &place,
                                                   const cuda_batch &batch, int at) const
     {
-        int told = info;
-        if (__any_sync(CUDA__ALL, info > 0 && info <= N)) {
-            const T *a = cuda__shuffle_pointer(place.a, lane.matrix);
-            bool hides = cuda__hides_numbers(lane, a, info);
-            told += info > 0 && info <= N && hides ? CUDA_INFO_DOUBTFUL : 0;
-        }
+        const int told = cuda__doubt_zero(lane, place, info);
         cuda__store_numbers<T, shape>(place, told, rcond, at, batch.doubtful);
     }
 

@@ -6,7 +6,9 @@
 #ifndef GPU_CUDA_INVERSE_ZEROS_CUH
 #define GPU_CUDA_INVERSE_ZEROS_CUH
 
+#include "gpu/cuda/kernels.h"
 #include "gpu/cuda/real.cuh"
+#include "gpu/cuda/stage.cuh"
 
 /* May a product of numbers of the lane's matrix, a, that the column of the zero met in step `step`
  * was made of have come near the lower end of the range? A step before it multiplies by a quotient
@@ -31,6 +33,18 @@ static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a, 
     const int low = (int)(real::lead(least) >> rest) - bias;
     const int high = (int)(real::lead(largest) >> rest) - bias;
     return low + (step - 1) * (low - high) < least_place;
+}
+
+/* INFO of the lane's matrix, doubtful where it tells a zero pivot that may be none. */
+template <typename T, typename Shape>
+static __device__ __forceinline__ int cuda__doubt_zero(const Shape &lane,
+                                                       const cuda__place<T> &place, int info)
+{
+    const bool met_zero = info > 0 && info <= Shape::n;
+    if (!__any_sync(CUDA__ALL, met_zero))
+        return info;
+    const bool hides = cuda__hides_numbers(lane, cuda__shuffle_pointer(place.a, lane.matrix), info);
+    return info + (met_zero && hides ? CUDA_INFO_DOUBTFUL : 0);
 }
 
 #endif
