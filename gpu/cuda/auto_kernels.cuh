@@ -331,18 +331,6 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     call.space.verdicts[entry] = verdict;
 }
 
-/* The least of the block's numbers. scratch: shared, one for each warp. */
-static __device__ __forceinline__ int cuda__auto_block_least(int value, int *scratch)
-{
-    value = __reduce_min_sync(CUDA__ALL, value);
-    if (threadIdx.x % CUDA__WARP == 0)
-        scratch[threadIdx.x / CUDA__WARP] = value;
-    __syncthreads();
-    for (int w = 0; w < CUDA__AUTO_ROWS; w++)
-        value = min(value, scratch[w]);
-    return value;
-}
-
 /* The first zero on the diagonal of a triangular matrix, and how it is loaded; a block an entry.
  * Where scaled down an entry vanishes or has no reciprocal, RCOND is 0 anyway, and A is taken as it
  * is. */
@@ -364,7 +352,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
         zero = pivot == 0 ? min(zero, i + 1) : zero;
         vanished = vanished || (pivot != 0 && fabs(pivot * factor) < cuda__real<T>::least_safe);
     }
-    zero = cuda__auto_block_least(zero, zeros);
+    zero = cuda__lu_block_least<CUDA__AUTO_ROWS>(zero, zeros);
     vanished = __syncthreads_or(vanished);
     if (threadIdx.x > 0)
         return;

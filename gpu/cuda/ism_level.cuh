@@ -81,13 +81,7 @@ static __device__ __forceinline__ int cuda__ism_least_level(const cuda__ism_call
     int least = INT32_MAX;
     for (int64_t k = threadIdx.x; k < call.n; k += CUDA__ISM_THREADS)
         least = levels[k] > CUDA__ISM_ZEROS ? min(least, (int)levels[k]) : least;
-    least = __reduce_min_sync(CUDA__ALL, least);
-    if (threadIdx.x % CUDA__WARP == 0)
-        scratch[threadIdx.x / CUDA__WARP] = least;
-    __syncthreads();
-    for (int w = 0; w < CUDA__ISM_WARPS; w++)
-        least = min(least, scratch[w]);
-    return least;
+    return cuda__lu_block_least<CUDA__ISM_WARPS>(least, scratch);
 }
 
 /* The place of the least pivot that lines of such sizes suggest, by the block; of zeros alone 0. */

@@ -20,6 +20,19 @@ template <typename T> static __device__ __forceinline__ T cuda__lu_warp_sum(T va
     return value;
 }
 
+/* The least value of the block. scratch: shared, one for each warp. */
+template <int Warps>
+static __device__ __forceinline__ int cuda__lu_block_least(int value, int *scratch)
+{
+    value = __reduce_min_sync(CUDA__ALL, value);
+    if (threadIdx.x % CUDA__WARP == 0)
+        scratch[threadIdx.x / CUDA__WARP] = value;
+    __syncthreads();
+    for (int w = 0; w < Warps; w++)
+        value = min(value, scratch[w]);
+    return value;
+}
+
 /* The largest value of the block. scratch: shared, one for each warp; it is free again on return.
  */
 template <int Warps, typename T>
