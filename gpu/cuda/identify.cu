@@ -6,11 +6,10 @@
  * row there, a lane holds the column of U that the row must equal if A is symmetric. A block has
  * `Warps` rows of tiles in T and as many columns in U, and writes one line of sums for each. The
  * second kernel adds the lines up, in double, and tells the matrix what it finds by atomic
- * operations: that no block waits for the others is worth 2 to 3 us of some 8 (NVIDIA H100,
- * 2026-11-26). (The last block of the first kernel could do it all: there what the fences cost is
- * more than a launch, on an H200, 2026-11-21.) One matrix wants many warps for a group, which share
- * its lines; a batch has groups enough for a warp each. The sums have the same order, so a matrix
- * has the same answer in any batch.
+ * operations, so that no block waits for the others. (The last block of the first kernel could do
+ * it all: there what the fences cost is more than a launch, on an H200, 2026-11-21.) One matrix
+ * wants many warps for a group, which share its lines; a batch has groups enough for a warp each.
+ * The sums have the same order, so a matrix has the same answer in any batch.
  */
 #include "gpu/cuda/identify.h"
 

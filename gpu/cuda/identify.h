@@ -24,7 +24,7 @@ extern "C" {
 
 #define CUDA_IDENTIFY_MATRICES_MAX 32767 /* of a call, all sets together */
 
-#define CUDA_NO_LINE INT32_MAX
+#define CUDA_NO_LINE INT32_MAX /* behind all lines */
 
 /* What a matrix has other than zeros. */
 enum cuda_part {

@@ -223,6 +223,26 @@ static void test_det_ratio_at_the_end(void **state)
     }
 }
 
+/* DET_RATIO of A = `a` (side x side), and the numbers from side to n - 1 on the diagonal behind it.
+ */
+static void check_det_ratio_of(enum precision precision, int64_t side, const double *a,
+                               double det_ratio)
+{
+    for (int64_t n = side; n <= 40; n += 9) {
+        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_ALONE, n, n);
+        for (int64_t j = 0; j < side * side; j++)
+            problem.a[j / side * n + j % side] = a[j];
+        for (int64_t j = side; j < n; j++)
+            problem.a[j * (n + 1)] = (double)j;
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, n + 1);
+        assert_true(ismtest_same(answer.det_ratio, det_ratio) ||
+                    fabs(answer.det_ratio - det_ratio) <= 1e-6);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* Lines of a known A that are denormal have pivots without a reciprocal, or multipliers that have
  * lost digits. s is such a number. */
 static void test_det_ratio_of_denormal_lines(void **state)
@@ -239,19 +259,11 @@ static void test_det_ratio_of_denormal_lines(void **state)
                 {{0, 7, 0, 5}, {5, 0, 3, 0}, 0.16}};
     for (size_t i = 0; i < COUNT(rows) * PRECISION_COUNT; i++) {
         const enum precision precision = (enum precision)(i % PRECISION_COUNT);
-        for (int64_t n = 2; n <= 20; n += 9) {
-            struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_ALONE, n, n);
-            for (int64_t j = 0; j < 4; j++)
-                problem.a[j / 2 * n + j % 2] = rows[i / PRECISION_COUNT].a[j] +
-                                               rows[i / PRECISION_COUNT].s[j] * small[precision];
-            for (int64_t j = 2; j < n; j++)
-                problem.a[j * (n + 1)] = (double)j;
-            struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-            assert_int_equal(answer.info, n + 1);
-            assert_true(fabs(answer.det_ratio - rows[i / PRECISION_COUNT].det_ratio) <= 1e-6);
-            ismtest_forget(&answer);
-            ismtest_free(&problem);
-        }
+        double a[4];
+        for (int j = 0; j < 4; j++)
+            a[j] =
+                rows[i / PRECISION_COUNT].a[j] + rows[i / PRECISION_COUNT].s[j] * small[precision];
+        check_det_ratio_of(precision, 2, a, rows[i / PRECISION_COUNT].det_ratio);
     }
 }
 
@@ -269,18 +281,7 @@ static void test_det_ratio_of_vanished_pivots(void **state)
                                   {1, 2, 0, 3, 1, 1, least, -2 * least, least},
                                   {1, least, 0, 3, least, 0, 0, 0, 1}};
         static const double wanted[] = {0.75, -1, -2};
-        for (int64_t n = 3; n <= 20; n += 17) {
-            struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_ALONE, n, n);
-            for (int64_t j = 0; j < 9; j++)
-                problem.a[j / 3 * n + j % 3] = rows[i / PRECISION_COUNT][j];
-            for (int64_t j = 3; j < n; j++)
-                problem.a[j * (n + 1)] = (double)j;
-            struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-            assert_int_equal(answer.info, n + 1);
-            assert_true(fabs(answer.det_ratio - wanted[i / PRECISION_COUNT]) <= 1e-6);
-            ismtest_forget(&answer);
-            ismtest_free(&problem);
-        }
+        check_det_ratio_of(precision, 3, rows[i / PRECISION_COUNT], wanted[i / PRECISION_COUNT]);
     }
 }
 
@@ -309,24 +310,6 @@ static void test_det_ratio_of_lost_numbers(void **state)
     }
 }
 
-/* DET_RATIO of A = `a` (3 x 3), and the numbers from 3 to n - 1 on the diagonal behind it. */
-static void check_det_ratio_of(enum precision precision, const double a[9], double det_ratio)
-{
-    for (int64_t n = 3; n <= 40; n += 9) {
-        struct ismtest_problem problem = ismtest_blank(precision, ISMTEST_ALONE, n, n);
-        for (int64_t j = 0; j < 9; j++)
-            problem.a[j / 3 * n + j % 3] = a[j];
-        for (int64_t j = 3; j < n; j++)
-            problem.a[j * (n + 1)] = (double)j;
-        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        assert_int_equal(answer.info, n + 1);
-        assert_true(ismtest_same(answer.det_ratio, det_ratio) ||
-                    fabs(answer.det_ratio - det_ratio) <= 1e-6);
-        ismtest_forget(&answer);
-        ismtest_free(&problem);
-    }
-}
-
 /* Rows and columns are scaled, so that a pivot is far smaller than any line. */
 static void test_det_ratio_of_scaled_lines(void **state)
 {
@@ -335,7 +318,7 @@ static void test_det_ratio_of_scaled_lines(void **state)
     for (int precision = 0; precision < PRECISION_COUNT; precision++) {
         const double s = scales[precision];
         const double a[9] = {7 * s * s, 5, s, 5, 3 / s / s, 0, 0, 0, 2};
-        check_det_ratio_of((enum precision)precision, a, -4.0 / 21);
+        check_det_ratio_of((enum precision)precision, 3, a, -4.0 / 21);
     }
 }
 
@@ -348,7 +331,7 @@ static void test_det_ratio_of_lines_that_cannot_be_levelled(void **state)
     for (int precision = 0; precision < PRECISION_COUNT; precision++) {
         const double s = scales[precision];
         const double a[9] = {s, 0, 3 * least[precision], 0, 3 / s, 0, s, 0, 5};
-        check_det_ratio_of((enum precision)precision, a, 1);
+        check_det_ratio_of((enum precision)precision, 3, a, 1);
     }
 }
 
