@@ -323,6 +323,18 @@ static double delay_of(struct long_run *run, double after_s)
     return run->set_s > 0 ? left_s - run->set_s : 0;
 }
 
+/* The least of some tries: a machine that others use stands still at times, and counts it as
+ * processor time. A loop that does not look is late in every try. */
+static double steady_delay_of(struct long_run *run, double after_s, double limit_s)
+{
+    double least_s = delay_of(run, after_s);
+    for (int again = 0; again < 3 && least_s >= limit_s; again++) {
+        double delay_s = delay_of(run, after_s);
+        least_s = delay_s < least_s ? delay_s : least_s;
+    }
+    return least_s;
+}
+
 static void test_long_loops_are_left(void **state)
 {
     (void)state;
@@ -335,13 +347,14 @@ static void test_long_loops_are_left(void **state)
         double before_s = seconds(run.clock);
         compute(&run);
         double whole_s = seconds(run.clock) - before_s, longest_s = 0;
+        const double limit_s = SHARE * whole_s + CLOCK_S;
         for (int k = 0; k < MOMENTS; k++) {
-            double delay_s = delay_of(&run, whole_s * k / MOMENTS);
+            double delay_s = steady_delay_of(&run, whole_s * k / MOMENTS, limit_s);
             longest_s = delay_s > longest_s ? delay_s : longest_s;
         }
         print_message("%s of %s, %s: %.0f ms, left within %.1f ms\n", work->label, work->method,
                       precision_name(precision), whole_s * 1e3, longest_s * 1e3);
-        assert_true(longest_s < SHARE * whole_s + CLOCK_S);
+        assert_true(longest_s < limit_s);
         end(&run);
     }
 }
