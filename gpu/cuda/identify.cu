@@ -1,15 +1,17 @@
 /* gpu/cuda/identify.cu: see identify.h.
  *
  * Two kernels, each put on the device while the one before it ends. The first reads A by pairs of
- * tiles, T above the diagonal and U opposite below it, of 32 x 32 numbers: a warp sums the columns
- * of a tile as it reads them, a column a lane, and its rows from shared memory; while it reads T's
- * row there, a lane holds the column of U that the row must equal if A is symmetric. A block has
- * `Warps` rows of tiles in T and as many columns in U, and writes one line of sums for each. The
- * second kernel adds the lines up, in double, and tells the matrix what it finds by atomic
- * operations, so that no block waits for the others. (The last block of the first kernel could do
- * it all: there what the fences cost is more than a launch, on an H200, 2026-11-21.) One matrix
- * wants many warps for a group, which share its lines; a batch has groups enough for a warp each.
- * The sums have the same order, so a matrix has the same answer in any batch.
+ * tiles, T above the diagonal and U opposite below it, of 32 x 32 numbers, and writes for each
+ * strip of tiles a line of sums of its columns and one of its rows. The second adds the lines up,
+ * in double, and tells the matrix what it finds by atomic operations, so that no block waits for
+ * the others. One matrix wants many warps for a group, which share its lines; a batch has groups
+ * enough for a warp each. The sums have the same order, so a matrix has the same answer in any
+ * batch.
+ *
+ * One kernel could do both: where a strip's sums are counted as they come, the block that completes
+ * it adds them up; a cluster of 16 blocks can hold those of n = 512. On an H100, 2026-11-27, both
+ * took longer than the second launch: the first by what it must wait for, fences and counts, the
+ * second since 16 multiprocessors read slower than all.
  */
 #include "gpu/cuda/identify.h"
 
@@ -22,7 +24,8 @@
 
 size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices)
 {
-    struct cuda__identify_shape shape = cuda__identify_shape_of(precision, n);
+    struct cuda__identify_shape shape =
+        cuda__identify_shape_of(n, cuda__identify_tiles(precision, n));
     size_t one = precision == PRECISION_FP32 ? cuda__identify_matrix_bytes<float>(shape)
                                              : cuda__identify_matrix_bytes<double>(shape);
     return one * (size_t)matrices;
@@ -44,39 +47,47 @@ static cudaError_t cuda__identify_add_up(const struct cuda_identification &task,
                         CUDA__IDENTIFY_ADDING, 0, cuda__overlaps(), stream, task, shape);
 }
 
-template <typename T, int Warps>
+template <typename T, int Tiles>
 static cudaError_t cuda__identify_start(const struct cuda_identification &task, cudaStream_t stream)
 {
-    struct cuda__identify_shape shape = cuda__identify_shape_of(task.precision, task.n);
-    cudaError_t status = cuda__follow(
-        cuda__identify_pairs_kernel<T, Warps>,
-        dim3((unsigned)shape.pairs(), (unsigned)(task.count * task.sets)), Warps * CUDA__WARP,
-        sizeof(cuda__identify_memory<T, Warps>), cuda__overlaps(), stream, task, shape);
+    struct cuda__identify_shape shape = cuda__identify_shape_of(task.n, Tiles);
+    cudaError_t status =
+        cuda__follow(cuda__identify_pairs_kernel<T, Tiles>,
+                     dim3((unsigned)shape.pairs(), (unsigned)(task.count * task.sets)),
+                     CUDA__IDENTIFY_WARPS * CUDA__WARP, 0, cuda__overlaps(), stream, task, shape);
     if (status == cudaSuccess)
         status = cuda__identify_add_up<T, 1>(task, shape, stream);
     return status;
 }
 
 template <typename T>
-static cudaError_t cuda__identify_start(const struct cuda_identification &task, cudaStream_t stream)
+static cudaError_t cuda__identify_start(const struct cuda_identification &task, int tiles,
+                                        cudaStream_t stream)
 {
-    switch (cuda__identify_warps(task.precision, task.n)) {
+    switch (tiles) {
     case 1:
         return cuda__identify_start<T, 1>(task, stream);
     case 2:
         return cuda__identify_start<T, 2>(task, stream);
-    default:
+    case 4:
         return cuda__identify_start<T, 4>(task, stream);
+    default:
+        return cudaErrorInvalidValue;
     }
 }
 
-cudaError_t cuda_identify(const struct cuda_identification *task, cudaStream_t stream)
+cudaError_t cuda_identify_by(const struct cuda_identification *task, int tiles, cudaStream_t stream)
 {
     if (task->n < 1 || task->a.stride > INT32_MAX || task->count < 0 || task->sets < 1 ||
         task->count > CUDA_IDENTIFY_MATRICES_MAX / task->sets)
         return cudaErrorInvalidValue;
     if (task->count == 0)
         return cudaSuccess;
-    return task->precision == PRECISION_FP32 ? cuda__identify_start<float>(*task, stream)
-                                             : cuda__identify_start<double>(*task, stream);
+    return task->precision == PRECISION_FP32 ? cuda__identify_start<float>(*task, tiles, stream)
+                                             : cuda__identify_start<double>(*task, tiles, stream);
+}
+
+cudaError_t cuda_identify(const struct cuda_identification *task, cudaStream_t stream)
+{
+    return cuda_identify_by(task, cuda__identify_tiles(task->precision, task->n), stream);
 }

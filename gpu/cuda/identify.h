@@ -7,7 +7,7 @@
  *
  * Everything lies on the device. Nothing is awaited. Threads: any, each with its own stream and
  * scratch. Cost: n^2 numbers read once, and n^2 / 16 of sums, of large orders n^2 / 32 or n^2 / 64,
- * written and read; two launches.
+ * written and read; two launches, which is what one matrix up to n = 512 takes.
  */
 #ifndef GPU_CUDA_IDENTIFY_H
 #define GPU_CUDA_IDENTIFY_H
@@ -63,6 +63,10 @@ size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices
 /* More than CUDA_IDENTIFY_MATRICES_MAX matrices, no rows, or a stride above INT32_MAX, is
  * cudaErrorInvalidValue. */
 cudaError_t cuda_identify(const struct cuda_identification *task, cudaStream_t stream);
+/* The same by strips of 1, 2 or 4 tiles, as cuda_identify takes them by n; no fewer than those, for
+ * scratch is for those. What tests call. */
+cudaError_t cuda_identify_by(const struct cuda_identification *task, int tiles,
+                             cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,11 @@
 /* gpu/cuda/identify_pairs.cuh: the first kernel of identify.cu, and the scratch that it leaves for
  * the second. Device code; a matrix a blockIdx.y, a pair of strips a blockIdx.x.
  *
+ * A block goes through a tile T of the one strip and the tile U opposite at a time. Four warps
+ * share them: each reads every fourth row, a column a lane, and adds up what it has of each column;
+ * then, from shared memory, every fourth column of the rows. Of what they have each warp adds up
+ * one kind: the columns of T, its rows, the columns of U, its rows.
+ *
  * Cost: reads A once, as what the second-level cache may let go first: a batch would push the sums
  * out. Writes two lines of n sums for each strip.
  */
@@ -13,6 +18,8 @@
 #include "gpu/cuda/stage.cuh"
 
 #define CUDA__IDENTIFY_TILE CUDA__WARP
+#define CUDA__IDENTIFY_WARPS 4 /* of a block of the first kernel: one for each kind of sum */
+#define CUDA__IDENTIFY_OWN (CUDA__IDENTIFY_TILE / CUDA__IDENTIFY_WARPS) /* rows of a tile */
 
 /* What a pair of strips has beside the sums. */
 struct cuda__identify_pair {
@@ -41,17 +48,16 @@ struct cuda__identify_shape {
     }
 };
 
-/* Warps of a block of the first kernel: 1, 2 or 4. More of them have fewer sums to write, fewer
- * have more blocks under way, which one small matrix wants; what is fastest was measured. */
-static inline int cuda__identify_warps(enum precision precision, int64_t n)
+/* The width of a strip in tiles: 1, 2 or 4. Wide strips have fewer sums to write, narrow ones more
+ * blocks, which one small matrix wants; by timing one matrix on an H100, 2026-11-27. */
+static inline int cuda__identify_tiles(enum precision precision, int64_t n)
 {
-    return n <= (precision == PRECISION_FP64 ? 1024 : 2048) ? 1 : n <= 4096 ? 2 : 4;
+    return n <= (precision == PRECISION_FP64 ? 3500 : 5000) ? 1 : n <= 8000 ? 2 : 4;
 }
 
-static inline struct cuda__identify_shape cuda__identify_shape_of(enum precision precision,
-                                                                  int64_t n)
+static inline struct cuda__identify_shape cuda__identify_shape_of(int64_t n, int tiles)
 {
-    int width = CUDA__IDENTIFY_TILE * cuda__identify_warps(precision, n);
+    int width = CUDA__IDENTIFY_TILE * tiles;
     return {n, (n + width - 1) / width, width};
 }
 
@@ -115,79 +121,86 @@ static __device__ __forceinline__ T cuda__identify_factor(const cuda_identificat
 
 /* ---- Pairs of tiles ---- */
 
-template <typename T, int Warps> struct cuda__identify_memory {
-    T tile[Warps][CUDA__IDENTIFY_TILE][CUDA__IDENTIFY_TILE + 1];
-    T columns[Warps][Warps * CUDA__IDENTIFY_TILE]; /* of T, by the warps' rows of tiles */
-    T rows[Warps][Warps * CUDA__IDENTIFY_TILE];    /* of U, by the warps' columns of tiles */
-    double squares[Warps];
-    uint32_t parts[Warps];
+/* The kinds of sums, each of which one warp adds up. */
+enum {
+    CUDA__COLUMNS_OF_T,
+    CUDA__ROWS_OF_T,
+    CUDA__COLUMNS_OF_U,
+    CUDA__ROWS_OF_U
 };
 
-/* One warp's walk along a row of tiles, and down the column opposite. */
-template <typename T, int Warps> struct cuda__identify_walk {
+/* What each warp has of the lines of T and U, by the kinds. */
+template <typename T> struct cuda__identify_shares {
+    T of[4][CUDA__IDENTIFY_WARPS][CUDA__IDENTIFY_TILE];
+};
+
+template <typename T, int Tiles> struct cuda__identify_memory {
+    T t[CUDA__IDENTIFY_TILE][CUDA__IDENTIFY_TILE + 1],
+        u[CUDA__IDENTIFY_TILE][CUDA__IDENTIFY_TILE + 1];
+    /* Of two pairs in turn: a warp may be one ahead of another. */
+    cuda__identify_shares<T> shares[Tiles > 1 ? 2 : 1];
+    double squares[CUDA__IDENTIFY_WARPS];
+    uint32_t parts[CUDA__IDENTIFY_WARPS];
+};
+
+/* A warp's rows of a tile: `own`, own + 4, ... */
+template <typename T> struct cuda__identify_reader {
     const T *a;
     int64_t n, stride;
     T factor;
-    int lane;
-    T (*tile)[CUDA__IDENTIFY_TILE + 1];
+    int lane, own;
     uint32_t parts;
-    double squares;
 
-    /* Reads the tile at (top, left), a column a lane. */
+    /* Reads those of the tile at (top, left), a column a lane. */
     __device__ __forceinline__ void read(int64_t top, int64_t left, T *x) const
     {
-        int64_t j = left + lane;
-        const T *from = a + top * stride + j;
-        int line = (int)stride; /* an address takes one instruction then */
-        bool inside = j < n,
-             whole = top + CUDA__IDENTIFY_TILE <= n && left + CUDA__IDENTIFY_TILE <= n;
-        if (whole) {
+        const int64_t i = top + own, j = left + lane;
+        const T *from = a + i * stride + j;
+        const int step = CUDA__IDENTIFY_WARPS * (int)stride; /* an address takes one instruction */
+        if (top + CUDA__IDENTIFY_TILE <= n && left + CUDA__IDENTIFY_TILE <= n) {
 #pragma unroll
-            for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
-                x[i] = cuda__load_stream(from + (int64_t)i * line);
+            for (int r = 0; r < CUDA__IDENTIFY_OWN; r++)
+                x[r] = cuda__load_stream(from + (int64_t)r * step);
         } else {
 #pragma unroll
-            for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
-                x[i] = inside && top + i < n ? cuda__load_stream(from + (int64_t)i * line) : T(0);
+            for (int r = 0; r < CUDA__IDENTIFY_OWN; r++)
+                x[r] = j < n && i + CUDA__IDENTIFY_WARPS * r < n
+                           ? cuda__load_stream(from + (int64_t)r * step)
+                           : T(0);
         }
     }
 
-    /* Takes what is to be known of the tile that was read there. Returns the column's sum: of four
-     * sums, since an addition waits for the one before it. */
-    __device__ __forceinline__ T take(int64_t top, int64_t left, T *x)
+    /* Keeps what was read there, learns which parts it lies in, and adds up the column: magnitudes
+     * to *share, squares are returned. */
+    __device__ __forceinline__ double take(int64_t top, int64_t left, T *x,
+                                           T (*tile)[CUDA__IDENTIFY_TILE + 1], T *share)
     {
-        T sums[4] = {}, square[4] = {};
+        T sum = 0, square = 0;
         if (factor != T(1)) {
 #pragma unroll
-            for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
-                x[i] *= factor;
+            for (int r = 0; r < CUDA__IDENTIFY_OWN; r++)
+                x[r] *= factor;
         }
 #pragma unroll
-        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++) {
-            sums[i % 4] += fabs(x[i]);
-            square[i % 4] = fma(x[i], x[i], square[i % 4]);
+        for (int r = 0; r < CUDA__IDENTIFY_OWN; r++) {
+            tile[own + CUDA__IDENTIFY_WARPS * r][lane] = x[r];
+            sum += fabs(x[r]);
+            square = fma(x[r], x[r], square);
         }
-        const T sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-        squares += (double)((square[0] + square[1]) + (square[2] + square[3]));
+        *share = sum;
         if (!(sum <= cuda__real<T>::largest))
             find_not_finite(x);
         if (!(sum == 0))
             look(top, left, x);
-        return sum;
+        return (double)square;
     }
 
     /* A sum of numbers may overflow. */
     __device__ __forceinline__ void find_not_finite(const T *x)
     {
 #pragma unroll
-        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
-            parts |= fabs(x[i]) <= cuda__real<T>::largest ? 0 : CUDA_PART_NOT_FINITE;
-    }
-
-    /* Rows of a tile before row `end`, a bit each. */
-    static __device__ __forceinline__ uint32_t rows_before(int end)
-    {
-        return end <= 0 ? 0 : end >= CUDA__IDENTIFY_TILE ? ~0u : (1u << end) - 1;
+        for (int r = 0; r < CUDA__IDENTIFY_OWN; r++)
+            parts |= fabs(x[r]) <= cuda__real<T>::largest ? 0 : CUDA_PART_NOT_FINITE;
     }
 
     /* Which parts a column other than zeros lies in. */
@@ -201,41 +214,37 @@ template <typename T, int Warps> struct cuda__identify_walk {
             parts |= CUDA_PART_BELOW | CUDA_PART_OFF_BAND;
             return;
         }
-        const int late = (int)(left + lane - top); /* the row of the diagonal in this column */
-        uint32_t filled = 0;
+        const int first = (int)(top + own - (left + lane)); /* rows from the diagonal to x[0] */
 #pragma unroll
-        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
-            filled |= x[i] != 0 ? 1u << i : 0;
-        const uint32_t above = rows_before(late), below = ~rows_before(late + 1);
-        const uint32_t off_band = rows_before(late - 1) | ~rows_before(late + 2);
-        parts |= (filled & above ? CUDA_PART_ABOVE : 0) | (filled & below ? CUDA_PART_BELOW : 0) |
-                 (filled & off_band ? CUDA_PART_OFF_BAND : 0);
+        for (int r = 0; r < CUDA__IDENTIFY_OWN; r++) {
+            const int below = first + CUDA__IDENTIFY_WARPS * r;
+            const uint32_t part = (below < 0   ? CUDA_PART_ABOVE
+                                   : below > 0 ? CUDA_PART_BELOW
+                                               : 0) |
+                                  (below < -1 || below > 1 ? CUDA_PART_OFF_BAND : 0);
+            parts |= x[r] != 0 ? part : 0;
+        }
     }
 
-    /* The warp's tile becomes x. */
-    __device__ __forceinline__ void keep(const T *x)
+    /* Adds up the warp's columns of the rows `lane` of T and U, and compares T's with the column of
+     * U that it must equal if A is symmetric. */
+    template <int Tiles>
+    __device__ __forceinline__ void compare(const cuda__identify_memory<T, Tiles> &held,
+                                            cuda__identify_shares<T> &shares)
     {
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < CUDA__IDENTIFY_TILE; i++)
-            tile[i][lane] = x[i];
-        __syncwarp();
-    }
-
-    /* The sum of the tile's row `lane`. opposite: the column that it must equal, or NULL. */
-    __device__ __forceinline__ T row(const T *opposite)
-    {
-        T sums[4] = {};
+        T of_t = 0, of_u = 0;
         bool differs = false;
 #pragma unroll
-        for (int j = 0; j < CUDA__IDENTIFY_TILE; j++) {
-            T x = tile[lane][j];
-            sums[j % 4] += fabs(x);
-            if (opposite)
-                differs = differs || x != opposite[j];
+        for (int c = 0; c < CUDA__IDENTIFY_OWN; c++) {
+            const int j = own + CUDA__IDENTIFY_WARPS * c;
+            const T x = held.t[lane][j];
+            of_t += fabs(x);
+            of_u += fabs(held.u[lane][j]);
+            differs = differs || x != held.u[j][lane];
         }
         parts |= differs ? CUDA_PART_ASYMMETRIC : 0;
-        return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        shares.of[CUDA__ROWS_OF_T][own][lane] = of_t;
+        shares.of[CUDA__ROWS_OF_U][own][lane] = of_u;
     }
 };
 
@@ -251,13 +260,13 @@ static __device__ __forceinline__ void cuda__identify_find_pair(int index, int *
 
 /* What the warps have found beside the sums, and of the matrix that nothing is known yet; the first
  * thread's work. */
-template <typename T, int Warps>
+template <typename T, int Tiles>
 static __device__ __forceinline__ void
-cuda__identify_tell_pair(const cuda__identify_memory<T, Warps> &held,
+cuda__identify_tell_pair(const cuda__identify_memory<T, Tiles> &held,
                          const cuda__identify_space<T> &space, struct cuda_identity *matrix)
 {
     struct cuda__identify_pair pair = {0, 0};
-    for (int w = 0; w < Warps; w++) {
+    for (int w = 0; w < CUDA__IDENTIFY_WARPS; w++) {
         pair.squares += held.squares[w];
         pair.parts |= held.parts[w];
     }
@@ -266,80 +275,86 @@ cuda__identify_tell_pair(const cuda__identify_memory<T, Warps> &held,
         *matrix = {0, 0, 0, 0, HUGE_VAL, 1, CUDA_NO_LINE, CUDA_NO_LINE, 0};
 }
 
-/* Blocks that a multiprocessor can hold at least: with a warp each in FP32 as many as it may. */
-template <typename T, int Warps> static constexpr int cuda__identify_blocks()
+/* Blocks that a multiprocessor can hold at least. */
+template <typename T, int Tiles> static constexpr int cuda__identify_blocks()
 {
-    return Warps == 1 && sizeof(T) == sizeof(float) ? 32 : 1;
+    if (sizeof(T) == sizeof(float))
+        return Tiles == 1 ? 12 : 8;
+    return Tiles == 1 ? 8 : 6;
 }
 
-template <typename T, int Warps>
-static __global__ void __launch_bounds__(Warps *CUDA__WARP, cuda__identify_blocks<T, Warps>())
+/* A strip is `Tiles` tiles wide. */
+template <typename T, int Tiles>
+static __global__ void __launch_bounds__(CUDA__IDENTIFY_WARPS *CUDA__WARP,
+                                         cuda__identify_blocks<T, Tiles>())
     cuda__identify_pairs_kernel(const cuda_identification task, const cuda__identify_shape shape)
 {
-    typedef cuda__identify_memory<T, Warps> memory;
-    /* Are both tiles on their way at once? In FP32 the registers are worth more. */
-    constexpr bool ahead = sizeof(T) == sizeof(double);
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    memory &held = *(memory *)cuda__memory;
-    int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
-    int64_t k = blockIdx.y;
+    __shared__ cuda__identify_memory<T, Tiles> held;
+    const int lane = (int)threadIdx.x % CUDA__WARP, own = (int)threadIdx.x / CUDA__WARP;
+    const int64_t k = blockIdx.y;
     int strip_row, strip_column;
     cuda__identify_find_pair((int)blockIdx.x, &strip_row, &strip_column);
-    bool is_diagonal = strip_row == strip_column;
+    const bool is_diagonal = strip_row == strip_column;
+    const cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
     cuda__wait_for_previous(); /* and so does what is behind this kernel */
     cuda__release_next();
-    cuda__identify_walk<T, Warps> walk = {cuda__identify_matrix<T>(task, k),
-                                          shape.n,
-                                          task.a.stride,
-                                          cuda__identify_factor<T>(task, k),
-                                          lane,
-                                          held.tile[warp],
-                                          0,
-                                          0};
-    int64_t top = (int64_t)strip_row * shape.width + warp * CUDA__IDENTIFY_TILE;
-    T own_rows = 0, own_columns = 0, x[CUDA__IDENTIFY_TILE], y[CUDA__IDENTIFY_TILE];
+    cuda__identify_reader<T> reader = {cuda__identify_matrix<T>(task, k),
+                                       shape.n,
+                                       task.a.stride,
+                                       cuda__identify_factor<T>(task, k),
+                                       lane,
+                                       own,
+                                       0};
+    /* The warp's kind: T's columns and U's rows go on with the next row of tiles, T's rows and U's
+     * columns with the next tile of the row. On the diagonal U's are T's of another tile. */
+    const bool is_column = own == CUDA__COLUMNS_OF_T || own == CUDA__COLUMNS_OF_U;
+    const bool goes_down = own == CUDA__COLUMNS_OF_T || own == CUDA__ROWS_OF_U;
+    const bool counts = !is_diagonal || own == CUDA__COLUMNS_OF_T || own == CUDA__ROWS_OF_T;
+    T *const to =
+        (is_column ? space.columns : space.rows) + (goes_down ? strip_row : strip_column) * shape.n;
+    T sums[Tiles] = {}; /* down the strip */
+    double squares = 0;
 #pragma unroll 1
-    for (int c = 0; c < Warps; c++) {
-        int64_t left = (int64_t)strip_column * shape.width + c * CUDA__IDENTIFY_TILE;
-        walk.read(top, left, x);
-        if (ahead)
-            walk.read(left, top, y);
-        held.columns[warp][c * CUDA__IDENTIFY_TILE + lane] = walk.take(top, left, x);
-        walk.keep(x);
-        if (!ahead)
-            walk.read(left, top, y);
-        double squares = walk.squares;
-        T column = walk.take(left, top, y); /* on the diagonal, of what another tile counts */
-        walk.squares = is_diagonal ? squares : walk.squares;
-        own_columns += column;
-        own_rows += walk.row(y);
-        if (is_diagonal)
-            continue;
-        walk.keep(y);
-        held.rows[warp][c * CUDA__IDENTIFY_TILE + lane] = walk.row(nullptr);
+    for (int r = 0; r < Tiles; r++) {
+        const int64_t top = (int64_t)strip_row * shape.width + r * CUDA__IDENTIFY_TILE;
+        T along = 0;
+#pragma unroll
+        for (int c = 0; c < Tiles; c++) {
+            const int64_t left = (int64_t)strip_column * shape.width + c * CUDA__IDENTIFY_TILE;
+            cuda__identify_shares<T> &shares = held.shares[Tiles > 1 ? c % 2 : 0];
+            T x[CUDA__IDENTIFY_OWN], y[CUDA__IDENTIFY_OWN];
+            reader.read(top, left, x);
+            reader.read(left, top, y);
+            squares += reader.take(top, left, x, held.t, &shares.of[CUDA__COLUMNS_OF_T][own][lane]);
+            /* On the diagonal, of what another tile counts. */
+            const double others =
+                reader.take(left, top, y, held.u, &shares.of[CUDA__COLUMNS_OF_U][own][lane]);
+            squares += is_diagonal ? 0 : others;
+            __syncthreads();
+            reader.compare(held, shares);
+            __syncthreads();
+            const T(*share)[CUDA__IDENTIFY_TILE] = shares.of[own];
+            const T sum = (share[0][lane] + share[1][lane]) + (share[2][lane] + share[3][lane]);
+            sums[c] += goes_down ? sum : T(0);
+            along += sum;
+        }
+        if (!goes_down && counts && top + lane < shape.n)
+            to[top + lane] = along;
     }
-    cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
-    for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
-        walk.squares += __shfl_xor_sync(CUDA__ALL, walk.squares, reach);
-        walk.parts |= __shfl_xor_sync(CUDA__ALL, walk.parts, reach);
+#pragma unroll
+    for (int c = 0; c < Tiles; c++) {
+        const int64_t j = (int64_t)strip_column * shape.width + c * CUDA__IDENTIFY_TILE + lane;
+        if (goes_down && counts && j < shape.n)
+            to[j] = sums[c];
     }
-    held.squares[warp] = walk.squares;
-    held.parts[warp] = walk.parts;
+    for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2)
+        squares += __shfl_xor_sync(CUDA__ALL, squares, reach);
+    const uint32_t parts = __reduce_or_sync(CUDA__ALL, reader.parts);
+    if (lane == 0) {
+        held.squares[own] = squares;
+        held.parts[own] = parts;
+    }
     __syncthreads();
-    int64_t i = top + lane, j = (int64_t)strip_column * shape.width + threadIdx.x;
-    T columns = 0, rows = 0;
-    for (int w = 0; w < Warps; w++) {
-        columns += held.columns[w][threadIdx.x];
-        rows += is_diagonal ? T(0) : held.rows[w][threadIdx.x];
-    }
-    if (j < shape.n)
-        space.columns[strip_row * shape.n + j] = columns;
-    if (i < shape.n)
-        space.rows[strip_column * shape.n + i] = own_rows;
-    if (!is_diagonal && i < shape.n)
-        space.columns[strip_column * shape.n + i] = own_columns;
-    if (!is_diagonal && j < shape.n)
-        space.rows[strip_row * shape.n + j] = rows;
     if (threadIdx.x == 0)
         cuda__identify_tell_pair(held, space, cuda__identify_to(task, k));
 }

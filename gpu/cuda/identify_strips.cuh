@@ -54,32 +54,53 @@ static __device__ __forceinline__ unsigned long long cuda__identify_least(double
     return (unsigned long long)top << 32 | low;
 }
 
-/* The matrix learns what a warp's lines have. Warp-wide. */
-static __device__ __forceinline__ void
-cuda__identify_tell(struct cuda_identity *matrix, const cuda__identify_line &line, int lane)
+/* The matrix learns what the lines of a group have; of `Warps` warps that have the same lines each
+ * tells every so many things, from `warp` on. Warp-wide. */
+template <int Warps>
+static __device__ __forceinline__ void cuda__identify_tell(struct cuda_identity *matrix,
+                                                           const cuda__identify_line &line,
+                                                           int warp, int lane)
 {
-    const unsigned long long column = cuda__identify_largest(line.column);
-    const unsigned long long row = cuda__identify_largest(line.row);
-    const unsigned long long dominance = cuda__identify_largest(line.dominance);
-    const unsigned long long least = cuda__identify_least(line.least);
-    const int32_t zero_column = __reduce_min_sync(CUDA__ALL, line.zero_column);
-    const int32_t zero_row = __reduce_min_sync(CUDA__ALL, line.zero_row);
-    const int32_t dominant = __all_sync(CUDA__ALL, line.dominant);
-    const uint32_t parts = __reduce_or_sync(CUDA__ALL, line.parts);
-    if (lane > 0)
-        return;
-    atomicMax((unsigned long long *)&matrix->norm_1, column);
-    atomicMax((unsigned long long *)&matrix->norm_inf, row);
-    atomicMax((unsigned long long *)&matrix->dominance, dominance);
-    atomicMin((unsigned long long *)&matrix->least, least);
-    if (zero_column != CUDA_NO_LINE)
-        atomicMin(&matrix->zero_column, zero_column);
-    if (zero_row != CUDA_NO_LINE)
-        atomicMin(&matrix->zero_row, zero_row);
-    if (!dominant)
-        atomicMin(&matrix->dominant, 0);
-    if (parts)
-        atomicOr(&matrix->parts, parts);
+    auto is_own = [=](int thing) { return thing % Warps == warp; };
+    if (is_own(0)) {
+        const unsigned long long column = cuda__identify_largest(line.column);
+        if (lane == 0)
+            atomicMax((unsigned long long *)&matrix->norm_1, column);
+    }
+    if (is_own(1)) {
+        const unsigned long long row = cuda__identify_largest(line.row);
+        if (lane == 0)
+            atomicMax((unsigned long long *)&matrix->norm_inf, row);
+    }
+    if (is_own(2)) {
+        const unsigned long long dominance = cuda__identify_largest(line.dominance);
+        if (lane == 0)
+            atomicMax((unsigned long long *)&matrix->dominance, dominance);
+    }
+    if (is_own(3)) {
+        const unsigned long long least = cuda__identify_least(line.least);
+        if (lane == 0)
+            atomicMin((unsigned long long *)&matrix->least, least);
+    }
+    if (is_own(4)) {
+        const int32_t zero_column = __reduce_min_sync(CUDA__ALL, line.zero_column);
+        if (lane == 0 && zero_column != CUDA_NO_LINE)
+            atomicMin(&matrix->zero_column, zero_column);
+    }
+    if (is_own(5)) {
+        const int32_t zero_row = __reduce_min_sync(CUDA__ALL, line.zero_row);
+        if (lane == 0 && zero_row != CUDA_NO_LINE)
+            atomicMin(&matrix->zero_row, zero_row);
+    }
+    if (is_own(6)) {
+        if (!__all_sync(CUDA__ALL, line.dominant) && lane == 0)
+            atomicMin(&matrix->dominant, 0);
+    }
+    if (is_own(7)) {
+        const uint32_t parts = __reduce_or_sync(CUDA__ALL, line.parts);
+        if (lane == 0 && parts)
+            atomicOr(&matrix->parts, parts);
+    }
 }
 
 /* ---- Strips ---- */
@@ -92,6 +113,7 @@ struct cuda__identify_sums {
 /* One of `Warps` warps that add up a group's lines. */
 template <typename T, int Warps> struct cuda__identify_adder {
     static constexpr int each = CUDA__IDENTIFY_ADDERS / Warps; /* sums of a warp */
+    static constexpr int rounds = Warps > 1 ? Warps / 2 : 1;   /* whose lines are read at once */
     const cuda__identify_shape &shape;
     const cuda__identify_space<T> &space;
     int64_t group;
@@ -99,17 +121,21 @@ template <typename T, int Warps> struct cuda__identify_adder {
 
     __device__ __forceinline__ void add_lines(cuda__identify_sums &sums) const
     {
-        const int64_t j = group * CUDA__WARP + lane;
+        const int64_t own = group * CUDA__WARP + lane, j = own < shape.n ? own : 0;
+        const int64_t last = shape.strips - 1;
         double column[each] = {}, row[each] = {};
-        if (j < shape.n) {
-#pragma unroll Warps
-            for (int64_t line = warp; line < shape.strips; line += CUDA__IDENTIFY_ADDERS) {
+        for (int64_t first = warp; first <= last; first += rounds * CUDA__IDENTIFY_ADDERS) {
+            /* What there is no line for reads the last: reads that depend on nothing are put on
+             * their way together. */
+#pragma unroll
+            for (int r = 0; r < rounds; r++) {
 #pragma unroll
                 for (int e = 0; e < each; e++) {
-                    const int64_t l = line + e * Warps;
-                    const bool is_line = l < shape.strips;
-                    column[e] += is_line ? (double)space.columns[l * shape.n + j] : 0;
-                    row[e] += is_line ? (double)space.rows[l * shape.n + j] : 0;
+                    const int64_t line = first + r * CUDA__IDENTIFY_ADDERS + e * Warps;
+                    const int64_t at = (line < last ? line : last) * shape.n + j;
+                    const T of_column = space.columns[at], of_row = space.rows[at];
+                    column[e] += line <= last ? (double)of_column : 0;
+                    row[e] += line <= last ? (double)of_row : 0;
                 }
             }
         }
@@ -166,10 +192,15 @@ cuda__identify_add_pairs(struct cuda_identity *matrix, const cuda__identify_shap
     const int64_t pairs = shape.pairs();
     double squares = 0;
     uint32_t parts = 0;
-#pragma unroll 8
-    for (int64_t i = threadIdx.x; i < pairs; i += CUDA__IDENTIFY_ADDING) {
-        squares += space.pairs[i].squares;
-        parts |= space.pairs[i].parts;
+    for (int64_t first = threadIdx.x; first < pairs; first += 4 * CUDA__IDENTIFY_ADDING) {
+#pragma unroll
+        for (int b = 0; b < 4; b++) {
+            const int64_t i = first + b * CUDA__IDENTIFY_ADDING;
+            const struct cuda__identify_pair pair =
+                i < pairs ? space.pairs[i] : cuda__identify_pair{0, 0};
+            squares += pair.squares;
+            parts |= pair.parts;
+        }
     }
     for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2)
         squares += __shfl_xor_sync(CUDA__ALL, squares, reach);
@@ -199,9 +230,8 @@ static __global__ void __launch_bounds__(CUDA__IDENTIFY_ADDING, CUDA__IDENTIFY_B
     cuda__identify_space<T> space = cuda__identify_space_of<T>(task, shape, k);
     struct cuda_identity *matrix = cuda__identify_to(task, k);
     cuda__identify_sums &sums = all[place / Warps];
-    const bool tells = is_group && place % Warps == 0;
     /* A and its factors were there before the first kernel released this one; the sums were not. */
-    const T own = tells ? cuda__identify_own<T>(task, k, group * CUDA__WARP + lane) : T(0);
+    const T own = is_group ? cuda__identify_own<T>(task, k, group * CUDA__WARP + lane) : T(0);
     cuda__wait_for_previous();
     if (adds_pairs) {
         cuda__identify_add_pairs(matrix, shape, space);
@@ -212,8 +242,9 @@ static __global__ void __launch_bounds__(CUDA__IDENTIFY_ADDING, CUDA__IDENTIFY_B
         adder.add_lines(sums);
     }
     __syncthreads();
-    if (tells)
-        cuda__identify_tell(matrix, cuda__identify_line_of<T>(shape, sums, own, group, lane), lane);
+    if (is_group)
+        cuda__identify_tell<Warps>(matrix, cuda__identify_line_of<T>(shape, sums, own, group, lane),
+                                   place % Warps, lane);
 }
 
 #endif

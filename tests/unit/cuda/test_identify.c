@@ -1,10 +1,11 @@
 /* The CUDA engine's passes that tell what kind of matrix one is, and its transposes, run on the
- * CPU: against sums done plainly, for both ways of cutting into tiles. */
+ * CPU: against sums done plainly, for every way of cutting into strips. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,13 +58,15 @@ static void fill(const struct bed *bed, uint64_t seed)
             (double)(float)gputest_random(&seed));
 }
 
+static int tiles; /* of a strip's width */
+
 /* With a scratch of its own. */
 static void run(struct cuda_identification *task)
 {
     size_t bytes = cuda_identify_bytes(task->precision, task->n, task->count * task->sets);
     assert_int_equal(cudaMalloc(&task->scratch, bytes), cudaSuccess);
     cudaMemset(task->scratch, NOISE, bytes);
-    if (cuda_identify(task, NULL) != cudaSuccess)
+    if (cuda_identify_by(task, tiles, NULL) != cudaSuccess)
         fail_msg("%s", simt_report());
     cudaFree(task->scratch);
 }
@@ -99,8 +102,8 @@ static bool near(double a, double b, double relative)
 
 /* ---- Norms ---- */
 
-/* The last two: of blocks of one warp or, in FP64, two, and of two. */
-static const int64_t orders[] = {1, 2, 3, 31, 32, 33, 64, 95, 200, 1057, 2050};
+/* Of one strip and of several, whole and not, whatever their width. */
+static const int64_t orders[] = {1, 2, 3, 31, 32, 33, 64, 95, 129, 256, 300, 1057};
 
 static void check_norms(const struct bed *bed, int64_t k, const struct cuda_identity *found,
                         double factor)
@@ -298,29 +301,13 @@ static void check_large_parts(enum precision precision, int64_t n, const int64_t
     free(bed.numbers);
 }
 
-/* The same where two warps share a block, or four. */
 static void test_parts_of_a_large_matrix(void **state)
 {
     (void)state;
-    static const int64_t two[][2] = {{5, 2049},    {2049, 5},    {127, 128},
-                                     {1000, 1002}, {2048, 2049}, {130, 140}};
-    static const int64_t four[][2] = {{5, 4099}, {260, 250}};
-    check_large_parts(PRECISION_FP32, 2050, two, COUNT(two));
-    check_large_parts(PRECISION_FP64, 2050, two, COUNT(two));
-    check_large_parts(PRECISION_FP32, 4100, four, COUNT(four));
-    check_large_parts(PRECISION_FP64, 4100, four, 1);
-}
-
-static void test_norms_by_four_warps(void **state)
-{
-    (void)state;
-    for (int precision = 0; precision < PRECISION_COUNT; precision++) {
-        struct bed bed = make((enum precision)precision, 4100, 1, 4101);
-        fill(&bed, 8);
-        const struct cuda_identity found = identify_one(&bed);
-        check_norms(&bed, 0, &found, 1);
-        free(bed.numbers);
-    }
+    static const int64_t places[][2] = {{5, 299},   {299, 5},   {127, 128}, {130, 140},
+                                        {260, 250}, {255, 256}, {298, 299}, {33, 100}};
+    check_large_parts(PRECISION_FP32, 300, places, COUNT(places));
+    check_large_parts(PRECISION_FP64, 300, places, COUNT(places));
 }
 
 /* ---- Zeros, and what is not finite ---- */
@@ -395,12 +382,12 @@ static void test_sums_may_overflow(void **state)
 static void test_sums_of_strips_may_overflow(void **state)
 {
     (void)state;
-    const int64_t n = 100;
+    const int64_t n = 100 * tiles;
     const double large = 0x1p127;
     struct bed bed = make(PRECISION_FP32, n, 1, n);
     for (int64_t e = 0; e < n * n; e++)
         set(&bed, 0, e / n, e % n, e / n == e % n);
-    for (int64_t i = 0; i < n; i += 32)
+    for (int64_t i = 0; i < n; i += 32 * tiles)
         set(&bed, 0, i, 70, large);
     const struct cuda_identity found = identify_one(&bed);
     assert_true(found.norm_1 == 4 * large);
@@ -457,7 +444,31 @@ static void test_transposes(void **state)
     simt_set_multiprocessors(1);
 }
 
-/* ---- What is refused ---- */
+/* ---- Calls ---- */
+
+/* cuda_identify takes narrow strips where the order is small. */
+static void test_strips_by_order(void **state)
+{
+    (void)state;
+    struct bed bed = make(PRECISION_FP32, 300, 1, 300);
+    struct cuda_identity narrow, found;
+    fill(&bed, 10);
+    for (int64_t e = 0; e < bed.n * bed.n; e++) /* the order of sums is seen */
+        set(&bed, 0, e / bed.n, e % bed.n, get(&bed, 0, e / bed.n, e % bed.n) / 3);
+    tiles = 1;
+    narrow = identify_one(&bed);
+    struct cuda_identification task = {
+        .precision = bed.precision, .n = bed.n, .a = {bed.numbers, bed.stride, 0}};
+    task.count = task.sets = 1;
+    task.to = &found;
+    size_t bytes = cuda_identify_bytes(task.precision, task.n, 1);
+    assert_int_equal(cudaMalloc(&task.scratch, bytes), cudaSuccess);
+    assert_int_equal(cuda_identify(&task, NULL), cudaSuccess);
+    assert_memory_equal(&found, &narrow, sizeof found);
+    assert_int_equal(cuda_identify_by(&task, 3, NULL), cudaErrorInvalidValue);
+    cudaFree(task.scratch);
+    free(bed.numbers);
+}
 
 static void test_what_is_refused(void **state)
 {
@@ -478,20 +489,28 @@ static void test_what_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest by_tiles[] = {
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_large_company_never_shows),
         cmocka_unit_test(test_dominance),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_parts_of_a_large_matrix),
-        cmocka_unit_test(test_norms_by_four_warps),
         cmocka_unit_test(test_zero_lines),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_sums_may_overflow),
         cmocka_unit_test(test_sums_of_strips_may_overflow),
+    };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_strips_by_order),
         cmocka_unit_test(test_transposes),
         cmocka_unit_test(test_what_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
+    for (tiles = 1; tiles <= 4; tiles *= 2) {
+        char name[32];
+        snprintf(name, sizeof name, "strips of %d tiles", tiles);
+        failed += cmocka_run_group_tests_name(name, by_tiles, NULL, NULL);
+    }
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }
