@@ -74,9 +74,19 @@ template <typename T> int64_t batch_of(int64_t n)
     return (int64_t)(PASSED_BYTES / ((size_t)(n * n) * sizeof(T)));
 }
 
+/* What a launch takes by itself, and two, as `identify` has them. */
+void time_launches()
+{
+    double one = iterative_time_launches(1), two = iterative_time_launches(2);
+    printf("kernels that do nothing: one %.2f us, two %.2f us\n", one * 1e6, two * 1e6);
+    record("launches", PRECISION_FP64, 0, "one launch", "us", one * 1e6);
+    record("launches", PRECISION_FP64, 0, "two launches", "us", two * 1e6);
+}
+
 void part_passes()
 {
-    for (int64_t n : {512, 1000, 1024, 2048, 4096, 8192, 16384, 32768}) {
+    time_launches();
+    for (int64_t n : {512, 1000, 1024, 1536, 2048, 4096, 8192, 16384, 32768}) {
         if (n > n_max)
             break;
         time_passes<double>(n, 1);

@@ -57,6 +57,10 @@ struct iterative_passes {
 };
 template <typename T> struct iterative_passes iterative_time_passes(int64_t n, int64_t count);
 
+/* Seconds of so many kernels, one behind the other, that do nothing: for small n a pass is made of
+ * little else. */
+double iterative_time_launches(int launches);
+
 /* Operands of a product. */
 enum iterative_operand {
     ITERATIVE_ANY,      /* uniform between -1 and 1 */

@@ -3,9 +3,12 @@
 
     iterative.py FOLDER|FOLDER/DATE-NAME-iterative.csv [--device TEXT] [--commit TEXT]
 
-writes DATE-NAME-iterative.md beside the file, or beside the newest one in the folder.
+writes DATE-NAME-iterative.md beside the file, or beside the newest one in the folder. Where this
+Python has torch and torch has a GPU, torch.linalg.inv is measured too, of the orders that cold and
+warm starts have.
 """
 
+import torch_inverse
 from page import Page, read, table
 
 METHOD = """\
@@ -18,6 +21,11 @@ PASSES = """\
 The paper's Table 1. `identify` finds both norms, the Frobenius norm, strict dominance, which parts
 are zero, and symmetry in one read. Of a copy: the time of a device-to-device copy that moves as
 many bytes, by the pass's.
+"""
+
+LAUNCHES = """\
+`identify` launches two kernels. Where they do nothing, one takes {one:.2f} us and two, one behind
+the other, {two:.2f} us.
 """
 
 PRODUCTS = """\
@@ -45,6 +53,12 @@ class Figures:
         for row in rows:
             key = (row["part"], row["precision"], int(row["n"]), row["what"])
             self.values.setdefault(key, {})[row["quantity"]] = float(row["value"])
+
+    def add_torch(self):
+        """A rival of the cold and warm starts, behind their others."""
+        orders = dict.fromkeys((precision, n, 1) for (precision, n, _), _ in self.of("starts"))
+        for (precision, n, _), taken in torch_inverse.seconds(orders).items():
+            self.values["starts", precision, n, "torch.linalg.inv"] = {"ms": 1e3 * taken}
 
     def of(self, part):
         """The keys and values of a part, in the file's order."""
@@ -129,8 +143,11 @@ def section(title, told, header_and_rows):
 def main():
     page = Page(__doc__, "iterative", "part,precision,n,what")
     figures = Figures(read(page.source))
+    figures.add_torch()
     lines = [f"# iterative on one {page.device}, {page.date}", "", page.origin(), "", METHOD]
-    lines += section("Norms and transpose", PASSES, passes(figures, "passes"))
+    launches = {what.split()[0]: of["us"] for (_, _, what), of in figures.of("launches")}
+    told = PASSES + ("\n" + LAUNCHES.format(**launches) if launches else "")
+    lines += section("Norms and transpose", told, passes(figures, "passes"))
     lines += section("Norms and transposes of batches", "One call for all matrices.\n",
                      passes(figures, "passes of batches"))
     lines += section("FP32 products", PRODUCTS, products(figures))

@@ -9,6 +9,8 @@
 
 #include "gpu/cuda/identify.h"
 #include "gpu/cuda/iterative.h"
+#include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/ptx.cuh"
 #include "gpu/cuda/transpose.h"
 
 template <typename T>
@@ -162,6 +164,24 @@ template <typename T> struct iterative_passes iterative_time_passes(int64_t n, i
     found.copy_of_transpose =
         clock_copies(to.at(0), from.at(0), all, 2 * bytes, calls)[CLOCK_ROUNDS / 2];
     return found;
+}
+
+/* As the kernels of a pass begin. */
+static __global__ void iterative_nothing()
+{
+    cuda__wait_for_previous();
+    cuda__release_next();
+}
+
+double iterative_time_launches(int launches)
+{
+    const bool overlaps = cuda__overlaps();
+    return clock_seconds(
+        [=](int) {
+            for (int launch = 0; launch < launches; launch++)
+                SMALL_TRY(cuda__follow(iterative_nothing, 132, 128, 0, overlaps, nullptr));
+        },
+        200);
 }
 
 template struct iterative_passes iterative_time_passes<float>(int64_t n, int64_t count);

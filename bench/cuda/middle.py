@@ -7,6 +7,7 @@ writes DATE-NAME-middle.md beside the file, or beside the newest one in the fold
 Python has torch and torch has a GPU, torch.linalg.inv is measured too, on as many matrices.
 """
 
+import torch_inverse
 from page import Page, read, table
 
 # GFLOP/s to reach, FP64; FP32: as many times cuBLAS as these are.
@@ -22,31 +23,11 @@ identity. Where they work in place the copy before is not counted.
 
 
 def torch_rates(rows):
-    """GFLOP/s of torch.linalg.inv by (precision, n, matrices); empty without torch or a GPU."""
-    try:
-        import torch
-    except ImportError:
-        return {}
-    if not torch.cuda.is_available():
-        return {}
-    rates = {}
-    for row in rows:
-        if row["kernel"] != "inverse":
-            continue
-        n, count = row["n"], row["matrices"]
-        kind = torch.float64 if row["precision"] == "FP64" else torch.float32
-        a = torch.rand(count, n, n, dtype=kind, device="cuda") * 2 - 1
-        times = []
-        for _ in range(4):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            torch.linalg.inv_ex(a)
-            end.record()
-            end.synchronize()
-            times.append(start.elapsed_time(end) / 1e3)
-        rates[row["precision"], n, count] = 2 * n**3 * count / sorted(times[1:])[1] * 1e-9
-        del a
-    return rates
+    """GFLOP/s of torch.linalg.inv by (precision, n, matrices)."""
+    cases = [(row["precision"], row["n"], row["matrices"]) for row in rows
+             if row["kernel"] == "inverse"]
+    return {(precision, n, count): 2 * n**3 * count / taken * 1e-9
+            for (precision, n, count), taken in torch_inverse.seconds(cases).items()}
 
 
 def cell(rate):
