@@ -71,19 +71,20 @@ static void run(struct cuda_identification *task)
     cudaFree(task->scratch);
 }
 
+/* Of several sets the last matrix of each is left out. */
 static void identify(const struct bed *bed, const double *factors, int64_t sets,
                      struct cuda_identity *to)
 {
-    int64_t step = bed->n * bed->stride, count = bed->count / sets;
+    int64_t step = bed->n * bed->stride, apart = bed->count / sets;
     struct cuda_identification task = {.precision = bed->precision,
                                        .n = bed->n,
                                        .a = {bed->numbers, bed->stride, step},
-                                       .count = count,
+                                       .count = sets > 1 ? apart - 1 : apart,
                                        .sets = sets,
-                                       .set_step = count * step,
+                                       .set_step = apart * step,
                                        .factors = factors,
                                        .to = to,
-                                       .to_step = count};
+                                       .to_step = apart};
     memset(to, NOISE, (size_t)bed->count * sizeof *to);
     run(&task);
 }
@@ -154,25 +155,41 @@ static void test_norms(void **state)
     }
 }
 
+/* The first block of the second kernel adds up more pairs than it takes at once. */
+static void test_norms_of_many_pairs(void **state)
+{
+    (void)state;
+    struct bed bed = make(PRECISION_FP32, 1473, 1, 1473);
+    fill(&bed, 11);
+    struct cuda_identity found = identify_one(&bed);
+    check_norms(&bed, 0, &found, 1);
+    free(bed.numbers);
+}
+
 /* Sets of matrices, and factors: each matrix has its own answer, bit for bit that which it has
  * alone. */
 static void test_company_never_shows(void **state)
 {
     (void)state;
     enum {
-        COUNT_OF_ALL = 6
+        COUNT_OF_ALL = 8,
+        APART = 4
     };
     static const double factors[] = {0.5, NAN, -4, NAN, 1, NAN};
     for (int precision = 0; precision < PRECISION_COUNT; precision++) {
         struct bed bed = make((enum precision)precision, 70, COUNT_OF_ALL, 80);
-        struct cuda_identity found[COUNT_OF_ALL], plain[COUNT_OF_ALL];
+        struct cuda_identity found[COUNT_OF_ALL], plain[COUNT_OF_ALL], none;
+        memset(&none, NOISE, sizeof none);
         fill(&bed, 3);
-        identify(&bed, factors, 2, found);
+        identify(&bed, factors, COUNT_OF_ALL / APART, found);
         identify(&bed, NULL, 1, plain);
         for (int64_t k = 0; k < COUNT_OF_ALL; k++) {
             struct bed alone = bed;
             struct cuda_identity one;
-            check_norms(&bed, k, &found[k], factors[k % 3 * 2]);
+            if (k % APART == APART - 1)
+                assert_memory_equal(&found[k], &none, sizeof none);
+            else
+                check_norms(&bed, k, &found[k], factors[k % APART * 2]);
             alone.count = 1;
             alone.numbers += k * bed.n * bed.stride * precision_bytes(bed.precision);
             one = identify_one(&alone);
@@ -182,41 +199,66 @@ static void test_company_never_shows(void **state)
     }
 }
 
-/* Nor does it where there are so many matrices that a group has fewer warps than eight: one, two or
- * four. All are the same matrix. */
-static void check_large_company(enum precision precision, int64_t n, const int64_t *counts,
-                                size_t of_them)
+/* In any of so many matrices, all the same one, what it has alone. */
+static void check_alike(const struct bed *bed, const struct cuda_identity *alone, int64_t count)
+{
+    struct cuda_identity *found = calloc((size_t)count, sizeof *found);
+    struct cuda_identification task = {.precision = bed->precision,
+                                       .n = bed->n,
+                                       .a = {bed->numbers, bed->stride, 0},
+                                       .count = count,
+                                       .sets = 1,
+                                       .to = found};
+    assert_non_null(found);
+    run(&task);
+    for (int64_t k = 0; k < count; k++)
+        assert_memory_equal(&found[k], alone, sizeof *alone);
+    free(found);
+}
+
+/* The order of the sums of it is seen. */
+static struct bed make_thirds(enum precision precision, int64_t n)
 {
     struct bed bed = make(precision, n, 1, n + 1);
     fill(&bed, 9);
-    for (int64_t e = 0; e < bed.n * bed.n; e++) /* the order of sums is seen */
-        set(&bed, 0, e / bed.n, e % bed.n, get(&bed, 0, e / bed.n, e % bed.n) / 3);
-    const struct cuda_identity alone = identify_one(&bed);
-    check_norms(&bed, 0, &alone, 1);
-    for (size_t i = 0; i < of_them; i++) {
-        struct cuda_identity *found = calloc((size_t)counts[i], sizeof *found);
-        struct cuda_identification task = {.precision = bed.precision,
-                                           .n = bed.n,
-                                           .a = {bed.numbers, bed.stride, 0},
-                                           .count = counts[i],
-                                           .sets = 1,
-                                           .to = found};
-        assert_non_null(found);
-        run(&task);
-        for (int64_t k = 0; k < counts[i]; k++)
-            assert_memory_equal(&found[k], &alone, sizeof alone);
-        free(found);
-    }
-    free(bed.numbers);
+    for (int64_t e = 0; e < n * n; e++)
+        set(&bed, 0, e / n, e % n, get(&bed, 0, e / n, e % n) / 3);
+    return bed;
 }
 
+/* Nor does company show where there are so many matrices that a group has fewer warps than eight:
+ * one, two or four. */
 static void test_large_company_never_shows(void **state)
 {
     (void)state;
     static const int64_t counts[] = {410, 205, 103};
-    static const int64_t few[] = {31}; /* whose last strips have more pairs than a warp has lanes */
-    check_large_company(PRECISION_FP64, 290, counts, COUNT(counts));
-    check_large_company(PRECISION_FP32, 1057, few, COUNT(few));
+    const int64_t n = 290;
+    struct bed bed = make_thirds(PRECISION_FP64, n);
+    struct cuda_identity alone = identify_one(&bed);
+    check_norms(&bed, 0, &alone, 1);
+    for (size_t i = 0; i < COUNT(counts); i++)
+        check_alike(&bed, &alone, counts[i]);
+    for (int64_t i = 0; i < n; i++) {
+        set(&bed, 0, i, n - 2, 0);
+        set(&bed, 0, n / 2, i, 0);
+    }
+    alone = identify_one(&bed);
+    assert_int_equal(alone.zero_column, n - 1);
+    assert_int_equal(alone.zero_row, n / 2 + 1);
+    for (size_t i = 0; i < COUNT(counts); i++)
+        check_alike(&bed, &alone, counts[i]);
+    free(bed.numbers);
+}
+
+/* Whose last strips have more pairs than a warp has lanes. */
+static void test_company_of_large_matrices_never_shows(void **state)
+{
+    (void)state;
+    struct bed bed = make_thirds(PRECISION_FP32, 1057);
+    const struct cuda_identity alone = identify_one(&bed);
+    check_norms(&bed, 0, &alone, 1);
+    check_alike(&bed, &alone, 31);
+    free(bed.numbers);
 }
 
 /* ---- Dominance ---- */
@@ -478,8 +520,11 @@ static void test_what_is_refused(void **state)
     task.count = CUDA_IDENTIFY_MATRICES_MAX;
     task.sets = 2;
     assert_int_equal(cuda_identify(&task, NULL), cudaErrorInvalidValue);
+    task.sets = task.count = 1;
     task.n = 0;
-    task.count = 1;
+    assert_int_equal(cuda_identify(&task, NULL), cudaErrorInvalidValue);
+    task.n = 4;
+    task.a.stride = INT64_C(1) << 31;
     assert_int_equal(cuda_identify(&task, NULL), cudaErrorInvalidValue);
     struct cuda_transposition other = {.precision = PRECISION_FP64, .rows = 4, .count = 1};
     assert_int_equal(cuda_transpose(&other, NULL), cudaSuccess);
@@ -491,8 +536,10 @@ int main(void)
 {
     const struct CMUnitTest by_tiles[] = {
         cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_norms_of_many_pairs),
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_large_company_never_shows),
+        cmocka_unit_test(test_company_of_large_matrices_never_shows),
         cmocka_unit_test(test_dominance),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_parts_of_a_large_matrix),
