@@ -57,8 +57,8 @@ struct iterative_passes {
 };
 template <typename T> struct iterative_passes iterative_time_passes(int64_t n, int64_t count);
 
-/* Seconds of so many kernels, one behind the other, that do nothing: for small n a pass is made of
- * little else. */
+/* Seconds of so many kernels that do nothing, one behind the other, as large as the first one of
+ * `identify` for n = 512. Little more than what the host needs to launch them. */
 double iterative_time_launches(int launches);
 
 /* Operands of a product. */

@@ -166,7 +166,7 @@ template <typename T> struct iterative_passes iterative_time_passes(int64_t n, i
     return found;
 }
 
-/* As the kernels of a pass begin. */
+/* What the first kernel of a pass begins with. */
 static __global__ void iterative_nothing()
 {
     cuda__wait_for_previous();
@@ -179,7 +179,7 @@ double iterative_time_launches(int launches)
     return clock_seconds(
         [=](int) {
             for (int launch = 0; launch < launches; launch++)
-                SMALL_TRY(cuda__follow(iterative_nothing, 132, 128, 0, overlaps, nullptr));
+                SMALL_TRY(cuda__follow(iterative_nothing, 136, 128, 0, overlaps, nullptr));
         },
         200);
 }

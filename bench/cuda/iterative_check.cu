@@ -157,7 +157,7 @@ template <typename T> void check_kinds(int64_t n)
 
 template <typename T> void check_passes()
 {
-    for (int64_t n : {1, 2, 3, 31, 32, 33, 64, 65, 500, 1024, 2049, 3500, 3501, 5001, 8001}) {
+    for (int64_t n : {1, 2, 3, 31, 32, 33, 64, 65, 500, 1024, 2049, 3500, 3501, 5001, 7936, 8001}) {
         check_norms<T>(n, 0);
         check_norms<T>(n, 1);
         if (n > 8)

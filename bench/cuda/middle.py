@@ -4,7 +4,7 @@
     middle.py FOLDER|FOLDER/DATE-NAME-middle.csv [--device TEXT] [--commit TEXT]
 
 writes DATE-NAME-middle.md beside the file, or beside the newest one in the folder. Where this
-Python has torch and torch has a GPU, torch.linalg.inv is measured too, on as many matrices.
+Python has torch and torch has a GPU, torch.linalg.inv_ex is measured too, on as many matrices.
 """
 
 import torch_inverse
@@ -23,7 +23,7 @@ identity. Where they work in place the copy before is not counted.
 
 
 def torch_rates(rows):
-    """GFLOP/s of torch.linalg.inv by (precision, n, matrices)."""
+    """GFLOP/s of torch.linalg.inv_ex by (precision, n, matrices)."""
     cases = [(row["precision"], row["n"], row["matrices"]) for row in rows
              if row["kernel"] == "inverse"]
     return {(precision, n, count): 2 * n**3 * count / taken * 1e-9

@@ -1,4 +1,4 @@
-"""Seconds that torch.linalg.inv takes, for the pages that have it as a rival."""
+"""Seconds that torch.linalg.inv_ex takes, for the pages that have it as a rival."""
 
 ROUNDS = 3
 

@@ -8,10 +8,10 @@
  * enough for a warp each. The sums have the same order, so a matrix has the same answer in any
  * batch.
  *
- * One kernel could do both: where a strip's sums are counted as they come, the block that completes
- * it adds them up; a cluster of 16 blocks can hold those of n = 512. On an H100, 2026-11-27, both
- * took longer than the second launch: the first by what it must wait for, fences and counts, the
- * second since 16 multiprocessors read slower than all.
+ * One kernel could do both: the block that completes a strip adds up its sums, if those that come
+ * are counted; or one cluster of 16 blocks holds all sums of n = 512. Both were tried on an H100,
+ * 2026-11-27, and took longer than two launches: the first waits for its fences and counts, and 16
+ * multiprocessors read slower than all do (bench/results/2026-11-27-h100-iterative.md).
  */
 #include "gpu/cuda/identify.h"
 
@@ -19,7 +19,7 @@
 #include "gpu/cuda/launch.cuh"
 
 /* Warps of the second kernel, where there are groups for so many; by timing batches of 256 MiB on
- * an H200, 2026-11-24. */
+ * an H200, 2026-11-24, before its lines were read together. */
 #define CUDA__IDENTIFY_ENOUGH 4096
 
 size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices)
@@ -69,17 +69,17 @@ static cudaError_t cuda__identify_start(const struct cuda_identification &task, 
         return cuda__identify_start<T, 1>(task, stream);
     case 2:
         return cuda__identify_start<T, 2>(task, stream);
-    case 4:
-        return cuda__identify_start<T, 4>(task, stream);
     default:
-        return cudaErrorInvalidValue;
+        return cuda__identify_start<T, 4>(task, stream);
     }
 }
 
 cudaError_t cuda_identify_by(const struct cuda_identification *task, int tiles, cudaStream_t stream)
 {
     if (task->n < 1 || task->a.stride > INT32_MAX || task->count < 0 || task->sets < 1 ||
-        task->count > CUDA_IDENTIFY_MATRICES_MAX / task->sets)
+        task->count > CUDA_IDENTIFY_MATRICES_MAX / task->sets ||
+        (tiles != 1 && tiles != 2 && tiles != 4) ||
+        tiles < cuda__identify_tiles(task->precision, task->n))
         return cudaErrorInvalidValue;
     if (task->count == 0)
         return cudaSuccess;

@@ -1,13 +1,13 @@
 /* gpu/cuda/identify.h: what kind of matrix is this, and how large is it: norms, strict diagonal
- * dominance, lines of zeros, which parts hold anything, symmetry. One read of the matrix.
+ * dominance, lines of zeros, which parts hold anything, symmetry. One pass over the matrix.
  *
  * The pass goes by pairs of tiles on either side of the diagonal; a tile's sums go to lines of
- * their own, which are then added up in an order that n alone decides, in double. So a matrix's
- * answer does not depend on the others beside it.
+ * their own, which are then added up in an order that n and the precision decide, in double. So a
+ * matrix's answer does not depend on the others beside it.
  *
  * Everything lies on the device. Nothing is awaited. Threads: any, each with its own stream and
  * scratch. Cost: n^2 numbers read once, and n^2 / 16 of sums, of large orders n^2 / 32 or n^2 / 64,
- * written and read; two launches, which is what one matrix up to n = 512 takes.
+ * written and read; two launches.
  */
 #ifndef GPU_CUDA_IDENTIFY_H
 #define GPU_CUDA_IDENTIFY_H
@@ -63,8 +63,8 @@ size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices
 /* More than CUDA_IDENTIFY_MATRICES_MAX matrices, no rows, or a stride above INT32_MAX, is
  * cudaErrorInvalidValue. */
 cudaError_t cuda_identify(const struct cuda_identification *task, cudaStream_t stream);
-/* The same by strips of 1, 2 or 4 tiles, as cuda_identify takes them by n; no fewer than those, for
- * scratch is for those. What tests call. */
+/* For tests: the same by strips of 1, 2 or 4 tiles. Other numbers, and fewer than cuda_identify
+ * takes for n, by which scratch is sized, are cudaErrorInvalidValue. */
 cudaError_t cuda_identify_by(const struct cuda_identification *task, int tiles,
                              cudaStream_t stream);
 

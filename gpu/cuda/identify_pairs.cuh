@@ -6,8 +6,8 @@
  * then, from shared memory, every fourth column of the rows. Of what they have each warp adds up
  * one kind: the columns of T, its rows, the columns of U, its rows.
  *
- * Cost: reads A once, as what the second-level cache may let go first: a batch would push the sums
- * out. Writes two lines of n sums for each strip.
+ * Cost: reads A once, but tiles on the diagonal twice, as what the second-level cache may let go
+ * first: a batch would push the sums out. Writes two lines of n sums for each strip.
  */
 #ifndef GPU_CUDA_IDENTIFY_PAIRS_CUH
 #define GPU_CUDA_IDENTIFY_PAIRS_CUH
@@ -19,7 +19,7 @@
 
 #define CUDA__IDENTIFY_TILE CUDA__WARP
 #define CUDA__IDENTIFY_WARPS 4 /* of a block of the first kernel: one for each kind of sum */
-#define CUDA__IDENTIFY_OWN (CUDA__IDENTIFY_TILE / CUDA__IDENTIFY_WARPS) /* rows of a tile */
+#define CUDA__IDENTIFY_EACH (CUDA__IDENTIFY_TILE / CUDA__IDENTIFY_WARPS) /* of a tile's rows */
 
 /* What a pair of strips has beside the sums. */
 struct cuda__identify_pair {
@@ -121,17 +121,19 @@ static __device__ __forceinline__ T cuda__identify_factor(const cuda_identificat
 
 /* ---- Pairs of tiles ---- */
 
-/* The kinds of sums, each of which one warp adds up. */
+/* The kinds of sums: warp w adds up kind w. */
 enum {
-    CUDA__COLUMNS_OF_T,
-    CUDA__ROWS_OF_T,
-    CUDA__COLUMNS_OF_U,
-    CUDA__ROWS_OF_U
+    CUDA__IDENTIFY_COLUMNS_OF_T,
+    CUDA__IDENTIFY_ROWS_OF_T,
+    CUDA__IDENTIFY_COLUMNS_OF_U,
+    CUDA__IDENTIFY_ROWS_OF_U
 };
+
+static_assert(CUDA__IDENTIFY_ROWS_OF_U + 1 == CUDA__IDENTIFY_WARPS, "a warp for each kind");
 
 /* What each warp has of the lines of T and U, by the kinds. */
 template <typename T> struct cuda__identify_shares {
-    T of[4][CUDA__IDENTIFY_WARPS][CUDA__IDENTIFY_TILE];
+    T of[CUDA__IDENTIFY_WARPS][CUDA__IDENTIFY_WARPS][CUDA__IDENTIFY_TILE];
 };
 
 template <typename T, int Tiles> struct cuda__identify_memory {
@@ -143,29 +145,29 @@ template <typename T, int Tiles> struct cuda__identify_memory {
     uint32_t parts[CUDA__IDENTIFY_WARPS];
 };
 
-/* A warp's rows of a tile: `own`, own + 4, ... */
+/* A warp's rows of a tile, and its columns: `warp`, warp + 4, ... */
 template <typename T> struct cuda__identify_reader {
     const T *a;
     int64_t n, stride;
     T factor;
-    int lane, own;
+    int lane, warp;
     uint32_t parts;
 
-    /* Reads those of the tile at (top, left), a column a lane. */
+    /* Reads the rows of the tile at (top, left), a column a lane. */
     __device__ __forceinline__ void read(int64_t top, int64_t left, T *x) const
     {
-        const int64_t i = top + own, j = left + lane;
+        const int64_t i = top + warp, j = left + lane;
         const T *from = a + i * stride + j;
-        const int step = CUDA__IDENTIFY_WARPS * (int)stride; /* an address takes one instruction */
+        const int line = (int)stride; /* an address takes one instruction then */
         if (top + CUDA__IDENTIFY_TILE <= n && left + CUDA__IDENTIFY_TILE <= n) {
 #pragma unroll
-            for (int r = 0; r < CUDA__IDENTIFY_OWN; r++)
-                x[r] = cuda__load_stream(from + (int64_t)r * step);
+            for (int r = 0; r < CUDA__IDENTIFY_EACH; r++)
+                x[r] = cuda__load_stream(from + (int64_t)(CUDA__IDENTIFY_WARPS * r) * line);
         } else {
 #pragma unroll
-            for (int r = 0; r < CUDA__IDENTIFY_OWN; r++)
+            for (int r = 0; r < CUDA__IDENTIFY_EACH; r++)
                 x[r] = j < n && i + CUDA__IDENTIFY_WARPS * r < n
-                           ? cuda__load_stream(from + (int64_t)r * step)
+                           ? cuda__load_stream(from + (int64_t)(CUDA__IDENTIFY_WARPS * r) * line)
                            : T(0);
         }
     }
@@ -178,12 +180,12 @@ template <typename T> struct cuda__identify_reader {
         T sum = 0, square = 0;
         if (factor != T(1)) {
 #pragma unroll
-            for (int r = 0; r < CUDA__IDENTIFY_OWN; r++)
+            for (int r = 0; r < CUDA__IDENTIFY_EACH; r++)
                 x[r] *= factor;
         }
 #pragma unroll
-        for (int r = 0; r < CUDA__IDENTIFY_OWN; r++) {
-            tile[own + CUDA__IDENTIFY_WARPS * r][lane] = x[r];
+        for (int r = 0; r < CUDA__IDENTIFY_EACH; r++) {
+            tile[warp + CUDA__IDENTIFY_WARPS * r][lane] = x[r];
             sum += fabs(x[r]);
             square = fma(x[r], x[r], square);
         }
@@ -199,7 +201,7 @@ template <typename T> struct cuda__identify_reader {
     __device__ __forceinline__ void find_not_finite(const T *x)
     {
 #pragma unroll
-        for (int r = 0; r < CUDA__IDENTIFY_OWN; r++)
+        for (int r = 0; r < CUDA__IDENTIFY_EACH; r++)
             parts |= fabs(x[r]) <= cuda__real<T>::largest ? 0 : CUDA_PART_NOT_FINITE;
     }
 
@@ -214,9 +216,9 @@ template <typename T> struct cuda__identify_reader {
             parts |= CUDA_PART_BELOW | CUDA_PART_OFF_BAND;
             return;
         }
-        const int first = (int)(top + own - (left + lane)); /* rows from the diagonal to x[0] */
+        const int first = (int)(top + warp - (left + lane)); /* rows from the diagonal to x[0] */
 #pragma unroll
-        for (int r = 0; r < CUDA__IDENTIFY_OWN; r++) {
+        for (int r = 0; r < CUDA__IDENTIFY_EACH; r++) {
             const int below = first + CUDA__IDENTIFY_WARPS * r;
             const uint32_t part = (below < 0   ? CUDA_PART_ABOVE
                                    : below > 0 ? CUDA_PART_BELOW
@@ -235,31 +237,46 @@ template <typename T> struct cuda__identify_reader {
         T of_t = 0, of_u = 0;
         bool differs = false;
 #pragma unroll
-        for (int c = 0; c < CUDA__IDENTIFY_OWN; c++) {
-            const int j = own + CUDA__IDENTIFY_WARPS * c;
+        for (int c = 0; c < CUDA__IDENTIFY_EACH; c++) {
+            const int j = warp + CUDA__IDENTIFY_WARPS * c;
             const T x = held.t[lane][j];
             of_t += fabs(x);
             of_u += fabs(held.u[lane][j]);
             differs = differs || x != held.u[j][lane];
         }
         parts |= differs ? CUDA_PART_ASYMMETRIC : 0;
-        shares.of[CUDA__ROWS_OF_T][own][lane] = of_t;
-        shares.of[CUDA__ROWS_OF_U][own][lane] = of_u;
+        shares.of[CUDA__IDENTIFY_ROWS_OF_T][warp][lane] = of_t;
+        shares.of[CUDA__IDENTIFY_ROWS_OF_U][warp][lane] = of_u;
     }
 };
 
 /* Strip I of rows and J of columns, I <= J, of pair number `index`. */
 static __device__ __forceinline__ void cuda__identify_find_pair(int index, int *row, int *column)
 {
-    int j = (int)((sqrtf(8 * (float)index + 1) - 1) / 2); /* or one beside it */
+    int j = (int)((sqrtf(8 * (float)index + 1) - 1) / 2);
+    /* From pair 10,619,135 on that may be one beside it. */
     j -= j * (j + 1) / 2 > index;
     j += (j + 1) * (j + 2) / 2 <= index;
     *column = j;
     *row = index - j * (j + 1) / 2;
 }
 
-/* What the warps have found beside the sums, and of the matrix that nothing is known yet; the first
- * thread's work. */
+/* What a warp has found beside the sums. */
+template <typename T, int Tiles>
+static __device__ __forceinline__ void
+cuda__identify_keep_rest(cuda__identify_memory<T, Tiles> &held, double squares, uint32_t parts,
+                         int warp, int lane)
+{
+    for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2)
+        squares += __shfl_xor_sync(CUDA__ALL, squares, reach);
+    parts = __reduce_or_sync(CUDA__ALL, parts);
+    if (lane == 0) {
+        held.squares[warp] = squares;
+        held.parts[warp] = parts;
+    }
+}
+
+/* What all warps have, and of the matrix that nothing is known yet; the first thread's work. */
 template <typename T, int Tiles>
 static __device__ __forceinline__ void
 cuda__identify_tell_pair(const cuda__identify_memory<T, Tiles> &held,
@@ -290,7 +307,7 @@ static __global__ void __launch_bounds__(CUDA__IDENTIFY_WARPS *CUDA__WARP,
     cuda__identify_pairs_kernel(const cuda_identification task, const cuda__identify_shape shape)
 {
     __shared__ cuda__identify_memory<T, Tiles> held;
-    const int lane = (int)threadIdx.x % CUDA__WARP, own = (int)threadIdx.x / CUDA__WARP;
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
     const int64_t k = blockIdx.y;
     int strip_row, strip_column;
     cuda__identify_find_pair((int)blockIdx.x, &strip_row, &strip_column);
@@ -303,13 +320,15 @@ static __global__ void __launch_bounds__(CUDA__IDENTIFY_WARPS *CUDA__WARP,
                                        task.a.stride,
                                        cuda__identify_factor<T>(task, k),
                                        lane,
-                                       own,
+                                       warp,
                                        0};
-    /* The warp's kind: T's columns and U's rows go on with the next row of tiles, T's rows and U's
-     * columns with the next tile of the row. On the diagonal U's are T's of another tile. */
-    const bool is_column = own == CUDA__COLUMNS_OF_T || own == CUDA__COLUMNS_OF_U;
-    const bool goes_down = own == CUDA__COLUMNS_OF_T || own == CUDA__ROWS_OF_U;
-    const bool counts = !is_diagonal || own == CUDA__COLUMNS_OF_T || own == CUDA__ROWS_OF_T;
+    /* T's columns and U's rows go on with the next row of tiles, T's rows and U's columns with the
+     * next tile of the row. In a strip's pair with itself what U has is counted by T alone. */
+    const bool is_column =
+        warp == CUDA__IDENTIFY_COLUMNS_OF_T || warp == CUDA__IDENTIFY_COLUMNS_OF_U;
+    const bool goes_down = warp == CUDA__IDENTIFY_COLUMNS_OF_T || warp == CUDA__IDENTIFY_ROWS_OF_U;
+    const bool counts =
+        !is_diagonal || warp == CUDA__IDENTIFY_COLUMNS_OF_T || warp == CUDA__IDENTIFY_ROWS_OF_T;
     T *const to =
         (is_column ? space.columns : space.rows) + (goes_down ? strip_row : strip_column) * shape.n;
     T sums[Tiles] = {}; /* down the strip */
@@ -322,18 +341,19 @@ static __global__ void __launch_bounds__(CUDA__IDENTIFY_WARPS *CUDA__WARP,
         for (int c = 0; c < Tiles; c++) {
             const int64_t left = (int64_t)strip_column * shape.width + c * CUDA__IDENTIFY_TILE;
             cuda__identify_shares<T> &shares = held.shares[Tiles > 1 ? c % 2 : 0];
-            T x[CUDA__IDENTIFY_OWN], y[CUDA__IDENTIFY_OWN];
+            T x[CUDA__IDENTIFY_EACH], y[CUDA__IDENTIFY_EACH];
             reader.read(top, left, x);
             reader.read(left, top, y);
-            squares += reader.take(top, left, x, held.t, &shares.of[CUDA__COLUMNS_OF_T][own][lane]);
+            squares += reader.take(top, left, x, held.t,
+                                   &shares.of[CUDA__IDENTIFY_COLUMNS_OF_T][warp][lane]);
             /* On the diagonal, of what another tile counts. */
-            const double others =
-                reader.take(left, top, y, held.u, &shares.of[CUDA__COLUMNS_OF_U][own][lane]);
+            const double others = reader.take(left, top, y, held.u,
+                                              &shares.of[CUDA__IDENTIFY_COLUMNS_OF_U][warp][lane]);
             squares += is_diagonal ? 0 : others;
             __syncthreads();
             reader.compare(held, shares);
             __syncthreads();
-            const T(*share)[CUDA__IDENTIFY_TILE] = shares.of[own];
+            const T(*share)[CUDA__IDENTIFY_TILE] = shares.of[warp];
             const T sum = (share[0][lane] + share[1][lane]) + (share[2][lane] + share[3][lane]);
             sums[c] += goes_down ? sum : T(0);
             along += sum;
@@ -347,13 +367,7 @@ static __global__ void __launch_bounds__(CUDA__IDENTIFY_WARPS *CUDA__WARP,
         if (goes_down && counts && j < shape.n)
             to[j] = sums[c];
     }
-    for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2)
-        squares += __shfl_xor_sync(CUDA__ALL, squares, reach);
-    const uint32_t parts = __reduce_or_sync(CUDA__ALL, reader.parts);
-    if (lane == 0) {
-        held.squares[own] = squares;
-        held.parts[own] = parts;
-    }
+    cuda__identify_keep_rest(held, squares, reader.parts, warp, lane);
     __syncthreads();
     if (threadIdx.x == 0)
         cuda__identify_tell_pair(held, space, cuda__identify_to(task, k));

@@ -113,7 +113,7 @@ struct cuda__identify_sums {
 /* One of `Warps` warps that add up a group's lines. */
 template <typename T, int Warps> struct cuda__identify_adder {
     static constexpr int each = CUDA__IDENTIFY_ADDERS / Warps; /* sums of a warp */
-    static constexpr int rounds = Warps > 1 ? Warps / 2 : 1;   /* whose lines are read at once */
+    static constexpr int rounds = Warps > 1 ? Warps / 2 : 1;   /* of eight lines, read together */
     const cuda__identify_shape &shape;
     const cuda__identify_space<T> &space;
     int64_t group;
@@ -121,7 +121,7 @@ template <typename T, int Warps> struct cuda__identify_adder {
 
     __device__ __forceinline__ void add_lines(cuda__identify_sums &sums) const
     {
-        const int64_t own = group * CUDA__WARP + lane, j = own < shape.n ? own : 0;
+        const int64_t i = group * CUDA__WARP + lane, j = i < shape.n ? i : 0;
         const int64_t last = shape.strips - 1;
         double column[each] = {}, row[each] = {};
         for (int64_t first = warp; first <= last; first += rounds * CUDA__IDENTIFY_ADDERS) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -142,28 +143,21 @@ static void check_norms(const struct bed *bed, int64_t k, const struct cuda_iden
     free(rows);
 }
 
+static void check_random(enum precision precision, int64_t n)
+{
+    struct bed bed = make(precision, n, 1, n + n % 3);
+    fill(&bed, (uint64_t)n);
+    const struct cuda_identity found = identify_one(&bed);
+    check_norms(&bed, 0, &found, 1);
+    free(bed.numbers);
+}
+
 static void test_norms(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(orders) * PRECISION_COUNT; i++) {
-        int64_t n = orders[i / PRECISION_COUNT];
-        struct bed bed = make((enum precision)(i % PRECISION_COUNT), n, 1, n + n % 3);
-        fill(&bed, (uint64_t)n);
-        struct cuda_identity found = identify_one(&bed);
-        check_norms(&bed, 0, &found, 1);
-        free(bed.numbers);
-    }
-}
-
-/* The first block of the second kernel adds up more pairs than it takes at once. */
-static void test_norms_of_many_pairs(void **state)
-{
-    (void)state;
-    struct bed bed = make(PRECISION_FP32, 1473, 1, 1473);
-    fill(&bed, 11);
-    struct cuda_identity found = identify_one(&bed);
-    check_norms(&bed, 0, &found, 1);
-    free(bed.numbers);
+    for (size_t i = 0; i < COUNT(orders) * PRECISION_COUNT; i++)
+        check_random((enum precision)(i % PRECISION_COUNT), orders[i / PRECISION_COUNT]);
+    check_random(PRECISION_FP32, 1473); /* more pairs than are read together */
 }
 
 /* Sets of matrices, and factors: each matrix has its own answer, bit for bit that which it has
@@ -250,7 +244,7 @@ static void test_large_company_never_shows(void **state)
     free(bed.numbers);
 }
 
-/* Whose last strips have more pairs than a warp has lanes. */
+/* Which have more lines of sums than a warp has lanes, with strips of one tile. */
 static void test_company_of_large_matrices_never_shows(void **state)
 {
     (void)state;
@@ -358,7 +352,7 @@ static void test_zero_lines(void **state)
 {
     (void)state;
     for (size_t k = 0; k < COUNT(orders); k++) {
-        int64_t n = orders[k], at = n - 1 - n / 3;
+        int64_t n = orders[k], at = n - 1 - n / 3, row = n > 2 ? n / 3 : n - 1;
         struct bed bed = make(PRECISION_FP64, n, 1, n);
         fill(&bed, 5);
         assert_int_equal(identify_one(&bed).zero_column, CUDA_NO_LINE);
@@ -369,15 +363,16 @@ static void test_zero_lines(void **state)
         assert_true(identify_one(&bed).least == 4.9e-324);
         set(&bed, 0, n / 2, at, -0.0);
         assert_int_equal(identify_one(&bed).zero_column, at + 1);
+        assert_true(n == 1 || identify_one(&bed).zero_row == CUDA_NO_LINE);
         for (int64_t j = 0; j < n; j++)
-            set(&bed, 0, at, j, 0);
-        assert_int_equal(identify_one(&bed).zero_row, at + 1);
+            set(&bed, 0, row, j, 0);
+        assert_int_equal(identify_one(&bed).zero_row, row + 1);
         for (int64_t i = 0; i < n; i++) { /* behind them others, which are not the first */
             set(&bed, 0, i, n - 1, 0);
             set(&bed, 0, n - 1, i, 0);
         }
         assert_int_equal(identify_one(&bed).zero_column, at + 1);
-        assert_int_equal(identify_one(&bed).zero_row, at + 1);
+        assert_int_equal(identify_one(&bed).zero_row, row + 1);
         free(bed.numbers);
     }
 }
@@ -420,11 +415,12 @@ static void test_sums_may_overflow(void **state)
     free(bed.numbers);
 }
 
-/* Strips whose sums are in FP32's range, but not together: the norm is finite, and beyond it. */
+/* Strips whose sums are in FP32's range, but not together, nor those of every eighth: the norm is
+ * finite, and beyond it. */
 static void test_sums_of_strips_may_overflow(void **state)
 {
     (void)state;
-    const int64_t n = 100 * tiles;
+    const int64_t n = 300 * tiles;
     const double large = 0x1p127;
     struct bed bed = make(PRECISION_FP32, n, 1, n);
     for (int64_t e = 0; e < n * n; e++)
@@ -432,9 +428,21 @@ static void test_sums_of_strips_may_overflow(void **state)
     for (int64_t i = 0; i < n; i += 32 * tiles)
         set(&bed, 0, i, 70, large);
     const struct cuda_identity found = identify_one(&bed);
-    assert_true(found.norm_1 == 4 * large);
+    assert_true(found.norm_1 == 10 * large);
     assert_true(found.norm_inf == large);
     assert_false(found.parts & CUDA_PART_NOT_FINITE);
+    free(bed.numbers);
+}
+
+/* The squares of eight numbers are in FP32's range, but not of sixteen. */
+static void test_squares_of_tiles_may_overflow(void **state)
+{
+    (void)state;
+    const int64_t n = 150;
+    struct bed bed = make(PRECISION_FP32, n, 1, n);
+    for (int64_t e = 0; e < n * n; e++)
+        set(&bed, 0, e / n, e % n, 0x1p62);
+    assert_true(near(identify_one(&bed).frobenius, (double)n * 0x1p62, 1e-12));
     free(bed.numbers);
 }
 
@@ -488,17 +496,37 @@ static void test_transposes(void **state)
 
 /* ---- Calls ---- */
 
-/* cuda_identify takes narrow strips where the order is small. */
+/* Rows as far apart as they may be, of which the pages that hold numbers are there alone. */
+static void test_far_rows(void **state)
+{
+    (void)state;
+    const int64_t n = 6, stride = INT32_MAX;
+    const size_t bytes = (size_t)(n * stride) * sizeof(float);
+    float *a = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(a != MAP_FAILED);
+    for (int64_t i = 0; i < n; i++)
+        a[i * stride + i] = 2;
+    a[5 * stride] = 1;
+    struct bed bed = {PRECISION_FP32, n, 1, stride, (unsigned char *)(void *)a};
+    tiles = 1;
+    const struct cuda_identity found = identify_one(&bed);
+    assert_true(found.norm_1 == 3 && found.norm_inf == 3);
+    assert_int_equal(found.parts, expected_part(5, 0));
+    munmap(a, bytes);
+}
+
+/* cuda_identify takes narrow strips where the order is small; wide ones would be seen. */
 static void test_strips_by_order(void **state)
 {
     (void)state;
-    struct bed bed = make(PRECISION_FP32, 300, 1, 300);
-    struct cuda_identity narrow, found;
-    fill(&bed, 10);
-    for (int64_t e = 0; e < bed.n * bed.n; e++) /* the order of sums is seen */
-        set(&bed, 0, e / bed.n, e % bed.n, get(&bed, 0, e / bed.n, e % bed.n) / 3);
+    struct bed bed = make_thirds(PRECISION_FP32, 300);
+    struct cuda_identity narrow, wide, found;
+    tiles = 2;
+    wide = identify_one(&bed);
     tiles = 1;
     narrow = identify_one(&bed);
+    assert_memory_not_equal(&narrow, &wide, sizeof wide);
     struct cuda_identification task = {
         .precision = bed.precision, .n = bed.n, .a = {bed.numbers, bed.stride, 0}};
     task.count = task.sets = 1;
@@ -508,6 +536,11 @@ static void test_strips_by_order(void **state)
     assert_int_equal(cuda_identify(&task, NULL), cudaSuccess);
     assert_memory_equal(&found, &narrow, sizeof found);
     assert_int_equal(cuda_identify_by(&task, 3, NULL), cudaErrorInvalidValue);
+    task.n = 100000; /* which has wide strips */
+    assert_int_equal(cuda_identify_by(&task, 1, NULL), cudaErrorInvalidValue);
+    task.n = 300;
+    task.count = 0;
+    assert_int_equal(cuda_identify_by(&task, 0, NULL), cudaErrorInvalidValue);
     cudaFree(task.scratch);
     free(bed.numbers);
 }
@@ -536,7 +569,6 @@ int main(void)
 {
     const struct CMUnitTest by_tiles[] = {
         cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_norms_of_many_pairs),
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_large_company_never_shows),
         cmocka_unit_test(test_company_of_large_matrices_never_shows),
@@ -547,8 +579,10 @@ int main(void)
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_sums_may_overflow),
         cmocka_unit_test(test_sums_of_strips_may_overflow),
+        cmocka_unit_test(test_squares_of_tiles_may_overflow),
     };
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_far_rows),
         cmocka_unit_test(test_strips_by_order),
         cmocka_unit_test(test_transposes),
         cmocka_unit_test(test_what_is_refused),
