@@ -8,12 +8,11 @@
  * residual; it ends with 1 when something is wrong. --time prints tables and writes them to
  * FOLDER/DATE-NAME-iterative.csv, where NAME is the device's. --n-max leaves larger orders
  * out. Its parts: passes (norms and transposes of one matrix and of batches, beside a copy, and
- * launches that do nothing),
- * products (FP32's beside SGEMM), paper (the paper's elimination beside the iteration), schemes,
- * cold and warm starts beside cuSOLVER's getrf + getrs and our lu, and batches. Seconds of
- * `iterative` are those of the host's clock over all visits; of the others, of the device's. Uses
- * the first device that CUDA shows; nothing else should run there. Needs up to 20 GB of its memory.
- * An error of CUDA or of the command line ends with 2.
+ * launches that do nothing), products (FP32's beside SGEMM), paper (the paper's elimination beside
+ * the iteration), schemes, cold and warm starts beside cuSOLVER's getrf + getrs and our lu, and
+ * batches. Seconds of `iterative` are those of the host's clock over all visits; of the others, of
+ * the device's. Uses the first device that CUDA shows; nothing else should run there. Needs up to
+ * 20 GB of its memory. An error of CUDA or of the command line ends with 2.
  */
 #include "bench/cuda/iterative.cuh"
 

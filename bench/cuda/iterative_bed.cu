@@ -166,6 +166,9 @@ template <typename T> struct iterative_passes iterative_time_passes(int64_t n, i
     return found;
 }
 
+template struct iterative_passes iterative_time_passes<float>(int64_t n, int64_t count);
+template struct iterative_passes iterative_time_passes<double>(int64_t n, int64_t count);
+
 /* What the first kernel of a pass begins with. */
 static __global__ void iterative_nothing()
 {
@@ -183,9 +186,6 @@ double iterative_time_launches(int launches)
         },
         200);
 }
-
-template struct iterative_passes iterative_time_passes<float>(int64_t n, int64_t count);
-template struct iterative_passes iterative_time_passes<double>(int64_t n, int64_t count);
 
 /* ---- The paper's elimination ---- */
 

@@ -62,36 +62,31 @@ static __device__ __forceinline__ void cuda__identify_tell(struct cuda_identity 
                                                            int warp, int lane)
 {
     auto is_own = [=](int thing) { return thing % Warps == warp; };
-    if (is_own(0)) {
-        const unsigned long long column = cuda__identify_largest(line.column);
+    auto tell_largest = [=](double *known, double x) {
+        const unsigned long long bits = cuda__identify_largest(x);
         if (lane == 0)
-            atomicMax((unsigned long long *)&matrix->norm_1, column);
-    }
-    if (is_own(1)) {
-        const unsigned long long row = cuda__identify_largest(line.row);
-        if (lane == 0)
-            atomicMax((unsigned long long *)&matrix->norm_inf, row);
-    }
-    if (is_own(2)) {
-        const unsigned long long dominance = cuda__identify_largest(line.dominance);
-        if (lane == 0)
-            atomicMax((unsigned long long *)&matrix->dominance, dominance);
-    }
+            atomicMax((unsigned long long *)known, bits);
+    };
+    auto tell_first = [=](int32_t *known, int32_t number) {
+        const int32_t first = __reduce_min_sync(CUDA__ALL, number);
+        if (lane == 0 && first != CUDA_NO_LINE)
+            atomicMin(known, first);
+    };
+    if (is_own(0))
+        tell_largest(&matrix->norm_1, line.column);
+    if (is_own(1))
+        tell_largest(&matrix->norm_inf, line.row);
+    if (is_own(2))
+        tell_largest(&matrix->dominance, line.dominance);
     if (is_own(3)) {
         const unsigned long long least = cuda__identify_least(line.least);
         if (lane == 0)
             atomicMin((unsigned long long *)&matrix->least, least);
     }
-    if (is_own(4)) {
-        const int32_t zero_column = __reduce_min_sync(CUDA__ALL, line.zero_column);
-        if (lane == 0 && zero_column != CUDA_NO_LINE)
-            atomicMin(&matrix->zero_column, zero_column);
-    }
-    if (is_own(5)) {
-        const int32_t zero_row = __reduce_min_sync(CUDA__ALL, line.zero_row);
-        if (lane == 0 && zero_row != CUDA_NO_LINE)
-            atomicMin(&matrix->zero_row, zero_row);
-    }
+    if (is_own(4))
+        tell_first(&matrix->zero_column, line.zero_column);
+    if (is_own(5))
+        tell_first(&matrix->zero_row, line.zero_row);
     if (is_own(6)) {
         if (!__all_sync(CUDA__ALL, line.dominant) && lane == 0)
             atomicMin(&matrix->dominant, 0);

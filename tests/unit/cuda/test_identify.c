@@ -210,7 +210,7 @@ static void check_alike(const struct bed *bed, const struct cuda_identity *alone
     free(found);
 }
 
-/* The order of the sums of it is seen. */
+/* Its sums have other bits in another order. */
 static struct bed make_thirds(enum precision precision, int64_t n)
 {
     struct bed bed = make(precision, n, 1, n + 1);
@@ -504,7 +504,8 @@ static void test_far_rows(void **state)
     const size_t bytes = (size_t)(n * stride) * sizeof(float);
     float *a = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_true(a != MAP_FAILED);
+    if (a == MAP_FAILED) /* where memory may not be promised twice */
+        skip();
     for (int64_t i = 0; i < n; i++)
         a[i * stride + i] = 2;
     a[5 * stride] = 1;
