@@ -54,41 +54,46 @@ override NVCC := # none, or too old
 endif
 WITH_CUDA := $(if $(SANITIZE),,$(NVCC))
 
-MAINS := server/main.c gpu/host/main.c
+MAINS := server/main.c gpu/host/engine/main.c
 # Fuzz targets are built with clang and need no engine, whose kernels are written for gcc.
-FOLDERS := base proto queue handlers server gpu gpu/process \
-           $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host)
-C_SOURCES := $(filter-out $(MAINS),$(wildcard $(addsuffix /*.c,$(FOLDERS))))
+FOLDERS := base proto queue handlers handlers/% server server/% gpu gpu/common gpu/process \
+           $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host/%)
+# Sources with an ending in folders, in which % stands for every folder in that place.
+sources = $(wildcard $(addsuffix /*.$(1),$(subst %,*,$(2))))
+C_SOURCES := $(filter-out $(MAINS),$(call sources,c,$(FOLDERS)))
 CXX_SOURCES := $(wildcard base/*.cc)
 # gen/openapi.o: the API's description, which the daemon serves.
 OBJECTS := $(C_SOURCES:%.c=$(BUILD)/obj/%.o) $(CXX_SOURCES:%.cc=$(BUILD)/obj/%.o) \
            $(BUILD)/obj/gen/openapi.o
 ENGINE_OBJECTS := $(patsubst %,$(BUILD)/obj/%.o,$(basename \
-                      $(wildcard base/*.c base/*.cc gpu/*.c gpu/process/*.c)))
-# What is below cuda and simt runs CUDA code on the CPU: see SIMT.
+                      $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/process/*.c)))
+# What is in gpu/cuda and in tests/simt runs CUDA code on the CPU: see SIMT.
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c \
-                    tests/unit/cuda/test_*.cu tests/unit/simt/test_*.cu)
-UNIT_HELPERS := $(filter-out $(UNIT_SOURCES) tests/unit/cuda/%, \
-                    $(wildcard tests/unit/*.c tests/unit/*/*.c))
+                    tests/unit/gpu/cuda/test_*.cu tests/simt/unit/test_*.cu)
+UNIT_HELPERS := $(filter-out $(UNIT_SOURCES) tests/unit/gpu/cuda/%, \
+                    $(wildcard tests/unit/*.c tests/unit/*/*.c tests/unit/*/*/*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
 SIMT_UNIT_HELPERS = $(patsubst %.c,$(SIMT)/obj/%.o, \
-                        $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/cuda/*.c))) \
-                    $(patsubst %,$(BUILD)/obj/tests/unit/gpu/%.o,matrices bands run bed child)
+                        $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/gpu/cuda/*.c))) \
+                    $(patsubst %,$(BUILD)/obj/tests/unit/gpu/host/%.o, \
+                        matrices bands run bed child)
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those in need of a GPU.
-GPU_TESTS := $(patsubst tests/gpu/%.c,$(BUILD)/tests-gpu/%,$(wildcard tests/gpu/test_*.c))
-GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tests/gpu/test_%,$(wildcard tests/gpu/*.c))) \
-                    $(call helpers_in,$(BUILD)/obj/tests/unit/gpu)
+GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(wildcard tests/device/test_*.c))
+GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
+                        $(filter-out tests/device/test_%,$(wildcard tests/device/*.c))) \
+                    $(call helpers_in,$(BUILD)/obj/tests/unit/gpu/host)
 # The host engine's tests that any engine must pass; and the same for the CUDA engine on the CPU.
-ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/test_host_,contract gallery truth)
-SIMT_ENGINE_TESTS := $(ENGINE_TESTS:$(BUILD)/unit/gpu/%=$(BUILD)/unit/simt/%)
-# Larger orders than INVERTD_ENGINE_N_MAX (see tests/unit/gpu/run.c) would take a CPU too long.
+ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_,contract gallery truth)
+SIMT_ENGINE_TESTS := $(ENGINE_TESTS:$(BUILD)/unit/gpu/host/%=$(BUILD)/unit/simt/%)
+# Larger orders than INVERTD_ENGINE_N_MAX (see tests/unit/gpu/host/run.c) would take a CPU too long.
 # Chains of updates take the host engine seconds, and those of a sanitizer's build minutes.
-HOST_CHAIN_TEST := $(if $(SANITIZE),,$(BUILD)/unit/gpu/test_host_chain)
+HOST_CHAIN_TEST := $(if $(SANITIZE),,$(BUILD)/unit/gpu/host/test_chain)
 # A sanitizer would report the bad address that is used on purpose.
 SIMT_FAULT_TEST := $(if $(SANITIZE),,$(BUILD)/unit/simt/test_faults)
-unit_programs = $(patsubst tests/unit/%,$(1)/unit/%,$(basename $(UNIT_SOURCES))) \
+unit_programs = $(patsubst tests/simt/unit/%,$(1)/unit/simt/%, \
+                    $(patsubst tests/unit/%,$(1)/unit/%,$(basename $(UNIT_SOURCES)))) \
                 $(patsubst $(BUILD)/%,$(1)/%,$(SIMT_ENGINE_TESTS) \
                     $(if $(2),,$(HOST_CHAIN_TEST) $(SIMT_FAULT_TEST)))
 UNIT_PROGRAMS := $(call unit_programs,$(BUILD))
@@ -106,17 +111,17 @@ CUDA_ARCHS ?=
 CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),code=sm_$(a)) \
              -gencode=arch=compute_90,code=compute_90
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
-TUNING ?= gpu/cuda/tuning_h200.cuh
+TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
 NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -Werror all-warnings \
               -Xcompiler -Wall,-Wextra,-fPIE -DCUDA__TUNING=\"$(TUNING)\"
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
-CUDA_KERNELS := $(wildcard gpu/cuda/*.cu)
-CUDA_SOURCES := $(wildcard gpu/cuda/*.c)
+CUDA_KERNELS := $(wildcard gpu/cuda/*/*.cu)
+CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
 CUDA_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_KERNELS))
 CUDA_ENGINE_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(CUDA_SOURCES))
 # As nvcc links: the runtime statically, so that the engine needs the driver's library alone, which
-# the runtime opens by itself; and cuBLAS where it is found (gpu/cuda/blas.h): beside the toolkit that
-# it was built with, or where the system looks.
+# the runtime opens by itself; and cuBLAS where it is found (gpu/cuda/gemm/blas.h): beside the
+# toolkit that it was built with, or where the system looks.
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 # tune.cu is the program that tune.py builds.
 CUDA_MIDDLE_BENCH := $(wildcard bench/cuda/middle*.cu)
@@ -145,10 +150,8 @@ SIMT_CXXFLAGS = -Og -g1 -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-u
                     -fno-sanitize=undefined -fsanitize=alignment)
 GENERATED := $(addprefix $(GEN)/,method_includes.inc method_list.inc version.h)
 
-PROGRAMS := $(if $(wildcard server/main.c),$(BUILD)/invertd) \
-            $(if $(wildcard gpu/host/main.c),$(BUILD)/invertd-host) \
-            $(if $(WITH_CUDA),$(BUILD)/invertd-cuda)
-FAULTS := $(if $(wildcard gpu/host/main.c),$(addprefix $(BUILD)/faults/,invertd-host cuda-double))
+PROGRAMS := $(addprefix $(BUILD)/,invertd invertd-host $(if $(WITH_CUDA),invertd-cuda))
+FAULTS := $(addprefix $(BUILD)/faults/,invertd-host cuda-double)
 CUDA_FAULTS := $(if $(WITH_CUDA),$(BUILD)/faults/invertd-cuda)
 
 # ---- What a person types -----------------------------------------------------------------------
@@ -321,15 +324,15 @@ $(BUILD)/libinvertd.a: $(OBJECTS)
 $(BUILD)/invertd: $(BUILD)/obj/server/main.o $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBRARY_LIBS) $(SYSTEM_LIBS)
 
-$(BUILD)/invertd-host: $(BUILD)/obj/gpu/host/main.o $(BUILD)/libinvertd.a
+$(BUILD)/invertd-host: $(BUILD)/obj/gpu/host/engine/main.o $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
 
-$(BUILD)/faults/invertd-host: $(call fault_objects,gpu/host/*.c) $(BUILD)/libinvertd.a
+$(BUILD)/faults/invertd-host: $(call fault_objects,gpu/host/*/*.c) $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
 
 # The host engine in the guise of a CUDA engine.
-$(BUILD)/faults/cuda-double: $(BUILD)/faults/obj/tests/engines/cuda_double.o \
-                             $(filter-out %/main.o,$(call fault_objects,gpu/host/*.c)) \
+$(BUILD)/faults/cuda-double: $(BUILD)/faults/obj/tests/doubles/cuda_double.o \
+                             $(filter-out %/main.o,$(call fault_objects,gpu/host/*/*.c)) \
                              $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
 
@@ -342,7 +345,7 @@ $(BUILD)/invertd-cuda: $(CUDA_ENGINE_OBJECTS) $(BUILD)/libinvertd-cuda.a \
                        $(BUILD)/libinvertd-engine.a
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(SYSTEM_LIBS)
 
-$(BUILD)/faults/invertd-cuda: $(call fault_objects,gpu/cuda/*.c gpu/cuda/fault.cu) \
+$(BUILD)/faults/invertd-cuda: $(call fault_objects,gpu/cuda/*/*.c gpu/cuda/engine/fault.cu) \
                               $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(SYSTEM_LIBS)
@@ -362,38 +365,39 @@ $(SIMT)/invertd-cuda: $(SIMT_ENGINE) $(SIMT)/libinvertd-cuda.a $(BUILD)/libinver
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
 
 $(SIMT)/faults/invertd-cuda: $(CUDA_SOURCES:%.c=$(SIMT)/faults/obj/%.o) \
-                             $(SIMT)/faults/obj/gpu/cuda/fault.o \
+                             $(SIMT)/faults/obj/gpu/cuda/engine/fault.o \
                              $(filter $(BUILD)/faults/obj/gpu/process/%,$(call fault_objects)) \
                              $(SIMT)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
 
 define simt_unit
 $(filter-out $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST),$(filter $(BUILD)/unit/$(1)/%,$(UNIT_PROGRAMS))): \
-    $(BUILD)/unit/$(1)/%: $(SIMT)/obj/tests/unit/$(1)/%.o $(SIMT_UNIT_HELPERS) \
+    $(BUILD)/unit/$(1)/%: $(SIMT)/obj/$(2)/%.o $(SIMT_UNIT_HELPERS) \
                       $(filter-out %/main.o,$(SIMT_ENGINE)) $(SIMT)/libinvertd-cuda.a \
                       $(BUILD)/libinvertd.a
 	@mkdir -p $$(@D)
 	$$(call say,LINK)$$(CXX) $$(ALL_LDFLAGS) -o $$@ $$^ -lcmocka $$(BLAS_LIBS) $$(SYSTEM_LIBS)
 endef
-$(eval $(call simt_unit,cuda))
-$(eval $(call simt_unit,simt))
+$(eval $(call simt_unit,gpu/cuda,tests/unit/gpu/cuda))
+$(eval $(call simt_unit,simt,tests/simt/unit))
 
 # The bench's judgement of the small kernels, without its device.
-$(BUILD)/unit/cuda/test_small: $(patsubst %,$(SIMT)/obj/bench/cuda/%.o,check judge matrices)
+$(BUILD)/unit/gpu/cuda/test_small: $(patsubst %,$(SIMT)/obj/bench/cuda/%.o,check judge matrices)
 
-# A test that starts the engine which INVERTD_ENGINE names. $(1): what is set for it.
+# A test that starts the engine which INVERTD_ENGINE names. $(1): what is set for it; $(2): the way
+# up to $(BUILD).
 engine_test = @mkdir -p $(@D) && \
-    printf '\#!/bin/sh\nbuild=$$(realpath "$$(dirname "$$0")/../..")\n%s exec "$$build/%s"\n' \
+    printf '\#!/bin/sh\nbuild=$$(realpath "$$(dirname "$$0")/$(2)")\n%s exec "$$build/%s"\n' \
         '$(1)' $(<:$(BUILD)/%=%) >$@ && chmod +x $@
 
-$(SIMT_ENGINE_TESTS): $(BUILD)/unit/simt/%: $(BUILD)/unit/gpu/% $(SIMT)/invertd-cuda
-$(SIMT_FAULT_TEST): $(BUILD)/tests-gpu/test_faults $(SIMT)/invertd-cuda $(SIMT)/faults/invertd-cuda
+$(SIMT_ENGINE_TESTS): $(BUILD)/unit/simt/%: $(BUILD)/unit/gpu/host/% $(SIMT)/invertd-cuda
+$(SIMT_FAULT_TEST): $(BUILD)/device/test_faults $(SIMT)/invertd-cuda $(SIMT)/faults/invertd-cuda
 $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST):
-	$(call engine_test,INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50} INVERTD_ENGINE=$$build/simt/invertd-cuda)
-$(HOST_CHAIN_TEST): $(BUILD)/tests-gpu/test_chain $(BUILD)/invertd-host
-	$(call engine_test,INVERTD_ENGINE=$$build/invertd-host)
+	$(call engine_test,INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50} INVERTD_ENGINE=$$build/simt/invertd-cuda,../..)
+$(HOST_CHAIN_TEST): $(BUILD)/device/test_chain $(BUILD)/invertd-host
+	$(call engine_test,INVERTD_ENGINE=$$build/invertd-host,../../..)
 
-$(BUILD)/tests-gpu/%: $(BUILD)/obj/tests/gpu/%.o $(GPU_TEST_HELPERS) $(BUILD)/libinvertd.a
+$(BUILD)/device/%: $(BUILD)/obj/tests/device/%.o $(GPU_TEST_HELPERS) $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(BLAS_LIBS) $(SYSTEM_LIBS)
 
@@ -418,7 +422,7 @@ $(BUILD)/bench/cuda_small: $(CUDA_BENCH_OBJECTS) $(BUILD)/libinvertd-cuda.a
 
 # cuSPARSE is a peer, where the toolkit has it.
 $(BUILD)/bench/cuda_tridiagonal: $(CUDA_TRIDIAGONAL_BENCH:%.cu=$(BUILD)/obj/%.o) \
-                                 $(BUILD)/obj/gpu/cuda/tridiagonal.o $(BUILD)/libinvertd-cuda.a \
+                                 $(BUILD)/obj/gpu/cuda/tridiagonal/tridiagonal.o $(BUILD)/libinvertd-cuda.a \
                                  $(BUILD)/libinvertd-engine.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ \
@@ -515,7 +519,7 @@ $(BUILD)/obj/%.o: %.cu $(CUDA_STAMP)
 	@$(CUDA_NOTICE)mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-$(BUILD)/faults/obj/gpu/cuda/fault.o: gpu/cuda/fault.cu $(CUDA_STAMP)
+$(BUILD)/faults/obj/gpu/cuda/engine/fault.o: gpu/cuda/engine/fault.cu $(CUDA_STAMP)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -DENGINE_FAULTS -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 

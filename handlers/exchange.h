@@ -1,6 +1,6 @@
 /* handlers/exchange.h: one HTTP request and its answer, as handlers see them.
  *
- * The door (server/http.c) makes an exchange for each request and calls the four functions of
+ * The door (server/http/http.c) makes an exchange for each request and calls the four functions of
  * handlers/handlers.h; a handler answers through exchange_answer. Handlers see no sockets and no
  * libmicrohttpd, so that they are tested with an exchange of the test's own.
  *

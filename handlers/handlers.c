@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "handlers/handlers_private.h"
-#include "handlers/inference.h"
+#include "handlers/inference/inference.h"
 #include "handlers/stats.h"
 
 #define TRACEPARENT_LENGTH 55

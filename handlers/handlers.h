@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/metric.h"
-#include "base/pool.h"
+#include "base/workers.h"
 #include "handlers/exchange.h"
 #include "queue/queue.h"
 
@@ -27,7 +27,7 @@ struct handlers_limits {
 struct handlers_services {
     struct queue *queue;
     struct arena *arena;
-    struct pool *pool;
+    struct workers *pool;
     struct metric_registry *metrics;
     const char *version;
     struct handlers_limits limits;

@@ -16,7 +16,7 @@
 #include "base/number.h"
 #include "handlers/accept.h"
 #include "handlers/handlers_private.h"
-#include "handlers/inference.h"
+#include "handlers/inference/inference.h"
 #include "proto/proto.h"
 
 /* ---- The head ---- */

@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "handlers/handlers_private.h"
-#include "handlers/inference.h"
+#include "handlers/inference/inference.h"
 #include "handlers/stats.h"
 #include "proto/proto.h"
 

@@ -11,9 +11,9 @@
 #include "base/option.h"
 #include "handlers/handlers.h"
 #include "queue/queue.h"
-#include "server/engine_choice.h"
-#include "server/http.h"
-#include "server/supervisor.h"
+#include "server/engines/choice.h"
+#include "server/http/http.h"
+#include "server/engines/supervisor.h"
 
 #define CONFIG_LOOPS_MAX 64
 

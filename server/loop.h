@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "queue/queue.h"
-#include "server/http.h"
+#include "server/http/http.h"
 
 #define LOOP_DOORS_MAX 2
 

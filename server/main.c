@@ -17,10 +17,10 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "base/pool.h"
+#include "base/workers.h"
 #include "server/config.h"
 #include "server/drain.h"
-#include "server/engine_command.h"
+#include "server/engines/command.h"
 #include "server/listen.h"
 #include "server/loop.h"
 #include "server/machine.h"
@@ -47,7 +47,7 @@ struct daemon {
     struct metric_registry *metrics;
     struct queue *queue;
     struct supervisor *supervisor;
-    struct pool *pool;
+    struct workers *pool;
     struct handlers *handlers;
     struct handlers_services services;
     struct loop *loops[CONFIG_LOOPS_MAX];
@@ -195,8 +195,8 @@ static enum error make_services(struct daemon *daemon, struct failure *failure)
         error = loop_watch_batches(daemon->loops[i], failure);
     if (error != ERROR_NONE)
         return error;
-    error = pool_create(config_pool_threads(config, count_cores()), (int)config->pool_max,
-                        &daemon->pool, failure);
+    error = workers_create(config_pool_threads(config, count_cores()), (int)config->pool_max,
+                           &daemon->pool, failure);
     if (error != ERROR_NONE)
         return error;
     struct handlers_services *services = &daemon->services;
@@ -276,7 +276,7 @@ static void stop(struct daemon *daemon)
     for (int i = 0; i < daemon->loop_count; i++)
         if (daemon->loops[i] != NULL)
             loop_close_doors(daemon->loops[i]);
-    pool_destroy(&daemon->pool);
+    workers_destroy(&daemon->pool);
     if (daemon->supervisor != NULL) {
         supervisor_stop(daemon->supervisor);
         if (!daemon->engines_stopped)

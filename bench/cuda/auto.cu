@@ -17,9 +17,10 @@
 
 #include "bench/cuda/clock.cuh"
 #include "bench/cuda/results.cuh"
-#include "gpu/cuda/auto.h"
-#include "gpu/cuda/auto_call.h"
-#include "gpu/cuda/lu_middle.h"
+#include "gpu/cuda/auto/auto.h"
+#include "gpu/cuda/auto/call.h"
+#include "gpu/cuda/gemm/gemm.h"
+#include "gpu/cuda/lu/lu.h"
 
 namespace
 {

@@ -7,7 +7,7 @@
  * only counts come back.
  */
 #include "bench/cuda/small.cuh"
-#include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/base/launch.cuh"
 
 #include <algorithm>
 #include <cstring>

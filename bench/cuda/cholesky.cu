@@ -11,9 +11,9 @@
  * something is wrong. --time prints a line for each order and precision: `auto`, the inversion
  * without what goes before and behind it, `lu` with its mending, and cuSOLVER's potrf and potri;
  * and writes the figures to FOLDER/DATE-NAME-cholesky.csv, where NAME is the device's. --manners
- * times the inversion of one matrix in every manner (gpu/cuda/cholesky.h) that may suit its order.
- * Nothing else should run on the first device that CUDA shows. An error of CUDA or of the command
- * line ends with 2.
+ * times the inversion of one matrix in every manner (gpu/cuda/structured/cholesky.h) that may suit
+ * its order. Nothing else should run on the first device that CUDA shows. An error of CUDA or of
+ * the command line ends with 2.
  */
 #include <chrono>
 #include <cmath>
@@ -23,10 +23,11 @@
 
 #include "bench/cuda/clock.cuh"
 #include "bench/cuda/results.cuh"
-#include "gpu/cuda/auto.h"
-#include "gpu/cuda/auto_call.h"
-#include "gpu/cuda/cholesky.h"
-#include "gpu/cuda/lu_middle.h"
+#include "gpu/cuda/auto/auto.h"
+#include "gpu/cuda/auto/call.h"
+#include "gpu/cuda/gemm/gemm.h"
+#include "gpu/cuda/structured/cholesky.h"
+#include "gpu/cuda/lu/lu.h"
 
 namespace
 {

@@ -29,7 +29,8 @@
 #include <cstring>
 
 #include "bench/cuda/results.cuh"
-#include "gpu/cuda/lu_middle.h"
+#include "gpu/cuda/gemm/gemm.h"
+#include "gpu/cuda/lu/lu.h"
 
 #define BATCH_BYTES ((int64_t)1 << 29) /* of known inverses */
 #define RATIO_MAX 15.0

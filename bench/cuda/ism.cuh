@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "bench/cuda/clock.cuh"
-#include "gpu/cuda/ism.h"
-#include "gpu/cuda/ism_call.h"
-#include "gpu/cuda/product.h"
+#include "gpu/cuda/ism/ism.h"
+#include "gpu/cuda/ism/call.h"
+#include "gpu/cuda/gemm/gemm.h"
 
 enum kind {
     DIAGONAL,

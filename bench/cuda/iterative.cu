@@ -18,7 +18,8 @@
 
 #include "bench/cuda/middle.cuh"
 #include "bench/cuda/results.cuh"
-#include "gpu/cuda/identify.h"
+#include "gpu/cuda/gemm/gemm.h"
+#include "gpu/cuda/structured/identify.h"
 
 namespace
 {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "bench/cuda/clock.cuh"
-#include "gpu/cuda/iter_call.h"
+#include "gpu/cuda/iterative/call.h"
 
 /* What is asked of `iterative`. */
 struct iterative_wish {

@@ -7,11 +7,12 @@
 
 #include <cublas_v2.h>
 
-#include "gpu/cuda/identify.h"
-#include "gpu/cuda/iterative.h"
-#include "gpu/cuda/launch.cuh"
-#include "gpu/cuda/ptx.cuh"
-#include "gpu/cuda/transpose.h"
+#include "gpu/cuda/gemm/gemm.h"
+#include "gpu/cuda/structured/identify.h"
+#include "gpu/cuda/iterative/iterative.h"
+#include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/base/ptx.cuh"
+#include "gpu/cuda/structured/transpose.h"
 
 template <typename T>
 iterative_bed<T>::iterative_bed(int64_t order, int64_t matrices, bool with_v0)

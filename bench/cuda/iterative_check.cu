@@ -4,8 +4,8 @@
  */
 #include "bench/cuda/iterative.cuh"
 
-#include "gpu/cuda/identify.h"
-#include "gpu/cuda/transpose.h"
+#include "gpu/cuda/structured/identify.h"
+#include "gpu/cuda/structured/transpose.h"
 
 #define RATIO_MAX 15.0
 /* Of FP32 products by parts: beside SGEMM's errors, and, where all numbers have one sign, in

@@ -1,11 +1,12 @@
-/* bench/cuda/iterative_products.cu: FP32 products by parts (gpu/cuda/product_split.h)
+/* bench/cuda/iterative_products.cu: FP32 products by parts (gpu/cuda/gemm/split_precision.h)
  * beside cuBLAS's own in FP32: time, and what both are off the product in FP64.
  */
 #include "bench/cuda/iterative.cuh"
 
 #include <cublas_v2.h>
 
-#include "gpu/cuda/product_split.h"
+#include "gpu/cuda/gemm/gemm.h"
+#include "gpu/cuda/gemm/split_precision.h"
 
 #define PRODUCT_COUNT 2 /* matrices of a kind, for bits in a batch */
 

@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "bench/cuda/results.cuh"
+#include "gpu/cuda/gemm/gemm.h"
 
 static const int check_orders[] = {33,  34,  47,  48,  49,  64,  65,  80,  96,  97,   112, 127, 128,
                                    129, 144, 145, 160, 161, 176, 193, 208, 209, 224,  225, 255, 256,

@@ -5,8 +5,8 @@
 #define BENCH_CUDA_MIDDLE_CUH
 
 #include "bench/cuda/small.cuh"
-#include "gpu/cuda/lu_middle.h"
-#include "gpu/cuda/product.h"
+#include "gpu/cuda/lu/lu.h"
+#include "gpu/cuda/gemm/gemm.h"
 
 /* What products need, on the stream NULL. Made when it is first asked for, and never destroyed. */
 struct cuda_products *middle_products(void);

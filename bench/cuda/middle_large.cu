@@ -7,13 +7,14 @@
  * |I - X A| / (n |A| |X| eps) of an inverse; of LU |P A v - L U v| / (n |A| |v| eps), in largest
  * row sums, v being random.
  *
- * Also products by themselves, on either road (gpu/cuda/product.h).
+ * Also products by themselves, on either road (gpu/cuda/gemm/gemm.h).
  */
 #include "bench/cuda/clock.cuh"
 #include "bench/cuda/middle.cuh"
 
-#include "gpu/cuda/lu_wide_launch.cuh"
-#include "gpu/cuda/product_own.h"
+#include "gpu/cuda/gemm/gemm.h"
+#include "gpu/cuda/lu/wide_launch.cuh"
+#include "gpu/cuda/gemm/simt.h"
 
 namespace
 {

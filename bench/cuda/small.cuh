@@ -12,7 +12,7 @@
 
 #include <cuda_runtime.h>
 
-#include "gpu/cuda/kernels.h"
+#include "gpu/cuda/lu_small/lu_small.h"
 
 #define SMALL_TRY(call) small_try((call), #call, __FILE__, __LINE__)
 

@@ -18,10 +18,10 @@
 #include <cstring>
 
 #include "bench/cuda/results.cuh"
-#include "gpu/cuda/ptx.cuh"
-#include "gpu/cuda/real.cuh"
-#include "gpu/cuda/tri_call.h"
-#include "gpu/cuda/tridiagonal.h"
+#include "gpu/cuda/base/ptx.cuh"
+#include "gpu/cuda/base/real.cuh"
+#include "gpu/cuda/tridiagonal/call.h"
+#include "gpu/cuda/tridiagonal/tridiagonal.h"
 
 #define CARD_BYTES ((int64_t)1 << 30) /* of answers in a batch of small matrices */
 #define RATIO_MAX 15.0

@@ -3,8 +3,8 @@
 #define BENCH_CUDA_TUNE_CUH
 
 #include "bench/cuda/small.cuh"
-#include "gpu/cuda/launch.cuh"
-#include "gpu/cuda/shape.cuh"
+#include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/lu_small/shape.cuh"
 
 /* One kernel of one shape. */
 struct tune_shape {

@@ -7,10 +7,10 @@
 
 Four steps, all of them unless --only names one: list (what will be tried, and what it takes), build
 (nvcc, a file of a few shapes each), run (FOLDER/tune.csv), table (a file of the form of
-gpu/cuda/tuning_h200.cuh). --minutes leaves out the less promising shapes of each size until the
-rest takes no longer, about. The base table's shapes are always tried; sizes that are not keep
-theirs. build and run need not be on one machine: --arch sm_90 builds for an H200 anywhere. Use the
-table with `make cuda TUNING=FILE`, and let `make test-gpu TUNING=FILE` check it.
+gpu/cuda/tuning/h200/lu_small.cuh). --minutes leaves out the less promising shapes of each size
+until the rest takes no longer, about. The base table's shapes are always tried; sizes that are not
+keep theirs. build and run need not be on one machine: --arch sm_90 builds for an H200 anywhere. Use
+the table with `make cuda TUNING=FILE`, and let `make test-gpu TUNING=FILE` check it.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SECONDS_A_FILE = 1.5  # of one core, the headers
 SECONDS_A_SHAPE = {5: 0.5, 8: 1.5, 16: 2.5, 24: 3.5, 32: 5.0}  # of one core, to this order
 GPU_SECONDS_A_SHAPE, GPU_SECONDS_A_SIZE = 0.02, 0.5
 
-HEAD = """/* {path}: the shape of the fused kernels for each size (tuning.cuh).
+HEAD = """/* {path}: the shape of the fused kernels for each size (lu_small/shapes.cuh).
  *
  * Measured by bench/cuda/tune.py on {device}, {date}: of the shapes tried the
  * fastest. Any row gives right answers on any device; another one may be faster there. A different
@@ -192,7 +192,7 @@ def table_of(path):
 def write_table(arguments):
     device, best = measured(f"{arguments.build}/tune.csv")
     short = re.sub(r"[^a-z0-9]+", "_", device.removeprefix("NVIDIA ").lower())
-    path = arguments.table or f"gpu/cuda/tuning_{short}.cuh"
+    path = arguments.table or f"gpu/cuda/tuning/{short}/lu_small.cuh"
     shapes = table_of(arguments.base) | best
     parts = ["".join(line(kernel, precision, n, shapes[kernel, precision, n])
                      for n in range(1, 33))
@@ -213,7 +213,7 @@ def main():
     parser.add_argument("--minutes", type=float, help="for all of it, about; default: no limit")
     parser.add_argument("--build", default="build/tune")
     parser.add_argument("--only", choices=("list", "build", "run", "table"))
-    parser.add_argument("--base", default="gpu/cuda/tuning_h200.cuh")
+    parser.add_argument("--base", default="gpu/cuda/tuning/h200/lu_small.cuh")
     parser.add_argument("--table")
     parser.add_argument("--nvcc", default="nvcc")
     parser.add_argument("--arch", help="for the build; default: this machine's")

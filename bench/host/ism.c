@@ -22,12 +22,12 @@
 
 #include "base/choices.h"
 #include "base/clock.h"
-#include "base/least.h"
+#include "base/minmax.h"
 #include "bench/host/program.h"
-#include "gpu/host/dense.h"
-#include "gpu/host/host.h"
-#include "gpu/host/lapack.h"
-#include "gpu/host/team.h"
+#include "gpu/host/linalg/dense.h"
+#include "gpu/host/base/host.h"
+#include "gpu/host/linalg/lapack.h"
+#include "gpu/host/base/team.h"
 #include "gpu/methods/ism.h"
 
 #define ROUNDS_MOST 1000

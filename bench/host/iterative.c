@@ -27,11 +27,11 @@
 #include "base/choices.h"
 #include "base/clock.h"
 #include "bench/host/program.h"
-#include "gpu/host/dense.h"
-#include "gpu/host/host.h"
-#include "gpu/host/identify.h"
-#include "gpu/host/lapack.h"
-#include "gpu/host/team.h"
+#include "gpu/host/linalg/dense.h"
+#include "gpu/host/base/host.h"
+#include "gpu/host/linalg/identify.h"
+#include "gpu/host/linalg/lapack.h"
+#include "gpu/host/base/team.h"
 #include "gpu/methods/iterative.h"
 
 #define ROUNDS_MOST 1000

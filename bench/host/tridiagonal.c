@@ -24,8 +24,8 @@
 
 #include "base/clock.h"
 #include "bench/host/program.h"
-#include "gpu/host/host.h"
-#include "gpu/host/team.h"
+#include "gpu/host/base/host.h"
+#include "gpu/host/base/team.h"
 #include "gpu/methods/tridiagonal.h"
 
 #define ROUNDS_MOST 1000

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""What an object exports bears its folder's name.
+"""What an object exports bears its room's name.
 
-`queue_submit` is public in queue/; `queue__pop` (two underscores) is shared within queue/ alone.
-In base/ and server/ the file's own name stands for the folder: `arena_alloc`, `supervisor_stop`.
+`queue_submit` is public in queue/; `queue__pop` (two underscores) is shared within queue/ alone:
+scripts/check/layers.py holds who uses it. In base/ and server/ the file's own name stands for the
+room: `arena_alloc`, `supervisor_stop`.
 
     scripts/check/symbols.py BUILD
 """
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-# Folder -> prefixes beside the folder's name. Empty: only those of the file's name.
+# Room, with the rooms below it that have no row -> prefixes beside those of the file's name.
 EXTRA = {
     "base": ["failure_", "error_"],
     "gpu": ["method_", "engine_"],
@@ -23,6 +23,8 @@ EXTRA = {
     "proto": ["proto_"],
     "queue": ["queue_"],
     "server": ["server_"],
+    "server/http": ["http_"],
+    "server/engines": ["engine_"],
 }
 
 ENDINGS = ("c", "cc", "cu")
@@ -43,25 +45,27 @@ def is_ours(name):
     return not name.startswith(("_Z", "__", "DW."))
 
 
+def objects_of(root, room):
+    """Those of a room and of the rooms below it that have no row of their own."""
+    for path in sorted((root / room).glob("**/*.o")):
+        source = path.relative_to(root).with_suffix("")
+        nearest = next(str(above) for above in source.parents if str(above) in EXTRA)
+        if nearest == room and any(source.with_suffix("." + end).exists() for end in ENDINGS):
+            yield path
+
+
 def main():
     root = Path(sys.argv[1]) / "obj"
     problems = []
-    for folder, prefixes in EXTRA.items():
-        # A file split in two shares names with two underscores, under its first part's name.
-        files = tuple(header.stem + "__" for header in Path(folder).glob("*.c"))
-        objects = [path for path in sorted((root / folder).glob("*.o"))
-                   if any(Path(f"{folder}/{path.stem}.{end}").exists() for end in ENDINGS)]
+    for room, prefixes in EXTRA.items():
+        objects = list(objects_of(root, room))
         for path, kind, name in symbols(objects) if objects else []:
-            source = f"{folder}/{path.stem}.c"
-            allowed = tuple(prefixes) + (path.stem + "_",) + files
-            private = re.match(r"([a-z0-9]+)__", name)
-            if kind == "U" and private and Path(private[1]).is_dir() \
-                    and private[1] != Path(folder).name:
-                problems.append(f"{source}: uses {name}, private to {private[1]}/")
             if kind in "uUwvV" or not is_ours(name) or name == "main":
                 continue
-            if not name.startswith(allowed):
-                problems.append(f"{source}: exports {name}; allowed:"
+            # A file split in two shares names with two underscores, under its first part's name.
+            files = tuple(source.stem + "__" for source in Path(room).glob("**/*.c"))
+            if not name.startswith(tuple(prefixes) + (path.stem + "_",) + files):
+                problems.append(f"{path.relative_to(root)}: exports {name}; allowed:"
                                 f" {', '.join(prefixes)}, {path.stem}_")
     print("\n".join(problems))
     return 1 if problems else 0

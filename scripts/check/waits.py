@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A CUDA kernel that may begin before the one ahead of it has ended waits for that first.
 
-Kernels that gpu/cuda/ism_put.cuh and ism_lines.cuh start, and our own products, are launched so.
+Kernels that gpu/cuda/ism/put.cuh and ism/lines.cuh start, and our own products, are launched so.
 Each must have the wait as its first statement: a test on the CPU sees that a thread waits, but not
 when.
 """
@@ -31,10 +31,10 @@ def arguments(text, at):
 def main():
     first = {}
     started = {"cuda__own_product_kernel"}
-    for path in sorted((ROOT / "gpu/cuda").glob("*.cu*")):
+    for path in sorted((ROOT / "gpu/cuda").glob("*/*.cu*")):
         text = path.read_text()
         first.update({name: (path.name, word) for name, word in DEFINED.findall(text)})
-        if path.name.startswith("ism_"):
+        if path.parent.name == "ism":
             for match in STARTS.finditer(text):
                 started.update(KERNEL.findall(arguments(text, match.end())))
     wrong = [name for name in sorted(started) if first.get(name, ("", ""))[1] not in WAITS]

@@ -1,6 +1,6 @@
 """Several engines: who answers what, who stands in for whom, what --engine asks for.
 
-The CUDA engine is played by a stand-in with the host engine's code (tests/engines), so that its
+The CUDA engine is played by a stand-in with the host engine's code (tests/doubles), so that its
 answers have the same bits as the host's; invertd_device_batches_total tells who gave them.
 """
 

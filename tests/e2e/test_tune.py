@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TABLE = ROOT / "gpu/cuda/tuning_h200.cuh"
+TABLE = ROOT / "gpu/cuda/tuning/h200/lu_small.cuh"
 ROW = re.compile(r"^CUDA__(INVERSE|FACTOR)(?:_LONE)?\((float|double), (\d+), (.*)\)$", re.M)
 LONE_N_MAX, LONE_NUMBERS = 5, 3  # rows of a whole matrix a lane
 HEAD = ("# NVIDIA Test 1000\nkernel,precision,n,shape,million_per_s,percent_of_copy,registers,"

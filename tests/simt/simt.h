@@ -1,8 +1,8 @@
 /* tests/simt/simt.h: the SIMT stand-in: runs CUDA kernels on a CPU, for tests.
  *
  * The sources in gpu/cuda are compiled by g++ as they are: `-Itests/simt` comes first, so that the
- * headers here are found in the place of the toolkit's and of gpu/cuda/ptx.cuh, and device.cuh,
- * which is included by force, gives the words of the device language a meaning.
+ * headers here are found in the place of the toolkit's and of gpu/cuda/base/ptx.cuh, and
+ * device.cuh, which is included by force, gives the words of the device language a meaning.
  *
  * The threads of a block are fibers of the thread that launches. One runs until it waits for
  * others: at a barrier, or where a warp's lanes exchange values. Blocks run one after the other,

@@ -11,28 +11,28 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "base/pool.h"
+#include "base/workers.h"
 
 #define LIMIT 5
 #define SUBMITTERS 3
 #define TASKS 2000 /* of one submitter */
 
-static struct pool *create(int threads, int limit)
+static struct workers *create(int threads, int limit)
 {
-    struct pool *pool;
+    struct workers *pool;
     struct failure failure;
-    if (pool_create(threads, limit, &pool, &failure) != ERROR_NONE)
+    if (workers_create(threads, limit, &pool, &failure) != ERROR_NONE)
         fail_msg("%s", failure.detail);
     return pool;
 }
 
 /* A task that says it has begun, then waits to be let go. */
 struct gate {
-    struct pool_task task; /* first */
+    struct workers_task task; /* first */
     sem_t begun, go;
 };
 
-static void run_gate(struct pool_task *self)
+static void run_gate(struct workers_task *self)
 {
     struct gate *gate = (struct gate *)self;
     sem_post(&gate->begun);
@@ -41,12 +41,12 @@ static void run_gate(struct pool_task *self)
 }
 
 struct counted {
-    struct pool_task task; /* first */
-    _Atomic int *turn;     /* counts the tasks that ran */
-    int place;             /* this one's turn, from 1 */
+    struct workers_task task; /* first */
+    _Atomic int *turn;        /* counts the tasks that ran */
+    int place;                /* this one's turn, from 1 */
 };
 
-static void run_counted(struct pool_task *self)
+static void run_counted(struct workers_task *self)
 {
     struct counted *counted = (struct counted *)self;
     counted->place = atomic_fetch_add(counted->turn, 1) + 1;
@@ -57,11 +57,11 @@ static void run_counted(struct pool_task *self)
 static void test_limit_and_order(void **state)
 {
     (void)state;
-    struct pool *pool = create(1, LIMIT);
+    struct workers *pool = create(1, LIMIT);
     struct gate gate = {.task.run = run_gate};
     sem_init(&gate.begun, 0, 0);
     sem_init(&gate.go, 0, 0);
-    assert_int_equal(pool_submit(pool, &gate.task), ERROR_NONE);
+    assert_int_equal(workers_submit(pool, &gate.task), ERROR_NONE);
     while (sem_wait(&gate.begun) != 0)
         continue;
 
@@ -69,11 +69,11 @@ static void test_limit_and_order(void **state)
     struct counted tasks[LIMIT + 1];
     for (int i = 0; i <= LIMIT; i++) {
         tasks[i] = (struct counted){{.run = run_counted}, &turn, 0};
-        assert_int_equal(pool_submit(pool, &tasks[i].task), i < LIMIT ? ERROR_NONE : ERROR_FULL);
+        assert_int_equal(workers_submit(pool, &tasks[i].task), i < LIMIT ? ERROR_NONE : ERROR_FULL);
     }
     assert_int_equal(atomic_load(&turn), 0);
     sem_post(&gate.go);
-    pool_destroy(&pool);
+    workers_destroy(&pool);
     assert_null(pool);
     assert_int_equal(atomic_load(&turn), LIMIT);
     for (int i = 0; i < LIMIT; i++)
@@ -87,13 +87,13 @@ static void test_limit_and_order(void **state)
 static void test_parallel(void **state)
 {
     (void)state;
-    struct pool *pool = create(3, LIMIT);
+    struct workers *pool = create(3, LIMIT);
     struct gate gates[3];
     for (int i = 0; i < 3; i++) {
         gates[i].task.run = run_gate;
         sem_init(&gates[i].begun, 0, 0);
         sem_init(&gates[i].go, 0, 0);
-        assert_int_equal(pool_submit(pool, &gates[i].task), ERROR_NONE);
+        assert_int_equal(workers_submit(pool, &gates[i].task), ERROR_NONE);
     }
     for (int i = 0; i < 3; i++) {
         while (sem_wait(&gates[i].begun) != 0)
@@ -101,16 +101,16 @@ static void test_parallel(void **state)
     }
     for (int i = 0; i < 3; i++)
         sem_post(&gates[i].go);
-    pool_destroy(&pool);
+    workers_destroy(&pool);
     for (int i = 0; i < 3; i++) {
         sem_destroy(&gates[i].begun);
         sem_destroy(&gates[i].go);
     }
-    pool_destroy(&pool); /* nothing to destroy */
+    workers_destroy(&pool); /* nothing to destroy */
 }
 
 struct submitter {
-    struct pool *pool;
+    struct workers *pool;
     _Atomic int *turn;
     struct counted tasks[TASKS];
 };
@@ -120,7 +120,7 @@ static void *submit_all(void *context)
     struct submitter *submitter = context;
     for (int i = 0; i < TASKS; i++) {
         submitter->tasks[i] = (struct counted){{.run = run_counted}, submitter->turn, 0};
-        while (pool_submit(submitter->pool, &submitter->tasks[i].task) == ERROR_FULL)
+        while (workers_submit(submitter->pool, &submitter->tasks[i].task) == ERROR_FULL)
             sched_yield();
     }
     return NULL;
@@ -132,7 +132,7 @@ static void test_submitters(void **state)
     static struct submitter submitters[SUBMITTERS];
     pthread_t threads[SUBMITTERS];
     _Atomic int turn = 0;
-    struct pool *pool = create(2, 16);
+    struct workers *pool = create(2, 16);
     for (int i = 0; i < SUBMITTERS; i++) {
         submitters[i].pool = pool;
         submitters[i].turn = &turn;
@@ -140,7 +140,7 @@ static void test_submitters(void **state)
     }
     for (int i = 0; i < SUBMITTERS; i++)
         pthread_join(threads[i], NULL);
-    pool_destroy(&pool);
+    workers_destroy(&pool);
     assert_int_equal(atomic_load(&turn), SUBMITTERS * TASKS);
     for (int i = 0; i < SUBMITTERS; i++) {
         for (int j = 0; j < TASKS; j++)
@@ -151,11 +151,11 @@ static void test_submitters(void **state)
 /* ---- Signals ---- */
 
 struct mask {
-    struct pool_task task; /* first */
-    int blocked;           /* SIGTERM and SIGHUP */
+    struct workers_task task; /* first */
+    int blocked;              /* SIGTERM and SIGHUP */
 };
 
-static void run_mask(struct pool_task *self)
+static void run_mask(struct workers_task *self)
 {
     struct mask *mask = (struct mask *)self;
     sigset_t signals;
@@ -168,9 +168,9 @@ static void test_signals(void **state)
 {
     (void)state;
     struct mask mask = {{.run = run_mask}, 0};
-    struct pool *pool = create(1, 1);
-    assert_int_equal(pool_submit(pool, &mask.task), ERROR_NONE);
-    pool_destroy(&pool);
+    struct workers *pool = create(1, 1);
+    assert_int_equal(workers_submit(pool, &mask.task), ERROR_NONE);
+    workers_destroy(&pool);
     assert_int_equal(mask.blocked, 2);
     run_mask(&mask.task);
     assert_int_equal(mask.blocked, 0);

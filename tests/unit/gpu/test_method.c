@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "gpu/engine.h"
-#include "gpu/host/host.h"
+#include "gpu/host/base/host.h"
 #include "gpu/method.h"
 
 static void test_registry_is_sorted_and_found(void **state)

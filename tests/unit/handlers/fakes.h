@@ -236,14 +236,14 @@ static inline void fake_start(struct fake *fake)
     fake->services.metrics = metric_registry_create();
     assert_non_null(fake->services.metrics);
     assert_int_equal(arena_create(FAKE_ARENA_BYTES, &fake->services.arena, &failure), ERROR_NONE);
-    assert_int_equal(pool_create(1, 4, &fake->services.pool, &failure), ERROR_NONE);
+    assert_int_equal(workers_create(1, 4, &fake->services.pool, &failure), ERROR_NONE);
     mailbox_init(&fake->home, fake_wake, fake);
     assert_int_equal(handlers_create(&fake->services, &fake->handlers, &failure), ERROR_NONE);
 }
 
 static inline void fake_stop(struct fake *fake)
 {
-    pool_destroy(&fake->services.pool);
+    workers_destroy(&fake->services.pool);
     mailbox_run(&fake->home);
     assert_int_equal(fake->queue.entered, fake->queue.left);
     assert_int_equal(fake->queue.count, 0);

@@ -2,7 +2,7 @@
  * with nothing left behind (fake_stop looks). */
 #include "fakes.h"
 
-#include "handlers/inference.h"
+#include "handlers/inference/inference.h"
 
 #define INFER "/v2/models/lu/infer"
 #define LENGTH "Inference-Header-Content-Length"

@@ -305,7 +305,7 @@ static void test_compression(void **state)
 /* The pool's list is full: a body that needs it is refused, an answer goes out uncompressed. */
 static atomic_bool pool_blocked;
 
-static void block_pool(struct pool_task *task)
+static void block_pool(struct workers_task *task)
 {
     (void)task;
     while (atomic_load(&pool_blocked))
@@ -317,13 +317,13 @@ static void test_full_pool(void **state)
     (void)state;
     struct fake fake;
     struct fake_exchange f;
-    struct pool_task tasks[8];
+    struct workers_task tasks[8];
     fake_start(&fake);
     atomic_store(&pool_blocked, true);
     int taken = 0;
     for (int i = 0; i < 8; i++) {
         tasks[i].run = block_pool;
-        if (pool_submit(fake.services.pool, &tasks[i]) == ERROR_NONE)
+        if (workers_submit(fake.services.pool, &tasks[i]) == ERROR_NONE)
             taken++;
         usleep(2000); /* so that the thread holds one and the list the others */
     }

@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "handlers/handlers.h"
-#include "server/http.h"
+#include "server/http/http.h"
 #include "server/listen.h"
 
 #define MS INT64_C(1000000)

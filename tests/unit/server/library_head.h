@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/http_guard.h"
+#include "server/http/guard.h"
 
 #define LIBRARY_HEAD_MAX 32768
 

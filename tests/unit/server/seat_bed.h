@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "server/seat.h"
+#include "server/engines/seat.h"
 
 #define MS_NS UINT64_C(1000000)
 #define MOST_NS (10 * CLOCK_S)

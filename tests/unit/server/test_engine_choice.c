@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "server/engine_choice.h"
+#include "server/engines/choice.h"
 
 static void test_meanings(void **state)
 {

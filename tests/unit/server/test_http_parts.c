@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/http_count.h"
-#include "server/http_peer.h"
-#include "server/http_raw.h"
+#include "server/http/count.h"
+#include "server/http/peer.h"
+#include "server/http/raw.h"
 
 static uint32_t number(int family, const char *address, uint16_t port)
 {

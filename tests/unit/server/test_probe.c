@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "server/probe.h"
+#include "server/engines/probe.h"
 
 #define ENGINE 3
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "server/watch.h"
+#include "server/http/watch.h"
 
 #define CROWD 200
 

@@ -1,0 +1,44 @@
+/* gpu/cuda/base/batch.h: a batch of methods that take one matrix and return one: where its items
+ * are, and what INFO says of an inverse that has yet to be recovered.
+ *
+ * Threads: constant data; the caller owns the arrays until its stream has come to the end.
+ */
+#ifndef GPU_CUDA_BASE_BATCH_H
+#define GPU_CUDA_BASE_BATCH_H
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#include "base/datatype.h"
+
+/* The largest order of the fused kernels (lu_small/lu_small.h). */
+#define CUDA_SMALL_N_MAX 32
+
+/* From this order on an inverse is tried on a vector, because partial pivoting may have spoilt it.
+ * One that fails is doubtful. Of any order so is one that is not finite, for a denormal pivot may
+ * have had no reciprocal, and a zero pivot of a matrix that was scaled down, where a small one may
+ * have vanished, or of one whose numbers are far apart, where denormal ones may have been taken for
+ * zeros. A doubtful inverse has an INFO of CUDA_INFO_DOUBTFUL or up to n more, and cuda_mend_small
+ * must follow before the results are used. Items of inverses must have INFO. */
+#define CUDA_TRIED_N_LEAST 9
+#define CUDA_INFO_DOUBTFUL INT32_MIN
+
+/* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,
+ * aligned to their elements at least. NULL: an output nobody wants. */
+struct cuda_item {
+    const void *a; /* n x n */
+    void *result;  /* n x n: the inverse, or LU of A as written */
+    void *extra;   /* inverse: RCOND, one number of the precision. LU: pivots, n of int32, from 1 */
+    int32_t *info; /* one number a matrix */
+    int64_t first; /* matrices of all items before this one */
+};
+
+/* items is read by the device; item k holds matrices items[k].first up to items[k + 1].first. */
+struct cuda_batch {
+    const struct cuda_item *items;
+    int64_t item_count;
+    int64_t matrices;
+    uint32_t *doubtful; /* the device adds the number of doubtful inverses; NULL: not counted */
+};
+
+#endif

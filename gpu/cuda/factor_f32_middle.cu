@@ -1,4 +1,0 @@
-/* gpu/cuda/factor_f32_middle.cu: the LU kernels in FP32, one range of sizes (launch.cuh). */
-#include "gpu/cuda/factor_small.cuh"
-
-CUDA__RANGE(cuda__factor_f32_middle, cuda__factor_f32, CUDA__LOW + 1, CUDA__MIDDLE)

@@ -1,0 +1,236 @@
+/* gpu/cuda/ism/device.cuh: `ism` on the device: what its kernels share: where a matrix's tensors
+ * and arrays are, the lines of a trial, what a block of threads finds out together, and the
+ * verdict. Device code. Kernels take a slot a blockIdx.y.
+ */
+#ifndef GPU_CUDA_ISM_DEVICE_CUH
+#define GPU_CUDA_ISM_DEVICE_CUH
+
+#include "gpu/cuda/base/find.cuh"
+#include "gpu/cuda/ism/call.h"
+#include "gpu/cuda/ism/lost.cuh"
+#include "gpu/cuda/base/reduce.cuh"
+#include "gpu/cuda/base/real.cuh"
+
+#define CUDA__ISM_THREADS 256
+#define CUDA__ISM_WARPS (CUDA__ISM_THREADS / CUDA__WARP)
+/* Of a block that has a large matrix's lines to itself, and from which order on it is large on the
+ * road by blocks. Streamed updates are large from another order on (stream.cuh). */
+#define CUDA__ISM_ALONE_THREADS 1024
+#define CUDA__ISM_ALONE_ORDER 2048
+#define CUDA__ISM_NEAR 64         /* times eps: below that RCOND's INFO is left to lu */
+#define CUDA__ISM_WHOLE_RATIO 8.0 /* of a residual that is known whole; the contract has 15 */
+
+/* What is known of a matrix on its way: at the start of its part. */
+struct cuda__ism_answer {
+    double det; /* fraction and exponent of the product of pivots */
+    int64_t det_exponent;
+    double norm_a;                    /* |A|, or |A0^-1| where A is not known */
+    double change;                    /* of a trial where A is not known */
+    double reach;                     /* of lost.cuh: the largest row */
+    unsigned long long loss;          /* the bits of a number that is not negative */
+    double rcond;                     /* of lu, in the precision */
+    unsigned long long terms;         /* bits of a sum that terms.cuh makes */
+    int32_t bad;                      /* an input is not finite */
+    int32_t broken;                   /* a block is singular */
+    int32_t refused;                  /* no inverse goes out */
+    int32_t info, factor_info;        /* of lu */
+    int32_t shift;                    /* binary places that what was factored was scaled by */
+    double factored;                  /* a bound of the 1-norm of what is shifted */
+    int32_t levelled, lost;           /* see level.cuh */
+    int32_t twice;                    /* mending: A is to be formed in twice the precision */
+    int32_t chosen[CUDA__ISM_PROBES]; /* columns */
+};
+
+/* ---- Places ---- */
+
+/* The matrix `index` of the batch: its item, and its number there. */
+static __device__ __forceinline__ const cuda_tensors *cuda__ism_item(const cuda__ism_call &call,
+                                                                     int64_t index, int64_t *within)
+{
+    const cuda_tensors *item =
+        call.tensors + cuda__item_of(call.tensors, call.item_count, call.matrices, index);
+    *within = index - item->first;
+    return item;
+}
+
+static __device__ __forceinline__ const cuda_tensors *
+cuda__ism_item_of_slot(const cuda__ism_call &call, int64_t slot, int64_t *within)
+{
+    return cuda__ism_item(call, call.list ? call.list[slot] : call.first + slot, within);
+}
+
+/* The slot's part of an input or output, `numbers` for each matrix; NULL: there is none. */
+template <typename T>
+static __device__ __forceinline__ const T *cuda__ism_input(const cuda__ism_call &call, int64_t slot,
+                                                           int input, int64_t numbers)
+{
+    int64_t within;
+    const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
+    return item->inputs[input] ? (const T *)item->inputs[input] + within * numbers : nullptr;
+}
+
+template <typename T>
+static __device__ __forceinline__ T *cuda__ism_output(const cuda__ism_call &call, int64_t slot,
+                                                      int output, int64_t numbers)
+{
+    int64_t within;
+    const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
+    return item->outputs[output] ? (T *)item->outputs[output] + within * numbers : nullptr;
+}
+
+/* An array of a part; host code too. */
+template <typename T>
+static __host__ __device__ __forceinline__ T *cuda__ism_array_of(const cuda__ism_call &call,
+                                                                 int64_t slot, int array)
+{
+    return (T *)call.parts + slot * call.part + call.at[array];
+}
+
+/* A0^-1 as it was given: rows of ld numbers, but of n where Z has taken its place. */
+template <typename T>
+static __device__ __forceinline__ const T *cuda__ism_given_inverse(const cuda__ism_call &call,
+                                                                   int64_t slot)
+{
+    return call.plan.in_place
+               ? cuda__ism_input<T>(call, slot, CUDA__ISM_GIVEN_INVERSE, call.n * call.n)
+               : cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
+}
+
+template <typename T>
+static __device__ __forceinline__ cuda__ism_answer *cuda__ism_answer_of(const cuda__ism_call &call,
+                                                                        int64_t slot)
+{
+    return (cuda__ism_answer *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_ANSWER);
+}
+
+static __host__ __device__ __forceinline__ bool cuda__ism_is_whole(int64_t n)
+{
+    return n <= CUDA__ISM_PROBES;
+}
+
+/* Is A known? */
+static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_call &call)
+{
+    return !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1) || (call.inputs >> CUDA__ISM_GIVEN_A0 & 1);
+}
+
+/* ---- The lines of a trial ---- */
+
+static __host__ __device__ __forceinline__ int cuda__ism_tried(const cuda__ism_call &call)
+{
+    const bool knows = cuda__ism_knows(call);
+    return cuda__ism_is_whole(call.n)       ? (int)call.n
+           : call.plan.last                 ? CUDA__ISM_TRIED
+           : knows                          ? CUDA__ISM_TRIED_KNOWN
+           : call.n <= CUDA__ISM_NORM_ORDER ? CUDA__ISM_PROBES
+                                            : CUDA__ISM_TRIED;
+}
+
+/* Number i of a line (gpu/common/probes.h); up to n = CUDA__ISM_PROBES of the identity. */
+static __device__ __forceinline__ float cuda__ism_weight(int64_t n, int64_t i, int line)
+{
+    if (cuda__ism_is_whole(n))
+        return i == line ? 1.0f : 0.0f;
+    const uint32_t bits = ISM_PROBE_BITS((uint32_t)i, (uint32_t)line);
+    return ISM_PROBE_OF(bits);
+}
+
+/* What a trial allows, by the size of what was multiplied. */
+template <typename T>
+static __device__ __forceinline__ double cuda__ism_allowed(int64_t n, double size)
+{
+    double share = cuda__ism_is_whole(n) ? CUDA__ISM_WHOLE_RATIO * (double)n : sqrt((double)n);
+    return share * (double)cuda__real<T>::eps * size;
+}
+
+/* ---- Products of many numbers ---- */
+
+/* A denormal product would have lost digits. */
+static __device__ __forceinline__ void cuda__ism_times(double *fraction, int64_t *exponent,
+                                                       double factor)
+{
+    int shift = 0;
+    if (fabs(factor) < 2 * cuda__real<double>::least_safe) {
+        factor *= 0x1p64;
+        *exponent -= 64;
+    }
+    *fraction = frexp(*fraction * factor, &shift);
+    *exponent += shift;
+}
+
+static __device__ __forceinline__ double cuda__ism_value(double fraction, int64_t exponent)
+{
+    exponent = exponent > 4000 ? 4000 : exponent < -4000 ? -4000 : exponent;
+    return ldexp(fraction, (int)exponent);
+}
+
+/* ---- The report ---- */
+
+/* The numbers of a matrix, by one thread. info < -1: it is doubtful, and the rest does not count.
+ */
+template <typename T>
+static __device__ __forceinline__ void cuda__ism_store(const cuda__ism_call &call,
+                                                       const cuda_tensors *item, int64_t within,
+                                                       int info, T rcond, int road, T det_ratio)
+{
+    ((int32_t *)item->outputs[CUDA__ISM_WANTED_INFO])[within] = info;
+    ((T *)item->outputs[CUDA__ISM_WANTED_RCOND])[within] = rcond;
+    ((int32_t *)item->outputs[CUDA__ISM_WANTED_ROAD])[within] = road;
+    ((T *)item->outputs[CUDA__ISM_WANTED_DET_RATIO])[within] = det_ratio;
+    if (info < -1 && call.doubtful)
+        atomicAdd(call.doubtful, 1);
+}
+
+/* What a trial has measured. */
+struct cuda__ism_trial {
+    double error;          /* the largest of T (I - Z A), or of T (A0^-1 - Z M) */
+    double norm_x, norm_a; /* norm_a: of A, or of A0^-1 where A is not known */
+    double change;         /* |X Y^T A0^-1| where A is not known */
+    double lost;           /* see lost.cuh */
+    bool blind;            /* likewise */
+    double det_ratio;
+    bool bad;
+};
+
+/* The least norm of an inverse of a matrix whose numbers are in range: smaller ones have hardly a
+ * digit, and their trial, which works with as few, would not tell. One of FP32 was tried before it
+ * was rounded, perhaps to denormal numbers. */
+template <typename T>
+static __device__ __forceinline__ double cuda__ism_least_norm(const cuda__ism_call &call)
+{
+    const double least = (double)cuda__real<T>::least_safe;
+    return sizeof(T) < sizeof(double) && !call.mending ? (double)call.n * least : least / 4;
+}
+
+/* Reports the answer of `road`, or that there is none; by one thread. Returns INFO: what is
+ * singular is left to lu, or to a solution. */
+template <typename T>
+static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call,
+                                                      const cuda_tensors *item, int64_t within,
+                                                      const cuda__ism_trial &trial, int road)
+{
+    const double eps = cuda__real<T>::eps, nan = (double)cuda__real<T>::nan();
+    const double largest = (double)cuda__real<T>::largest;
+    bool known = cuda__ism_knows(call);
+    bool sized = trial.norm_x >= cuda__ism_least_norm<T>(call) && trial.norm_x <= largest;
+    double size = trial.norm_x * (known ? trial.norm_a : 1 + trial.change);
+    double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
+    bool good = sized && trial.norm_a <= largest && !trial.bad && !trial.blind &&
+                trial.error <= cuda__ism_allowed<T>(call.n, size) &&
+                (known ? trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
+                       : !cuda__ism_cancels(call.n, trial.lost, trial.change) &&
+                             size * eps <= trial.norm_a);
+    int info = trial.bad ? -1 : CUDA_INFO_DOUBTFUL;
+    double det_ratio = nan;
+    if (good) {
+        info = 0;
+        det_ratio = trial.det_ratio;
+    } else {
+        rcond = nan;
+    }
+    cuda__ism_store<T>(call, item, within, info, (T)rcond, good ? road : (int)METHOD_ROAD_NONE,
+                       (T)det_ratio);
+    return info;
+}
+
+#endif

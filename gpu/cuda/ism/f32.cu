@@ -1,0 +1,14 @@
+/* gpu/cuda/ism/f32.cu: `ism` in FP32. */
+#include "gpu/cuda/ism/mend.cuh"
+
+cudaError_t cuda__ism_launch_f32(const struct cuda__ism_call *work, struct cuda_products *products,
+                                 cudaStream_t stream)
+{
+    return cuda__ism_launch<float>(*work, products, stream);
+}
+
+cudaError_t cuda__ism_mend_f32(const struct cuda__ism_call *work, struct cuda_products *products,
+                               cudaStream_t stream)
+{
+    return cuda__ism_mend<float>(*work, products, stream);
+}

@@ -1,0 +1,540 @@
+/* gpu/cuda/ism/road.cuh: the launches of `ism` by blocks: a sequence for as many matrices as the
+ * workspace holds, then for the next ones. Host code, any thread; nothing is awaited.
+ *
+ * Which kernels and products there are follows from n, m, the plan and what is given. With lines of
+ * n numbers for G^T, (G R)^T and K a step is
+ *
+ *      W = X_s^T A0^-T - P^T (G R)^T_earlier,    P = K_earlier X_s,
+ *      K_s = Y_s^T A0^-1 - Q^T K_earlier,        Q = (G R)^T_earlier Y_s,
+ *      R^T = (I + W Y_s)^-1, (G R)^T_s = R^T W,  and Z = A0^-1 - (G R) K.
+ *
+ * What is earlier than a group is met by the whole group at once, the rest by the block. Where a
+ * group is a block, the next one meets what is earlier than this one while this one's R is
+ * computed: that keeps few of a device's multiprocessors busy most of the time.
+ */
+#ifndef GPU_CUDA_ISM_ROAD_CUH
+#define GPU_CUDA_ISM_ROAD_CUH
+
+#include "gpu/cuda/ism/few_launch.cuh"
+#include "gpu/cuda/ism/form.cuh"
+#include "gpu/cuda/ism/fused.cuh"
+#include "gpu/cuda/ism/last_narrow.cuh"
+#include "gpu/cuda/ism/middle_room.h"
+#include "gpu/cuda/ism/try.cuh"
+
+#define CUDA__ISM_LINE_BLOCKS 64 /* that make the lines of a trial */
+
+/* A chunk of matrices on its way. */
+template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
+    typedef cuda__ism_trier<T> trier;
+    using trier::call;
+    using trier::check;
+    using trier::diagonal;
+    using trier::has;
+    using trier::lines;
+    using trier::look_at;
+    using trier::look_at_answer;
+    using trier::measure_a;
+    using trier::measure_diagonal;
+    using trier::multiply;
+    using trier::note;
+    using trier::over;
+    using trier::over_both;
+    using trier::pieces;
+    using trier::products;
+    using trier::square;
+    using trier::start;
+    using trier::start_alone;
+    using trier::start_both;
+    using trier::start_grid;
+    using trier::start_once;
+    using trier::status;
+    using trier::stream;
+    using trier::stride;
+    using trier::thin;
+    using trier::try_known;
+    using trier::try_update;
+    using trier::weigh_thin;
+
+    /* ---- What is given ---- */
+
+    /* sizes: the sums of A0 or A0^-1 are wanted, for the trial. */
+    void bring(bool sizes)
+    {
+        bool alone = has(CUDA__ISM_GIVEN_A);
+        note(CUDA_ISM_BRING);
+        start(cuda__ism_begin_kernel<T>, 1, 1, 0, call);
+        if (alone) {
+            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A,
+                 thin(CUDA__ISM_X));
+            look_at(CUDA__ISM_X, 1);
+            over(call.n * call.n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_ONES,
+                 thin(CUDA__ISM_Y));
+        } else {
+            over_both(call.n * call.m, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_X,
+                      thin(CUDA__ISM_X));
+        }
+        if (call.mending && !cuda__ism_knows(call))
+            start(cuda__ism_balance_kernel<T>, call.m, CUDA__ISM_THREADS, 0, call);
+        if (diagonal() && alone)
+            start_alone(cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_diagonal_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
+        else if (diagonal())
+            over(call.n, cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>, call);
+        else
+            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_INVERSE,
+                 square(CUDA__ISM_B));
+        if (has(CUDA__ISM_GIVEN_A0))
+            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A0,
+                 square(CUDA__ISM_A0));
+        if (sizes && has(CUDA__ISM_GIVEN_A0))
+            look_at(CUDA__ISM_A0, 1);
+        if (sizes && !cuda__ism_knows(call)) {
+            weigh_thin(false);
+            start(cuda__ism_weigh_given_kernel<T>, pieces(call.n, CUDA__WARP),
+                  CUDA__ISM_TERMS_THREADS, 0, call);
+        }
+    }
+
+    /* ---- The variants ---- */
+
+    /* W = columns of X, transposed, times A0^-T, and K, from line `first` on, those of Y times
+     * A0^-1; `reduced`: times Z in its place, and from line 0 on. */
+    void begin_block(int64_t first, int64_t count, bool reduced)
+    {
+        int known = reduced && first > 0 ? CUDA__ISM_Z : CUDA__ISM_B;
+        int64_t line = reduced ? 0 : first;
+        note(CUDA_ISM_BEGIN);
+        if (diagonal() && known == CUDA__ISM_B && line == first) {
+            start_both(cuda__ism_scale_kernel<T>,
+                       pieces(call.n, CUDA__ISM_TILE) * pieces(count, CUDA__ISM_TILE), call, first,
+                       count);
+            return;
+        }
+        multiply(count, call.n, call.n, true, true, 1, {CUDA__ISM_X, 0, first}, {known, 0, 0}, 0,
+                 {CUDA__ISM_W, 0, 0});
+        multiply(count, call.n, call.n, true, false, 1, {CUDA__ISM_Y, 0, first}, {known, 0, 0}, 0,
+                 {CUDA__ISM_K, line, 0});
+    }
+
+    /* Columns first to first + count - 1, in W and K from `group` on, meet those from `begin` to
+     * end - 1. P and Q: from column first - group on. */
+    void meet_earlier(int64_t begin, int64_t end, int64_t group, int64_t first, int64_t count)
+    {
+        int64_t inner = end - begin, at = first - group;
+        if (inner <= 0)
+            return;
+        note(CUDA_ISM_MEET);
+        multiply(inner, count, call.n, false, false, 1, {CUDA__ISM_K, begin, 0},
+                 {CUDA__ISM_X, 0, first}, 0, {CUDA__ISM_P, begin, at});
+        multiply(inner, count, call.n, false, false, 1, {CUDA__ISM_GR, begin, 0},
+                 {CUDA__ISM_Y, 0, first}, 0, {CUDA__ISM_Q, begin, at});
+        multiply(count, call.n, inner, true, false, -1, {CUDA__ISM_P, begin, at},
+                 {CUDA__ISM_GR, begin, 0}, 1, {CUDA__ISM_W, at, 0});
+        multiply(count, call.n, inner, true, false, -1, {CUDA__ISM_Q, begin, at},
+                 {CUDA__ISM_K, begin, 0}, 1, {CUDA__ISM_K, first, 0});
+    }
+
+    /* C = (I + C)^-1, of s columns. */
+    void invert_block(int64_t s)
+    {
+        typedef cuda__ism_turn_tile<T> tile;
+        for (int64_t first = 0; first < s; first += CUDA__ISM_TURN) {
+            int64_t count = s - first < CUDA__ISM_TURN ? s - first : CUDA__ISM_TURN;
+            bool whole = count == s;
+            start(cuda__ism_turn_kernel<T>, whole ? 1 : 1 + CUDA__ISM_TURN_BLOCKS,
+                  CUDA__ISM_TURN_THREADS, 0, call, (int)s, (int)first, (int)count);
+            if (whole)
+                return;
+            start(cuda__ism_turn_rest_kernel<T>, pieces(s, tile::rows) * pieces(s, tile::columns),
+                  CUDA__ISM_TURN_THREADS, sizeof(typename tile::shared), call, (int)s, (int)count);
+        }
+    }
+
+    /* C = Y_s^T G of the block whose G^T is in W from line `at` on. */
+    void form_block(int64_t first, int64_t count, int64_t at)
+    {
+        note(CUDA_ISM_INVERT);
+        multiply(count, count, call.n, false, false, 1, {CUDA__ISM_W, at, 0},
+                 {CUDA__ISM_Y, 0, first}, 0, {CUDA__ISM_C, 0, 0});
+    }
+
+    /* (G R)^T of a block, from line `to` on: C is R^T, G^T is in array `w` from line `at` on. */
+    void couple(int64_t count, int w, int64_t at, int64_t to)
+    {
+        note(CUDA_ISM_COUPLE);
+        multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {w, at, 0}, 0,
+                 {CUDA__ISM_GR, to, 0});
+    }
+
+    /* R^T of the block whose G^T is in W from line `at` on, and (G R)^T from line `to` on. */
+    void take_block(int64_t first, int64_t count, int64_t at, int64_t to)
+    {
+        form_block(first, count, at);
+        invert_block(count);
+        couple(count, CUDA__ISM_W, at, to);
+    }
+
+    bool wants(int output) const
+    {
+        return call.wanted >> output & 1;
+    }
+
+    /* U, U R and V of a block: columns of all the paper's recurrences; and R. */
+    void keep_factors(int64_t group, int64_t first, int64_t count)
+    {
+        int64_t at = first - group, n = call.n;
+        if (wants(CUDA__ISM_WANTED_R))
+            over(count * call.m, cuda__ism_write_r_kernel<T>, call, first, count);
+        if (!wants(CUDA__ISM_WANTED_U) && !wants(CUDA__ISM_WANTED_V))
+            return;
+        if (first > 0)
+            multiply(n, count, first, false, false, -1, {CUDA__ISM_UR, 0, 0}, {CUDA__ISM_P, 0, at},
+                     1, {CUDA__ISM_U, 0, first});
+        multiply(n, count, count, false, true, 1, {CUDA__ISM_U, 0, first}, {CUDA__ISM_C, 0, 0}, 0,
+                 {CUDA__ISM_UR, 0, first});
+        if (first > 0)
+            multiply(n, count, first, false, false, -1, {CUDA__ISM_V, 0, 0}, {CUDA__ISM_Q, 0, at},
+                     1, {CUDA__ISM_V, 0, first});
+    }
+
+    void start_factors()
+    {
+        if (!wants(CUDA__ISM_WANTED_U) && !wants(CUDA__ISM_WANTED_V))
+            return;
+        copy_thin(CUDA__ISM_X, CUDA__ISM_U);
+        copy_thin(CUDA__ISM_Y, CUDA__ISM_V);
+    }
+
+    void copy_thin(int from, int to)
+    {
+        over(call.n * call.m, cuda__ism_copy_kernel<T>, call, from, thin(to));
+    }
+
+    /* U and V, or NaN in their place; and in that of R, which has been written by then. */
+    void write_factors(bool none)
+    {
+        static const struct {
+            int output, array;
+        } factors[] = {{CUDA__ISM_WANTED_U, CUDA__ISM_U}, {CUDA__ISM_WANTED_V, CUDA__ISM_V}};
+        for (const auto &factor : factors) {
+            if (wants(factor.output))
+                over(call.n * call.m, cuda__ism_factor_kernel<T>, call, factor.output,
+                     thin(factor.array), none);
+        }
+        if (none && wants(CUDA__ISM_WANTED_R))
+            over(call.m * call.m, cuda__ism_factor_kernel<T>, call, (int)CUDA__ISM_WANTED_R,
+                 cuda__ism_shape{CUDA__ISM_C, call.m, call.m, call.lds}, true);
+    }
+
+    /* A group's columns meet those of all groups but the one before it, */
+    void meet_groups(int64_t first, int64_t count)
+    {
+        meet_earlier(0, first - call.plan.group, first, first, count);
+    }
+
+    /* and of that one. */
+    void meet_group(int64_t first, int64_t count)
+    {
+        if (first > 0)
+            meet_earlier(first - call.plan.group, first, first, first, count);
+    }
+
+    /* The group of `count` columns from `first` on. */
+    void take_group(int64_t first, int64_t count)
+    {
+        int64_t end = first + count, block = call.plan.block;
+        begin_block(first, count, false);
+        if (block == call.plan.group) { /* as ahead, with the same bits */
+            meet_groups(first, count);
+            meet_group(first, count);
+        } else {
+            meet_earlier(0, first, first, first, count);
+        }
+        for (int64_t at = first; at < end; at += block) {
+            int64_t columns = end - at < block ? end - at : block;
+            meet_earlier(first, at, first, at, columns);
+            take_block(at, columns, at - first, at);
+            keep_factors(first, at, columns);
+        }
+    }
+
+    /* W is where the other group's was, and the other way round. */
+    void swap_groups()
+    {
+        int64_t other = call.at[CUDA__ISM_W_OTHER];
+        call.at[CUDA__ISM_W_OTHER] = call.at[CUDA__ISM_W];
+        call.at[CUDA__ISM_W] = other;
+    }
+
+    /* A group that is a block, and has met all that is earlier; in the end the `next` columns
+     * behind it have, too. */
+    void take_group_ahead(int64_t first, int64_t count, int64_t next)
+    {
+        const int64_t end = first + count;
+        form_block(first, count, 0);
+        fork();
+        beside([count](cuda__ism_journey &other) {
+            other.overlaps = false; /* what waits takes room that this stream's products have */
+            other.invert_block(count);
+        });
+        swap_groups();
+        if (next > 0) {
+            begin_block(end, next, false);
+            meet_groups(end, next);
+        }
+        join();
+        couple(count, CUDA__ISM_W_OTHER, 0, first);
+        if (next > 0)
+            meet_group(end, next);
+    }
+
+    void by_groups()
+    {
+        const int64_t m = call.m, group = call.plan.group;
+        for (int64_t first = 0; first < m; first += group)
+            take_group(first, m - first < group ? m - first : group);
+    }
+
+    void by_groups_ahead()
+    {
+        const int64_t m = call.m, group = call.plan.group;
+        const int64_t own = call.at[CUDA__ISM_W], other = call.at[CUDA__ISM_W_OTHER];
+        begin_block(0, group, false);
+        for (int64_t first = 0; first < m; first += group) {
+            const int64_t left = m - first, next = left - group;
+            take_group_ahead(first, left < group ? left : group, next < group ? next : group);
+        }
+        call.at[CUDA__ISM_W] = own;
+        call.at[CUDA__ISM_W_OTHER] = other;
+    }
+
+    dim3 last_blocks(int64_t strip) const
+    {
+        return {(unsigned)pieces(call.n, strip), (unsigned)call.count,
+                (unsigned)call.plan.last_parts};
+    }
+
+    template <typename Shape> void start_shape()
+    {
+        static_assert(Shape::strip == CUDA__ISM_LAST_STRIP, "the plan counts them");
+        start_grid(cuda__ism_last_kernel<Shape>, last_blocks(Shape::strip), Shape::threads,
+                   sizeof(typename Shape::shared), call, (int)call.plan.last_rows);
+    }
+
+    /* The answer has the same bits by either shape. */
+    template <int Inner, bool Given> void start_inner()
+    {
+        constexpr int rows = Given ? CUDA__ISM_LAST_ROWS / 2 : CUDA__ISM_LAST_ROWS;
+        typedef cuda__ism_last_shape<Inner, Given, rows> large;
+        if (sizeof(typename large::shared) <= (size_t)cuda__shared_most())
+            start_shape<large>();
+        else
+            start_shape<cuda__ism_last_shape<Inner, Given, rows / 2>>();
+    }
+
+    template <bool Given> void start_last()
+    {
+        if constexpr (sizeof(T) == sizeof(float)) {
+            start_grid(cuda__ism_last_narrow_kernel<Given>, last_blocks(CUDA__ISM_LAST_STRIP),
+                       CUDA__ISM_NARROW_THREADS, cuda__ism_narrow_bytes(call.m), call,
+                       (int)call.plan.last_rows);
+        } else if (call.m > 32) {
+            start_inner<64, Given>();
+        } else {
+            start_inner<32, Given>();
+        }
+    }
+
+    /* The answer, and what the trial wants of it: see last.cuh. */
+    void assemble_last()
+    {
+        note(CUDA_ISM_ASSEMBLE);
+        if (diagonal())
+            start_last<false>();
+        else
+            start_last<true>();
+        start(cuda__ism_last_sum_kernel<T>,
+              pieces(CUDA__ISM_LAST_SUMS * call.ld, CUDA__ISM_THREADS), CUDA__ISM_THREADS, 0, call,
+              (int)call.plan.last_parts);
+    }
+
+    /* Z = A0^-1 - lines^T lines of `count` lines; begins: Z is not yet anything. */
+    void assemble(int64_t count, bool begins)
+    {
+        bool sets = begins && diagonal() && count > 0;
+        note(CUDA_ISM_ASSEMBLE);
+        if (begins && !sets && !call.plan.in_place)
+            over(call.n * call.n, cuda__ism_start_kernel<T>, call,
+                 (int)(diagonal() ? CUDA__ISM_FROM_E : CUDA__ISM_FROM_B), square(CUDA__ISM_Z));
+        if (count > 0)
+            multiply(call.n, call.n, count, true, false, -1, {CUDA__ISM_GR, 0, 0},
+                     {CUDA__ISM_K, 0, 0}, sets ? 0 : 1, {CUDA__ISM_Z, 0, 0});
+        if (sets)
+            start(cuda__ism_add_diagonal_kernel<T>, pieces(call.n, CUDA__ISM_THREADS),
+                  CUDA__ISM_THREADS, 0, call);
+    }
+
+    void by_blocks()
+    {
+        int64_t m = call.m;
+        start_factors();
+        if (call.plan.ahead)
+            by_groups_ahead();
+        else
+            by_groups();
+        measure_beside();
+        if (call.plan.last)
+            assemble_last();
+        else if (!call.plan.fused)
+            assemble(m, true);
+    }
+
+    void by_reduced_memory()
+    {
+        int64_t m = call.m, block = call.plan.block;
+        measure_beside();
+        if (m == 0)
+            assemble(0, true);
+        for (int64_t first = 0; first < m; first += block) {
+            int64_t count = m - first < block ? m - first : block;
+            begin_block(first, count, true);
+            take_block(first, count, 0, 0);
+            assemble(count, first == 0);
+        }
+    }
+
+    /* ---- The trial ---- */
+
+    /* Z is copied out, but where it is out already, and all that the verdict needs is found out. */
+    void try_answer()
+    {
+        note(CUDA_ISM_TRY);
+        if (!call.plan.last)
+            look_at_answer();
+        if (!cuda__ism_knows(call)) {
+            try_update();
+            return;
+        }
+        if (call.plan.beside)
+            join();
+        else if (!has(CUDA__ISM_GIVEN_A))
+            measure_a();
+        try_known();
+    }
+
+    /* Here begins what is done in another stream. */
+    void fork()
+    {
+        check(cudaEventRecord(cuda_products_side(products)->forked, stream));
+    }
+
+    /* Puts work(other) into the other stream, behind the fork. It may not have products by cuBLAS,
+     * nor such as are cut, where this stream has. */
+    template <typename Work> void beside(Work work)
+    {
+        const struct cuda_side *side = cuda_products_side(products);
+        cuda__ism_journey other = *this;
+        other.stream = side->stream;
+        other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
+        work(other);
+        other.check(cudaEventRecord(side->joined, side->stream));
+        status = other.status;
+    }
+
+    /* |A|, of A0 that is diagonal, needs what is given alone: in another stream, since the fork. It
+     * is put behind the short kernels of the work, which would wait for the host else. */
+    void measure_beside()
+    {
+        if (call.plan.beside)
+            beside([](cuda__ism_journey &other) { other.measure_diagonal(); });
+    }
+
+    /* Waits for it. */
+    void join()
+    {
+        check(cudaStreamWaitEvent(stream, cuda_products_side(products)->joined, 0));
+    }
+
+    void refuse(int output, int64_t numbers)
+    {
+        if (wants(output))
+            over(numbers, cuda__ism_refuse_kernel<T>, call, output, numbers);
+    }
+
+    /* ---- One chunk ---- */
+
+    bool wants_factors() const
+    {
+        return wants(CUDA__ISM_WANTED_U) || wants(CUDA__ISM_WANTED_R) || wants(CUDA__ISM_WANTED_V);
+    }
+
+    void run()
+    {
+        if (!call.plan.streams || wants_factors())
+            run_blocks();
+        if (call.plan.streams && status == cudaSuccess)
+            status = sizeof(T) == sizeof(float) ? cuda__ism_stream_f32(&call, stream)
+                                                : cuda__ism_stream_f64(&call, stream);
+    }
+
+    void run_blocks()
+    {
+        bring(!call.plan.fused);
+        if (call.plan.beside)
+            fork();
+        bool reduced = call.plan.road == METHOD_ROAD_REDUCED_MEMORY;
+        if (reduced)
+            by_reduced_memory();
+        else
+            by_blocks();
+        write_factors(reduced);
+        if (!call.plan.fused) {
+            try_answer();
+            start_alone(cuda__ism_judge_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_judge_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
+            refuse(CUDA__ISM_WANTED_INVERSE, call.n * call.n);
+            refuse(CUDA__ISM_WANTED_U, call.n * call.m);
+            refuse(CUDA__ISM_WANTED_V, call.n * call.m);
+        }
+        refuse(CUDA__ISM_WANTED_R, call.m * call.m);
+    }
+};
+
+/* One kernel for all. */
+template <typename T>
+static cudaError_t cuda__ism_launch_light(const cuda__ism_call &work, cudaStream_t stream)
+{
+    if (cuda__ism_is_few(work))
+        return cuda__ism_few<T>(work, stream);
+    if (cuda__ism_knows(work) || !cuda__ism_middle_holds(work.n, work.m, (int)sizeof(T)))
+        return cuda__ism_fused<T>(work, stream);
+    return sizeof(T) == sizeof(float) ? cuda__ism_middle_f32(&work, stream)
+                                      : cuda__ism_middle_f64(&work, stream);
+}
+
+template <typename T>
+static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_products *products,
+                                    cudaStream_t stream)
+{
+    cuda__ism_journey<T> journey = {{{work, products, stream, cudaSuccess, cuda__overlaps()}}};
+    cuda__ism_call &call = journey.call;
+    if (work.plan.road == METHOD_ROAD_LU) {
+        int64_t blocks = (work.matrices + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;
+        return cuda__start(cuda__ism_postpone_kernel<T>,
+                           (unsigned)(blocks < INT32_MAX ? blocks : INT32_MAX), CUDA__ISM_THREADS,
+                           0, stream, work);
+    }
+    if (work.held > 0)
+        journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
+    for (; work.held > 0 && call.first < work.matrices; call.first += call.count) {
+        call.count =
+            work.matrices - call.first < work.held ? work.matrices - call.first : work.held;
+        journey.run();
+    }
+    if (work.plan.fused && !work.plan.streams && journey.status == cudaSuccess)
+        journey.status = cuda__ism_launch_light<T>(work, stream);
+    return journey.status;
+}
+
+#endif

@@ -1,0 +1,248 @@
+/* gpu/cuda/ism/try.cuh: the launches of the trial of an inverse: what road.cuh and mend.cuh
+ * have in common. Host code, any thread; nothing is awaited.
+ */
+#ifndef GPU_CUDA_ISM_TRY_CUH
+#define GPU_CUDA_ISM_TRY_CUH
+
+#include "gpu/cuda/ism/norm.cuh"
+#include "gpu/cuda/ism/put.cuh"
+#include "gpu/cuda/ism/trial.cuh"
+
+#define CUDA__ISM_CLIMBS 2 /* rounds of the search for |A| */
+
+/* A chunk of matrices whose answers are tried. */
+template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
+    typedef cuda__ism_putter<T> putter;
+    using putter::call;
+    using putter::check;
+    using putter::diagonal;
+    using putter::has;
+    using putter::multiply;
+    using putter::over;
+    using putter::pieces;
+    using putter::start;
+    using putter::start_alone;
+    using putter::start_grid;
+    using putter::stride;
+
+    cuda__ism_shape square(int array) const
+    {
+        return {array, call.n, call.n, stride(array)};
+    }
+
+    cuda__ism_shape thin(int array) const
+    {
+        return {array, call.n, call.m, call.ldm};
+    }
+
+    /* A0^-1, wherever it is. */
+    cuda__ism_shape given_inverse() const
+    {
+        return {CUDA__ISM_B, call.n, call.n, call.plan.in_place ? call.n : call.ld};
+    }
+
+    void look_at(int array, int sizes)
+    {
+        cuda__ism_sight sight = {array, stride(array), sizes, -1};
+        start(cuda__ism_look_kernel<T, 0>, pieces(call.n, CUDA__WARP),
+              CUDA__ISM_LOOK_WARPS * CUDA__WARP, 0, call, sight);
+    }
+
+    /* WEIGHTS: what no column of X Y^T is longer than, or of A; then the answer's terms too. The
+     * judge reads them, so that what is measured beside is to be joined before. */
+    void weigh_thin(bool bounds)
+    {
+        start(cuda__ism_weigh_x_kernel<T>, pieces(call.m, cuda__ism_across(call.n, call.m)),
+              CUDA__ISM_TERMS_THREADS, 0, call);
+        start(cuda__ism_weigh_y_kernel<T>, pieces(call.n, CUDA__ISM_WARPS), CUDA__ISM_THREADS, 0,
+              call, bounds);
+    }
+
+    /* ---- Products with lines ---- */
+
+    int lines() const
+    {
+        return cuda__ism_tried(call);
+    }
+
+    /* to (count lines of n) = from X Y^T; THIN is used up. */
+    void times_thin(const cuda__ism_operand &from, int64_t count, const cuda__ism_operand &to)
+    {
+        if (call.m == 0) {
+            over(count * call.ld, cuda__ism_clear_kernel<T>, call, to.array, to.line * call.ld,
+                 count * call.ld);
+            return;
+        }
+        multiply(count, call.m, call.n, false, false, 1, from, {CUDA__ISM_X, 0, 0}, 0,
+                 {CUDA__ISM_THIN, 0, 0});
+        multiply(count, call.n, call.m, false, true, 1, {CUDA__ISM_THIN, 0, 0}, {CUDA__ISM_Y, 0, 0},
+                 0, to);
+    }
+
+    /* to = from A, but for A0 that is diagonal. */
+    void times_a(const cuda__ism_operand &from, int64_t count, const cuda__ism_operand &to)
+    {
+        times_thin(from, count, to);
+        if (!diagonal())
+            multiply(count, call.n, call.n, false, false, 1, from, {CUDA__ISM_A0, 0, 0}, 1, to);
+    }
+
+    /* ---- |A| ---- */
+
+    /* The norms of columns whose rows of Y are `rows`. */
+    void measure_columns(int rows, int64_t count, bool all)
+    {
+        if (call.m > 0)
+            multiply(count, call.n, call.m, false, true, 1, {rows, 0, 0}, {CUDA__ISM_X, 0, 0}, 0,
+                     {CUDA__ISM_COLUMNS, 0, 0});
+        else
+            over(count * call.ld, cuda__ism_clear_kernel<T>, call, (int)CUDA__ISM_COLUMNS,
+                 (int64_t)0, count * call.ld);
+        start_alone(cuda__ism_columns_kernel<T, CUDA__ISM_THREADS>,
+                    cuda__ism_columns_kernel<T, CUDA__ISM_ALONE_THREADS>, count, call, all);
+        start(cuda__ism_largest_kernel<T>, 1, 1, 0, call, (int)count);
+    }
+
+    /* |A|, where A itself was not given. */
+    void measure_a()
+    {
+        weigh_thin(true);
+        if (call.n <= CUDA__ISM_NORM_ORDER) {
+            measure_columns(CUDA__ISM_Y, call.n, true);
+            return;
+        }
+        for (int round = 0; round < CUDA__ISM_CLIMBS; round++) {
+            times_a({round == 0 ? -1 : (int)CUDA__ISM_SIGNS, 0, 0}, CUDA__ISM_PROBES,
+                    {CUDA__ISM_ERROR, 0, 0});
+            start(cuda__ism_score_kernel<T>, pieces(call.n, CUDA__ISM_THREADS), CUDA__ISM_THREADS,
+                  0, call, round > 0);
+            start_alone(cuda__ism_choose_kernel<T, CUDA__ISM_THREADS>,
+                        cuda__ism_choose_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call, round > 0);
+            measure_columns(CUDA__ISM_CHOSEN, CUDA__ISM_PROBES, false);
+        }
+    }
+
+    /* The same for large orders: see norm.cuh. */
+    void measure_diagonal()
+    {
+        const cuda__ism_norm_room room = cuda__ism_norm_room_of(call.n, call.m);
+        start_norm(cuda__ism_norm_begin_kernel<T>, room.parts, room);
+        start_norm(cuda__ism_norm_score_kernel<T, true>, room.blocks, room);
+        start_norm(cuda__ism_norm_columns_kernel<T, true>, room.parts, room);
+        start_norm(cuda__ism_norm_score_kernel<T, false>, room.blocks, room);
+        start_norm(cuda__ism_norm_columns_kernel<T, false>, room.parts, room);
+        start(cuda__ism_norm_largest_kernel<T>, 1, CUDA__WARP, 0, call, room);
+    }
+
+    void start_norm(void (*kernel)(const cuda__ism_call, const cuda__ism_norm_room), int blocks,
+                    const cuda__ism_norm_room &room)
+    {
+        start(kernel, blocks, CUDA__ISM_NORM_THREADS, (size_t)room.bytes, call, room);
+    }
+
+    /* ---- The trial ---- */
+
+    /* A product in twice the precision, by blocks of some lines each. */
+    template <int Lines> void put_lines(const struct cuda__ism_twice_product &of, bool transposed)
+    {
+        const int64_t blocks =
+            transposed ? pieces(of.from.lines, CUDA__ISM_WARPS * CUDA__ISM_TWICE_HELD)
+                       : pieces(of.from.columns, cuda__ism_across(of.from.lines, of.from.columns));
+        const dim3 grid((unsigned)blocks, (unsigned)call.count, (unsigned)pieces(of.count, Lines));
+        if (transposed)
+            start_grid(cuda__ism_twice_rows_kernel<T, Lines>, grid, CUDA__ISM_THREADS, 0, call, of);
+        else
+            start_grid(cuda__ism_twice_kernel<T, Lines>, grid, CUDA__ISM_TERMS_THREADS, 0, call,
+                       of);
+    }
+
+    void put_twice(const struct cuda__ism_twice_product &of, bool transposed)
+    {
+        if (of.count > CUDA__ISM_TRIED)
+            put_lines<CUDA__ISM_TWICE_LINES>(of, transposed);
+        else
+            put_lines<CUDA__ISM_TRIED>(of, transposed);
+    }
+
+    /* Lines as they are, or pairs of numbers. */
+    struct cuda__ism_lines plain_lines(int array, int64_t count) const
+    {
+        return {array, -1, count, call.ld, 0};
+    }
+
+    struct cuda__ism_lines pairs(int array, int64_t count) const
+    {
+        const int64_t ld = stride(array);
+        return {array, -1, count, ld, count * ld};
+    }
+
+    struct cuda__ism_place place(int array, int64_t line, int64_t count) const
+    {
+        const int64_t ld = stride(array);
+        return {array, line, ld, count * ld};
+    }
+
+    /* What becomes of by X Y^T; THIN is used up. */
+    void times_thin_twice(const struct cuda__ism_lines &by, int64_t count, int64_t half, int end,
+                          const struct cuda__ism_place &to)
+    {
+        put_twice({by, thin(CUDA__ISM_X), place(CUDA__ISM_THIN, 0, count), count, count,
+                   CUDA__ISM_TWICE_PAIR},
+                  false);
+        put_twice({pairs(CUDA__ISM_THIN, count), thin(CUDA__ISM_Y), to, count, half, end}, true);
+    }
+
+    /* ERROR: T (I - Z A). Of A alone, X is A but for the diagonal, and Y is I. */
+    void try_known()
+    {
+        const int64_t count = lines();
+        const struct cuda__ism_lines tz = plain_lines(CUDA__ISM_TZ, count);
+        const struct cuda__ism_place error = place(CUDA__ISM_ERROR, 0, count);
+        const struct cuda__ism_place rest = place(CUDA__ISM_REST, 0, count);
+        if (has(CUDA__ISM_GIVEN_A)) {
+            put_twice({tz, thin(CUDA__ISM_X), error, count, 0, CUDA__ISM_TWICE_OWN}, false);
+        } else if (diagonal()) {
+            times_thin_twice(tz, count, 0, CUDA__ISM_TWICE_OWN, error);
+        } else {
+            times_thin_twice(tz, count, 0, CUDA__ISM_TWICE_REST, rest);
+            put_twice({tz, square(CUDA__ISM_A0), error, count, 0, CUDA__ISM_TWICE_LEFT}, false);
+        }
+    }
+
+    /* ERROR: (T - T Z X Y^T) A0^-1 - T Z behind T X Y^T A0^-1; COLUMNS, line 1: a column of what T
+     * was multiplied by there. */
+    void try_update()
+    {
+        const int64_t count = lines(), all = 2 * count;
+        const struct cuda__ism_lines both = {-1, CUDA__ISM_TZ, count, call.ld, 0};
+        times_thin_twice(both, all, count, CUDA__ISM_TWICE_REST, place(CUDA__ISM_REST, 0, all));
+        put_twice({pairs(CUDA__ISM_REST, all), given_inverse(), place(CUDA__ISM_ERROR, 0, all), all,
+                   count, CUDA__ISM_TWICE_ERROR},
+                  false);
+        if (cuda__ism_is_whole(call.n) || call.m == 0)
+            return;
+        start_alone(cuda__ism_change_kernel<T, CUDA__ISM_THREADS>,
+                    cuda__ism_change_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
+        put_twice({plain_lines(CUDA__ISM_COLUMNS, 1), thin(CUDA__ISM_Y),
+                   place(CUDA__ISM_THIN, 0, 1), 1, 1, CUDA__ISM_TWICE_PAIR},
+                  false);
+        put_twice({pairs(CUDA__ISM_THIN, 1), thin(CUDA__ISM_X), place(CUDA__ISM_COLUMNS, 1, 1), 1,
+                   1, CUDA__ISM_TWICE_ROUND},
+                  true);
+    }
+
+    /* Z is copied out. */
+    void look_at_answer()
+    {
+        cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, CUDA__ISM_WANTED_INVERSE};
+        int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
+        if (cuda__ism_is_whole(call.n) || lines() == CUDA__ISM_PROBES)
+            start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);
+        else if (lines() == CUDA__ISM_TRIED_KNOWN)
+            start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED_KNOWN>, blocks, threads, 0, call, sight);
+        else
+            start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED>, blocks, threads, 0, call, sight);
+    }
+};
+
+#endif

@@ -1,0 +1,561 @@
+/* gpu/cuda/iterative/decide.cuh: what is known of a matrix on its way, and what it needs next: the
+ * rules of gpu/host/iterative/iterative.c, a step of them at a time. One thread a matrix.
+ *
+ *   begin    after A is identified: refuses it, or chooses the first start
+ *   decide   after R = I - V A and V are measured: another step, another start, or the end
+ *   judge    the same, where decide found that R had to be measured anew for it
+ *   finish   after a last step, when V is measured: the end
+ *
+ * A start ends REACHED, STAGNANT, DIVERGING, HOPELESS or CUT_SHORT, as the host's does. The best V
+ * of all starts, the one of the least |R|_F, is the answer, whatever the end.
+ *
+ * gpu/common/iteration.h tells which step is the last one.
+ */
+#ifndef GPU_CUDA_ITERATIVE_DECIDE_CUH
+#define GPU_CUDA_ITERATIVE_DECIDE_CUH
+
+#include <math.h>
+
+#include "gpu/cuda/iterative/plan.cuh"
+#include "gpu/cuda/base/norm.cuh"
+#include "gpu/cuda/base/real.cuh"
+#include "gpu/common/iteration.h"
+
+enum cuda__iter_ending {
+    CUDA__ITER_CUT_SHORT,
+    CUDA__ITER_REACHED,
+    CUDA__ITER_STAGNANT,
+    CUDA__ITER_DIVERGING,
+    CUDA__ITER_HOPELESS
+};
+
+struct cuda__iter_state {
+    int32_t action;  /* enum cuda__iter_action: its turn */
+    int32_t more;    /* steps of its kind that are sure to follow: for its note */
+    int32_t made;    /* the start or step that is its turn is made, and may be measured */
+    int32_t refused; /* INFO where there is no inverse at all; 0: there is one */
+    /* A, and 2^scaling A, which is worked on */
+    struct cuda_norm norm, one, inf;
+    struct cuda_norm v; /* V, as it was measured last */
+    double dominance;
+    int32_t dominant, warm;
+    int32_t overflows; /* the inverse, for certain */
+    int32_t scaling;
+    int32_t is_v0;  /* V holds V0 as it came */
+    int32_t reload; /* A must come in anew, with this scaling */
+    /* The start under way. */
+    int32_t road;                /* 0: none yet */
+    int32_t ending, leads;       /* leads: its V is the best of all starts */
+    int32_t scheme, steps, slot; /* of the history */
+    double growth, frobenius, last, before_last, goal;
+    double terms; /* the 1-norm of |V| |A|, where R is judged */
+    /* All starts. */
+    int32_t steps_left, products;
+    int32_t share; /* told of the progress: in parts of METHOD_PROGRESS_WHOLE */
+    /* The best V. */
+    int32_t good, is_current; /* it is an answer with INFO 0; it is still in V */
+    double residual, best_frobenius;
+    struct cuda_norm best_norm;
+    int32_t best_scaling, best_road, best_steps, best_slot;
+};
+
+template <typename T> struct cuda__iter_real;
+template <> struct cuda__iter_real<float> {
+    static constexpr int digits = 24, exponent_most = 128, exponent_least = -125;
+    static constexpr bool has_lower = false;
+};
+template <> struct cuda__iter_real<double> {
+    static constexpr int digits = 53, exponent_most = 1024, exponent_least = -1021;
+    static constexpr bool has_lower = true; /* a precision to start in */
+};
+
+/* ---- One matrix ---- */
+
+/* Its thread. The state may be a copy in shared memory, which is read sooner. */
+template <typename T> struct cuda__iter_mind {
+    typedef cuda__iter_real<T> real;
+    static constexpr double eps = (double)cuda__real<T>::eps;
+
+    const cuda__iter_call &call;
+    cuda__iter_state &state;
+    T *history; /* two, of max_iterations each */
+    double *factors;
+
+    /* ---- Starts ---- */
+
+    __device__ int road_of(int initial) const
+    {
+        return initial == CUDA__ITER_LOW_PRECISION ? METHOD_ROAD_LOW_PRECISION_START
+               : initial == CUDA__ITER_DIAGONAL    ? METHOD_ROAD_DIAGONAL_START
+               : initial == CUDA__ITER_TRANSPOSE   ? METHOD_ROAD_TRANSPOSE_START
+                                                   : METHOD_ROAD_SCALED_IDENTITY_START;
+    }
+
+    __device__ bool fits(int initial) const
+    {
+        bool named = initial == call.wishes.initial;
+        if (initial == CUDA__ITER_LOW_PRECISION)
+            return real::has_lower && (named || state.dominance > ITERATION_DOMINANCE_HIGH);
+        return initial != CUDA__ITER_DIAGONAL || named || state.dominant;
+    }
+
+    /* Begins with the start that comes after state.road; false: that was the last one. */
+    __device__ bool next_start()
+    {
+        int initial = call.wishes.initial;
+        if (initial == CUDA__ITER_INITIAL_AUTO)
+            initial = CUDA__ITER_LOW_PRECISION;
+        if (state.road == METHOD_ROAD_NONE && state.warm) {
+            state.road = METHOD_ROAD_WARM_START;
+            state.action = CUDA__ITER_START_WARM;
+        } else {
+            bool tried = state.road != METHOD_ROAD_NONE && state.road != METHOD_ROAD_WARM_START;
+            while (tried && road_of(initial) != state.road)
+                initial++;
+            for (initial += tried; initial <= CUDA__ITER_SCALED_IDENTITY; initial++) {
+                if (fits(initial))
+                    break;
+            }
+            if (initial > CUDA__ITER_SCALED_IDENTITY)
+                return false;
+            state.road = road_of(initial);
+            state.action = CUDA__ITER_START_LOW + initial - CUDA__ITER_LOW_PRECISION;
+        }
+        state.last = state.frobenius = HUGE_VAL;
+        state.before_last = 0;
+        state.scheme = call.wishes.scheme;
+        state.growth = 2;
+        state.ending = CUDA__ITER_CUT_SHORT;
+        state.steps = state.leads = 0;
+        set_factors();
+        return true;
+    }
+
+    /* What the start's kernels multiply with. */
+    __device__ void set_factors()
+    {
+        struct cuda_norm one = state.one, inf = state.inf;
+        int least = min(one.exponent, inf.exponent);
+        double first = ldexp(1.0, -one.exponent), second = 1;
+        if (state.road == METHOD_ROAD_TRANSPOSE_START) {
+            first = ldexp(1 / (one.fraction * inf.fraction), -one.exponent);
+            second = ldexp(1.0, -inf.exponent);
+        } else if (state.road == METHOD_ROAD_SCALED_IDENTITY_START) {
+            first = ldexp(1.0, -least);
+            second = fmin(ldexp(one.fraction, one.exponent - least),
+                          ldexp(inf.fraction, inf.exponent - least));
+        }
+        factors[0] = first;
+        factors[1] = second;
+    }
+
+    /* ---- Before ---- */
+
+    __device__ void set_scaling(int scaling)
+    {
+        state.one.exponent += scaling - state.scaling;
+        state.inf.exponent += scaling - state.scaling;
+        state.scaling = scaling;
+        state.reload = 1;
+    }
+
+    /* The power of two that suits a norm. */
+    __device__ int suitable(struct cuda_norm norm) const
+    {
+        if (!norm.finite || norm.exponent > real::exponent_most - real::digits)
+            return -real::digits;
+        if (norm.fraction == 0)
+            return 0;
+        if (state.overflows && norm.exponent <= real::exponent_most - 3 * real::digits)
+            return 2 * real::digits;
+        return norm.exponent < real::exponent_least + real::digits ? 2 * real::digits : 0;
+    }
+
+    __device__ void refuse(int info)
+    {
+        state.refused = info;
+        state.action = CUDA__ITER_STORE;
+    }
+
+    /* The first time A is seen. v0: of V0, where there is one. */
+    __device__ void begin(const struct cuda_identity &a, const struct cuda_identity *v0)
+    {
+        int n = (int)call.n;
+        bool finite = !(a.parts & CUDA_PART_NOT_FINITE);
+        state = {};
+        state.residual = state.best_frobenius = HUGE_VAL;
+        state.steps_left = (int32_t)call.wishes.max_iterations;
+        if (v0) {
+            finite = finite && !(v0->parts & CUDA_PART_NOT_FINITE);
+            /* A V0 of zeros is as good as none. */
+            state.warm = state.is_v0 = v0->norm_1 != 0;
+        }
+        if (!finite) {
+            refuse(-1);
+            return;
+        }
+        /* Singular beyond doubt. Pivoting leaves a row of zeros to the last. */
+        if (a.zero_column != CUDA_NO_LINE || a.zero_row != CUDA_NO_LINE) {
+            refuse(a.zero_column != CUDA_NO_LINE ? a.zero_column : n);
+            return;
+        }
+        state.overflows = ITERATION_OVERFLOWS(a.least, real::exponent_most);
+        const int scaling = suitable(cuda__norm_of<T>(a.norm_1));
+        if (!cuda__norm_is_finite<T>(a.norm_1) || !cuda__norm_is_finite<T>(a.norm_inf)) {
+            state.scaling = scaling;
+            state.reload = 1;
+            state.action = CUDA__ITER_IDENTIFY;
+            return;
+        }
+        begin_finite(a, scaling);
+    }
+
+    /* a: of 2^state.scaling A; scaling: what it is to be. */
+    __device__ void begin_finite(const struct cuda_identity &a, int scaling)
+    {
+        state.norm = state.one = cuda__norm_of<T>(a.norm_1);
+        state.inf = cuda__norm_of<T>(a.norm_inf);
+        state.norm.exponent -= state.scaling;
+        state.dominance = a.dominance;
+        state.dominant = a.dominant;
+        if (ITERATION_LOSES_TOO_MUCH(lost(scaling), call.wishes.tolerance))
+            scaling = 0;
+        if (scaling != state.scaling)
+            set_scaling(scaling);
+        (void)next_start();
+    }
+
+    /* ---- After a measurement ---- */
+
+    /* Steps after which |R|_F is below BASIN for every A with RCOND >= eps, from the transpose. */
+    __device__ int hopeless_steps() const
+    {
+        double doublings = 2 * (log2((double)call.n) + real::digits);
+        return (int)ceil(doublings / log2(state.growth)) + ITERATION_HOPELESS_MARGIN;
+    }
+
+    /* hopeless_steps() is never below `least`, a scheme's growth being below 2^5: no logarithm is
+     * taken until then. */
+    __device__ bool is_hopeless() const
+    {
+        constexpr int least = 2 * real::digits / 5 + ITERATION_HOPELESS_MARGIN;
+        return state.frobenius >= ITERATION_BASIN && state.steps >= least &&
+               state.steps >= hopeless_steps();
+    }
+
+    /* A tolerance is 1/2 at most, so that an R within it is that of an inverse, however large
+     * |R|_F. */
+    __device__ bool is_reached(double residual) const
+    {
+        if (call.wishes.tolerance > 0)
+            return residual * ITERATION_SUMMED(call.n, eps) <= state.goal;
+        return state.frobenius < ITERATION_BASIN && residual <= state.goal;
+    }
+
+    __device__ bool is_over(const struct cuda_norm &v, double residual)
+    {
+        double now = state.frobenius, last = state.last;
+        bool finite = isfinite(residual) && isfinite(now) && v.finite;
+        if (finite && is_reached(residual))
+            state.ending = CUDA__ITER_REACHED;
+        else if (!finite || v.fraction == 0 ||
+                 (now > 1 && now > ITERATION_GROWTH_LEAST * last &&
+                  last > ITERATION_GROWTH_LEAST * state.before_last))
+            state.ending = CUDA__ITER_DIVERGING;
+        else if (last < ITERATION_BASIN && now > last / 2)
+            state.ending = CUDA__ITER_STAGNANT;
+        else if (is_hopeless())
+            state.ending = CUDA__ITER_HOPELESS;
+        else
+            return false;
+        return true;
+    }
+
+    /* By the writing of a V that is of 2^scaling A. */
+    __device__ double lost(int scaling) const
+    {
+        return ITERATION_LOST(call.n, scaling, state.norm.fraction, state.norm.exponent,
+                              real::exponent_least - real::digits, eps);
+    }
+
+    /* What is told of the best V. */
+    __device__ T told() const
+    {
+        return (T)(state.residual + lost(state.best_scaling));
+    }
+
+    __device__ double size_of(const struct cuda_norm &v, int scaling) const
+    {
+        return ldexp(state.norm.fraction * v.fraction, state.norm.exponent + scaling + v.exponent);
+    }
+
+    /* Does the best V keep the contract? Outside the basin there may be no inverse at all. */
+    __device__ bool keeps_contract() const
+    {
+        double size = size_of(state.best_norm, state.best_scaling);
+        return state.best_frobenius < ITERATION_BASIN &&
+               state.residual <= ITERATION_RATIO_ACCEPTED * (double)call.n * eps * size;
+    }
+
+    /* V is the best so far. */
+    __device__ void take(const struct cuda_norm &v, double residual)
+    {
+        state.leads = 1;
+        state.residual = residual;
+        state.best_frobenius = state.frobenius;
+        state.best_norm = v;
+        state.best_scaling = state.scaling;
+        state.best_road = state.road;
+    }
+
+    /* After a last step. residual: measured, or the goal. */
+    __device__ void finish(const struct cuda_norm &v, double residual)
+    {
+        state.is_current = v.finite;
+        state.ending = v.finite ? CUDA__ITER_REACHED : CUDA__ITER_DIVERGING;
+        if (v.finite)
+            take(v, residual);
+        end();
+    }
+
+    /* May the rounding of R hide on which side of the tolerance it is? size: |A| |V|. */
+    __device__ bool is_doubtful(double residual, double size) const
+    {
+        return call.wishes.tolerance > 0 && call.n > ITERATION_TWICE_ORDER_MAX &&
+               fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
+    }
+
+    /* Is R so near to the tolerance that twice the precision does not tell on which side, the
+     * rounding of the norm beside it? size: |A| |V|. */
+    __device__ bool is_finest(double residual, double size) const
+    {
+        return call.wishes.tolerance > 0 &&
+               fabs(residual - state.goal) <= 2 * ITERATION_UNSEEN(call.n, size);
+    }
+
+    /* What a measurement in twice the precision may not have seen is the least, and is added where
+     * it could hide on which side of the tolerance R is. */
+    __device__ void count_unseen(double least, bool finest, double *residual)
+    {
+        if (finest)
+            *residual += least;
+        state.frobenius = state.frobenius < least ? least : state.frobenius;
+        *residual = *residual < least ? least : *residual;
+    }
+
+    /* unseen(): that, by the terms of every entry. */
+    template <typename Unseen>
+    __device__ void decide(const struct cuda_norm &v, const struct cuda_norm &r, double frobenius,
+                           Unseen unseen)
+    {
+        double residual = r.finite ? ldexp(r.fraction, r.exponent) : HUGE_VAL;
+        double size = size_of(v, state.scaling);
+        state.v = v;
+        state.products++;
+        state.before_last = state.last;
+        state.last = state.frobenius;
+        state.frobenius = r.finite ? frobenius : HUGE_VAL;
+        state.goal = call.wishes.tolerance > 0 ? call.wishes.tolerance - lost(state.scaling)
+                                               : ITERATION_GOAL_ULPS * eps * size;
+        bool finest = is_finest(residual, size);
+        if (call.n <= ITERATION_TWICE_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size)))
+            count_unseen(unseen(), finest, &residual);
+        if (state.action < CUDA__ITER_LAST && is_doubtful(residual, size)) {
+            state.action =
+                call.n > ITERATION_WHOLE_FIRST ? CUDA__ITER_JUDGE : CUDA__ITER_JUDGE_WHOLE;
+            return;
+        }
+        go_on(v, residual, size);
+    }
+
+    /* r: as it was measured, or all of it in twice the precision. */
+    __device__ void judge(const struct cuda_norm &r, double frobenius)
+    {
+        double residual = ldexp(r.fraction, r.exponent), hidden = factors[0];
+        double size = size_of(state.v, state.scaling);
+        state.frobenius = frobenius;
+        if (state.action == CUDA__ITER_JUDGE) {
+            if (!(residual - state.goal >= hidden) && call.n <= ITERATION_WHOLE_MAX) {
+                state.action = CUDA__ITER_JUDGE_WHOLE;
+                return;
+            }
+            residual += hidden;
+            state.frobenius = hypot(frobenius, factors[1]);
+        }
+        if (is_finest(residual, size))
+            count_unseen(ITERATION_UNSEEN(call.n, state.terms), true, &residual);
+        go_on(state.v, residual, size);
+    }
+
+    /* size: |A| |V|. */
+    __device__ void go_on(const struct cuda_norm &v, double residual, double size)
+    {
+        if (state.steps < call.wishes.max_iterations)
+            history[state.slot * call.wishes.max_iterations + state.steps] =
+                (T)ITERATION_TOLD(residual + lost(state.scaling));
+        if (state.action >= CUDA__ITER_LAST) {
+            finish(v, residual);
+            return;
+        }
+        bool over = is_over(v, residual);
+        bool reached = over && state.ending == CUDA__ITER_REACHED;
+        state.is_current = state.frobenius < state.best_frobenius || reached;
+        if (state.is_current)
+            take(v, residual);
+        if (over && state.ending == CUDA__ITER_STAGNANT &&
+            state.scheme == CUDA__ITER_ORDER7_HORNER) {
+            /* What is left may be Horner's own rounding, which a plain step does not have. */
+            state.scheme = CUDA__ITER_NEWTON_SCHULZ;
+            over = false;
+        }
+        if (over || state.steps_left == 0 || !step(residual, size))
+            end();
+    }
+
+    /* Is a step of that order the last one? size: |A| |V|. Horner's rounding is beyond the bound.
+     */
+    __device__ bool is_last(double residual, double size, int order) const
+    {
+        bool small = residual <= ITERATION_LAST_MAX && state.frobenius < ITERATION_BASIN;
+        double rounding = call.wishes.tolerance > 0
+                              ? ITERATION_LAST_ROUNDING * (double)call.n * eps * size
+                              : 0; /* the goal is that of the size, and rounding beside it */
+        return small && state.scheme != CUDA__ITER_ORDER7_HORNER &&
+               cuda__iter_power(residual, order) + rounding <= state.goal;
+    }
+
+    /* Raises the share that is told, before a step of that kind: as gpu/common/iteration.h has it.
+     * In FP32, which is enough. */
+    __device__ void foresee(double residual, const cuda__iter_facts &facts)
+    {
+        float from = ITERATION_BASIN, more = 0;
+        if (state.frobenius < ITERATION_BASIN) {
+            from = (float)fmin(residual, state.frobenius);
+        } else {
+            /* As hopeless_steps() has it. */
+            float doublings = 2 * (log2f((float)call.n) + real::digits);
+            float hopeless =
+                ceilf(doublings / log2f((float)facts.growth)) + ITERATION_HOPELESS_MARGIN;
+            bool better = state.road != METHOD_ROAD_TRANSPOSE_START &&
+                          state.road != METHOD_ROAD_SCALED_IDENTITY_START;
+            more = fmaxf(hopeless - (float)state.steps, 1) + (better ? hopeless : 0);
+        }
+        float last = 1, left = (float)(ITERATION_PRODUCTS_MAX - state.products);
+        if (from > (float)state.goal)
+            last = ceilf(log2f(log2f((float)state.goal) / log2f(from)) / log2f((float)facts.order));
+        /* A NaN, where the numbers are too small for FP32, counts for nothing. */
+        float most = fminf(more + fmaxf(last, 1), (float)state.steps_left) * (float)facts.products;
+        float made = (float)state.products;
+        int share = (int)(made / (made + fminf(most, left)) * METHOD_PROGRESS_WHOLE);
+        state.share = max(state.share, min(share, METHOD_PROGRESS_WHOLE - 1));
+    }
+
+    /* Chooses the next step; false: there is none. */
+    __device__ bool step(double residual, double size)
+    {
+        /* FP32's LU is near the inverse, or of no use. */
+        if (state.road == METHOD_ROAD_LOW_PRECISION_START && state.steps == 0 &&
+            !(state.frobenius < 1)) {
+            state.ending = CUDA__ITER_DIVERGING;
+            return false;
+        }
+        if (call.wishes.scheme == CUDA__ITER_AUTO) {
+            double from = fmin(residual, state.frobenius);
+            state.scheme = CUDA__ITER_ORDER19;
+            if (from < ITERATION_RESIDUAL_LARGE)
+                (void)cuda__iter_plan<ITERATION_PLAN_DEPTH>(log(from), log(state.goal),
+                                                            &state.scheme);
+        }
+        cuda__iter_facts facts = cuda__iter_facts_of(state.scheme);
+        if (state.products + facts.products > ITERATION_PRODUCTS_MAX)
+            return false;
+        foresee(residual, facts);
+        state.products += facts.products - 1; /* V A is counted when it is measured */
+        state.growth = facts.growth;
+        state.steps++;
+        state.steps_left--;
+        bool last = is_last(residual, size, facts.order);
+        state.action = state.scheme + (last ? CUDA__ITER_LAST : CUDA__ITER_STEP);
+        state.more = last ? 0 : steps_to_follow(facts);
+        return true;
+    }
+
+    /* After a step like the one that was chosen, how many more are sure? No 1-norm is below |.|_F /
+     * sqrt(n). From the transpose R is symmetric, with eigenvalues from 0 to 1; from another start
+     * it need not be normal, and no more than one step is staked on that. Where nobody wants a last
+     * step measured, none of these may be the last. */
+    __device__ int steps_to_follow(const cuda__iter_facts &facts) const
+    {
+        const double n = (double)call.n;
+        double least = state.frobenius / sqrt(n), bound = 2 * state.goal;
+        int most = state.road == METHOD_ROAD_TRANSPOSE_START ? CUDA__ITER_MORE_MAX : 1, more = 0;
+        if (n * n * n * (double)call.count > (double)CUDA__ITER_MORE_WORK || !(least < 1) ||
+            state.frobenius > state.last)
+            return 0;
+        if (call.wishes.scheme == CUDA__ITER_AUTO) {
+            most = state.scheme == CUDA__ITER_ORDER19 ? most : 0;
+            bound = fmax(bound, ITERATION_RESIDUAL_LARGE); /* from here on it is chosen again */
+        }
+        most = min(most, state.steps_left);
+        most = min(most, (ITERATION_PRODUCTS_MAX - state.products - 1) / facts.products);
+        least = cuda__iter_least_after(least, state.scheme);
+        if (!call.wishes.measures)
+            least = cuda__iter_least_after(least, state.scheme);
+        for (; more < most && least > bound; more++)
+            least = cuda__iter_least_after(least, state.scheme);
+        return more;
+    }
+
+    /* The start is over: the next one, or the answer. */
+    __device__ void end()
+    {
+        if (state.leads) {
+            state.best_steps = state.steps;
+            state.best_slot = state.slot;
+            state.slot = !state.slot;
+            state.good = state.ending == CUDA__ITER_REACHED ||
+                         (state.ending == CUDA__ITER_STAGNANT && call.wishes.tolerance == 0 &&
+                          keeps_contract());
+        }
+        /* The transpose leads to every inverse that there is. */
+        bool last =
+            state.good || state.ending == CUDA__ITER_CUT_SHORT ||
+            (state.ending == CUDA__ITER_HOPELESS && state.road == METHOD_ROAD_TRANSPOSE_START);
+        if (!last && next_start())
+            return;
+        if (!state.good && state.scaling < 0) {
+            /* Scaled down, small entries may have vanished. */
+            set_scaling(0);
+            state.road = METHOD_ROAD_NONE;
+            if (next_start())
+                return;
+        }
+        state.action = CUDA__ITER_STORE;
+        if (!state.good && state.overflows)
+            state.refused = (int)call.n + 1;
+        else if (!isfinite(state.residual))
+            state.refused = (int)call.n;
+    }
+
+    /* ---- The answer ---- */
+
+    /* (1 / |A|) / |X|; 0 where X is not finite. */
+    __device__ T rcond() const
+    {
+        struct cuda_norm x = state.best_norm;
+        x.exponent += state.best_scaling;
+        if (!x.finite || x.exponent > real::exponent_most || x.fraction == 0)
+            return 0;
+        T reciprocal = 1 / (T)state.norm.fraction / (T)x.fraction;
+        return (T)ldexp(reciprocal, -state.norm.exponent - x.exponent);
+    }
+
+    __device__ int info() const
+    {
+        if (state.refused)
+            return state.refused;
+        return rcond() < cuda__real<T>::eps ? (int)call.n + 1 : state.good ? 0 : (int)call.n + 2;
+    }
+};
+
+#endif

@@ -1,0 +1,339 @@
+/* gpu/cuda/iterative/measure.cuh: how large V and R are, and what that means for each matrix.
+ *
+ * Two kernels, the second of which is put on the device while the first ends. The first reads V and
+ * R once and adds up the magnitudes of their columns and the squares of R's entries, by pieces of
+ * rows: a block some rows and CUDA__WARP vectors of columns. Where R comes from a product it is
+ * R - I, and the pass adds 1 to its diagonal on the way. The second kernel, a block a matrix, adds
+ * the pieces up and decides (decide.cuh).
+ *
+ * All sums are made in double, in an order that n alone decides, so that a matrix's answer does not
+ * depend on the others beside it. One that is beyond range stays so, and so does a NaN.
+ *
+ * Cost: V and R read once; then by one block up to 8192 sums of each of them, or n where that is
+ * more: some microseconds.
+ */
+#ifndef GPU_CUDA_ITERATIVE_MEASURE_CUH
+#define GPU_CUDA_ITERATIVE_MEASURE_CUH
+
+#include "gpu/cuda/iterative/view.cuh"
+#include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/base/reduce.cuh"
+#include "gpu/cuda/base/norm.cuh"
+
+#define CUDA__ITER_AT_ONCE 8      /* vectors of a lane that are on their way together */
+#define CUDA__ITER_PIECE_MIN 64   /* rows, where there are as many */
+#define CUDA__ITER_PIECES_MAX 8   /* of a matrix */
+#define CUDA__ITER_SUMS_NEAR 8192 /* of a matrix in all, where n is not more */
+#define CUDA__ITER_DECIDERS 512   /* threads of the second kernel, at most */
+
+/* ---- Pieces ---- */
+
+/* How a matrix is cut: into `pieces` of `rows` each, and each of these into groups of columns. The
+ * sums of a matrix: V's, a line for each piece, R's likewise, and of R's squares one for each
+ * block. */
+struct cuda__iter_pieces {
+    int groups, pieces, rows;
+    int line; /* n, up to whole warps; behind n are zeros */
+
+    __host__ __device__ int64_t numbers() const
+    {
+        return ((int64_t)2 * line + groups) * pieces;
+    }
+    __device__ double *line_of(double *sums, int kind, int piece) const
+    {
+        return sums + ((int64_t)(kind - CUDA__ITER_MATRIX_V) * pieces + piece) * line;
+    }
+    __device__ double *squares(double *sums) const
+    {
+        return sums + (int64_t)2 * pieces * line;
+    }
+};
+
+template <typename T> static struct cuda__iter_pieces cuda__iter_pieces_of(int64_t n)
+{
+    const int64_t width = CUDA__WARP * cuda__real<T>::width, near = CUDA__ITER_SUMS_NEAR / n;
+    int64_t pieces = (n + CUDA__ITER_PIECE_MIN - 1) / CUDA__ITER_PIECE_MIN;
+    int64_t most = near < CUDA__ITER_PIECES_MAX ? near : CUDA__ITER_PIECES_MAX;
+    pieces = pieces < most ? pieces : most > 1 ? most : 1;
+    return {(int)((n + width - 1) / width), (int)pieces, (int)((n + pieces - 1) / pieces),
+            (int)((n + CUDA__WARP - 1) / CUDA__WARP * CUDA__WARP)};
+}
+
+/* What is measured: `kinds` kinds of matrices from `first` on, V and R. */
+struct cuda__iter_measured {
+    int first, kinds;
+    bool adds; /* R is to become R + I */
+};
+
+template <typename T>
+static __device__ __forceinline__ double *cuda__iter_sums_of(const cuda__iter_view<T> &view,
+                                                             const cuda__iter_pieces &pieces)
+{
+    return (double *)view.call.space.scratch + view.index * pieces.numbers();
+}
+
+/* ---- The pass ---- */
+
+/* The first `here` numbers of a vector, and zeros behind them. */
+template <typename T>
+static __device__ __forceinline__ typename cuda__real<T>::vector cuda__iter_take(const T *from,
+                                                                                 int here)
+{
+    typedef cuda__real<T> real;
+    typename real::vector x;
+    if (here >= real::width)
+        return *(const typename real::vector *)from;
+#pragma unroll
+    for (int v = 0; v < real::width; v++)
+        ((T *)&x)[v] = v < here ? from[v] : T(0);
+    return x;
+}
+
+/* A lane's columns, and what is found of them so far. */
+template <typename T> struct cuda__iter_columns {
+    typedef cuda__real<T> real;
+    T *first; /* of row 0 */
+    int64_t ld;
+    int j, here; /* the number of that one, and how many there are, from 0 on */
+    bool adds;
+    double sums[real::width], square;
+
+    /* Rows i, i + apart, ... below `end`, some of them. */
+    __device__ __forceinline__ void count(int i, int apart, int end)
+    {
+        typename real::vector x[CUDA__ITER_AT_ONCE];
+#pragma unroll
+        for (int u = 0; u < CUDA__ITER_AT_ONCE; u++)
+            x[u] = cuda__iter_take(first + (i + u * apart) * ld, i + u * apart < end ? here : 0);
+#pragma unroll
+        for (int u = 0; u < CUDA__ITER_AT_ONCE; u++) {
+            int own = i + u * apart - j; /* the diagonal's place among the columns */
+            if (adds && own >= 0 && own < here && i + u * apart < end)
+                add_one(x[u], i + u * apart, own);
+#pragma unroll
+            for (int v = 0; v < real::width; v++) {
+                double entry = (double)((const T *)&x[u])[v];
+                sums[v] += fabs(entry);
+                square = fma(entry, entry, square);
+            }
+        }
+    }
+
+    __device__ __forceinline__ void add_one(typename real::vector &x, int i, int own)
+    {
+#pragma unroll
+        for (int v = 0; v < real::width; v++) {
+            if (v == own)
+                first[i * ld + v] = ((T *)&x)[v] += T(1);
+        }
+    }
+};
+
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
+    cuda__iter_measure_kernel(const cuda__iter_call call, const cuda__iter_run run,
+                              const cuda__iter_pieces pieces, const cuda__iter_measured what)
+{
+    constexpr int width = cuda__real<T>::width, columns = CUDA__WARP * width;
+    __shared__ double held[CUDA__ITER_ROWS][columns], squares[CUDA__ITER_ROWS];
+    cuda__iter_view<T> view(call, run);
+    int warp = (int)threadIdx.x / CUDA__WARP, warps = (int)blockDim.x / CUDA__WARP;
+    int group = (int)blockIdx.x % pieces.groups, piece = (int)blockIdx.x / pieces.groups;
+    int kind = what.first + (int)blockIdx.z, end = min((piece + 1) * pieces.rows, (int)call.n);
+    int j = group * columns + view.lane * width;
+    cuda__iter_columns<T> own = {view.matrix(kind) + j,
+                                 call.ld,
+                                 j,
+                                 (int)call.n - j,
+                                 what.adds && kind == CUDA__ITER_MATRIX_R,
+                                 {},
+                                 0};
+    cuda__release_next();
+    own.here = max(0, min(own.here, width));
+#pragma unroll 1
+    for (int i = piece * pieces.rows + warp; i < end; i += warps * CUDA__ITER_AT_ONCE)
+        own.count(i, warps, end);
+    for (int v = 0; v < width; v++)
+        held[warp][view.lane * width + v] = own.sums[v];
+    own.square = cuda__warp_sum(own.square);
+    if (view.lane == 0)
+        squares[warp] = own.square;
+    __syncthreads();
+    double *sums = cuda__iter_sums_of(view, pieces);
+    double *to = pieces.line_of(sums, kind, piece) + group * columns;
+    for (int c = (int)threadIdx.x; c < min(columns, pieces.line - group * columns);
+         c += (int)blockDim.x) {
+        double sum = 0;
+        for (int w = 0; w < warps; w++)
+            sum += held[w][c];
+        to[c] = sum;
+    }
+    if (threadIdx.x > 0 || kind != CUDA__ITER_MATRIX_R)
+        return;
+    double square = 0;
+    for (int w = 0; w < warps; w++)
+        square += squares[w];
+    pieces.squares(sums)[blockIdx.x] = square;
+}
+
+/* ---- The decision ---- */
+
+/* What R in twice the precision may not have seen; by one thread, of a small matrix. */
+template <typename T>
+static __device__ __noinline__ double cuda__iter_unseen(const cuda__iter_view<T> &view)
+{
+    const T *v = view.matrix(CUDA__ITER_MATRIX_V), *a = view.matrix(CUDA__ITER_MATRIX_A);
+    const int n = (int)view.call.n;
+    double most = 0;
+    for (int j = 0; j < n; j++) {
+        double terms = 0;
+        for (int e = 0; e < n * n; e++)
+            terms +=
+                fabs((double)v[e / n * view.call.ld + e % n] * (double)a[e % n * view.call.ld + j]);
+        most = terms > most ? terms : most;
+    }
+    return ITERATION_UNSEEN(n, most);
+}
+
+/* The largest sums of columns of V and R, and the sum of R's squares. */
+struct cuda__iter_sizes {
+    double v, r, squares;
+
+    __device__ __forceinline__ void join(double other_v, double other_r, double other_squares)
+    {
+        v = cuda__larger(v, other_v);
+        r = cuda__larger(r, other_r);
+        squares += other_squares;
+    }
+    /* Of the lanes of a warp; in every lane. */
+    __device__ __forceinline__ void join_warp()
+    {
+#pragma unroll
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2)
+            join(__shfl_xor_sync(CUDA__ALL, v, reach), __shfl_xor_sync(CUDA__ALL, r, reach),
+                 __shfl_xor_sync(CUDA__ALL, squares, reach));
+    }
+};
+
+/* From the sums of the pieces; in every lane of the block's first warp. */
+static __device__ __forceinline__ cuda__iter_sizes
+cuda__iter_add_up(double *sums, const cuda__iter_pieces &pieces, const cuda__iter_measured &what)
+{
+    __shared__ cuda__iter_sizes held[CUDA__ITER_DECIDERS / CUDA__WARP];
+    int lane = (int)threadIdx.x % CUDA__WARP, warps = (int)blockDim.x / CUDA__WARP;
+    cuda__iter_sizes sizes = {0, 0, 0};
+    for (int e = (int)threadIdx.x; e < what.kinds * pieces.line; e += (int)blockDim.x) {
+        int kind = what.first + (e >= pieces.line); /* the same for all lanes */
+        const double *from = pieces.line_of(sums, kind, 0) + e % pieces.line;
+        double sum = 0;
+#pragma unroll 8
+        for (int p = 0; p < pieces.pieces; p++)
+            sum += from[(int64_t)p * pieces.line];
+        sizes.join(kind == CUDA__ITER_MATRIX_V ? sum : 0, kind == CUDA__ITER_MATRIX_R ? sum : 0, 0);
+    }
+    bool has_squares = what.first + what.kinds > CUDA__ITER_MATRIX_R;
+    const double *squares = pieces.squares(sums);
+    for (int b = (int)threadIdx.x; has_squares && b < pieces.groups * pieces.pieces;
+         b += (int)blockDim.x)
+        sizes.squares += squares[b];
+    sizes.join_warp();
+    if (lane == 0)
+        held[threadIdx.x / CUDA__WARP] = sizes;
+    __syncthreads();
+    sizes = {0, 0, 0};
+    if (lane < warps)
+        sizes = held[lane];
+    sizes.join_warp();
+    return sizes;
+}
+
+/* Is it a matrix's turn to be measured for that action? See struct cuda__iter_kernels. */
+static __device__ __forceinline__ bool cuda__iter_is_due(const cuda__iter_state &state, int action)
+{
+    return action < CUDA__ITER_START_WARM ? state.action == action
+                                          : state.action >= action && state.made;
+}
+
+/* By one thread. state: of the view's matrix, but held elsewhere. */
+template <typename T>
+static __device__ __forceinline__ void cuda__iter_decide(const cuda__iter_view<T> &view,
+                                                         cuda__iter_state &state,
+                                                         const cuda__iter_sizes &sizes, int action)
+{
+    cuda__iter_mind<T> mind = view.mind_of(state);
+    struct cuda_norm v = cuda__norm_of<T>(sizes.v), r = cuda__norm_of<T>(sizes.r);
+    double frobenius = sqrt(sizes.squares);
+    /* A last step may come to be measured though nobody wants that. */
+    bool finishes = state.action >= CUDA__ITER_LAST && !view.call.wishes.measures;
+    state.more = 0;
+    if (action >= CUDA__ITER_START_WARM)
+        state.made = state.reload = state.is_v0 = 0;
+    if (action < CUDA__ITER_START_WARM)
+        mind.judge(r, frobenius);
+    else if (finishes)
+        mind.finish(v, state.goal);
+    else
+        mind.decide(v, r, frobenius, [&] { return cuda__iter_unseen(view); });
+    cuda__iter_tell(view.call, view.index, state);
+}
+
+/* A state from one place to another; the threads number `first`, `first` + `apart`, ... */
+static __device__ __forceinline__ void
+cuda__iter_move_state(cuda__iter_state *to, const cuda__iter_state *from, int first, int apart)
+{
+    static_assert(sizeof *to % sizeof(int) == 0, "whole words");
+    for (int w = first; w < (int)(sizeof *to / sizeof(int)); w += apart)
+        ((int *)to)[w] = ((const int *)from)[w];
+}
+
+/* A block a matrix. The state is none of the pass's business, and may be read before that ends. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ITER_DECIDERS)
+    cuda__iter_decide_kernel(const cuda__iter_call call, const cuda__iter_run run,
+                             const cuda__iter_pieces pieces, const cuda__iter_measured what,
+                             int action)
+{
+    __shared__ cuda__iter_state held;
+    cuda__iter_view<T> view(call, run);
+    bool is_due = cuda__iter_is_due(view.state(), action);
+    cuda__iter_move_state(&held, &view.state(), (int)threadIdx.x, (int)blockDim.x);
+    cuda__wait_for_previous();
+    if (!is_due)
+        return;
+    cuda__iter_sizes sizes = cuda__iter_add_up(cuda__iter_sums_of(view, pieces), pieces, what);
+    if (threadIdx.x == 0)
+        cuda__iter_decide(view, held, sizes, action);
+    if (threadIdx.x >= CUDA__WARP)
+        return;
+    __syncwarp();
+    cuda__iter_move_state(&view.state(), &held, view.lane, CUDA__WARP);
+}
+
+/* ---- Launches ---- */
+
+template <typename T>
+static cudaError_t cuda__iter_start_measure(const cuda__iter_call &call, cuda__iter_run run,
+                                            int action, cudaStream_t stream)
+{
+    const struct cuda__iter_pieces pieces = cuda__iter_pieces_of<T>(call.n);
+    struct cuda__iter_measured what = {CUDA__ITER_MATRIX_V, 2, call.n > ITERATION_TWICE_ORDER_MAX};
+    if (action < CUDA__ITER_START_WARM)
+        what = {CUDA__ITER_MATRIX_R, 1, false};
+    else if (action >= CUDA__ITER_LAST)
+        what = {CUDA__ITER_MATRIX_V, 1, false};
+    int warps = (pieces.rows + CUDA__ITER_AT_ONCE - 1) / CUDA__ITER_AT_ONCE;
+    int threads = (warps < CUDA__ITER_ROWS ? warps : CUDA__ITER_ROWS) * CUDA__WARP;
+    int lanes = what.kinds * pieces.line;
+    const bool overlaps = cuda__overlaps();
+    cudaError_t status = cuda__start(
+        cuda__iter_measure_kernel<T>,
+        dim3((unsigned)(pieces.groups * pieces.pieces), (unsigned)run.count, (unsigned)what.kinds),
+        threads, 0, stream, call, run, pieces, what);
+    if (status == cudaSuccess)
+        status = cuda__follow(cuda__iter_decide_kernel<T>, dim3(1, (unsigned)run.count),
+                              lanes < CUDA__ITER_DECIDERS ? lanes : CUDA__ITER_DECIDERS, 0,
+                              overlaps, stream, call, run, pieces, what, action);
+    return status;
+}
+
+#endif

@@ -1,0 +1,489 @@
+/* gpu/cuda/lu/ends.cuh: the kernels before and behind the elimination of wide.cuh: A comes into
+ * the workspace and is measured; the inverse, or the factors, are measured and written out.
+ *
+ * A and the results are touched once each, row by row. blockIdx.y is the matrix of the chunk.
+ *
+ * An inverse that growth has spoilt is mended by mixing: A (I - 2 v v^T), with v of signs without a
+ * pattern, has the same condition, but none of the structure that makes elements grow. It is
+ * inverted like any matrix, and (I - 2 v v^T) times that is the inverse of A. Cost: a pass over a
+ * matrix each, but for those of one block a matrix, which cost n.
+ */
+#ifndef GPU_CUDA_LU_ENDS_CUH
+#define GPU_CUDA_LU_ENDS_CUH
+
+#include "gpu/cuda/base/reduce.cuh"
+#include "gpu/cuda/lu/space.cuh"
+#include "gpu/cuda/base/trial.cuh"
+
+#define CUDA__LU_ROWS 8      /* of a block: a warp each */
+#define CUDA__LU_THREADS 256 /* of every block here */
+
+template <typename T>
+static __device__ __forceinline__ cuda__place<T> cuda__lu_place(const cuda_batch &batch,
+                                                                const cuda__lu_chunk &chunk)
+{
+    return cuda__find<T>(batch, chunk.first + blockIdx.y, chunk.n * chunk.n);
+}
+
+/* The block's row, and the thread's lane. */
+static __device__ __forceinline__ int cuda__lu_row(int &lane)
+{
+    lane = (int)(threadIdx.x % CUDA__WARP);
+    return (int)(blockIdx.x * CUDA__LU_ROWS + threadIdx.x / CUDA__WARP);
+}
+
+/* The row of W that was chosen in step k; clusters leave it at that place. */
+template <typename T>
+static __device__ __forceinline__ int cuda__lu_row_of(const cuda__lu_chunk &chunk,
+                                                      const cuda__lu_view<T> &view, int k, int info)
+{
+    return info < 0 || chunk.manner.width > 0 ? k : view.order[k];
+}
+
+/* The other way round. */
+template <typename T>
+static __device__ __forceinline__ int cuda__lu_step_of(const cuda__lu_chunk &chunk,
+                                                       const cuda__lu_view<T> &view, int row)
+{
+    return chunk.manner.width > 0 ? row : view.step[row];
+}
+
+template <typename T> static __device__ __forceinline__ T cuda__lu_block_most(T value, T *scratch)
+{
+    return cuda__block_max<CUDA__LU_THREADS / CUDA__WARP>(value, scratch);
+}
+
+/* ---- In ---- */
+
+/* W = A, and its rows times the vector of signs. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_read_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    const T *a = cuda__lu_place<T>(batch, chunk).a;
+    int lane, n = chunk.n, i = cuda__lu_row(lane);
+    T sum = 0;
+    if (i >= chunk.padded)
+        return;
+    T *to = view.w + (int64_t)i * chunk.padded;
+    for (int j = lane; j < chunk.padded; j += CUDA__WARP) {
+        T x = i < n && j < n ? a[(int64_t)i * n + j] : T(0);
+        to[j] = x;
+        sum += cuda__negative(j) ? -x : x;
+    }
+    sum = cuda__warp_sum(sum);
+    if (lane == 0 && i < n)
+        view.product[i] = sum;
+}
+
+/* A matrix of norms beyond the usual is scaled. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_scale_kernel(const cuda__lu_chunk chunk)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    T factor = view.numbers->factor, sum = 0;
+    int lane, i = cuda__lu_row(lane);
+    if (factor == 1 || i >= chunk.n)
+        return;
+    T *row = view.w + (int64_t)i * chunk.padded;
+    for (int j = lane; j < chunk.n; j += CUDA__WARP) {
+        T x = row[j] * factor;
+        row[j] = x;
+        sum += cuda__negative(j) ? -x : x;
+    }
+    sum = cuda__warp_sum(sum);
+    if (lane == 0)
+        view.product[i] = sum;
+}
+
+/* ---- Norms ---- */
+
+/* Of each strip of columns the largest sum of magnitudes; of A also that of A scaled down, of the
+ * inverse (`Last`) with rows divided by their pivots. 32 columns x 8 rows of threads. */
+template <typename T, bool Last>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_sums_kernel(const cuda__lu_chunk chunk)
+{
+    typedef cuda__real<T> real;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    T *sums = (T *)cuda__memory, sum = 0, lowered = 0, factor = Last ? view.numbers->factor : T(1);
+    int lane = (int)(threadIdx.x % CUDA__WARP), group = (int)(threadIdx.x / CUDA__WARP);
+    int j = (int)blockIdx.x * CUDA__LU_STRIP + lane, n = chunk.n;
+    constexpr int together = 8; /* as many reads on their way */
+    for (int first = group; j < n && first < n; first += together * CUDA__LU_ROWS) {
+        T x[together];
+#pragma unroll
+        for (int q = 0; q < together; q++) {
+            int i = first + q * CUDA__LU_ROWS;
+            x[q] = i < n ? view.w[(int64_t)i * chunk.padded + j] : T(0);
+            x[q] = Last && i < n ? x[q] * view.scale[i] * factor : x[q];
+        }
+#pragma unroll
+        for (int q = 0; q < together; q++) {
+            sum += fabs(x[q]);
+            lowered += fabs(x[q] * real::lower);
+        }
+    }
+    sums[threadIdx.x] = sum;
+    sums[CUDA__LU_THREADS + threadIdx.x] = lowered;
+    __syncthreads();
+    for (int g = 1; g < CUDA__LU_ROWS && group == 0; g++) {
+        sum += sums[g * CUDA__WARP + lane];
+        lowered += sums[CUDA__LU_THREADS + g * CUDA__WARP + lane];
+    }
+    T *most = sums + 2 * CUDA__LU_THREADS;
+    sum = cuda__lu_block_most(group == 0 ? sum : T(0), most);
+    lowered = cuda__lu_block_most(group == 0 ? lowered : T(0), most);
+    if (threadIdx.x == 0) {
+        view.sums[2 * blockIdx.x] = sum;
+        view.sums[2 * blockIdx.x + 1] = lowered;
+    }
+}
+
+#define CUDA__LU_SUMS_NUMBERS (2 * CUDA__LU_THREADS + CUDA__LU_THREADS / CUDA__WARP)
+
+/* The largest of the strips' sums. which: 0 or 1, lowered. */
+template <typename T>
+static __device__ __forceinline__ T cuda__lu_norm(const cuda__lu_view<T> &view, int n, int which,
+                                                  T *most)
+{
+    T value = 0;
+    int strips = (n + CUDA__LU_STRIP - 1) / CUDA__LU_STRIP;
+    for (int s = (int)threadIdx.x; s < strips; s += CUDA__LU_THREADS)
+        value = cuda__max_or_nan(value, view.sums[2 * s + which]);
+    return cuda__lu_block_most(value, most);
+}
+
+/* What follows from the norm of A; one block. LU takes A as it is. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_prepare_kernel(const cuda__lu_chunk chunk)
+{
+    typedef cuda__real<T> real;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    T *most = (T *)cuda__memory, norm = cuda__lu_norm(view, chunk.n, 0, most);
+    T lowered = cuda__lu_norm(view, chunk.n, 1, most), factor = 1;
+    if (!chunk.manner.factor && lowered >= real::huge * real::lower)
+        factor = real::lower;
+    else if (!chunk.manner.factor && norm < real::tiny && norm > 0)
+        factor = real::raise;
+    for (int i = (int)threadIdx.x; i < chunk.padded; i += CUDA__LU_THREADS) {
+        view.row_place[i] = i < chunk.n ? i : CUDA__LU_NO_ROW;
+        if (i < chunk.n)
+            view.origin[i] = i;
+    }
+    if (threadIdx.x > 0)
+        return;
+    view.numbers->norm = factor == real::lower ? lowered : norm * factor;
+    view.numbers->factor = factor;
+    view.numbers->info = lowered <= real::largest ? 0 : -1;
+    view.numbers->beyond = 0;
+}
+
+/* ---- Mending: mixed columns ---- */
+
+/* Which of the chunk's inverses are mended. */
+template <typename T>
+static __global__ void cuda__lu_pick_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    int info = place.info ? place.info[place.within] : 0;
+    view.numbers->mended = info < -1;
+    view.numbers->zero_step = info < -1 ? info - CUDA_INFO_DOUBTFUL : 0;
+}
+
+/* Entry j of the vector v of a reflection I - 2 v v^T; |v| = 1. */
+template <typename T>
+static __device__ __forceinline__ T cuda__lu_mirror(int reflection, int j, T size)
+{
+    return cuda__negative((reflection + 1) * 40009 + j) ? -size : size;
+}
+
+/* W = W (I - 2 v v^T). */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_mix_kernel(const cuda__lu_chunk chunk, int reflection)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    int lane, n = chunk.n, i = cuda__lu_row(lane);
+    T *row = view.w + (int64_t)i * chunk.padded, sum = 0, size = 1 / (T)sqrt((T)n);
+    if (i >= n)
+        return;
+    for (int j = lane; j < n; j += CUDA__WARP)
+        sum = fma(row[j], cuda__lu_mirror(reflection, j, size), sum);
+    sum = -2 * cuda__warp_sum(sum);
+    for (int j = lane; j < n; j += CUDA__WARP)
+        row[j] = fma(sum, cuda__lu_mirror(reflection, j, size), row[j]);
+}
+
+/* v^T X, to view.error, X being W with its rows at their steps and multiplied by their scales. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_mirrored_sums_kernel(const cuda__lu_chunk chunk, int reflection)
+{
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    T *sums = (T *)cuda__memory, sum = 0, size = 1 / (T)sqrt((T)chunk.n);
+    int lane = (int)(threadIdx.x % CUDA__WARP), group = (int)(threadIdx.x / CUDA__WARP);
+    int j = (int)blockIdx.x * CUDA__LU_STRIP + lane, n = chunk.n;
+    for (int i = group; j < n && i < n; i += CUDA__LU_ROWS)
+        sum = fma(view.w[(int64_t)i * chunk.padded + j] * view.scale[i],
+                  cuda__lu_mirror(reflection, cuda__lu_step_of(chunk, view, i), size), sum);
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int g = 1; g < CUDA__LU_ROWS && group == 0; g++)
+        sum += sums[g * CUDA__WARP + lane];
+    if (group == 0 && j < n)
+        view.error[j] = sum;
+}
+
+/* X = (I - 2 v v^T) X; the scales become 1. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_unmix_kernel(const cuda__lu_chunk chunk, int reflection)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    int lane, n = chunk.n, i = cuda__lu_row(lane);
+    if (i >= n)
+        return;
+    T *row = view.w + (int64_t)i * chunk.padded, scale = view.scale[i];
+    T size = 1 / (T)sqrt((T)n);
+    T twice = -2 * cuda__lu_mirror(reflection, cuda__lu_step_of(chunk, view, i), size);
+    for (int j = lane; j < n; j += CUDA__WARP)
+        row[j] = fma(twice, view.error[j], row[j] * scale);
+    __syncwarp();
+    if (lane == 0)
+        view.scale[i] = 1;
+}
+
+/* INFO of a mended inverse. none: it is neither good nor that of a singular matrix. */
+template <typename T>
+static __device__ __forceinline__ int cuda__lu_last_word(const cuda__lu_numbers<T> &numbers, int n,
+                                                         bool good, T *rcond, bool *none)
+{
+    bool singular = !(*rcond >= cuda__real<T>::eps);
+    *none = numbers.info != 0 || (singular ? numbers.zero_step > 0 : !good);
+    if (!*none)
+        return singular ? n + 1 : 0;
+    *rcond = 0;
+    return numbers.zero_step ? numbers.zero_step : n + 1;
+}
+
+/* ---- Between ---- */
+
+/* INFO of the pivots, and what the rows of the inverse are multiplied by; one block. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_settle_kernel(const cuda__lu_chunk chunk)
+{
+    typedef cuda__real<T> real;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    T bound = CUDA__LU_GROWN * view.numbers->norm;
+    bool beyond = false;
+    int *zeros = (int *)cuda__memory, zero = INT32_MAX;
+    for (int k = (int)threadIdx.x; k < chunk.n; k += CUDA__LU_THREADS) {
+        bool moved = chunk.manner.width > 0;
+        T pivot = view.pivot[k];
+        int row = moved ? view.origin[k] : view.order[k];
+        zero = pivot == 0 && k + 1 < zero ? k + 1 : zero;
+        beyond = beyond || fabs(pivot) > bound;
+        view.step[row] = k;
+        view.scale[moved ? k : row] = moved ? T(1) : real::reciprocal(pivot);
+    }
+    zero = __reduce_min_sync(CUDA__ALL, zero);
+    if (threadIdx.x % CUDA__WARP == 0)
+        zeros[threadIdx.x / CUDA__WARP] = zero;
+    beyond = __syncthreads_or(beyond);
+    for (int w = 0; w < CUDA__LU_THREADS / CUDA__WARP; w++)
+        zero = zeros[w] < zero ? zeros[w] : zero;
+    if (threadIdx.x == 0 && view.numbers->info == 0) {
+        view.numbers->info = zero == INT32_MAX ? 0 : zero;
+        view.numbers->beyond = beyond;
+    }
+}
+
+/* ---- Out ---- */
+
+/* Writes the inverse, and notes how far each row is from passing the trial. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_write_inverse_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    int lane, n = chunk.n, k = cuda__lu_row(lane), info = view.numbers->info;
+    if (k >= n)
+        return;
+    int row = cuda__lu_row_of(chunk, view, k, info);
+    const T *from = view.w + (int64_t)row * chunk.padded;
+    T *to = place.result ? place.result + (int64_t)k * n : nullptr;
+    T scale = view.scale[row], factor = view.numbers->factor, sum = 0;
+    for (int j = lane; j < n; j += CUDA__WARP) {
+        T x = info ? cuda__real<T>::nan() : from[view.step[j]] * scale * factor;
+        sum = fma(x, view.product[j], sum);
+        if (to)
+            to[j] = x;
+    }
+    sum = cuda__warp_sum(sum) - (cuda__negative(k) ? -factor : factor);
+    if (lane == 0)
+        view.error[k] = fabs(sum);
+}
+
+/* Rows of so many bytes are gathered from in a cache: at n = 1024 in FP64 that took four times the
+ * time of a copy, on an H200, 2026-11-22. */
+#define CUDA__LU_SHORT_ROW_BYTES 4096
+#define CUDA__LU_STAGED_BYTES (128 * 1024) /* of a row, in shared memory */
+#define CUDA__LU_STAGED_SUMS (CUDA__LU_THREADS / CUDA__WARP)
+
+/* The same, a block a row, which goes through shared memory, as much of it at a time as there is
+ * room for. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_write_long_inverse_kernel(const cuda_batch batch, const cuda__lu_chunk chunk,
+                                       int staged)
+{
+    typedef typename cuda__real<T>::vector vector;
+    constexpr int width = cuda__real<T>::width;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    T *row = (T *)cuda__memory, *sums = row + staged, sum = 0;
+    int n = chunk.n, k = (int)blockIdx.x, info = view.numbers->info, thread = (int)threadIdx.x;
+    int number = cuda__lu_row_of(chunk, view, k, info);
+    const T *from = view.w + (int64_t)number * chunk.padded;
+    T *to = place.result ? place.result + (int64_t)k * n : nullptr;
+    T scale = view.scale[number], factor = view.numbers->factor;
+    for (int first = 0; first < n; first += staged) {
+        __syncthreads();
+        for (int j = thread * width; j < staged && first + j < n; j += CUDA__LU_THREADS * width)
+            *(vector *)(row + j) = *(const vector *)(from + first + j);
+        __syncthreads();
+        for (int j = thread; j < n; j += CUDA__LU_THREADS) {
+            unsigned at = (unsigned)(view.step[j] - first);
+            if (at >= (unsigned)staged)
+                continue;
+            T x = info ? cuda__real<T>::nan() : row[at] * scale * factor;
+            sum = fma(x, view.product[j], sum);
+            if (to)
+                to[j] = x;
+        }
+    }
+    sum = cuda__warp_sum(sum);
+    if (thread % CUDA__WARP == 0)
+        sums[thread / CUDA__WARP] = sum;
+    __syncthreads();
+    if (thread > 0)
+        return;
+    for (int w = 1; w < CUDA__LU_STAGED_SUMS; w++)
+        sum += sums[w];
+    view.error[k] = fabs(sum - (cuda__negative(k) ? -factor : factor));
+}
+
+/* INFO and RCOND of an inverse; one block. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_answer_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
+{
+    typedef cuda__real<T> real;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    cuda__lu_numbers<T> numbers = *view.numbers;
+    T *most = (T *)cuda__memory, size = cuda__lu_norm(view, chunk.n, 0, most), error = 0;
+    T scale =
+        size <= real::largest ? T(1) : real::lower; /* where sums overflow, entries need not */
+    if (scale != 1)
+        size = cuda__lu_norm(view, chunk.n, 1, most);
+    int info = numbers.info;
+    for (int k = (int)threadIdx.x; k < chunk.n; k += CUDA__LU_THREADS)
+        error = cuda__max_or_nan(error, view.error[k]);
+    error = cuda__lu_block_most(error, most);
+    T rcond = info < 0 ? real::nan() : T(0);
+    bool good = error * scale <= (T)sqrt((T)chunk.n) * real::eps * numbers.norm * size;
+    if (info == 0 && size > 0 && size <= real::largest)
+        rcond = 1 / numbers.norm / size * numbers.factor * scale;
+    bool none = false;
+    if (chunk.manner.mending) {
+        info = cuda__lu_last_word(numbers, chunk.n, good, &rcond, &none);
+    } else if (info == 0) {
+        bool large = !(rcond >= real::eps); /* so the trial says nothing */
+        info = !good || (large && numbers.beyond) ? CUDA_INFO_DOUBTFUL : large ? chunk.n + 1 : 0;
+    } else if (info > 0 && (numbers.beyond || numbers.factor == real::lower)) {
+        info += CUDA_INFO_DOUBTFUL;
+    }
+    if (threadIdx.x > 0)
+        return;
+    view.numbers->info = none ? info : 0;
+    if (place.info)
+        place.info[place.within] = info;
+    if (place.extra)
+        ((T *)place.extra)[place.within] = rcond;
+    if (info < -1 && batch.doubtful)
+        atomicAdd(batch.doubtful, 1);
+}
+
+/* Fills with NaN what was written of an inverse that cannot be had. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_refuse_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    int lane, n = chunk.n, k = cuda__lu_row(lane);
+    if (cuda__lu_rests(chunk, view) || view.numbers->info == 0 || !place.result)
+        return;
+    for (int j = lane; k < n && j < n; j += CUDA__WARP)
+        place.result[(int64_t)k * n + j] = cuda__real<T>::nan();
+}
+
+/* Writes LU, a row a warp, and with each row its pivot. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_THREADS)
+    cuda__lu_write_factors_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
+{
+    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
+    if (cuda__lu_rests(chunk, view))
+        return;
+    cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
+    int lane, n = chunk.n, k = cuda__lu_row(lane), info = view.numbers->info;
+    if (k >= n)
+        return;
+    const T *from = view.w + (int64_t)cuda__lu_row_of(chunk, view, k, info) * chunk.padded;
+    T *to = place.result ? place.result + (int64_t)k * n : nullptr;
+    for (int j = lane; to && j < n; j += CUDA__WARP)
+        to[j] = info < 0 ? cuda__real<T>::nan() : from[j];
+    if (lane == 0 && place.extra)
+        ((int *)place.extra)[place.within * n + k] = info < 0 ? 0 : view.place[k] + 1;
+    if (lane == 0 && k == 0 && place.info)
+        place.info[place.within] = info;
+}
+
+#endif

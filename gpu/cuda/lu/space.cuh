@@ -1,0 +1,163 @@
+/* gpu/cuda/lu/space.cuh: the workspace of a matrix that does not fit into shared memory.
+ *
+ * W starts as A, padded with zeros to whole panels, and is worked on in place. The kernels of
+ * wide.cuh and ends.cuh take the matrices of a chunk of the batch: blockIdx.y numbers them.
+ * Device and host code.
+ */
+#ifndef GPU_CUDA_LU_SPACE_CUH
+#define GPU_CUDA_LU_SPACE_CUH
+
+#include "gpu/cuda/lu/panel.cuh"
+#include "gpu/cuda/base/mma_tile.cuh"
+#include "gpu/cuda/gemm/gemm.h"
+
+#define CUDA__LU_PANEL_MAX 32   /* columns of a panel at most; orders are padded to it */
+#define CUDA__LU_STRIP 32       /* columns that are summed together */
+#define CUDA__LU_FACTOR_STEP 64 /* columns of LU that are brought to the others together */
+
+/* Columns that a cluster eliminates together at most, and the columns of its panels. */
+#define CUDA__LU_WIDTH_MAX 256
+#define CUDA__LU_CLUSTER_COLUMNS_MAX 16
+
+#define CUDA__LU_ONE_BLOCK_MAX 1024 /* rows of a panel that one block eliminates */
+#define CUDA__LU_STEP_WARPS 8       /* of the blocks that share a panel of more rows */
+#define CUDA__LU_STEP_ROWS (CUDA__LU_STEP_WARPS * CUDA__WARP)
+#define CUDA__LU_STEP_BLOCK 16 /* columns of such a panel */
+#define CUDA__LU_STEP_BLOCKS_MAX 128
+
+/* What is known of one matrix. */
+template <typename T> struct cuda__lu_numbers {
+    T norm, factor; /* of A times the factor, a power of two */
+    int info;       /* -1, 0, or the first zero pivot's step */
+    int beyond;     /* a pivot is far beyond A */
+    /* While inverses are mended: this one is; and where partial pivoting met a zero, or 0. */
+    int mended, zero_step;
+};
+
+/* One matrix's part of the workspace. */
+template <typename T> struct cuda__lu_view {
+    T *w; /* padded x padded */
+    /* Inverse: the chosen rows, at most half x half; in a group twice as many as half of its
+     * columns have. LU: those, CUDA__LU_FACTOR_STEP x padded. By clusters: width x padded, each
+     * column at its place. */
+    T *r;
+    T *rows; /* by clusters: a panel's chosen rows, CUDA__LU_CLUSTER_COLUMNS_MAX x width */
+    /* What is added to a row: LU, padded x CUDA__LU_FACTOR_STEP; an inverse by clusters, padded x
+     * width, negated (rows.cuh). */
+    T *m;
+    T *v;     /* inverse by clusters: L^-1 times R, as R */
+    T *lower; /* by clusters, width x width: LU, -L without the ones; inverse, L^-1 */
+    T *pivot, *product, *scale, *error; /* n each, and so are order, place and step */
+    T *sums;                            /* two for each strip */
+    int *order, *place, *step;
+    int *origin;    /* by clusters: the row of A that is there; n */
+    int *row_place; /* padded: of each row, see cuda__lu_panel */
+    cuda__lu_numbers<T> *numbers;
+    /* What the blocks that share a panel propose. */
+    cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_BLOCKS_MAX> *proposals;
+};
+
+/* How matrices are worked on. */
+struct cuda__lu_manner {
+    bool factor;
+    bool shared;  /* panels have more rows than one block has threads: blocks share them */
+    bool mending; /* only inverses that are to be mended are worked on */
+    /* By clusters (cluster.cuh): so many columns together, a multiple of
+     * CUDA__LU_PANEL_MAX; 0: no clusters. */
+    int width;
+    /* An inverse without those: groups of so many columns at most are a launch (group.cuh), a
+     * multiple of CUDA__LU_PANEL_MAX; 0: a panel is one. */
+    int group;
+    int blocks;  /* of a cluster: with a width at most, 0: as many as the device gives; of groups */
+    bool behind; /* the next columns are not begun while the others are worked on */
+};
+
+/* The chunk that a launch works on. */
+struct cuda__lu_chunk {
+    unsigned char *space;
+    size_t stride; /* bytes of a matrix */
+    int64_t first; /* matrices of the batch before it */
+    int n, padded;
+    cuda__lu_manner manner;
+};
+
+static __host__ __device__ __forceinline__ int cuda__lu_padded(int64_t n)
+{
+    return (int)((n + CUDA__LU_PANEL_MAX - 1) / CUDA__LU_PANEL_MAX * CUDA__LU_PANEL_MAX);
+}
+
+/* Lays the view out from `at` on; returns what follows it. Aligned to 256 bytes if `at` is. */
+template <typename T>
+static __host__ __device__ __forceinline__ unsigned char *
+cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
+                 cuda__lu_manner manner)
+{
+    size_t half = (size_t)(padded / CUDA__LU_PANEL_MAX + 1) / 2 * CUDA__LU_PANEL_MAX;
+    size_t edge = (size_t)padded * CUDA__LU_FACTOR_STEP;
+    size_t strips = ((size_t)n + CUDA__LU_STRIP - 1) / CUDA__LU_STRIP;
+    auto take = [&at](size_t bytes) {
+        unsigned char *from = at;
+        at += (bytes + 255) / 256 * 256;
+        return from;
+    };
+    view.w = (T *)take((size_t)padded * padded * sizeof(T));
+    size_t width = (size_t)manner.width;
+    size_t group = (size_t)manner.group, chosen = manner.factor ? edge : half * half;
+    chosen = chosen > group * group ? chosen : group * group;
+    view.r = (T *)take((width > 0 ? width * padded : chosen) * sizeof(T));
+    view.v = (T *)take((manner.factor ? 0 : width * padded) * sizeof(T));
+    view.rows = (T *)take(CUDA__LU_CLUSTER_COLUMNS_MAX * width * sizeof(T));
+    edge = width > 0 ? 0 : edge;
+    view.m = (T *)take((manner.factor ? edge : width * padded) * sizeof(T));
+    view.lower = (T *)take(width * width * sizeof(T));
+    view.pivot = (T *)take(n * sizeof(T));
+    view.product = (T *)take(n * sizeof(T));
+    view.scale = (T *)take(n * sizeof(T));
+    view.error = (T *)take(n * sizeof(T));
+    view.sums = (T *)take(2 * strips * sizeof(T));
+    view.order = (int *)take(n * sizeof(int));
+    view.place = (int *)take(n * sizeof(int));
+    view.step = (int *)take(n * sizeof(int));
+    view.origin = (int *)take(n * sizeof(int));
+    view.row_place = (int *)take(padded * sizeof(int));
+    view.numbers = (cuda__lu_numbers<T> *)take(sizeof *view.numbers);
+    view.proposals = (cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_BLOCKS_MAX> *)take(
+        manner.shared ? sizeof *view.proposals : 0);
+    return at;
+}
+
+/* What the largest product takes beside the matrix, by clusters in FP32; behind its view. */
+template <typename T> static inline size_t cuda__lu_scratch_bytes(int64_t n, cuda__lu_manner manner)
+{
+    struct cuda_product largest = {};
+    largest.precision = sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
+    largest.rows = largest.columns = n;
+    largest.inner = manner.width;
+    return manner.width > 0 ? (cuda_product_scratch(&largest) + 255) / 256 * 256 : 0;
+}
+
+template <typename T> static inline size_t cuda__lu_space_bytes(int64_t n, cuda__lu_manner manner)
+{
+    cuda__lu_view<T> view;
+    unsigned char *none = nullptr;
+    return (size_t)(cuda__lu_lay_out(view, none, (int)n, cuda__lu_padded(n), manner) - none) +
+           cuda__lu_scratch_bytes<T>(n, manner);
+}
+
+template <typename T>
+static __device__ __forceinline__ cuda__lu_view<T> cuda__lu_view_of(const cuda__lu_chunk &chunk)
+{
+    cuda__lu_view<T> view;
+    cuda__lu_lay_out(view, chunk.space + chunk.stride * blockIdx.y, chunk.n, chunk.padded,
+                     chunk.manner);
+    return view;
+}
+
+template <typename T>
+static __device__ __forceinline__ bool cuda__lu_rests(const cuda__lu_chunk &chunk,
+                                                      const cuda__lu_view<T> &view)
+{
+    return chunk.manner.mending && !view.numbers->mended;
+}
+
+#endif

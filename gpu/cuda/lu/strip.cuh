@@ -1,0 +1,541 @@
+/* gpu/cuda/lu/strip.cuh: the inverse of a matrix whose every number is in its multiprocessor from
+ * load to store, by block Gauss-Jordan elimination with partial pivoting: the strip of a warp. The
+ * block, and the kernel, are in strip_block.cuh.
+ *
+ * A warp holds a strip of columns, in the layout of the tensor cores' accumulators; one warp more
+ * eliminates panels (column.cuh). A panel of `block` columns goes through shared memory to that
+ * warp and comes back as M (order x block). Each strip puts what the panel's chosen rows held into
+ * its own part of shared memory, R, and becomes C + M R; M has no ones for the chosen rows, whose C
+ * stays where it is. The strip that holds the next panel goes first: while the others work, the
+ * next panel is eliminated already.
+ *
+ * Columns that registers have no room for are on a shelf: in shared memory, a panel a tile, laid
+ * out as panels are. They follow the others, and go round the warps, which update them behind their
+ * own. A panel of them is eliminated where it lies. Columns that do not fit there either are in the
+ * cellar, in the device's memory, in practice its second-level cache. A panel of the cellar is
+ * brought to the hall, in shared memory, a turn before it is due.
+ *
+ * Rows are never moved: row r, chosen in step k, ends as row k, and entry j of the inverse belongs
+ * in the column numbered as the row chosen in step j. Rows of the inverse are divided by their
+ * pivots in the end. The work is on A, not on its transpose: of a block elimination only I - X A is
+ * small.
+ *
+ * Cost, by counting, in cycles of a multiprocessor of an H200, n = Order: n^3 / 128 of arithmetic,
+ * on the tensor cores in FP64; n steps (column.cuh) and n / block times some 500 between panels,
+ * which other blocks of the multiprocessor may hide. Measured on an H200, 2026-11-21, FP64, n =
+ * 128: a matrix takes a block 57 us, of which the steps are some 55 of 100, and what the strips do
+ * between two panels some 20. With a shelf, 2026-11-22: n = 160 91 us, 192 145 us, 208 185 us. With
+ * a cellar what is on its way from there shows: n = 224 316 us.
+ */
+#ifndef GPU_CUDA_LU_STRIP_CUH
+#define GPU_CUDA_LU_STRIP_CUH
+
+#include <type_traits>
+
+#include "gpu/cuda/lu/column.cuh"
+#include "gpu/cuda/base/reduce.cuh"
+#include "gpu/cuda/base/trial.cuh"
+
+/* Has the order another shape where there are many matrices? */
+template <typename T> static constexpr bool cuda__lu_strip_has_other(int order)
+{
+#define CUDA__LU_STRIP(type, most, tiles, strips, blocks)
+#define CUDA__LU_STRIP_OF_MANY(type, most, tiles, strips, blocks)                                  \
+    if (std::is_same<type, T>::value && order == most)                                             \
+        return true;
+#include "gpu/cuda/tuning/h200/lu_strip.cuh"
+#undef CUDA__LU_STRIP
+#undef CUDA__LU_STRIP_OF_MANY
+    return false;
+}
+
+/* Tiles: panels of columns in a strip's registers. */
+template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip_frame {
+    typedef T real_type;
+    static constexpr int order = Order_, tiles = Tiles_, width = cuda__real<T>::width;
+    static constexpr int block = cuda__lu_column<T, order>::block;
+    static constexpr int columns = tiles * block;
+    static constexpr int strips = Strips_, held = strips * tiles; /* panels in registers */
+    static constexpr int panels = (order + block - 1) / block;
+    static constexpr int far = panels > held ? panels - held : 0; /* the others */
+    static constexpr int slots = (far + strips - 1) / strips;     /* a warp's of those */
+    static constexpr int warps = strips + 1, threads = warps * CUDA__WARP;
+    static constexpr int units = order / 16;
+    /* Lanes that differ in the row of R read other banks. */
+    static constexpr int r_line = columns + (slots > 0 ? block : 0) + (sizeof(T) == 8 ? 2 : 0);
+    static constexpr int area = order * block; /* numbers of a panel */
+    /* Are sums of rows added up of panels' parts, so that how panels are shared out leaves no mark?
+     * Else of warps' parts, which are fewer. */
+    static constexpr bool by_panels = cuda__lu_strip_has_other<T>(order);
+    static constexpr int parts = !by_panels ? strips : panels > held ? panels : held;
+    static_assert(parts <= 2 * block, "they have room in two panels");
+    static_assert(order % 16 == 0, "units divide the matrix");
+    static_assert(2 * block >= 16, "two panels have room for the rows of a unit");
+    static constexpr int row_turns = (order + threads - 1) / threads; /* rows of a thread */
+};
+
+/* Shared memory but for the shelf. */
+template <typename Frame> struct cuda__lu_strip_desk {
+    typedef typename Frame::real_type T;
+    alignas(16) T m[2][Frame::area]; /* by turns; before and after, sums of rows */
+    alignas(16) T r[Frame::strips][Frame::block * Frame::r_line];
+    cuda__lu_column_notes<T, Frame::order> notes;
+    /* A times the factor times the vector of signs. */
+    T product[Frame::order];
+    T scale[Frame::order]; /* of each row in the end */
+    T most[Frame::warps];
+    int votes[Frame::warps];
+};
+
+/* Columns beyond what the shelf takes are in the cellar. Then one place of the shelf is the hall.
+ */
+template <typename T, int Order, int Tiles, int Strips>
+struct cuda__lu_strip_shape : cuda__lu_strip_frame<T, Order, Tiles, Strips> {
+    typedef cuda__lu_strip_frame<T, Order, Tiles, Strips> frame;
+    static constexpr int places = (int)((CUDA__LU_SHARED_MAX - sizeof(cuda__lu_strip_desk<frame>)) /
+                                        (frame::area * sizeof(T)));
+    static constexpr int shelved = places >= frame::far ? frame::far : places - 1;
+    static constexpr int cellared = frame::far - shelved;
+};
+
+template <typename Shape>
+struct cuda__lu_strip_shared : cuda__lu_strip_desk<typename Shape::frame> {
+    typedef typename Shape::real_type T;
+    /* The shelf, and the hall; without them the result. */
+    alignas(16) T room[Shape::slots > 0 ? (Shape::shelved + (Shape::cellared > 0)) * Shape::area
+                                        : Shape::order *Shape::order];
+};
+
+/* A warp's strip. A lane has two rows, `g` and g + 8, of each unit of 16, and `width` columns of
+ * each tile. */
+template <typename Shape> struct cuda__lu_strip {
+    typedef typename Shape::real_type T;
+    typedef cuda__real<T> real;
+    typedef typename real::vector vector;
+    static constexpr int width = Shape::width, tiles = Shape::tiles, block = Shape::block;
+    static constexpr int all = tiles + Shape::slots; /* tiles of a lane, the shelf's last */
+    typedef cuda__lu_marks<Shape::order> marks[8];
+
+    alignas(16) T c[Shape::units][tiles][2][width];
+    int n, lane, g, t, left; /* left: the lane's first column */
+    int index, filled;       /* the warp's number, and how many far panels it has */
+    T *r, *shelf, *cellar;
+
+    /* Calls f(row, tile, numbers) for what the lane has in the rows of unit i. */
+    template <typename F> __device__ __forceinline__ void each_of(int i, F f)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+#pragma unroll
+            for (int j = 0; j < tiles; j++)
+                f(i * 16 + h * 8 + g, j, c[i][j][h]);
+#pragma unroll
+            for (int s = 0; s < Shape::slots; s++) {
+                if (s < filled)
+                    at(s, [&](T *x) {
+                        f(i * 16 + h * 8 + g, tiles + s, x + piece(i * 16 + h * 8 + g));
+                    });
+            }
+        }
+    }
+
+    template <typename F> __device__ __forceinline__ void each(F f)
+    {
+#pragma unroll
+        for (int i = 0; i < Shape::units; i++)
+            each_of(i, f);
+    }
+
+    /* The lane's first column of tile j. */
+    __device__ __forceinline__ int column(int j) const
+    {
+        return j < tiles ? left + j * block
+                         : (Shape::held + (j - tiles) * Shape::strips + index) * block + t * width;
+    }
+
+    __device__ __forceinline__ bool has(int j) const
+    {
+        return j < tiles || j - tiles < filled;
+    }
+
+    /* Is the warp's far panel number s in the cellar? */
+    static __device__ __forceinline__ bool is_below(int s, int warp)
+    {
+        return Shape::cellared > 0 && s * Shape::strips + warp >= Shape::shelved;
+    }
+
+    /* Calls f(where the warp's far panel number s is). */
+    template <typename F> __device__ __forceinline__ void at(int s, F f) const
+    {
+        int p = s * Shape::strips + index;
+        if (is_below(s, index))
+            f(cellar + (p - Shape::shelved) * Shape::area);
+        else
+            f(shelf + p * Shape::area);
+    }
+
+    /* Registers alone. */
+    __device__ __forceinline__ void clear()
+    {
+#pragma unroll
+        for (int e = 0; e < Shape::units * tiles * 2; e++)
+            *(vector *)c[e / (2 * tiles)][e / 2 % tiles][e % 2] = vector{};
+    }
+
+    template <int Width> __device__ __forceinline__ void read_by(const T *a)
+    {
+        const T *from = a + (int64_t)g * n + left;
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i++) {
+#pragma unroll
+            for (int e = 0; e < tiles * width; e += Width) {
+                int j = e / width, v = e % width;
+                bool inside = i * 8 + g < n && left + j * block + v < n;
+                T *x = &c[i / 2][j][i % 2][v];
+                if (Width == 1)
+                    *x = inside ? from[j * block + v] : T(0);
+                else
+                    *(vector *)x = inside ? *(const vector *)(from + j * block) : vector{};
+            }
+            from = cuda__renewed(from + 8 * n);
+        }
+    }
+
+    /* A piece of a far column's row, or what there is of it; to the shelf, in the end. */
+    template <int Width>
+    __device__ __forceinline__ void fetch_piece(T *to, const T *from, int row, int column,
+                                                bool below) const
+    {
+#pragma unroll
+        for (int v = 0; v < width; v += Width) {
+            bool inside = row < n && column + v < n;
+            if (inside && !below)
+                cuda__copy_async<Width *(int)sizeof(T)>(to + v, from + v);
+            else if (Width == 1)
+                to[v] = inside ? from[v] : T(0);
+            else
+                *(vector *)to = inside ? *(const vector *)from : vector{};
+        }
+    }
+
+    template <int Width> __device__ __forceinline__ void fetch_by(const T *a)
+    {
+#pragma unroll 1
+        for (int s = 0; s < filled; s++) {
+            int first = column(tiles + s);
+            at(s, [&](T *to) {
+#pragma unroll 4
+                for (int row = g; row < Shape::order; row += 8)
+                    fetch_piece<Width>(to + piece(row), a + (int64_t)row * n + first, row, first,
+                                       is_below(s, index));
+            });
+        }
+    }
+
+    __device__ __forceinline__ void read(const T *a)
+    {
+        bool whole = n % width == 0 && (uintptr_t)a % 16 == 0;
+        if (Shape::slots > 0 && whole)
+            fetch_by<width>(a);
+        else if (Shape::slots > 0)
+            fetch_by<1>(a);
+        if (whole)
+            read_by<width>(a);
+        else
+            read_by<1>(a);
+        if (Shape::slots > 0)
+            cuda__copy_wait();
+    }
+
+    /* The largest sum of magnitudes of a column; after it all lanes have it. */
+    __device__ __forceinline__ T largest_column(T by)
+    {
+        T sums[all][width] = {}, most = 0;
+        each([&](int, int j, T *x) {
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                sums[j][v] += fabs(x[v] * by);
+        });
+#pragma unroll
+        for (int j = 0; j < all * width; j++) {
+            T sum = sums[j / width][j % width];
+            sum += __shfl_xor_sync(CUDA__ALL, sum, 4);
+            sum += __shfl_xor_sync(CUDA__ALL, sum, 8);
+            sum += __shfl_xor_sync(CUDA__ALL, sum, 16);
+            most = cuda__max_or_nan(most, sum);
+        }
+        return most;
+    }
+
+    /* A part of a row's sum, which the lanes t have together. */
+    __device__ __forceinline__ void put_part(T sum, T *to) const
+    {
+        sum += __shfl_xor_sync(CUDA__ALL, sum, 1);
+        sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
+        if (t == 0)
+            *to = sum;
+    }
+
+    /* The strip's parts of the sums of rows, its columns times `by`. */
+    __device__ __forceinline__ void row_sums(const T (&by)[all][width], T *to)
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i++) {
+            T sum = 0, *row = to + i * 8 + g;
+#pragma unroll
+            for (int j = 0; j < tiles; j++) {
+#pragma unroll
+                for (int v = 0; v < width; v++)
+                    sum = fma(c[i / 2][j][i % 2][v], by[j][v], sum);
+                if (!Shape::by_panels)
+                    continue;
+                put_part(sum, row + (index * tiles + j) * Shape::order);
+                sum = 0;
+            }
+#pragma unroll
+            for (int s = 0; s < Shape::slots; s++) {
+                if (s >= filled)
+                    continue;
+                vector x;
+                at(s, [&](const T *from) { x = *(const vector *)(from + piece(i * 8 + g)); });
+#pragma unroll
+                for (int v = 0; v < width; v++)
+                    sum = fma(((const T *)&x)[v], by[tiles + s][v], sum);
+                if (!Shape::by_panels)
+                    continue;
+                put_part(sum, row + (Shape::held + s * Shape::strips + index) * Shape::order);
+                sum = 0;
+            }
+            if (!Shape::by_panels)
+                put_part(sum, row + index * Shape::order);
+        }
+    }
+
+    /* ---- Panels ---- */
+
+    /* Where the lane's piece of a panel's row is. */
+    __device__ __forceinline__ int piece(int row) const
+    {
+        return row * block + cuda__lu_turned(g, t) * width;
+    }
+
+    template <int J> __device__ __forceinline__ void publish(T *m) const
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i++)
+            *(vector *)(m + piece(i * 8 + g)) = *(const vector *)c[i / 2][J][i % 2];
+    }
+
+    /* The panel's own columns become M and the ones that it lacks. */
+    template <int J> __device__ __forceinline__ void replace(const T *m, const marks &all)
+    {
+        const cuda__lu_marks<Shape::order> marks = all[g];
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i++) {
+            T *x = c[i / 2][J][i % 2];
+            int q = (int)marks.of(i) - t * width;
+            if (i % 4 == 0)
+                cuda__in_order();
+            *(vector *)x = *(const vector *)(m + piece(i * 8 + g));
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                x[v] += q == v ? T(1) : T(0);
+        }
+    }
+
+    /* The rows that the panel has chosen go to R. */
+    __device__ __forceinline__ void extract(const marks &all)
+    {
+        const cuda__lu_marks<Shape::order> marks = all[g];
+        cuda__address base = cuda__address_of(r + t * width);
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i++) {
+            cuda__address to = base + marks.of(i) * (unsigned)(Shape::r_line * sizeof(T));
+#pragma unroll
+            for (int j = 0; j < tiles; j++)
+                cuda__store_if(marks.has(i), to + j * (unsigned)(block * sizeof(T)),
+                               c[i / 2][j][i % 2]);
+        }
+        __syncwarp();
+    }
+
+    /* C += M R for the tiles First .. Last. The order of the inner index is the lanes' own: it is
+     * the same for M and R. */
+    template <int First, int Last> __device__ __forceinline__ void update(const double *m)
+    {
+        double b[Last - First + 1][2];
+        const double *from = r + 2 * t * Shape::r_line + g;
+#pragma unroll
+        for (int j = First; j <= Last; j++) {
+            b[j - First][0] = from[j * block];
+            b[j - First][1] = from[j * block + Shape::r_line];
+        }
+#pragma unroll
+        for (int i = 0; i < Shape::units; i++) {
+            if (i % 2 == 0)
+                cuda__in_order();
+            double2 upper = *(const double2 *)(m + piece(i * 16 + g));
+            double2 lower = *(const double2 *)(m + piece(i * 16 + 8 + g));
+            double a[4] = {upper.x, lower.x, upper.y, lower.y};
+#pragma unroll
+            for (int j = First; j <= Last; j++)
+                cuda__multiply_add(&c[i][j][0][0], a, b[j - First]);
+        }
+    }
+
+    template <int First, int Last> __device__ __forceinline__ void update(const float *m)
+    {
+#pragma unroll 1
+        for (int k = 0; k < block; k += width) {
+            float4 b[Last - First + 1][width];
+            const float *from = m + g * block + cuda__lu_turned(g, k / width) * width;
+#pragma unroll
+            for (int e = 0; e < (Last - First + 1) * width; e++)
+                b[e / width][e % width] =
+                    *(const float4 *)(r + (k + e % width) * Shape::r_line +
+                                      (First + e / width) * block + t * width);
+#pragma unroll
+            for (int i = 0; i < 2 * Shape::units; i++) {
+                float4 a = *(const float4 *)(from + i * 8 * block);
+#pragma unroll
+                for (int j = First; j <= Last; j++)
+                    add(c[i / 2][j][i % 2], a, b[j - First]);
+            }
+        }
+    }
+
+    static __device__ __forceinline__ void add(float *x, const float4 &a, const float4 (&b)[width])
+    {
+#pragma unroll
+        for (int q = 0; q < width; q++) {
+            float by = q == 0 ? a.x : q == 1 ? a.y : q == 2 ? a.z : a.w;
+            x[0] = fmaf(by, b[q].x, x[0]);
+            x[1] = fmaf(by, b[q].y, x[1]);
+            x[2] = fmaf(by, b[q].z, x[2]);
+            x[3] = fmaf(by, b[q].w, x[3]);
+        }
+    }
+
+    /* ---- Far panels ---- */
+
+    /* Which of the warp's panel number p is; or one that it has not. */
+    __device__ __forceinline__ int slot_of(int p) const
+    {
+        int behind = p - Shape::held - index;
+        return behind >= 0 && behind % Shape::strips == 0 ? behind / Shape::strips : filled;
+    }
+
+    /* The chosen rows of the panel at `from` go to their part of R: order[q], for the first
+     * `count`.
+     */
+    __device__ __forceinline__ void take_rows(const T *from, const int *order, int count)
+    {
+        __syncwarp();
+#pragma unroll
+        for (int e = lane; e < block * 4; e += CUDA__WARP) {
+            int q = e / 4, row = q < count ? order[q] : 0;
+            vector x = {};
+            if (q < count)
+                x = *(const vector *)(from + row * block + cuda__lu_turned(row, e % 4) * width);
+            *(vector *)(r + q * Shape::r_line + tiles * block + e % 4 * width) = x;
+        }
+        __syncwarp();
+    }
+
+    /* Where a panel has become M there, it gets the ones that it lacks. */
+    __device__ __forceinline__ void complete(T *m, const int *order, int count) const
+    {
+        if (lane < count) {
+            int row = order[lane];
+            m[row * block + cuda__lu_turned(row, lane / width) * width + lane % width] += 1;
+        }
+        __syncwarp();
+    }
+
+    /* M and those ones. */
+    __device__ __forceinline__ void put_away(const T *m, T *to, const marks &all) const
+    {
+        const cuda__lu_marks<Shape::order> marks = all[g];
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i++) {
+            int q = (int)marks.of(i) - t * width;
+            alignas(16) T x[width];
+            *(vector *)x = *(const vector *)(m + piece(i * 8 + g));
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                x[v] += q == v ? T(1) : T(0);
+            *(vector *)(to + piece(i * 8 + g)) = *(const vector *)x;
+        }
+    }
+
+    /* Units, or in FP32 rows of the lane, that are multiplied together: as many as registers are
+     * left for, for those of the cellar are long on their way. */
+    static constexpr int spare = (Shape::warps <= 8 ? 255 : 168) - 64 -
+                                 Shape::units * tiles * 2 * width * (int)sizeof(T) / 4;
+    static constexpr int least = sizeof(T) == 8 ? 2 : 8, most = sizeof(T) == 8 ? 4 : 8;
+    static constexpr int wanted = spare * 4 / (16 * least);
+    static constexpr int together = wanted < least ? least : wanted < most ? wanted : most;
+
+    /* C + M R for a far panel. */
+    __device__ __forceinline__ void update_far(const T *from, T *to, const T *m)
+    {
+        constexpr int count = sizeof(T) == 8 ? Shape::units : 2 * Shape::units;
+        constexpr int rest = count % together;
+#pragma unroll 1
+        for (int i = 0; i + together <= count; i += together)
+            update_part<together>(i, from, to, m);
+        if constexpr (rest > 0)
+            update_part<rest>(count - rest, from, to, m);
+    }
+
+    template <int Count>
+    __device__ __forceinline__ void update_part(int first, const double *from, double *to,
+                                                const double *m)
+    {
+        const double *rows = r + 2 * t * Shape::r_line + tiles * block + g;
+        double b[2] = {rows[0], rows[Shape::r_line]};
+        alignas(16) double x[Count][4];
+#pragma unroll
+        for (int u = 0; u < 2 * Count; u++)
+            *(double2 *)&x[u / 2][u % 2 * 2] =
+                *(const double2 *)(from + piece((first * 2 + u) * 8 + g));
+#pragma unroll
+        for (int u = 0; u < Count; u++) {
+            double2 upper = *(const double2 *)(m + piece((first + u) * 16 + g));
+            double2 lower = *(const double2 *)(m + piece((first + u) * 16 + 8 + g));
+            double a[4] = {upper.x, lower.x, upper.y, lower.y};
+            cuda__multiply_add(x[u], a, b);
+        }
+#pragma unroll
+        for (int u = 0; u < 2 * Count; u++)
+            *(double2 *)(to + piece((first * 2 + u) * 8 + g)) =
+                *(const double2 *)&x[u / 2][u % 2 * 2];
+    }
+
+    template <int Count>
+    __device__ __forceinline__ void update_part(int first, const float *from, float *to,
+                                                const float *m)
+    {
+        alignas(16) float x[Count][width];
+#pragma unroll
+        for (int u = 0; u < Count; u++)
+            *(float4 *)x[u] = *(const float4 *)(from + piece((first + u) * 8 + g));
+#pragma unroll 1
+        for (int k = 0; k < block; k += width) {
+            float4 b[1][width];
+            const float *by = m + cuda__lu_turned(g, k / width) * width;
+#pragma unroll
+            for (int q = 0; q < width; q++)
+                b[0][q] =
+                    *(const float4 *)(r + (k + q) * Shape::r_line + tiles * block + t * width);
+#pragma unroll
+            for (int u = 0; u < Count; u++)
+                add(x[u], *(const float4 *)(by + ((first + u) * 8 + g) * block), b[0]);
+        }
+#pragma unroll
+        for (int u = 0; u < Count; u++)
+            *(float4 *)(to + piece((first + u) * 8 + g)) = *(const float4 *)x[u];
+    }
+};
+
+#endif

@@ -1,0 +1,596 @@
+/* gpu/cuda/lu_small/inverse_rows.cuh: the inverse by block Gauss-Jordan elimination with partial
+ * pivoting, whole rows a lane.
+ *
+ * A panel of `Block` columns is eliminated in place. Each step picks the largest entry of a column
+ * among the rows not yet chosen, sends that row's part in the panel through shared memory to the
+ * matrix's lanes, and eliminates. The panel then holds M (n x Block), and every other column C
+ * becomes C plus M times what its entries in the panel's rows were. The row chosen in step k lacks
+ * a one in column k until the panel is done: M is what is added to a row. Rows are never moved: row
+ * r, chosen in step k, ends as row k of the inverse, and its entry j belongs in the column numbered
+ * as the row chosen in step j. Rows are not scaled by their pivots until the end.
+ *
+ * The work must be on A, not on its transpose: of a block elimination only the residual I - X A is
+ * small; A X - I can be anything where singular values are spread.
+ *
+ * All steps of a panel run the same code: the step's column is always the panel's first register,
+ * and the row moves down by one register as it is updated, so that after the panel's steps every
+ * column is back in its place. So do the panels, where `Rolled` (they must then divide N).
+ */
+#ifndef GPU_CUDA_LU_SMALL_INVERSE_ROWS_CUH
+#define GPU_CUDA_LU_SMALL_INVERSE_ROWS_CUH
+
+#include "gpu/cuda/lu_small/inverse_layout.cuh"
+#include "gpu/cuda/lu_small/inverse_zeros.cuh"
+#include "gpu/cuda/lu_small/rounds.cuh"
+#include "gpu/cuda/base/trial.cuh"
+
+/* What the lanes of one matrix tell each other. Padded so that the matrices of neighbouring lanes
+ * are in different banks. */
+template <typename T, int N, int Block> struct cuda__inverse_notes {
+    static constexpr int width = cuda__real<T>::width;
+    static constexpr int panel = Block < N ? Block : N;
+    /* The chosen row in the panel, of two steps. */
+    alignas(16) T line[2][(panel + width - 1) / width * width];
+    T pivot[N]; /* of each step */
+    /* A times the factor times the vector of signs: entry by entry, then by each row's step. */
+    alignas(16) T product[N < CUDA_TRIED_N_LEAST ? 1 : (N + width - 1) / width * width];
+    T norm, factor; /* of A times the factor, a power of two */
+    int info;       /* -1 or 0 */
+    int order[N];   /* of each step, its row */
+};
+
+template <typename T, int N, int Rows, int Block> struct cuda__inverse_shared {
+    typedef cuda__inverse_layout<T, N, Rows, Block> layout;
+    typedef typename layout::shape shape;
+    typedef cuda__inverse_notes<T, N, Block> notes;
+    static constexpr int pieces = (int)sizeof(notes) / 16;
+    struct alignas(16) padded {
+        notes of;
+        unsigned char padding[16 * (1 + pieces % 2)];
+    };
+    alignas(16) T stage[layout::places];
+    padded matrix[shape::held];
+};
+
+template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
+    typedef T number;
+    typedef cuda__inverse_shared<T, N, Rows, Block> shared;
+    typedef typename shared::layout layout;
+    typedef typename shared::notes notes;
+    typedef typename layout::shape shape;
+    typedef cuda__real<T> real;
+    typedef typename real::vector vector;
+    static constexpr int width = real::width;
+    static constexpr int old_line = layout::old_line;
+    static constexpr int dead = (int)0x80000000;
+    static constexpr int beyond = dead | 64; /* the tag of rows past the matrix */
+    static constexpr int numbers = 31;       /* bits of a tag that hold a number */
+    static constexpr bool tried = N >= CUDA_TRIED_N_LEAST;
+    static_assert(Block >= N || Block % width == 0, "panels begin at 16 bytes");
+    /* Sums of columns: of a lane at first, and in the end, when the lanes share them. */
+    static constexpr bool halved = (shape::lanes & (shape::lanes - 1)) == 0;
+    static constexpr int sums_left = (N + shape::lanes - 1) / shape::lanes;
+    static constexpr int sums_kept = halved ? sums_left * shape::lanes : N;
+
+    shape lane;
+    notes *note;  /* of the lane's matrix */
+    T *stage;     /* its part of shared memory while it is worked on */
+    T *io;        /* where it is copied to, and its inverse from */
+    T b[Rows][N]; /* the lane's rows */
+    /* Of a row not chosen yet its number, then when it was, the sign bit set; `beyond` past N. */
+    int tag[Rows];
+    bool chosen[Rows]; /* just now; at most one. An index would tempt the compiler to use it */
+    /* The answer's. */
+    int info;
+    T rcond;
+
+    __device__ __forceinline__ int row(int s) const
+    {
+        return s * shape::lanes + lane.member;
+    }
+
+    __device__ __forceinline__ bool inside(int s) const
+    {
+        return lane.has(row(s));
+    }
+
+    __device__ __forceinline__ void read()
+    {
+        if constexpr (layout::whole) {
+#pragma unroll
+            for (int e = 0; e < N * N; e += width) {
+                vector piece = *(const vector *)(io + e);
+#pragma unroll
+                for (int v = 0; v < width; v++)
+                    b[(e + v) / N][(e + v) % N] = ((const T *)&piece)[v];
+            }
+        } else {
+#pragma unroll
+            for (int s = 0; s < Rows; s++) {
+                const T *from = inside(s) ? io + row(s) * layout::line : io;
+#pragma unroll
+                for (int j = 0; j < N; j += layout::grain)
+                    cuda__take<layout::grain>(&b[s][j], from + j);
+#pragma unroll
+                for (int j = 0; j < N; j++)
+                    b[s][j] = inside(s) ? b[s][j] : T(0);
+            }
+        }
+    }
+
+    /* The largest sum of magnitudes of a column, times `by`; whether all sums are finite. */
+    template <bool Scaled> __device__ __forceinline__ T column_norm(T by, bool &finite)
+    {
+        T sums[sums_kept], largest = 0;
+        finite = true;
+#pragma unroll
+        for (int j = 0; j < sums_kept; j++) {
+            sums[j] = 0;
+#pragma unroll
+            for (int s = 0; s < Rows && j < N; s++)
+                sums[j] += fabs(Scaled ? b[s][j < N ? j : 0] * by : b[s][j < N ? j : 0]);
+        }
+        if (halved)
+            halve_sums<shape::lanes / 2, sums_kept / 2>(sums);
+        else
+            share_sums(sums);
+#pragma unroll
+        for (int j = 0; j < sums_left; j++) {
+            finite = finite && sums[j] <= real::largest;
+            largest = sums[j] > largest ? sums[j] : largest;
+        }
+        finite = lane.votes(!finite) == 0;
+        return lane.most(largest);
+    }
+
+    /* Each lane of two gives the other half of its sums, and so on: a share of the sums is left. */
+    template <int Reach, int Half> __device__ __forceinline__ void halve_sums(T (&sums)[sums_kept])
+    {
+        if constexpr (Reach > 0) {
+            bool upper = (lane.member & Reach) != 0;
+#pragma unroll
+            for (int j = 0; j < Half; j++) {
+                T given = upper ? sums[j] : sums[j + Half];
+                T kept = upper ? sums[j + Half] : sums[j];
+                sums[j] = kept + __shfl_xor_sync(CUDA__ALL, given, Reach);
+            }
+            halve_sums<Reach / 2, Half / 2>(sums);
+        }
+    }
+
+    /* The same through shared memory, for any number of lanes. */
+    __device__ __forceinline__ void share_sums(T (&sums)[sums_kept])
+    {
+        constexpr int line = layout::sum_line;
+        __syncwarp();
+#pragma unroll
+        for (int j = 0; j < N; j += width) {
+            vector piece;
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                ((T *)&piece)[v] = j + v < N ? sums[j + v < N ? j + v : 0] : T(0);
+            if (!lane.spare())
+                *(vector *)(stage + lane.member * line + j) = piece;
+        }
+        __syncwarp();
+#pragma unroll
+        for (int j = 0; j < sums_left; j++) {
+            int column = j * shape::lanes + lane.member;
+            column = N % shape::lanes == 0 || column < N ? column : 0;
+            sums[j] = 0;
+#pragma unroll
+            for (int q = 0; q < shape::lanes; q++)
+                sums[j] += stage[q * line + column];
+        }
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ void start()
+    {
+        bool finite;
+        T norm = column_norm<false>(1, finite), factor = 1;
+        int known = 0;
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            tag[s] = inside(s) ? row(s) : beyond;
+            chosen[s] = false;
+        }
+        bool usual = finite && norm < real::huge && (norm >= real::tiny || norm == 0);
+        if (!__all_sync(CUDA__ALL, usual))
+            start_unusual(norm, factor, known);
+        if (lane.speaks()) {
+            note->norm = norm;
+            note->factor = factor;
+            note->info = known;
+        }
+        if (tried)
+            multiply_signs();
+    }
+
+    __device__ __forceinline__ void multiply_signs()
+    {
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            T sums[2] = {0, 0};
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sums[j % 2] += cuda__negative(j) ? -b[s][j] : b[s][j];
+            if (inside(s))
+                note->product[tried ? row(s) : 0] = sums[0] + sums[1];
+        }
+    }
+
+    /* Something is not finite, or some norm is far from 1. */
+    __device__ __forceinline__ void start_unusual(T &norm, T &factor, int &known)
+    {
+        bool finite;
+        T lowered = column_norm<true>(real::lower, finite);
+        known = finite ? 0 : -1;
+        if (lowered >= real::huge * real::lower)
+            factor = real::lower;
+        else if (norm < real::tiny && norm > 0)
+            factor = real::raise;
+        norm = factor == real::lower ? lowered : norm * factor;
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                b[s][j] *= factor;
+        }
+    }
+
+    /* Chooses the row for the column in register First: the largest magnitude, but for the last
+     * bits of its leading word, which tell the rows apart. */
+    template <int First> __device__ __forceinline__ void choose()
+    {
+        int key[Rows], largest = dead;
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            key[s] = (real::lead(b[s][First]) & (0x7fffffff - numbers)) | tag[s];
+            largest = key[s] > largest ? key[s] : largest;
+        }
+        largest = lane.most_of(largest);
+#pragma unroll
+        for (int s = 0; s < Rows; s++)
+            chosen[s] = !lane.spare() && key[s] == largest;
+    }
+
+    /* Tells the lanes the chosen row's part in the panel. Turn by turn of the rows, for the
+     * compiler makes branches of like predicates in a row. */
+    template <int First, int Width> __device__ __forceinline__ void publish(T *line) const
+    {
+        cuda__address to = cuda__address_of(line);
+#pragma unroll
+        for (int j = 0; j < Width; j += width) {
+#pragma unroll
+            for (int s = 0; s < Rows; s++) {
+                T piece[width];
+#pragma unroll
+                for (int v = 0; v < width; v++)
+                    piece[v] = b[s][First + (j + v < Width ? j + v : Width - 1)];
+                cuda__store_if(chosen[s], to + j * (int)sizeof(T), piece);
+            }
+        }
+    }
+
+    /* Step k within the panel: `line` is the chosen row. */
+    template <int First, int Width> __device__ __forceinline__ void eliminate(const T *line, int k)
+    {
+        constexpr int Second = First + (Width > 1 ? 1 : 0);
+        T row[(Width + width - 1) / width * width], multiplier[Rows];
+#pragma unroll
+        for (int j = 0; j < Width; j += width) {
+            vector piece = *(const vector *)(line + j);
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                row[j + v] = ((const T *)&piece)[v];
+        }
+        T inverse = real::reciprocal(row[0]);
+        if (lane.speaks())
+            note->pivot[k] = row[0];
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            multiplier[s] = chosen[s] ? T(0) : -b[s][First] * inverse;
+            tag[s] = chosen[s] ? k | dead : tag[s];
+            if (Width > 1)
+                b[s][First] = fma(multiplier[s], row[Width > 1 ? 1 : 0], b[s][Second]);
+        }
+        /* The next row is sought while the rest of the step goes on. */
+        if (Width > 1)
+            choose<First>();
+#pragma unroll
+        for (int j = 2; j < Width; j++) {
+#pragma unroll
+            for (int s = 0; s < Rows; s++)
+                b[s][First + j - 1] = fma(multiplier[s], row[j], b[s][First + j]);
+        }
+#pragma unroll
+        for (int s = 0; s < Rows; s++)
+            b[s][First + Width - 1] = multiplier[s];
+    }
+
+    /* Of a row of the panel that began with step `first`, its step in the panel; others: large. */
+    __device__ __forceinline__ unsigned panel_step(int s, int first) const
+    {
+        return (unsigned)tag[s] - (unsigned)(dead | first);
+    }
+
+    /* Puts what the panel's rows hold outside it where all lanes can read it. */
+    template <int First, int Width> __device__ __forceinline__ void spread(int first)
+    {
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            if (panel_step(s, first) >= (unsigned)Width)
+                continue;
+            T *to = stage + panel_step(s, first) * old_line;
+#pragma unroll
+            for (int j = 0; j < N; j += width) {
+                vector piece;
+                if (j >= First && j < First + Width)
+                    continue;
+#pragma unroll
+                for (int v = 0; v < width; v++)
+                    ((T *)&piece)[v] = j + v < N ? b[s][j + v < N ? j + v : 0] : T(0);
+                *(vector *)(to + j) = piece;
+            }
+        }
+    }
+
+    /* To every column outside the panel the panel times what its rows were is added. Shifted: all
+     * columns move down by the panel's width, and the panel to the end. */
+    template <int First, int Width, bool Shifted> __device__ __forceinline__ void update()
+    {
+        constexpr int down = Shifted ? Width : 0;
+        T m[Rows][Width];
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+#pragma unroll
+            for (int q = 0; q < Width; q++)
+                m[s][q] = b[s][First + q];
+        }
+#pragma unroll
+        for (int j = 0; j < N; j += width) {
+            T sums[Rows][width];
+            if (j >= First && j < First + Width)
+                continue;
+#pragma unroll
+            for (int q = 0; q < Width; q++) {
+                vector piece = *(const vector *)(stage + q * old_line + j);
+#pragma unroll
+                for (int s = 0; s < Rows; s++) {
+#pragma unroll
+                    for (int v = 0; v < width && j + v < N; v++)
+                        sums[s][v] =
+                            fma(m[s][q], ((const T *)&piece)[v], q == 0 ? b[s][j + v] : sums[s][v]);
+                }
+            }
+#pragma unroll
+            for (int s = 0; s < Rows; s++) {
+#pragma unroll
+                for (int v = 0; v < width && j + v < N; v++)
+                    b[s][j + v - down >= 0 ? j + v - down : 0] = sums[s][v];
+            }
+        }
+        if (Shifted) {
+#pragma unroll
+            for (int s = 0; s < Rows; s++) {
+#pragma unroll
+                for (int q = 0; q < Width; q++)
+                    b[s][N - Width + q] = m[s][q];
+            }
+        }
+    }
+
+    /* The panel, in registers First and on, gets the ones of its rows. */
+    template <int First, int Width> __device__ __forceinline__ void complete(int first)
+    {
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+#pragma unroll
+            for (int q = 0; q < Width; q++) {
+                if (panel_step(s, first) == (unsigned)q)
+                    b[s][First + q] += 1;
+            }
+        }
+    }
+
+    /* The panel in registers First and on, of the steps from `first` on. */
+    template <int First, int Width, bool Shifted>
+    __device__ __forceinline__ void eliminate_panel(int first)
+    {
+        choose<First>();
+#pragma unroll 1
+        for (int k = 0; k < Width; k++) {
+            T *line = note->line[k & 1];
+            publish<First, Width>(line);
+            __syncwarp();
+            eliminate<First, Width>(line, first + k);
+        }
+        if (Width < N) {
+            spread<First, Width>(first);
+            __syncwarp();
+            update<First, Width, Shifted>();
+        }
+        complete<Shifted ? N - Width : First, Width>(first);
+    }
+
+    template <int First> __device__ __forceinline__ void invert_unrolled()
+    {
+        constexpr int Width = Block < N - First ? Block : N - First;
+        eliminate_panel<First, Width, false>(First);
+        if constexpr (First + Width < N)
+            invert_unrolled<First + Width>();
+    }
+
+    template <bool Rolled> __device__ __forceinline__ void invert()
+    {
+        static_assert(!Rolled || N % Block == 0, "panels divide the matrix");
+        if constexpr (Rolled) {
+#pragma unroll 1
+            for (int first = 0; first < N; first += Block)
+                eliminate_panel<0, Block, true>(first);
+        } else {
+            invert_unrolled<0>();
+        }
+    }
+
+    /* INFO, but for a singular inverse: the first step whose pivot is zero. */
+    __device__ __forceinline__ int first_zero() const
+    {
+        int last = 0; /* N + 1 less the step's number from 1 */
+#pragma unroll
+        for (int k = 0; k < N; k += shape::lanes) {
+            int step = k + lane.member;
+            bool zero =
+                (N % shape::lanes == 0 || step < N) && note->pivot[step < N ? step : 0] == 0;
+            last = zero && N - step > last ? N - step : last;
+        }
+        last = lane.most_of(last);
+        return note->info < 0 ? -1 : last ? N - last + 1 : 0;
+    }
+
+    /* Puts the inverse into shared memory in its final order; finds RCOND and INFO. */
+    __device__ __forceinline__ void write()
+    {
+        T scale[Rows], sums[Rows], factor = note->factor;
+        int step[Rows];
+        bool finite;
+        __syncwarp();
+        info = first_zero();
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            step[s] = inside(s) ? tag[s] & ~dead : 0;
+            scale[s] = real::reciprocal(note->pivot[step[s]]);
+            sums[s] = tried && inside(s) ? note->product[tried ? row(s) : 0] : T(0);
+            if (inside(s))
+                note->order[step[s]] = row(s);
+        }
+        if (__any_sync(CUDA__ALL, factor != 1))
+            scale_twice(scale, factor);
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                b[s][j] = inside(s) ? b[s][j] * scale[s] : T(0);
+        }
+        if (tried)
+            __syncwarp(); /* the product is read */
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+            if (tried && inside(s))
+                note->product[tried ? step[s] : 0] = sums[s];
+            sums[s] = 0;
+        }
+        __syncwarp(); /* order and product are written, the old rows are read */
+        T error = tried ? trial(step) : T(0);
+        T norm = column_norm<false>(1, finite);
+        if (!halved)
+            __syncwarp();
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            T *to = io + note->order[j];
+#pragma unroll
+            for (int s = 0; s < Rows; s++) {
+                if (inside(s))
+                    to[step[s] * layout::line] = b[s][j];
+            }
+        }
+        rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
+        int doubt = 0;
+        if (tried)
+            doubt = doubtful(error, finite ? norm : real::nan());
+        else if (info == 0 && !finite) /* the pivot had no reciprocal */
+            doubt = CUDA_INFO_DOUBTFUL;
+        info = doubt ? doubt : info == 0 && !(rcond >= real::eps) ? N + 1 : info;
+        /* Scaled down, a small pivot may have vanished. */
+        if (info > 0 && info <= N && factor == real::lower)
+            info += CUDA_INFO_DOUBTFUL;
+        __syncwarp();
+        if (__any_sync(CUDA__ALL, info != 0 && info <= N))
+            refuse();
+        rcond = info < 0 ? real::nan() : info > 0 && info <= N ? T(0) : rcond;
+    }
+
+    __device__ __forceinline__ void store_numbers(const shared &, const cuda__place<T> &place,
+                                                  const cuda_batch &batch, int at) const
+    {
+        const int told = cuda__doubt_zero(lane, place, info);
+        cuda__store_numbers<T, shape>(place, told, rcond, at, batch.doubtful);
+    }
+
+    /* The largest entry, of the lane's, of X times the product less the vector of signs; NaN where
+     * there is one. */
+    __device__ __forceinline__ T trial(const int (&step)[Rows]) const
+    {
+        T sums[Rows], factor = note->factor, largest = 0;
+#pragma unroll
+        for (int s = 0; s < Rows; s++)
+            sums[s] = cuda__negatives >> step[s] & 1 ? factor : -factor;
+#pragma unroll
+        for (int j = 0; j < N; j += width) {
+            vector piece = *(const vector *)(note->product + j);
+#pragma unroll
+            for (int v = 0; v < width && j + v < N; v++) {
+#pragma unroll
+                for (int s = 0; s < Rows; s++)
+                    sums[s] = fma(b[s][j + v], ((const T *)&piece)[v], sums[s]);
+            }
+        }
+#pragma unroll
+        for (int s = 0; s < Rows; s++)
+            largest =
+                inside(s) && (fabs(sums[s]) > largest || isnan(sums[s])) ? fabs(sums[s]) : largest;
+        return largest;
+    }
+
+    /* INFO of an inverse that growth may have spoilt, or 0. With errors of the size e in a row of
+     * I - X A, the trial's entry is near sqrt(n) e. norm: NaN where sums of X overflow, which need
+     * not mean that X does. A zero pivot is believed where no pivot before it is far beyond A. */
+    __device__ __forceinline__ int doubtful(T error, T norm) const
+    {
+        constexpr T grown = 8; /* as the host's: below, LAPACK's bound holds */
+        constexpr T unit = (T)cuda__root(N) * real::eps;
+        bool doubt = !(error <= unit * note->norm * norm);
+        if (__any_sync(CUDA__ALL, info != 0)) {
+            bool beyond_a = false;
+            for (int k = lane.member; k < N; k += shape::lanes)
+                beyond_a = beyond_a || fabs(note->pivot[k]) > grown * note->norm;
+            doubt = info < 0 ? false : info > 0 ? beyond_a : doubt;
+        }
+        return lane.votes(doubt) ? CUDA_INFO_DOUBTFUL + (info > 0 ? info : 0) : 0;
+    }
+
+    /* The scaling of A is undone in an order that cannot leave the range midway. */
+    __device__ __forceinline__ void scale_twice(T (&scale)[Rows], T factor)
+    {
+#pragma unroll
+        for (int s = 0; s < Rows; s++) {
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                b[s][j] *= scale[s];
+            scale[s] = factor;
+        }
+    }
+
+    __device__ __forceinline__ void refuse()
+    {
+        for (int e = lane.share(N * layout::line); e < N * layout::line; e += shape::lanes) {
+            if (info != 0 && info <= N)
+                io[e] = real::nan();
+        }
+        __syncwarp();
+    }
+};
+
+template <typename T, int N, int Rows, int Block, bool Rolled, int Warps, int Blocks>
+static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
+    cuda__inverse_rows_kernel(const cuda_batch batch)
+{
+    typedef cuda__inverse_rows<T, N, Rows, Block> work;
+    cuda__rounds<work, Warps>(batch, [](work &matrices) {
+        matrices.start();
+        matrices.template invert<Rolled>();
+    });
+}
+
+#endif

@@ -1,0 +1,318 @@
+/* gpu/cuda/lu_small/lone.cuh: the smallest orders, a whole matrix a lane.
+ *
+ * At these orders the memory is all that counts, and a launch of a million matrices may take ten
+ * microseconds: what costs is the time until a warp's first bytes come, and every instruction. A
+ * warp takes a run of matrices, its lanes neighbouring ones, `Each` a lane, and asks for all of
+ * them before it works on the first. Orders 1 and 2 come straight from global memory, others by
+ * shared memory (lone_place.cuh).
+ *
+ * The rules are those of inverse_rows.cuh and factor_rows.cuh. Device code.
+ */
+#ifndef GPU_CUDA_LU_SMALL_LONE_CUH
+#define GPU_CUDA_LU_SMALL_LONE_CUH
+
+#include "gpu/cuda/lu_small/lone_place.cuh"
+
+#define CUDA__LONE_N_MAX 5
+
+template <typename T>
+static __device__ __forceinline__ void cuda__exchange_if(bool wanted, T &one, T &other)
+{
+    T old = one;
+    one = wanted ? other : one;
+    other = wanted ? old : other;
+}
+
+/* Of rows k and below the first with the largest magnitude in column k; row k becomes that one. */
+template <typename T, int N>
+static __device__ __forceinline__ int cuda__interchange(T (&x)[N][N], int k)
+{
+    int row = k;
+    T largest = fabs(x[k][k]);
+#pragma unroll
+    for (int i = k + 1; i < N; i++) {
+        row = fabs(x[i][k]) > largest ? i : row;
+        largest = fabs(x[i][k]) > largest ? fabs(x[i][k]) : largest;
+    }
+#pragma unroll
+    for (int i = k + 1; i < N; i++) {
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            cuda__exchange_if(row == i, x[k][j], x[i][j]);
+    }
+    return row;
+}
+
+template <typename T, int N> struct cuda__lone_inverse {
+    typedef T number;
+    typedef T extra; /* of a matrix; `extras` of them */
+    typedef cuda__real<T> real;
+    static constexpr int n = N, extras = 1;
+
+    T x[N][N]; /* A, then its inverse */
+    T rcond;
+    int info;
+
+    /* The 1-norm of `by` times x, and whether all its sums are finite. */
+    __device__ __forceinline__ T norm(T by, bool &finite) const
+    {
+        T largest = 0;
+        finite = true;
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            T sum = 0;
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                sum += fabs(x[i][j] * by);
+            finite = finite && sum <= real::largest;
+            largest = sum > largest ? sum : largest;
+        }
+        return largest;
+    }
+
+    __device__ __forceinline__ void scale(T by)
+    {
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                x[i][j] *= by;
+        }
+    }
+
+    /* Something is not finite, or the norm is far from 1: the power of two that suits A, which it
+     * is multiplied by. */
+    __device__ __forceinline__ T suit(T &size)
+    {
+        bool finite;
+        T lowered = norm(real::lower, finite), factor = 1;
+        info = finite ? 0 : -1;
+        if (lowered >= real::huge * real::lower)
+            factor = real::lower;
+        else if (size < real::tiny && size > 0)
+            factor = real::raise;
+        size = factor == real::lower ? lowered : size * factor;
+        scale(factor);
+        return factor;
+    }
+
+    /* Gauss-Jordan elimination in place. A row is scaled by its pivot at the end. */
+    __device__ __forceinline__ void invert()
+    {
+        T reciprocal[N];
+        int row[N];
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            row[k] = cuda__interchange(x, k);
+            info = x[k][k] == 0 && info == 0 ? k + 1 : info;
+            reciprocal[k] = real::reciprocal(x[k][k]);
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                T multiplier = -x[i][k] * reciprocal[k];
+#pragma unroll
+                for (int j = 0; j < N && i != k; j++)
+                    x[i][j] = j == k ? multiplier : fma(multiplier, x[k][j], x[i][j]);
+            }
+            x[k][k] = 1;
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                x[k][j] *= reciprocal[k];
+        }
+#pragma unroll
+        for (int k = N - 1; k >= 0; k--) {
+#pragma unroll
+            for (int e = (k + 1) * N; e < N * N; e++)
+                cuda__exchange_if(row[k] == e / N, x[e % N][k], x[e % N][e / N]);
+        }
+    }
+
+    __device__ __forceinline__ void solve()
+    {
+        bool finite;
+        T size = norm(1, finite), factor = 1;
+        info = 0;
+        if (!(finite && size < real::huge && (size >= real::tiny || size == 0)))
+            factor = suit(size);
+        invert();
+        scale(factor);
+        T inverse_size = norm(1, finite);
+        rcond = finite && inverse_size > 0 ? 1 / size / inverse_size * factor : T(0);
+        if (info == 0 && !finite)
+            info = CUDA_INFO_DOUBTFUL; /* perhaps a pivot had no reciprocal */
+        info = info == 0 && !(rcond >= real::eps) ? N + 1 : info;
+        rcond = info < 0 ? real::nan() : info > 0 && info <= N ? T(0) : rcond;
+#pragma unroll
+        for (int e = 0; e < N * N; e++)
+            x[e / N][e % N] = info != 0 && info <= N ? real::nan() : x[e / N][e % N];
+        /* Scaled down, a small pivot may have vanished. */
+        if (info > 0 && info <= N && factor == real::lower)
+            info += CUDA_INFO_DOUBTFUL;
+    }
+
+    __device__ __forceinline__ T extra_of(int) const
+    {
+        return rcond;
+    }
+};
+
+template <typename T, int N> struct cuda__lone_factor {
+    typedef T number;
+    typedef int extra;
+    typedef cuda__real<T> real;
+    static constexpr int n = N, extras = N;
+
+    T x[N][N]; /* A, then its factors */
+    int pivots[N];
+    int info;
+
+    /* Step k. Where a pivot's reciprocal is not a normal number both are scaled first. A column of
+     * zeros has nothing to eliminate. */
+    __device__ __forceinline__ void eliminate(int k)
+    {
+        T pivot = x[k][k], scale = 1;
+        scale = fabs(pivot) < real::least_safe ? real::raise : scale;
+        scale = fabs(pivot) > real::most_safe ? real::lower : scale;
+        T reciprocal = pivot == 0 ? T(0) : real::reciprocal(pivot * scale);
+        info = pivot == 0 && info == 0 ? k + 1 : info;
+#pragma unroll
+        for (int i = k + 1; i < N; i++) {
+            x[i][k] = x[i][k] * scale * reciprocal;
+#pragma unroll
+            for (int j = k + 1; j < N; j++)
+                x[i][j] = fma(-x[i][k], x[k][j], x[i][j]);
+        }
+    }
+
+    __device__ __forceinline__ void solve()
+    {
+        bool finite = true;
+#pragma unroll
+        for (int e = 0; e < N * N; e++)
+            finite = finite && fabs(x[e / N][e % N]) <= real::largest;
+        info = finite ? 0 : -1;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            pivots[k] = finite ? cuda__interchange(x, k) + 1 : 0;
+            eliminate(k);
+        }
+#pragma unroll
+        for (int e = 0; e < N * N; e++)
+            x[e / N][e % N] = finite ? x[e / N][e % N] : real::nan();
+    }
+
+    __device__ __forceinline__ int extra_of(int k) const
+    {
+        return pivots[k];
+    }
+};
+
+/* A warp's run of matrices: lane l has matrices l, l + 32, ... of it. */
+template <typename Work, int Each> struct cuda__lone_run {
+    typedef typename Work::number T;
+    typedef typename Work::extra U;
+    static constexpr int entries = Work::n * Work::n, extras = Work::extras;
+    static constexpr int matrices = CUDA__WARP * Each;
+    typedef cuda__lone_place<T, Work::n> place;
+    typedef cuda__lone_extras<U, extras> places_of_extras;
+
+    struct memory {
+        typename place::memory of[Each];
+        typename places_of_extras::memory extras[Each];
+    };
+    static constexpr size_t shared_bytes = Work::n <= 2 ? 0 : sizeof(memory);
+
+    /* The run, all of it in one item: place() does so from matrix `within` of the item on. */
+    static __device__ __forceinline__ void whole(memory &shared, const cuda_item &item,
+                                                 int64_t within, int lane, uint32_t *doubtful)
+    {
+        const T *a = (const T *)item.a + within * entries;
+        T *result = item.result ? (T *)item.result + within * entries : nullptr;
+        int32_t *info = item.info ? item.info + within + lane : nullptr;
+        U *extra = item.extra ? (U *)item.extra + within * extras : nullptr;
+        Work work[Each];
+        int shift[Each];
+#pragma unroll
+        for (int g = 0; g < Each; g++)
+            shift[g] = place::fetch(shared.of[g], work[g].x[0], a + g * CUDA__WARP * entries, lane);
+        place::arrive();
+#pragma unroll
+        for (int g = 0; g < Each; g++)
+            place::take(shared.of[g], work[g].x[0], shift[g], lane);
+        place::meet();
+#pragma unroll
+        for (int g = 0; g < Each; g++) {
+            U all[extras];
+            work[g].solve();
+            if (result)
+                place::give(shared.of[g], result + g * CUDA__WARP * entries, work[g].x[0], lane);
+            if (info)
+                info[g * CUDA__WARP] = work[g].info;
+#pragma unroll
+            for (int k = 0; k < extras; k++)
+                all[k] = work[g].extra_of(k);
+            if (extra)
+                places_of_extras::give(shared.extras[g], extra + g * CUDA__WARP * extras, all,
+                                       lane);
+            if (work[g].info < -1 && doubtful)
+                atomicAdd(doubtful, 1);
+        }
+        place::meet();
+    }
+
+    /* One matrix, wherever it is. */
+    static __device__ __forceinline__ void single(const cuda_batch &batch, int64_t index)
+    {
+        cuda__place<T> at = cuda__find<T>(batch, index, entries);
+        Work work;
+#pragma unroll
+        for (int e = 0; e < entries; e++)
+            work.x[e / Work::n][e % Work::n] = at.a[e];
+        work.solve();
+#pragma unroll
+        for (int e = 0; e < entries && at.result; e++)
+            at.result[e] = work.x[e / Work::n][e % Work::n];
+        if (at.info)
+            at.info[at.within] = work.info;
+#pragma unroll
+        for (int k = 0; k < extras && at.extra; k++)
+            ((U *)at.extra)[at.within * extras + k] = work.extra_of(k);
+        if (work.info < -1 && batch.doubtful)
+            atomicAdd(batch.doubtful, 1);
+    }
+
+    static __device__ __forceinline__ void run(memory &shared, const cuda_batch &batch,
+                                               int64_t first, int lane)
+    {
+        int64_t k = cuda__find_item(batch, first);
+        const cuda_item item = batch.items[k];
+        int64_t end = k + 1 < batch.item_count ? batch.items[k + 1].first : batch.matrices;
+        if (first + matrices <= end && place::fits(item.a) && place::fits(item.result) &&
+            places_of_extras::fits(item.extra)) {
+            whole(shared, item, first - item.first, lane, batch.doubtful);
+            return;
+        }
+#pragma unroll 1
+        for (int g = 0; g < Each; g++) {
+            if (first + g * CUDA__WARP + lane < batch.matrices)
+                single(batch, first + g * CUDA__WARP + lane);
+        }
+    }
+};
+
+template <typename Work, int Each, int Warps, int Blocks>
+static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
+    cuda__lone_kernel(const cuda_batch batch)
+{
+    typedef cuda__lone_run<Work, Each> run;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    typename run::memory &shared = ((typename run::memory *)cuda__memory)[threadIdx.x / CUDA__WARP];
+    int64_t warp = (int64_t)blockIdx.x * Warps + threadIdx.x / CUDA__WARP;
+    int64_t step = (int64_t)gridDim.x * Warps * run::matrices;
+    for (int64_t first = warp * run::matrices; first < batch.matrices; first += step)
+        run::run(shared, batch, first, threadIdx.x % CUDA__WARP);
+}
+
+#endif

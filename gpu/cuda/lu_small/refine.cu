@@ -1,0 +1,356 @@
+/* gpu/cuda/lu_small/refine.cu: doubtful inverses are made anew (lu_small.h).
+ *
+ * Element growth under partial pivoting spoils the inverses of some matrices (Wilkinson's, Wright's
+ * and Foster's), though the matrices may be well conditioned. Under complete pivoting elements
+ * hardly grow. The residual I - X A of the new inverse is measured, and Newton's step
+ * X + (I - X A) X repairs what is left. The rules are those of gpu/host/linalg/refine.h. A zero
+ * pivot of a matrix that was scaled down, or whose numbers are far apart, is met here too: the
+ * matrix is taken as it is, and partial pivoting must meet the zero again.
+ *
+ * A warp takes 32 matrices of the batch, reads their INFO, and mends the doubtful ones in turn, in
+ * shared memory: lane j has column j. Threads: any, as lu_small.h. Cost: rare; some n^3 operations
+ * at the pace of shared memory.
+ */
+#include "gpu/cuda/lu_small/lu_small.h"
+
+#include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/base/stage.cuh"
+
+const int MEND_LINE = CUDA_SMALL_N_MAX;
+const int MEND_STEPS_MAX = 8;
+/* The contract's ratio is 15. What is measured is off by 0.5 at most. */
+const float MEND_RATIO_GOOD = 4;             /* not worth a step */
+const float MEND_RATIO_ACCEPTED = 14;        /* worth a step, but within the contract */
+const float MEND_RESIDUAL_REPAIRABLE = 0.9f; /* below 1 Newton's steps converge */
+const int MEND_GROWN = 8;                    /* of a pivot, as inverse_rows.cuh's */
+
+template <typename T> struct cuda__mend_memory {
+    T a[CUDA_SMALL_N_MAX * MEND_LINE],
+        x[CUDA_SMALL_N_MAX * MEND_LINE]; /* n x n, rows MEND_LINE apart */
+    T column[CUDA_SMALL_N_MAX];
+    int rows[CUDA_SMALL_N_MAX], columns[CUDA_SMALL_N_MAX]; /* of the pivots, as exchanged */
+};
+
+/* One matrix and the warp that mends it. */
+template <typename T> struct cuda__patient {
+    typedef cuda__real<T> real;
+
+    cuda__mend_memory<T> *of;
+    int n, lane;
+    T norm, factor; /* |factor A|; factor is a power of two, and x the inverse of factor A */
+
+    __device__ bool mine() const
+    {
+        return lane < n;
+    }
+
+    /* NaN where there is one. */
+    static __device__ T largest_of(T value)
+    {
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+            T other = __shfl_xor_sync(CUDA__ALL, value, reach);
+            value = other > value || isnan(other) ? other : value;
+        }
+        return value;
+    }
+
+    /* The 1-norm; NaN where there is one. */
+    __device__ T norm_of(const T *m, T by) const
+    {
+        T sum = 0;
+        for (int i = 0; mine() && i < n; i++)
+            sum += fabs(m[i * MEND_LINE + lane] * by);
+        return largest_of(sum);
+    }
+
+    __device__ void read(const T *from)
+    {
+        for (int i = 0; mine() && i < n; i++)
+            of->a[i * MEND_LINE + lane] = from[i * n + lane];
+        __syncwarp();
+    }
+
+    /* The power of two that suits A, which is finite. */
+    __device__ T suitable() const
+    {
+        T size = norm_of(of->a, 1);
+        if (!(size < real::huge))
+            return real::lower;
+        return size < real::tiny && size > 0 ? real::raise : T(1);
+    }
+
+    /* x and a become `by` times A. */
+    __device__ void scale(T by)
+    {
+        factor = by;
+        norm = norm_of(of->a, factor);
+        for (int i = 0; mine() && i < n; i++)
+            of->x[i * MEND_LINE + lane] = of->a[i * MEND_LINE + lane] *= factor;
+        __syncwarp();
+    }
+
+    /* The first largest magnitude of the rows and columns from k on; false when all are zero. */
+    __device__ bool choose(int k) const
+    {
+        T largest = 0;
+        int at = k * MEND_LINE + k;
+        for (int i = k; mine() && lane >= k && i < n; i++) {
+            T magnitude = fabs(of->x[i * MEND_LINE + lane]);
+            at = magnitude > largest ? i * MEND_LINE + lane : at;
+            largest = magnitude > largest ? magnitude : largest;
+        }
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+            T other = __shfl_xor_sync(CUDA__ALL, largest, reach);
+            int place = __shfl_xor_sync(CUDA__ALL, at, reach);
+            bool better = other > largest || (other == largest && place < at);
+            at = better ? place : at;
+            largest = better ? other : largest;
+        }
+        if (lane == 0) {
+            of->rows[k] = at / MEND_LINE;
+            of->columns[k] = at % MEND_LINE;
+        }
+        __syncwarp();
+        return largest > 0;
+    }
+
+    __device__ void exchange(T *one, T *other) const
+    {
+        T old = *one;
+        if (mine()) {
+            *one = *other;
+            *other = old;
+        }
+        __syncwarp();
+    }
+
+    __device__ void exchange_rows(int one, int other) const
+    {
+        exchange(of->x + one * MEND_LINE + lane, of->x + other * MEND_LINE + lane);
+    }
+
+    __device__ void exchange_columns(int one, int other) const
+    {
+        exchange(of->x + lane * MEND_LINE + one, of->x + lane * MEND_LINE + other);
+    }
+
+    /* One step of Gauss-Jordan elimination in place, with the pivot at (k, k). */
+    __device__ void eliminate(int k) const
+    {
+        of->column[lane] = mine() ? of->x[lane * MEND_LINE + k] : T(0);
+        __syncwarp();
+        T *at = of->x + lane;
+        T entry = mine() ? (lane == k ? T(1) : at[k * MEND_LINE]) / of->column[k] : T(0);
+        for (int i = 0; mine() && i < n; i++)
+            at[i * MEND_LINE] =
+                i == k ? entry : fma(-of->column[i], entry, lane == k ? T(0) : at[i * MEND_LINE]);
+        __syncwarp();
+    }
+
+    /* x = the inverse of factor A; false when a pivot is zero. */
+    __device__ bool invert() const
+    {
+        for (int k = 0; k < n; k++) {
+            if (!choose(k))
+                return false;
+            exchange_rows(k, of->rows[k]);
+            exchange_columns(k, of->columns[k]);
+            eliminate(k);
+        }
+        for (int k = n - 1; k >= 0; k--) {
+            exchange_rows(k, of->columns[k]);
+            exchange_columns(k, of->rows[k]);
+        }
+        return true;
+    }
+
+    /* Row i of I - X (factor A), the lane's entry. */
+    __device__ T residual(int i) const
+    {
+        T sum = lane == i;
+        for (int k = 0; mine() && k < n; k++)
+            sum = fma(-of->x[i * MEND_LINE + k], of->a[k * MEND_LINE + lane], sum);
+        return mine() ? sum : T(0);
+    }
+
+    /* |I - X (factor A)|. */
+    __device__ T measure() const
+    {
+        T sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += fabs(residual(i));
+        return largest_of(sum);
+    }
+
+    /* Newton's step, row by row: later rows meet the repaired earlier ones, which can only help. */
+    __device__ void step() const
+    {
+        for (int i = 0; i < n; i++) {
+            of->column[lane] = residual(i);
+            __syncwarp();
+            T sum = 0;
+            for (int k = 0; mine() && k < n; k++)
+                sum = fma(of->column[k], of->x[k * MEND_LINE + lane], sum);
+            __syncwarp();
+            if (mine())
+                of->x[i * MEND_LINE + lane] += sum;
+            __syncwarp();
+        }
+    }
+
+    /* The contract's ratio that goes with a residual; not a number below any bound where x is not
+     * finite. */
+    __device__ T ratio(T measured) const
+    {
+        return measured / ((T)n * real::eps) / norm / norm_of(of->x, 1);
+    }
+
+    /* Are all entries of factor x in the range? Their sums need not be. */
+    __device__ bool fits() const
+    {
+        T largest = 0;
+        for (int i = 0; mine() && i < n; i++)
+            largest = fmax(largest, fabs(of->x[i * MEND_LINE + lane] * factor));
+        return largest_of(largest) <= real::largest;
+    }
+
+    /* Repairs x as far as steps do it. Is it good in the end? */
+    __device__ bool refine() const
+    {
+        T measured = measure(), now = ratio(measured);
+        for (int i = 0;
+             i < MEND_STEPS_MAX && now > MEND_RATIO_GOOD && measured < MEND_RESIDUAL_REPAIRABLE;
+             i++) {
+            step();
+            measured = measure();
+            now = ratio(measured);
+        }
+        return now <= MEND_RATIO_ACCEPTED;
+    }
+
+    /* The same of A as it is where, scaled down, a small pivot has vanished or has no reciprocal
+     * any more. The norm may then overflow: RCOND is 0. */
+    __device__ bool invert_scaled(const T *from)
+    {
+        read(from);
+        scale(suitable());
+        bool inverted = invert();
+        if (factor != real::lower || (inverted && norm_of(of->x, 1) <= real::largest))
+            return inverted;
+        __syncwarp();
+        read(from);
+        scale(1);
+        return invert();
+    }
+
+    /* The first largest magnitude of column k from row k on; *row: its row. */
+    __device__ T choose_row(int k, int *row) const
+    {
+        T size = mine() && lane >= k ? fabs(of->x[lane * MEND_LINE + k]) : T(-1);
+        size = size <= real::largest ? size : real::largest; /* a NaN is no zero */
+        *row = lane;
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+            T other = __shfl_xor_sync(CUDA__ALL, size, reach);
+            int place = __shfl_xor_sync(CUDA__ALL, *row, reach);
+            bool better = other > size || (other == size && place < *row);
+            *row = better ? place : *row;
+            size = better ? other : size;
+        }
+        return size;
+    }
+
+    /* The step in which LU with partial pivoting of A, not scaled down, meets a zero, from 1; 0: in
+     * none, or a pivot before it has no reciprocal. grown: a pivot before it is so far beyond A
+     * that growth may have made the zero. x is used up. */
+    __device__ int find_zero(const T *from, bool *grown)
+    {
+        read(from);
+        scale(suitable() == real::raise ? real::raise : T(1));
+        for (int k = 0; k < n; k++) {
+            int row;
+            T size = choose_row(k, &row);
+            if (size == 0)
+                return k + 1;
+            if (!(1 / size <= real::largest))
+                return 0;
+            *grown = *grown || size > MEND_GROWN * norm;
+            exchange_rows(k, row);
+            T *at = of->x + lane;
+            of->column[lane] =
+                mine() ? of->x[lane * MEND_LINE + k] / of->x[k * MEND_LINE + k] : T(0);
+            __syncwarp();
+            for (int i = k + 1; mine() && lane > k && i < n; i++)
+                at[i * MEND_LINE] = fma(-of->column[i], at[k * MEND_LINE], at[i * MEND_LINE]);
+            __syncwarp();
+        }
+        return 0;
+    }
+
+    /* Stores factor x, RCOND and INFO. met_zero: partial pivoting seemed to meet a zero. */
+    __device__ void answer(const cuda__place<T> &place, bool met_zero)
+    {
+        bool grown = false;
+        int zero = met_zero ? find_zero(place.a, &grown) : 0;
+        bool inverted = (!zero || grown) && invert_scaled(place.a), good = inverted && refine();
+        zero = inverted ? 0 : met_zero ? zero : find_zero(place.a, &grown);
+        T size = norm_of(of->x, 1);
+        bool told = size > 0 && size <= real::largest && fits();
+        T rcond = told ? 1 / norm / size : T(0);
+        /* What is neither good nor singular cannot be had. */
+        bool none = !inverted || (!good && rcond >= real::eps);
+        int info = zero ? zero : none || !(rcond >= real::eps) ? n + 1 : 0;
+        T *to = place.result;
+        for (int i = 0; to && mine() && i < n; i++)
+            to[i * n + lane] = none ? real::nan() : of->x[i * MEND_LINE + lane] * factor;
+        if (lane > 0)
+            return;
+        place.info[place.within] = info;
+        if (place.extra)
+            ((T *)place.extra)[place.within] = none ? T(0) : rcond;
+    }
+};
+
+static __device__ bool cuda__is_doubtful(const cuda_batch &batch, int64_t index)
+{
+    if (index >= batch.matrices)
+        return false;
+    const cuda_item *item = batch.items + cuda__find_item(batch, index);
+    return item->info && item->info[index - item->first] < -1;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(CUDA__WARP) cuda__mend_kernel(const cuda_batch batch, int n)
+{
+    __shared__ cuda__mend_memory<T> memory;
+    int lane = threadIdx.x;
+    for (int64_t first = (int64_t)blockIdx.x * CUDA__WARP; first < batch.matrices;
+         first += (int64_t)gridDim.x * CUDA__WARP) {
+        unsigned left = __ballot_sync(CUDA__ALL, cuda__is_doubtful(batch, first + lane));
+        for (; left; left &= left - 1) {
+            cuda__place<T> place = cuda__find<T>(batch, first + __ffs((int)left) - 1, n * n);
+            bool met_zero = place.info[place.within] > CUDA_INFO_DOUBTFUL;
+            struct cuda__patient<T> patient = {
+                &memory, n, lane
+            };
+            patient.answer(place, met_zero);
+            __syncwarp();
+        }
+    }
+}
+
+cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                            cudaStream_t stream)
+{
+    const int64_t most = INT32_MAX;
+    if (precision < 0 || precision >= PRECISION_COUNT || n < 1 || n > CUDA_SMALL_N_MAX)
+        return cudaErrorInvalidValue;
+    if (batch->matrices < 0 || (batch->matrices > 0 && batch->item_count < 1))
+        return cudaErrorInvalidValue;
+    int64_t blocks = (batch->matrices + CUDA__WARP - 1) / CUDA__WARP;
+    if (blocks == 0)
+        return cudaSuccess;
+    unsigned grid = (unsigned)(blocks < most ? blocks : most);
+    return cuda__start(precision == PRECISION_FP32 ? cuda__mend_kernel<float>
+                                                   : cuda__mend_kernel<double>,
+                       grid, CUDA__WARP, 0, stream, *batch, (int)n);
+}

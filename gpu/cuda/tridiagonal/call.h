@@ -1,0 +1,77 @@
+/* gpu/cuda/tridiagonal/call.h: what the kernels of `tridiagonal` are given, and the entry to them
+ * in each precision. Between tridiagonal.c, which reads the method's options, and the kernels.
+ */
+#ifndef GPU_CUDA_TRIDIAGONAL_CALL_H
+#define GPU_CUDA_TRIDIAGONAL_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/cuda/base/call.h"
+#include "gpu/method.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The descriptor's inputs, outputs and variants, by their indices. */
+enum cuda__tri_input {
+    CUDA__TRI_DL,
+    CUDA__TRI_D,
+    CUDA__TRI_DU
+};
+
+enum cuda__tri_output {
+    CUDA__TRI_INVERSE,
+    CUDA__TRI_DIAGONAL,
+    CUDA__TRI_INFO,
+    CUDA__TRI_RCOND,
+    CUDA__TRI_ROAD,
+    CUDA__TRI_GENERATORS,
+    CUDA__TRI_EXPONENTS
+};
+
+enum cuda__tri_variant {
+    CUDA__TRI_AUTO,
+    CUDA__TRI_SHERMAN_MORRISON,
+    CUDA__TRI_TWO_SWEEP,
+    CUDA__TRI_PIVOTED
+};
+
+#define CUDA__TRI_BLOCK_N_MAX 512 /* to this order a block of threads does all of a matrix */
+/* To this order a block of threads does many that are dominant; which one it is decides the bits.
+ */
+#define CUDA__TRI_SERIAL_N_MAX 128
+#define CUDA__TRI_LEFT_BYTES 256 /* of `left` for a part */
+#define CUDA__TRI_FOUND_HELD 16  /* matrices of `found` for a part */
+
+/* Matrices first to first + count - 1 of the batch. Each has a part of the workspace: all of them,
+ * or to CUDA__TRI_BLOCK_N_MAX each block of threads one for its matrices. */
+struct cuda__tri_call {
+    const struct cuda_tensors *tensors;
+    int64_t item_count, matrices, n;
+    int64_t first, count;
+    unsigned char *workspace;
+    int64_t parts, part_bytes;
+    int32_t variant;
+    int32_t levels;                    /* of merging that a part has room for; 0: none */
+    struct method_range rows, columns; /* of X, that are wanted */
+    bool keeps_levels;                 /* there is room for all levels */
+    bool writes;                       /* X is wanted */
+    /* Of many at a time: of each matrix, whether it is left over; or, where they are to be merged
+     * yet, n + 1 numbers: |X|, or -1 if it is left over, and the diagonal of X. NULL: there is no
+     * such kernel. */
+    unsigned char *left;
+    double *found;
+};
+
+int64_t cuda__tri_part_bytes(int64_t n, int levels);
+
+typedef cudaError_t cuda__tri_launcher(const struct cuda__tri_call *call, cudaStream_t stream);
+cuda__tri_launcher cuda__tri_launch_f32, cuda__tri_launch_f64;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,468 @@
+/* gpu/cuda/tridiagonal/kernels.cuh: the kernels of `tridiagonal` in one precision; f32.cu and
+ * f64.cu are their instances.
+ */
+#ifndef GPU_CUDA_TRIDIAGONAL_KERNELS_CUH
+#define GPU_CUDA_TRIDIAGONAL_KERNELS_CUH
+
+#include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/tridiagonal/device.cuh"
+#include "gpu/cuda/tridiagonal/serial.cuh"
+#include "gpu/cuda/tridiagonal/solve.cuh"
+#include "gpu/cuda/tridiagonal/strip.cuh"
+#include "gpu/cuda/tridiagonal/warps.cuh"
+#include "gpu/cuda/tridiagonal/write.cuh"
+
+#define CUDA__TRI_SOLVE_THREADS 256 /* of a chunk; which it is decides the bits */
+#define CUDA__TRI_WRITE_THREADS 128
+/* To this order chunks are a warp's rows (warps.cuh), beyond it a block's; that decides the
+ * bits. */
+#define CUDA__TRI_WARP_N_MAX 8192
+/* Blocks of many small matrices that an H200 holds at once. */
+#define CUDA__TRI_CARD_BLOCKS (132 * CUDA__TRI_SERIAL_BLOCKS)
+#define CUDA__TRI_LONE_BLOCKS 132   /* so few chunks have a multiprocessor each */
+#define CUDA__TRI_SMALL_THREADS 512 /* of a multiprocessor, at least, where a block does it all */
+
+/* Of the fastest that an H200 was seen to run on 2026-11-21. */
+template <typename T> struct cuda__tri_tuning {
+    static constexpr bool is_wide = sizeof(T) == sizeof(double);
+    /* Rows of a thread where a block does all of a matrix and nothing is merged; which they are
+     * decides the bits. */
+    static constexpr int each(int rows)
+    {
+        return is_wide && rows == 128 ? 1 : 2;
+    }
+    /* Rows of a tile: of a block that does all, and of others by lines and by levels. */
+    static constexpr int small_steps = 64, line_steps = is_wide ? 32 : 64, level_steps = 16;
+    static constexpr int shifted_steps = 64; /* by lines, where rows do not begin alike */
+};
+
+template <typename T, int Threads, bool Few, bool Merged>
+static __device__ __forceinline__ void cuda__tri_write(const cuda__tri_call &call, int64_t slot,
+                                                       int64_t tile, cuda__tri_tiles tiles,
+                                                       cuda__tri_write_memory *memory)
+{
+    cuda__tri_part part = cuda__tri_find_part(call, slot);
+    cuda__tri_answer answer = *part.answer();
+    if (!answer.x)
+        return;
+    cuda__tri_writer<T, Threads, Few, Merged> writer = {
+        call, part, memory, {call, tiles, (int)threadIdx.x, 1}};
+    writer.write(tile, answer);
+}
+
+#define CUDA__TRI_BEGINNERS 4 /* blocks of a chunk: by rows and by columns, down and up */
+
+/* What each chunk of rows multiplies by: for dominance by rows and for dominance by columns, from
+ * above and from below. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads) void cuda__tri_begin_kernel(const cuda__tri_call call)
+{
+    __shared__ cuda__tri_memory<Threads> memory;
+    int64_t chunks = cuda__tri_chunks(call.n, Threads);
+    cuda__release_next();
+    for (int64_t k = blockIdx.x; k < CUDA__TRI_BEGINNERS * chunks * call.count; k += gridDim.x) {
+        int64_t chunk = k / CUDA__TRI_BEGINNERS, matrix = chunk / chunks;
+        cuda__tri_solver<T, Threads>(call, matrix, matrix, &memory)
+            .begin_chunk(chunk % chunks, k % 2 == 0, k / 2 % 2 == 1);
+        __syncthreads();
+    }
+}
+
+/* The O(n) numbers: a block a chunk, and the last of them for the whole matrix. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads) void cuda__tri_end_kernel(const cuda__tri_call call)
+{
+    __shared__ cuda__tri_memory<Threads> memory;
+    int64_t chunks = cuda__tri_chunks(call.n, Threads);
+    cuda__release_next();
+    cuda__wait_for_previous();
+    for (int64_t k = blockIdx.x; k < chunks * call.count; k += gridDim.x) {
+        int64_t matrix = k / chunks;
+        cuda__tri_solver<T, Threads>(call, matrix, matrix, &memory).end_chunk(k % chunks);
+        __syncthreads();
+    }
+}
+
+/* `sherman_morrison`'s levels above chunks: a block a chunk. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads) void cuda__tri_join_kernel(const cuda__tri_call call)
+{
+    __shared__ cuda__tri_memory<Threads> memory;
+    int64_t chunks = cuda__tri_chunks(call.n, Threads);
+    cuda__release_next();
+    cuda__wait_for_previous();
+    for (int64_t k = blockIdx.x; k < chunks * call.count; k += gridDim.x) {
+        int64_t matrix = k / chunks;
+        cuda__tri_solver<T, Threads>(call, matrix, matrix, &memory).join_chunk(k % chunks);
+        __syncthreads();
+    }
+}
+
+/* X: a block a tile. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads) void cuda__tri_write_kernel(const cuda__tri_call call,
+                                                                         cuda__tri_tiles tiles)
+{
+    __shared__ cuda__tri_write_memory memory;
+    int64_t all = call.count * tiles.number;
+    cuda__wait_for_previous();
+    for (int64_t t = blockIdx.x; t < all; t += gridDim.x) {
+        cuda__tri_write<T, Threads, false, true>(call, t / tiles.number, t % tiles.number, tiles,
+                                                 &memory);
+        __syncthreads();
+    }
+}
+
+/* Middle orders (warps.cuh): a chunk's scans, by so many threads of a block. */
+template <typename T>
+static __device__ __forceinline__ void cuda__tri_scan(const cuda__tri_call &call, int64_t k,
+                                                      int thread, cuda__tri_band<CUDA__WARP> *band)
+{
+    const int64_t all = cuda__tri_warp_chunks(call.n), matrix = k / all, chunk = k % all;
+    int64_t within;
+    if (matrix < call.count) {
+        const cuda_tensors *item = cuda__tri_find(call, call.first + matrix, &within);
+        cuda__tri_load_rows<T>(item, within, call.n, chunk * CUDA__WARP, thread,
+                               CUDA__TRI_SCAN_THREADS, band);
+    }
+    __syncthreads();
+    if (matrix < call.count)
+        cuda__tri_scan_rows(cuda__tri_find_part(call, matrix), *band, call.n, chunk,
+                            thread / CUDA__WARP);
+}
+
+/* As much shared memory as the next kernel's: a multiprocessor that divides its cache otherwise
+ * would have to be empty before that one begins. Threads: of the next one. */
+template <int Threads> union cuda__tri_scan_memory {
+    cuda__tri_memory<Threads> solve;
+    cuda__tri_band<CUDA__WARP> bands[Threads / CUDA__TRI_SCAN_THREADS];
+    struct {
+        cuda__tri_memory<Threads> solve;
+        cuda__tri_line_memory lines;
+    } next;
+};
+
+template <typename T, int Threads>
+static __global__
+__launch_bounds__(CUDA__TRI_SCAN_THREADS) void cuda__tri_scan_kernel(const cuda__tri_call call)
+{
+    __shared__ cuda__tri_scan_memory<Threads> memory;
+    cuda__release_next();
+    cuda__tri_scan<T>(call, blockIdx.x, threadIdx.x, &memory.bands[0]);
+}
+
+/* The same by the first `scans` blocks, and the merging of chunks of a block's rows by those behind
+ * them. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads) void cuda__tri_merge_kernel(const cuda__tri_call call,
+                                                                         int64_t scans)
+{
+    constexpr int held = Threads / CUDA__TRI_SCAN_THREADS;
+    __shared__ cuda__tri_scan_memory<Threads> memory;
+    cuda__release_next();
+    if (blockIdx.x < scans) {
+        const int which = threadIdx.x / CUDA__TRI_SCAN_THREADS;
+        cuda__tri_scan<T>(call, blockIdx.x * (int64_t)held + which,
+                          threadIdx.x % CUDA__TRI_SCAN_THREADS, &memory.bands[which]);
+        return;
+    }
+    const int64_t k = blockIdx.x - scans, chunks = cuda__tri_chunks(call.n, Threads);
+    cuda__tri_solver<T, Threads>(call, k / chunks, k / chunks, &memory.solve)
+        .begin_merging(k % chunks);
+}
+
+/* The lines, `held` chunks a block; by the blocks behind `lines`, the levels of the merging above
+ * its chunks. And the report. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads,
+                                    2) void cuda__tri_line_kernel(const cuda__tri_call call,
+                                                                  int64_t lines, int held)
+{
+    __shared__ cuda__tri_memory<Threads> memory;
+    __shared__ cuda__tri_line_memory line_memory;
+    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON, joins = blockIdx.x >= lines;
+    const int64_t all = cuda__tri_warp_chunks(call.n), blocks = (all + held - 1) / held;
+    const int64_t above = merges ? cuda__tri_chunks(call.n, Threads) : 0;
+    const int64_t of = joins ? above : blocks, k = blockIdx.x - (joins ? lines : 0);
+    cuda__tri_solver<T, Threads> solver(call, k / of, k / of, &memory);
+    const cuda__tri_liner<T, Threads> liner = {solver, &line_memory, k % of * held, held, all};
+    if (!joins)
+        liner.load();
+    cuda__wait_for_previous();
+    cuda__release_next();
+    if (joins)
+        liner.join(k % of, blocks + above);
+    else
+        liner.run(blocks + above);
+}
+
+/* What is to be written before the answer is there: X by lines, once these are. */
+template <typename T>
+static __device__ __forceinline__ cuda__tri_answer cuda__tri_foresee(const cuda__tri_call &call,
+                                                                     int64_t slot)
+{
+    int64_t within;
+    const cuda_tensors *item = cuda__tri_find(call, call.first + slot, &within);
+    cuda__tri_answer answer = {};
+    answer.x = cuda__tri_start_of<T>(call, item, within);
+    answer.form = CUDA__TRI_BY_LINES;
+    if (!cuda__tri_await(cuda__tri_find_part(call, slot), cuda__tri_warp_chunks(call.n))) {
+        cuda__wait_for_previous();
+        answer = *cuda__tri_find_part(call, slot).answer();
+    }
+    return answer;
+}
+
+/* X, from such lines: a block a tile. */
+template <typename T, int Threads>
+static __global__ __launch_bounds__(Threads) void cuda__tri_fill_kernel(const cuda__tri_call call,
+                                                                        cuda__tri_tiles tiles)
+{
+    __shared__ cuda__tri_write_memory memory;
+    const unsigned slot = blockIdx.x / (unsigned)tiles.number;
+    const cuda__tri_part part = cuda__tri_find_part(call, slot);
+    const cuda__tri_answer answer = cuda__tri_foresee<T>(call, slot);
+    cuda__tri_writer<T, Threads, false, false> writer = {
+        call, part, &memory, {call, tiles, (int)threadIdx.x, 1}};
+    if (answer.x)
+        writer.write(blockIdx.x % (unsigned)tiles.number, answer);
+    cuda__wait_for_previous(); /* and so does all that is behind this kernel */
+}
+
+/* The same where rows begin alike: a block a strip. */
+template <typename T>
+static __global__
+__launch_bounds__(CUDA__TRI_STRIP_THREADS,
+                  CUDA__TRI_STRIP_BLOCKS) void cuda__tri_strip_kernel(const cuda__tri_call call,
+                                                                      unsigned strips)
+{
+    __shared__ cuda__tri_strip_memory memory;
+    const unsigned slot = blockIdx.x / strips;
+    const cuda__tri_part part = cuda__tri_find_part(call, slot);
+    const cuda__tri_answer answer = cuda__tri_foresee<T>(call, slot);
+    cuda__tri_strip<T> strip = {call, part, &memory, (T *)answer.x, 0, 0, 0};
+    strip.place(blockIdx.x % strips);
+    if (answer.x && answer.form == CUDA__TRI_BY_LINES)
+        strip.write_lines();
+    else if (answer.x)
+        strip.write_nan();
+    cuda__wait_for_previous(); /* and so does all that is behind this kernel */
+}
+
+template <int Threads, int Each> union cuda__tri_small_memory {
+    cuda__tri_memory<Threads, Each> solve;
+    cuda__tri_write_memory write;
+};
+
+/* Small dominant matrices, `held` a block; the others are left. */
+template <typename T>
+static __global__
+__launch_bounds__(CUDA__TRI_SERIAL_THREADS,
+                  CUDA__TRI_SERIAL_BLOCKS) void cuda__tri_serial_kernel(const cuda__tri_call call,
+                                                                        cuda__tri_tiles tiles,
+                                                                        int held)
+{
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    const int n = (int)call.n;
+    const int64_t first = (int64_t)blockIdx.x * held;
+    cuda__tri_serial_place *places = (cuda__tri_serial_place *)cuda__memory;
+    cuda__tri_serial<T> block = {call,
+                                 tiles,
+                                 places,
+                                 (double *)(places + held),
+                                 first,
+                                 call.count - first < held ? (int)(call.count - first) : held,
+                                 n,
+                                 (int)threadIdx.x % CUDA__WARP,
+                                 (int)threadIdx.x / CUDA__WARP};
+    cuda__release_next();
+    block.run();
+}
+
+/* Both: a block a matrix, and its own part of the workspace for all of them. Of what is left. */
+template <typename T, int Threads, int Each>
+static __global__
+__launch_bounds__(Threads, CUDA__TRI_SMALL_THREADS /
+                               Threads) void cuda__tri_small_kernel(const cuda__tri_call call,
+                                                                    cuda__tri_tiles tiles)
+{
+    __shared__ cuda__tri_small_memory<Threads, Each> memory;
+    cuda__wait_for_previous();
+    int64_t share = (call.count + gridDim.x - 1) / gridDim.x, first = blockIdx.x * share;
+    for (int64_t k = first; k < first + share && k < call.count; k++) {
+        if (call.left && !call.left[k])
+            continue;
+        const double *found = call.found ? call.found + k * (call.n + 1) : nullptr;
+        cuda__tri_solver<T, Threads, Each> solver(call, k, blockIdx.x, &memory.solve);
+        if (!found || !(found[0] >= 0) || !solver.run_merging(found))
+            solver.run();
+        __syncthreads();
+        for (int64_t tile = 0; tile < tiles.number; tile++) {
+            cuda__tri_write<T, Threads, true, Each == 1>(call, blockIdx.x, tile, tiles,
+                                                         &memory.write);
+            __syncthreads();
+        }
+    }
+}
+
+static inline unsigned cuda__tri_grid(int64_t blocks)
+{
+    return (unsigned)(blocks < INT32_MAX ? blocks : INT32_MAX);
+}
+
+template <typename T, int Threads, int Each>
+static cudaError_t cuda__tri_start_small(const cuda__tri_call &call, cudaStream_t stream)
+{
+    cuda__tri_tiles tiles =
+        cuda__tri_cut<T>(call.rows, call.columns, Threads, cuda__tri_tuning<T>::small_steps);
+    int64_t blocks = call.parts < call.count ? call.parts : call.count;
+    return cuda__follow(cuda__tri_small_kernel<T, Threads, Each>, cuda__tri_grid(blocks), Threads,
+                        0, (call.left || call.found) && cuda__overlaps(), stream, call, tiles);
+}
+
+/* Matrices of so many rows, or fewer. */
+template <typename T, int Rows>
+static cudaError_t cuda__tri_launch_small(const cuda__tri_call &call, cudaStream_t stream)
+{
+    constexpr int each = cuda__tri_tuning<T>::each(Rows);
+    return call.variant == CUDA__TRI_SHERMAN_MORRISON
+               ? cuda__tri_start_small<T, Rows, 1>(call, stream)
+               : cuda__tri_start_small<T, Rows / each, each>(call, stream);
+}
+
+/* The O(n) numbers of large orders by two kernels, or three. */
+template <typename T, int Threads>
+static cudaError_t cuda__tri_start_chunks(const cuda__tri_call &call, bool overlaps,
+                                          cudaStream_t stream)
+{
+    const int64_t chunks = cuda__tri_chunks(call.n, Threads);
+    const unsigned grid = cuda__tri_grid(chunks * call.count);
+    cudaError_t status = cuda__start(cuda__tri_begin_kernel<T, Threads>,
+                                     cuda__tri_grid(CUDA__TRI_BEGINNERS * chunks * call.count),
+                                     Threads, 0, stream, call);
+    if (status == cudaSuccess)
+        status = cuda__follow(cuda__tri_end_kernel<T, Threads>, grid, Threads, 0, overlaps, stream,
+                              call);
+    if (status == cudaSuccess && cuda__tri_joins(call.variant, chunks, Threads))
+        status = cuda__follow(cuda__tri_join_kernel<T, Threads>, grid, Threads, 0, overlaps, stream,
+                              call);
+    return status;
+}
+
+/* The O(n) numbers of middle orders by two kernels. */
+template <typename T, int Threads>
+static cudaError_t cuda__tri_start_warps(const cuda__tri_call &call, bool overlaps,
+                                         cudaStream_t stream)
+{
+    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON;
+    const int64_t chunks = cuda__tri_warp_chunks(call.n), all = chunks * call.count;
+    const int64_t joins = merges ? cuda__tri_chunks(call.n, Threads) * call.count : 0;
+    const int64_t fit = Threads / CUDA__TRI_SCAN_THREADS, scans = (all + fit - 1) / fit;
+    const int held = all <= CUDA__TRI_LONE_BLOCKS ? 1 : CUDA__TRI_LINE_CHUNKS;
+    const int64_t lines = (chunks + held - 1) / held * call.count;
+    cudaError_t status =
+        merges ? cuda__start(cuda__tri_merge_kernel<T, Threads>, cuda__tri_grid(scans + joins),
+                             Threads, 0, stream, call, scans)
+               : cuda__start(cuda__tri_scan_kernel<T, Threads>, cuda__tri_grid(all),
+                             CUDA__TRI_SCAN_THREADS, 0, stream, call);
+    if (status != cudaSuccess)
+        return status;
+    return cuda__follow(cuda__tri_line_kernel<T, Threads>, cuda__tri_grid(lines + joins), Threads,
+                        0, overlaps, stream, call, lines, held);
+}
+
+/* X, behind them. */
+template <typename T>
+static cudaError_t cuda__tri_start_write(const cuda__tri_call &call, bool is_middle, bool overlaps,
+                                         cudaStream_t stream)
+{
+    constexpr int threads = CUDA__TRI_WRITE_THREADS;
+    typedef cuda__tri_tuning<T> tuning;
+    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON;
+    const bool is_shifted =
+        (call.columns.end - call.columns.first) % cuda__tri_tile<T, threads>::unit != 0;
+    const int steps = merges       ? tuning::level_steps
+                      : is_shifted ? tuning::shifted_steps
+                                   : tuning::line_steps;
+    const cuda__tri_tiles tiles = cuda__tri_cut<T>(call.rows, call.columns, threads, steps);
+    const unsigned grid = cuda__tri_grid(call.count * tiles.number);
+    const int64_t strips = cuda__tri_strip<T>::number(call);
+    if (!is_middle || merges)
+        return cuda__follow(cuda__tri_write_kernel<T, threads>, grid, threads, 0, overlaps, stream,
+                            call, tiles);
+    return is_shifted
+               ? cuda__follow(cuda__tri_fill_kernel<T, threads>, grid, threads, 0, overlaps, stream,
+                              call, tiles)
+               : cuda__follow(cuda__tri_strip_kernel<T>, cuda__tri_grid(call.count * strips),
+                              CUDA__TRI_STRIP_THREADS, 0, overlaps, stream, call, (unsigned)strips);
+}
+
+/* For as many matrices as there are parts at a time, and as a grid has blocks for. */
+template <typename T>
+static cudaError_t cuda__tri_launch_large(cuda__tri_call call, cudaStream_t stream)
+{
+    constexpr int solvers = CUDA__TRI_SOLVE_THREADS;
+    const bool overlaps = cuda__overlaps(), is_middle = call.n <= CUDA__TRI_WARP_N_MAX;
+    const int64_t end = call.first + call.count;
+    int64_t most = is_middle ? INT32_MAX / (call.n * call.n) : INT32_MAX;
+    cudaError_t status = cudaSuccess;
+    most = call.parts < most ? call.parts : most;
+    for (; status == cudaSuccess && call.first < end; call.first += call.count) {
+        call.count = end - call.first < most ? end - call.first : most;
+        status = is_middle ? cuda__tri_start_warps<T, solvers>(call, overlaps, stream)
+                           : cuda__tri_start_chunks<T, solvers>(call, overlaps, stream);
+        if (status == cudaSuccess && call.writes)
+            status = cuda__tri_start_write<T>(call, is_middle, overlaps, stream);
+    }
+    return status;
+}
+
+/* As many matrices a block as its memory holds, or as there are for all blocks. */
+template <typename T>
+static cudaError_t cuda__tri_start_serial(const cuda__tri_call &call, cudaStream_t stream)
+{
+    const int n = (int)call.n;
+    cuda__tri_tiles tiles =
+        cuda__tri_cut<T>(call.rows, call.columns, CUDA__WARP, CUDA__TRI_SERIAL_STEPS);
+    int most = CUDA__TRI_SERIAL_BYTES / cuda__tri_serial_bytes(n);
+    int64_t held = (call.count + CUDA__TRI_CARD_BLOCKS - 1) / CUDA__TRI_CARD_BLOCKS;
+    most = most < CUDA__WARP ? most : CUDA__WARP;
+    held = held < most ? held : most;
+    return cuda__start(cuda__tri_serial_kernel<T>, cuda__tri_grid((call.count + held - 1) / held),
+                       CUDA__TRI_SERIAL_THREADS, (size_t)(held * cuda__tri_serial_bytes(n)), stream,
+                       call, tiles, (int)held);
+}
+
+/* Matrices of so many rows, or fewer. */
+template <typename T, int Rows>
+static cudaError_t cuda__tri_launch_serial(cuda__tri_call call, cudaStream_t stream)
+{
+    const bool is_serial = call.left || call.found;
+    int64_t end = call.first + call.count;
+    int64_t most = call.parts * (call.found ? CUDA__TRI_FOUND_HELD : CUDA__TRI_LEFT_BYTES);
+    cudaError_t status = cudaSuccess;
+    for (; status == cudaSuccess && call.first < end; call.first += call.count) {
+        call.count = is_serial && end - call.first > most ? most : end - call.first;
+        if (is_serial)
+            status = cuda__tri_start_serial<T>(call, stream);
+        if (status == cudaSuccess)
+            status = cuda__tri_launch_small<T, Rows>(call, stream);
+    }
+    return status;
+}
+
+template <typename T>
+static cudaError_t cuda__tri_launch(const cuda__tri_call &call, cudaStream_t stream)
+{
+    if (call.n <= 64)
+        return cuda__tri_launch_serial<T, 64>(call, stream);
+    if (call.n <= 128)
+        return cuda__tri_launch_serial<T, 128>(call, stream);
+    if (call.n <= 256)
+        return cuda__tri_launch_small<T, 256>(call, stream);
+    if (call.n <= CUDA__TRI_BLOCK_N_MAX)
+        return cuda__tri_launch_small<T, CUDA__TRI_BLOCK_N_MAX>(call, stream);
+    return cuda__tri_launch_large<T>(call, stream);
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* gpu/cuda/tuning/h200/lu_cluster.cuh: how matrices are eliminated by clusters (lu/cluster.cuh): an
+ * order takes the first row that holds it; 0 columns: not by clusters.
+ *
+ * Fewer columns at a time make the panels shorter, more make the products deeper. The width leaves
+ * a mark on the bits, the number of blocks does not. Chosen by the times of panels, products and
+ * the whole (cuda_middle --profile) on an H200, 2026-11-22, at n = 2048, 4096, 8192 and 16384 and
+ * widths of 32 to 256; LU up to 1024 also by the times of batches. An inverse up to n = 1024 is
+ * left to lu/wide.cuh's own way: of one matrix of n = 1024 in FP64 clusters make 1.33 TFLOP/s, and
+ * of a batch 11.9. That way makes 17.4 of a batch, and of one matrix 1.74, in groups
+ * (lu/group.cuh).
+ */
+
+/* CUDA__LU_CLUSTER(precision, factor, order, columns at a time, blocks of a cluster at most) */
+/* clang-format off */
+CUDA__LU_CLUSTER(double, false, 1024, 0, 0)
+CUDA__LU_CLUSTER(double, false, 3072, 128, 16)
+CUDA__LU_CLUSTER(double, false, INT32_MAX, 256, 16)
+CUDA__LU_CLUSTER(double, true, 256, 256, 8)
+CUDA__LU_CLUSTER(double, true, 6144, 128, 16)
+CUDA__LU_CLUSTER(double, true, 12288, 192, 16)
+CUDA__LU_CLUSTER(double, true, INT32_MAX, 256, 16)
+
+CUDA__LU_CLUSTER(float, false, 1024, 0, 0)
+CUDA__LU_CLUSTER(float, false, 3072, 128, 16)
+CUDA__LU_CLUSTER(float, false, INT32_MAX, 256, 16)
+CUDA__LU_CLUSTER(float, true, 3072, 128, 16)
+CUDA__LU_CLUSTER(float, true, 12288, 192, 16)
+CUDA__LU_CLUSTER(float, true, INT32_MAX, 256, 16)
+/* clang-format on */

@@ -1,0 +1,96 @@
+/* gpu/host/iterative/start.c: first approximate inverses; see shared.h.
+ *
+ * - low_precision: LU in FP32 of A brought near one: as good as |A| |X| times FP32's eps. FP64.
+ * - diagonal: 1 / a_ii: |I - V A| < 1 where A is strictly diagonally dominant (the paper's A)
+ * - transpose: A^T / (|A|_1 |A|_inf): the eigenvalues of I - V A lie in [0, 1) for every A that is
+ *   not singular; the price is some log2 (|A| |X|)^2 doublings (the paper's B)
+ * - scaled_identity: alpha I (the paper's C). alpha = tr A / |A|_F^2 makes |I - alpha A|_F least;
+ *   where that is not below 1, alpha = +-1 / min(|A|_1, |A|_inf), which serves when the eigenvalues
+ *   of A lie near the positive, or the negative, axis. For symmetric positive definite matrices it
+ *   saves half of transpose's doublings.
+ *
+ * Threads: any. Cost: passes over n^2 numbers; low_precision: 2 n^3 operations in FP32.
+ */
+#include "gpu/host/base/speed.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "gpu/host/iterative/shared.h"
+#include "gpu/host/linalg/blocked.h"
+
+#define NARROW_ROWS 64 /* converted by one piece */
+
+#define REAL_FILE "gpu/host/iterative/start.inc"
+#include "gpu/host/linalg/real.inc"
+
+/* ---- From FP64 to FP32 and back ---- */
+
+struct conversion {
+    double *wide;
+    float *narrow;
+    int64_t n, wide_ld, narrow_ld;
+    double factor;
+};
+
+static void narrow_rows(void *context, int64_t index)
+{
+    const struct conversion *all = context;
+    int64_t end = (index + 1) * NARROW_ROWS < all->n ? (index + 1) * NARROW_ROWS : all->n;
+    for (int64_t i = index * NARROW_ROWS; i < end; i++) {
+        const double *from = all->wide + i * all->wide_ld;
+        float *to = all->narrow + i * all->narrow_ld;
+        for (int64_t j = 0; j < all->n; j++)
+            to[j] = (float)(from[j] * all->factor);
+    }
+}
+
+static void widen_rows(void *context, int64_t index)
+{
+    const struct conversion *all = context;
+    int64_t end = (index + 1) * NARROW_ROWS < all->n ? (index + 1) * NARROW_ROWS : all->n;
+    for (int64_t i = index * NARROW_ROWS; i < end; i++) {
+        const float *from = all->narrow + i * all->narrow_ld;
+        double *to = all->wide + i * all->wide_ld;
+        for (int64_t j = 0; j < all->n; j++)
+            to[j] = (double)from[j] * all->factor;
+    }
+}
+
+/* LAPACK takes the rows for columns: it inverts A^T, and the inverse's rows come out again. */
+static bool start_low_precision(const struct host_iter_f64 *iter,
+                                const struct host_identity *identity)
+{
+    int64_t n = iter->n, pieces = (n + NARROW_ROWS - 1) / NARROW_ROWS;
+    struct conversion all = {.wide = iter->a,
+                             .narrow = (float *)iter->spare[0],
+                             .n = n,
+                             .wide_ld = iter->ld,
+                             .narrow_ld = host__ld(PRECISION_FP32, n),
+                             .factor = ldexp(1, -identity->norm_1.exponent)};
+    assert(all.narrow_ld <= 2 * iter->ld);
+    host_team_run(iter->team, pieces, narrow_rows, &all);
+    if (host__large_getrf_f32(iter->team, n, all.narrow, all.narrow_ld, iter->pivots) != 0)
+        return false;
+    host__large_getri_f32(iter->team, n, all.narrow, all.narrow_ld, iter->pivots,
+                          (float *)iter->lines);
+    all.wide = iter->v;
+    host_team_run(iter->team, pieces, widen_rows, &all);
+    return true;
+}
+
+bool host__iter_start_f32(const struct host_iter_f32 *iter, enum method_road road,
+                          const struct host_identity *identity)
+{
+    return road != METHOD_ROAD_LOW_PRECISION_START && start_f32(iter, road, identity);
+}
+
+bool host__iter_start_f64(const struct host_iter_f64 *iter, enum method_road road,
+                          const struct host_identity *identity)
+{
+    if (road == METHOD_ROAD_LOW_PRECISION_START)
+        return start_low_precision(iter, identity);
+    return start_f64(iter, road, identity);
+}

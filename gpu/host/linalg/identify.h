@@ -1,0 +1,64 @@
+/* gpu/host/linalg/identify.h: what kind of matrix is this, and how large is it: norms, strict
+ * diagonal dominance, lines of zeros.
+ *
+ * Every pass goes tile by tile, HOST_IDENTIFY_TILE rows and columns each, and a tile's part is a
+ * function of its own (host__identify_tile, host__measure_tile): a tile may
+ * lie anywhere, also alone in a buffer that was read from elsewhere. Rows of tiles are pieces of a
+ * team's work. A column's sum is added up tile by tile, a row's in sixteen parts, both in an
+ * order that the order n alone decides: so are the bits, whoever helps.
+ *
+ * Threads: any, each on its own matrix; team may be NULL. Cost: one pass over n^2 numbers each.
+ */
+#ifndef GPU_HOST_LINALG_IDENTIFY_H
+#define GPU_HOST_LINALG_IDENTIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/host/linalg/dense.h"
+#include "gpu/host/base/team.h"
+
+#define HOST_IDENTIFY_TILE 256
+
+/* Of a matrix A (n x n). All but `finite` tell nothing when it is false. */
+struct host_identity {
+    bool finite; /* no NaN, no infinity */
+    struct host_norm norm_1, norm_inf;
+    bool dominant;                 /* |a_ii| exceeds the others of its row together, in all rows */
+    double dominance;              /* the others by |a_ii|, the largest of all rows */
+    int64_t zero_column, zero_row; /* the first that holds zeros alone, from 1; 0: there is none */
+    double least;                  /* the least sum of the magnitudes of a row or a column */
+};
+
+/* Two norms of one pass; not finite when the matrix, or a sum, is not. */
+struct host_measure {
+    double norm_1, frobenius;
+};
+
+/* Lines of n numbers that identify and measure take for their sums. */
+int64_t host__identify_lines(int64_t n);
+
+/* lines: host__identify_lines(n) of line_ld numbers. */
+struct host_identity host__identify_f32(struct host_team *team, const float *a, int64_t n,
+                                        int64_t ld, float *lines, int64_t line_ld);
+struct host_identity host__identify_f64(struct host_team *team, const double *a, int64_t n,
+                                        int64_t ld, double *lines, int64_t line_ld);
+/* Of factor * a. */
+struct host_measure host__measure_f32(struct host_team *team, const float *a, int64_t n, int64_t ld,
+                                      float factor, float *lines, int64_t line_ld);
+struct host_measure host__measure_f64(struct host_team *team, const double *a, int64_t n,
+                                      int64_t ld, double factor, double *lines, int64_t line_ld);
+
+/* A tile's part. column_sums and row_sums, one for each of its columns and rows, grow by the
+ * magnitudes of factor * tile. */
+void host__identify_tile_f32(const float *tile, int64_t ld, int64_t rows, int64_t columns,
+                             float factor, float *column_sums, float *row_sums);
+void host__identify_tile_f64(const double *tile, int64_t ld, int64_t rows, int64_t columns,
+                             double factor, double *column_sums, double *row_sums);
+/* The same for columns alone; returns the sum of the squares. */
+float host__measure_tile_f32(const float *tile, int64_t ld, int64_t rows, int64_t columns,
+                             float factor, float *column_sums);
+double host__measure_tile_f64(const double *tile, int64_t ld, int64_t rows, int64_t columns,
+                              double factor, double *column_sums);
+
+#endif

@@ -1,0 +1,47 @@
+/* gpu/host/linalg/panels.h: products of two thin matrices that are packed once, for many tiles.
+ *
+ * A product by tiles through OpenBLAS packs both factors of every tile anew, which takes as long as
+ * an eighth of the work where the factors are thin, and waits for memory. Here each factor is
+ * packed once, in the order in which the innermost loop reads it.
+ *
+ * Threads: any. Cost: what is told below; nothing is allocated. Bits do not depend on alignment.
+ */
+#ifndef GPU_HOST_LINALG_PANELS_H
+#define GPU_HOST_LINALG_PANELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/datatype.h"
+
+#define HOST_PANEL_ROWS 8          /* of a group */
+#define HOST_PANEL_COLUMNS_MOST 48 /* of a panel, in any precision, which divide these */
+
+/* Has this processor the instructions for it, and OpenBLAS's kernel family too? Bits are not those
+ * of OpenBLAS's products, so --cpu (lapack.h) decides: a family without AVX-512 gives the same bits
+ * on all machines. The products below are not to be called where this is false. */
+bool host__panels_work(void);
+
+/* Columns of a panel, rows of a group: lines of `inner` of them, one behind the other, for each. */
+int64_t host__panel_columns(enum precision precision);
+
+/* Packs columns first to end - 1 of from (inner x n, ld apart) as panels, into their places in to;
+ * columns beyond n are zeros. first: a multiple of the panel's columns. */
+void host__pack_panels_f32(int64_t inner, int64_t n, const float *from, int64_t ld, int64_t first,
+                           int64_t end, float *to);
+void host__pack_panels_f64(int64_t inner, int64_t n, const double *from, int64_t ld, int64_t first,
+                           int64_t end, double *to);
+/* The same as groups of HOST_PANEL_ROWS columns, which are rows of the product. */
+void host__pack_groups_f32(int64_t inner, int64_t n, const float *from, int64_t ld, int64_t first,
+                           int64_t end, float *to);
+void host__pack_groups_f64(int64_t inner, int64_t n, const double *from, int64_t ld, int64_t first,
+                           int64_t end, double *to);
+
+/* c (rows x columns) -= groups^T panels, or is set to minus that. groups and panels: the first that
+ * the tile takes. 2 rows columns inner operations. */
+void host__subtract_panels_f32(int64_t rows, int64_t columns, int64_t inner, const float *groups,
+                               const float *panels, bool sets, float *c, int64_t ldc);
+void host__subtract_panels_f64(int64_t rows, int64_t columns, int64_t inner, const double *groups,
+                               const double *panels, bool sets, double *c, int64_t ldc);
+
+#endif

@@ -1,0 +1,32 @@
+/* gpu/host/linalg/refine.h: what is done about an inverse that failed its trial, or an elimination
+ * that broke down: element growth under partial pivoting has spoilt it (Wilkinson's, Wright's and
+ * Foster's matrices do it), though the matrix itself may be well conditioned.
+ *
+ * The residual I - X A is measured. Newton's step X + (I - X A) X repairs an inverse that still has
+ * some digits; another one is made anew: with complete pivoting, where elements hardly grow, or
+ * from n = 256 on by QR (qr.h), where they cannot.
+ *
+ * Threads: any, as dense.h; a large matrix has its team. Cost: rare. 2 n^3 operations to measure,
+ * twice that a step, and 2 n^3 slow ones with complete pivoting, 11/3 n^3 by QR.
+ */
+#ifndef GPU_HOST_LINALG_REFINE_H
+#define GPU_HOST_LINALG_REFINE_H
+
+#include <stdbool.h>
+
+#include "gpu/host/linalg/dense.h"
+
+/* work->a: the doubtful inverse of 2^scaling A, row-major; it becomes a good one. False: it cannot
+ * be had, and work->a holds nothing. */
+bool host__mend_f32(const struct host_matrix *matrix, const struct host_work_f32 *work, int scaling,
+                    struct host_norm norm);
+bool host__mend_f64(const struct host_matrix *matrix, const struct host_work_f64 *work, int scaling,
+                    struct host_norm norm);
+
+/* The same from A alone. */
+bool host__invert_anew_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,
+                           int scaling, struct host_norm norm);
+bool host__invert_anew_f64(const struct host_matrix *matrix, const struct host_work_f64 *work,
+                           int scaling, struct host_norm norm);
+
+#endif

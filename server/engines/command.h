@@ -1,0 +1,43 @@
+/* server/engines/command.h: what an engine is started with: program, arguments, environment.
+ *
+ * Threads: the starting thread's.
+ */
+#ifndef SERVER_ENGINES_COMMAND_H
+#define SERVER_ENGINES_COMMAND_H
+
+#include "base/error.h"
+
+#define ENGINE_PATH_MAX 4096
+#define ENGINE_ARGUMENTS_MAX 16
+#define ENGINE_ENVIRONMENT_MAX 64
+
+/* argv, NULL-terminated, of words that somebody else keeps. Zeroed to begin with. */
+struct engine_command {
+    char *arguments[ENGINE_ARGUMENTS_MAX + 1];
+    int count;
+};
+
+/* Borrows the words for as long as the command is used. A NULL word is not added, nor is a flag
+ * whose value is NULL. */
+void engine_command_add(struct engine_command *command, const char *word);
+void engine_command_add_flag(struct engine_command *command, const char *flag, const char *value);
+
+/* Allow-listed, NULL-terminated. Zeroed to begin with. */
+struct engine_environment {
+    char *entries[ENGINE_ENVIRONMENT_MAX + 1];
+    int count;
+};
+
+/* cpu: forced OpenBLAS core name; NULL: detected. Free it on any error too. */
+ERROR_MUST_CHECK enum error engine_command_make_environment(const char *cpu,
+                                                            struct engine_environment *environment,
+                                                            struct failure *failure);
+void engine_command_free_environment(struct engine_environment *environment);
+
+/* The path of an engine's program: given, else `name` beside this program. NOT_FOUND: no program
+ * is there; INTERNAL: it cannot be run. option: the flag that says where it is. */
+ERROR_MUST_CHECK enum error engine_command_find(const char *given, const char *name,
+                                                const char *option, char path[ENGINE_PATH_MAX],
+                                                struct failure *failure);
+
+#endif

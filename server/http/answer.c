@@ -1,0 +1,154 @@
+/* answer.c: answers, and the end of exchanges and connections. See private.h.
+ *
+ * Threads: one event loop's.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "server/http/private.h"
+#include "server/http/raw.h"
+
+#define COPY_MAX (16 << 10)   /* answers up to here go out in one piece with their head */
+#define GONE_NS (3 * CLOCK_S) /* after which a connection that should close is cut */
+#define FINAL_S 1u            /* how long a connection that is being closed stays readable */
+
+static struct MHD_Response *make_body(struct http__connection *c,
+                                      const struct exchange_reply *reply)
+{
+    if (reply->segment_count == 1)
+        return MHD_create_response_from_buffer(reply->segments[0].iov_len,
+                                               reply->segments[0].iov_base, MHD_RESPMEM_PERSISTENT);
+    if (c->answer_bytes > COPY_MAX)
+        return MHD_create_response_from_iovec((const struct MHD_IoVec *)reply->segments,
+                                              (unsigned)reply->segment_count, NULL, NULL);
+    /* The library writes the head and one buffer with one system call, head and vector with two. */
+    if (c->copy == NULL && reply->segment_count > 0)
+        c->copy = malloc(COPY_MAX);
+    if (c->copy == NULL && reply->segment_count > 0)
+        return NULL;
+    size_t length = 0;
+    for (int i = 0; i < reply->segment_count; i++) {
+        memcpy(c->copy + length, reply->segments[i].iov_base, reply->segments[i].iov_len);
+        length += reply->segments[i].iov_len;
+    }
+    return MHD_create_response_from_buffer(length, c->copy, MHD_RESPMEM_PERSISTENT);
+}
+
+static void make_response(struct http__connection *c, const struct exchange_reply *reply)
+{
+    c->response = make_body(c, reply);
+    if (c->response == NULL)
+        return; /* out of memory: the connection closes */
+    bool good = true;
+    for (int i = 0; i < reply->field_count; i++)
+        good &= MHD_add_response_header(c->response, reply->fields[i].name,
+                                        reply->fields[i].value) == MHD_YES;
+    if (reply->close || c->final || c->http->draining)
+        good &= MHD_add_response_header(c->response, "Connection", "close") == MHD_YES;
+    if (!good) {
+        MHD_destroy_response(c->response);
+        c->response = NULL;
+    }
+}
+
+void http__answer_past_library(struct http__connection *c)
+{
+    (void)http_raw_send(c->fd, &c->raw);
+    http__finish(c, false);
+    http__move(c, HTTP_GONE);
+    http__close_soon(c);
+    shutdown(c->fd, SHUT_WR);
+}
+
+void http__answer(struct exchange *x, const struct exchange_reply *reply)
+{
+    struct http__connection *c = (struct http__connection *)x;
+    assert(!c->answered);
+    c->answered = true;
+    c->status = reply->status;
+    c->release = reply->release;
+    c->release_context = reply->context;
+    c->answer_bytes = 0;
+    for (int i = 0; i < reply->segment_count; i++)
+        c->answer_bytes += (int64_t)reply->segments[i].iov_len;
+
+    bool in_body = c->phase == HTTP_BODY && !c->in_call;
+    if (in_body || (c->phase == HTTP_HEAD && !c->early && c->frame.content_length > 0)) {
+        text_init(&c->raw, HTTP_RAW_MAX);
+        http_raw_compose(&c->raw, reply, x->verb == EXCHANGE_HEAD);
+    }
+    make_response(c, reply);
+    if (in_body)
+        http__set_deadline(c, 1); /* the tick sends it, or the body's end if that comes first */
+    if (c->phase == HTTP_WAIT)
+        http__release(c);
+}
+
+void http__release(struct http__connection *c)
+{
+    http__move(c, HTTP_READY);
+    c->http->stirred = true;
+    MHD_resume_connection(c->library);
+}
+
+enum MHD_Result http__send_answer(struct http__connection *c)
+{
+    if (c->response == NULL)
+        return MHD_NO;
+    http__move(c, HTTP_SENDING);
+    http__set_deadline(c, c->http->now_ns + (uint64_t)c->http->options.limits.send_timeout_ns +
+                              http__second_a_mebibyte(c->answer_bytes));
+    enum MHD_Result result = MHD_queue_response(c->library, (unsigned)c->status, c->response);
+    MHD_destroy_response(c->response); /* the library holds it until it is sent */
+    c->response = NULL;
+    return result;
+}
+
+/* ---- Ends ---- */
+
+void http__finish(struct http__connection *c, bool left)
+{
+    struct exchange *x = &c->x;
+    if (c->answered) {
+        const char *route = handlers_route_label(x);
+        uint64_t took_ns = clock_now_ns() - x->arrived_ns;
+        http_count_request(&c->http->count, route, c->status, took_ns, x->body_bytes,
+                           c->answer_bytes);
+        const char *trace = log_wanted(LOG_DEBUG) ? handlers_traceparent(x) : NULL;
+        if (log_wanted(LOG_DEBUG))
+            log_line(LOG_DEBUG, "request", "route", LOG_STR, route, "status", LOG_I64,
+                     (int64_t)c->status, "duration_us", LOG_I64, (int64_t)(took_ns / CLOCK_US),
+                     "in_bytes", LOG_I64, x->body_bytes, "out_bytes", LOG_I64, c->answer_bytes,
+                     trace != NULL ? "traceparent" : NULL, LOG_STR, trace, NULL);
+    } else if (left) {
+        metric_add(c->http->count.client_left, 1);
+    }
+    if (c->response != NULL)
+        MHD_destroy_response(c->response);
+    c->response = NULL;
+    if (c->release != NULL)
+        c->release(c->release_context);
+    c->release = NULL;
+    if (c->raw.data != NULL)
+        text_free(&c->raw);
+    handlers_end(x);
+}
+
+void http__drop(struct http__connection *c, bool left)
+{
+    http__finish(c, left);
+    http__move(c, HTTP_GONE);
+    c->plain = true;
+    http__set_deadline(c, c->http->now_ns + GONE_NS);
+}
+
+void http__close_soon(struct http__connection *c)
+{
+    c->final = true;
+    c->plain = false;
+    (void)MHD_set_connection_option(c->library, MHD_CONNECTION_OPTION_TIMEOUT, FINAL_S);
+    http__set_deadline(c, c->http->now_ns + GONE_NS);
+}

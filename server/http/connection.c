@@ -1,0 +1,123 @@
+/* connection.c: connections as they come, go, and stay for too long. See private.h.
+ *
+ * Threads: one event loop's.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server/http/peer.h"
+#include "server/http/private.h"
+
+static void open_connection(struct http *http, struct MHD_Connection *library, void **context)
+{
+    if (http->free_count == 0)
+        return; /* the library's own limit is lower */
+    uint32_t slot = http->free_slots[http->free_count - 1];
+    struct http__connection *c = http->connections[slot];
+    if (c == NULL)
+        c = http->connections[slot] = calloc(1, sizeof *c);
+    if (c == NULL)
+        return;
+    http->free_count--;
+    uint32_t generation = c->generation;
+    memset(c, 0, offsetof(struct http__connection, copy));
+    c->http = http;
+    c->library = library;
+    c->fd = MHD_get_connection_info(library, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    c->slot = slot;
+    c->generation = (generation + 1) & 0x7fffffff;
+    c->client = http_peer_number(c->fd);
+    int64_t open = atomic_fetch_add(http->options.connections, 1) + 1;
+    c->over = open > http->options.limits.connections_max;
+    atomic_fetch_add(&http->open, 1);
+    metric_add(http->open_gauge, 1);
+    http__set_deadline(c, http->now_ns + (uint64_t)http->options.limits.header_timeout_ns);
+    watch_add(http->watch, c->fd, (uint64_t)c->generation << 32 | slot);
+    if (http->draining)
+        http__close_soon(c);
+    *context = c;
+}
+
+static void close_connection(struct http__connection *c)
+{
+    struct http *http = c->http;
+    char byte;
+    watch_forget(http->watch, c->fd);
+    /* 0: the client has closed already. */
+    if (!c->plain && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
+        watch_linger(http->watch, c->fd, http->now_ns);
+    http__set_deadline(c, 0);
+    http->free_slots[http->free_count++] = c->slot;
+    atomic_fetch_sub(&http->open, 1);
+    atomic_fetch_sub(http->options.connections, 1);
+    metric_add(http->open_gauge, (uint64_t)-1);
+}
+
+void http__on_connection(void *context, struct MHD_Connection *library, void **connection,
+                         enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        open_connection(context, library, connection);
+    else if (*connection != NULL)
+        close_connection(*connection);
+}
+
+void http__on_left(void *context, uint64_t key)
+{
+    struct http *http = context;
+    struct http__connection *c = http->connections[key & 0xffffffff];
+    if (c == NULL || c->generation != key >> 32)
+        return;
+    c->left = true;
+    if (c->phase != HTTP_WAIT) {
+        http__set_deadline(c, http->deadlines[c->slot]); /* see there */
+        return;
+    }
+    http__drop(c, true);
+    http->stirred = true;
+    MHD_resume_connection(c->library);
+}
+
+void http__on_deadline(struct http__connection *c)
+{
+    if (c->left && http__is_reading(c)) {
+        shutdown(c->fd, SHUT_RD); /* an edge: the library reads what is left, and then the end */
+        http__set_deadline(c, UINT64_MAX);
+        return;
+    }
+    http__set_deadline(c, 0);
+    switch (c->phase) {
+    case HTTP_IDLE:
+        if (!c->final && c->target.length > 0)
+            http__close_soon(c);
+        else
+            shutdown(c->fd, SHUT_RDWR); /* no request line has come in time */
+        break;
+    case HTTP_BODY:
+        if (!c->answered)
+            handlers_expired(&c->x, true);
+        assert(c->answered);
+        http__answer_past_library(c);
+        break;
+    case HTTP_DISCARD:
+        http__answer_past_library(c);
+        break;
+    case HTTP_WAIT:
+        if (c->answered)
+            http__release(c);
+        else
+            handlers_expired(&c->x, false);
+        assert(c->answered);
+        break;
+    case HTTP_HEAD:
+    case HTTP_SENDING:
+    case HTTP_GONE:
+        shutdown(c->fd, SHUT_RDWR); /* the library finds it closed */
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,262 @@
+/* http.c: the HTTP door: life, phases, what its event loop calls. See http.h, private.h.
+ *
+ * Threads: one event loop's.
+ */
+#include <assert.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/http/private.h"
+
+#define POOL_BYTES ((size_t)32 << 10) /* the library's, a connection; cleared for each request */
+#define DRIVE_ROUNDS 8                /* before the queue is looked after */
+#define LINGER_MAX 1024
+#define MEASURED_MOST (INT64_C(1) << 40) /* bytes that are given time; the product fits */
+#define QUIESCE_ROUNDS 512               /* of ten connections */
+/* Above the limit, to be told so; further ones stay in the backlog. */
+#define SPARE_CONNECTIONS 64
+
+/* Which phases may follow. */
+static const unsigned moves[HTTP_PHASES] = {
+    [HTTP_IDLE] = 1 << HTTP_HEAD,
+    [HTTP_HEAD] = 1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_IDLE,
+    [HTTP_BODY] = 1 << HTTP_WAIT | 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
+    [HTTP_DISCARD] = 1 << HTTP_WAIT | 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
+    [HTTP_WAIT] = 1 << HTTP_READY | 1 << HTTP_GONE | 1 << HTTP_IDLE,
+    [HTTP_READY] = 1 << HTTP_SENDING | 1 << HTTP_GONE | 1 << HTTP_IDLE,
+    [HTTP_SENDING] = 1 << HTTP_IDLE,
+    [HTTP_GONE] = 1 << HTTP_IDLE,
+};
+#define BUSY                                                                                       \
+    (1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_WAIT | 1 << HTTP_READY | 1 << HTTP_SENDING)
+
+#define HELD (1 << HTTP_WAIT | 1 << HTTP_READY)
+#define CLOSING (1 << HTTP_BODY | 1 << HTTP_DISCARD | 1 << HTTP_SENDING)
+#define READING (1 << HTTP_IDLE | 1 << HTTP_HEAD | 1 << HTTP_BODY | 1 << HTTP_DISCARD)
+#define LEFT_NS (20 * CLOCK_MS) /* for the library to read what a client that left had sent */
+
+/* ---- Life ---- */
+
+static bool make_slots(struct http *http)
+{
+    int64_t slots = http->options.limits.connections_max + SPARE_CONNECTIONS;
+    http->slots = (uint32_t)slots;
+    http->deadlines = calloc((size_t)slots, sizeof *http->deadlines);
+    http->connections = calloc((size_t)slots, sizeof(struct http__connection *));
+    http->free_slots = calloc((size_t)slots, sizeof *http->free_slots);
+    if (http->deadlines == NULL || http->connections == NULL || http->free_slots == NULL)
+        return false;
+    while (http->free_count < http->slots) {
+        http->free_slots[http->free_count] = http->slots - 1 - http->free_count;
+        http->free_count++;
+    }
+    return true;
+}
+
+static struct MHD_Daemon *start(struct http *http)
+{
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, http__on_request, http,
+        MHD_OPTION_LISTEN_SOCKET, http->options.listen_fd, MHD_OPTION_NOTIFY_COMPLETED,
+        http__on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, http__on_connection, http,
+        MHD_OPTION_URI_LOG_CALLBACK, http__on_target, http, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        POOL_BYTES, MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->slots, MHD_OPTION_END);
+}
+
+enum error http_create(const struct http_options *options, struct http **result,
+                       struct failure *failure)
+{
+    struct http *http = calloc(1, sizeof *http);
+    if (http == NULL) {
+        close(options->listen_fd);
+        return failure_set(failure, ERROR_INTERNAL, "out of memory");
+    }
+    http->options = *options;
+    http->now_ns = clock_now_ns();
+    http_count_init(&http->count, options->metrics);
+    http->open_gauge = metric_series(options->metrics, METRIC_CONNECTIONS);
+    enum error error = watch_create(LINGER_MAX, &http->watch, failure);
+    if (error == ERROR_NONE && !make_slots(http))
+        error = failure_set(failure, ERROR_INTERNAL, "out of memory");
+    if (error == ERROR_NONE && (http->daemon = start(http)) == NULL)
+        error = failure_set(failure, ERROR_INTERNAL, "libmicrohttpd does not start");
+    if (error != ERROR_NONE) {
+        close(options->listen_fd);
+        http_destroy(&http);
+        return error;
+    }
+    *result = http;
+    return ERROR_NONE;
+}
+
+void http_destroy(struct http **result)
+{
+    struct http *http = *result;
+    if (http == NULL)
+        return;
+    for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
+        struct http__connection *c = http->connections[slot];
+        if (c != NULL && c->phase == HTTP_WAIT) {
+            http__drop(c, false);
+            MHD_resume_connection(c->library);
+        }
+    }
+    if (http->daemon != NULL)
+        MHD_stop_daemon(http->daemon);
+    watch_destroy(&http->watch);
+    for (uint32_t slot = 0; http->connections != NULL && slot < http->slots; slot++) {
+        if (http->connections[slot] != NULL)
+            free(http->connections[slot]->copy);
+        free(http->connections[slot]);
+    }
+    free(http->connections);
+    free(http->deadlines);
+    free(http->free_slots);
+    free(http);
+    *result = NULL;
+}
+
+/* ---- Phases ---- */
+
+void http__set_deadline(struct http__connection *c, uint64_t deadline_ns)
+{
+    uint64_t soon_ns = c->http->now_ns + LEFT_NS;
+    uint64_t close_by_ns = c->http->close_by_ns;
+    if (close_by_ns != 0 && (CLOSING >> c->phase & 1) != 0 && close_by_ns < deadline_ns)
+        deadline_ns = close_by_ns;
+    bool soon = c->left && http__is_reading(c) && soon_ns < deadline_ns;
+    c->http->deadlines[c->slot] = soon ? soon_ns : deadline_ns;
+}
+
+static void count(_Atomic int64_t *counter, int change)
+{
+    if (change != 0)
+        atomic_fetch_add_explicit(counter, change, memory_order_relaxed);
+}
+
+void http__move(struct http__connection *c, enum http__phase next)
+{
+    assert((moves[c->phase] & 1u << next) != 0);
+    bool arriving = next == HTTP_BODY && c->x.sink != NULL;
+    count(&c->http->busy, (BUSY >> next & 1) - (BUSY >> c->phase & 1));
+    count(&c->http->arriving, arriving - c->arriving);
+    count(&c->http->held, (HELD >> next & 1) - (HELD >> c->phase & 1));
+    c->arriving = arriving;
+    c->phase = next;
+}
+
+bool http__is_busy(const struct http__connection *c)
+{
+    return (BUSY >> c->phase & 1) != 0;
+}
+
+bool http__is_reading(const struct http__connection *c)
+{
+    return (READING >> c->phase & 1) != 0;
+}
+
+uint64_t http__second_a_mebibyte(int64_t bytes)
+{
+    if (bytes > MEASURED_MOST)
+        bytes = MEASURED_MOST;
+    return bytes <= 0 ? 0 : (uint64_t)(bytes >> 10) * CLOCK_S / 1024;
+}
+
+/* ---- The loop's calls ---- */
+
+bool http_drive(struct http *http)
+{
+    MHD_UNSIGNED_LONG_LONG timeout = 0;
+    http->now_ns = clock_now_ns();
+    for (int i = 0; i < DRIVE_ROUNDS; i++) {
+        http->stirred = false;
+        MHD_run(http->daemon);
+        if (MHD_get_timeout(http->daemon, &timeout) != MHD_YES || timeout != 0)
+            return false;
+    }
+    return true;
+}
+
+bool http_stirred(const struct http *http)
+{
+    return http->stirred;
+}
+
+void http_watch(struct http *http)
+{
+    http->now_ns = clock_now_ns();
+    watch_run(http->watch, http__on_left, http);
+}
+
+void http_tick(struct http *http)
+{
+    http->now_ns = clock_now_ns();
+    for (uint32_t slot = 0; slot < http->slots; slot++)
+        if (http->deadlines[slot] != 0 && http->deadlines[slot] <= http->now_ns)
+            http__on_deadline(http->connections[slot]);
+    watch_tick(http->watch, http->now_ns);
+    http->stirred = true; /* the library has deadlines too: see http__close_soon */
+}
+
+void http_drain(struct http *http)
+{
+    http->draining = true;
+    for (uint32_t slot = 0; slot < http->slots; slot++) {
+        struct http__connection *c = http->connections[slot];
+        if (c == NULL || c->http == NULL || http->deadlines[slot] == 0)
+            continue;
+        if (c->phase == HTTP_IDLE)
+            http__close_soon(c);
+        else if (c->phase == HTTP_WAIT && c->answered)
+            http__set_deadline(c, 1); /* what it was refused for is over */
+    }
+}
+
+void http_quiesce(struct http *http, uint64_t within_ns)
+{
+    http->now_ns = clock_now_ns();
+    http->close_by_ns = http->now_ns + within_ns;
+    for (uint32_t slot = 0; slot < http->slots; slot++)
+        if (http->deadlines[slot] != 0)
+            http__set_deadline(http->connections[slot], http->deadlines[slot]);
+    /* Connections that wait to be accepted would be reset by the closing: no more may queue up
+     * (beyond one, which is the least there is), and those that did are taken in first. */
+    struct pollfd waiting = {.fd = http->options.listen_fd, .events = POLLIN};
+    (void)listen(waiting.fd, 0);
+    for (int i = 0; i < QUIESCE_ROUNDS && poll(&waiting, 1, 0) == 1; i++)
+        (void)http_drive(http);
+    if (MHD_quiesce_daemon(http->daemon) != MHD_INVALID_SOCKET)
+        close(waiting.fd);
+}
+
+int64_t http_busy(const struct http *http)
+{
+    return atomic_load_explicit(&http->busy, memory_order_relaxed);
+}
+
+int64_t http_held(const struct http *http)
+{
+    return atomic_load_explicit(&http->held, memory_order_relaxed);
+}
+
+int64_t http_arriving(const struct http *http)
+{
+    return atomic_load_explicit(&http->arriving, memory_order_relaxed);
+}
+
+int64_t http_open(const struct http *http)
+{
+    return atomic_load_explicit(&http->open, memory_order_relaxed);
+}
+
+int http_fd(const struct http *http)
+{
+    return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+int http_watch_fd(const struct http *http)
+{
+    return watch_fd(http->watch);
+}

@@ -1,0 +1,148 @@
+/* private.h: the inside of the HTTP door, shared by http*.c. The only place that includes
+ * libmicrohttpd ("the library").
+ *
+ * A connection has one exchange at a time and carries it inside itself. Its life is the table of
+ * phases below. The library calls http__on_request when the head is complete, for each piece of
+ * the body, and when the body is complete; between that and the answer the connection is suspended.
+ *
+ *   IDLE -> HEAD -> BODY -> WAIT -> READY -> SENDING -> IDLE ...
+ *
+ * A connection whose client left, or that was answered past the library, is GONE until the library
+ * closes it.
+ *
+ * What libmicrohttpd 0.9.75 wants to have done so: its sockets are edge-triggered, so it is run
+ * until it has nothing ready; resuming does not wake it; an answer is accepted at the first call
+ * or after the body, never between; after a short read it waits for the next edge, and misses an
+ * end that had come already, so it is told of it; it clears its whole memory pool after each
+ * request, so the pool is small; it keeps no absolute deadlines. Errors it finds itself (see
+ * guard.h) it answers with a small HTML page and closes.
+ *
+ * Threads: one event loop's. Ownership: connections are the door's, and recycled; the library
+ * knows them by its socket context. Cost: no allocation of ours a request; the library makes one
+ * for the response and three for each field of it.
+ */
+#ifndef SERVER_HTTP_PRIVATE_H
+#define SERVER_HTTP_PRIVATE_H
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "handlers/handlers.h"
+#include "server/http/http.h"
+#include "server/http/count.h"
+#include "server/http/guard.h"
+#include "server/http/watch.h"
+
+enum http__phase {
+    HTTP_IDLE,    /* no request */
+    HTTP_HEAD,    /* a request line has come */
+    HTTP_BODY,    /* handlers_begin was called; the body is arriving */
+    HTTP_DISCARD, /* as BODY, but the answer is known: a refusal */
+    HTTP_WAIT,    /* handlers_run was called; suspended until the answer, or the time for it */
+    HTTP_READY,   /* answered and resumed; the library has not asked for the answer yet */
+    HTTP_SENDING, /* the library has the answer */
+    HTTP_GONE,    /* no exchange any more; the connection will close */
+    HTTP_PHASES
+};
+
+struct http__connection {
+    struct exchange x; /* first, so that an exchange is found to be a connection's */
+    struct http *http;
+    struct MHD_Connection *library;
+    int fd;
+    uint32_t slot, generation; /* generation: the slot's, to tell late events apart */
+    uint32_t client;
+    enum http__phase phase;
+    bool over;           /* above the limit: answered 503 */
+    bool left;           /* the client has closed its sending side */
+    bool final;          /* the next answer closes the connection */
+    bool plain;          /* nothing unread is to be expected when it closes */
+    bool in_call;        /* inside http__on_request: the library takes at once what is answered */
+    bool early;          /* a refusal of this request is answered before its body */
+    bool answered;       /* the exchange */
+    bool arriving;       /* counted as such: the body of an admitted request */
+    uint64_t refused_ns; /* when a request was last turned away for lack of room; 0: never */
+
+    struct http_guard_uri target;
+    struct http_guard_frame frame;
+    uint64_t first_deadline_ns; /* x.deadline_ns as the door set it */
+
+    struct MHD_Response *response; /* until the library has it */
+    int status;
+    int64_t answer_bytes;
+    void (*release)(void *context);
+    void *release_context;
+    struct text raw; /* the same refusal, to be written while the body is still arriving */
+
+    /* What a new connection in this slot need not clear. */
+    unsigned char *copy; /* [HTTP_COPY_MAX], once it was needed */
+    int field_count;
+    struct http_guard_field fields[HTTP_GUARD_FIELDS_MAX];
+};
+
+struct http {
+    struct http_options options;
+    struct MHD_Daemon *daemon;
+    struct watch *watch;
+    struct http_count count;
+    struct metric_series *open_gauge;
+    bool stirred, draining;
+    uint64_t now_ns;      /* of this round; for deadlines */
+    uint64_t close_by_ns; /* once quiesced: when the last body or answer is cut; 0: not yet */
+    _Atomic int64_t busy, held, arriving, open;
+
+    uint32_t slots;
+    uint64_t *deadlines;                   /* [slots]: when to look at the connection; 0: never */
+    struct http__connection **connections; /* [slots]; NULL: not made yet */
+    uint32_t *free_slots;                  /* a stack */
+    uint32_t free_count;
+};
+
+/* ---- http.c ---- */
+
+/* The one place where a phase changes. */
+void http__move(struct http__connection *c, enum http__phase next);
+bool http__is_busy(const struct http__connection *c);    /* it has an exchange */
+bool http__is_reading(const struct http__connection *c); /* the library is */
+/* 0: none. Of a client that left the library is soon told, whatever the deadline. */
+void http__set_deadline(struct http__connection *c, uint64_t deadline_ns);
+uint64_t http__second_a_mebibyte(int64_t bytes); /* in nanoseconds */
+
+/* ---- answer.c ---- */
+
+/* Implements exchange_door.answer. */
+void http__answer(struct exchange *x, const struct exchange_reply *reply);
+/* Gives the answer to the library. */
+enum MHD_Result http__send_answer(struct http__connection *c);
+/* Writes the answer in the middle of the body and lets the connection close. */
+void http__answer_past_library(struct http__connection *c);
+/* The library may ask for the answer of a connection that WAITs. */
+void http__release(struct http__connection *c);
+/* Ends the exchange, whether it was answered or not. left: the client is gone. */
+void http__finish(struct http__connection *c, bool left);
+/* Ends the exchange unanswered; the connection will close. */
+void http__drop(struct http__connection *c, bool left);
+/* Lets the library close a connection that is idle, or that it thinks to be inside a body: soon,
+ * and not if a request arrives in between. */
+void http__close_soon(struct http__connection *c);
+
+/* ---- request.c: what the library calls ---- */
+
+void *http__on_target(void *context, const char *uri, struct MHD_Connection *library);
+enum MHD_Result http__on_request(void *context, struct MHD_Connection *library, const char *url,
+                                 const char *method, const char *version, const char *upload,
+                                 size_t *upload_bytes, void **state);
+void http__on_completed(void *context, struct MHD_Connection *library, void **state,
+                        enum MHD_RequestTerminationCode why);
+
+/* ---- connection.c ---- */
+
+void http__on_connection(void *context, struct MHD_Connection *library, void **connection,
+                         enum MHD_ConnectionNotificationCode code);
+/* A client has closed its sending side, or is gone; key: as given to watch_add. */
+void http__on_left(void *context, uint64_t key);
+void http__on_deadline(struct http__connection *c);
+
+#endif

@@ -1,7 +1,0 @@
-/* The host's cases of `iterative` where the inverse overflows, through the CUDA engine's kernels:
- * see iter_host.h. */
-#include "tests/unit/cuda/iter_host.h"
-
-#define host_method_at cudatest_iterative_at
-#include "tests/unit/gpu/iterate.c"
-#include "tests/unit/gpu/test_host_iterative_overflow.c"

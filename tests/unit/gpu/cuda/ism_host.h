@@ -1,0 +1,22 @@
+/* tests/unit/gpu/cuda/ism_host.h: the CUDA engine's `ism`, run on the CPU, in the place of the
+ * host's, so that the host's cases try it too; and what an update of a known inverse is worth. */
+#ifndef TESTS_UNIT_GPU_CUDA_ISM_HOST_H
+#define TESTS_UNIT_GPU_CUDA_ISM_HOST_H
+
+#include "gpu/cuda/base/call.h"
+#include "gpu/host/base/host.h"
+#include "tests/unit/gpu/host/ism.h"
+
+/* Whoever includes this before the host's tests has them try the CUDA engine. */
+#define host_method_ism cudatest_method_ism
+
+extern const struct host_method cudatest_method_ism;
+
+/* Mends call->to_mend matrices, in a workspace of its own; the test fails where that does. */
+void cudatest_mend_ism(struct cuda_call *call);
+
+/* |A0^-1 - Z M| / (n eps |Z| (1 + |M - I|)), M = I + X Y^T A0^-1, in more than twice the precision.
+ */
+double cudatest_solution_ratio(const struct ismtest_problem *problem, const double *inverse);
+
+#endif

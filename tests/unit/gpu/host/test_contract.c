@@ -1,0 +1,179 @@
+/* The accuracy contract (docs/methods.md) over LAPACK's eleven types of general matrix, at the
+ * orders where code paths change, in both precisions, for every method on dense matrices. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/host/linalg/lapack.h"
+#include "gpu/method.h"
+#include "tests/unit/gpu/host/matrices.h"
+
+static const char *const inverters[] = {"lu", "gauss_jordan", "auto", "iterative", "ism"};
+/* Every order up to 33, then these. */
+#define EVERY_ORDER_MAX 33
+static const int64_t orders[] = {50, 63, 64, 65, 100, 127, 128, 129};
+#define ORDER_MAX 500
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+struct trial {
+    enum precision precision;
+    int type, mode;
+    int64_t n;
+    double *a;
+};
+
+static int failures;
+
+static void complain(const struct trial *trial, const char *method, const char *what, double value)
+{
+    failures++;
+    print_error("%s %s, type %d (%s), mode %d, n = %d: %s %g\n", method,
+                precision_name(trial->precision), trial->type, gputest_dge_name(trial->type),
+                trial->mode, (int)trial->n, what, value);
+}
+
+/* INFO n + 2 is iterative's right where FP32's LU is no help and the condition is near 1 / eps. */
+static bool may_give_up(const struct trial *trial, const char *method)
+{
+    return strcmp(method, "iterative") == 0 && trial->type == 9;
+}
+
+static void try_inverse(const struct trial *trial, const char *method)
+{
+    int64_t n = trial->n;
+    double eps = gputest_eps(trial->precision);
+    if (!gputest_takes(method, trial->precision, n))
+        return;
+    struct gputest_answer answer = gputest_run(method, trial->precision, n, trial->a, false);
+    bool singular = gputest_dge_singular(trial->type, n);
+    if (singular != (answer.info >= 1 && answer.info <= n))
+        complain(trial, method, "INFO", answer.info);
+    if (singular) {
+        for (int64_t i = 0; i < n * n; i++)
+            assert_true(isnan(answer.inverse[i]));
+        assert_true(answer.rcond == 0);
+    } else if (answer.info != n + 2 || !may_give_up(trial, method)) {
+        double ratio = gputest_inverse_ratio(trial->precision, n, trial->a, answer.inverse);
+        if (answer.info > n + 1)
+            complain(trial, method, "INFO", answer.info);
+        if (!(ratio <= GPUTEST_RATIO_MAX))
+            complain(trial, method, "residual ratio", ratio);
+        if ((answer.rcond < eps) != (answer.info == n + 1))
+            complain(trial, method, "RCOND against INFO", answer.rcond);
+        int exponent;
+        frexp(gputest_norm(n, trial->a), &exponent);
+        double rcond = 1 / ldexp(gputest_norm(n, trial->a), -exponent) /
+                       ldexp(gputest_norm(n, answer.inverse), exponent);
+        if (!(fabs(rcond - answer.rcond) <= 2 * (double)n * eps * rcond))
+            complain(trial, method, "RCOND is off", answer.rcond / rcond);
+    }
+    gputest_free(&answer);
+}
+
+/* LAPACK's own choice of pivots, on a column-major copy of A as written. */
+static int64_t reference_factor(const struct trial *trial, int32_t *pivots)
+{
+    int64_t n = trial->n, info;
+    double *wide = gputest_numbers(n * n);
+    float *narrow = (float *)wide;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            if (trial->precision == PRECISION_FP32)
+                narrow[j * n + i] = (float)trial->a[i * n + j];
+            else
+                wide[j * n + i] = trial->a[i * n + j];
+        }
+    }
+    info = trial->precision == PRECISION_FP32 ? host__getrf_f32(n, narrow, n, pivots)
+                                              : host__getrf_f64(n, wide, n, pivots);
+    free(wide);
+    return info;
+}
+
+static void try_factor(const struct trial *trial)
+{
+    int64_t n = trial->n;
+    if (!gputest_takes("lu_factor", trial->precision, n))
+        return;
+    struct gputest_answer answer = gputest_run("lu_factor", trial->precision, n, trial->a, false);
+    int32_t pivots[ORDER_MAX];
+    int64_t info = reference_factor(trial, pivots);
+    if (answer.info != info)
+        complain(trial, "lu_factor", "INFO", answer.info);
+    for (int64_t i = 0; i < n; i++) {
+        if (answer.pivots[i] != pivots[i])
+            complain(trial, "lu_factor", "another pivot at", (double)i);
+    }
+    double ratio = gputest_factor_ratio(trial->precision, n, trial->a, &answer);
+    if (!(ratio <= GPUTEST_RATIO_MAX))
+        complain(trial, "lu_factor", "residual ratio", ratio);
+    gputest_free(&answer);
+}
+
+static void try_order(enum precision precision, int64_t n)
+{
+    struct trial trial = {.precision = precision, .n = n, .a = gputest_numbers(n * n)};
+    for (trial.type = 1; trial.type <= GPUTEST_DGE_TYPES; trial.type++) {
+        bool both = trial.type == 8 || trial.type == 9;
+        for (trial.mode = both ? 3 : 4; trial.mode <= 4; trial.mode++) {
+            gputest_dge(trial.type, trial.mode, precision, n, (uint64_t)(n * 16 + trial.type),
+                        trial.a);
+            for (size_t i = 0; i < COUNT(inverters); i++)
+                try_inverse(&trial, inverters[i]);
+            try_factor(&trial);
+        }
+    }
+    free(trial.a);
+}
+
+static void test_small_orders(void **state)
+{
+    (void)state;
+    failures = 0;
+    for (size_t i = 0; i < EVERY_ORDER_MAX + COUNT(orders); i++) {
+        int64_t n = i < EVERY_ORDER_MAX ? (int64_t)i + 1 : orders[i - EVERY_ORDER_MAX];
+        try_order(PRECISION_FP64, n);
+        try_order(PRECISION_FP32, n);
+    }
+    assert_int_equal(failures, 0);
+}
+
+static void test_large_order(void **state)
+{
+    (void)state;
+    failures = 0;
+    try_order(PRECISION_FP64, ORDER_MAX);
+    assert_int_equal(failures, 0);
+}
+
+/* A measure that cannot fail proves nothing. */
+static void test_measure_sees_errors(void **state)
+{
+    (void)state;
+    int64_t n = 32;
+    double *a = gputest_numbers(n * n);
+    gputest_dge(4, 4, PRECISION_FP64, n, 7, a);
+    struct gputest_answer answer = gputest_run("lu", PRECISION_FP64, n, a, false);
+    assert_true(gputest_inverse_ratio(PRECISION_FP64, n, a, answer.inverse) < 1);
+    answer.inverse[5 * n + 3] += 1e-10;
+    assert_true(gputest_inverse_ratio(PRECISION_FP64, n, a, answer.inverse) > 100);
+    gputest_free(&answer);
+    free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_orders),
+        cmocka_unit_test(test_large_order),
+        cmocka_unit_test(test_measure_sees_errors),
+    };
+    host__lapack_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* `iterative` at the ends of the range. Where the inverse is beyond it in part: INFO n+1, as of the
+ * methods that eliminate, whatever becomes of the iteration. Where A is near to it: INFO 0 promises
+ * the tolerance of the inverse as it is written, among the subnormal numbers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "gpu/host/linalg/lapack.h"
+#include "tests/unit/gpu/host/iterate.h"
+#include "tests/unit/gpu/host/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A row so small that the inverse overflows, whatever the rest. */
+enum tiny_row {
+    TINY_DIAGONAL, /* zeros beside its diagonal, and in that column */
+    TINY_ROW,      /* numbers of one size: auto has no start that leads anywhere */
+    TINY_BESIDE,   /* as the first, beside numbers so large that A cannot be scaled up */
+    TINY_CANCELS,  /* as TINY_ROW, beside columns whose sums overflow */
+    TINY_ROWS
+};
+
+static void make_tiny_row(enum tiny_row kind, enum precision precision, int64_t n, int64_t at,
+                          double *a)
+{
+    const double large = precision == PRECISION_FP32 ? 3e38 : 1.7e308;
+    const double tiny = precision == PRECISION_FP32 ? 1e-42 : 1e-310;
+    for (int64_t k = 0; k < n * n; k++) {
+        const int64_t i = k / n, j = k % n;
+        const bool beside = (i == at || j == at) && i != j;
+        a[k] += i == j ? 2 * (double)n : 0;
+        if (beside && (kind == TINY_DIAGONAL || kind == TINY_BESIDE))
+            a[k] = 0;
+        if (i == at && (i == j || kind == TINY_ROW || kind == TINY_CANCELS))
+            a[k] = tiny / (double)n;
+        if (i == j && i != at && kind == TINY_BESIDE)
+            a[k] = large / 16;
+        if (i != at && j != at && kind == TINY_CANCELS)
+            a[k] = i < j ? large : -large;
+    }
+}
+
+/* All but the line is an inverse of what is left of A: a good one it need not be, for what counts
+ * is the size of all. */
+static void check_the_rest(const struct gputest_iterate *task, const double *inverse, int64_t at)
+{
+    const int64_t n = task->n, less = n - 1;
+    double *a = gputest_numbers(less * less), *x = gputest_numbers(less * less);
+    for (int64_t k = 0; k < less * less; k++) {
+        const int64_t i = k / less, j = k % less;
+        a[k] = task->a[(i + (i >= at)) * n + j + (j >= at)];
+        x[k] = inverse[(i + (i >= at)) * n + j + (j >= at)];
+    }
+    assert_true(gputest_exact_residual(less, x, a) < 0.5);
+    free(a);
+    free(x);
+}
+
+static void try_tiny_row(enum tiny_row kind, struct gputest_iterate *task)
+{
+    const int64_t n = task->n, at = n / 2;
+    uint64_t seed = 21;
+    double *a = gputest_numbers(n * n);
+    for (int64_t k = 0; k < n * n; k++)
+        a[k] = (double)(float)gputest_random(&seed);
+    make_tiny_row(kind, task->precision, n, at, a);
+    task->a = a;
+    struct gputest_iterated result = gputest_iterate(task);
+    assert_int_equal(result.info, n + 1);
+    assert_true(result.rcond == 0);
+    if (kind == TINY_DIAGONAL) {
+        assert_true(result.inverse[at * (n + 1)] == HUGE_VAL);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(i == at ||
+                        (result.inverse[i * n + at] == 0 && result.inverse[at * n + i] == 0));
+        check_the_rest(task, result.inverse, at);
+    } else if (task->initial == METHOD_ITERATIVE_INITIAL_AUTO) {
+        assert_true(result.iterations == 0 && result.road == METHOD_ROAD_NONE);
+        assert_true(isnan(result.residual) && isnan(result.history[0]));
+        for (int64_t k = 0; k < n * n; k++)
+            assert_true(isnan(result.inverse[k]));
+    }
+    gputest_iterated_free(&result);
+    free(a);
+}
+
+static void test_overflow_in_part(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {2, 3, 8, 9, 33};
+    for (size_t i = 0; i < COUNT(orders) * TINY_ROWS * PRECISION_COUNT; i++) {
+        const enum tiny_row kind = (enum tiny_row)(i / COUNT(orders) % TINY_ROWS);
+        struct gputest_iterate task = {.precision = (enum precision)(i / COUNT(orders) / TINY_ROWS),
+                                       .n = orders[i % COUNT(orders)]};
+        try_tiny_row(kind, &task);
+        task.tolerance = 0.1;
+        try_tiny_row(kind, &task);
+        task.initial = METHOD_ITERATIVE_DIAGONAL;
+        try_tiny_row(kind, &task);
+    }
+}
+
+/* The line is small, and the inverse large, but in range: it is what it was. */
+static void test_no_overflow(void **state)
+{
+    (void)state;
+    const double a[] = {0x1p-1022, 0, 0, 1};
+    struct gputest_iterate task = {.precision = PRECISION_FP64, .n = 2, .a = a};
+    struct gputest_iterated result = gputest_iterate(&task);
+    assert_int_equal(result.info, 3);
+    assert_true(result.rcond == 0x1p-1022 && result.inverse[0] == 0x1p1022);
+    assert_true(result.inverse[3] == 1 && result.road == METHOD_ROAD_DIAGONAL_START);
+    gputest_iterated_free(&result);
+    const double b[] = {1e-305, 1e-305, 1, 2};
+    task.a = b;
+    result = gputest_iterate(&task);
+    assert_int_equal(result.info, 4);
+    for (int k = 0; k < 4; k++)
+        assert_true(isfinite(result.inverse[k]));
+    gputest_iterated_free(&result);
+}
+
+/* A line's sum of exactly 2^-1024 (FP32: 2^-128) is enough, for 1 / s is beyond the range; one that
+ * is larger by the smallest number is not. */
+static void test_the_least_sum(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2 * PRECISION_COUNT; k++) {
+        const enum precision precision = (enum precision)(k / 2);
+        const bool single = precision == PRECISION_FP32;
+        const double half = single ? 0x1p-129 : 0x1p-1025, smallest = single ? 0x1p-149 : 0x1p-1074;
+        const double a[] = {half, half + (k % 2) * smallest, 1, 2};
+        struct gputest_iterate task = {.precision = precision, .n = 2, .a = a};
+        struct gputest_iterated result = gputest_iterate(&task);
+        assert_int_equal(result.info, k % 2 ? 4 : 3);
+        assert_true(k % 2 || (result.rcond == 0 && result.road == METHOD_ROAD_NONE));
+        gputest_iterated_free(&result);
+    }
+}
+
+/* ---- A near to the end of the range ---- */
+
+#define LARGE_FP32 0x1.a17c5ap+127
+#define LARGE_FP64 0x1.a17c5ap+1023
+
+/* Of order n, a power of two: Hadamard's matrix times `size`. */
+static double *hadamard(int64_t n, double size)
+{
+    double *a = gputest_numbers(n * n);
+    for (int64_t k = 0; k < n * n; k++)
+        a[k] = __builtin_parityll((unsigned long long)(k / n & k % n)) ? -size : size;
+    return a;
+}
+
+static const struct near_the_end {
+    enum precision precision;
+    int64_t n;
+    double size, tolerance;
+    bool is_reached;
+} near_the_end[] = {
+    {PRECISION_FP32, 1, -LARGE_FP32, 1e-9, false},
+    {PRECISION_FP32, 1, -LARGE_FP32, 1e-6, true},
+    {PRECISION_FP32, 1, -LARGE_FP32, 0, true},
+    {PRECISION_FP32, 1, 0x1p127, 1e-9, true}, /* its inverse is subnormal, and exact */
+    {PRECISION_FP32, 1, 0x1.8p104, 1e-15, false},
+    {PRECISION_FP32, 8, LARGE_FP32, 1e-6, false},
+    {PRECISION_FP32, 8, LARGE_FP32, 2e-5, true},
+    {PRECISION_FP32, 8, LARGE_FP32, 0, true},
+    {PRECISION_FP32, 16, LARGE_FP32, 1e-6, false},
+    {PRECISION_FP32, 16, LARGE_FP32, 1e-4, true},
+    {PRECISION_FP32, 16, LARGE_FP32, 0, true},
+    {PRECISION_FP64, 1, -LARGE_FP64, 1e-17, false},
+    {PRECISION_FP64, 1, -LARGE_FP64, 1e-15, true},
+    {PRECISION_FP64, 1, -LARGE_FP64, 0, true},
+    {PRECISION_FP64, 1, 0x1p1023, 1e-18, true},
+    {PRECISION_FP64, 8, LARGE_FP64, 1e-15, false},
+    {PRECISION_FP64, 8, LARGE_FP64, 1e-13, true},
+    {PRECISION_FP64, 8, LARGE_FP64, 0, true},
+    {PRECISION_FP64, 16, LARGE_FP64, 1e-15, false},
+    {PRECISION_FP64, 16, LARGE_FP64, 1e-12, true},
+    {PRECISION_FP64, 16, LARGE_FP64, 0, true},
+};
+
+static void try_near_the_end(const struct near_the_end *row)
+{
+    const int64_t n = row->n;
+    double *a = hadamard(n, row->size);
+    struct gputest_iterate task = {
+        .precision = row->precision, .n = n, .a = a, .tolerance = row->tolerance};
+    struct gputest_iterated result = gputest_iterate(&task);
+    const double true_one = gputest_exact_residual(n, result.inverse, a);
+    assert_int_equal(result.info, row->is_reached ? 0 : n + 2);
+    assert_true(result.residual * (1 + 0x1p-20) >= true_one);
+    assert_true(result.history[result.iterations] == result.residual);
+    if (row->tolerance > 0) {
+        assert_true(!row->is_reached || true_one <= row->tolerance);
+        assert_true((result.residual <= row->tolerance) == row->is_reached);
+    }
+    /* The same answer where nobody wants to know. */
+    task.unmeasured = true;
+    struct gputest_iterated other = gputest_iterate(&task);
+    assert_int_equal(other.info, result.info);
+    for (int64_t k = 0; k < n * n; k++)
+        assert_true(other.inverse[k] == result.inverse[k]);
+    gputest_iterated_free(&other);
+    gputest_iterated_free(&result);
+    free(a);
+}
+
+static void test_near_the_end(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(near_the_end); i++)
+        try_near_the_end(&near_the_end[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_overflow_in_part),
+        cmocka_unit_test(test_no_overflow),
+        cmocka_unit_test(test_the_least_sum),
+        cmocka_unit_test(test_near_the_end),
+    };
+    host__lapack_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
