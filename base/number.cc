@@ -4,7 +4,7 @@
  * std::from_chars, and gathers the digits as an integer and a power of ten. When both are small
  * enough to be exact in the precision asked for, one multiplication or division gives the correctly
  * rounded value (Clinger, 1990); otherwise std::from_chars does. Whole numbers and short decimals,
- * the bulk of what people write, take the first road.
+ * the bulk of what people write, take the first algorithm.
  *
  * The rounding mode is to nearest, as every process of invertd leaves it.
  * Threads: pure. Cost: 5 to 40 ns a number.
@@ -119,8 +119,8 @@ bool scan(const char *text, const char *end, scanned &number)
     return true;
 }
 
-/* What the exact road needs: integers to digits_max and powers of ten to 10^exponent_max are exact
- * in the precision. */
+/* What the exact algorithm needs: integers to digits_max and powers of ten to 10^exponent_max are
+ * exact in the precision. */
 template <typename real> struct exact;
 template <> struct exact<double> {
     static constexpr uint64_t digits_max = UINT64_C(1) << 53;

@@ -35,7 +35,7 @@ struct demo_answer {
     size_t length;
     char *body; /* owned; NUL-terminated behind its length; demo_answer_free gives it back */
     double seconds;
-    char road[32]; /* Invertd-Method; empty when there is none */
+    char algorithm[32]; /* Invertd-Method; empty when there is none */
 };
 
 /* One request on a connection of its own. body may be NULL. json_bytes > 0: the body is that much

@@ -122,9 +122,10 @@ static bool read_answer(int fd, struct demo_answer *answer)
     answer->status = (int)strtol(head + 9, NULL, 10);
     answer->length = number_field(head, "Content-Length", 0);
     answer->json_bytes = number_field(head, "Inference-Header-Content-Length", answer->length);
-    const char *road = field(head, "Invertd-Method");
-    if (road != NULL)
-        snprintf(answer->road, sizeof answer->road, "%.*s", (int)strcspn(road, "\r"), road);
+    const char *algorithm = field(head, "Invertd-Method");
+    if (algorithm != NULL)
+        snprintf(answer->algorithm, sizeof answer->algorithm, "%.*s", (int)strcspn(algorithm, "\r"),
+                 algorithm);
     if (have > answer->length || answer->json_bytes > answer->length)
         return false;
     answer->body = malloc(answer->length + 1);

@@ -25,7 +25,7 @@ struct outcome {
     int32_t *pivots;  /* [batch, n], NULL when the method has none; owned */
     int64_t not_good; /* matrices with INFO != 0 */
     double rcond;     /* the smallest; NaN when one is null; INFINITY when the method has none */
-    char road[64];
+    char algorithm[64];
     double seconds, ratio;
 };
 
@@ -251,16 +251,16 @@ static double *read_first(const struct demo_problem *problem, const struct demo_
     return numbers;
 }
 
-/* The road of a method that takes the same one with every matrix and so has no METHOD output: the
- * Invertd-Method header of an inversion in /v1. Writes "-" when there is none. */
-static void ask_road(int port, const char *method, char *road, size_t size)
+/* The algorithm of a method that takes the same one with every matrix and so has no METHOD output:
+ * the Invertd-Method header of an inversion in /v1. Writes "-" when there is none. */
+static void ask_algorithm(int port, const char *method, char *algorithm, size_t size)
 {
     static const char request[] = "{\"matrix\": [[2]]}";
     char path[160];
     struct demo_answer answer;
     snprintf(path, sizeof path, "/v1/invert?method=%s", method);
     bool good = demo_http(port, "POST", path, request, strlen(request), 0, &answer);
-    snprintf(road, size, "%s", good && answer.road[0] ? answer.road : "-");
+    snprintf(algorithm, size, "%s", good && answer.algorithm[0] ? answer.algorithm : "-");
     demo_answer_free(&answer);
 }
 
@@ -288,9 +288,9 @@ static bool read_output(const struct demo_problem *problem, const char *name, co
             outcome->not_good += json_integer_value(value) != 0;
         if (strcmp(name, "RCOND") == 0)
             outcome->rcond = smaller_rcond(outcome->rcond, value);
-        if (strcmp(name, "METHOD") == 0 && (i == 0 || strcmp(outcome->road, "mixed") != 0)) {
-            bool same = i == 0 || strcmp(outcome->road, json_string_value(value)) == 0;
-            snprintf(outcome->road, sizeof outcome->road, "%s",
+        if (strcmp(name, "METHOD") == 0 && (i == 0 || strcmp(outcome->algorithm, "mixed") != 0)) {
+            bool same = i == 0 || strcmp(outcome->algorithm, json_string_value(value)) == 0;
+            snprintf(outcome->algorithm, sizeof outcome->algorithm, "%s",
                      same ? json_string_value(value) : "mixed");
         }
         if (strcmp(name, "PIVOTS") == 0 && outcome->pivots != NULL)
@@ -337,8 +337,8 @@ static bool invert(int port, const char *method, const json_t *metadata,
         fprintf(stderr, "demo: POST %s: status %d %s\n", path, answer.status,
                 answer.status == 200 || answer.body == NULL ? "" : answer.body);
     outcome->seconds = answer.seconds;
-    if (good && outcome->road[0] == '\0')
-        ask_road(port, method, outcome->road, sizeof outcome->road);
+    if (good && outcome->algorithm[0] == '\0')
+        ask_algorithm(port, method, outcome->algorithm, sizeof outcome->algorithm);
     free(body);
     json_decref(outputs);
     demo_answer_free(&answer);
@@ -377,7 +377,7 @@ static void print_outcome(const char *method, const struct outcome *outcome)
     char rcond[32] = "-";
     if (!isinf(outcome->rcond))
         snprintf(rcond, sizeof rcond, "%.2e", outcome->rcond);
-    printf("      %-14s %-21s %8lld   %-10s %-22s %8.3f   %8.2f ms\n", method, outcome->road,
+    printf("      %-14s %-21s %8lld   %-10s %-22s %8.3f   %8.2f ms\n", method, outcome->algorithm,
            (long long)outcome->not_good, rcond,
            outcome->pivots ? "|PA-LU|/(n|A|eps)" : "|I-XA|/(n|A||X|eps)", outcome->ratio,
            outcome->seconds * 1e3);

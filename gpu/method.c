@@ -24,25 +24,25 @@ static const struct method *const registry[] = {
 #define REGISTRY_COUNT ((int)(sizeof registry / sizeof registry[0]))
 _Static_assert(sizeof registry / sizeof registry[0] <= ENGINE_METHODS_MAX, "raise it");
 
-static const char *const road_names[METHOD_ROAD_COUNT] = {
-    [METHOD_ROAD_NONE] = "none",
-    [METHOD_ROAD_LU] = "lu",
-    [METHOD_ROAD_CHOLESKY] = "cholesky",
-    [METHOD_ROAD_TRIDIAGONAL] = "tridiagonal",
-    [METHOD_ROAD_TRIANGULAR] = "triangular",
-    [METHOD_ROAD_DIAGONAL] = "diagonal",
-    [METHOD_ROAD_GAUSS_JORDAN] = "gauss_jordan",
-    [METHOD_ROAD_SHERMAN_MORRISON] = "sherman_morrison",
-    [METHOD_ROAD_TWO_SWEEP] = "two_sweep",
-    [METHOD_ROAD_PIVOTED] = "pivoted",
-    [METHOD_ROAD_WARM_START] = "warm_start",
-    [METHOD_ROAD_LOW_PRECISION_START] = "low_precision_start",
-    [METHOD_ROAD_DIAGONAL_START] = "diagonal_start",
-    [METHOD_ROAD_TRANSPOSE_START] = "transpose_start",
-    [METHOD_ROAD_SCALED_IDENTITY_START] = "scaled_identity_start",
-    [METHOD_ROAD_SINGLE] = "single",
-    [METHOD_ROAD_BLOCK] = "block",
-    [METHOD_ROAD_REDUCED_MEMORY] = "reduced_memory",
+static const char *const algorithm_names[METHOD_ALGORITHM_COUNT] = {
+    [METHOD_ALGORITHM_NONE] = "none",
+    [METHOD_ALGORITHM_LU] = "lu",
+    [METHOD_ALGORITHM_CHOLESKY] = "cholesky",
+    [METHOD_ALGORITHM_TRIDIAGONAL] = "tridiagonal",
+    [METHOD_ALGORITHM_TRIANGULAR] = "triangular",
+    [METHOD_ALGORITHM_DIAGONAL] = "diagonal",
+    [METHOD_ALGORITHM_GAUSS_JORDAN] = "gauss_jordan",
+    [METHOD_ALGORITHM_SHERMAN_MORRISON] = "sherman_morrison",
+    [METHOD_ALGORITHM_TWO_SWEEP] = "two_sweep",
+    [METHOD_ALGORITHM_PIVOTED] = "pivoted",
+    [METHOD_ALGORITHM_WARM_START] = "warm_start",
+    [METHOD_ALGORITHM_LOW_PRECISION_START] = "low_precision_start",
+    [METHOD_ALGORITHM_DIAGONAL_START] = "diagonal_start",
+    [METHOD_ALGORITHM_TRANSPOSE_START] = "transpose_start",
+    [METHOD_ALGORITHM_SCALED_IDENTITY_START] = "scaled_identity_start",
+    [METHOD_ALGORITHM_SINGLE] = "single",
+    [METHOD_ALGORITHM_BLOCK] = "block",
+    [METHOD_ALGORITHM_REDUCED_MEMORY] = "reduced_memory",
 };
 
 int method_count(void)
@@ -130,9 +130,11 @@ int method_option_find(const struct method *method, const char *name)
     return -1;
 }
 
-const char *method_road_name(int road)
+const char *method_algorithm_name(int algorithm)
 {
-    return road_names[road >= 0 && road < METHOD_ROAD_COUNT ? road : METHOD_ROAD_NONE];
+    return algorithm_names[algorithm >= 0 && algorithm < METHOD_ALGORITHM_COUNT
+                               ? algorithm
+                               : METHOD_ALGORITHM_NONE];
 }
 
 void method_default_options(const struct method *method, int64_t options[METHOD_OPTIONS_MAX])
@@ -243,7 +245,7 @@ static uint64_t hash_layout(uint64_t hash)
         METHOD_INPUTS_MAX,
         METHOD_OUTPUTS_MAX,
         METHOD_OPTIONS_MAX,
-        METHOD_ROAD_COUNT,
+        METHOD_ALGORITHM_COUNT,
         METHOD_PROGRESS_WHOLE,
         PRECISION_COUNT,
         ENGINE_STATUS_COUNT,
@@ -319,7 +321,7 @@ static uint64_t hash_method(uint64_t hash, const struct method *method)
         hash = hash_real(hash, option->most);
         hash = hash_number(hash, (uint64_t)option->initial);
     }
-    hash = hash_number(hash, (uint64_t)method->road);
+    hash = hash_number(hash, (uint64_t)method->algorithm);
     return hash_number(hash, (uint64_t)method->n_max);
 }
 
@@ -328,7 +330,7 @@ uint64_t engine_contract_hash(void)
     uint64_t hash = hash_layout(UINT64_C(0xcbf29ce484222325));
     for (int i = 0; i < REGISTRY_COUNT; i++)
         hash = hash_method(hash, registry[i]);
-    for (int i = 0; i < METHOD_ROAD_COUNT; i++)
-        hash = hash_string(hash, road_names[i]);
+    for (int i = 0; i < METHOD_ALGORITHM_COUNT; i++)
+        hash = hash_string(hash, algorithm_names[i]);
     return hash;
 }

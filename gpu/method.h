@@ -7,8 +7,8 @@
  *
  * Conventions of every method, kept by every engine:
  *  - Tensors are dense and row-major: [batch] followed by the row's dimensions.
- *  - REAL tensors have the request's precision. INT32 are 4-byte integers. ROAD is stored by
- *    engines as INT32 (enum method_road) and travels as BYTES or a string.
+ *  - REAL tensors have the request's precision. INT32 are 4-byte integers. ALGORITHM is stored by
+ *    engines as INT32 (enum method_algorithm) and travels as BYTES or a string.
  *  - Outputs of rank 0 (one number a matrix: INFO, RCOND, METHOD, ...) are always computed;
  *    others only when wanted.
  *  - m is the length of the dimensions that the descriptor calls so; n where no input tells it.
@@ -52,7 +52,7 @@ enum method_dim {
 enum method_kind {
     METHOD_REAL,
     METHOD_INT32,
-    METHOD_ROAD
+    METHOD_ALGORITHM
 };
 
 /* What an output holds for a matrix of order 0, which no engine sees. Other than ZEROS: of REALs.
@@ -96,28 +96,29 @@ struct method_option {
     int64_t initial;     /* default, as it travels */
 };
 
-/* The road a matrix took: the METHOD output and the Invertd-Method header. Names: method_road_name.
+/* The algorithm a matrix took: the METHOD output and the Invertd-Method header. Names:
+ * method_algorithm_name.
  */
-enum method_road {
-    METHOD_ROAD_NONE, /* not computed: INFO -1, or nothing to do (n = 0) */
-    METHOD_ROAD_LU,
-    METHOD_ROAD_CHOLESKY,
-    METHOD_ROAD_TRIDIAGONAL,
-    METHOD_ROAD_TRIANGULAR,
-    METHOD_ROAD_DIAGONAL,
-    METHOD_ROAD_GAUSS_JORDAN,
-    METHOD_ROAD_SHERMAN_MORRISON,
-    METHOD_ROAD_TWO_SWEEP,
-    METHOD_ROAD_PIVOTED,
-    METHOD_ROAD_WARM_START,
-    METHOD_ROAD_LOW_PRECISION_START,
-    METHOD_ROAD_DIAGONAL_START,
-    METHOD_ROAD_TRANSPOSE_START,
-    METHOD_ROAD_SCALED_IDENTITY_START,
-    METHOD_ROAD_SINGLE,
-    METHOD_ROAD_BLOCK,
-    METHOD_ROAD_REDUCED_MEMORY,
-    METHOD_ROAD_COUNT
+enum method_algorithm {
+    METHOD_ALGORITHM_NONE, /* not computed: INFO -1, or nothing to do (n = 0) */
+    METHOD_ALGORITHM_LU,
+    METHOD_ALGORITHM_CHOLESKY,
+    METHOD_ALGORITHM_TRIDIAGONAL,
+    METHOD_ALGORITHM_TRIANGULAR,
+    METHOD_ALGORITHM_DIAGONAL,
+    METHOD_ALGORITHM_GAUSS_JORDAN,
+    METHOD_ALGORITHM_SHERMAN_MORRISON,
+    METHOD_ALGORITHM_TWO_SWEEP,
+    METHOD_ALGORITHM_PIVOTED,
+    METHOD_ALGORITHM_WARM_START,
+    METHOD_ALGORITHM_LOW_PRECISION_START,
+    METHOD_ALGORITHM_DIAGONAL_START,
+    METHOD_ALGORITHM_TRANSPOSE_START,
+    METHOD_ALGORITHM_SCALED_IDENTITY_START,
+    METHOD_ALGORITHM_SINGLE,
+    METHOD_ALGORITHM_BLOCK,
+    METHOD_ALGORITHM_REDUCED_MEMORY,
+    METHOD_ALGORITHM_COUNT
 };
 
 /* A set of inputs: a bit for each, by its place in the descriptor. */
@@ -135,8 +136,9 @@ struct method {
     uint32_t input_sets[METHOD_INPUT_SETS_MAX + 1];
     struct method_tensor outputs[METHOD_OUTPUTS_MAX + 1];
     struct method_option options[METHOD_OPTIONS_MAX + 1];
-    enum method_road road; /* the road of every matrix, when the method has no METHOD output */
-    int64_t n_max;         /* largest order accepted */
+    enum method_algorithm
+        algorithm; /* the algorithm of every matrix, when the method has no METHOD output */
+    int64_t n_max; /* largest order accepted */
     /* Predicted work for one matrix of order n (rank m), in floating-point operations and bytes
      * moved; the front turns it into time with rates it measures, for fairness and deadlines. */
     double (*flops)(int64_t n, int64_t m);
@@ -157,7 +159,7 @@ int method_input_shapes(const struct method *method, int place);
 int method_input_find(const struct method *method, const char *name);
 int method_output_find(const struct method *method, const char *name);
 int method_option_find(const struct method *method, const char *name); /* exact; -1 */
-const char *method_road_name(int road); /* "cholesky"; "none" for a number out of range */
+const char *method_algorithm_name(int algorithm); /* "cholesky"; "none" for a number out of range */
 /* The options of a request that names none, as they travel. */
 void method_default_options(const struct method *method, int64_t options[METHOD_OPTIONS_MAX]);
 
@@ -174,7 +176,8 @@ struct method_range method_range_unpack(int64_t value, int64_t n); /* 0: from 0 
 int64_t method_dim_length(enum method_dim dim, int64_t n, int64_t m, const int64_t *options);
 /* How a dimension is called: "n-1", or the name of the option that it depends on. */
 const char *method_dim_name(const struct method *method, enum method_dim dim);
-/* Bytes of one matrix's part of a tensor; -1 on overflow. ROAD counts 4 bytes. options: as above.
+/* Bytes of one matrix's part of a tensor; -1 on overflow. ALGORITHM counts 4 bytes. options: as
+ * above.
  */
 int64_t method_tensor_bytes(const struct method_tensor *tensor, enum precision precision, int64_t n,
                             int64_t m, const int64_t *options);

@@ -30,7 +30,7 @@ static void make_models(struct handlers *handlers)
         model->index = i;
         model->info = method_output_find(model->method, "INFO");
         model->rcond = method_output_find(model->method, "RCOND");
-        model->road = method_output_find(model->method, "METHOD");
+        model->algorithm = method_output_find(model->method, "METHOD");
     }
     handlers->initial = handlers__model_find(handlers, "auto", strlen("auto"));
     if (handlers->initial == NULL)

@@ -28,7 +28,7 @@ struct stats_cell;
 struct handlers__model {
     const struct method *method;
     int index; /* in the registry */
-    int info, rcond, road;
+    int info, rcond, algorithm;
 };
 
 /* What a loop would else fight for with others: every loop is given a shard by its mailbox's

@@ -178,8 +178,9 @@ static void add_report(const struct inference *inference, struct report *report,
     const struct inference_survey *survey = &inference->survey;
     const struct queue_item *item = &inference->item;
     handlers__reply_field(reply, "Invertd-Method",
-                          survey->road == METHOD_ROAD_COUNT ? "mixed"
-                                                            : method_road_name(survey->road));
+                          survey->algorithm == METHOD_ALGORITHM_COUNT
+                              ? "mixed"
+                              : method_algorithm_name(survey->algorithm));
     if (inference->head.model->rcond >= 0 && inference->request.batch > 0) {
         write_rcond(inference, report->rcond);
         handlers__reply_field(reply, "Invertd-Rcond", report->rcond);

@@ -61,17 +61,17 @@ const char *proto__datatype(const struct method_tensor *tensor, enum precision p
         return precision_name(precision);
     case METHOD_INT32:
         return "INT32";
-    case METHOD_ROAD:
+    case METHOD_ALGORITHM:
         break;
     }
     return "BYTES";
 }
 
-size_t proto__road_name_max(void)
+size_t proto__algorithm_name_max(void)
 {
     size_t most = 0;
-    for (int road = 0; road < METHOD_ROAD_COUNT; road++) {
-        size_t length = strlen(method_road_name(road));
+    for (int algorithm = 0; algorithm < METHOD_ALGORITHM_COUNT; algorithm++) {
+        size_t length = strlen(method_algorithm_name(algorithm));
         most = length > most ? length : most;
     }
     return most;
@@ -120,10 +120,10 @@ int64_t proto__value_text_max(const struct method_tensor *tensor, enum precision
         return precision == PRECISION_FP32 ? TEXT_MAX_F32 : TEXT_MAX_F64;
     case METHOD_INT32:
         return TEXT_MAX_I32;
-    case METHOD_ROAD:
+    case METHOD_ALGORITHM:
         break;
     }
-    return (int64_t)proto__road_name_max() + 3; /* quotes and comma */
+    return (int64_t)proto__algorithm_name_max() + 3; /* quotes and comma */
 }
 
 static void write_value(struct proto__writer *writer, const struct method_tensor *tensor,
@@ -131,9 +131,9 @@ static void write_value(struct proto__writer *writer, const struct method_tensor
 {
     char text[NUMBER_TEXT_MAX];
     size_t length = 0;
-    if (tensor->kind == METHOD_ROAD) {
+    if (tensor->kind == METHOD_ALGORITHM) {
         proto__write(writer, "\"", 1);
-        proto__write_text(writer, method_road_name(((const int32_t *)data)[index]));
+        proto__write_text(writer, method_algorithm_name(((const int32_t *)data)[index]));
         proto__write(writer, "\"", 1);
         return;
     }
@@ -197,7 +197,8 @@ bool proto_answer_is_long(const struct proto_request *request)
     for (int i = 0; i < request->output_count; i++) {
         const struct method_tensor *tensor = &request->method->outputs[request->outputs[i].index];
         int64_t bytes = proto__output_bytes(request, tensor);
-        bool stays = (npy || (v2 && request->outputs[i].binary)) && tensor->kind != METHOD_ROAD;
+        bool stays =
+            (npy || (v2 && request->outputs[i].binary)) && tensor->kind != METHOD_ALGORITHM;
         if (!stays && !checked_add(work, bytes, &work))
             return true;
     }

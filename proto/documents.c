@@ -98,7 +98,7 @@ static void put_config_tensor(struct text *json, const struct method *method,
                               const struct method_tensor *tensor, bool is_input)
 {
     const char *datatype =
-        tensor->kind == METHOD_ROAD ? "STRING" : proto__datatype(tensor, PRECISION_FP64);
+        tensor->kind == METHOD_ALGORITHM ? "STRING" : proto__datatype(tensor, PRECISION_FP64);
     text_printf(json, "\"data_type\":\"TYPE_%s\",", datatype);
     if (is_input)
         text_puts(json, "\"format\":\"FORMAT_NONE\",");
@@ -132,7 +132,7 @@ static void put_method_tensor(struct text *json, const struct method *method,
                               const struct method_tensor *tensor, bool is_input)
 {
     static const char *const kinds[] = {
-        [METHOD_REAL] = "real", [METHOD_INT32] = "int32", [METHOD_ROAD] = "string"};
+        [METHOD_REAL] = "real", [METHOD_INT32] = "int32", [METHOD_ALGORITHM] = "string"};
     put_member(json, "help", tensor->help != NULL ? tensor->help : "");
     text_printf(json, ",\"type\":\"%s\",\"shape\":[\"batch\"", kinds[tensor->kind]);
     for (int d = 0; d < tensor->rank; d++) {

@@ -14,7 +14,7 @@
 #define OUTPUT_MAX 160 /* a member's name, quotes, colon, comma */
 
 /* What the answer calls "method" when the method itself has no METHOD output. */
-static const struct method_tensor fixed_road = {.name = "METHOD", .kind = METHOD_ROAD};
+static const struct method_tensor fixed_algorithm = {.name = "METHOD", .kind = METHOD_ALGORITHM};
 
 /* Brackets and their commas: two and one for each list at each level. */
 static bool add_brackets(const struct proto__shape *shape, int64_t *bound)
@@ -46,7 +46,7 @@ int64_t proto__json_bound(const struct proto_request *request)
         if (!add_output(request, &request->method->outputs[request->outputs[i].index], &bound))
             return -1;
     }
-    return add_output(request, &fixed_road, &bound) ? bound : -1;
+    return add_output(request, &fixed_algorithm, &bound) ? bound : -1;
 }
 
 struct nested {
@@ -54,16 +54,16 @@ struct nested {
     const struct proto_request *request;
     const struct method_tensor *tensor;
     struct proto__shape shape;
-    const void *data; /* NULL: the method's road for each, or nothing to write */
+    const void *data; /* NULL: the method's algorithm for each, or nothing to write */
     int64_t next;     /* element to be written */
 };
 
 static void write_run(struct nested *nested, int64_t count)
 {
-    int32_t road = (int32_t)nested->request->method->road;
+    int32_t algorithm = (int32_t)nested->request->method->algorithm;
     for (int64_t i = 0; nested->data == NULL && i < count; i++) {
         proto__write_text(nested->writer, i > 0 ? "," : "");
-        proto__write_values(nested->writer, nested->tensor, PRECISION_FP64, &road, 0, 1);
+        proto__write_values(nested->writer, nested->tensor, PRECISION_FP64, &algorithm, 0, 1);
     }
     if (nested->data != NULL)
         proto__write_values(nested->writer, nested->tensor, nested->request->precision,
@@ -104,18 +104,18 @@ static void write_member(struct proto__writer *writer, const struct proto_reques
 }
 
 /* "method" stands in every answer: asked for or not, from the METHOD output where there is one. */
-static void write_road(struct proto__writer *writer, const struct proto_request *request,
-                       void *const outputs[METHOD_OUTPUTS_MAX])
+static void write_algorithm(struct proto__writer *writer, const struct proto_request *request,
+                            void *const outputs[METHOD_OUTPUTS_MAX])
 {
-    int road = method_output_find(request->method, fixed_road.name);
+    int algorithm = method_output_find(request->method, fixed_algorithm.name);
     for (int i = 0; i < request->output_count; i++) {
-        if (request->outputs[i].index == road)
+        if (request->outputs[i].index == algorithm)
             return; /* written with the others */
     }
-    if (road < 0)
-        write_member(writer, request, &fixed_road, NULL);
-    else if (outputs[road] != NULL)
-        write_member(writer, request, &request->method->outputs[road], outputs[road]);
+    if (algorithm < 0)
+        write_member(writer, request, &fixed_algorithm, NULL);
+    else if (outputs[algorithm] != NULL)
+        write_member(writer, request, &request->method->outputs[algorithm], outputs[algorithm]);
 }
 
 enum error proto_json_encode(const struct proto_request *request,
@@ -137,7 +137,7 @@ enum error proto_json_encode(const struct proto_request *request,
         write_member(&writer, request, &request->method->outputs[index],
                      proto__output_data(request, outputs, index));
     }
-    write_road(&writer, request, outputs);
+    write_algorithm(&writer, request, outputs);
     proto__write_text(&writer, "}\n");
     proto__answer_add(answer, writer.start, writer.at - writer.start);
     return ERROR_NONE;

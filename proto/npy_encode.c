@@ -19,8 +19,8 @@ static void write_descr(struct proto__writer *writer, const struct method_tensor
     char descr[16] = "<i4";
     if (tensor->kind == METHOD_REAL)
         snprintf(descr, sizeof descr, "<f%d", (int)precision_bytes(precision));
-    else if (tensor->kind == METHOD_ROAD)
-        snprintf(descr, sizeof descr, "<U%d", (int)proto__road_name_max());
+    else if (tensor->kind == METHOD_ALGORITHM)
+        snprintf(descr, sizeof descr, "<U%d", (int)proto__algorithm_name_max());
     proto__write_text(writer, descr);
 }
 
@@ -46,17 +46,18 @@ void proto__npy_write(struct proto__writer *writer, const struct method_tensor *
     begin[9] = (char)(length >> 8);
 }
 
-int64_t proto__road_array_bytes(int64_t count)
+int64_t proto__algorithm_array_bytes(int64_t count)
 {
     int64_t bytes;
-    return checked_mul(count, 4 * (int64_t)proto__road_name_max(), &bytes) ? bytes : -1;
+    return checked_mul(count, 4 * (int64_t)proto__algorithm_name_max(), &bytes) ? bytes : -1;
 }
 
-void proto__write_road_array(struct proto__writer *writer, const int32_t *roads, int64_t count)
+void proto__write_algorithm_array(struct proto__writer *writer, const int32_t *algorithms,
+                                  int64_t count)
 {
-    size_t width = proto__road_name_max();
+    size_t width = proto__algorithm_name_max();
     for (int64_t i = 0; i < count; i++) {
-        const char *name = method_road_name(roads[i]);
+        const char *name = method_algorithm_name(algorithms[i]);
         size_t length = strlen(name);
         for (size_t c = 0; c < width; c++) {
             char letter[4] = {c < length ? name[c] : '\0', 0, 0, 0}; /* UCS-4, little-endian */
@@ -73,12 +74,13 @@ enum error proto_npy_encode(const struct proto_request *request,
     int index = request->outputs[0].index;
     const struct method_tensor *tensor = &request->method->outputs[index];
     struct proto__shape shape = proto__output_shape(request, tensor);
-    int64_t roads = tensor->kind == METHOD_ROAD ? proto__road_array_bytes(shape.count) : 0;
+    int64_t algorithms =
+        tensor->kind == METHOD_ALGORITHM ? proto__algorithm_array_bytes(shape.count) : 0;
     const void *data = proto__output_data(request, outputs, index);
     int64_t bound;
     void *memory;
     assert(request->output_count > 0);
-    if (roads < 0 || !checked_add(roads, PROTO_NPY_WRITE_MAX, &bound))
+    if (algorithms < 0 || !checked_add(algorithms, PROTO_NPY_WRITE_MAX, &bound))
         return failure_set(failure, ERROR_TOO_LARGE, "the answer is too large");
     enum error error = proto__take(space, bound, &memory, failure);
     if (error != ERROR_NONE)
@@ -86,10 +88,10 @@ enum error proto_npy_encode(const struct proto_request *request,
     struct proto__writer writer = {memory, memory, (char *)memory + bound};
     proto__answer_init(answer, "application/x-npy");
     proto__npy_write(&writer, tensor, request->precision, &shape);
-    if (tensor->kind == METHOD_ROAD)
-        proto__write_road_array(&writer, data, shape.count);
+    if (tensor->kind == METHOD_ALGORITHM)
+        proto__write_algorithm_array(&writer, data, shape.count);
     proto__answer_add(answer, writer.start, writer.at - writer.start);
-    if (tensor->kind != METHOD_ROAD)
+    if (tensor->kind != METHOD_ALGORITHM)
         proto__answer_add(answer, data, proto__output_bytes(request, tensor));
     return ERROR_NONE;
 }

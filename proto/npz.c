@@ -239,9 +239,10 @@ int64_t proto__npz_bound(const struct proto_request *request)
     for (int i = 0; i < request->output_count; i++) {
         const struct method_tensor *tensor = &request->method->outputs[request->outputs[i].index];
         struct proto__shape shape = proto__output_shape(request, tensor);
-        int64_t roads = tensor->kind == METHOD_ROAD ? proto__road_array_bytes(shape.count) : 0;
+        int64_t algorithms =
+            tensor->kind == METHOD_ALGORITHM ? proto__algorithm_array_bytes(shape.count) : 0;
         bound += PROTO_ZIP_LOCAL_MAX + PROTO_NPY_WRITE_MAX + PROTO_ZIP_CENTRAL_MAX;
-        if (roads < 0 || !checked_add(bound, roads, &bound))
+        if (algorithms < 0 || !checked_add(bound, algorithms, &bound))
             return -1;
     }
     return bound;
@@ -259,7 +260,7 @@ static void write_member(struct proto__writer *writer, const struct proto_reques
     proto__npy_write(&npy, tensor, request->precision, &shape);
     int64_t head_bytes = npy.at - npy.start;
     entry->crc = proto__crc32(0, (const unsigned char *)head, head_bytes);
-    if (tensor->kind != METHOD_ROAD) {
+    if (tensor->kind != METHOD_ALGORITHM) {
         int64_t bytes = proto__output_bytes(request, tensor);
         entry->bytes = head_bytes + bytes;
         if (bytes > 0)
@@ -270,14 +271,14 @@ static void write_member(struct proto__writer *writer, const struct proto_reques
     }
     /* The local header is written again with the checksum, once the names stand behind it; its
      * length does not depend on that. */
-    int64_t roads_bytes = proto__road_array_bytes(shape.count);
-    entry->bytes = head_bytes + roads_bytes;
+    int64_t algorithms_bytes = proto__algorithm_array_bytes(shape.count);
+    entry->bytes = head_bytes + algorithms_bytes;
     char *local = writer->at;
     proto__zip_write_local(writer, entry);
     proto__write(writer, head, (size_t)head_bytes);
-    const char *roads = writer->at;
-    proto__write_road_array(writer, data, shape.count);
-    entry->crc = proto__crc32(entry->crc, (const unsigned char *)roads, roads_bytes);
+    const char *algorithms = writer->at;
+    proto__write_algorithm_array(writer, data, shape.count);
+    entry->crc = proto__crc32(entry->crc, (const unsigned char *)algorithms, algorithms_bytes);
     struct proto__writer again = {local, local, writer->end};
     proto__zip_write_local(&again, entry);
 }
@@ -308,7 +309,7 @@ enum error proto_npz_encode(const struct proto_request *request,
             (struct proto__zip_entry){.name = names[i].text, .offset = answer->total_bytes};
         write_member(&writer, request, tensor, data, &entries[i]);
         proto__answer_add(answer, begin, writer.at - begin);
-        if (tensor->kind != METHOD_ROAD)
+        if (tensor->kind != METHOD_ALGORITHM)
             proto__answer_add(answer, data, proto__output_bytes(request, tensor));
     }
     const char *begin = writer.at;

@@ -153,8 +153,8 @@ ERROR_MUST_CHECK enum error proto_check_format(enum proto_format format, const u
 bool proto_request_is_long(enum proto_format format, const unsigned char *body, int64_t length,
                            int64_t json_bytes);
 
-/* ---- Encoders. outputs[i] is method->outputs[i]'s data (dense; ROAD and INT32 as int32_t), NULL
- * for those not wanted, and for those without elements if you like. space must give
+/* ---- Encoders. outputs[i] is method->outputs[i]'s data (dense; ALGORITHM and INT32 as int32_t),
+ * NULL for those not wanted, and for those without elements if you like. space must give
  * proto_answer_bound() bytes in one or more takes. ---- */
 
 /* An upper bound of the bytes an encoder takes from its space; -1 on overflow. For V2 and RAW

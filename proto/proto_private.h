@@ -121,7 +121,7 @@ const void *proto__output_data(const struct proto_request *request,
                                void *const outputs[METHOD_OUTPUTS_MAX], int index);
 /* How the v2 protocol names an output's kind of number: "FP64", "INT32", "BYTES". */
 const char *proto__datatype(const struct method_tensor *tensor, enum precision precision);
-size_t proto__road_name_max(void); /* bytes of the longest road name */
+size_t proto__algorithm_name_max(void); /* bytes of the longest algorithm name */
 
 /* Writes into memory whose size was computed before; writing past its end is a bug. */
 struct proto__writer {
@@ -172,8 +172,9 @@ ERROR_MUST_CHECK enum error proto__npy_read(const unsigned char *bytes, int64_t 
 #define PROTO_NPY_WRITE_MAX 640
 void proto__npy_write(struct proto__writer *writer, const struct method_tensor *tensor,
                       enum precision precision, const struct proto__shape *shape);
-/* The names of roads as NumPy's fixed-width unicode; proto__road_array_bytes long. */
-void proto__write_road_array(struct proto__writer *writer, const int32_t *roads, int64_t count);
-int64_t proto__road_array_bytes(int64_t count); /* -1 on overflow */
+/* The names of algorithms as NumPy's fixed-width unicode; proto__algorithm_array_bytes long. */
+void proto__write_algorithm_array(struct proto__writer *writer, const int32_t *algorithms,
+                                  int64_t count);
+int64_t proto__algorithm_array_bytes(int64_t count); /* -1 on overflow */
 
 #endif

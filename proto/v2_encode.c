@@ -13,10 +13,10 @@
 #define OUTPUT_MAX 768 /* an output without its data: names, and at most 17 dimensions */
 #define BYTES_PREFIX 4 /* the length before each string of a BYTES tensor */
 
-static bool writes_binary_roads(const struct proto_output *output,
-                                const struct method_tensor *tensor)
+static bool writes_binary_algorithms(const struct proto_output *output,
+                                     const struct method_tensor *tensor)
 {
-    return output->binary && tensor->kind == METHOD_ROAD;
+    return output->binary && tensor->kind == METHOD_ALGORITHM;
 }
 
 int64_t proto__v2_bound(const struct proto_request *request)
@@ -26,8 +26,8 @@ int64_t proto__v2_bound(const struct proto_request *request)
         const struct proto_output *output = &request->outputs[i];
         const struct method_tensor *tensor = &request->method->outputs[output->index];
         int64_t each = 0, data;
-        if (writes_binary_roads(output, tensor))
-            each = BYTES_PREFIX + (int64_t)proto__road_name_max();
+        if (writes_binary_algorithms(output, tensor))
+            each = BYTES_PREFIX + (int64_t)proto__algorithm_name_max();
         else if (!output->binary)
             each = proto__value_text_max(tensor, request->precision);
         if (!checked_mul(proto__output_shape(request, tensor).count, each, &data) ||
@@ -37,18 +37,18 @@ int64_t proto__v2_bound(const struct proto_request *request)
     return bound;
 }
 
-static int64_t roads_bytes(const int32_t *roads, int64_t count)
+static int64_t algorithms_bytes(const int32_t *algorithms, int64_t count)
 {
     int64_t bytes = 0;
     for (int64_t i = 0; i < count; i++)
-        bytes += BYTES_PREFIX + (int64_t)strlen(method_road_name(roads[i]));
+        bytes += BYTES_PREFIX + (int64_t)strlen(method_algorithm_name(algorithms[i]));
     return bytes;
 }
 
-static void write_roads(struct proto__writer *writer, const int32_t *roads, int64_t count)
+static void write_algorithms(struct proto__writer *writer, const int32_t *algorithms, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        const char *name = method_road_name(roads[i]);
+        const char *name = method_algorithm_name(algorithms[i]);
         char prefix[BYTES_PREFIX] = {(char)strlen(name), 0, 0, 0}; /* little-endian */
         proto__write(writer, prefix, sizeof prefix);
         proto__write_text(writer, name);
@@ -71,8 +71,8 @@ static void write_output(struct proto__writer *writer, const struct proto_reques
     proto__write_text(writer, proto__datatype(tensor, request->precision));
     if (output->binary) {
         proto__write_text(writer, "\",\"parameters\":{\"binary_data_size\":");
-        proto__write_int(writer, tensor->kind == METHOD_ROAD
-                                     ? roads_bytes(data, shape.count)
+        proto__write_int(writer, tensor->kind == METHOD_ALGORITHM
+                                     ? algorithms_bytes(data, shape.count)
                                      : proto__output_bytes(request, tensor));
         proto__write_text(writer, "}}");
         return;
@@ -112,12 +112,13 @@ static void add_binary(struct proto__writer *writer, const struct proto_request 
         const struct method_tensor *tensor = &request->method->outputs[output->index];
         if (!output->binary)
             continue;
-        if (tensor->kind != METHOD_ROAD) {
+        if (tensor->kind != METHOD_ALGORITHM) {
             proto__answer_add(answer, outputs[output->index], proto__output_bytes(request, tensor));
             continue;
         }
         const char *begin = writer->at;
-        write_roads(writer, outputs[output->index], proto__output_shape(request, tensor).count);
+        write_algorithms(writer, outputs[output->index],
+                         proto__output_shape(request, tensor).count);
         proto__answer_add(answer, begin, writer->at - begin);
     }
 }

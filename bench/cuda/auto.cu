@@ -39,8 +39,9 @@ enum kind {
 };
 
 const char *const names[] = {"dense", "diagonal", "lower", "upper", "tridiagonal", "mixed"};
-const int roads[KINDS] = {METHOD_ROAD_LU, METHOD_ROAD_DIAGONAL, METHOD_ROAD_TRIANGULAR,
-                          METHOD_ROAD_TRIANGULAR, METHOD_ROAD_TRIDIAGONAL};
+const int algorithms[KINDS] = {METHOD_ALGORITHM_LU, METHOD_ALGORITHM_DIAGONAL,
+                               METHOD_ALGORITHM_TRIANGULAR, METHOD_ALGORITHM_TRIANGULAR,
+                               METHOD_ALGORITHM_TRIDIAGONAL};
 
 FILE *csv; /* NULL: nothing is recorded */
 bool sort_all;
@@ -99,14 +100,14 @@ __global__ void measure(const T *a, const T *x, int64_t n, double *sums, int64_t
 template <typename T> struct bed {
     int64_t n, count;
     device_array<T> a, x, rcond;
-    device_array<int32_t> info, road;
+    device_array<int32_t> info, algorithm;
     device_array<cuda_tensors> tensors;
     device_array<cuda_item> items;
     int visits = 0;
 
     bed(int64_t order, int64_t matrices, enum kind kind)
         : n(order), count(matrices), a(n * n * count), x(n * n * count), rcond(count), info(count),
-          road(count), tensors(1), items(1)
+          algorithm(count), tensors(1), items(1)
     {
         clock_fill<<<1024, 256>>>(a.at(0), (size_t)(n * n * count));
         shape<<<1024, 256>>>(a.at(0), n, n * n * count, kind);
@@ -127,7 +128,7 @@ template <typename T> struct bed {
         item.outputs[CUDA__AUTO_INVERSE] = x.at(first * n * n);
         item.outputs[CUDA__AUTO_INFO] = info.at(first);
         item.outputs[CUDA__AUTO_RCOND] = rcond.at(first);
-        item.outputs[CUDA__AUTO_ROAD] = road.at(first);
+        item.outputs[CUDA__AUTO_ALGORITHM] = algorithm.at(first);
         tensors.put({item});
         struct cuda_call call = {};
         call.precision = precision;
@@ -214,7 +215,7 @@ template <typename T> struct bed {
 
 /* ---- Check ---- */
 
-/* The worst ratio of all matrices; infinite where there is no answer, or by another road. */
+/* The worst ratio of all matrices; infinite where there is no answer, or by another algorithm. */
 template <typename T> double worst_of(bed<T> &bed, enum kind kind)
 {
     int64_t n = bed.n;
@@ -223,7 +224,8 @@ template <typename T> double worst_of(bed<T> &bed, enum kind kind)
                                                                           n, sums.at(0), bed.count);
     SMALL_TRY(cudaDeviceSynchronize());
     std::vector<double> found = sums.get(0, bed.count * n * 3);
-    std::vector<int32_t> info = bed.info.get(0, bed.count), road = bed.road.get(0, bed.count);
+    std::vector<int32_t> info = bed.info.get(0, bed.count),
+                         algorithm = bed.algorithm.get(0, bed.count);
     double worst = 0;
     for (int64_t m = 0; m < bed.count; m++) {
         double most[3] = {0, 0, 0};
@@ -234,8 +236,8 @@ template <typename T> double worst_of(bed<T> &bed, enum kind kind)
         double ratio = most[0] / ((double)n * most[1] * most[2] * small_real<T>::eps);
         enum kind own = kind_of(kind, m);
         /* Of order 1 all are dense, of order 2 no one is tridiagonal, and so on. */
-        int expected = bed.sorts() ? roads[own] : METHOD_ROAD_LU;
-        if (info[m] != 0 || (n > 2 && road[m] != expected))
+        int expected = bed.sorts() ? algorithms[own] : METHOD_ALGORITHM_LU;
+        if (info[m] != 0 || (n > 2 && algorithm[m] != expected))
             ratio = HUGE_VAL;
         worst = ratio > worst || std::isnan(ratio) ? ratio : worst;
     }
@@ -249,13 +251,13 @@ template <typename T> int count_changed(bed<T> &bed)
     int64_t numbers = bed.n * bed.n;
     for (int64_t m = 0; m < bed.count; m += m < 2 * KINDS ? 1 : 17) {
         std::vector<T> x = bed.x.get(m * numbers, numbers), rcond = bed.rcond.get(m, 1);
-        std::vector<int32_t> road = bed.road.get(m, 1);
+        std::vector<int32_t> algorithm = bed.algorithm.get(m, 1);
         SMALL_TRY(cudaMemset(bed.x.at(m * numbers), 0xff, numbers * sizeof(T)));
         bed.run(m, 1);
         std::vector<T> alone = bed.x.get(m * numbers, numbers), own = bed.rcond.get(m, 1);
         changed += memcmp(x.data(), alone.data(), numbers * sizeof(T)) != 0 ||
                    memcmp(rcond.data(), own.data(), sizeof(T)) != 0 ||
-                   road[0] != bed.road.get(m, 1)[0];
+                   algorithm[0] != bed.algorithm.get(m, 1)[0];
     }
     return changed;
 }

@@ -132,14 +132,14 @@ template <typename T> void multiply(const T *a, const T *b, bool turned, T *c, i
 template <typename T> struct bed {
     int64_t n, count;
     device_array<T> a, x, rcond, other;
-    device_array<int32_t> info, road;
+    device_array<int32_t> info, algorithm;
     device_array<cuda_tensors> tensors;
     device_array<cuda_item> items;
     bool averages = false;
 
     bed(int64_t order, int64_t matrices)
         : n(order), count(matrices), a(n * n * count), x(n * n * count), rcond(count), other(n * n),
-          info(count), road(count), tensors(1), items(1)
+          info(count), algorithm(count), tensors(1), items(1)
     {
     }
     bed(const bed &) = delete;
@@ -175,7 +175,7 @@ template <typename T> struct bed {
         item.outputs[CUDA__AUTO_INVERSE] = x.at(first * n * n);
         item.outputs[CUDA__AUTO_INFO] = info.at(first);
         item.outputs[CUDA__AUTO_RCOND] = rcond.at(first);
-        item.outputs[CUDA__AUTO_ROAD] = road.at(first);
+        item.outputs[CUDA__AUTO_ALGORITHM] = algorithm.at(first);
         tensors.put({item});
         struct cuda_call call = {};
         call.precision = precision;
@@ -241,16 +241,16 @@ bool is_definite(enum kind kind, bool averages, enum precision precision, int64_
 template <typename T> bool check_matrix(bed<T> &bed, int64_t m, double *worst)
 {
     enum kind kind = (enum kind)(m % KINDS);
-    int32_t info = bed.info.get(m, 1)[0], road = bed.road.get(m, 1)[0];
+    int32_t info = bed.info.get(m, 1)[0], algorithm = bed.algorithm.get(m, 1)[0];
     bool definite = is_definite(kind, bed.averages, bed.precision, bed.n);
     double ratio = info == 0 ? bed.ratio(m) : 0;
-    bool right = road == (definite ? METHOD_ROAD_CHOLESKY : METHOD_ROAD_LU) && ratio <= RATIO_MAX &&
-                 (kind == SINGULAR || info == 0);
+    bool right = algorithm == (definite ? METHOD_ALGORITHM_CHOLESKY : METHOD_ALGORITHM_LU) &&
+                 ratio <= RATIO_MAX && (kind == SINGULAR || info == 0);
     *worst = ratio > *worst || std::isnan(ratio) ? ratio : *worst;
     if (!right)
         printf("BAD: %s n = %d %s: METHOD %d, INFO %d, ratio %g, RCOND %g\n",
-               precision_name(bed.precision), (int)bed.n, names[kind], (int)road, (int)info, ratio,
-               (double)bed.rcond.get(m, 1)[0]);
+               precision_name(bed.precision), (int)bed.n, names[kind], (int)algorithm, (int)info,
+               ratio, (double)bed.rcond.get(m, 1)[0]);
     return right;
 }
 
@@ -259,11 +259,12 @@ template <typename T> int count_changed(bed<T> &bed, int64_t m)
 {
     size_t numbers = (size_t)(bed.n * bed.n);
     std::vector<T> x = bed.x.get(m * numbers, numbers), rcond = bed.rcond.get(m, 1);
-    int32_t road = bed.road.get(m, 1)[0], info = bed.info.get(m, 1)[0];
+    int32_t algorithm = bed.algorithm.get(m, 1)[0], info = bed.info.get(m, 1)[0];
     bed.run(m, 1);
     std::vector<T> alone = bed.x.get(m * numbers, numbers), own = bed.rcond.get(m, 1);
     int changed = memcmp(x.data(), alone.data(), numbers * sizeof(T)) != 0 ||
-                  memcmp(rcond.data(), own.data(), sizeof(T)) != 0 || road != bed.road.get(m, 1)[0];
+                  memcmp(rcond.data(), own.data(), sizeof(T)) != 0 ||
+                  algorithm != bed.algorithm.get(m, 1)[0];
     if (info != 0)
         return changed;
     scale<<<1024, 256>>>(bed.matrix(m), (int64_t)numbers, T(0x1p-42));
@@ -455,7 +456,7 @@ template <typename T> void time_order(int64_t n, int64_t count)
         SMALL_TRY(cudaMemcpy(bed.matrix(m), bed.matrix(0), (size_t)(n * n) * sizeof(T),
                              cudaMemcpyDeviceToDevice));
     double all = time_auto(bed);
-    bool definite = bed.road.get(count - 1, 1)[0] == METHOD_ROAD_CHOLESKY;
+    bool definite = bed.algorithm.get(count - 1, 1)[0] == METHOD_ALGORITHM_CHOLESKY;
     double own = time_inversion(bed, cuda_cholesky_manner_of(n)), lu = time_lu(bed);
     double peer = count == 1 ? time_solver(bed) : 0;
     double operations = (double)count * (double)n * (double)n * (double)n;

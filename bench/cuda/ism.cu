@@ -12,7 +12,7 @@
  * --once is for a profiler: up to n = 1000 a batch of updates, beyond one matrix whose A0 is
  * diagonal, or with `inverse` one update.
  * --check tries every way to give A0 and every variant at orders of every kind of launch by its
- * residual, and the road of matrices that fail their trial, and ends with 1 when one is wrong.
+ * residual, and the algorithm of matrices that fail their trial, and ends with 1 when one is wrong.
  * --time prints two tables and writes them to FOLDER/DATE-NAME-ism.csv, where NAME is the device's.
  * Batched updates of known inverses, and single ones: microseconds of ours, of a copy of as many
  * bytes, and of our own lu on as many matrices; and how many times ours lu takes, alone and with

@@ -53,7 +53,7 @@ template <typename T> struct bed {
     int64_t n, m, count;
     device_array<T> x, y, d, b, a0; /* a0: A0, or A alone */
     device_array<T> z, rcond, det;
-    device_array<int32_t> info, road;
+    device_array<int32_t> info, algorithm;
     device_array<uint32_t> doubtful;
     device_array<cuda_tensors> tensors;
     device_array<char> *workspace = nullptr;
@@ -71,8 +71,8 @@ template <typename T> struct bed {
           y(some(order * rank * matrices)), d(some(order * matrices)),
           b(how == INVERSE || how == BOTH ? some(order * order * matrices) : 1),
           a0(how >= BOTH ? some(order * order * matrices) : 1), z(some(order * order * matrices)),
-          rcond(some(matrices)), det(some(matrices)), info(some(matrices)), road(some(matrices)),
-          doubtful(1), tensors(1)
+          rcond(some(matrices)), det(some(matrices)), info(some(matrices)),
+          algorithm(some(matrices)), doubtful(1), tensors(1)
     {
         T small = (T)(0.7 / sqrt((double)n * (double)std::max<int64_t>(m, 1)));
         draw<T>(x, (size_t)(n * m * count), 1, 0, 0);
@@ -117,7 +117,7 @@ template <typename T> struct bed {
         item.outputs[CUDA__ISM_WANTED_INVERSE] = z.at(0);
         item.outputs[CUDA__ISM_WANTED_INFO] = info.at(0);
         item.outputs[CUDA__ISM_WANTED_RCOND] = rcond.at(0);
-        item.outputs[CUDA__ISM_WANTED_ROAD] = road.at(0);
+        item.outputs[CUDA__ISM_WANTED_ALGORITHM] = algorithm.at(0);
         item.outputs[CUDA__ISM_WANTED_DET_RATIO] = det.at(0);
         tensors.put({item});
         call.precision = small_real<T>::precision;

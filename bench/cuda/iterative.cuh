@@ -21,7 +21,7 @@ struct iterative_wish {
 
 /* What came of one matrix. */
 struct iterative_found {
-    int32_t info = 0, road = 0, iterations = 0;
+    int32_t info = 0, algorithm = 0, iterations = 0;
     double rcond = 0, residual = 0, first = 0; /* first: the residual of the start */
     int products = 0, launches = 0;            /* of the whole call */
     double seconds = 0;
@@ -32,7 +32,7 @@ template <typename T> struct iterative_bed {
     int64_t n, count;
     device_array<T> a, v0, x;
     device_array<T> rcond, residual, history;
-    device_array<int32_t> info, road, iterations;
+    device_array<int32_t> info, algorithm, iterations;
     device_array<cuda_tensors> tensors;
     struct cuda_products *products = nullptr;
     struct cuda_notes *notes = nullptr;

@@ -18,7 +18,7 @@ template <typename T>
 iterative_bed<T>::iterative_bed(int64_t order, int64_t matrices, bool with_v0)
     : n(order), count(matrices), a(order * order * matrices),
       v0(with_v0 ? order * order * matrices : 1), x(order * order * matrices), rcond(matrices),
-      residual(matrices), history(matrices * 1000), info(matrices), road(matrices),
+      residual(matrices), history(matrices * 1000), info(matrices), algorithm(matrices),
       iterations(matrices), tensors(1)
 {
     struct cuda_tensors item = {};
@@ -28,7 +28,7 @@ iterative_bed<T>::iterative_bed(int64_t order, int64_t matrices, bool with_v0)
     item.outputs[CUDA__ITER_INVERSE] = x.at(0);
     item.outputs[CUDA__ITER_INFO] = info.at(0);
     item.outputs[CUDA__ITER_RCOND] = rcond.at(0);
-    item.outputs[CUDA__ITER_ROAD] = road.at(0);
+    item.outputs[CUDA__ITER_ALGORITHM] = algorithm.at(0);
     item.outputs[CUDA__ITER_ITERATIONS] = iterations.at(0);
     item.outputs[CUDA__ITER_RESIDUAL] = residual.at(0);
     item.outputs[CUDA__ITER_HISTORY] = history.at(0);
@@ -110,7 +110,7 @@ struct iterative_found iterative_bed<T>::run(const struct iterative_wish &wish, 
     std::sort(times.begin(), times.end());
     found.seconds = times[times.size() / 2];
     found.info = info.get(which, 1)[0];
-    found.road = road.get(which, 1)[0];
+    found.algorithm = algorithm.get(which, 1)[0];
     found.iterations = iterations.get(which, 1)[0];
     found.rcond = (double)rcond.get(which, 1)[0];
     return found;

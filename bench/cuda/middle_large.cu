@@ -7,7 +7,7 @@
  * |I - X A| / (n |A| |X| eps) of an inverse; of LU |P A v - L U v| / (n |A| |v| eps), in largest
  * row sums, v being random.
  *
- * Also products by themselves, on either road (gpu/cuda/gemm/gemm.h).
+ * Also products by themselves, by either algorithm (gpu/cuda/gemm/gemm.h).
  */
 #include "bench/cuda/clock.cuh"
 #include "bench/cuda/middle.cuh"
@@ -297,7 +297,7 @@ template <typename T> void profile(int n, int64_t count)
 
 /* ---- Products ---- */
 
-struct road {
+struct algorithm {
     const char *name;
     cudaError_t (*multiply)(const struct cuda_product *product);
 };
@@ -315,7 +315,7 @@ cudaError_t by_shape(const struct cuda_product *product)
 template <typename T>
 void profile_product(int64_t rows, int64_t columns, int64_t inner, int64_t count, bool transposed)
 {
-    const struct road roads[] = {{"own", by_own}, {"by shape", by_shape}};
+    const struct algorithm algorithms[] = {{"own", by_own}, {"by shape", by_shape}};
     device_array<T> a(rows * inner * count), b(inner * columns * count), c(rows * columns * count);
     clock_fill<<<1024, 256>>>(a.at(0), (size_t)(rows * inner * count));
     clock_fill<<<1024, 256>>>(b.at(0), (size_t)(inner * columns * count));
@@ -331,11 +331,11 @@ void profile_product(int64_t rows, int64_t columns, int64_t inner, int64_t count
     product.b = cuda_matrices{b.at(0), transposed ? inner : columns, inner * columns};
     product.c = cuda_matrices{c.at(0), columns, rows * columns};
     product.count = count;
-    for (const struct road &road : roads) {
-        double seconds = clock_seconds([&](int) { SMALL_TRY(road.multiply(&product)); }, 3);
+    for (const struct algorithm &algorithm : algorithms) {
+        double seconds = clock_seconds([&](int) { SMALL_TRY(algorithm.multiply(&product)); }, 3);
         printf("%s product %5lld x %5lld x %5lld%s, %4lld: %-8s %9.1f us %6.2f TFLOP/s\n",
                precision_name(product.precision), (long long)rows, (long long)columns,
-               (long long)inner, transposed ? " T" : "  ", (long long)count, road.name,
+               (long long)inner, transposed ? " T" : "  ", (long long)count, algorithm.name,
                seconds * 1e6,
                2e-12 * (double)rows * (double)columns * (double)inner * (double)count / seconds);
     }

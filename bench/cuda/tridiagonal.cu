@@ -52,12 +52,12 @@ template <typename T> struct launch {
     int64_t options[METHOD_OPTIONS_MAX] = {};
     device_array<cuda_tensors> tensors;
     device_array<T> rcond;
-    device_array<int32_t> info, road;
+    device_array<int32_t> info, algorithm;
     device_array<char> *workspace = nullptr;
     struct cuda_call call = {};
 
     launch(const tridiagonal_bed<T> &bed, int variant)
-        : tensors(1), rcond(bed.count), info(bed.count), road(bed.count)
+        : tensors(1), rcond(bed.count), info(bed.count), algorithm(bed.count)
     {
         struct cuda_tensors item = {};
         item.inputs[CUDA__TRI_DL] = bed.dl.at(0);
@@ -66,7 +66,7 @@ template <typename T> struct launch {
         item.outputs[CUDA__TRI_INVERSE] = bed.x.at(0);
         item.outputs[CUDA__TRI_INFO] = info.at(0);
         item.outputs[CUDA__TRI_RCOND] = rcond.at(0);
-        item.outputs[CUDA__TRI_ROAD] = road.at(0);
+        item.outputs[CUDA__TRI_ALGORITHM] = algorithm.at(0);
         tensors.put({item});
         options[0] = variant;
         call.precision = small_real<T>::precision;
@@ -134,11 +134,11 @@ template <typename T> struct judged judge(const tridiagonal_bed<T> &bed, int64_t
 }
 
 /* The matrices are dominant: each variant's own answer goes out. */
-int road_of(int variant)
+int algorithm_of(int variant)
 {
-    return variant == CUDA__TRI_SHERMAN_MORRISON ? METHOD_ROAD_SHERMAN_MORRISON
-           : variant == CUDA__TRI_PIVOTED        ? METHOD_ROAD_PIVOTED
-                                                 : METHOD_ROAD_TWO_SWEEP;
+    return variant == CUDA__TRI_SHERMAN_MORRISON ? METHOD_ALGORITHM_SHERMAN_MORRISON
+           : variant == CUDA__TRI_PIVOTED        ? METHOD_ALGORITHM_PIVOTED
+                                                 : METHOD_ALGORITHM_TWO_SWEEP;
 }
 
 template <typename T> bool check_order(int64_t n, int64_t count, int variant)
@@ -148,18 +148,19 @@ template <typename T> bool check_order(int64_t n, int64_t count, int variant)
     bool right = true;
     ours.run();
     SMALL_TRY(cudaDeviceSynchronize());
-    std::vector<int32_t> info = ours.info.get(0, count), road = ours.road.get(0, count);
+    std::vector<int32_t> info = ours.info.get(0, count), algorithm = ours.algorithm.get(0, count);
     std::vector<T> rcond = ours.rcond.get(0, count);
     for (int64_t k : {(int64_t)0, count / 2, count - 1}) {
         const struct judged of = judge(bed, k);
         const double off = fabs((double)rcond[k] / of.rcond - 1);
         const bool good = of.right <= RATIO_MAX && of.left <= RATIO_MAX && info[k] == 0 &&
-                          road[k] == road_of(variant) && off <= 4 * (double)n * small_real<T>::eps;
+                          algorithm[k] == algorithm_of(variant) &&
+                          off <= 4 * (double)n * small_real<T>::eps;
         if (!good && right)
             printf("%s n = %d, %d matrices, %s: ratios %g and %g, INFO %d, METHOD %d, RCOND off by "
                    "%g: WRONG\n",
                    precision_name(small_real<T>::precision), (int)n, (int)count,
-                   variant_names[variant], of.right, of.left, info[k], road[k], off);
+                   variant_names[variant], of.right, of.left, info[k], algorithm[k], off);
         right = right && good;
     }
     return right;

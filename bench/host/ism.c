@@ -57,7 +57,7 @@ struct bench {
     unsigned char *scratch;
     int64_t scratch_bytes;
     int32_t *pivots;
-    int32_t info, road;
+    int32_t info, algorithm;
     double rcond, det_ratio;
     int group; /* matrices that lu takes at once */
 };
@@ -180,7 +180,7 @@ static void run_ism(struct bench *bench)
     matrix.outputs[METHOD_ISM_INVERSE] = bench->inverse;
     matrix.outputs[METHOD_ISM_INFO] = &bench->info;
     matrix.outputs[METHOD_ISM_RCOND] = &bench->rcond;
-    matrix.outputs[METHOD_ISM_ROAD] = &bench->road;
+    matrix.outputs[METHOD_ISM_ALGORITHM] = &bench->algorithm;
     matrix.outputs[METHOD_ISM_DET_RATIO] = &bench->det_ratio;
     run_group(bench, method_of("ism"), &matrix);
 }
@@ -368,11 +368,11 @@ int main(int argc, char **argv)
     double ratio = ratio_of(&bench);
     measure(&bench, rounds, clock_ms, processor_ms);
     printf("{\"best_ms\": %.6f, \"median_ms\": %.6f, \"processor_ms\": %.6f, "
-           "\"scratch_bytes\": %lld, \"touched_bytes\": %lld, \"road\": \"%s\", \"info\": %d, "
+           "\"scratch_bytes\": %lld, \"touched_bytes\": %lld, \"algorithm\": \"%s\", \"info\": %d, "
            "\"ratio\": %.4g}\n",
            clock_ms[0], clock_ms[rounds / 2], processor_ms[rounds / 2],
-           (long long)bench.scratch_bytes, (long long)touched, method_road_name(bench.road),
-           bench.info, ratio);
+           (long long)bench.scratch_bytes, (long long)touched,
+           method_algorithm_name(bench.algorithm), bench.info, ratio);
     host_team_destroy(&bench.team);
     return 0;
 }

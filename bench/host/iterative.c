@@ -48,7 +48,7 @@ struct bench {
     double *plain;              /* A and the identity, n x 2 n */
     bool measures;              /* RESIDUAL is wanted */
     /* Of the last round: */
-    int32_t info, road, iterations;
+    int32_t info, algorithm, iterations;
     double residual;
 };
 
@@ -89,7 +89,7 @@ static void run_method(struct bench *bench, const char *name)
                                  .team = bench->team,
                                  .scratch = bench->scratch};
     if (strcmp(name, "iterative") == 0) {
-        matrix.outputs[METHOD_ITERATIVE_ROAD] = &bench->road;
+        matrix.outputs[METHOD_ITERATIVE_ALGORITHM] = &bench->algorithm;
         matrix.outputs[METHOD_ITERATIVE_ITERATIONS] = &bench->iterations;
         matrix.outputs[METHOD_ITERATIVE_RESIDUAL] = bench->measures ? &residual : NULL;
     }
@@ -260,7 +260,7 @@ static void report(struct bench *bench, int rounds)
     printf("{\"best_ms\": %.4f, \"median_ms\": %.4f, \"processor_ms\": %.4f, \"info\": %d, "
            "\"steps\": %d, \"start\": \"%s\", \"residual\": %.3g}\n",
            elapsed[0], elapsed[rounds / 2], used[rounds / 2], bench->info, bench->iterations,
-           method_road_name(bench->road), bench->residual);
+           method_algorithm_name(bench->algorithm), bench->residual);
 }
 
 int main(int argc, char **argv)

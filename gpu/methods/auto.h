@@ -1,4 +1,4 @@
-/* auto: looks at each matrix and takes the cheapest road that is as accurate as lu. */
+/* auto: looks at each matrix and takes the cheapest algorithm that is as accurate as lu. */
 #ifndef GPU_METHODS_AUTO_H
 #define GPU_METHODS_AUTO_H
 
@@ -37,7 +37,7 @@ static const struct method method_auto = {
                 {.name = "METHOD",
                  .help = "how each matrix was inverted: diagonal, triangular, tridiagonal, "
                          "cholesky or lu",
-                 .kind = METHOD_ROAD,
+                 .kind = METHOD_ALGORITHM,
                  .is_default = true}},
     .options =
         {[METHOD_AUTO_SPD] = {.name = "spd",
@@ -51,7 +51,7 @@ static const struct method method_auto = {
                                       "255, in FP32 above 320, and goes by lu below, which is "
                                       "faster there",
                               .kind = METHOD_OPTION_BOOL}},
-    .road = METHOD_ROAD_NONE,
+    .algorithm = METHOD_ALGORITHM_NONE,
     .n_max = 32768,
     .flops = method_auto_flops,
 };

@@ -25,7 +25,7 @@ static const struct method method_gauss_jordan = {
                  .help = "reciprocal condition number in the 1-norm",
                  .when_empty = METHOD_EMPTY_ONES,
                  .is_default = true}},
-    .road = METHOD_ROAD_GAUSS_JORDAN,
+    .algorithm = METHOD_ALGORITHM_GAUSS_JORDAN,
     .n_max = 32768,
     .flops = method_gauss_jordan_flops,
 };

@@ -20,7 +20,7 @@ enum method_ism_output {
     METHOD_ISM_INVERSE,
     METHOD_ISM_INFO,
     METHOD_ISM_RCOND,
-    METHOD_ISM_ROAD,
+    METHOD_ISM_ALGORITHM,
     METHOD_ISM_DET_RATIO,
     METHOD_ISM_U,
     METHOD_ISM_R,
@@ -52,7 +52,8 @@ static inline double method_ism_flops(int64_t n, int64_t m)
     return order * order * (6 * rank + 8) + 6 * order * rank * rank;
 }
 
-/* A road that fails leaves A to be formed, factored for its determinant, and inverted by lu. */
+/* An algorithm that fails leaves A to be formed, factored for its determinant, and inverted by lu.
+ */
 static inline double method_ism_flops_most(int64_t n, int64_t m)
 {
     double order = (double)n;
@@ -133,10 +134,10 @@ static const struct method method_ism = {
                                       .help = "reciprocal condition number in the 1-norm",
                                       .when_empty = METHOD_EMPTY_ONES,
                                       .is_default = true},
-                [METHOD_ISM_ROAD] = {.name = "METHOD",
-                                     .help = "the variant each matrix took: single, block or "
-                                             "reduced_memory; or lu",
-                                     .kind = METHOD_ROAD},
+                [METHOD_ISM_ALGORITHM] = {.name = "METHOD",
+                                          .help = "the variant each matrix took: single, block or "
+                                                  "reduced_memory; or lu",
+                                          .kind = METHOD_ALGORITHM},
                 [METHOD_ISM_DET_RATIO] = {.name = "DET_RATIO",
                                           .help = "det(A) / det(A0), as good as A0_INVERSE where "
                                                   "that is given; with A0_INVERSE alone and METHOD "
@@ -193,7 +194,7 @@ static const struct method method_ism = {
                                            .kind = METHOD_OPTION_INT,
                                            .least = 0,
                                            .most = 32768}},
-    .road = METHOD_ROAD_NONE,
+    .algorithm = METHOD_ALGORITHM_NONE,
     .n_max = METHOD_ISM_ORDER_MAX,
     .flops = method_ism_flops,
     .flops_most = method_ism_flops_most,

@@ -17,7 +17,7 @@ enum method_iterative_output {
     METHOD_ITERATIVE_INVERSE,
     METHOD_ITERATIVE_INFO,
     METHOD_ITERATIVE_RCOND,
-    METHOD_ITERATIVE_ROAD,
+    METHOD_ITERATIVE_ALGORITHM,
     METHOD_ITERATIVE_ITERATIONS,
     METHOD_ITERATIVE_RESIDUAL,
     METHOD_ITERATIVE_HISTORY
@@ -92,7 +92,7 @@ static const struct method method_iterative = {
           .help = "the start that led to each answer: warm_start (V0), "
                   "low_precision_start, diagonal_start, transpose_start or "
                   "scaled_identity_start",
-          .kind = METHOD_ROAD},
+          .kind = METHOD_ALGORITHM},
          {.name = "ITERATIONS",
           .help = "steps taken from that start, all of them; INVERSE, RCOND and RESIDUAL "
                   "are those of the best iterate (with the least Frobenius norm of I - X A), which "
@@ -143,7 +143,7 @@ static const struct method method_iterative = {
                       "auto begins where it suits the matrix",
               .kind = METHOD_OPTION_CHOICE,
               .choices = "auto|low_precision|diagonal|transpose|scaled_identity"}},
-    .road = METHOD_ROAD_NONE,
+    .algorithm = METHOD_ALGORITHM_NONE,
     .n_max = 32768,
     .flops = method_iterative_flops,
 };

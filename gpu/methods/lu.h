@@ -25,7 +25,7 @@ static const struct method method_lu = {
                  .help = "reciprocal condition number in the 1-norm",
                  .when_empty = METHOD_EMPTY_ONES,
                  .is_default = true}},
-    .road = METHOD_ROAD_LU,
+    .algorithm = METHOD_ALGORITHM_LU,
     .n_max = 32768,
     .flops = method_lu_flops,
 };

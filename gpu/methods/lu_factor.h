@@ -29,7 +29,7 @@ static const struct method method_lu_factor = {
                  .dims = {METHOD_DIM_N},
                  .is_default = true},
                 {.name = "INFO", .help = "status", .kind = METHOD_INT32, .is_default = true}},
-    .road = METHOD_ROAD_LU,
+    .algorithm = METHOD_ALGORITHM_LU,
     .n_max = 32768,
     .flops = method_lu_factor_flops,
 };

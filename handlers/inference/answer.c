@@ -87,18 +87,18 @@ static double least_rcond(const struct proto_request *request, const void *rcond
     return least;
 }
 
-/* The road of those matrices that took one. */
-static int common_road(const struct proto_request *request, const int32_t *roads)
+/* The algorithm of those matrices that took one. */
+static int common_algorithm(const struct proto_request *request, const int32_t *algorithms)
 {
-    int road = METHOD_ROAD_NONE;
+    int algorithm = METHOD_ALGORITHM_NONE;
     for (int64_t b = 0; b < request->batch; b++) {
-        if (roads[b] == METHOD_ROAD_NONE || roads[b] == road)
+        if (algorithms[b] == METHOD_ALGORITHM_NONE || algorithms[b] == algorithm)
             continue;
-        if (road != METHOD_ROAD_NONE)
-            return METHOD_ROAD_COUNT;
-        road = roads[b];
+        if (algorithm != METHOD_ALGORITHM_NONE)
+            return METHOD_ALGORITHM_COUNT;
+        algorithm = algorithms[b];
     }
-    return road;
+    return algorithm;
 }
 
 static void survey_all(struct inference *inference)
@@ -116,9 +116,9 @@ static void survey_all(struct inference *inference)
     survey->rcond = NAN;
     if (model->rcond >= 0)
         survey->rcond = least_rcond(request, inference->outputs[model->rcond]);
-    survey->road = request->n == 0 ? METHOD_ROAD_NONE : (int)model->method->road;
-    if (model->road >= 0)
-        survey->road = common_road(request, inference->outputs[model->road]);
+    survey->algorithm = request->n == 0 ? METHOD_ALGORITHM_NONE : (int)model->method->algorithm;
+    if (model->algorithm >= 0)
+        survey->algorithm = common_algorithm(request, inference->outputs[model->algorithm]);
 }
 
 /* ---- Encoding ---- */

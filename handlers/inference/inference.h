@@ -77,7 +77,7 @@ struct inference_survey {
         int32_t info;
     } bad[INFERENCE_BAD_MAX]; /* the first of the failed */
     double rcond;             /* the smallest; NaN when none is a number */
-    int road;                 /* that of all, or METHOD_ROAD_COUNT: several */
+    int algorithm;            /* that of all, or METHOD_ALGORITHM_COUNT: several */
     int64_t unconverged;      /* the first with INFO n+2, and what is told of it: */
     int32_t iterations;       /* its ITERATIONS; -1: not told */
     double residual;          /* its RESIDUAL; NaN: not told */

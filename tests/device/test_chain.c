@@ -87,7 +87,7 @@ struct team {
 };
 
 struct answer {
-    int32_t info, road;
+    int32_t info, algorithm;
     double rcond, det_ratio;
     double *z; /* n x n */
 };
@@ -246,7 +246,7 @@ static struct answer take(const struct link *link, double *z)
                             .rcond = get(chain->precision, &outputs[METHOD_ISM_RCOND], 0),
                             .det_ratio = get(chain->precision, &outputs[METHOD_ISM_DET_RATIO], 0)};
     memcpy(&answer.info, rig.bed.arena + outputs[METHOD_ISM_INFO].offset_bytes, 4);
-    memcpy(&answer.road, rig.bed.arena + outputs[METHOD_ISM_ROAD].offset_bytes, 4);
+    memcpy(&answer.algorithm, rig.bed.arena + outputs[METHOD_ISM_ALGORITHM].offset_bytes, 4);
     for (int64_t i = 0; i < chain->n * chain->n; i++)
         z[i] = get(chain->precision, &outputs[METHOD_ISM_INVERSE], i);
     return answer;
@@ -275,7 +275,7 @@ static void check_update(struct link *link, const struct answer *answer)
 {
     const struct chain *chain = &link->chain;
     const struct chain_update update =
-        chain_measure_update(chain, answer->z, answer->road == METHOD_ROAD_LU);
+        chain_measure_update(chain, answer->z, answer->algorithm == METHOD_ALGORITHM_LU);
     const int32_t n = (int32_t)chain->n;
     const double det = answer->det_ratio - update.det_ratio;
     if (link->event == SINGULAR) {
@@ -287,8 +287,8 @@ static void check_update(struct link *link, const struct answer *answer)
     }
     expect(answer->info >= 1 && answer->info <= n ? answer->rcond == 0 : isnan(answer->rcond),
            "RCOND without A0", answer->rcond);
-    expect(answer->road == METHOD_ROAD_BLOCK || answer->road == METHOD_ROAD_LU, "METHOD",
-           answer->road);
+    expect(answer->algorithm == METHOD_ALGORITHM_BLOCK || answer->algorithm == METHOD_ALGORITHM_LU,
+           "METHOD", answer->algorithm);
     expect(fabs(det) <= ROUNDINGS * update.det_slack, "DET_RATIO is off by", det);
     if (answer->info > 0)
         return;
@@ -303,7 +303,7 @@ static void check_rejected(const struct link *link, const struct answer *answer)
     const int32_t n = (int32_t)chain->n;
     expect(answer->info >= 1 && answer->info <= n + 1, "INFO of a singular matrix", answer->info);
     expect(answer->rcond < eps_of(chain), "RCOND of a singular matrix", answer->rcond);
-    expect(answer->road == METHOD_ROAD_LU, "METHOD", answer->road);
+    expect(answer->algorithm == METHOD_ALGORITHM_LU, "METHOD", answer->algorithm);
     expect(answer->info > n || isnan(answer->z[0]), "INVERSE", answer->z[0]);
     expect(fabs(answer->det_ratio) <= sqrt(eps_of(chain)), "DET_RATIO", answer->det_ratio);
 }
@@ -317,7 +317,7 @@ static void check_known(struct link *link, const struct answer *answer)
     const double ratio = chain_ratio(chain, chain->next, answer->z);
     const double rcond = answer->rcond / truth.rcond, det = answer->det_ratio / truth.det_ratio;
     const double slack = ROUNDINGS * rounding / truth.rcond;
-    const bool estimated = chain->n > EXACT_RCOND_N_MAX && answer->road != METHOD_ROAD_LU;
+    const bool estimated = chain->n > EXACT_RCOND_N_MAX && answer->algorithm != METHOD_ALGORITHM_LU;
     expect(answer->info == 0, "INFO with A0", answer->info);
     expect(ratio <= GPUTEST_RATIO_MAX, "ratio with A0", ratio);
     expect(rcond >= 1 - slack && rcond <= (estimated ? RCOND_SLACK : 1) + slack,
@@ -335,7 +335,7 @@ static void check_known(struct link *link, const struct answer *answer)
 static void check_repair(struct link *link, const struct answer *answer)
 {
     const double sent = chain_ratio(&link->chain, link->chain.a, link->chain.inverse);
-    const bool by_lu = answer->road == METHOD_ROAD_LU;
+    const bool by_lu = answer->algorithm == METHOD_ALGORITHM_LU;
     struct tally *tally = &link->tallies[link->state];
     tally->known++;
     tally->by_lu += by_lu;

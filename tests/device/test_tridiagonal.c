@@ -29,7 +29,7 @@ enum {
     DIAGONAL,
     INFO,
     RCOND,
-    ROAD,
+    ALGORITHM,
     GENERATORS,
     EXPONENTS,
     OUTPUTS
@@ -126,9 +126,9 @@ static void check(const struct engine_batch *batch, const struct engine_item *it
     if (info == 0) {
         double ratio = gputest_band_ratio(a, x);
         if (!(ratio <= GPUTEST_RATIO_MAX))
-            fail_msg("n = %d, variant %d, road %d: ratio %g", (int)n,
+            fail_msg("n = %d, variant %d, algorithm %d: ratio %g", (int)n,
                      (int)batch->options[METHOD_TRIDIAGONAL_VARIANT],
-                     whole(batch, item, ROAD, index), ratio);
+                     whole(batch, item, ALGORITHM, index), ratio);
         assert_true(*rcond >= gputest_eps(a->precision));
     } else {
         assert_in_range(info, 1, n + 1);
@@ -175,7 +175,7 @@ static void test_kernel_name(void **state)
     rig_run(&rig, ENGINE_LANE_LONG, batch);
     if (rig_is_cuda(&rig))
         assert_string_equal(batch->kernel, "cuda tridiagonal f64 n=9");
-    assert_int_equal(whole(batch, &batch->items[0], ROAD, 0), METHOD_ROAD_TWO_SWEEP);
+    assert_int_equal(whole(batch, &batch->items[0], ALGORITHM, 0), METHOD_ALGORITHM_TWO_SWEEP);
     finish(batch);
     gputest_bands_free(&a);
 }

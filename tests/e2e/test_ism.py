@@ -65,11 +65,11 @@ def check(outputs, a0, a, kind):
 def test_every_kind(client, kind, dtype):
     for n, m in [(1, 1), (5, 0), (5, 2), (20, 1), (20, 8), (6, 9), (70, 5), (90, 40)]:
         inputs, a0, a = problem(n, m, kind=kind, dtype=dtype)
-        for variant, road in VARIANTS.items():
+        for variant, algorithm in VARIANTS.items():
             outputs = client.outputs("ism", inputs, ALL, {"variant": variant})
             check(outputs, a0, a, kind)
             if (4 * m <= n or (m <= n and variant != "auto")) and kind != "alone":
-                assert set(outputs["METHOD"]) == {road}
+                assert set(outputs["METHOD"]) == {algorithm}
 
 
 def test_factors(client):

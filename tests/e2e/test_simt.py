@@ -110,12 +110,12 @@ WANTED = ["INVERSE", "INFO", "RCOND", "METHOD"]
 
 
 def compare(ours, theirs, a):
-    """Against the host's answers: the same roads; below SORTED_LEAST all lu."""
+    """Against the host's answers: the same algorithms; below SORTED_LEAST all lu."""
     n, dtype = a.shape[-1], a.dtype
     got, wanted = (client.outputs("auto", {"A": a}, WANTED) for client in (ours, theirs))
-    is_lu = [n < SORTED_LEAST and road != "none" for road in wanted["METHOD"]]
-    assert list(got["METHOD"]) == ["lu" if lu else road
-                                   for lu, road in zip(is_lu, wanted["METHOD"], strict=True)]
+    is_lu = [n < SORTED_LEAST and algorithm != "none" for algorithm in wanted["METHOD"]]
+    assert list(got["METHOD"]) == ["lu" if lu else algorithm
+                                   for lu, algorithm in zip(is_lu, wanted["METHOD"], strict=True)]
     for k in range(len(a)):
         what = (n, dtype, k)
         info, theirs_info = int(got["INFO"][k]), int(wanted["INFO"][k])
@@ -142,12 +142,12 @@ def try_spd(client):
     a = matrices.spd(40)
     rounded = a.copy()
     rounded[0, 39] = np.nextafter(a[0, 39], 9)
-    for a, query, road in [(a, "", "lu"), (a, "&spd=true", "lu"), (rounded, "&spd=false", "lu"),
+    for a, query, algorithm in [(a, "", "lu"), (a, "&spd=true", "lu"), (rounded, "&spd=false", "lu"),
                            (rounded, "&spd=true", "cholesky")]:
         answer = client.invert(codec.npy(a), NPY, "?method=auto" + query)
         assert answer.status == 200, answer
         assert answer.header("Invertd-Kernel").startswith("cuda auto"), query
-        assert answer.header("Invertd-Method") == road, query
+        assert answer.header("Invertd-Method") == algorithm, query
         assert matrices.ratio(a, codec.load(answer.body)) <= matrices.BOUND
 
 

@@ -47,9 +47,9 @@ def test_both_sides(client, variant, dtype, dominant):
                 assert np.abs(right).sum(axis=0).max() <= 15 * scale
 
 
-def test_the_road_is_told(client):
+def test_the_algorithm_is_told(client):
     names = ["INVERSE", "METHOD"]
-    for variant, dominant, road in [
+    for variant, dominant, algorithm in [
         ("auto", True, "two_sweep"),
         ("auto", False, "pivoted"),
         ("sherman_morrison", True, "sherman_morrison"),
@@ -59,7 +59,7 @@ def test_the_road_is_told(client):
     ]:
         inputs = bands(20, 2, dominant=dominant)
         outputs = client.outputs("tridiagonal", inputs, names, {"variant": variant})
-        assert list(outputs["METHOD"]) == [road, road]
+        assert list(outputs["METHOD"]) == [algorithm, algorithm]
 
 
 @pytest.mark.parametrize("n", [1, 2, 33])

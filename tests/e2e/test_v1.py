@@ -413,7 +413,7 @@ def test_methods_document(daemon, methods):
 
 DENSE, BANDS = [[4.0, 7.0], [2.0, 6.0]], {"dl": [-1, -1], "d": [3, 3, 3], "du": [-1, -1]}
 THIN = {"x": [[1.0], [2.0]], "y": [[1.0], [1.0]]}
-ROADS = [
+ALGORITHMS = [
     ("auto", {"matrix": DENSE}, "", "lu"),
     ("auto", {"matrix": [[2, 0], [0, 4]]}, "", "diagonal"),
     ("auto", {"matrix": [[2, 1], [0, 4]]}, "", "triangular"),
@@ -435,17 +435,17 @@ ROADS = [
 ]
 
 
-@pytest.mark.parametrize("method, body, options, road", ROADS,
-                         ids=[f"{row[0]}-{row[3]}" for row in ROADS])
-def test_what_method_says_is_documented(daemon, method, body, options, road):
+@pytest.mark.parametrize("method, body, options, algorithm", ALGORITHMS,
+                         ids=[f"{row[0]}-{row[3]}" for row in ALGORITHMS])
+def test_what_method_says_is_documented(daemon, method, body, options, algorithm):
     """METHOD, Invertd-Method and "method" say the same word, and the documents know it."""
     answer = daemon.post(f"/v1/invert?method={method}&{options}", json.dumps(body).encode(),
                          {"Content-Type": JSON})
     assert answer.status == 200, answer
-    assert answer.header("Invertd-Method") == road == answer.json()["method"]
+    assert answer.header("Invertd-Method") == algorithm == answer.json()["method"]
     described = next(m for m in daemon.get("/v1/methods").json()["methods"] if m["name"] == method)
     words = next(o["help"] for o in described["outputs"] if o["name"] == "METHOD")
-    assert re.search(rf"\b{road}\b", words), words
+    assert re.search(rf"\b{algorithm}\b", words), words
 
 
 def test_openapi(daemon):

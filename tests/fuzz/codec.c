@@ -43,7 +43,7 @@ static const struct method chain = {
                 {.name = "HISTORY", .rank = 1, .dims = {METHOD_DIM_INT(2)}},
                 {.name = "INFO", .kind = METHOD_INT32, .is_default = true},
                 {.name = "RCOND", .is_default = true},
-                {.name = "METHOD", .kind = METHOD_ROAD, .is_default = true}},
+                {.name = "METHOD", .kind = METHOD_ALGORITHM, .is_default = true}},
     .options =
         {{.name = "rows", .kind = METHOD_OPTION_RANGE},
          {.name = "columns", .kind = METHOD_OPTION_RANGE},

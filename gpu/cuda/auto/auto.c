@@ -169,8 +169,8 @@ static void invert_tridiagonal(struct visit *visit, int64_t count)
     pass(visit, visit->kernels->take_or_pass, count);
 }
 
-/* The placed matrices take their roads. X is one kind's after the other's. */
-static void take_roads(struct visit *visit)
+/* The placed matrices take their algorithms. X is one kind's after the other's. */
+static void take_algorithms(struct visit *visit)
 {
     struct state *state = visit->state;
     const uint32_t *kinds = state->counts + CUDA__AUTO_OF_KIND;
@@ -239,7 +239,7 @@ static bool advance_odd(struct visit *visit, bool more)
     bool placed = state->placed > 0;
     bool odd = state->odd_first + state->placed < state->counts[CUDA__AUTO_ODD];
     if (placed)
-        take_roads(visit);
+        take_algorithms(visit);
     if (odd)
         place(visit);
     if (odd || (placed && (more || state->counts[CUDA__AUTO_DENSE] > 0 ||

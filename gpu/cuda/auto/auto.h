@@ -1,32 +1,32 @@
 /* gpu/cuda/auto/auto.h: the launcher of `auto` (gpu/methods/auto.h). See call.h for what every
  * launcher keeps to.
  *
- * Below CUDA_AUTO_SORTED_N_LEAST every matrix is lu's: no other road is faster there. From it on,
- * most matrices are dense still, and three of their entries tell so. What the batch holds beside
- * them is found on the device, in lists; the launcher is called again, reads from the notes how
- * long these are, and launches each road for its list:
+ * Below CUDA_AUTO_SORTED_N_LEAST every matrix is lu's: no other algorithm is faster there. From it
+ * on, most matrices are dense still, and three of their entries tell so. What the batch holds
+ * beside them is found on the device, in lists; the launcher is called again, reads from the notes
+ * how long these are, and launches each algorithm for its list:
  *
  *      look:  a thread a matrix. Dense ones go to lu's list, others to that of the odd ones
  *      odd:   copied into places, as many at a time as there is room for, identified (identify.h)
  *             and sorted: diagonal, triangular, tridiagonal, or dense after all
- *      roads: of the places, each kind its own; what comes out is delivered
+ *      algorithms: of the places, each kind its own; what comes out is delivered
  *      hold:  dense ones that may be symmetric and positive definite, by their corners, as many at
  *             a time as there is room for: are they (definite.cuh)?
  *      then:  Cholesky (cholesky.h) of all that are held; what is not definite is lu's after all
- *      lu:    of its list, which also has what other roads have given back; then it is mended
+ *      lu:    of its list, which also has what other algorithms have given back; then it is mended
  *
  * With the option `spd` matrices that differ from their transposes by rounding alone count as
  * symmetric, at every order: below CUDA_AUTO_DEFINITE_N_LEAST these alone are looked for.
  *
- * Which road a matrix takes follows from its numbers, n, the precision and the option alone, and so
- * do its bits; the lists' order and length leave no mark.
+ * Which algorithm a matrix takes follows from its numbers, n, the precision and the option alone,
+ * and so do its bits; the lists' order and length leave no mark.
  *
  * Cost of a dense matrix: lu's; of a batch two launches more, and from CUDA_AUTO_SORTED_N_LEAST on
  * a visit and a look at a few entries of each. An odd one is read once, and its inverse written
- * once; one that may be definite is read once more than its road does. Where some of those that are
- * held are definite, all of them cost what Cholesky does. Workspace: what lu takes, or three n x n
- * for each place, or n x n and some lines for each that is held, whichever is more, and some 50
- * bytes a matrix.
+ * once; one that may be definite is read once more than its algorithm does. Where some of those
+ * that are held are definite, all of them cost what Cholesky does. Workspace: what lu takes, or
+ * three n x n for each place, or n x n and some lines for each that is held, whichever is more, and
+ * some 50 bytes a matrix.
  */
 #ifndef GPU_CUDA_AUTO_AUTO_H
 #define GPU_CUDA_AUTO_AUTO_H

@@ -21,10 +21,10 @@ enum cuda__auto_output {
     CUDA__AUTO_INVERSE,
     CUDA__AUTO_INFO,
     CUDA__AUTO_RCOND,
-    CUDA__AUTO_ROAD
+    CUDA__AUTO_ALGORITHM
 };
 
-/* The kinds that have a road of their own. */
+/* The kinds that have an algorithm of their own. */
 enum cuda__auto_kind {
     CUDA__AUTO_DIAGONAL,
     CUDA__AUTO_TRIANGULAR,
@@ -62,7 +62,7 @@ struct cuda__auto_claim {
     int32_t refuted, differs; /* from its transpose */
 };
 
-/* What a road has found out. */
+/* What an algorithm has found out. */
 struct cuda__auto_verdict {
     double rcond;
     int32_t info;

@@ -397,7 +397,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     if (threadIdx.x == 0 && taken && good) {
         *target.info = 0;
         *target.rcond = rcond;
-        *target.road = METHOD_ROAD_CHOLESKY;
+        *target.algorithm = METHOD_ALGORITHM_CHOLESKY;
     }
     cuda__auto_tell(call, 1 << CUDA__AUTO_DENSE);
 }

@@ -23,7 +23,7 @@ template <typename T> struct cuda__auto_target {
     const T *a;
     T *x; /* NULL: unwanted */
     T *rcond;
-    int32_t *info, *road;
+    int32_t *info, *algorithm;
 };
 
 /* index: in the chunk. */
@@ -39,7 +39,7 @@ static __device__ __forceinline__ cuda__auto_target<T> cuda__auto_find(const cud
     return {(const T *)item.inputs[0] + before, x ? x + before : nullptr,
             (T *)item.outputs[CUDA__AUTO_RCOND] + within,
             (int32_t *)item.outputs[CUDA__AUTO_INFO] + within,
-            (int32_t *)item.outputs[CUDA__AUTO_ROAD] + within};
+            (int32_t *)item.outputs[CUDA__AUTO_ALGORITHM] + within};
 }
 
 /* The matrix in a place. */
@@ -122,7 +122,7 @@ static __device__ __forceinline__ void cuda__auto_note(const cuda__auto_call &ca
                                                        const cuda__auto_target<T> &target)
 {
     int32_t info = *target.info;
-    *target.road = info == -1 ? METHOD_ROAD_NONE : METHOD_ROAD_LU;
+    *target.algorithm = info == -1 ? METHOD_ALGORITHM_NONE : METHOD_ALGORITHM_LU;
     if (info < -1)
         atomicAdd(&call.space.counts->of[CUDA__AUTO_DOUBTFUL], 1);
 }
@@ -479,7 +479,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
 template <typename T, cuda__auto_kind Kind> struct cuda__auto_source;
 
 template <typename T> struct cuda__auto_source<T, CUDA__AUTO_DIAGONAL> {
-    static constexpr int road = METHOD_ROAD_DIAGONAL;
+    static constexpr int algorithm = METHOD_ALGORITHM_DIAGONAL;
     const T *a;
     int64_t ld;
 
@@ -494,7 +494,7 @@ template <typename T> struct cuda__auto_source<T, CUDA__AUTO_DIAGONAL> {
 };
 
 template <typename T> struct cuda__auto_source<T, CUDA__AUTO_TRIANGULAR> {
-    static constexpr int road = METHOD_ROAD_TRIANGULAR;
+    static constexpr int algorithm = METHOD_ALGORITHM_TRIANGULAR;
     const T *x;
     int64_t last, ld;
     T factor;
@@ -514,7 +514,7 @@ template <typename T> struct cuda__auto_source<T, CUDA__AUTO_TRIANGULAR> {
 };
 
 template <typename T> struct cuda__auto_source<T, CUDA__AUTO_TRIDIAGONAL> {
-    static constexpr int road = METHOD_ROAD_TRIDIAGONAL;
+    static constexpr int algorithm = METHOD_ALGORITHM_TRIDIAGONAL;
     const T *x;
     int64_t n;
 
@@ -549,7 +549,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
         return;
     *target.info = verdict.info;
     *target.rcond = (T)verdict.rcond;
-    *target.road = source::road;
+    *target.algorithm = source::algorithm;
 }
 
 /* Counts what is to be mended. */

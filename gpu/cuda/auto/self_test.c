@@ -1,6 +1,6 @@
 /* gpu/cuda/auto/self_test.c: the self-test of `auto`: see self_test.h. A batch of one matrix of
  * each kind, sorted and not, at orders below the least that is sorted, judged by
- * |I - X A| / (n |A| |X| eps), and by the roads that METHOD tells.
+ * |I - X A| / (n |A| |X| eps), and by the algorithms that METHOD tells.
  */
 #include "gpu/cuda/base/self_test.h"
 
@@ -27,20 +27,20 @@ enum kind {
     KINDS
 };
 
-static const enum method_road roads[KINDS] = {
-    [DENSE] = METHOD_ROAD_LU,
-    [DIAGONAL] = METHOD_ROAD_DIAGONAL,
-    [LOWER] = METHOD_ROAD_TRIANGULAR,
-    [UPPER] = METHOD_ROAD_TRIANGULAR,
-    [TRIDIAGONAL] = METHOD_ROAD_TRIDIAGONAL,
-    [DEFINITE] = METHOD_ROAD_CHOLESKY,
+static const enum method_algorithm algorithms[KINDS] = {
+    [DENSE] = METHOD_ALGORITHM_LU,
+    [DIAGONAL] = METHOD_ALGORITHM_DIAGONAL,
+    [LOWER] = METHOD_ALGORITHM_TRIANGULAR,
+    [UPPER] = METHOD_ALGORITHM_TRIANGULAR,
+    [TRIDIAGONAL] = METHOD_ALGORITHM_TRIDIAGONAL,
+    [DEFINITE] = METHOD_ALGORITHM_CHOLESKY,
 };
 
 /* Pinned: what one call reads and writes. The numbers are of either precision. */
 struct bench {
     double a[KINDS * NUMBERS], x[KINDS * NUMBERS];
     double rcond[KINDS];
-    int32_t info[KINDS], road[KINDS];
+    int32_t info[KINDS], algorithm[KINDS];
     bool sorts;
     struct cuda_tensors item;
     struct cuda_notes notes;
@@ -81,12 +81,13 @@ static void fill(struct bench *h_bench, enum precision precision, int64_t n)
     memset(h_bench->x, 0xa5, sizeof h_bench->x);
 }
 
-/* Matrix k's ratio; infinite when INFO says that there is no answer, or METHOD names another road.
+/* Matrix k's ratio; infinite when INFO says that there is no answer, or METHOD names another
+ * algorithm.
  */
 static double ratio_of(const struct bench *h_bench, enum precision precision, int64_t n, int64_t k)
 {
-    enum method_road road = h_bench->sorts ? roads[k] : METHOD_ROAD_LU;
-    if (h_bench->info[k] != 0 || h_bench->road[k] != (int)road)
+    enum method_algorithm algorithm = h_bench->sorts ? algorithms[k] : METHOD_ALGORITHM_LU;
+    if (h_bench->info[k] != 0 || h_bench->algorithm[k] != (int)algorithm)
         return HUGE_VAL;
     return process_trial_ratio(precision, n, h_bench->a, h_bench->x, k);
 }
@@ -124,7 +125,7 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_ca
                                           .outputs = {[CUDA__AUTO_INVERSE] = seen->x,
                                                       [CUDA__AUTO_INFO] = seen->info,
                                                       [CUDA__AUTO_RCOND] = seen->rcond,
-                                                      [CUDA__AUTO_ROAD] = seen->road}};
+                                                      [CUDA__AUTO_ALGORITHM] = seen->algorithm}};
     call->notes = &h_bench->notes;
     call->d_notes = &seen->notes;
     call->tensors = &seen->item;

@@ -25,7 +25,7 @@
  * more than TRIED_N_MAX: the check takes n^3 steps. */
 #define EVERY_N_MAX CUDA_SMALL_N_MAX
 #define TRIED_N_MAX 128
-/* Enough for the roads of whole groups of small matrices and for what is left of one. */
+/* Enough for the algorithms of whole groups of small matrices and for what is left of one. */
 #define MATRICES_SMALL 130
 #define MATRICES_LARGE 3
 #define JUDGED 3 /* the first, one in the middle, the last */

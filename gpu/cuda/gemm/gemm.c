@@ -2,8 +2,8 @@
  *
  * A row-major product is cuBLAS's column-major one of the transposes: C^T = op(B)^T op(A)^T.
  *
- * Cost: a launch on our own road. On cuBLAS's one call a matrix, of some 3 us. On the split one two
- * launches a matrix, and one and a call a piece.
+ * Cost: a launch on our own algorithm. On cuBLAS's one call a matrix, of some 3 us. On the split
+ * one two launches a matrix, and one and a call a piece.
  */
 #include "gpu/cuda/gemm/gemm.h"
 
@@ -146,7 +146,7 @@ const struct cuda_side *cuda_products_side(const struct cuda_products *with)
     return &with->side;
 }
 
-/* ---- cuBLAS's road ---- */
+/* ---- cuBLAS's algorithm ---- */
 
 /* Sets the handle's stream and workspace; a new stream takes the workspace back. */
 static cudaError_t turn_to(struct cuda_products *with, cudaStream_t stream)
@@ -201,7 +201,7 @@ static cudaError_t multiply(struct cuda_products *with, const struct cuda_produc
     return status;
 }
 
-/* ---- The road of parts in TF32 and BF16 ---- */
+/* ---- The algorithm of parts in TF32 and BF16 ---- */
 
 /* What rows of parts are multiples of: 16 bytes of BF16. */
 static int64_t split_rounded(int64_t count)
@@ -363,7 +363,7 @@ size_t cuda__product_split_bytes(const struct cuda_product *p)
     return (size_t)(split_part_bytes(p, p->rows) + split_part_bytes(p, p->columns) + SPLIT_ALIGN);
 }
 
-/* ---- All roads ---- */
+/* ---- All algorithms ---- */
 
 static bool holds(const struct cuda_matrices *of, int64_t rows, int64_t columns, bool transposed)
 {

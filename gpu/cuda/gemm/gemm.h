@@ -1,7 +1,7 @@
 /* gpu/cuda/gemm/gemm.h: C = alpha op(A) op(B) + beta C for dense matrices on the device, row-major,
  * one or many of one shape. The engine's one door to cuBLAS.
  *
- * Three roads: a batched kernel of our own for small and middle shapes, and cuBLAS, one matrix
+ * Three algorithms: a batched kernel of our own for small and middle shapes, and cuBLAS, one matrix
  * after the other, for large ones; and for larger ones in FP32, where the caller lends a workspace
  * for it, products in TF32 and BF16 whose sum is as good as one in FP32 (split_precision.h). Which
  * one is taken follows from the precision, the shape (rows, columns, inner, transposition) and
@@ -51,12 +51,12 @@ struct cuda_product {
     double alpha, beta;            /* rounded to the precision */
     struct cuda_matrices a, b, c;
     int64_t count; /* of matrices; 0: none */
-    void *scratch; /* cuda_product_scratch bytes of the device's, for the third road, aligned to
-                    * 256 bytes; free again behind the product. NULL: not that road */
+    void *scratch; /* cuda_product_scratch bytes of the device's, for the third algorithm, aligned
+                    * to 256 bytes; free again behind the product. NULL: not that algorithm */
 };
 
-/* What the third road needs for a product, however many matrices it has: at most 16 KiB a row and a
- * column. 0: it is not taken for this shape. Any thread. */
+/* What the third algorithm needs for a product, however many matrices it has: at most 16 KiB a row
+ * and a column. 0: it is not taken for this shape. Any thread. */
 size_t cuda_product_scratch(const struct cuda_product *product);
 
 /* The device must be open, and current to the thread. neighbour: of the same thread, whose handle

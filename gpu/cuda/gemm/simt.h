@@ -1,4 +1,4 @@
-/* gpu/cuda/gemm/simt.h: the road of gemm.h that needs no library: tiles of C, one a block, by
+/* gpu/cuda/gemm/simt.h: the algorithm of gemm.h that needs no library: tiles of C, one a block, by
  * the warps of base/mma_tile.cuh.
  *
  * An entry's products are added in the order of the inner index, from the first to the last, by one

@@ -1,5 +1,5 @@
-/* gpu/cuda/gemm/split_precision.h: the kernels behind gemm.h's third road: FP32 products by tensor
- * cores that multiply in TF32 or BF16 and add in FP32.
+/* gpu/cuda/gemm/split_precision.h: the kernels behind gemm.h's third algorithm: FP32 products by
+ * tensor cores that multiply in TF32 or BF16 and add in FP32.
  *
  * An entry is a = high + low, high being a rounded to the 11 significant bits of TF32, which is
  * exact there however a device rounds. Then
@@ -76,8 +76,9 @@ cudaError_t cuda__split_measure(const struct cuda__split_task *task, cudaStream_
 /* Fills the parts, and the other scalars. */
 cudaError_t cuda__split_fill(const struct cuda__split_task *task, cudaStream_t stream);
 
-/* The road itself, of a valid FP32 product of any shape that is not empty, with the bytes below for
- * scratch, on a machine that has cuBLAS: gemm.c. Both sides of an operand are below 2^16. */
+/* The algorithm itself, of a valid FP32 product of any shape that is not empty, with the bytes
+ * below for scratch, on a machine that has cuBLAS: gemm.c. Both sides of an operand are below 2^16.
+ */
 cudaError_t cuda__product_split(struct cuda_products *with, const struct cuda_product *product,
                                 cudaStream_t stream);
 size_t cuda__product_split_bytes(const struct cuda_product *product);

@@ -79,7 +79,7 @@ enum cuda__ism_output {
     CUDA__ISM_WANTED_INVERSE,
     CUDA__ISM_WANTED_INFO,
     CUDA__ISM_WANTED_RCOND,
-    CUDA__ISM_WANTED_ROAD,
+    CUDA__ISM_WANTED_ALGORITHM,
     CUDA__ISM_WANTED_DET_RATIO,
     CUDA__ISM_WANTED_U,
     CUDA__ISM_WANTED_R,
@@ -137,7 +137,8 @@ enum cuda__ism_array {
 
 /* How a matrix is gone about. */
 struct cuda__ism_plan {
-    enum method_road road; /* SINGLE, BLOCK or REDUCED_MEMORY; LU: it is left to mending at once */
+    enum method_algorithm
+        algorithm; /* SINGLE, BLOCK or REDUCED_MEMORY; LU: it is left to mending at once */
     bool fused;
     bool streams; /* with `fused`: by stream.cuh, with a workspace; rows of a part, parts */
     int64_t stream_rows, stream_parts, stream_ld; /* numbers from line to line */
@@ -179,7 +180,7 @@ static inline bool cuda__ism_has(uint32_t inputs, int input)
     return inputs >> input & 1;
 }
 
-/* The whole batch, on the road that the plan says; all that is doubtful. */
+/* The whole batch, by the algorithm that the plan says; all that is doubtful. */
 typedef cudaError_t cuda__ism_launcher(const struct cuda__ism_call *work,
                                        struct cuda_products *products, cudaStream_t stream);
 cuda__ism_launcher cuda__ism_launch_f32, cuda__ism_launch_f64;

@@ -14,7 +14,7 @@
 #define CUDA__ISM_THREADS 256
 #define CUDA__ISM_WARPS (CUDA__ISM_THREADS / CUDA__WARP)
 /* Of a block that has a large matrix's lines to itself, and from which order on it is large on the
- * road by blocks. Streamed updates are large from another order on (stream.cuh). */
+ * algorithm by blocks. Streamed updates are large from another order on (stream.cuh). */
 #define CUDA__ISM_ALONE_THREADS 1024
 #define CUDA__ISM_ALONE_ORDER 2048
 #define CUDA__ISM_NEAR 64         /* times eps: below that RCOND's INFO is left to lu */
@@ -169,13 +169,13 @@ static __device__ __forceinline__ double cuda__ism_value(double fraction, int64_
 /* The numbers of a matrix, by one thread. info < -1: it is doubtful, and the rest does not count.
  */
 template <typename T>
-static __device__ __forceinline__ void cuda__ism_store(const cuda__ism_call &call,
-                                                       const cuda_tensors *item, int64_t within,
-                                                       int info, T rcond, int road, T det_ratio)
+static __device__ __forceinline__ void
+cuda__ism_store(const cuda__ism_call &call, const cuda_tensors *item, int64_t within, int info,
+                T rcond, int algorithm, T det_ratio)
 {
     ((int32_t *)item->outputs[CUDA__ISM_WANTED_INFO])[within] = info;
     ((T *)item->outputs[CUDA__ISM_WANTED_RCOND])[within] = rcond;
-    ((int32_t *)item->outputs[CUDA__ISM_WANTED_ROAD])[within] = road;
+    ((int32_t *)item->outputs[CUDA__ISM_WANTED_ALGORITHM])[within] = algorithm;
     ((T *)item->outputs[CUDA__ISM_WANTED_DET_RATIO])[within] = det_ratio;
     if (info < -1 && call.doubtful)
         atomicAdd(call.doubtful, 1);
@@ -202,12 +202,12 @@ static __device__ __forceinline__ double cuda__ism_least_norm(const cuda__ism_ca
     return sizeof(T) < sizeof(double) && !call.mending ? (double)call.n * least : least / 4;
 }
 
-/* Reports the answer of `road`, or that there is none; by one thread. Returns INFO: what is
+/* Reports the answer of `algorithm`, or that there is none; by one thread. Returns INFO: what is
  * singular is left to lu, or to a solution. */
 template <typename T>
 static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call,
                                                       const cuda_tensors *item, int64_t within,
-                                                      const cuda__ism_trial &trial, int road)
+                                                      const cuda__ism_trial &trial, int algorithm)
 {
     const double eps = cuda__real<T>::eps, nan = (double)cuda__real<T>::nan();
     const double largest = (double)cuda__real<T>::largest;
@@ -228,8 +228,8 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
     } else {
         rcond = nan;
     }
-    cuda__ism_store<T>(call, item, within, info, (T)rcond, good ? road : (int)METHOD_ROAD_NONE,
-                       (T)det_ratio);
+    cuda__ism_store<T>(call, item, within, info, (T)rcond,
+                       good ? algorithm : (int)METHOD_ALGORITHM_NONE, (T)det_ratio);
     return info;
 }
 

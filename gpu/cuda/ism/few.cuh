@@ -460,7 +460,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
             trial.lost = cancels ? found : trial.lost;
         }
         if (writes && t == 0)
-            cuda__ism_judge<T>(call, item, within, trial, METHOD_ROAD_BLOCK);
+            cuda__ism_judge<T>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);
     }
 
     __device__ __forceinline__ void run(bool writes)

@@ -1,5 +1,5 @@
-/* gpu/cuda/ism/form.cuh: what the last road of `ism` makes of what is given before it solves or
- * inverts anything: X and Y balanced, and A formed where its terms cancel. Device code; a slot a
+/* gpu/cuda/ism/form.cuh: what the last algorithm of `ism` makes of what is given before it solves
+ * or inverts anything: X and Y balanced, and A formed where its terms cancel. Device code; a slot a
  * blockIdx.y.
  */
 #ifndef GPU_CUDA_ISM_FORM_CUH

@@ -496,7 +496,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         T *inverse = (T *)item->outputs[CUDA__ISM_WANTED_INVERSE];
         int info = trial.bad ? -1 : 0;
         if (writes && t == 0)
-            cuda__ism_judge<T>(call, item, within, trial, METHOD_ROAD_BLOCK);
+            cuda__ism_judge<T>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);
         for (int i = 0; writes && mine && inverse && i < n; i++)
             inverse[within * n * n + (int64_t)i * n + t] =
                 info < 0 ? cuda__real<T>::nan() : memory[room.z + i * room.ld + t];

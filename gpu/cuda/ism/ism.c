@@ -81,38 +81,38 @@ static void plan_stream(struct cuda__ism_plan *plan, int64_t n, int64_t matrices
     plan->stream_by_strips = matrices <= CUDA__ISM_STREAM_FEW / plan->stream_parts;
 }
 
-/* As the host's plan, with blocks and roads that suit a GPU. */
+/* As the host's plan, with blocks and algorithms that suit a GPU. */
 static struct cuda__ism_plan plan_of(const struct cuda_call *call)
 {
-    static const enum method_road roads[] = {
-        [METHOD_ISM_SINGLE] = METHOD_ROAD_SINGLE,
-        [METHOD_ISM_BLOCK] = METHOD_ROAD_BLOCK,
-        [METHOD_ISM_REDUCED_MEMORY] = METHOD_ROAD_REDUCED_MEMORY,
+    static const enum method_algorithm algorithms[] = {
+        [METHOD_ISM_SINGLE] = METHOD_ALGORITHM_SINGLE,
+        [METHOD_ISM_BLOCK] = METHOD_ALGORITHM_BLOCK,
+        [METHOD_ISM_REDUCED_MEMORY] = METHOD_ALGORITHM_REDUCED_MEMORY,
     };
     int64_t n = call->n, m = rank_of(call), block = call->options[METHOD_ISM_BLOCK_SIZE];
     int64_t variant = call->options[METHOD_ISM_VARIANT];
     bool inverse = cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE);
-    struct cuda__ism_plan plan = {.road = METHOD_ROAD_BLOCK, .block = GROUP_USUAL};
+    struct cuda__ism_plan plan = {.algorithm = METHOD_ALGORITHM_BLOCK, .block = GROUP_USUAL};
     if (inverse && m > n / REDUCED_SHARE)
-        plan.road = METHOD_ROAD_REDUCED_MEMORY;
+        plan.algorithm = METHOD_ALGORITHM_REDUCED_MEMORY;
     if (variant == METHOD_ISM_AUTO && block == 0 && is_small(call, n, m)) {
-        plan.road = METHOD_ROAD_BLOCK;
+        plan.algorithm = METHOD_ALGORITHM_BLOCK;
         plan.fused = true;
     } else if (variant == METHOD_ISM_AUTO && block == 0 && streams(call, n, m)) {
-        plan.road = METHOD_ROAD_BLOCK;
+        plan.algorithm = METHOD_ALGORITHM_BLOCK;
         plan_stream(&plan, n, call->matrices);
     }
     if (variant != METHOD_ISM_AUTO)
-        plan.road = roads[variant];
+        plan.algorithm = algorithms[variant];
     else if (m > n)
-        plan = (struct cuda__ism_plan){.road = METHOD_ROAD_LU, .block = 1};
-    if (plan.road == METHOD_ROAD_REDUCED_MEMORY)
+        plan = (struct cuda__ism_plan){.algorithm = METHOD_ALGORITHM_LU, .block = 1};
+    if (plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY)
         plan.block = n < REDUCED_LARGE_LEAST ? REDUCED_BLOCK : REDUCED_BLOCK_LARGE;
     plan.block = block > 0 ? block : plan.block;
-    plan.block = plan.road == METHOD_ROAD_SINGLE ? 1 : plan.block;
+    plan.block = plan.algorithm == METHOD_ALGORITHM_SINGLE ? 1 : plan.block;
     plan.block = least(plan.block, least(largest(n, BLOCK_ALWAYS), CUDA_ISM_BLOCK_MAX));
     plan.block = largest(least(plan.block, m), 1);
-    plan.group = plan.road == METHOD_ROAD_REDUCED_MEMORY
+    plan.group = plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY
                      ? plan.block
                      : largest(GROUP_USUAL / plan.block, 1) * plan.block;
     plan.group = least(plan.group, rounded_up(largest(m, 1), plan.block));
@@ -145,16 +145,18 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
 {
     int64_t n = call->n, m = rank_of(call);
     uint32_t others = METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A);
-    if (plan->fused || plan->road == METHOD_ROAD_LU)
+    if (plan->fused || plan->algorithm == METHOD_ALGORITHM_LU)
         return;
     /* It costs another way of A0^-1 across the bus: who asks for less memory has it so. */
     plan->in_place = call->options[METHOD_ISM_VARIANT] == METHOD_ISM_REDUCED_MEMORY &&
                      cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE);
     plan->beside =
         (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_LEAST && m <= CUDA__ISM_BESIDE_MOST;
-    plan->ahead = plan->road != METHOD_ROAD_REDUCED_MEMORY && plan->block == plan->group &&
-                  m > plan->group && !plan->beside && !wants_factors(call);
-    plan->last = plan->road != METHOD_ROAD_REDUCED_MEMORY && m > 0 && m <= CUDA__ISM_LAST_MOST &&
+    plan->ahead = plan->algorithm != METHOD_ALGORITHM_REDUCED_MEMORY &&
+                  plan->block == plan->group && m > plan->group && !plan->beside &&
+                  !wants_factors(call);
+    plan->last = plan->algorithm != METHOD_ALGORITHM_REDUCED_MEMORY && m > 0 &&
+                 m <= CUDA__ISM_LAST_MOST &&
                  n > (updates(call) ? CUDA__ISM_NORM_ORDER : CUDA__ISM_PROBES);
     if (plan->last)
         plan_last(call, plan);
@@ -223,7 +225,8 @@ static void take_doubles(struct cuda__ism_call *work, enum cuda__ism_array array
 static void take_variant(struct cuda__ism_call *work, enum precision precision)
 {
     int64_t n = work->n, m = work->m, ld = work->ld, group = work->plan.group;
-    bool reduced = work->plan.road == METHOD_ROAD_REDUCED_MEMORY, earlier = !reduced && m > group;
+    bool reduced = work->plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY,
+         earlier = !reduced && m > group;
     bool inner = !reduced && least(group, m) > work->plan.block;
     bool turns = work->plan.block > CUDA__ISM_TURN;
     bool factors = (work->wanted & METHOD_INPUT(METHOD_ISM_U)) != 0 ||
@@ -351,7 +354,8 @@ static size_t part_bytes(const struct cuda__ism_call *work, enum precision preci
 /* Does the plan take no workspace? */
 static bool is_light(const struct cuda_call *call, const struct cuda__ism_plan *plan)
 {
-    return plan->road == METHOD_ROAD_LU || (plan->fused && !plan->streams && !wants_factors(call));
+    return plan->algorithm == METHOD_ALGORITHM_LU ||
+           (plan->fused && !plan->streams && !wants_factors(call));
 }
 
 static size_t lu_bytes(const struct cuda_call *call, int64_t matrices)

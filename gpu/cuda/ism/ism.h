@@ -4,18 +4,18 @@
  * Sherman-Morrison algorithm", PARA 2012: `single` is Algorithm 1 (SISM), `block` Algorithm 2
  * (BISM), `reduced_memory` Algorithm 3 (RMBISM).
  *
- * Three roads. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
+ * Three algorithms. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
  * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory or registers, so
  * that A0^-1 is read once (twice where the trial wants it whole) and the inverse written once,
  * takes the columns of X and Y four at a time (fused.cuh), or, of an update with few of them,
  * all at once (few.cuh, tile.cuh, and beyond these orders middle.cuh), and tries the
  * answer before it writes it. Updates that no block of threads can hold are streamed, to n =
- * CUDA__ISM_STREAM_ORDER: A0^-1 is read twice or thrice (stream.cuh). The last road, for all
+ * CUDA__ISM_STREAM_ORDER: A0^-1 is read twice or thrice (stream.cuh). The last algorithm, for all
  * that is left: X, Y and what is known of A0 are brought to the workspace, and the variants are
  * sequences of products (gemm/gemm.h) with the inverses of small blocks between them. Of up to 64
  * columns the last product writes the answer and tries it on the way (last.cuh; in FP32
  * last_narrow.cuh). |A| of large orders is found out in another stream meanwhile
- * (norm.cuh), and so are the inverses of large blocks (road.cuh).
+ * (norm.cuh), and so are the inverses of large blocks (algorithm.cuh).
  *
  * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (turn.cuh). Smaller
  * ones form groups, which meet all earlier groups together, in products of some hundred columns. A
@@ -23,14 +23,15 @@
  * kernels take longer for one block of 512 columns than all the rest, and give no determinant.
  *
  * Every answer is tried, as on the host but in twice the precision where it goes by products. One
- * that fails is doubtful, and cuda_ism_mend takes the last of the host's roads: A formed and
+ * that fails is doubtful, and cuda_ism_mend takes the last of the host's algorithms: A formed and
  * inverted by lu, or Z M = A0^-1 solved. (The host tries one block of all columns and Newton's step
  * before that, which are no faster here.)
  *
- * Cost: an update of a known inverse reads and writes n^2 numbers on the fused road. Elsewhere
+ * Cost: an update of a known inverse reads and writes n^2 numbers on the fused algorithm. Elsewhere
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but
- * the inputs and the answer crosses the bus, and on the last road again. Where `reduced_memory` was
- * asked for and A0 is not given, the trial reads A0^-1 across the bus too, once for four lines.
+ * the inputs and the answer crosses the bus, and on the last algorithm again. Where
+ * `reduced_memory` was asked for and A0 is not given, the trial reads A0^-1 across the bus too,
+ * once for four lines.
  */
 #ifndef GPU_CUDA_ISM_ISM_H
 #define GPU_CUDA_ISM_ISM_H
@@ -49,7 +50,7 @@ extern "C" {
 
 cudaError_t cuda_ism(const struct cuda_call *call, cudaStream_t stream);
 
-/* Steps of the road by blocks, which come in this order for each block of columns, but for the
+/* Steps of the algorithm by blocks, which come in this order for each block of columns, but for the
  * first one and the last two. Where blocks meet ahead, BEGIN and MEET of the next one come between
  * INVERT and COUPLE, and take the time of R, which is computed meanwhile. */
 enum cuda_ism_step {

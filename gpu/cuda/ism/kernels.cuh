@@ -231,7 +231,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     for (int64_t i = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; i < call.matrices;
          i += step) {
         const cuda_tensors *item = cuda__ism_item(call, i, &within);
-        cuda__ism_store<T>(call, item, within, CUDA_INFO_DOUBTFUL, T(0), METHOD_ROAD_NONE, T(0));
+        cuda__ism_store<T>(call, item, within, CUDA_INFO_DOUBTFUL, T(0), METHOD_ALGORITHM_NONE,
+                           T(0));
     }
 }
 

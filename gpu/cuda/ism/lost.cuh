@@ -5,12 +5,12 @@
  *
  * Both are bounded, by their terms. Where that is too much of K, as where A0 is ill-conditioned and
  * terms cancel, K is computed once more in twice its precision, and compared. If that is too much
- * still, the last road is taken.
+ * still, the last algorithm is taken.
  *
  * Beyond n = 8 it has two lines, and the errors of the update may lie where these do not look.
  * Where that may be too much, as where A0 is nearly singular and A is not, all of A0^-1 - Z M is
- * found out for small matrices, and the last road is taken for others. What it is judged by was
- * found by a search; of several columns it is no bound. Device code; any thread.
+ * found out for small matrices, and the last algorithm is taken for others. What it is judged by
+ * was found by a search; of several columns it is no bound. Device code; any thread.
  */
 #ifndef GPU_CUDA_ISM_LOST_CUH
 #define GPU_CUDA_ISM_LOST_CUH

@@ -1,4 +1,4 @@
-/* gpu/cuda/ism/mend.cuh: the last road of `ism`, for matrices whose answer was doubtful: A is
+/* gpu/cuda/ism/mend.cuh: the last algorithm of `ism`, for matrices whose answer was doubtful: A is
  * formed and inverted as by lu, mending and all; with A0_INVERSE alone, where there is no A, Z M =
  * A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors (solve.cuh), and corrected.
  * The determinant comes from the factors. Host code but for the kernels; any thread; nothing is
@@ -14,7 +14,7 @@
 #define GPU_CUDA_ISM_MEND_CUH
 
 #include "gpu/cuda/ism/level.cuh"
-#include "gpu/cuda/ism/road.cuh"
+#include "gpu/cuda/ism/algorithm.cuh"
 #include "gpu/cuda/ism/solve.cuh"
 #include "gpu/cuda/lu/lu.h"
 
@@ -97,7 +97,7 @@ template <typename T> static __global__ void cuda__ism_report_kernel(const cuda_
         det_ratio = 0;
     answer->refused = info < 0 || (info >= 1 && info <= call.n);
     cuda__ism_store<T>(call, item, within, info, rcond,
-                       info < 0 ? (int)METHOD_ROAD_NONE : (int)METHOD_ROAD_LU, det_ratio);
+                       info < 0 ? (int)METHOD_ALGORITHM_NONE : (int)METHOD_ALGORITHM_LU, det_ratio);
 }
 
 /* By solution: refused where a number of it is none, or where it is in range and not good. A block
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_trial trial = cuda__ism_weigh<T, CUDA__ISM_THREADS>(call, scratch, true);
     if (threadIdx.x > 0)
         return;
-    int n = (int)call.n, info = answer->bad ? -1 : answer->info, road = METHOD_ROAD_LU;
+    int n = (int)call.n, info = answer->bad ? -1 : answer->info, algorithm = METHOD_ALGORITHM_LU;
     bool finite = trial.norm_x <= (double)cuda__real<T>::largest;
     double size = trial.norm_x * (1 + trial.change), eps = cuda__real<T>::eps;
     bool good = finite && trial.norm_x >= cuda__ism_least_norm<T>(call) &&
@@ -125,7 +125,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     if (info >= 1 && info <= n) { /* M is singular */
         rcond = det_ratio = 0;
     } else if (answer->bad) {
-        road = METHOD_ROAD_NONE;
+        algorithm = METHOD_ALGORITHM_NONE;
         det_ratio = cuda__real<T>::nan();
     } else if (info < 0) { /* M overflows */
         info = n + 1;
@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         info = !good || size * eps > trial.norm_a ? n + 1 : 0;
         det_ratio = answer->refused ? cuda__real<T>::nan() : det_ratio;
     }
-    cuda__ism_store<T>(call, item, within, info, rcond, road, det_ratio);
+    cuda__ism_store<T>(call, item, within, info, rcond, algorithm, det_ratio);
 }
 
 /* The inverse, dense; NaN where it is refused. */

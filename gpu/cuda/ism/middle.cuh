@@ -10,8 +10,8 @@
  * memory those of the warp that finds R, where m is above 16). A warp
  * makes its columns of Z from the top to the bottom, writes them, and starts copying the next
  * matrix to where B was. Meanwhile sums over rows add up in its registers. R is found by one warp,
- * and by another one the size of the change, as of the road by blocks: |X K| is that of the column
- * at which a line times X K is the largest.
+ * and by another one the size of the change, as of the algorithm by blocks: |X K| is that of the
+ * column at which a line times X K is the largest.
  *
  * Every sum is taken in an order that n and m alone decide. Blocks go from matrix to matrix; seven
  * barriers for each.
@@ -468,7 +468,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         trial.bad = of->bad != 0;
         of->bad = 0;
         of->reach = of->met = 0;
-        cuda__ism_judge<S>(call, place->item, place->within, trial, METHOD_ROAD_BLOCK);
+        cuda__ism_judge<S>(call, place->item, place->within, trial, METHOD_ALGORITHM_BLOCK);
     }
 
     /* ---- All of it ---- */

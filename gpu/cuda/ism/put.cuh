@@ -1,4 +1,4 @@
-/* gpu/cuda/ism/put.cuh: how kernels and products of `ism` are put into a stream: what road.cuh
+/* gpu/cuda/ism/put.cuh: how kernels and products of `ism` are put into a stream: what algorithm.cuh
  * and mend.cuh are made of. Host code, any thread; nothing is awaited.
  */
 #ifndef GPU_CUDA_ISM_PUT_CUH

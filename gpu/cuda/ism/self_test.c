@@ -21,7 +21,7 @@ struct bench {
     double x[MATRICES * N_MAX * RANK], y[MATRICES * N_MAX * RANK], d[MATRICES * N_MAX];
     double b[MATRICES * N_MAX * N_MAX], z[MATRICES * N_MAX * N_MAX];
     double rcond[MATRICES], det_ratio[MATRICES];
-    int32_t info[MATRICES], road[MATRICES];
+    int32_t info[MATRICES], algorithm[MATRICES];
     uint32_t doubtful;
     struct cuda_tensors item;
 };
@@ -111,10 +111,12 @@ static double ratio_of(const struct trial *trial, int64_t k)
     return worst / ((double)n * norm_a * norm_x * eps);
 }
 
-/* Has lu made an answer that is the road's? Such a road would not show in the answers. */
+/* Has lu made an answer that is the algorithm's? Such an algorithm would not show in the answers.
+ */
 static bool is_mended(const struct trial *trial, int64_t k)
 {
-    return trial->h_bench->road[k] == METHOD_ROAD_LU && !has_zero(trial, k) && trial->n >= RANK;
+    return trial->h_bench->algorithm[k] == METHOD_ALGORITHM_LU && !has_zero(trial, k) &&
+           trial->n >= RANK;
 }
 
 /* What serves its launch, and its mending. */
@@ -158,7 +160,7 @@ static void lay_out(const struct trial *trial)
                               .outputs = {[METHOD_ISM_INVERSE] = seen->z,
                                           [METHOD_ISM_INFO] = seen->info,
                                           [METHOD_ISM_RCOND] = seen->rcond,
-                                          [METHOD_ISM_ROAD] = seen->road,
+                                          [METHOD_ISM_ALGORITHM] = seen->algorithm,
                                           [METHOD_ISM_DET_RATIO] = seen->det_ratio}};
 }
 

@@ -476,7 +476,7 @@ static __global__ void __launch_bounds__(Threads)
                                          cuda__ism_terms_of(at, trial.norm_a));
     trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
     trial.bad = answer->bad != 0;
-    cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);
+    cuda__ism_judge<S>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);
 }
 
 /* ---- The launches ---- */

@@ -573,7 +573,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             trial.blind = of.blind;
             trial.det_ratio = cuda__ism_value(of.det, of.det_exponent);
             trial.bad = of.bad;
-            cuda__ism_judge<S>(call, item, within, trial, METHOD_ROAD_BLOCK);
+            cuda__ism_judge<S>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);
         }
         __syncwarp();
     }

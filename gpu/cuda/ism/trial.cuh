@@ -463,7 +463,7 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const c
     if (answer->broken || few || cuda__ism_twice_loses<T>(call, answer, size))
         trial.error = cuda__real<double>::nan();
     if (threadIdx.x == 0)
-        answer->refused = cuda__ism_judge<T>(call, item, within, trial, call.plan.road) == -1;
+        answer->refused = cuda__ism_judge<T>(call, item, within, trial, call.plan.algorithm) == -1;
 }
 
 #endif

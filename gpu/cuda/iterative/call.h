@@ -57,7 +57,7 @@ enum cuda__iter_tensor {
     CUDA__ITER_INVERSE = 0, /* outputs */
     CUDA__ITER_INFO,
     CUDA__ITER_RCOND,
-    CUDA__ITER_ROAD,
+    CUDA__ITER_ALGORITHM,
     CUDA__ITER_ITERATIONS,
     CUDA__ITER_RESIDUAL,
     CUDA__ITER_HISTORY

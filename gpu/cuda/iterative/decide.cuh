@@ -44,7 +44,7 @@ struct cuda__iter_state {
     int32_t is_v0;  /* V holds V0 as it came */
     int32_t reload; /* A must come in anew, with this scaling */
     /* The start under way. */
-    int32_t road;                /* 0: none yet */
+    int32_t algorithm;           /* 0: none yet */
     int32_t ending, leads;       /* leads: its V is the best of all starts */
     int32_t scheme, steps, slot; /* of the history */
     double growth, frobenius, last, before_last, goal;
@@ -56,7 +56,7 @@ struct cuda__iter_state {
     int32_t good, is_current; /* it is an answer with INFO 0; it is still in V */
     double residual, best_frobenius;
     struct cuda_norm best_norm;
-    int32_t best_scaling, best_road, best_steps, best_slot;
+    int32_t best_scaling, best_algorithm, best_steps, best_slot;
 };
 
 template <typename T> struct cuda__iter_real;
@@ -83,12 +83,12 @@ template <typename T> struct cuda__iter_mind {
 
     /* ---- Starts ---- */
 
-    __device__ int road_of(int initial) const
+    __device__ int algorithm_of(int initial) const
     {
-        return initial == CUDA__ITER_LOW_PRECISION ? METHOD_ROAD_LOW_PRECISION_START
-               : initial == CUDA__ITER_DIAGONAL    ? METHOD_ROAD_DIAGONAL_START
-               : initial == CUDA__ITER_TRANSPOSE   ? METHOD_ROAD_TRANSPOSE_START
-                                                   : METHOD_ROAD_SCALED_IDENTITY_START;
+        return initial == CUDA__ITER_LOW_PRECISION ? METHOD_ALGORITHM_LOW_PRECISION_START
+               : initial == CUDA__ITER_DIAGONAL    ? METHOD_ALGORITHM_DIAGONAL_START
+               : initial == CUDA__ITER_TRANSPOSE   ? METHOD_ALGORITHM_TRANSPOSE_START
+                                                   : METHOD_ALGORITHM_SCALED_IDENTITY_START;
     }
 
     __device__ bool fits(int initial) const
@@ -99,18 +99,19 @@ template <typename T> struct cuda__iter_mind {
         return initial != CUDA__ITER_DIAGONAL || named || state.dominant;
     }
 
-    /* Begins with the start that comes after state.road; false: that was the last one. */
+    /* Begins with the start that comes after state.algorithm; false: that was the last one. */
     __device__ bool next_start()
     {
         int initial = call.wishes.initial;
         if (initial == CUDA__ITER_INITIAL_AUTO)
             initial = CUDA__ITER_LOW_PRECISION;
-        if (state.road == METHOD_ROAD_NONE && state.warm) {
-            state.road = METHOD_ROAD_WARM_START;
+        if (state.algorithm == METHOD_ALGORITHM_NONE && state.warm) {
+            state.algorithm = METHOD_ALGORITHM_WARM_START;
             state.action = CUDA__ITER_START_WARM;
         } else {
-            bool tried = state.road != METHOD_ROAD_NONE && state.road != METHOD_ROAD_WARM_START;
-            while (tried && road_of(initial) != state.road)
+            bool tried = state.algorithm != METHOD_ALGORITHM_NONE &&
+                         state.algorithm != METHOD_ALGORITHM_WARM_START;
+            while (tried && algorithm_of(initial) != state.algorithm)
                 initial++;
             for (initial += tried; initial <= CUDA__ITER_SCALED_IDENTITY; initial++) {
                 if (fits(initial))
@@ -118,7 +119,7 @@ template <typename T> struct cuda__iter_mind {
             }
             if (initial > CUDA__ITER_SCALED_IDENTITY)
                 return false;
-            state.road = road_of(initial);
+            state.algorithm = algorithm_of(initial);
             state.action = CUDA__ITER_START_LOW + initial - CUDA__ITER_LOW_PRECISION;
         }
         state.last = state.frobenius = HUGE_VAL;
@@ -137,10 +138,10 @@ template <typename T> struct cuda__iter_mind {
         struct cuda_norm one = state.one, inf = state.inf;
         int least = min(one.exponent, inf.exponent);
         double first = ldexp(1.0, -one.exponent), second = 1;
-        if (state.road == METHOD_ROAD_TRANSPOSE_START) {
+        if (state.algorithm == METHOD_ALGORITHM_TRANSPOSE_START) {
             first = ldexp(1 / (one.fraction * inf.fraction), -one.exponent);
             second = ldexp(1.0, -inf.exponent);
-        } else if (state.road == METHOD_ROAD_SCALED_IDENTITY_START) {
+        } else if (state.algorithm == METHOD_ALGORITHM_SCALED_IDENTITY_START) {
             first = ldexp(1.0, -least);
             second = fmin(ldexp(one.fraction, one.exponent - least),
                           ldexp(inf.fraction, inf.exponent - least));
@@ -305,7 +306,7 @@ template <typename T> struct cuda__iter_mind {
         state.best_frobenius = state.frobenius;
         state.best_norm = v;
         state.best_scaling = state.scaling;
-        state.best_road = state.road;
+        state.best_algorithm = state.algorithm;
     }
 
     /* After a last step. residual: measured, or the goal. */
@@ -436,8 +437,8 @@ template <typename T> struct cuda__iter_mind {
             float doublings = 2 * (log2f((float)call.n) + real::digits);
             float hopeless =
                 ceilf(doublings / log2f((float)facts.growth)) + ITERATION_HOPELESS_MARGIN;
-            bool better = state.road != METHOD_ROAD_TRANSPOSE_START &&
-                          state.road != METHOD_ROAD_SCALED_IDENTITY_START;
+            bool better = state.algorithm != METHOD_ALGORITHM_TRANSPOSE_START &&
+                          state.algorithm != METHOD_ALGORITHM_SCALED_IDENTITY_START;
             more = fmaxf(hopeless - (float)state.steps, 1) + (better ? hopeless : 0);
         }
         float last = 1, left = (float)(ITERATION_PRODUCTS_MAX - state.products);
@@ -454,7 +455,7 @@ template <typename T> struct cuda__iter_mind {
     __device__ bool step(double residual, double size)
     {
         /* FP32's LU is near the inverse, or of no use. */
-        if (state.road == METHOD_ROAD_LOW_PRECISION_START && state.steps == 0 &&
+        if (state.algorithm == METHOD_ALGORITHM_LOW_PRECISION_START && state.steps == 0 &&
             !(state.frobenius < 1)) {
             state.ending = CUDA__ITER_DIVERGING;
             return false;
@@ -488,7 +489,8 @@ template <typename T> struct cuda__iter_mind {
     {
         const double n = (double)call.n;
         double least = state.frobenius / sqrt(n), bound = 2 * state.goal;
-        int most = state.road == METHOD_ROAD_TRANSPOSE_START ? CUDA__ITER_MORE_MAX : 1, more = 0;
+        int most = state.algorithm == METHOD_ALGORITHM_TRANSPOSE_START ? CUDA__ITER_MORE_MAX : 1,
+            more = 0;
         if (n * n * n * (double)call.count > (double)CUDA__ITER_MORE_WORK || !(least < 1) ||
             state.frobenius > state.last)
             return 0;
@@ -518,15 +520,15 @@ template <typename T> struct cuda__iter_mind {
                           keeps_contract());
         }
         /* The transpose leads to every inverse that there is. */
-        bool last =
-            state.good || state.ending == CUDA__ITER_CUT_SHORT ||
-            (state.ending == CUDA__ITER_HOPELESS && state.road == METHOD_ROAD_TRANSPOSE_START);
+        bool last = state.good || state.ending == CUDA__ITER_CUT_SHORT ||
+                    (state.ending == CUDA__ITER_HOPELESS &&
+                     state.algorithm == METHOD_ALGORITHM_TRANSPOSE_START);
         if (!last && next_start())
             return;
         if (!state.good && state.scaling < 0) {
             /* Scaled down, small entries may have vanished. */
             set_scaling(0);
-            state.road = METHOD_ROAD_NONE;
+            state.algorithm = METHOD_ALGORITHM_NONE;
             if (next_start())
                 return;
         }

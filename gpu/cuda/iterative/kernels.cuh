@@ -284,8 +284,8 @@ static __device__ void cuda__iter_report(const cuda__iter_view<T> &view, const c
     T rcond = refused < 0 ? nan : refused ? T(0) : mind.rcond();
     ((int32_t *)to->outputs[CUDA__ITER_INFO])[within] = mind.info();
     ((T *)to->outputs[CUDA__ITER_RCOND])[within] = rcond;
-    ((int32_t *)to->outputs[CUDA__ITER_ROAD])[within] =
-        refused ? (int32_t)METHOD_ROAD_NONE : state.best_road;
+    ((int32_t *)to->outputs[CUDA__ITER_ALGORITHM])[within] =
+        refused ? (int32_t)METHOD_ALGORITHM_NONE : state.best_algorithm;
     ((int32_t *)to->outputs[CUDA__ITER_ITERATIONS])[within] = refused ? 0 : state.best_steps;
     if (T *residual = (T *)to->outputs[CUDA__ITER_RESIDUAL])
         residual[within] = refused ? nan : mind.told();

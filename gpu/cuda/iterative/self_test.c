@@ -23,7 +23,7 @@
 struct bench {
     double a[MATRICES * NUMBERS], x[MATRICES * NUMBERS];
     double rcond[MATRICES], residual[MATRICES];
-    int32_t info[MATRICES], road[MATRICES], iterations[MATRICES];
+    int32_t info[MATRICES], algorithm[MATRICES], iterations[MATRICES];
     struct cuda_tensors item;
     struct cuda_notes notes;
 };
@@ -84,7 +84,7 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_ca
                               .outputs = {[METHOD_ITERATIVE_INVERSE] = seen->x,
                                           [METHOD_ITERATIVE_INFO] = seen->info,
                                           [METHOD_ITERATIVE_RCOND] = seen->rcond,
-                                          [METHOD_ITERATIVE_ROAD] = seen->road,
+                                          [METHOD_ITERATIVE_ALGORITHM] = seen->algorithm,
                                           [METHOD_ITERATIVE_ITERATIONS] = seen->iterations,
                                           [METHOD_ITERATIVE_RESIDUAL] = seen->residual}};
     call->options = options;

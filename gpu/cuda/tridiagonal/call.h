@@ -26,7 +26,7 @@ enum cuda__tri_output {
     CUDA__TRI_DIAGONAL,
     CUDA__TRI_INFO,
     CUDA__TRI_RCOND,
-    CUDA__TRI_ROAD,
+    CUDA__TRI_ALGORITHM,
     CUDA__TRI_GENERATORS,
     CUDA__TRI_EXPONENTS
 };

@@ -40,7 +40,7 @@ enum cuda__tri_form {
 /* What became of a matrix: at the start of its part of the workspace. */
 struct cuda__tri_answer {
     void *x; /* NULL: nobody wants it */
-    int32_t form, info, road, levels;
+    int32_t form, info, algorithm, levels;
     /* While its chunks are under way: how many are done, and the bits of the largest numbers. */
     unsigned long long arrived, norm, error, growth, difference;
 };

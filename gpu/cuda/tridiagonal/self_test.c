@@ -19,7 +19,7 @@
 struct bench {
     double dl[MATRICES * N_MAX], d[MATRICES * N_MAX], du[MATRICES * N_MAX];
     double x[MATRICES * N_MAX * N_MAX], rcond[MATRICES];
-    int32_t info[MATRICES], road[MATRICES];
+    int32_t info[MATRICES], algorithm[MATRICES];
     struct cuda_tensors item;
 };
 
@@ -102,7 +102,7 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_po
                                           .outputs = {[CUDA__TRI_INVERSE] = seen->x,
                                                       [CUDA__TRI_INFO] = seen->info,
                                                       [CUDA__TRI_RCOND] = seen->rcond,
-                                                      [CUDA__TRI_ROAD] = seen->road}};
+                                                      [CUDA__TRI_ALGORITHM] = seen->algorithm}};
     for (int k = 0; k < VARIANTS * 5 && status == cudaSuccess; k++) {
         int64_t n = orders[k / VARIANTS], options[METHOD_OPTIONS_MAX] = {k % VARIANTS};
         struct cuda_call call = {.precision = precision,

@@ -325,9 +325,9 @@ template <typename T> struct cuda__tri_serial {
             *to = rcond < cuda__real<T>::eps ? n + 1 : 0;
         if (T *to = output<T>(place, CUDA__TRI_RCOND, 1))
             *to = rcond;
-        int32_t *road = output<int32_t>(place, CUDA__TRI_ROAD, 1);
-        if (road && !call.found)
-            *road = METHOD_ROAD_TWO_SWEEP;
+        int32_t *algorithm = output<int32_t>(place, CUDA__TRI_ALGORITHM, 1);
+        if (algorithm && !call.found)
+            *algorithm = METHOD_ALGORITHM_TWO_SWEEP;
     }
 
     /* ---- A warp writes what a matrix has ---- */

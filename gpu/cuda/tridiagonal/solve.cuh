@@ -1,6 +1,6 @@
 /* gpu/cuda/tridiagonal/solve.cuh: the O(n) numbers of one tridiagonal matrix and its report, by one
  * block of threads, or one a chunk of rows: which way is taken, INFO, RCOND, METHOD and the
- * diagonal, road by road as gpu/host/tridiagonal/tridiagonal.c has it.
+ * diagonal, algorithm by algorithm as gpu/host/tridiagonal/tridiagonal.c has it.
  *
  * Dominant matrices take the two sweeps, and from there the merging where it is asked for; others
  * the minors. A way that divides by zero, overflows, or fails its trial leaves the matrix to the
@@ -62,7 +62,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
     cuda__number norm_x;
     const double *diagonal;
     int64_t info;
-    int road, form, levels;
+    int algorithm, form, levels;
 
     /* Matrix k of the call, in part `slot` of the workspace. */
     __device__ __forceinline__ cuda__tri_solver(const cuda__tri_call &of, int64_t k, int64_t slot,
@@ -70,8 +70,8 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         : call(of), memory(shared), part(cuda__tri_find_part(of, slot)),
           item(cuda__tri_find(of, of.first + k, &within)),
           n(of.n), block{&shared->scans, 0}, norm{0, 0}, finite(false), by_rows(false),
-          dominant(false), norm_x{0, 0}, diagonal(nullptr), info(0), road(METHOD_ROAD_NONE),
-          form(CUDA__TRI_NAN), levels(0)
+          dominant(false), norm_x{0, 0}, diagonal(nullptr), info(0),
+          algorithm(METHOD_ALGORITHM_NONE), form(CUDA__TRI_NAN), levels(0)
     {
     }
 
@@ -243,12 +243,12 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         if (!holds(of.norm, of.error))
             return false;
         norm_x = cuda__normal(of.norm, 0);
-        road = METHOD_ROAD_SHERMAN_MORRISON;
+        algorithm = METHOD_ALGORITHM_SHERMAN_MORRISON;
         form = CUDA__TRI_BY_LEVELS;
         diagonal = part.merged();
         if (merges() && has_merged(of))
             return true;
-        road = METHOD_ROAD_TWO_SWEEP;
+        algorithm = METHOD_ALGORITHM_TWO_SWEEP;
         form = CUDA__TRI_BY_LINES;
         diagonal = part.diagonal();
         return true;
@@ -260,7 +260,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         cuda__tri_minor_sums sums =
             cuda__tri_find_minors<Threads>(part, block.memory, &memory->stage, n);
         double eps = (double)cuda__real<T>::eps;
-        road = METHOD_ROAD_PIVOTED;
+        algorithm = METHOD_ALGORITHM_PIVOTED;
         info = sums.info;
         if (info)
             return;
@@ -295,7 +295,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         *part.answer() = {cuda__tri_start_of<T>(call, item, within),
                           form,
                           (int32_t)info,
-                          road,
+                          algorithm,
                           levels,
                           0,
                           0,
@@ -305,8 +305,8 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
             *to = (int32_t)info;
         if (T *to = output<T>(CUDA__TRI_RCOND, 1))
             *to = number;
-        if (int32_t *to = output<int32_t>(CUDA__TRI_ROAD, 1))
-            *to = road;
+        if (int32_t *to = output<int32_t>(CUDA__TRI_ALGORITHM, 1))
+            *to = algorithm;
     }
 
     /* Everything after the sweeps. */
@@ -394,7 +394,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
             if (!is_merged(found[0], growth, difference))
                 return false;
             norm_x = cuda__normal(found[0], 0);
-            road = METHOD_ROAD_SHERMAN_MORRISON;
+            algorithm = METHOD_ALGORITHM_SHERMAN_MORRISON;
             form = CUDA__TRI_BY_LEVELS;
             diagonal = part.merged();
             block.sync();

@@ -1,9 +1,9 @@
-/* gpu/host/auto/auto.c: `auto`, which looks at each matrix and takes the cheapest road that is as
- * accurate as lu.
+/* gpu/host/auto/auto.c: `auto`, which looks at each matrix and takes the cheapest algorithm that is
+ * as accurate as lu.
  *
- * Roads, in the order they are tried: diagonal (reciprocals), triangular (trtri), tridiagonal (of
- * order 3 or more), symmetric with a positive diagonal (Cholesky, cholesky.h), lu. A dense matrix
- * is told from the special ones by its first few rows; what may be zero to its end is looked
+ * Algorithms, in the order they are tried: diagonal (reciprocals), triangular (trtri), tridiagonal
+ * (of order 3 or more), symmetric with a positive diagonal (Cholesky, cholesky.h), lu. A dense
+ * matrix is told from the special ones by its first few rows; what may be zero to its end is looked
  * through by a team.
  *
  * Up to HOST_SMALL_ORDER_MAX a dense matrix joins one of lu's groups (small.h), a symmetric one

@@ -71,9 +71,9 @@ static double run(struct trial *trial)
         float narrow;
         double wide;
     } rcond;
-    int32_t info = -1, road = 0;
+    int32_t info = -1, algorithm = 0;
     struct host_matrix matrix = {.inputs = {trial->a},
-                                 .outputs = {trial->inverse, &info, &rcond, &road},
+                                 .outputs = {trial->inverse, &info, &rcond, &algorithm},
                                  .n = trial->n,
                                  .options = options,
                                  .scratch = trial->scratch};

@@ -1,16 +1,16 @@
-/* gpu/host/ism/ism.c: `ism`: reads what is given, balances X and Y, goes the roads that ism.h
+/* gpu/host/ism/ism.c: `ism`: reads what is given, balances X and Y, goes the algorithms that ism.h
  * offers until one leads to a good inverse, and reports.
  *
  * Small updates of a known inverse go as many at once as a vector has lanes (group.inc); what
- * is not good beyond doubt there, and all others, alone. Roads, in the order they are tried: the
- * plan's variant; where blocks broke down or lost accuracy
- * and m is small, all columns as one block, whose coupling matrix is factored with pivoting; where
- * the answer is nearly good, Newton's step; at last A is formed, where terms cancel in twice the
- * precision, and inverted as by lu, with the scaling and the repair that lu has. A0_INVERSE alone
- * has no A: there the last road solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed
- * up in twice the precision. No answer goes out that its trial has not found good.
+ * is not good beyond doubt there, and all others, alone. Algorithms, in the order they are tried:
+ * the plan's variant; where blocks broke down or lost accuracy and m is small, all columns as one
+ * block, whose coupling matrix is factored with pivoting; where the answer is nearly good, Newton's
+ * step; at last A is formed, where terms cancel in twice the precision, and inverted as by lu, with
+ * the scaling and the repair that lu has. A0_INVERSE alone has no A: there the last algorithm
+ * solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in twice the precision. No
+ * answer goes out that its trial has not found good.
  *
- * Threads: any. Cost: see types.inc; the last road takes lu's 2 n^3 and more.
+ * Threads: any. Cost: see types.inc; the last algorithm takes lu's 2 n^3 and more.
  */
 #include "gpu/host/base/speed.h"
 
@@ -64,7 +64,7 @@ static bool merges(int64_t n, int64_t m)
 static int64_t work_numbers(enum precision precision, int64_t n, int64_t m, int64_t planned,
                             bool factors)
 {
-    struct host_ism_plan merged = {.road = METHOD_ROAD_BLOCK, .block = largest(m, 1)};
+    struct host_ism_plan merged = {.algorithm = METHOD_ALGORITHM_BLOCK, .block = largest(m, 1)};
     int64_t repair = HOST_ISM_REPAIR_ROWS * (2 * host__ld(precision, n) + host__ld(precision, m));
     if (planned < 0)
         return -1;

@@ -53,9 +53,9 @@ double host__ism_product_value(struct host_ism_product product);
 
 /* How a matrix is gone about. */
 struct host_ism_plan {
-    enum method_road road; /* SINGLE, BLOCK or REDUCED_MEMORY */
-    bool fused;            /* by the fused update, HOST_ISM_RANK columns at a time */
-    int64_t block;         /* columns of a block, 1 to m (1 where m is 0) */
+    enum method_algorithm algorithm; /* SINGLE, BLOCK or REDUCED_MEMORY */
+    bool fused;                      /* by the fused update, HOST_ISM_RANK columns at a time */
+    int64_t block;                   /* columns of a block, 1 to m (1 where m is 0) */
 };
 
 /* A good plan for auto, or what the options say: plan.c. inputs: a bit for each that is there.

@@ -110,7 +110,7 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
         int64_t whole = host__ism_layout_block(precision, n, m, plan.block, true).total;
         return total < whole ? whole : total;
     }
-    if (plan.road == METHOD_ROAD_REDUCED_MEMORY)
+    if (plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY)
         return host__ism_layout_reduced(precision, n, plan.block).total;
     return host__ism_layout_block(precision, n, m, plan.block, factors).total;
 }
@@ -119,7 +119,7 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
 int64_t host__ism_most_numbers(enum precision precision, int64_t n, int64_t m)
 {
     const int64_t block = block_most(n, m);
-    struct host_ism_plan reduced = {.road = METHOD_ROAD_REDUCED_MEMORY, .block = block};
+    struct host_ism_plan reduced = {.algorithm = METHOD_ALGORITHM_REDUCED_MEMORY, .block = block};
     struct host_ism_plan fused = {.fused = true};
     const int64_t by_blocks = layout_block(precision, n, m, block, m, m).total;
     const int64_t others = largest(host__ism_plan_numbers(precision, n, m, reduced, false),
@@ -170,20 +170,20 @@ struct host_ism_plan host__ism_plan(int64_t n, int64_t m, uint32_t inputs, const
 {
     bool inverse = (inputs & METHOD_INPUT(METHOD_ISM_A0_INVERSE)) != 0;
     bool alone = (inputs & METHOD_INPUT(METHOD_ISM_A)) != 0;
-    static const enum method_road roads[] = {
-        [METHOD_ISM_SINGLE] = METHOD_ROAD_SINGLE,
-        [METHOD_ISM_BLOCK] = METHOD_ROAD_BLOCK,
-        [METHOD_ISM_REDUCED_MEMORY] = METHOD_ROAD_REDUCED_MEMORY,
+    static const enum method_algorithm algorithms[] = {
+        [METHOD_ISM_SINGLE] = METHOD_ALGORITHM_SINGLE,
+        [METHOD_ISM_BLOCK] = METHOD_ALGORITHM_BLOCK,
+        [METHOD_ISM_REDUCED_MEMORY] = METHOD_ALGORITHM_REDUCED_MEMORY,
     };
     const int64_t most = block_most(n, m);
     const struct ism_tuning *row = tuned(n, m, inverse);
     int64_t block = row->block > 0 ? row->block : (int64_t)(row->part * (double)m);
-    struct host_ism_plan plan = {.road = row->road, .block = within(block, most)};
+    struct host_ism_plan plan = {.algorithm = row->algorithm, .block = within(block, most)};
     if (options[METHOD_ISM_VARIANT] != METHOD_ISM_AUTO)
-        plan.road = roads[options[METHOD_ISM_VARIANT]];
+        plan.algorithm = algorithms[options[METHOD_ISM_VARIANT]];
     if (options[METHOD_ISM_BLOCK_SIZE] > 0)
         plan.block = within(options[METHOD_ISM_BLOCK_SIZE], most);
-    if (plan.road == METHOD_ROAD_SINGLE)
+    if (plan.algorithm == METHOD_ALGORITHM_SINGLE)
         plan.block = 1;
     /* Where nobody asked for blocks. */
     plan.fused = row->fused && m > 0 && !alone && options[METHOD_ISM_VARIANT] == METHOD_ISM_AUTO &&

@@ -13,12 +13,12 @@
  * has a trial of one precision, which may be the very same ones. They are n / 2 eps at most of the
  * sum of the terms' magnitudes, |X| |Y^T| |A0^-1|. That sum is taken; where it is so much larger
  * than 1 + |M - I| that the contract could be broken unseen, the trial is made in twice the
- * precision. That of the last road always is. Where even that would not do, nothing is good.
+ * precision. That of the last algorithm always is. Where even that would not do, nothing is good.
  *
  * Where A is known and terms of X Y^T cancel, it is the same with |X| |Y^T| and |A|, which is then
- * summed in twice the precision too; four lines are tried. What fails goes the last road, where A
- * is formed, and tried likewise: if it is not the sum to within rounding, that is taken in twice
- * the precision and rounded once.
+ * summed in twice the precision too; four lines are tried. What fails goes the last algorithm,
+ * where A is formed, and tried likewise: if it is not the sum to within rounding, that is taken in
+ * twice the precision and rounded once.
  *
  * |A| is exact for A alone, and for orders up to NORM_ORDER. Beyond, columns are chosen whose
  * norms seem largest, by products with fixed lines, and others whose norms may be so by the norms

@@ -16,15 +16,15 @@
 struct ism_tuning {
     int64_t n_most, m_most;
     double share_most; /* of m in n */
-    enum method_road road;
+    enum method_algorithm algorithm;
     bool fused;    /* HOST_ISM_RANK columns at a time, without OpenBLAS; m_most <= HOST_ISM_THIN */
     int64_t block; /* columns of a block; 0: `part` of m */
     double part;
 };
 
 #define ANY INT64_MAX
-#define BLOCK METHOD_ROAD_BLOCK
-#define REDUCED METHOD_ROAD_REDUCED_MEMORY
+#define BLOCK METHOD_ALGORITHM_BLOCK
+#define REDUCED METHOD_ALGORITHM_REDUCED_MEMORY
 
 /* A0 is diagonal. */
 static const struct ism_tuning tuning_diagonal[] = {

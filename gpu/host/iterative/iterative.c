@@ -74,28 +74,28 @@ static struct wishes read_options(const struct host_matrix *matrix)
     return wishes;
 }
 
-/* The starts to try, in order; METHOD_ROAD_NONE ends them. */
+/* The starts to try, in order; METHOD_ALGORITHM_NONE ends them. */
 struct starts {
-    enum method_road roads[STARTS_MAX + 1];
+    enum method_algorithm algorithms[STARTS_MAX + 1];
 };
 
 /* By the choice of initial, but for auto. */
-static const enum method_road road_of[] = {
-    [METHOD_ITERATIVE_LOW_PRECISION] = METHOD_ROAD_LOW_PRECISION_START,
-    [METHOD_ITERATIVE_DIAGONAL] = METHOD_ROAD_DIAGONAL_START,
-    [METHOD_ITERATIVE_TRANSPOSE] = METHOD_ROAD_TRANSPOSE_START,
-    [METHOD_ITERATIVE_SCALED_IDENTITY] = METHOD_ROAD_SCALED_IDENTITY_START,
+static const enum method_algorithm algorithm_of[] = {
+    [METHOD_ITERATIVE_LOW_PRECISION] = METHOD_ALGORITHM_LOW_PRECISION_START,
+    [METHOD_ITERATIVE_DIAGONAL] = METHOD_ALGORITHM_DIAGONAL_START,
+    [METHOD_ITERATIVE_TRANSPOSE] = METHOD_ALGORITHM_TRANSPOSE_START,
+    [METHOD_ITERATIVE_SCALED_IDENTITY] = METHOD_ALGORITHM_SCALED_IDENTITY_START,
 };
 
 static struct starts choose_starts(const struct wishes *wishes, enum precision precision,
                                    const struct host_identity *identity)
 {
-    struct starts starts = {{METHOD_ROAD_NONE}};
+    struct starts starts = {{METHOD_ALGORITHM_NONE}};
     int count = 0;
     bool automatic = wishes->initial == METHOD_ITERATIVE_INITIAL_AUTO;
     int first = automatic ? METHOD_ITERATIVE_LOW_PRECISION : (int)wishes->initial;
     if (wishes->warm)
-        starts.roads[count++] = METHOD_ROAD_WARM_START;
+        starts.algorithms[count++] = METHOD_ALGORITHM_WARM_START;
     for (int i = first; i <= METHOD_ITERATIVE_SCALED_IDENTITY; i++) {
         bool named = i == (int)wishes->initial, fits = true;
         if (i == METHOD_ITERATIVE_LOW_PRECISION)
@@ -104,7 +104,7 @@ static struct starts choose_starts(const struct wishes *wishes, enum precision p
         if (i == METHOD_ITERATIVE_DIAGONAL)
             fits = named || identity->dominant;
         if (fits)
-            starts.roads[count++] = road_of[i];
+            starts.algorithms[count++] = algorithm_of[i];
     }
     return starts;
 }
@@ -118,9 +118,10 @@ static int64_t hopeless_steps(int64_t n, int digits, double growth)
 }
 
 /* Does another start follow that leads to more inverses? */
-static bool has_better(enum method_road road)
+static bool has_better(enum method_algorithm algorithm)
 {
-    return road != METHOD_ROAD_TRANSPOSE_START && road != METHOD_ROAD_SCALED_IDENTITY_START;
+    return algorithm != METHOD_ALGORITHM_TRANSPOSE_START &&
+           algorithm != METHOD_ALGORITHM_SCALED_IDENTITY_START;
 }
 
 static const char *kernel(enum precision precision, int64_t n)

@@ -117,11 +117,11 @@ struct host_iter_rounding host__iter_rounding_f64(const struct host_iter_f64 *it
 
 /* ---- First approximations: start.c ---- */
 
-/* v becomes a first approximate inverse of a. False: there is none of this kind. road is one of
- * METHOD_ROAD_..._START but for the warm one. */
-bool host__iter_start_f32(const struct host_iter_f32 *iter, enum method_road road,
+/* v becomes a first approximate inverse of a. False: there is none of this kind. algorithm is one
+ * of METHOD_ALGORITHM_..._START but for the warm one. */
+bool host__iter_start_f32(const struct host_iter_f32 *iter, enum method_algorithm algorithm,
                           const struct host_identity *identity);
-bool host__iter_start_f64(const struct host_iter_f64 *iter, enum method_road road,
+bool host__iter_start_f64(const struct host_iter_f64 *iter, enum method_algorithm algorithm,
                           const struct host_identity *identity);
 
 #endif

@@ -81,16 +81,17 @@ static bool start_low_precision(const struct host_iter_f64 *iter,
     return true;
 }
 
-bool host__iter_start_f32(const struct host_iter_f32 *iter, enum method_road road,
+bool host__iter_start_f32(const struct host_iter_f32 *iter, enum method_algorithm algorithm,
                           const struct host_identity *identity)
 {
-    return road != METHOD_ROAD_LOW_PRECISION_START && start_f32(iter, road, identity);
+    return algorithm != METHOD_ALGORITHM_LOW_PRECISION_START &&
+           start_f32(iter, algorithm, identity);
 }
 
-bool host__iter_start_f64(const struct host_iter_f64 *iter, enum method_road road,
+bool host__iter_start_f64(const struct host_iter_f64 *iter, enum method_algorithm algorithm,
                           const struct host_identity *identity)
 {
-    if (road == METHOD_ROAD_LOW_PRECISION_START)
+    if (algorithm == METHOD_ALGORITHM_LOW_PRECISION_START)
         return start_low_precision(iter, identity);
-    return start_f64(iter, road, identity);
+    return start_f64(iter, algorithm, identity);
 }

@@ -1,4 +1,4 @@
-/* gpu/host/linalg/cholesky.h: the road of `auto` for symmetric positive definite matrices.
+/* gpu/host/linalg/cholesky.h: the algorithm of `auto` for symmetric positive definite matrices.
  *
  * Threads: any, as dense.h. Cost: one pass for most of the matrices that are none; n^3 operations,
  * half of lu's, for one that is; n^3 / 3 for a factor that was of no use; rarely, n^3 for an

@@ -28,7 +28,7 @@ enum host_inverse_output {
     HOST_INVERSE,
     HOST_INFO,
     HOST_RCOND,
-    HOST_ROAD, /* auto alone */
+    HOST_ALGORITHM, /* auto alone */
 };
 
 /* A 1-norm as fraction * 2^exponent, fraction in [1/2, 1) or 0: it cannot over- or underflow. */
@@ -118,24 +118,28 @@ struct host_answered {
  * it would have, row-major, unless that is lost; all other scratch is used up. */
 struct host_answered host__answer_f32(const struct host_matrix *matrix,
                                       const struct host_work_f32 *work, enum host_order order,
-                                      int scaling, struct host_norm norm, enum method_road road,
-                                      enum host_trust trust);
+                                      int scaling, struct host_norm norm,
+                                      enum method_algorithm algorithm, enum host_trust trust);
 struct host_answered host__answer_f64(const struct host_matrix *matrix,
                                       const struct host_work_f64 *work, enum host_order order,
-                                      int scaling, struct host_norm norm, enum method_road road,
-                                      enum host_trust trust);
+                                      int scaling, struct host_norm norm,
+                                      enum method_algorithm algorithm, enum host_trust trust);
 
 /* RCOND, (1 / |A|) / |X|; 0 where X is not finite. */
 float host__rcond_f32(struct host_norm a, struct host_norm x);
 double host__rcond_f64(struct host_norm a, struct host_norm x);
 
 /* The INFO and RCOND of an inverse that was put in its place and found good. */
-void host__report_f32(const struct host_matrix *matrix, float rcond, enum method_road road);
-void host__report_f64(const struct host_matrix *matrix, double rcond, enum method_road road);
+void host__report_f32(const struct host_matrix *matrix, float rcond,
+                      enum method_algorithm algorithm);
+void host__report_f64(const struct host_matrix *matrix, double rcond,
+                      enum method_algorithm algorithm);
 
 /* No inverse: INVERSE is filled with NaN. info -1: RCOND NaN; an exact zero pivot: RCOND 0. */
-void host__refuse_f32(const struct host_matrix *matrix, int64_t info, enum method_road road);
-void host__refuse_f64(const struct host_matrix *matrix, int64_t info, enum method_road road);
+void host__refuse_f32(const struct host_matrix *matrix, int64_t info,
+                      enum method_algorithm algorithm);
+void host__refuse_f64(const struct host_matrix *matrix, int64_t info,
+                      enum method_algorithm algorithm);
 
 /* The whole of `lu`, for a finite matrix whose norm is known: lu.c. */
 void host__lu_f32(const struct host_matrix *matrix, struct host_norm norm);

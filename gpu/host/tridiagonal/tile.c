@@ -15,7 +15,7 @@
  * Subnormal numbers: where a product or a conversion ends in one, some processors take a microcode
  * assist of a hundred cycles and more, once a vector. A matrix whose entries fall fast has a band
  * of them on either side of the diagonal, and they would cost as much as all stores. So a row's
- * products that may be that small are made by another road, with the same bits: the smallest
+ * products that may be that small are made by another algorithm, with the same bits: the smallest
  * normal number, or in FP32 one whose last place is the smallest number's, is added to the
  * magnitude, and what the sum's bits lie above that number's are the subnormal's.
  *

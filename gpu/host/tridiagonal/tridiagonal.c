@@ -61,7 +61,7 @@ struct work {
     bool keeps_levels; /* else all share the first two */
     int64_t step;
     /* The answer: */
-    enum method_road road;
+    enum method_algorithm algorithm;
     const double *diagonal; /* of X */
     long double norm_x;
 };

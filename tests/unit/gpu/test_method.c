@@ -95,8 +95,8 @@ static void test_descriptors_are_complete(void **state)
             check_tensor(method, &method->outputs[j], false);
             assert_int_equal(method_output_find(method, method->outputs[j].name), j);
         }
-        bool tells_road = method_output_find(method, "METHOD") >= 0;
-        assert_int_equal(tells_road, method->road == METHOD_ROAD_NONE);
+        bool tells_algorithm = method_output_find(method, "METHOD") >= 0;
+        assert_int_equal(tells_algorithm, method->algorithm == METHOD_ALGORITHM_NONE);
         assert_true(method_output_find(method, "INFO") >= 0);
     }
 }
@@ -114,15 +114,15 @@ static void test_names_are_found(void **state)
     assert_int_equal(method_option_find(method_find("lu"), "spd"), -1);
 }
 
-static void test_roads_have_names(void **state)
+static void test_algorithms_have_names(void **state)
 {
     (void)state;
-    assert_string_equal(method_road_name(METHOD_ROAD_CHOLESKY), "cholesky");
-    assert_string_equal(method_road_name(METHOD_ROAD_NONE), "none");
-    assert_string_equal(method_road_name(-1), "none");
-    assert_string_equal(method_road_name(METHOD_ROAD_COUNT), "none");
-    for (int i = 0; i < METHOD_ROAD_COUNT; i++)
-        assert_true(method_road_name(i)[0] != 0);
+    assert_string_equal(method_algorithm_name(METHOD_ALGORITHM_CHOLESKY), "cholesky");
+    assert_string_equal(method_algorithm_name(METHOD_ALGORITHM_NONE), "none");
+    assert_string_equal(method_algorithm_name(-1), "none");
+    assert_string_equal(method_algorithm_name(METHOD_ALGORITHM_COUNT), "none");
+    for (int i = 0; i < METHOD_ALGORITHM_COUNT; i++)
+        assert_true(method_algorithm_name(i)[0] != 0);
 }
 
 static void test_ranges(void **state)
@@ -180,7 +180,7 @@ static void test_sizes(void **state)
         {METHOD_REAL, 1, {METHOD_DIM_INT(0)}, PRECISION_FP64, 8, 0, 88},
         {METHOD_REAL, 2, {METHOD_DIM_RANGE(1), METHOD_DIM_RANGE(2)}, PRECISION_FP64, 8, 0, 192},
         {METHOD_REAL, 2, {METHOD_DIM_RANGE(2), METHOD_DIM_RANGE(2)}, PRECISION_FP64, 0, 0, 0},
-        {METHOD_ROAD, 0, {0}, PRECISION_FP64, 8, 0, 4},
+        {METHOD_ALGORITHM, 0, {0}, PRECISION_FP64, 8, 0, 4},
         {METHOD_REAL, 0, {0}, PRECISION_FP32, 8, 0, 4},
         {METHOD_REAL, 2, {METHOD_DIM_N, METHOD_DIM_N}, PRECISION_FP64, 3037000500, 0, -1},
         {METHOD_REAL, 2, {METHOD_DIM_N, METHOD_DIM_N}, PRECISION_FP32, INT64_MAX, 0, -1},
@@ -243,7 +243,7 @@ int main(void)
         cmocka_unit_test(test_registry_is_sorted_and_found),
         cmocka_unit_test(test_descriptors_are_complete),
         cmocka_unit_test(test_names_are_found),
-        cmocka_unit_test(test_roads_have_names),
+        cmocka_unit_test(test_algorithms_have_names),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_default_options),
         cmocka_unit_test(test_sizes),

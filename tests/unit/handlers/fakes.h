@@ -328,8 +328,8 @@ static inline void fake_compute(struct fake *fake, const int32_t *infos)
                 ((int32_t *)out)[b] = infos == NULL ? 0 : infos[b];
             else if (tensor->kind == METHOD_INT32)
                 ((int32_t *)out)[b] = fake->iterations;
-            else if (tensor->kind == METHOD_ROAD)
-                ((int32_t *)out)[b] = METHOD_ROAD_LU;
+            else if (tensor->kind == METHOD_ALGORITHM)
+                ((int32_t *)out)[b] = METHOD_ALGORITHM_LU;
             else if (item->precision == PRECISION_FP32)
                 ((float *)out)[b] = 0.1F;
             else if (tensor->kind == METHOD_REAL)

@@ -44,13 +44,13 @@ const struct method prototest_chain = {
                 {.name = "DIAGONAL", .rank = 1, .dims = {METHOD_DIM_N}},
                 {.name = "INFO", .kind = METHOD_INT32, .is_default = true},
                 {.name = "RCOND", .is_default = true},
-                {.name = "METHOD", .kind = METHOD_ROAD},
+                {.name = "METHOD", .kind = METHOD_ALGORITHM},
                 {.name = "HISTORY", .rank = 2, .dims = {METHOD_DIM_INT(2), METHOD_DIM_4}}},
     .options =
         {{.name = "rows", .help = "r", .kind = METHOD_OPTION_RANGE},
          {.name = "columns", .help = "c", .kind = METHOD_OPTION_RANGE},
          {.name = "steps", .kind = METHOD_OPTION_INT, .least = 0, .most = 1e15, .initial = 5}},
-    .road = METHOD_ROAD_TRIDIAGONAL,
+    .algorithm = METHOD_ALGORITHM_TRIDIAGONAL,
     .n_max = 100,
 };
 
@@ -72,7 +72,7 @@ const struct method prototest_update = {
           .kind = METHOD_OPTION_CHOICE,
           .choices = "auto|single|block",
           .initial = 2}},
-    .road = METHOD_ROAD_NONE,
+    .algorithm = METHOD_ALGORITHM_NONE,
     .n_max = 1000,
 };
 

@@ -6,7 +6,7 @@
 static double inverse[8] = {1, 2.5, -3e-9, 4, 5, 6, 7, 8};
 static int32_t info[2] = {0, -1};
 static double rcond[2] = {0.5, 0};
-static int32_t road[2] = {METHOD_ROAD_DIAGONAL, METHOD_ROAD_GAUSS_JORDAN};
+static int32_t algorithm[2] = {METHOD_ALGORITHM_DIAGONAL, METHOD_ALGORITHM_GAUSS_JORDAN};
 static int32_t pivots[4] = {2, 2, 1, 2};
 
 struct row {
@@ -15,7 +15,7 @@ struct row {
     int lead_rank;
     int64_t lead[PROTO_RANK_MAX];
     int outputs[4], output_count;
-    bool no_road; /* the METHOD output was not computed */
+    bool no_algorithm; /* the METHOD output was not computed */
     const char *json;
 };
 
@@ -116,7 +116,7 @@ static void test_answers(void **state)
         bool factor = strcmp(rows[i].method, "lu_factor") == 0;
         bool none = rows[i].n == 0 || strcmp(rows[i].name, "no matrices") == 0;
         void *const outputs[METHOD_OUTPUTS_MAX] = {none ? NULL : inverse, factor ? pivots : info,
-                                                   rcond, rows[i].no_road ? NULL : road};
+                                                   rcond, rows[i].no_algorithm ? NULL : algorithm};
         fill(&request, &rows[i]);
         prototest_space_init(&space, proto_answer_bound(&request));
         enum error error = proto_json_encode(&request, outputs, &space.space, &answer, &failure);

@@ -279,9 +279,9 @@ static void test_answers(void **state)
 {
     (void)state;
     double inverse[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    int32_t info[2] = {0, -1}, road[2] = {METHOD_ROAD_LU, 99};
+    int32_t info[2] = {0, -1}, algorithm[2] = {METHOD_ALGORITHM_LU, 99};
     double rcond[2] = {0.5, 0.25};
-    void *const outputs[METHOD_OUTPUTS_MAX] = {inverse, info, rcond, road};
+    void *const outputs[METHOD_OUTPUTS_MAX] = {inverse, info, rcond, algorithm};
     char names[2][4 * 21] = {{'l', 0, 0, 0, 'u'}, {'n', 0, 0, 0, 'o', 0, 0, 0, 'n', 0, 0, 0, 'e'}};
     struct proto_request request;
     proto_request_init(&request, PROTO_FORMAT_NPY, method_find("auto"));

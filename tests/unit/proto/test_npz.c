@@ -393,13 +393,13 @@ static void test_answer(void **state)
 {
     (void)state;
     double inverse[8] = {1, 2, 3, 4, 5, 6, 7, 8}, rcond[2] = {0.5, 0.25};
-    int32_t info[2] = {0, -1}, road[2] = {METHOD_ROAD_LU, METHOD_ROAD_CHOLESKY};
-    void *const outputs[METHOD_OUTPUTS_MAX] = {inverse, info, rcond, road};
+    int32_t info[2] = {0, -1}, algorithm[2] = {METHOD_ALGORITHM_LU, METHOD_ALGORITHM_CHOLESKY};
+    void *const outputs[METHOD_OUTPUTS_MAX] = {inverse, info, rcond, algorithm};
     static const char *const names[] = {"method.npy", "inverse.npy", "info.npy", "rcond.npy"};
     static const int order[] = {3, 0, 1, 2};
-    /* a road is as wide as the longest name, four bytes a character */
-    int64_t road_bytes = 4 * (int64_t)proto__road_name_max();
-    const int64_t bytes[] = {2 * road_bytes, 64, 8, 16};
+    /* an algorithm is as wide as the longest name, four bytes a character */
+    int64_t algorithm_bytes = 4 * (int64_t)proto__algorithm_name_max();
+    const int64_t bytes[] = {2 * algorithm_bytes, 64, 8, 16};
     struct prototest_space space;
     struct proto_request request;
     struct proto_answer answer;
@@ -430,7 +430,8 @@ static void test_answer(void **state)
     }
     assert_memory_equal(members[1].data + members[1].data_bytes - 64, inverse, 64);
     assert_memory_equal(members[2].data + members[2].data_bytes - 8, info, 8);
-    assert_memory_equal(members[0].data + members[0].data_bytes - road_bytes, "c\0\0\0h\0\0\0", 8);
+    assert_memory_equal(members[0].data + members[0].data_bytes - algorithm_bytes, "c\0\0\0h\0\0\0",
+                        8);
     free(joined);
     prototest_space_free(&space);
 }

@@ -8,7 +8,7 @@ static float inverse_f32[8] = {1, -0.5F, 0.1F, 4, 5, 6, 7, 8};
 static int32_t info[2] = {0, 3};
 static double rcond_f64[2] = {0.25, 0};
 static float rcond_f32[2] = {0.25F, 0};
-static int32_t road[2] = {METHOD_ROAD_CHOLESKY, METHOD_ROAD_NONE};
+static int32_t algorithm[2] = {METHOD_ALGORITHM_CHOLESKY, METHOD_ALGORITHM_NONE};
 
 struct row {
     const char *name, *method, *id;
@@ -137,7 +137,7 @@ static char *encode(const struct row *row, struct proto_answer *answer)
     bool f32 = row->precision == PRECISION_FP32;
     void *const outputs[METHOD_OUTPUTS_MAX] = {f32 ? (void *)inverse_f32 : (void *)inverse_f64,
                                                info, f32 ? (void *)rcond_f32 : (void *)rcond_f64,
-                                               road};
+                                               algorithm};
     fill(&request, row);
     prototest_space_init(&space, proto_answer_bound(&request));
     inverse_f64[4] = NAN;
@@ -194,7 +194,7 @@ static void test_no_room(void **state)
     struct proto_request request;
     struct proto_answer answer;
     struct failure failure = {0};
-    void *const outputs[METHOD_OUTPUTS_MAX] = {inverse_f64, info, rcond_f64, road};
+    void *const outputs[METHOD_OUTPUTS_MAX] = {inverse_f64, info, rcond_f64, algorithm};
     fill(&request, &rows[0]);
     prototest_space_init(&space, proto_answer_bound(&request) / 2);
     enum error error = proto_v2_encode(&request, outputs, &space.space, &answer, &failure);

@@ -1,7 +1,7 @@
 /* `auto` of the CUDA engine, on the SIMT stand-in: matrices of every kind, in one batch. Sorted, as
- * large orders are, each takes the road that the host's `auto` finds for large orders; else it is
- * lu's, but for what `spd` asks to average. Its inverse keeps the contract; and its answer is the
- * same bits alone, in any company, and whatever the workspace holds at a time. */
+ * large orders are, each takes the algorithm that the host's `auto` finds for large orders; else it
+ * is lu's, but for what `spd` asks to average. Its inverse keeps the contract; and its answer is
+ * the same bits alone, in any company, and whatever the workspace holds at a time. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -108,7 +108,7 @@ struct bench {
     bool sorts, averages;
     int64_t n, bytes;
     unsigned char *a, *x;
-    int32_t info[KINDS], road[KINDS];
+    int32_t info[KINDS], algorithm[KINDS];
     double rcond[KINDS]; /* room for either precision, side by side in it */
 };
 
@@ -170,7 +170,7 @@ static void batch_open(struct batch *batch, struct bench *bench)
             .inputs = {bench->a + at * bench->bytes},
             .outputs = {at == batch->unwanted ? NULL : bench->x + at * bench->bytes,
                         &bench->info[at], (unsigned char *)bench->rcond + at * unit,
-                        &bench->road[at]},
+                        &bench->algorithm[at]},
             .first = i * batch->each};
     }
     batch->call = (struct cuda_call){.precision = bench->precision,
@@ -184,7 +184,7 @@ static void batch_open(struct batch *batch, struct bench *bench)
                                      .products = products()};
     memset(bench->x, NOISE, (size_t)(KINDS * bench->bytes));
     memset(bench->info, NOISE, sizeof bench->info);
-    memset(bench->road, NOISE, sizeof bench->road);
+    memset(bench->algorithm, NOISE, sizeof bench->algorithm);
     memset(bench->rcond, NOISE, sizeof bench->rcond);
 }
 
@@ -223,7 +223,7 @@ static void run_part(struct bench *bench, int64_t first, int64_t count, int64_t 
 /* ---- Beside the host ---- */
 
 struct answer {
-    int32_t info, road;
+    int32_t info, algorithm;
     double rcond;
 };
 
@@ -238,7 +238,7 @@ static struct answer of_host(const struct bench *bench, int64_t k, void *x)
     double rcond = 0;
     assert_non_null(scratch);
     struct host_matrix matrix = {.inputs = {bench->a + k * bench->bytes},
-                                 .outputs = {x, &answer.info, &rcond, &answer.road},
+                                 .outputs = {x, &answer.info, &rcond, &answer.algorithm},
                                  .n = bench->n,
                                  .options = options,
                                  .scratch = scratch};
@@ -284,15 +284,18 @@ static void assert_as_host(const struct bench *bench, int64_t k)
     assert_non_null(x);
     struct answer theirs = of_host(bench, k, x);
     double rcond = get(bench, bench->rcond, k);
-    bool lu = !bench->sorts && theirs.road != METHOD_ROAD_NONE;
-    int road = is_definite(bench, k) ? METHOD_ROAD_CHOLESKY : lu ? METHOD_ROAD_LU : theirs.road;
-    lu = road == METHOD_ROAD_LU;
+    bool lu = !bench->sorts && theirs.algorithm != METHOD_ALGORITHM_NONE;
+    int algorithm = is_definite(bench, k) ? METHOD_ALGORITHM_CHOLESKY
+                    : lu                  ? METHOD_ALGORITHM_LU
+                                          : theirs.algorithm;
+    lu = algorithm == METHOD_ALGORITHM_LU;
     /* At which step lu meets a zero is its own affair. */
     bool same = bench->info[k] == theirs.info || (lu && theirs.info > 0 && bench->info[k] > 0);
-    if (bench->road[k] != road || !(same || k == SINGULAR_BAND))
+    if (bench->algorithm[k] != algorithm || !(same || k == SINGULAR_BAND))
         fail_msg("n = %d, %s, kind %d: %s and INFO %d, not %s and %d", (int)n,
-                 precision_name(bench->precision), (int)k, method_road_name(bench->road[k]),
-                 (int)bench->info[k], method_road_name(road), (int)theirs.info);
+                 precision_name(bench->precision), (int)k,
+                 method_algorithm_name(bench->algorithm[k]), (int)bench->info[k],
+                 method_algorithm_name(algorithm), (int)theirs.info);
     assert_int_equal(bench->info[k] > 0, theirs.info > 0);
     assert_int_equal(isnan(rcond), isnan(theirs.rcond));
     if (bench->info[k] == 0) {
@@ -313,7 +316,7 @@ static void assert_as_host(const struct bench *bench, int64_t k)
 
 struct kept {
     unsigned char *x;
-    int32_t info[KINDS], road[KINDS];
+    int32_t info[KINDS], algorithm[KINDS];
     double rcond[KINDS];
 };
 
@@ -323,7 +326,7 @@ static void keep(struct kept *kept, const struct bench *bench)
     assert_non_null(kept->x);
     memcpy(kept->x, bench->x, (size_t)(KINDS * bench->bytes));
     memcpy(kept->info, bench->info, sizeof kept->info);
-    memcpy(kept->road, bench->road, sizeof kept->road);
+    memcpy(kept->algorithm, bench->algorithm, sizeof kept->algorithm);
     memcpy(kept->rcond, bench->rcond, sizeof kept->rcond);
 }
 
@@ -331,7 +334,7 @@ static void assert_as_kept(const struct kept *kept, const struct bench *bench, i
 {
     size_t unit = (size_t)precision_bytes(bench->precision);
     assert_int_equal(bench->info[k], kept->info[k]);
-    assert_int_equal(bench->road[k], kept->road[k]);
+    assert_int_equal(bench->algorithm[k], kept->algorithm[k]);
     assert_memory_equal((const char *)bench->rcond + (size_t)k * unit,
                         (const char *)kept->rcond + (size_t)k * unit, unit);
     assert_memory_equal(bench->x + k * bench->bytes, kept->x + k * bench->bytes,
@@ -499,7 +502,7 @@ static void test_unwanted_inverse(void **state)
         batch_open(&batch, &bench);
         (void)run(&batch.call, true, 1);
         assert_int_equal(bench.info[kind], kept.info[kind]);
-        assert_int_equal(bench.road[kind], kept.road[kind]);
+        assert_int_equal(bench.algorithm[kind], kept.algorithm[kind]);
         assert_memory_equal(&bench.rcond[kind], &kept.rcond[kind], sizeof bench.rcond[kind]);
         for (int64_t i = 0; i < KINDS * bench.bytes; i++)
             assert_int_equal(bench.x[i], NOISE);

@@ -1,6 +1,6 @@
 /* `ism` on the CUDA engine's kernels, run on the CPU: batches of items of every shape, whose
  * answers are bit for bit what each matrix gets alone; the memory that is taken; and the
- * descriptor's order. Roads: test_ism_roads.c; accuracy: test_ism_cases.c. */
+ * descriptor's order. Algorithms: test_ism_algorithms.c; accuracy: test_ism_cases.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +104,7 @@ static void try_batch(struct cudatest_bed *bed, int items)
     cuda_products_destroy(&bed->products);
 }
 
-/* Each way to give A0, each road, orders of each size of a team. */
+/* Each way to give A0, each algorithm, orders of each size of a team. */
 static void test_company_never_shows(void **state)
 {
     (void)state;
@@ -232,12 +232,12 @@ static void test_descriptor(void **state)
                                  METHOD_ISM_A0_SCALE,  METHOD_ISM_A0_DIAGONAL, METHOD_ISM_A0_DENSE,
                                  METHOD_ISM_A0_INVERSE};
     static const int outputs[] = {CUDA__ISM_WANTED_INVERSE,   CUDA__ISM_WANTED_INFO,
-                                  CUDA__ISM_WANTED_RCOND,     CUDA__ISM_WANTED_ROAD,
+                                  CUDA__ISM_WANTED_RCOND,     CUDA__ISM_WANTED_ALGORITHM,
                                   CUDA__ISM_WANTED_DET_RATIO, CUDA__ISM_WANTED_U,
                                   CUDA__ISM_WANTED_R,         CUDA__ISM_WANTED_V};
-    static const int their_outputs[] = {METHOD_ISM_INVERSE, METHOD_ISM_INFO,      METHOD_ISM_RCOND,
-                                        METHOD_ISM_ROAD,    METHOD_ISM_DET_RATIO, METHOD_ISM_U,
-                                        METHOD_ISM_R,       METHOD_ISM_V};
+    static const int their_outputs[] = {
+        METHOD_ISM_INVERSE,   METHOD_ISM_INFO, METHOD_ISM_RCOND, METHOD_ISM_ALGORITHM,
+        METHOD_ISM_DET_RATIO, METHOD_ISM_U,    METHOD_ISM_R,     METHOD_ISM_V};
     for (size_t i = 0; i < COUNT(inputs); i++)
         assert_int_equal(inputs[i], theirs[i]);
     for (size_t i = 0; i < COUNT(outputs); i++)

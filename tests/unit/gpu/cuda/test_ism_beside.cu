@@ -447,7 +447,7 @@ static void test_diagonals(void **state)
 static int32_t judged(int64_t n, bool update, int first, int last, double error)
 {
     const int64_t ld = (n + 3) / 4 * 4;
-    int32_t info = 77, road;
+    int32_t info = 77, algorithm;
     double rcond, det_ratio;
     bed of;
     make(of, n, 1,
@@ -461,7 +461,7 @@ static int32_t judged(int64_t n, bool update, int first, int last, double error)
     of.call.inputs = UINT32_C(1) << (update ? CUDA__ISM_GIVEN_INVERSE : CUDA__ISM_GIVEN_DIAGONAL);
     of.item.outputs[CUDA__ISM_WANTED_INFO] = &info;
     of.item.outputs[CUDA__ISM_WANTED_RCOND] = &rcond;
-    of.item.outputs[CUDA__ISM_WANTED_ROAD] = &road;
+    of.item.outputs[CUDA__ISM_WANTED_ALGORITHM] = &algorithm;
     of.item.outputs[CUDA__ISM_WANTED_DET_RATIO] = &det_ratio;
     const int lines = cuda__ism_tried(of.call), begin = update ? lines : 0;
     double *errors = array_of(of, CUDA__ISM_ERROR), *sizes = array_of(of, CUDA__ISM_SIZES);

@@ -1,6 +1,6 @@
 /* The host's cases of `ism`, through the CUDA engine's kernels: see ism_host.h. Those of large
- * orders are fewer here: the stand-in takes its time. Roads differ where the host tries one block
- * of all columns, or Newton's step, before lu. */
+ * orders are fewer here: the stand-in takes its time. Algorithms differ where the host tries one
+ * block of all columns, or Newton's step, before lu. */
 #include "tests/unit/gpu/cuda/ism_host.h"
 
 #define main host_cases
@@ -37,7 +37,7 @@ static void test_every_kind_here(void **state)
                 problem.block_size = r % 2 ? 3 : 0;
                 struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
                 check_good(&problem, &answer);
-                check_road(&problem, &answer);
+                check_algorithm(&problem, &answer);
                 ismtest_forget(&answer);
                 ismtest_free(&problem);
             }

@@ -67,7 +67,7 @@ static void test_no_bad_inverse(void **state)
                 problem_of((enum precision)(k % PRECISION_COUNT), n, shape[1], strides[s], most);
             struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
             assert_int_equal(answer.info, 0);
-            assert_true(most > 3 || answer.road == METHOD_ROAD_BLOCK);
+            assert_true(most > 3 || answer.algorithm == METHOD_ALGORITHM_BLOCK);
             assert_true(cudatest_solution_ratio(&problem, answer.inverse) <= GPUTEST_RATIO_MAX);
             ismtest_forget(&answer);
             ismtest_free(&problem);
@@ -155,7 +155,7 @@ static void test_terms_that_cancel(void **state)
         }
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         assert_int_equal(answer.info, 0);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
         assert_true(cudatest_solution_ratio(&problem, answer.inverse) <= GPUTEST_RATIO_MAX);
         ismtest_forget(&answer);
         ismtest_free(&problem);

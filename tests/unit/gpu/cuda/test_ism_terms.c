@@ -53,11 +53,11 @@ static int check_update(const struct ismtest_problem *problem, const char *what)
 {
     struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
     double ratio = cudatest_solution_ratio(problem, answer.inverse);
-    int road = answer.road;
+    int algorithm = answer.algorithm;
     if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
         ismtest_tell(problem, what, ratio);
     ismtest_forget(&answer);
-    return road;
+    return algorithm;
 }
 
 /* Of calls that go by products, whose trial takes the sums as the update does. */
@@ -114,8 +114,8 @@ static void test_terms_that_cancel(void **state)
         for (int64_t i = 0; i < n; i++)
             problem.y[i * m] = 1;
         problem.variant = rows[k / PRECISION_COUNT].variant;
-        if (check_update(&problem, "of terms that cancel: ratio") == METHOD_ROAD_LU)
-            ismtest_tell(&problem, "of terms that cancel: METHOD", METHOD_ROAD_LU);
+        if (check_update(&problem, "of terms that cancel: ratio") == METHOD_ALGORITHM_LU)
+            ismtest_tell(&problem, "of terms that cancel: METHOD", METHOD_ALGORITHM_LU);
         ismtest_free(&problem);
     }
     assert_int_equal(ismtest_wrongs, 0);
@@ -465,7 +465,7 @@ static void test_det_ratio_of_the_drifted(void **state)
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         double off = fabs(answer.det_ratio / ismtest_det_ratio(&problem) - 1);
         assert_int_equal(answer.info, 0);
-        assert_int_equal(answer.road, METHOD_ROAD_LU);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
         /* The reference is a sum of logarithms. */
         if (!(off <= 100 * (double)n * (1 + fabs(log(size))) * gputest_eps(precision)))
             ismtest_tell(&problem, "of a drifted A0_INVERSE: DET_RATIO is off by", off);

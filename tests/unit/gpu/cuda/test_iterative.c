@@ -22,7 +22,7 @@ static void test_schemes_and_starts(void **state)
     }
 }
 
-/* The host's roads, steps and plans, but where rounding decides on the last step. */
+/* The host's algorithms, steps and plans, but where rounding decides on the last step. */
 static void test_as_the_host(void **state)
 {
     (void)state;
@@ -41,7 +41,7 @@ static void test_as_the_host(void **state)
         theirs = gputest_iterate(&task);
         cudatest_iterative_of_host(false);
         assert_int_equal(ours.info, theirs.info);
-        assert_int_equal(ours.road, theirs.road);
+        assert_int_equal(ours.algorithm, theirs.algorithm);
         assert_true(abs(ours.iterations - theirs.iterations) <= 1);
         assert_true(fabs(ours.rcond - theirs.rcond) <= 1e-6 * theirs.rcond);
         for (int i = 0; i + 2 < theirs.iterations; i++) {

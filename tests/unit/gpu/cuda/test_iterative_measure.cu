@@ -63,7 +63,7 @@ template <typename T> struct bed {
         state.action = action;
         state.made = !waits;
         state.norm = state.one = state.inf = {0.5, 1, 1};
-        state.road = METHOD_ROAD_TRANSPOSE_START;
+        state.algorithm = METHOD_ALGORITHM_TRANSPOSE_START;
         state.scheme = CUDA__ITER_NEWTON_SCHULZ;
         state.last = state.frobenius = state.best_frobenius = state.residual = HUGE_VAL;
         state.v = {0.5, 1, 1};

@@ -1,5 +1,5 @@
-/* gpu/cuda/gemm/gemm.h on the CPU: both roads against sums in double, at every edge of the tiles,
- * stored either way, at any alignment; and bits that do not depend on the batch. */
+/* gpu/cuda/gemm/gemm.h on the CPU: both algorithms against sums in double, at every edge of the
+ * tiles, stored either way, at any alignment; and bits that do not depend on the batch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,7 +153,7 @@ static void products_are_right(void **state)
     assert_null(with);
 }
 
-/* The library's road, and ours where the machine has no library. */
+/* The library's algorithm, and ours where the machine has no library. */
 static void large_products_are_right(void **state)
 {
     (void)state;
@@ -373,7 +373,7 @@ static void split_products_tell_what_is_not_finite(void **state)
     cuda_products_destroy(&with);
 }
 
-/* Which shapes take that road, if they may. */
+/* Which shapes take that algorithm, if they may. */
 static void split_products_have_their_shapes(void **state)
 {
     static const struct {

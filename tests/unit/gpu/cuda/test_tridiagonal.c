@@ -156,7 +156,7 @@ static void test_blocks(void **state)
 /* ---- The host's report ---- */
 
 struct report {
-    int32_t info, road;
+    int32_t info, algorithm;
     double rcond;
 };
 
@@ -168,7 +168,7 @@ static struct report report_of(const struct host_method *of, const struct gputes
     struct host_matrix matrix = {.inputs = {a->dl, a->d, a->du},
                                  .outputs = {[CUDA__TRI_INFO] = &report.info,
                                              [CUDA__TRI_RCOND] = &report.rcond,
-                                             [CUDA__TRI_ROAD] = &report.road},
+                                             [CUDA__TRI_ALGORITHM] = &report.algorithm},
                                  .n = n,
                                  .options = options};
     size_t bytes = (size_t)of->scratch_bytes(PRECISION_FP64, n, 0);
@@ -193,7 +193,7 @@ static void test_same_report_as_the_host(void **state)
         struct report ours = report_of(cudatest_method_at(0), &a, (int)(k % VARIANTS));
         if (theirs.rcond > 1e-13 || theirs.rcond == 0) {
             assert_int_equal(ours.info, theirs.info);
-            assert_int_equal(ours.road, theirs.road);
+            assert_int_equal(ours.algorithm, theirs.algorithm);
             assert_true(fabs(ours.rcond - theirs.rcond) <= 1e-3 * theirs.rcond);
         }
         gputest_bands_free(&a);
@@ -214,7 +214,7 @@ static double diagonal_error(const struct host_method *of, const struct gputest_
                                  .outputs = {[CUDA__TRI_DIAGONAL] = diagonal,
                                              [CUDA__TRI_INFO] = &report.info,
                                              [CUDA__TRI_RCOND] = &report.rcond,
-                                             [CUDA__TRI_ROAD] = &report.road},
+                                             [CUDA__TRI_ALGORITHM] = &report.algorithm},
                                  .n = a->n,
                                  .options = options};
     matrix.scratch =

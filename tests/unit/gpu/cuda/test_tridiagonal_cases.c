@@ -65,7 +65,7 @@ static void test_many_chunks_are_merged(void **state)
             gputest_bands_make(BANDS_CONDITION_2, PRECISION_FP64, orders[k], 5 + k);
         struct gputest_band_answer answer = run(&a, MERGED, false, true);
         long double *truth = true_diagonal(&a);
-        assert_int_equal(answer.road, METHOD_ROAD_SHERMAN_MORRISON);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_SHERMAN_MORRISON);
         for (int64_t i = 0; i < a.n; i++)
             assert_true(fabsl(answer.diagonal[i] / truth[i] - 1) < 1e-13L);
         free(truth);
@@ -87,7 +87,7 @@ static void test_far_minors(void **state)
         for (int64_t i = 0; i < 3 * a.n; i++)
             a.dl[i] *= 0x1p60;
         struct gputest_band_answer far = run(&a, PIVOTED, true, false);
-        assert_int_equal(near.road, METHOD_ROAD_PIVOTED);
+        assert_int_equal(near.algorithm, METHOD_ALGORITHM_PIVOTED);
         for (int64_t i = 0; i < a.n * a.n; i++)
             assert_true(near.x[i] == far.x[i] * 0x1p60);
         gputest_band_free(&near);
@@ -101,7 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_form),
         cmocka_unit_test(test_counterexample),
-        cmocka_unit_test(test_roads),
+        cmocka_unit_test(test_algorithms),
         cmocka_unit_test(test_every_kind),
         cmocka_unit_test(test_some_larger_orders),
         cmocka_unit_test(test_middle_orders),

@@ -53,7 +53,7 @@ static void test_blocks_of_many_levels(void **state)
     const struct method_range rows = {32760, 32776}, columns = {32763, 32780};
     struct gputest_band_answer merged = run(&a, MERGED, rows, columns);
     struct gputest_band_answer swept = run(&a, SWEPT, rows, columns);
-    assert_int_equal(merged.road, METHOD_ROAD_SHERMAN_MORRISON);
+    assert_int_equal(merged.algorithm, METHOD_ALGORITHM_SHERMAN_MORRISON);
     for (int64_t i = 0; i < (rows.end - rows.first) * (columns.end - columns.first); i++)
         assert_true(fabs(merged.x[i] - swept.x[i]) <= 1e-13);
     gputest_band_free(&merged);

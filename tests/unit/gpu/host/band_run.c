@@ -91,8 +91,8 @@ static void call(const struct gputest_bands *a, const struct gputest_band_reques
     options[METHOD_TRIDIAGONAL_COLUMNS] = option_of(request->columns);
     struct host_matrix matrix = {.inputs = {dl, d, du},
                                  .outputs = {outputs->x, outputs->diagonal, &answer->info,
-                                             outputs->rcond, &answer->road, outputs->generators,
-                                             answer->exponents},
+                                             outputs->rcond, &answer->algorithm,
+                                             outputs->generators, answer->exponents},
                                  .n = n,
                                  .options = options,
                                  .team = request->team,

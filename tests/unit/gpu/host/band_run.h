@@ -22,7 +22,7 @@ struct gputest_band_answer {
     double *x, *diagonal; /* x: as many rows and columns as were asked for */
     double *generators;   /* 4 n */
     int32_t *exponents;
-    int32_t info, road;
+    int32_t info, algorithm;
     double rcond;
 };
 

@@ -241,11 +241,11 @@ struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wan
     int64_t options[METHOD_OPTIONS_MAX] = {
         [METHOD_ISM_VARIANT] = problem->variant, [METHOD_ISM_BLOCK_SIZE] = problem->block_size};
     struct tensor inputs[METHOD_INPUTS_MAX] = {{0}}, inverse, rcond, det, u, r, v;
-    struct ismtest_answer answer = {.info = -77, .road = -77};
+    struct ismtest_answer answer = {.info = -77, .algorithm = -77};
     struct host_matrix matrix = {.options = options, .team = team};
     fill_inputs(problem, &matrix, inputs);
     matrix.outputs[METHOD_ISM_INFO] = &answer.info;
-    matrix.outputs[METHOD_ISM_ROAD] = &answer.road;
+    matrix.outputs[METHOD_ISM_ALGORITHM] = &answer.algorithm;
     matrix.outputs[METHOD_ISM_RCOND] = place(&rcond, p, 1);
     void *det_ratio = place(&det, p, 1);
     if (!(wanted & ISMTEST_DET_RATIO_UNWANTED))

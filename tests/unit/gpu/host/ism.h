@@ -54,7 +54,7 @@ struct ismtest_answer {
     int64_t byte_count;
     int64_t touched_bytes; /* of scratch, by pages that were written */
     int64_t scratch_bytes;
-    int32_t info, road;
+    int32_t info, algorithm;
     double rcond, det_ratio;
 };
 

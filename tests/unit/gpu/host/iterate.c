@@ -91,7 +91,7 @@ struct gputest_iterated gputest_iterate(const struct gputest_iterate *task)
     bool history_wanted = !task->bare && !task->unmeasured;
     struct host_matrix matrix = {.inputs = {a.data, v0.data},
                                  .outputs = {task->bare ? NULL : inverse.data, &result.info,
-                                             scalars[0].data, &result.road, &result.iterations,
+                                             scalars[0].data, &result.algorithm, &result.iterations,
                                              task->unmeasured ? NULL : scalars[1].data,
                                              history_wanted ? history.data : NULL},
                                  .n = n,
@@ -129,7 +129,7 @@ void gputest_iterated_free(struct gputest_iterated *result)
 bool gputest_iterated_equal(const struct gputest_iterated *a, const struct gputest_iterated *b,
                             int64_t n)
 {
-    return a->info == b->info && a->road == b->road && a->iterations == b->iterations &&
+    return a->info == b->info && a->algorithm == b->algorithm && a->iterations == b->iterations &&
            memcmp(&a->rcond, &b->rcond, sizeof a->rcond) == 0 &&
            memcmp(&a->residual, &b->residual, sizeof a->residual) == 0 &&
            memcmp(a->history, b->history, sizeof a->history) == 0 &&

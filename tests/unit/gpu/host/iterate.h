@@ -32,7 +32,7 @@ struct gputest_iterated {
     double *inverse; /* n x n; zeros when bare */
     double history[METHOD_ITERATIVE_ITERATIONS_MAX];
     int64_t history_length;
-    int32_t info, iterations, road;
+    int32_t info, iterations, algorithm;
     double rcond, residual;
 };
 

@@ -28,15 +28,15 @@ bool gputest_dge_singular(int type, int64_t n);
 struct gputest_answer {
     double *inverse; /* n x n */
     int32_t *pivots; /* n */
-    int32_t info, road;
+    int32_t info, algorithm;
     double rcond;
     int64_t n;
 };
 
 /* Does the engine that gputest_run asks take this? The host's own code takes everything. */
 bool gputest_takes(const char *method, enum precision precision, int64_t n);
-/* The road its `auto` takes where the host's takes `of_host`. */
-enum method_road gputest_road(enum method_road of_host, int64_t n);
+/* The algorithm its `auto` takes where the host's takes `of_host`. */
+enum method_algorithm gputest_algorithm(enum method_algorithm of_host, int64_t n);
 /* Runs a method on one matrix, on the engine process that the environment's INVERTD_ENGINE names
  * (a path) or else by the host's code in this process. The numbers must suit the precision. Inputs
  * and outputs are aligned to their element only; fails the test when the input is changed or a

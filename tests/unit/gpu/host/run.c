@@ -72,13 +72,13 @@ bool gputest_takes(const char *name, enum precision precision, int64_t n)
     return n <= most;
 }
 
-enum method_road gputest_road(enum method_road of_host, int64_t n)
+enum method_algorithm gputest_algorithm(enum method_algorithm of_host, int64_t n)
 {
     const int64_t sorted_n_least = 256; /* CUDA_AUTO_SORTED_N_LEAST */
     struct remote *engine = remote();
     bool is_lu = engine && strncmp(engine->bed.shared->device, "cuda", 4) == 0 &&
-                 n < sorted_n_least && of_host != METHOD_ROAD_NONE;
-    return is_lu ? METHOD_ROAD_LU : of_host;
+                 n < sorted_n_least && of_host != METHOD_ALGORITHM_NONE;
+    return is_lu ? METHOD_ALGORITHM_LU : of_host;
 }
 
 /* ---- Tensors with guards around them ---- */
@@ -132,7 +132,7 @@ static void take_output(const char *name, enum precision precision, const void *
     } else if (strcmp(name, "INFO") == 0) {
         memcpy(&answer->info, raw, sizeof answer->info);
     } else if (strcmp(name, "METHOD") == 0) {
-        memcpy(&answer->road, raw, sizeof answer->road);
+        memcpy(&answer->algorithm, raw, sizeof answer->algorithm);
     } else if (strcmp(name, "RCOND") == 0) {
         answer->rcond = get(precision, raw, 0);
     } else {

@@ -1,6 +1,6 @@
 /* auto of small orders: matrices of one kind go through lu's groups, whatever stands between them.
- * A matrix's answer is the same bits alone and in any company, METHOD names the road it took, and
- * what lu takes has lu's bits. */
+ * A matrix's answer is the same bits alone and in any company, METHOD names the algorithm it took,
+ * and what lu takes has lu's bits. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -35,20 +35,20 @@ enum kind {
     KINDS
 };
 
-/* The road without and with the option. */
-static const int roads[KINDS][2] = {
-    [DENSE] = {METHOD_ROAD_LU, METHOD_ROAD_LU},
-    [DEFINITE] = {METHOD_ROAD_LU, METHOD_ROAD_LU},
-    [NEARLY_SYMMETRIC] = {METHOD_ROAD_LU, METHOD_ROAD_CHOLESKY},
-    [CORNER_ZEROS] = {METHOD_ROAD_LU, METHOD_ROAD_LU},
-    [DIAGONAL] = {METHOD_ROAD_DIAGONAL, METHOD_ROAD_DIAGONAL},
-    [LOWER] = {METHOD_ROAD_TRIANGULAR, METHOD_ROAD_TRIANGULAR},
-    [UPPER] = {METHOD_ROAD_TRIANGULAR, METHOD_ROAD_TRIANGULAR},
-    [TRIDIAGONAL] = {METHOD_ROAD_TRIDIAGONAL, METHOD_ROAD_TRIDIAGONAL},
-    [NOT_A_NUMBER] = {METHOD_ROAD_NONE, METHOD_ROAD_NONE},
-    [DIAGONAL_NAN] = {METHOD_ROAD_NONE, METHOD_ROAD_NONE},
-    [SINGULAR] = {METHOD_ROAD_LU, METHOD_ROAD_LU},
-    [ZERO] = {METHOD_ROAD_DIAGONAL, METHOD_ROAD_DIAGONAL},
+/* The algorithm without and with the option. */
+static const int algorithms[KINDS][2] = {
+    [DENSE] = {METHOD_ALGORITHM_LU, METHOD_ALGORITHM_LU},
+    [DEFINITE] = {METHOD_ALGORITHM_LU, METHOD_ALGORITHM_LU},
+    [NEARLY_SYMMETRIC] = {METHOD_ALGORITHM_LU, METHOD_ALGORITHM_CHOLESKY},
+    [CORNER_ZEROS] = {METHOD_ALGORITHM_LU, METHOD_ALGORITHM_LU},
+    [DIAGONAL] = {METHOD_ALGORITHM_DIAGONAL, METHOD_ALGORITHM_DIAGONAL},
+    [LOWER] = {METHOD_ALGORITHM_TRIANGULAR, METHOD_ALGORITHM_TRIANGULAR},
+    [UPPER] = {METHOD_ALGORITHM_TRIANGULAR, METHOD_ALGORITHM_TRIANGULAR},
+    [TRIDIAGONAL] = {METHOD_ALGORITHM_TRIDIAGONAL, METHOD_ALGORITHM_TRIDIAGONAL},
+    [NOT_A_NUMBER] = {METHOD_ALGORITHM_NONE, METHOD_ALGORITHM_NONE},
+    [DIAGONAL_NAN] = {METHOD_ALGORITHM_NONE, METHOD_ALGORITHM_NONE},
+    [SINGULAR] = {METHOD_ALGORITHM_LU, METHOD_ALGORITHM_LU},
+    [ZERO] = {METHOD_ALGORITHM_DIAGONAL, METHOD_ALGORITHM_DIAGONAL},
 };
 
 static double entry(enum kind kind, int64_t n, int64_t i, int64_t j, uint64_t seed)
@@ -92,7 +92,7 @@ struct workers {
     int64_t n, bytes, options[METHOD_OPTIONS_MAX];
     enum kind kinds[HOST_GROUP_MAX];
     unsigned char *memory, *a, *x, *scratch;
-    int32_t info[HOST_GROUP_MAX], road[HOST_GROUP_MAX];
+    int32_t info[HOST_GROUP_MAX], algorithm[HOST_GROUP_MAX];
     double rcond[HOST_GROUP_MAX]; /* room for either precision */
 };
 
@@ -138,7 +138,7 @@ static void run(struct workers *pool, const char *name, const int *places, int c
     struct host_matrix matrices[HOST_GROUP_MAX] = {{.inputs = {NULL}}};
     memset(pool->x, POISON, (size_t)(HOST_GROUP_MAX * pool->bytes));
     memset(pool->info, POISON, sizeof pool->info);
-    memset(pool->road, POISON, sizeof pool->road);
+    memset(pool->algorithm, POISON, sizeof pool->algorithm);
     memset(pool->rcond, POISON, sizeof pool->rcond);
     for (int i = 0; i < count; i++) {
         int place = places[i];
@@ -149,7 +149,7 @@ static void run(struct workers *pool, const char *name, const int *places, int c
             .options = pool->options,
             .scratch = pool->scratch};
         if (method->name[0] == 'a')
-            matrices[i].outputs[HOST_ROAD] = &pool->road[place];
+            matrices[i].outputs[HOST_ALGORITHM] = &pool->algorithm[place];
         if (!together)
             method->run[pool->precision](&matrices[i]);
     }
@@ -160,7 +160,7 @@ static void run(struct workers *pool, const char *name, const int *places, int c
 /* All of a pool's answers. */
 struct answers {
     unsigned char *x;
-    int32_t info[HOST_GROUP_MAX], road[HOST_GROUP_MAX];
+    int32_t info[HOST_GROUP_MAX], algorithm[HOST_GROUP_MAX];
     double rcond[HOST_GROUP_MAX];
 };
 
@@ -174,7 +174,7 @@ static void run_alone(struct workers *pool, const char *name, struct answers *al
     assert_non_null(alone->x);
     memcpy(alone->x, pool->x, (size_t)(HOST_GROUP_MAX * pool->bytes));
     memcpy(alone->info, pool->info, sizeof alone->info);
-    memcpy(alone->road, pool->road, sizeof alone->road);
+    memcpy(alone->algorithm, pool->algorithm, sizeof alone->algorithm);
     memcpy(alone->rcond, pool->rcond, sizeof alone->rcond);
 }
 
@@ -188,14 +188,14 @@ static void assert_as_alone(const struct workers *pool, const struct answers *al
 }
 
 /* Of orders below 3 some kinds are others too. */
-static void check_roads(const struct workers *pool, const struct answers *alone)
+static void check_algorithms(const struct workers *pool, const struct answers *alone)
 {
     for (int place = 0; pool->n > 2 && place < HOST_GROUP_MAX; place++) {
         enum kind kind = pool->kinds[place];
-        int32_t expected = roads[kind][pool->options[METHOD_AUTO_SPD]];
-        if (alone->road[place] != expected)
+        int32_t expected = algorithms[kind][pool->options[METHOD_AUTO_SPD]];
+        if (alone->algorithm[place] != expected)
             fail_msg("kind %d, order %d: %s", (int)kind, (int)pool->n,
-                     method_road_name(alone->road[place]));
+                     method_algorithm_name(alone->algorithm[place]));
         assert_int_equal(alone->info[place], kind == NOT_A_NUMBER || kind == DIAGONAL_NAN ? -1
                                              : kind == SINGULAR                           ? 2
                                              : kind == ZERO                               ? 1
@@ -214,7 +214,7 @@ static void try_companies(enum precision precision, int64_t n, bool spd)
         put(&pool, place, (enum kind)((place * 5 + (int)n) % KINDS));
     run_alone(&pool, "lu", &lu);
     run_alone(&pool, "auto", &alone);
-    check_roads(&pool, &alone);
+    check_algorithms(&pool, &alone);
     for (int count = 1; count <= group; count++) {
         int places[HOST_GROUP_MAX];
         for (int i = 0; i < count; i++)
@@ -222,8 +222,8 @@ static void try_companies(enum precision precision, int64_t n, bool spd)
         run(&pool, "auto", places, count, true);
         for (int i = 0; i < count; i++) {
             assert_as_alone(&pool, &alone, places[i]);
-            assert_int_equal(pool.road[places[i]], alone.road[places[i]]);
-            if (pool.road[places[i]] == METHOD_ROAD_LU)
+            assert_int_equal(pool.algorithm[places[i]], alone.algorithm[places[i]]);
+            if (pool.algorithm[places[i]] == METHOD_ALGORITHM_LU)
                 assert_as_alone(&pool, &lu, places[i]);
         }
     }

@@ -176,68 +176,68 @@ struct entry {
     double (*at)(int64_t i, int64_t j, int64_t n);
     double (*inverse)(int64_t i, int64_t j, int64_t n); /* NULL: only the residual is checked */
     int64_t n;
-    bool single;               /* FP32 too */
-    double slack;              /* times eps |X|, for the known inverse */
-    enum method_road expected; /* of auto; NONE: whichever */
-    bool well_conditioned;     /* INFO is 0 */
+    bool single;                    /* FP32 too */
+    double slack;                   /* times eps |X|, for the known inverse */
+    enum method_algorithm expected; /* of auto; NONE: whichever */
+    bool well_conditioned;          /* INFO is 0 */
 };
 
 static const struct entry entries[] = {
-    {"Hilbert", hilbert, NULL, 4, true, 0, METHOD_ROAD_LU, false},
-    {"Hilbert", hilbert, NULL, 8, false, 0, METHOD_ROAD_NONE, false},
-    {"Hilbert", hilbert, NULL, 12, false, 0, METHOD_ROAD_NONE, false},
-    {"Kahan", kahan, NULL, 30, true, 0, METHOD_ROAD_TRIANGULAR, false},
-    {"Kahan", kahan, NULL, 90, false, 0, METHOD_ROAD_TRIANGULAR, false},
-    {"Kahan transposed", kahan_transposed, NULL, 30, true, 0, METHOD_ROAD_TRIANGULAR, false},
-    {"Kahan transposed", kahan_transposed, NULL, 90, false, 0, METHOD_ROAD_TRIANGULAR, false},
-    {"Frank", frank, NULL, 9, false, 0, METHOD_ROAD_LU, false},
-    {"Frank", frank, NULL, 16, false, 0, METHOD_ROAD_LU, false},
-    {"Vandermonde", vandermonde, NULL, 6, true, 0, METHOD_ROAD_LU, false},
-    {"Vandermonde", vandermonde, NULL, 12, false, 0, METHOD_ROAD_LU, false},
-    {"growth factor", gfpp, NULL, 20, true, 0, METHOD_ROAD_LU, false},
-    {"growth factor", gfpp, NULL, 45, false, 0, METHOD_ROAD_LU, false},
-    {"growth factor, inexact", gfpp_inexact, NULL, 20, true, 0, METHOD_ROAD_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 32, true, 0, METHOD_ROAD_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 33, true, 0, METHOD_ROAD_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 34, true, 0, METHOD_ROAD_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 64, true, 0, METHOD_ROAD_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 100, true, 0, METHOD_ROAD_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 300, true, 0, METHOD_ROAD_LU, true},
-    {"growth factor", gfpp, NULL, 100, true, 0, METHOD_ROAD_LU, true},
-    {"Wright", wright, NULL, 20, true, 0, METHOD_ROAD_LU, true},
-    {"Wright", wright, NULL, 32, true, 0, METHOD_ROAD_LU, true},
-    {"Wright", wright, NULL, 100, true, 0, METHOD_ROAD_LU, true},
-    {"Wright", wright, NULL, 200, true, 0, METHOD_ROAD_LU, true},
-    {"Foster", foster, NULL, 20, true, 0, METHOD_ROAD_LU, true},
-    {"Foster", foster, NULL, 32, true, 0, METHOD_ROAD_LU, true},
-    {"Foster", foster, NULL, 33, true, 0, METHOD_ROAD_LU, true},
-    {"Foster", foster, NULL, 100, true, 0, METHOD_ROAD_LU, true},
-    {"Foster", foster, NULL, 200, true, 0, METHOD_ROAD_LU, true},
-    {"identity", identity, identity, 32, true, 0, METHOD_ROAD_DIAGONAL, false},
-    {"identity", identity, identity, 40, true, 0, METHOD_ROAD_DIAGONAL, false},
-    {"rotation", rotation_of_rows, NULL, 31, true, 0, METHOD_ROAD_LU, false},
-    {"rotation", rotation_of_rows, NULL, 67, true, 0, METHOD_ROAD_LU, false},
-    {"reversal", reversal, reversal, 32, true, 0, METHOD_ROAD_LU, false},
-    {"reversal", reversal, reversal, 66, true, 0, METHOD_ROAD_LU, false},
+    {"Hilbert", hilbert, NULL, 4, true, 0, METHOD_ALGORITHM_LU, false},
+    {"Hilbert", hilbert, NULL, 8, false, 0, METHOD_ALGORITHM_NONE, false},
+    {"Hilbert", hilbert, NULL, 12, false, 0, METHOD_ALGORITHM_NONE, false},
+    {"Kahan", kahan, NULL, 30, true, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"Kahan", kahan, NULL, 90, false, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"Kahan transposed", kahan_transposed, NULL, 30, true, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"Kahan transposed", kahan_transposed, NULL, 90, false, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"Frank", frank, NULL, 9, false, 0, METHOD_ALGORITHM_LU, false},
+    {"Frank", frank, NULL, 16, false, 0, METHOD_ALGORITHM_LU, false},
+    {"Vandermonde", vandermonde, NULL, 6, true, 0, METHOD_ALGORITHM_LU, false},
+    {"Vandermonde", vandermonde, NULL, 12, false, 0, METHOD_ALGORITHM_LU, false},
+    {"growth factor", gfpp, NULL, 20, true, 0, METHOD_ALGORITHM_LU, false},
+    {"growth factor", gfpp, NULL, 45, false, 0, METHOD_ALGORITHM_LU, false},
+    {"growth factor, inexact", gfpp_inexact, NULL, 20, true, 0, METHOD_ALGORITHM_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 32, true, 0, METHOD_ALGORITHM_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 33, true, 0, METHOD_ALGORITHM_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 34, true, 0, METHOD_ALGORITHM_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 64, true, 0, METHOD_ALGORITHM_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
+    {"growth factor, inexact", gfpp_inexact, NULL, 300, true, 0, METHOD_ALGORITHM_LU, true},
+    {"growth factor", gfpp, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Wright", wright, NULL, 20, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Wright", wright, NULL, 32, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Wright", wright, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Wright", wright, NULL, 200, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", foster, NULL, 20, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", foster, NULL, 32, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", foster, NULL, 33, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", foster, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", foster, NULL, 200, true, 0, METHOD_ALGORITHM_LU, true},
+    {"identity", identity, identity, 32, true, 0, METHOD_ALGORITHM_DIAGONAL, false},
+    {"identity", identity, identity, 40, true, 0, METHOD_ALGORITHM_DIAGONAL, false},
+    {"rotation", rotation_of_rows, NULL, 31, true, 0, METHOD_ALGORITHM_LU, false},
+    {"rotation", rotation_of_rows, NULL, 67, true, 0, METHOD_ALGORITHM_LU, false},
+    {"reversal", reversal, reversal, 32, true, 0, METHOD_ALGORITHM_LU, false},
+    {"reversal", reversal, reversal, 66, true, 0, METHOD_ALGORITHM_LU, false},
     {"second difference", second_difference, second_difference_inverse, 9, true, 20,
-     METHOD_ROAD_TRIDIAGONAL, false},
+     METHOD_ALGORITHM_TRIDIAGONAL, false},
     {"second difference", second_difference, second_difference_inverse, 32, true, 20,
-     METHOD_ROAD_TRIDIAGONAL, false},
+     METHOD_ALGORITHM_TRIDIAGONAL, false},
     {"second difference", second_difference, second_difference_inverse, 33, true, 20,
-     METHOD_ROAD_TRIDIAGONAL, false},
+     METHOD_ALGORITHM_TRIDIAGONAL, false},
     {"second difference", second_difference, second_difference_inverse, 150, false, 100,
-     METHOD_ROAD_TRIDIAGONAL, false},
-    {"minimum", minimum, minimum_inverse, 20, true, 200, METHOD_ROAD_LU, false},
-    {"minimum", minimum, minimum_inverse, 40, true, 4000, METHOD_ROAD_CHOLESKY, false},
-    {"steps", steps, steps_inverse, 24, true, 0, METHOD_ROAD_TRIANGULAR, false},
-    {"steps", steps, steps_inverse, 50, true, 0, METHOD_ROAD_TRIANGULAR, false},
-    {"Pascal", pascal, pascal_inverse, 5, true, 1e3, METHOD_ROAD_NONE, false},
-    {"Pascal", pascal, pascal_inverse, 8, false, 1e6, METHOD_ROAD_NONE, false},
-    {"unit triangle", wilkinson_triangle, NULL, 20, true, 0, METHOD_ROAD_TRIANGULAR, false},
-    {"unit triangle", wilkinson_triangle, NULL, 50, false, 0, METHOD_ROAD_TRIANGULAR, false},
-    {"graded", graded, NULL, 10, false, 0, METHOD_ROAD_NONE, false},
-    {"arrow", arrow, NULL, 30, false, 0, METHOD_ROAD_NONE, false},
-    {"arrow", arrow, NULL, 40, false, 0, METHOD_ROAD_NONE, false},
+     METHOD_ALGORITHM_TRIDIAGONAL, false},
+    {"minimum", minimum, minimum_inverse, 20, true, 200, METHOD_ALGORITHM_LU, false},
+    {"minimum", minimum, minimum_inverse, 40, true, 4000, METHOD_ALGORITHM_CHOLESKY, false},
+    {"steps", steps, steps_inverse, 24, true, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"steps", steps, steps_inverse, 50, true, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"Pascal", pascal, pascal_inverse, 5, true, 1e3, METHOD_ALGORITHM_NONE, false},
+    {"Pascal", pascal, pascal_inverse, 8, false, 1e6, METHOD_ALGORITHM_NONE, false},
+    {"unit triangle", wilkinson_triangle, NULL, 20, true, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"unit triangle", wilkinson_triangle, NULL, 50, false, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"graded", graded, NULL, 10, false, 0, METHOD_ALGORITHM_NONE, false},
+    {"arrow", arrow, NULL, 30, false, 0, METHOD_ALGORITHM_NONE, false},
+    {"arrow", arrow, NULL, 40, false, 0, METHOD_ALGORITHM_NONE, false},
 };
 
 static void try_entry(const struct entry *entry, const char *method, enum precision precision)
@@ -264,9 +264,10 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
     if (answer.info != 0 && entry->well_conditioned)
         fail_msg("%s: %s %d %s: INFO %d", method, entry->name, (int)n, precision_name(precision),
                  answer.info);
-    enum method_road expected = gputest_road(entry->expected, n);
-    if (strcmp(method, "auto") == 0 && expected != METHOD_ROAD_NONE && answer.road != (int)expected)
-        fail_msg("%s %d took %s", entry->name, (int)n, method_road_name(answer.road));
+    enum method_algorithm expected = gputest_algorithm(entry->expected, n);
+    if (strcmp(method, "auto") == 0 && expected != METHOD_ALGORITHM_NONE &&
+        answer.algorithm != (int)expected)
+        fail_msg("%s %d took %s", entry->name, (int)n, method_algorithm_name(answer.algorithm));
     double worst = 0, norm = gputest_norm(n, answer.inverse);
     for (int64_t i = 0; entry->inverse && i < n * n; i++)
         worst = fmax(worst, fabs(answer.inverse[i] - entry->inverse(i / n, i % n, n)));

@@ -54,15 +54,17 @@ static void check_good(const struct ismtest_problem *problem, const struct ismte
         complain(problem, "DET_RATIO is off by the factor", answer->det_ratio / det_ratio);
 }
 
-static void check_road(const struct ismtest_problem *problem, const struct ismtest_answer *answer)
+static void check_algorithm(const struct ismtest_problem *problem,
+                            const struct ismtest_answer *answer)
 {
-    static const enum method_road roads[] = {METHOD_ROAD_BLOCK, METHOD_ROAD_SINGLE,
-                                             METHOD_ROAD_BLOCK, METHOD_ROAD_REDUCED_MEMORY};
+    static const enum method_algorithm algorithms[] = {
+        METHOD_ALGORITHM_BLOCK, METHOD_ALGORITHM_SINGLE, METHOD_ALGORITHM_BLOCK,
+        METHOD_ALGORITHM_REDUCED_MEMORY};
     /* auto may take another one where m is large; A alone may need pivots. */
     bool free_choice = problem->variant == METHOD_ISM_AUTO && 4 * problem->m > problem->n;
     if (problem->kind != ISMTEST_ALONE && !free_choice &&
-        answer->road != (int32_t)roads[problem->variant])
-        complain(problem, "METHOD", answer->road);
+        answer->algorithm != (int32_t)algorithms[problem->variant])
+        complain(problem, "METHOD", answer->algorithm);
 }
 
 static void check_factors(const struct ismtest_problem *problem,
@@ -95,9 +97,10 @@ static void try_variants(struct ismtest_problem *problem)
             struct ismtest_answer whole =
                 ismtest_run(problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
             check_good(problem, &answer);
-            check_road(problem, &answer);
+            check_algorithm(problem, &answer);
             check_factors(problem, &whole,
-                          whole.road == METHOD_ROAD_SINGLE || whole.road == METHOD_ROAD_BLOCK);
+                          whole.algorithm == METHOD_ALGORITHM_SINGLE ||
+                              whole.algorithm == METHOD_ALGORITHM_BLOCK);
             if (memcmp(answer.bytes, whole.bytes, (size_t)answer.byte_count) != 0)
                 complain(problem, "other bits with factors", 0);
             ismtest_forget(&answer);
@@ -187,8 +190,8 @@ static void test_large(void **state)
             struct ismtest_answer alone = ismtest_run(&problem, wanted, NULL);
             struct ismtest_answer helped = ismtest_run(&problem, wanted, team);
             check_good(&problem, &alone);
-            check_road(&problem, &alone);
-            check_factors(&problem, &alone, alone.road == METHOD_ROAD_BLOCK);
+            check_algorithm(&problem, &alone);
+            check_factors(&problem, &alone, alone.algorithm == METHOD_ALGORITHM_BLOCK);
             check_same(&problem, &alone, &helped);
             ismtest_forget(&alone);
             ismtest_forget(&helped);
@@ -233,7 +236,7 @@ static void test_a_hidden_norm(void **state)
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         double rcond = 1 / gputest_norm(N, problem.a) / gputest_norm(N, answer.inverse);
-        check_road(&problem, &answer);
+        check_algorithm(&problem, &answer);
         if (!(fabs(answer.rcond / rcond - 1) <= 1e-10))
             complain(&problem, "RCOND is off by the factor", answer.rcond / rcond);
         ismtest_forget(&answer);
@@ -260,13 +263,13 @@ static void test_a_singular_block(void **state)
     (void)state;
     static const struct {
         int64_t n, variant, block_size;
-        enum method_road road;
+        enum method_algorithm algorithm;
     } rows[] = {
-        {40, METHOD_ISM_SINGLE, 0, METHOD_ROAD_BLOCK},
-        {40, METHOD_ISM_BLOCK, 1, METHOD_ROAD_BLOCK},
-        {40, METHOD_ISM_REDUCED_MEMORY, 1, METHOD_ROAD_BLOCK},
-        {40, METHOD_ISM_AUTO, 0, METHOD_ROAD_BLOCK},
-        {3, METHOD_ISM_SINGLE, 0, METHOD_ROAD_LU}, /* m is no small part of n */
+        {40, METHOD_ISM_SINGLE, 0, METHOD_ALGORITHM_BLOCK},
+        {40, METHOD_ISM_BLOCK, 1, METHOD_ALGORITHM_BLOCK},
+        {40, METHOD_ISM_REDUCED_MEMORY, 1, METHOD_ALGORITHM_BLOCK},
+        {40, METHOD_ISM_AUTO, 0, METHOD_ALGORITHM_BLOCK},
+        {3, METHOD_ISM_SINGLE, 0, METHOD_ALGORITHM_LU}, /* m is no small part of n */
     };
     static const enum ismtest_kind kinds[] = {ISMTEST_DEFAULT, ISMTEST_INVERSE,
                                               ISMTEST_INVERSE_AND_A0};
@@ -279,8 +282,8 @@ static void test_a_singular_block(void **state)
             struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
             bool exchanges = problem.a[1] == 1 && problem.a[0] == 0;
             assert_true(exchanges);
-            if (answer.road != (int32_t)rows[i].road)
-                complain(&problem, "METHOD", answer.road);
+            if (answer.algorithm != (int32_t)rows[i].algorithm)
+                complain(&problem, "METHOD", answer.algorithm);
             check_good(&problem, &answer);
             ismtest_forget(&answer);
             ismtest_free(&problem);
@@ -305,7 +308,7 @@ static void check_without_det_ratio(const struct ismtest_problem *problem,
 {
     struct ismtest_answer without =
         ismtest_run(problem, ISMTEST_INVERSE_WANTED | ISMTEST_DET_RATIO_UNWANTED, NULL);
-    if (without.info != with->info || without.road != with->road ||
+    if (without.info != with->info || without.algorithm != with->algorithm ||
         !ismtest_same(without.rcond, with->rcond) ||
         memcmp(without.bytes, with->bytes, (size_t)with->byte_count) != 0)
         complain(problem, "another answer without DET_RATIO", without.rcond);
@@ -321,19 +324,19 @@ static void test_lost_accuracy(void **state)
     static const struct {
         double tiny;
         int64_t n;
-        enum method_road road;
+        enum method_algorithm algorithm;
         bool factors;
     } rows[] = {
-        {0.5, 70, METHOD_ROAD_BLOCK, true},
+        {0.5, 70, METHOD_ALGORITHM_BLOCK, true},
         /* Newton's step: */
-        {1e-2, 70, METHOD_ROAD_BLOCK, false},
-        {1e-5, 70, METHOD_ROAD_BLOCK, false},
-        {1e-5, 48, METHOD_ROAD_BLOCK, false},
+        {1e-2, 70, METHOD_ALGORITHM_BLOCK, false},
+        {1e-5, 70, METHOD_ALGORITHM_BLOCK, false},
+        {1e-5, 48, METHOD_ALGORITHM_BLOCK, false},
         /* m > n / 8: */
-        {1e-5, 47, METHOD_ROAD_LU, false},
+        {1e-5, 47, METHOD_ALGORITHM_LU, false},
         /* No step is enough: */
-        {1e-13, 70, METHOD_ROAD_LU, false},
-        {0, 70, METHOD_ROAD_LU, false},
+        {1e-13, 70, METHOD_ALGORITHM_LU, false},
+        {0, 70, METHOD_ALGORITHM_LU, false},
     };
     failures = 0;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -349,8 +352,8 @@ static void test_lost_accuracy(void **state)
         ismtest_complete(&problem);
         struct ismtest_answer answer =
             ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
-        if (answer.road != (int32_t)rows[i].road)
-            complain(&problem, "METHOD", answer.road);
+        if (answer.algorithm != (int32_t)rows[i].algorithm)
+            complain(&problem, "METHOD", answer.algorithm);
         if (rows[i].tiny > 0)
             check_good(&problem, &answer);
         check_det_ratio(&problem, &answer);
@@ -432,7 +435,7 @@ static void test_without_inverse(void **state)
         struct ismtest_answer with = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         struct ismtest_answer without = ismtest_run(&problem, 0, NULL);
         assert_int_equal(with.info, without.info);
-        assert_int_equal(with.road, without.road);
+        assert_int_equal(with.algorithm, without.algorithm);
         assert_true(ismtest_same(with.rcond, without.rcond));
         assert_true(with.det_ratio == without.det_ratio);
         ismtest_forget(&with);
@@ -483,8 +486,8 @@ static void test_reduced_memory(void **state)
     struct ismtest_answer block = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
     problem.variant = METHOD_ISM_REDUCED_MEMORY;
     struct ismtest_answer reduced = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-    assert_int_equal(block.road, METHOD_ROAD_BLOCK);
-    assert_int_equal(reduced.road, METHOD_ROAD_REDUCED_MEMORY);
+    assert_int_equal(block.algorithm, METHOD_ALGORITHM_BLOCK);
+    assert_int_equal(reduced.algorithm, METHOD_ALGORITHM_REDUCED_MEMORY);
     assert_true((double)reduced.touched_bytes <= 0.6 * (double)block.touched_bytes);
     assert_true((double)reduced.scratch_bytes <= 0.6 * (double)block.scratch_bytes);
     ismtest_forget(&block);
@@ -548,13 +551,13 @@ static void test_drift(void **state)
     failures = 0;
     problem.b[7] += 1e-9;
     struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-    assert_int_equal(answer.road, METHOD_ROAD_LU);
+    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
     double ratio = gputest_inverse_ratio(PRECISION_FP64, 50, problem.a, answer.inverse);
     assert_true(ratio <= GPUTEST_RATIO_MAX);
     ismtest_forget(&answer);
     problem.kind = ISMTEST_INVERSE; /* nobody can know */
     answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
     ismtest_forget(&answer);
     ismtest_free(&problem);
 }

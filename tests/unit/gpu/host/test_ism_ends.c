@@ -29,7 +29,7 @@ static void test_singular(void **state)
             struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
             assert_in_range(answer.info, 1, n);
             assert_true(answer.rcond == 0 && answer.det_ratio == 0);
-            assert_int_equal(answer.road, METHOD_ROAD_LU);
+            assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
             for (int64_t j = 0; j < n * n; j++)
                 assert_true(isnan(answer.inverse[j]));
             ismtest_forget(&answer);
@@ -87,7 +87,7 @@ static void test_as_lu(void **state)
         struct ismtest_problem problem = growing_and_singular(precision, n);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         struct gputest_answer lu = gputest_run("lu", precision, n, problem.a, false);
-        assert_int_equal(answer.road, METHOD_ROAD_LU);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
         assert_int_equal(answer.info, lu.info);
         assert_true(precision == PRECISION_FP32 || lu.info == n + 1);
         assert_true(answer.rcond == lu.rcond);
@@ -121,7 +121,7 @@ static void try_not_finite(enum ismtest_kind kind, int64_t n, int64_t m, int64_t
     assert_int_equal(answer.info, read ? -1 : 0);
     if (read) {
         assert_true(isnan(answer.rcond) && isnan(answer.det_ratio));
-        assert_int_equal(answer.road, METHOD_ROAD_NONE);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_NONE);
         for (int64_t j = 0; j < n * n; j++)
             assert_true(isnan(answer.inverse[j]));
     }

@@ -45,7 +45,7 @@ struct answer {
     unsigned char z[HOST_SMALL_ORDER_MAX * HOST_SMALL_ORDER_MAX * sizeof(double)];
     unsigned char factors[FACTORS][HOST_SMALL_ORDER_MAX * HOST_SMALL_UPDATE_RANK * sizeof(double)];
     double rcond, det_ratio; /* room for either precision */
-    int32_t info, road;
+    int32_t info, algorithm;
 };
 
 static const struct host_method *ism(void)
@@ -159,7 +159,7 @@ static struct host_matrix matrix_of(const struct workers *pool, int place, struc
     matrix.outputs[METHOD_ISM_INVERSE] = answer->z;
     matrix.outputs[METHOD_ISM_INFO] = &answer->info;
     matrix.outputs[METHOD_ISM_RCOND] = &answer->rcond;
-    matrix.outputs[METHOD_ISM_ROAD] = &answer->road;
+    matrix.outputs[METHOD_ISM_ALGORITHM] = &answer->algorithm;
     matrix.outputs[METHOD_ISM_DET_RATIO] = &answer->det_ratio;
     for (int i = 0; factors && i < FACTORS; i++)
         matrix.outputs[METHOD_ISM_U + i] = answer->factors[i];
@@ -297,7 +297,7 @@ static void try_made(int64_t n, int64_t m, const float *b, const float *x, const
     const struct host_matrix matrix = matrix_of(&pool, 0, &answer, false);
     ism()->run[PRECISION_FP32](&matrix);
     assert_int_equal(answer.info, 0);
-    assert_int_equal(answer.road, METHOD_ROAD_LU);
+    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
     assert_true(ratio_of(&pool, 0, &answer) <= 1);
     workers_destroy(&pool);
 }
@@ -369,7 +369,7 @@ static void test_opposed(void **state)
         const struct host_matrix matrix = matrix_of(&pool, 0, &answer, false);
         ism()->run[precision](&matrix);
         good += answer.info == 0;
-        lanes += answer.info == 0 && answer.road == METHOD_ROAD_BLOCK;
+        lanes += answer.info == 0 && answer.algorithm == METHOD_ALGORITHM_BLOCK;
         if (answer.info == 0)
             assert_true(ratio_of(&pool, 0, &answer) <= GPUTEST_RATIO_MAX);
         workers_destroy(&pool);
@@ -436,7 +436,7 @@ static void test_factors(void **state)
             ism()->run[PRECISION_FP64](&matrix);
             assert_memory_equal(plain.z, with.z, sizeof plain.z);
             assert_int_equal(plain.info, with.info);
-            const bool made = with.road == METHOD_ROAD_BLOCK;
+            const bool made = with.algorithm == METHOD_ALGORITHM_BLOCK;
             const double u = number(&pool, with.factors[0], 0);
             assert_true(made ? isfinite(u) : isnan(u));
         }

@@ -135,7 +135,7 @@ static void check_sizes(enum precision precision, int64_t n, int64_t m, const st
         ismtest_tell(&problem, "INFO", answer.info);
     else if (!(ratio <= GPUTEST_RATIO_MAX))
         ismtest_tell(&problem, "ratio", ratio);
-    if (answer.info == 0 && m <= n / 4 && answer.road == METHOD_ROAD_LU)
+    if (answer.info == 0 && m <= n / 4 && answer.algorithm == METHOD_ALGORITHM_LU)
         ismtest_tell(&problem, "lu for x", of->x);
     ismtest_forget(&answer);
     ismtest_free(&problem);
@@ -199,7 +199,7 @@ static void check_shifted(enum precision precision, enum ismtest_kind kind, int6
         problem.y[i] = ldexp(problem.y[i], -shifts[precision][i % m % 3]);
     }
     struct ismtest_answer shifted = ismtest_run(&problem, FACTORS, NULL);
-    if (shifted.info != 0 || shifted.road != plain.road)
+    if (shifted.info != 0 || shifted.algorithm != plain.algorithm)
         ismtest_tell(&problem, "INFO or METHOD, shifted", shifted.info);
     /* Beside those of vectors of matrices (ism/group.inc), which balanced ones are not among. */
     const bool lanes = kind == ISMTEST_INVERSE && variant == METHOD_ISM_AUTO && n <= 32;
@@ -209,7 +209,7 @@ static void check_shifted(enum precision precision, enum ismtest_kind kind, int6
         if (!near(shifted.inverse[i], plain.inverse[i], off))
             ismtest_tell(&problem, "inverse", shifted.inverse[i]);
     }
-    const bool factors = plain.road != METHOD_ROAD_REDUCED_MEMORY;
+    const bool factors = plain.algorithm != METHOD_ALGORITHM_REDUCED_MEMORY;
     for (int64_t i = 0; factors && i < n * m; i++) {
         const int shift = shifts[precision][i % m % 3];
         if (!near(ldexp(shifted.u[i], -shift), plain.u[i], off) ||
@@ -263,7 +263,7 @@ static void test_det_ratio_of_a_drifted_inverse(void **state)
             problem.b[j] *= 1.125;
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         const double wanted = ismtest_det_ratio(&problem);
-        if (answer.info != 0 || answer.road != METHOD_ROAD_LU)
+        if (answer.info != 0 || answer.algorithm != METHOD_ALGORITHM_LU)
             ismtest_tell(&problem, "INFO", answer.info);
         if (!near(answer.det_ratio, wanted, 100 * (double)n * gputest_eps(precision) * wanted))
             ismtest_tell(&problem, "DET_RATIO", answer.det_ratio / wanted);
@@ -285,7 +285,7 @@ static void test_det_ratio_of_a_singular_a0(void **state)
         problem.x[1] = problem.y[1] = 1;
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         assert_int_equal(answer.info, 0);
-        assert_int_equal(answer.road, METHOD_ROAD_LU);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
         assert_true(isinf(answer.det_ratio));
         ismtest_forget(&answer);
         ismtest_free(&problem);

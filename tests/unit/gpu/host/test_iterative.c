@@ -231,7 +231,7 @@ static void test_orders_of_numbers(void **state)
             .precision = PRECISION_FP64, .n = 1, .a = &one, .v0 = &v0, .scheme = scheme->scheme};
         struct gputest_iterated result = gputest_iterate(&task);
         assert_int_equal(result.info, 0);
-        assert_int_equal(result.road, METHOD_ROAD_WARM_START);
+        assert_int_equal(result.algorithm, METHOD_ALGORITHM_WARM_START);
         assert_true(result.iterations > 0);
         for (int i = 0; i < result.iterations; i++) {
             double expected = fabs(e = next_of(scheme, e));
@@ -314,12 +314,12 @@ static void test_plan(void **state)
 
 static const struct start {
     enum method_iterative_initial initial;
-    enum method_road road;
+    enum method_algorithm algorithm;
 } starts[] = {
-    {METHOD_ITERATIVE_LOW_PRECISION, METHOD_ROAD_LOW_PRECISION_START},
-    {METHOD_ITERATIVE_DIAGONAL, METHOD_ROAD_DIAGONAL_START},
-    {METHOD_ITERATIVE_TRANSPOSE, METHOD_ROAD_TRANSPOSE_START},
-    {METHOD_ITERATIVE_SCALED_IDENTITY, METHOD_ROAD_SCALED_IDENTITY_START},
+    {METHOD_ITERATIVE_LOW_PRECISION, METHOD_ALGORITHM_LOW_PRECISION_START},
+    {METHOD_ITERATIVE_DIAGONAL, METHOD_ALGORITHM_DIAGONAL_START},
+    {METHOD_ITERATIVE_TRANSPOSE, METHOD_ALGORITHM_TRANSPOSE_START},
+    {METHOD_ITERATIVE_SCALED_IDENTITY, METHOD_ALGORITHM_SCALED_IDENTITY_START},
 };
 
 static void try_start(enum precision precision, int64_t n, const struct start *start,
@@ -328,15 +328,15 @@ static void try_start(enum precision precision, int64_t n, const struct start *s
     double *a = start->initial == METHOD_ITERATIVE_SCALED_IDENTITY
                     ? definite_matrix(n)
                     : dominant_matrix(precision, n, (uint64_t)n);
-    enum method_road road = start->road;
-    if (precision == PRECISION_FP32 && road == METHOD_ROAD_LOW_PRECISION_START)
-        road = METHOD_ROAD_DIAGONAL_START; /* the next that suits the matrix */
+    enum method_algorithm algorithm = start->algorithm;
+    if (precision == PRECISION_FP32 && algorithm == METHOD_ALGORITHM_LOW_PRECISION_START)
+        algorithm = METHOD_ALGORITHM_DIAGONAL_START; /* the next that suits the matrix */
     struct gputest_iterate task = {
         .precision = precision, .n = n, .a = a, .scheme = scheme, .initial = start->initial};
     struct gputest_iterated result = gputest_iterate(&task);
     check("a start", &task, &result);
     assert_int_equal(result.info, 0);
-    assert_int_equal(result.road, road);
+    assert_int_equal(result.algorithm, algorithm);
     gputest_iterated_free(&result);
     free(a);
 }
@@ -395,7 +395,7 @@ static void test_next_start(void **state)
         struct gputest_iterated result = gputest_iterate(&task);
         check("no diagonal start", &task, &result);
         assert_int_equal(result.info, 0);
-        assert_int_equal(result.road, METHOD_ROAD_TRANSPOSE_START);
+        assert_int_equal(result.algorithm, METHOD_ALGORITHM_TRANSPOSE_START);
         gputest_iterated_free(&result);
     }
     free(a);
@@ -410,7 +410,7 @@ static void test_next_start(void **state)
     struct gputest_iterated result = gputest_iterate(&task);
     check("ill-conditioned", &task, &result);
     assert_int_equal(result.info, 0);
-    assert_int_equal(result.road, METHOD_ROAD_TRANSPOSE_START);
+    assert_int_equal(result.algorithm, METHOD_ALGORITHM_TRANSPOSE_START);
     gputest_iterated_free(&result);
     free(a);
 }
@@ -472,7 +472,7 @@ static void test_warm_start(void **state)
             struct gputest_iterated result = gputest_iterate(&task);
             check("warm", &task, &result);
             assert_int_equal(result.info, 0);
-            assert_int_equal(result.road, METHOD_ROAD_WARM_START);
+            assert_int_equal(result.algorithm, METHOD_ALGORITHM_WARM_START);
             assert_true(result.iterations <= last + 1); /* rounding decides on the last step */
             last = result.iterations;
             gputest_iterated_free(&result);
@@ -505,7 +505,7 @@ static void test_useless_warm_start(void **state)
             assert_int_equal(result.info, -1);
             assert_true(isnan(result.rcond) && isnan(result.residual));
             assert_true(isnan(result.inverse[0]) && isnan(result.history[0]));
-            assert_int_equal(result.road, METHOD_ROAD_NONE);
+            assert_int_equal(result.algorithm, METHOD_ALGORITHM_NONE);
         }
         gputest_iterated_free(&result);
     }
@@ -554,7 +554,7 @@ static void test_v_becomes_zero(void **state)
                                    .scheme = METHOD_ITERATIVE_NEWTON_SCHULZ};
     struct gputest_iterated result = gputest_iterate(&task);
     assert_int_equal(result.info, 0);
-    assert_int_not_equal(result.road, METHOD_ROAD_WARM_START);
+    assert_int_not_equal(result.algorithm, METHOD_ALGORITHM_WARM_START);
     gputest_iterated_free(&result);
 }
 

@@ -74,7 +74,7 @@ static void test_max_iterations(void **state)
         assert_int_equal(result.history_length, task.max_iterations);
         assert_int_equal(result.info, enough ? 0 : n + 2);
         assert_int_equal(result.iterations, enough ? whole.iterations : task.max_iterations);
-        assert_int_equal(result.road, METHOD_ROAD_TRANSPOSE_START);
+        assert_int_equal(result.algorithm, METHOD_ALGORITHM_TRANSPOSE_START);
         check_residual(&task, &result);
         for (int64_t i = 0; i < task.max_iterations; i++) {
             bool told = i <= result.iterations;
@@ -467,7 +467,7 @@ static void try_teams(const struct gputest_iterate *options, struct host_team **
     struct gputest_iterated bare = gputest_iterate(&task);
     assert_int_equal(bare.info, first.info);
     assert_int_equal(bare.iterations, first.iterations);
-    assert_int_equal(bare.road, first.road);
+    assert_int_equal(bare.algorithm, first.algorithm);
     assert_true(bare.rcond == first.rcond && bare.residual == first.residual);
     gputest_iterated_free(&bare);
     gputest_iterated_free(&first);

@@ -106,7 +106,7 @@ static void check_same(const struct gputest_iterate *options)
     struct gputest_iterated alone = gputest_iterate(&task);
     assert_int_equal(alone.info, measured.info);
     assert_int_equal(alone.iterations, measured.iterations);
-    assert_int_equal(alone.road, measured.road);
+    assert_int_equal(alone.algorithm, measured.algorithm);
     assert_memory_equal(&alone.rcond, &measured.rcond, sizeof alone.rcond);
     assert_memory_equal(alone.inverse, measured.inverse, (size_t)(n * n) * sizeof(double));
     if (measured.info == 0 && task.tolerance > 0)

@@ -79,7 +79,7 @@ static void try_tiny_row(enum tiny_row kind, struct gputest_iterate *task)
                         (result.inverse[i * n + at] == 0 && result.inverse[at * n + i] == 0));
         check_the_rest(task, result.inverse, at);
     } else if (task->initial == METHOD_ITERATIVE_INITIAL_AUTO) {
-        assert_true(result.iterations == 0 && result.road == METHOD_ROAD_NONE);
+        assert_true(result.iterations == 0 && result.algorithm == METHOD_ALGORITHM_NONE);
         assert_true(isnan(result.residual) && isnan(result.history[0]));
         for (int64_t k = 0; k < n * n; k++)
             assert_true(isnan(result.inverse[k]));
@@ -113,7 +113,7 @@ static void test_no_overflow(void **state)
     struct gputest_iterated result = gputest_iterate(&task);
     assert_int_equal(result.info, 3);
     assert_true(result.rcond == 0x1p-1022 && result.inverse[0] == 0x1p1022);
-    assert_true(result.inverse[3] == 1 && result.road == METHOD_ROAD_DIAGONAL_START);
+    assert_true(result.inverse[3] == 1 && result.algorithm == METHOD_ALGORITHM_DIAGONAL_START);
     gputest_iterated_free(&result);
     const double b[] = {1e-305, 1e-305, 1, 2};
     task.a = b;
@@ -137,7 +137,7 @@ static void test_the_least_sum(void **state)
         struct gputest_iterate task = {.precision = precision, .n = 2, .a = a};
         struct gputest_iterated result = gputest_iterate(&task);
         assert_int_equal(result.info, k % 2 ? 4 : 3);
-        assert_true(k % 2 || (result.rcond == 0 && result.road == METHOD_ROAD_NONE));
+        assert_true(k % 2 || (result.rcond == 0 && result.algorithm == METHOD_ALGORITHM_NONE));
         gputest_iterated_free(&result);
     }
 }

@@ -44,7 +44,7 @@ static void test_a_wide_tolerance(void **state)
             struct gputest_iterated result = gputest_iterate(&task);
             assert_int_equal(result.info, 0);
             assert_int_equal(result.iterations, steps);
-            assert_int_equal(result.road, METHOD_ROAD_WARM_START);
+            assert_int_equal(result.algorithm, METHOD_ALGORITHM_WARM_START);
             assert_true(result.residual == left);
             gputest_iterated_free(&result);
         }

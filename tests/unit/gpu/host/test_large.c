@@ -39,7 +39,7 @@ static struct host_team *create(int count)
     return team;
 }
 
-/* Which entries a matrix has, and so the road that auto takes. */
+/* Which entries a matrix has, and so the algorithm that auto takes. */
 enum shape {
     DENSE,
     DEFINITE,
@@ -118,37 +118,37 @@ static void drop(struct answers *answers)
         free(answers->outputs[i]);
 }
 
-struct road_case {
+struct algorithm_case {
     const char *method;
     enum shape shape;
-    int32_t road; /* of auto */
+    int32_t algorithm; /* of auto */
 };
 
-static const struct road_case roads[] = {
+static const struct algorithm_case algorithms[] = {
     {"lu", DENSE, 0},
-    {"auto", DENSE, METHOD_ROAD_LU},
+    {"auto", DENSE, METHOD_ALGORITHM_LU},
     {"lu_factor", DENSE, 0},
     {"gauss_jordan", DENSE, 0},
-    {"auto", DEFINITE, METHOD_ROAD_CHOLESKY},
-    {"auto", LOWER, METHOD_ROAD_TRIANGULAR},
-    {"auto", UPPER, METHOD_ROAD_TRIANGULAR},
+    {"auto", DEFINITE, METHOD_ALGORITHM_CHOLESKY},
+    {"auto", LOWER, METHOD_ALGORITHM_TRIANGULAR},
+    {"auto", UPPER, METHOD_ALGORITHM_TRIANGULAR},
     {"lu", GROWING, 0},
 };
 
-static void try_teams(const struct road_case *road, enum precision precision, int64_t n,
+static void try_teams(const struct algorithm_case *algorithm, enum precision precision, int64_t n,
                       struct host_team **teams)
 {
-    const char *method = road->method;
-    void *a = fill_shape(road->shape, precision, n, (uint64_t)n);
+    const char *method = algorithm->method;
+    void *a = fill_shape(algorithm->shape, precision, n, (uint64_t)n);
     struct answers first = run_with(NULL, method, precision, n, a, true);
-    if (road->road)
-        assert_int_equal(*(int32_t *)(void *)first.outputs[3], road->road);
+    if (algorithm->algorithm)
+        assert_int_equal(*(int32_t *)(void *)first.outputs[3], algorithm->algorithm);
     for (size_t t = 0; t < COUNT(helpers); t++) {
         struct answers other = run_with(teams[t], method, precision, n, a, true);
         for (int i = 0; i < OUTPUTS && first.outputs[i]; i++) {
             if (memcmp(first.outputs[i], other.outputs[i], (size_t)first.bytes[i]) != 0)
-                fail_msg("%s (%d) %s %d: output %d differs with %d helpers", method, road->shape,
-                         precision_name(precision), (int)n, i, helpers[t]);
+                fail_msg("%s (%d) %s %d: output %d differs with %d helpers", method,
+                         algorithm->shape, precision_name(precision), (int)n, i, helpers[t]);
         }
         drop(&other);
     }
@@ -168,14 +168,14 @@ static void test_bits_do_not_depend_on_the_team(void **state)
     struct host_team *teams[COUNT(helpers)];
     for (size_t t = 0; t < COUNT(helpers); t++)
         teams[t] = create(helpers[t]);
-    for (size_t i = 0; i < COUNT(orders) * COUNT(roads); i++) {
-        const struct road_case *road = &roads[i % COUNT(roads)];
-        int64_t n = orders[i / COUNT(roads)];
-        if (road->shape == GROWING && n > 400)
+    for (size_t i = 0; i < COUNT(orders) * COUNT(algorithms); i++) {
+        const struct algorithm_case *algorithm = &algorithms[i % COUNT(algorithms)];
+        int64_t n = orders[i / COUNT(algorithms)];
+        if (algorithm->shape == GROWING && n > 400)
             continue; /* slow */
-        try_teams(road, PRECISION_FP64, n, teams);
+        try_teams(algorithm, PRECISION_FP64, n, teams);
         if (n < THIRD)
-            try_teams(road, PRECISION_FP32, n, teams);
+            try_teams(algorithm, PRECISION_FP32, n, teams);
     }
     for (size_t t = 0; t < COUNT(helpers); t++)
         host_team_destroy(&teams[t]);
@@ -309,8 +309,8 @@ static void test_orders_around_the_switches(void **state)
     }
 }
 
-/* auto's roads through blocks: as good as LAPACK's, with the RCOND of the inverse. */
-static void test_roads_around_the_switches(void **state)
+/* auto's algorithms through blocks: as good as LAPACK's, with the RCOND of the inverse. */
+static void test_algorithms_around_the_switches(void **state)
 {
     (void)state;
     static const int64_t sizes[] = {SECOND - 1, SECOND, SECOND + 1, 319, 321, 513, THIRD + 129};
@@ -326,8 +326,8 @@ static void test_roads_around_the_switches(void **state)
         struct gputest_answer answer = gputest_run("auto", precision, n, a, false);
         double ratio = gputest_inverse_ratio(precision, n, a, answer.inverse);
         double rcond = 1 / gputest_norm(n, a) / gputest_norm(n, answer.inverse);
-        assert_int_equal(answer.road,
-                         shape == DEFINITE ? METHOD_ROAD_CHOLESKY : METHOD_ROAD_TRIANGULAR);
+        assert_int_equal(answer.algorithm, shape == DEFINITE ? METHOD_ALGORITHM_CHOLESKY
+                                                             : METHOD_ALGORITHM_TRIANGULAR);
         if (answer.info != 0 || !(ratio <= 1))
             fail_msg("shape %d, %d: INFO %d, ratio %g", shape, (int)n, answer.info, ratio);
         assert_true(fabs(answer.rcond - rcond) <= (double)n * gputest_eps(precision) * rcond);
@@ -456,7 +456,7 @@ static void test_indefinite_pivots(void **state)
             host__transpose_f64(NULL, a, n, factor, ld, n, 1);
             assert_int_equal(host__large_potrf_f64(NULL, n, factor, ld), info);
             struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, n, a, false);
-            assert_int_equal(answer.road, METHOD_ROAD_LU);
+            assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
             assert_int_equal(answer.info, 0);
             gputest_free(&answer);
             free(factor);
@@ -478,7 +478,7 @@ static void test_singular_triangles(void **state)
         a[zeros[i / 2] * (N + 1)] = 0;
         struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, N, a, false);
         assert_int_equal(answer.info, zeros[i / 2] + 1);
-        assert_int_equal(answer.road, METHOD_ROAD_TRIANGULAR);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_TRIANGULAR);
         assert_true(answer.rcond == 0);
         assert_all_nan(&answer);
         gputest_free(&answer);
@@ -576,7 +576,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders_around_the_switches),
-        cmocka_unit_test(test_roads_around_the_switches),
+        cmocka_unit_test(test_algorithms_around_the_switches),
         cmocka_unit_test(test_pivots_are_lapacks),
         cmocka_unit_test(test_zero_pivots),
         cmocka_unit_test(test_other_defects),

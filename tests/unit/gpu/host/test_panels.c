@@ -207,8 +207,8 @@ static void check_made(const struct ismtest_problem *problem, const struct ismte
     const double ratio = gputest_inverse_ratio(problem->precision, n, problem->a, answer->inverse);
     if (answer->info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
         complain(problem, "residual ratio", ratio);
-    if (answer->road != METHOD_ROAD_BLOCK)
-        complain(problem, "METHOD", answer->road);
+    if (answer->algorithm != METHOD_ALGORITHM_BLOCK)
+        complain(problem, "METHOD", answer->algorithm);
     if (problem->kind == ISMTEST_ALONE)
         return;
     const double factors = ismtest_factors_ratio(problem, answer);
@@ -219,7 +219,7 @@ static void check_made(const struct ismtest_problem *problem, const struct ismte
 static void check_same(const struct ismtest_problem *problem, const struct ismtest_answer *one,
                        const struct ismtest_answer *other)
 {
-    if (one->info != other->info || one->road != other->road ||
+    if (one->info != other->info || one->algorithm != other->algorithm ||
         memcmp(&one->rcond, &other->rcond, sizeof one->rcond) != 0 ||
         memcmp(&one->det_ratio, &other->det_ratio, sizeof one->det_ratio) != 0 ||
         memcmp(one->bytes, other->bytes, (size_t)one->byte_count) != 0)

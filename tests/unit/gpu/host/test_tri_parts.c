@@ -47,7 +47,7 @@ static void check_block(const struct gputest_bands *a, int variant,
     int64_t width = columns.end - columns.first;
     struct gputest_band_answer block = run(a, variant, rows, columns);
     assert_int_equal(block.info, whole->info);
-    assert_int_equal(block.road, whole->road);
+    assert_int_equal(block.algorithm, whole->algorithm);
     assert_memory_equal(&block.rcond, &whole->rcond, sizeof block.rcond);
     for (int64_t i = rows.first; i < rows.end; i++)
         assert_memory_equal(block.x + (i - rows.first) * width, whole->x + i * a->n + columns.first,
@@ -171,8 +171,9 @@ static void check_generators(enum gputest_bands_kind kind, enum precision precis
         largest = fmax(largest, fabs(answer.x[k]));
     for (int64_t k = 0; !none && k < n * n; k++) {
         double x = answer.x[k], g = generated(&answer, n, k / n, k % n);
-        bool exact = precision == PRECISION_FP64 && answer.road != METHOD_ROAD_SHERMAN_MORRISON &&
-                     k / n != k % n && fabs(x) > 0x1p-1000;
+        bool exact = precision == PRECISION_FP64 &&
+                     answer.algorithm != METHOD_ALGORITHM_SHERMAN_MORRISON && k / n != k % n &&
+                     fabs(x) > 0x1p-1000;
         if (exact || isinf(x))
             assert_true(isinf(x) ? fabs(g) > DBL_MAX / 2 || precision == PRECISION_FP32 : g == x);
         else
@@ -207,7 +208,7 @@ static void test_generators_alone(void **state)
         struct gputest_band_answer beside = gputest_band_run(&a, &request);
         assert_memory_equal(alone.generators, beside.generators, 4 * N * sizeof(double));
         assert_memory_equal(alone.exponents, beside.exponents, 4 * N * sizeof(int32_t));
-        assert_int_equal(alone.road, beside.road);
+        assert_int_equal(alone.algorithm, beside.algorithm);
         for (int i = 0; i < 4 * N; i++)
             assert_int_equal(alone.exponents[i], 0);
         gputest_band_free(&alone);
@@ -348,16 +349,16 @@ static void test_auto_on_dense_matrices(void **state)
         double *matrix = dense(&a);
         struct gputest_answer automatic = gputest_run("auto", precision, n, matrix, false);
         struct gputest_answer lu = gputest_run("lu", precision, n, matrix, false);
-        if (automatic.road == METHOD_ROAD_TRIDIAGONAL) {
+        if (automatic.algorithm == METHOD_ALGORITHM_TRIDIAGONAL) {
             assert_int_equal(automatic.info, 0);
             assert_true(gputest_band_ratio(&a, automatic.inverse) <= GPUTEST_RATIO_MAX);
-        } else if (automatic.road == METHOD_ROAD_LU) {
+        } else if (automatic.algorithm == METHOD_ALGORITHM_LU) {
             assert_int_equal(automatic.info, lu.info);
             assert_memory_equal(automatic.inverse, lu.inverse, (size_t)(n * n) * sizeof(double));
         }
         bool good = kind == BANDS_CONDITION_2 || kind == BANDS_LAPLACE || kind == BANDS_LARGE;
         if (good)
-            assert_int_equal(automatic.road, METHOD_ROAD_TRIDIAGONAL);
+            assert_int_equal(automatic.algorithm, METHOD_ALGORITHM_TRIDIAGONAL);
         gputest_free(&automatic);
         gputest_free(&lu);
         free(matrix);
@@ -379,14 +380,15 @@ static void test_auto_sees_every_entry(void **state)
         matrix[k] += 0.25;
         struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, N, matrix, false);
         bool beside = i - j <= 1 && j - i <= 1;
-        assert_int_equal(answer.road, beside ? METHOD_ROAD_TRIDIAGONAL : METHOD_ROAD_LU);
+        assert_int_equal(answer.algorithm,
+                         beside ? METHOD_ALGORITHM_TRIDIAGONAL : METHOD_ALGORITHM_LU);
         assert_int_equal(answer.info, 0);
         gputest_free(&answer);
         free(matrix);
     }
     double two[] = {2, 1, 1, 3};
     struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, 2, two, false);
-    assert_int_equal(answer.road, METHOD_ROAD_LU);
+    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
     gputest_free(&answer);
     gputest_bands_free(&a);
 }

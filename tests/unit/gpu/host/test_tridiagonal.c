@@ -1,5 +1,5 @@
-/* tridiagonal on the host: both residuals of every variant over matrices of every kind, the roads
- * that are taken, INFO and RCOND on what has no inverse, and the diagonal alone. */
+/* tridiagonal on the host: both residuals of every variant over matrices of every kind, the
+ * algorithms that are taken, INFO and RCOND on what has no inverse, and the diagonal alone. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void assert_same(const struct gputest_bands *a, int variant,
 {
     struct gputest_band_answer alone = run(a, variant, false, true);
     assert_int_equal(alone.info, whole->info);
-    assert_int_equal(alone.road, whole->road);
+    assert_int_equal(alone.algorithm, whole->algorithm);
     assert_memory_equal(&alone.rcond, &whole->rcond, sizeof alone.rcond);
     assert_memory_equal(alone.diagonal, whole->diagonal, (size_t)a->n * sizeof(double));
     gputest_band_free(&alone);
@@ -52,8 +52,8 @@ static void check_good(const struct gputest_bands *a, const struct gputest_band_
 {
     double eps = gputest_eps(a->precision), ratio = gputest_band_ratio(a, answer->x);
     if (!(ratio <= GPUTEST_RATIO_MAX))
-        print_error("n %lld road %d ratio %g rcond %g\n", (long long)a->n, answer->road, ratio,
-                    answer->rcond);
+        print_error("n %lld algorithm %d ratio %g rcond %g\n", (long long)a->n, answer->algorithm,
+                    ratio, answer->rcond);
     assert_true(ratio <= GPUTEST_RATIO_MAX);
     assert_true(answer->rcond >= eps);
     long double rcond = 1 / gputest_band_norm(a) / gputest_dense_norm(answer->x, a->n);
@@ -139,33 +139,33 @@ static void test_strips(void **state)
     check_one(BANDS_CONDITION_2, PRECISION_FP32, 2050, AUTO);
 }
 
-/* ---- Roads ---- */
+/* ---- Algorithms ---- */
 
-static void test_roads(void **state)
+static void test_algorithms(void **state)
 {
     (void)state;
     static const struct {
         enum gputest_bands_kind kind;
         int64_t n;
-        int variant, road;
+        int variant, algorithm;
     } rows[] = {
-        {BANDS_LAPLACE, 64, AUTO, METHOD_ROAD_TWO_SWEEP},
-        {BANDS_STRONG_COLUMNS, 65, AUTO, METHOD_ROAD_TWO_SWEEP},
-        {BANDS_RANDOM, 64, AUTO, METHOD_ROAD_PIVOTED},
-        {BANDS_LAPLACE, 64, MERGED, METHOD_ROAD_SHERMAN_MORRISON},
-        {BANDS_ALTERNATING, 64, MERGED, METHOD_ROAD_SHERMAN_MORRISON},
-        {BANDS_ALTERNATING, 777, MERGED, METHOD_ROAD_SHERMAN_MORRISON},
-        {BANDS_CONDITION_2, 33, MERGED, METHOD_ROAD_SHERMAN_MORRISON},
-        {BANDS_RANDOM, 64, MERGED, METHOD_ROAD_PIVOTED},
-        {BANDS_RANDOM, 64, SWEPT, METHOD_ROAD_PIVOTED},
-        {BANDS_LAPLACE, 64, SWEPT, METHOD_ROAD_TWO_SWEEP},
-        {BANDS_LAPLACE, 64, PIVOTED, METHOD_ROAD_PIVOTED},
-        {BANDS_FIRST_COLUMN_ZERO, 5, AUTO, METHOD_ROAD_PIVOTED},
+        {BANDS_LAPLACE, 64, AUTO, METHOD_ALGORITHM_TWO_SWEEP},
+        {BANDS_STRONG_COLUMNS, 65, AUTO, METHOD_ALGORITHM_TWO_SWEEP},
+        {BANDS_RANDOM, 64, AUTO, METHOD_ALGORITHM_PIVOTED},
+        {BANDS_LAPLACE, 64, MERGED, METHOD_ALGORITHM_SHERMAN_MORRISON},
+        {BANDS_ALTERNATING, 64, MERGED, METHOD_ALGORITHM_SHERMAN_MORRISON},
+        {BANDS_ALTERNATING, 777, MERGED, METHOD_ALGORITHM_SHERMAN_MORRISON},
+        {BANDS_CONDITION_2, 33, MERGED, METHOD_ALGORITHM_SHERMAN_MORRISON},
+        {BANDS_RANDOM, 64, MERGED, METHOD_ALGORITHM_PIVOTED},
+        {BANDS_RANDOM, 64, SWEPT, METHOD_ALGORITHM_PIVOTED},
+        {BANDS_LAPLACE, 64, SWEPT, METHOD_ALGORITHM_TWO_SWEEP},
+        {BANDS_LAPLACE, 64, PIVOTED, METHOD_ALGORITHM_PIVOTED},
+        {BANDS_FIRST_COLUMN_ZERO, 5, AUTO, METHOD_ALGORITHM_PIVOTED},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct gputest_bands a = gputest_bands_make(rows[i].kind, PRECISION_FP64, rows[i].n, 7);
         struct gputest_band_answer answer = run(&a, rows[i].variant, true, false);
-        assert_int_equal(answer.road, rows[i].road);
+        assert_int_equal(answer.algorithm, rows[i].algorithm);
         gputest_band_free(&answer);
         gputest_bands_free(&a);
     }
@@ -182,7 +182,7 @@ static void test_counterexample(void **state)
         assert_int_equal(answer.info, 0);
         check_good(&a, &answer);
         if (variant == MERGED)
-            assert_int_equal(answer.road, METHOD_ROAD_SHERMAN_MORRISON);
+            assert_int_equal(answer.algorithm, METHOD_ALGORITHM_SHERMAN_MORRISON);
         gputest_band_free(&answer);
     }
 }
@@ -219,7 +219,7 @@ static void test_not_finite(void **state)
         bands[k % 3][k % 8] = poisons[k / 3 % 3];
         struct gputest_band_answer answer = run(&a, k / 9, true, true);
         assert_int_equal(answer.info, -1);
-        assert_int_equal(answer.road, METHOD_ROAD_NONE);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_NONE);
         assert_true(isnan(answer.rcond) && isnan(answer.x[0]) && isnan(answer.x[80]));
         assert_true(isnan(answer.diagonal[0]) && isnan(answer.diagonal[8]));
         gputest_band_free(&answer);
@@ -375,7 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_form),
         cmocka_unit_test(test_counterexample),
-        cmocka_unit_test(test_roads),
+        cmocka_unit_test(test_algorithms),
         cmocka_unit_test(test_every_kind),
         cmocka_unit_test(test_larger_orders),
         cmocka_unit_test(test_weakly_dominant),

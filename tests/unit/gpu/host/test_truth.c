@@ -55,7 +55,7 @@ static void try_poisoned(const char *method, enum precision precision, int64_t n
     } else {
         assert_true(isnan(answer.rcond));
     }
-    assert_int_equal(answer.road, METHOD_ROAD_NONE);
+    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_NONE);
     gputest_free(&answer);
     free(a);
 }
@@ -426,7 +426,7 @@ static void try_scaled(const char *method, enum precision precision, int64_t n, 
     struct gputest_answer plain = gputest_run(method, precision, n, a, false);
     struct gputest_answer scaled = gputest_run(method, precision, n, b, false);
     assert_int_equal(plain.info, scaled.info);
-    assert_int_equal(plain.road, scaled.road);
+    assert_int_equal(plain.algorithm, scaled.algorithm);
     assert_true(plain.rcond == scaled.rcond);
     for (int64_t i = 0; i < n * n; i++)
         assert_true(ldexp(plain.inverse[i], -exponent) == scaled.inverse[i]);
@@ -452,19 +452,19 @@ static void test_power_of_two(void **state)
     }
 }
 
-/* ---- Roads of auto ---- */
+/* ---- Algorithms of auto ---- */
 
-static enum method_road road_of(const double *a, int64_t n, bool spd)
+static enum method_algorithm algorithm_of(const double *a, int64_t n, bool spd)
 {
     struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, n, a, spd);
     assert_int_equal(answer.info, 0);
     assert_true(gputest_inverse_ratio(PRECISION_FP64, n, a, answer.inverse) <= GPUTEST_RATIO_MAX);
-    int road = answer.road;
+    int algorithm = answer.algorithm;
     gputest_free(&answer);
-    return (enum method_road)road;
+    return (enum method_algorithm)algorithm;
 }
 
-static void test_roads(void **state)
+static void test_algorithms(void **state)
 {
     (void)state;
     if (!gputest_takes("auto", PRECISION_FP64, orders[COUNT(orders) - 1]))
@@ -472,32 +472,34 @@ static void test_roads(void **state)
     for (size_t k = 1; k < COUNT(orders); k++) {
         int64_t n = orders[k];
         double *a = random_matrix(n, PRECISION_FP64, 31);
-        assert_int_equal(road_of(a, n, false), METHOD_ROAD_LU);
+        assert_int_equal(algorithm_of(a, n, false), METHOD_ALGORITHM_LU);
         for (int64_t i = 0; i < n; i++) {
             a[i * n + i] = (double)n;
             for (int64_t j = 0; j < i; j++)
                 a[i * n + j] = a[j * n + i];
         }
         /* Up to 32 a symmetric matrix is one of lu's group, whatever the hint. */
-        enum method_road symmetric =
-            n <= 32 ? METHOD_ROAD_LU : gputest_road(METHOD_ROAD_CHOLESKY, n);
-        assert_int_equal(road_of(a, n, false), symmetric);
-        assert_int_equal(road_of(a, n, true), symmetric);
+        enum method_algorithm symmetric =
+            n <= 32 ? METHOD_ALGORITHM_LU : gputest_algorithm(METHOD_ALGORITHM_CHOLESKY, n);
+        assert_int_equal(algorithm_of(a, n, false), symmetric);
+        assert_int_equal(algorithm_of(a, n, true), symmetric);
         /* A last bit apart: equal to the hinted only. */
         a[n - 1] = nextafter(a[n - 1], 9);
-        assert_int_equal(road_of(a, n, false), METHOD_ROAD_LU);
-        assert_int_equal(road_of(a, n, true), METHOD_ROAD_CHOLESKY);
+        assert_int_equal(algorithm_of(a, n, false), METHOD_ALGORITHM_LU);
+        assert_int_equal(algorithm_of(a, n, true), METHOD_ALGORITHM_CHOLESKY);
         a[n - 1] += 1e-3;
-        assert_int_equal(road_of(a, n, true), METHOD_ROAD_LU);
+        assert_int_equal(algorithm_of(a, n, true), METHOD_ALGORITHM_LU);
         /* Symmetric, positive diagonal, not definite. */
         a[n - 1] = a[(n - 1) * n] = 3.0 * (double)n;
-        assert_int_equal(road_of(a, n, false), METHOD_ROAD_LU);
+        assert_int_equal(algorithm_of(a, n, false), METHOD_ALGORITHM_LU);
         for (int64_t i = 0; i < n * n; i++)
             a[i] = i % n < i / n ? 0 : a[i];
-        assert_int_equal(road_of(a, n, false), gputest_road(METHOD_ROAD_TRIANGULAR, n));
+        assert_int_equal(algorithm_of(a, n, false),
+                         gputest_algorithm(METHOD_ALGORITHM_TRIANGULAR, n));
         for (int64_t i = 0; i < n * n; i++)
             a[i] = i % n == i / n ? a[i] : 0;
-        assert_int_equal(road_of(a, n, false), gputest_road(METHOD_ROAD_DIAGONAL, n));
+        assert_int_equal(algorithm_of(a, n, false),
+                         gputest_algorithm(METHOD_ALGORITHM_DIAGONAL, n));
         free(a);
     }
 }
@@ -515,7 +517,7 @@ static void test_ill_conditioned_leaves_cholesky(void **state)
         a[n - 1] = nextafter(a[n - 1], 9); /* or so small a one were lu's at once */
         struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, n, a, true);
         struct gputest_answer lu = gputest_run("lu", PRECISION_FP64, n, a, false);
-        assert_int_equal(answer.road, METHOD_ROAD_LU);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
         assert_memory_equal(answer.inverse, lu.inverse, (size_t)(n * n) * sizeof(double));
         assert_int_equal(answer.info, lu.info);
         gputest_free(&answer);
@@ -538,7 +540,7 @@ int main(void)
         cmocka_unit_test(test_factors_of_great_pivots),
         cmocka_unit_test(test_factors_of_shifted_columns),
         cmocka_unit_test(test_power_of_two),
-        cmocka_unit_test(test_roads),
+        cmocka_unit_test(test_algorithms),
         cmocka_unit_test(test_ill_conditioned_leaves_cholesky),
     };
     host__lapack_init();

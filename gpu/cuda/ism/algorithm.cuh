@@ -1,5 +1,5 @@
-/* gpu/cuda/ism/road.cuh: the launches of `ism` by blocks: a sequence for as many matrices as the
- * workspace holds, then for the next ones. Host code, any thread; nothing is awaited.
+/* gpu/cuda/ism/algorithm.cuh: the launches of `ism` by blocks: a sequence for as many matrices as
+ * the workspace holds, then for the next ones. Host code, any thread; nothing is awaited.
  *
  * Which kernels and products there are follows from n, m, the plan and what is given. With lines of
  * n numbers for G^T, (G R)^T and K a step is
@@ -12,8 +12,8 @@
  * group is a block, the next one meets what is earlier than this one while this one's R is
  * computed: that keeps few of a device's multiprocessors busy most of the time.
  */
-#ifndef GPU_CUDA_ISM_ROAD_CUH
-#define GPU_CUDA_ISM_ROAD_CUH
+#ifndef GPU_CUDA_ISM_ALGORITHM_CUH
+#define GPU_CUDA_ISM_ALGORITHM_CUH
 
 #include "gpu/cuda/ism/few_launch.cuh"
 #include "gpu/cuda/ism/form.cuh"
@@ -483,7 +483,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         bring(!call.plan.fused);
         if (call.plan.beside)
             fork();
-        bool reduced = call.plan.road == METHOD_ROAD_REDUCED_MEMORY;
+        bool reduced = call.plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY;
         if (reduced)
             by_reduced_memory();
         else
@@ -519,7 +519,7 @@ static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_prod
 {
     cuda__ism_journey<T> journey = {{{work, products, stream, cudaSuccess, cuda__overlaps()}}};
     cuda__ism_call &call = journey.call;
-    if (work.plan.road == METHOD_ROAD_LU) {
+    if (work.plan.algorithm == METHOD_ALGORITHM_LU) {
         int64_t blocks = (work.matrices + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;
         return cuda__start(cuda__ism_postpone_kernel<T>,
                            (unsigned)(blocks < INT32_MAX ? blocks : INT32_MAX), CUDA__ISM_THREADS,

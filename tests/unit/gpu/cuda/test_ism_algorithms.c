@@ -33,7 +33,7 @@ static void check_update(enum precision precision, int64_t n, int64_t m)
     struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
     double off = fabs(answer.det_ratio / ismtest_det_ratio(&problem) - 1);
     check_ratio(&problem, &answer);
-    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
     assert_true(off <= 1000 * gputest_eps(precision) * (double)n);
     ismtest_forget(&answer);
     ismtest_free(&problem);
@@ -67,15 +67,15 @@ static void test_middle_orders(void **state)
     check_update(PRECISION_FP32, 177, 3);
 }
 
-/* By streams that are late or early, from `first` on, the road is `block`, and its answer has the
- * same bytes. */
+/* By streams that are late or early, from `first` on, the algorithm is `block`, and its answer has
+ * the same bytes. */
 static void check_in_any_order(const struct ismtest_problem *problem,
                                const struct ismtest_answer *expected, enum simt_streams first)
 {
     for (int how = (int)first; how <= SIMT_STREAMS_EARLY; how++) {
         simt_set_streams((enum simt_streams)how);
         struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
         assert_true(answer.rcond == expected->rcond || isnan(expected->rcond));
         assert_memory_equal(answer.bytes, expected->bytes, (size_t)answer.byte_count);
         ismtest_forget(&answer);
@@ -154,7 +154,7 @@ static void test_many_random_columns(void **state)
         }
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         assert_int_equal(answer.info, 0);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
         assert_true(cudatest_solution_ratio(&problem, answer.inverse) <= GPUTEST_RATIO_MAX);
         ismtest_forget(&answer);
         ismtest_free(&problem);
@@ -196,7 +196,7 @@ static void test_the_last_product_in_less_shared_memory(void **state)
         simt_set_shared(SIMT_SHARED_MAX);
         check_ratio(&problem, &answer);
         assert_int_equal(other.info, 0);
-        assert_int_equal(other.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(other.algorithm, METHOD_ALGORITHM_BLOCK);
         assert_memory_equal(other.bytes, answer.bytes, (size_t)answer.byte_count);
         ismtest_forget(&other);
         ismtest_forget(&answer);
@@ -223,7 +223,8 @@ static void test_a_singular_block_is_left_to_lu(void **state)
                 ismtest_run(&problem, ISMTEST_INVERSE_WANTED | ISMTEST_FACTORS_WANTED, NULL);
             bool whole = variant == METHOD_ISM_AUTO; /* one block, which has pivots */
             check_ratio(&problem, &answer);
-            assert_int_equal(answer.road, whole ? METHOD_ROAD_BLOCK : METHOD_ROAD_LU);
+            assert_int_equal(answer.algorithm,
+                             whole ? METHOD_ALGORITHM_BLOCK : METHOD_ALGORITHM_LU);
             assert_true(fabs(answer.det_ratio + 1) < 1e-12);
             assert_int_equal(isnan(answer.u[0]) && isnan(answer.r[0]), !whole);
             ismtest_forget(&answer);
@@ -280,7 +281,7 @@ static void test_blocks_of_several_turns(void **state)
                             ranks[k / PRECISION_COUNT], k);
         problem.variant = METHOD_ISM_BLOCK;
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
         check_ratio(&problem, &answer);
         ismtest_forget(&answer);
         ismtest_free(&problem);
@@ -304,7 +305,7 @@ static void test_inverses_in_place(void **state)
     problem.y[0] = 1;
     struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
     assert_int_equal(answer.info, 0);
-    assert_int_equal(answer.road, METHOD_ROAD_REDUCED_MEMORY);
+    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_REDUCED_MEMORY);
     assert_true(answer.inverse[0] == 0x1p30);
     ismtest_forget(&answer);
     ismtest_free(&problem);
@@ -317,8 +318,9 @@ static void test_lost_accuracy_is_left_to_lu(void **state)
     (void)state;
     static const struct {
         double tiny;
-        enum method_road road;
-    } rows[] = {{0.3, METHOD_ROAD_BLOCK}, {1e-7, METHOD_ROAD_LU}, {0, METHOD_ROAD_LU}};
+        enum method_algorithm algorithm;
+    } rows[] = {
+        {0.3, METHOD_ALGORITHM_BLOCK}, {1e-7, METHOD_ALGORITHM_LU}, {0, METHOD_ALGORITHM_LU}};
     static const int64_t orders[] = {30, 70};
     for (size_t i = 0; i < COUNT(rows) * COUNT(orders); i++) {
         int64_t n = orders[i / COUNT(rows)];
@@ -334,7 +336,7 @@ static void test_lost_accuracy_is_left_to_lu(void **state)
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         check_ratio(&problem, &answer);
-        assert_int_equal(answer.road, rows[i % COUNT(rows)].road);
+        assert_int_equal(answer.algorithm, rows[i % COUNT(rows)].algorithm);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
@@ -381,7 +383,7 @@ static void test_groups(void **state)
         problem.variant = variants[i];
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         check_ratio(&problem, &answer);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
@@ -421,7 +423,7 @@ static void test_pieces(void **state)
     struct ismtest_problem problem = ismtest_problem(PRECISION_FP64, ISMTEST_DIAGONAL, 521, 3, 9);
     struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
     check_ratio(&problem, &answer);
-    assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
     ismtest_forget(&answer);
     ismtest_free(&problem);
 }
@@ -445,7 +447,7 @@ static void test_last_products(void **state)
         problem.variant = METHOD_ISM_BLOCK;
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         check_ratio(&problem, &answer);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
@@ -468,7 +470,7 @@ static void test_last_product_of_an_uneven_a0(void **state)
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         check_ratio(&problem, &answer);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
         ismtest_forget(&answer);
         ismtest_free(&problem);
     }
@@ -500,7 +502,7 @@ static void test_measured_beside(void **state)
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
         double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
         assert_int_equal(answer.info, 0);
-        assert_int_equal(answer.road, METHOD_ROAD_BLOCK);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
         assert_true(answer.rcond >= rcond * (1 - 1e-4) && answer.rcond <= rcond * 1.4);
         if (m == 70 || m == 3)
             check_in_any_order(&problem, &answer, SIMT_STREAMS_LATE);
