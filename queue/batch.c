@@ -470,7 +470,7 @@ static void doubt(struct queue *queue, struct queue_item *item)
 }
 
 /* The same of all its fragments, while their engine is ending. */
-static void doubt_slot(struct queue *queue, struct queue_slot *slot)
+static void unverified_slot(struct queue *queue, struct queue_slot *slot)
 {
     slot->doubted = true;
     for (int i = 0; i < slot->count; i++)
@@ -561,7 +561,7 @@ static void take_back_waiting(struct queue_lane *lane, struct queue_ring *ring,
     slot->count -= innocent;
     memmove(slot->fragments, slot->fragments + innocent,
             (size_t)slot->count * sizeof *slot->fragments);
-    doubt_slot(lane->queue, slot);
+    unverified_slot(lane->queue, slot);
 }
 
 void queue__take_back_waiting(struct queue_lane *lane, bool blamed, uint64_t now_ns)
@@ -581,7 +581,7 @@ void queue__take_back_waiting(struct queue_lane *lane, bool blamed, uint64_t now
         for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
             struct queue_slot *slot = &lane->rings[kind].slots[i];
             if (slot->used && !slot->doubted && !waits[kind][i])
-                doubt_slot(lane->queue, slot);
+                unverified_slot(lane->queue, slot);
         }
     for (int kind = 0; kind < ENGINE_LANES; kind++)
         for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)

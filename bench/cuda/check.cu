@@ -64,7 +64,7 @@ template <typename T> struct bed {
     std::vector<unsigned char> extra;
     std::vector<int32_t> info;
     int64_t overrun = 0;    /* bytes written beyond a batch */
-    int64_t miscounted = 0; /* launches whose count of doubtful inverses was wrong */
+    int64_t miscounted = 0; /* launches whose count of unverified inverses was wrong */
     int64_t mended = -1;    /* of the set in one item */
 };
 
@@ -110,14 +110,14 @@ template <typename U> int64_t touched(const device_array<U> &array, size_t from)
     return (int64_t)(GUARD * sizeof(U)) - std::count(bytes, bytes + GUARD * sizeof(U), 0xa5);
 }
 
-/* Mends what the launch found doubtful, as an engine does. */
+/* Mends what the launch found unverified, as an engine does. */
 template <typename T>
 void mend(bed<T> &bed, const struct cuda_batch &batch, const std::vector<int32_t> &info,
           uint32_t counted)
 {
-    int64_t doubtful = std::count_if(info.begin(), info.end(), [](int32_t i) { return i < -1; });
-    bed.miscounted += doubtful != counted;
-    bed.mended = bed.mended < 0 ? doubtful : bed.mended;
+    int64_t unverified = std::count_if(info.begin(), info.end(), [](int32_t i) { return i < -1; });
+    bed.miscounted += unverified != counted;
+    bed.mended = bed.mended < 0 ? unverified : bed.mended;
     if (counted)
         SMALL_TRY(cuda_mend_small(small_real<T>::precision, bed.n, &batch, nullptr));
 }
@@ -149,12 +149,12 @@ template <typename T> void run(bed<T> &bed, const struct layout &layout, const s
         items_of(bed, layout, count, space.a.at(space.skip), space.result.at(space.skip),
                  space.extra.at(0), space.info.at(0));
     device_array<cuda_item> device_items(items.size());
-    device_array<uint32_t> doubtful(1);
+    device_array<uint32_t> unverified(1);
     device_items.put(items);
-    doubtful.put({0});
-    struct cuda_batch batch = {device_items.at(0), (int64_t)items.size(), count, doubtful.at(0)};
+    unverified.put({0});
+    struct cuda_batch batch = {device_items.at(0), (int64_t)items.size(), count, unverified.at(0)};
     SMALL_TRY(small_launch(bed.kernel, small_real<T>::precision, bed.n, &batch));
-    mend(bed, batch, space.info.get(0, space.count), doubtful.get(0, 1)[0]);
+    mend(bed, batch, space.info.get(0, space.count), unverified.get(0, 1)[0]);
     SMALL_TRY(cudaDeviceSynchronize());
     bed.overrun += touched(space.result, space.skip + space.entries) +
                    touched(space.extra, space.count * bed.extra_bytes) +

@@ -301,12 +301,12 @@ template <typename T> void time_batch(int64_t n, int64_t m, int64_t count, FILE 
     double copy = clock_copies(of.z.at(0), of.b.at(0), (size_t)(count * n * n) * sizeof(T), bytes,
                                4)[CLOCK_ROUNDS / 2];
     double lu = time_lu<T>(n, count);
-    int64_t doubtful = of.run_whole();
+    int64_t unverified = of.run_whole();
     const char *name = precision_name(small_real<T>::precision);
     printf("%s %4d %4d %8d %10.1f %10.1f (%3.0f%%) %10.1f (%.2f times, %.2f with the copy) %d "
-           "doubtful\n",
+           "unverified\n",
            name, (int)n, (int)m, (int)count, ours * 1e6, copy * 1e6, 100 * copy / ours, lu * 1e6,
-           lu / ours, (copy + lu) / ours, (int)doubtful);
+           lu / ours, (copy + lu) / ours, (int)unverified);
     fflush(stdout);
     if (csv)
         fprintf(csv, "%s,%d,%d,%d,inverse,auto,%.2f,%.2f,%.2f,,,,\n", name, (int)n, (int)m,
@@ -358,15 +358,15 @@ void time_large(enum kind kind, int64_t m, int64_t variant, int64_t block,
     double flops = order * order * rank * (kind == INVERSE ? 6 : 2) + 4 * order * rank * rank;
     double ours = clock_seconds([&](int) { of.run(); }, flops < SHORT_FLOPS ? 10 : 2);
     double rate = 2 * order * order * order / bounds.product;
-    int64_t doubtful = of.run_whole();
+    int64_t unverified = of.run_whole();
     const char *name = precision_name(small_real<T>::precision);
     printf(
         "%s %5d %5d %-8s %-14s %5d %10.1f us %5.1f TFLOP/s (%3.0f%% of the product, %3.0f%% of a "
-        "fill) lu %8.1f (%.1f times) cuSOLVER %9.1f (%.1f times) %.2f GB %d doubtful\n",
+        "fill) lu %8.1f (%.1f times) cuSOLVER %9.1f (%.1f times) %.2f GB %d unverified\n",
         name, (int)n, (int)m, kind_names[kind], variant_names[variant], (int)block, ours * 1e6,
         flops / ours * 1e-12, 100 * flops / ours / rate, 100 * bounds.fill / ours, bounds.lu * 1e6,
         bounds.lu / ours, bounds.solver * 1e6, bounds.solver / ours,
-        (double)cuda_ism_workspace(&of.call, 1) * 1e-9, (int)doubtful);
+        (double)cuda_ism_workspace(&of.call, 1) * 1e-9, (int)unverified);
     fflush(stdout);
     if (csv)
         fprintf(csv, "%s,%d,%d,1,%s,%s,%.2f,,%.2f,%.2f,%.2f,%.2f,%d\n", name, (int)n, (int)m,

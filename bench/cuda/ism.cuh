@@ -54,7 +54,7 @@ template <typename T> struct bed {
     device_array<T> x, y, d, b, a0; /* a0: A0, or A alone */
     device_array<T> z, rcond, det;
     device_array<int32_t> info, algorithm;
-    device_array<uint32_t> doubtful;
+    device_array<uint32_t> unverified;
     device_array<cuda_tensors> tensors;
     device_array<char> *workspace = nullptr;
     int64_t options[METHOD_OPTIONS_MAX] = {};
@@ -72,7 +72,7 @@ template <typename T> struct bed {
           b(how == INVERSE || how == BOTH ? some(order * order * matrices) : 1),
           a0(how >= BOTH ? some(order * order * matrices) : 1), z(some(order * order * matrices)),
           rcond(some(matrices)), det(some(matrices)), info(some(matrices)),
-          algorithm(some(matrices)), doubtful(1), tensors(1)
+          algorithm(some(matrices)), unverified(1), tensors(1)
     {
         T small = (T)(0.7 / sqrt((double)n * (double)std::max<int64_t>(m, 1)));
         draw<T>(x, (size_t)(n * m * count), 1, 0, 0);
@@ -128,7 +128,7 @@ template <typename T> struct bed {
         call.matrices = count;
         call.wanted = 1u << CUDA__ISM_WANTED_INVERSE;
         call.tensors = tensors.at(0);
-        call.batch.doubtful = doubtful.at(0);
+        call.batch.unverified = unverified.at(0);
         const int64_t at_once = std::min<int64_t>(count, 4096);
         call.workspace_bytes =
             std::max(cuda_ism_workspace(&call, at_once), cuda_ism_mend_workspace(&call, at_once));
@@ -145,9 +145,9 @@ template <typename T> struct bed {
     /* As the engine does it; returns how many were mended. */
     int64_t run_whole()
     {
-        doubtful.put({0});
+        unverified.put({0});
         run();
-        call.to_mend = doubtful.get(0, 1)[0];
+        call.to_mend = unverified.get(0, 1)[0];
         if (call.to_mend > 0)
             SMALL_TRY(cuda_ism_mend(&call, nullptr));
         SMALL_TRY(cudaDeviceSynchronize());

@@ -25,7 +25,7 @@ template <typename T> struct answers {
     std::vector<T> result;
     std::vector<unsigned char> extra;
     std::vector<int32_t> info;
-    uint32_t doubtful;
+    uint32_t unverified;
     int64_t overrun; /* bytes written beyond results */
 };
 
@@ -54,7 +54,7 @@ template <typename T> answers<T> run(const set<T> &of, bool scattered)
     device_array<T> in(all), out(all);
     device_array<unsigned char> extra(count * of.extra_bytes);
     device_array<int32_t> info(count);
-    device_array<uint32_t> doubtful(1);
+    device_array<uint32_t> unverified(1);
     std::vector<cuda_item> table;
     for (size_t k = 0; k < count; k++) {
         in.put(std::vector<T>(&of.a[k * of.entries], &of.a[k * of.entries] + of.entries),
@@ -70,14 +70,14 @@ template <typename T> answers<T> run(const set<T> &of, bool scattered)
         table[k].first = (int64_t)k;
     device_array<cuda_item> items(table.size());
     items.put(table);
-    doubtful.put({0});
+    unverified.put({0});
     size_t bytes = middle_workspace(of.kernel, precision, of.n, scattered ? 1 : of.count);
     device_array<unsigned char> workspace(bytes);
-    struct cuda_batch batch = {items.at(0), (int64_t)table.size(), of.count, doubtful.at(0)};
+    struct cuda_batch batch = {items.at(0), (int64_t)table.size(), of.count, unverified.at(0)};
     SMALL_TRY(middle_launch(of.kernel, precision, of.n, &batch, workspace.at(0), bytes));
     SMALL_TRY(cudaDeviceSynchronize());
-    answers<T> answer = {{}, {}, {}, doubtful.get(0, 1)[0], 0};
-    if (answer.doubtful)
+    answers<T> answer = {{}, {}, {}, unverified.get(0, 1)[0], 0};
+    if (answer.unverified)
         SMALL_TRY(cuda_mend_middle(precision, of.n, &batch, workspace.at(0), bytes,
                                    middle_products(), nullptr));
     SMALL_TRY(cudaDeviceSynchronize());
@@ -194,7 +194,7 @@ template <typename T> bool check(enum small_kernel kernel, int n, int64_t most)
     printf("%s %-7s %s n=%-4d %3d matrices: worst %.3f, mean %.4f, %u mended%s%s%s\n",
            right ? "ok    " : "FAILED", kernel == SMALL_INVERSE ? "inverse" : "factor",
            precision_name(small_real<T>::precision), n, (int)of.count, verdict.worst,
-           verdict.sum / (double)std::max<int64_t>(1, verdict.measured), answer.doubtful,
+           verdict.sum / (double)std::max<int64_t>(1, verdict.measured), answer.unverified,
            same ? "" : ", other bits elsewhere",
            answer.overrun + again.overrun ? ", written beyond a result" : "",
            verdict.wrong ? (", " + verdict.first).c_str() : "");

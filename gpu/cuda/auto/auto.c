@@ -275,7 +275,7 @@ static void advance(struct visit *visit)
             ask(visit);
         return;
     }
-    if (state->counts[CUDA__AUTO_DOUBTFUL] > 0)
+    if (state->counts[CUDA__AUTO_UNVERIFIED] > 0)
         mend(visit);
     if (more)
         look(visit, visit->of.first + visit->of.count);

@@ -38,7 +38,7 @@ enum cuda__auto_count {
     CUDA__AUTO_LIKELY,
     CUDA__AUTO_DEFINITE, /* of those that are held: Cholesky's to invert */
     CUDA__AUTO_DENSE,
-    CUDA__AUTO_DOUBTFUL,
+    CUDA__AUTO_UNVERIFIED,
     CUDA__AUTO_OF_KIND, /* of the places; CUDA__AUTO_OF_KIND + kind */
     CUDA__AUTO_COUNTS = CUDA__AUTO_OF_KIND + CUDA__AUTO_KINDS
 };

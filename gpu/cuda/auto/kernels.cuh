@@ -124,7 +124,7 @@ static __device__ __forceinline__ void cuda__auto_note(const cuda__auto_call &ca
     int32_t info = *target.info;
     *target.algorithm = info == -1 ? METHOD_ALGORITHM_NONE : METHOD_ALGORITHM_LU;
     if (info < -1)
-        atomicAdd(&call.space.counts->of[CUDA__AUTO_DOUBTFUL], 1);
+        atomicAdd(&call.space.counts->of[CUDA__AUTO_UNVERIFIED], 1);
 }
 
 /* Matrix `index` of the chunk goes to lu. */
@@ -561,7 +561,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     if (at < count)
         cuda__auto_note(call,
                         cuda__auto_find<T>(call, call.lists ? call.space.dense_matrices[at] : at));
-    cuda__auto_tell(call, 1 << CUDA__AUTO_DOUBTFUL);
+    cuda__auto_tell(call, 1 << CUDA__AUTO_UNVERIFIED);
 }
 
 #endif

@@ -15,13 +15,13 @@
 #define CUDA_SMALL_N_MAX 32
 
 /* From this order on an inverse is tried on a vector, because partial pivoting may have spoilt it.
- * One that fails is doubtful. Of any order so is one that is not finite, for a denormal pivot may
+ * One that fails is unverified. Of any order so is one that is not finite, for a denormal pivot may
  * have had no reciprocal, and a zero pivot of a matrix that was scaled down, where a small one may
  * have vanished, or of one whose numbers are far apart, where denormal ones may have been taken for
- * zeros. A doubtful inverse has an INFO of CUDA_INFO_DOUBTFUL or up to n more, and cuda_mend_small
- * must follow before the results are used. Items of inverses must have INFO. */
+ * zeros. An unverified inverse has an INFO of CUDA_INFO_UNVERIFIED or up to n more, and
+ * cuda_mend_small must follow before the results are used. Items of inverses must have INFO. */
 #define CUDA_TRIED_N_LEAST 9
-#define CUDA_INFO_DOUBTFUL INT32_MIN
+#define CUDA_INFO_UNVERIFIED INT32_MIN
 
 /* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,
  * aligned to their elements at least. NULL: an output nobody wants. */
@@ -38,7 +38,7 @@ struct cuda_batch {
     const struct cuda_item *items;
     int64_t item_count;
     int64_t matrices;
-    uint32_t *doubtful; /* the device adds the number of doubtful inverses; NULL: not counted */
+    uint32_t *unverified; /* the device adds the number of unverified inverses; NULL: not counted */
 };
 
 #endif

@@ -24,13 +24,13 @@ struct cuda_method {
     bool takes_products;     /* call->products is there */
     int result, extra, info; /* the outputs that struct cuda_item names so */
     cuda_launcher *launch;
-    cuda_launcher *mend; /* follows where matrices were doubtful; NULL: none ever is */
+    cuda_launcher *mend; /* follows where matrices were unverified; NULL: none ever is */
     /* Follows when the stream has come to its end and the device has asked for it (call->notes),
      * again and again; NULL: one launch is all. */
     cuda_launcher *again;
     /* Bytes of device memory for the first `matrices` of the call; SIZE_MAX when they are too many
      * to count. NULL: none. The call's pointers may not be looked at. mend_workspace: what `mend`
-     * takes for so many doubtful ones, its contents undefined; NULL: it goes on in the other. */
+     * takes for so many unverified ones, its contents undefined; NULL: it goes on in the other. */
     size_t (*workspace)(const struct cuda_call *call, int64_t matrices);
     size_t (*mend_workspace)(const struct cuda_call *call, int64_t matrices);
 };

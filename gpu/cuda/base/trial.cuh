@@ -35,7 +35,7 @@ static constexpr __host__ __device__ double cuda__root(int n)
 /* INFO and RCOND of a warp's matrices, gathered to one lane a matrix and stored by it. */
 template <typename T, typename Shape>
 static __device__ __forceinline__ void cuda__store_numbers(const cuda__place<T> &place, int info,
-                                                           T rcond, int lane, uint32_t *doubtful)
+                                                           T rcond, int lane, uint32_t *unverified)
 {
     int from = lane < Shape::held ? lane * Shape::lanes : 0;
     info = __shfl_sync(CUDA__ALL, info, from);
@@ -44,8 +44,8 @@ static __device__ __forceinline__ void cuda__store_numbers(const cuda__place<T> 
         return;
     if (place.info)
         place.info[place.within] = info;
-    if (info < -1 && doubtful)
-        atomicAdd(doubtful, 1);
+    if (info < -1 && unverified)
+        atomicAdd(unverified, 1);
     if (place.extra)
         ((T *)place.extra)[place.within] = rcond;
 }

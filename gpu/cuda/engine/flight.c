@@ -34,8 +34,8 @@
 #define WIDER 2
 
 struct cuda_flight_memory {
-    _Alignas(64) _Atomic uint32_t word; /* written by the device, as is doubtful */
-    uint32_t doubtful;
+    _Alignas(64) _Atomic uint32_t word; /* written by the device, as is unverified */
+    uint32_t unverified;
     struct cuda_notes notes;
     union {
         struct cuda_item items[ENGINE_BATCH_ITEMS];
@@ -146,7 +146,7 @@ static bool lay_out(struct cuda_flight *flight)
                                       .batch = {.items = flight->seen->table.items,
                                                 .item_count = batch->item_count,
                                                 .matrices = matrices,
-                                                .doubtful = &flight->seen->doubtful}};
+                                                .unverified = &flight->seen->unverified}};
     return complete;
 }
 
@@ -219,7 +219,7 @@ static cudaError_t put_fault(const struct cuda_flight *flight)
 
 static cudaError_t start(struct cuda_flight *flight)
 {
-    flight->h_memory->doubtful = 0;
+    flight->h_memory->unverified = 0;
     flight->h_memory->notes.progress = flight->told = 0;
     flight->has_word = ends_with_word(flight->batch, flight->call.matrices);
     cudaError_t status = bring_table(flight);
@@ -483,7 +483,7 @@ static cuda_launcher *next_launcher(struct cuda_flight *flight)
     const struct cuda_method *method = flight->method;
     if (method->again && flight->h_memory->notes.asked)
         return method->again;
-    if (flight->state == CUDA_FLIGHT_MENDING || flight->h_memory->doubtful == 0)
+    if (flight->state == CUDA_FLIGHT_MENDING || flight->h_memory->unverified == 0)
         return NULL;
     return method->mend;
 }
@@ -524,7 +524,7 @@ static bool mend_in_turn(struct cuda_flight *flight)
 /* RUNNING -> MENDING or LACKING. true: the batch is DONE. */
 static bool mend(struct cuda_flight *flight)
 {
-    flight->call.to_mend = flight->h_memory->doubtful;
+    flight->call.to_mend = flight->h_memory->unverified;
     if (has_too_little(flight)) {
         fall_short(flight);
         return mend_in_turn(flight);

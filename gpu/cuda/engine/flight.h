@@ -2,8 +2,8 @@
  *
  *      IDLE --launch--> WAITING --memory, if it takes any--> RUNNING
  *                       WAITING --refused, unwanted, or its launch failed--> IDLE
- *                       RUNNING --over, nothing doubtful--> IDLE
- *                       RUNNING --over, some doubtful--> MENDING --over--> IDLE
+ *                       RUNNING --over, nothing unverified--> IDLE
+ *                       RUNNING --over, some unverified--> MENDING --over--> IDLE
  *                       RUNNING --the same, and it has not the memory to mend one--> LACKING
  *                       LACKING --memory--> MENDING
  *                       LACKING --none to be had, unwanted, or its launch failed--> IDLE
@@ -58,7 +58,7 @@ enum cuda_flight_state {
     CUDA_FLIGHT_MENDING
 };
 
-struct cuda_flight_memory; /* pinned: the word, the count of the doubtful, the table of items */
+struct cuda_flight_memory; /* pinned: the word, the count of the unverified, the table of items */
 
 /* Those that wait for memory: each takes a ticket, and they are served in turn. */
 struct cuda_flight_line {

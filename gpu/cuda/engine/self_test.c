@@ -38,7 +38,7 @@ _Static_assert(SMALL_NUMBERS >= MATRICES_LARGE * NUMBERS, "a batch of either kin
 struct bench {
     double a[SMALL_NUMBERS], result[SMALL_NUMBERS], extra[MATRICES_SMALL * EVERY_N_MAX];
     int32_t info[MATRICES_SMALL];
-    uint32_t doubtful;
+    uint32_t unverified;
     struct cuda_item item;
     double work[3][NUMBERS]; /* of the check, which would burst a stack frame */
 };
@@ -149,7 +149,7 @@ static struct cuda_call call_of(const struct trial *trial)
                               .batch = {.items = &seen->item,
                                         .item_count = 1,
                                         .matrices = matrices_of(trial->n),
-                                        .doubtful = &seen->doubtful}};
+                                        .unverified = &seen->unverified}};
 }
 
 /* May the pool ever hold what the order needs? No batch of it runs otherwise. */
@@ -167,7 +167,7 @@ static cudaError_t run(const struct trial *trial)
     memset(trial->h_bench->result, 0xa5, sizeof trial->h_bench->result);
     memset(trial->h_bench->extra, 0xa5, sizeof trial->h_bench->extra);
     memset(trial->h_bench->info, 0xa5, sizeof trial->h_bench->info);
-    trial->h_bench->doubtful = 0;
+    trial->h_bench->unverified = 0;
     struct cuda_call call = call_of(trial);
     size_t bytes = cuda_method_bytes_least(method, &call);
     if (bytes > 0)

@@ -162,7 +162,7 @@ struct cuda__ism_call {
     int64_t first, count;
     int64_t *list;   /* mending, `held` of them; else NULL */
     int64_t *picked; /* mending: matrices that were looked through so far */
-    uint32_t *doubtful;
+    uint32_t *unverified;
     int64_t ld, ldm, lds, ldg; /* numbers from line to line of arrays */
     int64_t held;              /* parts that there are */
     void *lines;               /* T: CUDA__ISM_PROBES lines of ld */
@@ -180,7 +180,7 @@ static inline bool cuda__ism_has(uint32_t inputs, int input)
     return inputs >> input & 1;
 }
 
-/* The whole batch, by the algorithm that the plan says; all that is doubtful. */
+/* The whole batch, by the algorithm that the plan says; all that is unverified. */
 typedef cudaError_t cuda__ism_launcher(const struct cuda__ism_call *work,
                                        struct cuda_products *products, cudaStream_t stream);
 cuda__ism_launcher cuda__ism_launch_f32, cuda__ism_launch_f64;
@@ -190,7 +190,7 @@ cudaError_t cuda__ism_middle_f64(const struct cuda__ism_call *work, cudaStream_t
 /* The chunk of work->count slots of such that the plan streams. */
 cudaError_t cuda__ism_stream_f32(const struct cuda__ism_call *work, cudaStream_t stream);
 cudaError_t cuda__ism_stream_f64(const struct cuda__ism_call *work, cudaStream_t stream);
-/* The first work->count of the doubtful matrices. */
+/* The first work->count of the unverified matrices. */
 cuda__ism_launcher cuda__ism_mend_f32, cuda__ism_mend_f64;
 
 #ifdef __cplusplus

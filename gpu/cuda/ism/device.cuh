@@ -166,7 +166,7 @@ static __device__ __forceinline__ double cuda__ism_value(double fraction, int64_
 
 /* ---- The report ---- */
 
-/* The numbers of a matrix, by one thread. info < -1: it is doubtful, and the rest does not count.
+/* The numbers of a matrix, by one thread. info < -1: it is unverified, and the rest does not count.
  */
 template <typename T>
 static __device__ __forceinline__ void
@@ -177,8 +177,8 @@ cuda__ism_store(const cuda__ism_call &call, const cuda_tensors *item, int64_t wi
     ((T *)item->outputs[CUDA__ISM_WANTED_RCOND])[within] = rcond;
     ((int32_t *)item->outputs[CUDA__ISM_WANTED_ALGORITHM])[within] = algorithm;
     ((T *)item->outputs[CUDA__ISM_WANTED_DET_RATIO])[within] = det_ratio;
-    if (info < -1 && call.doubtful)
-        atomicAdd(call.doubtful, 1);
+    if (info < -1 && call.unverified)
+        atomicAdd(call.unverified, 1);
 }
 
 /* What a trial has measured. */
@@ -220,7 +220,7 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
                 (known ? trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
                        : !cuda__ism_cancels(call.n, trial.lost, trial.change) &&
                              size * eps <= trial.norm_a);
-    int info = trial.bad ? -1 : CUDA_INFO_DOUBTFUL;
+    int info = trial.bad ? -1 : CUDA_INFO_UNVERIFIED;
     double det_ratio = nan;
     if (good) {
         info = 0;

@@ -308,7 +308,7 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool mending)
         .wanted = call->wanted,
         .plan = plan_of(call),
         .mending = mending,
-        .doubtful = call->batch.doubtful,
+        .unverified = call->batch.unverified,
         .ld = mending ? n : padded(n),
         .ldm = padded(m),
     };

@@ -23,7 +23,7 @@
  * kernels take longer for one block of 512 columns than all the rest, and give no determinant.
  *
  * Every answer is tried, as on the host but in twice the precision where it goes by products. One
- * that fails is doubtful, and cuda_ism_mend takes the last of the host's algorithms: A formed and
+ * that fails is unverified, and cuda_ism_mend takes the last of the host's algorithms: A formed and
  * inverted by lu, or Z M = A0^-1 solved. (The host tries one block of all columns and Newton's step
  * before that, which are no faster here.)
  *
@@ -73,7 +73,7 @@ struct cuda_ism_watch {
 cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
                              const struct cuda_ism_watch *watch);
 size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices);
-/* For a batch that cuda_ism has left call->to_mend doubtful matrices of. Its workspace may be
+/* For a batch that cuda_ism has left call->to_mend unverified matrices of. Its workspace may be
  * another one: many batches need none before. */
 cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream);
 size_t cuda_ism_mend_workspace(const struct cuda_call *call, int64_t matrices);

@@ -222,7 +222,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     }
 }
 
-/* All matrices are doubtful from the start. For the batch. */
+/* All matrices are unverified from the start. For the batch. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_postpone_kernel(const cuda__ism_call call)
@@ -231,7 +231,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     for (int64_t i = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; i < call.matrices;
          i += step) {
         const cuda_tensors *item = cuda__ism_item(call, i, &within);
-        cuda__ism_store<T>(call, item, within, CUDA_INFO_DOUBTFUL, T(0), METHOD_ALGORITHM_NONE,
+        cuda__ism_store<T>(call, item, within, CUDA_INFO_UNVERIFIED, T(0), METHOD_ALGORITHM_NONE,
                            T(0));
     }
 }

@@ -1,7 +1,7 @@
-/* gpu/cuda/ism/mend.cuh: the last algorithm of `ism`, for matrices whose answer was doubtful: A is
- * formed and inverted as by lu, mending and all; with A0_INVERSE alone, where there is no A, Z M =
- * A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors (solve.cuh), and corrected.
- * The determinant comes from the factors. Host code but for the kernels; any thread; nothing is
+/* gpu/cuda/ism/mend.cuh: the last algorithm of `ism`, for matrices whose answer was unverified: A
+ * is formed and inverted as by lu, mending and all; with A0_INVERSE alone, where there is no A, Z M
+ * = A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors (solve.cuh), and corrected. The
+ * determinant comes from the factors. Host code but for the kernels; any thread; nothing is
  * awaited.
  *
  * As many matrices as the workspace holds are picked from the batch, by their INFO, and mended
@@ -20,8 +20,8 @@
 
 #define CUDA__ISM_CORRECTIONS 2 /* of a solution by factors */
 
-/* The numbers of the next call.count doubtful matrices, from *call.picked on, to call.list; begins:
- * of the batch's first ones. One block, which looks at each matrix once in all rounds. */
+/* The numbers of the next call.count unverified matrices, from *call.picked on, to call.list;
+ * begins: of the batch's first ones. One block, which looks at each matrix once in all rounds. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_pick_kernel(const cuda__ism_call call, bool begins)
@@ -39,12 +39,12 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     for (int64_t first = start; first < call.matrices && count < call.count;
          first += CUDA__ISM_THREADS) {
         int64_t index = first + threadIdx.x;
-        bool doubtful = false;
+        bool unverified = false;
         if (index < call.matrices) {
             const cuda_tensors *item = cuda__ism_item(call, index, &within);
-            doubtful = ((const int32_t *)item->outputs[CUDA__ISM_WANTED_INFO])[within] < -1;
+            unverified = ((const int32_t *)item->outputs[CUDA__ISM_WANTED_INFO])[within] < -1;
         }
-        unsigned ballot = __ballot_sync(CUDA__ALL, doubtful);
+        unsigned ballot = __ballot_sync(CUDA__ALL, unverified);
         if (lane == 0)
             found[warp] = __popc(ballot);
         __syncthreads();
@@ -53,10 +53,10 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
             place += w < warp ? found[w] : 0;
             count += found[w];
         }
-        if (doubtful && place < call.count)
+        if (unverified && place < call.count)
             call.list[place] = index;
         __syncthreads();
-        if (doubtful && place == call.count - 1)
+        if (unverified && place == call.count - 1)
             *call.picked = index + 1;
     }
 }
@@ -379,7 +379,7 @@ static cudaError_t cuda__ism_mend(const cuda__ism_call &work, struct cuda_produc
 {
     cuda__ism_mending<T> mending = {{{{work, products, stream, cudaSuccess, cuda__overlaps()}}}};
     cuda__ism_call &call = mending.journey.call;
-    call.doubtful = nullptr;
+    call.unverified = nullptr;
     mending.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
     for (int64_t left = work.count; left > 0; left -= call.count) {
         call.count = left < work.held ? left : work.held;

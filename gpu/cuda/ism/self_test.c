@@ -22,7 +22,7 @@ struct bench {
     double b[MATRICES * N_MAX * N_MAX], z[MATRICES * N_MAX * N_MAX];
     double rcond[MATRICES], det_ratio[MATRICES];
     int32_t info[MATRICES], algorithm[MATRICES];
-    uint32_t doubtful;
+    uint32_t unverified;
     struct cuda_tensors item;
 };
 
@@ -134,12 +134,12 @@ static cudaError_t run(const struct trial *trial, struct cuda_call *call, cudaSt
     cudaError_t status = cuda_pool_take(trial->pool, false, bytes, bytes, &block);
     call->workspace = block.d_data;
     call->workspace_bytes = block.bytes;
-    trial->h_bench->doubtful = 0;
+    trial->h_bench->unverified = 0;
     if (status == cudaSuccess)
         status = cuda_ism(call, stream);
     if (status == cudaSuccess)
         status = cudaStreamSynchronize(stream);
-    call->to_mend = trial->h_bench->doubtful;
+    call->to_mend = trial->h_bench->unverified;
     if (status == cudaSuccess && call->to_mend > 0)
         status = cuda_ism_mend(call, stream);
     if (status == cudaSuccess)
@@ -190,7 +190,7 @@ static cudaError_t try(struct trial *trial, struct cuda_products *products, cuda
                                  .wanted = METHOD_INPUT(METHOD_ISM_INVERSE),
                                  .tensors = &trial->seen->item,
                                  .products = products,
-                                 .batch = {.doubtful = &trial->seen->doubtful}};
+                                 .batch = {.unverified = &trial->seen->unverified}};
         /* What the pool can never hold is never run. */
         if (bytes_of(&call) > cuda_pool_bytes_max(trial->pool))
             continue;

@@ -17,7 +17,7 @@
 #define CUDA__ISM_TERMS_WARPS (CUDA__ISM_TERMS_THREADS / CUDA__WARP)
 #define CUDA__ISM_TERMS_MANY 2048 /* rows */
 /* Of X Y^T there are 2^29 terms at most. Those of X Y^T A0^-1 may overflow still, which makes a
- * matrix doubtful. */
+ * matrix unverified. */
 #define CUDA__ISM_TERMS_SCALE 0x1p-32
 
 /* Columns that a block takes of as many: a power of two. Its threads take rows of them, groups of

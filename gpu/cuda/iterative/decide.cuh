@@ -320,7 +320,7 @@ template <typename T> struct cuda__iter_mind {
     }
 
     /* May the rounding of R hide on which side of the tolerance it is? size: |A| |V|. */
-    __device__ bool is_doubtful(double residual, double size) const
+    __device__ bool is_unverified(double residual, double size) const
     {
         return call.wishes.tolerance > 0 && call.n > ITERATION_TWICE_ORDER_MAX &&
                fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
@@ -361,7 +361,7 @@ template <typename T> struct cuda__iter_mind {
         bool finest = is_finest(residual, size);
         if (call.n <= ITERATION_TWICE_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size)))
             count_unseen(unseen(), finest, &residual);
-        if (state.action < CUDA__ITER_LAST && is_doubtful(residual, size)) {
+        if (state.action < CUDA__ITER_LAST && is_unverified(residual, size)) {
             state.action =
                 call.n > ITERATION_WHOLE_FIRST ? CUDA__ITER_JUDGE : CUDA__ITER_JUDGE_WHOLE;
             return;

@@ -202,7 +202,7 @@ static __global__ void cuda__lu_pick_kernel(const cuda_batch batch, const cuda__
     cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
     int info = place.info ? place.info[place.within] : 0;
     view.numbers->mended = info < -1;
-    view.numbers->zero_step = info < -1 ? info - CUDA_INFO_DOUBTFUL : 0;
+    view.numbers->zero_step = info < -1 ? info - CUDA_INFO_UNVERIFIED : 0;
 }
 
 /* Entry j of the vector v of a reflection I - 2 v v^T; |v| = 1. */
@@ -435,9 +435,9 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
         info = cuda__lu_last_word(numbers, chunk.n, good, &rcond, &none);
     } else if (info == 0) {
         bool large = !(rcond >= real::eps); /* so the trial says nothing */
-        info = !good || (large && numbers.beyond) ? CUDA_INFO_DOUBTFUL : large ? chunk.n + 1 : 0;
+        info = !good || (large && numbers.beyond) ? CUDA_INFO_UNVERIFIED : large ? chunk.n + 1 : 0;
     } else if (info > 0 && (numbers.beyond || numbers.factor == real::lower)) {
-        info += CUDA_INFO_DOUBTFUL;
+        info += CUDA_INFO_UNVERIFIED;
     }
     if (threadIdx.x > 0)
         return;
@@ -446,8 +446,8 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
         place.info[place.within] = info;
     if (place.extra)
         ((T *)place.extra)[place.within] = rcond;
-    if (info < -1 && batch.doubtful)
-        atomicAdd(batch.doubtful, 1);
+    if (info < -1 && batch.unverified)
+        atomicAdd(batch.unverified, 1);
 }
 
 /* Fills with NaN what was written of an inverse that cannot be had. */

@@ -7,7 +7,7 @@
 #include "gpu/cuda/lu/strip_launch.cuh"
 #include "gpu/cuda/lu/wide_launch.cuh"
 
-/* Doubtful matrices that are mended side by side, where each takes a part of a workspace that the
+/* Unverified matrices that are mended side by side, where each takes a part of a workspace that the
  * inverse did not need. */
 #define MENDED_TOGETHER 64
 /* Up to this order a block mends a matrix by complete pivoting; beyond, that would take too long,

@@ -1,4 +1,4 @@
-/* gpu/cuda/lu/mend.cuh: doubtful inverses of orders above CUDA_SMALL_N_MAX are made anew.
+/* gpu/cuda/lu/mend.cuh: unverified inverses of orders above CUDA_SMALL_N_MAX are made anew.
  *
  * The rules are those of lu_small/refine.cu and gpu/host/linalg/refine.h: elimination with complete
  * pivoting, where elements hardly grow, then Newton's step X + (I - X A) X while the measured
@@ -349,7 +349,7 @@ static __global__ void __launch_bounds__(CUDA__LU_MEND_THREADS)
         if (info >= -1)
             continue;
         cuda__lu_lay_out_patient(patient.of, space + blockIdx.x * bytes, n);
-        patient.answer(place, info - CUDA_INFO_DOUBTFUL);
+        patient.answer(place, info - CUDA_INFO_UNVERIFIED);
         __syncthreads();
     }
 }

@@ -418,7 +418,7 @@ template <typename Shape> struct cuda__lu_strip_block {
 
     /* ---- One matrix ---- */
 
-    __device__ __forceinline__ void invert(const cuda__place<T> &place, uint32_t *doubtful)
+    __device__ __forceinline__ void invert(const cuda__place<T> &place, uint32_t *unverified)
     {
         T norm, factor;
         mine.clear();
@@ -439,26 +439,26 @@ template <typename Shape> struct cuda__lu_strip_block {
             if (size > 0 && size <= real::largest)
                 rcond = 1 / norm / size * factor * scale;
             bool large = !(rcond >= real::eps); /* so the trial says nothing */
-            info = !good || (large && beyond) ? CUDA_INFO_DOUBTFUL : large ? n + 1 : 0;
+            info = !good || (large && beyond) ? CUDA_INFO_UNVERIFIED : large ? n + 1 : 0;
         } else if (info > 0 && (beyond || factor == real::lower)) {
-            info += CUDA_INFO_DOUBTFUL; /* growth, or the scaling, may have made the zero */
+            info += CUDA_INFO_UNVERIFIED; /* growth, or the scaling, may have made the zero */
         }
         bool none = info != 0 && info <= n;
         if (place.result)
             write(place.result, none);
         if (thread == 0)
-            report(place, info, none ? (info < 0 ? real::nan() : T(0)) : rcond, doubtful);
+            report(place, info, none ? (info < 0 ? real::nan() : T(0)) : rcond, unverified);
     }
 
     __device__ __forceinline__ void report(const cuda__place<T> &place, int info, T rcond,
-                                           uint32_t *doubtful) const
+                                           uint32_t *unverified) const
     {
         if (place.info)
             place.info[place.within] = info;
         if (place.extra)
             ((T *)place.extra)[place.within] = rcond;
-        if (info < -1 && doubtful)
-            atomicAdd(doubtful, 1);
+        if (info < -1 && unverified)
+            atomicAdd(unverified, 1);
     }
 };
 
@@ -471,7 +471,7 @@ static __global__ void __launch_bounds__(Shape::threads, Blocks)
     T *cellar = (T *)cellars + (int64_t)blockIdx.x * Shape::cellared * Shape::area;
     for (int64_t index = blockIdx.x; index < batch.matrices; index += gridDim.x) {
         cuda__lu_strip_block<Shape> block(*(cuda__lu_strip_shared<Shape> *)cuda__memory, n, cellar);
-        block.invert(cuda__find<T>(batch, index, n * n), batch.doubtful);
+        block.invert(cuda__find<T>(batch, index, n * n), batch.unverified);
         __syncthreads();
     }
 }

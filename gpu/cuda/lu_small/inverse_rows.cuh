@@ -498,13 +498,13 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
         int doubt = 0;
         if (tried)
-            doubt = doubtful(error, finite ? norm : real::nan());
+            doubt = unverified(error, finite ? norm : real::nan());
         else if (info == 0 && !finite) /* the pivot had no reciprocal */
-            doubt = CUDA_INFO_DOUBTFUL;
+            doubt = CUDA_INFO_UNVERIFIED;
         info = doubt ? doubt : info == 0 && !(rcond >= real::eps) ? N + 1 : info;
         /* Scaled down, a small pivot may have vanished. */
         if (info > 0 && info <= N && factor == real::lower)
-            info += CUDA_INFO_DOUBTFUL;
+            info += CUDA_INFO_UNVERIFIED;
         __syncwarp();
         if (__any_sync(CUDA__ALL, info != 0 && info <= N))
             refuse();
@@ -514,8 +514,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     __device__ __forceinline__ void store_numbers(const shared &, const cuda__place<T> &place,
                                                   const cuda_batch &batch, int at) const
     {
-        const int told = cuda__doubt_zero(lane, place, info);
-        cuda__store_numbers<T, shape>(place, told, rcond, at, batch.doubtful);
+        const int told = cuda__unverified_zero(lane, place, info);
+        cuda__store_numbers<T, shape>(place, told, rcond, at, batch.unverified);
     }
 
     /* The largest entry, of the lane's, of X times the product less the vector of signs; NaN where
@@ -546,7 +546,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     /* INFO of an inverse that growth may have spoilt, or 0. With errors of the size e in a row of
      * I - X A, the trial's entry is near sqrt(n) e. norm: NaN where sums of X overflow, which need
      * not mean that X does. A zero pivot is believed where no pivot before it is far beyond A. */
-    __device__ __forceinline__ int doubtful(T error, T norm) const
+    __device__ __forceinline__ int unverified(T error, T norm) const
     {
         constexpr T grown = 8; /* as the host's: below, LAPACK's bound holds */
         constexpr T unit = (T)cuda__root(N) * real::eps;
@@ -557,7 +557,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                 beyond_a = beyond_a || fabs(note->pivot[k]) > grown * note->norm;
             doubt = info < 0 ? false : info > 0 ? beyond_a : doubt;
         }
-        return lane.votes(doubt) ? CUDA_INFO_DOUBTFUL + (info > 0 ? info : 0) : 0;
+        return lane.votes(doubt) ? CUDA_INFO_UNVERIFIED + (info > 0 ? info : 0) : 0;
     }
 
     /* The scaling of A is undone in an order that cannot leave the range midway. */

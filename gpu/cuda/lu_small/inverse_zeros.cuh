@@ -35,16 +35,16 @@ static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a, 
     return low + (step - 1) * (low - high) < least_place;
 }
 
-/* INFO of the lane's matrix, doubtful where it tells a zero pivot that may be none. */
+/* INFO of the lane's matrix, unverified where it tells a zero pivot that may be none. */
 template <typename T, typename Shape>
-static __device__ __forceinline__ int cuda__doubt_zero(const Shape &lane,
-                                                       const cuda__place<T> &place, int info)
+static __device__ __forceinline__ int cuda__unverified_zero(const Shape &lane,
+                                                            const cuda__place<T> &place, int info)
 {
     const bool met_zero = info > 0 && info <= Shape::n;
     if (!__any_sync(CUDA__ALL, met_zero))
         return info;
     const bool hides = cuda__hides_numbers(lane, cuda__shuffle_pointer(place.a, lane.matrix), info);
-    return info + (met_zero && hides ? CUDA_INFO_DOUBTFUL : 0);
+    return info + (met_zero && hides ? CUDA_INFO_UNVERIFIED : 0);
 }
 
 #endif

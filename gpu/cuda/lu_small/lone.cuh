@@ -141,7 +141,7 @@ template <typename T, int N> struct cuda__lone_inverse {
         T inverse_size = norm(1, finite);
         rcond = finite && inverse_size > 0 ? 1 / size / inverse_size * factor : T(0);
         if (info == 0 && !finite)
-            info = CUDA_INFO_DOUBTFUL; /* perhaps a pivot had no reciprocal */
+            info = CUDA_INFO_UNVERIFIED; /* perhaps a pivot had no reciprocal */
         info = info == 0 && !(rcond >= real::eps) ? N + 1 : info;
         rcond = info < 0 ? real::nan() : info > 0 && info <= N ? T(0) : rcond;
 #pragma unroll
@@ -149,7 +149,7 @@ template <typename T, int N> struct cuda__lone_inverse {
             x[e / N][e % N] = info != 0 && info <= N ? real::nan() : x[e / N][e % N];
         /* Scaled down, a small pivot may have vanished. */
         if (info > 0 && info <= N && factor == real::lower)
-            info += CUDA_INFO_DOUBTFUL;
+            info += CUDA_INFO_UNVERIFIED;
     }
 
     __device__ __forceinline__ T extra_of(int) const
@@ -226,7 +226,7 @@ template <typename Work, int Each> struct cuda__lone_run {
 
     /* The run, all of it in one item: place() does so from matrix `within` of the item on. */
     static __device__ __forceinline__ void whole(memory &shared, const cuda_item &item,
-                                                 int64_t within, int lane, uint32_t *doubtful)
+                                                 int64_t within, int lane, uint32_t *unverified)
     {
         const T *a = (const T *)item.a + within * entries;
         T *result = item.result ? (T *)item.result + within * entries : nullptr;
@@ -256,8 +256,8 @@ template <typename Work, int Each> struct cuda__lone_run {
             if (extra)
                 places_of_extras::give(shared.extras[g], extra + g * CUDA__WARP * extras, all,
                                        lane);
-            if (work[g].info < -1 && doubtful)
-                atomicAdd(doubtful, 1);
+            if (work[g].info < -1 && unverified)
+                atomicAdd(unverified, 1);
         }
         place::meet();
     }
@@ -279,8 +279,8 @@ template <typename Work, int Each> struct cuda__lone_run {
 #pragma unroll
         for (int k = 0; k < extras && at.extra; k++)
             ((U *)at.extra)[at.within * extras + k] = work.extra_of(k);
-        if (work.info < -1 && batch.doubtful)
-            atomicAdd(batch.doubtful, 1);
+        if (work.info < -1 && batch.unverified)
+            atomicAdd(batch.unverified, 1);
     }
 
     static __device__ __forceinline__ void run(memory &shared, const cuda_batch &batch,
@@ -291,7 +291,7 @@ template <typename Work, int Each> struct cuda__lone_run {
         int64_t end = k + 1 < batch.item_count ? batch.items[k + 1].first : batch.matrices;
         if (first + matrices <= end && place::fits(item.a) && place::fits(item.result) &&
             places_of_extras::fits(item.extra)) {
-            whole(shared, item, first - item.first, lane, batch.doubtful);
+            whole(shared, item, first - item.first, lane, batch.unverified);
             return;
         }
 #pragma unroll 1

@@ -1,4 +1,4 @@
-/* gpu/cuda/lu_small/refine.cu: doubtful inverses are made anew (lu_small.h).
+/* gpu/cuda/lu_small/refine.cu: unverified inverses are made anew (lu_small.h).
  *
  * Element growth under partial pivoting spoils the inverses of some matrices (Wilkinson's, Wright's
  * and Foster's), though the matrices may be well conditioned. Under complete pivoting elements
@@ -7,9 +7,9 @@
  * pivot of a matrix that was scaled down, or whose numbers are far apart, is met here too: the
  * matrix is taken as it is, and partial pivoting must meet the zero again.
  *
- * A warp takes 32 matrices of the batch, reads their INFO, and mends the doubtful ones in turn, in
- * shared memory: lane j has column j. Threads: any, as lu_small.h. Cost: rare; some n^3 operations
- * at the pace of shared memory.
+ * A warp takes 32 matrices of the batch, reads their INFO, and mends the unverified ones in turn,
+ * in shared memory: lane j has column j. Threads: any, as lu_small.h. Cost: rare; some n^3
+ * operations at the pace of shared memory.
  */
 #include "gpu/cuda/lu_small/lu_small.h"
 
@@ -310,7 +310,7 @@ template <typename T> struct cuda__patient {
     }
 };
 
-static __device__ bool cuda__is_doubtful(const cuda_batch &batch, int64_t index)
+static __device__ bool cuda__is_unverified(const cuda_batch &batch, int64_t index)
 {
     if (index >= batch.matrices)
         return false;
@@ -325,10 +325,10 @@ __global__ void __launch_bounds__(CUDA__WARP) cuda__mend_kernel(const cuda_batch
     int lane = threadIdx.x;
     for (int64_t first = (int64_t)blockIdx.x * CUDA__WARP; first < batch.matrices;
          first += (int64_t)gridDim.x * CUDA__WARP) {
-        unsigned left = __ballot_sync(CUDA__ALL, cuda__is_doubtful(batch, first + lane));
+        unsigned left = __ballot_sync(CUDA__ALL, cuda__is_unverified(batch, first + lane));
         for (; left; left &= left - 1) {
             cuda__place<T> place = cuda__find<T>(batch, first + __ffs((int)left) - 1, n * n);
-            bool met_zero = place.info[place.within] > CUDA_INFO_DOUBTFUL;
+            bool met_zero = place.info[place.within] > CUDA_INFO_UNVERIFIED;
             struct cuda__patient<T> patient = {
                 &memory, n, lane
             };

@@ -20,7 +20,7 @@
  * is believed. */
 #define HOST_GROWTH_MAX 8
 /* The same of methods that leave no U behind and see its entries pass by. Beyond it an inverse is
- * doubtful, though its trial may say otherwise: errors can cancel in a trial. */
+ * unverified, though its trial may say otherwise: errors can cancel in a trial. */
 #define HOST_GROWTH_PASSING_MAX 2
 
 /* The outputs of every method that answers with an inverse, in their descriptors' order. */

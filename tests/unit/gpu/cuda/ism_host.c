@@ -19,7 +19,7 @@ static void run(const struct host_matrix *matrix, enum precision precision)
 {
     static struct cuda_products *products; /* of all runs */
     struct cuda_tensors tensors = {0};
-    uint32_t doubtful = 0;
+    uint32_t unverified = 0;
     struct cuda_call call = {.precision = precision,
                              .n = matrix->n,
                              .m = matrix->m,
@@ -27,7 +27,7 @@ static void run(const struct host_matrix *matrix, enum precision precision)
                              .item_count = 1,
                              .matrices = 1,
                              .tensors = &tensors,
-                             .batch = {.doubtful = &doubtful}};
+                             .batch = {.unverified = &unverified}};
     memcpy(tensors.inputs, matrix->inputs, sizeof tensors.inputs);
     memcpy(tensors.outputs, matrix->outputs, sizeof tensors.outputs);
     for (int i = 0; i < METHOD_INPUTS_MAX; i++)
@@ -42,9 +42,9 @@ static void run(const struct host_matrix *matrix, enum precision precision)
     call.products = products;
     if (cudatest_await(cuda_ism(&call, cudatest_stream())) != cudaSuccess)
         fail_msg("%s", simt_report());
-    assert_in_range(doubtful, 0, 1);
+    assert_in_range(unverified, 0, 1);
     cudaFree(call.workspace);
-    call.to_mend = doubtful;
+    call.to_mend = unverified;
     cudatest_mend_ism(&call);
 }
 

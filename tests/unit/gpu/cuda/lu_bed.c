@@ -89,12 +89,12 @@ void lubed_get(const struct lubed *bed, const void *numbers, int64_t count, doub
 
 void lubed_run(struct lubed *bed, struct cuda_products *products)
 {
-    struct cuda_batch batch = {bed->items, bed->count, bed->count, &bed->doubtful};
+    struct cuda_batch batch = {bed->items, bed->count, bed->count, &bed->unverified};
     launcher *launch = bed->factor ? cuda_factor_middle : cuda_inverse_middle;
-    bed->doubtful = 0;
+    bed->unverified = 0;
     cudaError_t status = cudatest_await(launch(bed->precision, bed->n, &batch, bed->workspace,
                                                bed->workspace_bytes, products, cudatest_stream()));
-    if (status == cudaSuccess && bed->doubtful > 0)
+    if (status == cudaSuccess && bed->unverified > 0)
         status =
             cudatest_await(cuda_mend_middle(bed->precision, bed->n, &batch, bed->workspace,
                                             bed->workspace_bytes, products, cudatest_stream()));

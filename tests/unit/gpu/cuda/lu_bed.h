@@ -15,7 +15,7 @@ struct lubed {
     unsigned char *a, *result, *extra; /* an item a matrix, each at a distance of its own */
     int32_t *info;
     struct cuda_item *items;
-    uint32_t doubtful;
+    uint32_t unverified;
     void *workspace;
     size_t workspace_bytes;
 };

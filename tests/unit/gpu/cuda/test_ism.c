@@ -80,17 +80,17 @@ static void set_matrix(const struct cudatest_bed *bed, int item, int64_t index, 
 /* As the engine does it. */
 static void run(const struct cudatest_bed *bed, struct cuda_call *call, int64_t at_once)
 {
-    uint32_t doubtful = 0;
+    uint32_t unverified = 0;
     (void)bed;
-    call->batch.doubtful = &doubtful;
+    call->batch.unverified = &unverified;
     call->workspace_bytes = cuda_ism_workspace(call, at_once);
     assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
     if (cuda_ism(call, NULL) != cudaSuccess)
         fail_msg("%s", simt_report());
     cudaFree(call->workspace);
-    call->to_mend = doubtful;
+    call->to_mend = unverified;
     cudatest_mend_ism(call);
-    assert_true(doubtful <= call->matrices); /* mending adds none */
+    assert_true(unverified <= call->matrices); /* mending adds none */
 }
 
 static void try_batch(struct cudatest_bed *bed, int items)

@@ -16,21 +16,21 @@ extern "C" {
 #include "gpu/cuda/ism/mend.cuh"
 
 #define MATRICES 700
-#define DOUBTFUL 3 /* every third */
+#define UNVERIFIED 3 /* every third */
 
-/* Rounds of `at_once`. What was picked is doubtful still: only a round that looks at a matrix again
- * would find it. */
+/* Rounds of `at_once`. What was picked is unverified still: only a round that looks at a matrix
+ * again would find it. */
 static void pick_all(int64_t at_once)
 {
     std::vector<int32_t> info(MATRICES);
     std::vector<int64_t> list((size_t)at_once);
-    int64_t picked = 77, doubtful = 0, count = 0;
+    int64_t picked = 77, unverified = 0, count = 0;
     struct cuda_tensors tensors[2] = {};
     cuda__ism_call call = {};
     for (int i = 0; i < MATRICES; i++)
-        info[(size_t)i] = i % DOUBTFUL == 1 ? CUDA_INFO_DOUBTFUL + i % 2 : i % 2;
+        info[(size_t)i] = i % UNVERIFIED == 1 ? CUDA_INFO_UNVERIFIED + i % 2 : i % 2;
     for (int i = 0; i < MATRICES; i++)
-        doubtful += info[(size_t)i] < -1;
+        unverified += info[(size_t)i] < -1;
     tensors[0].outputs[CUDA__ISM_WANTED_INFO] = info.data();
     tensors[1].outputs[CUDA__ISM_WANTED_INFO] = info.data() + 300;
     tensors[1].first = 300;
@@ -39,13 +39,13 @@ static void pick_all(int64_t at_once)
     call.matrices = MATRICES;
     call.list = list.data();
     call.picked = &picked;
-    for (; count < doubtful; count += call.count) {
-        call.count = doubtful - count < at_once ? doubtful - count : at_once;
+    for (; count < unverified; count += call.count) {
+        call.count = unverified - count < at_once ? unverified - count : at_once;
         assert_int_equal(cuda__start(cuda__ism_pick_kernel<double>, 1u, CUDA__ISM_THREADS, 0,
                                      nullptr, call, count == 0),
                          cudaSuccess);
         for (int64_t k = 0; k < call.count; k++)
-            assert_int_equal(list[(size_t)k], (count + k) * DOUBTFUL + 1);
+            assert_int_equal(list[(size_t)k], (count + k) * UNVERIFIED + 1);
     }
 }
 

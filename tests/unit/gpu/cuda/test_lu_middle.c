@@ -192,8 +192,8 @@ static void test_mending_is_rare(void **state)
         lubed_put(&bed, 0, a);
         lubed_run(&bed, products);
         judge_inverse(&bed, 0, a, "random", 0);
-        if (bed.doubtful != 0)
-            complain(&bed, "random", "mended", bed.doubtful);
+        if (bed.unverified != 0)
+            complain(&bed, "random", "mended", bed.unverified);
         lubed_free(&bed);
         free(a);
     }
@@ -290,7 +290,7 @@ static void try_gallery(const struct order *order, bool factor)
             lubed_run(&bed, products);
     }
     if (!factor)
-        assert_true(bed.doubtful >= 1); /* or growth was not met */
+        assert_true(bed.unverified >= 1); /* or growth was not met */
     lubed_free(&bed);
     free(a);
 }
@@ -499,7 +499,7 @@ static void test_what_is_refused(void **state)
                 {cuda_mend_middle, 150, cudaErrorMemoryAllocation}};
     struct cuda_batch none = {0};
     struct lubed bed = lubed_make(PRECISION_FP64, 150, 1, false, 1);
-    struct cuda_batch one = {bed.items, 1, 1, &bed.doubtful};
+    struct cuda_batch one = {bed.items, 1, 1, &bed.unverified};
     for (size_t i = 0; i < COUNT(rows); i++) {
         int64_t n = rows[i].n;
         bool taken = rows[i].status != cudaErrorInvalidValue;

@@ -56,12 +56,12 @@ template <typename T> struct batch {
     std::vector<T> a, result, rcond;
     std::vector<int32_t> pivots, info;
     struct cuda_item item;
-    uint32_t doubtful;
+    uint32_t unverified;
     std::vector<double> one; /* matrix */
 
     explicit batch(int n)
         : a(KINDS * n * n), result(KINDS * n * n, T(7)), rcond(KINDS), pivots(KINDS * n),
-          info(KINDS, 77), item(), doubtful(0), one(n * n)
+          info(KINDS, 77), item(), unverified(0), one(n * n)
     {
     }
 };
@@ -70,7 +70,7 @@ template <typename T> struct batch {
 template <typename T>
 static void run(cuda__lu_wide_launcher *launch, cuda__lu_manner manner, int n, batch<T> &of)
 {
-    struct cuda_batch all = {&of.item, 1, KINDS, &of.doubtful};
+    struct cuda_batch all = {&of.item, 1, KINDS, &of.unverified};
     struct cuda_products *products = nullptr;
     size_t bytes = 2 * cuda__lu_space_bytes<T>(n, manner);
     void *space;
@@ -100,7 +100,7 @@ static void try_inverse(cuda__lu_wide_launcher *launch, enum precision precision
             of.a[k * n * n + e] = (T)of.one[e];
     }
     run(launch, manner, n, of);
-    assert_int_equal(of.doubtful, 1);
+    assert_int_equal(of.unverified, 1);
     for (int k = 0; k < KINDS; k++) {
         std::vector<double> x(of.result.begin() + k * n * n, of.result.begin() + (k + 1) * n * n);
         fill(k, precision, n, of.one);

@@ -187,19 +187,19 @@ static void test_pivots(void **)
 /* ---- Matrices that are scaled ---- */
 
 /* A pivot that vanishes when the matrix is scaled down is no zero pivot: the matrix is met again as
- * it is (CUDA_INFO_DOUBTFUL). */
+ * it is (CUDA_INFO_UNVERIFIED). */
 template <typename T> static void check_false_zero(int n, double large, double small)
 {
     std::vector<T> a(n * n), x(n * n);
     T rcond = -1;
     int32_t info = -9;
-    uint32_t doubtful = 0;
+    uint32_t unverified = 0;
     for (int i = 0; i < n; i++)
         a[i * n + i] = (T)(i == 0 ? large : i == n - 1 ? small : 1);
     cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
-    cuda_batch batch = {&item, 1, 1, &doubtful};
+    cuda_batch batch = {&item, 1, 1, &unverified};
     assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
-    assert_int_equal(doubtful, 1);
+    assert_int_equal(unverified, 1);
     assert_true(info < -1);
     assert_int_equal(cuda_mend_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
     assert_int_equal(info, n + 1); /* inverted, though its RCOND is below eps */
@@ -290,7 +290,7 @@ static void test_small_pivots_of_larger_numbers(void **)
 
 /* A zero column that is doubted, for there is the least number, and met again: of the rows of ones
  * the last comes first. */
-template <typename T> static void check_doubted_zero(double least)
+template <typename T> static void check_unverified_zero(double least)
 {
     for (int n = 6; n <= CUDA_SMALL_N_MAX; n += 5) {
         for (int zero = 1; zero < n; zero++) {
@@ -304,17 +304,17 @@ template <typename T> static void check_doubted_zero(double least)
             cuda_batch batch = {&item, 1, 1, nullptr};
             const enum precision precision = small_real<T>::precision;
             assert_int_equal(cuda_inverse_small(precision, n, &batch, nullptr), cudaSuccess);
-            assert_int_equal(info, CUDA_INFO_DOUBTFUL + zero + 1);
+            assert_int_equal(info, CUDA_INFO_UNVERIFIED + zero + 1);
             assert_int_equal(cuda_mend_small(precision, n, &batch, nullptr), cudaSuccess);
             assert_int_equal(info, zero + 1);
         }
     }
 }
 
-static void test_doubted_zeros(void **)
+static void test_unverified_zeros(void **)
 {
-    check_doubted_zero<double>(0x1p-1074);
-    check_doubted_zero<float>(0x1p-149);
+    check_unverified_zero<double>(0x1p-1074);
+    check_unverified_zero<float>(0x1p-149);
 }
 
 int main()
@@ -331,7 +331,7 @@ int main()
         cmocka_unit_test(test_no_false_zero_pivot),
         cmocka_unit_test(test_small_pivots),
         cmocka_unit_test(test_small_pivots_of_larger_numbers),
-        cmocka_unit_test(test_doubted_zeros),
+        cmocka_unit_test(test_unverified_zeros),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
