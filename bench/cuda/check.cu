@@ -65,7 +65,7 @@ template <typename T> struct bed {
     std::vector<int32_t> info;
     int64_t overrun = 0;    /* bytes written beyond a batch */
     int64_t miscounted = 0; /* launches whose count of unverified inverses was wrong */
-    int64_t mended = -1;    /* of the set in one item */
+    int64_t recovered = -1; /* of the set in one item */
 };
 
 /* Which matrix of the set stands at each place of the layout. */
@@ -110,16 +110,16 @@ template <typename U> int64_t touched(const device_array<U> &array, size_t from)
     return (int64_t)(GUARD * sizeof(U)) - std::count(bytes, bytes + GUARD * sizeof(U), 0xa5);
 }
 
-/* Mends what the launch found unverified, as an engine does. */
+/* Recovers what the launch found unverified, as an engine does. */
 template <typename T>
-void mend(bed<T> &bed, const struct cuda_batch &batch, const std::vector<int32_t> &info,
-          uint32_t counted)
+void recover(bed<T> &bed, const struct cuda_batch &batch, const std::vector<int32_t> &info,
+             uint32_t counted)
 {
     int64_t unverified = std::count_if(info.begin(), info.end(), [](int32_t i) { return i < -1; });
     bed.miscounted += unverified != counted;
-    bed.mended = bed.mended < 0 ? unverified : bed.mended;
+    bed.recovered = bed.recovered < 0 ? unverified : bed.recovered;
     if (counted)
-        SMALL_TRY(cuda_mend_small(small_real<T>::precision, bed.n, &batch, nullptr));
+        SMALL_TRY(cuda_recover_small(small_real<T>::precision, bed.n, &batch, nullptr));
 }
 
 /* Device memory of a layout. Outputs are followed by numbers that nobody may touch. */
@@ -154,7 +154,7 @@ template <typename T> void run(bed<T> &bed, const struct layout &layout, const s
     unverified.put({0});
     struct cuda_batch batch = {device_items.at(0), (int64_t)items.size(), count, unverified.at(0)};
     SMALL_TRY(small_launch(bed.kernel, small_real<T>::precision, bed.n, &batch));
-    mend(bed, batch, space.info.get(0, space.count), unverified.get(0, 1)[0]);
+    recover(bed, batch, space.info.get(0, space.count), unverified.get(0, 1)[0]);
     SMALL_TRY(cudaDeviceSynchronize());
     bed.overrun += touched(space.result, space.skip + space.entries) +
                    touched(space.extra, space.count * bed.extra_bytes) +
@@ -289,11 +289,11 @@ template <typename T> bool check(enum small_kernel kernel, int n, int64_t most)
     bool right = verdict.wrong == 0 && differ == 0 && bed.overrun == 0 && bed.miscounted == 0;
     double mean = verdict.measured ? verdict.sum / (double)verdict.measured : 0;
     printf("%-4s %-7s %s n=%-2d residual mean %.3f worst %.3f, wrong %lld, other bits %lld,"
-           " overrun %lld, miscounted %lld, mended %lld%s%s\n",
+           " overrun %lld, miscounted %lld, recovered %lld%s%s\n",
            right ? "ok" : "FAIL", kernel == SMALL_INVERSE ? "inverse" : "factor",
            precision_name(small_real<T>::precision), n, mean, verdict.worst,
            (long long)verdict.wrong, (long long)differ, (long long)bed.overrun,
-           (long long)bed.miscounted, (long long)bed.mended, verdict.first.empty() ? "" : ": ",
+           (long long)bed.miscounted, (long long)bed.recovered, verdict.first.empty() ? "" : ": ",
            verdict.first.c_str());
     fflush(stdout);
     return right;

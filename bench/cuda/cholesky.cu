@@ -9,7 +9,7 @@
  * or differ from their transposes, and judges METHOD, INFO and |I - X A| / (n |A| |X| eps); that a
  * matrix has the same bits alone; and that 4^k A has the inverse of A by 4^k. It ends with 1 when
  * something is wrong. --time prints a line for each order and precision: `auto`, the inversion
- * without what goes before and behind it, `lu` with its mending, and cuSOLVER's potrf and potri;
+ * without what goes before and behind it, `lu` with its recovery, and cuSOLVER's potrf and potri;
  * and writes the figures to FOLDER/DATE-NAME-cholesky.csv, where NAME is the device's. --manners
  * times the inversion of one matrix in every manner (gpu/cuda/structured/cholesky.h) that may suit
  * its order. Nothing else should run on the first device that CUDA shows. An error of CUDA or of
@@ -373,7 +373,7 @@ template <typename T> double time_auto(bed<T> &bed)
     return seconds;
 }
 
-/* What is to be mended is mended. */
+/* What is to be recovered is recovered. */
 template <typename T> double time_lu(bed<T> &bed)
 {
     size_t bytes = cuda_inverse_middle_workspace(bed.precision, bed.n, bed.count);
@@ -388,8 +388,8 @@ template <typename T> double time_lu(bed<T> &bed)
         SMALL_TRY(cudaStreamSynchronize(stream));
         if (!*(volatile uint32_t *)&notes->asked)
             return;
-        SMALL_TRY(cuda_mend_middle(bed.precision, bed.n, &batch, workspace.at(0), bytes, products,
-                                   stream));
+        SMALL_TRY(cuda_recover_middle(bed.precision, bed.n, &batch, workspace.at(0), bytes,
+                                      products, stream));
         SMALL_TRY(cudaStreamSynchronize(stream));
     });
 }

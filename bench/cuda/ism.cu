@@ -34,8 +34,8 @@
 
 #define BATCH_BYTES ((int64_t)1 << 29) /* of known inverses */
 #define RATIO_MAX 15.0
-/* Of ordinary matrices no more than one of so many is mended. */
-#define MENDED_SHARE 8
+/* Of ordinary matrices no more than one of so many is recovered. */
+#define RECOVERED_SHARE 8
 /* Calls of fewer operations are timed by ten: of two the first would count in which the device
  * waits for launches. */
 #define SHORT_FLOPS 1e11
@@ -184,12 +184,12 @@ template <typename T> void invert_into(bed<T> &of)
     device_array<char> space(std::max<size_t>(bytes, 1));
     if (n <= CUDA_SMALL_N_MAX) {
         SMALL_TRY(cuda_inverse_small(of.call.precision, n, &batch, nullptr));
-        SMALL_TRY(cuda_mend_small(of.call.precision, n, &batch, nullptr));
+        SMALL_TRY(cuda_recover_small(of.call.precision, n, &batch, nullptr));
     } else {
         SMALL_TRY(cuda_inverse_middle(of.call.precision, n, &batch, space.at(0), bytes,
                                       of.call.products, nullptr));
-        SMALL_TRY(cuda_mend_middle(of.call.precision, n, &batch, space.at(0), bytes,
-                                   of.call.products, nullptr));
+        SMALL_TRY(cuda_recover_middle(of.call.precision, n, &batch, space.at(0), bytes,
+                                      of.call.products, nullptr));
     }
     SMALL_TRY(cudaDeviceSynchronize());
     for (int32_t info : of.info.get(0, (size_t)of.count)) {
@@ -201,29 +201,30 @@ template <typename T> void invert_into(bed<T> &of)
 }
 
 template <typename T>
-bool check_one(enum kind kind, int64_t n, int64_t m, int64_t count, int64_t variant, bool mends)
+bool check_one(enum kind kind, int64_t n, int64_t m, int64_t count, int64_t variant, bool recovers)
 {
     bed<T> of(kind, n, m, count, variant, 0);
     double worst = 0;
     int wrong = 0;
     if (kind >= BOTH)
         invert_into(of);
-    if (mends) /* A0 is far smaller than the change: the trial sees it. */
+    if (recovers) /* A0 is far smaller than the change: the trial sees it. */
         fill_with<<<64, 256>>>(of.d.at(0), (size_t)(n * count), (T)1e-14);
-    int64_t mended = of.run_whole();
+    int64_t recovered = of.run_whole();
     std::vector<int32_t> info = of.info.get(0, (size_t)count);
     for (int64_t k = 0; k < count; k++)
-        wrong += info[k] != 0 && !(mends && info[k] == n + 1);
+        wrong += info[k] != 0 && !(recovers && info[k] == n + 1);
     for (int64_t k : {(int64_t)0, count / 2, count - 1}) {
         double ratio = n <= WHOLE_N_MAX ? ratio_of(of, k) : ratio_of_vector(of);
         worst = ratio > worst || std::isnan(ratio) ? ratio : worst;
     }
     bool right = worst <= RATIO_MAX && wrong == 0 &&
-                 (mends ? mended == count : mended <= count / MENDED_SHARE);
+                 (recovers ? recovered == count : recovered <= count / RECOVERED_SHARE);
     if (!right)
-        printf("%s %s n = %d, m = %d, %d matrices, %s: ratio %g, %d wrong INFO, %d mended: WRONG\n",
-               precision_name(small_real<T>::precision), kind_names[kind], (int)n, (int)m,
-               (int)count, variant_names[variant], worst, wrong, (int)mended);
+        printf(
+            "%s %s n = %d, m = %d, %d matrices, %s: ratio %g, %d wrong INFO, %d recovered: WRONG\n",
+            precision_name(small_real<T>::precision), kind_names[kind], (int)n, (int)m, (int)count,
+            variant_names[variant], worst, wrong, (int)recovered);
     return right;
 }
 
@@ -457,11 +458,11 @@ double written_by(bed<double> &of)
     size_t bytes = of.call.workspace_bytes;
     touched.put({0});
     SMALL_TRY(cudaMemset(of.call.workspace, UNTOUCHED, bytes));
-    int64_t mended = of.run_whole();
+    int64_t recovered = of.run_whole();
     count_touched<<<132 * 16, 256>>>((unsigned char *)of.call.workspace, bytes, touched.at(0));
     SMALL_TRY(cudaDeviceSynchronize());
-    if (mended > 0)
-        printf("it was mended: the figure is lu's\n");
+    if (recovered > 0)
+        printf("it was recovered: the figure is lu's\n");
     return (double)touched.get(0, 1)[0];
 }
 
@@ -470,18 +471,18 @@ int measure_memory()
 {
     for (int64_t n : {2048, 4096, 8192})
         for (enum kind kind : {DIAGONAL, INVERSE}) {
-            double reserved[2], written[2], mending = 0;
+            double reserved[2], written[2], recovery = 0;
             for (int reduced = 0; reduced < 2; reduced++) {
                 bed<double> of(kind, n, n, 1, reduced ? 3 : 2, 0);
                 reserved[reduced] = (double)cuda_ism_workspace(&of.call, 1);
                 written[reduced] = written_by(of);
-                mending = (double)cuda_ism_mend_workspace(&of.call, 1);
+                recovery = (double)cuda_ism_recover_workspace(&of.call, 1);
             }
             printf("FP64 n = m = %5d %-8s block reserved %.3f GB, written %.3f; reduced_memory "
-                   "%.3f, %.3f; saved %.1f%%, %.1f%%; to mend it would take %.3f GB\n",
+                   "%.3f, %.3f; saved %.1f%%, %.1f%%; to recover it would take %.3f GB\n",
                    (int)n, kind_names[kind], reserved[0] * 1e-9, written[0] * 1e-9,
                    reserved[1] * 1e-9, written[1] * 1e-9, 100 - 100 * reserved[1] / reserved[0],
-                   100 - 100 * written[1] / written[0], mending * 1e-9);
+                   100 - 100 * written[1] / written[0], recovery * 1e-9);
         }
     return 0;
 }

@@ -130,8 +130,8 @@ template <typename T> struct bed {
         call.tensors = tensors.at(0);
         call.batch.unverified = unverified.at(0);
         const int64_t at_once = std::min<int64_t>(count, 4096);
-        call.workspace_bytes =
-            std::max(cuda_ism_workspace(&call, at_once), cuda_ism_mend_workspace(&call, at_once));
+        call.workspace_bytes = std::max(cuda_ism_workspace(&call, at_once),
+                                        cuda_ism_recover_workspace(&call, at_once));
         workspace = new device_array<char>(call.workspace_bytes);
         call.workspace = workspace->at(0);
         call.products = products();
@@ -142,16 +142,16 @@ template <typename T> struct bed {
         SMALL_TRY(cuda_ism(&call, nullptr));
     }
 
-    /* As the engine does it; returns how many were mended. */
+    /* As the engine does it; returns how many were recovered. */
     int64_t run_whole()
     {
         unverified.put({0});
         run();
-        call.to_mend = unverified.get(0, 1)[0];
-        if (call.to_mend > 0)
-            SMALL_TRY(cuda_ism_mend(&call, nullptr));
+        call.to_recover = unverified.get(0, 1)[0];
+        if (call.to_recover > 0)
+            SMALL_TRY(cuda_ism_recover(&call, nullptr));
         SMALL_TRY(cudaDeviceSynchronize());
-        return call.to_mend;
+        return call.to_recover;
     }
 };
 

@@ -1,7 +1,7 @@
 /* bench/cuda/middle_check.cu: cuda_middle --check: the answers of a kernel are right, and their
  * bits do not depend on where a matrix lies or how much workspace there is.
  *
- * A set of matrices, random and hostile ones, is run as one item with workspace for all, mended
+ * A set of matrices, random and hostile ones, is run as one item with workspace for all, recovered
  * where that is due, and judged on all processors. Then each matrix is an item of its own, in
  * reverse, at an odd address, and the workspace does for one: every answer must have the bits it
  * had. Nothing beyond a result may be written.
@@ -78,8 +78,8 @@ template <typename T> answers<T> run(const set<T> &of, bool scattered)
     SMALL_TRY(cudaDeviceSynchronize());
     answers<T> answer = {{}, {}, {}, unverified.get(0, 1)[0], 0};
     if (answer.unverified)
-        SMALL_TRY(cuda_mend_middle(precision, of.n, &batch, workspace.at(0), bytes,
-                                   middle_products(), nullptr));
+        SMALL_TRY(cuda_recover_middle(precision, of.n, &batch, workspace.at(0), bytes,
+                                      middle_products(), nullptr));
     SMALL_TRY(cudaDeviceSynchronize());
     answer.extra = extra.get(0, count * of.extra_bytes);
     answer.info = info.get(0, count);
@@ -191,7 +191,7 @@ template <typename T> bool check(enum small_kernel kernel, int n, int64_t most)
         answer.extra == again.extra && answer.info == again.info &&
         company_never_shows(of, answer, most);
     bool right = verdict.wrong == 0 && same && answer.overrun + again.overrun == 0;
-    printf("%s %-7s %s n=%-4d %3d matrices: worst %.3f, mean %.4f, %u mended%s%s%s\n",
+    printf("%s %-7s %s n=%-4d %3d matrices: worst %.3f, mean %.4f, %u recovered%s%s%s\n",
            right ? "ok    " : "FAILED", kernel == SMALL_INVERSE ? "inverse" : "factor",
            precision_name(small_real<T>::precision), n, (int)of.count, verdict.worst,
            verdict.sum / (double)std::max<int64_t>(1, verdict.measured), answer.unverified,

@@ -136,8 +136,8 @@ static void test_company_never_shows(void **state)
         try_company(&rows[i], 3, i == 0 ? 1000 : 200);
 }
 
-/* Answers that are mended must not depend on the company either. */
-static void test_company_of_the_mended(void **state)
+/* Answers that are recovered must not depend on the company either. */
+static void test_company_of_the_recovered(void **state)
 {
     (void)state;
     static const struct row grown[] = {
@@ -487,7 +487,7 @@ int main(void)
         cmocka_unit_test(test_unwanted_outputs),
         cmocka_unit_test(test_alignment_never_shows),
         cmocka_unit_test(test_company_never_shows),
-        cmocka_unit_test(test_company_of_the_mended),
+        cmocka_unit_test(test_company_of_the_recovered),
         cmocka_unit_test(test_company_of_larger_orders),
         cmocka_unit_test(test_neighbours_are_untouched),
         cmocka_unit_test(test_rings_stay_full),

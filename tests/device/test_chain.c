@@ -2,7 +2,7 @@
  * Carlo, of which every hundredth carries A0. What was put into an inverse, or was lost by a matrix
  * that was nearly singular for a step, must be seen there and repaired, and nothing be claimed
  * before. Several chains are in each batch and several batches under way at once, so that answers
- * which must be mended lie among others. INVERTD_ENGINE_N_MAX leaves larger orders out. */
+ * which must be recovered lie among others. INVERTD_ENGINE_N_MAX leaves larger orders out. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -166,7 +166,7 @@ def test_one_bad_matrix(client):
 
 
 def test_a_chain_is_checked_by_a0(client):
-    """The inverse drifts; A0 beside it shows and mends that."""
+    """The inverse drifts; A0 beside it shows and recovers that."""
     inputs, a0, a = problem(30, 1, kind="both")
     inputs["A0_INVERSE"] = inputs["A0_INVERSE"] + 1e-9
     outputs = client.outputs("ism", inputs, ALL)

@@ -46,7 +46,7 @@ static void pass(struct visit *visit, cuda__auto_pass *kernel, int64_t count)
 }
 
 /* There will be another visit, whatever the device finds; it asks for itself where it puts a matrix
- * on lu's list, or lu has left one to be mended. */
+ * on lu's list, or lu has left one to be recovered. */
 static void ask(struct visit *visit)
 {
     visit->call->notes->asked = 1;
@@ -105,7 +105,7 @@ static void invert_dense(struct visit *visit)
     pass(visit, visit->kernels->note, batch.matrices);
 }
 
-static void mend(struct visit *visit)
+static void recover(struct visit *visit)
 {
     struct cuda__auto_call *of = &visit->of;
     struct cuda_batch batch = lu_batch(visit);
@@ -113,9 +113,9 @@ static void mend(struct visit *visit)
         return;
     visit->status =
         of->n <= CUDA_SMALL_N_MAX
-            ? cuda_mend_small(of->precision, of->n, &batch, visit->stream)
-            : cuda_mend_middle(of->precision, of->n, &batch, of->space.shared,
-                               of->space.shared_bytes, visit->call->products, visit->stream);
+            ? cuda_recover_small(of->precision, of->n, &batch, visit->stream)
+            : cuda_recover_middle(of->precision, of->n, &batch, of->space.shared,
+                                  of->space.shared_bytes, visit->call->products, visit->stream);
 }
 
 /* ---- Odd matrices ---- */
@@ -276,7 +276,7 @@ static void advance(struct visit *visit)
         return;
     }
     if (state->counts[CUDA__AUTO_UNVERIFIED] > 0)
-        mend(visit);
+        recover(visit);
     if (more)
         look(visit, visit->of.first + visit->of.count);
 }

@@ -13,7 +13,8 @@
  *      hold:  dense ones that may be symmetric and positive definite, by their corners, as many at
  *             a time as there is room for: are they (definite.cuh)?
  *      then:  Cholesky (cholesky.h) of all that are held; what is not definite is lu's after all
- *      lu:    of its list, which also has what other algorithms have given back; then it is mended
+ *      lu:    of its list, which also has what other algorithms have given back; then it is
+ * recovered
  *
  * With the option `spd` matrices that differ from their transposes by rounding alone count as
  * symmetric, at every order: below CUDA_AUTO_DEFINITE_N_LEAST these alone are looked for.

@@ -32,7 +32,7 @@ enum cuda__auto_kind {
     CUDA__AUTO_KINDS
 };
 
-/* What is counted: how long the lists are, and how many of lu's inverses are to be mended. */
+/* What is counted: how long the lists are, and how many of lu's inverses are to be recovered. */
 enum cuda__auto_count {
     CUDA__AUTO_ODD,
     CUDA__AUTO_LIKELY,

@@ -116,7 +116,7 @@ static __device__ __forceinline__ void cuda__auto_tell(const cuda__auto_call &ca
         *call.asked = 1;
 }
 
-/* METHOD of a matrix that lu has inverted; counts it where it has to be mended. */
+/* METHOD of a matrix that lu has inverted; counts it where it has to be recovered. */
 template <typename T>
 static __device__ __forceinline__ void cuda__auto_note(const cuda__auto_call &call,
                                                        const cuda__auto_target<T> &target)
@@ -552,7 +552,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     *target.algorithm = source::algorithm;
 }
 
-/* Counts what is to be mended. */
+/* Counts what is to be recovered. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_note_kernel(const cuda__auto_call call, int64_t count)

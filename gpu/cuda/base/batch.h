@@ -19,7 +19,7 @@
  * have had no reciprocal, and a zero pivot of a matrix that was scaled down, where a small one may
  * have vanished, or of one whose numbers are far apart, where denormal ones may have been taken for
  * zeros. An unverified inverse has an INFO of CUDA_INFO_UNVERIFIED or up to n more, and
- * cuda_mend_small must follow before the results are used. Items of inverses must have INFO. */
+ * cuda_recover_small must follow before the results are used. Items of inverses must have INFO. */
 #define CUDA_TRIED_N_LEAST 9
 #define CUDA_INFO_UNVERIFIED INT32_MIN
 

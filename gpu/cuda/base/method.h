@@ -24,15 +24,16 @@ struct cuda_method {
     bool takes_products;     /* call->products is there */
     int result, extra, info; /* the outputs that struct cuda_item names so */
     cuda_launcher *launch;
-    cuda_launcher *mend; /* follows where matrices were unverified; NULL: none ever is */
+    cuda_launcher *recover; /* follows where matrices were unverified; NULL: none ever is */
     /* Follows when the stream has come to its end and the device has asked for it (call->notes),
      * again and again; NULL: one launch is all. */
     cuda_launcher *again;
     /* Bytes of device memory for the first `matrices` of the call; SIZE_MAX when they are too many
-     * to count. NULL: none. The call's pointers may not be looked at. mend_workspace: what `mend`
-     * takes for so many unverified ones, its contents undefined; NULL: it goes on in the other. */
+     * to count. NULL: none. The call's pointers may not be looked at. recover_workspace: what
+     * `recover` takes for so many unverified ones, its contents undefined; NULL: it goes on in the
+     * other. */
     size_t (*workspace)(const struct cuda_call *call, int64_t matrices);
-    size_t (*mend_workspace)(const struct cuda_call *call, int64_t matrices);
+    size_t (*recover_workspace)(const struct cuda_call *call, int64_t matrices);
 };
 
 /* The row of method_at(index) that takes matrices of order n; NULL when none does. A walk through a
@@ -42,7 +43,7 @@ const struct cuda_method *cuda_method_find(uint32_t index, enum precision precis
 /* The largest order of method_at(index); 0: it is not taken. */
 int64_t cuda_method_n_max(uint32_t index, enum precision precision);
 
-/* Bytes of device memory without which one matrix cannot be done with, mended or not. */
+/* Bytes of device memory without which one matrix cannot be done with, recovered or not. */
 size_t cuda_method_bytes_least(const struct cuda_method *method, const struct cuda_call *call);
 
 /* All rows, one after the other; NULL behind the last. */

@@ -30,7 +30,7 @@
 #define WORD_BYTES_MAX (INT64_C(2) << 20)
 /* How often the stream is asked while its word has not changed. */
 #define QUERY_NS (100 * CLOCK_US)
-/* To mend in, a block is exchanged for one that is so much larger. */
+/* To recover in, a block is exchanged for one that is so much larger. */
 #define WIDER 2
 
 struct cuda_flight_memory {
@@ -305,8 +305,8 @@ static cudaError_t take_block(struct cuda_flight *flight)
     const struct cuda_flight_lane *lane = flight->lane;
     const struct cuda_method *method = flight->method;
     const struct cuda_call *call = &flight->call;
-    size_t least = lacks(flight) ? method->mend_workspace(call, 1) : method->workspace(call, 1);
-    size_t wanted = lacks(flight) ? method->mend_workspace(call, call->to_mend)
+    size_t least = lacks(flight) ? method->recover_workspace(call, 1) : method->workspace(call, 1);
+    size_t wanted = lacks(flight) ? method->recover_workspace(call, call->to_recover)
                                   : method->workspace(call, call->matrices);
     wanted = wanted < least ? least : wanted;
     return lacks(flight)
@@ -333,11 +333,12 @@ static cudaError_t take_workspace(struct cuda_flight *flight, bool unwanted)
     return status;
 }
 
-/* Is there not even the memory to mend one matrix in? */
+/* Is there not even the memory to recover one matrix in? */
 static bool has_too_little(const struct cuda_flight *flight)
 {
     const struct cuda_method *method = flight->method;
-    return method->mend_workspace && method->mend_workspace(&flight->call, 1) > flight->block.bytes;
+    return method->recover_workspace &&
+           method->recover_workspace(&flight->call, 1) > flight->block.bytes;
 }
 
 /* To LACKING, and in line. The device is done with what it has. */
@@ -350,26 +351,26 @@ static void fall_short(struct cuda_flight *flight)
     atomic_store_explicit(&flight->batch->waits, 1, memory_order_relaxed);
 }
 
-/* LACKING -> MENDING. What it has waited is no work. */
+/* LACKING -> RECOVERY. What it has waited is no work. */
 static void end_lacking(struct cuda_flight *flight)
 {
     struct engine_batch *batch = flight->batch;
-    flight->state = CUDA_FLIGHT_MENDING;
+    flight->state = CUDA_FLIGHT_RECOVERY;
     atomic_fetch_add_explicit(&batch->started_ns, clock_now_ns() - flight->lacking_ns,
                               memory_order_relaxed);
     atomic_store_explicit(&batch->waits, 0, memory_order_relaxed);
 }
 
-/* More matrices are mended at once in a larger block, if one is to be had without waiting. */
+/* More matrices are recovered at once in a larger block, if one is to be had without waiting. */
 static cudaError_t widen(struct cuda_flight *flight)
 {
     const struct cuda_flight_lane *lane = flight->lane;
     const struct cuda_method *method = flight->method;
     struct cuda_block larger = {0};
-    if (!method->mend_workspace || !is_empty(&lane->waiting) || !is_empty(&lane->lacking))
+    if (!method->recover_workspace || !is_empty(&lane->waiting) || !is_empty(&lane->lacking))
         return cudaSuccess;
     size_t least = WIDER * flight->block.bytes;
-    size_t wanted = method->mend_workspace(&flight->call, flight->call.to_mend);
+    size_t wanted = method->recover_workspace(&flight->call, flight->call.to_recover);
     cudaError_t status = cudaSuccess;
     if (wanted >= least)
         status = cuda_pool_try(lane->pool, lane->is_long, least, wanted, &larger);
@@ -483,9 +484,9 @@ static cuda_launcher *next_launcher(struct cuda_flight *flight)
     const struct cuda_method *method = flight->method;
     if (method->again && flight->h_memory->notes.asked)
         return method->again;
-    if (flight->state == CUDA_FLIGHT_MENDING || flight->h_memory->unverified == 0)
+    if (flight->state == CUDA_FLIGHT_RECOVERY || flight->h_memory->unverified == 0)
         return NULL;
-    return method->mend;
+    return method->recover;
 }
 
 /* Tells the front what the launcher has said of the batch's progress. */
@@ -510,27 +511,27 @@ static bool go_on(struct cuda_flight *flight, cuda_launcher *launcher, cudaError
     return status != cudaSuccess;
 }
 
-/* LACKING -> MENDING, or not yet. true: the batch is DONE. */
-static bool mend_in_turn(struct cuda_flight *flight)
+/* LACKING -> RECOVERY, or not yet. true: the batch is DONE. */
+static bool recover_in_turn(struct cuda_flight *flight)
 {
     bool unwanted = process_batch_unwanted(flight->batch);
     cudaError_t status = take_workspace(flight, unwanted);
     if (status == cudaErrorNotReady)
         return false;
     end_lacking(flight);
-    return is_refused(flight, status, unwanted) || go_on(flight, flight->method->mend, status);
+    return is_refused(flight, status, unwanted) || go_on(flight, flight->method->recover, status);
 }
 
-/* RUNNING -> MENDING or LACKING. true: the batch is DONE. */
-static bool mend(struct cuda_flight *flight)
+/* RUNNING -> RECOVERY or LACKING. true: the batch is DONE. */
+static bool recover(struct cuda_flight *flight)
 {
-    flight->call.to_mend = flight->h_memory->unverified;
+    flight->call.to_recover = flight->h_memory->unverified;
     if (has_too_little(flight)) {
         fall_short(flight);
-        return mend_in_turn(flight);
+        return recover_in_turn(flight);
     }
-    flight->state = CUDA_FLIGHT_MENDING;
-    return go_on(flight, flight->method->mend, widen(flight));
+    flight->state = CUDA_FLIGHT_RECOVERY;
+    return go_on(flight, flight->method->recover, widen(flight));
 }
 
 bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
@@ -539,7 +540,7 @@ bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
     if (flight->state == CUDA_FLIGHT_WAITING)
         return !begin(flight);
     if (flight->state == CUDA_FLIGHT_LACKING)
-        return mend_in_turn(flight);
+        return recover_in_turn(flight);
     if (!is_over(flight, now_ns))
         return false;
     cuda_launcher *launcher = next_launcher(flight);
@@ -548,8 +549,8 @@ bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
         return true;
     }
     if (launcher)
-        return launcher == flight->method->mend ? mend(flight)
-                                                : go_on(flight, launcher, cudaSuccess);
+        return launcher == flight->method->recover ? recover(flight)
+                                                   : go_on(flight, launcher, cudaSuccess);
     finish(flight, ENGINE_OK);
     return true;
 }

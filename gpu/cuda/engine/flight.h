@@ -3,19 +3,19 @@
  *      IDLE --launch--> WAITING --memory, if it takes any--> RUNNING
  *                       WAITING --refused, unwanted, or its launch failed--> IDLE
  *                       RUNNING --over, nothing unverified--> IDLE
- *                       RUNNING --over, some unverified--> MENDING --over--> IDLE
- *                       RUNNING --the same, and it has not the memory to mend one--> LACKING
- *                       LACKING --memory--> MENDING
+ *                       RUNNING --over, some unverified--> RECOVERY --over--> IDLE
+ *                       RUNNING --the same, and it has not the memory to recover one--> LACKING
+ *                       LACKING --memory--> RECOVERY
  *                       LACKING --none to be had, unwanted, or its launch failed--> IDLE
  *                       RUNNING --over, the device asks for more--> RUNNING
  *                       RUNNING --over, it would go on but is unwanted--> IDLE
  *
  * A batch that needs a workspace takes it from the engine's pool and gives it back when it is over.
  * Where others have the memory it waits for it, as SUBMITTED still, and those behind it in the lane
- * that need some wait for their turn. What the pool can never give, for the launch or for mending,
+ * that need some wait for their turn. What the pool can never give, for the launch or for recovery,
  * is ENGINE_OUT_OF_MEMORY before anything is launched.
  *
- * Mending goes on in what the batch has, in parts where it must; it takes a larger block where one
+ * Recovery goes on in what the batch has, in parts where it must; it takes a larger block where one
  * is to be had at once and nobody of the lane waits. Where even one matrix needs more than it has,
  * it gives that back, so that nobody waits for memory with some in hand, tells the front that it
  * `waits`, and comes before those that have not begun. One flight of a lane asks the pool at a
@@ -54,8 +54,8 @@ enum cuda_flight_state {
     CUDA_FLIGHT_IDLE,
     CUDA_FLIGHT_WAITING,
     CUDA_FLIGHT_RUNNING,
-    CUDA_FLIGHT_LACKING, /* memory to mend in; nothing of it is on the device */
-    CUDA_FLIGHT_MENDING
+    CUDA_FLIGHT_LACKING, /* memory to recover in; nothing of it is on the device */
+    CUDA_FLIGHT_RECOVERY
 };
 
 struct cuda_flight_memory; /* pinned: the word, the count of the unverified, the table of items */

@@ -18,9 +18,9 @@ static cudaError_t inverse_small(const struct cuda_call *call, cudaStream_t stre
     return cuda_inverse_small(call->precision, call->n, &call->batch, stream);
 }
 
-static cudaError_t mend_small(const struct cuda_call *call, cudaStream_t stream)
+static cudaError_t recover_small(const struct cuda_call *call, cudaStream_t stream)
 {
-    return cuda_mend_small(call->precision, call->n, &call->batch, stream);
+    return cuda_recover_small(call->precision, call->n, &call->batch, stream);
 }
 
 static cudaError_t factor_small(const struct cuda_call *call, cudaStream_t stream)
@@ -36,10 +36,10 @@ static cudaError_t inverse_middle(const struct cuda_call *call, cudaStream_t str
                                call->workspace_bytes, call->products, stream);
 }
 
-static cudaError_t mend_middle(const struct cuda_call *call, cudaStream_t stream)
+static cudaError_t recover_middle(const struct cuda_call *call, cudaStream_t stream)
 {
-    return cuda_mend_middle(call->precision, call->n, &call->batch, call->workspace,
-                            call->workspace_bytes, call->products, stream);
+    return cuda_recover_middle(call->precision, call->n, &call->batch, call->workspace,
+                               call->workspace_bytes, call->products, stream);
 }
 
 static size_t inverse_middle_workspace(const struct cuda_call *call, int64_t matrices)
@@ -69,7 +69,7 @@ static const struct cuda_method table[] = {
      .info = 1,
      .extra = 2,
      .launch = inverse_small,
-     .mend = mend_small},
+     .recover = recover_small},
     {.name = "lu",
      .kernel = "cuda lu blocked",
      .n_least = CUDA_SMALL_N_MAX + 1,
@@ -79,7 +79,7 @@ static const struct cuda_method table[] = {
      .extra = 2,
      .takes_products = true,
      .launch = inverse_middle,
-     .mend = mend_middle,
+     .recover = recover_middle,
      .workspace = inverse_middle_workspace},
     {.name = "lu_factor",
      .kernel = "cuda lu_factor fused",
@@ -108,7 +108,7 @@ static const struct cuda_method table[] = {
      .info = 1,
      .extra = 2,
      .launch = inverse_small,
-     .mend = mend_small},
+     .recover = recover_small},
     {.name = "gauss_jordan",
      .kernel = "cuda gauss-jordan blocked",
      .n_least = CUDA_SMALL_N_MAX + 1,
@@ -118,7 +118,7 @@ static const struct cuda_method table[] = {
      .extra = 2,
      .takes_products = true,
      .launch = inverse_middle,
-     .mend = mend_middle,
+     .recover = recover_middle,
      .workspace = inverse_middle_workspace},
     {.name = "auto",
      .kernel = "cuda auto",
@@ -152,9 +152,9 @@ static const struct cuda_method table[] = {
      .takes_tensors = true,
      .takes_products = true,
      .launch = cuda_ism,
-     .mend = cuda_ism_mend,
+     .recover = cuda_ism_recover,
      .workspace = cuda_ism_workspace,
-     .mend_workspace = cuda_ism_mend_workspace},
+     .recover_workspace = cuda_ism_recover_workspace},
 };
 
 #define ROWS ((int)(sizeof table / sizeof table[0]))
@@ -162,8 +162,8 @@ static const struct cuda_method table[] = {
 size_t cuda_method_bytes_least(const struct cuda_method *method, const struct cuda_call *call)
 {
     size_t work = method->workspace ? method->workspace(call, 1) : 0;
-    size_t mending = method->mend_workspace ? method->mend_workspace(call, 1) : 0;
-    return work > mending ? work : mending;
+    size_t recovery = method->recover_workspace ? method->recover_workspace(call, 1) : 0;
+    return work > recovery ? work : recovery;
 }
 
 const struct cuda_method *cuda_method_row(int row)

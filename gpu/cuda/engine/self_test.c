@@ -176,8 +176,8 @@ static cudaError_t run(const struct trial *trial)
     call.workspace_bytes = block.bytes;
     if (status == cudaSuccess)
         status = method->launch(&call, trial->stream);
-    if (status == cudaSuccess && method->mend)
-        status = method->mend(&call, trial->stream);
+    if (status == cudaSuccess && method->recover)
+        status = method->recover(&call, trial->stream);
     if (status == cudaSuccess)
         status = cudaStreamSynchronize(trial->stream);
     cuda_pool_give(trial->pool, &block);

@@ -74,7 +74,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
             over_both(call.n * call.m, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_X,
                       thin(CUDA__ISM_X));
         }
-        if (call.mending && !cuda__ism_knows(call))
+        if (call.recovery && !cuda__ism_knows(call))
             start(cuda__ism_balance_kernel<T>, call.m, CUDA__ISM_THREADS, 0, call);
         if (diagonal() && alone)
             start_alone(cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>,

@@ -2,7 +2,7 @@
  * entries in each precision. Between ism.c, which reads the method's options, and the kernels.
  *
  * The workspace begins with what all matrices share, the lines of a trial and the tables of a
- * mending; then comes a part for each matrix that is worked on at once, cut into arrays. Rows of
+ * recovery; then comes a part for each matrix that is worked on at once, cut into arrays. Rows of
  * arrays begin at multiples of 16 bytes, or follow one another without a gap where lu reads them.
  */
 #ifndef GPU_CUDA_ISM_CALL_H
@@ -27,10 +27,11 @@ extern "C" {
 #define CUDA__ISM_TRIED_KNOWN 4   /* and where A is known, but for last.cuh */
 #define CUDA__ISM_NORM_ORDER 64   /* to this order |A| is computed from all columns */
 #define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */
-#define CUDA__ISM_MENDED_LEAST 64 /* matrices that are mended at once, of small orders more: */
-#define CUDA__ISM_MENDED_BYTES (64 << 20) /* as many as so much workspace holds */
-#define CUDA__ISM_MET 128                 /* lines of K that M = I + X K is formed with at a time */
-#define CUDA__ISM_TURN 64                 /* columns of a block that are eliminated together */
+#define CUDA__ISM_RECOVERED_LEAST                                                                  \
+    64 /* matrices that are recovered at once, of small orders more: */
+#define CUDA__ISM_RECOVERED_BYTES (64 << 20) /* as many as so much workspace holds */
+#define CUDA__ISM_MET 128 /* lines of K that M = I + X K is formed with at a time */
+#define CUDA__ISM_TURN 64 /* columns of a block that are eliminated together */
 /* Products with sums of so many numbers on are cut, if they have few tiles: the numbers of a
  * piece's sums at least, rows and columns of a tile, tiles of all pieces together. */
 #define CUDA__ISM_CUT_LEAST 512
@@ -127,8 +128,8 @@ enum cuda__ism_array {
     CUDA__ISM_CHOSEN,  /* chosen rows of Y; before that m doubles, the norms of X's columns */
     CUDA__ISM_SIZES,   /* sums of magnitudes of the columns of Z or FORMED, and of A, A0 or B */
     CUDA__ISM_WEIGHTS, /* n doubles: see terms.cuh */
-    CUDA__ISM_FORMED, /* mending: A or M; its inverse, and before that what is factored; its factors
-                       * and their pivots */
+    CUDA__ISM_FORMED,  /* recovery: A or M; its inverse, and before that what is factored; its
+                        * factors  and their pivots */
     CUDA__ISM_INVERSE,
     CUDA__ISM_LU,
     CUDA__ISM_PIVOTS,
@@ -138,7 +139,7 @@ enum cuda__ism_array {
 /* How a matrix is gone about. */
 struct cuda__ism_plan {
     enum method_algorithm
-        algorithm; /* SINGLE, BLOCK or REDUCED_MEMORY; LU: it is left to mending at once */
+        algorithm; /* SINGLE, BLOCK or REDUCED_MEMORY; LU: it is left to recovery at once */
     bool fused;
     bool streams; /* with `fused`: by stream.cuh, with a workspace; rows of a part, parts */
     int64_t stream_rows, stream_parts, stream_ld; /* numbers from line to line */
@@ -158,19 +159,19 @@ struct cuda__ism_call {
     int64_t item_count, matrices, n, m; /* m: n, of A alone */
     uint32_t inputs, wanted;
     struct cuda__ism_plan plan;
-    bool mending;
+    bool recovery;
     int64_t first, count;
-    int64_t *list;   /* mending, `held` of them; else NULL */
-    int64_t *picked; /* mending: matrices that were looked through so far */
+    int64_t *list;   /* recovery, `held` of them; else NULL */
+    int64_t *picked; /* recovery: matrices that were looked through so far */
     uint32_t *unverified;
     int64_t ld, ldm, lds, ldg; /* numbers from line to line of arrays */
     int64_t held;              /* parts that there are */
     void *lines;               /* T: CUDA__ISM_PROBES lines of ld */
-    struct cuda_item *items;   /* mending, `held` each: of the inverses, of the factors */
+    struct cuda_item *items;   /* recovery, `held` each: of the inverses, of the factors */
     unsigned char *parts;
     int64_t part; /* numbers */
     int64_t at[CUDA__ISM_ARRAYS];
-    void *lu; /* mending: lu's workspace */
+    void *lu; /* recovery: lu's workspace */
     size_t lu_bytes;
     const struct cuda_ism_watch *watch; /* host's; NULL: nobody watches */
 };
@@ -191,7 +192,7 @@ cudaError_t cuda__ism_middle_f64(const struct cuda__ism_call *work, cudaStream_t
 cudaError_t cuda__ism_stream_f32(const struct cuda__ism_call *work, cudaStream_t stream);
 cudaError_t cuda__ism_stream_f64(const struct cuda__ism_call *work, cudaStream_t stream);
 /* The first work->count of the unverified matrices. */
-cuda__ism_launcher cuda__ism_mend_f32, cuda__ism_mend_f64;
+cuda__ism_launcher cuda__ism_recover_f32, cuda__ism_recover_f64;
 
 #ifdef __cplusplus
 }

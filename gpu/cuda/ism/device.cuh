@@ -37,7 +37,7 @@ struct cuda__ism_answer {
     int32_t shift;                    /* binary places that what was factored was scaled by */
     double factored;                  /* a bound of the 1-norm of what is shifted */
     int32_t levelled, lost;           /* see level.cuh */
-    int32_t twice;                    /* mending: A is to be formed in twice the precision */
+    int32_t twice;                    /* recovery: A is to be formed in twice the precision */
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */
 };
 
@@ -199,7 +199,7 @@ template <typename T>
 static __device__ __forceinline__ double cuda__ism_least_norm(const cuda__ism_call &call)
 {
     const double least = (double)cuda__real<T>::least_safe;
-    return sizeof(T) < sizeof(double) && !call.mending ? (double)call.n * least : least / 4;
+    return sizeof(T) < sizeof(double) && !call.recovery ? (double)call.n * least : least / 4;
 }
 
 /* Reports the answer of `algorithm`, or that there is none; by one thread. Returns INFO: what is

@@ -1,5 +1,5 @@
 /* gpu/cuda/ism/f64.cu: `ism` in FP64. */
-#include "gpu/cuda/ism/mend.cuh"
+#include "gpu/cuda/ism/recover.cuh"
 
 cudaError_t cuda__ism_launch_f64(const struct cuda__ism_call *work, struct cuda_products *products,
                                  cudaStream_t stream)
@@ -7,8 +7,8 @@ cudaError_t cuda__ism_launch_f64(const struct cuda__ism_call *work, struct cuda_
     return cuda__ism_launch<double>(*work, products, stream);
 }
 
-cudaError_t cuda__ism_mend_f64(const struct cuda__ism_call *work, struct cuda_products *products,
-                               cudaStream_t stream)
+cudaError_t cuda__ism_recover_f64(const struct cuda__ism_call *work, struct cuda_products *products,
+                                  cudaStream_t stream)
 {
-    return cuda__ism_mend<double>(*work, products, stream);
+    return cuda__ism_recover<double>(*work, products, stream);
 }

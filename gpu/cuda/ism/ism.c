@@ -140,7 +140,7 @@ static void plan_last(const struct cuda_call *call, struct cuda__ism_plan *plan)
     }
 }
 
-/* What a matrix that is not mended goes by besides. */
+/* What a matrix that is not recovered goes by besides. */
 static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
 {
     int64_t n = call->n, m = rank_of(call);
@@ -189,11 +189,11 @@ static void take_thin(struct cuda__ism_call *work)
 }
 
 /* A product that is cut has columns and sums of n or m numbers at most, and rows of m, but for
- * mending. */
+ * recovery. */
 static void take_pieces(struct cuda__ism_call *work)
 {
     int64_t longest = largest(work->n, work->m), pieces = longest / CUDA__ISM_CUT_INNER;
-    int64_t rows = work->mending ? longest : largest(work->m, 2 * CUDA__ISM_PROBES);
+    int64_t rows = work->recovery ? longest : largest(work->m, 2 * CUDA__ISM_PROBES);
     int64_t numbers = least(pieces * longest * rows, CUDA__ISM_CUT_NUMBERS);
     take(work, CUDA__ISM_PIECES, longest >= CUDA__ISM_CUT_LEAST ? 1 : 0, numbers);
 }
@@ -275,7 +275,7 @@ static void take_stream(struct cuda__ism_call *work, enum precision precision)
 
 /* The factors, and the inverse behind them, lie where X and Y were, which are not needed when A is
  * formed; but they are where there is no A. */
-static void take_mending(struct cuda__ism_call *work)
+static void take_recovery(struct cuda__ism_call *work)
 {
     int64_t n = work->n;
     bool solved = cuda__ism_has(work->inputs, METHOD_ISM_A0_INVERSE) &&
@@ -295,7 +295,7 @@ static void take_mending(struct cuda__ism_call *work)
 }
 
 /* All of it but who the matrices are, and where the workspace is. */
-static struct cuda__ism_call lay_out(const struct cuda_call *call, bool mending)
+static struct cuda__ism_call lay_out(const struct cuda_call *call, bool recovery)
 {
     int64_t n = call->n, m = rank_of(call);
     struct cuda__ism_call work = {
@@ -307,26 +307,26 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool mending)
         .inputs = call->inputs,
         .wanted = call->wanted,
         .plan = plan_of(call),
-        .mending = mending,
+        .recovery = recovery,
         .unverified = call->batch.unverified,
-        .ld = mending ? n : padded(n),
+        .ld = recovery ? n : padded(n),
         .ldm = padded(m),
     };
     work.lds = padded(work.plan.block);
     work.ldg = padded(work.plan.group);
-    if (!mending)
+    if (!recovery)
         plan_ends(call, &work.plan);
-    if (!mending && work.plan.streams && !wants_factors(call)) {
+    if (!recovery && work.plan.streams && !wants_factors(call)) {
         take(&work, CUDA__ISM_ANSWER, 1, ARRAY_ALIGN);
         take_stream(&work, call->precision);
         return work;
     }
     take_known(&work);
-    if (mending)
-        take_mending(&work);
+    if (recovery)
+        take_recovery(&work);
     else
         take_variant(&work, call->precision);
-    if (!mending && work.plan.streams)
+    if (!recovery && work.plan.streams)
         take_stream(&work, call->precision);
     return work;
 }
@@ -338,7 +338,7 @@ static size_t lines_bytes(const struct cuda__ism_call *work, enum precision prec
     return (size_t)lines * (size_t)precision_bytes(precision);
 }
 
-/* Bytes of the tables of a mending. */
+/* Bytes of the tables of a recovery. */
 static size_t table_bytes(int64_t matrices)
 {
     size_t each = sizeof(int64_t) + 2 * sizeof(struct cuda_item);
@@ -365,18 +365,18 @@ static size_t lu_bytes(const struct cuda_call *call, int64_t matrices)
     return inverse > factor ? inverse : factor;
 }
 
-static size_t mending_bytes(const struct cuda_call *call, const struct cuda__ism_call *work,
-                            int64_t matrices)
+static size_t recovery_bytes(const struct cuda_call *call, const struct cuda__ism_call *work,
+                             int64_t matrices)
 {
     return lines_bytes(work, call->precision) + table_bytes(matrices) +
            part_bytes(work, call->precision) * (size_t)matrices + lu_bytes(call, matrices);
 }
 
-/* Matrices that are mended at once at most. */
-static int64_t mended_most(const struct cuda_call *call, const struct cuda__ism_call *work)
+/* Matrices that are recovered at once at most. */
+static int64_t recovered_most(const struct cuda_call *call, const struct cuda__ism_call *work)
 {
-    int64_t held = CUDA__ISM_MENDED_BYTES / (int64_t)mending_bytes(call, work, 1);
-    return least(largest(held, CUDA__ISM_MENDED_LEAST), CUDA__ISM_SLOTS_MAX);
+    int64_t held = CUDA__ISM_RECOVERED_BYTES / (int64_t)recovery_bytes(call, work, 1);
+    return least(largest(held, CUDA__ISM_RECOVERED_LEAST), CUDA__ISM_SLOTS_MAX);
 }
 
 size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices)
@@ -388,10 +388,10 @@ size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices)
            part_bytes(&work, call->precision) * (size_t)least(matrices, CUDA__ISM_SLOTS_MAX);
 }
 
-size_t cuda_ism_mend_workspace(const struct cuda_call *call, int64_t matrices)
+size_t cuda_ism_recover_workspace(const struct cuda_call *call, int64_t matrices)
 {
     struct cuda__ism_call work = lay_out(call, true);
-    return mending_bytes(call, &work, least(matrices, mended_most(call, &work)));
+    return recovery_bytes(call, &work, least(matrices, recovered_most(call, &work)));
 }
 
 /* ---- The launchers ---- */
@@ -430,15 +430,15 @@ cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
                                              : cuda__ism_launch_f64(&work, call->products, stream);
 }
 
-cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream)
+cudaError_t cuda_ism_recover(const struct cuda_call *call, cudaStream_t stream)
 {
     if (!is_possible(call))
         return cudaErrorInvalidValue;
     struct cuda__ism_call work = lay_out(call, true);
     size_t lines = lines_bytes(&work, call->precision), part = part_bytes(&work, call->precision);
-    work.count = call->to_mend;
-    work.held = least(largest(work.count, 1), mended_most(call, &work));
-    while (work.held > 0 && mending_bytes(call, &work, work.held) > call->workspace_bytes)
+    work.count = call->to_recover;
+    work.held = least(largest(work.count, 1), recovered_most(call, &work));
+    while (work.held > 0 && recovery_bytes(call, &work, work.held) > call->workspace_bytes)
         work.held /= 2;
     if (work.held < 1)
         return cudaErrorInvalidValue;
@@ -449,6 +449,6 @@ cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream)
     work.parts = (unsigned char *)work.items + table_bytes(work.held);
     work.lu = work.parts + part * (size_t)work.held;
     work.lu_bytes = lu_bytes(call, work.held);
-    return call->precision == PRECISION_FP32 ? cuda__ism_mend_f32(&work, call->products, stream)
-                                             : cuda__ism_mend_f64(&work, call->products, stream);
+    return call->precision == PRECISION_FP32 ? cuda__ism_recover_f32(&work, call->products, stream)
+                                             : cuda__ism_recover_f64(&work, call->products, stream);
 }

@@ -23,9 +23,9 @@
  * kernels take longer for one block of 512 columns than all the rest, and give no determinant.
  *
  * Every answer is tried, as on the host but in twice the precision where it goes by products. One
- * that fails is unverified, and cuda_ism_mend takes the last of the host's algorithms: A formed and
- * inverted by lu, or Z M = A0^-1 solved. (The host tries one block of all columns and Newton's step
- * before that, which are no faster here.)
+ * that fails is unverified, and cuda_ism_recover takes the last of the host's algorithms: A formed
+ * and inverted by lu, or Z M = A0^-1 solved. (The host tries one block of all columns and Newton's
+ * step before that, which are no faster here.)
  *
  * Cost: an update of a known inverse reads and writes n^2 numbers on the fused algorithm. Elsewhere
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but
@@ -73,10 +73,10 @@ struct cuda_ism_watch {
 cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
                              const struct cuda_ism_watch *watch);
 size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices);
-/* For a batch that cuda_ism has left call->to_mend unverified matrices of. Its workspace may be
+/* For a batch that cuda_ism has left call->to_recover unverified matrices of. Its workspace may be
  * another one: many batches need none before. */
-cudaError_t cuda_ism_mend(const struct cuda_call *call, cudaStream_t stream);
-size_t cuda_ism_mend_workspace(const struct cuda_call *call, int64_t matrices);
+cudaError_t cuda_ism_recover(const struct cuda_call *call, cudaStream_t stream);
+size_t cuda_ism_recover_workspace(const struct cuda_call *call, int64_t matrices);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /* gpu/cuda/ism/put.cuh: how kernels and products of `ism` are put into a stream: what algorithm.cuh
- * and mend.cuh are made of. Host code, any thread; nothing is awaited.
+ * and recover.cuh are made of. Host code, any thread; nothing is awaited.
  */
 #ifndef GPU_CUDA_ISM_PUT_CUH
 #define GPU_CUDA_ISM_PUT_CUH

@@ -1,5 +1,5 @@
 /* gpu/cuda/ism/self_test.c: `ism` for the self-test: A0 diagonal, of which one matrix has a zero
- * and must be mended, and A0 by its inverse, at an order of each kind of launch, and by every
+ * and must be recovered, and A0 by its inverse, at an order of each kind of launch, and by every
  * variant. Checked by |I - X A| / (n |A| |X| eps), the sums in double. See self_test.h.
  */
 #include <float.h>
@@ -113,20 +113,20 @@ static double ratio_of(const struct trial *trial, int64_t k)
 
 /* Has lu made an answer that is the algorithm's? Such an algorithm would not show in the answers.
  */
-static bool is_mended(const struct trial *trial, int64_t k)
+static bool is_recovered(const struct trial *trial, int64_t k)
 {
     return trial->h_bench->algorithm[k] == METHOD_ALGORITHM_LU && !has_zero(trial, k) &&
            trial->n >= RANK;
 }
 
-/* What serves its launch, and its mending. */
+/* What serves its launch, and its recovery. */
 static size_t bytes_of(const struct cuda_call *call)
 {
     uint32_t ism = (uint32_t)method_index(method_find("ism"));
     return cuda_method_bytes_least(cuda_method_find(ism, call->precision, call->n), call);
 }
 
-/* One launch of `call`, with a workspace from the pool, and mending. */
+/* One launch of `call`, with a workspace from the pool, and recovery. */
 static cudaError_t run(const struct trial *trial, struct cuda_call *call, cudaStream_t stream)
 {
     struct cuda_block block = {0};
@@ -139,9 +139,9 @@ static cudaError_t run(const struct trial *trial, struct cuda_call *call, cudaSt
         status = cuda_ism(call, stream);
     if (status == cudaSuccess)
         status = cudaStreamSynchronize(stream);
-    call->to_mend = trial->h_bench->unverified;
-    if (status == cudaSuccess && call->to_mend > 0)
-        status = cuda_ism_mend(call, stream);
+    call->to_recover = trial->h_bench->unverified;
+    if (status == cudaSuccess && call->to_recover > 0)
+        status = cuda_ism_recover(call, stream);
     if (status == cudaSuccess)
         status = cudaStreamSynchronize(stream);
     cuda_pool_give(trial->pool, &block);
@@ -199,7 +199,7 @@ static cudaError_t try(struct trial *trial, struct cuda_products *products, cuda
         memset(trial->h_bench->z, 0xa5, sizeof trial->h_bench->z);
         status = run(trial, &call, stream);
         for (int64_t m = 0; m < MATRICES && status == cudaSuccess; m++) {
-            double ratio = is_mended(trial, m) ? HUGE_VAL : ratio_of(trial, m);
+            double ratio = is_recovered(trial, m) ? HUGE_VAL : ratio_of(trial, m);
             *worst = ratio > *worst || isnan(ratio) ? ratio : *worst;
         }
     }

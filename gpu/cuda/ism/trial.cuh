@@ -424,7 +424,7 @@ template <typename T, int Threads> struct cuda__ism_measurer {
     }
 };
 
-/* What has been found out about the answer in Z. solved: see mend.cuh. A block a slot. */
+/* What has been found out about the answer in Z. solved: see recover.cuh. A block a slot. */
 template <typename T, int Threads>
 static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__ism_call &call,
                                                                   T *scratch, bool solved)

@@ -1,4 +1,4 @@
-/* gpu/cuda/ism/try.cuh: the launches of the trial of an inverse: what algorithm.cuh and mend.cuh
+/* gpu/cuda/ism/try.cuh: the launches of the trial of an inverse: what algorithm.cuh and recover.cuh
  * have in common. Host code, any thread; nothing is awaited.
  */
 #ifndef GPU_CUDA_ISM_TRY_CUH

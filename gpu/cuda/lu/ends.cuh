@@ -3,10 +3,10 @@
  *
  * A and the results are touched once each, row by row. blockIdx.y is the matrix of the chunk.
  *
- * An inverse that growth has spoilt is mended by mixing: A (I - 2 v v^T), with v of signs without a
- * pattern, has the same condition, but none of the structure that makes elements grow. It is
- * inverted like any matrix, and (I - 2 v v^T) times that is the inverse of A. Cost: a pass over a
- * matrix each, but for those of one block a matrix, which cost n.
+ * An inverse that growth has spoilt is recovered by mixing: A (I - 2 v v^T), with v of signs
+ * without a pattern, has the same condition, but none of the structure that makes elements grow. It
+ * is inverted like any matrix, and (I - 2 v v^T) times that is the inverse of A. Cost: a pass over
+ * a matrix each, but for those of one block a matrix, which cost n.
  */
 #ifndef GPU_CUDA_LU_ENDS_CUH
 #define GPU_CUDA_LU_ENDS_CUH
@@ -192,16 +192,16 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     view.numbers->beyond = 0;
 }
 
-/* ---- Mending: mixed columns ---- */
+/* ---- Recovery: mixed columns ---- */
 
-/* Which of the chunk's inverses are mended. */
+/* Which of the chunk's inverses are recovered. */
 template <typename T>
 static __global__ void cuda__lu_pick_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
 {
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     cuda__place<T> place = cuda__lu_place<T>(batch, chunk);
     int info = place.info ? place.info[place.within] : 0;
-    view.numbers->mended = info < -1;
+    view.numbers->recovered = info < -1;
     view.numbers->zero_step = info < -1 ? info - CUDA_INFO_UNVERIFIED : 0;
 }
 
@@ -275,7 +275,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
         view.scale[i] = 1;
 }
 
-/* INFO of a mended inverse. none: it is neither good nor that of a singular matrix. */
+/* INFO of a recovered inverse. none: it is neither good nor that of a singular matrix. */
 template <typename T>
 static __device__ __forceinline__ int cuda__lu_last_word(const cuda__lu_numbers<T> &numbers, int n,
                                                          bool good, T *rcond, bool *none)
@@ -431,7 +431,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     if (info == 0 && size > 0 && size <= real::largest)
         rcond = 1 / numbers.norm / size * numbers.factor * scale;
     bool none = false;
-    if (chunk.manner.mending) {
+    if (chunk.manner.recovery) {
         info = cuda__lu_last_word(numbers, chunk.n, good, &rcond, &none);
     } else if (info == 0) {
         bool large = !(rcond >= real::eps); /* so the trial says nothing */

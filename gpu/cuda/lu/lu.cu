@@ -3,16 +3,16 @@
 
 #include "gpu/cuda/base/anchor.cuh"
 #include "gpu/cuda/lu/block_launch.cuh"
-#include "gpu/cuda/lu/mend.cuh"
+#include "gpu/cuda/lu/recover.cuh"
 #include "gpu/cuda/lu/strip_launch.cuh"
 #include "gpu/cuda/lu/wide_launch.cuh"
 
-/* Unverified matrices that are mended side by side, where each takes a part of a workspace that the
- * inverse did not need. */
-#define MENDED_TOGETHER 64
-/* Up to this order a block mends a matrix by complete pivoting; beyond, that would take too long,
- * and columns are mixed instead. */
-#define MENDED_BY_BLOCK_N_MAX 1024
+/* Unverified matrices that are recovered side by side, where each takes a part of a workspace that
+ * the inverse did not need. */
+#define RECOVERED_TOGETHER 64
+/* Up to this order a block recovers a matrix by complete pivoting; beyond, that would take too
+ * long, and columns are mixed instead. */
+#define RECOVERED_BY_BLOCK_N_MAX 1024
 /* What a factorisation without need of a workspace asks for. */
 #define ALIGN ((size_t)256)
 /* Blocks that have a cellar each: more than devices have multiprocessors. */
@@ -93,7 +93,7 @@ static void choose_clusters(enum precision precision, int64_t n, int64_t matrice
 /* May clusters take groups of columns? */
 static bool takes_groups(const cuda__lu_manner *manner)
 {
-    return !manner->factor && !manner->shared && !manner->mending && manner->width == 0;
+    return !manner->factor && !manner->shared && !manner->recovery && manner->width == 0;
 }
 
 /* Has clusters take groups of columns where there are so few matrices that all have theirs at once.
@@ -110,20 +110,20 @@ static void choose_groups(enum precision precision, int64_t n, int64_t matrices,
 
 /* But for groups. */
 static cuda__lu_manner plain_manner_of(enum precision precision, bool factors, int64_t n,
-                                       int64_t matrices, bool mending)
+                                       int64_t matrices, bool recovery)
 {
     cuda__lu_manner manner = {};
     manner.factor = factors;
     manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
-    manner.mending = mending;
+    manner.recovery = recovery;
     choose_clusters(precision, n, matrices, &manner);
     return manner;
 }
 
 static cuda__lu_manner manner_of(enum precision precision, bool factors, int64_t n,
-                                 int64_t matrices, bool mending)
+                                 int64_t matrices, bool recovery)
 {
-    cuda__lu_manner manner = plain_manner_of(precision, factors, n, matrices, mending);
+    cuda__lu_manner manner = plain_manner_of(precision, factors, n, matrices, recovery);
     choose_groups(precision, n, matrices, &manner);
     return manner;
 }
@@ -158,7 +158,7 @@ cudaError_t cuda_factor_middle(enum precision precision, int64_t n, const struct
     return launch(&factor, precision, n, batch, workspace, workspace_bytes, products, stream);
 }
 
-/* ---- Mending ---- */
+/* ---- Recovery ---- */
 
 static size_t patient_bytes(enum precision precision, int64_t n)
 {
@@ -166,16 +166,16 @@ static size_t patient_bytes(enum precision precision, int64_t n)
                                        : cuda__lu_patient_bytes<double>(n);
 }
 
-cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                             void *workspace, size_t workspace_bytes,
-                             struct cuda_products *products, cudaStream_t stream)
+cudaError_t cuda_recover_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                                void *workspace, size_t workspace_bytes,
+                                struct cuda_products *products, cudaStream_t stream)
 {
     if (!takes(precision, n) || batch->matrices < 0 ||
         (batch->matrices > 0 && batch->item_count < 1))
         return cudaErrorInvalidValue;
     if (batch->matrices == 0)
         return cudaSuccess;
-    if (n > MENDED_BY_BLOCK_N_MAX)
+    if (n > RECOVERED_BY_BLOCK_N_MAX)
         return inverse.of[precision].wide(n, *batch, workspace, workspace_bytes,
                                           manner_of(precision, false, n, batch->matrices, true),
                                           products, stream);
@@ -187,10 +187,10 @@ cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct c
     unsigned grid = (unsigned)(blocks < most ? blocks : most);
     unsigned char *space = (unsigned char *)workspace;
     if (precision == PRECISION_FP32)
-        return cuda__start(cuda__lu_mend_kernel<float>, grid, CUDA__LU_MEND_THREADS,
-                           sizeof(cuda__lu_mend_shared<float>), stream, *batch, space, bytes, n);
-    return cuda__start(cuda__lu_mend_kernel<double>, grid, CUDA__LU_MEND_THREADS,
-                       sizeof(cuda__lu_mend_shared<double>), stream, *batch, space, bytes, n);
+        return cuda__start(cuda__lu_recover_kernel<float>, grid, CUDA__LU_RECOVER_THREADS,
+                           sizeof(cuda__lu_recover_shared<float>), stream, *batch, space, bytes, n);
+    return cuda__start(cuda__lu_recover_kernel<double>, grid, CUDA__LU_RECOVER_THREADS,
+                       sizeof(cuda__lu_recover_shared<double>), stream, *batch, space, bytes, n);
 }
 
 /* ---- Workspace ---- */
@@ -208,15 +208,15 @@ size_t cuda_inverse_middle_workspace(enum precision precision, int64_t n, int64_
 {
     if (!takes(precision, n) || matrices < 1)
         return 0;
-    size_t mend = n > MENDED_BY_BLOCK_N_MAX ? 0 : patient_bytes(precision, n);
+    size_t recover = n > RECOVERED_BY_BLOCK_N_MAX ? 0 : patient_bytes(precision, n);
     if (is_block(precision, false, n)) {
         size_t cellar = needs_of(precision, false, n).cellar_bytes;
-        mend *= (size_t)(matrices < MENDED_TOGETHER ? matrices : MENDED_TOGETHER);
+        recover *= (size_t)(matrices < RECOVERED_TOGETHER ? matrices : RECOVERED_TOGETHER);
         cellar *= (size_t)(matrices < CELLARS_MAX ? matrices : CELLARS_MAX);
-        return cellar > mend ? cellar : mend;
+        return cellar > recover ? cellar : recover;
     }
     size_t all = wide_bytes(precision, n, false) * (size_t)matrices;
-    return all > mend ? all : mend;
+    return all > recover ? all : recover;
 }
 
 size_t cuda_factor_middle_workspace(enum precision precision, int64_t n, int64_t matrices)

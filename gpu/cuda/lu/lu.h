@@ -3,7 +3,7 @@
  * The contract is that of lu_small/lu_small.h: a launcher allocates nothing and waits for nothing,
  * every matrix is read once and every result written once where the items say, and the bits of a
  * result depend on the matrix, n and the precision alone. But for cuda_factor_middle results may
- * have to be mended.
+ * have to be recovered.
  *
  * Where a block may have 227 KiB of shared memory, it inverts a matrix of n <= 320 in FP32 and 224
  * in FP64, and factorises one of n <= 208 and 144, in its registers and shared memory. That needs
@@ -40,14 +40,14 @@ cudaError_t cuda_inverse_middle(enum precision precision, int64_t n, const struc
 cudaError_t cuda_factor_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
                                void *workspace, size_t workspace_bytes,
                                struct cuda_products *products, cudaStream_t stream);
-/* What cuda_mend_small is to cuda_inverse_small. Cost: rare; up to n = 1024 some 4 n^3 operations
- * of one multiprocessor an unverified matrix, beyond that of another inverse. */
-cudaError_t cuda_mend_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                             void *workspace, size_t workspace_bytes,
-                             struct cuda_products *products, cudaStream_t stream);
+/* What cuda_recover_small is to cuda_inverse_small. Cost: rare; up to n = 1024 some 4 n^3
+ * operations of one multiprocessor an unverified matrix, beyond that of another inverse. */
+cudaError_t cuda_recover_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                                void *workspace, size_t workspace_bytes,
+                                struct cuda_products *products, cudaStream_t stream);
 
 /* Bytes of workspace for so many matrices at a time; never 0 for orders that are taken. That of an
- * inverse does for mending too. */
+ * inverse does for recovery too. */
 size_t cuda_inverse_middle_workspace(enum precision precision, int64_t n, int64_t matrices);
 size_t cuda_factor_middle_workspace(enum precision precision, int64_t n, int64_t matrices);
 

@@ -30,8 +30,8 @@ template <typename T> struct cuda__lu_numbers {
     T norm, factor; /* of A times the factor, a power of two */
     int info;       /* -1, 0, or the first zero pivot's step */
     int beyond;     /* a pivot is far beyond A */
-    /* While inverses are mended: this one is; and where partial pivoting met a zero, or 0. */
-    int mended, zero_step;
+    /* While inverses are recovered: this one is; and where partial pivoting met a zero, or 0. */
+    int recovered, zero_step;
 };
 
 /* One matrix's part of the workspace. */
@@ -60,8 +60,8 @@ template <typename T> struct cuda__lu_view {
 /* How matrices are worked on. */
 struct cuda__lu_manner {
     bool factor;
-    bool shared;  /* panels have more rows than one block has threads: blocks share them */
-    bool mending; /* only inverses that are to be mended are worked on */
+    bool shared;   /* panels have more rows than one block has threads: blocks share them */
+    bool recovery; /* only inverses that are to be recovered are worked on */
     /* By clusters (cluster.cuh): so many columns together, a multiple of
      * CUDA__LU_PANEL_MAX; 0: no clusters. */
     int width;
@@ -157,7 +157,7 @@ template <typename T>
 static __device__ __forceinline__ bool cuda__lu_rests(const cuda__lu_chunk &chunk,
                                                       const cuda__lu_view<T> &view)
 {
-    return chunk.manner.mending && !view.numbers->mended;
+    return chunk.manner.recovery && !view.numbers->recovered;
 }
 
 #endif

@@ -398,7 +398,7 @@ template <typename T, bool Factor> struct cuda__lu_journey {
         const int threads = CUDA__LU_THREADS;
         const size_t sums = CUDA__LU_SUMS_NUMBERS * sizeof(T), most = sums;
         int64_t rows = pieces(chunk.n, CUDA__LU_ROWS), strips = pieces(chunk.n, CUDA__LU_STRIP);
-        if (chunk.manner.mending)
+        if (chunk.manner.recovery)
             start(cuda__lu_pick_kernel<T>, 1, 1, 0, batch, chunk);
         start(cuda__lu_read_kernel<T>, pieces(chunk.padded, CUDA__LU_ROWS), threads, 0, batch,
               chunk);
@@ -413,21 +413,21 @@ template <typename T, bool Factor> struct cuda__lu_journey {
             start(cuda__lu_write_factors_kernel<T>, rows, threads, 0, batch, chunk);
         } else {
             start(cuda__lu_scale_kernel<T>, rows, threads, 0, chunk);
-            for (int i = 0; chunk.manner.mending && i < REFLECTIONS; i++)
+            for (int i = 0; chunk.manner.recovery && i < REFLECTIONS; i++)
                 start(cuda__lu_mix_kernel<T>, rows, threads, 0, chunk, i);
             if (blocks > 0)
                 eliminate_by_clusters();
             else
                 eliminate(0, chunk.padded);
             start(cuda__lu_settle_kernel<T>, 1, threads, most, chunk);
-            for (int i = REFLECTIONS - 1; chunk.manner.mending && i >= 0; i--) {
+            for (int i = REFLECTIONS - 1; chunk.manner.recovery && i >= 0; i--) {
                 start(cuda__lu_mirrored_sums_kernel<T>, strips, threads, sums, chunk, i);
                 start(cuda__lu_unmix_kernel<T>, rows, threads, 0, chunk, i);
             }
             start(cuda__lu_sums_kernel<T, true>, strips, threads, sums, chunk);
             write_inverse();
             start(cuda__lu_answer_kernel<T>, 1, threads, most, batch, chunk);
-            if (chunk.manner.mending)
+            if (chunk.manner.recovery)
                 start(cuda__lu_refuse_kernel<T>, rows, threads, 0, batch, chunk);
         }
     }

@@ -3,7 +3,7 @@
  * A launcher puts one kernel into the caller's stream and returns. It allocates nothing, waits for
  * nothing, and needs no workspace. Every matrix is read once and every result written once, where
  * the items say: device memory, or pinned host memory the device can reach. Items may overlap
- * nowhere, inputs and results neither: an unverified matrix is read again by cuda_mend_small.
+ * nowhere, inputs and results neither: an unverified matrix is read again by cuda_recover_small.
  *
  * The bits of a result depend on the matrix, n and the precision alone: not on its place in the
  * batch, its alignment or its neighbours.
@@ -31,8 +31,8 @@ cudaError_t cuda_factor_small(enum precision precision, int64_t n, const struct 
  * are left alone. For a batch that cuda_inverse_small was given, later in the same stream or after
  * it. Worth a launch when *unverified has grown; right in any case. Cost: a pass over INFO, and for
  * a unverified matrix some 4 n^3 operations at the pace of shared memory. */
-cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                            cudaStream_t stream);
+cudaError_t cuda_recover_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                               cudaStream_t stream);
 
 #ifdef __cplusplus
 }

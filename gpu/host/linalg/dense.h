@@ -102,20 +102,20 @@ enum host_order {
 };
 
 enum host_trust {
-    HOST_TRY,   /* on a vector, at n^2 operations; what fails is measured and mended (refine.h) */
-    HOST_DOUBT, /* measured and mended whatever a trial says */
+    HOST_TRY, /* on a vector, at n^2 operations; what fails is measured and recovered (refine.h) */
+    HOST_DOUBT, /* measured and recovered whatever a trial says */
     HOST_TRUST  /* it goes out as it is */
 };
 
 struct host_answered {
     double rcond;
-    bool lost; /* mending failed, and INVERSE, which would have kept the inverse, is not there */
+    bool lost; /* recovery failed, and INVERSE, which would have kept the inverse, is not there */
 };
 
 /* Answers with 2^scaling times the matrix in work->a, and with the INFO and RCOND that follow.
- * Unless it is trusted, INFO 0 always means a good inverse. What cannot be mended is answered as it
- * was, where its RCOND is below eps, else with NaN. Where INVERSE is not asked for work->a has what
- * it would have, row-major, unless that is lost; all other scratch is used up. */
+ * Unless it is trusted, INFO 0 always means a good inverse. What cannot be recovered is answered as
+ * it was, where its RCOND is below eps, else with NaN. Where INVERSE is not asked for work->a has
+ * what it would have, row-major, unless that is lost; all other scratch is used up. */
 struct host_answered host__answer_f32(const struct host_matrix *matrix,
                                       const struct host_work_f32 *work, enum host_order order,
                                       int scaling, struct host_norm norm,

@@ -9,9 +9,9 @@
  *
  * Two designs were thought of. Complete pivoting, which small orders get (refine.c), keeps elements
  * from growing, but looks through what is left of the matrix at every step, and each step is bound
- * by memory: with n = 2048, FP64 and one thread an inverse that was mended took 17 s in all, where
- * lu takes 0.55 s (AMD EPYC, 2 cores, 2026-11-21); with QR it takes 2.8 s. QR works in blocks, and
- * cannot meet growth at all. This is the second.
+ * by memory: with n = 2048, FP64 and one thread an inverse that was recovered took 17 s in all,
+ * where lu takes 0.55 s (AMD EPYC, 2 cores, 2026-11-21); with QR it takes 2.8 s. QR works in
+ * blocks, and cannot meet growth at all. This is the second.
  *
  * Threads: any; the pieces run on a team. Cost: see qr.h; a panel, and the triangle that belongs to
  * it, run on one thread each.

@@ -18,10 +18,10 @@
 
 /* work->a: the unverified inverse of 2^scaling A, row-major; it becomes a good one. False: it
  * cannot be had, and work->a holds nothing. */
-bool host__mend_f32(const struct host_matrix *matrix, const struct host_work_f32 *work, int scaling,
-                    struct host_norm norm);
-bool host__mend_f64(const struct host_matrix *matrix, const struct host_work_f64 *work, int scaling,
-                    struct host_norm norm);
+bool host__refine_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,
+                      int scaling, struct host_norm norm);
+bool host__refine_f64(const struct host_matrix *matrix, const struct host_work_f64 *work,
+                      int scaling, struct host_norm norm);
 
 /* The same from A alone. */
 bool host__invert_anew_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,

@@ -44,18 +44,18 @@ static void run(const struct host_matrix *matrix, enum precision precision)
         fail_msg("%s", simt_report());
     assert_in_range(unverified, 0, 1);
     cudaFree(call.workspace);
-    call.to_mend = unverified;
-    cudatest_mend_ism(&call);
+    call.to_recover = unverified;
+    cudatest_recover_ism(&call);
 }
 
-void cudatest_mend_ism(struct cuda_call *call)
+void cudatest_recover_ism(struct cuda_call *call)
 {
-    if (call->to_mend == 0)
+    if (call->to_recover == 0)
         return;
-    call->workspace_bytes = cuda_ism_mend_workspace(call, call->to_mend);
+    call->workspace_bytes = cuda_ism_recover_workspace(call, call->to_recover);
     assert_int_equal(cudaMalloc(&call->workspace, call->workspace_bytes), cudaSuccess);
     memset(call->workspace, 0xff, call->workspace_bytes);
-    if (cudatest_await(cuda_ism_mend(call, cudatest_stream())) != cudaSuccess)
+    if (cudatest_await(cuda_ism_recover(call, cudatest_stream())) != cudaSuccess)
         fail_msg("%s", simt_report());
     cudaFree(call->workspace);
 }

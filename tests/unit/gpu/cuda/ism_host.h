@@ -12,8 +12,8 @@
 
 extern const struct host_method cudatest_method_ism;
 
-/* Mends call->to_mend matrices, in a workspace of its own; the test fails where that does. */
-void cudatest_mend_ism(struct cuda_call *call);
+/* Recovers call->to_recover matrices, in a workspace of its own; the test fails where that does. */
+void cudatest_recover_ism(struct cuda_call *call);
 
 /* |A0^-1 - Z M| / (n eps |Z| (1 + |M - I|)), M = I + X Y^T A0^-1, in more than twice the precision.
  */

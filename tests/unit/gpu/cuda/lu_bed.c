@@ -96,8 +96,8 @@ void lubed_run(struct lubed *bed, struct cuda_products *products)
                                                bed->workspace_bytes, products, cudatest_stream()));
     if (status == cudaSuccess && bed->unverified > 0)
         status =
-            cudatest_await(cuda_mend_middle(bed->precision, bed->n, &batch, bed->workspace,
-                                            bed->workspace_bytes, products, cudatest_stream()));
+            cudatest_await(cuda_recover_middle(bed->precision, bed->n, &batch, bed->workspace,
+                                               bed->workspace_bytes, products, cudatest_stream()));
     if (status != cudaSuccess)
         fail_msg("n = %d: %s: %s", (int)bed->n, cudaGetErrorName(status), simt_report());
     size_t bytes = (size_t)(bed->n * bed->n) * number_bytes(bed);

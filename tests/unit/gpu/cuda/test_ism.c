@@ -44,8 +44,8 @@ static uint32_t inputs_of(enum ismtest_kind kind)
     return inputs[kind];
 }
 
-/* Matrix k of any batch: of every seventh A0 is tiny, so that it must be mended; of every eleventh
- * a number is none. */
+/* Matrix k of any batch: of every seventh A0 is tiny, so that it must be recovered; of every
+ * eleventh a number is none. */
 static void set_matrix(const struct cudatest_bed *bed, int item, int64_t index, int64_t k)
 {
     int64_t n = bed->n, m = bed->m;
@@ -88,9 +88,9 @@ static void run(const struct cudatest_bed *bed, struct cuda_call *call, int64_t 
     if (cuda_ism(call, NULL) != cudaSuccess)
         fail_msg("%s", simt_report());
     cudaFree(call->workspace);
-    call->to_mend = unverified;
-    cudatest_mend_ism(call);
-    assert_true(unverified <= call->matrices); /* mending adds none */
+    call->to_recover = unverified;
+    cudatest_recover_ism(call);
+    assert_true(unverified <= call->matrices); /* recovery adds none */
 }
 
 static void try_batch(struct cudatest_bed *bed, int items)
@@ -257,13 +257,13 @@ static void test_what_is_refused(void **state)
                              .matrices = 1};
     call.workspace_bytes = 100;
     assert_int_equal(cuda_ism(&call, NULL), cudaErrorInvalidValue);
-    call.to_mend = 1;
-    assert_int_equal(cuda_ism_mend(&call, NULL), cudaErrorInvalidValue);
+    call.to_recover = 1;
+    assert_int_equal(cuda_ism_recover(&call, NULL), cudaErrorInvalidValue);
     call.matrices = 0;
     assert_int_equal(cuda_ism(&call, NULL), cudaSuccess);
     call.n = CUDA_ISM_N_MAX + 1;
     assert_int_equal(cuda_ism(&call, NULL), cudaErrorInvalidValue);
-    assert_int_equal(cuda_ism_mend(&call, NULL), cudaErrorInvalidValue);
+    assert_int_equal(cuda_ism_recover(&call, NULL), cudaErrorInvalidValue);
 }
 
 /* At m = n `reduced_memory` takes 3 n^2 numbers and `block` 5 n^2, with A0_INVERSE 6 n^2, and lines

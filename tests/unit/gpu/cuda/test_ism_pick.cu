@@ -1,5 +1,5 @@
-/* How the matrices that `ism` mends are picked from a batch, on the CPU: each round goes on where
- * the one before it ended, and many small ones are mended at once. */
+/* How the matrices that `ism` recovers are picked from a batch, on the CPU: each round goes on
+ * where the one before it ended, and many small ones are recovered at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@ extern "C" {
 }
 
 #include "gpu/cuda/ism/ism.h"
-#include "gpu/cuda/ism/mend.cuh"
+#include "gpu/cuda/ism/recover.cuh"
 
 #define MATRICES 700
 #define UNVERIFIED 3 /* every third */
@@ -69,14 +69,16 @@ static void test_many_small_ones_at_once(void **state)
     call.inputs = METHOD_INPUT(CUDA__ISM_GIVEN_X) | METHOD_INPUT(CUDA__ISM_GIVEN_Y) |
                   METHOD_INPUT(CUDA__ISM_GIVEN_INVERSE);
     call.options = options;
-    assert_true(cuda_ism_mend_workspace(&call, 1000000) >
-                4000 * (cuda_ism_mend_workspace(&call, 2) - cuda_ism_mend_workspace(&call, 1)));
-    assert_true(cuda_ism_mend_workspace(&call, 1000000) <= 70 << 20);
+    assert_true(cuda_ism_recover_workspace(&call, 1000000) >
+                4000 *
+                    (cuda_ism_recover_workspace(&call, 2) - cuda_ism_recover_workspace(&call, 1)));
+    assert_true(cuda_ism_recover_workspace(&call, 1000000) <= 70 << 20);
     assert_int_equal(cuda_ism_workspace(&call, 1000000), 0);
     call.n = 600;
     call.m = 601;
-    assert_true(cuda_ism_mend_workspace(&call, 63) < cuda_ism_mend_workspace(&call, 64));
-    assert_int_equal(cuda_ism_mend_workspace(&call, 64), cuda_ism_mend_workspace(&call, 1000000));
+    assert_true(cuda_ism_recover_workspace(&call, 63) < cuda_ism_recover_workspace(&call, 64));
+    assert_int_equal(cuda_ism_recover_workspace(&call, 64),
+                     cuda_ism_recover_workspace(&call, 1000000));
 }
 
 int main(void)

@@ -168,9 +168,10 @@ static void test_contract(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* An inverse of random numbers is right without being mended: mending would hide a kernel's fault.
- * An order of each shape of the kernels that keep a matrix in a multiprocessor, and one beyond. */
-static void test_mending_is_rare(void **state)
+/* An inverse of random numbers is right without being recovered: recovery would hide a kernel's
+ * fault. An order of each shape of the kernels that keep a matrix in a multiprocessor, and one
+ * beyond. */
+static void test_recovery_is_rare(void **state)
 {
     (void)state;
     static const struct order tried[] = {
@@ -193,7 +194,7 @@ static void test_mending_is_rare(void **state)
         lubed_run(&bed, products);
         judge_inverse(&bed, 0, a, "random", 0);
         if (bed.unverified != 0)
-            complain(&bed, "random", "mended", bed.unverified);
+            complain(&bed, "random", "recovered", bed.unverified);
         lubed_free(&bed);
         free(a);
     }
@@ -496,7 +497,7 @@ static void test_what_is_refused(void **state)
                 {cuda_inverse_middle, 224, cudaErrorMemoryAllocation},
                 {cuda_inverse_middle, 300, cudaErrorMemoryAllocation},
                 {cuda_factor_middle, 150, cudaErrorMemoryAllocation},
-                {cuda_mend_middle, 150, cudaErrorMemoryAllocation}};
+                {cuda_recover_middle, 150, cudaErrorMemoryAllocation}};
     struct cuda_batch none = {0};
     struct lubed bed = lubed_make(PRECISION_FP64, 150, 1, false, 1);
     struct cuda_batch one = {bed.items, 1, 1, &bed.unverified};
@@ -518,7 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contract),
-        cmocka_unit_test(test_mending_is_rare),
+        cmocka_unit_test(test_recovery_is_rare),
         cmocka_unit_test(test_gallery),
         cmocka_unit_test(test_growth_that_hides),
         cmocka_unit_test(test_scales),

@@ -1,6 +1,6 @@
 /* What the kernels of `lu` and `lu_factor` do beyond n = 1024, tried on matrices that suit a CPU:
  * panels that several blocks share, a launch a step; columns that a cluster of blocks eliminates
- * beside the products of the others; and inverses that are mended by mixing columns.
+ * beside the products of the others; and inverses that are recovered by mixing columns.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -81,7 +81,7 @@ static void run(cuda__lu_wide_launcher *launch, cuda__lu_manner manner, int n, b
     assert_int_equal(cuda_products_create(nullptr, &products), cudaSuccess);
     assert_int_equal(launch(n, all, space, bytes, manner, products, nullptr), cudaSuccess);
     if (!manner.factor) {
-        manner.mending = true;
+        manner.recovery = true;
         assert_int_equal(launch(n, all, space, bytes, manner, products, nullptr), cudaSuccess);
     }
     cuda_products_destroy(&products);

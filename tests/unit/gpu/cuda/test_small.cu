@@ -94,7 +94,7 @@ static void run_wanting(enum small_kernel kernel, const std::vector<double> &a, 
     cuda_batch batch = {items, 2, 2, nullptr};
     assert_int_equal(small_launch(kernel, PRECISION_FP64, ORDER, &batch), cudaSuccess);
     if (kernel == SMALL_INVERSE)
-        assert_int_equal(cuda_mend_small(PRECISION_FP64, ORDER, &batch, nullptr), cudaSuccess);
+        assert_int_equal(cuda_recover_small(PRECISION_FP64, ORDER, &batch, nullptr), cudaSuccess);
 }
 
 static bool same(const void *one, const void *other, size_t bytes)
@@ -105,7 +105,7 @@ static bool same(const void *one, const void *other, size_t bytes)
 /* What is there has the bits it has when all is there; what is not wanted is not touched. */
 static void test_unwanted(void **)
 {
-    /* The first one's inverse is spoilt by growth, so that it is mended too. */
+    /* The first one's inverse is spoilt by growth, so that it is recovered too. */
     std::vector<double> a = small_matrices<double>(ORDER, KIND_COUNT);
     std::copy(&a[KIND_GROWING_INEXACT * ORDER * ORDER],
               &a[KIND_GROWING_INEXACT * ORDER * ORDER] + ORDER * ORDER, &a[0]);
@@ -133,10 +133,10 @@ static void test_refused(void **)
 {
     cuda_batch none = {nullptr, 0, 0, nullptr}, bad = {nullptr, 0, 3, nullptr};
     assert_int_equal(cuda_inverse_small(PRECISION_FP64, 5, &none, nullptr), cudaSuccess);
-    assert_int_equal(cuda_mend_small(PRECISION_FP64, 5, &none, nullptr), cudaSuccess);
+    assert_int_equal(cuda_recover_small(PRECISION_FP64, 5, &none, nullptr), cudaSuccess);
     assert_int_equal(cuda_inverse_small(PRECISION_FP64, 5, &bad, nullptr), cudaErrorInvalidValue);
     assert_int_equal(cuda_factor_small(PRECISION_FP64, 0, &none, nullptr), cudaErrorInvalidValue);
-    assert_int_equal(cuda_mend_small(PRECISION_FP64, CUDA_SMALL_N_MAX + 1, &none, nullptr),
+    assert_int_equal(cuda_recover_small(PRECISION_FP64, CUDA_SMALL_N_MAX + 1, &none, nullptr),
                      cudaErrorInvalidValue);
 }
 
@@ -201,7 +201,7 @@ template <typename T> static void check_false_zero(int n, double large, double s
     assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
     assert_int_equal(unverified, 1);
     assert_true(info < -1);
-    assert_int_equal(cuda_mend_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_recover_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
     assert_int_equal(info, n + 1); /* inverted, though its RCOND is below eps */
     for (int i = 0; i < n * n; i++) {
         double expected = i / n == i % n ? 1 / (double)a[i] : 0;
@@ -229,7 +229,7 @@ template <typename T> static int info_of_small(int n, int at, double small, int 
     cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
     cuda_batch batch = {&item, 1, 1, nullptr};
     assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
-    assert_int_equal(cuda_mend_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_recover_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
     assert_true(rcond == 0);
     assert_true(isnan(x[0]) || info == n + 1);
     return info;
@@ -272,7 +272,7 @@ template <typename T> static int info_of_chain(int n, int steps, double link)
     cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
     cuda_batch batch = {&item, 1, 1, nullptr};
     assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
-    assert_int_equal(cuda_mend_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_recover_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
     return info;
 }
 
@@ -305,7 +305,7 @@ template <typename T> static void check_unverified_zero(double least)
             const enum precision precision = small_real<T>::precision;
             assert_int_equal(cuda_inverse_small(precision, n, &batch, nullptr), cudaSuccess);
             assert_int_equal(info, CUDA_INFO_UNVERIFIED + zero + 1);
-            assert_int_equal(cuda_mend_small(precision, n, &batch, nullptr), cudaSuccess);
+            assert_int_equal(cuda_recover_small(precision, n, &batch, nullptr), cudaSuccess);
             assert_int_equal(info, zero + 1);
         }
     }

@@ -76,7 +76,7 @@ static struct ismtest_problem growing_and_singular(enum precision precision, int
     return problem;
 }
 
-/* What fails to be mended is lu's own inverse, with lu's INFO and RCOND. */
+/* What fails to be recovered is lu's own inverse, with lu's INFO and RCOND. */
 static void test_as_lu(void **state)
 {
     (void)state;

@@ -504,8 +504,8 @@ static double foster(int64_t i, int64_t j, int64_t n)
     return j == n - 1 ? value - 1 : value;
 }
 
-/* The mended inverse is good, and the same with a team. */
-static void test_growth_is_mended(void **state)
+/* The recovered inverse is good, and the same with a team. */
+static void test_growth_is_recovered(void **state)
 {
     (void)state;
     static double (*const at[])(int64_t, int64_t, int64_t) = {wilkinson, foster};
@@ -582,7 +582,7 @@ int main(void)
         cmocka_unit_test(test_other_defects),
         cmocka_unit_test(test_indefinite_pivots),
         cmocka_unit_test(test_singular_triangles),
-        cmocka_unit_test(test_growth_is_mended),
+        cmocka_unit_test(test_growth_is_recovered),
         cmocka_unit_test(test_inverse_by_qr),
         cmocka_unit_test(test_scratch_is_one_matrix),
         cmocka_unit_test(test_bits_do_not_depend_on_the_team),

@@ -1,4 +1,4 @@
-/* gpu/cuda/lu_small/refine.cu: unverified inverses are made anew (lu_small.h).
+/* gpu/cuda/lu_small/recover.cu: unverified inverses are made anew (lu_small.h).
  *
  * Element growth under partial pivoting spoils the inverses of some matrices (Wilkinson's, Wright's
  * and Foster's), though the matrices may be well conditioned. Under complete pivoting elements
@@ -7,8 +7,8 @@
  * pivot of a matrix that was scaled down, or whose numbers are far apart, is met here too: the
  * matrix is taken as it is, and partial pivoting must meet the zero again.
  *
- * A warp takes 32 matrices of the batch, reads their INFO, and mends the unverified ones in turn,
- * in shared memory: lane j has column j. Threads: any, as lu_small.h. Cost: rare; some n^3
+ * A warp takes 32 matrices of the batch, reads their INFO, and recovers the unverified ones in
+ * turn, in shared memory: lane j has column j. Threads: any, as lu_small.h. Cost: rare; some n^3
  * operations at the pace of shared memory.
  */
 #include "gpu/cuda/lu_small/lu_small.h"
@@ -16,26 +16,26 @@
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/base/stage.cuh"
 
-const int MEND_LINE = CUDA_SMALL_N_MAX;
-const int MEND_STEPS_MAX = 8;
+const int RECOVER_LINE = CUDA_SMALL_N_MAX;
+const int RECOVER_STEPS_MAX = 8;
 /* The contract's ratio is 15. What is measured is off by 0.5 at most. */
-const float MEND_RATIO_GOOD = 4;             /* not worth a step */
-const float MEND_RATIO_ACCEPTED = 14;        /* worth a step, but within the contract */
-const float MEND_RESIDUAL_REPAIRABLE = 0.9f; /* below 1 Newton's steps converge */
-const int MEND_GROWN = 8;                    /* of a pivot, as inverse_rows.cuh's */
+const float RECOVER_RATIO_GOOD = 4;             /* not worth a step */
+const float RECOVER_RATIO_ACCEPTED = 14;        /* worth a step, but within the contract */
+const float RECOVER_RESIDUAL_REPAIRABLE = 0.9f; /* below 1 Newton's steps converge */
+const int RECOVER_GROWN = 8;                    /* of a pivot, as inverse_rows.cuh's */
 
-template <typename T> struct cuda__mend_memory {
-    T a[CUDA_SMALL_N_MAX * MEND_LINE],
-        x[CUDA_SMALL_N_MAX * MEND_LINE]; /* n x n, rows MEND_LINE apart */
+template <typename T> struct cuda__recover_memory {
+    T a[CUDA_SMALL_N_MAX * RECOVER_LINE],
+        x[CUDA_SMALL_N_MAX * RECOVER_LINE]; /* n x n, rows RECOVER_LINE apart */
     T column[CUDA_SMALL_N_MAX];
     int rows[CUDA_SMALL_N_MAX], columns[CUDA_SMALL_N_MAX]; /* of the pivots, as exchanged */
 };
 
-/* One matrix and the warp that mends it. */
+/* One matrix and the warp that recovers it. */
 template <typename T> struct cuda__patient {
     typedef cuda__real<T> real;
 
-    cuda__mend_memory<T> *of;
+    cuda__recover_memory<T> *of;
     int n, lane;
     T norm, factor; /* |factor A|; factor is a power of two, and x the inverse of factor A */
 
@@ -59,14 +59,14 @@ template <typename T> struct cuda__patient {
     {
         T sum = 0;
         for (int i = 0; mine() && i < n; i++)
-            sum += fabs(m[i * MEND_LINE + lane] * by);
+            sum += fabs(m[i * RECOVER_LINE + lane] * by);
         return largest_of(sum);
     }
 
     __device__ void read(const T *from)
     {
         for (int i = 0; mine() && i < n; i++)
-            of->a[i * MEND_LINE + lane] = from[i * n + lane];
+            of->a[i * RECOVER_LINE + lane] = from[i * n + lane];
         __syncwarp();
     }
 
@@ -85,7 +85,7 @@ template <typename T> struct cuda__patient {
         factor = by;
         norm = norm_of(of->a, factor);
         for (int i = 0; mine() && i < n; i++)
-            of->x[i * MEND_LINE + lane] = of->a[i * MEND_LINE + lane] *= factor;
+            of->x[i * RECOVER_LINE + lane] = of->a[i * RECOVER_LINE + lane] *= factor;
         __syncwarp();
     }
 
@@ -93,10 +93,10 @@ template <typename T> struct cuda__patient {
     __device__ bool choose(int k) const
     {
         T largest = 0;
-        int at = k * MEND_LINE + k;
+        int at = k * RECOVER_LINE + k;
         for (int i = k; mine() && lane >= k && i < n; i++) {
-            T magnitude = fabs(of->x[i * MEND_LINE + lane]);
-            at = magnitude > largest ? i * MEND_LINE + lane : at;
+            T magnitude = fabs(of->x[i * RECOVER_LINE + lane]);
+            at = magnitude > largest ? i * RECOVER_LINE + lane : at;
             largest = magnitude > largest ? magnitude : largest;
         }
         for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
@@ -107,8 +107,8 @@ template <typename T> struct cuda__patient {
             largest = better ? other : largest;
         }
         if (lane == 0) {
-            of->rows[k] = at / MEND_LINE;
-            of->columns[k] = at % MEND_LINE;
+            of->rows[k] = at / RECOVER_LINE;
+            of->columns[k] = at % RECOVER_LINE;
         }
         __syncwarp();
         return largest > 0;
@@ -126,24 +126,25 @@ template <typename T> struct cuda__patient {
 
     __device__ void exchange_rows(int one, int other) const
     {
-        exchange(of->x + one * MEND_LINE + lane, of->x + other * MEND_LINE + lane);
+        exchange(of->x + one * RECOVER_LINE + lane, of->x + other * RECOVER_LINE + lane);
     }
 
     __device__ void exchange_columns(int one, int other) const
     {
-        exchange(of->x + lane * MEND_LINE + one, of->x + lane * MEND_LINE + other);
+        exchange(of->x + lane * RECOVER_LINE + one, of->x + lane * RECOVER_LINE + other);
     }
 
     /* One step of Gauss-Jordan elimination in place, with the pivot at (k, k). */
     __device__ void eliminate(int k) const
     {
-        of->column[lane] = mine() ? of->x[lane * MEND_LINE + k] : T(0);
+        of->column[lane] = mine() ? of->x[lane * RECOVER_LINE + k] : T(0);
         __syncwarp();
         T *at = of->x + lane;
-        T entry = mine() ? (lane == k ? T(1) : at[k * MEND_LINE]) / of->column[k] : T(0);
+        T entry = mine() ? (lane == k ? T(1) : at[k * RECOVER_LINE]) / of->column[k] : T(0);
         for (int i = 0; mine() && i < n; i++)
-            at[i * MEND_LINE] =
-                i == k ? entry : fma(-of->column[i], entry, lane == k ? T(0) : at[i * MEND_LINE]);
+            at[i * RECOVER_LINE] =
+                i == k ? entry
+                       : fma(-of->column[i], entry, lane == k ? T(0) : at[i * RECOVER_LINE]);
         __syncwarp();
     }
 
@@ -169,7 +170,7 @@ template <typename T> struct cuda__patient {
     {
         T sum = lane == i;
         for (int k = 0; mine() && k < n; k++)
-            sum = fma(-of->x[i * MEND_LINE + k], of->a[k * MEND_LINE + lane], sum);
+            sum = fma(-of->x[i * RECOVER_LINE + k], of->a[k * RECOVER_LINE + lane], sum);
         return mine() ? sum : T(0);
     }
 
@@ -190,10 +191,10 @@ template <typename T> struct cuda__patient {
             __syncwarp();
             T sum = 0;
             for (int k = 0; mine() && k < n; k++)
-                sum = fma(of->column[k], of->x[k * MEND_LINE + lane], sum);
+                sum = fma(of->column[k], of->x[k * RECOVER_LINE + lane], sum);
             __syncwarp();
             if (mine())
-                of->x[i * MEND_LINE + lane] += sum;
+                of->x[i * RECOVER_LINE + lane] += sum;
             __syncwarp();
         }
     }
@@ -210,7 +211,7 @@ template <typename T> struct cuda__patient {
     {
         T largest = 0;
         for (int i = 0; mine() && i < n; i++)
-            largest = fmax(largest, fabs(of->x[i * MEND_LINE + lane] * factor));
+            largest = fmax(largest, fabs(of->x[i * RECOVER_LINE + lane] * factor));
         return largest_of(largest) <= real::largest;
     }
 
@@ -218,14 +219,14 @@ template <typename T> struct cuda__patient {
     __device__ bool refine() const
     {
         T measured = measure(), now = ratio(measured);
-        for (int i = 0;
-             i < MEND_STEPS_MAX && now > MEND_RATIO_GOOD && measured < MEND_RESIDUAL_REPAIRABLE;
+        for (int i = 0; i < RECOVER_STEPS_MAX && now > RECOVER_RATIO_GOOD &&
+                        measured < RECOVER_RESIDUAL_REPAIRABLE;
              i++) {
             step();
             measured = measure();
             now = ratio(measured);
         }
-        return now <= MEND_RATIO_ACCEPTED;
+        return now <= RECOVER_RATIO_ACCEPTED;
     }
 
     /* The same of A as it is where, scaled down, a small pivot has vanished or has no reciprocal
@@ -246,7 +247,7 @@ template <typename T> struct cuda__patient {
     /* The first largest magnitude of column k from row k on; *row: its row. */
     __device__ T choose_row(int k, int *row) const
     {
-        T size = mine() && lane >= k ? fabs(of->x[lane * MEND_LINE + k]) : T(-1);
+        T size = mine() && lane >= k ? fabs(of->x[lane * RECOVER_LINE + k]) : T(-1);
         size = size <= real::largest ? size : real::largest; /* a NaN is no zero */
         *row = lane;
         for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
@@ -273,14 +274,15 @@ template <typename T> struct cuda__patient {
                 return k + 1;
             if (!(1 / size <= real::largest))
                 return 0;
-            *grown = *grown || size > MEND_GROWN * norm;
+            *grown = *grown || size > RECOVER_GROWN * norm;
             exchange_rows(k, row);
             T *at = of->x + lane;
             of->column[lane] =
-                mine() ? of->x[lane * MEND_LINE + k] / of->x[k * MEND_LINE + k] : T(0);
+                mine() ? of->x[lane * RECOVER_LINE + k] / of->x[k * RECOVER_LINE + k] : T(0);
             __syncwarp();
             for (int i = k + 1; mine() && lane > k && i < n; i++)
-                at[i * MEND_LINE] = fma(-of->column[i], at[k * MEND_LINE], at[i * MEND_LINE]);
+                at[i * RECOVER_LINE] =
+                    fma(-of->column[i], at[k * RECOVER_LINE], at[i * RECOVER_LINE]);
             __syncwarp();
         }
         return 0;
@@ -301,7 +303,7 @@ template <typename T> struct cuda__patient {
         int info = zero ? zero : none || !(rcond >= real::eps) ? n + 1 : 0;
         T *to = place.result;
         for (int i = 0; to && mine() && i < n; i++)
-            to[i * n + lane] = none ? real::nan() : of->x[i * MEND_LINE + lane] * factor;
+            to[i * n + lane] = none ? real::nan() : of->x[i * RECOVER_LINE + lane] * factor;
         if (lane > 0)
             return;
         place.info[place.within] = info;
@@ -319,9 +321,9 @@ static __device__ bool cuda__is_unverified(const cuda_batch &batch, int64_t inde
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA__WARP) cuda__mend_kernel(const cuda_batch batch, int n)
+__global__ void __launch_bounds__(CUDA__WARP) cuda__recover_kernel(const cuda_batch batch, int n)
 {
-    __shared__ cuda__mend_memory<T> memory;
+    __shared__ cuda__recover_memory<T> memory;
     int lane = threadIdx.x;
     for (int64_t first = (int64_t)blockIdx.x * CUDA__WARP; first < batch.matrices;
          first += (int64_t)gridDim.x * CUDA__WARP) {
@@ -338,8 +340,8 @@ __global__ void __launch_bounds__(CUDA__WARP) cuda__mend_kernel(const cuda_batch
     }
 }
 
-cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
-                            cudaStream_t stream)
+cudaError_t cuda_recover_small(enum precision precision, int64_t n, const struct cuda_batch *batch,
+                               cudaStream_t stream)
 {
     const int64_t most = INT32_MAX;
     if (precision < 0 || precision >= PRECISION_COUNT || n < 1 || n > CUDA_SMALL_N_MAX)
@@ -350,7 +352,7 @@ cudaError_t cuda_mend_small(enum precision precision, int64_t n, const struct cu
     if (blocks == 0)
         return cudaSuccess;
     unsigned grid = (unsigned)(blocks < most ? blocks : most);
-    return cuda__start(precision == PRECISION_FP32 ? cuda__mend_kernel<float>
-                                                   : cuda__mend_kernel<double>,
+    return cuda__start(precision == PRECISION_FP32 ? cuda__recover_kernel<float>
+                                                   : cuda__recover_kernel<double>,
                        grid, CUDA__WARP, 0, stream, *batch, (int)n);
 }

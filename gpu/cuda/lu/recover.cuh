@@ -1,22 +1,22 @@
-/* gpu/cuda/lu/mend.cuh: unverified inverses of orders above CUDA_SMALL_N_MAX are made anew.
+/* gpu/cuda/lu/recover.cuh: unverified inverses of orders above CUDA_SMALL_N_MAX are made anew.
  *
- * The rules are those of lu_small/refine.cu and gpu/host/linalg/refine.h: elimination with complete
- * pivoting, where elements hardly grow, then Newton's step X + (I - X A) X while the measured
- * residual is too large. A block mends one matrix, in the workspace: three n x n, rows n apart. Its
- * threads share rows and columns in a fixed way: the bits depend on the matrix, n and the precision
- * alone.
+ * The rules are those of lu_small/recover.cu and gpu/host/linalg/refine.h: elimination with
+ * complete pivoting, where elements hardly grow, then Newton's step X + (I - X A) X while the
+ * measured residual is too large. A block recovers one matrix, in the workspace: three n x n, rows
+ * n apart. Its threads share rows and columns in a fixed way: the bits depend on the matrix, n and
+ * the precision alone.
  *
  * Cost: rare. Some 4 n^3 operations by one multiprocessor: about 0.2 s for n = 1024.
  */
-#ifndef GPU_CUDA_LU_MEND_CUH
-#define GPU_CUDA_LU_MEND_CUH
+#ifndef GPU_CUDA_LU_RECOVER_CUH
+#define GPU_CUDA_LU_RECOVER_CUH
 
 #include "gpu/cuda/base/reduce.cuh"
 
-#define CUDA__LU_MEND_WARPS 16
-#define CUDA__LU_MEND_THREADS (CUDA__LU_MEND_WARPS * CUDA__WARP)
-#define CUDA__LU_MEND_ROWS 4 /* of a product that a warp works on together */
-#define CUDA__LU_MEND_STEPS_MAX 8
+#define CUDA__LU_RECOVER_WARPS 16
+#define CUDA__LU_RECOVER_THREADS (CUDA__LU_RECOVER_WARPS * CUDA__WARP)
+#define CUDA__LU_RECOVER_ROWS 4 /* of a product that a warp works on together */
+#define CUDA__LU_RECOVER_STEPS_MAX 8
 /* The contract's ratio is 15. What is measured is off by 0.5 at most. */
 #define CUDA__LU_RATIO_GOOD 4             /* not worth a step */
 #define CUDA__LU_RATIO_ACCEPTED 14        /* worth a step, but within the contract */
@@ -25,7 +25,7 @@
 /* A block's part of the workspace. */
 template <typename T> struct cuda__lu_patient_space {
     T *a, *x, *other;    /* n x n */
-    T *lines;            /* CUDA__LU_MEND_WARPS x n */
+    T *lines;            /* CUDA__LU_RECOVER_WARPS x n */
     T *column;           /* n */
     int *rows, *columns; /* of the pivots, as exchanged */
 };
@@ -42,7 +42,7 @@ cuda__lu_lay_out_patient(cuda__lu_patient_space<T> &space, unsigned char *at, in
     space.a = (T *)take(n * n * sizeof(T));
     space.x = (T *)take(n * n * sizeof(T));
     space.other = (T *)take(n * n * sizeof(T));
-    space.lines = (T *)take(CUDA__LU_MEND_WARPS * n * sizeof(T));
+    space.lines = (T *)take(CUDA__LU_RECOVER_WARPS * n * sizeof(T));
     space.column = (T *)take(n * sizeof(T));
     space.rows = (int *)take(n * sizeof(int));
     space.columns = (int *)take(n * sizeof(int));
@@ -70,30 +70,30 @@ template <typename T> struct cuda__lu_best {
 };
 
 /* What the block's threads tell each other. */
-template <typename T> struct cuda__lu_mend_shared {
-    T most[CUDA__LU_MEND_WARPS];
-    int at[CUDA__LU_MEND_WARPS];
+template <typename T> struct cuda__lu_recover_shared {
+    T most[CUDA__LU_RECOVER_WARPS];
+    int at[CUDA__LU_RECOVER_WARPS];
 };
 
-/* One matrix and the block that mends it. Every function leaves the block at a barrier. */
+/* One matrix and the block that recovers it. Every function leaves the block at a barrier. */
 template <typename T> struct cuda__lu_patient {
     typedef cuda__real<T> real;
 
     cuda__lu_patient_space<T> of;
-    cuda__lu_mend_shared<T> &shared;
+    cuda__lu_recover_shared<T> &shared;
     int n, thread, warp, lane;
     T norm, factor; /* |factor A|; factor is a power of two, and x the inverse of factor A */
 
     __device__ T largest_of(T value) const
     {
-        return cuda__block_max<CUDA__LU_MEND_WARPS>(value, shared.most);
+        return cuda__block_max<CUDA__LU_RECOVER_WARPS>(value, shared.most);
     }
 
     /* The 1-norm; NaN where there is one. */
     __device__ T norm_of(const T *m, T by) const
     {
         T most = 0;
-        for (int j = thread; j < n; j += CUDA__LU_MEND_THREADS) {
+        for (int j = thread; j < n; j += CUDA__LU_RECOVER_THREADS) {
             T sum = 0;
             for (int i = 0; i < n; i++)
                 sum += fabs(m[(int64_t)i * n + j] * by);
@@ -115,7 +115,7 @@ template <typename T> struct cuda__lu_patient {
     __device__ void take(const T *from, T by)
     {
         factor = by;
-        for (int64_t e = thread; e < (int64_t)n * n; e += CUDA__LU_MEND_THREADS)
+        for (int64_t e = thread; e < (int64_t)n * n; e += CUDA__LU_RECOVER_THREADS)
             of.x[e] = of.a[e] = from[e] * by;
         __syncthreads();
         norm = norm_of(of.a, 1);
@@ -135,7 +135,7 @@ template <typename T> struct cuda__lu_patient {
             shared.at[warp] = best.at;
         }
         __syncthreads();
-        for (int w = 0; w < CUDA__LU_MEND_WARPS; w++)
+        for (int w = 0; w < CUDA__LU_RECOVER_WARPS; w++)
             best.see(shared.most[w], shared.at[w]);
         if (thread == 0 && best.size > 0) {
             of.rows[k] = best.at / n;
@@ -154,14 +154,14 @@ template <typename T> struct cuda__lu_patient {
     __device__ cuda__lu_best<T> look() const
     {
         cuda__lu_best<T> best = none();
-        for (int e = thread; e < n * n; e += CUDA__LU_MEND_THREADS)
+        for (int e = thread; e < n * n; e += CUDA__LU_RECOVER_THREADS)
             best.see(fabs(of.x[e]), e);
         return best;
     }
 
     __device__ void exchange(T *one, T *other, int step) const
     {
-        for (int i = thread; one != other && i < n; i += CUDA__LU_MEND_THREADS) {
+        for (int i = thread; one != other && i < n; i += CUDA__LU_RECOVER_THREADS) {
             T old = one[(int64_t)i * step];
             one[(int64_t)i * step] = other[(int64_t)i * step];
             other[(int64_t)i * step] = old;
@@ -185,14 +185,14 @@ template <typename T> struct cuda__lu_patient {
     {
         cuda__lu_best<T> best = none();
         T *pivot_row = of.x + (int64_t)k * n;
-        for (int i = thread; i < n; i += CUDA__LU_MEND_THREADS)
+        for (int i = thread; i < n; i += CUDA__LU_RECOVER_THREADS)
             of.column[i] = of.x[(int64_t)i * n + k];
         __syncthreads();
         T pivot = of.column[k];
-        for (int j = thread; j < n; j += CUDA__LU_MEND_THREADS)
+        for (int j = thread; j < n; j += CUDA__LU_RECOVER_THREADS)
             pivot_row[j] = (j == k ? T(1) : pivot_row[j]) / pivot;
         __syncthreads();
-        for (int i = warp; i < n; i += CUDA__LU_MEND_WARPS) {
+        for (int i = warp; i < n; i += CUDA__LU_RECOVER_WARPS) {
             T *row = of.x + (int64_t)i * n, m = -of.column[i];
             for (int j = lane; i != k && j < n; j += CUDA__WARP) {
                 T x = fma(m, pivot_row[j], j == k ? T(0) : row[j]);
@@ -228,20 +228,20 @@ template <typename T> struct cuda__lu_patient {
     /* c = left right, and then each row of it goes through put(i, j, c_ij); n x n each. */
     template <typename F> __device__ void multiply(const T *left, const T *right, F put) const
     {
-        for (int i = warp * CUDA__LU_MEND_ROWS; i < n;
-             i += CUDA__LU_MEND_THREADS / CUDA__WARP * CUDA__LU_MEND_ROWS) {
-            int count = n - i < CUDA__LU_MEND_ROWS ? n - i : CUDA__LU_MEND_ROWS;
+        for (int i = warp * CUDA__LU_RECOVER_ROWS; i < n;
+             i += CUDA__LU_RECOVER_THREADS / CUDA__WARP * CUDA__LU_RECOVER_ROWS) {
+            int count = n - i < CUDA__LU_RECOVER_ROWS ? n - i : CUDA__LU_RECOVER_ROWS;
             const T *rows = left + (int64_t)i * n;
             for (int j = lane; j < n; j += CUDA__WARP) {
-                T sums[CUDA__LU_MEND_ROWS] = {};
+                T sums[CUDA__LU_RECOVER_ROWS] = {};
                 for (int k = 0; k < n; k++) {
                     T x = right[(int64_t)k * n + j];
 #pragma unroll
-                    for (int r = 0; r < CUDA__LU_MEND_ROWS; r++)
+                    for (int r = 0; r < CUDA__LU_RECOVER_ROWS; r++)
                         sums[r] = fma(rows[(int64_t)(r < count ? r : 0) * n + k], x, sums[r]);
                 }
 #pragma unroll
-                for (int r = 0; r < CUDA__LU_MEND_ROWS; r++) {
+                for (int r = 0; r < CUDA__LU_RECOVER_ROWS; r++) {
                     if (r < count)
                         put(i + r, j, sums[r]);
                 }
@@ -285,11 +285,11 @@ template <typename T> struct cuda__lu_patient {
     __device__ bool refine(const T *from)
     {
         T measured = measure(), now = ratio(measured);
-        for (int s = 0; s < CUDA__LU_MEND_STEPS_MAX && now > CUDA__LU_RATIO_GOOD &&
+        for (int s = 0; s < CUDA__LU_RECOVER_STEPS_MAX && now > CUDA__LU_RATIO_GOOD &&
                         measured < CUDA__LU_RESIDUAL_REPAIRABLE;
              s++) {
             step();
-            for (int64_t e = thread; e < (int64_t)n * n; e += CUDA__LU_MEND_THREADS)
+            for (int64_t e = thread; e < (int64_t)n * n; e += CUDA__LU_RECOVER_THREADS)
                 of.a[e] = from[e] * factor;
             __syncthreads();
             measured = measure();
@@ -319,7 +319,7 @@ template <typename T> struct cuda__lu_patient {
         /* What is neither good nor singular cannot be had. */
         bool none = !inverted || (!good && rcond >= real::eps);
         int info = !inverted && zero_step ? zero_step : none || !(rcond >= real::eps) ? n + 1 : 0;
-        for (int64_t e = thread; place.result && e < (int64_t)n * n; e += CUDA__LU_MEND_THREADS)
+        for (int64_t e = thread; place.result && e < (int64_t)n * n; e += CUDA__LU_RECOVER_THREADS)
             place.result[e] = none ? real::nan() : of.x[e] * factor;
         if (thread > 0)
             return;
@@ -331,12 +331,12 @@ template <typename T> struct cuda__lu_patient {
 
 /* Blocks go round the batch; each has a part of the workspace. */
 template <typename T>
-static __global__ void __launch_bounds__(CUDA__LU_MEND_THREADS)
-    cuda__lu_mend_kernel(const cuda_batch batch, unsigned char *space, size_t bytes, int n)
+static __global__ void __launch_bounds__(CUDA__LU_RECOVER_THREADS)
+    cuda__lu_recover_kernel(const cuda_batch batch, unsigned char *space, size_t bytes, int n)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_patient<T> patient = {{},
-                                   *(cuda__lu_mend_shared<T> *)cuda__memory,
+                                   *(cuda__lu_recover_shared<T> *)cuda__memory,
                                    n,
                                    (int)threadIdx.x,
                                    (int)(threadIdx.x / CUDA__WARP),

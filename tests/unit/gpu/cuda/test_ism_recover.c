@@ -1,6 +1,6 @@
-/* What `ism` on the CUDA engine's kernels mends: with A0_INVERSE alone by solving Z M = A0^-1 with
- * M = I + X Y^T A0^-1, judged by what was given in more than twice the precision; and determinants
- * near the ends of the range. */
+/* What `ism` on the CUDA engine's kernels recovers: with A0_INVERSE alone by solving Z M = A0^-1
+ * with M = I + X Y^T A0^-1, judged by what was given in more than twice the precision; and
+ * determinants near the ends of the range. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Mending, and the memory that it takes: what the batch has where that is enough for one matrix,
+/* Recovery, and the memory that it takes: what the batch has where that is enough for one matrix,
  * and other memory where it is not, which is waited for, as the front is told. On the SIMT
  * stand-in. */
 #include <setjmp.h>
@@ -18,17 +18,17 @@
 #define MIB ((size_t)1 << 20)
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* I + X Y^T, which is singular: it is found out as it is mended. */
+/* I + X Y^T, which is singular: it is found out as it is recovered. */
 struct update {
     int64_t n, m, matrices, variant;
     uint32_t given; /* beside X and Y */
 };
 
-/* With a workspace less than what mending takes. */
+/* With a workspace less than what recovery takes. */
 static const struct update thin = {70, 1, 1, METHOD_ISM_AUTO, 0};
 /* Without one. */
 static const struct update light = {20, 1, 1, METHOD_ISM_AUTO, METHOD_INPUT(METHOD_ISM_A0_INVERSE)};
-/* With a workspace that one matrix or more are mended in. */
+/* With a workspace that one matrix or more are recovered in. */
 static const struct update heavy = {120, 120, 8, METHOD_ISM_BLOCK, 0};
 
 static void fill_update(struct flightbed *bed, int index, const struct update *update)
@@ -69,7 +69,7 @@ static void fill_update(struct flightbed *bed, int index, const struct update *u
     assert_true(at <= (uint64_t)(index + 1) * FLIGHTBED_ARENA_BYTES / 2);
 }
 
-static void assert_mended(const struct flightbed *bed, int index)
+static void assert_recovered(const struct flightbed *bed, int index)
 {
     const struct engine_batch *batch = bed->batches[index];
     const struct engine_tensor *info = &batch->items[0].outputs[METHOD_ISM_INFO];
@@ -100,11 +100,11 @@ static size_t work_bytes(const struct update *update)
     return cuda_ism_workspace(&call, 1);
 }
 
-static size_t mending_bytes(const struct update *update)
+static size_t recovery_bytes(const struct update *update)
 {
     const int64_t options[METHOD_OPTIONS_MAX] = {update->variant};
     const struct cuda_call call = call_of(update, options);
-    return cuda_ism_mend_workspace(&call, 1);
+    return cuda_ism_recover_workspace(&call, 1);
 }
 
 static struct cuda_block take(struct flightbed *bed, bool is_long, size_t bytes)
@@ -127,7 +127,7 @@ static void assert_drained(struct flightbed *bed)
     assert_int_equal(cuda_pool_take(bed->pool, true, 1, 1, &block), cudaErrorNotReady);
 }
 
-/* Flight `index` begins its update and lacks memory to mend in. */
+/* Flight `index` begins its update and lacks memory to recover in. */
 static void launch_and_lack(struct flightbed *bed, int index)
 {
     assert_true(cuda_flight_launch(&bed->flights[index], bed->batches[index]));
@@ -149,7 +149,7 @@ static void let_end(struct flightbed *bed, int index)
 
 /* It gives back what it has before it asks for more, and comes before those that have not begun.
  * Waiting is no work. */
-static void test_waits_to_mend(void **state)
+static void test_waits_to_recover(void **state)
 {
     (void)state;
     const struct update *updates[] = {&thin, &light};
@@ -157,7 +157,7 @@ static void test_waits_to_mend(void **state)
         struct flightbed bed;
         const size_t other_bytes = FLIGHTBED_PART_BYTES + CUDA_WORKSPACE_ALIGN;
         struct engine_batch *batch;
-        flightbed_open(&bed, mending_bytes(updates[i]) + FLIGHTBED_PART_BYTES);
+        flightbed_open(&bed, recovery_bytes(updates[i]) + FLIGHTBED_PART_BYTES);
         batch = bed.batches[0];
         fill_update(&bed, 0, updates[i]);
         struct cuda_block other = take(&bed, true, other_bytes);
@@ -171,12 +171,12 @@ static void test_waits_to_mend(void **state)
         assert_false(flightbed_look(&bed, 1));
         assert_int_equal(bed.flights[1].state, CUDA_FLIGHT_WAITING);
         assert_false(flightbed_look(&bed, 0));
-        assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_MENDING);
+        assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_RECOVERY);
         assert_int_equal(atomic_load(&batch->waits), 0);
         assert_true(atomic_load(&batch->started_ns) >= started_ns + 2 * CLOCK_MS);
         assert_true(atomic_load(&batch->started_ns) <= clock_now_ns());
         let_end(&bed, 0);
-        assert_mended(&bed, 0);
+        assert_recovered(&bed, 0);
         assert_int_equal(bed.flights[0].launches, 2);
         let_end(&bed, 1);
         flightbed_assert_done(bed.batches[1], &bed);
@@ -189,7 +189,7 @@ static void test_lacks_in_turn(void **state)
 {
     (void)state;
     struct flightbed bed;
-    flightbed_open(&bed, mending_bytes(&thin) + FLIGHTBED_PART_BYTES);
+    flightbed_open(&bed, recovery_bytes(&thin) + FLIGHTBED_PART_BYTES);
     fill_update(&bed, 0, &thin);
     fill_update(&bed, 1, &light);
     struct cuda_block other = take(&bed, false, FLIGHTBED_PART_BYTES);
@@ -202,22 +202,22 @@ static void test_lacks_in_turn(void **state)
     assert_int_equal(bed.flights[1].state, CUDA_FLIGHT_LACKING);
     assert_drained(&bed);
     assert_false(flightbed_look(&bed, 0));
-    assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_MENDING);
+    assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_RECOVERY);
     for (int i = 0; i < 2; i++) {
         let_end(&bed, i);
-        assert_mended(&bed, i);
+        assert_recovered(&bed, i);
     }
     assert_open(&bed);
     flightbed_close(&bed);
 }
 
 /* Nobody waits any more, or there is no memory any more: the others go on. */
-static void test_gives_up_mending(void **state)
+static void test_gives_up_recovery(void **state)
 {
     (void)state;
     for (int unwanted = 0; unwanted < 2; unwanted++) {
         struct flightbed bed;
-        flightbed_open(&bed, mending_bytes(&thin) + FLIGHTBED_PART_BYTES);
+        flightbed_open(&bed, recovery_bytes(&thin) + FLIGHTBED_PART_BYTES);
         fill_update(&bed, 0, &thin);
         fill_update(&bed, 1, &light);
         struct cuda_block other = take(&bed, false, FLIGHTBED_PART_BYTES);
@@ -239,7 +239,7 @@ static void test_gives_up_mending(void **state)
         assert_int_equal(bed.flights[0].launches, 1);
         assert_open(&bed);
         let_end(&bed, 1);
-        assert_mended(&bed, 1);
+        assert_recovered(&bed, 1);
         cuda_pool_give(bed.pool, &other);
         flightbed_fill(&bed, 0);
         assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
@@ -250,14 +250,14 @@ static void test_gives_up_mending(void **state)
 }
 
 /* The update itself would fit, or takes nothing. */
-static void test_too_large_to_mend(void **state)
+static void test_too_large_to_recover(void **state)
 {
     (void)state;
     const struct update *updates[] = {&thin, &light};
     for (size_t i = 0; i < COUNT(updates); i++) {
         struct flightbed bed;
-        assert_true(work_bytes(updates[i]) < mending_bytes(updates[i]));
-        flightbed_open(&bed, mending_bytes(updates[i]) - 1);
+        assert_true(work_bytes(updates[i]) < recovery_bytes(updates[i]));
+        flightbed_open(&bed, recovery_bytes(updates[i]) - 1);
         fill_update(&bed, 0, updates[i]);
         assert_false(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
         assert_int_equal(bed.batches[0]->status, ENGINE_OUT_OF_MEMORY);
@@ -266,21 +266,21 @@ static void test_too_large_to_mend(void **state)
     }
 }
 
-/* What takes no memory before it begins passes those that wait for some, but does not mend before
- * those that lack some. */
+/* What takes no memory before it begins passes those that wait for some, but does not recover
+ * before those that lack some. */
 static void test_what_takes_none_passes(void **state)
 {
     (void)state;
     for (int lacking = 0; lacking < 2; lacking++) {
         struct flightbed bed;
-        flightbed_open(&bed, mending_bytes(&thin) + FLIGHTBED_PART_BYTES);
+        flightbed_open(&bed, recovery_bytes(&thin) + FLIGHTBED_PART_BYTES);
         struct cuda_block other = take(&bed, false, FLIGHTBED_PART_BYTES + CUDA_WORKSPACE_ALIGN);
         struct cuda_block rest = {0};
         if (lacking) {
             fill_update(&bed, 0, &thin);
             launch_and_lack(&bed, 0);
         } else {
-            rest = take(&bed, false, mending_bytes(&thin) - CUDA_WORKSPACE_ALIGN);
+            rest = take(&bed, false, recovery_bytes(&thin) - CUDA_WORKSPACE_ALIGN);
             assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
             assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_WAITING);
         }
@@ -294,14 +294,14 @@ static void test_what_takes_none_passes(void **state)
         cuda_pool_give(bed.pool, &rest);
         let_end(&bed, lacking ? 0 : 1);
         let_end(&bed, lacking ? 1 : 0);
-        assert_mended(&bed, 1);
+        assert_recovered(&bed, 1);
         flightbed_close(&bed);
     }
 }
 
-/* It mends in what it has, a part at a time: or in more, where that is to be had at once and nobody
- * waits for it. */
-static void test_mends_in_what_it_has(void **state)
+/* It recovers in what it has, a part at a time: or in more, where that is to be had at once and
+ * nobody waits for it. */
+static void test_recovers_in_what_it_has(void **state)
 {
     (void)state;
     enum {
@@ -314,7 +314,7 @@ static void test_mends_in_what_it_has(void **state)
         struct flightbed bed;
         flightbed_open(&bed, 16 * MIB);
         fill_update(&bed, 0, &heavy);
-        assert_in_range(work_bytes(&heavy), mending_bytes(&heavy), 2 * MIB);
+        assert_in_range(work_bytes(&heavy), recovery_bytes(&heavy), 2 * MIB);
         struct cuda_block other = take(&bed, false, 4 * MIB), rest = take(&bed, false, 8 * MIB);
         struct cuda_block last = take(&bed, false, 2 * MIB);
         assert_true(cuda_flight_launch(&bed.flights[0], bed.batches[0]));
@@ -328,11 +328,11 @@ static void test_mends_in_what_it_has(void **state)
         if (kind != NONE_LEFT)
             cuda_pool_give(bed.pool, &other);
         assert_false(flightbed_look(&bed, 0));
-        assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_MENDING);
+        assert_int_equal(bed.flights[0].state, CUDA_FLIGHT_RECOVERY);
         assert_int_equal(atomic_load(&bed.batches[0]->waits), 0);
         assert_int_equal(bed.flights[0].block.bytes > 2 * MIB, kind == MORE_THERE);
         let_end(&bed, 0);
-        assert_mended(&bed, 0);
+        assert_recovered(&bed, 0);
         assert_int_equal(bed.flights[0].launches, 2);
         assert_open(&bed);
         if (kind == OTHERS_WAIT)
@@ -347,9 +347,12 @@ static void test_mends_in_what_it_has(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waits_to_mend),          cmocka_unit_test(test_lacks_in_turn),
-        cmocka_unit_test(test_gives_up_mending),       cmocka_unit_test(test_too_large_to_mend),
-        cmocka_unit_test(test_what_takes_none_passes), cmocka_unit_test(test_mends_in_what_it_has),
+        cmocka_unit_test(test_waits_to_recover),
+        cmocka_unit_test(test_lacks_in_turn),
+        cmocka_unit_test(test_gives_up_recovery),
+        cmocka_unit_test(test_too_large_to_recover),
+        cmocka_unit_test(test_what_takes_none_passes),
+        cmocka_unit_test(test_recovers_in_what_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,17 @@
-/* gpu/cuda/ism/mend.cuh: the last algorithm of `ism`, for matrices whose answer was unverified: A
- * is formed and inverted as by lu, mending and all; with A0_INVERSE alone, where there is no A, Z M
- * = A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors (solve.cuh), and corrected. The
- * determinant comes from the factors. Host code but for the kernels; any thread; nothing is
+/* gpu/cuda/ism/recover.cuh: the last algorithm of `ism`, for matrices whose answer was unverified:
+ * A is formed and inverted as by lu, recovery and all; with A0_INVERSE alone, where there is no A,
+ * Z M = A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors (solve.cuh), and corrected.
+ * The determinant comes from the factors. Host code but for the kernels; any thread; nothing is
  * awaited.
  *
- * As many matrices as the workspace holds are picked from the batch, by their INFO, and mended
+ * As many matrices as the workspace holds are picked from the batch, by their INFO, and recovered
  * together; then the next ones.
  *
  * Cost: of lu twice, and 2 n^2 m operations to form A, 14 n^2 m more where its terms cancel (FP32:
  * 2 n^2 m); with A0_INVERSE alone 28 n^2 m to form M (FP32: 4 n^2 m), and 10 n^3 more.
  */
-#ifndef GPU_CUDA_ISM_MEND_CUH
-#define GPU_CUDA_ISM_MEND_CUH
+#ifndef GPU_CUDA_ISM_RECOVER_CUH
+#define GPU_CUDA_ISM_RECOVER_CUH
 
 #include "gpu/cuda/ism/level.cuh"
 #include "gpu/cuda/ism/algorithm.cuh"
@@ -154,8 +154,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         to[e] = refused ? cuda__real<T>::nan() : from[e];
 }
 
-/* A chunk of matrices that are mended. */
-template <typename T> struct cuda__ism_mending {
+/* A chunk of matrices that are recovered. */
+template <typename T> struct cuda__ism_recovery {
     cuda__ism_journey<T> journey;
 
     static constexpr enum precision precision =
@@ -244,10 +244,10 @@ template <typename T> struct cuda__ism_mending {
                       : cuda_inverse_middle(precision, call.n, &all, call.lu, call.lu_bytes,
                                             journey.products, journey.stream);
         if (journey.status == cudaSuccess)
-            journey.status = small
-                                 ? cuda_mend_small(precision, call.n, &all, journey.stream)
-                                 : cuda_mend_middle(precision, call.n, &all, call.lu, call.lu_bytes,
-                                                    journey.products, journey.stream);
+            journey.status =
+                small ? cuda_recover_small(precision, call.n, &all, journey.stream)
+                      : cuda_recover_middle(precision, call.n, &all, call.lu, call.lu_bytes,
+                                            journey.products, journey.stream);
     }
 
     /* LU = the factors of an array, shifted or, but for M, levelled, and the answer's determinant
@@ -311,7 +311,7 @@ template <typename T> struct cuda__ism_mending {
     }
 
     /* Z M = A0^-1 by M's factors, and Z + (A0^-1 - Z M) M^-1 by its inverse, in which growing
-     * factors have been mended: twice, since they may have left little of Z. */
+     * factors have been recovered: twice, since they may have left little of Z. */
     void solve()
     {
         const cuda__ism_call &call = journey.call;
@@ -374,18 +374,18 @@ template <typename T> struct cuda__ism_mending {
 };
 
 template <typename T>
-static cudaError_t cuda__ism_mend(const cuda__ism_call &work, struct cuda_products *products,
-                                  cudaStream_t stream)
+static cudaError_t cuda__ism_recover(const cuda__ism_call &work, struct cuda_products *products,
+                                     cudaStream_t stream)
 {
-    cuda__ism_mending<T> mending = {{{{work, products, stream, cudaSuccess, cuda__overlaps()}}}};
-    cuda__ism_call &call = mending.journey.call;
+    cuda__ism_recovery<T> recovery = {{{{work, products, stream, cudaSuccess, cuda__overlaps()}}}};
+    cuda__ism_call &call = recovery.journey.call;
     call.unverified = nullptr;
-    mending.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
+    recovery.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
     for (int64_t left = work.count; left > 0; left -= call.count) {
         call.count = left < work.held ? left : work.held;
-        mending.run(left == work.count);
+        recovery.run(left == work.count);
     }
-    return mending.journey.status;
+    return recovery.journey.status;
 }
 
 #endif
