@@ -6,7 +6,7 @@
  * included.
  *
  * Threads: any after log_open. A reopened file takes the old one's descriptor number in one step,
- * so no lock is needed. Cost: one write; nothing below the least level.
+ * so no lock is needed. Cost: one write; nothing below the lowest level.
  */
 #include "base/log.h"
 
@@ -29,11 +29,11 @@
 
 static struct {
     int fd;
-    enum log_level least;
+    enum log_level min;
     enum log_format format;
     const char *program;
     char path[PATH_MAX]; /* "": stderr */
-} state = {.fd = STDERR_FILENO, .least = LOG_INFO, .format = LOG_JSON, .program = ""};
+} state = {.fd = STDERR_FILENO, .min = LOG_INFO, .format = LOG_JSON, .program = ""};
 
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
 
@@ -51,9 +51,9 @@ static int open_file(void)
     return open(state.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
-bool log_open(enum log_level least, enum log_format format, const char *program, const char *path)
+bool log_open(enum log_level min, enum log_format format, const char *program, const char *path)
 {
-    state.least = least;
+    state.min = min;
     state.format = format;
     state.program = program;
     if (path == NULL)
@@ -86,7 +86,7 @@ void log_reopen(void)
 
 bool log_wanted(enum log_level level)
 {
-    return level >= state.least;
+    return level >= state.min;
 }
 
 /* ---- Fields ---- */

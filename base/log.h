@@ -21,7 +21,7 @@ enum log_format {
 };
 
 /* Once, before other threads start. path NULL: stderr. false when path cannot be opened. */
-bool log_open(enum log_level least, enum log_format format, const char *program, const char *path);
+bool log_open(enum log_level min, enum log_format format, const char *program, const char *path);
 /* Opens path anew (SIGHUP after a rotation). Does nothing on stderr. */
 void log_reopen(void);
 

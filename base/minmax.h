@@ -6,12 +6,12 @@
 
 #include <stdint.h>
 
-static inline int64_t least(int64_t a, int64_t b)
+static inline int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static inline int64_t largest(int64_t a, int64_t b)
+static inline int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }

@@ -31,7 +31,7 @@ struct option_row {
     enum option_kind kind;
     size_t offset;           /* of the field in the configuration struct */
     const char *initial;     /* default, as a user would write it; NULL for TEXT: none */
-    int64_t least, most;     /* bounds of INT, BYTES, DURATION, in the field's unit, inclusive */
+    int64_t min, max;        /* bounds of INT, BYTES, DURATION, in the field's unit, inclusive */
     const char *choices;     /* "json|text" for CHOICE */
     const char *placeholder; /* "HOST:PORT" in --help */
     const char *help;        /* one sentence or two */

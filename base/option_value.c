@@ -121,8 +121,8 @@ enum error option__read(const struct option_row *row, const char *value, void *c
     case OPTION_INT:
     case OPTION_BYTES:
     case OPTION_DURATION:
-        if (!read_scaled(value, units_of(row->kind), &number) || number < row->least ||
-            number > row->most)
+        if (!read_scaled(value, units_of(row->kind), &number) || number < row->min ||
+            number > row->max)
             return ERROR_BAD_OPTION;
         *(int64_t *)field = number;
         return ERROR_NONE;
@@ -196,13 +196,13 @@ void option__show(const struct option_row *row, const void *configuration, struc
 static void show_bounds(const struct option_row *row, struct text *text)
 {
     const struct unit *units = units_of(row->kind);
-    if (row->least != INT64_MIN) {
-        text_puts(text, row->most == INT64_MAX ? " of at least " : " from ");
-        show_scaled(row->least, units, text);
+    if (row->min != INT64_MIN) {
+        text_puts(text, row->max == INT64_MAX ? " of at least " : " from ");
+        show_scaled(row->min, units, text);
     }
-    if (row->most != INT64_MAX) {
-        text_puts(text, row->least == INT64_MIN ? " of at most " : " to ");
-        show_scaled(row->most, units, text);
+    if (row->max != INT64_MAX) {
+        text_puts(text, row->min == INT64_MIN ? " of at most " : " to ");
+        show_scaled(row->max, units, text);
     }
 }
 

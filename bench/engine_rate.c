@@ -36,8 +36,8 @@
 
 enum {
     IN_FLIGHT = 3,
-    BATCH_MIB_MOST = 64,
-    ORDER_MOST = 4096,
+    BATCH_MIB_MAX = 64,
+    ORDER_MAX = 4096,
     START_MS = 20000
 };
 
@@ -262,8 +262,8 @@ static bool parse(struct rig *rig, int argc, char **argv)
     rig->precision = argc > 8 && strcmp(argv[8], "fp32") == 0 ? PRECISION_FP32 : PRECISION_FP64;
     rig->in_flight = argc > 9 ? strtoul(argv[9], NULL, 10) : IN_FLIGHT;
     rig->definite = argc > 10 && strcmp(argv[10], "definite") == 0;
-    if (rig->method == NULL || rig->n < 1 || rig->n > ORDER_MOST || rig->per_item < 1 ||
-        rig->per_item > ORDER_MOST * ORDER_MOST || batch_mib < 1 || batch_mib > BATCH_MIB_MOST ||
+    if (rig->method == NULL || rig->n < 1 || rig->n > ORDER_MAX || rig->per_item < 1 ||
+        rig->per_item > ORDER_MAX * ORDER_MAX || batch_mib < 1 || batch_mib > BATCH_MIB_MAX ||
         rig->in_flight < 1 || rig->in_flight > IN_FLIGHT || method_input_count(rig->method) != 1)
         return false;
     int64_t item_bytes = rig->n * rig->n * precision_bytes(rig->precision) * rig->per_item;

@@ -317,8 +317,8 @@ static uint64_t hash_method(uint64_t hash, const struct method *method)
         hash = hash_string(hash, option->help);
         hash = hash_number(hash, (uint64_t)option->kind);
         hash = hash_string(hash, option->choices);
-        hash = hash_real(hash, option->least);
-        hash = hash_real(hash, option->most);
+        hash = hash_real(hash, option->min);
+        hash = hash_real(hash, option->max);
         hash = hash_number(hash, (uint64_t)option->initial);
     }
     hash = hash_number(hash, (uint64_t)method->algorithm);

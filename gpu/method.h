@@ -92,7 +92,7 @@ struct method_option {
     const char *help;
     enum method_option_kind kind;
     const char *choices; /* "auto|single|block" for CHOICE */
-    double least, most;  /* inclusive bounds of INT and REAL */
+    double min, max;     /* inclusive bounds of INT and REAL */
     int64_t initial;     /* default, as it travels */
 };
 
@@ -144,7 +144,7 @@ struct method {
     double (*flops)(int64_t n, int64_t m);
     /* The most that a difficult matrix may take, for the time that an engine is given; NULL: no
      * more than that. */
-    double (*flops_most)(int64_t n, int64_t m);
+    double (*flops_max)(int64_t n, int64_t m);
 };
 
 int method_count(void);

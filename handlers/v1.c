@@ -234,7 +234,7 @@ static const char *remedy_without_start(const struct proto_request *request, int
         return " Raise max_iterations, which all starts share.";
     if (initial >= 0 && request->options[initial] != request->method->options[initial].initial)
         return " Take initial=auto, or method=lu, which tells whether the matrix is singular.";
-    if ((double)most < request->method->options[steps].most)
+    if ((double)most < request->method->options[steps].max)
         return " The matrix may be singular: method=lu tells. If it is not, raise max_iterations, "
                "which all starts share.";
     return " The matrix may be singular: method=lu tells.";
@@ -261,7 +261,7 @@ static void say_unconverged(const struct inference *inference, struct unconverge
         snprintf(said->reason, sizeof said->reason,
                  "%s: it took all %lld steps that max_iterations allows%s", failed, most, at);
         remedy = tolerance > 0 && is_near ? " Raise max_iterations, or tolerance above RESIDUAL."
-                 : (double)most < request->method->options[limit].most
+                 : (double)most < request->method->options[limit].max
                      ? " Raise max_iterations."
                      : " The matrix may be singular: method=lu tells.";
     } else if (is_near && tolerance == 0) {

@@ -186,9 +186,9 @@ static void put_bounds(struct text *json, const struct method_option *option)
     if (!is_int)
         memcpy(&initial, &option->initial, sizeof initial);
     text_printf(json, "\"kind\":\"%s\",\"least\":", is_int ? "integer" : "real");
-    text_json_number(json, option->least);
+    text_json_number(json, option->min);
     text_puts(json, ",\"most\":");
-    text_json_number(json, option->most);
+    text_json_number(json, option->max);
     text_puts(json, ",\"default\":");
     text_json_number(json, initial);
 }

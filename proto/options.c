@@ -91,11 +91,11 @@ static struct allowed allowed_values(const struct method_option *option)
         snprintf(allowed.text, size, "true or false (or 1, 0, yes, no, on, off)");
         break;
     case METHOD_OPTION_INT:
-        snprintf(allowed.text, size, "a whole number from %.17g to %.17g", option->least,
-                 option->most);
+        snprintf(allowed.text, size, "a whole number from %.17g to %.17g", option->min,
+                 option->max);
         break;
     case METHOD_OPTION_REAL:
-        snprintf(allowed.text, size, "a number from %g to %g", option->least, option->most);
+        snprintf(allowed.text, size, "a number from %g to %g", option->min, option->max);
         break;
     case METHOD_OPTION_CHOICE:
         snprintf(allowed.text, size, "one of %s", option->choices);
@@ -139,11 +139,11 @@ static enum error set_method_option(struct proto_request *request, int index, co
         travels = truth;
         break;
     case METHOD_OPTION_INT:
-        good = read_integer(value, &travels) && (double)travels >= option->least &&
-               (double)travels <= option->most;
+        good = read_integer(value, &travels) && (double)travels >= option->min &&
+               (double)travels <= option->max;
         break;
     case METHOD_OPTION_REAL:
-        good = read_real(value, &real) && real >= option->least && real <= option->most;
+        good = read_real(value, &real) && real >= option->min && real <= option->max;
         memcpy(&travels, &real, sizeof travels);
         break;
     case METHOD_OPTION_CHOICE:

@@ -89,7 +89,7 @@ static enum error reserve(struct queue *queue, uint32_t number, int64_t bytes,
                           struct failure *failure)
 {
     struct queue_admission *admission = &queue->admission;
-    int64_t most = queue->limits.bytes_max, client_most = queue->limits.client_bytes_max;
+    int64_t most = queue->limits.bytes_max, client_max = queue->limits.client_bytes_max;
     assert(bytes >= 0);
     if (most > 0 && admission->entered > 1 && bytes > most - admission->reserved_bytes)
         return failure_set(failure, ERROR_FULL,
@@ -97,11 +97,11 @@ static enum error reserve(struct queue *queue, uint32_t number, int64_t bytes,
     if (counts_clients(queue)) {
         struct queue_client *client = *find_client(queue, number);
         assert(client != NULL);
-        if (client_most > 0 && client->count > 1 && bytes > client_most - client->bytes)
+        if (client_max > 0 && client->count > 1 && bytes > client_max - client->bytes)
             return failure_set(failure, ERROR_CLIENT_QUOTA,
                                "This client's requests hold %lld bytes of the service's memory, "
                                "and may hold %lld; wait for an answer before sending the next.",
-                               (long long)client->bytes, (long long)client_most);
+                               (long long)client->bytes, (long long)client_max);
         client->bytes += bytes;
     }
     admission->reserved_bytes += bytes;

@@ -118,7 +118,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     }
     struct queue_work work = work_of(slot);
     slot->predicted_ns = queue__cost_batch_ns(queue, lane->place, &work);
-    slot->most_ns = queue__cost_most_ns(queue, lane->place, &work);
+    slot->max_ns = queue__cost_max_ns(queue, lane->place, &work);
     queue->running_cost_ns += slot->predicted_ns;
     describe(slot, batch);
     batch->sequence = ++queue->sequence;

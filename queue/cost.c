@@ -20,8 +20,8 @@
 #include <math.h>
 
 #define LEARN_SHARE 0.1
-#define SCALE_LEAST 0.01
-#define SCALE_MOST 100.0
+#define SCALE_MIN 0.01
+#define SCALE_MAX 100.0
 
 static const struct {
     double batch_ns, base_ns, flops_per_ns, bytes_per_ns;
@@ -64,11 +64,11 @@ double queue__cost_batch_ns(struct queue *queue, enum queue_place_id place,
            *scale_of(queue, place, work);
 }
 
-double queue__cost_most_ns(struct queue *queue, enum queue_place_id place,
-                           const struct queue_work *work)
+double queue__cost_max_ns(struct queue *queue, enum queue_place_id place,
+                          const struct queue_work *work)
 {
     const struct method *method = work->method;
-    flops_of *most = method->flops_most != NULL ? method->flops_most : method->flops;
+    flops_of *most = method->flops_max != NULL ? method->flops_max : method->flops;
     double work_ns = models[place].batch_ns + modelled_ns(place, work, most);
     double new_ns = (double)work->bytes / models[place].new_bytes_per_ns;
     return work_ns * fmax(*scale_of(queue, place, work), 1) + new_ns;
@@ -80,6 +80,6 @@ void queue__cost_learn(struct queue *queue, enum queue_place_id place,
     double *scale = scale_of(queue, place, work);
     double work_ns = modelled_ns(place, work, work->method->flops);
     double whole_ns = models[place].batch_ns + work_ns;
-    double ratio = fmin(fmax((double)measured_ns / whole_ns, SCALE_LEAST), SCALE_MOST);
+    double ratio = fmin(fmax((double)measured_ns / whole_ns, SCALE_MIN), SCALE_MAX);
     *scale += LEARN_SHARE * (work_ns / whole_ns) * (ratio - *scale);
 }

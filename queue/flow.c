@@ -360,15 +360,15 @@ struct queue_flow *queue__flow_choose(const struct queue_lane *lane, enum queue_
 
 uint64_t queue__flow_ripe_ns(const struct queue *queue, uint64_t now_ns)
 {
-    uint64_t least_ns = 0;
+    uint64_t min_ns = 0;
     for (int i = 0; i < QUEUE_HASH_SIZE; i++)
         for (const struct queue_flow *flow = queue->flows[i]; flow != NULL;
              flow = flow->hash_next) {
             uint64_t ripe_ns = flow->first->queued_ns + (uint64_t)queue->limits.batch_wait_ns;
-            if (ripe_ns > now_ns && (least_ns == 0 || ripe_ns < least_ns))
-                least_ns = ripe_ns;
+            if (ripe_ns > now_ns && (min_ns == 0 || ripe_ns < min_ns))
+                min_ns = ripe_ns;
         }
-    return least_ns;
+    return min_ns;
 }
 
 void queue__flow_drop_all(struct queue *queue, enum queue_place_id place, enum error status)

@@ -155,34 +155,34 @@ void queue_lane_down(struct queue_lane *lane, bool blamed)
 
 static double allowed_ns(const struct queue *queue, const struct queue_slot *slot)
 {
-    double least_ns = (double)queue->limits.batch_deadline_ns;
-    return DEADLINE_FACTOR * slot->most_ns > least_ns ? DEADLINE_FACTOR * slot->most_ns : least_ns;
+    double min_ns = (double)queue->limits.batch_deadline_ns;
+    return DEADLINE_FACTOR * slot->max_ns > min_ns ? DEADLINE_FACTOR * slot->max_ns : min_ns;
 }
 
 /* The most that a batch of the ring is allowed that has come to a stage, `slot` left out; 0: there
  * is none. */
-static double most_allowed_ns(const struct queue *queue, const struct queue_ring *ring,
-                              enum queue_stage least, const struct queue_slot *slot)
+static double max_allowed_ns(const struct queue *queue, const struct queue_ring *ring,
+                             enum queue_stage least, const struct queue_slot *slot)
 {
-    double most_ns = 0;
+    double max_ns = 0;
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
         const struct queue_slot *other = &ring->slots[i];
         if (other->used && other != slot && other->stage >= least &&
-            allowed_ns(queue, other) > most_ns)
-            most_ns = allowed_ns(queue, other);
+            allowed_ns(queue, other) > max_ns)
+            max_ns = allowed_ns(queue, other);
     }
-    return most_ns;
+    return max_ns;
 }
 
 /* How much longer the oldest batch of a ring may take that waits for memory. The other ring's
  * batches may hold it, those of its own that have begun, or, of a device, another engine. */
 static double patience_ns(const struct queue_lane *lane, int kind, const struct queue_slot *slot)
 {
-    double most_ns = lane->place == QUEUE_HOST ? 0 : (double)ENGINE_MEMORY_WAIT_NS;
+    double max_ns = lane->place == QUEUE_HOST ? 0 : (double)ENGINE_MEMORY_WAIT_NS;
     for (int ring = 0; ring < ENGINE_LANES; ring++)
-        most_ns += most_allowed_ns(lane->queue, &lane->rings[ring],
-                                   ring == kind ? QUEUE_STAGE_BEGUN : QUEUE_STAGE_SENT, slot);
-    return most_ns;
+        max_ns += max_allowed_ns(lane->queue, &lane->rings[ring],
+                                 ring == kind ? QUEUE_STAGE_BEGUN : QUEUE_STAGE_SENT, slot);
+    return max_ns;
 }
 
 /* The engine's word is taken once: one that says for ever that it waits, or again and again, is
@@ -243,14 +243,14 @@ static uint64_t ring_overdue_ns(struct queue_lane *lane, int kind, uint64_t now_
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
 {
     struct queue *queue = lane->queue;
-    uint64_t most_ns = 0;
+    uint64_t max_ns = 0;
     pthread_mutex_lock(&queue->lock);
     for (int kind = 0; kind < ENGINE_LANES && lane->up; kind++) {
         uint64_t overdue_ns = ring_overdue_ns(lane, kind, now_ns);
-        most_ns = overdue_ns > most_ns ? overdue_ns : most_ns;
+        max_ns = overdue_ns > max_ns ? overdue_ns : max_ns;
     }
     pthread_mutex_unlock(&queue->lock);
-    return most_ns;
+    return max_ns;
 }
 
 uint64_t queue_lane_last_batch_ns(struct queue_lane *lane)

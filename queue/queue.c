@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-#define RETRY_AFTER_MOST_S 60
+#define RETRY_AFTER_MAX_S 60
 #define SERVE_ROUNDS_MAX 8 /* of one thread in a row */
 
 /* ---- Life ---- */
@@ -104,8 +104,8 @@ int queue_retry_after_s(struct queue *queue)
     pthread_mutex_lock(&queue->lock);
     double work_ns = queue->waiting_cost_ns + queue->running_cost_ns;
     pthread_mutex_unlock(&queue->lock);
-    if (work_ns >= (double)RETRY_AFTER_MOST_S * (double)CLOCK_S)
-        return RETRY_AFTER_MOST_S;
+    if (work_ns >= (double)RETRY_AFTER_MAX_S * (double)CLOCK_S)
+        return RETRY_AFTER_MAX_S;
     return 1 + (work_ns > 0 ? (int)(work_ns / (double)CLOCK_S) : 0);
 }
 

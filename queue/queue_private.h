@@ -85,11 +85,11 @@ struct queue_slot {
     struct queue_key key;
     uint64_t submitted_ns;
     enum queue_stage stage;
-    uint64_t since_ns;            /* when the stage was seen first */
-    uint64_t until_ns;            /* while it waits: how long it may, as far as was seen */
-    double predicted_ns, most_ns; /* what it is going to take; what it may take */
-    int64_t matrices, bytes;      /* of inputs and wanted outputs */
-    bool doubted;                 /* its engine is ending, and its fragments count as suspected */
+    uint64_t since_ns;           /* when the stage was seen first */
+    uint64_t until_ns;           /* while it waits: how long it may, as far as was seen */
+    double predicted_ns, max_ns; /* what it is going to take; what it may take */
+    int64_t matrices, bytes;     /* of inputs and wanted outputs */
+    bool doubted;                /* its engine is ending, and its fragments count as suspected */
     int dropped; /* the first so many fragments are of dropped items; there may be more */
     int count;
     struct queue_fragment fragments[ENGINE_BATCH_ITEMS];
@@ -293,8 +293,8 @@ double queue__cost_ns(struct queue *queue, enum queue_place_id place,
 double queue__cost_batch_ns(struct queue *queue, enum queue_place_id place,
                             const struct queue_work *work);
 /* The most that a batch of difficult matrices may take: what easy ones have taught is left out. */
-double queue__cost_most_ns(struct queue *queue, enum queue_place_id place,
-                           const struct queue_work *work);
+double queue__cost_max_ns(struct queue *queue, enum queue_place_id place,
+                          const struct queue_work *work);
 void queue__cost_learn(struct queue *queue, enum queue_place_id place,
                        const struct queue_work *work, uint64_t measured_ns);
 

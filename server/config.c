@@ -17,8 +17,8 @@
 #define GIB (1024 * MIB)
 #define TIB (1024 * GIB)
 
-#define ARENA_LEAST (16 * MIB)
-#define ENGINE_MEMORY_LEAST (1 * MIB)
+#define ARENA_MIN (16 * MIB)
+#define ENGINE_MEMORY_MIN (1 * MIB)
 #define ARENA_HOST (1 * GIB)
 #define ARENA_CUDA (8 * GIB)
 #define ARENA_SHARE 4 /* of the memory, at most one part in */
@@ -56,24 +56,24 @@ static const struct option_row rows[] = {
      .kind = OPTION_INT,
      .offset = FIELD(loops),
      .initial = "0",
-     .least = 0,
-     .most = CONFIG_LOOPS_MAX,
+     .min = 0,
+     .max = CONFIG_LOOPS_MAX,
      .placeholder = "COUNT",
      .help = "Event loops that serve HTTP, one thread each; 0: half as many as cores."},
     {.flag = "threads",
      .kind = OPTION_INT,
      .offset = FIELD(threads),
      .initial = "0",
-     .least = 0,
-     .most = 1024,
+     .min = 0,
+     .max = 1024,
      .placeholder = "COUNT",
      .help = "Threads of the host engine that compute; 0: one a core."},
     {.flag = "pool-threads",
      .kind = OPTION_INT,
      .offset = FIELD(pool_threads),
      .initial = "0",
-     .least = 0,
-     .most = 256,
+     .min = 0,
+     .max = 256,
      .placeholder = "COUNT",
      .help = "Threads that compress, inflate and convert long bodies; 0: a quarter as many as "
              "cores."},
@@ -81,16 +81,16 @@ static const struct option_row rows[] = {
      .kind = OPTION_INT,
      .offset = FIELD(pool_max),
      .initial = "1024",
-     .least = 1,
-     .most = 1 << 20,
+     .min = 1,
+     .max = 1 << 20,
      .placeholder = "COUNT",
      .help = "Tasks that may wait for those threads; further requests are answered 503."},
     {.flag = "arena-size",
      .kind = OPTION_BYTES,
      .offset = FIELD(arena_size_bytes),
      .initial = "0",
-     .least = 0,
-     .most = 16 * TIB,
+     .min = 0,
+     .max = 16 * TIB,
      .placeholder = "BYTES",
      .help = "Memory for bodies, matrices and answers, shared with the engines, at least 16MiB; 0: "
              "1GiB, or 8GiB where a CUDA engine is to run, but a quarter of the memory at most."},
@@ -98,24 +98,24 @@ static const struct option_row rows[] = {
      .kind = OPTION_INT,
      .offset = FIELD(connections_max),
      .initial = "4096",
-     .least = 1,
-     .most = 1 << 20,
+     .min = 1,
+     .max = 1 << 20,
      .placeholder = "COUNT",
      .help = "Open connections; further ones are answered 503 and closed."},
     {.flag = "queue-max",
      .kind = OPTION_INT,
      .offset = FIELD(queue_max),
      .initial = "16384",
-     .least = 1,
-     .most = 1 << 24,
+     .min = 1,
+     .max = 1 << 24,
      .placeholder = "COUNT",
      .help = "Requests that wait or run; further ones are answered 503."},
     {.flag = "client-requests-max",
      .kind = OPTION_INT,
      .offset = FIELD(client_requests_max),
      .initial = "0",
-     .least = 0,
-     .most = 1 << 24,
+     .min = 0,
+     .max = 1 << 24,
      .placeholder = "COUNT",
      .help =
          "Requests of one client address that wait or run; further ones are answered 429; 0: no "
@@ -124,8 +124,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_BYTES,
      .offset = FIELD(client_bytes_max),
      .initial = "0",
-     .least = 0,
-     .most = 1 * TIB,
+     .min = 0,
+     .max = 1 * TIB,
      .placeholder = "BYTES",
      .help = "Arena bytes that the requests of one client address may hold together; further ones "
              "are answered 429, but a client's only request never is; 0: half of the arena."},
@@ -133,8 +133,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_BYTES,
      .offset = FIELD(request_max_bytes),
      .initial = "256MiB",
-     .least = 1 * KIB,
-     .most = 1 * TIB,
+     .min = 1 * KIB,
+     .max = 1 * TIB,
      .placeholder = "BYTES",
      .help = "Body of a request, as sent and once inflated; a longer one is answered 413."},
     /* Deadlines */
@@ -142,24 +142,24 @@ static const struct option_row rows[] = {
      .kind = OPTION_DURATION,
      .offset = FIELD(header_timeout_ns),
      .initial = "10s",
-     .least = MS(10),
-     .most = S(3600),
+     .min = MS(10),
+     .max = S(3600),
      .placeholder = "DURATION",
      .help = "A connection without a complete request header after this is closed."},
     {.flag = "body-timeout",
      .kind = OPTION_DURATION,
      .offset = FIELD(body_timeout_ns),
      .initial = "30s",
-     .least = MS(10),
-     .most = S(86400),
+     .min = MS(10),
+     .max = S(86400),
      .placeholder = "DURATION",
      .help = "A body that takes longer than this, plus one second a MiB, is answered 408."},
     {.flag = "request-timeout",
      .kind = OPTION_DURATION,
      .offset = FIELD(request_timeout_ns),
      .initial = "60s",
-     .least = MS(1),
-     .most = S(86400),
+     .min = MS(1),
+     .max = S(86400),
      .placeholder = "DURATION",
      .help = "A request that has waited and run for longer is answered 504, unless it asks for "
              "another `timeout`."},
@@ -167,8 +167,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_DURATION,
      .offset = FIELD(send_timeout_ns),
      .initial = "30s",
-     .least = MS(10),
-     .most = S(86400),
+     .min = MS(10),
+     .max = S(86400),
      .placeholder = "DURATION",
      .help = "A client that takes longer than this, plus one second a MiB, to read its answer is "
              "cut off."},
@@ -176,8 +176,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_DURATION,
      .offset = FIELD(idle_timeout_ns),
      .initial = "75s",
-     .least = MS(10),
-     .most = S(86400),
+     .min = MS(10),
+     .max = S(86400),
      .placeholder = "DURATION",
      .help = "A connection without a request for this long is closed."},
     /* Batches */
@@ -185,16 +185,16 @@ static const struct option_row rows[] = {
      .kind = OPTION_INT,
      .offset = FIELD(batch_wait_us),
      .initial = "0",
-     .least = 0,
-     .most = 1000000,
+     .min = 0,
+     .max = 1000000,
      .placeholder = "MICROSECONDS",
      .help = "How long a batch waits for company while an engine is free; 0: not at all."},
     {.flag = "batch-matrices-max",
      .kind = OPTION_INT,
      .offset = FIELD(batch_matrices_max),
      .initial = "0",
-     .least = 0,
-     .most = 1 << 24,
+     .min = 0,
+     .max = 1 << 24,
      .placeholder = "COUNT",
      .help =
          "Matrices in one batch; 0: 4096 on the CPU, 262144 on a GPU, where a batch costs a start "
@@ -203,32 +203,32 @@ static const struct option_row rows[] = {
      .kind = OPTION_BYTES,
      .offset = FIELD(batch_bytes_max),
      .initial = "64MiB",
-     .least = 1,
-     .most = 16 * TIB,
+     .min = 1,
+     .max = 16 * TIB,
      .placeholder = "BYTES",
      .help = "Inputs and outputs of one batch, which holds one matrix at least."},
     {.flag = "batch-cost-max",
      .kind = OPTION_DURATION,
      .offset = FIELD(batch_cost_ns),
      .initial = "2ms",
-     .least = 1000,
-     .most = S(60),
+     .min = 1000,
+     .max = S(60),
      .placeholder = "DURATION",
      .help = "Predicted time at which a batch is closed."},
     {.flag = "long-cost",
      .kind = OPTION_DURATION,
      .offset = FIELD(long_cost_ns),
      .initial = "20ms",
-     .least = 1000,
-     .most = S(60),
+     .min = 1000,
+     .max = S(60),
      .placeholder = "DURATION",
      .help = "Requests predicted to take longer run in slices beside the others."},
     {.flag = "in-flight",
      .kind = OPTION_INT,
      .offset = FIELD(in_flight),
      .initial = "3",
-     .least = 1,
-     .most = ENGINE_BATCH_SLOTS,
+     .min = 1,
+     .max = ENGINE_BATCH_SLOTS,
      .placeholder = "COUNT",
      .help = "Batches under way at once in an engine, of each lane."},
     /* Engines */
@@ -255,8 +255,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_BYTES,
      .offset = FIELD(engine_scratch_max_bytes),
      .initial = "0",
-     .least = 0,
-     .most = 64 * TIB,
+     .min = 0,
+     .max = 64 * TIB,
      .placeholder = "BYTES",
      .help = "Working memory of the host engine, beside the arena, at least 1MiB; a matrix that "
              "needs more is answered 413; 0: half of what the machine has free at the start."},
@@ -264,8 +264,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_BYTES,
      .offset = FIELD(device_memory_max_bytes),
      .initial = "0",
-     .least = 0,
-     .most = 64 * TIB,
+     .min = 0,
+     .max = 64 * TIB,
      .placeholder = "BYTES",
      .help = "Working memory of each CUDA engine on its device, at least 1MiB; a matrix that needs "
              "more is answered 413; 0: half of the device's memory. A spare engine takes some only "
@@ -274,8 +274,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_INT,
      .offset = FIELD(cuda_spares),
      .initial = "3",
-     .least = 0,
-     .most = SUPERVISOR_SPARES_MAX,
+     .min = 0,
+     .max = SUPERVISOR_SPARES_MAX,
      .placeholder = "COUNT",
      .help = "CUDA engines kept up on each device beside its own, which hold 1 GiB of the device's "
              "memory and 0.2 GiB of the host's each (H200). One takes over at once when that ends; "
@@ -286,16 +286,16 @@ static const struct option_row rows[] = {
      .kind = OPTION_DURATION,
      .offset = FIELD(engine_heartbeat_ns),
      .initial = "2s",
-     .least = MS(200),
-     .most = S(3600),
+     .min = MS(200),
+     .max = S(3600),
      .placeholder = "DURATION",
      .help = "An engine that is silent for longer is replaced."},
     {.flag = "engine-backoff-max",
      .kind = OPTION_DURATION,
      .offset = FIELD(engine_backoff_max_ns),
      .initial = "10s",
-     .least = MS(10),
-     .most = S(3600),
+     .min = MS(10),
+     .max = S(3600),
      .placeholder = "DURATION",
      .help = "Longest pause before an engine that keeps dying, or whose device is out of order, "
              "is started again."},
@@ -303,8 +303,8 @@ static const struct option_row rows[] = {
      .kind = OPTION_DURATION,
      .offset = FIELD(batch_deadline_ns),
      .initial = "2s",
-     .least = MS(10),
-     .most = S(86400),
+     .min = MS(10),
+     .max = S(86400),
      .placeholder = "DURATION",
      .help = "An engine that takes longer for a batch, and longer than 20 times what difficult "
              "matrices are predicted to take, is replaced. While the batch waits for a device's "
@@ -332,16 +332,16 @@ static const struct option_row rows[] = {
      .kind = OPTION_BYTES,
      .offset = FIELD(compress_min_bytes),
      .initial = "1KiB",
-     .least = 0,
-     .most = 1 * TIB,
+     .min = 0,
+     .max = 1 * TIB,
      .placeholder = "BYTES",
      .help = "Answers below this are never compressed."},
     {.flag = "compress-level",
      .kind = OPTION_INT,
      .offset = FIELD(compress_level),
      .initial = "1",
-     .least = 1,
-     .most = 9,
+     .min = 1,
+     .max = 9,
      .placeholder = "LEVEL",
      .help = "How hard to compress: 1 is fastest, 9 smallest."},
     /* Life */
@@ -349,16 +349,16 @@ static const struct option_row rows[] = {
      .kind = OPTION_DURATION,
      .offset = FIELD(drain_delay_ns),
      .initial = "0s",
-     .least = 0,
-     .most = S(3600),
+     .min = 0,
+     .max = S(3600),
      .placeholder = "DURATION",
      .help = "After SIGTERM, stay unready but serve for this long before refusing new work."},
     {.flag = "drain-timeout",
      .kind = OPTION_DURATION,
      .offset = FIELD(drain_timeout_ns),
      .initial = "30s",
-     .least = MS(100),
-     .most = S(86400),
+     .min = MS(100),
+     .max = S(86400),
      .placeholder = "DURATION",
      .help = "After refusing new work, finish what was admitted within this time, or exit with 1."},
     /* Log */
@@ -440,16 +440,16 @@ static enum error check_sizes(const struct config *config, struct failure *failu
 {
     const struct {
         const char *flag;
-        int64_t bytes, least;
-    } sizes[] = {{"arena-size", config->arena_size_bytes, ARENA_LEAST},
-                 {"engine-scratch-max", config->engine_scratch_max_bytes, ENGINE_MEMORY_LEAST},
-                 {"device-memory-max", config->device_memory_max_bytes, ENGINE_MEMORY_LEAST}};
+        int64_t bytes, min;
+    } sizes[] = {{"arena-size", config->arena_size_bytes, ARENA_MIN},
+                 {"engine-scratch-max", config->engine_scratch_max_bytes, ENGINE_MEMORY_MIN},
+                 {"device-memory-max", config->device_memory_max_bytes, ENGINE_MEMORY_MIN}};
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
-        if (sizes[k].bytes != 0 && sizes[k].bytes < sizes[k].least)
+        if (sizes[k].bytes != 0 && sizes[k].bytes < sizes[k].min)
             return failure_set(failure, ERROR_BAD_OPTION,
                                "--%s %lld is not allowed; it takes 0, or %lldMiB or more.",
                                sizes[k].flag, (long long)sizes[k].bytes,
-                               (long long)(sizes[k].least >> 20));
+                               (long long)(sizes[k].min >> 20));
     return ERROR_NONE;
 }
 
@@ -585,7 +585,7 @@ int64_t config_arena_bytes(const struct config *config, int64_t memory_bytes, bo
     if (config->arena_size_bytes != 0)
         return config->arena_size_bytes;
     int64_t bytes = config->engines.cuda && has_gpu ? ARENA_CUDA : ARENA_HOST;
-    int64_t most = memory_bytes / ARENA_SHARE / ARENA_LEAST * ARENA_LEAST;
+    int64_t most = memory_bytes / ARENA_SHARE / ARENA_MIN * ARENA_MIN;
     bytes = bytes < most ? bytes : most;
-    return bytes > ARENA_LEAST ? bytes : ARENA_LEAST;
+    return bytes > ARENA_MIN ? bytes : ARENA_MIN;
 }

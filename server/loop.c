@@ -22,7 +22,7 @@
  * Where processors are few, they are needed for other things. */
 #define LOOKOUT_HELD_MAX 2
 #define LOOKOUT_NS (50 * CLOCK_US)
-#define LOOKOUT_CORES_LEAST 4
+#define LOOKOUT_CORES_MIN 4
 
 /* A door with the handles that tell when it has work. */
 struct doorway {
@@ -323,7 +323,7 @@ enum error loop_create(struct queue *queue, int number, struct loop **result,
     }
     loop->queue = queue;
     loop->first = number == 0;
-    loop->may_look_out = sysconf(_SC_NPROCESSORS_ONLN) >= LOOKOUT_CORES_LEAST;
+    loop->may_look_out = sysconf(_SC_NPROCESSORS_ONLN) >= LOOKOUT_CORES_MIN;
     loop->engines_fd = loop->batches_fd = -1;
     sem_init(&loop->closed, 0, 0);
     uv_prepare_init(&loop->uv, &loop->prepare);

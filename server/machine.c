@@ -31,7 +31,7 @@ static int64_t read_limit(const char *root, const char *group, const char *name)
 }
 
 /* The least limit of a group and of those above it. */
-static int64_t least_limit(const char *root, char *group)
+static int64_t min_limit(const char *root, char *group)
 {
     int64_t least = read_limit(root, "", "memory.max");
     while (*group != '\0') {
@@ -52,7 +52,7 @@ int64_t machine_group_limit_bytes(const char *groups, const char *root)
         if (strncmp(line, "0::", 3) != 0)
             continue;
         line[strcspn(line, "\n")] = '\0';
-        int64_t bytes = least_limit(root, line + 3);
+        int64_t bytes = min_limit(root, line + 3);
         least = bytes < least ? bytes : least;
     }
     if (file != NULL)

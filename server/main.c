@@ -36,8 +36,8 @@ enum exit_code {
 #define OTHER_FDS 64        /* that are neither a connection's nor a loop's nor the supervisor's */
 #define LOOP_FDS 1100       /* of a loop: its own few, and connections that linger */
 /* Without which nothing works at all: libuv aborts where it cannot make its first pipes. */
-#define LEAST_FDS 48
-#define LOOP_LEAST_FDS 16
+#define MIN_FDS 48
+#define LOOP_MIN_FDS 16
 
 struct daemon {
     struct config config;
@@ -114,7 +114,7 @@ static int count_cores(void)
  * an error. */
 static enum error raise_descriptors(const struct daemon *daemon, struct failure *failure)
 {
-    rlim_t least = LEAST_FDS + (rlim_t)daemon->loop_count * LOOP_LEAST_FDS;
+    rlim_t least = MIN_FDS + (rlim_t)daemon->loop_count * LOOP_MIN_FDS;
     rlim_t needed = (rlim_t)daemon->config.connections_max + SUPERVISOR_FDS + OTHER_FDS +
                     (rlim_t)daemon->loop_count * LOOP_FDS;
     struct rlimit limit;

@@ -145,7 +145,7 @@ template <typename T> struct bed {
 
     bool sorts() const
     {
-        return sort_all || n >= CUDA_AUTO_SORTED_N_LEAST;
+        return sort_all || n >= CUDA_AUTO_SORTED_N_MIN;
     }
 
     /* All visits of one call. */

@@ -232,7 +232,7 @@ template <typename T> struct bed {
 
 bool is_definite(enum kind kind, bool averages, enum precision precision, int64_t n)
 {
-    if (n < CUDA_AUTO_DEFINITE_N_LEAST(precision))
+    if (n < CUDA_AUTO_DEFINITE_N_MIN(precision))
         return kind == ROUNDED && averages;
     return kind == WELL || kind == GRAM || kind == ZEROS || kind == EVEN ||
            (kind == ROUNDED && averages);

@@ -52,7 +52,7 @@ struct cuda_products *middle_products(void)
 struct settings {
     bool check, timed, quick, one, products;
     const char *folder;
-    long n, profiled, count, most;
+    long n, profiled, count, max;
 };
 
 static int time_to(const struct settings *of, const char *device)
@@ -84,7 +84,7 @@ static bool parse(int argc, char **argv, struct settings *to)
         else if (strcmp(argv[i], "--n") == 0 && more)
             to->n = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--most") == 0 && more)
-            to->most = strtol(argv[++i], nullptr, 10);
+            to->max = strtol(argv[++i], nullptr, 10);
         else if (strcmp(argv[i], "--results") == 0 && more)
             to->folder = argv[++i];
         else
@@ -92,7 +92,7 @@ static bool parse(int argc, char **argv, struct settings *to)
     }
     bool taken = to->n == 0 || (to->n > CUDA_SMALL_N_MAX && to->n <= CUDA_MIDDLE_N_MAX);
     bool large = to->profiled == 0 || (to->profiled > 1 && to->profiled <= CUDA_MIDDLE_N_MAX);
-    return taken && large && to->count > 0 && to->most >= 0 &&
+    return taken && large && to->count > 0 && to->max >= 0 &&
            to->check + to->timed + to->products + (to->profiled > 0) == 1;
 }
 
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
     SMALL_TRY(cudaGetDeviceProperties(&device, 0));
     printf("%s\n", device.name);
     if (settings.check)
-        return check_all((int)settings.n, settings.most);
+        return check_all((int)settings.n, settings.max);
     if (settings.timed)
         return time_to(&settings, device.name);
     if (settings.products)

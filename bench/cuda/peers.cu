@@ -12,7 +12,7 @@
 namespace
 {
 
-const int CALLS_MOST = 40; /* in a round */
+const int CALLS_MAX = 40; /* in a round */
 
 template <typename T> __global__ void point(T **pointers, T *base, int64_t entries, int64_t count)
 {
@@ -46,7 +46,7 @@ template <> struct library<double> {
 
 template <typename T> struct timing_peers measure(timing_bed<T> &bed)
 {
-    const int n = bed.n, count = (int)TIMING_MATRICES, calls = std::min(CALLS_MOST, bed.sets);
+    const int n = bed.n, count = (int)TIMING_MATRICES, calls = std::min(CALLS_MAX, bed.sets);
     const size_t bytes = bed.entries * sizeof(T);
     const int64_t all = TIMING_MATRICES * bed.sets;
     cublasHandle_t handle;

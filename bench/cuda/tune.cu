@@ -14,7 +14,7 @@ namespace
 {
 
 const size_t SET_BYTES = (size_t)1 << 30; /* of matrices, about */
-const int64_t MATRICES_MOST = 1000000;
+const int64_t MATRICES_MAX = 1000000;
 const size_t ROUND_BYTES = (size_t)4 << 30; /* moved in a round, about */
 
 std::vector<const struct tune_shape *> &shapes()
@@ -47,7 +47,7 @@ void report(const struct tune_shape &shape, double million, double share, FILE *
 template <typename T> void time_order(int n, FILE *csv)
 {
     size_t bytes = (size_t)n * n * sizeof(T);
-    int64_t count = std::min<int64_t>(MATRICES_MOST, (int64_t)(SET_BYTES / bytes));
+    int64_t count = std::min<int64_t>(MATRICES_MAX, (int64_t)(SET_BYTES / bytes));
     size_t entries = (size_t)n * n * count;
     int sets = (int)(CLOCK_CACHE_BYTES / (entries * sizeof(T)) + 1);
     device_array<T> in(entries * sets), out(entries * sets);

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 TYPES = {"FP32": "float", "FP64": "double"}
 WORDS = {"FP32": 1, "FP64": 2}  # registers a number
-WARP, REGISTERS, WARPS_MOST = 32, 65536, 64
+WARP, REGISTERS, WARPS_MAX = 32, 65536, 64
 SHAPES_A_FILE = 2
 LONE_N_MAX = 5  # a whole matrix a lane
 SECONDS_A_FILE = 1.5  # of one core, the headers

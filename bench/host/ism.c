@@ -30,8 +30,8 @@
 #include "gpu/host/base/team.h"
 #include "gpu/methods/ism.h"
 
-#define ROUNDS_MOST 1000
-#define ORDER_MOST 16384
+#define ROUNDS_MAX 1000
+#define ORDER_MAX 16384
 #define SPAN_NS 2000000 /* of a round, which repeats what takes less */
 #define POISON 0xa7
 #define FORM_ROWS 256 /* of A, that a piece takes */
@@ -112,7 +112,7 @@ static void form_piece(void *context, int64_t index)
 {
     const struct bench *bench = context;
     const int64_t first = index * FORM_ROWS;
-    form_rows(bench, first, least(FORM_ROWS, bench->n - first), bench->a);
+    form_rows(bench, first, min_i64(FORM_ROWS, bench->n - first), bench->a);
 }
 
 /* a = A0 + X Y^T, by the team. */
@@ -342,7 +342,7 @@ static void measure(struct bench *bench, int rounds, double *clock_ms, double *p
 
 int main(int argc, char **argv)
 {
-    static double clock_ms[ROUNDS_MOST], processor_ms[ROUNDS_MOST];
+    static double clock_ms[ROUNDS_MAX], processor_ms[ROUNDS_MAX];
     struct failure failure;
     if (argc < 7 || argc > 9)
         die("usage: ism WHAT N M PRECISION THREADS ROUNDS [VARIANT [BLOCK-SIZE]]");
@@ -352,8 +352,8 @@ int main(int argc, char **argv)
     bench.threads = (int)strtol(argv[5], NULL, 10);
     int64_t variant = choices_find(method_ism.options[0].choices, argc > 7 ? argv[7] : "auto");
     bench.precision = precision_of(argv[4]);
-    if (what < 0 || variant < 0 || bench.n < 1 || bench.n > ORDER_MOST || bench.m < 0 ||
-        bench.m > ORDER_MOST || bench.threads < 1 || rounds < 1 || rounds > ROUNDS_MOST)
+    if (what < 0 || variant < 0 || bench.n < 1 || bench.n > ORDER_MAX || bench.m < 0 ||
+        bench.m > ORDER_MAX || bench.threads < 1 || rounds < 1 || rounds > ROUNDS_MAX)
         die("an argument is out of range");
     bench.what = (enum what)what;
     bench.options[METHOD_ISM_VARIANT] = variant;

@@ -34,9 +34,9 @@
 #include "gpu/host/base/team.h"
 #include "gpu/methods/iterative.h"
 
-#define ROUNDS_MOST 1000
+#define ROUNDS_MAX 1000
 #define BUDGET_MS 2000 /* fewer rounds when they take longer */
-#define ORDER_MOST 32768
+#define ORDER_MAX 32768
 
 struct bench {
     const char *what;
@@ -240,7 +240,7 @@ static double processor_ms(void)
 /* The first round finds nothing in the caches and counts only when it is the only one. */
 static void report(struct bench *bench, int rounds)
 {
-    static double elapsed[ROUNDS_MOST], used[ROUNDS_MOST];
+    static double elapsed[ROUNDS_MAX], used[ROUNDS_MAX];
     double begun = processor_ms();
     for (int i = -1; i < rounds; i++) {
         double used_before = processor_ms();
@@ -273,8 +273,8 @@ int main(int argc, char **argv)
     bench.n = strtoll(argv[2], NULL, 10);
     bench.precision = precision_of(argv[3]);
     long threads = strtol(argv[4], NULL, 10), rounds = strtol(argv[5], NULL, 10);
-    if (bench.n < 1 || bench.n > ORDER_MOST || threads < 1 || threads > 64 || rounds < 1 ||
-        rounds > ROUNDS_MOST)
+    if (bench.n < 1 || bench.n > ORDER_MAX || threads < 1 || threads > 64 || rounds < 1 ||
+        rounds > ROUNDS_MAX)
         die("a number out of range");
     host__lapack_init();
     if (host_team_create((int)threads - 1, 0, &bench.team, &failure) != ERROR_NONE)

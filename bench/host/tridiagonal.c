@@ -28,8 +28,8 @@
 #include "gpu/host/base/team.h"
 #include "gpu/methods/tridiagonal.h"
 
-#define ROUNDS_MOST 1000
-#define NUMBER_MOST (1 << 24)
+#define ROUNDS_MAX 1000
+#define NUMBER_MAX (1 << 24)
 #define COLUMNS_CHECKED 3
 #define CORNER_SIDE 100
 
@@ -367,7 +367,7 @@ static int64_t number(const char *text)
 {
     char *end;
     long value = strtol(text, &end, 10);
-    if (end == text || *end != 0 || value < 1 || value > NUMBER_MOST)
+    if (end == text || *end != 0 || value < 1 || value > NUMBER_MAX)
         die("N, THREADS and ROUNDS are whole numbers from 1 on");
     return value;
 }
@@ -381,11 +381,11 @@ int main(int count, char **arguments)
     bench.precision = precision_of(arguments[3]);
     int rounds = (int)number(arguments[5]);
     bool power = (bench.n & (bench.n - 1)) == 0;
-    if (bench.n < 2 || rounds > ROUNDS_MOST)
+    if (bench.n < 2 || rounds > ROUNDS_MAX)
         die("N or ROUNDS is out of range");
     if (subject->run == run_poster && (!power || bench.precision != PRECISION_FP64))
         die("the poster's form needs FP64 and a power of two");
-    static double ms[ROUNDS_MOST];
+    static double ms[ROUNDS_MAX];
     prepare(&bench, subject);
     subject->run(&bench);
     char wrong[32] = "null";

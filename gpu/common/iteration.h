@@ -15,7 +15,7 @@
     14.0                        /* the contract has 15; what is measured errs by 0.5 at most */
 #define ITERATION_GOAL_ULPS 2.0 /* of |A| |V|: as LU leaves it, at any order */
 #define ITERATION_BASIN 0.5     /* of |R|_F: below it every scheme halves it at least */
-#define ITERATION_GROWTH_LEAST 1.015625
+#define ITERATION_GROWTH_MIN 1.015625
 #define ITERATION_HOPELESS_MARGIN 4 /* steps more than rounding errors could ask for */
 #define ITERATION_PRODUCTS_MAX 512  /* of one matrix: any input ends */
 
@@ -24,7 +24,7 @@
  * most 2^-e, 2^e being the first power of two beyond the range, the inverse overflows, whatever an
  * iteration makes of it: INFO is never n + 2 then. Such an A is scaled up if its norm allows it, so
  * that the rest of the inverse can be had; where it is not, there is none to return. */
-#define ITERATION_OVERFLOWS(least, exponent_most) ((least) <= ldexp(1.0, -(exponent_most)))
+#define ITERATION_OVERFLOWS(least, exponent_max) ((least) <= ldexp(1.0, -(exponent_max)))
 
 /* R as measured in the matrix's precision, by sums of n + 1 terms in any order, is off by at most
  * this in the 1-norm; size: |A| |V|. Mostly it is off by far less; but where a sum has no more than

@@ -54,7 +54,7 @@ static inline double method_ism_flops(int64_t n, int64_t m)
 
 /* An algorithm that fails leaves A to be formed, factored for its determinant, and inverted by lu.
  */
-static inline double method_ism_flops_most(int64_t n, int64_t m)
+static inline double method_ism_flops_max(int64_t n, int64_t m)
 {
     double order = (double)n;
     return method_ism_flops(n, m) + order * order * (2 * (double)m + 14.0 / 3.0 * order);
@@ -192,12 +192,12 @@ static const struct method method_ism = {
                                                "chosen by n and m, as docs/kernels.md tells; "
                                                "no output tells which it was",
                                            .kind = METHOD_OPTION_INT,
-                                           .least = 0,
-                                           .most = 32768}},
+                                           .min = 0,
+                                           .max = 32768}},
     .algorithm = METHOD_ALGORITHM_NONE,
     .n_max = METHOD_ISM_ORDER_MAX,
     .flops = method_ism_flops,
-    .flops_most = method_ism_flops_most,
+    .flops_max = method_ism_flops_max,
 };
 
 #endif

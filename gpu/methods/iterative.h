@@ -118,15 +118,15 @@ static const struct method method_iterative = {
                       "ill-conditioned matrix that may be a RESIDUAL near 1, with INFO 0: look at "
                       "RCOND",
               .kind = METHOD_OPTION_REAL,
-              .least = 0,
-              .most = 0.5},
+              .min = 0,
+              .max = 0.5},
          [METHOD_ITERATIVE_MAX_ITERATIONS] =
              {.name = "max_iterations",
               .help = "steps taken at most, all starts together; 512 products of matrices bound "
                       "them too",
               .kind = METHOD_OPTION_INT,
-              .least = 1,
-              .most = METHOD_ITERATIVE_ITERATIONS_MAX,
+              .min = 1,
+              .max = METHOD_ITERATIVE_ITERATIONS_MAX,
               .initial = 100},
          [METHOD_ITERATIVE_SCHEME] =
              {.name = "scheme",

@@ -31,7 +31,7 @@ static inline double method_tridiagonal_flops(int64_t n, int64_t m)
 
 /* sherman_morrison merges blocks of two rows, level by level; each level costs what two sweeps do.
  */
-static inline double method_tridiagonal_flops_most(int64_t n, int64_t m)
+static inline double method_tridiagonal_flops_max(int64_t n, int64_t m)
 {
     int levels = 1;
     while (levels < 62 && INT64_C(1) << levels < n)
@@ -98,7 +98,7 @@ static const struct method method_tridiagonal = {
     .algorithm = METHOD_ALGORITHM_NONE,
     .n_max = 1 << 24,
     .flops = method_tridiagonal_flops,
-    .flops_most = method_tridiagonal_flops_most,
+    .flops_max = method_tridiagonal_flops_max,
 };
 
 #endif

@@ -78,7 +78,7 @@ static void survey_unconverged(struct inference *inference, const int32_t *infos
 }
 
 /* fmin passes over NaN. */
-static double least_rcond(const struct proto_request *request, const void *rconds)
+static double min_rcond(const struct proto_request *request, const void *rconds)
 {
     double least = NAN;
     for (int64_t b = 0; b < request->batch; b++)
@@ -115,7 +115,7 @@ static void survey_all(struct inference *inference)
         survey_unconverged(inference, inference->outputs[model->info]);
     survey->rcond = NAN;
     if (model->rcond >= 0)
-        survey->rcond = least_rcond(request, inference->outputs[model->rcond]);
+        survey->rcond = min_rcond(request, inference->outputs[model->rcond]);
     survey->algorithm = request->n == 0 ? METHOD_ALGORITHM_NONE : (int)model->method->algorithm;
     if (model->algorithm >= 0)
         survey->algorithm = common_algorithm(request, inference->outputs[model->algorithm]);
@@ -200,7 +200,7 @@ void handlers__inference_answer(struct inference *inference)
     const struct handlers_limits *limits = &inference->handlers->services->limits;
     inference->encoding_ns = clock_now_ns();
     enum inference_state state = INFERENCE_ENCODING;
-    if (inference->answer_most_bytes >= limits->compress_min_bytes) {
+    if (inference->answer_max_bytes >= limits->compress_min_bytes) {
         inference->answer_coding =
             proto_coding_accepted(exchange_header(inference->x, "Accept-Encoding"));
         if (inference->answer_coding != PROTO_CODING_IDENTITY)

@@ -190,7 +190,7 @@ static enum error take_outputs(struct inference *inference, struct failure *fail
                            "The answer would be too large; send fewer matrices at once.");
     if (!handlers__memory_reserve(memory, total))
         return memory_failure(inference, failure);
-    inference->answer_most_bytes = total;
+    inference->answer_max_bytes = total;
     for (int i = 0; i < count; i++)
         if (is_wanted(request, i))
             inference->outputs[i] = handlers__memory_take(memory, bytes[i]);

@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 
-#define IDLE_MAX 256              /* objects a shard keeps */
-#define EXPECTED_LEAST (64 << 10) /* shorter bodies are not worth counting in advance */
+#define IDLE_MAX 256            /* objects a shard keeps */
+#define EXPECTED_MIN (64 << 10) /* shorter bodies are not worth counting in advance */
 /* Room behind a binary body for the outputs: as much as the tensors, INFO and RCOND of matrices
  * that are not tiny, the answer's JSON. */
 #define ANSWER_SLACK 8192
@@ -156,7 +156,7 @@ static int64_t first_bytes(const struct exchange *x, const struct inference_head
     int64_t most = (int64_t)arena_bytes(arena);
     int64_t body =
         handlers__memory_body_bytes(arena, x->content_length, lead_of(head), answer_guess(x, head));
-    int64_t all = x->content_length < EXPECTED_LEAST ? 0 : expected_bytes(x, head);
+    int64_t all = x->content_length < EXPECTED_MIN ? 0 : expected_bytes(x, head);
     all = all < most ? all : most;
     return body > all ? body : all;
 }

@@ -99,7 +99,7 @@ struct inference {
     uint32_t client;
     enum error status; /* of the step that ran away */
     unsigned char *body;
-    int64_t body_bytes, answer_most_bytes;
+    int64_t body_bytes, answer_max_bytes;
     enum proto_coding answer_coding; /* wanted; IDENTITY: as it is */
     bool refused;                    /* kind->refuses said so */
     bool deflated;

@@ -13,7 +13,7 @@
 
 #include "base/checked.h"
 
-#define SLOT_LEAST 4096 /* small takes share a slot */
+#define SLOT_MIN 4096 /* small takes share a slot */
 
 static void *take_for_codec(struct proto_space *space, int64_t bytes)
 {
@@ -160,7 +160,7 @@ bool handlers__memory_reserve(struct inference_memory *memory, int64_t bytes)
         return false;
     if (room_for(memory, bytes) != NULL)
         return true;
-    int64_t least = bytes > SLOT_LEAST ? bytes : SLOT_LEAST;
+    int64_t least = bytes > SLOT_MIN ? bytes : SLOT_MIN;
     if (memory->count >= HANDLERS_MEMORY_SLOTS / 2 && memory->held_bytes > least &&
         add_slot(memory, memory->held_bytes))
         return true;

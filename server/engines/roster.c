@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define START_MOST_NS (20 * CLOCK_S)
+#define START_MAX_NS (20 * CLOCK_S)
 #define START_GIB_NS CLOCK_S /* more for each GiB of arena, which a CUDA engine pins */
 
 static void make_host_command(const struct roster *roster, const struct supervisor_options *options,
@@ -72,7 +72,7 @@ static void set_up_seat(struct roster *roster, const struct supervisor_options *
                               options->engines.devices[seat->device]);
     seat->home = &roster->home;
     seat->metrics = options->metrics;
-    seat->start_most_ns = START_MOST_NS + (arena_bytes(options->arena) >> 30) * START_GIB_NS;
+    seat->start_max_ns = START_MAX_NS + (arena_bytes(options->arena) >> 30) * START_GIB_NS;
     seat->heartbeat_ns = (uint64_t)options->heartbeat_ns;
     seat->backoff_max_ns = (uint64_t)options->backoff_max_ns;
 }

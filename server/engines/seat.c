@@ -6,15 +6,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define SPARE_BACKOFF_MOST_NS (100 * CLOCK_MS)
+#define SPARE_BACKOFF_MAX_NS (100 * CLOCK_MS)
 /* A spare engine that ends sooner, without having had any work, is no better than one that fails to
  * start. */
 #define SPARE_STEADY_NS CLOCK_S
-#define FAILED_STARTS_MOST 5
+#define FAILED_STARTS_MAX 5
 /* Processes of a seat that may wait to be reaped while another one is started, or takes it. A
  * device can hold them for ever; then no more are made, nor used up. */
-#define LEAVING_MOST 2
-#define TAKEN_LEAVING_MOST 4
+#define LEAVING_MAX 2
+#define TAKEN_LEAVING_MAX 4
 /* An engine in a spare seat that was silent for longer is not given another one. */
 #define LIVELY_NS (5 * ENGINE_HEARTBEAT_MS * CLOCK_MS)
 
@@ -54,11 +54,11 @@ void seat_show_failures(struct seat *seat)
 
 /* ---- Starting ---- */
 
-static void back_off(struct seat *seat, uint64_t most_ns, uint64_t now_ns)
+static void back_off(struct seat *seat, uint64_t max_ns, uint64_t now_ns)
 {
     seat->backoff_ns = seat->backoff_ns == 0 ? SEAT_QUICK_NS : 2 * seat->backoff_ns;
-    if (seat->backoff_ns > most_ns)
-        seat->backoff_ns = most_ns;
+    if (seat->backoff_ns > max_ns)
+        seat->backoff_ns = max_ns;
     seat->not_before_ns = now_ns + seat->backoff_ns;
 }
 
@@ -79,7 +79,7 @@ static void take_out(struct seat *seat, const char *why, uint64_t now_ns)
  * without; later it is tried again, for what is wrong (an upgrade half done, say) may pass. */
 static void start_failed(struct seat *seat, bool slow, const char *why, uint64_t now_ns)
 {
-    bool hopeless = ++seat->failed_starts >= FAILED_STARTS_MOST || slow;
+    bool hopeless = ++seat->failed_starts >= FAILED_STARTS_MAX || slow;
     back_off(seat, seat->backoff_max_ns, now_ns);
     if (!hopeless)
         return;
@@ -110,7 +110,7 @@ static bool is_due(const struct seat *seat, uint64_t now_ns)
 
 static bool may_start(const struct seat *seat, uint64_t now_ns)
 {
-    return is_due(seat, now_ns) && !seat->held && seat->leaving < LEAVING_MOST;
+    return is_due(seat, now_ns) && !seat->held && seat->leaving < LEAVING_MAX;
 }
 
 bool seat_is_on_the_way(const struct seat *seat)
@@ -198,10 +198,10 @@ static void note_life(struct seat *seat, const struct engine_process *process, u
         return;
     }
     bool is_short = is_spare(seat) && !process->idle;
-    uint64_t most_ns = seat->backoff_max_ns;
-    if (is_short && most_ns > SPARE_BACKOFF_MOST_NS)
-        most_ns = SPARE_BACKOFF_MOST_NS;
-    back_off(seat, most_ns, now_ns);
+    uint64_t max_ns = seat->backoff_max_ns;
+    if (is_short && max_ns > SPARE_BACKOFF_MAX_NS)
+        max_ns = SPARE_BACKOFF_MAX_NS;
+    back_off(seat, max_ns, now_ns);
 }
 
 /* Nobody sits there any more: what that means for who comes next. */
@@ -313,7 +313,7 @@ bool seat_look_after(struct seat *seat, uint64_t now_ns, bool stalled)
             note_up(seat);
             return true;
         }
-        if (now_ns > process->started_ns + seat->start_most_ns)
+        if (now_ns > process->started_ns + seat->start_max_ns)
             turn_out(seat, ENGINE_PROCESS_START, false, now_ns);
     } else if (process->state == ENGINE_PROCESS_UP) {
         watch(seat, now_ns, stalled);
@@ -325,7 +325,7 @@ bool seat_look_after(struct seat *seat, uint64_t now_ns, bool stalled)
  * ended. */
 static bool may_take_over(const struct seat *seat, const struct seat *spare, uint64_t now_ns)
 {
-    bool vacant = seat->state == SEAT_WANTED && seat->leaving < TAKEN_LEAVING_MOST &&
+    bool vacant = seat->state == SEAT_WANTED && seat->leaving < TAKEN_LEAVING_MAX &&
                   (seat_is_on_the_way(seat) || is_due(seat, now_ns));
     if (!vacant || spare->process == NULL)
         return false;
@@ -363,7 +363,7 @@ bool seat_is_busy(const struct seat *seat)
 {
     bool waits =
         seat->process == NULL && seat->state == SEAT_WANTED && seat->backoff_ns <= SEAT_QUICK_NS;
-    return seat_is_on_the_way(seat) || (waits && seat->leaving < LEAVING_MOST);
+    return seat_is_on_the_way(seat) || (waits && seat->leaving < LEAVING_MAX);
 }
 
 bool seat_is_settled(const struct seat *seat)

@@ -44,7 +44,7 @@ struct seat {
     char device_text[16];
     bool must; /* the service cannot be without it at the start */
     struct metric_registry *metrics;
-    uint64_t start_most_ns; /* an engine that takes longer to come up is ended */
+    uint64_t start_max_ns; /* an engine that takes longer to come up is ended */
     uint64_t heartbeat_ns, backoff_max_ns;
 
     /* Read by the owner. */

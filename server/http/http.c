@@ -13,8 +13,8 @@
 #define POOL_BYTES ((size_t)32 << 10) /* the library's, a connection; cleared for each request */
 #define DRIVE_ROUNDS 8                /* before the queue is looked after */
 #define LINGER_MAX 1024
-#define MEASURED_MOST (INT64_C(1) << 40) /* bytes that are given time; the product fits */
-#define QUIESCE_ROUNDS 512               /* of ten connections */
+#define MEASURED_MAX (INT64_C(1) << 40) /* bytes that are given time; the product fits */
+#define QUIESCE_ROUNDS 512              /* of ten connections */
 /* Above the limit, to be told so; further ones stay in the backlog. */
 #define SPARE_CONNECTIONS 64
 
@@ -159,8 +159,8 @@ bool http__is_reading(const struct http__connection *c)
 
 uint64_t http__second_a_mebibyte(int64_t bytes)
 {
-    if (bytes > MEASURED_MOST)
-        bytes = MEASURED_MOST;
+    if (bytes > MEASURED_MAX)
+        bytes = MEASURED_MAX;
     return bytes <= 0 ? 0 : (uint64_t)(bytes >> 10) * CLOCK_S / 1024;
 }
 

@@ -30,7 +30,7 @@ import time
 
 POISON = 1234567.0
 PATH = "/v2/models/lu/infer"
-START_S, ANSWER_S, MOST_S = 30, 60, 400
+START_S, ANSWER_S, MAX_S = 30, 60, 400
 CALM_S = 2  # in which a fault is to be repaired
 
 
@@ -162,7 +162,7 @@ def poison(load, options, problems):
     a = matrix(8, 1)
     a[0] = POISON
     connection, sent = load.connect(), []
-    end = time.monotonic() + MOST_S
+    end = time.monotonic() + MAX_S
     while faults_so_far(load.port) < options.faults:
         if options.calm:
             wait_calm(load.port, options.spares, problems)
@@ -179,7 +179,7 @@ def poison(load, options, problems):
     connection.close()
     seen = faults_so_far(load.port)
     if seen < options.faults and not problems:
-        problems.append(f"only {seen} faults in {MOST_S} s")
+        problems.append(f"only {seen} faults in {MAX_S} s")
     return seen, sent
 
 

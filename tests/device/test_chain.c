@@ -75,8 +75,8 @@ struct link {
     struct engine_item item;
     struct tally tallies[SHAKEN + 1];
     int singular, singular_seen; /* changes that were rejected; of those without A0, by INFO */
-    double worst_known, worst_update, worst_clean, least_spoilt; /* ratios */
-    double worst_rcond, worst_det;                               /* relative, with A0 */
+    double worst_known, worst_update, worst_clean, min_spoilt; /* ratios */
+    double worst_rcond, worst_det;                             /* relative, with A0 */
 };
 
 struct team {
@@ -341,7 +341,7 @@ static void check_repair(struct link *link, const struct answer *answer)
     tally->by_lu += by_lu;
     if (link->state == SPOILT) {
         expect(sent > WRONG_RATIO, "the spoilt inverse has a ratio of", sent);
-        link->least_spoilt = fmin(link->least_spoilt, sent);
+        link->min_spoilt = fmin(link->min_spoilt, sent);
     } else if (link->state == CLEAN) {
         expect(sent <= GPUTEST_RATIO_MAX, "after ordinary updates a ratio of", sent);
         worsen(&link->worst_clean, sent);
@@ -395,7 +395,7 @@ static void open_team(struct team *team, const struct row *row)
     for (int k = 0; k < row->chains; k++) {
         struct link *link = &team->links[k];
         link->chain = chain_make(row->precision, row->n, (uint64_t)(1 + k));
-        link->least_spoilt = HUGE_VAL;
+        link->min_spoilt = HUGE_VAL;
         lay_out(link);
     }
 }
@@ -411,8 +411,7 @@ static void tell(const struct team *team, int k)
         precision_name(team->row->precision), (int)team->row->n, k, tallies[SPOILT].by_lu,
         tallies[SPOILT].known, tallies[SHAKEN].by_lu, tallies[SHAKEN].known, tallies[CLEAN].by_lu,
         tallies[CLEAN].known, link->worst_known, link->worst_update, link->worst_clean,
-        link->least_spoilt, link->worst_rcond, link->worst_det, link->singular,
-        link->singular_seen);
+        link->min_spoilt, link->worst_rcond, link->worst_det, link->singular, link->singular_seen);
 }
 
 /* Every drift was repaired, and hardly a step with A0 took lu where there was none. */

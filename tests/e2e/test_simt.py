@@ -85,7 +85,7 @@ def test_who_computes():
             assert kernel.startswith(wanted), (told, kernels)
 
 
-SORTED_LEAST = 256  # CUDA_AUTO_SORTED_N_LEAST
+SORTED_MIN = 256  # CUDA_AUTO_SORTED_N_MIN
 
 
 def kinds(n, dtype):
@@ -110,10 +110,10 @@ WANTED = ["INVERSE", "INFO", "RCOND", "METHOD"]
 
 
 def compare(ours, theirs, a):
-    """Against the host's answers: the same algorithms; below SORTED_LEAST all lu."""
+    """Against the host's answers: the same algorithms; below SORTED_MIN all lu."""
     n, dtype = a.shape[-1], a.dtype
     got, wanted = (client.outputs("auto", {"A": a}, WANTED) for client in (ours, theirs))
-    is_lu = [n < SORTED_LEAST and algorithm != "none" for algorithm in wanted["METHOD"]]
+    is_lu = [n < SORTED_MIN and algorithm != "none" for algorithm in wanted["METHOD"]]
     assert list(got["METHOD"]) == ["lu" if lu else algorithm
                                    for lu, algorithm in zip(is_lu, wanted["METHOD"], strict=True)]
     for k in range(len(a)):
@@ -159,7 +159,7 @@ def test_auto_as_the_host():
             a = kinds(n, dtype)
             compare_alone(ours, a, compare(ours, theirs, a))
         # Fewer: the stand-in takes its time, and an engine has a deadline.
-        for n, dtype, first, last in [(150, "f8", 3, 6), (SORTED_LEAST, "f8", 1, 8),
+        for n, dtype, first, last in [(150, "f8", 3, 6), (SORTED_MIN, "f8", 1, 8),
                                       (300, "f4", 2, 6)]:
             a = kinds(n, dtype)[first:last]
             compare_alone(ours, a[:2], compare(ours, theirs, a))

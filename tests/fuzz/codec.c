@@ -44,10 +44,9 @@ static const struct method chain = {
                 {.name = "INFO", .kind = METHOD_INT32, .is_default = true},
                 {.name = "RCOND", .is_default = true},
                 {.name = "METHOD", .kind = METHOD_ALGORITHM, .is_default = true}},
-    .options =
-        {{.name = "rows", .kind = METHOD_OPTION_RANGE},
-         {.name = "columns", .kind = METHOD_OPTION_RANGE},
-         {.name = "steps", .kind = METHOD_OPTION_INT, .least = 0, .most = 1000, .initial = 5}},
+    .options = {{.name = "rows", .kind = METHOD_OPTION_RANGE},
+                {.name = "columns", .kind = METHOD_OPTION_RANGE},
+                {.name = "steps", .kind = METHOD_OPTION_INT, .min = 0, .max = 1000, .initial = 5}},
     .n_max = 100,
 };
 
@@ -62,8 +61,8 @@ static const struct method update = {
         {{.name = "INVERSE", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_N}, .is_default = true},
          {.name = "INFO", .kind = METHOD_INT32, .is_default = true}},
     .options = {{.name = "refine", .kind = METHOD_OPTION_BOOL, .initial = 1},
-                {.name = "block_size", .kind = METHOD_OPTION_INT, .least = 1, .most = 64},
-                {.name = "tolerance", .kind = METHOD_OPTION_REAL, .least = 0, .most = 0.5},
+                {.name = "block_size", .kind = METHOD_OPTION_INT, .min = 1, .max = 64},
+                {.name = "tolerance", .kind = METHOD_OPTION_REAL, .min = 0, .max = 0.5},
                 {.name = "variant", .kind = METHOD_OPTION_CHOICE, .choices = "auto|single|block"}},
     .n_max = 1000,
 };

@@ -86,7 +86,7 @@ cudaError_t cudaGetLastError(void)
 
 /* ---- The device ---- */
 
-static int multiprocessors = 1, shared_most = SIMT_SHARED_MAX;
+static int multiprocessors = 1, shared_max = SIMT_SHARED_MAX;
 
 void simt_set_multiprocessors(int count)
 {
@@ -95,7 +95,7 @@ void simt_set_multiprocessors(int count)
 
 void simt_set_shared(int bytes)
 {
-    shared_most = bytes;
+    shared_max = bytes;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
@@ -109,8 +109,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     *properties = (struct cudaDeviceProp){.name = "SIMT stand-in",
                                           .totalGlobalMem = MEMORY_BYTES,
                                           .sharedMemPerBlock = SIMT_SHARED_USUAL,
-                                          .sharedMemPerBlockOptin = (size_t)shared_most,
-                                          .sharedMemPerMultiprocessor = (size_t)shared_most + 1024,
+                                          .sharedMemPerBlockOptin = (size_t)shared_max,
+                                          .sharedMemPerMultiprocessor = (size_t)shared_max + 1024,
                                           .major = 9,
                                           .multiProcessorCount = multiprocessors};
     return simt_say(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
@@ -132,7 +132,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     if (device != 0)
         return simt_say(cudaErrorInvalidDevice);
     if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin)
-        *value = shared_most;
+        *value = shared_max;
     else if (attribute == cudaDevAttrMultiProcessorCount)
         *value = multiprocessors;
     else if (attribute == cudaDevAttrClusterLaunch)
@@ -335,8 +335,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
 {
     if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
         return say_valid(value == 0 || value == 1);
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-        value > shared_most)
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > shared_max)
         return simt_say(cudaErrorInvalidValue);
     pthread_mutex_lock(&allowed_lock);
     size_t *found = find_allowed(kernel);

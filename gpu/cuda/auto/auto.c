@@ -72,7 +72,7 @@ static void find_chunk(struct visit *visit)
 {
     struct cuda__auto_call *of = &visit->of;
     of->first = visit->state->first;
-    of->count = least(of->space.matrices, of->matrices - of->first);
+    of->count = min_i64(of->space.matrices, of->matrices - of->first);
     of->odd_first = visit->state->odd_first;
     of->placed = visit->state->placed;
     of->likely_first = visit->state->likely_first;
@@ -126,7 +126,8 @@ static void place(struct visit *visit)
     struct cuda__auto_call *of = &visit->of;
     struct cuda__auto_space *space = &of->space;
     struct state *state = visit->state;
-    state->placed = least(space->places, (int64_t)state->counts[CUDA__AUTO_ODD] - state->odd_first);
+    state->placed =
+        min_i64(space->places, (int64_t)state->counts[CUDA__AUTO_ODD] - state->odd_first);
     find_chunk(visit);
     struct cuda_identification task = {
         .precision = of->precision,
@@ -190,8 +191,8 @@ static void take_algorithms(struct visit *visit)
 static void hold(struct visit *visit)
 {
     struct state *state = visit->state;
-    state->held = least(visit->of.space.holds,
-                        (int64_t)state->counts[CUDA__AUTO_LIKELY] - state->likely_first);
+    state->held = min_i64(visit->of.space.holds,
+                          (int64_t)state->counts[CUDA__AUTO_LIKELY] - state->likely_first);
     find_chunk(visit);
     pass(visit, visit->kernels->hold, state->held);
 }
@@ -308,7 +309,7 @@ cudaError_t cuda__auto_begin(const struct cuda_call *call, bool sorts, cudaStrea
 
 cudaError_t cuda_auto(const struct cuda_call *call, cudaStream_t stream)
 {
-    return cuda__auto_begin(call, call->n >= CUDA_AUTO_SORTED_N_LEAST, stream);
+    return cuda__auto_begin(call, call->n >= CUDA_AUTO_SORTED_N_MIN, stream);
 }
 
 cudaError_t cuda_auto_again(const struct cuda_call *call, cudaStream_t stream)

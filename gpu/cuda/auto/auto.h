@@ -1,7 +1,7 @@
 /* gpu/cuda/auto/auto.h: the launcher of `auto` (gpu/methods/auto.h). See call.h for what every
  * launcher keeps to.
  *
- * Below CUDA_AUTO_SORTED_N_LEAST every matrix is lu's: no other algorithm is faster there. From it
+ * Below CUDA_AUTO_SORTED_N_MIN every matrix is lu's: no other algorithm is faster there. From it
  * on, most matrices are dense still, and three of their entries tell so. What the batch holds
  * beside them is found on the device, in lists; the launcher is called again, reads from the notes
  * how long these are, and launches each algorithm for its list:
@@ -17,12 +17,12 @@
  * recovered
  *
  * With the option `spd` matrices that differ from their transposes by rounding alone count as
- * symmetric, at every order: below CUDA_AUTO_DEFINITE_N_LEAST these alone are looked for.
+ * symmetric, at every order: below CUDA_AUTO_DEFINITE_N_MIN these alone are looked for.
  *
  * Which algorithm a matrix takes follows from its numbers, n, the precision and the option alone,
  * and so do its bits; the lists' order and length leave no mark.
  *
- * Cost of a dense matrix: lu's; of a batch two launches more, and from CUDA_AUTO_SORTED_N_LEAST on
+ * Cost of a dense matrix: lu's; of a batch two launches more, and from CUDA_AUTO_SORTED_N_MIN on
  * a visit and a look at a few entries of each. An odd one is read once, and its inverse written
  * once; one that may be definite is read once more than its algorithm does. Where some of those
  * that are held are definite, all of them cost what Cholesky does. Workspace: what lu takes, or
@@ -42,10 +42,10 @@ extern "C" {
 /* With everything in the memory of an H200, 2026-11-22, triangular matrices took 1.3 times lu's
  * time at n = 128, and half of it at 512; diagonal and tridiagonal ones 0.4 and 0.8 times, and 0.1
  * and 0.2. */
-#define CUDA_AUTO_SORTED_N_LEAST 256
+#define CUDA_AUTO_SORTED_N_MIN 256
 /* From which symmetric positive definite ones are Cholesky's. Batches of 256 x 256 in FP32 took 1.3
  * to 1.6 times lu's time, which has such orders on one multiprocessor each up to 320. */
-#define CUDA_AUTO_DEFINITE_N_LEAST(precision) ((precision) == PRECISION_FP32 ? 321 : 256)
+#define CUDA_AUTO_DEFINITE_N_MIN(precision) ((precision) == PRECISION_FP32 ? 321 : 256)
 
 /* Begins with a batch. */
 cudaError_t cuda_auto(const struct cuda_call *call, cudaStream_t stream);

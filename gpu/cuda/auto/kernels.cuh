@@ -350,7 +350,7 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     for (int i = (int)threadIdx.x; i < call.n; i += CUDA__AUTO_THREADS) {
         T pivot = a[i * (call.ld + 1)];
         zero = pivot == 0 ? min(zero, i + 1) : zero;
-        vanished = vanished || (pivot != 0 && fabs(pivot * factor) < cuda__real<T>::least_safe);
+        vanished = vanished || (pivot != 0 && fabs(pivot * factor) < cuda__real<T>::min_safe);
     }
     zero = cuda__block_min<CUDA__AUTO_ROWS>(zero, zeros);
     vanished = __syncthreads_or(vanished);

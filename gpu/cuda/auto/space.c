@@ -151,7 +151,7 @@ static int64_t places_wanted(struct cuda__auto_call *of, int64_t matrices)
 {
     size_t one = lay_out_places(of, 1, NULL);
     int64_t most = one > 0 && one < PLACES_BYTES ? (int64_t)(PLACES_BYTES / one) : 1;
-    return least(least(most, PLACES_MAX), matrices);
+    return min_i64(min_i64(most, PLACES_MAX), matrices);
 }
 
 /* As many matrices as it pays to hold. */
@@ -159,7 +159,7 @@ static int64_t held_wanted(struct cuda__auto_call *of, int64_t matrices)
 {
     size_t one = lay_out_held(of, 1, NULL);
     int64_t most = one > 0 && one < HELD_BYTES ? (int64_t)(HELD_BYTES / one) : 1;
-    return least(least(most, CUDA_CHOLESKY_MATRICES_MAX), matrices);
+    return min_i64(min_i64(most, CUDA_CHOLESKY_MATRICES_MAX), matrices);
 }
 
 static size_t lu_bytes(const struct cuda__auto_call *of, int64_t matrices)
@@ -184,8 +184,8 @@ struct cuda__auto_call cuda__auto_read(const struct cuda_call *call, bool sorts)
 {
     int64_t panel = CUDA_TRIANGULAR_PANEL;
     /* Smaller orders are sorted for tests alone, and then whole. */
-    bool definite = call->n < CUDA_AUTO_SORTED_N_LEAST ||
-                    call->n >= CUDA_AUTO_DEFINITE_N_LEAST(call->precision);
+    bool definite =
+        call->n < CUDA_AUTO_SORTED_N_MIN || call->n >= CUDA_AUTO_DEFINITE_N_MIN(call->precision);
     bool averages = call->options && call->options[METHOD_AUTO_SPD] != 0;
     return (struct cuda__auto_call){
         .precision = call->precision,
@@ -204,7 +204,7 @@ struct cuda__auto_call cuda__auto_read(const struct cuda_call *call, bool sorts)
 /* Matrices whose lists are kept at a time; all, where there are none. */
 static int64_t chunk_of(const struct cuda__auto_call *of, int64_t matrices)
 {
-    return of->lists ? least(matrices, CHUNK_MAX) : matrices;
+    return of->lists ? min_i64(matrices, CHUNK_MAX) : matrices;
 }
 
 size_t cuda__auto_bytes(const struct cuda_call *call, bool sorts, int64_t matrices)
@@ -216,7 +216,7 @@ size_t cuda__auto_bytes(const struct cuda_call *call, bool sorts, int64_t matric
 
 size_t cuda_auto_workspace(const struct cuda_call *call, int64_t matrices)
 {
-    return cuda__auto_bytes(call, call->n >= CUDA_AUTO_SORTED_N_LEAST, matrices);
+    return cuda__auto_bytes(call, call->n >= CUDA_AUTO_SORTED_N_MIN, matrices);
 }
 
 bool cuda__auto_settle(struct cuda__auto_call *of, const struct cuda_call *call)

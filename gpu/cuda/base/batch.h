@@ -20,7 +20,7 @@
  * have vanished, or of one whose numbers are far apart, where denormal ones may have been taken for
  * zeros. An unverified inverse has an INFO of CUDA_INFO_UNVERIFIED or up to n more, and
  * cuda_recover_small must follow before the results are used. Items of inverses must have INFO. */
-#define CUDA_TRIED_N_LEAST 9
+#define CUDA_TRIED_N_MIN 9
 #define CUDA_INFO_UNVERIFIED INT32_MIN
 
 /* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,

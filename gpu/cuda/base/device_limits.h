@@ -27,7 +27,7 @@ static inline int64_t cuda__multiprocessors(void)
 }
 
 /* Bytes of shared memory that a block may have at most, if it asks for more than is usual. */
-static inline int cuda__shared_most(void)
+static inline int cuda__shared_max(void)
 {
     return cuda__current(cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
@@ -38,7 +38,7 @@ static inline cudaError_t cuda__allow_shared(const void *kernel, size_t bytes)
 {
     if (bytes <= CUDA__SHARED_USUAL)
         return cudaSuccess;
-    int most = cuda__shared_most();
+    int most = cuda__shared_max();
     if (bytes > (size_t)most)
         return cudaErrorInvalidValue;
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);

@@ -17,9 +17,9 @@ typedef cudaError_t cuda_launcher(const struct cuda_call *call, cudaStream_t str
 struct cuda_method {
     const char *name;   /* the descriptor's */
     const char *kernel; /* "cuda lu fused" */
-    /* The orders of this row: from n_least to n_max, which is 0 where the precision is not taken.
+    /* The orders of this row: from n_min to n_max, which is 0 where the precision is not taken.
      * The rows of one method leave no order out. */
-    int64_t n_least, n_max[PRECISION_COUNT];
+    int64_t n_min, n_max[PRECISION_COUNT];
     bool takes_tensors;      /* call->tensors is laid out; otherwise call->batch */
     bool takes_products;     /* call->products is there */
     int result, extra, info; /* the outputs that struct cuda_item names so */
@@ -44,7 +44,7 @@ const struct cuda_method *cuda_method_find(uint32_t index, enum precision precis
 int64_t cuda_method_n_max(uint32_t index, enum precision precision);
 
 /* Bytes of device memory without which one matrix cannot be done with, recovered or not. */
-size_t cuda_method_bytes_least(const struct cuda_method *method, const struct cuda_call *call);
+size_t cuda_method_bytes_min(const struct cuda_method *method, const struct cuda_call *call);
 
 /* All rows, one after the other; NULL behind the last. */
 const struct cuda_method *cuda_method_row(int row);

@@ -16,7 +16,7 @@
 
 /* A batch of each slot of the lanes uses one, and as many again may be kept. */
 #define BLOCKS (2 * ENGINE_LANES * ENGINE_BATCH_SLOTS)
-#define SIZE_LEAST ((size_t)2 << 20) /* what the device gives out */
+#define SIZE_MIN ((size_t)2 << 20) /* what the device gives out */
 #define SHARE 4 /* one batch asks for this part of the budget at most, unless it must have more */
 #define FIT 4   /* a kept block that is this much larger still fits */
 #define SHORT_PART 4             /* this part is left to the short lane */
@@ -90,10 +90,10 @@ size_t cuda_pool_bytes_max(const struct cuda_pool *pool)
 /* The next size from `bytes` on; bytes itself where that would be beyond counting. */
 static size_t rounded_up(size_t bytes)
 {
-    size_t size = SIZE_LEAST;
+    size_t size = SIZE_MIN;
     while (size < bytes && size <= SIZE_MAX / 4)
         size *= 2;
-    if (size / 4 * 3 >= bytes && size > SIZE_LEAST)
+    if (size / 4 * 3 >= bytes && size > SIZE_MIN)
         size = size / 4 * 3;
     return size >= bytes ? size : bytes;
 }

@@ -14,8 +14,8 @@ template <> struct cuda__real<float> {
     static constexpr int width = 4;
     static constexpr float eps = 0x1p-23f;
     static constexpr float largest = 0x1.fffffep127f;
-    static constexpr float least_safe = 0x1p-126f; /* of these and above 1/x is finite */
-    static constexpr float most_safe = 0x1p126f;   /* of these and below 1/x is normal */
+    static constexpr float min_safe = 0x1p-126f; /* of these and above 1/x is finite */
+    static constexpr float max_safe = 0x1p126f;  /* of these and below 1/x is normal */
     /* A norm beyond these bounds is scaled by these powers of two before the work. */
     static constexpr float tiny = 0x1p-102f, raise = 0x1p48f;
     static constexpr float huge = 0x1p104f, lower = 0x1p-24f;
@@ -52,8 +52,8 @@ template <> struct cuda__real<double> {
     static constexpr int width = 2;
     static constexpr double eps = 0x1p-52;
     static constexpr double largest = 0x1.fffffffffffffp1023;
-    static constexpr double least_safe = 0x1p-1022;
-    static constexpr double most_safe = 0x1p1022;
+    static constexpr double min_safe = 0x1p-1022;
+    static constexpr double max_safe = 0x1p1022;
     static constexpr double tiny = 0x1p-969, raise = 0x1p106;
     static constexpr double huge = 0x1p971, lower = 0x1p-53;
 

@@ -436,7 +436,7 @@ static enum engine_status check(struct cuda_flight *flight, const struct engine_
     enum engine_status status = process_batch_check(batch, n_max, flight->lane->faults);
     if (status == ENGINE_OK && !lay_out(flight))
         status = ENGINE_UNSUPPORTED;
-    if (status == ENGINE_OK && cuda_method_bytes_least(flight->method, &flight->call) >
+    if (status == ENGINE_OK && cuda_method_bytes_min(flight->method, &flight->call) >
                                    cuda_pool_bytes_max(flight->lane->pool))
         status = ENGINE_OUT_OF_MEMORY;
     return status;

@@ -22,8 +22,8 @@
 /* The pause between two looks at what runs: this part of the time since anything happened, so that
  * a batch is reported late by that part of its own time at most. */
 #define PAUSE_PART 8
-#define PAUSE_LEAST_NS 2000
-#define PAUSE_MOST_NS 200000
+#define PAUSE_MIN_NS 2000
+#define PAUSE_MAX_NS 200000
 /* How long the pool keeps memory that neither lane uses. */
 #define KEEP_NS (5 * (int64_t)CLOCK_S)
 
@@ -93,8 +93,8 @@ static void rest(struct cuda_lane *lane, uint64_t now_ns)
         return;
     }
     int64_t pause_ns = quiet_ns / PAUSE_PART;
-    pause_ns = pause_ns < PAUSE_LEAST_NS ? PAUSE_LEAST_NS : pause_ns;
-    pause_ns = pause_ns > PAUSE_MOST_NS ? PAUSE_MOST_NS : pause_ns;
+    pause_ns = pause_ns < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause_ns;
+    pause_ns = pause_ns > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause_ns;
     if (lane->flying == 0 && lane->keeps && quiet_ns >= KEEP_NS)
         lane->keeps = cuda_pool_trim(lane->options.pool, KEEP_NS);
     if (lane->flying == 0)

@@ -63,7 +63,7 @@ static size_t factor_middle_workspace(const struct cuda_call *call, int64_t matr
 static const struct cuda_method table[] = {
     {.name = "lu",
      .kernel = "cuda lu fused",
-     .n_least = 1,
+     .n_min = 1,
      .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
      .result = 0,
      .info = 1,
@@ -72,7 +72,7 @@ static const struct cuda_method table[] = {
      .recover = recover_small},
     {.name = "lu",
      .kernel = "cuda lu blocked",
-     .n_least = CUDA_SMALL_N_MAX + 1,
+     .n_min = CUDA_SMALL_N_MAX + 1,
      .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
      .result = 0,
      .info = 1,
@@ -83,7 +83,7 @@ static const struct cuda_method table[] = {
      .workspace = inverse_middle_workspace},
     {.name = "lu_factor",
      .kernel = "cuda lu_factor fused",
-     .n_least = 1,
+     .n_min = 1,
      .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
      .result = 0,
      .extra = 1,
@@ -91,7 +91,7 @@ static const struct cuda_method table[] = {
      .launch = factor_small},
     {.name = "lu_factor",
      .kernel = "cuda lu_factor blocked",
-     .n_least = CUDA_SMALL_N_MAX + 1,
+     .n_min = CUDA_SMALL_N_MAX + 1,
      .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
      .result = 0,
      .extra = 1,
@@ -102,7 +102,7 @@ static const struct cuda_method table[] = {
     /* The blocked elimination in place is Gauss-Jordan's, with partial pivoting. */
     {.name = "gauss_jordan",
      .kernel = "cuda gauss-jordan fused",
-     .n_least = 1,
+     .n_min = 1,
      .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
      .result = 0,
      .info = 1,
@@ -111,7 +111,7 @@ static const struct cuda_method table[] = {
      .recover = recover_small},
     {.name = "gauss_jordan",
      .kernel = "cuda gauss-jordan blocked",
-     .n_least = CUDA_SMALL_N_MAX + 1,
+     .n_min = CUDA_SMALL_N_MAX + 1,
      .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
      .result = 0,
      .info = 1,
@@ -122,7 +122,7 @@ static const struct cuda_method table[] = {
      .workspace = inverse_middle_workspace},
     {.name = "auto",
      .kernel = "cuda auto",
-     .n_least = 1,
+     .n_min = 1,
      .n_max = {CUDA_AUTO_N_MAX, CUDA_AUTO_N_MAX},
      .takes_tensors = true,
      .takes_products = true,
@@ -131,7 +131,7 @@ static const struct cuda_method table[] = {
      .workspace = cuda_auto_workspace},
     {.name = "iterative",
      .kernel = "cuda iterative",
-     .n_least = 1,
+     .n_min = 1,
      .n_max = {CUDA_ITERATIVE_N_MAX, CUDA_ITERATIVE_N_MAX},
      .takes_tensors = true,
      .takes_products = true,
@@ -140,14 +140,14 @@ static const struct cuda_method table[] = {
      .workspace = cuda_iterative_workspace},
     {.name = "tridiagonal",
      .kernel = "cuda tridiagonal",
-     .n_least = 1,
+     .n_min = 1,
      .n_max = {CUDA_TRIDIAGONAL_N_MAX, CUDA_TRIDIAGONAL_N_MAX},
      .takes_tensors = true,
      .launch = cuda_tridiagonal,
      .workspace = cuda_tridiagonal_workspace},
     {.name = "ism",
      .kernel = "cuda ism",
-     .n_least = 1,
+     .n_min = 1,
      .n_max = {CUDA_ISM_N_MAX, CUDA_ISM_N_MAX},
      .takes_tensors = true,
      .takes_products = true,
@@ -159,7 +159,7 @@ static const struct cuda_method table[] = {
 
 #define ROWS ((int)(sizeof table / sizeof table[0]))
 
-size_t cuda_method_bytes_least(const struct cuda_method *method, const struct cuda_call *call)
+size_t cuda_method_bytes_min(const struct cuda_method *method, const struct cuda_call *call)
 {
     size_t work = method->workspace ? method->workspace(call, 1) : 0;
     size_t recovery = method->recover_workspace ? method->recover_workspace(call, 1) : 0;
@@ -180,7 +180,7 @@ const struct cuda_method *cuda_method_find(uint32_t index, enum precision precis
 {
     for (int i = 0; i < ROWS; i++) {
         const struct cuda_method *row = &table[i];
-        if (n >= row->n_least && n <= row->n_max[precision] && is_of(row, index))
+        if (n >= row->n_min && n <= row->n_max[precision] && is_of(row, index))
             return row;
     }
     return NULL;

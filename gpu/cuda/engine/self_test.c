@@ -156,7 +156,7 @@ static struct cuda_call call_of(const struct trial *trial)
 static bool has_room(const struct trial *trial)
 {
     struct cuda_call call = call_of(trial);
-    return cuda_method_bytes_least(trial->method, &call) <= cuda_pool_bytes_max(trial->pool);
+    return cuda_method_bytes_min(trial->method, &call) <= cuda_pool_bytes_max(trial->pool);
 }
 
 static cudaError_t run(const struct trial *trial)
@@ -169,7 +169,7 @@ static cudaError_t run(const struct trial *trial)
     memset(trial->h_bench->info, 0xa5, sizeof trial->h_bench->info);
     trial->h_bench->unverified = 0;
     struct cuda_call call = call_of(trial);
-    size_t bytes = cuda_method_bytes_least(method, &call);
+    size_t bytes = cuda_method_bytes_min(method, &call);
     if (bytes > 0)
         status = cuda_pool_take(trial->pool, false, bytes, bytes, &block);
     call.workspace = block.d_data;
@@ -187,8 +187,8 @@ static cudaError_t run(const struct trial *trial)
 /* The order to be tried after n; 0: that was the last one. */
 static int64_t next_order(const struct cuda_method *method, enum precision precision, int64_t n)
 {
-    int64_t next = n < method->n_least ? method->n_least : n + 1;
-    int64_t most = method->n_least > EVERY_N_MAX ? method->n_least : EVERY_N_MAX;
+    int64_t next = n < method->n_min ? method->n_min : n + 1;
+    int64_t most = method->n_min > EVERY_N_MAX ? method->n_min : EVERY_N_MAX;
     most = most < TRIED_N_MAX ? most : TRIED_N_MAX;
     most = most < method->n_max[precision] ? most : method->n_max[precision];
     return next <= most ? next : 0;

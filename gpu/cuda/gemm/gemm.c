@@ -21,12 +21,12 @@
 
 /* Multiplications of one matrix from which on cuBLAS is called. By timing on an H200, 2026-11-23:
  * one product of 512 x 512 x 512 is as fast there in FP64, a batch of them slower. */
-#define LARGE_LEAST (INT64_C(1) << 28)
+#define LARGE_MIN (INT64_C(1) << 28)
 
 /* Where products of TF32 parts are the faster ones. */
-#define SPLIT_LEAST (INT64_C(1) << 31)
-#define SPLIT_SIDE_LEAST 256 /* rows and columns */
-#define SPLIT_INNER_LEAST 128
+#define SPLIT_MIN (INT64_C(1) << 31)
+#define SPLIT_SIDE_MIN 256 /* rows and columns */
+#define SPLIT_INNER_MIN 128
 #define SPLIT_SIDE_MAX (INT64_C(1) << 16) /* quarters of operands are counted in 32 bits */
 #define SPLIT_ALIGN 256                   /* bytes */
 
@@ -382,12 +382,11 @@ static bool is_valid(const struct cuda_product *p)
 
 size_t cuda_product_scratch(const struct cuda_product *p)
 {
-    const int64_t least = SPLIT_SIDE_LEAST, most = SPLIT_SIDE_MAX;
+    const int64_t least = SPLIT_SIDE_MIN, most = SPLIT_SIDE_MAX;
     bool fits = p->precision == PRECISION_FP32 && p->rows >= least && p->columns >= least &&
-                p->inner >= SPLIT_INNER_LEAST && p->rows <= most && p->columns <= most &&
+                p->inner >= SPLIT_INNER_MIN && p->rows <= most && p->columns <= most &&
                 p->inner <= most;
-    return fits && p->rows * p->columns >= SPLIT_LEAST / p->inner ? cuda__product_split_bytes(p)
-                                                                  : 0;
+    return fits && p->rows * p->columns >= SPLIT_MIN / p->inner ? cuda__product_split_bytes(p) : 0;
 }
 
 cudaError_t cuda_product(struct cuda_products *with, const struct cuda_product *product,
@@ -397,7 +396,7 @@ cudaError_t cuda_product(struct cuda_products *with, const struct cuda_product *
         return cudaErrorInvalidValue;
     if (product->rows == 0 || product->columns == 0 || product->count == 0)
         return cudaSuccess;
-    bool is_large = product->rows * product->columns * product->inner >= LARGE_LEAST;
+    bool is_large = product->rows * product->columns * product->inner >= LARGE_MIN;
     if (!is_large || !with->library)
         return cuda__product_own(product, stream);
     return product->scratch && product->alpha != 0 && cuda_product_scratch(product) > 0

@@ -107,7 +107,7 @@ static __device__ __forceinline__ float4 cuda__split_read(const cuda__split_side
 
 static __global__ void cuda__split_reset_kernel(cuda__split_scalars *scalars)
 {
-    scalars->most[threadIdx.x] = 0;
+    scalars->max[threadIdx.x] = 0;
 }
 
 /* blockIdx.y: the side; across: of four numbers. */
@@ -126,15 +126,15 @@ static __global__ void __launch_bounds__(SPLIT_THREADS)
     }
     most = __reduce_max_sync(~0u, most);
     if (threadIdx.x % CUDA__WARP == 0)
-        (void)atomicMax(&task.scalars->most[blockIdx.y], most);
+        (void)atomicMax(&task.scalars->max[blockIdx.y], most);
 }
 
 static __global__ void __launch_bounds__(SPLIT_THREADS)
     cuda__split_fill_kernel(const cuda__split_task task)
 {
     const cuda__split_side &side = task.sides[blockIdx.y];
-    int scale_a = cuda__split_scale(task.scalars->most[0]);
-    int scale_b = cuda__split_scale(task.scalars->most[1]);
+    int scale_a = cuda__split_scale(task.scalars->max[0]);
+    int scale_b = cuda__split_scale(task.scalars->max[1]);
     float factor = ldexpf(1, blockIdx.y ? scale_b : scale_a);
     uint32_t across = (uint32_t)side.to_width / 4, q = blockIdx.x * SPLIT_THREADS + threadIdx.x;
     uint32_t i = q / across, j = q % across * 4;

@@ -47,8 +47,8 @@ extern "C" {
 
 /* On the device: what cuBLAS multiplies with. */
 struct cuda__split_scalars {
-    uint32_t most[2]; /* the bits of the largest |a| of A and of B */
-    float alpha;      /* that undoes the scaling too */
+    uint32_t max[2]; /* the bits of the largest |a| of A and of B */
+    float alpha;     /* that undoes the scaling too */
     float beta, one;
 };
 
@@ -71,7 +71,7 @@ struct cuda__split_task {
     float alpha, beta;
 };
 
-/* Sets scalars->most from the whole operands; `to` is not used. */
+/* Sets scalars->max from the whole operands; `to` is not used. */
 cudaError_t cuda__split_measure(const struct cuda__split_task *task, cudaStream_t stream);
 /* Fills the parts, and the other scalars. */
 cudaError_t cuda__split_fill(const struct cuda__split_task *task, cudaStream_t stream);

@@ -327,7 +327,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     {
         constexpr int rows = Given ? CUDA__ISM_LAST_ROWS / 2 : CUDA__ISM_LAST_ROWS;
         typedef cuda__ism_last_shape<Inner, Given, rows> large;
-        if (sizeof(typename large::shared) <= (size_t)cuda__shared_most())
+        if (sizeof(typename large::shared) <= (size_t)cuda__shared_max())
             start_shape<large>();
         else
             start_shape<cuda__ism_last_shape<Inner, Given, rows / 2>>();

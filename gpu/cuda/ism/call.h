@@ -27,14 +27,15 @@ extern "C" {
 #define CUDA__ISM_TRIED_KNOWN 4   /* and where A is known, but for last.cuh */
 #define CUDA__ISM_NORM_ORDER 64   /* to this order |A| is computed from all columns */
 #define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */
-#define CUDA__ISM_RECOVERED_LEAST                                                                  \
-    64 /* matrices that are recovered at once, of small orders more: */
+#define CUDA__ISM_RECOVERED_MIN                                                                    \
+    64 /* matrices that are recovered at once, of small orders more:                               \
+        */
 #define CUDA__ISM_RECOVERED_BYTES (64 << 20) /* as many as so much workspace holds */
 #define CUDA__ISM_MET 128 /* lines of K that M = I + X K is formed with at a time */
 #define CUDA__ISM_TURN 64 /* columns of a block that are eliminated together */
 /* Products with sums of so many numbers on are cut, if they have few tiles: the numbers of a
  * piece's sums at least, rows and columns of a tile, tiles of all pieces together. */
-#define CUDA__ISM_CUT_LEAST 512
+#define CUDA__ISM_CUT_MIN 512
 #define CUDA__ISM_CUT_INNER 128
 #define CUDA__ISM_CUT_TILE 64
 #define CUDA__ISM_CUT_TILES 264 /* twice the multiprocessors of an H200 */
@@ -43,7 +44,7 @@ extern "C" {
 /* The last product makes the answer itself up to so many columns (last.cuh; in FP32
  * last_narrow.cuh): columns of a block's strip, rows that it takes together, and blocks of all
  * strips, the multiprocessors of an H200; twice that where two blocks fit on one. */
-#define CUDA__ISM_LAST_MOST 64
+#define CUDA__ISM_LAST_MAX 64
 #define CUDA__ISM_LAST_STRIP 128
 #define CUDA__ISM_LAST_ROWS 64
 #define CUDA__ISM_NARROW_ROWS 128
@@ -51,15 +52,15 @@ extern "C" {
 #define CUDA__ISM_LAST_ROUNDS 3 /* of all multiprocessors, at most */
 /* From this order on, and to so many columns, |A| is measured beside the work, in another stream
  * (norm.cuh). */
-#define CUDA__ISM_BESIDE_LEAST 1024
-#define CUDA__ISM_BESIDE_MOST 1024
+#define CUDA__ISM_BESIDE_MIN 1024
+#define CUDA__ISM_BESIDE_MAX 1024
 
 /* Updates without A0 that no block of threads holds, to this order and so many columns, go by
  * stream.cuh: columns that a block reads, rows of a part of the answer, about, and rows of a
  * strip at least. Where all matrices have so few parts, a block of it has a strip: half as many as
  * an H200 has multiprocessors. */
 #define CUDA__ISM_STREAM_ORDER 1024
-#define CUDA__ISM_STREAM_MOST 64
+#define CUDA__ISM_STREAM_MAX 64
 #define CUDA__ISM_STREAM_SLAB 64
 #define CUDA__ISM_STREAM_ROWS 128
 #define CUDA__ISM_STREAM_STRIP 16

@@ -238,7 +238,7 @@ template <typename S, int Most> struct cuda__ism_coupler {
         const S *y = at.input(CUDA__ISM_GIVEN_Y, at.m);
         const int width = at.m > 16 ? 32 : at.m > 8 ? 16 : 8;
         const int rows = threads / width, own = (int)threadIdx.x / width;
-        double most_row = 0;
+        double max_row = 0;
 #pragma unroll 8
         for (int first = 0; first < at.n; first += rows) {
             const S *of_y = y + (int64_t)(first + own) * at.m;
@@ -253,9 +253,9 @@ template <typename S, int Most> struct cuda__ism_coupler {
             }
             for (int reach = width / 2; reach > 0; reach /= 2)
                 row += __shfl_xor_sync(CUDA__ALL, row, reach);
-            most_row = cuda__max_or_nan(most_row, row);
+            max_row = cuda__max_or_nan(max_row, row);
         }
-        return most_row;
+        return max_row;
     }
 
     __device__ __forceinline__ void find_reach()

@@ -150,7 +150,7 @@ static __device__ __forceinline__ void cuda__ism_times(double *fraction, int64_t
                                                        double factor)
 {
     int shift = 0;
-    if (fabs(factor) < 2 * cuda__real<double>::least_safe) {
+    if (fabs(factor) < 2 * cuda__real<double>::min_safe) {
         factor *= 0x1p64;
         *exponent -= 64;
     }
@@ -196,9 +196,9 @@ struct cuda__ism_trial {
  * digit, and their trial, which works with as few, would not tell. One of FP32 was tried before it
  * was rounded, perhaps to denormal numbers. */
 template <typename T>
-static __device__ __forceinline__ double cuda__ism_least_norm(const cuda__ism_call &call)
+static __device__ __forceinline__ double cuda__ism_min_norm(const cuda__ism_call &call)
 {
-    const double least = (double)cuda__real<T>::least_safe;
+    const double least = (double)cuda__real<T>::min_safe;
     return sizeof(T) < sizeof(double) && !call.recovery ? (double)call.n * least : least / 4;
 }
 
@@ -212,7 +212,7 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
     const double eps = cuda__real<T>::eps, nan = (double)cuda__real<T>::nan();
     const double largest = (double)cuda__real<T>::largest;
     bool known = cuda__ism_knows(call);
-    bool sized = trial.norm_x >= cuda__ism_least_norm<T>(call) && trial.norm_x <= largest;
+    bool sized = trial.norm_x >= cuda__ism_min_norm<T>(call) && trial.norm_x <= largest;
     double size = trial.norm_x * (known ? trial.norm_a : 1 + trial.change);
     double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
     bool good = sized && trial.norm_a <= largest && !trial.bad && !trial.blind &&

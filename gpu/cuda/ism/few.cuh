@@ -497,11 +497,11 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         trial.change = (double)most[3];
         trial.lost = (double)most[4] * trial.norm_a; /* its terms, as yet */
         trial.bad = !(most[6] == 0);
-        const double most_met = (double)most[5];
+        const double max_met = (double)most[5];
         bool hidden = false;
         if constexpr (!is_whole)
-            hidden = hides(trial, most_met);
-        trial.blind = hidden || cuda__ism_blinds<T, T>(n, n, most_met, trial.change);
+            hidden = hides(trial, max_met);
+        trial.blind = hidden || cuda__ism_blinds<T, T>(n, n, max_met, trial.change);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         team::sync();
         if (t == 0)

@@ -62,15 +62,14 @@ static inline bool cuda__ism_is_few(const cuda__ism_call &call)
 }
 
 /* Columns from which on the tensor cores are faster, for n > 16. */
-template <typename T>
-static constexpr int cuda__ism_tile_least = sizeof(T) == sizeof(float) ? 5 : 3;
+template <typename T> static constexpr int cuda__ism_tile_min = sizeof(T) == sizeof(float) ? 5 : 3;
 
 template <typename T>
 static cudaError_t cuda__ism_few(const cuda__ism_call &call, cudaStream_t stream)
 {
-    if (call.n > 24 && call.m >= cuda__ism_tile_least<T>)
+    if (call.n > 24 && call.m >= cuda__ism_tile_min<T>)
         return cuda__ism_launch_tile<T, 32, 4>(call, stream);
-    if (call.n > 16 && call.m >= cuda__ism_tile_least<T>)
+    if (call.n > 16 && call.m >= cuda__ism_tile_min<T>)
         return cuda__ism_launch_tile<T, 24, 6>(call, stream);
     if (call.n <= 8)
         return cuda__ism_launch_few<T, 8, 8>(call, stream);

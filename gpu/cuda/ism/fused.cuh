@@ -425,8 +425,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             thin();
         team::sync();
         T size = update ? rest(error) : residual(error, d);
-        const double most_reach =
-            2 * (is_whole ? CUDA__ISM_LOST_WHOLE_RATIO : CUDA__ISM_LOST_RATIO);
+        const double max_reach = 2 * (is_whole ? CUDA__ISM_LOST_WHOLE_RATIO : CUDA__ISM_LOST_RATIO);
 #pragma unroll
         for (int l = 0; l < lines; l++)
             worst = is_whole ? worst + fabs(error[l]) : cuda__max_or_nan(worst, (T)fabs(error[l]));
@@ -445,7 +444,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         if constexpr (!is_whole)
             hidden = update && hides(trial);
         trial.blind = update ? hidden || cuda__ism_blinds<T, T>(n, n, met, trial.change)
-                             : !(reach <= most_reach * trial.norm_a);
+                             : !(reach <= max_reach * trial.norm_a);
         trial.det_ratio = cuda__ism_value(det, det_exponent);
         const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
         if (__any_sync(CUDA__ALL, cancels)) {

@@ -16,7 +16,7 @@
 /* Columns that `auto` gives to a block of REDUCED_MEMORY, for small orders and larger ones. */
 #define REDUCED_BLOCK 128
 #define REDUCED_BLOCK_LARGE 256
-#define REDUCED_LARGE_LEAST 2048
+#define REDUCED_LARGE_MIN 2048
 /* A block of s columns takes the inverse of an s x s matrix, which a small A must not pay. */
 #define BLOCK_ALWAYS 32
 /* Beyond this part of n columns of an update go without factors: fewer operations. */
@@ -66,7 +66,7 @@ static bool is_small(const struct cuda_call *call, int64_t n, int64_t m)
 static bool streams(const struct cuda_call *call, int64_t n, int64_t m)
 {
     return updates(call) && n > CUDA_ISM_FUSED_N_MAX && n <= CUDA__ISM_STREAM_ORDER && m > 0 &&
-           m <= CUDA__ISM_STREAM_MOST;
+           m <= CUDA__ISM_STREAM_MAX;
 }
 
 /* Parts of the rows are of one size, but for the last. How many matrices there are decides who
@@ -107,15 +107,15 @@ static struct cuda__ism_plan plan_of(const struct cuda_call *call)
     else if (m > n)
         plan = (struct cuda__ism_plan){.algorithm = METHOD_ALGORITHM_LU, .block = 1};
     if (plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY)
-        plan.block = n < REDUCED_LARGE_LEAST ? REDUCED_BLOCK : REDUCED_BLOCK_LARGE;
+        plan.block = n < REDUCED_LARGE_MIN ? REDUCED_BLOCK : REDUCED_BLOCK_LARGE;
     plan.block = block > 0 ? block : plan.block;
     plan.block = plan.algorithm == METHOD_ALGORITHM_SINGLE ? 1 : plan.block;
-    plan.block = least(plan.block, least(largest(n, BLOCK_ALWAYS), CUDA_ISM_BLOCK_MAX));
-    plan.block = largest(least(plan.block, m), 1);
+    plan.block = min_i64(plan.block, min_i64(max_i64(n, BLOCK_ALWAYS), CUDA_ISM_BLOCK_MAX));
+    plan.block = max_i64(min_i64(plan.block, m), 1);
     plan.group = plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY
                      ? plan.block
-                     : largest(GROUP_USUAL / plan.block, 1) * plan.block;
-    plan.group = least(plan.group, rounded_up(largest(m, 1), plan.block));
+                     : max_i64(GROUP_USUAL / plan.block, 1) * plan.block;
+    plan.group = min_i64(plan.group, rounded_up(max_i64(m, 1), plan.block));
     return plan;
 }
 
@@ -125,7 +125,7 @@ static void plan_last(const struct cuda_call *call, struct cuda__ism_plan *plan)
 {
     int64_t n = call->n, strips = (n + CUDA__ISM_LAST_STRIP - 1) / CUDA__ISM_LAST_STRIP;
     bool narrow = call->precision == PRECISION_FP32;
-    bool two = !narrow && rank_of(call) <= CUDA__ISM_LAST_MOST / 2 &&
+    bool two = !narrow && rank_of(call) <= CUDA__ISM_LAST_MAX / 2 &&
                !cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE); /* on a multiprocessor */
     int64_t unit = narrow ? CUDA__ISM_NARROW_ROWS : CUDA__ISM_LAST_ROWS;
     int64_t all = (two ? 2 : 1) * CUDA__ISM_LAST_ALL, shortest = INT64_MAX;
@@ -151,12 +151,12 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
     plan->in_place = call->options[METHOD_ISM_VARIANT] == METHOD_ISM_REDUCED_MEMORY &&
                      cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE);
     plan->beside =
-        (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_LEAST && m <= CUDA__ISM_BESIDE_MOST;
+        (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_MIN && m <= CUDA__ISM_BESIDE_MAX;
     plan->ahead = plan->algorithm != METHOD_ALGORITHM_REDUCED_MEMORY &&
                   plan->block == plan->group && m > plan->group && !plan->beside &&
                   !wants_factors(call);
     plan->last = plan->algorithm != METHOD_ALGORITHM_REDUCED_MEMORY && m > 0 &&
-                 m <= CUDA__ISM_LAST_MOST &&
+                 m <= CUDA__ISM_LAST_MAX &&
                  n > (updates(call) ? CUDA__ISM_NORM_ORDER : CUDA__ISM_PROBES);
     if (plan->last)
         plan_last(call, plan);
@@ -192,10 +192,10 @@ static void take_thin(struct cuda__ism_call *work)
  * recovery. */
 static void take_pieces(struct cuda__ism_call *work)
 {
-    int64_t longest = largest(work->n, work->m), pieces = longest / CUDA__ISM_CUT_INNER;
-    int64_t rows = work->recovery ? longest : largest(work->m, 2 * CUDA__ISM_PROBES);
-    int64_t numbers = least(pieces * longest * rows, CUDA__ISM_CUT_NUMBERS);
-    take(work, CUDA__ISM_PIECES, longest >= CUDA__ISM_CUT_LEAST ? 1 : 0, numbers);
+    int64_t longest = max_i64(work->n, work->m), pieces = longest / CUDA__ISM_CUT_INNER;
+    int64_t rows = work->recovery ? longest : max_i64(work->m, 2 * CUDA__ISM_PROBES);
+    int64_t numbers = min_i64(pieces * longest * rows, CUDA__ISM_CUT_NUMBERS);
+    take(work, CUDA__ISM_PIECES, longest >= CUDA__ISM_CUT_MIN ? 1 : 0, numbers);
 }
 
 static void take_trial(struct cuda__ism_call *work)
@@ -208,7 +208,7 @@ static void take_trial(struct cuda__ism_call *work)
     take(work, CUDA__ISM_ERROR, 2 * CUDA__ISM_PROBES, ld);
     take(work, CUDA__ISM_SIGNS, CUDA__ISM_PROBES, ld);
     take(work, CUDA__ISM_COLUMNS,
-         n <= CUDA__ISM_NORM_ORDER ? largest(n, CUDA__ISM_PROBES) : CUDA__ISM_PROBES, ld);
+         n <= CUDA__ISM_NORM_ORDER ? max_i64(n, CUDA__ISM_PROBES) : CUDA__ISM_PROBES, ld);
     take(work, CUDA__ISM_THIN, pairs, ldm);
     take(work, CUDA__ISM_CHOSEN, CUDA__ISM_PROBES, ldm);
     take(work, CUDA__ISM_SIZES, 2, ld);
@@ -227,7 +227,7 @@ static void take_variant(struct cuda__ism_call *work, enum precision precision)
     int64_t n = work->n, m = work->m, ld = work->ld, group = work->plan.group;
     bool reduced = work->plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY,
          earlier = !reduced && m > group;
-    bool inner = !reduced && least(group, m) > work->plan.block;
+    bool inner = !reduced && min_i64(group, m) > work->plan.block;
     bool turns = work->plan.block > CUDA__ISM_TURN;
     bool factors = (work->wanted & METHOD_INPUT(METHOD_ISM_U)) != 0 ||
                    (work->wanted & METHOD_INPUT(METHOD_ISM_V)) != 0;
@@ -289,8 +289,8 @@ static void take_recovery(struct cuda__ism_call *work)
     work->part = solved ? end : thin;
     take(work, CUDA__ISM_LU, n, n);
     take(work, CUDA__ISM_INVERSE, n, n);
-    work->part = largest(work->part, end);
-    take(work, CUDA__ISM_K, solved ? 2 * least(work->m, CUDA__ISM_MET) : 0, n);
+    work->part = max_i64(work->part, end);
+    take(work, CUDA__ISM_K, solved ? 2 * min_i64(work->m, CUDA__ISM_MET) : 0, n);
     take(work, CUDA__ISM_Z, solved ? n : 0, n);
 }
 
@@ -373,10 +373,10 @@ static size_t recovery_bytes(const struct cuda_call *call, const struct cuda__is
 }
 
 /* Matrices that are recovered at once at most. */
-static int64_t recovered_most(const struct cuda_call *call, const struct cuda__ism_call *work)
+static int64_t recovered_max(const struct cuda_call *call, const struct cuda__ism_call *work)
 {
     int64_t held = CUDA__ISM_RECOVERED_BYTES / (int64_t)recovery_bytes(call, work, 1);
-    return least(largest(held, CUDA__ISM_RECOVERED_LEAST), CUDA__ISM_SLOTS_MAX);
+    return min_i64(max_i64(held, CUDA__ISM_RECOVERED_MIN), CUDA__ISM_SLOTS_MAX);
 }
 
 size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices)
@@ -385,13 +385,13 @@ size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices)
     if (is_light(call, &work.plan))
         return 0;
     return lines_bytes(&work, call->precision) +
-           part_bytes(&work, call->precision) * (size_t)least(matrices, CUDA__ISM_SLOTS_MAX);
+           part_bytes(&work, call->precision) * (size_t)min_i64(matrices, CUDA__ISM_SLOTS_MAX);
 }
 
 size_t cuda_ism_recover_workspace(const struct cuda_call *call, int64_t matrices)
 {
     struct cuda__ism_call work = lay_out(call, true);
-    return recovery_bytes(call, &work, least(matrices, recovered_most(call, &work)));
+    return recovery_bytes(call, &work, min_i64(matrices, recovered_max(call, &work)));
 }
 
 /* ---- The launchers ---- */
@@ -420,7 +420,7 @@ cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
     if (!is_light(call, &work.plan)) {
         size_t bytes = call->workspace_bytes > shared ? call->workspace_bytes - shared : 0;
         work.held = (int64_t)(bytes / part_bytes(&work, call->precision));
-        work.held = least(least(work.held, call->matrices), CUDA__ISM_SLOTS_MAX);
+        work.held = min_i64(min_i64(work.held, call->matrices), CUDA__ISM_SLOTS_MAX);
         if (work.held < 1)
             return cudaErrorInvalidValue;
         work.lines = call->workspace;
@@ -437,7 +437,7 @@ cudaError_t cuda_ism_recover(const struct cuda_call *call, cudaStream_t stream)
     struct cuda__ism_call work = lay_out(call, true);
     size_t lines = lines_bytes(&work, call->precision), part = part_bytes(&work, call->precision);
     work.count = call->to_recover;
-    work.held = least(largest(work.count, 1), recovered_most(call, &work));
+    work.held = min_i64(max_i64(work.count, 1), recovered_max(call, &work));
     while (work.held > 0 && recovery_bytes(call, &work, work.held) > call->workspace_bytes)
         work.held /= 2;
     if (work.held < 1)

@@ -33,7 +33,7 @@ template <int Inner_, bool Given_, int Rows_> struct cuda__ism_last_shape {
     static constexpr int strip = warps * columns;
     /* Of a multiprocessor, as the plan has it (ism.c); 0: one, whose threads may have any number of
      * registers. */
-    static constexpr int blocks = Inner_ <= CUDA__ISM_LAST_MOST / 2 && !Given_ ? 2 : 0;
+    static constexpr int blocks = Inner_ <= CUDA__ISM_LAST_MAX / 2 && !Given_ ? 2 : 0;
     static constexpr int rows = Rows_;
     static constexpr int places = Given_ ? 3 : 4; /* of which one is filled, and one let go */
     /* Distances of lines that are read without conflicts. */

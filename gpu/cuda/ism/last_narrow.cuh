@@ -37,7 +37,7 @@ static constexpr size_t cuda__ism_narrow_bytes(int64_t m)
 }
 
 /* There is no shape that takes less. */
-static_assert(cuda__ism_narrow_bytes(CUDA__ISM_LAST_MOST) <= 99 * 1024,
+static_assert(cuda__ism_narrow_bytes(CUDA__ISM_LAST_MAX) <= 99 * 1024,
               "a block has no more at compute capability 8.6");
 
 /* A block. Rows and columns of a thread come by fours: a warp has 32 rows and 64 columns. */

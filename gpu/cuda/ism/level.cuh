@@ -74,8 +74,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 
 /* The least place of lines that are not zeros, by the block; scratch: of this call. */
 template <typename T>
-static __device__ __forceinline__ int cuda__ism_least_level(const cuda__ism_call &call, int line,
-                                                            int *scratch)
+static __device__ __forceinline__ int cuda__ism_min_level(const cuda__ism_call &call, int line,
+                                                          int *scratch)
 {
     const int32_t *levels = cuda__ism_levels<T>(call, line);
     int least = INT32_MAX;
@@ -86,20 +86,20 @@ static __device__ __forceinline__ int cuda__ism_least_level(const cuda__ism_call
 
 /* The place of the least pivot that lines of such sizes suggest, by the block; of zeros alone 0. */
 template <typename T>
-static __device__ __forceinline__ int cuda__ism_least_place(const cuda__ism_call &call)
+static __device__ __forceinline__ int cuda__ism_min_place(const cuda__ism_call &call)
 {
     __shared__ int rows[CUDA__ISM_WARPS], columns[CUDA__ISM_WARPS];
-    const int row = cuda__ism_least_level<T>(call, 0, rows);
-    const int column = cuda__ism_least_level<T>(call, 1, columns);
+    const int row = cuda__ism_min_level<T>(call, 0, rows);
+    const int column = cuda__ism_min_level<T>(call, 1, columns);
     return row < INT32_MAX ? row + column : 0;
 }
 
 /* Below it a pivot of what was factored has lost digits to the lower end of the range: its error is
  * the least number there is times n, or times the largest numbers that multipliers met. */
 template <typename T>
-static __device__ __forceinline__ double cuda__ism_least_pivot(int64_t n, double norm)
+static __device__ __forceinline__ double cuda__ism_min_pivot(int64_t n, double norm)
 {
-    return (double)n * (double)cuda__real<T>::least_safe * fmax(norm, 1.0);
+    return (double)n * (double)cuda__real<T>::min_safe * fmax(norm, 1.0);
 }
 
 /* The answer's shift: so many places that a matrix, whose columns' sums are in SIZES, is far enough
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     __shared__ T scratch[CUDA__ISM_WARPS];
     const int64_t slot = blockIdx.y;
     const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
-    const int least = levels ? cuda__ism_least_place<T>(call) : 0;
+    const int least = levels ? cuda__ism_min_place<T>(call) : 0;
     T norm = 0;
     int exponent = 0, raise = 0;
     for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
@@ -132,7 +132,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     answer->shift = exponent > most ? most - exponent : raise;
     answer->factored = ldexp(1.0, exponent < top ? exponent + answer->shift : most);
     const double pivot = ldexp(1.0, min(least + answer->shift, top) - 1);
-    const double safe = cuda__ism_least_pivot<T>(call.n, answer->factored) / cuda__real<T>::eps;
+    const double safe = cuda__ism_min_pivot<T>(call.n, answer->factored) / cuda__real<T>::eps;
     answer->levelled = levels && pivot < safe;
     answer->lost = 0;
 }
@@ -219,7 +219,7 @@ static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, b
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
     const double norm = cuda__ism_is_levelled(answer) ? (double)call.n : answer->factored;
-    const double least = cuda__ism_least_pivot<T>(call.n, norm);
+    const double least = cuda__ism_min_pivot<T>(call.n, norm);
     double det = answer->det;
     int64_t exponent = answer->det_exponent, places = cuda__ism_places<T>(call, answer);
     const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);

@@ -26,7 +26,7 @@ static cudaError_t cuda__ism_start_middle(const cuda__ism_call &call,
 {
     constexpr int registers = Threads * Blocks; /* threads that they suffice for */
     const int threads = room.warps * CUDA__WARP;
-    int64_t held = (cuda__shared_most() + 1024) / (room.bytes + 1024), most;
+    int64_t held = (cuda__shared_max() + 1024) / (room.bytes + 1024), most;
     held = held < registers / threads ? held : registers / threads;
     most = cuda__multiprocessors() * (held > 1 ? held : 1);
     return cuda__start(cuda__ism_middle_kernel<S, Tiles, Threads, Blocks>,

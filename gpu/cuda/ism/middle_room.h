@@ -15,7 +15,7 @@
 
 #define CUDA__ISM_MIDDLE_SLAB 16 /* columns of a warp */
 #define CUDA__ISM_MIDDLE_TILE 8  /* columns of X and Y that are multiplied together */
-#define CUDA__ISM_MIDDLE_MOST 32 /* columns of X */
+#define CUDA__ISM_MIDDLE_MAX 32  /* columns of X */
 #define CUDA__ISM_MIDDLE_LINES 2 /* of a trial */
 #define CUDA__ISM_MIDDLE_WARPS 16
 
@@ -116,9 +116,8 @@ static inline struct cuda__ism_middle_room cuda__ism_middle_room_of(int64_t n, i
 static inline bool cuda__ism_middle_holds(int64_t n, int64_t m, int bytes)
 {
     const int64_t most = (int64_t)CUDA__ISM_MIDDLE_SLAB * CUDA__ISM_MIDDLE_WARPS;
-    return n > CUDA__ISM_MIDDLE_SLAB && n <= most && m > 0 && m <= n &&
-           m <= CUDA__ISM_MIDDLE_MOST &&
-           cuda__ism_middle_room_of(n, m, bytes).bytes <= cuda__shared_most();
+    return n > CUDA__ISM_MIDDLE_SLAB && n <= most && m > 0 && m <= n && m <= CUDA__ISM_MIDDLE_MAX &&
+           cuda__ism_middle_room_of(n, m, bytes).bytes <= cuda__shared_max();
 }
 
 #endif

@@ -8,7 +8,7 @@
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/gemm/gemm.h"
 
-#define CUDA__ISM_BLOCKS_MOST 1024 /* of a kernel that goes over an array */
+#define CUDA__ISM_BLOCKS_MAX 1024 /* of a kernel that goes over an array */
 
 /* A part of an array, or of the lines of a trial, as a product takes it. */
 struct cuda__ism_operand {
@@ -93,7 +93,7 @@ template <typename T> struct cuda__ism_putter {
     static int64_t blocks_over(int64_t numbers, int64_t of_block = CUDA__ISM_THREADS)
     {
         int64_t blocks = pieces(numbers, of_block);
-        return blocks < CUDA__ISM_BLOCKS_MOST ? blocks : CUDA__ISM_BLOCKS_MOST;
+        return blocks < CUDA__ISM_BLOCKS_MAX ? blocks : CUDA__ISM_BLOCKS_MAX;
     }
 
     /* A kernel that goes over `numbers` numbers of a slot. */

@@ -117,7 +117,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int n = (int)call.n, info = answer->bad ? -1 : answer->info, algorithm = METHOD_ALGORITHM_LU;
     bool finite = trial.norm_x <= (double)cuda__real<T>::largest;
     double size = trial.norm_x * (1 + trial.change), eps = cuda__real<T>::eps;
-    bool good = finite && trial.norm_x >= cuda__ism_least_norm<T>(call) &&
+    bool good = finite && trial.norm_x >= cuda__ism_min_norm<T>(call) &&
                 trial.error <= cuda__ism_allowed<T>(n, size) &&
                 !cuda__ism_twice_loses<T>(call, answer, 1 + trial.change);
     T rcond = cuda__real<T>::nan(), det_ratio = (T)trial.det_ratio;

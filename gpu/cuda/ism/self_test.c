@@ -123,7 +123,7 @@ static bool is_recovered(const struct trial *trial, int64_t k)
 static size_t bytes_of(const struct cuda_call *call)
 {
     uint32_t ism = (uint32_t)method_index(method_find("ism"));
-    return cuda_method_bytes_least(cuda_method_find(ism, call->precision, call->n), call);
+    return cuda_method_bytes_min(cuda_method_find(ism, call->precision, call->n), call);
 }
 
 /* One launch of `call`, with a workspace from the pool, and recovery. */

@@ -378,7 +378,7 @@ static __device__ __forceinline__ int
 cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
                       const double (&tz)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_ORDER],
                       double (&pieces)[CUDA__ISM_TRIED][Threads],
-                      double (&thin)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_MOST])
+                      double (&thin)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_MAX])
 {
     constexpr int tried = CUDA__ISM_TRIED, most = 16, deep = 8;
     const S *x = at.input(CUDA__ISM_GIVEN_X, at.m);
@@ -420,7 +420,7 @@ static __global__ void __launch_bounds__(Threads)
 {
     cuda__follow_previous();
     constexpr int tried = CUDA__ISM_TRIED, warps = Threads / CUDA__WARP;
-    __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MOST];
+    __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MAX];
     __shared__ double pieces[tried][Threads];
     __shared__ double scratch[warps];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
@@ -501,7 +501,7 @@ static cudaError_t cuda__ism_start_strips(const cuda__ism_call &call, cudaStream
     const int64_t warps = (call.n + 8 * Tiles - 1) / (8 * Tiles);
     const size_t bytes = cuda__ism_strip_bytes<S, Down, Tiles, Few>(call, warps);
     if constexpr (Down > 1) {
-        if (bytes > (size_t)cuda__shared_most())
+        if (bytes > (size_t)cuda__shared_max())
             return cuda__ism_start_strips<S, Down / 2, Tiles, Few>(call, stream);
     }
     cudaError_t error =
@@ -546,7 +546,7 @@ static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStrea
     if (error == cudaSuccess)
         error = call.m <= CUDA__WARP
                     ? cuda__ism_start_couple<S, CUDA__WARP>(call, stream)
-                    : cuda__ism_start_couple<S, CUDA__ISM_STREAM_MOST>(call, stream);
+                    : cuda__ism_start_couple<S, CUDA__ISM_STREAM_MAX>(call, stream);
     if (error == cudaSuccess)
         error = cuda__ism_start_update<S>(call, stream);
     if (error == cudaSuccess)

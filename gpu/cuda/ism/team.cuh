@@ -64,11 +64,11 @@ template <int Threads> struct cuda__ism_team {
     template <int Count, typename T>
     static __device__ __forceinline__ void sum(T (&values)[Count], T *scratch)
     {
-        constexpr int reach_most = (Threads < CUDA__WARP ? Threads : CUDA__WARP) / 2;
+        constexpr int reach_max = (Threads < CUDA__WARP ? Threads : CUDA__WARP) / 2;
 #pragma unroll
         for (int c = 0; c < Count; c++) {
 #pragma unroll
-            for (int reach = reach_most; reach > 0; reach /= 2)
+            for (int reach = reach_max; reach > 0; reach /= 2)
                 values[c] += __shfl_xor_sync(CUDA__ALL, values[c], reach);
         }
         if (warps == 1)

@@ -103,8 +103,8 @@ template <typename T> struct cuda__ism_square {
         const unsigned best = choose(), row = (127 - best % 128) % CUDA__ISM_TURN;
         const bool high = row >= CUDA__WARP;
         T by = __shfl_sync(CUDA__ALL, high ? ready[1] : ready[0], row % CUDA__WARP);
-        if (best < cuda__real<T>::lead(cuda__real<T>::least_safe) ||
-            best >= cuda__real<T>::lead(cuda__real<T>::most_safe))
+        if (best < cuda__real<T>::lead(cuda__real<T>::min_safe) ||
+            best >= cuda__real<T>::lead(cuda__real<T>::max_safe))
             by = 1 / __shfl_sync(CUDA__ALL, high ? a[1][0] : a[0][0], row % CUDA__WARP);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -446,7 +446,7 @@ static inline struct cuda__ism_cut cuda__ism_cut_of(int64_t rows, int64_t column
     struct cuda__ism_cut cut = {};
     bool large = rows * columns >= CUDA__ISM_CUT_VOLUME / (inner + 1);
     pieces = pieces < inner / CUDA__ISM_CUT_INNER ? pieces : inner / CUDA__ISM_CUT_INNER;
-    if (inner < CUDA__ISM_CUT_LEAST || large || pieces < 2)
+    if (inner < CUDA__ISM_CUT_MIN || large || pieces < 2)
         return cut;
     cut.inner = ((inner + pieces - 1) / pieces + 15) / 16 * 16;
     cut.whole = inner / cut.inner;

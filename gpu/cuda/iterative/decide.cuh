@@ -61,11 +61,11 @@ struct cuda__iter_state {
 
 template <typename T> struct cuda__iter_real;
 template <> struct cuda__iter_real<float> {
-    static constexpr int digits = 24, exponent_most = 128, exponent_least = -125;
+    static constexpr int digits = 24, exponent_max = 128, exponent_min = -125;
     static constexpr bool has_lower = false;
 };
 template <> struct cuda__iter_real<double> {
-    static constexpr int digits = 53, exponent_most = 1024, exponent_least = -1021;
+    static constexpr int digits = 53, exponent_max = 1024, exponent_min = -1021;
     static constexpr bool has_lower = true; /* a precision to start in */
 };
 
@@ -163,13 +163,13 @@ template <typename T> struct cuda__iter_mind {
     /* The power of two that suits a norm. */
     __device__ int suitable(struct cuda_norm norm) const
     {
-        if (!norm.finite || norm.exponent > real::exponent_most - real::digits)
+        if (!norm.finite || norm.exponent > real::exponent_max - real::digits)
             return -real::digits;
         if (norm.fraction == 0)
             return 0;
-        if (state.overflows && norm.exponent <= real::exponent_most - 3 * real::digits)
+        if (state.overflows && norm.exponent <= real::exponent_max - 3 * real::digits)
             return 2 * real::digits;
-        return norm.exponent < real::exponent_least + real::digits ? 2 * real::digits : 0;
+        return norm.exponent < real::exponent_min + real::digits ? 2 * real::digits : 0;
     }
 
     __device__ void refuse(int info)
@@ -200,7 +200,7 @@ template <typename T> struct cuda__iter_mind {
             refuse(a.zero_column != CUDA_NO_LINE ? a.zero_column : n);
             return;
         }
-        state.overflows = ITERATION_OVERFLOWS(a.least, real::exponent_most);
+        state.overflows = ITERATION_OVERFLOWS(a.min, real::exponent_max);
         const int scaling = suitable(cuda__norm_of<T>(a.norm_1));
         if (!cuda__norm_is_finite<T>(a.norm_1) || !cuda__norm_is_finite<T>(a.norm_inf)) {
             state.scaling = scaling;
@@ -260,8 +260,8 @@ template <typename T> struct cuda__iter_mind {
         if (finite && is_reached(residual))
             state.ending = CUDA__ITER_REACHED;
         else if (!finite || v.fraction == 0 ||
-                 (now > 1 && now > ITERATION_GROWTH_LEAST * last &&
-                  last > ITERATION_GROWTH_LEAST * state.before_last))
+                 (now > 1 && now > ITERATION_GROWTH_MIN * last &&
+                  last > ITERATION_GROWTH_MIN * state.before_last))
             state.ending = CUDA__ITER_DIVERGING;
         else if (last < ITERATION_BASIN && now > last / 2)
             state.ending = CUDA__ITER_STAGNANT;
@@ -276,7 +276,7 @@ template <typename T> struct cuda__iter_mind {
     __device__ double lost(int scaling) const
     {
         return ITERATION_LOST(call.n, scaling, state.norm.fraction, state.norm.exponent,
-                              real::exponent_least - real::digits, eps);
+                              real::exponent_min - real::digits, eps);
     }
 
     /* What is told of the best V. */
@@ -500,11 +500,11 @@ template <typename T> struct cuda__iter_mind {
         }
         most = min(most, state.steps_left);
         most = min(most, (ITERATION_PRODUCTS_MAX - state.products - 1) / facts.products);
-        least = cuda__iter_least_after(least, state.scheme);
+        least = cuda__iter_min_after(least, state.scheme);
         if (!call.wishes.measures)
-            least = cuda__iter_least_after(least, state.scheme);
+            least = cuda__iter_min_after(least, state.scheme);
         for (; more < most && least > bound; more++)
-            least = cuda__iter_least_after(least, state.scheme);
+            least = cuda__iter_min_after(least, state.scheme);
         return more;
     }
 
@@ -546,7 +546,7 @@ template <typename T> struct cuda__iter_mind {
     {
         struct cuda_norm x = state.best_norm;
         x.exponent += state.best_scaling;
-        if (!x.finite || x.exponent > real::exponent_most || x.fraction == 0)
+        if (!x.finite || x.exponent > real::exponent_max || x.fraction == 0)
             return 0;
         T reciprocal = 1 / (T)state.norm.fraction / (T)x.fraction;
         return (T)ldexp(reciprocal, -state.norm.exponent - x.exponent);

@@ -417,7 +417,7 @@ template <typename T> struct cuda__iter_launch {
                                  *of, which, action);
         return status != cudaSuccess
                    ? status
-                   : cuda__start(cuda__iter_most_terms_kernel<T>, alone, CUDA__ITER_THREADS, 0,
+                   : cuda__start(cuda__iter_max_terms_kernel<T>, alone, CUDA__ITER_THREADS, 0,
                                  stream, *of, which, action);
     }
     static cudaError_t shift(const call *of, run which, int matrix, double value,

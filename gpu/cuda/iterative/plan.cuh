@@ -56,7 +56,7 @@ static __device__ __forceinline__ double cuda__iter_power(double x, int power)
 /* What |R|_F / sqrt(n) is at least after a step of a scheme, `least` being that before: where R is
  * normal, the squares of the eigenvalues of R^p have at least the mean of those of R to the power
  * of p. What Horner's scheme leaves is R^7 (3 I + R)^2 / 16; R's eigenvalues are not negative. */
-static __device__ __forceinline__ double cuda__iter_least_after(double least, int scheme)
+static __device__ __forceinline__ double cuda__iter_min_after(double least, int scheme)
 {
     const double horner = scheme == CUDA__ITER_ORDER7_HORNER ? 9.0 / 16 : 1;
     return cuda__iter_power(least, cuda__iter_facts_of(scheme).order) * horner;

@@ -75,7 +75,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
 
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
-    cuda__iter_most_terms_kernel(const cuda__iter_call call, const cuda__iter_run run, int action)
+    cuda__iter_max_terms_kernel(const cuda__iter_call call, const cuda__iter_run run, int action)
 {
     __shared__ double largest[CUDA__ITER_THREADS];
     cuda__iter_view<T> view(call, run);

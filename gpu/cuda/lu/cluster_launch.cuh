@@ -9,7 +9,7 @@
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/lu/cluster.cuh"
 
-#define CUDA__LU_CLUSTER_THREADS_LEAST 256 /* the products want them */
+#define CUDA__LU_CLUSTER_THREADS_MIN 256 /* the products want them */
 
 /* Where a cluster goes, and the event that tells that it has begun; NULL: none. */
 struct cuda__lu_cluster_place {
@@ -50,7 +50,7 @@ static cudaError_t cuda__lu_prepare_cluster(cuda__lu_cluster_launch &launch)
     const void *kernel = (const void *)cuda__lu_cluster_kernel<T, Block, Rows>;
     cudaLaunchConfig_t &config = launch.config;
     int threads = (launch.rows + Rows - 1) / Rows;
-    threads = threads > CUDA__LU_CLUSTER_THREADS_LEAST ? threads : CUDA__LU_CLUSTER_THREADS_LEAST;
+    threads = threads > CUDA__LU_CLUSTER_THREADS_MIN ? threads : CUDA__LU_CLUSTER_THREADS_MIN;
     config.blockDim = dim3((unsigned)((threads + CUDA__WARP - 1) / CUDA__WARP * CUDA__WARP));
     config.dynamicSmemBytes = cuda__lu_cluster_bytes<T, Block>(launch.rows);
     cudaError_t status = cuda__allow_shared(kernel, config.dynamicSmemBytes);

@@ -48,7 +48,7 @@ static __device__ __forceinline__ int cuda__lu_step_of(const cuda__lu_chunk &chu
     return chunk.manner.width > 0 ? row : view.step[row];
 }
 
-template <typename T> static __device__ __forceinline__ T cuda__lu_block_most(T value, T *scratch)
+template <typename T> static __device__ __forceinline__ T cuda__lu_block_max(T value, T *scratch)
 {
     return cuda__block_max<CUDA__LU_THREADS / CUDA__WARP>(value, scratch);
 }
@@ -141,8 +141,8 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
         lowered += sums[CUDA__LU_THREADS + g * CUDA__WARP + lane];
     }
     T *most = sums + 2 * CUDA__LU_THREADS;
-    sum = cuda__lu_block_most(group == 0 ? sum : T(0), most);
-    lowered = cuda__lu_block_most(group == 0 ? lowered : T(0), most);
+    sum = cuda__lu_block_max(group == 0 ? sum : T(0), most);
+    lowered = cuda__lu_block_max(group == 0 ? lowered : T(0), most);
     if (threadIdx.x == 0) {
         view.sums[2 * blockIdx.x] = sum;
         view.sums[2 * blockIdx.x + 1] = lowered;
@@ -160,7 +160,7 @@ static __device__ __forceinline__ T cuda__lu_norm(const cuda__lu_view<T> &view, 
     int strips = (n + CUDA__LU_STRIP - 1) / CUDA__LU_STRIP;
     for (int s = (int)threadIdx.x; s < strips; s += CUDA__LU_THREADS)
         value = cuda__max_or_nan(value, view.sums[2 * s + which]);
-    return cuda__lu_block_most(value, most);
+    return cuda__lu_block_max(value, most);
 }
 
 /* What follows from the norm of A; one block. LU takes A as it is. */
@@ -425,7 +425,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     int info = numbers.info;
     for (int k = (int)threadIdx.x; k < chunk.n; k += CUDA__LU_THREADS)
         error = cuda__max_or_nan(error, view.error[k]);
-    error = cuda__lu_block_most(error, most);
+    error = cuda__lu_block_max(error, most);
     T rcond = info < 0 ? real::nan() : T(0);
     bool good = error * scale <= (T)sqrt((T)chunk.n) * real::eps * numbers.norm * size;
     if (info == 0 && size > 0 && size <= real::largest)

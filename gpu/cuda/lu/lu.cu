@@ -58,7 +58,7 @@ static cuda__lu_strip_needs needs_of(enum precision precision, bool factors, int
 static bool is_block(enum precision precision, bool factors, int64_t n)
 {
     size_t bytes = needs_of(precision, factors, n).shared_bytes;
-    return bytes > 0 && bytes <= (size_t)cuda__shared_most();
+    return bytes > 0 && bytes <= (size_t)cuda__shared_max();
 }
 
 /* Of so many blocks, how many each of the matrices gets: together no more than there are

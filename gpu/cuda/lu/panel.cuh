@@ -129,8 +129,8 @@ template <typename T, int Block, bool Factor> struct cuda__lu_panel {
         if (Factor) {
             /* A reciprocal that is not a normal number is avoided; a column of zeros has nothing to
              * eliminate, as LAPACK leaves it. */
-            scale = fabs(a[0]) < real::least_safe ? real::raise : scale;
-            scale = fabs(a[0]) > real::most_safe ? real::lower : scale;
+            scale = fabs(a[0]) < real::min_safe ? real::raise : scale;
+            scale = fabs(a[0]) > real::max_safe ? real::lower : scale;
         }
         inverse = Factor && a[0] == 0 ? T(0) : real::reciprocal(a[0] * scale);
         inverse = Factor ? inverse : -inverse; /* a step sooner than its product */

@@ -71,7 +71,7 @@ template <typename T> struct cuda__lu_best {
 
 /* What the block's threads tell each other. */
 template <typename T> struct cuda__lu_recover_shared {
-    T most[CUDA__LU_RECOVER_WARPS];
+    T max[CUDA__LU_RECOVER_WARPS];
     int at[CUDA__LU_RECOVER_WARPS];
 };
 
@@ -86,7 +86,7 @@ template <typename T> struct cuda__lu_patient {
 
     __device__ T largest_of(T value) const
     {
-        return cuda__block_max<CUDA__LU_RECOVER_WARPS>(value, shared.most);
+        return cuda__block_max<CUDA__LU_RECOVER_WARPS>(value, shared.max);
     }
 
     /* The 1-norm; NaN where there is one. */
@@ -131,12 +131,12 @@ template <typename T> struct cuda__lu_patient {
             best.see(other, __shfl_xor_sync(CUDA__ALL, best.at, reach));
         }
         if (lane == 0) {
-            shared.most[warp] = best.size;
+            shared.max[warp] = best.size;
             shared.at[warp] = best.at;
         }
         __syncthreads();
         for (int w = 0; w < CUDA__LU_RECOVER_WARPS; w++)
-            best.see(shared.most[w], shared.at[w]);
+            best.see(shared.max[w], shared.at[w]);
         if (thread == 0 && best.size > 0) {
             of.rows[k] = best.at / n;
             of.columns[k] = best.at % n;

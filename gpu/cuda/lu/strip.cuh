@@ -83,7 +83,7 @@ template <typename Frame> struct cuda__lu_strip_desk {
     /* A times the factor times the vector of signs. */
     T product[Frame::order];
     T scale[Frame::order]; /* of each row in the end */
-    T most[Frame::warps];
+    T max[Frame::warps];
     int votes[Frame::warps];
 };
 

@@ -43,7 +43,7 @@ template <typename Shape> struct cuda__lu_strip_block {
 
     __device__ __forceinline__ T most(T value)
     {
-        return cuda__block_max<Shape::warps>(value, of.most);
+        return cuda__block_max<Shape::warps>(value, of.max);
     }
 
     /* ---- In ---- */

@@ -25,7 +25,7 @@
 template <typename T, int N, int Rows> struct cuda__factor_layout {
     typedef cuda__rows<T, N, Rows> shape;
     static constexpr int width = shape::width;
-    static constexpr int least_line = shape::line_pieces * width;
+    static constexpr int min_line = shape::line_pieces * width;
 
     static constexpr int trips(int line, int stride)
     {
@@ -41,8 +41,8 @@ template <typename T, int N, int Rows> struct cuda__factor_layout {
 
     static constexpr int best_line()
     {
-        int best = least_line;
-        for (int line = least_line; line <= least_line + 2 * width; line += width)
+        int best = min_line;
+        for (int line = min_line; line <= min_line + 2 * width; line += width)
             best = trips(line, 0) < trips(best, 0) ? line : best;
         return best;
     }
@@ -186,14 +186,14 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
 #pragma unroll
             for (int s = 0; s < Rows; s++)
                 low = chosen[s] && real::rest(a[s][k]) > low ? real::rest(a[s][k]) : low;
-            low = lane.most(low);
+            low = lane.max(low);
         }
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
             chosen[s] = chosen[s] && real::rest(a[s][k]) == low;
             highest = chosen[s] && N - place[s] > highest ? N - place[s] : highest;
         }
-        highest = lane.most(highest);
+        highest = lane.max(highest);
 #pragma unroll
         for (int s = 0; s < Rows; s++)
             chosen[s] = chosen[s] && N - place[s] == highest;
@@ -256,7 +256,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
         info = pivot == 0 && info == 0 ? k + 1 : info;
         /* A column of zeros has nothing to eliminate, as LAPACK leaves it. */
         inverse = pivot == 0 ? T(0) : inverse;
-        bool usual = fabs(pivot) >= real::least_safe && fabs(pivot) <= real::most_safe;
+        bool usual = fabs(pivot) >= real::min_safe && fabs(pivot) <= real::max_safe;
 #pragma unroll
         for (int s = 0; s < Rows; s++)
             multiplier[s] = a[s][k] * inverse;
@@ -285,8 +285,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
     __device__ __forceinline__ void divide(T (&multiplier)[Rows], T pivot, int k) const
     {
         T scale = 1;
-        scale = fabs(pivot) < real::least_safe ? real::raise : scale;
-        scale = fabs(pivot) > real::most_safe ? real::lower : scale;
+        scale = fabs(pivot) < real::min_safe ? real::raise : scale;
+        scale = fabs(pivot) > real::max_safe ? real::lower : scale;
         T inverse = pivot == 0 ? T(0) : real::reciprocal(pivot * scale);
 #pragma unroll
         for (int s = 0; s < Rows; s++)

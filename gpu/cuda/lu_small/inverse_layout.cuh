@@ -100,7 +100,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
     }
 
     /* A matrix's place also takes the old rows of a panel, or a row of sums for each lane. */
-    static constexpr int least_stride(int line)
+    static constexpr int min_stride(int line)
     {
         int least = packed ? width : N * line;
         int sums = shape::lanes == 1 ? 0 : shape::lanes * pieces * width;
@@ -112,14 +112,14 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_layout {
 
     static constexpr choice best()
     {
-        choice best = {N, least_stride(N), false};
+        choice best = {N, min_stride(N), false};
         for (int wide = 0; wide <= (N % width == 0 ? 1 : 0); wide++) {
             for (int line = N; line <= (whole || packed ? N
                                         : wide          ? N + width
                                                         : N + 1);
                  line += wide ? width : 1) {
                 for (int pad = 0; pad < 8; pad++) {
-                    choice next = {line, least_stride(line) + pad * width, wide != 0};
+                    choice next = {line, min_stride(line) + pad * width, wide != 0};
                     best = cost(next) < cost(best) ? next : best;
                 }
             }

@@ -33,7 +33,7 @@ template <typename T, int N, int Block> struct cuda__inverse_notes {
     alignas(16) T line[2][(panel + width - 1) / width * width];
     T pivot[N]; /* of each step */
     /* A times the factor times the vector of signs: entry by entry, then by each row's step. */
-    alignas(16) T product[N < CUDA_TRIED_N_LEAST ? 1 : (N + width - 1) / width * width];
+    alignas(16) T product[N < CUDA_TRIED_N_MIN ? 1 : (N + width - 1) / width * width];
     T norm, factor; /* of A times the factor, a power of two */
     int info;       /* -1 or 0 */
     int order[N];   /* of each step, its row */
@@ -65,7 +65,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     static constexpr int dead = (int)0x80000000;
     static constexpr int beyond = dead | 64; /* the tag of rows past the matrix */
     static constexpr int numbers = 31;       /* bits of a tag that hold a number */
-    static constexpr bool tried = N >= CUDA_TRIED_N_LEAST;
+    static constexpr bool tried = N >= CUDA_TRIED_N_MIN;
     static_assert(Block >= N || Block % width == 0, "panels begin at 16 bytes");
     /* Sums of columns: of a lane at first, and in the end, when the lanes share them. */
     static constexpr bool halved = (shape::lanes & (shape::lanes - 1)) == 0;
@@ -140,7 +140,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             largest = sums[j] > largest ? sums[j] : largest;
         }
         finite = lane.votes(!finite) == 0;
-        return lane.most(largest);
+        return lane.max(largest);
     }
 
     /* Each lane of two gives the other half of its sums, and so on: a share of the sums is left. */

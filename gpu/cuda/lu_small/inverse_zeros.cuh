@@ -18,7 +18,7 @@ template <typename T, typename Shape>
 static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a, int step)
 {
     typedef cuda__real<T> real;
-    constexpr int least_place = sizeof(T) == sizeof(float) ? -90 : -900;
+    constexpr int min_place = sizeof(T) == sizeof(float) ? -90 : -900;
     constexpr int bias = sizeof(T) == sizeof(float) ? 127 : 1023;
     constexpr int rest = sizeof(T) == sizeof(float) ? 23 : 20; /* bits behind the exponent */
     constexpr int numbers = Shape::n * Shape::n;
@@ -28,11 +28,11 @@ static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a, 
         least = size > 0 && size < least ? size : least;
         largest = size > largest ? size : largest;
     }
-    least = -lane.most(-least);
-    largest = lane.most(largest);
+    least = -lane.max(-least);
+    largest = lane.max(largest);
     const int low = (int)(real::lead(least) >> rest) - bias;
     const int high = (int)(real::lead(largest) >> rest) - bias;
-    return low + (step - 1) * (low - high) < least_place;
+    return low + (step - 1) * (low - high) < min_place;
 }
 
 /* INFO of the lane's matrix, unverified where it tells a zero pivot that may be none. */

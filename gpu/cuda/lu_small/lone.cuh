@@ -173,8 +173,8 @@ template <typename T, int N> struct cuda__lone_factor {
     __device__ __forceinline__ void eliminate(int k)
     {
         T pivot = x[k][k], scale = 1;
-        scale = fabs(pivot) < real::least_safe ? real::raise : scale;
-        scale = fabs(pivot) > real::most_safe ? real::lower : scale;
+        scale = fabs(pivot) < real::min_safe ? real::raise : scale;
+        scale = fabs(pivot) > real::max_safe ? real::lower : scale;
         T reciprocal = pivot == 0 ? T(0) : real::reciprocal(pivot * scale);
         info = pivot == 0 && info == 0 ? k + 1 : info;
 #pragma unroll

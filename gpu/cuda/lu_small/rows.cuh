@@ -56,7 +56,7 @@ template <typename T, int N, int RowsALane> struct cuda__rows {
     static constexpr int width = cuda__real<T>::width;
     static_assert(held > 0, "a matrix fits a warp");
 
-    static constexpr int reductions_most = 3;
+    static constexpr int reductions_max = 3;
 
     static constexpr int line_pieces = (N + width - 1) / width; /* 16 bytes each, of a row */
 
@@ -117,8 +117,8 @@ template <typename T, int N, int RowsALane> struct cuda__rows {
      * matrix, where they are few. */
     __device__ __forceinline__ int most_of(int value) const
     {
-        if (held > reductions_most)
-            return most(value);
+        if (held > reductions_max)
+            return max(value);
         int mine = value;
 #pragma unroll
         for (int m = 0; m < held; m++) {
@@ -129,7 +129,7 @@ template <typename T, int N, int RowsALane> struct cuda__rows {
     }
 
     /* The largest over the matrix's lanes. */
-    template <typename U> __device__ __forceinline__ U most(U value) const
+    template <typename U> __device__ __forceinline__ U max(U value) const
     {
 #pragma unroll
         for (int reach = 1; reach < lanes; reach += round(reach)) {

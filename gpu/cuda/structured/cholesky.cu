@@ -8,7 +8,7 @@
 
 #define CORNER CUDA_CHOLESKY_CORNER
 /* Numbers of a product up to which its tiles are small. */
-#define SMALL_TILES_MOST (INT64_C(1) << 19)
+#define SMALL_TILES_MAX (INT64_C(1) << 19)
 
 static_assert(CORNER % CUDA__CHOL_TILE == 0, "tiles begin where groups do");
 
@@ -154,7 +154,7 @@ template <typename T> struct cuda__chol_journey {
                                         (T)beta};
         if (height <= 0 || width <= 0)
             return;
-        bool small = height * width * task.count <= SMALL_TILES_MOST;
+        bool small = height * width * task.count <= SMALL_TILES_MAX;
         if (small && b.transposed)
             tiles<cuda__chol_small_shape<T, true>>(product);
         else if (small)
@@ -201,10 +201,10 @@ template <typename T> struct cuda__chol_journey {
      * multiprocessor. */
     void make_l(int64_t from, cudaEvent_t begun)
     {
-        int64_t end = least(from + group, n);
+        int64_t end = min_i64(from + group, n);
         part v = v_of(from);
         for (int64_t first = from; first < end; first += CORNER) {
-            int64_t size = least(CORNER, end - first), next = first + size;
+            int64_t size = min_i64(CORNER, end - first), next = first + size;
             part l = at(v, next, first - from);
             corner(first, size, first == from ? begun : nullptr);
             multiply_tiles(-1, {at(w, next, first), false}, {at(w, first, first), true}, 0, l,
@@ -217,7 +217,7 @@ template <typename T> struct cuda__chol_journey {
     /* What -L of a group does to the next one's columns. */
     void bring_next(int64_t from)
     {
-        int64_t next = least(from + group, n), rest = least(next + group, n);
+        int64_t next = min_i64(from + group, n), rest = min_i64(next + group, n);
         part l = at(v_of(from), next, 0);
         multiply_any(-1, {l, false}, {l, true}, 1, at(w, next, next), n - next, rest - next,
                      next - from);
@@ -226,9 +226,9 @@ template <typename T> struct cuda__chol_journey {
     /* Of M's rows the group's own columns, turned, to V. */
     void make_own_m(int64_t from)
     {
-        int64_t end = least(from + group, n);
+        int64_t end = min_i64(from + group, n);
         for (int64_t first = from; first < end; first += CORNER) {
-            int64_t size = least(CORNER, end - first), next = first + size, before = first - from;
+            int64_t size = min_i64(CORNER, end - first), next = first + size, before = first - from;
             part m = at(w, first, first), own = at(v_of(from), from, before);
             part l = at(own, next - from, 0);
             multiply_tiles(1, {at(w, first, from), true}, {m, true}, 0, own, before, size, size);
@@ -244,7 +244,7 @@ template <typename T> struct cuda__chol_journey {
     /* The group's rows of M, turned, to V; in W they are zeros then, and so are its columns. */
     void make_m(int64_t from)
     {
-        int64_t end = least(from + group, n);
+        int64_t end = min_i64(from + group, n);
         part v = v_of(from);
         make_own_m(from);
         multiply_any(1, {at(w, from, 0), true}, {at(v, from, 0), false}, 0, v, from, end - from,
@@ -257,13 +257,13 @@ template <typename T> struct cuda__chol_journey {
     {
         for (; first < end; first += manner.strip)
             multiply(factor, {at(v, first, 0), false}, {at(v, first, 0), true}, 1,
-                     at(w, first, first), n - first, least(manner.strip, end - first), inner);
+                     at(w, first, first), n - first, min_i64(manner.strip, end - first), inner);
     }
 
     /* V V^T, but for the next group's columns. */
     void bring(int64_t from)
     {
-        int64_t end = least(from + group, n), rest = least(end + group, n);
+        int64_t end = min_i64(from + group, n), rest = min_i64(end + group, n);
         part v = v_of(from);
         if (manner.strip > 0) {
             bring_strips(1, v, end - from, 0, end);
@@ -317,7 +317,7 @@ template <typename T> struct cuda__chol_journey {
         make_l(0, nullptr);
         where = stream;
         for (int64_t from = 0; from < n; from += group) {
-            int64_t next = least(from + group, n);
+            int64_t next = min_i64(from + group, n);
             tell(side->joined, side->stream);
             await(stream, side->joined);
             if (next < n)

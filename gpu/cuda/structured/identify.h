@@ -42,7 +42,7 @@ struct cuda_identity {
     double norm_1, norm_inf;       /* NaN or beyond the precision's range: so is a sum */
     double frobenius;              /* infinite where the sum of the squares is beyond range */
     double dominance;              /* the others of a row by |a_ii|, the largest of all rows */
-    double least;                  /* the least sum of the magnitudes of a row or a column */
+    double min;                    /* the least sum of the magnitudes of a row or a column */
     int32_t dominant;              /* |a_ii| exceeds the others of its row together, in all rows */
     int32_t zero_column, zero_row; /* the first of zeros alone, from 1; or CUDA_NO_LINE */
     uint32_t parts;                /* enum cuda_part */

@@ -23,7 +23,7 @@
 /* What a column and its row have; of a lane. */
 struct cuda__identify_line {
     double column, row, dominance; /* sums of magnitudes; the row's others by its own */
-    double least;                  /* of the two sums */
+    double min;                    /* of the two sums */
     int32_t zero_column, zero_row; /* its number, from 1, where it holds zeros alone */
     uint32_t parts;
     int32_t dominant;
@@ -45,7 +45,7 @@ static __device__ __forceinline__ unsigned long long cuda__identify_largest(doub
     return (unsigned long long)top << 32 | low;
 }
 
-static __device__ __forceinline__ unsigned long long cuda__identify_least(double x)
+static __device__ __forceinline__ unsigned long long cuda__identify_min(double x)
 {
     const unsigned long long bits = (unsigned long long)__double_as_longlong(x);
     const unsigned high = (unsigned)(bits >> 32);
@@ -79,9 +79,9 @@ static __device__ __forceinline__ void cuda__identify_tell(struct cuda_identity 
     if (is_own(2))
         tell_largest(&matrix->dominance, line.dominance);
     if (is_own(3)) {
-        const unsigned long long least = cuda__identify_least(line.least);
+        const unsigned long long least = cuda__identify_min(line.min);
         if (lane == 0)
-            atomicMin((unsigned long long *)&matrix->least, least);
+            atomicMin((unsigned long long *)&matrix->min, least);
     }
     if (is_own(4))
         tell_first(&matrix->zero_column, line.zero_column);
@@ -170,7 +170,7 @@ cuda__identify_line_of(const cuda__identify_shape &shape, const cuda__identify_s
     const double size = fabs((double)own), others = line.row - size;
     line.dominance = size > 0 ? fmax(others / size, 0.0) : HUGE_VAL;
     line.dominant = others < size;
-    line.least = fmin(line.column, line.row);
+    line.min = fmin(line.column, line.row);
     line.zero_column = line.column == 0 ? (int32_t)j + 1 : CUDA_NO_LINE;
     line.zero_row = line.row == 0 ? (int32_t)j + 1 : CUDA_NO_LINE;
     line.parts = own > 0 ? 0 : CUDA_PART_NOT_POSITIVE;

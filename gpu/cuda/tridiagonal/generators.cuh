@@ -63,7 +63,7 @@ template <typename T, int Threads> struct cuda__tri_generators {
     __device__ __forceinline__ void separate(int early, int late) const
     {
         const int64_t none = -(INT64_C(1) << 40);
-        int64_t most_early = none, here = segment(early, late, 0, 0);
+        int64_t max_early = none, here = segment(early, late, 0, 0);
         for (int64_t first = 0, end = 0; first < n; first = end) {
             int64_t number = here, widest = none, most = none;
             for (end = first; end < n && here == number; end++) {
@@ -71,13 +71,13 @@ template <typename T, int Threads> struct cuda__tri_generators {
                 most = larger(late, end, most);
                 here = end + 1 < n ? segment(early, late, end + 1, number) : number + 1;
             }
-            int64_t down = most_early + most - CUDA__TRI_UNDERFLOW;
+            int64_t down = max_early + most - CUDA__TRI_UNDERFLOW;
             down = down > 0 ? down : 0;
             for (int64_t i = first; i < end; i++) {
                 exponents(early)[i] += (int32_t)down;
                 exponents(late)[i] -= (int32_t)down;
             }
-            most_early = widest + down > most_early ? widest + down : most_early;
+            max_early = widest + down > max_early ? widest + down : max_early;
         }
     }
 

@@ -78,7 +78,7 @@ static __device__ __forceinline__ double cuda__tri_entry(const cuda__tri_part &p
 union cuda__tri_write_memory {
     struct {
         double row[2][CUDA__TRI_ROWS_MAX], diagonal[CUDA__TRI_ROWS_MAX];
-        int32_t most[2];
+        int32_t max[2];
     };
     struct {
         double factor[CUDA__TRI_LEVELS_MAX][CUDA__TRI_SLICE];
@@ -112,7 +112,7 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
     }
 
     /* Shares the largest exponent of the tile's rows. All threads. */
-    __device__ __forceinline__ void find_most(int side) const
+    __device__ __forceinline__ void find_max(int side) const
     {
         int64_t base = base_of(side);
         int most = INT32_MIN;
@@ -123,13 +123,13 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
         }
         most = __reduce_max_sync(CUDA__ALL, most);
         if (threadIdx.x % CUDA__WARP == 0 && most > INT32_MIN)
-            atomicMax(&memory->most[side], most);
+            atomicMax(&memory->max[side], most);
     }
 
     /* The power of two that rows are divided by and columns multiplied by. */
     __device__ __forceinline__ int64_t scale_of(int side) const
     {
-        return base_of(side) + memory->most[side] + CUDA__TRI_ROW_TOP;
+        return base_of(side) + memory->max[side] + CUDA__TRI_ROW_TOP;
     }
 
     /* The rows as doubles. False: one of this thread's is out of range. */
@@ -218,8 +218,8 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
 
     /* The least of them for some rows and columns, which are compared by blocks of 64. *uniform: it
      * is that of all. */
-    static __device__ __forceinline__ int least_level(int64_t top, int64_t bottom, int64_t left,
-                                                      int64_t right, bool *uniform)
+    static __device__ __forceinline__ int min_level(int64_t top, int64_t bottom, int64_t left,
+                                                    int64_t right, bool *uniform)
     {
         left = left < 0 ? 0 : left;
         top >>= 6;
@@ -389,7 +389,7 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
             int64_t left = call.columns.first + start * width - r.shift;
             int64_t right = left + (int64_t)lanes * width - 1, last = last_column();
             /* Columns behind the tile's may ask for factors that were not fetched. */
-            int least = least_level(first, end - 1, left, right < last ? right : last, &uniform);
+            int least = min_level(first, end - 1, left, right < last ? right : last, &uniform);
             int terms = levels - least + 1;
             if (levels >= CUDA__TRI_LEVELS_MAX)
                 write_deep(r, first, end, least, levels);
@@ -418,7 +418,7 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
                 tile.end_row - first < CUDA__TRI_SLICE ? tile.end_row : first + CUDA__TRI_SLICE;
             bool uniform;
             int least =
-                least_level(first, end - 1, tile.begin(tile.first_piece), last_column(), &uniform);
+                min_level(first, end - 1, tile.begin(tile.first_piece), last_column(), &uniform);
             fetch_factors(first, end, least, levels);
             __syncthreads();
             tile.each_piece([&](int64_t piece) { write_levels(piece, first, end, levels); });
@@ -436,15 +436,15 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
                                 tile.begin(tile.first_piece) < tile.end_row};
         bool good = true;
         if (threadIdx.x < 2)
-            memory->most[threadIdx.x] = INT32_MIN;
+            memory->max[threadIdx.x] = INT32_MIN;
         __syncthreads();
         for (int side = 0; side < 2; side++) {
             if (wanted[side])
-                find_most(side);
+                find_max(side);
         }
         __syncthreads();
-        if (threadIdx.x < 2 && memory->most[threadIdx.x] == INT32_MIN)
-            memory->most[threadIdx.x] = 0;
+        if (threadIdx.x < 2 && memory->max[threadIdx.x] == INT32_MIN)
+            memory->max[threadIdx.x] = 0;
         __syncthreads();
         for (int side = 0; side < 2; side++) {
             if (wanted[side])

@@ -228,7 +228,7 @@ static void run_matrices(void *context)
     const struct host_job *job = chunk->job;
     const struct engine_batch *batch = job->batch;
     int64_t matrix = (int64_t)chunk->number * job->chunk_matrices;
-    int64_t first = matrix, last = least(matrix + job->chunk_matrices, job->matrices);
+    int64_t first = matrix, last = min_i64(matrix + job->chunk_matrices, job->matrices);
     uint32_t i = item_of(job, matrix);
     int64_t index = job->single ? 0 : matrix - job->first[i];
     /* With as many chunks as threads, all of them are busy without help. */

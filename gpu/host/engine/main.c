@@ -31,7 +31,7 @@
  * processors, 128 in distributions; more threads than that would wait for one another, or fail. */
 #define THREADS_MAX 128
 #define HELPERS_MAX 31 /* of a lane; for the same reason */
-#define SCRATCH_LEAST (INT64_C(1) << 30)
+#define SCRATCH_MIN (INT64_C(1) << 30)
 #define LONG_NICE 10
 /* The short lane polls this long before it sleeps; with few cores the poll keeps the front from
  * running. The long lane never polls. */
@@ -71,7 +71,7 @@ static const struct process_flag flags[] = {
     {0},
 };
 
-/* Half of the memory that is free now; at least SCRATCH_LEAST. */
+/* Half of the memory that is free now; at least SCRATCH_MIN. */
 static int64_t default_scratch_max(void)
 {
     long long kilobytes = 0;
@@ -86,7 +86,7 @@ static int64_t default_scratch_max(void)
     int64_t half = 0;
     if (!checked_mul(kilobytes, 1024 / 2, &half))
         half = 0;
-    return half > SCRATCH_LEAST ? half : SCRATCH_LEAST;
+    return half > SCRATCH_MIN ? half : SCRATCH_MIN;
 }
 
 static void identify(struct process_identity *identity)

@@ -29,7 +29,7 @@
 #define COUPLE_PIECES 64   /* of all tiles, about, */
 #define COUPLE_DEPTH 128   /* which take so much of n at least */
 #define ADD_LINES 16       /* of the sum of their parts */
-#define PACK_PIECE (2 * HOST_PANEL_COLUMNS_MOST)
+#define PACK_PIECE (2 * HOST_PANEL_COLUMNS_MAX)
 #define ROWS_AT_ONCE 128 /* of a tile: so much of it stays in the second cache */
 #define STRIP 8          /* rows of X or Y that are transposed together */
 

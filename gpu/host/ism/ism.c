@@ -64,12 +64,12 @@ static bool merges(int64_t n, int64_t m)
 static int64_t work_numbers(enum precision precision, int64_t n, int64_t m, int64_t planned,
                             bool factors)
 {
-    struct host_ism_plan merged = {.algorithm = METHOD_ALGORITHM_BLOCK, .block = largest(m, 1)};
+    struct host_ism_plan merged = {.algorithm = METHOD_ALGORITHM_BLOCK, .block = max_i64(m, 1)};
     int64_t repair = HOST_ISM_REPAIR_ROWS * (2 * host__ld(precision, n) + host__ld(precision, m));
     if (planned < 0)
         return -1;
-    int64_t numbers = largest(planned, repair);
-    return merges(n, m) ? largest(numbers, host__ism_plan_numbers(precision, n, m, merged, factors))
+    int64_t numbers = max_i64(planned, repair);
+    return merges(n, m) ? max_i64(numbers, host__ism_plan_numbers(precision, n, m, merged, factors))
                         : numbers;
 }
 
@@ -93,7 +93,7 @@ static int64_t first_bytes(enum precision precision, int64_t n, int64_t own, int
     if (!inverse_wanted && (!checked_mul(n, n, &inverse) ||
                             !checked_mul(inverse, precision_bytes(precision), &inverse)))
         return -1;
-    if (!checked_add(largest(bytes, dense), inverse, &bytes) ||
+    if (!checked_add(max_i64(bytes, dense), inverse, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
         return -1;
     return bytes;
@@ -106,7 +106,7 @@ static int64_t whole_bytes(enum precision precision, int64_t first, int64_t bala
     if (first < 0 || balanced < 0 || !checked_mul(balanced, precision_bytes(precision), &bytes) ||
         !checked_add(first, bytes, &bytes))
         return -1;
-    return largest(bytes, lanes);
+    return max_i64(bytes, lanes);
 }
 
 static int64_t lanes_bytes(int64_t n, int64_t m)
@@ -122,7 +122,7 @@ static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
         return -1;
     int64_t balanced = host__ism_balance_numbers(n, m), lanes = lanes_bytes(n, m);
     m = m > 0 ? m : n;
-    int64_t work = work_numbers(precision, n, m, host__ism_most_numbers(precision, n, m), true);
+    int64_t work = work_numbers(precision, n, m, host__ism_max_numbers(precision, n, m), true);
     int64_t own = host__ism_own_numbers(precision, n, m);
     return whole_bytes(precision, first_bytes(precision, n, own, work, false), balanced, lanes);
 }
@@ -146,7 +146,7 @@ static int64_t task_scratch_bytes(const struct host_task *task)
 
 static int group(enum precision precision, int64_t n, int64_t m)
 {
-    const int64_t most = least(n, HOST_SMALL_UPDATE_RANK);
+    const int64_t most = min_i64(n, HOST_SMALL_UPDATE_RANK);
     return m >= 1 && m <= most ? host__small_group(precision, n) : 1;
 }
 

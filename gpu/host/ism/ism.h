@@ -65,7 +65,7 @@ struct host_ism_plan host__ism_plan(int64_t n, int64_t m, uint32_t inputs, const
 int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
                                struct host_ism_plan plan, bool factors);
 /* No plan takes more, whatever the options are. m >= 1. */
-int64_t host__ism_most_numbers(enum precision precision, int64_t n, int64_t m);
+int64_t host__ism_max_numbers(enum precision precision, int64_t n, int64_t m);
 /* Of its own: A0's diagonal and the trial's lines. */
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m);
 /* How the inverse is cut into tiles, by strips of rows. */

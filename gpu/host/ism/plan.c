@@ -13,8 +13,8 @@
 #include "gpu/host/linalg/panels.h"
 
 #define TILE_ROWS 128
-#define BLOCK_ALWAYS 32        /* columns that a block may have for any n */
-#define PACKED_ORDER_LEAST 256 /* of an inverse made by panels: it has a part in the bits */
+#define BLOCK_ALWAYS 32      /* columns that a block may have for any n */
+#define PACKED_ORDER_MIN 256 /* of an inverse made by panels: it has a part in the bits */
 
 void host__ism_product_times(struct host_ism_product *product, double factor)
 {
@@ -32,9 +32,9 @@ double host__ism_product_value(struct host_ism_product product)
 }
 
 /* Columns of a block: it takes the inverse of a matrix of as many, which a small A must not pay. */
-static int64_t block_most(int64_t n, int64_t m)
+static int64_t block_max(int64_t n, int64_t m)
 {
-    return least(largest(n, BLOCK_ALWAYS), m);
+    return min_i64(max_i64(n, BLOCK_ALWAYS), m);
 }
 
 /* ---- Memory ---- */
@@ -60,7 +60,7 @@ static void take_inverse(struct host_ism_layout *layout, int64_t block)
 /* Columns of n in whole panels. */
 static int64_t packed_columns(int64_t n)
 {
-    return pieces(n, HOST_PANEL_COLUMNS_MOST) * HOST_PANEL_COLUMNS_MOST;
+    return pieces(n, HOST_PANEL_COLUMNS_MAX) * HOST_PANEL_COLUMNS_MAX;
 }
 
 /* earlier: columns before the last block; kept: of them, those whose R is wanted later. */
@@ -69,8 +69,8 @@ static struct host_ism_layout layout_block(enum precision precision, int64_t n, 
 {
     int64_t ld = host__ld(precision, n);
     struct host_ism_layout layout = {.ld_block = host__ld(precision, block)};
-    layout.packs = block >= m && m > 0 && n >= PACKED_ORDER_LEAST;
-    layout.gr = take(&layout.total, m, layout.packs ? largest(ld, packed_columns(n)) : ld);
+    layout.packs = block >= m && m > 0 && n >= PACKED_ORDER_MIN;
+    layout.gr = take(&layout.total, m, layout.packs ? max_i64(ld, packed_columns(n)) : ld);
     layout.k = take(&layout.total, m, ld);
     layout.w = take(&layout.total, block, ld);
     layout.p = take(&layout.total, earlier, layout.ld_block);
@@ -116,15 +116,15 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
 }
 
 /* Every array is the longest that a block of any size makes it. */
-int64_t host__ism_most_numbers(enum precision precision, int64_t n, int64_t m)
+int64_t host__ism_max_numbers(enum precision precision, int64_t n, int64_t m)
 {
-    const int64_t block = block_most(n, m);
+    const int64_t block = block_max(n, m);
     struct host_ism_plan reduced = {.algorithm = METHOD_ALGORITHM_REDUCED_MEMORY, .block = block};
     struct host_ism_plan fused = {.fused = true};
     const int64_t by_blocks = layout_block(precision, n, m, block, m, m).total;
-    const int64_t others = largest(host__ism_plan_numbers(precision, n, m, reduced, false),
+    const int64_t others = max_i64(host__ism_plan_numbers(precision, n, m, reduced, false),
                                    host__ism_plan_numbers(precision, n, m, fused, false));
-    return by_blocks < 0 || others < 0 ? -1 : largest(by_blocks, others);
+    return by_blocks < 0 || others < 0 ? -1 : max_i64(by_blocks, others);
 }
 
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m)
@@ -161,7 +161,7 @@ static int64_t within(int64_t value, int64_t most)
 static const struct ism_tuning *tuned(int64_t n, int64_t m, bool inverse)
 {
     const struct ism_tuning *row = inverse ? tuning_inverse : tuning_diagonal;
-    while (n > row->n_most || m > row->m_most || (double)m > row->share_most * (double)n)
+    while (n > row->n_max || m > row->m_max || (double)m > row->share_max * (double)n)
         row++;
     return row;
 }
@@ -175,7 +175,7 @@ struct host_ism_plan host__ism_plan(int64_t n, int64_t m, uint32_t inputs, const
         [METHOD_ISM_BLOCK] = METHOD_ALGORITHM_BLOCK,
         [METHOD_ISM_REDUCED_MEMORY] = METHOD_ALGORITHM_REDUCED_MEMORY,
     };
-    const int64_t most = block_most(n, m);
+    const int64_t most = block_max(n, m);
     const struct ism_tuning *row = tuned(n, m, inverse);
     int64_t block = row->block > 0 ? row->block : (int64_t)(row->part * (double)m);
     struct host_ism_plan plan = {.algorithm = row->algorithm, .block = within(block, most)};

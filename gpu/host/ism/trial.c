@@ -58,8 +58,8 @@
 #define ROWS_PIECE 64   /* rows that a piece of a transposed one takes */
 #define DOWN_PIECE 1024 /* columns that a piece of a strip takes */
 #define DOWN_ROWS 32    /* rows of them that all lines take together */
-#define STRIPS_MOST 16
-#define STRIP_LEAST 128 /* rows */
+#define STRIPS_MAX 16
+#define STRIP_MIN 128   /* rows */
 #define GATHER_PIECE 64 /* columns of the strips' sums */
 #define SEEN_LINES HOST_ISM_SEEN
 #define TIMES_ROWS 4 /* rows and lines that are taken together */

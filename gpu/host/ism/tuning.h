@@ -14,10 +14,10 @@
 #include "gpu/host/ism/ism.h"
 
 struct ism_tuning {
-    int64_t n_most, m_most;
-    double share_most; /* of m in n */
+    int64_t n_max, m_max;
+    double share_max; /* of m in n */
     enum method_algorithm algorithm;
-    bool fused;    /* HOST_ISM_RANK columns at a time, without OpenBLAS; m_most <= HOST_ISM_THIN */
+    bool fused;    /* HOST_ISM_RANK columns at a time, without OpenBLAS; m_max <= HOST_ISM_THIN */
     int64_t block; /* columns of a block; 0: `part` of m */
     double part;
 };

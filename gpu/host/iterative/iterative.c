@@ -21,7 +21,7 @@
  * A tolerance so near to the measured |R| that the rounding of R could hide on which side it is, is
  * judged with R in twice the precision, or an estimate of what is hidden (iteration.h).
  *
- * Growth below ITERATION_GROWTH_LEAST does not count as any: while one singular value of V A is
+ * Growth below ITERATION_GROWTH_MIN does not count as any: while one singular value of V A is
  * tiny, |R|_F stands still for many steps, but for rounding.
  *
  * Threads: any; products and passes run on a team. Cost: 2 n^3 operations a product, from 2 of them

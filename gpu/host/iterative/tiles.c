@@ -16,12 +16,12 @@
 /* Rows and columns of a tile of a product: enough of them for a team, large enough for OpenBLAS. */
 #define TILE_SMALL 256
 #define TILE_LARGE 512
-#define TILE_LARGE_LEAST 2048
+#define TILE_LARGE_MIN 2048
 #define SUM_ROWS 64 /* of a tile of a sum, as wide as the matrix */
 
 static int64_t tile_of(int64_t n)
 {
-    return n < TILE_LARGE_LEAST ? TILE_SMALL : TILE_LARGE;
+    return n < TILE_LARGE_MIN ? TILE_SMALL : TILE_LARGE;
 }
 
 #define REAL_FILE "gpu/host/iterative/tiles.inc"

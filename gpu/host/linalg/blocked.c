@@ -32,7 +32,7 @@
  * A function of n alone. */
 static int64_t block_of(int64_t n)
 {
-    return n < HOST_LARGE_FACTOR_LEAST ? 32 : n < 1024 ? 64 : HOST_LARGE_BLOCK_MAX;
+    return n < HOST_LARGE_FACTOR_MIN ? 32 : n < 1024 ? 64 : HOST_LARGE_BLOCK_MAX;
 }
 
 int64_t host__large_lines(int64_t n)

@@ -17,8 +17,8 @@
 #include "gpu/host/base/team.h"
 
 /* Orders from here on are factored, and inverted, by blocks; smaller ones by LAPACK itself. */
-#define HOST_LARGE_FACTOR_LEAST 256
-#define HOST_LARGE_INVERT_LEAST 64
+#define HOST_LARGE_FACTOR_MIN 256
+#define HOST_LARGE_INVERT_MIN 64
 #define HOST_LARGE_BLOCK_MAX 128
 
 /* Lines of ld that getri takes for an order. */

@@ -15,7 +15,7 @@
 
 /* An inverse of a smaller order is not tried: elements grow by 2^(n-1) at most, too little to break
  * the contract. */
-#define HOST_TRIED_ORDER_LEAST 9
+#define HOST_TRIED_ORDER_MIN 9
 /* While no entry of U has grown beyond this multiple of |A|, LAPACK's bound holds and a zero pivot
  * is believed. */
 #define HOST_GROWTH_MAX 8
@@ -40,7 +40,7 @@ struct host_norm {
 
 /* Orders below this one are left to one thread: waking another costs as much. It has no part in an
  * answer's bits. */
-#define HOST_TEAM_ORDER_LEAST 256
+#define HOST_TEAM_ORDER_MIN 256
 
 /* Scratch of a dense inverse, carved from host_matrix.scratch, and who helps. HOST_LINES: at least
  * so many. */

@@ -27,7 +27,7 @@ struct host_identity {
     bool dominant;                 /* |a_ii| exceeds the others of its row together, in all rows */
     double dominance;              /* the others by |a_ii|, the largest of all rows */
     int64_t zero_column, zero_row; /* the first that holds zeros alone, from 1; 0: there is none */
-    double least;                  /* the least sum of the magnitudes of a row or a column */
+    double min;                    /* the least sum of the magnitudes of a row or a column */
 };
 
 /* Two norms of one pass; not finite when the matrix, or a sum, is not. */

@@ -14,8 +14,8 @@
 
 #include "base/datatype.h"
 
-#define HOST_PANEL_ROWS 8          /* of a group */
-#define HOST_PANEL_COLUMNS_MOST 48 /* of a panel, in any precision, which divide these */
+#define HOST_PANEL_ROWS 8         /* of a group */
+#define HOST_PANEL_COLUMNS_MAX 48 /* of a panel, in any precision, which divide these */
 
 /* Has this processor the instructions for it, and OpenBLAS's kernel family too? Bits are not those
  * of OpenBLAS's products, so --cpu (lapack.h) decides: a family without AVX-512 gives the same bits

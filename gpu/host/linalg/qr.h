@@ -12,7 +12,7 @@
 
 #include "gpu/host/base/team.h"
 
-#define HOST_QR_ORDER_LEAST 256
+#define HOST_QR_ORDER_MIN 256
 
 /* a: n x n, column-major, aligned to HOST_ALIGN_BYTES, with ld as host__ld has it. It becomes its
  * inverse X, with |I - X a| small. taus: n numbers; lines: host__lines(n) of ld. False: R has a

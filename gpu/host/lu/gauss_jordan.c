@@ -3,7 +3,7 @@
  * A panel of BLOCK columns is eliminated in place, all n rows of it, which leaves in it the matrix
  * M (n x BLOCK) of the panel's row operations. Every other column C then becomes C with its pivot
  * rows zeroed, plus M R, R being those old pivot rows: one product. Up to BLOCK, the panel is the
- * whole matrix. From LARGE_LEAST on, LARGE_BLOCK columns are eliminated so among themselves, panel
+ * whole matrix. From LARGE_MIN on, LARGE_BLOCK columns are eliminated so among themselves, panel
  * by panel, before the others take their product, which is then large enough for OpenBLAS. A
  * product is cut into pieces of PIECE_ROWS rows for a team; the pieces depend on n alone. Pivots
  * are the first largest magnitude, as LAPACK's.
@@ -27,7 +27,7 @@
 #include "gpu/host/simd/small.h"
 
 #define BLOCK 32
-#define LARGE_LEAST 256
+#define LARGE_MIN 256
 #define LARGE_BLOCK 64
 #define PIECE_ROWS 128 /* of a product, for one thread */
 _Static_assert(BLOCK <= HOST_LINES && LARGE_BLOCK <= HOST_LINES, "old pivot rows take a line each");

@@ -25,9 +25,9 @@ static const char *kernel(enum precision precision, int64_t n)
 {
     if (n <= HOST_SMALL_ORDER_MAX)
         return host__small_kernel(precision, n);
-    if (n < HOST_LARGE_INVERT_LEAST)
+    if (n < HOST_LARGE_INVERT_MIN)
         return "host lapack getrf+getri";
-    return n < HOST_LARGE_FACTOR_LEAST ? "host getrf+blocked getri" : "host blocked getrf+getri";
+    return n < HOST_LARGE_FACTOR_MIN ? "host getrf+blocked getri" : "host blocked getrf+getri";
 }
 
 static int group(enum precision precision, int64_t n, int64_t m)

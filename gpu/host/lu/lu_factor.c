@@ -28,7 +28,7 @@ enum lu_factor_output {
 static const char *kernel(enum precision precision, int64_t n)
 {
     (void)precision;
-    return n < HOST_LARGE_FACTOR_LEAST ? "host lapack getrf" : "host blocked getrf";
+    return n < HOST_LARGE_FACTOR_MIN ? "host lapack getrf" : "host blocked getrf";
 }
 
 #define REAL_FILE "gpu/host/lu/lu_factor.inc"

@@ -64,12 +64,12 @@ static int64_t part_end(const double *joins, int64_t first, int64_t n)
 static void part(const struct host_tri_line *early, const struct host_tri_line *late, int64_t n,
                  const double *joins)
 {
-    int64_t most_early = INT32_MIN;
+    int64_t max_early = INT32_MIN;
     for (int64_t first = 0, end = 0; first < n; first = end) {
         end = part_end(joins, first, n);
         if (first == 0 && end == n)
             return;
-        int64_t most = first > 0 ? most_early + largest(late->exponent, first, end) : INT32_MIN;
+        int64_t most = first > 0 ? max_early + largest(late->exponent, first, end) : INT32_MIN;
         int32_t down = most > UNDERFLOW_EXPONENT ? (int32_t)(most - UNDERFLOW_EXPONENT) : 0;
         for (int64_t i = first; i < end; i++) {
             host_stop_check_row(i);
@@ -77,7 +77,7 @@ static void part(const struct host_tri_line *early, const struct host_tri_line *
             late->exponent[i] -= down;
         }
         int64_t here = largest(early->exponent, first, end);
-        most_early = here > most_early ? here : most_early;
+        max_early = here > max_early ? here : max_early;
     }
 }
 
@@ -89,9 +89,9 @@ void host__tri_separate(const struct host_tri_generators *generators, int64_t n,
     for (int64_t first = 0; first < n; first += HOST_TRI_CHUNK) {
         int64_t end = n - first < HOST_TRI_CHUNK ? n : first + HOST_TRI_CHUNK;
         host_stop_check_row(end - 1);
-        generators->upper_most[first / HOST_TRI_CHUNK] =
+        generators->upper_max[first / HOST_TRI_CHUNK] =
             largest(generators->upper_column.exponent, first, end);
-        generators->lower_most[first / HOST_TRI_CHUNK] =
+        generators->lower_max[first / HOST_TRI_CHUNK] =
             largest(generators->lower_column.exponent, first, end);
     }
 }

@@ -31,12 +31,12 @@
 #define STRIP 512        /* columns whose factors are made together: they stay in the first cache */
 #define PIECE 64         /* columns of which some may be subnormal */
 #define EXPONENT_SPAN 12 /* of a panel's rows */
-#define EXPONENT_MOST 12 /* of an entry, for that much to be left above a column's factor */
+#define EXPONENT_MAX 12  /* of an entry, for that much to be left above a column's factor */
 
 /* Of an entry that does not underflow, mantissas at their largest. */
 enum {
-    exponent_least_f32 = -3,
-    exponent_least_f64 = -17
+    exponent_min_f32 = -3,
+    exponent_min_f64 = -17
 };
 
 #define SHIFT                                                                                      \
@@ -46,13 +46,13 @@ enum {
 /* The two triangles of a panel: rows, factors of its columns, and their largest exponents. */
 struct side {
     const struct host_tri_line *row, *column;
-    const int32_t *column_most;
+    const int32_t *column_max;
     int64_t strip_first;
     int64_t first, end;    /* the columns it has in the strip; end <= first: none */
-    int32_t most;          /* exponent of its rows */
+    int32_t max;           /* exponent of its rows */
     double factors[STRIP]; /* of the strip's columns, from first to end - 1 */
     /* The smallest magnitude but 0 among each PIECE of them; infinite: there is none. */
-    double least[STRIP / PIECE];
+    double min[STRIP / PIECE];
 };
 
 /* Can rows first to end - 1 be written with plain numbers? Sets the rows' largest exponent. */
@@ -64,12 +64,12 @@ static bool is_level(struct side *side, int64_t first, int64_t end)
         least = exponent < least ? exponent : least;
         most = exponent > most ? exponent : most;
     }
-    side->most = most;
+    side->max = most;
     if (side->end <= side->first)
         return true;
     for (int64_t c = side->first / HOST_TRI_CHUNK; c <= (side->end - 1) / HOST_TRI_CHUNK; c++)
-        column = side->column_most[c] > column ? side->column_most[c] : column;
-    return (int64_t)most - least <= EXPONENT_SPAN && (int64_t)column + most <= EXPONENT_MOST;
+        column = side->column_max[c] > column ? side->column_max[c] : column;
+    return (int64_t)most - least <= EXPONENT_SPAN && (int64_t)column + most <= EXPONENT_MAX;
 }
 
 /* The sides of rows first to end - 1 in a strip of columns. */
@@ -78,12 +78,12 @@ static void find_sides(const struct host_tri_generators *generators, struct meth
 {
     sides[0].row = &generators->lower_row;
     sides[0].column = &generators->lower_column;
-    sides[0].column_most = generators->lower_most;
+    sides[0].column_max = generators->lower_max;
     sides[0].strip_first = sides[0].first = strip.first;
     sides[0].end = end - 1 < strip.end ? end - 1 : strip.end;
     sides[1].row = &generators->upper_row;
     sides[1].column = &generators->upper_column;
-    sides[1].column_most = generators->upper_most;
+    sides[1].column_max = generators->upper_max;
     sides[1].strip_first = strip.first;
     sides[1].first = first + 1 > strip.first ? first + 1 : strip.first;
     sides[1].end = strip.end;
@@ -107,11 +107,11 @@ static int64_t panel_end(const struct host_tri_generators *generators, struct me
 /* What row i's factor is multiplied by a column's factor of. */
 static double row_factor(const struct side *side, int64_t i)
 {
-    return side->row->mantissa[i] * tri_power(64 * (side->row->exponent[i] - side->most) - SHIFT);
+    return side->row->mantissa[i] * tri_power(64 * (side->row->exponent[i] - side->max) - SHIFT);
 }
 
 /* The smallest magnitude that is not 0. A zero's bits, less 1, wrap round to the most. */
-HOST_INLINE double least_magnitude(const double *factors, int64_t count)
+HOST_INLINE double min_magnitude(const double *factors, int64_t count)
 {
     int64_t least = INT64_MAX;
     for (int64_t j = 0; j < count; j++) {
@@ -131,11 +131,11 @@ HOST_INLINE void find_factors(struct side *side, int32_t least)
     for (int64_t j = side->first; j < side->end;) {
         int64_t chunk = j / HOST_TRI_CHUNK, end = (chunk + 1) * HOST_TRI_CHUNK;
         end = end < side->end ? end : side->end;
-        bool underflows = (int64_t)side->column_most[chunk] + side->most < least;
+        bool underflows = (int64_t)side->column_max[chunk] + side->max < least;
         if (underflows)
             memset(factors + (j - shift), 0, (size_t)(end - j) * sizeof *factors);
         for (int64_t k = j; !underflows && k < end; k++) {
-            int64_t exponent = (int64_t)exponents[k] + side->most;
+            int64_t exponent = (int64_t)exponents[k] + side->max;
             double power = tri_power(64 * (exponent < least ? 0 : exponent) + SHIFT);
             factors[k - shift] = exponent < least ? 0 : mantissa[k] * power;
         }
@@ -145,7 +145,7 @@ HOST_INLINE void find_factors(struct side *side, int32_t least)
         int64_t from = side->first - shift, to = side->end - shift;
         from = from > j ? from : j;
         to = to < j + PIECE ? to : j + PIECE;
-        side->least[j / PIECE] = least_magnitude(factors + from, to - from);
+        side->min[j / PIECE] = min_magnitude(factors + from, to - from);
     }
 }
 
@@ -155,10 +155,10 @@ HOST_INLINE int64_t run_end(const struct side *side, double limit, int64_t j, in
                             bool *is_small)
 {
     int64_t piece = j / PIECE;
-    *is_small = side->least[piece] < limit;
+    *is_small = side->min[piece] < limit;
     do
         piece++;
-    while (piece * PIECE < end && (side->least[piece] < limit) == *is_small);
+    while (piece * PIECE < end && (side->min[piece] < limit) == *is_small);
     return piece * PIECE < end ? piece * PIECE : end;
 }
 

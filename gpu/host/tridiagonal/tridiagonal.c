@@ -128,8 +128,8 @@ static void lay_out(struct work *work, const struct host_matrix *matrix, double 
                                      &generators->lower_row, &generators->lower_column};
     for (int i = 0; i < 4; i++) /* two lines' exponents fill an array */
         *lines[i] = (struct host_tri_line){at[6 + i], (int32_t *)at[10 + i / 2] + i % 2 * step};
-    generators->upper_most = (int32_t *)at[12];
-    generators->lower_most = generators->upper_most + step;
+    generators->upper_max = (int32_t *)at[12];
+    generators->lower_max = generators->upper_max + step;
     work->minors.sums = (struct host_tri_line){at[4], (int32_t *)at[13]};
     work->minors.diagonal = at[5];
 }

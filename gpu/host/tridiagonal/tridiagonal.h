@@ -90,7 +90,7 @@ struct host_tri_line {
 struct host_tri_generators {
     struct host_tri_line upper_row, upper_column, lower_row, lower_column;
     /* The largest exponents of each HOST_TRI_CHUNK numbers of upper_column and lower_column. */
-    int32_t *upper_most, *lower_most;
+    int32_t *upper_max, *lower_max;
 };
 
 /* From ratios and diagonal of a sweep that held. Cost: two divisions a row. */

@@ -43,7 +43,7 @@ static cudaError_t start(void (*kernel)(Parameters...), dim3 blocks, dim3 thread
 /* ---- What lanes do together ---- */
 
 struct exchanged {
-    int plain, turned, rotated, up, down, halves, most, least, sum;
+    int plain, turned, rotated, up, down, halves, max, min, sum;
     unsigned odd, any, all;
     double wide;
 };
@@ -58,8 +58,8 @@ static __global__ void exchange(exchanged *to)
     mine->up = __shfl_up_sync(ALL, lane, 2);
     mine->down = __shfl_down_sync(ALL, lane, 2, 8);
     mine->halves = __shfl_sync(ALL, lane, 1, 16);
-    mine->most = __reduce_max_sync(ALL, lane % 7 - 20);
-    mine->least = __reduce_min_sync(ALL, lane % 7 - 20);
+    mine->max = __reduce_max_sync(ALL, lane % 7 - 20);
+    mine->min = __reduce_min_sync(ALL, lane % 7 - 20);
     mine->sum = __reduce_add_sync(ALL, lane);
     mine->odd = __ballot_sync(ALL, lane % 2);
     mine->any = __any_sync(ALL, lane == 31);
@@ -82,8 +82,8 @@ static void test_exchange(void **)
             assert_int_equal(to[i].up, lane < 2 ? lane : lane - 2);
             assert_int_equal(to[i].down, lane % 8 >= 6 ? lane : lane + 2);
             assert_int_equal(to[i].halves, lane / 16 * 16 + 1);
-            assert_int_equal(to[i].most, -14);
-            assert_int_equal(to[i].least, -20);
+            assert_int_equal(to[i].max, -14);
+            assert_int_equal(to[i].min, -20);
             assert_int_equal(to[i].sum, 496);
             assert_int_equal(to[i].odd, 0xaaaaaaaa);
             assert_true(to[i].any && !to[i].all);

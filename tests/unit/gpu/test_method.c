@@ -44,7 +44,7 @@ static void check_dim(const struct method *method, enum method_dim dim, bool is_
     }
     assert_string_equal(method_dim_name(method, dim), method->options[option].name);
     assert_int_equal(method->options[option].kind, kind);
-    assert_true(kind == METHOD_OPTION_RANGE || method->options[option].least >= 0);
+    assert_true(kind == METHOD_OPTION_RANGE || method->options[option].min >= 0);
 }
 
 static void check_tensor(const struct method *method, const struct method_tensor *tensor,

@@ -32,7 +32,7 @@
 struct queue {
     enum error enter_error; /* what queue_enter says */
     int64_t entered, left;
-    int64_t bytes_most;             /* what requests may reserve together; 0: anything */
+    int64_t bytes_max;              /* what requests may reserve together; 0: anything */
     _Atomic int64_t reserved_bytes; /* the pool's threads reserve too */
     struct queue_item *items[FAKE_ITEMS];
     int count, cancels;
@@ -44,7 +44,7 @@ enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
                          struct failure *failure)
 {
     assert_int_equal(client, 5);
-    if (queue->bytes_most > 0 && atomic_load(&queue->reserved_bytes) + bytes > queue->bytes_most)
+    if (queue->bytes_max > 0 && atomic_load(&queue->reserved_bytes) + bytes > queue->bytes_max)
         return failure_set(failure, ERROR_CLIENT_QUOTA, "no more bytes");
     atomic_fetch_add(&queue->reserved_bytes, bytes);
     return ERROR_NONE;

@@ -6,9 +6,9 @@
 
 #define INFER "/v2/models/lu/infer"
 #define LENGTH "Inference-Header-Content-Length"
-#define BODY_MOST (2 << 20)
+#define BODY_MAX (2 << 20)
 
-static unsigned char body[BODY_MOST];
+static unsigned char body[BODY_MAX];
 
 /* An infer request of `batch` binary matrices, all but sent. Returns the body's bytes. */
 static size_t infer_request(struct fake *fake, struct fake_exchange *f, int64_t batch, int64_t n,
@@ -359,7 +359,7 @@ static void test_never_fits(void **state)
     struct fake fake;
     struct fake_exchange f;
     fake_start(&fake);
-    fake.services.limits.body_max_bytes = BODY_MOST;
+    fake.services.limits.body_max_bytes = BODY_MAX;
     fake_request(&fake, &f, EXCHANGE_POST, INFER);
     size_t bytes = fake_json_body(body, sizeof body, 720, "1");
     fake_send(&f, body, bytes);
@@ -380,7 +380,7 @@ static void test_client_bytes(void **state)
     };
     static const struct {
         enum body body;
-        int64_t bytes_most;
+        int64_t bytes_max;
         bool at_head;
     } rows[] = {
         {BINARY, 1024, true},      {SHORT_TEXT, 1024, true},   {LONG_TEXT, 1024, true},
@@ -390,7 +390,7 @@ static void test_client_bytes(void **state)
         struct fake fake;
         struct fake_exchange f;
         fake_start(&fake);
-        fake.queue.bytes_most = rows[i].bytes_most;
+        fake.queue.bytes_max = rows[i].bytes_max;
         size_t bytes = infer_request(&fake, &f, 1, 24, "");
         if (rows[i].body != BINARY) {
             fake_request(&fake, &f, EXCHANGE_POST, INFER);

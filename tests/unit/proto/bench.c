@@ -46,10 +46,9 @@ const struct method prototest_chain = {
                 {.name = "RCOND", .is_default = true},
                 {.name = "METHOD", .kind = METHOD_ALGORITHM},
                 {.name = "HISTORY", .rank = 2, .dims = {METHOD_DIM_INT(2), METHOD_DIM_4}}},
-    .options =
-        {{.name = "rows", .help = "r", .kind = METHOD_OPTION_RANGE},
-         {.name = "columns", .help = "c", .kind = METHOD_OPTION_RANGE},
-         {.name = "steps", .kind = METHOD_OPTION_INT, .least = 0, .most = 1e15, .initial = 5}},
+    .options = {{.name = "rows", .help = "r", .kind = METHOD_OPTION_RANGE},
+                {.name = "columns", .help = "c", .kind = METHOD_OPTION_RANGE},
+                {.name = "steps", .kind = METHOD_OPTION_INT, .min = 0, .max = 1e15, .initial = 5}},
     .algorithm = METHOD_ALGORITHM_TRIDIAGONAL,
     .n_max = 100,
 };
@@ -66,8 +65,8 @@ const struct method prototest_update = {
          {.name = "INFO", .kind = METHOD_INT32, .is_default = true}},
     .options =
         {{.name = "refine", .help = "again", .kind = METHOD_OPTION_BOOL, .initial = 1},
-         {.name = "block_size", .kind = METHOD_OPTION_INT, .least = 1, .most = 64, .initial = 8},
-         {.name = "tolerance", .kind = METHOD_OPTION_REAL, .least = 0, .most = 0.5},
+         {.name = "block_size", .kind = METHOD_OPTION_INT, .min = 1, .max = 64, .initial = 8},
+         {.name = "tolerance", .kind = METHOD_OPTION_REAL, .min = 0, .max = 0.5},
          {.name = "variant",
           .kind = METHOD_OPTION_CHOICE,
           .choices = "auto|single|block",

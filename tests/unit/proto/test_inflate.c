@@ -22,7 +22,7 @@ struct row {
     int spoil;     /* 1 + the place of a compressed byte to change; -1: one of the checksum */
     enum error code;
     const char *fragment;
-    int64_t most; /* bytes that may be taken from the space */
+    int64_t max; /* bytes that may be taken from the space */
 };
 
 #define MIB (1 << 20)
@@ -152,7 +152,7 @@ static void check(const struct row *row, bool gzip)
         compress(row, gzip ? PROTO_FLATE_GZIP : PROTO_FLATE_ZLIB, whole, &whole_bytes, out, MIB);
     struct prototest_body body = prototest_body(out, length, 0);
     int64_t json_bytes = row->json_bytes != 0 ? row->json_bytes : (int64_t)strlen(row->text);
-    prototest_space_init(&space, row->most);
+    prototest_space_init(&space, row->max);
     enum error error = proto_inflate(gzip ? PROTO_CODING_GZIP : PROTO_CODING_DEFLATE, body.bytes,
                                      body.length, row->format, json_bytes, row->limit, &space.space,
                                      &inflated, &bytes, &failure);
@@ -216,7 +216,7 @@ static void test_no_room(void **state)
             wanted = wanted || strcmp(which[w], rows[i].name) == 0;
         for (int64_t budget = 0; wanted && budget < 200; budget += 100) {
             struct row row = rows[i];
-            row.most = budget;
+            row.max = budget;
             row.code = ERROR_FULL;
             row.fragment = "no room";
             check(&row, true);

@@ -72,16 +72,16 @@ static void test_difficult_matrices_get_their_time(void **state)
     (void)state;
     struct bench bench = bench_open(&limits);
     struct queue_work easy = work_of("auto", 1000, 1), thin = work_of("ism", 4096, 1);
-    double first_ns = queue__cost_most_ns(bench.queue, QUEUE_HOST, &easy);
+    double first_ns = queue__cost_max_ns(bench.queue, QUEUE_HOST, &easy);
     for (int i = 0; i < 100; i++)
         queue__cost_learn(bench.queue, QUEUE_HOST, &easy, 1);
     assert_true(queue__cost_ns(bench.queue, QUEUE_HOST, &easy) < first_ns / 50);
-    assert_true(queue__cost_most_ns(bench.queue, QUEUE_HOST, &easy) == first_ns);
+    assert_true(queue__cost_max_ns(bench.queue, QUEUE_HOST, &easy) == first_ns);
     for (int i = 0; i < 100; i++)
         queue__cost_learn(bench.queue, QUEUE_HOST, &easy, (uint64_t)(3 * first_ns));
-    assert_true(queue__cost_most_ns(bench.queue, QUEUE_HOST, &easy) > 2 * first_ns);
+    assert_true(queue__cost_max_ns(bench.queue, QUEUE_HOST, &easy) > 2 * first_ns);
     thin.m = 1; /* and may have to be formed and inverted by lu */
-    assert_true(queue__cost_most_ns(bench.queue, QUEUE_HOST, &thin) >
+    assert_true(queue__cost_max_ns(bench.queue, QUEUE_HOST, &thin) >
                 100 * queue__cost_ns(bench.queue, QUEUE_HOST, &thin));
     bench_close(&bench);
 }
@@ -96,9 +96,9 @@ static void test_merging_gets_its_time(void **state)
     for (int i = 0; i < QUEUE_PLACES; i++) {
         enum queue_place_id place = (enum queue_place_id)i;
         double expected_ns = queue__cost_ns(bench.queue, place, &diagonal);
-        assert_true(queue__cost_most_ns(bench.queue, place, &diagonal) > 20 * expected_ns);
+        assert_true(queue__cost_max_ns(bench.queue, place, &diagonal) > 20 * expected_ns);
     }
-    assert_true(20 * queue__cost_most_ns(bench.queue, QUEUE_HOST, &diagonal) > 5 * 36.5e9);
+    assert_true(20 * queue__cost_max_ns(bench.queue, QUEUE_HOST, &diagonal) > 5 * 36.5e9);
     assert_true(queue__cost_ns(bench.queue, QUEUE_HOST, &diagonal) < 2e9);
     bench_close(&bench);
 }
@@ -113,12 +113,12 @@ static void test_new_memory_gets_its_time(void **state)
     struct queue_work inverse = work_of("tridiagonal", 8001, 1);
     inverse.bytes = INT64_C(8001) * 8001 * 8;
     double expected_ns = queue__cost_ns(bench.queue, QUEUE_HOST, &inverse);
-    assert_true(20 * queue__cost_most_ns(bench.queue, QUEUE_HOST, &inverse) > 20e9);
+    assert_true(20 * queue__cost_max_ns(bench.queue, QUEUE_HOST, &inverse) > 20e9);
     assert_true(expected_ns < 0.5e9); /* nobody else waits for it */
     for (int i = 0; i < 100; i++)
         queue__cost_learn(bench.queue, QUEUE_HOST, &inverse, 1);
-    assert_true(20 * queue__cost_most_ns(bench.queue, QUEUE_HOST, &inverse) > 20e9);
-    assert_true(20 * queue__cost_most_ns(bench.queue, QUEUE_CUDA, &inverse) < 2e9);
+    assert_true(20 * queue__cost_max_ns(bench.queue, QUEUE_HOST, &inverse) > 20e9);
+    assert_true(20 * queue__cost_max_ns(bench.queue, QUEUE_CUDA, &inverse) < 2e9);
     bench_close(&bench);
 }
 

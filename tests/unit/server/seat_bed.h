@@ -16,7 +16,7 @@
 #include "server/engines/seat.h"
 
 #define MS_NS UINT64_C(1000000)
-#define MOST_NS (10 * CLOCK_S)
+#define MAX_NS (10 * CLOCK_S)
 #define NOW_NS (1000 * CLOCK_S)
 
 /* ---- Processes ---- */
@@ -120,9 +120,9 @@ static inline struct bench bench_open(enum queue_place_id place, bool must)
     bench.seat = (struct seat){.must = must,
                                .name = "device",
                                .metrics = bench.metrics,
-                               .start_most_ns = 20 * CLOCK_S,
+                               .start_max_ns = 20 * CLOCK_S,
                                .heartbeat_ns = 2 * CLOCK_S,
-                               .backoff_max_ns = MOST_NS};
+                               .backoff_max_ns = MAX_NS};
     bench.seat.role.place = place;
     return bench;
 }

@@ -65,7 +65,7 @@ static void test_the_pause_doubles_up_to_the_longest(void **state)
         tick(&bench, MS_NS);
         assert_int_equal(starts, 2 + i);
         assert_true(tick(&bench, MS_NS));
-        pause_ns = 2 * pause_ns < MOST_NS ? 2 * pause_ns : MOST_NS;
+        pause_ns = 2 * pause_ns < MAX_NS ? 2 * pause_ns : MAX_NS;
     }
     assert_int_equal(bench.seat.state, SEAT_WANTED); /* the host is never done without */
     end(&bench, -1, true);
@@ -103,14 +103,14 @@ static void test_ends_at_the_start(void **state)
         comes_up = false;
         seat_want(&bench.seat, clock_ns);
         for (int k = 0; k < rows[i].times; k++) {
-            tick(&bench, MOST_NS);
+            tick(&bench, MAX_NS);
             bench.seat.process->mismatch = rows[i].mismatch;
             end(&bench, rows[i].code, false);
         }
         assert_int_equal(bench.seat.failure != NULL, rows[i].fails);
         assert_int_equal(bench.seat.state, rows[i].state);
         int so_far = starts;
-        tick(&bench, 2 * MOST_NS); /* who failed or is absent is not tried again */
+        tick(&bench, 2 * MAX_NS); /* who failed or is absent is not tried again */
         bool again = !rows[i].fails && rows[i].state != SEAT_ABSENT;
         assert_int_equal(starts, so_far + again);
         bench_close(&bench);
@@ -160,14 +160,14 @@ static void test_a_device_comes_back(void **state)
     come_up(&bench);
     end(&bench, ENGINE_EXIT_DEVICE_OUT, true);
     for (int i = 0; i < 3; i++) { /* tried at the longest pause, in vain */
-        tick(&bench, MOST_NS - MS_NS);
+        tick(&bench, MAX_NS - MS_NS);
         assert_int_equal(starts, 1 + i);
         tick(&bench, MS_NS);
         assert_int_equal(starts, 2 + i);
         end(&bench, i == 1 ? ENGINE_EXIT_FAILURE : ENGINE_EXIT_DEVICE_OUT, false);
         assert_int_equal(bench.seat.state, SEAT_OUT);
     }
-    tick(&bench, MOST_NS);
+    tick(&bench, MAX_NS);
     assert_true(tick(&bench, MS_NS));
     assert_int_equal(bench.seat.state, SEAT_WANTED);
     assert_int_equal(device_up(&bench), 1);
@@ -182,7 +182,7 @@ static void test_who_cannot_be_started(void **state)
         start_error = ERROR_INTERNAL;
         seat_want(&bench.seat, clock_ns);
         for (int i = 0; i < 4; i++)
-            tick(&bench, MOST_NS);
+            tick(&bench, MAX_NS);
         assert_int_equal(starts, 5);
         assert_int_equal(bench.seat.failure != NULL, must);
         assert_int_equal(bench.seat.state, must ? SEAT_WANTED : SEAT_OUT);
@@ -209,7 +209,7 @@ static void test_who_cannot_be_reaped(void **state)
             assert_int_equal(starts, 2);
         }
     }
-    tick(&bench, MOST_NS);
+    tick(&bench, MAX_NS);
     assert_int_equal(starts, 2);
     assert_false(seat_is_busy(&bench.seat));
     seat_note_end(&bench.seat, first, clock_ns);
@@ -232,7 +232,7 @@ static void test_who_is_watched(void **state)
     assert_int_equal(bench.seat.state, SEAT_OUT);
     assert_int_equal(processes[1].reason, ENGINE_PROCESS_START);
     comes_up = true;
-    tick(&bench, MOST_NS);
+    tick(&bench, MAX_NS);
     assert_true(tick(&bench, MS_NS));
     for (int i = 0; i < 4; i++) { /* it beats */
         atomic_fetch_add(&shared->heartbeat, 1);
@@ -248,14 +248,14 @@ static void test_who_is_watched(void **state)
     assert_int_equal(processes[2].reason, ENGINE_PROCESS_HEARTBEAT);
     seat_note_end(&bench.seat, &processes[1], clock_ns);
     seat_note_end(&bench.seat, &processes[2], clock_ns);
-    tick(&bench, MOST_NS);
+    tick(&bench, MAX_NS);
     assert_true(tick(&bench, MS_NS));
     overdue_ns = 1;
     tick(&bench, MS_NS);
     assert_int_equal(processes[3].reason, ENGINE_PROCESS_DEADLINE);
     overdue_ns = 0;
     seat_note_end(&bench.seat, &processes[3], clock_ns);
-    tick(&bench, MOST_NS);
+    tick(&bench, MAX_NS);
     assert_true(tick(&bench, MS_NS));
     atomic_store(&shared->ready, ENGINE_LOST); /* it says so */
     tick(&bench, MS_NS);
@@ -284,7 +284,7 @@ static void test_a_spare_engine(void **state)
     seat_note_end(&bench.seat, &processes[so_far - 1], clock_ns);
     assert_int_equal(bench.seat.leaving, 0);
     seat_dismiss(&bench.seat, clock_ns);
-    tick(&bench, MOST_NS);
+    tick(&bench, MAX_NS);
     assert_int_equal(starts, so_far);
     seat_dismiss(&bench.seat, clock_ns); /* nobody is there */
     bench_close(&bench);
@@ -306,7 +306,7 @@ static void test_a_spare_engine_that_ends_idle(void **state)
         tick(&bench, MS_NS);
         assert_int_equal(starts, 2 + i);
         assert_true(tick(&bench, MS_NS));
-        pause_ns = 2 * pause_ns < MOST_NS ? 2 * pause_ns : MOST_NS;
+        pause_ns = 2 * pause_ns < MAX_NS ? 2 * pause_ns : MAX_NS;
     }
     clock_ns += CLOCK_S;
     end_with(&bench.seat, -1, false, true);
@@ -315,7 +315,7 @@ static void test_a_spare_engine_that_ends_idle(void **state)
     comes_up = false;
     for (int i = 0; i < 12; i++) { /* nor one that never comes up */
         end_with(&bench.seat, ENGINE_EXIT_FAILURE, false, true);
-        tick(&bench, MOST_NS);
+        tick(&bench, MAX_NS);
         assert_int_equal(starts, 15 + i);
     }
     assert_int_equal(bench.seat.state, SEAT_WANTED);

@@ -115,7 +115,7 @@ static void test_nobody_takes_over_too_soon(void **state)
     }
     fill_spare(&spare, true);
     end(&bench, ENGINE_EXIT_DEVICE_OUT, true);
-    assert_false(seat_take_over(&bench.seat, &spare, clock_ns + 2 * MOST_NS));
+    assert_false(seat_take_over(&bench.seat, &spare, clock_ns + 2 * MAX_NS));
     bench_close(&bench);
 }
 

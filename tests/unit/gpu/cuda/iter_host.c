@@ -37,7 +37,7 @@ static void change(struct cuda_notes *notes, int64_t count)
     for (int64_t i = 0; steps_to_follow != CUDATEST_STEPS_TOLD && i < count; i++) {
         int action = cuda__iter_action_of(notes->next[i]);
         bool more = action >= CUDA__ITER_STEP && action < CUDA__ITER_LAST &&
-                    steps_to_follow == CUDATEST_STEPS_MOST;
+                    steps_to_follow == CUDATEST_STEPS_MAX;
         notes->next[i] =
             (uint8_t)(action | (more ? CUDA__ITER_MORE_MAX : 0) << CUDA__ITER_NOTE_BITS);
     }

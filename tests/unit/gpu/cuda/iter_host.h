@@ -17,7 +17,7 @@ void cudatest_iterative_of_host(bool is_host);
 enum cudatest_steps {
     CUDATEST_STEPS_TOLD,
     CUDATEST_STEPS_NONE,
-    CUDATEST_STEPS_MOST
+    CUDATEST_STEPS_MAX
 };
 void cudatest_iterative_steps(enum cudatest_steps steps);
 

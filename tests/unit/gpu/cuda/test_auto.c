@@ -461,11 +461,11 @@ static bool run_method(struct bench *bench, enum kind kind)
 static void test_least_order_that_is_sorted(void **state)
 {
     (void)state;
-    for (int64_t n = CUDA_AUTO_SORTED_N_LEAST - 1; n <= CUDA_AUTO_SORTED_N_LEAST; n++) {
+    for (int64_t n = CUDA_AUTO_SORTED_N_MIN - 1; n <= CUDA_AUTO_SORTED_N_MIN; n++) {
         struct bench bench;
         bench_open(&bench, PRECISION_FP32, n, true, false);
-        assert_int_equal(run_method(&bench, DIAGONAL), n >= CUDA_AUTO_SORTED_N_LEAST);
-        bench.sorts = n >= CUDA_AUTO_SORTED_N_LEAST;
+        assert_int_equal(run_method(&bench, DIAGONAL), n >= CUDA_AUTO_SORTED_N_MIN);
+        bench.sorts = n >= CUDA_AUTO_SORTED_N_MIN;
         assert_as_host(&bench, DIAGONAL);
         bench_close(&bench);
     }
@@ -475,7 +475,7 @@ static void test_least_order_of_cholesky(void **state)
 {
     (void)state;
     for (int p = 0; p < PRECISION_COUNT; p++) {
-        int64_t least = CUDA_AUTO_DEFINITE_N_LEAST((enum precision)p);
+        int64_t least = CUDA_AUTO_DEFINITE_N_MIN((enum precision)p);
         for (int64_t n = least - 1; n <= least; n++) {
             struct bench bench;
             bench_open(&bench, (enum precision)p, n, true, false);

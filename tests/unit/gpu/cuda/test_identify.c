@@ -134,7 +134,7 @@ static void check_norms(const struct bed *bed, int64_t k, const struct cuda_iden
     }
     assert_true(near(found->norm_1, (double)one, eps));
     assert_true(near(found->norm_inf, (double)inf, eps));
-    assert_true(near(found->least, (double)least, eps));
+    assert_true(near(found->min, (double)least, eps));
     assert_true(near(found->frobenius, sqrt((double)square), eps));
     assert_true(n == 1 || near(found->dominance, dominance, 1e-4));
     assert_int_equal(found->dominant, dominance < 1);
@@ -360,7 +360,7 @@ static void test_zero_lines(void **state)
         for (int64_t i = 0; i < n; i++)
             set(&bed, 0, i, at, i == n / 2 ? 4.9e-324 : 0);
         assert_int_equal(identify_one(&bed).zero_column, CUDA_NO_LINE);
-        assert_true(identify_one(&bed).least == 4.9e-324);
+        assert_true(identify_one(&bed).min == 4.9e-324);
         set(&bed, 0, n / 2, at, -0.0);
         assert_int_equal(identify_one(&bed).zero_column, at + 1);
         assert_true(n == 1 || identify_one(&bed).zero_row == CUDA_NO_LINE);

@@ -481,7 +481,7 @@ static void test_last_product_of_an_uneven_a0(void **state)
 static void test_measured_beside(void **state)
 {
     (void)state;
-    int64_t n = CUDA__ISM_BESIDE_LEAST + 6;
+    int64_t n = CUDA__ISM_BESIDE_MIN + 6;
     static const struct {
         enum precision precision;
         int64_t m;

@@ -237,7 +237,7 @@ static void check_same(const struct cudatest_bed *bed, const struct cudatest_bed
 static void try_steps(const struct cudatest_bed *like, int items, int64_t first)
 {
     static const enum cudatest_steps ways[] = {CUDATEST_STEPS_NONE, CUDATEST_STEPS_TOLD,
-                                               CUDATEST_STEPS_MOST};
+                                               CUDATEST_STEPS_MAX};
     bool is_judged = like->options[METHOD_ITERATIVE_TOLERANCE] != 0; /* with others, or later */
     struct cudatest_bed beds[COUNT(ways)];
     int most = INT32_MAX;

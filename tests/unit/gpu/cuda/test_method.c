@@ -48,7 +48,7 @@ static void test_rows_follow_one_another(void **state)
             const struct cuda_method *row = cuda_method_row(k);
             if (method_find(row->name) != method_find(rows[i].name))
                 continue;
-            assert_int_equal(row->n_least, next);
+            assert_int_equal(row->n_min, next);
             next = row->n_max[PRECISION_FP64] + 1;
         }
         assert_int_equal(next - 1, rows[i].n_max);

@@ -74,10 +74,10 @@ bool gputest_takes(const char *name, enum precision precision, int64_t n)
 
 enum method_algorithm gputest_algorithm(enum method_algorithm of_host, int64_t n)
 {
-    const int64_t sorted_n_least = 256; /* CUDA_AUTO_SORTED_N_LEAST */
+    const int64_t sorted_n_min = 256; /* CUDA_AUTO_SORTED_N_MIN */
     struct remote *engine = remote();
     bool is_lu = engine && strncmp(engine->bed.shared->device, "cuda", 4) == 0 &&
-                 n < sorted_n_least && of_host != METHOD_ALGORITHM_NONE;
+                 n < sorted_n_min && of_host != METHOD_ALGORITHM_NONE;
     return is_lu ? METHOD_ALGORITHM_LU : of_host;
 }
 

@@ -81,7 +81,7 @@ static double norm_inf(int64_t n, const double *a)
 }
 
 /* Of rows and columns. */
-static double least_sum(int64_t n, const double *a)
+static double min_sum(int64_t n, const double *a)
 {
     double least = HUGE_VAL;
     for (int64_t i = 0; i < n; i++) {
@@ -115,8 +115,8 @@ static void test_norms(void **state)
         assert_true(near(value(wide.norm_inf), norm_inf(n, a), 1e-13));
         assert_true(near(value(narrow.norm_1), gputest_norm(n, a), 1e-5));
         assert_true(near(value(narrow.norm_inf), norm_inf(n, a), 1e-5));
-        assert_true(near(wide.least, least_sum(n, a), 1e-13));
-        assert_true(near(narrow.least, least_sum(n, a), 1e-5));
+        assert_true(near(wide.min, min_sum(n, a), 1e-13));
+        assert_true(near(narrow.min, min_sum(n, a), 1e-5));
         double *lines = gputest_numbers(host__identify_lines(n) * n);
         struct host_measure measure = host__measure_f64(NULL, a, n, n, -2, lines, n);
         assert_true(near(measure.norm_1, 2 * gputest_norm(n, a), 1e-13));
@@ -170,7 +170,7 @@ static void test_zero_lines(void **state)
             a[i * n + at] = i == n / 2 ? 4.9e-324 : 0;
         identity = identify(NULL, a, n);
         assert_int_equal(identity.zero_column, 0);
-        assert_true(identity.least == 4.9e-324);
+        assert_true(identity.min == 4.9e-324);
         a[n / 2 * n + at] = -0.0;
         assert_int_equal(identify(NULL, a, n).zero_column, at + 1);
         memset(a + at * n, 0, (size_t)n * sizeof *a);

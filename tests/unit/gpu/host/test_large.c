@@ -22,8 +22,8 @@
 #include "tests/unit/gpu/host/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define FIRST HOST_LARGE_INVERT_LEAST
-#define SECOND HOST_LARGE_FACTOR_LEAST
+#define FIRST HOST_LARGE_INVERT_MIN
+#define SECOND HOST_LARGE_FACTOR_MIN
 #define THIRD 1024 /* larger blocks from here on */
 #define ARENA_BYTES (UINT64_C(64) << 20)
 #define WAIT_MS 20000
@@ -533,7 +533,7 @@ static void test_growth_is_recovered(void **state)
 static void test_inverse_by_qr(void **state)
 {
     (void)state;
-    static const int64_t sizes[] = {HOST_QR_ORDER_LEAST, 263, 264, 265, THIRD + 7};
+    static const int64_t sizes[] = {HOST_QR_ORDER_MIN, 263, 264, 265, THIRD + 7};
     for (size_t k = 0; k < COUNT(sizes) * 2; k++) {
         int64_t n = sizes[k / 2], ld = host__ld(PRECISION_FP64, n);
         double *a = fill_shape(k % 2 ? GROWING : DENSE, PRECISION_FP64, n, k);

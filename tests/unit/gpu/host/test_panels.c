@@ -175,7 +175,7 @@ static void test_tiles(void **state)
         assert_true(tiles.down * tiles.rows >= n && (tiles.down - 1) * tiles.rows < n);
         assert_true(tiles.across * tiles.columns >= n && (tiles.across - 1) * tiles.columns < n);
         assert_int_equal(tiles.rows % HOST_PANEL_ROWS, 0);
-        assert_int_equal(tiles.columns % HOST_PANEL_COLUMNS_MOST, 0);
+        assert_int_equal(tiles.columns % HOST_PANEL_COLUMNS_MAX, 0);
     }
 }
 

@@ -134,8 +134,8 @@ static void test_rises(void **state)
         int type; /* of gputest_dge */
         enum method_iterative_scheme scheme;
         enum method_iterative_initial initial;
-        bool warm;              /* a V0 that leads nowhere soon */
-        uint64_t middle, least; /* at most when half was told, and at least at the end */
+        bool warm;            /* a V0 that leads nowhere soon */
+        uint64_t middle, min; /* at most when half was told, and at least at the end */
     } rows[] = {
         {PRECISION_FP64, 4, AUTO, METHOD_ITERATIVE_INITIAL_AUTO, false, 800, 999},
         {PRECISION_FP64, 4, AUTO, METHOD_ITERATIVE_TRANSPOSE, false, 200, 999},
@@ -170,7 +170,7 @@ static void test_rises(void **state)
                                        .progress = &progress};
         struct gputest_iterated result = gputest_iterate(&task);
         uint64_t middle = told.sums[told.count / 2], last = last_told();
-        if (last < rows[i].least || last >= METHOD_PROGRESS_WHOLE || middle > rows[i].middle)
+        if (last < rows[i].min || last >= METHOD_PROGRESS_WHOLE || middle > rows[i].middle)
             fail_msg("row %d: told %d times, %d in the middle and %d at the end", (int)i,
                      told.count, (int)middle, (int)last);
         gputest_iterated_free(&result);

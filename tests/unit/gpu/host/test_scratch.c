@@ -77,7 +77,7 @@ static void test_many_workers_keep_little(void **state)
     stop();
 }
 
-static _Atomic int64_t in_use, most_in_use;
+static _Atomic int64_t in_use, max_in_use;
 
 /* Takes and gives pieces of many sizes, the largest one all that there is. */
 static void *take_turns(void *context)
@@ -90,8 +90,8 @@ static void *take_turns(void *context)
         if (!host__scratch_fit(&scratch, budget, bytes))
             return NULL;
         int64_t now = scratch.large ? atomic_fetch_add(&in_use, bytes) + bytes : 0;
-        int64_t most = atomic_load(&most_in_use);
-        while (now > most && !atomic_compare_exchange_weak(&most_in_use, &most, now))
+        int64_t most = atomic_load(&max_in_use);
+        while (now > most && !atomic_compare_exchange_weak(&max_in_use, &most, now))
             continue;
         if (scratch.large)
             atomic_fetch_sub(&in_use, bytes);
@@ -113,7 +113,7 @@ static void test_waiters_get_their_turn(void **state)
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_non_null(result);
     }
-    assert_in_range(atomic_load(&most_in_use), 12 * MIB, 12 * MIB);
+    assert_in_range(atomic_load(&max_in_use), 12 * MIB, 12 * MIB);
     stop();
 }
 

@@ -327,12 +327,12 @@ static double delay_of(struct long_run *run, double after_s)
  * processor time. A loop that does not look is late in every try. */
 static double steady_delay_of(struct long_run *run, double after_s, double limit_s)
 {
-    double least_s = delay_of(run, after_s);
-    for (int again = 0; again < 3 && least_s >= limit_s; again++) {
+    double min_s = delay_of(run, after_s);
+    for (int again = 0; again < 3 && min_s >= limit_s; again++) {
         double delay_s = delay_of(run, after_s);
-        least_s = delay_s < least_s ? delay_s : least_s;
+        min_s = delay_s < min_s ? delay_s : min_s;
     }
-    return least_s;
+    return min_s;
 }
 
 static void test_long_loops_are_left(void **state)

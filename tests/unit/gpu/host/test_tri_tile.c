@@ -23,7 +23,7 @@ enum {
 struct lines {
     struct host_tri_generators generators;
     double mantissas[4][N], diagonal[N];
-    int32_t exponents[4][N], most[2][CHUNKS];
+    int32_t exponents[4][N], max[2][CHUNKS];
 };
 
 /* A magnitude between 2^-32 and 2^32 of either sign; every tenth is 0. */
@@ -48,7 +48,7 @@ static struct lines *make_lines(int base, uint64_t seed)
         lines->diagonal[i] = i;
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < N; i++) {
-            int32_t *most = &lines->most[k][i / HOST_TRI_CHUNK], e = lines->exponents[2 * k + 1][i];
+            int32_t *most = &lines->max[k][i / HOST_TRI_CHUNK], e = lines->exponents[2 * k + 1][i];
             *most = i % HOST_TRI_CHUNK == 0 || e > *most ? e : *most;
         }
     lines->generators = (struct host_tri_generators){
@@ -56,8 +56,8 @@ static struct lines *make_lines(int base, uint64_t seed)
         .upper_column = {lines->mantissas[1], lines->exponents[1]},
         .lower_row = {lines->mantissas[2], lines->exponents[2]},
         .lower_column = {lines->mantissas[3], lines->exponents[3]},
-        .upper_most = lines->most[0],
-        .lower_most = lines->most[1],
+        .upper_max = lines->max[0],
+        .lower_max = lines->max[1],
     };
     return lines;
 }
