@@ -8,7 +8,11 @@
 BUILD ?= build
 GEN := build/gen
 PREFIX ?= /usr/local
+# All processors, unless -j says otherwise.
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(JOBS)
+endif
 FUZZ_SECONDS ?= 60
 SANITIZE ?=
 VERSION := $(shell cat VERSION)
@@ -62,11 +66,26 @@ FOLDERS := base proto queue handlers handlers/% server server/% gpu gpu/common g
 sources = $(wildcard $(addsuffix /*.$(1),$(subst %,*,$(2))))
 C_SOURCES := $(filter-out $(MAINS),$(call sources,c,$(FOLDERS)))
 CXX_SOURCES := $(wildcard base/*.cc)
+# A source that includes one of these headers is compiled once for each precision: NAME.c becomes
+# NAME_f32.o and NAME_f64.o. One that includes range.h becomes an object for each range of orders
+# too: NAME_f32_n16.o and so on.
+BY_PRECISION := $(shell grep -lE '^.include "gpu/(host|cuda)/base/by_precision\.(h|cuh)"' \
+                    gpu/*/*/*.c gpu/*/*/*.cu)
+BY_RANGE := $(shell grep -lE '^.include "gpu/cuda/lu_small/range\.cuh"' gpu/cuda/*/*.cu)
+PRECISIONS := f32 f64
+RANGES := $(foreach p,$(PRECISIONS),$(addprefix $(p)_,n16 n24 n32))
+precision_flags = $(if $(findstring f32,$(1)),-DREAL_BITS=32)$(if $(findstring f64,$(1)),-DREAL_BITS=64)
+range_flags = $(if $(findstring n16,$(1)),-DORDER_MIN=1 -DORDER_MAX=16)$(if \
+                  $(findstring n24,$(1)),-DORDER_MIN=17 -DORDER_MAX=24)$(if \
+                  $(findstring n32,$(1)),-DORDER_MIN=25 -DORDER_MAX=32)
+# The objects of sources, in a folder.
+objects = $(foreach s,$(2),$(patsubst %,$(1)/%.o,$(if $(filter $(s),$(BY_RANGE)), \
+              $(addprefix $(basename $(s))_,$(RANGES)),$(if $(filter $(s),$(BY_PRECISION)), \
+              $(addprefix $(basename $(s))_,$(PRECISIONS)),$(basename $(s))))))
 # gen/openapi.o: the API's description, which the daemon serves.
-OBJECTS := $(C_SOURCES:%.c=$(BUILD)/obj/%.o) $(CXX_SOURCES:%.cc=$(BUILD)/obj/%.o) \
-           $(BUILD)/obj/gen/openapi.o
-ENGINE_OBJECTS := $(patsubst %,$(BUILD)/obj/%.o,$(basename \
-                      $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/process/*.c)))
+OBJECTS := $(call objects,$(BUILD)/obj,$(C_SOURCES) $(CXX_SOURCES)) $(BUILD)/obj/gen/openapi.o
+ENGINE_OBJECTS := $(call objects,$(BUILD)/obj, \
+                      $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/process/*.c))
 # What is in gpu/cuda and in tests/simt runs CUDA code on the CPU: see SIMT.
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c \
                     tests/unit/gpu/cuda/test_*.cu tests/simt/unit/test_*.cu)
@@ -101,8 +120,7 @@ FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                            $(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/%)
-fault_objects = $(addprefix $(BUILD)/faults/obj/,$(addsuffix .o,$(basename \
-                    $(wildcard gpu/process/*.c $(1)))))
+fault_objects = $(call objects,$(BUILD)/faults/obj,$(wildcard gpu/process/*.c $(1)))
 BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c bench/host/*.c))
 
 # CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS="80 89" adds others. Without
@@ -117,8 +135,8 @@ NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -Werror all-warnings \
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_KERNELS := $(wildcard gpu/cuda/*/*.cu)
 CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
-CUDA_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_KERNELS))
-CUDA_ENGINE_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(CUDA_SOURCES))
+CUDA_OBJECTS := $(call objects,$(BUILD)/obj,$(CUDA_KERNELS))
+CUDA_ENGINE_OBJECTS := $(call objects,$(BUILD)/obj,$(CUDA_SOURCES))
 # As nvcc links: the runtime statically, so that the engine needs the driver's library alone, which
 # the runtime opens by itself; and cuBLAS where it is found (gpu/cuda/gemm/blas.h): beside the
 # toolkit that it was built with, or where the system looks.
@@ -142,8 +160,8 @@ CUDA_MIDDLE_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_MIDDLE_BENC
 # that matters most on a device, as all of them take minutes to compile.
 SIMT := $(BUILD)/simt
 SIMT_OBJECTS := $(patsubst %,$(SIMT)/obj/%.o,$(basename $(wildcard tests/simt/*.c tests/simt/*.cc)))
-SIMT_KERNELS := $(patsubst %.cu,$(SIMT)/obj/%.o,$(CUDA_KERNELS))
-SIMT_ENGINE := $(patsubst %.c,$(SIMT)/obj/%.o,$(CUDA_SOURCES))
+SIMT_KERNELS := $(call objects,$(SIMT)/obj,$(CUDA_KERNELS))
+SIMT_ENGINE := $(call objects,$(SIMT)/obj,$(CUDA_SOURCES))
 SIMT_CXXFLAGS = -Og -g1 -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-unknown-pragmas \
                 -Wno-missing-field-initializers -Wno-shadow -Wno-frame-larger-than \
                 $(if $(findstring undefined,$(SANITIZE)), \
@@ -157,7 +175,7 @@ CUDA_FAULTS := $(if $(WITH_CUDA),$(BUILD)/faults/invertd-cuda)
 # ---- What a person types -----------------------------------------------------------------------
 
 # A second make reads the libraries' flags anew after scripts/deps has installed them.
-AGAIN = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
+AGAIN = $(MAKE) --no-print-directory
 
 # demo and run leave the CUDA engine out where no GPU would run it, unless NVCC was asked for or
 # there is such an engine already: an older one beside a newer daemon would not do.
@@ -364,7 +382,7 @@ $(SIMT)/libinvertd-cuda.a: $(SIMT_KERNELS) $(SIMT_OBJECTS)
 $(SIMT)/invertd-cuda: $(SIMT_ENGINE) $(SIMT)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
 
-$(SIMT)/faults/invertd-cuda: $(CUDA_SOURCES:%.c=$(SIMT)/faults/obj/%.o) \
+$(SIMT)/faults/invertd-cuda: $(call objects,$(SIMT)/faults/obj,$(CUDA_SOURCES)) \
                              $(SIMT)/faults/obj/gpu/cuda/engine/fault.o \
                              $(filter $(BUILD)/faults/obj/gpu/process/%,$(call fault_objects)) \
                              $(SIMT)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
@@ -473,72 +491,81 @@ $(STAMP): FORCE
 	@test -n "$(HAVE_LIBRARIES)" || { echo "make: libraries are missing; try: scripts/deps build" >&2; exit 1; }
 	@$(call write_if_changed,echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS) $(ALL_LDFLAGS)')
 
-$(BUILD)/obj/%.o: %.c $(STAMP) | $(GENERATED)
-	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-
-$(CUDA_ENGINE_OBJECTS) $(CUDA_SOURCES:%.c=$(BUILD)/faults/obj/%.o): \
+$(CUDA_ENGINE_OBJECTS) $(call objects,$(BUILD)/faults/obj,$(CUDA_SOURCES)): \
     private ALL_CFLAGS += $(CUDA_CFLAGS)
-
-simt_cxx = $(CXX) -x c++ -Itests/simt -include tests/simt/device.cuh $(ALL_CXXFLAGS) \
-           $(SIMT_CXXFLAGS) -MMD -MP -c -o $@ $<
-$(SIMT)/obj/%.o: %.c $(STAMP) | $(GENERATED)
-	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -Itests/simt $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 SIMT_STAMP := $(SIMT)/flags
 $(SIMT_STAMP): FORCE
 	@$(call write_if_changed,echo '$(ALL_CXXFLAGS) $(SIMT_CXXFLAGS)')
-
-$(SIMT)/obj/%.o: %.cu $(SIMT_STAMP)
-	@mkdir -p $(@D)
-	$(call say,CXX)$(simt_cxx)
-
-$(SIMT)/obj/tests/simt/%.o: tests/simt/%.cc $(STAMP)
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) -Itests/simt $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
-
-$(SIMT)/faults/obj/%.o: %.c $(SIMT)/obj/%.o $(STAMP) | $(GENERATED)
-	@mkdir -p $(@D)
-	$(call say,CC)$(call or_copy,$(CC) -Itests/simt $(ALL_CFLAGS),$(SIMT)/obj/$*.o)
-
-$(SIMT)/faults/obj/%.o: %.cu $(SIMT_STAMP)
-	@mkdir -p $(@D)
-	$(call say,CXX)$(simt_cxx) -DENGINE_FAULTS
-
-$(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
 
 CUDA_STAMP := $(BUILD)/cuda-flags
 $(CUDA_STAMP): FORCE
 	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13; install the CUDA toolkit" >&2; exit 1; }
 	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS)')
 
-$(BUILD)/obj/%.o: %.cu $(CUDA_STAMP)
-	@$(CUDA_NOTICE)mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
-
-$(BUILD)/faults/obj/gpu/cuda/engine/fault.o: gpu/cuda/engine/fault.cu $(CUDA_STAMP)
-	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -DENGINE_FAULTS -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
-
-$(BUILD)/obj/gen/%.o: $(GEN)/%.c $(STAMP)
-	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-
-$(BUILD)/faults/obj/%.o: %.c $(STAMP) | $(GENERATED)
-	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(ALL_CFLAGS) -DENGINE_FAULTS -MMD -MP -c -o $@ $<
-
+simt_cxx = $(CXX) -x c++ -Itests/simt -include tests/simt/device.cuh $(ALL_CXXFLAGS) \
+           $(SIMT_CXXFLAGS) -MMD -MP -c -o $@ $<
 # Few of the engines' sources know of faults: where the preprocessor sees no difference, the
 # object without them serves. $(1): the compiler with its flags; $(2): that object.
 or_copy = if test "$$($(1) -E $< | cksum)" = \
               "$$($(1) -DENGINE_FAULTS -E -MMD -MP -MT $@ -MF $(@:.o=.d) $< | cksum)"; \
           then cp $(2) $@; else $(1) -DENGINE_FAULTS -MMD -MP -c -o $@ $<; fi
-$(BUILD)/faults/obj/gpu/%.o: gpu/%.c $(BUILD)/obj/gpu/%.o $(STAMP) | $(GENERATED)
+
+# The rules of C and CUDA C++. $(1): nothing, or what the objects of one precision and range of
+# orders end in; $(2): the flags that say so.
+define object_rules
+$(BUILD)/obj/%$(1).o: %.c $(STAMP) | $(GENERATED)
+	@mkdir -p $$(@D)
+	$$(call say,CC)$$(CC) $$(ALL_CFLAGS) $(2) -MMD -MP -c -o $$@ $$<
+
+$(SIMT)/obj/%$(1).o: %.c $(STAMP) | $(GENERATED)
+	@mkdir -p $$(@D)
+	$$(call say,CC)$$(CC) -Itests/simt $$(ALL_CFLAGS) $(2) -MMD -MP -c -o $$@ $$<
+
+$(BUILD)/obj/%$(1).o: %.cu $(CUDA_STAMP)
+	@$$(CUDA_NOTICE)mkdir -p $$(@D)
+	$$(call say,NVCC)$$(NVCC) $$(NVCC_FLAGS) $(2) -MMD -MP -MF $$(@:.o=.d) -c -o $$@ $$<
+
+$(SIMT)/obj/%$(1).o: %.cu $(SIMT_STAMP)
+	@mkdir -p $$(@D)
+	$$(call say,CXX)$$(simt_cxx) $(2)
+
+$(SIMT)/faults/obj/%$(1).o: %.c $(SIMT)/obj/%$(1).o $(STAMP) | $(GENERATED)
+	@mkdir -p $$(@D)
+	$$(call say,CC)$$(call or_copy,$$(CC) -Itests/simt $$(ALL_CFLAGS) $(2),$(SIMT)/obj/$$*$(1).o)
+
+$(BUILD)/faults/obj/gpu/%$(1).o: gpu/%.c $(BUILD)/obj/gpu/%$(1).o $(STAMP) | $(GENERATED)
+	@mkdir -p $$(@D)
+	$$(call say,CC)$$(call or_copy,$$(CC) $$(ALL_CFLAGS) $(2),$(BUILD)/obj/gpu/$$*$(1).o)
+
+endef
+$(eval $(call object_rules,,))
+$(foreach v,$(PRECISIONS) $(RANGES),$(eval \
+    $(call object_rules,_$(v),$(call precision_flags,$(v)) $(call range_flags,$(v)))))
+
+$(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
-	$(call say,CC)$(call or_copy,$(CC) $(ALL_CFLAGS),$(BUILD)/obj/gpu/$*.o)
+	$(call say,CXX)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
+
+$(SIMT)/obj/tests/simt/%.o: tests/simt/%.cc $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -Itests/simt $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
+
+$(SIMT)/faults/obj/%.o: %.cu $(SIMT_STAMP)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(simt_cxx) -DENGINE_FAULTS
+
+$(BUILD)/faults/obj/gpu/cuda/engine/fault.o: gpu/cuda/engine/fault.cu $(CUDA_STAMP)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -DENGINE_FAULTS -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(BUILD)/faults/obj/%.o: %.c $(STAMP) | $(GENERATED)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -DENGINE_FAULTS -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/gen/%.o: $(GEN)/%.c $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- Generated sources -------------------------------------------------------------------------
 
