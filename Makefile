@@ -177,10 +177,11 @@ CUDA_FAULTS := $(if $(WITH_CUDA),$(BUILD)/faults/invertd-cuda)
 # A second make reads the libraries' flags anew after scripts/deps has installed them.
 AGAIN = $(MAKE) --no-print-directory
 
-# demo and run leave the CUDA engine out where no GPU would run it, unless NVCC was asked for or
-# there is such an engine already: an older one beside a newer daemon would not do.
+# demo, run, test and check leave the CUDA engine out where no GPU would run it, unless NVCC was
+# asked for or there is such an engine already: an older one with a newer daemon would not do.
 WITHOUT_GPU = $(if $(filter file,$(origin NVCC)),$(if $(wildcard $(BUILD)/invertd-cuda),,$(if \
                   $(and $(WITH_CUDA),$(shell scripts/gpu-here 2>&1)),NVCC=)))
+WITHOUT_GPU_NOTICE = $(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make builds it")
 # Said once, before the first nvcc of the engine.
 CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_SAID := 1)$(info \
                   compiling the CUDA engine: $(words $(CUDA_OBJECTS)) files at most, some minutes; \
@@ -201,24 +202,26 @@ help: ## this list
 
 demo: ## install what is missing, build, invert matrices of every method over HTTP, explain, stop
 	@scripts/deps build
-	@$(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make alone builds it")
+	@$(WITHOUT_GPU_NOTICE)
 	@+$(AGAIN) $(WITHOUT_GPU) all demo-program
 	@$(BUILD)/invertd-demo $(BUILD)/invertd
 
 run: ## install what is missing, build, serve on 127.0.0.1:8000 until Ctrl-C
 	@scripts/deps build
-	@$(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make alone builds it")
+	@$(WITHOUT_GPU_NOTICE)
 	@+$(AGAIN) $(WITHOUT_GPU) all
 	@scripts/run $(BUILD)/invertd
 
 test: ## install what is missing, build, run every test that needs no GPU
 	@scripts/deps build test python
-	@+$(AGAIN) tests-built
+	@$(WITHOUT_GPU_NOTICE)
+	@+$(AGAIN) $(WITHOUT_GPU) tests-built
 	@scripts/suite $(BUILD) $(UNIT_PROGRAMS)
 
 check: ## formatting, static analysis, headers, layers, symbols, limits, generated documentation
 	@scripts/deps build test check
-	@+$(AGAIN) all tests-built
+	@$(WITHOUT_GPU_NOTICE)
+	@+$(AGAIN) $(WITHOUT_GPU) all tests-built
 	@scripts/check/all $(BUILD)
 
 bench: ## measure the HTTP path beside a bare echo; results go to bench/results

@@ -45,10 +45,10 @@ def test_a_build_tells_of_the_cuda_engine_once(tmp_path):
     assert NOTICE not in would_run("all", tmp_path, "NVCC=")
 
 
-def test_demo_and_run_need_no_cuda_engine_without_a_gpu(tmp_path):
+def test_no_cuda_engine_is_compiled_without_a_gpu(tmp_path):
     has_gpu = subprocess.run([settings.ROOT / "scripts" / "gpu-here"], capture_output=True,
                              check=False).returncode == 0
-    for target in ("demo", "run"):
+    for target in ("demo", "run", "test", "check"):
         told = would_run(target, tmp_path)
         assert (NOTICE in told) == has_gpu
         assert ("no GPU here" in told) != has_gpu
