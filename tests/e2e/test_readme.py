@@ -44,6 +44,10 @@ def run(daemon, folder, *command):
     return done.stdout
 
 
+def test_the_first_page_is_one_page():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
 def test_shell_examples(page, daemon, tmp_path):
     scripts = blocks(page, "sh")
