@@ -138,7 +138,7 @@ CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
 CUDA_OBJECTS := $(call objects,$(BUILD)/obj,$(CUDA_KERNELS))
 CUDA_ENGINE_OBJECTS := $(call objects,$(BUILD)/obj,$(CUDA_SOURCES))
 # As nvcc links: the runtime statically, so that the engine needs the driver's library alone, which
-# the runtime opens by itself; and cuBLAS where it is found (gpu/cuda/gemm/blas.h): beside the
+# the runtime opens by itself; and cuBLAS where it is found (gpu/cuda/gemm/blas.h): in the
 # toolkit that it was built with, or where the system looks.
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 # tune.cu is the program that tune.py builds.
@@ -224,7 +224,7 @@ check: ## formatting, static analysis, headers, layers, symbols, limits, generat
 	@+$(AGAIN) $(WITHOUT_GPU) all tests-built
 	@scripts/check/all $(BUILD)
 
-bench: ## measure the HTTP path beside a bare echo; results go to bench/results
+bench: ## measure the HTTP path and the host engine next to their peers; results go to bench/results
 	@scripts/deps build bench
 	@+$(AGAIN) all bench-programs
 	@bench/run $(BUILD)
@@ -248,12 +248,12 @@ test-gpu-sanitize: ## the kernels under compute-sanitizer's four tools
 	@+$(AGAIN) cuda
 	@scripts/sanitize-gpu $(BUILD)
 
-tune: ## find the kernels' fastest shapes on this machine's GPU; tells first how long it takes
+tune: ## find the kernels' fastest shapes on this machine's GPU; says first how long it takes
 	@scripts/gpu-here
 	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13" >&2; exit 1; }
 	@bench/cuda/tune.py --nvcc $(NVCC) --build $(BUILD)/tune --base $(TUNING) $(TUNE)
 
-bench-gpu: ## measure the CUDA kernels beside a copy and cuBLAS; results go to bench/results
+bench-gpu: ## measure the CUDA kernels next to a copy and cuBLAS; results go to bench/results
 	@scripts/gpu-here
 	@+$(AGAIN) cuda
 	@$(BUILD)/bench/cuda_small --time --results bench/results
@@ -311,13 +311,13 @@ DOC = $(DESTDIR)$(PREFIX)/share/doc/invertd
 install: ## copy what was built, and documentation, to DESTDIR and PREFIX (/usr/local)
 	@test -x $(BUILD)/invertd -a -x $(BUILD)/invertd-host || \
 	    { echo "make: there is nothing to install in $(BUILD); run make first" >&2; exit 1; }
-	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DOC)/,docs deploy bench/results)
+	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DOC)/,docs/howto deploy)
 	install -m 755 $(wildcard $(addprefix $(BUILD)/,invertd invertd-host invertd-cuda)) \
 	    $(DESTDIR)$(PREFIX)/bin
-	install -m 644 README.md $(DOC)
-	install -m 644 docs/*.md docs/openapi.yaml $(DOC)/docs
+	install -m 644 README.md CHANGELOG.md SECURITY.md $(DOC)
+	install -m 644 docs/*.md docs/openapi.yaml docs/picture.svg $(DOC)/docs
+	install -m 644 docs/howto/*.md $(DOC)/docs/howto
 	install -m 644 deploy/Containerfile deploy/invertd.service deploy/invertd-cuda.conf $(DOC)/deploy
-	install -m 644 bench/results/* $(DOC)/bench/results
 
 uninstall: ## remove what make install has copied there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,invertd invertd-host invertd-cuda)
@@ -357,7 +357,7 @@ $(BUILD)/faults/cuda-double: $(BUILD)/faults/obj/tests/doubles/cuda_double.o \
                              $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
 
-# What every engine is made of beside its own folder.
+# What every engine is made of, its own folder apart.
 $(BUILD)/libinvertd-engine.a: $(ENGINE_OBJECTS)
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^

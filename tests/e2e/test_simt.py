@@ -142,8 +142,9 @@ def try_spd(client):
     a = matrices.spd(40)
     rounded = a.copy()
     rounded[0, 39] = np.nextafter(a[0, 39], 9)
-    for a, query, algorithm in [(a, "", "lu"), (a, "&spd=true", "lu"), (rounded, "&spd=false", "lu"),
-                           (rounded, "&spd=true", "cholesky")]:
+    for a, query, algorithm in [(a, "", "lu"), (a, "&spd=true", "lu"),
+                                (rounded, "&spd=false", "lu"),
+                                (rounded, "&spd=true", "cholesky")]:
         answer = client.invert(codec.npy(a), NPY, "?method=auto" + query)
         assert answer.status == 200, answer
         assert answer.header("Invertd-Kernel").startswith("cuda auto"), query
