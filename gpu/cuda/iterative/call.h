@@ -3,7 +3,7 @@
  *
  * iterative.c goes from visit to visit, step.c makes a step of products, measure.cuh
  * measures what came of it, decide.cuh says on the device what each matrix needs next,
- * kernels.cuh has the other passes.
+ * kernels.cu has the other passes.
  *
  * V is the approximate inverse of A, R = I - V A its residual (as gpu/host/iterative/shared.h has
  * it). All matrices of a chunk are n x n in rows of `ld` numbers, and one kind of them lies behind

@@ -1,9 +1,7 @@
-/* gpu/cuda/iterative/kernels.cuh: the passes of `iterative` in one precision, and their launches;
- * f32.cu and f64.cu are the instances. See call.h for what each of them does.
+/* gpu/cuda/iterative/kernels.cu: the passes of `iterative` in one precision, and their launches.
+ * See call.h for what each of them does.
  */
-#ifndef GPU_CUDA_ITERATIVE_KERNELS_CUH
-#define GPU_CUDA_ITERATIVE_KERNELS_CUH
-
+#include "gpu/cuda/base/by_precision.cuh"
 #include "gpu/cuda/base/find.cuh"
 #include "gpu/cuda/iterative/decide.cuh"
 #include "gpu/cuda/iterative/measure.cuh"
@@ -470,4 +468,4 @@ template <typename T> struct cuda__iter_launch {
     }
 };
 
-#endif
+extern "C" const struct cuda__iter_kernels R(cuda__iter) = cuda__iter_launch<REAL>::kernels();
