@@ -24,6 +24,7 @@ namespace
 /* What all blocks of a grid run. */
 struct grid {
     const cudaLaunchConfig_t *config;
+    const void *kernel;
     void (*body)(const void *closure);
     const void *closure;
     unsigned cluster; /* blocks of one, side by side in x; 0: there are none */
@@ -155,7 +156,7 @@ bool prepare(machine *m, const grid &of, int rank)
     m->status = cudaSuccess;
     m->report[0] = 0;
     m->random = (order_seed + (uint32_t)rank + 1) * 2654435761u | 1;
-    simt_spoil_static();
+    simt_spoil_static(of.kernel);
     return simt_make_fibers(m, (int)(threads.x * threads.y * threads.z));
 }
 
@@ -331,6 +332,7 @@ bool is_overlapping(const cudaLaunchConfig_t *config)
 
 struct launch {
     cudaLaunchConfig_t config;
+    const void *kernel;
     unsigned cluster;
     bool overlaps;
     void (*body)(const void *closure);
@@ -360,7 +362,7 @@ void find_no_memory(machine *m, bool is_late)
 void run_launch(const void *context)
 {
     const launch *l = (const launch *)context;
-    const grid of = {&l->config, l->body, l->closure, l->cluster, l->overlaps};
+    const grid of = {&l->config, l->kernel, l->body, l->closure, l->cluster, l->overlaps};
     const uint64_t blocks = blocks_of(of);
     if (simt_lost() != cudaSuccess)
         return;
@@ -449,7 +451,7 @@ const char *simt_report(void)
 cudaError_t simt_launch(const cudaLaunchConfig_t *config, const void *kernel,
                         void (*body)(const void *closure), const void *closure, size_t bytes)
 {
-    launch of = {*config, cluster_of(config), is_overlapping(config), body, {}};
+    launch of = {*config, kernel, cluster_of(config), is_overlapping(config), body, {}};
     if (simt_lost() != cudaSuccess)
         return simt_lost();
     if (!is_launchable(config, of.cluster))

@@ -98,7 +98,7 @@ bool simt_cluster_failed(void);
 /* The dynamic shared memory of a block of the cluster; NULL: there is none of that rank. */
 unsigned char *simt_cluster_memory(unsigned rank);
 
-/* The calling thread's static shared memory, of all kernels, becomes NaN. */
-void simt_spoil_static(void);
+/* The calling thread's static shared memory that the kernel may use becomes NaN. */
+void simt_spoil_static(const void *kernel);
 
 #endif

@@ -392,7 +392,9 @@ QUIET void simt_run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t
     for (int i = 0; i * SIMT_WARP < m->threads; i++) {
         int lanes = m->threads - i * SIMT_WARP;
         warp *w = &m->warps[i];
-        memset(w, 0, sizeof *w);
+        w->waiting = w->ended = 0;
+        for (simt_party &party : w->parties)
+            party.readers = 0;
         w->all = lanes >= SIMT_WARP ? ~0u : (1u << lanes) - 1;
     }
     TSAN_GIVE(&m->began);
