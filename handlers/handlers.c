@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "handlers/handlers_private.h"
-#include "handlers/inference/inference.h"
+#include "handlers/inference.h"
 #include "handlers/stats.h"
 
 #define TRACEPARENT_LENGTH 55
@@ -28,9 +28,6 @@ static void make_models(struct handlers *handlers)
         struct handlers__model *model = &handlers->models[i];
         model->method = method_at(i);
         model->index = i;
-        model->info = method_output_find(model->method, "INFO");
-        model->rcond = method_output_find(model->method, "RCOND");
-        model->algorithm = method_output_find(model->method, "METHOD");
     }
     handlers->initial = handlers__model_find(handlers, "auto", strlen("auto"));
     if (handlers->initial == NULL)

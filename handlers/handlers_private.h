@@ -24,11 +24,10 @@ struct inference;
 struct stats;
 struct stats_cell;
 
-/* A method as the endpoints need it: where its outputs of rank 0 are; -1 for one it has not. */
+/* A method as the endpoints need it. */
 struct handlers__model {
     const struct method *method;
     int index; /* in the registry */
-    int info, rcond, algorithm;
 };
 
 /* What a loop would else fight for with others: every loop is given a shard by its mailbox's

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "handlers/handlers_private.h"
-#include "handlers/inference/inference.h"
+#include "handlers/inference.h"
 
 #define GET (1u << EXCHANGE_GET)
 #define POST (1u << EXCHANGE_POST)

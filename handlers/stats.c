@@ -54,16 +54,16 @@ static const enum metric_id counter_metrics[STATS_COUNTER_COUNT] = {
 #undef STATS_METRIC
 };
 
-static const char *const info_labels[STATS_INFOS] = {
-#define STATS_INFO_LABEL(id, label, help) [STATS_##id] = (label),
-    STATS_INFO_TABLE(STATS_INFO_LABEL)
+static const char *const info_labels[SURVEY_INFOS] = {
+#define STATS_INFO_LABEL(id, label, help) [SURVEY_##id] = (label),
+    SURVEY_INFO_TABLE(STATS_INFO_LABEL)
 #undef STATS_INFO_LABEL
 };
 
 /* One model as one shard's loops see it. */
 struct stats_cell {
     _Alignas(64) _Atomic uint64_t counters[STATS_COUNTER_COUNT];
-    _Atomic uint64_t inversions[PRECISION_COUNT][STATS_INFOS];
+    _Atomic uint64_t inversions[PRECISION_COUNT][SURVEY_INFOS];
 };
 
 struct batch_row {
@@ -86,7 +86,7 @@ struct batch_table {
 /* What is published of one model. */
 struct model_series {
     struct metric_series *counters[STATS_COUNTER_COUNT]; /* NULL: not shown */
-    struct metric_series *inversions[PRECISION_COUNT][STATS_INFOS];
+    struct metric_series *inversions[PRECISION_COUNT][SURVEY_INFOS];
     struct metric_series *executions, *pending;
 };
 
@@ -111,7 +111,7 @@ static void make_series(struct handlers *handlers, const struct handlers__model 
         if (counter_metrics[i] != METRIC_COUNT)
             series->counters[i] = metric_series(metrics, counter_metrics[i], name, "1");
     for (int p = 0; p < PRECISION_COUNT; p++)
-        for (int i = 0; i < STATS_INFOS; i++)
+        for (int i = 0; i < SURVEY_INFOS; i++)
             series->inversions[p][i] =
                 metric_series(metrics, METRIC_INVERSIONS, name,
                               p == PRECISION_FP32 ? "fp32" : "fp64", info_labels[i]);
@@ -191,9 +191,9 @@ void handlers__stats_failure(struct stats_cell *cell, uint64_t total_ns)
 }
 
 void handlers__stats_inversions(struct stats_cell *cell, enum precision precision,
-                                const int64_t counts[STATS_INFOS])
+                                const int64_t counts[SURVEY_INFOS])
 {
-    for (int i = 0; i < STATS_INFOS; i++)
+    for (int i = 0; i < SURVEY_INFOS; i++)
         if (counts[i] > 0)
             atomic_fetch_add_explicit(&cell->inversions[precision][i], (uint64_t)counts[i],
                                       memory_order_relaxed);
@@ -262,7 +262,7 @@ static void on_batch(void *context, const struct method *method, int64_t matrice
 
 struct totals {
     uint64_t counters[STATS_COUNTER_COUNT];
-    uint64_t inversions[PRECISION_COUNT][STATS_INFOS];
+    uint64_t inversions[PRECISION_COUNT][SURVEY_INFOS];
 };
 
 static void sum_cells(struct handlers *handlers, const struct handlers__model *model,
@@ -274,7 +274,7 @@ static void sum_cells(struct handlers *handlers, const struct handlers__model *m
         for (int i = 0; i < STATS_COUNTER_COUNT; i++)
             totals->counters[i] += atomic_load_explicit(&cell->counters[i], memory_order_relaxed);
         for (int p = 0; p < PRECISION_COUNT; p++)
-            for (int i = 0; i < STATS_INFOS; i++)
+            for (int i = 0; i < SURVEY_INFOS; i++)
                 totals->inversions[p][i] +=
                     atomic_load_explicit(&cell->inversions[p][i], memory_order_relaxed);
     }
@@ -373,7 +373,7 @@ void handlers__stats_publish(struct handlers *handlers)
             if (series->counters[i] != NULL)
                 raise_to(series->counters[i], totals.counters[i]);
         for (int p = 0; p < PRECISION_COUNT; p++)
-            for (int i = 0; i < STATS_INFOS; i++)
+            for (int i = 0; i < SURVEY_INFOS; i++)
                 raise_to(series->inversions[p][i], totals.inversions[p][i]);
         /* Read one after the other: what returned in between may seem more than was submitted. */
         int64_t pending =

@@ -14,22 +14,7 @@
 #include "base/datatype.h"
 #include "base/text.h"
 #include "handlers/handlers_private.h"
-
-/* What INFO said of a matrix. X(id, label `info` of invertd_inversions_total, help) */
-#define STATS_INFO_TABLE(X)                                                                        \
-    X(GOOD, "good", "INFO 0")                                                                      \
-    X(SINGULAR, "singular", "INFO 1 to n: no inverse")                                             \
-    X(ILL_CONDITIONED, "ill_conditioned",                                                          \
-      "INFO n+1: singular to working precision, or the inverse overflows")                         \
-    X(NOT_CONVERGED, "not_converged", "INFO n+2: the iteration did not converge")                  \
-    X(NONFINITE, "nonfinite", "INFO -1: a NaN or an infinity in the input, or A0 + X Y^T overflows")
-
-enum stats_info {
-#define STATS_INFO_ENUM(id, label, help) STATS_##id,
-    STATS_INFO_TABLE(STATS_INFO_ENUM)
-#undef STATS_INFO_ENUM
-    STATS_INFOS
-};
+#include "handlers/inference/survey.h"
 
 /* One answered request, in nanoseconds. The last four are parts of the first. */
 struct stats_times {
@@ -46,7 +31,7 @@ void handlers__stats_success(struct stats_cell *cell, const struct stats_times *
                              int64_t matrices);
 void handlers__stats_failure(struct stats_cell *cell, uint64_t total_ns);
 void handlers__stats_inversions(struct stats_cell *cell, enum precision precision,
-                                const int64_t counts[STATS_INFOS]);
+                                const int64_t counts[SURVEY_INFOS]);
 /* Handed to the queue, and back from it. */
 void handlers__stats_submitted(struct stats_cell *cell);
 void handlers__stats_returned(struct stats_cell *cell);

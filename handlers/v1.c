@@ -16,7 +16,7 @@
 #include "base/number.h"
 #include "handlers/accept.h"
 #include "handlers/handlers_private.h"
-#include "handlers/inference/inference.h"
+#include "handlers/inference.h"
 #include "proto/proto.h"
 
 /* ---- The head ---- */
@@ -78,8 +78,7 @@ static bool find_method(void *context, const char *name, const char *value)
     return false;
 }
 
-static enum error read_head(struct exchange *x, struct inference_head *head,
-                            struct failure *failure)
+static enum error read_head(struct exchange *x, struct item_head *head, struct failure *failure)
 {
     if (x->content_length == 0)
         return failure_set(failure, ERROR_MALFORMED,
@@ -91,7 +90,7 @@ static enum error read_head(struct exchange *x, struct inference_head *head,
         return error;
     struct method_search search = {.handlers = x->handlers, .failure = failure};
     x->door->query(x, find_method, &search);
-    head->model = search.model;
+    head->method = search.model != NULL ? search.model->method : NULL;
     return search.error;
 }
 
@@ -113,7 +112,7 @@ static bool read_option(void *context, const char *name, const char *value)
 
 static enum error decoded(struct inference *inference, struct failure *failure)
 {
-    struct proto_request *request = &inference->request;
+    struct proto_request *request = handlers__item_request(inference->item);
     struct option_reader reader = {.request = request, .failure = failure};
     inference->x->door->query(inference->x, read_option, &reader);
     if (reader.error != ERROR_NONE)
@@ -133,9 +132,9 @@ static enum error decoded(struct inference *inference, struct failure *failure)
 
 /* ---- The answer ---- */
 
-static bool refuses(const struct inference *inference)
+static bool refuses(const struct proto_request *request, const struct survey *survey)
 {
-    return inference->survey.failed > 0 && !inference->request.nan_on_singular;
+    return survey->failed > 0 && !request->nan_on_singular;
 }
 
 /* What the Invertd-* fields and Server-Timing say; lent to a reply until it is sent. */
@@ -150,13 +149,12 @@ static double milliseconds(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (double)(to_ns - from_ns) * 1e-6 : 0;
 }
 
-static void write_rcond(const struct inference *inference, char *text)
+static void write_rcond(double rcond, enum precision precision, char *text)
 {
-    double rcond = inference->survey.rcond;
     size_t length = 3;
     if (isnan(rcond))
         memcpy(text, "nan", length);
-    else if (inference->request.precision == PRECISION_FP32)
+    else if (precision == PRECISION_FP32)
         length = number_write_f32(text, (float)rcond);
     else
         length = number_write_f64(text, rcond);
@@ -175,17 +173,18 @@ static void write_kernel(const struct queue_item *item, char *text)
 static void add_report(const struct inference *inference, struct report *report,
                        struct exchange_reply *reply)
 {
-    const struct inference_survey *survey = &inference->survey;
-    const struct queue_item *item = &inference->item;
+    const struct proto_request *request = handlers__item_request(inference->item);
+    const struct survey *survey = &inference->survey;
+    const struct queue_item *item = handlers__item_result(inference->item);
     handlers__reply_field(reply, "Invertd-Method",
                           survey->algorithm == METHOD_ALGORITHM_COUNT
                               ? "mixed"
                               : method_algorithm_name(survey->algorithm));
-    if (inference->head.model->rcond >= 0 && inference->request.batch > 0) {
-        write_rcond(inference, report->rcond);
+    if (method_output_find(request->method, "RCOND") >= 0 && request->batch > 0) {
+        write_rcond(survey->rcond, request->precision, report->rcond);
         handlers__reply_field(reply, "Invertd-Rcond", report->rcond);
     }
-    int64_t not_good = inference->request.batch - survey->infos[STATS_GOOD];
+    int64_t not_good = request->batch - survey->infos[SURVEY_GOOD];
     report->info[number_write_i64(report->info, not_good)] = '\0';
     handlers__reply_field(reply, "Invertd-Info", report->info);
     write_kernel(item, report->kernel);
@@ -195,174 +194,13 @@ static void add_report(const struct inference *inference, struct report *report,
     handlers__reply_field(reply, "Server-Timing", report->timing);
 }
 
-/* Which inputs a matrix has, where they are several: " (A, V0)". */
-static const char *several_inputs(const struct proto_request *request, char *text, size_t size)
-{
-    size_t used = 0;
-    int count = 0;
-    for (int i = 0; i < method_input_count(request->method); i++) {
-        if (request->inputs[i].data == NULL || used >= size)
-            continue;
-        used += (size_t)snprintf(text + used, size - used, "%s%s", count++ > 0 ? ", " : " (",
-                                 request->method->inputs[i].name);
-    }
-    if (used < size)
-        snprintf(text + used, size - used, ")");
-    return count > 1 ? text : "";
-}
-
-/* What became of the first matrix that did not converge, and what may help. */
-struct unconverged {
-    char reason[160], remedy[224];
-};
-
-static double tolerance_of(const struct proto_request *request)
-{
-    const int option = method_option_find(request->method, "tolerance");
-    double tolerance = 0;
-    if (option >= 0)
-        memcpy(&tolerance, &request->options[option], sizeof tolerance);
-    return tolerance;
-}
-
-/* Where no start led to an inverse, though steps were left. All starts share them. */
-static const char *remedy_without_start(const struct proto_request *request, int64_t most)
-{
-    const int steps = method_option_find(request->method, "max_iterations");
-    const int initial = method_option_find(request->method, "initial");
-    if (most < request->method->options[steps].initial)
-        return " Raise max_iterations, which all starts share.";
-    if (initial >= 0 && request->options[initial] != request->method->options[initial].initial)
-        return " Take initial=auto, or method=lu, which tells whether the matrix is singular.";
-    if ((double)most < request->method->options[steps].max)
-        return " The matrix may be singular: method=lu tells. If it is not, raise max_iterations, "
-               "which all starts share.";
-    return " The matrix may be singular: method=lu tells.";
-}
-
-/* By ITERATIONS and, where it was asked for, RESIDUAL: below 1/2 it is that of an inverse. Without
- * them nothing but INFO is told. */
-static void say_unconverged(const struct inference *inference, struct unconverged *said)
-{
-    static const char failed[] = "the iteration did not converge";
-    const struct proto_request *request = &inference->request;
-    const int limit = method_option_find(request->method, "max_iterations");
-    const double tolerance = tolerance_of(request), residual = inference->survey.residual;
-    const long long steps = inference->survey.iterations;
-    const long long most = limit >= 0 ? request->options[limit] : 0;
-    const bool is_told = !isnan(residual), is_near = residual < 0.5;
-    char at[40] = "";
-    const char *remedy = "";
-    if (is_told)
-        snprintf(at, sizeof at, " (RESIDUAL %.2g)", residual);
-    if (steps < 0 || limit < 0) {
-        snprintf(said->reason, sizeof said->reason, "%s", failed);
-    } else if (steps >= most) {
-        snprintf(said->reason, sizeof said->reason,
-                 "%s: it took all %lld steps that max_iterations allows%s", failed, most, at);
-        remedy = tolerance > 0 && is_near ? " Raise max_iterations, or tolerance above RESIDUAL."
-                 : (double)most < request->method->options[limit].max
-                     ? " Raise max_iterations."
-                     : " The matrix may be singular: method=lu tells.";
-    } else if (is_near && tolerance == 0) {
-        snprintf(said->reason, sizeof said->reason,
-                 "%s: RESIDUAL came to %.4g, above what lu leaves", failed, residual);
-        remedy = " Take method=lu.";
-    } else if (is_near) {
-        snprintf(said->reason, sizeof said->reason,
-                 "%s: RESIDUAL stood still at %.4g, above tolerance=%.4g", failed, residual,
-                 tolerance);
-        remedy = " Raise tolerance above that, or leave it out.";
-    } else if (tolerance > 0 && !is_told) {
-        snprintf(said->reason, sizeof said->reason,
-                 "%s: it ended after %lld of at most %lld steps, above tolerance=%.2g", failed,
-                 steps, most, tolerance);
-        remedy = " Where outputs=residual is below 0.5, rounding allows no less, and tolerance "
-                 "has to be above it; else method=lu tells whether the matrix is singular.";
-    } else {
-        snprintf(said->reason, sizeof said->reason,
-                 "%s: no start led to an inverse, the best of them ended after %lld of at most "
-                 "%lld steps%s",
-                 failed, steps, most, at);
-        remedy = remedy_without_start(request, most);
-    }
-    snprintf(said->remedy, sizeof said->remedy, "%s", remedy);
-}
-
-/* Why a matrix has no inverse, by its INFO. A matrix may be given as a sum, and a method that
- * iterates has no pivots. */
-static void say_reason(int32_t info, const struct proto_request *request, char *text, size_t size)
-{
-    char inputs[48];
-    const char *which = several_inputs(request, inputs, sizeof inputs);
-    if (info < 0)
-        snprintf(text, size, "%s%s%s holds a NaN or an infinity",
-                 *which != '\0' ? "one of its inputs" : "its input", which,
-                 method_input_find(request->method, "X") >= 0 ? ", or A0 + X Y^T," : "");
-    else if (info <= request->n && method_output_find(request->method, "ITERATIONS") >= 0)
-        snprintf(text, size, "a row or a column of zeros");
-    else
-        snprintf(text, size, "singular, exact zero pivot at step %d of %lld", (int)info,
-                 (long long)request->n);
-}
-
-/* Of the first matrix that failed the reason, and what may help it, or the first that did not
- * converge. */
-static void say_first(const struct inference *inference, char *reason, size_t reason_size,
-                      char *remedy, size_t remedy_size)
-{
-    const struct inference_survey *survey = &inference->survey;
-    struct unconverged said = {"", ""};
-    if (survey->infos[STATS_NOT_CONVERGED] > 0)
-        say_unconverged(inference, &said);
-    if (survey->bad[0].info > inference->request.n) {
-        snprintf(reason, reason_size, "%s", said.reason);
-        snprintf(remedy, remedy_size, "%s", said.remedy);
-        return;
-    }
-    say_reason(survey->bad[0].info, &inference->request, reason, reason_size);
-    if (said.reason[0] != '\0')
-        snprintf(remedy, remedy_size, " Matrix %lld: %s.%s", (long long)survey->unconverged,
-                 said.reason, said.remedy);
-}
-
-/* The detail of a 422. A method without an inverse answers with factors, whatever they are.
- * Matrices are counted from 0, steps from 1: what stands beside a number tells. */
-static void say_what_failed(const struct inference *inference, char *text, size_t size)
-{
-    const struct inference_survey *survey = &inference->survey;
-    const struct proto_request *request = &inference->request;
-    long long batch = request->batch, failed = survey->failed, first = survey->bad[0].index;
-    bool inverts = method_output_find(request->method, "INVERSE") >= 0;
-    bool converges = survey->infos[STATS_NOT_CONVERGED] == 0;
-    char reason[160], remedy[416] = "", of[40] = "";
-    say_first(inference, reason, sizeof reason, remedy, sizeof remedy);
-    if (batch > 1)
-        snprintf(of, sizeof of, " (of 0 to %lld)", batch - 1);
-    if (failed > 1) {
-        snprintf(text, size,
-                 "%lld of %lld matrices could not be inverted, the first of them matrix %lld%s: "
-                 "%s; \"matrices\" lists %s.%s on_singular=nan answers with %s.",
-                 failed, batch, first, of, reason,
-                 failed > survey->bad_count ? "the first hundred" : "them", remedy,
-                 !inverts    ? "the complete factors"
-                 : converges ? "NaN in their places"
-                             : "NaN in their places, or the best iterate");
-        return;
-    }
-    snprintf(text, size, "Matrix %lld%s: %s.%s %s.", first, of, reason, remedy,
-             !inverts    ? "on_singular=nan answers with the complete factors"
-             : converges ? "Ask on_singular=nan for NaN in its place"
-                         : "Ask on_singular=nan for the best iterate, and "
-                           "outputs=inverse,iterations,residual for how near it came");
-}
-
 /* 422: which matrices have no inverse, the first hundred of them by index. */
 static void answer_not_invertible(struct inference *inference, struct exchange_reply *reply)
 {
-    const struct inference_survey *survey = &inference->survey;
+    const struct survey *survey = &inference->survey;
     char detail[1024];
-    say_what_failed(inference, detail, sizeof detail);
+    handlers__survey_explain(handlers__item_request(inference->item), survey, detail,
+                             sizeof detail);
     struct text text;
     text_init(&text, HANDLERS_PAGE_MAX);
     handlers__problem_open(&text, inference->x, ERROR_NOT_INVERTIBLE, detail);

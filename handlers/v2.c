@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "handlers/handlers_private.h"
-#include "handlers/inference/inference.h"
+#include "handlers/inference.h"
 #include "handlers/stats.h"
 #include "proto/proto.h"
 
@@ -200,8 +200,7 @@ void handlers__v2_index_run(struct exchange *x)
 /* ---- Infer ---- */
 
 /* Inference-Header-Content-Length: where the JSON ends and the tensors begin. */
-static enum error read_head(struct exchange *x, struct inference_head *head,
-                            struct failure *failure)
+static enum error read_head(struct exchange *x, struct item_head *head, struct failure *failure)
 {
     head->format = PROTO_FORMAT_V2;
     const char *value = exchange_header(x, "Inference-Header-Content-Length");
@@ -241,7 +240,8 @@ static bool find_stray(void *context, const char *name, const char *value)
 /* The query has no options. */
 static enum error decoded(struct inference *inference, struct failure *failure)
 {
-    struct stray_search search = {.request = &inference->request, .failure = failure};
+    struct stray_search search = {.request = handlers__item_request(inference->item),
+                                  .failure = failure};
     inference->x->door->query(inference->x, find_stray, &search);
     return search.error;
 }
@@ -260,5 +260,5 @@ void handlers__v2_infer_begin(struct exchange *x)
 {
     const struct handlers__model *model = model_of_path(x);
     if (model != NULL)
-        handlers__inference_begin(x, &infer_kind, model);
+        handlers__inference_begin(x, &infer_kind, model->method);
 }

@@ -18,12 +18,11 @@
 static void *take_for_codec(struct proto_space *space, int64_t bytes)
 {
     return handlers__memory_take(
-        (struct inference_memory *)((char *)space - offsetof(struct inference_memory, space)),
-        bytes);
+        (struct item_memory *)((char *)space - offsetof(struct item_memory, space)), bytes);
 }
 
-void handlers__memory_init(struct inference_memory *memory, struct arena *arena,
-                           struct queue *queue, uint32_t client, int64_t reserved_bytes)
+void handlers__memory_init(struct item_memory *memory, struct arena *arena, struct queue *queue,
+                           uint32_t client, int64_t reserved_bytes)
 {
     memory->space.take = take_for_codec;
     memory->arena = arena;
@@ -32,7 +31,7 @@ void handlers__memory_init(struct inference_memory *memory, struct arena *arena,
     memory->reserved_bytes = reserved_bytes;
 }
 
-int64_t handlers__memory_free(struct inference_memory *memory)
+int64_t handlers__memory_free(struct item_memory *memory)
 {
     int64_t reserved_bytes = memory->reserved_bytes;
     for (int i = 0; i < memory->count; i++)
@@ -49,7 +48,7 @@ static enum error refuse_full(struct failure *failure)
                        "The service's memory is taken by other requests; try again later.");
 }
 
-static enum error reserve_more(struct inference_memory *memory, int64_t bytes)
+static enum error reserve_more(struct item_memory *memory, int64_t bytes)
 {
     enum error error = queue_reserve(memory->queue, memory->client, bytes, &memory->refusal);
     if (error == ERROR_NONE)
@@ -58,7 +57,7 @@ static enum error reserve_more(struct inference_memory *memory, int64_t bytes)
 }
 
 /* Counts the bytes of a slot and takes it. */
-static enum error take_slot(struct inference_memory *memory, int64_t bytes, struct arena_slot *slot)
+static enum error take_slot(struct item_memory *memory, int64_t bytes, struct arena_slot *slot)
 {
     int64_t granted, held = INT64_MAX;
     uint64_t most = arena_bytes(memory->arena);
@@ -84,7 +83,7 @@ static enum error take_slot(struct inference_memory *memory, int64_t bytes, stru
 }
 
 /* Adds a slot and makes it the one that takes come from. bytes is more than 0. */
-static bool add_slot(struct inference_memory *memory, int64_t bytes)
+static bool add_slot(struct item_memory *memory, int64_t bytes)
 {
     struct arena_slot *slot = &memory->slots[memory->count];
     if (take_slot(memory, bytes, slot) != ERROR_NONE)
@@ -113,7 +112,7 @@ int64_t handlers__memory_body_bytes(const struct arena *arena, int64_t length, i
     return bytes < most ? bytes : most;
 }
 
-unsigned char *handlers__memory_body(struct inference_memory *memory, int64_t length, int64_t lead,
+unsigned char *handlers__memory_body(struct item_memory *memory, int64_t length, int64_t lead,
                                      int64_t more_bytes)
 {
     assert(memory->count == 0);
@@ -130,7 +129,7 @@ unsigned char *handlers__memory_body(struct inference_memory *memory, int64_t le
     return body;
 }
 
-void handlers__memory_drop_body(struct inference_memory *memory)
+void handlers__memory_drop_body(struct item_memory *memory)
 {
     if (!memory->body_alone)
         return;
@@ -142,7 +141,7 @@ void handlers__memory_drop_body(struct inference_memory *memory)
 }
 
 /* Where the next take of so many bytes would start; NULL when it does not fit. */
-static unsigned char *room_for(const struct inference_memory *memory, int64_t bytes)
+static unsigned char *room_for(const struct item_memory *memory, int64_t bytes)
 {
     if (memory->next == NULL)
         return NULL;
@@ -154,7 +153,7 @@ static unsigned char *room_for(const struct inference_memory *memory, int64_t by
     return memory->next + before;
 }
 
-bool handlers__memory_reserve(struct inference_memory *memory, int64_t bytes)
+bool handlers__memory_reserve(struct item_memory *memory, int64_t bytes)
 {
     if (bytes < 0)
         return false;
@@ -167,7 +166,7 @@ bool handlers__memory_reserve(struct inference_memory *memory, int64_t bytes)
     return add_slot(memory, least);
 }
 
-void *handlers__memory_take(struct inference_memory *memory, int64_t bytes)
+void *handlers__memory_take(struct item_memory *memory, int64_t bytes)
 {
     if (!handlers__memory_reserve(memory, bytes))
         return NULL;
@@ -177,7 +176,7 @@ void *handlers__memory_take(struct inference_memory *memory, int64_t bytes)
     return start;
 }
 
-enum error handlers__memory_failure(const struct inference_memory *memory, struct failure *failure)
+enum error handlers__memory_failure(const struct item_memory *memory, struct failure *failure)
 {
     if (memory->refusal.code == ERROR_NONE)
         return refuse_full(failure); /* a codec's own, without an arena */

@@ -50,7 +50,7 @@ ALLOWED = {
                                   "gpu/cuda/tridiagonal"},
     "proto": {"base", "gpu/methods"},
     "queue": {"base", "gpu/methods"},
-    "handlers/inference": {"base", "gpu/methods", "proto", "queue", "handlers"},
+    "handlers/inference": {"base", "gpu/methods", "proto", "queue"},
     "handlers": {"base", "gpu/methods", "proto", "queue", "handlers/inference"},
     "server/http": {"base", "handlers"},
     "server/engines": {"base", "gpu/methods", "queue"},
@@ -195,8 +195,6 @@ def rooms_of(graph):
     for path, names in graph.items():
         for name in names:
             room, target = str(Path(path).parent), str(Path(name).parent)
-            if (room, target) == ("handlers/inference", "handlers"):
-                continue  # until the decoded item knows no exchange
             if room != target and name not in CONTRACT and not path.startswith(FREE):
                 rooms.setdefault(room, set()).add(target)
     return rooms

@@ -129,7 +129,7 @@ static void test_metrics(void **state)
     handlers__stats_submitted(cell);
     handlers__stats_submitted(cell);
     handlers__stats_returned(cell);
-    handlers__stats_inversions(cell, PRECISION_FP32, (const int64_t[STATS_INFOS]){4, 0, 1, 0, 2});
+    handlers__stats_inversions(cell, PRECISION_FP32, (const int64_t[SURVEY_INFOS]){4, 0, 1, 0, 2});
     for (int i = 0; i < 2; i++) {
         handlers__stats_publish(fake.handlers);
         assert_int_equal(shown(&fake, METRIC_NV_SUCCESS), 1);

@@ -1,13 +1,10 @@
 /* inference.c: the life of an inference: birth, moves, hand-overs, death. See inference.h.
  *
- * A request is counted in (queue_enter) before any memory is taken for it. Its body gets an arena
- * slot placed so that the first binary tensor lies on 64 bytes, with room for the outputs
- * where the head lets one guess, so that a small request takes one slot in all.
+ * A request is counted in (queue_enter) before any memory is taken for it.
  *
- * Cost: objects are used again, from the shard of the loop; of their 5 KiB the first 1.5 KiB are
- * zeroed for a request.
+ * Cost: objects are used again, each with its item, from the shard of the loop.
  */
-#include "handlers/inference/inference.h"
+#include "handlers/inference.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,11 +12,7 @@
 
 #include "base/clock.h"
 
-#define IDLE_MAX 256            /* objects a shard keeps */
-#define EXPECTED_MIN (64 << 10) /* shorter bodies are not worth counting in advance */
-/* Room behind a binary body for the outputs: as much as the tensors, INFO and RCOND of matrices
- * that are not tiny, the answer's JSON. */
-#define ANSWER_SLACK 8192
+#define IDLE_MAX 256 /* objects a shard keeps */
 
 #define TO(state) (1u << INFERENCE_##state)
 
@@ -44,6 +37,24 @@ void handlers__inference_move(struct inference *inference, enum inference_state 
 
 /* ---- Birth and death ---- */
 
+static void free_object(struct inference *inference)
+{
+    handlers__item_destroy(&inference->item);
+    free(inference);
+}
+
+static struct inference *make_object(void)
+{
+    struct inference *inference = malloc(sizeof *inference);
+    struct item *item = inference != NULL ? handlers__item_create() : NULL;
+    if (item == NULL) {
+        free(inference);
+        return NULL;
+    }
+    inference->item = item;
+    return inference;
+}
+
 /* An idle object of the shard, or a new one; NULL when out of memory. */
 static struct inference *take_object(struct handlers__shard *shard)
 {
@@ -55,9 +66,13 @@ static struct inference *take_object(struct handlers__shard *shard)
     }
     pthread_mutex_unlock(&shard->lock);
     if (inference == NULL)
-        inference = malloc(sizeof *inference);
-    if (inference != NULL)
-        memset(inference, 0, offsetof(struct inference, failure));
+        inference = make_object();
+    if (inference == NULL)
+        return NULL;
+    struct item *item = inference->item;
+    memset(inference, 0, offsetof(struct inference, failure));
+    inference->item = item;
+    inference->shard = shard;
     return inference;
 }
 
@@ -73,7 +88,7 @@ static void give_object_back(struct inference *inference)
     }
     pthread_mutex_unlock(&shard->lock);
     if (!keep)
-        free(inference);
+        free_object(inference);
 }
 
 void handlers__inference_free_idle(struct handlers *handlers)
@@ -83,16 +98,16 @@ void handlers__inference_free_idle(struct handlers *handlers)
         while (shard->idle != NULL) {
             struct inference *inference = shard->idle;
             shard->idle = inference->next;
-            free(inference);
+            free_object(inference);
         }
     }
 }
 
 void handlers__inference_release(struct inference *inference)
 {
-    assert(!inference->away && inference->x == NULL);
+    assert(!inference->busy && inference->x == NULL);
     handlers__inference_move(inference, INFERENCE_FREE);
-    int64_t bytes = handlers__memory_free(&inference->memory);
+    int64_t bytes = handlers__item_close(inference->item);
     queue_leave(inference->handlers->services->queue, inference->client, bytes);
     give_object_back(inference);
 }
@@ -100,100 +115,66 @@ void handlers__inference_release(struct inference *inference)
 /* ---- The head ---- */
 
 static enum error read_head(struct exchange *x, const struct inference_kind *kind,
-                            struct inference_head *head, struct failure *failure)
+                            struct item_head *head, struct failure *failure)
 {
-    int64_t most = x->handlers->services->limits.body_max_bytes;
+    int64_t max = x->handlers->services->limits.body_max_bytes;
     if (x->content_length < 0)
         return failure_set(failure, ERROR_LENGTH_REQUIRED,
                            "Send the body with a Content-Length field; chunked bodies and bodies "
                            "of unknown length are not taken.");
-    if (x->content_length > most)
+    if (x->content_length > max)
         return failure_set(failure, ERROR_TOO_LARGE,
                            "The body has %lld bytes; at most %lld are taken (--request-max).",
-                           (long long)x->content_length, (long long)most);
+                           (long long)x->content_length, (long long)max);
+    head->body_bytes = x->content_length;
     enum error error =
         proto_coding_parse(exchange_header(x, "Content-Encoding"), &head->coding, failure);
     return error != ERROR_NONE ? error : kind->read_head(x, head, failure);
 }
 
-/* Where the first tensor begins in the body. */
-static int64_t lead_of(const struct inference_head *head)
+static struct item_source source_of(const struct handlers *handlers)
 {
-    bool known = head->format == PROTO_FORMAT_V2 && head->json_bytes > 0 &&
-                 head->coding == PROTO_CODING_IDENTITY;
-    return known ? head->json_bytes : 0;
+    const struct handlers_services *services = handlers->services;
+    return (struct item_source){.arena = services->arena,
+                                .queue = services->queue,
+                                .method_default = handlers->initial->method,
+                                .inflated_max_bytes = services->limits.body_max_bytes};
 }
 
-/* How much to take behind the body; 0 when its outputs cannot be guessed. */
-static int64_t answer_guess(const struct exchange *x, const struct inference_head *head)
+static struct stats_cell *stats_of(struct handlers *handlers, const struct handlers__shard *shard,
+                                   const struct method *method)
 {
-    bool binary = (head->format == PROTO_FORMAT_V2 && head->json_bytes > 0) ||
-                  head->format == PROTO_FORMAT_RAW || head->format == PROTO_FORMAT_NPY;
-    if (!binary || head->coding != PROTO_CODING_IDENTITY)
-        return 0;
-    int64_t tensors = x->content_length - (head->json_bytes > 0 ? head->json_bytes : 0);
-    return tensors + tensors / 16 + ANSWER_SLACK;
-}
-
-/* What the whole request is likely to need, as a multiple of its body: inflated text in a buffer
- * that doubles, numbers decoded from text, outputs, the answer's text, its compressed form. */
-static int64_t expected_bytes(const struct exchange *x, const struct inference_head *head)
-{
-    static const int text_factor = 5, coded_text_factor = 16, coded_factor = 6, binary_factor = 2;
-    bool binary = (head->format == PROTO_FORMAT_V2 && head->json_bytes > 0) ||
-                  head->format == PROTO_FORMAT_RAW || head->format == PROTO_FORMAT_NPY;
-    bool coded = head->coding != PROTO_CODING_IDENTITY;
-    int factor =
-        binary ? (coded ? coded_factor : binary_factor) : (coded ? coded_text_factor : text_factor);
-    return x->content_length * factor; /* at most request-max: it cannot overflow */
-}
-
-/* What the request holds to begin with. A body that is not short is counted with all that it is
- * likely to need, so that what cannot be finished is refused before it has begun. */
-static int64_t first_bytes(const struct exchange *x, const struct inference_head *head)
-{
-    const struct arena *arena = x->handlers->services->arena;
-    int64_t most = (int64_t)arena_bytes(arena);
-    int64_t body =
-        handlers__memory_body_bytes(arena, x->content_length, lead_of(head), answer_guess(x, head));
-    int64_t all = x->content_length < EXPECTED_MIN ? 0 : expected_bytes(x, head);
-    all = all < most ? all : most;
-    return body > all ? body : all;
+    if (method == NULL)
+        return NULL;
+    return handlers__stats_cell(handlers, shard, handlers__model_of(handlers, method));
 }
 
 /* Makes the inference of an exchange that was counted in with so many bytes, and its sink. */
 static enum error create(struct exchange *x, const struct inference_kind *kind,
-                         const struct inference_head *head, int64_t bytes, struct failure *failure)
+                         const struct item_head *head, int64_t bytes, struct failure *failure)
 {
     struct handlers *handlers = x->handlers;
     struct handlers__shard *shard = handlers__shard_of(handlers, x->home);
     struct inference *inference = take_object(shard);
     if (inference == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
-    inference->handlers = handlers;
-    inference->shard = shard;
-    inference->home = x->home;
-    inference->client = x->client;
-    inference->kind = kind;
-    inference->head = *head;
-    inference->arrived_ns = x->arrived_ns;
-    if (head->model != NULL)
-        inference->stats = handlers__stats_cell(handlers, shard, head->model);
-    handlers__memory_init(&inference->memory, handlers->services->arena, handlers->services->queue,
-                          x->client, bytes);
-    inference->body = handlers__memory_body(&inference->memory, x->content_length, lead_of(head),
-                                            answer_guess(x, head));
-    if (inference->body == NULL) {
-        enum error error = handlers__memory_failure(&inference->memory, failure);
-        int64_t counted = handlers__memory_free(&inference->memory);
-        assert(counted == bytes);
+    struct item_source source = source_of(handlers);
+    enum error error =
+        handlers__item_open(inference->item, &source, head, x->client, bytes, failure);
+    if (error != ERROR_NONE) {
         give_object_back(inference);
         return error;
     }
+    inference->handlers = handlers;
+    inference->home = x->home;
+    inference->client = x->client;
+    inference->kind = kind;
+    inference->arrived_ns = x->arrived_ns;
+    inference->stats = stats_of(handlers, shard, head->method);
     handlers__inference_move(inference, INFERENCE_RECEIVING);
     inference->x = x;
     x->state = inference;
-    x->sink = inference->body;
+    x->sink = handlers__item_body(inference->item);
     x->sink_bytes = x->content_length;
     return ERROR_NONE;
 }
@@ -206,15 +187,16 @@ static void count_failure(struct stats_cell *cell, uint64_t arrived_ns)
 }
 
 void handlers__inference_begin(struct exchange *x, const struct inference_kind *kind,
-                               const struct handlers__model *model)
+                               const struct method *method)
 {
     struct handlers *handlers = x->handlers;
     struct queue *queue = handlers->services->queue;
-    struct inference_head head = {.model = model, .format = PROTO_FORMAT_UNKNOWN, .json_bytes = -1};
+    struct item_head head = {.method = method, .format = PROTO_FORMAT_UNKNOWN, .json_bytes = -1};
     struct failure failure, refusal;
     enum error error = read_head(x, kind, &head, &failure);
-    int64_t bytes = error == ERROR_NONE ? first_bytes(x, &head) : 0;
-    /* Also for a head that is wrong: whoever may not come in is told that first. */
+    int64_t bytes =
+        error == ERROR_NONE ? handlers__item_first_bytes(handlers->services->arena, &head) : 0;
+    /* Admission runs even if the head is invalid: a client over its quota gets 429, not 400. */
     bool entered = queue_enter(queue, x->client, bytes, &refusal) == ERROR_NONE;
     if (entered && error == ERROR_NONE)
         error = create(x, kind, &head, bytes, &failure);
@@ -224,17 +206,15 @@ void handlers__inference_begin(struct exchange *x, const struct inference_kind *
         queue_leave(queue, x->client, bytes);
     else
         failure = refusal;
-    if (head.model != NULL)
-        count_failure(
-            handlers__stats_cell(handlers, handlers__shard_of(handlers, x->home), head.model),
-            x->arrived_ns);
+    count_failure(stats_of(handlers, handlers__shard_of(handlers, x->home), head.method),
+                  x->arrived_ns);
     handlers__fail(x, &failure);
 }
 
 void handlers__inference_run(struct exchange *x)
 {
     struct inference *inference = x->state;
-    inference->body_bytes = x->body_bytes;
+    handlers__item_receive(inference->item, x->body_bytes);
     inference->decoding_ns = x->body_done_ns != 0 ? x->body_done_ns : clock_now_ns();
     handlers__inference_decode(inference);
 }
@@ -245,26 +225,26 @@ enum error handlers__inference_to_pool(struct inference *inference, enum inferen
                                        void (*run)(struct workers_task *task))
 {
     inference->task.run = run;
-    inference->away = true;
+    inference->busy = true;
     enum error error = workers_submit(inference->handlers->services->pool, &inference->task);
     if (error != ERROR_NONE) {
-        inference->away = false;
+        inference->busy = false;
         return error;
     }
     handlers__inference_move(inference, state);
     return ERROR_NONE;
 }
 
-void handlers__inference_come_home(struct inference *inference, void (*open)(struct letter *letter))
+void handlers__inference_post(struct inference *inference, void (*open)(struct letter *letter))
 {
     inference->letter.open = open;
     mailbox_post(inference->home, &inference->letter);
 }
 
-bool handlers__inference_arrive(struct inference *inference)
+bool handlers__inference_return(struct inference *inference)
 {
-    assert(inference->away);
-    inference->away = false;
+    assert(inference->busy);
+    inference->busy = false;
     if (inference->x != NULL)
         return true;
     handlers__inference_release(inference);
@@ -295,14 +275,14 @@ void handlers__inference_drop(struct exchange *x)
     struct inference *inference = x->state;
     count_failure(inference->stats, inference->arrived_ns);
     handlers__inference_detach(inference);
-    if (!inference->away) {
+    if (!inference->busy) {
         handlers__inference_release(inference);
         return;
     }
     bool queued = inference->state == INFERENCE_QUEUED;
     handlers__inference_move(inference, INFERENCE_ABANDONED);
-    /* The item may be done by now, with its letter under way: then this does nothing, and the
-     * object is alive until the letter is opened here. */
+    /* The item may be done by now, with its completion posted: then this does nothing, and the
+     * object is alive until the completion runs here. */
     if (queued)
-        queue_cancel(inference->handlers->services->queue, &inference->item);
+        handlers__item_cancel(inference->item);
 }

@@ -1,0 +1,108 @@
+/* handlers/inference/item.h: one decoded request: from a body's bytes to what the queue takes.
+ *
+ * It knows no exchange: whoever has bytes makes an item of them, over HTTP an inference.
+ *
+ *     EMPTY      nothing
+ *     RECEIVING  the head is known, and the body has an arena slot
+ *     RECEIVED   the body is complete
+ *     DECODED    method, shapes, options and inputs are known
+ *     READY      the outputs have memory, and so will the encoder have
+ *     QUEUED     the queue borrows the item
+ *     DONE       the queue has let go; outputs and result are there
+ *
+ * Every state but QUEUED may go back to EMPTY. An item that needs no engine passes QUEUED by.
+ *
+ * Threads: one at a time. While the item is QUEUED, nobody but the queue touches it.
+ * Ownership: an item owns its arena slots, with body, inputs, outputs and the encoded answer; all
+ * go back at close. The queue counts them for the client.
+ * Cost: 4 KiB an item, to be opened and closed many times.
+ */
+#ifndef HANDLERS_INFERENCE_ITEM_H
+#define HANDLERS_INFERENCE_ITEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "proto/coding.h"
+#include "proto/proto.h"
+#include "queue/queue.h"
+
+struct item;
+
+/* Where items take memory from, and what bounds them. All borrowed until close. */
+struct item_source {
+    struct arena *arena;
+    struct queue *queue; /* which counts the arena's bytes for the client */
+    const struct method *method_default;
+    int64_t inflated_max_bytes;
+};
+
+/* What is known before the body is. */
+struct item_head {
+    const struct method *method; /* NULL: the body names it, or it is the default */
+    enum proto_format format;
+    enum proto_coding coding;
+    int64_t json_bytes; /* Inference-Header-Content-Length; -1: none */
+    int64_t body_bytes;
+};
+
+/* NULL when out of memory; EMPTY. */
+struct item *handlers__item_create(void);
+void handlers__item_destroy(struct item **item); /* must be EMPTY */
+
+/* What a request with this head holds of the arena to begin with: for queue_enter. A body that is
+ * not short is counted with all that it is likely to need, so that a request which cannot be
+ * finished is refused before it has begun. */
+int64_t handlers__item_first_bytes(const struct arena *arena, const struct item_head *head);
+/* Takes memory for the body. The client has entered the queue with so many bytes. After a failure
+ * the item is EMPTY, and those bytes are the caller's to give back. */
+ERROR_MUST_CHECK enum error handlers__item_open(struct item *item, const struct item_source *source,
+                                                const struct item_head *head, uint32_t client,
+                                                int64_t reserved_bytes, struct failure *failure);
+/* Gives all memory back. Returns the bytes still counted for the client: for queue_leave. */
+int64_t handlers__item_close(struct item *item);
+
+/* Where head.body_bytes bytes belong; lent until the item is RECEIVED. */
+unsigned char *handlers__item_body(struct item *item);
+void handlers__item_receive(struct item *item, int64_t body_bytes);
+
+/* ---- decode.c: from bytes to tensors ---- */
+
+bool handlers__item_is_compressed(const struct item *item); /* the body */
+/* Whether decoding takes long enough to need the work pool. */
+bool handlers__item_decode_is_long(const struct item *item);
+ERROR_MUST_CHECK enum error handlers__item_decode(struct item *item, struct failure *failure);
+/* Lent until close. From DECODED on; options may be set until the outputs are taken. */
+struct proto_request *handlers__item_request(struct item *item);
+
+/* ---- outputs.c: memory for the answer ---- */
+
+/* Checks the order against the method's limit, takes memory for the outputs that are wanted, and
+ * reserves what the encoder will take. */
+ERROR_MUST_CHECK enum error handlers__item_take_outputs(struct item *item, struct failure *failure);
+int64_t handlers__item_answer_max_bytes(const struct item *item); /* outputs and their encoding */
+/* One for each of the method's, NULL for those not wanted. Lent until close. */
+void *const *handlers__item_outputs(const struct item *item);
+/* No matrices, or matrices of order 0. */
+bool handlers__item_needs_engine(const struct item *item);
+/* Gives the outputs of an item that needs no engine; then it is DONE. */
+void handlers__item_fill_empty(struct item *item);
+
+/* ---- The queue ---- */
+
+/* on_done comes as queue_item.on_done does; items with the same on_done and owner may come
+ * together. context: the caller's own. */
+void handlers__item_submit(struct item *item, void (*on_done)(struct queue_item *done), void *owner,
+                           void *context);
+/* In on_done, once for each item: its context. The item is DONE. */
+void *handlers__item_done(struct queue_item *done);
+void handlers__item_cancel(struct item *item); /* see queue_cancel */
+/* Of an item that is DONE: why it has no outputs, or NONE. */
+ERROR_MUST_CHECK enum error handlers__item_failure(const struct item *item,
+                                                   struct failure *failure);
+/* Kernel and times of an item that is DONE. */
+const struct queue_item *handlers__item_result(const struct item *item);
+
+#endif
