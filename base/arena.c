@@ -78,8 +78,8 @@ struct magazine {
 };
 
 struct arena {
-    int fd;
-    unsigned char *base;
+    struct region *region;
+    unsigned char *base; /* of the region */
     uint64_t bytes;
     uint32_t granules;
     struct magazine magazines[MAGAZINES];
@@ -210,26 +210,36 @@ static void note_run(struct arena *arena, uint32_t first, uint32_t length, enum 
 
 /* ---- Life ---- */
 
-/* Creates, sizes, seals and maps the memfd. */
-static enum error map_memory(struct arena *arena, struct failure *failure)
+/* Creates, sizes and seals the memfd. On failure it may be open still. */
+static enum error make_file(uint64_t bytes, int *fd, struct failure *failure)
 {
-    arena->fd = memfd_create("invertd-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (arena->fd < 0)
+    *fd = memfd_create("invertd-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd < 0)
         return failure_set(failure, ERROR_INTERNAL, "The arena's memfd cannot be made: %s.",
                            strerror(errno));
     /* Sealed so that no process that holds the descriptor can make another fault by shrinking it.
      */
-    if (ftruncate(arena->fd, (off_t)arena->bytes) != 0 ||
-        fcntl(arena->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    if (ftruncate(*fd, (off_t)bytes) != 0 ||
+        fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
         return failure_set(failure, ERROR_INTERNAL, "The arena cannot be given %llu bytes: %s.",
-                           (unsigned long long)arena->bytes, strerror(errno));
-    void *base = mmap(NULL, arena->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena->fd, 0);
-    if (base == MAP_FAILED)
-        return failure_set(failure, ERROR_INTERNAL, "The arena of %llu bytes cannot be mapped: %s.",
-                           (unsigned long long)arena->bytes, strerror(errno));
-    arena->base = base;
+                           (unsigned long long)bytes, strerror(errno));
+    return ERROR_NONE;
+}
+
+static enum error map_memory(struct arena *arena, struct failure *failure)
+{
+    int fd = -1;
+    enum error error = make_file(arena->bytes, &fd, failure);
+    if (error == ERROR_NONE)
+        error = region_create(REGION_ARENA, fd, arena->bytes, &arena->region, failure);
+    if (error != ERROR_NONE) {
+        if (fd >= 0)
+            close(fd);
+        return error;
+    }
+    arena->base = region_map(arena->region).base;
     /* Fewer page faults where the system allows huge pages for memfds; no loss where not. */
-    (void)madvise(base, arena->bytes, MADV_HUGEPAGE);
+    (void)madvise(arena->base, arena->bytes, MADV_HUGEPAGE);
 
     void *notes = mmap(NULL, arena->granules * sizeof arena->notes[0], PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -244,12 +254,9 @@ static void unmap_memory(struct arena *arena)
 {
     if (arena->notes != NULL)
         munmap(arena->notes, arena->granules * sizeof arena->notes[0]);
-    if (arena->base != NULL) {
+    if (arena->base != NULL)
         ASAN_UNPOISON_MEMORY_REGION(arena->base, arena->bytes);
-        munmap(arena->base, arena->bytes);
-    }
-    if (arena->fd >= 0)
-        close(arena->fd);
+    region_drop(&arena->region);
 }
 
 static void init_locks(struct arena *arena)
@@ -276,7 +283,6 @@ enum error arena_create(int64_t bytes, struct arena **arena, struct failure *fai
     if (made == NULL)
         return failure_set(failure, ERROR_INTERNAL, "Out of memory for the arena.");
     memset(made, 0, sizeof *made);
-    made->fd = -1;
     made->bytes = (uint64_t)rounded;
     made->granules = (uint32_t)(rounded / ARENA_GRANULE);
     memset(made->heads, 0xff, sizeof made->heads); /* NOWHERE */
@@ -470,7 +476,12 @@ unsigned char *arena_base(const struct arena *arena)
 
 int arena_fd(const struct arena *arena)
 {
-    return arena->fd;
+    return region_fd(arena->region);
+}
+
+struct region_map arena_map(const struct arena *arena)
+{
+    return region_map(arena->region);
 }
 
 uint64_t arena_bytes(const struct arena *arena)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/region.h"
 
 #define ARENA_GRANULE 512 /* bytes; a slot is a whole number of them, and aligned to one */
 
@@ -40,8 +41,9 @@ ERROR_MUST_CHECK enum error arena_alloc(struct arena *arena, int64_t bytes,
 /* Gives the slot back and zeroes *slot. A zero slot is allowed and does nothing. */
 void arena_free(struct arena *arena, struct arena_slot *slot);
 
-unsigned char *arena_base(const struct arena *arena); /* the front's own mapping */
-int arena_fd(const struct arena *arena);              /* lent: belongs to the arena */
+unsigned char *arena_base(const struct arena *arena);   /* the front's own mapping */
+struct region_map arena_map(const struct arena *arena); /* base and bytes */
+int arena_fd(const struct arena *arena);                /* lent: belongs to the arena */
 uint64_t arena_bytes(const struct arena *arena);
 /* The sum of granted slots; any thread. Exact while no other thread takes or gives back. */
 uint64_t arena_used_bytes(const struct arena *arena);

@@ -93,9 +93,9 @@ bool process_join(const struct process_identity *identity, struct process *proce
     process->shared = map_descriptor(ENGINE_FD_SHARED, sizeof *process->shared, "lanes");
     if (!process->shared || !greet(identity, process->shared))
         return false;
-    process->arena_bytes = process->shared->arena_bytes;
-    process->arena = map_descriptor(ENGINE_FD_ARENA, process->arena_bytes, "arena");
-    if (!process->arena)
+    process->arena.bytes = process->shared->arena_bytes;
+    process->arena.base = map_descriptor(ENGINE_FD_ARENA, process->arena.bytes, "arena");
+    if (!process->arena.base)
         return false;
     pthread_t heart;
     int error = pthread_create(&heart, NULL, beat, process->shared);

@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/region.h"
 #include "gpu/engine.h"
 
 struct process {
     struct engine_shared *shared;
-    unsigned char *arena;
-    uint64_t arena_bytes;
+    struct region_map arena;
 };
 
 /* Who an engine is, for struct engine_shared. */

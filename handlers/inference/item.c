@@ -157,13 +157,11 @@ struct proto_request *handlers__item_request(struct item *item)
 /* The offset of a tensor that must lie in the arena. */
 static struct engine_tensor arena_tensor(const struct item *item, const void *data, int64_t bytes)
 {
-    const struct arena *arena = item->source.arena;
-    const unsigned char *at = data, *base = arena_base(arena);
-    assert(at >= base && bytes >= 0);
-    uint64_t offset_bytes = (uint64_t)(at - base);
-    assert(offset_bytes <= arena_bytes(arena) &&
-           (uint64_t)bytes <= arena_bytes(arena) - offset_bytes);
-    return (struct engine_tensor){.offset_bytes = offset_bytes, .region = ENGINE_REGION_ARENA};
+    struct engine_tensor tensor = {.region = ENGINE_REGION_ARENA};
+    bool is_inside =
+        region_offset(arena_map(item->source.arena), data, bytes, &tensor.offset_bytes);
+    assert(is_inside);
+    return tensor;
 }
 
 static const struct engine_tensor absent = {.region = ENGINE_REGION_NONE};

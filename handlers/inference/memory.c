@@ -90,7 +90,8 @@ static bool add_slot(struct item_memory *memory, int64_t bytes)
         return false;
     memory->count++;
     memory->held_bytes += (int64_t)slot->bytes;
-    memory->next = arena_base(memory->arena) + slot->offset_bytes;
+    memory->next = region_at(arena_map(memory->arena), slot->offset_bytes, (int64_t)slot->bytes);
+    assert(memory->next != NULL);
     memory->end = memory->next + slot->bytes;
     return true;
 }

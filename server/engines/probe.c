@@ -28,7 +28,10 @@ struct probe {
 
 static struct probe_data *probe_data(const struct probe *probe)
 {
-    return (struct probe_data *)(void *)(arena_base(probe->arena) + probe->slot.offset_bytes);
+    void *data =
+        region_at(arena_map(probe->arena), probe->slot.offset_bytes, sizeof(struct probe_data));
+    assert(data != NULL);
+    return data;
 }
 
 enum error probe_create(struct queue *queue, struct arena *arena, const char *method,

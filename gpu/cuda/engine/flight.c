@@ -75,8 +75,12 @@ enum engine_exit cuda_flight_create(struct cuda_flight *flight, struct cuda_flig
 /* NULL: absent, or unwanted. */
 static void *locate(const struct cuda_flight *flight, const struct engine_tensor *tensor)
 {
-    return tensor->region == ENGINE_REGION_ARENA ? flight->lane->d_arena + tensor->offset_bytes
-                                                 : NULL;
+    if (tensor->region != ENGINE_REGION_ARENA)
+        return NULL;
+    /* Its bytes are checked where the front makes the reference: sizes cost too much here. */
+    void *at = region_at(flight->lane->d_arena, tensor->offset_bytes, 0);
+    assert(at);
+    return at;
 }
 
 /* One item of the table for a method that takes one matrix. false: it lacks a tensor that is always

@@ -44,6 +44,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/region.h"
 #include "gpu/cuda/engine/device.h"
 #include "gpu/cuda/base/method.h"
 #include "gpu/cuda/base/pool.h"
@@ -69,7 +70,7 @@ struct cuda_flight_line {
 struct cuda_flight_lane {
     const struct cuda_device *device;
     struct engine_shared *engine; /* to be told of a lost context; NULL: nobody is */
-    unsigned char *d_arena;
+    struct region_map d_arena;
     struct cuda_pool *pool;
     const struct process_faults *faults; /* NULL: none */
     bool is_long;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/region.h"
 #include "gpu/cuda/engine/device.h"
 #include "gpu/cuda/base/pool.h"
 #include "gpu/engine.h"
@@ -23,7 +24,7 @@ struct cuda_lane_options {
     struct engine_lane *lane;     /* borrowed for ever, like all of these */
     struct engine_shared *engine; /* whose lane it is */
     const struct cuda_device *device;
-    unsigned char *d_arena;
+    struct region_map d_arena;
     struct cuda_pool *pool;
     int event_fd;
     bool is_long;

@@ -85,8 +85,8 @@ static void identify(const struct cuda_device *device, struct process_identity *
 static enum engine_exit start_lanes(const struct settings *settings, const struct process *process,
                                     const struct cuda_device *device, struct cuda_pool *pool)
 {
-    unsigned char *d_arena = NULL;
-    enum engine_exit how = cuda_device_pin(process->arena, process->arena_bytes, &d_arena);
+    struct region_map d_arena = {.bytes = process->arena.bytes};
+    enum engine_exit how = cuda_device_pin(process->arena.base, d_arena.bytes, &d_arena.base);
     cuda_pool_be_patient(pool, ENGINE_MEMORY_WAIT_NS);
     for (int i = 0; how == ENGINE_EXIT_OK && i < ENGINE_LANES; i++) {
         bool is_long = i == ENGINE_LANE_LONG;

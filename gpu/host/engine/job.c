@@ -100,7 +100,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
 {
     process_ring_begin(batch);
     atomic_store_explicit(&batch->started_ns, clock_now_ns(), memory_order_relaxed);
-    ORDER_ACQUIRE(job->arena);
+    ORDER_ACQUIRE(job->arena.base);
     job->batch = batch;
     job->method = host_method_at(batch->method);
     job->chunks = 1;
@@ -172,7 +172,9 @@ static void *locate(const struct host_job *job, const struct engine_tensor *tens
 {
     if (tensor->region != ENGINE_REGION_ARENA)
         return NULL;
-    return job->arena + tensor->offset_bytes + (uint64_t)(index * bytes);
+    void *at = region_at(job->arena, tensor->offset_bytes + (uint64_t)(index * bytes), bytes);
+    assert(at);
+    return at;
 }
 
 /* Two groups of matrices: one that waits to be run, and the next, which is being gathered. */
@@ -264,7 +266,7 @@ static void finish(struct host_job *job)
         snprintf(batch->kernel, sizeof batch->kernel, "%s",
                  job->method->kernel((enum precision)batch->precision, batch->n));
     batch->finished_ns = clock_now_ns();
-    ORDER_RELEASE(job->arena);
+    ORDER_RELEASE(job->arena.base);
     /* Sequentially consistent: the front's sleep is decided by this and front_waits together. */
     atomic_store(&batch->state, ENGINE_BATCH_DONE);
 }

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/region.h"
 #include "gpu/engine.h"
 #include "gpu/host/base/host.h"
 #include "gpu/host/base/scratch.h"
@@ -38,7 +39,7 @@ struct host_job {
     /* constant while chunks are unfinished */
     _Alignas(64) struct engine_batch *batch;
     const struct host_method *method;
-    unsigned char *arena;
+    struct region_map arena;
     struct host_budget *budget;
     struct host_team *team; /* may be NULL */
     const struct process_faults *faults;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/region.h"
 #include "gpu/engine.h"
 #include "gpu/host/base/scratch.h"
 #include "gpu/process/fault.h"
@@ -21,7 +22,7 @@ struct host_lane;
 
 struct host_lane_options {
     struct engine_lane *lane; /* borrowed, as is the arena, until destroy */
-    unsigned char *arena;
+    struct region_map arena;
     int event_fd;
     int threads;                /* >= 1 */
     int nice;                   /* added to the workers' niceness */

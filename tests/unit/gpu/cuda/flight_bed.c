@@ -19,8 +19,8 @@ void flightbed_open(struct flightbed *bed, size_t bytes_max)
     assert_int_equal(cuda_device_find(0, &bed->device), ENGINE_EXIT_OK);
     assert_int_equal(cuda_device_open(&bed->device), ENGINE_EXIT_OK);
     assert_int_equal(cuda_pool_create(bytes_max, &bed->pool), ENGINE_EXIT_OK);
-    bed->lane =
-        (struct cuda_flight_lane){.device = &bed->device, .d_arena = bed->arena, .pool = bed->pool};
+    bed->lane = (struct cuda_flight_lane){
+        .device = &bed->device, .d_arena = {bed->arena, FLIGHTBED_ARENA_BYTES}, .pool = bed->pool};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(cuda_flight_create(&bed->flights[i], &bed->lane, 0), ENGINE_EXIT_OK);
         bed->batches[i] = malloc(sizeof *bed->batches[i]);

@@ -34,7 +34,7 @@ static void start_within(int threads, int64_t scratch_max)
     assert_int_equal(host_budget_create(scratch_max, threads, &budget, &failure), ERROR_NONE);
     gputest_bed_create(&bed, ARENA_BYTES);
     struct host_lane_options options = {.lane = &bed.shared->lanes[ENGINE_LANE_SHORT],
-                                        .arena = bed.arena,
+                                        .arena = {bed.arena, bed.arena_bytes},
                                         .event_fd = bed.event_fd,
                                         .threads = threads,
                                         .spin_ns = 2000,

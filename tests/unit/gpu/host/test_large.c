@@ -223,7 +223,7 @@ static void test_bits_of_a_lane(void **state)
         assert_int_equal(host_budget_create(INT64_C(1) << 30, threads[i], &budget, &failure),
                          ERROR_NONE);
         struct host_lane_options options = {.lane = &bed.shared->lanes[ENGINE_LANE_SHORT],
-                                            .arena = bed.arena,
+                                            .arena = {bed.arena, bed.arena_bytes},
                                             .event_fd = bed.event_fd,
                                             .threads = threads[i],
                                             .budget = budget,
