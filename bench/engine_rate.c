@@ -14,7 +14,7 @@
  * see what they would see in service. Prints one line of JSON. Of the two rates, the one a second
  * of the engine's processor time does not depend on who else uses the machine's cores.
  *
- * One thread. The engine ends with the control pipe, that is, with this program.
+ * One thread. The engine ends with the control socket, that is, with this program.
  */
 #include <errno.h>
 #include <fcntl.h>

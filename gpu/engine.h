@@ -32,8 +32,13 @@
  *
  * Waking: the front adds 1 to `lane.submitted` and wakes its futex; the engine sleeps on it
  * (spinning briefly first). The engine, having stored DONE, exchanges lane.front_waits with 0 and
- * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes). Life: the
- * engine ends when descriptor ENGINE_FD_CONTROL reads end of file, and never outlives the front. It
+ * when it was 1 writes 1 to the event descriptor (an eventfd shared by both lanes).
+ *
+ * Control: descriptor ENGINE_FD_CONTROL is a socket of base/descriptor.h, over which the front may
+ * send messages with descriptors to a running engine. A message begins with its kind, 4 bytes; none
+ * is defined yet. An engine ignores a kind that it does not know, and closes the descriptor.
+ *
+ * Life: the engine ends when ENGINE_FD_CONTROL is at its end, and never outlives the front. It
  * beats `heartbeat` at least every ENGINE_HEARTBEAT_MS, from a thread that does no numerical work.
  * It says who it is and what it takes (engine_contract_hash to n_max below) and then sets `ready`
  * once it can take batches. An engine that cannot go on ends with one of enum engine_exit, which
@@ -52,7 +57,8 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 9 /* raised with every change of this file or of a descriptor's meaning */
+#define ENGINE_CONTRACT 10   /* raised with every change of this file or of a descriptor's meaning \
+                              */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \
     4096 /* items in a batch at most: enough to keep a bus busy both ways                          \
@@ -107,7 +113,7 @@ enum engine_ready {
 
 /* How a process ends that ends by itself. */
 enum engine_exit {
-    ENGINE_EXIT_OK,         /* the front closed the control pipe */
+    ENGINE_EXIT_OK,         /* the front closed the control socket */
     ENGINE_EXIT_FAILURE,    /* it could not start, and has logged why */
     ENGINE_EXIT_BAD_OPTION, /* likewise */
     ENGINE_EXIT_FAULT = 10, /* the device's context is lost: start it again. What ran is suspect */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "version.h"
 
@@ -113,20 +114,23 @@ int process_cores(void)
     return online > 0 && online < CPU_SETSIZE ? (int)online : 1;
 }
 
-/* Returns when the front has closed its end. */
-static void wait_for_end(void)
+/* Returns when the front has closed its end. No kind of message is known yet. */
+static void read_messages(void)
 {
-    char byte;
-    ssize_t got;
-    do {
-        got = read(ENGINE_FD_CONTROL, &byte, 1);
-    } while (got > 0 || (got < 0 && errno == EINTR));
+    struct descriptor_message message;
+    for (;;) {
+        enum error error = descriptor_receive(ENGINE_FD_CONTROL, &message);
+        if (error == ERROR_INTERNAL || (error == ERROR_NONE && message.length == 0))
+            return;
+        if (message.fd >= 0)
+            close(message.fd);
+    }
 }
 
 void process_serve(struct process *process)
 {
     atomic_store(&process->shared->ready, ENGINE_READY);
-    wait_for_end();
+    read_messages();
 }
 
 void process_tell_lost(struct engine_shared *shared)

@@ -3,7 +3,7 @@
  *
  *      process_isolate -> process_join -> (the engine starts its lanes) -> process_serve -> _exit
  *
- * Nothing is given back: the process ends by _exit when the control pipe ends, or with the front
+ * Nothing is given back: the process ends by _exit when the control socket ends, or with the front
  * (PR_SET_PDEATHSIG), and all that outlives it belongs to the front.
  *
  * Threads: main calls; process_join starts one that beats.

@@ -1,8 +1,8 @@
 /* server/engines/process.c: see process.h.
  *
- * Descriptors the child gets (gpu/engine.h): 0 the control pipe, whose other end is ours alone and
- * closes with us; 2 our stderr; 3 the arena; 4 the shared lanes; 5 the event descriptor. Everything
- * else is closed on exec.
+ * Descriptors the child gets (gpu/engine.h): 0 the control socket, whose other end is ours alone
+ * and closes with us; 2 our stderr; 3 the arena; 4 the shared lanes; 5 the event descriptor.
+ * Everything else is closed on exec.
  */
 #include "server/engines/process.h"
 
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
 
 static void move(struct engine_process *process, enum engine_process_state to)
@@ -181,16 +182,14 @@ static int spawn(struct engine_process *process, char **arguments, int control_c
     return uv_spawn(home->loop, &process->process, &options);
 }
 
-/* What must be there before the process is. control: the pipe's two ends. */
+/* What must be there before the process is. control: the socket's two ends. */
 static enum error prepare(struct engine_process *process, int control[2], struct failure *failure)
 {
     enum error error = map_shared(process, failure);
     if (error == ERROR_NONE && queue_lane_create(process->home->queue, process->shared,
                                                  &process->engine, &process->lane) != ERROR_NONE)
         error = failure_set(failure, ERROR_FULL, "out of memory for an engine's lanes");
-    if (error == ERROR_NONE && pipe2(control, O_CLOEXEC) != 0)
-        error = failure_set(failure, ERROR_INTERNAL, "cannot make a pipe: %s", strerror(errno));
-    return error;
+    return error == ERROR_NONE ? descriptor_pair(control, failure) : error;
 }
 
 enum error engine_process_start(const struct engine_process_home *home, const char *path,

@@ -262,7 +262,7 @@ def test_live_throughout_and_ready_again():
 
 
 def test_engines_end_with_the_front():
-    """kill -9 of the front: its engines see their control pipe close, and end by themselves."""
+    """kill -9 of the front: its engines see their control socket close, and end by themselves."""
     with Daemon() as daemon:
         engines = daemon.engines()
         assert engines

@@ -7,7 +7,7 @@
  * the methods and orders of its table (method.c) and says so in n_max. What its kernels need of the
  * device's memory beside the arena comes from one pool with a budget.
  *
- * Threads: main waits for the control pipe's end; one beats; each lane has one; CUDA has some of
+ * Threads: main waits for the control socket's end; one beats; each lane has one; CUDA has some of
  * its own. The process ends by _exit: with the front, or at once when the device fails.
  */
 #include <stdio.h>

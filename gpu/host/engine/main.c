@@ -7,7 +7,7 @@
  * lanes share one budget of scratch memory. Each has a team of helpers for large matrices, as nice
  * as its workers: one team for both would hold short work up, or take cores from it.
  *
- * Threads: main waits for the control pipe's end; one beats; the lanes have their workers and
+ * Threads: main waits for the control socket's end; one beats; the lanes have their workers and
  * helpers. The process ends by _exit when the pipe ends, or with the front (PR_SET_PDEATHSIG);
  * nothing needs tidying, for all that outlives it belongs to the front.
  */

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "base/descriptor.h"
+
 static void sleep_ms(int ms)
 {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
@@ -61,7 +63,7 @@ void gputest_child_start(struct gputest_child *child, const struct gputest_bed *
                          const char *path, const char *const *arguments, int log_fd)
 {
     int ends[2];
-    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(descriptor_pair(ends, NULL), ERROR_NONE);
     child->pid = fork();
     assert_true(child->pid >= 0);
     if (child->pid == 0) {

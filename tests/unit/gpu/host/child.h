@@ -12,7 +12,7 @@
 
 struct gputest_child {
     pid_t pid;
-    int control; /* our end of the pipe; -1: closed */
+    int control; /* our end of the socket; -1: closed */
 };
 
 /* The path of a program of the same build as this test: `name` in one of the folders above it.

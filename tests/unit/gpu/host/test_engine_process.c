@@ -1,5 +1,5 @@
-/* The engine as a process, with real memfds, an eventfd and a control pipe. The program is the one
- * that INVERTD_HOST names, else the one of the same build: BUILD/unit/gpu/(this) goes with
+/* The engine as a process, with real memfds, an eventfd and a control socket. The program is the
+ * one that INVERTD_HOST names, else the one of the same build: BUILD/unit/gpu/(this) goes with
  * BUILD/invertd-host. */
 #include <errno.h>
 #include <limits.h>
@@ -161,7 +161,7 @@ static void test_silent_when_nobody_waits(void **state)
 }
 
 /* A batch in flight does not delay the end. */
-static void test_ends_with_its_control_pipe(void **state)
+static void test_ends_with_its_control_socket(void **state)
 {
     (void)state;
     gputest_bed_create(&bed, ARENA_BYTES);
@@ -276,7 +276,7 @@ int main(void)
         cmocka_unit_test(test_silent_when_nobody_waits),
     };
     const struct CMUnitTest ends[] = {
-        cmocka_unit_test(test_ends_with_its_control_pipe),
+        cmocka_unit_test(test_ends_with_its_control_socket),
         cmocka_unit_test(test_refuses_another_contract),
         cmocka_unit_test(test_refuses_a_short_arena),
         cmocka_unit_test(test_refuses_what_needs_more_scratch),

@@ -17,6 +17,7 @@
 #include <getopt.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "gpu/process/options.h"
 #include "gpu/process/process.h"
 #include "gpu/process/ring.h"
@@ -264,6 +265,50 @@ static void test_cores(void **state)
     assert_true(process_cores() >= 1 && process_cores() <= sysconf(_SC_NPROCESSORS_CONF));
 }
 
+/* ---- The control socket ---- */
+
+/* An engine with a control socket and nothing else. */
+static _Noreturn void serve_in_child(struct engine_shared *shared, const int control[2])
+{
+    struct process process = {.shared = shared};
+    dup2(control[1], ENGINE_FD_CONTROL);
+    close(control[1]);
+    close(control[0]); /* ours would keep the other end open */
+    process_serve(&process);
+    _exit(0);
+}
+
+/* It ignores messages that it does not know, closes their descriptors, and ends with the front. */
+static void test_control(void **state)
+{
+    (void)state;
+    int control[2], pipes[2], status;
+    char byte;
+    struct engine_shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    assert_int_equal(descriptor_pair(control, NULL), ERROR_NONE);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        serve_in_child(shared, control);
+    close(control[1]);
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        assert_int_equal(pipe(pipes), 0);
+        assert_int_equal(descriptor_send(control[0], &kind, sizeof kind, pipes[1]), ERROR_NONE);
+        assert_int_equal(descriptor_send(control[0], "?", 1, -1), ERROR_NONE);
+        close(pipes[1]);
+        assert_int_equal(read(pipes[0], &byte, 1), 0); /* closed there */
+        close(pipes[0]);
+    }
+    assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+    assert_int_equal(atomic_load(&shared->ready), ENGINE_READY);
+    close(control[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    munmap(shared, sizeof *shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,7 +316,7 @@ int main(void)
         cmocka_unit_test(test_first),   cmocka_unit_test(test_begin),
         cmocka_unit_test(test_lost),    cmocka_unit_test(test_sleep_ends),
         cmocka_unit_test(test_wake),    cmocka_unit_test(test_tell),
-        cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_cores),   cmocka_unit_test(test_control),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
