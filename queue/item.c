@@ -107,6 +107,17 @@ static void acquit(struct queue *queue, struct queue_item *item)
     }
 }
 
+void queue__item_give_up(struct queue *queue, const struct queue_fragment *fragment,
+                         enum error status)
+{
+    struct queue_item *item = fragment->item;
+    item->running--;
+    if (item->dropped)
+        queue__item_end_if_idle(queue, item);
+    else
+        queue__item_drop(queue, item, status);
+}
+
 void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment, bool alone)
 {
     struct queue_item *item = fragment->item;

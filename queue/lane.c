@@ -272,13 +272,13 @@ bool queue_lane_worked(struct queue_lane *lane)
 /* Whether it has suspects, or is ending with what may be some. */
 static bool has_suspects(const struct queue_lane *lane)
 {
-    bool doubted = false;
+    bool suspected = false;
     for (int kind = 0; kind < ENGINE_LANES; kind++)
         for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
             const struct queue_slot *slot = &lane->rings[kind].slots[i];
-            doubted |= slot->used && slot->doubted;
+            suspected |= slot->used && slot->suspected;
         }
-    return doubted || (lane->spare && in_flight(lane) > 0);
+    return suspected || (lane->spare && in_flight(lane) > 0);
 }
 
 bool queue_has_suspects(struct queue *queue, enum queue_place_id place)

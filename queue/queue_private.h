@@ -89,7 +89,7 @@ struct queue_slot {
     uint64_t until_ns;           /* while it waits: how long it may, as far as was seen */
     double predicted_ns, max_ns; /* what it is going to take; what it may take */
     int64_t matrices, bytes;     /* of inputs and wanted outputs */
-    bool doubted;                /* its engine is ending, and its fragments count as suspected */
+    bool suspected;              /* its engine is ending, and its fragments count as suspected */
     int dropped; /* the first so many fragments are of dropped items; there may be more */
     int count;
     struct queue_fragment fragments[ENGINE_BATCH_ITEMS];
@@ -227,9 +227,12 @@ void queue__item_end_if_idle(struct queue *queue, struct queue_item *item);
 void queue__item_drop(struct queue *queue, struct queue_item *item, enum error status);
 /* A fragment's result is in. alone: it ran as a suspect. */
 void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment, bool alone);
+/* A fragment will not run again: the item fails with status, unless it was dropped before. */
+void queue__item_give_up(struct queue *queue, const struct queue_fragment *fragment,
+                         enum error status);
 void queue__unlock_and_tell(struct queue *queue);
 
-/* flow.c: what waits, and whose turn it is. */
+/* waiting.c: what waits, and whose turn it is. */
 ERROR_MUST_CHECK enum error queue__flow_add(struct queue *queue, struct queue_item *item);
 void queue__flow_remove(struct queue *queue,
                         struct queue_item *item); /* does nothing to one not in a flow */
@@ -246,18 +249,25 @@ void queue__flow_drop_all(struct queue *queue, enum queue_place_id place, enum e
 int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_fragment *fragments,
                      enum queue_reason *reason);
 
-/* batch.c: from queue to lane and back. */
+/* dispatch.c: from queue to lane and back. */
 void queue__dispatch(struct queue *queue, uint64_t now_ns);
 void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now_ns);
+/* The engine has the batch no more. */
+void queue__slot_release(struct queue *queue, struct queue_ring *ring, struct queue_slot *slot,
+                         uint64_t now_ns);
 /* Is any of the batch a client's, not the service's own? */
 bool queue__has_client(const struct queue_slot *slot);
 /* Whether the engine has begun with the batch. */
 bool queue__has_started(const struct queue_ring *ring, int slot);
+
+/* suspects.c: batches that run again, and which of them an engine died of. */
 /* An ending engine's batches that it has not begun are sent again, and it begins none. blamed: the
  * items of those that it has begun are suspects. */
 void queue__take_back_waiting(struct queue_lane *lane, bool blamed, uint64_t now_ns);
 /* A dead engine's other batches: they are suspect when the engine is blamed. */
 void queue__take_back_rest(struct queue_lane *lane, bool blamed, uint64_t now_ns);
+/* Lists each fragment of a batch, to run alone. */
+void queue__suspects_add(struct queue *queue, const struct queue_slot *slot);
 void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,
                       const struct queue_fragment *fragments, int count);
 /* Ends the items of every batch in the list. */
@@ -265,7 +275,7 @@ void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum
 /* Takes the item's fragments out of all retry lists. */
 void queue__retry_forget(struct queue *queue, struct queue_item *item);
 
-/* place.c: the places, and which of them serves what. */
+/* places.c: the places, and which of them serves what. */
 void queue__places_init(struct queue *queue, uint64_t now_ns);
 enum queue_place_id queue__place_route(const struct queue *queue, const struct queue_item *item);
 /* Whose spare engine is to run a place's suspects. */

@@ -1,4 +1,4 @@
-/* queue/flow.c: what waits, and whose turn it is.
+/* queue/waiting.c: what waits, and whose turn it is.
  *
  * Waiting items hang in flows, one for each (priority, client, key), oldest first. The flows of a
  * place, lane kind and priority form a ring. Serving is deficit round-robin: a flow may lead a

@@ -1,4 +1,4 @@
-/* queue/place.c: the places, which of them serves what, and what happens while one is out.
+/* queue/places.c: the places, which of them serves what, and what happens while one is out.
  *
  * The host takes everything. CUDA takes what all of its engines that have been up take, by method,
  * precision, order and options, so that any of them can serve the place's work. CUDA out of

@@ -1,8 +1,8 @@
-/* queue/batch.c: batches on their way to engines and back.
+/* queue/dispatch.c: batches on their way to engines, and their results on the way back.
  *
  * A batch is a list of fragments (slices of items). While an engine has it, its record stands in
- * the lane's `struct queue_slot`, in the front's own memory. A batch that has to run again is kept
- * whole as a retry: the waiting of its items is over, so it goes before everything else.
+ * the lane's `struct queue_slot`, in the front's own memory. What has to run again goes before
+ * everything else: the waiting of its items is over. Which batch an engine died of: suspects.c.
  *
  * Threads: under the queue's lock.
  */
@@ -106,7 +106,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     struct queue_ring *ring = &lane->rings[slot->key.lane];
     struct engine_batch *batch = &ring->shared->batches[ring->submissions % ENGINE_BATCH_SLOTS];
     slot->used = true;
-    slot->doubted = false;
+    slot->suspected = false;
     slot->dropped = 0;
     slot->stage = QUEUE_STAGE_SENT;
     slot->submitted_ns = slot->since_ns = now_ns;
@@ -226,85 +226,6 @@ void queue__dispatch(struct queue *queue, uint64_t now_ns)
             feed_spare(queue, lane, now_ns);
 }
 
-/* ---- Running again ---- */
-
-/* The fragment will not run again. */
-static void give_up(struct queue *queue, const struct queue_fragment *fragment, enum error status)
-{
-    struct queue_item *item = fragment->item;
-    item->running--;
-    if (item->dropped)
-        queue__item_end_if_idle(queue, item);
-    else
-        queue__item_drop(queue, item, status);
-}
-
-void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,
-                      const struct queue_fragment *fragments, int count)
-{
-    struct queue_retry *retry = malloc(sizeof *retry + (size_t)count * sizeof *retry->fragments);
-    if (retry == NULL) {
-        for (int i = 0; i < count; i++)
-            give_up(queue, &fragments[i], ERROR_FULL);
-        return;
-    }
-    retry->next = NULL;
-    retry->key = *key;
-    retry->count = 0;
-    for (int i = 0; i < count; i++) {
-        if (fragments[i].item->dropped)
-            give_up(queue, &fragments[i], ERROR_CANCELLED);
-        else
-            retry->fragments[retry->count++] = fragments[i];
-    }
-    if (retry->count == 0) {
-        free(retry);
-        return;
-    }
-    *list->last = retry;
-    list->last = &retry->next;
-}
-
-static void forget_in(struct queue_retries *list, struct queue_item *item)
-{
-    struct queue_retry **link = &list->first;
-    while (*link != NULL) {
-        struct queue_retry *retry = *link;
-        int kept = 0;
-        for (int i = 0; i < retry->count; i++) {
-            if (retry->fragments[i].item == item)
-                item->running--;
-            else
-                retry->fragments[kept++] = retry->fragments[i];
-        }
-        retry->count = kept;
-        if (kept == 0) {
-            *link = retry->next;
-            free(retry);
-        } else {
-            link = &retry->next;
-        }
-    }
-    list->last = link;
-}
-
-void queue__retry_forget(struct queue *queue, struct queue_item *item)
-{
-    if (item->running == 0)
-        return;
-    for (int p = 0; p < QUEUE_PLACES; p++) {
-        for (int kind = 0; kind < ENGINE_LANES; kind++)
-            forget_in(&queue->places[p].retries[kind], item);
-        forget_in(&queue->places[p].suspects, item);
-    }
-}
-
-void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum error status)
-{
-    while (list->first != NULL) /* dropping an item takes its fragments out of the list */
-        queue__item_drop(queue, list->first->fragments[0].item, status);
-}
-
 /* ---- Coming back ---- */
 
 /* An engine opens a batch while another's last chunks are under way: what lies before the end of
@@ -356,7 +277,7 @@ static void count_batch(struct queue *queue, const struct queue_lane *lane,
 /* Whether its fragments count as suspected. */
 static bool is_alone(const struct queue_lane *lane, const struct queue_slot *slot)
 {
-    return lane->spare || slot->doubted;
+    return lane->spare || slot->suspected;
 }
 
 static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
@@ -379,15 +300,7 @@ static void batch_stopped(struct queue *queue, struct queue_lane *lane, struct q
     if (queue__has_client(slot))
         metric_add(lane->stopped, 1);
     for (int i = 0; i < slot->count; i++)
-        give_up(queue, &slot->fragments[i], ERROR_INTERNAL);
-}
-
-/* Suspects are listed one by one. */
-static void add_suspects(struct queue *queue, const struct queue_slot *slot)
-{
-    for (int i = 0; i < slot->count; i++)
-        queue__retry_add(queue, &queue->places[slot->key.place].suspects, &slot->key,
-                         &slot->fragments[i], 1);
+        queue__item_give_up(queue, &slot->fragments[i], ERROR_INTERNAL);
 }
 
 /* The batch did not fit the device's memory: two batches of half the size, down to one matrix. */
@@ -398,7 +311,7 @@ static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alo
     struct queue_fragment halves[2];
     metric_add(queue->retried_memory, 1);
     if (slot->count > 1 && alone) {
-        add_suspects(queue, slot);
+        queue__suspects_add(queue, slot);
         return;
     }
     if (slot->count > 1) {
@@ -409,7 +322,7 @@ static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alo
     }
     halves[0] = halves[1] = slot->fragments[0];
     if (halves[0].count == 1) {
-        give_up(queue, &halves[0], ERROR_TOO_LARGE);
+        queue__item_give_up(queue, &halves[0], ERROR_TOO_LARGE);
         return;
     }
     halves[0].count /= 2;
@@ -421,7 +334,7 @@ static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alo
     queue__retry_add(queue, list, &slot->key, &halves[1], 1);
 }
 
-static void slot_release(struct queue *queue, struct queue_ring *ring, struct queue_slot *slot,
+void queue__slot_release(struct queue *queue, struct queue_ring *ring, struct queue_slot *slot,
                          uint64_t now_ns)
 {
     queue->running_cost_ns -= slot->predicted_ns;
@@ -440,7 +353,7 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
             if (!slot->used ||
                 atomic_load_explicit(&batch->state, memory_order_acquire) != ENGINE_BATCH_DONE)
                 continue;
-            slot_release(queue, ring, slot, now_ns);
+            queue__slot_release(queue, ring, slot, now_ns);
             uint32_t status = batch->status;
             lane->worked |= status == ENGINE_OK;
             if (status == ENGINE_OK)
@@ -451,150 +364,14 @@ void queue__reap_lane(struct queue *queue, struct queue_lane *lane, uint64_t now
                 batch_stopped(queue, lane, slot);
             else
                 for (int f = 0; f < slot->count; f++)
-                    give_up(queue, &slot->fragments[f], ERROR_INTERNAL);
+                    queue__item_give_up(queue, &slot->fragments[f], ERROR_INTERNAL);
             atomic_store_explicit(&batch->state, ENGINE_BATCH_FREE, memory_order_release);
         }
     }
-}
-
-/* ---- An engine's death ---- */
-
-/* A fragment of the item is suspected. */
-static void doubt(struct queue *queue, struct queue_item *item)
-{
-    if (item->state == QUEUE_RUNNING && !item->dropped) {
-        queue__item_move(queue, item, QUEUE_SUSPECT);
-        queue__flow_remove(queue, item); /* the rest waits for the verdict */
-    }
-    item->suspected++;
-}
-
-/* The same of all its fragments, while their engine is ending. */
-static void unverified_slot(struct queue *queue, struct queue_slot *slot)
-{
-    slot->doubted = true;
-    for (int i = 0; i < slot->count; i++)
-        doubt(queue, slot->fragments[i].item);
-}
-
-/* The fragment runs alone from now on. */
-static void suspect(struct queue *queue, const struct queue_key *key,
-                    const struct queue_fragment *fragment)
-{
-    doubt(queue, fragment->item);
-    queue__retry_add(queue, &queue->places[key->place].suspects, key, fragment, 1);
-}
-
-/* What a dead engine had started. alone: it was the spare one's, so there is no doubt. */
-static void blame(struct queue *queue, struct queue_slot *slot, bool alone)
-{
-    for (int i = 0; i < slot->count; i++) {
-        struct queue_fragment *fragment = &slot->fragments[i];
-        if (alone || slot->doubted)
-            fragment->item->suspected--; /* it is counted anew */
-        if (alone && ++fragment->item->strikes >= QUEUE_POISON_STRIKES)
-            give_up(queue, fragment, ERROR_POISON);
-        else
-            suspect(queue, &slot->key, fragment);
-    }
-}
-
-/* What an engine had not started, or did not die of: the same batch again, less the items that are
- * suspects by now. */
-static void send_again(struct queue *queue, struct queue_slot *slot, bool spare)
-{
-    struct queue_place *place = &queue->places[slot->key.place];
-    int kept = 0;
-    if (spare) {
-        add_suspects(queue, slot);
-        return;
-    }
-    for (int i = 0; i < slot->count; i++) {
-        const struct queue_fragment *fragment = &slot->fragments[i];
-        if (fragment->item->state == QUEUE_SUSPECT)
-            suspect(queue, &slot->key, fragment);
-        else
-            slot->fragments[kept++] = *fragment;
-    }
-    if (kept > 0)
-        queue__retry_add(queue, &place->retries[slot->key.lane], &slot->key, slot->fragments, kept);
 }
 
 bool queue__has_started(const struct queue_ring *ring, int slot)
 {
     return atomic_load_explicit(&ring->shared->batches[slot].state, memory_order_acquire) ==
            ENGINE_BATCH_RUNNING;
-}
-
-/* The batch is no longer the engine's. */
-static void take_back(struct queue_lane *lane, struct queue_ring *ring, struct queue_slot *slot,
-                      bool blamed, uint64_t now_ns)
-{
-    slot_release(lane->queue, ring, slot, now_ns);
-    metric_add(lane->queue->retried_died, 1);
-    if (blamed || slot->doubted)
-        blame(lane->queue, slot, lane->spare);
-    else
-        send_again(lane->queue, slot, lane->spare);
-}
-
-/* The same of one that the engine has not begun and is not going to. What is left of suspects stays
- * until the engine is reaped, with what it has begun of them: nothing of them starts before. */
-static void take_back_waiting(struct queue_lane *lane, struct queue_ring *ring,
-                              struct queue_slot *slot, uint64_t now_ns)
-{
-    struct queue_retries *list = &lane->queue->places[slot->key.place].retries[slot->key.lane];
-    int innocent = 0;
-    for (int i = 0; i < slot->count && !lane->spare; i++) {
-        struct queue_fragment fragment = slot->fragments[i];
-        if (fragment.item->state == QUEUE_SUSPECT)
-            continue;
-        slot->fragments[i] = slot->fragments[innocent];
-        slot->fragments[innocent++] = fragment;
-    }
-    if (lane->spare || innocent == slot->count) {
-        take_back(lane, ring, slot, false, now_ns);
-        return;
-    }
-    if (innocent > 0)
-        queue__retry_add(lane->queue, list, &slot->key, slot->fragments, innocent);
-    slot->count -= innocent;
-    memmove(slot->fragments, slot->fragments + innocent,
-            (size_t)slot->count * sizeof *slot->fragments);
-    unverified_slot(lane->queue, slot);
-}
-
-void queue__take_back_waiting(struct queue_lane *lane, bool blamed, uint64_t now_ns)
-{
-    bool waits[ENGINE_LANES][ENGINE_BATCH_SLOTS] = {{false}};
-    for (int kind = 0; kind < ENGINE_LANES; kind++) {
-        struct queue_ring *ring = &lane->rings[kind];
-        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
-            uint32_t state = ENGINE_BATCH_SUBMITTED;
-            waits[kind][i] = ring->slots[i].used && !ring->slots[i].doubted &&
-                             atomic_compare_exchange_strong(&ring->shared->batches[i].state, &state,
-                                                            ENGINE_BATCH_FREE);
-        }
-    }
-    /* From here on the engine begins nothing: all suspects are known before others are sent. */
-    for (int kind = 0; kind < ENGINE_LANES && blamed && !lane->spare; kind++)
-        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
-            struct queue_slot *slot = &lane->rings[kind].slots[i];
-            if (slot->used && !slot->doubted && !waits[kind][i])
-                unverified_slot(lane->queue, slot);
-        }
-    for (int kind = 0; kind < ENGINE_LANES; kind++)
-        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
-            if (waits[kind][i])
-                take_back_waiting(lane, &lane->rings[kind], &lane->rings[kind].slots[i], now_ns);
-}
-
-void queue__take_back_rest(struct queue_lane *lane, bool blamed, uint64_t now_ns)
-{
-    for (int kind = 0; kind < ENGINE_LANES; kind++) {
-        struct queue_ring *ring = &lane->rings[kind];
-        for (int i = 0; i < ENGINE_BATCH_SLOTS; i++)
-            if (ring->slots[i].used)
-                take_back(lane, ring, &ring->slots[i], blamed, now_ns);
-    }
 }
