@@ -1,5 +1,5 @@
-/* mailbox.c: a list of letters under a mutex. The lock is held for a few instructions and
- * for wake, which does not block; open is called outside it.
+/* mailbox.c: a list of messages under a mutex. The lock is held for a few instructions and
+ * for wake, which does not block; messages run outside it.
  */
 #include "base/mailbox.h"
 
@@ -25,21 +25,22 @@ void mailbox_fini(struct mailbox *box)
     pthread_mutex_destroy(&box->lock);
 }
 
-void mailbox_post(struct mailbox *box, struct letter *letter)
+void mailbox_post(struct mailbox *box, struct message *message)
 {
-    mailbox_post_chain(box, letter, letter);
+    mailbox_post_chain(box, message, message);
 }
 
-void mailbox_post_chain(struct mailbox *box, struct letter *first, struct letter *last)
+void mailbox_post_chain(struct mailbox *box, struct message *first, struct message *last)
 {
-    assert(first->open != NULL && last->open != NULL);
+    assert(first->run != NULL && last->run != NULL);
     last->next = NULL;
     pthread_mutex_lock(&box->lock);
     bool was_empty = box->first == NULL;
     *box->last = first;
     box->last = &last->next;
-    /* A box that was not empty has been woken already and not yet run. Once the lock is open, the
-     * owner may open these letters as its last and give the box up: nothing of it is touched then.
+    /* A box that was not empty has been woken already and not yet run. Once the lock is
+     * released, the owner may run these messages as its last and free the box: nothing of it is
+     * touched then.
      */
     if (was_empty)
         box->wake(box->context);
@@ -49,13 +50,13 @@ void mailbox_post_chain(struct mailbox *box, struct letter *first, struct letter
 void mailbox_run(struct mailbox *box)
 {
     pthread_mutex_lock(&box->lock);
-    struct letter *letter = box->first;
+    struct message *message = box->first;
     box->first = NULL;
     box->last = &box->first;
     pthread_mutex_unlock(&box->lock);
-    while (letter != NULL) {
-        struct letter *next = letter->next; /* open may free the letter or post it again */
-        letter->open(letter);
-        letter = next;
+    while (message != NULL) {
+        struct message *next = message->next; /* run may free the message or post it again */
+        message->run(message);
+        message = next;
     }
 }

@@ -5,8 +5,8 @@
  * libmicrohttpd, so that they are tested with an exchange of the test's own.
  *
  * Threads: an exchange belongs to one event loop; everything here runs on that loop's thread.
- * Work elsewhere (pool, engines) never touches the exchange: it posts a letter to `home`, and the
- * handler's own object knows whether the exchange still exists (handlers_end tells it).
+ * Work elsewhere (pool, engines) never touches the exchange: it posts a message to `mailbox`, and
+ * the handler's own object knows from handlers_end whether the exchange still exists.
  */
 #ifndef HANDLERS_EXCHANGE_H
 #define HANDLERS_EXCHANGE_H
@@ -76,7 +76,7 @@ struct exchange {
     /* Set by the door before handlers_begin. */
     const struct exchange_door *door;
     struct handlers *handlers;
-    struct mailbox *home; /* of the loop this exchange lives on */
+    struct mailbox *mailbox; /* of the loop this exchange lives on */
     enum exchange_verb verb;
     const char *path;       /* without query, percent-decoded; lent until end */
     int64_t content_length; /* -1: none given */
@@ -107,7 +107,7 @@ struct exchange {
 
 /* Sends the answer: exactly once an exchange. Allowed in handlers_begin (a refusal: the door
  * discards the body within its limits before it answers, unless the client waits for 100 Continue),
- * in handlers_run, or later from a letter on the same loop. */
+ * in handlers_run, or later from a message on the same loop. */
 void exchange_answer(struct exchange *x, const struct exchange_reply *reply);
 
 const char *exchange_header(const struct exchange *x, const char *name);

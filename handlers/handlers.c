@@ -92,9 +92,9 @@ void handlers_destroy(struct handlers **handlers)
     *handlers = NULL;
 }
 
-struct handlers__shard *handlers__shard_of(struct handlers *handlers, const struct mailbox *home)
+struct handlers__shard *handlers__shard_of(struct handlers *handlers, const struct mailbox *mailbox)
 {
-    return &handlers->shards[(unsigned)home->number % HANDLERS_SHARDS];
+    return &handlers->shards[(unsigned)mailbox->number % HANDLERS_SHARDS];
 }
 
 const struct handlers__model *handlers__model_find(const struct handlers *handlers,

@@ -52,7 +52,8 @@ struct handlers {
     struct handlers__shard shards[HANDLERS_SHARDS];
 };
 
-struct handlers__shard *handlers__shard_of(struct handlers *handlers, const struct mailbox *home);
+struct handlers__shard *handlers__shard_of(struct handlers *handlers,
+                                           const struct mailbox *mailbox);
 /* NULL when no method has that name. */
 const struct handlers__model *handlers__model_find(const struct handlers *handlers,
                                                    const char *name, size_t length);

@@ -154,7 +154,7 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
                          const struct item_head *head, int64_t bytes, struct failure *failure)
 {
     struct handlers *handlers = x->handlers;
-    struct handlers__shard *shard = handlers__shard_of(handlers, x->home);
+    struct handlers__shard *shard = handlers__shard_of(handlers, x->mailbox);
     struct inference *inference = take_object(shard);
     if (inference == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
@@ -166,7 +166,7 @@ static enum error create(struct exchange *x, const struct inference_kind *kind,
         return error;
     }
     inference->handlers = handlers;
-    inference->home = x->home;
+    inference->mailbox = x->mailbox;
     inference->client = x->client;
     inference->kind = kind;
     inference->arrived_ns = x->arrived_ns;
@@ -206,7 +206,7 @@ void handlers__inference_begin(struct exchange *x, const struct inference_kind *
         queue_leave(queue, x->client, bytes);
     else
         failure = refusal;
-    count_failure(stats_of(handlers, handlers__shard_of(handlers, x->home), head.method),
+    count_failure(stats_of(handlers, handlers__shard_of(handlers, x->mailbox), head.method),
                   x->arrived_ns);
     handlers__fail(x, &failure);
 }
@@ -235,10 +235,10 @@ enum error handlers__inference_to_pool(struct inference *inference, enum inferen
     return ERROR_NONE;
 }
 
-void handlers__inference_post(struct inference *inference, void (*open)(struct letter *letter))
+void handlers__inference_post(struct inference *inference, void (*run)(struct message *message))
 {
-    inference->letter.open = open;
-    mailbox_post(inference->home, &inference->letter);
+    inference->message.run = run;
+    mailbox_post(inference->mailbox, &inference->message);
 }
 
 bool handlers__inference_return(struct inference *inference)

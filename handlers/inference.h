@@ -59,7 +59,7 @@ struct inference_kind {
 };
 
 struct inference {
-    struct letter letter;
+    struct message message;
     struct workers_task task;
     struct inference *next; /* idle ones */
     struct item *item;      /* lives as long as the object; EMPTY in idle ones */
@@ -67,7 +67,7 @@ struct inference {
     struct handlers__shard *shard;
     struct stats_cell *stats; /* NULL until the method is known */
     struct exchange *x;       /* NULL: has ended */
-    struct mailbox *home;     /* of the loop that owns it */
+    struct mailbox *mailbox;  /* of the loop that owns it */
     const struct inference_kind *kind;
     enum inference_state state;
     bool busy; /* the pool, the queue or the mailbox holds it */
@@ -82,9 +82,9 @@ struct inference {
     struct answer answer;
 };
 
-static inline struct inference *inference_of_letter(struct letter *letter)
+static inline struct inference *inference_of_message(struct message *message)
 {
-    return (struct inference *)((char *)letter - offsetof(struct inference, letter));
+    return (struct inference *)((char *)message - offsetof(struct inference, message));
 }
 
 static inline struct inference *inference_of_task(struct workers_task *task)
@@ -108,8 +108,8 @@ void handlers__inference_move(struct inference *inference, enum inference_state 
 ERROR_MUST_CHECK enum error handlers__inference_to_pool(struct inference *inference,
                                                         enum inference_state state,
                                                         void (*run)(struct workers_task *task));
-/* Any thread: posts the completion to the owning loop, where open runs. */
-void handlers__inference_post(struct inference *inference, void (*open)(struct letter *letter));
+/* Any thread: posts the completion to the owning loop, where run is called. */
+void handlers__inference_post(struct inference *inference, void (*run)(struct message *message));
 /* On the loop, first thing in a completion: false when the exchange has ended; then the inference
  * is freed. */
 bool handlers__inference_return(struct inference *inference);

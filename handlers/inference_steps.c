@@ -45,9 +45,9 @@ static enum error admit(struct inference *inference, struct failure *failure)
 
 /* ---- The queue and back ---- */
 
-static void on_computed(struct letter *letter)
+static void on_computed(struct message *message)
 {
-    struct inference *inference = inference_of_letter(letter);
+    struct inference *inference = inference_of_message(message);
     handlers__stats_returned(inference->stats);
     if (!handlers__inference_return(inference))
         return;
@@ -57,23 +57,23 @@ static void on_computed(struct letter *letter)
         encode_on_loop_or_in_pool(inference);
 }
 
-static struct letter *completion_of(struct queue_item *done)
+static struct message *completion_of(struct queue_item *done)
 {
     struct inference *inference = handlers__item_done(done);
-    inference->letter.open = on_computed;
-    return &inference->letter;
+    inference->message.run = on_computed;
+    return &inference->message;
 }
 
 /* Posts the completions of all items that belong to one loop at once. */
 static void on_done_in_queue(struct queue_item *done)
 {
-    struct letter *first = completion_of(done), *last = first;
-    struct mailbox *home = inference_of_letter(first)->home;
+    struct message *first = completion_of(done), *last = first;
+    struct mailbox *mailbox = inference_of_message(first)->mailbox;
     while ((done = done->next) != NULL) {
         last->next = completion_of(done);
         last = last->next;
     }
-    mailbox_post_chain(home, first, last);
+    mailbox_post_chain(mailbox, first, last);
 }
 
 static void submit(struct inference *inference)
@@ -81,7 +81,7 @@ static void submit(struct inference *inference)
     handlers__stats_submitted(inference->stats);
     handlers__inference_move(inference, INFERENCE_QUEUED);
     inference->busy = true;
-    handlers__item_submit(inference->item, on_done_in_queue, inference->home, inference);
+    handlers__item_submit(inference->item, on_done_in_queue, inference->mailbox, inference);
 }
 
 /* ---- Decoding, on the loop or in the pool ---- */
@@ -104,9 +104,9 @@ static void decoded(struct inference *inference)
     encode_on_loop_or_in_pool(inference);
 }
 
-static void on_decoded(struct letter *letter)
+static void on_decoded(struct message *message)
 {
-    struct inference *inference = inference_of_letter(letter);
+    struct inference *inference = inference_of_message(message);
     if (handlers__inference_return(inference))
         decoded(inference);
 }
@@ -168,9 +168,9 @@ static void encoded(struct inference *inference)
     inference->kind->answer(inference);
 }
 
-static void on_encoded(struct letter *letter)
+static void on_encoded(struct message *message)
 {
-    struct inference *inference = inference_of_letter(letter);
+    struct inference *inference = inference_of_message(message);
     if (handlers__inference_return(inference))
         encoded(inference);
 }

@@ -33,7 +33,7 @@ struct doorway {
 };
 
 struct order {
-    struct letter letter; /* first */
+    struct message message; /* first */
     struct loop *loop;
 };
 
@@ -62,19 +62,19 @@ struct loop {
     bool may_look_out; /* see LOOKOUT_NS */
     bool active;       /* something came since it last asked whether to look out */
     uint64_t look_until_ns;
-    _Atomic bool mail;     /* there may be letters */
-    _Atomic bool sleeping; /* who posts a letter must wake it */
+    _Atomic bool posted;   /* there may be messages */
+    _Atomic bool sleeping; /* a post must wake it */
 };
 
 /* ---- A round ---- */
 
-/* Called by whoever posts the first letter. A loop that is awake looks again before it sleeps: it
- * says that it sleeps before it looks, and here mail is set before that is asked, so that one of
- * the two notices. */
+/* Runs in the thread that posts the first message. A loop that is awake looks again before it
+ * sleeps. It sets `sleeping` before it reads `posted`, and here `posted` is set before `sleeping`
+ * is read: one of the two notices. */
 static void on_post(void *context)
 {
     struct loop *loop = context;
-    atomic_store(&loop->mail, true);
+    atomic_store(&loop->posted, true);
     if (atomic_load(&loop->sleeping))
         uv_async_send(&loop->wake);
 }
@@ -153,10 +153,10 @@ static void on_tick(uv_timer_t *handle)
 /* Does what is to be done before sleeping; whether that gave rise to more. */
 static bool work(struct loop *loop)
 {
-    bool more = atomic_load(&loop->mail);
+    bool more = atomic_load(&loop->posted);
     if (more) {
         loop->active = true;
-        atomic_store(&loop->mail, false);
+        atomic_store(&loop->posted, false);
         mailbox_run(&loop->box);
     }
     for (int i = 0; i < loop->doorway_count; i++) {
@@ -168,7 +168,7 @@ static bool work(struct loop *loop)
     more |= queue_flush(loop->queue);
     if (loop->first || loop->look_until_ns != 0)
         more |= queue_reap(loop->queue);
-    return more || atomic_load(&loop->mail);
+    return more || atomic_load(&loop->posted);
 }
 
 /* While this handle is active, the loop looks at its sockets without sleeping. */
@@ -218,7 +218,7 @@ static bool work_off(struct loop *loop)
         loop->waiting = true;
     }
     atomic_store(&loop->sleeping, true);
-    return more || atomic_load(&loop->mail);
+    return more || atomic_load(&loop->posted);
 }
 
 static void on_prepare(uv_prepare_t *handle)
@@ -253,16 +253,16 @@ static void on_check(uv_check_t *handle)
 
 /* ---- Orders from elsewhere ---- */
 
-static void on_drain(struct letter *letter)
+static void on_drain(struct message *message)
 {
-    struct loop *loop = ((struct order *)letter)->loop;
+    struct loop *loop = ((struct order *)message)->loop;
     for (int i = 0; i < loop->doorway_count; i++)
         http_drain(loop->doorways[i].http);
 }
 
-static void on_quiesce(struct letter *letter)
+static void on_quiesce(struct message *message)
 {
-    struct loop *loop = ((struct order *)letter)->loop;
+    struct loop *loop = ((struct order *)message)->loop;
     for (int i = 0; i < loop->doorway_count; i++)
         http_quiesce(loop->doorways[i].http, loop->quiesce_within_ns);
 }
@@ -278,23 +278,23 @@ static void close_doors(struct loop *loop)
     loop->doorway_count = 0;
 }
 
-static void on_close(struct letter *letter)
+static void on_close(struct message *message)
 {
-    struct loop *loop = ((struct order *)letter)->loop;
+    struct loop *loop = ((struct order *)message)->loop;
     close_doors(loop);
     sem_post(&loop->closed);
 }
 
-static void on_stop(struct letter *letter)
+static void on_stop(struct message *message)
 {
-    uv_stop(&((struct order *)letter)->loop->uv);
+    uv_stop(&((struct order *)message)->loop->uv);
 }
 
-static void give(struct loop *loop, struct order *order, void (*open)(struct letter *letter))
+static void give(struct loop *loop, struct order *order, void (*run)(struct message *message))
 {
-    order->letter.open = open;
+    order->message.run = run;
     order->loop = loop;
-    mailbox_post(&loop->box, &order->letter);
+    mailbox_post(&loop->box, &order->message);
 }
 
 void loop_drain(struct loop *loop)
@@ -347,7 +347,7 @@ enum error loop_add_door(struct loop *loop, struct http_options *options, struct
 {
     assert(loop->doorway_count < LOOP_DOORS_MAX);
     struct doorway *doorway = &loop->doorways[loop->doorway_count];
-    options->home = &loop->box;
+    options->mailbox = &loop->box;
     enum error error = http_create(options, &doorway->http, failure);
     if (error != ERROR_NONE)
         return error;
@@ -402,7 +402,7 @@ uv_loop_t *loop_uv(struct loop *loop)
 
 void loop_run_here(struct loop *loop)
 {
-    atomic_store(&loop->mail, true); /* what came before */
+    atomic_store(&loop->posted, true); /* what came before */
     uv_prepare_start(&loop->prepare, on_prepare);
     uv_check_start(&loop->check, on_check);
     uv_timer_start(&loop->tick, on_tick, TICK_IDLE_MS, 0);

@@ -1,10 +1,10 @@
 /* loop.h: an event loop: one thread that serves HTTP on its own sockets.
  *
  * Each round of a loop: sleep until something is ready, let its doors read, decode and answer, run
- * the letters in its mailbox, send what has gathered in the queue, and take in what the engines
+ * the messages in its mailbox, send what has gathered in the queue, and take in what the engines
  * have finished. Loop 0 alone is woken by the engines; the others take in what is there when they
  * send, or while they look out for the answer to one of very few requests. A loop goes to sleep
- * only when nothing of that is left, so a letter to a loop that is awake costs no system call.
+ * only when nothing of that is left, so a message to a loop that is awake costs no system call.
  *
  * Threads: loop 0 runs on the thread that calls loop_run_here; each other one on its own. What may
  * be called from elsewhere says so.
@@ -25,12 +25,12 @@ struct loop;
 /* number: which of the loops; the first, 0, hears the engines. */
 ERROR_MUST_CHECK enum error loop_create(struct queue *queue, int number, struct loop **loop,
                                         struct failure *failure);
-/* Ends the thread if it has one, closes the doors, opens the last letters, nulls *loop. No engine
+/* Ends the thread if it has one, closes the doors, runs the last messages, nulls *loop. No engine
  * or pool may hold anything of its requests any more, and nothing else may live on loop_uv. Loop 0:
  * on the thread that ran it. */
 void loop_destroy(struct loop **loop);
 
-/* Before the loop runs. options' home is filled in here; its listen_fd is taken in any case. */
+/* Before the loop runs. options' mailbox is filled in here; its listen_fd is taken in any case. */
 ERROR_MUST_CHECK enum error loop_add_door(struct loop *loop, struct http_options *options,
                                           struct failure *failure);
 /* Before the loop runs. fd: an eventfd that engines write to when there is something to reap. */
@@ -45,7 +45,7 @@ ERROR_MUST_CHECK enum error loop_start(struct loop *loop, struct failure *failur
 /* Runs the loop on this thread until loop_stop_here is called on it. */
 void loop_run_here(struct loop *loop);
 void loop_stop_here(struct loop *loop);
-/* Closes the doors and ends their exchanges; letters are opened as before. A loop with a thread
+/* Closes the doors and ends their exchanges; messages run as before. A loop with a thread
  * does it there, and this waits for it; any other must not be running, and is called on its thread.
  */
 void loop_close_doors(struct loop *loop);

@@ -267,10 +267,10 @@ static enum error start(struct daemon *daemon, struct failure *failure)
 
 /* ---- Stop ---- */
 
-/* NULL parts were never made. Work that nobody waits for any more may still be in the pool and in
- * engines, and comes home by letter: so the doors close first, which starts no new work; then pool
- * and engines let go of everything; then the loops open their last letters; and only then goes what
- * those letters touch. */
+/* NULL parts were never made. Work that no client waits for may still be in the pool and in
+ * engines, which post its completion to the owning loop. So the doors close first, which starts no
+ * new work. Then pool and engines let go of everything, and the loops run their last messages. What
+ * those messages touch goes last. */
 static void stop(struct daemon *daemon)
 {
     for (int i = 0; i < daemon->loop_count; i++)

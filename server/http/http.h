@@ -37,7 +37,7 @@ struct http_options {
     enum exchange_listener listener; /* which routes exist here */
     struct handlers *handlers;       /* borrowed, as all below */
     struct metric_registry *metrics; /* */
-    struct mailbox *home;            /* of the event loop */
+    struct mailbox *mailbox;         /* of the event loop */
     _Atomic int64_t *connections;    /* open ones of all doors, counted by the doors */
     struct http_limits limits;
 };

@@ -187,7 +187,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
     *x = (struct exchange){
         .door = &door,
         .handlers = options->handlers,
-        .home = options->home,
+        .mailbox = options->mailbox,
         .verb = verb_of(method),
         .path = path_of(url),
         .content_length = c->frame.content_length,

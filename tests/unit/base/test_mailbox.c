@@ -1,4 +1,4 @@
-/* test_mailbox.c: order, wake-ups, letters that post or free themselves, many posters. */
+/* test_mailbox.c: order, wake-ups, messages that post or free themselves, many posters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,18 +12,18 @@
 #include "base/mailbox.h"
 
 #define POSTERS 4
-#define LETTERS 5000 /* of one poster */
+#define MESSAGES 5000 /* of one poster */
 
 struct numbered {
-    struct letter letter; /* first */
+    struct message message; /* first */
     int number;
-    struct mailbox *again; /* to be posted to from open; NULL: not at all */
+    struct mailbox *again; /* to be posted to from run; NULL: not at all */
 };
 
 static int opened[8];
 static int opened_count;
 
-static void open_numbered(struct letter *self)
+static void run_numbered(struct message *self)
 {
     struct numbered *numbered = (struct numbered *)self;
     opened[opened_count++] = numbered->number;
@@ -44,15 +44,15 @@ static void expect_locked(void *context)
     assert_int_not_equal(pthread_mutex_trylock(&box->lock), 0);
 }
 
-/* The owner cannot open the letter, and give the box up, before the post is done with the box. */
+/* The owner cannot run the message, and free the box, before the post is done with the box. */
 static void test_wake_under_lock(void **state)
 {
     (void)state;
     struct mailbox box;
-    struct numbered numbered = {{.open = open_numbered}, 0, NULL};
+    struct numbered numbered = {{.run = run_numbered}, 0, NULL};
     mailbox_init(&box, expect_locked, &box);
     opened_count = 0;
-    mailbox_post(&box, &numbered.letter);
+    mailbox_post(&box, &numbered.message);
     mailbox_run(&box);
     assert_int_equal(opened_count, 1);
     mailbox_fini(&box);
@@ -68,10 +68,10 @@ static void test_order(void **state)
     mailbox_run(&box);
     assert_int_equal(opened_count, 0);
 
-    struct numbered letters[3];
+    struct numbered messages[3];
     for (int i = 0; i < 3; i++) {
-        letters[i] = (struct numbered){{.open = open_numbered}, i, NULL};
-        mailbox_post(&box, &letters[i].letter);
+        messages[i] = (struct numbered){{.run = run_numbered}, i, NULL};
+        mailbox_post(&box, &messages[i].message);
     }
     assert_int_equal(wakes, 1); /* the first post alone found the box empty */
     assert_int_equal(opened_count, 0);
@@ -80,7 +80,7 @@ static void test_order(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(opened[i], i);
 
-    mailbox_post(&box, &letters[1].letter);
+    mailbox_post(&box, &messages[1].message);
     assert_int_equal(wakes, 2);
     mailbox_run(&box);
     assert_int_equal(opened_count, 4);
@@ -94,14 +94,14 @@ static void test_chain(void **state)
     struct mailbox box;
     mailbox_init(&box, count_wake, &wakes);
     opened_count = 0;
-    struct numbered letters[5];
+    struct numbered messages[5];
     for (int i = 0; i < 5; i++) {
-        letters[i] = (struct numbered){{.open = open_numbered}, i, NULL};
-        letters[i].letter.next = &letters[(i + 1) % 5].letter;
+        messages[i] = (struct numbered){{.run = run_numbered}, i, NULL};
+        messages[i].message.next = &messages[(i + 1) % 5].message;
     }
-    mailbox_post(&box, &letters[0].letter);
-    mailbox_post_chain(&box, &letters[1].letter, &letters[3].letter);
-    mailbox_post_chain(&box, &letters[4].letter, &letters[4].letter);
+    mailbox_post(&box, &messages[0].message);
+    mailbox_post_chain(&box, &messages[1].message, &messages[3].message);
+    mailbox_post_chain(&box, &messages[4].message, &messages[4].message);
     assert_int_equal(wakes, 1);
     mailbox_run(&box);
     assert_int_equal(opened_count, 5);
@@ -110,7 +110,7 @@ static void test_chain(void **state)
     mailbox_fini(&box);
 }
 
-/* A letter posted while the box is run is kept for the next run, and wakes the owner. */
+/* A message posted while the box is run is kept for the next run, and wakes the owner. */
 static void test_post_from_open(void **state)
 {
     (void)state;
@@ -118,10 +118,10 @@ static void test_post_from_open(void **state)
     struct mailbox box;
     mailbox_init(&box, count_wake, &wakes);
     opened_count = 0;
-    struct numbered first = {{.open = open_numbered}, 1, &box};
-    struct numbered second = {{.open = open_numbered}, 2, NULL};
-    mailbox_post(&box, &first.letter);
-    mailbox_post(&box, &second.letter);
+    struct numbered first = {{.run = run_numbered}, 1, &box};
+    struct numbered second = {{.run = run_numbered}, 2, NULL};
+    mailbox_post(&box, &first.message);
+    mailbox_post(&box, &second.message);
     mailbox_run(&box);
     assert_int_equal(opened_count, 2);
     assert_int_equal(wakes, 2);
@@ -136,17 +136,17 @@ static void test_post_from_open(void **state)
 struct post_office {
     struct mailbox box;
     sem_t woken;
-    int last[POSTERS]; /* the number of each poster's last letter */
+    int last[POSTERS]; /* the number of each poster's last message */
     int received, disordered;
 };
 
 struct parcel {
-    struct letter letter; /* first */
+    struct message message; /* first */
     struct post_office *office;
     int poster, number;
 };
 
-static void open_parcel(struct letter *self)
+static void run_parcel(struct message *self)
 {
     struct parcel *parcel = (struct parcel *)self;
     struct post_office *office = parcel->office;
@@ -170,15 +170,15 @@ struct poster {
 static void *post_all(void *context)
 {
     struct poster *poster = context;
-    for (int i = 1; i <= LETTERS; i++) {
+    for (int i = 1; i <= MESSAGES; i++) {
         struct parcel *parcel = calloc(1, sizeof *parcel);
         if (parcel == NULL)
             abort();
-        parcel->letter.open = open_parcel;
+        parcel->message.run = run_parcel;
         parcel->office = poster->office;
         parcel->poster = poster->number;
         parcel->number = i;
-        mailbox_post(&poster->office->box, &parcel->letter);
+        mailbox_post(&poster->office->box, &parcel->message);
     }
     return NULL;
 }
@@ -196,14 +196,14 @@ static void test_threads(void **state)
         posters[i] = (struct poster){&office, i};
         assert_int_equal(pthread_create(&threads[i], NULL, post_all, &posters[i]), 0);
     }
-    while (office.received < POSTERS * LETTERS) {
+    while (office.received < POSTERS * MESSAGES) {
         while (sem_wait(&office.woken) != 0)
             continue;
         mailbox_run(&office.box);
     }
     for (int i = 0; i < POSTERS; i++) {
         pthread_join(threads[i], NULL);
-        assert_int_equal(office.last[i], LETTERS);
+        assert_int_equal(office.last[i], MESSAGES);
     }
     assert_int_equal(office.disordered, 0);
     mailbox_fini(&office.box);

@@ -121,7 +121,7 @@ struct fake {
     struct queue queue;
     struct handlers_services services;
     struct handlers *handlers;
-    struct mailbox home;
+    struct mailbox mailbox;
     int32_t iterations; /* of every matrix */
 };
 
@@ -144,14 +144,14 @@ static inline void fake_start(struct fake *fake)
     assert_non_null(fake->services.metrics);
     assert_int_equal(arena_create(FAKE_ARENA_BYTES, &fake->services.arena, &failure), ERROR_NONE);
     assert_int_equal(workers_create(1, 4, &fake->services.pool, &failure), ERROR_NONE);
-    mailbox_init(&fake->home, fake_wake, fake);
+    mailbox_init(&fake->mailbox, fake_wake, fake);
     assert_int_equal(handlers_create(&fake->services, &fake->handlers, &failure), ERROR_NONE);
 }
 
 static inline void fake_stop(struct fake *fake)
 {
     workers_destroy(&fake->services.pool);
-    mailbox_run(&fake->home);
+    mailbox_run(&fake->mailbox);
     assert_int_equal(fake->queue.entered, fake->queue.left);
     assert_int_equal(fake->queue.count, 0);
     assert_int_equal(atomic_load(&fake->queue.reserved_bytes), 0);
@@ -160,7 +160,7 @@ static inline void fake_stop(struct fake *fake)
     assert_null(fake->handlers);
     arena_destroy(&fake->services.arena);
     metric_registry_destroy(&fake->services.metrics);
-    mailbox_fini(&fake->home);
+    mailbox_fini(&fake->mailbox);
 }
 
 /* A request without body; fill in more before handlers_begin. */
@@ -170,7 +170,7 @@ static inline void fake_request(struct fake *fake, struct fake_exchange *f, enum
     memset(f, 0, sizeof *f);
     f->x.door = &fake_door;
     f->x.handlers = fake->handlers;
-    f->x.home = &fake->home;
+    f->x.mailbox = &fake->mailbox;
     f->x.verb = verb;
     f->x.path = path;
     f->x.content_length = verb == EXCHANGE_POST ? 0 : -1;
@@ -250,22 +250,22 @@ static inline void fake_compute(struct fake *fake, const int32_t *infos)
     item->on_done(item);
 }
 
-/* Opens letters until the exchange is answered, or for two seconds at most. */
+/* Runs messages until the exchange is answered, or for two seconds at most. */
 static inline void fake_await(struct fake *fake, const struct fake_exchange *f)
 {
     for (int i = 0; i < 20000 && !f->x.answered; i++) {
-        mailbox_run(&fake->home);
+        mailbox_run(&fake->mailbox);
         if (!f->x.answered)
             usleep(100);
     }
     assert_true(f->x.answered);
 }
 
-/* Opens letters until the queue holds an item. */
+/* Runs messages until the queue holds an item. */
 static inline void fake_await_item(struct fake *fake)
 {
     for (int i = 0; i < 20000 && fake->queue.count == 0; i++) {
-        mailbox_run(&fake->home);
+        mailbox_run(&fake->mailbox);
         if (fake->queue.count == 0)
             usleep(100);
     }

@@ -104,8 +104,8 @@ static void test_small(void **state)
     assert_int_equal(((struct inference *)f.x.state)->item->memory.count, 1);
 
     fake_compute(&fake, NULL);
-    assert_false(f.x.answered); /* the letter is still closed */
-    mailbox_run(&fake.home);
+    assert_false(f.x.answered); /* the completion has not run */
+    mailbox_run(&fake.mailbox);
     assert_int_equal(f.answer.status, 200);
     assert_null(f.x.state);
     assert_string_equal(fake_field(&f, "Content-Type"), "application/octet-stream");
@@ -159,7 +159,7 @@ static void test_priority_and_timeout(void **state)
                          rows[i].timeout_ns);
         assert_int_equal(f.deadline_moves, moved);
         fake_compute(&fake, NULL);
-        mailbox_run(&fake.home);
+        mailbox_run(&fake.mailbox);
         assert_int_equal(f.answer.status, 200);
         fake_end(&f);
     }
@@ -191,7 +191,7 @@ static void test_item_status(void **state)
         struct metric_series *rejected =
             metric_series(fake.services.metrics, METRIC_REJECTED, rows[i].rejected);
         uint64_t before = metric_value(rejected);
-        mailbox_run(&fake.home);
+        mailbox_run(&fake.mailbox);
         assert_int_equal(f.answer.status, rows[i].status);
         assert_int_equal(metric_value(rejected) - before, 1);
         assert_int_equal(fake_field(&f, "Retry-After") != NULL, rows[i].status == 503);
@@ -209,7 +209,7 @@ enum until {
     UNTIL_BEGUN,
     UNTIL_RUN, /* decoding in the pool, or queued */
     UNTIL_QUEUED,
-    UNTIL_DONE,     /* the letter is on its way */
+    UNTIL_DONE,     /* its completion is posted */
     UNTIL_ENCODING, /* in the pool */
 };
 
@@ -253,7 +253,7 @@ static void test_ends(void **state)
         if (computed)
             fake_compute(&fake, NULL);
         if (rows[i].until == UNTIL_ENCODING)
-            mailbox_run(&fake.home);
+            mailbox_run(&fake.mailbox);
         assert_false(f.x.answered);
 
         if (rows[i].expired) {
@@ -291,7 +291,7 @@ static void test_released_late(void **state)
     size_t bytes = infer_request(&fake, &f, 1, 2, "");
     fake_send(&f, body, bytes);
     fake_compute(&fake, NULL);
-    mailbox_run(&fake.home);
+    mailbox_run(&fake.mailbox);
     handlers_end(&f.x);
     assert_int_equal(fake.queue.entered - fake.queue.left, 1);
     f.answer.release(f.answer.context);

@@ -15,7 +15,7 @@ static void invert(struct fake *fake, struct fake_exchange *f, const void *data,
     for (int i = 0; i < 20000 && !f->x.answered; i++) {
         if (fake->queue.count > 0)
             fake_compute(fake, infos);
-        mailbox_run(&fake->home);
+        mailbox_run(&fake->mailbox);
         if (!f->x.answered && fake->queue.count == 0)
             usleep(100);
     }
@@ -227,7 +227,7 @@ static void test_query(void **state)
     assert_int_equal(fake.queue.items[0]->priority, 1);
     assert_string_equal(fake.queue.items[0]->method->name, "lu");
     fake_compute(&fake, NULL);
-    mailbox_run(&fake.home);
+    mailbox_run(&fake.mailbox);
     json_t *json = json_loads(fake_body(&f), 0, NULL);
     assert_non_null(json);
     assert_non_null(json_object_get(json, "inverse"));

@@ -146,7 +146,7 @@ static void test_infer_json(void **state)
     fake_request(&fake, &f, EXCHANGE_POST, "/v2/models/lu/infer");
     fake_send(&f, text, sizeof text - 1);
     fake_compute(&fake, (const int32_t[]){0, 2});
-    mailbox_run(&fake.home);
+    mailbox_run(&fake.mailbox);
     assert_int_equal(f.answer.status, 200);
     assert_null(fake_field(&f, LENGTH));
     assert_string_equal(fake_field(&f, "Content-Type"), "application/json");
@@ -214,7 +214,7 @@ static void test_raw(void **state)
     fake_send(&f, matrix, sizeof matrix);
     assert_int_equal(fake.queue.items[0]->n, 3);
     fake_compute(&fake, NULL);
-    mailbox_run(&fake.home);
+    mailbox_run(&fake.mailbox);
     assert_int_equal(f.answer.status, 200);
     size_t json_bytes = strtoul(fake_field(&f, LENGTH), NULL, 10);
     assert_memory_equal(f.answer.body + json_bytes, matrix, sizeof matrix);
@@ -344,7 +344,7 @@ static void test_full_pool(void **state)
     fake_set_header(&f, "Accept-Encoding", "gzip");
     fake_send(&f, body, bytes);
     fake_compute(&fake, NULL);
-    mailbox_run(&fake.home);
+    mailbox_run(&fake.mailbox);
     assert_int_equal(f.answer.status, 200);
     assert_null(fake_field(&f, "Content-Encoding"));
     fake_end(&f);

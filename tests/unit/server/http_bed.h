@@ -170,7 +170,7 @@ static inline void set_up(struct http_limits limits)
     mailbox_init(&bed.box, no_wake, NULL);
     struct http_options options = {.listen_fd = listen_take(&sockets, 0),
                                    .metrics = bed.metrics,
-                                   .home = &bed.box,
+                                   .mailbox = &bed.box,
                                    .connections = &bed.connections,
                                    .limits = limits};
     assert_int_equal(http_create(&options, &bed.http, NULL), ERROR_NONE);
