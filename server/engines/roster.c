@@ -10,9 +10,9 @@
 #define START_GIB_NS CLOCK_S /* more for each GiB of arena, which a CUDA engine pins */
 
 static void make_host_command(const struct roster *roster, const struct supervisor_options *options,
-                              struct seat *seat)
+                              struct role *role)
 {
-    struct engine_command *command = &seat->command;
+    struct engine_command *command = &role->command;
     engine_command_add(command, roster->host_path);
     engine_command_add_flag(command, "--threads", roster->threads);
     engine_command_add_flag(command, "--log-format", options->log_format);
@@ -23,11 +23,11 @@ static void make_host_command(const struct roster *roster, const struct supervis
 }
 
 static void make_cuda_command(const struct roster *roster, const struct supervisor_options *options,
-                              struct seat *seat)
+                              struct role *role)
 {
-    struct engine_command *command = &seat->command;
+    struct engine_command *command = &role->command;
     engine_command_add(command, roster->cuda_path);
-    engine_command_add_flag(command, "--device", seat->device_text);
+    engine_command_add_flag(command, "--device", role->device_text);
     engine_command_add_flag(command, "--device-memory-max",
                             options->device_memory_max_bytes > 0 ? roster->device_memory_max
                                                                  : NULL);
@@ -36,45 +36,45 @@ static void make_cuda_command(const struct roster *roster, const struct supervis
     engine_command_add_flag(command, "--fault", options->cuda_fault);
 }
 
-/* Who sits there: the role's place and name. */
-static void set_up_role(struct seat *seat, enum roster_id id)
+/* The role's device class and name. */
+static void identify_role(struct role *role, enum roster_id id)
 {
     int spare = (int)id - ROSTER_SPARE_CUDA;
     bool is_host = id < ROSTER_CUDA, is_spare = id == ROSTER_SPARE_HOST || spare >= 0;
     if (is_host) {
-        snprintf(seat->name, sizeof seat->name, is_spare ? "host-spare" : "host");
+        snprintf(role->name, sizeof role->name, is_spare ? "host-spare" : "host");
     } else {
         int number = spare % SUPERVISOR_SPARES_MAX + 1;
-        seat->device = is_spare ? spare / SUPERVISOR_SPARES_MAX : (int)id - ROSTER_CUDA;
-        snprintf(seat->device_text, sizeof seat->device_text, "%d", seat->device);
+        role->device = is_spare ? spare / SUPERVISOR_SPARES_MAX : (int)id - ROSTER_CUDA;
+        snprintf(role->device_text, sizeof role->device_text, "%d", role->device);
         if (!is_spare)
-            snprintf(seat->name, sizeof seat->name, "cuda:%d", seat->device);
+            snprintf(role->name, sizeof role->name, "cuda:%d", role->device);
         else if (number == 1)
-            snprintf(seat->name, sizeof seat->name, "cuda:%d-spare", seat->device);
+            snprintf(role->name, sizeof role->name, "cuda:%d-spare", role->device);
         else
-            snprintf(seat->name, sizeof seat->name, "cuda:%d-spare-%d", seat->device, number);
+            snprintf(role->name, sizeof role->name, "cuda:%d-spare-%d", role->device, number);
     }
-    seat->role =
-        (struct queue_engine){is_host ? QUEUE_HOST : QUEUE_CUDA, is_spare, (int)id, seat->name};
+    role->engine =
+        (struct queue_engine){is_host ? QUEUE_HOST : QUEUE_CUDA, is_spare, (int)id, role->name};
 }
 
-static void set_up_seat(struct roster *roster, const struct supervisor_options *options,
+static void set_up_role(struct roster *roster, const struct supervisor_options *options,
                         enum roster_id id)
 {
-    struct seat *seat = &roster->seats[id];
-    set_up_role(seat, id);
-    if (seat->role.place == QUEUE_HOST)
-        make_host_command(roster, options, seat);
+    struct role *role = &roster->roles[id];
+    identify_role(role, id);
+    if (role->engine.place == QUEUE_HOST)
+        make_host_command(roster, options, role);
     else
-        make_cuda_command(roster, options, seat);
-    seat->must =
-        id == ROSTER_HOST || (id >= ROSTER_CUDA && !seat->role.spare && options->engines.must &&
-                              options->engines.devices[seat->device]);
-    seat->home = &roster->home;
-    seat->metrics = options->metrics;
-    seat->start_max_ns = START_MAX_NS + (arena_bytes(options->arena) >> 30) * START_GIB_NS;
-    seat->heartbeat_ns = (uint64_t)options->heartbeat_ns;
-    seat->backoff_max_ns = (uint64_t)options->backoff_max_ns;
+        make_cuda_command(roster, options, role);
+    role->must =
+        id == ROSTER_HOST || (id >= ROSTER_CUDA && !role->engine.spare && options->engines.must &&
+                              options->engines.devices[role->device]);
+    role->home = &roster->home;
+    role->metrics = options->metrics;
+    role->start_max_ns = START_MAX_NS + (arena_bytes(options->arena) >> 30) * START_GIB_NS;
+    role->heartbeat_ns = (uint64_t)options->heartbeat_ns;
+    role->backoff_max_ns = (uint64_t)options->backoff_max_ns;
 }
 
 /* Without a CUDA engine's program `auto` means the host alone. */
@@ -125,8 +125,8 @@ enum error roster_make(struct roster *roster, struct supervisor_options *options
         .on_ended = on_ended,
         .context = context,
     };
-    for (int id = 0; id < ROSTER_SEATS; id++)
-        set_up_seat(roster, options, (enum roster_id)id);
+    for (int id = 0; id < ROSTER_ROLES; id++)
+        set_up_role(roster, options, (enum roster_id)id);
     return ERROR_NONE;
 }
 
@@ -137,22 +137,22 @@ void roster_free(struct roster *roster)
 
 /* ---- Looking ---- */
 
-struct seat *roster_own(struct roster *roster, int device)
+struct role *roster_own(struct roster *roster, int device)
 {
-    return &roster->seats[ROSTER_CUDA + device];
+    return &roster->roles[ROSTER_CUDA + device];
 }
 
-struct seat *roster_spare(struct roster *roster, int device, int index)
+struct role *roster_spare(struct roster *roster, int device, int index)
 {
-    return &roster->seats[ROSTER_SPARE_CUDA + device * SUPERVISOR_SPARES_MAX + index];
+    return &roster->roles[ROSTER_SPARE_CUDA + device * SUPERVISOR_SPARES_MAX + index];
 }
 
-int roster_spare_index(const struct seat *spare)
+int roster_spare_index(const struct role *spare)
 {
-    return (spare->role.number - ROSTER_SPARE_CUDA) % SUPERVISOR_SPARES_MAX;
+    return (spare->engine.number - ROSTER_SPARE_CUDA) % SUPERVISOR_SPARES_MAX;
 }
 
-bool roster_is_own(const struct seat *seat)
+bool roster_is_own(const struct role *role)
 {
-    return seat->role.place == QUEUE_CUDA && !seat->role.spare;
+    return role->engine.place == QUEUE_CUDA && !role->engine.spare;
 }

@@ -1,16 +1,16 @@
 /* server/engines/supervisor.c: see supervisor.h.
  *
- * A table of seats: the host's and a spare one, and for each CUDA device its own and spare ones. A
+ * A table of roles: the host's and a spare one, and for each CUDA device its own and spare ones. A
  * clock looks after all of them, after the probes and after readiness.
  *
- * Devices: those of --engine are wanted at the start; the engine that comes up tells how many there
- * are, and with `all` the others are wanted then. A place none of whose devices is in service is
- * given up in the queue, so that the host takes over at once.
+ * Devices: those of --engine are wanted at the start; the engine that comes up reports how many
+ * there are, and with `all` the others are wanted then. A place none of whose devices is in service
+ * is given up in the queue, so that the host takes over at once.
  *
  * Spare engines: a CUDA engine takes seconds to come up, so --cuda-spares of them are kept up on
  * each device in service, and a new one is started for each that is gone. Two things are asked of
  * them. Suspects are theirs at once, as their lanes take nothing else. And one that has no work
- * takes the seat of the device's own engine when that one ends (seat_take_over). Where fewer than
+ * takes the role of the device's own engine when that one ends (role_take_over). Where fewer than
  * two are kept, the others are started when there are suspects, on the device whose engine died
  * last: a spare engine is going to be killed by the item that killed the first one, and meanwhile
  * the other one goes on with the suspects that did nothing wrong.
@@ -46,12 +46,12 @@
 #define SUSPECTS_SPARES 2 /* CUDA engines that suspects need: see above */
 
 /* What the supervisor keeps of a place. */
-struct post {
+struct class_watch {
     uint64_t spare_used_ns; /* when suspects were last seen */
     bool distrusted;        /* the last probe's answer was wrong */
 };
 
-struct trial {
+struct probing {
     struct probe *probe; /* NULL: the engine has not been up, or is a spare one */
     uint64_t started_ns;
 };
@@ -64,8 +64,8 @@ struct supervisor {
     bool settled; /* every engine asked for is up, or known to be missing */
     uint64_t last_tick_ns;
     struct roster roster;
-    struct trial trials[ROSTER_SEATS];
-    struct post posts[QUEUE_PLACES];
+    struct probing probings[ROSTER_ROLES];
+    struct class_watch classes[QUEUE_PLACES];
     int last_died; /* the CUDA device */
 };
 
@@ -73,39 +73,39 @@ struct supervisor {
 static const char probe_method[] = "lu";
 
 /* Of an engine that is there: its spare ones are there for the first failure, too. */
-static void show_failures(struct supervisor *supervisor, struct seat *seat)
+static void show_failures(struct supervisor *supervisor, struct role *role)
 {
-    seat_show_failures(seat);
-    if (!roster_is_own(seat)) {
-        seat_show_failures(&supervisor->roster.seats[ROSTER_SPARE_HOST]);
+    role_show_failures(role);
+    if (!roster_is_own(role)) {
+        role_show_failures(&supervisor->roster.roles[ROSTER_SPARE_HOST]);
         return;
     }
     int kept = supervisor->options.cuda_spares;
     for (int i = 0; i < (kept > SUSPECTS_SPARES ? kept : SUSPECTS_SPARES); i++)
-        seat_show_failures(roster_spare(&supervisor->roster, seat->device, i));
-    metric_add(metric_series(seat->metrics, METRIC_ENGINE_TAKEOVERS, seat->name), 0);
+        role_show_failures(roster_spare(&supervisor->roster, role->device, i));
+    metric_add(metric_series(role->metrics, METRIC_ENGINE_TAKEOVERS, role->name), 0);
 }
 
 /* ---- Engines ---- */
 
-static void fail(struct supervisor *supervisor, const struct seat *seat, const char *why)
+static void fail(struct supervisor *supervisor, const struct role *role, const char *why)
 {
     if (supervisor->failed || supervisor->stopping)
         return;
     supervisor->failed = true;
-    log_line(LOG_ERROR, "the engine cannot be used", "device", LOG_STR, seat->name, "why", LOG_STR,
-             why, "path", LOG_STR, seat->command.arguments[0], NULL);
+    log_line(LOG_ERROR, "the engine cannot be used", "device", LOG_STR, role->name, "why", LOG_STR,
+             why, "path", LOG_STR, role->command.arguments[0], NULL);
     supervisor->options.on_failed(supervisor->options.context);
 }
 
 /* An engine has told how many devices there are. */
-static void note_devices(struct supervisor *supervisor, const struct seat *seat, int count,
+static void note_devices(struct supervisor *supervisor, const struct role *role, int count,
                          uint64_t now_ns)
 {
-    if (!roster_is_own(seat) || !supervisor->options.engines.all || supervisor->stopping)
+    if (!roster_is_own(role) || !supervisor->options.engines.all || supervisor->stopping)
         return;
     for (int device = 0; device < count && device < ENGINE_DEVICES_MAX; device++)
-        seat_want(roster_own(&supervisor->roster, device), now_ns);
+        role_want(roster_own(&supervisor->roster, device), now_ns);
 }
 
 /* Tells the queue whether a CUDA engine is there or comes soon. */
@@ -113,14 +113,14 @@ static void note_places(struct supervisor *supervisor)
 {
     bool hope = false;
     for (int device = 0; device < ENGINE_DEVICES_MAX; device++)
-        hope |= roster_own(&supervisor->roster, device)->state == SEAT_WANTED;
+        hope |= roster_own(&supervisor->roster, device)->state == ROLE_WANTED;
     queue_give_up(supervisor->options.queue, QUEUE_CUDA, !hope);
 }
 
 static void check_stopped(struct supervisor *supervisor)
 {
-    for (int i = 0; i < ROSTER_SEATS; i++)
-        if (supervisor->roster.seats[i].process != NULL || supervisor->roster.seats[i].leaving > 0)
+    for (int i = 0; i < ROSTER_ROLES; i++)
+        if (supervisor->roster.roles[i].process != NULL || supervisor->roster.roles[i].leaving > 0)
             return;
     if (supervisor->stopping && supervisor->timer_closed)
         supervisor->options.on_stopped(supervisor->options.context);
@@ -129,98 +129,98 @@ static void check_stopped(struct supervisor *supervisor)
 static void schedule(struct supervisor *supervisor);
 
 /* Nobody is to be asked on a device out of service: what is wrong with it may be its answers. */
-static void dismiss_spares(struct supervisor *supervisor, const struct seat *seat, uint64_t now_ns)
+static void retire_spares(struct supervisor *supervisor, const struct role *role, uint64_t now_ns)
 {
     for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++)
-        seat_dismiss(roster_spare(&supervisor->roster, seat->device, i), now_ns);
+        role_retire(roster_spare(&supervisor->roster, role->device, i), now_ns);
 }
 
-/* The seat's engine has ended, or has been ended. */
-static void note_left(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
+/* The role's engine has ended, or has been ended. */
+static void note_left(struct supervisor *supervisor, struct role *role, uint64_t now_ns)
 {
-    struct probe *probe = supervisor->trials[seat->role.number].probe;
+    struct probe *probe = supervisor->probings[role->engine.number].probe;
     /* Nobody else may answer it, nor be judged by it: not who takes over either. */
     probe_cancel(probe);
     if (probe != NULL && !probe_is_running(probe))
         (void)probe_take(probe);
-    if (roster_is_own(seat))
-        supervisor->last_died = seat->device;
-    if (roster_is_own(seat) && seat->state != SEAT_WANTED)
-        dismiss_spares(supervisor, seat, now_ns);
-    if (seat->failure != NULL)
-        fail(supervisor, seat, seat->failure);
+    if (roster_is_own(role))
+        supervisor->last_died = role->device;
+    if (roster_is_own(role) && role->state != ROLE_WANTED)
+        retire_spares(supervisor, role, now_ns);
+    if (role->failure != NULL)
+        fail(supervisor, role, role->failure);
 }
 
 /* The same bits on several machines are what --cpu is for: nothing else will do. */
-static void check_cpu(struct supervisor *supervisor, const struct seat *seat, const char *model)
+static void check_cpu(struct supervisor *supervisor, const struct role *role, const char *model)
 {
     const char *wanted = supervisor->options.cpu;
     if (wanted == NULL || strcasecmp(wanted, model) == 0)
         return;
     log_line(LOG_ERROR, "OpenBLAS has no such kernel family for this CPU", "cpu", LOG_STR, wanted,
              "took", LOG_STR, model, NULL);
-    fail(supervisor, seat, "its kernels are not those that --cpu asks for");
+    fail(supervisor, role, "its kernels are not those that --cpu asks for");
 }
 
 /* The engine says what it runs on. */
-static void note_up(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
+static void note_up(struct supervisor *supervisor, struct role *role, uint64_t now_ns)
 {
     struct metric_registry *metrics = supervisor->options.metrics;
     char model[ENGINE_NAME_MAX];
-    snprintf(model, sizeof model, "%.*s", ENGINE_NAME_MAX - 1, seat->process->shared->model);
-    note_devices(supervisor, seat, seat->process->shared->device_count, now_ns);
+    snprintf(model, sizeof model, "%.*s", ENGINE_NAME_MAX - 1, role->process->shared->model);
+    note_devices(supervisor, role, role->process->shared->device_count, now_ns);
     note_places(supervisor);
-    if (seat->role.spare)
+    if (role->engine.spare)
         return;
-    show_failures(supervisor, seat);
-    metric_set(metric_series(metrics, METRIC_DEVICE_INFO, seat->name, model), 1);
-    if (seat != &supervisor->roster.seats[ROSTER_HOST])
+    show_failures(supervisor, role);
+    metric_set(metric_series(metrics, METRIC_DEVICE_INFO, role->name, model), 1);
+    if (role != &supervisor->roster.roles[ROSTER_HOST])
         return;
     metric_set(metric_series(metrics, METRIC_BUILD_INFO, supervisor->options.version, model), 1);
-    check_cpu(supervisor, seat, model);
+    check_cpu(supervisor, role, model);
 }
 
-/* Whoever is up in a spare seat takes the seat of the device's own engine where that is vacant;
+/* Whoever is up in a spare role takes the role of the device's own engine where that is vacant;
  * where nobody is up, who is on the way. */
-static bool fill_seat(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns)
+static bool fill_role(struct supervisor *supervisor, struct role *role, uint64_t now_ns)
 {
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++) {
-            struct seat *spare = roster_spare(&supervisor->roster, seat->device, i);
-            if (seat_is_up(spare) == (pass == 0) && seat_take_over(seat, spare, now_ns))
+            struct role *spare = roster_spare(&supervisor->roster, role->device, i);
+            if (role_is_up(spare) == (pass == 0) && role_take_over(role, spare, now_ns))
                 return true;
         }
     return false;
 }
 
-static void fill_seats(struct supervisor *supervisor, uint64_t now_ns)
+static void fill_roles(struct supervisor *supervisor, uint64_t now_ns)
 {
     for (int device = 0; device < ENGINE_DEVICES_MAX; device++) {
-        struct seat *seat = roster_own(&supervisor->roster, device);
-        if (seat->state != SEAT_WANTED || seat_is_up(seat) || !fill_seat(supervisor, seat, now_ns))
+        struct role *role = roster_own(&supervisor->roster, device);
+        if (role->state != ROLE_WANTED || role_is_up(role) || !fill_role(supervisor, role, now_ns))
             continue;
-        metric_add(metric_series(seat->metrics, METRIC_ENGINE_TAKEOVERS, seat->name), 1);
-        log_line(LOG_INFO, "a spare engine takes over", "device", LOG_STR, seat->name, "pid",
-                 LOG_I64, (int64_t)seat->process->pid, NULL);
-        note_up(supervisor, seat, now_ns);
+        metric_add(metric_series(role->metrics, METRIC_ENGINE_TAKEOVERS, role->name), 1);
+        log_line(LOG_INFO, "a spare engine takes over", "device", LOG_STR, role->name, "pid",
+                 LOG_I64, (int64_t)role->process->pid, NULL);
+        note_up(supervisor, role, now_ns);
     }
 }
 
 static void on_ended(struct engine_process *process)
 {
     struct supervisor *supervisor = process->home->context;
-    struct seat *seat = process->owner;
+    struct role *role = process->owner;
     uint64_t now_ns = clock_now_ns();
-    bool by_itself = seat->process == process;
-    seat_note_end(seat, process, now_ns);
+    bool by_itself = role->process == process;
+    role_note_end(role, process, now_ns);
     if (supervisor->stopping) {
         check_stopped(supervisor);
         return;
     }
     if (by_itself)
-        note_left(supervisor, seat, now_ns);
-    note_devices(supervisor, seat, process->device_count, now_ns);
-    fill_seats(supervisor, now_ns);
+        note_left(supervisor, role, now_ns);
+    note_devices(supervisor, role, process->device_count, now_ns);
+    fill_roles(supervisor, now_ns);
     note_places(supervisor);
     schedule(supervisor);
 }
@@ -228,16 +228,16 @@ static void on_ended(struct engine_process *process)
 /* Engines that start together on one device hinder each other: three took 3.6 s on an H200, where
  * one alone answers after 1.1 to 1.7 s (2026-11-21). So a spare engine waits for the device's own
  * and for the spare ones before it. */
-static void hold_spare(struct supervisor *supervisor, struct seat *spare, uint64_t now_ns)
+static void hold_spare(struct supervisor *supervisor, struct role *spare, uint64_t now_ns)
 {
     spare->held = false;
-    if (spare->role.place != QUEUE_CUDA)
+    if (spare->engine.place != QUEUE_CUDA)
         return;
-    spare->held = seat_is_starting(roster_own(&supervisor->roster, spare->device), now_ns);
+    spare->held = role_is_starting(roster_own(&supervisor->roster, spare->device), now_ns);
     for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++) {
-        const struct seat *other = roster_spare(&supervisor->roster, spare->device, i);
-        spare->held |= other < spare ? seat_is_starting(other, now_ns)
-                                     : other != spare && seat_is_on_the_way(other);
+        const struct role *other = roster_spare(&supervisor->roster, spare->device, i);
+        spare->held |= other < spare ? role_is_starting(other, now_ns)
+                                     : other != spare && role_is_on_the_way(other);
     }
 }
 
@@ -247,20 +247,20 @@ static int device_of_suspects(struct supervisor *supervisor)
 {
     for (int i = 0; i < ENGINE_DEVICES_MAX; i++) {
         int device = (supervisor->last_died + i) % ENGINE_DEVICES_MAX;
-        if (roster_own(&supervisor->roster, device)->state == SEAT_WANTED)
+        if (roster_own(&supervisor->roster, device)->state == ROLE_WANTED)
             return device;
     }
     return -1;
 }
 
-/* Whether somebody is to sit in the spare seat. */
-static bool is_spare_wanted(struct supervisor *supervisor, const struct seat *spare, bool suspects)
+/* Whether the spare role is to have a process. */
+static bool is_spare_wanted(struct supervisor *supervisor, const struct role *spare, bool suspects)
 {
-    if (spare->role.place == QUEUE_HOST)
+    if (spare->engine.place == QUEUE_HOST)
         return suspects;
-    const struct seat *main = roster_own(&supervisor->roster, spare->device);
+    const struct role *main = roster_own(&supervisor->roster, spare->device);
     int index = roster_spare_index(spare);
-    bool in_service = main->state == SEAT_WANTED && main->ever_up;
+    bool in_service = main->state == ROLE_WANTED && main->ever_up;
     return (in_service && index < supervisor->options.cuda_spares) ||
            (suspects && index < SUSPECTS_SPARES && device_of_suspects(supervisor) == spare->device);
 }
@@ -270,117 +270,117 @@ static bool is_spare_wanted(struct supervisor *supervisor, const struct seat *sp
 static void look_after_spares(struct supervisor *supervisor, enum queue_place_id place,
                               uint64_t now_ns)
 {
-    struct post *post = &supervisor->posts[place];
+    struct class_watch *watch = &supervisor->classes[place];
     bool suspects = queue_has_suspects(supervisor->options.queue, place);
     if (suspects)
-        post->spare_used_ns = now_ns;
-    bool unused = now_ns - post->spare_used_ns > SPARE_IDLE_NS;
-    for (int i = 0; i < ROSTER_SEATS; i++) {
-        struct seat *seat = &supervisor->roster.seats[i];
-        if (!seat->role.spare || seat->role.place != place)
+        watch->spare_used_ns = now_ns;
+    bool unused = now_ns - watch->spare_used_ns > SPARE_IDLE_NS;
+    for (int i = 0; i < ROSTER_ROLES; i++) {
+        struct role *role = &supervisor->roster.roles[i];
+        if (!role->engine.spare || role->engine.place != place)
             continue;
-        hold_spare(supervisor, seat, now_ns);
+        hold_spare(supervisor, role, now_ns);
         bool is_out = place == QUEUE_CUDA &&
-                      roster_own(&supervisor->roster, seat->device)->state != SEAT_WANTED;
-        if (is_spare_wanted(supervisor, seat, suspects))
-            seat_want(seat, now_ns);
+                      roster_own(&supervisor->roster, role->device)->state != ROLE_WANTED;
+        if (is_spare_wanted(supervisor, role, suspects))
+            role_want(role, now_ns);
         else if (unused || is_out)
-            seat_dismiss(seat, now_ns);
+            role_retire(role, now_ns);
     }
 }
 
 static void count_spares(struct supervisor *supervisor)
 {
     for (int device = 0; device < ENGINE_DEVICES_MAX; device++) {
-        const struct seat *seat = roster_own(&supervisor->roster, device);
+        const struct role *role = roster_own(&supervisor->roster, device);
         int up = 0;
         for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++)
-            up += seat_is_up(roster_spare(&supervisor->roster, device, i));
-        if (seat->ever_up)
-            metric_set(metric_series(seat->metrics, METRIC_DEVICE_SPARES, seat->name), up);
+            up += role_is_up(roster_spare(&supervisor->roster, device, i));
+        if (role->ever_up)
+            metric_set(metric_series(role->metrics, METRIC_DEVICE_SPARES, role->name), up);
     }
 }
 
 /* ---- Readiness ---- */
 
-/* A right answer that another engine gave, after the seat's had ended, is none of the seat's. */
-static void judge(struct supervisor *supervisor, struct post *post, struct probe *probe,
+/* A right answer that another engine gave, after the role's had ended, is none of the role's. */
+static void judge(struct supervisor *supervisor, struct class_watch *watch, struct probe *probe,
                   enum roster_id id, uint64_t now_ns)
 {
     enum probe_state verdict = probe_take(probe);
     if (verdict == PROBE_RIGHT && probe_engine(probe) == (int)id)
-        post->distrusted = false;
+        watch->distrusted = false;
     if (verdict != PROBE_WRONG)
         return;
-    struct seat *seat = &supervisor->roster.seats[probe_engine(probe)];
-    post->distrusted = true;
-    if (seat->process == NULL)
+    struct role *role = &supervisor->roster.roles[probe_engine(probe)];
+    watch->distrusted = true;
+    if (role->process == NULL)
         return;
-    log_line(LOG_ERROR, "the engine computes wrong answers", "device", LOG_STR, seat->name, "pid",
-             LOG_I64, (int64_t)seat->process->pid, NULL);
-    seat_end(seat, ENGINE_PROCESS_WRONG_ANSWER, now_ns);
-    note_left(supervisor, seat, now_ns);
+    log_line(LOG_ERROR, "the engine computes wrong answers", "device", LOG_STR, role->name, "pid",
+             LOG_I64, (int64_t)role->process->pid, NULL);
+    role_end(role, ENGINE_PROCESS_WRONG_ANSWER, now_ns);
+    note_left(supervisor, role, now_ns);
 }
 
 /* Where the arena is full, an engine is probed a little later. */
-static bool has_probe(struct supervisor *supervisor, struct trial *trial)
+static bool has_probe(struct supervisor *supervisor, struct probing *probing)
 {
     const struct supervisor_options *options = &supervisor->options;
     struct failure failure;
-    return trial->probe != NULL || probe_create(options->queue, options->arena, probe_method,
-                                                &trial->probe, &failure) == ERROR_NONE;
+    return probing->probe != NULL || probe_create(options->queue, options->arena, probe_method,
+                                                  &probing->probe, &failure) == ERROR_NONE;
 }
 
 static void look_after_probe(struct supervisor *supervisor, enum roster_id id, uint64_t now_ns)
 {
-    const struct seat *seat = &supervisor->roster.seats[id];
-    struct trial *trial = &supervisor->trials[id];
-    struct post *post = &supervisor->posts[seat->role.place];
-    if (trial->probe != NULL)
-        judge(supervisor, post, trial->probe, id, now_ns);
-    if (seat->role.spare || !seat_is_up(seat) || !has_probe(supervisor, trial))
+    const struct role *role = &supervisor->roster.roles[id];
+    struct probing *probing = &supervisor->probings[id];
+    struct class_watch *watch = &supervisor->classes[role->engine.place];
+    if (probing->probe != NULL)
+        judge(supervisor, watch, probing->probe, id, now_ns);
+    if (role->engine.spare || !role_is_up(role) || !has_probe(supervisor, probing))
         return;
-    uint64_t last_ns = queue_lane_last_batch_ns(seat->process->lane);
-    bool is_new = trial->started_ns < seat->process->role_ns;
-    bool is_idle = now_ns > last_ns + PROBE_EVERY_NS || post->distrusted;
-    bool due = is_new || (is_idle && now_ns > trial->started_ns + PROBE_EVERY_NS);
-    if (due && !probe_is_running(trial->probe)) {
-        trial->started_ns = now_ns;
-        probe_start(trial->probe, id);
+    uint64_t last_ns = queue_lane_last_batch_ns(role->process->lane);
+    bool is_new = probing->started_ns < role->process->role_ns;
+    bool is_idle = now_ns > last_ns + PROBE_EVERY_NS || watch->distrusted;
+    bool due = is_new || (is_idle && now_ns > probing->started_ns + PROBE_EVERY_NS);
+    if (due && !probe_is_running(probing->probe)) {
+        probing->started_ns = now_ns;
+        probe_start(probing->probe, id);
     }
 }
 
 static void look_after_readiness(struct supervisor *supervisor, uint64_t now_ns)
 {
     bool settled = true, fresh = false, trusted = true;
-    for (int i = 0; i < ROSTER_SEATS; i++)
-        settled &=
-            supervisor->roster.seats[i].role.spare || seat_is_settled(&supervisor->roster.seats[i]);
+    for (int i = 0; i < ROSTER_ROLES; i++)
+        settled &= supervisor->roster.roles[i].engine.spare ||
+                   role_is_settled(&supervisor->roster.roles[i]);
     supervisor->settled |= settled;
     for (int p = 0; p < QUEUE_PLACES; p++) {
         enum queue_place_id place = (enum queue_place_id)p;
         uint64_t last_ns = queue_last_batch_ns(supervisor->options.queue, place);
         fresh |= last_ns != 0 && now_ns < last_ns + READY_WITHIN_NS;
         trusted &=
-            !supervisor->posts[p].distrusted || queue_is_out(supervisor->options.queue, place);
+            !supervisor->classes[p].distrusted || queue_is_out(supervisor->options.queue, place);
     }
     atomic_store(supervisor->options.ready, supervisor->settled && fresh && trusted);
 }
 
 /* ---- The clock ---- */
 
-static void look_after_seat(struct supervisor *supervisor, struct seat *seat, uint64_t now_ns,
+static void look_after_role(struct supervisor *supervisor, struct role *role, uint64_t now_ns,
                             bool stalled)
 {
-    bool had_engine = seat->process != NULL;
-    if (seat_look_after(seat, now_ns, stalled))
-        note_up(supervisor, seat, now_ns);
-    if (had_engine && seat->process == NULL) {
-        note_left(supervisor, seat, now_ns);
-        fill_seats(supervisor, now_ns); /* before a spare engine has a suspect */
+    bool had_engine = role->process != NULL;
+    if (role_look_after(role, now_ns, stalled))
+        note_up(supervisor, role, now_ns);
+    if (had_engine && role->process == NULL) {
+        note_left(supervisor, role, now_ns);
+        fill_roles(supervisor, now_ns); /* before a spare engine has a suspect */
     }
-    if (seat->failure != NULL)
-        fail(supervisor, seat, seat->failure);
+    if (role->failure != NULL)
+        fail(supervisor, role, role->failure);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -389,13 +389,13 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now_ns = clock_now_ns();
     bool stalled = now_ns - supervisor->last_tick_ns > STALL_NS;
     supervisor->last_tick_ns = now_ns;
-    fill_seats(supervisor, now_ns);
+    fill_roles(supervisor, now_ns);
     for (int p = 0; p < QUEUE_PLACES; p++)
         look_after_spares(supervisor, (enum queue_place_id)p, now_ns);
-    for (int i = 0; i < ROSTER_SEATS; i++)
-        look_after_seat(supervisor, &supervisor->roster.seats[i], now_ns, stalled);
+    for (int i = 0; i < ROSTER_ROLES; i++)
+        look_after_role(supervisor, &supervisor->roster.roles[i], now_ns, stalled);
     count_spares(supervisor);
-    for (int i = 0; i < ROSTER_SEATS; i++)
+    for (int i = 0; i < ROSTER_ROLES; i++)
         look_after_probe(supervisor, (enum roster_id)i, now_ns);
     note_places(supervisor);
     look_after_readiness(supervisor, now_ns);
@@ -406,10 +406,10 @@ static void on_tick(uv_timer_t *timer)
 static void schedule(struct supervisor *supervisor)
 {
     bool busy = false;
-    for (int i = 0; i < ROSTER_SEATS; i++)
-        busy |= seat_is_busy(&supervisor->roster.seats[i]);
-    for (int i = 0; i < ROSTER_SEATS; i++) /* readiness is a batch away */
-        busy |= !*supervisor->options.ready && probe_is_running(supervisor->trials[i].probe);
+    for (int i = 0; i < ROSTER_ROLES; i++)
+        busy |= role_is_busy(&supervisor->roster.roles[i]);
+    for (int i = 0; i < ROSTER_ROLES; i++) /* readiness is a batch away */
+        busy |= !*supervisor->options.ready && probe_is_running(supervisor->probings[i].probe);
     if (!supervisor->stopping)
         uv_timer_start(&supervisor->timer, on_tick, busy ? TICK_BUSY_MS : TICK_MS, 0);
 }
@@ -436,15 +436,15 @@ enum error supervisor_create(const struct supervisor_options *options, struct su
         return error;
     }
     metric_set(metric_series(options->metrics, METRIC_DEVICE_UP, "host"), 0);
-    show_failures(supervisor, &supervisor->roster.seats[ROSTER_HOST]);
+    show_failures(supervisor, &supervisor->roster.roles[ROSTER_HOST]);
     uv_timer_init(options->loop, &supervisor->timer);
     supervisor->timer.data = supervisor;
     supervisor->timer_closed = false;
     uint64_t now_ns = supervisor->last_tick_ns = clock_now_ns();
-    seat_want(&supervisor->roster.seats[ROSTER_HOST], now_ns);
+    role_want(&supervisor->roster.roles[ROSTER_HOST], now_ns);
     for (int device = 0; device < ENGINE_DEVICES_MAX; device++)
         if (supervisor->options.engines.devices[device])
-            seat_want(roster_own(&supervisor->roster, device), now_ns);
+            role_want(roster_own(&supervisor->roster, device), now_ns);
     note_places(supervisor);
     schedule(supervisor);
     *result = supervisor;
@@ -469,12 +469,12 @@ void supervisor_stop(struct supervisor *supervisor)
         return;
     supervisor->stopping = true;
     atomic_store(supervisor->options.ready, false);
-    for (int i = 0; i < ROSTER_SEATS; i++)
-        probe_cancel(supervisor->trials[i].probe);
+    for (int i = 0; i < ROSTER_ROLES; i++)
+        probe_cancel(supervisor->probings[i].probe);
     uv_timer_stop(&supervisor->timer);
     uv_close((uv_handle_t *)&supervisor->timer, on_timer_closed);
-    for (int i = 0; i < ROSTER_SEATS; i++)
-        seat_stop(&supervisor->roster.seats[i]);
+    for (int i = 0; i < ROSTER_ROLES; i++)
+        role_stop(&supervisor->roster.roles[i]);
 }
 
 void supervisor_destroy(struct supervisor **supervisor_pointer)
@@ -483,8 +483,8 @@ void supervisor_destroy(struct supervisor **supervisor_pointer)
     if (supervisor == NULL)
         return;
     assert(supervisor->timer_closed);
-    for (int i = 0; i < ROSTER_SEATS; i++)
-        probe_destroy(&supervisor->trials[i].probe);
+    for (int i = 0; i < ROSTER_ROLES; i++)
+        probe_destroy(&supervisor->probings[i].probe);
     roster_free(&supervisor->roster);
     if (supervisor->event_fd >= 0)
         close(supervisor->event_fd);

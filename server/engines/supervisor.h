@@ -1,7 +1,7 @@
 /* server/engines/supervisor.h: starts the engines, watches them, replaces them.
  *
- * An engine is a child process (gpu/engine.h); server/engines/seat.h tells how each is looked
- * after. Always there is the host engine; CUDA has one for each device that --engine asks for.
+ * An engine is a child process (gpu/engine.h); server/engines/role.h looks after each. There is
+ * always the host engine, and one for each CUDA device that --engine asks for.
  * Spare engines run suspects (items that were running when an engine died) one by one. The host's
  * is started when there are some; those of a CUDA device are kept up, and one of them takes over
  * when the device's own engine ends. The supervisor also sends known-answer probes through the
@@ -21,7 +21,7 @@
 #include "server/engines/choice.h"
 
 #define SUPERVISOR_SPARES_MAX 3 /* of a CUDA device */
-/* Descriptors that it holds at most, but for very bad days: a pipe and shared memory for each
+/* Descriptors that it holds at most, as a rule: a socket and shared memory for each
  * engine, and for one before it that is ending. */
 #define SUPERVISOR_FDS (2 * 2 * (2 + ENGINE_DEVICES_MAX * (1 + SUPERVISOR_SPARES_MAX)))
 

@@ -64,14 +64,14 @@ class Daemon:
         return total(self.port, rf'invertd_device_batches_total\{{device="cuda:{device}"\}}')
 
     def engine(self, device):
-        """The process that has the device's seat: the last one that the log says so of."""
-        seated = ("engine started", "a spare engine takes over")
+        """The process that has the device's role: the last one that the log says so of."""
+        roles_taken = ("engine started", "a spare engine takes over")
         found = 0
         for line in (self.path / "log").read_text().splitlines(keepends=True):
             if not line.endswith("\n"):
                 break  # it is being written
             said = json.loads(line)
-            if said["message"] in seated and said.get("device") == f"cuda:{device}":
+            if said["message"] in roles_taken and said.get("device") == f"cuda:{device}":
                 found = said["pid"]
         return found
 

@@ -186,7 +186,7 @@ static inline int serve(struct bench *bench, struct engine_shared *shared)
     return batches;
 }
 
-/* A new engine in the same seat. */
+/* A new engine in the same role. */
 static inline void replace_lane(struct bench *bench, bool blame)
 {
     take_down(&bench->lane, blame);

@@ -1,121 +1,121 @@
-/* test_take_over.c: who is in a spare seat takes the device's own, with processes played by the
+/* test_take_over.c: who is in a spare role takes the device's own, with processes played by the
  * test.
  */
-#include "tests/unit/server/seat_bed.h"
+#include "tests/unit/server/role_bed.h"
 
-/* The bench's seat has its engine, and there is a spare one, which nobody has taken. */
-static struct seat two_seats(struct bench *bench)
+/* The bench's role has its engine, and there is a spare one, which nobody has taken. */
+static struct role two_roles(struct bench *bench)
 {
     come_up(bench);
-    struct seat spare = bench->seat;
-    spare.role.spare = true;
+    struct role spare = bench->role;
+    spare.engine.spare = true;
     spare.process = NULL;
-    spare.state = SEAT_EMPTY;
+    spare.state = ROLE_EMPTY;
     return spare;
 }
 
-static void fill_spare(struct seat *spare, bool up)
+static void fill_spare(struct role *spare, bool up)
 {
     comes_up = up;
-    spare->state = SEAT_EMPTY;
-    seat_want(spare, clock_ns);
+    spare->state = ROLE_EMPTY;
+    role_want(spare, clock_ns);
     assert_non_null(spare->process);
-    assert_true(seat_look_after(spare, clock_ns, false) == up);
+    assert_true(role_look_after(spare, clock_ns, false) == up);
 }
 
 /* It shows that it is alive. */
-static void beat(struct seat *spare)
+static void beat(struct role *spare)
 {
     atomic_fetch_add(&shared->heartbeat, 1);
-    assert_false(seat_look_after(spare, clock_ns, false));
+    assert_false(role_look_after(spare, clock_ns, false));
 }
 
 static void test_a_spare_engine_takes_over(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
-    struct seat spare = two_seats(&bench);
+    struct role spare = two_roles(&bench);
     fill_spare(&spare, true);
     struct engine_process *comer = spare.process;
-    assert_false(seat_take_over(&bench.seat, &spare, clock_ns)); /* the seat is taken */
+    assert_false(role_take_over(&bench.role, &spare, clock_ns)); /* the role is taken */
     end(&bench, ENGINE_EXIT_FAULT, true);
     assert_int_equal(device_up(&bench), 0);
     has_work = true; /* a suspect */
-    assert_false(seat_take_over(&bench.seat, &spare, clock_ns));
+    assert_false(role_take_over(&bench.role, &spare, clock_ns));
     has_work = false;
-    assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+    assert_true(role_take_over(&bench.role, &spare, clock_ns));
     assert_int_equal(device_up(&bench), 1);
-    assert_true(bench.seat.process == comer && comer->owner == &bench.seat);
+    assert_true(bench.role.process == comer && comer->owner == &bench.role);
     assert_false(comer->engine.spare);
     assert_null(spare.process);
-    seat_look_after(&spare, clock_ns, false); /* another one comes there */
+    role_look_after(&spare, clock_ns, false); /* another one comes there */
     assert_int_equal(starts, 3);
     assert_true(spare.process->engine.spare);
     bench_close(&bench);
 }
 
-/* Who is on the way up in the seat goes on in the spare one. */
+/* Who is on the way up in the role goes on in the spare one. */
 static void test_who_is_on_the_way_makes_room(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
-    struct seat spare = two_seats(&bench);
+    struct role spare = two_roles(&bench);
     fill_spare(&spare, true);
     struct engine_process *comer = spare.process;
     comes_up = false;
     end(&bench, ENGINE_EXIT_FAULT, true);
     tick(&bench, MS_NS);
-    struct engine_process *starting = bench.seat.process;
-    assert_true(seat_is_on_the_way(&bench.seat));
-    assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
-    assert_true(bench.seat.process == comer);
+    struct engine_process *starting = bench.role.process;
+    assert_true(role_is_on_the_way(&bench.role));
+    assert_true(role_take_over(&bench.role, &spare, clock_ns));
+    assert_true(bench.role.process == comer);
     assert_true(spare.process == starting && starting->owner == &spare);
     assert_true(starting->engine.spare);
     bench_close(&bench);
 }
 
-/* Who is on the way up in the spare seat comes up in the other one. */
+/* Who is on the way up in the spare role comes up in the other one. */
 static void test_who_is_on_the_way_is_taken(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
-    struct seat spare = two_seats(&bench);
+    struct role spare = two_roles(&bench);
     fill_spare(&spare, false);
     struct engine_process *starting = spare.process;
     end(&bench, ENGINE_EXIT_FAULT, true);
-    assert_false(seat_take_over(&bench.seat, &spare, clock_ns)); /* it is not up yet */
-    assert_true(bench.seat.process == starting);
+    assert_false(role_take_over(&bench.role, &spare, clock_ns)); /* it is not up yet */
+    assert_true(bench.role.process == starting);
     assert_null(spare.process);
     fill_spare(&spare, false);
-    assert_false(seat_take_over(&bench.seat, &spare, clock_ns)); /* for nothing */
-    assert_true(bench.seat.process == starting);
+    assert_false(role_take_over(&bench.role, &spare, clock_ns)); /* for nothing */
+    assert_true(bench.role.process == starting);
     comes_up = true;
     assert_true(tick(&bench, MS_NS));
     assert_int_equal(starts, 3);
     bench_close(&bench);
 }
 
-/* An engine that dies at once is no better for having been spare: the pauses are the seat's. Nor is
+/* An engine that dies at once is no better for having been spare: the pauses are the role's. Nor is
  * a device out of order, which is tried by an engine of its own. */
 static void test_nobody_takes_over_too_soon(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
-    struct seat spare = two_seats(&bench);
-    uint64_t pause_ns = SEAT_QUICK_NS;
+    struct role spare = two_roles(&bench);
+    uint64_t pause_ns = ROLE_QUICK_NS;
     for (int i = 0; i < 5; i++) {
         fill_spare(&spare, true);
         end(&bench, ENGINE_EXIT_FAULT, false);
         clock_ns += pause_ns - MS_NS;
         beat(&spare);
-        assert_false(seat_take_over(&bench.seat, &spare, clock_ns));
+        assert_false(role_take_over(&bench.role, &spare, clock_ns));
         clock_ns += MS_NS;
-        assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+        assert_true(role_take_over(&bench.role, &spare, clock_ns));
         pause_ns *= 2;
     }
     fill_spare(&spare, true);
     end(&bench, ENGINE_EXIT_DEVICE_OUT, true);
-    assert_false(seat_take_over(&bench.seat, &spare, clock_ns + 2 * MAX_NS));
+    assert_false(role_take_over(&bench.role, &spare, clock_ns + 2 * MAX_NS));
     bench_close(&bench);
 }
 
@@ -124,15 +124,15 @@ static void test_nobody_silent_takes_over(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
-    struct seat spare = two_seats(&bench);
+    struct role spare = two_roles(&bench);
     fill_spare(&spare, true);
     clock_ns += CLOCK_S; /* of the two that are allowed */
-    assert_false(seat_look_after(&spare, clock_ns, false));
+    assert_false(role_look_after(&spare, clock_ns, false));
     assert_non_null(spare.process);
     end(&bench, ENGINE_EXIT_FAULT, true);
-    assert_false(seat_take_over(&bench.seat, &spare, clock_ns));
+    assert_false(role_take_over(&bench.role, &spare, clock_ns));
     beat(&spare);
-    assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+    assert_true(role_take_over(&bench.role, &spare, clock_ns));
     bench_close(&bench);
 }
 
@@ -141,18 +141,18 @@ static void test_who_cannot_be_reaped_ends_the_taking_over(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
-    struct seat spare = two_seats(&bench);
-    struct engine_process *first = bench.seat.process;
+    struct role spare = two_roles(&bench);
+    struct engine_process *first = bench.role.process;
     for (int i = 0; i < 4; i++) {
-        seat_end(&bench.seat, ENGINE_PROCESS_DEADLINE, clock_ns);
-        assert_int_equal(bench.seat.leaving, 1 + i);
-        clock_ns = bench.seat.not_before_ns;
+        role_end(&bench.role, ENGINE_PROCESS_DEADLINE, clock_ns);
+        assert_int_equal(bench.role.leaving, 1 + i);
+        clock_ns = bench.role.not_before_ns;
         fill_spare(&spare, true);
-        assert_true(seat_take_over(&bench.seat, &spare, clock_ns) == (i < 3));
+        assert_true(role_take_over(&bench.role, &spare, clock_ns) == (i < 3));
     }
-    assert_null(bench.seat.process);
-    seat_note_end(&bench.seat, first, clock_ns);
-    assert_true(seat_take_over(&bench.seat, &spare, clock_ns));
+    assert_null(bench.role.process);
+    role_note_end(&bench.role, first, clock_ns);
+    assert_true(role_take_over(&bench.role, &spare, clock_ns));
     bench_close(&bench);
 }
 

@@ -1,8 +1,8 @@
-/* seat_bed.h: a seat, and the processes that sit there, played by the test: they come up, work and
+/* role_bed.h: a role, and the processes that sit there, played by the test: they come up, work and
  * end when it says so.
  */
-#ifndef TESTS_UNIT_SERVER_SEAT_BED_H
-#define TESTS_UNIT_SERVER_SEAT_BED_H
+#ifndef TESTS_UNIT_SERVER_ROLE_BED_H
+#define TESTS_UNIT_SERVER_ROLE_BED_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "server/engines/seat.h"
+#include "server/engines/role.h"
 
 #define MS_NS UINT64_C(1000000)
 #define MAX_NS (10 * CLOCK_S)
@@ -103,7 +103,7 @@ uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns)
 
 struct bench {
     struct metric_registry *metrics;
-    struct seat seat;
+    struct role role;
 };
 
 static inline struct bench bench_open(enum queue_place_id place, bool must)
@@ -117,13 +117,13 @@ static inline struct bench bench_open(enum queue_place_id place, bool must)
     has_work = false;
     overdue_ns = 0;
     clock_ns = NOW_NS;
-    bench.seat = (struct seat){.must = must,
+    bench.role = (struct role){.must = must,
                                .name = "device",
                                .metrics = bench.metrics,
                                .start_max_ns = 20 * CLOCK_S,
                                .heartbeat_ns = 2 * CLOCK_S,
                                .backoff_max_ns = MAX_NS};
-    bench.seat.role.place = place;
+    bench.role.engine.place = place;
     return bench;
 }
 
@@ -136,33 +136,33 @@ static inline void bench_close(struct bench *bench)
 static inline bool tick(struct bench *bench, uint64_t after_ns)
 {
     clock_ns += after_ns;
-    return seat_look_after(&bench->seat, clock_ns, false);
+    return role_look_after(&bench->role, clock_ns, false);
 }
 
-/* The process in the seat ends by itself: with work under way that it has not ended, or not. */
-static inline void end_with(struct seat *seat, int64_t code, bool worked, bool idle)
+/* The process in the role ends by itself: with work under way that it has not ended, or not. */
+static inline void end_with(struct role *role, int64_t code, bool worked, bool idle)
 {
-    struct engine_process *process = seat->process;
+    struct engine_process *process = role->process;
     assert_non_null(process);
-    assert_true(process->owner == seat);
+    assert_true(process->owner == role);
     process->state = ENGINE_PROCESS_ENDING;
     process->exit_code = code;
     process->worked = worked;
     process->idle = idle;
-    seat_note_end(seat, process, clock_ns);
-    assert_null(seat->process);
+    role_note_end(role, process, clock_ns);
+    assert_null(role->process);
 }
 
 static inline void end(struct bench *bench, int64_t code, bool worked)
 {
-    end_with(&bench->seat, code, worked, false);
+    end_with(&bench->role, code, worked, false);
 }
 
 static inline void come_up(struct bench *bench)
 {
-    seat_want(&bench->seat, clock_ns);
+    role_want(&bench->role, clock_ns);
     assert_true(tick(bench, MS_NS));
-    assert_true(seat_is_up(&bench->seat));
+    assert_true(role_is_up(&bench->role));
 }
 
 static inline int64_t device_up(const struct bench *bench)
