@@ -149,7 +149,7 @@ static enum error enter(struct queue *queue, uint32_t client, int64_t bytes,
                            "The service has %lld requests under way, which is its limit; try "
                            "again later.",
                            (long long)admission->entered);
-    if (queue->places[QUEUE_HOST].out && queue->places[QUEUE_CUDA].out)
+    if (queue->classes[QUEUE_HOST].out && queue->classes[QUEUE_CUDA].out)
         return failure_set(failure, ERROR_NO_ENGINE,
                            "No computing engine is running at the moment; try again later.");
     enum error error = enter_client(queue, client, failure);

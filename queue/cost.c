@@ -2,11 +2,11 @@
  *
  * A batch of k matrices takes scale * (BATCH + k * (BASE + flops / RATE) + bytes / BANDWIDTH): what
  * a batch costs whatever it holds, an overhead a matrix, the descriptor's operations, and the bytes
- * of the inputs and of the outputs that are wanted. The first guess is a row for each place; the
- * scale is measured, for each place, method, precision and size class (binary logarithm of n), from
- * finished batches, as an exponentially weighted mean. A batch teaches by its
- * share of work: on a device where starting takes longer than one matrix, a batch of one says next
- * to nothing of what thousands will cost, and a large batch says it all.
+ * of the inputs and of the outputs that are wanted. The first guess is a row for each device class;
+ * the scale is measured, for each device class, method, precision and size class (binary logarithm
+ * of n), from finished batches, as an exponentially weighted mean. A batch teaches by its share of
+ * work: on a device where starting takes longer than one matrix, a batch of one says next to
+ * nothing of what thousands will cost, and a large batch says it all.
  *
  * Memory that is used for the first time since the start is taken from the system page by page, by
  * the engine that writes it, which takes many times what the computation does. Deadlines allow for
@@ -26,7 +26,7 @@
 static const struct {
     double batch_ns, base_ns, flops_per_ns, bytes_per_ns;
     double new_bytes_per_ns; /* of memory that is new; CUDA engines pin all of it at their start */
-} models[QUEUE_PLACES] = {
+} models[QUEUE_CLASSES] = {
     [QUEUE_HOST] = {0, 500, 4, 4, 0.5},
     [QUEUE_CUDA] = {10000, 5, 400, 40, INFINITY},
 };
@@ -39,47 +39,52 @@ static int size_class(int64_t n)
 
 typedef double flops_of(int64_t n, int64_t m);
 
-static double modelled_ns(enum queue_place_id place, const struct queue_work *work, flops_of *flops)
+static double modelled_ns(enum queue_class_id device_class, const struct queue_work *work,
+                          flops_of *flops)
 {
-    double each_ns = models[place].base_ns + flops(work->n, work->m) / models[place].flops_per_ns;
-    return (double)work->matrices * each_ns + (double)work->bytes / models[place].bytes_per_ns;
+    double each_ns =
+        models[device_class].base_ns + flops(work->n, work->m) / models[device_class].flops_per_ns;
+    return (double)work->matrices * each_ns +
+           (double)work->bytes / models[device_class].bytes_per_ns;
 }
 
-static double *scale_of(struct queue *queue, enum queue_place_id place,
+static double *scale_of(struct queue *queue, enum queue_class_id device_class,
                         const struct queue_work *work)
 {
-    return &queue->places[place]
+    return &queue->classes[device_class]
                 .scale[method_index(work->method)][work->precision][size_class(work->n)];
 }
 
-double queue__cost_ns(struct queue *queue, enum queue_place_id place, const struct queue_work *work)
+double queue__cost_ns(struct queue *queue, enum queue_class_id device_class,
+                      const struct queue_work *work)
 {
-    return modelled_ns(place, work, work->method->flops) * *scale_of(queue, place, work);
+    return modelled_ns(device_class, work, work->method->flops) *
+           *scale_of(queue, device_class, work);
 }
 
-double queue__cost_batch_ns(struct queue *queue, enum queue_place_id place,
+double queue__cost_batch_ns(struct queue *queue, enum queue_class_id device_class,
                             const struct queue_work *work)
 {
-    return (models[place].batch_ns + modelled_ns(place, work, work->method->flops)) *
-           *scale_of(queue, place, work);
+    return (models[device_class].batch_ns + modelled_ns(device_class, work, work->method->flops)) *
+           *scale_of(queue, device_class, work);
 }
 
-double queue__cost_max_ns(struct queue *queue, enum queue_place_id place,
+double queue__cost_max_ns(struct queue *queue, enum queue_class_id device_class,
                           const struct queue_work *work)
 {
     const struct method *method = work->method;
     flops_of *most = method->flops_max != NULL ? method->flops_max : method->flops;
-    double work_ns = models[place].batch_ns + modelled_ns(place, work, most);
-    double new_ns = (double)work->bytes / models[place].new_bytes_per_ns;
-    return work_ns * fmax(*scale_of(queue, place, work), 1) + new_ns;
+    double work_ns = models[device_class].batch_ns + modelled_ns(device_class, work, most);
+    double new_ns = (double)work->bytes / models[device_class].new_bytes_per_ns;
+    return work_ns * fmax(*scale_of(queue, device_class, work), 1) + new_ns;
 }
 
-void queue__cost_learn(struct queue *queue, enum queue_place_id place,
+void queue__cost_learn(struct queue *queue, enum queue_class_id device_class,
                        const struct queue_work *work, uint64_t measured_ns)
 {
-    double *scale = scale_of(queue, place, work);
-    double work_ns = modelled_ns(place, work, work->method->flops);
-    double whole_ns = models[place].batch_ns + work_ns;
+    double *scale = scale_of(queue, device_class, work);
+    double work_ns = modelled_ns(device_class, work, work->method->flops);
+    double whole_ns = models[device_class].batch_ns + work_ns;
     double ratio = fmin(fmax((double)measured_ns / whole_ns, SCALE_MIN), SCALE_MAX);
     *scale += LEARN_SHARE * (work_ns / whole_ns) * (ratio - *scale);
 }

@@ -18,7 +18,7 @@
 
 /* ---- Sending ---- */
 
-static void place(struct engine_tensor *to, const struct engine_tensor *from, int64_t first,
+static void refer(struct engine_tensor *to, const struct engine_tensor *from, int64_t first,
                   int64_t each_bytes)
 {
     *to = *from;
@@ -52,9 +52,9 @@ static void describe(const struct queue_slot *slot, struct engine_batch *batch)
         struct engine_item *item = &batch->items[f];
         item->count = fragment->count;
         for (int i = 0; i < inputs; i++)
-            place(&item->inputs[i], &fragment->item->inputs[i], fragment->first, input_bytes[i]);
+            refer(&item->inputs[i], &fragment->item->inputs[i], fragment->first, input_bytes[i]);
         for (int i = 0; i < outputs; i++)
-            place(&item->outputs[i], &fragment->item->outputs[i], fragment->first, output_bytes[i]);
+            refer(&item->outputs[i], &fragment->item->outputs[i], fragment->first, output_bytes[i]);
     }
 }
 
@@ -117,8 +117,8 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
         slot->bytes += slot->fragments[i].count * slot->fragments[i].item->matrix_bytes;
     }
     struct queue_work work = work_of(slot);
-    slot->predicted_ns = queue__cost_batch_ns(queue, lane->place, &work);
-    slot->max_ns = queue__cost_max_ns(queue, lane->place, &work);
+    slot->predicted_ns = queue__cost_batch_ns(queue, lane->device_class, &work);
+    slot->max_ns = queue__cost_max_ns(queue, lane->device_class, &work);
     queue->running_cost_ns += slot->predicted_ns;
     describe(slot, batch);
     batch->sequence = ++queue->sequence;
@@ -148,16 +148,16 @@ static void submit_retry(struct queue *queue, struct queue_lane *lane, struct qu
     submit(queue, lane, slot, now_ns, reason);
 }
 
-/* Fills the slot from what waits for a place; false when nothing does. */
+/* Fills the slot from what waits for a device class; false when nothing does. */
 static bool feed_from(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
-                      enum queue_place_id place, enum engine_lane_id kind, uint64_t now_ns)
+                      enum queue_class_id device_class, enum engine_lane_id kind, uint64_t now_ns)
 {
-    struct queue_retries *retries = &queue->places[place].retries[kind];
+    struct queue_retries *retries = &queue->classes[device_class].retries[kind];
     if (retries->first != NULL) {
         submit_retry(queue, lane, slot, retries, now_ns, QUEUE_REASON_RETRY);
         return true;
     }
-    struct queue_flow *flow = queue__flow_choose(lane, place, kind, now_ns);
+    struct queue_flow *flow = queue__flow_choose(lane, device_class, kind, now_ns);
     if (flow == NULL)
         return false;
     enum queue_reason reason;
@@ -169,39 +169,40 @@ static bool feed_from(struct queue *queue, struct queue_lane *lane, struct queue
     return true;
 }
 
-/* The same from the other places that the lane serves: those out of service, or those that are not.
+/* The same from the other device classes that the lane serves: those out of service, or those that
+ * are not.
  */
 static bool feed_from_others(struct queue *queue, struct queue_lane *lane, struct queue_slot *slot,
                              bool out, enum engine_lane_id kind, uint64_t now_ns)
 {
-    for (int p = 0; p < QUEUE_PLACES; p++) {
-        enum queue_place_id place = (enum queue_place_id)p;
-        if (place != lane->place && queue->places[p].out == out &&
-            queue__place_serves(queue, lane, place) &&
-            feed_from(queue, lane, slot, place, kind, now_ns))
+    for (int p = 0; p < QUEUE_CLASSES; p++) {
+        enum queue_class_id device_class = (enum queue_class_id)p;
+        if (device_class != lane->device_class && queue->classes[p].out == out &&
+            queue__class_serves(queue, lane, device_class) &&
+            feed_from(queue, lane, slot, device_class, kind, now_ns))
             return true;
     }
     return false;
 }
 
-/* Sends one batch to the lane if it has room and there is one to send. First comes what a place out
- * of service has left: it has waited longest and nothing is added to it, while the lane's own work
- * may never end. Where the lane only helps, its own work comes first. */
+/* Sends one batch to the lane if it has room and there is one to send. First comes what a device
+ * class out of service has left: it has waited longest and nothing is added to it, while the lane's
+ * own work may never end. Where the lane only helps, its own work comes first. */
 static bool feed(struct queue *queue, struct queue_lane *lane, enum engine_lane_id kind,
                  uint64_t now_ns)
 {
     struct queue_slot *slot = free_slot(queue, lane, kind);
     return slot != NULL && (feed_from_others(queue, lane, slot, true, kind, now_ns) ||
-                            feed_from(queue, lane, slot, lane->place, kind, now_ns) ||
+                            feed_from(queue, lane, slot, lane->device_class, kind, now_ns) ||
                             feed_from_others(queue, lane, slot, false, kind, now_ns));
 }
 
 /* Suspects run alone: one batch of one fragment in the whole engine. */
 static void feed_spare(struct queue *queue, struct queue_lane *lane, uint64_t now_ns)
 {
-    for (int p = 0; p < QUEUE_PLACES; p++) {
-        struct queue_retries *suspects = &queue->places[p].suspects;
-        if (suspects->first == NULL || !queue__place_serves(queue, lane, (enum queue_place_id)p) ||
+    for (int p = 0; p < QUEUE_CLASSES; p++) {
+        struct queue_retries *suspects = &queue->classes[p].suspects;
+        if (suspects->first == NULL || !queue__class_serves(queue, lane, (enum queue_class_id)p) ||
             lane->rings[0].in_flight + lane->rings[1].in_flight > 0)
             continue;
         struct queue_slot *slot = free_slot(queue, lane, (int)suspects->first->key.lane);
@@ -287,8 +288,8 @@ static void batch_succeeded(struct queue *queue, struct queue_lane *lane, struct
     uint64_t duration_ns = finished_ns > started_ns ? finished_ns - started_ns : 0;
     note_times(lane, slot, batch);
     struct queue_work work = work_of(slot);
-    queue__cost_learn(queue, lane->place, &work, duration_ns);
-    queue->places[lane->place].last_batch_ns = lane->last_batch_ns = now_ns;
+    queue__cost_learn(queue, lane->device_class, &work, duration_ns);
+    queue->classes[lane->device_class].last_batch_ns = lane->last_batch_ns = now_ns;
     count_batch(queue, lane, slot, duration_ns);
     for (int i = 0; i < slot->count; i++)
         queue__item_finish(queue, &slot->fragments[i], is_alone(lane, slot));
@@ -306,8 +307,9 @@ static void batch_stopped(struct queue *queue, struct queue_lane *lane, struct q
 /* The batch did not fit the device's memory: two batches of half the size, down to one matrix. */
 static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alone)
 {
-    struct queue_place *place = &queue->places[slot->key.place];
-    struct queue_retries *list = alone ? &place->suspects : &place->retries[slot->key.lane];
+    struct queue_class *device_class = &queue->classes[slot->key.device_class];
+    struct queue_retries *list =
+        alone ? &device_class->suspects : &device_class->retries[slot->key.lane];
     struct queue_fragment halves[2];
     metric_add(queue->retried_memory, 1);
     if (slot->count > 1 && alone) {

@@ -13,7 +13,7 @@
 
 static void take_role(struct queue_lane *lane, const struct queue_engine *engine)
 {
-    lane->place = engine->place;
+    lane->device_class = engine->device_class;
     lane->spare = engine->spare;
     lane->number = engine->number;
     lane->device = engine->device;
@@ -87,7 +87,7 @@ static void go_up(struct queue_lane *lane, struct role_series series, uint64_t n
     lane->last_batch_ns = 0;
     lane->rings[ENGINE_LANE_SHORT].last_reap_ns = now_ns;
     lane->rings[ENGINE_LANE_LONG].last_reap_ns = now_ns;
-    queue__place_note_up(lane->queue, lane);
+    queue__class_note_up(lane->queue, lane);
     queue__dispatch(lane->queue, now_ns);
 }
 
@@ -105,7 +105,7 @@ bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engi
     struct queue *queue = lane->queue;
     uint64_t now_ns = clock_now_ns();
     struct role_series series = series_of(queue, engine->device);
-    assert(engine->place == lane->place);
+    assert(engine->device_class == lane->device_class);
     pthread_mutex_lock(&queue->lock);
     queue__reap_lane(queue, lane, now_ns);
     bool is_idle = in_flight(lane) == 0;
@@ -117,8 +117,8 @@ bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engi
     return is_idle;
 }
 
-/* Nothing more is sent to it, what it has not begun is sent again, and somebody else may take its
- * place. true: it had nothing. */
+/* Nothing more is sent to it, what it has not begun is sent again, and another engine may take over
+ * its work. true: it had nothing. */
 static bool shut(struct queue_lane *lane, bool blamed, uint64_t now_ns)
 {
     struct queue *queue = lane->queue;
@@ -127,7 +127,7 @@ static bool shut(struct queue_lane *lane, bool blamed, uint64_t now_ns)
     lane->up = false;
     queue__take_back_waiting(lane, blamed, now_ns);
     if (!lane->spare)
-        queue__place_note_down(queue, lane->place, now_ns);
+        queue__class_note_down(queue, lane->device_class, now_ns);
     return idle;
 }
 
@@ -178,7 +178,7 @@ static double max_allowed_ns(const struct queue *queue, const struct queue_ring 
  * batches may hold it, those of its own that have begun, or, of a device, another engine. */
 static double patience_ns(const struct queue_lane *lane, int kind, const struct queue_slot *slot)
 {
-    double max_ns = lane->place == QUEUE_HOST ? 0 : (double)ENGINE_MEMORY_WAIT_NS;
+    double max_ns = lane->device_class == QUEUE_HOST ? 0 : (double)ENGINE_MEMORY_WAIT_NS;
     for (int ring = 0; ring < ENGINE_LANES; ring++)
         max_ns += max_allowed_ns(lane->queue, &lane->rings[ring],
                                  ring == kind ? QUEUE_STAGE_BEGUN : QUEUE_STAGE_SENT, slot);
@@ -281,35 +281,35 @@ static bool has_suspects(const struct queue_lane *lane)
     return suspected || (lane->spare && in_flight(lane) > 0);
 }
 
-bool queue_has_suspects(struct queue *queue, enum queue_place_id place)
+bool queue_has_suspects(struct queue *queue, enum queue_class_id device_class)
 {
     bool suspects = false;
     pthread_mutex_lock(&queue->lock);
-    for (int p = 0; p < QUEUE_PLACES; p++)
-        suspects |= queue->places[p].suspects.first != NULL &&
-                    queue__place_of_spare(queue, (enum queue_place_id)p) == place;
+    for (int p = 0; p < QUEUE_CLASSES; p++)
+        suspects |= queue->classes[p].suspects.first != NULL &&
+                    queue__class_of_spare(queue, (enum queue_class_id)p) == device_class;
     for (const struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
-        suspects |= lane->place == place && has_suspects(lane);
+        suspects |= lane->device_class == device_class && has_suspects(lane);
     pthread_mutex_unlock(&queue->lock);
     return suspects;
 }
 
-void queue_give_up(struct queue *queue, enum queue_place_id place, bool given_up)
+void queue_give_up(struct queue *queue, enum queue_class_id device_class, bool given_up)
 {
     uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&queue->lock);
-    if (queue->places[place].given_up != given_up) {
-        queue->places[place].given_up = given_up;
-        queue__places_check(queue, now_ns);
+    if (queue->classes[device_class].given_up != given_up) {
+        queue->classes[device_class].given_up = given_up;
+        queue__classes_check(queue, now_ns);
         queue__dispatch(queue, now_ns);
     }
     queue__unlock_and_tell(queue);
 }
 
-bool queue_is_out(struct queue *queue, enum queue_place_id place)
+bool queue_is_out(struct queue *queue, enum queue_class_id device_class)
 {
     pthread_mutex_lock(&queue->lock);
-    bool is_out = queue->places[place].out;
+    bool is_out = queue->classes[device_class].out;
     pthread_mutex_unlock(&queue->lock);
     return is_out;
 }

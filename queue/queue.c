@@ -53,7 +53,7 @@ enum error queue_create(const struct queue_limits *limits, struct metric_registr
 {
     assert(limits->in_flight >= 1 && limits->in_flight <= ENGINE_BATCH_SLOTS);
     assert(limits->batch_bytes_max >= 1 && limits->batch_cost_ns > 0);
-    for (int p = 0; p < QUEUE_PLACES; p++)
+    for (int p = 0; p < QUEUE_CLASSES; p++)
         assert(limits->batch_matrices_max[p] >= 1);
     struct queue *queue = aligned_alloc(_Alignof(struct queue), sizeof *queue);
     if (queue != NULL)
@@ -66,7 +66,7 @@ enum error queue_create(const struct queue_limits *limits, struct metric_registr
     queue__admission_init(&queue->admission);
     queue->limits = *limits;
     queue->metrics = metrics;
-    queue__places_init(queue, clock_now_ns());
+    queue__classes_init(queue, clock_now_ns());
     *result = queue;
     return ERROR_NONE;
 }
@@ -79,10 +79,10 @@ void queue_destroy(struct queue **queue_pointer)
     assert(queue->lanes == NULL);
     for (int i = 0; i < QUEUE_HASH_SIZE; i++)
         assert(queue->flows[i] == NULL && queue->groups[i] == NULL);
-    for (int p = 0; p < QUEUE_PLACES; p++) {
-        assert(queue->places[p].suspects.first == NULL);
+    for (int p = 0; p < QUEUE_CLASSES; p++) {
+        assert(queue->classes[p].suspects.first == NULL);
         for (int i = 0; i < ENGINE_LANES; i++)
-            assert(queue->places[p].retries[i].first == NULL);
+            assert(queue->classes[p].retries[i].first == NULL);
     }
     assert(atomic_load(&queue->inbox) == NULL);
     queue__admission_fini(&queue->admission);
@@ -153,10 +153,10 @@ void queue_cancel(struct queue *queue, struct queue_item *item)
     queue__unlock_and_tell(queue);
 }
 
-uint64_t queue_last_batch_ns(struct queue *queue, enum queue_place_id place)
+uint64_t queue_last_batch_ns(struct queue *queue, enum queue_class_id device_class)
 {
     pthread_mutex_lock(&queue->lock);
-    uint64_t last_ns = queue->places[place].last_batch_ns;
+    uint64_t last_ns = queue->classes[device_class].last_batch_ns;
     pthread_mutex_unlock(&queue->lock);
     return last_ns;
 }
@@ -251,7 +251,7 @@ void queue_tick(struct queue *queue, uint64_t now_ns)
 {
     pthread_mutex_lock(&queue->lock);
     queue__take_in(queue);
-    queue__places_end_outages(queue, now_ns);
+    queue__classes_end_outages(queue, now_ns);
     queue__dispatch(queue, now_ns); /* what was taken in here no flush looks for */
     queue__unlock_and_tell(queue);
 }

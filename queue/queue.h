@@ -8,11 +8,12 @@
  * the lanes are busy, items gather. Between keys: deficit round-robin by predicted cost over
  * flows of (priority, client, key), oldest first within one.
  *
- * Places: engines of one kind of device form a place, and share what waits for it. An item goes to
- * CUDA when the engines there take its method, precision and order, else to the host, which takes
- * everything. While CUDA is out of service (none of its engines is up, and either the supervisor
- * says that none will be soon, or none has been for 5 s) the host does its work; a shorter absence
- * is waited for, so that a matrix keeps its bits. With limits.shared the host helps at all times.
+ * Device classes: engines of one kind of device form a class, and share what waits for it. An item
+ * goes to CUDA when the engines there take its method, precision and order, else to the host, which
+ * takes everything. While CUDA is out of service (none of its engines is up, and either the
+ * supervisor says that none will be soon, or none has been for 5 s) the host does its work; a
+ * shorter absence is waited for, so that a matrix keeps its bits. With limits.shared the host helps
+ * at all times.
  *
  * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE. When its engine ends
  * an item stays RUNNING if its batch had not started, which is then sent again; else it becomes a
@@ -40,10 +41,10 @@ struct queue;
 struct queue_lane;
 struct queue_flow;
 
-enum queue_place_id {
+enum queue_class_id {
     QUEUE_HOST,
     QUEUE_CUDA,
-    QUEUE_PLACES
+    QUEUE_CLASSES
 };
 
 enum queue_item_state {
@@ -105,7 +106,7 @@ struct queue_limits {
     int64_t bytes_max;           /* of the arena, that all requests may hold; 0: no limit */
     int64_t client_bytes_max; /* of the arena, that one client's requests may hold; 0: no limit */
     int64_t batch_wait_ns;    /* how long a young batch may wait for company; 0: not at all */
-    int64_t batch_matrices_max[QUEUE_PLACES];
+    int64_t batch_matrices_max[QUEUE_CLASSES];
     int64_t batch_bytes_max;   /* of inputs and outputs; one matrix may always have more */
     int64_t batch_cost_ns;     /* predicted cost at which a batch of the short lane closes */
     int64_t long_cost_ns;      /* items predicted to take longer run in slices on the long lane */
@@ -161,8 +162,9 @@ void queue_observe(struct queue *queue, struct queue_observer observer);
 
 void queue_drain(struct queue *queue);      /* from now on queue_enter says DRAINING */
 int64_t queue_pending(struct queue *queue); /* requests entered and not left */
-/* When a batch last ended well in an engine of the place, or in that of the lane; 0: never. */
-uint64_t queue_last_batch_ns(struct queue *queue, enum queue_place_id place);
+/* When a batch last ended well in an engine of the device class, or in that of the lane; 0: never.
+ */
+uint64_t queue_last_batch_ns(struct queue *queue, enum queue_class_id device_class);
 uint64_t queue_lane_last_batch_ns(struct queue_lane *lane);
 
 /* Brings up to date what metrics say of the batches that run now: before they are shown. */
@@ -172,7 +174,7 @@ void queue_show_running(struct queue *queue);
 
 /* Who computes behind a pair of lanes. */
 struct queue_engine {
-    enum queue_place_id place;
+    enum queue_class_id device_class;
     bool spare;         /* takes suspects alone */
     int number;         /* the caller's own; items tell it */
     const char *device; /* "cuda:0": a metric label; outlives the lane */
@@ -185,8 +187,8 @@ ERROR_MUST_CHECK enum error queue_lane_create(struct queue *queue, struct engine
                                               struct queue_lane **lane);
 void queue_lane_destroy(struct queue_lane **lane); /* must be down */
 void queue_lane_up(struct queue_lane *lane);
-/* The engine takes another role, of the same place. false: it has batches under way, and goes on as
- * it is. */
+/* The engine takes another role, of the same device class. false: it has batches under way, and
+ * goes on as it is. */
 bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engine);
 /* The engine is ending: nothing more is sent to it, and what it has not begun returns to the queue.
  * What it has begun waits for its end; blamed: its items are suspects from now on, and nothing else
@@ -200,11 +202,11 @@ void queue_lane_down(struct queue_lane *lane, bool blamed);
 uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns);
 /* It has ended a batch well since it has its role. */
 bool queue_lane_worked(struct queue_lane *lane);
-/* Or there are going to be some. The supervisor then starts spare engines of that place. */
-bool queue_has_suspects(struct queue *queue, enum queue_place_id place);
-/* Whether no engine of the place will be up soon, so that nobody should wait for one. */
-void queue_give_up(struct queue *queue, enum queue_place_id place, bool given_up);
-bool queue_is_out(struct queue *queue, enum queue_place_id place); /* out of service */
+/* Or there are going to be some. The supervisor then starts spare engines of that device class. */
+bool queue_has_suspects(struct queue *queue, enum queue_class_id device_class);
+/* Whether no engine of the device class will be up soon, so that nobody should wait for one. */
+void queue_give_up(struct queue *queue, enum queue_class_id device_class, bool given_up);
+bool queue_is_out(struct queue *queue, enum queue_class_id device_class); /* out of service */
 
 /* Takes in finished batches of all lanes, calls on_done, refills the lanes. true: as queue_flush.
  */

@@ -23,7 +23,7 @@
 /* What the items of a batch have in common. Zeroed before it is filled, so that memcmp serves. */
 struct queue_key {
     const struct method *method;
-    int64_t place;           /* enum queue_place_id */
+    int64_t device_class;    /* enum queue_class_id */
     int64_t precision, lane; /* lane: enum engine_lane_id */
     int64_t n, m;
     int64_t inputs; /* which are there: a bit each */
@@ -48,7 +48,7 @@ struct queue_flow {
     struct queue_item *first, *last;
     double deficit_ns; /* what it may still use before others come */
     struct queue_flow *group_next, *group_previous;
-    struct queue_flow *ring_next, *ring_previous; /* of one place, lane kind and priority */
+    struct queue_flow *ring_next, *ring_previous; /* of one device class, lane kind and priority */
     struct queue_flow *hash_next;
 };
 
@@ -107,7 +107,7 @@ struct queue_lane {
     struct queue *queue;
     struct queue_lane *next;
     struct engine_shared *shared;
-    enum queue_place_id place;
+    enum queue_class_id device_class;
     bool spare, up;
     bool worked; /* see queue_lane_worked */
     uint64_t last_batch_ns;
@@ -118,7 +118,7 @@ struct queue_lane {
 };
 
 /* What engines of one kind of device share. */
-struct queue_place {
+struct queue_class {
     bool known;                                         /* an engine has been up, and n_max holds */
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT]; /* the least of its engines' */
     bool given_up;                                      /* see queue_give_up */
@@ -193,7 +193,7 @@ struct queue {
     /* engines */
     bool waiting; /* queue_wait_begin is in force */
     struct queue_lane *lanes;
-    struct queue_place places[QUEUE_PLACES];
+    struct queue_class classes[QUEUE_CLASSES];
     uint64_t sequence;
 
     /* finished, to be told */
@@ -218,7 +218,7 @@ void queue__admission_fini(struct queue_admission *admission);
 /* queue.c: moves what was submitted to its flows. */
 void queue__take_in(struct queue *queue);
 
-/* item.c: the one place where an item's state changes. */
+/* item.c: where alone an item's state changes. */
 void queue__item_move(struct queue *queue, struct queue_item *item, enum queue_item_state to);
 /* Ends an item with status when nothing of it is with an engine or listed for a retry. */
 void queue__item_end_if_idle(struct queue *queue, struct queue_item *item);
@@ -236,14 +236,15 @@ void queue__unlock_and_tell(struct queue *queue);
 ERROR_MUST_CHECK enum error queue__flow_add(struct queue *queue, struct queue_item *item);
 void queue__flow_remove(struct queue *queue,
                         struct queue_item *item); /* does nothing to one not in a flow */
-/* The flow of a place whose turn it is on a lane; NULL when none is ripe. */
-struct queue_flow *queue__flow_choose(const struct queue_lane *lane, enum queue_place_id place,
-                                      enum engine_lane_id kind, uint64_t now_ns);
+/* The flow of a device class whose turn it is on a lane; NULL when none is ripe. */
+struct queue_flow *queue__flow_choose(const struct queue_lane *lane,
+                                      enum queue_class_id device_class, enum engine_lane_id kind,
+                                      uint64_t now_ns);
 /* When the next waiting batch will have waited long enough; 0: none waits for that. (Those that
  * have already wait for a lane.) */
 uint64_t queue__flow_ripe_ns(const struct queue *queue, uint64_t now_ns);
-/* Ends everything that waits in a flow of the place. */
-void queue__flow_drop_all(struct queue *queue, enum queue_place_id place, enum error status);
+/* Ends everything that waits in a flow of the device class. */
+void queue__flow_drop_all(struct queue *queue, enum queue_class_id device_class, enum error status);
 /* Takes matrices of the chosen flow's group into fragments; returns the count, says why it stopped.
  */
 int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_fragment *fragments,
@@ -275,21 +276,22 @@ void queue__retry_drop_all(struct queue *queue, struct queue_retries *list, enum
 /* Takes the item's fragments out of all retry lists. */
 void queue__retry_forget(struct queue *queue, struct queue_item *item);
 
-/* places.c: the places, and which of them serves what. */
-void queue__places_init(struct queue *queue, uint64_t now_ns);
-enum queue_place_id queue__place_route(const struct queue *queue, const struct queue_item *item);
-/* Whose spare engine is to run a place's suspects. */
-enum queue_place_id queue__place_of_spare(const struct queue *queue, enum queue_place_id place);
-/* Whether a lane, or a spare one, may take what waits for a place. */
-bool queue__place_serves(const struct queue *queue, const struct queue_lane *lane,
-                         enum queue_place_id place);
+/* classes.c: the device classes, and which of them serves what. */
+void queue__classes_init(struct queue *queue, uint64_t now_ns);
+enum queue_class_id queue__class_route(const struct queue *queue, const struct queue_item *item);
+/* Whose spare engine is to run a device class's suspects. */
+enum queue_class_id queue__class_of_spare(const struct queue *queue,
+                                          enum queue_class_id device_class);
+/* Whether a lane, or a spare one, may take what waits for a device class. */
+bool queue__class_serves(const struct queue *queue, const struct queue_lane *lane,
+                         enum queue_class_id device_class);
 /* Called after an engine came up or ended. */
-void queue__place_note_up(struct queue *queue, const struct queue_lane *lane);
-void queue__place_note_down(struct queue *queue, enum queue_place_id place, uint64_t now_ns);
-/* Finds which places are out of service. */
-void queue__places_check(struct queue *queue, uint64_t now_ns);
+void queue__class_note_up(struct queue *queue, const struct queue_lane *lane);
+void queue__class_note_down(struct queue *queue, enum queue_class_id device_class, uint64_t now_ns);
+/* Finds which device classes are out of service. */
+void queue__classes_check(struct queue *queue, uint64_t now_ns);
 /* An outage that lasts is told to those who wait: they may be luckier elsewhere. */
-void queue__places_end_outages(struct queue *queue, uint64_t now_ns);
+void queue__classes_end_outages(struct queue *queue, uint64_t now_ns);
 
 /* cost.c: predicted time of matrices among many, and of a batch. */
 struct queue_work {
@@ -298,14 +300,14 @@ struct queue_work {
     int64_t n, m, matrices;
     int64_t bytes; /* inputs, and outputs that are wanted, of all the matrices */
 };
-double queue__cost_ns(struct queue *queue, enum queue_place_id place,
+double queue__cost_ns(struct queue *queue, enum queue_class_id device_class,
                       const struct queue_work *work);
-double queue__cost_batch_ns(struct queue *queue, enum queue_place_id place,
+double queue__cost_batch_ns(struct queue *queue, enum queue_class_id device_class,
                             const struct queue_work *work);
 /* The most that a batch of difficult matrices may take: what easy ones have taught is left out. */
-double queue__cost_max_ns(struct queue *queue, enum queue_place_id place,
+double queue__cost_max_ns(struct queue *queue, enum queue_class_id device_class,
                           const struct queue_work *work);
-void queue__cost_learn(struct queue *queue, enum queue_place_id place,
+void queue__cost_learn(struct queue *queue, enum queue_class_id device_class,
                        const struct queue_work *work, uint64_t measured_ns);
 
 #endif

@@ -67,10 +67,10 @@ void queue__retry_forget(struct queue *queue, struct queue_item *item)
 {
     if (item->running == 0)
         return;
-    for (int p = 0; p < QUEUE_PLACES; p++) {
+    for (int p = 0; p < QUEUE_CLASSES; p++) {
         for (int kind = 0; kind < ENGINE_LANES; kind++)
-            forget_in(&queue->places[p].retries[kind], item);
-        forget_in(&queue->places[p].suspects, item);
+            forget_in(&queue->classes[p].retries[kind], item);
+        forget_in(&queue->classes[p].suspects, item);
     }
 }
 
@@ -105,7 +105,7 @@ static void run_alone(struct queue *queue, const struct queue_key *key,
                       const struct queue_fragment *fragment)
 {
     count_suspected(queue, fragment->item);
-    queue__retry_add(queue, &queue->places[key->place].suspects, key, fragment, 1);
+    queue__retry_add(queue, &queue->classes[key->device_class].suspects, key, fragment, 1);
 }
 
 /* A dead engine had started the batch. alone: in a spare engine, so that it must be the reason. */
@@ -125,7 +125,7 @@ static void blame(struct queue *queue, struct queue_slot *slot, bool alone)
 void queue__suspects_add(struct queue *queue, const struct queue_slot *slot)
 {
     for (int i = 0; i < slot->count; i++)
-        queue__retry_add(queue, &queue->places[slot->key.place].suspects, &slot->key,
+        queue__retry_add(queue, &queue->classes[slot->key.device_class].suspects, &slot->key,
                          &slot->fragments[i], 1);
 }
 
@@ -133,7 +133,7 @@ void queue__suspects_add(struct queue *queue, const struct queue_slot *slot)
  * suspects by now. */
 static void send_again(struct queue *queue, struct queue_slot *slot, bool spare)
 {
-    struct queue_place *place = &queue->places[slot->key.place];
+    struct queue_class *device_class = &queue->classes[slot->key.device_class];
     int kept = 0;
     if (spare) {
         queue__suspects_add(queue, slot);
@@ -147,7 +147,8 @@ static void send_again(struct queue *queue, struct queue_slot *slot, bool spare)
             slot->fragments[kept++] = *fragment;
     }
     if (kept > 0)
-        queue__retry_add(queue, &place->retries[slot->key.lane], &slot->key, slot->fragments, kept);
+        queue__retry_add(queue, &device_class->retries[slot->key.lane], &slot->key, slot->fragments,
+                         kept);
 }
 
 /* The batch is no longer the engine's. */
@@ -167,7 +168,8 @@ static void take_back(struct queue_lane *lane, struct queue_ring *ring, struct q
 static void take_back_waiting(struct queue_lane *lane, struct queue_ring *ring,
                               struct queue_slot *slot, uint64_t now_ns)
 {
-    struct queue_retries *list = &lane->queue->places[slot->key.place].retries[slot->key.lane];
+    struct queue_retries *list =
+        &lane->queue->classes[slot->key.device_class].retries[slot->key.lane];
     int innocent = 0;
     for (int i = 0; i < slot->count && !lane->spare; i++) {
         struct queue_fragment fragment = slot->fragments[i];

@@ -1,9 +1,9 @@
 /* queue/waiting.c: what waits, and whose turn it is.
  *
  * Waiting items hang in flows, one for each (priority, client, key), oldest first. The flows of a
- * place, lane kind and priority form a ring. Serving is deficit round-robin: a flow may lead a
- * batch while its deficit is positive and pays for what is taken from it by predicted cost; when no
- * flow of the lane kind may lead, each is given a quantum by its priority. So a higher priority
+ * device class, lane kind and priority form a ring. Serving is deficit round-robin: a flow may lead
+ * a batch while its deficit is positive and pays for what is taken from it by predicted cost; when
+ * no flow of the lane kind may lead, each is given a quantum by its priority. So a higher priority
  * goes first and gets more, and none is starved. Flows of one key also form a circle, their group:
  * they fill up the leader's batch in turns of a quantum, and pay for it too.
  *
@@ -35,8 +35,9 @@ static uint64_t key_hash(const struct queue_key *key)
     hash = mix(hash, (uint64_t)key->m);
     hash = mix(hash, (uint64_t)key->inputs);
     hash = mix(hash, (uint64_t)key->only_engine);
-    hash = mix(hash, (uint64_t)((key->place * PRECISION_COUNT + key->precision) * ENGINE_LANES +
-                                key->lane));
+    hash =
+        mix(hash, (uint64_t)((key->device_class * PRECISION_COUNT + key->precision) * ENGINE_LANES +
+                             key->lane));
     for (int i = 0; i < METHOD_OPTIONS_MAX; i++)
         hash = mix(hash, (uint64_t)key->options[i]);
     return hash;
@@ -48,11 +49,11 @@ static uint64_t flow_hash(uint64_t hash, int priority, uint32_t client)
 }
 
 static void key_of(const struct queue *queue, const struct queue_item *item,
-                   enum queue_place_id place, struct queue_key *key)
+                   enum queue_class_id device_class, struct queue_key *key)
 {
     memset(key, 0, sizeof *key);
     key->method = item->method;
-    key->place = place;
+    key->device_class = device_class;
     key->precision = item->precision;
     key->lane =
         item->cost_ns > (double)queue->limits.long_cost_ns ? ENGINE_LANE_LONG : ENGINE_LANE_SHORT;
@@ -91,11 +92,11 @@ static void group_free_if_empty(struct queue *queue, struct queue_group *group)
     free(group);
 }
 
-/* The ring of the flow's place, lane kind and priority. */
+/* The ring of the flow's device class, lane kind and priority. */
 static struct queue_flow **ring_of(struct queue *queue, const struct queue_flow *flow)
 {
     const struct queue_key *key = &flow->group->key;
-    return &queue->places[key->place].rings[key->lane][flow->priority];
+    return &queue->classes[key->device_class].rings[key->lane][flow->priority];
 }
 
 /* Puts the flow last in its group's circle and in its lane's ring. */
@@ -142,10 +143,10 @@ static struct queue_flow **flow_bucket(struct queue *queue, const struct queue_f
 }
 
 static struct queue_flow *flow_get(struct queue *queue, const struct queue_item *item,
-                                   enum queue_place_id place)
+                                   enum queue_class_id device_class)
 {
     struct queue_key key;
-    key_of(queue, item, place, &key);
+    key_of(queue, item, device_class, &key);
     uint64_t hash = key_hash(&key);
     int priority = item->priority == 0 ? QUEUE_PRIORITY_NORMAL : item->priority;
     uint64_t bucket = flow_hash(hash, priority, item->client) % QUEUE_HASH_SIZE;
@@ -220,7 +221,7 @@ static int64_t matrix_bytes(const struct queue_item *item)
 enum error queue__flow_add(struct queue *queue, struct queue_item *item)
 {
     assert(item->flow == NULL && item->taken < item->batch);
-    enum queue_place_id place = queue__place_route(queue, item);
+    enum queue_class_id device_class = queue__class_route(queue, item);
     item->matrix_bytes = matrix_bytes(item);
     struct queue_work work = {.method = item->method,
                               .precision = item->precision,
@@ -229,8 +230,8 @@ enum error queue__flow_add(struct queue *queue, struct queue_item *item)
                               .matrices = item->batch,
                               .bytes = item->batch * item->matrix_bytes};
     if (item->cost_ns == 0)
-        item->cost_ns = queue__cost_ns(queue, place, &work);
-    struct queue_flow *flow = flow_get(queue, item, place);
+        item->cost_ns = queue__cost_ns(queue, device_class, &work);
+    struct queue_flow *flow = flow_get(queue, item, device_class);
     if (flow == NULL)
         return ERROR_FULL;
     item->flow = flow;
@@ -275,7 +276,7 @@ static bool is_ripe(const struct queue *queue, const struct queue_flow *flow, ui
     const struct queue_limits *limits = &queue->limits;
     const struct queue_group *group = flow->group;
     return limits->batch_wait_ns == 0 ||
-           group->matrices >= limits->batch_matrices_max[group->key.place] ||
+           group->matrices >= limits->batch_matrices_max[group->key.device_class] ||
            group->bytes >= limits->batch_bytes_max ||
            group->cost_ns >= (double)limits->batch_cost_ns ||
            now_ns >= flow->first->queued_ns + (uint64_t)limits->batch_wait_ns;
@@ -339,10 +340,11 @@ static struct queue_flow *first_solvent(const struct queue_lane *lane, struct qu
     return flow;
 }
 
-struct queue_flow *queue__flow_choose(const struct queue_lane *lane, enum queue_place_id place,
-                                      enum engine_lane_id kind, uint64_t now_ns)
+struct queue_flow *queue__flow_choose(const struct queue_lane *lane,
+                                      enum queue_class_id device_class, enum engine_lane_id kind,
+                                      uint64_t now_ns)
 {
-    struct queue_flow **rings = lane->queue->places[place].rings[kind];
+    struct queue_flow **rings = lane->queue->classes[device_class].rings[kind];
     bool any = false;
     struct queue_flow *flow = first_solvent(lane, rings, now_ns, &any);
     if (flow != NULL || !any)
@@ -371,11 +373,11 @@ uint64_t queue__flow_ripe_ns(const struct queue *queue, uint64_t now_ns)
     return min_ns;
 }
 
-void queue__flow_drop_all(struct queue *queue, enum queue_place_id place, enum error status)
+void queue__flow_drop_all(struct queue *queue, enum queue_class_id device_class, enum error status)
 {
     for (int lane = 0; lane < ENGINE_LANES; lane++)
         for (int priority = 1; priority < QUEUE_PRIORITIES; priority++) {
-            struct queue_flow **ring = &queue->places[place].rings[lane][priority];
+            struct queue_flow **ring = &queue->classes[device_class].rings[lane][priority];
             while (*ring != NULL) /* an empty flow leaves its ring */
                 queue__item_drop(queue, (*ring)->first, status);
         }
@@ -450,7 +452,7 @@ int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_
     bool is_short = flow->group->key.lane == ENGINE_LANE_SHORT;
     struct budget budget = {
         .cost_ns = (double)(is_short ? limits->batch_cost_ns : limits->long_cost_ns),
-        .matrices = limits->batch_matrices_max[flow->group->key.place],
+        .matrices = limits->batch_matrices_max[flow->group->key.device_class],
         .bytes = limits->batch_bytes_max,
         .items = ENGINE_BATCH_ITEMS,
         .reason = QUEUE_REASON_GATHERED,

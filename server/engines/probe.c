@@ -76,7 +76,7 @@ static void on_done(struct queue_item *item)
 }
 
 /* Where a member of the probe's data lies in the arena. */
-static struct engine_tensor place(const struct probe *probe, size_t offset)
+static struct engine_tensor tensor_of(const struct probe *probe, size_t offset)
 {
     return (struct engine_tensor){.offset_bytes = probe->slot.offset_bytes + offset,
                                   .region = ENGINE_REGION_ARENA};
@@ -106,13 +106,13 @@ void probe_start(struct probe *probe, int engine)
         item->inputs[i].region = ENGINE_REGION_NONE;
     for (int i = 0; i < METHOD_OUTPUTS_MAX; i++)
         item->outputs[i].region = ENGINE_REGION_NONE;
-    item->inputs[method_input_find(method, "A")] = place(probe, offsetof(struct probe_data, a));
+    item->inputs[method_input_find(method, "A")] = tensor_of(probe, offsetof(struct probe_data, a));
     item->outputs[method_output_find(method, "INVERSE")] =
-        place(probe, offsetof(struct probe_data, inverse));
+        tensor_of(probe, offsetof(struct probe_data, inverse));
     item->outputs[method_output_find(method, "INFO")] =
-        place(probe, offsetof(struct probe_data, info));
+        tensor_of(probe, offsetof(struct probe_data, info));
     item->outputs[method_output_find(method, "RCOND")] =
-        place(probe, offsetof(struct probe_data, rcond));
+        tensor_of(probe, offsetof(struct probe_data, rcond));
     atomic_store(&probe->state, PROBE_RUNNING);
     queue_submit(probe->queue, item);
     (void)queue_flush(probe->queue); /* this thread's loop flushes again before it sleeps */

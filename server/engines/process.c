@@ -103,11 +103,11 @@ const char *engine_process_end_name(const struct engine_process *process)
     return end_names[process->reason];
 }
 
-const char *engine_process_failure_name(enum queue_place_id place, int index)
+const char *engine_process_failure_name(enum queue_class_id device_class, int index)
 {
     if (index < FAILURES)
         return end_names[index];
-    bool has_device = place != QUEUE_HOST;
+    bool has_device = device_class != QUEUE_HOST;
     return has_device && index < FAILURES + DEVICE_FAILURES ? device_ends[index - FAILURES].name
                                                             : NULL;
 }

@@ -114,8 +114,8 @@ void engine_process_kill(struct engine_process *process, enum engine_process_rea
                          bool blame);
 /* What its end is called in logs and metrics: "heartbeat", "died". */
 const char *engine_process_end_name(const struct engine_process *process);
-/* The names that an end of an engine of the place may have which is a failure, one an index from 0;
+/* The names of failures that an engine of the device class may end with, one an index from 0;
  * NULL beyond the last. */
-const char *engine_process_failure_name(enum queue_place_id place, int index);
+const char *engine_process_failure_name(enum queue_class_id device_class, int index);
 
 #endif

@@ -48,7 +48,8 @@ static void count_failures(struct role *role, const char *reason, uint64_t count
 void role_show_failures(struct role *role)
 {
     const char *reason;
-    for (int i = 0; (reason = engine_process_failure_name(role->engine.place, i)) != NULL; i++)
+    for (int i = 0; (reason = engine_process_failure_name(role->engine.device_class, i)) != NULL;
+         i++)
         count_failures(role, reason, 0);
 }
 
@@ -85,7 +86,7 @@ static void start_failed(struct role *role, bool slow, const char *why, uint64_t
         return;
     if (role->must && !role->ever_up)
         role->failure = why;
-    else if (role->engine.place != QUEUE_HOST && !is_spare(role))
+    else if (role->engine.device_class != QUEUE_HOST && !is_spare(role))
         take_out(role, why, now_ns);
 }
 
@@ -168,7 +169,7 @@ static bool note_device(struct role *role, const struct engine_process *process,
         take_out(role, "the device is out of order", now_ns);
         return true;
     }
-    if (process->reason == ENGINE_PROCESS_WRONG_ANSWER && role->engine.place != QUEUE_HOST) {
+    if (process->reason == ENGINE_PROCESS_WRONG_ANSWER && role->engine.device_class != QUEUE_HOST) {
         take_out(role, "it computes wrong answers", now_ns);
         return true;
     }

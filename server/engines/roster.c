@@ -63,7 +63,7 @@ static void set_up_role(struct roster *roster, const struct supervisor_options *
 {
     struct role *role = &roster->roles[id];
     identify_role(role, id);
-    if (role->engine.place == QUEUE_HOST)
+    if (role->engine.device_class == QUEUE_HOST)
         make_host_command(roster, options, role);
     else
         make_cuda_command(roster, options, role);
@@ -154,5 +154,5 @@ int roster_spare_index(const struct role *spare)
 
 bool roster_is_own(const struct role *role)
 {
-    return role->engine.place == QUEUE_CUDA && !role->engine.spare;
+    return role->engine.device_class == QUEUE_CUDA && !role->engine.spare;
 }

@@ -4,8 +4,8 @@
  * clock looks after all of them, after the probes and after readiness.
  *
  * Devices: those of --engine are wanted at the start; the engine that comes up reports how many
- * there are, and with `all` the others are wanted then. A place none of whose devices is in service
- * is given up in the queue, so that the host takes over at once.
+ * there are, and with `all` the others are wanted then. A device class none of whose devices is in
+ * service is given up in the queue, so that the host takes over at once.
  *
  * Spare engines: a CUDA engine takes seconds to come up, so --cuda-spares of them are kept up on
  * each device in service, and a new one is started for each that is gone. Two things are asked of
@@ -17,8 +17,8 @@
  *
  * Probes: one for each engine but the spare ones, of a method that it serves, when it comes up or
  * takes over, and whenever it has had nothing to do for a while. A wrong answer ends the engine
- * that gave it, and the service is unready until a probe of that place is right again or the place
- * is out.
+ * that gave it, and the service is unready until a probe of that class is right again, or the class
+ * is out of service.
  */
 #include "server/engines/supervisor.h"
 
@@ -45,7 +45,7 @@
 
 #define SUSPECTS_SPARES 2 /* CUDA engines that suspects need: see above */
 
-/* What the supervisor keeps of a place. */
+/* What the supervisor keeps of a device class. */
 struct class_watch {
     uint64_t spare_used_ns; /* when suspects were last seen */
     bool distrusted;        /* the last probe's answer was wrong */
@@ -65,7 +65,7 @@ struct supervisor {
     uint64_t last_tick_ns;
     struct roster roster;
     struct probing probings[ROSTER_ROLES];
-    struct class_watch classes[QUEUE_PLACES];
+    struct class_watch classes[QUEUE_CLASSES];
     int last_died; /* the CUDA device */
 };
 
@@ -231,7 +231,7 @@ static void on_ended(struct engine_process *process)
 static void hold_spare(struct supervisor *supervisor, struct role *spare, uint64_t now_ns)
 {
     spare->held = false;
-    if (spare->engine.place != QUEUE_CUDA)
+    if (spare->engine.device_class != QUEUE_CUDA)
         return;
     spare->held = role_is_starting(roster_own(&supervisor->roster, spare->device), now_ns);
     for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++) {
@@ -256,7 +256,7 @@ static int device_of_suspects(struct supervisor *supervisor)
 /* Whether the spare role is to have a process. */
 static bool is_spare_wanted(struct supervisor *supervisor, const struct role *spare, bool suspects)
 {
-    if (spare->engine.place == QUEUE_HOST)
+    if (spare->engine.device_class == QUEUE_HOST)
         return suspects;
     const struct role *main = roster_own(&supervisor->roster, spare->device);
     int index = roster_spare_index(spare);
@@ -267,20 +267,20 @@ static bool is_spare_wanted(struct supervisor *supervisor, const struct role *sp
 
 /* Spare engines that are not kept come with the first suspect and go some time after the last;
  * those of a device that goes out of service have gone with it. */
-static void look_after_spares(struct supervisor *supervisor, enum queue_place_id place,
+static void look_after_spares(struct supervisor *supervisor, enum queue_class_id device_class,
                               uint64_t now_ns)
 {
-    struct class_watch *watch = &supervisor->classes[place];
-    bool suspects = queue_has_suspects(supervisor->options.queue, place);
+    struct class_watch *watch = &supervisor->classes[device_class];
+    bool suspects = queue_has_suspects(supervisor->options.queue, device_class);
     if (suspects)
         watch->spare_used_ns = now_ns;
     bool unused = now_ns - watch->spare_used_ns > SPARE_IDLE_NS;
     for (int i = 0; i < ROSTER_ROLES; i++) {
         struct role *role = &supervisor->roster.roles[i];
-        if (!role->engine.spare || role->engine.place != place)
+        if (!role->engine.spare || role->engine.device_class != device_class)
             continue;
         hold_spare(supervisor, role, now_ns);
-        bool is_out = place == QUEUE_CUDA &&
+        bool is_out = device_class == QUEUE_CUDA &&
                       roster_own(&supervisor->roster, role->device)->state != ROLE_WANTED;
         if (is_spare_wanted(supervisor, role, suspects))
             role_want(role, now_ns);
@@ -335,7 +335,7 @@ static void look_after_probe(struct supervisor *supervisor, enum roster_id id, u
 {
     const struct role *role = &supervisor->roster.roles[id];
     struct probing *probing = &supervisor->probings[id];
-    struct class_watch *watch = &supervisor->classes[role->engine.place];
+    struct class_watch *watch = &supervisor->classes[role->engine.device_class];
     if (probing->probe != NULL)
         judge(supervisor, watch, probing->probe, id, now_ns);
     if (role->engine.spare || !role_is_up(role) || !has_probe(supervisor, probing))
@@ -357,12 +357,12 @@ static void look_after_readiness(struct supervisor *supervisor, uint64_t now_ns)
         settled &= supervisor->roster.roles[i].engine.spare ||
                    role_is_settled(&supervisor->roster.roles[i]);
     supervisor->settled |= settled;
-    for (int p = 0; p < QUEUE_PLACES; p++) {
-        enum queue_place_id place = (enum queue_place_id)p;
-        uint64_t last_ns = queue_last_batch_ns(supervisor->options.queue, place);
+    for (int p = 0; p < QUEUE_CLASSES; p++) {
+        enum queue_class_id device_class = (enum queue_class_id)p;
+        uint64_t last_ns = queue_last_batch_ns(supervisor->options.queue, device_class);
         fresh |= last_ns != 0 && now_ns < last_ns + READY_WITHIN_NS;
-        trusted &=
-            !supervisor->classes[p].distrusted || queue_is_out(supervisor->options.queue, place);
+        trusted &= !supervisor->classes[p].distrusted ||
+                   queue_is_out(supervisor->options.queue, device_class);
     }
     atomic_store(supervisor->options.ready, supervisor->settled && fresh && trusted);
 }
@@ -390,8 +390,8 @@ static void on_tick(uv_timer_t *timer)
     bool stalled = now_ns - supervisor->last_tick_ns > STALL_NS;
     supervisor->last_tick_ns = now_ns;
     fill_roles(supervisor, now_ns);
-    for (int p = 0; p < QUEUE_PLACES; p++)
-        look_after_spares(supervisor, (enum queue_place_id)p, now_ns);
+    for (int p = 0; p < QUEUE_CLASSES; p++)
+        look_after_spares(supervisor, (enum queue_class_id)p, now_ns);
     for (int i = 0; i < ROSTER_ROLES; i++)
         look_after_role(supervisor, &supervisor->roster.roles[i], now_ns, stalled);
     count_spares(supervisor);

@@ -1,4 +1,4 @@
-/* test_cost.c: what work is predicted to cost on each place, and what batches teach. */
+/* test_cost.c: what work is predicted to cost on each device class, and what batches teach. */
 #include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 
@@ -8,10 +8,10 @@ static struct queue_work work_of(const char *method, int64_t n, int64_t matrices
         .method = method_find(method), .precision = PRECISION_FP64, .n = n, .matrices = matrices};
 }
 
-static double cost_ns(struct queue *queue, enum queue_place_id place, int64_t n)
+static double cost_ns(struct queue *queue, enum queue_class_id device_class, int64_t n)
 {
     struct queue_work work = work_of("lu", n, 1);
-    return queue__cost_ns(queue, place, &work);
+    return queue__cost_ns(queue, device_class, &work);
 }
 
 /* A device that takes 12 us for whatever is small: a thousand batches of one teach it little, and a
@@ -93,10 +93,10 @@ static void test_merging_gets_its_time(void **state)
     (void)state;
     struct bench bench = bench_open(&limits);
     struct queue_work diagonal = work_of("tridiagonal", 1 << 24, 1);
-    for (int i = 0; i < QUEUE_PLACES; i++) {
-        enum queue_place_id place = (enum queue_place_id)i;
-        double expected_ns = queue__cost_ns(bench.queue, place, &diagonal);
-        assert_true(queue__cost_max_ns(bench.queue, place, &diagonal) > 20 * expected_ns);
+    for (int i = 0; i < QUEUE_CLASSES; i++) {
+        enum queue_class_id device_class = (enum queue_class_id)i;
+        double expected_ns = queue__cost_ns(bench.queue, device_class, &diagonal);
+        assert_true(queue__cost_max_ns(bench.queue, device_class, &diagonal) > 20 * expected_ns);
     }
     assert_true(20 * queue__cost_max_ns(bench.queue, QUEUE_HOST, &diagonal) > 5 * 36.5e9);
     assert_true(queue__cost_ns(bench.queue, QUEUE_HOST, &diagonal) < 2e9);

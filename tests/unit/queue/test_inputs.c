@@ -50,9 +50,9 @@ static void test_larger_orders_are_the_hosts(void **state)
     assert_non_null(shared);
     shared->n_max[index][PRECISION_FP64] = item.n;
     struct queue_lane *lane = bring(bench.queue, shared, &cuda_engine);
-    assert_int_equal(queue__place_route(bench.queue, &item), QUEUE_CUDA);
+    assert_int_equal(queue__class_route(bench.queue, &item), QUEUE_CUDA);
     item.n++;
-    assert_int_equal(queue__place_route(bench.queue, &item), QUEUE_HOST);
+    assert_int_equal(queue__class_route(bench.queue, &item), QUEUE_HOST);
     take_down(&lane, false);
     bench_close(&bench);
     free(shared);

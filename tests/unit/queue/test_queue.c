@@ -140,7 +140,7 @@ static void test_batches_close_at_their_bounds(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct queue_limits bounded = limits;
         bounded.batch_matrices_max[QUEUE_HOST] = cases[k].matrices_max;
-        bounded.batch_matrices_max[QUEUE_CUDA] = 1; /* another place's */
+        bounded.batch_matrices_max[QUEUE_CUDA] = 1; /* another device class's */
         bounded.batch_bytes_max = cases[k].bytes_max;
         bounded.in_flight = 1;
         struct bench bench = bench_open(&bounded);

@@ -85,10 +85,10 @@ const char *engine_process_end_name(const struct engine_process *process)
     return "ended";
 }
 
-const char *engine_process_failure_name(enum queue_place_id place, int index)
+const char *engine_process_failure_name(enum queue_class_id device_class, int index)
 {
     static const char *const names[] = {"ended", "melted"};
-    (void)place;
+    (void)device_class;
     return index < 2 ? names[index] : NULL;
 }
 
@@ -106,7 +106,7 @@ struct bench {
     struct role role;
 };
 
-static inline struct bench bench_open(enum queue_place_id place, bool must)
+static inline struct bench bench_open(enum queue_class_id device_class, bool must)
 {
     struct bench bench = {.metrics = metric_registry_create()};
     shared = calloc(1, sizeof *shared);
@@ -123,7 +123,7 @@ static inline struct bench bench_open(enum queue_place_id place, bool must)
                                .start_max_ns = 20 * CLOCK_S,
                                .heartbeat_ns = 2 * CLOCK_S,
                                .backoff_max_ns = MAX_NS};
-    bench.role.engine.place = place;
+    bench.role.engine.device_class = device_class;
     return bench;
 }
 

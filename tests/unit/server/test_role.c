@@ -78,7 +78,7 @@ static void test_the_pause_doubles_up_to_the_longest(void **state)
 static void test_ends_at_the_start(void **state)
 {
     static const struct {
-        enum queue_place_id place;
+        enum queue_class_id device_class;
         bool must, mismatch;
         int64_t code;
         int times;
@@ -99,7 +99,7 @@ static void test_ends_at_the_start(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct bench bench = bench_open(rows[i].place, rows[i].must);
+        struct bench bench = bench_open(rows[i].device_class, rows[i].must);
         comes_up = false;
         role_want(&bench.role, clock_ns);
         for (int k = 0; k < rows[i].times; k++) {
@@ -121,7 +121,7 @@ static void test_ends_at_the_start(void **state)
 static void test_ends_later(void **state)
 {
     static const struct {
-        enum queue_place_id place;
+        enum queue_class_id device_class;
         int64_t code;
         bool mismatch, wrong;
         enum role_state state;
@@ -136,7 +136,7 @@ static void test_ends_later(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct bench bench = bench_open(rows[i].place, true);
+        struct bench bench = bench_open(rows[i].device_class, true);
         come_up(&bench);
         bench.role.process->worked = true;
         bench.role.process->mismatch = rows[i].mismatch;

@@ -1,4 +1,4 @@
-/* test_place.c: which engines serve what, and who takes over. */
+/* test_classes.c: which engines serve what, and who takes over. */
 #include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 
@@ -86,7 +86,7 @@ static void test_items_go_where_they_are_taken(void **state)
     site_close(&site);
 }
 
-/* A probe of the host's engine is not kept by a place that nobody but others looks at. */
+/* A probe of the host's engine is not kept by a device class whose engines never look at it. */
 static void test_an_item_for_one_engine_waits_where_it_looks(void **state)
 {
     (void)state;
