@@ -138,7 +138,7 @@ void queue__classes_end_outages(struct queue *queue, uint64_t now_ns)
     for (int p = 0; p < QUEUE_CLASSES; p++) {
         struct queue_class *device_class = &queue->classes[p];
         if (device_class->out && queue->classes[QUEUE_HOST].out) {
-            queue__flow_drop_all(queue, (enum queue_class_id)p, ERROR_NO_ENGINE);
+            queue__waiting_drop_all(queue, (enum queue_class_id)p, ERROR_NO_ENGINE);
             for (int kind = 0; kind < ENGINE_LANES; kind++)
                 queue__retry_drop_all(queue, &device_class->retries[kind], ERROR_NO_ENGINE);
         }

@@ -157,12 +157,12 @@ static bool feed_from(struct queue *queue, struct queue_lane *lane, struct queue
         submit_retry(queue, lane, slot, retries, now_ns, QUEUE_REASON_RETRY);
         return true;
     }
-    struct queue_flow *flow = queue__flow_choose(lane, device_class, kind, now_ns);
-    if (flow == NULL)
+    struct queue_waiting *list = queue__waiting_pick(lane, device_class, kind, now_ns);
+    if (list == NULL)
         return false;
     enum queue_reason reason;
-    slot->key = flow->group->key;
-    slot->count = queue__flow_take(queue, flow, slot->fragments, &reason);
+    slot->key = list->group->key;
+    slot->count = queue__waiting_take(queue, list, slot->fragments, &reason);
     if (reason == QUEUE_REASON_GATHERED && queue->limits.batch_wait_ns > 0)
         reason = QUEUE_REASON_WAITED;
     submit(queue, lane, slot, now_ns, reason);

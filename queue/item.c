@@ -5,7 +5,7 @@
  *          RUNNING -> SUSPECT         it was running when its engine died
  *          SUSPECT -> RUNNING         it was acquitted and more of it waits
  *          SUSPECT -> DONE            answered alone, or found to kill engines
- * A RUNNING item may still have matrices waiting in its flow. One that is dropped is DONE when the
+ * A RUNNING item may still have matrices in its waiting list. One that is dropped is DONE when the
  * engines have let go of its slots, which they do soon where the whole batch is of such items.
  * Threads: under the queue's lock, except queue__unlock_and_tell's second half.
  */
@@ -87,7 +87,7 @@ void queue__item_drop(struct queue *queue, struct queue_item *item, enum error s
         return;
     item->dropped = true;
     item->status = status;
-    queue__flow_remove(queue, item);
+    queue__waiting_remove(queue, item);
     queue__retry_forget(queue, item);
     if (item->running > 0)
         tell_engines(queue);
@@ -101,7 +101,7 @@ static void acquit(struct queue *queue, struct queue_item *item)
     item->strikes = 0;
     if (item->dropped || item->taken == item->batch)
         return;
-    if (queue__flow_add(queue, item) != ERROR_NONE) {
+    if (queue__waiting_add(queue, item) != ERROR_NONE) {
         item->dropped = true;
         item->status = ERROR_FULL;
     }

@@ -78,7 +78,7 @@ void queue_destroy(struct queue **queue_pointer)
         return;
     assert(queue->lanes == NULL);
     for (int i = 0; i < QUEUE_HASH_SIZE; i++)
-        assert(queue->flows[i] == NULL && queue->groups[i] == NULL);
+        assert(queue->lists[i] == NULL && queue->groups[i] == NULL);
     for (int p = 0; p < QUEUE_CLASSES; p++) {
         assert(queue->classes[p].suspects.first == NULL);
         for (int i = 0; i < ENGINE_LANES; i++)
@@ -138,7 +138,7 @@ void queue__take_in(struct queue *queue)
         struct queue_item *item = oldest;
         oldest = item->next;
         queue__item_move(queue, item, QUEUE_QUEUED);
-        if (queue__flow_add(queue, item) != ERROR_NONE)
+        if (queue__waiting_add(queue, item) != ERROR_NONE)
             queue__item_drop(queue, item, ERROR_FULL);
     }
 }
@@ -263,7 +263,7 @@ uint64_t queue_next_wake_ns(struct queue *queue)
     uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&queue->lock);
     queue__dispatch(queue, now_ns);
-    uint64_t wake_ns = queue__flow_ripe_ns(queue, now_ns);
+    uint64_t wake_ns = queue__waiting_ripe_ns(queue, now_ns);
     queue__unlock_and_tell(queue);
     return wake_ns;
 }

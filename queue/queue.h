@@ -6,7 +6,7 @@
  *
  * Batching is natural: queue_flush sends what has gathered as long as a lane has room; while
  * the lanes are busy, items gather. Between keys: deficit round-robin by predicted cost over
- * flows of (priority, client, key), oldest first within one.
+ * waiting lists of (priority, client, key), oldest first within one.
  *
  * Device classes: engines of one kind of device form a class, and share what waits for it. An item
  * goes to CUDA when the engines there take its method, precision and order, else to the host, which
@@ -39,7 +39,7 @@
 
 struct queue;
 struct queue_lane;
-struct queue_flow;
+struct queue_waiting;
 
 enum queue_class_id {
     QUEUE_HOST,
@@ -89,7 +89,7 @@ struct queue_item {
     /* Private to the queue. */
     enum queue_item_state state;
     struct queue_item *next, *previous; /* next: for on_done, see there */
-    struct queue_flow *flow;
+    struct queue_waiting *list;
     int64_t taken, finished; /* matrices handed to lanes, and answered */
     int running;             /* slices now in lanes */
     uint64_t computed_ns;    /* until when compute_ns has counted */

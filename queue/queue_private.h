@@ -35,21 +35,22 @@ struct queue_key {
 struct queue_group {
     struct queue_key key;
     struct queue_group *hash_next;
-    struct queue_flow *flows; /* one of a circular list by group_next; the next to serve */
-    double cost_ns;           /* predicted, of what waits */
+    struct queue_waiting *lists; /* one of a circular list by group_next; the next to serve */
+    double cost_ns;              /* predicted, of what waits */
     int64_t matrices, bytes;
 };
 
 /* The waiting items of one client, at one priority, for one key, oldest first. */
-struct queue_flow {
+struct queue_waiting {
     struct queue_group *group;
     int priority;
     uint32_t client;
     struct queue_item *first, *last;
     double deficit_ns; /* what it may still use before others come */
-    struct queue_flow *group_next, *group_previous;
-    struct queue_flow *ring_next, *ring_previous; /* of one device class, lane kind and priority */
-    struct queue_flow *hash_next;
+    struct queue_waiting *group_next, *group_previous;
+    struct queue_waiting *ring_next,
+        *ring_previous; /* of one device class, lane kind and priority */
+    struct queue_waiting *hash_next;
 };
 
 /* A slice of an item: matrices first .. first + count - 1. */
@@ -131,7 +132,7 @@ struct queue_class {
     double scale[ENGINE_METHODS_MAX][PRECISION_COUNT][QUEUE_SIZE_CLASSES];
 
     /* what waits */
-    struct queue_flow *rings[ENGINE_LANES][QUEUE_PRIORITIES]; /* the next flow to look at */
+    struct queue_waiting *rings[ENGINE_LANES][QUEUE_PRIORITIES]; /* the next list to look at */
     struct queue_retries retries[ENGINE_LANES];
     struct queue_retries suspects; /* one fragment each */
 };
@@ -187,7 +188,7 @@ struct queue {
 
     /* what waits */
     struct queue_group *groups[QUEUE_HASH_SIZE];
-    struct queue_flow *flows[QUEUE_HASH_SIZE];
+    struct queue_waiting *lists[QUEUE_HASH_SIZE];
     double waiting_cost_ns, running_cost_ns;
 
     /* engines */
@@ -215,7 +216,7 @@ struct queue {
 void queue__admission_init(struct queue_admission *admission);
 void queue__admission_fini(struct queue_admission *admission);
 
-/* queue.c: moves what was submitted to its flows. */
+/* queue.c: moves what was submitted to its waiting lists. */
 void queue__take_in(struct queue *queue);
 
 /* item.c: where alone an item's state changes. */
@@ -232,23 +233,24 @@ void queue__item_give_up(struct queue *queue, const struct queue_fragment *fragm
                          enum error status);
 void queue__unlock_and_tell(struct queue *queue);
 
-/* waiting.c: what waits, and whose turn it is. */
-ERROR_MUST_CHECK enum error queue__flow_add(struct queue *queue, struct queue_item *item);
-void queue__flow_remove(struct queue *queue,
-                        struct queue_item *item); /* does nothing to one not in a flow */
-/* The flow of a device class whose turn it is on a lane; NULL when none is ripe. */
-struct queue_flow *queue__flow_choose(const struct queue_lane *lane,
-                                      enum queue_class_id device_class, enum engine_lane_id kind,
-                                      uint64_t now_ns);
+/* waiting.c: the wait queues and the scheduler. */
+ERROR_MUST_CHECK enum error queue__waiting_add(struct queue *queue, struct queue_item *item);
+void queue__waiting_remove(struct queue *queue,
+                           struct queue_item *item); /* does nothing to one not in a waiting list */
+/* The list of a device class whose turn it is on a lane; NULL when none is ripe. */
+struct queue_waiting *queue__waiting_pick(const struct queue_lane *lane,
+                                          enum queue_class_id device_class,
+                                          enum engine_lane_id kind, uint64_t now_ns);
 /* When the next waiting batch will have waited long enough; 0: none waits for that. (Those that
  * have already wait for a lane.) */
-uint64_t queue__flow_ripe_ns(const struct queue *queue, uint64_t now_ns);
-/* Ends everything that waits in a flow of the device class. */
-void queue__flow_drop_all(struct queue *queue, enum queue_class_id device_class, enum error status);
-/* Takes matrices of the chosen flow's group into fragments; returns the count, says why it stopped.
- */
-int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_fragment *fragments,
-                     enum queue_reason *reason);
+uint64_t queue__waiting_ripe_ns(const struct queue *queue, uint64_t now_ns);
+/* Ends everything that waits in a waiting list of the device class. */
+void queue__waiting_drop_all(struct queue *queue, enum queue_class_id device_class,
+                             enum error status);
+/* Takes matrices of the picked list's group into fragments; returns the count and the reason why it
+ * stopped. */
+int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
+                        struct queue_fragment *fragments, enum queue_reason *reason);
 
 /* dispatch.c: from queue to lane and back. */
 void queue__dispatch(struct queue *queue, uint64_t now_ns);

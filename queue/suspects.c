@@ -87,7 +87,7 @@ static void count_suspected(struct queue *queue, struct queue_item *item)
 {
     if (item->state == QUEUE_RUNNING && !item->dropped) {
         queue__item_move(queue, item, QUEUE_SUSPECT);
-        queue__flow_remove(queue, item); /* the rest waits for the verdict */
+        queue__waiting_remove(queue, item); /* the rest waits for the verdict */
     }
     item->suspected++;
 }

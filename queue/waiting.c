@@ -1,14 +1,14 @@
-/* queue/waiting.c: what waits, and whose turn it is.
+/* queue/waiting.c: the wait queues and the scheduler (deficit round-robin).
  *
- * Waiting items hang in flows, one for each (priority, client, key), oldest first. The flows of a
- * device class, lane kind and priority form a ring. Serving is deficit round-robin: a flow may lead
- * a batch while its deficit is positive and pays for what is taken from it by predicted cost; when
- * no flow of the lane kind may lead, each is given a quantum by its priority. So a higher priority
- * goes first and gets more, and none is starved. Flows of one key also form a circle, their group:
- * they fill up the leader's batch in turns of a quantum, and pay for it too.
+ * Items wait in lists, one for each (priority, client, key), oldest first. The lists of a device
+ * class, lane kind and priority form a ring. A list may lead a batch while its deficit is positive.
+ * It pays for what is taken from it by predicted cost. When no list of the lane kind may lead, each
+ * gets a quantum by its priority. So a higher priority goes first and gets more, and none is
+ * starved. The lists of one key also form a circle, their group: they fill up the leader's batch in
+ * turns of a quantum, and pay for it too.
  *
  * Threads: under the queue's lock.
- * Cost: adding and taking are O(1) an item; choosing is O(flows in debt) at most.
+ * Cost: adding and taking are O(1) an item; picking is O(lists in debt) at most.
  */
 #include "queue/queue_private.h"
 
@@ -43,7 +43,7 @@ static uint64_t key_hash(const struct queue_key *key)
     return hash;
 }
 
-static uint64_t flow_hash(uint64_t hash, int priority, uint32_t client)
+static uint64_t list_hash(uint64_t hash, int priority, uint32_t client)
 {
     return mix(mix(hash, (uint64_t)priority), client);
 }
@@ -83,7 +83,7 @@ static struct queue_group *group_get(struct queue *queue, const struct queue_key
 
 static void group_free_if_empty(struct queue *queue, struct queue_group *group)
 {
-    if (group->flows != NULL)
+    if (group->lists != NULL)
         return;
     struct queue_group **link = &queue->groups[key_hash(&group->key) % QUEUE_HASH_SIZE];
     while (*link != group)
@@ -92,96 +92,96 @@ static void group_free_if_empty(struct queue *queue, struct queue_group *group)
     free(group);
 }
 
-/* The ring of the flow's device class, lane kind and priority. */
-static struct queue_flow **ring_of(struct queue *queue, const struct queue_flow *flow)
+/* The ring of the list's device class, lane kind and priority. */
+static struct queue_waiting **ring_of(struct queue *queue, const struct queue_waiting *list)
 {
-    const struct queue_key *key = &flow->group->key;
-    return &queue->classes[key->device_class].rings[key->lane][flow->priority];
+    const struct queue_key *key = &list->group->key;
+    return &queue->classes[key->device_class].rings[key->lane][list->priority];
 }
 
-/* Puts the flow last in its group's circle and in its lane's ring. */
-static void flow_link(struct queue *queue, struct queue_flow *flow)
+/* Puts the list last in its group's circle and in its lane's ring. */
+static void list_link(struct queue *queue, struct queue_waiting *list)
 {
-    struct queue_group *group = flow->group;
-    struct queue_flow *head = group->flows;
-    flow->group_next = head != NULL ? head : flow;
-    flow->group_previous = head != NULL ? head->group_previous : flow;
-    flow->group_previous->group_next = flow;
-    flow->group_next->group_previous = flow;
+    struct queue_group *group = list->group;
+    struct queue_waiting *head = group->lists;
+    list->group_next = head != NULL ? head : list;
+    list->group_previous = head != NULL ? head->group_previous : list;
+    list->group_previous->group_next = list;
+    list->group_next->group_previous = list;
     if (head == NULL)
-        group->flows = flow;
+        group->lists = list;
 
-    struct queue_flow **ring = ring_of(queue, flow);
+    struct queue_waiting **ring = ring_of(queue, list);
     head = *ring;
-    flow->ring_next = head != NULL ? head : flow;
-    flow->ring_previous = head != NULL ? head->ring_previous : flow;
-    flow->ring_previous->ring_next = flow;
-    flow->ring_next->ring_previous = flow;
+    list->ring_next = head != NULL ? head : list;
+    list->ring_previous = head != NULL ? head->ring_previous : list;
+    list->ring_previous->ring_next = list;
+    list->ring_next->ring_previous = list;
     if (head == NULL)
-        *ring = flow;
+        *ring = list;
 }
 
-static void flow_unlink(struct queue *queue, struct queue_flow *flow)
+static void list_unlink(struct queue *queue, struct queue_waiting *list)
 {
-    struct queue_group *group = flow->group;
-    if (group->flows == flow)
-        group->flows = flow->group_next != flow ? flow->group_next : NULL;
-    flow->group_previous->group_next = flow->group_next;
-    flow->group_next->group_previous = flow->group_previous;
+    struct queue_group *group = list->group;
+    if (group->lists == list)
+        group->lists = list->group_next != list ? list->group_next : NULL;
+    list->group_previous->group_next = list->group_next;
+    list->group_next->group_previous = list->group_previous;
 
-    struct queue_flow **ring = ring_of(queue, flow);
-    if (*ring == flow)
-        *ring = flow->ring_next != flow ? flow->ring_next : NULL;
-    flow->ring_previous->ring_next = flow->ring_next;
-    flow->ring_next->ring_previous = flow->ring_previous;
+    struct queue_waiting **ring = ring_of(queue, list);
+    if (*ring == list)
+        *ring = list->ring_next != list ? list->ring_next : NULL;
+    list->ring_previous->ring_next = list->ring_next;
+    list->ring_next->ring_previous = list->ring_previous;
 }
 
-static struct queue_flow **flow_bucket(struct queue *queue, const struct queue_flow *flow)
+static struct queue_waiting **list_bucket(struct queue *queue, const struct queue_waiting *list)
 {
-    uint64_t hash = flow_hash(key_hash(&flow->group->key), flow->priority, flow->client);
-    return &queue->flows[hash % QUEUE_HASH_SIZE];
+    uint64_t hash = list_hash(key_hash(&list->group->key), list->priority, list->client);
+    return &queue->lists[hash % QUEUE_HASH_SIZE];
 }
 
-static struct queue_flow *flow_get(struct queue *queue, const struct queue_item *item,
-                                   enum queue_class_id device_class)
+static struct queue_waiting *list_get(struct queue *queue, const struct queue_item *item,
+                                      enum queue_class_id device_class)
 {
     struct queue_key key;
     key_of(queue, item, device_class, &key);
     uint64_t hash = key_hash(&key);
     int priority = item->priority == 0 ? QUEUE_PRIORITY_NORMAL : item->priority;
-    uint64_t bucket = flow_hash(hash, priority, item->client) % QUEUE_HASH_SIZE;
-    for (struct queue_flow *flow = queue->flows[bucket]; flow != NULL; flow = flow->hash_next)
-        if (flow->priority == priority && flow->client == item->client &&
-            memcmp(&flow->group->key, &key, sizeof key) == 0)
-            return flow;
+    uint64_t bucket = list_hash(hash, priority, item->client) % QUEUE_HASH_SIZE;
+    for (struct queue_waiting *list = queue->lists[bucket]; list != NULL; list = list->hash_next)
+        if (list->priority == priority && list->client == item->client &&
+            memcmp(&list->group->key, &key, sizeof key) == 0)
+            return list;
 
-    struct queue_flow *flow = calloc(1, sizeof *flow);
-    struct queue_group *group = flow != NULL ? group_get(queue, &key, hash) : NULL;
+    struct queue_waiting *list = calloc(1, sizeof *list);
+    struct queue_group *group = list != NULL ? group_get(queue, &key, hash) : NULL;
     if (group == NULL) {
-        free(flow);
+        free(list);
         return NULL;
     }
-    flow->group = group;
-    flow->priority = priority;
-    flow->client = item->client;
-    flow->deficit_ns = quantum_ns[priority];
-    flow->hash_next = queue->flows[bucket];
-    queue->flows[bucket] = flow;
-    flow_link(queue, flow);
-    return flow;
+    list->group = group;
+    list->priority = priority;
+    list->client = item->client;
+    list->deficit_ns = quantum_ns[priority];
+    list->hash_next = queue->lists[bucket];
+    queue->lists[bucket] = list;
+    list_link(queue, list);
+    return list;
 }
 
-static void flow_free_if_empty(struct queue *queue, struct queue_flow *flow)
+static void list_free_if_empty(struct queue *queue, struct queue_waiting *list)
 {
-    if (flow->first != NULL)
+    if (list->first != NULL)
         return;
-    struct queue_group *group = flow->group;
-    struct queue_flow **link = flow_bucket(queue, flow);
-    while (*link != flow)
+    struct queue_group *group = list->group;
+    struct queue_waiting **link = list_bucket(queue, list);
+    while (*link != list)
         link = &(*link)->hash_next;
-    *link = flow->hash_next;
-    flow_unlink(queue, flow);
-    free(flow);
+    *link = list->hash_next;
+    list_unlink(queue, list);
+    free(list);
     group_free_if_empty(queue, group);
 }
 
@@ -218,9 +218,9 @@ static int64_t matrix_bytes(const struct queue_item *item)
     return bytes;
 }
 
-enum error queue__flow_add(struct queue *queue, struct queue_item *item)
+enum error queue__waiting_add(struct queue *queue, struct queue_item *item)
 {
-    assert(item->flow == NULL && item->taken < item->batch);
+    assert(item->list == NULL && item->taken < item->batch);
     enum queue_class_id device_class = queue__class_route(queue, item);
     item->matrix_bytes = matrix_bytes(item);
     struct queue_work work = {.method = item->method,
@@ -231,154 +231,156 @@ enum error queue__flow_add(struct queue *queue, struct queue_item *item)
                               .bytes = item->batch * item->matrix_bytes};
     if (item->cost_ns == 0)
         item->cost_ns = queue__cost_ns(queue, device_class, &work);
-    struct queue_flow *flow = flow_get(queue, item, device_class);
-    if (flow == NULL)
+    struct queue_waiting *list = list_get(queue, item, device_class);
+    if (list == NULL)
         return ERROR_FULL;
-    item->flow = flow;
+    item->list = list;
     item->next = NULL;
-    item->previous = flow->last;
-    if (flow->last != NULL)
-        flow->last->next = item;
+    item->previous = list->last;
+    if (list->last != NULL)
+        list->last->next = item;
     else
-        flow->first = item;
-    flow->last = item;
-    count_waiting(queue, flow->group, item, item->batch - item->taken);
+        list->first = item;
+    list->last = item;
+    count_waiting(queue, list->group, item, item->batch - item->taken);
     return ERROR_NONE;
 }
 
-/* Takes the item out of its flow's list; the flow itself stays. */
-static void flow_unlist(struct queue_flow *flow, struct queue_item *item)
+/* Takes the item out of its list, which stays even if it is empty. */
+static void list_remove(struct queue_waiting *list, struct queue_item *item)
 {
     if (item->previous != NULL)
         item->previous->next = item->next;
     else
-        flow->first = item->next;
+        list->first = item->next;
     if (item->next != NULL)
         item->next->previous = item->previous;
     else
-        flow->last = item->previous;
+        list->last = item->previous;
     item->next = item->previous = NULL;
-    item->flow = NULL;
+    item->list = NULL;
 }
 
-void queue__flow_remove(struct queue *queue, struct queue_item *item)
+void queue__waiting_remove(struct queue *queue, struct queue_item *item)
 {
-    struct queue_flow *flow = item->flow;
-    if (flow == NULL)
+    struct queue_waiting *list = item->list;
+    if (list == NULL)
         return;
-    count_waiting(queue, flow->group, item, -(item->batch - item->taken));
-    flow_unlist(flow, item);
-    flow_free_if_empty(queue, flow);
+    count_waiting(queue, list->group, item, -(item->batch - item->taken));
+    list_remove(list, item);
+    list_free_if_empty(queue, list);
 }
 
-static bool is_ripe(const struct queue *queue, const struct queue_flow *flow, uint64_t now_ns)
+static bool is_ripe(const struct queue *queue, const struct queue_waiting *list, uint64_t now_ns)
 {
     const struct queue_limits *limits = &queue->limits;
-    const struct queue_group *group = flow->group;
+    const struct queue_group *group = list->group;
     return limits->batch_wait_ns == 0 ||
            group->matrices >= limits->batch_matrices_max[group->key.device_class] ||
            group->bytes >= limits->batch_bytes_max ||
            group->cost_ns >= (double)limits->batch_cost_ns ||
-           now_ns >= flow->first->queued_ns + (uint64_t)limits->batch_wait_ns;
+           now_ns >= list->first->queued_ns + (uint64_t)limits->batch_wait_ns;
 }
 
-/* May the flow lead a batch for the lane? */
-static bool may_lead(const struct queue_lane *lane, const struct queue_flow *flow, uint64_t now_ns)
+/* May the list lead a batch for the lane? */
+static bool may_lead(const struct queue_lane *lane, const struct queue_waiting *list,
+                     uint64_t now_ns)
 {
-    int64_t only = flow->group->key.only_engine;
-    return (only == 0 || only == lane->number + 1) && is_ripe(lane->queue, flow, now_ns);
+    int64_t only = list->group->key.only_engine;
+    return (only == 0 || only == lane->number + 1) && is_ripe(lane->queue, list, now_ns);
 }
 
-/* The next flow of a ring that may lead and is not in debt; *any: whether any may lead at all. */
-static struct queue_flow *solvent(const struct queue_lane *lane, struct queue_flow **ring,
-                                  uint64_t now_ns, bool *any)
+/* The next list of a ring that may lead and is not in debt; *any: whether any may lead at all. */
+static struct queue_waiting *solvent(const struct queue_lane *lane, struct queue_waiting **ring,
+                                     uint64_t now_ns, bool *any)
 {
-    struct queue_flow *flow = *ring;
-    while (flow != NULL) {
-        if (may_lead(lane, flow, now_ns)) {
+    struct queue_waiting *list = *ring;
+    while (list != NULL) {
+        if (may_lead(lane, list, now_ns)) {
             *any = true;
-            if (flow->deficit_ns > 0) {
-                *ring = flow;
-                return flow;
+            if (list->deficit_ns > 0) {
+                *ring = list;
+                return list;
             }
         }
-        flow = flow->ring_next != *ring ? flow->ring_next : NULL;
+        list = list->ring_next != *ring ? list->ring_next : NULL;
     }
     return NULL;
 }
 
-/* The least count of quanta after which a flow of the ring that may lead is out of debt. */
-static double rounds_needed(const struct queue_lane *lane, const struct queue_flow *ring,
-                            uint64_t now_ns, double least)
+/* The smallest count of quanta after which a list of the ring may lead and is out of debt. */
+static double rounds_needed(const struct queue_lane *lane, const struct queue_waiting *ring,
+                            uint64_t now_ns, double min)
 {
-    const struct queue_flow *flow = ring;
-    while (flow != NULL) {
-        double rounds = floor(-flow->deficit_ns / quantum_ns[flow->priority]) + 1;
-        if (rounds < least && may_lead(lane, flow, now_ns))
-            least = rounds;
-        flow = flow->ring_next != ring ? flow->ring_next : NULL;
+    const struct queue_waiting *list = ring;
+    while (list != NULL) {
+        double rounds = floor(-list->deficit_ns / quantum_ns[list->priority]) + 1;
+        if (rounds < min && may_lead(lane, list, now_ns))
+            min = rounds;
+        list = list->ring_next != ring ? list->ring_next : NULL;
     }
-    return least;
+    return min;
 }
 
-static void pay(struct queue_flow *ring, double rounds)
+static void pay(struct queue_waiting *ring, double rounds)
 {
-    struct queue_flow *flow = ring;
-    while (flow != NULL) {
-        flow->deficit_ns += rounds * quantum_ns[flow->priority];
-        flow = flow->ring_next != ring ? flow->ring_next : NULL;
+    struct queue_waiting *list = ring;
+    while (list != NULL) {
+        list->deficit_ns += rounds * quantum_ns[list->priority];
+        list = list->ring_next != ring ? list->ring_next : NULL;
     }
 }
 
-/* The first flow that may lead, higher priorities before lower ones. */
-static struct queue_flow *first_solvent(const struct queue_lane *lane, struct queue_flow **rings,
-                                        uint64_t now_ns, bool *any)
+/* The first list that may lead, higher priorities before lower ones. */
+static struct queue_waiting *first_solvent(const struct queue_lane *lane,
+                                           struct queue_waiting **rings, uint64_t now_ns, bool *any)
 {
-    struct queue_flow *flow = NULL;
-    for (int priority = 1; priority < QUEUE_PRIORITIES && flow == NULL; priority++)
-        flow = solvent(lane, &rings[priority], now_ns, any);
-    return flow;
+    struct queue_waiting *list = NULL;
+    for (int priority = 1; priority < QUEUE_PRIORITIES && list == NULL; priority++)
+        list = solvent(lane, &rings[priority], now_ns, any);
+    return list;
 }
 
-struct queue_flow *queue__flow_choose(const struct queue_lane *lane,
-                                      enum queue_class_id device_class, enum engine_lane_id kind,
-                                      uint64_t now_ns)
+struct queue_waiting *queue__waiting_pick(const struct queue_lane *lane,
+                                          enum queue_class_id device_class,
+                                          enum engine_lane_id kind, uint64_t now_ns)
 {
-    struct queue_flow **rings = lane->queue->classes[device_class].rings[kind];
+    struct queue_waiting **rings = lane->queue->classes[device_class].rings[kind];
     bool any = false;
-    struct queue_flow *flow = first_solvent(lane, rings, now_ns, &any);
-    if (flow != NULL || !any)
-        return flow;
+    struct queue_waiting *list = first_solvent(lane, rings, now_ns, &any);
+    if (list != NULL || !any)
+        return list;
     /* All in debt: as many rounds as bring the first of them out, at once. */
     double rounds = HUGE_VAL;
     for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
         rounds = rounds_needed(lane, rings[priority], now_ns, rounds);
     for (int priority = 1; priority < QUEUE_PRIORITIES; priority++)
         pay(rings[priority], rounds);
-    flow = first_solvent(lane, rings, now_ns, &any);
-    assert(flow != NULL);
-    return flow;
+    list = first_solvent(lane, rings, now_ns, &any);
+    assert(list != NULL);
+    return list;
 }
 
-uint64_t queue__flow_ripe_ns(const struct queue *queue, uint64_t now_ns)
+uint64_t queue__waiting_ripe_ns(const struct queue *queue, uint64_t now_ns)
 {
     uint64_t min_ns = 0;
     for (int i = 0; i < QUEUE_HASH_SIZE; i++)
-        for (const struct queue_flow *flow = queue->flows[i]; flow != NULL;
-             flow = flow->hash_next) {
-            uint64_t ripe_ns = flow->first->queued_ns + (uint64_t)queue->limits.batch_wait_ns;
+        for (const struct queue_waiting *list = queue->lists[i]; list != NULL;
+             list = list->hash_next) {
+            uint64_t ripe_ns = list->first->queued_ns + (uint64_t)queue->limits.batch_wait_ns;
             if (ripe_ns > now_ns && (min_ns == 0 || ripe_ns < min_ns))
                 min_ns = ripe_ns;
         }
     return min_ns;
 }
 
-void queue__flow_drop_all(struct queue *queue, enum queue_class_id device_class, enum error status)
+void queue__waiting_drop_all(struct queue *queue, enum queue_class_id device_class,
+                             enum error status)
 {
     for (int lane = 0; lane < ENGINE_LANES; lane++)
         for (int priority = 1; priority < QUEUE_PRIORITIES; priority++) {
-            struct queue_flow **ring = &queue->classes[device_class].rings[lane][priority];
-            while (*ring != NULL) /* an empty flow leaves its ring */
+            struct queue_waiting **ring = &queue->classes[device_class].rings[lane][priority];
+            while (*ring != NULL) /* an empty list leaves its ring */
                 queue__item_drop(queue, (*ring)->first, status);
         }
 }
@@ -415,14 +417,14 @@ static int64_t fitting(const struct queue_item *item, struct budget *budget, boo
     return count == 0 && first ? 1 : count;
 }
 
-/* One flow's turn: at most a quantum's worth. Returns the count of fragments added. */
-static int take_turn(struct queue *queue, struct queue_flow *flow, struct budget *budget,
+/* One list's turn: at most a quantum's worth. Returns the count of fragments added. */
+static int take_turn(struct queue *queue, struct queue_waiting *list, struct budget *budget,
                      struct queue_fragment *fragments, bool first)
 {
-    double turn_ns = quantum_ns[flow->priority];
+    double turn_ns = quantum_ns[list->priority];
     int taken = 0;
-    while (turn_ns > 0 && flow->first != NULL && budget->reason == QUEUE_REASON_GATHERED) {
-        struct queue_item *item = flow->first;
+    while (turn_ns > 0 && list->first != NULL && budget->reason == QUEUE_REASON_GATHERED) {
+        struct queue_item *item = list->first;
         int64_t count = fitting(item, budget, first && taken == 0);
         if (count == 0)
             break;
@@ -433,38 +435,38 @@ static int take_turn(struct queue *queue, struct queue_flow *flow, struct budget
         budget->bytes -= count * item->matrix_bytes;
         budget->cost_ns -= cost_ns;
         turn_ns -= cost_ns;
-        flow->deficit_ns -= cost_ns;
-        count_waiting(queue, flow->group, item, -count);
+        list->deficit_ns -= cost_ns;
+        count_waiting(queue, list->group, item, -count);
         item->taken += count;
         item->running++;
         if (item->state == QUEUE_QUEUED)
             queue__item_move(queue, item, QUEUE_RUNNING);
         if (item->taken == item->batch)
-            flow_unlist(flow, item);
+            list_remove(list, item);
     }
     return taken;
 }
 
-int queue__flow_take(struct queue *queue, struct queue_flow *flow, struct queue_fragment *fragments,
-                     enum queue_reason *reason)
+int queue__waiting_take(struct queue *queue, struct queue_waiting *list,
+                        struct queue_fragment *fragments, enum queue_reason *reason)
 {
     const struct queue_limits *limits = &queue->limits;
-    bool is_short = flow->group->key.lane == ENGINE_LANE_SHORT;
+    bool is_short = list->group->key.lane == ENGINE_LANE_SHORT;
     struct budget budget = {
         .cost_ns = (double)(is_short ? limits->batch_cost_ns : limits->long_cost_ns),
-        .matrices = limits->batch_matrices_max[flow->group->key.device_class],
+        .matrices = limits->batch_matrices_max[list->group->key.device_class],
         .bytes = limits->batch_bytes_max,
         .items = ENGINE_BATCH_ITEMS,
         .reason = QUEUE_REASON_GATHERED,
     };
     int count = 0;
-    while (flow != NULL && budget.reason == QUEUE_REASON_GATHERED) {
-        struct queue_flow *following = flow->group_next != flow ? flow->group_next : NULL;
-        count += take_turn(queue, flow, &budget, fragments + count, count == 0);
-        if (flow->first != NULL && following == NULL)
-            following = flow; /* alone in its group: another turn */
-        flow_free_if_empty(queue, flow);
-        flow = following;
+    while (list != NULL && budget.reason == QUEUE_REASON_GATHERED) {
+        struct queue_waiting *following = list->group_next != list ? list->group_next : NULL;
+        count += take_turn(queue, list, &budget, fragments + count, count == 0);
+        if (list->first != NULL && following == NULL)
+            following = list; /* alone in its group: another turn */
+        list_free_if_empty(queue, list);
+        list = following;
     }
     *reason = budget.reason;
     return count;

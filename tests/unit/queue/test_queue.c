@@ -388,7 +388,8 @@ static void test_bytes_of_all(void **state)
     bench_close(&bench);
 }
 
-/* A flow deep in debt is served as soon as it is alone, whatever the debt: no counting down. */
+/* A waiting list deep in debt is served as soon as it is alone, whatever the debt: no counting
+ * down. */
 static void test_great_debts_cost_nothing_to_forgive(void **state)
 {
     (void)state;
