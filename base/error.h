@@ -55,7 +55,7 @@ struct failure {
 };
 
 /* Fills *failure and returns code, so that `return failure_set(...)` reads well. failure may be
- * NULL. What was set before is overwritten: the first failure is the one worth telling, so return
+ * NULL. What was set before is overwritten: the first failure is the one worth reporting, so return
  * at once. A detail that is too long is cut between characters. */
 enum error failure_set(struct failure *failure, enum error code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -192,7 +192,8 @@ static void write_line(const char *data, size_t length)
     do
         written = write(state.fd, data, length);
     while (written < 0 && errno == EINTR);
-    /* A log that cannot be written must not stop the service, and there is nobody to tell. */
+    /* A log that cannot be written must not stop the service, and there is no other way to report
+     * it. */
 }
 
 void log_line(enum log_level level, const char *message, ...)

@@ -4,7 +4,7 @@
  * over a plain socket, and checks the answers by itself, with libc and jansson alone. It shares no
  * code with the daemon, so that it cannot share its mistakes.
  *
- * One thread. Every call blocks until it has its result or fails; a failure is told on stderr.
+ * One thread. Every call blocks until it has its result or fails; a failure is reported on stderr.
  */
 #ifndef DEMO_DEMO_H
 #define DEMO_DEMO_H

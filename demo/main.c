@@ -345,7 +345,7 @@ static bool invert(int port, const char *method, const json_t *metadata,
     return good;
 }
 
-/* ---- Telling ---- */
+/* ---- Reports ---- */
 
 static void print_matrix(const struct demo_problem *problem, const double *a)
 {
@@ -383,7 +383,7 @@ static void print_outcome(const char *method, const struct outcome *outcome)
            outcome->seconds * 1e3);
 }
 
-/* One problem through every method that takes it, which `tried` then tells. Returns how many
+/* One problem through every method that takes it, which `tried` then reports. Returns how many
  * answers keep the promise. */
 static int show_problem(int port, const struct demo_problem *problem, int number,
                         const json_t *models, json_t *tried)

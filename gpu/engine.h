@@ -22,7 +22,7 @@
  *
  * Progress: while a batch is RUNNING its engine may raise `progress`, which never falls: whole
  * matrices that are done, and shares of those that are under way where the method knows them. It
- * need not, where a batch is short or the method cannot tell; DONE alone says that all is done.
+ * need not, where a batch is short or the method cannot know; DONE alone says that all is done.
  *
  * Memory: an engine that finds the memory of its device in use waits for it before it begins a
  * batch, which stays SUBMITTED. A batch that has begun may need more, once: while it waits for
@@ -42,9 +42,9 @@
  * beats `heartbeat` at least every ENGINE_HEARTBEAT_MS, from a thread that does no numerical work.
  * It says who it is and what it takes (engine_contract_hash to n_max below) and then sets `ready`
  * once it can take batches. An engine that cannot go on ends with one of enum engine_exit, which
- * tells the front what to do. One whose device lost its context says so in `ready` before it ends,
- * for its end may take most of a second. Trust: the front checks nothing an engine computes, but
- * never uses a number written by an engine as an offset, a length or an index.
+ * says to the front what to do. One whose device lost its context says so in `ready` before it
+ * ends, for its end may take most of a second. Trust: the front checks nothing an engine computes,
+ * but never uses a number written by an engine as an offset, a length or an index.
  *
  * The answer never depends on the company: bits are a function of method, precision, n, m, options
  * and the matrix, on one device model.
@@ -57,7 +57,8 @@
 
 #include "gpu/method.h"
 
-#define ENGINE_CONTRACT 10   /* raised with every change of this file or of a descriptor's meaning \
+#define ENGINE_CONTRACT                                                                            \
+    10                       /* raised with every change of this file or of a descriptor's meaning \
                               */
 #define ENGINE_BATCH_SLOTS 4 /* of a lane; power of two */
 #define ENGINE_BATCH_ITEMS                                                                         \

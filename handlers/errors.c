@@ -1,10 +1,10 @@
 /* errors.c: an error as the client of a path expects it, from the one table in base/error.h.
  *
  * Paths below /v2 answer {"error":"text"}, as the Open Inference Protocol says; all others a
- * problem document (RFC 9457). 429 and 503 tell when to come back. Every error that refuses a
+ * problem document (RFC 9457). 429 and 503 say when to come back. Every error that refuses a
  * request is counted by its name; a matrix without an inverse is an answer, not a refusal. What is
  * the service's own failing (5xx) is logged, with the client's trace when it has one; of a flood
- * of them the first in each second, since the counters tell of the others.
+ * of them the first in each second, since the counters count the others.
  *
  * Threads: the exchange's loop.
  */

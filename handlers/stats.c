@@ -21,8 +21,8 @@
 #include "base/metric.h"
 #include "queue/queue.h"
 
-/* Sizes told apart in batch_stats: the first so many as they are, the others rounded up to powers
- * of two, the largest power standing for all beyond. */
+/* Sizes with rows of their own in batch_stats: the first so many as they are, the others rounded up
+ * to powers of two, the largest power standing for all beyond. */
 #define SIZES_EXACT 96
 #define SIZES_POWERS 32
 #define SIZES_MAX (SIZES_EXACT + SIZES_POWERS)

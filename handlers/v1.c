@@ -21,7 +21,7 @@
 
 /* ---- The head ---- */
 
-/* Media types of bodies. UNKNOWN: told by the first bytes. */
+/* Media types of bodies. UNKNOWN: known by the first bytes. */
 static const struct {
     const char *name;
     enum proto_format format;

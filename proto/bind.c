@@ -192,7 +192,7 @@ static enum error bind_lead(struct binding *b, const struct method_tensor *tenso
 }
 
 /* Where n is looked for, one after the other: what is as long as the matrix, or has its shape, is
- * seldom given wrongly; factors may be transposed, and n - 1 tells n only where nothing else does.
+ * seldom given wrongly; factors may be transposed, and n - 1 gives n only where nothing else does.
  */
 enum n_search {
     N_FROM_ORDER,
@@ -201,14 +201,14 @@ enum n_search {
     N_SEARCHES
 };
 
-static bool tells_n(const struct method_tensor *tensor, enum method_dim dim, enum n_search search)
+static bool gives_n(const struct method_tensor *tensor, enum method_dim dim, enum n_search search)
 {
     if (dim == METHOD_DIM_N)
         return search == (is_thin(tensor) ? N_FROM_FACTOR : N_FROM_ORDER);
     return dim == METHOD_DIM_N_MINUS_1 && search == N_FROM_N_MINUS_1;
 }
 
-/* Takes n and m from the dimensions of an input that name them, where nothing has told them yet. */
+/* Takes n and m from the dimensions of an input that name them, where they are not known yet. */
 static enum error take_n_and_m(struct binding *b, struct source from, enum n_search search,
                                struct failure *failure)
 {
@@ -220,7 +220,7 @@ static enum error take_n_and_m(struct binding *b, struct source from, enum n_sea
             request->m = length;
             b->m_from = from;
         }
-        if (b->n_from.tensor != NULL || !tells_n(from.tensor, dim, search))
+        if (b->n_from.tensor != NULL || !gives_n(from.tensor, dim, search))
             continue;
         if (!checked_add(length, dim == METHOD_DIM_N ? 0 : 1, &request->n))
             return failure_set(failure, ERROR_BAD_SHAPE, "%s has a dimension that overflows",
@@ -244,7 +244,7 @@ static enum error find_n_and_m(struct binding *b, struct failure *failure)
     return error;
 }
 
-/* " with n = 8 (from A) and m = 2 (from X)": what else tells of an input's lengths. */
+/* " with n = 8 (from A) and m = 2 (from X)": what the other inputs say of its lengths. */
 static void put_known(const struct binding *b, const struct method_tensor *tensor,
                       const struct proto_tensor *input, struct text *words)
 {
@@ -259,7 +259,7 @@ static void put_known(const struct binding *b, const struct method_tensor *tenso
                     source_called(b->m_from));
 }
 
-/* "8,m": what an input's lengths must be; m where nothing else tells it. */
+/* "8,m": what an input's lengths must be; m where nothing else gives it. */
 static void put_wanted(const struct binding *b, const struct method_tensor *tensor,
                        const struct proto_tensor *input, struct text *words)
 {
@@ -353,7 +353,7 @@ static enum error check_sizes(const struct binding *b, struct failure *failure)
         return failure_set(failure, ERROR_TOO_LARGE,
                            "the matrices have order %lld; %s takes at most %lld",
                            (long long)request->n, method->name, (long long)method->n_max);
-    if (request->m > method->n_max) /* m is n where no input tells it */
+    if (request->m > method->n_max) /* m is n where no input gives it */
         return failure_set(
             failure, ERROR_TOO_LARGE,
             "%s has %lld columns (m); %s takes at most %lld. It is read as %s: is it transposed?",
@@ -405,7 +405,7 @@ enum error proto_request_fit(struct proto_request *request, struct failure *fail
     return error == ERROR_NONE ? check_answer_to_nothing(request, failure) : error;
 }
 
-/* Where no input tells m, it is n. */
+/* Where no input gives m, it is n. */
 static void complete_m(struct binding *b)
 {
     const struct method_tensor *tensors = b->request->method->inputs;
@@ -418,7 +418,8 @@ static void complete_m(struct binding *b)
         b->request->m = b->request->n;
 }
 
-/* " (from X, read as [n,m])": what told n; a factor may have been meant in another way. */
+/* " (from X, read as [n,m])": the input that gave n; a factor may have been meant in another way.
+ */
 static struct proto__words n_from_words(const struct binding *b)
 {
     struct proto__words words = {""};

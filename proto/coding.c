@@ -24,7 +24,7 @@ static const struct {
 #define CODING_NAMES ((int)(sizeof codings / sizeof codings[0]))
 #define CODINGS 3
 /* Compressed, at the beginning and in the middle, to see whether the rest is worth it: long enough
- * to tell by (random numbers in FP64 and FP32 shrink by 0.05 and 0.1), and 0.2 ms. */
+ * to decide by (random numbers in FP64 and FP32 shrink by 0.05 and 0.1), and 0.2 ms. */
 #define PROBE_BYTES (4 << 10)
 
 static bool is_space(char c)

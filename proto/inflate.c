@@ -1,10 +1,10 @@
 /* proto/inflate.c: inflates a whole body, never further than its declared shapes allow.
  *
- * Honest matrices compress far better than any fixed ratio (zeros 1029:1), so a bomb cannot be told
- * by its ratio. It is told by what it says of itself: the head of a v2 or NPY body declares the
- * whole's size, and just that much is taken and inflated. Text, raw and NPZ say it too late or not
- * at all; they grow by doubling up to the limit, text only if it begins as JSON does. No size is
- * believed that the deflate format could not reach from the bytes that are there.
+ * Honest matrices compress far better than any fixed ratio (zeros 1029:1), so a bomb cannot be
+ * known by its ratio. It is known by what it says of itself: the head of a v2 or NPY body declares
+ * the whole's size, and just that much is taken and inflated. Text, raw and NPZ say it too late or
+ * not at all; they grow by doubling up to the limit, text only if it begins as JSON does. No size
+ * is believed that the deflate format could not reach from the bytes that are there.
  *
  * Any thread. Memory: from the space, which takes nothing back before the end. v2 and NPY: at most
  * twice the inflated size, and 8 KiB. Those that grow: one room of 64 KiB or four times the
@@ -176,7 +176,7 @@ static enum error inflate_growing(struct inflation *f)
         if (room > f->limit_bytes)
             room = f->limit_bytes;
         if (room <= f->bytes)
-            break; /* at the limit: finish tells whether anything is left */
+            break; /* at the limit: finish finds whether anything is left */
         if (room > f->room)
             error = grow(f, room, 0);
         if (error == ERROR_NONE)

@@ -3,7 +3,7 @@
  *
  * In a descriptor every shape of an input is an input of its own. A request names it once, and its
  * tensor is kept under the first of them while it is decoded; what the shapes of the others say of
- * batch, n and m then tells which one it is, and at the end it moves there.
+ * batch, n and m then say which one it is, and at the end it moves there.
  *
  * Any thread; no memory is taken.
  */

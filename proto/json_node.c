@@ -1,7 +1,7 @@
 /* proto/json_node.c: the door to jansson, the only file that includes it.
  *
  * It parses skeletons: text of at most PROTO_SKELETON_MAX bytes, whose depth and count of values
- * proto__scan has bounded. Names given twice and invalid UTF-8 are refused, texts of errors tell a
+ * proto__scan has bounded. Names given twice and invalid UTF-8 are refused, texts of errors show a
  * place in the client's text and repeat none of it. Any thread (jansson seeds its hash tables once,
  * atomically).
  *
@@ -32,7 +32,7 @@
 
 /* A value of a short and plain text. */
 struct brief {
-    json_t head; /* its type tells a brief from jansson's own values */
+    json_t head; /* its type distinguishes a brief from jansson's own values */
     enum proto__node_kind kind;
     int length;       /* entries or members */
     const char *name; /* of a member */

@@ -79,7 +79,7 @@ static struct proto__words entry_words(const struct nesting *nest, int levels, i
 static enum error refuse_entry(const struct nesting *nest, const char *at)
 {
     const char *what = ": a matrix must hold numbers alone";
-    const bool behind = nest->expect == EXPECT_MORE; /* an entry, which is told of then */
+    const bool behind = nest->expect == EXPECT_MORE; /* an entry, which is reported then */
     if (!behind && *at == 'n')
         what = ": null, or nan, is not a number in JSON; binary tensors and NPY can carry NaN, "
                "where INFO is then -1";

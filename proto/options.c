@@ -205,7 +205,7 @@ enum error proto__add_output(struct proto_request *request, const char *name, si
 static enum error set_outputs(struct proto_request *request, const char *value, const char *allowed,
                               struct failure *failure)
 {
-    (void)allowed; /* which names there are tells more */
+    (void)allowed; /* the names that exist say more */
     request->output_count = 0;
     bool more = *value != '\0'; /* none named: the defaults */
     while (more) {

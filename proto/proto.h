@@ -142,7 +142,7 @@ ERROR_MUST_CHECK enum error proto_json_decode(unsigned char *body, int64_t lengt
 enum error proto_no_method(enum error code, const char *name, size_t length,
                            struct failure *failure);
 /* The format of a /v1 body by its first bytes: \x93NUMPY, PK\3\4 or PK\5\6, { or [ (white space
- * before it is tolerated; the decoder tells how to wrap a bare array). */
+ * before it is tolerated; the decoder says how to wrap a bare array). */
 enum proto_format proto_sniff(const unsigned char *body, int64_t length);
 /* MALFORMED for a /v1 body that begins as another format than this one, which its Content-Type
  * named; says what it looks like, and how to send it. */

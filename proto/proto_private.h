@@ -22,7 +22,7 @@ struct proto__words {
 struct proto__words proto__shape_words(int rank, const int64_t *shape); /* "[2,3,3]" */
 /* A client's text made harmless: printable ASCII, cut to 40 bytes. */
 struct proto__words proto__safe_words(const char *text, size_t length);
-/* The same for NumPy's name of a type, where < and > tell the order of the bytes. */
+/* The same for NumPy's name of a type, where < and > give the order of the bytes. */
 struct proto__words proto__dtype_words(const char *text, size_t length);
 struct proto__words proto__lower_words(const char *name);
 /* "A, V0 (optional)", as the v2 protocol writes names, or in lower case. Where every input is
@@ -69,8 +69,8 @@ ERROR_MUST_CHECK enum error proto__bind(struct proto_request *request, uint32_t 
 ERROR_MUST_CHECK enum error proto__check_inputs(const struct method *method, uint32_t present,
                                                 struct failure *failure);
 /* Which shape the input at `place` has, the first of its name, beside those in `present`; lead, n
- * and m are known. request->shapes[place] tells how far behind `place` it belongs. n_from: what
- * told n, for messages. */
+ * and m are known. request->shapes[place] says how far behind `place` it belongs. n_from: the
+ * input that gave n, for messages. */
 ERROR_MUST_CHECK enum error proto__choose_shape(struct proto_request *request, uint32_t present,
                                                 int place, const char *n_from,
                                                 struct failure *failure);

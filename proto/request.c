@@ -69,7 +69,7 @@ enum error proto_check_format(enum proto_format format, const unsigned char *bod
                               struct failure *failure)
 {
     static const struct {
-        const char *looks, *type; /* NULL: no format of /v1, or not told by its first bytes */
+        const char *looks, *type; /* NULL: no format of /v1, or not known by its first bytes */
     } formats[] = {
         [PROTO_FORMAT_NPY] = {"an .npy file", "application/x-npy"},
         [PROTO_FORMAT_NPZ] = {"an .npz file", "application/x-npz"},

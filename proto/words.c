@@ -72,9 +72,9 @@ struct proto__words proto__lower_words(const char *name)
     return words;
 }
 
-/* tells: which of them may be left out. */
+/* marks: says which of them may be left out. */
 static struct proto__words tensor_words(const struct method_tensor *tensors, bool in_lower,
-                                        bool tells)
+                                        bool marks)
 {
     struct proto__words words = {""};
     bool some_must = false;
@@ -85,7 +85,7 @@ static struct proto__words tensor_words(const struct method_tensor *tensors, boo
             continue; /* another shape of it */
         add(&words, tensor == tensors ? "" : ", ");
         add(&words, in_lower ? proto__lower_words(tensor->name).text : tensor->name);
-        add(&words, tells && tensor->optional && some_must ? " (optional)" : "");
+        add(&words, marks && tensor->optional && some_must ? " (optional)" : "");
     }
     return words;
 }

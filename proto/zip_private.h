@@ -19,7 +19,7 @@ struct proto__zip_member {
     int64_t begin, end; /* of local header and data, in the body */
 };
 
-/* Reads the central directory. Sizes come from there alone; local headers only tell where the data
+/* Reads the central directory. Sizes come from there alone; local headers only say where the data
  * begins. MALFORMED for anything that is not exactly one sound zip file. */
 ERROR_MUST_CHECK enum error proto__zip_read(unsigned char *body, int64_t length,
                                             struct proto__zip_member *members, int *count,

@@ -271,8 +271,9 @@ static void count_batch(struct queue *queue, const struct queue_lane *lane,
     metric_observe(series->batch_duration, duration_ns);
     metric_add(lane->batches, 1);
     metric_add(lane->matrices, (uint64_t)matrices);
-    assert(queue->told_count < (int)(sizeof queue->told / sizeof queue->told[0]));
-    queue->told[queue->told_count++] = (struct queue_told){method, matrices, duration_ns};
+    assert(queue->observed_count < (int)(sizeof queue->observed / sizeof queue->observed[0]));
+    queue->observed[queue->observed_count++] =
+        (struct queue_observed){method, matrices, duration_ns};
 }
 
 /* Whether its fragments count as suspected. */

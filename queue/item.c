@@ -7,7 +7,7 @@
  *          SUSPECT -> DONE            answered alone, or found to kill engines
  * A RUNNING item may still have matrices in its waiting list. One that is dropped is DONE when the
  * engines have let go of its slots, which they do soon where the whole batch is of such items.
- * Threads: under the queue's lock, except queue__unlock_and_tell's second half.
+ * Threads: under the queue's lock, except queue__unlock_and_report's second half.
  */
 #include "queue/queue_private.h"
 
@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 
-#define COMPANIES_MAX 32 /* owners told at once; more take more calls */
+#define OWNERS_MAX 32 /* owners that one pass collects; more take more calls */
 
 static const bool allowed[QUEUE_STATES][QUEUE_STATES] = {
     [QUEUE_NEW] = {[QUEUE_QUEUED] = true},
@@ -73,8 +73,8 @@ static void stop_unwanted(struct queue_ring *ring)
     }
 }
 
-/* Tells the engines of batches that nobody waits for any more. */
-static void tell_engines(struct queue *queue)
+/* Marks batches that no client waits for any more, for their engines. */
+static void mark_unwanted(struct queue *queue)
 {
     for (struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next)
         for (int kind = 0; kind < ENGINE_LANES; kind++)
@@ -90,7 +90,7 @@ void queue__item_drop(struct queue *queue, struct queue_item *item, enum error s
     queue__waiting_remove(queue, item);
     queue__retry_forget(queue, item);
     if (item->running > 0)
-        tell_engines(queue);
+        mark_unwanted(queue);
     queue__item_end_if_idle(queue, item);
 }
 
@@ -128,58 +128,59 @@ void queue__item_finish(struct queue *queue, const struct queue_fragment *fragme
     queue__item_end_if_idle(queue, item);
 }
 
-/* Items of one owner, to be told in one call. */
-struct company {
+/* Items of one owner, to be reported in one call. */
+struct owner_group {
     void *owner;
     struct queue_item *first, *last;
 };
 
-static void tell_companies(const struct company *companies, int count)
+static void report_groups(const struct owner_group *groups, int count)
 {
     for (int i = 0; i < count; i++)
-        companies[i].first->on_done(companies[i].first);
+        groups[i].first->on_done(groups[i].first);
 }
 
-static void tell(struct queue_item *done)
+static void report(struct queue_item *done)
 {
-    struct company companies[COMPANIES_MAX];
+    struct owner_group groups[OWNERS_MAX];
     int count = 0;
     while (done != NULL) {
         struct queue_item *item = done;
         done = item->next;
         item->next = NULL;
         int at = 0;
-        while (item->owner != NULL && at < count && companies[at].owner != item->owner)
+        while (item->owner != NULL && at < count && groups[at].owner != item->owner)
             at++;
         if (item->owner == NULL) {
             item->on_done(item);
         } else if (at < count) {
-            companies[at].last->next = item;
-            companies[at].last = item;
+            groups[at].last->next = item;
+            groups[at].last = item;
         } else {
-            if (count == COMPANIES_MAX) {
-                tell_companies(companies, count);
+            if (count == OWNERS_MAX) {
+                report_groups(groups, count);
                 count = 0;
             }
-            companies[count++] = (struct company){item->owner, item, item};
+            groups[count++] = (struct owner_group){item->owner, item, item};
         }
     }
-    tell_companies(companies, count);
+    report_groups(groups, count);
 }
 
-void queue__unlock_and_tell(struct queue *queue)
+void queue__unlock_and_report(struct queue *queue)
 {
     struct queue_item *done = queue->done;
-    struct queue_told told[sizeof queue->told / sizeof queue->told[0]];
-    int told_count = queue->told_count;
-    for (int i = 0; i < told_count; i++)
-        told[i] = queue->told[i];
+    struct queue_observed observed[sizeof queue->observed / sizeof queue->observed[0]];
+    int observed_count = queue->observed_count;
+    for (int i = 0; i < observed_count; i++)
+        observed[i] = queue->observed[i];
     struct queue_observer observer = queue->observer;
     queue->done = NULL;
-    queue->told_count = 0;
+    queue->observed_count = 0;
     pthread_mutex_unlock(&queue->lock);
 
-    for (int i = 0; i < told_count && observer.on_batch != NULL; i++)
-        observer.on_batch(observer.context, told[i].method, told[i].matrices, told[i].compute_ns);
-    tell(done);
+    for (int i = 0; i < observed_count && observer.on_batch != NULL; i++)
+        observer.on_batch(observer.context, observed[i].method, observed[i].matrices,
+                          observed[i].compute_ns);
+    report(done);
 }

@@ -97,7 +97,7 @@ void queue_lane_up(struct queue_lane *lane)
     struct role_series series = series_of(queue, lane->device);
     pthread_mutex_lock(&queue->lock);
     go_up(lane, series, clock_now_ns());
-    queue__unlock_and_tell(queue);
+    queue__unlock_and_report(queue);
 }
 
 bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engine)
@@ -113,7 +113,7 @@ bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engi
         take_role(lane, engine);
     if (is_idle && lane->up)
         go_up(lane, series, now_ns);
-    queue__unlock_and_tell(queue);
+    queue__unlock_and_report(queue);
     return is_idle;
 }
 
@@ -138,7 +138,7 @@ bool queue_lane_close(struct queue_lane *lane, bool blamed)
     pthread_mutex_lock(&queue->lock);
     bool idle = shut(lane, blamed, now_ns);
     queue__dispatch(queue, now_ns);
-    queue__unlock_and_tell(queue);
+    queue__unlock_and_report(queue);
     return idle;
 }
 
@@ -150,7 +150,7 @@ void queue_lane_down(struct queue_lane *lane, bool blamed)
     (void)shut(lane, blamed, now_ns);
     queue__take_back_rest(lane, blamed, now_ns);
     queue__dispatch(queue, now_ns);
-    queue__unlock_and_tell(queue);
+    queue__unlock_and_report(queue);
 }
 
 static double allowed_ns(const struct queue *queue, const struct queue_slot *slot)
@@ -303,7 +303,7 @@ void queue_give_up(struct queue *queue, enum queue_class_id device_class, bool g
         queue__classes_check(queue, now_ns);
         queue__dispatch(queue, now_ns);
     }
-    queue__unlock_and_tell(queue);
+    queue__unlock_and_report(queue);
 }
 
 bool queue_is_out(struct queue *queue, enum queue_class_id device_class)

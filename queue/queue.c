@@ -150,7 +150,7 @@ void queue_cancel(struct queue *queue, struct queue_item *item)
     if (item->state != QUEUE_DONE)
         queue__item_drop(queue, item, ERROR_CANCELLED);
     queue__dispatch(queue, clock_now_ns()); /* what came in with it is not looked for again */
-    queue__unlock_and_tell(queue);
+    queue__unlock_and_report(queue);
 }
 
 uint64_t queue_last_batch_ns(struct queue *queue, enum queue_class_id device_class)
@@ -169,9 +169,9 @@ uint64_t queue_last_batch_ns(struct queue *queue, enum queue_class_id device_cla
 /* Whether lanes are left that found no room for what they may bring. */
 static bool reap_lanes(struct queue *queue, uint64_t now_ns)
 {
-    const int told_max = (int)(sizeof queue->told / sizeof queue->told[0]);
+    const int observed_max = (int)(sizeof queue->observed / sizeof queue->observed[0]);
     for (struct queue_lane *lane = queue->lanes; lane != NULL; lane = lane->next) {
-        if (queue->told_count + LANE_BATCHES > told_max)
+        if (queue->observed_count + LANE_BATCHES > observed_max)
             return true;
         queue__reap_lane(queue, lane, now_ns);
     }
@@ -198,7 +198,7 @@ static bool serve(struct queue *queue)
         more = reap_lanes(queue, now_ns);
         queue__dispatch(queue, now_ns);
         atomic_store(&queue->serving, false);
-        queue__unlock_and_tell(queue);
+        queue__unlock_and_report(queue);
         more = more || atomic_load(&queue->inbox) != NULL;
     }
     return more;
@@ -253,7 +253,7 @@ void queue_tick(struct queue *queue, uint64_t now_ns)
     queue__take_in(queue);
     queue__classes_end_outages(queue, now_ns);
     queue__dispatch(queue, now_ns); /* what was taken in here no flush looks for */
-    queue__unlock_and_tell(queue);
+    queue__unlock_and_report(queue);
 }
 
 uint64_t queue_next_wake_ns(struct queue *queue)
@@ -264,6 +264,6 @@ uint64_t queue_next_wake_ns(struct queue *queue)
     pthread_mutex_lock(&queue->lock);
     queue__dispatch(queue, now_ns);
     uint64_t wake_ns = queue__waiting_ripe_ns(queue, now_ns);
-    queue__unlock_and_tell(queue);
+    queue__unlock_and_report(queue);
     return wake_ns;
 }

@@ -19,7 +19,7 @@
  * an item stays RUNNING if its batch had not started, which is then sent again; else it becomes a
  * SUSPECT, and all of it that was sent runs alone in a spare engine once the other one is reaped.
  * Cancel moves QUEUED to DONE at once, while a RUNNING item is DONE when its engine lets go of its
- * slots; an engine whose batch has only such items is told so, and leaves it.
+ * slots; an engine whose batch has only such items sees `unwanted`, and leaves it.
  *
  * Threads: any thread may call anything here. One mutex, and one for admission; on_done is called
  * outside them, on a thread that called queue_flush, queue_reap, queue_cancel, queue_tick,
@@ -63,7 +63,7 @@ struct queue_item {
     enum precision precision;
     int priority;    /* 1 (highest) .. 3 (lowest); 0 means 2 */
     uint32_t client; /* who is asking, for fairness */
-    bool uncounted;  /* the service's own: no metric and no statistic tells of it */
+    bool uncounted;  /* the service's own: no metric and no statistic counts it */
     int only_engine; /* queue_engine.number + 1 of the one that is to run it; 0: any. It waits until
                       * that one is up, unless it is sent again after an engine's death */
     int64_t batch, n, m; /* batch >= 1, n >= 1 */
@@ -72,8 +72,8 @@ struct queue_item {
     struct engine_tensor inputs[METHOD_INPUTS_MAX];
     struct engine_tensor outputs[METHOD_OUTPUTS_MAX];
     /* Called exactly once, on any thread; the item and its slots are the submitter's again. Items
-     * of one owner (all with the same on_done) that are done at the same time are told in one call:
-     * the others follow by next. NULL: each is told by itself. */
+     * of one owner (all with the same on_done) that are done at the same time come in one call:
+     * the others follow by next. NULL: a call for each. */
     void (*on_done)(struct queue_item *item);
     void *owner;
 
@@ -176,7 +176,7 @@ void queue_show_running(struct queue *queue);
 struct queue_engine {
     enum queue_class_id device_class;
     bool spare;         /* takes suspects alone */
-    int number;         /* the caller's own; items tell it */
+    int number;         /* the caller's own; items report it */
     const char *device; /* "cuda:0": a metric label; outlives the lane */
 };
 

@@ -3,7 +3,7 @@
  * Everything below is guarded by queue->lock, but for the admission, which has a lock of its own,
  * and for what is atomic. The two locks are never held together. Functions with two underscores
  * expect it held, and never call on_done: a finished item goes to the `done` list, whose items
- * queue__unlock_and_tell answers.
+ * queue__unlock_and_report hands back.
  */
 #ifndef QUEUE_QUEUE_PRIVATE_H
 #define QUEUE_QUEUE_PRIVATE_H
@@ -197,14 +197,14 @@ struct queue {
     struct queue_class classes[QUEUE_CLASSES];
     uint64_t sequence;
 
-    /* finished, to be told */
+    /* finished, to be reported */
     struct queue_item *done;
-    struct queue_told {
+    struct queue_observed {
         const struct method *method;
         int64_t matrices;
         uint64_t compute_ns;
-    } told[8 * ENGINE_LANES * ENGINE_BATCH_SLOTS];
-    int told_count;
+    } observed[8 * ENGINE_LANES * ENGINE_BATCH_SLOTS];
+    int observed_count;
 
     struct metric_registry *metrics;
     struct queue_method_series *series; /* by method index */
@@ -231,7 +231,7 @@ void queue__item_finish(struct queue *queue, const struct queue_fragment *fragme
 /* A fragment will not run again: the item fails with status, unless it was dropped before. */
 void queue__item_give_up(struct queue *queue, const struct queue_fragment *fragment,
                          enum error status);
-void queue__unlock_and_tell(struct queue *queue);
+void queue__unlock_and_report(struct queue *queue);
 
 /* waiting.c: the wait queues and the scheduler. */
 ERROR_MUST_CHECK enum error queue__waiting_add(struct queue *queue, struct queue_item *item);
@@ -292,7 +292,7 @@ void queue__class_note_up(struct queue *queue, const struct queue_lane *lane);
 void queue__class_note_down(struct queue *queue, enum queue_class_id device_class, uint64_t now_ns);
 /* Finds which device classes are out of service. */
 void queue__classes_check(struct queue *queue, uint64_t now_ns);
-/* An outage that lasts is told to those who wait: they may be luckier elsewhere. */
+/* Ends what waits while an outage lasts: clients may have more luck elsewhere. */
 void queue__classes_end_outages(struct queue *queue, uint64_t now_ns);
 
 /* cost.c: predicted time of matrices among many, and of a batch. */

@@ -24,7 +24,7 @@
 #define LOOKOUT_NS (50 * CLOCK_US)
 #define LOOKOUT_CORES_MIN 4
 
-/* A door with the handles that tell when it has work. */
+/* A door with the handles that report when it has work. */
 struct doorway {
     struct loop *loop;
     struct http *http;

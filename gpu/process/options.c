@@ -107,7 +107,7 @@ bool process_parse(int argc, char **argv, const struct process_flag *flags, void
     *logging = (struct process_logging){.format = LOG_JSON, .level = LOG_INFO};
     while ((found = getopt_long(argc, argv, "", table, NULL)) != -1) {
         if (found < 0 || found >= count)
-            return false; /* getopt has told */
+            return false; /* getopt has reported it */
         bool good = found < COMMON ? common[found].parse(optarg, &parsed)
                                    : flags[found - COMMON].parse(optarg, settings);
         if (!good)

@@ -133,9 +133,9 @@ void process_serve(struct process *process)
     read_messages();
 }
 
-void process_tell_lost(struct engine_shared *shared)
+void process_report_lost(struct engine_shared *shared)
 {
-    /* Who fails before it was ready has told nobody that it is there. */
+    /* An engine that fails before it was ready was never reported as there. */
     uint32_t was = ENGINE_READY;
     atomic_compare_exchange_strong(&shared->ready, &was, ENGINE_LOST);
 }

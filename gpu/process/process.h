@@ -34,16 +34,16 @@ struct process_identity {
 void process_isolate(const char *name);
 
 /* Maps the lanes, says who we are, maps the arena and begins to beat. false: what is wrong has been
- * logged, and the front told where it is a mismatch. */
+ * logged, and the front sees where it is a mismatch. */
 bool process_join(const struct process_identity *identity, struct process *process);
 
 /* The processors this process may use, at least 1. Any thread. */
 int process_cores(void);
 
-/* Tells the front that batches can come, and returns when it has closed its end. */
+/* Reports to the front that batches can come, and returns when it has closed its end. */
 void process_serve(struct process *process);
 
-/* Tells the front that this process is about to end with ENGINE_EXIT_FAULT. Any thread. */
-void process_tell_lost(struct engine_shared *shared);
+/* Reports to the front that this process is about to end with ENGINE_EXIT_FAULT. Any thread. */
+void process_report_lost(struct engine_shared *shared);
 
 #endif

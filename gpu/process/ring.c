@@ -47,12 +47,12 @@ void process_ring_wake(struct engine_lane *lane)
     syscall(SYS_futex, &lane->submitted, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-void process_ring_tell(struct engine_lane *lane, int event_fd)
+void process_ring_notify(struct engine_lane *lane, int event_fd)
 {
     uint64_t one = 1;
     if (atomic_exchange(&lane->front_waits, 0) != 1)
         return;
-    /* Fails only when the counter is full: the front has been told often enough. */
+    /* Fails only when the counter is full: the front has been notified often enough. */
     ssize_t written = write(event_fd, &one, sizeof one);
     (void)written;
 }

@@ -1,5 +1,5 @@
 /* gpu/process/ring.h: the engine's side of a lane's ring: which batch is the next, sleeping until
- * there is one, telling the front that one is done. gpu/engine.h tells the rules.
+ * there is one, notifying the front that one is done. gpu/engine.h has the rules.
  *
  * Threads: any; an engine sees to it that one thread at a time takes batches.
  */
@@ -26,6 +26,6 @@ void process_ring_wake(struct engine_lane *lane);
 
 /* Call after DONE has been stored, with sequential consistency: the front's own sleep is decided by
  * that state and front_waits together. */
-void process_ring_tell(struct engine_lane *lane, int event_fd);
+void process_ring_notify(struct engine_lane *lane, int event_fd);
 
 #endif

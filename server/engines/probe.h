@@ -1,8 +1,8 @@
 /* server/engines/probe.h: the known-answer probe of one engine: a 2x2 inverse through the real
  * queue, by a method that the engine serves.
  *
- * It tells readiness when no client does, and notices a device that computes wrong answers. It
- * bypasses admission, so overload alone never makes the service unready.
+ * It shows readiness when no client's request does, and notices a device that computes wrong
+ * answers. It bypasses admission, so overload alone never makes the service unready.
  *
  * Threads: all on the supervisor's thread; the queue answers from any.
  */

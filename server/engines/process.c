@@ -112,9 +112,9 @@ const char *engine_process_failure_name(enum queue_class_id device_class, int in
                                                             : NULL;
 }
 
-/* Has it been ended because nobody needs it? By SIGKILL, for nothing of it outlives it: a signal in
- * the log would look like a failure. */
-static bool is_told(const struct engine_process *process)
+/* Was it ended because it is not needed? By SIGKILL, for nothing of it outlives it: a signal in the
+ * log would look like a failure. */
+static bool is_expected(const struct engine_process *process)
 {
     return process->reason == ENGINE_PROCESS_RETIRED || process->reason == ENGINE_PROCESS_STOPPED;
 }
@@ -145,10 +145,10 @@ static void on_reaped(uv_process_t *handle, int64_t exit_status, int signal)
     struct engine_process *process = handle->data;
     note_end(process, exit_status, signal);
     begin_to_end(process);
-    bool was_absent = process->exit_code == ENGINE_EXIT_DEVICE_ABSENT; /* the owner tells */
+    bool was_absent = process->exit_code == ENGINE_EXIT_DEVICE_ABSENT; /* the owner logs it */
     enum log_level level = was_absent ? LOG_DEBUG : process->blame ? LOG_WARNING : LOG_INFO;
     const char *name = engine_process_end_name(process), *device = process->engine.device;
-    if (is_told(process))
+    if (is_expected(process))
         log_line(LOG_INFO, "engine stopped", "device", LOG_STR, device, "pid", LOG_I64,
                  (int64_t)process->pid, "reason", LOG_STR, name, NULL);
     else

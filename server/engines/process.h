@@ -1,9 +1,9 @@
 /* server/engines/process.h: one engine's process: spawned, connected to a pair of lanes, reaped.
  *
- * Life: STARTING -> UP -> ENDING; then it is reaped, told to the owner and freed. Each has a shared
- * memory of its own, so that nothing a dying process could still do reaches another one. While it
- * ends its lane takes nothing, and what it had begun waits until it is reaped: its device may still
- * write. Policy (when to start, when to kill, who has which role) is the supervisor's.
+ * Life: STARTING -> UP -> ENDING; then it is reaped, reported to the owner and freed. Each has a
+ * shared memory of its own, so that nothing a dying process could still do reaches another one.
+ * While it ends its lane takes nothing, and what it had begun waits until it is reaped: its device
+ * may still write. Policy (when to start, when to kill, who has which role) is the supervisor's.
  *
  * Threads: all on the thread of the libuv loop.
  */
@@ -45,7 +45,7 @@ enum engine_process_reason {
     ENGINE_PROCESS_REASONS
 };
 
-/* Ends that an engine gives itself, to tell of its device: failures too, of one that has a device.
+/* Ends that an engine gives itself, because of its device: failures too, of one that has a device.
  * X(id of enum engine_exit, name, help), as above. */
 #define ENGINE_PROCESS_DEVICE_TABLE(X)                                                             \
     X(FAULT, "device_fault", "the device lost its context")                                        \
@@ -89,7 +89,7 @@ struct engine_process {
     /* The same, in on_ended. */
     bool mismatch;     /* it found another contract than its own */
     int64_t exit_code; /* enum engine_exit, or any other; -1: killed by a signal */
-    int device_count;  /* devices of its kind that it told of; 0: none */
+    int device_count;  /* devices of its kind that it reported; 0: none */
 
     /* Private. */
     uv_process_t process;

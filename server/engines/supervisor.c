@@ -98,7 +98,7 @@ static void fail(struct supervisor *supervisor, const struct role *role, const c
     supervisor->options.on_failed(supervisor->options.context);
 }
 
-/* An engine has told how many devices there are. */
+/* An engine has reported how many devices there are. */
 static void note_devices(struct supervisor *supervisor, const struct role *role, int count,
                          uint64_t now_ns)
 {
@@ -108,7 +108,7 @@ static void note_devices(struct supervisor *supervisor, const struct role *role,
         role_want(roster_own(&supervisor->roster, device), now_ns);
 }
 
-/* Tells the queue whether a CUDA engine is there or comes soon. */
+/* Reports to the queue whether a CUDA engine is there or comes soon. */
 static void note_places(struct supervisor *supervisor)
 {
     bool hope = false;

@@ -7,12 +7,12 @@
  * refuses everything that has a second reading.
  *
  * The library parses in place: name and value are pieces of the head as it arrived, ended by NULs
- * written over the colon and over the CR LF. So the gaps between consecutive pieces tell what stood
+ * written over the colon and over the CR LF. So the gaps between consecutive pieces show what stood
  * there: one byte and white space before a value, two bytes before the next name, and four before
  * the end of the head. A folded line, a bare LF, an ignored line, a NUL all leave another gap. The
  * pointers are compared, and only the bytes of the gaps are read.
  *
- * What cannot be told: NULs at the very end of a line, in the place of its CR and LF, or of those
+ * What cannot be seen: NULs at the very end of a line, in the place of its CR and LF, or of those
  * of the empty line, leave the same bytes behind as CR and LF do, and are accepted.
  *
  * What the guard never sees, since the library answers it by itself, with a short HTML page, and

@@ -15,7 +15,7 @@
 #define LINGER_MAX 1024
 #define MEASURED_MAX (INT64_C(1) << 40) /* bytes that are given time; the product fits */
 #define QUIESCE_ROUNDS 512              /* of ten connections */
-/* Above the limit, to be told so; further ones stay in the backlog. */
+/* Above the limit, to be refused with words; further ones stay in the backlog. */
 #define SPARE_CONNECTIONS 64
 
 /* Which phases may follow. */

@@ -13,7 +13,7 @@
  * What libmicrohttpd 0.9.75 wants to have done so: its sockets are edge-triggered, so it is run
  * until it has nothing ready; resuming does not wake it; an answer is accepted at the first call
  * or after the body, never between; after a short read it waits for the next edge, and misses an
- * end that had come already, so it is told of it; it clears its whole memory pool after each
+ * end that had come already, so it gets a notice; it clears its whole memory pool after each
  * request, so the pool is small; it keeps no absolute deadlines. Errors it finds itself (see
  * guard.h) it answers with a small HTML page and closes.
  *
@@ -52,7 +52,7 @@ struct http__connection {
     struct http *http;
     struct MHD_Connection *library;
     int fd;
-    uint32_t slot, generation; /* generation: the slot's, to tell late events apart */
+    uint32_t slot, generation; /* generation: the slot's, to recognise late events */
     uint32_t client;
     enum http__phase phase;
     bool over;           /* above the limit: answered 503 */
@@ -106,7 +106,7 @@ struct http {
 void http__move(struct http__connection *c, enum http__phase next);
 bool http__is_busy(const struct http__connection *c);    /* it has an exchange */
 bool http__is_reading(const struct http__connection *c); /* the library is */
-/* 0: none. Of a client that left the library is soon told, whatever the deadline. */
+/* 0: none. The library soon hears of a client that left, whatever the deadline. */
 void http__set_deadline(struct http__connection *c, uint64_t deadline_ns);
 uint64_t http__second_a_mebibyte(int64_t bytes); /* in nanoseconds */
 

@@ -2,7 +2,7 @@
  * of connections that were closed while the client was still sending.
  *
  * A suspended connection is in nobody's epoll set. The watch has a set of its own, into which each
- * connection is put once; it tells, once, when the client has closed its sending side or is gone.
+ * connection is put once; it reports, once, when the client has closed its sending side or is gone.
  *
  * A socket that is closed with unread bytes in it, or to which more bytes come, resets the
  * connection, and the reset can overtake the answer. So a connection that is closed early lingers:

@@ -88,7 +88,7 @@ static void on_poison(int number)
 {
     (void)number;
     if (poisoned_exit == ENGINE_EXIT_FAULT) {
-        process_tell_lost(shared);
+        process_report_lost(shared);
         sleep(SLOW_END_S);
     }
     _exit(poisoned_exit);

@@ -38,7 +38,7 @@ def would_run(target, folder, *variables):
     return done.stdout
 
 
-def test_a_build_tells_of_the_cuda_engine_once(tmp_path):
+def test_a_build_mentions_the_cuda_engine_once(tmp_path):
     told = would_run("all", tmp_path)
     assert told.count(NOTICE) == 1
     assert told.index(NOTICE) < told.index("/obj/gpu/cuda/base/anchor.o;")

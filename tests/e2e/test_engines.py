@@ -203,7 +203,7 @@ def test_silent_cuda_engine_is_replaced():
         assert restarts(daemon, device="cuda:0", reason="heartbeat") == 1
 
 
-def test_restarts_are_told_before_the_first():
+def test_restart_counters_exist_before_the_first():
     """A rate sees the first crash only as the growth of a count that was there before."""
     names = {"died", "heartbeat", "deadline", "start", "wrong_answer"}
     device_names = names | {"device_fault", "device_out"}

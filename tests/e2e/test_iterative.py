@@ -53,7 +53,7 @@ def test_every_scheme(client, scheme, dtype):
             assert abs(outputs["RESIDUAL"][i] - residual(a[i], outputs["INVERSE"][i])) <= slack
 
 
-def test_the_start_is_told(client):
+def test_the_start_is_reported(client):
     a = dominant(20, 1)
     for initial in ("low_precision", "diagonal", "transpose", "scaled_identity"):
         outputs = client.outputs("iterative", {"A": a}, ALL, {"initial": initial})

@@ -67,7 +67,7 @@ def test_requests_before_the_engine_is_up_are_answered():
             assert int(answer.header("Retry-After")) >= 1
 
 
-def test_forced_cpu_is_told():
+def test_forced_cpu_is_reported():
     """--cpu picks the kernel family, which decides the answers' bits."""
     with Daemon("--cpu", "Nehalem") as daemon:
         assert daemon.metrics().total("invertd_build_info", cpu="Nehalem") == 1

@@ -43,7 +43,7 @@ def write_page(script, *arguments):
 
 
 @pytest.mark.parametrize("script", PAGES)
-def test_the_newest_table_of_the_bench_is_told(script, tmp_path):
+def test_the_newest_table_of_the_bench_is_shown(script, tmp_path):
     part, table, line = PAGES[script]
     (tmp_path / f"2026-01-02-one-{part}.csv").write_text(table)
     (tmp_path / f"2026-01-03-host-{part}.csv").write_text(HOST)

@@ -258,7 +258,7 @@ def _slow_bodies(daemon, count, head, body):
     return slow_connections(Quick(), count, body)
 
 
-def test_slow_body_is_told_408():
+def test_slow_body_gets_408():
     with Daemon("--body-timeout", "1s") as daemon, daemon.connect() as connection:
         connection.send(wire.request("POST", "/v1/invert", None, {"Content-Length": 50}) + b"{")
         answer = connection.read()

@@ -54,7 +54,7 @@ def test_residual_is_left_out():
         assert 0 < measured["RESIDUAL"][i] <= matrices.BOUND * 12 * np.finfo("f8").eps * size
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     """From visit to visit, as the device says; of a matrix that takes many of them."""
     a = matrices.random(32, seed=2)
     a[1] = a[0]

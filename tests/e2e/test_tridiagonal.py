@@ -47,7 +47,7 @@ def test_both_sides(client, variant, dtype, dominant):
                 assert np.abs(right).sum(axis=0).max() <= 15 * scale
 
 
-def test_the_algorithm_is_told(client):
+def test_the_algorithm_is_reported(client):
     names = ["INVERSE", "METHOD"]
     for variant, dominant, algorithm in [
         ("auto", True, "two_sweep"),
@@ -242,7 +242,7 @@ def test_auto_takes_dense_ones_here(client):
     assert outputs["INVERSE"].tobytes() == x.tobytes()
 
 
-def test_the_document_tells_of_ranges(client):
+def test_the_document_describes_ranges(client):
     methods = {m["name"]: m for m in client.daemon.get("/v1/methods").json()["methods"]}
     method = methods["tridiagonal"]
     options = {option["name"]: option for option in method["options"]}

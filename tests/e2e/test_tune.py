@@ -42,7 +42,7 @@ def test_the_committed_table_is_whole(kernel, count):
                 assert n % block == 0
 
 
-def test_it_tells_what_it_will_take():
+def test_it_predicts_its_duration():
     said = tune("--only", "list", "--n", "8,16-17", "--kernel", "factor", "--jobs", "2")
     assert re.match(r"\d+ shapes: about \d+\.\d minutes with 2 jobs$", said)
 

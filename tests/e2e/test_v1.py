@@ -228,7 +228,7 @@ def test_method_header_says_mixed(client):
 
 
 @pytest.mark.parametrize("type", [None, CURL_DEFAULT])
-def test_bodies_are_told_by_their_first_bytes(client, type):
+def test_format_is_detected_from_first_bytes(client, type):
     a = np.diag([2.0, 4.0])
     assert (inverse_of(client.invert(codec.npy(a), type)) == np.diag([0.5, 0.25])).all()
     assert codec.load(client.invert(codec.npz(a=a), type).body)["inverse"][0, 0] == 0.5
@@ -362,7 +362,7 @@ def test_ill_conditioned_is_answered(client):
         (np.eye(2, dtype=bool), r"<f8"),
     ],
 )
-def test_other_dtypes_are_told_what_to_do(client, array, words):
+def test_other_dtypes_are_refused_with_advice(client, array, words):
     assert_problem(client.invert(codec.npy(array), NPY), 400, words)
 
 

@@ -346,7 +346,7 @@ def test_raw_request(daemon):
     assert codec.v2_outputs(again)["INVERSE"].tobytes() == outputs["INVERSE"].tobytes()
 
 
-def test_singular_and_bad_matrices_are_told_by_info(client):
+def test_info_reports_singular_and_bad_matrices(client):
     a = matrices.random(3, batch=4)
     a[1] = [[1, 2, 3], [2, 4, 6], [1, 1, 1]]
     a[2, 0, 0] = np.inf

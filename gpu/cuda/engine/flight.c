@@ -254,7 +254,7 @@ static _Noreturn void end(const struct cuda_flight *flight, cudaError_t status, 
 {
     bool is_lost = cuda_verdict_exit(cuda_verdict_of(status)) == ENGINE_EXIT_FAULT;
     if (is_lost && flight->lane->engine)
-        process_tell_lost(flight->lane->engine);
+        process_report_lost(flight->lane->engine);
     _exit(cuda__failed(status, doing));
 }
 

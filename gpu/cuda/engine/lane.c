@@ -44,7 +44,7 @@ static bool batch_waits(const struct cuda_lane *lane)
 
 static void tell_front(const struct cuda_lane *lane)
 {
-    process_ring_tell(lane->options.lane, lane->options.event_fd);
+    process_ring_notify(lane->options.lane, lane->options.event_fd);
 }
 
 /* Launches what waits; false when nothing did. */

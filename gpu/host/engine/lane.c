@@ -176,7 +176,7 @@ static void *work(void *context)
         if (worker->leads && job->chunk_ns > LEAD_AWAY_NS)
             give_up_lead(worker);
         if (host__job_run(job, chunk, &worker->scratch))
-            process_ring_tell(lane->options.lane, lane->options.event_fd);
+            process_ring_notify(lane->options.lane, lane->options.event_fd);
     }
     host__scratch_free(&worker->scratch);
     atomic_fetch_sub(&lane->alive, 1);

@@ -472,7 +472,7 @@ static void test_priority_goes_first(void **state)
     bench_close(&bench);
 }
 
-static void test_batches_wait_for_company_when_told(void **state)
+static void test_batches_wait_with_batch_wait_us(void **state)
 {
     (void)state;
     struct queue_limits waiting = limits;
@@ -556,7 +556,7 @@ int main(void)
         cmocka_unit_test(test_admission),
         cmocka_unit_test(test_a_crowd_does_not_starve_one),
         cmocka_unit_test(test_priority_goes_first),
-        cmocka_unit_test(test_batches_wait_for_company_when_told),
+        cmocka_unit_test(test_batches_wait_with_batch_wait_us),
         cmocka_unit_test(test_no_wake_for_what_waits_for_a_lane),
         cmocka_unit_test(test_waiting_handshake),
     };

@@ -26,7 +26,7 @@ static void on_company(struct queue_item *item)
     }
 }
 
-static void test_owners_are_told_once(void **state)
+static void test_owners_get_one_call(void **state)
 {
     (void)state;
     static char owners[2];
@@ -277,7 +277,7 @@ static void test_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owners_are_told_once),
+        cmocka_unit_test(test_owners_get_one_call),
         cmocka_unit_test(test_many_owners),
         cmocka_unit_test(test_cancel_sends_the_others),
         cmocka_unit_test(test_tick_sends_what_it_takes_in),

@@ -203,7 +203,7 @@ static void test_lost(void **state)
     assert_non_null(shared);
     for (size_t i = 0; i < COUNT(rows); i++) {
         atomic_store(&shared->ready, rows[i].before);
-        process_tell_lost(shared);
+        process_report_lost(shared);
         assert_int_equal(atomic_load(&shared->ready), rows[i].after);
     }
     free(shared);
@@ -241,18 +241,18 @@ static void test_wake(void **state)
     pthread_join(thread, NULL);
 }
 
-static void test_tell(void **state)
+static void test_notify(void **state)
 {
     (void)state;
     static struct engine_lane lane;
     uint64_t count = 0;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     assert_true(fd >= 0);
-    process_ring_tell(&lane, fd);
+    process_ring_notify(&lane, fd);
     assert_true(read(fd, &count, sizeof count) < 0);
     atomic_store(&lane.front_waits, 1);
-    process_ring_tell(&lane, fd);
-    process_ring_tell(&lane, fd);
+    process_ring_notify(&lane, fd);
+    process_ring_notify(&lane, fd);
     assert_int_equal(read(fd, &count, sizeof count), sizeof count);
     assert_true(count == 1);
     assert_int_equal(atomic_load(&lane.front_waits), 0);
@@ -315,7 +315,7 @@ int main(void)
         cmocka_unit_test(test_options), cmocka_unit_test(test_help),
         cmocka_unit_test(test_first),   cmocka_unit_test(test_begin),
         cmocka_unit_test(test_lost),    cmocka_unit_test(test_sleep_ends),
-        cmocka_unit_test(test_wake),    cmocka_unit_test(test_tell),
+        cmocka_unit_test(test_wake),    cmocka_unit_test(test_notify),
         cmocka_unit_test(test_cores),   cmocka_unit_test(test_control),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
