@@ -18,7 +18,7 @@
  * neither used nor free: it returns to the map when the map has no run for a request.
  *
  * Threads: one mutex around the map, one for each magazine, never two at once. A used run's first
- * note is written by whoever holds the run; neighbours only look whether it is free.
+ * note is written by the owner of the run; neighbours only look whether it is free.
  * Cost: alloc and free O(1), about 50 ns, 20 ns from a magazine; 16 bytes of notes for a granule
  * that begins or ends a run. When no longer run exists the request's own class is searched too,
  * SEARCH_MAX runs deep. Magazines hold at most MAGAZINES / KEPT_SHARE of the arena.
@@ -454,7 +454,7 @@ void arena_free(struct arena *arena, struct arena_slot *slot)
     assert(slot->offset_bytes < arena->bytes && slot->bytes <= arena->bytes - slot->offset_bytes);
     uint32_t first = (uint32_t)(slot->offset_bytes / ARENA_GRANULE);
     uint32_t length = (uint32_t)(slot->bytes / ARENA_GRANULE);
-    /* Under the sanitizer, whoever touches a slot that was given back is reported. */
+    /* Under the sanitizer, a touch of a slot that was given back is reported. */
     ASAN_POISON_MEMORY_REGION(arena->base + slot->offset_bytes, slot->bytes);
     /* A slot given back twice, or one the arena never granted. */
     assert(use_of(arena, first) == USE_TAKEN && arena->notes[first].length == length);

@@ -2,7 +2,7 @@
  *
  * Over a pair of sockets (AF_UNIX, SOCK_SEQPACKET), which keep the bounds of messages. What else
  * comes, a longer message or one with several descriptors, is refused, and its descriptors are
- * closed: a peer can make nobody hold descriptors that it does not know of.
+ * closed: no peer can fill a process with descriptors that it does not know of.
  *
  * Threads: any; one at a time for each end of a socket.
  */

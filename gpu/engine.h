@@ -5,7 +5,8 @@
  * lanes: SHORT, and LONG for work that would keep small items waiting. A lane is a ring of batch
  * descriptors. The front alone moves a batch from FREE to SUBMITTED; the engine alone from
  * SUBMITTED to RUNNING and from RUNNING to DONE; the front alone from DONE to FREE. All other
- * fields belong to whoever the state says; states are stored with release, loaded with acquire.
+ * fields belong to the side that the state names; states are stored with release, loaded with
+ * acquire.
  *
  *      FREE --front--> SUBMITTED --engine--> RUNNING --engine--> DONE --front--> FREE
  *                      SUBMITTED --front, of an engine that is ending--> FREE
@@ -15,7 +16,7 @@
  * So both leave SUBMITTED by compare-exchange, and an engine that finds its batch taken begins
  * nothing more. What is RUNNING stays until the process is reaped: its device may still write.
  *
- * Nobody waits any more: when every item of a batch has been dropped, the front sets `unwanted`.
+ * Cancelled: when every item of a batch has been dropped, the front sets `unwanted`.
  * An engine that sees it leaves what it has not done of the batch, soon but in its own time, and
  * ends it with ENGINE_STOPPED. The front never takes the word back. Until DONE the slot and the
  * items' tensors stay the engine's, as those of any batch.
@@ -46,8 +47,8 @@
  * ends, for its end may take most of a second. Trust: the front checks nothing an engine computes,
  * but never uses a number written by an engine as an offset, a length or an index.
  *
- * The answer never depends on the company: bits are a function of method, precision, n, m, options
- * and the matrix, on one device model.
+ * The answer never depends on the rest of its batch: bits are a function of method, precision, n,
+ * m, options and the matrix, on one device model.
  */
 #ifndef GPU_ENGINE_H
 #define GPU_ENGINE_H
@@ -67,7 +68,8 @@
 #define ENGINE_TENSORS_MAX (METHOD_INPUTS_MAX + METHOD_OUTPUTS_MAX)
 #define ENGINE_HEARTBEAT_MS 100
 /* How long an engine may wait for memory of its device that others hold: an engine that is ending,
- * say. The front is so much more patient with a batch that it has not begun, or that `waits`. */
+ * say. The front extends the deadline of a batch that it has not begun, or that `waits`, by this.
+ */
 #define ENGINE_MEMORY_WAIT_NS (UINT64_C(4) * 1000000000)
 #define ENGINE_KERNEL_NAME_MAX 48
 #define ENGINE_NAME_MAX 64
@@ -131,7 +133,7 @@ enum engine_region {
  * Aligned to its element at least; alignment never changes an answer's bits. */
 struct engine_tensor {
     uint64_t offset_bytes;
-    uint32_t region; /* ENGINE_REGION_NONE: an absent input, or an output nobody wants */
+    uint32_t region; /* ENGINE_REGION_NONE: an absent input, or an output that is not wanted */
     uint32_t reserved;
 };
 
@@ -153,8 +155,8 @@ struct engine_batch {
     int64_t options[METHOD_OPTIONS_MAX];
     /* written by the engine */
     uint32_t status; /* enum engine_status */
-    /* written by the front: 0 before SUBMITTED; 1 at any time after it, when nobody waits for any
-     * of the items */
+    /* written by the front: 0 before SUBMITTED; 1 at any time after it, when no client waits for
+     * any of the items */
     _Atomic uint32_t unwanted;
     /* written by the front: 0 before SUBMITTED; after it by the engine: what is done, in parts of
      * which a matrix has METHOD_PROGRESS_WHOLE */

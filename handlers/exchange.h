@@ -35,7 +35,7 @@ enum exchange_verb {
 /* Where an exchange came in. With one listener for everything the door leaves ALL (zero). */
 enum exchange_listener {
     EXCHANGE_LISTENER_ALL,
-    EXCHANGE_LISTENER_WORK,       /* beside a metrics listener: no metrics here */
+    EXCHANGE_LISTENER_WORK,       /* there is a metrics listener: no metrics here */
     EXCHANGE_LISTENER_OPERATIONS, /* --metrics-listen: metrics and health alone */
 };
 

@@ -31,7 +31,7 @@ void handlers__ready_answer(struct exchange *x)
     answer_flag(x, "ready", handlers__ready(x->handlers));
 }
 
-/* Renders the metrics, those brought up to date first that nobody keeps. */
+/* Renders the metrics, after an update of those that are kept elsewhere. */
 void handlers__metrics(struct exchange *x)
 {
     struct handlers *handlers = x->handlers;

@@ -1,9 +1,9 @@
 /* v1.c: /v1: matrices from curl, NumPy and people.
  *
- * The body's format comes from Content-Type, or from its first bytes when curl or nobody named
- * one. Options stand in the query or in a JSON body; they are read after the body is decoded,
- * because a JSON body may be what names the method. The answer has the body's format unless Accept
- * asks for another.
+ * The body's format comes from Content-Type, or from its first bytes when there is none,
+ * or curl's default. Options stand in the query or in a JSON body; they are read after the body is
+ * decoded, because a JSON body may be what names the method. The answer has the body's format
+ * unless Accept asks for another.
  *
  * Threads: the exchange's loop, but refuses(), which reads the inference alone.
  */

@@ -1,4 +1,4 @@
-/* proto/input_shapes.c: inputs that only some others may stand beside, and inputs that have several
+/* proto/input_shapes.c: inputs that go with only some others, and inputs that have several
  * shapes; see gpu/method.h.
  *
  * In a descriptor every shape of an input is an input of its own. A request names it once, and its
@@ -57,7 +57,7 @@ static uint32_t sole_name(const struct method *method, uint32_t present)
     return 0;
 }
 
-/* An input that stands alone is beside others, which may lack some that go with them. */
+/* An input that stands alone comes with others, which may lack some that go with them. */
 static void put_beside(struct text *words, const struct method *method, uint32_t sole,
                        uint32_t others)
 {
@@ -121,7 +121,7 @@ enum error proto__check_inputs(const struct method *method, uint32_t present,
     return failure_set(failure, ERROR_MALFORMED, "%s %s takes %s", wrong, method->name, taken);
 }
 
-/* May the input at `place` stand beside the others that are present? */
+/* May the input at `place` stand with the others that are present? */
 static bool goes_with(const struct method *method, uint32_t present, int place)
 {
     bool goes = method->input_sets[0] == 0;
@@ -142,7 +142,7 @@ static bool has_shape(const struct proto_request *request, const struct method_t
     return same;
 }
 
-/* "; of that shape it is taken with ...": what one of the shape at `place` may stand beside, and
+/* "; of that shape it is taken with ...": what one of the shape at `place` goes with, and
  * which of it is lacking. */
 static void put_company(struct text *words, const struct method *method, uint32_t present,
                         int place)
@@ -171,11 +171,11 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
     const struct method *method = request->method;
     const struct proto_tensor *input = &request->inputs[place];
     struct proto__words before = {""};
-    char wanted[120], company[160];
+    char wanted[120], others[160];
     int64_t right[PROTO_RANK_MAX + METHOD_RANK_MAX];
     struct text words, more;
     text_init_fixed(&words, wanted, sizeof wanted);
-    text_init_fixed(&more, company, sizeof company);
+    text_init_fixed(&more, others, sizeof others);
     for (int k = 0; k < method_input_shapes(method, place); k++) {
         const struct method_tensor *tensor = &method->inputs[place + k];
         if (!goes_with(method, present, place + k)) {
@@ -199,7 +199,7 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
                        "%s has shape %s: beside these inputs it must be %s, for n = %lld%s%s",
                        proto__called(&method->inputs[place], input),
                        proto__shape_words(input->rank, input->shape).text, wanted,
-                       (long long)request->n, n_from, company);
+                       (long long)request->n, n_from, others);
 }
 
 void proto__settle_inputs(struct proto_request *request)

@@ -4,7 +4,7 @@
  *      {"matrices": [[[4,7],[2,6]], ...]}                 a batch
  *      {"dl": [..], "d": [..], "du": [..]}                a method's inputs by lower-case name
  *
- * and beside them "method", "precision", "outputs", "options", "on_singular", "priority",
+ * and next to them "method", "precision", "outputs", "options", "on_singular", "priority",
  * "timeout". Any thread. The numbers go right from the text to their place in the space.
  */
 #include <string.h>
@@ -158,7 +158,7 @@ static enum error read_outputs(struct json_decoder *d, const struct proto__node 
     return proto_request_option(d->request, "outputs", names.text, failure);
 }
 
-/* An option, in "options" or beside it. */
+/* An option, in "options" or next to it. */
 static enum error read_option(void *context, const char *name, const struct proto__node *value,
                               struct failure *failure)
 {

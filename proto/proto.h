@@ -101,8 +101,8 @@ void proto_request_init(struct proto_request *request, enum proto_format format,
  */
 ERROR_MUST_CHECK enum error proto_request_option(struct proto_request *request, const char *name,
                                                  const char *value, struct failure *failure);
-/* What stands where /v2 has no options, in the query or beside "inputs": BAD_OPTION where it is the
- * name of an option, lest it is lost; anything else is the protocol's business. */
+/* What stands where /v2 has no options, in the query or next to "inputs": BAD_OPTION where it is
+ * the name of an option, lest it is lost; anything else is the protocol's business. */
 ERROR_MUST_CHECK enum error proto_request_stray(const struct proto_request *request,
                                                 const char *name, struct failure *failure);
 

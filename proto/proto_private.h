@@ -68,7 +68,7 @@ ERROR_MUST_CHECK enum error proto__bind(struct proto_request *request, uint32_t 
 /* Do these inputs go together? present: a bit for each, at the first place of its name. */
 ERROR_MUST_CHECK enum error proto__check_inputs(const struct method *method, uint32_t present,
                                                 struct failure *failure);
-/* Which shape the input at `place` has, the first of its name, beside those in `present`; lead, n
+/* Which shape the input at `place` has, the first of its name, next to those in `present`; lead, n
  * and m are known. request->shapes[place] says how far behind `place` it belongs. n_from: the
  * input that gave n, for messages. */
 ERROR_MUST_CHECK enum error proto__choose_shape(struct proto_request *request, uint32_t present,

@@ -239,7 +239,7 @@ enum error proto__v2_binary_bytes(const char *json, int64_t length, int64_t *byt
     return error;
 }
 
-/* ---- What stands beside the inputs ---- */
+/* ---- What stands next to the inputs ---- */
 
 static enum error read_id(struct v2_decoder *d, struct failure *failure)
 {

@@ -34,7 +34,7 @@ void queue__classes_init(struct queue *queue, uint64_t now_ns)
 
 enum queue_class_id queue__class_route(const struct queue *queue, const struct queue_item *item)
 {
-    /* Nobody but its engine may take it, so it waits where that engine looks. */
+    /* Only its engine may take it, so it waits where that engine looks. */
     for (const struct queue_lane *lane = queue->lanes; lane != NULL && item->only_engine != 0;
          lane = lane->next)
         if (lane->number + 1 == item->only_engine)

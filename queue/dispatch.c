@@ -75,7 +75,7 @@ bool queue__has_client(const struct queue_slot *slot)
     return false;
 }
 
-/* Matrices of the batch that somebody asked for, and in how many requests; the service's own left
+/* Matrices of the batch that clients asked for, and in how many requests; the service's own left
  * out. */
 static int64_t clients_matrices(const struct queue_slot *slot, int *requests)
 {

@@ -94,7 +94,7 @@ void queue__item_drop(struct queue *queue, struct queue_item *item, enum error s
     queue__item_end_if_idle(queue, item);
 }
 
-/* It ran alone and nothing died: what is left of it may run in company again. */
+/* It ran alone and nothing died: the rest of it may share batches again. */
 static void acquit(struct queue *queue, struct queue_item *item)
 {
     queue__item_move(queue, item, QUEUE_RUNNING);

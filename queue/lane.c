@@ -176,7 +176,7 @@ static double max_allowed_ns(const struct queue *queue, const struct queue_ring 
 
 /* How much longer the oldest batch of a ring may take that waits for memory. The other ring's
  * batches may hold it, those of its own that have begun, or, of a device, another engine. */
-static double patience_ns(const struct queue_lane *lane, int kind, const struct queue_slot *slot)
+static double extra_ns(const struct queue_lane *lane, int kind, const struct queue_slot *slot)
 {
     double max_ns = lane->device_class == QUEUE_HOST ? 0 : (double)ENGINE_MEMORY_WAIT_NS;
     for (int ring = 0; ring < ENGINE_LANES; ring++)
@@ -230,7 +230,7 @@ static uint64_t ring_overdue_ns(struct queue_lane *lane, int kind, uint64_t now_
         oldest->since_ns > ring->last_reap_ns ? oldest->since_ns : ring->last_reap_ns;
     bool waits = oldest->stage == QUEUE_STAGE_SENT || oldest->stage == QUEUE_STAGE_WAITING;
     double allowed = allowed_ns(lane->queue, oldest);
-    allowed += waits ? patience_ns(lane, kind, oldest) : 0;
+    allowed += waits ? extra_ns(lane, kind, oldest) : 0;
     uint64_t running_ns = now_ns > since_ns ? now_ns - since_ns : 0;
     uint64_t until_ns = since_ns + (uint64_t)allowed;
     /* What it has waited for may have ended a moment ago: its time is not up for that. */

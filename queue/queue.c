@@ -178,12 +178,12 @@ static bool reap_lanes(struct queue *queue, uint64_t now_ns)
     return false;
 }
 
-/* Takes in what was submitted and what is finished, and sends what may go; whether there is more,
- * for a thread does not serve the others for ever. One thread at a time does this for all: another
- * one leaves it to that one, which, having said that it serves no more, looks whether items came
- * that it has not seen. Both are sequentially consistent, as are the pushing of an item and the
- * question whether somebody serves: so either the one sees the item or the other sees that nobody
- * serves. */
+/* Takes in what was submitted and what is finished, and sends what may go. Returns whether there is
+ * more, for a thread does not serve the others for ever. One thread at a time does this for all;
+ * another one leaves it to that one. The serving thread clears `serving` and then looks for items
+ * that it has not seen. A submitting thread pushes its item and then reads `serving`. All four are
+ * sequentially consistent: either the one sees the item, or the other sees that no thread serves.
+ */
 static bool serve(struct queue *queue)
 {
     bool more = true;
@@ -206,7 +206,7 @@ static bool serve(struct queue *queue)
 
 bool queue_flush(struct queue *queue)
 {
-    /* What waits already goes when a batch comes back, or when its wait for company is over. */
+    /* What waits already goes when a batch comes back, or when its wait for more items is over. */
     if (atomic_load(&queue->inbox) == NULL && queue->limits.batch_wait_ns == 0)
         return false;
     return serve(queue);

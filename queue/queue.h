@@ -105,7 +105,7 @@ struct queue_limits {
     int64_t client_requests_max; /* the same for one client; past it 429; 0: no limit */
     int64_t bytes_max;           /* of the arena, that all requests may hold; 0: no limit */
     int64_t client_bytes_max; /* of the arena, that one client's requests may hold; 0: no limit */
-    int64_t batch_wait_ns;    /* how long a young batch may wait for company; 0: not at all */
+    int64_t batch_wait_ns;    /* how long a young batch may wait for more; 0: not at all */
     int64_t batch_matrices_max[QUEUE_CLASSES];
     int64_t batch_bytes_max;   /* of inputs and outputs; one matrix may always have more */
     int64_t batch_cost_ns;     /* predicted cost at which a batch of the short lane closes */
@@ -138,8 +138,8 @@ void queue_unreserve(struct queue *queue, uint32_t client, int64_t bytes);
 void queue_submit(struct queue *queue, struct queue_item *item);
 /* Sends what has gathered, and takes in what is finished on the way. Event loops call it once a
  * round, others after queue_submit. While another thread does the same it returns at once: that
- * thread does it for both. true: there is more, which nobody looks after until the caller, after
- * its own affairs and without sleeping, calls again. */
+ * thread does it for both. true: there is more, which waits until the caller, after its own
+ * affairs and without sleeping, calls again. */
 bool queue_flush(struct queue *queue);
 /* The answer is no longer wanted. on_done comes with CANCELLED, perhaps before this returns,
  * perhaps later, when an engine lets go of the item. Does nothing to an item that is done. The
@@ -204,7 +204,7 @@ uint64_t queue_lane_overdue_ns(struct queue_lane *lane, uint64_t now_ns);
 bool queue_lane_worked(struct queue_lane *lane);
 /* Or there are going to be some. The supervisor then starts spare engines of that device class. */
 bool queue_has_suspects(struct queue *queue, enum queue_class_id device_class);
-/* Whether no engine of the device class will be up soon, so that nobody should wait for one. */
+/* Whether no engine of the device class will be up soon, so that no item should wait for one. */
 void queue_give_up(struct queue *queue, enum queue_class_id device_class, bool given_up);
 bool queue_is_out(struct queue *queue, enum queue_class_id device_class); /* out of service */
 
@@ -218,7 +218,7 @@ void queue_wait_end(struct queue *queue);
 /* Called at least every 50 ms: batch waits that have ended; an outage of more than 5 s, after which
  * what waits is ended with NO_ENGINE. */
 void queue_tick(struct queue *queue, uint64_t now_ns);
-/* When a batch that waits for company will have waited long enough (clock_now_ns), so that
+/* When a batch that waits for more items will have waited long enough (clock_now_ns), so that
  * queue_flush is useful then; 0: no batch waits for that. What may go already is sent. */
 uint64_t queue_next_wake_ns(struct queue *queue);
 

@@ -23,7 +23,8 @@
 #define ARENA_CUDA (8 * GIB)
 #define ARENA_SHARE 4 /* of the memory, at most one part in */
 
-/* Matrices of a batch. On a GPU the start of a batch is to vanish beside even the smallest ones. */
+/* Matrices of a batch. On a GPU the start of a batch is to be short against even the smallest ones.
+ */
 #define HOST_MATRICES 4096
 #define CUDA_MATRICES (1 << 18)
 

@@ -3,8 +3,8 @@
  * A TCP port is shared by the loops through SO_REUSEPORT, which would also share it with another
  * daemon of the same user without a word: so the first socket is bound without it, and only then
  * lets others in. A unix socket is one socket with a descriptor for each loop. A stale socket file
- * is replaced only if nobody answers there. A daemon that ends leaves alone what its successor has
- * put in the place of its files.
+ * is replaced only if no process answers there. A daemon that ends leaves alone what its successor
+ * has put in the place of its files.
  *
  * Threads: the starting thread.
  */

@@ -35,7 +35,7 @@ ERROR_MUST_CHECK enum error loop_add_door(struct loop *loop, struct http_options
                                           struct failure *failure);
 /* Before the loop runs. fd: an eventfd that engines write to when there is something to reap. */
 ERROR_MUST_CHECK enum error loop_watch_engines(struct loop *loop, int fd, struct failure *failure);
-/* Before the loop runs: it is to wake in time for batches whose wait for company ends. */
+/* Before the loop runs: it is to wake in time for batches whose wait for more items ends. */
 ERROR_MUST_CHECK enum error loop_watch_batches(struct loop *loop, struct failure *failure);
 
 uv_loop_t *loop_uv(struct loop *loop); /* lent: for what else runs on this thread */

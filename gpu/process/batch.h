@@ -15,7 +15,7 @@
 enum engine_status process_batch_check(const struct engine_batch *batch, int64_t n_max,
                                        const struct process_faults *faults);
 
-/* Does nobody wait for it any more? Once true, it stays so until the batch is DONE. */
+/* Does no client wait for it any more? Once true, it stays so until the batch is DONE. */
 bool process_batch_unwanted(const struct engine_batch *batch);
 
 /* So many parts more are done of a RUNNING batch; a matrix has METHOD_PROGRESS_WHOLE. Cost: an

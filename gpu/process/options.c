@@ -123,16 +123,16 @@ bool process_parse(int argc, char **argv, const struct process_flag *flags, void
 bool process_parse_self_test(const char *text, void *settings)
 {
     (void)text;
-    ((struct process_trials *)settings)->self_test = true;
+    ((struct process_test_flags *)settings)->self_test = true;
     return true;
 }
 
 #ifdef ENGINE_FAULTS
 bool process_parse_fault(const char *text, void *settings)
 {
-    struct process_trials *trials = settings;
-    trials->has_faults = process_faults_parse(text, &trials->faults);
-    return trials->has_faults;
+    struct process_test_flags *tests = settings;
+    tests->has_faults = process_faults_parse(text, &tests->faults);
+    return tests->has_faults;
 }
 #endif
 

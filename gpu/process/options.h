@@ -31,7 +31,7 @@ struct process_logging {
 };
 
 /* What the two rows below set; an engine that has them begins its settings with it. */
-struct process_trials {
+struct process_test_flags {
     bool self_test, has_faults;
     struct process_faults faults;
 };

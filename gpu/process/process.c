@@ -32,7 +32,7 @@ void process_isolate(const char *name)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, name);
-    /* The front ends us, also when somebody signals all there is, as at a machine's shutdown. */
+    /* The front ends us, also when all processes get a signal, as at a machine's shutdown. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);

@@ -21,7 +21,7 @@ void process_ring_begin(struct engine_batch *batch);
 
 /* Sleeps while lane->submitted is `seen`, timeout_ns at most. Returns early at times. */
 void process_ring_sleep(struct engine_lane *lane, uint32_t seen, int64_t timeout_ns);
-/* Ends the sleep of whoever sleeps in process_ring_sleep. */
+/* Ends every sleep in process_ring_sleep. */
 void process_ring_wake(struct engine_lane *lane);
 
 /* Call after DONE has been stored, with sequential consistency: the front's own sleep is decided by

@@ -1,6 +1,6 @@
 /* handlers/inference/item.h: one decoded request: from a body's bytes to what the queue takes.
  *
- * It knows no exchange: whoever has bytes makes an item of them, over HTTP an inference.
+ * It knows no exchange: over HTTP an inference owns it.
  *
  *     EMPTY      nothing
  *     RECEIVING  the head is known, and the body has an arena slot
@@ -12,7 +12,8 @@
  *
  * Every state but QUEUED may go back to EMPTY. An item that needs no engine passes QUEUED by.
  *
- * Threads: one at a time. While the item is QUEUED, nobody but the queue touches it.
+ * Threads: one at a time. While the item is QUEUED, only the queue touches it,
+ * but for a cancel.
  * Ownership: an item owns its arena slots, with body, inputs, outputs and the encoded answer; all
  * go back at close. The queue counts them for the client.
  * Cost: 4 KiB an item, to be opened and closed many times.

@@ -5,7 +5,7 @@
  * hold together, so that one client cannot fill the arena: what the body's slot takes when the
  * request enters, and more when it is asked for.
  *
- * Threads: one at a time; whoever works on the inference.
+ * Threads: the item's.
  */
 #ifndef HANDLERS_INFERENCE_MEMORY_H
 #define HANDLERS_INFERENCE_MEMORY_H

@@ -19,7 +19,7 @@ void engine_command_add(struct engine_command *command, const char *word)
     if (word == NULL)
         return;
     assert(command->count < ENGINE_ARGUMENTS_MAX);
-    /* libuv's argv is not const, but nobody writes it. */
+    /* libuv's argv is not const, but it is never written. */
     command->arguments[command->count++] = (char *)(uintptr_t)word;
 }
 
@@ -81,7 +81,7 @@ void engine_command_free_environment(struct engine_environment *environment)
 
 /* ---- Program ---- */
 
-static enum error beside(const char *name, char *path, struct failure *failure)
+static enum error in_own_folder(const char *name, char *path, struct failure *failure)
 {
     size_t length = ENGINE_PATH_MAX - strlen(name) - 1;
     if (uv_exepath(path, &length) != 0)
@@ -97,7 +97,7 @@ enum error engine_command_find(const char *given, const char *name, const char *
 {
     if (given != NULL)
         snprintf(path, ENGINE_PATH_MAX, "%s", given);
-    else if (beside(name, path, failure) != ERROR_NONE)
+    else if (in_own_folder(name, path, failure) != ERROR_NONE)
         return ERROR_INTERNAL;
     struct stat status;
     errno = 0;

@@ -11,7 +11,7 @@
 #define ENGINE_ARGUMENTS_MAX 16
 #define ENGINE_ENVIRONMENT_MAX 64
 
-/* argv, NULL-terminated, of words that somebody else keeps. Zeroed to begin with. */
+/* argv, NULL-terminated, of words that are borrowed. Zeroed to begin with. */
 struct engine_command {
     char *arguments[ENGINE_ARGUMENTS_MAX + 1];
     int count;
@@ -34,8 +34,8 @@ ERROR_MUST_CHECK enum error engine_command_make_environment(const char *cpu,
                                                             struct failure *failure);
 void engine_command_free_environment(struct engine_environment *environment);
 
-/* The path of an engine's program: given, else `name` beside this program. NOT_FOUND: no program
- * is there; INTERNAL: it cannot be run. option: the flag that says where it is. */
+/* The path of an engine's program: given, else `name` in this program's folder. NOT_FOUND: no
+ * program is there; INTERNAL: it cannot be run. option: the flag that says where it is. */
 ERROR_MUST_CHECK enum error engine_command_find(const char *given, const char *name,
                                                 const char *option, char path[ENGINE_PATH_MAX],
                                                 struct failure *failure);

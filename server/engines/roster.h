@@ -31,7 +31,7 @@ struct roster {
 };
 
 /* Finds the engines' programs and fills in the table. Takes CUDA out of options->engines where its
- * program is not installed and nobody insists on it. To be freed on any error too. */
+ * program is not installed and --engine does not insist on it. To be freed on any error too. */
 ERROR_MUST_CHECK enum error roster_make(struct roster *roster, struct supervisor_options *options,
                                         int event_fd,
                                         void (*on_ended)(struct engine_process *process),

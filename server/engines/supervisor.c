@@ -128,7 +128,7 @@ static void check_stopped(struct supervisor *supervisor)
 
 static void schedule(struct supervisor *supervisor);
 
-/* Nobody is to be asked on a device out of service: what is wrong with it may be its answers. */
+/* A device out of service runs nothing: what is wrong with it may be its answers. */
 static void retire_spares(struct supervisor *supervisor, const struct role *role, uint64_t now_ns)
 {
     for (int i = 0; i < SUPERVISOR_SPARES_MAX; i++)
@@ -139,7 +139,7 @@ static void retire_spares(struct supervisor *supervisor, const struct role *role
 static void note_left(struct supervisor *supervisor, struct role *role, uint64_t now_ns)
 {
     struct probe *probe = supervisor->probings[role->engine.number].probe;
-    /* Nobody else may answer it, nor be judged by it: not who takes over either. */
+    /* No other engine may answer it, or be judged by it, nor may the one that takes over. */
     probe_cancel(probe);
     if (probe != NULL && !probe_is_running(probe))
         (void)probe_take(probe);
@@ -180,8 +180,8 @@ static void note_up(struct supervisor *supervisor, struct role *role, uint64_t n
     check_cpu(supervisor, role, model);
 }
 
-/* Whoever is up in a spare role takes the role of the device's own engine where that is vacant;
- * where nobody is up, who is on the way. */
+/* A spare engine that is up takes the role of the device's own engine where that is vacant. Where
+ * none is up, one that is starting does. */
 static bool fill_role(struct supervisor *supervisor, struct role *role, uint64_t now_ns)
 {
     for (int pass = 0; pass < 2; pass++)

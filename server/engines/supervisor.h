@@ -40,7 +40,8 @@ struct supervisor_options {
 
     struct engine_choice engines;
     const char *version;
-    const char *host_path, *cuda_path;   /* of the engines' programs; NULL: beside this program */
+    const char *host_path,
+        *cuda_path; /* of the engines' programs; NULL: in this program's folder */
     const char *host_fault, *cuda_fault; /* for test builds of them; NULL: none */
     int threads;                         /* the host engine's workers; 0: one a core */
     int cuda_spares;                     /* kept up on each device, 0..SUPERVISOR_SPARES_MAX */
@@ -64,8 +65,8 @@ ERROR_MUST_CHECK enum error supervisor_create(const struct supervisor_options *o
 /* An eventfd, non-blocking, that becomes readable when an engine finished a batch while
  * queue_wait_begin was in force. One event loop polls it, reads it and calls queue_reap. */
 int supervisor_event_fd(const struct supervisor *supervisor);
-/* Ends the engines; on_stopped follows. Items that are still in the queue must be cancelled: nobody
- * would run them. */
+/* Ends the engines; on_stopped follows. Items that are still in the queue must be cancelled: no
+ * engine would run them. */
 void supervisor_stop(struct supervisor *supervisor);
 void supervisor_destroy(struct supervisor **supervisor); /* after on_stopped */
 

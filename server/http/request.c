@@ -9,7 +9,7 @@
 #include "server/http/private.h"
 
 #define DISCARD_MAX (1 << 20)    /* refused bodies up to here are read, and the connection kept */
-#define DISCARD_NS (5 * CLOCK_S) /* how long a body that nobody wants may take */
+#define DISCARD_NS (5 * CLOCK_S) /* how long an unwanted body may take */
 #define EARLY_NS CLOCK_S         /* the least Retry-After */
 
 /* ---- What handlers ask ---- */

@@ -258,7 +258,7 @@ def test_shapes_must_agree(client):
         assert client.infer("iterative", {"A": a, "V0": v0}).status == 400
 
 
-def test_bits_do_not_depend_on_company(client):
+def test_bits_do_not_depend_on_the_batch(client):
     a = matrices.random(24, seed=11, batch=60)
     a[::7] = np.ones((24, 24))
     together = client.outputs("iterative", {"A": a}, ALL)

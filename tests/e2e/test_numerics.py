@@ -279,7 +279,7 @@ def test_place_in_the_batch_changes_no_bits(client, method, dtype, n):
 
 
 @METHODS
-def test_a_bad_neighbour_harms_nobody(client, method):
+def test_a_bad_neighbour_harms_no_other(client, method):
     count = 128
     a = matrices.random(8, seed=37, batch=count)
     clean = client.outputs(method, {"A": a})["INVERSE"]

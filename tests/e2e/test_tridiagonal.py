@@ -80,7 +80,7 @@ def test_every_door_gives_the_same_bits(client, n):
     assert np.array(json.loads(answer.body)["inverse"]).tobytes() == x[0].tobytes()
 
 
-def test_bits_do_not_depend_on_company(client):
+def test_bits_do_not_depend_on_the_batch(client):
     inputs = bands(40, 200, seed=5)
     for name in inputs:
         inputs[name][::3] = bands(40, 67, seed=6, dominant=False)[name]

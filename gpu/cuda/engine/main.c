@@ -32,7 +32,7 @@
 #define FEW_CORES 4
 
 struct settings {
-    struct process_trials trials; /* first */
+    struct process_test_flags tests; /* first */
     int64_t device;
     int64_t memory_max; /* 0: half of the device's */
     bool list;
@@ -101,7 +101,7 @@ static enum engine_exit start_lanes(const struct settings *settings, const struc
             .spin_ns = is_long                       ? 0
                        : process_cores() < FEW_CORES ? SPIN_FEW_CORES_NS
                                                      : SPIN_NS,
-            .faults = settings->trials.has_faults ? &settings->trials.faults : NULL,
+            .faults = settings->tests.has_faults ? &settings->tests.faults : NULL,
         };
         how = cuda_lane_start(&options);
     }
@@ -117,7 +117,7 @@ static enum engine_exit open_device(const struct settings *settings, struct cuda
         how = cuda_pool_create((size_t)settings->memory_max, pool);
     if (how != ENGINE_EXIT_OK)
         return how;
-    return cuda_self_test(*pool, settings->trials.self_test);
+    return cuda_self_test(*pool, settings->tests.self_test);
 }
 
 static enum engine_exit serve(const struct settings *settings)
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     log_open(logging.level, logging.format, "invertd-cuda", NULL);
     if (settings.list)
         return cuda_device_list();
-    if (settings.trials.self_test)
+    if (settings.tests.self_test)
         return self_test(&settings);
     process_isolate("invertd-cuda");
     _exit(serve(&settings));

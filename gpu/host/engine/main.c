@@ -40,9 +40,9 @@
 #define FEW_CORES 4
 
 struct settings {
-    struct process_trials trials; /* first */
-    int64_t threads;              /* 0: one a core */
-    int64_t scratch_max;          /* 0: by what the machine has */
+    struct process_test_flags tests; /* first */
+    int64_t threads;                 /* 0: one a core */
+    int64_t scratch_max;             /* 0: by what the machine has */
 };
 
 static bool parse_threads(const char *text, void *settings)
@@ -123,7 +123,7 @@ static bool start_lanes(const struct settings *settings, const struct process *p
             .spin_ns = is_long ? 0 : spin_ns,
             .budget = budget,
             .team = team,
-            .faults = settings->trials.has_faults ? &settings->trials.faults : NULL,
+            .faults = settings->tests.has_faults ? &settings->tests.faults : NULL,
         };
         if (error == ERROR_NONE)
             error = host_lane_create(&options, &lane, &failure);
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     if (!process_parse(argc, argv, flags, &settings, &logging))
         return ENGINE_EXIT_BAD_OPTION;
     log_open(logging.level, logging.format, "invertd-host", NULL);
-    if (settings.trials.self_test) {
+    if (settings.tests.self_test) {
         printf("invertd-host %s, %s\n", INVERTD_VERSION, host__lapack_cpu());
         return host_self_test() == 0 ? ENGINE_EXIT_OK : ENGINE_EXIT_FAILURE;
     }

@@ -126,7 +126,7 @@ static void on_done_more(struct queue_item *item)
 }
 
 /* A thread that serves for others comes back to its own affairs, and says that there is more. */
-static void test_nobody_serves_for_ever(void **state)
+static void test_no_thread_serves_for_ever(void **state)
 {
     (void)state;
     struct bench bench = bench_open(&limits);
@@ -281,7 +281,7 @@ int main(void)
         cmocka_unit_test(test_many_owners),
         cmocka_unit_test(test_cancel_sends_the_others),
         cmocka_unit_test(test_tick_sends_what_it_takes_in),
-        cmocka_unit_test(test_nobody_serves_for_ever),
+        cmocka_unit_test(test_no_thread_serves_for_ever),
         cmocka_unit_test(test_flush_reaps),
         cmocka_unit_test(test_crowd),
     };

@@ -290,7 +290,7 @@ static void test_strikes_are_forgiven(void **state)
     bench_close(&bench);
 }
 
-static void test_a_stopped_engine_blames_nobody(void **state)
+static void test_a_stopped_engine_blames_no_item(void **state)
 {
     (void)state;
     struct bench bench = bench_open(&limits);
@@ -320,7 +320,7 @@ static void test_overdue(void **state)
 
 /* What an engine has not begun may wait for what the other ring's batch holds, as long as that is
  * allowed to. */
-static void test_overdue_beside_a_long_batch(void **state)
+static void test_overdue_next_to_a_long_batch(void **state)
 {
     (void)state;
     struct bench bench = bench_open(&limits);
@@ -493,9 +493,9 @@ int main(void)
         cmocka_unit_test(test_an_outage_ends_what_waits),
         cmocka_unit_test(test_suspects_without_a_spare_engine_end),
         cmocka_unit_test(test_strikes_are_forgiven),
-        cmocka_unit_test(test_a_stopped_engine_blames_nobody),
+        cmocka_unit_test(test_a_stopped_engine_blames_no_item),
         cmocka_unit_test(test_overdue),
-        cmocka_unit_test(test_overdue_beside_a_long_batch),
+        cmocka_unit_test(test_overdue_next_to_a_long_batch),
         cmocka_unit_test(test_overdue_behind_another),
         cmocka_unit_test(test_overdue_before_a_long_batch),
         cmocka_unit_test(test_overdue_behind_another_lane),

@@ -97,7 +97,7 @@ static void test_who_is_on_the_way_is_taken(void **state)
 
 /* An engine that dies at once is no better for having been spare: the pauses are the role's. Nor is
  * a device out of order, which is tried by an engine of its own. */
-static void test_nobody_takes_over_too_soon(void **state)
+static void test_no_engine_takes_over_too_soon(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
@@ -120,7 +120,7 @@ static void test_nobody_takes_over_too_soon(void **state)
 }
 
 /* Nor does one that is silent, though nobody has given it up yet. */
-static void test_nobody_silent_takes_over(void **state)
+static void test_no_silent_engine_takes_over(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
@@ -162,8 +162,8 @@ int main(void)
         cmocka_unit_test(test_a_spare_engine_takes_over),
         cmocka_unit_test(test_who_is_on_the_way_makes_room),
         cmocka_unit_test(test_who_is_on_the_way_is_taken),
-        cmocka_unit_test(test_nobody_takes_over_too_soon),
-        cmocka_unit_test(test_nobody_silent_takes_over),
+        cmocka_unit_test(test_no_engine_takes_over_too_soon),
+        cmocka_unit_test(test_no_silent_engine_takes_over),
         cmocka_unit_test(test_who_cannot_be_reaped_ends_the_taking_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
