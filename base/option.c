@@ -121,11 +121,11 @@ static const char *nearest_flag(const struct option_table *table, const char *na
     size_t length = strlen(name);
     if (length > NAME_MAX_BYTES)
         return NULL;
-    size_t least = length / 3 + 2; /* must be below */
+    size_t min = length / 3 + 2; /* must be below */
     for (size_t i = 0; i < table->count; i++) {
         size_t steps = distance(name, table->rows[i].flag);
-        if (steps < least) {
-            least = steps;
+        if (steps < min) {
+            min = steps;
             nearest = table->rows[i].flag;
         }
     }

@@ -20,8 +20,8 @@
 void text_init(struct text *text, size_t limit)
 {
     /* One byte more is needed for the NUL, and no object is larger than PTRDIFF_MAX. */
-    size_t most = (size_t)PTRDIFF_MAX - 1;
-    *text = (struct text){.limit = limit < most ? limit : most};
+    size_t max = (size_t)PTRDIFF_MAX - 1;
+    *text = (struct text){.limit = limit < max ? limit : max};
 }
 
 void text_init_fixed(struct text *text, char *buffer, size_t size)

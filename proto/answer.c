@@ -69,12 +69,12 @@ const char *proto__datatype(const struct method_tensor *tensor, enum precision p
 
 size_t proto__algorithm_name_max(void)
 {
-    size_t most = 0;
+    size_t max = 0;
     for (int algorithm = 0; algorithm < METHOD_ALGORITHM_COUNT; algorithm++) {
         size_t length = strlen(method_algorithm_name(algorithm));
-        most = length > most ? length : most;
+        max = length > max ? length : max;
     }
-    return most;
+    return max;
 }
 
 /* ---- The writer ---- */

@@ -165,29 +165,29 @@ int64_t proto_deflate_bound(int64_t bytes)
     return bound;
 }
 
-/* Compresses `most` bytes of the answer behind the first `skipped`; out has room for them. Returns
+/* Compresses `max` bytes of the answer behind the first `skipped`; out has room for them. Returns
  * the bytes written, -1 when out of memory. */
 static int64_t compress(enum proto__flate_wrap wrap, int level, const struct proto_answer *answer,
-                        int64_t skipped, int64_t most, unsigned char *out)
+                        int64_t skipped, int64_t max, unsigned char *out)
 {
-    int64_t room = proto_deflate_bound(most);
+    int64_t room = proto_deflate_bound(max);
     struct proto__flate *flate = proto__deflate_open(wrap, level);
     if (flate == NULL)
         return -1;
     unsigned char *at = out;
     bool fits = true;
-    for (int i = 0; i < answer->segment_count && most > 0; i++) {
+    for (int i = 0; i < answer->segment_count && max > 0; i++) {
         int64_t bytes = (int64_t)answer->segments[i].iov_len;
         int64_t first = skipped < bytes ? skipped : bytes;
         skipped -= first;
         bytes -= first;
-        bytes = bytes < most ? bytes : most;
+        bytes = bytes < max ? bytes : max;
         if (bytes == 0)
             continue;
         fits = fits && proto__deflate_next(
                            flate, (const unsigned char *)answer->segments[i].iov_base + first,
                            bytes, false, &at, &room);
-        most -= bytes;
+        max -= bytes;
     }
     fits = fits && proto__deflate_next(flate, NULL, 0, true, &at, &room);
     proto__deflate_close(&flate);

@@ -50,10 +50,10 @@ static enum error too_large(const struct inflation *f)
 /* Whether bytes may be believed as the size of the inflated body. */
 static enum error check_size(const struct inflation *f, int64_t bytes)
 {
-    int64_t most;
+    int64_t max;
     if (bytes > f->limit_bytes)
         return too_large(f);
-    if (checked_mul(f->compressed_bytes, PROTO_FLATE_RATIO_MAX, &most) && bytes > most)
+    if (checked_mul(f->compressed_bytes, PROTO_FLATE_RATIO_MAX, &max) && bytes > max)
         return malformed(f, "is too short for the size that it declares");
     return ERROR_NONE;
 }

@@ -91,8 +91,8 @@ static enum error read_header(struct npz_decoder *d, struct npz_array *array)
     const unsigned char *bytes = member->data;
     int64_t length = member->inflated_bytes;
     if (member->deflated) {
-        int64_t most;
-        if (!checked_mul(member->data_bytes, PROTO_FLATE_RATIO_MAX, &most) || length > most)
+        int64_t max;
+        if (!checked_mul(member->data_bytes, PROTO_FLATE_RATIO_MAX, &max) || length > max)
             return broken(d, "cannot be as large as the directory says");
         length = length < PROTO_NPY_HEADER_MAX ? length : PROTO_NPY_HEADER_MAX;
         enum error error = inflate_member(d, member, head, length, false);
@@ -114,16 +114,16 @@ static enum error read_header(struct npz_decoder *d, struct npz_array *array)
 
 static enum error check_inflated(const struct npz_decoder *d)
 {
-    int64_t most = d->request->inflated_max, sum = 0;
+    int64_t max = d->request->inflated_max, sum = 0;
     for (int m = 0; m < d->member_count; m++) {
         if (!checked_add(sum, d->members[m].inflated_bytes, &sum))
             return broken(d, "is larger than any memory");
     }
-    if (most > 0 && sum > most)
+    if (max > 0 && sum > max)
         return failure_set(d->failure, ERROR_TOO_LARGE,
                            "the zip file inflates to %lld bytes, more than the limit of %lld "
                            "(--request-max)",
-                           (long long)sum, (long long)most);
+                           (long long)sum, (long long)max);
     return ERROR_NONE;
 }
 

@@ -40,15 +40,15 @@ struct proto__words proto__shape_words(int rank, const int64_t *shape)
 static struct proto__words harmless_words(const char *text, size_t length, const char *harmful)
 {
     struct proto__words words = {""};
-    size_t most = 40;
+    size_t max = 40;
     size_t used = 0;
-    for (; used < length && used < most; used++) {
+    for (; used < length && used < max; used++) {
         char c = text[used];
         bool harmless = c >= ' ' && c <= '~' && strchr(harmful, c) == NULL;
         words.text[used] = harmless ? c : '?';
     }
     words.text[used] = '\0';
-    if (length > most)
+    if (length > max)
         add(&words, "...");
     return words;
 }

@@ -49,7 +49,7 @@ static bool counts_clients(const struct queue *queue)
 
 static enum error enter_client(struct queue *queue, uint32_t number, struct failure *failure)
 {
-    int64_t most = queue->limits.client_requests_max;
+    int64_t max = queue->limits.client_requests_max;
     if (!counts_clients(queue))
         return ERROR_NONE;
     struct queue_client **link = find_client(queue, number);
@@ -59,11 +59,11 @@ static enum error enter_client(struct queue *queue, uint32_t number, struct fail
     if (client == NULL)
         return failure_set(failure, ERROR_FULL, "The service is out of memory; try again later.");
     client->client = number;
-    if (most > 0 && client->count >= most)
+    if (max > 0 && client->count >= max)
         return failure_set(failure, ERROR_CLIENT_QUOTA,
                            "This client has %lld requests under way, which is its limit; wait "
                            "for an answer before sending the next.",
-                           (long long)most);
+                           (long long)max);
     client->count++;
     return ERROR_NONE;
 }
@@ -89,9 +89,9 @@ static enum error reserve(struct queue *queue, uint32_t number, int64_t bytes,
                           struct failure *failure)
 {
     struct queue_admission *admission = &queue->admission;
-    int64_t most = queue->limits.bytes_max, client_max = queue->limits.client_bytes_max;
+    int64_t max = queue->limits.bytes_max, client_max = queue->limits.client_bytes_max;
     assert(bytes >= 0);
-    if (most > 0 && admission->entered > 1 && bytes > most - admission->reserved_bytes)
+    if (max > 0 && admission->entered > 1 && bytes > max - admission->reserved_bytes)
         return failure_set(failure, ERROR_FULL,
                            "The service's memory is taken by other requests; try again later.");
     if (counts_clients(queue)) {

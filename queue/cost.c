@@ -73,8 +73,8 @@ double queue__cost_max_ns(struct queue *queue, enum queue_class_id device_class,
                           const struct queue_work *work)
 {
     const struct method *method = work->method;
-    flops_of *most = method->flops_max != NULL ? method->flops_max : method->flops;
-    double work_ns = models[device_class].batch_ns + modelled_ns(device_class, work, most);
+    flops_of *max = method->flops_max != NULL ? method->flops_max : method->flops;
+    double work_ns = models[device_class].batch_ns + modelled_ns(device_class, work, max);
     double new_ns = (double)work->bytes / models[device_class].new_bytes_per_ns;
     return work_ns * fmax(*scale_of(queue, device_class, work), 1) + new_ns;
 }

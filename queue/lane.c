@@ -159,15 +159,15 @@ static double allowed_ns(const struct queue *queue, const struct queue_slot *slo
     return DEADLINE_FACTOR * slot->max_ns > min_ns ? DEADLINE_FACTOR * slot->max_ns : min_ns;
 }
 
-/* The most that a batch of the ring is allowed that has come to a stage, `slot` left out; 0: there
- * is none. */
+/* The longest time that a batch of the ring is allowed that has come to a stage, `slot` left out;
+ * 0: there is none. */
 static double max_allowed_ns(const struct queue *queue, const struct queue_ring *ring,
-                             enum queue_stage least, const struct queue_slot *slot)
+                             enum queue_stage min, const struct queue_slot *slot)
 {
     double max_ns = 0;
     for (int i = 0; i < ENGINE_BATCH_SLOTS; i++) {
         const struct queue_slot *other = &ring->slots[i];
-        if (other->used && other != slot && other->stage >= least &&
+        if (other->used && other != slot && other->stage >= min &&
             allowed_ns(queue, other) > max_ns)
             max_ns = allowed_ns(queue, other);
     }

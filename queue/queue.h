@@ -110,7 +110,7 @@ struct queue_limits {
     int64_t batch_bytes_max;   /* of inputs and outputs; one matrix may always have more */
     int64_t batch_cost_ns;     /* predicted cost at which a batch of the short lane closes */
     int64_t long_cost_ns;      /* items predicted to take longer run in slices on the long lane */
-    int64_t batch_deadline_ns; /* least deadline of a batch; else 20 times its predicted cost */
+    int64_t batch_deadline_ns; /* smallest deadline of a batch; else 20 times its predicted cost */
     int in_flight;             /* batches of a lane under way at once, 1..ENGINE_BATCH_SLOTS */
     bool shared;               /* the host helps with CUDA's work: the same bits are waived */
 };

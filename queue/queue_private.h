@@ -121,7 +121,7 @@ struct queue_lane {
 /* What engines of one kind of device share. */
 struct queue_class {
     bool known;                                         /* an engine has been up, and n_max holds */
-    int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT]; /* the least of its engines' */
+    int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT]; /* the smallest of its engines' */
     bool given_up;                                      /* see queue_give_up */
     _Atomic bool out;                                   /* out of service */
     uint64_t down_since_ns;                             /* no engine is up since; 0: one is */
@@ -306,7 +306,8 @@ double queue__cost_ns(struct queue *queue, enum queue_class_id device_class,
                       const struct queue_work *work);
 double queue__cost_batch_ns(struct queue *queue, enum queue_class_id device_class,
                             const struct queue_work *work);
-/* The most that a batch of difficult matrices may take: what easy ones have taught is left out. */
+/* The longest that a batch of difficult matrices may take: what easy ones have taught is left out.
+ */
 double queue__cost_max_ns(struct queue *queue, enum queue_class_id device_class,
                           const struct queue_work *work);
 void queue__cost_learn(struct queue *queue, enum queue_class_id device_class,

@@ -586,7 +586,7 @@ int64_t config_arena_bytes(const struct config *config, int64_t memory_bytes, bo
     if (config->arena_size_bytes != 0)
         return config->arena_size_bytes;
     int64_t bytes = config->engines.cuda && has_gpu ? ARENA_CUDA : ARENA_HOST;
-    int64_t most = memory_bytes / ARENA_SHARE / ARENA_MIN * ARENA_MIN;
-    bytes = bytes < most ? bytes : most;
+    int64_t max = memory_bytes / ARENA_SHARE / ARENA_MIN * ARENA_MIN;
+    bytes = bytes < max ? bytes : max;
     return bytes > ARENA_MIN ? bytes : ARENA_MIN;
 }

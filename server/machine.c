@@ -30,34 +30,34 @@ static int64_t read_limit(const char *root, const char *group, const char *name)
     return bytes;
 }
 
-/* The least limit of a group and of those above it. */
+/* The smallest limit of a group and of those above it. */
 static int64_t min_limit(const char *root, char *group)
 {
-    int64_t least = read_limit(root, "", "memory.max");
+    int64_t min = read_limit(root, "", "memory.max");
     while (*group != '\0') {
         int64_t bytes = read_limit(root, group, "memory.max");
-        least = bytes < least ? bytes : least;
+        min = bytes < min ? bytes : min;
         char *slash = strrchr(group, '/');
         *(slash != NULL ? slash : group) = '\0';
     }
-    return least;
+    return min;
 }
 
 int64_t machine_group_limit_bytes(const char *groups, const char *root)
 {
     char line[PATH_BYTES];
-    int64_t least = read_limit(root, "/memory", "memory.limit_in_bytes");
+    int64_t min = read_limit(root, "/memory", "memory.limit_in_bytes");
     FILE *file = fopen(groups, "re");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         if (strncmp(line, "0::", 3) != 0)
             continue;
         line[strcspn(line, "\n")] = '\0';
         int64_t bytes = min_limit(root, line + 3);
-        least = bytes < least ? bytes : least;
+        min = bytes < min ? bytes : min;
     }
     if (file != NULL)
         fclose(file);
-    return least;
+    return min;
 }
 
 int64_t machine_memory_bytes(void)

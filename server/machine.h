@@ -10,7 +10,7 @@
 
 /* Bytes of memory that this process may use: the machine's, or a control group's limit. */
 int64_t machine_memory_bytes(void);
-/* The least memory limit of the control groups that `groups` names, in the form of
+/* The smallest memory limit of the control groups that `groups` names, in the form of
  * /proc/self/cgroup, below the folder `root` (/sys/fs/cgroup); INT64_MAX when there is none. */
 int64_t machine_group_limit_bytes(const char *groups, const char *root);
 /* An NVIDIA driver is loaded and its devices can be seen. */

@@ -114,16 +114,16 @@ static int count_cores(void)
  * an error. */
 static enum error raise_descriptors(const struct daemon *daemon, struct failure *failure)
 {
-    rlim_t least = MIN_FDS + (rlim_t)daemon->loop_count * LOOP_MIN_FDS;
+    rlim_t min = MIN_FDS + (rlim_t)daemon->loop_count * LOOP_MIN_FDS;
     rlim_t needed = (rlim_t)daemon->config.connections_max + SUPERVISOR_FDS + OTHER_FDS +
                     (rlim_t)daemon->loop_count * LOOP_FDS;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
         return ERROR_NONE;
-    if (limit.rlim_max < least)
+    if (limit.rlim_max < min)
         return failure_set(failure, ERROR_INTERNAL,
                            "the limit on open files is %lld; at least %lld are needed (ulimit -n)",
-                           (long long)limit.rlim_max, (long long)least);
+                           (long long)limit.rlim_max, (long long)min);
     limit.rlim_cur = needed <= limit.rlim_max ? needed : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < needed)
         log_line(LOG_WARNING, "the limit on open files is below what connections-max needs",

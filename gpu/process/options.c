@@ -136,12 +136,12 @@ bool process_parse_fault(const char *text, void *settings)
 }
 #endif
 
-bool process_parse_number(const char *text, int64_t most, const char *complaint, int64_t *number)
+bool process_parse_number(const char *text, int64_t max, const char *complaint, int64_t *number)
 {
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < 0 || value > most) {
+    if (errno || end == text || *end || value < 0 || value > max) {
         log_line(LOG_ERROR, complaint, "value", LOG_STR, text, NULL);
         return false;
     }

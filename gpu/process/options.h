@@ -48,7 +48,7 @@ bool process_parse_fault(const char *text, void *settings);
 bool process_parse(int argc, char **argv, const struct process_flag *flags, void *settings,
                    struct process_logging *logging);
 
-/* 0 .. most, in decimal; else complaint is logged, and false comes back. */
-bool process_parse_number(const char *text, int64_t most, const char *complaint, int64_t *number);
+/* 0 .. max, in decimal; else complaint is logged, and false comes back. */
+bool process_parse_number(const char *text, int64_t max, const char *complaint, int64_t *number);
 
 #endif

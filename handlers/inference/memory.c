@@ -60,15 +60,15 @@ static enum error reserve_more(struct item_memory *memory, int64_t bytes)
 static enum error take_slot(struct item_memory *memory, int64_t bytes, struct arena_slot *slot)
 {
     int64_t granted, held = INT64_MAX;
-    uint64_t most = arena_bytes(memory->arena);
+    uint64_t max = arena_bytes(memory->arena);
     if (!checked_round_up(bytes, ARENA_GRANULE, &granted) ||
-        !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > most) {
+        !checked_add(memory->held_bytes, granted, &held) || (uint64_t)held > max) {
         memory->wanted_bytes = held;
         return failure_set(&memory->refusal, ERROR_TOO_LARGE,
                            "The request and its answer need at least %lld bytes, the whole arena "
                            "has %llu; send fewer matrices at once, or start invertd with a larger "
                            "--arena-size.",
-                           (long long)held, (unsigned long long)most);
+                           (long long)held, (unsigned long long)max);
     }
     if (memory->count == HANDLERS_MEMORY_SLOTS)
         return refuse_full(&memory->refusal);
@@ -105,12 +105,12 @@ static int64_t bytes_before(int64_t lead)
 int64_t handlers__memory_body_bytes(const struct arena *arena, int64_t length, int64_t lead,
                                     int64_t more_bytes)
 {
-    int64_t most = (int64_t)arena_bytes(arena), bytes;
+    int64_t max = (int64_t)arena_bytes(arena), bytes;
     if (!checked_add(length, bytes_before(lead), &bytes) ||
         !checked_add(bytes, more_bytes, &bytes) ||
         !checked_round_up(bytes > 0 ? bytes : 1, ARENA_GRANULE, &bytes))
-        return most;
-    return bytes < most ? bytes : most;
+        return max;
+    return bytes < max ? bytes : max;
 }
 
 unsigned char *handlers__memory_body(struct item_memory *memory, int64_t length, int64_t lead,
@@ -160,11 +160,11 @@ bool handlers__memory_reserve(struct item_memory *memory, int64_t bytes)
         return false;
     if (room_for(memory, bytes) != NULL)
         return true;
-    int64_t least = bytes > SLOT_MIN ? bytes : SLOT_MIN;
-    if (memory->count >= HANDLERS_MEMORY_SLOTS / 2 && memory->held_bytes > least &&
+    int64_t min = bytes > SLOT_MIN ? bytes : SLOT_MIN;
+    if (memory->count >= HANDLERS_MEMORY_SLOTS / 2 && memory->held_bytes > min &&
         add_slot(memory, memory->held_bytes))
         return true;
-    return add_slot(memory, least);
+    return add_slot(memory, min);
 }
 
 void *handlers__memory_take(struct item_memory *memory, int64_t bytes)

@@ -10,7 +10,7 @@
 
 #define DISCARD_MAX (1 << 20)    /* refused bodies up to here are read, and the connection kept */
 #define DISCARD_NS (5 * CLOCK_S) /* how long an unwanted body may take */
-#define EARLY_NS CLOCK_S         /* the least Retry-After */
+#define EARLY_NS CLOCK_S         /* the smallest Retry-After */
 
 /* ---- What handlers ask ---- */
 

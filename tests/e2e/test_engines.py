@@ -17,7 +17,7 @@ from harness import matrices
 from harness.codec import Client, infer_bytes, v2_binary
 from harness.daemon import Daemon, alive, cuda_double, run_once, wait_until
 from harness.load import Load, reference
-from harness.settings import CUDA_DOUBLE, FAULT_KILLS, fewer, patient
+from harness.settings import CUDA_DOUBLE, FAULT_KILLS, fewer, scaled_timeout
 
 pytestmark = pytest.mark.faults
 
@@ -148,7 +148,7 @@ def test_killed_cuda_engines_are_invisible():
             report = load.finish()
         report.assert_perfect()
         assert report.of(200) == report.answered
-        assert slowest <= patient(2), f"an engine took {slowest:.2f} s to come back"
+        assert slowest <= scaled_timeout(2), f"an engine took {slowest:.2f} s to come back"
         assert restarts(daemon, reason="died") >= kills
         assert restarts(daemon, device="host") == 0
         assert batches(daemon, "host") == 0
@@ -188,8 +188,8 @@ def test_one_spare_engine_goes_on_while_the_other_is_replaced():
         assert answer.status == 500, answer
         report.assert_perfect()
         assert spare_restarts(daemon, reason="died") == 2
-        assert poison_s < patient(3.7), f"the verdict took {poison_s:.2f} s"
-        assert report.slowest < patient(3.7), f"somebody waited {report.slowest:.2f} s"
+        assert poison_s < scaled_timeout(3.7), f"the verdict took {poison_s:.2f} s"
+        assert report.slowest < scaled_timeout(3.7), f"somebody waited {report.slowest:.2f} s"
 
 
 def test_silent_cuda_engine_is_replaced():

@@ -11,7 +11,7 @@ import hostile_table
 from harness import codec, wire
 from harness.codec import infer_bytes, v2_binary
 from harness.daemon import Daemon
-from harness.settings import fewer, patient
+from harness.settings import fewer, scaled_timeout
 
 GOOD = infer_bytes("lu", v2_binary, {"A": np.diag([2.0, 4.0])[None]})
 
@@ -46,7 +46,7 @@ def reveals_internals(text):
 
 @pytest.mark.parametrize("row", hostile_table.ROWS, ids=lambda row: row.name)
 def test_row(daemon, row):
-    with daemon.connect(patient(10)) as connection:
+    with daemon.connect(scaled_timeout(10)) as connection:
         try:
             connection.send(row.data)
         except (BrokenPipeError, ConnectionResetError):
@@ -58,7 +58,7 @@ def test_row(daemon, row):
             assert re.search(row.words, text, re.I), f"{text!r} does not help"
             assert not reveals_internals(text), text
         if row.closes:
-            rest = connection.drain_to_end(patient(8))
+            rest = connection.drain_to_end(scaled_timeout(8))
             assert rest is not None, "the connection stays open"
             assert b"HTTP/1." not in rest, f"something hidden was served: {rest[:200]!r}"
     assert_serves(daemon)
@@ -115,13 +115,13 @@ def test_mutated_requests(daemon):
     generator = random.Random(20)
     pid = daemon.process.pid
     for i in range(fewer(1500)):
-        with daemon.connect(patient(5)) as connection:
+        with daemon.connect(scaled_timeout(5)) as connection:
             request = mutate(generator.choice(SEEDS), generator)
             try:
                 connection.send(request)
                 if i % 2:
                     connection.socket.shutdown(1)
-                    left = connection.drain_to_end(patient(3)) is not None
+                    left = connection.drain_to_end(scaled_timeout(3)) is not None
                     assert left, f"not noticed that the client left: {request!r}"
             except (BrokenPipeError, ConnectionResetError):
                 pass

@@ -14,7 +14,7 @@ import pytest
 from harness import codec, matrices, wire
 from harness.codec import JSON, infer_bytes, v2_binary
 from harness.daemon import Daemon, clean_environment, run_once, wait_until
-from harness.settings import DAEMON, ENGINE, SANITIZER, patient
+from harness.settings import DAEMON, ENGINE, SANITIZER, scaled_timeout
 
 REQUEST = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None]})
 
@@ -110,7 +110,7 @@ def test_too_few_descriptors_are_an_error(limit):
         env=clean_environment(),
         capture_output=True,
         text=True,
-        timeout=patient(10),
+        timeout=scaled_timeout(10),
     )
     assert result.returncode == 1, result
     assert f"open files is {limit}; at least" in result.stderr, result.stderr
@@ -163,7 +163,7 @@ def test_keep_alive_and_idle_timeout():
         for _ in range(3):
             assert connection.exchange(REQUEST).status == 200
         start = time.monotonic()
-        assert connection.ended(patient(5))
+        assert connection.ended(scaled_timeout(5))
         assert time.monotonic() - start >= 0.5
 
 
@@ -177,7 +177,7 @@ def test_connections_max():
             if answer.status != 200:
                 assert "later" in answer.text, answer
                 assert answer.status == 503 and int(answer.header("Retry-After")) >= 1
-                assert connection.ended(patient(2))
+                assert connection.ended(scaled_timeout(2))
         for connection in held:
             connection.close()
         wait_until(lambda: daemon.is_ready(), 5, "room again")
@@ -207,7 +207,7 @@ def test_clean_end(number):
         idle = daemon.connect()
         start = time.monotonic()
         daemon.stop(number)
-        assert time.monotonic() - start < patient(5), "an idle keep-alive connection held it up"
+        assert time.monotonic() - start < scaled_timeout(5), "an idle connection held it up"
         idle.close()
 
 
@@ -231,7 +231,7 @@ def test_second_signal_exits_at_once():
         wait_until(lambda: daemon.get("/readyz").status == 503, 5, "unready")
         start = time.monotonic()
         daemon.stop(code=1)
-        assert time.monotonic() - start < patient(2)
+        assert time.monotonic() - start < scaled_timeout(2)
 
 
 def test_drain_delay_keeps_serving():
@@ -242,7 +242,7 @@ def test_drain_delay_keeps_serving():
         assert daemon.get("/v2/health/live").status == 200
         assert daemon.talk(REQUEST).status == 200
         daemon.ended()
-        assert 0.9 <= time.monotonic() - start <= patient(6)
+        assert 0.9 <= time.monotonic() - start <= scaled_timeout(6)
 
 
 @pytest.mark.faults
@@ -272,7 +272,7 @@ def test_drain_timeout_exits_with_1():
         time.sleep(0.3)
         start = time.monotonic()
         daemon.stop(code=1)
-        assert time.monotonic() - start < patient(4)
+        assert time.monotonic() - start < scaled_timeout(4)
         waiting.close()
 
 
@@ -294,7 +294,7 @@ def test_slow_clients_do_not_hold_up_the_end():
         wait_until(lambda: len(connections[-1].socket.recv(1)) == 1, 5, "an answer's first byte")
         start = time.monotonic()
         daemon.stop()
-        assert time.monotonic() - start < patient(3)
+        assert time.monotonic() - start < scaled_timeout(3)
         for connection in connections:
             connection.close()
 
@@ -322,7 +322,7 @@ def test_abandoned_work_does_not_hold_up_the_end(leaves):
         assert daemon.metrics().total("invertd_cancelled_total", **reason) == 12
         start = time.monotonic()
         daemon.stop()
-        assert time.monotonic() - start < patient(4)
+        assert time.monotonic() - start < scaled_timeout(4)
         for connection in connections:
             connection.close()
 
@@ -362,7 +362,7 @@ def test_deadlines_are_kept_to_milliseconds():
             answer = daemon.talk(request)
             assert answer.status == 504 and b"within 5000 us" in answer.body, answer
             took.append(time.monotonic() - start)
-    assert sorted(took)[7] < patient(0.035), took
+    assert sorted(took)[7] < scaled_timeout(0.035), took
 
 
 @pytest.mark.skipif(bool(SANITIZER), reason="too slow for microseconds")

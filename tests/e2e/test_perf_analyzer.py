@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from harness.settings import ROOT, SANITIZER, patient
+from harness.settings import ROOT, SANITIZER, scaled_timeout
 
 
 def find():
@@ -62,7 +62,7 @@ def test_perf_analyzer(daemon, roomy, form, mode):
     command += ["-p", "700", "-s", "1000", "-r", "10", "--concurrency-range", "4", *mode]
     environment = dict(ENVIRONMENT, LD_PRELOAD=roomy) if form == "json" else ENVIRONMENT
     run = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=patient(90)
+        command, env=environment, capture_output=True, text=True, timeout=scaled_timeout(90)
     )
     text = run.stdout + run.stderr
     assert run.returncode == 0, text

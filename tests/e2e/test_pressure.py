@@ -14,7 +14,7 @@ from harness import codec, matrices, wire
 from harness.codec import J, JSON, NPY, NPZ, infer_bytes, v2_binary
 from harness.daemon import Daemon, wait_until
 from harness.load import Load, reference
-from harness.settings import FACTOR, SANITIZER, patient
+from harness.settings import FACTOR, SANITIZER, scaled_timeout
 
 GIB = 1 << 30
 ARENA = 64 << 20
@@ -136,7 +136,7 @@ def test_bombs(bombs):
             start = time.monotonic()
             answer = daemon.talk(request)
             assert answer.status in (400, 413, 415), (name, answer)
-            assert time.monotonic() - start < patient(5), name
+            assert time.monotonic() - start < scaled_timeout(5), name
             assert daemon.talk(GOOD).status == 200
         each = list(bombs.values())
         answers = at_once(20, lambda i: daemon.talk(each[i % len(each)]))
@@ -198,7 +198,7 @@ def slow_connections(daemon, count, request):
     """Opens connections and sends each a byte of the request a second, until all are ended."""
     connections = [daemon.connect() for _ in range(count)]
     start, sent, ended = time.monotonic(), 0, {}
-    while len(ended) < count and time.monotonic() - start < patient(20):
+    while len(ended) < count and time.monotonic() - start < scaled_timeout(20):
         for i, connection in enumerate(connections):
             if i in ended:
                 continue
@@ -240,9 +240,9 @@ def test_slow_senders_are_closed_by_absolute_deadlines(part):
             assert daemon.talk(GOOD).status == 200
             slowest = max(slowest, time.monotonic() - start)
         assert all(at is not None for at in ended), "some slow connections live on"
-        assert max(ended) <= patient(3) + 6, max(ended)
+        assert max(ended) <= scaled_timeout(3) + 6, max(ended)
         assert min(ended) >= 2, min(ended)
-        assert slowest < patient(0.5), slowest
+        assert slowest < scaled_timeout(0.5), slowest
         daemon.wait_idle_arena(5)
 
 
@@ -263,7 +263,7 @@ def test_slow_body_gets_408():
         connection.send(wire.request("POST", "/v1/invert", None, {"Content-Length": 50}) + b"{")
         answer = connection.read()
         assert answer.status == 408, answer
-        assert connection.ended(patient(8))
+        assert connection.ended(scaled_timeout(8))
 
 
 @pytest.mark.timeout(90)
@@ -289,7 +289,7 @@ def test_unwanted_bodies_that_do_not_come():
         connection.send(wire.request("GET", "/livez", None, {"Content-Length": 1 << 20}) + b"a")
         start = time.monotonic()
         assert connection.read().status == 408
-        assert time.monotonic() - start < patient(1.2)
+        assert time.monotonic() - start < scaled_timeout(1.2)
 
 
 def test_half_closed_sockets(daemon):
@@ -301,7 +301,7 @@ def test_half_closed_sockets(daemon):
         connection.socket.shutdown(1)
         connections.append(connection)
     for connection in connections:
-        assert connection.ended(patient(15))
+        assert connection.ended(scaled_timeout(15))
         connection.close()
     assert daemon.talk(GOOD).status == 200
 
@@ -342,7 +342,7 @@ def test_overload_is_orderly():
         assert report.wrong_count == 0, report.wrong
         refusals_in_order(report)
         assert report.of(503) > 0 and report.of(200) > 20 / FACTOR
-        assert latencies and sorted(latencies)[len(latencies) // 2] < patient(0.1), latencies
+        assert latencies and sorted(latencies)[len(latencies) // 2] < scaled_timeout(0.1), latencies
         wait_until(lambda: daemon.talk(GOOD).status == 200, 10, "service as before")
         page = daemon.metrics()
         assert page.total("invertd_rejected_total", reason="service-full") >= report.of(503)
@@ -353,7 +353,7 @@ def test_overload_is_orderly():
 def test_who_comes_back_early_is_put_off():
     """The second refusal of a connection comes when the second is over that the first asked for."""
     with Daemon(
-        "--queue-max", "1", "--batch-deadline", "60s", fault=f"slow:{int(patient(3e6))}"
+        "--queue-max", "1", "--batch-deadline", "60s", fault=f"slow:{int(scaled_timeout(3e6))}"
     ) as daemon:
 
         def refused(connection):
@@ -366,11 +366,11 @@ def test_who_comes_back_early_is_put_off():
         with daemon.connect() as busy, daemon.connect() as hasty, daemon.connect() as other:
             busy.send(GOOD)
             time.sleep(0.2)
-            assert refused(hasty) < patient(0.5)
-            assert 0.4 < refused(hasty) < patient(1.5)
-            assert refused(other) < patient(0.5), "another connection is told at once"
+            assert refused(hasty) < scaled_timeout(0.5)
+            assert 0.4 < refused(hasty) < scaled_timeout(1.5)
+            assert refused(other) < scaled_timeout(0.5), "another connection is told at once"
             time.sleep(1.1)
-            assert refused(hasty) < patient(0.5), "who waits is told at once"
+            assert refused(hasty) < scaled_timeout(0.5), "who waits is told at once"
             hasty.send(GOOD)
             time.sleep(0.1)  # put off when the daemon is told to end
 
@@ -421,7 +421,7 @@ def test_abandoned_work_makes_room(how):
         connections = [daemon.connect() for _ in _endless()]
         for connection, (model, inputs, parameters) in zip(connections, _endless()):
             if how == "timeout":
-                parameters = {**parameters, "timeout": int(patient(1) * 1e6)}
+                parameters = {**parameters, "timeout": int(scaled_timeout(1) * 1e6)}
             connection.send(infer_bytes(model, v2_binary, inputs, parameters=parameters))
         if how == "timeout":
             assert [connection.read().status for connection in connections] == [504, 504]
@@ -434,7 +434,7 @@ def test_abandoned_work_makes_room(how):
         start, a = time.monotonic(), matrices.random(600)
         answer = codec.Client(daemon).invert(codec.npy(a), NPY, "?method=lu")
         assert answer.status == 200, answer
-        assert time.monotonic() - start <= patient(5)
+        assert time.monotonic() - start <= scaled_timeout(5)
         assert np.abs(codec.load(answer.body) @ a - np.eye(600)).max() < 1e-6
         wait_until(
             lambda: daemon.metrics().total("invertd_device_batches_stopped_total") == 2,

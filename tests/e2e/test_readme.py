@@ -13,7 +13,7 @@ import sys
 import numpy
 import pytest
 
-from harness.settings import ROOT, patient
+from harness.settings import ROOT, scaled_timeout
 
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.S | re.M)
 ADDRESS = "localhost:8000"
@@ -36,7 +36,7 @@ def run(daemon, folder, *command):
     environment["PATH"] = f"{os.path.dirname(sys.executable)}:{environment['PATH']}"
     command = [part.replace(ADDRESS, f"{host}:{port}") for part in command]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True,
-                          timeout=patient(40), stdin=subprocess.DEVNULL, check=False)
+                          timeout=scaled_timeout(40), stdin=subprocess.DEVNULL, check=False)
     failed = folder / "failed"
     assert done.returncode == 0 and not failed.exists(), (
         f"{done.stdout}\n{done.stderr}\n{failed.read_text() if failed.exists() else ''}")

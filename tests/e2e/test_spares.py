@@ -16,7 +16,7 @@ from harness import matrices
 from harness.codec import infer_bytes, v2_binary
 from harness.daemon import Daemon, alive, wait_until
 from harness.load import Load, reference
-from harness.settings import CUDA_DOUBLE, SIMT_FAULT_ENGINE, patient
+from harness.settings import CUDA_DOUBLE, SIMT_FAULT_ENGINE, scaled_timeout
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
 
@@ -74,7 +74,7 @@ def sitter(daemon, device):
 def judge(report, slowest=AT_ONCE_S):
     report.assert_perfect()
     assert report.of(200) == report.answered
-    assert report.slowest < patient(slowest), f"somebody waited {report.slowest:.2f} s"
+    assert report.slowest < scaled_timeout(slowest), f"somebody waited {report.slowest:.2f} s"
 
 
 def test_a_spare_engine_takes_over():
@@ -124,7 +124,7 @@ def test_poison_is_found_at_once(spares, slowest):
             time.sleep(0.3)
             report = load.finish()
         judge(report, slowest)
-        assert took < patient(slowest), f"the verdict took {took:.2f} s"
+        assert took < scaled_timeout(slowest), f"the verdict took {took:.2f} s"
         assert restarts(daemon, device="cuda:0", reason="device_fault") == 1
         assert restarts(daemon, reason="device_fault") == 3
         assert total(daemon, "device_batches_total", device="host") == 0
@@ -281,4 +281,4 @@ def test_ready_and_stopped_before_they_are_up():
         wait_until(lambda: len(daemon.engines(CUDA)) == 2, 1, "a spare engine on the way")
         start = time.monotonic()
         daemon.stop()
-        assert time.monotonic() - start < patient(0.6)
+        assert time.monotonic() - start < scaled_timeout(0.6)

@@ -10,7 +10,7 @@ import pytest
 from harness import codec, matrices, wire
 from harness.codec import J, v2_binary, v2_json
 from harness.daemon import Daemon, wait_until
-from harness.settings import patient
+from harness.settings import scaled_timeout
 
 LU = "/v2/models/lu"
 CORE = {"auto", "gauss_jordan", "iterative", "lu", "lu_factor"}
@@ -432,10 +432,10 @@ def test_timeout_parameter_expires(daemon, client):
 
 def test_timeout_counts_from_the_whole_body(daemon):
     """How long the body takes to arrive is the network's affair."""
-    headers, body = v2_json({"A": np.eye(2)[None]}, parameters={"timeout": patient(400_000)})
+    headers, body = v2_json({"A": np.eye(2)[None]}, parameters={"timeout": scaled_timeout(400_000)})
     with daemon.connect() as connection:
         connection.send(wire.request("POST", LU + "/infer", body, headers)[:-10])
-        time.sleep(patient(0.5))
+        time.sleep(scaled_timeout(0.5))
         connection.send(body[-10:])
         assert connection.read().status == 200
 

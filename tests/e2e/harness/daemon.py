@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from . import metrics, wire
-from .settings import CUDA_DOUBLE, DAEMON, FAULT_ENGINE, patient
+from .settings import CUDA_DOUBLE, DAEMON, FAULT_ENGINE, scaled_timeout
 
 REPORTS = ("AddressSanitizer", "ThreadSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
 
@@ -34,7 +34,7 @@ def run_once(*options, env=None, timeout=20):
         env=clean_environment(env),
         capture_output=True,
         text=True,
-        timeout=patient(timeout),
+        timeout=scaled_timeout(timeout),
         stdin=subprocess.DEVNULL,
     )
 
@@ -69,12 +69,12 @@ def alive(pid):
 
 def wait_until(condition, within, what, every=0.02):
     """Polls until condition() is true, and returns what it gave; fails after `within` seconds."""
-    end = time.monotonic() + patient(within)
+    end = time.monotonic() + scaled_timeout(within)
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < end, f"not within {patient(within)} s: {what}"
+        assert time.monotonic() < end, f"not within {scaled_timeout(within)} s: {what}"
         time.sleep(every)
 
 
@@ -172,9 +172,10 @@ class Daemon:
 
     def ended(self, code=0, within=35, engines=()):
         try:
-            actual = self.process.wait(patient(within))
+            actual = self.process.wait(scaled_timeout(within))
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"still runs after {patient(within)} s: {self.stderr()}") from None
+            limit = scaled_timeout(within)
+            raise AssertionError(f"still runs after {limit} s: {self.stderr()}") from None
         stderr = self.stderr()
         assert actual == code, f"exit code {actual}, not {code}: {stderr}"
         for word in REPORTS:

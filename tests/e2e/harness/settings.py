@@ -1,4 +1,4 @@
-"""Where the build under test lies, and how patient to be with it.
+"""Where the build under test lies, and how far to stretch times for it.
 
 INVERTD_BUILD           the build folder (default: build)
 INVERTD_SANITIZER       address or thread: times stretch and counts shrink by FACTOR
@@ -25,7 +25,7 @@ LOAD_SECONDS = float(os.environ.get("INVERTD_LOAD_SECONDS", "10"))
 FAULT_KILLS = int(os.environ.get("INVERTD_FAULT_KILLS", "20"))
 
 
-def patient(seconds):
+def scaled_timeout(seconds):
     """A limit of time, widened for sanitizer builds."""
     return seconds * FACTOR
 

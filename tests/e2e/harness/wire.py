@@ -11,7 +11,7 @@ import socket
 import time
 import zlib
 
-from .settings import patient
+from .settings import scaled_timeout
 
 
 class Gone(Exception):
@@ -89,7 +89,7 @@ class Connection:
     """A client's connection to (host, port) or to a unix socket's path."""
 
     def __init__(self, address, timeout=None):
-        timeout = patient(30) if timeout is None else timeout
+        timeout = scaled_timeout(30) if timeout is None else timeout
         if isinstance(address, tuple):
             self.socket = socket.create_connection(address, timeout=timeout)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
