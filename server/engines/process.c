@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -222,6 +223,7 @@ enum error engine_process_start(const struct engine_process_home *home, const ch
     }
     process->pid = process->process.pid;
     process->started_ns = process->heartbeat_seen_ns = clock_now_ns();
+    start_clock_begin(&process->start_clock, process->started_ns);
     *result = process;
     return ERROR_NONE;
 }
@@ -238,6 +240,22 @@ bool engine_process_poll(struct engine_process *process)
         queue_lane_up(process->lane);
     }
     return process->state == ENGINE_PROCESS_UP;
+}
+
+/* 0 when the system does not say. */
+static uint64_t cpu_ns(int pid)
+{
+    clockid_t clock;
+    struct timespec used;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * CLOCK_S + (uint64_t)used.tv_nsec;
+}
+
+uint64_t engine_process_starting_ns(struct engine_process *process, uint64_t now_ns)
+{
+    assert(process->state == ENGINE_PROCESS_STARTING);
+    return start_clock_look(&process->start_clock, now_ns, cpu_ns(process->pid));
 }
 
 bool engine_process_appoint(struct engine_process *process, const struct queue_engine *role)

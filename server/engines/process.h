@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "queue/queue.h"
+#include "server/engines/start_clock.h"
 
 enum engine_process_state {
     ENGINE_PROCESS_STARTING,
@@ -93,6 +94,7 @@ struct engine_process {
 
     /* Private. */
     uv_process_t process;
+    struct start_clock start_clock;
     int control_fd, shared_fd;
     bool blame;
 };
@@ -106,6 +108,9 @@ ERROR_MUST_CHECK enum error engine_process_start(const struct engine_process_hom
                                                  struct failure *failure);
 /* Moves STARTING to UP when the engine says it is ready; returns whether it is up. */
 bool engine_process_poll(struct engine_process *process);
+/* How long it has been STARTING, time in which it waited for a processor left out. To be asked
+ * often. */
+uint64_t engine_process_starting_ns(struct engine_process *process, uint64_t now_ns);
 /* Gives it another role, at once if it is up. false: it has batches under way, or is ending. */
 bool engine_process_appoint(struct engine_process *process, const struct queue_engine *role);
 /* Moves STARTING or UP to ENDING: SIGKILL. blame: its running items become suspects. An engine that

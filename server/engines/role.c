@@ -313,7 +313,7 @@ bool role_look_after(struct role *role, uint64_t now_ns, bool stalled)
             note_up(role);
             return true;
         }
-        if (now_ns > process->started_ns + role->start_max_ns)
+        if (engine_process_starting_ns(process, now_ns) > role->start_max_ns)
             end_process(role, ENGINE_PROCESS_START, false, now_ns);
     } else if (process->state == ENGINE_PROCESS_UP) {
         watch(role, now_ns, stalled);

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define START_MAX_NS (20 * CLOCK_S)
-#define START_GIB_NS CLOCK_S /* more for each GiB of arena, which a CUDA engine pins */
+#define START_MAX_NS (20 * CLOCK_S) /* as start_clock.h counts */
+#define START_GIB_NS CLOCK_S        /* more for each GiB of arena, which a CUDA engine pins */
 
 static void make_host_command(const struct roster *roster, const struct supervisor_options *options,
                               struct role *role)

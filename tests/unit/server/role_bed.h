@@ -60,6 +60,11 @@ bool engine_process_poll(struct engine_process *process)
     return process->state == ENGINE_PROCESS_UP;
 }
 
+uint64_t engine_process_starting_ns(struct engine_process *process, uint64_t now_ns)
+{
+    return now_ns - process->started_ns;
+}
+
 bool engine_process_appoint(struct engine_process *process, const struct queue_engine *role)
 {
     if (process->state == ENGINE_PROCESS_ENDING || (process->up_ns != 0 && has_work))
