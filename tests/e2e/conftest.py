@@ -10,7 +10,7 @@ import pytest
 
 from harness.codec import Client
 from harness.daemon import Daemon
-from harness.settings import CUDA_DOUBLE, DAEMON, ENGINE, FACTOR, FAULT_ENGINE
+from harness.settings import CUDA_DOUBLE, DAEMON, ENGINE, FAULT_ENGINE, scaled_timeout
 
 
 def pytest_configure(config):
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         mark = item.get_closest_marker("timeout")
         seconds = float(mark.args[0]) if mark else default
-        item.add_marker(pytest.mark.timeout(seconds * FACTOR), append=False)
+        item.add_marker(pytest.mark.timeout(scaled_timeout(seconds)), append=False)
 
 
 def pytest_runtest_setup(item):

@@ -432,7 +432,8 @@ def test_timeout_parameter_expires(daemon, client):
 
 def test_timeout_counts_from_the_whole_body(daemon):
     """How long the body takes to arrive is the network's affair."""
-    headers, body = v2_json({"A": np.eye(2)[None]}, parameters={"timeout": scaled_timeout(400_000)})
+    timeout_us = int(scaled_timeout(400_000))
+    headers, body = v2_json({"A": np.eye(2)[None]}, parameters={"timeout": timeout_us})
     with daemon.connect() as connection:
         connection.send(wire.request("POST", LU + "/infer", body, headers)[:-10])
         time.sleep(scaled_timeout(0.5))

@@ -2,6 +2,7 @@
 
 INVERTD_BUILD           the build folder (default: build)
 INVERTD_SANITIZER       address or thread: times stretch and counts shrink by FACTOR
+INVERTD_BUSY            how many others share a processor; limits stretch (default: by the load)
 INVERTD_LOAD_SECONDS    how long the mixed load runs (default 10)
 INVERTD_FAULT_KILLS     how often engines are killed (default 20; drains are a fifth of it)
 """
@@ -21,13 +22,17 @@ SIMT_FAULT_ENGINE = BUILD / "simt" / "faults" / "invertd-cuda"
 SANITIZER = os.environ.get("INVERTD_SANITIZER", "")
 FACTOR = {"": 1, "address": 5, "thread": 8}[SANITIZER]
 
+# On a machine that others use too, everything takes longer: by the load at the start, 4 at most.
+BUSY = float(os.environ.get("INVERTD_BUSY", "0")) or min(
+    4.0, max(1.0, 1 + os.getloadavg()[0] / (os.cpu_count() or 1)))
+
 LOAD_SECONDS = float(os.environ.get("INVERTD_LOAD_SECONDS", "10"))
 FAULT_KILLS = int(os.environ.get("INVERTD_FAULT_KILLS", "20"))
 
 
 def scaled_timeout(seconds):
-    """A limit of time, widened for sanitizer builds."""
-    return seconds * FACTOR
+    """A limit of time, widened for sanitizer builds and on busy machines."""
+    return seconds * FACTOR * BUSY
 
 
 def fewer(count):

@@ -250,10 +250,10 @@ static inline void fake_compute(struct fake *fake, const int32_t *infos)
     item->on_done(item);
 }
 
-/* Runs messages until the exchange is answered, or for two seconds at most. */
+/* Runs messages until the exchange is answered, or for half a minute at most. */
 static inline void fake_await(struct fake *fake, const struct fake_exchange *f)
 {
-    for (int i = 0; i < 20000 && !f->x.answered; i++) {
+    for (int i = 0; i < 300000 && !f->x.answered; i++) {
         mailbox_run(&fake->mailbox);
         if (!f->x.answered)
             usleep(100);
@@ -264,7 +264,7 @@ static inline void fake_await(struct fake *fake, const struct fake_exchange *f)
 /* Runs messages until the queue holds an item. */
 static inline void fake_await_item(struct fake *fake)
 {
-    for (int i = 0; i < 20000 && fake->queue.count == 0; i++) {
+    for (int i = 0; i < 300000 && fake->queue.count == 0; i++) {
         mailbox_run(&fake->mailbox);
         if (fake->queue.count == 0)
             usleep(100);

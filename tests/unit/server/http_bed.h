@@ -186,12 +186,12 @@ static inline void tear_down(void)
     assert_int_equal(bed.connections, 0);
 }
 
-static const struct http_limits patient = {.connections_max = 8,
-                                           .header_timeout_ns = 10000 * MS,
-                                           .body_timeout_ns = 10000 * MS,
-                                           .request_timeout_ns = 10000 * MS,
-                                           .send_timeout_ns = 10000 * MS,
-                                           .idle_timeout_ns = 10000 * MS};
+static const struct http_limits generous = {.connections_max = 8,
+                                            .header_timeout_ns = 10000 * MS,
+                                            .body_timeout_ns = 10000 * MS,
+                                            .request_timeout_ns = 10000 * MS,
+                                            .send_timeout_ns = 10000 * MS,
+                                            .idle_timeout_ns = 10000 * MS};
 
 static inline void connect_to_bed(int fd)
 {

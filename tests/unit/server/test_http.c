@@ -4,7 +4,7 @@
 static void test_answers(void **state)
 {
     (void)state;
-    set_up(patient);
+    set_up(generous);
     int client = call();
     say(client, "POST /a%62c?x=1&y&z=%20+ HTTP/1.1\r\nHost: h\r\nX-Test: yes\r\n"
                 "Content-Length: 5\r\n\r\nhello");
@@ -39,7 +39,7 @@ static void test_sizes(void **state)
     } answers[] = {{4096, 1}, {4096, 4}, {16384, 8}, {16400, 8}, {1 << 20, 1}, {4 << 20, 32}};
     (void)state;
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
-        set_up(patient);
+        set_up(generous);
         fake.answer_bytes = answers[i].bytes;
         fake.segments = answers[i].segments;
         int client = call();
@@ -57,7 +57,7 @@ static void test_sizes(void **state)
 static void test_later(void **state)
 {
     (void)state;
-    set_up(patient);
+    set_up(generous);
     fake.manner = LATER;
     int first = call(), second = call();
     say(first, "GET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -87,7 +87,7 @@ static void test_later(void **state)
 static void test_left_in_body(void **state)
 {
     (void)state;
-    set_up(patient);
+    set_up(generous);
     int client = call();
     say(client, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\nhello");
     shutdown(client, SHUT_WR);
@@ -101,7 +101,7 @@ static void test_left_in_body(void **state)
 static void test_guard(void **state)
 {
     (void)state;
-    set_up(patient);
+    set_up(generous);
     int client = call();
     say(client, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: 35\r\n\r\n"
                 "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -120,7 +120,7 @@ static void test_guard(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    set_up(patient);
+    set_up(generous);
     fake.manner = AT_BEGIN;
     int client = call();
     /* A short body is read, and the connection goes on. */
@@ -157,7 +157,7 @@ static void test_refusals(void **state)
 
 static void test_deadlines(void **state)
 {
-    struct http_limits limits = patient;
+    struct http_limits limits = generous;
     (void)state;
     limits.header_timeout_ns = limits.body_timeout_ns = 50 * MS;
     limits.request_timeout_ns = 50 * MS;
@@ -200,7 +200,7 @@ static void test_limit(void **state)
 {
     int clients[9];
     (void)state;
-    set_up(patient);
+    set_up(generous);
     for (int i = 0; i < 9; i++) {
         clients[i] = call();
         say(clients[i], "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -219,7 +219,7 @@ static void test_limit(void **state)
 static void test_drain(void **state)
 {
     (void)state;
-    set_up(patient);
+    set_up(generous);
     fake.manner = LATER;
     int idle = call(), busy = call();
     say(busy, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -253,7 +253,7 @@ static void test_drain(void **state)
 static void test_destroy(void **state)
 {
     (void)state;
-    set_up(patient);
+    set_up(generous);
     fake.manner = LATER;
     int waiting = call(), sending = call();
     say(waiting, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");

@@ -218,7 +218,7 @@ static void test_sleep_ends(void **state)
     uint64_t before = clock_now_ns();
     process_ring_sleep(&lane, 5, 3 * (int64_t)CLOCK_MS);
     uint64_t slept = clock_now_ns() - before;
-    assert_true(slept >= 2 * CLOCK_MS && slept < CLOCK_S);
+    assert_true(slept >= 2 * CLOCK_MS && slept < 20 * CLOCK_S);
 }
 
 static void *submit(void *context)
