@@ -214,6 +214,7 @@ void handlers__inference_begin(struct exchange *x, const struct inference_kind *
 void handlers__inference_run(struct exchange *x)
 {
     struct inference *inference = x->state;
+    assert(inference->state == INFERENCE_RECEIVING && inference->x == x);
     handlers__item_receive(inference->item, x->body_bytes);
     inference->decoding_ns = x->body_done_ns != 0 ? x->body_done_ns : clock_now_ns();
     handlers__inference_decode(inference);
@@ -224,6 +225,7 @@ void handlers__inference_run(struct exchange *x)
 enum error handlers__inference_to_pool(struct inference *inference, enum inference_state state,
                                        void (*run)(struct workers_task *task))
 {
+    assert(!inference->busy && inference->x != NULL);
     inference->task.run = run;
     inference->busy = true;
     enum error error = workers_submit(inference->handlers->services->pool, &inference->task);
@@ -237,6 +239,7 @@ enum error handlers__inference_to_pool(struct inference *inference, enum inferen
 
 void handlers__inference_post(struct inference *inference, void (*run)(struct message *message))
 {
+    assert(inference->busy && run != NULL);
     inference->message.run = run;
     mailbox_post(inference->mailbox, &inference->message);
 }
@@ -264,6 +267,7 @@ struct exchange *handlers__inference_detach(struct inference *inference)
 
 void handlers__inference_refuse(struct inference *inference, const struct failure *failure)
 {
+    assert(!inference->busy && failure->code != ERROR_NONE);
     count_failure(inference->stats, inference->arrived_ns);
     struct exchange *x = handlers__inference_detach(inference);
     handlers__fail(x, failure);

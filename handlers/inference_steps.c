@@ -6,6 +6,8 @@
  * Threads: see inference.h; functions named *_in_pool and *_in_queue run there.
  */
 #include "base/checked.h"
+
+#include <assert.h>
 #include "base/clock.h"
 #include "base/number.h"
 #include "handlers/inference.h"
@@ -78,6 +80,7 @@ static void on_done_in_queue(struct queue_item *done)
 
 static void submit(struct inference *inference)
 {
+    assert(!inference->busy && inference->stats != NULL);
     handlers__stats_submitted(inference->stats);
     handlers__inference_move(inference, INFERENCE_QUEUED);
     inference->busy = true;
@@ -159,6 +162,7 @@ static enum error encode(struct inference *inference)
 /* On the loop; inference->status says how encoding went. */
 static void encoded(struct inference *inference)
 {
+    assert(inference->x != NULL && !inference->busy);
     if (inference->status != ERROR_NONE) {
         handlers__inference_refuse(inference, &inference->failure);
         return;
@@ -244,6 +248,7 @@ static void release_reply(void *context)
 void handlers__inference_send(struct inference *inference, struct exchange_reply *reply)
 {
     const struct proto_answer *answer = &inference->answer.body;
+    assert(!inference->refused && inference->status == ERROR_NONE);
     char json_bytes[NUMBER_TEXT_MAX + 1];
     handlers__reply_field(reply, "Content-Type", answer->content_type);
     if (answer->json_bytes >= 0) {

@@ -10,6 +10,7 @@
 
 void handlers__reply_open(struct exchange_reply *reply, int status)
 {
+    assert(status >= 200 && status <= 599);
     reply->status = status;
     reply->field_count = 0;
     reply->segment_count = 0;

@@ -4,6 +4,7 @@
  * Cost: rows are tried in order; the busiest stand first. A row that does not fit costs a few
  * bytes of comparison.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "handlers/handlers_private.h"
@@ -129,5 +130,6 @@ int handlers__route_count(void)
 
 const struct handlers_route *handlers__route_at(int index)
 {
+    assert(index >= 0 && index < handlers__route_count());
     return &routes[index];
 }

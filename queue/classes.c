@@ -11,6 +11,7 @@
  */
 #include "queue/queue_private.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -49,6 +50,7 @@ enum queue_class_id queue__class_route(const struct queue *queue, const struct q
 bool queue__class_serves(const struct queue *queue, const struct queue_lane *lane,
                          enum queue_class_id device_class)
 {
+    assert(device_class < QUEUE_CLASSES);
     if (lane->device_class == device_class)
         return true;
     bool helps = lane->spare ? queue->classes[device_class].suspects_left : queue->limits.shared;

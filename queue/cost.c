@@ -17,6 +17,7 @@
  */
 #include "queue/queue_private.h"
 
+#include <assert.h>
 #include <math.h>
 
 #define LEARN_SHARE 0.1
@@ -42,6 +43,7 @@ typedef double flops_of(int64_t n, int64_t m);
 static double modelled_ns(enum queue_class_id device_class, const struct queue_work *work,
                           flops_of *flops)
 {
+    assert(work->matrices >= 1 && work->bytes >= 0);
     double each_ns =
         models[device_class].base_ns + flops(work->n, work->m) / models[device_class].flops_per_ns;
     return (double)work->matrices * each_ns +

@@ -105,6 +105,8 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
 {
     struct queue_ring *ring = &lane->rings[slot->key.lane];
     struct engine_batch *batch = &ring->shared->batches[ring->submissions % ENGINE_BATCH_SLOTS];
+    assert(!slot->used && slot->count >= 1 && slot->count <= ENGINE_BATCH_ITEMS);
+    assert(lane->up && ring->in_flight < queue->limits.in_flight);
     slot->used = true;
     slot->suspected = false;
     slot->dropped = 0;
@@ -113,6 +115,7 @@ static void submit(struct queue *queue, struct queue_lane *lane, struct queue_sl
     slot->until_ns = 0;
     slot->matrices = slot->bytes = 0;
     for (int i = 0; i < slot->count; i++) {
+        assert(slot->fragments[i].count >= 1 && slot->fragments[i].item->running > 0);
         slot->matrices += slot->fragments[i].count;
         slot->bytes += slot->fragments[i].count * slot->fragments[i].item->matrix_bytes;
     }
@@ -340,6 +343,7 @@ static void batch_too_big(struct queue *queue, struct queue_slot *slot, bool alo
 void queue__slot_release(struct queue *queue, struct queue_ring *ring, struct queue_slot *slot,
                          uint64_t now_ns)
 {
+    assert(slot->used && ring->in_flight > 0);
     queue->running_cost_ns -= slot->predicted_ns;
     slot->used = false;
     ring->in_flight--;

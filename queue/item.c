@@ -83,6 +83,7 @@ static void mark_unwanted(struct queue *queue)
 
 void queue__item_drop(struct queue *queue, struct queue_item *item, enum error status)
 {
+    assert(status != ERROR_NONE && item->state != QUEUE_DONE);
     if (item->dropped)
         return;
     item->dropped = true;
@@ -111,6 +112,7 @@ void queue__item_give_up(struct queue *queue, const struct queue_fragment *fragm
                          enum error status)
 {
     struct queue_item *item = fragment->item;
+    assert(item->running > 0 && status != ERROR_NONE);
     item->running--;
     if (item->dropped)
         queue__item_end_if_idle(queue, item);
@@ -121,6 +123,8 @@ void queue__item_give_up(struct queue *queue, const struct queue_fragment *fragm
 void queue__item_finish(struct queue *queue, const struct queue_fragment *fragment, bool alone)
 {
     struct queue_item *item = fragment->item;
+    assert(item->running > 0 && item->finished + fragment->count <= item->batch);
+    assert(!alone || item->suspected > 0);
     item->running--;
     item->finished += fragment->count;
     if (alone && --item->suspected == 0 && item->state == QUEUE_SUSPECT)

@@ -13,6 +13,7 @@
 
 static void take_role(struct queue_lane *lane, const struct queue_engine *engine)
 {
+    assert(engine->device_class < QUEUE_CLASSES && engine->number >= 0 && engine->device != NULL);
     lane->device_class = engine->device_class;
     lane->spare = engine->spare;
     lane->number = engine->number;
@@ -96,6 +97,7 @@ void queue_lane_up(struct queue_lane *lane)
     struct queue *queue = lane->queue;
     struct role_series series = series_of(queue, lane->device);
     pthread_mutex_lock(&queue->lock);
+    assert(!lane->up && in_flight(lane) == 0);
     go_up(lane, series, clock_now_ns());
     queue__unlock_and_report(queue);
 }
@@ -109,6 +111,7 @@ bool queue_lane_appoint(struct queue_lane *lane, const struct queue_engine *engi
     pthread_mutex_lock(&queue->lock);
     queue__reap_lane(queue, lane, now_ns);
     bool is_idle = in_flight(lane) == 0;
+    assert(in_flight(lane) <= ENGINE_LANES * ENGINE_BATCH_SLOTS);
     if (is_idle)
         take_role(lane, engine);
     if (is_idle && lane->up)
@@ -149,6 +152,7 @@ void queue_lane_down(struct queue_lane *lane, bool blamed)
     pthread_mutex_lock(&queue->lock);
     (void)shut(lane, blamed, now_ns);
     queue__take_back_rest(lane, blamed, now_ns);
+    assert(in_flight(lane) == 0);
     queue__dispatch(queue, now_ns);
     queue__unlock_and_report(queue);
 }

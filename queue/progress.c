@@ -8,6 +8,8 @@
  * Threads: any. Cost: a look at every slot of every lane, under the queue's lock.
  */
 #include "base/clock.h"
+
+#include <assert.h>
 #include "queue/queue_private.h"
 
 /* The oldest batch of a method. */
@@ -29,6 +31,7 @@ static void look_at(const struct queue_ring *ring, int index, uint64_t now_ns,
     const struct engine_batch *batch = &ring->shared->batches[index];
     if (!slot->used || !queue__has_started(ring, index) || !queue__has_client(slot))
         return;
+    assert(slot->matrices > 0);
     /* The engine may not have said yet when it began. */
     uint64_t started_ns = within(atomic_load_explicit(&batch->started_ns, memory_order_relaxed),
                                  slot->submitted_ns, now_ns);

@@ -113,6 +113,7 @@ int queue_retry_after_s(struct queue *queue)
 
 void queue_submit(struct queue *queue, struct queue_item *item)
 {
+    assert(item->state == QUEUE_NEW && item->method != NULL && item->list == NULL);
     assert(item->batch >= 1 && item->n >= 1 && item->on_done != NULL);
     assert(item->priority >= 0 && item->priority < QUEUE_PRIORITIES);
     item->queued_ns = clock_now_ns();
@@ -147,6 +148,7 @@ void queue_cancel(struct queue *queue, struct queue_item *item)
 {
     pthread_mutex_lock(&queue->lock);
     queue__take_in(queue);
+    assert(item->state != QUEUE_NEW); /* it was submitted */
     if (item->state != QUEUE_DONE)
         queue__item_drop(queue, item, ERROR_CANCELLED);
     queue__dispatch(queue, clock_now_ns()); /* what came in with it is not looked for again */

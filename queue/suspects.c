@@ -9,6 +9,7 @@
  */
 #include "queue/queue_private.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 void queue__retry_add(struct queue *queue, struct queue_retries *list, const struct queue_key *key,
                       const struct queue_fragment *fragments, int count)
 {
+    assert(count >= 1 && count <= ENGINE_BATCH_ITEMS);
     struct queue_retry *retry = malloc(sizeof *retry + (size_t)count * sizeof *retry->fragments);
     if (retry == NULL) {
         for (int i = 0; i < count; i++)
@@ -113,8 +115,10 @@ static void blame(struct queue *queue, struct queue_slot *slot, bool alone)
 {
     for (int i = 0; i < slot->count; i++) {
         struct queue_fragment *fragment = &slot->fragments[i];
-        if (alone || slot->suspected)
+        if (alone || slot->suspected) {
+            assert(fragment->item->suspected > 0);
             fragment->item->suspected--; /* it is counted anew */
+        }
         if (alone && ++fragment->item->strikes >= QUEUE_POISON_STRIKES)
             queue__item_give_up(queue, fragment, ERROR_POISON);
         else
@@ -155,6 +159,7 @@ static void send_again(struct queue *queue, struct queue_slot *slot, bool spare)
 static void take_back(struct queue_lane *lane, struct queue_ring *ring, struct queue_slot *slot,
                       bool blamed, uint64_t now_ns)
 {
+    assert(slot->used && (!lane->spare || slot->count == 1));
     queue__slot_release(lane->queue, ring, slot, now_ns);
     metric_add(lane->queue->retried_died, 1);
     if (blamed || slot->suspected)

@@ -234,6 +234,7 @@ enum error queue__waiting_add(struct queue *queue, struct queue_item *item)
     struct queue_waiting *list = list_get(queue, item, device_class);
     if (list == NULL)
         return ERROR_FULL;
+    assert(list->priority >= 1 && list->priority < QUEUE_PRIORITIES);
     item->list = list;
     item->next = NULL;
     item->previous = list->last;
@@ -249,6 +250,7 @@ enum error queue__waiting_add(struct queue *queue, struct queue_item *item)
 /* Takes the item out of its list, which stays even if it is empty. */
 static void list_remove(struct queue_waiting *list, struct queue_item *item)
 {
+    assert(item->list == list);
     if (item->previous != NULL)
         item->previous->next = item->next;
     else
@@ -428,6 +430,7 @@ static int take_turn(struct queue *queue, struct queue_waiting *list, struct bud
         int64_t count = fitting(item, budget, first && taken == 0);
         if (count == 0)
             break;
+        assert(count >= 1 && count <= item->batch - item->taken && !item->dropped);
         fragments[taken++] = (struct queue_fragment){item, item->taken, count};
         double cost_ns = item_cost_ns(item, count);
         budget->items--;

@@ -66,6 +66,7 @@ static int64_t sum(const struct drain *drain, int64_t (*of)(const struct loop *l
 static void step(struct drain *drain, uint64_t now_ns)
 {
     struct drain_options *options = &drain->options;
+    assert(drain->state != DONE);
     uint64_t spent_ns = now_ns - drain->since_ns;
     bool owes = sum(drain, loop_held) > 0;
     switch (drain->state) {
@@ -128,6 +129,7 @@ static void on_signal(uv_signal_t *handle, int number)
 enum error drain_create(const struct drain_options *options, uv_loop_t *uv, struct drain **result,
                         struct failure *failure)
 {
+    assert(options->loop_count >= 1 && options->on_done != NULL && options->on_expired != NULL);
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     struct drain *drain = calloc(1, sizeof *drain);
     if (drain == NULL)

@@ -1,6 +1,7 @@
 /* listen.c: see listen.h. Threads: the starting thread. */
 #include "server/listen.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -220,6 +221,7 @@ enum error listen_open(const struct listen_address *address, int count, struct l
 
 int listen_take(struct listen *sockets, int index)
 {
+    assert(index >= 0 && index < sockets->count && sockets->fds[index] >= 0);
     int fd = sockets->fds[index];
     sockets->fds[index] = -1;
     return fd;

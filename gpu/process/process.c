@@ -2,6 +2,7 @@
  * second. */
 #include "gpu/process/process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -129,6 +130,7 @@ static void read_messages(void)
 
 void process_serve(struct process *process)
 {
+    assert(atomic_load(&process->shared->ready) == ENGINE_STARTING);
     atomic_store(&process->shared->ready, ENGINE_READY);
     read_messages();
 }

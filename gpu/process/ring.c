@@ -36,6 +36,7 @@ void process_ring_begin(struct engine_batch *batch)
 
 void process_ring_sleep(struct engine_lane *lane, uint32_t seen, int64_t timeout_ns)
 {
+    assert(timeout_ns >= 0 || timeout_ns == PROCESS_RING_FOR_EVER);
     struct timespec timeout = {(time_t)(timeout_ns / (int64_t)CLOCK_S),
                                (long)(timeout_ns % (int64_t)CLOCK_S)};
     syscall(SYS_futex, &lane->submitted, FUTEX_WAIT, seen,

@@ -24,6 +24,7 @@ static void *take_for_codec(struct proto_space *space, int64_t bytes)
 void handlers__memory_init(struct item_memory *memory, struct arena *arena, struct queue *queue,
                            uint32_t client, int64_t reserved_bytes)
 {
+    assert(reserved_bytes >= 0 && memory->count == 0);
     memory->space.take = take_for_codec;
     memory->arena = arena;
     memory->queue = queue;
@@ -33,6 +34,7 @@ void handlers__memory_init(struct item_memory *memory, struct arena *arena, stru
 
 int64_t handlers__memory_free(struct item_memory *memory)
 {
+    assert(memory->held_bytes <= memory->reserved_bytes);
     int64_t reserved_bytes = memory->reserved_bytes;
     for (int i = 0; i < memory->count; i++)
         arena_free(memory->arena, &memory->slots[i]);
@@ -85,6 +87,7 @@ static enum error take_slot(struct item_memory *memory, int64_t bytes, struct ar
 /* Adds a slot and makes it the one that takes come from. bytes is more than 0. */
 static bool add_slot(struct item_memory *memory, int64_t bytes)
 {
+    assert(bytes > 0);
     struct arena_slot *slot = &memory->slots[memory->count];
     if (take_slot(memory, bytes, slot) != ERROR_NONE)
         return false;

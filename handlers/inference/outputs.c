@@ -22,6 +22,7 @@ static bool is_wanted(const struct proto_request *request, int output)
 
 int64_t handlers__item_output_bytes(const struct proto_request *request, int output)
 {
+    assert(output >= 0 && output < METHOD_OUTPUTS_MAX);
     if (!is_wanted(request, output))
         return 0;
     int64_t one = method_tensor_bytes(&request->method->outputs[output], request->precision,

@@ -28,6 +28,7 @@ static const void *output_named(const struct proto_request *request,
 void handlers__survey_count(const struct proto_request *request,
                             void *const outputs[METHOD_OUTPUTS_MAX], struct survey *survey)
 {
+    assert(request->method != NULL && request->batch >= 0);
     const int32_t *infos = output_named(request, outputs, "INFO");
     memset(survey, 0, offsetof(struct survey, bad));
     for (int64_t b = 0; b < request->batch && infos != NULL; b++) {

@@ -197,6 +197,7 @@ enum error engine_process_start(const struct engine_process_home *home, const ch
                                 char **arguments, const struct queue_engine *role,
                                 struct engine_process **result, struct failure *failure)
 {
+    assert(arguments[0] != NULL && home->on_ended != NULL);
     int control[2] = {-1, -1};
     struct engine_process *process = calloc(1, sizeof *process);
     if (process == NULL)
@@ -270,6 +271,7 @@ bool engine_process_appoint(struct engine_process *process, const struct queue_e
 void engine_process_kill(struct engine_process *process, enum engine_process_reason reason,
                          bool blame)
 {
+    assert(reason != ENGINE_PROCESS_NONE && reason < ENGINE_PROCESS_REASONS);
     if (process->state == ENGINE_PROCESS_ENDING)
         return;
     process->reason = reason;

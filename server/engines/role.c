@@ -92,6 +92,7 @@ static void start_failed(struct role *role, bool slow, const char *why, uint64_t
 
 static void start(struct role *role, uint64_t now_ns)
 {
+    assert(role->process == NULL && role->failure == NULL);
     struct failure failure;
     if (engine_process_start(role->home, role->command.arguments[0], role->command.arguments,
                              &role->engine, &role->process, &failure) == ERROR_NONE) {
@@ -207,6 +208,7 @@ static void note_life(struct role *role, const struct engine_process *process, u
 /* The role has no process any more: what that means for the next one. */
 static void judge(struct role *role, const struct engine_process *process, uint64_t now_ns)
 {
+    assert(role->process == process);
     role->process = NULL;
     if (role->ever_up)
         report_up(role, false);
@@ -277,6 +279,7 @@ void role_note_end(struct role *role, struct engine_process *process, uint64_t n
 
 static void watch(struct role *role, uint64_t now_ns, bool stalled)
 {
+    assert(role->process->state == ENGINE_PROCESS_UP);
     struct engine_process *process = role->process;
     uint64_t heartbeat = atomic_load(&process->shared->heartbeat);
     if (heartbeat != process->heartbeat || stalled) {
@@ -343,6 +346,7 @@ bool role_take_over(struct role *role, struct role *spare, uint64_t now_ns)
         assert(appointed); /* it has had no work */
         starting->owner = spare;
     }
+    assert(is_spare(spare) && !is_spare(role));
     role->process = successor;
     spare->process = starting;
     successor->owner = role;

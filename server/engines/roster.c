@@ -1,6 +1,7 @@
 /* server/engines/roster.c: see roster.h. */
 #include "server/engines/roster.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -139,16 +140,20 @@ void roster_free(struct roster *roster)
 
 struct role *roster_own(struct roster *roster, int device)
 {
+    assert(device >= 0 && device < ENGINE_DEVICES_MAX);
     return &roster->roles[ROSTER_CUDA + device];
 }
 
 struct role *roster_spare(struct roster *roster, int device, int index)
 {
+    assert(device >= 0 && device < ENGINE_DEVICES_MAX);
+    assert(index >= 0 && index < SUPERVISOR_SPARES_MAX);
     return &roster->roles[ROSTER_SPARE_CUDA + device * SUPERVISOR_SPARES_MAX + index];
 }
 
 int roster_spare_index(const struct role *spare)
 {
+    assert(spare->engine.spare && spare->engine.device_class == QUEUE_CUDA);
     return (spare->engine.number - ROSTER_SPARE_CUDA) % SUPERVISOR_SPARES_MAX;
 }
 

@@ -31,6 +31,7 @@ static struct MHD_Response *make_body(struct http__connection *c,
         return NULL;
     size_t length = 0;
     for (int i = 0; i < reply->segment_count; i++) {
+        assert(reply->segments[i].iov_len <= COPY_MAX - length);
         memcpy(c->copy + length, reply->segments[i].iov_base, reply->segments[i].iov_len);
         length += reply->segments[i].iov_len;
     }
@@ -89,6 +90,7 @@ void http__answer(struct exchange *x, const struct exchange_reply *reply)
 
 void http__release(struct http__connection *c)
 {
+    assert(c->phase == HTTP_WAIT);
     http__move(c, HTTP_READY);
     c->http->stirred = true;
     MHD_resume_connection(c->library);
@@ -96,6 +98,7 @@ void http__release(struct http__connection *c)
 
 enum MHD_Result http__send_answer(struct http__connection *c)
 {
+    assert(c->answered);
     if (c->response == NULL)
         return MHD_NO;
     http__move(c, HTTP_SENDING);

@@ -181,6 +181,7 @@ static enum MHD_Result begin(struct http__connection *c, const char *url, const 
     const struct http_options *options = &c->http->options;
     struct exchange *x = &c->x;
     const char *why = NULL;
+    assert(c->phase == HTTP_HEAD && c->release == NULL && c->response == NULL);
     enum error error = check_head(c, url, method, version, &why);
     uint64_t now_ns = clock_now_ns();
     c->first_deadline_ns = now_ns + (uint64_t)options->limits.request_timeout_ns;
@@ -243,6 +244,7 @@ static bool is_put_off(struct http__connection *c)
 static enum MHD_Result complete(struct http__connection *c)
 {
     struct exchange *x = &c->x;
+    assert(c->phase == HTTP_BODY || (c->phase == HTTP_DISCARD && c->answered));
     if (c->answered && is_put_off(c)) {
         http__move(c, HTTP_WAIT);
         http__set_deadline(c, c->refused_ns);
