@@ -116,7 +116,8 @@ static void survey_all(struct inference *inference)
     survey->rcond = NAN;
     if (model->rcond >= 0)
         survey->rcond = min_rcond(request, inference->outputs[model->rcond]);
-    survey->algorithm = request->n == 0 ? METHOD_ALGORITHM_NONE : (int)model->method->algorithm;
+    survey->algorithm =
+        request->n == 0 ? METHOD_ALGORITHM_NONE : (int)method_algorithm_of_all(model->method);
     if (model->algorithm >= 0)
         survey->algorithm = common_algorithm(request, inference->outputs[model->algorithm]);
 }

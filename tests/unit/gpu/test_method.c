@@ -74,6 +74,23 @@ static void check_sets(const struct method *method)
     }
 }
 
+/* Several algorithms, each named once, where METHOD reports which one; else one. */
+static void check_algorithms(const struct method *method)
+{
+    bool seen[METHOD_ALGORITHM_COUNT] = {false};
+    int count = 0;
+    for (; method->algorithms[count].id != METHOD_ALGORITHM_NONE; count++) {
+        assert_true(count < METHOD_ALGORITHMS_MAX);
+        assert_non_null(method->algorithms[count].help);
+        assert_false(seen[method->algorithms[count].id]);
+        seen[method->algorithms[count].id] = true;
+    }
+    bool reports = method_output_find(method, "METHOD") >= 0;
+    assert_true(count == 1 || (reports && count > 1));
+    assert_int_equal(method_algorithm_of_all(method),
+                     reports ? METHOD_ALGORITHM_NONE : method->algorithms[0].id);
+}
+
 static void test_descriptors_are_complete(void **state)
 {
     (void)state;
@@ -95,8 +112,7 @@ static void test_descriptors_are_complete(void **state)
             check_tensor(method, &method->outputs[j], false);
             assert_int_equal(method_output_find(method, method->outputs[j].name), j);
         }
-        bool tells_algorithm = method_output_find(method, "METHOD") >= 0;
-        assert_int_equal(tells_algorithm, method->algorithm == METHOD_ALGORITHM_NONE);
+        check_algorithms(method);
         assert_true(method_output_find(method, "INFO") >= 0);
     }
 }
@@ -121,8 +137,11 @@ static void test_algorithms_have_names(void **state)
     assert_string_equal(method_algorithm_name(METHOD_ALGORITHM_NONE), "none");
     assert_string_equal(method_algorithm_name(-1), "none");
     assert_string_equal(method_algorithm_name(METHOD_ALGORITHM_COUNT), "none");
-    for (int i = 0; i < METHOD_ALGORITHM_COUNT; i++)
+    for (int i = 1; i < METHOD_ALGORITHM_COUNT; i++) {
         assert_true(method_algorithm_name(i)[0] != 0);
+        if (i > 1)
+            assert_true(strcmp(method_algorithm_name(i - 1), method_algorithm_name(i)) < 0);
+    }
 }
 
 static void test_ranges(void **state)
