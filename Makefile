@@ -168,7 +168,8 @@ SIMT_CXXFLAGS = -Og -g1 $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contr
                 -Wno-missing-field-initializers -Wno-shadow -Wno-frame-larger-than \
                 $(if $(findstring undefined,$(SANITIZE)), \
                     -fno-sanitize=undefined -fsanitize=alignment)
-GENERATED := $(addprefix $(GEN)/,method_list.inc method_algorithms.inc version.h)
+GENERATED := $(addprefix $(GEN)/,method_list.inc method_algorithms.inc cuda_method_list.inc \
+                 version.h)
 
 PROGRAMS := $(addprefix $(BUILD)/,invertd invertd-host $(if $(WITH_CUDA),invertd-cuda))
 FAULTS := $(addprefix $(BUILD)/faults/,invertd-host cuda-double)
@@ -588,6 +589,12 @@ LIST_ALGORITHMS = grep -oh 'METHOD_ALGORITHM_[A-Z0-9_]*' gpu/methods/*.c | LC_AL
     sed 's/METHOD_ALGORITHM_\(.*\)/ALGORITHM(\1, "\L\1")/'
 $(GEN)/method_algorithms.inc: FORCE
 	@$(call write_if_changed,$(LIST_ALGORITHMS))
+
+# The methods that the CUDA engine has rows for: a cuda_method_NAME[] each.
+LIST_CUDA_METHODS = sed -n 's/^const struct cuda_method cuda_method_\([a-z0-9_]*\)\[\].*/METHOD(\1)/p' \
+    gpu/cuda/*/*.c | LC_ALL=C sort
+$(GEN)/cuda_method_list.inc: FORCE
+	@$(call write_if_changed,$(LIST_CUDA_METHODS))
 
 $(GEN)/version.h: FORCE
 	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' $(VERSION))

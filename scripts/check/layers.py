@@ -107,7 +107,7 @@ DOORS = {
 ONE_DOOR = {r"jansson\.h": "proto/", r"zlib\.h": "proto/",
             r"(lapacke|cblas|openblas.*|f77blas)\.h": "gpu/host/"}
 
-GENERATED = {"method_list.inc", "method_algorithms.inc", "version.h"}
+GENERATED = {"method_list.inc", "method_algorithms.inc", "cuda_method_list.inc", "version.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*(?:include|define REAL_FILE)\s*([<"])([^>"]+)[>"]', re.M)
 PRIVATE_NAME = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)*?__[a-z0-9_]+")

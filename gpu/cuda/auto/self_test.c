@@ -2,7 +2,7 @@
  * each kind, sorted and not, at orders below the least that is sorted, judged by
  * |I - X A| / (n |A| |X| eps), and by the algorithms that METHOD tells.
  */
-#include "gpu/cuda/base/self_test.h"
+#include "gpu/cuda/base/pool.h"
 
 #include <float.h>
 #include <math.h>

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/base/call.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/ism/ism.h"
 #include "gpu/common/probes.h"
 #include "gpu/method.h"
@@ -194,6 +194,8 @@ cudaError_t cuda__ism_stream_f32(const struct cuda__ism_call *work, cudaStream_t
 cudaError_t cuda__ism_stream_f64(const struct cuda__ism_call *work, cudaStream_t stream);
 /* The first work->count of the unverified matrices. */
 cuda__ism_launcher cuda__ism_recover_f32, cuda__ism_recover_f64;
+
+cuda_self_tester cuda__try_ism; /* self_test.c */
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/base/call.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/structured/identify.h"
 #include "gpu/cuda/gemm/gemm.h"
 #include "gpu/method.h"
@@ -269,6 +269,8 @@ struct cuda__iter_step {
 void cuda__iter_residual(struct cuda__iter_step *step);
 /* V improved by a scheme other than auto, where that is what a matrix's turn is. */
 void cuda__iter_improve(struct cuda__iter_step *step, enum cuda__iter_scheme scheme);
+
+cuda_self_tester cuda__try_iterative; /* self_test.c */
 
 #ifdef __cplusplus
 }

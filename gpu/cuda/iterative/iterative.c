@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/iterative/call.h"
 #include "gpu/cuda/lu/lu.h"
 #include "gpu/cuda/structured/transpose.h"
@@ -436,3 +437,17 @@ cudaError_t cuda_iterative_again(const struct cuda_call *call, cudaStream_t stre
 {
     return visit(call, call->notes->done, true, stream);
 }
+
+const struct cuda_method cuda_method_iterative[] = {
+    {.name = "iterative",
+     .kernel = "cuda iterative",
+     .n_min = 1,
+     .n_max = {CUDA_ITERATIVE_N_MAX, CUDA_ITERATIVE_N_MAX},
+     .takes_tensors = true,
+     .takes_products = true,
+     .launch = cuda_iterative,
+     .again = cuda_iterative_again,
+     .workspace = cuda_iterative_workspace,
+     .self_test = cuda__try_iterative},
+    {0},
+};

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/base/call.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/method.h"
 
 #ifdef __cplusplus
@@ -69,6 +69,8 @@ int64_t cuda__tri_part_bytes(int64_t n, int levels);
 
 typedef cudaError_t cuda__tri_launcher(const struct cuda__tri_call *call, cudaStream_t stream);
 cuda__tri_launcher cuda__tri_launch_f32, cuda__tri_launch_f64;
+
+cuda_self_tester cuda__try_tridiagonal; /* self_test.c */
 
 #ifdef __cplusplus
 }

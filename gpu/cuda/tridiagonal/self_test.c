@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "gpu/cuda/base/self_test.h"
+#include "gpu/cuda/base/pool.h"
 #include "gpu/cuda/tridiagonal/call.h"
 #include "gpu/cuda/tridiagonal/tridiagonal.h"
 
@@ -126,9 +126,10 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_po
     return status;
 }
 
-cudaError_t cuda__try_tridiagonal(struct cuda_pool *pool, enum precision precision,
-                                  cudaStream_t stream, double *worst)
+cudaError_t cuda__try_tridiagonal(struct cuda_pool *pool, struct cuda_products *products,
+                                  enum precision precision, cudaStream_t stream, double *worst)
 {
+    (void)products;
     void *memory = NULL, *seen = NULL;
     *worst = 0;
     cudaError_t status = cudaHostAlloc(&memory, sizeof(struct bench), cudaHostAllocMapped);
