@@ -16,14 +16,6 @@
 extern "C" {
 #endif
 
-/* The descriptor's outputs, by their indices. */
-enum cuda__auto_output {
-    CUDA__AUTO_INVERSE,
-    CUDA__AUTO_INFO,
-    CUDA__AUTO_RCOND,
-    CUDA__AUTO_ALGORITHM
-};
-
 /* The kinds that have an algorithm of their own. */
 enum cuda__auto_kind {
     CUDA__AUTO_DIAGONAL,

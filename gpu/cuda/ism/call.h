@@ -14,7 +14,7 @@
 #include "gpu/cuda/base/method.h"
 #include "gpu/cuda/ism/ism.h"
 #include "gpu/common/probes.h"
-#include "gpu/method.h"
+#include "gpu/methods/ism.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,28 +65,6 @@ extern "C" {
 #define CUDA__ISM_STREAM_ROWS 128
 #define CUDA__ISM_STREAM_STRIP 16
 #define CUDA__ISM_STREAM_FEW 66
-
-/* The descriptor's inputs and outputs, by their indices. */
-enum cuda__ism_input {
-    CUDA__ISM_GIVEN_A,
-    CUDA__ISM_GIVEN_X,
-    CUDA__ISM_GIVEN_Y,
-    CUDA__ISM_GIVEN_SCALE,
-    CUDA__ISM_GIVEN_DIAGONAL,
-    CUDA__ISM_GIVEN_A0,
-    CUDA__ISM_GIVEN_INVERSE
-};
-
-enum cuda__ism_output {
-    CUDA__ISM_WANTED_INVERSE,
-    CUDA__ISM_WANTED_INFO,
-    CUDA__ISM_WANTED_RCOND,
-    CUDA__ISM_WANTED_ALGORITHM,
-    CUDA__ISM_WANTED_DET_RATIO,
-    CUDA__ISM_WANTED_U,
-    CUDA__ISM_WANTED_R,
-    CUDA__ISM_WANTED_V
-};
 
 /* The arrays of a part. One that a matrix does not need has no length. */
 enum cuda__ism_array {

@@ -311,12 +311,12 @@ static const struct {
 static void take_steps(struct cuda__iter_step *step, const uint8_t *next, bool measured)
 {
     int64_t gap = cuda__iter_gap(step->call->n), from;
-    for (int s = CUDA__ITER_NEWTON_SCHULZ; s < CUDA__ITER_SCHEMES; s++) {
+    for (int s = METHOD_ITERATIVE_NEWTON_SCHULZ; s < METHOD_ITERATIVE_SCHEMES; s++) {
         for (from = 0;
              next_run(step->call, next, BIT(CUDA__ITER_STEP + s) | BIT(CUDA__ITER_LAST + s), gap,
                       from, &step->run);
              from = step->run.first + step->run.count) {
-            cuda__iter_improve(step, (enum cuda__iter_scheme)s);
+            cuda__iter_improve(step, (enum method_iterative_scheme)s);
             if (measured)
                 measure(step);
         }

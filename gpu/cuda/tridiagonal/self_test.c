@@ -98,11 +98,12 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_po
 {
     static const int64_t orders[] = {1, 6, 70, 200, N_MAX};
     cudaError_t status = cudaSuccess;
-    h_bench->item = (struct cuda_tensors){.inputs = {seen->dl, seen->d, seen->du},
-                                          .outputs = {[CUDA__TRI_INVERSE] = seen->x,
-                                                      [CUDA__TRI_INFO] = seen->info,
-                                                      [CUDA__TRI_RCOND] = seen->rcond,
-                                                      [CUDA__TRI_ALGORITHM] = seen->algorithm}};
+    h_bench->item =
+        (struct cuda_tensors){.inputs = {seen->dl, seen->d, seen->du},
+                              .outputs = {[METHOD_TRIDIAGONAL_INVERSE] = seen->x,
+                                          [METHOD_TRIDIAGONAL_INFO] = seen->info,
+                                          [METHOD_TRIDIAGONAL_RCOND] = seen->rcond,
+                                          [METHOD_TRIDIAGONAL_ALGORITHM] = seen->algorithm}};
     for (int k = 0; k < VARIANTS * 5 && status == cudaSuccess; k++) {
         int64_t n = orders[k / VARIANTS], options[METHOD_OPTIONS_MAX] = {k % VARIANTS};
         struct cuda_call call = {.precision = precision,
@@ -110,7 +111,7 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_po
                                  .options = options,
                                  .item_count = 1,
                                  .matrices = MATRICES,
-                                 .wanted = UINT32_C(1) << CUDA__TRI_INVERSE,
+                                 .wanted = UINT32_C(1) << METHOD_TRIDIAGONAL_INVERSE,
                                  .tensors = &seen->item};
         /* What the pool can never hold is never run. */
         if (cuda_tridiagonal_workspace(&call, 1) > cuda_pool_bytes_max(pool))

@@ -11,7 +11,7 @@
 
 static bool writes(const struct cuda_call *call)
 {
-    return call->wanted & UINT32_C(1) << CUDA__TRI_INVERSE;
+    return call->wanted & UINT32_C(1) << METHOD_TRIDIAGONAL_INVERSE;
 }
 
 /* Levels of merging whose factors are kept: all where X is wanted. */
