@@ -116,6 +116,32 @@ int method_option_find(const struct method *method, const char *name)
     return -1;
 }
 
+static bool is_square(const struct method_tensor *tensor)
+{
+    return tensor->rank == 2 && tensor->dims[0] == METHOD_DIM_N && tensor->dims[1] == METHOD_DIM_N;
+}
+
+bool method_takes_dense(const struct method *method)
+{
+    const struct method_tensor *inputs = method->inputs;
+    if (strcmp(inputs[0].name, "A") != 0 || !is_square(&inputs[0]))
+        return false;
+    for (int i = 1; inputs[i].name; i++) {
+        if (!inputs[i].optional)
+            return false;
+    }
+    bool alone = method->input_sets[0] == 0;
+    for (int s = 0; method->input_sets[s]; s++)
+        alone = alone || method->input_sets[s] == METHOD_INPUT(0);
+    return alone;
+}
+
+bool method_inverts_dense(const struct method *method)
+{
+    const struct method_tensor *first = &method->outputs[0];
+    return method_takes_dense(method) && is_square(first) && strcmp(first->name, "INVERSE") == 0;
+}
+
 enum method_algorithm method_algorithm_of_all(const struct method *method)
 {
     bool reports = method_output_find(method, "METHOD") >= 0;

@@ -163,6 +163,10 @@ int method_input_shapes(const struct method *method, int place);
 int method_input_find(const struct method *method, const char *name);
 int method_output_find(const struct method *method, const char *name);
 int method_option_find(const struct method *method, const char *name); /* exact; -1 */
+/* Does it take a dense A, its first input, without any other? */
+bool method_takes_dense(const struct method *method);
+/* Is it that, and its first output INVERSE, n x n? */
+bool method_inverts_dense(const struct method *method);
 /* The algorithm of every matrix; METHOD_ALGORITHM_NONE: the output METHOD has each one's. */
 enum method_algorithm method_algorithm_of_all(const struct method *method);
 const char *method_algorithm_name(int algorithm); /* "cholesky"; "none" for a number out of range */

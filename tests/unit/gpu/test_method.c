@@ -130,6 +130,24 @@ static void test_names_are_found(void **state)
     assert_int_equal(method_option_find(method_find("lu"), "spd"), -1);
 }
 
+/* Of dense inverses the first outputs stand where engines write them. */
+static void test_dense_inverses_are_known(void **state)
+{
+    (void)state;
+    assert_true(method_inverts_dense(&method_lu) && method_inverts_dense(&method_ism));
+    assert_true(method_takes_dense(&method_lu_factor) && !method_inverts_dense(&method_lu_factor));
+    assert_false(method_takes_dense(&method_tridiagonal));
+    for (int i = 0; i < method_count(); i++) {
+        const struct method *method = method_at(i);
+        if (!method_inverts_dense(method))
+            continue;
+        assert_int_equal(method_output_find(method, "INFO"), METHOD_OUTPUT_INFO);
+        assert_int_equal(method_output_find(method, "RCOND"), METHOD_OUTPUT_RCOND);
+        int algorithm = method_output_find(method, "METHOD");
+        assert_true(algorithm < 0 || algorithm == METHOD_OUTPUT_ALGORITHM);
+    }
+}
+
 static void test_algorithms_have_names(void **state)
 {
     (void)state;
@@ -262,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_registry_is_sorted_and_found),
         cmocka_unit_test(test_descriptors_are_complete),
         cmocka_unit_test(test_names_are_found),
+        cmocka_unit_test(test_dense_inverses_are_known),
         cmocka_unit_test(test_algorithms_have_names),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_default_options),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "gpu/cuda/auto/limits.h"
 #include "gpu/host/base/host.h"
 #include "gpu/method.h"
 #include "tests/unit/gpu/host/child.h"
@@ -58,6 +59,28 @@ static struct remote *remote(void)
     return &started;
 }
 
+const char *gputest_inverter(size_t place)
+{
+    for (int i = 0; i < method_count(); i++) {
+        if (method_inverts_dense(method_at(i)) && place-- == 0)
+            return method_at(i)->name;
+    }
+    return NULL;
+}
+
+size_t gputest_inverters(void)
+{
+    size_t count = 0;
+    while (gputest_inverter(count))
+        count++;
+    return count;
+}
+
+bool gputest_iterates(const char *method)
+{
+    return method_output_find(method_find(method), "ITERATIONS") >= 0;
+}
+
 bool gputest_takes(const char *name, enum precision precision, int64_t n)
 {
     struct remote *engine = remote();
@@ -66,7 +89,7 @@ bool gputest_takes(const char *name, enum precision precision, int64_t n)
     int64_t most =
         engine ? engine->bed.shared->n_max[method_index(method)][precision] : method->n_max;
     const char *cap = getenv("INVERTD_ENGINE_N_MAX");
-    int64_t part = strcmp(name, "iterative") == 0 ? 4 : 1;
+    int64_t part = gputest_iterates(name) ? 4 : 1;
     if (engine && cap && strtoll(cap, NULL, 10) / part < most)
         most = strtoll(cap, NULL, 10) / part;
     return n <= most;
@@ -74,10 +97,9 @@ bool gputest_takes(const char *name, enum precision precision, int64_t n)
 
 enum method_algorithm gputest_algorithm(enum method_algorithm of_host, int64_t n)
 {
-    const int64_t sorted_n_min = 256; /* CUDA_AUTO_SORTED_N_MIN */
     struct remote *engine = remote();
     bool is_lu = engine && strncmp(engine->bed.shared->device, "cuda", 4) == 0 &&
-                 n < sorted_n_min && of_host != METHOD_ALGORITHM_NONE;
+                 n < CUDA_AUTO_SORTED_N_MIN && of_host != METHOD_ALGORITHM_NONE;
     return is_lu ? METHOD_ALGORITHM_LU : of_host;
 }
 
