@@ -132,7 +132,7 @@ CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),cod
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
 TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
 NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
-              -Xcompiler -Wall,-Wextra,-fPIE -DCUDA__TUNING=\"$(TUNING)\"
+              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE -DCUDA__TUNING=\"$(TUNING)\"
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_KERNELS := $(wildcard gpu/cuda/*/*.cu)
 CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
@@ -592,7 +592,7 @@ $(GEN)/method_algorithms.inc: FORCE
 
 # The methods that the CUDA engine has rows for: a cuda_method_NAME[] each.
 LIST_CUDA_METHODS = sed -n 's/^const struct cuda_method cuda_method_\([a-z0-9_]*\)\[\].*/METHOD(\1)/p' \
-    gpu/cuda/*/*.c | LC_ALL=C sort
+    gpu/cuda/*/*.c gpu/cuda/*/*.cu | LC_ALL=C sort
 $(GEN)/cuda_method_list.inc: FORCE
 	@$(call write_if_changed,$(LIST_CUDA_METHODS))
 

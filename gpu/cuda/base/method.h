@@ -1,9 +1,9 @@
 /* gpu/cuda/base/method.h: the methods this engine takes: their launchers, their workspaces, and
  * which output is which.
  *
- * A method is one file of gpu/cuda that defines `const struct cuda_method cuda_method_NAME[]`: a
- * row for each range of orders, and an empty one behind the last. A method without such a file is
- * the host engine's alone. Threads: any; constant data.
+ * A method is one file of gpu/cuda, C or CUDA C++, that defines `const struct cuda_method
+ * cuda_method_NAME[]`: a row for each range of orders, and an empty one behind the last. A method
+ * without such a file is the host engine's alone. Threads: any; constant data.
  */
 #ifndef GPU_CUDA_BASE_METHOD_H
 #define GPU_CUDA_BASE_METHOD_H
@@ -13,6 +13,10 @@
 
 #include "gpu/cuda/base/call.h"
 #include "gpu/method.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct cuda_pool;
 
@@ -58,5 +62,14 @@ size_t cuda_method_bytes_min(const struct cuda_method *method, const struct cuda
 
 /* All rows, one after the other; NULL behind the last. */
 const struct cuda_method *cuda_method_row(int row);
+
+/* The rows of each method that gpu/cuda has: cuda_method_lu[], ... */
+#define METHOD(name) extern const struct cuda_method cuda_method_##name[];
+#include "cuda_method_list.inc"
+#undef METHOD
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,10 +7,6 @@
 
 #include <stddef.h>
 
-#define METHOD(name) extern const struct cuda_method cuda_method_##name[];
-#include "cuda_method_list.inc"
-#undef METHOD
-
 static const struct {
     const struct method *method;
     const struct cuda_method *rows;

@@ -247,11 +247,11 @@ static void test_host_engine_has_every_method(void **state)
         assert_string_equal(host->name, method_at(i)->name);
         for (int p = 0; p < PRECISION_COUNT; p++) {
             assert_true(host->run[p] != NULL);
-            int64_t least =
-                method_tensor_bytes(&method_at(i)->inputs[0], (enum precision)p, 10, 2, NULL);
-            assert_true(host->scratch_bytes((enum precision)p, 10, 2) >= least);
-            assert_int_equal(host->scratch_bytes((enum precision)p, 10, 2) % HOST_ALIGN_BYTES, 0);
-            assert_int_equal(host->scratch_bytes((enum precision)p, INT64_MAX / 2, 2), -1);
+            int64_t bytes = host->scratch_bytes((enum precision)p, 10, 2);
+            assert_true(bytes >= 0 && bytes % HOST_ALIGN_BYTES == 0);
+            /* What grows with n is beyond 64 bits at last. */
+            assert_int_equal(host->scratch_bytes((enum precision)p, INT64_MAX / 2, 2),
+                             bytes > 0 ? -1 : 0);
             assert_true(strlen(host->kernel((enum precision)p, 10)) < ENGINE_KERNEL_NAME_MAX);
         }
     }
