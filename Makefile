@@ -192,7 +192,7 @@ CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_S
 
 .PHONY: all help demo run test check bench fuzz asan tsan install uninstall deps clean
 .PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
-.PHONY: unit faults demo-program bench-programs fuzz-programs tests-built docs FORCE
+.PHONY: unit faults test-howto demo-program bench-programs fuzz-programs tests-built docs FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -299,6 +299,10 @@ unit: ## build and run the unit tests alone
 	@scripts/deps build unit
 	@+$(AGAIN) $(UNIT_PROGRAMS)
 	@scripts/unit $(UNIT_PROGRAMS)
+
+test-howto: ## add a method as docs/howto/method.md does, in a copy of this tree, and try it
+	@scripts/deps build unit
+	@tests/howto
 
 faults: $(FAULTS) $(CUDA_FAULTS) ## engines with faults for tests: build/faults/invertd-host, -cuda
 
