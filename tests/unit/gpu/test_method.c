@@ -8,9 +8,13 @@
 
 #include <cmocka.h>
 
+#include "base/choices.h"
 #include "gpu/engine.h"
 #include "gpu/host/base/host.h"
 #include "gpu/method.h"
+#include "gpu/methods/ism.h"
+#include "gpu/methods/iterative.h"
+#include "gpu/methods/tridiagonal.h"
 
 static void test_registry_is_sorted_and_found(void **state)
 {
@@ -131,6 +135,41 @@ static void test_names_are_found(void **state)
 }
 
 /* Of dense inverses the first outputs stand where engines write them. */
+/* An option's choices have the ids that engines know them by. */
+static void test_choices_have_their_ids(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct method *method;
+        int option;
+        const char *choice;
+        int id;
+    } rows[] = {
+        {&method_ism, METHOD_ISM_VARIANT, "auto", METHOD_ISM_AUTO},
+        {&method_ism, METHOD_ISM_VARIANT, "single", METHOD_ISM_SINGLE},
+        {&method_ism, METHOD_ISM_VARIANT, "block", METHOD_ISM_BLOCK},
+        {&method_ism, METHOD_ISM_VARIANT, "reduced_memory", METHOD_ISM_REDUCED_MEMORY},
+        {&method_iterative, METHOD_ITERATIVE_SCHEME, "auto", METHOD_ITERATIVE_SCHEME_AUTO},
+        {&method_iterative, METHOD_ITERATIVE_SCHEME, "chebyshev", METHOD_ITERATIVE_CHEBYSHEV},
+        {&method_iterative, METHOD_ITERATIVE_SCHEME, "order5", METHOD_ITERATIVE_ORDER5},
+        {&method_iterative, METHOD_ITERATIVE_SCHEME, "order7", METHOD_ITERATIVE_ORDER7},
+        {&method_iterative, METHOD_ITERATIVE_SCHEME, "order7_horner",
+         METHOD_ITERATIVE_ORDER7_HORNER},
+        {&method_iterative, METHOD_ITERATIVE_SCHEME, "order19", METHOD_ITERATIVE_ORDER19},
+        {&method_iterative, METHOD_ITERATIVE_INITIAL, "diagonal", METHOD_ITERATIVE_DIAGONAL},
+        {&method_iterative, METHOD_ITERATIVE_INITIAL, "transpose", METHOD_ITERATIVE_TRANSPOSE},
+        {&method_iterative, METHOD_ITERATIVE_INITIAL, "scaled_identity",
+         METHOD_ITERATIVE_SCALED_IDENTITY},
+        {&method_tridiagonal, METHOD_TRIDIAGONAL_VARIANT, "two_sweep",
+         METHOD_TRIDIAGONAL_TWO_SWEEP},
+        {&method_tridiagonal, METHOD_TRIDIAGONAL_VARIANT, "pivoted", METHOD_TRIDIAGONAL_PIVOTED},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(
+            choices_find(rows[i].method->options[rows[i].option].choices, rows[i].choice),
+            rows[i].id);
+}
+
 static void test_dense_inverses_are_known(void **state)
 {
     (void)state;
@@ -280,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_registry_is_sorted_and_found),
         cmocka_unit_test(test_descriptors_are_complete),
         cmocka_unit_test(test_names_are_found),
+        cmocka_unit_test(test_choices_have_their_ids),
         cmocka_unit_test(test_dense_inverses_are_known),
         cmocka_unit_test(test_algorithms_have_names),
         cmocka_unit_test(test_ranges),
