@@ -25,7 +25,8 @@ void gputest_dge(int type, int mode, enum precision precision, int64_t n, uint64
 const char *gputest_dge_name(int type);
 bool gputest_dge_singular(int type, int64_t n);
 
-/* What a method of a dense A answered. inverse: its first output. */
+/* What a method of a dense A answered. inverse: its first output, where that is n x n; else zeros.
+ */
 struct gputest_answer {
     double *inverse; /* n x n */
     int32_t *pivots; /* n */

@@ -46,7 +46,8 @@ static void try_poisoned(const char *method, enum precision precision, int64_t n
     struct gputest_answer answer = gputest_run(method, precision, n, a, false);
     const struct method *of = method_find(method);
     assert_int_equal(answer.info, -1);
-    assert_all_nan(&answer);
+    if (of->outputs[0].kind == METHOD_REAL && of->outputs[0].rank == 2)
+        assert_all_nan(&answer);
     for (int64_t i = 0; method_output_find(of, "PIVOTS") >= 0 && i < n; i++)
         assert_int_equal(answer.pivots[i], 0);
     assert_true(method_output_find(of, "RCOND") < 0 || isnan(answer.rcond));
