@@ -60,8 +60,8 @@ WITH_CUDA := $(if $(SANITIZE),,$(NVCC))
 
 MAINS := server/main.c gpu/host/engine/main.c
 # Fuzz targets are built with clang and need no engine, whose kernels are written for gcc.
-FOLDERS := base proto queue handlers handlers/% server server/% gpu gpu/common gpu/process \
-           $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host/%)
+FOLDERS := base proto queue handlers handlers/% server server/% gpu gpu/common gpu/methods \
+           gpu/process $(if $(findstring fuzzer,$(SANITIZE)),,gpu/host/%)
 # Sources with an ending in folders, in which % stands for every folder in that place.
 sources = $(wildcard $(addsuffix /*.$(1),$(subst %,*,$(2))))
 C_SOURCES := $(filter-out $(MAINS),$(call sources,c,$(FOLDERS)))
@@ -85,7 +85,8 @@ objects = $(foreach s,$(2),$(patsubst %,$(1)/%.o,$(if $(filter $(s),$(BY_RANGE))
 # gen/openapi.o: the API's description, which the daemon serves.
 OBJECTS := $(call objects,$(BUILD)/obj,$(C_SOURCES) $(CXX_SOURCES)) $(BUILD)/obj/gen/openapi.o
 ENGINE_OBJECTS := $(call objects,$(BUILD)/obj, \
-                      $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/process/*.c))
+                      $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/methods/*.c \
+                          gpu/process/*.c))
 # What is in gpu/cuda and in tests/simt runs CUDA code on the CPU: see SIMT.
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c \
                     tests/unit/gpu/cuda/test_*.cu tests/simt/unit/test_*.cu)
@@ -130,8 +131,8 @@ CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),cod
              -gencode=arch=compute_90,code=compute_90
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
 TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
-NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -Werror all-warnings \
-              -Xcompiler -Wall,-Wextra,-fPIE -DCUDA__TUNING=\"$(TUNING)\"
+NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
+              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE -DCUDA__TUNING=\"$(TUNING)\"
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_KERNELS := $(wildcard gpu/cuda/*/*.cu)
 CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
@@ -167,7 +168,8 @@ SIMT_CXXFLAGS = -Og -g1 $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contr
                 -Wno-missing-field-initializers -Wno-shadow -Wno-frame-larger-than \
                 $(if $(findstring undefined,$(SANITIZE)), \
                     -fno-sanitize=undefined -fsanitize=alignment)
-GENERATED := $(addprefix $(GEN)/,method_includes.inc method_list.inc version.h)
+GENERATED := $(addprefix $(GEN)/,method_list.inc method_algorithms.inc cuda_method_list.inc \
+                 version.h)
 
 PROGRAMS := $(addprefix $(BUILD)/,invertd invertd-host $(if $(WITH_CUDA),invertd-cuda))
 FAULTS := $(addprefix $(BUILD)/faults/,invertd-host cuda-double)
@@ -190,7 +192,7 @@ CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_S
 
 .PHONY: all help demo run test check bench fuzz asan tsan install uninstall deps clean
 .PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
-.PHONY: unit faults demo-program bench-programs fuzz-programs tests-built docs FORCE
+.PHONY: unit faults test-howto demo-program bench-programs fuzz-programs tests-built docs FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -297,6 +299,10 @@ unit: ## build and run the unit tests alone
 	@scripts/deps build unit
 	@+$(AGAIN) $(UNIT_PROGRAMS)
 	@scripts/unit $(UNIT_PROGRAMS)
+
+test-howto: ## add a method as docs/howto/method.md does, in a copy of this tree, and try it
+	@scripts/deps build unit
+	@tests/howto
 
 faults: $(FAULTS) $(CUDA_FAULTS) ## engines with faults for tests: build/faults/invertd-host, -cuda
 
@@ -529,11 +535,11 @@ $(SIMT)/obj/%$(1).o: %.c $(STAMP) | $(GENERATED)
 	@mkdir -p $$(@D)
 	$$(call say,CC)$$(CC) -Itests/simt $$(ALL_CFLAGS) $(2) -MMD -MP -c -o $$@ $$<
 
-$(BUILD)/obj/%$(1).o: %.cu $(CUDA_STAMP)
+$(BUILD)/obj/%$(1).o: %.cu $(CUDA_STAMP) | $(GENERATED)
 	@$$(CUDA_NOTICE)mkdir -p $$(@D)
 	$$(call say,NVCC)$$(NVCC) $$(NVCC_FLAGS) $(2) -MMD -MP -MF $$(@:.o=.d) -c -o $$@ $$<
 
-$(SIMT)/obj/%$(1).o: %.cu $(SIMT_STAMP)
+$(SIMT)/obj/%$(1).o: %.cu $(SIMT_STAMP) | $(GENERATED)
 	@mkdir -p $$(@D)
 	$$(call say,CXX)$$(simt_cxx) $(2)
 
@@ -558,11 +564,11 @@ $(SIMT)/obj/tests/simt/%.o: tests/simt/%.cc $(STAMP)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -Itests/simt $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
 
-$(SIMT)/faults/obj/%.o: %.cu $(SIMT_STAMP)
+$(SIMT)/faults/obj/%.o: %.cu $(SIMT_STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(simt_cxx) -DENGINE_FAULTS
 
-$(BUILD)/faults/obj/gpu/cuda/engine/fault.o: gpu/cuda/engine/fault.cu $(CUDA_STAMP)
+$(BUILD)/faults/obj/gpu/cuda/engine/fault.o: gpu/cuda/engine/fault.cu $(CUDA_STAMP) | $(GENERATED)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -DENGINE_FAULTS -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
@@ -578,12 +584,21 @@ $(BUILD)/obj/gen/%.o: $(GEN)/%.c $(STAMP)
 
 # The registry of methods is the folder's listing, in the order of the names. Written only when it
 # has changed, so that a new method is noticed and nothing is compiled in vain.
-METHODS := $(sort $(patsubst gpu/methods/%.h,%,$(wildcard gpu/methods/*.h)))
-$(GEN)/method_includes.inc: FORCE
-	@$(call write_if_changed,printf '#include "gpu/methods/%s.h"\n' $(METHODS))
-
+METHODS := $(sort $(patsubst gpu/methods/%.c,%,$(wildcard gpu/methods/*.c)))
 $(GEN)/method_list.inc: FORCE
 	@$(call write_if_changed,printf 'METHOD(%s)\n' $(METHODS))
+
+# Every METHOD_ALGORITHM_NAME in a descriptor is one: ALGORITHM(NAME, "name").
+LIST_ALGORITHMS = grep -oh 'METHOD_ALGORITHM_[A-Z0-9_]*' gpu/methods/*.c | LC_ALL=C sort -u | \
+    sed 's/METHOD_ALGORITHM_\(.*\)/ALGORITHM(\1, "\L\1")/'
+$(GEN)/method_algorithms.inc: FORCE
+	@$(call write_if_changed,$(LIST_ALGORITHMS))
+
+# The methods that the CUDA engine has rows for: a cuda_method_NAME[] each.
+LIST_CUDA_METHODS = sed -n 's/^const struct cuda_method cuda_method_\([a-z0-9_]*\)\[\].*/METHOD(\1)/p' \
+    gpu/cuda/*/*.c gpu/cuda/*/*.cu | LC_ALL=C sort
+$(GEN)/cuda_method_list.inc: FORCE
+	@$(call write_if_changed,$(LIST_CUDA_METHODS))
 
 $(GEN)/version.h: FORCE
 	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' $(VERSION))

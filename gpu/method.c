@@ -1,7 +1,8 @@
 /* gpu/method.c: the registry of methods, and the hash by which front and engine know that they were
  * built from the same contract.
  *
- * The list comes from the file names in gpu/methods, sorted (build/gen, made by the Makefile).
+ * The list comes from the file names in gpu/methods, sorted; that of algorithms from what the
+ * descriptors name (build/gen, made by the Makefile).
  * Threads: everything is constant; any thread. Cost: linear in the few methods there are.
  */
 #include "gpu/method.h"
@@ -13,7 +14,6 @@
 
 #include "base/checked.h"
 #include "gpu/engine.h"
-#include "method_includes.inc"
 
 #define METHOD(name) &method_##name,
 static const struct method *const registry[] = {
@@ -26,23 +26,9 @@ _Static_assert(sizeof registry / sizeof registry[0] <= ENGINE_METHODS_MAX, "rais
 
 static const char *const algorithm_names[METHOD_ALGORITHM_COUNT] = {
     [METHOD_ALGORITHM_NONE] = "none",
-    [METHOD_ALGORITHM_LU] = "lu",
-    [METHOD_ALGORITHM_CHOLESKY] = "cholesky",
-    [METHOD_ALGORITHM_TRIDIAGONAL] = "tridiagonal",
-    [METHOD_ALGORITHM_TRIANGULAR] = "triangular",
-    [METHOD_ALGORITHM_DIAGONAL] = "diagonal",
-    [METHOD_ALGORITHM_GAUSS_JORDAN] = "gauss_jordan",
-    [METHOD_ALGORITHM_SHERMAN_MORRISON] = "sherman_morrison",
-    [METHOD_ALGORITHM_TWO_SWEEP] = "two_sweep",
-    [METHOD_ALGORITHM_PIVOTED] = "pivoted",
-    [METHOD_ALGORITHM_WARM_START] = "warm_start",
-    [METHOD_ALGORITHM_LOW_PRECISION_START] = "low_precision_start",
-    [METHOD_ALGORITHM_DIAGONAL_START] = "diagonal_start",
-    [METHOD_ALGORITHM_TRANSPOSE_START] = "transpose_start",
-    [METHOD_ALGORITHM_SCALED_IDENTITY_START] = "scaled_identity_start",
-    [METHOD_ALGORITHM_SINGLE] = "single",
-    [METHOD_ALGORITHM_BLOCK] = "block",
-    [METHOD_ALGORITHM_REDUCED_MEMORY] = "reduced_memory",
+#define ALGORITHM(id, name) [METHOD_ALGORITHM_##id] = name,
+#include "method_algorithms.inc"
+#undef ALGORITHM
 };
 
 int method_count(void)
@@ -128,6 +114,38 @@ int method_option_find(const struct method *method, const char *name)
             return i;
     }
     return -1;
+}
+
+static bool is_square(const struct method_tensor *tensor)
+{
+    return tensor->rank == 2 && tensor->dims[0] == METHOD_DIM_N && tensor->dims[1] == METHOD_DIM_N;
+}
+
+bool method_takes_dense(const struct method *method)
+{
+    const struct method_tensor *inputs = method->inputs;
+    if (strcmp(inputs[0].name, "A") != 0 || !is_square(&inputs[0]))
+        return false;
+    for (int i = 1; inputs[i].name; i++) {
+        if (!inputs[i].optional)
+            return false;
+    }
+    bool alone = method->input_sets[0] == 0;
+    for (int s = 0; method->input_sets[s]; s++)
+        alone = alone || method->input_sets[s] == METHOD_INPUT(0);
+    return alone;
+}
+
+bool method_inverts_dense(const struct method *method)
+{
+    const struct method_tensor *first = &method->outputs[0];
+    return method_takes_dense(method) && is_square(first) && strcmp(first->name, "INVERSE") == 0;
+}
+
+enum method_algorithm method_algorithm_of_all(const struct method *method)
+{
+    bool reports = method_output_find(method, "METHOD") >= 0;
+    return reports ? METHOD_ALGORITHM_NONE : method->algorithms[0].id;
 }
 
 const char *method_algorithm_name(int algorithm)
@@ -321,7 +339,10 @@ static uint64_t hash_method(uint64_t hash, const struct method *method)
         hash = hash_real(hash, option->max);
         hash = hash_number(hash, (uint64_t)option->initial);
     }
-    hash = hash_number(hash, (uint64_t)method->algorithm);
+    for (const struct method_algorithm_row *row = method->algorithms; row->id; row++) {
+        hash = hash_number(hash, (uint64_t)row->id);
+        hash = hash_string(hash, row->help);
+    }
     return hash_number(hash, (uint64_t)method->n_max);
 }
 

@@ -1,5 +1,7 @@
-/* gpu/method.h: what a method is. One descriptor a method, in gpu/methods/NAME.h; everything the
- * front knows of it (wire form, metadata, documentation, limits, cost, metric label) follows.
+/* gpu/method.h: what a method is. One descriptor a method, gpu/methods/NAME.c; everything the
+ * front knows of it (wire form, metadata, documentation, limits, cost, metric label) follows. What
+ * engines share with it (places of tensors and options, limits) is in gpu/methods/NAME.h.
+ * docs/howto/method.md adds one.
  *
  * The registry (gpu/method.c) lists gpu/methods in the order of their names; a method's place
  * in it is its number in the engine contract. Descriptors are constant data: any thread, any
@@ -11,7 +13,7 @@
  *    engines as INT32 (enum method_algorithm) and travels as BYTES or a string.
  *  - Outputs of rank 0 (one number a matrix: INFO, RCOND, METHOD, ...) are always computed;
  *    others only when wanted.
- *  - m is the length of the dimensions that the descriptor calls so; n where no input tells it.
+ *  - m is the length of the dimensions that the descriptor calls so; n where no input has it.
  *  - Where an output's length depends on an option, the option travels with the batch, and every
  *    matrix of the batch has the same.
  *  - INFO: 0 good; k in 1..n exact zero pivot at step k; n+1 singular to working precision (or the
@@ -30,7 +32,8 @@
 #define METHOD_OPTIONS_MAX 8
 #define METHOD_RANK_MAX 2
 #define METHOD_INPUT_SETS_MAX 8
-/* The progress of a computation is told in parts, of which one matrix has so many. */
+#define METHOD_ALGORITHMS_MAX 8
+/* The progress of a computation is reported in parts, of which one matrix has so many. */
 #define METHOD_PROGRESS_WHOLE 1000
 
 /* A dimension of one matrix's part of a tensor, in terms of the request's n and m, and of outputs
@@ -55,6 +58,15 @@ enum method_kind {
     METHOD_ALGORITHM
 };
 
+/* The outputs that every method of dense inverses begins with, since engines share the code that
+ * writes them. */
+enum method_output {
+    METHOD_OUTPUT_INVERSE,
+    METHOD_OUTPUT_INFO,
+    METHOD_OUTPUT_RCOND,
+    METHOD_OUTPUT_ALGORITHM
+};
+
 /* What an output holds for a matrix of order 0, which no engine sees. Other than ZEROS: of REALs.
  */
 enum method_empty {
@@ -72,7 +84,7 @@ struct method_tensor {
     enum method_dim dims[METHOD_RANK_MAX];
     bool optional; /* inputs: may be absent */
     const char
-        *instead;    /* inputs: "form A and take lu", for who lacks what goes beside it; or NULL */
+        *instead;    /* inputs: "form A and take lu", where what goes with it is missing; or NULL */
     bool is_default; /* outputs: answered when the request names none */
     enum method_empty when_empty; /* outputs */
 };
@@ -96,29 +108,21 @@ struct method_option {
     int64_t initial;     /* default, as it travels */
 };
 
-/* The algorithm a matrix took: the METHOD output and the Invertd-Method header. Names:
- * method_algorithm_name.
+/* The algorithm a matrix took: the METHOD output and the Invertd-Method header. Every one that a
+ * descriptor lists has an id, and its name is the id's: METHOD_ALGORITHM_LU is "lu", in `lu` and in
+ * `auto`. The list is the descriptors' (build/gen, made by the Makefile), sorted.
  */
 enum method_algorithm {
     METHOD_ALGORITHM_NONE, /* not computed: INFO -1, or nothing to do (n = 0) */
-    METHOD_ALGORITHM_LU,
-    METHOD_ALGORITHM_CHOLESKY,
-    METHOD_ALGORITHM_TRIDIAGONAL,
-    METHOD_ALGORITHM_TRIANGULAR,
-    METHOD_ALGORITHM_DIAGONAL,
-    METHOD_ALGORITHM_GAUSS_JORDAN,
-    METHOD_ALGORITHM_SHERMAN_MORRISON,
-    METHOD_ALGORITHM_TWO_SWEEP,
-    METHOD_ALGORITHM_PIVOTED,
-    METHOD_ALGORITHM_WARM_START,
-    METHOD_ALGORITHM_LOW_PRECISION_START,
-    METHOD_ALGORITHM_DIAGONAL_START,
-    METHOD_ALGORITHM_TRANSPOSE_START,
-    METHOD_ALGORITHM_SCALED_IDENTITY_START,
-    METHOD_ALGORITHM_SINGLE,
-    METHOD_ALGORITHM_BLOCK,
-    METHOD_ALGORITHM_REDUCED_MEMORY,
+#define ALGORITHM(id, name) METHOD_ALGORITHM_##id,
+#include "method_algorithms.inc"
+#undef ALGORITHM
     METHOD_ALGORITHM_COUNT
+};
+
+struct method_algorithm_row {
+    enum method_algorithm id; /* METHOD_ALGORITHM_NONE ends a list */
+    const char *help;         /* what it is, in a few words for documentation */
 };
 
 /* A set of inputs: a bit for each, by its place in the descriptor. */
@@ -136,8 +140,8 @@ struct method {
     uint32_t input_sets[METHOD_INPUT_SETS_MAX + 1];
     struct method_tensor outputs[METHOD_OUTPUTS_MAX + 1];
     struct method_option options[METHOD_OPTIONS_MAX + 1];
-    enum method_algorithm
-        algorithm; /* the algorithm of every matrix, when the method has no METHOD output */
+    /* One, which every matrix takes; or several, and the output METHOD reports each matrix's. */
+    struct method_algorithm_row algorithms[METHOD_ALGORITHMS_MAX + 1];
     int64_t n_max; /* largest order accepted */
     /* Predicted work for one matrix of order n (rank m), in floating-point operations and bytes
      * moved; the front turns it into time with rates it measures, for fairness and deadlines. */
@@ -159,6 +163,12 @@ int method_input_shapes(const struct method *method, int place);
 int method_input_find(const struct method *method, const char *name);
 int method_output_find(const struct method *method, const char *name);
 int method_option_find(const struct method *method, const char *name); /* exact; -1 */
+/* Does it take a dense A, its first input, without any other? */
+bool method_takes_dense(const struct method *method);
+/* Is it that, and its first output INVERSE, n x n? */
+bool method_inverts_dense(const struct method *method);
+/* The algorithm of every matrix; METHOD_ALGORITHM_NONE: the output METHOD has each one's. */
+enum method_algorithm method_algorithm_of_all(const struct method *method);
 const char *method_algorithm_name(int algorithm); /* "cholesky"; "none" for a number out of range */
 /* The options of a request that names none, as they travel. */
 void method_default_options(const struct method *method, int64_t options[METHOD_OPTIONS_MAX]);
@@ -181,5 +191,10 @@ const char *method_dim_name(const struct method *method, enum method_dim dim);
  */
 int64_t method_tensor_bytes(const struct method_tensor *tensor, enum precision precision, int64_t n,
                             int64_t m, const int64_t *options);
+
+/* Every descriptor: method_lu, ... */
+#define METHOD(name) extern const struct method method_##name;
+#include "method_list.inc"
+#undef METHOD
 
 #endif

@@ -128,12 +128,28 @@ void proto_v2_config(const struct method *method, struct text *json)
 
 /* ---- The methods document of /v1 ---- */
 
+/* METHOD's help goes on with the algorithms: "which one: lu (the safe one), ...". */
+static void put_help(struct text *json, const struct method *method,
+                     const struct method_tensor *tensor)
+{
+    char buffer[1024];
+    struct text help;
+    text_init_fixed(&help, buffer, sizeof buffer);
+    text_puts(&help, tensor->help != NULL ? tensor->help : "");
+    const struct method_algorithm_row *row = method->algorithms;
+    for (int i = 0; tensor->kind == METHOD_ALGORITHM && row[i].id != METHOD_ALGORITHM_NONE; i++)
+        text_printf(&help, "%s%s (%s)", i > 0 ? ", " : ": ", method_algorithm_name((int)row[i].id),
+                    row[i].help);
+    assert(!help.failed);
+    put_member(json, "help", help.data);
+}
+
 static void put_method_tensor(struct text *json, const struct method *method,
                               const struct method_tensor *tensor, bool is_input)
 {
     static const char *const kinds[] = {
         [METHOD_REAL] = "real", [METHOD_INT32] = "int32", [METHOD_ALGORITHM] = "string"};
-    put_member(json, "help", tensor->help != NULL ? tensor->help : "");
+    put_help(json, method, tensor);
     text_printf(json, ",\"type\":\"%s\",\"shape\":[\"batch\"", kinds[tensor->kind]);
     for (int d = 0; d < tensor->rank; d++) {
         const char *quote = is_constant(tensor->dims[d]) ? "" : "\"";

@@ -60,7 +60,7 @@ struct nested {
 
 static void write_run(struct nested *nested, int64_t count)
 {
-    int32_t algorithm = (int32_t)nested->request->method->algorithm;
+    int32_t algorithm = (int32_t)method_algorithm_of_all(nested->request->method);
     for (int64_t i = 0; nested->data == NULL && i < count; i++) {
         proto__write_text(nested->writer, i > 0 ? "," : "");
         proto__write_values(nested->writer, nested->tensor, PRECISION_FP64, &algorithm, 0, 1);

@@ -125,10 +125,10 @@ template <typename T> struct bed {
         static const int64_t options[METHOD_OPTIONS_MAX] = {};
         struct cuda_tensors item = {};
         item.inputs[0] = a.at(first * n * n);
-        item.outputs[CUDA__AUTO_INVERSE] = x.at(first * n * n);
-        item.outputs[CUDA__AUTO_INFO] = info.at(first);
-        item.outputs[CUDA__AUTO_RCOND] = rcond.at(first);
-        item.outputs[CUDA__AUTO_ALGORITHM] = algorithm.at(first);
+        item.outputs[METHOD_OUTPUT_INVERSE] = x.at(first * n * n);
+        item.outputs[METHOD_OUTPUT_INFO] = info.at(first);
+        item.outputs[METHOD_OUTPUT_RCOND] = rcond.at(first);
+        item.outputs[METHOD_OUTPUT_ALGORITHM] = algorithm.at(first);
         tensors.put({item});
         struct cuda_call call = {};
         call.precision = precision;

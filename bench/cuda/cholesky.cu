@@ -172,10 +172,10 @@ template <typename T> struct bed {
         struct cuda_tensors item = {};
         options[SPD] = averages;
         item.inputs[0] = a.at(first * n * n);
-        item.outputs[CUDA__AUTO_INVERSE] = x.at(first * n * n);
-        item.outputs[CUDA__AUTO_INFO] = info.at(first);
-        item.outputs[CUDA__AUTO_RCOND] = rcond.at(first);
-        item.outputs[CUDA__AUTO_ALGORITHM] = algorithm.at(first);
+        item.outputs[METHOD_OUTPUT_INVERSE] = x.at(first * n * n);
+        item.outputs[METHOD_OUTPUT_INFO] = info.at(first);
+        item.outputs[METHOD_OUTPUT_RCOND] = rcond.at(first);
+        item.outputs[METHOD_OUTPUT_ALGORITHM] = algorithm.at(first);
         tensors.put({item});
         struct cuda_call call = {};
         call.precision = precision;

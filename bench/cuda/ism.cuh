@@ -106,19 +106,19 @@ template <typename T> struct bed {
     {
         struct cuda_tensors item = {};
         const void *given[] = {a0.at(0), x.at(0), y.at(0), nullptr, d.at(0), a0.at(0), b.at(0)};
-        static const uint32_t inputs[] = {
-            1u << CUDA__ISM_GIVEN_DIAGONAL, 1u << CUDA__ISM_GIVEN_INVERSE,
-            1u << CUDA__ISM_GIVEN_INVERSE | 1u << CUDA__ISM_GIVEN_A0, 1u << CUDA__ISM_GIVEN_A};
+        static const uint32_t inputs[] = {1u << METHOD_ISM_A0_DIAGONAL, 1u << METHOD_ISM_A0_INVERSE,
+                                          1u << METHOD_ISM_A0_INVERSE | 1u << METHOD_ISM_A0_DENSE,
+                                          1u << METHOD_ISM_A};
         call.inputs = inputs[kind];
         if (kind != ALONE)
-            call.inputs |= 1u << CUDA__ISM_GIVEN_X | 1u << CUDA__ISM_GIVEN_Y;
+            call.inputs |= 1u << METHOD_ISM_X | 1u << METHOD_ISM_Y;
         for (int i = 0; i < 7; i++)
             item.inputs[i] = call.inputs >> i & 1 ? given[i] : nullptr;
-        item.outputs[CUDA__ISM_WANTED_INVERSE] = z.at(0);
-        item.outputs[CUDA__ISM_WANTED_INFO] = info.at(0);
-        item.outputs[CUDA__ISM_WANTED_RCOND] = rcond.at(0);
-        item.outputs[CUDA__ISM_WANTED_ALGORITHM] = algorithm.at(0);
-        item.outputs[CUDA__ISM_WANTED_DET_RATIO] = det.at(0);
+        item.outputs[METHOD_ISM_INVERSE] = z.at(0);
+        item.outputs[METHOD_ISM_INFO] = info.at(0);
+        item.outputs[METHOD_ISM_RCOND] = rcond.at(0);
+        item.outputs[METHOD_ISM_ALGORITHM] = algorithm.at(0);
+        item.outputs[METHOD_ISM_DET_RATIO] = det.at(0);
         tensors.put({item});
         call.precision = small_real<T>::precision;
         call.n = n;
@@ -126,7 +126,7 @@ template <typename T> struct bed {
         call.options = options;
         call.item_count = 1;
         call.matrices = count;
-        call.wanted = 1u << CUDA__ISM_WANTED_INVERSE;
+        call.wanted = 1u << METHOD_ISM_INVERSE;
         call.tensors = tensors.at(0);
         call.batch.unverified = unverified.at(0);
         const int64_t at_once = std::min<int64_t>(count, 4096);

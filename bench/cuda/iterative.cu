@@ -197,11 +197,12 @@ void part_paper()
                 },
                 [&](int) { iterative_plain(worked.at(0), bed.x.at(0), n); }, 1)[CLOCK_ROUNDS / 2];
             report_rival<double>("paper", n, ("gauss_jordan_plain " + of).c_str(), plain);
-            for (enum cuda__iter_scheme scheme : {CUDA__ITER_ORDER7_HORNER, CUDA__ITER_ORDER7}) {
+            for (enum method_iterative_scheme scheme :
+                 {METHOD_ITERATIVE_ORDER7_HORNER, METHOD_ITERATIVE_ORDER7}) {
                 struct iterative_wish wish;
                 wish.scheme = scheme;
-                wish.initial =
-                    kind == ITERATIVE_DOMINANT ? CUDA__ITER_DIAGONAL : CUDA__ITER_TRANSPOSE;
+                wish.initial = kind == ITERATIVE_DOMINANT ? METHOD_ITERATIVE_DIAGONAL
+                                                          : METHOD_ITERATIVE_TRANSPOSE;
                 report<double>("paper", n, scheme_names[scheme] + (" " + of),
                                bed.run(wish, false, ROUNDS));
             }
@@ -215,10 +216,10 @@ template <typename T> void time_schemes(int64_t n)
 {
     iterative_bed<T> bed(n, 1, false);
     iterative_fill(bed.a.at(0), n, 1, ITERATIVE_GRADED);
-    for (int scheme = CUDA__ITER_AUTO; scheme < CUDA__ITER_SCHEMES; scheme++) {
+    for (int scheme = METHOD_ITERATIVE_SCHEME_AUTO; scheme < METHOD_ITERATIVE_SCHEMES; scheme++) {
         struct iterative_wish wish;
-        wish.scheme = (enum cuda__iter_scheme)scheme;
-        wish.initial = CUDA__ITER_TRANSPOSE;
+        wish.scheme = (enum method_iterative_scheme)scheme;
+        wish.initial = METHOD_ITERATIVE_TRANSPOSE;
         report<T>("schemes", n, scheme_names[scheme], bed.run(wish, false, n > 2048 ? 1 : ROUNDS));
     }
 }
@@ -311,14 +312,14 @@ template <typename T> void time_starts(int64_t n)
     if (peers.inverse > 0)
         report_rival<T>("starts", n, "cublas getrf+getri", peers.inverse);
     report_rival<T>("starts", n, "our lu", time_lu(bed));
-    wish.initial = sizeof(T) == 8 ? CUDA__ITER_LOW_PRECISION : CUDA__ITER_TRANSPOSE;
+    wish.initial = sizeof(T) == 8 ? METHOD_ITERATIVE_LOW_PRECISION : METHOD_ITERATIVE_TRANSPOSE;
     report_both(bed, wish, false, sizeof(T) == 8 ? "cold low_precision" : "cold transpose");
     for (double distance : {0.5, 0.1, 0.01}) {
         char what[32];
         snprintf(what, sizeof what, "warm %g", distance);
         /* X is the inverse that the run before has left. */
         make_v0(bed, distance);
-        wish.initial = CUDA__ITER_INITIAL_AUTO;
+        wish.initial = METHOD_ITERATIVE_INITIAL_AUTO;
         report_both(bed, wish, true, what);
     }
 }
@@ -340,11 +341,12 @@ template <typename T> void time_batch(int64_t n, int64_t count)
     iterative_bed<T> bed(n, count, false);
     struct iterative_wish wish;
     iterative_fill(bed.a.at(0), n, count, ITERATIVE_MILD);
-    for (enum cuda__iter_initial initial : {CUDA__ITER_LOW_PRECISION, CUDA__ITER_TRANSPOSE}) {
-        if (sizeof(T) == 4 && initial == CUDA__ITER_LOW_PRECISION)
+    for (enum method_iterative_initial initial :
+         {METHOD_ITERATIVE_LOW_PRECISION, METHOD_ITERATIVE_TRANSPOSE}) {
+        if (sizeof(T) == 4 && initial == METHOD_ITERATIVE_LOW_PRECISION)
             continue;
         wish.initial = initial;
-        std::string what = initial == CUDA__ITER_TRANSPOSE ? "transpose" : "low_precision";
+        std::string what = initial == METHOD_ITERATIVE_TRANSPOSE ? "transpose" : "low_precision";
         struct iterative_found found = bed.run(wish, false, ROUNDS, count / 2);
         printf("%d matrices: ", (int)count);
         report<T>("batch", n, what + " of " + std::to_string(count), found);

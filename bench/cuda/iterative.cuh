@@ -12,8 +12,8 @@
 
 /* What is asked of `iterative`. */
 struct iterative_wish {
-    enum cuda__iter_scheme scheme = CUDA__ITER_AUTO;
-    enum cuda__iter_initial initial = CUDA__ITER_INITIAL_AUTO;
+    enum method_iterative_scheme scheme = METHOD_ITERATIVE_SCHEME_AUTO;
+    enum method_iterative_initial initial = METHOD_ITERATIVE_INITIAL_AUTO;
     double tolerance = 0;
     int max_iterations = 200;
     bool measures = true; /* RESIDUAL is wanted, and its history */

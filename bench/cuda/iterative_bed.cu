@@ -23,15 +23,15 @@ iterative_bed<T>::iterative_bed(int64_t order, int64_t matrices, bool with_v0)
 {
     struct cuda_tensors item = {};
     void *memory = nullptr;
-    item.inputs[CUDA__ITER_A] = a.at(0);
-    item.inputs[CUDA__ITER_V0] = with_v0 ? v0.at(0) : nullptr;
-    item.outputs[CUDA__ITER_INVERSE] = x.at(0);
-    item.outputs[CUDA__ITER_INFO] = info.at(0);
-    item.outputs[CUDA__ITER_RCOND] = rcond.at(0);
-    item.outputs[CUDA__ITER_ALGORITHM] = algorithm.at(0);
-    item.outputs[CUDA__ITER_ITERATIONS] = iterations.at(0);
-    item.outputs[CUDA__ITER_RESIDUAL] = residual.at(0);
-    item.outputs[CUDA__ITER_HISTORY] = history.at(0);
+    item.inputs[METHOD_ITERATIVE_A] = a.at(0);
+    item.inputs[METHOD_ITERATIVE_V0] = with_v0 ? v0.at(0) : nullptr;
+    item.outputs[METHOD_ITERATIVE_INVERSE] = x.at(0);
+    item.outputs[METHOD_ITERATIVE_INFO] = info.at(0);
+    item.outputs[METHOD_ITERATIVE_RCOND] = rcond.at(0);
+    item.outputs[METHOD_ITERATIVE_ALGORITHM] = algorithm.at(0);
+    item.outputs[METHOD_ITERATIVE_ITERATIONS] = iterations.at(0);
+    item.outputs[METHOD_ITERATIVE_RESIDUAL] = residual.at(0);
+    item.outputs[METHOD_ITERATIVE_HISTORY] = history.at(0);
     tensors.put({item});
     SMALL_TRY(cuda_products_create(nullptr, &products));
     SMALL_TRY(cudaHostAlloc(&memory, sizeof *notes, cudaHostAllocMapped));
@@ -67,10 +67,10 @@ struct iterative_found iterative_bed<T>::run(const struct iterative_wish &wish, 
     struct cuda_call call = {};
     struct iterative_found found;
     std::vector<double> times;
-    memcpy(&options[CUDA__ITER_TOLERANCE], &wish.tolerance, sizeof wish.tolerance);
-    options[CUDA__ITER_MAX_ITERATIONS] = wish.max_iterations;
-    options[CUDA__ITER_SCHEME] = wish.scheme;
-    options[CUDA__ITER_INITIAL] = wish.initial;
+    memcpy(&options[METHOD_ITERATIVE_TOLERANCE], &wish.tolerance, sizeof wish.tolerance);
+    options[METHOD_ITERATIVE_MAX_ITERATIONS] = wish.max_iterations;
+    options[METHOD_ITERATIVE_SCHEME] = wish.scheme;
+    options[METHOD_ITERATIVE_INITIAL] = wish.initial;
     call.precision = small_real<T>::precision;
     call.n = n;
     call.options = options;
@@ -86,7 +86,8 @@ struct iterative_found iterative_bed<T>::run(const struct iterative_wish &wish, 
     SMALL_TRY(cudaDeviceSynchronize());
     for (int round = 0; round <= rounds; round++) {
         bool measures = wish.measures || (round == 0 && rounds > 0);
-        call.wanted = measures ? (1u << (CUDA__ITER_HISTORY + 1)) - 1 : 1u << CUDA__ITER_INVERSE;
+        call.wanted =
+            measures ? (1u << (METHOD_ITERATIVE_HISTORY + 1)) - 1 : 1u << METHOD_ITERATIVE_INVERSE;
         auto start = std::chrono::steady_clock::now();
         notes->asked = 0;
         found.products = 0;

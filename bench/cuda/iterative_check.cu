@@ -225,14 +225,15 @@ template <typename T> void check_unmeasured(iterative_bed<T> &bed, struct iterat
 template <typename T> void check_schemes(int64_t n)
 {
     iterative_bed<T> bed(n, 1, false);
-    for (int s = CUDA__ITER_AUTO; s < CUDA__ITER_SCHEMES; s++) {
-        for (int initial = CUDA__ITER_INITIAL_AUTO; initial <= CUDA__ITER_SCALED_IDENTITY;
-             initial++) {
+    for (int s = METHOD_ITERATIVE_SCHEME_AUTO; s < METHOD_ITERATIVE_SCHEMES; s++) {
+        for (int initial = METHOD_ITERATIVE_INITIAL_AUTO;
+             initial <= METHOD_ITERATIVE_SCALED_IDENTITY; initial++) {
             struct iterative_wish wish;
-            wish.scheme = (enum cuda__iter_scheme)s;
-            wish.initial = (enum cuda__iter_initial)initial;
+            wish.scheme = (enum method_iterative_scheme)s;
+            wish.initial = (enum method_iterative_initial)initial;
             iterative_fill(bed.a.at(0), n, 1,
-                           initial == CUDA__ITER_DIAGONAL || initial == CUDA__ITER_SCALED_IDENTITY
+                           initial == METHOD_ITERATIVE_DIAGONAL ||
+                                   initial == METHOD_ITERATIVE_SCALED_IDENTITY
                                ? ITERATIVE_DOMINANT
                                : ITERATIVE_GRADED);
             check_answer(bed, bed.run(wish, false, 0), 0, "scheme and start");
@@ -249,7 +250,8 @@ template <typename T> void check_company(int64_t n, int64_t count)
     int64_t half = count / 2;
     iterative_fill(all.a.at(0), n, count, ITERATIVE_RANDOM);
     iterative_fill(all.a.at(half * n * n), n, count - half, ITERATIVE_DOMINANT);
-    for (enum cuda__iter_initial initial : {CUDA__ITER_INITIAL_AUTO, CUDA__ITER_TRANSPOSE}) {
+    for (enum method_iterative_initial initial :
+         {METHOD_ITERATIVE_INITIAL_AUTO, METHOD_ITERATIVE_TRANSPOSE}) {
         wish.initial = initial;
         (void)all.run(wish, false, 0);
         for (int64_t k : {(int64_t)0, (int64_t)1, half - 1, half, count - 1}) {

@@ -60,13 +60,13 @@ template <typename T> struct launch {
         : tensors(1), rcond(bed.count), info(bed.count), algorithm(bed.count)
     {
         struct cuda_tensors item = {};
-        item.inputs[CUDA__TRI_DL] = bed.dl.at(0);
-        item.inputs[CUDA__TRI_D] = bed.d.at(0);
-        item.inputs[CUDA__TRI_DU] = bed.du.at(0);
-        item.outputs[CUDA__TRI_INVERSE] = bed.x.at(0);
-        item.outputs[CUDA__TRI_INFO] = info.at(0);
-        item.outputs[CUDA__TRI_RCOND] = rcond.at(0);
-        item.outputs[CUDA__TRI_ALGORITHM] = algorithm.at(0);
+        item.inputs[METHOD_TRIDIAGONAL_DL] = bed.dl.at(0);
+        item.inputs[METHOD_TRIDIAGONAL_D] = bed.d.at(0);
+        item.inputs[METHOD_TRIDIAGONAL_DU] = bed.du.at(0);
+        item.outputs[METHOD_TRIDIAGONAL_INVERSE] = bed.x.at(0);
+        item.outputs[METHOD_TRIDIAGONAL_INFO] = info.at(0);
+        item.outputs[METHOD_TRIDIAGONAL_RCOND] = rcond.at(0);
+        item.outputs[METHOD_TRIDIAGONAL_ALGORITHM] = algorithm.at(0);
         tensors.put({item});
         options[0] = variant;
         call.precision = small_real<T>::precision;
@@ -74,7 +74,7 @@ template <typename T> struct launch {
         call.options = options;
         call.item_count = 1;
         call.matrices = bed.count;
-        call.wanted = 1u << CUDA__TRI_INVERSE;
+        call.wanted = 1u << METHOD_TRIDIAGONAL_INVERSE;
         call.tensors = tensors.at(0);
         call.workspace_bytes = cuda_tridiagonal_workspace(&call, bed.count);
         workspace = new device_array<char>(call.workspace_bytes);
@@ -136,9 +136,9 @@ template <typename T> struct judged judge(const tridiagonal_bed<T> &bed, int64_t
 /* The matrices are dominant: each variant's own answer goes out. */
 int algorithm_of(int variant)
 {
-    return variant == CUDA__TRI_SHERMAN_MORRISON ? METHOD_ALGORITHM_SHERMAN_MORRISON
-           : variant == CUDA__TRI_PIVOTED        ? METHOD_ALGORITHM_PIVOTED
-                                                 : METHOD_ALGORITHM_TWO_SWEEP;
+    return variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON ? METHOD_ALGORITHM_SHERMAN_MORRISON
+           : variant == METHOD_TRIDIAGONAL_PIVOTED        ? METHOD_ALGORITHM_PIVOTED
+                                                          : METHOD_ALGORITHM_TWO_SWEEP;
 }
 
 template <typename T> bool check_order(int64_t n, int64_t count, int variant)
@@ -193,16 +193,18 @@ template <typename T> void print(int64_t n, int64_t count, const struct figures 
     double bytes = (double)(n * n * count) * sizeof(T);
     printf("%s %6d %6d %10.1f %7.0f", name, (int)n, (int)count, found.fill * 1e6,
            bytes / found.fill * 1e-9);
-    for (int v : {CUDA__TRI_TWO_SWEEP, CUDA__TRI_SHERMAN_MORRISON, CUDA__TRI_PIVOTED})
+    for (int v : {METHOD_TRIDIAGONAL_TWO_SWEEP, METHOD_TRIDIAGONAL_SHERMAN_MORRISON,
+                  METHOD_TRIDIAGONAL_PIVOTED})
         printf(" %10.1f (%3.0f%%)", found.ours[v] * 1e6, 100 * found.fill / found.ours[v]);
     printf(" %12.1f %12.1f %12.1f\n", found.peers.pivoting * 1e6, found.peers.plain * 1e6,
            found.plain * 1e6);
     fflush(stdout);
     if (csv)
         fprintf(csv, "%s,%d,%d,%.0f,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f\n", name, (int)n, (int)count,
-                bytes, found.fill * 1e6, found.ours[CUDA__TRI_TWO_SWEEP] * 1e6,
-                found.ours[CUDA__TRI_SHERMAN_MORRISON] * 1e6, found.ours[CUDA__TRI_PIVOTED] * 1e6,
-                found.peers.pivoting * 1e6, found.peers.plain * 1e6, found.plain * 1e6);
+                bytes, found.fill * 1e6, found.ours[METHOD_TRIDIAGONAL_TWO_SWEEP] * 1e6,
+                found.ours[METHOD_TRIDIAGONAL_SHERMAN_MORRISON] * 1e6,
+                found.ours[METHOD_TRIDIAGONAL_PIVOTED] * 1e6, found.peers.pivoting * 1e6,
+                found.peers.plain * 1e6, found.plain * 1e6);
 }
 
 template <typename T> void time_one(int64_t n, int64_t count, FILE *csv)
@@ -217,7 +219,8 @@ template <typename T> void time_one(int64_t n, int64_t count, FILE *csv)
             SMALL_TRY(cudaGetLastError());
         },
         calls);
-    for (int v : {CUDA__TRI_TWO_SWEEP, CUDA__TRI_SHERMAN_MORRISON, CUDA__TRI_PIVOTED}) {
+    for (int v : {METHOD_TRIDIAGONAL_TWO_SWEEP, METHOD_TRIDIAGONAL_SHERMAN_MORRISON,
+                  METHOD_TRIDIAGONAL_PIVOTED}) {
         launch<T> ours(bed, v);
         found.ours[v] = clock_seconds([&](int) { ours.run(); }, calls);
     }

@@ -46,8 +46,7 @@ ALLOWED = {
     "gpu/cuda/ism": CUDA_LU,
     "gpu/cuda/iterative": CUDA_LU | {"gpu/cuda/structured"},
     "gpu/cuda/auto": CUDA_LU | {"gpu/cuda/structured", "gpu/cuda/tridiagonal"},
-    "gpu/cuda/engine": CUDA_LU | {"gpu/cuda/ism", "gpu/cuda/iterative", "gpu/cuda/auto",
-                                  "gpu/cuda/tridiagonal"},
+    "gpu/cuda/engine": ENGINE | {"gpu/cuda/base", "gpu/cuda/gemm"},
     "proto": {"base", "gpu/methods"},
     "queue": {"base", "gpu/methods"},
     "handlers/inference": {"base", "gpu/methods", "proto", "queue"},
@@ -60,6 +59,12 @@ ALLOWED = {
     "bench": {"base", "gpu/methods", "queue"},
     "bench/cuda": {"base", "gpu/cuda/*", "gpu/cuda/tuning/h200"},
     "bench/host": {"base", "gpu/host/*", "gpu/methods"},
+}
+
+# The same for a room that a new method brings with it.
+OF_METHODS = {
+    "gpu/host": HOST_LINALG | {"gpu/host/simd"},
+    "gpu/cuda": CUDA_LU | {"gpu/cuda/structured"},
 }
 
 # Rooms whose sources may include anything of ours: they try the parts one by one.
@@ -107,7 +112,7 @@ DOORS = {
 ONE_DOOR = {r"jansson\.h": "proto/", r"zlib\.h": "proto/",
             r"(lapacke|cblas|openblas.*|f77blas)\.h": "gpu/host/"}
 
-GENERATED = {"method_includes.inc", "method_list.inc", "version.h"}
+GENERATED = {"method_list.inc", "method_algorithms.inc", "cuda_method_list.inc", "version.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*(?:include|define REAL_FILE)\s*([<"])([^>"]+)[>"]', re.M)
 PRIVATE_NAME = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)*?__[a-z0-9_]+")
@@ -130,15 +135,16 @@ def allows(rooms, target):
 
 def check_direction(path, name, problems):
     room, target = str(Path(path).parent), str(Path(name).parent)
+    allowed = ALLOWED.get(room, OF_METHODS.get(str(Path(room).parent)))
     if path.startswith(FREE) or name in CONTRACT and room != "base":
         return
     if not (ROOT / name).exists():
         problems.append(f"{path}: no such header {name}")
     elif room == target:
         return
-    elif room not in ALLOWED:
+    elif allowed is None:
         problems.append(f"{path}: room {room} is not in the table of layers")
-    elif not allows(ALLOWED[room], target):
+    elif not allows(allowed, target):
         problems.append(f"{path}: {room} must not include {name}")
     elif Path(name).stem == "private":
         problems.append(f"{path}: {name} is private to its room")

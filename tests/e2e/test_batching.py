@@ -10,10 +10,11 @@ from harness import codec, matrices, wire
 from harness.codec import JSON, NPY, infer_bytes, invert_bytes, v2_binary, v2_json
 from harness.daemon import Daemon
 from harness.load import Load, reference
+from harness.methods import default_outputs, dense_methods
 from harness.settings import FACTOR, LOAD_SECONDS
 
 COMMON, SPREAD = (4, 8, 16, 32), (1, 2, 3, 5, 12, 24, 31, 33, 48, 64, 80, 100)
-METHODS = ("lu", "auto", "gauss_jordan", "lu_factor", "iterative")
+METHODS = dense_methods()
 
 
 def requests():
@@ -30,7 +31,7 @@ def requests():
         yield f"npy {n}", invert_bytes(
             codec.npy(a),
             NPY,
-            f"?method={method}&outputs=" + ("lu" if method == "lu_factor" else "inverse"),
+            f"?method={method}&outputs={default_outputs(method)[0].lower()}",
         )
         yield f"npy F {n}", invert_bytes(codec.npy(np.asfortranarray(a)), NPY)
     for n in (3, 8, 20):

@@ -1,12 +1,14 @@
 """The CUDA engine itself behind the front, its kernels run on the CPU by the SIMT stand-in."""
 
+import re
+
 import numpy as np
 
 from harness import codec, matrices
 from harness.codec import NPY, NPZ, Client
 from harness.daemon import Daemon
 from harness.metrics import watch_batch
-from harness.settings import SIMT_ENGINE
+from harness.settings import ROOT, SIMT_ENGINE
 
 
 def simt(*options):
@@ -85,7 +87,8 @@ def test_who_computes():
             assert kernel.startswith(wanted), (told, kernels)
 
 
-SORTED_MIN = 256  # CUDA_AUTO_SORTED_N_MIN
+SORTED_MIN = int(re.search(r"CUDA_AUTO_SORTED_N_MIN (\d+)",
+                           (ROOT / "gpu/cuda/auto/limits.h").read_text())[1])
 
 
 def kinds(n, dtype):

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/minmax.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/auto/call.h"
 #include "gpu/cuda/structured/cholesky.h"
 #include "gpu/cuda/lu/lu.h"
@@ -321,3 +322,17 @@ cudaError_t cuda_auto_again(const struct cuda_call *call, cudaStream_t stream)
     advance(&visit);
     return visit.status;
 }
+
+const struct cuda_method cuda_method_auto[] = {
+    {.name = "auto",
+     .kernel = "cuda auto",
+     .n_min = 1,
+     .n_max = {CUDA_AUTO_N_MAX, CUDA_AUTO_N_MAX},
+     .takes_tensors = true,
+     .takes_products = true,
+     .launch = cuda_auto,
+     .again = cuda_auto_again,
+     .workspace = cuda_auto_workspace,
+     .self_test = cuda__try_auto},
+    {0},
+};

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/base/call.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/structured/identify.h"
 #include "gpu/cuda/tridiagonal/call.h"
 #include "gpu/method.h"
@@ -15,14 +15,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* The descriptor's outputs, by their indices. */
-enum cuda__auto_output {
-    CUDA__AUTO_INVERSE,
-    CUDA__AUTO_INFO,
-    CUDA__AUTO_RCOND,
-    CUDA__AUTO_ALGORITHM
-};
 
 /* The kinds that have an algorithm of their own. */
 enum cuda__auto_kind {
@@ -158,6 +150,8 @@ cudaError_t cuda__auto_begin(const struct cuda_call *call, bool sorts, cudaStrea
 size_t cuda__auto_bytes(const struct cuda_call *call, bool sorts, int64_t matrices);
 
 extern const struct cuda__auto_kernels cuda__auto_kernels_f32, cuda__auto_kernels_f64;
+
+cuda_self_tester cuda__try_auto; /* self_test.c */
 
 #ifdef __cplusplus
 }

@@ -35,11 +35,11 @@ static __device__ __forceinline__ cuda__auto_target<T> cuda__auto_find(const cud
     const cuda_tensors &item =
         call.tensors[cuda__item_of(call.tensors, call.item_count, call.matrices, of)];
     int64_t within = of - item.first, before = within * call.n * call.n;
-    T *x = (T *)item.outputs[CUDA__AUTO_INVERSE];
+    T *x = (T *)item.outputs[METHOD_OUTPUT_INVERSE];
     return {(const T *)item.inputs[0] + before, x ? x + before : nullptr,
-            (T *)item.outputs[CUDA__AUTO_RCOND] + within,
-            (int32_t *)item.outputs[CUDA__AUTO_INFO] + within,
-            (int32_t *)item.outputs[CUDA__AUTO_ALGORITHM] + within};
+            (T *)item.outputs[METHOD_OUTPUT_RCOND] + within,
+            (int32_t *)item.outputs[METHOD_OUTPUT_INFO] + within,
+            (int32_t *)item.outputs[METHOD_OUTPUT_ALGORITHM] + within};
 }
 
 /* The matrix in a place. */
@@ -160,9 +160,9 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     if (i >= items)
         return;
     const cuda_tensors &from = call.tensors[i];
-    call.space.items[i] = {from.inputs[0], from.outputs[CUDA__AUTO_INVERSE],
-                           from.outputs[CUDA__AUTO_RCOND], (int32_t *)from.outputs[CUDA__AUTO_INFO],
-                           from.first};
+    call.space.items[i] = {from.inputs[0], from.outputs[METHOD_OUTPUT_INVERSE],
+                           from.outputs[METHOD_OUTPUT_RCOND],
+                           (int32_t *)from.outputs[METHOD_OUTPUT_INFO], from.first};
 }
 
 /* A diagonal, triangular or tridiagonal matrix has a zero among these entries. (Of order 2 the last
@@ -446,12 +446,12 @@ static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     if (i > 0)
         return;
     cuda_tensors tensors = {};
-    tensors.inputs[CUDA__TRI_DL] = dl;
-    tensors.inputs[CUDA__TRI_D] = d;
-    tensors.inputs[CUDA__TRI_DU] = du;
-    tensors.outputs[CUDA__TRI_INVERSE] = cuda__auto_matrix<T>(call, call.space.x, entry);
-    tensors.outputs[CUDA__TRI_INFO] = call.space.infos + entry;
-    tensors.outputs[CUDA__TRI_RCOND] = (T *)call.space.rconds + entry;
+    tensors.inputs[METHOD_TRIDIAGONAL_DL] = dl;
+    tensors.inputs[METHOD_TRIDIAGONAL_D] = d;
+    tensors.inputs[METHOD_TRIDIAGONAL_DU] = du;
+    tensors.outputs[METHOD_TRIDIAGONAL_INVERSE] = cuda__auto_matrix<T>(call, call.space.x, entry);
+    tensors.outputs[METHOD_TRIDIAGONAL_INFO] = call.space.infos + entry;
+    tensors.outputs[METHOD_TRIDIAGONAL_RCOND] = (T *)call.space.rconds + entry;
     tensors.first = entry;
     call.space.tensors[entry] = tensors;
 }

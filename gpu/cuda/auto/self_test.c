@@ -2,7 +2,7 @@
  * each kind, sorted and not, at orders below the least that is sorted, judged by
  * |I - X A| / (n |A| |X| eps), and by the algorithms that METHOD tells.
  */
-#include "gpu/cuda/base/self_test.h"
+#include "gpu/cuda/base/pool.h"
 
 #include <float.h>
 #include <math.h>
@@ -122,10 +122,10 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_ca
     static const int64_t orders[] = {8, CUDA_SMALL_N_MAX + 1, N_MAX};
     cudaError_t status = cudaSuccess;
     h_bench->item = (struct cuda_tensors){.inputs = {seen->a},
-                                          .outputs = {[CUDA__AUTO_INVERSE] = seen->x,
-                                                      [CUDA__AUTO_INFO] = seen->info,
-                                                      [CUDA__AUTO_RCOND] = seen->rcond,
-                                                      [CUDA__AUTO_ALGORITHM] = seen->algorithm}};
+                                          .outputs = {[METHOD_OUTPUT_INVERSE] = seen->x,
+                                                      [METHOD_OUTPUT_INFO] = seen->info,
+                                                      [METHOD_OUTPUT_RCOND] = seen->rcond,
+                                                      [METHOD_OUTPUT_ALGORITHM] = seen->algorithm}};
     call->notes = &h_bench->notes;
     call->d_notes = &seen->notes;
     call->tensors = &seen->item;
@@ -156,7 +156,7 @@ cudaError_t cuda__try_auto(struct cuda_pool *pool, struct cuda_products *product
                              .item_count = 1,
                              .matrices = KINDS,
                              .inputs = UINT32_MAX,
-                             .wanted = UINT32_C(1) << CUDA__AUTO_INVERSE,
+                             .wanted = UINT32_C(1) << METHOD_OUTPUT_INVERSE,
                              .products = products};
     *worst = 0;
     cudaError_t status = cudaHostAlloc(&memory, sizeof(struct bench), cudaHostAllocMapped);

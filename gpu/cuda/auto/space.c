@@ -31,9 +31,9 @@ struct cuda_call cuda__auto_bands_call(const struct cuda__auto_call *of, int64_t
                               .item_count = count,
                               .matrices = count,
                               .inputs = UINT32_MAX,
-                              .wanted = UINT32_C(1) << CUDA__TRI_INVERSE |
-                                        UINT32_C(1) << CUDA__TRI_INFO |
-                                        UINT32_C(1) << CUDA__TRI_RCOND,
+                              .wanted = UINT32_C(1) << METHOD_TRIDIAGONAL_INVERSE |
+                                        UINT32_C(1) << METHOD_TRIDIAGONAL_INFO |
+                                        UINT32_C(1) << METHOD_TRIDIAGONAL_RCOND,
                               .tensors = of->space.tensors,
                               .workspace = of->space.scratch,
                               .workspace_bytes = of->space.scratch_bytes};

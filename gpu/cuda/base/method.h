@@ -1,7 +1,9 @@
 /* gpu/cuda/base/method.h: the methods this engine takes: their launchers, their workspaces, and
  * which output is which.
  *
- * A new method, or a new range of orders, is a row of method.c. Threads: any; constant data.
+ * A method is one file of gpu/cuda, C or CUDA C++, that defines `const struct cuda_method
+ * cuda_method_NAME[]`: a row for each range of orders, and an empty one behind the last. A method
+ * without such a file is the host engine's alone. Threads: any; constant data.
  */
 #ifndef GPU_CUDA_BASE_METHOD_H
 #define GPU_CUDA_BASE_METHOD_H
@@ -12,7 +14,17 @@
 #include "gpu/cuda/base/call.h"
 #include "gpu/method.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cuda_pool;
+
 typedef cudaError_t cuda_launcher(const struct cuda_call *call, cudaStream_t stream);
+/* *worst: the largest residual of the matrices tried, by the contract's measure; as it was where
+ * the pool has no room. Blocks. */
+typedef cudaError_t cuda_self_tester(struct cuda_pool *pool, struct cuda_products *products,
+                                     enum precision precision, cudaStream_t stream, double *worst);
 
 struct cuda_method {
     const char *name;   /* the descriptor's */
@@ -34,10 +46,12 @@ struct cuda_method {
      * other. */
     size_t (*workspace)(const struct cuda_call *call, int64_t matrices);
     size_t (*recover_workspace)(const struct cuda_call *call, int64_t matrices);
+    /* Of a row that takes tensors; NULL: none. Others are tried as inverses or factors. */
+    cuda_self_tester *self_test;
 };
 
-/* The row of method_at(index) that takes matrices of order n; NULL when none does. A walk through a
- * few rows. */
+/* The row of method_at(index) that takes matrices of order n; NULL when none does. Cost: a few
+ * comparisons. */
 const struct cuda_method *cuda_method_find(uint32_t index, enum precision precision, int64_t n);
 
 /* The largest order of method_at(index); 0: it is not taken. */
@@ -48,5 +62,14 @@ size_t cuda_method_bytes_min(const struct cuda_method *method, const struct cuda
 
 /* All rows, one after the other; NULL behind the last. */
 const struct cuda_method *cuda_method_row(int row);
+
+/* The rows of each method that gpu/cuda has: cuda_method_lu[], ... */
+#define METHOD(name) extern const struct cuda_method cuda_method_##name[];
+#include "cuda_method_list.inc"
+#undef METHOD
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,163 +1,22 @@
-/* gpu/cuda/engine/method.c: see method.h. */
+/* gpu/cuda/engine/method.c: the rows of all methods that gpu/cuda has any for, in the order of
+ * their names: see base/method.h.
+ *
+ * The list is what the sources define (build/gen, made by the Makefile).
+ */
 #include "gpu/cuda/base/method.h"
 
 #include <stddef.h>
-#include <string.h>
 
-#include "gpu/cuda/auto/auto.h"
-#include "gpu/cuda/ism/ism.h"
-#include "gpu/cuda/iterative/iterative.h"
-#include "gpu/cuda/lu/lu.h"
-#include "gpu/cuda/tridiagonal/tridiagonal.h"
-#include "gpu/methods/auto.h"
-
-/* ---- Launchers of lu_small/lu_small.h ---- */
-
-static cudaError_t inverse_small(const struct cuda_call *call, cudaStream_t stream)
-{
-    return cuda_inverse_small(call->precision, call->n, &call->batch, stream);
-}
-
-static cudaError_t recover_small(const struct cuda_call *call, cudaStream_t stream)
-{
-    return cuda_recover_small(call->precision, call->n, &call->batch, stream);
-}
-
-static cudaError_t factor_small(const struct cuda_call *call, cudaStream_t stream)
-{
-    return cuda_factor_small(call->precision, call->n, &call->batch, stream);
-}
-
-/* ---- Launchers of lu/lu.h ---- */
-
-static cudaError_t inverse_middle(const struct cuda_call *call, cudaStream_t stream)
-{
-    return cuda_inverse_middle(call->precision, call->n, &call->batch, call->workspace,
-                               call->workspace_bytes, call->products, stream);
-}
-
-static cudaError_t recover_middle(const struct cuda_call *call, cudaStream_t stream)
-{
-    return cuda_recover_middle(call->precision, call->n, &call->batch, call->workspace,
-                               call->workspace_bytes, call->products, stream);
-}
-
-static size_t inverse_middle_workspace(const struct cuda_call *call, int64_t matrices)
-{
-    return cuda_inverse_middle_workspace(call->precision, call->n, matrices);
-}
-
-static cudaError_t factor_middle(const struct cuda_call *call, cudaStream_t stream)
-{
-    return cuda_factor_middle(call->precision, call->n, &call->batch, call->workspace,
-                              call->workspace_bytes, call->products, stream);
-}
-
-static size_t factor_middle_workspace(const struct cuda_call *call, int64_t matrices)
-{
-    return cuda_factor_middle_workspace(call->precision, call->n, matrices);
-}
-
-/* ---- The rows ---- */
-
-static const struct cuda_method table[] = {
-    {.name = "lu",
-     .kernel = "cuda lu fused",
-     .n_min = 1,
-     .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
-     .result = 0,
-     .info = 1,
-     .extra = 2,
-     .launch = inverse_small,
-     .recover = recover_small},
-    {.name = "lu",
-     .kernel = "cuda lu blocked",
-     .n_min = CUDA_SMALL_N_MAX + 1,
-     .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
-     .result = 0,
-     .info = 1,
-     .extra = 2,
-     .takes_products = true,
-     .launch = inverse_middle,
-     .recover = recover_middle,
-     .workspace = inverse_middle_workspace},
-    {.name = "lu_factor",
-     .kernel = "cuda lu_factor fused",
-     .n_min = 1,
-     .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
-     .result = 0,
-     .extra = 1,
-     .info = 2,
-     .launch = factor_small},
-    {.name = "lu_factor",
-     .kernel = "cuda lu_factor blocked",
-     .n_min = CUDA_SMALL_N_MAX + 1,
-     .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
-     .result = 0,
-     .extra = 1,
-     .info = 2,
-     .takes_products = true,
-     .launch = factor_middle,
-     .workspace = factor_middle_workspace},
-    /* The blocked elimination in place is Gauss-Jordan's, with partial pivoting. */
-    {.name = "gauss_jordan",
-     .kernel = "cuda gauss-jordan fused",
-     .n_min = 1,
-     .n_max = {CUDA_SMALL_N_MAX, CUDA_SMALL_N_MAX},
-     .result = 0,
-     .info = 1,
-     .extra = 2,
-     .launch = inverse_small,
-     .recover = recover_small},
-    {.name = "gauss_jordan",
-     .kernel = "cuda gauss-jordan blocked",
-     .n_min = CUDA_SMALL_N_MAX + 1,
-     .n_max = {CUDA_MIDDLE_N_MAX, CUDA_MIDDLE_N_MAX},
-     .result = 0,
-     .info = 1,
-     .extra = 2,
-     .takes_products = true,
-     .launch = inverse_middle,
-     .recover = recover_middle,
-     .workspace = inverse_middle_workspace},
-    {.name = "auto",
-     .kernel = "cuda auto",
-     .n_min = 1,
-     .n_max = {CUDA_AUTO_N_MAX, CUDA_AUTO_N_MAX},
-     .takes_tensors = true,
-     .takes_products = true,
-     .launch = cuda_auto,
-     .again = cuda_auto_again,
-     .workspace = cuda_auto_workspace},
-    {.name = "iterative",
-     .kernel = "cuda iterative",
-     .n_min = 1,
-     .n_max = {CUDA_ITERATIVE_N_MAX, CUDA_ITERATIVE_N_MAX},
-     .takes_tensors = true,
-     .takes_products = true,
-     .launch = cuda_iterative,
-     .again = cuda_iterative_again,
-     .workspace = cuda_iterative_workspace},
-    {.name = "tridiagonal",
-     .kernel = "cuda tridiagonal",
-     .n_min = 1,
-     .n_max = {CUDA_TRIDIAGONAL_N_MAX, CUDA_TRIDIAGONAL_N_MAX},
-     .takes_tensors = true,
-     .launch = cuda_tridiagonal,
-     .workspace = cuda_tridiagonal_workspace},
-    {.name = "ism",
-     .kernel = "cuda ism",
-     .n_min = 1,
-     .n_max = {CUDA_ISM_N_MAX, CUDA_ISM_N_MAX},
-     .takes_tensors = true,
-     .takes_products = true,
-     .launch = cuda_ism,
-     .recover = cuda_ism_recover,
-     .workspace = cuda_ism_workspace,
-     .recover_workspace = cuda_ism_recover_workspace},
+static const struct {
+    const struct method *method;
+    const struct cuda_method *rows;
+} table[] = {
+#define METHOD(name) {&method_##name, cuda_method_##name},
+#include "cuda_method_list.inc"
+#undef METHOD
 };
 
-#define ROWS ((int)(sizeof table / sizeof table[0]))
+#define METHODS (sizeof table / sizeof table[0])
 
 size_t cuda_method_bytes_min(const struct cuda_method *method, const struct cuda_call *call)
 {
@@ -168,19 +27,30 @@ size_t cuda_method_bytes_min(const struct cuda_method *method, const struct cuda
 
 const struct cuda_method *cuda_method_row(int row)
 {
-    return row < ROWS ? &table[row] : NULL;
+    for (size_t i = 0; i < METHODS; i++) {
+        for (const struct cuda_method *of = table[i].rows; of->name; of++) {
+            if (row-- == 0)
+                return of;
+        }
+    }
+    return NULL;
 }
 
-static bool is_of(const struct cuda_method *row, uint32_t index)
+/* The rows of method_at(index): none, where there is no such method. */
+static const struct cuda_method *rows_of(uint32_t index)
 {
-    return index < (uint32_t)method_count() && strcmp(row->name, method_at((int)index)->name) == 0;
+    static const struct cuda_method none[] = {{0}};
+    for (size_t i = 0; i < METHODS; i++) {
+        if (index < (uint32_t)method_count() && table[i].method == method_at((int)index))
+            return table[i].rows;
+    }
+    return none;
 }
 
 const struct cuda_method *cuda_method_find(uint32_t index, enum precision precision, int64_t n)
 {
-    for (int i = 0; i < ROWS; i++) {
-        const struct cuda_method *row = &table[i];
-        if (n >= row->n_min && n <= row->n_max[precision] && is_of(row, index))
+    for (const struct cuda_method *row = rows_of(index); row->name; row++) {
+        if (n >= row->n_min && n <= row->n_max[precision])
             return row;
     }
     return NULL;
@@ -188,9 +58,8 @@ const struct cuda_method *cuda_method_find(uint32_t index, enum precision precis
 
 int64_t cuda_method_n_max(uint32_t index, enum precision precision)
 {
-    int64_t most = 0;
-    for (int i = 0; i < ROWS; i++)
-        if (is_of(&table[i], index) && table[i].n_max[precision] > most)
-            most = table[i].n_max[precision];
-    return most;
+    int64_t n_max = 0;
+    for (const struct cuda_method *row = rows_of(index); row->name; row++)
+        n_max = row->n_max[precision] > n_max ? row->n_max[precision] : n_max;
+    return n_max;
 }

@@ -217,15 +217,8 @@ static cudaError_t try_row(struct trial *trial, double *worst)
 {
     if (!trial->method->takes_tensors)
         return try(trial, worst);
-    if (strcmp(trial->method->name, "iterative") == 0)
-        return cuda__try_iterative(trial->pool, trial->products, trial->precision, trial->stream,
-                                   worst);
-    if (strcmp(trial->method->name, "auto") == 0)
-        return cuda__try_auto(trial->pool, trial->products, trial->precision, trial->stream, worst);
-    if (strcmp(trial->method->name, "ism") == 0)
-        return cuda__try_ism(trial->pool, trial->products, trial->precision, trial->stream, worst);
-    assert(strcmp(trial->method->name, "tridiagonal") == 0);
-    return cuda__try_tridiagonal(trial->pool, trial->precision, trial->stream, worst);
+    return trial->method->self_test(trial->pool, trial->products, trial->precision, trial->stream,
+                                    worst);
 }
 
 static enum engine_exit try_all(struct trial *trial, bool prints)
@@ -235,7 +228,8 @@ static enum engine_exit try_all(struct trial *trial, bool prints)
         double worst = -1;
         trial->method = cuda_method_row(i / PRECISION_COUNT);
         trial->precision = (enum precision)(i % PRECISION_COUNT);
-        if (trial->method->n_max[trial->precision] == 0)
+        bool has_test = !trial->method->takes_tensors || trial->method->self_test;
+        if (trial->method->n_max[trial->precision] == 0 || !has_test)
             continue;
         cudaError_t status = try_row(trial, &worst);
         if (status != cudaSuccess)

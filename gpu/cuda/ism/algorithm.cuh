@@ -61,17 +61,17 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     /* sizes: the sums of A0 or A0^-1 are wanted, for the trial. */
     void bring(bool sizes)
     {
-        bool alone = has(CUDA__ISM_GIVEN_A);
+        bool alone = has(METHOD_ISM_A);
         note(CUDA_ISM_BRING);
         start(cuda__ism_begin_kernel<T>, 1, 1, 0, call);
         if (alone) {
-            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A,
+            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)METHOD_ISM_A,
                  thin(CUDA__ISM_X));
             look_at(CUDA__ISM_X, 1);
             over(call.n * call.n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_ONES,
                  thin(CUDA__ISM_Y));
         } else {
-            over_both(call.n * call.m, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_X,
+            over_both(call.n * call.m, cuda__ism_bring_kernel<T>, call, (int)METHOD_ISM_X,
                       thin(CUDA__ISM_X));
         }
         if (call.recovery && !cuda__ism_knows(call))
@@ -82,12 +82,12 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         else if (diagonal())
             over(call.n, cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>, call);
         else
-            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_INVERSE,
+            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)METHOD_ISM_A0_INVERSE,
                  square(CUDA__ISM_B));
-        if (has(CUDA__ISM_GIVEN_A0))
-            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A0,
+        if (has(METHOD_ISM_A0_DENSE))
+            over(call.n * call.n, cuda__ism_bring_kernel<T>, call, (int)METHOD_ISM_A0_DENSE,
                  square(CUDA__ISM_A0));
-        if (sizes && has(CUDA__ISM_GIVEN_A0))
+        if (sizes && has(METHOD_ISM_A0_DENSE))
             look_at(CUDA__ISM_A0, 1);
         if (sizes && !cuda__ism_knows(call)) {
             weigh_thin(false);
@@ -184,9 +184,9 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     void keep_factors(int64_t group, int64_t first, int64_t count)
     {
         int64_t at = first - group, n = call.n;
-        if (wants(CUDA__ISM_WANTED_R))
+        if (wants(METHOD_ISM_R))
             over(count * call.m, cuda__ism_write_r_kernel<T>, call, first, count);
-        if (!wants(CUDA__ISM_WANTED_U) && !wants(CUDA__ISM_WANTED_V))
+        if (!wants(METHOD_ISM_U) && !wants(METHOD_ISM_V))
             return;
         if (first > 0)
             multiply(n, count, first, false, false, -1, {CUDA__ISM_UR, 0, 0}, {CUDA__ISM_P, 0, at},
@@ -200,7 +200,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
 
     void start_factors()
     {
-        if (!wants(CUDA__ISM_WANTED_U) && !wants(CUDA__ISM_WANTED_V))
+        if (!wants(METHOD_ISM_U) && !wants(METHOD_ISM_V))
             return;
         copy_thin(CUDA__ISM_X, CUDA__ISM_U);
         copy_thin(CUDA__ISM_Y, CUDA__ISM_V);
@@ -216,14 +216,14 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     {
         static const struct {
             int output, array;
-        } factors[] = {{CUDA__ISM_WANTED_U, CUDA__ISM_U}, {CUDA__ISM_WANTED_V, CUDA__ISM_V}};
+        } factors[] = {{METHOD_ISM_U, CUDA__ISM_U}, {METHOD_ISM_V, CUDA__ISM_V}};
         for (const auto &factor : factors) {
             if (wants(factor.output))
                 over(call.n * call.m, cuda__ism_factor_kernel<T>, call, factor.output,
                      thin(factor.array), none);
         }
-        if (none && wants(CUDA__ISM_WANTED_R))
-            over(call.m * call.m, cuda__ism_factor_kernel<T>, call, (int)CUDA__ISM_WANTED_R,
+        if (none && wants(METHOD_ISM_R))
+            over(call.m * call.m, cuda__ism_factor_kernel<T>, call, (int)METHOD_ISM_R,
                  cuda__ism_shape{CUDA__ISM_C, call.m, call.m, call.lds}, true);
     }
 
@@ -418,7 +418,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
         if (call.plan.beside)
             join();
-        else if (!has(CUDA__ISM_GIVEN_A))
+        else if (!has(METHOD_ISM_A))
             measure_a();
         try_known();
     }
@@ -466,7 +466,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
 
     bool wants_factors() const
     {
-        return wants(CUDA__ISM_WANTED_U) || wants(CUDA__ISM_WANTED_R) || wants(CUDA__ISM_WANTED_V);
+        return wants(METHOD_ISM_U) || wants(METHOD_ISM_R) || wants(METHOD_ISM_V);
     }
 
     void run()
@@ -493,11 +493,11 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
             try_answer();
             start_alone(cuda__ism_judge_kernel<T, CUDA__ISM_THREADS>,
                         cuda__ism_judge_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
-            refuse(CUDA__ISM_WANTED_INVERSE, call.n * call.n);
-            refuse(CUDA__ISM_WANTED_U, call.n * call.m);
-            refuse(CUDA__ISM_WANTED_V, call.n * call.m);
+            refuse(METHOD_ISM_INVERSE, call.n * call.n);
+            refuse(METHOD_ISM_U, call.n * call.m);
+            refuse(METHOD_ISM_V, call.n * call.m);
         }
-        refuse(CUDA__ISM_WANTED_R, call.m * call.m);
+        refuse(METHOD_ISM_R, call.m * call.m);
     }
 };
 

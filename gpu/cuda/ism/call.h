@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/base/call.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/ism/ism.h"
 #include "gpu/common/probes.h"
-#include "gpu/method.h"
+#include "gpu/methods/ism.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,28 +65,6 @@ extern "C" {
 #define CUDA__ISM_STREAM_ROWS 128
 #define CUDA__ISM_STREAM_STRIP 16
 #define CUDA__ISM_STREAM_FEW 66
-
-/* The descriptor's inputs and outputs, by their indices. */
-enum cuda__ism_input {
-    CUDA__ISM_GIVEN_A,
-    CUDA__ISM_GIVEN_X,
-    CUDA__ISM_GIVEN_Y,
-    CUDA__ISM_GIVEN_SCALE,
-    CUDA__ISM_GIVEN_DIAGONAL,
-    CUDA__ISM_GIVEN_A0,
-    CUDA__ISM_GIVEN_INVERSE
-};
-
-enum cuda__ism_output {
-    CUDA__ISM_WANTED_INVERSE,
-    CUDA__ISM_WANTED_INFO,
-    CUDA__ISM_WANTED_RCOND,
-    CUDA__ISM_WANTED_ALGORITHM,
-    CUDA__ISM_WANTED_DET_RATIO,
-    CUDA__ISM_WANTED_U,
-    CUDA__ISM_WANTED_R,
-    CUDA__ISM_WANTED_V
-};
 
 /* The arrays of a part. One that a matrix does not need has no length. */
 enum cuda__ism_array {
@@ -194,6 +172,8 @@ cudaError_t cuda__ism_stream_f32(const struct cuda__ism_call *work, cudaStream_t
 cudaError_t cuda__ism_stream_f64(const struct cuda__ism_call *work, cudaStream_t stream);
 /* The first work->count of the unverified matrices. */
 cuda__ism_launcher cuda__ism_recover_f32, cuda__ism_recover_f64;
+
+cuda_self_tester cuda__try_ism; /* self_test.c */
 
 #ifdef __cplusplus
 }

@@ -235,7 +235,7 @@ template <typename S, int Most> struct cuda__ism_coupler {
     /* The largest row of |Y| times those: lanes share a row, 8, 16 or all of them. */
     __device__ __forceinline__ double find_row(S *excess) const
     {
-        const S *y = at.input(CUDA__ISM_GIVEN_Y, at.m);
+        const S *y = at.input(METHOD_ISM_Y, at.m);
         const int width = at.m > 16 ? 32 : at.m > 8 ? 16 : 8;
         const int rows = threads / width, own = (int)threadIdx.x / width;
         double max_row = 0;
@@ -309,8 +309,8 @@ static __global__ void __launch_bounds__(cuda__ism_coupler<S, Most>::threads,
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int lane = (int)threadIdx.x % CUDA__WARP;
     cuda__ism_coupler<S, Most> one = {
-        at,       *(shared *)cuda__memory,           (int)threadIdx.x / CUDA__WARP, lane, lane / 4,
-        lane % 4, at.input(CUDA__ISM_GIVEN_X, at.m), at.lines(CUDA__ISM_STREAM_K)};
+        at,       *(shared *)cuda__memory,      (int)threadIdx.x / CUDA__WARP, lane, lane / 4,
+        lane % 4, at.input(METHOD_ISM_X, at.m), at.lines(CUDA__ISM_STREAM_K)};
     one.run((int)blockIdx.x);
 }
 

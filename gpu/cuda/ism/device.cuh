@@ -92,7 +92,7 @@ static __device__ __forceinline__ const T *cuda__ism_given_inverse(const cuda__i
                                                                    int64_t slot)
 {
     return call.plan.in_place
-               ? cuda__ism_input<T>(call, slot, CUDA__ISM_GIVEN_INVERSE, call.n * call.n)
+               ? cuda__ism_input<T>(call, slot, METHOD_ISM_A0_INVERSE, call.n * call.n)
                : cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
 }
 
@@ -111,7 +111,7 @@ static __host__ __device__ __forceinline__ bool cuda__ism_is_whole(int64_t n)
 /* Is A known? */
 static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_call &call)
 {
-    return !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1) || (call.inputs >> CUDA__ISM_GIVEN_A0 & 1);
+    return !(call.inputs >> METHOD_ISM_A0_INVERSE & 1) || (call.inputs >> METHOD_ISM_A0_DENSE & 1);
 }
 
 /* ---- The lines of a trial ---- */
@@ -173,10 +173,10 @@ static __device__ __forceinline__ void
 cuda__ism_store(const cuda__ism_call &call, const cuda_tensors *item, int64_t within, int info,
                 T rcond, int algorithm, T det_ratio)
 {
-    ((int32_t *)item->outputs[CUDA__ISM_WANTED_INFO])[within] = info;
-    ((T *)item->outputs[CUDA__ISM_WANTED_RCOND])[within] = rcond;
-    ((int32_t *)item->outputs[CUDA__ISM_WANTED_ALGORITHM])[within] = algorithm;
-    ((T *)item->outputs[CUDA__ISM_WANTED_DET_RATIO])[within] = det_ratio;
+    ((int32_t *)item->outputs[METHOD_ISM_INFO])[within] = info;
+    ((T *)item->outputs[METHOD_ISM_RCOND])[within] = rcond;
+    ((int32_t *)item->outputs[METHOD_ISM_ALGORITHM])[within] = algorithm;
+    ((T *)item->outputs[METHOD_ISM_DET_RATIO])[within] = det_ratio;
     if (info < -1 && call.unverified)
         atomicAdd(call.unverified, 1);
 }

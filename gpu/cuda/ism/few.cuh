@@ -175,9 +175,9 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
 
     __device__ __forceinline__ void load()
     {
-        const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n + t;
-        const T *from_x = (const T *)item->inputs[CUDA__ISM_GIVEN_X] + (within * n + t) * m;
-        const T *from_y = (const T *)item->inputs[CUDA__ISM_GIVEN_Y] + (within * n + t) * m;
+        const T *b = (const T *)item->inputs[METHOD_ISM_A0_INVERSE] + within * n * n + t;
+        const T *from_x = (const T *)item->inputs[METHOD_ISM_X] + (within * n + t) * m;
+        const T *from_y = (const T *)item->inputs[METHOD_ISM_Y] + (within * n + t) * m;
         excess = 0;
 #pragma unroll
         for (int i = 0; i < N; i++)
@@ -398,9 +398,9 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
     /* By how many eps X K is off. */
     __device__ __forceinline__ double lost(double terms) const
     {
-        const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n;
-        const T *all_x = (const T *)item->inputs[CUDA__ISM_GIVEN_X] + within * n * m;
-        const T *all_y = (const T *)item->inputs[CUDA__ISM_GIVEN_Y] + within * n * m;
+        const T *b = (const T *)item->inputs[METHOD_ISM_A0_INVERSE] + within * n * n;
+        const T *all_x = (const T *)item->inputs[METHOD_ISM_X] + within * n * m;
+        const T *all_y = (const T *)item->inputs[METHOD_ISM_Y] + within * n * m;
         T *columns = memory + kept;
 #pragma unroll
         for (int c = 0; c < M; c++)
@@ -413,7 +413,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
     /* The column's sum of |B - Z M|. Of what is in shared memory X is kept; B is read again. */
     __device__ __forceinline__ T whole_error() const
     {
-        const T *b = (const T *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + within * n * n + t;
+        const T *b = (const T *)item->inputs[METHOD_ISM_A0_INVERSE] + within * n * n + t;
         T zx[M], line[M], size = 0;
         team::sync();
 #pragma unroll
@@ -506,7 +506,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         team::sync();
         if (t == 0)
             *(cuda__ism_trial *)memory = trial;
-        T *inverse = (T *)item->outputs[CUDA__ISM_WANTED_INVERSE];
+        T *inverse = (T *)item->outputs[METHOD_ISM_INVERSE];
         if (inverse)
             inverse += within * n * n + t;
 #pragma unroll

@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const int64_t slot = blockIdx.y, across = (call.n + tile - 1) / tile;
     const int64_t row = blockIdx.x / across * tile, column = blockIdx.x % across * tile;
     const int lane = (int)threadIdx.x % tile, first = (int)threadIdx.x / tile * held;
-    const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+    const bool diagonal = !(call.inputs >> METHOD_ISM_A0_INVERSE & 1);
     const T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X);
     const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y);
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);

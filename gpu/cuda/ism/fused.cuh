@@ -129,7 +129,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     /* Entry t of A0's diagonal. */
     __device__ __forceinline__ T diagonal() const
     {
-        const T *scale = input(CUDA__ISM_GIVEN_SCALE, 1), *d = input(CUDA__ISM_GIVEN_DIAGONAL, n);
+        const T *scale = input(METHOD_ISM_A0_SCALE, 1), *d = input(METHOD_ISM_A0_DIAGONAL, n);
         return d ? d[at] : scale ? *scale : T(1);
     }
 
@@ -145,8 +145,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             if (mine)
                 z[i * room.ld + t] = i == t ? 1 / d : T(0);
         }
-        const T *x = input(CUDA__ISM_GIVEN_X, (int64_t)n * m),
-                *y = input(CUDA__ISM_GIVEN_Y, (int64_t)n * m);
+        const T *x = input(METHOD_ISM_X, (int64_t)n * m), *y = input(METHOD_ISM_Y, (int64_t)n * m);
         for (int e = t; x && y && e < n * m; e += Threads) {
             cuda__copy_async<sizeof(T)>(memory + room.x + e, x + e);
             cuda__copy_async<sizeof(T)>(memory + room.y + e, y + e);
@@ -307,7 +306,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
      * multiplied by A's column formed: see gpu/host/ism/trial.inc. */
     __device__ __forceinline__ T residual(T (&error)[lines], T d)
     {
-        const T *a0 = input(CUDA__ISM_GIVEN_A0, (int64_t)n * n), *y = memory + room.y + at * m;
+        const T *a0 = input(METHOD_ISM_A0_DENSE, (int64_t)n * n), *y = memory + room.y + at * m;
         const T *tz = memory + room.tz;
         T size = 0;
 #pragma unroll
@@ -391,7 +390,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
      * used up. */
     __device__ __forceinline__ bool hides(const cuda__ism_trial &trial)
     {
-        const T *b = input(CUDA__ISM_GIVEN_INVERSE, (int64_t)n * n) + at;
+        const T *b = input(METHOD_ISM_A0_INVERSE, (int64_t)n * n) + at;
         const T *row = memory + room.z + at * room.ld, *column = memory + room.z + at;
         const T *x = memory + room.x, *k0 = memory + room.k0 + at;
         T *zx = memory + room.y, size = 0;
@@ -457,11 +456,10 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     /* By how many eps X k0 is off. */
     __device__ __forceinline__ double lost(double terms)
     {
-        const T *b = input(CUDA__ISM_GIVEN_INVERSE, (int64_t)n * n);
+        const T *b = input(METHOD_ISM_A0_INVERSE, (int64_t)n * n);
         const double loss =
-            b ? cuda__ism_loss_of<T>(n, m, at, b, input(CUDA__ISM_GIVEN_X, (int64_t)n * m),
-                                     input(CUDA__ISM_GIVEN_Y, (int64_t)n * m),
-                                     memory + room.k0 + at, n)
+            b ? cuda__ism_loss_of<T>(n, m, at, b, input(METHOD_ISM_X, (int64_t)n * m),
+                                     input(METHOD_ISM_Y, (int64_t)n * m), memory + room.k0 + at, n)
               : 0;
         const T largest = team::largest((T)loss, memory + room.scratch);
         return cuda__ism_lost_by<T, T>(n, (double)largest, terms);
@@ -469,7 +467,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
 
     __device__ __forceinline__ void run(bool writes)
     {
-        const T *b = input(CUDA__ISM_GIVEN_INVERSE, (int64_t)n * n);
+        const T *b = input(METHOD_ISM_A0_INVERSE, (int64_t)n * n);
         T d = b ? T(0) : diagonal(), size_b = 0;
         load(b, d);
         if (update) {
@@ -492,7 +490,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         if (first < m)
             step<1>(first);
         cuda__ism_trial trial = judge(d, size_b);
-        T *inverse = (T *)item->outputs[CUDA__ISM_WANTED_INVERSE];
+        T *inverse = (T *)item->outputs[METHOD_ISM_INVERSE];
         int info = trial.bad ? -1 : 0;
         if (writes && t == 0)
             cuda__ism_judge<T>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);

@@ -5,6 +5,7 @@
 #include "gpu/cuda/ism/ism.h"
 
 #include "base/minmax.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/ism/call.h"
 #include "gpu/cuda/ism/middle_room.h"
 #include "gpu/cuda/ism/norm_room.h"
@@ -452,3 +453,18 @@ cudaError_t cuda_ism_recover(const struct cuda_call *call, cudaStream_t stream)
     return call->precision == PRECISION_FP32 ? cuda__ism_recover_f32(&work, call->products, stream)
                                              : cuda__ism_recover_f64(&work, call->products, stream);
 }
+
+const struct cuda_method cuda_method_ism[] = {
+    {.name = "ism",
+     .kernel = "cuda ism",
+     .n_min = 1,
+     .n_max = {CUDA_ISM_N_MAX, CUDA_ISM_N_MAX},
+     .takes_tensors = true,
+     .takes_products = true,
+     .launch = cuda_ism,
+     .recover = cuda_ism_recover,
+     .workspace = cuda_ism_workspace,
+     .recover_workspace = cuda_ism_recover_workspace,
+     .self_test = cuda__try_ism},
+    {0},
+};

@@ -87,9 +87,9 @@ static __global__ void __launch_bounds__(Threads)
     cuda__follow_previous();
     __shared__ T scratch[Threads / CUDA__WARP];
     int64_t slot = blockIdx.y, n = call.n;
-    bool alone = call.inputs >> CUDA__ISM_GIVEN_A & 1;
-    const T *scale = cuda__ism_input<T>(call, slot, CUDA__ISM_GIVEN_SCALE, 1);
-    const T *diagonal = cuda__ism_input<T>(call, slot, CUDA__ISM_GIVEN_DIAGONAL, n);
+    bool alone = call.inputs >> METHOD_ISM_A & 1;
+    const T *scale = cuda__ism_input<T>(call, slot, METHOD_ISM_A0_SCALE, 1);
+    const T *diagonal = cuda__ism_input<T>(call, slot, METHOD_ISM_A0_DIAGONAL, n);
     const T *sums = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES) + call.ld;
     T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X), *d, *e, zero = 0, size = 0, excess = 0;
     int64_t first = (int64_t)blockIdx.x * Threads + threadIdx.x;
@@ -263,7 +263,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 {
     cuda__follow_previous();
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
-    T *to = cuda__ism_output<T>(call, slot, CUDA__ISM_WANTED_R, call.m * call.m);
+    T *to = cuda__ism_output<T>(call, slot, METHOD_ISM_R, call.m * call.m);
     const T *r = cuda__ism_array_of<T>(call, slot, CUDA__ISM_C);
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
          to && e < count * call.m; e += step) {
@@ -282,7 +282,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     T *to = cuda__ism_output<T>(call, slot, output, numbers);
     const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    bool broken = output != CUDA__ISM_WANTED_INVERSE && (answer->broken || answer->bad);
+    bool broken = output != METHOD_ISM_INVERSE && (answer->broken || answer->bad);
     if (!answer->refused && !broken)
         return;
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; to && e < numbers;

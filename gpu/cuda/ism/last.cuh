@@ -338,8 +338,7 @@ static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     const int n = (int)call.n, begin = (int)blockIdx.z * rows, end = begin + rows;
     const bool within = ((int)blockIdx.x + 1) * Shape::strip <= n;
-    double *to =
-        cuda__ism_output<double>(call, blockIdx.y, CUDA__ISM_WANTED_INVERSE, call.n * call.n);
+    double *to = cuda__ism_output<double>(call, blockIdx.y, METHOD_ISM_INVERSE, call.n * call.n);
     cuda__ism_last_block<Shape> block = {call,
                                          *cuda__held((typename Shape::shared *)cuda__memory),
                                          n,

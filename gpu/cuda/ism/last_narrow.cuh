@@ -307,8 +307,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_NARROW_THREADS)
     const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
     const int inner = cuda__ism_narrow_inner(call.m);
     const bool within = ((int)blockIdx.x + 1) * of::strip <= n;
-    float *to =
-        cuda__ism_output<float>(call, blockIdx.y, CUDA__ISM_WANTED_INVERSE, call.n * call.n);
+    float *to = cuda__ism_output<float>(call, blockIdx.y, METHOD_ISM_INVERSE, call.n * call.n);
     float *shared = cuda__held((float *)cuda__memory);
     of block = {call,
                 shared,

@@ -222,7 +222,7 @@ static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, b
     const double least = cuda__ism_min_pivot<T>(call.n, norm);
     double det = answer->det;
     int64_t exponent = answer->det_exponent, places = cuda__ism_places<T>(call, answer);
-    const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+    const bool diagonal = !(call.inputs >> METHOD_ISM_A0_INVERSE & 1);
     bool lost = false;
     for (int64_t i = 0; i < call.n; i++) {
         double pivot = (double)lu[i * (call.n + 1)];

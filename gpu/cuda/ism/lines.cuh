@@ -267,7 +267,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP,
     const int all = (at.m + at.tried + Lines * 16 - 1) / (Lines * 16);
     const int column = (int)blockIdx.x / all * CUDA__ISM_MEET_COLUMNS;
     const int begin = (int)blockIdx.x % all * Lines * 16;
-    const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n);
+    const S *b = at.input(METHOD_ISM_A0_INVERSE, at.n);
     cuda__ism_meeter<S, Lines> one = {at,
                                       (cuda__ism_met *)cuda__memory,
                                       (int)blockDim.x / CUDA__WARP,
@@ -277,7 +277,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP,
                                       lane / 4,
                                       lane % 4,
                                       b,
-                                      at.input(CUDA__ISM_GIVEN_Y, at.m),
+                                      at.input(METHOD_ISM_Y, at.m),
                                       at.is_even(b),
                                       {},
                                       {}};

@@ -61,11 +61,11 @@ template <typename S> struct cuda__ism_middle_block {
         const int64_t square = (int64_t)n * n, thin = (int64_t)n * m;
         cuda__ism_middle_place place;
         const cuda_tensors *item = cuda__ism_item(call, index, &place.within);
-        S *inverse = (S *)item->outputs[CUDA__ISM_WANTED_INVERSE];
+        S *inverse = (S *)item->outputs[METHOD_ISM_INVERSE];
         place.item = item;
-        place.b = (const S *)item->inputs[CUDA__ISM_GIVEN_INVERSE] + place.within * square;
-        place.x = (const S *)item->inputs[CUDA__ISM_GIVEN_X] + place.within * thin;
-        place.y = (const S *)item->inputs[CUDA__ISM_GIVEN_Y] + place.within * thin;
+        place.b = (const S *)item->inputs[METHOD_ISM_A0_INVERSE] + place.within * square;
+        place.x = (const S *)item->inputs[METHOD_ISM_X] + place.within * thin;
+        place.y = (const S *)item->inputs[METHOD_ISM_Y] + place.within * thin;
         place.inverse = inverse ? inverse + place.within * square : nullptr;
         found()->places[which] = place;
     }

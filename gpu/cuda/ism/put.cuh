@@ -37,7 +37,7 @@ template <typename T> struct cuda__ism_putter {
 
     bool diagonal() const
     {
-        return !has(CUDA__ISM_GIVEN_INVERSE);
+        return !has(METHOD_ISM_A0_INVERSE);
     }
 
     static int64_t pieces(int64_t count, int64_t size)

@@ -42,7 +42,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         bool unverified = false;
         if (index < call.matrices) {
             const cuda_tensors *item = cuda__ism_item(call, index, &within);
-            unverified = ((const int32_t *)item->outputs[CUDA__ISM_WANTED_INFO])[within] < -1;
+            unverified = ((const int32_t *)item->outputs[METHOD_ISM_INFO])[within] < -1;
         }
         unsigned ballot = __ballot_sync(CUDA__ALL, unverified);
         if (lane == 0)
@@ -148,7 +148,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t all = call.n * call.n;
     bool refused = cuda__ism_answer_of<T>(call, slot)->refused;
     const T *from = cuda__ism_array_of<T>(call, slot, CUDA__ISM_INVERSE);
-    T *to = cuda__ism_output<T>(call, slot, CUDA__ISM_WANTED_INVERSE, all);
+    T *to = cuda__ism_output<T>(call, slot, METHOD_ISM_INVERSE, all);
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; to && e < all;
          e += step)
         to[e] = refused ? cuda__real<T>::nan() : from[e];
@@ -172,8 +172,8 @@ template <typename T> struct cuda__ism_recovery {
         const cuda__ism_call &call = journey.call;
         int64_t n = call.n, m = call.m;
         cuda__ism_shape formed = journey.square(CUDA__ISM_FORMED);
-        if (journey.has(CUDA__ISM_GIVEN_A)) {
-            journey.over(n * n, cuda__ism_bring_kernel<T>, call, (int)CUDA__ISM_GIVEN_A, formed);
+        if (journey.has(METHOD_ISM_A)) {
+            journey.over(n * n, cuda__ism_bring_kernel<T>, call, (int)METHOD_ISM_A, formed);
             return;
         }
         int start = solves()             ? CUDA__ISM_FROM_ONES
@@ -356,17 +356,17 @@ template <typename T> struct cuda__ism_recovery {
         form();
         journey.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
         factor(CUDA__ISM_FORMED);
-        if (journey.has(CUDA__ISM_GIVEN_A0))
+        if (journey.has(METHOD_ISM_A0_DENSE))
             factor(CUDA__ISM_A0);
         invert();
         if (solves()) {
             solve();
             try_solution();
             journey.start(cuda__ism_report_solution_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
-            journey.refuse(CUDA__ISM_WANTED_INVERSE, call.n * call.n);
+            journey.refuse(METHOD_ISM_INVERSE, call.n * call.n);
         } else {
             journey.start(cuda__ism_report_kernel<T>, 1, 1, 0, call);
-            if (journey.wants(CUDA__ISM_WANTED_INVERSE))
+            if (journey.wants(METHOD_ISM_INVERSE))
                 journey.over(call.n * call.n, cuda__ism_write_kernel<T>, call);
         }
         journey.write_factors(true);

@@ -9,7 +9,8 @@
 
 #include "gpu/cuda/ism/ism.h"
 #include "gpu/cuda/base/method.h"
-#include "gpu/cuda/base/self_test.h"
+#include "gpu/cuda/ism/call.h"
+#include "gpu/cuda/base/pool.h"
 #include "gpu/methods/ism.h"
 
 #define MATRICES 2

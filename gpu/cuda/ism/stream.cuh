@@ -273,8 +273,8 @@ static __global__ void __launch_bounds__(512, 1)
     const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
     const int warps = (int)blockDim.x / CUDA__WARP;
     double *parts = (double *)cuda__memory;
-    const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n);
-    S *to = cuda__ism_output<S>(call, at.slot, CUDA__ISM_WANTED_INVERSE, (int64_t)at.n * at.n);
+    const S *b = at.input(METHOD_ISM_A0_INVERSE, at.n);
+    S *to = cuda__ism_output<S>(call, at.slot, METHOD_ISM_INVERSE, (int64_t)at.n * at.n);
     striper one = {at,
                    parts,
                    parts + warps * striper::rows * striper::pitch,
@@ -286,7 +286,7 @@ static __global__ void __launch_bounds__(512, 1)
                    warp * Tiles * 8,
                    at.wide() + 4,
                    b,
-                   at.input(CUDA__ISM_GIVEN_X, at.m),
+                   at.input(METHOD_ISM_X, at.m),
                    to,
                    at.answer()->bad != 0,
                    at.is_even(b) && at.is_even(to),
@@ -352,8 +352,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_LOSS_THREADS)
     const int l = (int)threadIdx.x / CUDA__ISM_STREAM_SLAB;
     const int j = (int)(blockIdx.x * CUDA__ISM_STREAM_SLAB + threadIdx.x % CUDA__ISM_STREAM_SLAB);
     const double *k = at.lines(CUDA__ISM_STREAM_K) + j;
-    const S *b = at.input(CUDA__ISM_GIVEN_INVERSE, at.n), *x = at.input(CUDA__ISM_GIVEN_X, at.m);
-    const S *y = at.input(CUDA__ISM_GIVEN_Y, at.m);
+    const S *b = at.input(METHOD_ISM_A0_INVERSE, at.n), *x = at.input(METHOD_ISM_X, at.m);
+    const S *y = at.input(METHOD_ISM_Y, at.m);
     const double *sizes = at.lines(CUDA__ISM_STREAM_SIZES);
     double loss = 0, norm = 0;
     if (j < at.n)
@@ -381,7 +381,7 @@ cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
                       double (&thin)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_MAX])
 {
     constexpr int tried = CUDA__ISM_TRIED, most = 16, deep = 8;
-    const S *x = at.input(CUDA__ISM_GIVEN_X, at.m);
+    const S *x = at.input(METHOD_ISM_X, at.m);
     const int shares = Threads / at.m, parts = shares < most ? shares : most;
     const int column = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
     double sums[tried] = {};

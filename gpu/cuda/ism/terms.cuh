@@ -93,7 +93,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__follow_previous();
     const int64_t slot = blockIdx.y, lane = threadIdx.x % CUDA__WARP;
     const int64_t j = (int64_t)blockIdx.x * CUDA__ISM_WARPS + threadIdx.x / CUDA__WARP;
-    const bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+    const bool diagonal = !(call.inputs >> METHOD_ISM_A0_INVERSE & 1);
     const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y) + j * call.ldm;
     const double *of_x = (const double *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_CHOSEN);
     double sum = 0;

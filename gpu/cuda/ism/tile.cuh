@@ -127,9 +127,9 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     {
         int64_t within;
         const cuda_tensors *item = cuda__ism_item(call, index, &within);
-        const S *b = input(item, within, CUDA__ISM_GIVEN_INVERSE, n);
-        fetch_thin(given(room::y), room::y_line, input(item, within, CUDA__ISM_GIVEN_Y, m));
-        fetch_thin(given_x(turn), room::x_line, input(item, within, CUDA__ISM_GIVEN_X, m));
+        const S *b = input(item, within, METHOD_ISM_A0_INVERSE, n);
+        fetch_thin(given(room::y), room::y_line, input(item, within, METHOD_ISM_Y, m));
+        fetch_thin(given_x(turn), room::x_line, input(item, within, METHOD_ISM_X, m));
         constexpr int width = cuda__real<S>::width, pieces = Order / width;
         constexpr int fit = CUDA__WARP / pieces, step = Order % fit == 0 ? fit : fit - 1;
         const bool wide = n * sizeof(S) % 16 == 0 && (uintptr_t)b % 16 == 0;
@@ -464,9 +464,9 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     __device__ __forceinline__ double lost(const cuda_tensors *item, int64_t within,
                                            double terms) const
     {
-        const S *b = input(item, within, CUDA__ISM_GIVEN_INVERSE, n);
-        const S *x = input(item, within, CUDA__ISM_GIVEN_X, m);
-        const S *y = input(item, within, CUDA__ISM_GIVEN_Y, m);
+        const S *b = input(item, within, METHOD_ISM_A0_INVERSE, n);
+        const S *x = input(item, within, METHOD_ISM_X, m);
+        const S *y = input(item, within, METHOD_ISM_Y, m);
         const double loss = lane < n
                                 ? cuda__ism_loss_of<double>(n, m, lane, b, x, y,
                                                             memory + room::k + lane, room::k_line)
@@ -547,7 +547,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
                                                   found.norm_a / found.norm_x, found.change);
         int64_t within;
         const cuda_tensors *item = cuda__ism_item(call, index, &within);
-        S *inverse = (S *)item->outputs[CUDA__ISM_WANTED_INVERSE];
+        S *inverse = (S *)item->outputs[METHOD_ISM_INVERSE];
         if (inverse)
             store(inverse + within * (n * n), bad);
         if (!room::narrow && cuda__ism_cancels(n, found.lost, found.change))

@@ -149,7 +149,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
     const T *lines =
         signs ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS) : (const T *)call.lines;
-    bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+    bool diagonal = !(call.inputs >> METHOD_ISM_A0_INVERSE & 1);
     if (j >= call.n)
         return;
     const T own = diagonal ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_D)[j]
@@ -279,7 +279,7 @@ static __global__ void __launch_bounds__(Threads)
     T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST);
     const T *a0 = cuda__ism_array_of<T>(call, slot, CUDA__ISM_A0);
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
-    bool diagonal = !(call.inputs >> CUDA__ISM_GIVEN_INVERSE & 1);
+    bool diagonal = !(call.inputs >> METHOD_ISM_A0_INVERSE & 1);
     for (int64_t i = threadIdx.x; i < n; i += Threads) {
         T value = line[i];
         if (!diagonal)
@@ -434,7 +434,7 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_measurer<T, Threads> of = {call, slot, scratch};
     const T *size_z = of.line(CUDA__ISM_SIZES, 0), *size_a = of.line(CUDA__ISM_SIZES, 1);
-    bool known = cuda__ism_knows(call), given = !known || (call.inputs >> CUDA__ISM_GIVEN_A & 1);
+    bool known = cuda__ism_knows(call), given = !known || (call.inputs >> METHOD_ISM_A & 1);
     cuda__ism_trial trial = {};
     trial.error = of.error(lines, solved);
     trial.norm_x = of.largest([&](int64_t j) { return size_z[j]; });

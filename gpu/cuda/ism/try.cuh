@@ -199,7 +199,7 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
         const struct cuda__ism_lines tz = plain_lines(CUDA__ISM_TZ, count);
         const struct cuda__ism_place error = place(CUDA__ISM_ERROR, 0, count);
         const struct cuda__ism_place rest = place(CUDA__ISM_REST, 0, count);
-        if (has(CUDA__ISM_GIVEN_A)) {
+        if (has(METHOD_ISM_A)) {
             put_twice({tz, thin(CUDA__ISM_X), error, count, 0, CUDA__ISM_TWICE_OWN}, false);
         } else if (diagonal()) {
             times_thin_twice(tz, count, 0, CUDA__ISM_TWICE_OWN, error);
@@ -234,7 +234,7 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     /* Z is copied out. */
     void look_at_answer()
     {
-        cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, CUDA__ISM_WANTED_INVERSE};
+        cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, METHOD_ISM_INVERSE};
         int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
         if (cuda__ism_is_whole(call.n) || lines() == CUDA__ISM_PROBES)
             start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);

@@ -15,53 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/base/call.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/structured/identify.h"
 #include "gpu/cuda/gemm/gemm.h"
-#include "gpu/method.h"
+#include "gpu/methods/iterative.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* The descriptor's options, schemes and starts, inputs and outputs, by their places. */
-enum cuda__iter_option {
-    CUDA__ITER_TOLERANCE,
-    CUDA__ITER_MAX_ITERATIONS,
-    CUDA__ITER_SCHEME,
-    CUDA__ITER_INITIAL
-};
-
-enum cuda__iter_scheme {
-    CUDA__ITER_AUTO,
-    CUDA__ITER_NEWTON_SCHULZ,
-    CUDA__ITER_CHEBYSHEV,
-    CUDA__ITER_ORDER5,
-    CUDA__ITER_ORDER7,
-    CUDA__ITER_ORDER7_HORNER,
-    CUDA__ITER_ORDER19,
-    CUDA__ITER_SCHEMES
-};
-
-enum cuda__iter_initial {
-    CUDA__ITER_INITIAL_AUTO,
-    CUDA__ITER_LOW_PRECISION,
-    CUDA__ITER_DIAGONAL,
-    CUDA__ITER_TRANSPOSE,
-    CUDA__ITER_SCALED_IDENTITY
-};
-
-enum cuda__iter_tensor {
-    CUDA__ITER_A = 0, /* inputs */
-    CUDA__ITER_V0,
-    CUDA__ITER_INVERSE = 0, /* outputs */
-    CUDA__ITER_INFO,
-    CUDA__ITER_RCOND,
-    CUDA__ITER_ALGORITHM,
-    CUDA__ITER_ITERATIONS,
-    CUDA__ITER_RESIDUAL,
-    CUDA__ITER_HISTORY
-};
 
 /* What a matrix needs next. A start and a step are each followed by a measurement, but for a last
  * step where nobody wants to know the residual; to be judged is a visit of its own. */
@@ -76,9 +37,10 @@ enum cuda__iter_action {
     CUDA__ITER_START_DIAGONAL,
     CUDA__ITER_START_TRANSPOSE,
     CUDA__ITER_START_IDENTITY,
-    CUDA__ITER_STEP,                                        /* CUDA__ITER_STEP + scheme */
-    CUDA__ITER_LAST = CUDA__ITER_STEP + CUDA__ITER_SCHEMES, /* likewise; none comes behind it */
-    CUDA__ITER_ACTIONS = CUDA__ITER_LAST + CUDA__ITER_SCHEMES
+    CUDA__ITER_STEP, /* CUDA__ITER_STEP + scheme */
+    CUDA__ITER_LAST =
+        CUDA__ITER_STEP + METHOD_ITERATIVE_SCHEMES, /* likewise; none comes behind it */
+    CUDA__ITER_ACTIONS = CUDA__ITER_LAST + METHOD_ITERATIVE_SCHEMES
 };
 
 /* A note of a matrix to the CPU: its action; and, of a step that is not the last one, how many more
@@ -268,7 +230,9 @@ struct cuda__iter_step {
 /* R = I - V A up to ITERATION_TWICE_ORDER_MAX; beyond, R - I, to which the measurement adds I. */
 void cuda__iter_residual(struct cuda__iter_step *step);
 /* V improved by a scheme other than auto, where that is what a matrix's turn is. */
-void cuda__iter_improve(struct cuda__iter_step *step, enum cuda__iter_scheme scheme);
+void cuda__iter_improve(struct cuda__iter_step *step, enum method_iterative_scheme scheme);
+
+cuda_self_tester cuda__try_iterative; /* self_test.c */
 
 #ifdef __cplusplus
 }

@@ -85,26 +85,26 @@ template <typename T> struct cuda__iter_mind {
 
     __device__ int algorithm_of(int initial) const
     {
-        return initial == CUDA__ITER_LOW_PRECISION ? METHOD_ALGORITHM_LOW_PRECISION_START
-               : initial == CUDA__ITER_DIAGONAL    ? METHOD_ALGORITHM_DIAGONAL_START
-               : initial == CUDA__ITER_TRANSPOSE   ? METHOD_ALGORITHM_TRANSPOSE_START
-                                                   : METHOD_ALGORITHM_SCALED_IDENTITY_START;
+        return initial == METHOD_ITERATIVE_LOW_PRECISION ? METHOD_ALGORITHM_LOW_PRECISION_START
+               : initial == METHOD_ITERATIVE_DIAGONAL    ? METHOD_ALGORITHM_DIAGONAL_START
+               : initial == METHOD_ITERATIVE_TRANSPOSE   ? METHOD_ALGORITHM_TRANSPOSE_START
+                                                         : METHOD_ALGORITHM_SCALED_IDENTITY_START;
     }
 
     __device__ bool fits(int initial) const
     {
         bool named = initial == call.wishes.initial;
-        if (initial == CUDA__ITER_LOW_PRECISION)
+        if (initial == METHOD_ITERATIVE_LOW_PRECISION)
             return real::has_lower && (named || state.dominance > ITERATION_DOMINANCE_HIGH);
-        return initial != CUDA__ITER_DIAGONAL || named || state.dominant;
+        return initial != METHOD_ITERATIVE_DIAGONAL || named || state.dominant;
     }
 
     /* Begins with the start that comes after state.algorithm; false: that was the last one. */
     __device__ bool next_start()
     {
         int initial = call.wishes.initial;
-        if (initial == CUDA__ITER_INITIAL_AUTO)
-            initial = CUDA__ITER_LOW_PRECISION;
+        if (initial == METHOD_ITERATIVE_INITIAL_AUTO)
+            initial = METHOD_ITERATIVE_LOW_PRECISION;
         if (state.algorithm == METHOD_ALGORITHM_NONE && state.warm) {
             state.algorithm = METHOD_ALGORITHM_WARM_START;
             state.action = CUDA__ITER_START_WARM;
@@ -113,14 +113,14 @@ template <typename T> struct cuda__iter_mind {
                          state.algorithm != METHOD_ALGORITHM_WARM_START;
             while (tried && algorithm_of(initial) != state.algorithm)
                 initial++;
-            for (initial += tried; initial <= CUDA__ITER_SCALED_IDENTITY; initial++) {
+            for (initial += tried; initial <= METHOD_ITERATIVE_SCALED_IDENTITY; initial++) {
                 if (fits(initial))
                     break;
             }
-            if (initial > CUDA__ITER_SCALED_IDENTITY)
+            if (initial > METHOD_ITERATIVE_SCALED_IDENTITY)
                 return false;
             state.algorithm = algorithm_of(initial);
-            state.action = CUDA__ITER_START_LOW + initial - CUDA__ITER_LOW_PRECISION;
+            state.action = CUDA__ITER_START_LOW + initial - METHOD_ITERATIVE_LOW_PRECISION;
         }
         state.last = state.frobenius = HUGE_VAL;
         state.before_last = 0;
@@ -404,9 +404,9 @@ template <typename T> struct cuda__iter_mind {
         if (state.is_current)
             take(v, residual);
         if (over && state.ending == CUDA__ITER_STAGNANT &&
-            state.scheme == CUDA__ITER_ORDER7_HORNER) {
+            state.scheme == METHOD_ITERATIVE_ORDER7_HORNER) {
             /* What is left may be Horner's own rounding, which a plain step does not have. */
-            state.scheme = CUDA__ITER_NEWTON_SCHULZ;
+            state.scheme = METHOD_ITERATIVE_NEWTON_SCHULZ;
             over = false;
         }
         if (over || state.steps_left == 0 || !step(residual, size))
@@ -421,7 +421,7 @@ template <typename T> struct cuda__iter_mind {
         double rounding = call.wishes.tolerance > 0
                               ? ITERATION_LAST_ROUNDING * (double)call.n * eps * size
                               : 0; /* the goal is that of the size, and rounding beside it */
-        return small && state.scheme != CUDA__ITER_ORDER7_HORNER &&
+        return small && state.scheme != METHOD_ITERATIVE_ORDER7_HORNER &&
                cuda__iter_power(residual, order) + rounding <= state.goal;
     }
 
@@ -460,9 +460,9 @@ template <typename T> struct cuda__iter_mind {
             state.ending = CUDA__ITER_DIVERGING;
             return false;
         }
-        if (call.wishes.scheme == CUDA__ITER_AUTO) {
+        if (call.wishes.scheme == METHOD_ITERATIVE_SCHEME_AUTO) {
             double from = fmin(residual, state.frobenius);
-            state.scheme = CUDA__ITER_ORDER19;
+            state.scheme = METHOD_ITERATIVE_ORDER19;
             if (from < ITERATION_RESIDUAL_LARGE)
                 (void)cuda__iter_plan<ITERATION_PLAN_DEPTH>(log(from), log(state.goal),
                                                             &state.scheme);
@@ -494,8 +494,8 @@ template <typename T> struct cuda__iter_mind {
         if (n * n * n * (double)call.count > (double)CUDA__ITER_MORE_WORK || !(least < 1) ||
             state.frobenius > state.last)
             return 0;
-        if (call.wishes.scheme == CUDA__ITER_AUTO) {
-            most = state.scheme == CUDA__ITER_ORDER19 ? most : 0;
+        if (call.wishes.scheme == METHOD_ITERATIVE_SCHEME_AUTO) {
+            most = state.scheme == METHOD_ITERATIVE_ORDER19 ? most : 0;
             bound = fmax(bound, ITERATION_RESIDUAL_LARGE); /* from here on it is chosen again */
         }
         most = min(most, state.steps_left);

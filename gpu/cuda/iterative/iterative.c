@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/iterative/call.h"
 #include "gpu/cuda/lu/lu.h"
 #include "gpu/cuda/structured/transpose.h"
@@ -310,12 +311,12 @@ static const struct {
 static void take_steps(struct cuda__iter_step *step, const uint8_t *next, bool measured)
 {
     int64_t gap = cuda__iter_gap(step->call->n), from;
-    for (int s = CUDA__ITER_NEWTON_SCHULZ; s < CUDA__ITER_SCHEMES; s++) {
+    for (int s = METHOD_ITERATIVE_NEWTON_SCHULZ; s < METHOD_ITERATIVE_SCHEMES; s++) {
         for (from = 0;
              next_run(step->call, next, BIT(CUDA__ITER_STEP + s) | BIT(CUDA__ITER_LAST + s), gap,
                       from, &step->run);
              from = step->run.first + step->run.count) {
-            cuda__iter_improve(step, (enum cuda__iter_scheme)s);
+            cuda__iter_improve(step, (enum method_iterative_scheme)s);
             if (measured)
                 measure(step);
         }
@@ -436,3 +437,17 @@ cudaError_t cuda_iterative_again(const struct cuda_call *call, cudaStream_t stre
 {
     return visit(call, call->notes->done, true, stream);
 }
+
+const struct cuda_method cuda_method_iterative[] = {
+    {.name = "iterative",
+     .kernel = "cuda iterative",
+     .n_min = 1,
+     .n_max = {CUDA_ITERATIVE_N_MAX, CUDA_ITERATIVE_N_MAX},
+     .takes_tensors = true,
+     .takes_products = true,
+     .launch = cuda_iterative,
+     .again = cuda_iterative_again,
+     .workspace = cuda_iterative_workspace,
+     .self_test = cuda__try_iterative},
+    {0},
+};

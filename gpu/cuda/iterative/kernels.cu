@@ -19,9 +19,9 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     cuda__iter_view<T> view(call, run);
     if (view.i >= call.n)
         return;
-    view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(CUDA__ITER_A), 1);
+    view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(METHOD_ITERATIVE_A), 1);
     if (call.wishes.warm)
-        view.copy_row(view.row(CUDA__ITER_MATRIX_V), view.input_row(CUDA__ITER_V0), 1);
+        view.copy_row(view.row(CUDA__ITER_MATRIX_V), view.input_row(METHOD_ITERATIVE_V0), 1);
 }
 
 template <typename T>
@@ -57,7 +57,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     if (state.is_current)
         view.copy_row(view.row(CUDA__ITER_MATRIX_BEST), view.row(CUDA__ITER_MATRIX_V), 1);
     if (state.reload)
-        view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(CUDA__ITER_A),
+        view.copy_row(view.row(CUDA__ITER_MATRIX_A), view.input_row(METHOD_ITERATIVE_A),
                       view.two_to(state.scaling));
 }
 
@@ -75,7 +75,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     if (state.is_v0 && state.scaling == 0)
         return;
     T *row = view.row(CUDA__ITER_MATRIX_V);
-    view.copy_row(row, state.is_v0 ? row : view.input_row(CUDA__ITER_V0),
+    view.copy_row(row, state.is_v0 ? row : view.input_row(METHOD_ITERATIVE_V0),
                   view.two_to(-state.scaling));
 }
 
@@ -235,7 +235,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
 {
     cuda__iter_view<T> view(call, run);
     const cuda__iter_state &state = view.state();
-    bool is_last = action >= CUDA__ITER_STEP && state.action == action + CUDA__ITER_SCHEMES;
+    bool is_last = action >= CUDA__ITER_STEP && state.action == action + METHOD_ITERATIVE_SCHEMES;
     if (view.i >= call.n || (state.action != action && !is_last))
         return;
     view.say_made();
@@ -272,7 +272,7 @@ static __device__ void cuda__iter_report(const cuda__iter_view<T> &view, const c
     cuda__iter_mind<T> mind = view.mind();
     const cuda__iter_state &state = view.state();
     int refused = state.refused, count = refused ? 0 : state.best_steps + 1;
-    T nan = cuda__real<T>::nan(), *history = (T *)to->outputs[CUDA__ITER_HISTORY];
+    T nan = cuda__real<T>::nan(), *history = (T *)to->outputs[METHOD_ITERATIVE_HISTORY];
     int64_t length = call.wishes.max_iterations;
     const T *told = mind.history + state.best_slot * length;
     for (int64_t k = threadIdx.x; history && k < length; k += blockDim.x)
@@ -280,12 +280,12 @@ static __device__ void cuda__iter_report(const cuda__iter_view<T> &view, const c
     if (threadIdx.x > 0)
         return;
     T rcond = refused < 0 ? nan : refused ? T(0) : mind.rcond();
-    ((int32_t *)to->outputs[CUDA__ITER_INFO])[within] = mind.info();
-    ((T *)to->outputs[CUDA__ITER_RCOND])[within] = rcond;
-    ((int32_t *)to->outputs[CUDA__ITER_ALGORITHM])[within] =
+    ((int32_t *)to->outputs[METHOD_ITERATIVE_INFO])[within] = mind.info();
+    ((T *)to->outputs[METHOD_ITERATIVE_RCOND])[within] = rcond;
+    ((int32_t *)to->outputs[METHOD_ITERATIVE_ALGORITHM])[within] =
         refused ? (int32_t)METHOD_ALGORITHM_NONE : state.best_algorithm;
-    ((int32_t *)to->outputs[CUDA__ITER_ITERATIONS])[within] = refused ? 0 : state.best_steps;
-    if (T *residual = (T *)to->outputs[CUDA__ITER_RESIDUAL])
+    ((int32_t *)to->outputs[METHOD_ITERATIVE_ITERATIONS])[within] = refused ? 0 : state.best_steps;
+    if (T *residual = (T *)to->outputs[METHOD_ITERATIVE_RESIDUAL])
         residual[within] = refused ? nan : mind.told();
 }
 
@@ -301,7 +301,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         return;
     if (blockIdx.x == 0 && blockIdx.z == 0)
         cuda__iter_report(view, to, within);
-    T *inverse = (T *)to->outputs[CUDA__ITER_INVERSE];
+    T *inverse = (T *)to->outputs[METHOD_ITERATIVE_INVERSE];
     if (!inverse || view.i >= call.n)
         return;
     inverse += (within * call.n + view.i) * call.n;

@@ -24,8 +24,8 @@ static __device__ __forceinline__ cuda__iter_facts cuda__iter_facts_of(int schem
 template <int Depth> static __device__ int cuda__iter_plan(double residual, double goal, int *first)
 {
     int fewest = INT32_MAX;
-    for (int s = CUDA__ITER_NEWTON_SCHULZ; s < CUDA__ITER_SCHEMES; s++) {
-        if (s == CUDA__ITER_ORDER7_HORNER)
+    for (int s = METHOD_ITERATIVE_NEWTON_SCHULZ; s < METHOD_ITERATIVE_SCHEMES; s++) {
+        if (s == METHOD_ITERATIVE_ORDER7_HORNER)
             continue;
         cuda__iter_facts facts = cuda__iter_facts_of(s);
         if (facts.products >= fewest)
@@ -58,7 +58,7 @@ static __device__ __forceinline__ double cuda__iter_power(double x, int power)
  * of p. What Horner's scheme leaves is R^7 (3 I + R)^2 / 16; R's eigenvalues are not negative. */
 static __device__ __forceinline__ double cuda__iter_min_after(double least, int scheme)
 {
-    const double horner = scheme == CUDA__ITER_ORDER7_HORNER ? 9.0 / 16 : 1;
+    const double horner = scheme == METHOD_ITERATIVE_ORDER7_HORNER ? 9.0 / 16 : 1;
     return cuda__iter_power(least, cuda__iter_facts_of(scheme).order) * horner;
 }
 

@@ -2,7 +2,7 @@
  * and dominant ones, by every scheme and from every start once, judged by |I - X A| / (n |A| |X|
  * eps).
  */
-#include "gpu/cuda/base/self_test.h"
+#include "gpu/cuda/base/pool.h"
 
 #include <float.h>
 #include <math.h>

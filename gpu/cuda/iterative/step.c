@@ -169,19 +169,19 @@ static enum name order19(struct cuda__iter_step *step)
     return left;
 }
 
-void cuda__iter_improve(struct cuda__iter_step *step, enum cuda__iter_scheme scheme)
+void cuda__iter_improve(struct cuda__iter_step *step, enum method_iterative_scheme scheme)
 {
-    static enum name (*const schemes[CUDA__ITER_SCHEMES])(struct cuda__iter_step *) = {
-        [CUDA__ITER_NEWTON_SCHULZ] = newton_schulz,
-        [CUDA__ITER_CHEBYSHEV] = chebyshev,
-        [CUDA__ITER_ORDER5] = order5,
-        [CUDA__ITER_ORDER7] = order7,
-        [CUDA__ITER_ORDER7_HORNER] = order7_horner,
-        [CUDA__ITER_ORDER19] = order19,
+    static enum name (*const schemes[METHOD_ITERATIVE_SCHEMES])(struct cuda__iter_step *) = {
+        [METHOD_ITERATIVE_NEWTON_SCHULZ] = newton_schulz,
+        [METHOD_ITERATIVE_CHEBYSHEV] = chebyshev,
+        [METHOD_ITERATIVE_ORDER5] = order5,
+        [METHOD_ITERATIVE_ORDER7] = order7,
+        [METHOD_ITERATIVE_ORDER7_HORNER] = order7_horner,
+        [METHOD_ITERATIVE_ORDER19] = order19,
     };
     enum name found = schemes[scheme](step);
     if (step->status == cudaSuccess)
         step->status =
             step->kernels->commit(step->call, step->run, CUDA__ITER_STEP + (int)scheme, (int)found,
-                                  scheme != CUDA__ITER_ORDER7_HORNER, step->stream);
+                                  scheme != METHOD_ITERATIVE_ORDER7_HORNER, step->stream);
 }

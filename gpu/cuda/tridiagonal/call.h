@@ -7,36 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/base/call.h"
+#include "gpu/cuda/base/method.h"
 #include "gpu/method.h"
+#include "gpu/methods/tridiagonal.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* The descriptor's inputs, outputs and variants, by their indices. */
-enum cuda__tri_input {
-    CUDA__TRI_DL,
-    CUDA__TRI_D,
-    CUDA__TRI_DU
-};
-
-enum cuda__tri_output {
-    CUDA__TRI_INVERSE,
-    CUDA__TRI_DIAGONAL,
-    CUDA__TRI_INFO,
-    CUDA__TRI_RCOND,
-    CUDA__TRI_ALGORITHM,
-    CUDA__TRI_GENERATORS,
-    CUDA__TRI_EXPONENTS
-};
-
-enum cuda__tri_variant {
-    CUDA__TRI_AUTO,
-    CUDA__TRI_SHERMAN_MORRISON,
-    CUDA__TRI_TWO_SWEEP,
-    CUDA__TRI_PIVOTED
-};
 
 #define CUDA__TRI_BLOCK_N_MAX 512 /* to this order a block of threads does all of a matrix */
 /* To this order a block of threads does many that are dominant; which one it is decides the bits.
@@ -69,6 +46,8 @@ int64_t cuda__tri_part_bytes(int64_t n, int levels);
 
 typedef cudaError_t cuda__tri_launcher(const struct cuda__tri_call *call, cudaStream_t stream);
 cuda__tri_launcher cuda__tri_launch_f32, cuda__tri_launch_f64;
+
+cuda_self_tester cuda__try_tridiagonal; /* self_test.c */
 
 #ifdef __cplusplus
 }

@@ -180,7 +180,7 @@ template <typename T>
 static __device__ __forceinline__ T *cuda__tri_start_of(const cuda__tri_call &call,
                                                         const cuda_tensors *item, int64_t within)
 {
-    T *x = (T *)item->outputs[CUDA__TRI_INVERSE];
+    T *x = (T *)item->outputs[METHOD_TRIDIAGONAL_INVERSE];
     return x ? x + within * (call.rows.end - call.rows.first) *
                        (call.columns.end - call.columns.first)
              : nullptr;

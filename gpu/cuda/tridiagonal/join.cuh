@@ -16,7 +16,7 @@
 /* Chunks that have two corners a thread of a block. */
 static inline __host__ __device__ bool cuda__tri_joins(int variant, int64_t chunks, int threads)
 {
-    return variant == CUDA__TRI_SHERMAN_MORRISON && chunks <= threads / 2;
+    return variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON && chunks <= threads / 2;
 }
 
 template <int Threads> struct cuda__tri_joiner {

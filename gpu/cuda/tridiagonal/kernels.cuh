@@ -180,7 +180,8 @@ static __global__ __launch_bounds__(Threads,
 {
     __shared__ cuda__tri_memory<Threads> memory;
     __shared__ cuda__tri_line_memory line_memory;
-    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON, joins = blockIdx.x >= lines;
+    const bool merges = call.variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON,
+               joins = blockIdx.x >= lines;
     const int64_t all = cuda__tri_warp_chunks(call.n), blocks = (all + held - 1) / held;
     const int64_t above = merges ? cuda__tri_chunks(call.n, Threads) : 0;
     const int64_t of = joins ? above : blocks, k = blockIdx.x - (joins ? lines : 0);
@@ -325,7 +326,7 @@ template <typename T, int Rows>
 static cudaError_t cuda__tri_launch_small(const cuda__tri_call &call, cudaStream_t stream)
 {
     constexpr int each = cuda__tri_tuning<T>::each(Rows);
-    return call.variant == CUDA__TRI_SHERMAN_MORRISON
+    return call.variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON
                ? cuda__tri_start_small<T, Rows, 1>(call, stream)
                : cuda__tri_start_small<T, Rows / each, each>(call, stream);
 }
@@ -354,7 +355,7 @@ template <typename T, int Threads>
 static cudaError_t cuda__tri_start_warps(const cuda__tri_call &call, bool overlaps,
                                          cudaStream_t stream)
 {
-    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON;
+    const bool merges = call.variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON;
     const int64_t chunks = cuda__tri_warp_chunks(call.n), all = chunks * call.count;
     const int64_t joins = merges ? cuda__tri_chunks(call.n, Threads) * call.count : 0;
     const int64_t fit = Threads / CUDA__TRI_SCAN_THREADS, scans = (all + fit - 1) / fit;
@@ -378,7 +379,7 @@ static cudaError_t cuda__tri_start_write(const cuda__tri_call &call, bool is_mid
 {
     constexpr int threads = CUDA__TRI_WRITE_THREADS;
     typedef cuda__tri_tuning<T> tuning;
-    const bool merges = call.variant == CUDA__TRI_SHERMAN_MORRISON;
+    const bool merges = call.variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON;
     const bool is_shifted =
         (call.columns.end - call.columns.first) % cuda__tri_tile<T, threads>::unit != 0;
     const int steps = merges       ? tuning::level_steps

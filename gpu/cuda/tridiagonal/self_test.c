@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "gpu/cuda/base/self_test.h"
+#include "gpu/cuda/base/pool.h"
 #include "gpu/cuda/tridiagonal/call.h"
 #include "gpu/cuda/tridiagonal/tridiagonal.h"
 
@@ -98,11 +98,12 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_po
 {
     static const int64_t orders[] = {1, 6, 70, 200, N_MAX};
     cudaError_t status = cudaSuccess;
-    h_bench->item = (struct cuda_tensors){.inputs = {seen->dl, seen->d, seen->du},
-                                          .outputs = {[CUDA__TRI_INVERSE] = seen->x,
-                                                      [CUDA__TRI_INFO] = seen->info,
-                                                      [CUDA__TRI_RCOND] = seen->rcond,
-                                                      [CUDA__TRI_ALGORITHM] = seen->algorithm}};
+    h_bench->item =
+        (struct cuda_tensors){.inputs = {seen->dl, seen->d, seen->du},
+                              .outputs = {[METHOD_TRIDIAGONAL_INVERSE] = seen->x,
+                                          [METHOD_TRIDIAGONAL_INFO] = seen->info,
+                                          [METHOD_TRIDIAGONAL_RCOND] = seen->rcond,
+                                          [METHOD_TRIDIAGONAL_ALGORITHM] = seen->algorithm}};
     for (int k = 0; k < VARIANTS * 5 && status == cudaSuccess; k++) {
         int64_t n = orders[k / VARIANTS], options[METHOD_OPTIONS_MAX] = {k % VARIANTS};
         struct cuda_call call = {.precision = precision,
@@ -110,7 +111,7 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_po
                                  .options = options,
                                  .item_count = 1,
                                  .matrices = MATRICES,
-                                 .wanted = UINT32_C(1) << CUDA__TRI_INVERSE,
+                                 .wanted = UINT32_C(1) << METHOD_TRIDIAGONAL_INVERSE,
                                  .tensors = &seen->item};
         /* What the pool can never hold is never run. */
         if (cuda_tridiagonal_workspace(&call, 1) > cuda_pool_bytes_max(pool))
@@ -126,9 +127,10 @@ static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_po
     return status;
 }
 
-cudaError_t cuda__try_tridiagonal(struct cuda_pool *pool, enum precision precision,
-                                  cudaStream_t stream, double *worst)
+cudaError_t cuda__try_tridiagonal(struct cuda_pool *pool, struct cuda_products *products,
+                                  enum precision precision, cudaStream_t stream, double *worst)
 {
+    (void)products;
     void *memory = NULL, *seen = NULL;
     *worst = 0;
     cudaError_t status = cudaHostAlloc(&memory, sizeof(struct bench), cudaHostAllocMapped);

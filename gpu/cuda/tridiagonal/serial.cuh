@@ -251,9 +251,9 @@ template <typename T> struct cuda__tri_serial {
         double *sup = to.array(CUDA__TRI_OF_SUP);
         int64_t within;
         const cuda_tensors *item = cuda__tri_find(call, call.first + first + k, &within);
-        const T *dl = (const T *)item->inputs[CUDA__TRI_DL] + within * (n - 1);
-        const T *d = (const T *)item->inputs[CUDA__TRI_D] + within * n;
-        const T *du = (const T *)item->inputs[CUDA__TRI_DU] + within * (n - 1);
+        const T *dl = (const T *)item->inputs[METHOD_TRIDIAGONAL_DL] + within * (n - 1);
+        const T *d = (const T *)item->inputs[METHOD_TRIDIAGONAL_D] + within * n;
+        const T *du = (const T *)item->inputs[METHOD_TRIDIAGONAL_DU] + within * (n - 1);
 #pragma unroll 2
         for (int i = lane - 1; i <= n; i += CUDA__WARP) {
             bool in = i >= 0 && i < n;
@@ -321,11 +321,11 @@ template <typename T> struct cuda__tri_serial {
     __device__ __forceinline__ void report(const cuda__tri_serial_place &place, double size) const
     {
         T rcond = cuda__tri_rcond<T>(cuda__tri_norm(place.look), cuda__normal(size, 0));
-        if (int32_t *to = output<int32_t>(place, CUDA__TRI_INFO, 1))
+        if (int32_t *to = output<int32_t>(place, METHOD_TRIDIAGONAL_INFO, 1))
             *to = rcond < cuda__real<T>::eps ? n + 1 : 0;
-        if (T *to = output<T>(place, CUDA__TRI_RCOND, 1))
+        if (T *to = output<T>(place, METHOD_TRIDIAGONAL_RCOND, 1))
             *to = rcond;
-        int32_t *algorithm = output<int32_t>(place, CUDA__TRI_ALGORITHM, 1);
+        int32_t *algorithm = output<int32_t>(place, METHOD_TRIDIAGONAL_ALGORITHM, 1);
         if (algorithm && !call.found)
             *algorithm = METHOD_ALGORITHM_TWO_SWEEP;
     }
@@ -383,13 +383,13 @@ template <typename T> struct cuda__tri_serial {
     {
         const cuda__tri_serial_place &place = places[k];
         const cuda__tri_serial_matrix of = matrix(k);
-        T *diagonal = output<T>(place, CUDA__TRI_DIAGONAL, n);
+        T *diagonal = output<T>(place, METHOD_TRIDIAGONAL_DIAGONAL, n);
         for (int i = lane; call.found && i < n; i += CUDA__WARP)
             call.found[(first + k) * (n + 1) + 1 + i] = of.array(CUDA__TRI_OF_DIAGONAL)[i];
         for (int i = lane; diagonal && !call.found && i < n; i += CUDA__WARP)
             diagonal[i] = (T)of.array(CUDA__TRI_OF_DIAGONAL)[i];
-        write_generators(of, output<T>(place, CUDA__TRI_GENERATORS, CUDA__TRI_LINES * n),
-                         output<int32_t>(place, CUDA__TRI_EXPONENTS, CUDA__TRI_LINES * n));
+        write_generators(of, output<T>(place, METHOD_TRIDIAGONAL_GENERATORS, CUDA__TRI_LINES * n),
+                         output<int32_t>(place, METHOD_TRIDIAGONAL_EXPONENTS, CUDA__TRI_LINES * n));
     }
 
     /* A tile of X of matrix k. */
@@ -397,7 +397,7 @@ template <typename T> struct cuda__tri_serial {
     {
         int64_t entries =
             (call.rows.end - call.rows.first) * (call.columns.end - call.columns.first);
-        T *x = output<T>(places[k], CUDA__TRI_INVERSE, entries);
+        T *x = output<T>(places[k], METHOD_TRIDIAGONAL_INVERSE, entries);
         cuda__tri_tile<T, CUDA__WARP> tile = {call, tiles, lane,
                                               cuda__tri_tile<T, CUDA__WARP>::width};
         if (!x)

@@ -90,9 +90,9 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
      * later, in the workspace. */
     __device__ __forceinline__ void load(int64_t first, bool keeps) const
     {
-        const T *dl = (const T *)item->inputs[CUDA__TRI_DL] + within * (n - 1);
-        const T *d = (const T *)item->inputs[CUDA__TRI_D] + within * n;
-        const T *du = (const T *)item->inputs[CUDA__TRI_DU] + within * (n - 1);
+        const T *dl = (const T *)item->inputs[METHOD_TRIDIAGONAL_DL] + within * (n - 1);
+        const T *d = (const T *)item->inputs[METHOD_TRIDIAGONAL_D] + within * n;
+        const T *du = (const T *)item->inputs[METHOD_TRIDIAGONAL_DU] + within * (n - 1);
         for (int t = threadIdx.x; t < rows + 2; t += Threads) {
             int64_t i = first + t - 1;
             bool in = i >= 0 && i < n;
@@ -154,7 +154,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
 
     __device__ __forceinline__ bool sweeps() const
     {
-        return finite && dominant && call.variant != CUDA__TRI_PIVOTED;
+        return finite && dominant && call.variant != METHOD_TRIDIAGONAL_PIVOTED;
     }
 
     /* |A| |X|; infinite where that is out of range. */
@@ -166,7 +166,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
 
     __device__ __forceinline__ bool merges() const
     {
-        return Each == 1 && sweeps() && call.variant == CUDA__TRI_SHERMAN_MORRISON;
+        return Each == 1 && sweeps() && call.variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON;
     }
 
     /* The chunk's part of the merging: the growth in it, as bits. */
@@ -286,7 +286,7 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
 
     __device__ __forceinline__ void report()
     {
-        T *wanted = output<T>(CUDA__TRI_DIAGONAL, n);
+        T *wanted = output<T>(METHOD_TRIDIAGONAL_DIAGONAL, n);
         T number = rcond();
         for (int64_t i = threadIdx.x; wanted && i < n; i += Threads)
             wanted[i] = form == CUDA__TRI_NAN ? cuda__real<T>::nan() : (T)diagonal[i];
@@ -301,11 +301,11 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
                           0,
                           0,
                           0};
-        if (int32_t *to = output<int32_t>(CUDA__TRI_INFO, 1))
+        if (int32_t *to = output<int32_t>(METHOD_TRIDIAGONAL_INFO, 1))
             *to = (int32_t)info;
-        if (T *to = output<T>(CUDA__TRI_RCOND, 1))
+        if (T *to = output<T>(METHOD_TRIDIAGONAL_RCOND, 1))
             *to = number;
-        if (int32_t *to = output<int32_t>(CUDA__TRI_ALGORITHM, 1))
+        if (int32_t *to = output<int32_t>(METHOD_TRIDIAGONAL_ALGORITHM, 1))
             *to = algorithm;
     }
 
@@ -317,8 +317,8 @@ template <typename T, int Threads, int Each = 1> struct cuda__tri_solver {
         else if (!sweeps() || !accept(of))
             run_minors();
         report();
-        T *mantissas = output<T>(CUDA__TRI_GENERATORS, CUDA__TRI_LINES * n);
-        int32_t *exponents = output<int32_t>(CUDA__TRI_EXPONENTS, CUDA__TRI_LINES * n);
+        T *mantissas = output<T>(METHOD_TRIDIAGONAL_GENERATORS, CUDA__TRI_LINES * n);
+        int32_t *exponents = output<int32_t>(METHOD_TRIDIAGONAL_EXPONENTS, CUDA__TRI_LINES * n);
         if (mantissas || exponents)
             cuda__tri_write_generators<T, Threads>(part, n, form != CUDA__TRI_NAN, mantissas,
                                                    exponents);

@@ -1,6 +1,7 @@
 /* gpu/cuda/tridiagonal/tridiagonal.c: see tridiagonal.h. */
 #include "gpu/cuda/tridiagonal/tridiagonal.h"
 
+#include "gpu/cuda/base/method.h"
 #include "gpu/cuda/tridiagonal/call.h"
 #include "gpu/methods/tridiagonal.h"
 
@@ -10,7 +11,7 @@
 
 static bool writes(const struct cuda_call *call)
 {
-    return call->wanted & UINT32_C(1) << CUDA__TRI_INVERSE;
+    return call->wanted & UINT32_C(1) << METHOD_TRIDIAGONAL_INVERSE;
 }
 
 /* Levels of merging whose factors are kept: all where X is wanted. */
@@ -81,3 +82,15 @@ cudaError_t cuda_tridiagonal(const struct cuda_call *call, cudaStream_t stream)
     return call->precision == PRECISION_FP32 ? cuda__tri_launch_f32(&work, stream)
                                              : cuda__tri_launch_f64(&work, stream);
 }
+
+const struct cuda_method cuda_method_tridiagonal[] = {
+    {.name = "tridiagonal",
+     .kernel = "cuda tridiagonal",
+     .n_min = 1,
+     .n_max = {CUDA_TRIDIAGONAL_N_MAX, CUDA_TRIDIAGONAL_N_MAX},
+     .takes_tensors = true,
+     .launch = cuda_tridiagonal,
+     .workspace = cuda_tridiagonal_workspace,
+     .self_test = cuda__try_tridiagonal},
+    {0},
+};

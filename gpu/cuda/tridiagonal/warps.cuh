@@ -79,18 +79,18 @@ cuda__tri_load_rows(const cuda_tensors *item, int64_t within, int64_t n, int64_t
                     int threads, cuda__tri_band<CUDA__WARP> *band)
 {
     constexpr int rows = CUDA__WARP + 2;
-    const T *dl = (const T *)item->inputs[CUDA__TRI_DL] + within * (n - 1);
-    const T *d = (const T *)item->inputs[CUDA__TRI_D] + within * n;
-    const T *du = (const T *)item->inputs[CUDA__TRI_DU] + within * (n - 1);
+    const T *dl = (const T *)item->inputs[METHOD_TRIDIAGONAL_DL] + within * (n - 1);
+    const T *d = (const T *)item->inputs[METHOD_TRIDIAGONAL_D] + within * n;
+    const T *du = (const T *)item->inputs[METHOD_TRIDIAGONAL_DU] + within * (n - 1);
     for (int k = thread; k < 3 * rows; k += threads) {
         const int which = k / rows, t = k % rows;
         const int64_t i = first + t - 1;
         const bool in = i >= 0 && i < n;
-        if (which == CUDA__TRI_DL)
+        if (which == METHOD_TRIDIAGONAL_DL)
             band->sub[t] = in && i > 0 ? (double)dl[i - 1] : 0;
-        if (which == CUDA__TRI_D)
+        if (which == METHOD_TRIDIAGONAL_D)
             band->middle[t] = in ? (double)d[i] : 0;
-        if (which == CUDA__TRI_DU)
+        if (which == METHOD_TRIDIAGONAL_DU)
             band->sup[t] = in && i + 1 < n ? (double)du[i] : 0;
     }
 }

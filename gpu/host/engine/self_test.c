@@ -83,12 +83,6 @@ static double run(struct trial *trial)
     return info == 0 ? residual_ratio(trial) : HUGE_VAL;
 }
 
-static bool inverts_dense(const struct method *method)
-{
-    return strcmp(method->outputs[HOST_INVERSE].name, "INVERSE") == 0 &&
-           strcmp(method->inputs[0].name, "A") == 0;
-}
-
 /* One method, one precision, every order. */
 static int try(struct trial *trial)
 {
@@ -118,7 +112,7 @@ int host_self_test(void)
     for (int i = 0; trial.a && trial.inverse && i < method_count(); i++) {
         trial.method = method_at(i);
         trial.host = host_method_at((uint32_t)i);
-        for (int p = 0; inverts_dense(trial.method) && p < PRECISION_COUNT; p++) {
+        for (int p = 0; method_inverts_dense(trial.method) && p < PRECISION_COUNT; p++) {
             trial.precision = (enum precision)p;
             int result = try(&trial);
             bad = result < 0 || bad < 0 ? -1 : bad + result;

@@ -25,10 +25,10 @@
 
 /* The outputs of every method that answers with an inverse, in their descriptors' order. */
 enum host_inverse_output {
-    HOST_INVERSE,
-    HOST_INFO,
-    HOST_RCOND,
-    HOST_ALGORITHM, /* auto alone */
+    HOST_INVERSE = METHOD_OUTPUT_INVERSE,
+    HOST_INFO = METHOD_OUTPUT_INFO,
+    HOST_RCOND = METHOD_OUTPUT_RCOND,
+    HOST_ALGORITHM = METHOD_OUTPUT_ALGORITHM /* auto alone */
 };
 
 /* A 1-norm as fraction * 2^exponent, fraction in [1/2, 1) or 0: it cannot over- or underflow. */

@@ -14,15 +14,16 @@
 
 #include "gpu/host/linalg/dense.h"
 #include "gpu/host/linalg/lapack.h"
+#include "gpu/methods/lu_factor.h"
 #include "gpu/host/linalg/blocked.h"
 #include "gpu/host/base/stop.h"
 
 #define SHIFT_DOWN 8 /* of columns near the end of the range: leaves room for growth */
 
 enum lu_factor_output {
-    FACTOR_LU,
-    FACTOR_PIVOTS,
-    FACTOR_INFO,
+    FACTOR_LU = METHOD_LU_FACTOR_LU,
+    FACTOR_PIVOTS = METHOD_LU_FACTOR_PIVOTS,
+    FACTOR_INFO = METHOD_LU_FACTOR_INFO,
 };
 
 static const char *kernel(enum precision precision, int64_t n)

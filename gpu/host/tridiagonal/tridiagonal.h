@@ -16,21 +16,22 @@
 #include <stdint.h>
 
 #include "gpu/host/base/host.h"
+#include "gpu/methods/tridiagonal.h"
 
 /* The whole of `tridiagonal`, for methods that meet such a matrix: tridiagonal.c. */
 void host__tridiagonal_f32(const struct host_matrix *matrix);
 void host__tridiagonal_f64(const struct host_matrix *matrix);
 int64_t host__tridiagonal_scratch_bytes(enum precision precision, int64_t n, int64_t m);
 
-/* Its outputs, in the descriptor's order. */
+/* Its outputs: the descriptor's. */
 enum host_tri_output {
-    HOST_TRI_INVERSE,
-    HOST_TRI_DIAGONAL,
-    HOST_TRI_INFO,
-    HOST_TRI_RCOND,
-    HOST_TRI_ALGORITHM,
-    HOST_TRI_GENERATORS,
-    HOST_TRI_EXPONENTS
+    HOST_TRI_INVERSE = METHOD_TRIDIAGONAL_INVERSE,
+    HOST_TRI_DIAGONAL = METHOD_TRIDIAGONAL_DIAGONAL,
+    HOST_TRI_INFO = METHOD_TRIDIAGONAL_INFO,
+    HOST_TRI_RCOND = METHOD_TRIDIAGONAL_RCOND,
+    HOST_TRI_ALGORITHM = METHOD_TRIDIAGONAL_ALGORITHM,
+    HOST_TRI_GENERATORS = METHOD_TRIDIAGONAL_GENERATORS,
+    HOST_TRI_EXPONENTS = METHOD_TRIDIAGONAL_EXPONENTS
 };
 
 struct host_tri {

@@ -49,7 +49,7 @@ const struct method prototest_chain = {
     .options = {{.name = "rows", .help = "r", .kind = METHOD_OPTION_RANGE},
                 {.name = "columns", .help = "c", .kind = METHOD_OPTION_RANGE},
                 {.name = "steps", .kind = METHOD_OPTION_INT, .min = 0, .max = 1e15, .initial = 5}},
-    .algorithm = METHOD_ALGORITHM_TRIDIAGONAL,
+    .algorithms = {{.id = METHOD_ALGORITHM_TRIDIAGONAL, .help = "one"}},
     .n_max = 100,
 };
 
@@ -71,7 +71,6 @@ const struct method prototest_update = {
           .kind = METHOD_OPTION_CHOICE,
           .choices = "auto|single|block",
           .initial = 2}},
-    .algorithm = METHOD_ALGORITHM_NONE,
     .n_max = 1000,
 };
 

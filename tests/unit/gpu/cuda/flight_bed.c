@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "gpu/methods/tridiagonal.h"
 
 void flightbed_open(struct flightbed *bed, size_t bytes_max)
 {
@@ -85,7 +86,8 @@ void flightbed_assert_done(const struct engine_batch *batch, const struct flight
         memcpy(&found, bed->arena + item->outputs[info].offset_bytes + k * 4, 4);
         assert_int_equal(found, 0);
         const double *x =
-            (const double *)(const void *)(bed->arena + item->outputs[0].offset_bytes);
+            (const double *)(const void *)(bed->arena +
+                                           item->outputs[METHOD_TRIDIAGONAL_INVERSE].offset_bytes);
         assert_true(x[(int64_t)k * FLIGHTBED_N * FLIGHTBED_N] > 0.38 &&
                     x[(int64_t)k * FLIGHTBED_N * FLIGHTBED_N] < 0.39);
     }

@@ -225,16 +225,15 @@ static void test_streams_in_company(void **state)
 static void test_descriptor(void **state)
 {
     (void)state;
-    static const int inputs[] = {
-        CUDA__ISM_GIVEN_A,        CUDA__ISM_GIVEN_X,  CUDA__ISM_GIVEN_Y,      CUDA__ISM_GIVEN_SCALE,
-        CUDA__ISM_GIVEN_DIAGONAL, CUDA__ISM_GIVEN_A0, CUDA__ISM_GIVEN_INVERSE};
+    static const int inputs[] = {METHOD_ISM_A,         METHOD_ISM_X,           METHOD_ISM_Y,
+                                 METHOD_ISM_A0_SCALE,  METHOD_ISM_A0_DIAGONAL, METHOD_ISM_A0_DENSE,
+                                 METHOD_ISM_A0_INVERSE};
     static const int theirs[] = {METHOD_ISM_A,         METHOD_ISM_X,           METHOD_ISM_Y,
                                  METHOD_ISM_A0_SCALE,  METHOD_ISM_A0_DIAGONAL, METHOD_ISM_A0_DENSE,
                                  METHOD_ISM_A0_INVERSE};
-    static const int outputs[] = {CUDA__ISM_WANTED_INVERSE,   CUDA__ISM_WANTED_INFO,
-                                  CUDA__ISM_WANTED_RCOND,     CUDA__ISM_WANTED_ALGORITHM,
-                                  CUDA__ISM_WANTED_DET_RATIO, CUDA__ISM_WANTED_U,
-                                  CUDA__ISM_WANTED_R,         CUDA__ISM_WANTED_V};
+    static const int outputs[] = {METHOD_ISM_INVERSE,   METHOD_ISM_INFO,      METHOD_ISM_RCOND,
+                                  METHOD_ISM_ALGORITHM, METHOD_ISM_DET_RATIO, METHOD_ISM_U,
+                                  METHOD_ISM_R,         METHOD_ISM_V};
     static const int their_outputs[] = {
         METHOD_ISM_INVERSE,   METHOD_ISM_INFO, METHOD_ISM_RCOND, METHOD_ISM_ALGORITHM,
         METHOD_ISM_DET_RATIO, METHOD_ISM_U,    METHOD_ISM_R,     METHOD_ISM_V};

@@ -380,13 +380,13 @@ static void try_input(int64_t n, int64_t m, unsigned blocks)
     const cuda__ism_shape shape = {CUDA__ISM_X, n, m, ldm};
     const double *x = array_of(of, CUDA__ISM_X);
     fill(of, given.data(), n, m, m);
-    of.item.inputs[CUDA__ISM_GIVEN_X] = given.data();
+    of.item.inputs[METHOD_ISM_X] = given.data();
     for (int round = 0; round < 2; round++) {
         answer->bad = 0;
         if (round > 0)
             given[(size_t)bad] = (double)INFINITY;
         assert_int_equal(cuda__start(cuda__ism_bring_kernel<double>, dim3(blocks, 1),
-                                     CUDA__ISM_THREADS, 0, nullptr, of.call, (int)CUDA__ISM_GIVEN_X,
+                                     CUDA__ISM_THREADS, 0, nullptr, of.call, (int)METHOD_ISM_X,
                                      shape),
                          cudaSuccess);
         assert_int_equal(answer->bad, round);
@@ -420,8 +420,8 @@ static void try_diagonal(int64_t n, int64_t bad)
     if (bad >= 0)
         given[(size_t)bad] = -(double)INFINITY;
     answer->bad = 0;
-    of.item.inputs[CUDA__ISM_GIVEN_DIAGONAL] = given.data();
-    of.call.inputs = UINT32_C(1) << CUDA__ISM_GIVEN_DIAGONAL;
+    of.item.inputs[METHOD_ISM_A0_DIAGONAL] = given.data();
+    of.call.inputs = UINT32_C(1) << METHOD_ISM_A0_DIAGONAL;
     const int64_t blocks = (n + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;
     assert_int_equal(cuda__start(cuda__ism_diagonal_kernel<double, CUDA__ISM_THREADS>,
                                  dim3((unsigned)blocks, 1), CUDA__ISM_THREADS, 0, nullptr, of.call),
@@ -458,11 +458,11 @@ static int32_t judged(int64_t n, bool update, int first, int last, double error)
     cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, 0);
     *answer = {};
     answer->norm_a = answer->det = 1;
-    of.call.inputs = UINT32_C(1) << (update ? CUDA__ISM_GIVEN_INVERSE : CUDA__ISM_GIVEN_DIAGONAL);
-    of.item.outputs[CUDA__ISM_WANTED_INFO] = &info;
-    of.item.outputs[CUDA__ISM_WANTED_RCOND] = &rcond;
-    of.item.outputs[CUDA__ISM_WANTED_ALGORITHM] = &algorithm;
-    of.item.outputs[CUDA__ISM_WANTED_DET_RATIO] = &det_ratio;
+    of.call.inputs = UINT32_C(1) << (update ? METHOD_ISM_A0_INVERSE : METHOD_ISM_A0_DIAGONAL);
+    of.item.outputs[METHOD_ISM_INFO] = &info;
+    of.item.outputs[METHOD_ISM_RCOND] = &rcond;
+    of.item.outputs[METHOD_ISM_ALGORITHM] = &algorithm;
+    of.item.outputs[METHOD_ISM_DET_RATIO] = &det_ratio;
     const int lines = cuda__ism_tried(of.call), begin = update ? lines : 0;
     double *errors = array_of(of, CUDA__ISM_ERROR), *sizes = array_of(of, CUDA__ISM_SIZES);
     std::fill(errors, errors + (begin + lines) * ld, 0.0);

@@ -114,7 +114,7 @@ static result<T> run_kernel(bed<T> &of, void (*kernel)(const cuda__ism_call, int
     const int64_t blocks = (CUDA__ISM_LAST_SUMS * of.ld - 1) / CUDA__ISM_THREADS + 1;
     result<T> found;
     found.answers.assign((size_t)(SLOTS * n * n + 2 * BEHIND), (T)NOISE);
-    of.item.outputs[CUDA__ISM_WANTED_INVERSE] =
+    of.item.outputs[METHOD_ISM_INVERSE] =
         wanted ? found.answers.data() + BEHIND + of.size.late : nullptr;
     if (cuda__follow(kernel, dim3((unsigned)strips, SLOTS, (unsigned)of.parts), (unsigned)threads,
                      bytes, true, nullptr, of.call, (int)of.rows) != cudaSuccess)

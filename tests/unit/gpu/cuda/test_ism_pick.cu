@@ -31,8 +31,8 @@ static void pick_all(int64_t at_once)
         info[(size_t)i] = i % UNVERIFIED == 1 ? CUDA_INFO_UNVERIFIED + i % 2 : i % 2;
     for (int i = 0; i < MATRICES; i++)
         unverified += info[(size_t)i] < -1;
-    tensors[0].outputs[CUDA__ISM_WANTED_INFO] = info.data();
-    tensors[1].outputs[CUDA__ISM_WANTED_INFO] = info.data() + 300;
+    tensors[0].outputs[METHOD_ISM_INFO] = info.data();
+    tensors[1].outputs[METHOD_ISM_INFO] = info.data() + 300;
     tensors[1].first = 300;
     call.tensors = tensors;
     call.item_count = 2;
@@ -66,8 +66,8 @@ static void test_many_small_ones_at_once(void **state)
     call.precision = PRECISION_FP64;
     call.n = 4;
     call.m = 5;
-    call.inputs = METHOD_INPUT(CUDA__ISM_GIVEN_X) | METHOD_INPUT(CUDA__ISM_GIVEN_Y) |
-                  METHOD_INPUT(CUDA__ISM_GIVEN_INVERSE);
+    call.inputs = METHOD_INPUT(METHOD_ISM_X) | METHOD_INPUT(METHOD_ISM_Y) |
+                  METHOD_INPUT(METHOD_ISM_A0_INVERSE);
     call.options = options;
     assert_true(cuda_ism_recover_workspace(&call, 1000000) >
                 4000 *

@@ -73,9 +73,9 @@ static void make(bed &of, int64_t n, int64_t m, int64_t strip, int64_t rows)
     of.call.plan.stream_rows = rows;
     of.call.plan.stream_parts = of.parts;
     of.call.plan.stream_ld = ld;
-    of.item.inputs[CUDA__ISM_GIVEN_INVERSE] = of.b.data();
-    of.item.inputs[CUDA__ISM_GIVEN_X] = of.x.data();
-    of.item.inputs[CUDA__ISM_GIVEN_Y] = of.y.data();
+    of.item.inputs[METHOD_ISM_A0_INVERSE] = of.b.data();
+    of.item.inputs[METHOD_ISM_X] = of.x.data();
+    of.item.inputs[METHOD_ISM_Y] = of.y.data();
     *cuda__ism_answer_of<double>(of.call, 0) = {};
     memset(cuda__ism_array_of<double>(of.call, 0, CUDA__ISM_STREAM_SIZES), 0,
            (size_t)ld * sizeof(double));
@@ -141,7 +141,7 @@ static std::vector<double> update(bed &of, bool by_strips)
     of.z.assign((size_t)(of.n * of.n), (double)NAN);
     for (int64_t e = 0; e < end; e++)
         left[e] = (double)NAN;
-    of.item.outputs[CUDA__ISM_WANTED_INVERSE] = of.z.data();
+    of.item.outputs[METHOD_ISM_INVERSE] = of.z.data();
     of.call.plan.stream_by_strips = by_strips;
     assert_int_equal(cuda__ism_start_update<double>(of.call, nullptr), cudaSuccess);
     for (int64_t e = 0; e < end; e++) /* each block has left its own */

@@ -344,13 +344,13 @@ static void test_descriptor(void **state)
     assert_int_equal(method_output_count(&method_iterative), OUTPUTS);
     for (int i = 0; i < OUTPUTS; i++)
         assert_int_equal(method_output_find(&method_iterative, outputs[i]), i);
-    assert_int_equal((int)CUDA__ITER_V0, (int)METHOD_ITERATIVE_V0);
-    assert_int_equal((int)CUDA__ITER_HISTORY, (int)METHOD_ITERATIVE_HISTORY);
-    assert_int_equal((int)CUDA__ITER_SCHEMES, (int)METHOD_ITERATIVE_SCHEMES);
-    assert_int_equal((int)CUDA__ITER_ORDER7_HORNER, (int)METHOD_ITERATIVE_ORDER7_HORNER);
-    assert_int_equal((int)CUDA__ITER_SCALED_IDENTITY, (int)METHOD_ITERATIVE_SCALED_IDENTITY);
-    assert_int_equal((int)CUDA__ITER_MAX_ITERATIONS, (int)METHOD_ITERATIVE_MAX_ITERATIONS);
-    assert_int_equal((int)CUDA__ITER_INITIAL, (int)METHOD_ITERATIVE_INITIAL);
+    assert_int_equal((int)METHOD_ITERATIVE_V0, (int)METHOD_ITERATIVE_V0);
+    assert_int_equal((int)METHOD_ITERATIVE_HISTORY, (int)METHOD_ITERATIVE_HISTORY);
+    assert_int_equal((int)METHOD_ITERATIVE_SCHEMES, (int)METHOD_ITERATIVE_SCHEMES);
+    assert_int_equal((int)METHOD_ITERATIVE_ORDER7_HORNER, (int)METHOD_ITERATIVE_ORDER7_HORNER);
+    assert_int_equal((int)METHOD_ITERATIVE_SCALED_IDENTITY, (int)METHOD_ITERATIVE_SCALED_IDENTITY);
+    assert_int_equal((int)METHOD_ITERATIVE_MAX_ITERATIONS, (int)METHOD_ITERATIVE_MAX_ITERATIONS);
+    assert_int_equal((int)METHOD_ITERATIVE_INITIAL, (int)METHOD_ITERATIVE_INITIAL);
 }
 
 static void test_what_is_refused(void **state)

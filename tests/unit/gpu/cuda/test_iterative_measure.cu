@@ -17,8 +17,8 @@ extern "C" {
 #include "gpu/cuda/iterative/measure.cuh"
 
 #define CHUNK 3
-#define STEP (CUDA__ITER_STEP + CUDA__ITER_NEWTON_SCHULZ)
-#define LAST (CUDA__ITER_LAST + CUDA__ITER_NEWTON_SCHULZ)
+#define STEP (CUDA__ITER_STEP + METHOD_ITERATIVE_NEWTON_SCHULZ)
+#define LAST (CUDA__ITER_LAST + METHOD_ITERATIVE_NEWTON_SCHULZ)
 
 /* A chunk; matrices 1 and 2 are a run, and it is the turn of matrix 1. */
 template <typename T> struct bed {
@@ -37,7 +37,7 @@ template <typename T> struct bed {
         call.n = n;
         call.ld = (n + 15) / 16 * 16;
         call.wishes.max_iterations = 1;
-        call.wishes.initial = CUDA__ITER_TRANSPOSE;
+        call.wishes.initial = METHOD_ITERATIVE_TRANSPOSE;
         call.count = call.space.count = CHUNK;
         call.notes = &notes;
         scratch.assign((size_t)(CHUNK * cuda__iter_pieces_of<T>(n).numbers()), NAN);
@@ -64,7 +64,7 @@ template <typename T> struct bed {
         state.made = !waits;
         state.norm = state.one = state.inf = {0.5, 1, 1};
         state.algorithm = METHOD_ALGORITHM_TRANSPOSE_START;
-        state.scheme = CUDA__ITER_NEWTON_SCHULZ;
+        state.scheme = METHOD_ITERATIVE_NEWTON_SCHULZ;
         state.last = state.frobenius = state.best_frobenius = state.residual = HUGE_VAL;
         state.v = {0.5, 1, 1};
         return state;
@@ -199,7 +199,7 @@ template <typename T> static void try_poison(int kind, T poison, int64_t n, int6
     }
     bed.at(kind, 1, i, j) = poison;
     bed.at(kind, 1, (i + n / 2) % n, j) = poison;
-    bed.call.wishes.initial = CUDA__ITER_INITIAL_AUTO;
+    bed.call.wishes.initial = METHOD_ITERATIVE_INITIAL_AUTO;
     bed.states[1].steps_left = 10;
     bed.measure(CUDA__ITER_START_WARM);
     assert_int_equal(bed.states[1].action, CUDA__ITER_START_IDENTITY);

@@ -5,61 +5,63 @@
 
 #include <cmocka.h>
 
-#include "gpu/cuda/auto/auto.h"
-#include "gpu/cuda/ism/ism.h"
-#include "gpu/cuda/iterative/iterative.h"
-#include "gpu/cuda/lu/lu.h"
 #include "gpu/cuda/base/method.h"
-#include "gpu/cuda/tridiagonal/tridiagonal.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static const struct {
-    const char *name;
-    int64_t n_max;
-} rows[] = {
-    {"lu", CUDA_MIDDLE_N_MAX},
-    {"lu_factor", CUDA_MIDDLE_N_MAX},
-    {"tridiagonal", CUDA_TRIDIAGONAL_N_MAX},
-    {"ism", CUDA_ISM_N_MAX},
-    {"auto", CUDA_AUTO_N_MAX},
-    {"gauss_jordan", CUDA_MIDDLE_N_MAX},
-    {"iterative", CUDA_ITERATIVE_N_MAX},
-};
-
-static void test_orders(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(rows) * PRECISION_COUNT; i++) {
-        size_t row = i / PRECISION_COUNT;
-        enum precision precision = (enum precision)(i % PRECISION_COUNT);
-        uint32_t index = (uint32_t)method_index(method_find(rows[row].name));
-        assert_int_equal(cuda_method_n_max(index, precision), rows[row].n_max);
-    }
-}
-
-/* No order between the first and the last of a method is left out, or taken twice. */
+/* The rows of a method begin at order 1, leave out no order and take none twice, up to one that the
+ * descriptor allows. */
 static void test_rows_follow_one_another(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        int64_t next = 1;
+    for (int i = 0; i < method_count() * PRECISION_COUNT; i++) {
+        const struct method *method = method_at(i / PRECISION_COUNT);
+        enum precision precision = (enum precision)(i % PRECISION_COUNT);
+        int64_t next = 1, n_max = cuda_method_n_max((uint32_t)method_index(method), precision);
         for (int k = 0; cuda_method_row(k); k++) {
             const struct cuda_method *row = cuda_method_row(k);
-            if (method_find(row->name) != method_find(rows[i].name))
+            if (method_find(row->name) != method || row->n_max[precision] == 0)
                 continue;
             assert_int_equal(row->n_min, next);
-            next = row->n_max[PRECISION_FP64] + 1;
+            next = row->n_max[precision] + 1;
         }
-        assert_int_equal(next - 1, rows[i].n_max);
+        assert_int_equal(next - 1, n_max);
+        assert_true(n_max <= method->n_max);
     }
+}
+
+/* Every row is found by its method's number and its orders. */
+static void test_rows_are_found(void **state)
+{
+    (void)state;
+    for (int k = 0; cuda_method_row(k); k++) {
+        const struct cuda_method *row = cuda_method_row(k);
+        assert_non_null(method_find(row->name));
+        uint32_t index = (uint32_t)method_index(method_find(row->name));
+        for (int p = 0; p < PRECISION_COUNT; p++) {
+            if (row->n_max[p] == 0)
+                continue;
+            assert_ptr_equal(cuda_method_find(index, (enum precision)p, row->n_min), row);
+            assert_ptr_equal(cuda_method_find(index, (enum precision)p, row->n_max[p]), row);
+        }
+        assert_null(cuda_method_find(index, PRECISION_FP64, 0));
+    }
+    assert_null(cuda_method_find((uint32_t)method_count(), PRECISION_FP64, 1));
+    assert_int_equal(cuda_method_n_max(UINT32_MAX, PRECISION_FP64), 0);
+}
+
+static void test_dense_inverses_are_taken(void **state)
+{
+    (void)state;
+    uint32_t lu = (uint32_t)method_index(method_find("lu"));
+    assert_true(cuda_method_n_max(lu, PRECISION_FP32) >= 32768);
+    assert_true(cuda_method_n_max(lu, PRECISION_FP64) >= 32768);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orders),
         cmocka_unit_test(test_rows_follow_one_another),
+        cmocka_unit_test(test_rows_are_found),
+        cmocka_unit_test(test_dense_inverses_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

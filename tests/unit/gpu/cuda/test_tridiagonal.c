@@ -21,7 +21,7 @@
 #include "tests/unit/gpu/host/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define OUTPUTS (CUDA__TRI_EXPONENTS + 1)
+#define OUTPUTS (METHOD_TRIDIAGONAL_EXPONENTS + 1)
 #define INPUTS 3
 #define ITEMS 7
 #define VARIANTS 4
@@ -43,7 +43,7 @@ static void set_matrix(const struct cudatest_bed *bed, int item, int64_t index, 
         a.d[a.n / 2] = (double)NAN;
     for (int t = 0; t < INPUTS; t++)
         cudatest_put(bed->precision, cudatest_input(bed, item, index, t), bands[t],
-                     t == CUDA__TRI_D ? bed->n : bed->n - 1, 1);
+                     t == METHOD_TRIDIAGONAL_D ? bed->n : bed->n - 1, 1);
     gputest_bands_free(&a);
 }
 
@@ -166,9 +166,9 @@ static struct report report_of(const struct host_method *of, const struct gputes
     int64_t options[METHOD_OPTIONS_MAX] = {variant}, n = a->n;
     struct report report = {0};
     struct host_matrix matrix = {.inputs = {a->dl, a->d, a->du},
-                                 .outputs = {[CUDA__TRI_INFO] = &report.info,
-                                             [CUDA__TRI_RCOND] = &report.rcond,
-                                             [CUDA__TRI_ALGORITHM] = &report.algorithm},
+                                 .outputs = {[METHOD_TRIDIAGONAL_INFO] = &report.info,
+                                             [METHOD_TRIDIAGONAL_RCOND] = &report.rcond,
+                                             [METHOD_TRIDIAGONAL_ALGORITHM] = &report.algorithm},
                                  .n = n,
                                  .options = options};
     size_t bytes = (size_t)of->scratch_bytes(PRECISION_FP64, n, 0);
@@ -211,10 +211,10 @@ static double diagonal_error(const struct host_method *of, const struct gputest_
     struct report report = {0};
     double *diagonal = gputest_numbers(a->n), largest = 0;
     struct host_matrix matrix = {.inputs = {a->dl, a->d, a->du},
-                                 .outputs = {[CUDA__TRI_DIAGONAL] = diagonal,
-                                             [CUDA__TRI_INFO] = &report.info,
-                                             [CUDA__TRI_RCOND] = &report.rcond,
-                                             [CUDA__TRI_ALGORITHM] = &report.algorithm},
+                                 .outputs = {[METHOD_TRIDIAGONAL_DIAGONAL] = diagonal,
+                                             [METHOD_TRIDIAGONAL_INFO] = &report.info,
+                                             [METHOD_TRIDIAGONAL_RCOND] = &report.rcond,
+                                             [METHOD_TRIDIAGONAL_ALGORITHM] = &report.algorithm},
                                  .n = a->n,
                                  .options = options};
     matrix.scratch =
@@ -280,10 +280,11 @@ static void test_descriptor(void **state)
     assert_int_equal(method_output_count(method()), OUTPUTS);
     for (int i = 0; i < OUTPUTS; i++)
         assert_int_equal(method_output_find(method(), outputs[i]), i);
-    assert_int_equal((int)CUDA__TRI_AUTO, (int)METHOD_TRIDIAGONAL_AUTO);
-    assert_int_equal((int)CUDA__TRI_SHERMAN_MORRISON, (int)METHOD_TRIDIAGONAL_SHERMAN_MORRISON);
-    assert_int_equal((int)CUDA__TRI_TWO_SWEEP, (int)METHOD_TRIDIAGONAL_TWO_SWEEP);
-    assert_int_equal((int)CUDA__TRI_PIVOTED, (int)METHOD_TRIDIAGONAL_PIVOTED);
+    assert_int_equal((int)METHOD_TRIDIAGONAL_AUTO, (int)METHOD_TRIDIAGONAL_AUTO);
+    assert_int_equal((int)METHOD_TRIDIAGONAL_SHERMAN_MORRISON,
+                     (int)METHOD_TRIDIAGONAL_SHERMAN_MORRISON);
+    assert_int_equal((int)METHOD_TRIDIAGONAL_TWO_SWEEP, (int)METHOD_TRIDIAGONAL_TWO_SWEEP);
+    assert_int_equal((int)METHOD_TRIDIAGONAL_PIVOTED, (int)METHOD_TRIDIAGONAL_PIVOTED);
 }
 
 static void test_what_is_refused(void **state)

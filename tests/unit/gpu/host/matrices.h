@@ -5,6 +5,7 @@
 #define TESTS_UNIT_GPU_HOST_MATRICES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/datatype.h"
@@ -24,7 +25,8 @@ void gputest_dge(int type, int mode, enum precision precision, int64_t n, uint64
 const char *gputest_dge_name(int type);
 bool gputest_dge_singular(int type, int64_t n);
 
-/* What a method answered. inverse is lu for lu_factor. */
+/* What a method of a dense A answered. inverse: its first output, where that is n x n; else zeros.
+ */
 struct gputest_answer {
     double *inverse; /* n x n */
     int32_t *pivots; /* n */
@@ -33,6 +35,12 @@ struct gputest_answer {
     int64_t n;
 };
 
+/* The methods that invert a dense A (gpu/method.h), by the order of their names: so many, and the
+ * name of each. */
+size_t gputest_inverters(void);
+const char *gputest_inverter(size_t place);
+/* May it not converge? */
+bool gputest_iterates(const char *method);
 /* Does the engine that gputest_run asks take this? The host's own code takes everything. */
 bool gputest_takes(const char *method, enum precision precision, int64_t n);
 /* The algorithm its `auto` takes where the host's takes `of_host`. */
@@ -46,7 +54,7 @@ struct gputest_answer gputest_run(const char *method, enum precision precision, 
 void gputest_free(struct gputest_answer *answer);
 
 double gputest_norm(int64_t n, const double *a);
-/* |I - X A| to 113 bits: at a condition of 1e6 long double would not tell. */
+/* |I - X A| to 113 bits: at a condition of 1e6 long double would not do. */
 double gputest_exact_residual(int64_t n, const double *x, const double *a);
 /* |I - X A| / (n |A| |X| eps) */
 double gputest_inverse_ratio(enum precision precision, int64_t n, const double *a, const double *x);

@@ -14,7 +14,6 @@
 #include "gpu/method.h"
 #include "tests/unit/gpu/host/matrices.h"
 
-static const char *const inverters[] = {"lu", "gauss_jordan", "auto", "iterative", "ism"};
 /* Every order up to 33, then these. */
 #define EVERY_ORDER_MAX 33
 static const int64_t orders[] = {50, 63, 64, 65, 100, 127, 128, 129};
@@ -41,7 +40,7 @@ static void complain(const struct trial *trial, const char *method, const char *
 /* INFO n + 2 is iterative's right where FP32's LU is no help and the condition is near 1 / eps. */
 static bool may_give_up(const struct trial *trial, const char *method)
 {
-    return strcmp(method, "iterative") == 0 && trial->type == 9;
+    return gputest_iterates(method) && trial->type == 9;
 }
 
 static void try_inverse(const struct trial *trial, const char *method)
@@ -124,8 +123,8 @@ static void try_order(enum precision precision, int64_t n)
         for (trial.mode = both ? 3 : 4; trial.mode <= 4; trial.mode++) {
             gputest_dge(trial.type, trial.mode, precision, n, (uint64_t)(n * 16 + trial.type),
                         trial.a);
-            for (size_t i = 0; i < COUNT(inverters); i++)
-                try_inverse(&trial, inverters[i]);
+            for (size_t i = 0; i < gputest_inverters(); i++)
+                try_inverse(&trial, gputest_inverter(i));
             try_factor(&trial);
         }
     }

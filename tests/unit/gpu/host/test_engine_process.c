@@ -110,8 +110,11 @@ static void run_batch(enum engine_lane_id lane, const char *method, int64_t n, i
     for (int i = 0; i < items * 2; i++) {
         struct engine_item *item = &batch->items[i / 2];
         const double *a = (double *)(bed.arena + item->inputs[0].offset_bytes) + i % 2 * n * n;
-        const double *x = (double *)(bed.arena + item->outputs[0].offset_bytes) + i % 2 * n * n;
-        assert_int_equal(((int32_t *)(bed.arena + item->outputs[1].offset_bytes))[i % 2], 0);
+        const double *x =
+            (double *)(bed.arena + item->outputs[METHOD_OUTPUT_INVERSE].offset_bytes) +
+            i % 2 * n * n;
+        assert_int_equal(
+            ((int32_t *)(bed.arena + item->outputs[METHOD_OUTPUT_INFO].offset_bytes))[i % 2], 0);
         assert_true(gputest_inverse_ratio(PRECISION_FP64, n, a, x) <= GPUTEST_RATIO_MAX);
     }
     gputest_bed_release(batch);
@@ -155,7 +158,7 @@ static void test_silent_when_nobody_waits(void **state)
     assert_int_equal(atomic_load(&batch->state), ENGINE_BATCH_DONE);
     sleep_ms(5);
     assert_true(read(bed.event_fd, &count, sizeof count) < 0 && errno == EAGAIN);
-    assert_int_equal(*(int32_t *)(bed.arena + item->outputs[1].offset_bytes), 1);
+    assert_int_equal(*(int32_t *)(bed.arena + item->outputs[METHOD_OUTPUT_INFO].offset_bytes), 1);
     gputest_bed_release(batch);
     gputest_bed_reset(&bed);
 }

@@ -14,8 +14,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const inverters[] = {"lu", "gauss_jordan", "auto", "iterative", "ism"};
-
 static double hilbert(int64_t i, int64_t j, int64_t n)
 {
     (void)n;
@@ -252,7 +250,7 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
     }
     struct gputest_answer answer = gputest_run(method, precision, n, a, false);
     double ratio = gputest_inverse_ratio(precision, n, a, answer.inverse);
-    bool iterates = strcmp(method, "iterative") == 0;
+    bool iterates = gputest_iterates(method);
     /* Iteration gives up where rounding leaves no digit, and loses as many as the condition tells
      * where elimination of small integers is exact. */
     bool gave_up = iterates && answer.info == n + 2 && !entry->well_conditioned;
@@ -282,10 +280,10 @@ static void test_gallery(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(entries); i++) {
-        for (size_t j = 0; j < COUNT(inverters); j++) {
-            try_entry(&entries[i], inverters[j], PRECISION_FP64);
+        for (size_t j = 0; j < gputest_inverters(); j++) {
+            try_entry(&entries[i], gputest_inverter(j), PRECISION_FP64);
             if (entries[i].single)
-                try_entry(&entries[i], inverters[j], PRECISION_FP32);
+                try_entry(&entries[i], gputest_inverter(j), PRECISION_FP32);
         }
     }
 }
@@ -315,9 +313,9 @@ static void try_permuted(const char *method, int64_t n)
 static void test_permutations_carry_over(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < COUNT(inverters); k++) {
-        try_permuted(inverters[k], 48);
-        try_permuted(inverters[k], 31);
+    for (size_t k = 0; k < gputest_inverters(); k++) {
+        try_permuted(gputest_inverter(k), 48);
+        try_permuted(gputest_inverter(k), 31);
     }
 }
 

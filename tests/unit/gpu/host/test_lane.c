@@ -109,7 +109,8 @@ static void run_in_company(const struct invariance *row, uint64_t *seed, unsigne
             uint64_t offset = (uint64_t)(i * bytes);
             fill(row, bed.arena + item->inputs[0].offset_bytes + offset,
                  at == place ? 1 : 2 + (uint64_t)at * 977);
-            found = at == place ? item->outputs[0].offset_bytes + offset : found;
+            found =
+                at == place ? item->outputs[METHOD_OUTPUT_INVERSE].offset_bytes + offset : found;
         }
     }
     run(batch);
@@ -159,9 +160,10 @@ static void run_slots(int bad, bool nan, double *inverses, int32_t *infos)
     for (int i = 0; i < SLOT_ORDER && bad >= 0; i++)
         a[(size_t)bad * SLOT_NUMBERS + (size_t)(i * SLOT_ORDER + 3)] = nan ? (double)NAN : 0;
     run(batch);
-    memcpy(inverses, bed.arena + item->outputs[0].offset_bytes,
+    memcpy(inverses, bed.arena + item->outputs[METHOD_OUTPUT_INVERSE].offset_bytes,
            SLOTS * SLOT_NUMBERS * sizeof *inverses);
-    memcpy(infos, bed.arena + item->outputs[1].offset_bytes, SLOTS * sizeof *infos);
+    memcpy(infos, bed.arena + item->outputs[METHOD_OUTPUT_INFO].offset_bytes,
+           SLOTS * sizeof *infos);
     gputest_bed_release(batch);
     gputest_bed_reset(&bed);
 }
@@ -257,17 +259,17 @@ static void test_unwanted_and_unsupported(void **state)
     fill(&row, bed.arena + item->inputs[0].offset_bytes, 11);
     run(batch);
     assert_string_equal(batch->kernel, host_method_at(batch->method)->kernel(row.precision, row.n));
-    double rcond = *(double *)(bed.arena + item->outputs[2].offset_bytes);
+    double rcond = *(double *)(bed.arena + item->outputs[METHOD_OUTPUT_RCOND].offset_bytes);
     gputest_bed_release(batch);
 
     /* Without INVERSE, INFO and RCOND are the same. */
     batch = gputest_bed_next(&bed, ENGINE_LANE_SHORT, row.method, row.precision, row.n);
     item = gputest_bed_item(&bed, batch, 1);
     fill(&row, bed.arena + item->inputs[0].offset_bytes, 11);
-    item->outputs[0] = (struct engine_tensor){.region = ENGINE_REGION_NONE};
+    item->outputs[METHOD_OUTPUT_INVERSE] = (struct engine_tensor){.region = ENGINE_REGION_NONE};
     run(batch);
-    assert_int_equal(*(int32_t *)(bed.arena + item->outputs[1].offset_bytes), 0);
-    assert_true(*(double *)(bed.arena + item->outputs[2].offset_bytes) == rcond);
+    assert_int_equal(*(int32_t *)(bed.arena + item->outputs[METHOD_OUTPUT_INFO].offset_bytes), 0);
+    assert_true(*(double *)(bed.arena + item->outputs[METHOD_OUTPUT_RCOND].offset_bytes) == rcond);
     gputest_bed_release(batch);
 
     batch = gputest_bed_next(&bed, ENGINE_LANE_SHORT, row.method, row.precision, row.n);
