@@ -72,16 +72,23 @@ CXX_SOURCES := $(wildcard base/*.cc)
 BY_PRECISION := $(shell grep -lE '^.include "gpu/(host|cuda)/base/by_precision\.(h|cuh)"' \
                     gpu/*/*/*.c gpu/*/*/*.cu)
 BY_RANGE := $(shell grep -lE '^.include "gpu/cuda/lu_small/range\.cuh"' gpu/cuda/*/*.cu)
+# One that includes vector.h becomes an object for each width of vector: NAME_f32_v16.o and so on.
+BY_WIDTH := $(shell grep -l '^.include "gpu/host/simd/vector\.h"' gpu/host/*/*.c)
 PRECISIONS := f32 f64
+WIDTHS := $(foreach p,$(PRECISIONS),$(addprefix $(p)_,v16 v32 v64))
 RANGES := $(foreach p,$(PRECISIONS),$(addprefix $(p)_,n16 n24 n32))
 precision_flags = $(if $(findstring f32,$(1)),-DREAL_BITS=32)$(if $(findstring f64,$(1)),-DREAL_BITS=64)
 range_flags = $(if $(findstring n16,$(1)),-DORDER_MIN=1 -DORDER_MAX=16)$(if \
                   $(findstring n24,$(1)),-DORDER_MIN=17 -DORDER_MAX=24)$(if \
                   $(findstring n32,$(1)),-DORDER_MIN=25 -DORDER_MAX=32)
+width_flags = $(foreach w,16 32 64,$(if $(findstring v$(w),$(1)),-DVECTOR_BYTES=$(w)))
+# What the objects of a source end in; nothing for one that is compiled once.
+variants = $(strip $(if $(filter $(1),$(BY_RANGE)),$(RANGES), \
+               $(if $(filter $(1),$(BY_WIDTH)),$(WIDTHS), \
+               $(if $(filter $(1),$(BY_PRECISION)),$(PRECISIONS)))))
 # The objects of sources, in a folder.
-objects = $(foreach s,$(2),$(patsubst %,$(1)/%.o,$(if $(filter $(s),$(BY_RANGE)), \
-              $(addprefix $(basename $(s))_,$(RANGES)),$(if $(filter $(s),$(BY_PRECISION)), \
-              $(addprefix $(basename $(s))_,$(PRECISIONS)),$(basename $(s))))))
+objects = $(foreach s,$(2),$(patsubst %,$(1)/%.o,$(if $(call variants,$(s)), \
+              $(addprefix $(basename $(s))_,$(call variants,$(s))),$(basename $(s)))))
 # gen/openapi.o: the API's description, which the daemon serves.
 OBJECTS := $(call objects,$(BUILD)/obj,$(C_SOURCES) $(CXX_SOURCES)) $(BUILD)/obj/gen/openapi.o
 ENGINE_OBJECTS := $(call objects,$(BUILD)/obj, \
@@ -553,8 +560,8 @@ $(BUILD)/faults/obj/gpu/%$(1).o: gpu/%.c $(BUILD)/obj/gpu/%$(1).o $(STAMP) | $(G
 
 endef
 $(eval $(call object_rules,,))
-$(foreach v,$(PRECISIONS) $(RANGES),$(eval \
-    $(call object_rules,_$(v),$(call precision_flags,$(v)) $(call range_flags,$(v)))))
+$(foreach v,$(PRECISIONS) $(RANGES) $(WIDTHS),$(eval $(call object_rules,_$(v), \
+    $(call precision_flags,$(v)) $(call range_flags,$(v)) $(call width_flags,$(v)))))
 
 $(BUILD)/obj/%.o: %.cc $(STAMP) | $(GENERATED)
 	@mkdir -p $(@D)

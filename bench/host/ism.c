@@ -93,9 +93,9 @@ static void multiply(const struct bench *bench, bool transposed, int64_t rows, i
 
 /* ---- The contestants ---- */
 
-static const struct host_method *method_of(const char *name)
+static const struct host_method *method_of(const struct bench *bench, const char *name)
 {
-    return host_method_at((uint32_t)method_index(method_find(name)));
+    return host_method_at((uint32_t)method_index(method_find(name)), bench->precision);
 }
 
 /* Rows of a = A0 + X Y^T. */
@@ -129,9 +129,9 @@ static void run_group(const struct bench *bench, const struct host_method *metho
     for (int i = 0; i < bench->group; i++)
         matrices[i] = *matrix;
     if (bench->group > 1)
-        method->run_group[bench->precision](matrices, bench->group, matrices, 0);
+        method->run_group(matrices, bench->group, matrices, 0);
     else
-        method->run[bench->precision](matrices);
+        method->run(matrices);
 }
 
 static void run_lu(struct bench *bench)
@@ -144,7 +144,7 @@ static void run_lu(struct bench *bench)
                                        .scratch = bench->scratch};
     for (int i = 0; i < bench->group; i++)
         form(bench);
-    run_group(bench, method_of("lu"), &matrix);
+    run_group(bench, method_of(bench, "lu"), &matrix);
 }
 
 static void run_lapack(struct bench *bench)
@@ -182,7 +182,7 @@ static void run_ism(struct bench *bench)
     matrix.outputs[METHOD_ISM_RCOND] = &bench->rcond;
     matrix.outputs[METHOD_ISM_ALGORITHM] = &bench->algorithm;
     matrix.outputs[METHOD_ISM_DET_RATIO] = &bench->det_ratio;
-    run_group(bench, method_of("ism"), &matrix);
+    run_group(bench, method_of(bench, "ism"), &matrix);
 }
 
 static void run_once(struct bench *bench)
@@ -200,8 +200,7 @@ static void run_once(struct bench *bench)
 static int64_t scratch_bytes_of(const struct bench *bench)
 {
     uint32_t wanted = METHOD_INPUT(METHOD_ISM_DET_RATIO + 1) - 1;
-    struct host_task task = {.precision = bench->precision,
-                             .n = bench->n,
+    struct host_task task = {.n = bench->n,
                              .m = bench->m,
                              .options = bench->options,
                              .inputs = METHOD_ISM_XY,
@@ -210,9 +209,11 @@ static int64_t scratch_bytes_of(const struct bench *bench)
     task.inputs |=
         METHOD_INPUT(bench->what == DIAGONAL ? METHOD_ISM_A0_DIAGONAL : METHOD_ISM_A0_INVERSE);
     if (bench->what < LAPACK)
-        return method_of("ism")->task_scratch_bytes(&task);
+        return method_of(bench, "ism")->task_scratch_bytes(&task);
     int64_t bytes = host__getri_work(bench->n) * precision_bytes(bench->precision);
-    int64_t lu_bytes = host__dense_scratch_bytes(bench->precision, bench->n, 0);
+    int64_t lu_bytes =
+        (bench->precision == PRECISION_FP32 ? host__dense_scratch_bytes_f32(bench->n, 0)
+                                            : host__dense_scratch_bytes_f64(bench->n, 0));
     return bytes > lu_bytes ? bytes : lu_bytes;
 }
 
@@ -241,13 +242,13 @@ static void fill(struct bench *bench)
 
 static int group_of(const struct host_method *method, const struct bench *bench)
 {
-    return method->group(bench->precision, bench->n, bench->m);
+    return method->group(bench->n, bench->m);
 }
 
 static void prepare(struct bench *bench)
 {
     int64_t n = bench->n, m = bench->m, unit = precision_bytes(bench->precision);
-    int64_t lu_bytes = method_of("lu")->scratch_bytes(bench->precision, n, 0);
+    int64_t lu_bytes = method_of(bench, "lu")->scratch_bytes(n, 0);
     void **squares[] = {&bench->a0, &bench->b, &bench->a, &bench->inverse};
     for (size_t i = 0; i < sizeof squares / sizeof squares[0]; i++)
         *squares[i] = take(n * n * unit);
@@ -264,11 +265,11 @@ static void prepare(struct bench *bench)
                                 .options = bench->options,
                                 .scratch = bench->scratch};
     if (bench->what == UPDATE || bench->what == CHECKED)
-        method_of("lu")->run[bench->precision](&known);
+        method_of(bench, "lu")->run(&known);
     form(bench);
     bench->group = bench->what >= LAPACK && bench->what != LU
                        ? 1
-                       : group_of(method_of(bench->what == LU ? "lu" : "ism"), bench);
+                       : group_of(method_of(bench, bench->what == LU ? "lu" : "ism"), bench);
 }
 
 /* |I - X A| / (n |A| |X| eps), by the products of one precision. */

@@ -77,7 +77,8 @@ static double get(const struct bench *bench, const void *from, int64_t i)
 static void run_method(struct bench *bench, const char *name)
 {
     const struct method *method = method_find(name);
-    const struct host_method *host = host_method_at((uint32_t)method_index(method));
+    const struct host_method *host =
+        host_method_at((uint32_t)method_index(method), bench->precision);
     union {
         float narrow;
         double wide;
@@ -93,7 +94,7 @@ static void run_method(struct bench *bench, const char *name)
         matrix.outputs[METHOD_ITERATIVE_ITERATIONS] = &bench->iterations;
         matrix.outputs[METHOD_ITERATIVE_RESIDUAL] = bench->measures ? &residual : NULL;
     }
-    host->run[bench->precision](&matrix);
+    host->run(&matrix);
     bench->residual = bench->precision == PRECISION_FP32 ? (double)residual.narrow : residual.wide;
 }
 
@@ -215,7 +216,7 @@ static int64_t scratch_bytes(const struct bench *bench)
     for (int i = 0; i < 3; i++) {
         int index = method_index(method_find(names[i]));
         int64_t bytes =
-            host_method_at((uint32_t)index)->scratch_bytes(bench->precision, bench->n, 0);
+            host_method_at((uint32_t)index, bench->precision)->scratch_bytes(bench->n, 0);
         most = bytes > most ? bytes : most;
     }
     return most;

@@ -96,7 +96,8 @@ static void run_method(struct bench *bench, int64_t variant, enum part part)
 {
     int64_t n = bench->n, side = n < CORNER_SIDE ? n : CORNER_SIDE;
     const struct method *method = method_find("tridiagonal");
-    const struct host_method *host = host_method_at((uint32_t)method_index(method));
+    const struct host_method *host =
+        host_method_at((uint32_t)method_index(method), bench->precision);
     int64_t options[METHOD_OPTIONS_MAX];
     int32_t info;
     double rcond;
@@ -114,7 +115,7 @@ static void run_method(struct bench *bench, int64_t variant, enum part part)
                                  .options = options,
                                  .team = bench->team,
                                  .scratch = bench->scratch};
-    host->run[bench->precision](&matrix);
+    host->run(&matrix);
 }
 
 static void run_auto(struct bench *bench)
@@ -337,7 +338,7 @@ static void prepare(struct bench *bench, const struct subject *subject)
     struct failure failure = {0};
     int64_t n = bench->n, line = n * (int64_t)sizeof(double);
     const struct host_method *host =
-        host_method_at((uint32_t)method_index(method_find("tridiagonal")));
+        host_method_at((uint32_t)method_index(method_find("tridiagonal")), bench->precision);
     if (host_team_create(bench->threads - 1, 0, &bench->team, &failure) != ERROR_NONE)
         die(failure.detail);
     bench->dl = take(line);
@@ -346,7 +347,7 @@ static void prepare(struct bench *bench, const struct subject *subject)
     for (int k = 0; k < 3; k++)
         bench->bands[k] = take(line);
     bench->diagonal = take(line);
-    bench->scratch = take(host->scratch_bytes(bench->precision, n, 0));
+    bench->scratch = take(host->scratch_bytes(n, 0));
     bench->work_f32 = take(3 * line * bench->threads);
     bench->work_f64 = take(3 * line * bench->threads);
     int64_t numbers = subject->run == run_corner ? CORNER_SIDE * CORNER_SIDE : n * n;

@@ -73,6 +73,7 @@ FREE = ("tests",)
 # A name PREFIX__rest is private to the room; of nested prefixes the longest counts.
 PRIVATE = {
     "host__": "gpu/host",
+    "host__check_": "gpu/host/ism",
     "host__ism_": "gpu/host/ism",
     "host__iter_": "gpu/host/iterative",
     "host__job_": "gpu/host/engine",
@@ -114,7 +115,7 @@ ONE_DOOR = {r"jansson\.h": "proto/", r"zlib\.h": "proto/",
 
 GENERATED = {"method_list.inc", "method_algorithms.inc", "cuda_method_list.inc", "version.h"}
 
-INCLUDE = re.compile(r'^\s*#\s*(?:include|define REAL_FILE)\s*([<"])([^>"]+)[>"]', re.M)
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 PRIVATE_NAME = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)*?__[a-z0-9_]+")
 
 

@@ -1,12 +1,13 @@
 /* gpu/host/base/host.h: what the files of the host engine share: a matrix's work, a method's row,
  * the registry.
  *
- * A method is one file, NAME.c, that defines `const struct host_method host_method_NAME`. A worker
- * thread calls run for one matrix at a time and lends it scratch that nobody else touches. run
- * never fails: what is wrong with a matrix goes into its INFO. It never writes an input. It never
- * allocates or locks, for it may be left in the middle (stop.h); where it goes on for long without
- * a step of the team it calls host_stop_check. Its bits are a function of the matrix, n, m,
- * precision and options alone, on one CPU family.
+ * A method is one file, NAME.c, that is compiled for each precision (by_precision.h) and defines
+ * `const struct host_method R(host_method_NAME)`. A worker thread calls run for one matrix at a
+ * time and lends it scratch that nobody else touches. run never fails: what is wrong with a matrix
+ * goes into its INFO. It never writes an input. It never allocates or locks, for it may be left in
+ * the middle (stop.h); where it goes on for long without a step of the team it calls
+ * host_stop_check. Its bits are a function of the matrix, n, m, precision and options alone, on one
+ * CPU family.
  */
 #ifndef GPU_HOST_BASE_HOST_H
 #define GPU_HOST_BASE_HOST_H
@@ -38,7 +39,6 @@ struct host_matrix {
 
 /* What the matrices of a batch have in common. */
 struct host_task {
-    enum precision precision;
     int64_t n, m;
     const int64_t *options;
     uint32_t inputs;  /* which there are: a bit each */
@@ -46,26 +46,27 @@ struct host_task {
     uint32_t wanted;  /* which any matrix wants */
 };
 
+/* A method in one precision. */
 struct host_method {
     const char *name; /* the descriptor's */
-    void (*run[PRECISION_COUNT])(const struct host_matrix *matrix);
+    void (*run)(const struct host_matrix *matrix);
     /* The next three are NULL, or make the same answers, bit for bit, of 1 to group() matrices of
      * one order at once, which share the first one's scratch. `next` are those whose turn is next,
      * 0 or more: their numbers may be fetched, and nothing else. */
-    void (*run_group[PRECISION_COUNT])(const struct host_matrix *matrices, int count,
-                                       const struct host_matrix *next, int next_count);
-    int (*group)(enum precision precision, int64_t n, int64_t m); /* 1: run is to be called */
+    void (*run_group)(const struct host_matrix *matrices, int count, const struct host_matrix *next,
+                      int next_count);
+    int (*group)(int64_t n, int64_t m); /* 1: run is to be called */
     /* predicted, group() > 1; NULL: by its operations, as of others */
-    double (*group_matrix_ns)(enum precision precision, int64_t n);
+    double (*group_matrix_ns)(int64_t n);
     /* -1 when it does not fit 64 bits */
-    int64_t (*scratch_bytes)(enum precision precision, int64_t n, int64_t m);
+    int64_t (*scratch_bytes)(int64_t n, int64_t m);
     /* NULL, or what is enough for a batch: no more than scratch_bytes. */
     int64_t (*task_scratch_bytes)(const struct host_task *task);
     /* Which code a matrix of order n meets: "host lapack getrf+getri". */
-    const char *(*kernel)(enum precision precision, int64_t n);
+    const char *(*kernel)(int64_t n);
 };
 
-/* The row of method_at(index); NULL for an index outside the registry. */
-const struct host_method *host_method_at(uint32_t index);
+/* The row of method_at(index); NULL for an index or a precision outside the registry. */
+const struct host_method *host_method_at(uint32_t index, enum precision precision);
 
 #endif

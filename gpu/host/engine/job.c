@@ -39,7 +39,7 @@ static double predict_ns(const struct host_job *job, const struct engine_batch *
     const struct method *method = method_at((int)batch->method);
     int64_t n = batch->n, m = batch->m;
     if (job->group > 1 && job->method->group_matrix_ns)
-        return job->method->group_matrix_ns((enum precision)batch->precision, n);
+        return job->method->group_matrix_ns(n);
     return MATRIX_NS + NUMBER_NS * (double)n * (double)n + method->flops(n, m) / FLOPS_PER_NS;
 }
 
@@ -75,13 +75,10 @@ static void lay_out_tensors(struct host_job *job, const struct engine_batch *bat
 static int64_t scratch_of(const struct host_job *job, const struct engine_batch *batch)
 {
     const struct host_method *method = job->method;
-    struct host_task task = {.precision = (enum precision)batch->precision,
-                             .n = batch->n,
-                             .m = batch->m,
-                             .options = batch->options,
-                             .outputs = UINT32_MAX};
+    struct host_task task = {
+        .n = batch->n, .m = batch->m, .options = batch->options, .outputs = UINT32_MAX};
     if (!method->task_scratch_bytes)
-        return method->scratch_bytes(task.precision, task.n, task.m);
+        return method->scratch_bytes(task.n, task.m);
     for (int i = 0; i < job->input_count; i++)
         task.inputs |=
             batch->items[0].inputs[i].region == ENGINE_REGION_ARENA ? UINT32_C(1) << i : 0;
@@ -102,7 +99,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
     atomic_store_explicit(&batch->started_ns, clock_now_ns(), memory_order_relaxed);
     ORDER_ACQUIRE(job->arena.base);
     job->batch = batch;
-    job->method = host_method_at(batch->method);
+    job->method = host_method_at(batch->method, (enum precision)batch->precision);
     job->chunks = 1;
     job->chunk_ns = 0;
     job->matrices = 0;
@@ -111,9 +108,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
     enum engine_status status = process_batch_check(batch, n_max, job->faults);
     if (status == ENGINE_OK) {
         assert(job->method); /* or there were no order to take */
-        job->group = job->method->group
-                         ? job->method->group((enum precision)batch->precision, batch->n, batch->m)
-                         : 1;
+        job->group = job->method->group ? job->method->group(batch->n, batch->m) : 1;
         double matrix_ns = predict_ns(job, batch);
         int64_t matrices = job->matrices = lay_out_items(job, batch);
         lay_out_tensors(job, batch);
@@ -187,13 +182,12 @@ struct gathering {
 /* Runs the group that waits; the gathered one waits now. */
 static void turn(const struct host_job *job, struct gathering *gathering)
 {
-    enum precision precision = (enum precision)job->batch->precision;
     int next = gathering->side, now = !next;
     if (gathering->counts[now] > 0 && job->group > 1)
-        job->method->run_group[precision](gathering->matrices[now], gathering->counts[now],
-                                          gathering->matrices[next], gathering->counts[next]);
+        job->method->run_group(gathering->matrices[now], gathering->counts[now],
+                               gathering->matrices[next], gathering->counts[next]);
     else if (gathering->counts[now] > 0)
-        job->method->run[precision](gathering->matrices[now]);
+        job->method->run(gathering->matrices[now]);
     gathering->counts[now] = 0;
     gathering->side = now;
 }
@@ -263,8 +257,7 @@ static void finish(struct host_job *job)
     batch->status = atomic_load_explicit(&job->status, memory_order_relaxed);
     batch->kernel[0] = 0;
     if (batch->status == ENGINE_OK)
-        snprintf(batch->kernel, sizeof batch->kernel, "%s",
-                 job->method->kernel((enum precision)batch->precision, batch->n));
+        snprintf(batch->kernel, sizeof batch->kernel, "%s", job->method->kernel(batch->n));
     batch->finished_ns = clock_now_ns();
     ORDER_RELEASE(job->arena.base);
     /* Sequentially consistent: the front's sleep is decided by this and front_waits together. */

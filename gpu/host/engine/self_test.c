@@ -79,7 +79,7 @@ static double run(struct trial *trial)
                                  .scratch = trial->scratch};
     method_default_options(trial->method, options);
     process_trial_fill(trial->precision, trial->a, trial->n * trial->n);
-    trial->host->run[trial->precision](&matrix);
+    trial->host->run(&matrix);
     return info == 0 ? residual_ratio(trial) : HUGE_VAL;
 }
 
@@ -90,7 +90,7 @@ static int try(struct trial *trial)
     double worst = 0;
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         trial->n = orders[i];
-        int64_t bytes = trial->host->scratch_bytes(trial->precision, trial->n, 0);
+        int64_t bytes = trial->host->scratch_bytes(trial->n, 0);
         trial->scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)bytes);
         if (!trial->scratch)
             return -1;
@@ -111,9 +111,9 @@ int host_self_test(void)
                           .inverse = malloc(ORDER_MAX * ORDER_MAX * sizeof(double))};
     for (int i = 0; trial.a && trial.inverse && i < method_count(); i++) {
         trial.method = method_at(i);
-        trial.host = host_method_at((uint32_t)i);
         for (int p = 0; method_inverts_dense(trial.method) && p < PRECISION_COUNT; p++) {
             trial.precision = (enum precision)p;
+            trial.host = host_method_at((uint32_t)i, trial.precision);
             int result = try(&trial);
             bad = result < 0 || bad < 0 ? -1 : bad + result;
         }

@@ -29,20 +29,141 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "gpu/host/base/stop.h"
+
+#include "gpu/host/base/by_precision.h"
+#include "gpu/host/ism/lanes.h"
 
 #define IDLE_EXPONENT (-20) /* of a column beside zeros; the order is at most 2^15 */
 
-int64_t host__ism_balance_numbers(int64_t n, int64_t m)
+#define APART HOST_SMALL_APART(REAL_MAX_EXP)
+
+/* ---- Which columns ---- */
+
+/* The largest magnitude in a line of n numbers with zeros behind them. A NaN counts as 0. */
+HOST_INLINE REAL R(largest_in_line)(const REAL *line, int64_t n)
 {
-    int64_t numbers;
-    if (!checked_mul(n, m, &numbers) || !checked_mul(numbers, 2, &numbers) ||
-        !checked_add(numbers, m, &numbers) ||
-        !checked_round_up(numbers, HOST_ALIGN_BYTES, &numbers))
-        return -1;
-    return numbers;
+    REAL largest[LANES] = {0};
+    for (int64_t i = 0; i < n; i += LANES) {
+        for (int64_t l = 0; l < LANES; l++) {
+            const REAL magnitude = REAL_FABS(line[i + l]);
+            largest[l] = magnitude > largest[l] ? magnitude : largest[l];
+        }
+    }
+    for (int64_t half = LANES / 2; half > 0; half /= 2) {
+        for (int64_t l = 0; l < half; l++)
+            largest[l] = largest[l + half] > largest[l] ? largest[l + half] : largest[l];
+    }
+    return largest[0];
 }
 
-#define REAL_FILE "gpu/host/ism/balance.inc"
-#include "gpu/host/linalg/real.inc"
+/* to: the same of the m columns of from, which is n x m. */
+static void R(largest_in_columns)(const REAL *restrict from, int64_t n, int64_t m,
+                                  REAL *restrict to)
+{
+    memset(to, 0, (size_t)m * sizeof *to);
+    for (int64_t i = 0, end; i < n; i = end) {
+        end = host_stop_part_of(i, n, m);
+        for (const REAL *row = from + i * m; row < from + end * m; row += m) {
+            for (int64_t c = 0; c < m; c++) {
+                const REAL magnitude = REAL_FABS(row[c]);
+                to[c] = magnitude > to[c] ? magnitude : to[c];
+            }
+        }
+    }
+}
+
+static void R(measure)(const struct R(host_ism) * ism, REAL *x, REAL *y)
+{
+    if (!ism->xt) {
+        R(largest_in_columns)(ism->x, ism->n, ism->m, x);
+        R(largest_in_columns)(ism->y, ism->n, ism->m, y);
+        return;
+    }
+    for (int64_t c = 0; c < ism->m; c++) {
+        x[c] = R(largest_in_line)(ism->xt + c * ism->ld, ism->n);
+        y[c] = R(largest_in_line)(ism->yt + c * ism->ld, ism->n);
+    }
+}
+
+/* Is one more than 2^APART times the other? A bound that overflows holds. */
+static bool R(are_apart)(REAL x, REAL y)
+{
+    const REAL far = REAL_LDEXP(1, APART);
+    return isfinite(x) && isfinite(y) && !(x <= y * far && y <= x * far);
+}
+
+static int R(exponent)(REAL number)
+{
+    int exponent;
+    (void)REAL_FREXP(number, &exponent);
+    return exponent;
+}
+
+/* The power of two that a column of X is multiplied by, and one of Y divided by; their largest
+ * magnitudes being x and y. */
+static int R(shift)(REAL x, REAL y)
+{
+    if (!R(are_apart)(x, y))
+        return 0;
+    if (y == 0)
+        return IDLE_EXPONENT - R(exponent)(x);
+    if (x == 0)
+        return R(exponent)(y) - IDLE_EXPONENT;
+    return (R(exponent)(y) - R(exponent)(x)) / 2;
+}
+
+/* ---- The copies ---- */
+
+/* to = from (n x m), column c times 2^(sign shifts[c]). */
+static void R(copy_shifted)(const struct R(host_ism) * ism, const REAL *from, int sign, REAL *to)
+{
+    const int64_t n = ism->n, m = ism->m;
+    for (int64_t first = 0, end; first < n; first = end) {
+        end = host_stop_part_of(first, n, m);
+        for (int64_t i = first * m; i < end * m; i += m) {
+            for (int64_t c = 0; c < m; c++)
+                to[i + c] = REAL_LDEXP(from[i + c], sign * ism->shifts[c]);
+        }
+    }
+}
+
+bool R(host__ism_balance)(struct R(host_ism) * ism, REAL *copies)
+{
+    const int64_t n = ism->n, m = ism->m;
+    REAL *x = ism->lines, *y = ism->lines + m;
+    bool apart = false;
+    R(measure)(ism, x, y);
+    for (int64_t c = 0; c < m; c++)
+        apart = apart || R(are_apart)(x[c], y[c]);
+    if (!apart)
+        return false;
+    int32_t *shifts = (int32_t *)(copies + 2 * n * m);
+    for (int64_t c = 0; c < m; c++)
+        shifts[c] = R(shift)(x[c], y[c]);
+    ism->shifts = shifts;
+    R(copy_shifted)(ism, ism->x, 1, copies);
+    R(copy_shifted)(ism, ism->y, -1, copies + n * m);
+    ism->x = copies;
+    ism->y = copies + n * m;
+    return true;
+}
+
+/* With X D and Y D^-1, D being diagonal, the recurrences lead to U D, V D^-1 and D^-1 R D. */
+void R(host__ism_restore_factors)(const struct R(host_ism) * ism)
+{
+    const int64_t m = ism->m;
+    if (!ism->shifts)
+        return;
+    if (ism->u)
+        R(copy_shifted)(ism, ism->u, -1, ism->u);
+    if (ism->v)
+        R(copy_shifted)(ism, ism->v, 1, ism->v);
+    for (int64_t first = 0, end; ism->r && first < m; first = end) {
+        end = host_stop_part_of(first, m, m);
+        for (int64_t i = first; i < end; i++) {
+            for (int64_t c = 0; c < m; c++)
+                ism->r[i * m + c] = REAL_LDEXP(ism->r[i * m + c], ism->shifts[i] - ism->shifts[c]);
+        }
+    }
+}

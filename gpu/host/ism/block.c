@@ -6,7 +6,7 @@
  * nor on leading dimensions, so inputs are used where they lie. The last product of a single block
  * is panels.h's: (G R)^T and K are packed into places that are done with.
  *
- * Threads: any; the pieces run on a team. Cost: see types.inc.
+ * Threads: any; the pieces run on a team. Cost: see ism.h.
  */
 #include "gpu/host/base/speed.h"
 
@@ -21,6 +21,8 @@
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/host/linalg/blocked.h"
 #include "gpu/host/linalg/panels.h"
+
+#include "gpu/host/base/by_precision.h"
 
 #define LINES_PIECE 128    /* lines of earlier blocks */
 #define COLUMNS_PIECE 256  /* of n, at most */
@@ -51,5 +53,541 @@ static int64_t columns_piece(int64_t n)
     return n < 2048 ? 64 : n < 8192 ? 128 : COLUMNS_PIECE;
 }
 
-#define REAL_FILE "gpu/host/ism/block.inc"
-#include "gpu/host/linalg/real.inc"
+/* One block of columns of X and Y, and the arrays of a variant. */
+struct R(step) {
+    struct R(host_ism) * ism;
+    int64_t block; /* columns of every block but the last */
+    int64_t first, count;
+    bool packed; /* (G R)^T in groups at w and K in panels at gr (panels.h) */
+    int64_t ldb; /* of arrays with lines of a block's numbers */
+    REAL *gr, *k, *w, *p, *q, *s, *t, *inverse, *inverting;
+};
+
+static struct R(step)
+    R(step)(struct R(host_ism) * ism, int64_t block, const struct host_ism_layout *layout)
+{
+    REAL *work = ism->work;
+    return (struct R(step)){.ism = ism,
+                            .block = block,
+                            .ldb = layout->ld_block,
+                            .gr = work + layout->gr,
+                            .k = work + layout->k,
+                            .w = work + layout->w,
+                            .p = work + layout->p,
+                            .q = work + layout->q,
+                            .s = work + layout->s,
+                            .t = work + layout->t,
+                            .inverse = work + layout->inverse,
+                            .inverting = work + layout->inverting};
+}
+
+/* ---- Blocks of X and Y ---- */
+
+/* out (rows x count) = left (rows x n) X_k */
+static void R(times_x)(const struct R(step) * step, const REAL *left, int64_t ld, int64_t rows,
+                       REAL *out)
+{
+    const struct R(host_ism) *ism = step->ism;
+    const REAL *x = (ism->a ? ism->a : ism->x) + step->first;
+    R(host__product)
+    (false, false, rows, step->count, ism->n, 1, left, ld, x, ism->a ? ism->n : ism->m, 0, out,
+     step->ldb);
+    for (int64_t i = 0; ism->a && i < rows; i++) {
+        for (int64_t c = 0; c < step->count; c++)
+            out[i * step->ldb + c] -= left[i * ld + step->first + c] * ism->d[step->first + c];
+    }
+}
+
+/* out (rows x count) = left (rows x n) Y_k */
+static void R(times_y)(const struct R(step) * step, const REAL *left, int64_t ld, int64_t rows,
+                       REAL *out)
+{
+    const struct R(host_ism) *ism = step->ism;
+    if (!ism->a) {
+        R(host__product)
+        (false, false, rows, step->count, ism->n, 1, left, ld, ism->y + step->first, ism->m, 0, out,
+         step->ldb);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(out + i * step->ldb, left + i * ld + step->first, (size_t)step->count * sizeof *out);
+}
+
+/* Columns first to end - 1 of `to` (count x n): from_k^T, column i times scale[i]. */
+static void R(transpose_block)(const struct R(step) * step, const REAL *from, int64_t from_ld,
+                               const REAL *scale, REAL *to, int64_t first, int64_t end)
+{
+    int64_t ld = step->ism->ld;
+    for (int64_t i = first; i < end; i += STRIP) {
+        int64_t rows = min_i64(STRIP, end - i);
+        for (int64_t c = 0; c < step->count; c++) {
+            for (int64_t r = 0; r < rows; r++)
+                to[c * ld + i + r] = from[(i + r) * from_ld + step->first + c] * scale[i + r];
+        }
+    }
+}
+
+/* Columns first to end - 1 of to (count x n) = (A0^-1 X_k)^T, A0 being diagonal. */
+static void R(scale_x)(const struct R(step) * step, REAL *to, int64_t first, int64_t end)
+{
+    const struct R(host_ism) *ism = step->ism;
+    R(transpose_block)
+    (step, ism->a ? ism->a : ism->x, ism->a ? ism->n : ism->m, ism->e, to, first, end);
+    for (int64_t c = 0; ism->a && c < step->count; c++) {
+        int64_t j = step->first + c;
+        if (j >= first && j < end)
+            to[c * ism->ld + j] = (ism->a[j * (ism->n + 1)] - ism->d[j]) * ism->e[j];
+    }
+}
+
+/* The same of (Y_k^T A0^-1). */
+static void R(scale_y)(const struct R(step) * step, REAL *to, int64_t first, int64_t end)
+{
+    const struct R(host_ism) *ism = step->ism;
+    if (!ism->a) {
+        R(transpose_block)(step, ism->y, ism->m, ism->e, to, first, end);
+        return;
+    }
+    for (int64_t c = 0; c < step->count; c++) {
+        int64_t j = step->first + c;
+        memset(to + c * ism->ld + first, 0, (size_t)(end - first) * sizeof *to);
+        if (j >= first && j < end)
+            to[c * ism->ld + j] = ism->e[j];
+    }
+}
+
+static bool R(invert)(struct R(host_ism) * ism, int64_t order, REAL *t, int64_t ld, REAL *work)
+{
+    int32_t *pivots = (int32_t *)(work + host__lines(order) * ld);
+    struct host_team *team = order >= HOST_TEAM_ORDER_MIN ? ism->team : NULL;
+    if (R(host__large_getrf_by)(team, inverse_block(order), order, t, ld, pivots))
+        return false;
+    for (int64_t i = 0; i < order; i++) {
+        double pivot = (double)t[i * (ld + 1)];
+        if (!isfinite(pivot))
+            return false;
+        host__ism_product_times(&ism->det_ratio, pivots[i] == i + 1 ? pivot : -pivot);
+    }
+    R(host__large_getri_by)(team, inverse_block(order), order, t, ld, pivots, work);
+    return true;
+}
+
+/* ---- Block ---- */
+
+/* Lines of p or q, which the block takes from all earlier ones. */
+static void R(meet_earlier)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    int64_t ld = step->ism->ld, line = index / 2 * LINES_PIECE;
+    int64_t rows = min_i64(LINES_PIECE, step->first - line);
+    if (index % 2 == 0)
+        R(times_x)(step, step->k + line * ld, ld, rows, step->p + line * step->ldb);
+    else
+        R(times_y)(step, step->gr + line * ld, ld, rows, step->q + line * step->ldb);
+}
+
+/* Columns of G_k^T (in w) or of K_k. */
+static void R(make_block)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const struct R(host_ism) *ism = step->ism;
+    int64_t n = ism->n, m = ism->m, ld = ism->ld, piece = columns_piece(n),
+            first = index / 2 * piece;
+    int64_t columns = min_i64(piece, n - first);
+    bool left = index % 2 == 0;
+    REAL *to = left ? step->w : step->k + step->first * ld;
+    if (!ism->b && left)
+        R(scale_x)(step, to, first, first + columns);
+    else if (!ism->b)
+        R(scale_y)(step, to, first, first + columns);
+    else if (left)
+        R(host__product)
+    (true, true, step->count, columns, n, 1, ism->x + step->first, m, ism->b + first * n, n, 0,
+     to + first, ld);
+    else R(host__product)(true, false, step->count, columns, n, 1, ism->y + step->first, m,
+                          ism->b + first, n, 0, to + first, ld);
+    if (step->first > 0)
+        R(host__product)
+    (true, false, step->count, columns, step->first, -1, left ? step->p : step->q, step->ldb,
+     (left ? step->gr : step->k) + first, ld, 1, to + first, ld);
+}
+
+/* How (I + Y_k^T G_k)^T is cut: into tiles, and the sum over n of each into parts where there are
+ * few tiles. The parts lie where (G R)_k^T will. */
+struct R(coupling) {
+    const struct R(step) * step;
+    int64_t rows, columns; /* of a tile */
+    int64_t across, tiles;
+    int64_t parts, depth; /* of n; 1: the sum goes to `inverse` itself */
+    REAL *to;
+};
+
+static struct R(coupling) R(coupling)(const struct R(step) * step)
+{
+    const int64_t n = step->ism->n, count = step->count;
+    struct R(coupling)
+        coupling = {.step = step, .rows = couple_rows(count), .columns = COUPLE_COLUMNS};
+    if (step->ism->a) /* columns of w, which are copied whole */
+        coupling.columns = count;
+    coupling.across = pieces(count, coupling.columns);
+    coupling.tiles = pieces(count, coupling.rows) * coupling.across;
+    coupling.parts = min_i64(COUPLE_PIECES / coupling.tiles, n / COUPLE_DEPTH);
+    coupling.parts = max_i64(min_i64(coupling.parts, step->ism->ld / step->ldb), 1);
+    if (step->ism->a)
+        coupling.parts = 1;
+    coupling.depth = pieces(n, coupling.parts);
+    coupling.parts = pieces(n, coupling.depth);
+    coupling.to = coupling.parts > 1 ? step->gr + step->first * step->ism->ld : step->inverse;
+    return coupling;
+}
+
+/* A part of a tile. */
+static void R(couple)(void *context, int64_t index)
+{
+    const struct R(coupling) *coupling = context;
+    const struct R(step) *step = coupling->step;
+    const struct R(host_ism) *ism = step->ism;
+    const int64_t tile = index % coupling->tiles, part = index / coupling->tiles;
+    const int64_t line = tile / coupling->across * coupling->rows;
+    const int64_t column = tile % coupling->across * coupling->columns;
+    const int64_t rows = min_i64(coupling->rows, step->count - line), at = part * coupling->depth;
+    REAL *to = coupling->to + (part * step->count + line) * step->ldb + column;
+    if (ism->a)
+        R(times_y)(step, step->w + line * ism->ld, ism->ld, rows, to);
+    else
+        R(host__product)
+    (false, false, rows, min_i64(coupling->columns, step->count - column),
+     min_i64(coupling->depth, ism->n - at), 1, step->w + line * ism->ld + at, ism->ld,
+     ism->y + at * ism->m + step->first + column, ism->m, 0, to, step->ldb);
+}
+
+/* Lines of the parts' sum, and of I. */
+static void R(add_parts)(void *context, int64_t index)
+{
+    const struct R(coupling) *coupling = context;
+    const struct R(step) *step = coupling->step;
+    const int64_t ldb = step->ldb, first = index * ADD_LINES;
+    const int64_t end = min_i64(first + ADD_LINES, step->count);
+    for (int64_t i = first; i < end; i++) {
+        REAL *to = step->inverse + i * ldb;
+        if (coupling->parts > 1)
+            R(host__ism_add_lines)
+        (coupling->to + i * ldb, coupling->parts, step->count * ldb, 0, step->count, to);
+        to[i] += 1;
+    }
+}
+
+static void R(couple_all)(const struct R(step) * step)
+{
+    struct R(coupling) coupling = R(coupling)(step);
+    struct host_team *team = step->ism->team;
+    host_team_run(team, coupling.tiles * coupling.parts, R(couple), &coupling);
+    host_team_run(team, pieces(step->count, ADD_LINES), R(add_parts), &coupling);
+}
+
+/* Columns of (G R)_k^T; inverse is R_k^T. */
+static void R(weigh)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    int64_t n = step->ism->n, ld = step->ism->ld, piece = columns_piece(n), first = index * piece;
+    R(host__product)
+    (false, false, step->count, min_i64(piece, n - first), step->count, 1, step->inverse, step->ldb,
+     step->w + first, ld, 0, step->gr + step->first * ld + first, ld);
+}
+
+/* ---- Factors, where they are wanted ---- */
+
+/* to(:, k) = from(:, k) - to(:, <k) coefficients; n x m */
+struct R(factor) {
+    const struct R(step) * step;
+    const REAL *from;
+    bool identity; /* in place of from */
+    const REAL *coefficients;
+    REAL *to;
+};
+
+/* Rows of a factor: each takes of its own earlier numbers alone. */
+static void R(write_factor)(void *context, int64_t index)
+{
+    const struct R(factor) *factor = context;
+    const struct R(step) *step = factor->step;
+    const struct R(host_ism) *ism = step->ism;
+    const int64_t m = ism->m, first = index * LINES_PIECE;
+    const int64_t rows = min_i64(LINES_PIECE, ism->n - first);
+    REAL *to = factor->to + first * m;
+    for (int64_t i = first; i < first + rows; i++) {
+        REAL *row = factor->to + i * m + step->first;
+        if (factor->identity)
+            memset(row, 0, (size_t)step->count * sizeof *row);
+        else
+            memcpy(row, factor->from + i * m + step->first, (size_t)step->count * sizeof *row);
+        int64_t c = i - step->first;
+        if (ism->a && c >= 0 && c < step->count)
+            row[c] = factor->identity ? 1 : row[c] - ism->d[i];
+    }
+    if (step->first > 0)
+        R(host__product)
+    (false, false, rows, step->count, step->first, -1, to, m, factor->coefficients, step->ldb, 1,
+     to + step->first, m);
+}
+
+/* Lines of t = R p, which is made block by block; s holds the R^T of all earlier blocks. */
+static void R(weigh_coefficients)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const int64_t ldb = step->ldb, block = step->block;
+    const int64_t end = min_i64((index + 1) * LINES_PIECE, step->first);
+    for (int64_t line = index * LINES_PIECE, lines; line < end; line += lines) {
+        const int64_t within = line % block, at = (line - within) * ldb;
+        lines = min_i64(block - within, end - line);
+        R(host__product)
+        (true, false, lines, step->count, block, 1, step->s + at + within, ldb, step->p + at, ldb,
+         0, step->t + line * ldb, ldb);
+    }
+}
+
+/* Lines of R^T, for the factors of later blocks, and of the output R. */
+static void R(keep_weights)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const struct R(host_ism) *ism = step->ism;
+    const int64_t m = ism->m, ldb = step->ldb, first = index * LINES_PIECE;
+    const int64_t lines = min_i64(LINES_PIECE, step->count - first);
+    if (ism->u && step->first + step->count < m)
+        memcpy(step->s + (step->first + first) * ldb, step->inverse + first * ldb,
+               (size_t)(lines * ldb) * sizeof(REAL));
+    for (int64_t i = first; ism->r && i < first + lines; i++) {
+        REAL *row = ism->r + (step->first + i) * m;
+        memset(row, 0, (size_t)m * sizeof *row);
+        for (int64_t j = 0; j < step->count; j++)
+            row[step->first + j] = step->inverse[j * ldb + i];
+    }
+}
+
+static void R(write_factors)(struct R(step) * step)
+{
+    const struct R(host_ism) *ism = step->ism;
+    const int64_t rows = pieces(ism->n, LINES_PIECE);
+    struct R(factor)
+        u = {.step = step, .from = ism->a ? ism->a : ism->x, .coefficients = step->t, .to = ism->u};
+    struct R(factor) v = {.step = step,
+                          .from = ism->y,
+                          .identity = ism->a != NULL,
+                          .coefficients = step->q,
+                          .to = ism->v};
+    if (ism->u) {
+        host_team_run(ism->team, pieces(step->first, LINES_PIECE), R(weigh_coefficients), step);
+        host_team_run(ism->team, rows, R(write_factor), &u);
+    }
+    if (ism->v)
+        host_team_run(ism->team, rows, R(write_factor), &v);
+    host_team_run(ism->team, pieces(step->count, LINES_PIECE), R(keep_weights), step);
+}
+
+/* ---- The inverse ---- */
+
+/* z = A0^-1 but for the diagonal, `rows` by `columns` of it. */
+static void R(begin_rows)(const struct R(host_ism) * ism, int64_t row, int64_t rows, int64_t column,
+                          int64_t columns)
+{
+    const int64_t n = ism->n;
+    for (int64_t i = row; i < row + rows; i++) {
+        REAL *to = ism->z + i * n + column;
+        if (ism->b)
+            memcpy(to, ism->b + i * n + column, (size_t)columns * sizeof *to);
+        else if (ism->m == 0)
+            memset(to, 0, (size_t)columns * sizeof *to);
+    }
+}
+
+/* The same of A0^-1 - (G R) K. */
+static void R(assemble_rows)(const struct R(step) * step, int64_t row, int64_t rows, int64_t column,
+                             int64_t columns)
+{
+    const struct R(host_ism) *ism = step->ism;
+    const int64_t n = ism->n, m = ism->m, ld = ism->ld;
+    REAL *to = ism->z + row * n + column;
+    R(begin_rows)(ism, row, rows, column, columns);
+    if (step->packed)
+        R(host__subtract_panels)
+    (rows, columns, m, step->w + row * m, step->gr + column * m, !ism->b, to, n);
+    else if (m > 0) R(host__product)(true, false, rows, columns, m, -1, step->gr + row, ld,
+                                     step->k + column, ld, ism->b ? 1 : 0, to, n);
+    for (int64_t i = row; !ism->b && i < row + rows; i++) {
+        if (i >= column && i < column + columns)
+            ism->z[i * (n + 1)] += ism->e[i];
+    }
+    if (ism->seen)
+        R(host__ism_see_rows)(ism, row, rows, column, columns);
+}
+
+/* A tile of the inverse, of which the trial takes what it wants while it is in a cache. */
+static void R(assemble)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const struct host_ism_tiles tiles = host__ism_tiles(step->ism->n);
+    const int64_t n = step->ism->n, first = index / tiles.across * tiles.rows;
+    const int64_t column = index % tiles.across * tiles.columns;
+    const int64_t end = min_i64(first + tiles.rows, n),
+                  columns = min_i64(tiles.columns, n - column);
+    const int64_t most = step->packed ? ROWS_AT_ONCE : tiles.rows;
+    for (int64_t row = first; row < end; row += most)
+        R(assemble_rows)(step, row, min_i64(most, end - row), column, columns);
+}
+
+static void R(pack_groups)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const int64_t n = step->ism->n, first = index * PACK_PIECE;
+    R(host__pack_groups)
+    (step->ism->m, n, step->gr, step->ism->ld, first, min_i64(first + PACK_PIECE, n), step->w);
+}
+
+static void R(pack_panels)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const int64_t n = step->ism->n, first = index * PACK_PIECE;
+    R(host__pack_panels)
+    (step->ism->m, n, step->k, step->ism->ld, first, min_i64(first + PACK_PIECE, n), step->gr);
+}
+
+static void R(assemble_all)(struct R(step) * step)
+{
+    const struct host_ism_tiles tiles = host__ism_tiles(step->ism->n);
+    step->ism->seen = step->ism->n > HOST_ISM_PROBES;
+    if (step->ism->seen)
+        R(host__ism_open_trial)(step->ism);
+    host_team_run(step->ism->team, tiles.down * tiles.across, R(assemble), step);
+}
+
+bool R(host__ism_block)(struct R(host_ism) * ism, int64_t block)
+{
+    bool factors = ism->u || ism->v || ism->r;
+    struct host_ism_layout layout =
+        host__ism_layout_block(REAL_PRECISION, ism->n, ism->m, block, factors);
+    struct R(step) step = R(step)(ism, block, &layout);
+    int64_t n = ism->n;
+    ism->det_ratio = (struct host_ism_product){.fraction = 1};
+    for (; step.first < ism->m; step.first += block) {
+        step.count = min_i64(block, ism->m - step.first);
+        host_team_run(ism->team, 2 * pieces(step.first, LINES_PIECE), R(meet_earlier), &step);
+        host_team_run(ism->team, 2 * pieces(n, columns_piece(n)), R(make_block), &step);
+        R(couple_all)(&step);
+        if (!R(invert)(ism, step.count, step.inverse, step.ldb, step.inverting))
+            return false;
+        host_team_run(ism->team, pieces(n, columns_piece(n)), R(weigh), &step);
+        if (factors)
+            R(write_factors)(&step);
+    }
+    if (factors)
+        R(host__ism_restore_factors)(ism);
+    step.packed = layout.packs && host__panels_work();
+    if (step.packed) {
+        host_team_run(ism->team, pieces(n, PACK_PIECE), R(pack_groups), &step);
+        host_team_run(ism->team, pieces(n, PACK_PIECE), R(pack_panels), &step);
+    }
+    R(assemble_all)(&step);
+    return true;
+}
+
+/* ---- Reduced memory: the inverse so far is in z; gr (n x block) is G, w the same times R ---- */
+
+/* Rows of G = Z X_k. */
+static void R(advance_rows)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const struct R(host_ism) *ism = step->ism;
+    int64_t n = ism->n, row = index * LINES_PIECE, rows = min_i64(LINES_PIECE, n - row);
+    REAL *to = step->gr + row * step->ldb;
+    if (step->first > 0 || ism->b) {
+        const REAL *z = step->first > 0 ? ism->z : ism->b;
+        R(times_x)(step, z + row * n, n, rows, to);
+        return;
+    }
+    for (int64_t i = row; i < row + rows; i++, to += step->ldb) {
+        for (int64_t c = 0; c < step->count; c++) {
+            REAL x = ism->a ? ism->a[i * n + c] : ism->x[i * ism->m + c];
+            to[c] = (ism->a && i == c ? x - ism->d[i] : x) * ism->e[i];
+        }
+    }
+}
+
+/* Columns of K = Y_k^T Z. */
+static void R(advance_columns)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const struct R(host_ism) *ism = step->ism;
+    int64_t n = ism->n, ld = ism->ld, first = index * COLUMNS_PIECE;
+    int64_t columns = min_i64(COLUMNS_PIECE, n - first);
+    if (step->first == 0 && !ism->b) {
+        R(scale_y)(step, step->k, first, first + columns);
+        return;
+    }
+    const REAL *z = (step->first > 0 ? ism->z : ism->b) + first;
+    for (int64_t c = 0; ism->a && c < step->count; c++)
+        memcpy(step->k + c * ld + first, z + (step->first + c) * n,
+               (size_t)columns * sizeof *step->k);
+    if (!ism->a)
+        R(host__product)
+    (true, false, step->count, columns, n, 1, ism->y + step->first, ism->m, z, n, 0,
+     step->k + first, ld);
+}
+
+/* Lines of I + Y_k^T G. */
+static void R(couple_rows)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const struct R(host_ism) *ism = step->ism;
+    int64_t line = index * COUPLE_PIECE, rows = min_i64(COUPLE_PIECE, step->count - line);
+    int64_t ldb = step->ldb;
+    REAL *to = step->inverse + line * ldb;
+    if (ism->a)
+        memcpy(to, step->gr + (step->first + line) * ldb, (size_t)(rows * ldb) * sizeof *to);
+    else
+        R(host__product)
+    (true, false, rows, step->count, ism->n, 1, ism->y + step->first + line, ism->m, step->gr, ldb,
+     0, to, ldb);
+    for (int64_t i = line; i < line + rows; i++)
+        step->inverse[i * (ldb + 1)] += 1;
+}
+
+/* Rows of Z - G R K. */
+static void R(take_step)(void *context, int64_t index)
+{
+    const struct R(step) *step = context;
+    const struct R(host_ism) *ism = step->ism;
+    int64_t n = ism->n, row = index * LINES_PIECE, rows = min_i64(LINES_PIECE, n - row);
+    REAL *z = ism->z + row * n, *weighed = step->w + row * step->ldb;
+    bool begins = step->first == 0;
+    R(host__product)
+    (false, false, rows, step->count, step->count, 1, step->gr + row * step->ldb, step->ldb,
+     step->inverse, step->ldb, 0, weighed, step->ldb);
+    if (begins && ism->b)
+        memcpy(z, ism->b + row * n, (size_t)(rows * n) * sizeof *z);
+    R(host__product)
+    (false, false, rows, n, step->count, -1, weighed, step->ldb, step->k, ism->ld,
+     begins && !ism->b ? 0 : 1, z, n);
+    for (int64_t i = row; begins && !ism->b && i < row + rows; i++)
+        ism->z[i * (n + 1)] += ism->e[i];
+}
+
+bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block)
+{
+    struct host_ism_layout layout = host__ism_layout_reduced(REAL_PRECISION, ism->n, block);
+    struct R(step) step = R(step)(ism, block, &layout);
+    int64_t n = ism->n;
+    ism->seen = false;
+    ism->det_ratio = (struct host_ism_product){.fraction = 1};
+    if (ism->m == 0)
+        R(assemble_all)(&step);
+    for (; step.first < ism->m; step.first += block) {
+        step.count = min_i64(block, ism->m - step.first);
+        host_team_run(ism->team, pieces(n, LINES_PIECE), R(advance_rows), &step);
+        host_team_run(ism->team, pieces(n, COLUMNS_PIECE), R(advance_columns), &step);
+        host_team_run(ism->team, pieces(step.count, COUPLE_PIECE), R(couple_rows), &step);
+        if (!R(invert)(ism, step.count, step.inverse, step.ldb, step.inverting))
+            return false;
+        host_team_run(ism->team, pieces(n, LINES_PIECE), R(take_step), &step);
+    }
+    return true;
+}

@@ -1,7 +1,7 @@
 /* gpu/host/ism/ism.c: `ism`: reads what is given, balances X and Y, goes the algorithms that ism.h
  * offers until one leads to a good inverse, and reports.
  *
- * Small updates of a known inverse go as many at once as a vector has lanes (group.inc); what
+ * Small updates of a known inverse go as many at once as a vector has lanes (simd/update.c); what
  * is not good beyond doubt there, and all others, alone. Algorithms, in the order they are tried:
  * the plan's variant; where blocks broke down or lost accuracy and m is small, all columns as one
  * block, whose coupling matrix is factored with pivoting; where the answer is nearly good, Newton's
@@ -10,7 +10,7 @@
  * solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in twice the precision. No
  * answer goes out that its trial has not found good.
  *
- * Threads: any. Cost: see types.inc; the last algorithm takes lu's 2 n^3 and more.
+ * Threads: any. Cost: see ism.h; the last algorithm takes lu's 2 n^3 and more.
  */
 #include "gpu/host/base/speed.h"
 
@@ -27,20 +27,18 @@
 #include "gpu/host/simd/small.h"
 #include "gpu/host/base/stop.h"
 
+#include "gpu/host/base/by_precision.h"
+
 #define MERGED_SHARE 4 /* all columns become one block where m <= n / 4: cheaper than lu */
 /* Newton's step is tried where m <= n / 8. It takes 2 n^3 + 4 n^2 m operations, lu 2 n^3 + 2 n^2 m;
  * both take 2/3 n^3 more for DET_RATIO, after the step with 2 n^2 m to form A. But the step is made
  * of products: on one core, FP64, n = 1200 and 2000, it took 0.8 to 0.9 of lu's time at m = n / 32,
  * as long at m = n / 8, and 1.1 to 1.4 times as long at m = n / 2. */
 #define REPAIR_SHARE 8
-#define NEAR_ULPS 64   /* nearer to singular, lu decides what INFO says */
-#define FORM_PIECE 256 /* rows and columns of a tile of A */
-#define SOLVE_PIECE 64 /* rows of the inverse that are solved for together */
-#define MET_LINES 32   /* of Y^T A0^-1 or A, in pairs: HOST_LINES numbers */
+#define NEAR_ULPS 64 /* nearer to singular, lu decides what INFO says */
 
-static const char *kernel(enum precision precision, int64_t n)
+static const char *kernel(int64_t n)
 {
-    (void)precision;
     (void)n;
     return "host ism";
 }
@@ -61,16 +59,17 @@ static bool merges(int64_t n, int64_t m)
 
 /* Numbers that a plan takes behind a matrix's own, `planned` of them, or what may be tried after
  * it; -1 on overflow. */
-static int64_t work_numbers(enum precision precision, int64_t n, int64_t m, int64_t planned,
-                            bool factors)
+static int64_t work_numbers(int64_t n, int64_t m, int64_t planned, bool factors)
 {
     struct host_ism_plan merged = {.algorithm = METHOD_ALGORITHM_BLOCK, .block = max_i64(m, 1)};
-    int64_t repair = HOST_ISM_REPAIR_ROWS * (2 * host__ld(precision, n) + host__ld(precision, m));
+    int64_t repair =
+        HOST_ISM_REPAIR_ROWS * (2 * host__ld(REAL_PRECISION, n) + host__ld(REAL_PRECISION, m));
     if (planned < 0)
         return -1;
     int64_t numbers = max_i64(planned, repair);
-    return merges(n, m) ? max_i64(numbers, host__ism_plan_numbers(precision, n, m, merged, factors))
-                        : numbers;
+    return merges(n, m)
+               ? max_i64(numbers, host__ism_plan_numbers(REAL_PRECISION, n, m, merged, factors))
+               : numbers;
 }
 
 /* Are X and Y balanced? Where they are thin, which takes little, or where no A could be formed. */
@@ -83,15 +82,14 @@ static bool balances(int64_t m, uint32_t inputs)
 
 /* Layout: the matrix's own numbers and the work of a plan, or what lu takes; the inverse where it
  * is not wanted; X and Y balanced. These are the bytes without the last. */
-static int64_t first_bytes(enum precision precision, int64_t n, int64_t own, int64_t work,
-                           bool inverse_wanted)
+static int64_t first_bytes(int64_t n, int64_t own, int64_t work, bool inverse_wanted)
 {
-    int64_t bytes, dense = host__lu_scratch_bytes(precision, n, 0), inverse = 0;
+    int64_t bytes, dense = R(host__lu_scratch_bytes)(n, 0), inverse = 0;
     if (own < 0 || work < 0 || dense < 0 || !checked_add(own, work, &bytes) ||
-        !checked_mul(bytes, precision_bytes(precision), &bytes))
+        !checked_mul(bytes, (int64_t)sizeof(REAL), &bytes))
         return -1;
-    if (!inverse_wanted && (!checked_mul(n, n, &inverse) ||
-                            !checked_mul(inverse, precision_bytes(precision), &inverse)))
+    if (!inverse_wanted &&
+        (!checked_mul(n, n, &inverse) || !checked_mul(inverse, (int64_t)sizeof(REAL), &inverse)))
         return -1;
     if (!checked_add(max_i64(bytes, dense), inverse, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
@@ -100,10 +98,10 @@ static int64_t first_bytes(enum precision precision, int64_t n, int64_t own, int
 }
 
 /* `lanes`: what a group of small updates takes, which has nothing else then. */
-static int64_t whole_bytes(enum precision precision, int64_t first, int64_t balanced, int64_t lanes)
+static int64_t whole_bytes(int64_t first, int64_t balanced, int64_t lanes)
 {
     int64_t bytes;
-    if (first < 0 || balanced < 0 || !checked_mul(balanced, precision_bytes(precision), &bytes) ||
+    if (first < 0 || balanced < 0 || !checked_mul(balanced, (int64_t)sizeof(REAL), &bytes) ||
         !checked_add(first, bytes, &bytes))
         return -1;
     return max_i64(bytes, lanes);
@@ -116,15 +114,15 @@ static int64_t lanes_bytes(int64_t n, int64_t m)
 }
 
 /* Whatever the options are. m = 0: A alone, perhaps. */
-static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
+static int64_t scratch_bytes(int64_t n, int64_t m)
 {
     if (n > METHOD_ISM_ORDER_MAX || m > METHOD_ISM_ORDER_MAX)
         return -1;
     int64_t balanced = host__ism_balance_numbers(n, m), lanes = lanes_bytes(n, m);
     m = m > 0 ? m : n;
-    int64_t work = work_numbers(precision, n, m, host__ism_max_numbers(precision, n, m), true);
-    int64_t own = host__ism_own_numbers(precision, n, m);
-    return whole_bytes(precision, first_bytes(precision, n, own, work, false), balanced, lanes);
+    int64_t work = work_numbers(n, m, host__ism_max_numbers(REAL_PRECISION, n, m), true);
+    int64_t own = host__ism_own_numbers(REAL_PRECISION, n, m);
+    return whole_bytes(first_bytes(n, own, work, false), balanced, lanes);
 }
 
 static int64_t task_scratch_bytes(const struct host_task *task)
@@ -134,35 +132,366 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     bool alone = (task->inputs & METHOD_INPUT(METHOD_ISM_A)) != 0;
     int64_t n = task->n, m = alone ? n : task->m;
     struct host_ism_plan plan = host__ism_plan(n, m, task->inputs, task->options);
-    int64_t own = host__ism_own_numbers(task->precision, n, m);
-    int64_t planned = host__ism_plan_numbers(task->precision, n, m, plan, factors);
-    int64_t work = work_numbers(task->precision, n, m, planned, factors);
-    int64_t first = first_bytes(task->precision, n, own, work,
-                                (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
-    return whole_bytes(task->precision, first,
-                       balances(m, task->inputs) ? host__ism_balance_numbers(n, m) : 0,
+    int64_t own = host__ism_own_numbers(REAL_PRECISION, n, m);
+    int64_t planned = host__ism_plan_numbers(REAL_PRECISION, n, m, plan, factors);
+    int64_t work = work_numbers(n, m, planned, factors);
+    int64_t first =
+        first_bytes(n, own, work, (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
+    return whole_bytes(first, balances(m, task->inputs) ? host__ism_balance_numbers(n, m) : 0,
                        lanes_bytes(n, m));
 }
 
-static int group(enum precision precision, int64_t n, int64_t m)
+static int group(int64_t n, int64_t m)
 {
     const int64_t most = min_i64(n, HOST_SMALL_UPDATE_RANK);
-    return m >= 1 && m <= most ? host__small_group(precision, n) : 1;
+    return m >= 1 && m <= most ? R(host__small_group)(n) : 1;
 }
 
-#define REAL_FILE "gpu/host/ism/determinant.inc"
-#include "gpu/host/linalg/real.inc"
+/* ---- What is given ---- */
 
-#define REAL_FILE "gpu/host/ism/ism.inc"
-#include "gpu/host/linalg/real.inc"
+bool R(host__ism_all_finite)(const REAL *numbers, int64_t count)
+{
+    REAL excess = 0;
+    for (int64_t first = 0, end; numbers && first < count; first = end) {
+        end = host_stop_part(first, count);
+        for (int64_t i = first; i < end; i++)
+            excess += numbers[i] * 0;
+    }
+    return excess == 0;
+}
 
-#define REAL_FILE "gpu/host/ism/group.inc"
-#include "gpu/host/linalg/real.inc"
+/* d: the diagonal of A0, where it is one. */
+static void R(set_diagonal)(struct R(host_ism) * ism)
+{
+    const REAL *const *inputs = (const REAL *const *)ism->matrix->inputs;
+    const REAL *scale = inputs[METHOD_ISM_A0_SCALE], *diagonal = inputs[METHOD_ISM_A0_DIAGONAL];
+    int64_t n = ism->n;
+    bool zero = false;
+    for (int64_t i = 0; i < n; i++) {
+        ism->d[i] = ism->a ? ism->a[i * (n + 1)] : diagonal ? diagonal[i] : scale ? *scale : 1;
+        zero = zero || ism->d[i] == 0;
+    }
+    if (ism->a && zero) {
+        struct host_norm norm = R(host__norm)(ism->team, ism->a, n, n, ism->e);
+        for (int64_t i = 0; i < n; i++)
+            ism->d[i] = REAL_LDEXP((REAL)norm.fraction, norm.exponent);
+    }
+    ism->det_a0 = (struct host_ism_product){.fraction = 1};
+    for (int64_t i = 0; i < n; i++) {
+        ism->e[i] = 1 / ism->d[i];
+        host__ism_product_times(&ism->det_a0, (double)ism->d[i]);
+    }
+}
 
-const struct host_method host_method_ism = {
+/* to = from^T, from being n x m. */
+static void R(transpose_thin)(const struct R(host_ism) * ism, const REAL *from, REAL *to)
+{
+    for (int64_t k = 0; k < ism->m; k++, to += ism->ld) {
+        for (int64_t i = 0; i < ism->n; i++)
+            to[i] = from[i * ism->m + k];
+        memset(to + ism->n, 0, (size_t)(ism->ld - ism->n) * sizeof *to);
+    }
+}
+
+/* xt and yt, where X and Y have few columns. */
+static void R(set_thin)(const struct R(host_ism) * ism)
+{
+    if (!ism->xt)
+        return;
+    R(transpose_thin)(ism, ism->x, ism->xt);
+    R(transpose_thin)(ism, ism->y, ism->yt);
+}
+
+static struct R(host_ism) R(open)(const struct host_matrix *matrix)
+{
+    const REAL *const *inputs = (const REAL *const *)matrix->inputs;
+    REAL *const *outputs = (REAL *const *)matrix->outputs;
+    int64_t n = matrix->n, ld = host__ld(REAL_PRECISION, n);
+    REAL *scratch = matrix->scratch;
+    struct R(host_ism) ism = {.matrix = matrix,
+                              .n = n,
+                              .m = inputs[METHOD_ISM_A] ? n : matrix->m,
+                              .ld = ld,
+                              .a = inputs[METHOD_ISM_A],
+                              .x = inputs[METHOD_ISM_X],
+                              .y = inputs[METHOD_ISM_Y],
+                              .a0 = inputs[METHOD_ISM_A0_DENSE],
+                              .b = inputs[METHOD_ISM_A0_INVERSE],
+                              .u = outputs[METHOD_ISM_U],
+                              .r = outputs[METHOD_ISM_R],
+                              .v = outputs[METHOD_ISM_V],
+                              .z = outputs[METHOD_ISM_INVERSE],
+                              .lines = scratch + 2 * ld,
+                              .team = n >= HOST_TEAM_ORDER_MIN ? matrix->team : NULL};
+    int64_t own = host__ism_own_numbers(REAL_PRECISION, n, ism.m);
+    ism.work = scratch + own;
+    if (!ism.a && ism.m <= HOST_ISM_THIN) {
+        ism.yt = ism.work - ism.m * ld;
+        ism.xt = ism.yt - ism.m * ld;
+        R(set_thin)(&ism);
+    }
+    if (!ism.b) {
+        ism.d = scratch;
+        ism.e = scratch + ld;
+        R(set_diagonal)(&ism);
+    }
+    return ism;
+}
+
+/* What lies behind the plan's work: the inverse, where nobody wants it, and X and Y balanced. */
+static void R(open_rest)(struct R(host_ism) * ism, struct host_ism_plan plan, uint32_t inputs)
+{
+    unsigned char *scratch = ism->matrix->scratch;
+    const bool factors = ism->u || ism->v || ism->r, wanted = ism->z != NULL;
+    const int64_t own = host__ism_own_numbers(REAL_PRECISION, ism->n, ism->m);
+    const int64_t planned = host__ism_plan_numbers(REAL_PRECISION, ism->n, ism->m, plan, factors);
+    const int64_t work = work_numbers(ism->n, ism->m, planned, factors);
+    if (!wanted)
+        ism->z = (REAL *)(scratch + first_bytes(ism->n, own, work, true));
+    REAL *balanced = (REAL *)(scratch + first_bytes(ism->n, own, work, wanted));
+    if (balances(ism->m, inputs) && R(host__ism_balance)(ism, balanced))
+        R(set_thin)(ism);
+}
+
+static bool R(given_finite)(const struct R(host_ism) * ism)
+{
+    int64_t n = ism->n, m = ism->m;
+    return R(host__ism_all_finite)(ism->a, n * n) && R(host__ism_all_finite)(ism->x, n * m) &&
+           R(host__ism_all_finite)(ism->y, n * m) && R(host__ism_all_finite)(ism->a0, n * n) &&
+           R(host__ism_all_finite)(ism->b, n * n) && (ism->a || R(host__ism_all_finite)(ism->d, n));
+}
+
+/* ---- The report ---- */
+
+void R(host__ism_fill)(REAL *numbers, int64_t count)
+{
+    if (numbers)
+        R(host__fill_nan)(numbers, count);
+}
+
+void R(host__ism_no_factors)(const struct R(host_ism) * ism)
+{
+    R(host__ism_fill)(ism->u, ism->n * ism->m);
+    R(host__ism_fill)(ism->v, ism->n * ism->m);
+    R(host__ism_fill)(ism->r, ism->m * ism->m);
+}
+
+void R(host__ism_report)(const struct R(host_ism) * ism, int64_t info, REAL rcond,
+                         enum method_algorithm algorithm, double det_ratio)
+{
+    void *const *outputs = ism->matrix->outputs;
+    bool inverted = info == 0 || info == ism->n + 1;
+    if (!inverted)
+        R(host__ism_fill)(ism->z, ism->n * ism->n);
+    if (algorithm != METHOD_ALGORITHM_SINGLE && algorithm != METHOD_ALGORITHM_BLOCK)
+        R(host__ism_no_factors)(ism);
+    if (outputs[METHOD_ISM_INFO])
+        *(int32_t *)outputs[METHOD_ISM_INFO] = (int32_t)info;
+    if (outputs[METHOD_ISM_RCOND])
+        *(REAL *)outputs[METHOD_ISM_RCOND] = rcond;
+    if (outputs[METHOD_ISM_ALGORITHM])
+        *(int32_t *)outputs[METHOD_ISM_ALGORITHM] = (int32_t)algorithm;
+    if (outputs[METHOD_ISM_DET_RATIO])
+        *(REAL *)outputs[METHOD_ISM_DET_RATIO] = (REAL)det_ratio;
+}
+
+static REAL R(rcond_of)(const struct host_ism_verdict *verdict)
+{
+    REAL rcond = 1 / (REAL)verdict->a.fraction / (REAL)verdict->x.fraction;
+    return REAL_LDEXP(rcond, -verdict->a.exponent - verdict->x.exponent);
+}
+
+void R(host__ism_report_good)(const struct R(host_ism) * ism,
+                              const struct host_ism_verdict *verdict,
+                              enum method_algorithm algorithm)
+{
+    double det_ratio = host__ism_product_value(ism->det_ratio);
+    REAL rcond = (REAL)NAN;
+    bool singular = verdict->singular;
+    if (!ism->b || ism->a0) {
+        rcond = R(rcond_of)(verdict);
+        singular = rcond < REAL_EPS;
+    }
+    R(host__ism_report)(ism, singular ? ism->n + 1 : 0, rcond, algorithm, det_ratio);
+}
+
+/* ---- The variants ---- */
+
+/* Is the inverse of the plan a good one? Of a matrix that is all but singular, what INFO says is
+ * left to lu, or to a solution. */
+static bool R(follow)(struct R(host_ism) * ism, struct host_ism_plan plan,
+                      struct host_ism_verdict *verdict)
+{
+    *verdict = (struct host_ism_verdict){.error = (double)NAN};
+    /* The fused update leaves no factors. */
+    if (plan.fused && (ism->u || ism->v || ism->r) && !R(host__ism_block)(ism, plan.block))
+        R(host__ism_no_factors)(ism);
+    bool whole = plan.fused ? R(host__ism_fused)(ism)
+                 : plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY
+                     ? R(host__ism_reduced)(ism, plan.block)
+                     : R(host__ism_block)(ism, plan.block);
+    if (!whole)
+        return false;
+    *verdict = R(host__ism_try)(ism);
+    bool known = !ism->b || ism->a0;
+    return verdict->good &&
+           (known ? R(rcond_of)(verdict) >= NEAR_ULPS * REAL_EPS : !verdict->singular);
+}
+
+/* Does Newton's step bring the error down to rounding? Not at the ends of the range, where A would
+ * have to be scaled for its determinant. */
+static bool R(repairable)(const struct R(host_ism) * ism, const struct host_ism_verdict *verdict)
+{
+    return !verdict->good && !ism->b && !ism->a && ism->m <= ism->n / REPAIR_SHARE &&
+           R(host__scaling)(verdict->a) == 0 &&
+           verdict->error * verdict->error <= (double)ism->n * (double)REAL_EPS / 4;
+}
+
+/* The plan, and what else there is without lu. *algorithm: whose inverse it is. */
+static bool R(by_variants)(struct R(host_ism) * ism, struct host_ism_plan plan,
+                           enum method_algorithm *algorithm)
+{
+    struct host_ism_verdict verdict;
+    bool good = R(follow)(ism, plan, &verdict);
+    *algorithm = plan.algorithm;
+    if (!good && plan.block < ism->m && merges(ism->n, ism->m)) {
+        plan = (struct host_ism_plan){.algorithm = METHOD_ALGORITHM_BLOCK, .block = ism->m};
+        good = R(follow)(ism, plan, &verdict);
+        *algorithm = METHOD_ALGORITHM_BLOCK;
+    }
+    if (!good && R(repairable)(ism, &verdict)) {
+        R(host__ism_repair)(ism);
+        R(host__ism_no_factors)(ism); /* they are those of the inverse that it was */
+        verdict = R(host__ism_try)(ism);
+        good = verdict.good && R(rcond_of)(&verdict) >= NEAR_ULPS * REAL_EPS;
+        if (good && ism->matrix->outputs[METHOD_ISM_DET_RATIO])
+            R(host__ism_determine)(ism, verdict.cancels);
+    }
+    if (good)
+        R(host__ism_report_good)(ism, &verdict, *algorithm);
+    return good;
+}
+
+/* ---- One matrix ---- */
+
+static void R(run_alone)(const struct host_matrix *matrix)
+{
+    struct R(host_ism) ism = R(open)(matrix);
+    const uint32_t inputs = inputs_of(matrix);
+    struct host_ism_plan plan = host__ism_plan(ism.n, ism.m, inputs, matrix->options);
+    R(open_rest)(&ism, plan, inputs);
+    enum method_algorithm algorithm;
+    bool finite = ism.b || R(host__ism_all_finite)(ism.d, ism.n);
+    /* To form A takes 2 n^2 m operations, to invert it by parts 4 n m^2. */
+    bool pays = ism.m <= ism.n || matrix->options[METHOD_ISM_VARIANT] != METHOD_ISM_AUTO;
+    if (finite && pays && R(by_variants)(&ism, plan, &algorithm))
+        return;
+    if (!R(given_finite)(&ism))
+        R(host__ism_report)(&ism, -1, (REAL)NAN, METHOD_ALGORITHM_NONE, (double)NAN);
+    else if (ism.b && !ism.a0)
+        R(host__ism_by_solution)(&ism);
+    else
+        R(host__ism_by_lu)(&ism);
+}
+
+/* ---- Groups in lanes ---- */
+
+/* Is it an update without A0 of rank n at most that nobody asked to be gone about in blocks? */
+static bool R(fits_lanes)(const struct host_matrix *matrix)
+{
+    const uint32_t inputs = inputs_of(matrix);
+    const int64_t n = matrix->n, m = matrix->m;
+    if (group(n, m) == 1 || inputs != (METHOD_INPUT(METHOD_ISM_X) | METHOD_INPUT(METHOD_ISM_Y) |
+                                       METHOD_INPUT(METHOD_ISM_A0_INVERSE)))
+        return false;
+    const struct host_ism_plan plan = host__ism_plan(n, m, inputs, matrix->options);
+    return plan.fused && plan.algorithm == METHOD_ALGORITHM_BLOCK;
+}
+
+/* The factors, which the lanes do not have. */
+static void R(make_factors)(const struct host_matrix *matrix)
+{
+    if (!matrix->outputs[METHOD_ISM_U] && !matrix->outputs[METHOD_ISM_R] &&
+        !matrix->outputs[METHOD_ISM_V])
+        return;
+    struct R(host_ism) ism = R(open)(matrix);
+    const uint32_t inputs = inputs_of(matrix);
+    const struct host_ism_plan plan = host__ism_plan(ism.n, ism.m, inputs, matrix->options);
+    R(open_rest)(&ism, plan, inputs);
+    if (!R(host__ism_block)(&ism, plan.block))
+        R(host__ism_no_factors)(&ism);
+}
+
+static struct host_matrix R(lent_scratch)(const struct host_matrix *matrix, void *scratch)
+{
+    struct host_matrix lent = *matrix;
+    lent.scratch = scratch;
+    return lent;
+}
+
+static void R(run_lanes)(const struct host_matrix *matrices, int count)
+{
+    const int64_t n = matrices[0].n, m = matrices[0].m;
+    const struct R(host_small_code) *code = R(host__small_choose)(n, count);
+    const int lanes = (int)(code->vector_bytes / (int64_t)sizeof(REAL));
+    void *scratch = matrices[0].scratch;
+    struct R(host_small_update) group;
+    for (int lane = 0; lane < count; lane++) {
+        const struct host_matrix matrix = R(lent_scratch)(&matrices[lane], scratch);
+        R(make_factors)(&matrix);
+    }
+    for (int lane = 0; lane < lanes; lane++) {
+        const struct host_matrix *matrix = &matrices[lane < count ? lane : 0];
+        group.b[lane] = matrix->inputs[METHOD_ISM_A0_INVERSE];
+        group.x[lane] = matrix->inputs[METHOD_ISM_X];
+        group.y[lane] = matrix->inputs[METHOD_ISM_Y];
+        group.z[lane] = lane < count ? matrix->outputs[METHOD_ISM_INVERSE] : NULL;
+    }
+    if (n > HOST_ISM_PROBES)
+        R(host__ism_weights)(n, group.weights);
+    code->update(&group, n, m, scratch);
+    for (int lane = 0; lane < count; lane++) {
+        const struct R(host_ism) ism = {.matrix = &matrices[lane], .n = n, .m = m};
+        group.good[lane] = group.good[lane] && R(host__ism_update_holds)(n, &group.measured[lane]);
+        if (group.good[lane])
+            R(host__ism_report)
+        (&ism, 0, (REAL)NAN, METHOD_ALGORITHM_BLOCK, (double)group.det_ratio[lane]);
+    }
+    /* Only now, for it uses the scratch up. */
+    for (int lane = 0; lane < count; lane++) {
+        const struct host_matrix matrix = R(lent_scratch)(&matrices[lane], scratch);
+        if (!group.good[lane])
+            R(run_alone)(&matrix);
+    }
+}
+
+static void R(run)(const struct host_matrix *matrix)
+{
+    if (R(fits_lanes)(matrix))
+        R(run_lanes)(matrix, 1);
+    else
+        R(run_alone)(matrix);
+}
+
+static void R(run_group)(const struct host_matrix *matrices, int count,
+                         const struct host_matrix *next, int next_count)
+{
+    (void)next;
+    (void)next_count;
+    if (R(fits_lanes)(&matrices[0])) {
+        R(run_lanes)(matrices, count);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct host_matrix matrix = R(lent_scratch)(&matrices[i], matrices[0].scratch);
+        R(run_alone)(&matrix);
+    }
+}
+
+const struct host_method R(host_method_ism) = {
     .name = "ism",
-    .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
-    .run_group = {[PRECISION_FP32] = run_group_f32, [PRECISION_FP64] = run_group_f64},
+    .run = R(run),
+    .run_group = R(run_group),
     .group = group,
     .scratch_bytes = scratch_bytes,
     .task_scratch_bytes = task_scratch_bytes,

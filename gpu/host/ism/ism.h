@@ -86,7 +86,123 @@ struct host_ism_verdict {
     struct host_norm a, x; /* a: not known when A0_INVERSE is alone */
 };
 
-#define REAL_FILE "gpu/host/ism/types.inc"
-#include "gpu/host/linalg/real.inc"
+#define REAL_HEADER "gpu/host/ism/ism.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
+
+/* One matrix on its way. */
+struct R(host_ism) {
+    const struct host_matrix *matrix;
+    int64_t n, m, ld;      /* ld: of arrays with lines of n numbers */
+    const REAL *a;         /* n x n: A alone; else NULL */
+    const REAL *x, *y;     /* as given, or balanced */
+    const int32_t *shifts; /* m: column c of x is that given times 2^shifts[c]; NULL: as given */
+    REAL *xt, *yt;      /* X^T and Y^T, m x n, zeros behind their lines; NULL: m > HOST_ISM_THIN */
+    const REAL *a0, *b; /* n x n: A0 and A0^-1 as given; NULL: A0 is diagonal */
+    REAL *d, *e;        /* the diagonals of A0 and A0^-1, where b is NULL */
+    REAL *u, *r, *v;    /* factors, n x m, m x m and n x m; NULL: unwanted */
+    REAL *z;            /* n x n: becomes the inverse */
+    REAL *lines;        /* of a trial */
+    bool seen;          /* every tile of z was, since it was made */
+    REAL *work;         /* a plan's */
+    struct host_team *team;
+    struct host_ism_product det_a0, det_ratio;
+};
+
+/* ---- The report: ism.c ---- */
+
+/* Are all numbers finite? NULL has none. */
+bool R(host__ism_all_finite)(const REAL *numbers, int64_t count);
+/* NaN in numbers, which may be NULL. */
+void R(host__ism_fill)(REAL *numbers, int64_t count);
+/* The factors that are wanted become NaN. */
+void R(host__ism_no_factors)(const struct R(host_ism) * ism);
+/* Writes every output but the inverse and factors that are there: what is not becomes NaN. */
+void R(host__ism_report)(const struct R(host_ism) * ism, int64_t info, REAL rcond,
+                         enum method_algorithm algorithm, double det_ratio);
+/* The same of an inverse that was found good. */
+void R(host__ism_report_good)(const struct R(host_ism) * ism,
+                              const struct host_ism_verdict *verdict,
+                              enum method_algorithm algorithm);
+
+/* ---- The last algorithm: direct.c. All scratch is used up. ---- */
+
+/* det(A) by its factors, z being an inverse that was repaired: the pivots of what it was have the
+ * errors that it had. cancels: terms of X Y^T do. 2/3 n^3 + 2 n^2 m operations. */
+void R(host__ism_determine)(struct R(host_ism) * ism, bool cancels);
+/* Inverts A by lu, A as given, or formed in z, where the inverse takes its place; and reports. */
+void R(host__ism_by_lu)(struct R(host_ism) * ism);
+/* The same with A0_INVERSE alone, by a solution of Z (I + X Y^T A0^-1) = A0^-1. */
+void R(host__ism_by_solution)(struct R(host_ism) * ism);
+
+/* ---- X and Y balanced: balance.c ---- */
+
+/* Brings columns of X and Y that are of far different sizes to one size: x and y, where it returns
+ * true, are then the copies, which take host__ism_balance_numbers. lines are used up. */
+bool R(host__ism_balance)(struct R(host_ism) * ism, REAL *copies);
+/* Makes those factors of the balanced X and Y that are wanted factors of the given ones. */
+void R(host__ism_restore_factors)(const struct R(host_ism) * ism);
+
+/* ---- The variants: false when a block is singular. z and det_ratio are set. ---- */
+
+/* 4 n m^2 + 2 n^2 m operations, with b 4 n^2 m more. Writes the factors that are wanted: U and V
+ * take 2 n m^2 more, or less where blocks are large. */
+bool R(host__ism_block)(struct R(host_ism) * ism, int64_t block);
+/* 6 n^2 m operations, for a first block without b 2 n^2 of each of its columns. */
+bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block);
+/* The same, HOST_ISM_RANK columns at a time, for small matrices: without OpenBLAS, whose calls
+ * would take most of the time. */
+bool R(host__ism_fused)(struct R(host_ism) * ism);
+
+/* ---- Twice the precision: twice.c ---- */
+
+/* A product of lines and a matrix, with pairs of numbers as its result. */
+struct R(host_ism_twice) {
+    const REAL *lines, *lines_low; /* low: of pairs; NULL: they are numbers */
+    int64_t line_step, step;       /* number i of line l is at l line_step + i step */
+    int64_t count, rows, columns;
+    const REAL *from, *from_low; /* rows x columns, from_ld apart; low as above */
+    int64_t from_ld;
+    bool transposed;   /* from, which has no low, is columns x rows */
+    bool adds;         /* to what is there */
+    REAL *to, *to_low; /* count lines, to_ld and low_ld apart */
+    int64_t to_ld, low_ld;
+};
+void R(host__ism_twice)(struct host_team *team, struct R(host_ism_twice) * twice);
+/* to += lines * a diagonal, which is `from`. */
+void R(host__ism_twice_diagonal)(const struct R(host_ism_twice) * twice);
+/* Of a sum of so many products, in terms of their magnitudes' sum: a bound of its error, beside the
+ * rounding of the result. */
+double R(host__ism_twice_error)(int64_t terms);
+
+/* ---- The trial: trial.c ---- */
+
+/* Numbers first to end - 1 of to = those of `count` lines, `step` apart, added in their order. */
+void R(host__ism_add_lines)(const REAL *lines, int64_t count, int64_t step, int64_t first,
+                            int64_t end, REAL *restrict to);
+/* Before tiles of z are seen: sets the lines that a trial multiplies by z. n > HOST_ISM_PROBES. */
+void R(host__ism_open_trial)(struct R(host_ism) * ism);
+/* What the trial wants of rows of a tile of z (host__ism_tiles), from its first row on to its last,
+ * best while they are in a cache. Where all were seen, which `seen` tells, it makes no pass over z.
+ */
+void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t rows,
+                           int64_t column, int64_t columns);
+/* Is z the inverse? Up to n = HOST_ISM_PROBES I - Z A is computed, beyond two lines of random
+ * numbers are multiplied by it; with A0_INVERSE alone by A0^-1 - Z (I + X Y^T A0^-1). 4 to 12 n^2 +
+ * 8 n m operations; where terms of X Y^T or X Y^T A0^-1 may cancel, 24 to 36 n^2 and as many n m
+ * more. */
+struct host_ism_verdict R(host__ism_try)(struct R(host_ism) * ism);
+/* The same with A0_INVERSE alone, in twice the precision. change: |X Y^T A0^-1|. */
+struct host_ism_verdict R(host__ism_try_solution)(struct R(host_ism) * ism, double change);
+/* Is an update of A0^-1 alone good beyond doubt, by what a trial of one precision has measured? */
+bool R(host__ism_update_holds)(int64_t n, const struct host_small_measured *of);
+/* Two lines of a trial, by rows. */
+void R(host__ism_weights)(int64_t n, REAL (*lines)[2]);
+/* Is z A0 + X Y^T, but for rounding? Only where terms of X Y^T may cancel is it tried, on lines as
+ * above, in twice the precision. lines are used up. */
+bool R(host__ism_formed_well)(struct R(host_ism) * ism);
+/* z becomes z + (I - z A) z: 2 n^3 + 4 n^2 m operations. A0 is diagonal. */
+void R(host__ism_repair)(struct R(host_ism) * ism);
 
 #endif

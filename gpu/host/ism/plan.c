@@ -136,6 +136,16 @@ int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m)
     return total;
 }
 
+int64_t host__ism_balance_numbers(int64_t n, int64_t m)
+{
+    int64_t numbers;
+    if (!checked_mul(n, m, &numbers) || !checked_mul(numbers, 2, &numbers) ||
+        !checked_add(numbers, m, &numbers) ||
+        !checked_round_up(numbers, HOST_ALIGN_BYTES, &numbers))
+        return -1;
+    return numbers;
+}
+
 /* ---- Tiles ---- */
 
 /* Enough of them for many threads, and of whole panels. */

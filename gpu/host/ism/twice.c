@@ -17,6 +17,8 @@
 #include "base/minmax.h"
 #include "gpu/host/ism/ism.h"
 
+#include "gpu/host/base/by_precision.h"
+
 #define PIECE 128 /* columns that a tile has */
 #define LINES 4   /* lines that it has */
 #define ROWS 4    /* rows that are taken together */
@@ -28,5 +30,146 @@ enum shape {
     TRANSPOSED
 };
 
-#define REAL_FILE "gpu/host/ism/twice.inc"
-#include "gpu/host/linalg/real.inc"
+/* sum + error += (high + low) number + high rest; where rest is 0, with_rest is not set. */
+HOST_INLINE void R(add_product)(double high, double low, double number, double rest, bool with_rest,
+                                double *sum, double *error)
+{
+    if (sizeof(REAL) < sizeof(double)) {
+        *sum += (high + low) * (with_rest ? number + rest : number);
+        return;
+    }
+    const double product = high * number, total = *sum + product, back = total - *sum;
+    const double lost = (*sum - (total - back)) + (product - back);
+    const double lower = fma(low, number, fma(high, number, -product));
+    *error += lost + (with_rest ? fma(high, rest, lower) : lower);
+    *sum = total;
+}
+
+/* to + low = sum + error */
+HOST_INLINE void R(split)(double sum, double error, REAL *to, REAL *low)
+{
+    const double total = sum + error, back = total - sum;
+    *to = (REAL)total;
+    *low = (REAL)(((sum - (total - back)) + (error - back)) + (total - (double)*to));
+}
+
+/* One line of a tile. */
+struct R(sums) {
+    double sums[PIECE], errors[PIECE];
+};
+
+/* Rows i to i + rows - 1 of columns first to first + columns - 1, for line `line`; how many rows,
+ * and the shape, are known to the compiler. */
+HOST_INLINE void R(add_rows)(const struct R(host_ism_twice) * twice, int64_t line, int64_t i,
+                             int rows, int64_t first, int64_t columns, enum shape shape,
+                             struct R(sums) * to)
+{
+    const int64_t across = shape == TRANSPOSED ? twice->from_ld : 1;
+    const int64_t down = shape == TRANSPOSED ? 1 : twice->from_ld;
+    const REAL *from = twice->from + i * down + first * across;
+    const REAL *rest = shape == WITH_LOW ? twice->from_low + i * down + first : NULL;
+    double high[ROWS], low[ROWS];
+    for (int r = 0; r < rows; r++) {
+        const int64_t at = line * twice->line_step + (i + r) * twice->step;
+        high[r] = (double)twice->lines[at];
+        low[r] = twice->lines_low ? (double)twice->lines_low[at] : 0;
+    }
+    for (int64_t j = 0; j < columns; j++) {
+        double sum = to->sums[j], error = to->errors[j];
+        for (int r = 0; r < rows; r++)
+            R(add_product)
+        (high[r], low[r], (double)from[r * down + j * across],
+         shape == WITH_LOW ? (double)rest[r * down + j] : 0, shape == WITH_LOW, &sum, &error);
+        to->sums[j] = sum;
+        to->errors[j] = error;
+    }
+}
+
+/* Lines line to line + lines - 1 of columns first to first + columns - 1. */
+HOST_INLINE void R(tile)(const struct R(host_ism_twice) * twice, int64_t line, int64_t lines,
+                         int64_t first, int64_t columns, enum shape shape)
+{
+    struct R(sums) sums[LINES];
+    for (int64_t l = 0; l < lines; l++) {
+        const REAL *to = twice->to + (line + l) * twice->to_ld + first;
+        const REAL *low = twice->to_low + (line + l) * twice->low_ld + first;
+        for (int64_t j = 0; j < columns; j++) {
+            sums[l].sums[j] = twice->adds ? (double)to[j] : 0;
+            sums[l].errors[j] = twice->adds ? (double)low[j] : 0;
+        }
+    }
+    int64_t i = 0;
+    for (; i + ROWS <= twice->rows; i += ROWS) {
+        for (int64_t l = 0; l < lines; l++)
+            R(add_rows)(twice, line + l, i, ROWS, first, columns, shape, &sums[l]);
+    }
+    for (; i < twice->rows; i++) {
+        for (int64_t l = 0; l < lines; l++)
+            R(add_rows)(twice, line + l, i, 1, first, columns, shape, &sums[l]);
+    }
+    for (int64_t l = 0; l < lines; l++) {
+        REAL *to = twice->to + (line + l) * twice->to_ld + first;
+        REAL *low = twice->to_low + (line + l) * twice->low_ld + first;
+        for (int64_t j = 0; j < columns; j++)
+            R(split)(sums[l].sums[j], sums[l].errors[j], to + j, low + j);
+    }
+}
+
+HOST_INLINE void R(tile_any)(const struct R(host_ism_twice) * twice, int64_t index)
+{
+    const int64_t across = pieces(twice->columns, PIECE);
+    const int64_t line = index / across * LINES, first = index % across * PIECE;
+    const int64_t lines = min_i64(LINES, twice->count - line);
+    const int64_t columns = min_i64(PIECE, twice->columns - first);
+    if (twice->transposed)
+        R(tile)(twice, line, lines, first, columns, TRANSPOSED);
+    else if (twice->from_low)
+        R(tile)(twice, line, lines, first, columns, WITH_LOW);
+    else
+        R(tile)(twice, line, lines, first, columns, PLAIN);
+}
+
+HOST_FMA512 static void R(tile_fma512)(const struct R(host_ism_twice) * twice, int64_t index)
+{
+    R(tile_any)(twice, index);
+}
+
+HOST_FMA static void R(tile_fma)(const struct R(host_ism_twice) * twice, int64_t index)
+{
+    R(tile_any)(twice, index);
+}
+
+static void R(tile_best)(void *context, int64_t index)
+{
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
+        R(tile_fma512)(context, index);
+    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        R(tile_fma)(context, index);
+    else
+        R(tile_any)(context, index);
+}
+
+void R(host__ism_twice)(struct host_team *team, struct R(host_ism_twice) * twice)
+{
+    host_team_run(team, pieces(twice->count, LINES) * pieces(twice->columns, PIECE), R(tile_best),
+                  twice);
+}
+
+void R(host__ism_twice_diagonal)(const struct R(host_ism_twice) * twice)
+{
+    for (int64_t l = 0; l < twice->count; l++) {
+        const REAL *line = twice->lines + l * twice->line_step;
+        REAL *to = twice->to + l * twice->to_ld, *low = twice->to_low + l * twice->low_ld;
+        for (int64_t j = 0; j < twice->columns; j++) {
+            double sum = (double)to[j], error = (double)low[j];
+            R(add_product)((double)line[j], 0, (double)twice->from[j], 0, false, &sum, &error);
+            R(split)(sum, error, to + j, low + j);
+        }
+    }
+}
+
+double R(host__ism_twice_error)(int64_t terms)
+{
+    const double plain = (double)terms * DBL_EPSILON / 2;
+    return sizeof(REAL) < sizeof(double) ? 32 * DBL_EPSILON + plain : plain * plain;
+}

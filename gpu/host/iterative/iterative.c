@@ -40,7 +40,8 @@
 #include "gpu/host/iterative/shared.h"
 #include "gpu/common/iteration.h"
 
-#define STARTS_MAX 5
+#include "gpu/host/base/by_precision.h"
+
 #define TERMS 64        /* columns whose sums stay in the first cache */
 #define SUM_COLUMNS 256 /* which are added up together */
 
@@ -53,113 +54,541 @@ enum ending {
     NO_START
 };
 
-/* What the client asked for. */
-struct wishes {
-    double tolerance;
-    int64_t max_iterations;
-    enum method_iterative_scheme scheme;
-    enum method_iterative_initial initial;
-    bool warm; /* there is a V0 */
-};
-
-static struct wishes read_options(const struct host_matrix *matrix)
+static const char *kernel(int64_t n)
 {
-    const int64_t *options = matrix->options;
-    struct wishes wishes = {
-        .max_iterations = options[METHOD_ITERATIVE_MAX_ITERATIONS],
-        .scheme = (enum method_iterative_scheme)options[METHOD_ITERATIVE_SCHEME],
-        .initial = (enum method_iterative_initial)options[METHOD_ITERATIVE_INITIAL],
-        .warm = matrix->inputs[METHOD_ITERATIVE_V0] != NULL};
-    memcpy(&wishes.tolerance, &options[METHOD_ITERATIVE_TOLERANCE], sizeof wishes.tolerance);
-    return wishes;
-}
-
-/* The starts to try, in order; METHOD_ALGORITHM_NONE ends them. */
-struct starts {
-    enum method_algorithm algorithms[STARTS_MAX + 1];
-};
-
-/* By the choice of initial, but for auto. */
-static const enum method_algorithm algorithm_of[] = {
-    [METHOD_ITERATIVE_LOW_PRECISION] = METHOD_ALGORITHM_LOW_PRECISION_START,
-    [METHOD_ITERATIVE_DIAGONAL] = METHOD_ALGORITHM_DIAGONAL_START,
-    [METHOD_ITERATIVE_TRANSPOSE] = METHOD_ALGORITHM_TRANSPOSE_START,
-    [METHOD_ITERATIVE_SCALED_IDENTITY] = METHOD_ALGORITHM_SCALED_IDENTITY_START,
-};
-
-static struct starts choose_starts(const struct wishes *wishes, enum precision precision,
-                                   const struct host_identity *identity)
-{
-    struct starts starts = {{METHOD_ALGORITHM_NONE}};
-    int count = 0;
-    bool automatic = wishes->initial == METHOD_ITERATIVE_INITIAL_AUTO;
-    int first = automatic ? METHOD_ITERATIVE_LOW_PRECISION : (int)wishes->initial;
-    if (wishes->warm)
-        starts.algorithms[count++] = METHOD_ALGORITHM_WARM_START;
-    for (int i = first; i <= METHOD_ITERATIVE_SCALED_IDENTITY; i++) {
-        bool named = i == (int)wishes->initial, fits = true;
-        if (i == METHOD_ITERATIVE_LOW_PRECISION)
-            fits = precision == PRECISION_FP64 &&
-                   (named || identity->dominance > ITERATION_DOMINANCE_HIGH);
-        if (i == METHOD_ITERATIVE_DIAGONAL)
-            fits = named || identity->dominant;
-        if (fits)
-            starts.algorithms[count++] = algorithm_of[i];
-    }
-    return starts;
-}
-
-/* Steps after which |R|_F is below BASIN for every A with RCOND >= eps: from the transpose, 1 - R's
- * least eigenvalue is at least 1 / (n |A| |X|)^2, and a step multiplies it by `growth`. */
-static int64_t hopeless_steps(int64_t n, int digits, double growth)
-{
-    double doublings = 2 * (log2((double)n) + digits);
-    return (int64_t)ceil(doublings / log2(growth)) + ITERATION_HOPELESS_MARGIN;
-}
-
-/* Does another start follow that leads to more inverses? */
-static bool has_better(enum method_algorithm algorithm)
-{
-    return algorithm != METHOD_ALGORITHM_TRANSPOSE_START &&
-           algorithm != METHOD_ALGORITHM_SCALED_IDENTITY_START;
-}
-
-static const char *kernel(enum precision precision, int64_t n)
-{
-    (void)precision;
     (void)n;
     return "host iterative";
 }
 
 /* Layout: the matrices, the lines, the history, the pivots. */
-static bool lines_bytes(enum precision precision, int64_t n, int64_t *bytes)
+static bool lines_bytes(int64_t n, int64_t *bytes)
 {
     int64_t lines;
     return checked_add(host__lines(n), host__identify_lines(n), &lines) &&
-           checked_mul(lines, host__ld(precision, n), bytes) &&
-           checked_mul(*bytes, precision_bytes(precision), bytes);
+           checked_mul(lines, host__ld(REAL_PRECISION, n), bytes) &&
+           checked_mul(*bytes, (int64_t)sizeof(REAL), bytes);
 }
 
-static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
+static int64_t scratch_bytes(int64_t n, int64_t m)
 {
     (void)m;
     int64_t bytes, more;
-    if (!checked_mul(n, HOST_ITER_MATRICES * precision_bytes(precision), &bytes) ||
-        !checked_mul(bytes, host__ld(precision, n), &bytes) || !lines_bytes(precision, n, &more) ||
+    if (!checked_mul(n, HOST_ITER_MATRICES * (int64_t)sizeof(REAL), &bytes) ||
+        !checked_mul(bytes, host__ld(REAL_PRECISION, n), &bytes) || !lines_bytes(n, &more) ||
         !checked_add(bytes, more, &bytes) ||
-        !checked_add(bytes, METHOD_ITERATIVE_ITERATIONS_MAX * precision_bytes(precision), &bytes) ||
+        !checked_add(bytes, METHOD_ITERATIVE_ITERATIONS_MAX * (int64_t)sizeof(REAL), &bytes) ||
         !checked_mul(n, sizeof(int32_t), &more) || !checked_add(bytes, more, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
         return -1;
     return bytes;
 }
 
-#define REAL_FILE "gpu/host/iterative/iterative.inc"
-#include "gpu/host/linalg/real.inc"
+/* One matrix on its way to an answer. */
+struct R(run) {
+    const struct host_matrix *matrix;
+    struct host_iter_wishes wishes;
+    struct R(host_iter) iter;
+    struct host_identity identity; /* of iter.a */
+    int scaling;                   /* iter.a is 2^scaling A */
+    bool overflows;                /* the inverse, for certain */
+    int64_t steps_left;
+    int products;
+    bool measures; /* RESIDUAL is wanted, or its history */
+    REAL *history;
+    /* The best so far: */
+    bool good; /* it is an answer with INFO 0, or n + 1 */
+    double residual, frobenius;
+    double lost;           /* by its writing, as gpu/common/iteration.h has it */
+    struct host_norm norm; /* of its V */
+    enum method_algorithm algorithm;
+    int64_t iterations;
+};
 
-const struct host_method host_method_iterative = {
+/* What is known of the V under way. */
+struct R(state) {
+    double residual, frobenius, last, before_last; /* |R|_1; |R|_F, and those of earlier steps */
+    double lost;                                   /* where V is written */
+    double goal;                                   /* of |R|_1 */
+    double size;                                   /* |A| |V| */
+    bool wished;                                   /* the goal is of the client's tolerance */
+    bool ends;                                     /* V came of a last step */
+    struct host_norm norm;                         /* |V|_1 */
+};
+
+static void R(lay_out)(struct R(run) * run, const struct host_matrix *matrix)
+{
+    struct R(host_iter) *iter = &run->iter;
+    int64_t n = matrix->n, bytes = 0;
+    REAL *at = matrix->scratch;
+    run->matrix = matrix;
+    run->wishes = host__iter_wishes(matrix);
+    run->measures =
+        matrix->outputs[METHOD_ITERATIVE_RESIDUAL] || matrix->outputs[METHOD_ITERATIVE_HISTORY];
+    iter->n = n;
+    iter->ld = host__ld(REAL_PRECISION, n);
+    iter->products = &run->products;
+    iter->progress = matrix->progress;
+    iter->team = n >= HOST_TEAM_ORDER_MIN ? matrix->team : NULL;
+    REAL **matrices[HOST_ITER_MATRICES] = {&iter->a, &iter->v, &iter->r};
+    for (int i = 0; i < HOST_ITER_SPARE; i++)
+        matrices[HOST_ITER_MATRICES - HOST_ITER_SPARE + i] = &iter->spare[i];
+    for (int i = 0; i < HOST_ITER_MATRICES; i++, at += n * iter->ld)
+        *matrices[i] = at;
+    iter->lines = at;
+    (void)lines_bytes(n, &bytes); /* scratch_bytes has found it in range */
+    run->history = at + bytes / (int64_t)sizeof(REAL);
+    iter->pivots = (int32_t *)(run->history + METHOD_ITERATIVE_ITERATIONS_MAX);
+}
+
+/* ---- What goes out ---- */
+
+static void R(put_real)(void *output, REAL value)
+{
+    if (output)
+        *(REAL *)output = value;
+}
+
+/* The outputs that other methods do not have. */
+static void R(report)(const struct R(run) * run, int64_t iterations, REAL residual)
+{
+    void *const *outputs = run->matrix->outputs;
+    if (outputs[METHOD_ITERATIVE_ITERATIONS])
+        *(int32_t *)outputs[METHOD_ITERATIVE_ITERATIONS] = (int32_t)iterations;
+    R(put_real)(outputs[METHOD_ITERATIVE_RESIDUAL], residual);
+}
+
+/* The history of the start under way, of `count` residuals. */
+static void R(put_history)(const struct R(run) * run, int64_t count)
+{
+    REAL *history = run->matrix->outputs[METHOD_ITERATIVE_HISTORY];
+    for (int64_t i = 0; history && i < run->wishes.max_iterations; i++)
+        history[i] = i < count ? run->history[i] : (REAL)NAN;
+}
+
+static void R(refuse)(const struct R(run) * run, int64_t info)
+{
+    R(host__refuse)(run->matrix, info, METHOD_ALGORITHM_NONE);
+    R(report)(run, 0, (REAL)NAN);
+    R(put_history)(run, 0);
+}
+
+/* V is the best so far. */
+static void R(keep)(struct R(run) * run, const struct R(state) * state,
+                    enum method_algorithm algorithm)
+{
+    const struct R(host_iter) *iter = &run->iter;
+    REAL *inverse = run->matrix->outputs[METHOD_ITERATIVE_INVERSE];
+    run->residual = state->residual;
+    run->frobenius = state->frobenius;
+    run->lost = state->lost;
+    run->norm = state->norm;
+    run->norm.exponent += run->scaling;
+    run->algorithm = algorithm;
+    if (inverse)
+        R(host__copy)
+    (iter->team, iter->v, iter->ld, inverse, iter->n, iter->n, REAL_LDEXP(1, run->scaling));
+}
+
+/* ---- One start ---- */
+
+static bool R(load_start)(struct R(run) * run, enum method_algorithm algorithm)
+{
+    const struct R(host_iter) *iter = &run->iter;
+    if (algorithm != METHOD_ALGORITHM_WARM_START)
+        return R(host__iter_start)(iter, algorithm, &run->identity);
+    R(host__copy)
+    (iter->team, run->matrix->inputs[METHOD_ITERATIVE_V0], iter->n, iter->v, iter->ld, iter->n,
+     REAL_LDEXP(1, -run->scaling));
+    return true;
+}
+
+static void R(measure_residual)(const struct R(host_iter) * iter, struct R(state) * state)
+{
+    struct host_measure measure =
+        R(host__measure)(iter->team, iter->r, iter->n, iter->ld, 1, iter->lines, iter->ld);
+    state->residual = measure.norm_1;
+    state->frobenius = measure.frobenius;
+}
+
+/* Is R so near to the tolerance that twice the precision does not tell on which side, the rounding
+ * of the norm beside it? */
+static bool R(is_finest)(const struct R(host_iter) * iter, double size,
+                         const struct R(state) * state)
+{
+    return state->wished &&
+           fabs(state->residual - state->goal) <= 2 * ITERATION_UNSEEN(iter->n, size);
+}
+
+/* What |x| |y| is measured by; n x n, neither is a spare matrix. */
+struct R(terms) {
+    const struct R(host_iter) * iter;
+    const REAL *x, *y;
+    double *sums, *largest; /* of |x|'s columns; of |x| |y|'s, those of each piece */
+};
+
+/* Columns' sums of |x|. */
+static void R(sum_columns)(void *context, int64_t index)
+{
+    const struct R(terms) *terms = context;
+    const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * SUM_COLUMNS;
+    const int64_t columns = min_i64(SUM_COLUMNS, n - first);
+    double *sums = terms->sums + first;
+    memset(sums, 0, (size_t)columns * sizeof *sums);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < columns; j++)
+            sums[j] += fabs((double)terms->x[i * ld + first + j]);
+    }
+}
+
+/* A NaN stays. */
+static double R(larger)(double one, double other)
+{
+    return other > one || isnan(other) ? other : one;
+}
+
+/* The largest of columns' sums of |x| |y|. */
+static void R(sum_terms)(void *context, int64_t index)
+{
+    const struct R(terms) *terms = context;
+    const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * TERMS;
+    const int64_t columns = min_i64(TERMS, n - first);
+    double sums[TERMS] = {0}, most = 0;
+    for (int64_t k = 0; k < n; k++) {
+        for (int64_t j = 0; j < columns; j++)
+            sums[j] += terms->sums[k] * fabs((double)terms->y[k * ld + first + j]);
+    }
+    for (int64_t j = 0; j < columns; j++)
+        most = R(larger)(most, sums[j]);
+    terms->largest[index] = most;
+}
+
+/* The 1-norm of |x| |y|, entry by entry. A spare matrix is used up. */
+static double R(terms)(const struct R(host_iter) * iter, const REAL *x, const REAL *y)
+{
+    const int64_t n = iter->n;
+    double *lines = (double *)(void *)iter->spare[0], most = 0;
+    struct R(terms) terms = {.iter = iter, .x = x, .y = y, .sums = lines, .largest = lines + n};
+    host_team_run(iter->team, pieces(n, SUM_COLUMNS), R(sum_columns), &terms);
+    host_team_run(iter->team, pieces(n, TERMS), R(sum_terms), &terms);
+    for (int64_t i = 0; i < pieces(n, TERMS); i++)
+        most = R(larger)(most, terms.largest[i]);
+    return most;
+}
+
+/* R was measured in twice the precision, which does not see everything: that is the least, and is
+ * added where it could hide on which side of the tolerance R is. finest: it may. */
+static void R(count_unseen)(const struct R(host_iter) * iter, bool finest, struct R(state) * state)
+{
+    double unseen = ITERATION_UNSEEN(iter->n, R(terms)(iter, iter->v, iter->a));
+    if (finest)
+        state->residual += unseen;
+    state->residual = state->residual < unseen ? unseen : state->residual;
+    state->frobenius = state->frobenius < unseen ? unseen : state->frobenius;
+}
+
+/* Measures R anew where its rounding may hide on which side of the tolerance it is. size: |A| |V|.
+ * A tolerance is 1/2 at most, so that an R within it is that of an inverse, however large |R|_F. */
+static void R(judge)(const struct R(host_iter) * iter, double size, struct R(state) * state)
+{
+    double rounding = ITERATION_ROUNDING(iter->n, (double)REAL_EPS, size);
+    if (!(fabs(state->residual - state->goal) < rounding))
+        return;
+    if (iter->n > ITERATION_WHOLE_FIRST) {
+        struct host_iter_rounding hidden = R(host__iter_rounding)(iter);
+        bool refuses = state->residual - state->goal >= hidden.norm_1;
+        if (refuses || iter->n > ITERATION_WHOLE_MAX) {
+            state->residual += hidden.norm_1;
+            state->frobenius = hypot(state->frobenius, hidden.frobenius);
+            return;
+        }
+    }
+    R(host__iter_residual_twice)(iter);
+    R(measure_residual)(iter, state);
+}
+
+static void R(measure_v)(const struct R(host_iter) * iter, struct R(state) * state)
+{
+    state->norm = R(host__norm)(iter->team, iter->v, iter->n, iter->ld, iter->lines);
+}
+
+/* What is lost where V is written, if A is scaled so. */
+static double R(lost)(const struct R(run) * run, int scaling)
+{
+    struct host_norm norm = run->identity.norm_1; /* of 2^run->scaling A */
+    return ITERATION_LOST(run->iter.n, scaling, norm.fraction, norm.exponent - run->scaling,
+                          REAL_MIN_EXP - REAL_DIG, (double)REAL_EPS);
+}
+
+/* Measures R and V, which is that after so many steps. */
+static void R(measure)(struct R(run) * run, struct R(state) * state, int64_t steps)
+{
+    struct R(host_iter) *iter = &run->iter;
+    int64_t n = iter->n;
+    R(host__iter_residual)(iter);
+    state->before_last = state->last;
+    state->last = state->frobenius;
+    R(measure_residual)(iter, state);
+    R(measure_v)(iter, state);
+    double size = ldexp(run->identity.norm_1.fraction * state->norm.fraction,
+                        run->identity.norm_1.exponent + state->norm.exponent);
+    state->size = size;
+    state->wished = run->wishes.tolerance > 0;
+    state->lost = R(lost)(run, run->scaling);
+    state->goal = state->wished ? run->wishes.tolerance - state->lost
+                                : ITERATION_GOAL_ULPS * (double)REAL_EPS * size;
+    if (n > ITERATION_TWICE_ORDER_MAX && state->wished && !state->ends)
+        R(judge)(iter, size, state);
+    bool finest = R(is_finest)(iter, size, state);
+    if (finest || (n <= ITERATION_TWICE_ORDER_MAX && ITERATION_MAY_BE_UNSEEN(size)))
+        R(count_unseen)(iter, finest, state);
+    if (steps < run->wishes.max_iterations)
+        run->history[steps] = (REAL)ITERATION_TOLD(state->residual + state->lost);
+}
+
+static bool R(is_reached)(const struct R(state) * state, int64_t n)
+{
+    if (state->wished)
+        return state->residual * ITERATION_SUMMED(n, (double)REAL_EPS) <= state->goal;
+    return state->frobenius < ITERATION_BASIN && state->residual <= state->goal;
+}
+
+/* Is the iteration over, by what was measured after `steps` steps, the last of that growth? */
+static bool R(is_over)(const struct R(state) * state, int64_t n, int64_t steps, double growth,
+                       enum ending *ending)
+{
+    double frobenius = state->frobenius, last = state->last;
+    bool finite = isfinite(state->residual) && isfinite(frobenius) && state->norm.finite;
+    if (finite && R(is_reached)(state, n))
+        *ending = REACHED;
+    else if (!finite || state->norm.fraction == 0 ||
+             (frobenius > 1 && frobenius > ITERATION_GROWTH_MIN * last &&
+              last > ITERATION_GROWTH_MIN * state->before_last))
+        *ending = DIVERGING;
+    else if (last < ITERATION_BASIN && frobenius > last / 2)
+        *ending = STAGNANT;
+    else if (frobenius >= ITERATION_BASIN && steps > 0 &&
+             steps >= host__iter_hopeless_steps(n, REAL_DIG, growth))
+        *ending = HOPELESS;
+    else
+        return false;
+    return true;
+}
+
+/* Is a step of that scheme the last one, as gpu/common/iteration.h tells? Where few columns of R
+ * are large |R|^p may be far above |R^p|: where |R|_F gives hope, the norm of |R| |R| is tried too,
+ * which takes n^2 operations. */
+static bool R(is_last)(const struct R(host_iter) * iter, const struct R(state) * state,
+                       enum method_iterative_scheme scheme)
+{
+    int order = host__iter_scheme(scheme)->order;
+    double goal = state->goal; /* one that follows from the size has rounding beside it */
+    if (state->wished)
+        goal -= ITERATION_LAST_ROUNDING * (double)iter->n * (double)REAL_EPS * state->size;
+    if (scheme == METHOD_ITERATIVE_ORDER7_HORNER || !(state->residual <= ITERATION_LAST_MAX) ||
+        !(state->frobenius < ITERATION_BASIN))
+        return false;
+    if (pow(state->residual, order) <= goal)
+        return true;
+    return pow(state->frobenius, order) <= goal &&
+           pow(R(terms)(iter, iter->r, iter->r), order / 2) * pow(state->residual, order % 2) <=
+               goal;
+}
+
+/* After a last step, of so many: V is the answer. */
+static enum ending R(finish)(struct R(run) * run, struct R(state) * state,
+                             enum method_algorithm algorithm, int64_t steps)
+{
+    if (run->measures)
+        R(measure)(run, state, steps);
+    else
+        R(measure_v)(&run->iter, state);
+    if (!state->norm.finite)
+        return DIVERGING;
+    R(keep)(run, state, algorithm);
+    return REACHED;
+}
+
+/* Does the best V keep the contract? Outside the basin there may be no inverse at all. */
+static bool R(keeps_contract)(const struct R(run) * run)
+{
+    double size = ldexp(run->identity.norm_1.fraction * run->norm.fraction,
+                        run->identity.norm_1.exponent - run->scaling + run->norm.exponent);
+    double most = ITERATION_RATIO_ACCEPTED * (double)run->iter.n * (double)REAL_EPS * size;
+    return run->frobenius < ITERATION_BASIN && run->residual <= most;
+}
+
+/* Products that are made when the iteration is over, as gpu/common/iteration.h foresees them: R is
+ * measured after `steps` steps, and those that follow are of one kind. */
+static int64_t R(foresee)(const struct R(run) * run, const struct R(state) * state,
+                          enum method_algorithm algorithm, int64_t steps,
+                          const struct host_iter_scheme *facts)
+{
+    double from = ITERATION_BASIN, more = 0, last = 1;
+    if (state->frobenius < ITERATION_BASIN) {
+        from = fmin(state->residual, state->frobenius);
+    } else {
+        double hopeless = (double)host__iter_hopeless_steps(run->iter.n, REAL_DIG, facts->growth);
+        more =
+            fmax(hopeless - (double)steps, 1) + (host__iter_has_better(algorithm) ? hopeless : 0);
+    }
+    if (from > state->goal)
+        last = fmax(ceil(log2(log2(state->goal) / log2(from)) / log2(facts->order)), 1);
+    double most = fmin(more + last, (double)run->steps_left) * facts->products;
+    return run->products + (int64_t)fmin(most, ITERATION_PRODUCTS_MAX - run->products);
+}
+
+/* Iterates from a start. */
+static enum ending R(iterate)(struct R(run) * run, enum method_algorithm algorithm)
+{
+    struct R(host_iter) *iter = &run->iter;
+    struct R(state) state = {.last = HUGE_VAL, .frobenius = HUGE_VAL};
+    enum method_iterative_scheme scheme = run->wishes.scheme;
+    double growth = 2;
+    enum ending ending = CUT_SHORT;
+    if (!R(load_start)(run, algorithm))
+        return NO_START;
+    int64_t steps = 0;
+    bool best = false; /* of all starts */
+    for (;; steps++) {
+        R(measure)(run, &state, steps);
+        bool over = R(is_over)(&state, iter->n, steps, growth, &ending);
+        if (state.frobenius < run->frobenius || (over && ending == REACHED)) {
+            R(keep)(run, &state, algorithm);
+            best = true;
+        }
+        if (over && ending == STAGNANT && scheme == METHOD_ITERATIVE_ORDER7_HORNER) {
+            /* What is left may be Horner's own rounding, which a plain step does not have. */
+            scheme = METHOD_ITERATIVE_NEWTON_SCHULZ;
+            over = false;
+        }
+        if (over || run->steps_left == 0)
+            break;
+        /* FP32's LU is near the inverse, or of no use. */
+        if (algorithm == METHOD_ALGORITHM_LOW_PRECISION_START && steps == 0 &&
+            !(state.frobenius < 1)) {
+            ending = DIVERGING;
+            break;
+        }
+        if (run->wishes.scheme == METHOD_ITERATIVE_SCHEME_AUTO)
+            scheme = host__iter_plan(fmin(state.residual, state.frobenius), state.goal);
+        const struct host_iter_scheme *facts = host__iter_scheme(scheme);
+        if (run->products + facts->products > ITERATION_PRODUCTS_MAX)
+            break;
+        growth = facts->growth;
+        iter->foreseen = R(foresee)(run, &state, algorithm, steps, facts);
+        host_progress_tell(iter->progress, run->products, iter->foreseen);
+        state.ends = R(is_last)(iter, &state, scheme);
+        R(host__iter_step)(iter, scheme);
+        run->steps_left--;
+        if (state.ends) {
+            ending = R(finish)(run, &state, algorithm, ++steps);
+            best = best || ending == REACHED;
+            break;
+        }
+    }
+    if (best) {
+        run->iterations = steps;
+        run->good = ending == REACHED ||
+                    (ending == STAGNANT && run->wishes.tolerance == 0 && R(keeps_contract)(run));
+        R(put_history)(run, steps + 1);
+    }
+    return ending;
+}
+
+/* ---- One matrix ---- */
+
+/* Tries one start after another on 2^scaling A. */
+static void R(try_starts)(struct R(run) * run, int scaling)
+{
+    const struct host_matrix *matrix = run->matrix;
+    struct host_iter_starts starts =
+        host__iter_starts(&run->wishes, REAL_PRECISION, &run->identity);
+    run->identity.norm_1.exponent += scaling - run->scaling;
+    run->identity.norm_inf.exponent += scaling - run->scaling;
+    run->scaling = scaling;
+    R(host__copy)
+    (run->iter.team, matrix->inputs[METHOD_ITERATIVE_A], matrix->n, run->iter.a, run->iter.ld,
+     matrix->n, REAL_LDEXP(1, scaling));
+    for (int i = 0; starts.algorithms[i] != METHOD_ALGORITHM_NONE && !run->good; i++) {
+        enum ending ending = R(iterate)(run, starts.algorithms[i]);
+        /* The transpose leads to every inverse that there is. */
+        bool last = ending == HOPELESS && starts.algorithms[i] == METHOD_ALGORITHM_TRANSPOSE_START;
+        if (ending == CUT_SHORT || last)
+            break;
+    }
+}
+
+/* Is the input finite? A V0 of zeros is as good as none. */
+static bool R(is_finite)(struct R(run) * run)
+{
+    const REAL *v0 = run->matrix->inputs[METHOD_ITERATIVE_V0];
+    int64_t n = run->iter.n;
+    if (!run->identity.finite || !v0)
+        return run->identity.finite;
+    struct host_norm norm = R(host__norm)(run->iter.team, v0, n, n, run->iter.lines);
+    run->wishes.warm = norm.fraction > 0;
+    return norm.finite;
+}
+
+static void R(answer)(const struct R(run) * run, struct host_norm norm)
+{
+    int64_t n = run->iter.n, info = run->good ? 0 : n + 2;
+    void *const *outputs = run->matrix->outputs;
+    struct host_norm norm_x = run->norm;
+    norm_x.finite = norm_x.exponent <= REAL_MAX_EXP;
+    REAL rcond = R(host__rcond)(norm, norm_x);
+    if (outputs[METHOD_ITERATIVE_INFO])
+        *(int32_t *)outputs[METHOD_ITERATIVE_INFO] = (int32_t)(rcond < REAL_EPS ? n + 1 : info);
+    R(put_real)(outputs[METHOD_ITERATIVE_RCOND], rcond);
+    if (outputs[METHOD_ITERATIVE_ALGORITHM])
+        *(int32_t *)outputs[METHOD_ITERATIVE_ALGORITHM] = (int32_t)run->algorithm;
+    R(report)(run, run->iterations, (REAL)(run->residual + run->lost));
+}
+
+/* The power of two that suits A. */
+static int R(choose_scaling)(const struct R(run) * run, struct host_norm norm)
+{
+    if (run->overflows && norm.exponent <= REAL_MAX_EXP - 3 * REAL_DIG)
+        return 2 * REAL_DIG;
+    int scaling = R(host__scaling)(norm);
+    return ITERATION_LOSES_TOO_MUCH(R(lost)(run, scaling), run->wishes.tolerance) ? 0 : scaling;
+}
+
+static void R(run)(const struct host_matrix *matrix)
+{
+    struct R(run) run = {.residual = HUGE_VAL, .frobenius = HUGE_VAL};
+    int64_t n = matrix->n;
+    R(lay_out)(&run, matrix);
+    run.steps_left = run.wishes.max_iterations;
+    run.identity = R(host__identify)(run.iter.team, matrix->inputs[METHOD_ITERATIVE_A], n, n,
+                                     run.iter.lines, run.iter.ld);
+    struct host_norm norm = run.identity.norm_1;
+    if (!R(is_finite)(&run)) {
+        R(refuse)(&run, -1);
+        return;
+    }
+    /* Singular beyond doubt. Pivoting leaves a row of zeros to the last. */
+    if (run.identity.zero_column || run.identity.zero_row) {
+        R(refuse)(&run, run.identity.zero_column ? run.identity.zero_column : n);
+        return;
+    }
+    run.overflows = ITERATION_OVERFLOWS(run.identity.min, REAL_MAX_EXP);
+    int scaling = R(choose_scaling)(&run, norm);
+    R(try_starts)(&run, scaling);
+    /* Scaled down, small entries may have vanished. */
+    if (!run.good && scaling < 0)
+        R(try_starts)(&run, 0);
+    if (!run.good && run.overflows)
+        R(refuse)(&run, n + 1);
+    else if (isfinite(run.residual))
+        R(answer)(&run, norm);
+    else
+        R(refuse)(&run, n);
+}
+
+const struct host_method R(host_method_iterative) = {
     .name = "iterative",
-    .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
+    .run = R(run),
     .scratch_bytes = scratch_bytes,
     .kernel = kernel,
 };

@@ -28,47 +28,140 @@
 #include "gpu/host/iterative/shared.h"
 #include "gpu/common/iteration.h"
 
-#define SCHEME(name, products_, order_, growth_)                                                   \
-    [METHOD_ITERATIVE_##name] = {.products = (products_), .order = (order_), .growth = (growth_)},
-static const struct host_iter_scheme schemes[METHOD_ITERATIVE_SCHEMES] = {
-    ITERATION_SCHEMES(SCHEME)};
-#undef SCHEME
+#include "gpu/host/base/by_precision.h"
 
-const struct host_iter_scheme *host__iter_scheme(enum method_iterative_scheme scheme)
-{
-    assert(scheme > METHOD_ITERATIVE_SCHEME_AUTO && scheme < METHOD_ITERATIVE_SCHEMES);
-    return &schemes[scheme];
-}
+typedef struct R(host_iter) R(iter);
+typedef struct R(host_iter_term) R(term);
 
-/* The fewest products that bring the residual to the goal in `depth` steps at most, and the scheme
- * to begin with. Where that is not enough, a step more is guessed to cost
- * ITERATION_GUESSED. */
-static int plan(double residual, double goal, int depth, enum method_iterative_scheme *first)
+static const R(term) R(nothing) = {0};
+
+void R(host__iter_residual)(const R(iter) * iter)
 {
-    int fewest = INT32_MAX;
-    for (int s = METHOD_ITERATIVE_NEWTON_SCHULZ; s < METHOD_ITERATIVE_SCHEMES; s++) {
-        enum method_iterative_scheme next;
-        if (s == METHOD_ITERATIVE_ORDER7_HORNER)
-            continue;
-        double left = pow(residual, schemes[s].order);
-        int products = schemes[s].products;
-        if (left > goal)
-            products += depth > 1 ? plan(left, goal, depth - 1, &next) : ITERATION_GUESSED;
-        if (products < fewest) {
-            fewest = products;
-            *first = (enum method_iterative_scheme)s;
-        }
+    if (iter->n <= ITERATION_TWICE_ORDER_MAX) {
+        R(host__iter_residual_twice)(iter);
+        ++*iter->products;
+        return;
     }
-    return fewest;
+    R(host__iter_combine)(iter, iter->r, 1, R(nothing), R(nothing));
+    R(host__iter_subtract_product)(iter, iter->v, iter->a, iter->r);
 }
 
-enum method_iterative_scheme host__iter_plan(double residual, double goal)
+/* to = identity * I + factor * x */
+static void R(set)(const R(iter) * iter, REAL *to, REAL identity, REAL factor, const REAL *x)
 {
-    enum method_iterative_scheme first = METHOD_ITERATIVE_ORDER19;
-    if (residual < ITERATION_RESIDUAL_LARGE)
-        (void)plan(residual, goal, ITERATION_PLAN_DEPTH, &first);
-    return first;
+    R(host__iter_combine)(iter, to, identity, (R(term)){factor, x}, R(nothing));
 }
 
-#define REAL_FILE "gpu/host/iterative/scheme.inc"
-#include "gpu/host/linalg/real.inc"
+/* to = identity * I + x_factor * x + y_factor * y */
+static void R(set_sum)(const R(iter) * iter, REAL *to, REAL identity, REAL x_factor, const REAL *x,
+                       REAL y_factor, const REAL *y)
+{
+    R(host__iter_combine)(iter, to, identity, (R(term)){x_factor, x}, (R(term)){y_factor, y});
+}
+
+/* to = a b */
+static void R(set_product)(const R(iter) * iter, REAL *to, const REAL *a, const REAL *b)
+{
+    R(host__iter_combine)(iter, to, 0, R(nothing), R(nothing));
+    R(host__iter_add_product)(iter, a, b, to);
+}
+
+/* v = v + p v, by way of the spare matrix number `spare`, which holds the old v afterwards. */
+static void R(improve)(R(iter) * iter, const REAL *p, int spare)
+{
+    REAL *next = iter->spare[spare];
+    R(set)(iter, next, 0, 1, iter->v);
+    R(host__iter_add_product)(iter, p, iter->v, next);
+    iter->spare[spare] = iter->v;
+    iter->v = next;
+}
+
+static void R(newton_schulz)(R(iter) * iter)
+{
+    R(improve)(iter, iter->r, 0);
+}
+
+static void R(chebyshev)(R(iter) * iter)
+{
+    REAL *once = iter->spare[0], *next = iter->spare[1];
+    R(set)(iter, once, 0, 1, iter->v);
+    R(host__iter_add_product)(iter, iter->r, iter->v, once);
+    R(set)(iter, next, 0, 1, iter->v);
+    R(host__iter_add_product)(iter, iter->r, once, next);
+    iter->spare[1] = iter->v;
+    iter->v = next;
+}
+
+static void R(order5)(R(iter) * iter)
+{
+    REAL *y = iter->spare[0], *front = iter->spare[1], *sum = iter->spare[2];
+    R(set_product)(iter, y, iter->r, iter->r);
+    R(set_sum)(iter, front, 0, 1, iter->r, 1, y);
+    R(set)(iter, sum, 1, 1, y);
+    R(set_product)(iter, iter->spare[3], front, sum);
+    R(improve)(iter, iter->spare[3], 4);
+}
+
+static void R(order7)(R(iter) * iter)
+{
+    REAL *y = iter->spare[0], *sum = iter->spare[1], *front = iter->r;
+    R(set_product)(iter, y, iter->r, iter->r);
+    R(set_sum)(iter, sum, 1, 1, iter->r, 1, y);
+    R(host__iter_add_product)(iter, y, y, front);
+    R(set_product)(iter, iter->spare[2], front, sum);
+    R(improve)(iter, iter->spare[2], 3);
+}
+
+/* The paper's nine products; S = V A. */
+static void R(order7_horner)(R(iter) * iter)
+{
+    static const REAL coefficients[] = ITERATION_HORNER_OTHERS;
+    REAL *s = iter->spare[0], *inner = iter->spare[1], *outer = iter->spare[2];
+    R(set)(iter, s, 1, -1, iter->r);
+    R(set)(iter, inner, ITERATION_HORNER_FIRST, 1, s);
+    for (size_t i = 0; i < sizeof coefficients / sizeof coefficients[0]; i++) {
+        R(set)(iter, outer, coefficients[i], 0, s);
+        R(host__iter_add_product)(iter, s, inner, outer);
+        REAL *old = inner;
+        inner = outer;
+        outer = old;
+    }
+    R(set)(iter, inner, 0, (REAL)ITERATION_HORNER_FACTOR, inner);
+    REAL *next = iter->spare[3];
+    R(set_product)(iter, next, inner, iter->v);
+    iter->spare[3] = iter->v;
+    iter->v = next;
+}
+
+static void R(order19)(R(iter) * iter)
+{
+    REAL *y = iter->spare[0], *square = iter->spare[1], *left = iter->spare[2],
+         *right = iter->spare[3], *sum = iter->spare[4];
+    R(set_product)(iter, y, iter->r, iter->r);
+    R(set_product)(iter, square, y, y);
+    R(set_sum)(iter, left, 1, (REAL)ITERATION_SUM_A, y, 1, square);
+    R(set_sum)(iter, right, 1, (REAL)ITERATION_SUM_B, y, 1, square);
+    R(set_product)(iter, sum, left, right); /* M */
+    R(set_sum)(iter, left, 0, 1, sum, (REAL)ITERATION_SUM_C, y);
+    R(set_sum)(iter, right, 0, 1, sum, (REAL)ITERATION_SUM_D, y);
+    R(set_sum)(iter, right, 0, 1, right, (REAL)ITERATION_SUM_E, square);
+    R(set_sum)(iter, sum, 0, (REAL)ITERATION_SUM_MU, y, (REAL)ITERATION_SUM_PSI, square);
+    R(host__iter_add_product)(iter, left, right, sum);
+    R(set_sum)(iter, left, 0, 1, iter->r, 1, y);
+    R(set_product)(iter, right, left, sum);
+    R(improve)(iter, right, 0);
+}
+
+void R(host__iter_step)(R(iter) * iter, enum method_iterative_scheme scheme)
+{
+    static void (*const steps[METHOD_ITERATIVE_SCHEMES])(R(iter) *) = {
+        [METHOD_ITERATIVE_NEWTON_SCHULZ] = R(newton_schulz),
+        [METHOD_ITERATIVE_CHEBYSHEV] = R(chebyshev),
+        [METHOD_ITERATIVE_ORDER5] = R(order5),
+        [METHOD_ITERATIVE_ORDER7] = R(order7),
+        [METHOD_ITERATIVE_ORDER7_HORNER] = R(order7_horner),
+        [METHOD_ITERATIVE_ORDER19] = R(order19),
+    };
+    assert(scheme > METHOD_ITERATIVE_SCHEME_AUTO && scheme < METHOD_ITERATIVE_SCHEMES);
+    steps[scheme](iter);
+}

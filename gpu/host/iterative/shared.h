@@ -27,58 +27,33 @@
 #define HOST_ITER_SPARE 5                        /* matrices that a scheme works in */
 #define HOST_ITER_MATRICES (3 + HOST_ITER_SPARE) /* A, V, R and those */
 
-/* One matrix on its way. */
-struct host_iter_f32 {
-    struct host_team *team;
-    int64_t n, ld;
-    float *a, *v, *r;
-    float *spare[HOST_ITER_SPARE];
-    float *lines; /* host__lines(n) and host__identify_lines(n) of them, each of ld numbers */
-    int32_t *pivots;
-    int *products;                  /* counts them */
-    struct host_progress *progress; /* told of each; may be NULL */
-    int64_t foreseen;               /* products in all; 0: not known */
-};
-struct host_iter_f64 {
-    struct host_team *team;
-    int64_t n, ld;
-    double *a, *v, *r;
-    double *spare[HOST_ITER_SPARE];
-    double *lines;
-    int32_t *pivots;
-    int *products;
-    struct host_progress *progress;
-    int64_t foreseen;
+/* ---- What is tried: plan.c ---- */
+
+#define HOST_ITER_STARTS_MAX 5
+
+/* What the client asked for. */
+struct host_iter_wishes {
+    double tolerance;
+    int64_t max_iterations;
+    enum method_iterative_scheme scheme;
+    enum method_iterative_initial initial;
+    bool warm; /* there is a V0 */
 };
 
-/* ---- Tiles: tiles.c ---- */
-
-/* c += a b, or c -= a b. c is none of the others. */
-void host__iter_add_product_f32(const struct host_iter_f32 *iter, const float *a, const float *b,
-                                float *c);
-void host__iter_add_product_f64(const struct host_iter_f64 *iter, const double *a, const double *b,
-                                double *c);
-void host__iter_subtract_product_f32(const struct host_iter_f32 *iter, const float *a,
-                                     const float *b, float *c);
-void host__iter_subtract_product_f64(const struct host_iter_f64 *iter, const double *a,
-                                     const double *b, double *c);
-
-/* One term of a sum; matrix NULL: none. */
-struct host_iter_term_f32 {
-    float factor;
-    const float *matrix;
+/* The starts to try, in order; METHOD_ALGORITHM_NONE ends them. */
+struct host_iter_starts {
+    enum method_algorithm algorithms[HOST_ITER_STARTS_MAX + 1];
 };
-struct host_iter_term_f64 {
-    double factor;
-    const double *matrix;
-};
-/* to = identity * I + x + y. `to` may be one of the terms' matrices. */
-void host__iter_combine_f32(const struct host_iter_f32 *iter, float *to, float identity,
-                            struct host_iter_term_f32 x, struct host_iter_term_f32 y);
-void host__iter_combine_f64(const struct host_iter_f64 *iter, double *to, double identity,
-                            struct host_iter_term_f64 x, struct host_iter_term_f64 y);
 
-/* ---- Schemes: scheme.c ---- */
+struct host_iter_wishes host__iter_wishes(const struct host_matrix *matrix);
+struct host_iter_starts host__iter_starts(const struct host_iter_wishes *wishes,
+                                          enum precision precision,
+                                          const struct host_identity *identity);
+/* Steps after which |R|_F is below BASIN for every A with RCOND >= eps: from the transpose, 1 - R's
+ * least eigenvalue is at least 1 / (n |A| |X|)^2, and a step multiplies it by `growth`. */
+int64_t host__iter_hopeless_steps(int64_t n, int digits, double growth);
+/* Does another start follow that leads to more inverses? */
+bool host__iter_has_better(enum method_algorithm algorithm);
 
 struct host_iter_scheme {
     int products;  /* that of V A included */
@@ -92,36 +67,69 @@ const struct host_iter_scheme *host__iter_scheme(enum method_iterative_scheme sc
  * of the fewest products that get there. From 1 up: the one that grows fastest. */
 enum method_iterative_scheme host__iter_plan(double residual, double goal);
 
+/* Estimates of a matrix that rounding has left. */
+struct host_iter_rounding {
+    double norm_1, frobenius;
+};
+
+#define REAL_HEADER "gpu/host/iterative/shared.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
+
+/* One matrix on its way. */
+struct R(host_iter) {
+    struct host_team *team;
+    int64_t n, ld;
+    REAL *a, *v, *r;
+    REAL *spare[HOST_ITER_SPARE];
+    REAL *lines; /* host__lines(n) and host__identify_lines(n) of them, each of ld numbers */
+    int32_t *pivots;
+    int *products;                  /* counts them */
+    struct host_progress *progress; /* told of each; may be NULL */
+    int64_t foreseen;               /* products in all; 0: not known */
+};
+
+/* ---- Tiles: tiles.c ---- */
+
+/* c += a b, or c -= a b. c is none of the others. */
+void R(host__iter_add_product)(const struct R(host_iter) * iter, const REAL *a, const REAL *b,
+                               REAL *c);
+void R(host__iter_subtract_product)(const struct R(host_iter) * iter, const REAL *a, const REAL *b,
+                                    REAL *c);
+
+/* One term of a sum; matrix NULL: none. */
+struct R(host_iter_term) {
+    REAL factor;
+    const REAL *matrix;
+};
+/* to = identity * I + x + y. `to` may be one of the terms' matrices. */
+void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL identity,
+                           struct R(host_iter_term) x, struct R(host_iter_term) y);
+
+/* ---- Schemes: scheme.c ---- */
+
 /* r = I - v a. Up to ITERATION_TWICE_ORDER_MAX in twice the precision, beyond each column is right
  * to within ITERATION_ROUNDING. */
-void host__iter_residual_f32(const struct host_iter_f32 *iter);
-void host__iter_residual_f64(const struct host_iter_f64 *iter);
+void R(host__iter_residual)(const struct R(host_iter) * iter);
 /* One step, after the residual. That and the spare matrices are used up; those change places with
  * v. */
-void host__iter_step_f32(struct host_iter_f32 *iter, enum method_iterative_scheme scheme);
-void host__iter_step_f64(struct host_iter_f64 *iter, enum method_iterative_scheme scheme);
+void R(host__iter_step)(struct R(host_iter) * iter, enum method_iterative_scheme scheme);
 
 /* ---- In twice the precision: twice.c ---- */
 
 /* r = I - v a, each entry right to within its own rounding and n^2 eps^2 |a| |v|. */
-void host__iter_residual_twice_f32(const struct host_iter_f32 *iter);
-void host__iter_residual_twice_f64(const struct host_iter_f64 *iter);
+void R(host__iter_residual_twice)(const struct R(host_iter) * iter);
 
 /* What rounding has done to r: estimates of |r - (I - v a)|, the 1-norm from above
  * (ITERATION_SIGNS). n is above ITERATION_WHOLE_FIRST; the spare matrices are used up. */
-struct host_iter_rounding {
-    double norm_1, frobenius;
-};
-struct host_iter_rounding host__iter_rounding_f32(const struct host_iter_f32 *iter);
-struct host_iter_rounding host__iter_rounding_f64(const struct host_iter_f64 *iter);
+struct host_iter_rounding R(host__iter_rounding)(const struct R(host_iter) * iter);
 
 /* ---- First approximations: start.c ---- */
 
 /* v becomes a first approximate inverse of a. False: there is none of this kind. algorithm is one
  * of METHOD_ALGORITHM_..._START but for the warm one. */
-bool host__iter_start_f32(const struct host_iter_f32 *iter, enum method_algorithm algorithm,
-                          const struct host_identity *identity);
-bool host__iter_start_f64(const struct host_iter_f64 *iter, enum method_algorithm algorithm,
-                          const struct host_identity *identity);
+bool R(host__iter_start)(const struct R(host_iter) * iter, enum method_algorithm algorithm,
+                         const struct host_identity *identity);
 
 #endif

@@ -21,15 +21,73 @@
 #include "gpu/host/iterative/shared.h"
 #include "gpu/host/linalg/blocked.h"
 
+#include "gpu/host/base/by_precision.h"
+
 #define NARROW_ROWS 64 /* converted by one piece */
 
-#define REAL_FILE "gpu/host/iterative/start.inc"
-#include "gpu/host/linalg/real.inc"
+static void R(start_transpose)(const struct R(host_iter) * iter,
+                               const struct host_identity *identity)
+{
+    struct host_norm one = identity->norm_1, inf = identity->norm_inf;
+    REAL factor = REAL_LDEXP((REAL)(1 / (one.fraction * inf.fraction)), -one.exponent);
+    R(host__transpose)(iter->team, iter->a, iter->ld, iter->v, iter->ld, iter->n, factor);
+    /* In two steps, which stay in range: the product of the norms may not. */
+    R(host__iter_combine)
+    (iter, iter->v, 0, (struct R(host_iter_term)){REAL_LDEXP(1, -inf.exponent), iter->v},
+     (struct R(host_iter_term)){0});
+}
+
+static bool R(start_diagonal)(const struct R(host_iter) * iter)
+{
+    REAL excess = 0;
+    R(host__iter_combine)
+    (iter, iter->v, 0, (struct R(host_iter_term)){0}, (struct R(host_iter_term)){0});
+    for (int64_t i = 0; i < iter->n; i++) {
+        REAL reciprocal = 1 / iter->a[i * (iter->ld + 1)];
+        excess += reciprocal * 0;
+        iter->v[i * (iter->ld + 1)] = reciprocal;
+    }
+    return excess == 0;
+}
+
+static bool R(start_scaled_identity)(const struct R(host_iter) * iter,
+                                     const struct host_identity *identity)
+{
+    struct host_norm one = identity->norm_1, inf = identity->norm_inf;
+    int exponent = one.exponent < inf.exponent ? one.exponent : inf.exponent;
+    double scale = ldexp(1, -exponent), trace = 0;
+    struct host_measure measure = R(host__measure)(iter->team, iter->a, iter->n, iter->ld,
+                                                   (REAL)scale, iter->lines, iter->ld);
+    double square = measure.frobenius * measure.frobenius;
+    for (int64_t i = 0; i < iter->n; i++)
+        trace += (double)iter->a[i * (iter->ld + 1)] * scale;
+    double least = fmin(ldexp(one.fraction, one.exponent - exponent),
+                        ldexp(inf.fraction, inf.exponent - exponent));
+    double alpha = trace < 0 ? -1 / least : 1 / least;
+    if ((double)iter->n - trace * trace / square < 1)
+        alpha = trace / square;
+    R(host__iter_combine)
+    (iter, iter->v, (REAL)(alpha * scale), (struct R(host_iter_term)){0},
+     (struct R(host_iter_term)){0});
+    return isfinite((REAL)(alpha * scale));
+}
+
+static bool R(start)(const struct R(host_iter) * iter, enum method_algorithm algorithm,
+                     const struct host_identity *identity)
+{
+    if (algorithm == METHOD_ALGORITHM_DIAGONAL_START)
+        return R(start_diagonal)(iter);
+    if (algorithm == METHOD_ALGORITHM_SCALED_IDENTITY_START)
+        return R(start_scaled_identity)(iter, identity);
+    assert(algorithm == METHOD_ALGORITHM_TRANSPOSE_START);
+    R(start_transpose)(iter, identity);
+    return true;
+}
 
 /* ---- From FP64 to FP32 and back ---- */
 
 struct conversion {
-    double *wide;
+    REAL *wide;
     float *narrow;
     int64_t n, wide_ld, narrow_ld;
     double factor;
@@ -40,10 +98,10 @@ static void narrow_rows(void *context, int64_t index)
     const struct conversion *all = context;
     int64_t end = (index + 1) * NARROW_ROWS < all->n ? (index + 1) * NARROW_ROWS : all->n;
     for (int64_t i = index * NARROW_ROWS; i < end; i++) {
-        const double *from = all->wide + i * all->wide_ld;
+        const REAL *from = all->wide + i * all->wide_ld;
         float *to = all->narrow + i * all->narrow_ld;
         for (int64_t j = 0; j < all->n; j++)
-            to[j] = (float)(from[j] * all->factor);
+            to[j] = (float)((double)from[j] * all->factor);
     }
 }
 
@@ -53,15 +111,15 @@ static void widen_rows(void *context, int64_t index)
     int64_t end = (index + 1) * NARROW_ROWS < all->n ? (index + 1) * NARROW_ROWS : all->n;
     for (int64_t i = index * NARROW_ROWS; i < end; i++) {
         const float *from = all->narrow + i * all->narrow_ld;
-        double *to = all->wide + i * all->wide_ld;
+        REAL *to = all->wide + i * all->wide_ld;
         for (int64_t j = 0; j < all->n; j++)
-            to[j] = (double)from[j] * all->factor;
+            to[j] = (REAL)((double)from[j] * all->factor);
     }
 }
 
 /* LAPACK takes the rows for columns: it inverts A^T, and the inverse's rows come out again. */
-static bool start_low_precision(const struct host_iter_f64 *iter,
-                                const struct host_identity *identity)
+static bool R(start_low_precision)(const struct R(host_iter) * iter,
+                                   const struct host_identity *identity)
 {
     int64_t n = iter->n, pieces = (n + NARROW_ROWS - 1) / NARROW_ROWS;
     struct conversion all = {.wide = iter->a,
@@ -81,17 +139,10 @@ static bool start_low_precision(const struct host_iter_f64 *iter,
     return true;
 }
 
-bool host__iter_start_f32(const struct host_iter_f32 *iter, enum method_algorithm algorithm,
-                          const struct host_identity *identity)
-{
-    return algorithm != METHOD_ALGORITHM_LOW_PRECISION_START &&
-           start_f32(iter, algorithm, identity);
-}
-
-bool host__iter_start_f64(const struct host_iter_f64 *iter, enum method_algorithm algorithm,
-                          const struct host_identity *identity)
+bool R(host__iter_start)(const struct R(host_iter) * iter, enum method_algorithm algorithm,
+                         const struct host_identity *identity)
 {
     if (algorithm == METHOD_ALGORITHM_LOW_PRECISION_START)
-        return start_low_precision(iter, identity);
-    return start_f64(iter, algorithm, identity);
+        return REAL_PRECISION == PRECISION_FP64 && R(start_low_precision)(iter, identity);
+    return R(start)(iter, algorithm, identity);
 }

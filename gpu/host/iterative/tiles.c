@@ -13,6 +13,8 @@
 #include "gpu/host/iterative/shared.h"
 #include "gpu/host/linalg/lapack.h"
 
+#include "gpu/host/base/by_precision.h"
+
 /* Rows and columns of a tile of a product: enough of them for a team, large enough for OpenBLAS. */
 #define TILE_SMALL 256
 #define TILE_LARGE 512
@@ -24,5 +26,90 @@ static int64_t tile_of(int64_t n)
     return n < TILE_LARGE_MIN ? TILE_SMALL : TILE_LARGE;
 }
 
-#define REAL_FILE "gpu/host/iterative/tiles.inc"
-#include "gpu/host/linalg/real.inc"
+struct R(product) {
+    const REAL *a, *b;
+    REAL *c;
+    int64_t n, ld, tile;
+    bool subtract;
+};
+
+static void R(multiply_tile)(void *context, int64_t index)
+{
+    const struct R(product) *product = context;
+    int64_t n = product->n, ld = product->ld, across = pieces(n, product->tile);
+    int64_t row = index / across * product->tile, column = index % across * product->tile;
+    int64_t rows = min_i64(product->tile, n - row), columns = min_i64(product->tile, n - column);
+    const REAL *a = product->a + row * ld, *b = product->b + column;
+    REAL *c = product->c + row * ld + column;
+    /* C -= A B is, with columns for rows, C^T -= B^T A^T. */
+    if (product->subtract)
+        R(host__subtract_product)(columns, rows, n, b, ld, a, ld, c, ld);
+    else
+        R(host__gemm)(rows, columns, n, a, ld, b, ld, c, ld);
+}
+
+static void R(multiply)(const struct R(host_iter) * iter, struct R(product) product)
+{
+    product.n = iter->n;
+    product.ld = iter->ld;
+    product.tile = tile_of(iter->n);
+    int64_t across = pieces(product.n, product.tile);
+    ++*iter->products;
+    host_team_run(iter->team, across * across, R(multiply_tile), &product);
+    host_progress_tell(iter->progress, *iter->products, iter->foreseen);
+}
+
+void R(host__iter_add_product)(const struct R(host_iter) * iter, const REAL *a, const REAL *b,
+                               REAL *c)
+{
+    R(multiply)(iter, (struct R(product)){.a = a, .b = b, .c = c});
+}
+
+void R(host__iter_subtract_product)(const struct R(host_iter) * iter, const REAL *a, const REAL *b,
+                                    REAL *c)
+{
+    R(multiply)(iter, (struct R(product)){.a = a, .b = b, .c = c, .subtract = true});
+}
+
+struct R(sum) {
+    REAL *to;
+    REAL identity;
+    struct R(host_iter_term) x, y;
+    int64_t n, ld;
+};
+
+/* A row of the sum without the identity's part. */
+static void R(sum_row)(const struct R(sum) * sum, int64_t first)
+{
+    REAL *to = sum->to + first, x_factor = sum->x.factor, y_factor = sum->y.factor;
+    const REAL *x = sum->x.matrix ? sum->x.matrix + first : NULL;
+    const REAL *y = sum->y.matrix ? sum->y.matrix + first : NULL;
+    int64_t n = sum->n;
+    if (!x) {
+        memset(to, 0, (size_t)n * sizeof *to);
+    } else if (!y) {
+        for (int64_t j = 0; j < n; j++)
+            to[j] = x_factor * x[j];
+    } else {
+        for (int64_t j = 0; j < n; j++)
+            to[j] = x_factor * x[j] + y_factor * y[j];
+    }
+}
+
+static void R(sum_rows)(void *context, int64_t index)
+{
+    const struct R(sum) *sum = context;
+    int64_t first = index * SUM_ROWS, end = min_i64(first + SUM_ROWS, sum->n);
+    for (int64_t i = first; i < end; i++) {
+        R(sum_row)(sum, i * sum->ld);
+        sum->to[i * (sum->ld + 1)] += sum->identity;
+    }
+}
+
+void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL identity,
+                           struct R(host_iter_term) x, struct R(host_iter_term) y)
+{
+    struct R(sum)
+        sum = {.to = to, .identity = identity, .x = x, .y = y, .n = iter->n, .ld = iter->ld};
+    host_team_run(iter->team, pieces(iter->n, SUM_ROWS), R(sum_rows), &sum);
+}

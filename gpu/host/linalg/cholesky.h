@@ -11,9 +11,13 @@
 
 #include "gpu/host/linalg/dense.h"
 
+#define REAL_HEADER "gpu/host/linalg/cholesky.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
+
 /* norm: the matrix's, finite. averaged: halves that differ by rounding count as equal, and their
  * mean is inverted. False: the matrix is no case for Cholesky, and the answer is lu's to give. */
-bool host__cholesky_f32(const struct host_matrix *matrix, struct host_norm norm, bool averaged);
-bool host__cholesky_f64(const struct host_matrix *matrix, struct host_norm norm, bool averaged);
+bool R(host__cholesky)(const struct host_matrix *matrix, struct host_norm norm, bool averaged);
 
 #endif

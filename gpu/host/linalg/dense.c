@@ -1,4 +1,4 @@
-/* gpu/host/linalg/dense.c: see dense.h. The precision-dependent part is dense.inc.
+/* gpu/host/linalg/dense.c: see dense.h.
  *
  * Threads: any; all state is the caller's matrix and scratch. Cost: passes over n^2 numbers.
  */
@@ -16,28 +16,17 @@
 #include "gpu/host/base/stop.h"
 #include "gpu/host/linalg/transpose.h"
 
-int64_t host__ld(enum precision precision, int64_t n)
-{
-    int64_t unit = HOST_ALIGN_BYTES / precision_bytes(precision);
-    int64_t ld = (n + unit - 1) / unit * unit;
-    return ld % (8 * unit) == 0 ? ld + unit : ld;
-}
-
-int64_t host__lines(int64_t n)
-{
-    int64_t lines = host__large_lines(n);
-    return lines > HOST_LINES ? lines : HOST_LINES;
-}
+#include "gpu/host/base/by_precision.h"
 
 /* Layout: a, lines, pivots. */
-int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m)
+int64_t R(host__dense_scratch_bytes)(int64_t n, int64_t m)
 {
     (void)m;
     int64_t bytes, lines, pivots_bytes;
     if (!checked_add(n, host__lines(n), &lines) ||
-        !checked_mul(lines, host__ld(precision, n), &bytes))
+        !checked_mul(lines, host__ld(REAL_PRECISION, n), &bytes))
         return -1;
-    if (!checked_mul(bytes, precision_bytes(precision), &bytes) ||
+    if (!checked_mul(bytes, (int64_t)sizeof(REAL), &bytes) ||
         !checked_mul(n, 2 * sizeof(int32_t), &pivots_bytes) ||
         !checked_add(bytes, pivots_bytes, &bytes) ||
         !checked_round_up(bytes, HOST_ALIGN_BYTES, &bytes))
@@ -45,5 +34,434 @@ int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m
     return bytes;
 }
 
-#define REAL_FILE "gpu/host/linalg/dense.inc"
-#include "gpu/host/linalg/real.inc"
+#define ROWS 4  /* rows added up together */
+#define LANES 4 /* accumulators of a reduction */
+/* Rows of a piece of a copy or of a transposition in place, and its columns moved together: both
+ * ends of it stay in the first cache. Columns of a piece of a sum, or rows where one thread adds up
+ * all. */
+#define TILE 64
+#define SUM_COLUMNS 256
+#define SUM_ROWS 256
+/* A transpose of more bytes is larger than a core's own caches. From HOST_PAST_CACHES_BYTES on it
+ * goes past them, but where its rows begin with a line, later: up to there fetched lines are
+ * faster. */
+#define NEAR_BYTES (INT64_C(1) << 20)
+#define PAST_LINES_BYTES (INT64_C(24) << 20)
+#define PAST_COLUMNS 512 /* of a transpose past the caches, moved together: as many pages */
+
+struct R(host_work) R(host__work)(const struct host_matrix *matrix)
+{
+    struct R(host_work) work = {.ld = host__ld(REAL_PRECISION, matrix->n), .a = matrix->scratch};
+    work.lines = work.a + matrix->n * work.ld;
+    work.pivots = (int32_t *)(work.lines + host__lines(matrix->n) * work.ld);
+    work.team = matrix->n >= HOST_TEAM_ORDER_MIN ? matrix->team : NULL;
+    return work;
+}
+
+/* Entry i of a fixed vector of signs without a pattern. */
+HOST_INLINE REAL R(sign)(int64_t i)
+{
+    uint32_t mixed = (uint32_t)i * UINT32_C(0x9e3779b1);
+    mixed = (mixed ^ mixed >> 15) * UINT32_C(0x85ebca6b);
+    return mixed >> 31 ? -1 : 1;
+}
+
+/* What a pass over the rows of a matrix adds up, down its columns and row by row. */
+struct R(pass) {
+    const REAL *a;
+    int64_t first, n, columns, ld; /* rows first to n - 1 */
+    REAL factor;
+    REAL *sums;          /* + |factor a_ij| */
+    REAL *signed_sums;   /* + s_i a_ij, s being the vector of signs; NULL: nothing */
+    const REAL *weights; /* not NULL: sums take weights_i a_ij and nothing else */
+};
+
+/* Rows i to i + count - 1; count is known to the compiler. */
+HOST_INLINE void R(add_rows)(const struct R(pass) * pass, int64_t i, int64_t count, bool weighted,
+                             bool with_signs)
+{
+    const REAL *restrict a = pass->a + i * pass->ld;
+    REAL *restrict sums = pass->sums, *restrict signed_sums = pass->signed_sums;
+    REAL weights[ROWS], factor = pass->factor;
+    int64_t columns = pass->columns, ld = pass->ld;
+    for (int64_t r = 0; r < count; r++)
+        weights[r] = weighted ? pass->weights[i + r] : R(sign)(i + r);
+    for (int64_t j = 0; j < columns; j++) {
+        REAL sum = sums[j];
+        for (int64_t r = 0; r < count; r++)
+            sum += weighted ? weights[r] * a[r * ld + j] : REAL_FABS(a[r * ld + j] * factor);
+        sums[j] = sum;
+        if (!with_signs)
+            continue;
+        sum = signed_sums[j];
+        for (int64_t r = 0; r < count; r++)
+            sum += weights[r] * a[r * ld + j];
+        signed_sums[j] = sum;
+    }
+}
+
+HOST_INLINE void R(add_all)(const struct R(pass) * pass, bool weighted, bool with_signs)
+{
+    int64_t i = pass->first;
+    for (; i + ROWS <= pass->n; i += ROWS)
+        R(add_rows)(pass, i, ROWS, weighted, with_signs);
+    for (; i < pass->n; i++)
+        R(add_rows)(pass, i, 1, weighted, with_signs);
+}
+
+HOST_INLINE void R(add_any)(const struct R(pass) * pass)
+{
+    if (pass->weights)
+        R(add_all)(pass, true, false);
+    else if (pass->signed_sums)
+        R(add_all)(pass, false, true);
+    else
+        R(add_all)(pass, false, false);
+}
+
+HOST_AVX512 static void R(add_avx512)(const struct R(pass) * pass)
+{
+    R(add_any)(pass);
+}
+
+HOST_AVX2 static void R(add_avx2)(const struct R(pass) * pass)
+{
+    R(add_any)(pass);
+}
+
+/* The same operations in the same order, whatever the width of the vectors. */
+static void R(add_columns)(const struct R(pass) * pass)
+{
+    if (__builtin_cpu_supports("avx512f"))
+        R(add_avx512)(pass);
+    else if (__builtin_cpu_supports("avx2"))
+        R(add_avx2)(pass);
+    else
+        R(add_any)(pass);
+}
+
+static void R(add_piece)(void *context, int64_t index)
+{
+    struct R(pass) pass = *(const struct R(pass) *)context;
+    int64_t first = index * SUM_COLUMNS, left = pass.columns - first;
+    pass.a += first;
+    pass.columns = left < SUM_COLUMNS ? left : SUM_COLUMNS;
+    pass.sums += first;
+    pass.signed_sums = pass.signed_sums ? pass.signed_sums + first : NULL;
+    R(add_columns)(&pass);
+}
+
+/* On one thread, for which whole rows are faster. */
+static void R(add_alone)(const struct R(pass) * pass)
+{
+    struct R(pass) part = *pass;
+    for (part.n = 0; part.n < pass->n;) {
+        part.first = part.n;
+        part.n = part.first + SUM_ROWS < pass->n ? part.first + SUM_ROWS : pass->n;
+        R(add_columns)(&part);
+        host_stop_check();
+    }
+}
+
+/* A column's sum is the same, whatever its company, and however many rows are added up at once. */
+static void R(add)(struct host_team *team, struct R(pass) * pass)
+{
+    pass->columns = pass->n;
+    if (team)
+        host_team_run(team, (pass->n + SUM_COLUMNS - 1) / SUM_COLUMNS, R(add_piece), pass);
+    else
+        R(add_alone)(pass);
+}
+
+/* The largest of the magnitudes; not finite when one of them is not. LANES at a time, for the
+ * vector unit. */
+static REAL R(largest)(const REAL *numbers, int64_t n)
+{
+    /* A finite largest number keeps the excess at zero; a NaN anywhere makes it a NaN. */
+    REAL largest[LANES] = {0}, excess[LANES] = {0};
+    int64_t j = 0;
+    for (; j + LANES <= n; j += LANES) {
+        for (int64_t k = 0; k < LANES; k++) {
+            REAL magnitude = REAL_FABS(numbers[j + k]);
+            largest[k] = magnitude > largest[k] ? magnitude : largest[k];
+            excess[k] += magnitude * 0;
+        }
+    }
+    for (; j < n; j++) {
+        REAL magnitude = REAL_FABS(numbers[j]);
+        largest[0] = magnitude > largest[0] ? magnitude : largest[0];
+        excess[0] += magnitude * 0;
+    }
+    for (int64_t k = 1; k < LANES; k++) {
+        largest[0] = largest[k] > largest[0] ? largest[k] : largest[0];
+        excess[0] += excess[k];
+    }
+    return largest[0] + excess[0];
+}
+
+/* The largest sum of magnitudes of a column of factor * a; not finite when anything in it is not,
+ * or when a sum overflows. signed_sums, if any: becomes s^T a, s being the vector of signs. */
+static REAL R(largest_sum)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
+                           REAL factor, REAL *sums, REAL *signed_sums)
+{
+    memset(sums, 0, (size_t)n * sizeof *sums);
+    if (signed_sums)
+        memset(signed_sums, 0, (size_t)n * sizeof *signed_sums);
+    R(add)
+    (team,
+     &(struct R(pass)){
+         .a = a, .n = n, .ld = ld, .factor = factor, .sums = sums, .signed_sums = signed_sums});
+    return R(largest)(sums, n);
+}
+
+/* sum: of a column of a with the factor 1. */
+static struct host_norm R(norm_of_sum)(struct host_team *team, REAL sum, const REAL *a, int64_t n,
+                                       int64_t ld, REAL *sums)
+{
+    struct host_norm norm = {.finite = true};
+    int shift = 0;
+    if (!isfinite(sum)) {
+        /* Either an entry is not finite, or only the sum is too large: n <= 2^REAL_DIG. */
+        shift = REAL_DIG;
+        sum = R(largest_sum)(team, a, n, ld, REAL_LDEXP(1, -shift), sums, NULL);
+    }
+    norm.finite = isfinite(sum);
+    norm.fraction = REAL_FREXP(sum, &norm.exponent);
+    norm.exponent += shift;
+    return norm;
+}
+
+struct host_norm R(host__norm)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
+                               REAL *sums)
+{
+    REAL sum = R(largest_sum)(team, a, n, ld, 1, sums, NULL);
+    return R(norm_of_sum)(team, sum, a, n, ld, sums);
+}
+
+int R(host__scaling)(struct host_norm norm)
+{
+    if (norm.fraction == 0)
+        return 0;
+    if (norm.exponent > REAL_MAX_EXP - REAL_DIG)
+        return -REAL_DIG;
+    return norm.exponent < REAL_MIN_EXP + REAL_DIG ? 2 * REAL_DIG : 0;
+}
+
+struct R(transposition) {
+    const REAL *from;
+    int64_t from_ld;
+    REAL *to;
+    int64_t to_ld, n;
+    REAL factor;
+    enum host_writes writes;
+};
+
+static void R(transpose_rows)(void *context, int64_t index)
+{
+    const struct R(transposition) *all = context;
+    int64_t n = all->n, most = all->writes == HOST_WRITES_PAST ? PAST_COLUMNS : n;
+    for (int64_t j = 0; j < n; j += most) {
+        int64_t columns = n - j < most ? n - j : most;
+        R(host__transpose_rows)
+        (all->from + j, all->from_ld, n, columns, all->to + j * all->to_ld, all->to_ld, all->factor,
+         all->writes, index * HOST_TRANSPOSE_ROWS);
+    }
+}
+
+static enum host_writes R(writes)(const REAL *to, int64_t to_ld, int64_t n)
+{
+    int64_t bytes = n * n * (int64_t)sizeof *to;
+    bool lines = ((uintptr_t)to | (uintptr_t)to_ld * sizeof *to) % HOST_ALIGN_BYTES == 0;
+    if (bytes <= NEAR_BYTES)
+        return HOST_WRITES_NEAR;
+    return bytes < (lines ? PAST_LINES_BYTES : HOST_PAST_CACHES_BYTES) ? HOST_WRITES_FETCHED
+                                                                       : HOST_WRITES_PAST;
+}
+
+void R(host__transpose)(struct host_team *team, const REAL *from, int64_t from_ld, REAL *to,
+                        int64_t to_ld, int64_t n, REAL factor)
+{
+    int64_t pieces = (n + HOST_TRANSPOSE_ROWS - 1) / HOST_TRANSPOSE_ROWS;
+    struct R(transposition) all = {.from = from,
+                                   .from_ld = from_ld,
+                                   .to = to,
+                                   .to_ld = to_ld,
+                                   .n = n,
+                                   .factor = factor,
+                                   .writes = R(writes)(to, to_ld, n)};
+    host_team_run(team, pieces, R(transpose_rows), &all);
+}
+
+struct R(in_place) {
+    REAL *a;
+    int64_t n, ld;
+};
+
+/* TILE rows, left of the diagonal, change places with as many columns. */
+static void R(transpose_pair)(void *context, int64_t index)
+{
+    const struct R(in_place) *all = context;
+    int64_t ld = all->ld, first = index * TILE;
+    int64_t end = first + TILE < all->n ? first + TILE : all->n;
+    for (int64_t column = 0; column < end; column += TILE) {
+        for (int64_t i = first; i < end; i++) {
+            for (int64_t j = column; j < column + TILE && j < i; j++) {
+                REAL upper = all->a[j * ld + i];
+                all->a[j * ld + i] = all->a[i * ld + j];
+                all->a[i * ld + j] = upper;
+            }
+        }
+    }
+}
+
+void R(host__transpose_in_place)(struct host_team *team, REAL *a, int64_t n, int64_t ld)
+{
+    struct R(in_place) all = {.a = a, .n = n, .ld = ld};
+    host_team_run(team, (n + TILE - 1) / TILE, R(transpose_pair), &all);
+}
+
+struct R(copy) {
+    const REAL *from;
+    int64_t from_ld;
+    REAL *to;
+    int64_t to_ld, n;
+    REAL factor;
+};
+
+static void R(copy_rows)(void *context, int64_t index)
+{
+    const struct R(copy) *all = context;
+    int64_t first = index * TILE, end = first + TILE < all->n ? first + TILE : all->n;
+    for (int64_t i = first; i < end; i++) {
+        const REAL *from = all->from + i * all->from_ld;
+        REAL *to = all->to + i * all->to_ld;
+        for (int64_t j = 0; j < all->n; j++)
+            to[j] = from[j] * all->factor;
+    }
+}
+
+void R(host__copy)(struct host_team *team, const REAL *from, int64_t from_ld, REAL *to,
+                   int64_t to_ld, int64_t n, REAL factor)
+{
+    struct R(copy) all = {
+        .from = from, .from_ld = from_ld, .to = to, .to_ld = to_ld, .n = n, .factor = factor};
+    host_team_run(team, (n + TILE - 1) / TILE, R(copy_rows), &all);
+}
+
+void R(host__fill_nan)(REAL *a, int64_t count)
+{
+    for (int64_t first = 0, end; first < count; first = end) {
+        end = host_stop_part(first, count);
+        for (int64_t i = first; i < end; i++)
+            a[i] = (REAL)NAN;
+    }
+}
+
+/* Its exponent alone can leave the range. A norm of 0 is X underflowed. */
+REAL R(host__rcond)(struct host_norm a, struct host_norm x)
+{
+    if (!x.finite || x.fraction == 0)
+        return 0;
+    REAL rcond = 1 / (REAL)a.fraction / (REAL)x.fraction;
+    return REAL_LDEXP(rcond, -a.exponent - x.exponent);
+}
+
+static void R(store)(const struct host_matrix *matrix, int64_t info, REAL rcond,
+                     enum method_algorithm algorithm)
+{
+    if (matrix->outputs[HOST_INFO])
+        *(int32_t *)matrix->outputs[HOST_INFO] = (int32_t)info;
+    if (matrix->outputs[HOST_RCOND])
+        *(REAL *)matrix->outputs[HOST_RCOND] = rcond;
+    if (matrix->outputs[HOST_ALGORITHM])
+        *(int32_t *)matrix->outputs[HOST_ALGORITHM] = (int32_t)algorithm;
+}
+
+void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_algorithm algorithm)
+{
+    R(store)(matrix, rcond < REAL_EPS ? matrix->n + 1 : 0, rcond, algorithm);
+}
+
+/* Is s^T (I - X A) small? x: the first line holds nothing, the second s^T X. With errors of the
+ * size e in a column, an entry of the product is near sqrt(n) e, and their sum is n e. */
+static bool R(plausible)(const struct host_matrix *matrix, const struct R(host_work) * work,
+                         struct host_norm norm, struct host_norm x)
+{
+    int64_t n = matrix->n;
+    REAL *residual = work->lines;
+    for (int64_t j = 0; j < n; j++)
+        residual[j] = -R(sign)(j);
+    R(add)
+    (work->team, &(struct R(pass)){.a = matrix->inputs[0],
+                                   .n = n,
+                                   .ld = n,
+                                   .sums = residual,
+                                   .weights = work->lines + work->ld});
+    double size = ldexp(norm.fraction * x.fraction, norm.exponent + x.exponent);
+    return (double)R(largest)(residual, n) <= sqrt((double)n) * (double)REAL_EPS * size;
+}
+
+/* An inverse where it was put: in the output, or in scratch when nobody wants it. */
+struct R(stored) {
+    REAL *x;
+    int64_t ld;
+    struct host_norm norm;
+};
+
+/* Stores 2^scaling times work->a. Lines: see plausible. */
+static struct R(stored)
+    R(store_inverse)(const struct host_matrix *matrix, const struct R(host_work) * work,
+                     enum host_order order, int scaling)
+{
+    int64_t n = matrix->n;
+    REAL factor = REAL_LDEXP(1, scaling);
+    struct R(stored) stored = {.x = matrix->outputs[HOST_INVERSE], .ld = n};
+    if (!stored.x) {
+        stored = (struct R(stored)){.x = work->a, .ld = work->ld};
+        if (order == HOST_COLUMN_MAJOR)
+            R(host__transpose_in_place)(work->team, stored.x, n, stored.ld);
+        R(host__copy)(work->team, stored.x, stored.ld, stored.x, stored.ld, n, factor);
+    } else if (order == HOST_COLUMN_MAJOR) {
+        R(host__transpose)(work->team, work->a, work->ld, stored.x, n, n, factor);
+    } else {
+        R(host__copy)(work->team, work->a, work->ld, stored.x, n, n, factor);
+    }
+    REAL *signed_sums = n >= HOST_TRIED_ORDER_MIN ? work->lines + work->ld : NULL;
+    REAL sum = R(largest_sum)(work->team, stored.x, n, stored.ld, 1, work->lines, signed_sums);
+    stored.norm = R(norm_of_sum)(work->team, sum, stored.x, n, stored.ld, work->lines);
+    return stored;
+}
+
+struct host_answered R(host__answer)(const struct host_matrix *matrix,
+                                     const struct R(host_work) * work, enum host_order order,
+                                     int scaling, struct host_norm norm,
+                                     enum method_algorithm algorithm, enum host_trust trust)
+{
+    int64_t n = matrix->n;
+    struct R(stored) stored = R(store_inverse)(matrix, work, order, scaling);
+    REAL rcond = R(host__rcond)(norm, stored.norm);
+    bool lost = false, tried = trust == HOST_TRY && n >= HOST_TRIED_ORDER_MIN;
+    if (trust == HOST_DOUBT || (tried && !R(plausible)(matrix, work, norm, stored.norm))) {
+        R(host__copy)
+        (work->team, stored.x, stored.ld, work->a, work->ld, n, REAL_LDEXP(1, -scaling));
+        if (R(host__refine)(matrix, work, scaling, norm)) {
+            stored = R(store_inverse)(matrix, work, HOST_ROW_MAJOR, scaling);
+            rcond = R(host__rcond)(norm, stored.norm);
+        } else if (rcond >= REAL_EPS) {
+            R(host__fill_nan)(stored.x, n * stored.ld);
+            rcond = 0;
+        } else {
+            lost = stored.x == work->a;
+        }
+    }
+    R(host__report)(matrix, rcond, algorithm);
+    return (struct host_answered){.rcond = (double)rcond, .lost = lost};
+}
+
+void R(host__refuse)(const struct host_matrix *matrix, int64_t info,
+                     enum method_algorithm algorithm)
+{
+    if (matrix->outputs[HOST_INVERSE])
+        R(host__fill_nan)(matrix->outputs[HOST_INVERSE], matrix->n * matrix->n);
+    R(store)(matrix, info, info < 0 ? (REAL)NAN : 0, info < 0 ? METHOD_ALGORITHM_NONE : algorithm);
+}

@@ -12,6 +12,7 @@
 
 #include "gpu/host/base/host.h"
 #include "gpu/host/base/team.h"
+#include "gpu/host/linalg/blocked.h"
 
 /* An inverse of a smaller order is not tried: elements grow by 2^(n-1) at most, too little to break
  * the contract. */
@@ -42,59 +43,22 @@ struct host_norm {
  * answer's bits. */
 #define HOST_TEAM_ORDER_MIN 256
 
-/* Scratch of a dense inverse, carved from host_matrix.scratch, and who helps. HOST_LINES: at least
- * so many. */
-#define HOST_LINES 64
-struct host_work_f32 {
-    int64_t ld;
-    float *a;        /* n x ld */
-    float *lines;    /* host__lines(n) x ld */
-    int32_t *pivots; /* 2 n */
-    struct host_team *team;
-};
-struct host_work_f64 {
-    int64_t ld;
-    double *a;
-    double *lines;
-    int32_t *pivots;
-    struct host_team *team;
-};
-
 /* The leading dimension of scratch, in elements: rows start aligned to HOST_ALIGN_BYTES, and do
  * not all meet in the same few sets of the cache. */
-int64_t host__ld(enum precision precision, int64_t n);
-int64_t host__lines(int64_t n);
-int64_t host__dense_scratch_bytes(enum precision precision, int64_t n, int64_t m);
+static inline int64_t host__ld(enum precision precision, int64_t n)
+{
+    const int64_t unit = HOST_ALIGN_BYTES / precision_bytes(precision);
+    const int64_t ld = (n + unit - 1) / unit * unit;
+    return ld % (8 * unit) == 0 ? ld + unit : ld;
+}
 
-struct host_work_f32 host__work_f32(const struct host_matrix *matrix);
-struct host_work_f64 host__work_f64(const struct host_matrix *matrix);
-
-/* The 1-norm of a (n x n, row-major). sums: n numbers of scratch. team here and below: may help. */
-struct host_norm host__norm_f32(struct host_team *team, const float *a, int64_t n, int64_t ld,
-                                float *sums);
-struct host_norm host__norm_f64(struct host_team *team, const double *a, int64_t n, int64_t ld,
-                                double *sums);
-
-/* The power of two by which a matrix of that norm is multiplied before it is inverted, so that
- * nothing over- or underflows on the way: 0 but at the ends of the range. */
-int host__scaling_f32(struct host_norm norm);
-int host__scaling_f64(struct host_norm norm);
-
-/* to = factor * from^T (n x n). */
-void host__transpose_f32(struct host_team *team, const float *from, int64_t from_ld, float *to,
-                         int64_t to_ld, int64_t n, float factor);
-void host__transpose_f64(struct host_team *team, const double *from, int64_t from_ld, double *to,
-                         int64_t to_ld, int64_t n, double factor);
-void host__transpose_in_place_f32(struct host_team *team, float *a, int64_t n, int64_t ld);
-void host__transpose_in_place_f64(struct host_team *team, double *a, int64_t n, int64_t ld);
-/* to = factor * from (n x n). to == from is allowed. */
-void host__copy_f32(struct host_team *team, const float *from, int64_t from_ld, float *to,
-                    int64_t to_ld, int64_t n, float factor);
-void host__copy_f64(struct host_team *team, const double *from, int64_t from_ld, double *to,
-                    int64_t to_ld, int64_t n, double factor);
-
-void host__fill_nan_f32(float *a, int64_t count);
-void host__fill_nan_f64(double *a, int64_t count);
+/* Lines of scratch that a dense inverse has; at least HOST_LINES. */
+#define HOST_LINES 64
+static inline int64_t host__lines(int64_t n)
+{
+    const int64_t lines = host__large_block(n);
+    return lines > HOST_LINES ? lines : HOST_LINES;
+}
 
 enum host_order {
     HOST_ROW_MAJOR,
@@ -112,41 +76,65 @@ struct host_answered {
     bool lost; /* recovery failed, and INVERSE, which would have kept the inverse, is not there */
 };
 
+#define REAL_HEADER "gpu/host/linalg/dense.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
+
+/* Scratch of a dense inverse, carved from host_matrix.scratch, and who helps. */
+struct R(host_work) {
+    int64_t ld;
+    REAL *a;         /* n x ld */
+    REAL *lines;     /* host__lines(n) x ld */
+    int32_t *pivots; /* 2 n */
+    struct host_team *team;
+};
+
+/* -1 on overflow. m does not matter. */
+int64_t R(host__dense_scratch_bytes)(int64_t n, int64_t m);
+struct R(host_work) R(host__work)(const struct host_matrix *matrix);
+
+/* The 1-norm of a (n x n, row-major). sums: n numbers of scratch. team here and below: may help. */
+struct host_norm R(host__norm)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
+                               REAL *sums);
+
+/* The power of two by which a matrix of that norm is multiplied before it is inverted, so that
+ * nothing over- or underflows on the way: 0 but at the ends of the range. */
+int R(host__scaling)(struct host_norm norm);
+
+/* to = factor * from^T (n x n). */
+void R(host__transpose)(struct host_team *team, const REAL *from, int64_t from_ld, REAL *to,
+                        int64_t to_ld, int64_t n, REAL factor);
+void R(host__transpose_in_place)(struct host_team *team, REAL *a, int64_t n, int64_t ld);
+/* to = factor * from (n x n). to == from is allowed. */
+void R(host__copy)(struct host_team *team, const REAL *from, int64_t from_ld, REAL *to,
+                   int64_t to_ld, int64_t n, REAL factor);
+
+void R(host__fill_nan)(REAL *a, int64_t count);
+
 /* Answers with 2^scaling times the matrix in work->a, and with the INFO and RCOND that follow.
  * Unless it is trusted, INFO 0 always means a good inverse. What cannot be recovered is answered as
  * it was, where its RCOND is below eps, else with NaN. Where INVERSE is not asked for work->a has
  * what it would have, row-major, unless that is lost; all other scratch is used up. */
-struct host_answered host__answer_f32(const struct host_matrix *matrix,
-                                      const struct host_work_f32 *work, enum host_order order,
-                                      int scaling, struct host_norm norm,
-                                      enum method_algorithm algorithm, enum host_trust trust);
-struct host_answered host__answer_f64(const struct host_matrix *matrix,
-                                      const struct host_work_f64 *work, enum host_order order,
-                                      int scaling, struct host_norm norm,
-                                      enum method_algorithm algorithm, enum host_trust trust);
+struct host_answered R(host__answer)(const struct host_matrix *matrix,
+                                     const struct R(host_work) * work, enum host_order order,
+                                     int scaling, struct host_norm norm,
+                                     enum method_algorithm algorithm, enum host_trust trust);
 
 /* RCOND, (1 / |A|) / |X|; 0 where X is not finite. */
-float host__rcond_f32(struct host_norm a, struct host_norm x);
-double host__rcond_f64(struct host_norm a, struct host_norm x);
+REAL R(host__rcond)(struct host_norm a, struct host_norm x);
 
 /* The INFO and RCOND of an inverse that was put in its place and found good. */
-void host__report_f32(const struct host_matrix *matrix, float rcond,
-                      enum method_algorithm algorithm);
-void host__report_f64(const struct host_matrix *matrix, double rcond,
-                      enum method_algorithm algorithm);
+void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_algorithm algorithm);
 
 /* No inverse: INVERSE is filled with NaN. info -1: RCOND NaN; an exact zero pivot: RCOND 0. */
-void host__refuse_f32(const struct host_matrix *matrix, int64_t info,
-                      enum method_algorithm algorithm);
-void host__refuse_f64(const struct host_matrix *matrix, int64_t info,
-                      enum method_algorithm algorithm);
+void R(host__refuse)(const struct host_matrix *matrix, int64_t info,
+                     enum method_algorithm algorithm);
 
 /* The whole of `lu`, for a finite matrix whose norm is known: lu.c. */
-void host__lu_f32(const struct host_matrix *matrix, struct host_norm norm);
-void host__lu_f64(const struct host_matrix *matrix, struct host_norm norm);
+void R(host__lu)(const struct host_matrix *matrix, struct host_norm norm);
 /* The whole of `lu` by LAPACK, for any matrix of any order: lu.c. Where INVERSE is not asked for,
  * what it would have is left in scratch (host__work, a), row-major. */
-void host__lu_alone_f32(const struct host_matrix *matrix);
-void host__lu_alone_f64(const struct host_matrix *matrix);
+void R(host__lu_alone)(const struct host_matrix *matrix);
 
 #endif

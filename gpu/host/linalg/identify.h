@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/minmax.h"
 #include "gpu/host/linalg/dense.h"
 #include "gpu/host/base/team.h"
 
@@ -35,30 +36,31 @@ struct host_measure {
     double norm_1, frobenius;
 };
 
-/* Lines of n numbers that identify and measure take for their sums. */
-int64_t host__identify_lines(int64_t n);
+/* Lines of n numbers that identify and measure take for their sums: those of the columns for each
+ * row of tiles, then the rows' sums, or the squares of rows of tiles. */
+static inline int64_t host__identify_lines(int64_t n)
+{
+    return pieces(n, HOST_IDENTIFY_TILE) + 1;
+}
+
+#define REAL_HEADER "gpu/host/linalg/identify.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
 
 /* lines: host__identify_lines(n) of line_ld numbers. */
-struct host_identity host__identify_f32(struct host_team *team, const float *a, int64_t n,
-                                        int64_t ld, float *lines, int64_t line_ld);
-struct host_identity host__identify_f64(struct host_team *team, const double *a, int64_t n,
-                                        int64_t ld, double *lines, int64_t line_ld);
+struct host_identity R(host__identify)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
+                                       REAL *lines, int64_t line_ld);
 /* Of factor * a. */
-struct host_measure host__measure_f32(struct host_team *team, const float *a, int64_t n, int64_t ld,
-                                      float factor, float *lines, int64_t line_ld);
-struct host_measure host__measure_f64(struct host_team *team, const double *a, int64_t n,
-                                      int64_t ld, double factor, double *lines, int64_t line_ld);
+struct host_measure R(host__measure)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
+                                     REAL factor, REAL *lines, int64_t line_ld);
 
 /* A tile's part. column_sums and row_sums, one for each of its columns and rows, grow by the
  * magnitudes of factor * tile. */
-void host__identify_tile_f32(const float *tile, int64_t ld, int64_t rows, int64_t columns,
-                             float factor, float *column_sums, float *row_sums);
-void host__identify_tile_f64(const double *tile, int64_t ld, int64_t rows, int64_t columns,
-                             double factor, double *column_sums, double *row_sums);
+void R(host__identify_tile)(const REAL *tile, int64_t ld, int64_t rows, int64_t columns,
+                            REAL factor, REAL *column_sums, REAL *row_sums);
 /* The same for columns alone; returns the sum of the squares. */
-float host__measure_tile_f32(const float *tile, int64_t ld, int64_t rows, int64_t columns,
-                             float factor, float *column_sums);
-double host__measure_tile_f64(const double *tile, int64_t ld, int64_t rows, int64_t columns,
-                              double factor, double *column_sums);
+REAL R(host__measure_tile)(const REAL *tile, int64_t ld, int64_t rows, int64_t columns, REAL factor,
+                           REAL *column_sums);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/datatype.h"
 
+#define HOST_PANEL_BYTES 192      /* of a panel's line */
 #define HOST_PANEL_ROWS 8         /* of a group */
 #define HOST_PANEL_COLUMNS_MAX 48 /* of a panel, in any precision, which divide these */
 
@@ -23,25 +24,27 @@
 bool host__panels_work(void);
 
 /* Columns of a panel, rows of a group: lines of `inner` of them, one behind the other, for each. */
-int64_t host__panel_columns(enum precision precision);
+static inline int64_t host__panel_columns(enum precision precision)
+{
+    return HOST_PANEL_BYTES / precision_bytes(precision);
+}
+
+#define REAL_HEADER "gpu/host/linalg/panels.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
 
 /* Packs columns first to end - 1 of from (inner x n, ld apart) as panels, into their places in to;
  * columns beyond n are zeros. first: a multiple of the panel's columns. */
-void host__pack_panels_f32(int64_t inner, int64_t n, const float *from, int64_t ld, int64_t first,
-                           int64_t end, float *to);
-void host__pack_panels_f64(int64_t inner, int64_t n, const double *from, int64_t ld, int64_t first,
-                           int64_t end, double *to);
+void R(host__pack_panels)(int64_t inner, int64_t n, const REAL *from, int64_t ld, int64_t first,
+                          int64_t end, REAL *to);
 /* The same as groups of HOST_PANEL_ROWS columns, which are rows of the product. */
-void host__pack_groups_f32(int64_t inner, int64_t n, const float *from, int64_t ld, int64_t first,
-                           int64_t end, float *to);
-void host__pack_groups_f64(int64_t inner, int64_t n, const double *from, int64_t ld, int64_t first,
-                           int64_t end, double *to);
+void R(host__pack_groups)(int64_t inner, int64_t n, const REAL *from, int64_t ld, int64_t first,
+                          int64_t end, REAL *to);
 
 /* c (rows x columns) -= groups^T panels, or is set to minus that. groups and panels: the first that
  * the tile takes. 2 rows columns inner operations. */
-void host__subtract_panels_f32(int64_t rows, int64_t columns, int64_t inner, const float *groups,
-                               const float *panels, bool sets, float *c, int64_t ldc);
-void host__subtract_panels_f64(int64_t rows, int64_t columns, int64_t inner, const double *groups,
-                               const double *panels, bool sets, double *c, int64_t ldc);
+void R(host__subtract_panels)(int64_t rows, int64_t columns, int64_t inner, const REAL *groups,
+                              const REAL *panels, bool sets, REAL *c, int64_t ldc);
 
 #endif

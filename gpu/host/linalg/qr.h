@@ -14,12 +14,15 @@
 
 #define HOST_QR_ORDER_MIN 256
 
+#define REAL_HEADER "gpu/host/linalg/qr.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
+
 /* a: n x n, column-major, aligned to HOST_ALIGN_BYTES, with ld as host__ld has it. It becomes its
  * inverse X, with |I - X a| small. taus: n numbers; lines: host__lines(n) of ld. False: R has a
  * zero on its diagonal, and a holds nothing. */
-bool host__qr_invert_f32(struct host_team *team, int64_t n, float *a, int64_t ld, float *taus,
-                         float *lines);
-bool host__qr_invert_f64(struct host_team *team, int64_t n, double *a, int64_t ld, double *taus,
-                         double *lines);
+bool R(host__qr_invert)(struct host_team *team, int64_t n, REAL *a, int64_t ld, REAL *taus,
+                        REAL *lines);
 
 #endif

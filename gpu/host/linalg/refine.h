@@ -16,17 +16,18 @@
 
 #include "gpu/host/linalg/dense.h"
 
+#define REAL_HEADER "gpu/host/linalg/refine.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
+
 /* work->a: the unverified inverse of 2^scaling A, row-major; it becomes a good one. False: it
  * cannot be had, and work->a holds nothing. */
-bool host__refine_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,
-                      int scaling, struct host_norm norm);
-bool host__refine_f64(const struct host_matrix *matrix, const struct host_work_f64 *work,
-                      int scaling, struct host_norm norm);
+bool R(host__refine)(const struct host_matrix *matrix, const struct R(host_work) * work,
+                     int scaling, struct host_norm norm);
 
 /* The same from A alone. */
-bool host__invert_anew_f32(const struct host_matrix *matrix, const struct host_work_f32 *work,
-                           int scaling, struct host_norm norm);
-bool host__invert_anew_f64(const struct host_matrix *matrix, const struct host_work_f64 *work,
-                           int scaling, struct host_norm norm);
+bool R(host__invert_anew)(const struct host_matrix *matrix, const struct R(host_work) * work,
+                          int scaling, struct host_norm norm);
 
 #endif

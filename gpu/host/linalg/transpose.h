@@ -21,15 +21,17 @@ enum host_writes {
     HOST_WRITES_PAST     /* it had better not go through the caches; whole lines do not */
 };
 
+#define REAL_HEADER "gpu/host/linalg/transpose.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
+
 /* The share of HOST_TRANSPOSE_ROWS rows of `from`, or of what is left, from row `first` on, a
  * multiple of HOST_TRANSPOSE_ROWS, in to (columns x rows) = factor * from^T (from: rows x columns).
  * All shares together are the result; one may leave the last numbers of its rows, less than a line,
  * to the next. */
-void host__transpose_rows_f32(const float *from, int64_t from_ld, int64_t rows, int64_t columns,
-                              float *to, int64_t to_ld, float factor, enum host_writes writes,
-                              int64_t first);
-void host__transpose_rows_f64(const double *from, int64_t from_ld, int64_t rows, int64_t columns,
-                              double *to, int64_t to_ld, double factor, enum host_writes writes,
-                              int64_t first);
+void R(host__transpose_rows)(const REAL *from, int64_t from_ld, int64_t rows, int64_t columns,
+                             REAL *to, int64_t to_ld, REAL factor, enum host_writes writes,
+                             int64_t first);
 
 #endif

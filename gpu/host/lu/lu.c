@@ -19,32 +19,166 @@
 #include "gpu/host/linalg/refine.h"
 #include "gpu/host/simd/small.h"
 
+#include "gpu/host/base/by_precision.h"
+
 #define GROWTH_COLUMNS 64 /* of a piece of the measure */
 
-static const char *kernel(enum precision precision, int64_t n)
+static const char *kernel(int64_t n)
 {
     if (n <= HOST_SMALL_ORDER_MAX)
-        return host__small_kernel(precision, n);
+        return R(host__small_kernel)(n);
     if (n < HOST_LARGE_INVERT_MIN)
         return "host lapack getrf+getri";
     return n < HOST_LARGE_FACTOR_MIN ? "host getrf+blocked getri" : "host blocked getrf+getri";
 }
 
-static int group(enum precision precision, int64_t n, int64_t m)
+static int group(int64_t n, int64_t m)
 {
     (void)m;
-    return host__small_group(precision, n);
+    return R(host__small_group)(n);
 }
 
-#define REAL_FILE "gpu/host/lu/lu.inc"
-#include "gpu/host/linalg/real.inc"
+struct R(growth) {
+    const struct R(host_work) * work;
+    int64_t n;
+};
 
-const struct host_method host_method_lu = {
+/* The largest magnitude in GROWTH_COLUMNS columns of U, NaN when one is not finite, goes to
+ * lines[index]. */
+static void R(measure_columns)(void *context, int64_t index)
+{
+    const struct R(growth) *growth = context;
+    const struct R(host_work) *work = growth->work;
+    int64_t first = index * GROWTH_COLUMNS, end = first + GROWTH_COLUMNS;
+    REAL largest = 0, excess = 0; /* excess: 0 while all is finite, NaN afterwards */
+    for (int64_t j = first; j < end && j < growth->n; j++) {
+        const REAL *column = work->a + j * work->ld;
+        for (int64_t i = 0; i <= j; i++) {
+            REAL magnitude = REAL_FABS(column[i]);
+            largest = magnitude > largest ? magnitude : largest;
+            excess += magnitude * 0;
+        }
+    }
+    work->lines[index] = largest + excess;
+}
+
+/* Has an entry of U (column-major, after getrf) grown far beyond |A|? */
+static bool R(has_grown)(const struct R(host_work) * work, int64_t n, int scaling,
+                         struct host_norm norm)
+{
+    struct R(growth) growth = {.work = work, .n = n};
+    int64_t count = (n + GROWTH_COLUMNS - 1) / GROWTH_COLUMNS;
+    double bound = ldexp(HOST_GROWTH_MAX * norm.fraction, norm.exponent + scaling);
+    bool grown = false;
+    host_team_run(work->team, count, R(measure_columns), &growth);
+    for (int64_t k = 0; k < count; k++)
+        grown = grown || !((double)work->lines[k] <= bound);
+    return grown;
+}
+
+/* What getrf and getri made of a matrix. */
+struct R(outcome) {
+    int64_t info; /* as getrf has it; 0: the inverse is in work->a, column-major */
+    bool grown;   /* has_grown, before getri */
+};
+
+static struct R(outcome)
+    R(invert)(const struct host_matrix *matrix, const struct R(host_work) * work, int scaling,
+              struct host_norm norm)
+{
+    int64_t n = matrix->n;
+    R(host__transpose)
+    (work->team, matrix->inputs[0], n, work->a, work->ld, n, REAL_LDEXP(1, scaling));
+    struct R(outcome)
+        outcome = {.info = R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots)};
+    outcome.grown = R(has_grown)(work, n, scaling, norm);
+    if (outcome.info == 0)
+        R(host__large_getri)(work->team, n, work->a, work->ld, work->pivots, work->lines);
+    return outcome;
+}
+
+/* Is there an inverse, and nothing in it that overflowed? */
+static bool R(is_whole)(const struct R(host_work) * work, int64_t n, struct R(outcome) outcome)
+{
+    return outcome.info == 0 && R(host__norm)(work->team, work->a, n, work->ld, work->lines).finite;
+}
+
+/* The inverse of 2^scaling A, which work->a now holds. */
+struct R(made) {
+    int64_t info; /* not 0: there is none */
+    enum host_order order;
+    int scaling;
+    enum host_trust trust;
+};
+
+static struct R(made) R(make)(const struct host_matrix *matrix, const struct R(host_work) * work,
+                              struct host_norm norm)
+{
+    int scaling = R(host__scaling)(norm);
+    struct R(outcome) outcome = R(invert)(matrix, work, scaling, norm);
+    if (scaling < 0 && !R(is_whole)(work, matrix->n, outcome)) {
+        /* Scaled down, a small pivot may have vanished, or have no reciprocal any more. */
+        scaling = 0;
+        outcome = R(invert)(matrix, work, scaling, norm);
+    }
+    if (outcome.info && outcome.grown && R(host__invert_anew)(matrix, work, scaling, norm))
+        return (struct R(made)){.order = HOST_ROW_MAJOR, .scaling = scaling, .trust = HOST_TRY};
+    return (struct R(made)){.info = outcome.info,
+                            .order = HOST_COLUMN_MAJOR,
+                            .scaling = scaling,
+                            .trust = outcome.grown ? HOST_DOUBT : HOST_TRY};
+}
+
+static void R(by_lapack)(const struct host_matrix *matrix, struct host_norm norm)
+{
+    struct R(host_work) work = R(host__work)(matrix);
+    struct R(made) made = R(make)(matrix, &work, norm);
+    if (made.info) {
+        R(host__refuse)(matrix, made.info, METHOD_ALGORITHM_LU);
+        return;
+    }
+    struct host_answered answered = R(host__answer)(matrix, &work, made.order, made.scaling, norm,
+                                                    METHOD_ALGORITHM_LU, made.trust);
+    if (answered.lost) {
+        made = R(make)(matrix, &work, norm);
+        R(host__answer)
+        (matrix, &work, made.order, made.scaling, norm, METHOD_ALGORITHM_LU, HOST_TRUST);
+    }
+}
+
+void R(host__lu_alone)(const struct host_matrix *matrix)
+{
+    struct R(host_work) work = R(host__work)(matrix);
+    struct host_norm norm =
+        R(host__norm)(work.team, matrix->inputs[0], matrix->n, matrix->n, work.lines);
+    if (norm.finite)
+        R(by_lapack)(matrix, norm);
+    else
+        R(host__refuse)(matrix, -1, METHOD_ALGORITHM_LU);
+}
+
+void R(host__lu)(const struct host_matrix *matrix, struct host_norm norm)
+{
+    if (matrix->n <= HOST_SMALL_ORDER_MAX)
+        R(host__small_lu)(matrix, 1, NULL, 0);
+    else
+        R(by_lapack)(matrix, norm);
+}
+
+static void R(run)(const struct host_matrix *matrix)
+{
+    if (matrix->n <= HOST_SMALL_ORDER_MAX)
+        R(host__small_lu)(matrix, 1, NULL, 0);
+    else
+        R(host__lu_alone)(matrix);
+}
+
+const struct host_method R(host_method_lu) = {
     .name = "lu",
-    .run = {[PRECISION_FP32] = run_f32, [PRECISION_FP64] = run_f64},
-    .run_group = {[PRECISION_FP32] = host__small_lu_f32, [PRECISION_FP64] = host__small_lu_f64},
+    .run = R(run),
+    .run_group = R(host__small_lu),
     .group = group,
-    .group_matrix_ns = host__small_matrix_ns,
-    .scratch_bytes = host__lu_scratch_bytes,
+    .group_matrix_ns = R(host__small_matrix_ns),
+    .scratch_bytes = R(host__lu_scratch_bytes),
     .kernel = kernel,
 };

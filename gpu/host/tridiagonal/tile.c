@@ -1,5 +1,5 @@
 /* gpu/host/tridiagonal/tile.c: parts of the inverse of a tridiagonal matrix, written from its
- * generators; see tridiagonal.h. The precision-dependent part is tile.inc.
+ * generators; see tridiagonal.h.
  *
  * An entry is the product of two numbers with exponents of their own. A panel of rows is written
  * with plain numbers: its rows' factors are scaled down by the largest exponent among them, the
@@ -28,16 +28,15 @@
 
 #include "gpu/host/tridiagonal/number.h"
 
+#include "gpu/host/base/by_precision.h"
+
 #define STRIP 512        /* columns whose factors are made together: they stay in the first cache */
 #define PIECE 64         /* columns of which some may be subnormal */
 #define EXPONENT_SPAN 12 /* of a panel's rows */
 #define EXPONENT_MAX 12  /* of an entry, for that much to be left above a column's factor */
 
 /* Of an entry that does not underflow, mantissas at their largest. */
-enum {
-    exponent_min_f32 = -3,
-    exponent_min_f64 = -17
-};
+#define EXPONENT_MIN (REAL_BITS == 32 ? -3 : -17)
 
 #define SHIFT                                                                                      \
     160 /* by so much the columns' factors are scaled up, beside what the panel asks for */
@@ -162,28 +161,19 @@ HOST_INLINE int64_t run_end(const struct side *side, double limit, int64_t j, in
     return piece * PIECE < end ? piece * PIECE : end;
 }
 
+#if REAL_BITS == 64
 /* A cache line of products, past the caches. */
-HOST_INLINE void stream_line_f64(double *x, double factor, const double *factors)
+HOST_INLINE void stream_line(REAL *x, double factor, const double *factors)
 {
     __m128d both = _mm_set1_pd(factor), zero = _mm_setzero_pd();
     for (int k = 0; k < 8; k += 2)
         _mm_stream_pd(x + k, _mm_add_pd(_mm_mul_pd(both, _mm_loadu_pd(factors + k)), zero));
 }
 
-HOST_INLINE void stream_line_f32(float *x, double factor, const double *factors)
-{
-    __m128d both = _mm_set1_pd(factor);
-    for (int k = 0; k < 16; k += 4) {
-        __m128 low = _mm_cvtpd_ps(_mm_mul_pd(both, _mm_loadu_pd(factors + k)));
-        __m128 high = _mm_cvtpd_ps(_mm_mul_pd(both, _mm_loadu_pd(factors + k + 2)));
-        _mm_stream_ps(x + k, _mm_add_ps(_mm_movelh_ps(low, high), _mm_setzero_ps()));
-    }
-}
-
-/* x_j = factor * factors_j as multiply_f64 has it, where some of them are subnormal. A fused sum
+/* x_j = factor * factors_j as multiply has it, where some of them are subnormal. A fused sum
  * rounds the product as storing it would. */
-HOST_INLINE void multiply_small_f64(double *restrict x, double factor,
-                                    const double *restrict factors, int64_t count)
+HOST_INLINE void multiply_small(REAL *restrict x, double factor, const double *restrict factors,
+                                int64_t count)
 {
     const double size = fabs(factor), limit = DBL_MIN / size * (1 - DBL_EPSILON);
     for (int64_t j = 0; j < count; j++) {
@@ -195,10 +185,20 @@ HOST_INLINE void multiply_small_f64(double *restrict x, double factor,
         x[j] = tri_with_bits(tri_bits(plain) | low | (low ? sign : 0));
     }
 }
+#else
+HOST_INLINE void stream_line(REAL *x, double factor, const double *factors)
+{
+    __m128d both = _mm_set1_pd(factor);
+    for (int k = 0; k < 16; k += 4) {
+        __m128 low = _mm_cvtpd_ps(_mm_mul_pd(both, _mm_loadu_pd(factors + k)));
+        __m128 high = _mm_cvtpd_ps(_mm_mul_pd(both, _mm_loadu_pd(factors + k + 2)));
+        _mm_stream_ps(x + k, _mm_add_ps(_mm_movelh_ps(low, high), _mm_setzero_ps()));
+    }
+}
 
 /* unit's last place is the smallest number's. */
-HOST_INLINE void multiply_small_f32(float *restrict x, double factor,
-                                    const double *restrict factors, int64_t count)
+HOST_INLINE void multiply_small(REAL *restrict x, double factor, const double *restrict factors,
+                                int64_t count)
 {
     const double unit = 0x1p-97;
     for (int64_t j = 0; j < count; j++) {
@@ -212,7 +212,7 @@ HOST_INLINE void multiply_small_f32(float *restrict x, double factor,
         memcpy(&x[j], &bits, sizeof bits);
     }
 }
-
+#endif
 /* A cache line, past the caches. */
 HOST_INLINE void copy_line(void *to, const void *from)
 {
@@ -226,5 +226,142 @@ struct manner {
     bool fused; /* the processor has fused sums, so that subnormal numbers can be made by one */
 };
 
-#define REAL_FILE "gpu/host/tridiagonal/tile.inc"
-#include "gpu/host/linalg/real.inc"
+/* x_j = factor * factors_j; adding 0 makes a negative zero positive. */
+HOST_INLINE void R(multiply)(REAL *restrict x, double factor, const double *restrict factors,
+                             int64_t count)
+{
+    for (int64_t j = 0; j < count; j++)
+        x[j] = (REAL)(factor * factors[j]) + 0;
+}
+
+HOST_INLINE void R(multiply_past)(REAL *restrict x, double factor, const double *restrict factors,
+                                  int64_t count)
+{
+    const int64_t line = LINE_BYTES / (int64_t)sizeof *x;
+    int64_t head = (int64_t)(-(uintptr_t)x % LINE_BYTES / sizeof *x), j = 0;
+    head = head < count ? head : count;
+    R(multiply)(x, factor, factors, head);
+    for (j = head; j + line <= count; j += line)
+        stream_line(x + j, factor, factors + j);
+    R(multiply)(x + j, factor, factors + j, count - j);
+}
+
+HOST_INLINE void R(copy_past)(REAL *restrict x, const REAL *restrict from, int64_t count)
+{
+    const int64_t line = LINE_BYTES / (int64_t)sizeof *x;
+    int64_t head = (int64_t)(-(uintptr_t)x % LINE_BYTES / sizeof *x), j = 0;
+    head = head < count ? head : count;
+    memcpy(x, from, (size_t)head * sizeof *x);
+    for (j = head; j + line <= count; j += line)
+        copy_line(x + j, from + j);
+    memcpy(x + j, from + j, (size_t)(count - j) * sizeof *x);
+}
+
+HOST_INLINE void R(write_run)(REAL *x, double factor, const double *factors, int64_t count,
+                              bool is_small, bool past_caches)
+{
+    REAL small[STRIP];
+    if (is_small)
+        multiply_small(past_caches ? small : x, factor, factors, count);
+    if (is_small && past_caches)
+        R(copy_past)(x, small, count);
+    else if (past_caches)
+        R(multiply_past)(x, factor, factors, count);
+    else if (!is_small)
+        R(multiply)(x, factor, factors, count);
+}
+
+/* The side's columns from first to end - 1 of row i; x: where the strip's first column is. */
+HOST_INLINE void R(write_span)(const struct side *side, REAL *x, int64_t i, int64_t first,
+                               int64_t end, struct manner manner)
+{
+    const double factor = row_factor(side, i), limit = manner.fused ? REAL_MIN / fabs(factor) : 0;
+    bool is_small;
+    first -= side->strip_first;
+    end -= side->strip_first;
+    for (int64_t j = first, next; j < end; j = next) {
+        next = run_end(side, limit, j, end, &is_small);
+        R(write_run)(x + j, factor, side->factors + j, next - j, is_small, manner.past_caches);
+    }
+}
+
+/* The same, all of them, where no plain numbers will do. */
+static void R(write_slowly)(const struct side *side, REAL *x, int64_t i)
+{
+    for (int64_t j = side->first; j < side->end; j++)
+        x[j - side->strip_first] =
+            (REAL)tri_product(tri_get(side->row, i), tri_get(side->column, j)) + 0;
+}
+
+/* Row i of the strip. */
+HOST_INLINE void R(write_row)(const struct side sides[2], bool level, struct manner manner, REAL *x,
+                              int64_t i)
+{
+    int64_t first = sides[0].strip_first, end = sides[1].end;
+    for (int k = 0; !level && k < 2; k++)
+        R(write_slowly)(&sides[k], x, i);
+    if (level) {
+        R(write_span)(&sides[0], x, i, first, i < end ? i : end, manner);
+        R(write_span)(&sides[1], x, i, i + 1 > first ? i + 1 : first, end, manner);
+    }
+}
+
+/* A strip of columns of the tile's rows; x: where the first row has the strip's first column. */
+HOST_INLINE void R(write_strip)(const struct host_tri_generators *generators,
+                                const double *diagonal, const struct host_tri_tile *tile,
+                                struct method_range strip, bool fused, REAL *x)
+{
+    const struct manner manner = {.past_caches = tile->past_caches, .fused = fused};
+    struct side sides[2];
+    bool level;
+    for (int64_t i = tile->rows.first, end; i < tile->rows.end;) {
+        end = i + HOST_TRI_TILE_ROWS < tile->rows.end ? i + HOST_TRI_TILE_ROWS : tile->rows.end;
+        end = panel_end(generators, strip, i, end, sides, &level);
+        for (int k = 0; level && k < 2; k++)
+            find_factors(&sides[k], EXPONENT_MIN);
+        for (; i < end; i++, x += tile->ld) {
+            R(write_row)(sides, level, manner, x, i);
+            if (i >= strip.first && i < strip.end)
+                x[i - strip.first] = (REAL)diagonal[i];
+        }
+    }
+}
+
+HOST_INLINE void R(write_strips)(const struct host_tri_generators *generators,
+                                 const double *diagonal, const struct host_tri_tile *tile,
+                                 bool fused)
+{
+    REAL *x = tile->x;
+    for (int64_t first = tile->columns.first; first < tile->columns.end; first += STRIP) {
+        struct method_range strip = {first, tile->columns.end};
+        if (strip.end - first > STRIP)
+            strip.end = first + STRIP;
+        R(write_strip)(generators, diagonal, tile, strip, fused, x + (first - tile->columns.first));
+    }
+}
+
+HOST_AVX512 static void R(write_strips_avx512)(const struct host_tri_generators *generators,
+                                               const double *diagonal,
+                                               const struct host_tri_tile *tile)
+{
+    R(write_strips)(generators, diagonal, tile, true);
+}
+
+HOST_FMA static void R(write_strips_avx2)(const struct host_tri_generators *generators,
+                                          const double *diagonal, const struct host_tri_tile *tile)
+{
+    R(write_strips)(generators, diagonal, tile, true);
+}
+
+/* The same operations, whatever the width of the vectors. */
+void R(host__tri_tile)(const struct host_tri_generators *generators, const double *diagonal,
+                       const struct host_tri_tile *tile)
+{
+    if (__builtin_cpu_supports("avx512f"))
+        R(write_strips_avx512)(generators, diagonal, tile);
+    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        R(write_strips_avx2)(generators, diagonal, tile);
+    else
+        R(write_strips)(generators, diagonal, tile, false);
+    _mm_sfence(); /* stores past the caches are in no order with others */
+}

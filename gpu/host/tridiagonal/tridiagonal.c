@@ -29,6 +29,8 @@
 #include "gpu/host/tridiagonal/tridiagonal.h"
 #include "gpu/methods/tridiagonal.h"
 
+#include "gpu/host/base/by_precision.h"
+
 #define ARRAYS 14    /* of n doubles, in scratch */
 #define GROWTH_MAX 4 /* of the blocks that are merged, by |X| */
 #define ERROR_MAX 4  /* what is measured of |I - X A|, by n eps |A| |X|; the contract has 15 */
@@ -83,9 +85,8 @@ static int levels_kept(int64_t n)
 }
 
 /* Layout: ARRAYS arrays of n, padded, and two for every level that is kept. */
-int64_t host__tridiagonal_scratch_bytes(enum precision precision, int64_t n, int64_t m)
+int64_t R(host__tridiagonal_scratch_bytes)(int64_t n, int64_t m)
 {
-    (void)precision;
     (void)m;
     int64_t bytes, arrays = ARRAYS + 2 * levels_kept(n);
     if (!checked_mul(n, arrays * (int64_t)sizeof(double), &bytes) ||
@@ -95,9 +96,8 @@ int64_t host__tridiagonal_scratch_bytes(enum precision precision, int64_t n, int
     return bytes;
 }
 
-static const char *kernel(enum precision precision, int64_t n)
+static const char *kernel(int64_t n)
 {
-    (void)precision;
     (void)n;
     return "host tridiagonal";
 }
@@ -227,12 +227,369 @@ static void clear_exponents(int32_t *exponents, int64_t count)
     }
 }
 
-#define REAL_FILE "gpu/host/tridiagonal/tridiagonal.inc"
-#include "gpu/host/linalg/real.inc"
+/* ---- Generators: tiles ---- */
 
-const struct host_method host_method_tridiagonal = {
+/* A block cut into tiles, from left to right and from top to bottom. */
+struct R(cut) {
+    const struct work *work;
+    int64_t tile_rows, tiles_across;
+};
+
+static void R(write_tile)(void *context, int64_t index)
+{
+    const struct R(cut) *cut = context;
+    const struct block *block = &cut->work->block;
+    struct method_range rows = block->rows, columns = block->columns;
+    rows.first += index / cut->tiles_across * cut->tile_rows;
+    columns.first += index % cut->tiles_across * HOST_TRI_TILE_COLUMNS;
+    if (length(rows) > cut->tile_rows)
+        rows.end = rows.first + cut->tile_rows;
+    if (length(columns) > HOST_TRI_TILE_COLUMNS)
+        columns.end = columns.first + HOST_TRI_TILE_COLUMNS;
+    REAL *x = (REAL *)block->x + (rows.first - block->rows.first) * block->ld +
+              (columns.first - block->columns.first);
+    int64_t bytes = length(block->rows) * block->ld * (int64_t)sizeof(REAL);
+    struct host_tri_tile tile = {.rows = rows,
+                                 .columns = columns,
+                                 .x = x,
+                                 .ld = block->ld,
+                                 .past_caches = bytes >= HOST_PAST_CACHES_BYTES};
+    R(host__tri_tile)(&cut->work->generators, cut->work->diagonal, &tile);
+}
+
+static void R(write_block)(const struct work *work)
+{
+    const struct block *block = &work->block;
+    int64_t height = length(block->rows), width = length(block->columns);
+    struct R(cut) cut = {.work = work, .tile_rows = HOST_TRI_TILE_ROWS};
+    cut.tiles_across = (width + HOST_TRI_TILE_COLUMNS - 1) / HOST_TRI_TILE_COLUMNS;
+    if (cut.tiles_across == 1) /* a narrow block's tiles are higher */
+        cut.tile_rows *= HOST_TRI_TILE_COLUMNS / width;
+    int64_t tiles = (height + cut.tile_rows - 1) / cut.tile_rows * cut.tiles_across;
+    host_team_run(team_for(work, height * width), tiles, R(write_tile), &cut);
+}
+
+/* ---- Merging ---- */
+
+HOST_INLINE REAL *R(entry)(const struct block *block, int64_t i, int64_t j)
+{
+    return (REAL *)block->x + (i - block->rows.first) * block->ld + (j - block->columns.first);
+}
+
+HOST_INLINE void R(put)(const struct block *block, int64_t i, int64_t j, double x)
+{
+    if (j >= block->columns.first && j < block->columns.end)
+        *R(entry)(block, i, j) = (REAL)x;
+}
+
+/* Row i of the leaves. */
+HOST_INLINE void R(write_leaf)(const struct work *work, const struct block *block, int64_t i)
+{
+    int64_t leaf = i - i % 2;
+    R(put)(block, i, i, work->blocks.diagonal[i]);
+    if (leaf + 1 < work->a.n)
+        R(put)(block, i, i % 2 ? leaf : leaf + 1, work->blocks.entries[i]);
+}
+
+/* Of row i, columns in the range: minus the merger's column's entry times its row. They have been
+ * written before if `add`. */
+HOST_INLINE void R(subtract_row)(const struct block *block, const struct product *product,
+                                 int64_t i, struct method_range columns, bool add)
+{
+    columns = within(columns, block->columns);
+    if (columns.end <= columns.first)
+        return;
+    double factor = -product->column[i];
+    const double *restrict row = product->row + columns.first;
+    REAL *restrict x = R(entry)(block, i, columns.first);
+    for (int64_t j = 0; j < length(columns); j++)
+        x[j] = add ? (REAL)((double)x[j] + factor * row[j]) : (REAL)(factor * row[j]);
+}
+
+HOST_INLINE void R(write_row)(const struct work *work, const struct block *block, int level,
+                              int64_t i, struct pair pair)
+{
+    struct product product = product_of(work, level);
+    R(subtract_row)(block, &product, i, pair.upper, i < pair.upper.end);
+    R(subtract_row)(block, &product, i, pair.lower, i >= pair.upper.end);
+    R(put)(block, i, i, work->blocks.diagonal[i]);
+}
+
+/* A strip of columns, and rows up to end - 1 of it, each with all its mergers. */
+HOST_INLINE void R(write_merged_strip)(const struct work *work, const struct block *strip,
+                                       int64_t end)
+{
+    int64_t n = work->a.n, half = 2;
+    for (int64_t i = strip->rows.first; i < end; i++) {
+        R(write_leaf)(work, strip, i);
+        for (int level = 0; (half = INT64_C(2) << level) < n; level++) {
+            struct pair pair = pair_of(n, i, half);
+            if (length(pair.lower) > 0)
+                R(write_row)(work, strip, level, i, pair);
+        }
+    }
+}
+
+HOST_AVX512 static void R(write_merged_strip_avx512)(const struct work *work,
+                                                     const struct block *strip, int64_t end)
+{
+    R(write_merged_strip)(work, strip, end);
+}
+
+HOST_AVX2 static void R(write_merged_strip_avx2)(const struct work *work, const struct block *strip,
+                                                 int64_t end)
+{
+    R(write_merged_strip)(work, strip, end);
+}
+
+/* A piece of work: some rows of the block, strip by strip, so that what is subtracted stays in the
+ * caches. */
+static void R(write_merged_rows)(void *context, int64_t index)
+{
+    const struct work *work = context;
+    const struct block *block = &work->block;
+    struct block strip = *block;
+    strip.rows.first += index * MERGED_ROWS;
+    int64_t end = strip.rows.first + MERGED_ROWS;
+    end = end < block->rows.end ? end : block->rows.end;
+    for (int64_t first = block->columns.first; first < block->columns.end;
+         first += MERGED_COLUMNS) {
+        int64_t last = first + MERGED_COLUMNS;
+        strip.columns.first = first;
+        strip.columns.end = last < block->columns.end ? last : block->columns.end;
+        strip.x = R(entry)(block, strip.rows.first, first);
+        if (__builtin_cpu_supports("avx512f"))
+            R(write_merged_strip_avx512)(work, &strip, end);
+        else if (__builtin_cpu_supports("avx2"))
+            R(write_merged_strip_avx2)(work, &strip, end);
+        else
+            R(write_merged_strip)(work, &strip, end);
+    }
+}
+
+/* In place, as soon as two blocks are merged. */
+static void R(write_merger)(const struct work *work, int level, struct pair pair)
+{
+    struct method_range both = {pair.upper.first, pair.lower.end};
+    struct method_range rows = within(work->block.rows, both);
+    bool wide = work->block.ld > WIDE;
+    for (int64_t i = rows.first, end; i < rows.end; i = end) {
+        end = wide ? i + 1 : host_stop_part(i, rows.end);
+        if (wide)
+            host_stop_check();
+        for (int64_t k = i; k < end; k++)
+            R(write_row)(work, &work->block, level, k, pair);
+    }
+}
+
+/* All pairs whose lower block ends before row `end`, from small to large: what they are made of has
+ * been merged. */
+static bool R(merge_up_to)(struct work *work, int64_t end)
+{
+    int64_t n = work->a.n, half = 2;
+    for (int level = 0; (half = INT64_C(2) << level) < n; level++) {
+        struct pair pair = pair_of(n, end - 1, half);
+        if (pair.lower.end > end)
+            return true;
+        if (length(pair.lower) <= 0)
+            continue;
+        struct product product = product_of(work, level);
+        work->blocks.column = product.column;
+        work->blocks.row = product.row;
+        if (!host__tri_merge(&work->a, &work->blocks, pair.upper.first, pair.lower.first,
+                             pair.lower.end))
+            return false;
+        if (work->block.x && !work->keeps_levels)
+            R(write_merger)(work, level, pair);
+    }
+    return true;
+}
+
+static bool R(merge)(struct work *work)
+{
+    int64_t n = work->a.n, height = length(work->block.rows);
+    if (!host__tri_leaves(&work->a, &work->blocks))
+        return false;
+    bool in_place = work->block.x && !work->keeps_levels;
+    for (int64_t i = work->block.rows.first; in_place && i < work->block.rows.end; i++) {
+        host_stop_check_row(i);
+        R(write_leaf)(work, &work->block, i);
+    }
+    for (int64_t end = 2; end < n + 2; end += 2) {
+        host_stop_check_row(end - 1);
+        if (!R(merge_up_to)(work, end < n ? end : n))
+            return false;
+    }
+    if (!agree(work, (double)REAL_EPS))
+        return false;
+    if (work->block.x && work->keeps_levels)
+        host_team_run(team_for(work, height * work->block.ld),
+                      (height + MERGED_ROWS - 1) / MERGED_ROWS, R(write_merged_rows), work);
+    return true;
+}
+
+/* ---- One matrix ---- */
+
+static void R(report)(const struct host_matrix *matrix, int64_t info, REAL rcond,
+                      enum method_algorithm algorithm)
+{
+    if (matrix->outputs[HOST_TRI_INFO])
+        *(int32_t *)matrix->outputs[HOST_TRI_INFO] = (int32_t)info;
+    if (matrix->outputs[HOST_TRI_RCOND])
+        *(REAL *)matrix->outputs[HOST_TRI_RCOND] = rcond;
+    if (matrix->outputs[HOST_TRI_ALGORITHM])
+        *(int32_t *)matrix->outputs[HOST_TRI_ALGORITHM] = (int32_t)algorithm;
+}
+
+static void R(fill_nan)(REAL *x, int64_t count)
+{
+    if (x)
+        R(host__fill_nan)(x, count);
+}
+
+static void R(widen)(double *restrict to, const REAL *restrict from, int64_t count)
+{
+    for (int64_t first = 0, end; first < count; first = end) {
+        end = host_stop_part(first, count);
+        for (int64_t i = first; i < end; i++)
+            to[i] = (double)from[i];
+    }
+}
+
+static void R(narrow)(REAL *restrict to, const double *restrict from, int64_t count)
+{
+    for (int64_t first = 0, end; first < count; first = end) {
+        end = host_stop_part(first, count);
+        for (int64_t i = first; i < end; i++)
+            to[i] = (REAL)from[i];
+    }
+}
+
+/* No inverse: NaN wherever one was wanted. */
+static void R(refuse)(const struct host_matrix *matrix, const struct work *work, int64_t info,
+                      REAL rcond)
+{
+    int64_t n = matrix->n;
+    R(fill_nan)(work->block.x, length(work->block.rows) * work->block.ld);
+    R(fill_nan)(matrix->outputs[HOST_TRI_DIAGONAL], n);
+    R(fill_nan)(matrix->outputs[HOST_TRI_GENERATORS], 4 * n);
+    if (matrix->outputs[HOST_TRI_EXPONENTS])
+        clear_exponents(matrix->outputs[HOST_TRI_EXPONENTS], 4 * n);
+    R(report)(matrix, info, rcond, work->algorithm);
+}
+
+/* A's diagonals as double: where they are, or copied to `band`. */
+static void R(load)(struct work *work, const struct host_matrix *matrix, double *band[3])
+{
+    int64_t n = matrix->n;
+    const double *wide[3];
+    for (int k = 0; k < 3; k++) {
+        bool copied = sizeof(REAL) != sizeof(double);
+        if (copied)
+            R(widen)(band[k], matrix->inputs[k], k == 1 ? n : n - 1);
+        wide[k] = copied ? band[k] : (const double *)matrix->inputs[k];
+    }
+    work->a = (struct host_tri){.dl = wide[0], .d = wide[1], .du = wide[2], .n = n};
+}
+
+/* The ways for dominant matrices. False: neither holds. Merging writes the block, the sweeps leave
+ * generators, where they are wanted. */
+static bool R(run_dominant)(struct work *work, int64_t variant)
+{
+    if (variant == METHOD_TRIDIAGONAL_PIVOTED || !work->dominant ||
+        !host__tri_sweep(&work->a, &work->sweep) || work->sweep.norm > (double)REAL_MAX ||
+        work->sweep.error > ERROR_MAX * (double)work->a.n * (double)REAL_EPS)
+        return false;
+    work->norm_x = work->sweep.norm;
+    work->algorithm = METHOD_ALGORITHM_SHERMAN_MORRISON;
+    work->diagonal = work->blocks.diagonal;
+    if (variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON && R(merge)(work))
+        return true;
+    work->algorithm = METHOD_ALGORITHM_TWO_SWEEP;
+    work->diagonal = work->sweep.diagonal;
+    if (work->block.x)
+        host__tri_sweep_generators(&work->sweep, work->a.n, &work->generators);
+    return true;
+}
+
+/* Returns INFO: 0, a zero pivot's step, or n + 1 when the inverse that came out is not good. */
+static int64_t R(run_minors)(struct work *work)
+{
+    int64_t n = work->a.n;
+    work->algorithm = METHOD_ALGORITHM_PIVOTED;
+    int64_t info = host__tri_minors(&work->a, &work->minors, &work->generators);
+    if (info)
+        return info;
+    work->diagonal = work->minors.diagonal;
+    work->norm_x = work->minors.norm;
+    long double condition = work->norm * work->norm_x;
+    bool good = work->minors.error <= ERROR_MAX * (double)n * (double)REAL_EPS * (double)condition;
+    return !good && condition * (long double)REAL_EPS <= 1 ? n + 1 : 0;
+}
+
+/* Line k of four. FP32 holds every mantissa's range. */
+static void R(put_generators)(const struct host_matrix *matrix, int k,
+                              const struct host_tri_line *line)
+{
+    int64_t n = matrix->n;
+    REAL *mantissas = matrix->outputs[HOST_TRI_GENERATORS];
+    int32_t *exponents = matrix->outputs[HOST_TRI_EXPONENTS];
+    if (mantissas)
+        R(narrow)(mantissas + k * n, line->mantissa, n);
+    if (exponents)
+        copy_exponents(exponents + k * n, line->exponent, n);
+}
+
+/* What is wanted of X and has not been written yet. */
+static void R(answer)(const struct host_matrix *matrix, struct work *work)
+{
+    const struct host_tri_generators *generators = &work->generators;
+    REAL *diagonal = matrix->outputs[HOST_TRI_DIAGONAL];
+    bool merged = work->algorithm == METHOD_ALGORITHM_SHERMAN_MORRISON;
+    if (diagonal)
+        R(narrow)(diagonal, work->diagonal, matrix->n);
+    if (work->block.x && !merged)
+        R(write_block)(work);
+    if (!matrix->outputs[HOST_TRI_GENERATORS] && !matrix->outputs[HOST_TRI_EXPONENTS])
+        return;
+    if (merged || (work->algorithm == METHOD_ALGORITHM_TWO_SWEEP && !work->block.x))
+        host__tri_sweep_generators(&work->sweep, matrix->n, generators);
+    const struct host_tri_line *lines[] = {&generators->upper_row, &generators->upper_column,
+                                           &generators->lower_row, &generators->lower_column};
+    for (int k = 0; k < 4; k++)
+        R(put_generators)(matrix, k, lines[k]);
+}
+
+void R(host__tridiagonal)(const struct host_matrix *matrix)
+{
+    int64_t n = matrix->n, variant = matrix->options[METHOD_TRIDIAGONAL_VARIANT];
+    struct work work = {.team = matrix->team, .algorithm = METHOD_ALGORITHM_NONE};
+    work.block = (struct block){
+        .x = matrix->outputs[HOST_TRI_INVERSE],
+        .rows = method_range_unpack(matrix->options[METHOD_TRIDIAGONAL_ROWS], n),
+        .columns = method_range_unpack(matrix->options[METHOD_TRIDIAGONAL_COLUMNS], n)};
+    work.block.ld = length(work.block.columns);
+    double *band[3];
+    lay_out(&work, matrix, band);
+    R(load)(&work, matrix, band);
+    if (!look(&work)) {
+        R(refuse)(matrix, &work, -1, (REAL)NAN);
+        return;
+    }
+    int64_t info = R(run_dominant)(&work, variant) ? 0 : R(run_minors)(&work);
+    if (info) {
+        R(refuse)(matrix, &work, info, 0);
+        return;
+    }
+    R(answer)(matrix, &work);
+    bool overflows = work.norm_x > (long double)REAL_MAX;
+    REAL rcond = overflows ? 0 : (REAL)(1 / work.norm / work.norm_x);
+    R(report)(matrix, rcond < REAL_EPS ? n + 1 : 0, rcond, work.algorithm);
+}
+
+const struct host_method R(host_method_tridiagonal) = {
     .name = "tridiagonal",
-    .run = {[PRECISION_FP32] = host__tridiagonal_f32, [PRECISION_FP64] = host__tridiagonal_f64},
-    .scratch_bytes = host__tridiagonal_scratch_bytes,
+    .run = R(host__tridiagonal),
+    .scratch_bytes = R(host__tridiagonal_scratch_bytes),
     .kernel = kernel,
 };

@@ -18,11 +18,6 @@
 #include "gpu/host/base/host.h"
 #include "gpu/methods/tridiagonal.h"
 
-/* The whole of `tridiagonal`, for methods that meet such a matrix: tridiagonal.c. */
-void host__tridiagonal_f32(const struct host_matrix *matrix);
-void host__tridiagonal_f64(const struct host_matrix *matrix);
-int64_t host__tridiagonal_scratch_bytes(enum precision precision, int64_t n, int64_t m);
-
 /* Its outputs: the descriptor's. */
 enum host_tri_output {
     HOST_TRI_INVERSE = METHOD_TRIDIAGONAL_INVERSE,
@@ -117,14 +112,6 @@ struct host_tri_tile {
     bool past_caches; /* larger than caches are, so that it had better not go through them */
 };
 
-/* Writes a tile from O(n) numbers alone, none of them another tile's. Any tile will do, and an
- * entry's bits are the same in all that hold it. It is seen by who synchronises with the caller.
- * Cost: a product and a store an entry, and a few operations a row and column. */
-void host__tri_tile_f32(const struct host_tri_generators *generators, const double *diagonal,
-                        const struct host_tri_tile *tile);
-void host__tri_tile_f64(const struct host_tri_generators *generators, const double *diagonal,
-                        const struct host_tri_tile *tile);
-
 /* ---- Minors: minors.c ---- */
 
 struct host_tri_minors {
@@ -138,5 +125,20 @@ struct host_tri_minors {
  * about a hundred operations a row. */
 int64_t host__tri_minors(const struct host_tri *a, struct host_tri_minors *minors,
                          const struct host_tri_generators *generators);
+
+#define REAL_HEADER "gpu/host/tridiagonal/tridiagonal.h"
+#include "gpu/host/base/both_precisions.h"
+
+#elif defined(REAL_HEADER)
+
+/* The whole of `tridiagonal`, for methods that meet such a matrix: tridiagonal.c. */
+void R(host__tridiagonal)(const struct host_matrix *matrix);
+int64_t R(host__tridiagonal_scratch_bytes)(int64_t n, int64_t m);
+
+/* Writes a tile from O(n) numbers alone, none of them another tile's. Any tile will do, and an
+ * entry's bits are the same in all that hold it. It is seen by who synchronises with the caller.
+ * Cost: a product and a store an entry, and a few operations a row and column. */
+void R(host__tri_tile)(const struct host_tri_generators *generators, const double *diagonal,
+                       const struct host_tri_tile *tile);
 
 #endif

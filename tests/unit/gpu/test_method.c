@@ -281,21 +281,21 @@ static void test_host_engine_has_every_method(void **state)
 {
     (void)state;
     for (int i = 0; i < method_count(); i++) {
-        const struct host_method *host = host_method_at((uint32_t)i);
-        assert_non_null(host);
-        assert_string_equal(host->name, method_at(i)->name);
         for (int p = 0; p < PRECISION_COUNT; p++) {
-            assert_true(host->run[p] != NULL);
-            int64_t bytes = host->scratch_bytes((enum precision)p, 10, 2);
+            const struct host_method *host = host_method_at((uint32_t)i, (enum precision)p);
+            assert_non_null(host);
+            assert_string_equal(host->name, method_at(i)->name);
+            assert_true(host->run != NULL);
+            int64_t bytes = host->scratch_bytes(10, 2);
             assert_true(bytes >= 0 && bytes % HOST_ALIGN_BYTES == 0);
             /* What grows with n is beyond 64 bits at last. */
-            assert_int_equal(host->scratch_bytes((enum precision)p, INT64_MAX / 2, 2),
-                             bytes > 0 ? -1 : 0);
-            assert_true(strlen(host->kernel((enum precision)p, 10)) < ENGINE_KERNEL_NAME_MAX);
+            assert_int_equal(host->scratch_bytes(INT64_MAX / 2, 2), bytes > 0 ? -1 : 0);
+            assert_true(strlen(host->kernel(10)) < ENGINE_KERNEL_NAME_MAX);
         }
     }
-    assert_null(host_method_at((uint32_t)method_count()));
-    assert_null(host_method_at(UINT32_MAX));
+    assert_null(host_method_at((uint32_t)method_count(), PRECISION_FP64));
+    assert_null(host_method_at(UINT32_MAX, PRECISION_FP64));
+    assert_null(host_method_at(0, PRECISION_COUNT));
 }
 
 /* Of `ism`: G, K and the product, two products with A0_INVERSE, and U and V, column by column. */

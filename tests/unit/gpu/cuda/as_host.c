@@ -42,21 +42,22 @@ static void run_f64(const struct host_matrix *matrix)
 }
 
 /* What any variant needs where X is not wanted; the kernels get a workspace of their own. */
-static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
+static int64_t scratch_bytes(int64_t n, int64_t m)
 {
     int64_t options[METHOD_OPTIONS_MAX] = {1};
     (void)m;
-    struct cuda_call call = {.precision = precision, .n = n, .options = options};
+    struct cuda_call call = {.precision = PRECISION_FP64, .n = n, .options = options};
     int64_t bytes = (int64_t)cuda_tridiagonal_workspace(&call, 1);
     return (bytes + HOST_ALIGN_BYTES - 1) / HOST_ALIGN_BYTES * HOST_ALIGN_BYTES;
 }
 
-const struct host_method *cudatest_method_at(uint32_t index)
+const struct host_method *cudatest_method_at(uint32_t index, enum precision precision)
 {
-    static const struct host_method method = {
-        .name = "tridiagonal", .run = {run_f32, run_f64}, .scratch_bytes = scratch_bytes};
+    static const struct host_method methods[] = {
+        [PRECISION_FP32] = {.name = "tridiagonal", .run = run_f32, .scratch_bytes = scratch_bytes},
+        [PRECISION_FP64] = {.name = "tridiagonal", .run = run_f64, .scratch_bytes = scratch_bytes}};
     (void)index;
-    return &method;
+    return &methods[precision];
 }
 
 /* The cases' own way to run a method, once more, for this one. */

@@ -7,6 +7,6 @@
 #include "gpu/host/base/host.h"
 
 /* In place of host_method_at, of one method alone. Its scratch is for show. */
-const struct host_method *cudatest_method_at(uint32_t index);
+const struct host_method *cudatest_method_at(uint32_t index, enum precision precision);
 
 #endif

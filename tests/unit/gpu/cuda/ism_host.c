@@ -71,9 +71,8 @@ static void run_f64(const struct host_matrix *matrix)
 }
 
 /* The kernels get a workspace of their own. */
-static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
+static int64_t scratch_bytes(int64_t n, int64_t m)
 {
-    (void)precision;
     (void)n;
     (void)m;
     return HOST_ALIGN_BYTES;
@@ -85,10 +84,14 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     return HOST_ALIGN_BYTES;
 }
 
-const struct host_method cudatest_method_ism = {.name = "ism",
-                                                .run = {run_f32, run_f64},
-                                                .scratch_bytes = scratch_bytes,
-                                                .task_scratch_bytes = task_scratch_bytes};
+const struct host_method cudatest_method_ism_f32 = {.name = "ism",
+                                                    .run = run_f32,
+                                                    .scratch_bytes = scratch_bytes,
+                                                    .task_scratch_bytes = task_scratch_bytes};
+const struct host_method cudatest_method_ism_f64 = {.name = "ism",
+                                                    .run = run_f64,
+                                                    .scratch_bytes = scratch_bytes,
+                                                    .task_scratch_bytes = task_scratch_bytes};
 
 /* ---- What an update is worth ---- */
 

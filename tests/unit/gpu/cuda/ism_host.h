@@ -8,9 +8,10 @@
 #include "tests/unit/gpu/host/ism.h"
 
 /* Whoever includes this before the host's tests has them try the CUDA engine. */
-#define host_method_ism cudatest_method_ism
+#define host_method_ism_f32 cudatest_method_ism_f32
+#define host_method_ism_f64 cudatest_method_ism_f64
 
-extern const struct host_method cudatest_method_ism;
+extern const struct host_method cudatest_method_ism_f32, cudatest_method_ism_f64;
 
 /* Recovers call->to_recover matrices, in a workspace of its own; the test fails where that does. */
 void cudatest_recover_ism(struct cuda_call *call);

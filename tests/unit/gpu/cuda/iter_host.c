@@ -100,9 +100,8 @@ static void run_f64(const struct host_matrix *matrix)
     run(matrix, PRECISION_FP64);
 }
 
-static int64_t scratch_bytes(enum precision precision, int64_t n, int64_t m)
+static int64_t scratch_bytes(int64_t n, int64_t m)
 {
-    (void)precision;
     (void)n;
     (void)m;
     return HOST_ALIGN_BYTES;
@@ -115,9 +114,10 @@ void cudatest_iterative_of_host(bool is_host)
     of_host = is_host;
 }
 
-const struct host_method *cudatest_iterative_at(uint32_t index)
+const struct host_method *cudatest_iterative_at(uint32_t index, enum precision precision)
 {
-    static const struct host_method method = {
-        .name = "iterative", .run = {run_f32, run_f64}, .scratch_bytes = scratch_bytes};
-    return of_host ? host_method_at(index) : &method;
+    static const struct host_method methods[] = {
+        [PRECISION_FP32] = {.name = "iterative", .run = run_f32, .scratch_bytes = scratch_bytes},
+        [PRECISION_FP64] = {.name = "iterative", .run = run_f64, .scratch_bytes = scratch_bytes}};
+    return of_host ? host_method_at(index, precision) : &methods[precision];
 }

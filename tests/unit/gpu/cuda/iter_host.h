@@ -8,7 +8,7 @@
 #include "gpu/host/base/host.h"
 
 /* In place of host_method_at, of one method alone. Its scratch is for show. */
-const struct host_method *cudatest_iterative_at(uint32_t index);
+const struct host_method *cudatest_iterative_at(uint32_t index, enum precision precision);
 /* From now on that is the host's own method, or ours again. */
 void cudatest_iterative_of_host(bool is_host);
 

@@ -230,11 +230,11 @@ struct answer {
 /* The host's auto on one matrix; its inverse goes to x. */
 static struct answer of_host(const struct bench *bench, int64_t k, void *x)
 {
-    const struct host_method *method = host_method_at((uint32_t)method_index(method_find("auto")));
+    const struct host_method *method =
+        host_method_at((uint32_t)method_index(method_find("auto")), bench->precision);
     int64_t options[METHOD_OPTIONS_MAX] = {[METHOD_AUTO_SPD] = bench->averages};
     struct answer answer = {0};
-    void *scratch = aligned_alloc(HOST_ALIGN_BYTES,
-                                  (size_t)method->scratch_bytes(bench->precision, bench->n, 0));
+    void *scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)method->scratch_bytes(bench->n, 0));
     double rcond = 0;
     assert_non_null(scratch);
     struct host_matrix matrix = {.inputs = {bench->a + k * bench->bytes},
@@ -242,7 +242,7 @@ static struct answer of_host(const struct bench *bench, int64_t k, void *x)
                                  .n = bench->n,
                                  .options = options,
                                  .scratch = scratch};
-    method->run[bench->precision](&matrix);
+    method->run(&matrix);
     answer.rcond = get(bench, &rcond, 0);
     free(scratch);
     return answer;

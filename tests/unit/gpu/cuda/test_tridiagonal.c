@@ -171,10 +171,10 @@ static struct report report_of(const struct host_method *of, const struct gputes
                                              [METHOD_TRIDIAGONAL_ALGORITHM] = &report.algorithm},
                                  .n = n,
                                  .options = options};
-    size_t bytes = (size_t)of->scratch_bytes(PRECISION_FP64, n, 0);
+    size_t bytes = (size_t)of->scratch_bytes(n, 0);
     matrix.scratch = aligned_alloc(HOST_ALIGN_BYTES, bytes);
     assert_non_null(matrix.scratch);
-    of->run[PRECISION_FP64](&matrix);
+    of->run(&matrix);
     free(matrix.scratch);
     return report;
 }
@@ -184,13 +184,15 @@ static void test_same_report_as_the_host(void **state)
 {
     (void)state;
     static const int64_t orders[] = {1, 2, 3, 20, 64, 131, 600};
-    const struct host_method *host = host_method_at((uint32_t)method_index(method()));
+    const struct host_method *host =
+        host_method_at((uint32_t)method_index(method()), PRECISION_FP64);
     for (size_t k = 0; k < COUNT(orders) * BANDS_KINDS * VARIANTS; k++) {
         int64_t n = orders[k / VARIANTS / BANDS_KINDS];
         enum gputest_bands_kind kind = (enum gputest_bands_kind)(k / VARIANTS % BANDS_KINDS);
         struct gputest_bands a = gputest_bands_make(kind, PRECISION_FP64, n, (uint64_t)(k + 5));
         struct report theirs = report_of(host, &a, (int)(k % VARIANTS));
-        struct report ours = report_of(cudatest_method_at(0), &a, (int)(k % VARIANTS));
+        struct report ours =
+            report_of(cudatest_method_at(0, PRECISION_FP64), &a, (int)(k % VARIANTS));
         if (theirs.rcond > 1e-13 || theirs.rcond == 0) {
             assert_int_equal(ours.info, theirs.info);
             assert_int_equal(ours.algorithm, theirs.algorithm);
@@ -217,10 +219,9 @@ static double diagonal_error(const struct host_method *of, const struct gputest_
                                              [METHOD_TRIDIAGONAL_ALGORITHM] = &report.algorithm},
                                  .n = a->n,
                                  .options = options};
-    matrix.scratch =
-        aligned_alloc(HOST_ALIGN_BYTES, (size_t)of->scratch_bytes(PRECISION_FP64, a->n, 0));
+    matrix.scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)of->scratch_bytes(a->n, 0));
     assert_non_null(matrix.scratch);
-    of->run[PRECISION_FP64](&matrix);
+    of->run(&matrix);
     assert_int_equal(report.info, 0);
     for (int64_t i = 0; i < a->n; i++)
         largest = fmax(largest, (double)fabsl(diagonal[i] / truth[i] - 1));
@@ -252,13 +253,14 @@ static void test_scan_is_as_accurate_as_the_recurrence(void **state)
     static const int64_t orders[] = {2, 30, 127, 500, 3000, 9000};
     static const enum gputest_bands_kind kinds[] = {BANDS_CONDITION_2, BANDS_STRONG_COLUMNS,
                                                     BANDS_ALTERNATING, BANDS_LAPLACE};
-    const struct host_method *host = host_method_at((uint32_t)method_index(method()));
+    const struct host_method *host =
+        host_method_at((uint32_t)method_index(method()), PRECISION_FP64);
     for (size_t k = 0; k < COUNT(orders) * COUNT(kinds); k++) {
         struct gputest_bands a = gputest_bands_make(kinds[k % COUNT(kinds)], PRECISION_FP64,
                                                     orders[k / COUNT(kinds)], (uint64_t)k);
         long double *truth = true_diagonal(&a);
         double theirs = diagonal_error(host, &a, truth);
-        double ours = diagonal_error(cudatest_method_at(0), &a, truth);
+        double ours = diagonal_error(cudatest_method_at(0, PRECISION_FP64), &a, truth);
         if (!(ours <= theirs + 8 * gputest_eps(PRECISION_FP64)))
             fail_msg("kind %d, n = %d: %g, and serially %g", (int)kinds[k % COUNT(kinds)], (int)a.n,
                      ours, theirs);

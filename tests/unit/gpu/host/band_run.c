@@ -79,9 +79,9 @@ static void call(const struct gputest_bands *a, const struct gputest_band_reques
     enum precision p = a->precision;
     int64_t n = a->n, options[METHOD_OPTIONS_MAX];
     const struct method *method = method_find("tridiagonal");
-    const struct host_method *host = host_method_at((uint32_t)method_index(method));
+    const struct host_method *host = host_method_at((uint32_t)method_index(method), p);
     unsigned char *dl = load(a->dl, n - 1, p), *d = load(a->d, n, p), *du = load(a->du, n - 1, p);
-    size_t bytes = (size_t)host->scratch_bytes(p, n, 0);
+    size_t bytes = (size_t)host->scratch_bytes(n, 0);
     void *scratch = aligned_alloc(HOST_ALIGN_BYTES, bytes);
     assert_non_null(scratch);
     memset(scratch, 0xa5, bytes);
@@ -97,7 +97,7 @@ static void call(const struct gputest_bands *a, const struct gputest_band_reques
                                  .options = options,
                                  .team = request->team,
                                  .scratch = scratch};
-    host->run[p](&matrix);
+    host->run(&matrix);
     free(scratch);
     release(dl, n - 1, p);
     release(d, n, p);

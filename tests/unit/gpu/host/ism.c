@@ -19,7 +19,12 @@
 #define PAGE 4096
 #define POISON 0x7f /* numbers near the end of either range, which no sum hides */
 
-extern const struct host_method host_method_ism;
+extern const struct host_method host_method_ism_f32, host_method_ism_f64;
+
+static const struct host_method *method_of(enum precision precision)
+{
+    return precision == PRECISION_FP32 ? &host_method_ism_f32 : &host_method_ism_f64;
+}
 
 static double rounded(enum precision precision, double value)
 {
@@ -210,8 +215,7 @@ static uint32_t mask(const void *const *pointers, int count)
 static void run_on(const struct ismtest_problem *problem, struct host_matrix *matrix,
                    struct ismtest_answer *answer)
 {
-    struct host_task task = {.precision = problem->precision,
-                             .n = problem->n,
+    struct host_task task = {.n = problem->n,
                              .m = problem->kind == ISMTEST_ALONE ? problem->n : problem->m,
                              .options = matrix->options,
                              .inputs = mask(matrix->inputs, METHOD_INPUTS_MAX),
@@ -220,13 +224,13 @@ static void run_on(const struct ismtest_problem *problem, struct host_matrix *ma
     task.wanted = task.outputs;
     matrix->n = task.n;
     matrix->m = task.m;
-    answer->scratch_bytes = host_method_ism.task_scratch_bytes(&task);
+    answer->scratch_bytes = method_of(problem->precision)->task_scratch_bytes(&task);
     assert_true(answer->scratch_bytes > 0);
     assert_true(answer->scratch_bytes <=
-                host_method_ism.scratch_bytes(problem->precision, task.n, task.m));
+                method_of(problem->precision)->scratch_bytes(task.n, task.m));
     /* Behind it nothing is written. */
     matrix->scratch = poisoned(answer->scratch_bytes + PAGE);
-    host_method_ism.run[problem->precision](matrix);
+    method_of(problem->precision)->run(matrix);
     answer->touched_bytes = touched(matrix->scratch, answer->scratch_bytes);
     for (int64_t i = 0; i < PAGE; i++)
         assert_int_equal(((unsigned char *)matrix->scratch)[answer->scratch_bytes + i], POISON);

@@ -74,7 +74,8 @@ static void set_options(const struct gputest_iterate *task, const struct method 
 struct gputest_iterated gputest_iterate(const struct gputest_iterate *task)
 {
     const struct method *method = method_find("iterative");
-    const struct host_method *host = host_method_at((uint32_t)method_index(method));
+    const struct host_method *host =
+        host_method_at((uint32_t)method_index(method), task->precision);
     enum precision precision = task->precision;
     int64_t n = task->n, options[METHOD_OPTIONS_MAX];
     struct gputest_iterated result = {.inverse = gputest_numbers(n * n)};
@@ -87,7 +88,7 @@ struct gputest_iterated gputest_iterate(const struct gputest_iterate *task)
         scalars[i] = make(precision, 1, NULL);
     if (task->v0)
         v0 = make(precision, n * n, task->v0);
-    int64_t bytes = host->scratch_bytes(precision, n, 0);
+    int64_t bytes = host->scratch_bytes(n, 0);
     bool history_wanted = !task->bare && !task->unmeasured;
     struct host_matrix matrix = {.inputs = {a.data, v0.data},
                                  .outputs = {task->bare ? NULL : inverse.data, &result.info,
@@ -101,7 +102,7 @@ struct gputest_iterated gputest_iterate(const struct gputest_iterate *task)
                                  .scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)bytes)};
     assert_non_null(matrix.scratch);
     memset(matrix.scratch, 0xff, (size_t)bytes);
-    host->run[precision](&matrix);
+    host->run(&matrix);
     free(matrix.scratch);
 
     for (int64_t i = 0; !task->bare && i < n * n; i++)

@@ -41,6 +41,10 @@ size_t gputest_inverters(void);
 const char *gputest_inverter(size_t place);
 /* May it not converge? */
 bool gputest_iterates(const char *method);
+
+/* A function that the host engine has for each precision. */
+#define GPUTEST_OF(precision, name) ((precision) == PRECISION_FP32 ? name##_f32 : name##_f64)
+
 /* Does the engine that gputest_run asks take this? The host's own code takes everything. */
 bool gputest_takes(const char *method, enum precision precision, int64_t n);
 /* The algorithm its `auto` takes where the host's takes `of_host`. */

@@ -187,9 +187,10 @@ static void set_options(const struct run *run, int64_t options[METHOD_OPTIONS_MA
 
 static void call_host(struct run *run)
 {
-    const struct host_method *host = host_method_at((uint32_t)method_index(run->method));
+    const struct host_method *host =
+        host_method_at((uint32_t)method_index(run->method), run->precision);
     int64_t options[METHOD_OPTIONS_MAX];
-    int64_t scratch_bytes = host->scratch_bytes(run->precision, run->n, 0);
+    int64_t scratch_bytes = host->scratch_bytes(run->n, 0);
     struct host_matrix matrix = {.inputs = {run->input.data}, .n = run->n, .options = options};
     set_options(run, options);
     for (int i = 0; run->method->outputs[i].name; i++)
@@ -197,7 +198,7 @@ static void call_host(struct run *run)
     matrix.scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)scratch_bytes);
     assert_non_null(matrix.scratch);
     memset(matrix.scratch, 0xff, (size_t)scratch_bytes);
-    host->run[run->precision](&matrix);
+    host->run(&matrix);
     free(matrix.scratch);
 }
 

@@ -103,8 +103,8 @@ static void workers_create(struct workers *pool, enum precision precision, int64
     method_default_options(&method_auto, pool->options);
     pool->options[METHOD_AUTO_SPD] = spd;
     pool->memory = malloc((size_t)(2 * HOST_GROUP_MAX * pool->bytes + unit));
-    pool->scratch =
-        aligned_alloc(HOST_ALIGN_BYTES, (size_t)host__lu_scratch_bytes(precision, n, 0));
+    pool->scratch = aligned_alloc(HOST_ALIGN_BYTES,
+                                  (size_t)GPUTEST_OF(precision, host__lu_scratch_bytes)(n, 0));
     assert_non_null(pool->memory);
     assert_non_null(pool->scratch);
     pool->a = pool->memory + unit;
@@ -134,7 +134,8 @@ static void put(struct workers *pool, int place, enum kind kind)
 /* Runs the matrices at `places`, in that order: as one group, or by `name`'s run, one by one. */
 static void run(struct workers *pool, const char *name, const int *places, int count, bool together)
 {
-    const struct host_method *method = host_method_at((uint32_t)method_index(method_find(name)));
+    const struct host_method *method =
+        host_method_at((uint32_t)method_index(method_find(name)), pool->precision);
     struct host_matrix matrices[HOST_GROUP_MAX] = {{.inputs = {NULL}}};
     memset(pool->x, POISON, (size_t)(HOST_GROUP_MAX * pool->bytes));
     memset(pool->info, POISON, sizeof pool->info);
@@ -151,10 +152,10 @@ static void run(struct workers *pool, const char *name, const int *places, int c
         if (method->name[0] == 'a')
             matrices[i].outputs[HOST_ALGORITHM] = &pool->algorithm[place];
         if (!together)
-            method->run[pool->precision](&matrices[i]);
+            method->run(&matrices[i]);
     }
     if (together)
-        method->run_group[pool->precision](matrices, count, NULL, 0);
+        method->run_group(matrices, count, NULL, 0);
 }
 
 /* All of a pool's answers. */
@@ -208,7 +209,7 @@ static void try_companies(enum precision precision, int64_t n, bool spd)
 {
     struct workers pool;
     struct answers alone, lu;
-    int group = host__small_group(precision, n);
+    int group = GPUTEST_OF(precision, host__small_group)(n);
     workers_create(&pool, precision, n, spd);
     for (int place = 0; place < HOST_GROUP_MAX; place++)
         put(&pool, place, (enum kind)((place * 5 + (int)n) % KINDS));
@@ -245,13 +246,12 @@ static void test_company_never_shows(void **state)
 static void test_groups_are_those_of_lu(void **state)
 {
     (void)state;
-    const struct host_method *automatic =
-        host_method_at((uint32_t)method_index(method_find("auto")));
+    const uint32_t index = (uint32_t)method_index(method_find("auto"));
     for (int64_t n = 1; n <= HOST_SMALL_ORDER_MAX + 1; n++) {
-        assert_int_equal(automatic->group(PRECISION_FP64, n, 0),
-                         host__small_group(PRECISION_FP64, n));
-        assert_int_equal(automatic->group(PRECISION_FP32, n, 0),
-                         host__small_group(PRECISION_FP32, n));
+        assert_int_equal(host_method_at(index, PRECISION_FP64)->group(n, 0),
+                         host__small_group_f64(n));
+        assert_int_equal(host_method_at(index, PRECISION_FP32)->group(n, 0),
+                         host__small_group_f32(n));
     }
 }
 

@@ -48,9 +48,9 @@ struct answer {
     int32_t info, algorithm;
 };
 
-static const struct host_method *ism(void)
+static const struct host_method *ism(enum precision precision)
 {
-    return host_method_at((uint32_t)method_index(method_find("ism")));
+    return host_method_at((uint32_t)method_index(method_find("ism")), precision);
 }
 
 static void put(const struct workers *pool, int input, int place, int64_t i, double value)
@@ -129,7 +129,7 @@ static void workers_create(struct workers *pool, enum precision precision, int64
                              .bytes = {n * n * unit, n * m * unit, n * m * unit}};
     method_default_options(method_find("ism"), pool->options);
     pool->memory = malloc((size_t)((n * n + 2 * n * m) * unit * HOST_GROUP_MAX + unit));
-    pool->scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)ism()->scratch_bytes(precision, n, m));
+    pool->scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)ism(precision)->scratch_bytes(n, m));
     assert_non_null(pool->memory);
     assert_non_null(pool->scratch);
     unsigned char *at = pool->memory + unit;
@@ -221,21 +221,21 @@ static void try_shape(enum precision precision, int64_t n, int64_t m)
     workers_create(&pool, precision, n, m);
     for (int place = 0; place < HOST_GROUP_MAX; place++) {
         matrices[0] = matrix_of(&pool, place, &alone[place], false);
-        ism()->run[precision](&matrices[0]);
+        ism(precision)->run(&matrices[0]);
         if (alone[place].info != 0)
             continue;
         const double ratio = ratio_of(&pool, place, &alone[place]);
         if (!(ratio <= GPUTEST_RATIO_MAX))
             fail_msg("n = %d, m = %d, place %d: ratio %g", (int)n, (int)m, place, ratio);
     }
-    const int group = ism()->group(precision, n, m);
+    const int group = ism(precision)->group(n, m);
     for (int count = 1; count <= group; count++) {
         int places[HOST_GROUP_MAX];
         for (int i = 0; i < count; i++) {
             places[i] = (i * 5 + count * 3) % HOST_GROUP_MAX;
             matrices[i] = matrix_of(&pool, places[i], &together[i], false);
         }
-        ism()->run_group[precision](matrices, count, matrices, 0);
+        ism(precision)->run_group(matrices, count, matrices, 0);
         for (int i = 0; i < count; i++)
             assert_memory_equal(&together[i], &alone[places[i]], sizeof together[i]);
     }
@@ -267,7 +267,7 @@ static void test_kinds(void **state)
         workers_create(&pool, precision, n, m);
         fill(&pool, 0, kind);
         const struct host_matrix matrix = matrix_of(&pool, 0, &answer, false);
-        ism()->run[precision](&matrix);
+        ism(precision)->run(&matrix);
         const bool nearly = kind == NEARLY && answer.info == n + 1;
         const bool beyond = kind == BEYOND && answer.info != 0;
         if (answer.info != infos[kind] && !nearly && !beyond)
@@ -295,7 +295,7 @@ static void try_made(int64_t n, int64_t m, const float *b, const float *x, const
     put_all(&pool, 1, x);
     put_all(&pool, 2, y);
     const struct host_matrix matrix = matrix_of(&pool, 0, &answer, false);
-    ism()->run[PRECISION_FP32](&matrix);
+    ism(PRECISION_FP32)->run(&matrix);
     assert_int_equal(answer.info, 0);
     assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
     assert_true(ratio_of(&pool, 0, &answer) <= 1);
@@ -367,7 +367,7 @@ static void test_opposed(void **state)
             put(&pool, 2, 0, k * m + 1, y * (1 + off * uniform(&random)));
         }
         const struct host_matrix matrix = matrix_of(&pool, 0, &answer, false);
-        ism()->run[precision](&matrix);
+        ism(precision)->run(&matrix);
         good += answer.info == 0;
         lanes += answer.info == 0 && answer.algorithm == METHOD_ALGORITHM_BLOCK;
         if (answer.info == 0)
@@ -390,8 +390,8 @@ static void test_every_width(void **state)
         const int64_t m = (n - 1) % HOST_SMALL_UPDATE_RANK + 1;
         struct workers pool;
         workers_create(&pool, PRECISION_FP64, n, m);
-        for (int i = 0; host__small_code(i); i++) {
-            const struct host_small_code *code = host__small_code(i);
+        for (int i = 0; host__small_code_f64(i); i++) {
+            const struct host_small_code_f64 *code = host__small_code_f64(i);
             const int lanes = code->vector_bytes / (int)sizeof(double);
             for (int lane = 0; lane < lanes; lane++) {
                 const int place = lane % 2 * 2; /* two plain ones by turns */
@@ -401,7 +401,7 @@ static void test_every_width(void **state)
                 group.z[lane] = z[lane];
             }
             host__ism_weights_f64(n, group.weights);
-            code->update_f64(&group, n, m, pool.scratch);
+            code->update(&group, n, m, pool.scratch);
             if (i == 0) {
                 first = group;
                 memcpy(first_z, z[0], sizeof first_z);
@@ -431,9 +431,9 @@ static void test_factors(void **state)
         workers_create(&pool, PRECISION_FP64, n, 3);
         for (int place = 0; place < HOST_GROUP_MAX; place++) {
             struct host_matrix matrix = matrix_of(&pool, place, &plain, false);
-            ism()->run[PRECISION_FP64](&matrix);
+            ism(PRECISION_FP64)->run(&matrix);
             matrix = matrix_of(&pool, place, &with, true);
-            ism()->run[PRECISION_FP64](&matrix);
+            ism(PRECISION_FP64)->run(&matrix);
             assert_memory_equal(plain.z, with.z, sizeof plain.z);
             assert_int_equal(plain.info, with.info);
             const bool made = with.algorithm == METHOD_ALGORITHM_BLOCK;

@@ -544,9 +544,9 @@ static void test_scratch_is_eight_matrices(void **state)
     (void)state;
     static const int64_t sizes[] = {256, 1000, 4096, 32768};
     const struct host_method *host =
-        host_method_at((uint32_t)method_index(method_find("iterative")));
+        host_method_at((uint32_t)method_index(method_find("iterative")), PRECISION_FP64);
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        int64_t n = sizes[i], bytes = host->scratch_bytes(PRECISION_FP64, n, 0);
+        int64_t n = sizes[i], bytes = host->scratch_bytes(n, 0);
         assert_true(bytes >= 8 * n * n * 8);
         assert_true(bytes <= (8 * n + n / 128 + 192) * (n + 16) * 8 + 16384);
     }

@@ -258,7 +258,7 @@ static void test_unwanted_and_unsupported(void **state)
     struct engine_item *item = gputest_bed_item(&bed, batch, 1);
     fill(&row, bed.arena + item->inputs[0].offset_bytes, 11);
     run(batch);
-    assert_string_equal(batch->kernel, host_method_at(batch->method)->kernel(row.precision, row.n));
+    assert_string_equal(batch->kernel, host_method_at(batch->method, row.precision)->kernel(row.n));
     double rcond = *(double *)(bed.arena + item->outputs[METHOD_OUTPUT_RCOND].offset_bytes);
     gputest_bed_release(batch);
 

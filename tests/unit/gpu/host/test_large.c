@@ -94,8 +94,8 @@ static struct answers run_with(struct host_team *team, const char *name, enum pr
                                int64_t n, const void *a, bool wanted)
 {
     const struct method *method = method_find(name);
-    const struct host_method *host = host_method_at((uint32_t)method_index(method));
-    int64_t options[METHOD_OPTIONS_MAX], bytes = host->scratch_bytes(precision, n, 0);
+    const struct host_method *host = host_method_at((uint32_t)method_index(method), precision);
+    int64_t options[METHOD_OPTIONS_MAX], bytes = host->scratch_bytes(n, 0);
     struct host_matrix matrix = {.inputs = {a}, .n = n, .options = options, .team = team};
     struct answers answers = {0};
     method_default_options(method, options);
@@ -107,7 +107,7 @@ static struct answers run_with(struct host_team *team, const char *name, enum pr
     matrix.scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)bytes);
     assert_non_null(matrix.scratch);
     memset(matrix.scratch, 0xa5, (size_t)bytes);
-    host->run[precision](&matrix);
+    host->run(&matrix);
     free(matrix.scratch);
     return answers;
 }
@@ -565,7 +565,7 @@ static void test_scratch_is_one_matrix(void **state)
     (void)state;
     static const int64_t sizes[] = {SECOND, 1000, 4096, 32768};
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        int64_t n = sizes[i], bytes = host__dense_scratch_bytes(PRECISION_FP64, n, 0);
+        int64_t n = sizes[i], bytes = host__dense_scratch_bytes_f64(n, 0);
         int64_t lines = HOST_LARGE_BLOCK_MAX + 16;
         assert_true(bytes >= n * n * 8);
         assert_true(bytes <= (n + 16) * (n + lines) * 8);

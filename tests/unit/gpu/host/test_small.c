@@ -31,7 +31,8 @@ static void workers_create(struct workers *pool, enum precision precision, int64
     *pool = (struct workers){.precision = precision, .n = n, .bytes = n * n * unit};
     pool->memory = malloc((size_t)(2 * HOST_GROUP_MAX * pool->bytes + unit));
     pool->scratch = aligned_alloc(
-        HOST_ALIGN_BYTES, (size_t)host__lu_scratch_bytes(precision, HOST_SMALL_ORDER_MAX, 0));
+        HOST_ALIGN_BYTES,
+        (size_t)GPUTEST_OF(precision, host__lu_scratch_bytes)(HOST_SMALL_ORDER_MAX, 0));
     assert_non_null(pool->memory);
     assert_non_null(pool->scratch);
     pool->a = pool->memory + unit;
@@ -143,7 +144,7 @@ static void try_fills(enum precision precision, int64_t n)
 {
     struct workers pool;
     struct alone alone;
-    int group = host__small_group(precision, n);
+    int group = GPUTEST_OF(precision, host__small_group)(n);
     workers_create(&pool, precision, n);
     for (int place = 0; place < HOST_GROUP_MAX; place++)
         put_any(&pool, place, (uint64_t)(n * 100 + place));
@@ -223,7 +224,7 @@ static void try_oddity(enum oddity oddity, enum precision precision, int64_t n)
 {
     struct workers pool;
     struct alone alone;
-    int group = host__small_group(precision, n), places[HOST_GROUP_MAX];
+    int group = GPUTEST_OF(precision, host__small_group)(n), places[HOST_GROUP_MAX];
     double *a = gputest_numbers(n * n), *rounded = gputest_numbers(n * n);
     workers_create(&pool, precision, n);
     for (int64_t i = 0; i < n * n; i++)
@@ -260,13 +261,13 @@ static void test_an_odd_one_in_every_lane(void **state)
 
 /* ---- Widths ---- */
 
-/* Inverts the pool's first matrices with one code, from matrix `first` on; places x as run does. */
-static void run_code(struct workers *pool, const struct host_small_code *code, int first,
-                     bool *good)
+/* Inverts the pool's first matrices with code `index`, from matrix `first` on; places x as run
+ * does. */
+static void run_code(struct workers *pool, int index, int first, bool *good)
 {
     struct host_small_group_f32 narrow = {.a = {NULL}};
     struct host_small_group_f64 wide = {.a = {NULL}};
-    int lanes = (int)(code->vector_bytes / precision_bytes(pool->precision));
+    int lanes = (int)(host__small_code_f64(index)->vector_bytes / precision_bytes(pool->precision));
     for (int lane = 0; lane < lanes; lane++) {
         int64_t offset = (first + lane) % HOST_GROUP_MAX * pool->bytes;
         narrow.a[lane] = (const float *)(pool->a + offset);
@@ -277,9 +278,9 @@ static void run_code(struct workers *pool, const struct host_small_code *code, i
         wide.x[lane] = (double *)(pool->x + offset);
     }
     if (pool->precision == PRECISION_FP32)
-        code->invert_f32(&narrow, pool->n, pool->scratch);
+        host__small_code_f32(index)->invert(&narrow, pool->n, pool->scratch);
     else
-        code->invert_f64(&wide, pool->n, pool->scratch);
+        host__small_code_f64(index)->invert(&wide, pool->n, pool->scratch);
     for (int lane = 0; lane < lanes; lane++) {
         int place = (first + lane) % HOST_GROUP_MAX;
         pool->rcond[place] =
@@ -288,12 +289,12 @@ static void run_code(struct workers *pool, const struct host_small_code *code, i
     }
 }
 
-static void run_all(struct workers *pool, const struct host_small_code *code, int shift, bool *good)
+static void run_all(struct workers *pool, int index, int shift, bool *good)
 {
-    int lanes = (int)(code->vector_bytes / precision_bytes(pool->precision));
+    int lanes = (int)(host__small_code_f64(index)->vector_bytes / precision_bytes(pool->precision));
     memset(pool->x, POISON, (size_t)(HOST_GROUP_MAX * pool->bytes));
     for (int first = 0; first < HOST_GROUP_MAX; first += lanes)
-        run_code(pool, code, first + shift, good);
+        run_code(pool, index, first + shift, good);
 }
 
 /* Ordinary matrices that need pivoting; every other one has equals in each column to choose from.
@@ -323,7 +324,7 @@ static void try_widths(enum precision precision, int64_t n)
         if (place >= GPUTEST_DGE_TYPES)
             put(&pool, place, a);
     }
-    run_all(&pool, host__small_code(0), 0, good);
+    run_all(&pool, 0, 0, good);
     memcpy(expected, pool.x, (size_t)(HOST_GROUP_MAX * pool.bytes));
     memcpy(rcond, pool.rcond, sizeof rcond);
     for (int place = GPUTEST_DGE_TYPES; place < HOST_GROUP_MAX; place++) {
@@ -332,9 +333,9 @@ static void try_widths(enum precision precision, int64_t n)
         get(&pool, pool.x + place * pool.bytes, x);
         assert_true(gputest_inverse_ratio(precision, n, a, x) <= GPUTEST_RATIO_MAX);
     }
-    for (int index = 0; host__small_code(index); index++) {
+    for (int index = 0; host__small_code_f64(index); index++) {
         for (int shift = 0; shift < 3; shift++) {
-            run_all(&pool, host__small_code(index), shift, other_good);
+            run_all(&pool, index, shift, other_good);
             assert_memory_equal(good, other_good, sizeof good);
             assert_memory_equal(expected, pool.x, (size_t)(HOST_GROUP_MAX * pool.bytes));
             for (int place = 0; place < HOST_GROUP_MAX; place++)
@@ -359,20 +360,19 @@ static void test_every_width(void **state)
 static void test_choice_of_code(void **state)
 {
     (void)state;
-    assert_non_null(host__small_code(0));
-    for (int index = 1; host__small_code(index); index++)
-        assert_true(host__small_code(index)->vector_bytes >
-                    host__small_code(index - 1)->vector_bytes);
+    assert_non_null(host__small_code_f64(0));
+    for (int index = 1; host__small_code_f64(index); index++)
+        assert_true(host__small_code_f64(index)->vector_bytes >
+                    host__small_code_f64(index - 1)->vector_bytes);
     for (int64_t n = 1; n <= HOST_SMALL_ORDER_MAX; n++) {
-        int group = host__small_group(PRECISION_FP64, n), index = 0;
-        while (host__small_code(index)->vector_bytes != group * (int)sizeof(double))
+        int group = host__small_group_f64(n), index = 0;
+        while (host__small_code_f64(index)->vector_bytes != group * (int)sizeof(double))
             index++;
-        assert_string_equal(host__small_kernel(PRECISION_FP64, n),
-                            host__small_code(index)->kernels[PRECISION_FP64]);
-        assert_int_equal(host__small_group(PRECISION_FP32, n), 2 * group);
-        assert_true(host__small_matrix_ns(PRECISION_FP64, n) > 0);
+        assert_string_equal(host__small_kernel_f64(n), host__small_code_f64(index)->kernel);
+        assert_int_equal(host__small_group_f32(n), 2 * group);
+        assert_true(host__small_matrix_ns_f64(n) > 0);
     }
-    assert_int_equal(host__small_group(PRECISION_FP64, HOST_SMALL_ORDER_MAX + 1), 1);
+    assert_int_equal(host__small_group_f64(HOST_SMALL_ORDER_MAX + 1), 1);
 }
 
 int main(void)

@@ -265,7 +265,7 @@ static struct long_run begin(const struct long_work *work, enum precision precis
     } else if (!work->full) {
         options[METHOD_TRIDIAGONAL_VARIANT] = work->variant;
     }
-    run.method = host_method_at((uint32_t)method_index(method));
+    run.method = host_method_at((uint32_t)method_index(method), precision);
     run.matrix = (struct host_matrix){.n = n, .m = m, .options = options};
     set_inputs(work, &run);
     for (int i = 0; method->outputs[i].name; i++) {
@@ -273,7 +273,7 @@ static struct long_run begin(const struct long_work *work, enum precision precis
             run.matrix.outputs[i] =
                 room(method_tensor_bytes(&method->outputs[i], precision, n, m, options));
     }
-    run.matrix.scratch = room(run.method->scratch_bytes(precision, n, m));
+    run.matrix.scratch = room(run.method->scratch_bytes(n, m));
     return run;
 }
 
@@ -289,7 +289,7 @@ static void end(struct long_run *run)
 static void compute(void *context)
 {
     struct long_run *run = context;
-    run->method->run[run->precision](&run->matrix);
+    run->method->run(&run->matrix);
 }
 
 /* The time is looked up after the word is set: who is late here is lenient. */

@@ -366,8 +366,8 @@ static void test_scratch_grows_with_n(void **state)
 {
     (void)state;
     const struct host_method *host =
-        host_method_at((uint32_t)method_index(method_find("tridiagonal")));
-    assert_true(host->scratch_bytes(PRECISION_FP64, 1000000, 0) < 200 * INT64_C(1000000));
+        host_method_at((uint32_t)method_index(method_find("tridiagonal")), PRECISION_FP64);
+    assert_true(host->scratch_bytes(1000000, 0) < 200 * INT64_C(1000000));
 }
 
 int main(void)

@@ -1,5 +1,4 @@
-/* gpu/host/simd/lu.inc: inverts as many matrices as a vector has lanes, in one precision
- * (linalg/real.inc) and for vectors of VECTOR_BYTES.
+/* gpu/host/simd/invert.c: inverts as many matrices as a vector has lanes; see small.h.
  *
  * Element (i, j) of all matrices is one vector. Elimination is Gauss and Jordan's, in place, two
  * columns at a time, so that the rest of the matrix is read and written once for two steps. Pivots
@@ -10,9 +9,22 @@
  *
  * In a step, M being its multipliers and R its pivot row, every other row i loses M_i R. The pivot
  * row itself is set to zero and then loses M_p R too, with M_p = -1 / pivot. Column k becomes -M.
+ *
+ * Threads: any, each on its own scratch. Cost: see small.h.
  */
+#include "gpu/host/linalg/dense.h"
+#include "gpu/host/simd/small.h"
+
+#include "gpu/host/simd/vector.h"
 
 #define TILE 2 /* rows updated together: each pair of pivot row entries is loaded once for them */
+
+#define LINE_BYTES 64 /* of the processor's caches */
+
+/* The vector on which an inverse is tried: signs without a pattern. */
+static const REAL probe[HOST_SMALL_ORDER_MAX] = {1, -1, -1, 1, 1,  1,  -1, 1,  -1, -1, -1,
+                                                 1, -1, 1,  1, -1, 1,  1,  -1, -1, -1, -1,
+                                                 1, -1, 1,  1, 1,  -1, 1,  -1, -1, 1};
 
 /* A group's work. Masks are all ones or zero in every lane. */
 struct R(work) {
@@ -72,7 +84,7 @@ HOST_INLINE void R(measure)(struct R(work) * work, bool tried)
         for (int64_t j = 0; j < n; j++) {
             sums[j] += R(magnitude)(row[j]);
             if (tried)
-                sum += row[j] * R(signs)[j];
+                sum += row[j] * probe[j];
         }
         work->image[i] = sum;
     }
@@ -80,7 +92,7 @@ HOST_INLINE void R(measure)(struct R(work) * work, bool tried)
     work->good = ~(BITS){0};
     for (int64_t j = 0; j < n; j++) {
         work->good &= sums[j] < R(all)(REAL_LDEXP(1, REAL_MAX_EXP - REAL_DIG));
-        work->norm = R(MAX)(work->norm, sums[j]);
+        work->norm = LARGER(work->norm, sums[j]);
     }
     work->good &= work->norm >= R(all)(REAL_LDEXP(1, REAL_MIN_EXP + REAL_DIG - 1));
 }
@@ -109,7 +121,7 @@ HOST_INLINE struct R(pivot) R(find_pivot)(struct R(work) * work, int64_t k, stru
                    beside = {0};
     for (int64_t i = 0; i < n; i++) {
         magnitudes[i] = R(keep)(R(magnitude)(column.numbers[i * column.stride]), spare[i]);
-        largest = R(MAX)(largest, magnitudes[i]);
+        largest = LARGER(largest, magnitudes[i]);
     }
     work->good &= (largest > R(all)(0)) & (largest <= work->norm * R(all)(HOST_GROWTH_MAX));
     for (int64_t i = 0; i < n; i++) {
@@ -117,7 +129,7 @@ HOST_INLINE struct R(pivot) R(find_pivot)(struct R(work) * work, int64_t k, stru
         unfound &= ~is;
         is_pivot[i] = is;
         spare[i] &= ~is;
-        index |= is & (R(INTEGER))i;
+        index |= is & (INTEGER)i;
         value |= is & (BITS)column.numbers[i * column.stride];
         beside |= is & (BITS)other.numbers[i * other.stride];
     }
@@ -128,12 +140,12 @@ HOST_INLINE struct R(pivot) R(find_pivot)(struct R(work) * work, int64_t k, stru
 /* The pivot row of step k as it stands in the matrix. */
 HOST_INLINE void R(take_row)(const struct R(work) * work, int64_t k, V *restrict row)
 {
-    const R(INTEGER) *pivots = (const R(INTEGER) *)&work->pivots[k];
+    const INTEGER *pivots = (const INTEGER *)&work->pivots[k];
     const REAL *from[LANES];
     for (int lane = 0; lane < LANES; lane++)
         from[lane] = (const REAL *)(work->a + pivots[lane] * work->ld) + lane;
     for (int64_t j = 0; j < work->n; j++)
-        row[j] = (V)R(LANES)(from, j * LANES);
+        row[j] = (V){ALL_LANES(from, j * LANES)};
 }
 
 /* One step, for the odd column of an odd order. */
@@ -211,7 +223,7 @@ HOST_INLINE void R(take_rows)(struct R(work) * work, int64_t k, V minus_multipli
     for (int64_t j = 0; j < work->n; j++)
         second[j] += minus_multiplier * first[j];
     for (int64_t j = k; tried && j < work->n; j++)
-        grown = R(MAX)(grown, R(MAX)(R(magnitude)(first[j]), R(magnitude)(second[j])));
+        grown = LARGER(grown, LARGER(R(magnitude)(first[j]), R(magnitude)(second[j])));
     work->grown = grown;
 }
 
@@ -247,13 +259,13 @@ HOST_INLINE void R(fetch_next)(const struct R(host_small_group) * group, int64_t
  * ends. */
 HOST_INLINE void R(arrange)(const struct R(work) * work)
 {
-    const R(INTEGER) *pivots = (const R(INTEGER) *)work->pivots;
+    const INTEGER *pivots = (const INTEGER *)work->pivots;
     const REAL *from = (const REAL *)work->image;
     REAL *signs = (REAL *)work->next, *image = (REAL *)work->ends;
     for (int64_t k = 0; k < work->n; k++) {
         for (int lane = 0; lane < LANES; lane++) {
             int64_t row = pivots[k * LANES + lane];
-            signs[row * LANES + lane] = R(signs)[k];
+            signs[row * LANES + lane] = probe[k];
             image[k * LANES + lane] = from[row * LANES + lane];
         }
     }
@@ -283,7 +295,7 @@ HOST_INLINE V R(judge)(struct R(work) * work, bool tried)
     }
     for (int64_t j = 0; j < n; j++) {
         work->good &= sums[j] <= R(all)(REAL_MAX);
-        norm = R(MAX)(norm, sums[j]);
+        norm = LARGER(norm, sums[j]);
     }
     work->good &= norm > R(all)(0);
     if (tried) {
@@ -296,7 +308,7 @@ HOST_INLINE V R(judge)(struct R(work) * work, bool tried)
 HOST_INLINE void R(store)(const struct R(work) * work, int lane, REAL *restrict x)
 {
     int64_t n = work->n;
-    const R(INTEGER) *pivots = (const R(INTEGER) *)work->pivots + lane;
+    const INTEGER *pivots = (const INTEGER *)work->pivots + lane;
     const REAL *a = (const REAL *)work->a + lane;
     for (int64_t k = 0; k < n; k++, x += n) {
         const REAL *row = a + pivots[k * LANES] * work->ld * LANES;
@@ -332,7 +344,7 @@ HOST_INLINE void R(invert_order)(struct R(host_small_group) * group, int64_t n, 
 }
 
 /* The smallest orders have code of their own, whose loops the compiler unrolls. */
-static void R(invert)(struct R(host_small_group) * group, int64_t n, void *scratch)
+void AT_WIDTH(host__small_invert)(struct R(host_small_group) * group, int64_t n, void *scratch)
 {
     switch (n) {
     case 1:
@@ -363,5 +375,3 @@ static void R(invert)(struct R(host_small_group) * group, int64_t n, void *scrat
         R(invert_order)(group, n, scratch);
     }
 }
-
-#undef TILE

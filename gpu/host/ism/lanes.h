@@ -1,5 +1,16 @@
-/* gpu/host/ism/lanes.inc: vectors of 64 bytes in one precision, for files that linalg/real.inc
- * includes. They pass by address: a vector in a register is not the same on every machine. */
+/* gpu/host/ism/lanes.h: vectors of 64 bytes in one precision, for sources that are compiled once
+ * for each. They pass by address: a vector in a register is not the same on every machine.
+ */
+#ifndef GPU_HOST_ISM_LANES_H
+#define GPU_HOST_ISM_LANES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "gpu/host/base/host.h"
+#include "gpu/host/base/speed.h"
+
+#include "gpu/host/base/by_precision.h"
 
 #define LANES (HOST_ALIGN_BYTES / (int64_t)sizeof(REAL))
 
@@ -21,3 +32,5 @@ HOST_INLINE REAL R(total)(const R(lanes) * numbers)
     }
     return sums[0];
 }
+
+#endif

@@ -1,23 +1,35 @@
-/* gpu/host/ism/lines.inc: a few lines times a matrix, for the trial of `ism`, in one precision; see
- * linalg/real.inc. Bits do not depend on the instruction set. */
+/* gpu/host/ism/check_lines.c: a few lines times a matrix, for the check of `ism`; see check.h. Bits
+ * do not depend on the instruction set.
+ *
+ * Threads: any. Cost: an operation or two a number and line.
+ */
+#include "gpu/host/base/speed.h"
 
-#include "gpu/host/ism/lanes.inc"
+#include <math.h>
+#include <string.h>
 
-struct R(product) {
-    const REAL *lines; /* count lines, ld apart */
-    int64_t count, ld;
-    const REAL *from; /* rows x columns, from_ld apart */
-    int64_t rows, columns, from_ld;
-    REAL *to; /* lines, to_ld apart */
-    int64_t to_ld;
-    bool magnitudes; /* add_magnitudes, with one line, to two */
-    REAL *weighed;   /* set_times_transposed: NULL, or becomes |from| times the line behind those */
-};
+#include "base/minmax.h"
+#include "gpu/host/base/stop.h"
+#include "gpu/host/ism/check.h"
+
+#include "gpu/host/base/by_precision.h"
+#include "gpu/host/ism/lanes.h"
+
+#define TIMES_ROWS 4 /* rows and lines that are taken together */
+#define TIMES_LINES 4
+#define SEEN_ROWS 8 /* rows of the inverse likewise */
+
+/* Number i of a line of a check. */
+HOST_INLINE float weight(uint32_t i, uint32_t line)
+{
+    const uint32_t bits = ISM_PROBE_BITS(i, line);
+    return ISM_PROBE_OF(bits);
+}
 
 /* `lines` lines of to from `line` on += those of lines times `rows` rows of from; how many is known
  * to the compiler. */
-HOST_INLINE void R(add_rows)(const struct R(product) * product, int64_t line, int64_t i, int rows,
-                             int lines)
+HOST_INLINE void R(add_rows)(const struct R(host_check_product) * product, int64_t line, int64_t i,
+                             int rows, int lines)
 {
     int64_t j = 0, columns = product->columns, from_ld = product->from_ld;
     const int64_t ld = product->ld, to_ld = product->to_ld;
@@ -46,7 +58,7 @@ HOST_INLINE void R(add_rows)(const struct R(product) * product, int64_t line, in
     }
 }
 
-HOST_INLINE void R(add_lines)(const struct R(product) * product, int64_t line, int lines)
+HOST_INLINE void R(add_lines)(const struct R(host_check_product) * product, int64_t line, int lines)
 {
     int64_t i = 0;
     for (; i + TIMES_ROWS <= product->rows; i += TIMES_ROWS)
@@ -56,7 +68,7 @@ HOST_INLINE void R(add_lines)(const struct R(product) * product, int64_t line, i
 }
 
 /* to += lines * from */
-HOST_INLINE void R(add_times)(const struct R(product) * product)
+HOST_INLINE void R(add_times)(const struct R(host_check_product) * product)
 {
     int64_t line = 0, count = product->count;
     for (; line + TIMES_LINES <= count; line += TIMES_LINES)
@@ -69,7 +81,8 @@ HOST_INLINE void R(add_times)(const struct R(product) * product)
 
 /* Line 0 of to += the sums of |from|, line 1 the same of rows weighed by line 0; how many rows is
  * known to the compiler. */
-HOST_INLINE void R(add_magnitudes)(const struct R(product) * product, int64_t i, int rows)
+HOST_INLINE void R(add_magnitudes)(const struct R(host_check_product) * product, int64_t i,
+                                   int rows)
 {
     const REAL *restrict from = product->from + i * product->from_ld;
     REAL *restrict sums = product->to, *restrict weighed = product->to + product->to_ld;
@@ -88,7 +101,7 @@ HOST_INLINE void R(add_magnitudes)(const struct R(product) * product, int64_t i,
     }
 }
 
-HOST_INLINE void R(add_all_magnitudes)(const struct R(product) * product)
+HOST_INLINE void R(add_all_magnitudes)(const struct R(host_check_product) * product)
 {
     int64_t i = 0;
     for (; i + TIMES_ROWS <= product->rows; i += TIMES_ROWS)
@@ -106,7 +119,7 @@ HOST_INLINE void R(magnitudes)(const REAL *from, R(lanes) * to)
 }
 
 /* Sums of the columns of |from|, behind the lines of to; how many rows is known to the compiler. */
-HOST_INLINE void R(add_sums)(const struct R(product) * product, int64_t i, int rows)
+HOST_INLINE void R(add_sums)(const struct R(host_check_product) * product, int64_t i, int rows)
 {
     const int64_t columns = product->columns, from_ld = product->from_ld;
     const REAL *from = product->from + i * from_ld;
@@ -126,7 +139,7 @@ HOST_INLINE void R(add_sums)(const struct R(product) * product, int64_t i, int r
     }
 }
 
-HOST_INLINE void R(add_all_sums)(const struct R(product) * product)
+HOST_INLINE void R(add_all_sums)(const struct R(host_check_product) * product)
 {
     int64_t i = 0;
     for (; i + TIMES_ROWS <= product->rows; i += TIMES_ROWS)
@@ -137,7 +150,7 @@ HOST_INLINE void R(add_all_sums)(const struct R(product) * product)
 
 /* Lines 0 and 1 of to += those of lines times from, line 2 the sums of |from|'s columns; how many
  * rows is known to the compiler. */
-HOST_INLINE void R(add_seen)(const struct R(product) * product, int64_t i, int rows)
+HOST_INLINE void R(add_seen)(const struct R(host_check_product) * product, int64_t i, int rows)
 {
     const int64_t columns = product->columns, from_ld = product->from_ld, to_ld = product->to_ld;
     const REAL *from = product->from + i * from_ld;
@@ -170,7 +183,7 @@ HOST_INLINE void R(add_seen)(const struct R(product) * product, int64_t i, int r
     }
 }
 
-HOST_INLINE void R(add_all_seen)(const struct R(product) * product)
+HOST_INLINE void R(add_all_seen)(const struct R(host_check_product) * product)
 {
     int64_t i = 0;
     for (; i + SEEN_ROWS <= product->rows; i += SEEN_ROWS)
@@ -180,7 +193,8 @@ HOST_INLINE void R(add_all_seen)(const struct R(product) * product)
 }
 
 /* Row i of from times `lines` lines from `line` on; how many is known to the compiler. */
-HOST_INLINE void R(set_dots)(const struct R(product) * product, int64_t i, int64_t line, int lines)
+HOST_INLINE void R(set_dots)(const struct R(host_check_product) * product, int64_t i, int64_t line,
+                             int lines)
 {
     const int64_t columns = product->columns, ld = product->ld;
     const REAL *row = product->from + i * product->from_ld, *other = product->lines + line * ld;
@@ -200,7 +214,7 @@ HOST_INLINE void R(set_dots)(const struct R(product) * product, int64_t i, int64
 }
 
 /* The magnitudes of row i of from times the line behind those of lines. */
-HOST_INLINE REAL R(weighed_row)(const struct R(product) * product, int64_t i)
+HOST_INLINE REAL R(weighed_row)(const struct R(host_check_product) * product, int64_t i)
 {
     const REAL *row = product->from + i * product->from_ld;
     const REAL *line = product->lines + product->count * product->ld;
@@ -217,7 +231,7 @@ HOST_INLINE REAL R(weighed_row)(const struct R(product) * product, int64_t i)
 }
 
 /* to = lines * from^T */
-HOST_INLINE void R(set_times_transposed)(const struct R(product) * product)
+HOST_INLINE void R(set_times_transposed)(const struct R(host_check_product) * product)
 {
     const int64_t count = product->count;
     for (int64_t i = 0; i < product->rows; i++) {
@@ -235,7 +249,7 @@ HOST_INLINE void R(set_times_transposed)(const struct R(product) * product)
 
 /* to += |from| times the sums of the magnitudes of lines: `rows` of both. All have zeros behind
  * them. */
-HOST_INLINE void R(add_weights)(const struct R(product) * product)
+HOST_INLINE void R(add_weights)(const struct R(host_check_product) * product)
 {
     const R(lanes) zero = {0};
     const R(bits) magnitude = ~(R(bits)) - zero;
@@ -255,7 +269,7 @@ HOST_INLINE void R(add_weights)(const struct R(product) * product)
 }
 
 /* to = count lines of random numbers. */
-HOST_INLINE void R(set_weights)(const struct R(product) * product)
+HOST_INLINE void R(set_weights)(const struct R(host_check_product) * product)
 {
     for (int64_t l = 0; l < product->count; l++) {
         REAL *to = product->to + l * product->to_ld;
@@ -264,7 +278,7 @@ HOST_INLINE void R(set_weights)(const struct R(product) * product)
     }
 }
 
-HOST_INLINE void R(do_any)(const struct R(product) * product, enum task task)
+HOST_INLINE void R(do_any)(const struct R(host_check_product) * product, enum task task)
 {
     if (task == ADD_TIMES || task == ADD_TIMES_AND_SUMS)
         R(add_times)(product);
@@ -282,17 +296,17 @@ HOST_INLINE void R(do_any)(const struct R(product) * product, enum task task)
         R(set_weights)(product);
 }
 
-HOST_AVX512 static void R(do_avx512)(const struct R(product) * product, enum task task)
+HOST_AVX512 static void R(do_avx512)(const struct R(host_check_product) * product, enum task task)
 {
     R(do_any)(product, task);
 }
 
-HOST_AVX2 static void R(do_avx2)(const struct R(product) * product, enum task task)
+HOST_AVX2 static void R(do_avx2)(const struct R(host_check_product) * product, enum task task)
 {
     R(do_any)(product, task);
 }
 
-static void R(do_best)(const struct R(product) * product, enum task task)
+void R(host__check_do)(const struct R(host_check_product) * product, enum task task)
 {
     if (__builtin_cpu_supports("avx512f"))
         R(do_avx512)(product, task);
@@ -300,4 +314,12 @@ static void R(do_best)(const struct R(product) * product, enum task task)
         R(do_avx2)(product, task);
     else
         R(do_any)(product, task);
+}
+
+void R(host__ism_weights)(int64_t n, REAL (*lines)[2])
+{
+    for (int64_t i = 0; i < n; i++) {
+        for (uint32_t l = 0; l < 2; l++)
+            lines[i][l] = (REAL)weight((uint32_t)i, l);
+    }
 }

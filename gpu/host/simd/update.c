@@ -1,12 +1,16 @@
-/* gpu/host/simd/ism.inc: updates as many known inverses as a vector has lanes, and measures what a
- * trial of them wants (ism/trial.c), in one precision (linalg/real.inc) and for vectors of
- * VECTOR_BYTES.
+/* gpu/host/simd/update.c: updates as many known inverses as a vector has lanes, and measures what a
+ * check of them wants (ism/check.c); see small.h.
  *
  * With B = A0^-1: K = Y^T B and G = B X in one pass over B; R = (I + K X)^-1 by Gauss's and
  * Jordan's elimination with partial pivoting; Z = B - (G R) K row by row, each of which is measured
  * and goes out at once. Columns are filled up with zeros to `m` of them, so that loops over them
  * are unrolled.
+ *
+ * Threads: any, each on its own scratch. Cost: see small.h.
  */
+#include "gpu/host/simd/small.h"
+
+#include "gpu/host/simd/vector.h"
 
 #define WIDE HOST_SMALL_UPDATE_RANK
 
@@ -52,7 +56,7 @@ HOST_INLINE V R(largest_of)(struct R(update) * work, const V *numbers)
     V largest = {0};
     for (int64_t j = 0; j < work->n; j++) {
         work->good &= numbers[j] <= R(all)(REAL_MAX);
-        largest = R(MAX)(largest, numbers[j]);
+        largest = LARGER(largest, numbers[j]);
     }
     return largest;
 }
@@ -74,8 +78,8 @@ HOST_INLINE void R(load_thin)(struct R(update) * work, const REAL *const *x, con
         R(gather)(y, i * m, m, of_y);
         for (int64_t c = 0; c < m; c++) {
             norms[c] += R(magnitude)(of_x[c]);
-            largest_x[c] = R(MAX)(largest_x[c], R(magnitude)(of_x[c]));
-            largest_y[c] = R(MAX)(largest_y[c], R(magnitude)(of_y[c]));
+            largest_x[c] = LARGER(largest_x[c], R(magnitude)(of_x[c]));
+            largest_y[c] = LARGER(largest_y[c], R(magnitude)(of_y[c]));
         }
     }
     for (int64_t c = 0; c < m; c++)
@@ -340,7 +344,7 @@ HOST_INLINE void R(try_lines)(struct R(update) * work, REAL (*weights)[2], int64
         R(times_b)(work, rest, line);
         for (int64_t j = 0; j < n; j++)
             line[j] = R(magnitude)(line[j]);
-        work->error = R(MAX)(work->error, R(largest_of)(work, line));
+        work->error = LARGER(work->error, R(largest_of)(work, line));
     }
     for (int64_t j = 0; j < n; j++)
         work->row[j] = R(all)(-weights[j][0]);
@@ -392,7 +396,8 @@ HOST_INLINE void R(update_rank)(struct R(host_small_update) * group, int64_t n, 
 }
 
 /* Loops over columns are unrolled, and the smallest shapes have code of their own. */
-static void R(update)(struct R(host_small_update) * group, int64_t n, int64_t m, void *scratch)
+void AT_WIDTH(host__small_update)(struct R(host_small_update) * group, int64_t n, int64_t m,
+                                  void *scratch)
 {
     if (n == 8 && m == 1) {
         R(update_rank)(group, 8, 1, scratch);
@@ -428,5 +433,3 @@ static void R(update)(struct R(host_small_update) * group, int64_t n, int64_t m,
         R(update_rank)(group, n, WIDE, scratch);
     }
 }
-
-#undef WIDE
