@@ -23,12 +23,12 @@ template <typename T> struct wide;
 
 template <> struct wide<float> {
     static constexpr auto launch = cuda__lu_invert_wide_f32, factor = cuda__lu_factor_wide_f32;
-    static constexpr auto clusters = cuda__lu_invert_clusters_f32;
+    static constexpr auto clusters = cuda__lu_clusters_f32;
 };
 
 template <> struct wide<double> {
     static constexpr auto launch = cuda__lu_invert_wide_f64, factor = cuda__lu_factor_wide_f64;
-    static constexpr auto clusters = cuda__lu_invert_clusters_f64;
+    static constexpr auto clusters = cuda__lu_clusters_f64;
 };
 
 template <typename T> struct matrices {

@@ -29,16 +29,15 @@ struct middle {
     } of[PRECISION_COUNT];
 };
 
-static const struct middle inverse = {false,
-                                      {{cuda__lu_strip_f32, cuda__lu_invert_wide_f32,
-                                        cuda__lu_invert_clusters_f32, cuda__lu_groups_f32},
-                                       {cuda__lu_strip_f64, cuda__lu_invert_wide_f64,
-                                        cuda__lu_invert_clusters_f64, cuda__lu_groups_f64}}};
+static const struct middle inverse = {
+    false,
+    {{cuda__lu_strip_f32, cuda__lu_invert_wide_f32, cuda__lu_clusters_f32, cuda__lu_groups_f32},
+     {cuda__lu_strip_f64, cuda__lu_invert_wide_f64, cuda__lu_clusters_f64, cuda__lu_groups_f64}}};
 
 static const struct middle factor = {
     true,
-    {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32, cuda__lu_factor_clusters_f32, nullptr},
-     {cuda__lu_factor_f64, cuda__lu_factor_wide_f64, cuda__lu_factor_clusters_f64, nullptr}}};
+    {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32, cuda__lu_clusters_f32, nullptr},
+     {cuda__lu_factor_f64, cuda__lu_factor_wide_f64, cuda__lu_clusters_f64, nullptr}}};
 
 static bool takes(enum precision precision, int64_t n)
 {

@@ -470,8 +470,7 @@ cuda__lu_wide_launcher cuda__lu_factor_wide_f32, cuda__lu_factor_wide_f64;
 
 /* cuda__lu_cluster_blocks. */
 typedef int cuda__lu_clusters(int padded, int most);
-cuda__lu_clusters cuda__lu_invert_clusters_f32, cuda__lu_invert_clusters_f64;
-cuda__lu_clusters cuda__lu_factor_clusters_f32, cuda__lu_factor_clusters_f64;
+cuda__lu_clusters cuda__lu_clusters_f32, cuda__lu_clusters_f64;
 
 /* cuda__lu_groups. */
 typedef int cuda__lu_grouper(int64_t n, int columns, int most, int64_t matrices);

@@ -1,9 +1,6 @@
-/* gpu/cuda/tridiagonal/kernels.cuh: the kernels of `tridiagonal` in one precision; f32.cu and
- * f64.cu are their instances.
- */
-#ifndef GPU_CUDA_TRIDIAGONAL_KERNELS_CUH
-#define GPU_CUDA_TRIDIAGONAL_KERNELS_CUH
-
+/* gpu/cuda/tridiagonal/kernels.cu: the kernels of `tridiagonal` in one precision, and their
+ * launches. */
+#include "gpu/cuda/base/by_precision.cuh"
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/tridiagonal/device.cuh"
 #include "gpu/cuda/tridiagonal/serial.cuh"
@@ -465,4 +462,18 @@ static cudaError_t cuda__tri_launch(const cuda__tri_call &call, cudaStream_t str
     return cuda__tri_launch_large<T>(call, stream);
 }
 
+cudaError_t R(cuda__tri_launch)(const struct cuda__tri_call *call, cudaStream_t stream)
+{
+    return cuda__tri_launch<REAL>(*call, stream);
+}
+
+#if REAL_BITS == 64 /* of either precision: the O(n) numbers are FP64 */
+int64_t cuda__tri_part_bytes(int64_t n, int levels)
+{
+    int64_t arrays = levels > 0 ? (int)CUDA__TRI_MERGERS + 2 * levels : (int)CUDA__TRI_ARRAYS;
+    int64_t row_bytes = arrays * (int64_t)sizeof(double);
+    if (n > CUDA__TRI_BLOCK_N_MAX)
+        row_bytes += CUDA__TRI_TAIL_BYTES;
+    return CUDA__TRI_ANSWER_BYTES + cuda__tri_pitch(n) * row_bytes;
+}
 #endif
