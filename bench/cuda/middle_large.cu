@@ -281,7 +281,6 @@ template <typename T> void profile(int n, int64_t count)
     for (int width : {0, 32, 64, 128, 192, 256}) {
         for (int blocks : {16, 8, 4, 2, 1}) {
             cuda__lu_manner manner = {};
-            manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
             manner.width = width;
             manner.blocks = blocks;
             manner.behind = count > 1;

@@ -70,8 +70,8 @@ static int blocks_of_each(int most, int64_t matrices)
     return most;
 }
 
-/* Has clusters eliminate the columns where the order wants that and the current device has such as
- * hold the rows. */
+/* Has clusters eliminate the columns where the table says so. A width of 0: by halves, or the
+ * current device has no cluster that holds the rows. */
 static void choose_clusters(enum precision precision, int64_t n, int64_t matrices,
                             cuda__lu_manner *manner)
 {
@@ -92,7 +92,7 @@ static void choose_clusters(enum precision precision, int64_t n, int64_t matrice
 /* May clusters take groups of columns? */
 static bool takes_groups(const cuda__lu_manner *manner)
 {
-    return !manner->factor && !manner->shared && !manner->recovery && manner->width == 0;
+    return !manner->factor && !manner->recovery && manner->width == 0;
 }
 
 /* Has clusters take groups of columns where there are so few matrices that all have theirs at once.
@@ -113,7 +113,6 @@ static cuda__lu_manner plain_manner_of(enum precision precision, bool factors, i
 {
     cuda__lu_manner manner = {};
     manner.factor = factors;
-    manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
     manner.recovery = recovery;
     choose_clusters(precision, n, matrices, &manner);
     return manner;
