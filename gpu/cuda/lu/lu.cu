@@ -15,8 +15,8 @@
 #define RECOVERED_BY_BLOCK_N_MAX 1024
 /* What a factorisation without need of a workspace asks for. */
 #define ALIGN ((size_t)256)
-/* Blocks that have a cellar each: more than devices have multiprocessors. */
-#define CELLARS_MAX 256
+/* Blocks that spill: more than devices have multiprocessors. */
+#define SPILLS_MAX 256
 
 /* What a method runs, by precision. */
 struct middle {
@@ -208,10 +208,10 @@ size_t cuda_inverse_middle_workspace(enum precision precision, int64_t n, int64_
         return 0;
     size_t recover = n > RECOVERED_BY_BLOCK_N_MAX ? 0 : patient_bytes(precision, n);
     if (is_block(precision, false, n)) {
-        size_t cellar = needs_of(precision, false, n).cellar_bytes;
+        size_t spill = needs_of(precision, false, n).spill_bytes;
         recover *= (size_t)(matrices < RECOVERED_TOGETHER ? matrices : RECOVERED_TOGETHER);
-        cellar *= (size_t)(matrices < CELLARS_MAX ? matrices : CELLARS_MAX);
-        return cellar > recover ? cellar : recover;
+        spill *= (size_t)(matrices < SPILLS_MAX ? matrices : SPILLS_MAX);
+        return spill > recover ? spill : recover;
     }
     size_t all = wide_bytes(precision, n, false) * (size_t)matrices;
     return all > recover ? all : recover;
