@@ -31,7 +31,7 @@ struct cuda__lu_planner {
 
     void add(int from, int inner, int to, int columns)
     {
-        plan.deeds[plan.count++] = {(short)(from - plan.at), (short)inner, (short)(to - plan.at),
+        plan.steps[plan.count++] = {(short)(from - plan.at), (short)inner, (short)(to - plan.at),
                                     (short)columns};
     }
 
@@ -113,8 +113,8 @@ template <typename T, int Block>
 static cudaError_t cuda__lu_start_group(const cuda__lu_chunk &chunk, int at, int columns,
                                         unsigned matrices, cudaStream_t stream)
 {
-    static_assert(Block % 16 == 0 && CUDA__LU_GROUP_MAX / Block * 3 - 2 <= CUDA__LU_DEEDS_MAX,
-                  "there is room for all deeds");
+    static_assert(Block % 16 == 0 && CUDA__LU_GROUP_MAX / Block * 3 - 2 <= CUDA__LU_STEPS_MAX,
+                  "there is room for all steps");
     int blocks = chunk.manner.blocks;
     int rows = blocks > 0 ? cuda__lu_group_rows(chunk.padded, blocks) : INT32_MAX;
     if (rows > CUDA__LU_GROUP_ROWS_MAX)
