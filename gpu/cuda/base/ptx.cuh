@@ -103,7 +103,7 @@ template <typename T> static __device__ __forceinline__ void cuda__store_stream(
 
 /* A barrier for a block of so many threads: as __syncthreads, but warps may come to it from
  * different places in the code. */
-template <int Threads> static __device__ __forceinline__ void cuda__meet()
+template <int Threads> static __device__ __forceinline__ void cuda__block_sync()
 {
     asm volatile("barrier.cta.sync 1, %0;" ::"r"(Threads) : "memory");
 }
@@ -190,7 +190,7 @@ template <typename P> static __device__ __forceinline__ P *cuda__renewed(P *poin
 
 /* Waits for all threads of the cluster; what they wrote until now, to any memory, the others see.
  */
-static __device__ __forceinline__ void cuda__meet_cluster()
+static __device__ __forceinline__ void cuda__cluster_sync()
 {
     asm volatile(
         "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::

@@ -6,7 +6,7 @@
  * one column of the grid go round the matrices.
  *
  * Cost: A is read once a column of tiles, B once a row of tiles, C written once, and read unless
- * beta is 0. Turned operands meet conflicts of eight in shared memory. Device code.
+ * beta is 0. Turned operands have eight-way bank conflicts in shared memory. Device code.
  */
 #ifndef GPU_CUDA_GEMM_SIMT_CUH
 #define GPU_CUDA_GEMM_SIMT_CUH

@@ -386,7 +386,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_cluster {
     {
         int left = n - at - sub;
         give_rows(sub);
-        cuda__meet_cluster();
+        cuda__cluster_sync();
         take_rows(sub, left < Block ? left : Block);
         solve(sub);
         multiply(sub);
@@ -403,7 +403,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_cluster {
         share_out();
         if (threadIdx.x < 2)
             cuda__signal_begin(&shared.come[threadIdx.x]);
-        cuda__meet_cluster(); /* nobody writes to a block that has not begun */
+        cuda__cluster_sync(); /* nobody writes to a block that has not begun */
 #pragma unroll 1
         for (int sub = 0; sub < columns && at + sub < n; sub += Block) {
             panel(at + sub);

@@ -136,7 +136,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
         if (threadIdx.x < 2)
             cuda__signal_begin(&shared.come[threadIdx.x]);
         cuda__copy_arrive();
-        cuda__meet_cluster(); /* nobody writes to a block that has not begun */
+        cuda__cluster_sync(); /* nobody writes to a block that has not begun */
     }
 
     __device__ __forceinline__ void end()
@@ -155,7 +155,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
             int turn = k & 1;
             if (threadIdx.x == CUDA__WARP)
                 cuda__signal_expect(&shared.come[turn], (unsigned)(blocks * (int)sizeof(message)));
-            cuda__meet<threads>();
+            cuda__block_sync<threads>();
             if (sends())
                 cuda__send(to + turn * (int)sizeof shared.theirs[0],
                            come + turn * (int)sizeof shared.come[0],
@@ -174,7 +174,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
             message *from = blocks > 1 ? shared.theirs[turn] : &shared.ours[turn];
             mine.propose(shared.ours[turn], most);
             if (blocks > 1) {
-                cuda__meet<threads>();
+                cuda__block_sync<threads>();
                 cuda__signal_await(&shared.come[turn], (unsigned)(behind + k) >> 1 & 1);
                 winner = mine.choose(from, blocks);
             } else {
@@ -219,22 +219,22 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
      * message between the two need hold back. */
     __device__ __forceinline__ void gather(cuda__lu_step step, int turn)
     {
-        T *meeting = view.r + (turn & 1) * plan.half * plan.half;
+        T *exchange = view.r + (turn & 1) * plan.half * plan.half;
         each_chosen(step, [&](int q, int j) {
             int row = shared.chosen[step.from + q];
             if (row < 0)
                 return;
             T *own = w + row * plan.w_line + step.to + j;
-            *(vector *)(meeting + q * step.columns + j) = *(const vector *)own;
+            *(vector *)(exchange + q * step.columns + j) = *(const vector *)own;
             *(vector *)own = vector{};
         });
         __syncwarp(); /* some rows are not the block's */
-        cuda__meet_cluster();
+        cuda__cluster_sync();
         int some = n - plan.at - step.from;
         each_chosen(step, [&](int q, int j) {
             T *row = r + q * plan.r_line + j;
             if (q < some)
-                cuda__copy_async<16>(row, meeting + q * step.columns + j);
+                cuda__copy_async<16>(row, exchange + q * step.columns + j);
             else
                 *(vector *)row = vector{};
         });

@@ -310,7 +310,7 @@ template <typename T> struct cuda__lu_patient {
         return invert();
     }
 
-    /* Stores factor x, RCOND and INFO; zero_step: where partial pivoting met a zero, or 0. */
+    /* Stores factor x, RCOND and INFO; zero_step: where partial pivoting found a zero, or 0. */
     __device__ void answer(const cuda__place<T> &place, int zero_step)
     {
         bool inverted = invert_scaled(place.a), good = inverted && refine(place.a);

@@ -25,7 +25,7 @@ template <typename T> struct cuda__lu_numbers {
     T norm, factor; /* of A times the factor, a power of two */
     int info;       /* -1, 0, or the first zero pivot's step */
     int beyond;     /* a pivot is far beyond A */
-    /* While inverses are recovered: this one is; and where partial pivoting met a zero, or 0. */
+    /* While inverses are recovered: this one is; and where partial pivoting found a zero, or 0. */
     int recovered, zero_step;
 };
 

@@ -185,9 +185,9 @@ template <typename Shape> struct cuda__lu_strip_block {
     }
 
     /* A barrier of the block where the warps run different code. */
-    __device__ __forceinline__ void meet() const
+    __device__ __forceinline__ void sync() const
     {
-        cuda__meet<Shape::threads>();
+        cuda__block_sync<Shape::threads>();
     }
 
     /* What strips do once a panel at column `first` is there. */
@@ -202,7 +202,7 @@ template <typename Shape> struct cuda__lu_strip_block {
         hurry(p + 1, m);
         if (Shape::slots > 0)
             hurry_far(first, m);
-        meet();
+        sync();
         if (here[0])
             mine.template replace<0>(m, marks);
         if (here[1])
@@ -217,15 +217,15 @@ template <typename Shape> struct cuda__lu_strip_block {
             mine.template update<tiles - 1, tiles - 1>(m);
         if (Shape::slots > 0)
             spread_far(first, m);
-        meet();
+        sync();
     }
 
     __device__ __forceinline__ void eliminate_strips()
     {
         if (warp == 0)
             mine.template publish<0>(of.m[0]);
-        meet();
-        meet();
+        sync();
+        sync();
 #pragma unroll 1
         for (int first = 0; first < n; first += block)
             spread(first);
@@ -237,15 +237,15 @@ template <typename Shape> struct cuda__lu_strip_block {
     __device__ __forceinline__ void eliminate_panels()
     {
         cuda__lu_column<T, Shape::order> with(of.notes, n, lane);
-        meet();
+        sync();
 #pragma unroll 1
         for (int first = 0; first < n; first += block) {
             int p = first / block;
             with.run(panel(p), of.notes.marks[p & 1], first);
-            meet();
-            meet();
+            sync();
+            sync();
         }
-        meet();
+        sync();
     }
 
     __device__ __forceinline__ void eliminate()

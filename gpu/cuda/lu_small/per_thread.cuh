@@ -22,7 +22,7 @@
 /* ---- Between global memory and registers ---- */
 
 /* Of neighbouring matrices, whose first is at `a`: fetch() asks for the lane's, take() has it after
- * arrive() of all that were asked for, give() stores it after meet() of all that were taken. */
+ * arrive() of all that were asked for, give() stores it after sync() of all that were taken. */
 template <typename T, int N> struct cuda__per_thread_direct {
     static constexpr int bytes = N * N * (int)sizeof(T);
     static constexpr bool halves = bytes == 32;
@@ -79,7 +79,7 @@ template <typename T, int N> struct cuda__per_thread_direct {
         }
     }
 
-    static __device__ __forceinline__ void meet()
+    static __device__ __forceinline__ void sync()
     {
     }
 
@@ -124,7 +124,7 @@ template <typename T, int N> struct cuda__per_thread_staged {
         cuda__copy_wait();
     }
 
-    static __device__ __forceinline__ void meet()
+    static __device__ __forceinline__ void sync()
     {
         __syncwarp();
     }
@@ -425,7 +425,7 @@ template <typename Work, int Each> struct cuda__per_thread_run {
 #pragma unroll
         for (int g = 0; g < Each; g++)
             place::take(shared.of[g], work[g].x[0], shift[g], lane);
-        place::meet();
+        place::sync();
 #pragma unroll
         for (int g = 0; g < Each; g++) {
             U all[extras];
@@ -443,7 +443,7 @@ template <typename Work, int Each> struct cuda__per_thread_run {
             if (work[g].info < -1 && unverified)
                 atomicAdd(unverified, 1);
         }
-        place::meet();
+        place::sync();
     }
 
     /* One matrix, wherever it is. */
