@@ -158,10 +158,10 @@ cudaError_t cuda_factor_middle(enum precision precision, int64_t n, const struct
 
 /* ---- Recovery ---- */
 
-static size_t patient_bytes(enum precision precision, int64_t n)
+static size_t recovery_bytes(enum precision precision, int64_t n)
 {
-    return precision == PRECISION_FP32 ? cuda__lu_patient_bytes<float>(n)
-                                       : cuda__lu_patient_bytes<double>(n);
+    return precision == PRECISION_FP32 ? cuda__lu_recovery_bytes<float>(n)
+                                       : cuda__lu_recovery_bytes<double>(n);
 }
 
 cudaError_t cuda_recover_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
@@ -177,7 +177,7 @@ cudaError_t cuda_recover_middle(enum precision precision, int64_t n, const struc
         return inverse.of[precision].wide(n, *batch, workspace, workspace_bytes,
                                           manner_of(precision, false, n, batch->matrices, true),
                                           products, stream);
-    size_t bytes = patient_bytes(precision, n);
+    size_t bytes = recovery_bytes(precision, n);
     int64_t blocks = (int64_t)(workspace_bytes / bytes), most = 1024;
     if (blocks < 1)
         return cudaErrorMemoryAllocation;
@@ -206,7 +206,7 @@ size_t cuda_inverse_middle_workspace(enum precision precision, int64_t n, int64_
 {
     if (!takes(precision, n) || matrices < 1)
         return 0;
-    size_t recover = n > RECOVERED_BY_BLOCK_N_MAX ? 0 : patient_bytes(precision, n);
+    size_t recover = n > RECOVERED_BY_BLOCK_N_MAX ? 0 : recovery_bytes(precision, n);
     if (is_block(precision, false, n)) {
         size_t spill = needs_of(precision, false, n).spill_bytes;
         recover *= (size_t)(matrices < RECOVERED_TOGETHER ? matrices : RECOVERED_TOGETHER);

@@ -32,7 +32,7 @@ template <typename T> struct cuda__recover_memory {
 };
 
 /* One matrix and the warp that recovers it. */
-template <typename T> struct cuda__patient {
+template <typename T> struct cuda__recovery {
     typedef cuda__real<T> real;
 
     cuda__recover_memory<T> *of;
@@ -331,10 +331,10 @@ __global__ void __launch_bounds__(CUDA__WARP) cuda__recover_kernel(const cuda_ba
         for (; left; left &= left - 1) {
             cuda__place<T> place = cuda__find<T>(batch, first + __ffs((int)left) - 1, n * n);
             bool found_zero = place.info[place.within] > CUDA_INFO_UNVERIFIED;
-            struct cuda__patient<T> patient = {
+            struct cuda__recovery<T> recovery = {
                 &memory, n, lane
             };
-            patient.answer(place, found_zero);
+            recovery.answer(place, found_zero);
             __syncwarp();
         }
     }
