@@ -43,8 +43,8 @@ template <typename T> static int cuda__lu_groups(int64_t n, int columns, int mos
     });
 }
 
-/* A batch on its way. */
-template <typename T, bool Factor> struct cuda__lu_journey {
+/* The launch sequence of a chunk of a batch. */
+template <typename T, bool Factor> struct cuda__lu_sequence {
     const cuda_batch &batch;
     cuda__lu_chunk chunk;
     unsigned matrices; /* of the chunk */
@@ -420,11 +420,11 @@ static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space
     cudaError_t status = cudaSuccess;
     for (; chunk.first < batch.matrices && status == cudaSuccess; chunk.first += held) {
         int64_t left = batch.matrices - chunk.first;
-        cuda__lu_journey<T, Factor> journey = {
+        cuda__lu_sequence<T, Factor> sequence = {
             batch,  chunk,      (unsigned)(left < held ? left : held), stream, products,
             blocks, cudaSuccess};
-        journey.run();
-        status = journey.status;
+        sequence.run();
+        status = sequence.status;
     }
     return status;
 }

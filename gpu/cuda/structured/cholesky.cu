@@ -59,7 +59,7 @@ size_t cuda_cholesky_scratch(enum precision precision, int64_t n, int64_t count)
 
 /* ---- A call on its way ---- */
 
-template <typename T> struct cuda__chol_journey {
+template <typename T> struct cuda__chol_sequence {
     typedef cuda__chol_part<T> part;
     typedef cuda__chol_shape<T, true> shape;
 
@@ -336,13 +336,13 @@ static cudaError_t invert(const struct cuda_cholesky_manner *manner, struct cuda
 {
     cuda__chol_part<T> w = {(T *)task->w.at, task->w.stride, task->w.step};
     size_t before = v_bytes(manner, task->precision, task->n, task->count);
-    cuda__chol_journey<T> journey = {
+    cuda__chol_sequence<T> sequence = {
         *task,         *manner, products,
         stream,        stream,  task->n,
         manner->group, w,       (unsigned char *)task->scratch + before,
         cudaSuccess};
-    journey.run();
-    return journey.status;
+    sequence.run();
+    return sequence.status;
 }
 
 cudaError_t cuda_cholesky_invert_as(const struct cuda_cholesky_manner *manner,
