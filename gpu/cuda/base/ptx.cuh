@@ -208,7 +208,7 @@ template <typename S> static __device__ __forceinline__ S *cuda__of_block(S *sha
 /* ---- Arrivals of a block's threads ---- */
 
 /* In shared memory: opens when as many have arrived as it was begun with, and counts anew. Its
- * phases are numbered by turns: 0, 1, 0, ... What those who arrive wrote before, those who await
+ * phases alternate: 0, 1, 0, ... What those who arrive wrote before, those who await
  * the phase see. */
 struct alignas(8) cuda__gate {
     uint64_t word;
@@ -249,8 +249,8 @@ static __device__ __forceinline__ void cuda__gate_await(cuda__gate *gate, unsign
 
 /* ---- Messages between the blocks of a cluster ---- */
 
-/* In shared memory: tells when so many bytes of messages have come. Its phases are numbered by
- * turns: 0, 1, 0, ... */
+/* In shared memory: tells when so many bytes of messages have come. Its phases
+ * alternate: 0, 1, 0, ... */
 struct alignas(8) cuda__signal {
     uint64_t word;
 };

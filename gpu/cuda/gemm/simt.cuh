@@ -1,7 +1,7 @@
 /* gpu/cuda/gemm/simt.cuh: the kernel of simt.h.
  *
  * A block has a tile of C. Pieces of op(A) and op(B), `inner` indices deep, go through shared
- * memory in two places by turns, with zeros where the matrices end; what is not laid out in pieces
+ * memory double-buffered, with zeros where the matrices end; what is not laid out in pieces
  * of 16 bytes goes number by number, and what is stored transposed is turned on its way. Blocks of
  * one column of the grid go round the matrices.
  *

@@ -47,9 +47,9 @@ struct cuda__lu_plan {
 /* Shared memory; behind it the chosen rows, half x half, and the block's rows of the columns.
  */
 template <typename T, int Block> struct cuda__lu_group_memory {
-    cuda__lu_message<T, Block> ours[2];                         /* by turns */
+    cuda__lu_message<T, Block> ours[2];                         /* double-buffered */
     cuda__lu_message<T, Block> theirs[2][CUDA__LU_CLUSTER_MAX]; /* of the cluster's blocks */
-    cuda__signal come[2];                                       /* when they are there; by turns */
+    cuda__signal come[2];                       /* when they are there; double-buffered */
     alignas(16) int chosen[CUDA__LU_GROUP_MAX]; /* in each step: a row of the block; or -1 */
 };
 
@@ -215,7 +215,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
     }
 
     /* The chosen rows of all blocks come to shared memory, and the columns lose them. Their place
-     * in global memory goes by turns: a block may be a product ahead of another one, which no
+     * in global memory is double-buffered: a block may be a product ahead of another one, which no
      * message between the two need hold back. */
     __device__ __forceinline__ void gather(cuda__lu_step step, int turn)
     {

@@ -76,7 +76,7 @@ template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip
 /* Shared memory, without far panels. */
 template <typename Frame> struct cuda__lu_strip_base {
     typedef typename Frame::real_type T;
-    alignas(16) T m[2][Frame::area]; /* by turns; before and after, sums of rows */
+    alignas(16) T m[2][Frame::area]; /* double-buffered; before and after, sums of rows */
     alignas(16) T r[Frame::strips][Frame::block * Frame::r_line];
     cuda__lu_column_notes<T, Frame::order> notes;
     /* A times the factor times the vector of signs. */
