@@ -61,7 +61,7 @@ static bool is_block(enum precision precision, bool factors, int64_t n)
 }
 
 /* Of so many blocks, how many each of the matrices gets: together no more than there are
- * multiprocessors. They leave no mark on the bits. */
+ * multiprocessors. Results are bitwise independent of them. */
 static int blocks_of_each(int most, int64_t matrices)
 {
     int64_t all = cuda__multiprocessors();
@@ -96,7 +96,7 @@ static bool takes_groups(const cuda__lu_manner *manner)
 }
 
 /* Has clusters take groups of columns where there are so few matrices that all have theirs at once.
- * It leaves no mark on the bits. */
+ * Results are bitwise independent of it. */
 static void choose_groups(enum precision precision, int64_t n, int64_t matrices,
                           cuda__lu_manner *manner)
 {
