@@ -131,7 +131,7 @@ FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/%)
 fault_objects = $(call objects,$(BUILD)/faults/obj,$(wildcard gpu/process/*.c $(1)))
 BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c bench/host/*.c))
 
-# CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS="80 89" adds others. Without
+# CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS=100 adds another. Without
 # nvcc, `all` leaves the engine of the GPUs out; so do builds for sanitizers, which cannot run it.
 CUDA_ARCHS ?=
 CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),code=sm_$(a)) \

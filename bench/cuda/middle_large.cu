@@ -23,12 +23,12 @@ template <typename T> struct wide;
 
 template <> struct wide<float> {
     static constexpr auto launch = cuda__lu_invert_wide_f32, factor = cuda__lu_factor_wide_f32;
-    static constexpr auto clusters = cuda__lu_invert_clusters_f32;
+    static constexpr auto clusters = cuda__lu_clusters_f32;
 };
 
 template <> struct wide<double> {
     static constexpr auto launch = cuda__lu_invert_wide_f64, factor = cuda__lu_factor_wide_f64;
-    static constexpr auto clusters = cuda__lu_invert_clusters_f64;
+    static constexpr auto clusters = cuda__lu_clusters_f64;
 };
 
 template <typename T> struct matrices {
@@ -151,18 +151,18 @@ struct parts {
 };
 
 template <typename T, bool Factor> struct parted {
-    cuda__lu_journey<T, Factor> journey;
+    cuda__lu_sequence<T, Factor> sequence;
 
     /* f(at, inner, next, columns) for every step. */
     template <typename F> double each(F f)
     {
         return clock_seconds(
             [&](int) {
-                for (int at = 0; journey.columns_at(at) > 0; at += journey.columns_at(at)) {
-                    int inner = journey.columns_at(at), next = at + inner;
-                    f(at, inner, next, journey.columns_at(next));
+                for (int at = 0; sequence.columns_at(at) > 0; at += sequence.columns_at(at)) {
+                    int inner = sequence.columns_at(at), next = at + inner;
+                    f(at, inner, next, sequence.columns_at(next));
                 }
-                SMALL_TRY(journey.status);
+                SMALL_TRY(sequence.status);
             },
             1);
     }
@@ -171,15 +171,15 @@ template <typename T, bool Factor> struct parted {
     {
         int rest = next + columns;
         if (Factor)
-            journey.bring_below(at, inner, rest, journey.chunk.padded - rest);
+            sequence.bring_below(at, inner, rest, sequence.chunk.padded - rest);
         else
-            journey.bring_around(at, inner, rest);
+            sequence.bring_around(at, inner, rest);
     }
 
     /* Panels beside what is done meanwhile; between events of its own stream each. */
     void measure_together(struct parts *of)
     {
-        const struct cuda_side *side = cuda_products_side(journey.products);
+        const struct cuda_side *side = cuda_products_side(sequence.products);
         cudaEvent_t start, end;
         of->beside = 0;
         SMALL_TRY(cudaEventCreate(&start));
@@ -189,11 +189,11 @@ template <typename T, bool Factor> struct parted {
             if (columns == 0)
                 return;
             SMALL_TRY(cudaEventRecord(start, side->stream));
-            journey.cluster_beside(next, columns);
+            sequence.cluster_beside(next, columns);
             SMALL_TRY(cudaEventRecord(end, side->stream));
             bring_others(at, inner, next, columns);
             SMALL_TRY(cudaStreamSynchronize(side->stream));
-            SMALL_TRY(cudaStreamSynchronize(journey.stream));
+            SMALL_TRY(cudaStreamSynchronize(sequence.stream));
             SMALL_TRY(cudaEventElapsedTime(&milliseconds, start, end));
             of->beside += milliseconds / 1e3 / (CLOCK_ROUNDS + 1);
         });
@@ -204,19 +204,19 @@ template <typename T, bool Factor> struct parted {
     struct parts measure()
     {
         struct parts of;
-        int padded = journey.chunk.padded;
+        int padded = sequence.chunk.padded;
         of.panels = each(
-            [&](int at, int inner, int, int) { journey.cluster(at, inner, nullptr, nullptr); });
+            [&](int at, int inner, int, int) { sequence.cluster(at, inner, nullptr, nullptr); });
         of.moves = each([&](int at, int inner, int next, int columns) {
             int rest = next + columns;
-            journey.move(at, inner, at, rest - at);
-            journey.move(at, inner, 0, at);
-            journey.move(at, inner, rest, padded - rest);
+            sequence.move(at, inner, at, rest - at);
+            sequence.move(at, inner, 0, at);
+            sequence.move(at, inner, rest, padded - rest);
         });
         of.next = each([&](int at, int inner, int next, int columns) {
             if (!Factor)
-                journey.invert_triangles(at, inner);
-            journey.bring_below(at, inner, next, columns);
+                sequence.invert_triangles(at, inner);
+            sequence.bring_below(at, inner, next, columns);
         });
         of.others = each([&](int at, int inner, int next, int columns) {
             bring_others(at, inner, next, columns);
@@ -281,7 +281,6 @@ template <typename T> void profile(int n, int64_t count)
     for (int width : {0, 32, 64, 128, 192, 256}) {
         for (int blocks : {16, 8, 4, 2, 1}) {
             cuda__lu_manner manner = {};
-            manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
             manner.width = width;
             manner.blocks = blocks;
             manner.behind = count > 1;

@@ -11,7 +11,8 @@ struct tune_shape {
     enum small_kernel kernel;
     enum precision precision;
     int n;
-    const char *shape; /* as the tables write it, behind n; "lone " before that of a _LONE */
+    const char
+        *shape; /* as the tables write it, behind n; after "per thread " that of a _PER_THREAD */
     const void *function;
     int threads, held; /* of a block */
     size_t shared_bytes;
@@ -48,11 +49,11 @@ void tune_add(const struct tune_shape *shape);
     TUNE__SHAPE(SMALL_INVERSE, T, N, #__VA_ARGS__, cuda__inverse_shape<T, N, __VA_ARGS__>)
 #define CUDA__FACTOR(T, N, ...)                                                                    \
     TUNE__SHAPE(SMALL_FACTOR, T, N, #__VA_ARGS__, cuda__factor_shape<T, N, __VA_ARGS__>)
-#define CUDA__INVERSE_LONE(T, N, ...)                                                              \
-    TUNE__SHAPE(SMALL_INVERSE, T, N, "lone " #__VA_ARGS__,                                         \
-                cuda__inverse_lone_shape<T, N, __VA_ARGS__>)
-#define CUDA__FACTOR_LONE(T, N, ...)                                                               \
-    TUNE__SHAPE(SMALL_FACTOR, T, N, "lone " #__VA_ARGS__,                                          \
-                cuda__factor_lone_shape<T, N, __VA_ARGS__>)
+#define CUDA__INVERSE_PER_THREAD(T, N, ...)                                                        \
+    TUNE__SHAPE(SMALL_INVERSE, T, N, "per thread " #__VA_ARGS__,                                   \
+                cuda__inverse_per_thread_shape<T, N, __VA_ARGS__>)
+#define CUDA__FACTOR_PER_THREAD(T, N, ...)                                                         \
+    TUNE__SHAPE(SMALL_FACTOR, T, N, "per thread " #__VA_ARGS__,                                    \
+                cuda__factor_per_thread_shape<T, N, __VA_ARGS__>)
 
 #endif

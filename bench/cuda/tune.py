@@ -27,7 +27,7 @@ TYPES = {"FP32": "float", "FP64": "double"}
 WORDS = {"FP32": 1, "FP64": 2}  # registers a number
 WARP, REGISTERS, WARPS_MAX = 32, 65536, 64
 SHAPES_A_FILE = 2
-LONE_N_MAX = 5  # a whole matrix a lane
+PER_THREAD_N_MAX = 5  # a whole matrix a lane
 SECONDS_A_FILE = 1.5  # of one core, the headers
 SECONDS_A_SHAPE = {5: 0.5, 8: 1.5, 16: 2.5, 24: 3.5, 32: 5.0}  # of one core, to this order
 GPU_SECONDS_A_SHAPE, GPU_SECONDS_A_SIZE = 0.02, 0.5
@@ -68,10 +68,10 @@ def warps_worth_trying(rows, n, precision):
     return [(4, w // 4) if n <= 8 else (1, w) for w in found]
 
 
-def lone_shapes(precision, n):
+def per_thread_shapes(precision, n):
     """A matrix a lane: as many numbers as the registers of full, half and third occupancy hold."""
     numbers = n * n * WORDS[precision]
-    return [f"lone {each}, 4, {blocks}"
+    return [f"per thread {each}, 4, {blocks}"
             for each in (1, 2, 4) if each == 1 or each * numbers <= 40
             for blocks in (16, 12, 8, 6, 4)
             if each * numbers + 24 <= REGISTERS / (blocks * 128)][-6:]
@@ -83,7 +83,7 @@ def shapes_of(kernel, precision, n):
     blocks = [b for b in (2, 4, 8) if n > 4 and b % width == 0 and b < n]
     blocks = (blocks + [n] if n <= 8 else blocks)[:-3:-1]
     blocks += [n] if kernel == "factor" and 8 < n <= 16 else []
-    found = lone_shapes(precision, n) if n <= LONE_N_MAX else []
+    found = per_thread_shapes(precision, n) if n <= PER_THREAD_N_MAX else []
     choices = {rows: warps_worth_trying(rows, n, precision)
                for rows in rows_worth_trying(n, precision) if n > 2}
     for place in (0, 1):
@@ -130,8 +130,9 @@ def seconds(shapes, arguments):
 
 
 def line(kernel, precision, n, shape):
-    form = "_LONE" if shape.startswith("lone ") else ""
-    return f"CUDA__{kernel.upper()}{form}({TYPES[precision]}, {n}, {shape.removeprefix('lone ')})\n"
+    form = "_PER_THREAD" if shape.startswith("per thread ") else ""
+    numbers = shape.removeprefix("per thread ")
+    return f"CUDA__{kernel.upper()}{form}({TYPES[precision]}, {n}, {numbers})\n"
 
 
 def announce(shapes, arguments):
@@ -183,10 +184,10 @@ def measured(path):
 def table_of(path):
     """The shapes of a table."""
     precisions = {name: precision for precision, name in TYPES.items()}
-    pattern = re.compile(r"^CUDA__(INVERSE|FACTOR)(_LONE)?\((\w+), (\d+), (.*)\)$", re.M)
+    pattern = re.compile(r"^CUDA__(INVERSE|FACTOR)(_PER_THREAD)?\((\w+), (\d+), (.*)\)$", re.M)
     with open(path, encoding="utf-8") as file:
-        return {(kernel.lower(), precisions[name], int(n)): ("lone " if lone else "") + shape
-                for kernel, lone, name, n, shape in pattern.findall(file.read())}
+        return {(kernel.lower(), precisions[name], int(n)): ("per thread " if each else "") + shape
+                for kernel, each, name, n, shape in pattern.findall(file.read())}
 
 
 def write_table(arguments):

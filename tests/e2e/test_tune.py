@@ -9,8 +9,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "gpu/cuda/tuning/h200/lu_small.cuh"
-ROW = re.compile(r"^CUDA__(INVERSE|FACTOR)(?:_LONE)?\((float|double), (\d+), (.*)\)$", re.M)
-LONE_N_MAX, LONE_NUMBERS = 5, 3  # rows of a whole matrix a lane
+ROW = re.compile(r"^CUDA__(INVERSE|FACTOR)(?:_PER_THREAD)?\((float|double), (\d+), (.*)\)$", re.M)
+PER_THREAD_N_MAX, PER_THREAD_NUMBERS = 5, 3  # rows of a matrix per thread
 HEAD = ("# NVIDIA Test 1000\nkernel,precision,n,shape,million_per_s,percent_of_copy,registers,"
         "local_bytes,warps_a_multiprocessor,shared_bytes\n")
 
@@ -30,7 +30,7 @@ def test_the_committed_table_is_whole(kernel, count):
     for name in ("float", "double"):
         for n in range(1, 33):
             numbers = rows[kernel, name, n].split(", ")
-            if n <= LONE_N_MAX and len(numbers) == LONE_NUMBERS:
+            if n <= PER_THREAD_N_MAX and len(numbers) == PER_THREAD_NUMBERS:
                 assert all(int(number) > 0 for number in numbers)
                 continue
             assert len(numbers) == count

@@ -34,12 +34,14 @@
 
 #include "gpu/cuda/auto/limits.h"
 #include "gpu/cuda/base/call.h"
+#include "gpu/cuda/tuning/h200/auto.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define CUDA_AUTO_N_MAX 32768
+
 /* Begins with a batch. */
 cudaError_t cuda_auto(const struct cuda_call *call, cudaStream_t stream);
 /* Goes on with it: call->notes are as the last visit has left them, and the device. */

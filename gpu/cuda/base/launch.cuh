@@ -1,12 +1,6 @@
-/* gpu/cuda/base/launch.cuh: instances of the kernels, and the way from a size to its instance.
- *
- * A file of instances covers a range of sizes in one precision, so that the files compile side by
- * side. Host code; any thread.
- */
+/* gpu/cuda/base/launch.cuh: kernel launches that return the first error. Host code; any thread. */
 #ifndef GPU_CUDA_BASE_LAUNCH_CUH
 #define GPU_CUDA_BASE_LAUNCH_CUH
-
-#include <utility>
 
 #include "gpu/cuda/base/device_limits.h"
 #include "gpu/cuda/base/batch.h"
@@ -63,35 +57,5 @@ static inline cudaError_t cuda__launch(void (*kernel)(const cuda_batch), const c
     return cuda__start(kernel, (unsigned)(blocks < most ? blocks : most), threads, shared_bytes,
                        stream, batch);
 }
-
-/* Launch<n>::launch for the n among First, First + 1, ...: one of Steps. */
-template <template <int> class Launch, int First, int... Steps>
-static cudaError_t cuda__pick(int64_t n, const cuda_batch &batch, cudaStream_t stream,
-                              std::integer_sequence<int, Steps...>)
-{
-    cudaError_t error = cudaErrorInvalidValue;
-    ((n == First + Steps ? (void)(error = Launch<First + Steps>::launch(batch, stream)) : (void)0),
-     ...);
-    return error;
-}
-
-/* Defines function(n, batch, stream) for n = First .. Last. */
-#define CUDA__RANGE(function, Launch, First, Last)                                                 \
-    cudaError_t function(int64_t n, const cuda_batch &batch, cudaStream_t stream)                  \
-    {                                                                                              \
-        return cuda__pick<Launch, First>(n, batch, stream,                                         \
-                                         std::make_integer_sequence<int, (Last) - (First) + 1>()); \
-    }
-
-typedef cudaError_t cuda__range(int64_t n, const cuda_batch &batch, cudaStream_t stream);
-cuda__range cuda__inverse_f32_low, cuda__inverse_f32_middle, cuda__inverse_f32_high;
-cuda__range cuda__inverse_f64_low, cuda__inverse_f64_middle, cuda__inverse_f64_high;
-cuda__range cuda__factor_f32_low, cuda__factor_f32_middle, cuda__factor_f32_high;
-cuda__range cuda__factor_f64_low, cuda__factor_f64_middle, cuda__factor_f64_high;
-
-/* The ranges: 1 .. LOW, .. MIDDLE, .. HIGH. */
-#define CUDA__LOW 16
-#define CUDA__MIDDLE 24
-#define CUDA__HIGH CUDA_SMALL_N_MAX
 
 #endif

@@ -2,7 +2,7 @@
  *
  * FP64 runs on the tensor cores, FP32 on the multipliers (TF32 would lose the precision). M and R
  * are in shared memory, C anywhere. An entry's products are added in the order of the inner index,
- * so that the shape of the tiles leaves no mark on FP32's bits; FP64's are those of the device.
+ * so that FP32's results are bitwise independent of the tiles; FP64's are those of the device.
  *
  * Wavefronts of shared memory for a unit and 8 inner indices: FP64 (8 + 4 / Columns + 4 / Rows for
  * M and R) / 2, FP32 as much less as its numbers are shorter. Bank conflicts are absent where the

@@ -35,7 +35,7 @@ struct cuda_pool {
     bool drains, drains_for_long; /* nobody else takes a block until nothing is in use */
     uint64_t full_ns, tried_ns;   /* others have the device's memory: since when, 0: they have not;
                                      and when it was tried last */
-    uint64_t patience_ns;         /* see cuda_pool_be_patient */
+    uint64_t patience_ns;         /* see cuda_pool_set_patience */
     uint64_t given_ns;            /* when a block was given back last */
     struct entry entries[BLOCKS];
 };
@@ -75,7 +75,7 @@ void cuda_pool_destroy(struct cuda_pool **pool)
     *pool = NULL;
 }
 
-void cuda_pool_be_patient(struct cuda_pool *pool, uint64_t patience_ns)
+void cuda_pool_set_patience(struct cuda_pool *pool, uint64_t patience_ns)
 {
     pool->patience_ns = patience_ns;
 }

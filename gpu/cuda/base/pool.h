@@ -43,11 +43,11 @@ void cuda_pool_destroy(struct cuda_pool **pool);
 size_t cuda_pool_bytes_max(const struct cuda_pool *pool);
 /* How long cuda_pool_take asks to wait where others have the device's memory; at first not at all.
  * Before the pool has more than one user. */
-void cuda_pool_be_patient(struct cuda_pool *pool, uint64_t patience_ns);
+void cuda_pool_set_patience(struct cuda_pool *pool, uint64_t patience_ns);
 
 /* Takes a block of `wanted` bytes or more, or of `least` where so much is not to be had (1 <= least
  * <= wanted). cudaErrorNotReady: not now, ask again; cudaErrorMemoryAllocation: it is beyond the
- * budget, or the device had not so much for as long as the pool is patient; any other: the device
+ * budget, or the device had not so much for the pool's patience; any other: the device
  * failed. */
 cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                            struct cuda_block *block);

@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#error "the kernels need compute capability 9.0: clusters, and launches that overlap"
+#endif
+
 /* A place in shared memory, as instructions want it. */
 typedef unsigned cuda__address;
 
@@ -99,7 +103,7 @@ template <typename T> static __device__ __forceinline__ void cuda__store_stream(
 
 /* A barrier for a block of so many threads: as __syncthreads, but warps may come to it from
  * different places in the code. */
-template <int Threads> static __device__ __forceinline__ void cuda__meet()
+template <int Threads> static __device__ __forceinline__ void cuda__block_sync()
 {
     asm volatile("barrier.cta.sync 1, %0;" ::"r"(Threads) : "memory");
 }
@@ -135,19 +139,10 @@ static __device__ __forceinline__ void cuda__copy_arrive()
 static __device__ __forceinline__ void cuda__multiply_add(double *c, const double *a,
                                                           const double *b)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
                  "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-#else
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, "
-                     "{%0, %1};"
-                     : "+d"(c[i % 2 * 2]), "+d"(c[i % 2 * 2 + 1])
-                     : "d"(a[i]), "d"(b[i / 2]));
-#endif
 }
 
 /* c (16 x 8) += a (16 x 16) b (16 x 8): as two of the above, a's columns 8 on being in a[4] on, and
@@ -156,16 +151,11 @@ static __device__ __forceinline__ void cuda__multiply_add(double *c, const doubl
 static __device__ __forceinline__ void cuda__multiply_add_16(double *c, const double *a,
                                                              const double *b)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
                  "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
                  : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
                    "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
-#else
-    cuda__multiply_add(c, a, b);
-    cuda__multiply_add(c, a + 4, b + 2);
-#endif
 }
 
 /* The number is worked out here, whether it is wanted or not. */
@@ -200,31 +190,25 @@ template <typename P> static __device__ __forceinline__ P *cuda__renewed(P *poin
 
 /* Waits for all threads of the cluster; what they wrote until now, to any memory, the others see.
  */
-static __device__ __forceinline__ void cuda__meet_cluster()
+static __device__ __forceinline__ void cuda__cluster_sync()
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile(
         "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
             : "memory");
-#endif
 }
 
 /* The same place in the shared memory of another block of the cluster. */
 template <typename S> static __device__ __forceinline__ S *cuda__of_block(S *shared, unsigned rank)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     uint64_t other;
     asm("mapa.u64 %0, %1, %2;" : "=l"(other) : "l"(shared), "r"(rank));
     return (S *)other;
-#else
-    return rank == 0 ? shared : nullptr;
-#endif
 }
 
 /* ---- Arrivals of a block's threads ---- */
 
 /* In shared memory: opens when as many have arrived as it was begun with, and counts anew. Its
- * phases are numbered by turns: 0, 1, 0, ... What those who arrive wrote before, those who await
+ * phases alternate: 0, 1, 0, ... What those who arrive wrote before, those who await
  * the phase see. */
 struct alignas(8) cuda__gate {
     uint64_t word;
@@ -257,11 +241,7 @@ static __device__ __forceinline__ void cuda__gate_await(cuda__gate *gate, unsign
 {
     asm volatile("{\n\t.reg .pred done;\n"
                  "again:\n\t"
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
-#else
-                 "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n\t"
-#endif
                  "@!done bra again;\n\t}" ::"r"(cuda__address_of(gate)),
                  "r"(phase)
                  : "memory");
@@ -269,8 +249,8 @@ static __device__ __forceinline__ void cuda__gate_await(cuda__gate *gate, unsign
 
 /* ---- Messages between the blocks of a cluster ---- */
 
-/* In shared memory: tells when so many bytes of messages have come. Its phases are numbered by
- * turns: 0, 1, 0, ... */
+/* In shared memory: tells when so many bytes of messages have come. Its phases
+ * alternate: 0, 1, 0, ... */
 struct alignas(8) cuda__signal {
     uint64_t word;
 };
@@ -278,80 +258,64 @@ struct alignas(8) cuda__signal {
 /* By one thread; a barrier of the cluster must follow before messages are sent. */
 static __device__ __forceinline__ void cuda__signal_begin(cuda__signal *signal)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile(
         "mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(
             cuda__address_of(signal))
         : "memory");
-#endif
 }
 
 /* By one thread, in each phase: it ends when these bytes have come. */
 static __device__ __forceinline__ void cuda__signal_expect(cuda__signal *signal, unsigned bytes)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile(
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(cuda__address_of(signal)),
         "r"(bytes)
         : "memory");
-#endif
 }
 
 /* Until the phase has ended; the messages are then there. Not later than in the phase after it. */
 static __device__ __forceinline__ void cuda__signal_await(cuda__signal *signal, unsigned phase)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile("{\n\t.reg .pred done;\n"
                  "again:\n\t"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
                  "@!done bra again;\n\t}" ::"r"(cuda__address_of(signal)),
                  "r"(phase)
                  : "memory");
-#endif
 }
 
 /* The address of a place in the shared memory of another block, for messages. */
 static __device__ __forceinline__ cuda__address cuda__address_in(const void *shared, unsigned rank)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     cuda__address other;
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
         : "=r"(other)
         : "r"(cuda__address_of(shared)), "r"(rank));
     return other;
-#else
-    return cuda__address_of(shared);
-#endif
 }
 
 /* 16 bytes of the own shared memory go to a place of another block, whose signal is told. */
 static __device__ __forceinline__ void cuda__send(cuda__address to, cuda__address signal,
                                                   const void *from)
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     uint4 x = *(const uint4 *)from;
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], "
                  "{%1, %2, %3, %4}, [%5];" ::"r"(to),
                  "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w), "r"(signal)
                  : "memory");
-#endif
 }
 
 /* Of a launch with programmatic serialization: waits until the kernel before it in the stream is
  * done, and what it wrote is seen. */
 static __device__ __forceinline__ void cuda__wait_for_previous()
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
 }
 
 /* Lets such a launch behind this kernel put its blocks where there is room. */
 static __device__ __forceinline__ void cuda__release_next()
 {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
 }
 
 /* Begins a kernel in its turn: behind the one before it, however that was launched. The one behind

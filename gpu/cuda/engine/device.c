@@ -17,6 +17,7 @@
 
 #define POPULATE_THREADS 8
 #define PAGE_BYTES 4096
+#define CAPABILITY_MIN 9 /* of lu's clusters and of launches that overlap */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older C libraries do not name it */
 #endif
@@ -52,6 +53,12 @@ enum engine_exit cuda_device_find(int index, struct cuda_device *device)
     status = cudaGetDeviceProperties(&properties, index);
     if (status != cudaSuccess)
         return cuda__failed(status, "ask for the device's properties");
+    if (properties.major < CAPABILITY_MIN) {
+        log_line(
+            LOG_ERROR, "the device has no thread-block clusters: compute capability 9.0 is needed",
+            "device", LOG_STR, properties.name, "major", LOG_I64, (int64_t)properties.major, NULL);
+        return ENGINE_EXIT_DEVICE_OUT;
+    }
     snprintf(device->name, sizeof device->name, "cuda:%d", index);
     snprintf(device->model, sizeof device->model, "%.*s", ENGINE_NAME_MAX - 1, properties.name);
     return ENGINE_EXIT_OK;

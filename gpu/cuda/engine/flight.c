@@ -15,21 +15,11 @@
 #include "gpu/cuda/engine/fault.h"
 #include "gpu/cuda/gemm/gemm.h"
 #include "gpu/cuda/base/status.h"
+#include "gpu/cuda/tuning/h200/engine.h"
 #include "gpu/process/batch.h"
 #include "gpu/process/process.h"
 #include "gpu/process/ring.h"
 
-/* A table of at most so many items is read across the bus by the kernels. For one 8x8 that saves
- * some 2 us of 17; at 256 items the copy to the device saves 5 us of 37, at 1024 30 of 94 (H200,
- * 2026-11-21). */
-#define NEAR_ITEMS_MAX 64
-/* Up to so many bytes of matrices a batch ends with a word: seen some 1 us sooner than the stream
- * says so, and up to 10 us at 1024 matrices of 8x8. Beyond, with batches in flight side by side,
- * the word costs some 6% of the rate (32x32, 512 or 1024 a batch), and the stream is asked instead.
- */
-#define WORD_BYTES_MAX (INT64_C(2) << 20)
-/* How often the stream is asked while its word has not changed. */
-#define QUERY_NS (100 * CLOCK_US)
 /* To recover in, a block is exchanged for one that is so much larger. */
 #define WIDER 2
 
@@ -159,7 +149,7 @@ static cudaError_t bring_table(struct cuda_flight *flight)
 {
     struct cuda_call *call = &flight->call;
     bool searched = call->item_count > 1 && call->item_count < call->matrices;
-    if (!searched && call->item_count <= NEAR_ITEMS_MAX)
+    if (!searched && call->item_count <= CUDA__NEAR_ITEMS_MAX)
         return cudaSuccess;
     size_t item = flight->method->takes_tensors ? sizeof *call->tensors : sizeof *call->batch.items;
     call->batch.items = flight->d_table;
@@ -171,7 +161,7 @@ static cudaError_t bring_table(struct cuda_flight *flight)
 static bool ends_with_word(const struct engine_batch *batch, int64_t matrices)
 {
     int64_t matrix_bytes = batch->n * batch->n * precision_bytes((enum precision)batch->precision);
-    return matrices <= WORD_BYTES_MAX / matrix_bytes;
+    return matrices <= CUDA__WORD_BYTES_MAX / matrix_bytes;
 }
 
 /* Puts a kernel into the stream, and behind it the word that says it is over. */
@@ -472,7 +462,7 @@ static bool is_over(struct cuda_flight *flight, uint64_t now_ns)
     uint32_t word = atomic_load_explicit(&flight->h_memory->word, memory_order_acquire);
     if (flight->has_word && word == flight->awaited)
         return true;
-    if (flight->has_word && now_ns < flight->queried_ns + QUERY_NS)
+    if (flight->has_word && now_ns < flight->queried_ns + CUDA__QUERY_NS)
         return false;
     flight->queried_ns = now_ns;
     cudaError_t status = cudaStreamQuery(flight->stream);

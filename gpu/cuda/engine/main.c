@@ -87,7 +87,7 @@ static enum engine_exit start_lanes(const struct settings *settings, const struc
 {
     struct region_map d_arena = {.bytes = process->arena.bytes};
     enum engine_exit how = cuda_device_pin(process->arena.base, d_arena.bytes, &d_arena.base);
-    cuda_pool_be_patient(pool, ENGINE_MEMORY_WAIT_NS);
+    cuda_pool_set_patience(pool, ENGINE_MEMORY_WAIT_NS);
     for (int i = 0; how == ENGINE_EXIT_OK && i < ENGINE_LANES; i++) {
         bool is_long = i == ENGINE_LANE_LONG;
         struct cuda_lane_options options = {

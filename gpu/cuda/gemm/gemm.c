@@ -15,18 +15,8 @@
 #include "gpu/cuda/gemm/simt.h"
 #include "gpu/cuda/gemm/split_precision.h"
 #include "gpu/cuda/base/status.h"
+#include "gpu/cuda/tuning/h200/gemm.h"
 
-/* What cuBLAS asks for on Hopper; less may cost it its fastest kernels for few tiles. */
-#define SCRATCH_BYTES ((size_t)32 << 20)
-
-/* Multiplications of one matrix from which on cuBLAS is called. By timing on an H200, 2026-11-23:
- * one product of 512 x 512 x 512 is as fast there in FP64, a batch of them slower. */
-#define LARGE_MIN (INT64_C(1) << 28)
-
-/* Where products of TF32 parts are the faster ones. */
-#define SPLIT_MIN (INT64_C(1) << 31)
-#define SPLIT_SIDE_MIN 256 /* rows and columns */
-#define SPLIT_INNER_MIN 128
 #define SPLIT_SIDE_MAX (INT64_C(1) << 16) /* quarters of operands are counted in 32 bits */
 #define SPLIT_ALIGN 256                   /* bytes */
 
@@ -115,7 +105,7 @@ cudaError_t cuda_products_create(struct cuda_products *neighbour, struct cuda_pr
     if (products->library)
         products->library->users++;
     if (status == cudaSuccess && products->library)
-        status = cudaMalloc(&products->d_scratch, SCRATCH_BYTES);
+        status = cudaMalloc(&products->d_scratch, CUDA__BLAS_SCRATCH_BYTES);
     if (status == cudaSuccess)
         status = create_side(&products->side);
     if (status != cudaSuccess)
@@ -157,9 +147,9 @@ static cudaError_t turn_to(struct cuda_products *with, cudaStream_t stream)
     library->user = NULL;
     cudaError_t status = status_of(library->blas.set_stream(library->handle, stream), "set stream");
     if (status == cudaSuccess)
-        status =
-            status_of(library->blas.set_workspace(library->handle, with->d_scratch, SCRATCH_BYTES),
-                      "set workspace");
+        status = status_of(
+            library->blas.set_workspace(library->handle, with->d_scratch, CUDA__BLAS_SCRATCH_BYTES),
+            "set workspace");
     if (status != cudaSuccess)
         return status;
     library->user = with;
@@ -382,11 +372,12 @@ static bool is_valid(const struct cuda_product *p)
 
 size_t cuda_product_scratch(const struct cuda_product *p)
 {
-    const int64_t least = SPLIT_SIDE_MIN, most = SPLIT_SIDE_MAX;
+    const int64_t least = CUDA__SPLIT_SIDE_MIN, most = SPLIT_SIDE_MAX;
     bool fits = p->precision == PRECISION_FP32 && p->rows >= least && p->columns >= least &&
-                p->inner >= SPLIT_INNER_MIN && p->rows <= most && p->columns <= most &&
+                p->inner >= CUDA__SPLIT_INNER_MIN && p->rows <= most && p->columns <= most &&
                 p->inner <= most;
-    return fits && p->rows * p->columns >= SPLIT_MIN / p->inner ? cuda__product_split_bytes(p) : 0;
+    return fits && p->rows * p->columns >= CUDA__SPLIT_MIN / p->inner ? cuda__product_split_bytes(p)
+                                                                      : 0;
 }
 
 cudaError_t cuda_product(struct cuda_products *with, const struct cuda_product *product,
@@ -396,7 +387,7 @@ cudaError_t cuda_product(struct cuda_products *with, const struct cuda_product *
         return cudaErrorInvalidValue;
     if (product->rows == 0 || product->columns == 0 || product->count == 0)
         return cudaSuccess;
-    bool is_large = product->rows * product->columns * product->inner >= LARGE_MIN;
+    bool is_large = product->rows * product->columns * product->inner >= CUDA__BLAS_MIN;
     if (!is_large || !with->library)
         return cuda__product_own(product, stream);
     return product->scratch && product->alpha != 0 && cuda_product_scratch(product) > 0

@@ -6,7 +6,6 @@
 #include "gpu/cuda/gemm/simt.cuh"
 
 #define MATRICES_MAX 65535 /* of blockIdx.y; more are gone round */
-#define BLOCKS_MANY 132    /* the multiprocessors of an H200 */
 
 template <typename T>
 static cuda__operand<T> operand(const struct cuda_matrices &of, bool transposed)
@@ -35,39 +34,39 @@ static cudaError_t by(const cuda__own_product<typename Shape::T> &of, cudaStream
                         of);
 }
 
+/* The tuning table's shapes and sizes, by their names. */
 template <typename T> struct shapes {
-    typedef cuda__own_shape<T, 1, 1, 2, 2, 4> least;
-    typedef cuda__own_shape<T, 1, 1, 2, 2, 3, 32> small; /* of sums of 32 numbers and more */
-    typedef cuda__own_shape<T, 2, 1, 2, 2, 2, 32> middle;
-    typedef cuda__own_shape<T, 2, 2, 2, 2, 3> square;
-    typedef cuda__own_shape<T, 2, 2, 2, 2, 2, 32> deep;
-    typedef cuda__own_shape<T, 4, 2, 2, 2, 2> large;
+#define CUDA__OWN_SHAPE(name, ...) typedef cuda__own_shape<T, __VA_ARGS__> name;
+#define CUDA__OWN_SIZE(name, value) static constexpr int64_t name = value;
+#include "gpu/cuda/tuning/h200/gemm.cuh"
+#undef CUDA__OWN_SHAPE
+#undef CUDA__OWN_SIZE
 };
 
-/* The larger the tiles, the less is read; but few of them leave multiprocessors idle. Chosen by
- * timing on an H200, 2026-11-23; they leave the bits alone. */
 static cudaError_t of_type(const cuda__own_product<double> &of, cudaStream_t stream)
 {
     typedef shapes<double> shape;
-    if (of.rows <= 32 && of.columns <= 32)
-        return by<shape::least>(of, stream);
-    if (of.inner < 32)
+    if (of.rows <= shape::min_side_max && of.columns <= shape::min_side_max)
+        return by<shape::min>(of, stream);
+    if (of.inner < shape::deep_inner_min)
         return by<shape::square>(of, stream);
-    return tiles<shape::deep>(of) >= BLOCKS_MANY ? by<shape::deep>(of, stream)
-                                                 : by<shape::small>(of, stream);
+    return tiles<shape::deep>(of) >= cuda__multiprocessors() ? by<shape::deep>(of, stream)
+                                                             : by<shape::small>(of, stream);
 }
 
 static cudaError_t of_type(const cuda__own_product<float> &of, cudaStream_t stream)
 {
     typedef shapes<float> shape;
-    if (of.rows <= 32 && of.columns <= 32)
-        return by<shape::least>(of, stream);
-    if (of.rows > 256 && of.columns > 256 && tiles<shape::large>(of) >= BLOCKS_MANY)
+    const int64_t many = cuda__multiprocessors();
+    if (of.rows <= shape::min_side_max && of.columns <= shape::min_side_max)
+        return by<shape::min>(of, stream);
+    if (of.rows >= shape::large_side_min && of.columns >= shape::large_side_min &&
+        tiles<shape::large>(of) >= many)
         return by<shape::large>(of, stream);
-    if (of.inner < 32 || tiles<shape::square>(of) >= BLOCKS_MANY)
+    if (of.inner < shape::deep_inner_min || tiles<shape::square>(of) >= many)
         return by<shape::square>(of, stream);
-    return tiles<shape::middle>(of) >= BLOCKS_MANY / 2 ? by<shape::middle>(of, stream)
-                                                       : by<shape::small>(of, stream);
+    return tiles<shape::middle>(of) >= many / 2 ? by<shape::middle>(of, stream)
+                                                : by<shape::small>(of, stream);
 }
 
 template <typename T> static cudaError_t start(const struct cuda_product *from, cudaStream_t stream)

@@ -1,12 +1,12 @@
 /* gpu/cuda/gemm/simt.cuh: the kernel of simt.h.
  *
  * A block has a tile of C. Pieces of op(A) and op(B), `inner` indices deep, go through shared
- * memory in two places by turns, with zeros where the matrices end; what is not laid out in pieces
+ * memory double-buffered, with zeros where the matrices end; what is not laid out in pieces
  * of 16 bytes goes number by number, and what is stored transposed is turned on its way. Blocks of
  * one column of the grid go round the matrices.
  *
  * Cost: A is read once a column of tiles, B once a row of tiles, C written once, and read unless
- * beta is 0. Turned operands meet conflicts of eight in shared memory. Device code.
+ * beta is 0. Turned operands have eight-way bank conflicts in shared memory. Device code.
  */
 #ifndef GPU_CUDA_GEMM_SIMT_CUH
 #define GPU_CUDA_GEMM_SIMT_CUH

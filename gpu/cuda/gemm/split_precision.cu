@@ -5,9 +5,9 @@
 #include "gpu/cuda/base/anchor.cuh"
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/base/stage.cuh"
+#include "gpu/cuda/tuning/h200/gemm.h"
 
 #define SPLIT_THREADS 256
-#define SPLIT_BLOCKS 1024 /* that measure: a few for each multiprocessor */
 #define SPLIT_QUADS_MAX (UINT32_C(1) << 31)
 
 /* Bits of a float. */
@@ -184,8 +184,9 @@ cudaError_t cuda__split_measure(const struct cuda__split_task *task, cudaStream_
     if (status != cudaSuccess)
         return status;
     return cuda__start(cuda__split_measure_kernel,
-                       dim3(most < SPLIT_BLOCKS ? most : SPLIT_BLOCKS, 2), SPLIT_THREADS, 0, stream,
-                       *task, (uint32_t)((a->width + 3) / 4), (uint32_t)((b->width + 3) / 4));
+                       dim3(most < CUDA__SPLIT_BLOCKS ? most : CUDA__SPLIT_BLOCKS, 2),
+                       SPLIT_THREADS, 0, stream, *task, (uint32_t)((a->width + 3) / 4),
+                       (uint32_t)((b->width + 3) / 4));
 }
 
 cudaError_t cuda__split_fill(const struct cuda__split_task *task, cudaStream_t stream)

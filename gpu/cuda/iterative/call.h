@@ -18,6 +18,7 @@
 #include "gpu/cuda/base/method.h"
 #include "gpu/cuda/structured/identify.h"
 #include "gpu/cuda/gemm/gemm.h"
+#include "gpu/cuda/tuning/h200/iterative.h"
 #include "gpu/methods/iterative.h"
 
 #ifdef __cplusplus
@@ -58,11 +59,6 @@ static inline int cuda__iter_more_of(uint8_t note)
 {
     return note >> CUDA__ITER_NOTE_BITS;
 }
-
-/* Multiplications of a product, of all matrices of a chunk together: beyond these a visit is
- * nothing beside a step, and it is better to ask before each whether anybody still waits for the
- * answer. */
-#define CUDA__ITER_MORE_WORK (INT64_C(1) << 33)
 
 #define CUDA__ITER_SPARE 5 /* matrices that a scheme works in */
 
@@ -121,9 +117,6 @@ struct cuda__iter_run {
     int64_t first, count;
     bool again;
 };
-
-/* Multiplications that take about as long as the launches of a step. */
-#define CUDA__ITER_GAP_MAX (INT64_C(1) << 25)
 
 /* How many matrices that rest are computed with in a run, rather than launching twice. */
 static inline int64_t cuda__iter_gap(int64_t n)

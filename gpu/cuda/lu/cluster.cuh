@@ -46,7 +46,7 @@ template <typename T, int Block> struct alignas(16) cuda__lu_message {
     uint32_t rest;
 };
 
-/* One field of all messages, as if it were an array by turns and proposals. */
+/* One field of all messages, as if it were an array [2][proposals]. */
 template <typename Message, typename Field, Field Message::*field> struct cuda__lu_field {
     struct of_turn {
         Message *messages;
@@ -84,11 +84,12 @@ template <typename T, int Block> struct cuda__lu_mail {
 template <typename T, int Block> struct cuda__lu_cluster_memory {
     static constexpr int m_line = cuda__mma_line<T>::of_factor(Block);
     static constexpr int r_line = cuda__mma_line<T>::of_factor(CUDA__LU_WIDTH_MAX);
-    cuda__lu_message<T, Block> ours[2][CUDA__LU_CLUSTER_MAX];   /* of the block's warps, by turns */
+    cuda__lu_message<T, Block>
+        ours[2][CUDA__LU_CLUSTER_MAX]; /* of the block's warps, double-buffered */
     cuda__lu_message<T, Block> theirs[2][CUDA__LU_CLUSTER_MAX]; /* of the cluster's blocks */
-    cuda__signal come[2];                                       /* when they are there; by turns */
-    alignas(16) T r[Block * r_line];                            /* the chosen rows */
-    int chosen[Block];                                          /* rows of the block; or -1 */
+    cuda__signal come[2];            /* when they are there; double-buffered */
+    alignas(16) T r[Block * r_line]; /* the chosen rows */
+    int chosen[Block];               /* rows of the block; or -1 */
 
     __device__ __forceinline__ T *m()
     {
@@ -386,7 +387,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_cluster {
     {
         int left = n - at - sub;
         give_rows(sub);
-        cuda__meet_cluster();
+        cuda__cluster_sync();
         take_rows(sub, left < Block ? left : Block);
         solve(sub);
         multiply(sub);
@@ -403,7 +404,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_cluster {
         share_out();
         if (threadIdx.x < 2)
             cuda__signal_begin(&shared.come[threadIdx.x]);
-        cuda__meet_cluster(); /* nobody writes to a block that has not begun */
+        cuda__cluster_sync(); /* nobody writes to a block that has not begun */
 #pragma unroll 1
         for (int sub = 0; sub < columns && at + sub < n; sub += Block) {
             panel(at + sub);

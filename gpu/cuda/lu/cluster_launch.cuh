@@ -76,11 +76,9 @@ template <typename F> static bool cuda__lu_with_cluster(int rows, F f)
 }
 
 /* The blocks of a cluster for an order on the current device, no more than `most` unless that is 0;
- * 0: it has no clusters, or none that holds the rows. Asks the driver: some 10 us. */
+ * 0: no cluster of the device holds the rows. Asks the driver: some 10 us. */
 template <typename T> static int cuda__lu_cluster_blocks(int padded, int most)
 {
-    if (!cuda__current(cudaDevAttrClusterLaunch))
-        return 0;
     most = most > 0 && most < CUDA__LU_CLUSTER_MAX ? most : CUDA__LU_CLUSTER_MAX;
     for (int blocks = most; blocks >= 1; blocks /= 2) {
         cuda__lu_cluster_launch launch(padded, blocks, cuda__lu_cluster_place{1, nullptr, nullptr});

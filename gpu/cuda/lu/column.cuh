@@ -61,12 +61,12 @@ template <int Order> struct alignas(Order <= 64 ? 8 : 16) cuda__lu_marks {
 /* What is known of the steps so far; shared memory. */
 template <typename T, int Order> struct cuda__lu_column_notes {
     static constexpr int block = 4 * cuda__real<T>::width;
-    /* The chosen row from the step's column on, by turns; and -1 / its pivot. */
+    /* The chosen row from the step's column on, double-buffered; and -1 / its pivot. */
     alignas(16) T line[2][block + cuda__real<T>::width];
     T pivot[Order];
     int order[Order];                  /* the row chosen in each step */
     int step[Order];                   /* of each row; -1: not chosen yet */
-    cuda__lu_marks<Order> marks[2][8]; /* by turns of panels */
+    cuda__lu_marks<Order> marks[2][8]; /* double-buffered by panels */
 };
 
 /* The warp's view of the matrix. Order: rows. */

@@ -14,6 +14,7 @@
 #include "gpu/cuda/base/reduce.cuh"
 #include "gpu/cuda/lu/space.cuh"
 #include "gpu/cuda/base/trial.cuh"
+#include "gpu/cuda/tuning/h200/lu.h"
 
 #define CUDA__LU_ROWS 8      /* of a block: a warp each */
 #define CUDA__LU_THREADS 256 /* of every block here */
@@ -353,10 +354,6 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
         view.error[k] = fabs(sum);
 }
 
-/* Rows of so many bytes are gathered from in a cache: at n = 1024 in FP64 that took four times the
- * time of a copy, on an H200, 2026-11-22. */
-#define CUDA__LU_SHORT_ROW_BYTES 4096
-#define CUDA__LU_STAGED_BYTES (128 * 1024) /* of a row, in shared memory */
 #define CUDA__LU_STAGED_SUMS (CUDA__LU_THREADS / CUDA__WARP)
 
 /* The same, a block a row, which goes through shared memory, as much of it at a time as there is

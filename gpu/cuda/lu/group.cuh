@@ -3,11 +3,10 @@
  * it does to others.
  *
  * Each block keeps its part of the rows of these columns in shared memory from the first panel to
- * the last. Its first warp eliminates panels (lanes.cuh), the others send proposals; products
- * are everybody's. Chosen rows go through global memory to all blocks. What is done, and in which
- * order, is that of wide.cuh: the host sends it as a list of deeds. A number meets the same
- * operations in the same order, so the bits are the same, whichever way a group goes and whatever
- * the number of blocks.
+ * the last. Its first warp eliminates panels (lanes.cuh), the others send proposals; all warps make
+ * products. Chosen rows go through global memory to all blocks. The host passes the steps as a
+ * list. Each element sees the same operations in the same order as in wide.cuh, so results are
+ * bitwise equal for any number of blocks.
  *
  * So the batch may decide: few matrices have the device to themselves, and a cluster makes the
  * chain of a matrix's steps short; many hide each other's, one block a panel.
@@ -27,10 +26,10 @@
 #define CUDA__LU_GROUP_MAX 128     /* columns */
 #define CUDA__LU_GROUP_ROWS 32     /* those of a block are a multiple of it */
 #define CUDA__LU_GROUP_ROWS_MAX 64 /* a multiple of that */
-#define CUDA__LU_DEEDS_MAX 24      /* for CUDA__LU_GROUP_MAX columns, 16 a panel */
+#define CUDA__LU_STEPS_MAX 24      /* for CUDA__LU_GROUP_MAX columns, 16 a panel */
 
 /* Columns are counted from the group's first. */
-struct cuda__lu_deed {
+struct cuda__lu_step {
     short from, inner; /* the panel's columns; or those that are brought */
     short to, columns; /* to these; 0 columns: a panel */
 };
@@ -42,15 +41,15 @@ struct cuda__lu_plan {
     int half;           /* columns that are brought to others at once, at most */
     int w_line, r_line; /* distances of rows in shared memory */
     int count;
-    cuda__lu_deed deeds[CUDA__LU_DEEDS_MAX];
+    cuda__lu_step steps[CUDA__LU_STEPS_MAX];
 };
 
 /* Shared memory; behind it the chosen rows, half x half, and the block's rows of the columns.
  */
 template <typename T, int Block> struct cuda__lu_group_memory {
-    cuda__lu_message<T, Block> ours[2];                         /* by turns */
+    cuda__lu_message<T, Block> ours[2];                         /* double-buffered */
     cuda__lu_message<T, Block> theirs[2][CUDA__LU_CLUSTER_MAX]; /* of the cluster's blocks */
-    cuda__signal come[2];                                       /* when they are there; by turns */
+    cuda__signal come[2];                       /* when they are there; double-buffered */
     alignas(16) int chosen[CUDA__LU_GROUP_MAX]; /* in each step: a row of the block; or -1 */
 };
 
@@ -137,7 +136,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
         if (threadIdx.x < 2)
             cuda__signal_begin(&shared.come[threadIdx.x]);
         cuda__copy_arrive();
-        cuda__meet_cluster(); /* nobody writes to a block that has not begun */
+        cuda__cluster_sync(); /* nobody writes to a block that has not begun */
     }
 
     __device__ __forceinline__ void end()
@@ -156,7 +155,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
             int turn = k & 1;
             if (threadIdx.x == CUDA__WARP)
                 cuda__signal_expect(&shared.come[turn], (unsigned)(blocks * (int)sizeof(message)));
-            cuda__meet<threads>();
+            cuda__block_sync<threads>();
             if (sends())
                 cuda__send(to + turn * (int)sizeof shared.theirs[0],
                            come + turn * (int)sizeof shared.come[0],
@@ -175,7 +174,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
             message *from = blocks > 1 ? shared.theirs[turn] : &shared.ours[turn];
             mine.propose(shared.ours[turn], most);
             if (blocks > 1) {
-                cuda__meet<threads>();
+                cuda__block_sync<threads>();
                 cuda__signal_await(&shared.come[turn], (unsigned)(behind + k) >> 1 & 1);
                 winner = mine.choose(from, blocks);
             } else {
@@ -208,34 +207,34 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
     /* ---- The other columns ---- */
 
     /* f(q, j) for the pieces of chosen rows: row q, column j. */
-    template <typename F> __device__ __forceinline__ void each_chosen(cuda__lu_deed deed, F f)
+    template <typename F> __device__ __forceinline__ void each_chosen(cuda__lu_step step, F f)
     {
-        int across = deed.columns / width;
-        for (int e = (int)threadIdx.x; e < deed.inner * across; e += threads)
+        int across = step.columns / width;
+        for (int e = (int)threadIdx.x; e < step.inner * across; e += threads)
             f(e / across, e % across * width);
     }
 
     /* The chosen rows of all blocks come to shared memory, and the columns lose them. Their place
-     * in global memory goes by turns: a block may be a product ahead of another one, which no
+     * in global memory is double-buffered: a block may be a product ahead of another one, which no
      * message between the two need hold back. */
-    __device__ __forceinline__ void gather(cuda__lu_deed deed, int turn)
+    __device__ __forceinline__ void gather(cuda__lu_step step, int turn)
     {
-        T *meeting = view.r + (turn & 1) * plan.half * plan.half;
-        each_chosen(deed, [&](int q, int j) {
-            int row = shared.chosen[deed.from + q];
+        T *exchange = view.r + (turn & 1) * plan.half * plan.half;
+        each_chosen(step, [&](int q, int j) {
+            int row = shared.chosen[step.from + q];
             if (row < 0)
                 return;
-            T *own = w + row * plan.w_line + deed.to + j;
-            *(vector *)(meeting + q * deed.columns + j) = *(const vector *)own;
+            T *own = w + row * plan.w_line + step.to + j;
+            *(vector *)(exchange + q * step.columns + j) = *(const vector *)own;
             *(vector *)own = vector{};
         });
         __syncwarp(); /* some rows are not the block's */
-        cuda__meet_cluster();
-        int some = n - plan.at - deed.from;
-        each_chosen(deed, [&](int q, int j) {
+        cuda__cluster_sync();
+        int some = n - plan.at - step.from;
+        each_chosen(step, [&](int q, int j) {
             T *row = r + q * plan.r_line + j;
             if (q < some)
-                cuda__copy_async<16>(row, meeting + q * deed.columns + j);
+                cuda__copy_async<16>(row, exchange + q * step.columns + j);
             else
                 *(vector *)row = vector{};
         });
@@ -244,22 +243,22 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
     }
 
     /* The columns += M R, a tile of Down x 1 units a warp. */
-    template <int Down> __device__ __forceinline__ void multiply(cuda__lu_deed deed)
+    template <int Down> __device__ __forceinline__ void multiply(cuda__lu_step step)
     {
         constexpr int unit = CUDA__UNIT;
-        int across = deed.columns / unit, tiles = rows / (Down * unit) * across, line = plan.w_line;
+        int across = step.columns / unit, tiles = rows / (Down * unit) * across, line = plan.w_line;
 #pragma unroll 1
         for (int t = warp; t < tiles; t += warps) {
             T *row = w + t / across * Down * unit * line;
-            T *corner = row + deed.to + t % across * unit;
+            T *corner = row + step.to + t % across * unit;
             const T *by = r + t % across * unit;
             cuda__mma_tile<T, Down, 1> tile;
             tile.each(lane, [&](int i, int j, T *x) {
                 *(vector *)x = *(const vector *)(corner + i * line + j);
             });
             __syncwarp(); /* the tensor cores want the lanes together */
-            for (int k = 0; k < deed.inner; k += inner)
-                tile.template multiply<inner>(row + deed.from + k, line, by + k * plan.r_line,
+            for (int k = 0; k < step.inner; k += inner)
+                tile.template multiply<inner>(row + step.from + k, line, by + k * plan.r_line,
                                               plan.r_line, lane);
             tile.each(lane, [&](int i, int j, T *x) {
                 *(vector *)(corner + i * line + j) = *(const vector *)x;
@@ -267,13 +266,13 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
         }
     }
 
-    __device__ __forceinline__ void bring(cuda__lu_deed deed, int turn)
+    __device__ __forceinline__ void bring(cuda__lu_step step, int turn)
     {
-        gather(deed, turn);
-        if (rows / (2 * CUDA__UNIT) * (deed.columns / CUDA__UNIT) >= warps)
-            multiply<2>(deed);
+        gather(step, turn);
+        if (rows / (2 * CUDA__UNIT) * (step.columns / CUDA__UNIT) >= warps)
+            multiply<2>(step);
         else
-            multiply<1>(deed);
+            multiply<1>(step);
         __syncthreads();
     }
 
@@ -282,10 +281,10 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
         begin();
 #pragma unroll 1
         for (int d = 0; d < plan.count; d++) {
-            if (plan.deeds[d].columns > 0)
-                bring(plan.deeds[d], d);
+            if (plan.steps[d].columns > 0)
+                bring(plan.steps[d], d);
             else
-                panel(plan.deeds[d].from);
+                panel(plan.steps[d].from);
         }
         end();
     }

@@ -9,21 +9,19 @@
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/lu/group.cuh"
 
-/* The columns at .. at + columns - 1 of order n: the left half, what it does to the right half, the
- * right half and, for an inverse, what that does to the left half. of.whole(at, columns) tells that
- * these columns are done without, as they must be up to `block`; of.apply(from, inner, at, columns)
- * brings columns to others. */
-template <bool Factor, typename Of>
-static void cuda__lu_by_halves(int n, int block, int at, int columns, Of &of)
+/* Eliminates the columns at .. at + columns - 1 of order n: the left half, which is applied to the
+ * right half, then the right half, which is applied to the left half. of.whole(at, columns)
+ * eliminates columns without halving them and returns true, as it must up to `block` columns;
+ * of.apply(from, inner, at, columns) applies columns to others. */
+template <typename Of> static void cuda__lu_by_halves(int n, int block, int at, int columns, Of &of)
 {
     if (at >= n || of.whole(at, columns))
         return; /* from n on there is padding */
     int left = ((columns + block - 1) / block + 1) / 2 * block;
-    cuda__lu_by_halves<Factor>(n, block, at, left, of);
+    cuda__lu_by_halves(n, block, at, left, of);
     of.apply(at, left, at + left, columns - left);
-    cuda__lu_by_halves<Factor>(n, block, at + left, columns - left, of);
-    if (!Factor)
-        of.apply(at + left, columns - left, at, left);
+    cuda__lu_by_halves(n, block, at + left, columns - left, of);
+    of.apply(at + left, columns - left, at, left);
 }
 
 /* Writes down what there is to do. */
@@ -33,7 +31,7 @@ struct cuda__lu_planner {
 
     void add(int from, int inner, int to, int columns)
     {
-        plan.deeds[plan.count++] = {(short)(from - plan.at), (short)inner, (short)(to - plan.at),
+        plan.steps[plan.count++] = {(short)(from - plan.at), (short)inner, (short)(to - plan.at),
                                     (short)columns};
     }
 
@@ -69,7 +67,7 @@ static cuda__lu_plan cuda__lu_plan_group(int n, int block, int rows, int at, int
     plan.half = (columns / block + 1) / 2 * block;
     plan.w_line = cuda__mma_line<T>::of_factor(columns);
     plan.r_line = cuda__mma_line<T>::of_factor(plan.half);
-    cuda__lu_by_halves<false>(n, block, at, columns, planner);
+    cuda__lu_by_halves(n, block, at, columns, planner);
     return plan;
 }
 
@@ -115,8 +113,8 @@ template <typename T, int Block>
 static cudaError_t cuda__lu_start_group(const cuda__lu_chunk &chunk, int at, int columns,
                                         unsigned matrices, cudaStream_t stream)
 {
-    static_assert(Block % 16 == 0 && CUDA__LU_GROUP_MAX / Block * 3 - 2 <= CUDA__LU_DEEDS_MAX,
-                  "there is room for all deeds");
+    static_assert(Block % 16 == 0 && CUDA__LU_GROUP_MAX / Block * 3 - 2 <= CUDA__LU_STEPS_MAX,
+                  "there is room for all steps");
     int blocks = chunk.manner.blocks;
     int rows = blocks > 0 ? cuda__lu_group_rows(chunk.padded, blocks) : INT32_MAX;
     if (rows > CUDA__LU_GROUP_ROWS_MAX)
@@ -138,8 +136,6 @@ template <typename T, int Block>
 static int cuda__lu_group_blocks(int n, int columns, int most, int64_t matrices)
 {
     int padded = cuda__lu_padded(n), blocks = most;
-    if (!cuda__current(cudaDevAttrClusterLaunch))
-        return 0;
     while (blocks > 1 && blocks / 2 * CUDA__LU_GROUP_ROWS >= padded)
         blocks /= 2; /* or half of them would have no rows */
     for (; blocks >= 1; blocks /= 2) {

@@ -7,8 +7,8 @@
  * and eliminates. Reciprocals are had while the warp finds its largest number.
  *
  * Cost of a step by the clock of an H200, 2026-11-22, FP64, two rows of 16 numbers a lane: to
- * propose 380 cycles, to meet the other warps 34, until all messages are there 470, to choose 194,
- * to eliminate 446. Device code.
+ * propose 380 cycles, to sync with the other warps 34, until all messages are there 470, to choose
+ * 194, to eliminate 446. Device code.
  */
 #ifndef GPU_CUDA_LU_LANES_CUH
 #define GPU_CUDA_LU_LANES_CUH

@@ -15,8 +15,8 @@
 #define RECOVERED_BY_BLOCK_N_MAX 1024
 /* What a factorisation without need of a workspace asks for. */
 #define ALIGN ((size_t)256)
-/* Blocks that have a cellar each: more than devices have multiprocessors. */
-#define CELLARS_MAX 256
+/* Blocks that spill: more than devices have multiprocessors. */
+#define SPILLS_MAX 256
 
 /* What a method runs, by precision. */
 struct middle {
@@ -29,16 +29,15 @@ struct middle {
     } of[PRECISION_COUNT];
 };
 
-static const struct middle inverse = {false,
-                                      {{cuda__lu_strip_f32, cuda__lu_invert_wide_f32,
-                                        cuda__lu_invert_clusters_f32, cuda__lu_groups_f32},
-                                       {cuda__lu_strip_f64, cuda__lu_invert_wide_f64,
-                                        cuda__lu_invert_clusters_f64, cuda__lu_groups_f64}}};
+static const struct middle inverse = {
+    false,
+    {{cuda__lu_strip_f32, cuda__lu_invert_wide_f32, cuda__lu_clusters_f32, cuda__lu_groups_f32},
+     {cuda__lu_strip_f64, cuda__lu_invert_wide_f64, cuda__lu_clusters_f64, cuda__lu_groups_f64}}};
 
 static const struct middle factor = {
     true,
-    {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32, cuda__lu_factor_clusters_f32, nullptr},
-     {cuda__lu_factor_f64, cuda__lu_factor_wide_f64, cuda__lu_factor_clusters_f64, nullptr}}};
+    {{cuda__lu_factor_f32, cuda__lu_factor_wide_f32, cuda__lu_clusters_f32, nullptr},
+     {cuda__lu_factor_f64, cuda__lu_factor_wide_f64, cuda__lu_clusters_f64, nullptr}}};
 
 static bool takes(enum precision precision, int64_t n)
 {
@@ -62,7 +61,7 @@ static bool is_block(enum precision precision, bool factors, int64_t n)
 }
 
 /* Of so many blocks, how many each of the matrices gets: together no more than there are
- * multiprocessors. They leave no mark on the bits. */
+ * multiprocessors. Results are bitwise independent of them. */
 static int blocks_of_each(int most, int64_t matrices)
 {
     int64_t all = cuda__multiprocessors();
@@ -71,8 +70,8 @@ static int blocks_of_each(int most, int64_t matrices)
     return most;
 }
 
-/* Has clusters eliminate the columns where the order wants that and the current device has such as
- * hold the rows. */
+/* Has clusters eliminate the columns where the table says so. A width of 0: by halves, or the
+ * current device has no cluster that holds the rows. */
 static void choose_clusters(enum precision precision, int64_t n, int64_t matrices,
                             cuda__lu_manner *manner)
 {
@@ -93,11 +92,11 @@ static void choose_clusters(enum precision precision, int64_t n, int64_t matrice
 /* May clusters take groups of columns? */
 static bool takes_groups(const cuda__lu_manner *manner)
 {
-    return !manner->factor && !manner->shared && !manner->recovery && manner->width == 0;
+    return !manner->factor && !manner->recovery && manner->width == 0;
 }
 
 /* Has clusters take groups of columns where there are so few matrices that all have theirs at once.
- * It leaves no mark on the bits. */
+ * Results are bitwise independent of it. */
 static void choose_groups(enum precision precision, int64_t n, int64_t matrices,
                           cuda__lu_manner *manner)
 {
@@ -114,7 +113,6 @@ static cuda__lu_manner plain_manner_of(enum precision precision, bool factors, i
 {
     cuda__lu_manner manner = {};
     manner.factor = factors;
-    manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
     manner.recovery = recovery;
     choose_clusters(precision, n, matrices, &manner);
     return manner;
@@ -160,10 +158,10 @@ cudaError_t cuda_factor_middle(enum precision precision, int64_t n, const struct
 
 /* ---- Recovery ---- */
 
-static size_t patient_bytes(enum precision precision, int64_t n)
+static size_t recovery_bytes(enum precision precision, int64_t n)
 {
-    return precision == PRECISION_FP32 ? cuda__lu_patient_bytes<float>(n)
-                                       : cuda__lu_patient_bytes<double>(n);
+    return precision == PRECISION_FP32 ? cuda__lu_recovery_bytes<float>(n)
+                                       : cuda__lu_recovery_bytes<double>(n);
 }
 
 cudaError_t cuda_recover_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
@@ -179,7 +177,7 @@ cudaError_t cuda_recover_middle(enum precision precision, int64_t n, const struc
         return inverse.of[precision].wide(n, *batch, workspace, workspace_bytes,
                                           manner_of(precision, false, n, batch->matrices, true),
                                           products, stream);
-    size_t bytes = patient_bytes(precision, n);
+    size_t bytes = recovery_bytes(precision, n);
     int64_t blocks = (int64_t)(workspace_bytes / bytes), most = 1024;
     if (blocks < 1)
         return cudaErrorMemoryAllocation;
@@ -208,12 +206,12 @@ size_t cuda_inverse_middle_workspace(enum precision precision, int64_t n, int64_
 {
     if (!takes(precision, n) || matrices < 1)
         return 0;
-    size_t recover = n > RECOVERED_BY_BLOCK_N_MAX ? 0 : patient_bytes(precision, n);
+    size_t recover = n > RECOVERED_BY_BLOCK_N_MAX ? 0 : recovery_bytes(precision, n);
     if (is_block(precision, false, n)) {
-        size_t cellar = needs_of(precision, false, n).cellar_bytes;
+        size_t spill = needs_of(precision, false, n).spill_bytes;
         recover *= (size_t)(matrices < RECOVERED_TOGETHER ? matrices : RECOVERED_TOGETHER);
-        cellar *= (size_t)(matrices < CELLARS_MAX ? matrices : CELLARS_MAX);
-        return cellar > recover ? cellar : recover;
+        spill *= (size_t)(matrices < SPILLS_MAX ? matrices : SPILLS_MAX);
+        return spill > recover ? spill : recover;
     }
     size_t all = wide_bytes(precision, n, false) * (size_t)matrices;
     return all > recover ? all : recover;

@@ -11,8 +11,10 @@
  * orders matrices are worked on in the workspace, as many at a time as it holds, by a sequence of
  * launches for all of them.
  *
- * A large matrix takes many launches (n = 4096 some 350; on a device without clusters some 5,000):
- * a launcher returns when the stream's queue has taken them all.
+ * A large matrix takes many launches (n = 4096 some 350): a launcher returns when the stream's
+ * queue has taken them all. An order whose rows no cluster of the device holds is
+ * cudaErrorNotSupported: clusters of 16 blocks, which an H100 has, hold all orders, those of 8 hold
+ * 16384 rows.
  *
  * Threads: any, with its own stream and workspace.
  */

@@ -4,8 +4,7 @@
  * first of equals in the order that row interchanges would have given the rows, as LAPACK chooses.
  * Rows are never moved; a thread keeps its row's place. Each warp proposes its best row and puts
  * that row's part in the panel into shared memory; behind one barrier all threads pick among the
- * proposals and eliminate. Proposals have two places each, by turns, so that one barrier a step is
- * enough.
+ * proposals and eliminate. Proposals are double-buffered, so that one barrier a step is enough.
  *
  * Gauss-Jordan (an inverse): all other rows are eliminated, and the step's column becomes the
  * multipliers: what is added to a row is M times the chosen rows. Chosen rows are not divided by
@@ -29,7 +28,7 @@
 #define CUDA__LU_GROWN 8
 #define CUDA__LU_SHARED_MAX (227 * 1024) /* of a block, from compute capability 9.0 on */
 
-/* What the warps, or as many others, propose, by turns. */
+/* The proposals of the warps, or of as many others, double-buffered. */
 template <typename T, int Block, int Count> struct cuda__lu_proposals {
     static constexpr int count = Count;
     alignas(16) T row[2][Count][Block];   /* from the step's column on */

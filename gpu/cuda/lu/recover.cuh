@@ -23,7 +23,7 @@
 #define CUDA__LU_RESIDUAL_REPAIRABLE 0.9f /* below 1 Newton's steps converge */
 
 /* A block's part of the workspace. */
-template <typename T> struct cuda__lu_patient_space {
+template <typename T> struct cuda__lu_recovery_space {
     T *a, *x, *other;    /* n x n */
     T *lines;            /* CUDA__LU_RECOVER_WARPS x n */
     T *column;           /* n */
@@ -32,7 +32,7 @@ template <typename T> struct cuda__lu_patient_space {
 
 template <typename T>
 static __host__ __device__ inline unsigned char *
-cuda__lu_lay_out_patient(cuda__lu_patient_space<T> &space, unsigned char *at, int64_t n)
+cuda__lu_lay_out_recovery(cuda__lu_recovery_space<T> &space, unsigned char *at, int64_t n)
 {
     auto take = [&at](size_t bytes) {
         unsigned char *from = at;
@@ -49,11 +49,11 @@ cuda__lu_lay_out_patient(cuda__lu_patient_space<T> &space, unsigned char *at, in
     return at;
 }
 
-template <typename T> static inline size_t cuda__lu_patient_bytes(int64_t n)
+template <typename T> static inline size_t cuda__lu_recovery_bytes(int64_t n)
 {
-    cuda__lu_patient_space<T> space;
+    cuda__lu_recovery_space<T> space;
     unsigned char *none = nullptr;
-    return (size_t)(cuda__lu_lay_out_patient(space, none, n) - none);
+    return (size_t)(cuda__lu_lay_out_recovery(space, none, n) - none);
 }
 
 /* The largest entry seen so far, the first of equals. */
@@ -76,10 +76,10 @@ template <typename T> struct cuda__lu_recover_shared {
 };
 
 /* One matrix and the block that recovers it. Every function leaves the block at a barrier. */
-template <typename T> struct cuda__lu_patient {
+template <typename T> struct cuda__lu_recovery {
     typedef cuda__real<T> real;
 
-    cuda__lu_patient_space<T> of;
+    cuda__lu_recovery_space<T> of;
     cuda__lu_recover_shared<T> &shared;
     int n, thread, warp, lane;
     T norm, factor; /* |factor A|; factor is a power of two, and x the inverse of factor A */
@@ -310,7 +310,7 @@ template <typename T> struct cuda__lu_patient {
         return invert();
     }
 
-    /* Stores factor x, RCOND and INFO; zero_step: where partial pivoting met a zero, or 0. */
+    /* Stores factor x, RCOND and INFO; zero_step: where partial pivoting found a zero, or 0. */
     __device__ void answer(const cuda__place<T> &place, int zero_step)
     {
         bool inverted = invert_scaled(place.a), good = inverted && refine(place.a);
@@ -335,21 +335,21 @@ static __global__ void __launch_bounds__(CUDA__LU_RECOVER_THREADS)
     cuda__lu_recover_kernel(const cuda_batch batch, unsigned char *space, size_t bytes, int n)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
-    cuda__lu_patient<T> patient = {{},
-                                   *(cuda__lu_recover_shared<T> *)cuda__memory,
-                                   n,
-                                   (int)threadIdx.x,
-                                   (int)(threadIdx.x / CUDA__WARP),
-                                   (int)(threadIdx.x % CUDA__WARP),
-                                   0,
-                                   1};
+    cuda__lu_recovery<T> recovery = {{},
+                                     *(cuda__lu_recover_shared<T> *)cuda__memory,
+                                     n,
+                                     (int)threadIdx.x,
+                                     (int)(threadIdx.x / CUDA__WARP),
+                                     (int)(threadIdx.x % CUDA__WARP),
+                                     0,
+                                     1};
     for (int64_t index = blockIdx.x; index < batch.matrices; index += gridDim.x) {
         cuda__place<T> place = cuda__find<T>(batch, index, n * n);
         int info = place.info ? place.info[place.within] : 0;
         if (info >= -1)
             continue;
-        cuda__lu_lay_out_patient(patient.of, space + blockIdx.x * bytes, n);
-        patient.answer(place, info - CUDA_INFO_UNVERIFIED);
+        cuda__lu_lay_out_recovery(recovery.of, space + blockIdx.x * bytes, n);
+        recovery.answer(place, info - CUDA_INFO_UNVERIFIED);
         __syncthreads();
     }
 }

@@ -223,7 +223,7 @@ static_assert(CUDA__LU_WIDTH_MAX <= CUDA__LU_TRIANGLE_THREADS, "or one row");
 template <typename T> struct cuda__lu_triangle_memory {
     static constexpr int piece = CUDA__LU_TRIANGLE, line = cuda__mma_line<T>::of_factor(piece);
     static constexpr int row_line = cuda__mma_line<T>::of_factor(CUDA__LU_WIDTH_MAX);
-    alignas(16) T row[2][piece * row_line];                     /* of pieces, by turns */
+    alignas(16) T row[2][piece * row_line];                     /* of pieces, double-buffered */
     alignas(16) T x[CUDA__LU_WIDTH_MAX * line];                 /* the columns of the inverse */
     alignas(16) T parts[CUDA__LU_TRIANGLE_WARPS][piece * line]; /* of a sum, a warp each */
     T diagonal[CUDA__LU_TRIANGLE_PIECES][piece * line];         /* pieces, then their inverses */

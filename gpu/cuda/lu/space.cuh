@@ -11,40 +11,32 @@
 #include "gpu/cuda/base/mma_tile.cuh"
 #include "gpu/cuda/gemm/gemm.h"
 
-#define CUDA__LU_PANEL_MAX 32   /* columns of a panel at most; orders are padded to it */
-#define CUDA__LU_STRIP 32       /* columns that are summed together */
-#define CUDA__LU_FACTOR_STEP 64 /* columns of LU that are brought to the others together */
+#define CUDA__LU_PANEL_MAX 32 /* columns of a panel at most; orders are padded to it */
+#define CUDA__LU_STRIP 32     /* columns that are summed together */
 
 /* Columns that a cluster eliminates together at most, and the columns of its panels. */
 #define CUDA__LU_WIDTH_MAX 256
 #define CUDA__LU_CLUSTER_COLUMNS_MAX 16
 
 #define CUDA__LU_ONE_BLOCK_MAX 1024 /* rows of a panel that one block eliminates */
-#define CUDA__LU_STEP_WARPS 8       /* of the blocks that share a panel of more rows */
-#define CUDA__LU_STEP_ROWS (CUDA__LU_STEP_WARPS * CUDA__WARP)
-#define CUDA__LU_STEP_BLOCK 16 /* columns of such a panel */
-#define CUDA__LU_STEP_BLOCKS_MAX 128
 
 /* What is known of one matrix. */
 template <typename T> struct cuda__lu_numbers {
     T norm, factor; /* of A times the factor, a power of two */
     int info;       /* -1, 0, or the first zero pivot's step */
     int beyond;     /* a pivot is far beyond A */
-    /* While inverses are recovered: this one is; and where partial pivoting met a zero, or 0. */
+    /* While inverses are recovered: this one is; and where partial pivoting found a zero, or 0. */
     int recovered, zero_step;
 };
 
 /* One matrix's part of the workspace. */
 template <typename T> struct cuda__lu_view {
     T *w; /* padded x padded */
-    /* Inverse: the chosen rows, at most half x half; in a group twice as many as half of its
-     * columns have. LU: those, CUDA__LU_FACTOR_STEP x padded. By clusters: width x padded, each
-     * column at its place. */
+    /* The chosen rows, at most half x half; in a group twice as many as half of its columns have.
+     * By clusters: width x padded, each column at its place. */
     T *r;
-    T *rows; /* by clusters: a panel's chosen rows, CUDA__LU_CLUSTER_COLUMNS_MAX x width */
-    /* What is added to a row: LU, padded x CUDA__LU_FACTOR_STEP; an inverse by clusters, padded x
-     * width, negated (rows.cuh). */
-    T *m;
+    T *rows;  /* by clusters: a panel's chosen rows, CUDA__LU_CLUSTER_COLUMNS_MAX x width */
+    T *m;     /* inverse by clusters: what is added to a row, padded x width, negated (rows.cuh) */
     T *v;     /* inverse by clusters: L^-1 times R, as R */
     T *lower; /* by clusters, width x width: LU, -L without the ones; inverse, L^-1 */
     T *pivot, *product, *scale, *error; /* n each, and so are order, place and step */
@@ -53,19 +45,16 @@ template <typename T> struct cuda__lu_view {
     int *origin;    /* by clusters: the row of A that is there; n */
     int *row_place; /* padded: of each row, see cuda__lu_panel */
     cuda__lu_numbers<T> *numbers;
-    /* What the blocks that share a panel propose. */
-    cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_BLOCKS_MAX> *proposals;
 };
 
 /* How matrices are worked on. */
 struct cuda__lu_manner {
     bool factor;
-    bool shared;   /* panels have more rows than one block has threads: blocks share them */
     bool recovery; /* only inverses that are to be recovered are worked on */
-    /* By clusters (cluster.cuh): so many columns together, a multiple of
-     * CUDA__LU_PANEL_MAX; 0: no clusters. */
+    /* By clusters (cluster.cuh): so many columns together, a multiple of CUDA__LU_PANEL_MAX. 0: an
+     * inverse up to CUDA__LU_ONE_BLOCK_MAX, by halves (wide.cuh). */
     int width;
-    /* An inverse without those: groups of so many columns at most are a launch (group.cuh), a
+    /* By halves: groups of so many columns at most are a launch (group.cuh), a
      * multiple of CUDA__LU_PANEL_MAX; 0: a panel is one. */
     int group;
     int blocks;  /* of a cluster: with a width at most, 0: as many as the device gives; of groups */
@@ -93,7 +82,6 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
                  cuda__lu_manner manner)
 {
     size_t half = (size_t)(padded / CUDA__LU_PANEL_MAX + 1) / 2 * CUDA__LU_PANEL_MAX;
-    size_t edge = (size_t)padded * CUDA__LU_FACTOR_STEP;
     size_t strips = ((size_t)n + CUDA__LU_STRIP - 1) / CUDA__LU_STRIP;
     auto take = [&at](size_t bytes) {
         unsigned char *from = at;
@@ -102,13 +90,11 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     };
     view.w = (T *)take((size_t)padded * padded * sizeof(T));
     size_t width = (size_t)manner.width;
-    size_t group = (size_t)manner.group, chosen = manner.factor ? edge : half * half;
-    chosen = chosen > group * group ? chosen : group * group;
+    size_t group = (size_t)manner.group, chosen = half > group ? half * half : group * group;
     view.r = (T *)take((width > 0 ? width * padded : chosen) * sizeof(T));
     view.v = (T *)take((manner.factor ? 0 : width * padded) * sizeof(T));
     view.rows = (T *)take(CUDA__LU_CLUSTER_COLUMNS_MAX * width * sizeof(T));
-    edge = width > 0 ? 0 : edge;
-    view.m = (T *)take((manner.factor ? edge : width * padded) * sizeof(T));
+    view.m = (T *)take((manner.factor ? 0 : width * padded) * sizeof(T));
     view.lower = (T *)take(width * width * sizeof(T));
     view.pivot = (T *)take(n * sizeof(T));
     view.product = (T *)take(n * sizeof(T));
@@ -121,8 +107,6 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     view.origin = (int *)take(n * sizeof(int));
     view.row_place = (int *)take(padded * sizeof(int));
     view.numbers = (cuda__lu_numbers<T> *)take(sizeof *view.numbers);
-    view.proposals = (cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_BLOCKS_MAX> *)take(
-        manner.shared ? sizeof *view.proposals : 0);
     return at;
 }
 

@@ -9,11 +9,10 @@
  * stays where it is. The strip that holds the next panel goes first: while the others work, the
  * next panel is eliminated already.
  *
- * Columns that registers have no room for are on a shelf: in shared memory, a panel a tile, laid
- * out as panels are. They follow the others, and go round the warps, which update them behind their
- * own. A panel of them is eliminated where it lies. Columns that do not fit there either are in the
- * cellar, in the device's memory, in practice its second-level cache. A panel of the cellar is
- * brought to the hall, in shared memory, a turn before it is due.
+ * Far panels are those that do not fit in registers. They stay in shared memory, one panel a tile;
+ * they are dealt round-robin to the warps, which update them after their own columns, and are
+ * eliminated in place. Panels that do not fit there spill to global memory (L2 in practice). A
+ * spilled panel is prefetched into a shared staging buffer one iteration before its elimination.
  *
  * Rows are never moved: row r, chosen in step k, ends as row k, and entry j of the inverse belongs
  * in the column numbered as the row chosen in step j. Rows of the inverse are divided by their
@@ -24,8 +23,8 @@
  * on the tensor cores in FP64; n steps (column.cuh) and n / block times some 500 between panels,
  * which other blocks of the multiprocessor may hide. Measured on an H200, 2026-11-21, FP64, n =
  * 128: a matrix takes a block 57 us, of which the steps are some 55 of 100, and what the strips do
- * between two panels some 20. With a shelf, 2026-11-22: n = 160 91 us, 192 145 us, 208 185 us. With
- * a cellar what is on its way from there shows: n = 224 316 us.
+ * between two panels some 20. With panels in shared memory, 2026-11-22: n = 160 91 us, 192 145 us,
+ * 208 185 us. With spilled ones their latency shows: n = 224 316 us.
  */
 #ifndef GPU_CUDA_LU_STRIP_CUH
 #define GPU_CUDA_LU_STRIP_CUH
@@ -74,10 +73,10 @@ template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip
     static constexpr int row_turns = (order + threads - 1) / threads; /* rows of a thread */
 };
 
-/* Shared memory but for the shelf. */
-template <typename Frame> struct cuda__lu_strip_desk {
+/* Shared memory, without far panels. */
+template <typename Frame> struct cuda__lu_strip_base {
     typedef typename Frame::real_type T;
-    alignas(16) T m[2][Frame::area]; /* by turns; before and after, sums of rows */
+    alignas(16) T m[2][Frame::area]; /* double-buffered; before and after, sums of rows */
     alignas(16) T r[Frame::strips][Frame::block * Frame::r_line];
     cuda__lu_column_notes<T, Frame::order> notes;
     /* A times the factor times the vector of signs. */
@@ -87,22 +86,21 @@ template <typename Frame> struct cuda__lu_strip_desk {
     int votes[Frame::warps];
 };
 
-/* Columns beyond what the shelf takes are in the cellar. Then one place of the shelf is the hall.
- */
+/* Far panels in shared memory, and spilled ones, for which one place is the staging buffer. */
 template <typename T, int Order, int Tiles, int Strips>
 struct cuda__lu_strip_shape : cuda__lu_strip_frame<T, Order, Tiles, Strips> {
     typedef cuda__lu_strip_frame<T, Order, Tiles, Strips> frame;
-    static constexpr int places = (int)((CUDA__LU_SHARED_MAX - sizeof(cuda__lu_strip_desk<frame>)) /
+    static constexpr int places = (int)((CUDA__LU_SHARED_MAX - sizeof(cuda__lu_strip_base<frame>)) /
                                         (frame::area * sizeof(T)));
-    static constexpr int shelved = places >= frame::far ? frame::far : places - 1;
-    static constexpr int cellared = frame::far - shelved;
+    static constexpr int shared_far = places >= frame::far ? frame::far : places - 1;
+    static constexpr int spilled = frame::far - shared_far;
 };
 
 template <typename Shape>
-struct cuda__lu_strip_shared : cuda__lu_strip_desk<typename Shape::frame> {
+struct cuda__lu_strip_shared : cuda__lu_strip_base<typename Shape::frame> {
     typedef typename Shape::real_type T;
-    /* The shelf, and the hall; without them the result. */
-    alignas(16) T room[Shape::slots > 0 ? (Shape::shelved + (Shape::cellared > 0)) * Shape::area
+    /* Far panels, and the staging buffer; without them the result. */
+    alignas(16) T room[Shape::slots > 0 ? (Shape::shared_far + (Shape::spilled > 0)) * Shape::area
                                         : Shape::order *Shape::order];
 };
 
@@ -113,13 +111,13 @@ template <typename Shape> struct cuda__lu_strip {
     typedef cuda__real<T> real;
     typedef typename real::vector vector;
     static constexpr int width = Shape::width, tiles = Shape::tiles, block = Shape::block;
-    static constexpr int all = tiles + Shape::slots; /* tiles of a lane, the shelf's last */
+    static constexpr int all = tiles + Shape::slots; /* tiles of a lane, far panels last */
     typedef cuda__lu_marks<Shape::order> marks[8];
 
     alignas(16) T c[Shape::units][tiles][2][width];
     int n, lane, g, t, left; /* left: the lane's first column */
     int index, filled;       /* the warp's number, and how many far panels it has */
-    T *r, *shelf, *cellar;
+    T *r, *shared_panels, *spill;
 
     /* Calls f(row, tile, numbers) for what the lane has in the rows of unit i. */
     template <typename F> __device__ __forceinline__ void each_of(int i, F f)
@@ -158,20 +156,20 @@ template <typename Shape> struct cuda__lu_strip {
         return j < tiles || j - tiles < filled;
     }
 
-    /* Is the warp's far panel number s in the cellar? */
-    static __device__ __forceinline__ bool is_below(int s, int warp)
+    /* Is the warp's far panel number s spilled? */
+    static __device__ __forceinline__ bool is_spilled(int s, int warp)
     {
-        return Shape::cellared > 0 && s * Shape::strips + warp >= Shape::shelved;
+        return Shape::spilled > 0 && s * Shape::strips + warp >= Shape::shared_far;
     }
 
     /* Calls f(where the warp's far panel number s is). */
     template <typename F> __device__ __forceinline__ void at(int s, F f) const
     {
         int p = s * Shape::strips + index;
-        if (is_below(s, index))
-            f(cellar + (p - Shape::shelved) * Shape::area);
+        if (is_spilled(s, index))
+            f(spill + (p - Shape::shared_far) * Shape::area);
         else
-            f(shelf + p * Shape::area);
+            f(shared_panels + p * Shape::area);
     }
 
     /* Registers alone. */
@@ -201,7 +199,7 @@ template <typename Shape> struct cuda__lu_strip {
         }
     }
 
-    /* A piece of a far column's row, or what there is of it; to the shelf, in the end. */
+    /* A piece of a far column's row, or what there is of it; in the end in shared memory. */
     template <int Width>
     __device__ __forceinline__ void fetch_piece(T *to, const T *from, int row, int column,
                                                 bool below) const
@@ -227,7 +225,7 @@ template <typename Shape> struct cuda__lu_strip {
 #pragma unroll 4
                 for (int row = g; row < Shape::order; row += 8)
                     fetch_piece<Width>(to + piece(row), a + (int64_t)row * n + first, row, first,
-                                       is_below(s, index));
+                                       is_spilled(s, index));
             });
         }
     }
@@ -469,7 +467,7 @@ template <typename Shape> struct cuda__lu_strip {
     }
 
     /* Units, or in FP32 rows of the lane, that are multiplied together: as many as registers are
-     * left for, for those of the cellar are long on their way. */
+     * left for, for those of the spill are long on their way. */
     static constexpr int spare = (Shape::warps <= 8 ? 255 : 168) - 64 -
                                  Shape::units * tiles * 2 * width * (int)sizeof(T) / 4;
     static constexpr int least = sizeof(T) == 8 ? 2 : 8, most = sizeof(T) == 8 ? 4 : 8;

@@ -1,7 +1,7 @@
 /* gpu/cuda/lu/strip_block.cuh: the block of strip.cuh and its kernel: in, elimination, out.
  *
- * A matrix in registers alone leaves through shared memory in one piece; with a shelf it leaves by
- * the rows of a unit, through where panels were. Device code.
+ * A matrix in registers alone leaves through shared memory in one piece; with far panels it leaves
+ * by the rows of a unit, through where panels were. Device code.
  */
 #ifndef GPU_CUDA_LU_STRIP_BLOCK_CUH
 #define GPU_CUDA_LU_STRIP_BLOCK_CUH
@@ -23,9 +23,9 @@ template <typename Shape> struct cuda__lu_strip_block {
     bool has_strip;
     strip mine;
 
-    /* cellar: the block's. */
+    /* spill: the block's. */
     __device__ __forceinline__ cuda__lu_strip_block(cuda__lu_strip_shared<Shape> &memory, int order,
-                                                    T *cellar)
+                                                    T *spill)
         : of(memory), n(order), thread((int)threadIdx.x), warp(thread / CUDA__WARP),
           lane(thread % CUDA__WARP), has_strip(warp < Shape::strips)
     {
@@ -37,8 +37,8 @@ template <typename Shape> struct cuda__lu_strip_block {
         mine.r = of.r[has_strip ? warp : 0];
         mine.index = warp;
         mine.filled = has_strip ? (Shape::far - warp + Shape::strips - 1) / Shape::strips : 0;
-        mine.shelf = of.room;
-        mine.cellar = cellar;
+        mine.shared_panels = of.room;
+        mine.spill = spill;
     }
 
     __device__ __forceinline__ T most(T value)
@@ -126,13 +126,13 @@ template <typename Shape> struct cuda__lu_strip_block {
     /* Where panel number p is eliminated. */
     __device__ __forceinline__ T *panel(int p)
     {
-        bool shelved = p >= Shape::held && p < Shape::held + Shape::shelved;
-        return shelved ? of.room + (p - Shape::held) * Shape::area : of.m[p & 1];
+        bool is_far = p >= Shape::held && p < Shape::held + Shape::shared_far;
+        return is_far ? of.room + (p - Shape::held) * Shape::area : of.m[p & 1];
     }
 
-    __device__ __forceinline__ T *hall()
+    __device__ __forceinline__ T *staging()
     {
-        return of.room + Shape::shelved * Shape::area;
+        return of.room + Shape::shared_far * Shape::area;
     }
 
     /* The tile of the warp's that comes next is brought to where its panel is to be. */
@@ -149,17 +149,16 @@ template <typename Shape> struct cuda__lu_strip_block {
         }
     }
 
-    /* The same for a far panel: on the shelf it is in its place, of the cellar it is in the hall.
-     */
+    /* The same for a far panel: in its place in shared memory, or in the staging buffer. */
     __device__ __forceinline__ void hurry_far(int first, const T *m)
     {
         int p = first / block, done = mine.slot_of(p - 1), next = mine.slot_of(p + 1);
         const int *order = of.notes.order + first;
-        if (done < mine.filled && !mine.is_below(done, warp))
+        if (done < mine.filled && !mine.is_spilled(done, warp))
             mine.complete(panel(p - 1), order - block, block);
         if (next >= mine.filled)
             return;
-        const T *from = mine.is_below(next, warp) ? hall() : panel(p + 1);
+        const T *from = mine.is_spilled(next, warp) ? staging() : panel(p + 1);
         mine.take_rows(from, order, n - first);
         mine.update_far(from, panel(p + 1), m);
     }
@@ -171,7 +170,7 @@ template <typename Shape> struct cuda__lu_strip_block {
         const typename strip::marks &marks = of.notes.marks[p & 1];
 #pragma unroll 1
         for (int s = 0; s < mine.filled; s++) {
-            bool below = mine.is_below(s, warp);
+            bool below = mine.is_spilled(s, warp);
             if (s == soon || (s == here && !below))
                 continue;
             mine.at(s, [&](T *x) {
@@ -180,15 +179,15 @@ template <typename Shape> struct cuda__lu_strip_block {
                     return;
                 }
                 mine.take_rows(x, of.notes.order + first, n - first);
-                mine.update_far(x, below && s == then ? hall() : x, m);
+                mine.update_far(x, below && s == then ? staging() : x, m);
             });
         }
     }
 
     /* A barrier of the block where the warps run different code. */
-    __device__ __forceinline__ void meet() const
+    __device__ __forceinline__ void sync() const
     {
-        cuda__meet<Shape::threads>();
+        cuda__block_sync<Shape::threads>();
     }
 
     /* What strips do once a panel at column `first` is there. */
@@ -203,7 +202,7 @@ template <typename Shape> struct cuda__lu_strip_block {
         hurry(p + 1, m);
         if (Shape::slots > 0)
             hurry_far(first, m);
-        meet();
+        sync();
         if (here[0])
             mine.template replace<0>(m, marks);
         if (here[1])
@@ -218,35 +217,35 @@ template <typename Shape> struct cuda__lu_strip_block {
             mine.template update<tiles - 1, tiles - 1>(m);
         if (Shape::slots > 0)
             spread_far(first, m);
-        meet();
+        sync();
     }
 
     __device__ __forceinline__ void eliminate_strips()
     {
         if (warp == 0)
             mine.template publish<0>(of.m[0]);
-        meet();
-        meet();
+        sync();
+        sync();
 #pragma unroll 1
         for (int first = 0; first < n; first += block)
             spread(first);
         int last = (n - 1) / block, slot = mine.slot_of(last);
-        if (Shape::slots > 0 && slot < mine.filled && !mine.is_below(slot, warp))
+        if (Shape::slots > 0 && slot < mine.filled && !mine.is_spilled(slot, warp))
             mine.complete(panel(last), of.notes.order + last * block, n - last * block);
     }
 
     __device__ __forceinline__ void eliminate_panels()
     {
         cuda__lu_column<T, Shape::order> with(of.notes, n, lane);
-        meet();
+        sync();
 #pragma unroll 1
         for (int first = 0; first < n; first += block) {
             int p = first / block;
             with.run(panel(p), of.notes.marks[p & 1], first);
-            meet();
-            meet();
+            sync();
+            sync();
         }
-        meet();
+        sync();
     }
 
     __device__ __forceinline__ void eliminate()
@@ -464,13 +463,13 @@ template <typename Shape> struct cuda__lu_strip_block {
 
 template <typename Shape, int Blocks>
 static __global__ void __launch_bounds__(Shape::threads, Blocks)
-    cuda__lu_strip_kernel(const cuda_batch batch, int n, void *cellars)
+    cuda__lu_strip_kernel(const cuda_batch batch, int n, void *spills)
 {
     typedef typename Shape::real_type T;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
-    T *cellar = (T *)cellars + (int64_t)blockIdx.x * Shape::cellared * Shape::area;
+    T *spill = (T *)spills + (int64_t)blockIdx.x * Shape::spilled * Shape::area;
     for (int64_t index = blockIdx.x; index < batch.matrices; index += gridDim.x) {
-        cuda__lu_strip_block<Shape> block(*(cuda__lu_strip_shared<Shape> *)cuda__memory, n, cellar);
+        cuda__lu_strip_block<Shape> block(*(cuda__lu_strip_shared<Shape> *)cuda__memory, n, spill);
         block.invert(cuda__find<T>(batch, index, n * n), batch.unverified);
         __syncthreads();
     }

@@ -9,10 +9,10 @@
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/lu/strip_block.cuh"
 
-/* Bytes of a block's cellar. */
-template <typename Shape> static constexpr size_t cuda__lu_strip_cellar()
+/* Bytes that a block spills. */
+template <typename Shape> static constexpr size_t cuda__lu_strip_spill()
 {
-    return (size_t)Shape::cellared * Shape::area * sizeof(typename Shape::real_type);
+    return (size_t)Shape::spilled * Shape::area * sizeof(typename Shape::real_type);
 }
 
 template <typename Shape, int Blocks>
@@ -21,12 +21,12 @@ static cudaError_t cuda__lu_strip_launch(int64_t n, const cuda_batch &batch, voi
 {
     typedef cuda__lu_strip_shared<Shape> shared;
     static_assert(sizeof(shared) <= CUDA__LU_SHARED_MAX, "it fits");
-    const size_t cellar = cuda__lu_strip_cellar<Shape>();
-    int64_t most = cellar > 0 ? (int64_t)(space_bytes / cellar) : INT32_MAX;
+    const size_t spill = cuda__lu_strip_spill<Shape>();
+    int64_t most = spill > 0 ? (int64_t)(space_bytes / spill) : INT32_MAX;
     if (most < 1)
         return cudaErrorMemoryAllocation;
-    /* More blocks would have more cellars than there is cache for. */
-    most = cellar > 0 && most > cuda__multiprocessors() ? cuda__multiprocessors() : most;
+    /* More blocks would spill more than the cache holds. */
+    most = spill > 0 && most > cuda__multiprocessors() ? cuda__multiprocessors() : most;
     int64_t blocks = batch.matrices < most ? batch.matrices : most;
     return cuda__start(cuda__lu_strip_kernel<Shape, Blocks>, (unsigned)blocks, Shape::threads,
                        sizeof(shared), stream, batch, n, space);
@@ -77,9 +77,9 @@ template <typename T, typename F> static void cuda__lu_strip_with(cuda__lu_strip
 }
 
 /* What a block takes for order n, of either shape: shared memory, 0 where there is no kernel for
- * it; and a cellar in the workspace. */
+ * it; and what it spills to the workspace. */
 struct cuda__lu_strip_needs {
-    size_t shared_bytes, cellar_bytes;
+    size_t shared_bytes, spill_bytes;
 };
 
 template <typename T> static inline cuda__lu_strip_needs cuda__lu_strip_needs_of(int64_t n)
@@ -89,9 +89,9 @@ template <typename T> static inline cuda__lu_strip_needs cuda__lu_strip_needs_of
         cuda__lu_strip_with<T>(cuda__lu_strip_choose<T>(n, matrices), [&](auto row) {
             typedef typename decltype(row)::shape shape;
             size_t shared = sizeof(cuda__lu_strip_shared<shape>);
-            size_t cellar = cuda__lu_strip_cellar<shape>();
+            size_t spill = cuda__lu_strip_spill<shape>();
             needs.shared_bytes = shared > needs.shared_bytes ? shared : needs.shared_bytes;
-            needs.cellar_bytes = cellar > needs.cellar_bytes ? cellar : needs.cellar_bytes;
+            needs.spill_bytes = spill > needs.spill_bytes ? spill : needs.spill_bytes;
         });
     return needs;
 }

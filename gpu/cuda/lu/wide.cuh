@@ -1,10 +1,10 @@
-/* gpu/cuda/lu/wide.cuh: the kernels that eliminate a matrix in its workspace (space.cuh):
- * panels, and what they do to other columns.
+/* gpu/cuda/lu/wide.cuh: the kernels that invert a matrix in its workspace (space.cuh) by halves, up
+ * to n = CUDA__LU_ONE_BLOCK_MAX: panels, and what they do to other columns.
  *
- * LU is that of block.cuh and the inverse that of strip.cuh, made recursive: the left half of
- * some columns is eliminated, brought to the right half, the right half is eliminated and, for an
- * inverse, brought to the left half. So most of the work is products of high rank, which read and
- * write memory little. Every column meets every panel once, in the order of the panels.
+ * The inverse is that of strip.cuh, made recursive: the left half of some columns is eliminated and
+ * applied to the right half, then the right half is eliminated and applied to the left half. So
+ * most of the work is products of high rank, which read and write memory little. Every panel is
+ * applied to every column once, in the order of the panels.
  *
  * blockIdx.y is the matrix. Cost: see each kernel.
  */
@@ -15,25 +15,9 @@
 
 /* ---- Panels ---- */
 
-/* LU: rows chosen by the panel at column `at` take part in no product of their group of columns any
- * more. */
-template <typename T, typename Panel>
-static __device__ __forceinline__ void cuda__lu_put_multipliers(const cuda__lu_view<T> &view,
-                                                                Panel &panel, int at)
-{
-    int within = at % CUDA__LU_FACTOR_STEP;
-    T *to = view.m + (int64_t)panel.row * CUDA__LU_FACTOR_STEP;
-    if (panel.place < 0) {
-        panel.clear();
-        for (int j = 0; j < within; j++)
-            to[j] = 0;
-    }
-    panel.write(to + within, T(-1));
-}
-
 /* The panel of Block columns at column `at`, by one block. Cost: count steps (panel.cuh), which
  * other blocks of the multiprocessor hide where there is room for them. */
-template <typename T, int Block, int Warps, bool Factor>
+template <typename T, int Block, int Warps>
 static __global__ void __launch_bounds__(Warps *CUDA__WARP, Warps <= 8 ? 2 : 1)
     cuda__lu_panel_kernel(const cuda__lu_chunk chunk, int at)
 {
@@ -44,7 +28,7 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP, Warps <= 8 ? 2 : 1)
     if (cuda__lu_rests(chunk, view))
         return;
     int thread = (int)threadIdx.x, left = chunk.n - at, count = left < Block ? left : Block;
-    cuda__lu_panel<T, Block, Factor> mine;
+    cuda__lu_panel<T, Block, false> mine;
     mine.steps = cuda__lu_steps<T>{view.pivot, view.order, view.place};
     mine.row = thread;
     mine.place = CUDA__LU_NO_ROW;
@@ -57,107 +41,9 @@ static __global__ void __launch_bounds__(Warps *CUDA__WARP, Warps <= 8 ? 2 : 1)
     mine.run(*(proposals *)cuda__memory, at, count, thread / CUDA__WARP, thread % CUDA__WARP);
     if (thread >= chunk.padded)
         return;
-    if (!Factor)
-        mine.complete(at);
+    mine.complete(at);
     mine.write(line, 1);
     view.row_place[thread] = mine.place;
-    if (Factor)
-        cuda__lu_put_multipliers(view, mine, at);
-}
-
-/* ---- Panels of many rows ---- */
-
-/* Whose proposal is taken, of any number. By a warp. */
-template <typename Proposals>
-static __device__ __forceinline__ int cuda__lu_choose_of_many(const Proposals &of, int k, int count,
-                                                              int lane)
-{
-    int turn = k & 1, lead = -1, place = INT32_MAX, best = 0;
-    uint32_t rest = 0;
-    for (int i = lane; i < count; i += CUDA__WARP) {
-        int other = of.lead[turn][i];
-        bool better = other > lead ||
-                      (other == lead && (of.rest[turn][i] > rest ||
-                                         (of.rest[turn][i] == rest && of.place[turn][i] < place)));
-        if (!better)
-            continue;
-        best = i;
-        lead = other;
-        rest = of.rest[turn][i];
-        place = of.place[turn][i];
-    }
-    int most = __reduce_max_sync(CUDA__ALL, lead);
-    return __shfl_sync(CUDA__ALL, best, cuda__lu_first_largest(most, lead, rest, place));
-}
-
-/* One proposal of a block goes among those of all blocks. By a warp; Block <= a warp's lanes. */
-template <typename T, int Block, int From, int To>
-static __device__ __forceinline__ void
-cuda__lu_put_forward(const cuda__lu_proposals<T, Block, From> &from, int one,
-                     cuda__lu_proposals<T, Block, To> &to, int other, int k, int lane)
-{
-    int turn = k & 1;
-    if (lane < Block)
-        to.row[turn][other][lane] = from.row[turn][one][lane];
-    if (lane > 0)
-        return;
-    to.inverse[turn][other] = from.inverse[turn][one];
-    to.scale[turn][other] = from.scale[turn][one];
-    to.lead[turn][other] = from.lead[turn][one];
-    to.place[turn][other] = from.place[turn][one];
-    to.rest[turn][other] = from.rest[turn][one];
-}
-
-/* The panel at column `at`, by as many blocks as its rows take, a launch a step: launch k, from 0
- * to the number of steps, does the elimination of step k - 1 and proposes rows for step k. Between
- * launches the rows are in W, turned as in registers. Cost: a launch's latency, some 3 us, and a
- * pass over the panel. */
-template <typename T, bool Factor>
-static __global__ void __launch_bounds__(CUDA__LU_STEP_ROWS)
-    cuda__lu_step_kernel(const cuda__lu_chunk chunk, int at, int k)
-{
-    const int Block = CUDA__LU_STEP_BLOCK;
-    typedef cuda__lu_proposals<T, Block, CUDA__LU_STEP_WARPS> proposals;
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
-    if (cuda__lu_rests(chunk, view))
-        return;
-    proposals &ours = *(proposals *)cuda__memory;
-    int warp = (int)threadIdx.x / CUDA__WARP, lane = (int)threadIdx.x % CUDA__WARP;
-    int left = chunk.n - at, count = left < Block ? left : Block;
-    cuda__lu_panel<T, Block, Factor> mine;
-    mine.steps = cuda__lu_steps<T>{view.pivot, view.order, view.place};
-    mine.row = (int)(blockIdx.x * CUDA__LU_STEP_ROWS + threadIdx.x);
-    mine.place = CUDA__LU_NO_ROW;
-    mine.clear();
-    bool inside = mine.row < chunk.padded;
-    T *line = view.w + (int64_t)mine.row * chunk.padded + at;
-    if (inside) {
-        mine.place = view.row_place[mine.row];
-        mine.read(line);
-    }
-    int most = mine.seek();
-    if (k > 0) {
-        int winner = cuda__lu_choose_of_many(*view.proposals, k - 1, (int)gridDim.x, lane);
-        most = mine.eliminate(*view.proposals, k - 1, at + k - 1, winner);
-    }
-    if (k < count) {
-        mine.propose(ours, k, most, warp, lane);
-        __syncthreads();
-        if (warp == 0)
-            cuda__lu_put_forward(ours, mine.choose(ours, k, CUDA__LU_STEP_WARPS, lane),
-                                 *view.proposals, (int)blockIdx.x, k, lane);
-    } else {
-        mine.turn_back(count);
-        if (!Factor)
-            mine.complete(at);
-    }
-    if (!inside)
-        return;
-    mine.write(line, 1);
-    view.row_place[mine.row] = mine.place;
-    if (Factor && k == count)
-        cuda__lu_put_multipliers(view, mine, at);
 }
 
 /* ---- Chosen rows ---- */
@@ -198,37 +84,6 @@ static __global__ void __launch_bounds__(CUDA__LU_GATHER_ROWS *CUDA__WARP)
             if (j < columns)
                 *(vector *)(to + j) = pieces[i];
         }
-    }
-}
-
-#define CUDA__LU_SOLVE_COLUMNS 64
-
-/* LU: R = L^-1 times those rows, which goes to W too; inner <= CUDA__LU_FACTOR_STEP, all of them
- * there. A thread a column. Cost: inner^2 / 2 multiplications and additions a column. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__LU_SOLVE_COLUMNS)
-    cuda__lu_solve_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
-{
-    extern __shared__ __align__(16) unsigned char cuda__memory[];
-    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
-    if (cuda__lu_rests(chunk, view))
-        return;
-    T *lower = (T *)cuda__memory, *x = lower + CUDA__LU_FACTOR_STEP * CUDA__LU_FACTOR_STEP;
-    int j = (int)(blockIdx.x * CUDA__LU_SOLVE_COLUMNS + threadIdx.x);
-    x += threadIdx.x;
-    for (int q = 0; q < inner; q++) {
-        const T *row = view.w + (int64_t)view.order[from + q] * chunk.padded + from;
-        for (int p = (int)threadIdx.x; p < q; p += CUDA__LU_SOLVE_COLUMNS)
-            lower[q * CUDA__LU_FACTOR_STEP + p] = row[p];
-    }
-    __syncthreads();
-    for (int q = 0; q < inner && j < columns; q++) {
-        T *to = view.w + (int64_t)view.order[from + q] * chunk.padded + at + j, sum = *to;
-        for (int p = 0; p < q; p++)
-            sum = fma(-lower[q * CUDA__LU_FACTOR_STEP + p], x[p * CUDA__LU_SOLVE_COLUMNS], sum);
-        x[q * CUDA__LU_SOLVE_COLUMNS] = sum;
-        view.r[(int64_t)q * columns + j] = sum;
-        *to = sum;
     }
 }
 
@@ -334,8 +189,8 @@ template <typename Shape> struct cuda__lu_product_block {
     }
 };
 
-/* W's columns at .. at + columns - 1 += M R, M being `inner` columns of W from `from` on, or for LU
- * those of the view's M. Cost: padded x inner x columns multiplications and additions. */
+/* W's columns at .. at + columns - 1 += M R, M being `inner` columns of W from `from` on. Cost:
+ * padded x inner x columns multiplications and additions. */
 template <typename Shape>
 static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     cuda__lu_product_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
@@ -348,10 +203,6 @@ static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     int across = (columns + Shape::columns - 1) / Shape::columns;
     cuda__lu_product<T> of = {view.w + from, view.r,       view.w + at, chunk.padded, columns,
                               chunk.padded,  chunk.padded, inner,       columns};
-    if (chunk.manner.factor) {
-        of.m = view.m + from % CUDA__LU_FACTOR_STEP;
-        of.m_line = CUDA__LU_FACTOR_STEP;
-    }
     cuda__lu_product_block<Shape> block = {of, *(typename Shape::shared *)cuda__memory,
                                            (int)blockIdx.x / across * Shape::rows,
                                            (int)blockIdx.x % across * Shape::columns};

@@ -43,14 +43,14 @@ template <typename T> static int cuda__lu_groups(int64_t n, int columns, int mos
     });
 }
 
-/* A batch on its way. */
-template <typename T, bool Factor> struct cuda__lu_journey {
+/* The launch sequence of a chunk of a batch. */
+template <typename T, bool Factor> struct cuda__lu_sequence {
     const cuda_batch &batch;
     cuda__lu_chunk chunk;
     unsigned matrices; /* of the chunk */
     cudaStream_t stream;
     struct cuda_products *products;
-    int blocks;         /* of a cluster; 0: no clusters */
+    int blocks;         /* of a cluster; 0: by halves */
     cudaError_t status; /* the first that is not cudaSuccess; nothing is launched after it */
 
     template <typename... Parameters, typename... Arguments>
@@ -78,28 +78,13 @@ template <typename T, bool Factor> struct cuda__lu_journey {
 
     int block() const
     {
-        if (chunk.manner.shared)
-            return CUDA__LU_STEP_BLOCK;
         return with_panel([](auto columns, auto) { return (int)columns; });
-    }
-
-    void shared_panel(int at)
-    {
-        typedef cuda__lu_proposals<T, CUDA__LU_STEP_BLOCK, CUDA__LU_STEP_WARPS> proposals;
-        int left = chunk.n - at, count = left < CUDA__LU_STEP_BLOCK ? left : CUDA__LU_STEP_BLOCK;
-        for (int k = 0; k <= count; k++)
-            start(cuda__lu_step_kernel<T, Factor>, pieces(chunk.padded, CUDA__LU_STEP_ROWS),
-                  CUDA__LU_STEP_ROWS, sizeof(proposals), chunk, at, k);
     }
 
     void panel(int at)
     {
-        if (chunk.manner.shared) {
-            shared_panel(at);
-            return;
-        }
         with_panel([&](auto columns, auto warps) {
-            start(cuda__lu_panel_kernel<T, columns, warps, Factor>, 1, warps * CUDA__WARP,
+            start(cuda__lu_panel_kernel<T, columns, warps>, 1, warps * CUDA__WARP,
                   sizeof(cuda__lu_proposals<T, columns, warps>), chunk, at);
             return 0;
         });
@@ -132,33 +117,25 @@ template <typename T, bool Factor> struct cuda__lu_journey {
     {
         if (from >= chunk.n || at >= chunk.n)
             return; /* padding */
-        if constexpr (Factor)
-            start(cuda__lu_solve_kernel<T>, pieces(columns, CUDA__LU_SOLVE_COLUMNS),
-                  CUDA__LU_SOLVE_COLUMNS,
-                  CUDA__LU_FACTOR_STEP * (CUDA__LU_FACTOR_STEP + CUDA__LU_SOLVE_COLUMNS) *
-                      sizeof(T),
-                  chunk, from, inner, at, columns);
-        else
-            start(cuda__lu_gather_kernel<T>, pieces(inner, CUDA__LU_GATHER_ROWS),
-                  CUDA__LU_GATHER_ROWS * CUDA__WARP, 0, chunk, from, inner, at, columns);
+        start(cuda__lu_gather_kernel<T>, pieces(inner, CUDA__LU_GATHER_ROWS),
+              CUDA__LU_GATHER_ROWS * CUDA__WARP, 0, chunk, from, inner, at, columns);
         product(from, inner, at, columns);
     }
 
     /* What a group's columns take, in one launch. */
     void group(int at, int columns)
     {
-        if constexpr (!Factor)
-            with_panel([&](auto block, auto) {
-                if (status == cudaSuccess)
-                    status = cuda__lu_start_group<T, block>(chunk, at, columns, matrices, stream);
-                return 0;
-            });
+        with_panel([&](auto block, auto) {
+            if (status == cudaSuccess)
+                status = cuda__lu_start_group<T, block>(chunk, at, columns, matrices, stream);
+            return 0;
+        });
     }
 
     /* The columns at .. at + columns - 1 by themselves. */
     void eliminate(int at, int columns)
     {
-        cuda__lu_by_halves<Factor>(chunk.n, block(), at, columns, *this);
+        cuda__lu_by_halves(chunk.n, block(), at, columns, *this);
     }
 
     /* Is there no need to halve these columns? Then they are done. */
@@ -368,23 +345,13 @@ template <typename T, bool Factor> struct cuda__lu_journey {
         }
     }
 
-    void factor()
-    {
-        for (int at = 0; at < chunk.padded; at += CUDA__LU_FACTOR_STEP) {
-            int right = chunk.padded - at - CUDA__LU_FACTOR_STEP;
-            eliminate(at, right > 0 ? CUDA__LU_FACTOR_STEP : chunk.padded - at);
-            if (right > 0)
-                apply(at, CUDA__LU_FACTOR_STEP, at + CUDA__LU_FACTOR_STEP, right);
-        }
-    }
-
     /* ---- One chunk ---- */
 
     void write_inverse()
     {
         int most = CUDA__LU_STAGED_BYTES / (int)sizeof(T);
         int staged = chunk.padded < most ? chunk.padded : most;
-        bool is_long = chunk.manner.shared || chunk.n * sizeof(T) > CUDA__LU_SHORT_ROW_BYTES;
+        bool is_long = chunk.manner.width > 0 || chunk.n * sizeof(T) > CUDA__LU_SHORT_ROW_BYTES;
         if (!is_long)
             start(cuda__lu_write_inverse_kernel<T>, pieces(chunk.n, CUDA__LU_ROWS),
                   CUDA__LU_THREADS, 0, batch, chunk);
@@ -405,10 +372,7 @@ template <typename T, bool Factor> struct cuda__lu_journey {
         start(cuda__lu_sums_kernel<T, false>, strips, threads, sums, chunk);
         start(cuda__lu_prepare_kernel<T>, 1, threads, most, chunk);
         if constexpr (Factor) {
-            if (blocks > 0)
-                eliminate_by_clusters();
-            else
-                factor();
+            eliminate_by_clusters();
             start(cuda__lu_settle_kernel<T>, 1, threads, most, chunk);
             start(cuda__lu_write_factors_kernel<T>, rows, threads, 0, batch, chunk);
         } else {
@@ -433,7 +397,8 @@ template <typename T, bool Factor> struct cuda__lu_journey {
     }
 };
 
-/* n up to CUDA_MIDDLE_N_MAX. manner.factor is Factor. */
+/* n up to CUDA_MIDDLE_N_MAX. manner.factor is Factor. cudaErrorNotSupported: only clusters take the
+ * order, and the device has none that hold its rows. */
 template <typename T, bool Factor>
 static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space,
                                  size_t space_bytes, cuda__lu_manner manner,
@@ -442,6 +407,8 @@ static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space
     int blocks = 0;
     if (manner.width > 0)
         blocks = cuda__lu_cluster_blocks<T>(cuda__lu_padded(n), manner.blocks);
+    if (manner.width == 0 && (Factor || n > CUDA__LU_ONE_BLOCK_MAX))
+        return cudaErrorNotSupported;
     if (manner.width > 0 && (blocks == 0 || manner.width > CUDA__LU_WIDTH_MAX || !products))
         return cudaErrorInvalidValue;
     size_t each = cuda__lu_space_bytes<T>(n, manner);
@@ -453,11 +420,11 @@ static cudaError_t cuda__lu_wide(int64_t n, const cuda_batch &batch, void *space
     cudaError_t status = cudaSuccess;
     for (; chunk.first < batch.matrices && status == cudaSuccess; chunk.first += held) {
         int64_t left = batch.matrices - chunk.first;
-        cuda__lu_journey<T, Factor> journey = {
+        cuda__lu_sequence<T, Factor> sequence = {
             batch,  chunk,      (unsigned)(left < held ? left : held), stream, products,
             blocks, cudaSuccess};
-        journey.run();
-        status = journey.status;
+        sequence.run();
+        status = sequence.status;
     }
     return status;
 }
@@ -470,8 +437,7 @@ cuda__lu_wide_launcher cuda__lu_factor_wide_f32, cuda__lu_factor_wide_f64;
 
 /* cuda__lu_cluster_blocks. */
 typedef int cuda__lu_clusters(int padded, int most);
-cuda__lu_clusters cuda__lu_invert_clusters_f32, cuda__lu_invert_clusters_f64;
-cuda__lu_clusters cuda__lu_factor_clusters_f32, cuda__lu_factor_clusters_f64;
+cuda__lu_clusters cuda__lu_clusters_f32, cuda__lu_clusters_f64;
 
 /* cuda__lu_groups. */
 typedef int cuda__lu_grouper(int64_t n, int columns, int most, int64_t matrices);

@@ -1,22 +1,27 @@
-/* gpu/cuda/lu_small/launch.cu: the launchers of lu_small.h: from precision and size to a range of
- * instances.
+/* gpu/cuda/lu_small/launch.cu: the launchers of lu_small.h: from precision and order to the object
+ * that has the kernel.
  */
 #include "gpu/cuda/lu_small/lu_small.h"
 
-#include "gpu/cuda/base/launch.cuh"
+/* The ranges of orders that factor.cu and inverse.cu are compiled for (range.cuh). */
+typedef cudaError_t range(int64_t n, const cuda_batch &batch, cudaStream_t stream);
+range cuda__inverse_n16_f32, cuda__inverse_n24_f32, cuda__inverse_n32_f32;
+range cuda__inverse_n16_f64, cuda__inverse_n24_f64, cuda__inverse_n32_f64;
+range cuda__factor_n16_f32, cuda__factor_n24_f32, cuda__factor_n32_f32;
+range cuda__factor_n16_f64, cuda__factor_n24_f64, cuda__factor_n32_f64;
 
 struct ranges {
-    cuda__range *low, *middle, *high;
+    range *n16, *n24, *n32;
 };
 
 static const struct ranges inverse[PRECISION_COUNT] = {
-    {cuda__inverse_f32_low, cuda__inverse_f32_middle, cuda__inverse_f32_high},
-    {cuda__inverse_f64_low, cuda__inverse_f64_middle, cuda__inverse_f64_high},
+    {cuda__inverse_n16_f32, cuda__inverse_n24_f32, cuda__inverse_n32_f32},
+    {cuda__inverse_n16_f64, cuda__inverse_n24_f64, cuda__inverse_n32_f64},
 };
 
 static const struct ranges factor[PRECISION_COUNT] = {
-    {cuda__factor_f32_low, cuda__factor_f32_middle, cuda__factor_f32_high},
-    {cuda__factor_f64_low, cuda__factor_f64_middle, cuda__factor_f64_high},
+    {cuda__factor_n16_f32, cuda__factor_n24_f32, cuda__factor_n32_f32},
+    {cuda__factor_n16_f64, cuda__factor_n24_f64, cuda__factor_n32_f64},
 };
 
 static cudaError_t launch(const struct ranges *of, enum precision precision, int64_t n,
@@ -27,8 +32,8 @@ static cudaError_t launch(const struct ranges *of, enum precision precision, int
     if (batch->matrices < 0 || (batch->matrices > 0 && batch->item_count < 1))
         return cudaErrorInvalidValue;
     of += precision;
-    cuda__range *range = n <= CUDA__LOW ? of->low : n <= CUDA__MIDDLE ? of->middle : of->high;
-    return range(n, *batch, stream);
+    range *launcher = n <= 16 ? of->n16 : n <= 24 ? of->n24 : of->n32;
+    return launcher(n, *batch, stream);
 }
 
 cudaError_t cuda_inverse_small(enum precision precision, int64_t n, const struct cuda_batch *batch,

@@ -4,8 +4,8 @@
  * and Foster's), though the matrices may be well conditioned. Under complete pivoting elements
  * hardly grow. The residual I - X A of the new inverse is measured, and Newton's step
  * X + (I - X A) X repairs what is left. The rules are those of gpu/host/linalg/refine.h. A zero
- * pivot of a matrix that was scaled down, or whose numbers are far apart, is met here too: the
- * matrix is taken as it is, and partial pivoting must meet the zero again.
+ * pivot of a matrix that was scaled down, or whose numbers are far apart, is handled here too: the
+ * matrix is taken as it is, and partial pivoting must find the zero again.
  *
  * A warp takes 32 matrices of the batch, reads their INFO, and recovers the unverified ones in
  * turn, in shared memory: lane j has column j. Threads: any, as lu_small.h. Cost: rare; some n^3
@@ -32,7 +32,7 @@ template <typename T> struct cuda__recover_memory {
 };
 
 /* One matrix and the warp that recovers it. */
-template <typename T> struct cuda__patient {
+template <typename T> struct cuda__recovery {
     typedef cuda__real<T> real;
 
     cuda__recover_memory<T> *of;
@@ -183,7 +183,7 @@ template <typename T> struct cuda__patient {
         return largest_of(sum);
     }
 
-    /* Newton's step, row by row: later rows meet the repaired earlier ones, which can only help. */
+    /* Newton's step, row by row: later rows use the repaired earlier ones, which can only help. */
     __device__ void step() const
     {
         for (int i = 0; i < n; i++) {
@@ -260,7 +260,7 @@ template <typename T> struct cuda__patient {
         return size;
     }
 
-    /* The step in which LU with partial pivoting of A, not scaled down, meets a zero, from 1; 0: in
+    /* The step in which LU with partial pivoting of A, not scaled down, finds a zero, from 1; 0: in
      * none, or a pivot before it has no reciprocal. grown: a pivot before it is so far beyond A
      * that growth may have made the zero. x is used up. */
     __device__ int find_zero(const T *from, bool *grown)
@@ -288,13 +288,13 @@ template <typename T> struct cuda__patient {
         return 0;
     }
 
-    /* Stores factor x, RCOND and INFO. met_zero: partial pivoting seemed to meet a zero. */
-    __device__ void answer(const cuda__place<T> &place, bool met_zero)
+    /* Stores factor x, RCOND and INFO. found_zero: partial pivoting seemed to find a zero. */
+    __device__ void answer(const cuda__place<T> &place, bool found_zero)
     {
         bool grown = false;
-        int zero = met_zero ? find_zero(place.a, &grown) : 0;
+        int zero = found_zero ? find_zero(place.a, &grown) : 0;
         bool inverted = (!zero || grown) && invert_scaled(place.a), good = inverted && refine();
-        zero = inverted ? 0 : met_zero ? zero : find_zero(place.a, &grown);
+        zero = inverted ? 0 : found_zero ? zero : find_zero(place.a, &grown);
         T size = norm_of(of->x, 1);
         bool told = size > 0 && size <= real::largest && fits();
         T rcond = told ? 1 / norm / size : T(0);
@@ -330,11 +330,11 @@ __global__ void __launch_bounds__(CUDA__WARP) cuda__recover_kernel(const cuda_ba
         unsigned left = __ballot_sync(CUDA__ALL, cuda__is_unverified(batch, first + lane));
         for (; left; left &= left - 1) {
             cuda__place<T> place = cuda__find<T>(batch, first + __ffs((int)left) - 1, n * n);
-            bool met_zero = place.info[place.within] > CUDA_INFO_UNVERIFIED;
-            struct cuda__patient<T> patient = {
+            bool found_zero = place.info[place.within] > CUDA_INFO_UNVERIFIED;
+            struct cuda__recovery<T> recovery = {
                 &memory, n, lane
             };
-            patient.answer(place, met_zero);
+            recovery.answer(place, found_zero);
             __syncwarp();
         }
     }

@@ -6,7 +6,7 @@
 
 #include "gpu/cuda/lu_small/factor_rows.cuh"
 #include "gpu/cuda/lu_small/inverse_rows.cuh"
-#include "gpu/cuda/lu_small/lone.cuh"
+#include "gpu/cuda/lu_small/per_thread.cuh"
 
 typedef void cuda__kernel(const cuda_batch);
 
@@ -27,18 +27,20 @@ template <typename T, int N, int Rows, int Block, int Warps, int Blocks> struct 
     static constexpr size_t shared_bytes = sizeof(cuda__factor_shared<T, N, Rows, Block>) * Warps;
 };
 
-template <typename Work, int Each, int Warps, int Blocks> struct cuda__lone_shape {
-    typedef cuda__lone_run<Work, Each> run;
-    static_assert(Work::n <= CUDA__LONE_N_MAX, "a matrix fits a lane");
-    static constexpr cuda__kernel *kernel = cuda__lone_kernel<Work, Each, Warps, Blocks>;
+template <typename Work, int Each, int Warps, int Blocks> struct cuda__per_thread_shape {
+    typedef cuda__per_thread_run<Work, Each> run;
+    static_assert(Work::n <= CUDA__PER_THREAD_N_MAX, "a matrix fits a lane");
+    static constexpr cuda__kernel *kernel = cuda__per_thread_kernel<Work, Each, Warps, Blocks>;
     static constexpr int threads = Warps * CUDA__WARP;
     static constexpr int held = run::matrices * Warps;
     static constexpr size_t shared_bytes = run::shared_bytes * Warps;
 };
 
 template <typename T, int N, int Each, int Warps, int Blocks>
-using cuda__inverse_lone_shape = cuda__lone_shape<cuda__lone_inverse<T, N>, Each, Warps, Blocks>;
+using cuda__inverse_per_thread_shape =
+    cuda__per_thread_shape<cuda__per_thread_inverse<T, N>, Each, Warps, Blocks>;
 template <typename T, int N, int Each, int Warps, int Blocks>
-using cuda__factor_lone_shape = cuda__lone_shape<cuda__lone_factor<T, N>, Each, Warps, Blocks>;
+using cuda__factor_per_thread_shape =
+    cuda__per_thread_shape<cuda__per_thread_factor<T, N>, Each, Warps, Blocks>;
 
 #endif

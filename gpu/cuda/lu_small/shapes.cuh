@@ -6,10 +6,10 @@
  *                 blocks a multiprocessor that registers must allow)
  *   CUDA__FACTOR(the same but for the one code)
  *
- * or, of up to CUDA__LONE_N_MAX, of a whole matrix a lane:
+ * or, of up to CUDA__PER_THREAD_N_MAX, of a whole matrix a lane:
  *
- *   CUDA__INVERSE_LONE(type, n, matrices a lane, warps a block, blocks a multiprocessor)
- *   CUDA__FACTOR_LONE(the same)
+ *   CUDA__INVERSE_PER_THREAD(type, n, matrices a lane, warps a block, blocks a multiprocessor)
+ *   CUDA__FACTOR_PER_THREAD(the same)
  *
  * Panels that run one code divide n.
  */
@@ -29,20 +29,20 @@ template <typename T, int N> struct cuda__factor_tuning;
     template <> struct cuda__factor_tuning<T, N> {                                                 \
         typedef cuda__factor_shape<T, N, __VA_ARGS__> shape;                                       \
     };
-#define CUDA__INVERSE_LONE(T, N, ...)                                                              \
+#define CUDA__INVERSE_PER_THREAD(T, N, ...)                                                        \
     template <> struct cuda__inverse_tuning<T, N> {                                                \
-        typedef cuda__inverse_lone_shape<T, N, __VA_ARGS__> shape;                                 \
+        typedef cuda__inverse_per_thread_shape<T, N, __VA_ARGS__> shape;                           \
     };
-#define CUDA__FACTOR_LONE(T, N, ...)                                                               \
+#define CUDA__FACTOR_PER_THREAD(T, N, ...)                                                         \
     template <> struct cuda__factor_tuning<T, N> {                                                 \
-        typedef cuda__factor_lone_shape<T, N, __VA_ARGS__> shape;                                  \
+        typedef cuda__factor_per_thread_shape<T, N, __VA_ARGS__> shape;                            \
     };
 
 #include CUDA__TUNING
 
 #undef CUDA__INVERSE
 #undef CUDA__FACTOR
-#undef CUDA__INVERSE_LONE
-#undef CUDA__FACTOR_LONE
+#undef CUDA__INVERSE_PER_THREAD
+#undef CUDA__FACTOR_PER_THREAD
 
 #endif

@@ -5,10 +5,9 @@
 #include "gpu/cuda/base/anchor.cuh"
 #include "gpu/cuda/structured/cholesky_kernels.cuh"
 #include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/tuning/h200/structured.h"
 
 #define CORNER CUDA_CHOLESKY_CORNER
-/* Numbers of a product up to which its tiles are small. */
-#define SMALL_TILES_MAX (INT64_C(1) << 19)
 
 static_assert(CORNER % CUDA__CHOL_TILE == 0, "tiles begin where groups do");
 
@@ -17,7 +16,7 @@ struct cuda_cholesky_manner cuda_cholesky_manner_of(int64_t n)
     static const struct {
         int64_t n_max;
         struct cuda_cholesky_manner manner;
-    } rows[] = {{2048, {128, 0}}, {6144, {256, 1024}}, {INT64_MAX, {512, 1024}}};
+    } rows[] = {CUDA__CHOL_ROWS};
     int row = 0;
     while (n > rows[row].n_max)
         row++;
@@ -60,7 +59,7 @@ size_t cuda_cholesky_scratch(enum precision precision, int64_t n, int64_t count)
 
 /* ---- A call on its way ---- */
 
-template <typename T> struct cuda__chol_journey {
+template <typename T> struct cuda__chol_sequence {
     typedef cuda__chol_part<T> part;
     typedef cuda__chol_shape<T, true> shape;
 
@@ -154,7 +153,7 @@ template <typename T> struct cuda__chol_journey {
                                         (T)beta};
         if (height <= 0 || width <= 0)
             return;
-        bool small = height * width * task.count <= SMALL_TILES_MAX;
+        bool small = height * width * task.count <= CUDA__CHOL_SMALL_TILES_MAX;
         if (small && b.transposed)
             tiles<cuda__chol_small_shape<T, true>>(product);
         else if (small)
@@ -337,13 +336,13 @@ static cudaError_t invert(const struct cuda_cholesky_manner *manner, struct cuda
 {
     cuda__chol_part<T> w = {(T *)task->w.at, task->w.stride, task->w.step};
     size_t before = v_bytes(manner, task->precision, task->n, task->count);
-    cuda__chol_journey<T> journey = {
+    cuda__chol_sequence<T> sequence = {
         *task,         *manner, products,
         stream,        stream,  task->n,
         manner->group, w,       (unsigned char *)task->scratch + before,
         cudaSuccess};
-    journey.run();
-    return journey.status;
+    sequence.run();
+    return sequence.status;
 }
 
 cudaError_t cuda_cholesky_invert_as(const struct cuda_cholesky_manner *manner,

@@ -18,10 +18,6 @@
 #include "gpu/cuda/structured/identify_strips.cuh"
 #include "gpu/cuda/base/launch.cuh"
 
-/* Warps of the second kernel, where there are groups for so many; by timing batches of 256 MiB on
- * an H200, 2026-11-24, before its lines were read together. */
-#define CUDA__IDENTIFY_ENOUGH 4096
-
 size_t cuda_identify_bytes(enum precision precision, int64_t n, int64_t matrices)
 {
     struct cuda__identify_shape shape =

@@ -16,6 +16,7 @@
 #include "gpu/cuda/base/batch.h"
 #include "gpu/cuda/base/ptx.cuh"
 #include "gpu/cuda/base/stage.cuh"
+#include "gpu/cuda/tuning/h200/structured.h"
 
 #define CUDA__IDENTIFY_TILE CUDA__WARP
 #define CUDA__IDENTIFY_WARPS 4 /* of a block of the first kernel: one for each kind of sum */
@@ -48,11 +49,12 @@ struct cuda__identify_shape {
     }
 };
 
-/* The width of a strip in tiles: 1, 2 or 4. Wide strips have fewer sums to write, narrow ones more
- * blocks, which one small matrix wants; by timing one matrix on an H100, 2026-11-27. */
+/* The width of a strip in tiles: 1, 2 or 4. */
 static inline int cuda__identify_tiles(enum precision precision, int64_t n)
 {
-    return n <= (precision == PRECISION_FP64 ? 3500 : 5000) ? 1 : n <= 8000 ? 2 : 4;
+    if (n <= CUDA__IDENTIFY_ONE_TILE_MAX(precision))
+        return 1;
+    return n <= CUDA__IDENTIFY_TWO_TILES_MAX ? 2 : 4;
 }
 
 static inline struct cuda__identify_shape cuda__identify_shape_of(int64_t n, int tiles)

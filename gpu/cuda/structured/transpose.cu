@@ -7,12 +7,10 @@
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/base/ptx.cuh"
 #include "gpu/cuda/base/stage.cuh"
+#include "gpu/cuda/tuning/h200/structured.h"
 
 #define TRANSPOSE_THREADS 256
 #define TRANSPOSE_MATRICES_MAX 65535
-/* Wide tiles of a multiprocessor, for FP32 to take them; by timing on an NVIDIA H100, 2026-11-26.
- * FP64, whose wide tile is no taller than FP32's narrow one, gains nothing by a narrow one. */
-#define TRANSPOSE_ENOUGH 6
 
 template <typename T, int Bytes> struct cuda__transpose_tile {
     static constexpr int side = Bytes / (int)sizeof(T);
@@ -74,7 +72,7 @@ static cudaError_t cuda__transpose_start(const struct cuda_transposition *task, 
         const int64_t side = cuda__transpose_tile<T, 256>::side;
         const int64_t tiles = task->count * cuda__transpose_tiles(task->rows, side) *
                               cuda__transpose_tiles(task->columns, side);
-        if (tiles < TRANSPOSE_ENOUGH * cuda__multiprocessors())
+        if (tiles < CUDA__TRANSPOSE_TILES_MIN * cuda__multiprocessors())
             return cuda__transpose_start<T, 128>(task, stream);
     }
     return cuda__transpose_start<T, 256>(task, stream);

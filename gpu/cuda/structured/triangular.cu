@@ -54,42 +54,42 @@ static __global__ void __launch_bounds__(SOLVE_WARPS *CUDA__WARP)
 }
 
 /* A call on its way. */
-struct journey {
+struct sequence {
     const struct cuda_triangular *task;
     struct cuda_products *products;
     cudaStream_t stream;
     cudaError_t status; /* the first that is not cudaSuccess; nothing is launched after it */
 };
 
-static void solve(struct journey *journey, int64_t at)
+static void solve(struct sequence *sequence, int64_t at)
 {
-    const struct cuda_triangular &task = *journey->task;
+    const struct cuda_triangular &task = *sequence->task;
     int64_t panels = at / PANEL + 1;
     dim3 blocks((unsigned)((panels + SOLVE_WARPS - 1) / SOLVE_WARPS), (unsigned)task.count);
-    if (journey->status != cudaSuccess)
+    if (sequence->status != cudaSuccess)
         return;
     if (task.precision == PRECISION_FP32)
-        journey->status =
+        sequence->status =
             cuda__start(cuda__triangular_solve_kernel<float>, blocks, SOLVE_WARPS * CUDA__WARP,
-                        sizeof(cuda__triangular_memory<float>), journey->stream, task, at);
+                        sizeof(cuda__triangular_memory<float>), sequence->stream, task, at);
     else
-        journey->status =
+        sequence->status =
             cuda__start(cuda__triangular_solve_kernel<double>, blocks, SOLVE_WARPS * CUDA__WARP,
-                        sizeof(cuda__triangular_memory<double>), journey->stream, task, at);
+                        sizeof(cuda__triangular_memory<double>), sequence->stream, task, at);
 }
 
 /* The part of a matrix that begins at (row, column). */
-static struct cuda_matrices part(const struct journey *journey, struct cuda_matrices of,
+static struct cuda_matrices part(const struct sequence *sequence, struct cuda_matrices of,
                                  int64_t row, int64_t column)
 {
-    of.at = (char *)of.at + (row * of.stride + column) * precision_bytes(journey->task->precision);
+    of.at = (char *)of.at + (row * of.stride + column) * precision_bytes(sequence->task->precision);
     return of;
 }
 
 /* What X's columns at .. at + inner - 1 do to the `columns` behind them. */
-static void bring(struct journey *journey, int64_t at, int64_t inner, int64_t columns)
+static void bring(struct sequence *sequence, int64_t at, int64_t inner, int64_t columns)
 {
-    const struct cuda_triangular *task = journey->task;
+    const struct cuda_triangular *task = sequence->task;
     struct cuda_product product = {};
     product.precision = task->precision;
     product.rows = at + inner;
@@ -97,35 +97,35 @@ static void bring(struct journey *journey, int64_t at, int64_t inner, int64_t co
     product.inner = inner;
     product.alpha = -1;
     product.beta = 1;
-    product.a = part(journey, task->x, 0, at);
-    product.b = part(journey, task->a, at, at + inner);
-    product.c = part(journey, task->x, 0, at + inner);
+    product.a = part(sequence, task->x, 0, at);
+    product.b = part(sequence, task->a, at, at + inner);
+    product.c = part(sequence, task->x, 0, at + inner);
     product.count = task->count;
-    if (journey->status == cudaSuccess)
-        journey->status = cuda_product(journey->products, &product, journey->stream);
+    if (sequence->status == cudaSuccess)
+        sequence->status = cuda_product(sequence->products, &product, sequence->stream);
 }
 
 /* X's columns at .. at + columns - 1: the left half, what it does to the right one, that. */
-static void invert(struct journey *journey, int64_t at, int64_t columns)
+static void invert(struct sequence *sequence, int64_t at, int64_t columns)
 {
     if (columns <= PANEL) {
-        solve(journey, at);
+        solve(sequence, at);
         return;
     }
     int64_t half = (columns / PANEL + 1) / 2 * PANEL;
-    invert(journey, at, half);
-    bring(journey, at, half, columns - half);
-    invert(journey, at + half, columns - half);
+    invert(sequence, at, half);
+    bring(sequence, at, half, columns - half);
+    invert(sequence, at + half, columns - half);
 }
 
 cudaError_t cuda_triangular_invert(struct cuda_products *products,
                                    const struct cuda_triangular *task, cudaStream_t stream)
 {
-    struct journey journey = {task, products, stream, cudaSuccess};
+    struct sequence sequence = {task, products, stream, cudaSuccess};
     if (task->n < PANEL || task->n % PANEL != 0 || task->count < 0 ||
         task->count > CUDA_TRIANGULAR_MATRICES_MAX)
         return cudaErrorInvalidValue;
     if (task->count > 0)
-        invert(&journey, 0, task->n);
-    return journey.status;
+        invert(&sequence, 0, task->n);
+    return sequence.status;
 }

@@ -14,7 +14,7 @@
 template <int Threads> struct cuda__block {
     static constexpr int warps = (Threads + CUDA__WARP - 1) / CUDA__WARP;
 
-    /* Used by one call after the other: by turns, so that a barrier a call is enough. */
+    /* Double-buffered, so that a barrier a call is enough. */
     struct shared {
         __align__(16) unsigned char values[2][warps * CUDA__SCAN_BYTES];
     };

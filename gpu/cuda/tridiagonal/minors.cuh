@@ -22,7 +22,7 @@
 #define CUDA__TRI_NEAR 45
 #define CUDA__TRI_APART 200
 
-/* Shared memory of the serial parts: rows, from above and from below, in two places by turns. */
+/* Shared memory of the serial parts: rows, from above and from below, double-buffered. */
 struct cuda__tri_stage {
     struct {
         cuda__number middle[2][CUDA__TRI_STAGE], crossing[2][CUDA__TRI_STAGE];

@@ -19,14 +19,10 @@
 
 #include "gpu/cuda/tridiagonal/solve.cuh"
 #include "gpu/cuda/tridiagonal/tile.cuh"
+#include "gpu/cuda/tuning/h200/tridiagonal.h"
 
 #define CUDA__TRI_SERIAL_THREADS 256
 #define CUDA__TRI_SERIAL_WARPS (CUDA__TRI_SERIAL_THREADS / CUDA__WARP)
-#define CUDA__TRI_SERIAL_STEPS 32 /* rows of a tile that a thread takes */
-#define CUDA__TRI_SERIAL_BLOCKS 2 /* of a multiprocessor */
-#define CUDA__TRI_SERIAL_BYTES                                                                     \
-    (104 * 1024) /* of their matrices, each; a thread for each of them                             \
-                  */
 /* Exponents of the generators that grow, and of those that are X_jj over them. */
 #define CUDA__TRI_GROWING_RANGE 900
 #define CUDA__TRI_FALLING_RANGE 1000

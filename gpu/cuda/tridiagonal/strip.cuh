@@ -13,9 +13,9 @@
 #define GPU_CUDA_TRIDIAGONAL_STRIP_CUH
 
 #include "gpu/cuda/tridiagonal/write.cuh"
+#include "gpu/cuda/tuning/h200/tridiagonal.h"
 
 #define CUDA__TRI_STRIP_THREADS 256
-#define CUDA__TRI_STRIP_BLOCKS 4 /* of a multiprocessor, at least */
 #define CUDA__TRI_STRIP_ROWS CUDA__WARP
 
 struct cuda__tri_strip_memory {

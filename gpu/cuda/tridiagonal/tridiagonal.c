@@ -2,12 +2,10 @@
 #include "gpu/cuda/tridiagonal/tridiagonal.h"
 
 #include "gpu/cuda/base/method.h"
+#include "gpu/cuda/base/device_limits.h"
 #include "gpu/cuda/tridiagonal/call.h"
+#include "gpu/cuda/tuning/h200/tridiagonal.h"
 #include "gpu/methods/tridiagonal.h"
-
-/* To CUDA__TRI_BLOCK_N_MAX a block of threads has one part of the workspace for all its matrices.
- * These are as many blocks as an H200 holds at once; more parts would only fill its cache. */
-#define SMALL_PARTS (132 * 16)
 
 static bool writes(const struct cuda_call *call)
 {
@@ -44,8 +42,9 @@ static size_t part_bytes(const struct cuda_call *call)
 size_t cuda_tridiagonal_workspace(const struct cuda_call *call, int64_t matrices)
 {
     size_t part = part_bytes(call), parts = (size_t)matrices;
-    if (call->n <= CUDA__TRI_BLOCK_N_MAX && parts > SMALL_PARTS)
-        parts = SMALL_PARTS;
+    size_t most = CUDA__TRI_SMALL_PARTS * (size_t)cuda__multiprocessors();
+    if (call->n <= CUDA__TRI_BLOCK_N_MAX && parts > most)
+        parts = most;
     return parts > SIZE_MAX / part ? SIZE_MAX : parts * part;
 }
 

@@ -55,12 +55,12 @@ static __global__ void pass_round(int *to)
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     int *mine = (int *)cuda__memory, sum = 0;
     int *next = cuda__of_block(mine, (rank() + 1) % BLOCKS);
-    cuda__meet_cluster();
+    cuda__cluster_sync();
     for (int k = 0; k < ROUNDS; k++) {
         next[threadIdx.x] = (int)(rank() * 1000 + threadIdx.x) + k;
-        cuda__meet_cluster();
+        cuda__cluster_sync();
         sum += mine[threadIdx.x];
-        cuda__meet_cluster();
+        cuda__cluster_sync();
     }
     to[blockIdx.x * THREADS + threadIdx.x] = sum;
 }
@@ -102,7 +102,7 @@ static __global__ void correspond(int *to, bool late)
     int sum = 0;
     if (threadIdx.x < 2)
         cuda__signal_begin(&shared->come[threadIdx.x]);
-    cuda__meet_cluster();
+    cuda__cluster_sync();
     for (int k = 0; k < ROUNDS; k++) {
         int turn = k & 1;
         if (threadIdx.x == 0) {
@@ -165,7 +165,7 @@ static __global__ void err(enum mistake mistake, int *sink)
         *cuda__of_block(&other, 1) = 1;
         break;
     case NO_CLUSTER:
-        cuda__meet_cluster();
+        cuda__cluster_sync();
         break;
     case MISALIGNED_LETTER:
         cuda__send(cuda__address_in(cuda__memory + 8, 0), cuda__address_in(shared->come, 0),
@@ -174,7 +174,7 @@ static __global__ void err(enum mistake mistake, int *sink)
     case A_BLOCK_FAILS:
         if (rank() == 1)
             *sink = __shfl_sync(1u << (threadIdx.x + 1) % 32, 0, 0);
-        cuda__meet_cluster();
+        cuda__cluster_sync();
         break;
     case A_BLOCK_FAILS_AWAITED:
         if (rank() == 1)

@@ -1,8 +1,8 @@
 /* gpu/cuda/tuning/h200/lu_cluster.cuh: how matrices are eliminated by clusters (lu/cluster.cuh): an
  * order takes the first row that holds it; 0 columns: not by clusters.
  *
- * Fewer columns at a time make the panels shorter, more make the products deeper. The width leaves
- * a mark on the bits, the number of blocks does not. Chosen by the times of panels, products and
+ * Fewer columns at a time make the panels shorter, more make the products deeper. Results
+ * depend on the width; they are bitwise independent of the number of blocks. Chosen by the times of panels, products and
  * the whole (cuda_middle --profile) on an H200, 2026-11-22, at n = 2048, 4096, 8192 and 16384 and
  * widths of 32 to 256; LU up to 1024 also by the times of batches. An inverse up to n = 1024 is
  * left to lu/wide.cuh's own way: of one matrix of n = 1024 in FP64 clusters make 1.33 TFLOP/s, and

@@ -247,12 +247,12 @@ static void test_who_can_do_without(void **state)
     cuda_pool_destroy(&pool);
 }
 
-/* A try that finds the device full is not what the pool is patient after. */
+/* A try that finds the device full does not start the pool's patience. */
 static void test_a_try_of_a_full_device(void **state)
 {
     (void)state;
     struct cuda_pool *pool = create(64 * MIB);
-    cuda_pool_be_patient(pool, CLOCK_S);
+    cuda_pool_set_patience(pool, CLOCK_S);
     simt_fill_memory(true);
     assert_int_equal(tried(pool, true, MIB, MIB), 0);
     simt_fill_memory(false);
@@ -313,7 +313,7 @@ static void test_another_engine_has_the_memory(void **state)
     const uint64_t patience_ns = 100 * CLOCK_MS;
     (void)state;
     struct cuda_pool *pool = create(64 * MIB);
-    cuda_pool_be_patient(pool, patience_ns);
+    cuda_pool_set_patience(pool, patience_ns);
     for (int i = 0; i < 2; i++) {
         struct cuda_block block = {0};
         simt_fill_memory(true);
@@ -339,7 +339,7 @@ static void test_memory_that_comes_back(void **state)
 {
     (void)state;
     struct cuda_pool *pool = create(64 * MIB);
-    cuda_pool_be_patient(pool, CLOCK_S);
+    cuda_pool_set_patience(pool, CLOCK_S);
     struct cuda_block block = {0};
     simt_fill_memory(true);
     assert_refused(pool, true, MIB, cudaErrorNotReady);

@@ -83,7 +83,7 @@ static inline void cuda__follow_previous()
     cuda__release_next();
 }
 
-template <int Threads> static inline void cuda__meet(SIMT_CALLER)
+template <int Threads> static inline void cuda__block_sync(SIMT_CALLER)
 {
     if (Threads != (int)(blockDim.x * blockDim.y * blockDim.z))
         simt_fail(SIMT_CALL, "it is a barrier for a part of the block");
@@ -169,7 +169,7 @@ template <typename P> static inline P *cuda__renewed(P *pointer)
     return pointer;
 }
 
-static inline void cuda__meet_cluster(SIMT_CALLER)
+static inline void cuda__cluster_sync(SIMT_CALLER)
 {
     simt_meet_cluster(SIMT_CALL);
 }

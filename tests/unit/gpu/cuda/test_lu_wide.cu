@@ -1,6 +1,6 @@
-/* What the kernels of `lu` and `lu_factor` do beyond n = 1024, tried on matrices that suit a CPU:
- * panels that several blocks share, a launch a step; columns that a cluster of blocks eliminates
- * beside the products of the others; and inverses that are recovered by mixing columns.
+/* The kernels of `lu` and `lu_factor` for large orders, on matrices that suit a CPU: inverses by
+ * halves; columns that a cluster of blocks eliminates during the products of the others; and
+ * inverses that are recovered by mixing columns.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -46,7 +46,6 @@ static cuda__lu_manner manner_of(bool factor, int width, int blocks)
 {
     cuda__lu_manner manner = {};
     manner.factor = factor;
-    manner.shared = true;
     manner.width = width;
     manner.blocks = blocks;
     return manner;
@@ -140,7 +139,7 @@ static void try_factor(cuda__lu_wide_launcher *launch, enum precision precision,
     assert_int_equal(of.info[KINDS - 1], -1);
 }
 
-/* One block's rows, and more; whole panels, and less. */
+/* The table's rows; whole panels, and less. */
 static const int orders[] = {34, 64, 270};
 #define TRIED (TSAN_IS_HERE || ASAN_IS_HERE ? 1 : COUNT(orders))
 
@@ -206,7 +205,6 @@ static void try_group(cuda__lu_wide_launcher *launch, enum precision precision, 
                 of.a[k * n * n + e] = (T)of.one[e];
         }
         cuda__lu_manner manner = manner_of(false, 0, blocks);
-        manner.shared = false;
         manner.group = &of == ofs ? 0 : columns;
         run(launch, manner, n, of);
     }
@@ -226,15 +224,17 @@ static void test_groups_never_show(void **)
     }
 }
 
-static void test_factor(void **)
+/* No cluster holds the rows. */
+static void test_no_clusters(void **)
 {
-    for (size_t i = 0; i < TRIED; i++) {
-        try_factor<float>(cuda__lu_factor_wide_f32, PRECISION_FP32, manner_of(true, 0, 0),
-                          orders[i]);
-        if (i + 1 < COUNT(orders))
-            try_factor<double>(cuda__lu_factor_wide_f64, PRECISION_FP64, manner_of(true, 0, 0),
-                               orders[i]);
-    }
+    struct cuda_batch none = {};
+    unsigned char space[1];
+    assert_int_equal(cuda__lu_invert_wide_f64(1025, none, space, sizeof space,
+                                              manner_of(false, 0, 0), nullptr, nullptr),
+                     cudaErrorNotSupported);
+    assert_int_equal(cuda__lu_factor_wide_f32(300, none, space, sizeof space, manner_of(true, 0, 0),
+                                              nullptr, nullptr),
+                     cudaErrorNotSupported);
 }
 
 static void test_factor_by_clusters(void **)
@@ -255,8 +255,8 @@ int main()
         cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_blocks_never_show),
         cmocka_unit_test(test_groups_never_show),
-        cmocka_unit_test(test_factor),
         cmocka_unit_test(test_factor_by_clusters),
+        cmocka_unit_test(test_no_clusters),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,9 +1,6 @@
-/* gpu/cuda/tridiagonal/kernels.cuh: the kernels of `tridiagonal` in one precision; f32.cu and
- * f64.cu are their instances.
- */
-#ifndef GPU_CUDA_TRIDIAGONAL_KERNELS_CUH
-#define GPU_CUDA_TRIDIAGONAL_KERNELS_CUH
-
+/* gpu/cuda/tridiagonal/kernels.cu: the kernels of `tridiagonal` in one precision, and their
+ * launches. */
+#include "gpu/cuda/base/by_precision.cuh"
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/tridiagonal/device.cuh"
 #include "gpu/cuda/tridiagonal/serial.cuh"
@@ -11,30 +8,7 @@
 #include "gpu/cuda/tridiagonal/strip.cuh"
 #include "gpu/cuda/tridiagonal/warps.cuh"
 #include "gpu/cuda/tridiagonal/write.cuh"
-
-#define CUDA__TRI_SOLVE_THREADS 256 /* of a chunk; which it is decides the bits */
-#define CUDA__TRI_WRITE_THREADS 128
-/* To this order chunks are a warp's rows (warps.cuh), beyond it a block's; that decides the
- * bits. */
-#define CUDA__TRI_WARP_N_MAX 8192
-/* Blocks of many small matrices that an H200 holds at once. */
-#define CUDA__TRI_CARD_BLOCKS (132 * CUDA__TRI_SERIAL_BLOCKS)
-#define CUDA__TRI_LONE_BLOCKS 132   /* so few chunks have a multiprocessor each */
-#define CUDA__TRI_SMALL_THREADS 512 /* of a multiprocessor, at least, where a block does it all */
-
-/* Of the fastest that an H200 was seen to run on 2026-11-21. */
-template <typename T> struct cuda__tri_tuning {
-    static constexpr bool is_wide = sizeof(T) == sizeof(double);
-    /* Rows of a thread where a block does all of a matrix and nothing is merged; which they are
-     * decides the bits. */
-    static constexpr int each(int rows)
-    {
-        return is_wide && rows == 128 ? 1 : 2;
-    }
-    /* Rows of a tile: of a block that does all, and of others by lines and by levels. */
-    static constexpr int small_steps = 64, line_steps = is_wide ? 32 : 64, level_steps = 16;
-    static constexpr int shifted_steps = 64; /* by lines, where rows do not begin alike */
-};
+#include "gpu/cuda/tuning/h200/tridiagonal.h"
 
 template <typename T, int Threads, bool Few, bool Merged>
 static __device__ __forceinline__ void cuda__tri_write(const cuda__tri_call &call, int64_t slot,
@@ -314,8 +288,8 @@ static inline unsigned cuda__tri_grid(int64_t blocks)
 template <typename T, int Threads, int Each>
 static cudaError_t cuda__tri_start_small(const cuda__tri_call &call, cudaStream_t stream)
 {
-    cuda__tri_tiles tiles =
-        cuda__tri_cut<T>(call.rows, call.columns, Threads, cuda__tri_tuning<T>::small_steps);
+    cuda__tri_tiles tiles = cuda__tri_cut<T>(call.rows, call.columns, Threads,
+                                             cuda__tridiagonal_tuning<T>::small_steps);
     int64_t blocks = call.parts < call.count ? call.parts : call.count;
     return cuda__follow(cuda__tri_small_kernel<T, Threads, Each>, cuda__tri_grid(blocks), Threads,
                         0, (call.left || call.found) && cuda__overlaps(), stream, call, tiles);
@@ -325,7 +299,7 @@ static cudaError_t cuda__tri_start_small(const cuda__tri_call &call, cudaStream_
 template <typename T, int Rows>
 static cudaError_t cuda__tri_launch_small(const cuda__tri_call &call, cudaStream_t stream)
 {
-    constexpr int each = cuda__tri_tuning<T>::each(Rows);
+    constexpr int each = cuda__tridiagonal_tuning<T>::each(Rows);
     return call.variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON
                ? cuda__tri_start_small<T, Rows, 1>(call, stream)
                : cuda__tri_start_small<T, Rows / each, each>(call, stream);
@@ -359,7 +333,7 @@ static cudaError_t cuda__tri_start_warps(const cuda__tri_call &call, bool overla
     const int64_t chunks = cuda__tri_warp_chunks(call.n), all = chunks * call.count;
     const int64_t joins = merges ? cuda__tri_chunks(call.n, Threads) * call.count : 0;
     const int64_t fit = Threads / CUDA__TRI_SCAN_THREADS, scans = (all + fit - 1) / fit;
-    const int held = all <= CUDA__TRI_LONE_BLOCKS ? 1 : CUDA__TRI_LINE_CHUNKS;
+    const int held = all <= cuda__multiprocessors() ? 1 : CUDA__TRI_LINE_CHUNKS;
     const int64_t lines = (chunks + held - 1) / held * call.count;
     cudaError_t status =
         merges ? cuda__start(cuda__tri_merge_kernel<T, Threads>, cuda__tri_grid(scans + joins),
@@ -378,7 +352,7 @@ static cudaError_t cuda__tri_start_write(const cuda__tri_call &call, bool is_mid
                                          cudaStream_t stream)
 {
     constexpr int threads = CUDA__TRI_WRITE_THREADS;
-    typedef cuda__tri_tuning<T> tuning;
+    typedef cuda__tridiagonal_tuning<T> tuning;
     const bool merges = call.variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON;
     const bool is_shifted =
         (call.columns.end - call.columns.first) % cuda__tri_tile<T, threads>::unit != 0;
@@ -426,7 +400,8 @@ static cudaError_t cuda__tri_start_serial(const cuda__tri_call &call, cudaStream
     cuda__tri_tiles tiles =
         cuda__tri_cut<T>(call.rows, call.columns, CUDA__WARP, CUDA__TRI_SERIAL_STEPS);
     int most = CUDA__TRI_SERIAL_BYTES / cuda__tri_serial_bytes(n);
-    int64_t held = (call.count + CUDA__TRI_CARD_BLOCKS - 1) / CUDA__TRI_CARD_BLOCKS;
+    const int64_t blocks = CUDA__TRI_SERIAL_BLOCKS * cuda__multiprocessors();
+    int64_t held = (call.count + blocks - 1) / blocks;
     most = most < CUDA__WARP ? most : CUDA__WARP;
     held = held < most ? held : most;
     return cuda__start(cuda__tri_serial_kernel<T>, cuda__tri_grid((call.count + held - 1) / held),
@@ -466,4 +441,18 @@ static cudaError_t cuda__tri_launch(const cuda__tri_call &call, cudaStream_t str
     return cuda__tri_launch_large<T>(call, stream);
 }
 
+cudaError_t R(cuda__tri_launch)(const struct cuda__tri_call *call, cudaStream_t stream)
+{
+    return cuda__tri_launch<REAL>(*call, stream);
+}
+
+#if REAL_BITS == 64 /* of either precision: the O(n) numbers are FP64 */
+int64_t cuda__tri_part_bytes(int64_t n, int levels)
+{
+    int64_t arrays = levels > 0 ? (int)CUDA__TRI_MERGERS + 2 * levels : (int)CUDA__TRI_ARRAYS;
+    int64_t row_bytes = arrays * (int64_t)sizeof(double);
+    if (n > CUDA__TRI_BLOCK_N_MAX)
+        row_bytes += CUDA__TRI_TAIL_BYTES;
+    return CUDA__TRI_ANSWER_BYTES + cuda__tri_pitch(n) * row_bytes;
+}
 #endif

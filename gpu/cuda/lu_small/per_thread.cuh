@@ -1,19 +1,203 @@
-/* gpu/cuda/lu_small/lone.cuh: the smallest orders, a whole matrix a lane.
+/* gpu/cuda/lu_small/per_thread.cuh: the smallest orders, a matrix per thread.
  *
  * At these orders the memory is all that counts, and a launch of a million matrices may take ten
  * microseconds: what costs is the time until a warp's first bytes come, and every instruction. A
  * warp takes a run of matrices, its lanes neighbouring ones, `Each` a lane, and asks for all of
- * them before it works on the first. Orders 1 and 2 come straight from global memory, others by
- * shared memory (lone_place.cuh).
+ * them before it works on the first. Orders 1 and 2 come straight from global memory: a matrix of
+ * up to 16 bytes is one access of its lane; one of 32 bytes is two, and two lanes exchange halves,
+ * so that an access leaves no gaps. Larger ones go through shared memory, as those of stage.cuh.
  *
- * The rules are those of inverse_rows.cuh and factor_rows.cuh. Device code.
+ * The rules are those of inverse_rows.cuh and factor_rows.cuh. Device code, warp-wide: every lane
+ * calls, converged.
  */
-#ifndef GPU_CUDA_LU_SMALL_LONE_CUH
-#define GPU_CUDA_LU_SMALL_LONE_CUH
+#ifndef GPU_CUDA_LU_SMALL_PER_THREAD_CUH
+#define GPU_CUDA_LU_SMALL_PER_THREAD_CUH
 
-#include "gpu/cuda/lu_small/lone_place.cuh"
+#include <type_traits>
 
-#define CUDA__LONE_N_MAX 5
+#include "gpu/cuda/lu_small/inverse_layout.cuh"
+
+#define CUDA__PER_THREAD_N_MAX 5
+
+/* ---- Between global memory and registers ---- */
+
+/* Of neighbouring matrices, whose first is at `a`: fetch() asks for the lane's, take() has it after
+ * arrive() of all that were asked for, give() stores it after sync() of all that were taken. */
+template <typename T, int N> struct cuda__per_thread_direct {
+    static constexpr int bytes = N * N * (int)sizeof(T);
+    static constexpr bool halves = bytes == 32;
+    static constexpr int piece = halves ? bytes / 2 : bytes;
+    struct alignas(piece) numbers {
+        T of[piece / (int)sizeof(T)];
+    };
+    struct memory {
+    };
+
+    static __device__ __forceinline__ bool fits(const void *item)
+    {
+        return (uintptr_t)item % piece == 0;
+    }
+
+    /* Of two lanes the first has the first halves of both, the second the others; and back. */
+    static __device__ __forceinline__ void exchange(numbers (&x)[2], int lane)
+    {
+        bool second = lane % 2 != 0;
+#pragma unroll
+        for (int v = 0; v < piece / (int)sizeof(T); v++) {
+            T given = second ? x[0].of[v] : x[1].of[v];
+            given = __shfl_xor_sync(CUDA__ALL, given, 1);
+            x[0].of[v] = second ? given : x[0].of[v];
+            x[1].of[v] = second ? x[1].of[v] : given;
+        }
+    }
+
+    static __device__ __forceinline__ int fetch(memory &, T *x, const T *a, int lane)
+    {
+        const numbers *from = (const numbers *)a;
+        if constexpr (halves) {
+            int at = lane / 2 * 4 + lane % 2;
+            numbers both[2] = {from[at], from[at + 2]};
+            __builtin_memcpy(x, both, bytes);
+        } else {
+            numbers all = from[lane];
+            __builtin_memcpy(x, &all, bytes);
+        }
+        return 0;
+    }
+
+    static __device__ __forceinline__ void arrive()
+    {
+    }
+
+    static __device__ __forceinline__ void take(const memory &, T *x, int, int lane)
+    {
+        if constexpr (halves) {
+            numbers both[2];
+            __builtin_memcpy(both, x, bytes);
+            exchange(both, lane);
+            __builtin_memcpy(x, both, bytes);
+        }
+    }
+
+    static __device__ __forceinline__ void sync()
+    {
+    }
+
+    static __device__ __forceinline__ void give(memory &, T *result, const T *x, int lane)
+    {
+        numbers *to = (numbers *)result;
+        if constexpr (halves) {
+            int at = lane / 2 * 4 + lane % 2;
+            numbers both[2];
+            __builtin_memcpy(both, x, bytes);
+            exchange(both, lane);
+            to[at] = both[0];
+            to[at + 2] = both[1];
+        } else {
+            numbers all;
+            __builtin_memcpy(&all, x, bytes);
+            to[lane] = all;
+        }
+    }
+};
+
+template <typename T, int N> struct cuda__per_thread_staged {
+    typedef cuda__inverse_layout<T, N, N, N> layout;
+    typedef typename layout::stage stage;
+    struct memory {
+        alignas(16) T numbers[layout::places];
+    };
+
+    static __device__ __forceinline__ bool fits(const void *)
+    {
+        return true;
+    }
+
+    /* How many numbers late the matrices begin. */
+    static __device__ __forceinline__ int fetch(memory &shared, T *, const T *a, int lane)
+    {
+        return stage::load(shared.numbers, a, true, lane);
+    }
+
+    static __device__ __forceinline__ void arrive()
+    {
+        cuda__copy_wait();
+    }
+
+    static __device__ __forceinline__ void sync()
+    {
+        __syncwarp();
+    }
+
+    static __device__ __forceinline__ void take(const memory &shared, T *x, int late, int lane)
+    {
+        constexpr int grain = layout::whole ? layout::width : 1;
+        const T *from = shared.numbers + late + lane * layout::io_stride;
+#pragma unroll
+        for (int e = 0; e < N * N; e += grain)
+            cuda__take<grain>(x + e, from + e);
+    }
+
+    static __device__ __forceinline__ void give(memory &shared, T *result, const T *x, int lane)
+    {
+        int late = 0;
+        if constexpr (stage::shifts)
+            late = stage::shift(result, true);
+        T *to = shared.numbers + late + lane * layout::io_stride;
+#pragma unroll
+        for (int e = 0; e < N * N; e++)
+            to[e] = x[e];
+        __syncwarp();
+        stage::store(shared.numbers, result, true, lane);
+    }
+};
+
+template <typename T, int N>
+using cuda__per_thread_place =
+    typename std::conditional<(N * N * sizeof(T) <= 32 && N <= 2), cuda__per_thread_direct<T, N>,
+                              cuda__per_thread_staged<T, N>>::type;
+
+/* `Count` numbers of each matrix, of a warp's: in one access of the lane, or by shared memory, so
+ * that an access leaves no gaps. */
+template <typename U, int Count> struct cuda__per_thread_extras {
+    static constexpr bool direct = Count == 1 || Count == 2 || Count == 4;
+    struct alignas(direct ? Count * sizeof(U) : sizeof(U)) numbers {
+        U of[Count];
+    };
+    struct none {
+    };
+    struct all {
+        U numbers[direct ? 1 : Count * CUDA__WARP];
+    };
+    typedef typename std::conditional<direct, none, all>::type memory;
+
+    static __device__ __forceinline__ bool fits(const void *item)
+    {
+        return (uintptr_t)item % sizeof(numbers) == 0 || !direct;
+    }
+
+    static __device__ __forceinline__ void give(memory &shared, U *to, const U (&x)[Count],
+                                                int lane)
+    {
+        if constexpr (direct) {
+            numbers mine;
+#pragma unroll
+            for (int k = 0; k < Count; k++)
+                mine.of[k] = x[k];
+            ((numbers *)to)[lane] = mine;
+        } else {
+#pragma unroll
+            for (int k = 0; k < Count; k++)
+                shared.numbers[lane * Count + k] = x[k];
+            __syncwarp();
+#pragma unroll
+            for (int k = 0; k < Count; k++)
+                to[k * CUDA__WARP + lane] = shared.numbers[k * CUDA__WARP + lane];
+        }
+    }
+};
+
+/* ---- The work ---- */
 
 template <typename T>
 static __device__ __forceinline__ void cuda__exchange_if(bool wanted, T &one, T &other)
@@ -43,7 +227,7 @@ static __device__ __forceinline__ int cuda__interchange(T (&x)[N][N], int k)
     return row;
 }
 
-template <typename T, int N> struct cuda__lone_inverse {
+template <typename T, int N> struct cuda__per_thread_inverse {
     typedef T number;
     typedef T extra; /* of a matrix; `extras` of them */
     typedef cuda__real<T> real;
@@ -158,7 +342,7 @@ template <typename T, int N> struct cuda__lone_inverse {
     }
 };
 
-template <typename T, int N> struct cuda__lone_factor {
+template <typename T, int N> struct cuda__per_thread_factor {
     typedef T number;
     typedef int extra;
     typedef cuda__real<T> real;
@@ -210,13 +394,13 @@ template <typename T, int N> struct cuda__lone_factor {
 };
 
 /* A warp's run of matrices: lane l has matrices l, l + 32, ... of it. */
-template <typename Work, int Each> struct cuda__lone_run {
+template <typename Work, int Each> struct cuda__per_thread_run {
     typedef typename Work::number T;
     typedef typename Work::extra U;
     static constexpr int entries = Work::n * Work::n, extras = Work::extras;
     static constexpr int matrices = CUDA__WARP * Each;
-    typedef cuda__lone_place<T, Work::n> place;
-    typedef cuda__lone_extras<U, extras> places_of_extras;
+    typedef cuda__per_thread_place<T, Work::n> place;
+    typedef cuda__per_thread_extras<U, extras> places_of_extras;
 
     struct memory {
         typename place::memory of[Each];
@@ -241,7 +425,7 @@ template <typename Work, int Each> struct cuda__lone_run {
 #pragma unroll
         for (int g = 0; g < Each; g++)
             place::take(shared.of[g], work[g].x[0], shift[g], lane);
-        place::meet();
+        place::sync();
 #pragma unroll
         for (int g = 0; g < Each; g++) {
             U all[extras];
@@ -259,7 +443,7 @@ template <typename Work, int Each> struct cuda__lone_run {
             if (work[g].info < -1 && unverified)
                 atomicAdd(unverified, 1);
         }
-        place::meet();
+        place::sync();
     }
 
     /* One matrix, wherever it is. */
@@ -304,9 +488,9 @@ template <typename Work, int Each> struct cuda__lone_run {
 
 template <typename Work, int Each, int Warps, int Blocks>
 static __global__ void __launch_bounds__(Warps *CUDA__WARP, Blocks)
-    cuda__lone_kernel(const cuda_batch batch)
+    cuda__per_thread_kernel(const cuda_batch batch)
 {
-    typedef cuda__lone_run<Work, Each> run;
+    typedef cuda__per_thread_run<Work, Each> run;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     typename run::memory &shared = ((typename run::memory *)cuda__memory)[threadIdx.x / CUDA__WARP];
     int64_t warp = (int64_t)blockIdx.x * Warps + threadIdx.x / CUDA__WARP;

@@ -1,9 +1,0 @@
-/* gpu/cuda/lu/strip_far_f32.cu: see strip_launch.cuh. */
-#include "gpu/cuda/base/anchor.cuh"
-#include "gpu/cuda/lu/strip_launch.cuh"
-
-cudaError_t cuda__lu_strip_far_f32(int64_t n, const cuda_batch &batch, void *space,
-                                   size_t space_bytes, cudaStream_t stream)
-{
-    return cuda__lu_strip_pick<float, true>(n, batch, space, space_bytes, stream, nullptr);
-}
