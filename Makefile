@@ -197,7 +197,7 @@ CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_S
                   compiling the CUDA engine: $(words $(CUDA_OBJECTS)) files at most, some minutes; \
                   make NVCC= leaves it out)))
 
-.PHONY: all help demo run test check bench fuzz asan tsan install uninstall deps clean
+.PHONY: all help demo run test check golden bench fuzz asan tsan install uninstall deps clean
 .PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
 .PHONY: unit faults test-howto demo-program bench-programs fuzz-programs tests-built docs FORCE
 .DELETE_ON_ERROR:
@@ -285,6 +285,12 @@ bench-gpu: ## measure the CUDA kernels next to a copy and cuBLAS; results go to 
 	@$(BUILD)/bench/cuda_auto --time --results bench/results
 	@+$(AGAIN) $(BUILD)/bench/cuda_cholesky
 	@$(BUILD)/bench/cuda_cholesky --time --results bench/results
+
+golden: ## compare answers with recorded hashes: each CPU kernel family, the kernels of a GPU too
+	@scripts/deps build test python
+	@$(WITHOUT_GPU_NOTICE)
+	@+$(AGAIN) $(WITHOUT_GPU) all $(SIMT)/invertd-cuda
+	@.venv/bin/python tests/golden/golden.py --build $(BUILD) --engine all
 
 fuzz: ## FUZZ_SECONDS (60) of each fuzz target under ASan and UBSan
 	@scripts/deps build fuzz
