@@ -159,8 +159,8 @@ bool proto_request_is_long(enum proto_format format, const unsigned char *body, 
 
 /* An upper bound of the bytes an encoder takes from its space; -1 on overflow. For V2 and RAW
  * requests the bound is proto_v2_encode's; for JSON proto_json_encode's, or with want_npz
- * proto_npz_encode's; for NPY and NPZ proto_npz_encode's, which covers proto_npy_encode. Who wants
- * to answer in another family sets request->format to it first. */
+ * proto_npz_encode's; for NPY and NPZ proto_npz_encode's, which covers proto_npy_encode. A
+ * caller that answers in another family sets request->format to it first. */
 int64_t proto_answer_bound(const struct proto_request *request);
 ERROR_MUST_CHECK enum error proto_v2_encode(const struct proto_request *request,
                                             void *const outputs[METHOD_OUTPUTS_MAX],

@@ -1,4 +1,4 @@
-/* queue/admission.c: who may come in, and what requests hold.
+/* queue/admission.c: which requests are admitted, and what they hold.
  *
  * A request is counted, with the bytes of the arena that it is going to hold, before any memory is
  * taken for it, and uncounted when it ends. The counts have a lock of their own: event loops come

@@ -15,11 +15,11 @@
  * shorter absence is waited for, so that a matrix keeps its bits. With limits.shared the host helps
  * at all times.
  *
- * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE. When its engine ends
- * an item stays RUNNING if its batch had not started, which is then sent again; else it becomes a
- * SUSPECT, and all of it that was sent runs alone in a spare engine once the other one is reaped.
- * Cancel moves QUEUED to DONE at once, while a RUNNING item is DONE when its engine lets go of its
- * slots; an engine whose batch has only such items sees `unwanted`, and leaves it.
+ * Life of an item (one table, queue/item.c): NEW -> QUEUED -> RUNNING -> DONE. An engine's end
+ * leaves an item RUNNING if its batch had not started; that batch is sent again. Else the item
+ * becomes a SUSPECT: what was sent of it runs alone in a spare engine, once the other is reaped.
+ * Cancel moves QUEUED to DONE at once. A RUNNING item is DONE when its engine lets go of its slots;
+ * an engine whose batch has only cancelled items sees `unwanted`, and leaves it.
  *
  * Threads: any thread may call anything here. One mutex, and one for admission; on_done is called
  * outside them, on a thread that called queue_flush, queue_reap, queue_cancel, queue_tick,
@@ -62,7 +62,7 @@ struct queue_item {
     const struct method *method;
     enum precision precision;
     int priority;    /* 1 (highest) .. 3 (lowest); 0 means 2 */
-    uint32_t client; /* who is asking, for fairness */
+    uint32_t client; /* that asks, for fairness */
     bool uncounted;  /* the service's own: no metric and no statistic counts it */
     int only_engine; /* queue_engine.number + 1 of the one that is to run it; 0: any. It waits until
                       * that one is up, unless it is sent again after an engine's death */

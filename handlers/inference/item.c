@@ -3,7 +3,7 @@
  * The body gets an arena slot placed so that the first binary tensor lies on 64 bytes, with room
  * for the outputs where the head lets one guess, so that a small request takes one slot in all.
  *
- * Cost: of its 4 KiB an open zeroes the first 1.4 KiB.
+ * Cost: of its 3 KiB an open zeroes the first 1.5 KiB.
  */
 #include "handlers/inference/item.h"
 

@@ -16,7 +16,7 @@
  * but for a cancel.
  * Ownership: an item owns its arena slots, with body, inputs, outputs and the encoded answer; all
  * go back at close. The queue counts them for the client.
- * Cost: 4 KiB an item, to be opened and closed many times.
+ * Cost: 3 KiB an item, to be opened and closed many times.
  */
 #ifndef HANDLERS_INFERENCE_ITEM_H
 #define HANDLERS_INFERENCE_ITEM_H

@@ -105,7 +105,8 @@ void handlers__survey_make(const struct proto_request *request,
         survey_unconverged(request, outputs, survey);
     const void *rconds = output_named(request, outputs, "RCOND");
     survey->rcond = rconds != NULL ? min_rcond(request, rconds) : (double)NAN;
-    survey->algorithm = request->n == 0 ? METHOD_ALGORITHM_NONE : (int)method_algorithm_of_all(request->method);
+    survey->algorithm =
+        request->n == 0 ? METHOD_ALGORITHM_NONE : (int)method_algorithm_of_all(request->method);
     if (method_output_find(request->method, "METHOD") >= 0)
         survey->algorithm = common_algorithm(request, output_named(request, outputs, "METHOD"));
 }

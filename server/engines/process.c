@@ -61,7 +61,7 @@ static void release(struct engine_process *process)
     process->shared_fd = process->control_fd = 0;
 }
 
-/* Its slots in the arena may be used again. The owner first: who takes over is not to be given what
+/* Its slots in the arena may be used again. The owner first: a successor is not to be given what
  * this one may have died of. */
 static void on_closed(uv_handle_t *handle)
 {

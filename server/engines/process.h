@@ -3,7 +3,7 @@
  * Life: STARTING -> UP -> ENDING; then it is reaped, reported to the owner and freed. Each has a
  * shared memory of its own, so that nothing a dying process could still do reaches another one.
  * While it ends its lane takes nothing, and what it had begun waits until it is reaped: its device
- * may still write. Policy (when to start, when to kill, who has which role) is the supervisor's.
+ * may still write. Policy (when to start, when to kill, which role) is the supervisor's.
  *
  * Threads: all on the thread of the libuv loop.
  */

@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from harness.settings import ROOT, SANITIZER, scaled_timeout
+from harness.settings import BUSY, ROOT, SANITIZER, scaled_timeout
 
 
 def find():
@@ -69,5 +69,5 @@ def test_perf_analyzer(daemon, roomy, form, mode):
     words = r"warning|error|fail(ed|ure)|unable|missing|not.*statistic"
     assert not re.search(words, text, re.I), text
     throughput = re.search(r"Throughput: ([\d.]+) infer/sec", text)
-    assert throughput and float(throughput.group(1)) > (0 if SANITIZER else 10), text
+    assert throughput and float(throughput.group(1)) > (0 if SANITIZER or BUSY > 1.5 else 10), text
     assert re.search(r"Inference count: [1-9]", text), "no server side statistics: " + text
