@@ -100,7 +100,7 @@ struct cuda__auto_space {
 struct cuda__auto_call {
     enum precision precision;
     int64_t n, ld; /* ld: n in whole panels of triangular.h */
-    bool sorts;    /* matrices with zeros are told apart */
+    bool sorts;    /* matrices with zeros are recognised */
     bool definite; /* symmetric ones too */
     bool averages; /* those that differ from their transposes by rounding are Cholesky's too */
     bool lists;    /* false: every matrix is lu's */
@@ -109,8 +109,8 @@ struct cuda__auto_call {
     int64_t first, count;
     int64_t odd_first, placed;
     int64_t likely_first, held;
-    uint32_t *told;  /* CUDA__AUTO_COUNTS of them, in the notes, as the device sees them */
-    uint32_t *asked; /* likewise */
+    uint32_t *reported; /* CUDA__AUTO_COUNTS of them, in the notes, as the device sees them */
+    uint32_t *asked;    /* likewise */
     struct cuda__auto_space space;
 };
 

@@ -24,7 +24,7 @@
 #define CUDA_INFO_UNVERIFIED INT32_MIN
 
 /* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,
- * aligned to their elements at least. NULL: an output nobody wants. */
+ * aligned to their elements at least. NULL: an output that is not wanted. */
 struct cuda_item {
     const void *a; /* n x n */
     void *result;  /* n x n: the inverse, or LU of A as written */

@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* What a matrix needs next. A start and a step are each followed by a measurement, but for a last
- * step where nobody wants to know the residual; to be judged is a visit of its own. */
+ * step where the client does not want the residual; to be judged is a visit of its own. */
 enum cuda__iter_action {
     CUDA__ITER_REST, /* nothing: it is answered */
     CUDA__ITER_STORE,

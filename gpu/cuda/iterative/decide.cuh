@@ -9,7 +9,7 @@
  * A start ends REACHED, STAGNANT, DIVERGING, HOPELESS or CUT_SHORT, as the host's does. The best V
  * of all starts, the one of the least |R|_F, is the answer, whatever the end.
  *
- * gpu/common/iteration.h tells which step is the last one.
+ * gpu/common/iteration.h says which step is the last one.
  */
 #ifndef GPU_CUDA_ITERATIVE_DECIDE_CUH
 #define GPU_CUDA_ITERATIVE_DECIDE_CUH
@@ -51,7 +51,7 @@ struct cuda__iter_state {
     double terms; /* the 1-norm of |V| |A|, where R is judged */
     /* All starts. */
     int32_t steps_left, products;
-    int32_t share; /* told of the progress: in parts of METHOD_PROGRESS_WHOLE */
+    int32_t share; /* reported of the progress: in parts of METHOD_PROGRESS_WHOLE */
     /* The best V. */
     int32_t good, is_current; /* it is an answer with INFO 0; it is still in V */
     double residual, best_frobenius;
@@ -279,8 +279,8 @@ template <typename T> struct cuda__iter_mind {
                               real::exponent_min - real::digits, eps);
     }
 
-    /* What is told of the best V. */
-    __device__ T told() const
+    /* The reported residual of the best V. */
+    __device__ T reported() const
     {
         return (T)(state.residual + lost(state.best_scaling));
     }
@@ -326,8 +326,8 @@ template <typename T> struct cuda__iter_mind {
                fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
     }
 
-    /* Is R so near to the tolerance that twice the precision does not tell on which side, the
-     * rounding of the norm beside it? size: |A| |V|. */
+    /* Is R so near to the tolerance that double-double does not show on which side, the
+     * rounding of the norm besides it? size: |A| |V|. */
     __device__ bool is_finest(double residual, double size) const
     {
         return call.wishes.tolerance > 0 &&
@@ -420,12 +420,12 @@ template <typename T> struct cuda__iter_mind {
         bool small = residual <= ITERATION_LAST_MAX && state.frobenius < ITERATION_BASIN;
         double rounding = call.wishes.tolerance > 0
                               ? ITERATION_LAST_ROUNDING * (double)call.n * eps * size
-                              : 0; /* the goal is that of the size, and rounding beside it */
+                              : 0; /* the goal is that of the size, and rounding besides it */
         return small && state.scheme != METHOD_ITERATIVE_ORDER7_HORNER &&
                cuda__iter_power(residual, order) + rounding <= state.goal;
     }
 
-    /* Raises the share that is told, before a step of that kind: as gpu/common/iteration.h has it.
+    /* Raises the reported share, before a step of that kind: as gpu/common/iteration.h has it.
      * In FP32, which is enough. */
     __device__ void foresee(double residual, const cuda__iter_facts &facts)
     {
@@ -483,8 +483,8 @@ template <typename T> struct cuda__iter_mind {
 
     /* After a step like the one that was chosen, how many more are sure? No 1-norm is below |.|_F /
      * sqrt(n). From the transpose R is symmetric, with eigenvalues from 0 to 1; from another start
-     * it need not be normal, and no more than one step is staked on that. Where nobody wants a last
-     * step measured, none of these may be the last. */
+     * it need not be normal, and no more than one step is staked on that. Where the client wants no
+     * last step measured, none of these may be the last. */
     __device__ int steps_to_follow(const cuda__iter_facts &facts) const
     {
         const double n = (double)call.n;

@@ -274,9 +274,9 @@ static __device__ void cuda__iter_report(const cuda__iter_view<T> &view, const c
     int refused = state.refused, count = refused ? 0 : state.best_steps + 1;
     T nan = cuda__real<T>::nan(), *history = (T *)to->outputs[METHOD_ITERATIVE_HISTORY];
     int64_t length = call.wishes.max_iterations;
-    const T *told = mind.history + state.best_slot * length;
+    const T *reported = mind.history + state.best_slot * length;
     for (int64_t k = threadIdx.x; history && k < length; k += blockDim.x)
-        history[within * length + k] = k < count ? told[k] : nan;
+        history[within * length + k] = k < count ? reported[k] : nan;
     if (threadIdx.x > 0)
         return;
     T rcond = refused < 0 ? nan : refused ? T(0) : mind.rcond();
@@ -286,7 +286,7 @@ static __device__ void cuda__iter_report(const cuda__iter_view<T> &view, const c
         refused ? (int32_t)METHOD_ALGORITHM_NONE : state.best_algorithm;
     ((int32_t *)to->outputs[METHOD_ITERATIVE_ITERATIONS])[within] = refused ? 0 : state.best_steps;
     if (T *residual = (T *)to->outputs[METHOD_ITERATIVE_RESIDUAL])
-        residual[within] = refused ? nan : mind.told();
+        residual[within] = refused ? nan : mind.reported();
 }
 
 template <typename T>

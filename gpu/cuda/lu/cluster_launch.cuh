@@ -11,7 +11,7 @@
 
 #define CUDA__LU_CLUSTER_THREADS_MIN 256 /* the products want them */
 
-/* Where a cluster goes, and the event that tells that it has begun; NULL: none. */
+/* Where a cluster goes, and the event that records its start; NULL: none. */
 struct cuda__lu_cluster_place {
     unsigned matrices;
     cudaStream_t stream;

@@ -2,17 +2,17 @@
  * other warps of the block do something else (strip.cuh).
  *
  * A lane has the rows lane, lane + 32, ... of the panel in registers. Step k takes the largest
- * magnitude of the panel's column k among the rows not chosen yet: numbers are told apart by their
- * leading 13 bits of fraction in FP64 and 16 in FP32 (15 beyond 256 rows), and of equal ones the
- * first row is taken. So one reduction over keys that end in the row's number finds it. Reciprocals
- * are had meanwhile, because that takes as long. The lane of the chosen row puts it into shared
- * memory for all; other rows are eliminated, and the step's column becomes the multipliers. Chosen
- * rows are not divided by their pivots.
+ * magnitude of the panel's column k among the rows not chosen yet: numbers are distinguished by
+ * their leading 13 bits of fraction in FP64 and 16 in FP32 (15 beyond 256 rows), and of equal ones
+ * the first row is taken. So one reduction over keys that end in the row's number finds it.
+ * Reciprocals are had meanwhile, because that takes as long. The lane of the chosen row puts it
+ * into shared memory for all; other rows are eliminated, and the step's column becomes the
+ * multipliers. Chosen rows are not divided by their pivots.
  *
  * The step's column is always a row's first register, and the others move down by one as they are
  * updated, so that all steps run the same code; after `block` of them every column is back.
  *
- * Cost: a step is a chain of a reduction, or a reciprocal, and a row through shared memory; beside
+ * Cost: a step is a chain of a reduction, or a reciprocal, and a row through shared memory; besides
  * it go block multiplications and additions a row. Some 500 cycles on an H200, 2026-11-21, for n =
  * 128 in FP64, where a lane has four rows.
  */

@@ -15,7 +15,7 @@
  * early, for it follows on the receiver's own message of step k + 1.
  *
  * Cost: a step a column; for each product a barrier of the cluster and a way through the L2, 1.3 us
- * on an H200, 2026-11-22, beside its operations, by as many multiprocessors as the cluster has
+ * on an H200, 2026-11-22, besides its operations, by as many multiprocessors as the cluster has
  * blocks. The columns are read and written once. Device code.
  */
 #ifndef GPU_CUDA_LU_GROUP_CUH
@@ -136,7 +136,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
         if (threadIdx.x < 2)
             cuda__signal_begin(&shared.come[threadIdx.x]);
         cuda__copy_arrive();
-        cuda__cluster_sync(); /* nobody writes to a block that has not begun */
+        cuda__cluster_sync(); /* no block writes to one that has not begun */
     }
 
     __device__ __forceinline__ void end()

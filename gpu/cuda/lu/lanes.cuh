@@ -158,14 +158,14 @@ template <typename T, int Block, int Rows> struct cuda__lu_lanes {
     /* Is the lane's row r the chosen one? Then it is written down. */
     __device__ __forceinline__ bool note(int r, const message &by, int step)
     {
-        int told = by.place;
-        bool chosen = place[r] == told && place[r] >= 0;
+        int was = by.place;
+        bool chosen = place[r] == was && place[r] >= 0;
         if (chosen) {
             steps.pivot[step] = by.row[0];
             steps.order[step] = first_row + row(r);
-            steps.place[step] = told;
+            steps.place[step] = was;
         }
-        place[r] = chosen ? CUDA__LU_CHOSEN | step : place[r] == step ? told : place[r];
+        place[r] = chosen ? CUDA__LU_CHOSEN | step : place[r] == step ? was : place[r];
         return chosen;
     }
 
@@ -177,7 +177,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_lanes {
             a[r][j - 1] = fma(m[r], number, a[r][j]);
     }
 
-    /* Returns seek() of the next step, which goes on beside the rest of this one. */
+    /* Returns seek() of the next step, which overlaps the rest of this one. */
     __device__ __forceinline__ int eliminate(const message &by, int step)
     {
         int most = -1;

@@ -69,7 +69,7 @@ template <typename T> struct cuda__lu_best {
     }
 };
 
-/* What the block's threads tell each other. */
+/* What the block's threads share. */
 template <typename T> struct cuda__lu_recover_shared {
     T max[CUDA__LU_RECOVER_WARPS];
     int at[CUDA__LU_RECOVER_WARPS];

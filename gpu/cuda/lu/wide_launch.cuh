@@ -257,7 +257,7 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
             note(cuda__lu_start_cluster<T>(chunk, at, columns, blocks, place));
     }
 
-    /* The columns at .. at + columns - 1 beside what the stream is given next, which begins when
+    /* The columns at .. at + columns - 1 next to what the stream is given next, which begins when
      * they have got their multiprocessors. */
     void cluster_beside(int at, int columns)
     {

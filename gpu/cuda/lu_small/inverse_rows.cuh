@@ -24,7 +24,7 @@
 #include "gpu/cuda/lu_small/rounds.cuh"
 #include "gpu/cuda/base/trial.cuh"
 
-/* What the lanes of one matrix tell each other. Padded so that the matrices of neighbouring lanes
+/* What the lanes of one matrix share. Padded so that the matrices of neighbouring lanes
  * are in different banks. */
 template <typename T, int N, int Block> struct cuda__inverse_notes {
     static constexpr int width = cuda__real<T>::width;
@@ -240,7 +240,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     }
 
     /* Chooses the row for the column in register First: the largest magnitude, but for the last
-     * bits of its leading word, which tell the rows apart. */
+     * bits of its leading word, which distinguish the rows. */
     template <int First> __device__ __forceinline__ void choose()
     {
         int key[Rows], largest = dead;
@@ -514,8 +514,8 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     __device__ __forceinline__ void store_numbers(const shared &, const cuda__place<T> &place,
                                                   const cuda_batch &batch, int at) const
     {
-        const int told = cuda__unverified_zero(lane, place, info);
-        cuda__store_numbers<T, shape>(place, told, rcond, at, batch.unverified);
+        const int reported = cuda__unverified_zero(lane, place, info);
+        cuda__store_numbers<T, shape>(place, reported, rcond, at, batch.unverified);
     }
 
     /* The largest entry, of the lane's, of X times the product less the vector of signs; NaN where

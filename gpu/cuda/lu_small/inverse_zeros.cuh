@@ -35,7 +35,7 @@ static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a, 
     return low + (step - 1) * (low - high) < min_place;
 }
 
-/* INFO of the lane's matrix, unverified where it tells a zero pivot that may be none. */
+/* INFO of the lane's matrix, unverified where it reports a zero pivot that may be none. */
 template <typename T, typename Shape>
 static __device__ __forceinline__ int cuda__unverified_zero(const Shape &lane,
                                                             const cuda__place<T> &place, int info)

@@ -196,7 +196,7 @@ template <typename T> struct cuda__chol_sequence {
                                     task.failed));
     }
 
-    /* The group's corners, and -L below each of them. begun: tells that the first corner has its
+    /* The group's corners, and -L below each of them. begun: records that the first corner has its
      * multiprocessor. */
     void make_l(int64_t from, cudaEvent_t begun)
     {
@@ -277,7 +277,7 @@ template <typename T> struct cuda__chol_sequence {
 
     /* ---- All groups ---- */
 
-    void tell(cudaEvent_t event, cudaStream_t by)
+    void record(cudaEvent_t event, cudaStream_t by)
     {
         if (status == cudaSuccess)
             note(cudaEventRecord(event, by));
@@ -297,7 +297,7 @@ template <typename T> struct cuda__chol_sequence {
         const struct cuda_side *side = cuda_products_side(products);
         if (manner.strip > 0) {
             bring_next(from);
-            tell(side->forked, stream);
+            record(side->forked, stream);
         }
         await(side->stream, side->forked);
         where = side->stream;
@@ -310,14 +310,14 @@ template <typename T> struct cuda__chol_sequence {
     void run()
     {
         const struct cuda_side *side = cuda_products_side(products);
-        tell(side->forked, stream);
+        record(side->forked, stream);
         await(side->stream, side->forked);
         where = side->stream;
         make_l(0, nullptr);
         where = stream;
         for (int64_t from = 0; from < n; from += group) {
             int64_t next = min_i64(from + group, n);
-            tell(side->joined, side->stream);
+            record(side->joined, side->stream);
             await(stream, side->joined);
             if (next < n)
                 go_on(from, next);
@@ -325,7 +325,7 @@ template <typename T> struct cuda__chol_sequence {
             if (next < n)
                 await(stream, side->begun);
             bring(from);
-            tell(side->forked, stream);
+            record(side->forked, stream);
         }
     }
 };

@@ -10,8 +10,8 @@
  * W = W + V V^T in the columns up to the group's end, and W - V V^T behind.
  *
  * There are no pivots to be looked for, so the only chain is that of the diagonal blocks, of L
- * below them and of the next group's columns; it runs in a stream of its own beside V V^T. n alone
- * decides which products there are and who makes them; the bits of a matrix are its own.
+ * below them and of the next group's columns; it runs in a stream of its own, overlapping V V^T. n
+ * alone decides which products there are and who makes them; the bits of a matrix are its own.
  *
  * Nothing is awaited. Threads: any, each with its own stream and products. Cost: n^3 operations,
  * half of those of LU: n^2 for each column.

@@ -1,7 +1,7 @@
 /* gpu/cuda/structured/cholesky_corner.cuh: the inverse of the Cholesky factor of a diagonal block,
  * by one block of threads in shared memory.
  *
- * The block goes by 32 columns as cholesky.h tells of a matrix: a warp makes the inverse of 32 x 32
+ * The block goes by 32 columns as in cholesky.h a matrix: a warp makes the inverse of 32 x 32
  * numbers' factor in registers, a column a lane; the rows below become L's; what L does to all rows
  * below is done by all warps, but for the one that goes on with the next 32 x 32 numbers at once.
  * That chain bounds it: a step a column, of which each waits for a reciprocal and a round through
@@ -47,10 +47,10 @@ template <typename T> struct cuda__chol_panel {
             *(vector *)(a + r) = *(const vector *)(block + lane * line + r);
     }
 
-    /* Row `step`, which all lanes have told, is taken from the rows below it. */
-    __device__ __forceinline__ bool eliminate(int step, const T *told, int lane)
+    /* Row `step`, which all lanes have shared, is taken from the rows below it. */
+    __device__ __forceinline__ bool eliminate(int step, const T *shared, int lane)
     {
-        T d = told[step];
+        T d = shared[step];
         bool positive = d > 0;
         T inverse = cuda__real<T>::reciprocal(positive ? d : T(1));
         T factor = (lane == step ? T(1) : a[step]) * inverse;
@@ -58,7 +58,7 @@ template <typename T> struct cuda__chol_panel {
 #pragma unroll
         for (int r = 0; r < order; r++) {
             if (r > step)
-                a[r] = fma(-told[r], factor, lane == step ? T(0) : a[r]);
+                a[r] = fma(-shared[r], factor, lane == step ? T(0) : a[r]);
         }
         return positive;
     }
@@ -69,10 +69,10 @@ template <typename T> struct cuda__chol_panel {
         bool good = true;
 #pragma unroll
         for (int step = 0; step < order; step++) {
-            T *told = column[step % 2];
-            told[lane] = a[step];
+            T *shared = column[step % 2];
+            shared[lane] = a[step];
             __syncwarp();
-            good = eliminate(step, told, lane) && good;
+            good = eliminate(step, shared, lane) && good;
         }
         return good;
     }

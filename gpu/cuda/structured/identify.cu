@@ -3,7 +3,7 @@
  * Two kernels, each put on the device while the one before it ends. The first reads A by pairs of
  * tiles, T above the diagonal and U opposite below it, of 32 x 32 numbers, and writes for each
  * strip of tiles a line of sums of its columns and one of its rows. The second adds the lines up,
- * in double, and tells the matrix what it finds by atomic operations, so that no block waits for
+ * in double, and adds its findings to the matrix by atomic operations, so that no block waits for
  * the others. One matrix wants many warps for a group, which share its lines; a batch has groups
  * enough for a warp each. The sums have the same order, so a matrix has the same answer in any
  * batch.

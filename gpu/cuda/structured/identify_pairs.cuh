@@ -22,7 +22,7 @@
 #define CUDA__IDENTIFY_WARPS 4 /* of a block of the first kernel: one for each kind of sum */
 #define CUDA__IDENTIFY_EACH (CUDA__IDENTIFY_TILE / CUDA__IDENTIFY_WARPS) /* of a tile's rows */
 
-/* What a pair of strips has beside the sums. */
+/* What a pair of strips has besides the sums. */
 struct cuda__identify_pair {
     double squares;
     uint32_t parts;
@@ -263,7 +263,7 @@ static __device__ __forceinline__ void cuda__identify_find_pair(int index, int *
     *row = index - j * (j + 1) / 2;
 }
 
-/* What a warp has found beside the sums. */
+/* What a warp has found besides the sums. */
 template <typename T, int Tiles>
 static __device__ __forceinline__ void
 cuda__identify_keep_rest(cuda__identify_memory<T, Tiles> &held, double squares, uint32_t parts,

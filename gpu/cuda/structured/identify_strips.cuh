@@ -3,8 +3,8 @@
  * columns and their rows.
  *
  * A group's lines are added up by one warp to CUDA__IDENTIFY_ADDERS, always as so many sums, which
- * are then added in their order: the number of warps does not show. What a group finds is told by
- * atomic operations, whose order does not show either: the largest, the least, the first and the
+ * are then added in their order: the number of warps does not show. What a group finds is reported
+ * by atomic operations, whose order does not show either: the largest, the least, the first and the
  * union of all.
  *
  * Cost: reads what the first kernel wrote, and the diagonal.
@@ -18,7 +18,7 @@
 #define CUDA__IDENTIFY_ADDING (CUDA__IDENTIFY_ADDERS * CUDA__WARP)
 #define CUDA__IDENTIFY_BLOCKS 3 /* of a multiprocessor, at least: a batch wants them */
 
-/* ---- What a group tells ---- */
+/* ---- What a group reports ---- */
 
 /* What a column and its row have; of a lane. */
 struct cuda__identify_line {
@@ -55,7 +55,7 @@ static __device__ __forceinline__ unsigned long long cuda__identify_min(double x
 }
 
 /* The matrix learns what the lines of a group have; of `Warps` warps that have the same lines each
- * tells every so many things, from `warp` on. Warp-wide. */
+ * reports every so many things, from `warp` on. Warp-wide. */
 template <int Warps>
 static __device__ __forceinline__ void cuda__identify_tell(struct cuda_identity *matrix,
                                                            const cuda__identify_line &line,

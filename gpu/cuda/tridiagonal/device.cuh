@@ -10,7 +10,7 @@
  * numbers with exponents. A zero between i and j on the band gives a factor so small that the
  * product is zero. X by levels, for the merging:
  *      X_ij = -sum of column[l][i] row[l][j] over the levels l at which i and j are in one block,
- * and for the two rows of a leaf the entries of its inverse beside that.
+ * and for the two rows of a leaf the entries of its inverse besides that.
  * On the diagonal X has `diagonal`.
  */
 #ifndef GPU_CUDA_TRIDIAGONAL_DEVICE_CUH
@@ -39,7 +39,7 @@ enum cuda__tri_form {
 
 /* What became of a matrix: at the start of its part of the workspace. */
 struct cuda__tri_answer {
-    void *x; /* NULL: nobody wants it */
+    void *x; /* NULL: not wanted */
     int32_t form, info, algorithm, levels;
     /* While its chunks are under way: how many are done, and the bits of the largest numbers. */
     unsigned long long arrived, norm, error, growth, difference;
@@ -175,7 +175,7 @@ static __device__ __forceinline__ cuda__tri_part cuda__tri_find_part(const cuda_
     return {start, start + call.part_bytes, cuda__tri_pitch(call.n)};
 }
 
-/* Where the matrix's X goes; NULL: nobody wants it. */
+/* Where the matrix's X goes; NULL: it is not wanted. */
 template <typename T>
 static __device__ __forceinline__ T *cuda__tri_start_of(const cuda__tri_call &call,
                                                         const cuda_tensors *item, int64_t within)

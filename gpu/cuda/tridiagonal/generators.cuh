@@ -43,7 +43,7 @@ template <typename T, int Threads> struct cuda__tri_generators {
     }
 
     /* The part of A that row i is in, by a number that differs from its neighbours'. A line that is
-     * zero there does not tell. */
+     * zero there shows nothing. */
     __device__ __forceinline__ int64_t segment(int early, int late, int64_t i,
                                                int64_t otherwise) const
     {

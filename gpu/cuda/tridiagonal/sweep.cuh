@@ -107,7 +107,7 @@ struct cuda__tri_states {
     cuda__tri_state down, up;
 };
 
-/* Each: rows of a thread, which lie beside each other. */
+/* Each: rows of a thread, which are neighbours. */
 template <int Threads, int Each = 1> struct cuda__tri_sweeper {
     static constexpr int warps = Threads / CUDA__WARP;
 
@@ -320,7 +320,7 @@ template <int Threads, int Each = 1> struct cuda__tri_sweeper {
 
     /* The states at the ends of chunks, from what the first kernel left of all: from above by one
      * half of the threads, from below by the other. rows: this thread's first chunk; span(is_up,
-     * chunk): any; keep(is_up, chunk, state) is told each state once. *det: the magnitude of A's
+     * chunk): any; keep(is_up, chunk, state) gets each state once. *det: the magnitude of A's
      * determinant. */
     template <typename Span, typename Keep>
     __device__ __forceinline__ void find_states(int64_t number, cuda__tri_span rows, Span span,
