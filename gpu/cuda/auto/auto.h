@@ -11,7 +11,7 @@
  *             and sorted: diagonal, triangular, tridiagonal, or dense after all
  *      algorithms: of the places, each kind its own; what comes out is delivered
  *      hold:  dense ones that may be symmetric and positive definite, by their corners, as many at
- *             a time as there is room for: are they (definite.cuh)?
+ *             a time as there is room for: are they (kernels.cu)?
  *      then:  Cholesky (cholesky.h) of all that are held; what is not definite is lu's after all
  *      lu:    of its list, which also has what other algorithms have given back; then it is
  * recovered

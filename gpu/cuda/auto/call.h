@@ -86,7 +86,7 @@ struct cuda__auto_space {
     void *shared; /* all from the places on: lu's; or that of the held matrices, which are worked on
                    * when the places are free */
     size_t shared_bytes;
-    /* Of the held matrices: their W (definite.cuh), ld x ld each; lines of ld each; of each
+    /* Of the held matrices: their W (kernels.cu), ld x ld each; lines of ld each; of each
      * strip of columns two numbers; Cholesky's scratch. */
     int64_t holds; /* that there is room for */
     void *w, *product, *own, *peaks;

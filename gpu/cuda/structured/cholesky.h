@@ -5,7 +5,7 @@
  * place. Columns are taken in groups. When a group is done, the rows and columns up to its end hold
  * the inverse of that part of A; the rows below hold what is still to be multiplied by M's rows,
  * and what Cholesky has left of A. A group's diagonal block becomes its part of M
- * (cholesky_corner.cuh); M's other columns of these rows, and L below, are products with that; and
+ * (cholesky.cu); M's other columns of these rows, and L below, are products with that; and
  * with V = M's rows, turned, above the group's end, and -L below it, all that is left is
  * W = W + V V^T in the columns up to the group's end, and W - V V^T behind.
  *
