@@ -4,7 +4,7 @@
 #include <limits.h>
 
 #include "gpu/cuda/auto/kernels.cuh"
-#include "gpu/cuda/base/trial.cuh"
+#include "gpu/cuda/base/check.cuh"
 #include "gpu/cuda/base/launch.cuh"
 
 /* ---- Definite matrices ---- */
@@ -19,7 +19,7 @@
  * The other tile of a pair then takes the sums of the pair's lines, which a second pass adds up in
  * an order that n alone decides.
  *
- * Where A is no case for Cholesky, or its answer fails the trial, or is near to singular, it is
+ * Where A is no case for Cholesky, or its answer fails the check, or is near to singular, it is
  * lu's, and so is what INFO says. Cost: A is read once, or twice where it is inverted by lu after
  * all, and X written once.
  */
@@ -272,7 +272,7 @@ static __device__ __forceinline__ T cuda__auto_whole_sum(const cuda__auto_held<T
 }
 
 /* Of a strip of A's lines: their products with the signs, and the largest sum of magnitudes. Of
- * X's (Last): how far they are from passing the trial at most, and the same. */
+ * X's (Last): how far they are from passing the check at most, and the same. */
 template <typename T, bool Last>
 static __global__ void __launch_bounds__(CUDA__AUTO_THREADS)
     cuda__auto_add_kernel(const cuda__auto_call call)

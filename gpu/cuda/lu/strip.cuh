@@ -33,7 +33,7 @@
 
 #include "gpu/cuda/lu/panel.cuh"
 #include "gpu/cuda/base/reduce.cuh"
-#include "gpu/cuda/base/trial.cuh"
+#include "gpu/cuda/base/check.cuh"
 
 /* ---- A panel ---- */
 

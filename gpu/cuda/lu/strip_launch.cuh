@@ -315,7 +315,7 @@ template <typename Shape> struct cuda__lu_strip_block {
     }
 
     /* The largest entry of X times the product less the signs. */
-    __device__ __forceinline__ T trial(T factor)
+    __device__ __forceinline__ T check(T factor)
     {
         T error = 0;
         sum_rows([&](int j) { return of.product[of.notes.order[j]]; },
@@ -442,11 +442,11 @@ template <typename Shape> struct cuda__lu_strip_block {
         T rcond = 0;
         if (info == 0) {
             finish(factor);
-            T scale, size = measure_inverse(&scale), error = trial(factor);
+            T scale, size = measure_inverse(&scale), error = check(factor);
             bool good = error * scale <= (T)sqrt((T)n) * real::eps * norm * size;
             if (size > 0 && size <= real::largest)
                 rcond = 1 / norm / size * factor * scale;
-            bool large = !(rcond >= real::eps); /* so the trial says nothing */
+            bool large = !(rcond >= real::eps); /* so the check says nothing */
             info = !good || (large && beyond) ? CUDA_INFO_UNVERIFIED : large ? n + 1 : 0;
         } else if (info > 0 && (beyond || factor == real::lower)) {
             info += CUDA_INFO_UNVERIFIED; /* growth, or the scaling, may have made the zero */

@@ -24,7 +24,7 @@
 #include "gpu/cuda/base/real.cuh"
 #include "gpu/cuda/base/stage.cuh"
 #include "gpu/cuda/lu_small/rounds.cuh"
-#include "gpu/cuda/base/trial.cuh"
+#include "gpu/cuda/base/check.cuh"
 
 /* ---- Zero pivots ---- */
 
@@ -79,7 +79,7 @@ template <typename T, int N, int Block> struct cuda__inverse_notes {
     alignas(16) T line[2][(panel + width - 1) / width * width];
     T pivot[N]; /* of each step */
     /* A times the factor times the vector of signs: entry by entry, then by each row's step. */
-    alignas(16) T product[N < CUDA_TRIED_N_MIN ? 1 : (N + width - 1) / width * width];
+    alignas(16) T product[N < CUDA_CHECKED_N_MIN ? 1 : (N + width - 1) / width * width];
     T norm, factor; /* of A times the factor, a power of two */
     int info;       /* -1 or 0 */
     int order[N];   /* of each step, its row */
@@ -111,7 +111,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     static constexpr int dead = (int)0x80000000;
     static constexpr int beyond = dead | 64; /* the tag of rows past the matrix */
     static constexpr int numbers = 31;       /* bits of a tag that hold a number */
-    static constexpr bool tried = N >= CUDA_TRIED_N_MIN;
+    static constexpr bool checked = N >= CUDA_CHECKED_N_MIN;
     static_assert(Block >= N || Block % width == 0, "panels begin at 16 bytes");
     /* Sums of columns: of a lane at first, and in the end, when the lanes share them. */
     static constexpr bool halved = (shape::lanes & (shape::lanes - 1)) == 0;
@@ -249,7 +249,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             note->factor = factor;
             note->info = known;
         }
-        if (tried)
+        if (checked)
             multiply_signs();
     }
 
@@ -262,7 +262,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             for (int j = 0; j < N; j++)
                 sums[j % 2] += cuda__negative(j) ? -b[s][j] : b[s][j];
             if (inside(s))
-                note->product[tried ? row(s) : 0] = sums[0] + sums[1];
+                note->product[checked ? row(s) : 0] = sums[0] + sums[1];
         }
     }
 
@@ -507,7 +507,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         for (int s = 0; s < Rows; s++) {
             step[s] = inside(s) ? tag[s] & ~dead : 0;
             scale[s] = real::reciprocal(note->pivot[step[s]]);
-            sums[s] = tried && inside(s) ? note->product[tried ? row(s) : 0] : T(0);
+            sums[s] = checked && inside(s) ? note->product[checked ? row(s) : 0] : T(0);
             if (inside(s))
                 note->order[step[s]] = row(s);
         }
@@ -519,16 +519,16 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             for (int j = 0; j < N; j++)
                 b[s][j] = inside(s) ? b[s][j] * scale[s] : T(0);
         }
-        if (tried)
+        if (checked)
             __syncwarp(); /* the product is read */
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
-            if (tried && inside(s))
-                note->product[tried ? step[s] : 0] = sums[s];
+            if (checked && inside(s))
+                note->product[checked ? step[s] : 0] = sums[s];
             sums[s] = 0;
         }
         __syncwarp(); /* order and product are written, the old rows are read */
-        T error = tried ? trial(step) : T(0);
+        T error = checked ? check(step) : T(0);
         T norm = column_norm<false>(1, finite);
         if (!halved)
             __syncwarp();
@@ -543,7 +543,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
         rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
         int doubt = 0;
-        if (tried)
+        if (checked)
             doubt = unverified(error, finite ? norm : real::nan());
         else if (info == 0 && !finite) /* the pivot had no reciprocal */
             doubt = CUDA_INFO_UNVERIFIED;
@@ -566,7 +566,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
 
     /* The largest entry, of the lane's, of X times the product less the vector of signs; NaN where
      * there is one. */
-    __device__ __forceinline__ T trial(const int (&step)[Rows]) const
+    __device__ __forceinline__ T check(const int (&step)[Rows]) const
     {
         T sums[Rows], factor = note->factor, largest = 0;
 #pragma unroll
@@ -590,7 +590,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     }
 
     /* INFO of an inverse that growth may have spoilt, or 0. With errors of the size e in a row of
-     * I - X A, the trial's entry is near sqrt(n) e. norm: NaN where sums of X overflow, which need
+     * I - X A, the check's entry is near sqrt(n) e. norm: NaN where sums of X overflow, which need
      * not mean that X does. A zero pivot is believed where no pivot before it is far beyond A. */
     __device__ __forceinline__ int unverified(T error, T norm) const
     {

@@ -3,7 +3,7 @@
  * diagonal, algorithm by algorithm as gpu/host/tridiagonal/tridiagonal.c has it.
  *
  * Dominant matrices take the two sweeps, and from there the merging where it is asked for; others
- * the minors. A way that divides by zero, overflows, or fails its trial leaves the matrix to the
+ * the minors. A way that divides by zero, overflows, or fails its check leaves the matrix to the
  * next one.
  *
  * The inputs are read by the first kernel alone: once, and of matrices of several chunks once by
