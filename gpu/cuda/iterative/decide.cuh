@@ -396,7 +396,7 @@ template <typename T> struct cuda__iter_mind {
                fabs(residual - state.goal) <= 2 * ITERATION_UNSEEN(call.n, size);
     }
 
-    /* What a measurement in twice the precision may not have seen is the least, and is added where
+    /* What a measurement in double-double may not have seen is the least, and is added where
      * it could hide on which side of the tolerance R is. */
     __device__ void count_unseen(double least, bool finest, double *residual)
     {
@@ -431,7 +431,7 @@ template <typename T> struct cuda__iter_mind {
         go_on(v, residual, size);
     }
 
-    /* r: as it was measured, or all of it in twice the precision. */
+    /* r: as it was measured, or all of it in double-double. */
     __device__ void judge(const struct cuda_norm &r, double frobenius)
     {
         double residual = ldexp(r.fraction, r.exponent), hidden = factors[0];

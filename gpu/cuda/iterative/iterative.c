@@ -366,7 +366,7 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
     for (from = 0; next_run(step->call, next, BIT(CUDA__ITER_IDENTIFY), gap, from, &step->run);
          from = step->run.first + step->run.count)
         begin_again(step);
-    /* Last: R in twice the precision stays until the step that is made of it. */
+    /* Last: R in double-double stays until the step that is made of it. */
     for (int action = CUDA__ITER_JUDGE; action <= CUDA__ITER_JUDGE_WHOLE; action++) {
         for (from = 0; next_run(step->call, next, BIT(action), gap, from, &step->run);
              from = step->run.first + step->run.count)

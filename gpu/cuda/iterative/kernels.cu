@@ -6,14 +6,14 @@
 #include "gpu/cuda/iterative/decide.cuh"
 #include "gpu/cuda/iterative/measure.cuh"
 #include "gpu/cuda/iterative/view.cuh"
-#include "gpu/cuda/base/twice.cuh"
+#include "gpu/cuda/base/compensated.cuh"
 #include "gpu/common/iteration.h"
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/base/reduce.cuh"
 
 /* ---- Compensated sums ---- */
 
-/* The residual in twice the precision, and what rounding hides of it, as
+/* The residual in double-double, and what rounding hides of it, as
  * gpu/host/iterative/twice.c has them. For matrices that are judged; up to
  * ITERATION_TWICE_ORDER_MAX for all. Device code.
  */
@@ -25,7 +25,7 @@ template <typename T>
 static __device__ T cuda__iter_residual_entry(const cuda__iter_view<T> &view, int j)
 {
     const T *left = view.row(CUDA__ITER_MATRIX_V), *right = view.matrix(CUDA__ITER_MATRIX_A) + j;
-    cuda__twice<double> sum = {j == view.i ? 1.0 : 0.0, 0};
+    cuda__compensated<double> sum = {j == view.i ? 1.0 : 0.0, 0};
 #pragma unroll 1
     for (int k = 0; k < (int)view.call.n; k++)
         sum.add_product(-(double)left[k], (double)right[k * view.call.ld]);
@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
         return;
     cuda__iter_lines<T> to(view);
     const T *v = view.matrix(CUDA__ITER_MATRIX_V) + j;
-    cuda__twice<double> sum = {0, 0};
+    cuda__compensated<double> sum = {0, 0};
     for (int64_t i = 0; i < call.n; i++)
         sum.add_product(cuda__iter_sign(i, blockIdx.z), (double)v[i * call.ld]);
     to.lines[blockIdx.z * call.n + j] = sum.value();
@@ -153,7 +153,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
     cuda__iter_lines<T> of(view);
     const T *r = view.matrix(CUDA__ITER_MATRIX_R) + j, *a = view.matrix(CUDA__ITER_MATRIX_A) + j;
     const double *line = of.lines + blockIdx.z * call.n, *lower = of.lower + blockIdx.z * call.n;
-    cuda__twice<double> sum = {-cuda__iter_sign(j, blockIdx.z), 0};
+    cuda__compensated<double> sum = {-cuda__iter_sign(j, blockIdx.z), 0};
     for (int64_t i = 0; i < call.n; i++) {
         double entry = (double)a[i * call.ld];
         sum.add_product(cuda__iter_sign(i, blockIdx.z), (double)r[i * call.ld]);

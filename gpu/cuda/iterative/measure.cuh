@@ -178,7 +178,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
 
 /* ---- The decision ---- */
 
-/* What R in twice the precision may not have seen; by one thread, of a small matrix. */
+/* What R in double-double may not have seen; by one thread, of a small matrix. */
 template <typename T>
 static __device__ __noinline__ double cuda__iter_unseen(const cuda__iter_view<T> &view)
 {
