@@ -13,7 +13,7 @@
 #include "bench/cuda/middle.cuh"
 
 #include "gpu/cuda/gemm/gemm.h"
-#include "gpu/cuda/lu/wide_launch.cuh"
+#include "gpu/cuda/lu/wide.cuh"
 #include "gpu/cuda/gemm/simt.h"
 
 namespace

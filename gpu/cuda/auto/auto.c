@@ -63,12 +63,12 @@ static bool open_visit(struct visit *visit, const struct cuda_call *call, bool s
                             .state = (struct state *)(void *)call->notes->next,
                             .seen = (struct state *)(void *)call->d_notes->next,
                             .stream = stream};
-    visit->of.told = visit->seen->counts;
+    visit->of.reported = visit->seen->counts;
     visit->of.asked = &call->d_notes->asked;
     return cuda__auto_settle(&visit->of, call);
 }
 
-/* The chunk that the state tells. */
+/* The state's chunk. */
 static void find_chunk(struct visit *visit)
 {
     struct cuda__auto_call *of = &visit->of;

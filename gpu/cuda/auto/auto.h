@@ -2,8 +2,8 @@
  * launcher keeps to.
  *
  * Below CUDA_AUTO_SORTED_N_MIN every matrix is lu's: no other algorithm is faster there. From it
- * on, most matrices are dense still, and three of their entries tell so. What the batch holds
- * beside them is found on the device, in lists; the launcher is called again, reads from the notes
+ * on, most matrices are dense still, and three of their entries show that. What the batch holds
+ * besides them is found on the device, in lists; the launcher is called again, reads from the notes
  * how long these are, and launches each algorithm for its list:
  *
  *      look:  a thread a matrix. Dense ones go to lu's list, others to that of the odd ones
@@ -11,7 +11,7 @@
  *             and sorted: diagonal, triangular, tridiagonal, or dense after all
  *      algorithms: of the places, each kind its own; what comes out is delivered
  *      hold:  dense ones that may be symmetric and positive definite, by their corners, as many at
- *             a time as there is room for: are they (definite.cuh)?
+ *             a time as there is room for: are they (kernels.cu)?
  *      then:  Cholesky (cholesky.h) of all that are held; what is not definite is lu's after all
  *      lu:    of its list, which also has what other algorithms have given back; then it is
  * recovered

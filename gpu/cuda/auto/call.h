@@ -86,7 +86,7 @@ struct cuda__auto_space {
     void *shared; /* all from the places on: lu's; or that of the held matrices, which are worked on
                    * when the places are free */
     size_t shared_bytes;
-    /* Of the held matrices: their W (definite.cuh), ld x ld each; lines of ld each; of each
+    /* Of the held matrices: their W (kernels.cu), ld x ld each; lines of ld each; of each
      * strip of columns two numbers; Cholesky's scratch. */
     int64_t holds; /* that there is room for */
     void *w, *product, *own, *peaks;
@@ -100,7 +100,7 @@ struct cuda__auto_space {
 struct cuda__auto_call {
     enum precision precision;
     int64_t n, ld; /* ld: n in whole panels of triangular.h */
-    bool sorts;    /* matrices with zeros are told apart */
+    bool sorts;    /* matrices with zeros are recognised */
     bool definite; /* symmetric ones too */
     bool averages; /* those that differ from their transposes by rounding are Cholesky's too */
     bool lists;    /* false: every matrix is lu's */
@@ -109,8 +109,8 @@ struct cuda__auto_call {
     int64_t first, count;
     int64_t odd_first, placed;
     int64_t likely_first, held;
-    uint32_t *told;  /* CUDA__AUTO_COUNTS of them, in the notes, as the device sees them */
-    uint32_t *asked; /* likewise */
+    uint32_t *reported; /* CUDA__AUTO_COUNTS of them, in the notes, as the device sees them */
+    uint32_t *asked;    /* likewise */
     struct cuda__auto_space space;
 };
 

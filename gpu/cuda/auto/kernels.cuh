@@ -93,8 +93,8 @@ static __device__ __forceinline__ uint32_t cuda__auto_append(bool wants, uint32_
     return start + (uint32_t)__popc(all & ((1u << lane) - 1));
 }
 
-/* The end of a pass that counts: all blocks' threads call. The last block tells the CPU, and asks
- * for another visit if any of `reasons`, 1 << what is counted, is there. */
+/* The end of a pass that counts: all blocks' threads call. The last block reports to the CPU, and
+ * asks for another visit if any of `reasons`, 1 << what is counted, is there. */
 static __device__ __forceinline__ void cuda__auto_tell(const cuda__auto_call &call,
                                                        uint32_t reasons)
 {
@@ -108,7 +108,7 @@ static __device__ __forceinline__ void cuda__auto_tell(const cuda__auto_call &ca
     bool asks = false;
     for (int k = 0; k < CUDA__AUTO_COUNTS; k++) {
         uint32_t count = atomicAdd(&counts.of[k], 0);
-        call.told[k] = count;
+        call.reported[k] = count;
         asks = asks || (count > 0 && (reasons >> k & 1));
     }
     counts.blocks = 0;

@@ -1,6 +1,6 @@
 /* gpu/cuda/auto/self_test.c: the self-test of `auto`: see self_test.h. A batch of one matrix of
  * each kind, sorted and not, at orders below the least that is sorted, judged by
- * |I - X A| / (n |A| |X| eps), and by the algorithms that METHOD tells.
+ * |I - X A| / (n |A| |X| eps), and by the algorithms that METHOD reports.
  */
 #include "gpu/cuda/base/pool.h"
 

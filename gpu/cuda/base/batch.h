@@ -14,17 +14,17 @@
 /* The largest order of the fused kernels (lu_small/lu_small.h). */
 #define CUDA_SMALL_N_MAX 32
 
-/* From this order on an inverse is tried on a vector, because partial pivoting may have spoilt it.
+/* From this order on an inverse is checked on a probe vector: partial pivoting may have spoilt it.
  * One that fails is unverified. Of any order so is one that is not finite, for a denormal pivot may
  * have had no reciprocal, and a zero pivot of a matrix that was scaled down, where a small one may
  * have vanished, or of one whose numbers are far apart, where denormal ones may have been taken for
  * zeros. An unverified inverse has an INFO of CUDA_INFO_UNVERIFIED or up to n more, and
  * cuda_recover_small must follow before the results are used. Items of inverses must have INFO. */
-#define CUDA_TRIED_N_MIN 9
+#define CUDA_CHECKED_N_MIN 9
 #define CUDA_INFO_UNVERIFIED INT32_MIN
 
 /* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,
- * aligned to their elements at least. NULL: an output nobody wants. */
+ * aligned to their elements at least. NULL: an output that is not wanted. */
 struct cuda_item {
     const void *a; /* n x n */
     void *result;  /* n x n: the inverse, or LU of A as written */

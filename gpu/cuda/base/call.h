@@ -18,14 +18,14 @@
 #define CUDA_WORKSPACE_ALIGN 256 /* bytes */
 
 /* Where an item's tensors start, as the device sees them: dense, row-major, matrix after matrix,
- * aligned to their elements at least. NULL: an absent input, or an output nobody wants. */
+ * aligned to their elements at least. NULL: an absent input, or an output that is not wanted. */
 struct cuda_tensors {
     const void *inputs[METHOD_INPUTS_MAX];
     void *outputs[METHOD_OUTPUTS_MAX];
     int64_t first; /* matrices of all items before this one */
 };
 
-/* What a launcher that is called again keeps, and what the device tells it, from one call to the
+/* What a launcher that is called again keeps, and what the device reports, from one call to the
  * next: pinned. The launcher and the device alone say what `done` and `next` mean. */
 #define CUDA_NOTES_MAX 4096
 struct cuda_notes {

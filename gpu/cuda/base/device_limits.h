@@ -9,7 +9,7 @@
 
 #define CUDA__SHARED_USUAL (48 * 1024) /* bytes that every kernel may have */
 
-/* 0 where the device does not tell. */
+/* 0 where the device does not say. */
 static inline int cuda__current(enum cudaDeviceAttr attribute)
 {
     int device, value = 0;

@@ -3,7 +3,7 @@
  *
  * CUDA loads either every kernel of a process and its libraries with the context, or each one when
  * it is first launched. cuBLAS has gigabytes of them, and our own must not make a batch wait: so
- * loading is lazy, and the driver is told which files to load. A file takes part by including
+ * loading is lazy, and the engine says which files the driver loads. A file takes part by including
  * anchor.cuh, which puts one of its kernels into a list before main runs; the list is constant from
  * then on. Private to the folder.
  */

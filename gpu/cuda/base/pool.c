@@ -32,7 +32,7 @@ struct cuda_pool {
     size_t bytes_max;
     pthread_mutex_t lock;
     size_t held, used, used_long;
-    bool drains, drains_for_long; /* nobody else takes a block until nothing is in use */
+    bool drains, drains_for_long; /* no other lane takes a block until nothing is in use */
     uint64_t full_ns, tried_ns;   /* others have the device's memory: since when, 0: they have not;
                                      and when it was tried last */
     uint64_t patience_ns;         /* see cuda_pool_set_patience */

@@ -1,16 +1,16 @@
 /* gpu/cuda/base/pool.h: the engine's device memory for workspaces, within a budget.
  *
- * Blocks are taken for a batch and given back when it is over, so that whoever takes one next finds
- * the device done with it. What was given back is kept for the next one: in the steady state
+ * Blocks are taken for a batch and given back when it is over, so that the lane that takes one next
+ * finds the device done with it. What was given back is kept for the next one: in the steady state
  * nothing is allocated. When the budget, or the device, is short, what is kept unused is freed; so
  * it is when nothing was asked for a while (lane.c). Freeing waits for all kernels, so it is done
  * when no block is in use; until then the other lane gets none.
  *
  * The budget is each engine's own. A device may have four of ours (one at work, spare ones, one
- * that is ending), so that it may be full where the budget is not: then whoever asks is told to ask
+ * that is ending), so that it may be full where the budget is not: then the lane is asked to ask
  * again, for a while, since a process that ends gives back what it has.
  *
- * Who finds the memory in use is told to ask again too. The long lane leaves a quarter to the short
+ * A lane that finds the memory in use asks again too. The long lane leaves a quarter to the short
  * one, but for a matrix that needs more than three quarters, so that short items are never behind
  * it for long.
  *
@@ -55,12 +55,12 @@ cudaError_t cuda_pool_take(struct cuda_pool *pool, bool is_long, size_t least, s
  * no block before it; but the short lane does, while the long one that asks uses one. */
 cudaError_t cuda_pool_take_on(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                               struct cuda_block *block);
-/* The same for who can do without: now or not at all. Nobody waits for it, it does not go before
- * those whom a lane waits for, and gets one batch's share at most. *block stays empty where `least`
- * is more than that, or not to be had; any status but cudaSuccess: the device failed. */
+/* The same for a lane that can do without: now or not at all. No lane waits for it, it does not go
+ * before those whom a lane waits for, and gets one batch's share at most. *block stays empty where
+ * `least` is more than that, or not to be had; any status but cudaSuccess: the device failed. */
 cudaError_t cuda_pool_try(struct cuda_pool *pool, bool is_long, size_t least, size_t wanted,
                           struct cuda_block *block);
-/* Who was told to ask again will not: the other lane need not wait for it any more. */
+/* A lane that was to ask again will not: the other lane need not wait for it any more. */
 void cuda_pool_withdraw(struct cuda_pool *pool, bool is_long);
 /* The device must be done with it. Leaves block empty; one that is empty is left alone. */
 void cuda_pool_give(struct cuda_pool *pool, struct cuda_block *block);

@@ -108,8 +108,8 @@ template <int Threads> static __device__ __forceinline__ void cuda__block_sync()
     asm volatile("barrier.cta.sync 1, %0;" ::"r"(Threads) : "memory");
 }
 
-/* In shared memory: one thread of a block tells how far it is, others wait until it is as far; what
- * it and those it waited for wrote before is then seen. */
+/* In shared memory: one thread of a block publishes how far it is, others wait until it is as far;
+ * what it and those it waited for wrote before is then seen. */
 static __device__ __forceinline__ void cuda__tell(int *progress, int now)
 {
     asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(cuda__address_of(progress)), "r"(now)
@@ -249,7 +249,7 @@ static __device__ __forceinline__ void cuda__gate_await(cuda__gate *gate, unsign
 
 /* ---- Messages between the blocks of a cluster ---- */
 
-/* In shared memory: tells when so many bytes of messages have come. Its phases
+/* In shared memory: opens when so many bytes of messages have come. Its phases
  * alternate: 0, 1, 0, ... */
 struct alignas(8) cuda__signal {
     uint64_t word;
@@ -294,7 +294,7 @@ static __device__ __forceinline__ cuda__address cuda__address_in(const void *sha
     return other;
 }
 
-/* 16 bytes of the own shared memory go to a place of another block, whose signal is told. */
+/* 16 bytes of the own shared memory go to a place of another block, whose signal counts them. */
 static __device__ __forceinline__ void cuda__send(cuda__address to, cuda__address signal,
                                                   const void *from)
 {

@@ -1,6 +1,6 @@
 /* gpu/cuda/base/status.h: what a CUDA or cuBLAS status means for the engine: one table.
  *
- * A status tells of its call, or of whatever the device ran before it. After a fatal one nothing
+ * A status is of its call, or of whatever the device ran before it. After a fatal one nothing
  * that was given to the device and is not known to be finished can be trusted, and every later call
  * fails: the process must end. Needs the toolkit's headers, none of its libraries. Threads: any;
  * constant data.

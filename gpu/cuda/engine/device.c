@@ -22,7 +22,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older C libraries do not name it */
 #endif
 
-/* Kernels are loaded as load.h tells: not all of cuBLAS's with the context. And each stream has a
+/* Kernels are loaded as load.h says: not all of cuBLAS's with the context. And each stream has a
  * hardware queue of its own, of which there are 8 unless one asks for more, as many as the lanes'
  * streams alone: streams that share one wait for each other, so that a kernel that hangs would stop
  * batches of the other lane. Must come before the process's first CUDA call. */
@@ -108,7 +108,7 @@ static void *populate_part(void *context)
 }
 
 /* Has the arena's pages made by several threads at once. Pinning would make them too, one after the
- * other: 8 GiB that nobody has touched took 4.5 s to pin, and 1.8 s + 0.3 s so (H200's host,
+ * other: 8 GiB of untouched memory took 4.5 s to pin, and 1.8 s + 0.3 s so (H200's host,
  * 2026-11-21). Where it fails, pinning does it. */
 static void populate(unsigned char *arena, uint64_t bytes)
 {

@@ -181,7 +181,7 @@ static cudaError_t put(struct cuda_flight *flight, cuda_launcher *launch)
 
 #ifdef ENGINE_FAULTS
 /* What the kernel of faults looks at: the first matrix alone of an item that has several tensors,
- * which the table of matrices cannot tell. */
+ * which the table of matrices does not show. */
 static struct cuda_batch seen_by_fault(const struct cuda_flight *flight)
 {
     struct cuda_batch batch = flight->call.batch;
@@ -214,7 +214,7 @@ static cudaError_t put_fault(const struct cuda_flight *flight)
 static cudaError_t start(struct cuda_flight *flight)
 {
     flight->h_memory->unverified = 0;
-    flight->h_memory->notes.progress = flight->told = 0;
+    flight->h_memory->notes.progress = flight->reported = 0;
     flight->has_word = ends_with_word(flight->batch, flight->call.matrices);
     cudaError_t status = bring_table(flight);
 #ifdef ENGINE_FAULTS
@@ -238,7 +238,7 @@ static void finish(struct cuda_flight *flight, enum engine_status status)
     atomic_store(&batch->state, ENGINE_BATCH_DONE);
 }
 
-/* Nothing that runs is reported as done. The front is told first: the log may be slow, and in the
+/* Nothing that runs is reported as done. The front hears it first: the log may be slow, and in the
  * process's end the driver takes the context apart, 0.6 s and more on an H200 (2026-11-22). */
 static _Noreturn void end(const struct cuda_flight *flight, cudaError_t status, const char *doing)
 {
@@ -487,10 +487,10 @@ static cuda_launcher *next_launcher(struct cuda_flight *flight)
 static void tell_progress(struct cuda_flight *flight)
 {
     uint64_t progress = flight->h_memory->notes.progress;
-    if (progress <= flight->told)
+    if (progress <= flight->reported)
         return;
-    process_batch_advance(flight->batch, progress - flight->told);
-    flight->told = progress;
+    process_batch_advance(flight->batch, progress - flight->reported);
+    flight->reported = progress;
 }
 
 /* A further launch, where there is no error. true: the batch is DONE. */

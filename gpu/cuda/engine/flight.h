@@ -16,11 +16,11 @@
  * is ENGINE_OUT_OF_MEMORY before anything is launched.
  *
  * Recovery goes on in what the batch has, in parts where it must; it takes a larger block where one
- * is to be had at once and nobody of the lane waits. Where even one matrix needs more than it has,
- * it gives that back, so that nobody waits for memory with some in hand, tells the front that it
- * `waits`, and comes before those that have not begun. One flight of a lane asks the pool at a
- * time, the first of its line: what the pool does for it no other one undoes. If the device has no
- * memory after all, the batch is ENGINE_OUT_OF_MEMORY.
+ * is to be had at once and no batch of the lane waits. Where even one matrix needs more than it
+ * has, it gives that back, so that no lane waits for memory with some in hand, reports to the front
+ * that it `waits`, and comes before those that have not begun. One flight of a lane asks the pool
+ * at a time, the first of its line: what the pool does for it no other one undoes. If the device
+ * has no memory after all, the batch is ENGINE_OUT_OF_MEMORY.
  *
  * A flight is a slot of a lane's ring with what a batch needs on the device, made once: a stream,
  * so that batches overlap and end in any order, and the table of items. Small tables are read by
@@ -31,9 +31,9 @@
  * Completion: a small batch ends with a word in pinned memory that the stream writes behind the
  * kernel. Looking at it costs nothing; now and then the stream itself is asked, for a fault never
  * writes the word. For a large batch the stream alone is asked. A fatal status ends the process in
- * here; the front is told first when it is that the context is lost. A batch that nobody waits for
+ * here; the front hears first that the context is lost. A batch that no client waits for
  * any more is not launched, and gets no further launch; what is on the device already ends there.
- * What a launcher that is called again says of the progress is told to the front then.
+ * What a launcher that is called again says of the progress is reported to the front then.
  *
  * Threads: the lane's own. After create nothing is allocated but workspaces (pool.h), and nothing
  * waited for but the pool's freeing and the rest of a launch that failed.
@@ -69,7 +69,7 @@ struct cuda_flight_line {
 /* What the flights of a lane share: constant, but for the lines. */
 struct cuda_flight_lane {
     const struct cuda_device *device;
-    struct engine_shared *engine; /* to be told of a lost context; NULL: nobody is */
+    struct engine_shared *engine; /* where a lost context is reported; NULL: nowhere */
     struct region_map d_arena;
     struct cuda_pool *pool;
     const struct process_faults *faults; /* NULL: none */
@@ -92,11 +92,11 @@ struct cuda_flight {
     struct cuda_flight_memory *h_memory;
     struct cuda_flight_memory *seen; /* h_memory, as the device sees it */
     void *d_table;
-    bool has_word;       /* its end is told by the word */
+    bool has_word;       /* the word shows its end */
     uint32_t awaited;    /* what the word will be */
     uint64_t queried_ns; /* when the stream was asked last */
     uint32_t launches;   /* so far, of all batches */
-    uint64_t told;       /* of the batch's progress */
+    uint64_t reported;   /* of the batch's progress */
     struct cuda_flight_lane *lane;
 };
 

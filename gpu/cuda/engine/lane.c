@@ -32,7 +32,7 @@ struct cuda_lane {
     uint32_t taken;    /* batches taken: the number of the next one */
     int flying;        /* flights that are not idle */
     uint64_t event_ns; /* when the last batch was taken or ended */
-    bool keeps;        /* the pool may hold memory that nobody uses */
+    bool keeps;        /* the pool may hold unused memory */
     struct cuda_flight_lane shared;
     struct cuda_flight flights[ENGINE_BATCH_SLOTS];
 };

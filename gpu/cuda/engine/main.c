@@ -5,7 +5,7 @@
  * It looks for the device, joins the front, opens the device, checks that it computes, pins the
  * arena so that kernels read and write it in place, and serves each lane with one thread. It takes
  * the methods and orders of its table (method.c) and says so in n_max. What its kernels need of the
- * device's memory beside the arena comes from one pool with a budget.
+ * device's memory besides the arena comes from one pool with a budget.
  *
  * Threads: main waits for the control socket's end; one beats; each lane has one; CUDA has some of
  * its own. The process ends by _exit: with the front, or at once when the device fails.

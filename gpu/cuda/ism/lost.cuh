@@ -17,7 +17,7 @@
 
 #include "gpu/cuda/ism/call.h"
 #include "gpu/cuda/base/real.cuh"
-#include "gpu/cuda/base/twice.cuh"
+#include "gpu/cuda/base/compensated.cuh"
 
 /* Of the 15 n eps |Z| |M| that are promised, for K, for (T Z) X, and likewise for what the lines do
  * not see; where a trial sees all of the residual it allows more, and these less. HIDDEN: of all of
@@ -59,7 +59,7 @@ static __device__ __forceinline__ double cuda__ism_loss_of(int n, int m, int j, 
 {
     double loss = 0;
     for (int c = 0; c < m; c++) {
-        cuda__twice<Sum> sum = {0, 0};
+        cuda__compensated<Sum> sum = {0, 0};
         double size = 0;
 #pragma unroll 1
         for (int i = 0; i < n; i++) {

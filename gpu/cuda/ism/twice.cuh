@@ -10,7 +10,7 @@
 #define GPU_CUDA_ISM_TWICE_CUH
 
 #include "gpu/cuda/ism/terms.cuh"
-#include "gpu/cuda/base/twice.cuh"
+#include "gpu/cuda/base/compensated.cuh"
 
 #define CUDA__ISM_TWICE_RATIO 4.0 /* of what sums in twice the precision may have lost */
 #define CUDA__ISM_NORM_ERROR 0.1  /* of |A| that its own sums may have lost, and half of it */
@@ -22,7 +22,7 @@
 template <typename T> struct cuda__ism_sum;
 
 template <> struct cuda__ism_sum<double> {
-    cuda__twice<double> sum;
+    cuda__compensated<double> sum;
 
     /* x times a number and what that lacks. */
     __device__ __forceinline__ void add(double x, double high, double low)

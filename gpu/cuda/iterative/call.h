@@ -26,12 +26,12 @@ extern "C" {
 #endif
 
 /* What a matrix needs next. A start and a step are each followed by a measurement, but for a last
- * step where nobody wants to know the residual; to be judged is a visit of its own. */
+ * step where the client does not want the residual; to be judged is a visit of its own. */
 enum cuda__iter_action {
     CUDA__ITER_REST, /* nothing: it is answered */
     CUDA__ITER_STORE,
     CUDA__ITER_JUDGE,       /* the rounding of R may hide on which side of the tolerance it is */
-    CUDA__ITER_JUDGE_WHOLE, /* and all of R is wanted in twice the precision for that */
+    CUDA__ITER_JUDGE_WHOLE, /* and all of R is wanted in double-double for that */
     CUDA__ITER_IDENTIFY,    /* again, as its norms were beyond range */
     CUDA__ITER_START_WARM,
     CUDA__ITER_START_LOW,
@@ -163,7 +163,7 @@ struct cuda__iter_kernels {
     cudaError_t (*widen)(const struct cuda__iter_call *, struct cuda__iter_run, cudaStream_t);
     cudaError_t (*sum)(const struct cuda__iter_call *, struct cuda__iter_run,
                        const struct cuda__iter_sums *, cudaStream_t);
-    /* R = I - V A in twice the precision, rounded once; judges: of those that are judged alone. */
+    /* R = I - V A in double-double, rounded once; judges: of those that are judged alone. */
     cudaError_t (*residual)(const struct cuda__iter_call *, struct cuda__iter_run, bool judges,
                             cudaStream_t);
     /* What rounding has done to the R of those that are judged, to their factors; beyond

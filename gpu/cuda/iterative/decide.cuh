@@ -9,17 +9,79 @@
  * A start ends REACHED, STAGNANT, DIVERGING, HOPELESS or CUT_SHORT, as the host's does. The best V
  * of all starts, the one of the least |R|_F, is the answer, whatever the end.
  *
- * gpu/common/iteration.h tells which step is the last one.
+ * gpu/common/iteration.h says which step is the last one.
  */
 #ifndef GPU_CUDA_ITERATIVE_DECIDE_CUH
 #define GPU_CUDA_ITERATIVE_DECIDE_CUH
 
 #include <math.h>
 
-#include "gpu/cuda/iterative/plan.cuh"
+#include "gpu/cuda/iterative/call.h"
+#include "gpu/common/iteration.h"
 #include "gpu/cuda/base/norm.cuh"
 #include "gpu/cuda/base/real.cuh"
-#include "gpu/common/iteration.h"
+
+/* ---- The plan ---- */
+
+/* What a scheme of `iterative` costs and brings, and which one is the best to go on with. Device
+ * code, a thread by itself.
+ */
+
+struct cuda__iter_facts {
+    int products, order;
+    double growth;
+};
+
+static __device__ __forceinline__ cuda__iter_facts cuda__iter_facts_of(int scheme)
+{
+#define FACTS(name, products, order, growth) {products, order, growth},
+    const cuda__iter_facts facts[] = {{0, 0, 0}, ITERATION_SCHEMES(FACTS)};
+#undef FACTS
+    return facts[scheme];
+}
+
+/* The fewest products that bring a residual to the goal, both by their logarithms, in Depth steps
+ * at most; *first: the scheme to begin with. */
+template <int Depth> static __device__ int cuda__iter_plan(double residual, double goal, int *first)
+{
+    int fewest = INT32_MAX;
+    for (int s = METHOD_ITERATIVE_NEWTON_SCHULZ; s < METHOD_ITERATIVE_SCHEMES; s++) {
+        if (s == METHOD_ITERATIVE_ORDER7_HORNER)
+            continue;
+        cuda__iter_facts facts = cuda__iter_facts_of(s);
+        if (facts.products >= fewest)
+            continue;
+        double left = residual * facts.order;
+        int products = facts.products, next;
+        if (left > goal && Depth == 1)
+            products += ITERATION_GUESSED;
+        if constexpr (Depth > 1)
+            products += left > goal ? cuda__iter_plan<Depth - 1>(left, goal, &next) : 0;
+        if (products < fewest) {
+            fewest = products;
+            *first = s;
+        }
+    }
+    return fewest;
+}
+
+/* x^power. Cheaper than pow(), and as good to a few roundings. */
+static __device__ __forceinline__ double cuda__iter_power(double x, int power)
+{
+    double product = 1;
+    for (; power > 0; power /= 2, x *= x)
+        product *= power % 2 ? x : 1;
+    return product;
+}
+
+/* What |R|_F / sqrt(n) is at least after a step of a scheme, `least` being that before: where R is
+ * normal, the squares of the eigenvalues of R^p have at least the mean of those of R to the power
+ * of p. What Horner's scheme leaves is R^7 (3 I + R)^2 / 16; R's eigenvalues are not negative. */
+static __device__ __forceinline__ double cuda__iter_min_after(double least, int scheme)
+{
+    const double horner = scheme == METHOD_ITERATIVE_ORDER7_HORNER ? 9.0 / 16 : 1;
+    return cuda__iter_power(least, cuda__iter_facts_of(scheme).order) * horner;
+}
 
 enum cuda__iter_ending {
     CUDA__ITER_CUT_SHORT,
@@ -51,7 +113,7 @@ struct cuda__iter_state {
     double terms; /* the 1-norm of |V| |A|, where R is judged */
     /* All starts. */
     int32_t steps_left, products;
-    int32_t share; /* told of the progress: in parts of METHOD_PROGRESS_WHOLE */
+    int32_t share; /* reported of the progress: in parts of METHOD_PROGRESS_WHOLE */
     /* The best V. */
     int32_t good, is_current; /* it is an answer with INFO 0; it is still in V */
     double residual, best_frobenius;
@@ -279,8 +341,8 @@ template <typename T> struct cuda__iter_mind {
                               real::exponent_min - real::digits, eps);
     }
 
-    /* What is told of the best V. */
-    __device__ T told() const
+    /* The reported residual of the best V. */
+    __device__ T reported() const
     {
         return (T)(state.residual + lost(state.best_scaling));
     }
@@ -326,15 +388,15 @@ template <typename T> struct cuda__iter_mind {
                fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
     }
 
-    /* Is R so near to the tolerance that twice the precision does not tell on which side, the
-     * rounding of the norm beside it? size: |A| |V|. */
+    /* Is R so near to the tolerance that double-double does not show on which side, the
+     * rounding of the norm besides it? size: |A| |V|. */
     __device__ bool is_finest(double residual, double size) const
     {
         return call.wishes.tolerance > 0 &&
                fabs(residual - state.goal) <= 2 * ITERATION_UNSEEN(call.n, size);
     }
 
-    /* What a measurement in twice the precision may not have seen is the least, and is added where
+    /* What a measurement in double-double may not have seen is the least, and is added where
      * it could hide on which side of the tolerance R is. */
     __device__ void count_unseen(double least, bool finest, double *residual)
     {
@@ -369,7 +431,7 @@ template <typename T> struct cuda__iter_mind {
         go_on(v, residual, size);
     }
 
-    /* r: as it was measured, or all of it in twice the precision. */
+    /* r: as it was measured, or all of it in double-double. */
     __device__ void judge(const struct cuda_norm &r, double frobenius)
     {
         double residual = ldexp(r.fraction, r.exponent), hidden = factors[0];
@@ -420,12 +482,12 @@ template <typename T> struct cuda__iter_mind {
         bool small = residual <= ITERATION_LAST_MAX && state.frobenius < ITERATION_BASIN;
         double rounding = call.wishes.tolerance > 0
                               ? ITERATION_LAST_ROUNDING * (double)call.n * eps * size
-                              : 0; /* the goal is that of the size, and rounding beside it */
+                              : 0; /* the goal is that of the size, and rounding besides it */
         return small && state.scheme != METHOD_ITERATIVE_ORDER7_HORNER &&
                cuda__iter_power(residual, order) + rounding <= state.goal;
     }
 
-    /* Raises the share that is told, before a step of that kind: as gpu/common/iteration.h has it.
+    /* Raises the reported share, before a step of that kind: as gpu/common/iteration.h has it.
      * In FP32, which is enough. */
     __device__ void foresee(double residual, const cuda__iter_facts &facts)
     {
@@ -483,8 +545,8 @@ template <typename T> struct cuda__iter_mind {
 
     /* After a step like the one that was chosen, how many more are sure? No 1-norm is below |.|_F /
      * sqrt(n). From the transpose R is symmetric, with eigenvalues from 0 to 1; from another start
-     * it need not be normal, and no more than one step is staked on that. Where nobody wants a last
-     * step measured, none of these may be the last. */
+     * it need not be normal, and no more than one step is staked on that. Where the client wants no
+     * last step measured, none of these may be the last. */
     __device__ int steps_to_follow(const cuda__iter_facts &facts) const
     {
         const double n = (double)call.n;

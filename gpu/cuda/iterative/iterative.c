@@ -32,7 +32,7 @@ static int64_t stride_of(int64_t n)
     return (n + 15) / 16 * 16;
 }
 
-/* What products of n x n need beside the matrices. */
+/* What products of n x n need besides the matrices. */
 static size_t products_bytes(const struct cuda__iter_call *call)
 {
     struct cuda_product product = {
@@ -284,7 +284,7 @@ static void judge(struct cuda__iter_step *step, enum cuda__iter_action action)
     measure_for(step, (int)action);
 }
 
-/* After a last step that nobody wants measured. */
+/* After a last step that need not be measured. */
 static void finish(struct cuda__iter_step *step)
 {
     measure_for(step, CUDA__ITER_LAST);
@@ -325,7 +325,7 @@ static void take_steps(struct cuda__iter_step *step, const uint8_t *next, bool m
 
 /* The steps that are sure to follow, by what was noted before the visit: V and R are those of a
  * measurement. A matrix that needs something else by now keeps its V, and the R of that is made
- * again with the same bits. One beside it that can take the step takes it too. */
+ * again with the same bits. A neighbour that can take the step takes it too. */
 static void take_more_steps(struct cuda__iter_step *step, const uint8_t *notes)
 {
     uint8_t next[CUDA_NOTES_MAX];
@@ -366,7 +366,7 @@ static cudaError_t advance(struct cuda__iter_step *step, const struct cuda_notes
     for (from = 0; next_run(step->call, next, BIT(CUDA__ITER_IDENTIFY), gap, from, &step->run);
          from = step->run.first + step->run.count)
         begin_again(step);
-    /* Last: R in twice the precision stays until the step that is made of it. */
+    /* Last: R in double-double stays until the step that is made of it. */
     for (int action = CUDA__ITER_JUDGE; action <= CUDA__ITER_JUDGE_WHOLE; action++) {
         for (from = 0; next_run(step->call, next, BIT(action), gap, from, &step->run);
              from = step->run.first + step->run.count)

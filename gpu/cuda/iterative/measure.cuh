@@ -7,7 +7,7 @@
  * the pieces up and decides (decide.cuh).
  *
  * All sums are made in double, in an order that n alone decides, so that a matrix's answer does not
- * depend on the others beside it. One that is beyond range stays so, and so does a NaN.
+ * depend on its neighbours. One that is beyond range stays so, and so does a NaN.
  *
  * Cost: V and R read once; then by one block up to 8192 sums of each of them, or n where that is
  * more: some microseconds.
@@ -178,7 +178,7 @@ static __global__ void __launch_bounds__(CUDA__ITER_THREADS)
 
 /* ---- The decision ---- */
 
-/* What R in twice the precision may not have seen; by one thread, of a small matrix. */
+/* What R in double-double may not have seen; by one thread, of a small matrix. */
 template <typename T>
 static __device__ __noinline__ double cuda__iter_unseen(const cuda__iter_view<T> &view)
 {
@@ -263,7 +263,7 @@ static __device__ __forceinline__ void cuda__iter_decide(const cuda__iter_view<T
     cuda__iter_mind<T> mind = view.mind_of(state);
     struct cuda_norm v = cuda__norm_of<T>(sizes.v), r = cuda__norm_of<T>(sizes.r);
     double frobenius = sqrt(sizes.squares);
-    /* A last step may come to be measured though nobody wants that. */
+    /* A last step may come to be measured though it need not be. */
     bool finishes = state.action >= CUDA__ITER_LAST && !view.call.wishes.measures;
     state.more = 0;
     if (action >= CUDA__ITER_START_WARM)

@@ -1,5 +1,18 @@
-/* gpu/cuda/lu/block.cuh: LU with partial pivoting of one matrix a block, which is in shared memory
- * from load to store.
+/* gpu/cuda/lu/block.cuh: LU of a matrix in shared memory: the kernel, and the way from an order to
+ * its instance. Launches: host code, any thread.
+ */
+#ifndef GPU_CUDA_LU_BLOCK_CUH
+#define GPU_CUDA_LU_BLOCK_CUH
+
+#include <type_traits>
+
+#include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/lu/panel.cuh"
+#include "gpu/cuda/base/mma_tile.cuh"
+
+/* ---- The kernel ---- */
+
+/* LU with partial pivoting of one matrix a block, which is in shared memory from load to store.
  *
  * Of A (n x n, padded with zeros to Order x Order) a panel of Block columns goes into registers, a
  * row a thread, and is eliminated there (panel.cuh). It leaves M (n x Block), the panel's part
@@ -12,11 +25,6 @@
  * and half as much again for M and R; n steps of some 350 that nothing else of the block hides.
  * Several blocks a multiprocessor hide each other's.
  */
-#ifndef GPU_CUDA_LU_BLOCK_CUH
-#define GPU_CUDA_LU_BLOCK_CUH
-
-#include "gpu/cuda/lu/panel.cuh"
-#include "gpu/cuda/base/mma_tile.cuh"
 
 /* Block: columns of a panel. A warp's tile is TileRows x TileColumns units of 16 x 16. */
 template <typename T, int Order_, int Block_, int Warps_, int TileRows, int TileColumns>
@@ -221,5 +229,45 @@ static __global__ void __launch_bounds__(Shape::threads, Blocks)
         __syncthreads();
     }
 }
+
+template <typename Shape, int Blocks>
+static cudaError_t cuda__lu_block_launch(int64_t n, const cuda_batch &batch, cudaStream_t stream)
+{
+    static_assert(sizeof(cuda__lu_shared<Shape>) <= CUDA__LU_SHARED_MAX, "the matrix fits");
+    int64_t blocks = batch.matrices < INT32_MAX ? batch.matrices : INT32_MAX;
+    return cuda__start(cuda__lu_block_kernel<Shape, Blocks>, (unsigned)blocks, Shape::threads,
+                       sizeof(cuda__lu_shared<Shape>), stream, batch, n);
+}
+
+/* For orders that cuda__lu_block_bytes knows. */
+template <typename T>
+static cudaError_t cuda__lu_block_pick(int64_t n, const cuda_batch &batch, cudaStream_t stream)
+{
+#define CUDA__LU_BLOCK(type, order, block, warps, rows, columns, blocks)                           \
+    if constexpr (std::is_same<type, T>::value) {                                                  \
+        if (n <= order)                                                                            \
+            return cuda__lu_block_launch<cuda__lu_shape<type, order, block, warps, rows, columns>, \
+                                         blocks>(n, batch, stream);                                \
+    }
+#include "gpu/cuda/tuning/h200/lu.cuh"
+#undef CUDA__LU_BLOCK
+    return cudaErrorInvalidValue;
+}
+
+/* Shared memory that a block takes for order n; 0: there is no kernel for it. */
+template <typename T> static inline size_t cuda__lu_block_bytes(int64_t n)
+{
+#define CUDA__LU_BLOCK(type, order, block, warps, rows, columns, blocks)                           \
+    if (std::is_same<type, T>::value && n <= order)                                                \
+        return sizeof(cuda__lu_shared<cuda__lu_shape<type, order, block, warps, rows, columns>>);
+#include "gpu/cuda/tuning/h200/lu.cuh"
+#undef CUDA__LU_BLOCK
+    return 0;
+}
+
+/* Of the type of strip_launch.cuh's; they need no workspace. */
+typedef cudaError_t cuda__lu_block_launcher(int64_t n, const cuda_batch &batch, void *, size_t,
+                                            cudaStream_t stream);
+cuda__lu_block_launcher cuda__lu_factor_f32, cuda__lu_factor_f64;
 
 #endif

@@ -3,7 +3,7 @@
  *
  * A panel's columns are in registers, as in panel.cuh. Each step the warps propose, each block
  * picks the best of its own and sends it to all blocks, piece by piece into their shared memory.
- * When the messages of all have come, which a signal tells and no barrier of the cluster, all
+ * When the messages of all have come, which a signal shows and no barrier of the cluster, all
  * threads pick among the blocks' proposals and eliminate. A block's message of step k + 2 takes the
  * place of that of step k; it cannot come too early, for it follows on the receiver's own message
  * of step k + 1.
@@ -12,7 +12,7 @@
  * through global memory and are multiplied by L^-1, each block's multipliers stay in its shared
  * memory, and the products run as in base/mma_tile.cuh.
  *
- * Rows stay where they are. In the end the view tells where each of them belongs: order, and
+ * Rows stay where they are. In the end the view says where each of them belongs: order, and
  * row_place of the others.
  *
  * A cluster of one block sends nothing: its threads pick among the warps' proposals.
@@ -404,7 +404,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_cluster {
         share_out();
         if (threadIdx.x < 2)
             cuda__signal_begin(&shared.come[threadIdx.x]);
-        cuda__cluster_sync(); /* nobody writes to a block that has not begun */
+        cuda__cluster_sync(); /* no block writes to one that has not begun */
 #pragma unroll 1
         for (int sub = 0; sub < columns && at + sub < n; sub += Block) {
             panel(at + sub);

@@ -13,7 +13,7 @@
 
 #include "gpu/cuda/base/reduce.cuh"
 #include "gpu/cuda/lu/space.cuh"
-#include "gpu/cuda/base/trial.cuh"
+#include "gpu/cuda/base/check.cuh"
 #include "gpu/cuda/tuning/h200/lu.h"
 
 #define CUDA__LU_ROWS 8      /* of a block: a warp each */
@@ -327,7 +327,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
 
 /* ---- Out ---- */
 
-/* Writes the inverse, and notes how far each row is from passing the trial. */
+/* Writes the inverse, and notes how far each row is from passing the check. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     cuda__lu_write_inverse_kernel(const cuda_batch batch, const cuda__lu_chunk chunk)
@@ -431,7 +431,7 @@ static __global__ void __launch_bounds__(CUDA__LU_THREADS)
     if (chunk.manner.recovery) {
         info = cuda__lu_last_word(numbers, chunk.n, good, &rcond, &none);
     } else if (info == 0) {
-        bool large = !(rcond >= real::eps); /* so the trial says nothing */
+        bool large = !(rcond >= real::eps); /* so the check says nothing */
         info = !good || (large && numbers.beyond) ? CUDA_INFO_UNVERIFIED : large ? chunk.n + 1 : 0;
     } else if (info > 0 && (numbers.beyond || numbers.factor == real::lower)) {
         info += CUDA_INFO_UNVERIFIED;

@@ -1,9 +1,22 @@
-/* gpu/cuda/lu/group.cuh: a group of columns of a matrix that is inverted in its workspace, by one
- * cluster of blocks in one launch, where wide.cuh takes a launch for each panel and two for what
- * it does to others.
+/* gpu/cuda/lu/group.cuh: a group of columns of an inverse by one cluster of blocks in one launch: a
+ * panel by a warp of a block, the kernel, the order in which columns are eliminated by halves, and
+ * launches. Launches: host code, any thread; nothing is awaited.
+ */
+#ifndef GPU_CUDA_LU_GROUP_CUH
+#define GPU_CUDA_LU_GROUP_CUH
+
+#include <type_traits>
+
+#include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/lu/cluster.cuh"
+
+/* ---- The kernel ---- */
+
+/* A group of columns of a matrix that is inverted in its workspace, by one cluster of blocks in
+ * one launch, where wide.cuh takes a launch for each panel and two for what it does to others.
  *
  * Each block keeps its part of the rows of these columns in shared memory from the first panel to
- * the last. Its first warp eliminates panels (lanes.cuh), the others send proposals; all warps make
+ * the last. Its first warp eliminates panels (group.cuh), the others send proposals; all warps make
  * products. Chosen rows go through global memory to all blocks. The host passes the steps as a
  * list. Each element sees the same operations in the same order as in wide.cuh, so results are
  * bitwise equal for any number of blocks.
@@ -15,13 +28,214 @@
  * early, for it follows on the receiver's own message of step k + 1.
  *
  * Cost: a step a column; for each product a barrier of the cluster and a way through the L2, 1.3 us
- * on an H200, 2026-11-22, beside its operations, by as many multiprocessors as the cluster has
+ * on an H200, 2026-11-22, besides its operations, by as many multiprocessors as the cluster has
  * blocks. The columns are read and written once. Device code.
  */
-#ifndef GPU_CUDA_LU_GROUP_CUH
-#define GPU_CUDA_LU_GROUP_CUH
 
-#include "gpu/cuda/lu/lanes.cuh"
+/* ---- A panel ---- */
+
+/* A block's rows of a panel, for an inverse, by one warp, where a cluster of blocks has the
+ * matrix (group.cuh).
+ *
+ * The steps are those of panel.cuh, each row's operations in the same order, so the panel has
+ * the same bits. A lane has the rows lane and lane + 32, in registers. The warp proposes its best
+ * row; other warps of the block send it to all blocks; the warp picks among the blocks' proposals
+ * and eliminates. Reciprocals are had while the warp finds its largest number.
+ *
+ * Cost of a step by the clock of an H200, 2026-11-22, FP64, two rows of 16 numbers a lane: to
+ * propose 380 cycles, to sync with the other warps 34, until all messages are there 470, to choose
+ * 194, to eliminate 446. Device code.
+ */
+
+template <typename T, int Block, int Rows> struct cuda__lu_lanes {
+    typedef cuda__real<T> real;
+    typedef typename real::vector vector;
+    typedef cuda__lu_message<T, Block> message;
+    static constexpr int width = real::width;
+
+    alignas(16) T a[Rows][Block];
+    int place[Rows]; /* as in panel.cuh */
+    cuda__lu_steps<T> steps;
+    int first_row, lane;
+    /* The lane's best row, and what is of it. */
+    int best, best_lead, best_place;
+    uint32_t best_rest;
+    T best_inverse;
+
+    /* The number of the lane's row r among the block's. */
+    __device__ __forceinline__ int row(int r) const
+    {
+        return r * CUDA__WARP + lane;
+    }
+
+    /* ---- Panels ---- */
+
+    /* line(row): where the row's part in the panel is; of those up to `rows`. */
+    template <typename Line> __device__ __forceinline__ void read(int rows, Line line)
+    {
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+#pragma unroll
+            for (int j = 0; j < Block; j += width)
+                *(vector *)&a[r][j] =
+                    row(r) < rows ? *(const vector *)(line(row(r)) + j) : vector{};
+        }
+    }
+
+    template <typename Line> __device__ __forceinline__ void write(int rows, Line line) const
+    {
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+#pragma unroll
+            for (int j = 0; j < Block; j += width) {
+                if (row(r) < rows)
+                    *(vector *)(line(row(r)) + j) = *(const vector *)&a[r][j];
+            }
+        }
+    }
+
+    /* The step of the lane's row r in the panel that begins with step `first`; others: large. */
+    __device__ __forceinline__ unsigned panel_step(int r, int first) const
+    {
+        return (unsigned)place[r] - (unsigned)(CUDA__LU_CHOSEN | first);
+    }
+
+    /* After `count` steps every column goes back to its place, and chosen rows get their ones. */
+    __device__ __forceinline__ void complete(int first, int count)
+    {
+#pragma unroll 1
+        for (int k = count; k < Block; k++) {
+#pragma unroll
+            for (int r = 0; r < Rows; r++) {
+                T front = a[r][0];
+#pragma unroll
+                for (int j = 1; j < Block; j++)
+                    a[r][j - 1] = a[r][j];
+                a[r][Block - 1] = front;
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < Rows * Block; e++) {
+            if (panel_step(e / Block, first) == (unsigned)(e % Block))
+                a[e / Block][e % Block] += 1;
+        }
+    }
+
+    /* ---- Steps ---- */
+
+    __device__ __forceinline__ int lead(int r) const
+    {
+        return place[r] >= 0 ? (int)(real::lead(a[r][0]) & 0x7fffffffu) : -1;
+    }
+
+    /* The largest lead of the warp; -1: it has no row left. */
+    __device__ __forceinline__ int seek()
+    {
+        T number = a[0][0];
+        best = 0;
+        best_lead = lead(0);
+        best_place = place[0];
+        best_rest = real::rest(number);
+#pragma unroll
+        for (int r = 1; r < Rows; r++) {
+            int other = lead(r);
+            uint32_t rest = real::rest(a[r][0]);
+            bool first = rest > best_rest || (rest == best_rest && place[r] < best_place);
+            bool better = other > best_lead || (other == best_lead && first);
+            best = better ? r : best;
+            best_lead = better ? other : best_lead;
+            best_place = better ? place[r] : best_place;
+            best_rest = better ? rest : best_rest;
+            number = better ? a[r][0] : number;
+        }
+        int most = __reduce_max_sync(CUDA__ALL, best_lead);
+        best_inverse = -real::reciprocal(number);
+        return most;
+    }
+
+    /* The warp's best row; most: what seek() returned. */
+    __device__ __forceinline__ void propose(message &to, int most)
+    {
+        cuda__keep(best_inverse); /* here, and not once it is known whose is wanted */
+        if (most < 0) {
+            to.lead = -1;
+            return;
+        }
+        if (lane != cuda__lu_first_largest(most, best_lead, best_rest, best_place))
+            return;
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            int which = best;
+            cuda__keep(which); /* or a[which] would be taken, and a would be in memory */
+            if (which != r)
+                continue;
+#pragma unroll
+            for (int j = 0; j < Block; j += width)
+                *(vector *)&to.row[j] = *(const vector *)&a[r][j];
+        }
+        to.inverse = best_inverse;
+        to.lead = best_lead;
+        to.place = best_place;
+        to.rest = best_rest;
+    }
+
+    /* The best proposal of so many blocks. */
+    __device__ __forceinline__ int choose(const message *from, int blocks) const
+    {
+        int at = lane < blocks ? lane : 0, mine = lane < blocks ? from[at].lead : -1;
+        int most = __reduce_max_sync(CUDA__ALL, mine);
+        return cuda__lu_first_largest(most, mine, from[at].rest, from[at].place);
+    }
+
+    /* Is the lane's row r the chosen one? Then it is written down. */
+    __device__ __forceinline__ bool note(int r, const message &by, int step)
+    {
+        int was = by.place;
+        bool chosen = place[r] == was && place[r] >= 0;
+        if (chosen) {
+            steps.pivot[step] = by.row[0];
+            steps.order[step] = first_row + row(r);
+            steps.place[step] = was;
+        }
+        place[r] = chosen ? CUDA__LU_CHOSEN | step : place[r] == step ? was : place[r];
+        return chosen;
+    }
+
+    /* Column j moves down by one, and loses what is the chosen row's. */
+    __device__ __forceinline__ void subtract(const T (&m)[Rows], T number, int j)
+    {
+#pragma unroll
+        for (int r = 0; r < Rows; r++)
+            a[r][j - 1] = fma(m[r], number, a[r][j]);
+    }
+
+    /* Returns seek() of the next step, which overlaps the rest of this one. */
+    __device__ __forceinline__ int eliminate(const message &by, int step)
+    {
+        int most = -1;
+        T m[Rows];
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            T product = a[r][0] * by.inverse;
+            m[r] = note(r, by, step) ? T(0) : product;
+        }
+#pragma unroll
+        for (int j = 0; j < Block; j += width) {
+            vector piece = *(const vector *)&by.row[j];
+#pragma unroll
+            for (int v = 0; v < width; v++) {
+                if (j + v > 0)
+                    subtract(m, ((const T *)&piece)[v], j + v);
+                if (j + v == 1)
+                    most = seek();
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < Rows; r++)
+            a[r][Block - 1] = m[r];
+        return most;
+    }
+};
 
 #define CUDA__LU_GROUP_MAX 128     /* columns */
 #define CUDA__LU_GROUP_ROWS 32     /* those of a block are a multiple of it */
@@ -136,7 +350,7 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
         if (threadIdx.x < 2)
             cuda__signal_begin(&shared.come[threadIdx.x]);
         cuda__copy_arrive();
-        cuda__cluster_sync(); /* nobody writes to a block that has not begun */
+        cuda__cluster_sync(); /* no block writes to one that has not begun */
     }
 
     __device__ __forceinline__ void end()
@@ -320,6 +534,156 @@ static __global__ void __launch_bounds__(cuda__lu_group<T, Block, Rows>::threads
                                             {},
                                             {}};
     group.run();
+}
+
+/* Eliminates the columns at .. at + columns - 1 of order n: the left half, which is applied to the
+ * right half, then the right half, which is applied to the left half. of.whole(at, columns)
+ * eliminates columns without halving them and returns true, as it must up to `block` columns;
+ * of.apply(from, inner, at, columns) applies columns to others. */
+template <typename Of> static void cuda__lu_by_halves(int n, int block, int at, int columns, Of &of)
+{
+    if (at >= n || of.whole(at, columns))
+        return; /* from n on there is padding */
+    int left = ((columns + block - 1) / block + 1) / 2 * block;
+    cuda__lu_by_halves(n, block, at, left, of);
+    of.apply(at, left, at + left, columns - left);
+    cuda__lu_by_halves(n, block, at + left, columns - left, of);
+    of.apply(at + left, columns - left, at, left);
+}
+
+/* Writes down what there is to do. */
+struct cuda__lu_planner {
+    int n, block;
+    cuda__lu_plan plan;
+
+    void add(int from, int inner, int to, int columns)
+    {
+        plan.steps[plan.count++] = {(short)(from - plan.at), (short)inner, (short)(to - plan.at),
+                                    (short)columns};
+    }
+
+    bool whole(int at, int columns)
+    {
+        if (columns <= block)
+            add(at, block, at, 0);
+        return columns <= block;
+    }
+
+    void apply(int from, int inner, int at, int columns)
+    {
+        if (from < n && at < n)
+            add(from, inner, at, columns);
+    }
+};
+
+/* Rows of each of so many blocks. */
+static inline int cuda__lu_group_rows(int padded, int blocks)
+{
+    const int unit = CUDA__LU_GROUP_ROWS;
+    return ((padded + blocks - 1) / blocks + unit - 1) / unit * unit;
+}
+
+template <typename T>
+static cuda__lu_plan cuda__lu_plan_group(int n, int block, int rows, int at, int columns)
+{
+    cuda__lu_planner planner = {n, block, {}};
+    cuda__lu_plan &plan = planner.plan;
+    plan.at = at;
+    plan.columns = columns;
+    plan.rows = rows;
+    plan.half = (columns / block + 1) / 2 * block;
+    plan.w_line = cuda__mma_line<T>::of_factor(columns);
+    plan.r_line = cuda__mma_line<T>::of_factor(plan.half);
+    cuda__lu_by_halves(n, block, at, columns, planner);
+    return plan;
+}
+
+/* A launch for clusters of so many blocks, and what it takes. */
+struct cuda__lu_group_launch {
+    cudaLaunchAttribute cluster;
+    cudaLaunchConfig_t config;
+
+    cuda__lu_group_launch(int blocks, unsigned matrices, cudaStream_t stream) : cluster{}, config{}
+    {
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim.x = (unsigned)blocks;
+        cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+        config.gridDim = dim3((unsigned)blocks, matrices);
+        config.stream = stream;
+        config.attrs = &cluster;
+        config.numAttrs = 1;
+    }
+
+    template <typename T, int Block, int Rows> cudaError_t prepare(const cuda__lu_plan &plan)
+    {
+        const void *kernel = (const void *)cuda__lu_group_kernel<T, Block, Rows>;
+        config.blockDim = dim3((unsigned)cuda__lu_group<T, Block, Rows>::threads);
+        config.dynamicSmemBytes = cuda__lu_group_bytes<T, Block>(plan);
+        cudaError_t status = cuda__allow_shared(kernel, config.dynamicSmemBytes);
+        if (status != cudaSuccess)
+            return status;
+        return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
+};
+
+/* f(rows of a lane) for so many of a block. */
+template <typename F> static cudaError_t cuda__lu_with_lanes(int rows, F f)
+{
+    static_assert(CUDA__LU_GROUP_ROWS_MAX == 2 * CUDA__WARP, "one or two");
+    if (rows <= CUDA__WARP)
+        return f(std::integral_constant<int, 1>());
+    return f(std::integral_constant<int, 2>());
+}
+
+/* A group of columns of all matrices of a chunk. */
+template <typename T, int Block>
+static cudaError_t cuda__lu_start_group(const cuda__lu_chunk &chunk, int at, int columns,
+                                        unsigned matrices, cudaStream_t stream)
+{
+    static_assert(Block % 16 == 0 && CUDA__LU_GROUP_MAX / Block * 3 - 2 <= CUDA__LU_STEPS_MAX,
+                  "there is room for all steps");
+    int blocks = chunk.manner.blocks;
+    int rows = blocks > 0 ? cuda__lu_group_rows(chunk.padded, blocks) : INT32_MAX;
+    if (rows > CUDA__LU_GROUP_ROWS_MAX)
+        return cudaErrorInvalidValue;
+    cuda__lu_plan plan = cuda__lu_plan_group<T>(chunk.n, Block, rows, at, columns);
+    cuda__lu_group_launch launch(blocks, matrices, stream);
+    return cuda__lu_with_lanes(rows, [&](auto of_lane) {
+        cudaError_t status = launch.prepare<T, Block, of_lane>(plan);
+        if (status != cudaSuccess)
+            return status;
+        return cudaLaunchKernelEx(&launch.config, cuda__lu_group_kernel<T, Block, of_lane>, chunk,
+                                  plan);
+    });
+}
+
+/* The blocks of a cluster for groups of so many columns, as many, up to `most`, as let the current
+ * device take the clusters of all matrices at once; 0: it cannot. Asks the driver: some 10 us. */
+template <typename T, int Block>
+static int cuda__lu_group_blocks(int n, int columns, int most, int64_t matrices)
+{
+    int padded = cuda__lu_padded(n), blocks = most;
+    while (blocks > 1 && blocks / 2 * CUDA__LU_GROUP_ROWS >= padded)
+        blocks /= 2; /* or half of them would have no rows */
+    for (; blocks >= 1; blocks /= 2) {
+        int rows = cuda__lu_group_rows(padded, blocks), clusters = 0;
+        if (rows > CUDA__LU_GROUP_ROWS_MAX)
+            return 0;
+        cuda__lu_plan plan = cuda__lu_plan_group<T>(n, Block, rows, 0, columns);
+        cuda__lu_group_launch launch(blocks, 1, nullptr);
+        cudaError_t status = cuda__lu_with_lanes(rows, [&](auto of_lane) {
+            cudaError_t prepared = launch.prepare<T, Block, of_lane>(plan);
+            if (prepared != cudaSuccess)
+                return prepared;
+            return cudaOccupancyMaxActiveClusters(
+                &clusters, (const void *)cuda__lu_group_kernel<T, Block, of_lane>, &launch.config);
+        });
+        if (status != cudaSuccess)
+            (void)cudaGetLastError(); /* the device has no such cluster, and says so */
+        else if (clusters >= matrices)
+            return blocks;
+    }
+    return 0;
 }
 
 #endif

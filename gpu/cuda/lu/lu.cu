@@ -2,10 +2,364 @@
 #include "gpu/cuda/lu/lu.h"
 
 #include "gpu/cuda/base/anchor.cuh"
-#include "gpu/cuda/lu/block_launch.cuh"
-#include "gpu/cuda/lu/recover.cuh"
+#include "gpu/cuda/lu/block.cuh"
+#include "gpu/cuda/base/reduce.cuh"
 #include "gpu/cuda/lu/strip_launch.cuh"
-#include "gpu/cuda/lu/wide_launch.cuh"
+#include "gpu/cuda/lu/wide.cuh"
+
+/* ---- Recovery by a block ---- */
+
+/* Unverified inverses of orders above CUDA_SMALL_N_MAX are made anew.
+ *
+ * The rules are those of lu_small/recover.cu and gpu/host/linalg/refine.h: elimination with
+ * complete pivoting, where elements hardly grow, then Newton's step X + (I - X A) X while the
+ * measured residual is too large. A block recovers one matrix, in the workspace: three n x n, rows
+ * n apart. Its threads share rows and columns in a fixed way: the bits depend on the matrix, n and
+ * the precision alone.
+ *
+ * Cost: rare. Some 4 n^3 operations by one multiprocessor: about 0.2 s for n = 1024.
+ */
+
+#define CUDA__LU_RECOVER_WARPS 16
+#define CUDA__LU_RECOVER_THREADS (CUDA__LU_RECOVER_WARPS * CUDA__WARP)
+#define CUDA__LU_RECOVER_ROWS 4 /* of a product that a warp works on together */
+#define CUDA__LU_RECOVER_STEPS_MAX 8
+/* The contract's ratio is 15. What is measured is off by 0.5 at most. */
+#define CUDA__LU_RATIO_GOOD 4             /* not worth a step */
+#define CUDA__LU_RATIO_ACCEPTED 14        /* worth a step, but within the contract */
+#define CUDA__LU_RESIDUAL_REPAIRABLE 0.9f /* below 1 Newton's steps converge */
+
+/* A block's part of the workspace. */
+template <typename T> struct cuda__lu_recovery_space {
+    T *a, *x, *other;    /* n x n */
+    T *lines;            /* CUDA__LU_RECOVER_WARPS x n */
+    T *column;           /* n */
+    int *rows, *columns; /* of the pivots, as exchanged */
+};
+
+template <typename T>
+static __host__ __device__ inline unsigned char *
+cuda__lu_lay_out_recovery(cuda__lu_recovery_space<T> &space, unsigned char *at, int64_t n)
+{
+    auto take = [&at](size_t bytes) {
+        unsigned char *from = at;
+        at += (bytes + 255) / 256 * 256;
+        return from;
+    };
+    space.a = (T *)take(n * n * sizeof(T));
+    space.x = (T *)take(n * n * sizeof(T));
+    space.other = (T *)take(n * n * sizeof(T));
+    space.lines = (T *)take(CUDA__LU_RECOVER_WARPS * n * sizeof(T));
+    space.column = (T *)take(n * sizeof(T));
+    space.rows = (int *)take(n * sizeof(int));
+    space.columns = (int *)take(n * sizeof(int));
+    return at;
+}
+
+template <typename T> static inline size_t cuda__lu_recovery_bytes(int64_t n)
+{
+    cuda__lu_recovery_space<T> space;
+    unsigned char *none = nullptr;
+    return (size_t)(cuda__lu_lay_out_recovery(space, none, n) - none);
+}
+
+/* The largest entry seen so far, the first of equals. */
+template <typename T> struct cuda__lu_best {
+    T size;
+    int at; /* i * n + j */
+
+    __device__ __forceinline__ void see(T other, int place)
+    {
+        bool better = other > size || (other == size && place < at);
+        at = better ? place : at;
+        size = better ? other : size;
+    }
+};
+
+/* What the block's threads share. */
+template <typename T> struct cuda__lu_recover_shared {
+    T max[CUDA__LU_RECOVER_WARPS];
+    int at[CUDA__LU_RECOVER_WARPS];
+};
+
+/* One matrix and the block that recovers it. Every function leaves the block at a barrier. */
+template <typename T> struct cuda__lu_recovery {
+    typedef cuda__real<T> real;
+
+    cuda__lu_recovery_space<T> of;
+    cuda__lu_recover_shared<T> &shared;
+    int n, thread, warp, lane;
+    T norm, factor; /* |factor A|; factor is a power of two, and x the inverse of factor A */
+
+    __device__ T largest_of(T value) const
+    {
+        return cuda__block_max<CUDA__LU_RECOVER_WARPS>(value, shared.max);
+    }
+
+    /* The 1-norm; NaN where there is one. */
+    __device__ T norm_of(const T *m, T by) const
+    {
+        T most = 0;
+        for (int j = thread; j < n; j += CUDA__LU_RECOVER_THREADS) {
+            T sum = 0;
+            for (int i = 0; i < n; i++)
+                sum += fabs(m[(int64_t)i * n + j] * by);
+            most = cuda__max_or_nan(most, sum);
+        }
+        return largest_of(most);
+    }
+
+    /* The power of two that suits A, which is finite. */
+    __device__ T suitable(const T *from) const
+    {
+        T size = norm_of(from, 1);
+        if (!(size < real::huge))
+            return real::lower;
+        return size < real::tiny && size > 0 ? real::raise : T(1);
+    }
+
+    /* x and a become `by` times A. */
+    __device__ void take(const T *from, T by)
+    {
+        factor = by;
+        for (int64_t e = thread; e < (int64_t)n * n; e += CUDA__LU_RECOVER_THREADS)
+            of.x[e] = of.a[e] = from[e] * by;
+        __syncthreads();
+        norm = norm_of(of.a, 1);
+    }
+
+    /* ---- Complete pivoting ---- */
+
+    /* The block's best entry; its row and column go to the notes of step k. false: all are zero. */
+    __device__ bool agree(cuda__lu_best<T> best, int k) const
+    {
+        for (int reach = CUDA__WARP / 2; reach > 0; reach /= 2) {
+            T other = __shfl_xor_sync(CUDA__ALL, best.size, reach);
+            best.see(other, __shfl_xor_sync(CUDA__ALL, best.at, reach));
+        }
+        if (lane == 0) {
+            shared.max[warp] = best.size;
+            shared.at[warp] = best.at;
+        }
+        __syncthreads();
+        for (int w = 0; w < CUDA__LU_RECOVER_WARPS; w++)
+            best.see(shared.max[w], shared.at[w]);
+        if (thread == 0 && best.size > 0) {
+            of.rows[k] = best.at / n;
+            of.columns[k] = best.at % n;
+        }
+        __syncthreads();
+        return best.size > 0;
+    }
+
+    __device__ cuda__lu_best<T> none() const
+    {
+        return cuda__lu_best<T>{T(0), INT32_MAX};
+    }
+
+    /* Of all entries. */
+    __device__ cuda__lu_best<T> look() const
+    {
+        cuda__lu_best<T> best = none();
+        for (int e = thread; e < n * n; e += CUDA__LU_RECOVER_THREADS)
+            best.see(fabs(of.x[e]), e);
+        return best;
+    }
+
+    __device__ void exchange(T *one, T *other, int step) const
+    {
+        for (int i = thread; one != other && i < n; i += CUDA__LU_RECOVER_THREADS) {
+            T old = one[(int64_t)i * step];
+            one[(int64_t)i * step] = other[(int64_t)i * step];
+            other[(int64_t)i * step] = old;
+        }
+        __syncthreads();
+    }
+
+    __device__ void exchange_rows(int one, int other) const
+    {
+        exchange(of.x + (int64_t)one * n, of.x + (int64_t)other * n, 1);
+    }
+
+    __device__ void exchange_columns(int one, int other) const
+    {
+        exchange(of.x + one, of.x + other, n);
+    }
+
+    /* One step of Gauss-Jordan elimination in place, with the pivot at (k, k). Returns the thread's
+     * best entry for the next. */
+    __device__ cuda__lu_best<T> eliminate(int k) const
+    {
+        cuda__lu_best<T> best = none();
+        T *pivot_row = of.x + (int64_t)k * n;
+        for (int i = thread; i < n; i += CUDA__LU_RECOVER_THREADS)
+            of.column[i] = of.x[(int64_t)i * n + k];
+        __syncthreads();
+        T pivot = of.column[k];
+        for (int j = thread; j < n; j += CUDA__LU_RECOVER_THREADS)
+            pivot_row[j] = (j == k ? T(1) : pivot_row[j]) / pivot;
+        __syncthreads();
+        for (int i = warp; i < n; i += CUDA__LU_RECOVER_WARPS) {
+            T *row = of.x + (int64_t)i * n, m = -of.column[i];
+            for (int j = lane; i != k && j < n; j += CUDA__WARP) {
+                T x = fma(m, pivot_row[j], j == k ? T(0) : row[j]);
+                row[j] = x;
+                if (i > k && j > k)
+                    best.see(fabs(x), i * n + j);
+            }
+        }
+        __syncthreads();
+        return best;
+    }
+
+    /* x = the inverse of factor A; false when a pivot is zero. */
+    __device__ bool invert() const
+    {
+        cuda__lu_best<T> best = look();
+        for (int k = 0; k < n; k++) {
+            if (!agree(best, k))
+                return false;
+            exchange_rows(k, of.rows[k]);
+            exchange_columns(k, of.columns[k]);
+            best = eliminate(k);
+        }
+        for (int k = n - 1; k >= 0; k--) {
+            exchange_rows(k, of.columns[k]);
+            exchange_columns(k, of.rows[k]);
+        }
+        return true;
+    }
+
+    /* ---- Newton's step ---- */
+
+    /* c = left right, and then each row of it goes through put(i, j, c_ij); n x n each. */
+    template <typename F> __device__ void multiply(const T *left, const T *right, F put) const
+    {
+        for (int i = warp * CUDA__LU_RECOVER_ROWS; i < n;
+             i += CUDA__LU_RECOVER_THREADS / CUDA__WARP * CUDA__LU_RECOVER_ROWS) {
+            int count = n - i < CUDA__LU_RECOVER_ROWS ? n - i : CUDA__LU_RECOVER_ROWS;
+            const T *rows = left + (int64_t)i * n;
+            for (int j = lane; j < n; j += CUDA__WARP) {
+                T sums[CUDA__LU_RECOVER_ROWS] = {};
+                for (int k = 0; k < n; k++) {
+                    T x = right[(int64_t)k * n + j];
+#pragma unroll
+                    for (int r = 0; r < CUDA__LU_RECOVER_ROWS; r++)
+                        sums[r] = fma(rows[(int64_t)(r < count ? r : 0) * n + k], x, sums[r]);
+                }
+#pragma unroll
+                for (int r = 0; r < CUDA__LU_RECOVER_ROWS; r++) {
+                    if (r < count)
+                        put(i + r, j, sums[r]);
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    /* other = I - X (factor A). Returns its norm. */
+    __device__ T measure() const
+    {
+        T *other = of.other;
+        int order = n;
+        multiply(of.x, of.a, [=](int i, int j, T product) {
+            other[(int64_t)i * order + j] = (i == j ? T(1) : T(0)) - product;
+        });
+        return norm_of(of.other, 1);
+    }
+
+    /* X + (I - X A) X; `other` holds what measure() left. */
+    __device__ void step()
+    {
+        T *x = of.x, *sum = of.a;
+        int order = n;
+        /* A is read again afterwards: its place takes the new X. */
+        multiply(of.other, of.x, [=](int i, int j, T product) {
+            sum[(int64_t)i * order + j] = x[(int64_t)i * order + j] + product;
+        });
+        of.a = of.x;
+        of.x = sum;
+    }
+
+    /* The contract's ratio that goes with a residual; not a number below any bound where x is not
+     * finite. */
+    __device__ T ratio(T measured) const
+    {
+        return measured / ((T)n * real::eps) / norm / norm_of(of.x, 1);
+    }
+
+    /* Repairs x as far as steps do it. Is it good in the end? */
+    __device__ bool refine(const T *from)
+    {
+        T measured = measure(), now = ratio(measured);
+        for (int s = 0; s < CUDA__LU_RECOVER_STEPS_MAX && now > CUDA__LU_RATIO_GOOD &&
+                        measured < CUDA__LU_RESIDUAL_REPAIRABLE;
+             s++) {
+            step();
+            for (int64_t e = thread; e < (int64_t)n * n; e += CUDA__LU_RECOVER_THREADS)
+                of.a[e] = from[e] * factor;
+            __syncthreads();
+            measured = measure();
+            now = ratio(measured);
+        }
+        return now <= CUDA__LU_RATIO_ACCEPTED;
+    }
+
+    /* The same of A as it is where, scaled down, a small pivot has vanished or has no reciprocal
+     * any more. The norm may then overflow: RCOND is 0. */
+    __device__ bool invert_scaled(const T *from)
+    {
+        take(from, suitable(from));
+        bool inverted = invert();
+        if (factor != real::lower || (inverted && norm_of(of.x, 1) <= real::largest))
+            return inverted;
+        take(from, 1);
+        return invert();
+    }
+
+    /* Stores factor x, RCOND and INFO; zero_step: where partial pivoting found a zero, or 0. */
+    __device__ void answer(const cuda__place<T> &place, int zero_step)
+    {
+        bool inverted = invert_scaled(place.a), good = inverted && refine(place.a);
+        T size = norm_of(of.x, factor);
+        T rcond = size > 0 && size <= real::largest ? 1 / norm / size * factor : T(0);
+        /* What is neither good nor singular cannot be had. */
+        bool none = !inverted || (!good && rcond >= real::eps);
+        int info = !inverted && zero_step ? zero_step : none || !(rcond >= real::eps) ? n + 1 : 0;
+        for (int64_t e = thread; place.result && e < (int64_t)n * n; e += CUDA__LU_RECOVER_THREADS)
+            place.result[e] = none ? real::nan() : of.x[e] * factor;
+        if (thread > 0)
+            return;
+        place.info[place.within] = info;
+        if (place.extra)
+            ((T *)place.extra)[place.within] = none ? T(0) : rcond;
+    }
+};
+
+/* Blocks go round the batch; each has a part of the workspace. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__LU_RECOVER_THREADS)
+    cuda__lu_recover_kernel(const cuda_batch batch, unsigned char *space, size_t bytes, int n)
+{
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    cuda__lu_recovery<T> recovery = {{},
+                                     *(cuda__lu_recover_shared<T> *)cuda__memory,
+                                     n,
+                                     (int)threadIdx.x,
+                                     (int)(threadIdx.x / CUDA__WARP),
+                                     (int)(threadIdx.x % CUDA__WARP),
+                                     0,
+                                     1};
+    for (int64_t index = blockIdx.x; index < batch.matrices; index += gridDim.x) {
+        cuda__place<T> place = cuda__find<T>(batch, index, n * n);
+        int info = place.info ? place.info[place.within] : 0;
+        if (info >= -1)
+            continue;
+        cuda__lu_lay_out_recovery(recovery.of, space + blockIdx.x * bytes, n);
+        recovery.answer(place, info - CUDA_INFO_UNVERIFIED);
+        __syncthreads();
+    }
+}
 
 /* Unverified matrices that are recovered side by side, where each takes a part of a workspace that
  * the inverse did not need. */

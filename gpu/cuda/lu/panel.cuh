@@ -162,9 +162,9 @@ template <typename T, int Block, bool Factor> struct cuda__lu_panel {
     template <typename Proposals>
     __device__ __forceinline__ int eliminate(const Proposals &of, int k, int step, int winner)
     {
-        int turn = k & 1, told = of.place[turn][winner];
+        int turn = k & 1, was = of.place[turn][winner];
         const T *line = of.row[turn][winner];
-        bool chosen = place == told && place >= 0, live = place >= 0 && !chosen;
+        bool chosen = place == was && place >= 0, live = place >= 0 && !chosen;
         T pivot = line[0], m = a[0], last = m;
         if (Factor) {
             m = m * of.scale[turn][winner] * of.inverse[turn][winner];
@@ -177,9 +177,9 @@ template <typename T, int Block, bool Factor> struct cuda__lu_panel {
         if (chosen) {
             steps.pivot[step] = pivot;
             steps.order[step] = row;
-            steps.place[step] = told;
+            steps.place[step] = was;
         }
-        place = chosen ? CUDA__LU_CHOSEN | step : place == step ? told : place;
+        place = chosen ? CUDA__LU_CHOSEN | step : place == step ? was : place;
         int most = -1;
 #pragma unroll
         for (int j = 0; j < Block; j += width) {

@@ -110,7 +110,7 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     return at;
 }
 
-/* What the largest product takes beside the matrix, by clusters in FP32; behind its view. */
+/* What the largest product takes besides the matrix, by clusters in FP32; behind its view. */
 template <typename T> static inline size_t cuda__lu_scratch_bytes(int64_t n, cuda__lu_manner manner)
 {
     struct cuda_product largest = {};

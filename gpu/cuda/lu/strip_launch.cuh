@@ -1,5 +1,5 @@
-/* gpu/cuda/lu/strip_launch.cuh: instances of strip.cuh's kernel, and the way from an order to
- * its instance. Host code, any thread.
+/* gpu/cuda/lu/strip_launch.cuh: the block of strip.cuh, its kernel, and the way from an order to
+ * its instance. Launches: host code, any thread.
  */
 #ifndef GPU_CUDA_LU_STRIP_LAUNCH_CUH
 #define GPU_CUDA_LU_STRIP_LAUNCH_CUH
@@ -7,7 +7,482 @@
 #include <type_traits>
 
 #include "gpu/cuda/base/launch.cuh"
-#include "gpu/cuda/lu/strip_block.cuh"
+#include "gpu/cuda/lu/strip.cuh"
+
+/* ---- The block ---- */
+
+/* In, elimination, out.
+ *
+ * A matrix in registers alone leaves through shared memory in one piece; with far panels it leaves
+ * by the rows of a unit, through where panels were. Device code.
+ */
+
+/* A block and its matrix. Barriers: what only strips or only the panels' warp pass comes in equal
+ * numbers. */
+template <typename Shape> struct cuda__lu_strip_block {
+    typedef typename Shape::real_type T;
+    typedef cuda__real<T> real;
+    typedef typename real::vector vector;
+    typedef cuda__lu_strip<Shape> strip;
+    static constexpr int width = Shape::width, block = Shape::block, tiles = Shape::tiles;
+    static_assert(tiles <= 2, "a strip has a first and a last tile");
+
+    cuda__lu_strip_shared<Shape> &of;
+    int n, thread, warp, lane;
+    bool has_strip;
+    strip mine;
+
+    /* spill: the block's. */
+    __device__ __forceinline__ cuda__lu_strip_block(cuda__lu_strip_shared<Shape> &memory, int order,
+                                                    T *spill)
+        : of(memory), n(order), thread((int)threadIdx.x), warp(thread / CUDA__WARP),
+          lane(thread % CUDA__WARP), has_strip(warp < Shape::strips)
+    {
+        mine.n = n;
+        mine.lane = lane;
+        mine.g = lane / 4;
+        mine.t = lane % 4;
+        mine.left = warp * Shape::columns + mine.t * width;
+        mine.r = of.r[has_strip ? warp : 0];
+        mine.index = warp;
+        mine.filled = has_strip ? (Shape::far - warp + Shape::strips - 1) / Shape::strips : 0;
+        mine.shared_panels = of.room;
+        mine.spill = spill;
+    }
+
+    __device__ __forceinline__ T most(T value)
+    {
+        return cuda__block_max<Shape::warps>(value, of.max);
+    }
+
+    /* ---- In ---- */
+
+    /* The norm of the matrix, and the power of two it is to be multiplied by. Returns INFO: 0, or
+     * -1 when something is not finite. */
+    __device__ __forceinline__ int measure(T &norm, T &factor)
+    {
+        factor = 1;
+        norm = most(has_strip ? mine.largest_column(1) : T(0));
+        if (norm < real::huge && (norm >= real::tiny || norm == 0))
+            return 0;
+        T lowered = most(has_strip ? mine.largest_column(real::lower) : T(0));
+        if (!(lowered <= real::largest))
+            return -1;
+        if (lowered >= real::huge * real::lower)
+            factor = real::lower;
+        else if (norm < real::tiny)
+            factor = real::raise;
+        norm = factor == real::lower ? lowered : norm * factor;
+        mine.each([&](int, int, T *x) {
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                x[v] *= factor;
+        });
+        return 0;
+    }
+
+    /* Calls f(row) for the thread's rows. */
+    template <typename F> __device__ __forceinline__ void each_row(F f)
+    {
+#pragma unroll
+        for (int i = 0; i < Shape::row_turns; i++) {
+            int row = i * Shape::threads + thread;
+            if (row < n)
+                f(row);
+        }
+    }
+
+    /* Calls f(row, sum) for the thread's rows: the sum of columns times what weight(column) says.
+     * of.m is free again behind the next barrier. */
+    template <typename W, typename F> __device__ __forceinline__ void sum_rows(W weight, F f)
+    {
+        T by[strip::all][width], *parts = of.m[0];
+        if (has_strip) {
+#pragma unroll
+            for (int j = 0; j < strip::all * width; j++) {
+                int column = mine.column(j / width) + j % width;
+                by[j / width][j % width] =
+                    mine.has(j / width) && column < n ? weight(column) : T(0);
+            }
+            mine.row_sums(by, parts);
+        }
+        __syncthreads();
+        each_row([&](int row) {
+            T sum = 0;
+#pragma unroll
+            for (int p = 0; p < Shape::parts; p++)
+                sum += parts[p * Shape::order + row];
+            f(row, sum);
+        });
+    }
+
+    __device__ __forceinline__ void multiply_signs()
+    {
+        sum_rows([](int j) { return cuda__negative(j) ? T(-1) : T(1); },
+                 [&](int row, T sum) {
+                     of.product[row] = sum;
+                     of.notes.step[row] = -1;
+                 });
+        constexpr int words = cuda__lu_marks<Shape::order>::words;
+        if (thread < 8 * words)
+            of.notes.marks[0][thread / words].word[thread % words] =
+                of.notes.marks[1][thread / words].word[thread % words] = ~0u;
+        __syncthreads();
+    }
+
+    /* ---- Elimination ---- */
+
+    /* Where panel number p is eliminated. */
+    __device__ __forceinline__ T *panel(int p)
+    {
+        bool is_far = p >= Shape::held && p < Shape::held + Shape::shared_far;
+        return is_far ? of.room + (p - Shape::held) * Shape::area : of.m[p & 1];
+    }
+
+    __device__ __forceinline__ T *staging()
+    {
+        return of.room + Shape::shared_far * Shape::area;
+    }
+
+    /* The tile of the warp's that comes next is brought to where its panel is to be. */
+    __device__ __forceinline__ void hurry(int next, const T *m)
+    {
+        int tile = warp * tiles;
+        if (next == tile) {
+            mine.template update<0, 0>(m);
+            mine.template publish<0>(of.m[next & 1]);
+        }
+        if (tiles > 1 && next == tile + 1) {
+            mine.template update<tiles - 1, tiles - 1>(m);
+            mine.template publish<tiles - 1>(of.m[next & 1]);
+        }
+    }
+
+    /* The same for a far panel: in its place in shared memory, or in the staging buffer. */
+    __device__ __forceinline__ void hurry_far(int first, const T *m)
+    {
+        int p = first / block, done = mine.slot_of(p - 1), next = mine.slot_of(p + 1);
+        const int *order = of.notes.order + first;
+        if (done < mine.filled && !mine.is_spilled(done, warp))
+            mine.complete(panel(p - 1), order - block, block);
+        if (next >= mine.filled)
+            return;
+        const T *from = mine.is_spilled(next, warp) ? staging() : panel(p + 1);
+        mine.take_rows(from, order, n - first);
+        mine.update_far(from, panel(p + 1), m);
+    }
+
+    __device__ __forceinline__ void spread_far(int first, const T *m)
+    {
+        int p = first / block, here = mine.slot_of(p), soon = mine.slot_of(p + 1);
+        int then = mine.slot_of(p + 2);
+        const typename strip::marks &marks = of.notes.marks[p & 1];
+#pragma unroll 1
+        for (int s = 0; s < mine.filled; s++) {
+            bool below = mine.is_spilled(s, warp);
+            if (s == soon || (s == here && !below))
+                continue;
+            mine.at(s, [&](T *x) {
+                if (s == here) {
+                    mine.put_away(m, x, marks);
+                    return;
+                }
+                mine.take_rows(x, of.notes.order + first, n - first);
+                mine.update_far(x, below && s == then ? staging() : x, m);
+            });
+        }
+    }
+
+    /* A barrier of the block where the warps run different code. */
+    __device__ __forceinline__ void sync() const
+    {
+        cuda__block_sync<Shape::threads>();
+    }
+
+    /* What strips do once a panel at column `first` is there. */
+    __device__ __forceinline__ void spread(int first)
+    {
+        int p = first / block, tile = warp * tiles;
+        const T *m = panel(p);
+        const typename strip::marks &marks = of.notes.marks[p & 1];
+        bool here[2] = {p == tile, tiles > 1 && p == tile + 1};
+        bool soon[2] = {p + 1 == tile, tiles > 1 && p + 1 == tile + 1};
+        mine.extract(marks);
+        hurry(p + 1, m);
+        if (Shape::slots > 0)
+            hurry_far(first, m);
+        sync();
+        if (here[0])
+            mine.template replace<0>(m, marks);
+        if (here[1])
+            mine.template replace<tiles - 1>(m, marks);
+        bool left = !here[0] && !soon[0], right = tiles > 1 && !here[1] && !soon[1];
+        __syncwarp(); /* the tensor cores want the lanes together */
+        if (left && (right || tiles == 1))
+            mine.template update<0, tiles - 1>(m);
+        else if (left)
+            mine.template update<0, 0>(m);
+        else if (right)
+            mine.template update<tiles - 1, tiles - 1>(m);
+        if (Shape::slots > 0)
+            spread_far(first, m);
+        sync();
+    }
+
+    __device__ __forceinline__ void eliminate_strips()
+    {
+        if (warp == 0)
+            mine.template publish<0>(of.m[0]);
+        sync();
+        sync();
+#pragma unroll 1
+        for (int first = 0; first < n; first += block)
+            spread(first);
+        int last = (n - 1) / block, slot = mine.slot_of(last);
+        if (Shape::slots > 0 && slot < mine.filled && !mine.is_spilled(slot, warp))
+            mine.complete(panel(last), of.notes.order + last * block, n - last * block);
+    }
+
+    __device__ __forceinline__ void eliminate_panels()
+    {
+        cuda__lu_column<T, Shape::order> with(of.notes, n, lane);
+        sync();
+#pragma unroll 1
+        for (int first = 0; first < n; first += block) {
+            int p = first / block;
+            with.run(panel(p), of.notes.marks[p & 1], first);
+            sync();
+            sync();
+        }
+        sync();
+    }
+
+    __device__ __forceinline__ void eliminate()
+    {
+        if (has_strip) {
+            eliminate_strips();
+        } else {
+            eliminate_panels();
+            mine.clear(); /* so that it takes no registers up to here */
+        }
+    }
+
+    /* INFO of pivots: the first zero's step, or 0. Also whether one is beyond `bound`. */
+    __device__ __forceinline__ int first_zero(T bound, bool &beyond)
+    {
+        int at = INT32_MAX;
+        bool large = false;
+        each_row([&](int k) {
+            T pivot = of.notes.pivot[k];
+            at = pivot == 0 && k + 1 < at ? k + 1 : at;
+            large = large || fabs(pivot) > bound;
+            of.scale[of.notes.order[k]] = real::reciprocal(pivot);
+        });
+        at = __reduce_min_sync(CUDA__ALL, at);
+        if (lane == 0)
+            of.votes[warp] = at;
+        beyond = __syncthreads_or(large);
+        at = of.votes[0];
+#pragma unroll
+        for (int w = 1; w < Shape::warps; w++)
+            at = of.votes[w] < at ? of.votes[w] : at;
+        return at == INT32_MAX ? 0 : at;
+    }
+
+    /* ---- Out ---- */
+
+    /* Divides the rows by their pivots and undoes the scaling, in an order that cannot leave the
+     * range midway. Every zero is +0: which sign a zero has, depends on where its column was. */
+    __device__ __forceinline__ void finish(T factor)
+    {
+        mine.each([&](int row, int, T *x) {
+            T scale = row < n ? of.scale[row] : T(0);
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                x[v] = fma(x[v] * scale, factor, T(0));
+        });
+    }
+
+    /* The largest sum of a column, times `scale`: where sums overflow, entries need not. */
+    __device__ __forceinline__ T measure_inverse(T *scale)
+    {
+        *scale = 1;
+        T size = most(has_strip ? mine.largest_column(1) : T(0));
+        if (size <= real::largest)
+            return size;
+        *scale = real::lower;
+        return most(has_strip ? mine.largest_column(real::lower) : T(0));
+    }
+
+    /* The largest entry of X times the product less the signs. */
+    __device__ __forceinline__ T check(T factor)
+    {
+        T error = 0;
+        sum_rows([&](int j) { return of.product[of.notes.order[j]]; },
+                 [&](int row, T sum) {
+                     sum -= cuda__negative(of.notes.step[row]) ? -factor : factor;
+                     error = cuda__max_or_nan(error, fabs(sum));
+                 });
+        return most(error);
+    }
+
+    /* Where each of the lane's columns belongs in the result; -1: nowhere. */
+    __device__ __forceinline__ void find_columns(int (&columns)[strip::all][width]) const
+    {
+#pragma unroll
+        for (int j = 0; j < strip::all * width; j++) {
+            int column = mine.column(j / width) + j % width;
+            columns[j / width][j % width] =
+                mine.has(j / width) && column < n ? of.notes.order[column] : -1;
+        }
+    }
+
+    /* Every number goes to its place in the result, which is dense; to: its memory. */
+    __device__ __forceinline__ void put_together(T *to)
+    {
+        int columns[strip::all][width];
+        if (!has_strip)
+            return;
+        find_columns(columns);
+        mine.each([&](int row, int j, T *x) {
+            T *line = to + (int64_t)(row < n ? of.notes.step[row] : 0) * n;
+#pragma unroll
+            for (int v = 0; v < width; v++) {
+                if (row < n && columns[j][v] >= 0)
+                    line[columns[j][v]] = x[v];
+            }
+        });
+    }
+
+    /* The rows of unit i, which are in of.m, go to the result; a warp a row. */
+    template <int Width> __device__ __forceinline__ void write_unit(int i, T *to) const
+    {
+        for (int u = warp; u < 16 && i * 16 + u < n; u += Shape::warps) {
+            const T *from = of.m[0] + u * Shape::order;
+            T *line = to + (int64_t)of.notes.step[i * 16 + u] * n;
+            for (int j = lane * Width; j < n; j += CUDA__WARP * Width) {
+                if (Width == 1)
+                    line[j] = from[j];
+                else
+                    cuda__store_stream((vector *)(line + j), from + j);
+            }
+        }
+    }
+
+    /* The same for all, the rows of a unit at a time. */
+    __device__ __forceinline__ void write_units(T *to)
+    {
+        int columns[strip::all][width];
+        bool whole = n % width == 0 && (uintptr_t)to % 16 == 0;
+        find_columns(columns);
+#pragma unroll
+        for (int i = 0; i < Shape::units; i++) {
+            __syncthreads();
+            mine.each_of(i, [&](int row, int j, T *x) {
+                T *line = of.m[0] + (row - i * 16) * Shape::order;
+#pragma unroll
+                for (int v = 0; v < width; v++) {
+                    if (has_strip && columns[j][v] >= 0)
+                        line[columns[j][v]] = x[v];
+                }
+            });
+            __syncthreads();
+            if (whole)
+                write_unit<width>(i, to);
+            else
+                write_unit<1>(i, to);
+        }
+    }
+
+    /* From shared memory. */
+    __device__ __forceinline__ void write_all(T *to) const
+    {
+        int count = n * n;
+        if ((uintptr_t)to % 16 == 0) {
+            int whole = count / width * width;
+            for (int e = thread * width; e < whole; e += Shape::threads * width)
+                cuda__store_stream((vector *)(to + e), of.room + e);
+            if (thread < count - whole)
+                to[whole + thread] = of.room[whole + thread];
+        } else {
+            for (int e = thread; e < count; e += Shape::threads)
+                to[e] = of.room[e];
+        }
+    }
+
+    __device__ __forceinline__ void write(T *to, bool none)
+    {
+        if (none) {
+            for (int e = thread; e < n * n; e += Shape::threads)
+                to[e] = real::nan();
+        } else if constexpr (Shape::slots > 0) {
+            write_units(to);
+        } else {
+            put_together(of.room);
+            __syncthreads();
+            write_all(to);
+        }
+    }
+
+    /* ---- One matrix ---- */
+
+    __device__ __forceinline__ void invert(const cuda__place<T> &place, uint32_t *unverified)
+    {
+        T norm, factor;
+        mine.clear();
+        if (has_strip)
+            mine.read(place.a);
+        int info = measure(norm, factor);
+        bool beyond = false;
+        if (info == 0) {
+            multiply_signs();
+            eliminate();
+            info = first_zero(CUDA__LU_GROWN * norm, beyond);
+        }
+        T rcond = 0;
+        if (info == 0) {
+            finish(factor);
+            T scale, size = measure_inverse(&scale), error = check(factor);
+            bool good = error * scale <= (T)sqrt((T)n) * real::eps * norm * size;
+            if (size > 0 && size <= real::largest)
+                rcond = 1 / norm / size * factor * scale;
+            bool large = !(rcond >= real::eps); /* so the check says nothing */
+            info = !good || (large && beyond) ? CUDA_INFO_UNVERIFIED : large ? n + 1 : 0;
+        } else if (info > 0 && (beyond || factor == real::lower)) {
+            info += CUDA_INFO_UNVERIFIED; /* growth, or the scaling, may have made the zero */
+        }
+        bool none = info != 0 && info <= n;
+        if (place.result)
+            write(place.result, none);
+        if (thread == 0)
+            report(place, info, none ? (info < 0 ? real::nan() : T(0)) : rcond, unverified);
+    }
+
+    __device__ __forceinline__ void report(const cuda__place<T> &place, int info, T rcond,
+                                           uint32_t *unverified) const
+    {
+        if (place.info)
+            place.info[place.within] = info;
+        if (place.extra)
+            ((T *)place.extra)[place.within] = rcond;
+        if (info < -1 && unverified)
+            atomicAdd(unverified, 1);
+    }
+};
+
+template <typename Shape, int Blocks>
+static __global__ void __launch_bounds__(Shape::threads, Blocks)
+    cuda__lu_strip_kernel(const cuda_batch batch, int n, void *spills)
+{
+    typedef typename Shape::real_type T;
+    extern __shared__ __align__(16) unsigned char cuda__memory[];
+    T *spill = (T *)spills + (int64_t)blockIdx.x * Shape::spilled * Shape::area;
+    for (int64_t index = blockIdx.x; index < batch.matrices; index += gridDim.x) {
+        cuda__lu_strip_block<Shape> block(*(cuda__lu_strip_shared<Shape> *)cuda__memory, n, spill);
+        block.invert(cuda__find<T>(batch, index, n * n), batch.unverified);
+        __syncthreads();
+    }
+}
 
 /* Bytes that a block spills. */
 template <typename Shape> static constexpr size_t cuda__lu_strip_spill()

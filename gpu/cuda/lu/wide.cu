@@ -1,8 +1,8 @@
-/* gpu/cuda/lu/wide.cu: inverses and LU in workspaces, in one precision: see wide_launch.cuh. Both
+/* gpu/cuda/lu/wide.cu: inverses and LU in workspaces, in one precision: see wide.cuh. Both
  * are here, as they share most kernels. */
 #include "gpu/cuda/base/anchor.cuh"
 #include "gpu/cuda/base/by_precision.cuh"
-#include "gpu/cuda/lu/wide_launch.cuh"
+#include "gpu/cuda/lu/wide.cuh"
 
 cudaError_t R(cuda__lu_invert_wide)(int64_t n, const cuda_batch &batch, void *space,
                                     size_t space_bytes, cuda__lu_manner manner,

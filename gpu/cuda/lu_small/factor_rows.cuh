@@ -222,7 +222,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
             note->pivots[k] = mine;
     }
 
-    /* The same when equals have been told apart. Returns the chosen row's place. A matrix has a
+    /* The same when equals have been distinguished. Returns the chosen row's place. A matrix has a
      * chosen row at least, so that more of them than matrices are equals somewhere. */
     template <int First, int Last> __device__ __forceinline__ int agree(T *line, int k)
     {
@@ -413,16 +413,16 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
     __device__ __forceinline__ void store_numbers(const shared &memory, const cuda__place<T> &place,
                                                   const cuda_batch &, int at) const
     {
-        int told = __shfl_sync(CUDA__ALL, info, at < shape::held ? at * shape::lanes : 0);
+        int reported = __shfl_sync(CUDA__ALL, info, at < shape::held ? at * shape::lanes : 0);
         bool mine = at < shape::held && place.valid;
         if (mine && place.info)
-            place.info[place.within] = told;
+            place.info[place.within] = reported;
         int *pivots = mine && place.extra ? (int *)place.extra + place.within * N : nullptr;
 #pragma unroll
         for (int start = 0; start < shape::held * N; start += CUDA__WARP) {
             int e = start + at, k = e / N < shape::held ? e / N : shape::held - 1;
             int *to = cuda__shuffle_pointer(pivots, k);
-            int of = __shfl_sync(CUDA__ALL, told, k);
+            int of = __shfl_sync(CUDA__ALL, reported, k);
             if (to && e < shape::held * N)
                 to[e - k * N] = of < 0 ? 0 : memory.matrix[k].of.pivots[e - k * N] + 1;
         }

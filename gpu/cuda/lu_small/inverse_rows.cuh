@@ -20,11 +20,57 @@
 #define GPU_CUDA_LU_SMALL_INVERSE_ROWS_CUH
 
 #include "gpu/cuda/lu_small/inverse_layout.cuh"
-#include "gpu/cuda/lu_small/inverse_zeros.cuh"
+#include "gpu/cuda/lu_small/lu_small.h"
+#include "gpu/cuda/base/real.cuh"
+#include "gpu/cuda/base/stage.cuh"
 #include "gpu/cuda/lu_small/rounds.cuh"
-#include "gpu/cuda/base/trial.cuh"
+#include "gpu/cuda/base/check.cuh"
 
-/* What the lanes of one matrix tell each other. Padded so that the matrices of neighbouring lanes
+/* ---- Zero pivots ---- */
+
+/* Whether a zero pivot of inverse_rows.cuh is in doubt. A pivot is chosen there by leading bits,
+ * of which numbers at the lower end of the range have none: they count as zeros. Device code;
+ * all lanes of the warp call, where one of its matrices met a zero pivot.
+ */
+
+/* May a product of numbers of the lane's matrix, a, that the column of the zero met in step `step`
+ * was made of have come near the lower end of the range? A step before it multiplies by a quotient
+ * of two of them. Sums that cancel are allowed for. A call by itself, lest it costs the kernel
+ * registers, which are short. */
+template <typename T, typename Shape>
+static __device__ __noinline__ bool cuda__hides_numbers(Shape lane, const T *a, int step)
+{
+    typedef cuda__real<T> real;
+    constexpr int min_place = sizeof(T) == sizeof(float) ? -90 : -900;
+    constexpr int bias = sizeof(T) == sizeof(float) ? 127 : 1023;
+    constexpr int rest = sizeof(T) == sizeof(float) ? 23 : 20; /* bits behind the exponent */
+    constexpr int numbers = Shape::n * Shape::n;
+    T least = real::largest, largest = 0;
+    for (int e = lane.share(numbers); e < numbers; e += Shape::lanes) {
+        T size = fabs(a[e]);
+        least = size > 0 && size < least ? size : least;
+        largest = size > largest ? size : largest;
+    }
+    least = -lane.max(-least);
+    largest = lane.max(largest);
+    const int low = (int)(real::lead(least) >> rest) - bias;
+    const int high = (int)(real::lead(largest) >> rest) - bias;
+    return low + (step - 1) * (low - high) < min_place;
+}
+
+/* INFO of the lane's matrix, unverified where it reports a zero pivot that may be none. */
+template <typename T, typename Shape>
+static __device__ __forceinline__ int cuda__unverified_zero(const Shape &lane,
+                                                            const cuda__place<T> &place, int info)
+{
+    const bool met_zero = info > 0 && info <= Shape::n;
+    if (!__any_sync(CUDA__ALL, met_zero))
+        return info;
+    const bool hides = cuda__hides_numbers(lane, cuda__shuffle_pointer(place.a, lane.matrix), info);
+    return info + (met_zero && hides ? CUDA_INFO_UNVERIFIED : 0);
+}
+
+/* What the lanes of one matrix share. Padded so that the matrices of neighbouring lanes
  * are in different banks. */
 template <typename T, int N, int Block> struct cuda__inverse_notes {
     static constexpr int width = cuda__real<T>::width;
@@ -33,7 +79,7 @@ template <typename T, int N, int Block> struct cuda__inverse_notes {
     alignas(16) T line[2][(panel + width - 1) / width * width];
     T pivot[N]; /* of each step */
     /* A times the factor times the vector of signs: entry by entry, then by each row's step. */
-    alignas(16) T product[N < CUDA_TRIED_N_MIN ? 1 : (N + width - 1) / width * width];
+    alignas(16) T product[N < CUDA_CHECKED_N_MIN ? 1 : (N + width - 1) / width * width];
     T norm, factor; /* of A times the factor, a power of two */
     int info;       /* -1 or 0 */
     int order[N];   /* of each step, its row */
@@ -65,7 +111,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     static constexpr int dead = (int)0x80000000;
     static constexpr int beyond = dead | 64; /* the tag of rows past the matrix */
     static constexpr int numbers = 31;       /* bits of a tag that hold a number */
-    static constexpr bool tried = N >= CUDA_TRIED_N_MIN;
+    static constexpr bool checked = N >= CUDA_CHECKED_N_MIN;
     static_assert(Block >= N || Block % width == 0, "panels begin at 16 bytes");
     /* Sums of columns: of a lane at first, and in the end, when the lanes share them. */
     static constexpr bool halved = (shape::lanes & (shape::lanes - 1)) == 0;
@@ -203,7 +249,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             note->factor = factor;
             note->info = known;
         }
-        if (tried)
+        if (checked)
             multiply_signs();
     }
 
@@ -216,7 +262,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             for (int j = 0; j < N; j++)
                 sums[j % 2] += cuda__negative(j) ? -b[s][j] : b[s][j];
             if (inside(s))
-                note->product[tried ? row(s) : 0] = sums[0] + sums[1];
+                note->product[checked ? row(s) : 0] = sums[0] + sums[1];
         }
     }
 
@@ -240,7 +286,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     }
 
     /* Chooses the row for the column in register First: the largest magnitude, but for the last
-     * bits of its leading word, which tell the rows apart. */
+     * bits of its leading word, which distinguish the rows. */
     template <int First> __device__ __forceinline__ void choose()
     {
         int key[Rows], largest = dead;
@@ -461,7 +507,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         for (int s = 0; s < Rows; s++) {
             step[s] = inside(s) ? tag[s] & ~dead : 0;
             scale[s] = real::reciprocal(note->pivot[step[s]]);
-            sums[s] = tried && inside(s) ? note->product[tried ? row(s) : 0] : T(0);
+            sums[s] = checked && inside(s) ? note->product[checked ? row(s) : 0] : T(0);
             if (inside(s))
                 note->order[step[s]] = row(s);
         }
@@ -473,16 +519,16 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             for (int j = 0; j < N; j++)
                 b[s][j] = inside(s) ? b[s][j] * scale[s] : T(0);
         }
-        if (tried)
+        if (checked)
             __syncwarp(); /* the product is read */
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
-            if (tried && inside(s))
-                note->product[tried ? step[s] : 0] = sums[s];
+            if (checked && inside(s))
+                note->product[checked ? step[s] : 0] = sums[s];
             sums[s] = 0;
         }
         __syncwarp(); /* order and product are written, the old rows are read */
-        T error = tried ? trial(step) : T(0);
+        T error = checked ? check(step) : T(0);
         T norm = column_norm<false>(1, finite);
         if (!halved)
             __syncwarp();
@@ -497,7 +543,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
         }
         rcond = finite && norm > 0 ? 1 / note->norm / norm * factor : T(0);
         int doubt = 0;
-        if (tried)
+        if (checked)
             doubt = unverified(error, finite ? norm : real::nan());
         else if (info == 0 && !finite) /* the pivot had no reciprocal */
             doubt = CUDA_INFO_UNVERIFIED;
@@ -514,13 +560,13 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     __device__ __forceinline__ void store_numbers(const shared &, const cuda__place<T> &place,
                                                   const cuda_batch &batch, int at) const
     {
-        const int told = cuda__unverified_zero(lane, place, info);
-        cuda__store_numbers<T, shape>(place, told, rcond, at, batch.unverified);
+        const int reported = cuda__unverified_zero(lane, place, info);
+        cuda__store_numbers<T, shape>(place, reported, rcond, at, batch.unverified);
     }
 
     /* The largest entry, of the lane's, of X times the product less the vector of signs; NaN where
      * there is one. */
-    __device__ __forceinline__ T trial(const int (&step)[Rows]) const
+    __device__ __forceinline__ T check(const int (&step)[Rows]) const
     {
         T sums[Rows], factor = note->factor, largest = 0;
 #pragma unroll
@@ -544,7 +590,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     }
 
     /* INFO of an inverse that growth may have spoilt, or 0. With errors of the size e in a row of
-     * I - X A, the trial's entry is near sqrt(n) e. norm: NaN where sums of X overflow, which need
+     * I - X A, the check's entry is near sqrt(n) e. norm: NaN where sums of X overflow, which need
      * not mean that X does. A zero pivot is believed where no pivot before it is far beyond A. */
     __device__ __forceinline__ int unverified(T error, T norm) const
     {

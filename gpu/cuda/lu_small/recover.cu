@@ -296,8 +296,8 @@ template <typename T> struct cuda__recovery {
         bool inverted = (!zero || grown) && invert_scaled(place.a), good = inverted && refine();
         zero = inverted ? 0 : found_zero ? zero : find_zero(place.a, &grown);
         T size = norm_of(of->x, 1);
-        bool told = size > 0 && size <= real::largest && fits();
-        T rcond = told ? 1 / norm / size : T(0);
+        bool known = size > 0 && size <= real::largest && fits();
+        T rcond = known ? 1 / norm / size : T(0);
         /* What is neither good nor singular cannot be had. */
         bool none = !inverted || (!good && rcond >= real::eps);
         int info = zero ? zero : none || !(rcond >= real::eps) ? n + 1 : 0;

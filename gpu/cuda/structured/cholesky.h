@@ -5,13 +5,13 @@
  * place. Columns are taken in groups. When a group is done, the rows and columns up to its end hold
  * the inverse of that part of A; the rows below hold what is still to be multiplied by M's rows,
  * and what Cholesky has left of A. A group's diagonal block becomes its part of M
- * (cholesky_corner.cuh); M's other columns of these rows, and L below, are products with that; and
+ * (cholesky.cu); M's other columns of these rows, and L below, are products with that; and
  * with V = M's rows, turned, above the group's end, and -L below it, all that is left is
  * W = W + V V^T in the columns up to the group's end, and W - V V^T behind.
  *
  * There are no pivots to be looked for, so the only chain is that of the diagonal blocks, of L
- * below them and of the next group's columns; it runs in a stream of its own beside V V^T. n alone
- * decides which products there are and who makes them; the bits of a matrix are its own.
+ * below them and of the next group's columns; it runs in a stream of its own, overlapping V V^T. n
+ * alone decides which products there are and who makes them; the bits of a matrix are its own.
  *
  * Nothing is awaited. Threads: any, each with its own stream and products. Cost: n^3 operations,
  * half of those of LU: n^2 for each column.

@@ -4,7 +4,7 @@
  *
  * The pass goes by pairs of tiles on either side of the diagonal; a tile's sums go to lines of
  * their own, which are then added up in an order that n and the precision decide, in double. So a
- * matrix's answer does not depend on the others beside it.
+ * matrix's answer does not depend on its neighbours.
  *
  * Everything lies on the device. Nothing is awaited. Threads: any, each with its own stream and
  * scratch. Cost: n^2 numbers read once, and n^2 / 16 of sums, of large orders n^2 / 32 or n^2 / 64,
@@ -31,13 +31,13 @@ extern "C" {
 enum cuda_part {
     CUDA_PART_BELOW = 1,        /* below the diagonal */
     CUDA_PART_ABOVE = 2,        /* above it */
-    CUDA_PART_OFF_BAND = 4,     /* beyond the two diagonals beside the main one */
+    CUDA_PART_OFF_BAND = 4,     /* beyond the two diagonals next to the main one */
     CUDA_PART_ASYMMETRIC = 8,   /* a_ij other than a_ji */
     CUDA_PART_NOT_FINITE = 16,  /* a NaN or an infinity */
     CUDA_PART_NOT_POSITIVE = 32 /* on the diagonal, zero or less */
 };
 
-/* Of a matrix A (n x n). With CUDA_PART_NOT_FINITE all else tells nothing. */
+/* Of a matrix A (n x n). With CUDA_PART_NOT_FINITE all else means nothing. */
 struct cuda_identity {
     double norm_1, norm_inf;       /* NaN or beyond the precision's range: so is a sum */
     double frobenius;              /* infinite where the sum of the squares is beyond range */

@@ -3,7 +3,7 @@
  *
  * X A = I is solved by substitution: every row of X by itself, from its diagonal to the right. So
  * |I - X A| is small entry by entry whatever A is (Higham, Accuracy and Stability, 14.2), and no
- * answer has to be tried. Panels of CUDA_TRIANGULAR_PANEL columns are solved with a row a thread;
+ * answer has to be checked. Panels of CUDA_TRIANGULAR_PANEL columns are solved with a row a thread;
  * what they do to the columns behind them are products (gemm/gemm.h), halves of halves, so that
  * most of the work is in large ones. n alone decides which; the bits of a matrix are its own.
  *

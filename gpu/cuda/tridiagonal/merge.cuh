@@ -1,5 +1,5 @@
 /* gpu/cuda/tridiagonal/merge.cuh: the inverse of a dominant tridiagonal matrix by merging blocks
- * with Sherman and Morrison's formula, level by level: gpu/host/tridiagonal/merge.c tells the
+ * with Sherman and Morrison's formula, level by level: gpu/host/tridiagonal/merge.c has the
  * splits and the formulas.
  *
  * Of each block of the level only the border and the diagonal are found. What a level subtracts is
@@ -107,7 +107,8 @@ template <int Threads> struct cuda__tri_chunk_merger {
         return x;
     }
 
-    /* The largest product of a column and a row of this thread's merger, if the thread tells. */
+    /* The largest product of a column and a row of this thread's merger, if the thread reports it.
+     */
     __device__ __forceinline__ double growth(int level, double x, double y) const
     {
         int rows = 2 << level, warps = rows / CUDA__WARP, warp = threadIdx.x / CUDA__WARP;

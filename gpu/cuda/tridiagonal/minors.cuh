@@ -1,5 +1,5 @@
 /* gpu/cuda/tridiagonal/minors.cuh: the inverse of any nonsingular tridiagonal matrix from its
- * minors, by one block of threads: gpu/host/tridiagonal/minors.c tells the formulas and why they
+ * minors, by one block of threads: gpu/host/tridiagonal/minors.c has the formulas and why they
  * are safe.
  *
  * The recurrences of the minors subtract, and have no scan that is as safe: two threads run them,
@@ -197,7 +197,7 @@ template <int Threads> struct cuda__tri_minors {
         return block.largest(largest);
     }
 
-    /* An entry beside the diagonal as a factor of a chain. */
+    /* An entry next to the diagonal as a factor of a chain. */
     static __device__ __forceinline__ cuda__number link(double entry)
     {
         cuda__number number = cuda__normal(-entry, 0);

@@ -374,7 +374,7 @@ template <typename T> struct cuda__tri_serial {
         }
     }
 
-    /* What is wanted of matrix k beside X. */
+    /* What is wanted of matrix k besides X. */
     __device__ __forceinline__ void write_numbers(int k) const
     {
         const cuda__tri_serial_place &place = places[k];

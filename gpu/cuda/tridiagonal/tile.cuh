@@ -25,7 +25,7 @@
  * takes, at most. */
 struct cuda__tri_tiles {
     int32_t lanes, rows;    /* threads along a row; rows of a tile */
-    int64_t across, number; /* tiles beside each other; in all */
+    int64_t across, number; /* tiles next to each other; in all */
 };
 
 template <typename T>

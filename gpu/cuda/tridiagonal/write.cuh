@@ -74,7 +74,7 @@ static __device__ __forceinline__ double cuda__tri_entry(const cuda__tri_part &p
 }
 
 /* By lines: the rows of a tile above and below the diagonal, as doubles, and on it. By levels: of
- * some rows the factors, the entries on the diagonal, and those beside it in a leaf. */
+ * some rows the factors, the entries on the diagonal, and those next to it in a leaf. */
 union cuda__tri_write_memory {
     struct {
         double row[2][CUDA__TRI_ROWS_MAX], diagonal[CUDA__TRI_ROWS_MAX];
@@ -105,7 +105,7 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
         return i >= 0 && i < call.n ? part.line(line)[i] : cuda__number{0, 0};
     }
 
-    /* The exponent that others of the tile are told by. */
+    /* The exponent that others of the tile use. */
     __device__ __forceinline__ int64_t base_of(int side) const
     {
         return part.line(cuda__tri_row_line(side))[tile.first_row].exponent;

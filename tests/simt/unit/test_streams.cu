@@ -46,7 +46,7 @@ static void start(cudaStream_t where, cudaEvent_t event, void (*kernel)(Paramete
     assert_int_equal(cudaLaunchKernelEx(&config, kernel, arguments...), cudaSuccess);
 }
 
-static void tell(cudaEvent_t event, cudaStream_t by)
+static void record(cudaEvent_t event, cudaStream_t by)
 {
     assert_int_equal(cudaEventRecord(event, by), cudaSuccess);
 }
@@ -95,11 +95,11 @@ static void cross(cudaStream_t first, bool forks, bool joins)
 {
     forget();
     start(first, nullptr, put, &seen[0], 1);
-    tell(forked, first);
+    record(forked, first);
     if (forks)
         await(sides[0], forked);
     start(sides[0], nullptr, copy, &seen[1], &seen[0]);
-    tell(joined, sides[0]);
+    record(joined, sides[0]);
     if (joins)
         await(first, joined);
     start(first, nullptr, copy, &seen[2], &seen[1]);
@@ -132,11 +132,11 @@ static void test_records_have_numbers(void **)
     forget();
     await(stream, forked); /* nothing was recorded: no wait */
     start(sides[0], nullptr, put, &seen[0], 1);
-    tell(forked, sides[0]);
+    record(forked, sides[0]);
     await(stream, forked);
     start(stream, nullptr, copy, &seen[1], &seen[0]);
     start(sides[0], nullptr, put, &seen[0], 2);
-    tell(forked, sides[0]);
+    record(forked, sides[0]);
     finish();
     assert_int_equal(seen[1], 1);
     assert_int_equal(seen[0], 1);
@@ -152,10 +152,10 @@ static void test_records_in_two_streams(void **)
         simt_set_streams((enum simt_streams)how);
         forget();
         start(sides[0], nullptr, put, &seen[0], 1);
-        tell(forked, sides[0]);
+        record(forked, sides[0]);
         await(stream, forked);
         start(stream, nullptr, copy, &seen[1], &seen[0]);
-        tell(forked, sides[1]); /* the second record is made before the first */
+        record(forked, sides[1]); /* the second record is made before the first */
         assert_int_equal(cudaStreamSynchronize(sides[1]), cudaSuccess);
         finish();
         assert_int_equal(seen[1], 1);
@@ -167,9 +167,9 @@ static void test_records_in_two_streams(void **)
     simt_set_streams(SIMT_STREAMS_LATE);
     forget();
     start(sides[0], nullptr, put, &seen[0], 1);
-    tell(forked, sides[0]);
+    record(forked, sides[0]);
     start(sides[1], nullptr, put, &seen[1], 1);
-    tell(forked, sides[1]);
+    record(forked, sides[1]);
     await(stream, forked);
     start(stream, nullptr, copy, &seen[2], &seen[0]);
     start(stream, nullptr, copy, &seen[3], &seen[1]);
@@ -185,12 +185,12 @@ static void test_chains(void **)
         simt_set_streams((enum simt_streams)how);
         forget();
         start(stream, nullptr, put, &seen[0], 5);
-        tell(forked, stream);
+        record(forked, stream);
         await(sides[1], forked);
-        tell(begun, sides[1]);
+        record(begun, sides[1]);
         await(sides[0], begun);
         start(sides[0], nullptr, copy, &seen[1], &seen[0]);
-        tell(joined, sides[0]);
+        record(joined, sides[0]);
         await(stream, joined);
         start(stream, nullptr, copy, &seen[2], &seen[1]);
         finish();

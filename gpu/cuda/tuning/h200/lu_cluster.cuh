@@ -1,13 +1,13 @@
 /* gpu/cuda/tuning/h200/lu_cluster.cuh: how matrices are eliminated by clusters (lu/cluster.cuh): an
  * order takes the first row that holds it; 0 columns: not by clusters.
  *
- * Fewer columns at a time make the panels shorter, more make the products deeper. Results
- * depend on the width; they are bitwise independent of the number of blocks. Chosen by the times of panels, products and
- * the whole (cuda_middle --profile) on an H200, 2026-11-22, at n = 2048, 4096, 8192 and 16384 and
- * widths of 32 to 256; LU up to 1024 also by the times of batches. An inverse up to n = 1024 is
- * left to lu/wide.cuh's own way: of one matrix of n = 1024 in FP64 clusters make 1.33 TFLOP/s, and
- * of a batch 11.9. That way makes 17.4 of a batch, and of one matrix 1.74, in groups
- * (lu/group.cuh).
+ * Fewer columns at a time make the panels shorter, more make the products deeper. Results depend on
+ * the width; they are bitwise independent of the number of blocks. Chosen by the times of panels,
+ * products and the whole (cuda_middle --profile) on an H200, 2026-11-22, at n = 2048, 4096, 8192
+ * and 16384 and widths of 32 to 256; LU up to 1024 also by the times of batches. An inverse up to n
+ * = 1024 is made by halves (lu/wide.cuh): for one matrix of n = 1024 in FP64 clusters reach 1.33
+ * TFLOP/s, and for a batch 11.9. By halves a batch reaches 17.4, and one matrix, in groups
+ * (lu/group.cuh), 1.74.
  */
 
 /* CUDA__LU_CLUSTER(precision, factor, order, columns at a time, blocks of a cluster at most) */

@@ -1,7 +1,7 @@
 /* `auto` of the CUDA engine, on the SIMT stand-in: matrices of every kind, in one batch. Sorted, as
  * large orders are, each takes the algorithm that the host's `auto` finds for large orders; else it
  * is lu's, but for what `spd` asks to average. Its inverse keeps the contract; and its answer is
- * the same bits alone, in any company, and whatever the workspace holds at a time. */
+ * the same bits alone, with any neighbours, and whatever the workspace holds at a time. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

@@ -191,7 +191,7 @@ static void test_progress_is_told(void **state)
 static void test_foreseen_steps(void **state)
 {
     (void)state;
-    static const uint64_t told[] = {111, 555, 777};
+    static const uint64_t reported[] = {111, 555, 777};
     struct flightbed bed;
     flightbed_open(&bed, FLIGHTBED_ARENA_BYTES);
     fill_iterative(&bed);
@@ -210,12 +210,12 @@ static void test_foreseen_steps(void **state)
         uint64_t progress = atomic_load(&batch->progress);
         if (progress == last)
             continue;
-        assert_true(rises < sizeof told / sizeof told[0]);
-        assert_int_equal(progress, told[rises++]);
+        assert_true(rises < sizeof reported / sizeof reported[0]);
+        assert_int_equal(progress, reported[rises++]);
         last = progress;
     }
     assert_int_equal(batch->status, ENGINE_OK);
-    assert_int_equal(last, told[sizeof told / sizeof told[0] - 1]);
+    assert_int_equal(last, reported[sizeof reported / sizeof reported[0] - 1]);
     flightbed_close(&bed);
 }
 

@@ -162,7 +162,7 @@ static void test_norms(void **state)
 
 /* Sets of matrices, and factors: each matrix has its own answer, bit for bit that which it has
  * alone. */
-static void test_company_never_shows(void **state)
+static void test_neighbours_never_show(void **state)
 {
     (void)state;
     enum {
@@ -220,9 +220,9 @@ static struct bed make_thirds(enum precision precision, int64_t n)
     return bed;
 }
 
-/* Nor does company show where there are so many matrices that a group has fewer warps than eight:
+/* Nor do neighbours show where there are so many matrices that a group has fewer warps than eight:
  * one, two or four. */
-static void test_large_company_never_shows(void **state)
+static void test_many_neighbours_never_show(void **state)
 {
     (void)state;
     static const int64_t counts[] = {410, 205, 103};
@@ -245,7 +245,7 @@ static void test_large_company_never_shows(void **state)
 }
 
 /* Which have more lines of sums than a warp has lanes, with strips of one tile. */
-static void test_company_of_large_matrices_never_shows(void **state)
+static void test_neighbours_of_large_matrices_never_show(void **state)
 {
     (void)state;
     struct bed bed = make_thirds(PRECISION_FP32, 1057);
@@ -570,9 +570,9 @@ int main(void)
 {
     const struct CMUnitTest by_tiles[] = {
         cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_company_never_shows),
-        cmocka_unit_test(test_large_company_never_shows),
-        cmocka_unit_test(test_company_of_large_matrices_never_shows),
+        cmocka_unit_test(test_neighbours_never_show),
+        cmocka_unit_test(test_many_neighbours_never_show),
+        cmocka_unit_test(test_neighbours_of_large_matrices_never_show),
         cmocka_unit_test(test_dominance),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_parts_of_a_large_matrix),

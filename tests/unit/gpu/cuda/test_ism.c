@@ -13,7 +13,7 @@
 #include "gpu/cuda/gemm/gemm.h"
 #include "gpu/cuda/ism/call.h"
 #include "tests/simt/simt.h"
-#include "tests/unit/gpu/cuda/company.h"
+#include "tests/unit/gpu/cuda/neighbours.h"
 #include "tests/unit/gpu/cuda/ism_host.h"
 #include "tests/unit/gpu/host/ism.h"
 #include "tests/unit/gpu/host/matrices.h"
@@ -23,7 +23,7 @@
 #define OUTPUTS 8
 #define ITEMS 5
 
-/* ---- Company ---- */
+/* ---- Neighbours ---- */
 
 static const struct method *method(void)
 {
@@ -100,12 +100,12 @@ static void try_batch(struct cudatest_bed *bed, int items)
     bed->set_matrix = set_matrix;
     bed->run = run;
     assert_int_equal(cuda_products_create(NULL, &bed->products), cudaSuccess);
-    cudatest_try_company(bed, items, 40 + bed->n);
+    cudatest_try_neighbours(bed, items, 40 + bed->n);
     cuda_products_destroy(&bed->products);
 }
 
 /* Each way to give A0, each algorithm, orders of each size of a team. */
-static void test_company_never_shows(void **state)
+static void test_neighbours_never_show(void **state)
 {
     (void)state;
     static const struct {
@@ -302,7 +302,7 @@ int main(void)
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_single_items),
-        cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_neighbours_never_show),
         cmocka_unit_test(test_unwanted_outputs),
         cmocka_unit_test(test_pieces_in_company),
         cmocka_unit_test(test_streams_in_company),

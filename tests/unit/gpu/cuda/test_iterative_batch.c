@@ -15,7 +15,7 @@
 #include "gpu/common/iteration.h"
 #include "gpu/methods/iterative.h"
 #include "tests/simt/simt.h"
-#include "tests/unit/gpu/cuda/company.h"
+#include "tests/unit/gpu/cuda/neighbours.h"
 #include "tests/unit/gpu/cuda/iter_host.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -96,10 +96,10 @@ static void complete(struct cudatest_bed *bed)
 static void try_batch(struct cudatest_bed *bed, int items)
 {
     complete(bed);
-    cudatest_try_company(bed, items, 10 + bed->n);
+    cudatest_try_neighbours(bed, items, 10 + bed->n);
 }
 
-static void test_company_never_shows(void **state)
+static void test_neighbours_never_show(void **state)
 {
     (void)state;
     static const struct {
@@ -382,7 +382,7 @@ int main(void)
         cmocka_unit_test(test_descriptor),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_neighbours_never_show),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_unwanted_outputs),
         cmocka_unit_test(test_unmeasured),

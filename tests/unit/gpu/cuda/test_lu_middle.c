@@ -381,11 +381,11 @@ static void test_scales(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* One matrix in other company, at other places, with other workspace and order of threads, and, but
- * for the first time, so many multiprocessors. zeros: it has zeros above its
- * diagonal, and larger numbers on it. */
-static void try_company(enum precision precision, int64_t n, bool factor, int multiprocessors,
-                        bool zeros)
+/* One matrix with other neighbours, at other places, with other workspace and order of threads,
+ * and, but for the first time, so many multiprocessors. zeros: it has zeros above its diagonal, and
+ * larger numbers on it. */
+static void try_neighbours(enum precision precision, int64_t n, bool factor, int multiprocessors,
+                           bool zeros)
 {
     double *a = gputest_numbers(n * n);
     unsigned char first[8], *answer = NULL;
@@ -419,7 +419,7 @@ static void try_company(enum precision precision, int64_t n, bool factor, int mu
     free(a);
 }
 
-static void test_company_never_shows(void **state)
+static void test_neighbours_never_show(void **state)
 {
     (void)state;
     static const struct order tried[] = {
@@ -428,12 +428,12 @@ static void test_company_never_shows(void **state)
         {PRECISION_FP32, 141}, {PRECISION_FP32, 150}, {PRECISION_FP32, 163}};
     static const struct order factored[] = {{PRECISION_FP32, 70}, {PRECISION_FP64, 149}};
     for (size_t i = 0; i < 2 * TRIED(tried); i++)
-        try_company(tried[i / 2].precision, tried[i / 2].n, false, 1, i % 2);
+        try_neighbours(tried[i / 2].precision, tried[i / 2].n, false, 1, i % 2);
     for (size_t i = 0; i < TRIED(factored); i++)
-        try_company(factored[i].precision, factored[i].n, true, 1, false);
+        try_neighbours(factored[i].precision, factored[i].n, true, 1, false);
     /* With so many each matrix has a cluster for groups of columns. */
-    try_company(PRECISION_FP64, 231, false, 20, false);
-    try_company(PRECISION_FP64, 231, false, 20, true);
+    try_neighbours(PRECISION_FP64, 231, false, 20, false);
+    try_neighbours(PRECISION_FP64, 231, false, 20, true);
 }
 
 /* Panels of one matrix, each by a cluster beside the products of the one before. */
@@ -523,7 +523,7 @@ int main(void)
         cmocka_unit_test(test_gallery),
         cmocka_unit_test(test_growth_that_hides),
         cmocka_unit_test(test_scales),
-        cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_neighbours_never_show),
         cmocka_unit_test(test_streams_never_show),
         cmocka_unit_test(test_outputs_nobody_wants),
         cmocka_unit_test(test_what_is_refused),

@@ -16,7 +16,7 @@ extern "C" {
 #include "tests/unit/gpu/host/matrices.h"
 }
 
-#include "gpu/cuda/lu/wide_launch.cuh"
+#include "gpu/cuda/lu/wide.cuh"
 #include "tests/simt/sanitizers.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -16,7 +16,7 @@
 #include "gpu/methods/tridiagonal.h"
 #include "tests/simt/simt.h"
 #include "tests/unit/gpu/cuda/as_host.h"
-#include "tests/unit/gpu/cuda/company.h"
+#include "tests/unit/gpu/cuda/neighbours.h"
 #include "tests/unit/gpu/host/bands.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -26,7 +26,7 @@
 #define ITEMS 7
 #define VARIANTS 4
 
-/* ---- Company ---- */
+/* ---- Neighbours ---- */
 
 static const struct method *method(void)
 {
@@ -63,11 +63,11 @@ static void try_batch(struct cudatest_bed *bed, int items)
     bed->inputs = (1U << INPUTS) - 1;
     bed->set_matrix = set_matrix;
     bed->run = run;
-    cudatest_try_company(bed, items, 100 + bed->n);
+    cudatest_try_neighbours(bed, items, 100 + bed->n);
 }
 
 /* Orders of each kind of launch, and their neighbours. */
-static void test_company_never_shows(void **state)
+static void test_neighbours_never_show(void **state)
 {
     (void)state;
     static const struct {
@@ -311,7 +311,7 @@ int main(void)
         cmocka_unit_test(test_descriptor),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_single_items),
-        cmocka_unit_test(test_company_never_shows),
+        cmocka_unit_test(test_neighbours_never_show),
         cmocka_unit_test(test_several_a_block),
         cmocka_unit_test(test_unwanted_outputs),
         cmocka_unit_test(test_blocks),

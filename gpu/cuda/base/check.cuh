@@ -1,12 +1,13 @@
-/* gpu/cuda/base/trial.cuh: how an inverse is tried: A times a vector of signs is taken when A is
- * read, and X times that must be the signs again; and how its numbers are stored. Device code.
+/* gpu/cuda/base/check.cuh: the probabilistic residual check (Freivalds) of an inverse: A times a
+ * probe vector of signs is taken when A is read, and X times that must be the signs again; and how
+ * its numbers are stored. Device code.
  */
-#ifndef GPU_CUDA_BASE_TRIAL_CUH
-#define GPU_CUDA_BASE_TRIAL_CUH
+#ifndef GPU_CUDA_BASE_CHECK_CUH
+#define GPU_CUDA_BASE_CHECK_CUH
 
 #include "gpu/cuda/base/stage.cuh"
 
-/* The signs of the vector that inverses are tried on: without a pattern, as the host's. */
+/* The signs of the probe vector: without a pattern, as the host's. */
 static constexpr __host__ __device__ bool cuda__negative(int i)
 {
     uint32_t mixed = (uint32_t)i * 0x9e3779b1u;

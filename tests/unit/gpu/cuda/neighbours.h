@@ -1,9 +1,9 @@
-/* tests/unit/gpu/cuda/company.h: batches of items for a launcher of gpu/cuda/base/call.h, and each
- * of their matrices alone: company must not show in any bit, and nothing but the results may be
- * written. On the SIMT stand-in. One thread. Every matrix is run twice.
+/* tests/unit/gpu/cuda/neighbours.h: batches of items for a launcher of gpu/cuda/base/call.h, and
+ * each of their matrices alone: neighbours must not show in any bit, and nothing but the results
+ * may be written. On the SIMT stand-in. One thread. Every matrix is run twice.
  */
-#ifndef TESTS_UNIT_GPU_CUDA_COMPANY_H
-#define TESTS_UNIT_GPU_CUDA_COMPANY_H
+#ifndef TESTS_UNIT_GPU_CUDA_NEIGHBOURS_H
+#define TESTS_UNIT_GPU_CUDA_NEIGHBOURS_H
 
 #include "gpu/cuda/base/call.h"
 
@@ -48,6 +48,6 @@ void cudatest_run(const struct cudatest_bed *bed, int items);
 void cudatest_release(struct cudatest_bed *bed, int items);
 
 /* All of it: fails where a matrix of the batch gets another answer than alone. */
-void cudatest_try_company(struct cudatest_bed *bed, int items, int64_t first);
+void cudatest_try_neighbours(struct cudatest_bed *bed, int items, int64_t first);
 
 #endif

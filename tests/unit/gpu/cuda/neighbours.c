@@ -1,5 +1,5 @@
-/* tests/unit/gpu/cuda/company.c: see company.h. */
-#include "tests/unit/gpu/cuda/company.h"
+/* tests/unit/gpu/cuda/neighbours.c: see neighbours.h. */
+#include "tests/unit/gpu/cuda/neighbours.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,7 +163,7 @@ static void compare(const struct cudatest_bed *bed, int item, int64_t index, int
     cudatest_release(&alone, 1);
 }
 
-void cudatest_try_company(struct cudatest_bed *bed, int items, int64_t first)
+void cudatest_try_neighbours(struct cudatest_bed *bed, int items, int64_t first)
 {
     cudatest_fill(bed, items, first);
     cudatest_run(bed, items);

@@ -1,13 +1,13 @@
-/* gpu/cuda/base/twice.cuh: a sum of products in twice the precision: T. Ogita, S. M. Rump and S.
- * Oishi, "Accurate Sum and Dot Product" (2005), algorithm 5.3. Device code; 11 operations a
- * product.
+/* gpu/cuda/base/compensated.cuh: a compensated sum of products, as in twice the precision: T.
+ * Ogita, S. M. Rump and S. Oishi, "Accurate Sum and Dot Product" (2005), algorithm 5.3. Device
+ * code; 11 operations a product.
  */
-#ifndef GPU_CUDA_BASE_TWICE_CUH
-#define GPU_CUDA_BASE_TWICE_CUH
+#ifndef GPU_CUDA_BASE_COMPENSATED_CUH
+#define GPU_CUDA_BASE_COMPENSATED_CUH
 
 #include "gpu/cuda/base/real.cuh"
 
-template <typename T> struct cuda__twice {
+template <typename T> struct cuda__compensated {
     T sum, errors; /* errors: of all roundings so far */
 
     /* The product is rounded before it is added: an FMA in its place would not fit its error. */
