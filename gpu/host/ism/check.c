@@ -58,7 +58,7 @@ double R(host__check_allowed)(const struct R(host_check) * check, double size)
 /* error = I - Z A, by columns of A that are formed; returns |A|. The sum of Z A0 and (Z X) Y^T has
  * rounding errors of the size of its terms: where A0 and X Y^T cancel, it may agree with I by
  * chance in each of a few entries. */
-static struct host_norm R(try_formed)(const struct R(host_check) * check)
+static struct host_norm try_formed(const struct R(host_check) * check)
 {
     const struct R(host_ism) *ism = check->ism;
     int64_t n = ism->n;
@@ -80,7 +80,7 @@ static struct host_norm R(try_formed)(const struct R(host_check) * check)
 
 /* What largest_weight tells being `weight`: may sums of one precision have lost so much of X Y^T
  * that it matters for a matrix with the norm a? */
-static bool R(cancels)(const struct R(host_check) * check, long double weight, struct host_norm a)
+static bool cancels(const struct R(host_check) * check, long double weight, struct host_norm a)
 {
     const struct R(host_ism) *ism = check->ism;
     const bool whole = check->count == ism->n;
@@ -97,7 +97,7 @@ static bool R(cancels)(const struct R(host_check) * check, long double weight, s
 /* Errors of terms that cancel are large in many answers, and may be one column times one row: a
  * line whose product with that column is small does not see them, and of two lines both may be
  * such. */
-static void R(take_more_lines)(struct R(host_check) * check)
+static void take_more_lines(struct R(host_check) * check)
 {
     if (!check->twice || check->count == check->ism->n)
         return;
@@ -106,7 +106,7 @@ static void R(take_more_lines)(struct R(host_check) * check)
 }
 
 /* error = T (I - Z A). T Z is in tz, but where there are more lines or all. */
-static void R(residual)(const struct R(host_check) * check)
+static void residual(const struct R(host_check) * check)
 {
     if (check->count != TRIED_LINES) {
         R(host__check_clear)(check, check->tz);
@@ -120,24 +120,24 @@ static void R(residual)(const struct R(host_check) * check)
 }
 
 /* What try_known has measured. */
-struct R(measured) {
+struct measured {
     struct host_norm a;
     long double weight; /* what largest_weight tells */
     double error;       /* of the lines */
 };
 
 /* By the products of one precision. */
-static struct R(measured) R(measure_plainly)(const struct R(host_check) * check, bool forms)
+static struct measured measure_plainly(const struct R(host_check) * check, bool forms)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(measured) of = {.weight = 0};
+    struct measured of = {.weight = 0};
     if (!ism->a && ism->n > NORM_ORDER) {
         of.a = R(host__check_norm_with_residual)(check, &of.weight, &of.error);
         return of;
     }
-    of.a = forms ? R(try_formed)(check) : R(host__check_norm_a)(check);
+    of.a = forms ? try_formed(check) : R(host__check_norm_a)(check);
     if (!forms)
-        R(residual)(check);
+        residual(check);
     of.error = R(host__check_measure)(check, check->error);
     if (!ism->a)
         of.weight = R(host__check_largest_weight)(check);
@@ -145,32 +145,32 @@ static struct R(measured) R(measure_plainly)(const struct R(host_check) * check,
 }
 
 /* The same in twice the precision, but for the weight. */
-static void R(measure_twice)(struct R(host_check) * check, bool forms, struct R(measured) * of)
+static void measure_twice(struct R(host_check) * check, bool forms, struct measured *of)
 {
     const double rounding = (double)check->ism->n * (double)REAL_EPS;
     if (forms) {
-        of->a = R(try_formed)(check);
+        of->a = try_formed(check);
     } else {
         if (!(rounding * of->weight <= CHANGE_ERROR * value_of(of->a)))
             of->a = R(host__check_norm_a)(check);
-        R(take_more_lines)(check);
-        R(residual)(check);
+        take_more_lines(check);
+        residual(check);
     }
     of->error = R(host__check_measure)(check, check->error);
 }
 
 /* The variant's own sums may have lost the same terms as those of this check: where that could
  * matter, it is made in twice the precision. Of a given A nothing is summed. */
-static void R(try_known)(const struct R(host_check) * given, struct host_ism_verdict *verdict)
+static void try_known(const struct R(host_check) * given, struct host_ism_verdict *verdict)
 {
     struct R(host_check) check = *given;
     const struct R(host_ism) *ism = check.ism;
     const double n = (double)ism->n, rounding = n * (double)REAL_EPS;
     const bool forms = !ism->a && check.count == ism->n;
-    struct R(measured) of = R(measure_plainly)(&check, forms);
-    check.twice = verdict->cancels = !ism->a && R(cancels)(&check, of.weight, of.a);
+    struct measured of = measure_plainly(&check, forms);
+    check.twice = verdict->cancels = !ism->a && cancels(&check, of.weight, of.a);
     if (check.twice)
-        R(measure_twice)(&check, forms, &of);
+        measure_twice(&check, forms, &of);
     verdict->a = of.a;
     verdict->error = check.count == ism->n ? of.error : sqrt(n) * of.error;
     verdict->good = verdict->a.finite && verdict->a.fraction > 0 &&
@@ -186,11 +186,11 @@ bool R(host__ism_formed_well)(struct R(host_ism) * ism)
     struct R(host_check) check = R(host__check_open)(ism);
     const int64_t n = ism->n, ld = check.ld;
     const struct host_norm a = R(host__norm)(ism->team, ism->z, n, n, check.spare);
-    check.twice = R(cancels)(&check, R(host__check_largest_weight)(&check), a);
+    check.twice = cancels(&check, R(host__check_largest_weight)(&check), a);
     if (!check.twice)
         return true;
     R(host__check_set_lines)(&check, check.t);
-    R(take_more_lines)(&check);
+    take_more_lines(&check);
     REAL *product = check.spare, *product_low = R(host__check_low)(&check, product);
     REAL *error = check.error, *low = R(host__check_low)(&check, error);
     struct R(host_ism_twice) twice = {.lines = check.t,
@@ -228,7 +228,7 @@ void R(host__ism_open_trial)(struct R(host_ism) * ism)
 }
 
 /* T and T Z in t and tz; returns |Z|. */
-static struct host_norm R(see)(const struct R(host_check) * check)
+static struct host_norm see(const struct R(host_check) * check)
 {
     struct R(host_ism) *ism = check->ism;
     const int64_t n = ism->n;
@@ -256,11 +256,11 @@ struct host_ism_verdict R(host__ism_try)(struct R(host_ism) * ism)
 {
     const struct R(host_check) check = R(host__check_open)(ism);
     struct host_ism_verdict verdict = {.error = (double)NAN};
-    verdict.x = R(see)(&check);
+    verdict.x = see(&check);
     if (!verdict.x.finite)
         return verdict;
     if (!ism->b || ism->a0)
-        R(try_known)(&check, &verdict);
+        try_known(&check, &verdict);
     else
         R(host__check_update)(&check, &verdict);
     return verdict;
@@ -271,7 +271,7 @@ struct host_ism_verdict R(host__ism_try_solution)(struct R(host_ism) * ism, doub
     struct R(host_check) check = R(host__check_open)(ism);
     struct host_ism_verdict verdict = {.error = (double)NAN};
     ism->seen = false;
-    verdict.x = R(see)(&check);
+    verdict.x = see(&check);
     if (!verdict.x.finite)
         return verdict;
     const struct R(host_check_weight) weight = R(host__check_weigh_terms)(&check);

@@ -88,7 +88,7 @@ void R(host__ism_add_lines)(const REAL *lines, int64_t count, int64_t step, int6
 
 /* ---- Lines times all rows of a matrix ---- */
 
-static void R(down_piece)(void *context, int64_t index)
+static void down_piece(void *context, int64_t index)
 {
     const struct R(host_check_down) *down = context;
     const int64_t lines = down->count + down->sums, column = index / down->strips * DOWN_PIECE;
@@ -112,7 +112,7 @@ static void R(down_piece)(void *context, int64_t index)
 }
 
 /* Columns of the strips' sums. */
-static void R(gather_piece)(void *context, int64_t index)
+static void gather_piece(void *context, int64_t index)
 {
     const struct R(host_check_down) *down = context;
     const int64_t lines = down->count + down->sums, step = lines * down->part_ld;
@@ -137,14 +137,14 @@ void R(host__check_go_down)(const struct R(host_check) * check, struct R(host_ch
         down->parts = down->to;
         down->part_ld = down->ld;
     }
-    host_team_run(team, down->strips * pieces(down->columns, DOWN_PIECE), R(down_piece), down);
+    host_team_run(team, down->strips * pieces(down->columns, DOWN_PIECE), down_piece, down);
     if (down->strips > 1)
-        host_team_run(team, pieces(down->columns, GATHER_PIECE), R(gather_piece), down);
+        host_team_run(team, pieces(down->columns, GATHER_PIECE), gather_piece, down);
 }
 
 /* ---- Lines times the transpose of a matrix ---- */
 
-static void R(across_piece)(void *context, int64_t index)
+static void across_piece(void *context, int64_t index)
 {
     struct R(host_check_product) product = *(const struct R(host_check_product) *)context;
     const int64_t first = index * ROWS_PIECE;
@@ -157,8 +157,8 @@ static void R(across_piece)(void *context, int64_t index)
 
 /* to = count lines of thin times from^T, from being X or Y (n x m). weighed: NULL, or becomes
  * |from| times the line behind those. */
-static void R(go_across)(const struct R(host_check) * check, const REAL *from, int64_t count,
-                         REAL *to, REAL *weighed)
+static void go_across(const struct R(host_check) * check, const REAL *from, int64_t count, REAL *to,
+                      REAL *weighed)
 {
     const struct R(host_ism) *ism = check->ism;
     struct R(host_check_product) product = {.lines = check->thin,
@@ -171,14 +171,14 @@ static void R(go_across)(const struct R(host_check) * check, const REAL *from, i
                                             .to = to,
                                             .to_ld = check->ld,
                                             .weighed = weighed};
-    host_team_run(ism->team, pieces(ism->n, ROWS_PIECE), R(across_piece), &product);
+    host_team_run(ism->team, pieces(ism->n, ROWS_PIECE), across_piece, &product);
 }
 
 /* ---- X Y^T ---- */
 
 /* As meet, where X^T and Y^T are there. */
-static void R(meet_thin)(const struct R(host_check) * check, const REAL *lines, int64_t count,
-                         REAL *to, REAL *weights)
+static void meet_thin(const struct R(host_check) * check, const REAL *lines, int64_t count,
+                      REAL *to, REAL *weights)
 {
     const struct R(host_ism) *ism = check->ism;
     struct R(host_check_product) product = {.lines = lines,
@@ -219,7 +219,7 @@ void R(host__check_meet)(const struct R(host_check) * check, const REAL *lines, 
         return;
     }
     if (ism->xt) {
-        R(meet_thin)(check, lines, count, to, weights);
+        meet_thin(check, lines, count, to, weights);
         return;
     }
     struct R(host_check_down) down = {.lines = lines,
@@ -231,7 +231,7 @@ void R(host__check_meet)(const struct R(host_check) * check, const REAL *lines, 
                                       .to = check->thin,
                                       .parts = parts};
     R(host__check_go_down)(check, &down, room);
-    R(go_across)(check, ism->y, count, to, weights);
+    go_across(check, ism->y, count, to, weights);
     if (weights)
         memset(weights + ism->n, 0, (size_t)(check->ld - ism->n) * sizeof *weights);
 }
@@ -240,7 +240,7 @@ void R(host__check_form_columns)(const struct R(host_check) * check, int64_t cou
 {
     const struct R(host_ism) *ism = check->ism;
     if (ism->m > 0 && !ism->xt) {
-        R(go_across)(check, ism->x, count, to, NULL);
+        go_across(check, ism->x, count, to, NULL);
         return;
     }
     const struct R(host_check_product) product = {.lines = check->thin,
@@ -260,7 +260,7 @@ void R(host__check_form_columns)(const struct R(host_check) * check, int64_t cou
 /* ---- The inverse ---- */
 
 /* Two lines and the sums of magnitudes, of each strip of tiles: all that is behind t and tz. */
-static REAL *R(seen_of)(const struct R(host_check) * check, int64_t strip)
+static REAL *seen_of(const struct R(host_check) * check, int64_t strip)
 {
     return check->thin + strip * SEEN_LINES * check->ld;
 }
@@ -276,7 +276,7 @@ void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t 
                                                   .rows = rows,
                                                   .columns = columns,
                                                   .from_ld = ism->n,
-                                                  .to = R(seen_of)(&check, row / tile) + column,
+                                                  .to = seen_of(&check, row / tile) + column,
                                                   .to_ld = check.ld};
     for (int64_t l = 0; l < SEEN_LINES && row % tile == 0; l++)
         memset(product.to + l * check.ld, 0, (size_t)columns * sizeof(REAL));
@@ -301,7 +301,7 @@ void R(host__check_seen_piece)(void *context, int64_t index)
     const int64_t step = SEEN_LINES * check->ld;
     for (int64_t l = 0; l < SEEN_LINES; l++)
         R(host__ism_add_lines)
-    (R(seen_of)(check, 0) + l * check->ld, down, step, first, end, check->tz + l * check->ld);
+    (seen_of(check, 0) + l * check->ld, down, step, first, end, check->tz + l * check->ld);
 }
 
 /* ---- A and X Y^T ---- */

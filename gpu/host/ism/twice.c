@@ -31,8 +31,8 @@ enum shape {
 };
 
 /* sum + error += (high + low) number + high rest; where rest is 0, with_rest is not set. */
-HOST_INLINE void R(add_product)(double high, double low, double number, double rest, bool with_rest,
-                                double *sum, double *error)
+HOST_INLINE void add_product(double high, double low, double number, double rest, bool with_rest,
+                             double *sum, double *error)
 {
     if (sizeof(REAL) < sizeof(double)) {
         *sum += (high + low) * (with_rest ? number + rest : number);
@@ -46,7 +46,7 @@ HOST_INLINE void R(add_product)(double high, double low, double number, double r
 }
 
 /* to + low = sum + error */
-HOST_INLINE void R(split)(double sum, double error, REAL *to, REAL *low)
+HOST_INLINE void split(double sum, double error, REAL *to, REAL *low)
 {
     const double total = sum + error, back = total - sum;
     *to = (REAL)total;
@@ -54,15 +54,14 @@ HOST_INLINE void R(split)(double sum, double error, REAL *to, REAL *low)
 }
 
 /* One line of a tile. */
-struct R(sums) {
+struct sums {
     double sums[PIECE], errors[PIECE];
 };
 
 /* Rows i to i + rows - 1 of columns first to first + columns - 1, for line `line`; how many rows,
  * and the shape, are known to the compiler. */
-HOST_INLINE void R(add_rows)(const struct R(host_ism_twice) * twice, int64_t line, int64_t i,
-                             int rows, int64_t first, int64_t columns, enum shape shape,
-                             struct R(sums) * to)
+HOST_INLINE void add_rows(const struct R(host_ism_twice) * twice, int64_t line, int64_t i, int rows,
+                          int64_t first, int64_t columns, enum shape shape, struct sums *to)
 {
     const int64_t across = shape == TRANSPOSED ? twice->from_ld : 1;
     const int64_t down = shape == TRANSPOSED ? 1 : twice->from_ld;
@@ -77,19 +76,19 @@ HOST_INLINE void R(add_rows)(const struct R(host_ism_twice) * twice, int64_t lin
     for (int64_t j = 0; j < columns; j++) {
         double sum = to->sums[j], error = to->errors[j];
         for (int r = 0; r < rows; r++)
-            R(add_product)
-        (high[r], low[r], (double)from[r * down + j * across],
-         shape == WITH_LOW ? (double)rest[r * down + j] : 0, shape == WITH_LOW, &sum, &error);
+            add_product(high[r], low[r], (double)from[r * down + j * across],
+                        shape == WITH_LOW ? (double)rest[r * down + j] : 0, shape == WITH_LOW, &sum,
+                        &error);
         to->sums[j] = sum;
         to->errors[j] = error;
     }
 }
 
 /* Lines line to line + lines - 1 of columns first to first + columns - 1. */
-HOST_INLINE void R(tile)(const struct R(host_ism_twice) * twice, int64_t line, int64_t lines,
-                         int64_t first, int64_t columns, enum shape shape)
+HOST_INLINE void tile(const struct R(host_ism_twice) * twice, int64_t line, int64_t lines,
+                      int64_t first, int64_t columns, enum shape shape)
 {
-    struct R(sums) sums[LINES];
+    struct sums sums[LINES];
     for (int64_t l = 0; l < lines; l++) {
         const REAL *to = twice->to + (line + l) * twice->to_ld + first;
         const REAL *low = twice->to_low + (line + l) * twice->low_ld + first;
@@ -101,57 +100,57 @@ HOST_INLINE void R(tile)(const struct R(host_ism_twice) * twice, int64_t line, i
     int64_t i = 0;
     for (; i + ROWS <= twice->rows; i += ROWS) {
         for (int64_t l = 0; l < lines; l++)
-            R(add_rows)(twice, line + l, i, ROWS, first, columns, shape, &sums[l]);
+            add_rows(twice, line + l, i, ROWS, first, columns, shape, &sums[l]);
     }
     for (; i < twice->rows; i++) {
         for (int64_t l = 0; l < lines; l++)
-            R(add_rows)(twice, line + l, i, 1, first, columns, shape, &sums[l]);
+            add_rows(twice, line + l, i, 1, first, columns, shape, &sums[l]);
     }
     for (int64_t l = 0; l < lines; l++) {
         REAL *to = twice->to + (line + l) * twice->to_ld + first;
         REAL *low = twice->to_low + (line + l) * twice->low_ld + first;
         for (int64_t j = 0; j < columns; j++)
-            R(split)(sums[l].sums[j], sums[l].errors[j], to + j, low + j);
+            split(sums[l].sums[j], sums[l].errors[j], to + j, low + j);
     }
 }
 
-HOST_INLINE void R(tile_any)(const struct R(host_ism_twice) * twice, int64_t index)
+HOST_INLINE void tile_any(const struct R(host_ism_twice) * twice, int64_t index)
 {
     const int64_t across = pieces(twice->columns, PIECE);
     const int64_t line = index / across * LINES, first = index % across * PIECE;
     const int64_t lines = min_i64(LINES, twice->count - line);
     const int64_t columns = min_i64(PIECE, twice->columns - first);
     if (twice->transposed)
-        R(tile)(twice, line, lines, first, columns, TRANSPOSED);
+        tile(twice, line, lines, first, columns, TRANSPOSED);
     else if (twice->from_low)
-        R(tile)(twice, line, lines, first, columns, WITH_LOW);
+        tile(twice, line, lines, first, columns, WITH_LOW);
     else
-        R(tile)(twice, line, lines, first, columns, PLAIN);
+        tile(twice, line, lines, first, columns, PLAIN);
 }
 
-HOST_FMA512 static void R(tile_fma512)(const struct R(host_ism_twice) * twice, int64_t index)
+HOST_FMA512 static void tile_fma512(const struct R(host_ism_twice) * twice, int64_t index)
 {
-    R(tile_any)(twice, index);
+    tile_any(twice, index);
 }
 
-HOST_FMA static void R(tile_fma)(const struct R(host_ism_twice) * twice, int64_t index)
+HOST_FMA static void tile_fma(const struct R(host_ism_twice) * twice, int64_t index)
 {
-    R(tile_any)(twice, index);
+    tile_any(twice, index);
 }
 
-static void R(tile_best)(void *context, int64_t index)
+static void tile_best(void *context, int64_t index)
 {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
-        R(tile_fma512)(context, index);
+        tile_fma512(context, index);
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        R(tile_fma)(context, index);
+        tile_fma(context, index);
     else
-        R(tile_any)(context, index);
+        tile_any(context, index);
 }
 
 void R(host__ism_twice)(struct host_team *team, struct R(host_ism_twice) * twice)
 {
-    host_team_run(team, pieces(twice->count, LINES) * pieces(twice->columns, PIECE), R(tile_best),
+    host_team_run(team, pieces(twice->count, LINES) * pieces(twice->columns, PIECE), tile_best,
                   twice);
 }
 
@@ -162,8 +161,8 @@ void R(host__ism_twice_diagonal)(const struct R(host_ism_twice) * twice)
         REAL *to = twice->to + l * twice->to_ld, *low = twice->to_low + l * twice->low_ld;
         for (int64_t j = 0; j < twice->columns; j++) {
             double sum = (double)to[j], error = (double)low[j];
-            R(add_product)((double)line[j], 0, (double)twice->from[j], 0, false, &sum, &error);
-            R(split)(sum, error, to + j, low + j);
+            add_product((double)line[j], 0, (double)twice->from[j], 0, false, &sum, &error);
+            split(sum, error, to + j, low + j);
         }
     }
 }
