@@ -12,6 +12,7 @@
 
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/method.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 /* Every order up to 33, then these. */
@@ -66,9 +67,9 @@ static void try_inverse(const struct trial *trial, const char *method)
         if ((answer.rcond < eps) != (answer.info == n + 1))
             complain(trial, method, "RCOND against INFO", answer.rcond);
         int exponent;
-        frexp(gputest_norm(n, trial->a), &exponent);
-        double rcond = 1 / ldexp(gputest_norm(n, trial->a), -exponent) /
-                       ldexp(gputest_norm(n, answer.inverse), exponent);
+        frexp(residual_norm(n, trial->a), &exponent);
+        double rcond = 1 / ldexp(residual_norm(n, trial->a), -exponent) /
+                       ldexp(residual_norm(n, answer.inverse), exponent);
         if (!(fabs(rcond - answer.rcond) <= 2 * (double)n * eps * rcond))
             complain(trial, method, "RCOND is off", answer.rcond / rcond);
     }

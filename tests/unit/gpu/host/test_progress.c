@@ -11,6 +11,7 @@
 
 #include "gpu/host/base/progress.h"
 #include "gpu/process/batch.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/iterate.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -156,7 +157,7 @@ static void test_rises(void **state)
         for (int k = 0; k < ORDER && rows[i].type == 0; k++)
             a[k] = a[ORDER + k];
         /* A^T, as the transpose start has it. */
-        double size = gputest_norm(ORDER, a) * ORDER;
+        double size = residual_norm(ORDER, a) * ORDER;
         for (int k = 0; k < ORDER * ORDER; k++)
             v0[k] = a[k % ORDER * ORDER + k / ORDER] / (size * size);
         struct host_progress progress = begin();
