@@ -3,7 +3,7 @@
  *
  * Algorithms, in the order they are tried: diagonal (reciprocals), triangular (trtri), tridiagonal
  * (of order 3 or more), symmetric with a positive diagonal (Cholesky, cholesky.h), lu. A dense
- * matrix is told from the special ones by its first few rows; what may be zero to its end is looked
+ * matrix differs from the special ones in its first few rows; what may be zero to its end is looked
  * through by a team.
  *
  * Up to HOST_SMALL_ORDER_MAX a dense matrix joins one of lu's groups (small.h), a symmetric one
@@ -90,7 +90,7 @@ static void look_at_rows(void *context, int64_t index)
     }
 }
 
-/* Is anything but zero in that part? A dense matrix is told by its first rows, without a step. */
+/* Is anything but zero in that part? A dense matrix is known by its first rows, without a step. */
 static bool part_used(struct host_team *team, const REAL *a, int64_t n, enum part part)
 {
     struct look look = {.a = a, .n = n, .part = part};
@@ -205,7 +205,7 @@ static bool is_symmetric(const REAL *a, int64_t n)
 }
 
 /* Is this matrix one for a group of lu's? Of a small order, without zeros that make it cheaper, and
- * not to be averaged. Three entries tell of most dense ones. A NaN is dense too: lu's to refuse. */
+ * not to be averaged. Three entries exclude most dense ones. A NaN is dense too: lu's to refuse. */
 static bool joins_group(const struct host_matrix *matrix)
 {
     int64_t n = matrix->n;

@@ -78,7 +78,7 @@ static struct host_norm try_formed(const struct R(host_check) * check)
 
 /* ---- A is known ---- */
 
-/* What largest_weight tells being `weight`: may sums of one precision have lost so much of X Y^T
+/* What largest_weight returns being `weight`: may sums of one precision have lost so much of X Y^T
  * that it matters for a matrix with the norm a? */
 static bool cancels(const struct R(host_check) * check, long double weight, struct host_norm a)
 {
@@ -122,7 +122,7 @@ static void residual(const struct R(host_check) * check)
 /* What try_known has measured. */
 struct measured {
     struct host_norm a;
-    long double weight; /* what largest_weight tells */
+    long double weight; /* what largest_weight returns */
     double error;       /* of the lines */
 };
 

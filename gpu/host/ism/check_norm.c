@@ -66,7 +66,7 @@ long double R(host__check_wide_weight)(const struct R(host_check) * check, const
     return weight;
 }
 
-/* The largest of weights, as weigh_columns tells them, without overflow. thin is used up. */
+/* The largest of weights, as weigh_columns sets them, without overflow. thin is used up. */
 static long double largest_of(const struct R(host_check) * check, const REAL *weights)
 {
     const int64_t n = check->ism->n;

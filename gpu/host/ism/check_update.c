@@ -193,7 +193,7 @@ struct R(host_check_weight) R(host__check_weigh_terms)(const struct R(host_check
 }
 
 /* Can a matrix whose numbers are in range have an inverse of this norm? Smaller ones have hardly a
- * digit, and their check, which works with as few, would not tell. One beyond the range measures
+ * digit, and their check, which works with as few, would not show it. One beyond the range measures
  * nothing. */
 static bool is_some_inverse(double norm_x)
 {

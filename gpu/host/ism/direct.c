@@ -401,7 +401,7 @@ static bool any_nan(const REAL *numbers, int64_t count)
     return any;
 }
 
-/* As far as can be told there is no inverse, and no number is right. */
+/* As far as is known there is no inverse, and no number is right. */
 static void refuse_update(const struct R(host_ism) * ism)
 {
     R(host__ism_fill)(ism->z, ism->n * ism->n);

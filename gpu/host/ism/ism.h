@@ -81,7 +81,7 @@ int64_t host__ism_balance_numbers(int64_t n, int64_t m);
 struct host_ism_verdict {
     bool good;
     bool cancels;          /* A is known: terms of X Y^T cancel */
-    bool singular;         /* A0_INVERSE alone: A cannot be told from a singular matrix */
+    bool singular;         /* A0_INVERSE alone: A is no different from a singular matrix */
     double error;          /* what |I - X A| seems to be; NaN when X is not finite */
     struct host_norm a, x; /* a: not known when A0_INVERSE is alone */
 };
@@ -184,7 +184,7 @@ void R(host__ism_add_lines)(const REAL *lines, int64_t count, int64_t step, int6
 /* Before tiles of z are seen: sets the lines that a trial multiplies by z. n > HOST_ISM_PROBES. */
 void R(host__ism_open_trial)(struct R(host_ism) * ism);
 /* What the trial wants of rows of a tile of z (host__ism_tiles), from its first row on to its last,
- * best while they are in a cache. Where all were seen, which `seen` tells, it makes no pass over z.
+ * best while they are in a cache. Where all were seen, which `seen` says, it makes no pass over z.
  */
 void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t rows,
                            int64_t column, int64_t columns);

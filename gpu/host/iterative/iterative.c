@@ -209,7 +209,7 @@ static void measure_residual(const struct R(host_iter) * iter, struct state *sta
     state->frobenius = measure.frobenius;
 }
 
-/* Is R so near to the tolerance that twice the precision does not tell on which side, the rounding
+/* Is R so near to the tolerance that twice the precision does not show on which side, the rounding
  * of the norm beside it? */
 static bool is_finest(const struct R(host_iter) * iter, double size, const struct state *state)
 {
@@ -475,7 +475,7 @@ static enum ending iterate(struct run *run, enum method_algorithm algorithm)
             break;
         growth = facts->growth;
         iter->foreseen = foresee(run, &state, algorithm, steps, facts);
-        host_progress_tell(iter->progress, run->products, iter->foreseen);
+        host_progress_report(iter->progress, run->products, iter->foreseen);
         state.ends = is_last(iter, &state, scheme);
         R(host__iter_step)(iter, scheme);
         run->steps_left--;

@@ -86,7 +86,7 @@ struct R(host_iter) {
     REAL *lines; /* host__lines(n) and host__identify_lines(n) of them, each of ld numbers */
     int32_t *pivots;
     int *products;                  /* counts them */
-    struct host_progress *progress; /* told of each; may be NULL */
+    struct host_progress *progress; /* takes a report of each; may be NULL */
     int64_t foreseen;               /* products in all; 0: not known */
 };
 

@@ -56,7 +56,7 @@ static void multiply(const struct R(host_iter) * iter, struct product product)
     int64_t across = pieces(product.n, product.tile);
     ++*iter->products;
     host_team_run(iter->team, across * across, multiply_tile, &product);
-    host_progress_tell(iter->progress, *iter->products, iter->foreseen);
+    host_progress_report(iter->progress, *iter->products, iter->foreseen);
 }
 
 void R(host__iter_add_product)(const struct R(host_iter) * iter, const REAL *a, const REAL *b,

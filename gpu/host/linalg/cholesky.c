@@ -1,7 +1,7 @@
 /* gpu/host/linalg/cholesky.c: see cholesky.h.
  *
  * A matrix is tried when it is symmetric with a positive diagonal, and no entry a_ij^2 > a_ii a_jj
- * says that it is not definite; the first pair of entries tells of most dense ones. Cholesky gives
+ * says that it is not definite; the first pair of entries excludes most dense ones. Cholesky gives
  * up when a pivot is not positive, and when A is all but singular, which its pivots and then a
  * column of the inverse as a rule tell before the inverse is made. Its residual ratio was at most
  * 0.29 on random spectra of any condition up to 1 / eps, where lu's was 0.2.

@@ -1,5 +1,5 @@
-/* What is told of a matrix on its way, and what `iterative` tells: gpu/common/iteration.h says how
- * much.
+/* What is reported of a matrix on its way, and what `iterative` tells: gpu/common/iteration.h says
+ * how much.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -59,8 +59,8 @@ static void test_shares(void **state)
     };
     struct host_progress progress = begin();
     for (size_t i = 0; i < COUNT(rows); i++) {
-        host_progress_tell(&progress, rows[i].done, rows[i].whole);
-        host_progress_tell(NULL, rows[i].done, rows[i].whole);
+        host_progress_report(&progress, rows[i].done, rows[i].whole);
+        host_progress_report(NULL, rows[i].done, rows[i].whole);
         assert_int_equal(last_told(), rows[i].sum);
     }
     host__progress_end(&progress, 1);
