@@ -153,7 +153,7 @@ static void triangular(const struct host_matrix *matrix, struct host_norm norm, 
         R(host__refuse)(matrix, info, METHOD_ALGORITHM_TRIANGULAR);
     else
         R(host__answer)
-    (matrix, &work, HOST_COLUMN_MAJOR, scaling, norm, METHOD_ALGORITHM_TRIANGULAR, HOST_TRY);
+    (matrix, &work, HOST_COLUMN_MAJOR, scaling, norm, METHOD_ALGORITHM_TRIANGULAR, HOST_CHECK);
 }
 
 /* Of less than three rows a matrix would always be so. */

@@ -419,7 +419,7 @@ static void assemble_rows(const struct step *step, int64_t row, int64_t rows, in
         R(host__ism_see_rows)(ism, row, rows, column, columns);
 }
 
-/* A tile of the inverse, of which the trial takes what it wants while it is in a cache. */
+/* A tile of the inverse, of which the check takes what it wants while it is in a cache. */
 static void assemble(void *context, int64_t index)
 {
     const struct step *step = context;
@@ -454,7 +454,7 @@ static void assemble_all(struct step *step)
     const struct host_ism_tiles tiles = host__ism_tiles(step->ism->n);
     step->ism->seen = step->ism->n > HOST_ISM_PROBES;
     if (step->ism->seen)
-        R(host__ism_open_trial)(step->ism);
+        R(host__ism_open_check)(step->ism);
     host_team_run(step->ism->team, tiles.down * tiles.across, assemble, step);
 }
 

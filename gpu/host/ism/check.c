@@ -40,8 +40,8 @@
 #include "gpu/host/base/by_precision.h"
 #include "gpu/host/ism/lanes.h"
 
-#define MORE_LINES 4     /* where terms of a known A cancel */
-#define FORMED_RATIO 2.0 /* of what A formed lacks, where all of it is known */
+#define MORE_PROBE_VECTORS 4 /* where terms of a known A cancel */
+#define FORMED_RATIO 2.0     /* of what A formed lacks, where all of it is known */
 
 double R(host__check_allowed_of)(int64_t n, bool whole, double size)
 {
@@ -58,7 +58,7 @@ double R(host__check_allowed)(const struct R(host_check) * check, double size)
 /* error = I - Z A, by columns of A that are formed; returns |A|. The sum of Z A0 and (Z X) Y^T has
  * rounding errors of the size of its terms: where A0 and X Y^T cancel, it may agree with I by
  * chance in each of a few entries. */
-static struct host_norm try_formed(const struct R(host_check) * check)
+static struct host_norm check_formed(const struct R(host_check) * check)
 {
     const struct R(host_ism) *ism = check->ism;
     int64_t n = ism->n;
@@ -101,14 +101,14 @@ static void take_more_lines(struct R(host_check) * check)
 {
     if (!check->twice || check->count == check->ism->n)
         return;
-    check->count = MORE_LINES;
+    check->count = MORE_PROBE_VECTORS;
     R(host__check_set_lines)(check, check->t);
 }
 
 /* error = T (I - Z A). T Z is in tz, but where there are more lines or all. */
 static void residual(const struct R(host_check) * check)
 {
-    if (check->count != TRIED_LINES) {
+    if (check->count != PROBE_VECTORS) {
         R(host__check_clear)(check, check->tz);
         R(host__check_times)(check, check->t, check->ism->z, check->ism->n, check->tz);
     }
@@ -119,7 +119,7 @@ static void residual(const struct R(host_check) * check)
     (check, check->error, R(host__check_low)(check, check->error), check->error);
 }
 
-/* What try_known has measured. */
+/* What check_known has measured. */
 struct measured {
     struct host_norm a;
     long double weight; /* what largest_weight returns */
@@ -135,7 +135,7 @@ static struct measured measure_plainly(const struct R(host_check) * check, bool 
         of.a = R(host__check_norm_with_residual)(check, &of.weight, &of.error);
         return of;
     }
-    of.a = forms ? try_formed(check) : R(host__check_norm_a)(check);
+    of.a = forms ? check_formed(check) : R(host__check_norm_a)(check);
     if (!forms)
         residual(check);
     of.error = R(host__check_measure)(check, check->error);
@@ -149,7 +149,7 @@ static void measure_twice(struct R(host_check) * check, bool forms, struct measu
 {
     const double rounding = (double)check->ism->n * (double)REAL_EPS;
     if (forms) {
-        of->a = try_formed(check);
+        of->a = check_formed(check);
     } else {
         if (!(rounding * of->weight <= CHANGE_ERROR * value_of(of->a)))
             of->a = R(host__check_norm_a)(check);
@@ -161,7 +161,7 @@ static void measure_twice(struct R(host_check) * check, bool forms, struct measu
 
 /* The variant's own sums may have lost the same terms as those of this check: where that could
  * matter, it is made in twice the precision. Of a given A nothing is summed. */
-static void try_known(const struct R(host_check) * given, struct host_ism_verdict *verdict)
+static void check_known(const struct R(host_check) * given, struct host_ism_verdict *verdict)
 {
     struct R(host_check) check = *given;
     const struct R(host_ism) *ism = check.ism;
@@ -219,7 +219,7 @@ bool R(host__ism_formed_well)(struct R(host_ism) * ism)
 
 /* ---- Any matrix ---- */
 
-void R(host__ism_open_trial)(struct R(host_ism) * ism)
+void R(host__ism_open_check)(struct R(host_ism) * ism)
 {
     struct R(host_check) check = R(host__check_open)(ism);
     if (!ism->a && (!ism->b || ism->a0) && ism->n > NORM_ORDER)
@@ -240,19 +240,19 @@ static struct host_norm see(const struct R(host_check) * check)
     }
     if (!ism->seen) {
         const struct host_ism_tiles tiles = host__ism_tiles(n);
-        R(host__ism_open_trial)(ism);
+        R(host__ism_open_check)(ism);
         host_team_run(ism->team, tiles.down * tiles.across, R(host__check_see_piece), ism);
     }
     ism->seen = false;
     host_team_run(ism->team, pieces(n, GATHER_PIECE), R(host__check_seen_piece), (void *)check);
-    REAL *sums = check->tz + TRIED_LINES * check->ld;
+    REAL *sums = check->tz + PROBE_VECTORS * check->ld;
     memset(sums + n, 0, (size_t)(check->ld - n) * sizeof *sums);
     const REAL sum = R(host__check_largest)(sums, n);
     return isfinite(sum) ? R(host__check_norm_of_number)(sum)
                          : R(host__norm)(ism->team, ism->z, n, n, check->spare);
 }
 
-struct host_ism_verdict R(host__ism_try)(struct R(host_ism) * ism)
+struct host_ism_verdict R(host__ism_check)(struct R(host_ism) * ism)
 {
     const struct R(host_check) check = R(host__check_open)(ism);
     struct host_ism_verdict verdict = {.error = (double)NAN};
@@ -260,13 +260,13 @@ struct host_ism_verdict R(host__ism_try)(struct R(host_ism) * ism)
     if (!verdict.x.finite)
         return verdict;
     if (!ism->b || ism->a0)
-        try_known(&check, &verdict);
+        check_known(&check, &verdict);
     else
         R(host__check_update)(&check, &verdict);
     return verdict;
 }
 
-struct host_ism_verdict R(host__ism_try_solution)(struct R(host_ism) * ism, double change)
+struct host_ism_verdict R(host__ism_check_solution)(struct R(host_ism) * ism, double change)
 {
     struct R(host_check) check = R(host__check_open)(ism);
     struct host_ism_verdict verdict = {.error = (double)NAN};

@@ -1,5 +1,5 @@
-/* gpu/host/ism/check.h: the parts of the trial of `ism`'s answers (check.c), for the files check*.c
- * alone.
+/* gpu/host/ism/check.h: the parts of the residual check of `ism`'s answers (check.c), for the files
+ * check*.c alone.
  *
  * Threads: any; a team helps. Cost: see check.c and ism.h.
  */
@@ -12,7 +12,7 @@
 
 #include "gpu/host/ism/ism.h"
 
-#define TRIED_LINES 2    /* and SEEN_LINES of a tile are these and the sums */
+#define PROBE_VECTORS 2  /* and SEEN_LINES of a tile are these and the sums */
 #define WHOLE_RATIO 8.0  /* of a residual that is known whole; the contract has 15 */
 #define TERMS_RATIO 20.0 /* n / 2 times it is what the sums of an update may have lost unseen */
 #define WHOLE_TERMS_RATIO 4.0 /* the same of a residual that is known whole */

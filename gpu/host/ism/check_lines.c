@@ -153,9 +153,9 @@ HOST_INLINE void add_seen(const struct R(host_check_product) * product, int64_t 
 {
     const int64_t columns = product->columns, from_ld = product->from_ld, to_ld = product->to_ld;
     const REAL *from = product->from + i * from_ld;
-    REAL *to = product->to, weights[TRIED_LINES][SEEN_ROWS];
+    REAL *to = product->to, weights[PROBE_VECTORS][SEEN_ROWS];
     int64_t j = 0;
-    for (int l = 0; l < TRIED_LINES; l++) {
+    for (int l = 0; l < PROBE_VECTORS; l++) {
         for (int r = 0; r < rows; r++)
             weights[l][r] = product->lines[l * product->ld + i + r];
     }

@@ -31,7 +31,7 @@ struct R(host_check) R(host__check_open)(struct R(host_ism) * ism)
     int64_t ld = host__ld(REAL_PRECISION, ism->n > ism->m ? ism->n : ism->m);
     int64_t step = HOST_ISM_PROBES * ld;
     return (struct R(host_check)){.ism = ism,
-                                  .count = ism->n <= HOST_ISM_PROBES ? ism->n : TRIED_LINES,
+                                  .count = ism->n <= HOST_ISM_PROBES ? ism->n : PROBE_VECTORS,
                                   .ld = ld,
                                   .t = ism->lines,
                                   .tz = ism->lines + step,

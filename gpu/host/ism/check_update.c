@@ -226,9 +226,9 @@ void R(host__check_update_twice)(const struct R(host_check) * check,
 }
 
 /* By the products of one precision; returns |M - I|. */
-static double try_plainly(const struct R(host_check) * check,
-                          const struct R(host_check_weight) * weight,
-                          struct host_ism_verdict *verdict)
+static double check_plainly(const struct R(host_check) * check,
+                            const struct R(host_check_weight) * weight,
+                            struct host_ism_verdict *verdict)
 {
     const struct R(host_ism) *ism = check->ism;
     struct R(host_check) both = *check;
@@ -259,7 +259,7 @@ void R(host__check_update)(const struct R(host_check) * check, struct host_ism_v
 {
     const double n = (double)check->ism->n;
     const struct R(host_check_weight) weight = R(host__check_weigh_terms)(check);
-    double change = try_plainly(check, &weight, verdict);
+    double change = check_plainly(check, &weight, verdict);
     if (!verdict->good || weight.terms <= terms_max(check->ism->n) * (1 + change))
         return;
     /* Is |M - I| too what was lost? */

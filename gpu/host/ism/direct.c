@@ -428,7 +428,7 @@ void R(host__ism_by_solution)(struct R(host_ism) * ism)
     }
     ism->det_ratio = determinant(&work, n, 0);
     host_team_run(ism->team, (n + SOLVE_PIECE - 1) / SOLVE_PIECE, solve_piece, &solution);
-    struct host_ism_verdict verdict = R(host__ism_try_solution)(ism, change);
+    struct host_ism_verdict verdict = R(host__ism_check_solution)(ism, change);
     const bool bounded = verdict.x.finite && verdict.x.exponent <= REAL_MAX_EXP;
     if (bounded ? !verdict.good : any_nan(ism->z, n * n)) {
         refuse_update(ism);

@@ -8,7 +8,7 @@
  * step; at last A is formed, where terms cancel in twice the precision, and inverted as by lu, with
  * the scaling and the repair that lu has. A0_INVERSE alone has no A: there the last algorithm
  * solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in twice the precision. No
- * answer goes out that its trial has not found good.
+ * answer goes out that its check has not found good.
  *
  * Threads: any. Cost: see ism.h; the last algorithm takes lu's 2 n^3 and more.
  */
@@ -332,7 +332,7 @@ static bool follow(struct R(host_ism) * ism, struct host_ism_plan plan,
                      : R(host__ism_block)(ism, plan.block);
     if (!whole)
         return false;
-    *verdict = R(host__ism_try)(ism);
+    *verdict = R(host__ism_check)(ism);
     bool known = !ism->b || ism->a0;
     return verdict->good &&
            (known ? rcond_of(verdict) >= NEAR_ULPS * REAL_EPS : !verdict->singular);
@@ -362,7 +362,7 @@ static bool by_variants(struct R(host_ism) * ism, struct host_ism_plan plan,
     if (!good && repairable(ism, &verdict)) {
         R(host__ism_repair)(ism);
         R(host__ism_no_factors)(ism); /* they are those of the inverse that it was */
-        verdict = R(host__ism_try)(ism);
+        verdict = R(host__ism_check)(ism);
         good = verdict.good && rcond_of(&verdict) >= NEAR_ULPS * REAL_EPS;
         if (good && ism->matrix->outputs[METHOD_ISM_DET_RATIO])
             R(host__ism_determine)(ism, verdict.cancels);

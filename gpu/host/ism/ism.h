@@ -1,5 +1,5 @@
-/* gpu/host/ism/ism.h: the parts of `ism`: the variants, the trial of their answer, and what is done
- * when it fails.
+/* gpu/host/ism/ism.h: the parts of `ism`: the variants, the residual check of their answer, and
+ * what is done when it fails.
  *
  * A = A0 + X Y^T (n x n; X, Y n x m). A0^-1 is a diagonal or is given. With A alone A0 is the
  * diagonal of A, X = A - A0 and Y = I, neither of which is formed.
@@ -34,10 +34,10 @@
 #include "gpu/methods/ism.h"
 
 #define HOST_ISM_RANK 4 /* columns that the fused update takes at once, at most */
-/* Lines of a trial at most; orders up to it are tried whole. */
+/* Probe vectors of a check at most; of orders up to it all of I - X A is computed. */
 #define HOST_ISM_PROBES ISM_PROBES
-#define HOST_ISM_LINES 8   /* arrays of HOST_ISM_PROBES lines that a trial takes */
-#define HOST_ISM_SEEN 3    /* lines that a trial takes of a strip of the inverse */
+#define HOST_ISM_LINES 8   /* arrays of HOST_ISM_PROBES lines that a check takes */
+#define HOST_ISM_SEEN 3    /* lines that a check takes of a strip of the inverse */
 #define HOST_ISM_STRIPS 16 /* of tiles at most: HOST_ISM_SEEN of each fit all arrays but two */
 #define HOST_ISM_THIN 64   /* X and Y of so many columns are transposed first */
 #define HOST_ISM_FUSED_LINES (3 * HOST_ISM_RANK) /* that the fused update takes */
@@ -66,7 +66,7 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
                                struct host_ism_plan plan, bool factors);
 /* No plan takes more, whatever the options are. m >= 1. */
 int64_t host__ism_max_numbers(enum precision precision, int64_t n, int64_t m);
-/* Of its own: A0's diagonal and the trial's lines. */
+/* Of its own: A0's diagonal and the probe vectors. */
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m);
 /* How the inverse is cut into tiles, by strips of rows. */
 struct host_ism_tiles {
@@ -77,7 +77,7 @@ struct host_ism_tiles host__ism_tiles(int64_t n);
 /* Of X and Y balanced (balance.c), behind all others. */
 int64_t host__ism_balance_numbers(int64_t n, int64_t m);
 
-/* How a trial came out. */
+/* How a check came out. */
 struct host_ism_verdict {
     bool good;
     bool cancels;          /* A is known: terms of X Y^T cancel */
@@ -103,7 +103,7 @@ struct R(host_ism) {
     REAL *d, *e;        /* the diagonals of A0 and A0^-1, where b is NULL */
     REAL *u, *r, *v;    /* factors, n x m, m x m and n x m; NULL: unwanted */
     REAL *z;            /* n x n: becomes the inverse */
-    REAL *lines;        /* of a trial */
+    REAL *lines;        /* of a check: probe vectors, and their products */
     bool seen;          /* every tile of z was, since it was made */
     REAL *work;         /* a plan's */
     struct host_team *team;
@@ -176,14 +176,14 @@ void R(host__ism_twice_diagonal)(const struct R(host_ism_twice) * twice);
  * rounding of the result. */
 double R(host__ism_twice_error)(int64_t terms);
 
-/* ---- The trial: trial.c ---- */
+/* ---- The check: check.c ---- */
 
 /* Numbers first to end - 1 of to = those of `count` lines, `step` apart, added in their order. */
 void R(host__ism_add_lines)(const REAL *lines, int64_t count, int64_t step, int64_t first,
                             int64_t end, REAL *restrict to);
-/* Before tiles of z are seen: sets the lines that a trial multiplies by z. n > HOST_ISM_PROBES. */
-void R(host__ism_open_trial)(struct R(host_ism) * ism);
-/* What the trial wants of rows of a tile of z (host__ism_tiles), from its first row on to its last,
+/* Before tiles of z are seen: sets the lines that a check multiplies by z. n > HOST_ISM_PROBES. */
+void R(host__ism_open_check)(struct R(host_ism) * ism);
+/* What the check wants of rows of a tile of z (host__ism_tiles), from its first row on to its last,
  * best while they are in a cache. Where all were seen, which `seen` says, it makes no pass over z.
  */
 void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t rows,
@@ -192,12 +192,12 @@ void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t 
  * numbers are multiplied by it; with A0_INVERSE alone by A0^-1 - Z (I + X Y^T A0^-1). 4 to 12 n^2 +
  * 8 n m operations; where terms of X Y^T or X Y^T A0^-1 may cancel, 24 to 36 n^2 and as many n m
  * more. */
-struct host_ism_verdict R(host__ism_try)(struct R(host_ism) * ism);
+struct host_ism_verdict R(host__ism_check)(struct R(host_ism) * ism);
 /* The same with A0_INVERSE alone, in twice the precision. change: |X Y^T A0^-1|. */
-struct host_ism_verdict R(host__ism_try_solution)(struct R(host_ism) * ism, double change);
-/* Is an update of A0^-1 alone good beyond doubt, by what a trial of one precision has measured? */
+struct host_ism_verdict R(host__ism_check_solution)(struct R(host_ism) * ism, double change);
+/* Is an update of A0^-1 alone good beyond doubt, by what a check of one precision has measured? */
 bool R(host__ism_update_holds)(int64_t n, const struct host_small_measured *of);
-/* Two lines of a trial, by rows. */
+/* Two probe vectors, by rows. */
 void R(host__ism_weights)(int64_t n, REAL (*lines)[2]);
 /* Is z A0 + X Y^T, but for rounding? Only where terms of X Y^T may cancel is it tried, on lines as
  * above, in twice the precision. lines are used up. */

@@ -1,5 +1,6 @@
 /* gpu/host/ism/twice.c: lines times a matrix in twice the precision, for what `ism` does where
- * terms may cancel: the trial of an update, and the matrix M of the last algorithm. See ism.h.
+ * terms may cancel: the residual check of an update, and the matrix M of the last algorithm. See
+ * ism.h.
  *
  * In FP64 sums of products have their rounding errors beside them: T. Ogita, S. M. Rump and
  * S. Oishi, "Accurate Sum and Dot Product" (2005), algorithm 5.3. In FP32 they are sums of doubles.

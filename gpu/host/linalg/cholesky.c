@@ -31,7 +31,7 @@
 #define COLUMN_ULPS (4 * CHOLESKY_RCOND_ULPS)
 #define AVERAGED_ULPS 4 /* halves that differ by so many units still count as equal */
 
-/* A matrix on trial, and its way into and out of scratch; a piece is a row of tiles. */
+/* A matrix that is examined, and its way into and out of scratch; a piece is a row of tiles. */
 struct candidate {
     const REAL *a;
     int64_t n, ld;
@@ -48,7 +48,7 @@ static int64_t tile_rows(int64_t n)
     return (n + TILE - 1) / TILE;
 }
 
-/* ---- Trial ---- */
+/* ---- Is it a case for Cholesky? ---- */
 
 /* image[i][j] = A's entry (column + j, row + i): a tile's mirror image, read row by row, for rows
  * whose distance is a power of two would meet in one set of the cache. */
@@ -233,7 +233,7 @@ static bool invert(const struct host_matrix *matrix, struct host_norm norm, REAL
     R(host__large_potri)(work.team, n, work.a, work.ld, work.lines);
     host_team_run(work.team, tile_rows(n), mirror_row, &candidate);
     struct host_answered answered = R(host__answer)(matrix, &work, HOST_ROW_MAJOR, scaling, norm,
-                                                    METHOD_ALGORITHM_CHOLESKY, HOST_TRY);
+                                                    METHOD_ALGORITHM_CHOLESKY, HOST_CHECK);
     return answered.rcond >= CHOLESKY_RCOND_ULPS * (double)REAL_EPS;
 }
 

@@ -424,7 +424,7 @@ static struct stored store_inverse(const struct host_matrix *matrix,
     } else {
         R(host__copy)(work->team, work->a, work->ld, stored.x, n, n, factor);
     }
-    REAL *signed_sums = n >= HOST_TRIED_ORDER_MIN ? work->lines + work->ld : NULL;
+    REAL *signed_sums = n >= HOST_CHECKED_ORDER_MIN ? work->lines + work->ld : NULL;
     REAL sum = largest_sum(work->team, stored.x, n, stored.ld, 1, work->lines, signed_sums);
     stored.norm = norm_of_sum(work->team, sum, stored.x, n, stored.ld, work->lines);
     return stored;
@@ -438,8 +438,8 @@ struct host_answered R(host__answer)(const struct host_matrix *matrix,
     int64_t n = matrix->n;
     struct stored stored = store_inverse(matrix, work, order, scaling);
     REAL rcond = R(host__rcond)(norm, stored.norm);
-    bool lost = false, tried = trust == HOST_TRY && n >= HOST_TRIED_ORDER_MIN;
-    if (trust == HOST_DOUBT || (tried && !plausible(matrix, work, norm, stored.norm))) {
+    bool lost = false, tried = trust == HOST_CHECK && n >= HOST_CHECKED_ORDER_MIN;
+    if (trust == HOST_UNVERIFIED || (tried && !plausible(matrix, work, norm, stored.norm))) {
         R(host__copy)
         (work->team, stored.x, stored.ld, work->a, work->ld, n, REAL_LDEXP(1, -scaling));
         if (R(host__refine)(matrix, work, scaling, norm)) {

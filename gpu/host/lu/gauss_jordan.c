@@ -271,11 +271,11 @@ static void run(const struct host_matrix *matrix)
         info = invert_scaled(matrix, &work, scaling, &grown);
     }
     double bound = ldexp(HOST_GROWTH_PASSING_MAX * norm.fraction, norm.exponent + scaling);
-    bool unverified = n >= HOST_TRIED_ORDER_MIN && !((double)grown <= bound);
+    bool unverified = n >= HOST_CHECKED_ORDER_MIN && !((double)grown <= bound);
     if (info == 0)
         R(host__answer)
     (matrix, &work, HOST_ROW_MAJOR, scaling, norm, METHOD_ALGORITHM_GAUSS_JORDAN,
-     unverified ? HOST_DOUBT : HOST_TRY);
+     unverified ? HOST_UNVERIFIED : HOST_CHECK);
     else if (info > 0) R(host__lu)(matrix, norm);
     else R(host__refuse)(matrix, info, METHOD_ALGORITHM_GAUSS_JORDAN);
 }

@@ -121,11 +121,11 @@ static struct made make(const struct host_matrix *matrix, const struct R(host_wo
         outcome = invert(matrix, work, scaling, norm);
     }
     if (outcome.info && outcome.grown && R(host__invert_anew)(matrix, work, scaling, norm))
-        return (struct made){.order = HOST_ROW_MAJOR, .scaling = scaling, .trust = HOST_TRY};
+        return (struct made){.order = HOST_ROW_MAJOR, .scaling = scaling, .trust = HOST_CHECK};
     return (struct made){.info = outcome.info,
                          .order = HOST_COLUMN_MAJOR,
                          .scaling = scaling,
-                         .trust = outcome.grown ? HOST_DOUBT : HOST_TRY};
+                         .trust = outcome.grown ? HOST_UNVERIFIED : HOST_CHECK};
 }
 
 static void by_lapack(const struct host_matrix *matrix, struct host_norm norm)

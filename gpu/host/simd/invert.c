@@ -255,7 +255,7 @@ HOST_INLINE void fetch_next(const struct R(host_small_group) * group, int64_t n,
 
 /* ---- After ---- */
 
-/* What the trial needs, in the order of the rows and columns as they stand: t goes to next, A t to
+/* What the check needs, in the order of the rows and columns as they stand: t goes to next, A t to
  * ends. */
 HOST_INLINE void arrange(const struct work *work)
 {
@@ -320,7 +320,7 @@ HOST_INLINE void store(const struct work *work, int lane, REAL *restrict x)
 HOST_INLINE void invert_order(struct R(host_small_group) * group, int64_t n, void *scratch)
 {
     struct work work = carve(n, scratch);
-    bool tried = n >= HOST_TRIED_ORDER_MIN;
+    bool tried = n >= HOST_CHECKED_ORDER_MIN;
     int64_t k = 0;
     load(&work, group->a);
     measure(&work, tried);

@@ -264,10 +264,10 @@ HOST_INLINE void times_b(const struct update *work, const V *restrict line, V *r
     }
 }
 
-/* ---- A trial of all rows ---- */
+/* ---- A check of all rows ---- */
 
 /* Row i of B - Z M, and of M - I, added to columns' sums; Z's is used up. */
-HOST_INLINE void try_row(struct update *work, int64_t i, int64_t m)
+HOST_INLINE void check_row(struct update *work, int64_t i, int64_t m)
 {
     const int64_t n = work->n;
     V *restrict errors = work->lines, *restrict changes = work->lines + n;
@@ -289,7 +289,7 @@ HOST_INLINE void try_row(struct update *work, int64_t i, int64_t m)
         changes[j] += magnitude(work->row[j]);
 }
 
-/* ---- A trial of two lines ---- */
+/* ---- A check of two lines ---- */
 
 HOST_INLINE void add_lines(struct update *work, const REAL weights[2])
 {
@@ -329,7 +329,7 @@ HOST_INLINE void find_change(struct update *work, int64_t m)
     work->change = sum;
 }
 
-HOST_INLINE void try_lines(struct update *work, REAL (*weights)[2], int64_t m)
+HOST_INLINE void check_probes(struct update *work, REAL (*weights)[2], int64_t m)
 {
     const int64_t n = work->n;
     V *rest = work->rest, thin[WIDE]; /* find_change uses it too */
@@ -372,7 +372,7 @@ HOST_INLINE void update_rank(struct R(host_small_update) * group, int64_t n, int
         make_row(&work, i, m);
         store_row(work.row, i, n, group->z);
         if (whole)
-            try_row(&work, i, m);
+            check_row(&work, i, m);
         else
             add_lines(&work, group->weights[i]);
     }
@@ -381,7 +381,7 @@ HOST_INLINE void update_rank(struct R(host_small_update) * group, int64_t n, int
         work.error = largest_of(&work, work.lines);
         work.change = largest_of(&work, work.lines + n);
     } else {
-        try_lines(&work, group->weights, m);
+        check_probes(&work, group->weights, m);
     }
     for (int lane = 0; lane < LANES; lane++) {
         group->good[lane] = work.good[lane] != 0;

@@ -7,8 +7,8 @@
  * size.
  *
  * Dominant matrices take the two sweeps, others the minors. A way that divides by zero, overflows,
- * or fails its trial leaves the matrix to the next one; the minors, which never divide by a pivot,
- * are the last.
+ * or fails its residual check leaves the matrix to the next one; the minors, which never divide by
+ * a pivot, are the last.
  *
  * Threads: any; a team writes large blocks. Cost: O(n), and for a block a multiplication and a
  * store an entry (merging: O(n log n), and about two products and sums an entry).

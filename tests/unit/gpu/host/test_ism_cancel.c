@@ -1,5 +1,5 @@
 /* `ism` with A known where columns of X Y^T cancel among themselves, and are far larger than A: no
- * sum of them in one precision tells what A is. And the lines of a trial, whose errors may be the
+ * sum of them in one precision tells what A is. And the probe vectors, whose errors may be the
  * same in all rows there. */
 #include <math.h>
 #include <setjmp.h>

@@ -351,7 +351,7 @@ static void test_det_ratio_of_the_least_number(void **state)
     }
 }
 
-/* An A0_INVERSE in range, a column of which has a sum that is not, and no change: no trial can
+/* An A0_INVERSE in range, a column of which has a sum that is not, and no change: no check can
  * measure it, and it comes back. */
 static void test_column_sum_beyond_the_range(void **state)
 {

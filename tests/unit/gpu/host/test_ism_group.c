@@ -278,7 +278,7 @@ static void try_made(int64_t n, int64_t m, const float *b, const float *x, const
     workers_destroy(&pool);
 }
 
-/* Opposed columns whose terms a trial of two lines did not see (52 times the contract's unit), and
+/* Opposed columns whose terms a check of two lines did not see (52 times the contract's unit), and
  * m > n (16 times). */
 static void test_made(void **state)
 {

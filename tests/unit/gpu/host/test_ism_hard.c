@@ -37,7 +37,7 @@ static struct ismtest_problem cancelling(enum precision precision, enum ismtest_
     return problem;
 }
 
-/* What is left of A0 + X Y^T may be a few ulps of A0: no trial may take chance for agreement. */
+/* What is left of A0 + X Y^T may be a few ulps of A0: no check may take chance for agreement. */
 static void test_cancellation(void **state)
 {
     (void)state;
