@@ -68,15 +68,15 @@ static int exponent_of(REAL number)
     return exponent;
 }
 
-/* What the levels of lines begin with. */
-#define UNLEVELLED REAL_C(-0x1p20)
+/* What the exponents of lines begin with. */
+#define NO_SCALING REAL_C(-0x1p20)
 
 /* The exponents of what brings the largest number of each row of a, and then of each column, to 1/2
- * or more and less than 1. Those of lines of zeros are UNLEVELLED. */
-static void find_levels(const REAL *a, int64_t n, REAL *rows, REAL *columns)
+ * or more and less than 1. Those of lines of zeros are NO_SCALING. */
+static void find_equilibration(const REAL *a, int64_t n, REAL *rows, REAL *columns)
 {
     for (int64_t i = 0; i < n; i++)
-        rows[i] = columns[i] = UNLEVELLED;
+        rows[i] = columns[i] = NO_SCALING;
     for (int64_t i = 0; i < n; i++) {
         REAL largest = 0;
         for (int64_t j = 0; j < n; j++)
@@ -93,10 +93,10 @@ static void find_levels(const REAL *a, int64_t n, REAL *rows, REAL *columns)
     }
 }
 
-/* work->a = a with levelled lines, none of which has zeros alone. *lost: a number cannot be had
+/* work->a = a with equilibrated lines, none of which has zeros alone. *lost: a number cannot be had
  * back. Returns the exponent of the power of two that the determinant then lacks. */
-static int64_t set_level(const struct R(host_work) * work, const REAL *a, int64_t n,
-                         const REAL *rows, const REAL *columns, bool *lost)
+static int64_t equilibrate(const struct R(host_work) * work, const REAL *a, int64_t n,
+                           const REAL *rows, const REAL *columns, bool *lost)
 {
     int64_t total = 0;
     *lost = false;
@@ -130,19 +130,19 @@ static bool is_far(const REAL *a, int64_t ld, int64_t n)
 }
 
 /* The determinant of a, whose lines are far apart in size: the rows, then the columns of what is
- * factored are levelled. NaN where that loses numbers, or a zero pivot may be one that is below the
- * range. */
-static struct host_ism_product levelled_determinant_of(const struct R(host_work) * work,
-                                                       const REAL *a, int64_t n)
+ * factored are equilibrated. NaN where that loses numbers, or a zero pivot may be one that is below
+ * the range. */
+static struct host_ism_product equilibrated_determinant_of(const struct R(host_work) * work,
+                                                           const REAL *a, int64_t n)
 {
     REAL *rows = work->lines, *columns = rows + work->ld;
-    find_levels(a, n, rows, columns);
+    find_equilibration(a, n, rows, columns);
     for (int64_t i = 0; i < n; i++) {
-        if (rows[i] == UNLEVELLED || columns[i] == UNLEVELLED)
+        if (rows[i] == NO_SCALING || columns[i] == NO_SCALING)
             return (struct host_ism_product){0};
     }
     bool lost;
-    const int64_t exponent = set_level(work, a, n, rows, columns, &lost);
+    const int64_t exponent = equilibrate(work, a, n, rows, columns, &lost);
     const bool far = is_far(work->a, work->ld, n);
     R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots);
     const struct host_norm bound = {.fraction = (double)n, .exponent = 0};
@@ -155,7 +155,7 @@ static struct host_ism_product levelled_determinant_of(const struct R(host_work)
 
 /* The same, scaled as lu scales: from the lower end of the range always, from the upper one where
  * it overflows on its way, lest small entries are lost. A pivot may still be denormal and have no
- * reciprocal, or so small that digits are lost, or zero by that: then by levelled lines. */
+ * reciprocal, or so small that digits are lost, or zero by that: then by equilibrated lines. */
 static struct host_ism_product safe_determinant_of(const struct R(host_work) * work, const REAL *a,
                                                    int64_t n)
 {
@@ -166,7 +166,7 @@ static struct host_ism_product safe_determinant_of(const struct R(host_work) * w
         product = determinant_of(work, a, n, norm, scaling);
     const bool unverified =
         !isfinite(product.fraction) || (product.fraction == 0 && is_far(a, n, n));
-    return unverified ? levelled_determinant_of(work, a, n) : product;
+    return unverified ? equilibrated_determinant_of(work, a, n) : product;
 }
 
 /* ---- A formed ---- */

@@ -1,5 +1,5 @@
-/* gpu/host/ism/ism.c: `ism`: reads what is given, balances X and Y, goes the algorithms that ism.h
- * offers until one leads to a good inverse, and reports.
+/* gpu/host/ism/ism.c: `ism`: reads what is given, scales columns of X and Y, goes the algorithms
+ * that ism.h offers until one leads to a good inverse, and reports.
  *
  * Small updates of a known inverse go as many at once as a vector has lanes (simd/update.c); what
  * is not good beyond doubt there, and all others, alone. Algorithms, in the order they are tried:
@@ -72,8 +72,9 @@ static int64_t work_numbers(int64_t n, int64_t m, int64_t planned, bool factors)
                : numbers;
 }
 
-/* Are X and Y balanced? Where they are thin, which takes little, or where no A could be formed. */
-static bool balances(int64_t m, uint32_t inputs)
+/* Are the columns of X and Y scaled? Where they are thin, which takes little, or where no A could
+ * be formed. */
+static bool scales_columns(int64_t m, uint32_t inputs)
 {
     const uint32_t both = METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A0_DENSE);
     return (inputs & METHOD_INPUT(METHOD_ISM_X)) != 0 &&
@@ -81,7 +82,7 @@ static bool balances(int64_t m, uint32_t inputs)
 }
 
 /* Layout: the matrix's own numbers and the work of a plan, or what lu takes; the inverse where it
- * is not wanted; X and Y balanced. These are the bytes without the last. */
+ * is not wanted; X and Y with scaled columns. These are the bytes without the last. */
 static int64_t first_bytes(int64_t n, int64_t own, int64_t work, bool inverse_wanted)
 {
     int64_t bytes, dense = R(host__lu_scratch_bytes)(n, 0), inverse = 0;
@@ -98,10 +99,10 @@ static int64_t first_bytes(int64_t n, int64_t own, int64_t work, bool inverse_wa
 }
 
 /* `lanes`: what a group of small updates takes, which has nothing else then. */
-static int64_t whole_bytes(int64_t first, int64_t balanced, int64_t lanes)
+static int64_t whole_bytes(int64_t first, int64_t scaled, int64_t lanes)
 {
     int64_t bytes;
-    if (first < 0 || balanced < 0 || !checked_mul(balanced, (int64_t)sizeof(REAL), &bytes) ||
+    if (first < 0 || scaled < 0 || !checked_mul(scaled, (int64_t)sizeof(REAL), &bytes) ||
         !checked_add(first, bytes, &bytes))
         return -1;
     return max_i64(bytes, lanes);
@@ -118,11 +119,11 @@ static int64_t scratch_bytes(int64_t n, int64_t m)
 {
     if (n > METHOD_ISM_ORDER_MAX || m > METHOD_ISM_ORDER_MAX)
         return -1;
-    int64_t balanced = host__ism_balance_numbers(n, m), lanes = lanes_bytes(n, m);
+    int64_t scaled = host__ism_scaling_numbers(n, m), lanes = lanes_bytes(n, m);
     m = m > 0 ? m : n;
     int64_t work = work_numbers(n, m, host__ism_max_numbers(REAL_PRECISION, n, m), true);
     int64_t own = host__ism_own_numbers(REAL_PRECISION, n, m);
-    return whole_bytes(first_bytes(n, own, work, false), balanced, lanes);
+    return whole_bytes(first_bytes(n, own, work, false), scaled, lanes);
 }
 
 static int64_t task_scratch_bytes(const struct host_task *task)
@@ -137,7 +138,7 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     int64_t work = work_numbers(n, m, planned, factors);
     int64_t first =
         first_bytes(n, own, work, (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
-    return whole_bytes(first, balances(m, task->inputs) ? host__ism_balance_numbers(n, m) : 0,
+    return whole_bytes(first, scales_columns(m, task->inputs) ? host__ism_scaling_numbers(n, m) : 0,
                        lanes_bytes(n, m));
 }
 
@@ -238,7 +239,8 @@ static struct R(host_ism) open(const struct host_matrix *matrix)
     return ism;
 }
 
-/* What lies behind the plan's work: the inverse, where nobody wants it, and X and Y balanced. */
+/* What lies behind the plan's work: the inverse, where nobody wants it, and X and Y with scaled
+ * columns. */
 static void open_rest(struct R(host_ism) * ism, struct host_ism_plan plan, uint32_t inputs)
 {
     unsigned char *scratch = ism->matrix->scratch;
@@ -248,8 +250,8 @@ static void open_rest(struct R(host_ism) * ism, struct host_ism_plan plan, uint3
     const int64_t work = work_numbers(ism->n, ism->m, planned, factors);
     if (!wanted)
         ism->z = (REAL *)(scratch + first_bytes(ism->n, own, work, true));
-    REAL *balanced = (REAL *)(scratch + first_bytes(ism->n, own, work, wanted));
-    if (balances(ism->m, inputs) && R(host__ism_balance)(ism, balanced))
+    REAL *scaled = (REAL *)(scratch + first_bytes(ism->n, own, work, wanted));
+    if (scales_columns(ism->m, inputs) && R(host__ism_scale_columns)(ism, scaled))
         set_thin(ism);
 }
 

@@ -74,8 +74,8 @@ struct host_ism_tiles {
     int64_t down, across;  /* tiles */
 };
 struct host_ism_tiles host__ism_tiles(int64_t n);
-/* Of X and Y balanced (balance.c), behind all others. */
-int64_t host__ism_balance_numbers(int64_t n, int64_t m);
+/* Of X and Y with scaled columns (column_scaling.c), behind all others. */
+int64_t host__ism_scaling_numbers(int64_t n, int64_t m);
 
 /* How a check came out. */
 struct host_ism_verdict {
@@ -96,7 +96,7 @@ struct R(host_ism) {
     const struct host_matrix *matrix;
     int64_t n, m, ld;      /* ld: of arrays with lines of n numbers */
     const REAL *a;         /* n x n: A alone; else NULL */
-    const REAL *x, *y;     /* as given, or balanced */
+    const REAL *x, *y;     /* as given, or with scaled columns */
     const int32_t *shifts; /* m: column c of x is that given times 2^shifts[c]; NULL: as given */
     REAL *xt, *yt;      /* X^T and Y^T, m x n, zeros behind their lines; NULL: m > HOST_ISM_THIN */
     const REAL *a0, *b; /* n x n: A0 and A0^-1 as given; NULL: A0 is diagonal */
@@ -136,12 +136,12 @@ void R(host__ism_by_lu)(struct R(host_ism) * ism);
 /* The same with A0_INVERSE alone, by a solution of Z (I + X Y^T A0^-1) = A0^-1. */
 void R(host__ism_by_solution)(struct R(host_ism) * ism);
 
-/* ---- X and Y balanced: balance.c ---- */
+/* ---- X and Y with scaled columns: column_scaling.c ---- */
 
 /* Brings columns of X and Y that are of far different sizes to one size: x and y, where it returns
- * true, are then the copies, which take host__ism_balance_numbers. lines are used up. */
-bool R(host__ism_balance)(struct R(host_ism) * ism, REAL *copies);
-/* Makes those factors of the balanced X and Y that are wanted factors of the given ones. */
+ * true, are then the copies, which take host__ism_scaling_numbers. lines are used up. */
+bool R(host__ism_scale_columns)(struct R(host_ism) * ism, REAL *copies);
+/* Makes those factors of the scaled X and Y that are wanted factors of the given ones. */
 void R(host__ism_restore_factors)(const struct R(host_ism) * ism);
 
 /* ---- The variants: false when a block is singular. z and det_ratio are set. ---- */

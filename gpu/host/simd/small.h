@@ -26,7 +26,7 @@
 
 #define HOST_SMALL_ORDER_MAX 32
 #define HOST_SMALL_VECTOR_BYTES 64 /* of the widest code */
-/* A column of X and one of Y are balanced where one is so many binary places larger. */
+/* A column of X and one of Y are scaled where one is so many binary places larger. */
 #define HOST_SMALL_APART(max_exp) ((max_exp) / 4)
 #define HOST_SMALL_UPDATE_RANK 8 /* columns of X and Y that an update has at most */
 

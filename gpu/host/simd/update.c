@@ -63,7 +63,7 @@ HOST_INLINE V largest_of(struct update *work, const V *numbers)
 
 /* ---- What is given ---- */
 
-/* A lane whose columns of X and Y are apart (ism/balance.c) is good no longer. */
+/* A lane whose columns of X and Y are apart (ism/column_scaling.c) is good no longer. */
 HOST_INLINE void load_thin(struct update *work, const REAL *const *x, const REAL *const *y,
                            int64_t m)
 {

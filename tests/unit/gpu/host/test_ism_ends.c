@@ -267,8 +267,8 @@ static void test_det_ratio_of_denormal_lines(void **state)
     }
 }
 
-/* Pivots that are zero only because they are below the range, and lines that are levelled together
- * or not at all. s: the least number; l: near the largest; t: their product by four. */
+/* Pivots that are zero only because they are below the range, and lines that are equilibrated
+ * together or not at all. s: the least number; l: near the largest; t: their product by four. */
 static void test_det_ratio_of_vanished_pivots(void **state)
 {
     (void)state;

@@ -24,7 +24,7 @@ enum kind {
     PLAIN,
     NOT_FINITE, /* a NaN in A0^-1 */
     BEYOND,     /* entries whose sums overflow */
-    APART,      /* X huge and Y tiny: balanced, and then good */
+    APART,      /* X huge and Y tiny: scaled, and then good */
     CANCELLING, /* two columns of X Y^T that cancel but for rounding; good in twice the precision */
     SINGULAR,   /* I + X Y^T A0^-1 is */
     NEARLY,     /* the same but for rounding */

@@ -1,4 +1,4 @@
-/* gpu/host/ism/balance.c: columns of X and Y whose sizes are far apart, brought to one size.
+/* gpu/host/ism/column_scaling.c: columns of X and Y whose sizes are far apart, brought to one size.
  *
  * X Y^T stays what it is where column c of X is multiplied by 2^s and that of Y by 2^-s. But what
  * is computed are sums over a column of X alone, and products of it, or of one of Y, with A0^-1:
@@ -127,7 +127,7 @@ static void copy_shifted(const struct R(host_ism) * ism, const REAL *from, int s
     }
 }
 
-bool R(host__ism_balance)(struct R(host_ism) * ism, REAL *copies)
+bool R(host__ism_scale_columns)(struct R(host_ism) * ism, REAL *copies)
 {
     const int64_t n = ism->n, m = ism->m;
     REAL *x = ism->lines, *y = ism->lines + m;
