@@ -1,10 +1,10 @@
 /* gpu/host/ism/block.c: the variants of `ism` by blocks (ism.h), made of OpenBLAS's products.
  *
- * A block's step is cut into pieces: lines of earlier blocks, columns of n, tiles of the coupling
- * matrix, rows of the factors. What pieces there are follows from n, m and the block, so the bits
- * do not depend on who helps; products are OpenBLAS's gemm, whose bits depend neither on alignment
- * nor on leading dimensions, so inputs are used where they lie. The last product of a single block
- * is panels.h's: (G R)^T and K are packed into places that are done with.
+ * A block's step is cut into pieces: lines of earlier blocks, columns of n, tiles of the
+ * capacitance matrix, rows of the factors. What pieces there are follows from n, m and the block,
+ * so the bits do not depend on who helps; products are OpenBLAS's gemm, whose bits depend neither
+ * on alignment nor on leading dimensions, so inputs are used where they lie. The last product of a
+ * single block is panels.h's: (G R)^T and K are packed into places that are done with.
  *
  * Threads: any; the pieces run on a team. Cost: see ism.h.
  */
@@ -24,25 +24,25 @@
 
 #include "gpu/host/base/by_precision.h"
 
-#define LINES_PIECE 128    /* lines of earlier blocks */
-#define COLUMNS_PIECE 256  /* of n, at most */
-#define COUPLE_PIECE 64    /* lines of a block */
-#define COUPLE_COLUMNS 256 /* of a tile of a block's coupling matrix */
-#define COUPLE_PIECES 64   /* of all tiles, about, */
-#define COUPLE_DEPTH 128   /* which take so much of n at least */
-#define ADD_LINES 16       /* of the sum of their parts */
+#define LINES_PIECE 128         /* lines of earlier blocks */
+#define COLUMNS_PIECE 256       /* of n, at most */
+#define CAPACITANCE_PIECE 64    /* lines of a block */
+#define CAPACITANCE_COLUMNS 256 /* of a tile of a block's capacitance matrix */
+#define CAPACITANCE_PIECES 64   /* of all tiles, about, */
+#define CAPACITANCE_DEPTH 128   /* which take so much of n at least */
+#define ADD_LINES 16            /* of the sum of their parts */
 #define PACK_PIECE (2 * HOST_PANEL_COLUMNS_MAX)
 #define ROWS_AT_ONCE 128 /* of a tile: so much of it stays in the second cache */
 #define STRIP 8          /* rows of X or Y that are transposed together */
 
-/* Columns of a block of the coupling matrix's inverse: half of what lu takes, for all else waits
+/* Columns of a block of the capacitance matrix's inverse: half of what lu takes, for all else waits
  * for it, and it is a small part of the work. */
 static int64_t inverse_block(int64_t order)
 {
     return order < 1024 ? 32 : 64;
 }
 
-static int64_t couple_rows(int64_t count)
+static int64_t capacitance_rows(int64_t count)
 {
     return count < 512 ? 64 : 128;
 }
@@ -212,7 +212,7 @@ static void make_block(void *context, int64_t index)
 
 /* How (I + Y_k^T G_k)^T is cut: into tiles, and the sum over n of each into parts where there are
  * few tiles. The parts lie where (G R)_k^T will. */
-struct coupling {
+struct capacitance {
     const struct step *step;
     int64_t rows, columns; /* of a tile */
     int64_t across, tiles;
@@ -220,67 +220,68 @@ struct coupling {
     REAL *to;
 };
 
-static struct coupling coupling_of(const struct step *step)
+static struct capacitance capacitance_of(const struct step *step)
 {
     const int64_t n = step->ism->n, count = step->count;
-    struct coupling coupling = {
-        .step = step, .rows = couple_rows(count), .columns = COUPLE_COLUMNS};
+    struct capacitance capacitance = {
+        .step = step, .rows = capacitance_rows(count), .columns = CAPACITANCE_COLUMNS};
     if (step->ism->a) /* columns of w, which are copied whole */
-        coupling.columns = count;
-    coupling.across = pieces(count, coupling.columns);
-    coupling.tiles = pieces(count, coupling.rows) * coupling.across;
-    coupling.parts = min_i64(COUPLE_PIECES / coupling.tiles, n / COUPLE_DEPTH);
-    coupling.parts = max_i64(min_i64(coupling.parts, step->ism->ld / step->ldb), 1);
+        capacitance.columns = count;
+    capacitance.across = pieces(count, capacitance.columns);
+    capacitance.tiles = pieces(count, capacitance.rows) * capacitance.across;
+    capacitance.parts = min_i64(CAPACITANCE_PIECES / capacitance.tiles, n / CAPACITANCE_DEPTH);
+    capacitance.parts = max_i64(min_i64(capacitance.parts, step->ism->ld / step->ldb), 1);
     if (step->ism->a)
-        coupling.parts = 1;
-    coupling.depth = pieces(n, coupling.parts);
-    coupling.parts = pieces(n, coupling.depth);
-    coupling.to = coupling.parts > 1 ? step->gr + step->first * step->ism->ld : step->inverse;
-    return coupling;
+        capacitance.parts = 1;
+    capacitance.depth = pieces(n, capacitance.parts);
+    capacitance.parts = pieces(n, capacitance.depth);
+    capacitance.to = capacitance.parts > 1 ? step->gr + step->first * step->ism->ld : step->inverse;
+    return capacitance;
 }
 
 /* A part of a tile. */
 static void couple(void *context, int64_t index)
 {
-    const struct coupling *coupling = context;
-    const struct step *step = coupling->step;
+    const struct capacitance *capacitance = context;
+    const struct step *step = capacitance->step;
     const struct R(host_ism) *ism = step->ism;
-    const int64_t tile = index % coupling->tiles, part = index / coupling->tiles;
-    const int64_t line = tile / coupling->across * coupling->rows;
-    const int64_t column = tile % coupling->across * coupling->columns;
-    const int64_t rows = min_i64(coupling->rows, step->count - line), at = part * coupling->depth;
-    REAL *to = coupling->to + (part * step->count + line) * step->ldb + column;
+    const int64_t tile = index % capacitance->tiles, part = index / capacitance->tiles;
+    const int64_t line = tile / capacitance->across * capacitance->rows;
+    const int64_t column = tile % capacitance->across * capacitance->columns;
+    const int64_t rows = min_i64(capacitance->rows, step->count - line),
+                  at = part * capacitance->depth;
+    REAL *to = capacitance->to + (part * step->count + line) * step->ldb + column;
     if (ism->a)
         times_y(step, step->w + line * ism->ld, ism->ld, rows, to);
     else
         R(host__product)
-    (false, false, rows, min_i64(coupling->columns, step->count - column),
-     min_i64(coupling->depth, ism->n - at), 1, step->w + line * ism->ld + at, ism->ld,
+    (false, false, rows, min_i64(capacitance->columns, step->count - column),
+     min_i64(capacitance->depth, ism->n - at), 1, step->w + line * ism->ld + at, ism->ld,
      ism->y + at * ism->m + step->first + column, ism->m, 0, to, step->ldb);
 }
 
 /* Lines of the parts' sum, and of I. */
 static void add_parts(void *context, int64_t index)
 {
-    const struct coupling *coupling = context;
-    const struct step *step = coupling->step;
+    const struct capacitance *capacitance = context;
+    const struct step *step = capacitance->step;
     const int64_t ldb = step->ldb, first = index * ADD_LINES;
     const int64_t end = min_i64(first + ADD_LINES, step->count);
     for (int64_t i = first; i < end; i++) {
         REAL *to = step->inverse + i * ldb;
-        if (coupling->parts > 1)
+        if (capacitance->parts > 1)
             R(host__ism_add_lines)
-        (coupling->to + i * ldb, coupling->parts, step->count * ldb, 0, step->count, to);
+        (capacitance->to + i * ldb, capacitance->parts, step->count * ldb, 0, step->count, to);
         to[i] += 1;
     }
 }
 
 static void couple_all(const struct step *step)
 {
-    struct coupling coupling = coupling_of(step);
+    struct capacitance capacitance = capacitance_of(step);
     struct host_team *team = step->ism->team;
-    host_team_run(team, coupling.tiles * coupling.parts, couple, &coupling);
-    host_team_run(team, pieces(step->count, ADD_LINES), add_parts, &coupling);
+    host_team_run(team, capacitance.tiles * capacitance.parts, couple, &capacitance);
+    host_team_run(team, pieces(step->count, ADD_LINES), add_parts, &capacitance);
 }
 
 /* Columns of (G R)_k^T; inverse is R_k^T. */
@@ -532,11 +533,11 @@ static void advance_columns(void *context, int64_t index)
 }
 
 /* Lines of I + Y_k^T G. */
-static void couple_rows_piece(void *context, int64_t index)
+static void add_capacitance_rows(void *context, int64_t index)
 {
     const struct step *step = context;
     const struct R(host_ism) *ism = step->ism;
-    int64_t line = index * COUPLE_PIECE, rows = min_i64(COUPLE_PIECE, step->count - line);
+    int64_t line = index * CAPACITANCE_PIECE, rows = min_i64(CAPACITANCE_PIECE, step->count - line);
     int64_t ldb = step->ldb;
     REAL *to = step->inverse + line * ldb;
     if (ism->a)
@@ -582,7 +583,8 @@ bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block)
         step.count = min_i64(block, ism->m - step.first);
         host_team_run(ism->team, pieces(n, LINES_PIECE), advance_rows, &step);
         host_team_run(ism->team, pieces(n, COLUMNS_PIECE), advance_columns, &step);
-        host_team_run(ism->team, pieces(step.count, COUPLE_PIECE), couple_rows_piece, &step);
+        host_team_run(ism->team, pieces(step.count, CAPACITANCE_PIECE), add_capacitance_rows,
+                      &step);
         if (!invert(ism, step.count, step.inverse, step.ldb, step.inverting))
             return false;
         host_team_run(ism->team, pieces(n, LINES_PIECE), take_step, &step);

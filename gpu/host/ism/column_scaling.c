@@ -16,7 +16,7 @@
  * column off, what is lost is less than 2^-500 of it (FP32: 2^-40).
  *
  * Columns that are nearer to each other, as they nearly always are, stay as they are, and so do all
- * bits of the answer. Elsewhere the coupling matrix may be pivoted in another order.
+ * bits of the answer. Elsewhere the capacitance matrix may be pivoted in another order.
  *
  * Threads: any, each on its own matrix. Cost: 2 n m comparisons; where there is something to do,
  * two copies of X and Y.

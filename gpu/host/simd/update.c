@@ -174,7 +174,7 @@ HOST_INLINE void invert_block(struct update *work, int64_t m)
 }
 
 /* R, and G R in the place of G. */
-HOST_INLINE void couple(struct update *work, int64_t m)
+HOST_INLINE void form_capacitance(struct update *work, int64_t m)
 {
     const int64_t n = work->n;
     for (int64_t c = 0; c < m * m; c++)
@@ -365,7 +365,7 @@ HOST_INLINE void update_rank(struct R(host_small_update) * group, int64_t n, int
     gather(group->b, 0, n * n, work.b);
     load_thin(&work, group->x, group->y, m);
     meet(&work, m);
-    couple(&work, m);
+    form_capacitance(&work, m);
     clear(work.sums, n);
     clear(work.lines, 2 * n);
     for (int64_t i = 0; i < n; i++) {
