@@ -16,15 +16,15 @@
 
 #include "gpu/engine.h"
 
-/* Of one matrix, or of several that are reported of together. */
+/* Of one matrix, or of several that report together. */
 struct host_progress {
     struct engine_batch *batch;
     uint64_t reported; /* parts; a matrix has METHOD_PROGRESS_WHOLE */
 };
 
 /* `done` of `whole` is done, whatever it is that is counted; whole 0: nothing is known. Less than
- * was reported before changes nothing, and all is not reported before host__progress_end. progress
- * may be NULL: nothing is reported. */
+ * was reported before changes nothing; the whole is reported by host__progress_end alone. progress
+ * NULL: nothing is reported. */
 void host_progress_report(struct host_progress *progress, int64_t done, int64_t whole);
 
 /* So many matrices are done. */

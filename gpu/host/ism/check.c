@@ -16,9 +16,9 @@
  * precision. That of the last algorithm always is. Where even that would not do, nothing is good.
  *
  * Where A is known and terms of X Y^T cancel, it is the same with |X| |Y^T| and |A|, which is then
- * summed in twice the precision too; four lines are tried. What fails goes the last algorithm,
+ * summed in double-double too; four lines are tried. What fails goes the last algorithm,
  * where A is formed, and tried likewise: if it is not the sum to within rounding, that is taken in
- * twice the precision and rounded once.
+ * dd the precision and rounded once.
  *
  * |A| is exact for A alone, and for orders up to NORM_ORDER. Beyond, columns are chosen whose
  * norms seem largest, by products with fixed lines, and others whose norms may be so by the norms
@@ -99,7 +99,7 @@ static bool cancels(const struct R(host_check) * check, long double weight, stru
  * such. */
 static void take_more_lines(struct R(host_check) * check)
 {
-    if (!check->twice || check->count == check->ism->n)
+    if (!check->dd || check->count == check->ism->n)
         return;
     check->count = MORE_PROBE_VECTORS;
     R(host__check_set_lines)(check, check->t);
@@ -114,7 +114,7 @@ static void residual(const struct R(host_check) * check)
     }
     R(host__check_times_a)(check, check->tz);
     R(host__check_subtract)(check, check->t, check->error, check->error);
-    if (check->twice)
+    if (check->dd)
         R(host__check_subtract)
     (check, check->error, R(host__check_low)(check, check->error), check->error);
 }
@@ -144,8 +144,8 @@ static struct measured measure_plainly(const struct R(host_check) * check, bool 
     return of;
 }
 
-/* The same in twice the precision, but for the weight. */
-static void measure_twice(struct R(host_check) * check, bool forms, struct measured *of)
+/* The same in double-double, but for the weight. */
+static void measure_dd(struct R(host_check) * check, bool forms, struct measured *of)
 {
     const double rounding = (double)check->ism->n * (double)REAL_EPS;
     if (forms) {
@@ -160,7 +160,7 @@ static void measure_twice(struct R(host_check) * check, bool forms, struct measu
 }
 
 /* The variant's own sums may have lost the same terms as those of this check: where that could
- * matter, it is made in twice the precision. Of a given A nothing is summed. */
+ * matter, it is made in double-double. Of a given A nothing is summed. */
 static void check_known(const struct R(host_check) * given, struct host_ism_verdict *verdict)
 {
     struct R(host_check) check = *given;
@@ -168,17 +168,16 @@ static void check_known(const struct R(host_check) * given, struct host_ism_verd
     const double n = (double)ism->n, rounding = n * (double)REAL_EPS;
     const bool forms = !ism->a && check.count == ism->n;
     struct measured of = measure_plainly(&check, forms);
-    check.twice = verdict->cancels = !ism->a && cancels(&check, of.weight, of.a);
-    if (check.twice)
-        measure_twice(&check, forms, &of);
+    check.dd = verdict->cancels = !ism->a && cancels(&check, of.weight, of.a);
+    if (check.dd)
+        measure_dd(&check, forms, &of);
     verdict->a = of.a;
     verdict->error = check.count == ism->n ? of.error : sqrt(n) * of.error;
     verdict->good = verdict->a.finite && verdict->a.fraction > 0 &&
                     of.error <= R(host__check_allowed)(&check, size_of(verdict->a, verdict->x));
-    if (check.twice)
-        verdict->good =
-            verdict->good && R(host__ism_twice_error)(2 * ism->n + ism->m) * of.weight <=
-                                 TWICE_RATIO * rounding * value_of(verdict->a);
+    if (check.dd)
+        verdict->good = verdict->good && R(host__ism_dd_error)(2 * ism->n + ism->m) * of.weight <=
+                                             DD_RATIO * rounding * value_of(verdict->a);
 }
 
 bool R(host__ism_formed_well)(struct R(host_ism) * ism)
@@ -186,27 +185,27 @@ bool R(host__ism_formed_well)(struct R(host_ism) * ism)
     struct R(host_check) check = R(host__check_open)(ism);
     const int64_t n = ism->n, ld = check.ld;
     const struct host_norm a = R(host__norm)(ism->team, ism->z, n, n, check.spare);
-    check.twice = cancels(&check, R(host__check_largest_weight)(&check), a);
-    if (!check.twice)
+    check.dd = cancels(&check, R(host__check_largest_weight)(&check), a);
+    if (!check.dd)
         return true;
     R(host__check_set_lines)(&check, check.t);
     take_more_lines(&check);
     REAL *product = check.spare, *product_low = R(host__check_low)(&check, product);
     REAL *error = check.error, *low = R(host__check_low)(&check, error);
-    struct R(host_ism_twice) twice = {.lines = check.t,
-                                      .line_step = ld,
-                                      .step = 1,
-                                      .count = check.count,
-                                      .rows = n,
-                                      .columns = n,
-                                      .from = ism->z,
-                                      .from_ld = n,
-                                      .to = product,
-                                      .to_low = product_low,
-                                      .to_ld = ld,
-                                      .low_ld = ld};
-    R(host__check_times_a_twice)(&check, check.t);
-    R(host__ism_twice)(ism->team, &twice);
+    struct R(host_ism_dd) dd = {.lines = check.t,
+                                .line_step = ld,
+                                .step = 1,
+                                .count = check.count,
+                                .rows = n,
+                                .columns = n,
+                                .from = ism->z,
+                                .from_ld = n,
+                                .to = product,
+                                .to_low = product_low,
+                                .to_ld = ld,
+                                .low_ld = ld};
+    R(host__check_times_a_dd)(&check, check.t);
+    R(host__ism_dd)(ism->team, &dd);
     R(host__check_subtract)(&check, error, product, error);
     R(host__check_subtract)(&check, low, product_low, low);
     for (int64_t l = 0; l < check.count; l++) {
@@ -275,6 +274,6 @@ struct host_ism_verdict R(host__ism_check_solution)(struct R(host_ism) * ism, do
     if (!verdict.x.finite)
         return verdict;
     const struct R(host_check_weight) weight = R(host__check_weigh_terms)(&check);
-    R(host__check_update_twice)(&check, &weight, change, &verdict);
+    R(host__check_update_dd)(&check, &weight, change, &verdict);
     return verdict;
 }

@@ -128,8 +128,8 @@ static void set_columns(const struct R(host_check) * check, const int64_t *colum
 
 REAL R(host__check_column_norm)(const struct R(host_check) * check, int64_t j)
 {
-    if (check->twice)
-        R(host__check_column_twice)(check, j);
+    if (check->dd)
+        R(host__check_column_dd)(check, j);
     else
         set_columns(check, &j, 1, check->spare);
     return R(host__check_sum_of)(check, check->spare);
@@ -211,16 +211,16 @@ static void search(const struct R(host_check) * check, const REAL *scores, REAL 
         count--;
     for (int64_t k = 0; k < count; k++)
         bounds[columns[k]] = -1;
-    if (!check->twice)
+    if (!check->dd)
         set_columns(check, columns, count, check->error);
     for (int64_t k = 0; k < count; k++) {
         const REAL *column = check->error + k * check->ld;
-        if (check->twice)
+        if (check->dd)
             look_at(columns[k], R(host__check_column_norm)(check, columns[k]), found);
         else if (look_at(columns[k], R(host__check_sum_of)(check, column), found))
             memcpy(check->spare, column, (size_t)check->ism->n * sizeof *column);
     }
-    if (check->twice)
+    if (check->dd)
         R(host__check_column_norm)(check, found->best);
 }
 

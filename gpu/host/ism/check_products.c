@@ -312,76 +312,76 @@ void R(host__check_times_thin)(const struct R(host_check) * check, const REAL *l
     (check, lines, check->count, to, NULL, R(host__check_low)(check, check->thin), HOST_ISM_PROBES);
 }
 
-void R(host__check_times_thin_twice)(const struct R(host_check) * check, int64_t count,
-                                     const REAL *lines, REAL *to)
+void R(host__check_times_thin_dd)(const struct R(host_check) * check, int64_t count,
+                                  const REAL *lines, REAL *to)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(host_ism_twice) twice = {.lines = lines,
-                                      .line_step = check->ld,
-                                      .step = 1,
-                                      .count = count,
-                                      .rows = ism->n,
-                                      .columns = ism->m,
-                                      .from = ism->x,
-                                      .from_ld = ism->m,
-                                      .to = check->thin,
-                                      .to_low = R(host__check_low)(check, check->thin),
-                                      .to_ld = check->ld,
-                                      .low_ld = check->ld};
-    R(host__ism_twice)(ism->team, &twice);
-    twice.lines = twice.to;
-    twice.lines_low = twice.to_low;
-    twice.rows = ism->m;
-    twice.columns = ism->n;
-    twice.from = ism->y;
-    twice.transposed = true;
-    twice.to = to;
-    twice.to_low = R(host__check_low)(check, to);
-    R(host__ism_twice)(ism->team, &twice);
+    struct R(host_ism_dd) dd = {.lines = lines,
+                                .line_step = check->ld,
+                                .step = 1,
+                                .count = count,
+                                .rows = ism->n,
+                                .columns = ism->m,
+                                .from = ism->x,
+                                .from_ld = ism->m,
+                                .to = check->thin,
+                                .to_low = R(host__check_low)(check, check->thin),
+                                .to_ld = check->ld,
+                                .low_ld = check->ld};
+    R(host__ism_dd)(ism->team, &dd);
+    dd.lines = dd.to;
+    dd.lines_low = dd.to_low;
+    dd.rows = ism->m;
+    dd.columns = ism->n;
+    dd.from = ism->y;
+    dd.transposed = true;
+    dd.to = to;
+    dd.to_low = R(host__check_low)(check, to);
+    R(host__ism_dd)(ism->team, &dd);
 }
 
-void R(host__check_times_a_twice)(const struct R(host_check) * check, const REAL *lines)
+void R(host__check_times_a_dd)(const struct R(host_check) * check, const REAL *lines)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(host_ism_twice) twice = {.lines = lines,
-                                      .line_step = check->ld,
-                                      .step = 1,
-                                      .count = check->count,
-                                      .rows = ism->n,
-                                      .columns = ism->n,
-                                      .from = ism->b ? ism->a0 : ism->d,
-                                      .from_ld = ism->n,
-                                      .adds = true,
-                                      .to = check->error,
-                                      .to_low = R(host__check_low)(check, check->error),
-                                      .to_ld = check->ld,
-                                      .low_ld = check->ld};
-    R(host__check_times_thin_twice)(check, check->count, lines, check->error);
+    struct R(host_ism_dd) dd = {.lines = lines,
+                                .line_step = check->ld,
+                                .step = 1,
+                                .count = check->count,
+                                .rows = ism->n,
+                                .columns = ism->n,
+                                .from = ism->b ? ism->a0 : ism->d,
+                                .from_ld = ism->n,
+                                .adds = true,
+                                .to = check->error,
+                                .to_low = R(host__check_low)(check, check->error),
+                                .to_ld = check->ld,
+                                .low_ld = check->ld};
+    R(host__check_times_thin_dd)(check, check->count, lines, check->error);
     if (ism->b)
-        R(host__ism_twice)(ism->team, &twice);
+        R(host__ism_dd)(ism->team, &dd);
     else
-        R(host__ism_twice_diagonal)(&twice);
+        R(host__ism_dd_diagonal)(&dd);
 }
 
-void R(host__check_column_twice)(const struct R(host_check) * check, int64_t j)
+void R(host__check_column_dd)(const struct R(host_check) * check, int64_t j)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(host_ism_twice) twice = {.lines = ism->y + j * ism->m,
-                                      .step = 1,
-                                      .count = 1,
-                                      .rows = ism->m,
-                                      .columns = ism->n,
-                                      .from = ism->x,
-                                      .from_ld = ism->m,
-                                      .transposed = true,
-                                      .adds = true,
-                                      .to = check->spare,
-                                      .to_low = R(host__check_low)(check, check->spare)};
+    struct R(host_ism_dd) dd = {.lines = ism->y + j * ism->m,
+                                .step = 1,
+                                .count = 1,
+                                .rows = ism->m,
+                                .columns = ism->n,
+                                .from = ism->x,
+                                .from_ld = ism->m,
+                                .transposed = true,
+                                .adds = true,
+                                .to = check->spare,
+                                .to_low = R(host__check_low)(check, check->spare)};
     for (int64_t i = 0; i < ism->n; i++) {
-        twice.to[i] = ism->b ? ism->a0[i * ism->n + j] : i == j ? ism->d[i] : 0;
-        twice.to_low[i] = 0;
+        dd.to[i] = ism->b ? ism->a0[i * ism->n + j] : i == j ? ism->d[i] : 0;
+        dd.to_low[i] = 0;
     }
-    R(host__ism_twice)(ism->team, &twice);
+    R(host__ism_dd)(ism->team, &dd);
 }
 
 void R(host__check_add_times_a0)(const struct R(host_check) * check, const REAL *lines, REAL *to)
@@ -401,8 +401,8 @@ void R(host__check_times_a)(const struct R(host_check) * check, const REAL *line
 {
     const struct R(host_ism) *ism = check->ism;
     REAL *to = check->error;
-    if (check->twice) {
-        R(host__check_times_a_twice)(check, lines);
+    if (check->dd) {
+        R(host__check_times_a_dd)(check, lines);
         return;
     }
     if (ism->a)

@@ -59,73 +59,73 @@ static double norm_of_change(const struct R(host_check) * check, const REAL *lin
     return (double)R(host__check_sum_of)(check, check->spare);
 }
 
-/* ---- The same in twice the precision ---- */
+/* ---- The same in double-double ---- */
 
-/* error = spare * A0^-1, in pairs. */
-static void times_b_twice(const struct R(host_check) * check, int64_t count)
+/* error = spare * A0^-1, in double-double. */
+static void times_b_dd(const struct R(host_check) * check, int64_t count)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(host_ism_twice) twice = {.lines = check->spare,
-                                      .lines_low = R(host__check_low)(check, check->spare),
-                                      .line_step = check->ld,
-                                      .step = 1,
-                                      .count = count,
-                                      .rows = ism->n,
-                                      .columns = ism->n,
-                                      .from = ism->b,
-                                      .from_ld = ism->n,
-                                      .to = check->error,
-                                      .to_low = R(host__check_low)(check, check->error),
-                                      .to_ld = check->ld,
-                                      .low_ld = check->ld};
-    R(host__ism_twice)(ism->team, &twice);
+    struct R(host_ism_dd) dd = {.lines = check->spare,
+                                .lines_low = R(host__check_low)(check, check->spare),
+                                .line_step = check->ld,
+                                .step = 1,
+                                .count = count,
+                                .rows = ism->n,
+                                .columns = ism->n,
+                                .from = ism->b,
+                                .from_ld = ism->n,
+                                .to = check->error,
+                                .to_low = R(host__check_low)(check, check->error),
+                                .to_ld = check->ld,
+                                .low_ld = check->ld};
+    R(host__ism_dd)(ism->team, &dd);
 }
 
 /* spare = X (Y^T times column j of A0^-1), the first line. */
-static void change_column_twice(const struct R(host_check) * check, int64_t j)
+static void change_column_dd(const struct R(host_check) * check, int64_t j)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(host_ism_twice) twice = {.lines = ism->b + j,
-                                      .step = ism->n,
-                                      .count = 1,
-                                      .rows = ism->n,
-                                      .columns = ism->m,
-                                      .from = ism->y,
-                                      .from_ld = ism->m,
-                                      .to = check->thin,
-                                      .to_low = R(host__check_low)(check, check->thin)};
-    R(host__ism_twice)(ism->team, &twice);
-    twice.lines = twice.to;
-    twice.lines_low = twice.to_low;
-    twice.step = 1;
-    twice.rows = ism->m;
-    twice.columns = ism->n;
-    twice.from = ism->x;
-    twice.transposed = true;
-    twice.to = check->spare;
-    twice.to_low = R(host__check_low)(check, check->spare);
-    R(host__ism_twice)(ism->team, &twice);
+    struct R(host_ism_dd) dd = {.lines = ism->b + j,
+                                .step = ism->n,
+                                .count = 1,
+                                .rows = ism->n,
+                                .columns = ism->m,
+                                .from = ism->y,
+                                .from_ld = ism->m,
+                                .to = check->thin,
+                                .to_low = R(host__check_low)(check, check->thin)};
+    R(host__ism_dd)(ism->team, &dd);
+    dd.lines = dd.to;
+    dd.lines_low = dd.to_low;
+    dd.step = 1;
+    dd.rows = ism->m;
+    dd.columns = ism->n;
+    dd.from = ism->x;
+    dd.transposed = true;
+    dd.to = check->spare;
+    dd.to_low = R(host__check_low)(check, check->spare);
+    R(host__ism_dd)(ism->team, &dd);
 }
 
 /* As norm_of_change. */
-static double norm_of_change_twice(const struct R(host_check) * check)
+static double norm_of_change_dd(const struct R(host_check) * check)
 {
     bool whole = check->count == check->ism->n;
-    R(host__check_times_thin_twice)(check, whole ? check->count : 1, check->t, check->spare);
-    times_b_twice(check, whole ? check->count : 1);
+    R(host__check_times_thin_dd)(check, whole ? check->count : 1, check->t, check->spare);
+    times_b_dd(check, whole ? check->count : 1);
     if (whole)
         return R(host__check_measure)(check, check->error);
-    change_column_twice(check, longest(check, check->error));
+    change_column_dd(check, longest(check, check->error));
     return (double)R(host__check_sum_of)(check, check->spare);
 }
 
 /* error = T A0^-1 - (T Z) M, of which T Z is in tz. */
-static double residual_twice(const struct R(host_check) * check)
+static double residual_dd(const struct R(host_check) * check)
 {
     const int64_t n = check->ism->n, ld = check->ld;
     REAL *high = check->spare, *low = R(host__check_low)(check, check->spare);
     REAL *error = check->error, *error_low = R(host__check_low)(check, check->error);
-    R(host__check_times_thin_twice)(check, check->count, check->tz, check->spare);
+    R(host__check_times_thin_dd)(check, check->count, check->tz, check->spare);
     for (int64_t l = 0; l < check->count; l++) {
         for (int64_t j = 0; j < n; j++) {
             const REAL one = check->t[l * ld + j], other = -high[l * ld + j];
@@ -134,7 +134,7 @@ static double residual_twice(const struct R(host_check) * check)
             low[l * ld + j] = (one - (sum - back)) + (other - back) - low[l * ld + j];
         }
     }
-    times_b_twice(check, check->count);
+    times_b_dd(check, check->count);
     for (int64_t l = 0; l < check->count; l++) {
         for (int64_t j = 0; j < n; j++)
             error[l * ld + j] = (error[l * ld + j] - check->tz[l * ld + j]) + error_low[l * ld + j];
@@ -212,17 +212,16 @@ static void judge_update(const struct R(host_check) * check,
     verdict->singular = verdict->good && size * (double)REAL_EPS > weight->b;
 }
 
-void R(host__check_update_twice)(const struct R(host_check) * check,
-                                 const struct R(host_check_weight) * weight, double change,
-                                 struct host_ism_verdict *verdict)
+void R(host__check_update_dd)(const struct R(host_check) * check,
+                              const struct R(host_check_weight) * weight, double change,
+                              struct host_ism_verdict *verdict)
 {
     const int64_t n = check->ism->n;
-    const double lost = R(host__ism_twice_error)(2 * n + check->ism->m) * weight->terms;
-    change = isnan(change) ? norm_of_change_twice(check) : change;
-    verdict->error = residual_twice(check);
+    const double lost = R(host__ism_dd_error)(2 * n + check->ism->m) * weight->terms;
+    change = isnan(change) ? norm_of_change_dd(check) : change;
+    verdict->error = residual_dd(check);
     judge_update(check, weight, change, verdict);
-    verdict->good =
-        verdict->good && lost <= TWICE_RATIO * (double)n * (double)REAL_EPS * (1 + change);
+    verdict->good = verdict->good && lost <= DD_RATIO * (double)n * (double)REAL_EPS * (1 + change);
 }
 
 /* By the products of one precision; returns |M - I|. */
@@ -265,7 +264,7 @@ void R(host__check_update)(const struct R(host_check) * check, struct host_ism_v
     /* Is |M - I| too what was lost? */
     if (!(n * (double)REAL_EPS * weight.terms <= CHANGE_ERROR * (1 + change)))
         change = (double)NAN;
-    R(host__check_update_twice)(check, &weight, change, verdict);
+    R(host__check_update_dd)(check, &weight, change, verdict);
 }
 
 bool R(host__ism_update_holds)(int64_t n, const struct host_small_measured *of)

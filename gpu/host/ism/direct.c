@@ -23,7 +23,7 @@
 
 #define FORM_PIECE 256 /* rows and columns of a tile of A */
 #define SOLVE_PIECE 64 /* rows of the inverse that are solved for together */
-#define MET_LINES 32   /* of Y^T A0^-1 or A, in pairs: HOST_LINES numbers */
+#define MET_LINES 32   /* of Y^T A0^-1 or A, in double-double: HOST_LINES numbers */
 
 /* ---- Determinants ---- */
 
@@ -205,28 +205,28 @@ static void form(struct R(host_ism) * ism)
     host_team_run(ism->team, across * across, form_tile, ism);
 }
 
-/* The same in twice the precision, rounded once. low: HOST_LINES / 2 lines. */
-static void form_twice(struct R(host_ism) * ism, REAL *low)
+/* The same in double-double, rounded once. low: HOST_LINES / 2 lines. */
+static void form_dd(struct R(host_ism) * ism, REAL *low)
 {
     const int64_t n = ism->n, m = ism->m, ld = ism->ld;
-    struct R(host_ism_twice) add = {.line_step = m,
-                                    .step = 1,
-                                    .rows = m,
-                                    .columns = n,
-                                    .from = ism->yt ? ism->yt : ism->y,
-                                    .from_ld = ism->yt ? ld : m,
-                                    .transposed = !ism->yt,
-                                    .adds = true,
-                                    .to_low = low,
-                                    .to_ld = n,
-                                    .low_ld = ld};
+    struct R(host_ism_dd) add = {.line_step = m,
+                                 .step = 1,
+                                 .rows = m,
+                                 .columns = n,
+                                 .from = ism->yt ? ism->yt : ism->y,
+                                 .from_ld = ism->yt ? ld : m,
+                                 .transposed = !ism->yt,
+                                 .adds = true,
+                                 .to_low = low,
+                                 .to_ld = n,
+                                 .low_ld = ld};
     for (int64_t row = 0; row < n; row += add.count) {
         add.count = min_i64(MET_LINES, n - row);
         add.lines = ism->x + row * m;
         add.to = ism->z + row * n;
         memset(low, 0, (size_t)(add.count * ld) * sizeof *low);
         set_a0(ism, row, add.count, 0, n);
-        R(host__ism_twice)(ism->team, &add);
+        R(host__ism_dd)(ism->team, &add);
     }
 }
 
@@ -241,7 +241,7 @@ void R(host__ism_determine)(struct R(host_ism) * ism, bool cancels)
     memcpy(formed.d, ism->d, (size_t)n * sizeof *formed.d);
     formed.yt = NULL;
     if (cancels)
-        form_twice(&formed, work.lines + formed.ld);
+        form_dd(&formed, work.lines + formed.ld);
     else
         form(&formed);
     R(host__large_getrf)(work.team, n, work.a, n, work.pivots);
@@ -264,12 +264,12 @@ static double det_ratio_of(const struct R(host_ism) * ism, const struct R(host_w
     return host__ism_product_value(product);
 }
 
-/* z = A, with twice the precision where one has lost terms that cancel. */
+/* z = A, in double-double where one has lost terms that cancel. */
 static void form_well(struct R(host_ism) * ism)
 {
     form(ism);
     if (ism->m > 0 && !R(host__ism_formed_well)(ism))
-        form_twice(ism, ism->lines);
+        form_dd(ism, ism->lines);
 }
 
 void R(host__ism_by_lu)(struct R(host_ism) * ism)
@@ -322,8 +322,8 @@ struct solution {
     const struct R(host_work) * work; /* a: M */
 };
 
-/* work->a = M, rounded once. K = Y^T A0^-1 is in pairs some lines at a time, what M's entries lack
- * in z. */
+/* work->a = M, rounded once. K = Y^T A0^-1 is in double-double some lines at a time, what M's
+ * entries lack in z. */
 static void form_m(const struct R(host_ism) * ism, const struct R(host_work) * work)
 {
     const int64_t n = ism->n, m = ism->m, ld = work->ld;
@@ -334,34 +334,34 @@ static void form_m(const struct R(host_ism) * ism, const struct R(host_work) * w
         work->a[i * (ld + 1)] = 1;
     for (int64_t first = 0; first < m; first += MET_LINES) {
         const int64_t count = m - first < MET_LINES ? m - first : MET_LINES;
-        struct R(host_ism_twice) meet = {.lines = ism->y + first,
-                                         .line_step = 1,
-                                         .step = m,
-                                         .count = count,
-                                         .rows = n,
-                                         .columns = n,
-                                         .from = ism->b,
-                                         .from_ld = n,
-                                         .to = k,
-                                         .to_low = k_low,
-                                         .to_ld = ld,
-                                         .low_ld = ld};
-        struct R(host_ism_twice) add = {.lines = ism->x + first,
-                                        .line_step = m,
-                                        .step = 1,
-                                        .count = n,
-                                        .rows = count,
-                                        .columns = n,
-                                        .from = k,
-                                        .from_low = k_low,
-                                        .from_ld = ld,
-                                        .adds = true,
-                                        .to = work->a,
-                                        .to_low = ism->z,
-                                        .to_ld = ld,
-                                        .low_ld = n};
-        R(host__ism_twice)(ism->team, &meet);
-        R(host__ism_twice)(ism->team, &add);
+        struct R(host_ism_dd) meet = {.lines = ism->y + first,
+                                      .line_step = 1,
+                                      .step = m,
+                                      .count = count,
+                                      .rows = n,
+                                      .columns = n,
+                                      .from = ism->b,
+                                      .from_ld = n,
+                                      .to = k,
+                                      .to_low = k_low,
+                                      .to_ld = ld,
+                                      .low_ld = ld};
+        struct R(host_ism_dd) add = {.lines = ism->x + first,
+                                     .line_step = m,
+                                     .step = 1,
+                                     .count = n,
+                                     .rows = count,
+                                     .columns = n,
+                                     .from = k,
+                                     .from_low = k_low,
+                                     .from_ld = ld,
+                                     .adds = true,
+                                     .to = work->a,
+                                     .to_low = ism->z,
+                                     .to_ld = ld,
+                                     .low_ld = n};
+        R(host__ism_dd)(ism->team, &meet);
+        R(host__ism_dd)(ism->team, &add);
     }
 }
 

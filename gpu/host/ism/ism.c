@@ -5,7 +5,7 @@
  * is not good beyond doubt there, and all others, alone. Algorithms, in the order they are tried:
  * the plan's variant; where blocks broke down or lost accuracy and m is small, all columns as one
  * block, whose capacitance matrix is factored with pivoting; where the answer is nearly good,
- * Newton's step; at last A is formed, where terms cancel in twice the precision, and inverted as by
+ * Newton's step; at last A is formed, where terms cancel in double-double, and inverted as by
  * lu, with the scaling and the repair that lu has. A0_INVERSE alone has no A: there the last
  * algorithm solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in twice the
  * precision. No answer goes out that its check has not found good.

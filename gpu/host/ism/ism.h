@@ -155,10 +155,10 @@ bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block);
  * would take most of the time. */
 bool R(host__ism_fused)(struct R(host_ism) * ism);
 
-/* ---- Twice the precision: twice.c ---- */
+/* ---- Double-double: double_double.c ---- */
 
 /* A product of lines and a matrix, with pairs of numbers as its result. */
-struct R(host_ism_twice) {
+struct R(host_ism_dd) {
     const REAL *lines, *lines_low; /* low: of pairs; NULL: they are numbers */
     int64_t line_step, step;       /* number i of line l is at l line_step + i step */
     int64_t count, rows, columns;
@@ -169,12 +169,12 @@ struct R(host_ism_twice) {
     REAL *to, *to_low; /* count lines, to_ld and low_ld apart */
     int64_t to_ld, low_ld;
 };
-void R(host__ism_twice)(struct host_team *team, struct R(host_ism_twice) * twice);
+void R(host__ism_dd)(struct host_team *team, struct R(host_ism_dd) * dd);
 /* to += lines * a diagonal, which is `from`. */
-void R(host__ism_twice_diagonal)(const struct R(host_ism_twice) * twice);
+void R(host__ism_dd_diagonal)(const struct R(host_ism_dd) * dd);
 /* Of a sum of so many products, in terms of their magnitudes' sum: a bound of its error, beside the
  * rounding of the result. */
-double R(host__ism_twice_error)(int64_t terms);
+double R(host__ism_dd_error)(int64_t terms);
 
 /* ---- The check: check.c ---- */
 
@@ -193,14 +193,14 @@ void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t 
  * 8 n m operations; where terms of X Y^T or X Y^T A0^-1 may cancel, 24 to 36 n^2 and as many n m
  * more. */
 struct host_ism_verdict R(host__ism_check)(struct R(host_ism) * ism);
-/* The same with A0_INVERSE alone, in twice the precision. change: |X Y^T A0^-1|. */
+/* The same with A0_INVERSE alone, in double-double. change: |X Y^T A0^-1|. */
 struct host_ism_verdict R(host__ism_check_solution)(struct R(host_ism) * ism, double change);
 /* Is an update of A0^-1 alone good beyond doubt, by what a check of one precision has measured? */
 bool R(host__ism_update_holds)(int64_t n, const struct host_small_measured *of);
 /* Two probe vectors, by rows. */
 void R(host__ism_weights)(int64_t n, REAL (*lines)[2]);
 /* Is z A0 + X Y^T, but for rounding? Only where terms of X Y^T may cancel is it tried, on lines as
- * above, in twice the precision. lines are used up. */
+ * above, in double-double. lines are used up. */
 bool R(host__ism_formed_well)(struct R(host_ism) * ism);
 /* z becomes z + (I - z A) z: 2 n^3 + 4 n^2 m operations. A0 is diagonal. */
 void R(host__ism_repair)(struct R(host_ism) * ism);

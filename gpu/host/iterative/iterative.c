@@ -19,7 +19,7 @@
  * after it only for those who want RESIDUAL or its history.
  *
  * A tolerance so near to the measured |R| that the rounding of R could hide on which side it is, is
- * judged with R in twice the precision, or an estimate of what is hidden (iteration.h).
+ * judged with R in double-double, or an estimate of what is hidden (iteration.h).
  *
  * Growth below ITERATION_GROWTH_MIN does not count as any: while one singular value of V A is
  * tiny, |R|_F stands still for many steps, but for rounding.
@@ -273,7 +273,7 @@ static double measure_terms(const struct R(host_iter) * iter, const REAL *x, con
     return most;
 }
 
-/* R was measured in twice the precision, which does not see everything: that is the least, and is
+/* R was measured in double-double, which does not see everything: that is the least, and is
  * added where it could hide on which side of the tolerance R is. finest: it may. */
 static void count_unseen(const struct R(host_iter) * iter, bool finest, struct state *state)
 {
@@ -300,7 +300,7 @@ static void judge(const struct R(host_iter) * iter, double size, struct state *s
             return;
         }
     }
-    R(host__iter_residual_twice)(iter);
+    R(host__iter_residual_dd)(iter);
     measure_residual(iter, state);
 }
 

@@ -37,7 +37,7 @@ static const term nothing = {0};
 void R(host__iter_residual)(const struct R(host_iter) * iter)
 {
     if (iter->n <= ITERATION_TWICE_ORDER_MAX) {
-        R(host__iter_residual_twice)(iter);
+        R(host__iter_residual_dd)(iter);
         ++*iter->products;
         return;
     }

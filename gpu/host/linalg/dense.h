@@ -66,8 +66,7 @@ enum host_order {
 };
 
 enum host_trust {
-    HOST_CHECK, /* on a vector, at n^2 operations; what fails is measured and recovered (refine.h)
-                 */
+    HOST_CHECK,      /* by a probe vector, n^2 operations; what fails is recovered (refine.h) */
     HOST_UNVERIFIED, /* measured and recovered whatever a check says */
     HOST_TRUST       /* it goes out as it is */
 };

@@ -21,9 +21,9 @@
 
 #include "gpu/host/base/by_precision.h"
 
-#define VECTORS (HOST_PANEL_BYTES / VECTOR_BYTES) /* of a panel's line */
+#define VECTORS (HOST_PANEL_BYTES / PANEL_VECTOR_BYTES) /* of a panel's line */
 #define DEPTH 256
-#define VECTOR_BYTES 64
+#define PANEL_VECTOR_BYTES 64
 #define ROWS HOST_PANEL_ROWS
 
 #if REAL_BITS == 32
@@ -32,7 +32,7 @@ typedef __m512 vector;
 typedef __m512d vector;
 #endif
 
-#define LANES (VECTOR_BYTES / (int64_t)sizeof(REAL))
+#define LANES (PANEL_VECTOR_BYTES / (int64_t)sizeof(REAL))
 #define COLUMNS (VECTORS * LANES)
 
 /* Columns first to end - 1 of from, `width` of them at a time; the width is known to the compiler.

@@ -156,7 +156,7 @@ static void test_rounding_is_estimated(void **state)
         assert_true(rounding.norm_1 >= norm &&
                     rounding.norm_1 <= (lone ? 2.1 * sqrt(N) : 4) * norm);
         assert_true(fabs(rounding.frobenius - frobenius) <= frobenius / 8);
-        host__iter_residual_twice_f32(&iter);
+        host__iter_residual_dd_f32(&iter);
         exact_rounding(&iter, error);
         for (int64_t e = 0; e < (int64_t)N * N; e++)
             assert_true(fabs(error[e]) <= 0x1p-24 * fabs((double)iter.r[e / N * LD + e % N]));

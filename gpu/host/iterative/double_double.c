@@ -1,4 +1,4 @@
-/* gpu/host/iterative/twice.c: the residual in twice the precision, and what rounding hides of it;
+/* gpu/host/iterative/double_double.c: the residual in double-double, and what rounding hides of it;
  * see shared.h.
  *
  * A row of sums takes one row of products after another: each product is split into its rounded
@@ -142,7 +142,7 @@ static void go(struct pass *pass, void (*work)(const struct pass *, int64_t firs
     host_team_run(pass->iter->team, pieces(pass->iter->n, PIECE), do_piece, pass);
 }
 
-void R(host__iter_residual_twice)(const struct R(host_iter) * iter)
+void R(host__iter_residual_dd)(const struct R(host_iter) * iter)
 {
     struct pass pass = {.iter = iter};
     go(&pass, residual_columns_any);

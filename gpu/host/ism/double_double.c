@@ -1,4 +1,4 @@
-/* gpu/host/ism/twice.c: lines times a matrix in twice the precision, for what `ism` does where
+/* gpu/host/ism/double_double.c: lines times a matrix in double-double, for what `ism` does where
  * terms may cancel: the residual check of an update, and the matrix M of the last algorithm. See
  * ism.h.
  *
@@ -61,18 +61,18 @@ struct sums {
 
 /* Rows i to i + rows - 1 of columns first to first + columns - 1, for line `line`; how many rows,
  * and the shape, are known to the compiler. */
-HOST_INLINE void add_rows(const struct R(host_ism_twice) * twice, int64_t line, int64_t i, int rows,
+HOST_INLINE void add_rows(const struct R(host_ism_dd) * dd, int64_t line, int64_t i, int rows,
                           int64_t first, int64_t columns, enum shape shape, struct sums *to)
 {
-    const int64_t across = shape == TRANSPOSED ? twice->from_ld : 1;
-    const int64_t down = shape == TRANSPOSED ? 1 : twice->from_ld;
-    const REAL *from = twice->from + i * down + first * across;
-    const REAL *rest = shape == WITH_LOW ? twice->from_low + i * down + first : NULL;
+    const int64_t across = shape == TRANSPOSED ? dd->from_ld : 1;
+    const int64_t down = shape == TRANSPOSED ? 1 : dd->from_ld;
+    const REAL *from = dd->from + i * down + first * across;
+    const REAL *rest = shape == WITH_LOW ? dd->from_low + i * down + first : NULL;
     double high[ROWS], low[ROWS];
     for (int r = 0; r < rows; r++) {
-        const int64_t at = line * twice->line_step + (i + r) * twice->step;
-        high[r] = (double)twice->lines[at];
-        low[r] = twice->lines_low ? (double)twice->lines_low[at] : 0;
+        const int64_t at = line * dd->line_step + (i + r) * dd->step;
+        high[r] = (double)dd->lines[at];
+        low[r] = dd->lines_low ? (double)dd->lines_low[at] : 0;
     }
     for (int64_t j = 0; j < columns; j++) {
         double sum = to->sums[j], error = to->errors[j];
@@ -86,57 +86,57 @@ HOST_INLINE void add_rows(const struct R(host_ism_twice) * twice, int64_t line, 
 }
 
 /* Lines line to line + lines - 1 of columns first to first + columns - 1. */
-HOST_INLINE void tile(const struct R(host_ism_twice) * twice, int64_t line, int64_t lines,
-                      int64_t first, int64_t columns, enum shape shape)
+HOST_INLINE void tile(const struct R(host_ism_dd) * dd, int64_t line, int64_t lines, int64_t first,
+                      int64_t columns, enum shape shape)
 {
     struct sums sums[LINES];
     for (int64_t l = 0; l < lines; l++) {
-        const REAL *to = twice->to + (line + l) * twice->to_ld + first;
-        const REAL *low = twice->to_low + (line + l) * twice->low_ld + first;
+        const REAL *to = dd->to + (line + l) * dd->to_ld + first;
+        const REAL *low = dd->to_low + (line + l) * dd->low_ld + first;
         for (int64_t j = 0; j < columns; j++) {
-            sums[l].sums[j] = twice->adds ? (double)to[j] : 0;
-            sums[l].errors[j] = twice->adds ? (double)low[j] : 0;
+            sums[l].sums[j] = dd->adds ? (double)to[j] : 0;
+            sums[l].errors[j] = dd->adds ? (double)low[j] : 0;
         }
     }
     int64_t i = 0;
-    for (; i + ROWS <= twice->rows; i += ROWS) {
+    for (; i + ROWS <= dd->rows; i += ROWS) {
         for (int64_t l = 0; l < lines; l++)
-            add_rows(twice, line + l, i, ROWS, first, columns, shape, &sums[l]);
+            add_rows(dd, line + l, i, ROWS, first, columns, shape, &sums[l]);
     }
-    for (; i < twice->rows; i++) {
+    for (; i < dd->rows; i++) {
         for (int64_t l = 0; l < lines; l++)
-            add_rows(twice, line + l, i, 1, first, columns, shape, &sums[l]);
+            add_rows(dd, line + l, i, 1, first, columns, shape, &sums[l]);
     }
     for (int64_t l = 0; l < lines; l++) {
-        REAL *to = twice->to + (line + l) * twice->to_ld + first;
-        REAL *low = twice->to_low + (line + l) * twice->low_ld + first;
+        REAL *to = dd->to + (line + l) * dd->to_ld + first;
+        REAL *low = dd->to_low + (line + l) * dd->low_ld + first;
         for (int64_t j = 0; j < columns; j++)
             split(sums[l].sums[j], sums[l].errors[j], to + j, low + j);
     }
 }
 
-HOST_INLINE void tile_any(const struct R(host_ism_twice) * twice, int64_t index)
+HOST_INLINE void tile_any(const struct R(host_ism_dd) * dd, int64_t index)
 {
-    const int64_t across = pieces(twice->columns, PIECE);
+    const int64_t across = pieces(dd->columns, PIECE);
     const int64_t line = index / across * LINES, first = index % across * PIECE;
-    const int64_t lines = min_i64(LINES, twice->count - line);
-    const int64_t columns = min_i64(PIECE, twice->columns - first);
-    if (twice->transposed)
-        tile(twice, line, lines, first, columns, TRANSPOSED);
-    else if (twice->from_low)
-        tile(twice, line, lines, first, columns, WITH_LOW);
+    const int64_t lines = min_i64(LINES, dd->count - line);
+    const int64_t columns = min_i64(PIECE, dd->columns - first);
+    if (dd->transposed)
+        tile(dd, line, lines, first, columns, TRANSPOSED);
+    else if (dd->from_low)
+        tile(dd, line, lines, first, columns, WITH_LOW);
     else
-        tile(twice, line, lines, first, columns, PLAIN);
+        tile(dd, line, lines, first, columns, PLAIN);
 }
 
-HOST_FMA512 static void tile_fma512(const struct R(host_ism_twice) * twice, int64_t index)
+HOST_FMA512 static void tile_fma512(const struct R(host_ism_dd) * dd, int64_t index)
 {
-    tile_any(twice, index);
+    tile_any(dd, index);
 }
 
-HOST_FMA static void tile_fma(const struct R(host_ism_twice) * twice, int64_t index)
+HOST_FMA static void tile_fma(const struct R(host_ism_dd) * dd, int64_t index)
 {
-    tile_any(twice, index);
+    tile_any(dd, index);
 }
 
 static void tile_best(void *context, int64_t index)
@@ -149,26 +149,25 @@ static void tile_best(void *context, int64_t index)
         tile_any(context, index);
 }
 
-void R(host__ism_twice)(struct host_team *team, struct R(host_ism_twice) * twice)
+void R(host__ism_dd)(struct host_team *team, struct R(host_ism_dd) * dd)
 {
-    host_team_run(team, pieces(twice->count, LINES) * pieces(twice->columns, PIECE), tile_best,
-                  twice);
+    host_team_run(team, pieces(dd->count, LINES) * pieces(dd->columns, PIECE), tile_best, dd);
 }
 
-void R(host__ism_twice_diagonal)(const struct R(host_ism_twice) * twice)
+void R(host__ism_dd_diagonal)(const struct R(host_ism_dd) * dd)
 {
-    for (int64_t l = 0; l < twice->count; l++) {
-        const REAL *line = twice->lines + l * twice->line_step;
-        REAL *to = twice->to + l * twice->to_ld, *low = twice->to_low + l * twice->low_ld;
-        for (int64_t j = 0; j < twice->columns; j++) {
+    for (int64_t l = 0; l < dd->count; l++) {
+        const REAL *line = dd->lines + l * dd->line_step;
+        REAL *to = dd->to + l * dd->to_ld, *low = dd->to_low + l * dd->low_ld;
+        for (int64_t j = 0; j < dd->columns; j++) {
             double sum = (double)to[j], error = (double)low[j];
-            add_product((double)line[j], 0, (double)twice->from[j], 0, false, &sum, &error);
+            add_product((double)line[j], 0, (double)dd->from[j], 0, false, &sum, &error);
             split(sum, error, to + j, low + j);
         }
     }
 }
 
-double R(host__ism_twice_error)(int64_t terms)
+double R(host__ism_dd_error)(int64_t terms)
 {
     const double plain = (double)terms * DBL_EPSILON / 2;
     return sizeof(REAL) < sizeof(double) ? 32 * DBL_EPSILON + plain : plain * plain;
