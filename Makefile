@@ -100,7 +100,8 @@ UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c \
 UNIT_HELPERS := $(filter-out $(UNIT_SOURCES) tests/unit/gpu/cuda/%, \
                     $(wildcard tests/unit/*.c tests/unit/*/*.c tests/unit/*/*/*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
-SIMT_UNIT_HELPERS = $(patsubst %.c,$(SIMT)/obj/%.o, \
+SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
+SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
                         $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/gpu/cuda/*.c))) \
                     $(patsubst %,$(BUILD)/obj/tests/unit/gpu/host/%.o, \
                         matrices bands run bed child)
@@ -110,7 +111,7 @@ helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o)))
 GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(wildcard tests/device/test_*.c))
 GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                         $(filter-out tests/device/test_%,$(wildcard tests/device/*.c))) \
-                    $(call helpers_in,$(BUILD)/obj/tests/unit/gpu/host)
+                    $(call helpers_in,$(BUILD)/obj/tests/unit/gpu/host) $(SUPPORT_OBJECTS)
 # The host engine's tests that any engine must pass; and the same for the CUDA engine on the CPU.
 ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_,contract gallery truth)
 SIMT_ENGINE_TESTS := $(ENGINE_TESTS:$(BUILD)/unit/gpu/host/%=$(BUILD)/unit/simt/%)
@@ -393,7 +394,7 @@ $(BUILD)/faults/invertd-cuda: $(call fault_objects,gpu/cuda/*/*.c gpu/cuda/engin
 
 .SECONDEXPANSION:
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_in,$(BUILD)/obj/tests/unit/$$(*D)) \
-                 $(BUILD)/libinvertd.a
+                 $(SUPPORT_OBJECTS) $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
 

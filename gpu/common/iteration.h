@@ -31,7 +31,7 @@
  * two or three terms that are not 0, its rounding may be that of its terms, or none at all. */
 #define ITERATION_ROUNDING(n, eps, size) ((double)(n) * (eps) * ((size) + 1))
 
-/* Measured in twice the precision of FP64, R may be off by so much, and less is not to be told;
+/* Measured in twice the precision of FP64, R may be off by so much, and less cannot be seen;
  * terms: the 1-norm of |V| |A|, entry by entry, or size, |A| |V|, which is no less. Each product
  * and each sum leaves 2^-53 terms at most, and the sum of those that are left is rounded n times.
  * It counts where A is singular to that precision alone; and for a tolerance as near as that, for
@@ -67,7 +67,7 @@
 /* Where A is scaled down, R is that of a V which is rounded once more when it is written: X is
  * 2^scaling V, scaling < 0, and entries of it may be subnormal, or 0. Each is off by half of the
  * smallest number at most, 2^(exponent_smallest - 1), and I - X A by n |A| times that. So much is
- * told beside |R|, and a tolerance is reached where both together are within it. Where that alone
+ * added to |R|, and a tolerance is reached where both together are within it. Where that alone
  * is as large as the tolerance, A is not scaled down: R is then that of X itself. The goal that
  * follows from the size, without a tolerance, has room for it: LU's answers are written the same.
  * |A| is fraction 2^exponent, of A as it came. */
@@ -103,7 +103,7 @@
 
 /* ---- Progress ---- */
 
-/* What is told of a matrix on its way: made / (made + foreseen), both counted in products of
+/* What is reported of a matrix on its way: made / (made + foreseen), both counted in products of
  * matrices. Whenever R is measured and a step is to follow, so many steps of its scheme are
  * foreseen:
  *
@@ -114,11 +114,11 @@
  * - else: no more is known than when the start is given up (hopeless_steps). So many steps, and
  *   those from ITERATION_BASIN to the goal; the former twice where another start would follow.
  *
- * but never more than max_iterations and ITERATION_PRODUCTS_MAX leave. So what is told is known to
- * be done, and most iterations are further than that until |R|_F is small: there the figure leaps.
- * It never falls: where more is to be made than was foreseen, for a rounding error or a start that
- * has failed, it stands still. The product that measures the last V is foreseen, though it may be
- * left out. All of it is told when the matrix is answered. */
+ * but never more than max_iterations and ITERATION_PRODUCTS_MAX leave. So what is reported is known
+ * to be done, and most iterations are further than that until |R|_F is small: there the figure
+ * leaps. It never falls: where more is to be made than was foreseen, for a rounding error or a
+ * start that has failed, it stands still. The product that measures the last V is foreseen, though
+ * it may be left out. All of it is reported when the matrix is answered. */
 
 /* ---- The schemes ---- */
 

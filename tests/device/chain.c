@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #define STRENGTH 0.5 /* |x| |y| of a term, about */
@@ -301,7 +302,7 @@ double chain_ratio(const struct chain *chain, const double *a, const double *z)
                 row[j] -= (long double)z[i * n + k] * a[k * n + j];
         }
     }
-    return (double)norm(n, chain->work) / gputest_norm(n, a) / gputest_norm(n, z) /
+    return (double)norm(n, chain->work) / residual_norm(n, a) / residual_norm(n, z) /
            ((double)n * gputest_eps(chain->precision));
 }
 
@@ -391,7 +392,7 @@ struct chain_update chain_measure_update(const struct chain *chain, const double
     /* M - I = X (Y^T B); Z M - B = Z - B + (Z X) (Y^T B) */
     const long double size = 1 + norm_of_thin(chain, products.x, products.yb, NULL);
     const long double error = norm_of_thin(chain, products.zx, products.yb, z);
-    update.ratio = (double)(error / (gputest_norm(n, z) * size * rounding));
+    update.ratio = (double)(error / (residual_norm(n, z) * size * rounding));
     update.det_ratio = (double)invert(m, products.inner);
     long double condition = (double)m * products.terms * norm(m, products.inner);
     if (by_lu) {
@@ -406,7 +407,7 @@ struct chain_update chain_measure_update(const struct chain *chain, const double
 static long double measure(const struct chain *chain, const double *a, double *rcond)
 {
     const long double det = invert_into_work(chain, a);
-    *rcond = det == 0 ? 0 : 1 / gputest_norm(chain->n, a) / (double)norm(chain->n, chain->work);
+    *rcond = det == 0 ? 0 : 1 / residual_norm(chain->n, a) / (double)norm(chain->n, chain->work);
     return det;
 }
 

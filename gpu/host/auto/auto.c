@@ -3,7 +3,7 @@
  *
  * Algorithms, in the order they are tried: diagonal (reciprocals), triangular (trtri), tridiagonal
  * (of order 3 or more), symmetric with a positive diagonal (Cholesky, cholesky.h), lu. A dense
- * matrix is told from the special ones by its first few rows; what may be zero to its end is looked
+ * matrix differs from the special ones in its first few rows; what may be zero to its end is looked
  * through by a team.
  *
  * Up to HOST_SMALL_ORDER_MAX a dense matrix joins one of lu's groups (small.h), a symmetric one
@@ -54,7 +54,7 @@ static int group(int64_t n, int64_t m)
     return R(host__small_group)(n);
 }
 
-static bool R(any_nonzero)(const REAL *a, int64_t count)
+static bool any_nonzero(const REAL *a, int64_t count)
 {
     for (int64_t j = 0; j < count; j++) {
         if (a[j] != 0)
@@ -64,52 +64,52 @@ static bool R(any_nonzero)(const REAL *a, int64_t count)
 }
 
 /* Is anything but zero in that part of row i? */
-static bool R(row_used)(const REAL *row, int64_t n, int64_t i, enum part part)
+static bool row_used(const REAL *row, int64_t n, int64_t i, enum part part)
 {
     int64_t gap = part == BESIDE ? 1 : 0;
-    return (part != BELOW && R(any_nonzero)(row + i + 1 + gap, n - i - 1 - gap)) ||
-           (part != ABOVE && R(any_nonzero)(row, i - gap));
+    return (part != BELOW && any_nonzero(row + i + 1 + gap, n - i - 1 - gap)) ||
+           (part != ABOVE && any_nonzero(row, i - gap));
 }
 
 /* A look at a part, PIECE_ROWS rows a piece; who finds something spares others the rest. */
-struct R(look) {
+struct look {
     const REAL *a;
     int64_t n, first; /* piece */
     enum part part;
     _Atomic bool used;
 };
 
-static void R(look_at_rows)(void *context, int64_t index)
+static void look_at_rows(void *context, int64_t index)
 {
-    struct R(look) *look = context;
+    struct look *look = context;
     int64_t n = look->n, i = (look->first + index) * PIECE_ROWS;
     int64_t end = min_i64(i + PIECE_ROWS, n);
     for (; i < end && !atomic_load_explicit(&look->used, memory_order_relaxed); i++) {
-        if (R(row_used)(look->a + i * n, n, i, look->part))
+        if (row_used(look->a + i * n, n, i, look->part))
             atomic_store_explicit(&look->used, true, memory_order_relaxed);
     }
 }
 
-/* Is anything but zero in that part? A dense matrix is told by its first rows, without a step. */
-static bool R(part_used)(struct host_team *team, const REAL *a, int64_t n, enum part part)
+/* Is anything but zero in that part? A dense matrix is known by its first rows, without a step. */
+static bool part_used(struct host_team *team, const REAL *a, int64_t n, enum part part)
 {
-    struct R(look) look = {.a = a, .n = n, .part = part};
-    R(look_at_rows)(&look, 0);
+    struct look look = {.a = a, .n = n, .part = part};
+    look_at_rows(&look, 0);
     look.first = 1;
     if (!atomic_load_explicit(&look.used, memory_order_relaxed) && n > PIECE_ROWS)
-        host_team_run(team, pieces(n, PIECE_ROWS) - 1, R(look_at_rows), &look);
+        host_team_run(team, pieces(n, PIECE_ROWS) - 1, look_at_rows, &look);
     return atomic_load_explicit(&look.used, memory_order_relaxed);
 }
 
-struct R(reciprocals) {
+struct reciprocals {
     const REAL *a;
     REAL *x;
     int64_t n, ld;
 };
 
-static void R(invert_rows)(void *context, int64_t index)
+static void invert_rows(void *context, int64_t index)
 {
-    const struct R(reciprocals) *all = context;
+    const struct reciprocals *all = context;
     int64_t n = all->n, ld = all->ld, first = index * PIECE_ROWS;
     int64_t end = min_i64(first + PIECE_ROWS, n);
     memset(all->x + first * ld, 0, (size_t)((end - first) * ld) * sizeof(REAL));
@@ -117,7 +117,7 @@ static void R(invert_rows)(void *context, int64_t index)
         all->x[i * ld + i] = 1 / all->a[i * n + i];
 }
 
-static void R(diagonal)(const struct host_matrix *matrix, struct host_norm norm)
+static void diagonal(const struct host_matrix *matrix, struct host_norm norm)
 {
     int64_t n = matrix->n, zero = 0;
     const REAL *a = matrix->inputs[0];
@@ -128,14 +128,14 @@ static void R(diagonal)(const struct host_matrix *matrix, struct host_norm norm)
         return;
     }
     struct R(host_work) work = R(host__work)(matrix);
-    struct R(reciprocals) all = {.a = a, .x = work.a, .n = n, .ld = work.ld};
-    host_team_run(work.team, pieces(n, PIECE_ROWS), R(invert_rows), &all);
+    struct reciprocals all = {.a = a, .x = work.a, .n = n, .ld = work.ld};
+    host_team_run(work.team, pieces(n, PIECE_ROWS), invert_rows, &all);
     /* A reciprocal cannot be wrong. */
     R(host__answer)(matrix, &work, HOST_ROW_MAJOR, 0, norm, METHOD_ALGORITHM_DIAGONAL, HOST_TRUST);
 }
 
 /* Transposed on the way in and out, as in lu.c, and for the same reason. */
-static void R(triangular)(const struct host_matrix *matrix, struct host_norm norm, bool upper)
+static void triangular(const struct host_matrix *matrix, struct host_norm norm, bool upper)
 {
     int64_t n = matrix->n;
     int scaling = R(host__scaling)(norm);
@@ -153,18 +153,18 @@ static void R(triangular)(const struct host_matrix *matrix, struct host_norm nor
         R(host__refuse)(matrix, info, METHOD_ALGORITHM_TRIANGULAR);
     else
         R(host__answer)
-    (matrix, &work, HOST_COLUMN_MAJOR, scaling, norm, METHOD_ALGORITHM_TRIANGULAR, HOST_TRY);
+    (matrix, &work, HOST_COLUMN_MAJOR, scaling, norm, METHOD_ALGORITHM_TRIANGULAR, HOST_CHECK);
 }
 
 /* Of less than three rows a matrix would always be so. */
-static bool R(is_tridiagonal)(struct host_team *team, const REAL *a, int64_t n)
+static bool is_tridiagonal(struct host_team *team, const REAL *a, int64_t n)
 {
-    return n > 2 && !R(part_used)(team, a, n, BESIDE);
+    return n > 2 && !part_used(team, a, n, BESIDE);
 }
 
 /* False when lu has to do it, as of a matrix that is singular, or all but singular: what INFO says
  * then is lu's. Scratch: the three diagonals, then what `tridiagonal` needs. */
-static bool R(tridiagonal)(const struct host_matrix *matrix)
+static bool tridiagonal(const struct host_matrix *matrix)
 {
     int64_t n = matrix->n, unit = HOST_ALIGN_BYTES / (int64_t)sizeof(REAL);
     int64_t options[METHOD_OPTIONS_MAX], step = (n + unit - 1) / unit * unit;
@@ -193,7 +193,7 @@ static bool R(tridiagonal)(const struct host_matrix *matrix)
     return info == 0;
 }
 
-static bool R(is_symmetric)(const REAL *a, int64_t n)
+static bool is_symmetric(const REAL *a, int64_t n)
 {
     for (int64_t i = 1; i < n; i++) {
         for (int64_t j = 0; j < i; j++) {
@@ -205,25 +205,25 @@ static bool R(is_symmetric)(const REAL *a, int64_t n)
 }
 
 /* Is this matrix one for a group of lu's? Of a small order, without zeros that make it cheaper, and
- * not to be averaged. Three entries tell of most dense ones. A NaN is dense too: lu's to refuse. */
-static bool R(joins_group)(const struct host_matrix *matrix)
+ * not to be averaged. Three entries exclude most dense ones. A NaN is dense too: lu's to refuse. */
+static bool joins_group(const struct host_matrix *matrix)
 {
     int64_t n = matrix->n;
     const REAL *a = matrix->inputs[0];
     if (n < 2 || n > HOST_SMALL_ORDER_MAX)
         return false;
     if ((a[1] == 0 || a[2] == 0 || a[n] == 0) &&
-        (!R(part_used)(NULL, a, n, BELOW) || !R(part_used)(NULL, a, n, ABOVE) ||
-         R(is_tridiagonal)(NULL, a, n)))
+        (!part_used(NULL, a, n, BELOW) || !part_used(NULL, a, n, ABOVE) ||
+         is_tridiagonal(NULL, a, n)))
         return false;
-    return matrix->options[METHOD_AUTO_SPD] == 0 || R(is_symmetric)(a, n);
+    return matrix->options[METHOD_AUTO_SPD] == 0 || is_symmetric(a, n);
 }
 
-static void R(run)(const struct host_matrix *matrix)
+static void run(const struct host_matrix *matrix)
 {
     int64_t n = matrix->n;
     const REAL *a = matrix->inputs[0];
-    if (R(joins_group)(matrix)) {
+    if (joins_group(matrix)) {
         R(host__small_lu)(matrix, 1, NULL, 0);
         return;
     }
@@ -233,26 +233,26 @@ static void R(run)(const struct host_matrix *matrix)
         R(host__refuse)(matrix, -1, METHOD_ALGORITHM_NONE);
         return;
     }
-    bool below = R(part_used)(work.team, a, n, BELOW), above = R(part_used)(work.team, a, n, ABOVE);
+    bool below = part_used(work.team, a, n, BELOW), above = part_used(work.team, a, n, ABOVE);
     if (!below && !above)
-        R(diagonal)(matrix, norm);
+        diagonal(matrix, norm);
     else if (!below || !above)
-        R(triangular)(matrix, norm, above);
-    else if (R(is_tridiagonal)(work.team, a, n) && R(tridiagonal)(matrix))
+        triangular(matrix, norm, above);
+    else if (is_tridiagonal(work.team, a, n) && tridiagonal(matrix))
         return;
     else if (!R(host__cholesky)(matrix, norm, matrix->options[METHOD_AUTO_SPD] != 0))
         R(host__lu)(matrix, norm);
 }
 
 /* Those that join go together, the others one by one: what a matrix meets is its own affair. */
-static void R(run_group)(const struct host_matrix *matrices, int count,
-                         const struct host_matrix *next, int next_count)
+static void run_group(const struct host_matrix *matrices, int count, const struct host_matrix *next,
+                      int next_count)
 {
     struct host_matrix joined[HOST_GROUP_MAX];
     bool joins[HOST_GROUP_MAX];
     int found = 0;
     for (int i = 0; i < count; i++) {
-        joins[i] = R(joins_group)(&matrices[i]);
+        joins[i] = joins_group(&matrices[i]);
         found += joins[i];
     }
     if (found == count) {
@@ -266,7 +266,7 @@ static void R(run_group)(const struct host_matrix *matrices, int count,
         if (joins[i])
             joined[filled++] = matrix;
         else
-            R(run)(&matrix);
+            run(&matrix);
     }
     if (filled > 0)
         R(host__small_lu)(joined, filled, next, next_count);
@@ -274,8 +274,8 @@ static void R(run_group)(const struct host_matrix *matrices, int count,
 
 const struct host_method R(host_method_auto) = {
     .name = "auto",
-    .run = R(run),
-    .run_group = R(run_group),
+    .run = run,
+    .run_group = run_group,
     .group = group,
     .group_matrix_ns = R(host__small_matrix_ns),
     .scratch_bytes = R(host__lu_scratch_bytes),

@@ -32,8 +32,8 @@ struct host_matrix {
     void *outputs[METHOD_OUTPUTS_MAX];
     int64_t n, m;
     const int64_t *options;
-    struct host_team *team;         /* may help; NULL: nobody */
-    struct host_progress *progress; /* to be told; NULL: nobody is */
+    struct host_team *team;         /* may help; NULL: no helpers */
+    struct host_progress *progress; /* takes reports; NULL: none are wanted */
     void *scratch; /* scratch_bytes() of them, aligned to HOST_ALIGN_BYTES, contents undefined */
 };
 

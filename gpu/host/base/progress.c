@@ -8,13 +8,13 @@
 /* Up to so many parts in all. */
 static void raise_to(struct host_progress *progress, uint64_t parts)
 {
-    if (parts <= progress->told)
+    if (parts <= progress->reported)
         return;
-    process_batch_advance(progress->batch, parts - progress->told);
-    progress->told = parts;
+    process_batch_advance(progress->batch, parts - progress->reported);
+    progress->reported = parts;
 }
 
-void host_progress_tell(struct host_progress *progress, int64_t done, int64_t whole)
+void host_progress_report(struct host_progress *progress, int64_t done, int64_t whole)
 {
     if (!progress || done <= 0 || whole <= 0)
         return;

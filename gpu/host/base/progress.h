@@ -1,8 +1,8 @@
 /* gpu/host/base/progress.h: how a method says how far it is with one matrix.
  *
- * A method whose work is known beforehand, or foreseen, calls host_progress_tell with
- * `host_matrix.progress` as it goes on. What it has told is added to its batch's figure
- * (engine_batch.progress); what it has not told of a matrix comes when the matrix is done. So
+ * A method whose work is known beforehand, or foreseen, calls host_progress_report with
+ * `host_matrix.progress` as it goes on. What it has reported is added to its batch's figure
+ * (engine_batch.progress); what it has not reported of a matrix comes when the matrix is done. So
  * methods that say nothing are counted by matrices.
  *
  * Threads: the one that runs the matrix. Cost: a comparison, and an atomic addition where the share
@@ -16,16 +16,16 @@
 
 #include "gpu/engine.h"
 
-/* Of one matrix, or of several that are told of together. */
+/* Of one matrix, or of several that report together. */
 struct host_progress {
     struct engine_batch *batch;
-    uint64_t told; /* parts; a matrix has METHOD_PROGRESS_WHOLE */
+    uint64_t reported; /* parts; a matrix has METHOD_PROGRESS_WHOLE */
 };
 
 /* `done` of `whole` is done, whatever it is that is counted; whole 0: nothing is known. Less than
- * was told before changes nothing, and all is not told before host__progress_end. progress may be
- * NULL: nobody is told. */
-void host_progress_tell(struct host_progress *progress, int64_t done, int64_t whole);
+ * was reported before changes nothing; the whole is reported by host__progress_end alone. progress
+ * NULL: nothing is reported. */
+void host_progress_report(struct host_progress *progress, int64_t done, int64_t whole);
 
 /* So many matrices are done. */
 void host__progress_end(struct host_progress *progress, int64_t matrices);

@@ -1,5 +1,5 @@
-/* gpu/host/base/speed.h: what the compiler is told in files whose loops over rows matter. Include
- * it first.
+/* gpu/host/base/speed.h: what the compiler needs to know in files whose loops over rows matter.
+ * Include it first.
  *
  * Loops are unrolled and vectorised (-O3). Products and sums are never fused, so that the bits are
  * the same with every instruction set. HOST_AVX512, HOST_AVX2, HOST_FMA and HOST_FMA512 mark

@@ -103,7 +103,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
     job->chunks = 1;
     job->chunk_ns = 0;
     job->matrices = 0;
-    job->tells = false;
+    job->reports = false;
     int64_t n_max = job->method ? method_at((int)batch->method)->n_max : 0;
     enum engine_status status = process_batch_check(batch, n_max, job->faults);
     if (status == ENGINE_OK) {
@@ -121,7 +121,7 @@ void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t n
         job->chunks = (uint32_t)((matrices + job->chunk_matrices - 1) / job->chunk_matrices);
         job->chunk_ns =
             matrix_ns * (double)(matrices < job->chunk_matrices ? matrices : job->chunk_matrices);
-        job->tells = matrix_ns * (double)matrices >= HOST_TELL_NS;
+        job->reports = matrix_ns * (double)matrices >= HOST_REPORT_NS;
     }
     atomic_store_explicit(&job->status, status, memory_order_relaxed);
     atomic_store_explicit(&job->unfinished, job->chunks, memory_order_relaxed);
@@ -229,8 +229,8 @@ static void run_matrices(void *context)
     int64_t index = job->single ? 0 : matrix - job->first[i];
     /* With as many chunks as threads, all of them are busy without help. */
     bool few = (int64_t)job->chunks < host_team_threads(job->team);
-    bool tells = job->chunk_matrices == 1 && job->chunk_ns >= HOST_TELL_NS;
-    struct host_progress *progress = tells ? &chunk->progress : NULL;
+    bool reports = job->chunk_matrices == 1 && job->chunk_ns >= HOST_REPORT_NS;
+    struct host_progress *progress = reports ? &chunk->progress : NULL;
     struct gathering gathering;
     gathering.side = gathering.counts[0] = gathering.counts[1] = 0;
     for (int k = 0; k < 2 * job->group; k++)
@@ -247,7 +247,7 @@ static void run_matrices(void *context)
     }
     turn(job, &gathering);
     turn(job, &gathering);
-    if (job->tells)
+    if (job->reports)
         host__progress_end(&chunk->progress, last - first);
 }
 

@@ -5,8 +5,8 @@
  * it. A method that takes several matrices at once gets full groups of them, from as many items as
  * it takes; only a chunk's last group may be smaller. A batch of fewer chunks than the team has
  * threads is helped by it. Of a batch that nobody waits for any more no chunk is begun, and those
- * that have begun are left (stop.h). A batch that takes long is told of as its chunks are done, and
- * of one that is a matrix what the method says (progress.h).
+ * that have begun are left (stop.h). A batch that takes long reports each chunk that is done; one
+ * that is a single matrix reports what its method says (progress.h).
  *
  * Life: host__job_open by one worker; host__job_take and host__job_run by any, until the run of the
  * last chunk reports the batch done. A job is a slot of a ring and is opened again after that, so
@@ -28,9 +28,9 @@
 #include "gpu/process/fault.h"
 
 #define HOST_CHUNK_NS 20000.0
-/* What is predicted to take less on one core, batch or matrix, tells nothing of its progress:
+/* What is predicted to take less on one core, batch or matrix, reports no progress:
  * nobody could read it, and words that many threads write cost time. */
-#define HOST_TELL_NS 10e6
+#define HOST_REPORT_NS 10e6
 
 struct host_job {
     _Alignas(64) _Atomic uint64_t left; /* number << 32 | chunks nobody has taken */
@@ -47,7 +47,7 @@ struct host_job {
     int64_t chunk_matrices;
     double chunk_ns;  /* predicted */
     int64_t matrices; /* of the batch */
-    bool tells;       /* it takes so long that its progress is told */
+    bool reports;     /* it takes so long that its progress is reported */
     int group;        /* matrices run together */
     int64_t scratch_bytes;
     int input_count, output_count;
@@ -64,7 +64,7 @@ bool host__job_take(struct host_job *job, uint32_t number, uint32_t *chunk);
 /* Is there a chunk of batch `number` to take? */
 bool host__job_has(struct host_job *job, uint32_t number);
 /* Runs a taken chunk; may wait for scratch. True when it was the batch's last: state, times and
- * status are stored, and the front is to be told. */
+ * status are stored, and the front is to be woken. */
 bool host__job_run(struct host_job *job, uint32_t chunk, struct host_scratch *scratch);
 
 #endif

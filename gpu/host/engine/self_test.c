@@ -6,7 +6,6 @@
  */
 #include "gpu/host/engine/self_test.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,7 +20,7 @@
 
 static const int64_t orders[] = {1, 2, 8, 33, ORDER_MAX};
 
-struct trial {
+struct check {
     const struct method *method;
     const struct host_method *host;
     enum precision precision;
@@ -29,42 +28,8 @@ struct trial {
     void *a, *inverse, *scratch; /* a, inverse: ORDER_MAX^2 numbers of either precision */
 };
 
-static double get(const struct trial *trial, const void *data, int64_t index)
-{
-    return process_trial_get(trial->precision, data, index);
-}
-
-static double norm(const struct trial *trial, const void *data)
-{
-    double largest = 0;
-    for (int64_t j = 0; j < trial->n; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < trial->n; i++)
-            sum += fabs(get(trial, data, i * trial->n + j));
-        largest = sum > largest ? sum : largest;
-    }
-    return largest;
-}
-
-static double residual_ratio(const struct trial *trial)
-{
-    int64_t n = trial->n;
-    double largest = 0, eps = trial->precision == PRECISION_FP32 ? FLT_EPSILON : DBL_EPSILON;
-    for (int64_t j = 0; j < n; j++) {
-        double column = 0;
-        for (int64_t i = 0; i < n; i++) {
-            double sum = i == j ? -1 : 0;
-            for (int64_t k = 0; k < n; k++)
-                sum += get(trial, trial->inverse, i * n + k) * get(trial, trial->a, k * n + j);
-            column += fabs(sum);
-        }
-        largest = column > largest ? column : largest;
-    }
-    return largest / ((double)n * norm(trial, trial->a) * norm(trial, trial->inverse) * eps);
-}
-
 /* The ratio of the answer; infinite when INFO says that there is none. */
-static double run(struct trial *trial)
+static double run(struct check *check)
 {
     int64_t options[METHOD_OPTIONS_MAX];
     union {
@@ -72,55 +37,56 @@ static double run(struct trial *trial)
         double wide;
     } rcond;
     int32_t info = -1, algorithm = 0;
-    struct host_matrix matrix = {.inputs = {trial->a},
-                                 .outputs = {trial->inverse, &info, &rcond, &algorithm},
-                                 .n = trial->n,
+    struct host_matrix matrix = {.inputs = {check->a},
+                                 .outputs = {check->inverse, &info, &rcond, &algorithm},
+                                 .n = check->n,
                                  .options = options,
-                                 .scratch = trial->scratch};
-    method_default_options(trial->method, options);
-    process_trial_fill(trial->precision, trial->a, trial->n * trial->n);
-    trial->host->run(&matrix);
-    return info == 0 ? residual_ratio(trial) : HUGE_VAL;
+                                 .scratch = check->scratch};
+    method_default_options(check->method, options);
+    process_trial_fill(check->precision, check->a, check->n * check->n);
+    check->host->run(&matrix);
+    return info == 0 ? process_trial_ratio(check->precision, check->n, check->a, check->inverse, 0)
+                     : HUGE_VAL;
 }
 
 /* One method, one precision, every order. */
-static int try(struct trial *trial)
+static int check_method(struct check *check)
 {
     int bad = 0;
     double worst = 0;
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
-        trial->n = orders[i];
-        int64_t bytes = trial->host->scratch_bytes(trial->n, 0);
-        trial->scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)bytes);
-        if (!trial->scratch)
+        check->n = orders[i];
+        int64_t bytes = check->host->scratch_bytes(check->n, 0);
+        check->scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)bytes);
+        if (!check->scratch)
             return -1;
-        double ratio = run(trial);
-        free(trial->scratch);
+        double ratio = run(check);
+        free(check->scratch);
         worst = ratio > worst ? ratio : worst;
         bad += !(ratio <= RATIO_MAX);
     }
-    printf("%-14s %s residual %.3f of %g: %s\n", trial->method->name,
-           precision_name(trial->precision), worst, RATIO_MAX, bad ? "BAD" : "good");
+    printf("%-14s %s residual %.3f of %g: %s\n", check->method->name,
+           precision_name(check->precision), worst, RATIO_MAX, bad ? "BAD" : "good");
     return bad;
 }
 
 int host_self_test(void)
 {
     int bad = 0;
-    struct trial trial = {.a = malloc(ORDER_MAX * ORDER_MAX * sizeof(double)),
+    struct check check = {.a = malloc(ORDER_MAX * ORDER_MAX * sizeof(double)),
                           .inverse = malloc(ORDER_MAX * ORDER_MAX * sizeof(double))};
-    for (int i = 0; trial.a && trial.inverse && i < method_count(); i++) {
-        trial.method = method_at(i);
-        for (int p = 0; method_inverts_dense(trial.method) && p < PRECISION_COUNT; p++) {
-            trial.precision = (enum precision)p;
-            trial.host = host_method_at((uint32_t)i, trial.precision);
-            int result = try(&trial);
+    for (int i = 0; check.a && check.inverse && i < method_count(); i++) {
+        check.method = method_at(i);
+        for (int p = 0; method_inverts_dense(check.method) && p < PRECISION_COUNT; p++) {
+            check.precision = (enum precision)p;
+            check.host = host_method_at((uint32_t)i, check.precision);
+            int result = check_method(&check);
             bad = result < 0 || bad < 0 ? -1 : bad + result;
         }
     }
-    if (!trial.a || !trial.inverse)
+    if (!check.a || !check.inverse)
         bad = -1;
-    free(trial.a);
-    free(trial.inverse);
+    free(check.a);
+    free(check.inverse);
     return bad;
 }

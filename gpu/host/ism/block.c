@@ -1,10 +1,10 @@
 /* gpu/host/ism/block.c: the variants of `ism` by blocks (ism.h), made of OpenBLAS's products.
  *
- * A block's step is cut into pieces: lines of earlier blocks, columns of n, tiles of the coupling
- * matrix, rows of the factors. What pieces there are follows from n, m and the block, so the bits
- * do not depend on who helps; products are OpenBLAS's gemm, whose bits depend neither on alignment
- * nor on leading dimensions, so inputs are used where they lie. The last product of a single block
- * is panels.h's: (G R)^T and K are packed into places that are done with.
+ * A block's step is cut into pieces: lines of earlier blocks, columns of n, tiles of the
+ * capacitance matrix, rows of the factors. What pieces there are follows from n, m and the block,
+ * so the bits do not depend on who helps; products are OpenBLAS's gemm, whose bits depend neither
+ * on alignment nor on leading dimensions, so inputs are used where they lie. The last product of a
+ * single block is panels.h's: (G R)^T and K are packed into places that are done with.
  *
  * Threads: any; the pieces run on a team. Cost: see ism.h.
  */
@@ -24,25 +24,25 @@
 
 #include "gpu/host/base/by_precision.h"
 
-#define LINES_PIECE 128    /* lines of earlier blocks */
-#define COLUMNS_PIECE 256  /* of n, at most */
-#define COUPLE_PIECE 64    /* lines of a block */
-#define COUPLE_COLUMNS 256 /* of a tile of a block's coupling matrix */
-#define COUPLE_PIECES 64   /* of all tiles, about, */
-#define COUPLE_DEPTH 128   /* which take so much of n at least */
-#define ADD_LINES 16       /* of the sum of their parts */
+#define LINES_PIECE 128         /* lines of earlier blocks */
+#define COLUMNS_PIECE 256       /* of n, at most */
+#define CAPACITANCE_PIECE 64    /* lines of a block */
+#define CAPACITANCE_COLUMNS 256 /* of a tile of a block's capacitance matrix */
+#define CAPACITANCE_PIECES 64   /* of all tiles, about, */
+#define CAPACITANCE_DEPTH 128   /* which take so much of n at least */
+#define ADD_LINES 16            /* of the sum of their parts */
 #define PACK_PIECE (2 * HOST_PANEL_COLUMNS_MAX)
 #define ROWS_AT_ONCE 128 /* of a tile: so much of it stays in the second cache */
 #define STRIP 8          /* rows of X or Y that are transposed together */
 
-/* Columns of a block of the coupling matrix's inverse: half of what lu takes, for all else waits
+/* Columns of a block of the capacitance matrix's inverse: half of what lu takes, for all else waits
  * for it, and it is a small part of the work. */
 static int64_t inverse_block(int64_t order)
 {
     return order < 1024 ? 32 : 64;
 }
 
-static int64_t couple_rows(int64_t count)
+static int64_t capacitance_rows(int64_t count)
 {
     return count < 512 ? 64 : 128;
 }
@@ -54,7 +54,7 @@ static int64_t columns_piece(int64_t n)
 }
 
 /* One block of columns of X and Y, and the arrays of a variant. */
-struct R(step) {
+struct step {
     struct R(host_ism) * ism;
     int64_t block; /* columns of every block but the last */
     int64_t first, count;
@@ -63,29 +63,28 @@ struct R(step) {
     REAL *gr, *k, *w, *p, *q, *s, *t, *inverse, *inverting;
 };
 
-static struct R(step)
-    R(step)(struct R(host_ism) * ism, int64_t block, const struct host_ism_layout *layout)
+static struct step open_step(struct R(host_ism) * ism, int64_t block,
+                             const struct host_ism_layout *layout)
 {
     REAL *work = ism->work;
-    return (struct R(step)){.ism = ism,
-                            .block = block,
-                            .ldb = layout->ld_block,
-                            .gr = work + layout->gr,
-                            .k = work + layout->k,
-                            .w = work + layout->w,
-                            .p = work + layout->p,
-                            .q = work + layout->q,
-                            .s = work + layout->s,
-                            .t = work + layout->t,
-                            .inverse = work + layout->inverse,
-                            .inverting = work + layout->inverting};
+    return (struct step){.ism = ism,
+                         .block = block,
+                         .ldb = layout->ld_block,
+                         .gr = work + layout->gr,
+                         .k = work + layout->k,
+                         .w = work + layout->w,
+                         .p = work + layout->p,
+                         .q = work + layout->q,
+                         .s = work + layout->s,
+                         .t = work + layout->t,
+                         .inverse = work + layout->inverse,
+                         .inverting = work + layout->inverting};
 }
 
 /* ---- Blocks of X and Y ---- */
 
 /* out (rows x count) = left (rows x n) X_k */
-static void R(times_x)(const struct R(step) * step, const REAL *left, int64_t ld, int64_t rows,
-                       REAL *out)
+static void times_x(const struct step *step, const REAL *left, int64_t ld, int64_t rows, REAL *out)
 {
     const struct R(host_ism) *ism = step->ism;
     const REAL *x = (ism->a ? ism->a : ism->x) + step->first;
@@ -99,8 +98,7 @@ static void R(times_x)(const struct R(step) * step, const REAL *left, int64_t ld
 }
 
 /* out (rows x count) = left (rows x n) Y_k */
-static void R(times_y)(const struct R(step) * step, const REAL *left, int64_t ld, int64_t rows,
-                       REAL *out)
+static void times_y(const struct step *step, const REAL *left, int64_t ld, int64_t rows, REAL *out)
 {
     const struct R(host_ism) *ism = step->ism;
     if (!ism->a) {
@@ -114,8 +112,8 @@ static void R(times_y)(const struct R(step) * step, const REAL *left, int64_t ld
 }
 
 /* Columns first to end - 1 of `to` (count x n): from_k^T, column i times scale[i]. */
-static void R(transpose_block)(const struct R(step) * step, const REAL *from, int64_t from_ld,
-                               const REAL *scale, REAL *to, int64_t first, int64_t end)
+static void transpose_block(const struct step *step, const REAL *from, int64_t from_ld,
+                            const REAL *scale, REAL *to, int64_t first, int64_t end)
 {
     int64_t ld = step->ism->ld;
     for (int64_t i = first; i < end; i += STRIP) {
@@ -128,11 +126,11 @@ static void R(transpose_block)(const struct R(step) * step, const REAL *from, in
 }
 
 /* Columns first to end - 1 of to (count x n) = (A0^-1 X_k)^T, A0 being diagonal. */
-static void R(scale_x)(const struct R(step) * step, REAL *to, int64_t first, int64_t end)
+static void scale_x(const struct step *step, REAL *to, int64_t first, int64_t end)
 {
     const struct R(host_ism) *ism = step->ism;
-    R(transpose_block)
-    (step, ism->a ? ism->a : ism->x, ism->a ? ism->n : ism->m, ism->e, to, first, end);
+    transpose_block(step, ism->a ? ism->a : ism->x, ism->a ? ism->n : ism->m, ism->e, to, first,
+                    end);
     for (int64_t c = 0; ism->a && c < step->count; c++) {
         int64_t j = step->first + c;
         if (j >= first && j < end)
@@ -141,11 +139,11 @@ static void R(scale_x)(const struct R(step) * step, REAL *to, int64_t first, int
 }
 
 /* The same of (Y_k^T A0^-1). */
-static void R(scale_y)(const struct R(step) * step, REAL *to, int64_t first, int64_t end)
+static void scale_y(const struct step *step, REAL *to, int64_t first, int64_t end)
 {
     const struct R(host_ism) *ism = step->ism;
     if (!ism->a) {
-        R(transpose_block)(step, ism->y, ism->m, ism->e, to, first, end);
+        transpose_block(step, ism->y, ism->m, ism->e, to, first, end);
         return;
     }
     for (int64_t c = 0; c < step->count; c++) {
@@ -156,7 +154,7 @@ static void R(scale_y)(const struct R(step) * step, REAL *to, int64_t first, int
     }
 }
 
-static bool R(invert)(struct R(host_ism) * ism, int64_t order, REAL *t, int64_t ld, REAL *work)
+static bool invert(struct R(host_ism) * ism, int64_t order, REAL *t, int64_t ld, REAL *work)
 {
     int32_t *pivots = (int32_t *)(work + host__lines(order) * ld);
     struct host_team *team = order >= HOST_TEAM_ORDER_MIN ? ism->team : NULL;
@@ -175,21 +173,21 @@ static bool R(invert)(struct R(host_ism) * ism, int64_t order, REAL *t, int64_t 
 /* ---- Block ---- */
 
 /* Lines of p or q, which the block takes from all earlier ones. */
-static void R(meet_earlier)(void *context, int64_t index)
+static void meet_earlier(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     int64_t ld = step->ism->ld, line = index / 2 * LINES_PIECE;
     int64_t rows = min_i64(LINES_PIECE, step->first - line);
     if (index % 2 == 0)
-        R(times_x)(step, step->k + line * ld, ld, rows, step->p + line * step->ldb);
+        times_x(step, step->k + line * ld, ld, rows, step->p + line * step->ldb);
     else
-        R(times_y)(step, step->gr + line * ld, ld, rows, step->q + line * step->ldb);
+        times_y(step, step->gr + line * ld, ld, rows, step->q + line * step->ldb);
 }
 
 /* Columns of G_k^T (in w) or of K_k. */
-static void R(make_block)(void *context, int64_t index)
+static void make_block(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const struct R(host_ism) *ism = step->ism;
     int64_t n = ism->n, m = ism->m, ld = ism->ld, piece = columns_piece(n),
             first = index / 2 * piece;
@@ -197,9 +195,9 @@ static void R(make_block)(void *context, int64_t index)
     bool left = index % 2 == 0;
     REAL *to = left ? step->w : step->k + step->first * ld;
     if (!ism->b && left)
-        R(scale_x)(step, to, first, first + columns);
+        scale_x(step, to, first, first + columns);
     else if (!ism->b)
-        R(scale_y)(step, to, first, first + columns);
+        scale_y(step, to, first, first + columns);
     else if (left)
         R(host__product)
     (true, true, step->count, columns, n, 1, ism->x + step->first, m, ism->b + first * n, n, 0,
@@ -214,81 +212,82 @@ static void R(make_block)(void *context, int64_t index)
 
 /* How (I + Y_k^T G_k)^T is cut: into tiles, and the sum over n of each into parts where there are
  * few tiles. The parts lie where (G R)_k^T will. */
-struct R(coupling) {
-    const struct R(step) * step;
+struct capacitance {
+    const struct step *step;
     int64_t rows, columns; /* of a tile */
     int64_t across, tiles;
     int64_t parts, depth; /* of n; 1: the sum goes to `inverse` itself */
     REAL *to;
 };
 
-static struct R(coupling) R(coupling)(const struct R(step) * step)
+static struct capacitance capacitance_of(const struct step *step)
 {
     const int64_t n = step->ism->n, count = step->count;
-    struct R(coupling)
-        coupling = {.step = step, .rows = couple_rows(count), .columns = COUPLE_COLUMNS};
+    struct capacitance capacitance = {
+        .step = step, .rows = capacitance_rows(count), .columns = CAPACITANCE_COLUMNS};
     if (step->ism->a) /* columns of w, which are copied whole */
-        coupling.columns = count;
-    coupling.across = pieces(count, coupling.columns);
-    coupling.tiles = pieces(count, coupling.rows) * coupling.across;
-    coupling.parts = min_i64(COUPLE_PIECES / coupling.tiles, n / COUPLE_DEPTH);
-    coupling.parts = max_i64(min_i64(coupling.parts, step->ism->ld / step->ldb), 1);
+        capacitance.columns = count;
+    capacitance.across = pieces(count, capacitance.columns);
+    capacitance.tiles = pieces(count, capacitance.rows) * capacitance.across;
+    capacitance.parts = min_i64(CAPACITANCE_PIECES / capacitance.tiles, n / CAPACITANCE_DEPTH);
+    capacitance.parts = max_i64(min_i64(capacitance.parts, step->ism->ld / step->ldb), 1);
     if (step->ism->a)
-        coupling.parts = 1;
-    coupling.depth = pieces(n, coupling.parts);
-    coupling.parts = pieces(n, coupling.depth);
-    coupling.to = coupling.parts > 1 ? step->gr + step->first * step->ism->ld : step->inverse;
-    return coupling;
+        capacitance.parts = 1;
+    capacitance.depth = pieces(n, capacitance.parts);
+    capacitance.parts = pieces(n, capacitance.depth);
+    capacitance.to = capacitance.parts > 1 ? step->gr + step->first * step->ism->ld : step->inverse;
+    return capacitance;
 }
 
 /* A part of a tile. */
-static void R(couple)(void *context, int64_t index)
+static void couple(void *context, int64_t index)
 {
-    const struct R(coupling) *coupling = context;
-    const struct R(step) *step = coupling->step;
+    const struct capacitance *capacitance = context;
+    const struct step *step = capacitance->step;
     const struct R(host_ism) *ism = step->ism;
-    const int64_t tile = index % coupling->tiles, part = index / coupling->tiles;
-    const int64_t line = tile / coupling->across * coupling->rows;
-    const int64_t column = tile % coupling->across * coupling->columns;
-    const int64_t rows = min_i64(coupling->rows, step->count - line), at = part * coupling->depth;
-    REAL *to = coupling->to + (part * step->count + line) * step->ldb + column;
+    const int64_t tile = index % capacitance->tiles, part = index / capacitance->tiles;
+    const int64_t line = tile / capacitance->across * capacitance->rows;
+    const int64_t column = tile % capacitance->across * capacitance->columns;
+    const int64_t rows = min_i64(capacitance->rows, step->count - line),
+                  at = part * capacitance->depth;
+    REAL *to = capacitance->to + (part * step->count + line) * step->ldb + column;
     if (ism->a)
-        R(times_y)(step, step->w + line * ism->ld, ism->ld, rows, to);
+        times_y(step, step->w + line * ism->ld, ism->ld, rows, to);
     else
         R(host__product)
-    (false, false, rows, min_i64(coupling->columns, step->count - column),
-     min_i64(coupling->depth, ism->n - at), 1, step->w + line * ism->ld + at, ism->ld,
+    (false, false, rows, min_i64(capacitance->columns, step->count - column),
+     min_i64(capacitance->depth, ism->n - at), 1, step->w + line * ism->ld + at, ism->ld,
      ism->y + at * ism->m + step->first + column, ism->m, 0, to, step->ldb);
 }
 
 /* Lines of the parts' sum, and of I. */
-static void R(add_parts)(void *context, int64_t index)
+static void add_parts(void *context, int64_t index)
 {
-    const struct R(coupling) *coupling = context;
-    const struct R(step) *step = coupling->step;
+    const struct capacitance *capacitance = context;
+    const struct step *step = capacitance->step;
     const int64_t ldb = step->ldb, first = index * ADD_LINES;
     const int64_t end = min_i64(first + ADD_LINES, step->count);
     for (int64_t i = first; i < end; i++) {
         REAL *to = step->inverse + i * ldb;
-        if (coupling->parts > 1)
+        if (capacitance->parts > 1)
             R(host__ism_add_lines)
-        (coupling->to + i * ldb, coupling->parts, step->count * ldb, 0, step->count, to);
+        (capacitance->to + i * ldb, capacitance->parts, step->count * ldb, 0, step->count, to);
         to[i] += 1;
     }
 }
 
-static void R(couple_all)(const struct R(step) * step)
+static void couple_all(const struct step *step)
 {
-    struct R(coupling) coupling = R(coupling)(step);
+    struct capacitance capacitance = capacitance_of(step);
     struct host_team *team = step->ism->team;
-    host_team_run(team, coupling.tiles * coupling.parts, R(couple), &coupling);
-    host_team_run(team, pieces(step->count, ADD_LINES), R(add_parts), &coupling);
+    host_team_run(team, capacitance.tiles * capacitance.parts, couple, &capacitance);
+    host_team_run(team, pieces(step->count, ADD_LINES), add_parts, &capacitance);
 }
 
 /* Columns of (G R)_k^T; inverse is R_k^T. */
-static void R(weigh)(void *context, int64_t index)
+static void weigh(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     int64_t n = step->ism->n, ld = step->ism->ld, piece = columns_piece(n), first = index * piece;
     R(host__product)
     (false, false, step->count, min_i64(piece, n - first), step->count, 1, step->inverse, step->ldb,
@@ -298,8 +297,8 @@ static void R(weigh)(void *context, int64_t index)
 /* ---- Factors, where they are wanted ---- */
 
 /* to(:, k) = from(:, k) - to(:, <k) coefficients; n x m */
-struct R(factor) {
-    const struct R(step) * step;
+struct factor {
+    const struct step *step;
     const REAL *from;
     bool identity; /* in place of from */
     const REAL *coefficients;
@@ -307,10 +306,10 @@ struct R(factor) {
 };
 
 /* Rows of a factor: each takes of its own earlier numbers alone. */
-static void R(write_factor)(void *context, int64_t index)
+static void write_factor(void *context, int64_t index)
 {
-    const struct R(factor) *factor = context;
-    const struct R(step) *step = factor->step;
+    const struct factor *factor = context;
+    const struct step *step = factor->step;
     const struct R(host_ism) *ism = step->ism;
     const int64_t m = ism->m, first = index * LINES_PIECE;
     const int64_t rows = min_i64(LINES_PIECE, ism->n - first);
@@ -332,9 +331,9 @@ static void R(write_factor)(void *context, int64_t index)
 }
 
 /* Lines of t = R p, which is made block by block; s holds the R^T of all earlier blocks. */
-static void R(weigh_coefficients)(void *context, int64_t index)
+static void weigh_coefficients(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const int64_t ldb = step->ldb, block = step->block;
     const int64_t end = min_i64((index + 1) * LINES_PIECE, step->first);
     for (int64_t line = index * LINES_PIECE, lines; line < end; line += lines) {
@@ -347,9 +346,9 @@ static void R(weigh_coefficients)(void *context, int64_t index)
 }
 
 /* Lines of R^T, for the factors of later blocks, and of the output R. */
-static void R(keep_weights)(void *context, int64_t index)
+static void keep_weights(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const struct R(host_ism) *ism = step->ism;
     const int64_t m = ism->m, ldb = step->ldb, first = index * LINES_PIECE;
     const int64_t lines = min_i64(LINES_PIECE, step->count - first);
@@ -364,31 +363,31 @@ static void R(keep_weights)(void *context, int64_t index)
     }
 }
 
-static void R(write_factors)(struct R(step) * step)
+static void write_factors(struct step *step)
 {
     const struct R(host_ism) *ism = step->ism;
     const int64_t rows = pieces(ism->n, LINES_PIECE);
-    struct R(factor)
-        u = {.step = step, .from = ism->a ? ism->a : ism->x, .coefficients = step->t, .to = ism->u};
-    struct R(factor) v = {.step = step,
-                          .from = ism->y,
-                          .identity = ism->a != NULL,
-                          .coefficients = step->q,
-                          .to = ism->v};
+    struct factor u = {
+        .step = step, .from = ism->a ? ism->a : ism->x, .coefficients = step->t, .to = ism->u};
+    struct factor v = {.step = step,
+                       .from = ism->y,
+                       .identity = ism->a != NULL,
+                       .coefficients = step->q,
+                       .to = ism->v};
     if (ism->u) {
-        host_team_run(ism->team, pieces(step->first, LINES_PIECE), R(weigh_coefficients), step);
-        host_team_run(ism->team, rows, R(write_factor), &u);
+        host_team_run(ism->team, pieces(step->first, LINES_PIECE), weigh_coefficients, step);
+        host_team_run(ism->team, rows, write_factor, &u);
     }
     if (ism->v)
-        host_team_run(ism->team, rows, R(write_factor), &v);
-    host_team_run(ism->team, pieces(step->count, LINES_PIECE), R(keep_weights), step);
+        host_team_run(ism->team, rows, write_factor, &v);
+    host_team_run(ism->team, pieces(step->count, LINES_PIECE), keep_weights, step);
 }
 
 /* ---- The inverse ---- */
 
 /* z = A0^-1 but for the diagonal, `rows` by `columns` of it. */
-static void R(begin_rows)(const struct R(host_ism) * ism, int64_t row, int64_t rows, int64_t column,
-                          int64_t columns)
+static void begin_rows(const struct R(host_ism) * ism, int64_t row, int64_t rows, int64_t column,
+                       int64_t columns)
 {
     const int64_t n = ism->n;
     for (int64_t i = row; i < row + rows; i++) {
@@ -401,13 +400,13 @@ static void R(begin_rows)(const struct R(host_ism) * ism, int64_t row, int64_t r
 }
 
 /* The same of A0^-1 - (G R) K. */
-static void R(assemble_rows)(const struct R(step) * step, int64_t row, int64_t rows, int64_t column,
-                             int64_t columns)
+static void assemble_rows(const struct step *step, int64_t row, int64_t rows, int64_t column,
+                          int64_t columns)
 {
     const struct R(host_ism) *ism = step->ism;
     const int64_t n = ism->n, m = ism->m, ld = ism->ld;
     REAL *to = ism->z + row * n + column;
-    R(begin_rows)(ism, row, rows, column, columns);
+    begin_rows(ism, row, rows, column, columns);
     if (step->packed)
         R(host__subtract_panels)
     (rows, columns, m, step->w + row * m, step->gr + column * m, !ism->b, to, n);
@@ -421,10 +420,10 @@ static void R(assemble_rows)(const struct R(step) * step, int64_t row, int64_t r
         R(host__ism_see_rows)(ism, row, rows, column, columns);
 }
 
-/* A tile of the inverse, of which the trial takes what it wants while it is in a cache. */
-static void R(assemble)(void *context, int64_t index)
+/* A tile of the inverse, of which the check takes what it wants while it is in a cache. */
+static void assemble(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const struct host_ism_tiles tiles = host__ism_tiles(step->ism->n);
     const int64_t n = step->ism->n, first = index / tiles.across * tiles.rows;
     const int64_t column = index % tiles.across * tiles.columns;
@@ -432,32 +431,32 @@ static void R(assemble)(void *context, int64_t index)
                   columns = min_i64(tiles.columns, n - column);
     const int64_t most = step->packed ? ROWS_AT_ONCE : tiles.rows;
     for (int64_t row = first; row < end; row += most)
-        R(assemble_rows)(step, row, min_i64(most, end - row), column, columns);
+        assemble_rows(step, row, min_i64(most, end - row), column, columns);
 }
 
-static void R(pack_groups)(void *context, int64_t index)
+static void pack_groups(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const int64_t n = step->ism->n, first = index * PACK_PIECE;
     R(host__pack_groups)
     (step->ism->m, n, step->gr, step->ism->ld, first, min_i64(first + PACK_PIECE, n), step->w);
 }
 
-static void R(pack_panels)(void *context, int64_t index)
+static void pack_panels(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const int64_t n = step->ism->n, first = index * PACK_PIECE;
     R(host__pack_panels)
     (step->ism->m, n, step->k, step->ism->ld, first, min_i64(first + PACK_PIECE, n), step->gr);
 }
 
-static void R(assemble_all)(struct R(step) * step)
+static void assemble_all(struct step *step)
 {
     const struct host_ism_tiles tiles = host__ism_tiles(step->ism->n);
     step->ism->seen = step->ism->n > HOST_ISM_PROBES;
     if (step->ism->seen)
-        R(host__ism_open_trial)(step->ism);
-    host_team_run(step->ism->team, tiles.down * tiles.across, R(assemble), step);
+        R(host__ism_open_check)(step->ism);
+    host_team_run(step->ism->team, tiles.down * tiles.across, assemble, step);
 }
 
 bool R(host__ism_block)(struct R(host_ism) * ism, int64_t block)
@@ -465,43 +464,43 @@ bool R(host__ism_block)(struct R(host_ism) * ism, int64_t block)
     bool factors = ism->u || ism->v || ism->r;
     struct host_ism_layout layout =
         host__ism_layout_block(REAL_PRECISION, ism->n, ism->m, block, factors);
-    struct R(step) step = R(step)(ism, block, &layout);
+    struct step step = open_step(ism, block, &layout);
     int64_t n = ism->n;
     ism->det_ratio = (struct host_ism_product){.fraction = 1};
     for (; step.first < ism->m; step.first += block) {
         step.count = min_i64(block, ism->m - step.first);
-        host_team_run(ism->team, 2 * pieces(step.first, LINES_PIECE), R(meet_earlier), &step);
-        host_team_run(ism->team, 2 * pieces(n, columns_piece(n)), R(make_block), &step);
-        R(couple_all)(&step);
-        if (!R(invert)(ism, step.count, step.inverse, step.ldb, step.inverting))
+        host_team_run(ism->team, 2 * pieces(step.first, LINES_PIECE), meet_earlier, &step);
+        host_team_run(ism->team, 2 * pieces(n, columns_piece(n)), make_block, &step);
+        couple_all(&step);
+        if (!invert(ism, step.count, step.inverse, step.ldb, step.inverting))
             return false;
-        host_team_run(ism->team, pieces(n, columns_piece(n)), R(weigh), &step);
+        host_team_run(ism->team, pieces(n, columns_piece(n)), weigh, &step);
         if (factors)
-            R(write_factors)(&step);
+            write_factors(&step);
     }
     if (factors)
         R(host__ism_restore_factors)(ism);
     step.packed = layout.packs && host__panels_work();
     if (step.packed) {
-        host_team_run(ism->team, pieces(n, PACK_PIECE), R(pack_groups), &step);
-        host_team_run(ism->team, pieces(n, PACK_PIECE), R(pack_panels), &step);
+        host_team_run(ism->team, pieces(n, PACK_PIECE), pack_groups, &step);
+        host_team_run(ism->team, pieces(n, PACK_PIECE), pack_panels, &step);
     }
-    R(assemble_all)(&step);
+    assemble_all(&step);
     return true;
 }
 
 /* ---- Reduced memory: the inverse so far is in z; gr (n x block) is G, w the same times R ---- */
 
 /* Rows of G = Z X_k. */
-static void R(advance_rows)(void *context, int64_t index)
+static void advance_rows(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const struct R(host_ism) *ism = step->ism;
     int64_t n = ism->n, row = index * LINES_PIECE, rows = min_i64(LINES_PIECE, n - row);
     REAL *to = step->gr + row * step->ldb;
     if (step->first > 0 || ism->b) {
         const REAL *z = step->first > 0 ? ism->z : ism->b;
-        R(times_x)(step, z + row * n, n, rows, to);
+        times_x(step, z + row * n, n, rows, to);
         return;
     }
     for (int64_t i = row; i < row + rows; i++, to += step->ldb) {
@@ -513,14 +512,14 @@ static void R(advance_rows)(void *context, int64_t index)
 }
 
 /* Columns of K = Y_k^T Z. */
-static void R(advance_columns)(void *context, int64_t index)
+static void advance_columns(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const struct R(host_ism) *ism = step->ism;
     int64_t n = ism->n, ld = ism->ld, first = index * COLUMNS_PIECE;
     int64_t columns = min_i64(COLUMNS_PIECE, n - first);
     if (step->first == 0 && !ism->b) {
-        R(scale_y)(step, step->k, first, first + columns);
+        scale_y(step, step->k, first, first + columns);
         return;
     }
     const REAL *z = (step->first > 0 ? ism->z : ism->b) + first;
@@ -534,11 +533,11 @@ static void R(advance_columns)(void *context, int64_t index)
 }
 
 /* Lines of I + Y_k^T G. */
-static void R(couple_rows)(void *context, int64_t index)
+static void add_capacitance_rows(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const struct R(host_ism) *ism = step->ism;
-    int64_t line = index * COUPLE_PIECE, rows = min_i64(COUPLE_PIECE, step->count - line);
+    int64_t line = index * CAPACITANCE_PIECE, rows = min_i64(CAPACITANCE_PIECE, step->count - line);
     int64_t ldb = step->ldb;
     REAL *to = step->inverse + line * ldb;
     if (ism->a)
@@ -552,9 +551,9 @@ static void R(couple_rows)(void *context, int64_t index)
 }
 
 /* Rows of Z - G R K. */
-static void R(take_step)(void *context, int64_t index)
+static void take_step(void *context, int64_t index)
 {
-    const struct R(step) *step = context;
+    const struct step *step = context;
     const struct R(host_ism) *ism = step->ism;
     int64_t n = ism->n, row = index * LINES_PIECE, rows = min_i64(LINES_PIECE, n - row);
     REAL *z = ism->z + row * n, *weighed = step->w + row * step->ldb;
@@ -574,20 +573,21 @@ static void R(take_step)(void *context, int64_t index)
 bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block)
 {
     struct host_ism_layout layout = host__ism_layout_reduced(REAL_PRECISION, ism->n, block);
-    struct R(step) step = R(step)(ism, block, &layout);
+    struct step step = open_step(ism, block, &layout);
     int64_t n = ism->n;
     ism->seen = false;
     ism->det_ratio = (struct host_ism_product){.fraction = 1};
     if (ism->m == 0)
-        R(assemble_all)(&step);
+        assemble_all(&step);
     for (; step.first < ism->m; step.first += block) {
         step.count = min_i64(block, ism->m - step.first);
-        host_team_run(ism->team, pieces(n, LINES_PIECE), R(advance_rows), &step);
-        host_team_run(ism->team, pieces(n, COLUMNS_PIECE), R(advance_columns), &step);
-        host_team_run(ism->team, pieces(step.count, COUPLE_PIECE), R(couple_rows), &step);
-        if (!R(invert)(ism, step.count, step.inverse, step.ldb, step.inverting))
+        host_team_run(ism->team, pieces(n, LINES_PIECE), advance_rows, &step);
+        host_team_run(ism->team, pieces(n, COLUMNS_PIECE), advance_columns, &step);
+        host_team_run(ism->team, pieces(step.count, CAPACITANCE_PIECE), add_capacitance_rows,
+                      &step);
+        if (!invert(ism, step.count, step.inverse, step.ldb, step.inverting))
             return false;
-        host_team_run(ism->team, pieces(n, LINES_PIECE), R(take_step), &step);
+        host_team_run(ism->team, pieces(n, LINES_PIECE), take_step, &step);
     }
     return true;
 }

@@ -16,9 +16,9 @@
  * precision. That of the last algorithm always is. Where even that would not do, nothing is good.
  *
  * Where A is known and terms of X Y^T cancel, it is the same with |X| |Y^T| and |A|, which is then
- * summed in twice the precision too; four lines are tried. What fails goes the last algorithm,
+ * summed in double-double too; four lines are tried. What fails goes the last algorithm,
  * where A is formed, and tried likewise: if it is not the sum to within rounding, that is taken in
- * twice the precision and rounded once.
+ * dd the precision and rounded once.
  *
  * |A| is exact for A alone, and for orders up to NORM_ORDER. Beyond, columns are chosen whose
  * norms seem largest, by products with fixed lines, and others whose norms may be so by the norms
@@ -40,8 +40,8 @@
 #include "gpu/host/base/by_precision.h"
 #include "gpu/host/ism/lanes.h"
 
-#define MORE_LINES 4     /* where terms of a known A cancel */
-#define FORMED_RATIO 2.0 /* of what A formed lacks, where all of it is known */
+#define MORE_PROBE_VECTORS 4 /* where terms of a known A cancel */
+#define FORMED_RATIO 2.0     /* of what A formed lacks, where all of it is known */
 
 double R(host__check_allowed_of)(int64_t n, bool whole, double size)
 {
@@ -58,7 +58,7 @@ double R(host__check_allowed)(const struct R(host_check) * check, double size)
 /* error = I - Z A, by columns of A that are formed; returns |A|. The sum of Z A0 and (Z X) Y^T has
  * rounding errors of the size of its terms: where A0 and X Y^T cancel, it may agree with I by
  * chance in each of a few entries. */
-static struct host_norm R(try_formed)(const struct R(host_check) * check)
+static struct host_norm check_formed(const struct R(host_check) * check)
 {
     const struct R(host_ism) *ism = check->ism;
     int64_t n = ism->n;
@@ -78,9 +78,9 @@ static struct host_norm R(try_formed)(const struct R(host_check) * check)
 
 /* ---- A is known ---- */
 
-/* What largest_weight tells being `weight`: may sums of one precision have lost so much of X Y^T
+/* What largest_weight returns being `weight`: may sums of one precision have lost so much of X Y^T
  * that it matters for a matrix with the norm a? */
-static bool R(cancels)(const struct R(host_check) * check, long double weight, struct host_norm a)
+static bool cancels(const struct R(host_check) * check, long double weight, struct host_norm a)
 {
     const struct R(host_ism) *ism = check->ism;
     const bool whole = check->count == ism->n;
@@ -97,88 +97,87 @@ static bool R(cancels)(const struct R(host_check) * check, long double weight, s
 /* Errors of terms that cancel are large in many answers, and may be one column times one row: a
  * line whose product with that column is small does not see them, and of two lines both may be
  * such. */
-static void R(take_more_lines)(struct R(host_check) * check)
+static void take_more_lines(struct R(host_check) * check)
 {
-    if (!check->twice || check->count == check->ism->n)
+    if (!check->dd || check->count == check->ism->n)
         return;
-    check->count = MORE_LINES;
+    check->count = MORE_PROBE_VECTORS;
     R(host__check_set_lines)(check, check->t);
 }
 
 /* error = T (I - Z A). T Z is in tz, but where there are more lines or all. */
-static void R(residual)(const struct R(host_check) * check)
+static void residual(const struct R(host_check) * check)
 {
-    if (check->count != TRIED_LINES) {
+    if (check->count != PROBE_VECTORS) {
         R(host__check_clear)(check, check->tz);
         R(host__check_times)(check, check->t, check->ism->z, check->ism->n, check->tz);
     }
     R(host__check_times_a)(check, check->tz);
     R(host__check_subtract)(check, check->t, check->error, check->error);
-    if (check->twice)
+    if (check->dd)
         R(host__check_subtract)
     (check, check->error, R(host__check_low)(check, check->error), check->error);
 }
 
-/* What try_known has measured. */
-struct R(measured) {
+/* What check_known has measured. */
+struct measured {
     struct host_norm a;
-    long double weight; /* what largest_weight tells */
+    long double weight; /* what largest_weight returns */
     double error;       /* of the lines */
 };
 
 /* By the products of one precision. */
-static struct R(measured) R(measure_plainly)(const struct R(host_check) * check, bool forms)
+static struct measured measure_plainly(const struct R(host_check) * check, bool forms)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(measured) of = {.weight = 0};
+    struct measured of = {.weight = 0};
     if (!ism->a && ism->n > NORM_ORDER) {
         of.a = R(host__check_norm_with_residual)(check, &of.weight, &of.error);
         return of;
     }
-    of.a = forms ? R(try_formed)(check) : R(host__check_norm_a)(check);
+    of.a = forms ? check_formed(check) : R(host__check_norm_a)(check);
     if (!forms)
-        R(residual)(check);
+        residual(check);
     of.error = R(host__check_measure)(check, check->error);
     if (!ism->a)
         of.weight = R(host__check_largest_weight)(check);
     return of;
 }
 
-/* The same in twice the precision, but for the weight. */
-static void R(measure_twice)(struct R(host_check) * check, bool forms, struct R(measured) * of)
+/* The same in double-double, but for the weight. */
+static void measure_dd(struct R(host_check) * check, bool forms, struct measured *of)
 {
     const double rounding = (double)check->ism->n * (double)REAL_EPS;
     if (forms) {
-        of->a = R(try_formed)(check);
+        of->a = check_formed(check);
     } else {
         if (!(rounding * of->weight <= CHANGE_ERROR * value_of(of->a)))
             of->a = R(host__check_norm_a)(check);
-        R(take_more_lines)(check);
-        R(residual)(check);
+        take_more_lines(check);
+        residual(check);
     }
     of->error = R(host__check_measure)(check, check->error);
 }
 
 /* The variant's own sums may have lost the same terms as those of this check: where that could
- * matter, it is made in twice the precision. Of a given A nothing is summed. */
-static void R(try_known)(const struct R(host_check) * given, struct host_ism_verdict *verdict)
+ * matter, it is made in double-double. Of a given A nothing is summed. */
+static void check_known(const struct R(host_check) * given, struct host_ism_verdict *verdict)
 {
     struct R(host_check) check = *given;
     const struct R(host_ism) *ism = check.ism;
     const double n = (double)ism->n, rounding = n * (double)REAL_EPS;
     const bool forms = !ism->a && check.count == ism->n;
-    struct R(measured) of = R(measure_plainly)(&check, forms);
-    check.twice = verdict->cancels = !ism->a && R(cancels)(&check, of.weight, of.a);
-    if (check.twice)
-        R(measure_twice)(&check, forms, &of);
+    struct measured of = measure_plainly(&check, forms);
+    check.dd = verdict->cancels = !ism->a && cancels(&check, of.weight, of.a);
+    if (check.dd)
+        measure_dd(&check, forms, &of);
     verdict->a = of.a;
     verdict->error = check.count == ism->n ? of.error : sqrt(n) * of.error;
     verdict->good = verdict->a.finite && verdict->a.fraction > 0 &&
                     of.error <= R(host__check_allowed)(&check, size_of(verdict->a, verdict->x));
-    if (check.twice)
-        verdict->good =
-            verdict->good && R(host__ism_twice_error)(2 * ism->n + ism->m) * of.weight <=
-                                 TWICE_RATIO * rounding * value_of(verdict->a);
+    if (check.dd)
+        verdict->good = verdict->good && R(host__ism_dd_error)(2 * ism->n + ism->m) * of.weight <=
+                                             DD_RATIO * rounding * value_of(verdict->a);
 }
 
 bool R(host__ism_formed_well)(struct R(host_ism) * ism)
@@ -186,27 +185,27 @@ bool R(host__ism_formed_well)(struct R(host_ism) * ism)
     struct R(host_check) check = R(host__check_open)(ism);
     const int64_t n = ism->n, ld = check.ld;
     const struct host_norm a = R(host__norm)(ism->team, ism->z, n, n, check.spare);
-    check.twice = R(cancels)(&check, R(host__check_largest_weight)(&check), a);
-    if (!check.twice)
+    check.dd = cancels(&check, R(host__check_largest_weight)(&check), a);
+    if (!check.dd)
         return true;
     R(host__check_set_lines)(&check, check.t);
-    R(take_more_lines)(&check);
+    take_more_lines(&check);
     REAL *product = check.spare, *product_low = R(host__check_low)(&check, product);
     REAL *error = check.error, *low = R(host__check_low)(&check, error);
-    struct R(host_ism_twice) twice = {.lines = check.t,
-                                      .line_step = ld,
-                                      .step = 1,
-                                      .count = check.count,
-                                      .rows = n,
-                                      .columns = n,
-                                      .from = ism->z,
-                                      .from_ld = n,
-                                      .to = product,
-                                      .to_low = product_low,
-                                      .to_ld = ld,
-                                      .low_ld = ld};
-    R(host__check_times_a_twice)(&check, check.t);
-    R(host__ism_twice)(ism->team, &twice);
+    struct R(host_ism_dd) dd = {.lines = check.t,
+                                .line_step = ld,
+                                .step = 1,
+                                .count = check.count,
+                                .rows = n,
+                                .columns = n,
+                                .from = ism->z,
+                                .from_ld = n,
+                                .to = product,
+                                .to_low = product_low,
+                                .to_ld = ld,
+                                .low_ld = ld};
+    R(host__check_times_a_dd)(&check, check.t);
+    R(host__ism_dd)(ism->team, &dd);
     R(host__check_subtract)(&check, error, product, error);
     R(host__check_subtract)(&check, low, product_low, low);
     for (int64_t l = 0; l < check.count; l++) {
@@ -219,7 +218,7 @@ bool R(host__ism_formed_well)(struct R(host_ism) * ism)
 
 /* ---- Any matrix ---- */
 
-void R(host__ism_open_trial)(struct R(host_ism) * ism)
+void R(host__ism_open_check)(struct R(host_ism) * ism)
 {
     struct R(host_check) check = R(host__check_open)(ism);
     if (!ism->a && (!ism->b || ism->a0) && ism->n > NORM_ORDER)
@@ -228,7 +227,7 @@ void R(host__ism_open_trial)(struct R(host_ism) * ism)
 }
 
 /* T and T Z in t and tz; returns |Z|. */
-static struct host_norm R(see)(const struct R(host_check) * check)
+static struct host_norm see(const struct R(host_check) * check)
 {
     struct R(host_ism) *ism = check->ism;
     const int64_t n = ism->n;
@@ -240,41 +239,41 @@ static struct host_norm R(see)(const struct R(host_check) * check)
     }
     if (!ism->seen) {
         const struct host_ism_tiles tiles = host__ism_tiles(n);
-        R(host__ism_open_trial)(ism);
+        R(host__ism_open_check)(ism);
         host_team_run(ism->team, tiles.down * tiles.across, R(host__check_see_piece), ism);
     }
     ism->seen = false;
     host_team_run(ism->team, pieces(n, GATHER_PIECE), R(host__check_seen_piece), (void *)check);
-    REAL *sums = check->tz + TRIED_LINES * check->ld;
+    REAL *sums = check->tz + PROBE_VECTORS * check->ld;
     memset(sums + n, 0, (size_t)(check->ld - n) * sizeof *sums);
     const REAL sum = R(host__check_largest)(sums, n);
     return isfinite(sum) ? R(host__check_norm_of_number)(sum)
                          : R(host__norm)(ism->team, ism->z, n, n, check->spare);
 }
 
-struct host_ism_verdict R(host__ism_try)(struct R(host_ism) * ism)
+struct host_ism_verdict R(host__ism_check)(struct R(host_ism) * ism)
 {
     const struct R(host_check) check = R(host__check_open)(ism);
     struct host_ism_verdict verdict = {.error = (double)NAN};
-    verdict.x = R(see)(&check);
+    verdict.x = see(&check);
     if (!verdict.x.finite)
         return verdict;
     if (!ism->b || ism->a0)
-        R(try_known)(&check, &verdict);
+        check_known(&check, &verdict);
     else
         R(host__check_update)(&check, &verdict);
     return verdict;
 }
 
-struct host_ism_verdict R(host__ism_try_solution)(struct R(host_ism) * ism, double change)
+struct host_ism_verdict R(host__ism_check_solution)(struct R(host_ism) * ism, double change)
 {
     struct R(host_check) check = R(host__check_open)(ism);
     struct host_ism_verdict verdict = {.error = (double)NAN};
     ism->seen = false;
-    verdict.x = R(see)(&check);
+    verdict.x = see(&check);
     if (!verdict.x.finite)
         return verdict;
     const struct R(host_check_weight) weight = R(host__check_weigh_terms)(&check);
-    R(host__check_update_twice)(&check, &weight, change, &verdict);
+    R(host__check_update_dd)(&check, &weight, change, &verdict);
     return verdict;
 }

@@ -1,5 +1,5 @@
-/* gpu/host/ism/check.h: the parts of the trial of `ism`'s answers (check.c), for the files check*.c
- * alone.
+/* gpu/host/ism/check.h: the parts of the residual check of `ism`'s answers (check.c), for the files
+ * check*.c alone.
  *
  * Threads: any; a team helps. Cost: see check.c and ism.h.
  */
@@ -12,13 +12,13 @@
 
 #include "gpu/host/ism/ism.h"
 
-#define TRIED_LINES 2    /* and SEEN_LINES of a tile are these and the sums */
+#define PROBE_VECTORS 2  /* and SEEN_LINES of a tile are these and the sums */
 #define WHOLE_RATIO 8.0  /* of a residual that is known whole; the contract has 15 */
 #define TERMS_RATIO 20.0 /* n / 2 times it is what the sums of an update may have lost unseen */
 #define WHOLE_TERMS_RATIO 4.0 /* the same of a residual that is known whole */
 #define SMALL_ORDER 32        /* to this order two lines may miss too much of it, A being known */
 #define SMALL_TERMS_RATIO 8.0
-#define TWICE_RATIO 4.0  /* of what those in twice the precision may have lost */
+#define DD_RATIO 4.0     /* of what those in double-double may have lost */
 #define CHANGE_ERROR 0.1 /* of |M - I| or |A| that may be lost likewise */
 #define NORM_ORDER 64
 #define TIMES_PIECE 256 /* columns that a piece of a product takes */
@@ -56,7 +56,7 @@ static inline double size_of(struct host_norm a, struct host_norm x)
 struct R(host_check) {
     struct R(host_ism) * ism;
     int64_t count, ld;
-    bool twice; /* A is multiplied, and its columns are summed, in twice the precision */
+    bool dd; /* A is multiplied, and its columns are summed, in double-double */
     REAL *t, *tz, *error, *thin, *spare;
 };
 
@@ -122,13 +122,13 @@ void R(host__check_see_piece)(void *context, int64_t index);
 void R(host__check_seen_piece)(void *context, int64_t index);
 /* to = lines * X Y^T; thin is used up. */
 void R(host__check_times_thin)(const struct R(host_check) * check, const REAL *lines, REAL *to);
-/* to = count lines * X Y^T, in pairs; thin is used up. */
-void R(host__check_times_thin_twice)(const struct R(host_check) * check, int64_t count,
-                                     const REAL *lines, REAL *to);
-/* error = lines * A, in pairs; thin is used up. */
-void R(host__check_times_a_twice)(const struct R(host_check) * check, const REAL *lines);
-/* spare = column j of A, in a pair. */
-void R(host__check_column_twice)(const struct R(host_check) * check, int64_t j);
+/* to = count lines * X Y^T, in double-double; thin is used up. */
+void R(host__check_times_thin_dd)(const struct R(host_check) * check, int64_t count,
+                                  const REAL *lines, REAL *to);
+/* error = lines * A, in double-double; thin is used up. */
+void R(host__check_times_a_dd)(const struct R(host_check) * check, const REAL *lines);
+/* spare = column j of A, in double-double. */
+void R(host__check_column_dd)(const struct R(host_check) * check, int64_t j);
 /* to += lines * A0, or A where that is given. */
 void R(host__check_add_times_a0)(const struct R(host_check) * check, const REAL *lines, REAL *to);
 /* error = lines * A, A being known. */
@@ -174,11 +174,11 @@ struct host_norm R(host__check_norm_a)(const struct R(host_check) * check);
 /* thin, spare and error are used up. */
 struct R(host_check_weight) R(host__check_weigh_terms)(const struct R(host_check) * check);
 /* change: |M - I|, or NaN: not known. */
-void R(host__check_update_twice)(const struct R(host_check) * check,
-                                 const struct R(host_check_weight) * weight, double change,
-                                 struct host_ism_verdict *verdict);
+void R(host__check_update_dd)(const struct R(host_check) * check,
+                              const struct R(host_check_weight) * weight, double change,
+                              struct host_ism_verdict *verdict);
 /* With A0_INVERSE alone: T (A0^-1 - Z M). The update's own sums may have lost the same terms as
- * those of this check, bit for bit: where that could matter, it is made in twice the precision. */
+ * those of this check, bit for bit: where that could matter, it is made in double-double. */
 void R(host__check_update)(const struct R(host_check) * check, struct host_ism_verdict *verdict);
 
 /* ---- check.c ---- */

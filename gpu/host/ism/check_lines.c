@@ -28,8 +28,8 @@ HOST_INLINE float weight(uint32_t i, uint32_t line)
 
 /* `lines` lines of to from `line` on += those of lines times `rows` rows of from; how many is known
  * to the compiler. */
-HOST_INLINE void R(add_rows)(const struct R(host_check_product) * product, int64_t line, int64_t i,
-                             int rows, int lines)
+HOST_INLINE void add_rows(const struct R(host_check_product) * product, int64_t line, int64_t i,
+                          int rows, int lines)
 {
     int64_t j = 0, columns = product->columns, from_ld = product->from_ld;
     const int64_t ld = product->ld, to_ld = product->to_ld;
@@ -40,14 +40,14 @@ HOST_INLINE void R(add_rows)(const struct R(host_check_product) * product, int64
             weights[l][r] = product->lines[(line + l) * ld + i + r];
     }
     for (; j + LANES <= columns; j += LANES) {
-        R(lanes) numbers[TIMES_ROWS];
+        lanes numbers[TIMES_ROWS];
         for (int r = 0; r < rows; r++)
-            numbers[r] = *(const R(lanes) *)(row + r * from_ld + j);
+            numbers[r] = *(const lanes *)(row + r * from_ld + j);
         for (int l = 0; l < lines; l++) {
-            R(lanes) sum = *(const R(lanes) *)(to + l * to_ld + j);
+            lanes sum = *(const lanes *)(to + l * to_ld + j);
             for (int r = 0; r < rows; r++)
                 sum += numbers[r] * weights[l][r];
-            *(R(lanes) *)(to + l * to_ld + j) = sum;
+            *(lanes *)(to + l * to_ld + j) = sum;
         }
     }
     for (; j < columns; j++) {
@@ -58,31 +58,30 @@ HOST_INLINE void R(add_rows)(const struct R(host_check_product) * product, int64
     }
 }
 
-HOST_INLINE void R(add_lines)(const struct R(host_check_product) * product, int64_t line, int lines)
+HOST_INLINE void add_lines(const struct R(host_check_product) * product, int64_t line, int lines)
 {
     int64_t i = 0;
     for (; i + TIMES_ROWS <= product->rows; i += TIMES_ROWS)
-        R(add_rows)(product, line, i, TIMES_ROWS, lines);
+        add_rows(product, line, i, TIMES_ROWS, lines);
     for (; i < product->rows; i++)
-        R(add_rows)(product, line, i, 1, lines);
+        add_rows(product, line, i, 1, lines);
 }
 
 /* to += lines * from */
-HOST_INLINE void R(add_times)(const struct R(host_check_product) * product)
+HOST_INLINE void add_times(const struct R(host_check_product) * product)
 {
     int64_t line = 0, count = product->count;
     for (; line + TIMES_LINES <= count; line += TIMES_LINES)
-        R(add_lines)(product, line, TIMES_LINES);
+        add_lines(product, line, TIMES_LINES);
     for (; line + 2 <= count; line += 2)
-        R(add_lines)(product, line, 2);
+        add_lines(product, line, 2);
     if (line < count)
-        R(add_lines)(product, line, 1);
+        add_lines(product, line, 1);
 }
 
 /* Line 0 of to += the sums of |from|, line 1 the same of rows weighed by line 0; how many rows is
  * known to the compiler. */
-HOST_INLINE void R(add_magnitudes)(const struct R(host_check_product) * product, int64_t i,
-                                   int rows)
+HOST_INLINE void add_magnitudes(const struct R(host_check_product) * product, int64_t i, int rows)
 {
     const REAL *restrict from = product->from + i * product->from_ld;
     REAL *restrict sums = product->to, *restrict weighed = product->to + product->to_ld;
@@ -101,37 +100,37 @@ HOST_INLINE void R(add_magnitudes)(const struct R(host_check_product) * product,
     }
 }
 
-HOST_INLINE void R(add_all_magnitudes)(const struct R(host_check_product) * product)
+HOST_INLINE void add_all_magnitudes(const struct R(host_check_product) * product)
 {
     int64_t i = 0;
     for (; i + TIMES_ROWS <= product->rows; i += TIMES_ROWS)
-        R(add_magnitudes)(product, i, TIMES_ROWS);
+        add_magnitudes(product, i, TIMES_ROWS);
     for (; i < product->rows; i++)
-        R(add_magnitudes)(product, i, 1);
+        add_magnitudes(product, i, 1);
 }
 
 /* to = the magnitudes of LANES numbers. */
-HOST_INLINE void R(magnitudes)(const REAL *from, R(lanes) * to)
+HOST_INLINE void magnitudes(const REAL *from, lanes *to)
 {
-    const R(lanes) zero = {0};
-    const R(bits) magnitude = ~(R(bits)) - zero;
-    *to = (R(lanes))(*(const R(bits) *)from & magnitude);
+    const lanes zero = {0};
+    const lanes_bits magnitude = ~(lanes_bits)-zero;
+    *to = (lanes)(*(const lanes_bits *)from & magnitude);
 }
 
 /* Sums of the columns of |from|, behind the lines of to; how many rows is known to the compiler. */
-HOST_INLINE void R(add_sums)(const struct R(host_check_product) * product, int64_t i, int rows)
+HOST_INLINE void add_sums(const struct R(host_check_product) * product, int64_t i, int rows)
 {
     const int64_t columns = product->columns, from_ld = product->from_ld;
     const REAL *from = product->from + i * from_ld;
     REAL *sums = product->to + product->count * product->to_ld;
     int64_t j = 0;
     for (; j + LANES <= columns; j += LANES) {
-        R(lanes) sum = *(const R(lanes) *)(sums + j), number;
+        lanes sum = *(const lanes *)(sums + j), number;
         for (int r = 0; r < rows; r++) {
-            R(magnitudes)(from + r * from_ld + j, &number);
+            magnitudes(from + r * from_ld + j, &number);
             sum += number;
         }
-        *(R(lanes) *)(sums + j) = sum;
+        *(lanes *)(sums + j) = sum;
     }
     for (; j < columns; j++) {
         for (int r = 0; r < rows; r++)
@@ -139,40 +138,40 @@ HOST_INLINE void R(add_sums)(const struct R(host_check_product) * product, int64
     }
 }
 
-HOST_INLINE void R(add_all_sums)(const struct R(host_check_product) * product)
+HOST_INLINE void add_all_sums(const struct R(host_check_product) * product)
 {
     int64_t i = 0;
     for (; i + TIMES_ROWS <= product->rows; i += TIMES_ROWS)
-        R(add_sums)(product, i, TIMES_ROWS);
+        add_sums(product, i, TIMES_ROWS);
     for (; i < product->rows; i++)
-        R(add_sums)(product, i, 1);
+        add_sums(product, i, 1);
 }
 
 /* Lines 0 and 1 of to += those of lines times from, line 2 the sums of |from|'s columns; how many
  * rows is known to the compiler. */
-HOST_INLINE void R(add_seen)(const struct R(host_check_product) * product, int64_t i, int rows)
+HOST_INLINE void add_seen(const struct R(host_check_product) * product, int64_t i, int rows)
 {
     const int64_t columns = product->columns, from_ld = product->from_ld, to_ld = product->to_ld;
     const REAL *from = product->from + i * from_ld;
-    REAL *to = product->to, weights[TRIED_LINES][SEEN_ROWS];
+    REAL *to = product->to, weights[PROBE_VECTORS][SEEN_ROWS];
     int64_t j = 0;
-    for (int l = 0; l < TRIED_LINES; l++) {
+    for (int l = 0; l < PROBE_VECTORS; l++) {
         for (int r = 0; r < rows; r++)
             weights[l][r] = product->lines[l * product->ld + i + r];
     }
     for (; j + LANES <= columns; j += LANES) {
-        R(lanes) one = *(const R(lanes) *)(to + j), other = *(const R(lanes) *)(to + to_ld + j);
-        R(lanes) sum = *(const R(lanes) *)(to + 2 * to_ld + j), magnitude;
+        lanes one = *(const lanes *)(to + j), other = *(const lanes *)(to + to_ld + j);
+        lanes sum = *(const lanes *)(to + 2 * to_ld + j), magnitude;
         for (int r = 0; r < rows; r++) {
-            const R(lanes) number = *(const R(lanes) *)(from + r * from_ld + j);
-            R(magnitudes)(from + r * from_ld + j, &magnitude);
+            const lanes number = *(const lanes *)(from + r * from_ld + j);
+            magnitudes(from + r * from_ld + j, &magnitude);
             one += number * weights[0][r];
             other += number * weights[1][r];
             sum += magnitude;
         }
-        *(R(lanes) *)(to + j) = one;
-        *(R(lanes) *)(to + to_ld + j) = other;
-        *(R(lanes) *)(to + 2 * to_ld + j) = sum;
+        *(lanes *)(to + j) = one;
+        *(lanes *)(to + to_ld + j) = other;
+        *(lanes *)(to + 2 * to_ld + j) = sum;
     }
     for (; j < columns; j++) {
         for (int r = 0; r < rows; r++) {
@@ -183,30 +182,30 @@ HOST_INLINE void R(add_seen)(const struct R(host_check_product) * product, int64
     }
 }
 
-HOST_INLINE void R(add_all_seen)(const struct R(host_check_product) * product)
+HOST_INLINE void add_all_seen(const struct R(host_check_product) * product)
 {
     int64_t i = 0;
     for (; i + SEEN_ROWS <= product->rows; i += SEEN_ROWS)
-        R(add_seen)(product, i, SEEN_ROWS);
+        add_seen(product, i, SEEN_ROWS);
     for (; i < product->rows; i++)
-        R(add_seen)(product, i, 1);
+        add_seen(product, i, 1);
 }
 
 /* Row i of from times `lines` lines from `line` on; how many is known to the compiler. */
-HOST_INLINE void R(set_dots)(const struct R(host_check_product) * product, int64_t i, int64_t line,
-                             int lines)
+HOST_INLINE void set_dots(const struct R(host_check_product) * product, int64_t i, int64_t line,
+                          int lines)
 {
     const int64_t columns = product->columns, ld = product->ld;
     const REAL *row = product->from + i * product->from_ld, *other = product->lines + line * ld;
-    R(lanes) sums[TIMES_LINES] = {{0}};
+    lanes sums[TIMES_LINES] = {{0}};
     int64_t j = 0;
     for (; j + LANES <= columns; j += LANES) {
-        const R(lanes) numbers = *(const R(lanes) *)(row + j);
+        const lanes numbers = *(const lanes *)(row + j);
         for (int l = 0; l < lines; l++)
-            sums[l] += numbers * *(const R(lanes) *)(other + l * ld + j);
+            sums[l] += numbers * *(const lanes *)(other + l * ld + j);
     }
     for (int l = 0; l < lines; l++) {
-        REAL sum = R(total)(&sums[l]);
+        REAL sum = total(&sums[l]);
         for (int64_t k = j; k < columns; k++)
             sum += row[k] * other[l * ld + k];
         product->to[(line + l) * product->to_ld + i] = sum;
@@ -214,62 +213,62 @@ HOST_INLINE void R(set_dots)(const struct R(host_check_product) * product, int64
 }
 
 /* The magnitudes of row i of from times the line behind those of lines. */
-HOST_INLINE REAL R(weighed_row)(const struct R(host_check_product) * product, int64_t i)
+HOST_INLINE REAL weighed_row(const struct R(host_check_product) * product, int64_t i)
 {
     const REAL *row = product->from + i * product->from_ld;
     const REAL *line = product->lines + product->count * product->ld;
-    R(lanes) sums = {0}, numbers;
+    lanes sums = {0}, numbers;
     int64_t j = 0;
     for (; j + LANES <= product->columns; j += LANES) {
-        R(magnitudes)(row + j, &numbers);
-        sums += numbers * *(const R(lanes) *)(line + j);
+        magnitudes(row + j, &numbers);
+        sums += numbers * *(const lanes *)(line + j);
     }
-    REAL sum = R(total)(&sums);
+    REAL sum = total(&sums);
     for (; j < product->columns; j++)
         sum += REAL_FABS(row[j]) * line[j];
     return sum;
 }
 
 /* to = lines * from^T */
-HOST_INLINE void R(set_times_transposed)(const struct R(host_check_product) * product)
+HOST_INLINE void set_times_transposed(const struct R(host_check_product) * product)
 {
     const int64_t count = product->count;
     for (int64_t i = 0; i < product->rows; i++) {
         int64_t line = 0;
         for (; line + TIMES_LINES <= count; line += TIMES_LINES)
-            R(set_dots)(product, i, line, TIMES_LINES);
+            set_dots(product, i, line, TIMES_LINES);
         for (; line + 2 <= count; line += 2)
-            R(set_dots)(product, i, line, 2);
+            set_dots(product, i, line, 2);
         if (line < count)
-            R(set_dots)(product, i, line, 1);
+            set_dots(product, i, line, 1);
         if (product->weighed)
-            product->weighed[i] = R(weighed_row)(product, i);
+            product->weighed[i] = weighed_row(product, i);
     }
 }
 
 /* to += |from| times the sums of the magnitudes of lines: `rows` of both. All have zeros behind
  * them. */
-HOST_INLINE void R(add_weights)(const struct R(host_check_product) * product)
+HOST_INLINE void add_weights(const struct R(host_check_product) * product)
 {
-    const R(lanes) zero = {0};
-    const R(bits) magnitude = ~(R(bits)) - zero;
+    const lanes zero = {0};
+    const lanes_bits magnitude = ~(lanes_bits)-zero;
     const int64_t columns = product->columns;
     for (int64_t r = 0; r < product->rows; r++) {
         const REAL *line = product->lines + r * product->ld;
         const REAL *row = product->from + r * product->from_ld;
-        R(lanes) sums = {0};
+        lanes sums = {0};
         for (int64_t i = 0; i < columns; i += LANES)
-            sums += (R(lanes))(*(const R(bits) *)(line + i) & magnitude);
-        const REAL sum = R(total)(&sums);
+            sums += (lanes)(*(const lanes_bits *)(line + i) & magnitude);
+        const REAL sum = total(&sums);
         for (int64_t i = 0; i < columns; i += LANES) {
-            R(lanes) *to = (R(lanes) *)(product->to + i);
-            *to += sum * (R(lanes))(*(const R(bits) *)(row + i) & magnitude);
+            lanes *to = (lanes *)(product->to + i);
+            *to += sum * (lanes)(*(const lanes_bits *)(row + i) & magnitude);
         }
     }
 }
 
 /* to = count lines of random numbers. */
-HOST_INLINE void R(set_weights)(const struct R(host_check_product) * product)
+HOST_INLINE void set_weights(const struct R(host_check_product) * product)
 {
     for (int64_t l = 0; l < product->count; l++) {
         REAL *to = product->to + l * product->to_ld;
@@ -278,42 +277,42 @@ HOST_INLINE void R(set_weights)(const struct R(host_check_product) * product)
     }
 }
 
-HOST_INLINE void R(do_any)(const struct R(host_check_product) * product, enum task task)
+HOST_INLINE void do_any(const struct R(host_check_product) * product, enum task task)
 {
     if (task == ADD_TIMES || task == ADD_TIMES_AND_SUMS)
-        R(add_times)(product);
+        add_times(product);
     if (task == ADD_TIMES_AND_SUMS)
-        R(add_all_sums)(product);
+        add_all_sums(product);
     else if (task == ADD_SEEN)
-        R(add_all_seen)(product);
+        add_all_seen(product);
     else if (task == ADD_MAGNITUDES)
-        R(add_all_magnitudes)(product);
+        add_all_magnitudes(product);
     else if (task == ADD_WEIGHTS)
-        R(add_weights)(product);
+        add_weights(product);
     else if (task == SET_TIMES_TRANSPOSED)
-        R(set_times_transposed)(product);
+        set_times_transposed(product);
     else if (task == SET_WEIGHTS)
-        R(set_weights)(product);
+        set_weights(product);
 }
 
-HOST_AVX512 static void R(do_avx512)(const struct R(host_check_product) * product, enum task task)
+HOST_AVX512 static void do_avx512(const struct R(host_check_product) * product, enum task task)
 {
-    R(do_any)(product, task);
+    do_any(product, task);
 }
 
-HOST_AVX2 static void R(do_avx2)(const struct R(host_check_product) * product, enum task task)
+HOST_AVX2 static void do_avx2(const struct R(host_check_product) * product, enum task task)
 {
-    R(do_any)(product, task);
+    do_any(product, task);
 }
 
 void R(host__check_do)(const struct R(host_check_product) * product, enum task task)
 {
     if (__builtin_cpu_supports("avx512f"))
-        R(do_avx512)(product, task);
+        do_avx512(product, task);
     else if (__builtin_cpu_supports("avx2"))
-        R(do_avx2)(product, task);
+        do_avx2(product, task);
     else
-        R(do_any)(product, task);
+        do_any(product, task);
 }
 
 void R(host__ism_weights)(int64_t n, REAL (*lines)[2])

@@ -23,15 +23,15 @@
 REAL R(host__check_largest)(const REAL *numbers, int64_t n)
 {
     REAL largest[LANES] = {0};
-    R(lanes) lacks = {0};
+    lanes lacks = {0};
     for (int64_t j = 0; j < n; j += LANES) {
-        lacks += *(const R(lanes) *)(numbers + j) * 0;
+        lacks += *(const lanes *)(numbers + j) * 0;
         for (int64_t l = 0; l < LANES; l++)
             largest[l] = numbers[j + l] > largest[l] ? numbers[j + l] : largest[l];
     }
     for (int64_t l = 1; l < LANES; l++)
         largest[0] = largest[l] > largest[0] ? largest[l] : largest[0];
-    return largest[0] + R(total)(&lacks);
+    return largest[0] + total(&lacks);
 }
 
 void R(host__check_weigh_columns)(const struct R(host_check) * check, REAL *weights)
@@ -66,8 +66,8 @@ long double R(host__check_wide_weight)(const struct R(host_check) * check, const
     return weight;
 }
 
-/* The largest of weights, as weigh_columns tells them, without overflow. thin is used up. */
-static long double R(largest_of)(const struct R(host_check) * check, const REAL *weights)
+/* The largest of weights, as weigh_columns sets them, without overflow. thin is used up. */
+static long double largest_of(const struct R(host_check) * check, const REAL *weights)
 {
     const int64_t n = check->ism->n;
     const REAL plain = R(host__check_largest)(weights, n);
@@ -88,7 +88,7 @@ static long double R(largest_of)(const struct R(host_check) * check, const REAL 
 long double R(host__check_largest_weight)(const struct R(host_check) * check)
 {
     R(host__check_weigh_columns)(check, check->spare);
-    return R(largest_of)(check, check->spare);
+    return largest_of(check, check->spare);
 }
 
 /* ---- |A| ---- */
@@ -110,8 +110,8 @@ REAL R(host__check_sum_of)(const struct R(host_check) * check, const REAL *line)
 }
 
 /* to = `count` columns of A, with the numbers in columns. */
-static void R(set_columns)(const struct R(host_check) * check, const int64_t *columns,
-                           int64_t count, REAL *to)
+static void set_columns(const struct R(host_check) * check, const int64_t *columns, int64_t count,
+                        REAL *to)
 {
     const struct R(host_ism) *ism = check->ism;
     for (int64_t k = 0; k < count && ism->m > 0; k++)
@@ -128,15 +128,15 @@ static void R(set_columns)(const struct R(host_check) * check, const int64_t *co
 
 REAL R(host__check_column_norm)(const struct R(host_check) * check, int64_t j)
 {
-    if (check->twice)
-        R(host__check_column_twice)(check, j);
+    if (check->dd)
+        R(host__check_column_dd)(check, j);
     else
-        R(set_columns)(check, &j, 1, check->spare);
+        set_columns(check, &j, 1, check->spare);
     return R(host__check_sum_of)(check, check->spare);
 }
 
 /* What no column of A is longer than, weights being those of weigh_columns. */
-static void R(bound_columns)(const struct R(host_check) * check, const REAL *weights, REAL *bounds)
+static void bound_columns(const struct R(host_check) * check, const REAL *weights, REAL *bounds)
 {
     const struct R(host_ism) *ism = check->ism;
     const int64_t n = ism->n;
@@ -152,7 +152,7 @@ static void R(bound_columns)(const struct R(host_check) * check, const REAL *wei
  * lines in `t`, which are in `error` with the diagonal's; but no longer than they can be. A column
  * of entries of one size e has products near sqrt(n) e, and a sum of n e; beside a large diagonal
  * it would not be seen in the whole. */
-static void R(score_columns)(const struct R(host_check) * check, const REAL *bounds, REAL *scores)
+static void score_columns(const struct R(host_check) * check, const REAL *bounds, REAL *scores)
 {
     const struct R(host_ism) *ism = check->ism;
     const double lines = (double)check->count, n = (double)ism->n;
@@ -170,7 +170,7 @@ static void R(score_columns)(const struct R(host_check) * check, const REAL *bou
 }
 
 /* The columns with the highest scores, the highest first. */
-static int64_t R(choose_columns)(const REAL *scores, int64_t n, int64_t columns[CANDIDATES])
+static int64_t choose_columns(const REAL *scores, int64_t n, int64_t columns[CANDIDATES])
 {
     int64_t count = 0;
     for (int64_t j = 0; j < n; j++) {
@@ -188,44 +188,44 @@ static int64_t R(choose_columns)(const REAL *scores, int64_t n, int64_t columns[
 }
 
 /* The longest column so far, which is in spare. */
-struct R(found) {
+struct found {
     REAL largest;
     int64_t best;
 };
 
-static bool R(look_at)(int64_t j, REAL column, struct R(found) * found)
+static bool look_at(int64_t j, REAL column, struct found *found)
 {
     const bool longer = column > found->largest || isnan(column);
     if (longer)
-        *found = (struct R(found)){column, j};
+        *found = (struct found){column, j};
     return longer;
 }
 
 /* The columns whose score is more than what was found; of those with the highest ones. All are made
  * in one pass over X. error is used up. */
-static void R(search)(const struct R(host_check) * check, const REAL *scores, REAL *bounds,
-                      struct R(found) * found)
+static void search(const struct R(host_check) * check, const REAL *scores, REAL *bounds,
+                   struct found *found)
 {
-    int64_t columns[CANDIDATES], count = R(choose_columns)(scores, check->ism->n, columns);
+    int64_t columns[CANDIDATES], count = choose_columns(scores, check->ism->n, columns);
     while (count > 0 && scores[columns[count - 1]] <= found->largest)
         count--;
     for (int64_t k = 0; k < count; k++)
         bounds[columns[k]] = -1;
-    if (!check->twice)
-        R(set_columns)(check, columns, count, check->error);
+    if (!check->dd)
+        set_columns(check, columns, count, check->error);
     for (int64_t k = 0; k < count; k++) {
         const REAL *column = check->error + k * check->ld;
-        if (check->twice)
-            R(look_at)(columns[k], R(host__check_column_norm)(check, columns[k]), found);
-        else if (R(look_at)(columns[k], R(host__check_sum_of)(check, column), found))
+        if (check->dd)
+            look_at(columns[k], R(host__check_column_norm)(check, columns[k]), found);
+        else if (look_at(columns[k], R(host__check_sum_of)(check, column), found))
             memcpy(check->spare, column, (size_t)check->ism->n * sizeof *column);
     }
-    if (check->twice)
+    if (check->dd)
         R(host__check_column_norm)(check, found->best);
 }
 
 /* From the column in `spare` to a better one, as long as there is one. */
-static REAL R(climb)(const struct R(host_check) * check, REAL largest)
+static REAL climb(const struct R(host_check) * check, REAL largest)
 {
     struct R(host_check) one = *check;
     one.count = 1;
@@ -254,21 +254,21 @@ struct host_norm R(host__check_norm_of_number)(REAL number)
 /* The longest of some columns: by what they seem, then by what they may be: neither alone finds
  * every long one. The lines t are multiplied by A in error; weights, in spare, are those of
  * weigh_columns. t, error, thin and spare are used up. */
-static struct host_norm R(norm_of_some)(const struct R(host_check) * check, const REAL *weights)
+static struct host_norm norm_of_some(const struct R(host_check) * check, const REAL *weights)
 {
     struct R(host_check) many = *check;
-    struct R(found) found = {.largest = -1};
+    struct found found = {.largest = -1};
     REAL *bounds = check->spare + check->ld, *scores = check->spare + 2 * check->ld;
     many.count = HOST_ISM_PROBES;
-    R(bound_columns)(check, weights, bounds);
-    R(score_columns)(&many, bounds, scores);
-    R(search)(check, scores, bounds, &found);
-    R(search)(check, bounds, bounds, &found);
-    return R(host__check_norm_of_number)(R(climb)(check, found.largest));
+    bound_columns(check, weights, bounds);
+    score_columns(&many, bounds, scores);
+    search(check, scores, bounds, &found);
+    search(check, bounds, bounds, &found);
+    return R(host__check_norm_of_number)(climb(check, found.largest));
 }
 
 /* The lines behind bounds and scores, and before what pairs lack. */
-static REAL *R(weights_of)(const struct R(host_check) * check)
+static REAL *weights_of(const struct R(host_check) * check)
 {
     return check->spare + 3 * check->ld;
 }
@@ -277,33 +277,33 @@ struct host_norm R(host__check_norm_with_residual)(const struct R(host_check) * 
                                                    long double *weight, double *measured)
 {
     struct R(host_check) all = *check;
-    REAL *weights = R(weights_of)(check), *residual = check->tz;
+    REAL *weights = weights_of(check), *residual = check->tz;
     all.count = HOST_ISM_PROBES + check->count;
     R(host__check_meet)
     (check, check->t, all.count, check->error, weights, check->error, 4 * HOST_ISM_PROBES);
     R(host__check_add_times_a0)(&all, check->t, check->error);
     R(host__check_subtract)(check, check->t, R(host__check_low)(check, check->error), residual);
     *measured = R(host__check_measure)(check, residual);
-    *weight = R(largest_of)(check, weights);
-    return R(norm_of_some)(check, weights);
+    *weight = largest_of(check, weights);
+    return norm_of_some(check, weights);
 }
 
 struct host_norm R(host__check_norm_a)(const struct R(host_check) * check)
 {
     const struct R(host_ism) *ism = check->ism;
     const int64_t n = ism->n;
-    struct R(found) found = {.largest = -1};
+    struct found found = {.largest = -1};
     if (ism->a)
         return R(host__norm)(ism->team, ism->a, n, n, check->spare);
     if (n <= NORM_ORDER) {
         for (int64_t j = 0; j < n; j++)
-            R(look_at)(j, R(host__check_column_norm)(check, j), &found);
+            look_at(j, R(host__check_column_norm)(check, j), &found);
         return R(host__check_norm_of_number)(found.largest);
     }
     struct R(host_check) many = *check;
     many.count = HOST_ISM_PROBES;
     R(host__check_set_lines)(&many, many.t);
-    R(host__check_weigh_columns)(check, R(weights_of)(check));
+    R(host__check_weigh_columns)(check, weights_of(check));
     R(host__check_times_a)(&many, many.t);
-    return R(norm_of_some)(check, R(weights_of)(check));
+    return norm_of_some(check, weights_of(check));
 }

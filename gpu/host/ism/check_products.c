@@ -31,7 +31,7 @@ struct R(host_check) R(host__check_open)(struct R(host_ism) * ism)
     int64_t ld = host__ld(REAL_PRECISION, ism->n > ism->m ? ism->n : ism->m);
     int64_t step = HOST_ISM_PROBES * ld;
     return (struct R(host_check)){.ism = ism,
-                                  .count = ism->n <= HOST_ISM_PROBES ? ism->n : TRIED_LINES,
+                                  .count = ism->n <= HOST_ISM_PROBES ? ism->n : PROBE_VECTORS,
                                   .ld = ld,
                                   .t = ism->lines,
                                   .tz = ism->lines + step,
@@ -88,7 +88,7 @@ void R(host__ism_add_lines)(const REAL *lines, int64_t count, int64_t step, int6
 
 /* ---- Lines times all rows of a matrix ---- */
 
-static void R(down_piece)(void *context, int64_t index)
+static void down_piece(void *context, int64_t index)
 {
     const struct R(host_check_down) *down = context;
     const int64_t lines = down->count + down->sums, column = index / down->strips * DOWN_PIECE;
@@ -112,7 +112,7 @@ static void R(down_piece)(void *context, int64_t index)
 }
 
 /* Columns of the strips' sums. */
-static void R(gather_piece)(void *context, int64_t index)
+static void gather_piece(void *context, int64_t index)
 {
     const struct R(host_check_down) *down = context;
     const int64_t lines = down->count + down->sums, step = lines * down->part_ld;
@@ -137,14 +137,14 @@ void R(host__check_go_down)(const struct R(host_check) * check, struct R(host_ch
         down->parts = down->to;
         down->part_ld = down->ld;
     }
-    host_team_run(team, down->strips * pieces(down->columns, DOWN_PIECE), R(down_piece), down);
+    host_team_run(team, down->strips * pieces(down->columns, DOWN_PIECE), down_piece, down);
     if (down->strips > 1)
-        host_team_run(team, pieces(down->columns, GATHER_PIECE), R(gather_piece), down);
+        host_team_run(team, pieces(down->columns, GATHER_PIECE), gather_piece, down);
 }
 
 /* ---- Lines times the transpose of a matrix ---- */
 
-static void R(across_piece)(void *context, int64_t index)
+static void across_piece(void *context, int64_t index)
 {
     struct R(host_check_product) product = *(const struct R(host_check_product) *)context;
     const int64_t first = index * ROWS_PIECE;
@@ -157,8 +157,8 @@ static void R(across_piece)(void *context, int64_t index)
 
 /* to = count lines of thin times from^T, from being X or Y (n x m). weighed: NULL, or becomes
  * |from| times the line behind those. */
-static void R(go_across)(const struct R(host_check) * check, const REAL *from, int64_t count,
-                         REAL *to, REAL *weighed)
+static void go_across(const struct R(host_check) * check, const REAL *from, int64_t count, REAL *to,
+                      REAL *weighed)
 {
     const struct R(host_ism) *ism = check->ism;
     struct R(host_check_product) product = {.lines = check->thin,
@@ -171,14 +171,14 @@ static void R(go_across)(const struct R(host_check) * check, const REAL *from, i
                                             .to = to,
                                             .to_ld = check->ld,
                                             .weighed = weighed};
-    host_team_run(ism->team, pieces(ism->n, ROWS_PIECE), R(across_piece), &product);
+    host_team_run(ism->team, pieces(ism->n, ROWS_PIECE), across_piece, &product);
 }
 
 /* ---- X Y^T ---- */
 
 /* As meet, where X^T and Y^T are there. */
-static void R(meet_thin)(const struct R(host_check) * check, const REAL *lines, int64_t count,
-                         REAL *to, REAL *weights)
+static void meet_thin(const struct R(host_check) * check, const REAL *lines, int64_t count,
+                      REAL *to, REAL *weights)
 {
     const struct R(host_ism) *ism = check->ism;
     struct R(host_check_product) product = {.lines = lines,
@@ -219,7 +219,7 @@ void R(host__check_meet)(const struct R(host_check) * check, const REAL *lines, 
         return;
     }
     if (ism->xt) {
-        R(meet_thin)(check, lines, count, to, weights);
+        meet_thin(check, lines, count, to, weights);
         return;
     }
     struct R(host_check_down) down = {.lines = lines,
@@ -231,7 +231,7 @@ void R(host__check_meet)(const struct R(host_check) * check, const REAL *lines, 
                                       .to = check->thin,
                                       .parts = parts};
     R(host__check_go_down)(check, &down, room);
-    R(go_across)(check, ism->y, count, to, weights);
+    go_across(check, ism->y, count, to, weights);
     if (weights)
         memset(weights + ism->n, 0, (size_t)(check->ld - ism->n) * sizeof *weights);
 }
@@ -240,7 +240,7 @@ void R(host__check_form_columns)(const struct R(host_check) * check, int64_t cou
 {
     const struct R(host_ism) *ism = check->ism;
     if (ism->m > 0 && !ism->xt) {
-        R(go_across)(check, ism->x, count, to, NULL);
+        go_across(check, ism->x, count, to, NULL);
         return;
     }
     const struct R(host_check_product) product = {.lines = check->thin,
@@ -260,7 +260,7 @@ void R(host__check_form_columns)(const struct R(host_check) * check, int64_t cou
 /* ---- The inverse ---- */
 
 /* Two lines and the sums of magnitudes, of each strip of tiles: all that is behind t and tz. */
-static REAL *R(seen_of)(const struct R(host_check) * check, int64_t strip)
+static REAL *seen_of(const struct R(host_check) * check, int64_t strip)
 {
     return check->thin + strip * SEEN_LINES * check->ld;
 }
@@ -276,7 +276,7 @@ void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t 
                                                   .rows = rows,
                                                   .columns = columns,
                                                   .from_ld = ism->n,
-                                                  .to = R(seen_of)(&check, row / tile) + column,
+                                                  .to = seen_of(&check, row / tile) + column,
                                                   .to_ld = check.ld};
     for (int64_t l = 0; l < SEEN_LINES && row % tile == 0; l++)
         memset(product.to + l * check.ld, 0, (size_t)columns * sizeof(REAL));
@@ -301,7 +301,7 @@ void R(host__check_seen_piece)(void *context, int64_t index)
     const int64_t step = SEEN_LINES * check->ld;
     for (int64_t l = 0; l < SEEN_LINES; l++)
         R(host__ism_add_lines)
-    (R(seen_of)(check, 0) + l * check->ld, down, step, first, end, check->tz + l * check->ld);
+    (seen_of(check, 0) + l * check->ld, down, step, first, end, check->tz + l * check->ld);
 }
 
 /* ---- A and X Y^T ---- */
@@ -312,76 +312,76 @@ void R(host__check_times_thin)(const struct R(host_check) * check, const REAL *l
     (check, lines, check->count, to, NULL, R(host__check_low)(check, check->thin), HOST_ISM_PROBES);
 }
 
-void R(host__check_times_thin_twice)(const struct R(host_check) * check, int64_t count,
-                                     const REAL *lines, REAL *to)
+void R(host__check_times_thin_dd)(const struct R(host_check) * check, int64_t count,
+                                  const REAL *lines, REAL *to)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(host_ism_twice) twice = {.lines = lines,
-                                      .line_step = check->ld,
-                                      .step = 1,
-                                      .count = count,
-                                      .rows = ism->n,
-                                      .columns = ism->m,
-                                      .from = ism->x,
-                                      .from_ld = ism->m,
-                                      .to = check->thin,
-                                      .to_low = R(host__check_low)(check, check->thin),
-                                      .to_ld = check->ld,
-                                      .low_ld = check->ld};
-    R(host__ism_twice)(ism->team, &twice);
-    twice.lines = twice.to;
-    twice.lines_low = twice.to_low;
-    twice.rows = ism->m;
-    twice.columns = ism->n;
-    twice.from = ism->y;
-    twice.transposed = true;
-    twice.to = to;
-    twice.to_low = R(host__check_low)(check, to);
-    R(host__ism_twice)(ism->team, &twice);
+    struct R(host_ism_dd) dd = {.lines = lines,
+                                .line_step = check->ld,
+                                .step = 1,
+                                .count = count,
+                                .rows = ism->n,
+                                .columns = ism->m,
+                                .from = ism->x,
+                                .from_ld = ism->m,
+                                .to = check->thin,
+                                .to_low = R(host__check_low)(check, check->thin),
+                                .to_ld = check->ld,
+                                .low_ld = check->ld};
+    R(host__ism_dd)(ism->team, &dd);
+    dd.lines = dd.to;
+    dd.lines_low = dd.to_low;
+    dd.rows = ism->m;
+    dd.columns = ism->n;
+    dd.from = ism->y;
+    dd.transposed = true;
+    dd.to = to;
+    dd.to_low = R(host__check_low)(check, to);
+    R(host__ism_dd)(ism->team, &dd);
 }
 
-void R(host__check_times_a_twice)(const struct R(host_check) * check, const REAL *lines)
+void R(host__check_times_a_dd)(const struct R(host_check) * check, const REAL *lines)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(host_ism_twice) twice = {.lines = lines,
-                                      .line_step = check->ld,
-                                      .step = 1,
-                                      .count = check->count,
-                                      .rows = ism->n,
-                                      .columns = ism->n,
-                                      .from = ism->b ? ism->a0 : ism->d,
-                                      .from_ld = ism->n,
-                                      .adds = true,
-                                      .to = check->error,
-                                      .to_low = R(host__check_low)(check, check->error),
-                                      .to_ld = check->ld,
-                                      .low_ld = check->ld};
-    R(host__check_times_thin_twice)(check, check->count, lines, check->error);
+    struct R(host_ism_dd) dd = {.lines = lines,
+                                .line_step = check->ld,
+                                .step = 1,
+                                .count = check->count,
+                                .rows = ism->n,
+                                .columns = ism->n,
+                                .from = ism->b ? ism->a0 : ism->d,
+                                .from_ld = ism->n,
+                                .adds = true,
+                                .to = check->error,
+                                .to_low = R(host__check_low)(check, check->error),
+                                .to_ld = check->ld,
+                                .low_ld = check->ld};
+    R(host__check_times_thin_dd)(check, check->count, lines, check->error);
     if (ism->b)
-        R(host__ism_twice)(ism->team, &twice);
+        R(host__ism_dd)(ism->team, &dd);
     else
-        R(host__ism_twice_diagonal)(&twice);
+        R(host__ism_dd_diagonal)(&dd);
 }
 
-void R(host__check_column_twice)(const struct R(host_check) * check, int64_t j)
+void R(host__check_column_dd)(const struct R(host_check) * check, int64_t j)
 {
     const struct R(host_ism) *ism = check->ism;
-    struct R(host_ism_twice) twice = {.lines = ism->y + j * ism->m,
-                                      .step = 1,
-                                      .count = 1,
-                                      .rows = ism->m,
-                                      .columns = ism->n,
-                                      .from = ism->x,
-                                      .from_ld = ism->m,
-                                      .transposed = true,
-                                      .adds = true,
-                                      .to = check->spare,
-                                      .to_low = R(host__check_low)(check, check->spare)};
+    struct R(host_ism_dd) dd = {.lines = ism->y + j * ism->m,
+                                .step = 1,
+                                .count = 1,
+                                .rows = ism->m,
+                                .columns = ism->n,
+                                .from = ism->x,
+                                .from_ld = ism->m,
+                                .transposed = true,
+                                .adds = true,
+                                .to = check->spare,
+                                .to_low = R(host__check_low)(check, check->spare)};
     for (int64_t i = 0; i < ism->n; i++) {
-        twice.to[i] = ism->b ? ism->a0[i * ism->n + j] : i == j ? ism->d[i] : 0;
-        twice.to_low[i] = 0;
+        dd.to[i] = ism->b ? ism->a0[i * ism->n + j] : i == j ? ism->d[i] : 0;
+        dd.to_low[i] = 0;
     }
-    R(host__ism_twice)(ism->team, &twice);
+    R(host__ism_dd)(ism->team, &dd);
 }
 
 void R(host__check_add_times_a0)(const struct R(host_check) * check, const REAL *lines, REAL *to)
@@ -401,8 +401,8 @@ void R(host__check_times_a)(const struct R(host_check) * check, const REAL *line
 {
     const struct R(host_ism) *ism = check->ism;
     REAL *to = check->error;
-    if (check->twice) {
-        R(host__check_times_a_twice)(check, lines);
+    if (check->dd) {
+        R(host__check_times_a_dd)(check, lines);
         return;
     }
     if (ism->a)

@@ -23,13 +23,13 @@
 
 #define FORM_PIECE 256 /* rows and columns of a tile of A */
 #define SOLVE_PIECE 64 /* rows of the inverse that are solved for together */
-#define MET_LINES 32   /* of Y^T A0^-1 or A, in pairs: HOST_LINES numbers */
+#define MET_LINES 32   /* of Y^T A0^-1 or A, in double-double: HOST_LINES numbers */
 
 /* ---- Determinants ---- */
 
 /* The determinant by the factors in work->a. NaN where a pivot is below `least`, and not zero. */
-static struct host_ism_product R(determinant)(const struct R(host_work) * work, int64_t n,
-                                              double least)
+static struct host_ism_product determinant(const struct R(host_work) * work, int64_t n,
+                                           double least)
 {
     struct host_ism_product product = {.fraction = 1};
     for (int64_t i = 0; i < n; i++) {
@@ -42,61 +42,61 @@ static struct host_ism_product R(determinant)(const struct R(host_work) * work, 
 
 /* Of a matrix that is factored. Below it a pivot has lost digits to the lower end of the range: its
  * error is the least number there is times n, or times the largest numbers that multipliers met. */
-static double R(min_pivot)(int64_t n, struct host_norm norm)
+static double min_pivot(int64_t n, struct host_norm norm)
 {
     const double relative = ldexp((double)n * norm.fraction, norm.exponent + REAL_MIN_EXP - 1);
     return fmax(relative, (double)n * (double)REAL_MIN);
 }
 
 /* The determinant of a (n x n), 2^scaling times which is factored in scratch. */
-static struct host_ism_product R(determinant_of)(const struct R(host_work) * work, const REAL *a,
-                                                 int64_t n, struct host_norm norm, int scaling)
+static struct host_ism_product determinant_of(const struct R(host_work) * work, const REAL *a,
+                                              int64_t n, struct host_norm norm, int scaling)
 {
     R(host__copy)(work->team, a, n, work->a, work->ld, n, REAL_LDEXP(1, scaling));
     R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots);
     norm.exponent += scaling;
-    struct host_ism_product product = R(determinant)(work, n, R(min_pivot)(n, norm));
+    struct host_ism_product product = determinant(work, n, min_pivot(n, norm));
     product.exponent -= n * scaling;
     return product;
 }
 
 /* |number| is at least 1/2 and less than 1 times 2 to it. */
-static int R(exponent_of)(REAL number)
+static int exponent_of(REAL number)
 {
     int exponent;
     REAL_FREXP(number, &exponent);
     return exponent;
 }
 
-/* What the levels of lines begin with. */
-#define UNLEVELLED REAL_C(-0x1p20)
+/* What the exponents of lines begin with. */
+#define NO_SCALING REAL_C(-0x1p20)
 
 /* The exponents of what brings the largest number of each row of a, and then of each column, to 1/2
- * or more and less than 1. Those of lines of zeros are UNLEVELLED. */
-static void R(find_levels)(const REAL *a, int64_t n, REAL *rows, REAL *columns)
+ * or more and less than 1. Those of lines of zeros are NO_SCALING. */
+static void find_equilibration(const REAL *a, int64_t n, REAL *rows, REAL *columns)
 {
     for (int64_t i = 0; i < n; i++)
-        rows[i] = columns[i] = UNLEVELLED;
+        rows[i] = columns[i] = NO_SCALING;
     for (int64_t i = 0; i < n; i++) {
         REAL largest = 0;
         for (int64_t j = 0; j < n; j++)
             largest = REAL_FABS(a[i * n + j]) > largest ? REAL_FABS(a[i * n + j]) : largest;
         if (largest > 0)
-            rows[i] = (REAL)R(exponent_of)(largest);
+            rows[i] = (REAL)exponent_of(largest);
         for (int64_t j = 0; j < n; j++) {
             if (a[i * n + j] == 0)
                 continue;
-            const REAL level = (REAL)R(exponent_of)(a[i * n + j]) - rows[i];
+            const REAL level = (REAL)exponent_of(a[i * n + j]) - rows[i];
             columns[j] = level > columns[j] ? level : columns[j];
         }
         host_stop_check();
     }
 }
 
-/* work->a = a with levelled lines, none of which has zeros alone. *lost: a number cannot be had
+/* work->a = a with equilibrated lines, none of which has zeros alone. *lost: a number cannot be had
  * back. Returns the exponent of the power of two that the determinant then lacks. */
-static int64_t R(level)(const struct R(host_work) * work, const REAL *a, int64_t n,
-                        const REAL *rows, const REAL *columns, bool *lost)
+static int64_t equilibrate(const struct R(host_work) * work, const REAL *a, int64_t n,
+                           const REAL *rows, const REAL *columns, bool *lost)
 {
     int64_t total = 0;
     *lost = false;
@@ -115,7 +115,7 @@ static int64_t R(level)(const struct R(host_work) * work, const REAL *a, int64_t
 
 /* Are its numbers so far apart that a product of a multiplier and one of them may be below the
  * range, and a pivot zero by that? */
-static bool R(is_far)(const REAL *a, int64_t ld, int64_t n)
+static bool is_far(const REAL *a, int64_t ld, int64_t n)
 {
     REAL largest = 0, smallest = REAL_MAX;
     for (int64_t i = 0; i < n; i++) {
@@ -126,27 +126,27 @@ static bool R(is_far)(const REAL *a, int64_t ld, int64_t n)
         }
         host_stop_check();
     }
-    return 2 * R(exponent_of)(smallest) - R(exponent_of)(largest) < REAL_MIN_EXP + REAL_DIG;
+    return 2 * exponent_of(smallest) - exponent_of(largest) < REAL_MIN_EXP + REAL_DIG;
 }
 
 /* The determinant of a, whose lines are far apart in size: the rows, then the columns of what is
- * factored are levelled. NaN where that loses numbers, or a zero pivot may be one that is below the
- * range. */
-static struct host_ism_product R(levelled_determinant_of)(const struct R(host_work) * work,
-                                                          const REAL *a, int64_t n)
+ * factored are equilibrated. NaN where that loses numbers, or a zero pivot may be one that is below
+ * the range. */
+static struct host_ism_product equilibrated_determinant_of(const struct R(host_work) * work,
+                                                           const REAL *a, int64_t n)
 {
     REAL *rows = work->lines, *columns = rows + work->ld;
-    R(find_levels)(a, n, rows, columns);
+    find_equilibration(a, n, rows, columns);
     for (int64_t i = 0; i < n; i++) {
-        if (rows[i] == UNLEVELLED || columns[i] == UNLEVELLED)
+        if (rows[i] == NO_SCALING || columns[i] == NO_SCALING)
             return (struct host_ism_product){0};
     }
     bool lost;
-    const int64_t exponent = R(level)(work, a, n, rows, columns, &lost);
-    const bool far = R(is_far)(work->a, work->ld, n);
+    const int64_t exponent = equilibrate(work, a, n, rows, columns, &lost);
+    const bool far = is_far(work->a, work->ld, n);
     R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots);
     const struct host_norm bound = {.fraction = (double)n, .exponent = 0};
-    struct host_ism_product product = R(determinant)(work, n, R(min_pivot)(n, bound));
+    struct host_ism_product product = determinant(work, n, min_pivot(n, bound));
     if (lost || (far && product.fraction == 0))
         product.fraction = (double)NAN;
     product.exponent += exponent;
@@ -155,26 +155,25 @@ static struct host_ism_product R(levelled_determinant_of)(const struct R(host_wo
 
 /* The same, scaled as lu scales: from the lower end of the range always, from the upper one where
  * it overflows on its way, lest small entries are lost. A pivot may still be denormal and have no
- * reciprocal, or so small that digits are lost, or zero by that: then by levelled lines. */
-static struct host_ism_product R(safe_determinant_of)(const struct R(host_work) * work,
-                                                      const REAL *a, int64_t n)
+ * reciprocal, or so small that digits are lost, or zero by that: then by equilibrated lines. */
+static struct host_ism_product safe_determinant_of(const struct R(host_work) * work, const REAL *a,
+                                                   int64_t n)
 {
     const struct host_norm norm = R(host__norm)(work->team, a, n, n, work->lines);
     const int scaling = R(host__scaling)(norm);
-    struct host_ism_product product =
-        R(determinant_of)(work, a, n, norm, scaling > 0 ? scaling : 0);
+    struct host_ism_product product = determinant_of(work, a, n, norm, scaling > 0 ? scaling : 0);
     if (!isfinite(product.fraction) && scaling < 0)
-        product = R(determinant_of)(work, a, n, norm, scaling);
+        product = determinant_of(work, a, n, norm, scaling);
     const bool unverified =
-        !isfinite(product.fraction) || (product.fraction == 0 && R(is_far)(a, n, n));
-    return unverified ? R(levelled_determinant_of)(work, a, n) : product;
+        !isfinite(product.fraction) || (product.fraction == 0 && is_far(a, n, n));
+    return unverified ? equilibrated_determinant_of(work, a, n) : product;
 }
 
 /* ---- A formed ---- */
 
 /* z = A0, `rows` by `columns` of it. */
-static void R(set_a0)(const struct R(host_ism) * ism, int64_t row, int64_t rows, int64_t column,
-                      int64_t columns)
+static void set_a0(const struct R(host_ism) * ism, int64_t row, int64_t rows, int64_t column,
+                   int64_t columns)
 {
     const int64_t n = ism->n;
     for (int64_t i = row; i < row + rows; i++) {
@@ -185,14 +184,14 @@ static void R(set_a0)(const struct R(host_ism) * ism, int64_t row, int64_t rows,
 }
 
 /* A tile of z = A0 + X Y^T. */
-static void R(form_tile)(void *context, int64_t index)
+static void form_tile(void *context, int64_t index)
 {
     const struct R(host_ism) *ism = context;
     int64_t n = ism->n, across = (n + FORM_PIECE - 1) / FORM_PIECE;
     int64_t row = index / across * FORM_PIECE, column = index % across * FORM_PIECE;
     int64_t rows = n - row < FORM_PIECE ? n - row : FORM_PIECE;
     int64_t columns = n - column < FORM_PIECE ? n - column : FORM_PIECE;
-    R(set_a0)(ism, row, rows, column, columns);
+    set_a0(ism, row, rows, column, columns);
     if (ism->m > 0)
         R(host__product)
     (false, true, rows, columns, ism->m, 1, ism->x + row * ism->m, ism->m, ism->y + column * ism->m,
@@ -200,34 +199,34 @@ static void R(form_tile)(void *context, int64_t index)
 }
 
 /* z = A0 + X Y^T */
-static void R(form)(struct R(host_ism) * ism)
+static void form(struct R(host_ism) * ism)
 {
     int64_t across = (ism->n + FORM_PIECE - 1) / FORM_PIECE;
-    host_team_run(ism->team, across * across, R(form_tile), ism);
+    host_team_run(ism->team, across * across, form_tile, ism);
 }
 
-/* The same in twice the precision, rounded once. low: HOST_LINES / 2 lines. */
-static void R(form_twice)(struct R(host_ism) * ism, REAL *low)
+/* The same in double-double, rounded once. low: HOST_LINES / 2 lines. */
+static void form_dd(struct R(host_ism) * ism, REAL *low)
 {
     const int64_t n = ism->n, m = ism->m, ld = ism->ld;
-    struct R(host_ism_twice) add = {.line_step = m,
-                                    .step = 1,
-                                    .rows = m,
-                                    .columns = n,
-                                    .from = ism->yt ? ism->yt : ism->y,
-                                    .from_ld = ism->yt ? ld : m,
-                                    .transposed = !ism->yt,
-                                    .adds = true,
-                                    .to_low = low,
-                                    .to_ld = n,
-                                    .low_ld = ld};
+    struct R(host_ism_dd) add = {.line_step = m,
+                                 .step = 1,
+                                 .rows = m,
+                                 .columns = n,
+                                 .from = ism->yt ? ism->yt : ism->y,
+                                 .from_ld = ism->yt ? ld : m,
+                                 .transposed = !ism->yt,
+                                 .adds = true,
+                                 .to_low = low,
+                                 .to_ld = n,
+                                 .low_ld = ld};
     for (int64_t row = 0; row < n; row += add.count) {
         add.count = min_i64(MET_LINES, n - row);
         add.lines = ism->x + row * m;
         add.to = ism->z + row * n;
         memset(low, 0, (size_t)(add.count * ld) * sizeof *low);
-        R(set_a0)(ism, row, add.count, 0, n);
-        R(host__ism_twice)(ism->team, &add);
+        set_a0(ism, row, add.count, 0, n);
+        R(host__ism_dd)(ism->team, &add);
     }
 }
 
@@ -242,11 +241,11 @@ void R(host__ism_determine)(struct R(host_ism) * ism, bool cancels)
     memcpy(formed.d, ism->d, (size_t)n * sizeof *formed.d);
     formed.yt = NULL;
     if (cancels)
-        R(form_twice)(&formed, work.lines + formed.ld);
+        form_dd(&formed, work.lines + formed.ld);
     else
-        R(form)(&formed);
+        form(&formed);
     R(host__large_getrf)(work.team, n, work.a, n, work.pivots);
-    ism->det_ratio = R(determinant)(&work, n, 0);
+    ism->det_ratio = determinant(&work, n, 0);
     ism->det_ratio.fraction /= ism->det_a0.fraction;
     ism->det_ratio.exponent -= ism->det_a0.exponent;
 }
@@ -254,23 +253,23 @@ void R(host__ism_determine)(struct R(host_ism) * ism, bool cancels)
 /* ---- lu ---- */
 
 /* det(A) / det(A0), A being formed. A dense A0 is factored: A0_INVERSE may be another's inverse. */
-static double R(det_ratio_of)(const struct R(host_ism) * ism, const struct R(host_work) * work,
-                              const REAL *a)
+static double det_ratio_of(const struct R(host_ism) * ism, const struct R(host_work) * work,
+                           const REAL *a)
 {
-    struct host_ism_product product = R(safe_determinant_of)(work, a, ism->n);
+    struct host_ism_product product = safe_determinant_of(work, a, ism->n);
     const struct host_ism_product divisor =
-        ism->b ? R(safe_determinant_of)(work, ism->a0, ism->n) : ism->det_a0;
+        ism->b ? safe_determinant_of(work, ism->a0, ism->n) : ism->det_a0;
     product.fraction /= divisor.fraction;
     product.exponent -= divisor.exponent;
     return host__ism_product_value(product);
 }
 
-/* z = A, with twice the precision where one has lost terms that cancel. */
-static void R(form_well)(struct R(host_ism) * ism)
+/* z = A, in double-double where one has lost terms that cancel. */
+static void form_well(struct R(host_ism) * ism)
 {
-    R(form)(ism);
+    form(ism);
     if (ism->m > 0 && !R(host__ism_formed_well)(ism))
-        R(form_twice)(ism, ism->lines);
+        form_dd(ism, ism->lines);
 }
 
 void R(host__ism_by_lu)(struct R(host_ism) * ism)
@@ -281,7 +280,7 @@ void R(host__ism_by_lu)(struct R(host_ism) * ism)
     struct host_matrix dense = *ism->matrix;
     struct R(host_work) work = R(host__work)(&dense);
     if (!ism->a)
-        R(form_well)(ism);
+        form_well(ism);
     memset(dense.outputs, 0, sizeof dense.outputs);
     dense.inputs[0] = ism->a ? ism->a : ism->z;
     dense.outputs[HOST_INVERSE] = ism->a ? ism->z : NULL;
@@ -289,7 +288,7 @@ void R(host__ism_by_lu)(struct R(host_ism) * ism)
     dense.outputs[HOST_RCOND] = &rcond;
     dense.outputs[HOST_ALGORITHM] = &algorithm;
     double det_ratio = ism->matrix->outputs[METHOD_ISM_DET_RATIO]
-                           ? R(det_ratio_of)(ism, &work, dense.inputs[0])
+                           ? det_ratio_of(ism, &work, dense.inputs[0])
                            : (double)NAN;
     struct host_norm norm = R(host__norm)(work.team, dense.inputs[0], n, n, work.lines);
     if (!norm.finite)
@@ -310,7 +309,7 @@ void R(host__ism_by_lu)(struct R(host_ism) * ism)
 
 /* ---- A0_INVERSE alone: Z M = A0^-1 ---- */
 
-static void R(clear_numbers)(REAL *numbers, int64_t count)
+static void clear_numbers(REAL *numbers, int64_t count)
 {
     for (int64_t first = 0, end; first < count; first = end) {
         end = host_stop_part(first, count);
@@ -318,56 +317,56 @@ static void R(clear_numbers)(REAL *numbers, int64_t count)
     }
 }
 
-struct R(solution) {
+struct solution {
     const struct R(host_ism) * ism;
     const struct R(host_work) * work; /* a: M */
 };
 
-/* work->a = M, rounded once. K = Y^T A0^-1 is in pairs some lines at a time, what M's entries lack
- * in z. */
-static void R(form_m)(const struct R(host_ism) * ism, const struct R(host_work) * work)
+/* work->a = M, rounded once. K = Y^T A0^-1 is in double-double some lines at a time, what M's
+ * entries lack in z. */
+static void form_m(const struct R(host_ism) * ism, const struct R(host_work) * work)
 {
     const int64_t n = ism->n, m = ism->m, ld = work->ld;
     REAL *k = work->lines, *k_low = work->lines + MET_LINES * ld;
-    R(clear_numbers)(work->a, n * ld);
-    R(clear_numbers)(ism->z, n * n);
+    clear_numbers(work->a, n * ld);
+    clear_numbers(ism->z, n * n);
     for (int64_t i = 0; i < n; i++)
         work->a[i * (ld + 1)] = 1;
     for (int64_t first = 0; first < m; first += MET_LINES) {
         const int64_t count = m - first < MET_LINES ? m - first : MET_LINES;
-        struct R(host_ism_twice) meet = {.lines = ism->y + first,
-                                         .line_step = 1,
-                                         .step = m,
-                                         .count = count,
-                                         .rows = n,
-                                         .columns = n,
-                                         .from = ism->b,
-                                         .from_ld = n,
-                                         .to = k,
-                                         .to_low = k_low,
-                                         .to_ld = ld,
-                                         .low_ld = ld};
-        struct R(host_ism_twice) add = {.lines = ism->x + first,
-                                        .line_step = m,
-                                        .step = 1,
-                                        .count = n,
-                                        .rows = count,
-                                        .columns = n,
-                                        .from = k,
-                                        .from_low = k_low,
-                                        .from_ld = ld,
-                                        .adds = true,
-                                        .to = work->a,
-                                        .to_low = ism->z,
-                                        .to_ld = ld,
-                                        .low_ld = n};
-        R(host__ism_twice)(ism->team, &meet);
-        R(host__ism_twice)(ism->team, &add);
+        struct R(host_ism_dd) meet = {.lines = ism->y + first,
+                                      .line_step = 1,
+                                      .step = m,
+                                      .count = count,
+                                      .rows = n,
+                                      .columns = n,
+                                      .from = ism->b,
+                                      .from_ld = n,
+                                      .to = k,
+                                      .to_low = k_low,
+                                      .to_ld = ld,
+                                      .low_ld = ld};
+        struct R(host_ism_dd) add = {.lines = ism->x + first,
+                                     .line_step = m,
+                                     .step = 1,
+                                     .count = n,
+                                     .rows = count,
+                                     .columns = n,
+                                     .from = k,
+                                     .from_low = k_low,
+                                     .from_ld = ld,
+                                     .adds = true,
+                                     .to = work->a,
+                                     .to_low = ism->z,
+                                     .to_ld = ld,
+                                     .low_ld = n};
+        R(host__ism_dd)(ism->team, &meet);
+        R(host__ism_dd)(ism->team, &add);
     }
 }
 
 /* |M - I| */
-static double R(norm_of_change)(const struct R(host_work) * work, int64_t n)
+static double norm_of_change(const struct R(host_work) * work, int64_t n)
 {
     REAL *own = work->lines;
     for (int64_t i = 0; i < n; i++) {
@@ -380,9 +379,9 @@ static double R(norm_of_change)(const struct R(host_work) * work, int64_t n)
     return ldexp(norm.fraction, norm.exponent);
 }
 
-static void R(solve_piece)(void *context, int64_t index)
+static void solve_piece(void *context, int64_t index)
 {
-    const struct R(solution) *solution = context;
+    const struct solution *solution = context;
     const struct R(host_ism) *ism = solution->ism;
     int64_t n = ism->n, row = index * SOLVE_PIECE;
     int64_t rows = n - row < SOLVE_PIECE ? n - row : SOLVE_PIECE;
@@ -391,7 +390,7 @@ static void R(solve_piece)(void *context, int64_t index)
     (n, rows, solution->work->a, solution->work->ld, solution->work->pivots, ism->z + row * n, n);
 }
 
-static bool R(any_nan)(const REAL *numbers, int64_t count)
+static bool any_nan(const REAL *numbers, int64_t count)
 {
     bool any = false;
     for (int64_t first = 0, end; first < count && !any; first = end) {
@@ -402,8 +401,8 @@ static bool R(any_nan)(const REAL *numbers, int64_t count)
     return any;
 }
 
-/* As far as can be told there is no inverse, and no number is right. */
-static void R(refuse_update)(const struct R(host_ism) * ism)
+/* As far as is known there is no inverse, and no number is right. */
+static void refuse_update(const struct R(host_ism) * ism)
 {
     R(host__ism_fill)(ism->z, ism->n * ism->n);
     R(host__ism_report)(ism, ism->n + 1, (REAL)NAN, METHOD_ALGORITHM_LU, (double)NAN);
@@ -414,25 +413,25 @@ void R(host__ism_by_solution)(struct R(host_ism) * ism)
 {
     int64_t n = ism->n;
     struct R(host_work) work = R(host__work)(ism->matrix);
-    struct R(solution) solution = {.ism = ism, .work = &work};
+    struct solution solution = {.ism = ism, .work = &work};
     ism->xt = ism->yt = NULL; /* their scratch is used up */
-    R(form_m)(ism, &work);
+    form_m(ism, &work);
     if (!R(host__ism_all_finite)(work.a, n * work.ld)) {
-        R(refuse_update)(ism);
+        refuse_update(ism);
         return;
     }
-    double change = R(norm_of_change)(&work, n);
+    double change = norm_of_change(&work, n);
     int64_t info = R(host__large_getrf)(work.team, n, work.a, work.ld, work.pivots);
     if (info) {
         R(host__ism_report)(ism, info, 0, METHOD_ALGORITHM_LU, 0);
         return;
     }
-    ism->det_ratio = R(determinant)(&work, n, 0);
-    host_team_run(ism->team, (n + SOLVE_PIECE - 1) / SOLVE_PIECE, R(solve_piece), &solution);
-    struct host_ism_verdict verdict = R(host__ism_try_solution)(ism, change);
+    ism->det_ratio = determinant(&work, n, 0);
+    host_team_run(ism->team, (n + SOLVE_PIECE - 1) / SOLVE_PIECE, solve_piece, &solution);
+    struct host_ism_verdict verdict = R(host__ism_check_solution)(ism, change);
     const bool bounded = verdict.x.finite && verdict.x.exponent <= REAL_MAX_EXP;
-    if (bounded ? !verdict.good : R(any_nan)(ism->z, n * n)) {
-        R(refuse_update)(ism);
+    if (bounded ? !verdict.good : any_nan(ism->z, n * n)) {
+        refuse_update(ism);
         return;
     }
     verdict.singular = verdict.singular || !bounded;

@@ -33,7 +33,7 @@ static int step_of(int64_t left)
 
 /* `count` columns of X and Y, from `first` on. Arrays are `count` lines of n numbers, ld apart,
  * with zeros behind them up to a multiple of LANES. */
-struct R(update) {
+struct update {
     const REAL *from; /* n x n: the inverse so far; NULL: diagonal */
     REAL *z;
     int64_t n, ld;
@@ -43,18 +43,18 @@ struct R(update) {
 
 /* `rows` rows from i on are read for g = (Z X)^T and k = Y^T Z. rows and count are known to the
  * compiler. */
-HOST_INLINE void R(read_rows)(const struct R(update) * update, int64_t i, int rows, int count)
+HOST_INLINE void read_rows(const struct update *update, int64_t i, int rows, int count)
 {
     int64_t n = update->n, ld = update->ld, j = 0;
     const REAL *from = update->from + i * n;
-    R(lanes) sums[ROWS][RANK] = {{{0}}};
+    lanes sums[ROWS][RANK] = {{{0}}};
     for (; j + LANES <= n; j += LANES) {
-        R(lanes) z[ROWS];
+        lanes z[ROWS];
         for (int r = 0; r < rows; r++)
-            z[r] = *(const R(lanes) *)(from + r * n + j);
+            z[r] = *(const lanes *)(from + r * n + j);
         for (int c = 0; c < count; c++) {
-            R(lanes) *k = (R(lanes) *)(update->k + c * ld + j);
-            R(lanes) sum = *k, x = *(const R(lanes) *)(update->x + c * ld + j);
+            lanes *k = (lanes *)(update->k + c * ld + j);
+            lanes sum = *k, x = *(const lanes *)(update->x + c * ld + j);
             for (int r = 0; r < rows; r++) {
                 sum += z[r] * update->y[c * ld + i + r];
                 sums[r][c] += z[r] * x;
@@ -64,7 +64,7 @@ HOST_INLINE void R(read_rows)(const struct R(update) * update, int64_t i, int ro
     }
     for (int r = 0; r < rows; r++) {
         for (int c = 0; c < count; c++)
-            update->g[c * ld + i + r] = R(total)(&sums[r][c]);
+            update->g[c * ld + i + r] = total(&sums[r][c]);
     }
     for (; j < n; j++) {
         for (int c = 0; c < count; c++) {
@@ -77,19 +77,19 @@ HOST_INLINE void R(read_rows)(const struct R(update) * update, int64_t i, int ro
 }
 
 /* `rows` rows from i on of z = from - (G R) K */
-HOST_INLINE void R(write_rows)(const struct R(update) * update, int64_t i, int rows, int count)
+HOST_INLINE void write_rows(const struct update *update, int64_t i, int rows, int count)
 {
     int64_t n = update->n, ld = update->ld, j = 0;
     const REAL *from = update->from ? update->from + i * n : NULL;
     REAL *to = update->z + i * n;
     for (; j + LANES <= n; j += LANES) {
         for (int r = 0; r < rows; r++) {
-            R(lanes) z = {0};
+            lanes z = {0};
             if (from)
-                z = *(const R(lanes) *)(from + r * n + j);
+                z = *(const lanes *)(from + r * n + j);
             for (int c = 0; c < count; c++)
-                z -= *(const R(lanes) *)(update->k + c * ld + j) * update->gr[c * ld + i + r];
-            *(R(lanes) *)(to + r * n + j) = z;
+                z -= *(const lanes *)(update->k + c * ld + j) * update->gr[c * ld + i + r];
+            *(lanes *)(to + r * n + j) = z;
         }
     }
     for (; j < n; j++) {
@@ -102,65 +102,65 @@ HOST_INLINE void R(write_rows)(const struct R(update) * update, int64_t i, int r
     }
 }
 
-HOST_INLINE void R(pass)(const struct R(update) * update, int count, bool reads)
+HOST_INLINE void pass(const struct update *update, int count, bool reads)
 {
     int64_t i = 0, n = update->n;
     for (int c = 0; reads && c < count; c++)
         memset(update->k + c * update->ld, 0, (size_t)update->ld * sizeof(REAL));
     for (; i + ROWS <= n; i += ROWS) {
         if (reads)
-            R(read_rows)(update, i, ROWS, count);
+            read_rows(update, i, ROWS, count);
         else
-            R(write_rows)(update, i, ROWS, count);
+            write_rows(update, i, ROWS, count);
     }
     for (; i < n; i++) {
         if (reads)
-            R(read_rows)(update, i, 1, count);
+            read_rows(update, i, 1, count);
         else
-            R(write_rows)(update, i, 1, count);
+            write_rows(update, i, 1, count);
     }
 }
 
-HOST_INLINE void R(pass_any)(const struct R(update) * update, int count, bool reads)
+HOST_INLINE void pass_any(const struct update *update, int count, bool reads)
 {
     if (count == 1)
-        R(pass)(update, 1, reads);
+        pass(update, 1, reads);
     else if (count == 2)
-        R(pass)(update, 2, reads);
+        pass(update, 2, reads);
     else
-        R(pass)(update, RANK, reads);
+        pass(update, RANK, reads);
 }
 
-HOST_AVX512 static void R(pass_avx512)(const struct R(update) * update, int count, bool reads)
+HOST_AVX512 static void pass_avx512(const struct update *update, int count, bool reads)
 {
-    R(pass_any)(update, count, reads);
+    pass_any(update, count, reads);
 }
 
-HOST_AVX2 static void R(pass_avx2)(const struct R(update) * update, int count, bool reads)
+HOST_AVX2 static void pass_avx2(const struct update *update, int count, bool reads)
 {
-    R(pass_any)(update, count, reads);
+    pass_any(update, count, reads);
 }
 
-static void R(pass_best)(const struct R(update) * update, int count, bool reads)
+static void pass_best(const struct update *update, int count, bool reads)
 {
     if (__builtin_cpu_supports("avx512f"))
-        R(pass_avx512)(update, count, reads);
+        pass_avx512(update, count, reads);
     else if (__builtin_cpu_supports("avx2"))
-        R(pass_avx2)(update, count, reads);
+        pass_avx2(update, count, reads);
     else
-        R(pass_any)(update, count, reads);
+        pass_any(update, count, reads);
 }
 
-static REAL R(dot)(const struct R(update) * update, const REAL *a, const REAL *b)
+static REAL dot(const struct update *update, const REAL *a, const REAL *b)
 {
-    R(lanes) sums = {0};
+    lanes sums = {0};
     for (int64_t j = 0; j < update->n; j += LANES)
-        sums += *(const R(lanes) *)(a + j) * *(const R(lanes) *)(b + j);
-    return R(total)(&sums);
+        sums += *(const lanes *)(a + j) * *(const lanes *)(b + j);
+    return total(&sums);
 }
 
 /* Inverts t (count x count) in place by Gauss and Jordan with partial pivoting. */
-static bool R(invert_small)(struct R(host_ism) * ism, REAL t[RANK][RANK], int count)
+static bool invert_small(struct R(host_ism) * ism, REAL t[RANK][RANK], int count)
 {
     int pivots[RANK];
     for (int s = 0; s < count; s++) {
@@ -197,15 +197,15 @@ static bool R(invert_small)(struct R(host_ism) * ism, REAL t[RANK][RANK], int co
 }
 
 /* gr = (G R)^T with R = (I + Y^T G)^-1. */
-static bool R(couple)(struct R(host_ism) * ism, const struct R(update) * update, int count)
+static bool couple(struct R(host_ism) * ism, const struct update *update, int count)
 {
     REAL t[RANK][RANK];
     int64_t n = update->n, ld = update->ld;
     for (int i = 0; i < count; i++) {
         for (int j = 0; j < count; j++)
-            t[i][j] = (i == j ? 1 : 0) + R(dot)(update, update->y + i * ld, update->g + j * ld);
+            t[i][j] = (i == j ? 1 : 0) + dot(update, update->y + i * ld, update->g + j * ld);
     }
-    if (!R(invert_small)(ism, t, count))
+    if (!invert_small(ism, t, count))
         return false;
     for (int c = 0; c < count; c++) {
         for (int64_t i = 0; i < n; i++) {
@@ -219,7 +219,7 @@ static bool R(couple)(struct R(host_ism) * ism, const struct R(update) * update,
 }
 
 /* g and k of a diagonal A0. */
-static void R(scale)(const struct R(host_ism) * ism, const struct R(update) * update, int count)
+static void scale(const struct R(host_ism) * ism, const struct update *update, int count)
 {
     for (int c = 0; c < count; c++) {
         int64_t line = c * update->ld;
@@ -233,7 +233,7 @@ static void R(scale)(const struct R(host_ism) * ism, const struct R(update) * up
 bool R(host__ism_fused)(struct R(host_ism) * ism)
 {
     int64_t n = ism->n, m = ism->m, ld = ism->ld, step = RANK * ld;
-    struct R(update) update = {.from = ism->b, .z = ism->z, .n = n, .ld = ld};
+    struct update update = {.from = ism->b, .z = ism->z, .n = n, .ld = ld};
     REAL **arrays[] = {&update.g, &update.k, &update.gr};
     memset(ism->work, 0, (size_t)(HOST_ISM_FUSED_LINES * ld) * sizeof(REAL));
     for (int i = 0; i < 3; i++)
@@ -247,12 +247,12 @@ bool R(host__ism_fused)(struct R(host_ism) * ism)
         update.x = ism->xt + first * ld;
         update.y = ism->yt + first * ld;
         if (update.from)
-            R(pass_best)(&update, count, true);
+            pass_best(&update, count, true);
         else
-            R(scale)(ism, &update, count);
-        if (!R(couple)(ism, &update, count))
+            scale(ism, &update, count);
+        if (!couple(ism, &update, count))
             return false;
-        R(pass_best)(&update, count, false);
+        pass_best(&update, count, false);
         for (int64_t i = 0; !update.from && i < n; i++)
             ism->z[i * (n + 1)] += ism->e[i];
         update.from = ism->z;

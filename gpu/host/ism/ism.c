@@ -1,14 +1,14 @@
-/* gpu/host/ism/ism.c: `ism`: reads what is given, balances X and Y, goes the algorithms that ism.h
- * offers until one leads to a good inverse, and reports.
+/* gpu/host/ism/ism.c: `ism`: reads what is given, scales columns of X and Y, goes the algorithms
+ * that ism.h offers until one leads to a good inverse, and reports.
  *
  * Small updates of a known inverse go as many at once as a vector has lanes (simd/update.c); what
  * is not good beyond doubt there, and all others, alone. Algorithms, in the order they are tried:
  * the plan's variant; where blocks broke down or lost accuracy and m is small, all columns as one
- * block, whose coupling matrix is factored with pivoting; where the answer is nearly good, Newton's
- * step; at last A is formed, where terms cancel in twice the precision, and inverted as by lu, with
- * the scaling and the repair that lu has. A0_INVERSE alone has no A: there the last algorithm
- * solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in twice the precision. No
- * answer goes out that its trial has not found good.
+ * block, whose capacitance matrix is factored with pivoting; where the answer is nearly good,
+ * Newton's step; at last A is formed, where terms cancel in double-double, and inverted as by
+ * lu, with the scaling and the repair that lu has. A0_INVERSE alone has no A: there the last
+ * algorithm solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in twice the
+ * precision. No answer goes out that its check has not found good.
  *
  * Threads: any. Cost: see ism.h; the last algorithm takes lu's 2 n^3 and more.
  */
@@ -72,8 +72,9 @@ static int64_t work_numbers(int64_t n, int64_t m, int64_t planned, bool factors)
                : numbers;
 }
 
-/* Are X and Y balanced? Where they are thin, which takes little, or where no A could be formed. */
-static bool balances(int64_t m, uint32_t inputs)
+/* Are the columns of X and Y scaled? Where they are thin, which takes little, or where no A could
+ * be formed. */
+static bool scales_columns(int64_t m, uint32_t inputs)
 {
     const uint32_t both = METHOD_INPUT(METHOD_ISM_A0_INVERSE) | METHOD_INPUT(METHOD_ISM_A0_DENSE);
     return (inputs & METHOD_INPUT(METHOD_ISM_X)) != 0 &&
@@ -81,7 +82,7 @@ static bool balances(int64_t m, uint32_t inputs)
 }
 
 /* Layout: the matrix's own numbers and the work of a plan, or what lu takes; the inverse where it
- * is not wanted; X and Y balanced. These are the bytes without the last. */
+ * is not wanted; X and Y with scaled columns. These are the bytes without the last. */
 static int64_t first_bytes(int64_t n, int64_t own, int64_t work, bool inverse_wanted)
 {
     int64_t bytes, dense = R(host__lu_scratch_bytes)(n, 0), inverse = 0;
@@ -98,10 +99,10 @@ static int64_t first_bytes(int64_t n, int64_t own, int64_t work, bool inverse_wa
 }
 
 /* `lanes`: what a group of small updates takes, which has nothing else then. */
-static int64_t whole_bytes(int64_t first, int64_t balanced, int64_t lanes)
+static int64_t whole_bytes(int64_t first, int64_t scaled, int64_t lanes)
 {
     int64_t bytes;
-    if (first < 0 || balanced < 0 || !checked_mul(balanced, (int64_t)sizeof(REAL), &bytes) ||
+    if (first < 0 || scaled < 0 || !checked_mul(scaled, (int64_t)sizeof(REAL), &bytes) ||
         !checked_add(first, bytes, &bytes))
         return -1;
     return max_i64(bytes, lanes);
@@ -118,11 +119,11 @@ static int64_t scratch_bytes(int64_t n, int64_t m)
 {
     if (n > METHOD_ISM_ORDER_MAX || m > METHOD_ISM_ORDER_MAX)
         return -1;
-    int64_t balanced = host__ism_balance_numbers(n, m), lanes = lanes_bytes(n, m);
+    int64_t scaled = host__ism_scaling_numbers(n, m), lanes = lanes_bytes(n, m);
     m = m > 0 ? m : n;
     int64_t work = work_numbers(n, m, host__ism_max_numbers(REAL_PRECISION, n, m), true);
     int64_t own = host__ism_own_numbers(REAL_PRECISION, n, m);
-    return whole_bytes(first_bytes(n, own, work, false), balanced, lanes);
+    return whole_bytes(first_bytes(n, own, work, false), scaled, lanes);
 }
 
 static int64_t task_scratch_bytes(const struct host_task *task)
@@ -137,7 +138,7 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     int64_t work = work_numbers(n, m, planned, factors);
     int64_t first =
         first_bytes(n, own, work, (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
-    return whole_bytes(first, balances(m, task->inputs) ? host__ism_balance_numbers(n, m) : 0,
+    return whole_bytes(first, scales_columns(m, task->inputs) ? host__ism_scaling_numbers(n, m) : 0,
                        lanes_bytes(n, m));
 }
 
@@ -161,7 +162,7 @@ bool R(host__ism_all_finite)(const REAL *numbers, int64_t count)
 }
 
 /* d: the diagonal of A0, where it is one. */
-static void R(set_diagonal)(struct R(host_ism) * ism)
+static void set_diagonal(struct R(host_ism) * ism)
 {
     const REAL *const *inputs = (const REAL *const *)ism->matrix->inputs;
     const REAL *scale = inputs[METHOD_ISM_A0_SCALE], *diagonal = inputs[METHOD_ISM_A0_DIAGONAL];
@@ -184,7 +185,7 @@ static void R(set_diagonal)(struct R(host_ism) * ism)
 }
 
 /* to = from^T, from being n x m. */
-static void R(transpose_thin)(const struct R(host_ism) * ism, const REAL *from, REAL *to)
+static void transpose_thin(const struct R(host_ism) * ism, const REAL *from, REAL *to)
 {
     for (int64_t k = 0; k < ism->m; k++, to += ism->ld) {
         for (int64_t i = 0; i < ism->n; i++)
@@ -194,15 +195,15 @@ static void R(transpose_thin)(const struct R(host_ism) * ism, const REAL *from, 
 }
 
 /* xt and yt, where X and Y have few columns. */
-static void R(set_thin)(const struct R(host_ism) * ism)
+static void set_thin(const struct R(host_ism) * ism)
 {
     if (!ism->xt)
         return;
-    R(transpose_thin)(ism, ism->x, ism->xt);
-    R(transpose_thin)(ism, ism->y, ism->yt);
+    transpose_thin(ism, ism->x, ism->xt);
+    transpose_thin(ism, ism->y, ism->yt);
 }
 
-static struct R(host_ism) R(open)(const struct host_matrix *matrix)
+static struct R(host_ism) open(const struct host_matrix *matrix)
 {
     const REAL *const *inputs = (const REAL *const *)matrix->inputs;
     REAL *const *outputs = (REAL *const *)matrix->outputs;
@@ -228,18 +229,19 @@ static struct R(host_ism) R(open)(const struct host_matrix *matrix)
     if (!ism.a && ism.m <= HOST_ISM_THIN) {
         ism.yt = ism.work - ism.m * ld;
         ism.xt = ism.yt - ism.m * ld;
-        R(set_thin)(&ism);
+        set_thin(&ism);
     }
     if (!ism.b) {
         ism.d = scratch;
         ism.e = scratch + ld;
-        R(set_diagonal)(&ism);
+        set_diagonal(&ism);
     }
     return ism;
 }
 
-/* What lies behind the plan's work: the inverse, where nobody wants it, and X and Y balanced. */
-static void R(open_rest)(struct R(host_ism) * ism, struct host_ism_plan plan, uint32_t inputs)
+/* What lies behind the plan's work: the inverse, where nobody wants it, and X and Y with scaled
+ * columns. */
+static void open_rest(struct R(host_ism) * ism, struct host_ism_plan plan, uint32_t inputs)
 {
     unsigned char *scratch = ism->matrix->scratch;
     const bool factors = ism->u || ism->v || ism->r, wanted = ism->z != NULL;
@@ -248,12 +250,12 @@ static void R(open_rest)(struct R(host_ism) * ism, struct host_ism_plan plan, ui
     const int64_t work = work_numbers(ism->n, ism->m, planned, factors);
     if (!wanted)
         ism->z = (REAL *)(scratch + first_bytes(ism->n, own, work, true));
-    REAL *balanced = (REAL *)(scratch + first_bytes(ism->n, own, work, wanted));
-    if (balances(ism->m, inputs) && R(host__ism_balance)(ism, balanced))
-        R(set_thin)(ism);
+    REAL *scaled = (REAL *)(scratch + first_bytes(ism->n, own, work, wanted));
+    if (scales_columns(ism->m, inputs) && R(host__ism_scale_columns)(ism, scaled))
+        set_thin(ism);
 }
 
-static bool R(given_finite)(const struct R(host_ism) * ism)
+static bool given_finite(const struct R(host_ism) * ism)
 {
     int64_t n = ism->n, m = ism->m;
     return R(host__ism_all_finite)(ism->a, n * n) && R(host__ism_all_finite)(ism->x, n * m) &&
@@ -295,7 +297,7 @@ void R(host__ism_report)(const struct R(host_ism) * ism, int64_t info, REAL rcon
         *(REAL *)outputs[METHOD_ISM_DET_RATIO] = (REAL)det_ratio;
 }
 
-static REAL R(rcond_of)(const struct host_ism_verdict *verdict)
+static REAL rcond_of(const struct host_ism_verdict *verdict)
 {
     REAL rcond = 1 / (REAL)verdict->a.fraction / (REAL)verdict->x.fraction;
     return REAL_LDEXP(rcond, -verdict->a.exponent - verdict->x.exponent);
@@ -309,7 +311,7 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
     REAL rcond = (REAL)NAN;
     bool singular = verdict->singular;
     if (!ism->b || ism->a0) {
-        rcond = R(rcond_of)(verdict);
+        rcond = rcond_of(verdict);
         singular = rcond < REAL_EPS;
     }
     R(host__ism_report)(ism, singular ? ism->n + 1 : 0, rcond, algorithm, det_ratio);
@@ -319,8 +321,8 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
 
 /* Is the inverse of the plan a good one? Of a matrix that is all but singular, what INFO says is
  * left to lu, or to a solution. */
-static bool R(follow)(struct R(host_ism) * ism, struct host_ism_plan plan,
-                      struct host_ism_verdict *verdict)
+static bool follow(struct R(host_ism) * ism, struct host_ism_plan plan,
+                   struct host_ism_verdict *verdict)
 {
     *verdict = (struct host_ism_verdict){.error = (double)NAN};
     /* The fused update leaves no factors. */
@@ -332,15 +334,15 @@ static bool R(follow)(struct R(host_ism) * ism, struct host_ism_plan plan,
                      : R(host__ism_block)(ism, plan.block);
     if (!whole)
         return false;
-    *verdict = R(host__ism_try)(ism);
+    *verdict = R(host__ism_check)(ism);
     bool known = !ism->b || ism->a0;
     return verdict->good &&
-           (known ? R(rcond_of)(verdict) >= NEAR_ULPS * REAL_EPS : !verdict->singular);
+           (known ? rcond_of(verdict) >= NEAR_ULPS * REAL_EPS : !verdict->singular);
 }
 
 /* Does Newton's step bring the error down to rounding? Not at the ends of the range, where A would
  * have to be scaled for its determinant. */
-static bool R(repairable)(const struct R(host_ism) * ism, const struct host_ism_verdict *verdict)
+static bool repairable(const struct R(host_ism) * ism, const struct host_ism_verdict *verdict)
 {
     return !verdict->good && !ism->b && !ism->a && ism->m <= ism->n / REPAIR_SHARE &&
            R(host__scaling)(verdict->a) == 0 &&
@@ -348,22 +350,22 @@ static bool R(repairable)(const struct R(host_ism) * ism, const struct host_ism_
 }
 
 /* The plan, and what else there is without lu. *algorithm: whose inverse it is. */
-static bool R(by_variants)(struct R(host_ism) * ism, struct host_ism_plan plan,
-                           enum method_algorithm *algorithm)
+static bool by_variants(struct R(host_ism) * ism, struct host_ism_plan plan,
+                        enum method_algorithm *algorithm)
 {
     struct host_ism_verdict verdict;
-    bool good = R(follow)(ism, plan, &verdict);
+    bool good = follow(ism, plan, &verdict);
     *algorithm = plan.algorithm;
     if (!good && plan.block < ism->m && merges(ism->n, ism->m)) {
         plan = (struct host_ism_plan){.algorithm = METHOD_ALGORITHM_BLOCK, .block = ism->m};
-        good = R(follow)(ism, plan, &verdict);
+        good = follow(ism, plan, &verdict);
         *algorithm = METHOD_ALGORITHM_BLOCK;
     }
-    if (!good && R(repairable)(ism, &verdict)) {
+    if (!good && repairable(ism, &verdict)) {
         R(host__ism_repair)(ism);
         R(host__ism_no_factors)(ism); /* they are those of the inverse that it was */
-        verdict = R(host__ism_try)(ism);
-        good = verdict.good && R(rcond_of)(&verdict) >= NEAR_ULPS * REAL_EPS;
+        verdict = R(host__ism_check)(ism);
+        good = verdict.good && rcond_of(&verdict) >= NEAR_ULPS * REAL_EPS;
         if (good && ism->matrix->outputs[METHOD_ISM_DET_RATIO])
             R(host__ism_determine)(ism, verdict.cancels);
     }
@@ -374,19 +376,19 @@ static bool R(by_variants)(struct R(host_ism) * ism, struct host_ism_plan plan,
 
 /* ---- One matrix ---- */
 
-static void R(run_alone)(const struct host_matrix *matrix)
+static void run_alone(const struct host_matrix *matrix)
 {
-    struct R(host_ism) ism = R(open)(matrix);
+    struct R(host_ism) ism = open(matrix);
     const uint32_t inputs = inputs_of(matrix);
     struct host_ism_plan plan = host__ism_plan(ism.n, ism.m, inputs, matrix->options);
-    R(open_rest)(&ism, plan, inputs);
+    open_rest(&ism, plan, inputs);
     enum method_algorithm algorithm;
     bool finite = ism.b || R(host__ism_all_finite)(ism.d, ism.n);
     /* To form A takes 2 n^2 m operations, to invert it by parts 4 n m^2. */
     bool pays = ism.m <= ism.n || matrix->options[METHOD_ISM_VARIANT] != METHOD_ISM_AUTO;
-    if (finite && pays && R(by_variants)(&ism, plan, &algorithm))
+    if (finite && pays && by_variants(&ism, plan, &algorithm))
         return;
-    if (!R(given_finite)(&ism))
+    if (!given_finite(&ism))
         R(host__ism_report)(&ism, -1, (REAL)NAN, METHOD_ALGORITHM_NONE, (double)NAN);
     else if (ism.b && !ism.a0)
         R(host__ism_by_solution)(&ism);
@@ -397,7 +399,7 @@ static void R(run_alone)(const struct host_matrix *matrix)
 /* ---- Groups in lanes ---- */
 
 /* Is it an update without A0 of rank n at most that nobody asked to be gone about in blocks? */
-static bool R(fits_lanes)(const struct host_matrix *matrix)
+static bool fits_lanes(const struct host_matrix *matrix)
 {
     const uint32_t inputs = inputs_of(matrix);
     const int64_t n = matrix->n, m = matrix->m;
@@ -409,27 +411,27 @@ static bool R(fits_lanes)(const struct host_matrix *matrix)
 }
 
 /* The factors, which the lanes do not have. */
-static void R(make_factors)(const struct host_matrix *matrix)
+static void make_factors(const struct host_matrix *matrix)
 {
     if (!matrix->outputs[METHOD_ISM_U] && !matrix->outputs[METHOD_ISM_R] &&
         !matrix->outputs[METHOD_ISM_V])
         return;
-    struct R(host_ism) ism = R(open)(matrix);
+    struct R(host_ism) ism = open(matrix);
     const uint32_t inputs = inputs_of(matrix);
     const struct host_ism_plan plan = host__ism_plan(ism.n, ism.m, inputs, matrix->options);
-    R(open_rest)(&ism, plan, inputs);
+    open_rest(&ism, plan, inputs);
     if (!R(host__ism_block)(&ism, plan.block))
         R(host__ism_no_factors)(&ism);
 }
 
-static struct host_matrix R(lent_scratch)(const struct host_matrix *matrix, void *scratch)
+static struct host_matrix lent_scratch(const struct host_matrix *matrix, void *scratch)
 {
     struct host_matrix lent = *matrix;
     lent.scratch = scratch;
     return lent;
 }
 
-static void R(run_lanes)(const struct host_matrix *matrices, int count)
+static void run_lanes(const struct host_matrix *matrices, int count)
 {
     const int64_t n = matrices[0].n, m = matrices[0].m;
     const struct R(host_small_code) *code = R(host__small_choose)(n, count);
@@ -437,8 +439,8 @@ static void R(run_lanes)(const struct host_matrix *matrices, int count)
     void *scratch = matrices[0].scratch;
     struct R(host_small_update) group;
     for (int lane = 0; lane < count; lane++) {
-        const struct host_matrix matrix = R(lent_scratch)(&matrices[lane], scratch);
-        R(make_factors)(&matrix);
+        const struct host_matrix matrix = lent_scratch(&matrices[lane], scratch);
+        make_factors(&matrix);
     }
     for (int lane = 0; lane < lanes; lane++) {
         const struct host_matrix *matrix = &matrices[lane < count ? lane : 0];
@@ -459,39 +461,39 @@ static void R(run_lanes)(const struct host_matrix *matrices, int count)
     }
     /* Only now, for it uses the scratch up. */
     for (int lane = 0; lane < count; lane++) {
-        const struct host_matrix matrix = R(lent_scratch)(&matrices[lane], scratch);
+        const struct host_matrix matrix = lent_scratch(&matrices[lane], scratch);
         if (!group.good[lane])
-            R(run_alone)(&matrix);
+            run_alone(&matrix);
     }
 }
 
-static void R(run)(const struct host_matrix *matrix)
+static void run(const struct host_matrix *matrix)
 {
-    if (R(fits_lanes)(matrix))
-        R(run_lanes)(matrix, 1);
+    if (fits_lanes(matrix))
+        run_lanes(matrix, 1);
     else
-        R(run_alone)(matrix);
+        run_alone(matrix);
 }
 
-static void R(run_group)(const struct host_matrix *matrices, int count,
-                         const struct host_matrix *next, int next_count)
+static void run_group(const struct host_matrix *matrices, int count, const struct host_matrix *next,
+                      int next_count)
 {
     (void)next;
     (void)next_count;
-    if (R(fits_lanes)(&matrices[0])) {
-        R(run_lanes)(matrices, count);
+    if (fits_lanes(&matrices[0])) {
+        run_lanes(matrices, count);
         return;
     }
     for (int i = 0; i < count; i++) {
-        const struct host_matrix matrix = R(lent_scratch)(&matrices[i], matrices[0].scratch);
-        R(run_alone)(&matrix);
+        const struct host_matrix matrix = lent_scratch(&matrices[i], matrices[0].scratch);
+        run_alone(&matrix);
     }
 }
 
 const struct host_method R(host_method_ism) = {
     .name = "ism",
-    .run = R(run),
-    .run_group = R(run_group),
+    .run = run,
+    .run_group = run_group,
     .group = group,
     .scratch_bytes = scratch_bytes,
     .task_scratch_bytes = task_scratch_bytes,

@@ -1,5 +1,5 @@
-/* gpu/host/ism/ism.h: the parts of `ism`: the variants, the trial of their answer, and what is done
- * when it fails.
+/* gpu/host/ism/ism.h: the parts of `ism`: the variants, the residual check of their answer, and
+ * what is done when it fails.
  *
  * A = A0 + X Y^T (n x n; X, Y n x m). A0^-1 is a diagonal or is given. With A alone A0 is the
  * diagonal of A, X = A - A0 and Y = I, neither of which is formed.
@@ -34,10 +34,10 @@
 #include "gpu/methods/ism.h"
 
 #define HOST_ISM_RANK 4 /* columns that the fused update takes at once, at most */
-/* Lines of a trial at most; orders up to it are tried whole. */
+/* Probe vectors of a check at most; of orders up to it all of I - X A is computed. */
 #define HOST_ISM_PROBES ISM_PROBES
-#define HOST_ISM_LINES 8   /* arrays of HOST_ISM_PROBES lines that a trial takes */
-#define HOST_ISM_SEEN 3    /* lines that a trial takes of a strip of the inverse */
+#define HOST_ISM_LINES 8   /* arrays of HOST_ISM_PROBES lines that a check takes */
+#define HOST_ISM_SEEN 3    /* lines that a check takes of a strip of the inverse */
 #define HOST_ISM_STRIPS 16 /* of tiles at most: HOST_ISM_SEEN of each fit all arrays but two */
 #define HOST_ISM_THIN 64   /* X and Y of so many columns are transposed first */
 #define HOST_ISM_FUSED_LINES (3 * HOST_ISM_RANK) /* that the fused update takes */
@@ -66,7 +66,7 @@ int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
                                struct host_ism_plan plan, bool factors);
 /* No plan takes more, whatever the options are. m >= 1. */
 int64_t host__ism_max_numbers(enum precision precision, int64_t n, int64_t m);
-/* Of its own: A0's diagonal and the trial's lines. */
+/* Of its own: A0's diagonal and the probe vectors. */
 int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m);
 /* How the inverse is cut into tiles, by strips of rows. */
 struct host_ism_tiles {
@@ -74,14 +74,14 @@ struct host_ism_tiles {
     int64_t down, across;  /* tiles */
 };
 struct host_ism_tiles host__ism_tiles(int64_t n);
-/* Of X and Y balanced (balance.c), behind all others. */
-int64_t host__ism_balance_numbers(int64_t n, int64_t m);
+/* Of X and Y with scaled columns (column_scaling.c), behind all others. */
+int64_t host__ism_scaling_numbers(int64_t n, int64_t m);
 
-/* How a trial came out. */
+/* How a check came out. */
 struct host_ism_verdict {
     bool good;
     bool cancels;          /* A is known: terms of X Y^T cancel */
-    bool singular;         /* A0_INVERSE alone: A cannot be told from a singular matrix */
+    bool singular;         /* A0_INVERSE alone: A is no different from a singular matrix */
     double error;          /* what |I - X A| seems to be; NaN when X is not finite */
     struct host_norm a, x; /* a: not known when A0_INVERSE is alone */
 };
@@ -96,14 +96,14 @@ struct R(host_ism) {
     const struct host_matrix *matrix;
     int64_t n, m, ld;      /* ld: of arrays with lines of n numbers */
     const REAL *a;         /* n x n: A alone; else NULL */
-    const REAL *x, *y;     /* as given, or balanced */
+    const REAL *x, *y;     /* as given, or with scaled columns */
     const int32_t *shifts; /* m: column c of x is that given times 2^shifts[c]; NULL: as given */
     REAL *xt, *yt;      /* X^T and Y^T, m x n, zeros behind their lines; NULL: m > HOST_ISM_THIN */
     const REAL *a0, *b; /* n x n: A0 and A0^-1 as given; NULL: A0 is diagonal */
     REAL *d, *e;        /* the diagonals of A0 and A0^-1, where b is NULL */
     REAL *u, *r, *v;    /* factors, n x m, m x m and n x m; NULL: unwanted */
     REAL *z;            /* n x n: becomes the inverse */
-    REAL *lines;        /* of a trial */
+    REAL *lines;        /* of a check: probe vectors, and their products */
     bool seen;          /* every tile of z was, since it was made */
     REAL *work;         /* a plan's */
     struct host_team *team;
@@ -136,12 +136,12 @@ void R(host__ism_by_lu)(struct R(host_ism) * ism);
 /* The same with A0_INVERSE alone, by a solution of Z (I + X Y^T A0^-1) = A0^-1. */
 void R(host__ism_by_solution)(struct R(host_ism) * ism);
 
-/* ---- X and Y balanced: balance.c ---- */
+/* ---- X and Y with scaled columns: column_scaling.c ---- */
 
 /* Brings columns of X and Y that are of far different sizes to one size: x and y, where it returns
- * true, are then the copies, which take host__ism_balance_numbers. lines are used up. */
-bool R(host__ism_balance)(struct R(host_ism) * ism, REAL *copies);
-/* Makes those factors of the balanced X and Y that are wanted factors of the given ones. */
+ * true, are then the copies, which take host__ism_scaling_numbers. lines are used up. */
+bool R(host__ism_scale_columns)(struct R(host_ism) * ism, REAL *copies);
+/* Makes those factors of the scaled X and Y that are wanted factors of the given ones. */
 void R(host__ism_restore_factors)(const struct R(host_ism) * ism);
 
 /* ---- The variants: false when a block is singular. z and det_ratio are set. ---- */
@@ -155,10 +155,10 @@ bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block);
  * would take most of the time. */
 bool R(host__ism_fused)(struct R(host_ism) * ism);
 
-/* ---- Twice the precision: twice.c ---- */
+/* ---- Double-double: double_double.c ---- */
 
 /* A product of lines and a matrix, with pairs of numbers as its result. */
-struct R(host_ism_twice) {
+struct R(host_ism_dd) {
     const REAL *lines, *lines_low; /* low: of pairs; NULL: they are numbers */
     int64_t line_step, step;       /* number i of line l is at l line_step + i step */
     int64_t count, rows, columns;
@@ -169,22 +169,22 @@ struct R(host_ism_twice) {
     REAL *to, *to_low; /* count lines, to_ld and low_ld apart */
     int64_t to_ld, low_ld;
 };
-void R(host__ism_twice)(struct host_team *team, struct R(host_ism_twice) * twice);
+void R(host__ism_dd)(struct host_team *team, struct R(host_ism_dd) * dd);
 /* to += lines * a diagonal, which is `from`. */
-void R(host__ism_twice_diagonal)(const struct R(host_ism_twice) * twice);
+void R(host__ism_dd_diagonal)(const struct R(host_ism_dd) * dd);
 /* Of a sum of so many products, in terms of their magnitudes' sum: a bound of its error, beside the
  * rounding of the result. */
-double R(host__ism_twice_error)(int64_t terms);
+double R(host__ism_dd_error)(int64_t terms);
 
-/* ---- The trial: trial.c ---- */
+/* ---- The check: check.c ---- */
 
 /* Numbers first to end - 1 of to = those of `count` lines, `step` apart, added in their order. */
 void R(host__ism_add_lines)(const REAL *lines, int64_t count, int64_t step, int64_t first,
                             int64_t end, REAL *restrict to);
-/* Before tiles of z are seen: sets the lines that a trial multiplies by z. n > HOST_ISM_PROBES. */
-void R(host__ism_open_trial)(struct R(host_ism) * ism);
-/* What the trial wants of rows of a tile of z (host__ism_tiles), from its first row on to its last,
- * best while they are in a cache. Where all were seen, which `seen` tells, it makes no pass over z.
+/* Before tiles of z are seen: sets the lines that a check multiplies by z. n > HOST_ISM_PROBES. */
+void R(host__ism_open_check)(struct R(host_ism) * ism);
+/* What the check wants of rows of a tile of z (host__ism_tiles), from its first row on to its last,
+ * best while they are in a cache. Where all were seen, which `seen` says, it makes no pass over z.
  */
 void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t rows,
                            int64_t column, int64_t columns);
@@ -192,15 +192,15 @@ void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t 
  * numbers are multiplied by it; with A0_INVERSE alone by A0^-1 - Z (I + X Y^T A0^-1). 4 to 12 n^2 +
  * 8 n m operations; where terms of X Y^T or X Y^T A0^-1 may cancel, 24 to 36 n^2 and as many n m
  * more. */
-struct host_ism_verdict R(host__ism_try)(struct R(host_ism) * ism);
-/* The same with A0_INVERSE alone, in twice the precision. change: |X Y^T A0^-1|. */
-struct host_ism_verdict R(host__ism_try_solution)(struct R(host_ism) * ism, double change);
-/* Is an update of A0^-1 alone good beyond doubt, by what a trial of one precision has measured? */
+struct host_ism_verdict R(host__ism_check)(struct R(host_ism) * ism);
+/* The same with A0_INVERSE alone, in double-double. change: |X Y^T A0^-1|. */
+struct host_ism_verdict R(host__ism_check_solution)(struct R(host_ism) * ism, double change);
+/* Is an update of A0^-1 alone good beyond doubt, by what a check of one precision has measured? */
 bool R(host__ism_update_holds)(int64_t n, const struct host_small_measured *of);
-/* Two lines of a trial, by rows. */
+/* Two probe vectors, by rows. */
 void R(host__ism_weights)(int64_t n, REAL (*lines)[2]);
 /* Is z A0 + X Y^T, but for rounding? Only where terms of X Y^T may cancel is it tried, on lines as
- * above, in twice the precision. lines are used up. */
+ * above, in double-double. lines are used up. */
 bool R(host__ism_formed_well)(struct R(host_ism) * ism);
 /* z becomes z + (I - z A) z: 2 n^3 + 4 n^2 m operations. A0 is diagonal. */
 void R(host__ism_repair)(struct R(host_ism) * ism);

@@ -14,15 +14,14 @@
 
 #define LANES (HOST_ALIGN_BYTES / (int64_t)sizeof(REAL))
 
-typedef REAL R(lanes)
-    __attribute__((vector_size(HOST_ALIGN_BYTES), aligned(sizeof(REAL)), may_alias));
+typedef REAL lanes __attribute__((vector_size(HOST_ALIGN_BYTES), aligned(sizeof(REAL)), may_alias));
 
 /* Their bits. */
-typedef __typeof__((R(lanes)){0} < (R(lanes)){0}) R(lane_bits);
-typedef R(lane_bits) R(bits) __attribute__((aligned(sizeof(REAL)), may_alias));
+typedef __typeof__((lanes){0} < (lanes){0}) lane_bits;
+typedef lane_bits lanes_bits __attribute__((aligned(sizeof(REAL)), may_alias));
 
 /* Halves are added up, in this order on every machine. */
-HOST_INLINE REAL R(total)(const R(lanes) * numbers)
+HOST_INLINE REAL total(const lanes *numbers)
 {
     REAL sums[LANES];
     memcpy(sums, numbers, sizeof sums);

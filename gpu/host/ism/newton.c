@@ -14,16 +14,16 @@
 #define REPAIR_PIECE 256
 
 /* REPAIR_ROWS rows of Z from `row` on. */
-struct R(repair) {
+struct repair {
     const struct R(host_ism) * ism;
     int64_t row, rows, thin_ld;
     REAL *residual, *thin, *change;
 };
 
 /* Columns of the rows times X. */
-static void R(repair_thin)(void *context, int64_t index)
+static void repair_thin(void *context, int64_t index)
 {
-    const struct R(repair) *repair = context;
+    const struct repair *repair = context;
     const struct R(host_ism) *ism = repair->ism;
     int64_t first = index * REPAIR_PIECE;
     R(host__product)
@@ -33,9 +33,9 @@ static void R(repair_thin)(void *context, int64_t index)
 }
 
 /* Columns of the rows of I - Z A. */
-static void R(repair_residual)(void *context, int64_t index)
+static void repair_residual(void *context, int64_t index)
 {
-    const struct R(repair) *repair = context;
+    const struct repair *repair = context;
     const struct R(host_ism) *ism = repair->ism;
     int64_t n = ism->n, first = index * REPAIR_PIECE, columns = min_i64(REPAIR_PIECE, n - first);
     const REAL *z = ism->z + repair->row * n;
@@ -49,9 +49,9 @@ static void R(repair_residual)(void *context, int64_t index)
      ism->y + first * ism->m, ism->m, 1, repair->residual + first, ism->ld);
 }
 
-static void R(repair_change)(void *context, int64_t index)
+static void repair_change(void *context, int64_t index)
 {
-    const struct R(repair) *repair = context;
+    const struct repair *repair = context;
     const struct R(host_ism) *ism = repair->ism;
     int64_t first = index * REPAIR_PIECE;
     R(host__product)
@@ -62,16 +62,16 @@ static void R(repair_change)(void *context, int64_t index)
 void R(host__ism_repair)(struct R(host_ism) * ism)
 {
     int64_t n = ism->n;
-    struct R(repair) repair = {.ism = ism,
-                               .thin_ld = host__ld(REAL_PRECISION, ism->m),
-                               .residual = ism->work,
-                               .change = ism->work + REPAIR_ROWS * ism->ld,
-                               .thin = ism->work + 2 * REPAIR_ROWS * ism->ld};
+    struct repair repair = {.ism = ism,
+                            .thin_ld = host__ld(REAL_PRECISION, ism->m),
+                            .residual = ism->work,
+                            .change = ism->work + REPAIR_ROWS * ism->ld,
+                            .thin = ism->work + 2 * REPAIR_ROWS * ism->ld};
     for (; repair.row < n; repair.row += REPAIR_ROWS) {
         repair.rows = min_i64(REPAIR_ROWS, n - repair.row);
-        host_team_run(ism->team, pieces(ism->m, REPAIR_PIECE), R(repair_thin), &repair);
-        host_team_run(ism->team, pieces(n, REPAIR_PIECE), R(repair_residual), &repair);
-        host_team_run(ism->team, pieces(n, REPAIR_PIECE), R(repair_change), &repair);
+        host_team_run(ism->team, pieces(ism->m, REPAIR_PIECE), repair_thin, &repair);
+        host_team_run(ism->team, pieces(n, REPAIR_PIECE), repair_residual, &repair);
+        host_team_run(ism->team, pieces(n, REPAIR_PIECE), repair_change, &repair);
         for (int64_t i = 0; i < repair.rows; i++) {
             for (int64_t j = 0; j < n; j++)
                 ism->z[(repair.row + i) * n + j] += repair.change[i * ism->ld + j];

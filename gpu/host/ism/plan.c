@@ -136,7 +136,7 @@ int64_t host__ism_own_numbers(enum precision precision, int64_t n, int64_t m)
     return total;
 }
 
-int64_t host__ism_balance_numbers(int64_t n, int64_t m)
+int64_t host__ism_scaling_numbers(int64_t n, int64_t m)
 {
     int64_t numbers;
     if (!checked_mul(n, m, &numbers) || !checked_mul(numbers, 2, &numbers) ||

@@ -19,7 +19,7 @@
  * after it only for those who want RESIDUAL or its history.
  *
  * A tolerance so near to the measured |R| that the rounding of R could hide on which side it is, is
- * judged with R in twice the precision, or an estimate of what is hidden (iteration.h).
+ * judged with R in double-double, or an estimate of what is hidden (iteration.h).
  *
  * Growth below ITERATION_GROWTH_MIN does not count as any: while one singular value of V A is
  * tiny, |R|_F stands still for many steps, but for rounding.
@@ -84,7 +84,7 @@ static int64_t scratch_bytes(int64_t n, int64_t m)
 }
 
 /* One matrix on its way to an answer. */
-struct R(run) {
+struct run {
     const struct host_matrix *matrix;
     struct host_iter_wishes wishes;
     struct R(host_iter) iter;
@@ -105,7 +105,7 @@ struct R(run) {
 };
 
 /* What is known of the V under way. */
-struct R(state) {
+struct state {
     double residual, frobenius, last, before_last; /* |R|_1; |R|_F, and those of earlier steps */
     double lost;                                   /* where V is written */
     double goal;                                   /* of |R|_1 */
@@ -115,7 +115,7 @@ struct R(state) {
     struct host_norm norm;                         /* |V|_1 */
 };
 
-static void R(lay_out)(struct R(run) * run, const struct host_matrix *matrix)
+static void lay_out(struct run *run, const struct host_matrix *matrix)
 {
     struct R(host_iter) *iter = &run->iter;
     int64_t n = matrix->n, bytes = 0;
@@ -142,39 +142,38 @@ static void R(lay_out)(struct R(run) * run, const struct host_matrix *matrix)
 
 /* ---- What goes out ---- */
 
-static void R(put_real)(void *output, REAL value)
+static void put_real(void *output, REAL value)
 {
     if (output)
         *(REAL *)output = value;
 }
 
 /* The outputs that other methods do not have. */
-static void R(report)(const struct R(run) * run, int64_t iterations, REAL residual)
+static void report(const struct run *run, int64_t iterations, REAL residual)
 {
     void *const *outputs = run->matrix->outputs;
     if (outputs[METHOD_ITERATIVE_ITERATIONS])
         *(int32_t *)outputs[METHOD_ITERATIVE_ITERATIONS] = (int32_t)iterations;
-    R(put_real)(outputs[METHOD_ITERATIVE_RESIDUAL], residual);
+    put_real(outputs[METHOD_ITERATIVE_RESIDUAL], residual);
 }
 
 /* The history of the start under way, of `count` residuals. */
-static void R(put_history)(const struct R(run) * run, int64_t count)
+static void put_history(const struct run *run, int64_t count)
 {
     REAL *history = run->matrix->outputs[METHOD_ITERATIVE_HISTORY];
     for (int64_t i = 0; history && i < run->wishes.max_iterations; i++)
         history[i] = i < count ? run->history[i] : (REAL)NAN;
 }
 
-static void R(refuse)(const struct R(run) * run, int64_t info)
+static void refuse(const struct run *run, int64_t info)
 {
     R(host__refuse)(run->matrix, info, METHOD_ALGORITHM_NONE);
-    R(report)(run, 0, (REAL)NAN);
-    R(put_history)(run, 0);
+    report(run, 0, (REAL)NAN);
+    put_history(run, 0);
 }
 
 /* V is the best so far. */
-static void R(keep)(struct R(run) * run, const struct R(state) * state,
-                    enum method_algorithm algorithm)
+static void keep(struct run *run, const struct state *state, enum method_algorithm algorithm)
 {
     const struct R(host_iter) *iter = &run->iter;
     REAL *inverse = run->matrix->outputs[METHOD_ITERATIVE_INVERSE];
@@ -191,7 +190,7 @@ static void R(keep)(struct R(run) * run, const struct R(state) * state,
 
 /* ---- One start ---- */
 
-static bool R(load_start)(struct R(run) * run, enum method_algorithm algorithm)
+static bool load_start(struct run *run, enum method_algorithm algorithm)
 {
     const struct R(host_iter) *iter = &run->iter;
     if (algorithm != METHOD_ALGORITHM_WARM_START)
@@ -202,7 +201,7 @@ static bool R(load_start)(struct R(run) * run, enum method_algorithm algorithm)
     return true;
 }
 
-static void R(measure_residual)(const struct R(host_iter) * iter, struct R(state) * state)
+static void measure_residual(const struct R(host_iter) * iter, struct state *state)
 {
     struct host_measure measure =
         R(host__measure)(iter->team, iter->r, iter->n, iter->ld, 1, iter->lines, iter->ld);
@@ -210,26 +209,25 @@ static void R(measure_residual)(const struct R(host_iter) * iter, struct R(state
     state->frobenius = measure.frobenius;
 }
 
-/* Is R so near to the tolerance that twice the precision does not tell on which side, the rounding
+/* Is R so near to the tolerance that twice the precision does not show on which side, the rounding
  * of the norm beside it? */
-static bool R(is_finest)(const struct R(host_iter) * iter, double size,
-                         const struct R(state) * state)
+static bool is_finest(const struct R(host_iter) * iter, double size, const struct state *state)
 {
     return state->wished &&
            fabs(state->residual - state->goal) <= 2 * ITERATION_UNSEEN(iter->n, size);
 }
 
 /* What |x| |y| is measured by; n x n, neither is a spare matrix. */
-struct R(terms) {
+struct terms {
     const struct R(host_iter) * iter;
     const REAL *x, *y;
     double *sums, *largest; /* of |x|'s columns; of |x| |y|'s, those of each piece */
 };
 
 /* Columns' sums of |x|. */
-static void R(sum_columns)(void *context, int64_t index)
+static void sum_columns(void *context, int64_t index)
 {
-    const struct R(terms) *terms = context;
+    const struct terms *terms = context;
     const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * SUM_COLUMNS;
     const int64_t columns = min_i64(SUM_COLUMNS, n - first);
     double *sums = terms->sums + first;
@@ -241,15 +239,15 @@ static void R(sum_columns)(void *context, int64_t index)
 }
 
 /* A NaN stays. */
-static double R(larger)(double one, double other)
+static double larger(double one, double other)
 {
     return other > one || isnan(other) ? other : one;
 }
 
 /* The largest of columns' sums of |x| |y|. */
-static void R(sum_terms)(void *context, int64_t index)
+static void sum_terms(void *context, int64_t index)
 {
-    const struct R(terms) *terms = context;
+    const struct terms *terms = context;
     const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * TERMS;
     const int64_t columns = min_i64(TERMS, n - first);
     double sums[TERMS] = {0}, most = 0;
@@ -258,28 +256,28 @@ static void R(sum_terms)(void *context, int64_t index)
             sums[j] += terms->sums[k] * fabs((double)terms->y[k * ld + first + j]);
     }
     for (int64_t j = 0; j < columns; j++)
-        most = R(larger)(most, sums[j]);
+        most = larger(most, sums[j]);
     terms->largest[index] = most;
 }
 
 /* The 1-norm of |x| |y|, entry by entry. A spare matrix is used up. */
-static double R(terms)(const struct R(host_iter) * iter, const REAL *x, const REAL *y)
+static double measure_terms(const struct R(host_iter) * iter, const REAL *x, const REAL *y)
 {
     const int64_t n = iter->n;
     double *lines = (double *)(void *)iter->spare[0], most = 0;
-    struct R(terms) terms = {.iter = iter, .x = x, .y = y, .sums = lines, .largest = lines + n};
-    host_team_run(iter->team, pieces(n, SUM_COLUMNS), R(sum_columns), &terms);
-    host_team_run(iter->team, pieces(n, TERMS), R(sum_terms), &terms);
+    struct terms terms = {.iter = iter, .x = x, .y = y, .sums = lines, .largest = lines + n};
+    host_team_run(iter->team, pieces(n, SUM_COLUMNS), sum_columns, &terms);
+    host_team_run(iter->team, pieces(n, TERMS), sum_terms, &terms);
     for (int64_t i = 0; i < pieces(n, TERMS); i++)
-        most = R(larger)(most, terms.largest[i]);
+        most = larger(most, terms.largest[i]);
     return most;
 }
 
-/* R was measured in twice the precision, which does not see everything: that is the least, and is
+/* R was measured in double-double, which does not see everything: that is the least, and is
  * added where it could hide on which side of the tolerance R is. finest: it may. */
-static void R(count_unseen)(const struct R(host_iter) * iter, bool finest, struct R(state) * state)
+static void count_unseen(const struct R(host_iter) * iter, bool finest, struct state *state)
 {
-    double unseen = ITERATION_UNSEEN(iter->n, R(terms)(iter, iter->v, iter->a));
+    double unseen = ITERATION_UNSEEN(iter->n, measure_terms(iter, iter->v, iter->a));
     if (finest)
         state->residual += unseen;
     state->residual = state->residual < unseen ? unseen : state->residual;
@@ -288,7 +286,7 @@ static void R(count_unseen)(const struct R(host_iter) * iter, bool finest, struc
 
 /* Measures R anew where its rounding may hide on which side of the tolerance it is. size: |A| |V|.
  * A tolerance is 1/2 at most, so that an R within it is that of an inverse, however large |R|_F. */
-static void R(judge)(const struct R(host_iter) * iter, double size, struct R(state) * state)
+static void judge(const struct R(host_iter) * iter, double size, struct state *state)
 {
     double rounding = ITERATION_ROUNDING(iter->n, (double)REAL_EPS, size);
     if (!(fabs(state->residual - state->goal) < rounding))
@@ -302,17 +300,17 @@ static void R(judge)(const struct R(host_iter) * iter, double size, struct R(sta
             return;
         }
     }
-    R(host__iter_residual_twice)(iter);
-    R(measure_residual)(iter, state);
+    R(host__iter_residual_dd)(iter);
+    measure_residual(iter, state);
 }
 
-static void R(measure_v)(const struct R(host_iter) * iter, struct R(state) * state)
+static void measure_v(const struct R(host_iter) * iter, struct state *state)
 {
     state->norm = R(host__norm)(iter->team, iter->v, iter->n, iter->ld, iter->lines);
 }
 
 /* What is lost where V is written, if A is scaled so. */
-static double R(lost)(const struct R(run) * run, int scaling)
+static double lost_by_writing(const struct run *run, int scaling)
 {
     struct host_norm norm = run->identity.norm_1; /* of 2^run->scaling A */
     return ITERATION_LOST(run->iter.n, scaling, norm.fraction, norm.exponent - run->scaling,
@@ -320,32 +318,32 @@ static double R(lost)(const struct R(run) * run, int scaling)
 }
 
 /* Measures R and V, which is that after so many steps. */
-static void R(measure)(struct R(run) * run, struct R(state) * state, int64_t steps)
+static void measure_step(struct run *run, struct state *state, int64_t steps)
 {
     struct R(host_iter) *iter = &run->iter;
     int64_t n = iter->n;
     R(host__iter_residual)(iter);
     state->before_last = state->last;
     state->last = state->frobenius;
-    R(measure_residual)(iter, state);
-    R(measure_v)(iter, state);
+    measure_residual(iter, state);
+    measure_v(iter, state);
     double size = ldexp(run->identity.norm_1.fraction * state->norm.fraction,
                         run->identity.norm_1.exponent + state->norm.exponent);
     state->size = size;
     state->wished = run->wishes.tolerance > 0;
-    state->lost = R(lost)(run, run->scaling);
+    state->lost = lost_by_writing(run, run->scaling);
     state->goal = state->wished ? run->wishes.tolerance - state->lost
                                 : ITERATION_GOAL_ULPS * (double)REAL_EPS * size;
     if (n > ITERATION_TWICE_ORDER_MAX && state->wished && !state->ends)
-        R(judge)(iter, size, state);
-    bool finest = R(is_finest)(iter, size, state);
+        judge(iter, size, state);
+    bool finest = is_finest(iter, size, state);
     if (finest || (n <= ITERATION_TWICE_ORDER_MAX && ITERATION_MAY_BE_UNSEEN(size)))
-        R(count_unseen)(iter, finest, state);
+        count_unseen(iter, finest, state);
     if (steps < run->wishes.max_iterations)
         run->history[steps] = (REAL)ITERATION_TOLD(state->residual + state->lost);
 }
 
-static bool R(is_reached)(const struct R(state) * state, int64_t n)
+static bool is_reached(const struct state *state, int64_t n)
 {
     if (state->wished)
         return state->residual * ITERATION_SUMMED(n, (double)REAL_EPS) <= state->goal;
@@ -353,12 +351,12 @@ static bool R(is_reached)(const struct R(state) * state, int64_t n)
 }
 
 /* Is the iteration over, by what was measured after `steps` steps, the last of that growth? */
-static bool R(is_over)(const struct R(state) * state, int64_t n, int64_t steps, double growth,
-                       enum ending *ending)
+static bool is_over(const struct state *state, int64_t n, int64_t steps, double growth,
+                    enum ending *ending)
 {
     double frobenius = state->frobenius, last = state->last;
     bool finite = isfinite(state->residual) && isfinite(frobenius) && state->norm.finite;
-    if (finite && R(is_reached)(state, n))
+    if (finite && is_reached(state, n))
         *ending = REACHED;
     else if (!finite || state->norm.fraction == 0 ||
              (frobenius > 1 && frobenius > ITERATION_GROWTH_MIN * last &&
@@ -377,8 +375,8 @@ static bool R(is_over)(const struct R(state) * state, int64_t n, int64_t steps, 
 /* Is a step of that scheme the last one, as gpu/common/iteration.h tells? Where few columns of R
  * are large |R|^p may be far above |R^p|: where |R|_F gives hope, the norm of |R| |R| is tried too,
  * which takes n^2 operations. */
-static bool R(is_last)(const struct R(host_iter) * iter, const struct R(state) * state,
-                       enum method_iterative_scheme scheme)
+static bool is_last(const struct R(host_iter) * iter, const struct state *state,
+                    enum method_iterative_scheme scheme)
 {
     int order = host__iter_scheme(scheme)->order;
     double goal = state->goal; /* one that follows from the size has rounding beside it */
@@ -390,26 +388,27 @@ static bool R(is_last)(const struct R(host_iter) * iter, const struct R(state) *
     if (pow(state->residual, order) <= goal)
         return true;
     return pow(state->frobenius, order) <= goal &&
-           pow(R(terms)(iter, iter->r, iter->r), order / 2) * pow(state->residual, order % 2) <=
+           pow(measure_terms(iter, iter->r, iter->r), order / 2) *
+                   pow(state->residual, order % 2) <=
                goal;
 }
 
 /* After a last step, of so many: V is the answer. */
-static enum ending R(finish)(struct R(run) * run, struct R(state) * state,
-                             enum method_algorithm algorithm, int64_t steps)
+static enum ending finish(struct run *run, struct state *state, enum method_algorithm algorithm,
+                          int64_t steps)
 {
     if (run->measures)
-        R(measure)(run, state, steps);
+        measure_step(run, state, steps);
     else
-        R(measure_v)(&run->iter, state);
+        measure_v(&run->iter, state);
     if (!state->norm.finite)
         return DIVERGING;
-    R(keep)(run, state, algorithm);
+    keep(run, state, algorithm);
     return REACHED;
 }
 
 /* Does the best V keep the contract? Outside the basin there may be no inverse at all. */
-static bool R(keeps_contract)(const struct R(run) * run)
+static bool keeps_contract(const struct run *run)
 {
     double size = ldexp(run->identity.norm_1.fraction * run->norm.fraction,
                         run->identity.norm_1.exponent - run->scaling + run->norm.exponent);
@@ -419,9 +418,9 @@ static bool R(keeps_contract)(const struct R(run) * run)
 
 /* Products that are made when the iteration is over, as gpu/common/iteration.h foresees them: R is
  * measured after `steps` steps, and those that follow are of one kind. */
-static int64_t R(foresee)(const struct R(run) * run, const struct R(state) * state,
-                          enum method_algorithm algorithm, int64_t steps,
-                          const struct host_iter_scheme *facts)
+static int64_t foresee(const struct run *run, const struct state *state,
+                       enum method_algorithm algorithm, int64_t steps,
+                       const struct host_iter_scheme *facts)
 {
     double from = ITERATION_BASIN, more = 0, last = 1;
     if (state->frobenius < ITERATION_BASIN) {
@@ -438,22 +437,22 @@ static int64_t R(foresee)(const struct R(run) * run, const struct R(state) * sta
 }
 
 /* Iterates from a start. */
-static enum ending R(iterate)(struct R(run) * run, enum method_algorithm algorithm)
+static enum ending iterate(struct run *run, enum method_algorithm algorithm)
 {
     struct R(host_iter) *iter = &run->iter;
-    struct R(state) state = {.last = HUGE_VAL, .frobenius = HUGE_VAL};
+    struct state state = {.last = HUGE_VAL, .frobenius = HUGE_VAL};
     enum method_iterative_scheme scheme = run->wishes.scheme;
     double growth = 2;
     enum ending ending = CUT_SHORT;
-    if (!R(load_start)(run, algorithm))
+    if (!load_start(run, algorithm))
         return NO_START;
     int64_t steps = 0;
     bool best = false; /* of all starts */
     for (;; steps++) {
-        R(measure)(run, &state, steps);
-        bool over = R(is_over)(&state, iter->n, steps, growth, &ending);
+        measure_step(run, &state, steps);
+        bool over = is_over(&state, iter->n, steps, growth, &ending);
         if (state.frobenius < run->frobenius || (over && ending == REACHED)) {
-            R(keep)(run, &state, algorithm);
+            keep(run, &state, algorithm);
             best = true;
         }
         if (over && ending == STAGNANT && scheme == METHOD_ITERATIVE_ORDER7_HORNER) {
@@ -475,13 +474,13 @@ static enum ending R(iterate)(struct R(run) * run, enum method_algorithm algorit
         if (run->products + facts->products > ITERATION_PRODUCTS_MAX)
             break;
         growth = facts->growth;
-        iter->foreseen = R(foresee)(run, &state, algorithm, steps, facts);
-        host_progress_tell(iter->progress, run->products, iter->foreseen);
-        state.ends = R(is_last)(iter, &state, scheme);
+        iter->foreseen = foresee(run, &state, algorithm, steps, facts);
+        host_progress_report(iter->progress, run->products, iter->foreseen);
+        state.ends = is_last(iter, &state, scheme);
         R(host__iter_step)(iter, scheme);
         run->steps_left--;
         if (state.ends) {
-            ending = R(finish)(run, &state, algorithm, ++steps);
+            ending = finish(run, &state, algorithm, ++steps);
             best = best || ending == REACHED;
             break;
         }
@@ -489,8 +488,8 @@ static enum ending R(iterate)(struct R(run) * run, enum method_algorithm algorit
     if (best) {
         run->iterations = steps;
         run->good = ending == REACHED ||
-                    (ending == STAGNANT && run->wishes.tolerance == 0 && R(keeps_contract)(run));
-        R(put_history)(run, steps + 1);
+                    (ending == STAGNANT && run->wishes.tolerance == 0 && keeps_contract(run));
+        put_history(run, steps + 1);
     }
     return ending;
 }
@@ -498,7 +497,7 @@ static enum ending R(iterate)(struct R(run) * run, enum method_algorithm algorit
 /* ---- One matrix ---- */
 
 /* Tries one start after another on 2^scaling A. */
-static void R(try_starts)(struct R(run) * run, int scaling)
+static void try_starts(struct run *run, int scaling)
 {
     const struct host_matrix *matrix = run->matrix;
     struct host_iter_starts starts =
@@ -510,7 +509,7 @@ static void R(try_starts)(struct R(run) * run, int scaling)
     (run->iter.team, matrix->inputs[METHOD_ITERATIVE_A], matrix->n, run->iter.a, run->iter.ld,
      matrix->n, REAL_LDEXP(1, scaling));
     for (int i = 0; starts.algorithms[i] != METHOD_ALGORITHM_NONE && !run->good; i++) {
-        enum ending ending = R(iterate)(run, starts.algorithms[i]);
+        enum ending ending = iterate(run, starts.algorithms[i]);
         /* The transpose leads to every inverse that there is. */
         bool last = ending == HOPELESS && starts.algorithms[i] == METHOD_ALGORITHM_TRANSPOSE_START;
         if (ending == CUT_SHORT || last)
@@ -519,7 +518,7 @@ static void R(try_starts)(struct R(run) * run, int scaling)
 }
 
 /* Is the input finite? A V0 of zeros is as good as none. */
-static bool R(is_finite)(struct R(run) * run)
+static bool is_finite(struct run *run)
 {
     const REAL *v0 = run->matrix->inputs[METHOD_ITERATIVE_V0];
     int64_t n = run->iter.n;
@@ -530,7 +529,7 @@ static bool R(is_finite)(struct R(run) * run)
     return norm.finite;
 }
 
-static void R(answer)(const struct R(run) * run, struct host_norm norm)
+static void answer(const struct run *run, struct host_norm norm)
 {
     int64_t n = run->iter.n, info = run->good ? 0 : n + 2;
     void *const *outputs = run->matrix->outputs;
@@ -539,56 +538,57 @@ static void R(answer)(const struct R(run) * run, struct host_norm norm)
     REAL rcond = R(host__rcond)(norm, norm_x);
     if (outputs[METHOD_ITERATIVE_INFO])
         *(int32_t *)outputs[METHOD_ITERATIVE_INFO] = (int32_t)(rcond < REAL_EPS ? n + 1 : info);
-    R(put_real)(outputs[METHOD_ITERATIVE_RCOND], rcond);
+    put_real(outputs[METHOD_ITERATIVE_RCOND], rcond);
     if (outputs[METHOD_ITERATIVE_ALGORITHM])
         *(int32_t *)outputs[METHOD_ITERATIVE_ALGORITHM] = (int32_t)run->algorithm;
-    R(report)(run, run->iterations, (REAL)(run->residual + run->lost));
+    report(run, run->iterations, (REAL)(run->residual + run->lost));
 }
 
 /* The power of two that suits A. */
-static int R(choose_scaling)(const struct R(run) * run, struct host_norm norm)
+static int choose_scaling(const struct run *run, struct host_norm norm)
 {
     if (run->overflows && norm.exponent <= REAL_MAX_EXP - 3 * REAL_DIG)
         return 2 * REAL_DIG;
     int scaling = R(host__scaling)(norm);
-    return ITERATION_LOSES_TOO_MUCH(R(lost)(run, scaling), run->wishes.tolerance) ? 0 : scaling;
+    return ITERATION_LOSES_TOO_MUCH(lost_by_writing(run, scaling), run->wishes.tolerance) ? 0
+                                                                                          : scaling;
 }
 
-static void R(run)(const struct host_matrix *matrix)
+static void run_one(const struct host_matrix *matrix)
 {
-    struct R(run) run = {.residual = HUGE_VAL, .frobenius = HUGE_VAL};
+    struct run run = {.residual = HUGE_VAL, .frobenius = HUGE_VAL};
     int64_t n = matrix->n;
-    R(lay_out)(&run, matrix);
+    lay_out(&run, matrix);
     run.steps_left = run.wishes.max_iterations;
     run.identity = R(host__identify)(run.iter.team, matrix->inputs[METHOD_ITERATIVE_A], n, n,
                                      run.iter.lines, run.iter.ld);
     struct host_norm norm = run.identity.norm_1;
-    if (!R(is_finite)(&run)) {
-        R(refuse)(&run, -1);
+    if (!is_finite(&run)) {
+        refuse(&run, -1);
         return;
     }
     /* Singular beyond doubt. Pivoting leaves a row of zeros to the last. */
     if (run.identity.zero_column || run.identity.zero_row) {
-        R(refuse)(&run, run.identity.zero_column ? run.identity.zero_column : n);
+        refuse(&run, run.identity.zero_column ? run.identity.zero_column : n);
         return;
     }
     run.overflows = ITERATION_OVERFLOWS(run.identity.min, REAL_MAX_EXP);
-    int scaling = R(choose_scaling)(&run, norm);
-    R(try_starts)(&run, scaling);
+    int scaling = choose_scaling(&run, norm);
+    try_starts(&run, scaling);
     /* Scaled down, small entries may have vanished. */
     if (!run.good && scaling < 0)
-        R(try_starts)(&run, 0);
+        try_starts(&run, 0);
     if (!run.good && run.overflows)
-        R(refuse)(&run, n + 1);
+        refuse(&run, n + 1);
     else if (isfinite(run.residual))
-        R(answer)(&run, norm);
+        answer(&run, norm);
     else
-        R(refuse)(&run, n);
+        refuse(&run, n);
 }
 
 const struct host_method R(host_method_iterative) = {
     .name = "iterative",
-    .run = R(run),
+    .run = run_one,
     .scratch_bytes = scratch_bytes,
     .kernel = kernel,
 };

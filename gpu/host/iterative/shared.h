@@ -86,7 +86,7 @@ struct R(host_iter) {
     REAL *lines; /* host__lines(n) and host__identify_lines(n) of them, each of ld numbers */
     int32_t *pivots;
     int *products;                  /* counts them */
-    struct host_progress *progress; /* told of each; may be NULL */
+    struct host_progress *progress; /* takes a report of each; may be NULL */
     int64_t foreseen;               /* products in all; 0: not known */
 };
 
@@ -109,17 +109,17 @@ void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL iden
 
 /* ---- Schemes: scheme.c ---- */
 
-/* r = I - v a. Up to ITERATION_TWICE_ORDER_MAX in twice the precision, beyond each column is right
+/* r = I - v a. Up to ITERATION_TWICE_ORDER_MAX in double-double, beyond each column is right
  * to within ITERATION_ROUNDING. */
 void R(host__iter_residual)(const struct R(host_iter) * iter);
 /* One step, after the residual. That and the spare matrices are used up; those change places with
  * v. */
 void R(host__iter_step)(struct R(host_iter) * iter, enum method_iterative_scheme scheme);
 
-/* ---- In twice the precision: twice.c ---- */
+/* ---- in double-double: double_double.c ---- */
 
 /* r = I - v a, each entry right to within its own rounding and n^2 eps^2 |a| |v|. */
-void R(host__iter_residual_twice)(const struct R(host_iter) * iter);
+void R(host__iter_residual_dd)(const struct R(host_iter) * iter);
 
 /* What rounding has done to r: estimates of |r - (I - v a)|, the 1-norm from above
  * (ITERATION_SIGNS). n is above ITERATION_WHOLE_FIRST; the spare matrices are used up. */

@@ -25,8 +25,7 @@
 
 #define NARROW_ROWS 64 /* converted by one piece */
 
-static void R(start_transpose)(const struct R(host_iter) * iter,
-                               const struct host_identity *identity)
+static void start_transpose(const struct R(host_iter) * iter, const struct host_identity *identity)
 {
     struct host_norm one = identity->norm_1, inf = identity->norm_inf;
     REAL factor = REAL_LDEXP((REAL)(1 / (one.fraction * inf.fraction)), -one.exponent);
@@ -37,7 +36,7 @@ static void R(start_transpose)(const struct R(host_iter) * iter,
      (struct R(host_iter_term)){0});
 }
 
-static bool R(start_diagonal)(const struct R(host_iter) * iter)
+static bool start_diagonal(const struct R(host_iter) * iter)
 {
     REAL excess = 0;
     R(host__iter_combine)
@@ -50,8 +49,8 @@ static bool R(start_diagonal)(const struct R(host_iter) * iter)
     return excess == 0;
 }
 
-static bool R(start_scaled_identity)(const struct R(host_iter) * iter,
-                                     const struct host_identity *identity)
+static bool start_scaled_identity(const struct R(host_iter) * iter,
+                                  const struct host_identity *identity)
 {
     struct host_norm one = identity->norm_1, inf = identity->norm_inf;
     int exponent = one.exponent < inf.exponent ? one.exponent : inf.exponent;
@@ -72,15 +71,15 @@ static bool R(start_scaled_identity)(const struct R(host_iter) * iter,
     return isfinite((REAL)(alpha * scale));
 }
 
-static bool R(start)(const struct R(host_iter) * iter, enum method_algorithm algorithm,
-                     const struct host_identity *identity)
+static bool start(const struct R(host_iter) * iter, enum method_algorithm algorithm,
+                  const struct host_identity *identity)
 {
     if (algorithm == METHOD_ALGORITHM_DIAGONAL_START)
-        return R(start_diagonal)(iter);
+        return start_diagonal(iter);
     if (algorithm == METHOD_ALGORITHM_SCALED_IDENTITY_START)
-        return R(start_scaled_identity)(iter, identity);
+        return start_scaled_identity(iter, identity);
     assert(algorithm == METHOD_ALGORITHM_TRANSPOSE_START);
-    R(start_transpose)(iter, identity);
+    start_transpose(iter, identity);
     return true;
 }
 
@@ -118,8 +117,8 @@ static void widen_rows(void *context, int64_t index)
 }
 
 /* LAPACK takes the rows for columns: it inverts A^T, and the inverse's rows come out again. */
-static bool R(start_low_precision)(const struct R(host_iter) * iter,
-                                   const struct host_identity *identity)
+static bool start_low_precision(const struct R(host_iter) * iter,
+                                const struct host_identity *identity)
 {
     int64_t n = iter->n, pieces = (n + NARROW_ROWS - 1) / NARROW_ROWS;
     struct conversion all = {.wide = iter->a,
@@ -143,6 +142,6 @@ bool R(host__iter_start)(const struct R(host_iter) * iter, enum method_algorithm
                          const struct host_identity *identity)
 {
     if (algorithm == METHOD_ALGORITHM_LOW_PRECISION_START)
-        return REAL_PRECISION == PRECISION_FP64 && R(start_low_precision)(iter, identity);
-    return R(start)(iter, algorithm, identity);
+        return REAL_PRECISION == PRECISION_FP64 && start_low_precision(iter, identity);
+    return start(iter, algorithm, identity);
 }

@@ -26,16 +26,16 @@ static int64_t tile_of(int64_t n)
     return n < TILE_LARGE_MIN ? TILE_SMALL : TILE_LARGE;
 }
 
-struct R(product) {
+struct product {
     const REAL *a, *b;
     REAL *c;
     int64_t n, ld, tile;
     bool subtract;
 };
 
-static void R(multiply_tile)(void *context, int64_t index)
+static void multiply_tile(void *context, int64_t index)
 {
-    const struct R(product) *product = context;
+    const struct product *product = context;
     int64_t n = product->n, ld = product->ld, across = pieces(n, product->tile);
     int64_t row = index / across * product->tile, column = index % across * product->tile;
     int64_t rows = min_i64(product->tile, n - row), columns = min_i64(product->tile, n - column);
@@ -48,30 +48,30 @@ static void R(multiply_tile)(void *context, int64_t index)
         R(host__gemm)(rows, columns, n, a, ld, b, ld, c, ld);
 }
 
-static void R(multiply)(const struct R(host_iter) * iter, struct R(product) product)
+static void multiply(const struct R(host_iter) * iter, struct product product)
 {
     product.n = iter->n;
     product.ld = iter->ld;
     product.tile = tile_of(iter->n);
     int64_t across = pieces(product.n, product.tile);
     ++*iter->products;
-    host_team_run(iter->team, across * across, R(multiply_tile), &product);
-    host_progress_tell(iter->progress, *iter->products, iter->foreseen);
+    host_team_run(iter->team, across * across, multiply_tile, &product);
+    host_progress_report(iter->progress, *iter->products, iter->foreseen);
 }
 
 void R(host__iter_add_product)(const struct R(host_iter) * iter, const REAL *a, const REAL *b,
                                REAL *c)
 {
-    R(multiply)(iter, (struct R(product)){.a = a, .b = b, .c = c});
+    multiply(iter, (struct product){.a = a, .b = b, .c = c});
 }
 
 void R(host__iter_subtract_product)(const struct R(host_iter) * iter, const REAL *a, const REAL *b,
                                     REAL *c)
 {
-    R(multiply)(iter, (struct R(product)){.a = a, .b = b, .c = c, .subtract = true});
+    multiply(iter, (struct product){.a = a, .b = b, .c = c, .subtract = true});
 }
 
-struct R(sum) {
+struct sum {
     REAL *to;
     REAL identity;
     struct R(host_iter_term) x, y;
@@ -79,7 +79,7 @@ struct R(sum) {
 };
 
 /* A row of the sum without the identity's part. */
-static void R(sum_row)(const struct R(sum) * sum, int64_t first)
+static void sum_row(const struct sum *sum, int64_t first)
 {
     REAL *to = sum->to + first, x_factor = sum->x.factor, y_factor = sum->y.factor;
     const REAL *x = sum->x.matrix ? sum->x.matrix + first : NULL;
@@ -96,12 +96,12 @@ static void R(sum_row)(const struct R(sum) * sum, int64_t first)
     }
 }
 
-static void R(sum_rows)(void *context, int64_t index)
+static void sum_rows(void *context, int64_t index)
 {
-    const struct R(sum) *sum = context;
+    const struct sum *sum = context;
     int64_t first = index * SUM_ROWS, end = min_i64(first + SUM_ROWS, sum->n);
     for (int64_t i = first; i < end; i++) {
-        R(sum_row)(sum, i * sum->ld);
+        sum_row(sum, i * sum->ld);
         sum->to[i * (sum->ld + 1)] += sum->identity;
     }
 }
@@ -109,7 +109,6 @@ static void R(sum_rows)(void *context, int64_t index)
 void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL identity,
                            struct R(host_iter_term) x, struct R(host_iter_term) y)
 {
-    struct R(sum)
-        sum = {.to = to, .identity = identity, .x = x, .y = y, .n = iter->n, .ld = iter->ld};
-    host_team_run(iter->team, pieces(iter->n, SUM_ROWS), R(sum_rows), &sum);
+    struct sum sum = {.to = to, .identity = identity, .x = x, .y = y, .n = iter->n, .ld = iter->ld};
+    host_team_run(iter->team, pieces(iter->n, SUM_ROWS), sum_rows, &sum);
 }

@@ -30,7 +30,7 @@
 
 #include "gpu/host/base/by_precision.h"
 
-struct R(large) {
+struct large {
     int64_t n, ld;
     REAL *a;
     int32_t *pivots; /* of the whole matrix, once a panel is done */
@@ -43,7 +43,7 @@ struct R(large) {
 /* ---- Factorisation ---- */
 
 /* Factors the columns from `at` on, whose part above the diagonal is done. */
-static void R(factor_panel)(struct R(large) * large, int64_t at)
+static void factor_panel(struct large *large, int64_t at)
 {
     int64_t n = large->n, columns = min_i64(large->block, n - at);
     int32_t *pivots = large->pivots + at;
@@ -56,9 +56,9 @@ static void R(factor_panel)(struct R(large) * large, int64_t at)
 }
 
 /* The block of columns number `index` right of the panel at large->at takes the panel's part. */
-static void R(update_block)(void *context, int64_t index)
+static void update_block(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t n = large->n, ld = large->ld, at = large->at, block_columns = large->block;
     int64_t next = at + block_columns, first = next + index * block_columns,
             columns = min_i64(large->block, n - first);
@@ -69,13 +69,13 @@ static void R(update_block)(void *context, int64_t index)
     R(host__subtract_product)
     (n - next, columns, block_columns, panel + next, ld, block + at, ld, block + next, ld);
     if (index == 0)
-        R(factor_panel)(large, next);
+        factor_panel(large, next);
 }
 
 /* The panel number `index` takes the row exchanges of those right of it. */
-static void R(exchange_block)(void *context, int64_t index)
+static void exchange_block(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t block = large->block, first = index * block;
     R(host__laswp)
     (block, large->a + first * large->ld, large->ld, first + block, large->n, large->pivots);
@@ -92,18 +92,18 @@ int64_t R(host__large_getrf_by)(struct host_team *team, int64_t block, int64_t n
 {
     if (n < HOST_LARGE_FACTOR_MIN)
         return R(host__getrf)(n, a, ld, pivots);
-    struct R(large) large = {.n = n, .ld = ld, .a = a, .pivots = pivots, .block = block};
-    R(factor_panel)(&large, 0);
+    struct large large = {.n = n, .ld = ld, .a = a, .pivots = pivots, .block = block};
+    factor_panel(&large, 0);
     for (; large.at + block < n; large.at += block)
-        host_team_run(team, pieces(n - large.at - block, block), R(update_block), &large);
-    host_team_run(team, pieces(n, block) - 1, R(exchange_block), &large);
+        host_team_run(team, pieces(n - large.at - block, block), update_block, &large);
+    host_team_run(team, pieces(n, block) - 1, exchange_block, &large);
     return large.info;
 }
 
 /* ---- Inverse ---- */
 
 /* Rows first to end - 1 of the block column at large->at go to lines. */
-static void R(move)(const struct R(large) * large, int64_t first, int64_t end)
+static void move(const struct large *large, int64_t first, int64_t end)
 {
     int64_t ld = large->ld, at = large->at, columns = min_i64(large->block, large->n - at);
     for (int64_t j = 0; j < columns && first < end; j++)
@@ -112,28 +112,28 @@ static void R(move)(const struct R(large) * large, int64_t first, int64_t end)
 }
 
 /* A piece of the block column at large->at goes to lines: of U, from the first row on. */
-static void R(move_upper)(void *context, int64_t index)
+static void move_upper(void *context, int64_t index)
 {
-    const struct R(large) *large = context;
+    const struct large *large = context;
     int64_t first = index * large->block, end = min_i64(large->at + large->block, large->n);
-    R(move)(large, first, min_i64(first + large->block, end));
+    move(large, first, min_i64(first + large->block, end));
 }
 
 /* The same of a lower triangle, from the diagonal on. */
-static void R(move_lower)(void *context, int64_t index)
+static void move_lower(void *context, int64_t index)
 {
-    const struct R(large) *large = context;
+    const struct large *large = context;
     int64_t first = large->at + index * large->block;
-    R(move)(large, first, min_i64(first + large->block, large->n));
+    move(large, first, min_i64(first + large->block, large->n));
 }
 
 /* The same of L, whose place zeros take. */
-static void R(move_unit_lower)(void *context, int64_t index)
+static void move_unit_lower(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t ld = large->ld, at = large->at, columns = min_i64(large->block, large->n - at);
     int64_t first = at + index * large->block, end = min_i64(first + large->block, large->n);
-    R(move)(large, first, end);
+    move(large, first, end);
     for (int64_t j = 0; j < columns; j++) {
         int64_t from = first > at + j ? first : at + j + 1;
         if (from < end)
@@ -142,9 +142,9 @@ static void R(move_unit_lower)(void *context, int64_t index)
 }
 
 /* Rows of U^-1 in the block column at large->at, whose part of U is in lines. */
-static void R(invert_upper_rows)(void *context, int64_t index)
+static void invert_upper_rows(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t ld = large->ld, at = large->at, columns = min_i64(large->block, large->n - at);
     int64_t first = index * large->block, rows = min_i64(large->block, at - first);
     REAL *block = large->a + at * ld + first;
@@ -161,21 +161,21 @@ static void R(invert_upper_rows)(void *context, int64_t index)
     R(host__solve_right)('U', rows, columns, large->lines + at, ld, block, ld);
 }
 
-static void R(invert_upper)(struct host_team *team, struct R(large) * large)
+static void invert_upper(struct host_team *team, struct large *large)
 {
     int64_t n = large->n, block = large->block;
     for (large->at = 0; large->at < n; large->at += block) {
         int64_t end = min_i64(large->at + block, n);
-        host_team_run(team, pieces(end, block), R(move_upper), large);
-        host_team_run(team, pieces(large->at, block) + 1, R(invert_upper_rows), large);
+        host_team_run(team, pieces(end, block), move_upper, large);
+        host_team_run(team, pieces(large->at, block) + 1, invert_upper_rows, large);
     }
 }
 
 /* Rows of L^-1 in the block column at large->at, whose part of L is in lines. The lowest rows have
  * most to do and come first, the diagonal block comes last. */
-static void R(invert_lower_rows)(void *context, int64_t index)
+static void invert_lower_rows(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t n = large->n, ld = large->ld, at = large->at, columns = min_i64(large->block, n - at);
     int64_t next = at + columns, count = pieces(n - next, large->block);
     int64_t first = next + (count - 1 - index) * large->block,
@@ -193,13 +193,13 @@ static void R(invert_lower_rows)(void *context, int64_t index)
     R(host__solve_right_lower)(false, rows, columns, large->lines + at, ld, block, ld);
 }
 
-static void R(invert_lower)(struct host_team *team, struct R(large) * large)
+static void invert_lower(struct host_team *team, struct large *large)
 {
     int64_t n = large->n, block = large->block;
     for (large->at = (pieces(n, block) - 1) * block; large->at >= 0; large->at -= block) {
         int64_t count = pieces(n - large->at, block);
-        host_team_run(team, count, R(move_lower), large);
-        host_team_run(team, count, R(invert_lower_rows), large);
+        host_team_run(team, count, move_lower, large);
+        host_team_run(team, count, invert_lower_rows, large);
     }
 }
 
@@ -212,19 +212,18 @@ int64_t R(host__large_trtri)(struct host_team *team, char uplo, int64_t n, REAL 
         if (a[i * (ld + 1)] == 0)
             return i + 1;
     }
-    struct R(large)
-        large = {.n = n, .ld = ld, .a = a, .lines = lines, .block = host__large_block(n)};
+    struct large large = {.n = n, .ld = ld, .a = a, .lines = lines, .block = host__large_block(n)};
     if (uplo == 'U')
-        R(invert_upper)(team, &large);
+        invert_upper(team, &large);
     else
-        R(invert_lower)(team, &large);
+        invert_lower(team, &large);
     return 0;
 }
 
 /* Rows of X in the block column at large->at, whose part of L is in lines. */
-static void R(solve_rows)(void *context, int64_t index)
+static void solve_rows(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t n = large->n, ld = large->ld, at = large->at, columns = min_i64(large->block, n - at);
     int64_t next = at + columns, first = index * large->block;
     int64_t rows = min_i64(large->block, n - first);
@@ -236,9 +235,9 @@ static void R(solve_rows)(void *context, int64_t index)
 }
 
 /* The columns change places, the last exchange first. */
-static void R(exchange_columns)(void *context, int64_t index)
+static void exchange_columns(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t n = large->n, ld = large->ld, first = index * large->block;
     int64_t rows = min_i64(large->block, n - first);
     for (int64_t j = n - 1; j >= 0; j--) {
@@ -265,20 +264,20 @@ void R(host__large_getri_by)(struct host_team *team, int64_t block, int64_t n, R
         (void)R(host__getri)(n, a, ld, pivots, lines);
         return;
     }
-    struct R(large)
-        large = {.n = n, .ld = ld, .a = a, .pivots = pivots, .lines = lines, .block = block};
-    R(invert_upper)(team, &large);
+    struct large large = {
+        .n = n, .ld = ld, .a = a, .pivots = pivots, .lines = lines, .block = block};
+    invert_upper(team, &large);
     for (large.at = (pieces(n, block) - 1) * block; large.at >= 0; large.at -= block) {
-        host_team_run(team, pieces(n - large.at, block), R(move_unit_lower), &large);
-        host_team_run(team, pieces(n, block), R(solve_rows), &large);
+        host_team_run(team, pieces(n - large.at, block), move_unit_lower, &large);
+        host_team_run(team, pieces(n, block), solve_rows, &large);
     }
-    host_team_run(team, pieces(n, block), R(exchange_columns), &large);
+    host_team_run(team, pieces(n, block), exchange_columns, &large);
 }
 
 /* ---- Cholesky ---- */
 
 /* Factors the columns from `at` on, which have taken the part of all columns left of them. */
-static void R(factor_definite)(struct R(large) * large, int64_t at)
+static void factor_definite(struct large *large, int64_t at)
 {
     int64_t n = large->n, ld = large->ld, columns = min_i64(large->block, n - at);
     int64_t next = at + columns, info;
@@ -292,9 +291,9 @@ static void R(factor_definite)(struct R(large) * large, int64_t at)
 }
 
 /* As update_block. */
-static void R(update_definite)(void *context, int64_t index)
+static void update_definite(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t n = large->n, ld = large->ld, inner = large->block, next = large->at + inner;
     int64_t first = next + index * large->block, columns = min_i64(large->block, n - first);
     int64_t below = first + columns;
@@ -305,7 +304,7 @@ static void R(update_definite)(void *context, int64_t index)
         R(host__subtract_outer)
     (n - below, columns, inner, panel + below, ld, panel + first, ld, block + below, ld);
     if (index == 0)
-        R(factor_definite)(large, next);
+        factor_definite(large, next);
 }
 
 int64_t R(host__large_potrf)(struct host_team *team, int64_t n, REAL *a, int64_t ld)
@@ -313,18 +312,18 @@ int64_t R(host__large_potrf)(struct host_team *team, int64_t n, REAL *a, int64_t
     if (n < HOST_LARGE_FACTOR_MIN)
         return R(host__potrf)('L', n, a, ld);
     int64_t block = host__large_block(n);
-    struct R(large) large = {.n = n, .ld = ld, .a = a, .block = block};
-    R(factor_definite)(&large, 0);
+    struct large large = {.n = n, .ld = ld, .a = a, .block = block};
+    factor_definite(&large, 0);
     for (; large.at + block < n && large.info == 0; large.at += block)
-        host_team_run(team, pieces(n - large.at - block, block), R(update_definite), &large);
+        host_team_run(team, pieces(n - large.at - block, block), update_definite, &large);
     return large.info;
 }
 
 /* Columns of W^T W in the block row at large->at; W's diagonal block there is in lines. The last
  * piece is the diagonal block. */
-static void R(square_columns)(void *context, int64_t index)
+static void square_columns(void *context, int64_t index)
 {
-    struct R(large) *large = context;
+    struct large *large = context;
     int64_t n = large->n, ld = large->ld, at = large->at, rows = min_i64(large->block, n - at);
     int64_t next = at + rows, first = index * large->block;
     const REAL *below = large->a + at * ld + next;
@@ -348,12 +347,12 @@ void R(host__large_potri)(struct host_team *team, int64_t n, REAL *a, int64_t ld
         return;
     }
     int64_t block = host__large_block(n);
-    struct R(large) large = {.n = n, .ld = ld, .a = a, .lines = lines, .block = block};
-    R(invert_lower)(team, &large);
+    struct large large = {.n = n, .ld = ld, .a = a, .lines = lines, .block = block};
+    invert_lower(team, &large);
     for (large.at = 0; large.at < n; large.at += block) {
         int64_t rows = min_i64(block, n - large.at);
         for (int64_t j = 0; j < rows; j++)
             memcpy(lines + j * ld, a + (large.at + j) * ld + large.at, (size_t)rows * sizeof *a);
-        host_team_run(team, large.at / block + 1, R(square_columns), &large);
+        host_team_run(team, large.at / block + 1, square_columns, &large);
     }
 }

@@ -59,7 +59,7 @@ struct R(host_work) R(host__work)(const struct host_matrix *matrix)
 }
 
 /* Entry i of a fixed vector of signs without a pattern. */
-HOST_INLINE REAL R(sign)(int64_t i)
+HOST_INLINE REAL sign(int64_t i)
 {
     uint32_t mixed = (uint32_t)i * UINT32_C(0x9e3779b1);
     mixed = (mixed ^ mixed >> 15) * UINT32_C(0x85ebca6b);
@@ -67,7 +67,7 @@ HOST_INLINE REAL R(sign)(int64_t i)
 }
 
 /* What a pass over the rows of a matrix adds up, down its columns and row by row. */
-struct R(pass) {
+struct pass {
     const REAL *a;
     int64_t first, n, columns, ld; /* rows first to n - 1 */
     REAL factor;
@@ -77,15 +77,15 @@ struct R(pass) {
 };
 
 /* Rows i to i + count - 1; count is known to the compiler. */
-HOST_INLINE void R(add_rows)(const struct R(pass) * pass, int64_t i, int64_t count, bool weighted,
-                             bool with_signs)
+HOST_INLINE void add_rows(const struct pass *pass, int64_t i, int64_t count, bool weighted,
+                          bool with_signs)
 {
     const REAL *restrict a = pass->a + i * pass->ld;
     REAL *restrict sums = pass->sums, *restrict signed_sums = pass->signed_sums;
     REAL weights[ROWS], factor = pass->factor;
     int64_t columns = pass->columns, ld = pass->ld;
     for (int64_t r = 0; r < count; r++)
-        weights[r] = weighted ? pass->weights[i + r] : R(sign)(i + r);
+        weights[r] = weighted ? pass->weights[i + r] : sign(i + r);
     for (int64_t j = 0; j < columns; j++) {
         REAL sum = sums[j];
         for (int64_t r = 0; r < count; r++)
@@ -100,82 +100,82 @@ HOST_INLINE void R(add_rows)(const struct R(pass) * pass, int64_t i, int64_t cou
     }
 }
 
-HOST_INLINE void R(add_all)(const struct R(pass) * pass, bool weighted, bool with_signs)
+HOST_INLINE void add_all(const struct pass *pass, bool weighted, bool with_signs)
 {
     int64_t i = pass->first;
     for (; i + ROWS <= pass->n; i += ROWS)
-        R(add_rows)(pass, i, ROWS, weighted, with_signs);
+        add_rows(pass, i, ROWS, weighted, with_signs);
     for (; i < pass->n; i++)
-        R(add_rows)(pass, i, 1, weighted, with_signs);
+        add_rows(pass, i, 1, weighted, with_signs);
 }
 
-HOST_INLINE void R(add_any)(const struct R(pass) * pass)
+HOST_INLINE void add_any(const struct pass *pass)
 {
     if (pass->weights)
-        R(add_all)(pass, true, false);
+        add_all(pass, true, false);
     else if (pass->signed_sums)
-        R(add_all)(pass, false, true);
+        add_all(pass, false, true);
     else
-        R(add_all)(pass, false, false);
+        add_all(pass, false, false);
 }
 
-HOST_AVX512 static void R(add_avx512)(const struct R(pass) * pass)
+HOST_AVX512 static void add_avx512(const struct pass *pass)
 {
-    R(add_any)(pass);
+    add_any(pass);
 }
 
-HOST_AVX2 static void R(add_avx2)(const struct R(pass) * pass)
+HOST_AVX2 static void add_avx2(const struct pass *pass)
 {
-    R(add_any)(pass);
+    add_any(pass);
 }
 
 /* The same operations in the same order, whatever the width of the vectors. */
-static void R(add_columns)(const struct R(pass) * pass)
+static void add_columns(const struct pass *pass)
 {
     if (__builtin_cpu_supports("avx512f"))
-        R(add_avx512)(pass);
+        add_avx512(pass);
     else if (__builtin_cpu_supports("avx2"))
-        R(add_avx2)(pass);
+        add_avx2(pass);
     else
-        R(add_any)(pass);
+        add_any(pass);
 }
 
-static void R(add_piece)(void *context, int64_t index)
+static void add_piece(void *context, int64_t index)
 {
-    struct R(pass) pass = *(const struct R(pass) *)context;
+    struct pass pass = *(const struct pass *)context;
     int64_t first = index * SUM_COLUMNS, left = pass.columns - first;
     pass.a += first;
     pass.columns = left < SUM_COLUMNS ? left : SUM_COLUMNS;
     pass.sums += first;
     pass.signed_sums = pass.signed_sums ? pass.signed_sums + first : NULL;
-    R(add_columns)(&pass);
+    add_columns(&pass);
 }
 
 /* On one thread, for which whole rows are faster. */
-static void R(add_alone)(const struct R(pass) * pass)
+static void add_alone(const struct pass *pass)
 {
-    struct R(pass) part = *pass;
+    struct pass part = *pass;
     for (part.n = 0; part.n < pass->n;) {
         part.first = part.n;
         part.n = part.first + SUM_ROWS < pass->n ? part.first + SUM_ROWS : pass->n;
-        R(add_columns)(&part);
+        add_columns(&part);
         host_stop_check();
     }
 }
 
 /* A column's sum is the same, whatever its company, and however many rows are added up at once. */
-static void R(add)(struct host_team *team, struct R(pass) * pass)
+static void add(struct host_team *team, struct pass *pass)
 {
     pass->columns = pass->n;
     if (team)
-        host_team_run(team, (pass->n + SUM_COLUMNS - 1) / SUM_COLUMNS, R(add_piece), pass);
+        host_team_run(team, (pass->n + SUM_COLUMNS - 1) / SUM_COLUMNS, add_piece, pass);
     else
-        R(add_alone)(pass);
+        add_alone(pass);
 }
 
 /* The largest of the magnitudes; not finite when one of them is not. LANES at a time, for the
  * vector unit. */
-static REAL R(largest)(const REAL *numbers, int64_t n)
+static REAL largest_of(const REAL *numbers, int64_t n)
 {
     /* A finite largest number keeps the excess at zero; a NaN anywhere makes it a NaN. */
     REAL largest[LANES] = {0}, excess[LANES] = {0};
@@ -201,29 +201,28 @@ static REAL R(largest)(const REAL *numbers, int64_t n)
 
 /* The largest sum of magnitudes of a column of factor * a; not finite when anything in it is not,
  * or when a sum overflows. signed_sums, if any: becomes s^T a, s being the vector of signs. */
-static REAL R(largest_sum)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
-                           REAL factor, REAL *sums, REAL *signed_sums)
+static REAL largest_sum(struct host_team *team, const REAL *a, int64_t n, int64_t ld, REAL factor,
+                        REAL *sums, REAL *signed_sums)
 {
     memset(sums, 0, (size_t)n * sizeof *sums);
     if (signed_sums)
         memset(signed_sums, 0, (size_t)n * sizeof *signed_sums);
-    R(add)
-    (team,
-     &(struct R(pass)){
-         .a = a, .n = n, .ld = ld, .factor = factor, .sums = sums, .signed_sums = signed_sums});
-    return R(largest)(sums, n);
+    add(team,
+        &(struct pass){
+            .a = a, .n = n, .ld = ld, .factor = factor, .sums = sums, .signed_sums = signed_sums});
+    return largest_of(sums, n);
 }
 
 /* sum: of a column of a with the factor 1. */
-static struct host_norm R(norm_of_sum)(struct host_team *team, REAL sum, const REAL *a, int64_t n,
-                                       int64_t ld, REAL *sums)
+static struct host_norm norm_of_sum(struct host_team *team, REAL sum, const REAL *a, int64_t n,
+                                    int64_t ld, REAL *sums)
 {
     struct host_norm norm = {.finite = true};
     int shift = 0;
     if (!isfinite(sum)) {
         /* Either an entry is not finite, or only the sum is too large: n <= 2^REAL_DIG. */
         shift = REAL_DIG;
-        sum = R(largest_sum)(team, a, n, ld, REAL_LDEXP(1, -shift), sums, NULL);
+        sum = largest_sum(team, a, n, ld, REAL_LDEXP(1, -shift), sums, NULL);
     }
     norm.finite = isfinite(sum);
     norm.fraction = REAL_FREXP(sum, &norm.exponent);
@@ -234,8 +233,8 @@ static struct host_norm R(norm_of_sum)(struct host_team *team, REAL sum, const R
 struct host_norm R(host__norm)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
                                REAL *sums)
 {
-    REAL sum = R(largest_sum)(team, a, n, ld, 1, sums, NULL);
-    return R(norm_of_sum)(team, sum, a, n, ld, sums);
+    REAL sum = largest_sum(team, a, n, ld, 1, sums, NULL);
+    return norm_of_sum(team, sum, a, n, ld, sums);
 }
 
 int R(host__scaling)(struct host_norm norm)
@@ -247,7 +246,7 @@ int R(host__scaling)(struct host_norm norm)
     return norm.exponent < REAL_MIN_EXP + REAL_DIG ? 2 * REAL_DIG : 0;
 }
 
-struct R(transposition) {
+struct transposition {
     const REAL *from;
     int64_t from_ld;
     REAL *to;
@@ -256,9 +255,9 @@ struct R(transposition) {
     enum host_writes writes;
 };
 
-static void R(transpose_rows)(void *context, int64_t index)
+static void transpose_rows(void *context, int64_t index)
 {
-    const struct R(transposition) *all = context;
+    const struct transposition *all = context;
     int64_t n = all->n, most = all->writes == HOST_WRITES_PAST ? PAST_COLUMNS : n;
     for (int64_t j = 0; j < n; j += most) {
         int64_t columns = n - j < most ? n - j : most;
@@ -268,7 +267,7 @@ static void R(transpose_rows)(void *context, int64_t index)
     }
 }
 
-static enum host_writes R(writes)(const REAL *to, int64_t to_ld, int64_t n)
+static enum host_writes writes_of(const REAL *to, int64_t to_ld, int64_t n)
 {
     int64_t bytes = n * n * (int64_t)sizeof *to;
     bool lines = ((uintptr_t)to | (uintptr_t)to_ld * sizeof *to) % HOST_ALIGN_BYTES == 0;
@@ -282,25 +281,25 @@ void R(host__transpose)(struct host_team *team, const REAL *from, int64_t from_l
                         int64_t to_ld, int64_t n, REAL factor)
 {
     int64_t pieces = (n + HOST_TRANSPOSE_ROWS - 1) / HOST_TRANSPOSE_ROWS;
-    struct R(transposition) all = {.from = from,
-                                   .from_ld = from_ld,
-                                   .to = to,
-                                   .to_ld = to_ld,
-                                   .n = n,
-                                   .factor = factor,
-                                   .writes = R(writes)(to, to_ld, n)};
-    host_team_run(team, pieces, R(transpose_rows), &all);
+    struct transposition all = {.from = from,
+                                .from_ld = from_ld,
+                                .to = to,
+                                .to_ld = to_ld,
+                                .n = n,
+                                .factor = factor,
+                                .writes = writes_of(to, to_ld, n)};
+    host_team_run(team, pieces, transpose_rows, &all);
 }
 
-struct R(in_place) {
+struct in_place {
     REAL *a;
     int64_t n, ld;
 };
 
 /* TILE rows, left of the diagonal, change places with as many columns. */
-static void R(transpose_pair)(void *context, int64_t index)
+static void transpose_pair(void *context, int64_t index)
 {
-    const struct R(in_place) *all = context;
+    const struct in_place *all = context;
     int64_t ld = all->ld, first = index * TILE;
     int64_t end = first + TILE < all->n ? first + TILE : all->n;
     for (int64_t column = 0; column < end; column += TILE) {
@@ -316,11 +315,11 @@ static void R(transpose_pair)(void *context, int64_t index)
 
 void R(host__transpose_in_place)(struct host_team *team, REAL *a, int64_t n, int64_t ld)
 {
-    struct R(in_place) all = {.a = a, .n = n, .ld = ld};
-    host_team_run(team, (n + TILE - 1) / TILE, R(transpose_pair), &all);
+    struct in_place all = {.a = a, .n = n, .ld = ld};
+    host_team_run(team, (n + TILE - 1) / TILE, transpose_pair, &all);
 }
 
-struct R(copy) {
+struct copy {
     const REAL *from;
     int64_t from_ld;
     REAL *to;
@@ -328,9 +327,9 @@ struct R(copy) {
     REAL factor;
 };
 
-static void R(copy_rows)(void *context, int64_t index)
+static void copy_rows(void *context, int64_t index)
 {
-    const struct R(copy) *all = context;
+    const struct copy *all = context;
     int64_t first = index * TILE, end = first + TILE < all->n ? first + TILE : all->n;
     for (int64_t i = first; i < end; i++) {
         const REAL *from = all->from + i * all->from_ld;
@@ -343,9 +342,9 @@ static void R(copy_rows)(void *context, int64_t index)
 void R(host__copy)(struct host_team *team, const REAL *from, int64_t from_ld, REAL *to,
                    int64_t to_ld, int64_t n, REAL factor)
 {
-    struct R(copy) all = {
+    struct copy all = {
         .from = from, .from_ld = from_ld, .to = to, .to_ld = to_ld, .n = n, .factor = factor};
-    host_team_run(team, (n + TILE - 1) / TILE, R(copy_rows), &all);
+    host_team_run(team, (n + TILE - 1) / TILE, copy_rows, &all);
 }
 
 void R(host__fill_nan)(REAL *a, int64_t count)
@@ -366,8 +365,8 @@ REAL R(host__rcond)(struct host_norm a, struct host_norm x)
     return REAL_LDEXP(rcond, -a.exponent - x.exponent);
 }
 
-static void R(store)(const struct host_matrix *matrix, int64_t info, REAL rcond,
-                     enum method_algorithm algorithm)
+static void store(const struct host_matrix *matrix, int64_t info, REAL rcond,
+                  enum method_algorithm algorithm)
 {
     if (matrix->outputs[HOST_INFO])
         *(int32_t *)matrix->outputs[HOST_INFO] = (int32_t)info;
@@ -379,45 +378,44 @@ static void R(store)(const struct host_matrix *matrix, int64_t info, REAL rcond,
 
 void R(host__report)(const struct host_matrix *matrix, REAL rcond, enum method_algorithm algorithm)
 {
-    R(store)(matrix, rcond < REAL_EPS ? matrix->n + 1 : 0, rcond, algorithm);
+    store(matrix, rcond < REAL_EPS ? matrix->n + 1 : 0, rcond, algorithm);
 }
 
 /* Is s^T (I - X A) small? x: the first line holds nothing, the second s^T X. With errors of the
  * size e in a column, an entry of the product is near sqrt(n) e, and their sum is n e. */
-static bool R(plausible)(const struct host_matrix *matrix, const struct R(host_work) * work,
-                         struct host_norm norm, struct host_norm x)
+static bool plausible(const struct host_matrix *matrix, const struct R(host_work) * work,
+                      struct host_norm norm, struct host_norm x)
 {
     int64_t n = matrix->n;
     REAL *residual = work->lines;
     for (int64_t j = 0; j < n; j++)
-        residual[j] = -R(sign)(j);
-    R(add)
-    (work->team, &(struct R(pass)){.a = matrix->inputs[0],
+        residual[j] = -sign(j);
+    add(work->team, &(struct pass){.a = matrix->inputs[0],
                                    .n = n,
                                    .ld = n,
                                    .sums = residual,
                                    .weights = work->lines + work->ld});
     double size = ldexp(norm.fraction * x.fraction, norm.exponent + x.exponent);
-    return (double)R(largest)(residual, n) <= sqrt((double)n) * (double)REAL_EPS * size;
+    return (double)largest_of(residual, n) <= sqrt((double)n) * (double)REAL_EPS * size;
 }
 
 /* An inverse where it was put: in the output, or in scratch when nobody wants it. */
-struct R(stored) {
+struct stored {
     REAL *x;
     int64_t ld;
     struct host_norm norm;
 };
 
 /* Stores 2^scaling times work->a. Lines: see plausible. */
-static struct R(stored)
-    R(store_inverse)(const struct host_matrix *matrix, const struct R(host_work) * work,
-                     enum host_order order, int scaling)
+static struct stored store_inverse(const struct host_matrix *matrix,
+                                   const struct R(host_work) * work, enum host_order order,
+                                   int scaling)
 {
     int64_t n = matrix->n;
     REAL factor = REAL_LDEXP(1, scaling);
-    struct R(stored) stored = {.x = matrix->outputs[HOST_INVERSE], .ld = n};
+    struct stored stored = {.x = matrix->outputs[HOST_INVERSE], .ld = n};
     if (!stored.x) {
-        stored = (struct R(stored)){.x = work->a, .ld = work->ld};
+        stored = (struct stored){.x = work->a, .ld = work->ld};
         if (order == HOST_COLUMN_MAJOR)
             R(host__transpose_in_place)(work->team, stored.x, n, stored.ld);
         R(host__copy)(work->team, stored.x, stored.ld, stored.x, stored.ld, n, factor);
@@ -426,9 +424,9 @@ static struct R(stored)
     } else {
         R(host__copy)(work->team, work->a, work->ld, stored.x, n, n, factor);
     }
-    REAL *signed_sums = n >= HOST_TRIED_ORDER_MIN ? work->lines + work->ld : NULL;
-    REAL sum = R(largest_sum)(work->team, stored.x, n, stored.ld, 1, work->lines, signed_sums);
-    stored.norm = R(norm_of_sum)(work->team, sum, stored.x, n, stored.ld, work->lines);
+    REAL *signed_sums = n >= HOST_CHECKED_ORDER_MIN ? work->lines + work->ld : NULL;
+    REAL sum = largest_sum(work->team, stored.x, n, stored.ld, 1, work->lines, signed_sums);
+    stored.norm = norm_of_sum(work->team, sum, stored.x, n, stored.ld, work->lines);
     return stored;
 }
 
@@ -438,14 +436,14 @@ struct host_answered R(host__answer)(const struct host_matrix *matrix,
                                      enum method_algorithm algorithm, enum host_trust trust)
 {
     int64_t n = matrix->n;
-    struct R(stored) stored = R(store_inverse)(matrix, work, order, scaling);
+    struct stored stored = store_inverse(matrix, work, order, scaling);
     REAL rcond = R(host__rcond)(norm, stored.norm);
-    bool lost = false, tried = trust == HOST_TRY && n >= HOST_TRIED_ORDER_MIN;
-    if (trust == HOST_DOUBT || (tried && !R(plausible)(matrix, work, norm, stored.norm))) {
+    bool lost = false, tried = trust == HOST_CHECK && n >= HOST_CHECKED_ORDER_MIN;
+    if (trust == HOST_UNVERIFIED || (tried && !plausible(matrix, work, norm, stored.norm))) {
         R(host__copy)
         (work->team, stored.x, stored.ld, work->a, work->ld, n, REAL_LDEXP(1, -scaling));
         if (R(host__refine)(matrix, work, scaling, norm)) {
-            stored = R(store_inverse)(matrix, work, HOST_ROW_MAJOR, scaling);
+            stored = store_inverse(matrix, work, HOST_ROW_MAJOR, scaling);
             rcond = R(host__rcond)(norm, stored.norm);
         } else if (rcond >= REAL_EPS) {
             R(host__fill_nan)(stored.x, n * stored.ld);
@@ -463,5 +461,5 @@ void R(host__refuse)(const struct host_matrix *matrix, int64_t info,
 {
     if (matrix->outputs[HOST_INVERSE])
         R(host__fill_nan)(matrix->outputs[HOST_INVERSE], matrix->n * matrix->n);
-    R(store)(matrix, info, info < 0 ? (REAL)NAN : 0, info < 0 ? METHOD_ALGORITHM_NONE : algorithm);
+    store(matrix, info, info < 0 ? (REAL)NAN : 0, info < 0 ? METHOD_ALGORITHM_NONE : algorithm);
 }

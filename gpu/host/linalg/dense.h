@@ -16,12 +16,12 @@
 
 /* An inverse of a smaller order is not tried: elements grow by 2^(n-1) at most, too little to break
  * the contract. */
-#define HOST_TRIED_ORDER_MIN 9
+#define HOST_CHECKED_ORDER_MIN 9
 /* While no entry of U has grown beyond this multiple of |A|, LAPACK's bound holds and a zero pivot
  * is believed. */
 #define HOST_GROWTH_MAX 8
 /* The same of methods that leave no U behind and see its entries pass by. Beyond it an inverse is
- * unverified, though its trial may say otherwise: errors can cancel in a trial. */
+ * unverified, though its check may say otherwise: errors can cancel in a check. */
 #define HOST_GROWTH_PASSING_MAX 2
 
 /* The outputs of every method that answers with an inverse, in their descriptors' order. */
@@ -66,9 +66,9 @@ enum host_order {
 };
 
 enum host_trust {
-    HOST_TRY, /* on a vector, at n^2 operations; what fails is measured and recovered (refine.h) */
-    HOST_DOUBT, /* measured and recovered whatever a trial says */
-    HOST_TRUST  /* it goes out as it is */
+    HOST_CHECK,      /* by a probe vector, n^2 operations; what fails is recovered (refine.h) */
+    HOST_UNVERIFIED, /* measured and recovered whatever a check says */
+    HOST_TRUST       /* it goes out as it is */
 };
 
 struct host_answered {

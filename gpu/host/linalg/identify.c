@@ -29,9 +29,9 @@ static int64_t tiles(int64_t n)
 }
 
 /* Of `count` rows (known to the compiler) beside one another; squares: of them all, or NULL. */
-HOST_INLINE void R(add_rows)(const REAL *restrict tile, int64_t ld, int64_t count, int64_t columns,
-                             REAL factor, REAL *restrict column_sums, REAL *restrict row_sums,
-                             REAL *restrict squares)
+HOST_INLINE void add_rows(const REAL *restrict tile, int64_t ld, int64_t count, int64_t columns,
+                          REAL factor, REAL *restrict column_sums, REAL *restrict row_sums,
+                          REAL *restrict squares)
 {
     REAL lanes[ROWS][LANES] = {{0}};
     int64_t j = 0;
@@ -66,7 +66,7 @@ HOST_INLINE void R(add_rows)(const REAL *restrict tile, int64_t ld, int64_t coun
 }
 
 /* One tile's sums. */
-struct R(tile) {
+struct tile {
     const REAL *numbers;
     int64_t ld, rows, columns;
     REAL factor;
@@ -75,52 +75,49 @@ struct R(tile) {
     REAL *squares;
 };
 
-HOST_INLINE void R(add_tile)(const struct R(tile) * tile, bool with_rows)
+HOST_INLINE void add_tile(const struct tile *tile, bool with_rows)
 {
     int64_t i = 0, ld = tile->ld;
     for (; i + ROWS <= tile->rows; i += ROWS)
-        R(add_rows)
-    (tile->numbers + i * ld, ld, ROWS, tile->columns, tile->factor, tile->column_sums,
-     with_rows ? tile->row_sums + i : NULL, with_rows ? NULL : tile->squares);
+        add_rows(tile->numbers + i * ld, ld, ROWS, tile->columns, tile->factor, tile->column_sums,
+                 with_rows ? tile->row_sums + i : NULL, with_rows ? NULL : tile->squares);
     for (; i < tile->rows; i++)
-        R(add_rows)
-    (tile->numbers + i * ld, ld, 1, tile->columns, tile->factor, tile->column_sums,
-     with_rows ? tile->row_sums + i : NULL, with_rows ? NULL : tile->squares);
+        add_rows(tile->numbers + i * ld, ld, 1, tile->columns, tile->factor, tile->column_sums,
+                 with_rows ? tile->row_sums + i : NULL, with_rows ? NULL : tile->squares);
 }
 
-HOST_INLINE void R(add_any)(const struct R(tile) * tile)
+HOST_INLINE void add_any(const struct tile *tile)
 {
     if (tile->row_sums)
-        R(add_tile)(tile, true);
+        add_tile(tile, true);
     else
-        R(add_tile)(tile, false);
+        add_tile(tile, false);
 }
 
-HOST_AVX512 static void R(add_avx512)(const struct R(tile) * tile)
+HOST_AVX512 static void add_avx512(const struct tile *tile)
 {
-    R(add_any)(tile);
+    add_any(tile);
 }
 
-HOST_AVX2 static void R(add_avx2)(const struct R(tile) * tile)
+HOST_AVX2 static void add_avx2(const struct tile *tile)
 {
-    R(add_any)(tile);
+    add_any(tile);
 }
 
-static void R(add)(const struct R(tile) * tile)
+static void add(const struct tile *tile)
 {
     if (__builtin_cpu_supports("avx512f"))
-        R(add_avx512)(tile);
+        add_avx512(tile);
     else if (__builtin_cpu_supports("avx2"))
-        R(add_avx2)(tile);
+        add_avx2(tile);
     else
-        R(add_any)(tile);
+        add_any(tile);
 }
 
 void R(host__identify_tile)(const REAL *tile, int64_t ld, int64_t rows, int64_t columns,
                             REAL factor, REAL *column_sums, REAL *row_sums)
 {
-    R(add)
-    (&(struct R(tile)){.numbers = tile,
+    add(&(struct tile){.numbers = tile,
                        .ld = ld,
                        .rows = rows,
                        .columns = columns,
@@ -133,8 +130,7 @@ REAL R(host__measure_tile)(const REAL *tile, int64_t ld, int64_t rows, int64_t c
                            REAL *column_sums)
 {
     REAL squares = 0;
-    R(add)
-    (&(struct R(tile)){.numbers = tile,
+    add(&(struct tile){.numbers = tile,
                        .ld = ld,
                        .rows = rows,
                        .columns = columns,
@@ -146,7 +142,7 @@ REAL R(host__measure_tile)(const REAL *tile, int64_t ld, int64_t rows, int64_t c
 
 /* ---- A whole matrix ---- */
 
-struct R(pass) {
+struct pass {
     const REAL *a;
     int64_t n, ld;
     REAL factor;
@@ -157,9 +153,9 @@ struct R(pass) {
 };
 
 /* A row of tiles: a few rows at a time, from end to end, as memory likes to be read. */
-static void R(pass_tiles)(void *context, int64_t index)
+static void pass_tiles(void *context, int64_t index)
 {
-    const struct R(pass) *pass = context;
+    const struct pass *pass = context;
     int64_t n = pass->n, first = index * TILE, rows = min_i64(TILE, n - first);
     REAL *sums = pass->lines + index * pass->line_ld;
     memset(sums, 0, (size_t)n * sizeof *sums);
@@ -181,7 +177,7 @@ static void R(pass_tiles)(void *context, int64_t index)
 }
 
 /* The largest number; not finite when one of them is not. */
-static REAL R(largest)(const REAL *numbers, int64_t n)
+static REAL largest_of(const REAL *numbers, int64_t n)
 {
     REAL largest = 0, excess = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -192,7 +188,7 @@ static REAL R(largest)(const REAL *numbers, int64_t n)
 }
 
 /* Adds the lines of sums up into the first. */
-static void R(gather)(const struct R(pass) * pass)
+static void gather(const struct pass *pass)
 {
     REAL *restrict sums = pass->lines;
     for (int64_t t = 1; t < tiles(pass->n); t++) {
@@ -202,7 +198,7 @@ static void R(gather)(const struct R(pass) * pass)
     }
 }
 
-static struct host_norm R(norm)(REAL sum, int shift)
+static struct host_norm norm_of(REAL sum, int shift)
 {
     struct host_norm norm = {.finite = isfinite(sum)};
     norm.fraction = norm.finite ? REAL_FREXP(sum, &norm.exponent) : 0;
@@ -211,7 +207,7 @@ static struct host_norm R(norm)(REAL sum, int shift)
 }
 
 /* Of sums, one of which may have overflowed. */
-static REAL R(smallest)(const REAL *sums, int64_t n)
+static REAL smallest_of(const REAL *sums, int64_t n)
 {
     REAL smallest = sums[0];
     for (int64_t i = 1; i < n; i++)
@@ -219,7 +215,7 @@ static REAL R(smallest)(const REAL *sums, int64_t n)
     return smallest;
 }
 
-static int64_t R(first_zero)(const REAL *sums, int64_t n)
+static int64_t first_zero(const REAL *sums, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         if (sums[i] == 0)
@@ -230,7 +226,7 @@ static int64_t R(first_zero)(const REAL *sums, int64_t n)
 
 /* From the sums of the rows. The others of a row are its sum less the diagonal's part, which errs
  * by no more than the sum itself does. */
-static void R(find_dominance)(const struct R(pass) * pass, struct host_identity *identity)
+static void find_dominance(const struct pass *pass, struct host_identity *identity)
 {
     identity->dominant = true;
     for (int64_t i = 0; i < pass->n; i++) {
@@ -246,20 +242,20 @@ struct host_identity R(host__identify)(struct host_team *team, const REAL *a, in
                                        REAL *lines, int64_t line_ld)
 {
     struct host_identity identity = {0};
-    struct R(pass) pass = {.a = a, .n = n, .ld = ld, .factor = 1, .lines = lines};
+    struct pass pass = {.a = a, .n = n, .ld = ld, .factor = 1, .lines = lines};
     pass.line_ld = line_ld;
     pass.rows = lines + tiles(n) * line_ld;
     int shift = 0;
     for (;; shift = REAL_DIG, pass.factor = REAL_LDEXP(1, -shift)) {
-        host_team_run(team, tiles(n), R(pass_tiles), &pass);
-        R(gather)(&pass);
+        host_team_run(team, tiles(n), pass_tiles, &pass);
+        gather(&pass);
         if (shift == 0) { /* or small numbers may have vanished */
-            identity.zero_column = R(first_zero)(lines, n);
-            identity.zero_row = R(first_zero)(pass.rows, n);
-            identity.min = fmin(R(smallest)(lines, n), R(smallest)(pass.rows, n));
+            identity.zero_column = first_zero(lines, n);
+            identity.zero_row = first_zero(pass.rows, n);
+            identity.min = fmin(smallest_of(lines, n), smallest_of(pass.rows, n));
         }
-        identity.norm_1 = R(norm)(R(largest)(lines, n), shift);
-        identity.norm_inf = R(norm)(R(largest)(pass.rows, n), shift);
+        identity.norm_1 = norm_of(largest_of(lines, n), shift);
+        identity.norm_inf = norm_of(largest_of(pass.rows, n), shift);
         identity.finite = identity.norm_1.finite && identity.norm_inf.finite;
         /* A sum alone may overflow: n <= 2^REAL_DIG. */
         if (identity.finite || shift > 0)
@@ -267,21 +263,21 @@ struct host_identity R(host__identify)(struct host_team *team, const REAL *a, in
     }
     if (!identity.finite)
         return identity;
-    R(find_dominance)(&pass, &identity);
+    find_dominance(&pass, &identity);
     return identity;
 }
 
 struct host_measure R(host__measure)(struct host_team *team, const REAL *a, int64_t n, int64_t ld,
                                      REAL factor, REAL *lines, int64_t line_ld)
 {
-    struct R(pass) pass = {.a = a, .n = n, .ld = ld, .factor = factor, .lines = lines};
+    struct pass pass = {.a = a, .n = n, .ld = ld, .factor = factor, .lines = lines};
     pass.line_ld = line_ld;
     pass.squares = lines + tiles(n) * line_ld;
-    host_team_run(team, tiles(n), R(pass_tiles), &pass);
-    R(gather)(&pass);
+    host_team_run(team, tiles(n), pass_tiles, &pass);
+    gather(&pass);
     double squares = 0;
     for (int64_t t = 0; t < tiles(n); t++)
         squares += (double)pass.squares[t];
-    return (struct host_measure){.norm_1 = (double)R(largest)(lines, n),
+    return (struct host_measure){.norm_1 = (double)largest_of(lines, n),
                                  .frobenius = sqrt(squares)};
 }

@@ -21,7 +21,7 @@
 
 #define HOST_IDENTIFY_TILE 256
 
-/* Of a matrix A (n x n). All but `finite` tell nothing when it is false. */
+/* Of a matrix A (n x n). Where `finite` is false nothing else holds. */
 struct host_identity {
     bool finite; /* no NaN, no infinity */
     struct host_norm norm_1, norm_inf;

@@ -21,9 +21,9 @@
 
 #include "gpu/host/base/by_precision.h"
 
-#define VECTORS (HOST_PANEL_BYTES / VECTOR_BYTES) /* of a panel's line */
+#define VECTORS (HOST_PANEL_BYTES / PANEL_VECTOR_BYTES) /* of a panel's line */
 #define DEPTH 256
-#define VECTOR_BYTES 64
+#define PANEL_VECTOR_BYTES 64
 #define ROWS HOST_PANEL_ROWS
 
 #if REAL_BITS == 32
@@ -32,13 +32,13 @@ typedef __m512 vector;
 typedef __m512d vector;
 #endif
 
-#define LANES (VECTOR_BYTES / (int64_t)sizeof(REAL))
+#define LANES (PANEL_VECTOR_BYTES / (int64_t)sizeof(REAL))
 #define COLUMNS (VECTORS * LANES)
 
 /* Columns first to end - 1 of from, `width` of them at a time; the width is known to the compiler.
  */
-HOST_INLINE void R(pack)(int64_t inner, int64_t n, const REAL *from, int64_t ld, int64_t first,
-                         int64_t end, int64_t width, REAL *to)
+HOST_INLINE void pack(int64_t inner, int64_t n, const REAL *from, int64_t ld, int64_t first,
+                      int64_t end, int64_t width, REAL *to)
 {
     for (int64_t j = first; j < end; j += width) {
         const int64_t columns = min_i64(width, n - j);
@@ -57,18 +57,18 @@ HOST_INLINE void R(pack)(int64_t inner, int64_t n, const REAL *from, int64_t ld,
 void R(host__pack_panels)(int64_t inner, int64_t n, const REAL *from, int64_t ld, int64_t first,
                           int64_t end, REAL *to)
 {
-    R(pack)(inner, n, from, ld, first, end, COLUMNS, to);
+    pack(inner, n, from, ld, first, end, COLUMNS, to);
 }
 
 void R(host__pack_groups)(int64_t inner, int64_t n, const REAL *from, int64_t ld, int64_t first,
                           int64_t end, REAL *to)
 {
-    R(pack)(inner, n, from, ld, first, end, ROWS, to);
+    pack(inner, n, from, ld, first, end, ROWS, to);
 }
 
 /* ROWS rows of a panel's columns of c. */
-HOST_AVX512 static void R(take_tile)(int64_t inner, const REAL *group, const REAL *panel, bool sets,
-                                     REAL *c, int64_t ldc)
+HOST_AVX512 static void take_tile(int64_t inner, const REAL *group, const REAL *panel, bool sets,
+                                  REAL *c, int64_t ldc)
 {
     vector sums[ROWS][VECTORS];
 #pragma GCC unroll 8
@@ -99,12 +99,11 @@ HOST_AVX512 static void R(take_tile)(int64_t inner, const REAL *group, const REA
 }
 
 /* The same at an edge of c. */
-HOST_AVX512 static void R(take_edge)(int64_t rows, int64_t columns, int64_t inner,
-                                     const REAL *group, const REAL *panel, bool sets, REAL *c,
-                                     int64_t ldc)
+HOST_AVX512 static void take_edge(int64_t rows, int64_t columns, int64_t inner, const REAL *group,
+                                  const REAL *panel, bool sets, REAL *c, int64_t ldc)
 {
     REAL whole[ROWS * COLUMNS];
-    R(take_tile)(inner, group, panel, true, whole, COLUMNS);
+    take_tile(inner, group, panel, true, whole, COLUMNS);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
             const REAL sum = whole[i * COLUMNS + j];
@@ -124,11 +123,10 @@ void R(host__subtract_panels)(int64_t rows, int64_t columns, int64_t inner, cons
                 const REAL *group = groups + i * inner + l * ROWS;
                 REAL *to = c + i * ldc + j;
                 if (rows - i >= ROWS && columns - j >= COLUMNS)
-                    R(take_tile)(depth, group, panel, sets, to, ldc);
+                    take_tile(depth, group, panel, sets, to, ldc);
                 else
-                    R(take_edge)
-                (min_i64(ROWS, rows - i), min_i64(COLUMNS, columns - j), depth, group, panel, sets,
-                 to, ldc);
+                    take_edge(min_i64(ROWS, rows - i), min_i64(COLUMNS, columns - j), depth, group,
+                              panel, sets, to, ldc);
             }
         }
     }

@@ -4,7 +4,7 @@
  * an eighth of the work where the factors are thin, and waits for memory. Here each factor is
  * packed once, in the order in which the innermost loop reads it.
  *
- * Threads: any. Cost: what is told below; nothing is allocated. Bits do not depend on alignment.
+ * Threads: any. Cost: see each function; nothing is allocated. Bits do not depend on alignment.
  */
 #ifndef GPU_HOST_LINALG_PANELS_H
 #define GPU_HOST_LINALG_PANELS_H

@@ -36,7 +36,7 @@ static int64_t block_of(int64_t n)
     return n < 1024 ? 24 : 56;
 }
 
-struct R(qr) {
+struct qr {
     int64_t n, ld;
     REAL *a, *taus;
     int64_t block;    /* columns of a panel */
@@ -46,47 +46,47 @@ struct R(qr) {
     REAL *squares[2]; /* S (block x block) of even and of odd panels */
 };
 
-static REAL *R(square)(const struct R(qr) * qr, int64_t at)
+static REAL *square_of(const struct qr *qr, int64_t at)
 {
     return qr->squares[at / qr->block % 2];
 }
 
 /* Factors the columns from `at` on, which have met all panels left of them. */
-static void R(factor_panel)(const struct R(qr) * qr, int64_t at)
+static void factor_panel(const struct qr *qr, int64_t at)
 {
     int64_t columns = min_i64(qr->block, qr->n - at);
-    REAL *square = R(square)(qr, at);
+    REAL *square = square_of(qr, at);
     R(host__qr_panel)(qr->n - at, columns, qr->a + at * (qr->ld + 1), qr->ld, square, qr->block);
     for (int64_t i = 0; i < columns; i++)
         qr->taus[at + i] = square[i * (qr->block + 1)];
 }
 
 /* Columns right of the panel at qr->at meet it: piece 0 the next panel's, others PIECE of them. */
-static void R(update_columns)(void *context, int64_t index)
+static void update_columns(void *context, int64_t index)
 {
-    const struct R(qr) *qr = context;
+    const struct qr *qr = context;
     int64_t at = qr->at, next = at + qr->block, block = qr->block, ld = qr->ld;
     int64_t first = index == 0 ? next : next + block + (index - 1) * PIECE;
     int64_t columns = min_i64(index == 0 ? block : PIECE, qr->n - first);
     R(host__qr_apply)
-    ('L', qr->n - at, columns, block, qr->a + at * (ld + 1), ld, R(square)(qr, at), block,
+    ('L', qr->n - at, columns, block, qr->a + at * (ld + 1), ld, square_of(qr, at), block,
      qr->a + first * ld + at, ld, qr->work + (first - next) * block);
     if (index == 0)
-        R(factor_panel)(qr, next);
+        factor_panel(qr, next);
 }
 
-static void R(factor)(struct host_team *team, struct R(qr) * qr)
+static void factor(struct host_team *team, struct qr *qr)
 {
     int64_t n = qr->n, block = qr->block;
-    R(factor_panel)(qr, 0);
+    factor_panel(qr, 0);
     for (qr->at = 0; qr->at + block < n; qr->at += block) {
         int64_t right = n - min_i64(qr->at + 2 * block, n);
-        host_team_run(team, 1 + pieces(right, PIECE), R(update_columns), qr);
+        host_team_run(team, 1 + pieces(right, PIECE), update_columns, qr);
     }
 }
 
 /* V of the panel at qr->at goes to its lines; zeros take its place. */
-static void R(move_panel)(const struct R(qr) * qr)
+static void move_panel(const struct qr *qr)
 {
     int64_t at = qr->at, ld = qr->ld, columns = min_i64(qr->block, qr->n - at);
     for (int64_t j = at; j < at + columns; j++) {
@@ -97,13 +97,13 @@ static void R(move_panel)(const struct R(qr) * qr)
 }
 
 /* Rows of X meet the panel at qr->at. */
-static void R(update_rows)(void *context, int64_t index)
+static void update_rows(void *context, int64_t index)
 {
-    const struct R(qr) *qr = context;
+    const struct qr *qr = context;
     int64_t n = qr->n, at = qr->at, ld = qr->ld, columns = min_i64(qr->block, n - at);
     int64_t first = index * PIECE, rows = min_i64(PIECE, n - first);
     R(host__qr_apply)
-    ('R', rows, n - at, columns, qr->v + at, ld, R(square)(qr, at), qr->block,
+    ('R', rows, n - at, columns, qr->v + at, ld, square_of(qr, at), qr->block,
      qr->a + at * ld + first, ld, qr->work + first * qr->block);
 }
 
@@ -112,20 +112,20 @@ bool R(host__qr_invert)(struct host_team *team, int64_t n, REAL *a, int64_t ld, 
 {
     assert(n >= HOST_QR_ORDER_MIN);
     int64_t block = block_of(n);
-    struct R(qr) qr = {.n = n, .ld = ld, .a = a, .taus = taus, .block = block, .v = lines};
+    struct qr qr = {.n = n, .ld = ld, .a = a, .taus = taus, .block = block, .v = lines};
     qr.work = lines + block * ld;
     qr.squares[0] = qr.work + block * ld;
     qr.squares[1] = qr.squares[0] + block * block;
     assert(qr.squares[1] + block * block <= lines + host__lines(n) * ld);
-    R(factor)(team, &qr);
+    factor(team, &qr);
     if (R(host__large_trtri)(team, 'U', n, a, ld, lines))
         return false;
     for (qr.at = (n - 1) / block * block; qr.at >= 0; qr.at -= block) {
         int64_t columns = min_i64(block, n - qr.at);
-        R(move_panel)(&qr);
+        move_panel(&qr);
         R(host__qr_square)
-        (n - qr.at, columns, qr.v + qr.at, ld, taus + qr.at, R(square)(&qr, qr.at), block);
-        host_team_run(team, pieces(n, PIECE), R(update_rows), &qr);
+        (n - qr.at, columns, qr.v + qr.at, ld, taus + qr.at, square_of(&qr, qr.at), block);
+        host_team_run(team, pieces(n, PIECE), update_rows, &qr);
     }
     return true;
 }

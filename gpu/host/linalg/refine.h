@@ -1,6 +1,6 @@
-/* gpu/host/linalg/refine.h: what is done about an inverse that failed its trial, or an elimination
- * that broke down: element growth under partial pivoting has spoilt it (Wilkinson's, Wright's and
- * Foster's matrices do it), though the matrix itself may be well conditioned.
+/* gpu/host/linalg/refine.h: what is done about an inverse that failed its residual check, or an
+ * elimination that broke down: element growth under partial pivoting has spoilt it (Wilkinson's,
+ * Wright's and Foster's matrices do it), though the matrix itself may be well conditioned.
  *
  * The residual I - X A is measured. Newton's step X + (I - X A) X repairs an inverse that still has
  * some digits; another one is made anew: with complete pivoting, where elements hardly grow, or

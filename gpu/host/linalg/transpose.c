@@ -95,7 +95,7 @@ HOST_AVX512 static inline __m512i indexes(const int *from)
 #define PART (HOST_TRANSPOSE_ROWS / WIDTH) /* lines of a row of the result that are a share */
 
 /* What host__transpose_rows is given. */
-struct R(tile) {
+struct tile {
     const REAL *from; /* rows x columns */
     int64_t from_ld, rows, columns;
     int64_t first, end; /* the rows that are the share at hand */
@@ -106,12 +106,12 @@ struct R(tile) {
 };
 
 /* How rows of a block change places in each round, as pick has it. */
-struct R(rounds) {
+struct rounds {
     __m512i near[ROUNDS], far[ROUNDS];
 };
 
 /* Where the lines of the cache begin in WIDTH rows of the result, and in the next WIDTH. */
-struct R(skew) {
+struct skew {
     int64_t skews[WIDTH];  /* where in its line a row begins */
     __m512i turns[WIDTH];  /* as turn has it: numbers move so far towards the end of a line */
     uint16_t masks[WIDTH]; /* of row k of a block: a bit for a column whose line has a number of
@@ -119,7 +119,7 @@ struct R(skew) {
 };
 
 /* What rows i (near) and i + half (far) of a block become. */
-HOST_AVX512 HOST_INLINE void R(choose)(int half, __m512i *near, __m512i *far)
+HOST_AVX512 HOST_INLINE void choose(int half, __m512i *near, __m512i *far)
 {
     int near_numbers[WIDTH], far_numbers[WIDTH];
     for (int k = 0; k < WIDTH; k++) {
@@ -130,18 +130,18 @@ HOST_AVX512 HOST_INLINE void R(choose)(int half, __m512i *near, __m512i *far)
     *far = indexes(far_numbers);
 }
 
-HOST_AVX512 HOST_INLINE struct R(rounds) R(rounds)(void)
+HOST_AVX512 HOST_INLINE struct rounds make_rounds(void)
 {
-    struct R(rounds) rounds = {0};
+    struct rounds rounds = {0};
 #pragma GCC unroll 4
     for (int round = 0; round < ROUNDS; round++)
-        R(choose)(1 << round, rounds.near + round, rounds.far + round);
+        choose(1 << round, rounds.near + round, rounds.far + round);
     return rounds;
 }
 
-HOST_AVX512 HOST_INLINE struct R(skew) R(skew)(const struct R(tile) * tile)
+HOST_AVX512 HOST_INLINE struct skew skew_of(const struct tile *tile)
 {
-    struct R(skew) skew;
+    struct skew skew;
     int64_t first = (int64_t)((uintptr_t)tile->to / sizeof(REAL) % WIDTH);
     for (int k = 0; k < WIDTH; k++) {
         int numbers[WIDTH];
@@ -159,8 +159,7 @@ HOST_AVX512 HOST_INLINE struct R(skew) R(skew)(const struct R(tile) * tile)
 }
 
 /* The loops are unrolled for good, or the block leaves the registers. */
-HOST_AVX512 HOST_INLINE void R(transpose_block)(vector block[WIDTH],
-                                                const struct R(rounds) * rounds)
+HOST_AVX512 HOST_INLINE void transpose_block(vector block[WIDTH], const struct rounds *rounds)
 {
 #pragma GCC unroll 4
     for (int round = 0; round < ROUNDS; round++) {
@@ -178,13 +177,13 @@ HOST_AVX512 HOST_INLINE void R(transpose_block)(vector block[WIDTH],
 
 /* Fetches line k of WIDTH, a block's part of the rows of the result from `ahead` on. There may be
  * fewer rows: nothing is read where they would be. */
-HOST_INLINE void R(fetch)(const struct R(tile) * tile, const REAL *ahead, int k)
+HOST_INLINE void fetch(const struct tile *tile, const REAL *ahead, int k)
 {
     if (tile->writes == HOST_WRITES_FETCHED)
         __builtin_prefetch(ahead + k / PART * tile->to_ld + k % PART * WIDTH, 0, 2);
 }
 
-HOST_AVX512 HOST_INLINE void R(write)(const struct R(tile) * tile, REAL *to, vector line)
+HOST_AVX512 HOST_INLINE void write(const struct tile *tile, REAL *to, vector line)
 {
     if (tile->writes == HOST_WRITES_PAST)
         REAL_AVX512(stream)(to, line);
@@ -193,19 +192,18 @@ HOST_AVX512 HOST_INLINE void R(write)(const struct R(tile) * tile, REAL *to, vec
 }
 
 /* A whole block, from row i and column j on. */
-HOST_AVX512 HOST_INLINE void R(move_block)(const struct R(tile) * tile,
-                                           const struct R(rounds) * rounds, int64_t i, int64_t j,
-                                           const REAL *ahead)
+HOST_AVX512 HOST_INLINE void move_block(const struct tile *tile, const struct rounds *rounds,
+                                        int64_t i, int64_t j, const REAL *ahead)
 {
     const REAL *from = tile->from + i * tile->from_ld + j;
     REAL *to = tile->to + j * tile->to_ld + i;
     vector block[WIDTH];
     for (int k = 0; k < WIDTH; k++)
         block[k] = load(from + k * tile->from_ld, tile->factor);
-    R(transpose_block)(block, rounds);
+    transpose_block(block, rounds);
     for (int k = 0; k < WIDTH; k++) {
-        R(fetch)(tile, ahead, k);
-        R(write)(tile, to + k * tile->to_ld, block[k]);
+        fetch(tile, ahead, k);
+        write(tile, to + k * tile->to_ld, block[k]);
     }
 }
 
@@ -213,10 +211,9 @@ HOST_AVX512 HOST_INLINE void R(move_block)(const struct R(tile) * tile,
  * Row m of the block takes of each column the number of row i + m, where that is in the line, and
  * else of row i + m - WIDTH, which then is. The rounds leave each line in one row, turned by its
  * skew. */
-HOST_AVX512 HOST_INLINE void R(move_skewed)(const struct R(tile) * tile,
-                                            const struct R(rounds) * rounds,
-                                            const struct R(skew) * skew, int64_t i, int64_t j,
-                                            const REAL *ahead)
+HOST_AVX512 HOST_INLINE void move_skewed(const struct tile *tile, const struct rounds *rounds,
+                                         const struct skew *skew, int64_t i, int64_t j,
+                                         const REAL *ahead)
 {
     const REAL *from = tile->from + i * tile->from_ld + j;
     const REAL *above = from - WIDTH * tile->from_ld;
@@ -225,15 +222,15 @@ HOST_AVX512 HOST_INLINE void R(move_skewed)(const struct R(tile) * tile,
     for (int k = 0; k < WIDTH; k++)
         block[k] = load_either(above + k * tile->from_ld, from + k * tile->from_ld, skew->masks[k],
                                tile->factor);
-    R(transpose_block)(block, rounds);
+    transpose_block(block, rounds);
     for (int k = 0; k < WIDTH; k++) {
-        R(fetch)(tile, ahead, k);
-        R(write)(tile, to + k * tile->to_ld - skew->skews[k], turn(block[k], skew->turns[k]));
+        fetch(tile, ahead, k);
+        write(tile, to + k * tile->to_ld - skew->skews[k], turn(block[k], skew->turns[k]));
     }
 }
 
 /* The bits of the numbers from first to end - 1 of WIDTH. */
-HOST_INLINE uint16_t R(bits)(int64_t first, int64_t end)
+HOST_INLINE uint16_t bits(int64_t first, int64_t end)
 {
     first = first < 0 ? 0 : first;
     end = end > WIDTH ? WIDTH : end;
@@ -241,12 +238,11 @@ HOST_INLINE uint16_t R(bits)(int64_t first, int64_t end)
 }
 
 /* The same where some of the rows, above or here, or of the columns are not there. */
-HOST_AVX512 static void R(move_part)(const struct R(tile) * tile, const struct R(rounds) * rounds,
-                                     const struct R(skew) * skew, int64_t i, int64_t j,
-                                     const REAL *ahead)
+HOST_AVX512 static void move_part(const struct tile *tile, const struct rounds *rounds,
+                                  const struct skew *skew, int64_t i, int64_t j, const REAL *ahead)
 {
     const REAL *from = tile->from + j;
-    uint16_t columns = R(bits)(0, tile->columns - j);
+    uint16_t columns = bits(0, tile->columns - j);
     vector block[WIDTH];
 #pragma GCC unroll 16
     for (int k = 0; k < WIDTH; k++) {
@@ -256,12 +252,12 @@ HOST_AVX512 static void R(move_part)(const struct R(tile) * tile, const struct R
         block[k] = load_some(from + (other ? above * tile->from_ld : 0), other,
                              from + (mask ? row * tile->from_ld : 0), mask, tile->factor);
     }
-    R(transpose_block)(block, rounds);
+    transpose_block(block, rounds);
 #pragma GCC unroll 16
     for (int k = 0; k < WIDTH; k++) {
         int64_t first = i - skew->skews[k];
-        R(fetch)(tile, ahead, k);
-        uint16_t mask = j + k < tile->columns ? R(bits)(-first, tile->rows - first) : 0;
+        fetch(tile, ahead, k);
+        uint16_t mask = j + k < tile->columns ? bits(-first, tile->rows - first) : 0;
         if (mask)
             store_some(tile->to + (j + k) * tile->to_ld + first, mask,
                        turn(block[k], skew->turns[k]));
@@ -271,63 +267,63 @@ HOST_AVX512 static void R(move_part)(const struct R(tile) * tile, const struct R
 /* Blocks are moved from row to row in strips of AHEAD columns: so the lines of `from` are read one
  * behind the other. Those of the result are not written so: they are fetched while the strip before
  * is moved, or the last strip of the share before. Past the caches there is one strip. */
-HOST_INLINE const REAL *R(ahead)(const struct R(tile) * tile, int64_t end)
+HOST_INLINE const REAL *ahead_of(const struct tile *tile, int64_t end)
 {
     return end < tile->columns ? tile->to + end * tile->to_ld + tile->first : tile->to + tile->end;
 }
 
-HOST_INLINE int64_t R(strip_end)(const struct R(tile) * tile, int64_t first)
+HOST_INLINE int64_t strip_end(const struct tile *tile, int64_t first)
 {
     bool last = tile->writes == HOST_WRITES_PAST || tile->columns - first < AHEAD;
     return last ? tile->columns : first + AHEAD;
 }
 
-HOST_AVX512 HOST_INLINE void R(move_blocks)(const struct R(tile) * tile)
+HOST_AVX512 HOST_INLINE void move_blocks(const struct tile *tile)
 {
-    struct R(rounds) rounds = R(rounds)();
+    struct rounds rounds = make_rounds();
     for (int64_t first = 0, end; first < tile->columns; first = end) {
-        end = R(strip_end)(tile, first);
-        const REAL *ahead = R(ahead)(tile, end);
+        end = strip_end(tile, first);
+        const REAL *ahead = ahead_of(tile, end);
         for (int64_t i = tile->first; i < tile->end; i += WIDTH) {
             for (int64_t j = first; j < end; j += WIDTH, ahead += WIDTH / PART * tile->to_ld)
-                R(move_block)(tile, &rounds, i, j, ahead);
+                move_block(tile, &rounds, i, j, ahead);
         }
     }
 }
 
 /* Near: lines of the result are completed one behind the other. */
-HOST_AVX512 HOST_INLINE void R(move_near_blocks)(const struct R(tile) * tile)
+HOST_AVX512 HOST_INLINE void move_near_blocks(const struct tile *tile)
 {
-    struct R(rounds) rounds = R(rounds)();
+    struct rounds rounds = make_rounds();
     for (int64_t j = 0; j < tile->columns; j += WIDTH) {
         for (int64_t i = tile->first; i < tile->end; i += WIDTH)
-            R(move_block)(tile, &rounds, i, j, tile->to);
+            move_block(tile, &rounds, i, j, tile->to);
     }
 }
 
 /* A share leaves its last numbers to the next share, which ends those lines. */
-HOST_AVX512 HOST_INLINE void R(move_lines)(const struct R(tile) * tile)
+HOST_AVX512 HOST_INLINE void move_lines(const struct tile *tile)
 {
-    struct R(rounds) rounds = R(rounds)();
-    struct R(skew) skew = R(skew)(tile);
+    struct rounds rounds = make_rounds();
+    struct skew skew = skew_of(tile);
     int64_t last = tile->end < tile->rows ? tile->end : tile->rows + WIDTH - 1;
     for (int64_t first = 0, end; first < tile->columns; first = end) {
-        end = R(strip_end)(tile, first);
-        const REAL *ahead = R(ahead)(tile, end);
+        end = strip_end(tile, first);
+        const REAL *ahead = ahead_of(tile, end);
         for (int64_t i = tile->first; i < last; i += WIDTH) {
             bool whole = i >= WIDTH && i + WIDTH <= tile->rows;
             for (int64_t j = first; j < end; j += WIDTH, ahead += WIDTH / PART * tile->to_ld) {
                 if (whole && j + WIDTH <= tile->columns)
-                    R(move_skewed)(tile, &rounds, &skew, i, j, ahead);
+                    move_skewed(tile, &rounds, &skew, i, j, ahead);
                 else
-                    R(move_part)(tile, &rounds, &skew, i, j, ahead);
+                    move_part(tile, &rounds, &skew, i, j, ahead);
             }
         }
     }
 }
 
 /* Columns of the result get `count` numbers each, from row i on. */
-HOST_INLINE void R(move_strip)(const struct R(tile) * tile, int64_t i, int64_t count)
+HOST_INLINE void move_strip(const struct tile *tile, int64_t i, int64_t count)
 {
     const REAL *restrict from = tile->from + i * tile->from_ld;
     REAL *restrict to = tile->to + i;
@@ -338,63 +334,63 @@ HOST_INLINE void R(move_strip)(const struct R(tile) * tile, int64_t i, int64_t c
 }
 
 /* Lines of the result are complete before they leave the first cache. */
-static void R(move_strips)(const struct R(tile) * tile)
+static void move_strips(const struct tile *tile)
 {
-    struct R(tile) part = *tile;
+    struct tile part = *tile;
     for (int64_t left = tile->columns; left > 0; left -= STRIP_COLUMNS) {
         part.columns = left < STRIP_COLUMNS ? left : STRIP_COLUMNS;
         int64_t i = tile->first;
         for (; i + STRIP <= tile->end; i += STRIP)
-            R(move_strip)(&part, i, STRIP);
-        R(move_strip)(&part, i, tile->end - i);
+            move_strip(&part, i, STRIP);
+        move_strip(&part, i, tile->end - i);
         part.from += STRIP_COLUMNS;
         part.to += STRIP_COLUMNS * tile->to_ld;
     }
 }
 
 /* Blocks, and what is left below them and right of them. */
-HOST_AVX512 HOST_INLINE void R(move_whole)(const struct R(tile) * tile)
+HOST_AVX512 HOST_INLINE void move_whole(const struct tile *tile)
 {
-    struct R(tile) blocks = *tile, below = *tile, right = *tile;
+    struct tile blocks = *tile, below = *tile, right = *tile;
     blocks.end = below.first = tile->end / WIDTH * WIDTH;
     blocks.columns = below.columns = tile->columns / WIDTH * WIDTH;
     right.from += blocks.columns;
     right.to += blocks.columns * tile->to_ld;
     right.columns -= blocks.columns;
     if (tile->writes == HOST_WRITES_NEAR)
-        R(move_near_blocks)(&blocks);
+        move_near_blocks(&blocks);
     else
-        R(move_blocks)(&blocks);
-    R(move_strips)(&below);
-    R(move_strips)(&right);
+        move_blocks(&blocks);
+    move_strips(&below);
+    move_strips(&right);
 }
 
 /* writes is known to the compiler. */
-HOST_AVX512 HOST_INLINE void R(move)(struct R(tile) tile, enum host_writes writes)
+HOST_AVX512 HOST_INLINE void move(struct tile tile, enum host_writes writes)
 {
     bool aligned = ((uintptr_t)tile.to | (uintptr_t)tile.to_ld * sizeof(REAL)) % 64 == 0;
     tile.writes = writes;
     if (aligned || writes == HOST_WRITES_NEAR)
-        R(move_whole)(&tile);
+        move_whole(&tile);
     else
-        R(move_lines)(&tile);
+        move_lines(&tile);
     if (writes == HOST_WRITES_PAST)
         _mm_sfence(); /* stores past the caches are in no order with others */
 }
 
-HOST_AVX512 static void R(move_near)(const struct R(tile) * tile)
+HOST_AVX512 static void move_near(const struct tile *tile)
 {
-    R(move)(*tile, HOST_WRITES_NEAR);
+    move(*tile, HOST_WRITES_NEAR);
 }
 
-HOST_AVX512 static void R(move_fetched)(const struct R(tile) * tile)
+HOST_AVX512 static void move_fetched(const struct tile *tile)
 {
-    R(move)(*tile, HOST_WRITES_FETCHED);
+    move(*tile, HOST_WRITES_FETCHED);
 }
 
-HOST_AVX512 static void R(move_past)(const struct R(tile) * tile)
+HOST_AVX512 static void move_past(const struct tile *tile)
 {
-    R(move)(*tile, HOST_WRITES_PAST);
+    move(*tile, HOST_WRITES_PAST);
 }
 
 void R(host__transpose_rows)(const REAL *from, int64_t from_ld, int64_t rows, int64_t columns,
@@ -402,22 +398,22 @@ void R(host__transpose_rows)(const REAL *from, int64_t from_ld, int64_t rows, in
                              int64_t first)
 {
     int64_t left = rows - first;
-    const struct R(tile)
-        tile = {.from = from,
-                .from_ld = from_ld,
-                .rows = rows,
-                .columns = columns,
-                .first = first,
-                .end = left < HOST_TRANSPOSE_ROWS ? rows : first + HOST_TRANSPOSE_ROWS,
-                .to = to,
-                .to_ld = to_ld,
-                .factor = factor};
+    const struct tile tile = {.from = from,
+                              .from_ld = from_ld,
+                              .rows = rows,
+                              .columns = columns,
+                              .first = first,
+                              .end =
+                                  left < HOST_TRANSPOSE_ROWS ? rows : first + HOST_TRANSPOSE_ROWS,
+                              .to = to,
+                              .to_ld = to_ld,
+                              .factor = factor};
     if (!__builtin_cpu_supports("avx512f"))
-        R(move_strips)(&tile);
+        move_strips(&tile);
     else if (writes == HOST_WRITES_NEAR)
-        R(move_near)(&tile);
+        move_near(&tile);
     else if (writes == HOST_WRITES_FETCHED)
-        R(move_fetched)(&tile);
+        move_fetched(&tile);
     else
-        R(move_past)(&tile);
+        move_past(&tile);
 }

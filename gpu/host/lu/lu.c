@@ -38,16 +38,16 @@ static int group(int64_t n, int64_t m)
     return R(host__small_group)(n);
 }
 
-struct R(growth) {
+struct growth {
     const struct R(host_work) * work;
     int64_t n;
 };
 
 /* The largest magnitude in GROWTH_COLUMNS columns of U, NaN when one is not finite, goes to
  * lines[index]. */
-static void R(measure_columns)(void *context, int64_t index)
+static void measure_columns(void *context, int64_t index)
 {
-    const struct R(growth) *growth = context;
+    const struct growth *growth = context;
     const struct R(host_work) *work = growth->work;
     int64_t first = index * GROWTH_COLUMNS, end = first + GROWTH_COLUMNS;
     REAL largest = 0, excess = 0; /* excess: 0 while all is finite, NaN afterwards */
@@ -63,76 +63,75 @@ static void R(measure_columns)(void *context, int64_t index)
 }
 
 /* Has an entry of U (column-major, after getrf) grown far beyond |A|? */
-static bool R(has_grown)(const struct R(host_work) * work, int64_t n, int scaling,
-                         struct host_norm norm)
+static bool has_grown(const struct R(host_work) * work, int64_t n, int scaling,
+                      struct host_norm norm)
 {
-    struct R(growth) growth = {.work = work, .n = n};
+    struct growth growth = {.work = work, .n = n};
     int64_t count = (n + GROWTH_COLUMNS - 1) / GROWTH_COLUMNS;
     double bound = ldexp(HOST_GROWTH_MAX * norm.fraction, norm.exponent + scaling);
     bool grown = false;
-    host_team_run(work->team, count, R(measure_columns), &growth);
+    host_team_run(work->team, count, measure_columns, &growth);
     for (int64_t k = 0; k < count; k++)
         grown = grown || !((double)work->lines[k] <= bound);
     return grown;
 }
 
 /* What getrf and getri made of a matrix. */
-struct R(outcome) {
+struct outcome {
     int64_t info; /* as getrf has it; 0: the inverse is in work->a, column-major */
     bool grown;   /* has_grown, before getri */
 };
 
-static struct R(outcome)
-    R(invert)(const struct host_matrix *matrix, const struct R(host_work) * work, int scaling,
-              struct host_norm norm)
+static struct outcome invert(const struct host_matrix *matrix, const struct R(host_work) * work,
+                             int scaling, struct host_norm norm)
 {
     int64_t n = matrix->n;
     R(host__transpose)
     (work->team, matrix->inputs[0], n, work->a, work->ld, n, REAL_LDEXP(1, scaling));
-    struct R(outcome)
-        outcome = {.info = R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots)};
-    outcome.grown = R(has_grown)(work, n, scaling, norm);
+    struct outcome outcome = {
+        .info = R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots)};
+    outcome.grown = has_grown(work, n, scaling, norm);
     if (outcome.info == 0)
         R(host__large_getri)(work->team, n, work->a, work->ld, work->pivots, work->lines);
     return outcome;
 }
 
 /* Is there an inverse, and nothing in it that overflowed? */
-static bool R(is_whole)(const struct R(host_work) * work, int64_t n, struct R(outcome) outcome)
+static bool is_whole(const struct R(host_work) * work, int64_t n, struct outcome outcome)
 {
     return outcome.info == 0 && R(host__norm)(work->team, work->a, n, work->ld, work->lines).finite;
 }
 
 /* The inverse of 2^scaling A, which work->a now holds. */
-struct R(made) {
+struct made {
     int64_t info; /* not 0: there is none */
     enum host_order order;
     int scaling;
     enum host_trust trust;
 };
 
-static struct R(made) R(make)(const struct host_matrix *matrix, const struct R(host_work) * work,
-                              struct host_norm norm)
+static struct made make(const struct host_matrix *matrix, const struct R(host_work) * work,
+                        struct host_norm norm)
 {
     int scaling = R(host__scaling)(norm);
-    struct R(outcome) outcome = R(invert)(matrix, work, scaling, norm);
-    if (scaling < 0 && !R(is_whole)(work, matrix->n, outcome)) {
+    struct outcome outcome = invert(matrix, work, scaling, norm);
+    if (scaling < 0 && !is_whole(work, matrix->n, outcome)) {
         /* Scaled down, a small pivot may have vanished, or have no reciprocal any more. */
         scaling = 0;
-        outcome = R(invert)(matrix, work, scaling, norm);
+        outcome = invert(matrix, work, scaling, norm);
     }
     if (outcome.info && outcome.grown && R(host__invert_anew)(matrix, work, scaling, norm))
-        return (struct R(made)){.order = HOST_ROW_MAJOR, .scaling = scaling, .trust = HOST_TRY};
-    return (struct R(made)){.info = outcome.info,
-                            .order = HOST_COLUMN_MAJOR,
-                            .scaling = scaling,
-                            .trust = outcome.grown ? HOST_DOUBT : HOST_TRY};
+        return (struct made){.order = HOST_ROW_MAJOR, .scaling = scaling, .trust = HOST_CHECK};
+    return (struct made){.info = outcome.info,
+                         .order = HOST_COLUMN_MAJOR,
+                         .scaling = scaling,
+                         .trust = outcome.grown ? HOST_UNVERIFIED : HOST_CHECK};
 }
 
-static void R(by_lapack)(const struct host_matrix *matrix, struct host_norm norm)
+static void by_lapack(const struct host_matrix *matrix, struct host_norm norm)
 {
     struct R(host_work) work = R(host__work)(matrix);
-    struct R(made) made = R(make)(matrix, &work, norm);
+    struct made made = make(matrix, &work, norm);
     if (made.info) {
         R(host__refuse)(matrix, made.info, METHOD_ALGORITHM_LU);
         return;
@@ -140,7 +139,7 @@ static void R(by_lapack)(const struct host_matrix *matrix, struct host_norm norm
     struct host_answered answered = R(host__answer)(matrix, &work, made.order, made.scaling, norm,
                                                     METHOD_ALGORITHM_LU, made.trust);
     if (answered.lost) {
-        made = R(make)(matrix, &work, norm);
+        made = make(matrix, &work, norm);
         R(host__answer)
         (matrix, &work, made.order, made.scaling, norm, METHOD_ALGORITHM_LU, HOST_TRUST);
     }
@@ -152,7 +151,7 @@ void R(host__lu_alone)(const struct host_matrix *matrix)
     struct host_norm norm =
         R(host__norm)(work.team, matrix->inputs[0], matrix->n, matrix->n, work.lines);
     if (norm.finite)
-        R(by_lapack)(matrix, norm);
+        by_lapack(matrix, norm);
     else
         R(host__refuse)(matrix, -1, METHOD_ALGORITHM_LU);
 }
@@ -162,10 +161,10 @@ void R(host__lu)(const struct host_matrix *matrix, struct host_norm norm)
     if (matrix->n <= HOST_SMALL_ORDER_MAX)
         R(host__small_lu)(matrix, 1, NULL, 0);
     else
-        R(by_lapack)(matrix, norm);
+        by_lapack(matrix, norm);
 }
 
-static void R(run)(const struct host_matrix *matrix)
+static void run(const struct host_matrix *matrix)
 {
     if (matrix->n <= HOST_SMALL_ORDER_MAX)
         R(host__small_lu)(matrix, 1, NULL, 0);
@@ -175,7 +174,7 @@ static void R(run)(const struct host_matrix *matrix)
 
 const struct host_method R(host_method_lu) = {
     .name = "lu",
-    .run = R(run),
+    .run = run,
     .run_group = R(host__small_lu),
     .group = group,
     .group_matrix_ns = R(host__small_matrix_ns),

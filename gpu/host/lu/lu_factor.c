@@ -34,7 +34,7 @@ static const char *kernel(int64_t n)
 }
 
 /* Is the reciprocal of a pivot other than zero not a normal number, or a pivot lost by such? */
-static bool R(has_extreme_pivot)(const struct R(host_work) * work, int64_t n)
+static bool has_extreme_pivot(const struct R(host_work) * work, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         REAL pivot = REAL_FABS(work->a[i * (work->ld + 1)]);
@@ -46,7 +46,7 @@ static bool R(has_extreme_pivot)(const struct R(host_work) * work, int64_t n)
 
 /* Columns times powers of two, which are noted, so that most pivots become normal numbers. Which
  * rows are chosen, and L, do not depend on them. Column-major. */
-static void R(shift_columns)(const struct R(host_work) * work, int64_t n, int32_t *shifts)
+static void shift_columns(const struct R(host_work) * work, int64_t n, int32_t *shifts)
 {
     for (int64_t j = 0; j < n; j++) {
         REAL *column = work->a + j * work->ld, largest = 0;
@@ -64,7 +64,7 @@ static void R(shift_columns)(const struct R(host_work) * work, int64_t n, int32_
 }
 
 /* U as it is without them. false: a pivot has vanished. */
-static bool R(shift_back)(const struct R(host_work) * work, int64_t n, const int32_t *shifts)
+static bool shift_back(const struct R(host_work) * work, int64_t n, const int32_t *shifts)
 {
     bool whole = true;
     for (int64_t j = 0; j < n; j++) {
@@ -77,8 +77,7 @@ static bool R(shift_back)(const struct R(host_work) * work, int64_t n, const int
     return whole;
 }
 
-static void R(exchange_rows)(const struct R(host_work) * work, int64_t n, int64_t one,
-                             int64_t other)
+static void exchange_rows(const struct R(host_work) * work, int64_t n, int64_t one, int64_t other)
 {
     for (int64_t j = 0; j < n && one != other; j++) {
         REAL old = work->a[j * work->ld + one];
@@ -88,7 +87,7 @@ static void R(exchange_rows)(const struct R(host_work) * work, int64_t n, int64_
 }
 
 /* The rest of the matrix loses column k of L times row k of U. */
-static void R(eliminate)(const struct R(host_work) * work, int64_t n, int64_t k)
+static void eliminate(const struct R(host_work) * work, int64_t n, int64_t k)
 {
     REAL *restrict lower = work->a + k * work->ld, pivot = lower[k];
     for (int64_t i = k + 1; i < n; i++)
@@ -101,7 +100,7 @@ static void R(eliminate)(const struct R(host_work) * work, int64_t n, int64_t k)
 }
 
 /* getrf with divisions, on a column-major matrix. Returns INFO. */
-static int64_t R(factor_plainly)(const struct R(host_work) * work, int64_t n)
+static int64_t factor_plainly(const struct R(host_work) * work, int64_t n)
 {
     int64_t info = 0;
     for (int64_t k = 0; k < n; k++) {
@@ -115,26 +114,26 @@ static int64_t R(factor_plainly)(const struct R(host_work) * work, int64_t n)
             info = info ? info : k + 1;
             continue;
         }
-        R(exchange_rows)(work, n, k, best);
-        R(eliminate)(work, n, k);
+        exchange_rows(work, n, k, best);
+        eliminate(work, n, k);
     }
     return info;
 }
 
 /* What has extreme pivots. Returns INFO. */
-static int64_t R(factor_again)(const struct R(host_work) * work, const REAL *a, int64_t n)
+static int64_t factor_again(const struct R(host_work) * work, const REAL *a, int64_t n)
 {
     int32_t *shifts = work->pivots + n;
     R(host__transpose)(work->team, a, n, work->a, work->ld, n, 1);
-    R(shift_columns)(work, n, shifts);
+    shift_columns(work, n, shifts);
     int64_t info = R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots);
-    if (!R(has_extreme_pivot)(work, n) && R(shift_back)(work, n, shifts))
+    if (!has_extreme_pivot(work, n) && shift_back(work, n, shifts))
         return info;
     R(host__transpose)(work->team, a, n, work->a, work->ld, n, 1);
-    return R(factor_plainly)(work, n);
+    return factor_plainly(work, n);
 }
 
-static void R(run)(const struct host_matrix *matrix)
+static void run(const struct host_matrix *matrix)
 {
     int64_t n = matrix->n, info = -1;
     REAL *lu = matrix->outputs[FACTOR_LU];
@@ -143,8 +142,8 @@ static void R(run)(const struct host_matrix *matrix)
     if (R(host__norm)(work.team, matrix->inputs[0], n, n, work.lines).finite) {
         R(host__transpose)(work.team, matrix->inputs[0], n, work.a, work.ld, n, 1);
         info = R(host__large_getrf)(work.team, n, work.a, work.ld, work.pivots);
-        if (R(has_extreme_pivot)(&work, n))
-            info = R(factor_again)(&work, matrix->inputs[0], n);
+        if (has_extreme_pivot(&work, n))
+            info = factor_again(&work, matrix->inputs[0], n);
         if (lu)
             R(host__transpose)(work.team, work.a, work.ld, lu, n, n, 1);
     } else {
@@ -160,7 +159,7 @@ static void R(run)(const struct host_matrix *matrix)
 
 const struct host_method R(host_method_lu_factor) = {
     .name = "lu_factor",
-    .run = R(run),
+    .run = run,
     .scratch_bytes = R(host__dense_scratch_bytes),
     .kernel = kernel,
 };

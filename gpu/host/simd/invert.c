@@ -27,7 +27,7 @@ static const REAL probe[HOST_SMALL_ORDER_MAX] = {1, -1, -1, 1, 1,  1,  -1, 1,  -
                                                  1, -1, 1,  1, 1,  -1, 1,  -1, -1, 1};
 
 /* A group's work. Masks are all ones or zero in every lane. */
-struct R(work) {
+struct work {
     int64_t n, ld;
     V *a;                      /* n x ld */
     V *rows[2];                /* n each: pivot rows; scratch at other times */
@@ -41,13 +41,13 @@ struct R(work) {
     BITS good;
 };
 
-HOST_INLINE struct R(work) R(carve)(int64_t n, void *scratch)
+HOST_INLINE struct work carve(int64_t n, void *scratch)
 {
     /* An odd number of vectors: the numbers of a column do not meet in a few sets of the cache. */
     int64_t ld = n | 1;
     V *a = scratch, *lines = a + n * ld;
     BITS *masks = (BITS *)(lines + 7 * n);
-    return (struct R(work)){
+    return (struct work){
         .n = n,
         .ld = ld,
         .a = a,
@@ -64,15 +64,15 @@ HOST_INLINE struct R(work) R(carve)(int64_t n, void *scratch)
 
 /* ---- Before ---- */
 
-HOST_INLINE void R(load)(const struct R(work) * work, const REAL *const *a)
+HOST_INLINE void load(const struct work *work, const REAL *const *a)
 {
     int64_t n = work->n;
     for (int64_t i = 0; i < n; i++)
-        R(gather)(a, i * n, n, work->a + i * work->ld);
+        gather(a, i * n, n, work->a + i * work->ld);
 }
 
 /* |A|, and A t. Good are lanes that host__scaling would leave as they are. */
-HOST_INLINE void R(measure)(struct R(work) * work, bool tried)
+HOST_INLINE void measure(struct work *work, bool tried)
 {
     int64_t n = work->n;
     V *restrict sums = work->rows[0];
@@ -82,7 +82,7 @@ HOST_INLINE void R(measure)(struct R(work) * work, bool tried)
         const V *restrict row = work->a + i * work->ld;
         V sum = {0};
         for (int64_t j = 0; j < n; j++) {
-            sums[j] += R(magnitude)(row[j]);
+            sums[j] += magnitude(row[j]);
             if (tried)
                 sum += row[j] * probe[j];
         }
@@ -91,39 +91,39 @@ HOST_INLINE void R(measure)(struct R(work) * work, bool tried)
     work->norm = work->grown = (V){0};
     work->good = ~(BITS){0};
     for (int64_t j = 0; j < n; j++) {
-        work->good &= sums[j] < R(all)(REAL_LDEXP(1, REAL_MAX_EXP - REAL_DIG));
+        work->good &= sums[j] < all(REAL_LDEXP(1, REAL_MAX_EXP - REAL_DIG));
         work->norm = LARGER(work->norm, sums[j]);
     }
-    work->good &= work->norm >= R(all)(REAL_LDEXP(1, REAL_MIN_EXP + REAL_DIG - 1));
+    work->good &= work->norm >= all(REAL_LDEXP(1, REAL_MIN_EXP + REAL_DIG - 1));
 }
 
 /* ---- Elimination ---- */
 
 /* A column of the matrix, or of the work beside it: n numbers, `stride` vectors apart. */
-struct R(column) {
+struct column {
     const V *numbers;
     int64_t stride;
 };
 
-struct R(pivot) {
+struct pivot {
     V value;
     V beside; /* what another column has in the pivot's row */
 };
 
 /* Finds step k's pivot in `column`. A lane with a zero pivot, or with one that has grown, is good
  * no longer; its pivot row is any. */
-HOST_INLINE struct R(pivot) R(find_pivot)(struct R(work) * work, int64_t k, struct R(column) column,
-                                          struct R(column) other, BITS *restrict is_pivot)
+HOST_INLINE struct pivot find_pivot(struct work *work, int64_t k, struct column column,
+                                    struct column other, BITS *restrict is_pivot)
 {
     int64_t n = work->n;
     V *restrict magnitudes = work->rows[0], largest = {0};
     BITS *restrict spare = work->spare, unfound = ~(BITS){0}, index = {0}, value = {0},
                    beside = {0};
     for (int64_t i = 0; i < n; i++) {
-        magnitudes[i] = R(keep)(R(magnitude)(column.numbers[i * column.stride]), spare[i]);
+        magnitudes[i] = keep(magnitude(column.numbers[i * column.stride]), spare[i]);
         largest = LARGER(largest, magnitudes[i]);
     }
-    work->good &= (largest > R(all)(0)) & (largest <= work->norm * R(all)(HOST_GROWTH_MAX));
+    work->good &= (largest > all(0)) & (largest <= work->norm * all(HOST_GROWTH_MAX));
     for (int64_t i = 0; i < n; i++) {
         BITS is = (magnitudes[i] == largest) & unfound;
         unfound &= ~is;
@@ -134,11 +134,11 @@ HOST_INLINE struct R(pivot) R(find_pivot)(struct R(work) * work, int64_t k, stru
         beside |= is & (BITS)other.numbers[i * other.stride];
     }
     work->pivots[k] = index;
-    return (struct R(pivot)){.value = (V)value, .beside = (V)beside};
+    return (struct pivot){.value = (V)value, .beside = (V)beside};
 }
 
 /* The pivot row of step k as it stands in the matrix. */
-HOST_INLINE void R(take_row)(const struct R(work) * work, int64_t k, V *restrict row)
+HOST_INLINE void take_row(const struct work *work, int64_t k, V *restrict row)
 {
     const INTEGER *pivots = (const INTEGER *)&work->pivots[k];
     const REAL *from[LANES];
@@ -149,19 +149,19 @@ HOST_INLINE void R(take_row)(const struct R(work) * work, int64_t k, V *restrict
 }
 
 /* One step, for the odd column of an odd order. */
-HOST_INLINE void R(eliminate_one)(struct R(work) * work, int64_t k)
+HOST_INLINE void eliminate_one(struct work *work, int64_t k)
 {
     int64_t n = work->n, ld = work->ld;
-    struct R(column) column = {.numbers = work->a + k, .stride = ld};
-    V reciprocal = 1 / R(find_pivot)(work, k, column, column, work->is_pivot[0]).value;
-    R(take_row)(work, k, work->rows[0]);
+    struct column column = {.numbers = work->a + k, .stride = ld};
+    V reciprocal = 1 / find_pivot(work, k, column, column, work->is_pivot[0]).value;
+    take_row(work, k, work->rows[0]);
     for (int64_t i = 0; i < n; i++) {
         V *restrict row = work->a + i * ld;
         const V *restrict pivot_row = work->rows[0];
         BITS is_pivot = work->is_pivot[0][i];
-        V multiplier = R(choose)(is_pivot, -reciprocal, row[k] * reciprocal);
+        V multiplier = choose(is_pivot, -reciprocal, row[k] * reciprocal);
         for (int64_t j = 0; j < n; j++)
-            row[j] = R(keep)(row[j], ~is_pivot) - multiplier * pivot_row[j];
+            row[j] = keep(row[j], ~is_pivot) - multiplier * pivot_row[j];
         row[k] = -multiplier;
     }
 }
@@ -169,34 +169,34 @@ HOST_INLINE void R(eliminate_one)(struct R(work) * work, int64_t k)
 /* Steps k and k + 1 in their own two columns, which wait in ends and next. A row that is to be the
  * second pivot row is taken as the first step leaves it, so it has nothing to lose in that step:
  * its first multiplier becomes zero. Returns minus what it was. */
-HOST_INLINE V R(eliminate_columns)(struct R(work) * work, int64_t k)
+HOST_INLINE V eliminate_columns(struct work *work, int64_t k)
 {
     int64_t n = work->n, ld = work->ld;
     V *restrict first = work->multipliers[0], *restrict second = work->multipliers[1];
     V *restrict next = work->next, *restrict ends = work->ends;
     BITS *restrict is_first = work->is_pivot[0], *restrict is_second = work->is_pivot[1];
-    struct R(column) left = {.numbers = work->a + k, .stride = ld};
-    struct R(column) right = {.numbers = work->a + k + 1, .stride = ld};
-    struct R(pivot) pivot = R(find_pivot)(work, k, left, right, is_first);
+    struct column left = {.numbers = work->a + k, .stride = ld};
+    struct column right = {.numbers = work->a + k + 1, .stride = ld};
+    struct pivot pivot = find_pivot(work, k, left, right, is_first);
     V reciprocal = 1 / pivot.value;
     for (int64_t i = 0; i < n; i++) {
-        first[i] = R(choose)(is_first[i], -reciprocal, left.numbers[i * ld] * reciprocal);
-        next[i] = R(keep)(right.numbers[i * ld], ~is_first[i]) - first[i] * pivot.beside;
+        first[i] = choose(is_first[i], -reciprocal, left.numbers[i * ld] * reciprocal);
+        next[i] = keep(right.numbers[i * ld], ~is_first[i]) - first[i] * pivot.beside;
     }
-    left = (struct R(column)){.numbers = first, .stride = 1};
-    right = (struct R(column)){.numbers = next, .stride = 1};
-    pivot = R(find_pivot)(work, k + 1, right, left, is_second);
+    left = (struct column){.numbers = first, .stride = 1};
+    right = (struct column){.numbers = next, .stride = 1};
+    pivot = find_pivot(work, k + 1, right, left, is_second);
     reciprocal = 1 / pivot.value;
     for (int64_t i = 0; i < n; i++) {
-        second[i] = R(choose)(is_second[i], -reciprocal, next[i] * reciprocal);
-        ends[i] = R(keep)(-first[i], ~is_second[i]) + second[i] * pivot.beside;
-        first[i] = R(keep)(first[i], ~is_second[i]);
+        second[i] = choose(is_second[i], -reciprocal, next[i] * reciprocal);
+        ends[i] = keep(-first[i], ~is_second[i]) + second[i] * pivot.beside;
+        first[i] = keep(first[i], ~is_second[i]);
     }
     return -pivot.beside;
 }
 
 /* Every row loses what two steps take from it; `rows` of them, known to the compiler. */
-HOST_INLINE void R(update_rows)(const struct R(work) * work, int64_t i, int64_t rows)
+HOST_INLINE void update_rows(const struct work *work, int64_t i, int64_t rows)
 {
     int64_t n = work->n, ld = work->ld;
     V *restrict a = work->a + i * ld, first[TILE], second[TILE];
@@ -210,32 +210,32 @@ HOST_INLINE void R(update_rows)(const struct R(work) * work, int64_t i, int64_t 
     for (int64_t j = 0; j < n; j++) {
         V x = first_row[j], y = second_row[j];
         for (int64_t r = 0; r < rows; r++)
-            a[r * ld + j] = R(keep)(a[r * ld + j], kept[r]) - first[r] * x - second[r] * y;
+            a[r * ld + j] = keep(a[r * ld + j], kept[r]) - first[r] * x - second[r] * y;
     }
 }
 
 /* The pivot rows of steps k and k + 1, the second as the first step leaves it. */
-HOST_INLINE void R(take_rows)(struct R(work) * work, int64_t k, V minus_multiplier, bool tried)
+HOST_INLINE void take_rows(struct work *work, int64_t k, V minus_multiplier, bool tried)
 {
     V *restrict first = work->rows[0], *restrict second = work->rows[1], grown = work->grown;
-    R(take_row)(work, k, first);
-    R(take_row)(work, k + 1, second);
+    take_row(work, k, first);
+    take_row(work, k + 1, second);
     for (int64_t j = 0; j < work->n; j++)
         second[j] += minus_multiplier * first[j];
     for (int64_t j = k; tried && j < work->n; j++)
-        grown = LARGER(grown, LARGER(R(magnitude)(first[j]), R(magnitude)(second[j])));
+        grown = LARGER(grown, LARGER(magnitude(first[j]), magnitude(second[j])));
     work->grown = grown;
 }
 
 /* Steps k and k + 1. */
-HOST_INLINE void R(eliminate_two)(struct R(work) * work, int64_t k, bool tried)
+HOST_INLINE void eliminate_two(struct work *work, int64_t k, bool tried)
 {
     int64_t n = work->n, i = 0;
-    R(take_rows)(work, k, R(eliminate_columns)(work, k), tried);
+    take_rows(work, k, eliminate_columns(work, k), tried);
     for (; i + TILE <= n; i += TILE)
-        R(update_rows)(work, i, TILE);
+        update_rows(work, i, TILE);
     for (; i < n; i++)
-        R(update_rows)(work, i, 1);
+        update_rows(work, i, 1);
     for (i = 0; i < n; i++) {
         V *row = work->a + i * work->ld;
         row[k] = work->ends[i];
@@ -244,7 +244,7 @@ HOST_INLINE void R(eliminate_two)(struct R(work) * work, int64_t k, bool tried)
 }
 
 /* Has two rows of every lane's next matrix on their way, while there is work to hide it behind. */
-HOST_INLINE void R(fetch_next)(const struct R(host_small_group) * group, int64_t n, int64_t k)
+HOST_INLINE void fetch_next(const struct R(host_small_group) * group, int64_t n, int64_t k)
 {
     for (int lane = 0; lane < LANES; lane++) {
         const char *rows = (const char *)(group->next[lane] + k * n);
@@ -255,9 +255,9 @@ HOST_INLINE void R(fetch_next)(const struct R(host_small_group) * group, int64_t
 
 /* ---- After ---- */
 
-/* What the trial needs, in the order of the rows and columns as they stand: t goes to next, A t to
+/* What the check needs, in the order of the rows and columns as they stand: t goes to next, A t to
  * ends. */
-HOST_INLINE void R(arrange)(const struct R(work) * work)
+HOST_INLINE void arrange(const struct work *work)
 {
     const INTEGER *pivots = (const INTEGER *)work->pivots;
     const REAL *from = (const REAL *)work->image;
@@ -275,7 +275,7 @@ HOST_INLINE void R(arrange)(const struct R(work) * work)
  * not far beyond |A|: where they are, errors may cancel in A t. With errors of the size e in X A,
  * an entry of the difference is near sqrt(n) e, and the sum of all is n sqrt(n) e; one bad column
  * of X A - I adds all of itself to it. Returns RCOND. */
-HOST_INLINE V R(judge)(struct R(work) * work, bool tried)
+HOST_INLINE V judge(struct work *work, bool tried)
 {
     int64_t n = work->n;
     V *restrict sums = work->rows[0], off = {0}, norm = {0};
@@ -286,26 +286,26 @@ HOST_INLINE V R(judge)(struct R(work) * work, bool tried)
         const V *restrict row = work->a + i * work->ld;
         V sum = {0};
         for (int64_t j = 0; j < n; j++) {
-            sums[j] += R(magnitude)(row[j]);
+            sums[j] += magnitude(row[j]);
             if (tried)
                 sum += row[j] * image[j];
         }
         if (tried)
-            off += R(magnitude)(sum - signs[i]);
+            off += magnitude(sum - signs[i]);
     }
     for (int64_t j = 0; j < n; j++) {
-        work->good &= sums[j] <= R(all)(REAL_MAX);
+        work->good &= sums[j] <= all(REAL_MAX);
         norm = LARGER(norm, sums[j]);
     }
-    work->good &= norm > R(all)(0);
+    work->good &= norm > all(0);
     if (tried) {
-        work->good &= off <= work->norm * norm * R(all)((REAL)n * REAL_EPS);
-        work->good &= work->grown <= work->norm * R(all)(HOST_GROWTH_PASSING_MAX);
+        work->good &= off <= work->norm * norm * all((REAL)n * REAL_EPS);
+        work->good &= work->grown <= work->norm * all(HOST_GROWTH_PASSING_MAX);
     }
     return 1 / work->norm / norm;
 }
 
-HOST_INLINE void R(store)(const struct R(work) * work, int lane, REAL *restrict x)
+HOST_INLINE void store(const struct work *work, int lane, REAL *restrict x)
 {
     int64_t n = work->n;
     const INTEGER *pivots = (const INTEGER *)work->pivots + lane;
@@ -317,29 +317,29 @@ HOST_INLINE void R(store)(const struct R(work) * work, int lane, REAL *restrict 
     }
 }
 
-HOST_INLINE void R(invert_order)(struct R(host_small_group) * group, int64_t n, void *scratch)
+HOST_INLINE void invert_order(struct R(host_small_group) * group, int64_t n, void *scratch)
 {
-    struct R(work) work = R(carve)(n, scratch);
-    bool tried = n >= HOST_TRIED_ORDER_MIN;
+    struct work work = carve(n, scratch);
+    bool tried = n >= HOST_CHECKED_ORDER_MIN;
     int64_t k = 0;
-    R(load)(&work, group->a);
-    R(measure)(&work, tried);
+    load(&work, group->a);
+    measure(&work, tried);
     for (int64_t i = 0; i < n; i++)
         work.spare[i] = ~(BITS){0};
     if (n % 2)
-        R(eliminate_one)(&work, k++);
+        eliminate_one(&work, k++);
     for (; k < n; k += 2) {
-        R(fetch_next)(group, n, k);
-        R(eliminate_two)(&work, k, tried);
+        fetch_next(group, n, k);
+        eliminate_two(&work, k, tried);
     }
     if (tried)
-        R(arrange)(&work);
-    V rcond = R(judge)(&work, tried);
+        arrange(&work);
+    V rcond = judge(&work, tried);
     for (int lane = 0; lane < LANES; lane++) {
         group->rcond[lane] = rcond[lane];
         group->good[lane] = work.good[lane] != 0;
         if (group->good[lane] && group->x[lane])
-            R(store)(&work, lane, group->x[lane]);
+            store(&work, lane, group->x[lane]);
     }
 }
 
@@ -348,30 +348,30 @@ void AT_WIDTH(host__small_invert)(struct R(host_small_group) * group, int64_t n,
 {
     switch (n) {
     case 1:
-        R(invert_order)(group, 1, scratch);
+        invert_order(group, 1, scratch);
         break;
     case 2:
-        R(invert_order)(group, 2, scratch);
+        invert_order(group, 2, scratch);
         break;
     case 3:
-        R(invert_order)(group, 3, scratch);
+        invert_order(group, 3, scratch);
         break;
     case 4:
-        R(invert_order)(group, 4, scratch);
+        invert_order(group, 4, scratch);
         break;
     case 5:
-        R(invert_order)(group, 5, scratch);
+        invert_order(group, 5, scratch);
         break;
     case 6:
-        R(invert_order)(group, 6, scratch);
+        invert_order(group, 6, scratch);
         break;
     case 7:
-        R(invert_order)(group, 7, scratch);
+        invert_order(group, 7, scratch);
         break;
     case 8:
-        R(invert_order)(group, 8, scratch);
+        invert_order(group, 8, scratch);
         break;
     default:
-        R(invert_order)(group, n, scratch);
+        invert_order(group, n, scratch);
     }
 }

@@ -92,8 +92,8 @@ const char *R(host__small_kernel)(int64_t n)
     return R(host__small_choose)(n, HOST_GROUP_MAX)->kernel;
 }
 
-static void R(invert)(const struct host_matrix *matrices, int count, const struct host_matrix *next,
-                      int next_count, struct R(host_small_group) * group)
+static void invert(const struct host_matrix *matrices, int count, const struct host_matrix *next,
+                   int next_count, struct R(host_small_group) * group)
 {
     int64_t n = matrices[0].n;
     const struct R(host_small_code) *code = R(host__small_choose)(n, count);
@@ -111,7 +111,7 @@ void R(host__small_lu)(const struct host_matrix *matrices, int count,
                        const struct host_matrix *next, int next_count)
 {
     struct R(host_small_group) group;
-    R(invert)(matrices, count, next, next_count, &group);
+    invert(matrices, count, next, next_count, &group);
     for (int lane = 0; lane < count; lane++) {
         if (group.good[lane])
             R(host__report)(&matrices[lane], group.rcond[lane], METHOD_ALGORITHM_LU);

@@ -7,11 +7,11 @@
  * lane, nor on its company.
  *
  * What is out of the ordinary (a number that is not finite, a norm near the ends of the range, a
- * zero pivot, elements that grow, an inverse that overflows or fails its trial) is left to
+ * zero pivot, elements that grow, an inverse that overflows or fails its residual check) is left to
  * host__lu_alone, matrix by matrix; of an update, to ism.c.
  *
  * Threads: any, each on its own scratch. Cost: 2 n^3 operations a matrix, of an update 6 n^2 m and
- * some 16 n^2 (4 n^3 up to n = 8) for its trial; a group that is not full costs as much as a full
+ * some 16 n^2 (4 n^3 up to n = 8) for its check; a group that is not full costs as much as a full
  * one of the narrowest code that holds it.
  */
 #ifndef GPU_HOST_SIMD_SMALL_H
@@ -26,11 +26,11 @@
 
 #define HOST_SMALL_ORDER_MAX 32
 #define HOST_SMALL_VECTOR_BYTES 64 /* of the widest code */
-/* A column of X and one of Y are balanced where one is so many binary places larger. */
+/* A column of X and one of Y are scaled where one is so many binary places larger. */
 #define HOST_SMALL_APART(max_exp) ((max_exp) / 4)
 #define HOST_SMALL_UPDATE_RANK 8 /* columns of X and Y that an update has at most */
 
-/* What a trial of an update of A0^-1 alone has measured; M = I + X Y^T A0^-1. */
+/* What a check of an update of A0^-1 alone has measured; M = I + X Y^T A0^-1. */
 struct host_small_measured {
     double norm_b, norm_x; /* |A0^-1|, |Z| */
     double change;         /* |M - I| */
@@ -74,7 +74,7 @@ struct R(host_small_update) {
     const REAL *b[HOST_GROUP_MAX]; /* A0^-1, n x n, aligned to the element only */
     const REAL *x[HOST_GROUP_MAX], *y[HOST_GROUP_MAX]; /* n x m */
     REAL *z[HOST_GROUP_MAX];                           /* NULL: not wanted; written in any case */
-    REAL weights[HOST_SMALL_ORDER_MAX][2];             /* two lines of a trial, by rows */
+    REAL weights[HOST_SMALL_ORDER_MAX][2];             /* two probe vectors, by rows */
     REAL det_ratio[HOST_GROUP_MAX];
     struct host_small_measured measured[HOST_GROUP_MAX];
     bool good[HOST_GROUP_MAX]; /* false: something is out of the ordinary; nothing else counts */

@@ -14,7 +14,7 @@
 
 #define WIDE HOST_SMALL_UPDATE_RANK
 
-struct R(update) {
+struct update {
     int64_t n;
     V *b;          /* n x n */
     V *x, *y;      /* n x m */
@@ -28,10 +28,10 @@ struct R(update) {
     BITS good;
 };
 
-HOST_INLINE struct R(update) R(carve_update)(int64_t n, int64_t m, void *scratch)
+HOST_INLINE struct update carve_update(int64_t n, int64_t m, void *scratch)
 {
     V *at = scratch;
-    struct R(update) work = {.n = n, .b = at, .good = ~(BITS){0}};
+    struct update work = {.n = n, .b = at, .good = ~(BITS){0}};
     work.x = (at += n * n);
     work.y = (at += n * m);
     work.k = (at += n * m);
@@ -44,18 +44,18 @@ HOST_INLINE struct R(update) R(carve_update)(int64_t n, int64_t m, void *scratch
     return work;
 }
 
-HOST_INLINE void R(clear)(V *numbers, int64_t count)
+HOST_INLINE void clear(V *numbers, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         numbers[i] = (V){0};
 }
 
 /* The largest of n numbers, none below 0. A lane with one that is not finite is good no longer. */
-HOST_INLINE V R(largest_of)(struct R(update) * work, const V *numbers)
+HOST_INLINE V largest_of(struct update *work, const V *numbers)
 {
     V largest = {0};
     for (int64_t j = 0; j < work->n; j++) {
-        work->good &= numbers[j] <= R(all)(REAL_MAX);
+        work->good &= numbers[j] <= all(REAL_MAX);
         largest = LARGER(largest, numbers[j]);
     }
     return largest;
@@ -63,23 +63,23 @@ HOST_INLINE V R(largest_of)(struct R(update) * work, const V *numbers)
 
 /* ---- What is given ---- */
 
-/* A lane whose columns of X and Y are apart (ism/balance.c) is good no longer. */
-HOST_INLINE void R(load_thin)(struct R(update) * work, const REAL *const *x, const REAL *const *y,
-                              int64_t m)
+/* A lane whose columns of X and Y are apart (ism/column_scaling.c) is good no longer. */
+HOST_INLINE void load_thin(struct update *work, const REAL *const *x, const REAL *const *y,
+                           int64_t m)
 {
     const int64_t n = work->n;
-    const V far = R(all)(REAL_LDEXP(1, HOST_SMALL_APART(REAL_MAX_EXP)));
+    const V far = all(REAL_LDEXP(1, HOST_SMALL_APART(REAL_MAX_EXP)));
     V norms[WIDE], largest_x[WIDE], largest_y[WIDE];
     for (int64_t c = 0; c < m; c++)
         norms[c] = largest_x[c] = largest_y[c] = (V){0};
     for (int64_t i = 0; i < n; i++) {
         V *restrict of_x = work->x + i * m, *restrict of_y = work->y + i * m;
-        R(gather)(x, i * m, m, of_x);
-        R(gather)(y, i * m, m, of_y);
+        gather(x, i * m, m, of_x);
+        gather(y, i * m, m, of_y);
         for (int64_t c = 0; c < m; c++) {
-            norms[c] += R(magnitude)(of_x[c]);
-            largest_x[c] = LARGER(largest_x[c], R(magnitude)(of_x[c]));
-            largest_y[c] = LARGER(largest_y[c], R(magnitude)(of_y[c]));
+            norms[c] += magnitude(of_x[c]);
+            largest_x[c] = LARGER(largest_x[c], magnitude(of_x[c]));
+            largest_y[c] = LARGER(largest_y[c], magnitude(of_y[c]));
         }
     }
     for (int64_t c = 0; c < m; c++)
@@ -87,19 +87,19 @@ HOST_INLINE void R(load_thin)(struct R(update) * work, const REAL *const *x, con
     for (int64_t i = 0; i < n; i++) {
         V weight = {0};
         for (int64_t c = 0; c < m; c++)
-            weight += norms[c] * R(magnitude)(work->y[i * m + c]);
+            weight += norms[c] * magnitude(work->y[i * m + c]);
         work->weights[i] = weight;
     }
 }
 
 /* K and G, and how large B is, and what may cancel: the largest sum of weights times |B|. */
-HOST_INLINE void R(meet)(struct R(update) * work, int64_t m)
+HOST_INLINE void meet(struct update *work, int64_t m)
 {
     const int64_t n = work->n;
     V *restrict norms = work->sums, *restrict terms = work->row;
-    R(clear)(norms, n);
-    R(clear)(terms, n);
-    R(clear)(work->k, n * m);
+    clear(norms, n);
+    clear(terms, n);
+    clear(work->k, n * m);
     for (int64_t i = 0; i < n; i++) {
         const V *restrict row = work->b + i * n, weight = work->weights[i];
         V y[WIDE], g[WIDE];
@@ -108,7 +108,7 @@ HOST_INLINE void R(meet)(struct R(update) * work, int64_t m)
             g[c] = (V){0};
         }
         for (int64_t j = 0; j < n; j++) {
-            const V b = row[j], size = R(magnitude)(b);
+            const V b = row[j], size = magnitude(b);
             V *restrict k = work->k + j * m;
             const V *restrict x = work->x + j * m;
             norms[j] += size;
@@ -121,40 +121,39 @@ HOST_INLINE void R(meet)(struct R(update) * work, int64_t m)
         for (int64_t c = 0; c < m; c++)
             work->g[i * m + c] = g[c];
     }
-    work->norm_b = R(largest_of)(work, norms);
-    work->terms = R(largest_of)(work, terms);
+    work->norm_b = largest_of(work, norms);
+    work->terms = largest_of(work, terms);
 }
 
 /* ---- The block ---- */
 
-HOST_INLINE void R(exchange)(V *a, V *b, BITS mask)
+HOST_INLINE void exchange(V *a, V *b, BITS mask)
 {
     const V old = *a;
-    *a = R(choose)(mask, *b, old);
-    *b = R(choose)(mask, old, *b);
+    *a = choose(mask, *b, old);
+    *b = choose(mask, old, *b);
 }
 
 /* c = (I + K X)^-1, and its determinant. The row with the largest entry comes to the top by
  * exchanges with it, of one row after the other. */
-HOST_INLINE void R(invert_block)(struct R(update) * work, int64_t m)
+HOST_INLINE void invert_block(struct update *work, int64_t m)
 {
     V *restrict c = work->c;
     BITS moved[WIDE][WIDE];
-    work->det = R(all)(1);
+    work->det = all(1);
     for (int64_t s = 0; s < m; s++) {
         for (int64_t i = s + 1; i < m; i++) {
-            const BITS mask = R(magnitude)(c[i * m + s]) > R(magnitude)(c[s * m + s]);
+            const BITS mask = magnitude(c[i * m + s]) > magnitude(c[s * m + s]);
             moved[s][i] = mask;
-            work->det = R(choose)(mask, -work->det, work->det);
+            work->det = choose(mask, -work->det, work->det);
             for (int64_t j = 0; j < m; j++)
-                R(exchange)(&c[s * m + j], &c[i * m + j], mask);
+                exchange(&c[s * m + j], &c[i * m + j], mask);
         }
         const V pivot = c[s * m + s], by = 1 / pivot;
         work->det *= pivot;
-        work->good &= (R(magnitude)(work->det) >= R(all)(REAL_MIN)) &
-                      (R(magnitude)(work->det) <= R(all)(REAL_MAX)) &
-                      (R(magnitude)(by) <= R(all)(REAL_MAX));
-        c[s * m + s] = R(all)(1);
+        work->good &= (magnitude(work->det) >= all(REAL_MIN)) &
+                      (magnitude(work->det) <= all(REAL_MAX)) & (magnitude(by) <= all(REAL_MAX));
+        c[s * m + s] = all(1);
         for (int64_t j = 0; j < m; j++)
             c[s * m + j] *= by;
         for (int64_t i = 0; i < m; i++) {
@@ -169,17 +168,17 @@ HOST_INLINE void R(invert_block)(struct R(update) * work, int64_t m)
     for (int64_t s = m - 1; s >= 0; s--) {
         for (int64_t i = m - 1; i > s; i--) {
             for (int64_t j = 0; j < m; j++)
-                R(exchange)(&c[j * m + s], &c[j * m + i], moved[s][i]);
+                exchange(&c[j * m + s], &c[j * m + i], moved[s][i]);
         }
     }
 }
 
 /* R, and G R in the place of G. */
-HOST_INLINE void R(couple)(struct R(update) * work, int64_t m)
+HOST_INLINE void form_capacitance(struct update *work, int64_t m)
 {
     const int64_t n = work->n;
     for (int64_t c = 0; c < m * m; c++)
-        work->c[c] = R(all)(c % (m + 1) == 0);
+        work->c[c] = all(c % (m + 1) == 0);
     for (int64_t j = 0; j < n; j++) {
         for (int64_t c = 0; c < m; c++) {
             const V k = work->k[j * m + c];
@@ -187,7 +186,7 @@ HOST_INLINE void R(couple)(struct R(update) * work, int64_t m)
                 work->c[c * m + d] += k * work->x[j * m + d];
         }
     }
-    R(invert_block)(work, m);
+    invert_block(work, m);
     for (int64_t i = 0; i < n; i++) {
         V *restrict g = work->g + i * m, sums[WIDE];
         for (int64_t c = 0; c < m; c++)
@@ -203,7 +202,7 @@ HOST_INLINE void R(couple)(struct R(update) * work, int64_t m)
 
 /* ---- The inverse ---- */
 
-HOST_INLINE void R(store_row)(const V *restrict row, int64_t i, int64_t n, REAL *const *z)
+HOST_INLINE void store_row(const V *restrict row, int64_t i, int64_t n, REAL *const *z)
 {
     for (int lane = 0; lane < LANES; lane++) {
         REAL *restrict to = z[lane] ? z[lane] + i * n : NULL;
@@ -213,7 +212,7 @@ HOST_INLINE void R(store_row)(const V *restrict row, int64_t i, int64_t n, REAL 
 }
 
 /* Row i of Z. */
-HOST_INLINE void R(make_row)(struct R(update) * work, int64_t i, int64_t m)
+HOST_INLINE void make_row(struct update *work, int64_t i, int64_t m)
 {
     const int64_t n = work->n;
     const V *restrict b = work->b + i * n;
@@ -226,12 +225,12 @@ HOST_INLINE void R(make_row)(struct R(update) * work, int64_t i, int64_t m)
         for (int64_t c = 0; c < m; c++)
             z -= g[c] * k[c];
         row[j] = z;
-        work->sums[j] += R(magnitude)(z);
+        work->sums[j] += magnitude(z);
     }
 }
 
 /* to -= thin Y^T */
-HOST_INLINE void R(take_thin)(const struct R(update) * work, const V *thin, int64_t m, V *to)
+HOST_INLINE void take_thin(const struct update *work, const V *thin, int64_t m, V *to)
 {
     for (int64_t j = 0; j < work->n; j++) {
         V sum = to[j];
@@ -242,7 +241,7 @@ HOST_INLINE void R(take_thin)(const struct R(update) * work, const V *thin, int6
 }
 
 /* thin = line X */
-HOST_INLINE void R(times_x)(const struct R(update) * work, const V *line, int64_t m, V *thin)
+HOST_INLINE void times_x(const struct update *work, const V *line, int64_t m, V *thin)
 {
     for (int64_t c = 0; c < m; c++)
         thin[c] = (V){0};
@@ -253,7 +252,7 @@ HOST_INLINE void R(times_x)(const struct R(update) * work, const V *line, int64_
 }
 
 /* to = line B - what is there */
-HOST_INLINE void R(times_b)(const struct R(update) * work, const V *restrict line, V *restrict to)
+HOST_INLINE void times_b(const struct update *work, const V *restrict line, V *restrict to)
 {
     const int64_t n = work->n;
     for (int64_t j = 0; j < n; j++)
@@ -265,34 +264,34 @@ HOST_INLINE void R(times_b)(const struct R(update) * work, const V *restrict lin
     }
 }
 
-/* ---- A trial of all rows ---- */
+/* ---- A check of all rows ---- */
 
 /* Row i of B - Z M, and of M - I, added to columns' sums; Z's is used up. */
-HOST_INLINE void R(try_row)(struct R(update) * work, int64_t i, int64_t m)
+HOST_INLINE void check_row(struct update *work, int64_t i, int64_t m)
 {
     const int64_t n = work->n;
     V *restrict errors = work->lines, *restrict changes = work->lines + n;
     V *restrict rest = work->rest, thin[WIDE];
-    R(times_x)(work, work->row, m, thin);
+    times_x(work, work->row, m, thin);
     for (int64_t j = 0; j < n; j++)
-        rest[j] = R(all)(i == j);
-    R(take_thin)(work, thin, m, rest);
-    R(times_b)(work, rest, work->row);
+        rest[j] = all(i == j);
+    take_thin(work, thin, m, rest);
+    times_b(work, rest, work->row);
     for (int64_t j = 0; j < n; j++) {
-        errors[j] += R(magnitude)(work->row[j]);
+        errors[j] += magnitude(work->row[j]);
         rest[j] = work->row[j] = (V){0};
     }
     for (int64_t c = 0; c < m; c++)
         thin[c] = -work->x[i * m + c];
-    R(take_thin)(work, thin, m, rest);
-    R(times_b)(work, rest, work->row);
+    take_thin(work, thin, m, rest);
+    times_b(work, rest, work->row);
     for (int64_t j = 0; j < n; j++)
-        changes[j] += R(magnitude)(work->row[j]);
+        changes[j] += magnitude(work->row[j]);
 }
 
-/* ---- A trial of two lines ---- */
+/* ---- A check of two lines ---- */
 
-HOST_INLINE void R(add_lines)(struct R(update) * work, const REAL weights[2])
+HOST_INLINE void add_lines(struct update *work, const REAL weights[2])
 {
     const int64_t n = work->n;
     for (int64_t j = 0; j < n; j++) {
@@ -302,17 +301,17 @@ HOST_INLINE void R(add_lines)(struct R(update) * work, const REAL weights[2])
 }
 
 /* The norm of the column of M - I at which the first line times it is the largest. */
-HOST_INLINE void R(find_change)(struct R(update) * work, int64_t m)
+HOST_INLINE void find_change(struct update *work, int64_t m)
 {
     const int64_t n = work->n;
     V *restrict line = work->row, *restrict column = work->rest, best = {0}, thin[WIDE], sum = {0};
-    R(clear)(column, n);
+    clear(column, n);
     for (int64_t j = 0; j < n; j++) {
-        const V size = R(magnitude)(line[j]);
+        const V size = magnitude(line[j]);
         const BITS mask = size > best;
-        best = R(choose)(mask, size, best);
+        best = choose(mask, size, best);
         for (int64_t i = 0; i < n; i++)
-            column[i] = R(choose)(mask, work->b[i * n + j], column[i]);
+            column[i] = choose(mask, work->b[i * n + j], column[i]);
     }
     for (int64_t c = 0; c < m; c++)
         thin[c] = (V){0};
@@ -324,65 +323,65 @@ HOST_INLINE void R(find_change)(struct R(update) * work, int64_t m)
         V entry = {0};
         for (int64_t c = 0; c < m; c++)
             entry += work->x[i * m + c] * thin[c];
-        sum += R(magnitude)(entry);
+        sum += magnitude(entry);
     }
-    work->good &= sum <= R(all)(REAL_MAX);
+    work->good &= sum <= all(REAL_MAX);
     work->change = sum;
 }
 
-HOST_INLINE void R(try_lines)(struct R(update) * work, REAL (*weights)[2], int64_t m)
+HOST_INLINE void check_probes(struct update *work, REAL (*weights)[2], int64_t m)
 {
     const int64_t n = work->n;
     V *rest = work->rest, thin[WIDE]; /* find_change uses it too */
     work->error = (V){0};
     for (int l = 0; l < 2; l++) {
         V *line = work->lines + l * n;
-        R(times_x)(work, line, m, thin);
+        times_x(work, line, m, thin);
         for (int64_t j = 0; j < n; j++)
-            rest[j] = R(all)(weights[j][l]);
-        R(take_thin)(work, thin, m, rest);
-        R(times_b)(work, rest, line);
+            rest[j] = all(weights[j][l]);
+        take_thin(work, thin, m, rest);
+        times_b(work, rest, line);
         for (int64_t j = 0; j < n; j++)
-            line[j] = R(magnitude)(line[j]);
-        work->error = LARGER(work->error, R(largest_of)(work, line));
+            line[j] = magnitude(line[j]);
+        work->error = LARGER(work->error, largest_of(work, line));
     }
     for (int64_t j = 0; j < n; j++)
-        work->row[j] = R(all)(-weights[j][0]);
-    R(times_x)(work, work->row, m, thin);
-    R(clear)(rest, n);
-    R(clear)(work->row, n);
-    R(take_thin)(work, thin, m, rest);
-    R(times_b)(work, rest, work->row);
-    R(find_change)(work, m);
+        work->row[j] = all(-weights[j][0]);
+    times_x(work, work->row, m, thin);
+    clear(rest, n);
+    clear(work->row, n);
+    take_thin(work, thin, m, rest);
+    times_b(work, rest, work->row);
+    find_change(work, m);
 }
 
 /* ---- A group ---- */
 
-HOST_INLINE void R(update_rank)(struct R(host_small_update) * group, int64_t n, int64_t m,
-                                void *scratch)
+HOST_INLINE void update_rank(struct R(host_small_update) * group, int64_t n, int64_t m,
+                             void *scratch)
 {
-    struct R(update) work = R(carve_update)(n, m, scratch);
+    struct update work = carve_update(n, m, scratch);
     const bool whole = n <= ISM_PROBES;
-    R(gather)(group->b, 0, n * n, work.b);
-    R(load_thin)(&work, group->x, group->y, m);
-    R(meet)(&work, m);
-    R(couple)(&work, m);
-    R(clear)(work.sums, n);
-    R(clear)(work.lines, 2 * n);
+    gather(group->b, 0, n * n, work.b);
+    load_thin(&work, group->x, group->y, m);
+    meet(&work, m);
+    form_capacitance(&work, m);
+    clear(work.sums, n);
+    clear(work.lines, 2 * n);
     for (int64_t i = 0; i < n; i++) {
-        R(make_row)(&work, i, m);
-        R(store_row)(work.row, i, n, group->z);
+        make_row(&work, i, m);
+        store_row(work.row, i, n, group->z);
         if (whole)
-            R(try_row)(&work, i, m);
+            check_row(&work, i, m);
         else
-            R(add_lines)(&work, group->weights[i]);
+            add_lines(&work, group->weights[i]);
     }
-    work.norm_x = R(largest_of)(&work, work.sums);
+    work.norm_x = largest_of(&work, work.sums);
     if (whole) {
-        work.error = R(largest_of)(&work, work.lines);
-        work.change = R(largest_of)(&work, work.lines + n);
+        work.error = largest_of(&work, work.lines);
+        work.change = largest_of(&work, work.lines + n);
     } else {
-        R(try_lines)(&work, group->weights, m);
+        check_probes(&work, group->weights, m);
     }
     for (int lane = 0; lane < LANES; lane++) {
         group->good[lane] = work.good[lane] != 0;
@@ -400,36 +399,36 @@ void AT_WIDTH(host__small_update)(struct R(host_small_update) * group, int64_t n
                                   void *scratch)
 {
     if (n == 8 && m == 1) {
-        R(update_rank)(group, 8, 1, scratch);
+        update_rank(group, 8, 1, scratch);
         return;
     }
     if (n == 8 && m == 2) {
-        R(update_rank)(group, 8, 2, scratch);
+        update_rank(group, 8, 2, scratch);
         return;
     }
     switch (m) {
     case 1:
-        R(update_rank)(group, n, 1, scratch);
+        update_rank(group, n, 1, scratch);
         break;
     case 2:
-        R(update_rank)(group, n, 2, scratch);
+        update_rank(group, n, 2, scratch);
         break;
     case 3:
-        R(update_rank)(group, n, 3, scratch);
+        update_rank(group, n, 3, scratch);
         break;
     case 4:
-        R(update_rank)(group, n, 4, scratch);
+        update_rank(group, n, 4, scratch);
         break;
     case 5:
-        R(update_rank)(group, n, 5, scratch);
+        update_rank(group, n, 5, scratch);
         break;
     case 6:
-        R(update_rank)(group, n, 6, scratch);
+        update_rank(group, n, 6, scratch);
         break;
     case 7:
-        R(update_rank)(group, n, 7, scratch);
+        update_rank(group, n, 7, scratch);
         break;
     default:
-        R(update_rank)(group, n, WIDE, scratch);
+        update_rank(group, n, WIDE, scratch);
     }
 }

@@ -65,29 +65,29 @@
 typedef REAL V __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef INTEGER BITS __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
-HOST_INLINE V R(all)(REAL x)
+HOST_INLINE V all(REAL x)
 {
     return x - (V){0};
 }
 
-HOST_INLINE V R(magnitude)(V x)
+HOST_INLINE V magnitude(V x)
 {
     return (V)((BITS)x & MAGNITUDE);
 }
 
 /* x where the mask is set, else 0. */
-HOST_INLINE V R(keep)(V x, BITS mask)
+HOST_INLINE V keep(V x, BITS mask)
 {
     return (V)((BITS)x & mask);
 }
 
-HOST_INLINE V R(choose)(BITS mask, V yes, V no)
+HOST_INLINE V choose(BITS mask, V yes, V no)
 {
     return (V)((mask & (BITS)yes) | (~mask & (BITS)no));
 }
 
 /* to = `count` numbers of every lane's array, from number `first` on. */
-HOST_INLINE void R(gather)(const REAL *const *arrays, int64_t first, int64_t count, V *restrict to)
+HOST_INLINE void gather(const REAL *const *arrays, int64_t first, int64_t count, V *restrict to)
 {
     const REAL *from[LANES];
     for (int lane = 0; lane < LANES; lane++)

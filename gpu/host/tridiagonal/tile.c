@@ -227,26 +227,26 @@ struct manner {
 };
 
 /* x_j = factor * factors_j; adding 0 makes a negative zero positive. */
-HOST_INLINE void R(multiply)(REAL *restrict x, double factor, const double *restrict factors,
-                             int64_t count)
+HOST_INLINE void multiply(REAL *restrict x, double factor, const double *restrict factors,
+                          int64_t count)
 {
     for (int64_t j = 0; j < count; j++)
         x[j] = (REAL)(factor * factors[j]) + 0;
 }
 
-HOST_INLINE void R(multiply_past)(REAL *restrict x, double factor, const double *restrict factors,
-                                  int64_t count)
+HOST_INLINE void multiply_past(REAL *restrict x, double factor, const double *restrict factors,
+                               int64_t count)
 {
     const int64_t line = LINE_BYTES / (int64_t)sizeof *x;
     int64_t head = (int64_t)(-(uintptr_t)x % LINE_BYTES / sizeof *x), j = 0;
     head = head < count ? head : count;
-    R(multiply)(x, factor, factors, head);
+    multiply(x, factor, factors, head);
     for (j = head; j + line <= count; j += line)
         stream_line(x + j, factor, factors + j);
-    R(multiply)(x + j, factor, factors + j, count - j);
+    multiply(x + j, factor, factors + j, count - j);
 }
 
-HOST_INLINE void R(copy_past)(REAL *restrict x, const REAL *restrict from, int64_t count)
+HOST_INLINE void copy_past(REAL *restrict x, const REAL *restrict from, int64_t count)
 {
     const int64_t line = LINE_BYTES / (int64_t)sizeof *x;
     int64_t head = (int64_t)(-(uintptr_t)x % LINE_BYTES / sizeof *x), j = 0;
@@ -257,23 +257,23 @@ HOST_INLINE void R(copy_past)(REAL *restrict x, const REAL *restrict from, int64
     memcpy(x + j, from + j, (size_t)(count - j) * sizeof *x);
 }
 
-HOST_INLINE void R(write_run)(REAL *x, double factor, const double *factors, int64_t count,
-                              bool is_small, bool past_caches)
+HOST_INLINE void write_run(REAL *x, double factor, const double *factors, int64_t count,
+                           bool is_small, bool past_caches)
 {
     REAL small[STRIP];
     if (is_small)
         multiply_small(past_caches ? small : x, factor, factors, count);
     if (is_small && past_caches)
-        R(copy_past)(x, small, count);
+        copy_past(x, small, count);
     else if (past_caches)
-        R(multiply_past)(x, factor, factors, count);
+        multiply_past(x, factor, factors, count);
     else if (!is_small)
-        R(multiply)(x, factor, factors, count);
+        multiply(x, factor, factors, count);
 }
 
 /* The side's columns from first to end - 1 of row i; x: where the strip's first column is. */
-HOST_INLINE void R(write_span)(const struct side *side, REAL *x, int64_t i, int64_t first,
-                               int64_t end, struct manner manner)
+HOST_INLINE void write_span(const struct side *side, REAL *x, int64_t i, int64_t first, int64_t end,
+                            struct manner manner)
 {
     const double factor = row_factor(side, i), limit = manner.fused ? REAL_MIN / fabs(factor) : 0;
     bool is_small;
@@ -281,12 +281,12 @@ HOST_INLINE void R(write_span)(const struct side *side, REAL *x, int64_t i, int6
     end -= side->strip_first;
     for (int64_t j = first, next; j < end; j = next) {
         next = run_end(side, limit, j, end, &is_small);
-        R(write_run)(x + j, factor, side->factors + j, next - j, is_small, manner.past_caches);
+        write_run(x + j, factor, side->factors + j, next - j, is_small, manner.past_caches);
     }
 }
 
 /* The same, all of them, where no plain numbers will do. */
-static void R(write_slowly)(const struct side *side, REAL *x, int64_t i)
+static void write_slowly(const struct side *side, REAL *x, int64_t i)
 {
     for (int64_t j = side->first; j < side->end; j++)
         x[j - side->strip_first] =
@@ -294,22 +294,22 @@ static void R(write_slowly)(const struct side *side, REAL *x, int64_t i)
 }
 
 /* Row i of the strip. */
-HOST_INLINE void R(write_row)(const struct side sides[2], bool level, struct manner manner, REAL *x,
-                              int64_t i)
+HOST_INLINE void write_row(const struct side sides[2], bool level, struct manner manner, REAL *x,
+                           int64_t i)
 {
     int64_t first = sides[0].strip_first, end = sides[1].end;
     for (int k = 0; !level && k < 2; k++)
-        R(write_slowly)(&sides[k], x, i);
+        write_slowly(&sides[k], x, i);
     if (level) {
-        R(write_span)(&sides[0], x, i, first, i < end ? i : end, manner);
-        R(write_span)(&sides[1], x, i, i + 1 > first ? i + 1 : first, end, manner);
+        write_span(&sides[0], x, i, first, i < end ? i : end, manner);
+        write_span(&sides[1], x, i, i + 1 > first ? i + 1 : first, end, manner);
     }
 }
 
 /* A strip of columns of the tile's rows; x: where the first row has the strip's first column. */
-HOST_INLINE void R(write_strip)(const struct host_tri_generators *generators,
-                                const double *diagonal, const struct host_tri_tile *tile,
-                                struct method_range strip, bool fused, REAL *x)
+HOST_INLINE void write_strip(const struct host_tri_generators *generators, const double *diagonal,
+                             const struct host_tri_tile *tile, struct method_range strip,
+                             bool fused, REAL *x)
 {
     const struct manner manner = {.past_caches = tile->past_caches, .fused = fused};
     struct side sides[2];
@@ -320,37 +320,36 @@ HOST_INLINE void R(write_strip)(const struct host_tri_generators *generators,
         for (int k = 0; level && k < 2; k++)
             find_factors(&sides[k], EXPONENT_MIN);
         for (; i < end; i++, x += tile->ld) {
-            R(write_row)(sides, level, manner, x, i);
+            write_row(sides, level, manner, x, i);
             if (i >= strip.first && i < strip.end)
                 x[i - strip.first] = (REAL)diagonal[i];
         }
     }
 }
 
-HOST_INLINE void R(write_strips)(const struct host_tri_generators *generators,
-                                 const double *diagonal, const struct host_tri_tile *tile,
-                                 bool fused)
+HOST_INLINE void write_strips(const struct host_tri_generators *generators, const double *diagonal,
+                              const struct host_tri_tile *tile, bool fused)
 {
     REAL *x = tile->x;
     for (int64_t first = tile->columns.first; first < tile->columns.end; first += STRIP) {
         struct method_range strip = {first, tile->columns.end};
         if (strip.end - first > STRIP)
             strip.end = first + STRIP;
-        R(write_strip)(generators, diagonal, tile, strip, fused, x + (first - tile->columns.first));
+        write_strip(generators, diagonal, tile, strip, fused, x + (first - tile->columns.first));
     }
 }
 
-HOST_AVX512 static void R(write_strips_avx512)(const struct host_tri_generators *generators,
-                                               const double *diagonal,
-                                               const struct host_tri_tile *tile)
+HOST_AVX512 static void write_strips_avx512(const struct host_tri_generators *generators,
+                                            const double *diagonal,
+                                            const struct host_tri_tile *tile)
 {
-    R(write_strips)(generators, diagonal, tile, true);
+    write_strips(generators, diagonal, tile, true);
 }
 
-HOST_FMA static void R(write_strips_avx2)(const struct host_tri_generators *generators,
-                                          const double *diagonal, const struct host_tri_tile *tile)
+HOST_FMA static void write_strips_avx2(const struct host_tri_generators *generators,
+                                       const double *diagonal, const struct host_tri_tile *tile)
 {
-    R(write_strips)(generators, diagonal, tile, true);
+    write_strips(generators, diagonal, tile, true);
 }
 
 /* The same operations, whatever the width of the vectors. */
@@ -358,10 +357,10 @@ void R(host__tri_tile)(const struct host_tri_generators *generators, const doubl
                        const struct host_tri_tile *tile)
 {
     if (__builtin_cpu_supports("avx512f"))
-        R(write_strips_avx512)(generators, diagonal, tile);
+        write_strips_avx512(generators, diagonal, tile);
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        R(write_strips_avx2)(generators, diagonal, tile);
+        write_strips_avx2(generators, diagonal, tile);
     else
-        R(write_strips)(generators, diagonal, tile, false);
+        write_strips(generators, diagonal, tile, false);
     _mm_sfence(); /* stores past the caches are in no order with others */
 }

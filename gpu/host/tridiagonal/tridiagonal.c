@@ -7,8 +7,8 @@
  * size.
  *
  * Dominant matrices take the two sweeps, others the minors. A way that divides by zero, overflows,
- * or fails its trial leaves the matrix to the next one; the minors, which never divide by a pivot,
- * are the last.
+ * or fails its residual check leaves the matrix to the next one; the minors, which never divide by
+ * a pivot, are the last.
  *
  * Threads: any; a team writes large blocks. Cost: O(n), and for a block a multiplication and a
  * store an entry (merging: O(n log n), and about two products and sums an entry).
@@ -230,14 +230,14 @@ static void clear_exponents(int32_t *exponents, int64_t count)
 /* ---- Generators: tiles ---- */
 
 /* A block cut into tiles, from left to right and from top to bottom. */
-struct R(cut) {
+struct cut {
     const struct work *work;
     int64_t tile_rows, tiles_across;
 };
 
-static void R(write_tile)(void *context, int64_t index)
+static void write_tile(void *context, int64_t index)
 {
-    const struct R(cut) *cut = context;
+    const struct cut *cut = context;
     const struct block *block = &cut->work->block;
     struct method_range rows = block->rows, columns = block->columns;
     rows.first += index / cut->tiles_across * cut->tile_rows;
@@ -257,94 +257,93 @@ static void R(write_tile)(void *context, int64_t index)
     R(host__tri_tile)(&cut->work->generators, cut->work->diagonal, &tile);
 }
 
-static void R(write_block)(const struct work *work)
+static void write_block(const struct work *work)
 {
     const struct block *block = &work->block;
     int64_t height = length(block->rows), width = length(block->columns);
-    struct R(cut) cut = {.work = work, .tile_rows = HOST_TRI_TILE_ROWS};
+    struct cut cut = {.work = work, .tile_rows = HOST_TRI_TILE_ROWS};
     cut.tiles_across = (width + HOST_TRI_TILE_COLUMNS - 1) / HOST_TRI_TILE_COLUMNS;
     if (cut.tiles_across == 1) /* a narrow block's tiles are higher */
         cut.tile_rows *= HOST_TRI_TILE_COLUMNS / width;
     int64_t tiles = (height + cut.tile_rows - 1) / cut.tile_rows * cut.tiles_across;
-    host_team_run(team_for(work, height * width), tiles, R(write_tile), &cut);
+    host_team_run(team_for(work, height * width), tiles, write_tile, &cut);
 }
 
 /* ---- Merging ---- */
 
-HOST_INLINE REAL *R(entry)(const struct block *block, int64_t i, int64_t j)
+HOST_INLINE REAL *entry(const struct block *block, int64_t i, int64_t j)
 {
     return (REAL *)block->x + (i - block->rows.first) * block->ld + (j - block->columns.first);
 }
 
-HOST_INLINE void R(put)(const struct block *block, int64_t i, int64_t j, double x)
+HOST_INLINE void put(const struct block *block, int64_t i, int64_t j, double x)
 {
     if (j >= block->columns.first && j < block->columns.end)
-        *R(entry)(block, i, j) = (REAL)x;
+        *entry(block, i, j) = (REAL)x;
 }
 
 /* Row i of the leaves. */
-HOST_INLINE void R(write_leaf)(const struct work *work, const struct block *block, int64_t i)
+HOST_INLINE void write_leaf(const struct work *work, const struct block *block, int64_t i)
 {
     int64_t leaf = i - i % 2;
-    R(put)(block, i, i, work->blocks.diagonal[i]);
+    put(block, i, i, work->blocks.diagonal[i]);
     if (leaf + 1 < work->a.n)
-        R(put)(block, i, i % 2 ? leaf : leaf + 1, work->blocks.entries[i]);
+        put(block, i, i % 2 ? leaf : leaf + 1, work->blocks.entries[i]);
 }
 
 /* Of row i, columns in the range: minus the merger's column's entry times its row. They have been
  * written before if `add`. */
-HOST_INLINE void R(subtract_row)(const struct block *block, const struct product *product,
-                                 int64_t i, struct method_range columns, bool add)
+HOST_INLINE void subtract_row(const struct block *block, const struct product *product, int64_t i,
+                              struct method_range columns, bool add)
 {
     columns = within(columns, block->columns);
     if (columns.end <= columns.first)
         return;
     double factor = -product->column[i];
     const double *restrict row = product->row + columns.first;
-    REAL *restrict x = R(entry)(block, i, columns.first);
+    REAL *restrict x = entry(block, i, columns.first);
     for (int64_t j = 0; j < length(columns); j++)
         x[j] = add ? (REAL)((double)x[j] + factor * row[j]) : (REAL)(factor * row[j]);
 }
 
-HOST_INLINE void R(write_row)(const struct work *work, const struct block *block, int level,
-                              int64_t i, struct pair pair)
+HOST_INLINE void write_row(const struct work *work, const struct block *block, int level, int64_t i,
+                           struct pair pair)
 {
     struct product product = product_of(work, level);
-    R(subtract_row)(block, &product, i, pair.upper, i < pair.upper.end);
-    R(subtract_row)(block, &product, i, pair.lower, i >= pair.upper.end);
-    R(put)(block, i, i, work->blocks.diagonal[i]);
+    subtract_row(block, &product, i, pair.upper, i < pair.upper.end);
+    subtract_row(block, &product, i, pair.lower, i >= pair.upper.end);
+    put(block, i, i, work->blocks.diagonal[i]);
 }
 
 /* A strip of columns, and rows up to end - 1 of it, each with all its mergers. */
-HOST_INLINE void R(write_merged_strip)(const struct work *work, const struct block *strip,
-                                       int64_t end)
+HOST_INLINE void write_merged_strip(const struct work *work, const struct block *strip, int64_t end)
 {
     int64_t n = work->a.n, half = 2;
     for (int64_t i = strip->rows.first; i < end; i++) {
-        R(write_leaf)(work, strip, i);
+        write_leaf(work, strip, i);
         for (int level = 0; (half = INT64_C(2) << level) < n; level++) {
             struct pair pair = pair_of(n, i, half);
             if (length(pair.lower) > 0)
-                R(write_row)(work, strip, level, i, pair);
+                write_row(work, strip, level, i, pair);
         }
     }
 }
 
-HOST_AVX512 static void R(write_merged_strip_avx512)(const struct work *work,
-                                                     const struct block *strip, int64_t end)
+HOST_AVX512 static void write_merged_strip_avx512(const struct work *work,
+                                                  const struct block *strip, int64_t end)
 {
-    R(write_merged_strip)(work, strip, end);
+    write_merged_strip(work, strip, end);
 }
 
-HOST_AVX2 static void R(write_merged_strip_avx2)(const struct work *work, const struct block *strip,
-                                                 int64_t end)
+HOST_AVX2 static void write_merged_strip_avx2(const struct work *work, const struct block *strip,
+                                              int64_t end)
 {
-    R(write_merged_strip)(work, strip, end);
+    write_merged_strip(work, strip, end);
 }
 
 /* A piece of work: some rows of the block, strip by strip, so that what is subtracted stays in the
  * caches. */
-static void R(write_merged_rows)(void *context, int64_t index)
+static void write_merged_rows(void *context, int64_t index)
 {
     const struct work *work = context;
     const struct block *block = &work->block;
@@ -357,18 +356,18 @@ static void R(write_merged_rows)(void *context, int64_t index)
         int64_t last = first + MERGED_COLUMNS;
         strip.columns.first = first;
         strip.columns.end = last < block->columns.end ? last : block->columns.end;
-        strip.x = R(entry)(block, strip.rows.first, first);
+        strip.x = entry(block, strip.rows.first, first);
         if (__builtin_cpu_supports("avx512f"))
-            R(write_merged_strip_avx512)(work, &strip, end);
+            write_merged_strip_avx512(work, &strip, end);
         else if (__builtin_cpu_supports("avx2"))
-            R(write_merged_strip_avx2)(work, &strip, end);
+            write_merged_strip_avx2(work, &strip, end);
         else
-            R(write_merged_strip)(work, &strip, end);
+            write_merged_strip(work, &strip, end);
     }
 }
 
 /* In place, as soon as two blocks are merged. */
-static void R(write_merger)(const struct work *work, int level, struct pair pair)
+static void write_merger(const struct work *work, int level, struct pair pair)
 {
     struct method_range both = {pair.upper.first, pair.lower.end};
     struct method_range rows = within(work->block.rows, both);
@@ -378,13 +377,13 @@ static void R(write_merger)(const struct work *work, int level, struct pair pair
         if (wide)
             host_stop_check();
         for (int64_t k = i; k < end; k++)
-            R(write_row)(work, &work->block, level, k, pair);
+            write_row(work, &work->block, level, k, pair);
     }
 }
 
 /* All pairs whose lower block ends before row `end`, from small to large: what they are made of has
  * been merged. */
-static bool R(merge_up_to)(struct work *work, int64_t end)
+static bool merge_up_to(struct work *work, int64_t end)
 {
     int64_t n = work->a.n, half = 2;
     for (int level = 0; (half = INT64_C(2) << level) < n; level++) {
@@ -400,12 +399,12 @@ static bool R(merge_up_to)(struct work *work, int64_t end)
                              pair.lower.end))
             return false;
         if (work->block.x && !work->keeps_levels)
-            R(write_merger)(work, level, pair);
+            write_merger(work, level, pair);
     }
     return true;
 }
 
-static bool R(merge)(struct work *work)
+static bool merge(struct work *work)
 {
     int64_t n = work->a.n, height = length(work->block.rows);
     if (!host__tri_leaves(&work->a, &work->blocks))
@@ -413,25 +412,25 @@ static bool R(merge)(struct work *work)
     bool in_place = work->block.x && !work->keeps_levels;
     for (int64_t i = work->block.rows.first; in_place && i < work->block.rows.end; i++) {
         host_stop_check_row(i);
-        R(write_leaf)(work, &work->block, i);
+        write_leaf(work, &work->block, i);
     }
     for (int64_t end = 2; end < n + 2; end += 2) {
         host_stop_check_row(end - 1);
-        if (!R(merge_up_to)(work, end < n ? end : n))
+        if (!merge_up_to(work, end < n ? end : n))
             return false;
     }
     if (!agree(work, (double)REAL_EPS))
         return false;
     if (work->block.x && work->keeps_levels)
         host_team_run(team_for(work, height * work->block.ld),
-                      (height + MERGED_ROWS - 1) / MERGED_ROWS, R(write_merged_rows), work);
+                      (height + MERGED_ROWS - 1) / MERGED_ROWS, write_merged_rows, work);
     return true;
 }
 
 /* ---- One matrix ---- */
 
-static void R(report)(const struct host_matrix *matrix, int64_t info, REAL rcond,
-                      enum method_algorithm algorithm)
+static void report(const struct host_matrix *matrix, int64_t info, REAL rcond,
+                   enum method_algorithm algorithm)
 {
     if (matrix->outputs[HOST_TRI_INFO])
         *(int32_t *)matrix->outputs[HOST_TRI_INFO] = (int32_t)info;
@@ -441,13 +440,13 @@ static void R(report)(const struct host_matrix *matrix, int64_t info, REAL rcond
         *(int32_t *)matrix->outputs[HOST_TRI_ALGORITHM] = (int32_t)algorithm;
 }
 
-static void R(fill_nan)(REAL *x, int64_t count)
+static void fill_nan(REAL *x, int64_t count)
 {
     if (x)
         R(host__fill_nan)(x, count);
 }
 
-static void R(widen)(double *restrict to, const REAL *restrict from, int64_t count)
+static void widen(double *restrict to, const REAL *restrict from, int64_t count)
 {
     for (int64_t first = 0, end; first < count; first = end) {
         end = host_stop_part(first, count);
@@ -456,7 +455,7 @@ static void R(widen)(double *restrict to, const REAL *restrict from, int64_t cou
     }
 }
 
-static void R(narrow)(REAL *restrict to, const double *restrict from, int64_t count)
+static void narrow(REAL *restrict to, const double *restrict from, int64_t count)
 {
     for (int64_t first = 0, end; first < count; first = end) {
         end = host_stop_part(first, count);
@@ -466,27 +465,27 @@ static void R(narrow)(REAL *restrict to, const double *restrict from, int64_t co
 }
 
 /* No inverse: NaN wherever one was wanted. */
-static void R(refuse)(const struct host_matrix *matrix, const struct work *work, int64_t info,
-                      REAL rcond)
+static void refuse(const struct host_matrix *matrix, const struct work *work, int64_t info,
+                   REAL rcond)
 {
     int64_t n = matrix->n;
-    R(fill_nan)(work->block.x, length(work->block.rows) * work->block.ld);
-    R(fill_nan)(matrix->outputs[HOST_TRI_DIAGONAL], n);
-    R(fill_nan)(matrix->outputs[HOST_TRI_GENERATORS], 4 * n);
+    fill_nan(work->block.x, length(work->block.rows) * work->block.ld);
+    fill_nan(matrix->outputs[HOST_TRI_DIAGONAL], n);
+    fill_nan(matrix->outputs[HOST_TRI_GENERATORS], 4 * n);
     if (matrix->outputs[HOST_TRI_EXPONENTS])
         clear_exponents(matrix->outputs[HOST_TRI_EXPONENTS], 4 * n);
-    R(report)(matrix, info, rcond, work->algorithm);
+    report(matrix, info, rcond, work->algorithm);
 }
 
 /* A's diagonals as double: where they are, or copied to `band`. */
-static void R(load)(struct work *work, const struct host_matrix *matrix, double *band[3])
+static void load(struct work *work, const struct host_matrix *matrix, double *band[3])
 {
     int64_t n = matrix->n;
     const double *wide[3];
     for (int k = 0; k < 3; k++) {
         bool copied = sizeof(REAL) != sizeof(double);
         if (copied)
-            R(widen)(band[k], matrix->inputs[k], k == 1 ? n : n - 1);
+            widen(band[k], matrix->inputs[k], k == 1 ? n : n - 1);
         wide[k] = copied ? band[k] : (const double *)matrix->inputs[k];
     }
     work->a = (struct host_tri){.dl = wide[0], .d = wide[1], .du = wide[2], .n = n};
@@ -494,7 +493,7 @@ static void R(load)(struct work *work, const struct host_matrix *matrix, double 
 
 /* The ways for dominant matrices. False: neither holds. Merging writes the block, the sweeps leave
  * generators, where they are wanted. */
-static bool R(run_dominant)(struct work *work, int64_t variant)
+static bool run_dominant(struct work *work, int64_t variant)
 {
     if (variant == METHOD_TRIDIAGONAL_PIVOTED || !work->dominant ||
         !host__tri_sweep(&work->a, &work->sweep) || work->sweep.norm > (double)REAL_MAX ||
@@ -503,7 +502,7 @@ static bool R(run_dominant)(struct work *work, int64_t variant)
     work->norm_x = work->sweep.norm;
     work->algorithm = METHOD_ALGORITHM_SHERMAN_MORRISON;
     work->diagonal = work->blocks.diagonal;
-    if (variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON && R(merge)(work))
+    if (variant == METHOD_TRIDIAGONAL_SHERMAN_MORRISON && merge(work))
         return true;
     work->algorithm = METHOD_ALGORITHM_TWO_SWEEP;
     work->diagonal = work->sweep.diagonal;
@@ -513,7 +512,7 @@ static bool R(run_dominant)(struct work *work, int64_t variant)
 }
 
 /* Returns INFO: 0, a zero pivot's step, or n + 1 when the inverse that came out is not good. */
-static int64_t R(run_minors)(struct work *work)
+static int64_t run_minors(struct work *work)
 {
     int64_t n = work->a.n;
     work->algorithm = METHOD_ALGORITHM_PIVOTED;
@@ -528,28 +527,28 @@ static int64_t R(run_minors)(struct work *work)
 }
 
 /* Line k of four. FP32 holds every mantissa's range. */
-static void R(put_generators)(const struct host_matrix *matrix, int k,
-                              const struct host_tri_line *line)
+static void put_generators(const struct host_matrix *matrix, int k,
+                           const struct host_tri_line *line)
 {
     int64_t n = matrix->n;
     REAL *mantissas = matrix->outputs[HOST_TRI_GENERATORS];
     int32_t *exponents = matrix->outputs[HOST_TRI_EXPONENTS];
     if (mantissas)
-        R(narrow)(mantissas + k * n, line->mantissa, n);
+        narrow(mantissas + k * n, line->mantissa, n);
     if (exponents)
         copy_exponents(exponents + k * n, line->exponent, n);
 }
 
 /* What is wanted of X and has not been written yet. */
-static void R(answer)(const struct host_matrix *matrix, struct work *work)
+static void answer(const struct host_matrix *matrix, struct work *work)
 {
     const struct host_tri_generators *generators = &work->generators;
     REAL *diagonal = matrix->outputs[HOST_TRI_DIAGONAL];
     bool merged = work->algorithm == METHOD_ALGORITHM_SHERMAN_MORRISON;
     if (diagonal)
-        R(narrow)(diagonal, work->diagonal, matrix->n);
+        narrow(diagonal, work->diagonal, matrix->n);
     if (work->block.x && !merged)
-        R(write_block)(work);
+        write_block(work);
     if (!matrix->outputs[HOST_TRI_GENERATORS] && !matrix->outputs[HOST_TRI_EXPONENTS])
         return;
     if (merged || (work->algorithm == METHOD_ALGORITHM_TWO_SWEEP && !work->block.x))
@@ -557,7 +556,7 @@ static void R(answer)(const struct host_matrix *matrix, struct work *work)
     const struct host_tri_line *lines[] = {&generators->upper_row, &generators->upper_column,
                                            &generators->lower_row, &generators->lower_column};
     for (int k = 0; k < 4; k++)
-        R(put_generators)(matrix, k, lines[k]);
+        put_generators(matrix, k, lines[k]);
 }
 
 void R(host__tridiagonal)(const struct host_matrix *matrix)
@@ -571,20 +570,20 @@ void R(host__tridiagonal)(const struct host_matrix *matrix)
     work.block.ld = length(work.block.columns);
     double *band[3];
     lay_out(&work, matrix, band);
-    R(load)(&work, matrix, band);
+    load(&work, matrix, band);
     if (!look(&work)) {
-        R(refuse)(matrix, &work, -1, (REAL)NAN);
+        refuse(matrix, &work, -1, (REAL)NAN);
         return;
     }
-    int64_t info = R(run_dominant)(&work, variant) ? 0 : R(run_minors)(&work);
+    int64_t info = run_dominant(&work, variant) ? 0 : run_minors(&work);
     if (info) {
-        R(refuse)(matrix, &work, info, 0);
+        refuse(matrix, &work, info, 0);
         return;
     }
-    R(answer)(matrix, &work);
+    answer(matrix, &work);
     bool overflows = work.norm_x > (long double)REAL_MAX;
     REAL rcond = overflows ? 0 : (REAL)(1 / work.norm / work.norm_x);
-    R(report)(matrix, rcond < REAL_EPS ? n + 1 : 0, rcond, work.algorithm);
+    report(matrix, rcond < REAL_EPS ? n + 1 : 0, rcond, work.algorithm);
 }
 
 const struct host_method R(host_method_tridiagonal) = {

@@ -44,7 +44,7 @@ struct host_tri_sweep {
 };
 
 /* |A|, where no sum of a column overflows; else a number that is not finite. *dominant: diagonally,
- * by rows or by columns? A matrix may hold any numbers; of one that is not finite *dominant tells
+ * by rows or by columns? A matrix may hold any numbers; of one that is not finite *dominant means
  * nothing. */
 double host__tri_look(const struct host_tri *a, bool *dominant);
 /* False: a division by zero, or a number that overflows. Safe for dominant matrices. Cost: four
@@ -67,7 +67,7 @@ struct host_tri_blocks {
  * i + 1 are entries[i] and entries[i + 1]. False: a half is singular. */
 bool host__tri_leaves(const struct host_tri *a, struct host_tri_blocks *blocks);
 /* Merges the blocks in rows first to middle - 1 and middle to end - 1 into one. column and row then
- * tell what was subtracted. False: the formula divides by zero. Cost: O(end - first). */
+ * hold what was subtracted. False: the formula divides by zero. Cost: O(end - first). */
 bool host__tri_merge(const struct host_tri *a, struct host_tri_blocks *blocks, int64_t first,
                      int64_t middle, int64_t end);
 

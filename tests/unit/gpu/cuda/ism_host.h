@@ -1,5 +1,5 @@
 /* tests/unit/gpu/cuda/ism_host.h: the CUDA engine's `ism`, run on the CPU, in the place of the
- * host's, so that the host's cases try it too; and what an update of a known inverse is worth. */
+ * host's, so that the host's cases try it too. */
 #ifndef TESTS_UNIT_GPU_CUDA_ISM_HOST_H
 #define TESTS_UNIT_GPU_CUDA_ISM_HOST_H
 
@@ -15,9 +15,5 @@ extern const struct host_method cudatest_method_ism_f32, cudatest_method_ism_f64
 
 /* Recovers call->to_recover matrices, in a workspace of its own; the test fails where that does. */
 void cudatest_recover_ism(struct cuda_call *call);
-
-/* |A0^-1 - Z M| / (n eps |Z| (1 + |M - I|)), M = I + X Y^T A0^-1, in more than twice the precision.
- */
-double cudatest_solution_ratio(const struct ismtest_problem *problem, const double *inverse);
 
 #endif

@@ -22,7 +22,7 @@ static void check_solved(const struct ismtest_problem *problem)
     struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
     assert_int_equal(answer.info, 0);
     assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
-    assert_true(cudatest_solution_ratio(problem, answer.inverse) <= GPUTEST_RATIO_MAX);
+    assert_true(ismtest_solution_ratio(problem, answer.inverse) <= GPUTEST_RATIO_MAX);
     assert_true(isnan(answer.rcond));
     ismtest_forget(&answer);
 }

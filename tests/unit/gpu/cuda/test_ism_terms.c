@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "gpu/common/probes.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/cuda/ism_host.h"
 #include "tests/unit/gpu/host/ism.h"
 #include "tests/unit/gpu/host/matrices.h"
@@ -52,7 +53,7 @@ static struct ismtest_problem swamped(enum precision precision, int64_t n, int64
 static int check_update(const struct ismtest_problem *problem, const char *what)
 {
     struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
-    double ratio = cudatest_solution_ratio(problem, answer.inverse);
+    double ratio = ismtest_solution_ratio(problem, answer.inverse);
     int algorithm = answer.algorithm;
     if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
         ismtest_tell(problem, what, ratio);
@@ -319,7 +320,7 @@ static void check_made(int64_t n, int64_t m, const float *b, const float *x, con
         problem.y[e] = (double)y[e];
     }
     struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-    const double ratio = cudatest_solution_ratio(&problem, answer.inverse);
+    const double ratio = ismtest_solution_ratio(&problem, answer.inverse);
     if (answer.info != n + 1 && (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX)))
         ismtest_tell(&problem, "of errors that lines do not see: ratio", ratio);
     ismtest_forget(&answer);
@@ -387,7 +388,7 @@ static void test_errors_by_products(void **state)
         memcpy(problem.x, x_products, sizeof x_products);
         memcpy(problem.y, y_products, sizeof y_products);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        const double ratio = cudatest_solution_ratio(&problem, answer.inverse);
+        const double ratio = ismtest_solution_ratio(&problem, answer.inverse);
         if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
             ismtest_tell(&problem, "of errors that lines do not see: ratio", ratio);
         ismtest_forget(&answer);
@@ -432,7 +433,7 @@ static void test_a_column_that_hides(void **state)
         problem.y[2 * 7 + 1] = 0.02;
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        double rcond = 1 / gputest_norm(n, problem.a) / gputest_norm(n, answer.inverse);
+        double rcond = 1 / residual_norm(n, problem.a) / residual_norm(n, answer.inverse);
         if (!(answer.rcond >= rcond * 0.999 && answer.rcond <= rcond * 1.001))
             ismtest_tell(&problem, "of a hidden column: RCOND is off by the factor",
                          answer.rcond / rcond);

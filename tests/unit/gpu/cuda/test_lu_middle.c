@@ -17,6 +17,7 @@
 #include "gpu/host/linalg/lapack.h"
 #include "tests/simt/sanitizers.h"
 #include "tests/simt/simt.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/cuda/lu_bed.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -69,9 +70,9 @@ static void judge_inverse(const struct lubed *bed, int64_t k, const double *a, c
         if (info == 0 && !(ratio <= GPUTEST_RATIO_MAX))
             complain(bed, name, "ratio", ratio);
         int exponent;
-        frexp(gputest_norm(n, a), &exponent);
+        frexp(residual_norm(n, a), &exponent);
         double want =
-            1 / ldexp(gputest_norm(n, a), -exponent) / ldexp(gputest_norm(n, x), exponent);
+            1 / ldexp(residual_norm(n, a), -exponent) / ldexp(residual_norm(n, x), exponent);
         if (want > FLT_MIN && !(fabs(want - rcond) <= 2 * (double)n * eps * want))
             complain(bed, name, "RCOND is off", rcond / want);
     }

@@ -1,4 +1,5 @@
 /* tests/unit/gpu/host/ism.c: see ism.h. */
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/ism.h"
 
 #include <math.h>
@@ -363,45 +364,15 @@ double ismtest_factors_ratio(const struct ismtest_problem *problem,
     free(left);
     free(whole);
     free(ur);
-    double size = gputest_norm(n, problem->a0);
-    return largest / ((double)n * size * size * gputest_norm(n, answer->inverse) *
+    double size = residual_norm(n, problem->a0);
+    return largest / ((double)n * size * size * residual_norm(n, answer->inverse) *
                       gputest_eps(problem->precision));
-}
-
-static __float128 magnitude(__float128 number)
-{
-    return number < 0 ? -number : number;
 }
 
 double ismtest_solution_ratio(const struct ismtest_problem *problem, const double *z)
 {
-    int64_t n = problem->n, m = problem->m;
-    __float128 *matrix = calloc((size_t)(n * n), sizeof *matrix), change = 0, worst = 0;
-    assert_non_null(matrix);
-    for (int64_t j = 0; j < n; j++) {
-        for (int64_t k = 0; k < m; k++) {
-            __float128 met = 0;
-            for (int64_t i = 0; i < n; i++)
-                met += (__float128)problem->y[i * m + k] * problem->b[i * n + j];
-            for (int64_t i = 0; i < n; i++)
-                matrix[i * n + j] += (__float128)problem->x[i * m + k] * met;
-        }
-    }
-    for (int64_t j = 0; j < n; j++) {
-        __float128 size = 0, wrong = 0;
-        for (int64_t i = 0; i < n; i++) {
-            __float128 sum = (__float128)problem->b[i * n + j] - z[i * n + j];
-            for (int64_t k = 0; k < n; k++)
-                sum -= z[i * n + k] * matrix[k * n + j];
-            size += magnitude(matrix[i * n + j]);
-            wrong += magnitude(sum);
-        }
-        change = size > change ? size : change;
-        worst = wrong <= worst ? worst : wrong;
-    }
-    free(matrix);
-    double size = gputest_norm(n, z) * (1 + (double)change);
-    return (double)worst / ((double)n * size * gputest_eps(problem->precision));
+    return residual_update_ratio(gputest_eps(problem->precision), problem->n, problem->m,
+                                 problem->b, problem->x, problem->y, z);
 }
 
 int ismtest_wrongs;

@@ -1,4 +1,5 @@
 /* tests/unit/gpu/host/matrices.c: see matrices.h. */
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #include <float.h>
@@ -10,8 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#include "gpu/host/linalg/lapack.h"
 
 #define REFLECTORS_MAX 24 /* random ones on each side: enough to mix every entry */
 
@@ -200,34 +199,6 @@ void gputest_dge(int type, int mode, enum precision precision, int64_t n, uint64
 
 /* ---- Measures ---- */
 
-double gputest_norm(int64_t n, const double *a)
-{
-    double largest = 0;
-    for (int64_t j = 0; j < n; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < n; i++)
-            sum += fabs(a[i * n + j]);
-        largest = sum > largest || isnan(sum) ? sum : largest;
-    }
-    return largest;
-}
-
-/* The exponent that brings the norm near one: keeps the measures in range. */
-static int exponent_of(int64_t n, const double *a)
-{
-    int exponent;
-    frexp(gputest_norm(n, a), &exponent);
-    return exponent;
-}
-
-static double *scaled_copy(int64_t n, const double *a, int exponent)
-{
-    double *copy = gputest_numbers(n * n);
-    for (int64_t i = 0; i < n * n; i++)
-        copy[i] = ldexp(a[i], -exponent);
-    return copy;
-}
-
 double gputest_exact_residual(int64_t n, const double *x, const double *a)
 {
     double largest = 0;
@@ -246,47 +217,11 @@ double gputest_exact_residual(int64_t n, const double *x, const double *a)
 
 double gputest_inverse_ratio(enum precision precision, int64_t n, const double *a, const double *x)
 {
-    int exponent = exponent_of(n, a);
-    double *left = scaled_copy(n, x, -exponent), *right = scaled_copy(n, a, exponent);
-    double *residual = gputest_numbers(n * n);
-    for (int64_t i = 0; i < n; i++)
-        residual[i * n + i] = -1;
-    host__gemm_f64(n, n, n, left, n, right, n, residual, n);
-    double ratio = gputest_norm(n, residual) / gputest_norm(n, left) / gputest_norm(n, right) /
-                   ((double)n * gputest_eps(precision));
-    free(left);
-    free(right);
-    free(residual);
-    return ratio;
+    return residual_inverse_ratio(gputest_eps(precision), n, a, x);
 }
 
 double gputest_factor_ratio(enum precision precision, int64_t n, const double *a,
                             const struct gputest_answer *answer)
 {
-    int exponent = exponent_of(n, a);
-    double *lower = scaled_copy(n, answer->inverse, 0);
-    double *upper = scaled_copy(n, answer->inverse, exponent);
-    double *product = scaled_copy(n, a, exponent);
-    double norm = gputest_norm(n, product);
-    for (int64_t k = 0; k < n; k++) {
-        int64_t other = answer->pivots[k] - 1;
-        assert_true(other >= k && other < n);
-        for (int64_t j = 0; j < n && other != k; j++) {
-            double old = product[k * n + j];
-            product[k * n + j] = product[other * n + j];
-            product[other * n + j] = old;
-        }
-    }
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < n; j++) {
-            lower[i * n + j] = i == j ? -1 : i > j ? -lower[i * n + j] : 0;
-            upper[i * n + j] = i > j ? 0 : upper[i * n + j];
-        }
-    }
-    host__gemm_f64(n, n, n, lower, n, upper, n, product, n);
-    double ratio = gputest_norm(n, product) / norm / ((double)n * gputest_eps(precision));
-    free(lower);
-    free(upper);
-    free(product);
-    return norm == 0 ? 0 : ratio;
+    return residual_factors_ratio(gputest_eps(precision), n, a, answer->inverse, answer->pivots);
 }

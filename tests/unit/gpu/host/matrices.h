@@ -57,7 +57,6 @@ struct gputest_answer gputest_run(const char *method, enum precision precision, 
                                   const double *a, bool spd);
 void gputest_free(struct gputest_answer *answer);
 
-double gputest_norm(int64_t n, const double *a);
 /* |I - X A| to 113 bits: at a condition of 1e6 long double would not do. */
 double gputest_exact_residual(int64_t n, const double *x, const double *a);
 /* |I - X A| / (n |A| |X| eps) */

@@ -12,6 +12,7 @@
 
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/method.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 /* Every order up to 33, then these. */
@@ -20,7 +21,7 @@ static const int64_t orders[] = {50, 63, 64, 65, 100, 127, 128, 129};
 #define ORDER_MAX 500
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-struct trial {
+struct sample {
     enum precision precision;
     int type, mode;
     int64_t n;
@@ -29,106 +30,107 @@ struct trial {
 
 static int failures;
 
-static void complain(const struct trial *trial, const char *method, const char *what, double value)
+static void complain(const struct sample *sample, const char *method, const char *what,
+                     double value)
 {
     failures++;
     print_error("%s %s, type %d (%s), mode %d, n = %d: %s %g\n", method,
-                precision_name(trial->precision), trial->type, gputest_dge_name(trial->type),
-                trial->mode, (int)trial->n, what, value);
+                precision_name(sample->precision), sample->type, gputest_dge_name(sample->type),
+                sample->mode, (int)sample->n, what, value);
 }
 
 /* INFO n + 2 is iterative's right where FP32's LU is no help and the condition is near 1 / eps. */
-static bool may_give_up(const struct trial *trial, const char *method)
+static bool may_give_up(const struct sample *sample, const char *method)
 {
-    return gputest_iterates(method) && trial->type == 9;
+    return gputest_iterates(method) && sample->type == 9;
 }
 
-static void try_inverse(const struct trial *trial, const char *method)
+static void check_inverse(const struct sample *sample, const char *method)
 {
-    int64_t n = trial->n;
-    double eps = gputest_eps(trial->precision);
-    if (!gputest_takes(method, trial->precision, n))
+    int64_t n = sample->n;
+    double eps = gputest_eps(sample->precision);
+    if (!gputest_takes(method, sample->precision, n))
         return;
-    struct gputest_answer answer = gputest_run(method, trial->precision, n, trial->a, false);
-    bool singular = gputest_dge_singular(trial->type, n);
+    struct gputest_answer answer = gputest_run(method, sample->precision, n, sample->a, false);
+    bool singular = gputest_dge_singular(sample->type, n);
     if (singular != (answer.info >= 1 && answer.info <= n))
-        complain(trial, method, "INFO", answer.info);
+        complain(sample, method, "INFO", answer.info);
     if (singular) {
         for (int64_t i = 0; i < n * n; i++)
             assert_true(isnan(answer.inverse[i]));
         assert_true(answer.rcond == 0);
-    } else if (answer.info != n + 2 || !may_give_up(trial, method)) {
-        double ratio = gputest_inverse_ratio(trial->precision, n, trial->a, answer.inverse);
+    } else if (answer.info != n + 2 || !may_give_up(sample, method)) {
+        double ratio = gputest_inverse_ratio(sample->precision, n, sample->a, answer.inverse);
         if (answer.info > n + 1)
-            complain(trial, method, "INFO", answer.info);
+            complain(sample, method, "INFO", answer.info);
         if (!(ratio <= GPUTEST_RATIO_MAX))
-            complain(trial, method, "residual ratio", ratio);
+            complain(sample, method, "residual ratio", ratio);
         if ((answer.rcond < eps) != (answer.info == n + 1))
-            complain(trial, method, "RCOND against INFO", answer.rcond);
+            complain(sample, method, "RCOND against INFO", answer.rcond);
         int exponent;
-        frexp(gputest_norm(n, trial->a), &exponent);
-        double rcond = 1 / ldexp(gputest_norm(n, trial->a), -exponent) /
-                       ldexp(gputest_norm(n, answer.inverse), exponent);
+        frexp(residual_norm(n, sample->a), &exponent);
+        double rcond = 1 / ldexp(residual_norm(n, sample->a), -exponent) /
+                       ldexp(residual_norm(n, answer.inverse), exponent);
         if (!(fabs(rcond - answer.rcond) <= 2 * (double)n * eps * rcond))
-            complain(trial, method, "RCOND is off", answer.rcond / rcond);
+            complain(sample, method, "RCOND is off", answer.rcond / rcond);
     }
     gputest_free(&answer);
 }
 
 /* LAPACK's own choice of pivots, on a column-major copy of A as written. */
-static int64_t reference_factor(const struct trial *trial, int32_t *pivots)
+static int64_t reference_factor(const struct sample *sample, int32_t *pivots)
 {
-    int64_t n = trial->n, info;
+    int64_t n = sample->n, info;
     double *wide = gputest_numbers(n * n);
     float *narrow = (float *)wide;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++) {
-            if (trial->precision == PRECISION_FP32)
-                narrow[j * n + i] = (float)trial->a[i * n + j];
+            if (sample->precision == PRECISION_FP32)
+                narrow[j * n + i] = (float)sample->a[i * n + j];
             else
-                wide[j * n + i] = trial->a[i * n + j];
+                wide[j * n + i] = sample->a[i * n + j];
         }
     }
-    info = trial->precision == PRECISION_FP32 ? host__getrf_f32(n, narrow, n, pivots)
-                                              : host__getrf_f64(n, wide, n, pivots);
+    info = sample->precision == PRECISION_FP32 ? host__getrf_f32(n, narrow, n, pivots)
+                                               : host__getrf_f64(n, wide, n, pivots);
     free(wide);
     return info;
 }
 
-static void try_factor(const struct trial *trial)
+static void check_factor(const struct sample *sample)
 {
-    int64_t n = trial->n;
-    if (!gputest_takes("lu_factor", trial->precision, n))
+    int64_t n = sample->n;
+    if (!gputest_takes("lu_factor", sample->precision, n))
         return;
-    struct gputest_answer answer = gputest_run("lu_factor", trial->precision, n, trial->a, false);
+    struct gputest_answer answer = gputest_run("lu_factor", sample->precision, n, sample->a, false);
     int32_t pivots[ORDER_MAX];
-    int64_t info = reference_factor(trial, pivots);
+    int64_t info = reference_factor(sample, pivots);
     if (answer.info != info)
-        complain(trial, "lu_factor", "INFO", answer.info);
+        complain(sample, "lu_factor", "INFO", answer.info);
     for (int64_t i = 0; i < n; i++) {
         if (answer.pivots[i] != pivots[i])
-            complain(trial, "lu_factor", "another pivot at", (double)i);
+            complain(sample, "lu_factor", "another pivot at", (double)i);
     }
-    double ratio = gputest_factor_ratio(trial->precision, n, trial->a, &answer);
+    double ratio = gputest_factor_ratio(sample->precision, n, sample->a, &answer);
     if (!(ratio <= GPUTEST_RATIO_MAX))
-        complain(trial, "lu_factor", "residual ratio", ratio);
+        complain(sample, "lu_factor", "residual ratio", ratio);
     gputest_free(&answer);
 }
 
 static void try_order(enum precision precision, int64_t n)
 {
-    struct trial trial = {.precision = precision, .n = n, .a = gputest_numbers(n * n)};
-    for (trial.type = 1; trial.type <= GPUTEST_DGE_TYPES; trial.type++) {
-        bool both = trial.type == 8 || trial.type == 9;
-        for (trial.mode = both ? 3 : 4; trial.mode <= 4; trial.mode++) {
-            gputest_dge(trial.type, trial.mode, precision, n, (uint64_t)(n * 16 + trial.type),
-                        trial.a);
+    struct sample sample = {.precision = precision, .n = n, .a = gputest_numbers(n * n)};
+    for (sample.type = 1; sample.type <= GPUTEST_DGE_TYPES; sample.type++) {
+        bool both = sample.type == 8 || sample.type == 9;
+        for (sample.mode = both ? 3 : 4; sample.mode <= 4; sample.mode++) {
+            gputest_dge(sample.type, sample.mode, precision, n, (uint64_t)(n * 16 + sample.type),
+                        sample.a);
             for (size_t i = 0; i < gputest_inverters(); i++)
-                try_inverse(&trial, gputest_inverter(i));
-            try_factor(&trial);
+                check_inverse(&sample, gputest_inverter(i));
+            check_factor(&sample);
         }
     }
-    free(trial.a);
+    free(sample.a);
 }
 
 static void test_small_orders(void **state)

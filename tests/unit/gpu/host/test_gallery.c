@@ -10,6 +10,7 @@
 
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/method.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -266,7 +267,7 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
     if (strcmp(method, "auto") == 0 && expected != METHOD_ALGORITHM_NONE &&
         answer.algorithm != (int)expected)
         fail_msg("%s %d took %s", entry->name, (int)n, method_algorithm_name(answer.algorithm));
-    double worst = 0, norm = gputest_norm(n, answer.inverse);
+    double worst = 0, norm = residual_norm(n, answer.inverse);
     for (int64_t i = 0; entry->inverse && i < n * n; i++)
         worst = fmax(worst, fabs(answer.inverse[i] - entry->inverse(i / n, i % n, n)));
     if (!gave_up && worst > slack * eps * norm)

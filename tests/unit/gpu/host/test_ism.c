@@ -12,6 +12,7 @@
 
 #include "gpu/host/base/host.h"
 #include "gpu/host/linalg/lapack.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/ism.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -43,7 +44,7 @@ static void check_good(const struct ismtest_problem *problem, const struct ismte
     int64_t n = problem->n;
     double eps = gputest_eps(problem->precision);
     double ratio = gputest_inverse_ratio(problem->precision, n, problem->a, answer->inverse);
-    double rcond = 1 / gputest_norm(n, problem->a) / gputest_norm(n, answer->inverse);
+    double rcond = 1 / residual_norm(n, problem->a) / residual_norm(n, answer->inverse);
     double slack = n > 64 && problem->kind != ISMTEST_ALONE ? RCOND_SLACK : 1 + 4 * (double)n * eps;
     if (answer->info != 0)
         complain(problem, "INFO", answer->info);
@@ -240,7 +241,7 @@ static void test_a_hidden_norm(void **state)
         problem.block_size = m;
         ismtest_complete(&problem);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        double rcond = 1 / gputest_norm(N, problem.a) / gputest_norm(N, answer.inverse);
+        double rcond = 1 / residual_norm(N, problem.a) / residual_norm(N, answer.inverse);
         check_algorithm(&problem, &answer);
         if (!(fabs(answer.rcond / rcond - 1) <= 1e-10))
             complain(&problem, "RCOND is off by the factor", answer.rcond / rcond);

@@ -1,5 +1,5 @@
 /* `ism` with A known where columns of X Y^T cancel among themselves, and are far larger than A: no
- * sum of them in one precision tells what A is. And the lines of a trial, whose errors may be the
+ * sum of them in one precision tells what A is. And the probe vectors, whose errors may be the
  * same in all rows there. */
 #include <math.h>
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/common/probes.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/ism.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -51,7 +52,7 @@ static void check(struct ismtest_problem *problem, const char *what)
     ismtest_sum_exactly(problem);
     struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
     const double size =
-        gputest_norm(problem->n, problem->a) * gputest_norm(problem->n, answer.inverse);
+        residual_norm(problem->n, problem->a) * residual_norm(problem->n, answer.inverse);
     const double ratio =
         gputest_exact_residual(problem->n, answer.inverse, problem->a) / (n * eps * size);
     if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))

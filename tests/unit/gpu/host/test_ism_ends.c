@@ -267,8 +267,8 @@ static void test_det_ratio_of_denormal_lines(void **state)
     }
 }
 
-/* Pivots that are zero only because they are below the range, and lines that are levelled together
- * or not at all. s: the least number; l: near the largest; t: their product by four. */
+/* Pivots that are zero only because they are below the range, and lines that are equilibrated
+ * together or not at all. s: the least number; l: near the largest; t: their product by four. */
 static void test_det_ratio_of_vanished_pivots(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_det_ratio_of_the_least_number(void **state)
     }
 }
 
-/* An A0_INVERSE in range, a column of which has a sum that is not, and no change: no trial can
+/* An A0_INVERSE in range, a column of which has a sum that is not, and no change: no check can
  * measure it, and it comes back. */
 static void test_column_sum_beyond_the_range(void **state)
 {

@@ -13,6 +13,7 @@
 #include "gpu/host/ism/ism.h"
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/host/simd/small.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #define WANTED (METHOD_ISM_DET_RATIO + 1) /* outputs, without the factors */
@@ -23,7 +24,7 @@ enum kind {
     PLAIN,
     NOT_FINITE, /* a NaN in A0^-1 */
     BEYOND,     /* entries whose sums overflow */
-    APART,      /* X huge and Y tiny: balanced, and then good */
+    APART,      /* X huge and Y tiny: scaled, and then good */
     CANCELLING, /* two columns of X Y^T that cancel but for rounding; good in twice the precision */
     SINGULAR,   /* I + X Y^T A0^-1 is */
     NEARLY,     /* the same but for rounding */
@@ -166,48 +167,23 @@ static struct host_matrix matrix_of(const struct workers *pool, int place, struc
     return matrix;
 }
 
-/* Terms that cancel leave the rounding of a long double. */
-typedef __float128 exact;
-
-static double norm(const exact *a, int64_t n)
-{
-    exact most = 0;
-    for (int64_t j = 0; j < n; j++) {
-        exact sum = 0;
-        for (int64_t i = 0; i < n; i++)
-            sum += a[i * n + j] < 0 ? -a[i * n + j] : a[i * n + j];
-        most = sum <= most ? most : sum;
-    }
-    return (double)most;
-}
-
-/* |B - Z M| / (n eps |Z| (1 + |M - I|)), M = I + X Y^T B. */
+/* See residual.h. */
 static double ratio_of(const struct workers *pool, int place, const struct answer *answer)
 {
-    const int64_t n = pool->n, m = pool->m;
-    exact *change = calloc((size_t)(3 * n * n), sizeof *change), *error = change + n * n,
-          *z = error + n * n;
-    assert_non_null(change);
-    for (int64_t c = 0; c < m; c++) {
-        for (int64_t j = 0; j < n; j++) {
-            exact met = 0;
-            for (int64_t i = 0; i < n; i++)
-                met += (exact)given(pool, 2, place, i * m + c) * given(pool, 0, place, i * n + j);
-            for (int64_t i = 0; i < n; i++)
-                change[i * n + j] += met * given(pool, 1, place, i * m + c);
-        }
+    const int64_t n = pool->n, m = pool->m, counts[] = {n * n, n * m, n * m};
+    double *numbers[3], *z = gputest_numbers(n * n);
+    for (int k = 0; k < 3; k++) {
+        numbers[k] = gputest_numbers(counts[k] + 1);
+        for (int64_t i = 0; i < counts[k]; i++)
+            numbers[k][i] = given(pool, k, place, i);
     }
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < n; j++) {
-            z[i * n + j] = number(pool, answer->z, i * n + j);
-            error[i * n + j] = given(pool, 0, place, i * n + j) - z[i * n + j];
-            for (int64_t k = 0; k < n; k++)
-                error[i * n + j] -= number(pool, answer->z, i * n + k) * change[k * n + j];
-        }
-    }
-    const double ratio = norm(error, n) / ((double)n * gputest_eps(pool->precision) * norm(z, n) *
-                                           (1 + norm(change, n)));
-    free(change);
+    for (int64_t i = 0; i < n * n; i++)
+        z[i] = number(pool, answer->z, i);
+    const double ratio = residual_update_ratio(gputest_eps(pool->precision), n, m, numbers[0],
+                                               numbers[1], numbers[2], z);
+    for (int k = 0; k < 3; k++)
+        free(numbers[k]);
+    free(z);
     return ratio;
 }
 
@@ -302,7 +278,7 @@ static void try_made(int64_t n, int64_t m, const float *b, const float *x, const
     workers_destroy(&pool);
 }
 
-/* Opposed columns whose terms a trial of two lines did not see (52 times the contract's unit), and
+/* Opposed columns whose terms a check of two lines did not see (52 times the contract's unit), and
  * m > n (16 times). */
 static void test_made(void **state)
 {

@@ -19,56 +19,6 @@
 
 /* ---- Updates ---- */
 
-static long double norm(int64_t n, const long double *a)
-{
-    long double largest = 0;
-    for (int64_t j = 0; j < n; j++) {
-        long double sum = 0;
-        for (int64_t i = 0; i < n; i++)
-            sum += fabsl(a[i * n + j]);
-        largest = !(sum <= largest) ? sum : largest;
-    }
-    return largest;
-}
-
-static long double *numbers(int64_t count)
-{
-    long double *made = calloc((size_t)count, sizeof *made);
-    assert_non_null(made);
-    return made;
-}
-
-/* |B - Z M| / (n |Z| (1 + |M - I|) eps) with M = I + X Y^T B, in a type of a wider range. */
-static double update_ratio(const struct ismtest_problem *problem, const double *inverse)
-{
-    const int64_t n = problem->n, m = problem->m;
-    long double *met = numbers(m * n), *change = numbers(n * n), *error = numbers(n * n);
-    for (int64_t c = 0; c < m; c++) {
-        for (int64_t i = 0; i < n * n; i++)
-            met[c * n + i % n] += (long double)problem->y[i / n * m + c] * problem->b[i];
-        for (int64_t i = 0; i < n * n; i++)
-            change[i] += problem->x[i / n * m + c] * met[c * n + i % n];
-    }
-    long double *z = numbers(n * n);
-    for (int64_t i = 0; i < n * n; i++) {
-        z[i] = inverse[i];
-        error[i] = problem->b[i] - z[i];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t k = 0; k < n; k++) {
-            for (int64_t j = 0; j < n; j++)
-                error[i * n + j] -= z[i * n + k] * change[k * n + j];
-        }
-    }
-    const long double size = norm(n, z) * (1 + norm(n, change));
-    const double ratio = (double)(norm(n, error) / size);
-    free(met);
-    free(change);
-    free(error);
-    free(z);
-    return ratio / (double)n / gputest_eps(problem->precision);
-}
-
 /* Numbers near x in X, y in Y, and b in A0_INVERSE. */
 static struct ismtest_problem sized(enum precision precision, int64_t n, int64_t m, double x,
                                     double y, double b, uint64_t seed)
@@ -130,7 +80,7 @@ static void check_sizes(enum precision precision, int64_t n, int64_t m, const st
     }
     problem.variant = variant;
     struct ismtest_answer answer = ismtest_run(&problem, FACTORS, NULL);
-    const double ratio = update_ratio(&problem, answer.inverse);
+    const double ratio = ismtest_solution_ratio(&problem, answer.inverse);
     if (answer.info != 0)
         ismtest_tell(&problem, "INFO", answer.info);
     else if (!(ratio <= GPUTEST_RATIO_MAX))
@@ -168,7 +118,7 @@ static void test_a_long_thin_column(void **state)
         struct ismtest_problem problem =
             sized((enum precision)p, 41, 1, rows[p][0], rows[p][1], 1, 1);
         struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        const double ratio = update_ratio(&problem, answer.inverse);
+        const double ratio = ismtest_solution_ratio(&problem, answer.inverse);
         if (answer.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
             ismtest_tell(&problem, "ratio", ratio);
         ismtest_forget(&answer);
@@ -201,7 +151,7 @@ static void check_shifted(enum precision precision, enum ismtest_kind kind, int6
     struct ismtest_answer shifted = ismtest_run(&problem, FACTORS, NULL);
     if (shifted.info != 0 || shifted.algorithm != plain.algorithm)
         ismtest_tell(&problem, "INFO or METHOD, shifted", shifted.info);
-    /* Beside those of vectors of matrices (ism/ism.c), which balanced ones are not among. */
+    /* Beside those of vectors of matrices (ism/ism.c), which scaled ones are not among. */
     const bool lanes = kind == ISMTEST_INVERSE && variant == METHOD_ISM_AUTO && n <= 32;
     if (m == 1 && !lanes && memcmp(shifted.bytes, plain.bytes, (size_t)plain.byte_count) != 0)
         ismtest_tell(&problem, "bits", 0);

@@ -14,6 +14,7 @@
 #include "gpu/host/iterative/shared.h"
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/common/iteration.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/iterate.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -70,17 +71,6 @@ static double *product(int64_t n, const double *a, const double *b)
     return c;
 }
 
-/* |I - X A| in double. */
-static double true_residual(int64_t n, const double *x, const double *a)
-{
-    double *e = product(n, x, a);
-    for (int64_t i = 0; i < n; i++)
-        e[i * (n + 1)] -= 1;
-    double norm = gputest_norm(n, e);
-    free(e);
-    return norm;
-}
-
 /* A^-1 by lu. */
 static double *inverse_of(int64_t n, const double *a)
 {
@@ -98,8 +88,8 @@ static void check(const char *what, const struct gputest_iterate *task,
 {
     int64_t n = task->n;
     double eps = gputest_eps(task->precision), size, residual, rcond, ratio;
-    size = gputest_norm(n, task->a) * gputest_norm(n, result->inverse);
-    residual = true_residual(n, result->inverse, task->a);
+    size = residual_norm(n, task->a) * residual_norm(n, result->inverse);
+    residual = residual_inverse(n, result->inverse, task->a);
     rcond = 1 / size;
     ratio = residual / (size * (double)n * eps);
     if (result->info == 0 && task->tolerance == 0 && !(ratio <= GPUTEST_RATIO_MAX / 2))
@@ -158,7 +148,7 @@ static void test_rounding_is_estimated(void **state)
         }
         host__iter_residual_f32(&iter);
         exact_rounding(&iter, error);
-        double norm = gputest_norm(N, error), frobenius = 0;
+        double norm = residual_norm(N, error), frobenius = 0;
         for (int64_t e = 0; e < (int64_t)N * N; e++)
             frobenius = hypot(frobenius, error[e]);
         struct host_iter_rounding rounding = host__iter_rounding_f32(&iter);
@@ -166,7 +156,7 @@ static void test_rounding_is_estimated(void **state)
         assert_true(rounding.norm_1 >= norm &&
                     rounding.norm_1 <= (lone ? 2.1 * sqrt(N) : 4) * norm);
         assert_true(fabs(rounding.frobenius - frobenius) <= frobenius / 8);
-        host__iter_residual_twice_f32(&iter);
+        host__iter_residual_dd_f32(&iter);
         exact_rounding(&iter, error);
         for (int64_t e = 0; e < (int64_t)N * N; e++)
             assert_true(fabs(error[e]) <= 0x1p-24 * fabs((double)iter.r[e / N * LD + e % N]));
@@ -281,7 +271,7 @@ static void test_orders_of_matrices(void **state)
                 power = next;
             }
         }
-        double expected = gputest_norm(N, power), size = gputest_norm(N, e);
+        double expected = residual_norm(N, power), size = residual_norm(N, e);
         assert_true(fabs(result.history[0] - size) <= 1e-12 * size);
         if (!(fabs(result.history[1] - expected) <= 1e-9 * expected + 1e-11))
             fail_msg("%s: %g, not %g", schemes[k].name, result.history[1], expected);
@@ -370,9 +360,9 @@ static void test_against_lu(void **state)
         assert_int_equal(result.info, 0);
         for (int64_t k = 0; k < n * n; k++)
             worst = fmax(worst, fabs(result.inverse[k] - inverse[k]));
-        assert_true(worst <= 4 * DBL_EPSILON / result.rcond * gputest_norm(n, inverse));
-        ours = true_residual(n, result.inverse, a);
-        lus = true_residual(n, inverse, a);
+        assert_true(worst <= 4 * DBL_EPSILON / result.rcond * residual_norm(n, inverse));
+        ours = residual_inverse(n, result.inverse, a);
+        lus = residual_inverse(n, inverse, a);
         if (!(ours <= 4 * lus + 8 * DBL_EPSILON))
             fail_msg("n = %d: residual %g, lu's %g", (int)n, ours, lus);
         gputest_iterated_free(&result);

@@ -11,8 +11,9 @@
 #include <cmocka.h>
 
 #include "gpu/host/base/host.h"
-#include "gpu/host/linalg/lapack.h"
 #include "gpu/common/iteration.h"
+#include "gpu/host/linalg/lapack.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/iterate.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -29,24 +30,13 @@ static double *random_matrix(int64_t n, uint64_t seed)
     return a;
 }
 
-static double true_residual(int64_t n, const double *x, const double *a)
-{
-    double *e = gputest_numbers(n * n);
-    for (int64_t i = 0; i < n; i++)
-        e[i * (n + 1)] = -1;
-    host__gemm_f64(n, n, n, x, n, a, n, e, n);
-    double norm = gputest_norm(n, e);
-    free(e);
-    return norm;
-}
-
 /* RESIDUAL is |I - X A| of the X that came, within what rounding adds. */
 static void check_residual(const struct gputest_iterate *task,
                            const struct gputest_iterated *result)
 {
     int64_t n = task->n;
-    double residual = true_residual(n, result->inverse, task->a);
-    double size = gputest_norm(n, task->a) * gputest_norm(n, result->inverse);
+    double residual = residual_inverse(n, result->inverse, task->a);
+    double size = residual_norm(n, task->a) * residual_norm(n, result->inverse);
     double slack = (double)n * gputest_eps(task->precision) * size + 1e-6 * residual;
     if (!(fabs(result->residual - residual) <= slack))
         fail_msg("RESIDUAL %g, but %g", result->residual, residual);
@@ -164,7 +154,7 @@ static bool try_tolerance(const struct gputest_iterate *task)
     double eps = gputest_eps(task->precision), n = (double)task->n;
     struct gputest_iterated result = gputest_iterate(task);
     double residual = gputest_exact_residual(task->n, result.inverse, task->a);
-    double size = gputest_norm(task->n, task->a) * gputest_norm(task->n, result.inverse);
+    double size = residual_norm(task->n, task->a) * residual_norm(task->n, result.inverse);
     double slack = 4 * n * eps * residual + n * n * 0x1p-104 * size;
     bool good = result.info == 0;
     if (good && !(residual <= task->tolerance + slack))

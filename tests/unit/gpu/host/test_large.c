@@ -17,6 +17,7 @@
 #include "gpu/host/linalg/blocked.h"
 #include "gpu/host/linalg/qr.h"
 #include "gpu/method.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/bed.h"
 #include "tests/unit/gpu/host/child.h"
 #include "tests/unit/gpu/host/matrices.h"
@@ -285,7 +286,7 @@ static void try_order(enum precision precision, int64_t n)
     double *a = random_matrix(n, precision, (uint64_t)n + 1), eps = gputest_eps(precision);
     struct gputest_answer answer = gputest_run("lu", precision, n, a, false);
     double ratio = gputest_inverse_ratio(precision, n, a, answer.inverse);
-    double rcond = 1 / gputest_norm(n, a) / gputest_norm(n, answer.inverse);
+    double rcond = 1 / residual_norm(n, a) / residual_norm(n, answer.inverse);
     if (answer.info != 0 || !(ratio <= 1))
         fail_msg("lu %d: INFO %d, ratio %g", (int)n, answer.info, ratio);
     assert_true(fabs(answer.rcond - rcond) <= (double)n * eps * rcond);
@@ -325,7 +326,7 @@ static void test_algorithms_around_the_switches(void **state)
         free(filled);
         struct gputest_answer answer = gputest_run("auto", precision, n, a, false);
         double ratio = gputest_inverse_ratio(precision, n, a, answer.inverse);
-        double rcond = 1 / gputest_norm(n, a) / gputest_norm(n, answer.inverse);
+        double rcond = 1 / residual_norm(n, a) / residual_norm(n, answer.inverse);
         assert_int_equal(answer.algorithm, shape == DEFINITE ? METHOD_ALGORITHM_CHOLESKY
                                                              : METHOD_ALGORITHM_TRIANGULAR);
         if (answer.info != 0 || !(ratio <= 1))

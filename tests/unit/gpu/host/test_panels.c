@@ -164,7 +164,7 @@ static void test_products(void **state)
 
 /* ---- Tiles ---- */
 
-/* Strips fit the trial's lines, and tiles are whole panels. */
+/* Strips fit the probe vectors, and tiles are whole panels. */
 static void test_tiles(void **state)
 {
     (void)state;

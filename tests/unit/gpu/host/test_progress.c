@@ -1,5 +1,5 @@
-/* What is told of a matrix on its way, and what `iterative` tells: gpu/common/iteration.h says how
- * much.
+/* What is reported of a matrix on its way, and what `iterative` tells: gpu/common/iteration.h says
+ * how much.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -11,6 +11,7 @@
 
 #include "gpu/host/base/progress.h"
 #include "gpu/process/batch.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/iterate.h"
 #include "tests/unit/gpu/host/matrices.h"
 
@@ -58,8 +59,8 @@ static void test_shares(void **state)
     };
     struct host_progress progress = begin();
     for (size_t i = 0; i < COUNT(rows); i++) {
-        host_progress_tell(&progress, rows[i].done, rows[i].whole);
-        host_progress_tell(NULL, rows[i].done, rows[i].whole);
+        host_progress_report(&progress, rows[i].done, rows[i].whole);
+        host_progress_report(NULL, rows[i].done, rows[i].whole);
         assert_int_equal(last_told(), rows[i].sum);
     }
     host__progress_end(&progress, 1);
@@ -156,7 +157,7 @@ static void test_rises(void **state)
         for (int k = 0; k < ORDER && rows[i].type == 0; k++)
             a[k] = a[ORDER + k];
         /* A^T, as the transpose start has it. */
-        double size = gputest_norm(ORDER, a) * ORDER;
+        double size = residual_norm(ORDER, a) * ORDER;
         for (int k = 0; k < ORDER * ORDER; k++)
             v0[k] = a[k % ORDER * ORDER + k / ORDER] / (size * size);
         struct host_progress progress = begin();

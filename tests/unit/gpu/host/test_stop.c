@@ -175,7 +175,7 @@ static const struct long_work {
     {"not finite", "ism", METHOD_ISM_AUTO, 4096, 0, INFINITY, true, 4096, 0, false},
     {"factors", "ism", METHOD_ISM_BLOCK, 800, 0x1p-6, 1, true, 2400, 800, false},
     {"balancing", "ism", METHOD_ISM_REDUCED_MEMORY, 128, 0x1p-10, 1, true, 32768, 0, true},
-    {"factors, balanced", "ism", METHOD_ISM_BLOCK, 64, 0x1p-10, 1, true, 2048, 0, true},
+    {"factors, scaled", "ism", METHOD_ISM_BLOCK, 64, 0x1p-10, 1, true, 2048, 0, true},
 };
 
 struct long_run {

@@ -12,6 +12,7 @@
 
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/method.h"
+#include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -180,8 +181,8 @@ static void try_extreme(const char *method, const struct extreme *extreme, int64
         assert_int_equal(answer.info, 0);
         assert_true(gputest_inverse_ratio(PRECISION_FP64, n, a, answer.inverse) <=
                     GPUTEST_RATIO_MAX);
-        norm = gputest_norm(n, a) / extreme->scale;
-        norm_x = gputest_norm(n, answer.inverse) * extreme->scale;
+        norm = residual_norm(n, a) / extreme->scale;
+        norm_x = residual_norm(n, answer.inverse) * extreme->scale;
         if (isfinite(norm * norm_x) && norm_x > 0)
             assert_true(fabs(answer.rcond * norm * norm_x - 1) < 1e-13);
     } else {

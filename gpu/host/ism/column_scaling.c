@@ -1,4 +1,4 @@
-/* gpu/host/ism/balance.c: columns of X and Y whose sizes are far apart, brought to one size.
+/* gpu/host/ism/column_scaling.c: columns of X and Y whose sizes are far apart, brought to one size.
  *
  * X Y^T stays what it is where column c of X is multiplied by 2^s and that of Y by 2^-s. But what
  * is computed are sums over a column of X alone, and products of it, or of one of Y, with A0^-1:
@@ -16,7 +16,7 @@
  * column off, what is lost is less than 2^-500 of it (FP32: 2^-40).
  *
  * Columns that are nearer to each other, as they nearly always are, stay as they are, and so do all
- * bits of the answer. Elsewhere the coupling matrix may be pivoted in another order.
+ * bits of the answer. Elsewhere the capacitance matrix may be pivoted in another order.
  *
  * Threads: any, each on its own matrix. Cost: 2 n m comparisons; where there is something to do,
  * two copies of X and Y.
@@ -41,7 +41,7 @@
 /* ---- Which columns ---- */
 
 /* The largest magnitude in a line of n numbers with zeros behind them. A NaN counts as 0. */
-HOST_INLINE REAL R(largest_in_line)(const REAL *line, int64_t n)
+HOST_INLINE REAL largest_in_line(const REAL *line, int64_t n)
 {
     REAL largest[LANES] = {0};
     for (int64_t i = 0; i < n; i += LANES) {
@@ -58,8 +58,7 @@ HOST_INLINE REAL R(largest_in_line)(const REAL *line, int64_t n)
 }
 
 /* to: the same of the m columns of from, which is n x m. */
-static void R(largest_in_columns)(const REAL *restrict from, int64_t n, int64_t m,
-                                  REAL *restrict to)
+static void largest_in_columns(const REAL *restrict from, int64_t n, int64_t m, REAL *restrict to)
 {
     memset(to, 0, (size_t)m * sizeof *to);
     for (int64_t i = 0, end; i < n; i = end) {
@@ -73,27 +72,27 @@ static void R(largest_in_columns)(const REAL *restrict from, int64_t n, int64_t 
     }
 }
 
-static void R(measure)(const struct R(host_ism) * ism, REAL *x, REAL *y)
+static void measure(const struct R(host_ism) * ism, REAL *x, REAL *y)
 {
     if (!ism->xt) {
-        R(largest_in_columns)(ism->x, ism->n, ism->m, x);
-        R(largest_in_columns)(ism->y, ism->n, ism->m, y);
+        largest_in_columns(ism->x, ism->n, ism->m, x);
+        largest_in_columns(ism->y, ism->n, ism->m, y);
         return;
     }
     for (int64_t c = 0; c < ism->m; c++) {
-        x[c] = R(largest_in_line)(ism->xt + c * ism->ld, ism->n);
-        y[c] = R(largest_in_line)(ism->yt + c * ism->ld, ism->n);
+        x[c] = largest_in_line(ism->xt + c * ism->ld, ism->n);
+        y[c] = largest_in_line(ism->yt + c * ism->ld, ism->n);
     }
 }
 
 /* Is one more than 2^APART times the other? A bound that overflows holds. */
-static bool R(are_apart)(REAL x, REAL y)
+static bool are_apart(REAL x, REAL y)
 {
     const REAL far = REAL_LDEXP(1, APART);
     return isfinite(x) && isfinite(y) && !(x <= y * far && y <= x * far);
 }
 
-static int R(exponent)(REAL number)
+static int exponent_of(REAL number)
 {
     int exponent;
     (void)REAL_FREXP(number, &exponent);
@@ -102,21 +101,21 @@ static int R(exponent)(REAL number)
 
 /* The power of two that a column of X is multiplied by, and one of Y divided by; their largest
  * magnitudes being x and y. */
-static int R(shift)(REAL x, REAL y)
+static int shift(REAL x, REAL y)
 {
-    if (!R(are_apart)(x, y))
+    if (!are_apart(x, y))
         return 0;
     if (y == 0)
-        return IDLE_EXPONENT - R(exponent)(x);
+        return IDLE_EXPONENT - exponent_of(x);
     if (x == 0)
-        return R(exponent)(y) - IDLE_EXPONENT;
-    return (R(exponent)(y) - R(exponent)(x)) / 2;
+        return exponent_of(y) - IDLE_EXPONENT;
+    return (exponent_of(y) - exponent_of(x)) / 2;
 }
 
 /* ---- The copies ---- */
 
 /* to = from (n x m), column c times 2^(sign shifts[c]). */
-static void R(copy_shifted)(const struct R(host_ism) * ism, const REAL *from, int sign, REAL *to)
+static void copy_shifted(const struct R(host_ism) * ism, const REAL *from, int sign, REAL *to)
 {
     const int64_t n = ism->n, m = ism->m;
     for (int64_t first = 0, end; first < n; first = end) {
@@ -128,22 +127,22 @@ static void R(copy_shifted)(const struct R(host_ism) * ism, const REAL *from, in
     }
 }
 
-bool R(host__ism_balance)(struct R(host_ism) * ism, REAL *copies)
+bool R(host__ism_scale_columns)(struct R(host_ism) * ism, REAL *copies)
 {
     const int64_t n = ism->n, m = ism->m;
     REAL *x = ism->lines, *y = ism->lines + m;
     bool apart = false;
-    R(measure)(ism, x, y);
+    measure(ism, x, y);
     for (int64_t c = 0; c < m; c++)
-        apart = apart || R(are_apart)(x[c], y[c]);
+        apart = apart || are_apart(x[c], y[c]);
     if (!apart)
         return false;
     int32_t *shifts = (int32_t *)(copies + 2 * n * m);
     for (int64_t c = 0; c < m; c++)
-        shifts[c] = R(shift)(x[c], y[c]);
+        shifts[c] = shift(x[c], y[c]);
     ism->shifts = shifts;
-    R(copy_shifted)(ism, ism->x, 1, copies);
-    R(copy_shifted)(ism, ism->y, -1, copies + n * m);
+    copy_shifted(ism, ism->x, 1, copies);
+    copy_shifted(ism, ism->y, -1, copies + n * m);
     ism->x = copies;
     ism->y = copies + n * m;
     return true;
@@ -156,9 +155,9 @@ void R(host__ism_restore_factors)(const struct R(host_ism) * ism)
     if (!ism->shifts)
         return;
     if (ism->u)
-        R(copy_shifted)(ism, ism->u, -1, ism->u);
+        copy_shifted(ism, ism->u, -1, ism->u);
     if (ism->v)
-        R(copy_shifted)(ism, ism->v, 1, ism->v);
+        copy_shifted(ism, ism->v, 1, ism->v);
     for (int64_t first = 0, end; ism->r && first < m; first = end) {
         end = host_stop_part_of(first, m, m);
         for (int64_t i = first; i < end; i++) {

@@ -1,4 +1,4 @@
-/* gpu/host/iterative/twice.c: the residual in twice the precision, and what rounding hides of it;
+/* gpu/host/iterative/double_double.c: the residual in double-double, and what rounding hides of it;
  * see shared.h.
  *
  * A row of sums takes one row of products after another: each product is split into its rounded
@@ -30,13 +30,12 @@ static double sign(int64_t i, int64_t vector)
 }
 
 /* A row of sums of products. */
-struct R(sums) {
+struct sums {
     double high[PIECE], errors[PIECE];
 };
 
 /* sums += (x + lower) * row; lower is below x's last digit. */
-HOST_INLINE void R(add)(struct R(sums) * sums, double x, double lower, const REAL *row,
-                        int64_t columns)
+HOST_INLINE void add(struct sums *sums, double x, double lower, const REAL *row, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j++) {
         double a = (double)row[j], product = x * a, next = sums->high[j] + product;
@@ -50,38 +49,38 @@ HOST_INLINE void R(add)(struct R(sums) * sums, double x, double lower, const REA
 }
 
 /* One pass of the work, over the columns from `first` on. */
-struct R(pass) {
+struct pass {
     const struct R(host_iter) * iter;
     /* z V, a line for each vector of signs z: rounded, and what that left; of each column of
      * R - (I - V A) the mean square of its products with all z. */
     double *lines, *lower, *squares;
-    void (*work)(const struct R(pass) *, int64_t first, int64_t columns);
+    void (*work)(const struct pass *, int64_t first, int64_t columns);
 };
 
 /* The columns of R. */
-HOST_INLINE void R(residual_columns)(const struct R(pass) * pass, int64_t first, int64_t columns)
+HOST_INLINE void residual_columns(const struct pass *pass, int64_t first, int64_t columns)
 {
     const struct R(host_iter) *iter = pass->iter;
     int64_t n = iter->n, ld = iter->ld;
     for (int64_t i = 0; i < n; i++) {
-        struct R(sums) sums = {{0}, {0}};
+        struct sums sums = {{0}, {0}};
         if (i >= first && i < first + columns)
             sums.high[i - first] = 1;
         for (int64_t k = 0; k < n; k++)
-            R(add)(&sums, -(double)iter->v[i * ld + k], 0, iter->a + k * ld + first, columns);
+            add(&sums, -(double)iter->v[i * ld + k], 0, iter->a + k * ld + first, columns);
         for (int64_t j = 0; j < columns; j++)
             iter->r[i * ld + first + j] = (REAL)(sums.high[j] + sums.errors[j]);
     }
 }
 
-HOST_INLINE void R(line_columns)(const struct R(pass) * pass, int64_t first, int64_t columns)
+HOST_INLINE void line_columns(const struct pass *pass, int64_t first, int64_t columns)
 {
     const struct R(host_iter) *iter = pass->iter;
     int64_t n = iter->n, ld = iter->ld;
     for (int64_t z = 0; z < ITERATION_SIGNS; z++) {
-        struct R(sums) sums = {{0}, {0}};
+        struct sums sums = {{0}, {0}};
         for (int64_t i = 0; i < n; i++)
-            R(add)(&sums, sign(i, z), 0, iter->v + i * ld + first, columns);
+            add(&sums, sign(i, z), 0, iter->v + i * ld + first, columns);
         for (int64_t j = 0; j < columns; j++) {
             double line = sums.high[j] + sums.errors[j];
             pass->lines[z * n + first + j] = line;
@@ -90,20 +89,19 @@ HOST_INLINE void R(line_columns)(const struct R(pass) * pass, int64_t first, int
     }
 }
 
-HOST_INLINE void R(square_columns)(const struct R(pass) * pass, int64_t first, int64_t columns)
+HOST_INLINE void square_columns(const struct pass *pass, int64_t first, int64_t columns)
 {
     const struct R(host_iter) *iter = pass->iter;
     int64_t n = iter->n, ld = iter->ld;
     double squares[PIECE] = {0};
     for (int64_t z = 0; z < ITERATION_SIGNS; z++) {
-        struct R(sums) sums = {{0}, {0}};
+        struct sums sums = {{0}, {0}};
         for (int64_t j = 0; j < columns; j++)
             sums.high[j] = -sign(first + j, z);
         for (int64_t i = 0; i < n; i++) {
-            R(add)(&sums, sign(i, z), 0, iter->r + i * ld + first, columns);
-            R(add)
-            (&sums, pass->lines[z * n + i], pass->lower[z * n + i], iter->a + i * ld + first,
-             columns);
+            add(&sums, sign(i, z), 0, iter->r + i * ld + first, columns);
+            add(&sums, pass->lines[z * n + i], pass->lower[z * n + i], iter->a + i * ld + first,
+                columns);
         }
         for (int64_t j = 0; j < columns; j++) {
             double left = sums.high[j] + sums.errors[j];
@@ -115,41 +113,39 @@ HOST_INLINE void R(square_columns)(const struct R(pass) * pass, int64_t first, i
 
 /* Each for processors with FMA and for those without: the bits are the same. */
 #define WORK(name)                                                                                 \
-    HOST_FMA static void R(name##_fma)(const struct R(pass) * pass, int64_t first,                 \
-                                       int64_t columns)                                            \
+    HOST_FMA static void name##_fma(const struct pass *pass, int64_t first, int64_t columns)       \
     {                                                                                              \
-        R(name)(pass, first, columns);                                                             \
+        name(pass, first, columns);                                                                \
     }                                                                                              \
-    static void R(name##_any)(const struct R(pass) * pass, int64_t first, int64_t columns)         \
+    static void name##_any(const struct pass *pass, int64_t first, int64_t columns)                \
     {                                                                                              \
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))                       \
-            R(name##_fma)(pass, first, columns);                                                   \
+            name##_fma(pass, first, columns);                                                      \
         else                                                                                       \
-            R(name)(pass, first, columns);                                                         \
+            name(pass, first, columns);                                                            \
     }
 WORK(residual_columns)
 WORK(line_columns)
 WORK(square_columns)
 #undef WORK
 
-static void R(do_piece)(void *context, int64_t index)
+static void do_piece(void *context, int64_t index)
 {
-    const struct R(pass) *pass = context;
+    const struct pass *pass = context;
     int64_t first = index * PIECE;
     pass->work(pass, first, min_i64(PIECE, pass->iter->n - first));
 }
 
-static void R(go)(struct R(pass) * pass,
-                  void (*work)(const struct R(pass) *, int64_t first, int64_t columns))
+static void go(struct pass *pass, void (*work)(const struct pass *, int64_t first, int64_t columns))
 {
     pass->work = work;
-    host_team_run(pass->iter->team, pieces(pass->iter->n, PIECE), R(do_piece), pass);
+    host_team_run(pass->iter->team, pieces(pass->iter->n, PIECE), do_piece, pass);
 }
 
-void R(host__iter_residual_twice)(const struct R(host_iter) * iter)
+void R(host__iter_residual_dd)(const struct R(host_iter) * iter)
 {
-    struct R(pass) pass = {.iter = iter};
-    R(go)(&pass, R(residual_columns_any));
+    struct pass pass = {.iter = iter};
+    go(&pass, residual_columns_any);
 }
 
 struct host_iter_rounding R(host__iter_rounding)(const struct R(host_iter) * iter)
@@ -157,12 +153,12 @@ struct host_iter_rounding R(host__iter_rounding)(const struct R(host_iter) * ite
     int64_t n = iter->n;
     /* In FP32 too. */
     _Static_assert(4 * ITERATION_SIGNS <= ITERATION_WHOLE_FIRST, "lines and lower fit");
-    struct R(pass) pass = {.iter = iter,
-                           .lines = (double *)(void *)iter->spare[0],
-                           .squares = (double *)(void *)iter->spare[1]};
+    struct pass pass = {.iter = iter,
+                        .lines = (double *)(void *)iter->spare[0],
+                        .squares = (double *)(void *)iter->spare[1]};
     pass.lower = pass.lines + ITERATION_SIGNS * n;
-    R(go)(&pass, R(line_columns_any));
-    R(go)(&pass, R(square_columns_any));
+    go(&pass, line_columns_any);
+    go(&pass, square_columns_any);
     double largest = 0, sum = 0;
     for (int64_t j = 0; j < n; j++) {
         /* A NaN stays. */
