@@ -195,7 +195,7 @@ def svg(about, throughput):
 def write(folder, name, about, throughput, latency, engine):
     """Writes the three files; returns their paths by ending."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {end: folder / f"{about['date']}-{name}.{end}" for end in ("md", "csv", "svg")}
+    paths = {end: folder / f"http-{name}.{end}" for end in ("md", "csv", "svg")}
     paths["md"].write_text(markdown(name, about, throughput, latency, engine, paths["svg"].name))
     write_csv(paths["csv"], about, throughput, latency, engine)
     paths["svg"].write_text(svg(about, throughput))
