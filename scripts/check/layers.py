@@ -58,7 +58,7 @@ ALLOWED = {
                "server/engines"},
     "demo": set(),
     "bench": {"base", "gpu/methods", "queue"},
-    "bench/cuda": {"base", "gpu/cuda/*", "gpu/cuda/tuning/h200"},
+    "bench/gpu": {"base", "gpu/cuda/*", "gpu/cuda/tuning/h200"},
     "bench/host": {"base", "gpu/host/*", "gpu/methods"},
 }
 
@@ -100,7 +100,7 @@ DOORS = {
     r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z]+/[a-z_]+\.[ch]",
                                                r"bench/host/[a-z_]+\.c"],
     r"(cuda|cublas|cusolver)[a-zA-Z0-9_]*\.h": [r"gpu/cuda/[a-z_]+/[a-z0-9_]+\.(c|h|cu|cuh)",
-                                               r"bench/cuda/[a-z0-9_]+\.(c|h|cu|cuh)"],
+                                               r"bench/gpu/[a-z0-9_]+\.(c|h|cu|cuh)"],
     r"charconv": [r"base/number\.cc"],
 }
 # Inside the daemon one file is the door: at most this many files may match each of the above.

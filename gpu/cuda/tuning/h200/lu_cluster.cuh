@@ -3,7 +3,7 @@
  *
  * Fewer columns at a time make the panels shorter, more make the products deeper. The width leaves
  * a mark on the bits, the number of blocks does not. Chosen by the times of panels, products and
- * the whole (cuda_middle --profile) on an H200, 2026-11-22, at n = 2048, 4096, 8192 and 16384 and
+ * the whole (gpu --ways lu) on an H200, 2026-11-22, at n = 2048, 4096, 8192 and 16384 and
  * widths of 32 to 256; LU up to 1024 also by the times of batches. An inverse up to n = 1024 is
  * left to lu/wide.cuh's own way: of one matrix of n = 1024 in FP64 clusters make 1.33 TFLOP/s, and
  * of a batch 11.9. That way makes 17.4 of a batch, and of one matrix 1.74, in groups
