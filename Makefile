@@ -121,7 +121,7 @@ FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                            $(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/%)
 fault_objects = $(call objects,$(BUILD)/faults/obj,$(wildcard gpu/process/*.c $(1)))
-BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c bench/host/*.c))
+BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/host/*.c bench/http/*.c))
 
 # CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS="80 89" adds others. Without
 # nvcc, `all` leaves the engine of the GPUs out; so do builds for sanitizers, which cannot run it.
@@ -219,12 +219,12 @@ check: ## formatting, static analysis, headers, layers, symbols, limits, generat
 bench: ## measure the HTTP path and the host engine next to their peers; results go to bench/results
 	@scripts/deps build bench
 	@+$(AGAIN) all bench-programs
-	@bench/run $(BUILD)
-	@bench/small $(BUILD)
-	@bench/large $(BUILD)
-	@bench/tridiagonal $(BUILD)
-	@bench/ism $(BUILD)
-	@bench/iterative $(BUILD)
+	@bench/http/run $(BUILD)
+	@bench/host/small $(BUILD)
+	@bench/host/large $(BUILD)
+	@bench/host/tridiagonal $(BUILD)
+	@bench/host/ism $(BUILD)
+	@bench/host/iterative $(BUILD)
 
 cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/gpu ## build the CUDA engine and the bench of its kernels (needs nvcc)
 

@@ -1,11 +1,16 @@
-"""Writes a benchmark's results: a table to read, a CSV to compare, a picture to see."""
+"""Writes a benchmark's results: a table to read, a CSV to compare, a picture to see. And what the
+scripts of bench/host and bench/http share."""
 
 import csv
 import datetime
 import html
+import importlib.machinery
+import importlib.util
+import json
 import os
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -34,6 +39,24 @@ def said(*command):
     """What a command prints; nothing when it fails to."""
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     return done.stdout.strip()
+
+
+def last_line(*command, threads=1):
+    """The last line that a program prints, which is JSON. threads: of OpenBLAS."""
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT,
+                          env={**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}, check=False)
+    if done.returncode != 0:
+        sys.exit(f"bench: {' '.join(map(str, command))}: {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def load(path, name):
+    """A script of this folder as a module: its functions serve other scripts too."""
+    sys.dont_write_bytecode = True
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def about_this_run(command, commit=None, part=f"{os.cpu_count()} cores", **more):

@@ -13,7 +13,8 @@ import math
 import pathlib
 import sys
 
-from plot import Plot
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from plot import Plot  # noqa: E402
 
 COLUMNS = ["subject", "shape", "precision", "what", "value", "unit", "peer", "peer_value", "device",
            "date", "commit"]

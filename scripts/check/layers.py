@@ -57,9 +57,9 @@ ALLOWED = {
     "server": {"base", "gpu/methods", "proto", "queue", "handlers", "server/http",
                "server/engines"},
     "demo": set(),
-    "bench": {"base", "gpu/methods", "queue"},
     "bench/gpu": {"base", "gpu/cuda/*", "gpu/cuda/tuning/h200"},
     "bench/host": {"base", "gpu/host/*", "gpu/methods"},
+    "bench/http": {"base", "gpu/methods"},
 }
 
 # Rooms whose sources may include anything of ours: they try the parts one by one.
@@ -93,8 +93,8 @@ PRIVATE = {
 
 # Outside header -> files that may include it. A library may have more than one header.
 DOORS = {
-    r"microhttpd\.h": [r"server/http/[a-z_]+\.[ch]", r"bench/http_floor\.c"],
-    r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http_floor\.c"],
+    r"microhttpd\.h": [r"server/http/[a-z_]+\.[ch]", r"bench/http/floor\.c"],
+    r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http/floor\.c"],
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c"],
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],
     r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z]+/[a-z_]+\.[ch]",

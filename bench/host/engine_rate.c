@@ -1,4 +1,4 @@
-/* bench/engine_rate.c: an engine's own rate, driven through its lane without HTTP or queue.
+/* bench/host/engine_rate.c: an engine's own rate, driven through its lane without HTTP or queue.
  *
  *   engine_rate PATH-OF-ENGINE METHOD N MATRICES-AN-ITEM SECONDS THREADS [BATCH-MIB
  *               [PRECISION [IN-FLIGHT [SHAPE]]]]

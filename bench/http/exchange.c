@@ -1,4 +1,4 @@
-/* bench/exchange.c: how long one large request and its answer take over HTTP.
+/* bench/http/exchange.c: how long one large request and its answer take over HTTP.
  *
  *   exchange PORT PATH BODY-FILE COUNT [HEADER...]
  *

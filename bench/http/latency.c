@@ -1,4 +1,4 @@
-/* bench/latency.c: how long one small inversion takes over HTTP when nothing else goes on.
+/* bench/http/latency.c: how long one small inversion takes over HTTP when nothing else goes on.
  *
  *   latency PORT PATH N COUNT
  *

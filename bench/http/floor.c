@@ -1,4 +1,4 @@
-/* bench/http_floor.c: the floor of the HTTP stack, to measure the daemon's HTTP path against.
+/* bench/http/floor.c: the floor of the HTTP stack, to measure the daemon's HTTP path against.
  *
  * N libuv loops, each embedding one libmicrohttpd epoll daemon on one shared port. A POST echoes
  * its body after suspending and resuming the connection, as a daemon that waits for a device must;
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
     long port = argc == 3 ? strtol(argv[1], NULL, 10) : 0;
     long count = argc == 3 ? strtol(argv[2], NULL, 10) : 0;
     if (port < 1 || port > 65535 || count < 1 || count > 256) {
-        fprintf(stderr, "usage: http_floor PORT LOOPS\n");
+        fprintf(stderr, "usage: floor PORT LOOPS\n");
         return 2;
     }
     struct loop *loops = calloc((size_t)count, sizeof *loops);

@@ -1,6 +1,6 @@
--- bench/post.lua: wrk posts binary v2 tensors and tells what it saw as one line of JSON.
+-- bench/http/post.lua: wrk posts binary v2 tensors and tells what it saw as one line of JSON.
 --
---   wrk ... -s bench/post.lua URL -- N COUNT
+--   wrk ... -s bench/http/post.lua URL -- N COUNT
 --
 -- Every request carries COUNT matrices of N x N FP64, well-conditioned and different from thread to
 -- thread; the inverses are asked for in binary. The same requests go to the daemon and to the echo
