@@ -138,11 +138,11 @@ def number(value):
 def markdown(name, about, throughput, latency, engine, picture):
     parts = [f"# invertd over HTTP, {name} engine, {about['date']}", "",
              table(["", ""], [[key, str(about[key])] for key in ABOUT], "ll"),
-             "", f"![requests a second beside the echo]({picture})", "", "## Figures to reach", "",
+             "", f"![requests a second next to the echo]({picture})", "", "## Figures to reach", "",
              table(["figure", "measured", "to reach", "reached"],
                    [[w, m, t, "yes" if ok else "no"]
                     for w, m, t, ok in verdicts(about, throughput, latency, engine)], "lrll"),
-             "", "## HTTP: method lu, FP64, binary v2 tensors, beside a bare echo", "",
+             "", "## HTTP: method lu, FP64, binary v2 tensors, next to a bare echo", "",
              table(["requests", "server", "requests/s", "inversions/s", "MB/s each way", "p50, us",
                     "p99, us"],
                    [[r["scenario"], r["who"], number(r["requests_per_s"]),
@@ -193,7 +193,7 @@ def svg(about, throughput):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">',
            f'<rect width="{width}" height="{height}" fill="#fff"/>',
            text.format(x=12, y=22, size=15, anchor="start",
-                       what="Requests a second, invertd beside a bare echo"),
+                       what="Requests a second, invertd next to a bare echo"),
            text.format(x=12, y=40, size=11, anchor="start",
                        what=html.escape(f"{about['device']}, {about['date']}, "
                                         f"commit {about['commit']}"))]

@@ -1,7 +1,7 @@
-/* bench/gpu/auto.cu: `auto`: matrices of several kinds, and symmetric ones beside `lu`.
+/* bench/gpu/auto.cu: `auto`: matrices of several kinds, and symmetric ones next to `lu`.
  *
  * Check of auto: batches of mixed kinds, every inverse by its residual and METHOD, and the bits of
- * each matrix beside those that it has alone. Time: a batch of each kind beside lu on dense ones.
+ * each matrix next to those that it has alone. Time: a batch of each kind next to lu on dense ones.
  *
  * Check of structured: batches of symmetric matrices that are definite, indefinite, all but
  * singular, or differ from their transposes; also, that 4^k A has the inverse of A by 4^k. Time:
@@ -280,7 +280,7 @@ enum symmetric {
     ONE_PAIR, /* as GRAM, but that one entry is not the other's image */
     ROUNDED,  /* as GRAM, but that entries differ from their images in the last bit */
     SINGULAR, /* B B^T of a B with two rows that are equal */
-    ZEROS,    /* as WELL, with zeros beside the corner */
+    ZEROS,    /* as WELL, with zeros next to the corner */
     EVEN,     /* off the diagonal small numbers of one size, which leave no mark one by one */
     SYMMETRIC
 };
@@ -540,7 +540,7 @@ void ways(const settings &wish, recorder &to)
 
 } // namespace
 
-const struct subject auto_subject = {"auto",    "auto beside lu", check_auto,
-                                     time_auto, nullptr,          nullptr};
+const struct subject auto_subject = {"auto",    "auto next to lu", check_auto,
+                                     time_auto, nullptr,           nullptr};
 const struct subject structured_subject = {
     "structured", "auto on symmetric matrices", check_structured, time_structured, nullptr, ways};

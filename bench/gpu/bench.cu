@@ -1,6 +1,8 @@
 /* bench/gpu/bench.cu: see bench.h and clock.h; what needs no library is in fill.cu. */
 #include "bench/gpu/clock.h"
 
+#include <cstring>
+
 #include <cublas_v2.h>
 
 namespace
@@ -45,15 +47,18 @@ void recorder::add(const std::string &shape, enum precision precision, const std
         fprintf(csv_, format, of_peer);
         fprintf(csv_, ",%s\n", origin_.c_str());
     };
-    bool beside = false;
+    bool has_peer = false;
     for (const struct peer &peer : peers) {
         if (!(peer.value > 0))
             continue;
-        beside = true;
-        printf("; %s %.6g (%.3g times)", peer.name, peer.value, peer.value / value);
+        has_peer = true;
+        if (strncmp(peer.name, "without ", 8) == 0)
+            printf("; %s %.6g (%+.1f%%)", peer.name, peer.value, 100 * (peer.value / value - 1));
+        else
+            printf("; %s %.6g (%.3g times)", peer.name, peer.value, peer.value / value);
         write(peer.name, "%.9g", peer.value);
     }
-    if (!beside)
+    if (!has_peer)
         write("", "", 0);
     printf("\n");
     fflush(stdout);

@@ -3,10 +3,10 @@
  * Check: every way to give A0 and every variant at orders of every kind of launch by the residual,
  * and the algorithm of matrices that fail the residual check.
  *
- * Updates: batches of known inverses, and single ones, beside a copy of as many bytes, our own lu
- * on as many matrices, and the sum of both, which is the least that forming A takes.
+ * Updates: batches of known inverses, and single ones, next to a copy of as many bytes, our own lu
+ * on as many matrices, and the sum of both, the minimum that forming A takes.
  *
- * Large: one matrix, beside our lu and cuSOLVER's getrf and getrs on the formed A, a fill of n^2
+ * Large: one matrix, next to our lu and cuSOLVER's getrf and getrs on the formed A, a fill of n^2
  * numbers, and a product of the order n at whose rate the same operations would run: 2 n^2 m +
  * 4 n m^2 are counted, with A0_INVERSE 4 n^2 m more. Then the paper's Figure 5, how the time of
  * BISM is shared by its steps where the block stays the same and n grows (A0 is diagonal, m = n/2),

@@ -2,7 +2,7 @@
  *
  * Check: every scheme and start by the true residual, and one matrix alone against the same in a
  * batch. Time, by the host's clock over all visits, as an engine makes them: the paper's
- * elimination beside the iteration; the schemes; cold and warm starts beside cuSOLVER's getrf +
+ * elimination next to the iteration; the schemes; cold and warm starts next to cuSOLVER's getrf +
  * getrs and our lu; batches. Needs up to 20 GB.
  */
 #include "bench/gpu/clock.h"
@@ -302,7 +302,7 @@ template <typename T> __global__ void plain_rest(T *a, T *x, const T *column, in
     x[i * n + j] -= factor * x[k * n + j];
 }
 
-/* No pivoting, an n x n identity beside A, a row at a time: a becomes I, x the inverse. */
+/* No pivoting, an n x n identity next to A, a row at a time: a becomes I, x the inverse. */
 template <typename T> void plain(T *a, T *x, T *column, int64_t n)
 {
     dim3 rows((unsigned)((n + 255) / 256)), all((unsigned)((n + 255) / 256), (unsigned)n);
@@ -316,7 +316,7 @@ template <typename T> void plain(T *a, T *x, T *column, int64_t n)
 
 /* ---- Time ---- */
 
-/* One call: its time beside that of a rival; its steps, products, residuals and INFO. */
+/* One call: its time next to that of a rival; its steps, products, residuals and INFO. */
 void report(recorder &to, const std::string &shape, enum precision precision,
             const std::string &what, const struct found &found, const peer &rival)
 {

@@ -25,8 +25,8 @@ namespace
 /* ---- Check ---- */
 
 const double JUDGE_OPERATIONS = 1.5e9; /* of a set, about */
-const int64_t COMPANY_MAX = 280;       /* matrices; more than find room on a device at once */
-const int64_t COMPANY_BYTES = 1 << 27; /* of them, at most */
+const int64_t BATCH_MAX = 280;         /* matrices; more than find room on a device at once */
+const int64_t BATCHED_BYTES = 1 << 27; /* of them, at most */
 const int64_t GUARD = 64;              /* numbers behind each result that must stay as they are */
 
 template <typename T> struct answers : lu_answers<T> {
@@ -43,11 +43,11 @@ template <typename T> struct set {
 };
 
 /* Enough for every kind of matrix where that is cheap. */
-int64_t count_of(int n, int64_t most)
+int64_t count_of(int n, int64_t max)
 {
     double operations = (double)n * n * n;
     int64_t count = (int64_t)std::min(60.0, std::max(3.0, JUDGE_OPERATIONS / operations));
-    return std::min(count, most);
+    return std::min(count, max);
 }
 
 /* Runs the set with results `stride` numbers apart; scattered: an item a matrix, in reverse. */
@@ -104,14 +104,14 @@ template <typename T> answers<T> run(const set<T> &of, bool scattered)
 /* Have the matrices these bits among so many, which are the set over and over? */
 template <typename T> bool same_among(const set<T> &of, const answers<T> &alone, int64_t count)
 {
-    set<T> company = of;
-    company.count = count;
-    company.a.clear();
+    set<T> batch = of;
+    batch.count = count;
+    batch.a.clear();
     for (int64_t k = 0; k < count; k++) {
         auto from = of.a.begin() + (int64_t)((size_t)(k % of.count) * of.entries);
-        company.a.insert(company.a.end(), from, from + (int64_t)of.entries);
+        batch.a.insert(batch.a.end(), from, from + (int64_t)of.entries);
     }
-    answers<T> answer = run(company, false);
+    answers<T> answer = run(batch, false);
     bool same = true;
     for (size_t k = 0; k < (size_t)count; k++) {
         size_t one = k % (size_t)of.count;
@@ -124,10 +124,10 @@ template <typename T> bool same_among(const set<T> &of, const answers<T> &alone,
     return same;
 }
 
-template <typename T> bool same_in_company(const set<T> &of, const answers<T> &alone, int64_t most)
+template <typename T> bool same_in_batches(const set<T> &of, const answers<T> &alone, int64_t max)
 {
-    int64_t room = COMPANY_BYTES / (int64_t)(of.entries * sizeof(T));
-    int64_t many = std::min(room, std::min(most, COMPANY_MAX));
+    int64_t room = BATCHED_BYTES / (int64_t)(of.entries * sizeof(T));
+    int64_t many = std::min(room, std::min(max, BATCH_MAX));
     bool same = true;
     for (int64_t count : {int64_t(1), int64_t(7), many})
         same = same && (count > many || count == 0 || same_among(of, alone, count));
@@ -146,10 +146,10 @@ template <typename T> void tame(set<T> &of)
     }
 }
 
-template <typename T> bool check(enum lu_kind kind, int n, int64_t most)
+template <typename T> bool check(enum lu_kind kind, int n, int64_t max)
 {
     set<T> of = {
-        kind, n, count_of(n, most), (size_t)n * n, lu_extra_bytes(kind, number<T>::precision, n),
+        kind, n, count_of(n, max), (size_t)n * n, lu_extra_bytes(kind, number<T>::precision, n),
         {}};
     of.a = matrices_of<T>(n, of.count);
     tame(of);
@@ -158,7 +158,7 @@ template <typename T> bool check(enum lu_kind kind, int n, int64_t most)
     bool same =
         memcmp(answer.result.data(), again.result.data(), answer.result.size() * sizeof(T)) == 0 &&
         answer.extra == again.extra && answer.info == again.info &&
-        same_in_company(of, answer, most);
+        same_in_batches(of, answer, max);
     bool right = verdict.wrong == 0 && same && answer.overrun + again.overrun == 0;
     printf("%s %-7s %s n=%-4d %3d matrices: worst %.3f, mean %.4f, %u recovered%s%s%s\n",
            right ? "ok    " : "FAILED", lu_name(kind), precision_name(number<T>::precision), n,

@@ -92,7 +92,7 @@ template <typename T>
 struct verdict lu_judge(enum lu_kind kind, int n, const std::vector<T> &a,
                         const lu_answers<T> &answers);
 
-/* Prints a line for one kernel; whether it is right. most: matrices of a batch at most. */
-bool lu_small_check(enum lu_kind kind, enum precision precision, int n, int64_t most);
+/* Prints a line for one kernel; whether it is right. max: matrices of a batch at most. */
+bool lu_small_check(enum lu_kind kind, enum precision precision, int n, int64_t max);
 
 #endif

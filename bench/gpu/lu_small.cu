@@ -1,6 +1,6 @@
 /* bench/gpu/lu_small.cu: `lu` and `lu_factor` to n = 32.
  *
- * Check: lu_small_check.cu. Time: 1,000,000 random matrices, in one launch, beside a copy of as
+ * Check: lu_small_check.cu. Time: 1,000,000 random matrices, in one launch, next to a copy of as
  * many bytes as the kernel must read and write, and cuBLAS. Needs up to 26 GB.
  *
  * matinvBatched and getriBatched read one set and write another one, as our kernels do.

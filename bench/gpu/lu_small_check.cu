@@ -2,7 +2,7 @@
  * not depend on where a matrix lies.
  *
  * A set of matrices is inverted in one item and judged on all processors. Then the set is laid out
- * in other ways, up to a million matrices where --most does not say fewer, and every answer must
+ * in other ways, up to a million matrices where no fewer are asked for, and every answer must
  * have the bits it had. Nothing beyond a batch may be written. The device lays out and compares:
  * only counts come back.
  */
@@ -214,9 +214,9 @@ int64_t differing(bed<T> &bed, const space<T> &set, const struct layout &layout)
     return (int64_t)differ.get(0, 1)[0];
 }
 
-template <typename T> bool check(enum lu_kind kind, int n, int64_t most)
+template <typename T> bool check(enum lu_kind kind, int n, int64_t max)
 {
-    const int64_t count = std::min(n <= 8 ? INT64_C(2003) : INT64_C(1003), most);
+    const int64_t count = std::min(n <= 8 ? INT64_C(2003) : INT64_C(1003), max);
     bed<T> bed = {kind,
                   n,
                   count,
@@ -232,7 +232,7 @@ template <typename T> bool check(enum lu_kind kind, int n, int64_t most)
     struct verdict verdict = lu_judge(kind, n, bed.a, answers);
     int64_t differ = 0;
     for (const struct layout &layout : layouts) {
-        int64_t here = layout.count <= most ? differing(bed, set, layout) : 0;
+        int64_t here = layout.count <= max ? differing(bed, set, layout) : 0;
         differ += here;
         if (here > 0 && verdict.first.empty())
             verdict.first = std::string("other bits: ") + layout.name;
@@ -250,7 +250,7 @@ template <typename T> bool check(enum lu_kind kind, int n, int64_t most)
 
 } // namespace
 
-bool lu_small_check(enum lu_kind kind, enum precision precision, int n, int64_t most)
+bool lu_small_check(enum lu_kind kind, enum precision precision, int n, int64_t max)
 {
-    return precision == PRECISION_FP32 ? check<float>(kind, n, most) : check<double>(kind, n, most);
+    return precision == PRECISION_FP32 ? check<float>(kind, n, max) : check<double>(kind, n, max);
 }

@@ -4,15 +4,16 @@
  *   gpu --check|--time|--ablate|--ways [SUBJECT...] [OPTION...]
  *   gpu --once N M [fp32] [inverse]
  *
- * --check tries every algorithm beside a reference, and ends with 1 when an answer is wrong. --time
- * prints figures beside their peers. --ablate prints times with a special path and without it.
+ * --check tries every algorithm next to a reference, and ends with 1 when an answer is wrong.
+ * --time prints figures next to their peers. --ablate prints times with a special path and without
+ * it.
  * --ways times what a device's tuning chooses among. --once is for a profiler: an update by `ism`,
  * up to n = 1000 a batch of them, beyond one matrix whose A0 is diagonal, or with `inverse` one
  * update. All subjects, where none is named.
  *
  *   --n N               one order alone
  *   --n-max N           no larger order
- *   --most MATRICES     no larger batch, of checks
+ *   --matrices-max M    no larger batch, of checks
  *   --quick             fewer orders and smaller batches, of timings
  *   --results FOLDER    figures are written to FOLDER/SUBJECT.csv, over an older one
  *   --commit TEXT       what stands in there for the build
@@ -56,7 +57,7 @@ struct command {
 static int usage()
 {
     fprintf(stderr, "usage: gpu --list | --check|--time|--ablate|--ways [SUBJECT...] [--n N] "
-                    "[--n-max N] [--most MATRICES] [--quick] [--results FOLDER] [--commit TEXT] | "
+                    "[--n-max N] [--matrices-max M] [--quick] [--results FOLDER] [--commit TEXT] | "
                     "--once N M [fp32] [inverse]\n");
     return 2;
 }
@@ -79,7 +80,7 @@ static bool set_option(struct command *to, const char *name, const char *value)
         to->wish.n = number;
     else if (strcmp(name, "--n-max") == 0)
         to->wish.n_max = number;
-    else if (strcmp(name, "--most") == 0)
+    else if (strcmp(name, "--matrices-max") == 0)
         to->wish.matrices_max = number;
     else if (strcmp(name, "--results") == 0)
         to->folder = value;

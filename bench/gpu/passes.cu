@@ -1,7 +1,7 @@
 /* bench/gpu/passes.cu: the passes over a matrix that `iterative` and `auto` make: norms and kinds
  * (identify), and transposes.
  *
- * Check: against plain sums on the host. Time: one matrix, and batches of 256 MiB, beside copies
+ * Check: against plain sums on the host. Time: one matrix, and batches of 256 MiB, next to copies
  * that move as many bytes; and launches that do nothing, as many as identify has.
  */
 #include "bench/gpu/clock.h"

@@ -1,4 +1,4 @@
-/* bench/gpu/products.cu: FP32 products by parts (gpu/cuda/gemm/split_precision.h) beside cuBLAS's
+/* bench/gpu/products.cu: FP32 products by parts (gpu/cuda/gemm/split_precision.h) next to cuBLAS's
  * own in FP32: time, and what both are off the product in FP64; and which algorithm a shape takes.
  *
  * Errors are of an entry, in eps |A| |B| of that entry: the worst, and the root of the mean square.
@@ -11,7 +11,7 @@
 #include "gpu/cuda/gemm/simt.h"
 #include "gpu/cuda/gemm/split_precision.h"
 
-/* Of products by parts: beside SGEMM's errors, and, where all numbers have one sign, in eps |A|
+/* Of products by parts: next to SGEMM's errors, and, where all numbers have one sign, in eps |A|
  * |B|: sums are cut off there, which adds up. */
 #define PRODUCT_MEAN 4
 #define PRODUCT_WORST 5
@@ -161,15 +161,15 @@ int check_all(const settings &wish)
     for (int64_t n : wish.orders({512, 1000, 2048, 3001}))
         for (const auto &operand : operands) {
             struct found found = try_product(n, n, n, operand.kind);
-            double most = operand.kind == ONE_SIGN ? PRODUCT_BIAS : PRODUCT_MEAN * found.mean;
-            bool right = found.same && found.split_mean <= most &&
+            double allowed = operand.kind == ONE_SIGN ? PRODUCT_BIAS : PRODUCT_MEAN * found.mean;
+            bool right = found.same && found.split_mean <= allowed &&
                          found.split_worst <= PRODUCT_WORST * found.worst;
             failed += !right;
             if (!right)
                 printf("product of n = %d, %s: %s bits, mean %g of %g, worst %g times SGEMM's: "
                        "WRONG\n",
                        (int)n, operand.name, found.same ? "the same" : "other", found.split_mean,
-                       most, found.split_worst / found.worst);
+                       allowed, found.split_worst / found.worst);
         }
     return failed;
 }

@@ -3,9 +3,9 @@
 
     bench/gpu/report.py FOLDER|FOLDER/SUBJECT.csv...
 
-writes SUBJECT.md beside each SUBJECT.csv that `gpu --time --results` (or --ablate, --ways) has
+writes SUBJECT.md next to each SUBJECT.csv that `gpu --time --results` (or --ablate, --ways) has
 written; of lu_small a picture too. Where this Python has torch and torch has a GPU,
-torch.linalg.inv_ex is measured beside `lu`, on as many matrices.
+torch.linalg.inv_ex is measured next to `lu`, on as many matrices.
 """
 
 import csv
@@ -26,7 +26,7 @@ TITLES = {
     "arena": "lu to n = 32 from pinned host memory and back", "tridiagonal": "tridiagonal",
     "passes": "Norms, kinds and transposes", "products": "FP32 products by parts",
     "iterative": "iterative", "updates": "ism: updates of known inverses",
-    "ism": "ism: one large matrix", "auto": "auto beside lu",
+    "ism": "ism: one large matrix", "auto": "auto next to lu",
     "structured": "auto on symmetric positive definite matrices",
 }
 
@@ -125,10 +125,10 @@ def speedup_picture(path, figures):
             series.setdefault(precision, []).append((n, peers["cublas matinv"] / value))
     if not series:
         return
-    most = max(times for points in series.values() for _, times in points)
+    largest = max(times for points in series.values() for _, times in points)
     plot = Plot("Batched inverse: times cuBLAS matinvBatched", about, (2, 32),
-                (0, 5 * math.ceil(most / 5)), False)
-    plot.grid((2, 4, 8, 12, 16, 24, 32), range(0, int(most) + 6, 5), "order n", "times cuBLAS")
+                (0, 5 * math.ceil(largest / 5)), False)
+    plot.grid((2, 4, 8, 12, 16, 24, 32), range(0, int(largest) + 6, 5), "order n", "times cuBLAS")
     for precision, points in series.items():
         plot.series(points, precision, {"FP32": "#1f6feb", "FP64": "#bf3989"}[precision])
     plot.write(path)

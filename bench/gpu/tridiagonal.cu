@@ -1,7 +1,7 @@
 /* bench/gpu/tridiagonal.cu: `tridiagonal`.
  *
  * Check: every variant at orders of every kind of launch, by its residuals, |A X - I| and
- * |X A - I|. Time: all matrices of a batch, by every variant, beside a kernel that only writes as
+ * |X A - I|. Time: all matrices of a batch, by every variant, next to a kernel that only writes as
  * many bytes, cuSPARSE's gtsv2 with and without pivoting on the identity, and the paper's recursion
  * as printed. cuSPARSE has no call for several matrices with several right sides: a few are solved
  * one after the other, and their time is scaled to all. A toolkit without its headers builds the
@@ -205,12 +205,12 @@ template <typename T> struct bands {
 
     explicit bands(bed<T> &bed) : dl(bed.n), d(bed.n), du(bed.n)
     {
-        size_t beside = (size_t)(bed.n - 1) * sizeof(T);
+        size_t bytes = (size_t)(bed.n - 1) * sizeof(T);
         TRY(cudaMemset(dl.at(0), 0, (size_t)bed.n * sizeof(T)));
         TRY(cudaMemset(du.at(0), 0, (size_t)bed.n * sizeof(T)));
-        TRY(cudaMemcpy(dl.at(1), bed.dl.at(0), beside, cudaMemcpyDeviceToDevice));
+        TRY(cudaMemcpy(dl.at(1), bed.dl.at(0), bytes, cudaMemcpyDeviceToDevice));
         TRY(cudaMemcpy(d.at(0), bed.d.at(0), (size_t)bed.n * sizeof(T), cudaMemcpyDeviceToDevice));
-        TRY(cudaMemcpy(du.at(0), bed.du.at(0), beside, cudaMemcpyDeviceToDevice));
+        TRY(cudaMemcpy(du.at(0), bed.du.at(0), bytes, cudaMemcpyDeviceToDevice));
     }
 };
 

@@ -111,18 +111,18 @@ def wanted(arguments):
              for precision in TYPES if arguments.precision in (None, precision)
              for kernel in ("inverse", "factor") if arguments.kernel in (None, kernel)]
     shapes = {size: list(dict.fromkeys([base[size]] + shapes_of(*size))) for size in sizes}
-    most = max(map(len, shapes.values()))
+    count_max = max(map(len, shapes.values()))
     while True:
-        found = [(*size, shape) for size in sizes for shape in shapes[size][:most]]
+        found = [(*size, shape) for size in sizes for shape in shapes[size][:count_max]]
         in_time = not arguments.minutes or seconds(found, arguments) <= arguments.minutes * 60
-        if most == 1 or in_time:
+        if count_max == 1 or in_time:
             return found
-        most -= 1
+        count_max -= 1
 
 
 def seconds(shapes, arguments):
     """What all of it takes."""
-    work = sum(next(s for most, s in SECONDS_A_SHAPE.items() if n <= most) +
+    work = sum(next(s for count_max, s in SECONDS_A_SHAPE.items() if n <= count_max) +
                SECONDS_A_FILE / SHAPES_A_FILE for _, _, n, _ in shapes)
     sizes = len({(precision, n) for _, precision, n, _ in shapes})
     return (work / arguments.jobs + len(shapes) * GPU_SECONDS_A_SHAPE +

@@ -65,7 +65,7 @@ static void die(const char *what)
 static void make_shared(struct rig *rig)
 {
     struct failure failure;
-    /* Inputs and outputs of every slot, twice over. */
+    /* Inputs and outputs of every slot, double-buffered. */
     int64_t slots = rig->in_flight == 1 ? 1 : ENGINE_BATCH_SLOTS;
     int64_t bytes = 4 * slots * rig->batch_bytes + (INT64_C(64) << 20);
     if (arena_create(bytes, &rig->arena, &failure) != ERROR_NONE)

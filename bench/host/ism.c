@@ -2,7 +2,7 @@
  *
  *   ism WHAT N M PRECISION THREADS ROUNDS [VARIANT [BLOCK-SIZE]]
  *
- * WHAT: diagonal (A0 = a diagonal), update (A0_INVERSE is given), checked (A0 beside it): the host
+ * WHAT: diagonal (A0 = a diagonal), update (A0_INVERSE is given), checked (A0 next to it): the host
  * engine's method, with a team of so many threads, as the options say (auto, 0). lapack: A formed
  * by gemm, then getrf and getri of the OpenBLAS that the engine links, which has so many threads of
  * its own. lu: A formed by gemm, rows by the team, then the engine's own lu with the team, of small

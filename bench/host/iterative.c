@@ -4,9 +4,9 @@
  *   host/iterative WHAT N PRECISION THREADS ROUNDS [SCHEME [INITIAL [DISTANCE]]]
  *
  * WHAT: iterative, lu or gauss_jordan, the host engine's methods; plain, the elimination of the
- * data-assimilation paper (Varalakshmi, Kesarkar and Lopez 2018): the identity beside A, one row
+ * data-assimilation paper (Varalakshmi, Kesarkar and Lopez 2018): the identity next to A, one row
  * operation after another, no pivoting, on one thread; norms, the pass that gives both norms and
- * tells whether A is dominant; transpose; copy, of as many bytes as transpose moves. PRECISION is
+ * finds whether A is dominant; transpose; copy, of as many bytes as transpose moves. PRECISION is
  * fp32 or fp64, plain's always fp64. SCHEME and INITIAL are the options of `iterative`. DISTANCE:
  * of a given V0, |I - V0 A| in the 1-norm.
  *
@@ -187,12 +187,12 @@ static int64_t choice(enum method_iterative_option option, const char *name)
 static int64_t scratch_bytes(const struct bench *bench)
 {
     static const char *const names[] = {"iterative", "lu", "gauss_jordan"};
-    int64_t most = 0;
+    int64_t largest = 0;
     for (int i = 0; i < 3; i++) {
         int64_t bytes = host_method_of(names[i])->scratch_bytes(bench->precision, bench->n, 0);
-        most = bytes > most ? bytes : most;
+        largest = bytes > largest ? bytes : largest;
     }
-    return most;
+    return largest;
 }
 
 /* ---- After ---- */

@@ -81,9 +81,9 @@ static int connect_to(int port)
     return fd;
 }
 
-static size_t receive(int fd, char *to, size_t most)
+static size_t receive(int fd, char *to, size_t bytes_max)
 {
-    ssize_t got = recv(fd, to, most, 0);
+    ssize_t got = recv(fd, to, bytes_max, 0);
     if (got <= 0)
         die("the connection was closed");
     return (size_t)got;

@@ -99,7 +99,7 @@ static enum MHD_Result reply_bytes(struct loop *loop, struct MHD_Connection *c, 
     if (bytes > ANSWER_MAX)
         return MHD_NO;
     if (bytes > loop->answer_bytes) {
-        free(loop->answer); /* nobody else's answer is under way in a measurement */
+        free(loop->answer); /* no other answer is under way in a measurement */
         loop->answer = malloc(bytes);
         loop->answer_bytes = loop->answer != NULL ? bytes : 0;
         if (loop->answer == NULL)

@@ -1,10 +1,10 @@
--- bench/http/post.lua: wrk posts binary v2 tensors and tells what it saw as one line of JSON.
+-- bench/http/post.lua: wrk posts binary v2 tensors and prints what it saw as one line of JSON.
 --
 --   wrk ... -s bench/http/post.lua URL -- N COUNT
 --
 -- Every request carries COUNT matrices of N x N FP64, well-conditioned and different from thread to
 -- thread; the inverses are asked for in binary. The same requests go to the daemon and to the echo
--- beside it. Answers other than 2xx are counted as errors.
+-- next to it. Answers other than 2xx are counted as errors.
 local ffi = require("ffi")
 
 local threads = 0
