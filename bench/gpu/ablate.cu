@@ -13,8 +13,17 @@ namespace
 {
 
 enum ablation left_out;
+bool was_left_out; /* since the scope began */
 
-/* The last launch by cudaLaunchKernelExC of an update of n = 16, which one of n = 12 takes over. */
+/* Is the path left out, where the product would take it? */
+bool leaves_out(enum ablation path, bool taken)
+{
+    bool here = taken && left_out == path;
+    was_left_out = was_left_out || here;
+    return here;
+}
+
+/* The last launch of an update of n = 16, which one of n <= 12 takes over. */
 struct {
     cudaLaunchConfig_t config;
     const void *kernel;
@@ -26,11 +35,17 @@ ablation_scope::ablation_scope(enum ablation without)
 {
     assert(left_out == WITHOUT_NOTHING);
     left_out = without;
+    was_left_out = false;
 }
 
 ablation_scope::~ablation_scope()
 {
     left_out = WITHOUT_NOTHING;
+}
+
+bool ablation_scope::applied() const
+{
+    return was_left_out;
 }
 
 extern "C" {
@@ -43,13 +58,14 @@ cuda__ism_launcher __real_cuda__ism_launch_f32, __real_cuda__ism_launch_f64;
 
 size_t __wrap_cuda_product_scratch(const struct cuda_product *product)
 {
-    return left_out == WITHOUT_SPLIT_PRODUCTS ? 0 : __real_cuda_product_scratch(product);
+    size_t bytes = __real_cuda_product_scratch(product);
+    return leaves_out(WITHOUT_SPLIT_PRODUCTS, bytes > 0) ? 0 : bytes;
 }
 
 cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
     cudaError_t status = __real_cudaDeviceGetAttribute(value, attribute, device);
-    if (left_out == WITHOUT_OVERLAP && attribute == cudaDevAttrComputeCapabilityMajor)
+    if (leaves_out(WITHOUT_OVERLAP, attribute == cudaDevAttrComputeCapabilityMajor))
         *value = 8;
     return status;
 }
@@ -65,16 +81,16 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
         of_16.config.numAttrs = 0; /* they lie on the caller's stack */
         of_16.kernel = kernel;
     }
-    return n == 12 && of_16.kernel
-               ? __real_cudaLaunchKernelExC(&of_16.config, of_16.kernel, arguments)
-               : __real_cudaLaunchKernelExC(config, kernel, arguments);
+    if (leaves_out(WITHOUT_ISM_FEW_12, n > 8 && n <= 12 && of_16.kernel))
+        return __real_cudaLaunchKernelExC(&of_16.config, of_16.kernel, arguments);
+    return __real_cudaLaunchKernelExC(config, kernel, arguments);
 }
 
 static struct cuda__ism_call planned(const struct cuda__ism_call *work)
 {
     struct cuda__ism_call other = *work;
-    other.plan.ahead = work->plan.ahead && left_out != WITHOUT_ISM_AHEAD;
-    other.plan.beside = work->plan.beside && left_out != WITHOUT_ISM_BESIDE;
+    other.plan.ahead = work->plan.ahead && !leaves_out(WITHOUT_ISM_AHEAD, work->plan.ahead);
+    other.plan.beside = work->plan.beside && !leaves_out(WITHOUT_ISM_BESIDE, work->plan.beside);
     return other;
 }
 

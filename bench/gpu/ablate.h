@@ -24,6 +24,9 @@ class ablation_scope
     ~ablation_scope();
     ablation_scope(const ablation_scope &) = delete;
     ablation_scope &operator=(const ablation_scope &) = delete;
+
+    /* Was the path taken since, but for this? */
+    bool applied() const;
 };
 
 #endif

@@ -356,19 +356,24 @@ void time_updates(const settings &wish, recorder &to)
     }
 }
 
+/* n = 9..12 by the kernel of n = 16, which is launched first, for as many matrices. */
+template <typename T> void ablate_few(int64_t n, int64_t m, recorder &to)
+{
+    int64_t count = batch_of<T>(n);
+    double with = update_seconds<T>(n, m, count);
+    const ablation_scope scope(WITHOUT_ISM_FEW_12);
+    (void)update_seconds<T>(16, m, count);
+    to.add(shape_with(n, m, count), number<T>::precision, "update", with * 1e6, "us",
+           {{"without few.cuh for 12", update_seconds<T>(n, m, count) * 1e6}});
+}
+
 void ablate_updates(const settings &wish, recorder &to)
 {
-    for (int64_t m : {1, 2, 3, 4}) {
-        if (!wish.wants(12))
-            continue;
-        /* The kernel of n = 16 is launched first, for as many matrices. */
-        int64_t count = batch_of<double>(12);
-        double with = update_seconds<double>(12, m, count);
-        const ablation_scope scope(WITHOUT_ISM_FEW_12);
-        (void)update_seconds<double>(16, m, count);
-        to.add(shape_with(12, m, count), PRECISION_FP64, "update", with * 1e6, "us",
-               {{"without few.cuh for 12", update_seconds<double>(12, m, count) * 1e6}});
-    }
+    for (int64_t n : wish.orders({10, 12}))
+        for (int64_t m : {1, 2, 3, 4}) {
+            ablate_few<double>(n, m, to);
+            ablate_few<float>(n, m, to);
+        }
 }
 
 /* ---- One large matrix ---- */
@@ -598,13 +603,15 @@ void ablate_one(enum ablation without, const char *name, enum kind kind, int64_t
 {
     double with = large_seconds<double>(kind, n, m, AUTO, 0);
     const ablation_scope scope(without);
-    to.add(shape_of_large(kind, n, m, 0), PRECISION_FP64, "auto", with * 1e6, "us",
-           {{name, large_seconds<double>(kind, n, m, AUTO, 0) * 1e6}});
+    double plain = large_seconds<double>(kind, n, m, AUTO, 0);
+    if (scope.applied())
+        to.add(shape_of_large(kind, n, m, 0), PRECISION_FP64, "auto", with * 1e6, "us",
+               {{name, plain * 1e6}});
 }
 
 void ablate(const settings &wish, recorder &to)
 {
-    for (int64_t n : wish.orders({1024, 2048, 3072, 4096, 8192})) {
+    for (int64_t n : wish.orders({768, 1024, 1536, 2048, 3072, 4096, 8192})) {
         for (int64_t m : {(int64_t)16, (int64_t)64, (int64_t)256, n / 8, n / 2}) {
             ablate_one(WITHOUT_ISM_BESIDE, "without beside", DIAGONAL, n, m, to);
             ablate_one(WITHOUT_OVERLAP, "without overlapped launches", DIAGONAL, n, m, to);

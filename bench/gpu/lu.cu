@@ -344,17 +344,18 @@ void ablate_split(int64_t n, recorder &to)
     const ablation_scope scope(WITHOUT_SPLIT_PRODUCTS);
     lu_call<float> plain(LU_INVERSE, n, 1, of.a.at(0), of.x.at(0));
     double without = clock_seconds([&](int) { plain.run(); }, 2);
-    to.add(shape_of(n, 1), PRECISION_FP32, "inverse", with * 1e6, "us",
-           {{"without split products", without * 1e6}});
+    if (scope.applied())
+        to.add(shape_of(n, 1), PRECISION_FP32, "inverse", with * 1e6, "us",
+               {{"without split products", without * 1e6}});
 }
 
 void ablate(const settings &wish, recorder &to)
 {
-    for (int64_t n : wish.orders({256, 384, 512, 768, 1024, 2048, 4096})) {
+    for (int64_t n : wish.orders({384, 512, 768, 1024, 1536, 2048, 4096})) {
         ablate_clusters<double>(n, to);
         ablate_clusters<float>(n, to);
     }
-    for (int64_t n : wish.orders({2048, 4096, 8192}))
+    for (int64_t n : wish.orders({1024, 1536, 2048, 4096, 8192}))
         ablate_split(n, to);
 }
 

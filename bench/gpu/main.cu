@@ -16,6 +16,7 @@
  *   --matrices-max M    no larger batch, of checks
  *   --quick             fewer orders and smaller batches, of timings
  *   --results FOLDER    figures are written to FOLDER/SUBJECT.csv, over an older one
+ *                       (SUBJECT-ablation.csv, SUBJECT-ways.csv)
  *   --commit TEXT       what stands in there for the build
  *
  * Figures: a row for each figure and peer. Times are the medians of three rounds after one that is
