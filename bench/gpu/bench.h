@@ -16,13 +16,24 @@
 #include "base/datatype.h"
 
 /* Of the runtime's status, or of a library's: 0 is success. */
-#define TRY(call) bench_try((int)(call), #call, __FILE__, __LINE__)
+#define TRY(call) bench_try((call), #call, __FILE__, __LINE__)
 
-static inline void bench_try(int status, const char *call, const char *file, int line)
+static inline const char *bench_reason(cudaError_t status)
 {
-    if (status == 0)
+    return cudaGetErrorString(status);
+}
+
+template <typename Status> const char *bench_reason(Status)
+{
+    return "a library's status";
+}
+
+template <typename Status>
+void bench_try(Status status, const char *call, const char *file, int line)
+{
+    if ((int)status == 0)
         return;
-    fprintf(stderr, "%s:%d: %s: status %d\n", file, line, call, status);
+    fprintf(stderr, "%s:%d: %s: %s (%d)\n", file, line, call, bench_reason(status), (int)status);
     exit(2);
 }
 
