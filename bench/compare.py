@@ -3,8 +3,9 @@
 
     bench/compare.py BEFORE AFTER [--limit PERCENT] [--all]
 
-BEFORE and AFTER: folders of CSV files, or one file each, as `gpu --time --results` writes them; or
-as the programs before it did, to d074104 (DATE-DEVICE-PART.csv). Prints the figures that are more
+BEFORE and AFTER: folders of CSV files, or files, as `gpu --time --results` writes them; or as the
+programs before it did, to d074104 (DATE-DEVICE-PART.csv). Of several runs (A1,A2,A3), separated by
+commas, the shortest time of a figure counts. Prints the figures that are more
 than PERCENT (5) worse, or all of them, how many were compared, and the mean of the ratios of each
 subject. Ends with 1 where one is worse, and with 2 where nothing can be compared.
 """
@@ -130,6 +131,15 @@ FORMS = {
 }
 
 
+def shortest(names):
+    """The figures of the runs in a list."""
+    figures = {}
+    for name in names.split(","):
+        for key, value in read(pathlib.Path(name)).items():
+            figures[key] = min(value, figures.get(key, value))
+    return figures
+
+
 def read(path):
     """{(subject, shape, precision, what): us} of all files."""
     figures = {}
@@ -146,12 +156,12 @@ def read(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before", type=pathlib.Path)
-    parser.add_argument("after", type=pathlib.Path)
+    parser.add_argument("before")
+    parser.add_argument("after")
     parser.add_argument("--limit", type=float, default=5)
     parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
-    before, after = read(options.before), read(options.after)
+    before, after = shortest(options.before), shortest(options.after)
     both = [key for key in before if before[key] > 0 and after.get(key, 0) > 0]
     worse, ratios = 0, {}
     for key in both:
