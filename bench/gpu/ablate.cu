@@ -89,7 +89,6 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
 static struct cuda__ism_call planned(const struct cuda__ism_call *work)
 {
     struct cuda__ism_call other = *work;
-    other.plan.ahead = work->plan.ahead && !leaves_out(WITHOUT_ISM_AHEAD, work->plan.ahead);
     other.plan.beside = work->plan.beside && !leaves_out(WITHOUT_ISM_BESIDE, work->plan.beside);
     return other;
 }

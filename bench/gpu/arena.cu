@@ -6,7 +6,7 @@
  * the order of their addresses. Beside them copies in and out at the same time. A figure is the
  * better of two rounds after one that is not counted, by the host's clock.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include <numeric>
 #include <random>

@@ -12,7 +12,7 @@
  * Seconds are those of the host's clock over all visits, as an engine makes them. Needs up to 20
  * GB.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include <cstring>
 

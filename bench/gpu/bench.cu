@@ -1,5 +1,5 @@
-/* bench/gpu/bench.cu: see bench.h and clock.h; what needs no library is in fill.cu. */
-#include "bench/gpu/clock.h"
+/* bench/gpu/bench.cu: see bench.h and calls.h. */
+#include "bench/gpu/calls.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-/* bench/gpu/fill.cu: the parts of clock.h that need no library: they fill and copy arrays. */
+/* bench/gpu/fill.cu: see clock.h. */
 #include "bench/gpu/clock.h"
 
 #include "bench/gpu/random.cuh"

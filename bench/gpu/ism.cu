@@ -12,7 +12,7 @@
  * BISM is shared by its steps where the block stays the same and n grows (A0 is diagonal, m = n/2),
  * and what `block` and `reduced_memory` reserve and write at m = n. Needs up to 20 GB.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include "bench/gpu/ablate.h"
 #include "gpu/cuda/ism/call.h"
@@ -277,7 +277,7 @@ int check_all(const settings &wish)
     for (int64_t m : {1, 64, 700})
         for (int variant : {AUTO, BLOCK, REDUCED_MEMORY})
             failed += wish.wants(1500) ? check_either(DIAGONAL, 1500, m, 1, variant) : 0;
-    for (int64_t m : {1300, 1536}) /* blocks that are updated ahead */
+    for (int64_t m : {1300, 1536}) /* several groups that are blocks */
         failed += wish.wants(1536) ? check_either(DIAGONAL, 1536, m, 1, BLOCK) : 0;
     return failed;
 }
@@ -615,10 +615,6 @@ void ablate(const settings &wish, recorder &to)
         for (int64_t m : {(int64_t)16, (int64_t)64, (int64_t)256, n / 8, n / 2}) {
             ablate_one(WITHOUT_ISM_BESIDE, "without beside", DIAGONAL, n, m, to);
             ablate_one(WITHOUT_OVERLAP, "without overlapped launches", DIAGONAL, n, m, to);
-        }
-        for (int64_t m : {n / 2, n}) {
-            ablate_one(WITHOUT_ISM_AHEAD, "without ahead", DIAGONAL, n, m, to);
-            ablate_one(WITHOUT_ISM_AHEAD, "without ahead", INVERSE, n, m / 4, to);
         }
     }
 }

@@ -5,7 +5,7 @@
  * elimination next to the iteration; the schemes; cold and warm starts next to cuSOLVER's getrf +
  * getrs and our lu; batches. Needs up to 20 GB.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include <cstring>
 

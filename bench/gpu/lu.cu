@@ -12,7 +12,7 @@
  * Ways: one matrix, or a batch, by clusters of several widths and sizes (tuning/DEVICE), with the
  * residual of the answer.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 /* bench/gpu/lu_peers.cu: cuBLAS's batched and cuSOLVER's single LU and inverse. What works in place
  * gets a fresh copy before each round, which is not counted; a round is one call.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include <cublas_v2.h>
 #include <cusolverDn.h>

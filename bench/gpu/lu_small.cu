@@ -8,7 +8,7 @@
  * the matrices before the round. Together they exceed the cache by far, so that it too finds none
  * of its data there; nor must it write out what the copy has left.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include <cublas_v2.h>
 

@@ -4,7 +4,7 @@
  * Check: against plain sums on the host. Time: one matrix, and batches of 256 MiB, next to copies
  * that move as many bytes; and launches that do nothing, as many as identify has.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include <cstring>
 

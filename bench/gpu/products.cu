@@ -3,7 +3,7 @@
  *
  * Errors are of an entry, in eps |A| |B| of that entry: the worst, and the root of the mean square.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include <cstring>
 

@@ -7,7 +7,7 @@
  * one after the other, and their time is scaled to all. A toolkit without its headers builds the
  * rest. Needs up to 10 GB.
  */
-#include "bench/gpu/clock.h"
+#include "bench/gpu/calls.h"
 
 #include "gpu/cuda/tridiagonal/call.h"
 #include "gpu/cuda/tridiagonal/tridiagonal.h"
