@@ -130,7 +130,7 @@ FUZZ_HELPER_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                            $(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/%)
 fault_objects = $(call objects,$(BUILD)/faults/obj,$(wildcard gpu/process/*.c $(1)))
-BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c bench/host/*.c))
+BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/host/*.c bench/http/*.c))
 
 # CUDA: machine code for sm_90 and PTX for later devices; CUDA_ARCHS=100 adds another. Without
 # nvcc, `all` leaves the engine of the GPUs out; so do builds for sanitizers, which cannot run it.
@@ -151,19 +151,10 @@ CUDA_ENGINE_OBJECTS := $(call objects,$(BUILD)/obj,$(CUDA_SOURCES))
 # toolkit that it was built with, or where the system looks.
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 # tune.cu is the program that tune.py builds.
-CUDA_MIDDLE_BENCH := $(wildcard bench/cuda/middle*.cu)
-CUDA_TRIDIAGONAL_BENCH := $(wildcard bench/cuda/tridiagonal*.cu)
-CUDA_ITERATIVE_BENCH := $(wildcard bench/cuda/iterative*.cu)
-CUDA_ISM_BENCH := $(wildcard bench/cuda/ism*.cu)
-CUDA_AUTO_BENCH := $(wildcard bench/cuda/auto*.cu)
-CUDA_CHOLESKY_BENCH := $(wildcard bench/cuda/cholesky*.cu)
-CUDA_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o, \
-                          $(filter-out bench/cuda/tune.cu $(CUDA_MIDDLE_BENCH) $(CUDA_TRIDIAGONAL_BENCH) \
-                              $(CUDA_ITERATIVE_BENCH) $(CUDA_ISM_BENCH) $(CUDA_AUTO_BENCH) \
-                              $(CUDA_CHOLESKY_BENCH), \
-                              $(wildcard bench/cuda/*.cu)))
-CUDA_MIDDLE_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_MIDDLE_BENCH) \
-                                 bench/cuda/judge.cu bench/cuda/matrices.cu)
+GPU_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(filter-out %/tune.cu,$(wildcard bench/gpu/*.cu)))
+# What bench/gpu/ablate.cu takes the place of, to leave paths of the product out.
+GPU_BENCH_WRAPPED := cuda_product_scratch cuda__ism_launch_f32 cuda__ism_launch_f64 \
+                     cudaDeviceGetAttribute cudaLaunchKernelExC
 # The SIMT stand-in (tests/simt): the same sources by g++, for the CPU, for tests. Few
 # optimisations, because it is compiled more often than it is waited for; of UBSan's checks the one
 # that matters most on a device, as all of them take minutes to compile.
@@ -238,15 +229,14 @@ check: ## formatting, static analysis, headers, layers, symbols, limits, generat
 bench: ## measure the HTTP path and the host engine next to their peers; results go to bench/results
 	@scripts/deps build bench
 	@+$(AGAIN) all bench-programs
-	@bench/run $(BUILD)
-	@bench/small $(BUILD)
-	@bench/large $(BUILD)
-	@bench/tridiagonal $(BUILD)
-	@bench/ism $(BUILD)
-	@bench/iterative $(BUILD)
+	@bench/http/run $(BUILD)
+	@bench/host/small $(BUILD)
+	@bench/host/large $(BUILD)
+	@bench/host/tridiagonal $(BUILD)
+	@bench/host/ism $(BUILD)
+	@bench/host/iterative $(BUILD)
 
-CUDA_BENCHES := $(addprefix $(BUILD)/bench/,cuda_small cuda_middle)
-cuda: $(BUILD)/invertd-cuda $(CUDA_BENCHES) ## build the CUDA engine and the benches of its kernels (needs nvcc)
+cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/gpu ## build the CUDA engine and the bench of its kernels (needs nvcc)
 
 test-gpu: ## try the CUDA kernels and the CUDA engine on the GPU of this machine
 	@scripts/gpu-here
@@ -262,30 +252,14 @@ test-gpu-sanitize: ## the kernels under compute-sanitizer's four tools
 tune: ## find the kernels' fastest shapes on this machine's GPU; says first how long it takes
 	@scripts/gpu-here
 	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13" >&2; exit 1; }
-	@bench/cuda/tune.py --nvcc $(NVCC) --build $(BUILD)/tune --base $(TUNING) $(TUNE)
+	@bench/gpu/tune.py --nvcc $(NVCC) --build $(BUILD)/tune --base $(TUNING) $(TUNE)
 
 bench-gpu: ## measure the CUDA kernels next to a copy and cuBLAS; results go to bench/results
 	@scripts/gpu-here
 	@+$(AGAIN) cuda
-	@$(BUILD)/bench/cuda_small --time --results bench/results
-	@$(BUILD)/bench/cuda_small --arena --results bench/results
-	@bench/cuda/report.py bench/results
-	@$(BUILD)/bench/cuda_middle --time --results bench/results
-	@bench/cuda/middle.py bench/results
-	@+$(AGAIN) $(BUILD)/bench/cuda_tridiagonal
-	@$(BUILD)/bench/cuda_tridiagonal --time --results bench/results
-	@bench/cuda/tridiagonal.py bench/results
-	@+$(AGAIN) $(BUILD)/bench/cuda_iterative
-	@$(BUILD)/bench/cuda_iterative --time --results bench/results
-	@+$(AGAIN) $(BUILD)/bench/cuda_ism
-	@$(BUILD)/bench/cuda_ism --time --results bench/results
-	@$(BUILD)/bench/cuda_ism --steps --results bench/results
-	@bench/cuda/ism.py bench/results
-	@bench/cuda/iterative.py bench/results
-	@+$(AGAIN) $(BUILD)/bench/cuda_auto
-	@$(BUILD)/bench/cuda_auto --time --results bench/results
-	@+$(AGAIN) $(BUILD)/bench/cuda_cholesky
-	@$(BUILD)/bench/cuda_cholesky --time --results bench/results
+	@$(BUILD)/bench/gpu --time --results bench/results \
+	    --commit $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+	@bench/gpu/report.py bench/results
 
 golden: ## compare answers with recorded hashes: each CPU kernel family, the kernels of a GPU too
 	@scripts/deps build test python
@@ -356,7 +330,7 @@ demo-program: $(BUILD)/invertd-demo
 bench-programs: $(BENCH_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
 tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
-gpu-tests-built: cuda $(addprefix $(BUILD)/bench/cuda_,tridiagonal iterative ism auto cholesky) $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
+gpu-tests-built: cuda $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
 $(BUILD)/libinvertd.a: $(OBJECTS)
 	@rm -f $@
@@ -424,7 +398,7 @@ $(eval $(call simt_unit,gpu/cuda,tests/unit/gpu/cuda))
 $(eval $(call simt_unit,simt,tests/simt/unit))
 
 # The bench's judgement of the small kernels, without its device.
-$(BUILD)/unit/gpu/cuda/test_small: $(patsubst %,$(SIMT)/obj/bench/cuda/%.o,check judge matrices)
+$(BUILD)/unit/gpu/cuda/test_small: $(patsubst %,$(SIMT)/obj/bench/gpu/%.o,lu_small_check judge matrices)
 
 # A test that starts the engine which INVERTD_ENGINE names. $(1): what is set for it; $(2): the way
 # up to $(BUILD).
@@ -458,51 +432,12 @@ $(BUILD)/libinvertd-cuda.a: $(CUDA_OBJECTS)
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
 
-$(BUILD)/bench/cuda_small: $(CUDA_BENCH_OBJECTS) $(BUILD)/libinvertd-cuda.a
+# cuBLAS and cuSOLVER are peers, and cuSPARSE where the toolkit has it.
+$(BUILD)/bench/gpu: $(GPU_BENCH_OBJECTS) $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
+                    $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	@mkdir -p $(@D)
-	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcublas
-
-# cuSPARSE is a peer, where the toolkit has it.
-$(BUILD)/bench/cuda_tridiagonal: $(CUDA_TRIDIAGONAL_BENCH:%.cu=$(BUILD)/obj/%.o) \
-                                 $(BUILD)/obj/gpu/cuda/tridiagonal/tridiagonal.o $(BUILD)/libinvertd-cuda.a \
-                                 $(BUILD)/libinvertd-engine.a
-	@mkdir -p $(@D)
-	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ \
-	    $(if $(wildcard $(CUDA_HOME)/include/cusparse.h),-lcusparse)
-
-# cuSOLVER is a peer, where the toolkit has it.
-$(BUILD)/bench/cuda_ism: $(CUDA_ISM_BENCH:%.cu=$(BUILD)/obj/%.o) \
-                         $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
-                         $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
-	@mkdir -p $(@D)
-	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ \
-	    $(if $(wildcard $(CUDA_HOME)/include/cusolverDn.h),-lcusolver)
-
-$(BUILD)/bench/cuda_auto: $(CUDA_AUTO_BENCH:%.cu=$(BUILD)/obj/%.o) \
-                          $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
-                          $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
-	@mkdir -p $(@D)
-	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^
-
-# cuSOLVER is a peer.
-$(BUILD)/bench/cuda_cholesky: $(CUDA_CHOLESKY_BENCH:%.cu=$(BUILD)/obj/%.o) \
-                              $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
-                              $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
-	@mkdir -p $(@D)
-	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcusolver
-
-$(BUILD)/bench/cuda_iterative: $(CUDA_ITERATIVE_BENCH:%.cu=$(BUILD)/obj/%.o) \
-                               $(BUILD)/obj/bench/cuda/middle_peers.o \
-                               $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
-                               $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
-	@mkdir -p $(@D)
-	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcublas -lcusolver
-
-$(BUILD)/bench/cuda_middle: $(CUDA_MIDDLE_BENCH_OBJECTS) \
-                            $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
-                            $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
-	@mkdir -p $(@D)
-	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie -o $@ $^ -lcublas -lcusolver
+	$(call say,LINK)$(NVCC) $(NVCC_FLAGS) -Xlinker -pie $(GPU_BENCH_WRAPPED:%=-Xlinker --wrap=%) \
+	    -o $@ $^ -lcublas -lcusolver $(if $(wildcard $(CUDA_HOME)/include/cusparse.h),-lcusparse)
 
 # ---- Objects -----------------------------------------------------------------------------------
 
@@ -522,6 +457,7 @@ SIMT_STAMP := $(SIMT)/flags
 $(SIMT_STAMP): FORCE
 	@$(call write_if_changed,echo '$(ALL_CXXFLAGS) $(SIMT_CXXFLAGS)')
 
+$(GPU_BENCH_OBJECTS): private NVCC_FLAGS += --extended-lambda
 CUDA_STAMP := $(BUILD)/cuda-flags
 $(CUDA_STAMP): FORCE
 	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13; install the CUDA toolkit" >&2; exit 1; }

@@ -1,11 +1,16 @@
-"""Writes a benchmark's results: a table to read, a CSV to compare, a picture to see."""
+"""Writes a benchmark's results: a table to read, a CSV to compare, a picture to see. And what the
+scripts of bench/host and bench/http share."""
 
 import csv
 import datetime
 import html
+import importlib.machinery
+import importlib.util
+import json
 import os
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -34,6 +39,24 @@ def said(*command):
     """What a command prints; nothing when it fails to."""
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     return done.stdout.strip()
+
+
+def last_line(*command, threads=1):
+    """The last line that a program prints, which is JSON. threads: of OpenBLAS."""
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT,
+                          env={**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}, check=False)
+    if done.returncode != 0:
+        sys.exit(f"bench: {' '.join(map(str, command))}: {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def load(path, name):
+    """A script of this folder as a module: its functions serve other scripts too."""
+    sys.dont_write_bytecode = True
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def about_this_run(command, commit=None, part=f"{os.cpu_count()} cores", **more):
@@ -115,11 +138,11 @@ def number(value):
 def markdown(name, about, throughput, latency, engine, picture):
     parts = [f"# invertd over HTTP, {name} engine, {about['date']}", "",
              table(["", ""], [[key, str(about[key])] for key in ABOUT], "ll"),
-             "", f"![requests a second beside the echo]({picture})", "", "## Figures to reach", "",
+             "", f"![requests a second next to the echo]({picture})", "", "## Figures to reach", "",
              table(["figure", "measured", "to reach", "reached"],
                    [[w, m, t, "yes" if ok else "no"]
                     for w, m, t, ok in verdicts(about, throughput, latency, engine)], "lrll"),
-             "", "## HTTP: method lu, FP64, binary v2 tensors, beside a bare echo", "",
+             "", "## HTTP: method lu, FP64, binary v2 tensors, next to a bare echo", "",
              table(["requests", "server", "requests/s", "inversions/s", "MB/s each way", "p50, us",
                     "p99, us"],
                    [[r["scenario"], r["who"], number(r["requests_per_s"]),
@@ -170,7 +193,7 @@ def svg(about, throughput):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">',
            f'<rect width="{width}" height="{height}" fill="#fff"/>',
            text.format(x=12, y=22, size=15, anchor="start",
-                       what="Requests a second, invertd beside a bare echo"),
+                       what="Requests a second, invertd next to a bare echo"),
            text.format(x=12, y=40, size=11, anchor="start",
                        what=html.escape(f"{about['device']}, {about['date']}, "
                                         f"commit {about['commit']}"))]
@@ -195,7 +218,7 @@ def svg(about, throughput):
 def write(folder, name, about, throughput, latency, engine):
     """Writes the three files; returns their paths by ending."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {end: folder / f"{about['date']}-{name}.{end}" for end in ("md", "csv", "svg")}
+    paths = {end: folder / f"http-{name}.{end}" for end in ("md", "csv", "svg")}
     paths["md"].write_text(markdown(name, about, throughput, latency, engine, paths["svg"].name))
     write_csv(paths["csv"], about, throughput, latency, engine)
     paths["svg"].write_text(svg(about, throughput))

@@ -2,7 +2,7 @@
  *
  *   ism WHAT N M PRECISION THREADS ROUNDS [VARIANT [BLOCK-SIZE]]
  *
- * WHAT: diagonal (A0 = a diagonal), update (A0_INVERSE is given), checked (A0 beside it): the host
+ * WHAT: diagonal (A0 = a diagonal), update (A0_INVERSE is given), checked (A0 next to it): the host
  * engine's method, with a team of so many threads, as the options say (auto, 0). lapack: A formed
  * by gemm, then getrf and getri of the OpenBLAS that the engine links, which has so many threads of
  * its own. lu: A formed by gemm, rows by the team, then the engine's own lu with the team, of small
@@ -15,19 +15,11 @@
  */
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "base/choices.h"
-#include "base/clock.h"
 #include "base/minmax.h"
 #include "bench/host/program.h"
 #include "gpu/host/linalg/dense.h"
-#include "gpu/host/base/host.h"
 #include "gpu/host/linalg/lapack.h"
-#include "gpu/host/base/team.h"
 #include "gpu/methods/ism.h"
 
 #define ROUNDS_MAX 1000
@@ -62,20 +54,6 @@ struct bench {
     int group; /* matrices that lu takes at once */
 };
 
-static void put(const struct bench *bench, void *data, int64_t i, double value)
-{
-    if (bench->precision == PRECISION_FP32)
-        ((float *)data)[i] = (float)value;
-    else
-        ((double *)data)[i] = value;
-}
-
-static double get(const struct bench *bench, const void *data, int64_t i)
-{
-    return bench->precision == PRECISION_FP32 ? (double)((const float *)data)[i]
-                                              : ((const double *)data)[i];
-}
-
 /* c = (or +=) a b, or a b^T */
 static void multiply(const struct bench *bench, bool transposed, int64_t rows, int64_t columns,
                      int64_t inner, const void *a, const void *b, double beta, void *c)
@@ -92,11 +70,6 @@ static void multiply(const struct bench *bench, bool transposed, int64_t rows, i
 }
 
 /* ---- The contestants ---- */
-
-static const struct host_method *method_of(const struct bench *bench, const char *name)
-{
-    return host_method_at((uint32_t)method_index(method_find(name)), bench->precision);
-}
 
 /* Rows of a = A0 + X Y^T. */
 static void form_rows(const struct bench *bench, int64_t first, int64_t rows, void *a)
@@ -144,7 +117,7 @@ static void run_lu(struct bench *bench)
                                        .scratch = bench->scratch};
     for (int i = 0; i < bench->group; i++)
         form(bench);
-    run_group(bench, method_of(bench, "lu"), &matrix);
+    run_group(bench, host_method_of("lu", bench->precision), &matrix);
 }
 
 static void run_lapack(struct bench *bench)
@@ -182,7 +155,7 @@ static void run_ism(struct bench *bench)
     matrix.outputs[METHOD_ISM_RCOND] = &bench->rcond;
     matrix.outputs[METHOD_ISM_ALGORITHM] = &bench->algorithm;
     matrix.outputs[METHOD_ISM_DET_RATIO] = &bench->det_ratio;
-    run_group(bench, method_of(bench, "ism"), &matrix);
+    run_group(bench, host_method_of("ism", bench->precision), &matrix);
 }
 
 static void run_once(struct bench *bench)
@@ -209,7 +182,7 @@ static int64_t scratch_bytes_of(const struct bench *bench)
     task.inputs |=
         METHOD_INPUT(bench->what == DIAGONAL ? METHOD_ISM_A0_DIAGONAL : METHOD_ISM_A0_INVERSE);
     if (bench->what < LAPACK)
-        return method_of(bench, "ism")->task_scratch_bytes(&task);
+        return host_method_of("ism", bench->precision)->task_scratch_bytes(&task);
     int64_t bytes = host__getri_work(bench->n) * precision_bytes(bench->precision);
     int64_t lu_bytes =
         (bench->precision == PRECISION_FP32 ? host__dense_scratch_bytes_f32(bench->n, 0)
@@ -225,18 +198,19 @@ static void fill(struct bench *bench)
     double scale = 1 / sqrt((double)n * (double)(m > 4 ? m : 4));
     for (int64_t i = 0; i < n * m; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        put(bench, bench->x, i, (double)(int32_t)(state >> 32) * 0x1p-31);
-        put(bench, bench->y, i, (double)(int32_t)(state & 0xffffffff) * 0x1p-31 * scale);
+        store(bench->precision, bench->x, i, (double)(int32_t)(state >> 32) * 0x1p-31);
+        store(bench->precision, bench->y, i,
+              (double)(int32_t)(state & 0xffffffff) * 0x1p-31 * scale);
     }
     for (int64_t i = 0; i < n * n; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         double number = (double)(int32_t)(state >> 32) * 0x1p-31;
         if (i % (n + 1) == 0)
-            put(bench, bench->d, i / n, 2 + number / 2);
+            store(bench->precision, bench->d, i / n, 2 + number / 2);
         if (bench->what != DIAGONAL)
-            put(bench, bench->a0, i, number / sqrt((double)n));
+            store(bench->precision, bench->a0, i, number / sqrt((double)n));
         if (i % (n + 1) == 0)
-            put(bench, bench->a0, i, 2 + number / 2);
+            store(bench->precision, bench->a0, i, 2 + number / 2);
     }
 }
 
@@ -248,7 +222,7 @@ static int group_of(const struct host_method *method, const struct bench *bench)
 static void prepare(struct bench *bench)
 {
     int64_t n = bench->n, m = bench->m, unit = precision_bytes(bench->precision);
-    int64_t lu_bytes = method_of(bench, "lu")->scratch_bytes(n, 0);
+    int64_t lu_bytes = host_method_of("lu", bench->precision)->scratch_bytes(n, 0);
     void **squares[] = {&bench->a0, &bench->b, &bench->a, &bench->inverse};
     for (size_t i = 0; i < sizeof squares / sizeof squares[0]; i++)
         *squares[i] = take(n * n * unit);
@@ -265,11 +239,12 @@ static void prepare(struct bench *bench)
                                 .options = bench->options,
                                 .scratch = bench->scratch};
     if (bench->what == UPDATE || bench->what == CHECKED)
-        method_of(bench, "lu")->run(&known);
+        host_method_of("lu", bench->precision)->run(&known);
     form(bench);
-    bench->group = bench->what >= LAPACK && bench->what != LU
-                       ? 1
-                       : group_of(method_of(bench, bench->what == LU ? "lu" : "ism"), bench);
+    bench->group =
+        bench->what >= LAPACK && bench->what != LU
+            ? 1
+            : group_of(host_method_of(bench->what == LU ? "lu" : "ism", bench->precision), bench);
 }
 
 /* |I - X A| / (n |A| |X| eps), by the products of one precision. */
@@ -283,9 +258,9 @@ static double ratio_of(struct bench *bench)
     for (int64_t j = 0; j < n; j++) {
         double sums[3] = {0};
         for (int64_t i = 0; i < n; i++) {
-            sums[0] += fabs((i == j) - get(bench, product, i * n + j));
-            sums[1] += fabs(get(bench, bench->a, i * n + j));
-            sums[2] += fabs(get(bench, bench->inverse, i * n + j));
+            sums[0] += fabs((i == j) - load(bench->precision, product, i * n + j));
+            sums[1] += fabs(load(bench->precision, bench->a, i * n + j));
+            sums[2] += fabs(load(bench->precision, bench->inverse, i * n + j));
         }
         for (int k = 0; k < 3; k++)
             norms[k] = sums[k] > norms[k] ? sums[k] : norms[k];
@@ -296,13 +271,6 @@ static double ratio_of(struct bench *bench)
 }
 
 /* ---- Measuring ---- */
-
-static uint64_t processor_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * CLOCK_S + (uint64_t)time.tv_nsec;
-}
 
 static int64_t touched_bytes(const struct bench *bench)
 {
@@ -317,12 +285,6 @@ static int64_t touched_bytes(const struct bench *bench)
     return sum;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
-}
-
 static void measure(struct bench *bench, int rounds, double *clock_ms, double *processor_ms)
 {
     uint64_t start = clock_now_ns();
@@ -330,21 +292,20 @@ static void measure(struct bench *bench, int rounds, double *clock_ms, double *p
     int64_t once = (int64_t)(clock_now_ns() - start), repeats = 1 + SPAN_NS / (once + 1);
     double per = 1e-6 / (double)(repeats * bench->group);
     for (int i = 0; i < rounds; i++) {
-        uint64_t own = processor_ns();
+        uint64_t own = processor_ns(CLOCK_THREAD_CPUTIME_ID);
         start = clock_now_ns();
         for (int64_t k = 0; k < repeats; k++)
             run_once(bench);
         clock_ms[i] = (double)(clock_now_ns() - start) * per;
-        processor_ms[i] = (double)(processor_ns() - own) * per;
+        processor_ms[i] = (double)(processor_ns(CLOCK_THREAD_CPUTIME_ID) - own) * per;
     }
-    qsort(clock_ms, (size_t)rounds, sizeof *clock_ms, compare);
-    qsort(processor_ms, (size_t)rounds, sizeof *processor_ms, compare);
+    (void)sort_times(clock_ms, rounds);
+    (void)sort_times(processor_ms, rounds);
 }
 
 int main(int argc, char **argv)
 {
     static double clock_ms[ROUNDS_MAX], processor_ms[ROUNDS_MAX];
-    struct failure failure;
     if (argc < 7 || argc > 9)
         die("usage: ism WHAT N M PRECISION THREADS ROUNDS [VARIANT [BLOCK-SIZE]]");
     struct bench bench = {.n = strtoll(argv[2], NULL, 10), .m = strtoll(argv[3], NULL, 10)};
@@ -360,8 +321,7 @@ int main(int argc, char **argv)
     bench.options[METHOD_ISM_VARIANT] = variant;
     bench.options[METHOD_ISM_BLOCK_SIZE] = argc > 8 ? strtoll(argv[8], NULL, 10) : 0;
     host__lapack_init();
-    if (host_team_create(bench.threads - 1, 0, &bench.team, &failure) != ERROR_NONE)
-        die(failure.detail);
+    bench.team = team_of(bench.threads);
     prepare(&bench);
     memset(bench.scratch, POISON, (size_t)bench.scratch_bytes);
     run_once(&bench);

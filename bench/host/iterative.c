@@ -4,38 +4,30 @@
  *   host/iterative WHAT N PRECISION THREADS ROUNDS [SCHEME [INITIAL [DISTANCE]]]
  *
  * WHAT: iterative, lu or gauss_jordan, the host engine's methods; plain, the elimination of the
- * data-assimilation paper (Varalakshmi, Kesarkar and Lopez 2018): the identity beside A, one row
+ * data-assimilation paper (Varalakshmi, Kesarkar and Lopez 2018): the identity next to A, one row
  * operation after another, no pivoting, on one thread; norms, the pass that gives both norms and
- * tells whether A is dominant; transpose; copy, of as many bytes as transpose moves. PRECISION is
+ * finds whether A is dominant; transpose; copy, of as many bytes as transpose moves. PRECISION is
  * fp32 or fp64, plain's always fp64. SCHEME and INITIAL are the options of `iterative`. DISTANCE:
  * of a given V0, |I - V0 A| in the 1-norm.
  *
  * The matrix has entries in [-1, 1) and 2 more on the diagonal. Prints one line of JSON: the
  * fastest and the median of the rounds in milliseconds by the clock, the median in the processor's
  * time, and of an inverse INFO, steps, the start and the measured residual. `iterative` is timed as
- * it is when nobody asks for RESIDUAL; the residual is that of a call more.
+ * it is without the output RESIDUAL; the residual is that of a call more.
  *
  * One thread, and the helpers of a team.
  */
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "base/choices.h"
-#include "base/clock.h"
 #include "bench/host/program.h"
 #include "gpu/host/linalg/dense.h"
-#include "gpu/host/base/host.h"
 #include "gpu/host/linalg/identify.h"
 #include "gpu/host/linalg/lapack.h"
-#include "gpu/host/base/team.h"
 #include "gpu/methods/iterative.h"
 
 #define ROUNDS_MAX 1000
-#define BUDGET_MS 2000 /* fewer rounds when they take longer */
+#define BUDGET_NS (2 * CLOCK_S) /* fewer rounds when they take longer */
 #define ORDER_MAX 32768
 
 struct bench {
@@ -58,27 +50,10 @@ static double uniform(uint64_t *state)
     return (double)(int64_t)(*state >> 11) * 0x1p-52 - 1;
 }
 
-static void put(const struct bench *bench, void *to, int64_t i, double value)
-{
-    if (bench->precision == PRECISION_FP32)
-        ((float *)to)[i] = (float)value;
-    else
-        ((double *)to)[i] = value;
-}
-
-static double get(const struct bench *bench, const void *from, int64_t i)
-{
-    return bench->precision == PRECISION_FP32 ? ((const float *)from)[i]
-                                              : ((const double *)from)[i];
-}
-
 /* ---- What is timed ---- */
 
 static void run_method(struct bench *bench, const char *name)
 {
-    const struct method *method = method_find(name);
-    const struct host_method *host =
-        host_method_at((uint32_t)method_index(method), bench->precision);
     union {
         float narrow;
         double wide;
@@ -94,7 +69,7 @@ static void run_method(struct bench *bench, const char *name)
         matrix.outputs[METHOD_ITERATIVE_ITERATIONS] = &bench->iterations;
         matrix.outputs[METHOD_ITERATIVE_RESIDUAL] = bench->measures ? &residual : NULL;
     }
-    host->run(&matrix);
+    host_method_of(name, bench->precision)->run(&matrix);
     bench->residual = bench->precision == PRECISION_FP32 ? (double)residual.narrow : residual.wide;
 }
 
@@ -104,7 +79,7 @@ static void run_plain(struct bench *bench)
     int64_t n = bench->n, width = 2 * n;
     double *rows = bench->plain;
     for (int64_t k = 0; k < n * width; k++)
-        rows[k] = k % width < n ? get(bench, bench->a, k / width * n + k % width)
+        rows[k] = k % width < n ? load(bench->precision, bench->a, k / width * n + k % width)
                                 : (double)(k % width - n == k / width);
     for (int64_t i = 0; i < n; i++) {
         double *active = rows + i * width, pivot = active[i];
@@ -168,7 +143,7 @@ static void fill(struct bench *bench)
     uint64_t state = 1;
     int64_t n = bench->n;
     for (int64_t i = 0; i < n * n; i++)
-        put(bench, bench->a, i, uniform(&state) + (i / n == i % n ? 2 : 0));
+        store(bench->precision, bench->a, i, uniform(&state) + (i / n == i % n ? 2 : 0));
 }
 
 /* V0 = (I - E) A^-1 with a random E, |E| = distance. */
@@ -187,14 +162,14 @@ static void warm(struct bench *bench, double distance)
     bench->v0 = take(n * n * precision_bytes(bench->precision));
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++)
-            row[j] = get(bench, bench->x, i * n + j);
+            row[j] = load(bench->precision, bench->x, i * n + j);
         for (int64_t k = 0; k < n; k++) {
             double factor = e[i * n + k] * distance / norm;
             for (int64_t j = 0; j < n; j++)
-                row[j] -= factor * get(bench, bench->x, k * n + j);
+                row[j] -= factor * load(bench->precision, bench->x, k * n + j);
         }
         for (int64_t j = 0; j < n; j++)
-            put(bench, bench->v0, i * n + j, row[j]);
+            store(bench->precision, bench->v0, i * n + j, row[j]);
     }
     free(e);
     free(row);
@@ -212,62 +187,45 @@ static int64_t choice(enum method_iterative_option option, const char *name)
 static int64_t scratch_bytes(const struct bench *bench)
 {
     static const char *const names[] = {"iterative", "lu", "gauss_jordan"};
-    int64_t most = 0;
+    int64_t largest = 0;
     for (int i = 0; i < 3; i++) {
-        int index = method_index(method_find(names[i]));
-        int64_t bytes =
-            host_method_at((uint32_t)index, bench->precision)->scratch_bytes(bench->n, 0);
-        most = bytes > most ? bytes : most;
+        int64_t bytes = host_method_of(names[i], bench->precision)->scratch_bytes(bench->n, 0);
+        largest = bytes > largest ? bytes : largest;
     }
-    return most;
+    return largest;
 }
 
 /* ---- After ---- */
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double processor_ms(void)
-{
-    struct timespec time;
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) != 0)
-        die("no clock");
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
 
 /* The first round finds nothing in the caches and counts only when it is the only one. */
 static void report(struct bench *bench, int rounds)
 {
     static double elapsed[ROUNDS_MAX], used[ROUNDS_MAX];
-    double begun = processor_ms();
+    uint64_t begun = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
     for (int i = -1; i < rounds; i++) {
-        double used_before = processor_ms();
+        uint64_t before = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
         uint64_t start = clock_now_ns();
         run_once(bench);
         int at = i < 0 ? 0 : i;
         elapsed[at] = (double)(clock_now_ns() - start) * 1e-6;
-        used[at] = processor_ms() - used_before;
-        if (processor_ms() - begun > BUDGET_MS)
+        uint64_t now = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+        used[at] = (double)(now - before) * 1e-6;
+        if (now - begun > BUDGET_NS)
             rounds = at + 1;
     }
     bench->measures = true;
     if (strcmp(bench->what, "iterative") == 0)
         run_once(bench);
-    qsort(elapsed, (size_t)rounds, sizeof *elapsed, compare);
-    qsort(used, (size_t)rounds, sizeof *used, compare);
+    double median = sort_times(elapsed, rounds), processor = sort_times(used, rounds);
     printf("{\"best_ms\": %.4f, \"median_ms\": %.4f, \"processor_ms\": %.4f, \"info\": %d, "
            "\"steps\": %d, \"start\": \"%s\", \"residual\": %.3g}\n",
-           elapsed[0], elapsed[rounds / 2], used[rounds / 2], bench->info, bench->iterations,
+           elapsed[0], median, processor, bench->info, bench->iterations,
            method_algorithm_name(bench->algorithm), bench->residual);
 }
 
 int main(int argc, char **argv)
 {
     struct bench bench = {0};
-    struct failure failure;
     if (argc < 6 || argc > 9)
         die("usage: WHAT N PRECISION THREADS ROUNDS [SCHEME [INITIAL [DISTANCE]]]");
     bench.what = argv[1];
@@ -278,8 +236,7 @@ int main(int argc, char **argv)
         rounds > ROUNDS_MAX)
         die("a number out of range");
     host__lapack_init();
-    if (host_team_create((int)threads - 1, 0, &bench.team, &failure) != ERROR_NONE)
-        die(failure.detail);
+    bench.team = team_of((int)threads);
     method_default_options(method_find("iterative"), bench.options);
     if (argc > 6)
         bench.options[METHOD_ITERATIVE_SCHEME] = choice(METHOD_ITERATIVE_SCHEME, argv[6]);

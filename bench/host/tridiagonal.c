@@ -18,14 +18,8 @@
 #include <lapacke.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "bench/host/program.h"
-#include "gpu/host/base/host.h"
-#include "gpu/host/base/team.h"
 #include "gpu/methods/tridiagonal.h"
 
 #define ROUNDS_MAX 1000
@@ -52,20 +46,6 @@ static int64_t size_of(const struct bench *bench)
     return precision_bytes(bench->precision);
 }
 
-static void store(const struct bench *bench, void *to, int64_t i, double value)
-{
-    if (bench->precision == PRECISION_FP32)
-        ((float *)to)[i] = (float)value;
-    else
-        ((double *)to)[i] = value;
-}
-
-static double load(const struct bench *bench, const void *from, int64_t i)
-{
-    return bench->precision == PRECISION_FP32 ? (double)((const float *)from)[i]
-                                              : ((const double *)from)[i];
-}
-
 static void make_matrix(struct bench *bench, bool dominant)
 {
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
@@ -80,7 +60,7 @@ static void make_matrix(struct bench *bench, bool dominant)
     }
     for (int k = 0; k < 3; k++) {
         for (int64_t i = 0; i < bench->n; i++)
-            store(bench, bench->bands[k], i, bands[k][i]);
+            store(bench->precision, bench->bands[k], i, bands[k][i]);
     }
 }
 
@@ -95,13 +75,10 @@ enum part {
 static void run_method(struct bench *bench, int64_t variant, enum part part)
 {
     int64_t n = bench->n, side = n < CORNER_SIDE ? n : CORNER_SIDE;
-    const struct method *method = method_find("tridiagonal");
-    const struct host_method *host =
-        host_method_at((uint32_t)method_index(method), bench->precision);
     int64_t options[METHOD_OPTIONS_MAX];
     int32_t info;
     double rcond;
-    method_default_options(method, options);
+    method_default_options(method_find("tridiagonal"), options);
     options[METHOD_TRIDIAGONAL_VARIANT] = variant;
     if (part == CORNER) {
         options[METHOD_TRIDIAGONAL_ROWS] = method_range_pack((struct method_range){n - side, n});
@@ -115,7 +92,7 @@ static void run_method(struct bench *bench, int64_t variant, enum part part)
                                  .options = options,
                                  .team = bench->team,
                                  .scratch = bench->scratch};
-    host->run(&matrix);
+    host_method_of("tridiagonal", bench->precision)->run(&matrix);
 }
 
 static void run_auto(struct bench *bench)
@@ -159,7 +136,7 @@ static void solve_share(void *context, int64_t index)
     unsigned char *x = (unsigned char *)bench->x + first * n * size_of(bench);
     memset(x, 0, (size_t)(count * n * size_of(bench)));
     for (int64_t j = 0; j < count; j++)
-        store(bench, x, j * n + first + j, 1);
+        store(bench->precision, x, j * n + first + j, 1);
     if (bench->precision == PRECISION_FP32) {
         float *work = bench->work_f32 + 3 * n * index;
         for (int k = 0; k < 3; k++)
@@ -322,7 +299,8 @@ static double difference(const struct bench *bench, enum check check)
         true_column(bench, j, column);
         for (int64_t i = 0; i < n; i++) {
             int64_t at = check == CHECK_COLUMNS ? j * n + i : i * n + j;
-            double x = check == CHECK_HALF ? bench->halves[0][at] : load(bench, bench->x, at);
+            double x =
+                check == CHECK_HALF ? bench->halves[0][at] : load(bench->precision, bench->x, at);
             if (!isfinite(x))
                 die("the inverse is not finite");
             largest = fmax(largest, fabs(x - column[i]));
@@ -335,19 +313,15 @@ static double difference(const struct bench *bench, enum check check)
 
 static void prepare(struct bench *bench, const struct subject *subject)
 {
-    struct failure failure = {0};
     int64_t n = bench->n, line = n * (int64_t)sizeof(double);
-    const struct host_method *host =
-        host_method_at((uint32_t)method_index(method_find("tridiagonal")), bench->precision);
-    if (host_team_create(bench->threads - 1, 0, &bench->team, &failure) != ERROR_NONE)
-        die(failure.detail);
+    bench->team = team_of(bench->threads);
     bench->dl = take(line);
     bench->d = take(line);
     bench->du = take(line);
     for (int k = 0; k < 3; k++)
         bench->bands[k] = take(line);
     bench->diagonal = take(line);
-    bench->scratch = take(host->scratch_bytes(n, 0));
+    bench->scratch = take(host_method_of("tridiagonal", bench->precision)->scratch_bytes(n, 0));
     bench->work_f32 = take(3 * line * bench->threads);
     bench->work_f64 = take(3 * line * bench->threads);
     int64_t numbers = subject->run == run_corner ? CORNER_SIDE * CORNER_SIDE : n * n;
@@ -356,12 +330,6 @@ static void prepare(struct bench *bench, const struct subject *subject)
     for (int k = 0; subject->run == run_poster && k < 2; k++)
         bench->halves[k] = take(n * line);
     make_matrix(bench, !subject->not_dominant);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static int64_t number(const char *text)
@@ -397,9 +365,8 @@ int main(int count, char **arguments)
         subject->run(&bench);
         ms[i] = (double)(clock_now_ns() - start) / 1e6;
     }
-    qsort(ms, (size_t)rounds, sizeof ms[0], by_size);
-    printf("{\"best_ms\": %.6g, \"median_ms\": %.6g, \"difference\": %s}\n", ms[0], ms[rounds / 2],
-           wrong);
+    double median = sort_times(ms, rounds);
+    printf("{\"best_ms\": %.6g, \"median_ms\": %.6g, \"difference\": %s}\n", ms[0], median, wrong);
     host_team_destroy(&bench.team);
     return 0;
 }

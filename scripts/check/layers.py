@@ -56,9 +56,9 @@ ALLOWED = {
     "server": {"base", "gpu/methods", "proto", "queue", "handlers", "server/http",
                "server/engines"},
     "demo": set(),
-    "bench": {"base", "gpu/methods", "queue"},
-    "bench/cuda": {"base", "gpu/cuda/*", "gpu/cuda/tuning/h200"},
+    "bench/gpu": {"base", "gpu/cuda/*", "gpu/cuda/tuning/h200"},
     "bench/host": {"base", "gpu/host/*", "gpu/methods"},
+    "bench/http": {"base", "gpu/methods"},
 }
 
 # The same for a room that a new method brings with it.
@@ -99,14 +99,14 @@ PRIVATE = {
 
 # Outside header -> files that may include it. A library may have more than one header.
 DOORS = {
-    r"microhttpd\.h": [r"server/http/[a-z_]+\.[ch]", r"bench/http_floor\.c"],
-    r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http_floor\.c"],
+    r"microhttpd\.h": [r"server/http/[a-z_]+\.[ch]", r"bench/http/floor\.c"],
+    r"uv\.h": [r"server/([a-z]+/)?[a-z_]+\.[ch]", r"bench/http/floor\.c"],
     r"jansson\.h": [r"proto/[a-z0-9_]+\.c", r"demo/[a-z]+\.c"],
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],
     r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z]+/[a-z_]+\.[ch]",
                                                r"bench/host/[a-z_]+\.c"],
     r"(cuda|cublas|cusolver)[a-zA-Z0-9_]*\.h": [r"gpu/cuda/[a-z_]+/[a-z0-9_]+\.(c|h|cu|cuh)",
-                                               r"bench/cuda/[a-z0-9_]+\.(c|h|cu|cuh)"],
+                                               r"bench/gpu/[a-z0-9_]+\.(c|h|cu|cuh)"],
     r"charconv": [r"base/number\.cc"],
 }
 # Inside the daemon one file is the door: at most this many files may match each of the above.

@@ -13,7 +13,7 @@ FILE_LINES, CUDA_LINES, FUNCTION_LINES, COLUMNS = 600, 900, 70, 100
 FOLDER_FILES = 48
 # Folders that hold more, for they are lists: the records of measurements, and what fuzzing began
 # with.
-FOLDERS = {"bench/results": 120, "tests/fuzz/corpus": 1000}
+FOLDERS = {"bench/results": 60, "tests/fuzz/corpus": 1000}
 
 
 def listed(*endings):

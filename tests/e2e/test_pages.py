@@ -1,4 +1,4 @@
-"""The pages that tell of the CUDA benches' figures, from tables as the benches write them."""
+"""The pages of the GPU bench's figures, and the comparison of two builds' figures."""
 
 import pathlib
 import subprocess
@@ -7,56 +7,82 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEAD = "subject,shape,precision,what,value,unit,peer,peer_value,device,date,commit\n"
+END = ",one X,2026-01-02,0a1b2c3\n"
 HOST = "date,commit,device,what,n,precision,threads,quantity,unit,value\n"
 
-# Script: what its files end in, a table, and a line of the page.
+# Subject: rows, and a line of the page.
 PAGES = {
-    "report": ("small", "kernel,precision,n,million_per_s,percent_of_copy,copy_gb_per_s,"
-               "cublas_million_per_s,times_cublas,getrf_getri_million_per_s\n"
-               "inverse,FP32,2,1000,90,1800,100,10,50\ninverse,FP64,2,500,81,1800,50,10,20\n"
-               "factor,FP32,2,1200,80,1800,100,12,0\nfactor,FP64,2,600,79,1800,50,12,0\n",
-               "| 2 | 1,000.0 | 90.0% | 10.0 | 20.0 | 500.0 | 81.0% | 10.0 | 25.0 | 80% | FP32, "
-               "FP64 |"),
-    "middle": ("middle", "kernel,precision,n,matrices,us,gflops,cublas_gflops,cusolver_gflops\n"
-               "inverse,FP64,64,4096,180.5,11900,1500,0\nfactor,FP64,64,1,20,8.7,0,7\n",
-               "| 64 | 4,096 | 180.5 | 11,900 | 1,500 | - | - | 12,000 |"),
-    "tridiagonal": ("tridiagonal", "precision,n,matrices,bytes,fill_us,two_sweep_us,"
-                    "sherman_morrison_us,pivoted_us,gtsv2_us,gtsv2_nopivot_us,paper_us\n"
-                    "FP64,128,1000,131072000,50,100,200,400,9000,-1,-1\n",
-                    "| 128 | 1,000 | 50.0 | 2,621 | 100.0 (50%) | 200.0 (25%) | 400.0 (12%) | "
-                    "9,000 | - | - |"),
-    "iterative": ("iterative", "part,precision,n,what,quantity,value\n"
-                  "starts,FP64,512,cusolver,ms,2\nstarts,FP64,512,cold,ms,4\n"
-                  "starts,FP64,512,cold,steps,12\nstarts,FP64,512,cold,products,30\n"
-                  "starts,FP64,512,cold,residual,1e-12\nstarts,FP64,512,cold,info,0\n",
-                  "| FP64 | 512 | cold | 4.000 | 12 | 30 | 1.0e-12 | 0 | 0.50 |"),
-    "ism": ("ism", "precision,n,m,matrices,a0,variant,ism_us,copy_us,lu_us,cusolver_us,fill_us,"
-            "product_us,block\nFP64,32,1,1000,inverse,auto,50,40,200,,,,0\n",
-            "| FP64 | 32 | 1 | 1,000 | 50.0 | 40.0 (80%) | 200.0 (4.00 times) | "
-            "240.0 (4.80 times) |"),
+    "lu_small": ("n=2 matrices=1000000,FP64,inverse,500,us,copy,450\n"
+                 "n=2 matrices=1000000,FP64,inverse,500,us,cublas matinv,5000",
+                 "| 2 | 1000000 | 500 | 450 (0.90) | 5,000 (10.00) |"),
+    "lu": ("n=64 matrices=1,FP64,factor,20.25,us,,", "| 64 | 1 | 20.2 |"),
+    "ism": ("n=8192 m=64 matrices=1 a0=diagonal block=0,FP64,auto,320,us,fill,128",
+            "| 8192 | 64 | 1 | diagonal | 0 | 320 | 128 (0.40) |"),
+}
+# The forms of the programs before this one: the file's first line, a row, and the same figure.
+OLD = {
+    "small": ("kernel,precision,n,million_per_s,percent_of_copy", "inverse,FP64,2,2000,90",
+              "lu_small,n=2 matrices=1000000,FP64,inverse,500,us"),
+    "middle": ("kernel,precision,n,matrices,us,gflops", "factor,FP64,64,1,20,8.7",
+               "lu,n=64 matrices=1,FP64,factor,20,us"),
+    "tridiagonal": ("precision,n,matrices,bytes,fill_us,two_sweep_us,sherman_morrison_us,"
+                    "pivoted_us", "FP64,128,10,1,1,100,200,400",
+                    "tridiagonal,n=128 matrices=10,FP64,two_sweep,100,us"),
+    "iterative": ("part,precision,n,what,quantity,value", "starts,FP64,512,warm 0.1,ms,4",
+                  "iterative,n=512 matrices=1,FP64,warm 0.1,4,ms"),
+    "ism": ("precision,n,m,matrices,a0,variant,ism_us,copy_us,block",
+            "FP64,32,1,1000,inverse,auto,50,40,0",
+            "updates,n=32 m=1 matrices=1000,FP64,update,50,us"),
+    "auto": ("precision,n,matrices,what,us", "FP64,8,1,dense,30",
+             "auto,n=8 matrices=1,FP64,dense,30,us"),
+    "arena": ("n,how,million_per_s,gb_per_s_each_way", '8,"1,024 a launch, random order",1048576,9',
+              "arena,n=8 matrices=1048576,FP64,1024 a launch random,1,us"),
 }
 
 
-def write_page(script, *arguments):
-    return subprocess.run([sys.executable, "-B", f"bench/cuda/{script}.py", *arguments], cwd=ROOT,
+def run(script, *arguments):
+    return subprocess.run([sys.executable, "-B", f"bench/{script}.py", *arguments], cwd=ROOT,
                           capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("script", PAGES)
-def test_the_newest_table_of_the_bench_is_shown(script, tmp_path):
-    part, table, line = PAGES[script]
-    (tmp_path / f"2026-01-02-one-{part}.csv").write_text(table)
-    (tmp_path / f"2026-01-03-host-{part}.csv").write_text(HOST)
-    done = write_page(script, tmp_path, "--device", "one X", "--commit", "0a1b2c3")
+def write(path, rows, subject=None):
+    lines = [f"{subject},{row}" if subject else row for row in rows.split("\n")]
+    path.write_text(HEAD + "".join(line + END for line in lines))
+
+
+@pytest.mark.parametrize("subject", PAGES)
+def test_a_page_for_each_subject(subject, tmp_path):
+    rows, line = PAGES[subject]
+    write(tmp_path / f"{subject}.csv", rows, subject)
+    (tmp_path / "host-small.csv").write_text(HOST)
+    done = run("gpu/report", tmp_path)
     assert done.returncode == 0, done.stderr
-    page = (tmp_path / f"2026-01-02-one-{part}.md").read_text().splitlines()
+    page = (tmp_path / f"{subject}.md").read_text().splitlines()
     assert page[0].startswith("# ") and page[0].endswith("one X, 2026-01-02")
     assert any("0a1b2c3" in text for text in page)
     assert line in page
+    assert not (tmp_path / "host-small.md").exists()
+    assert (tmp_path / "lu_small-speedup.svg").exists() == (subject == "lu_small")
 
 
-@pytest.mark.parametrize("script", PAGES)
-def test_a_folder_without_figures(script, tmp_path):
-    (tmp_path / f"2026-01-03-host-{PAGES[script][0]}.csv").write_text(HOST)
-    done = write_page(script, tmp_path)
+def test_a_folder_without_figures(tmp_path):
+    (tmp_path / "host-small.csv").write_text(HOST)
+    done = run("gpu/report", tmp_path)
     assert done.returncode != 0 and "no figures" in done.stderr
+
+
+@pytest.mark.parametrize("part", OLD)
+def test_builds_are_compared_across_the_forms(part, tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    after.mkdir()
+    head, row, now = OLD[part]
+    (before / f"2026-01-02-x-{part}.csv").write_text(f"{head}\n{row}\n")
+    write(after / "new.csv", f"{now},,")
+    done = run("compare", before, after)
+    assert done.returncode == 0 and "1 compared, 0 more than 5% worse" in done.stdout
+    *key, value, unit = now.split(",")
+    write(after / "new.csv", ",".join([*key, str(float(value) * 1.06), unit]) + ",,")
+    done = run("compare", before, after)
+    assert done.returncode == 1 and "WORSE   +6.0%" in done.stdout

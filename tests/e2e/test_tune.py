@@ -16,7 +16,7 @@ HEAD = ("# NVIDIA Test 1000\nkernel,precision,n,shape,million_per_s,percent_of_c
 
 
 def tune(*arguments):
-    return subprocess.run([sys.executable, "bench/cuda/tune.py", *arguments], cwd=ROOT, check=True,
+    return subprocess.run([sys.executable, "bench/gpu/tune.py", *arguments], cwd=ROOT, check=True,
                           capture_output=True, text=True).stdout
 
 

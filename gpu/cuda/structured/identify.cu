@@ -11,7 +11,7 @@
  * One kernel could do both: the block that completes a strip adds up its sums, if those that come
  * are counted; or one cluster of 16 blocks holds all sums of n = 512. Both were tried on an H100,
  * 2026-11-27, and took longer than two launches: the first waits for its fences and counts, and 16
- * multiprocessors read slower than all do (bench/results/2026-11-27-h100-iterative.md).
+ * multiprocessors read slower than all do (bench/results/iterative.md).
  */
 #include "gpu/cuda/structured/identify.h"
 

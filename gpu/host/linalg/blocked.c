@@ -16,7 +16,7 @@
  * second. Either solves for rows of X, so |I - X A| is as small as getri's.
  *
  * Pieces have fixed sizes and addresses aligned alike, and OpenBLAS runs each on one thread; what
- * is measured about the sizes is in bench/results/2026-11-21-host-large.md.
+ * is measured about the sizes is in bench/results/host-large.md.
  *
  * Threads: any; the pieces run on a team. Cost: see blocked.h; the panels, n^2 operations times
  * half a block's columns at a lower rate, run on one thread each.

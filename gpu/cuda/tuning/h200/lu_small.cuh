@@ -1,7 +1,7 @@
 /* gpu/cuda/tuning/h200/lu_small.cuh: the shape of the fused kernels for each size
  * (lu_small/shapes.cuh).
  *
- * Measured by bench/cuda/tune.py on one NVIDIA H200, 2026-11-21: of the shapes tried the
+ * Measured by bench/gpu/tune.py on one NVIDIA H200, 2026-11-21: of the shapes tried the
  * fastest. Any row gives right answers on any device; another one may be faster there. A different
  * row may give other bits.
  */

@@ -1,4 +1,4 @@
-/* The fused kernels for n <= 32 on the CPU (tests/simt): cuda_small's check of every order and
+/* The fused kernels for n <= 32 on the CPU (tests/simt): the bench's check of every order and
  * precision, with batches that suit a CPU. It judges the answers to random and to hostile matrices
  * (singular, not finite, far from 1, of growing elements), then asks for the same bits in other
  * layouts: scattered, misaligned, in reverse, alone. Then outputs that nobody wants, and pivots
@@ -15,7 +15,7 @@ extern "C" {
 #include "tests/unit/gpu/host/matrices.h"
 }
 
-#include "bench/cuda/small.cuh"
+#include "bench/gpu/lu.h"
 #include "tests/simt/sanitizers.h"
 
 /* Two rounds of the kinds of matrices; with a sanitizer one, of some orders. Of the smallest orders
@@ -31,42 +31,42 @@ static bool is_tried(int n)
     return !SANITIZED || n == CUDA_SMALL_N_MAX || tried >> n & 1;
 }
 
-static void check(enum small_kernel kernel, enum precision precision)
+static void check(enum lu_kind kind, enum precision precision)
 {
     int wrong = 0;
     for (int n = 1; n <= CUDA_SMALL_N_MAX; n++)
-        wrong += is_tried(n) && !small_check(kernel, precision, n,
-                                             n <= SMALLEST_N_MAX ? MATRICES_SMALLEST : MATRICES);
+        wrong += is_tried(n) && !lu_small_check(kind, precision, n,
+                                                n <= SMALLEST_N_MAX ? MATRICES_SMALLEST : MATRICES);
     assert_int_equal(wrong, 0);
 }
 
 static void test_inverse_f32(void **)
 {
-    check(SMALL_INVERSE, PRECISION_FP32);
+    check(LU_INVERSE, PRECISION_FP32);
 }
 
 static void test_inverse_f64(void **)
 {
-    check(SMALL_INVERSE, PRECISION_FP64);
+    check(LU_INVERSE, PRECISION_FP64);
 }
 
 static void test_factor_f32(void **)
 {
-    check(SMALL_FACTOR, PRECISION_FP32);
+    check(LU_FACTOR, PRECISION_FP32);
 }
 
 static void test_factor_f64(void **)
 {
-    check(SMALL_FACTOR, PRECISION_FP64);
+    check(LU_FACTOR, PRECISION_FP64);
 }
 
 /* Any thread order gives the bits that one gives. */
 static void test_orders(void **)
 {
     simt_set_order(SIMT_BACKWARD, 0);
-    check(SMALL_INVERSE, PRECISION_FP32);
+    check(LU_INVERSE, PRECISION_FP32);
     simt_set_order(SIMT_SHUFFLED, 7);
-    check(SMALL_FACTOR, PRECISION_FP64);
+    check(LU_FACTOR, PRECISION_FP64);
     simt_set_order(SIMT_FORWARD, 0);
 }
 
@@ -81,7 +81,7 @@ struct outputs {
 };
 
 /* Two matrices, each an item of its own; first lacks the outputs whose bit is not in `wanted`. */
-static void run_wanting(enum small_kernel kernel, const std::vector<double> &a, unsigned wanted,
+static void run_wanting(enum lu_kind kernel, const std::vector<double> &a, unsigned wanted,
                         struct outputs *to)
 {
     cuda_item items[2];
@@ -92,8 +92,8 @@ static void run_wanting(enum small_kernel kernel, const std::vector<double> &a, 
                     mask & 2 ? to->extra[k] : nullptr, mask & 4 ? &to->info[k] : nullptr, k};
     }
     cuda_batch batch = {items, 2, 2, nullptr};
-    assert_int_equal(small_launch(kernel, PRECISION_FP64, ORDER, &batch), cudaSuccess);
-    if (kernel == SMALL_INVERSE)
+    assert_int_equal(lu_small_launch(kernel, PRECISION_FP64, ORDER, &batch, nullptr), cudaSuccess);
+    if (kernel == LU_INVERSE)
         assert_int_equal(cuda_recover_small(PRECISION_FP64, ORDER, &batch, nullptr), cudaSuccess);
 }
 
@@ -106,17 +106,17 @@ static bool same(const void *one, const void *other, size_t bytes)
 static void test_unwanted(void **)
 {
     /* The first one's inverse is spoilt by growth, so that it is recovered too. */
-    std::vector<double> a = small_matrices<double>(ORDER, KIND_COUNT);
+    std::vector<double> a = matrices_of<double>(ORDER, KIND_COUNT);
     std::copy(&a[KIND_GROWING_INEXACT * ORDER * ORDER],
               &a[KIND_GROWING_INEXACT * ORDER * ORDER] + ORDER * ORDER, &a[0]);
     struct outputs all, some, none;
     memset(&none, 0xa5, sizeof none);
-    for (int kernel = 0; kernel < SMALL_KERNELS; kernel++) {
-        run_wanting((enum small_kernel)kernel, a, 7, &all);
+    for (int kernel = 0; kernel < LU_KINDS; kernel++) {
+        run_wanting((enum lu_kind)kernel, a, 7, &all);
         for (unsigned wanted = 0; wanted < 8; wanted++) {
-            if (kernel == SMALL_INVERSE && !(wanted & 4))
+            if (kernel == LU_INVERSE && !(wanted & 4))
                 continue; /* inverses must have INFO */
-            run_wanting((enum small_kernel)kernel, a, wanted, &some);
+            run_wanting((enum lu_kind)kernel, a, wanted, &some);
             const struct outputs *first[] = {wanted & 1 ? &all : &none, wanted & 2 ? &all : &none,
                                              wanted & 4 ? &all : &none};
             assert_true(same(some.result[0], first[0]->result[0], sizeof some.result[0]));
@@ -154,7 +154,7 @@ template <typename T> static void check_pivots(int n, const std::vector<T> &a)
                         : host__getrf_f64(n, (double *)turned.data(), n, expected.data());
     cuda_item item = {a.data(), lu.data(), pivots.data(), &info, 0};
     cuda_batch batch = {&item, 1, 1, nullptr};
-    assert_int_equal(cuda_factor_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_factor_small(number<T>::precision, n, &batch, nullptr), cudaSuccess);
     assert_int_equal(info, found);
     for (int i = 0; i < n; i++)
         assert_int_equal(pivots[i], expected[i]);
@@ -198,14 +198,14 @@ template <typename T> static void check_false_zero(int n, double large, double s
         a[i * n + i] = (T)(i == 0 ? large : i == n - 1 ? small : 1);
     cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
     cuda_batch batch = {&item, 1, 1, &unverified};
-    assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_inverse_small(number<T>::precision, n, &batch, nullptr), cudaSuccess);
     assert_int_equal(unverified, 1);
     assert_true(info < -1);
-    assert_int_equal(cuda_recover_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_recover_small(number<T>::precision, n, &batch, nullptr), cudaSuccess);
     assert_int_equal(info, n + 1); /* inverted, though its RCOND is below eps */
     for (int i = 0; i < n * n; i++) {
         double expected = i / n == i % n ? 1 / (double)a[i] : 0;
-        if (fabs((double)x[i] - expected) > 4 * small_real<T>::eps * expected)
+        if (fabs((double)x[i] - expected) > 4 * number<T>::eps * expected)
             fail_msg("n %d, element %d: %g, not %g", n, i, (double)x[i], expected);
     }
 }
@@ -228,8 +228,8 @@ template <typename T> static int info_of_small(int n, int at, double small, int 
         a[i * n + i] = (T)(i == at ? small : i == zero ? other : 1 + i);
     cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
     cuda_batch batch = {&item, 1, 1, nullptr};
-    assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
-    assert_int_equal(cuda_recover_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_inverse_small(number<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_recover_small(number<T>::precision, n, &batch, nullptr), cudaSuccess);
     assert_true(rcond == 0);
     assert_true(isnan(x[0]) || info == n + 1);
     return info;
@@ -271,8 +271,8 @@ template <typename T> static int info_of_chain(int n, int steps, double link)
     a[steps] = (T)link;
     cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
     cuda_batch batch = {&item, 1, 1, nullptr};
-    assert_int_equal(cuda_inverse_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
-    assert_int_equal(cuda_recover_small(small_real<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_inverse_small(number<T>::precision, n, &batch, nullptr), cudaSuccess);
+    assert_int_equal(cuda_recover_small(number<T>::precision, n, &batch, nullptr), cudaSuccess);
     return info;
 }
 
@@ -302,7 +302,7 @@ template <typename T> static void check_unverified_zero(double least)
             a[0] = (T)least;
             cuda_item item = {a.data(), x.data(), &rcond, &info, 0};
             cuda_batch batch = {&item, 1, 1, nullptr};
-            const enum precision precision = small_real<T>::precision;
+            const enum precision precision = number<T>::precision;
             assert_int_equal(cuda_inverse_small(precision, n, &batch, nullptr), cudaSuccess);
             assert_int_equal(info, CUDA_INFO_UNVERIFIED + zero + 1);
             assert_int_equal(cuda_recover_small(precision, n, &batch, nullptr), cudaSuccess);
