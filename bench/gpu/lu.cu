@@ -17,7 +17,7 @@
 #include <cstring>
 
 #include "bench/gpu/ablate.h"
-#include "gpu/cuda/lu/wide_launch.cuh"
+#include "gpu/cuda/lu/wide.cuh"
 
 namespace
 {
@@ -237,12 +237,12 @@ template <typename T> struct wide;
 
 template <> struct wide<float> {
     static constexpr auto invert = cuda__lu_invert_wide_f32, factor = cuda__lu_factor_wide_f32;
-    static constexpr auto clusters = cuda__lu_invert_clusters_f32;
+    static constexpr auto clusters = cuda__lu_clusters_f32;
 };
 
 template <> struct wide<double> {
     static constexpr auto invert = cuda__lu_invert_wide_f64, factor = cuda__lu_factor_wide_f64;
-    static constexpr auto clusters = cuda__lu_invert_clusters_f64;
+    static constexpr auto clusters = cuda__lu_clusters_f64;
 };
 
 /* Matrices of one order, and their inverses or factors in any manner. */
@@ -278,7 +278,7 @@ template <typename T> bool is_sensible(const cuda__lu_manner &manner, int64_t n,
 {
     int64_t width = manner.width, blocks = manner.blocks;
     if (width == 0)
-        return blocks == 16 && n <= CUDA_NEAR_N_MAX && !manner.factor;
+        return blocks == 16 && n <= CUDA__LU_ONE_BLOCK_MAX && !manner.factor;
     bool fits = count == 1 ? blocks == 16 || (blocks == 8 && n <= 2048)
                            : count * blocks <= 2 * cuda__multiprocessors() || blocks == 1;
     return fits && width * 2 <= n && width * 96 >= n &&
@@ -293,7 +293,6 @@ template <typename T> void try_ways(int64_t n, int64_t count, recorder &to)
             for (bool factor : {false, true}) {
                 cuda__lu_manner manner = {};
                 manner.factor = factor;
-                manner.shared = n > CUDA__LU_ONE_BLOCK_MAX;
                 manner.width = width;
                 manner.blocks = blocks;
                 manner.behind = count > 1;
@@ -321,19 +320,13 @@ void ways(const settings &wish, recorder &to)
 
 /* ---- Ablation ---- */
 
-/* Without clusters: panels by one block, or by all of them beyond CUDA__LU_ONE_BLOCK_MAX. */
-template <typename T> void ablate_clusters(int64_t n, recorder &to)
+/* Without groups of columns that clusters take (lu/group.cuh): each panel is a launch. */
+template <typename T> void ablate_groups(int64_t n, int64_t count, recorder &to)
 {
-    matrices<T> of(n, 1);
-    cuda__lu_manner plain = {};
-    plain.shared = n > CUDA__LU_ONE_BLOCK_MAX;
-    double with = clock_seconds([&](int) { of.inverse.run(); }, 2);
-    to.add(shape_of(n, 1), number<T>::precision, "inverse", with * 1e6, "us",
-           {{"without clusters", of.time(plain) * 1e6}});
-    plain.factor = true;
-    with = clock_seconds([&](int) { of.factor.run(); }, 2);
-    to.add(shape_of(n, 1), number<T>::precision, "factor", with * 1e6, "us",
-           {{"without clusters", of.time(plain) * 1e6}});
+    matrices<T> of(n, count);
+    double with = clock_seconds([&](int) { of.inverse.run(); }, 10);
+    to.add(shape_of(n, count), number<T>::precision, "inverse", with * 1e6, "us",
+           {{"without groups", of.time({}) * 1e6}});
 }
 
 /* Without products in TF32 and BF16. */
@@ -351,10 +344,11 @@ void ablate_split(int64_t n, recorder &to)
 
 void ablate(const settings &wish, recorder &to)
 {
-    for (int64_t n : wish.orders({384, 512, 768, 1024, 1536, 2048, 4096})) {
-        ablate_clusters<double>(n, to);
-        ablate_clusters<float>(n, to);
-    }
+    for (int64_t n : wish.orders({384, 512, 768, 1024}))
+        for (int64_t count : {1, 4}) {
+            ablate_groups<double>(n, count, to);
+            ablate_groups<float>(n, count, to);
+        }
     for (int64_t n : wish.orders({1024, 1536, 2048, 4096, 8192}))
         ablate_split(n, to);
 }
