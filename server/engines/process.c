@@ -253,10 +253,25 @@ static uint64_t cpu_ns(int pid)
     return (uint64_t)used.tv_sec * CLOCK_S + (uint64_t)used.tv_nsec;
 }
 
+/* The same of how long its main thread was ready and did not run. */
+static uint64_t ready_ns(int pid)
+{
+    char path[40];
+    unsigned long long ran = 0, waited = 0;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    bool good = fscanf(file, "%llu %llu", &ran, &waited) == 2;
+    (void)fclose(file);
+    return good ? waited : 0;
+}
+
 uint64_t engine_process_starting_ns(struct engine_process *process, uint64_t now_ns)
 {
     assert(process->state == ENGINE_PROCESS_STARTING);
-    return start_clock_look(&process->start_clock, now_ns, cpu_ns(process->pid));
+    const struct start_usage usage = {cpu_ns(process->pid), ready_ns(process->pid)};
+    return start_clock_look(&process->start_clock, now_ns, &usage);
 }
 
 bool engine_process_appoint(struct engine_process *process, const struct queue_engine *role)
