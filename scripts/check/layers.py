@@ -46,7 +46,7 @@ ALLOWED = {
     "gpu/cuda/ism": CUDA_LU,
     "gpu/cuda/iterative": CUDA_LU | {"gpu/cuda/structured"},
     "gpu/cuda/auto": CUDA_LU | {"gpu/cuda/structured", "gpu/cuda/tridiagonal"},
-    "gpu/cuda/engine": ENGINE | {"gpu/cuda/base", "gpu/cuda/gemm"},
+    "gpu/cuda/engine": ENGINE | {"gpu/cuda/base", "gpu/cuda/gemm", "gpu/cuda/tuning/h200"},
     "proto": {"base", "gpu/methods"},
     "queue": {"base", "gpu/methods"},
     "handlers/inference": {"base", "gpu/methods", "proto", "queue"},

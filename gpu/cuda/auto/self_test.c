@@ -2,7 +2,7 @@
  * each kind, sorted and not, at orders below the least that is sorted, judged by
  * |I - X A| / (n |A| |X| eps), and by the algorithms that METHOD reports.
  */
-#include "gpu/cuda/base/pool.h"
+#include "gpu/cuda/base/self_test.h"
 
 #include <float.h>
 #include <math.h>
@@ -41,7 +41,6 @@ struct bench {
     double a[KINDS * NUMBERS], x[KINDS * NUMBERS];
     double rcond[KINDS];
     int32_t info[KINDS], algorithm[KINDS];
-    bool sorts;
     struct cuda_tensors item;
     struct cuda_notes notes;
 };
@@ -63,7 +62,7 @@ static bool is_zero(enum kind kind, int64_t i, int64_t j)
 }
 
 /* Random numbers where there are any; all but the dense one dominated by their diagonals. */
-static void fill(struct bench *h_bench, enum precision precision, int64_t n)
+static void fill_matrices(struct bench *h_bench, enum precision precision, int64_t n)
 {
     process_trial_fill(precision, h_bench->a, KINDS * n * n);
     for (int64_t at = 0; at < KINDS * n * n; at++) {
@@ -81,89 +80,80 @@ static void fill(struct bench *h_bench, enum precision precision, int64_t n)
     memset(h_bench->x, 0xa5, sizeof h_bench->x);
 }
 
-/* Matrix k's ratio; infinite when INFO says that there is no answer, or METHOD names another
- * algorithm.
- */
-static double ratio_of(const struct bench *h_bench, enum precision precision, int64_t n, int64_t k)
-{
-    enum method_algorithm algorithm = h_bench->sorts ? algorithms[k] : METHOD_ALGORITHM_LU;
-    if (h_bench->info[k] != 0 || h_bench->algorithm[k] != (int)algorithm)
-        return HUGE_VAL;
-    return process_trial_ratio(precision, n, h_bench->a, h_bench->x, k);
-}
-
-/* All visits of one call. */
-static cudaError_t run(struct cuda_pool *pool, struct cuda_call *call, bool sorts,
-                       cudaStream_t stream)
-{
-    struct cuda_block block = {0};
-    size_t bytes = cuda__auto_bytes(call, sorts, 1);
-    cudaError_t status = cuda_pool_take(pool, false, bytes, bytes, &block);
-    call->workspace = block.d_data;
-    call->workspace_bytes = block.bytes;
-    call->notes->asked = 0;
-    if (status == cudaSuccess)
-        status = cuda__auto_begin(call, sorts, stream);
-    if (status == cudaSuccess)
-        status = cudaStreamSynchronize(stream);
-    while (status == cudaSuccess && call->notes->asked) {
-        call->notes->asked = 0;
-        status = cuda_auto_again(call, stream);
-        if (status == cudaSuccess)
-            status = cudaStreamSynchronize(stream);
-    }
-    cuda_pool_give(pool, &block);
-    return status;
-}
-
-static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_call *call,
-                       struct cuda_pool *pool, cudaStream_t stream, double *worst)
+static void fill(struct cuda__self_case *of, int k)
 {
     static const int64_t orders[] = {8, CUDA_SMALL_N_MAX + 1, N_MAX};
-    cudaError_t status = cudaSuccess;
+    struct bench *h_bench = of->h_bench, *seen = of->d_bench;
+    struct cuda_call *call = &of->call;
     h_bench->item = (struct cuda_tensors){.inputs = {seen->a},
                                           .outputs = {[METHOD_OUTPUT_INVERSE] = seen->x,
                                                       [METHOD_OUTPUT_INFO] = seen->info,
                                                       [METHOD_OUTPUT_RCOND] = seen->rcond,
                                                       [METHOD_OUTPUT_ALGORITHM] = seen->algorithm}};
+    call->n = orders[k];
+    call->inputs = UINT32_MAX;
+    call->wanted = UINT32_C(1) << METHOD_OUTPUT_INVERSE;
     call->notes = &h_bench->notes;
     call->d_notes = &seen->notes;
     call->tensors = &seen->item;
-    for (size_t k = 0; k < 2 * sizeof orders / sizeof orders[0] && status == cudaSuccess; k++) {
-        bool sorts = k % 2;
-        call->n = orders[k / 2];
-        /* What the pool can never hold is never run. */
-        if (cuda__auto_bytes(call, sorts, 1) > cuda_pool_bytes_max(pool))
-            continue;
-        fill(h_bench, call->precision, call->n);
-        h_bench->sorts = sorts;
-        status = run(pool, call, sorts, stream);
-        for (int64_t m = 0; m < KINDS && status == cudaSuccess; m++) {
-            double ratio = ratio_of(h_bench, call->precision, call->n, m);
-            *worst = ratio > *worst || isnan(ratio) ? ratio : *worst;
-        }
-    }
-    return status;
+    fill_matrices(h_bench, call->precision, call->n);
+}
+
+/* Infinite when INFO says that there is no answer, or METHOD names another algorithm. */
+static double ratio_of(const struct cuda__self_case *of, int64_t matrix,
+                       enum method_algorithm algorithm)
+{
+    const struct bench *h_bench = of->h_bench;
+    if (h_bench->info[matrix] != 0 || h_bench->algorithm[matrix] != (int)algorithm)
+        return HUGE_VAL;
+    return process_trial_ratio(of->call.precision, of->call.n, h_bench->a, h_bench->x, matrix);
+}
+
+/* ---- By lu, and sorted ---- */
+
+static double plain_ratio(const struct cuda__self_case *of, int64_t matrix)
+{
+    return ratio_of(of, matrix, METHOD_ALGORITHM_LU);
+}
+
+static size_t plain_workspace(const struct cuda_call *call, int64_t matrices)
+{
+    return cuda__auto_bytes(call, false, matrices);
+}
+
+static cudaError_t plain_launch(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda__auto_begin(call, false, stream);
+}
+
+static double sorted_ratio(const struct cuda__self_case *of, int64_t matrix)
+{
+    return ratio_of(of, matrix, algorithms[matrix]);
+}
+
+static size_t sorted_workspace(const struct cuda_call *call, int64_t matrices)
+{
+    return cuda__auto_bytes(call, true, matrices);
+}
+
+static cudaError_t sorted_launch(const struct cuda_call *call, cudaStream_t stream)
+{
+    return cuda__auto_begin(call, true, stream);
 }
 
 cudaError_t cuda__try_auto(struct cuda_pool *pool, struct cuda_products *products,
                            enum precision precision, cudaStream_t stream, double *worst)
 {
-    static const int64_t options[METHOD_OPTIONS_MAX];
-    void *memory = NULL, *seen = NULL;
-    struct cuda_call call = {.precision = precision,
-                             .options = options,
-                             .item_count = 1,
-                             .matrices = KINDS,
-                             .inputs = UINT32_MAX,
-                             .wanted = UINT32_C(1) << METHOD_OUTPUT_INVERSE,
-                             .products = products};
-    *worst = 0;
-    cudaError_t status = cudaHostAlloc(&memory, sizeof(struct bench), cudaHostAllocMapped);
+    static const struct cuda__self_rows rows[] = {
+        {sizeof(struct bench), 3, KINDS, fill, plain_ratio, plain_workspace, plain_launch,
+         cuda_auto_again},
+        {sizeof(struct bench), 3, KINDS, fill, sorted_ratio, sorted_workspace, sorted_launch,
+         cuda_auto_again},
+    };
+    double sorted = 0;
+    cudaError_t status = cuda__self_test(&rows[0], pool, products, precision, stream, worst);
     if (status == cudaSuccess)
-        status = cudaHostGetDevicePointer(&seen, memory, 0);
-    if (status == cudaSuccess)
-        status = try(memory, seen, &call, pool, stream, worst);
-    cudaFreeHost(memory);
+        status = cuda__self_test(&rows[1], pool, products, precision, stream, &sorted);
+    *worst = sorted > *worst || isnan(sorted) ? sorted : *worst;
     return status;
 }

@@ -7,13 +7,16 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "gpu/cuda/base/pool.h"
+#include "gpu/cuda/base/self_test.h"
 #include "gpu/cuda/tridiagonal/call.h"
 #include "gpu/cuda/tridiagonal/tridiagonal.h"
 
 #define MATRICES 2
 #define N_MAX 530
 #define VARIANTS 4
+
+static const int64_t orders[] = {1, 6, 70, 200, N_MAX};
+#define ORDERS 5
 
 /* Pinned. The numbers are of either precision. */
 struct bench {
@@ -37,21 +40,11 @@ static void put(enum precision precision, void *data, int64_t index, double valu
         ((double *)data)[index] = value;
 }
 
-/* The diagonal of the second matrix is too small to dominate, and no entry is zero. */
-static void fill(struct bench *h_bench, enum precision precision, int64_t n)
+static double ratio_of(const struct cuda__self_case *of, int64_t k)
 {
-    for (int64_t k = 0; k < MATRICES * n; k++) {
-        double wave = sin((double)(3 * k + 1));
-        put(precision, h_bench->d, k, k < n ? 2.5 + 0.4 * wave : 0.6 + 0.3 * wave);
-    }
-    for (int64_t k = 0; k < MATRICES * (n - 1); k++) {
-        put(precision, h_bench->dl, k, 1 - 0.2 * cos((double)(5 * k)));
-        put(precision, h_bench->du, k, -1 + 0.3 * cos((double)(7 * k + 2)));
-    }
-}
-
-static double ratio_of(const struct bench *h_bench, enum precision precision, int64_t n, int64_t k)
-{
+    const struct bench *h_bench = of->h_bench;
+    const enum precision precision = of->call.precision;
+    const int64_t n = of->call.n;
     double norm_a = 0, norm_x = 0, worst = 0;
     double eps = precision == PRECISION_FP32 ? FLT_EPSILON : DBL_EPSILON;
     if (h_bench->info[k] != 0)
@@ -77,67 +70,42 @@ static double ratio_of(const struct bench *h_bench, enum precision precision, in
     return worst / ((double)n * norm_a * norm_x * eps);
 }
 
-/* One launch of `call`, with a workspace from the pool. */
-static cudaError_t run(struct cuda_pool *pool, struct cuda_call *call, cudaStream_t stream)
+/* The diagonal of the second matrix is too small to dominate, and no entry is zero. */
+static void fill(struct cuda__self_case *of, int k)
 {
-    struct cuda_block block = {0};
-    size_t bytes = cuda_tridiagonal_workspace(call, 1);
-    cudaError_t status = cuda_pool_take(pool, false, bytes, bytes, &block);
-    call->workspace = block.d_data;
-    call->workspace_bytes = block.bytes;
-    if (status == cudaSuccess)
-        status = cuda_tridiagonal(call, stream);
-    if (status == cudaSuccess)
-        status = cudaStreamSynchronize(stream);
-    cuda_pool_give(pool, &block);
-    return status;
-}
-
-static cudaError_t try(struct bench *h_bench, struct bench *seen, struct cuda_pool *pool,
-                       enum precision precision, cudaStream_t stream, double *worst)
-{
-    static const int64_t orders[] = {1, 6, 70, 200, N_MAX};
-    cudaError_t status = cudaSuccess;
+    struct bench *h_bench = of->h_bench, *seen = of->d_bench;
+    const enum precision precision = of->call.precision;
+    const int64_t n = orders[k / VARIANTS];
     h_bench->item =
         (struct cuda_tensors){.inputs = {seen->dl, seen->d, seen->du},
                               .outputs = {[METHOD_TRIDIAGONAL_INVERSE] = seen->x,
                                           [METHOD_TRIDIAGONAL_INFO] = seen->info,
                                           [METHOD_TRIDIAGONAL_RCOND] = seen->rcond,
                                           [METHOD_TRIDIAGONAL_ALGORITHM] = seen->algorithm}};
-    for (int k = 0; k < VARIANTS * 5 && status == cudaSuccess; k++) {
-        int64_t n = orders[k / VARIANTS], options[METHOD_OPTIONS_MAX] = {k % VARIANTS};
-        struct cuda_call call = {.precision = precision,
-                                 .n = n,
-                                 .options = options,
-                                 .item_count = 1,
-                                 .matrices = MATRICES,
-                                 .wanted = UINT32_C(1) << METHOD_TRIDIAGONAL_INVERSE,
-                                 .tensors = &seen->item};
-        /* What the pool can never hold is never run. */
-        if (cuda_tridiagonal_workspace(&call, 1) > cuda_pool_bytes_max(pool))
-            continue;
-        fill(h_bench, precision, n);
-        memset(h_bench->x, 0xa5, (size_t)(MATRICES * n * n) * sizeof(double));
-        status = run(pool, &call, stream);
-        for (int64_t m = 0; m < MATRICES && status == cudaSuccess; m++) {
-            double ratio = ratio_of(h_bench, precision, n, m);
-            *worst = ratio > *worst || isnan(ratio) ? ratio : *worst;
-        }
+    of->options[0] = k % VARIANTS;
+    of->call.n = n;
+    of->call.wanted = UINT32_C(1) << METHOD_TRIDIAGONAL_INVERSE;
+    of->call.tensors = &seen->item;
+    for (int64_t i = 0; i < MATRICES * n; i++) {
+        double wave = sin((double)(3 * i + 1));
+        put(precision, h_bench->d, i, i < n ? 2.5 + 0.4 * wave : 0.6 + 0.3 * wave);
     }
-    return status;
+    for (int64_t i = 0; i < MATRICES * (n - 1); i++) {
+        put(precision, h_bench->dl, i, 1 - 0.2 * cos((double)(5 * i)));
+        put(precision, h_bench->du, i, -1 + 0.3 * cos((double)(7 * i + 2)));
+    }
+    memset(h_bench->x, 0xa5, (size_t)(MATRICES * n * n) * sizeof(double));
 }
 
 cudaError_t cuda__try_tridiagonal(struct cuda_pool *pool, struct cuda_products *products,
                                   enum precision precision, cudaStream_t stream, double *worst)
 {
-    (void)products;
-    void *memory = NULL, *seen = NULL;
-    *worst = 0;
-    cudaError_t status = cudaHostAlloc(&memory, sizeof(struct bench), cudaHostAllocMapped);
-    if (status == cudaSuccess)
-        status = cudaHostGetDevicePointer(&seen, memory, 0);
-    if (status == cudaSuccess)
-        status = try(memory, seen, pool, precision, stream, worst);
-    cudaFreeHost(memory);
-    return status;
+    static const struct cuda__self_rows rows = {.bench_bytes = sizeof(struct bench),
+                                                .cases = VARIANTS * ORDERS,
+                                                .matrices = MATRICES,
+                                                .fill = fill,
+                                                .ratio = ratio_of,
+                                                .workspace = cuda_tridiagonal_workspace,
+                                                .launch = cuda_tridiagonal};
+    return cuda__self_test(&rows, pool, products, precision, stream, worst);
 }
