@@ -2,7 +2,7 @@
  *
  * A block's step is cut into pieces: lines of earlier blocks, columns of n, tiles of the
  * capacitance matrix, rows of the factors. What pieces there are follows from n, m and the block,
- * so the bits do not depend on who helps; products are OpenBLAS's gemm, whose bits depend neither
+ * so the bits are independent of the team; products are OpenBLAS's gemm, whose bits depend neither
  * on alignment nor on leading dimensions, so inputs are used where they lie. The last product of a
  * single block is panels.h's: (G R)^T and K are packed into places that are done with.
  *
@@ -429,9 +429,9 @@ static void assemble(void *context, int64_t index)
     const int64_t column = index % tiles.across * tiles.columns;
     const int64_t end = min_i64(first + tiles.rows, n),
                   columns = min_i64(tiles.columns, n - column);
-    const int64_t most = step->packed ? ROWS_AT_ONCE : tiles.rows;
-    for (int64_t row = first; row < end; row += most)
-        assemble_rows(step, row, min_i64(most, end - row), column, columns);
+    const int64_t rows_max = step->packed ? ROWS_AT_ONCE : tiles.rows;
+    for (int64_t row = first; row < end; row += rows_max)
+        assemble_rows(step, row, min_i64(rows_max, end - row), column, columns);
 }
 
 static void pack_groups(void *context, int64_t index)

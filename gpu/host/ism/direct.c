@@ -27,21 +27,23 @@
 
 /* ---- Determinants ---- */
 
-/* The determinant by the factors in work->a. NaN where a pivot is below `least`, and not zero. */
+/* The determinant by the factors in work->a. NaN where a pivot is below `pivot_min`, and not zero.
+ */
 static struct host_ism_product determinant(const struct R(host_work) * work, int64_t n,
-                                           double least)
+                                           double pivot_min)
 {
     struct host_ism_product product = {.fraction = 1};
     for (int64_t i = 0; i < n; i++) {
         double pivot = (double)work->a[i * (work->ld + 1)];
-        pivot = pivot != 0 && fabs(pivot) < least ? NAN : pivot;
+        pivot = pivot != 0 && fabs(pivot) < pivot_min ? NAN : pivot;
         host__ism_product_times(&product, work->pivots[i] == i + 1 ? pivot : -pivot);
     }
     return product;
 }
 
 /* Of a matrix that is factored. Below it a pivot has lost digits to the lower end of the range: its
- * error is the least number there is times n, or times the largest numbers that multipliers met. */
+ * error is the smallest number there is times n, or times the largest numbers that multipliers met.
+ */
 static double min_pivot(int64_t n, struct host_norm norm)
 {
     const double relative = ldexp((double)n * norm.fraction, norm.exponent + REAL_MIN_EXP - 1);
@@ -334,18 +336,18 @@ static void form_m(const struct R(host_ism) * ism, const struct R(host_work) * w
         work->a[i * (ld + 1)] = 1;
     for (int64_t first = 0; first < m; first += MET_LINES) {
         const int64_t count = m - first < MET_LINES ? m - first : MET_LINES;
-        struct R(host_ism_dd) meet = {.lines = ism->y + first,
-                                      .line_step = 1,
-                                      .step = m,
-                                      .count = count,
-                                      .rows = n,
-                                      .columns = n,
-                                      .from = ism->b,
-                                      .from_ld = n,
-                                      .to = k,
-                                      .to_low = k_low,
-                                      .to_ld = ld,
-                                      .low_ld = ld};
+        struct R(host_ism_dd) product = {.lines = ism->y + first,
+                                         .line_step = 1,
+                                         .step = m,
+                                         .count = count,
+                                         .rows = n,
+                                         .columns = n,
+                                         .from = ism->b,
+                                         .from_ld = n,
+                                         .to = k,
+                                         .to_low = k_low,
+                                         .to_ld = ld,
+                                         .low_ld = ld};
         struct R(host_ism_dd) add = {.lines = ism->x + first,
                                      .line_step = m,
                                      .step = 1,
@@ -360,7 +362,7 @@ static void form_m(const struct R(host_ism) * ism, const struct R(host_work) * w
                                      .to_low = ism->z,
                                      .to_ld = ld,
                                      .low_ld = n};
-        R(host__ism_dd)(ism->team, &meet);
+        R(host__ism_dd)(ism->team, &product);
         R(host__ism_dd)(ism->team, &add);
     }
 }

@@ -51,7 +51,7 @@ struct host_ism_product {
 void host__ism_product_times(struct host_ism_product *product, double factor);
 double host__ism_product_value(struct host_ism_product product);
 
-/* How a matrix is gone about. */
+/* Execution plan for one matrix. */
 struct host_ism_plan {
     enum method_algorithm algorithm; /* SINGLE, BLOCK or REDUCED_MEMORY */
     bool fused;                      /* by the fused update, HOST_ISM_RANK columns at a time */
@@ -195,7 +195,7 @@ void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t 
 struct host_ism_verdict R(host__ism_check)(struct R(host_ism) * ism);
 /* The same with A0_INVERSE alone, in double-double. change: |X Y^T A0^-1|. */
 struct host_ism_verdict R(host__ism_check_solution)(struct R(host_ism) * ism, double change);
-/* Is an update of A0^-1 alone good beyond doubt, by what a check of one precision has measured? */
+/* Is an update of A0^-1 alone good for certain, by what a check of one precision has measured? */
 bool R(host__ism_update_holds)(int64_t n, const struct host_small_measured *of);
 /* Two probe vectors, by rows. */
 void R(host__ism_weights)(int64_t n, REAL (*lines)[2]);
