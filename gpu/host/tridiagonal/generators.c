@@ -3,7 +3,7 @@
  *
  * The upper triangle of X has rank one, and so has the lower: that is what "tridiagonal inverse"
  * means. The factors, known as generators, leave the range of numbers soon, so they carry their
- * exponents. Where A falls apart (a zero beside the diagonal) X has zeros in the corner, and the
+ * exponents. Where A falls apart (a zero next to the diagonal) X has zeros in the corner, and the
  * generators of the parts have nothing to do with each other; exponents that differ by enough say
  * so, and no product needs a look for zeros.
  *
