@@ -164,7 +164,7 @@ static bool invert(struct R(host_ism) * ism, int64_t order, REAL *t, int64_t ld,
         double pivot = (double)t[i * (ld + 1)];
         if (!isfinite(pivot))
             return false;
-        host__ism_product_times(&ism->det_ratio, pivots[i] == i + 1 ? pivot : -pivot);
+        ism->det_ratio = scaled_times(ism->det_ratio, pivots[i] == i + 1 ? pivot : -pivot);
     }
     R(host__large_getri_by)(team, inverse_block(order), order, t, ld, pivots, work);
     return true;
@@ -466,7 +466,7 @@ bool R(host__ism_block)(struct R(host_ism) * ism, int64_t block)
         host__ism_layout_block(REAL_PRECISION, ism->n, ism->m, block, factors);
     struct step step = open_step(ism, block, &layout);
     int64_t n = ism->n;
-    ism->det_ratio = (struct host_ism_product){.fraction = 1};
+    ism->det_ratio = (struct scaled){.fraction = 1};
     for (; step.first < ism->m; step.first += block) {
         step.count = min_i64(block, ism->m - step.first);
         host_team_run(ism->team, 2 * pieces(step.first, LINES_PIECE), meet_earlier, &step);
@@ -576,7 +576,7 @@ bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block)
     struct step step = open_step(ism, block, &layout);
     int64_t n = ism->n;
     ism->seen = false;
-    ism->det_ratio = (struct host_ism_product){.fraction = 1};
+    ism->det_ratio = (struct scaled){.fraction = 1};
     if (ism->m == 0)
         assemble_all(&step);
     for (; step.first < ism->m; step.first += block) {

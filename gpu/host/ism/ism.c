@@ -177,10 +177,10 @@ static void set_diagonal(struct R(host_ism) * ism)
         for (int64_t i = 0; i < n; i++)
             ism->d[i] = REAL_LDEXP((REAL)norm.fraction, norm.exponent);
     }
-    ism->det_a0 = (struct host_ism_product){.fraction = 1};
+    ism->det_a0 = (struct scaled){.fraction = 1};
     for (int64_t i = 0; i < n; i++) {
         ism->e[i] = 1 / ism->d[i];
-        host__ism_product_times(&ism->det_a0, (double)ism->d[i]);
+        ism->det_a0 = scaled_times(ism->det_a0, (double)ism->d[i]);
     }
 }
 
@@ -307,7 +307,7 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
                               const struct host_ism_verdict *verdict,
                               enum method_algorithm algorithm)
 {
-    double det_ratio = host__ism_product_value(ism->det_ratio);
+    double det_ratio = scaled_value(ism->det_ratio);
     REAL rcond = (REAL)NAN;
     bool singular = verdict->singular;
     if (!ism->b || ism->a0) {

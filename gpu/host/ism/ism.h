@@ -31,6 +31,7 @@
 #include "gpu/host/base/host.h"
 #include "gpu/host/simd/small.h"
 #include "gpu/common/probes.h"
+#include "gpu/common/scaled.h"
 #include "gpu/methods/ism.h"
 
 #define HOST_ISM_RANK 4 /* columns that the fused update takes at once, at most */
@@ -42,14 +43,6 @@
 #define HOST_ISM_THIN 64   /* X and Y of so many columns are transposed first */
 #define HOST_ISM_FUSED_LINES (3 * HOST_ISM_RANK) /* that the fused update takes */
 #define HOST_ISM_REPAIR_ROWS 64                  /* that Newton's step takes at once */
-
-/* fraction * 2^exponent: a product of many numbers that must not overflow on the way. */
-struct host_ism_product {
-    double fraction;
-    int64_t exponent;
-};
-void host__ism_product_times(struct host_ism_product *product, double factor);
-double host__ism_product_value(struct host_ism_product product);
 
 /* Execution plan for one matrix. */
 struct host_ism_plan {
@@ -107,7 +100,7 @@ struct R(host_ism) {
     bool seen;          /* every tile of z was, since it was made */
     REAL *work;         /* a plan's */
     struct host_team *team;
-    struct host_ism_product det_a0, det_ratio;
+    struct scaled det_a0, det_ratio;
 };
 
 /* ---- The report: ism.c ---- */

@@ -16,21 +16,6 @@
 #define BLOCK_ALWAYS 32      /* columns that a block may have for any n */
 #define PACKED_ORDER_MIN 256 /* of an inverse made by panels: it has a part in the bits */
 
-void host__ism_product_times(struct host_ism_product *product, double factor)
-{
-    int exponent, own;
-    const double fraction = frexp(factor, &own); /* lest a denormal one loses digits */
-    product->fraction = frexp(product->fraction * fraction, &exponent);
-    product->exponent += exponent + own;
-}
-
-double host__ism_product_value(struct host_ism_product product)
-{
-    int64_t exponent = product.exponent;
-    exponent = exponent > 4000 ? 4000 : exponent < -4000 ? -4000 : exponent;
-    return ldexp(product.fraction, (int)exponent);
-}
-
 /* Columns of a block: it takes the inverse of a matrix of as many, which a small A must not pay. */
 static int64_t block_max(int64_t n, int64_t m)
 {
