@@ -24,7 +24,7 @@
  * most 2^-e, 2^e being the first power of two beyond the range, the inverse overflows, whatever an
  * iteration makes of it: INFO is never n + 2 then. Such an A is scaled up if its norm allows it, so
  * that the rest of the inverse can be had; where it is not, there is none to return. */
-#define ITERATION_OVERFLOWS(least, exponent_max) ((least) <= ldexp(1.0, -(exponent_max)))
+#define ITERATION_OVERFLOWS(sum_min, exponent_max) ((sum_min) <= ldexp(1.0, -(exponent_max)))
 
 /* R as measured in the matrix's precision, by sums of n + 1 terms in any order, is off by at most
  * this in the 1-norm; size: |A| |V|. Mostly it is off by far less; but where a sum has no more than
@@ -82,7 +82,7 @@
 
 /* A step is the last one where its order p alone brings the residual to the goal: |R^p| <= |R|^p.
  * Its V is the answer, with INFO 0, measured or not: so the product that measures is made for
- * RESIDUAL and its history alone, and no answer depends on whether somebody wants those.
+ * RESIDUAL and its history alone, and no answer depends on whether those are wanted.
  * In n eps |A| |V|: what rounding in the residual and in a step adds to a residual of at most
  * LAST_MAX is 2.5, and a V that is smaller by no more than a third comes out. So RATIO_ACCEPTED is
  * kept. order7_horner's rounding is beyond that: none of its steps is the last in this sense. */

@@ -71,7 +71,8 @@ static bool row_used(const REAL *row, int64_t n, int64_t i, enum part part)
            (part != ABOVE && any_nonzero(row, i - gap));
 }
 
-/* A look at a part, PIECE_ROWS rows a piece; who finds something spares others the rest. */
+/* A look at a part, PIECE_ROWS rows a piece; a piece that finds something spares the others the
+ * rest. */
 struct look {
     const REAL *a;
     int64_t n, first; /* piece */
@@ -244,7 +245,8 @@ static void run(const struct host_matrix *matrix)
         R(host__lu)(matrix, norm);
 }
 
-/* Those that join go together, the others one by one: what a matrix meets is its own affair. */
+/* Those that join go together, the others one by one: which code a matrix takes depends on it
+ * alone. */
 static void run_group(const struct host_matrix *matrices, int count, const struct host_matrix *next,
                       int next_count)
 {

@@ -3,9 +3,9 @@
  *
  * A method is one file, NAME.c, that is compiled for each precision (by_precision.h) and defines
  * `const struct host_method R(host_method_NAME)`. A worker thread calls run for one matrix at a
- * time and lends it scratch that nobody else touches. run never fails: what is wrong with a matrix
- * goes into its INFO. It never writes an input. It never allocates or locks, for it may be left in
- * the middle (stop.h); where it goes on for long without a step of the team it calls
+ * time and lends it scratch that no other thread touches. run never fails: what is wrong with a
+ * matrix goes into its INFO. It never writes an input. It never allocates or locks, for it may be
+ * left in the middle (stop.h); where it goes on for long without a step of the team it calls
  * host_stop_check. Its bits are a function of the matrix, n, m, precision and options alone, on one
  * CPU family.
  */
@@ -62,7 +62,7 @@ struct host_method {
     int64_t (*scratch_bytes)(int64_t n, int64_t m);
     /* NULL, or what is enough for a batch: no more than scratch_bytes. */
     int64_t (*task_scratch_bytes)(const struct host_task *task);
-    /* Which code a matrix of order n meets: "host lapack getrf+getri". */
+    /* Which code a matrix of order n takes: "host lapack getrf+getri". */
     const char *(*kernel)(int64_t n);
 };
 

@@ -20,7 +20,8 @@ struct host_budget {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int64_t used;
-    uint64_t next_ticket, served; /* who asks takes a ticket; tickets are served in turn */
+    uint64_t next_ticket,
+        served; /* a worker that asks takes a ticket; tickets are served in turn */
 };
 
 enum error host_budget_create(int64_t limit_bytes, int workers, struct host_budget **result,

@@ -1,12 +1,12 @@
 /* gpu/host/base/scratch.h: the workers' scratch memory, and the budget that all of them share.
  *
  * A worker keeps small scratch between matrices. A larger piece is mapped for one chunk and given
- * back after it; those in use at one time stay within the budget. Who finds no room waits for the
- * others, in the order of asking, so that a large piece is not starved by small ones; what could
- * never fit is refused at once. All that is kept and mapped together stays within the limit.
+ * back after it; those in use at one time stay within the budget. A worker that finds no room waits
+ * for the others, in the order of asking, so that a large piece is not starved by small ones; what
+ * could never fit is refused at once. All that is kept and mapped together stays within the limit.
  *
  * Threads: a budget serves any number of workers; a scratch belongs to one. A worker that waits
- * holds no other large piece, so nobody waits for ever. Cost: small pieces touch no lock; a large
+ * holds no other large piece, so none waits for ever. Cost: small pieces touch no lock; a large
  * one costs two locks, a mapping and its page faults.
  */
 #ifndef GPU_HOST_BASE_SCRATCH_H

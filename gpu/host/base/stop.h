@@ -1,4 +1,4 @@
-/* gpu/host/base/stop.h: leaving the computation of a matrix that nobody waits for any more.
+/* gpu/host/base/stop.h: leaving the computation of a matrix that is no longer wanted.
  *
  * A worker computes within host_stop_watch and names a word, the one by which the front says that a
  * batch is unwanted. host_stop_check looks at it: where it is set, the computation is left there
@@ -7,7 +7,7 @@
  * host_stop_check by itself, or what is made of it for loops over rows.
  *
  * Two designs were thought of. Steps that do nothing any more let an algorithm run to its end, on
- * numbers that nobody has computed: but some of those are places in memory (pivots), some decide
+ * numbers that were never computed: but some of those are places in memory (pivots), some decide
  * when a loop ends, and what is not cut into steps takes its whole time. So each algorithm, and
  * each later one, would have to be made for it. The other is to leave from the middle (longjmp),
  * which is safe where a call holds nothing that must be given back. Methods hold nothing: they

@@ -1,6 +1,6 @@
 /* gpu/host/base/team.c: see team.h.
  *
- * Shared state: `left` counts the pieces that nobody has taken. Who lowers it has taken a piece,
+ * Shared state: `left` counts the pieces left to take. A thread that lowers it has taken a piece,
  * and until that piece is finished work, context and count stand still: they are written before
  * `left` is raised, and the run ends only when `unfinished` has reached 0. So a helper that comes
  * late can take a piece of the next run, and then sees that run's.
@@ -25,7 +25,7 @@
 #include "base/futex.h"
 #include "gpu/host/base/stop.h"
 
-/* How long who has nothing to do polls before it sleeps. */
+/* How long a thread without work polls before it sleeps. */
 #define SPIN_NS 20000
 #define SPIN_POLLS 64 /* between two looks at the clock */
 

@@ -9,15 +9,15 @@
  * hard to follow. Steps with a barrier lose the time in which the last piece is awaited; a caller
  * that makes its longest piece number 0 loses little. This is the second.
  *
- * What a piece does is fixed by its number, never by who does it, so answers do not depend on the
+ * What a piece does is fixed by its number, never by its thread, so answers do not depend on the
  * count of threads, nor on whether the team was free: when it is busy with another caller, the
  * caller does all pieces itself. That also makes a call from within a piece safe.
  *
- * A matrix that nobody waits for any more is left in here (stop.h): before a step, and after one
- * whose pieces nobody did from then on.
+ * An unwanted matrix is left in here (stop.h): before a step, and after one
+ * whose pieces were skipped from then on.
  *
  * Threads: create and destroy from one; run from any. Cost: no allocation after create. A step
- * wakes helpers that sleep (a few microseconds); who ran out of work polls for a moment before it
+ * wakes helpers that sleep (a few microseconds); a thread without work polls for a moment before it
  * sleeps, so that one step follows another without sleep between them.
  */
 #ifndef GPU_HOST_BASE_TEAM_H
@@ -29,7 +29,7 @@
 
 struct host_team;
 
-/* helpers >= 0, beside the caller of host_team_run; nice: added to their niceness. */
+/* helpers >= 0, next to the caller of host_team_run; nice: added to their niceness. */
 ERROR_MUST_CHECK enum error host_team_create(int helpers, int nice, struct host_team **team,
                                              struct failure *failure);
 /* No run is under way. Joins the helpers and nulls *team. */

@@ -1,8 +1,8 @@
 /* gpu/host/engine/job.c: see job.h.
  *
- * Threads: any worker of the job's lane; who holds a chunk reads the job, and only its atomics are
- * written meanwhile. The batch and the arena belong to the front, scratch to the worker. Cost: a
- * few hundred nanoseconds a batch, one compare-and-swap a chunk, nothing to speak of a matrix.
+ * Threads: any worker of the job's lane; the holder of a chunk reads the job, and only its atomics
+ * are written meanwhile. The batch and the arena belong to the front, scratch to the worker. Cost:
+ * a few hundred nanoseconds a batch, one compare-and-swap a chunk, nothing to speak of a matrix.
  */
 #include "gpu/host/engine/job.h"
 

@@ -1,17 +1,17 @@
 /* gpu/host/engine/job.h: one batch under way: how it is cut into chunks, and how a chunk is run.
  *
  * A chunk is as many matrices as are predicted to take HOST_CHUNK_NS, at least one group: so a
- * small batch is one chunk and stays on one worker, and taking a chunk costs nothing beside running
- * it. A method that takes several matrices at once gets full groups of them, from as many items as
- * it takes; only a chunk's last group may be smaller. A batch of fewer chunks than the team has
- * threads is helped by it. Of a batch that nobody waits for any more no chunk is begun, and those
- * that have begun are left (stop.h). A batch that takes long reports each chunk that is done; one
- * that is a single matrix reports what its method says (progress.h).
+ * small batch is one chunk and stays on one worker, and taking a chunk costs nothing next to
+ * running it. A method that takes several matrices at once gets full groups of them, from as many
+ * items as it takes; only a chunk's last group may be smaller. A batch of fewer chunks than the
+ * team has threads is helped by it. Of an unwanted batch no chunk is begun, and those that have
+ * begun are left (stop.h). A batch that takes long reports each chunk that is done; one that is a
+ * single matrix reports what its method says (progress.h).
  *
  * Life: host__job_open by one worker; host__job_take and host__job_run by any, until the run of the
  * last chunk reports the batch done. A job is a slot of a ring and is opened again after that, so
  * `left` holds the number of the batch it counts for: a late worker cannot take a chunk of the
- * next one. Everything else in a job is read only by who holds a chunk of it.
+ * next one. Everything else in a job is read only by the holders of its chunks.
  */
 #ifndef GPU_HOST_ENGINE_JOB_H
 #define GPU_HOST_ENGINE_JOB_H
@@ -29,11 +29,11 @@
 
 #define HOST_CHUNK_NS 20000.0
 /* What is predicted to take less on one core, batch or matrix, reports no progress:
- * nobody could read it, and words that many threads write cost time. */
+ * no client could read it, and words that many threads write cost time. */
 #define HOST_REPORT_NS 10e6
 
 struct host_job {
-    _Alignas(64) _Atomic uint64_t left; /* number << 32 | chunks nobody has taken */
+    _Alignas(64) _Atomic uint64_t left; /* number << 32 | chunks left to take */
     _Alignas(64) _Atomic uint32_t unfinished;
     _Atomic uint32_t status; /* enum engine_status */
     /* constant while chunks are unfinished */

@@ -1,15 +1,15 @@
-/* gpu/host/engine/lane.c: see lane.h. The workers, and who of them sleeps where.
+/* gpu/host/engine/lane.c: see lane.h. The workers, and where each of them sleeps.
  *
  * At most one idle worker leads: it polls and then sleeps on lane.submitted, the futex that the
  * front wakes. The other idle workers follow: they sleep on `epoch`, a futex of ours. A leader that
  * opened a batch worth company wakes followers; one that goes away for long gives up the lead and
  * wakes a follower to take it. For a short chunk it keeps the lead, so that a stream of small
- * batches runs on one thread and wakes nobody; a batch that comes meanwhile waits for
+ * batches runs on one thread and wakes no other; a batch that comes meanwhile waits for
  * that chunk, which was predicted to take LEAD_AWAY_NS at most.
  *
  * No wake is lost: a follower reads the epoch, announces itself, looks once more for work or a
- * vacant lead, and only then sleeps if the epoch is still the same; who makes work or a vacancy
- * does so before raising the epoch. Both sides are sequentially consistent.
+ * vacant lead, and only then sleeps if the epoch is still the same; a worker that makes work or a
+ * vacancy does so before raising the epoch. Both sides are sequentially consistent.
  *
  * Shared state: `opened`, changed under `opening`; jobs, see job.h; the atomics below.
  */

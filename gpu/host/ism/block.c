@@ -2,7 +2,7 @@
  *
  * A block's step is cut into pieces: lines of earlier blocks, columns of n, tiles of the
  * capacitance matrix, rows of the factors. What pieces there are follows from n, m and the block,
- * so the bits do not depend on who helps; products are OpenBLAS's gemm, whose bits depend neither
+ * so the bits are independent of the team; products are OpenBLAS's gemm, whose bits depend neither
  * on alignment nor on leading dimensions, so inputs are used where they lie. The last product of a
  * single block is panels.h's: (G R)^T and K are packed into places that are done with.
  *
@@ -164,7 +164,7 @@ static bool invert(struct R(host_ism) * ism, int64_t order, REAL *t, int64_t ld,
         double pivot = (double)t[i * (ld + 1)];
         if (!isfinite(pivot))
             return false;
-        host__ism_product_times(&ism->det_ratio, pivots[i] == i + 1 ? pivot : -pivot);
+        ism->det_ratio = scaled_times(ism->det_ratio, pivots[i] == i + 1 ? pivot : -pivot);
     }
     R(host__large_getri_by)(team, inverse_block(order), order, t, ld, pivots, work);
     return true;
@@ -429,9 +429,9 @@ static void assemble(void *context, int64_t index)
     const int64_t column = index % tiles.across * tiles.columns;
     const int64_t end = min_i64(first + tiles.rows, n),
                   columns = min_i64(tiles.columns, n - column);
-    const int64_t most = step->packed ? ROWS_AT_ONCE : tiles.rows;
-    for (int64_t row = first; row < end; row += most)
-        assemble_rows(step, row, min_i64(most, end - row), column, columns);
+    const int64_t rows_max = step->packed ? ROWS_AT_ONCE : tiles.rows;
+    for (int64_t row = first; row < end; row += rows_max)
+        assemble_rows(step, row, min_i64(rows_max, end - row), column, columns);
 }
 
 static void pack_groups(void *context, int64_t index)
@@ -466,7 +466,7 @@ bool R(host__ism_block)(struct R(host_ism) * ism, int64_t block)
         host__ism_layout_block(REAL_PRECISION, ism->n, ism->m, block, factors);
     struct step step = open_step(ism, block, &layout);
     int64_t n = ism->n;
-    ism->det_ratio = (struct host_ism_product){.fraction = 1};
+    ism->det_ratio = (struct scaled){.fraction = 1};
     for (; step.first < ism->m; step.first += block) {
         step.count = min_i64(block, ism->m - step.first);
         host_team_run(ism->team, 2 * pieces(step.first, LINES_PIECE), meet_earlier, &step);
@@ -576,7 +576,7 @@ bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block)
     struct step step = open_step(ism, block, &layout);
     int64_t n = ism->n;
     ism->seen = false;
-    ism->det_ratio = (struct host_ism_product){.fraction = 1};
+    ism->det_ratio = (struct scaled){.fraction = 1};
     if (ism->m == 0)
         assemble_all(&step);
     for (; step.first < ism->m; step.first += block) {

@@ -88,10 +88,10 @@ static bool cancels(const struct R(host_check) * check, long double weight, stru
     const double ratio = whole                   ? WHOLE_TERMS_RATIO
                          : ism->n <= SMALL_ORDER ? SMALL_TERMS_RATIO
                                                  : TERMS_RATIO;
-    const double most = ratio * share;
+    const double terms_max = ratio * share;
     if (!a.finite) /* perhaps on the way: the sums of FP32 are then of doubles */
         return sizeof(REAL) < sizeof(double);
-    return !(weight <= most * value_of(a));
+    return !(weight <= terms_max * value_of(a));
 }
 
 /* Errors of terms that cancel are large in many answers, and may be one column times one row: a

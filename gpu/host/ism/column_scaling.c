@@ -5,7 +5,7 @@
  * where one column is huge and the other tiny they may overflow, or lose digits among the
  * denormals, though the entries of X Y^T A0^-1 are ordinary numbers. So where the largest
  * magnitudes of the two columns are more than 2^APART apart, s makes them alike, to a factor of 4,
- * in copies of X and Y that everything uses in place of those given. A column beside one of zeros
+ * in copies of X and Y that everything uses in place of those given. A column whose partner is zero
  * becomes so small that no product with A0^-1 overflows.
  *
  * Powers of two are exact, but for entries that become denormal. Both columns then being near 2^h
@@ -34,7 +34,7 @@
 #include "gpu/host/base/by_precision.h"
 #include "gpu/host/ism/lanes.h"
 
-#define IDLE_EXPONENT (-20) /* of a column beside zeros; the order is at most 2^15 */
+#define IDLE_EXPONENT (-20) /* of a column whose partner is zero; the order is at most 2^15 */
 
 #define APART HOST_SMALL_APART(REAL_MAX_EXP)
 

@@ -27,21 +27,22 @@
 
 /* ---- Determinants ---- */
 
-/* The determinant by the factors in work->a. NaN where a pivot is below `least`, and not zero. */
-static struct host_ism_product determinant(const struct R(host_work) * work, int64_t n,
-                                           double least)
+/* The determinant by the factors in work->a. NaN where a pivot is below `pivot_min`, and not zero.
+ */
+static struct scaled determinant(const struct R(host_work) * work, int64_t n, double pivot_min)
 {
-    struct host_ism_product product = {.fraction = 1};
+    struct scaled product = {.fraction = 1};
     for (int64_t i = 0; i < n; i++) {
         double pivot = (double)work->a[i * (work->ld + 1)];
-        pivot = pivot != 0 && fabs(pivot) < least ? NAN : pivot;
-        host__ism_product_times(&product, work->pivots[i] == i + 1 ? pivot : -pivot);
+        pivot = pivot != 0 && fabs(pivot) < pivot_min ? NAN : pivot;
+        product = scaled_times(product, work->pivots[i] == i + 1 ? pivot : -pivot);
     }
     return product;
 }
 
 /* Of a matrix that is factored. Below it a pivot has lost digits to the lower end of the range: its
- * error is the least number there is times n, or times the largest numbers that multipliers met. */
+ * error is the smallest number there is times n, or times the largest numbers that multipliers met.
+ */
 static double min_pivot(int64_t n, struct host_norm norm)
 {
     const double relative = ldexp((double)n * norm.fraction, norm.exponent + REAL_MIN_EXP - 1);
@@ -49,13 +50,13 @@ static double min_pivot(int64_t n, struct host_norm norm)
 }
 
 /* The determinant of a (n x n), 2^scaling times which is factored in scratch. */
-static struct host_ism_product determinant_of(const struct R(host_work) * work, const REAL *a,
-                                              int64_t n, struct host_norm norm, int scaling)
+static struct scaled determinant_of(const struct R(host_work) * work, const REAL *a, int64_t n,
+                                    struct host_norm norm, int scaling)
 {
     R(host__copy)(work->team, a, n, work->a, work->ld, n, REAL_LDEXP(1, scaling));
     R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots);
     norm.exponent += scaling;
-    struct host_ism_product product = determinant(work, n, min_pivot(n, norm));
+    struct scaled product = determinant(work, n, min_pivot(n, norm));
     product.exponent -= n * scaling;
     return product;
 }
@@ -132,21 +133,21 @@ static bool is_far(const REAL *a, int64_t ld, int64_t n)
 /* The determinant of a, whose lines are far apart in size: the rows, then the columns of what is
  * factored are equilibrated. NaN where that loses numbers, or a zero pivot may be one that is below
  * the range. */
-static struct host_ism_product equilibrated_determinant_of(const struct R(host_work) * work,
-                                                           const REAL *a, int64_t n)
+static struct scaled equilibrated_determinant_of(const struct R(host_work) * work, const REAL *a,
+                                                 int64_t n)
 {
     REAL *rows = work->lines, *columns = rows + work->ld;
     find_equilibration(a, n, rows, columns);
     for (int64_t i = 0; i < n; i++) {
         if (rows[i] == NO_SCALING || columns[i] == NO_SCALING)
-            return (struct host_ism_product){0};
+            return (struct scaled){0};
     }
     bool lost;
     const int64_t exponent = equilibrate(work, a, n, rows, columns, &lost);
     const bool far = is_far(work->a, work->ld, n);
     R(host__large_getrf)(work->team, n, work->a, work->ld, work->pivots);
     const struct host_norm bound = {.fraction = (double)n, .exponent = 0};
-    struct host_ism_product product = determinant(work, n, min_pivot(n, bound));
+    struct scaled product = determinant(work, n, min_pivot(n, bound));
     if (lost || (far && product.fraction == 0))
         product.fraction = (double)NAN;
     product.exponent += exponent;
@@ -156,12 +157,11 @@ static struct host_ism_product equilibrated_determinant_of(const struct R(host_w
 /* The same, scaled as lu scales: from the lower end of the range always, from the upper one where
  * it overflows on its way, lest small entries are lost. A pivot may still be denormal and have no
  * reciprocal, or so small that digits are lost, or zero by that: then by equilibrated lines. */
-static struct host_ism_product safe_determinant_of(const struct R(host_work) * work, const REAL *a,
-                                                   int64_t n)
+static struct scaled safe_determinant_of(const struct R(host_work) * work, const REAL *a, int64_t n)
 {
     const struct host_norm norm = R(host__norm)(work->team, a, n, n, work->lines);
     const int scaling = R(host__scaling)(norm);
-    struct host_ism_product product = determinant_of(work, a, n, norm, scaling > 0 ? scaling : 0);
+    struct scaled product = determinant_of(work, a, n, norm, scaling > 0 ? scaling : 0);
     if (!isfinite(product.fraction) && scaling < 0)
         product = determinant_of(work, a, n, norm, scaling);
     const bool unverified =
@@ -246,8 +246,7 @@ void R(host__ism_determine)(struct R(host_ism) * ism, bool cancels)
         form(&formed);
     R(host__large_getrf)(work.team, n, work.a, n, work.pivots);
     ism->det_ratio = determinant(&work, n, 0);
-    ism->det_ratio.fraction /= ism->det_a0.fraction;
-    ism->det_ratio.exponent -= ism->det_a0.exponent;
+    ism->det_ratio = scaled_over(ism->det_ratio, ism->det_a0);
 }
 
 /* ---- lu ---- */
@@ -256,12 +255,9 @@ void R(host__ism_determine)(struct R(host_ism) * ism, bool cancels)
 static double det_ratio_of(const struct R(host_ism) * ism, const struct R(host_work) * work,
                            const REAL *a)
 {
-    struct host_ism_product product = safe_determinant_of(work, a, ism->n);
-    const struct host_ism_product divisor =
-        ism->b ? safe_determinant_of(work, ism->a0, ism->n) : ism->det_a0;
-    product.fraction /= divisor.fraction;
-    product.exponent -= divisor.exponent;
-    return host__ism_product_value(product);
+    const struct scaled product = safe_determinant_of(work, a, ism->n);
+    const struct scaled divisor = ism->b ? safe_determinant_of(work, ism->a0, ism->n) : ism->det_a0;
+    return scaled_value(scaled_over(product, divisor));
 }
 
 /* z = A, in double-double where one has lost terms that cancel. */
@@ -334,18 +330,18 @@ static void form_m(const struct R(host_ism) * ism, const struct R(host_work) * w
         work->a[i * (ld + 1)] = 1;
     for (int64_t first = 0; first < m; first += MET_LINES) {
         const int64_t count = m - first < MET_LINES ? m - first : MET_LINES;
-        struct R(host_ism_dd) meet = {.lines = ism->y + first,
-                                      .line_step = 1,
-                                      .step = m,
-                                      .count = count,
-                                      .rows = n,
-                                      .columns = n,
-                                      .from = ism->b,
-                                      .from_ld = n,
-                                      .to = k,
-                                      .to_low = k_low,
-                                      .to_ld = ld,
-                                      .low_ld = ld};
+        struct R(host_ism_dd) product = {.lines = ism->y + first,
+                                         .line_step = 1,
+                                         .step = m,
+                                         .count = count,
+                                         .rows = n,
+                                         .columns = n,
+                                         .from = ism->b,
+                                         .from_ld = n,
+                                         .to = k,
+                                         .to_low = k_low,
+                                         .to_ld = ld,
+                                         .low_ld = ld};
         struct R(host_ism_dd) add = {.lines = ism->x + first,
                                      .line_step = m,
                                      .step = 1,
@@ -360,7 +356,7 @@ static void form_m(const struct R(host_ism) * ism, const struct R(host_work) * w
                                      .to_low = ism->z,
                                      .to_ld = ld,
                                      .low_ld = n};
-        R(host__ism_dd)(ism->team, &meet);
+        R(host__ism_dd)(ism->team, &product);
         R(host__ism_dd)(ism->team, &add);
     }
 }

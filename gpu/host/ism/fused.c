@@ -176,7 +176,7 @@ static bool invert_small(struct R(host_ism) * ism, REAL t[RANK][RANK], int count
         REAL pivot = t[s][s];
         if (pivot == 0 || !isfinite(pivot))
             return false;
-        host__ism_product_times(&ism->det_ratio, best == s ? (double)pivot : -(double)pivot);
+        ism->det_ratio = scaled_times(ism->det_ratio, best == s ? (double)pivot : -(double)pivot);
         t[s][s] = 1;
         for (int j = 0; j < count; j++)
             t[s][j] /= pivot;
@@ -238,7 +238,7 @@ bool R(host__ism_fused)(struct R(host_ism) * ism)
     memset(ism->work, 0, (size_t)(HOST_ISM_FUSED_LINES * ld) * sizeof(REAL));
     for (int i = 0; i < 3; i++)
         *arrays[i] = ism->work + i * step;
-    ism->det_ratio = (struct host_ism_product){.fraction = 1};
+    ism->det_ratio = (struct scaled){.fraction = 1};
     ism->seen = false;
     int count;
     for (int64_t first = 0; first < m; first += count) {

@@ -2,7 +2,7 @@
  * that ism.h offers until one leads to a good inverse, and reports.
  *
  * Small updates of a known inverse go as many at once as a vector has lanes (simd/update.c); what
- * is not good beyond doubt there, and all others, alone. Algorithms, in the order they are tried:
+ * is not verified there, and all others, alone. Algorithms, in the order they are tried:
  * the plan's variant; where blocks broke down or lost accuracy and m is small, all columns as one
  * block, whose capacitance matrix is factored with pivoting; where the answer is nearly good,
  * Newton's step; at last A is formed, where terms cancel in double-double, and inverted as by
@@ -144,8 +144,8 @@ static int64_t task_scratch_bytes(const struct host_task *task)
 
 static int group(int64_t n, int64_t m)
 {
-    const int64_t most = min_i64(n, HOST_SMALL_UPDATE_RANK);
-    return m >= 1 && m <= most ? R(host__small_group)(n) : 1;
+    const int64_t rank_max = min_i64(n, HOST_SMALL_UPDATE_RANK);
+    return m >= 1 && m <= rank_max ? R(host__small_group)(n) : 1;
 }
 
 /* ---- What is given ---- */
@@ -177,10 +177,10 @@ static void set_diagonal(struct R(host_ism) * ism)
         for (int64_t i = 0; i < n; i++)
             ism->d[i] = REAL_LDEXP((REAL)norm.fraction, norm.exponent);
     }
-    ism->det_a0 = (struct host_ism_product){.fraction = 1};
+    ism->det_a0 = (struct scaled){.fraction = 1};
     for (int64_t i = 0; i < n; i++) {
         ism->e[i] = 1 / ism->d[i];
-        host__ism_product_times(&ism->det_a0, (double)ism->d[i]);
+        ism->det_a0 = scaled_times(ism->det_a0, (double)ism->d[i]);
     }
 }
 
@@ -239,7 +239,7 @@ static struct R(host_ism) open(const struct host_matrix *matrix)
     return ism;
 }
 
-/* What lies behind the plan's work: the inverse, where nobody wants it, and X and Y with scaled
+/* What lies behind the plan's work: the inverse, where it is not wanted, and X and Y with scaled
  * columns. */
 static void open_rest(struct R(host_ism) * ism, struct host_ism_plan plan, uint32_t inputs)
 {
@@ -307,7 +307,7 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
                               const struct host_ism_verdict *verdict,
                               enum method_algorithm algorithm)
 {
-    double det_ratio = host__ism_product_value(ism->det_ratio);
+    double det_ratio = scaled_value(ism->det_ratio);
     REAL rcond = (REAL)NAN;
     bool singular = verdict->singular;
     if (!ism->b || ism->a0) {
@@ -398,7 +398,7 @@ static void run_alone(const struct host_matrix *matrix)
 
 /* ---- Groups in lanes ---- */
 
-/* Is it an update without A0 of rank n at most that nobody asked to be gone about in blocks? */
+/* Is it an update without A0 of rank n at most without blocks that were asked for? */
 static bool fits_lanes(const struct host_matrix *matrix)
 {
     const uint32_t inputs = inputs_of(matrix);

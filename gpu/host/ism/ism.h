@@ -31,6 +31,7 @@
 #include "gpu/host/base/host.h"
 #include "gpu/host/simd/small.h"
 #include "gpu/common/probes.h"
+#include "gpu/common/scaled.h"
 #include "gpu/methods/ism.h"
 
 #define HOST_ISM_RANK 4 /* columns that the fused update takes at once, at most */
@@ -43,15 +44,7 @@
 #define HOST_ISM_FUSED_LINES (3 * HOST_ISM_RANK) /* that the fused update takes */
 #define HOST_ISM_REPAIR_ROWS 64                  /* that Newton's step takes at once */
 
-/* fraction * 2^exponent: a product of many numbers that must not overflow on the way. */
-struct host_ism_product {
-    double fraction;
-    int64_t exponent;
-};
-void host__ism_product_times(struct host_ism_product *product, double factor);
-double host__ism_product_value(struct host_ism_product product);
-
-/* How a matrix is gone about. */
+/* Execution plan for one matrix. */
 struct host_ism_plan {
     enum method_algorithm algorithm; /* SINGLE, BLOCK or REDUCED_MEMORY */
     bool fused;                      /* by the fused update, HOST_ISM_RANK columns at a time */
@@ -107,7 +100,7 @@ struct R(host_ism) {
     bool seen;          /* every tile of z was, since it was made */
     REAL *work;         /* a plan's */
     struct host_team *team;
-    struct host_ism_product det_a0, det_ratio;
+    struct scaled det_a0, det_ratio;
 };
 
 /* ---- The report: ism.c ---- */
@@ -195,7 +188,7 @@ void R(host__ism_see_rows)(const struct R(host_ism) * ism, int64_t row, int64_t 
 struct host_ism_verdict R(host__ism_check)(struct R(host_ism) * ism);
 /* The same with A0_INVERSE alone, in double-double. change: |X Y^T A0^-1|. */
 struct host_ism_verdict R(host__ism_check_solution)(struct R(host_ism) * ism, double change);
-/* Is an update of A0^-1 alone good beyond doubt, by what a check of one precision has measured? */
+/* Is an update of A0^-1 alone good for certain, by what a check of one precision has measured? */
 bool R(host__ism_update_holds)(int64_t n, const struct host_small_measured *of);
 /* Two probe vectors, by rows. */
 void R(host__ism_weights)(int64_t n, REAL (*lines)[2]);

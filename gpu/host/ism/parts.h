@@ -1,5 +1,5 @@
-/* gpu/host/ism/parts.h: the layout of the scratch of `ism`'s variants, said once for who takes it
- * and who counts it.
+/* gpu/host/ism/parts.h: the layout of the scratch of `ism`'s variants, said once for
+ * the code that takes it and the code that counts it.
  *
  * Threads: pure functions.
  */

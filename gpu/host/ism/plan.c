@@ -16,21 +16,6 @@
 #define BLOCK_ALWAYS 32      /* columns that a block may have for any n */
 #define PACKED_ORDER_MIN 256 /* of an inverse made by panels: it has a part in the bits */
 
-void host__ism_product_times(struct host_ism_product *product, double factor)
-{
-    int exponent, own;
-    const double fraction = frexp(factor, &own); /* lest a denormal one loses digits */
-    product->fraction = frexp(product->fraction * fraction, &exponent);
-    product->exponent += exponent + own;
-}
-
-double host__ism_product_value(struct host_ism_product product)
-{
-    int64_t exponent = product.exponent;
-    exponent = exponent > 4000 ? 4000 : exponent < -4000 ? -4000 : exponent;
-    return ldexp(product.fraction, (int)exponent);
-}
-
 /* Columns of a block: it takes the inverse of a matrix of as many, which a small A must not pay. */
 static int64_t block_max(int64_t n, int64_t m)
 {
@@ -161,9 +146,9 @@ struct host_ism_tiles host__ism_tiles(int64_t n)
 
 /* ---- The choice ---- */
 
-static int64_t within(int64_t value, int64_t most)
+static int64_t within(int64_t value, int64_t max)
 {
-    value = value < most ? value : most;
+    value = value < max ? value : max;
     return value > 1 ? value : 1;
 }
 
@@ -185,17 +170,17 @@ struct host_ism_plan host__ism_plan(int64_t n, int64_t m, uint32_t inputs, const
         [METHOD_ISM_BLOCK] = METHOD_ALGORITHM_BLOCK,
         [METHOD_ISM_REDUCED_MEMORY] = METHOD_ALGORITHM_REDUCED_MEMORY,
     };
-    const int64_t most = block_max(n, m);
+    const int64_t max = block_max(n, m);
     const struct ism_tuning *row = tuned(n, m, inverse);
     int64_t block = row->block > 0 ? row->block : (int64_t)(row->part * (double)m);
-    struct host_ism_plan plan = {.algorithm = row->algorithm, .block = within(block, most)};
+    struct host_ism_plan plan = {.algorithm = row->algorithm, .block = within(block, max)};
     if (options[METHOD_ISM_VARIANT] != METHOD_ISM_AUTO)
         plan.algorithm = algorithms[options[METHOD_ISM_VARIANT]];
     if (options[METHOD_ISM_BLOCK_SIZE] > 0)
-        plan.block = within(options[METHOD_ISM_BLOCK_SIZE], most);
+        plan.block = within(options[METHOD_ISM_BLOCK_SIZE], max);
     if (plan.algorithm == METHOD_ALGORITHM_SINGLE)
         plan.block = 1;
-    /* Where nobody asked for blocks. */
+    /* Where no blocks were asked for. */
     plan.fused = row->fused && m > 0 && !alone && options[METHOD_ISM_VARIANT] == METHOD_ISM_AUTO &&
                  options[METHOD_ISM_BLOCK_SIZE] == 0;
     return plan;

@@ -4,8 +4,8 @@
  * Flow: A is identified and copied to aligned scratch, scaled by a power of two only at the ends of
  * the range, or where a line is so small that the inverse overflows (iteration.h). Then one start
  * after another, until one leads to the inverse: the residual R = I - V A is measured, and a step
- * taken, again and again. The best V so far, the one of the least |R|_F, is copied to the output;
- * it is the answer, whatever the end. An end is one of
+ * taken, again and again. The best V so far, the one with the smallest |R|_F, is copied to the
+ * output; it is the answer, whatever the end. An end is one of
  *
  * - reached: |R|_1 is at most the tolerance; without one it is at most ITERATION_GOAL_ULPS eps
  *   |A| |V|, and |R|_F below 1/2. (If A is singular, both are 1 at least.)
@@ -16,7 +16,7 @@
  * - cut short: max_iterations, or ITERATION_PRODUCTS_MAX
  *
  * A step that is sure to lead to the goal is the last one (iteration.h): reached, and V is measured
- * after it only for those who want RESIDUAL or its history.
+ * after it only where RESIDUAL or its history is wanted.
  *
  * A tolerance so near to the measured |R| that the rounding of R could hide on which side it is, is
  * judged with R in double-double, or an estimate of what is hidden (iteration.h).
@@ -250,27 +250,27 @@ static void sum_terms(void *context, int64_t index)
     const struct terms *terms = context;
     const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * TERMS;
     const int64_t columns = min_i64(TERMS, n - first);
-    double sums[TERMS] = {0}, most = 0;
+    double sums[TERMS] = {0}, largest = 0;
     for (int64_t k = 0; k < n; k++) {
         for (int64_t j = 0; j < columns; j++)
             sums[j] += terms->sums[k] * fabs((double)terms->y[k * ld + first + j]);
     }
     for (int64_t j = 0; j < columns; j++)
-        most = larger(most, sums[j]);
-    terms->largest[index] = most;
+        largest = larger(largest, sums[j]);
+    terms->largest[index] = largest;
 }
 
 /* The 1-norm of |x| |y|, entry by entry. A spare matrix is used up. */
 static double measure_terms(const struct R(host_iter) * iter, const REAL *x, const REAL *y)
 {
     const int64_t n = iter->n;
-    double *lines = (double *)(void *)iter->spare[0], most = 0;
+    double *lines = (double *)(void *)iter->spare[0], largest = 0;
     struct terms terms = {.iter = iter, .x = x, .y = y, .sums = lines, .largest = lines + n};
     host_team_run(iter->team, pieces(n, SUM_COLUMNS), sum_columns, &terms);
     host_team_run(iter->team, pieces(n, TERMS), sum_terms, &terms);
     for (int64_t i = 0; i < pieces(n, TERMS); i++)
-        most = larger(most, terms.largest[i]);
-    return most;
+        largest = larger(largest, terms.largest[i]);
+    return largest;
 }
 
 /* R was measured in double-double, which does not see everything: that is the least, and is
@@ -412,8 +412,8 @@ static bool keeps_contract(const struct run *run)
 {
     double size = ldexp(run->identity.norm_1.fraction * run->norm.fraction,
                         run->identity.norm_1.exponent - run->scaling + run->norm.exponent);
-    double most = ITERATION_RATIO_ACCEPTED * (double)run->iter.n * (double)REAL_EPS * size;
-    return run->frobenius < ITERATION_BASIN && run->residual <= most;
+    double residual_max = ITERATION_RATIO_ACCEPTED * (double)run->iter.n * (double)REAL_EPS * size;
+    return run->frobenius < ITERATION_BASIN && run->residual <= residual_max;
 }
 
 /* Products that are made when the iteration is over, as gpu/common/iteration.h foresees them: R is
@@ -432,8 +432,8 @@ static int64_t foresee(const struct run *run, const struct state *state,
     }
     if (from > state->goal)
         last = fmax(ceil(log2(log2(state->goal) / log2(from)) / log2(facts->order)), 1);
-    double most = fmin(more + last, (double)run->steps_left) * facts->products;
-    return run->products + (int64_t)fmin(most, ITERATION_PRODUCTS_MAX - run->products);
+    double products = fmin(more + last, (double)run->steps_left) * facts->products;
+    return run->products + (int64_t)fmin(products, ITERATION_PRODUCTS_MAX - run->products);
 }
 
 /* Iterates from a start. */
@@ -567,7 +567,7 @@ static void run_one(const struct host_matrix *matrix)
         refuse(&run, -1);
         return;
     }
-    /* Singular beyond doubt. Pivoting leaves a row of zeros to the last. */
+    /* Certainly singular. Pivoting leaves a row of zeros to the last. */
     if (run.identity.zero_column || run.identity.zero_row) {
         refuse(&run, run.identity.zero_column ? run.identity.zero_column : n);
         return;

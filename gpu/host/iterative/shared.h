@@ -7,7 +7,7 @@
  *
  * All matrices are n x n, row-major with one leading dimension, rows aligned to HOST_ALIGN_BYTES.
  * Every pass is cut into tiles whose shape n decides alone, each a piece of a team's work and one
- * call to OpenBLAS, or a loop: the bits do not depend on who helps. A tile needs of a product's
+ * call to OpenBLAS, or a loop: the bits are independent of the team. A tile needs of a product's
  * factors its rows and its columns only, so it may later be fed from elsewhere.
  *
  * Threads: any, each on its own matrices; team may be NULL. Cost: a product is 2 n^3 operations.

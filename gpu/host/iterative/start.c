@@ -4,7 +4,7 @@
  * - diagonal: 1 / a_ii: |I - V A| < 1 where A is strictly diagonally dominant (the paper's A)
  * - transpose: A^T / (|A|_1 |A|_inf): the eigenvalues of I - V A lie in [0, 1) for every A that is
  *   not singular; the price is some log2 (|A| |X|)^2 doublings (the paper's B)
- * - scaled_identity: alpha I (the paper's C). alpha = tr A / |A|_F^2 makes |I - alpha A|_F least;
+ * - scaled_identity: alpha I (the paper's C). alpha = tr A / |A|_F^2 minimises |I - alpha A|_F;
  *   where that is not below 1, alpha = +-1 / min(|A|_1, |A|_inf), which serves when the eigenvalues
  *   of A lie near the positive, or the negative, axis. For symmetric positive definite matrices it
  *   saves half of transpose's doublings.
@@ -60,9 +60,9 @@ static bool start_scaled_identity(const struct R(host_iter) * iter,
     double square = measure.frobenius * measure.frobenius;
     for (int64_t i = 0; i < iter->n; i++)
         trace += (double)iter->a[i * (iter->ld + 1)] * scale;
-    double least = fmin(ldexp(one.fraction, one.exponent - exponent),
-                        ldexp(inf.fraction, inf.exponent - exponent));
-    double alpha = trace < 0 ? -1 / least : 1 / least;
+    double min_norm = fmin(ldexp(one.fraction, one.exponent - exponent),
+                           ldexp(inf.fraction, inf.exponent - exponent));
+    double alpha = trace < 0 ? -1 / min_norm : 1 / min_norm;
     if ((double)iter->n - trace * trace / square < 1)
         alpha = trace / square;
     R(host__iter_combine)

@@ -190,25 +190,25 @@ static REAL inverse_column(const struct R(host_work) * work, int64_t n, int64_t 
 }
 
 /* Does Cholesky's factor in work->a say that A is all but singular? The squared ratio of the
- * pivots' extremes is never below RCOND. Where it leaves a doubt, the column of the inverse that
- * belongs to the least pivot, as a rule among the largest, tells more. */
+ * pivots' extremes is never below RCOND. Where it decides nothing, the column of the inverse that
+ * belongs to the smallest pivot, as a rule among the largest, decides. */
 static bool all_but_singular(const struct R(host_work) * work, int64_t n, int scaling,
                              struct host_norm norm)
 {
-    int64_t least = 0;
+    int64_t smallest = 0;
     REAL largest = 0;
     for (int64_t i = 0; i < n; i++) {
         REAL root = work->a[i * (work->ld + 1)];
-        least = root < work->a[least * (work->ld + 1)] ? i : least;
+        smallest = root < work->a[smallest * (work->ld + 1)] ? i : smallest;
         largest = root > largest ? root : largest;
     }
-    REAL ratio = work->a[least * (work->ld + 1)] / largest;
+    REAL ratio = work->a[smallest * (work->ld + 1)] / largest;
     if (ratio * ratio >= PIVOTS_ULPS * REAL_EPS * (REAL)n)
         return false;
     if (ratio * ratio < CHOLESKY_RCOND_ULPS * REAL_EPS)
         return true;
     REAL size = REAL_LDEXP((REAL)norm.fraction, norm.exponent + scaling);
-    REAL sum = inverse_column(work, n, least, work->lines);
+    REAL sum = inverse_column(work, n, smallest, work->lines);
     return !(1 / size / sum >= COLUMN_ULPS * REAL_EPS);
 }
 

@@ -258,9 +258,9 @@ struct transposition {
 static void transpose_rows(void *context, int64_t index)
 {
     const struct transposition *all = context;
-    int64_t n = all->n, most = all->writes == HOST_WRITES_PAST ? PAST_COLUMNS : n;
-    for (int64_t j = 0; j < n; j += most) {
-        int64_t columns = n - j < most ? n - j : most;
+    int64_t n = all->n, columns_max = all->writes == HOST_WRITES_PAST ? PAST_COLUMNS : n;
+    for (int64_t j = 0; j < n; j += columns_max) {
+        int64_t columns = n - j < columns_max ? n - j : columns_max;
         R(host__transpose_rows)
         (all->from + j, all->from_ld, n, columns, all->to + j * all->to_ld, all->to_ld, all->factor,
          all->writes, index * HOST_TRANSPOSE_ROWS);
@@ -399,7 +399,7 @@ static bool plausible(const struct host_matrix *matrix, const struct R(host_work
     return (double)largest_of(residual, n) <= sqrt((double)n) * (double)REAL_EPS * size;
 }
 
-/* An inverse where it was put: in the output, or in scratch when nobody wants it. */
+/* An inverse where it was put: in the output, or in scratch where it is not wanted. */
 struct stored {
     REAL *x;
     int64_t ld;

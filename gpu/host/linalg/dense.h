@@ -81,7 +81,7 @@ struct host_answered {
 
 #elif defined(REAL_HEADER)
 
-/* Scratch of a dense inverse, carved from host_matrix.scratch, and who helps. */
+/* Scratch of a dense inverse, carved from host_matrix.scratch, and the team. */
 struct R(host_work) {
     int64_t ld;
     REAL *a;         /* n x ld */

@@ -5,7 +5,7 @@
  * function of its own (host__identify_tile, host__measure_tile): a tile may
  * lie anywhere, also alone in a buffer that was read from elsewhere. Rows of tiles are pieces of a
  * team's work. A column's sum is added up tile by tile, a row's in sixteen parts, both in an
- * order that the order n alone decides: so are the bits, whoever helps.
+ * order that the order n alone decides: so are the bits, bitwise independent of the team.
  *
  * Threads: any, each on its own matrix; team may be NULL. Cost: one pass over n^2 numbers each.
  */
@@ -28,7 +28,7 @@ struct host_identity {
     bool dominant;                 /* |a_ii| exceeds the others of its row together, in all rows */
     double dominance;              /* the others by |a_ii|, the largest of all rows */
     int64_t zero_column, zero_row; /* the first that holds zeros alone, from 1; 0: there is none */
-    double min;                    /* the least sum of the magnitudes of a row or a column */
+    double min;                    /* the smallest sum of the magnitudes of a row or a column */
 };
 
 /* Two norms of one pass; not finite when the matrix, or a sum, is not. */

@@ -1,6 +1,6 @@
-/* gpu/host/simd/small.c: see small.h. Which code a group meets, and what becomes of its lanes.
+/* gpu/host/simd/small.c: see small.h. Which code a group takes, and what becomes of its lanes.
  *
- * Threads: any; constant data. Cost: some ten nanoseconds a matrix beside the inversion.
+ * Threads: any; constant data. Cost: some ten nanoseconds a matrix next to the inversion.
  */
 #include "gpu/host/simd/small.h"
 

@@ -4,7 +4,7 @@
  * The inversion (invert.c) and the update (update.c) are compiled for vectors of 16, 32 and 64
  * bytes. Every matrix meets the same operations in the same order in all of them, and
  * products and sums are never fused: its bits depend neither on the code that is chosen, nor on its
- * lane, nor on its company.
+ * lane, nor on its neighbours.
  *
  * What is out of the ordinary (a number that is not finite, a norm near the ends of the range, a
  * zero pivot, elements that grow, an inverse that overflows or fails its residual check) is left to
@@ -114,7 +114,7 @@ int64_t R(host__lu_scratch_bytes)(int64_t n, int64_t m);
 int R(host__small_group)(int64_t n);
 /* The predicted time of a matrix in a full group, n <= HOST_SMALL_ORDER_MAX. */
 double R(host__small_matrix_ns)(int64_t n);
-/* What a full group meets: "host lu simd avx2 f64". Constant text. */
+/* Which code a full group takes: "host lu simd avx2 f64". Constant text. */
 const char *R(host__small_kernel)(int64_t n);
 
 /* The whole of `lu` for 1 to host__small_group matrices of one order, whatever they hold: run_group

@@ -3,9 +3,9 @@
  *
  * The upper triangle of X has rank one, and so has the lower: that is what "tridiagonal inverse"
  * means. The factors, known as generators, leave the range of numbers soon, so they carry their
- * exponents. Where A falls apart (a zero beside the diagonal) X has zeros in the corner, and the
+ * exponents. Where A falls apart (a zero next to the diagonal) X has zeros in the corner, and the
  * generators of the parts have nothing to do with each other; exponents that differ by enough say
- * so, and nobody who multiplies needs to look for zeros.
+ * so, and no product needs a look for zeros.
  *
  * Threads: any. Cost: O(n).
  */
@@ -42,10 +42,10 @@ void host__tri_sweep_generators(const struct host_tri_sweep *sweep, int64_t n,
 
 static int32_t largest(const int32_t *exponents, int64_t first, int64_t end)
 {
-    int32_t most = INT32_MIN;
+    int32_t max = INT32_MIN;
     for (int64_t i = first; i < end; i++)
-        most = exponents[i] > most ? exponents[i] : most;
-    return most;
+        max = exponents[i] > max ? exponents[i] : max;
+    return max;
 }
 
 /* Where the part that begins with row `first` ends. */
@@ -69,8 +69,8 @@ static void part(const struct host_tri_line *early, const struct host_tri_line *
         end = part_end(joins, first, n);
         if (first == 0 && end == n)
             return;
-        int64_t most = first > 0 ? max_early + largest(late->exponent, first, end) : INT32_MIN;
-        int32_t down = most > UNDERFLOW_EXPONENT ? (int32_t)(most - UNDERFLOW_EXPONENT) : 0;
+        int64_t sum = first > 0 ? max_early + largest(late->exponent, first, end) : INT32_MIN;
+        int32_t down = sum > UNDERFLOW_EXPONENT ? (int32_t)(sum - UNDERFLOW_EXPONENT) : 0;
         for (int64_t i = first; i < end; i++) {
             host_stop_check_row(i);
             early->exponent[i] += down;

@@ -38,11 +38,11 @@ HOST_INLINE double larger(double a, double b)
 HOST_INLINE void look_at(struct look *look, int lane, double middle, double left, double right,
                          double upper, double lower)
 {
-    double size = fabs(middle), beside = fabs(left) + fabs(right);
+    double size = fabs(middle), others = fabs(left) + fabs(right);
     double around = fabs(upper) + fabs(lower), sum = size + around;
     look->column[lane] = larger(sum, look->column[lane]);
     look->column_gap[lane] = larger(around - size, look->column_gap[lane]);
-    look->row_gap[lane] = larger(beside - size, look->row_gap[lane]);
+    look->row_gap[lane] = larger(others - size, look->row_gap[lane]);
     look->excess[lane] += sum * 0;
 }
 

@@ -57,18 +57,18 @@ struct side {
 /* Can rows first to end - 1 be written with plain numbers? Sets the rows' largest exponent. */
 static bool is_level(struct side *side, int64_t first, int64_t end)
 {
-    int32_t least = side->row->exponent[first], most = least, column = INT32_MIN;
+    int32_t min = side->row->exponent[first], max = min, column = INT32_MIN;
     for (int64_t i = first; i < end; i++) {
         int32_t exponent = side->row->exponent[i];
-        least = exponent < least ? exponent : least;
-        most = exponent > most ? exponent : most;
+        min = exponent < min ? exponent : min;
+        max = exponent > max ? exponent : max;
     }
-    side->max = most;
+    side->max = max;
     if (side->end <= side->first)
         return true;
     for (int64_t c = side->first / HOST_TRI_CHUNK; c <= (side->end - 1) / HOST_TRI_CHUNK; c++)
         column = side->column_max[c] > column ? side->column_max[c] : column;
-    return (int64_t)most - least <= EXPONENT_SPAN && (int64_t)column + most <= EXPONENT_MAX;
+    return (int64_t)max - min <= EXPONENT_SPAN && (int64_t)column + max <= EXPONENT_MAX;
 }
 
 /* The sides of rows first to end - 1 in a strip of columns. */
@@ -109,19 +109,19 @@ static double row_factor(const struct side *side, int64_t i)
     return side->row->mantissa[i] * tri_power(64 * (side->row->exponent[i] - side->max) - SHIFT);
 }
 
-/* The smallest magnitude that is not 0. A zero's bits, less 1, wrap round to the most. */
+/* The smallest magnitude that is not 0. A zero's bits, less 1, wrap round to the largest. */
 HOST_INLINE double min_magnitude(const double *factors, int64_t count)
 {
-    int64_t least = INT64_MAX;
+    int64_t min = INT64_MAX;
     for (int64_t j = 0; j < count; j++) {
         int64_t bits = (int64_t)(((tri_bits(factors[j]) & INT64_MAX) - 1) & INT64_MAX);
-        least = bits < least ? bits : least;
+        min = bits < min ? bits : min;
     }
-    return tri_with_bits(least == INT64_MAX ? tri_bits(INFINITY) : (uint64_t)least + 1);
+    return tri_with_bits(min == INT64_MAX ? tri_bits(INFINITY) : (uint64_t)min + 1);
 }
 
-/* least: exponent of an entry that does not underflow. */
-HOST_INLINE void find_factors(struct side *side, int32_t least)
+/* exponent_min: exponent of an entry that does not underflow. */
+HOST_INLINE void find_factors(struct side *side, int32_t exponent_min)
 {
     double *restrict factors = side->factors;
     const double *restrict mantissa = side->column->mantissa;
@@ -130,13 +130,13 @@ HOST_INLINE void find_factors(struct side *side, int32_t least)
     for (int64_t j = side->first; j < side->end;) {
         int64_t chunk = j / HOST_TRI_CHUNK, end = (chunk + 1) * HOST_TRI_CHUNK;
         end = end < side->end ? end : side->end;
-        bool underflows = (int64_t)side->column_max[chunk] + side->max < least;
+        bool underflows = (int64_t)side->column_max[chunk] + side->max < exponent_min;
         if (underflows)
             memset(factors + (j - shift), 0, (size_t)(end - j) * sizeof *factors);
         for (int64_t k = j; !underflows && k < end; k++) {
             int64_t exponent = (int64_t)exponents[k] + side->max;
-            double power = tri_power(64 * (exponent < least ? 0 : exponent) + SHIFT);
-            factors[k - shift] = exponent < least ? 0 : mantissa[k] * power;
+            double power = tri_power(64 * (exponent < exponent_min ? 0 : exponent) + SHIFT);
+            factors[k - shift] = exponent < exponent_min ? 0 : mantissa[k] * power;
         }
         j = end;
     }

@@ -136,8 +136,8 @@ void R(host__tridiagonal)(const struct host_matrix *matrix);
 int64_t R(host__tridiagonal_scratch_bytes)(int64_t n, int64_t m);
 
 /* Writes a tile from O(n) numbers alone, none of them another tile's. Any tile will do, and an
- * entry's bits are the same in all that hold it. It is seen by who synchronises with the caller.
- * Cost: a product and a store an entry, and a few operations a row and column. */
+ * entry's bits are the same in all that hold it. It is visible to threads that synchronise with the
+ * caller. Cost: a product and a store an entry, and a few operations a row and column. */
 void R(host__tri_tile)(const struct host_tri_generators *generators, const double *diagonal,
                        const struct host_tri_tile *tile);
 
