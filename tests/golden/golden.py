@@ -38,9 +38,10 @@ CPUS = {"Nehalem": {"sse4_2"}, "Haswell": {"avx2", "fma"},
         "SkylakeX": {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}}
 # What the host engine answers for a CUDA engine shall not depend on the machine.
 CPU_BESIDE_CUDA = "Haswell"
-# The emulator takes its time: it runs small orders, and beyond 32 few iterations.
+# The emulator takes its time: it runs small orders, and beyond 32 few rows of these methods.
 SIMT_LAST = "33-40"
-SIMT_ITERATIONS = re.compile("iterative f.. (warm|good)$")
+SIMT_SLOW = re.compile("iterative|ism")
+SIMT_SLOW_LAST = re.compile("iterative f.. (warm|good)$|ism f.. (A0_INVERSE few|A0=none hostile)")
 LIBRARIES = re.compile(r"/(lib(?:openblas|blas|lapack|cublas)[^/]*\.so[^/]*)$")
 Model = collections.namedtuple("Model", "engine device cpu libraries")
 
@@ -203,7 +204,7 @@ def cells_of(engine, short, pattern=""):
              if column in chosen[row.key] and re.search(pattern, row.key)]
     if engine == "simt":
         return [(row, column) for row, column in cells if column in corpus.SMALL and (
-            column != SIMT_LAST or row.method != "iterative" or SIMT_ITERATIONS.match(row.key))]
+            column != SIMT_LAST or not SIMT_SLOW.match(row.key) or SIMT_SLOW_LAST.match(row.key))]
     return [cell for cell in cells if engine == "cuda" or cell[1] in corpus.ON_CPU]
 
 
@@ -212,7 +213,7 @@ def cells_of(engine, short, pattern=""):
 
 def write_file(path, model, hashes):
     corpus = use_build(None)[0]
-    lines = ["# Hashes of answers to the seeded corpus: tests/golden/README.md says how to use them."]
+    lines = ["# Hashes of answers to the seeded corpus; tests/golden/README.md says more."]
     lines += [f"# {name}: {value}" for name, value in model._asdict().items()]
     lines += [f"# date: {datetime.date.today()}", f"# orders: {' '.join(corpus.NAMES)}"]
     for row in corpus.rows():

@@ -45,7 +45,7 @@ def check(engine, cpu, options=()):
             assert golden.differences(wanted, hashes) == []
             return
         assert golden.differences(hashes, golden.run(daemon, cells[::4], alone=True)) == []
-    pytest.skip(f"{path.name} is of {recorded}, not {model}; to record: {RECORD}".format(engine, cpu))
+    pytest.skip(f"{path.name} is of {recorded}, not {model}; {RECORD.format(engine, cpu)} records")
 
 
 @pytest.mark.timeout(120)
