@@ -33,7 +33,6 @@ static const struct method several = {
                    SETS_LEFT | METHOD_INPUT(KNOWN) | METHOD_INPUT(BASE_DENSE)},
     .outputs = {{.name = "INFO", .kind = METHOD_INT32, .is_default = true},
                 {.name = "FACTOR", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_M}}},
-    .algorithm = METHOD_ALGORITHM_NONE,
     .n_max = 100,
 };
 
