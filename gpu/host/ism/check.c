@@ -90,7 +90,7 @@ static bool cancels(const struct R(host_check) * check, long double weight, stru
                                                  : TERMS_RATIO;
     const double terms_max = ratio * share;
     if (!a.finite) /* perhaps on the way: the sums of FP32 are then of doubles */
-        return sizeof(REAL) < sizeof(double);
+        return REAL_BITS == 32;
     return !(weight <= terms_max * value_of(a));
 }
 

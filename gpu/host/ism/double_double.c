@@ -35,7 +35,7 @@ enum shape {
 HOST_INLINE void add_product(double high, double low, double number, double rest, bool with_rest,
                              double *sum, double *error)
 {
-    if (sizeof(REAL) < sizeof(double)) {
+    if (REAL_BITS == 32) {
         *sum += (high + low) * (with_rest ? number + rest : number);
         return;
     }
@@ -170,5 +170,5 @@ void R(host__ism_dd_diagonal)(const struct R(host_ism_dd) * dd)
 double R(host__ism_dd_error)(int64_t terms)
 {
     const double plain = (double)terms * DBL_EPSILON / 2;
-    return sizeof(REAL) < sizeof(double) ? 32 * DBL_EPSILON + plain : plain * plain;
+    return REAL_BITS == 32 ? 32 * DBL_EPSILON + plain : plain * plain;
 }

@@ -387,9 +387,9 @@ static bool is_last(const struct R(host_iter) * iter, const struct state *state,
         return false;
     if (pow(state->residual, order) <= goal)
         return true;
+    const int pairs = order / 2;
     return pow(state->frobenius, order) <= goal &&
-           pow(measure_terms(iter, iter->r, iter->r), order / 2) *
-                   pow(state->residual, order % 2) <=
+           pow(measure_terms(iter, iter->r, iter->r), pairs) * pow(state->residual, order % 2) <=
                goal;
 }
 

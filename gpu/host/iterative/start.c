@@ -142,6 +142,6 @@ bool R(host__iter_start)(const struct R(host_iter) * iter, enum method_algorithm
                          const struct host_identity *identity)
 {
     if (algorithm == METHOD_ALGORITHM_LOW_PRECISION_START)
-        return REAL_PRECISION == PRECISION_FP64 && start_low_precision(iter, identity);
+        return REAL_BITS != 32 && start_low_precision(iter, identity);
     return start(iter, algorithm, identity);
 }

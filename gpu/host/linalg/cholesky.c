@@ -130,7 +130,7 @@ static void load_tile(const struct candidate *candidate, int64_t row, int64_t co
 {
     int64_t n = candidate->n, row_end = min_i64(row + TILE, n),
             column_end = min_i64(column + TILE, n);
-    REAL image[TILE][TILE + 1], scale = candidate->scale;
+    REAL image[TILE][TILE + 1] = {{0}}, scale = candidate->scale;
     if (candidate->slack > 0)
         reflect(candidate, row, column, image);
     for (int64_t i = row; i < row_end; i++) {

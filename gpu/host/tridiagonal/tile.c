@@ -114,6 +114,7 @@ HOST_INLINE double min_magnitude(const double *factors, int64_t count)
 {
     int64_t min = INT64_MAX;
     for (int64_t j = 0; j < count; j++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): find_factors has set them. */
         int64_t bits = (int64_t)(((tri_bits(factors[j]) & INT64_MAX) - 1) & INT64_MAX);
         min = bits < min ? bits : min;
     }

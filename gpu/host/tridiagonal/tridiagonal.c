@@ -483,7 +483,7 @@ static void load(struct work *work, const struct host_matrix *matrix, double *ba
     int64_t n = matrix->n;
     const double *wide[3];
     for (int k = 0; k < 3; k++) {
-        bool copied = sizeof(REAL) != sizeof(double);
+        bool copied = REAL_BITS == 32;
         if (copied)
             widen(band[k], matrix->inputs[k], k == 1 ? n : n - 1);
         wide[k] = copied ? band[k] : (const double *)matrix->inputs[k];
