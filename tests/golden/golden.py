@@ -40,7 +40,7 @@ CPUS = {"Nehalem": {"sse4_2"}, "Haswell": {"avx2", "fma"},
 CPU_BESIDE_CUDA = "Haswell"
 # The emulator takes its time: a small column of each row, but none of these, which take it longest.
 SIMT_SLOW = re.compile("iterative f.. (stack|bad scheme)|(iterative|ism) .*, n = 33-40$")
-SIMT_SHORT = 5  # the short form has each fifth hash
+SIMT_SHORT = 11  # the short form has one hash of so many
 LIBRARIES = re.compile(r"/(lib(?:openblas|blas|lapack|cublas)[^/]*\.so[^/]*)$")
 Model = collections.namedtuple("Model", "engine device cpu libraries")
 
