@@ -194,12 +194,12 @@ def base_of(draw, kind, n, count):
 
 
 def changed(kind, ranks_of, count=3):
-    """A0 + X Y^T for each rank."""
+    """A0 + X Y^T for each rank; of the largest order one, for a request has 256 MiB at most."""
     def make(draw, n):
-        requests = []
+        requests, k = [], 1 if n > 2000 else count
         for m in ranks_of(n):
-            x, y = draw.uniform(count, n, m), draw.uniform(count, n, m)
-            requests.append({"X": x, "Y": y, **base_of(draw, kind, n, count)})
+            x, y = draw.uniform(k, n, m), draw.uniform(k, n, m)
+            requests.append({"X": x, "Y": y, **base_of(draw, kind, n, k)})
         return requests
 
     return make

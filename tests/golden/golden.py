@@ -38,10 +38,9 @@ CPUS = {"Nehalem": {"sse4_2"}, "Haswell": {"avx2", "fma"},
         "SkylakeX": {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}}
 # What the host engine answers for a CUDA engine shall not depend on the machine.
 CPU_BESIDE_CUDA = "Haswell"
-# The emulator takes its time: it runs small orders, and beyond 32 few rows of these methods.
-SIMT_LAST = "33-40"
-SIMT_SLOW = re.compile("iterative|ism")
-SIMT_SLOW_LAST = re.compile("iterative f.. (warm|good)$|ism f.. (A0_INVERSE few|A0=none hostile)")
+# The emulator takes its time: a small column of each row, but none of these, which take it longest.
+SIMT_SLOW = re.compile("iterative f.. (stack|bad scheme)|(iterative|ism) .*, n = 33-40$")
+SIMT_SHORT = 11  # the short form has one hash of so many
 LIBRARIES = re.compile(r"/(lib(?:openblas|blas|lapack|cublas)[^/]*\.so[^/]*)$")
 Model = collections.namedtuple("Model", "engine device cpu libraries")
 
@@ -199,12 +198,14 @@ def cost(cell):
 def cells_of(engine, short, pattern=""):
     corpus = use_build(None)[0]
     rows = corpus.rows()
-    chosen = corpus.short(rows) if short else {row.key: set(row.columns) for row in rows}
+    few = short or engine == "simt"
+    chosen = corpus.short(rows) if few else {row.key: set(row.columns) for row in rows}
     cells = [(row, column) for row in rows for column in row.columns
              if column in chosen[row.key] and re.search(pattern, row.key)]
     if engine == "simt":
-        return [(row, column) for row, column in cells if column in corpus.SMALL and (
-            column != SIMT_LAST or not SIMT_SLOW.match(row.key) or SIMT_SLOW_LAST.match(row.key))]
+        cells = [(row, column) for row, column in cells if column in corpus.SMALL
+                 and not SIMT_SLOW.match(f"{row.key}, n = {column}")]
+        return cells[:: SIMT_SHORT if short else 1]
     return [cell for cell in cells if engine == "cuda" or cell[1] in corpus.ON_CPU]
 
 
