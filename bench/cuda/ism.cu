@@ -260,7 +260,7 @@ int check_all()
             failed += !check_one<float>(DIAGONAL, 1500, m, 1, variant, false);
             failed += !check_one<double>(DIAGONAL, 1500, m, 1, variant, false);
         }
-    for (int64_t m : {1300, 1536}) { /* blocks that meet ahead */
+    for (int64_t m : {1300, 1536}) { /* several groups that are blocks */
         failed += !check_one<float>(DIAGONAL, 1536, m, 1, 2, false);
         failed += !check_one<double>(DIAGONAL, 1536, m, 1, 2, false);
     }
