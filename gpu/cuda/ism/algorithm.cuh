@@ -8,9 +8,7 @@
  *      K_s = Y_s^T A0^-1 - Q^T K_earlier,        Q = (G R)^T_earlier Y_s,
  *      R^T = (I + W Y_s)^-1, (G R)^T_s = R^T W,  and Z = A0^-1 - (G R) K.
  *
- * What is earlier than a group is met by the whole group at once, the rest by the block. Where a
- * group is a block, the next one meets what is earlier than this one while this one's R is
- * computed: that keeps few of a device's multiprocessors busy most of the time.
+ * What is earlier than a group is met by the whole group at once, the rest by the block.
  */
 #ifndef GPU_CUDA_ISM_ALGORITHM_CUH
 #define GPU_CUDA_ISM_ALGORITHM_CUH
@@ -151,28 +149,16 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
     }
 
-    /* C = Y_s^T G of the block whose G^T is in W from line `at` on. */
-    void form_block(int64_t first, int64_t count, int64_t at)
+    /* R^T of the block whose G^T is in W from line `at` on, and (G R)^T from line `to` on. */
+    void take_block(int64_t first, int64_t count, int64_t at, int64_t to)
     {
         note(CUDA_ISM_INVERT);
         multiply(count, count, call.n, false, false, 1, {CUDA__ISM_W, at, 0},
                  {CUDA__ISM_Y, 0, first}, 0, {CUDA__ISM_C, 0, 0});
-    }
-
-    /* (G R)^T of a block, from line `to` on: C is R^T, G^T is in array `w` from line `at` on. */
-    void couple(int64_t count, int w, int64_t at, int64_t to)
-    {
-        note(CUDA_ISM_COUPLE);
-        multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {w, at, 0}, 0,
-                 {CUDA__ISM_GR, to, 0});
-    }
-
-    /* R^T of the block whose G^T is in W from line `at` on, and (G R)^T from line `to` on. */
-    void take_block(int64_t first, int64_t count, int64_t at, int64_t to)
-    {
-        form_block(first, count, at);
         invert_block(count);
-        couple(count, CUDA__ISM_W, at, to);
+        note(CUDA_ISM_COUPLE);
+        multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {CUDA__ISM_W, at, 0},
+                 0, {CUDA__ISM_GR, to, 0});
     }
 
     bool wants(int output) const
@@ -227,86 +213,21 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
                  cuda__ism_shape{CUDA__ISM_C, call.m, call.m, call.lds}, true);
     }
 
-    /* A group's columns meet those of all groups but the one before it, */
-    void meet_groups(int64_t first, int64_t count)
-    {
-        meet_earlier(0, first - call.plan.group, first, first, count);
-    }
-
-    /* and of that one. */
-    void meet_group(int64_t first, int64_t count)
-    {
-        if (first > 0)
-            meet_earlier(first - call.plan.group, first, first, first, count);
-    }
-
-    /* The group of `count` columns from `first` on. */
+    /* The group of `count` columns from `first` on. Where a group is a block, the last one before
+     * it is met by products of its own: that order of the sums decides an answer's bits. */
     void take_group(int64_t first, int64_t count)
     {
-        int64_t end = first + count, block = call.plan.block;
+        const int64_t end = first + count, block = call.plan.block, group = call.plan.group;
+        const int64_t last = block == group && first > 0 ? first - group : 0;
         begin_block(first, count, false);
-        if (block == call.plan.group) { /* as ahead, with the same bits */
-            meet_groups(first, count);
-            meet_group(first, count);
-        } else {
-            meet_earlier(0, first, first, first, count);
-        }
+        meet_earlier(0, last, first, first, count);
+        meet_earlier(last, first, first, first, count);
         for (int64_t at = first; at < end; at += block) {
             int64_t columns = end - at < block ? end - at : block;
             meet_earlier(first, at, first, at, columns);
             take_block(at, columns, at - first, at);
             keep_factors(first, at, columns);
         }
-    }
-
-    /* W is where the other group's was, and the other way round. */
-    void swap_groups()
-    {
-        int64_t other = call.at[CUDA__ISM_W_OTHER];
-        call.at[CUDA__ISM_W_OTHER] = call.at[CUDA__ISM_W];
-        call.at[CUDA__ISM_W] = other;
-    }
-
-    /* A group that is a block, and has met all that is earlier; in the end the `next` columns
-     * behind it have, too. */
-    void take_group_ahead(int64_t first, int64_t count, int64_t next)
-    {
-        const int64_t end = first + count;
-        form_block(first, count, 0);
-        fork();
-        beside([count](cuda__ism_journey &other) {
-            other.overlaps = false; /* what waits takes room that this stream's products have */
-            other.invert_block(count);
-        });
-        swap_groups();
-        if (next > 0) {
-            begin_block(end, next, false);
-            meet_groups(end, next);
-        }
-        join();
-        couple(count, CUDA__ISM_W_OTHER, 0, first);
-        if (next > 0)
-            meet_group(end, next);
-    }
-
-    void by_groups()
-    {
-        const int64_t m = call.m, group = call.plan.group;
-        for (int64_t first = 0; first < m; first += group)
-            take_group(first, m - first < group ? m - first : group);
-    }
-
-    void by_groups_ahead()
-    {
-        const int64_t m = call.m, group = call.plan.group;
-        const int64_t own = call.at[CUDA__ISM_W], other = call.at[CUDA__ISM_W_OTHER];
-        begin_block(0, group, false);
-        for (int64_t first = 0; first < m; first += group) {
-            const int64_t left = m - first, next = left - group;
-            take_group_ahead(first, left < group ? left : group, next < group ? next : group);
-        }
-        call.at[CUDA__ISM_W] = own;
-        call.at[CUDA__ISM_W_OTHER] = other;
     }
 
     dim3 last_blocks(int64_t strip) const
@@ -377,12 +298,10 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
 
     void by_blocks()
     {
-        int64_t m = call.m;
+        const int64_t m = call.m, group = call.plan.group;
         start_factors();
-        if (call.plan.ahead)
-            by_groups_ahead();
-        else
-            by_groups();
+        for (int64_t first = 0; first < m; first += group)
+            take_group(first, m - first < group ? m - first : group);
         measure_beside();
         if (call.plan.last)
             assemble_last();
@@ -429,25 +348,19 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         check(cudaEventRecord(cuda_products_side(products)->forked, stream));
     }
 
-    /* Puts work(other) into the other stream, behind the fork. It may not have products by cuBLAS,
-     * nor such as are cut, where this stream has. */
-    template <typename Work> void beside(Work work)
-    {
-        const struct cuda_side *side = cuda_products_side(products);
-        cuda__ism_journey other = *this;
-        other.stream = side->stream;
-        other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
-        work(other);
-        other.check(cudaEventRecord(side->joined, side->stream));
-        status = other.status;
-    }
-
     /* |A|, of A0 that is diagonal, needs what is given alone: in another stream, since the fork. It
      * is put behind the short kernels of the work, which would wait for the host else. */
     void measure_beside()
     {
-        if (call.plan.beside)
-            beside([](cuda__ism_journey &other) { other.measure_diagonal(); });
+        if (!call.plan.beside)
+            return;
+        const struct cuda_side *side = cuda_products_side(products);
+        cuda__ism_journey other = *this;
+        other.stream = side->stream;
+        other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
+        other.measure_diagonal();
+        other.check(cudaEventRecord(side->joined, side->stream));
+        status = other.status;
     }
 
     /* Waits for it. */

@@ -78,7 +78,6 @@ enum cuda__ism_array {
     CUDA__ISM_GR,      /* (G R)^T, lines of n: m of them, or a block's */
     CUDA__ISM_K,       /* the same of K */
     CUDA__ISM_W,       /* G^T of a group or block */
-    CUDA__ISM_W_OTHER, /* of the group beside it, where the plan says `ahead`: in Z */
     CUDA__ISM_P,       /* K X and (G R)^T Y of a group, a line of ldg for each earlier column */
     CUDA__ISM_Q,
     CUDA__ISM_C,      /* a block, which becomes its inverse: R^T, lines of lds */
@@ -124,8 +123,6 @@ struct cuda__ism_plan {
     int64_t stream_rows, stream_parts, stream_ld; /* numbers from line to line */
     bool stream_by_strips;                        /* few parts: their strips are blocks' */
     int64_t block, group;                         /* columns; a group is a multiple of a block */
-    bool ahead;    /* what a group meets of all but the last is computed beside the inverse of the
-                    * block before it; a group is a block then */
     bool in_place; /* Z takes the place of A0^-1, which the trial reads where it was given */
     bool last;     /* the product makes the answer: rows of a block, blocks of a strip */
     int64_t last_rows, last_parts;

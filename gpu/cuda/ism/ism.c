@@ -153,9 +153,6 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
                      cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE);
     plan->beside =
         (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_MIN && m <= CUDA__ISM_BESIDE_MAX;
-    plan->ahead = plan->algorithm != METHOD_ALGORITHM_REDUCED_MEMORY &&
-                  plan->block == plan->group && m > plan->group && !plan->beside &&
-                  !wants_factors(call);
     plan->last = plan->algorithm != METHOD_ALGORITHM_REDUCED_MEMORY && m > 0 &&
                  m <= CUDA__ISM_LAST_MAX &&
                  n > (updates(call) ? CUDA__ISM_NORM_ORDER : CUDA__ISM_PROBES);
@@ -251,9 +248,6 @@ static void take_variant(struct cuda__ism_call *work, enum precision precision)
         work->at[CUDA__ISM_Z] = work->at[CUDA__ISM_B];
     else
         take(work, CUDA__ISM_Z, work->plan.last ? 0 : n, ld);
-    /* Nothing is in Z yet while groups are taken; ahead, m > 256 and a group has n columns at most.
-     */
-    work->at[CUDA__ISM_W_OTHER] = work->at[CUDA__ISM_Z];
     take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
     if (work->plan.beside)
         take_doubles(work, CUDA__ISM_BESIDE, 1, cuda__ism_norm_room_of(n, work->m).left, precision);

@@ -15,7 +15,7 @@
  * sequences of products (gemm/gemm.h) with the inverses of small blocks between them. Of up to 64
  * columns the last product writes the answer and tries it on the way (last.cuh; in FP32
  * last_narrow.cuh). |A| of large orders is found out in another stream meanwhile
- * (norm.cuh), and so are the inverses of large blocks (algorithm.cuh).
+ * (norm.cuh).
  *
  * Blocks have CUDA_ISM_BLOCK_MAX columns at most and are inverted in place (turn.cuh). Smaller
  * ones form groups, which meet all earlier groups together, in products of some hundred columns. A
@@ -51,8 +51,7 @@ extern "C" {
 cudaError_t cuda_ism(const struct cuda_call *call, cudaStream_t stream);
 
 /* Steps of the algorithm by blocks, which come in this order for each block of columns, but for the
- * first one and the last two. Where blocks meet ahead, BEGIN and MEET of the next one come between
- * INVERT and COUPLE, and take the time of R, which is computed meanwhile. */
+ * first one and the last two. */
 enum cuda_ism_step {
     CUDA_ISM_BRING,    /* the inputs to the workspace */
     CUDA_ISM_BEGIN,    /* X^T A0^-T and Y^T A0^-1 of a group or block */

@@ -1,9 +1,7 @@
-/* gpu/cuda/ism/middle_launch.cuh: the launches of middle.cuh. */
-#ifndef GPU_CUDA_ISM_MIDDLE_LAUNCH_CUH
-#define GPU_CUDA_ISM_MIDDLE_LAUNCH_CUH
-
-#include "gpu/cuda/ism/middle.cuh"
+/* gpu/cuda/ism/middle_launch.cu: updates of middle orders of `ism` in one precision: middle.cuh. */
+#include "gpu/cuda/base/by_precision.cuh"
 #include "gpu/cuda/base/launch.cuh"
+#include "gpu/cuda/ism/middle.cuh"
 
 template <typename S, int Tiles, int Threads, int Blocks>
 static __global__ void __launch_bounds__(Threads, Blocks)
@@ -46,22 +44,20 @@ static cudaError_t cuda__ism_launch_middle(const cuda__ism_call &call,
 }
 
 /* For what cuda__ism_middle_holds. */
-template <typename S>
-static cudaError_t cuda__ism_middle(const cuda__ism_call &call, cudaStream_t stream)
+cudaError_t R(cuda__ism_middle)(const struct cuda__ism_call *work, cudaStream_t stream)
 {
-    const cuda__ism_middle_room room = cuda__ism_middle_room_of(call.n, call.m, (int)sizeof(S));
+    const cuda__ism_middle_room room =
+        cuda__ism_middle_room_of(work->n, work->m, (int)sizeof(REAL));
     switch (room.wide / CUDA__ISM_MIDDLE_TILE) {
     case 1:
-        return cuda__ism_launch_middle<S, 1>(call, room, stream);
+        return cuda__ism_launch_middle<REAL, 1>(*work, room, stream);
     case 2:
-        return cuda__ism_launch_middle<S, 2>(call, room, stream);
+        return cuda__ism_launch_middle<REAL, 2>(*work, room, stream);
     case 3:
-        return cuda__ism_launch_middle<S, 3>(call, room, stream);
+        return cuda__ism_launch_middle<REAL, 3>(*work, room, stream);
     case 4:
-        return cuda__ism_launch_middle<S, 4>(call, room, stream);
+        return cuda__ism_launch_middle<REAL, 4>(*work, room, stream);
     default:
         return cudaErrorInvalidValue;
     }
 }
-
-#endif
