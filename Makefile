@@ -10,7 +10,7 @@ GEN := build/gen
 PREFIX ?= /usr/local
 # All processors, unless -j says otherwise.
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
-ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(JOBS)
 endif
 FUZZ_SECONDS ?= 60

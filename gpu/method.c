@@ -26,7 +26,7 @@ _Static_assert(sizeof registry / sizeof registry[0] <= ENGINE_METHODS_MAX, "rais
 
 static const char *const algorithm_names[METHOD_ALGORITHM_COUNT] = {
     [METHOD_ALGORITHM_NONE] = "none",
-#define ALGORITHM(id, name) [METHOD_ALGORITHM_##id] = name,
+#define ALGORITHM(id, name) [METHOD_ALGORITHM_##id] = (name),
 #include "method_algorithms.inc"
 #undef ALGORITHM
 };

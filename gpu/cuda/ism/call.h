@@ -73,12 +73,12 @@ enum cuda__ism_array {
     CUDA__ISM_E,
     CUDA__ISM_X, /* n x m, rows ldm apart */
     CUDA__ISM_Y,
-    CUDA__ISM_B,       /* n x n, A0^-1, until Z takes its place */
-    CUDA__ISM_A0,      /* n x n */
-    CUDA__ISM_GR,      /* (G R)^T, lines of n: m of them, or a block's */
-    CUDA__ISM_K,       /* the same of K */
-    CUDA__ISM_W,       /* G^T of a group or block */
-    CUDA__ISM_P,       /* K X and (G R)^T Y of a group, a line of ldg for each earlier column */
+    CUDA__ISM_B,  /* n x n, A0^-1, until Z takes its place */
+    CUDA__ISM_A0, /* n x n */
+    CUDA__ISM_GR, /* (G R)^T, lines of n: m of them, or a block's */
+    CUDA__ISM_K,  /* the same of K */
+    CUDA__ISM_W,  /* G^T of a group or block */
+    CUDA__ISM_P,  /* K X and (G R)^T Y of a group, a line of ldg for each earlier column */
     CUDA__ISM_Q,
     CUDA__ISM_C,      /* a block, which becomes its inverse: R^T, lines of lds */
     CUDA__ISM_TURNED, /* of a turn of a block: see turn.cuh */
