@@ -64,7 +64,7 @@ struct metric_buckets {
     X(DEVICE_MATRICES, "invertd_device_matrices_total", COUNTER, 1, "device", NONE,                \
       "Matrices in them.")                                                                         \
     X(DEVICE_STOPPED, "invertd_device_batches_stopped_total", COUNTER, 1, "device", NONE,          \
-      "Batches left before their end, for nobody waited for them any more, by device.")            \
+      "Batches left before their end, for no one waited for them any more, by device.")            \
     X(DEVICE_SPARES, "invertd_device_spares", GAUGE, 1, "device", NONE,                            \
       "Spare engines of the device that are up.")                                                  \
     X(ENGINE_TAKEOVERS, "invertd_engine_takeovers_total", COUNTER, 1, "device", NONE,              \

@@ -157,7 +157,7 @@ template <typename real> bool read_exact(const scanned &number, real &value)
 }
 
 /* The absolute value of any number. from_chars says out of range for what overflows and for what
- * underflows to zero; the magnitude tells the two apart. */
+ * underflows to zero; the magnitude says the two apart. */
 template <typename real>
 number_status read_any(const char *digits, const scanned &number, real &value)
 {

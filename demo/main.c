@@ -431,7 +431,7 @@ static void print_legend(void)
            "      way         how the matrices were inverted (METHOD); mixed: in several ways\n"
            "      INFO!=0     matrices without a good inverse; 0 is right\n"
            "      RCOND       the smallest reciprocal condition number; near 0: nearly singular\n"
-           "      ratio       the largest residual of the formula beside it, in the 1-norm; the\n"
+           "      ratio       the largest residual of the formula next to it, in the 1-norm; the\n"
            "                  promise is %g at most\n"
            "      round trip  the whole request over HTTP\n",
            DEMO_RATIO_MAX);

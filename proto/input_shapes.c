@@ -58,8 +58,8 @@ static uint32_t sole_name(const struct method *method, uint32_t present)
 }
 
 /* An input that stands alone comes with others, which may lack some that go with them. */
-static void put_beside(struct text *words, const struct method *method, uint32_t sole,
-                       uint32_t others)
+static void put_overlapped(struct text *words, const struct method *method, uint32_t sole,
+                           uint32_t others)
 {
     uint32_t missing = missing_names(method, others);
     put_names(words, method, sole);
@@ -83,7 +83,7 @@ static void put_wrong(struct text *words, const struct method *method, uint32_t 
     if (present == 0) {
         text_puts(words, "no input is given;");
     } else if (missing == 0 && sole != 0) {
-        put_beside(words, method, sole, present & ~sole);
+        put_overlapped(words, method, sole, present & ~sole);
     } else if (missing == 0) {
         text_puts(words, "the inputs are ");
         put_names(words, method, present);
@@ -91,7 +91,7 @@ static void put_wrong(struct text *words, const struct method *method, uint32_t 
     } else {
         text_puts(words, is_one ? "input " : "inputs ");
         put_names(words, method, missing);
-        text_puts(words, is_one ? " is missing beside " : " are missing beside ");
+        text_puts(words, is_one ? " is missing next to " : " are missing next to ");
         put_names(words, method, present);
         text_puts(words, ";");
     }
@@ -196,7 +196,7 @@ enum error proto__choose_shape(struct proto_request *request, uint32_t present, 
         before = shape;
     }
     return failure_set(failure, ERROR_BAD_SHAPE,
-                       "%s has shape %s: beside these inputs it must be %s, for n = %lld%s%s",
+                       "%s has shape %s: next to these inputs it must be %s, for n = %lld%s%s",
                        proto__called(&method->inputs[place], input),
                        proto__shape_words(input->rank, input->shape).text, wanted,
                        (long long)request->n, n_from, others);

@@ -294,7 +294,7 @@ static enum error refuse_input(const struct proto_request *request, int place,
                                struct failure *failure)
 {
     const struct method *method = request->method;
-    const char *where = request->format == PROTO_FORMAT_JSON ? "beside \"options\""
+    const char *where = request->format == PROTO_FORMAT_JSON ? "next to \"options\""
                         : request->format == PROTO_FORMAT_V2 ? "in \"inputs\""
                                                              : "in an .npz with the others";
     return failure_set(failure, ERROR_BAD_OPTION,
@@ -311,17 +311,17 @@ static enum error unknown(const struct proto_request *request, enum proto__scope
         return refuse_input(request, place, failure);
     if (scope == PROTO_SCOPE_V1 && strcmp(name, "method") == 0)
         return failure_set(failure, ERROR_BAD_OPTION,
-                           "\"method\" stands beside \"options\", not in them");
+                           "\"method\" stands next to \"options\", not in them");
     if (scope == PROTO_SCOPE_V1 && strcmp(name, "precision") == 0)
         return failure_set(failure, ERROR_BAD_OPTION,
-                           "precision goes into the JSON body, beside \"options\"; NPY and NPZ "
+                           "precision goes into the JSON body, next to \"options\"; NPY and NPZ "
                            "arrays carry their own");
     if (scope == PROTO_SCOPE_V2 && strcmp(name, "on_singular") == 0)
         return failure_set(failure, ERROR_BAD_OPTION,
-                           "/v2 always answers NaN and tells by INFO: leave on_singular out");
+                           "/v2 always answers NaN and says by INFO: leave on_singular out");
     if (scope == PROTO_SCOPE_V2 && strcmp(name, "outputs") == 0)
         return failure_set(failure, ERROR_BAD_OPTION,
-                           "outputs go into the request's \"outputs\", beside \"inputs\": "
+                           "outputs go into the request's \"outputs\", next to \"inputs\": "
                            "{\"outputs\": [{\"name\": \"%s\"}], ...}",
                            method->outputs[0].name);
     char known[200] = "";

@@ -223,7 +223,7 @@ static const struct option_row rows[] = {
      .min = 1000,
      .max = S(60),
      .placeholder = "DURATION",
-     .help = "Requests predicted to take longer run in slices beside the others."},
+     .help = "Requests predicted to take longer run in slices next to the others."},
     {.flag = "in-flight",
      .kind = OPTION_INT,
      .offset = FIELD(in_flight),
@@ -246,12 +246,12 @@ static const struct option_row rows[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(engine_path),
      .placeholder = "FILE",
-     .help = "The host engine's program, if not beside this one."},
+     .help = "The host engine's program, if not next to this one."},
     {.flag = "engine-cuda-path",
      .kind = OPTION_TEXT,
      .offset = FIELD(engine_cuda_path),
      .placeholder = "FILE",
-     .help = "The CUDA engine's program, if not beside this one."},
+     .help = "The CUDA engine's program, if not next to this one."},
     {.flag = "engine-scratch-max",
      .kind = OPTION_BYTES,
      .offset = FIELD(engine_scratch_max_bytes),
@@ -259,7 +259,7 @@ static const struct option_row rows[] = {
      .min = 0,
      .max = 64 * TIB,
      .placeholder = "BYTES",
-     .help = "Working memory of the host engine, beside the arena, at least 1MiB; a matrix that "
+     .help = "Working memory of the host engine, next to the arena, at least 1MiB; a matrix that "
              "needs more is answered 413; 0: half of what the machine has free at the start."},
     {.flag = "device-memory-max",
      .kind = OPTION_BYTES,
@@ -278,11 +278,12 @@ static const struct option_row rows[] = {
      .min = 0,
      .max = SUPERVISOR_SPARES_MAX,
      .placeholder = "COUNT",
-     .help = "CUDA engines kept up on each device beside its own, which hold 1 GiB of the device's "
-             "memory and 0.2 GiB of the host's each (H200). One takes over at once when that ends; "
-             "the others then run what "
-             "may have killed it, a request at a time. Those that lack are started then, which "
-             "takes seconds."},
+     .help =
+         "CUDA engines kept up on each device next to its own, which hold 1 GiB of the device's "
+         "memory and 0.2 GiB of the host's each (H200). One takes over at once when that ends; "
+         "the others then run what "
+         "may have killed it, a request at a time. Those that lack are started then, which "
+         "takes seconds."},
     {.flag = "engine-heartbeat",
      .kind = OPTION_DURATION,
      .offset = FIELD(engine_heartbeat_ns),

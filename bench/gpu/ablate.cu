@@ -89,7 +89,8 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
 static struct cuda__ism_call planned(const struct cuda__ism_call *work)
 {
     struct cuda__ism_call other = *work;
-    other.plan.beside = work->plan.beside && !leaves_out(WITHOUT_ISM_BESIDE, work->plan.beside);
+    other.plan.adjacent =
+        work->plan.adjacent && !leaves_out(WITHOUT_ISM_OVERLAPPED, work->plan.adjacent);
     return other;
 }
 

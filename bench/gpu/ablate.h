@@ -8,10 +8,10 @@
 enum ablation {
     WITHOUT_NOTHING,
     WITHOUT_SPLIT_PRODUCTS, /* cuda_product_scratch: FP32 products in TF32 and BF16 parts */
-    WITHOUT_OVERLAP,    /* cuda__overlaps: kernels that are put on the device while others end */
-    WITHOUT_ISM_BESIDE, /* cuda__ism_plan.beside: |A| by norm.cuh in another stream */
-    WITHOUT_ISM_FEW_12, /* few.cuh for n = 12: by the kernel that was last launched
-                         * for n = 16, with as many matrices and columns */
+    WITHOUT_OVERLAP, /* cuda__overlaps: kernels that are put on the device while others end */
+    WITHOUT_ISM_OVERLAPPED, /* cuda__ism_plan.next to: |A| by norm.cuh in another stream */
+    WITHOUT_ISM_FEW_12,     /* few.cuh for n = 12: by the kernel that was last launched
+                             * for n = 16, with as many matrices and columns */
     ABLATIONS
 };
 

@@ -3,7 +3,7 @@
  *
  * 2 GB of random FP64 matrices, each an item of its own. In random order, once all in one launch,
  * once 1,024 items a launch on several streams, for the items are few that wait together; then in
- * the order of their addresses. Beside them copies in and out at the same time. A figure is the
+ * the order of their addresses. Next to them copies in and out at the same time. A figure is the
  * better of two rounds after one that is not counted, by the host's clock.
  */
 #include "bench/gpu/calls.h"

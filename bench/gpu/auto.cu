@@ -281,7 +281,7 @@ enum symmetric {
     ROUNDED,  /* as GRAM, but that entries differ from their images in the last bit */
     SINGULAR, /* B B^T of a B with two rows that are equal */
     ZEROS,    /* as WELL, with zeros next to the corner */
-    EVEN,     /* off the diagonal small numbers of one size, which leave no mark one by one */
+    EVEN,     /* off the diagonal small numbers of one size, which does not changee by one */
     SYMMETRIC
 };
 

@@ -613,7 +613,7 @@ void ablate(const settings &wish, recorder &to)
 {
     for (int64_t n : wish.orders({768, 1024, 1536, 2048, 3072, 4096, 8192})) {
         for (int64_t m : {(int64_t)16, (int64_t)64, (int64_t)256, n / 8, n / 2}) {
-            ablate_one(WITHOUT_ISM_BESIDE, "without beside", DIAGONAL, n, m, to);
+            ablate_one(WITHOUT_ISM_OVERLAPPED, "without overlap", DIAGONAL, n, m, to);
             ablate_one(WITHOUT_OVERLAP, "without overlapped launches", DIAGONAL, n, m, to);
         }
     }

@@ -7,7 +7,7 @@
  * written.
  *
  * Time: random matrices, as many as fill 2 GiB (512 MiB where it must be quick), up to n = 1024;
- * and one. Beside them cuBLAS's batched and cuSOLVER's single routines. Needs up to 20 GB.
+ * and one. Next to them cuBLAS's batched and cuSOLVER's single routines. Needs up to 20 GB.
  *
  * Ways: one matrix, or a batch, by clusters of several widths and sizes (tuning/DEVICE), with the
  * residual of the answer.
@@ -339,7 +339,7 @@ void ablate_split(int64_t n, recorder &to)
     double without = clock_seconds([&](int) { plain.run(); }, 2);
     if (scope.applied())
         to.add(shape_of(n, 1), PRECISION_FP32, "inverse", with * 1e6, "us",
-               {{"without split products", without * 1e6}});
+               {{"without split-precision products", without * 1e6}});
 }
 
 void ablate(const settings &wish, recorder &to)

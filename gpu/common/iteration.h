@@ -31,12 +31,12 @@
  * two or three terms that are not 0, its rounding may be that of its terms, or none at all. */
 #define ITERATION_ROUNDING(n, eps, size) ((double)(n) * (eps) * ((size) + 1))
 
-/* Measured in twice the precision of FP64, R may be off by so much, and less cannot be seen;
+/* Measured in double-double of FP64, R may be off by so much, and less cannot be seen;
  * terms: the 1-norm of |V| |A|, entry by entry, or size, |A| |V|, which is no less. Each product
  * and each sum leaves 2^-53 terms at most, and the sum of those that are left is rounded n times.
  * It counts where A is singular to that precision alone; and for a tolerance as near as that, for
- * products can be made that cancel to the last bit, but for what is lost beside them. Elsewhere it
- * is nothing beside the rounding of V. */
+ * products can be made that cancel to the last bit, but for what is lost next to them. Elsewhere it
+ * is nothing next to the rounding of V. */
 #define ITERATION_UNSEEN(n, terms) ((double)(n) * ((double)(n) + 2) * 0x1p-104 * (terms))
 #define ITERATION_MAY_BE_UNSEEN(size) ((size)*0x1p-52 >= 1)
 
@@ -44,8 +44,8 @@
 #define ITERATION_SUMMED(n, eps) (1 + ((double)(n) + 1) * (eps))
 
 /* So a tolerance that is not that far from the measured |R| is judged anew. Up to WHOLE_FIRST with
- * all of R in twice the precision. Beyond, by what rounding has done to R: z (R - (I - V A)) in
- * twice the precision for vectors z of signs without a pattern, at n^2 operations each. The mean of
+ * all of R in double-double. Beyond, by what rounding has done to R: z (R - (I - V A)) in
+ * double-double for vectors z of signs without a pattern, at n^2 operations each. The mean of
  * their squares is that of a column's sum of squares; by Cauchy and Schwarz the root of n times as
  * much bounds the 1-norm. The margin is for chance: an error in one place of a column is never
  * missed, one in two places with a chance of 2^-16, and one that is spread comes out below half
@@ -77,8 +77,8 @@
                    : 0.0)
 #define ITERATION_LOSES_TOO_MUCH(lost, tolerance) ((tolerance) > 0 && (lost) >= (tolerance))
 
-/* Up to this order R is always computed in twice the precision: it costs no more there. */
-#define ITERATION_TWICE_ORDER_MAX 8
+/* Up to this order R is always computed in double-double: it costs no more there. */
+#define ITERATION_DD_ORDER_MAX 8
 
 /* A step is the last one where its order p alone brings the residual to the goal: |R^p| <= |R|^p.
  * Its V is the answer, with INFO 0, measured or not: so the product that measures is made for
@@ -91,7 +91,7 @@
 
 /* A residual in the history: infinite where terms of it have overflowed, whatever their sum has
  * become. A NaN stands behind the last. */
-#define ITERATION_TOLD(residual) (isnan(residual) ? HUGE_VAL : (residual))
+#define ITERATION_REPORTED(residual) (isnan(residual) ? HUGE_VAL : (residual))
 
 /* ---- The choice of start and scheme ---- */
 

@@ -58,7 +58,7 @@ const struct method method_iterative = {
          [METHOD_ITERATIVE_RESIDUAL] =
              {.name = "RESIDUAL",
               .help = "the 1-norm of I - X A, measured; where its rounding could hide that a "
-                      "tolerance is not reached, in twice the precision",
+                      "tolerance is not reached, in double-double",
               .optional = true},
          [METHOD_ITERATIVE_HISTORY] =
              {.name = "RESIDUAL_HISTORY",

@@ -58,7 +58,8 @@ static bool ask_for_help(const char *text, void *context)
 
 static const struct process_flag common[] = {
     {"log-format", true, parse_log_format, "json|text: how log lines look (json)"},
-    {"log-level", true, parse_log_level, "debug|info|warning|error: the least that is told (info)"},
+    {"log-level", true, parse_log_level,
+     "debug|info|warning|error: the least that is reported (info)"},
     {"help", false, ask_for_help, "this list"},
 };
 

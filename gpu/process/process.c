@@ -45,7 +45,7 @@ static void *map_descriptor(int fd, uint64_t bytes, const char *what)
     struct stat status;
     if (fstat(fd, &status) != 0 || (uint64_t)status.st_size < bytes) {
         log_line(LOG_ERROR,
-                 "a shared region is missing or too short; invertd starts engines, nobody else can",
+                 "a shared region is missing or too short; invertd starts engines, no one else can",
                  "region", LOG_STR, what, "bytes", LOG_I64, (int64_t)bytes, NULL);
         return NULL;
     }

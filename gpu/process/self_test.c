@@ -4,13 +4,13 @@
 #include <float.h>
 #include <math.h>
 
-double process_trial_get(enum precision precision, const void *data, int64_t index)
+double process_attempt_get(enum precision precision, const void *data, int64_t index)
 {
     return precision == PRECISION_FP32 ? ((const float *)data)[index]
                                        : ((const double *)data)[index];
 }
 
-void process_trial_fill(enum precision precision, void *data, int64_t count)
+void process_attempt_fill(enum precision precision, void *data, int64_t count)
 {
     uint32_t state = 12345;
     for (int64_t i = 0; i < count; i++) {
@@ -23,8 +23,8 @@ void process_trial_fill(enum precision precision, void *data, int64_t count)
     }
 }
 
-double process_trial_ratio(enum precision precision, int64_t n, const void *a, const void *x,
-                           int64_t k)
+double process_attempt_ratio(enum precision precision, int64_t n, const void *a, const void *x,
+                             int64_t k)
 {
     double norm_a = 0, norm_x = 0, worst = 0;
     double eps = precision == PRECISION_FP32 ? (double)FLT_EPSILON : DBL_EPSILON;
@@ -33,11 +33,11 @@ double process_trial_ratio(enum precision precision, int64_t n, const void *a, c
         for (int64_t i = 0; i < n; i++) {
             double entry = i == j ? -1 : 0;
             for (int64_t l = 0; l < n; l++)
-                entry += process_trial_get(precision, x, (k * n + i) * n + l) *
-                         process_trial_get(precision, a, (k * n + l) * n + j);
+                entry += process_attempt_get(precision, x, (k * n + i) * n + l) *
+                         process_attempt_get(precision, a, (k * n + l) * n + j);
             sum += fabs(entry);
-            column_a += fabs(process_trial_get(precision, a, (k * n + i) * n + j));
-            column_x += fabs(process_trial_get(precision, x, (k * n + i) * n + j));
+            column_a += fabs(process_attempt_get(precision, a, (k * n + i) * n + j));
+            column_x += fabs(process_attempt_get(precision, x, (k * n + i) * n + j));
         }
         norm_a = fmax(norm_a, column_a);
         norm_x = fmax(norm_x, column_x);

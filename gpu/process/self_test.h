@@ -9,15 +9,15 @@
 #include "base/datatype.h"
 
 /* Number `index` of the numbers at `data`. */
-double process_trial_get(enum precision precision, const void *data, int64_t index);
+double process_attempt_get(enum precision precision, const void *data, int64_t index);
 
 /* Fills `data` with `count` numbers, always the same ones: matrices without structure whose
  * condition grows gently with the order. */
-void process_trial_fill(enum precision precision, void *data, int64_t count);
+void process_attempt_fill(enum precision precision, void *data, int64_t count);
 
 /* |I - X A| / (n |A| |X| eps), 1-norms, of matrix k of the n x n ones at `a` and their inverses at
  * `x`, dense and row-major; NaN where a residual is. Sums in double, n^3 steps. */
-double process_trial_ratio(enum precision precision, int64_t n, const void *a, const void *x,
-                           int64_t k);
+double process_attempt_ratio(enum precision precision, int64_t n, const void *a, const void *x,
+                             int64_t k);
 
 #endif

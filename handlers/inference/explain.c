@@ -44,11 +44,11 @@ static const char *remedy_without_start(const struct proto_request *request, int
     if (max_steps < request->method->options[steps].initial)
         return " Raise max_iterations, which all starts share.";
     if (initial >= 0 && request->options[initial] != request->method->options[initial].initial)
-        return " Take initial=auto, or method=lu, which tells whether the matrix is singular.";
+        return " Take initial=auto, or method=lu, which says whether the matrix is singular.";
     if ((double)max_steps < request->method->options[steps].max)
-        return " The matrix may be singular: method=lu tells. If it is not, raise max_iterations, "
+        return " The matrix may be singular: method=lu says. If it is not, raise max_iterations, "
                "which all starts share.";
-    return " The matrix may be singular: method=lu tells.";
+    return " The matrix may be singular: method=lu says.";
 }
 
 /* By ITERATIONS and, where it was asked for, RESIDUAL: below 1/2 it is that of an inverse. Without
@@ -74,7 +74,7 @@ static void say_unconverged(const struct proto_request *request, const struct su
         remedy = tolerance > 0 && is_near ? " Raise max_iterations, or tolerance above RESIDUAL."
                  : (double)max_steps < request->method->options[limit].max
                      ? " Raise max_iterations."
-                     : " The matrix may be singular: method=lu tells.";
+                     : " The matrix may be singular: method=lu says.";
     } else if (is_near && tolerance == 0) {
         snprintf(said->reason, sizeof said->reason,
                  "%s: RESIDUAL came to %.4g, above what lu leaves", failed, residual);
@@ -89,7 +89,7 @@ static void say_unconverged(const struct proto_request *request, const struct su
                  "%s: it ended after %lld of at most %lld steps, above tolerance=%.2g", failed,
                  steps, max_steps, tolerance);
         remedy = " Where outputs=residual is below 0.5, rounding allows no less, and tolerance "
-                 "has to be above it; else method=lu tells whether the matrix is singular.";
+                 "has to be above it; else method=lu says whether the matrix is singular.";
     } else {
         snprintf(said->reason, sizeof said->reason,
                  "%s: no start led to an inverse, the best of them ended after %lld of at most "

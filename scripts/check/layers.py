@@ -83,7 +83,7 @@ PRIVATE = {
     "cuda__auto_": "gpu/cuda/auto",
     "cuda__ism_": "gpu/cuda/ism",
     "cuda__iter_": "gpu/cuda/iterative",
-    "cuda__lone_": "gpu/cuda/lu_small",
+    "cuda__per_thread_": "gpu/cuda/lu_small",
     "cuda__lu_": "gpu/cuda/lu",
     "cuda__chol_": "gpu/cuda/structured",
     "cuda__identify_": "gpu/cuda/structured",

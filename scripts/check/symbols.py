@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Room, with the rooms below it that have no row -> prefixes beside those of the file's name.
+# Room, with the rooms below it that have no row -> prefixes next to those of the file's name.
 EXTRA = {
     "base": ["failure_", "error_"],
     "gpu": ["method_", "engine_"],

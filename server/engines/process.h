@@ -34,8 +34,8 @@ enum engine_process_state {
     X(WRONG_ANSWER, "wrong_answer", "it gave a wrong answer to a probe")
 
 #define ENGINE_PROCESS_OTHER_TABLE(X)                                                              \
-    X(LOST, "device_fault", "it says that its device lost its context: as the end that it tells")  \
-    X(RETIRED, "retired", "nobody needs it any more")                                              \
+    X(LOST, "device_fault", "it says that its device lost its context: as the end that it says")   \
+    X(RETIRED, "retired", "no one needs it any more")                                              \
     X(STOPPED, "stopped", "the service ends")
 #define ENGINE_PROCESS_REASON_TABLE(X) ENGINE_PROCESS_FAILURE_TABLE(X) ENGINE_PROCESS_OTHER_TABLE(X)
 

@@ -16,7 +16,7 @@
 #define CHAIN_N_MAX 128
 #define CHAIN_RANK_MAX 4
 #define CHAIN_TERMS                                                                                \
-    32 /* products that A may have beside its diagonal, about half of them at a time */
+    32 /* products that A may have next to its diagonal, about half of them at a time */
 
 struct chain {
     enum precision precision;

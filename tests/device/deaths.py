@@ -8,9 +8,9 @@ a matrix begins with a certain number. Clients send single matrices, 8x8 and 32x
 other, and compare every answer bit by bit with the one they had at the start, which was checked by
 its residual. Meanwhile poisoned requests come, one at a time: each kills the engine, then two spare
 ones, and is answered 500. With --calm the next one comes when all spare engines are up again, and
-all others must be answered within 2 s; else it comes at once. Nobody else may notice more than a
+all others must be answered within 2 s; else it comes at once. No one else may notice more than a
 pause. Prints what was answered, and for each poisoned request, from then to the next: the longest
-time in which nobody was answered; the longest that one request took, which is one that shared a
+time in which no one was answered; the longest that one request took, which is one that shared a
 batch with it; its own. Ends with 1 when anything was wrong. Needs Python alone.
 """
 
@@ -214,7 +214,7 @@ def show_recovery(load, sent):
         waits.append(max((end - asked for asked, end in load.times if start <= end < until),
                          default=0))
     print(f"after a poisoned request ({len(sent)} of them):")
-    show("nobody answered", silences)
+    show("no one answered", silences)
     show("slowest of the others", waits)
     show("its own answer", [end - start for start, end in sent])
 

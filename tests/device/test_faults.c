@@ -88,7 +88,7 @@ static void test_bad_address(void **state)
     rig_stop(&rig);
 }
 
-/* A kernel that never ends holds nobody but its batch; the heart goes on; the front's kill works.
+/* A kernel that never ends holds no one but its batch; the heart goes on; the front's kill works.
  */
 static void test_hang(void **state)
 {

@@ -155,7 +155,7 @@ static int serve(const struct settings *settings)
     return ENGINE_EXIT_OK;
 }
 
-/* Traces the engine, whose end its parent is then told when the tracer has ended. */
+/* Traces the engine, whose end its parent is then reported when the tracer has ended. */
 static _Noreturn void hold(pid_t engine, int from_engine, int to_engine, int ms)
 {
     char byte = 0;

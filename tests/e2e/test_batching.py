@@ -1,4 +1,4 @@
-"""Many clients at once: batches form, and the company changes nobody's bits."""
+"""Many clients at once: batches form, and the company changes no one's bits."""
 
 import gzip
 import json
@@ -113,7 +113,7 @@ def test_requests_share_batches(daemon):
     ids=lambda options: " ".join(options),
 )
 def test_options_change_no_bits(cases, options):
-    """The answers are those of the shared daemon, whatever this one is told."""
+    """The answers are those of the shared daemon, whatever this one is reported."""
     with Daemon(*options) as other:
         with Load(other, cases, clients=32, seconds=1.5) as load:
             load.finish(wait=True).assert_perfect()

@@ -24,7 +24,7 @@ NOTICE = "compiling the CUDA engine: "
 
 
 def would_run(target, folder, *variables):
-    """What make would do in an empty build folder, with an nvcc that only tells its release."""
+    """What make would do in an empty build folder, with an nvcc that only says its release."""
     nvcc = folder / "nvcc"
     nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.1'\n")
     nvcc.chmod(0o755)
@@ -39,9 +39,9 @@ def would_run(target, folder, *variables):
 
 
 def test_a_build_mentions_the_cuda_engine_once(tmp_path):
-    told = would_run("all", tmp_path)
-    assert told.count(NOTICE) == 1
-    assert told.index(NOTICE) < told.index("/obj/gpu/cuda/base/anchor.o;")
+    reported = would_run("all", tmp_path)
+    assert reported.count(NOTICE) == 1
+    assert reported.index(NOTICE) < reported.index("/obj/gpu/cuda/base/anchor.o;")
     assert NOTICE not in would_run("all", tmp_path, "NVCC=")
 
 
@@ -49,8 +49,8 @@ def test_no_cuda_engine_is_compiled_without_a_gpu(tmp_path):
     has_gpu = subprocess.run([settings.ROOT / "scripts" / "gpu-here"], capture_output=True,
                              check=False).returncode == 0
     for target in ("demo", "run", "test", "check"):
-        told = would_run(target, tmp_path)
-        assert (NOTICE in told) == has_gpu
-        assert ("no GPU here" in told) != has_gpu
+        reported = would_run(target, tmp_path)
+        assert (NOTICE in reported) == has_gpu
+        assert ("no GPU here" in reported) != has_gpu
         assert NOTICE in would_run(target, tmp_path, f"NVCC={tmp_path}/nvcc")
     assert NOTICE in would_run("tests-built", tmp_path)

@@ -1,7 +1,7 @@
 """Several engines: who answers what, who stands in for whom, what --engine asks for.
 
 The CUDA engine is played by a stand-in with the host engine's code (tests/doubles), so that its
-answers have the same bits as the host's; invertd_device_batches_total tells who gave them.
+answers have the same bits as the host's; invertd_device_batches_total says who gave them.
 """
 
 import json
@@ -226,7 +226,7 @@ def test_restart_counters_exist_before_the_first():
 
 
 def test_every_device_is_probed():
-    """Nobody asks for anything, and the probe's matrix, which begins with 4, ends cuda:2 alone."""
+    """No one asks for anything, and the probe's matrix, which begins with 4, ends cuda:2 alone."""
     with Daemon(cuda="devices:3,only:2,poison:4") as daemon:
         wait_until(lambda: restarts(daemon, device="cuda:2", reason="died") >= 2, 10, "its ends")
         assert daemon.is_ready()
@@ -242,7 +242,7 @@ def test_every_device_is_probed():
 
 
 def test_host_takes_over_from_a_device_out_of_order():
-    """Nobody is blamed, nothing fails, and the device is tried again."""
+    """No one is blamed, nothing fails, and the device is tried again."""
     with Daemon("--engine-backoff-max", "1500ms", cuda=f"poison:{POISON:g},exit:11") as daemon:
         with Load(daemon, pool(daemon), clients=16, seconds=1e6) as load:
             time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Every row of the hostile table, and garbage made at random: refused with words, nobody harmed."""
+"""Every row of the hostile table, and garbage made at random: refused with words, no one harmed."""
 
 import io
 import random

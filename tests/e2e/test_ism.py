@@ -141,7 +141,7 @@ def test_batch_invariance(client):
 
 
 def test_a_refused_inverse(client):
-    """Zero is nobody's inverse: no number beside a refused answer invites to go on."""
+    """Zero is no one's inverse: no number next to a refused answer invites to go on."""
     for n in (2, 9, 40):
         x = np.ones((2, n, 1))
         known = np.stack([np.zeros((n, n)), np.eye(n)])
@@ -166,7 +166,7 @@ def test_one_bad_matrix(client):
 
 
 def test_a_chain_is_checked_by_a0(client):
-    """The inverse drifts; A0 beside it shows and recovers that."""
+    """The inverse drifts; A0 next to it shows and recovers that."""
     inputs, a0, a = problem(30, 1, kind="both")
     inputs["A0_INVERSE"] = inputs["A0_INVERSE"] + 1e-9
     outputs = client.outputs("ism", inputs, ALL)
@@ -175,7 +175,7 @@ def test_a_chain_is_checked_by_a0(client):
 
 
 def test_a_hopeless_inverse_alone_is_answered_200(client):
-    """INFO n+1 tells of it, whatever on_singular says."""
+    """INFO n+1 says of it, whatever on_singular says."""
     arrays = {"x": np.ones((3, 1)), "y": np.ones((3, 1)), "a0_inverse": np.zeros((3, 3))}
     for extra in ["", "&on_singular=error", "&on_singular=nan"]:
         query = QUERY + extra + "&outputs=inverse,info,det_ratio"
@@ -197,10 +197,10 @@ REFUSED = [
         {"A": np.eye(4)[None], "A0": np.ones((1, 4))},
         "A stands alone: leave it out and send X, Y too, or leave out A0. ism takes A",
     ),
-    ({"X": X}, "input Y is missing beside X; ism takes"),
+    ({"X": X}, "input Y is missing next to X; ism takes"),
     ({"X": X, "Y": X, "A": np.eye(4)[None]}, "A stands alone: leave it out, or leave out X, Y."),
-    ({"A0": np.ones((1, 4))}, "inputs X, Y are missing beside A0; ism"),
-    ({"A0_INVERSE": np.eye(4)[None]}, "inputs X, Y are missing beside A0_INVERSE"),
+    ({"A0": np.ones((1, 4))}, "inputs X, Y are missing next to A0; ism"),
+    ({"A0_INVERSE": np.eye(4)[None]}, "inputs X, Y are missing next to A0_INVERSE"),
     ({"X": X, "Y": X, "A0": np.ones((1, 3))}, "it must be [1,1] or [1,4], for n = 4"),
     ({"X": X, "Y": X, "A0": np.eye(4)[None]}, "it must be [1,1] or [1,4], for n = 4"),
     (

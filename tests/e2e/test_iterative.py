@@ -157,7 +157,7 @@ def refusal(client, a, query):
 @pytest.mark.parametrize(
     "singular, query, said, remedy",
     [
-        (True, "", "no start led to an inverse", "method=lu tells"),
+        (True, "", "no start led to an inverse", "method=lu says"),
         (True, "&initial=transpose", "no start led to an inverse", "initial=auto"),
         (True, "&tolerance=0.1&outputs=residual", "no start led to an inverse", "method=lu"),
         (False, "&tolerance=1e-20", "above tolerance=1e-20", "outputs=residual"),

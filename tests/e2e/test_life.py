@@ -77,7 +77,7 @@ def test_forced_cpu_is_reported():
 
 
 def test_unknown_cpu_is_refused():
-    """Nothing but the kernels asked for gives the bits asked for. The names there are are told."""
+    """Nothing but the kernels asked for gives the bits asked for. Names that exist are listed."""
     result = run_once("--listen", "127.0.0.1:0", "--cpu", "Foo")
     assert result.returncode == 2
     assert '--cpu "Foo"' in result.stderr and "Haswell|SkylakeX" in result.stderr
@@ -187,7 +187,7 @@ def test_connections_max():
 
 
 def test_a_clean_stop_reads_as_one():
-    """An engine that is told to go leaves no signal in the log; one that is killed does."""
+    """An engine that is reported to go leaves no signal in the log; one that is killed does."""
     with Daemon() as daemon:
         engines = daemon.engines()
         os.kill(engines[0], signal.SIGKILL)
@@ -302,7 +302,7 @@ def test_slow_clients_do_not_hold_up_the_end():
 @pytest.mark.faults
 @pytest.mark.parametrize("leaves", [True, False])
 def test_abandoned_work_does_not_hold_up_the_end(leaves):
-    """A batch hangs that nobody waits for: its client left, or was answered 504."""
+    """A batch hangs that no one waits for: its client left, or was answered 504."""
     hanging = infer_bytes("lu", v2_binary, {"A": np.eye(3)[None] * 77})
     with Daemon(
         "--request-timeout", "300ms", "--batch-deadline", "60s", "--loops", "3", fault="hang:77"

@@ -141,7 +141,7 @@ def test_info_and_rcond(client, method, dtype):
 
 
 def test_rank_deficient_is_never_good(client):
-    """getrf's own info is 0 on such matrices; RCOND tells the truth."""
+    """getrf's own info is 0 on such matrices; RCOND says the truth."""
     generator = np.random.default_rng(9)
     for n in (8, 40, 120):
         a = generator.standard_normal((n, n - 1)) @ generator.standard_normal((n - 1, n))

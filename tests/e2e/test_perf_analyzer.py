@@ -1,7 +1,7 @@
 """NVIDIA's perf_analyzer, unmodified, against model lu.
 
 PyPI's own perf-analyzer needs glibc 2.38. Its last form for older systems lies in the wheel of
-tritonclient 2.51 (tests/requirements-perf.txt), which needs libcudart 12 beside it and Debian's
+tritonclient 2.51 (tests/requirements-perf.txt), which needs libcudart 12 next to it and Debian's
 libb64-0d. INVERTD_PERF_ANALYZER names the program; else .venv/perf/bin and PATH are looked at.
 """
 

@@ -284,7 +284,7 @@ def test_readers_that_do_not_read():
 
 
 def test_unwanted_bodies_that_do_not_come():
-    """A body that nobody wants gets a short time, whatever length the client announces."""
+    """A body that no one wants gets a short time, whatever length the client announces."""
     with Daemon("--body-timeout", "500ms") as daemon, daemon.connect() as connection:
         connection.send(wire.request("GET", "/livez", None, {"Content-Length": 1 << 20}) + b"a")
         start = time.monotonic()
@@ -368,11 +368,11 @@ def test_who_comes_back_early_is_put_off():
             time.sleep(0.2)
             assert refused(hasty) < scaled_timeout(0.5)
             assert 0.4 < refused(hasty) < scaled_timeout(1.5)
-            assert refused(other) < scaled_timeout(0.5), "another connection is told at once"
+            assert refused(other) < scaled_timeout(0.5), "another connection is reported at once"
             time.sleep(1.1)
-            assert refused(hasty) < scaled_timeout(0.5), "who waits is told at once"
+            assert refused(hasty) < scaled_timeout(0.5), "who waits is reported at once"
             hasty.send(GOOD)
-            time.sleep(0.1)  # put off when the daemon is told to end
+            time.sleep(0.1)  # put off when the daemon is reported to end
 
 
 @pytest.mark.faults

@@ -80,11 +80,11 @@ def test_who_computes():
                "cuda gauss-jordan fused", "cuda auto")
     with simt() as daemon:
         client = Client(daemon)
-        told = (dense(client, 8), dense(client, 40), band(client, 60),
+        reported = (dense(client, 8), dense(client, 40), band(client, 60),
                 other(client, "iterative", 20), other(client, "gauss_jordan", 9),
                 other(client, "auto", 9))
-        for kernel, wanted in zip(told, kernels, strict=True):
-            assert kernel.startswith(wanted), (told, kernels)
+        for kernel, wanted in zip(reported, kernels, strict=True):
+            assert kernel.startswith(wanted), (reported, kernels)
 
 
 SORTED_MIN = int(re.search(r"CUDA_AUTO_SORTED_N_MIN (\d+)",
@@ -92,7 +92,7 @@ SORTED_MIN = int(re.search(r"CUDA_AUTO_SORTED_N_MIN (\d+)",
 
 
 def kinds(n, dtype):
-    """Matrices of every kind that `auto` tells apart, singular and broken ones too."""
+    """Matrices of every kind that `auto` says apart, singular and broken ones too."""
     a = matrices.random(n, dtype, seed=n, batch=12) + 2 * np.eye(n, dtype=dtype)
     a[1] = np.diag(np.diag(a[1]))
     a[2], a[3] = np.tril(a[2]), np.triu(a[3])

@@ -1,7 +1,7 @@
 """Spare CUDA engines, which are kept up: they take over at once, and run suspects at once.
 
-The CUDA engine is the stand-in of test_engines.py, slow to start: whoever waits for one that is
-started anew is late by START_S.
+The CUDA engine is the stand-in of test_engines.py, slow to start: a test that waits for a new one
+is late by START_S.
 """
 
 import json
@@ -132,8 +132,8 @@ def test_poison_is_found_at_once(spares, slowest):
 
 
 def test_an_engine_that_is_reaped_late():
-    """As one on a device is. Who takes over does not wait for that; those who ran beside the poison
-    do, for their memory may still be written to, and nobody else."""
+    """As one on a device is. A successor does not wait for that; batches that ran with the poison
+    do, for their memory may still be written to, and no one else."""
     end_s = 1.4
     faults = f"poison:{POISON:g},exit:10,slow:2000,end:{end_s * 1000:g},{SLOW_START}"
     with Daemon("--in-flight", "1", "--cuda-spares", "3", cuda=faults) as daemon:
@@ -159,7 +159,7 @@ def test_an_engine_that_is_reaped_late():
 @pytest.mark.timeout(150)
 def test_a_device_fault():
     """The CUDA engine itself, with its kernels on the CPU, loses its context to a bad address. In
-    batches of its own, so that nobody else is suspect; its client leaves."""
+    batches of its own, so that no one else is suspect; its client leaves."""
     fault = ("--engine-cuda-path", SIMT_FAULT_ENGINE, "--fault-cuda", f"poison:{POISON:g}")
     options = ("--engine", "cuda:0", "--cuda-spares", "1", "--in-flight", "1", *fault)
     with Daemon(*options, ready=False) as daemon:
@@ -180,7 +180,7 @@ def test_a_device_fault():
 
 @pytest.mark.parametrize("how, reason", [(signal.SIGKILL, "died"), (signal.SIGSTOP, "heartbeat")])
 def test_death_of_a_spare_engine(how, reason):
-    """It is watched and replaced, and nobody notices."""
+    """It is watched and replaced, and no one notices."""
     with Daemon("--cuda-spares", "2", "--engine-heartbeat", "500ms", cuda="start:300") as daemon:
         wait_spares(daemon, 2)
         with Load(daemon, pool(daemon), clients=8, seconds=1e6) as load:
@@ -248,14 +248,14 @@ def test_device_out_of_order_has_no_spare_engines():
             wait_until(lambda: daemon.engines(CUDA) == [], AT_ONCE_S, "the end of all its engines")
             report = load.finish()
         judge(report)
-        wait_until(lambda: total(daemon, "device_spares", device="cuda:0") == 0, 0.1, "none told")
+        wait_until(lambda: total(daemon, "device_spares", device="cuda:0") == 0, 0.1, "none left")
         assert restarts(daemon, device="cuda:0", reason="device_out") == 1
         assert restarts(daemon) == restarts(daemon, device="cuda:0") == 2
 
 
 def test_suspects_of_a_device_that_goes_out(tmp_path):
     """The engine of cuda:1 is lost, its successor says that the device is out of order, and the old
-    one is not reaped yet: no engine is started on a device that nobody asked for. The host's spare
+    one is not reaped yet: no engine is started on a device that no one asked for. The host's spare
     one has the suspects."""
     program, out = tmp_path / "engine", tmp_path / "out"
     shutil.copy(CUDA_DOUBLE, program)

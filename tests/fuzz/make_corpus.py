@@ -2,7 +2,7 @@
 """Writes the seeds of the codecs' fuzz targets to tests/fuzz/corpus/<target>/.
 
 Standard library only. The seeds are committed; run this again after a change of the inputs' form,
-which the head of each tests/fuzz/fuzz_<target>.c tells.
+which the head of each tests/fuzz/fuzz_<target>.c says.
 """
 
 import gzip

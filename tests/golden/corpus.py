@@ -39,7 +39,7 @@ class Row:
     outputs: list | None
     columns: list
     make: typing.Callable  # (draw, n) -> [{input: stack}]
-    tag: str = ""  # what else tells it from others
+    tag: str = ""  # what else distinguishes it
     precision: str = ""
 
     @property
@@ -322,7 +322,7 @@ def rows():
 
 
 def short(all_rows):
-    """{key: columns} of the short corpus: for each row one of its small columns, by turns; and for
+    """{key: columns} of the short corpus: one of its small columns a row, in rotation; and for
     every fourth row one of orders 64 and 100."""
     chosen = {}
     for index, row in enumerate(all_rows):

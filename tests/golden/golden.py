@@ -37,7 +37,7 @@ PROGRAMS = {"host": "invertd-host", "cuda": "invertd-cuda", "simt": "invertd-cud
 CPUS = {"Nehalem": {"sse4_2"}, "Haswell": {"avx2", "fma"},
         "SkylakeX": {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}}
 # What the host engine answers for a CUDA engine shall not depend on the machine.
-CPU_BESIDE_CUDA = "Haswell"
+CPU_NEXT_TO_CUDA = "Haswell"
 # The emulator takes its time: a small column of each row, but none of these, which take it longest.
 SIMT_SLOW = re.compile("iterative f.. (stack|bad scheme)|(iterative|ism) .*, n = 33-40$")
 SIMT_SHORT = 11  # the short form has one hash of so many
@@ -86,7 +86,7 @@ def new_daemon(engine, cpu, options):
         words += ["--engine", "host"]
     else:
         words += ["--engine", "cuda:0", "--cuda-spares", "0"]
-        cpu = cpu or CPU_BESIDE_CUDA
+        cpu = cpu or CPU_NEXT_TO_CUDA
     if engine == "simt":
         words += ["--engine-cuda-path", settings.SIMT_ENGINE]
     if cpu:
@@ -317,7 +317,7 @@ def judge_all(args, build):
     status = 0
     for cpu in filter(runs_here, CPUS):
         status = max(status, judge(args, "host", cpu))
-    if (build / "simt" / "invertd-cuda").exists() and runs_here(CPU_BESIDE_CUDA):
+    if (build / "simt" / "invertd-cuda").exists() and runs_here(CPU_NEXT_TO_CUDA):
         status = max(status, judge(args, "simt", None))
     here = subprocess.run([HERE.parents[1] / "scripts" / "gpu-here"], stderr=subprocess.DEVNULL)
     if here.returncode == 0 and (build / "invertd-cuda").exists():

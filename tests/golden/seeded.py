@@ -117,7 +117,7 @@ def ordinary(draw, n):
 
 
 def structured(draw, n):
-    """What `auto` tells apart: positive definite, the same but for rounding, indefinite, two
+    """What `auto` distinguishes: positive definite, the same but for rounding, indefinite, two
     triangles, a diagonal, three diagonals."""
     a = draw.uniform(7, n, n)
     a[0] = spd(draw, n)

@@ -58,11 +58,11 @@ def test_host(cpu):
 
 @pytest.mark.timeout(120)
 def test_simt():
-    if not golden.runs_here(golden.CPU_BESIDE_CUDA):
-        pytest.skip(f"this CPU does not run {golden.CPU_BESIDE_CUDA}'s kernels")
+    if not golden.runs_here(golden.CPU_NEXT_TO_CUDA):
+        pytest.skip(f"this CPU does not run {golden.CPU_NEXT_TO_CUDA}'s kernels")
     if not settings.SIMT_ENGINE.exists():
         pytest.skip("this build has no CUDA engine for the CPU")
-    check("simt", golden.CPU_BESIDE_CUDA)
+    check("simt", golden.CPU_NEXT_TO_CUDA)
 
 
 @pytest.mark.timeout(120)

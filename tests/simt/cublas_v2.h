@@ -1,5 +1,5 @@
 /* tests/simt/cublas_v2.h: in the place of the CUDA toolkit's header: the part of cuBLAS that the
- * engine calls, and the statuses that gpu/cuda/base/status.c tells apart, with the toolkit's
+ * engine calls, and the statuses that gpu/cuda/base/status.c says apart, with the toolkit's
  * numbers.
  *
  * The engine finds the functions by name, through dlfcn.h here.

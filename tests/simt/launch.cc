@@ -344,7 +344,7 @@ struct launch {
 thread_local const launch *put_now;
 thread_local cudaError_t launched;
 
-/* Where there was no memory for a launch. Nobody is left whom a late one can tell: the context is
+/* Where there was no memory for a launch. No one is left whom a late one can tell: the context is
  * lost. m: to keep the report in, or NULL. */
 void find_no_memory(machine *m, bool is_late)
 {
@@ -388,7 +388,7 @@ void run_launch(const void *context)
     }
 }
 
-/* An event that tells that all blocks have begun comes before what they do. */
+/* An event that says that all blocks have begun comes before what they do. */
 void record_begin(const cudaLaunchConfig_t *config)
 {
     for (unsigned i = 0; i < config->numAttrs; i++) {

@@ -1,4 +1,4 @@
-/* tests/simt/sanitizers.h: what simt.cc tells the sanitizers, and nothing in builds without them.
+/* tests/simt/sanitizers.h: what simt.cc says the sanitizers, and nothing in builds without them.
  *
  * To ThreadSanitizer a fiber is a thread: TSAN_MAKE and TSAN_END it, TSAN_BECOME it when it runs.
  * What one gave (TSAN_GIVE) comes before what another does after it took (TSAN_TAKE) the token.

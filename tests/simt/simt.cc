@@ -3,7 +3,7 @@
  * Each thread that launches owns a machine: the fibers of one block and their warps. All of it runs
  * on that thread, so nothing here is locked. To ThreadSanitizer a fiber is a thread of its own, but
  * this file is none of their business: its functions are QUIET, and what one fiber's call writes
- * another's reads without a word. The order that barriers make is told to it expressly.
+ * another's reads without a word. The order that barriers make is reported to it expressly.
  *
  * Cost: a switch of fibers is a dozen instructions, and a meeting looks at each lane once; with
  * ThreadSanitizer each barrier joins the clocks of its threads.
@@ -157,7 +157,7 @@ QUIET void look_for_waits(machine *m)
     m->status = cudaErrorLaunchFailure;
 }
 
-/* Nobody can go on. Tells which threads wait where, those alike in one line. */
+/* No one can go on. Says which threads wait where, those alike in one line. */
 QUIET void tell_deadlock(machine *m)
 {
     tell_place(m);

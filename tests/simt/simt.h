@@ -16,13 +16,13 @@
  * before its own, where that may not have ended; shared memory beyond what the launch asked for
  * (with AddressSanitizer). Dynamic shared memory begins as NaN, and static in the first block of a
  * launch and in every block of a cluster; else it is what the block before left in it. Asynchronous
- * copies are made as late as allowed, but those that a gate is told of when it is told. Built with
- * ThreadSanitizer, the threads of a block are threads to it, which only __syncwarp, __syncthreads,
- * and what ptx.cuh has for threads that wait for others, order: it finds races on shared memory.
- * Shuffles and votes order nothing, as in the language. Streams do what they are given at once, or,
- * by simt_set_streams(), as late as others allow or as early, in the order that events demand: what
- * two streams do without an event between them shows in the answer. Not modelled: blocks that wait
- * for each other, the device's own roundings of what is not IEEE, time.
+ * copies are made as late as allowed, but those that a gate is reported of when it is reported.
+ * Built with ThreadSanitizer, the threads of a block are threads to it, which only __syncwarp,
+ * __syncthreads, and what ptx.cuh has for threads that wait for others, order: it finds races on
+ * shared memory. Shuffles and votes order nothing, as in the language. Streams do what they are
+ * given at once, or, by simt_set_streams(), as late as others allow or as early, in the order that
+ * events demand: what two streams do without an event between them shows in the answer. Not
+ * modelled: blocks that wait for each other, the device's own roundings of what is not IEEE, time.
  *
  * What goes wrong is printed, kept for simt_report(), and ends the launch with
  * cudaErrorLaunchFailure, or cudaErrorIllegalAddress, which every later call returns too; so does a

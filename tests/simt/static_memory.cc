@@ -18,7 +18,7 @@
 #define KERNELS_MAX 4096
 
 extern "C" {
-thread_local char simt_static_mark; /* where it is tells where the block is */
+thread_local char simt_static_mark; /* where it is says where the block is */
 }
 
 namespace

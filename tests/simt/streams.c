@@ -239,7 +239,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     if (!event)
         return simt_say(cudaErrorInvalidValue);
     if (mode == SIMT_STREAMS_AT_ONCE)
-        return simt_say(cudaSuccess); /* nobody waits; threads may share nothing then */
+        return simt_say(cudaSuccess); /* no one waits; threads may share nothing then */
     event->recorded++;
     if (stream) {
         struct op *op = append(stream, 0);

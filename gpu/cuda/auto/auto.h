@@ -20,7 +20,7 @@
  * symmetric, at every order: below CUDA_AUTO_DEFINITE_N_MIN these alone are looked for.
  *
  * Which algorithm a matrix takes follows from its numbers, n, the precision and the option alone,
- * and so do its bits; the lists' order and length leave no mark.
+ * and so do its bits; the lists' order and length do not matter.
  *
  * Cost of a dense matrix: lu's; of a batch two launches more, and from CUDA_AUTO_SORTED_N_MIN on
  * a visit and a look at a few entries of each. An odd one is read once, and its inverse written

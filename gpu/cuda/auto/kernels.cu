@@ -187,7 +187,7 @@ static __device__ __forceinline__ T cuda__auto_mean(const cuda__auto_held<T> &he
 }
 
 /* The upper tile of a pair becomes zero, but for the lines that take sums: Cholesky's tiles read
- * across the diagonal, though what stands there leaves no mark. */
+ * across the diagonal, though what stands there does not matter. */
 template <typename T>
 static __device__ __forceinline__ void cuda__auto_clear_above(const cuda__auto_held<T> &held,
                                                               const cuda__auto_pair &pair)

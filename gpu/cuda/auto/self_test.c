@@ -64,13 +64,13 @@ static bool is_zero(enum kind kind, int64_t i, int64_t j)
 /* Random numbers where there are any; all but the dense one dominated by their diagonals. */
 static void fill_matrices(struct bench *h_bench, enum precision precision, int64_t n)
 {
-    process_trial_fill(precision, h_bench->a, KINDS * n * n);
+    process_attempt_fill(precision, h_bench->a, KINDS * n * n);
     for (int64_t at = 0; at < KINDS * n * n; at++) {
         int64_t i = at / n % n, j = at % n;
         enum kind kind = (enum kind)(at / (n * n));
         /* Of a symmetric one above the diagonal what is below, which comes later. */
         int64_t image = kind == DEFINITE && i < j ? at + (j - i) * (n - 1) : at;
-        double value = process_trial_get(precision, h_bench->a, image);
+        double value = process_attempt_get(precision, h_bench->a, image);
         value = is_zero(kind, i, j) ? 0 : i == j && kind != DENSE ? (double)n + value : value;
         if (precision == PRECISION_FP32)
             ((float *)h_bench->a)[at] = (float)value;
@@ -106,7 +106,7 @@ static double ratio_of(const struct cuda__self_case *of, int64_t matrix,
     const struct bench *h_bench = of->h_bench;
     if (h_bench->info[matrix] != 0 || h_bench->algorithm[matrix] != (int)algorithm)
         return HUGE_VAL;
-    return process_trial_ratio(of->call.precision, of->call.n, h_bench->a, h_bench->x, matrix);
+    return process_attempt_ratio(of->call.precision, of->call.n, h_bench->a, h_bench->x, matrix);
 }
 
 /* ---- By lu, and sorted ---- */

@@ -1,4 +1,4 @@
-/* gpu/cuda/base/compensated.cuh: a compensated sum of products, as in twice the precision: T.
+/* gpu/cuda/base/compensated.cuh: a compensated sum of products, as in double-double: T.
  * Ogita, S. M. Rump and S. Oishi, "Accurate Sum and Dot Product" (2005), algorithm 5.3. Device
  * code; 11 operations a product.
  */

@@ -35,7 +35,7 @@ struct cuda_block {
 };
 
 /* bytes_max: the budget; 0: half of the device's memory, whatever is free now, so that all engines
- * of a device take the same matrices (spare ones start beside one at work). The device must be
+ * of a device take the same matrices (spare ones start next to one at work). The device must be
  * open. What fails is logged. */
 enum engine_exit cuda_pool_create(size_t bytes_max, struct cuda_pool **pool);
 /* Every block must have been given back. */

@@ -483,7 +483,7 @@ static cuda_launcher *next_launcher(struct cuda_flight *flight)
     return method->recover;
 }
 
-/* Tells the front what the launcher has said of the batch's progress. */
+/* Says the front what the launcher has said of the batch's progress. */
 static void tell_progress(struct cuda_flight *flight)
 {
     uint64_t progress = flight->h_memory->notes.progress;

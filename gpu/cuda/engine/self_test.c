@@ -43,7 +43,7 @@ struct bench {
     double work[3][NUMBERS]; /* of the check, which would burst a stack frame */
 };
 
-struct trial {
+struct attempt {
     const struct cuda_method *method;
     enum precision precision;
     int64_t n;
@@ -104,27 +104,28 @@ static bool is_inverse(const struct cuda_method *row)
 }
 
 /* Matrix k's ratio; infinite when INFO says that there is no answer. */
-static double ratio_of(const struct trial *trial, int64_t k)
+static double ratio_of(const struct attempt *attempt, int64_t k)
 {
-    int64_t n = trial->n;
-    double *a = trial->h_bench->work[0], *result = trial->h_bench->work[1];
-    double *other = trial->h_bench->work[2];
-    double unit = (double)n * (trial->precision == PRECISION_FP32 ? FLT_EPSILON : DBL_EPSILON);
+    int64_t n = attempt->n;
+    double *a = attempt->h_bench->work[0], *result = attempt->h_bench->work[1];
+    double *other = attempt->h_bench->work[2];
+    double unit = (double)n * (attempt->precision == PRECISION_FP32 ? FLT_EPSILON : DBL_EPSILON);
     for (int64_t i = 0; i < n * n; i++) {
-        a[i] = process_trial_get(trial->precision, trial->h_bench->a, k * n * n + i);
-        result[i] = process_trial_get(trial->precision, trial->h_bench->result, k * n * n + i);
+        a[i] = process_attempt_get(attempt->precision, attempt->h_bench->a, k * n * n + i);
+        result[i] =
+            process_attempt_get(attempt->precision, attempt->h_bench->result, k * n * n + i);
         other[i] = i / n == i % n;
     }
     double size = norm(n, a);
-    if (trial->h_bench->info[k] != 0)
+    if (attempt->h_bench->info[k] != 0)
         return HUGE_VAL;
-    if (is_inverse(trial->method))
+    if (is_inverse(attempt->method))
         return distance(n, result, a, other) / (unit * size * norm(n, result));
     for (int64_t i = 0; i < n * n; i++) { /* L in other, U in result */
         other[i] = i % n < i / n ? result[i] : other[i];
         result[i] = i % n < i / n ? 0 : result[i];
     }
-    if (!exchange(n, a, (const int32_t *)trial->h_bench->extra + k * n))
+    if (!exchange(n, a, (const int32_t *)attempt->h_bench->extra + k * n))
         return HUGE_VAL;
     return distance(n, other, result, a) / (unit * size);
 }
@@ -134,53 +135,53 @@ static int64_t matrices_of(int64_t n)
     return n <= EVERY_N_MAX ? MATRICES_SMALL : MATRICES_LARGE;
 }
 
-static struct cuda_call call_of(const struct trial *trial)
+static struct cuda_call call_of(const struct attempt *attempt)
 {
-    struct bench *seen = trial->seen;
+    struct bench *seen = attempt->seen;
     static const int64_t options[METHOD_OPTIONS_MAX];
-    trial->h_bench->item = (struct cuda_item){
+    attempt->h_bench->item = (struct cuda_item){
         .a = seen->a, .result = seen->result, .extra = seen->extra, .info = seen->info};
-    return (struct cuda_call){.precision = trial->precision,
-                              .n = trial->n,
+    return (struct cuda_call){.precision = attempt->precision,
+                              .n = attempt->n,
                               .options = options,
                               .item_count = 1,
-                              .matrices = matrices_of(trial->n),
-                              .products = trial->products,
+                              .matrices = matrices_of(attempt->n),
+                              .products = attempt->products,
                               .batch = {.items = &seen->item,
                                         .item_count = 1,
-                                        .matrices = matrices_of(trial->n),
+                                        .matrices = matrices_of(attempt->n),
                                         .unverified = &seen->unverified}};
 }
 
 /* May the pool ever hold what the order needs? No batch of it runs otherwise. */
-static bool has_room(const struct trial *trial)
+static bool has_room(const struct attempt *attempt)
 {
-    struct cuda_call call = call_of(trial);
-    return cuda_method_bytes_min(trial->method, &call) <= cuda_pool_bytes_max(trial->pool);
+    struct cuda_call call = call_of(attempt);
+    return cuda_method_bytes_min(attempt->method, &call) <= cuda_pool_bytes_max(attempt->pool);
 }
 
-static cudaError_t run(const struct trial *trial)
+static cudaError_t run(const struct attempt *attempt)
 {
-    const struct cuda_method *method = trial->method;
+    const struct cuda_method *method = attempt->method;
     struct cuda_block block = {0};
     cudaError_t status = cudaSuccess;
-    memset(trial->h_bench->result, 0xa5, sizeof trial->h_bench->result);
-    memset(trial->h_bench->extra, 0xa5, sizeof trial->h_bench->extra);
-    memset(trial->h_bench->info, 0xa5, sizeof trial->h_bench->info);
-    trial->h_bench->unverified = 0;
-    struct cuda_call call = call_of(trial);
+    memset(attempt->h_bench->result, 0xa5, sizeof attempt->h_bench->result);
+    memset(attempt->h_bench->extra, 0xa5, sizeof attempt->h_bench->extra);
+    memset(attempt->h_bench->info, 0xa5, sizeof attempt->h_bench->info);
+    attempt->h_bench->unverified = 0;
+    struct cuda_call call = call_of(attempt);
     size_t bytes = cuda_method_bytes_min(method, &call);
     if (bytes > 0)
-        status = cuda_pool_take(trial->pool, false, bytes, bytes, &block);
+        status = cuda_pool_take(attempt->pool, false, bytes, bytes, &block);
     call.workspace = block.d_data;
     call.workspace_bytes = block.bytes;
     if (status == cudaSuccess)
-        status = method->launch(&call, trial->stream);
+        status = method->launch(&call, attempt->stream);
     if (status == cudaSuccess && method->recover)
-        status = method->recover(&call, trial->stream);
+        status = method->recover(&call, attempt->stream);
     if (status == cudaSuccess)
-        status = cudaStreamSynchronize(trial->stream);
-    cuda_pool_give(trial->pool, &block);
+        status = cudaStreamSynchronize(attempt->stream);
+    cuda_pool_give(attempt->pool, &block);
     return status;
 }
 
@@ -195,56 +196,56 @@ static int64_t next_order(const struct cuda_method *method, enum precision preci
 }
 
 /* One row, one precision. *worst stays below 0 where the pool has no room for any order. */
-static cudaError_t try(struct trial *trial, double *worst)
+static cudaError_t try(struct attempt *attempt, double *worst)
 {
     cudaError_t status = cudaSuccess;
-    process_trial_fill(trial->precision, trial->h_bench->a, SMALL_NUMBERS);
-    trial->n = next_order(trial->method, trial->precision, 0);
-    while (status == cudaSuccess && trial->n > 0) {
-        bool tried = has_room(trial);
+    process_attempt_fill(attempt->precision, attempt->h_bench->a, SMALL_NUMBERS);
+    attempt->n = next_order(attempt->method, attempt->precision, 0);
+    while (status == cudaSuccess && attempt->n > 0) {
+        bool tried = has_room(attempt);
         if (tried)
-            status = run(trial);
+            status = run(attempt);
         for (int64_t k = 0; tried && status == cudaSuccess && k < JUDGED; k++) {
-            double ratio = ratio_of(trial, k * (matrices_of(trial->n) - 1) / (JUDGED - 1));
+            double ratio = ratio_of(attempt, k * (matrices_of(attempt->n) - 1) / (JUDGED - 1));
             *worst = ratio > *worst || isnan(ratio) ? ratio : *worst;
         }
-        trial->n = next_order(trial->method, trial->precision, trial->n);
+        attempt->n = next_order(attempt->method, attempt->precision, attempt->n);
     }
     return status;
 }
 
-static cudaError_t try_row(struct trial *trial, double *worst)
+static cudaError_t try_row(struct attempt *attempt, double *worst)
 {
-    if (!trial->method->takes_tensors)
-        return try(trial, worst);
-    return trial->method->self_test(trial->pool, trial->products, trial->precision, trial->stream,
-                                    worst);
+    if (!attempt->method->takes_tensors)
+        return try(attempt, worst);
+    return attempt->method->self_test(attempt->pool, attempt->products, attempt->precision,
+                                      attempt->stream, worst);
 }
 
-static enum engine_exit try_all(struct trial *trial, bool prints)
+static enum engine_exit try_all(struct attempt *attempt, bool prints)
 {
     enum engine_exit how = ENGINE_EXIT_OK;
     for (int i = 0; cuda_method_row(i / PRECISION_COUNT); i++) {
         double worst = -1;
-        trial->method = cuda_method_row(i / PRECISION_COUNT);
-        trial->precision = (enum precision)(i % PRECISION_COUNT);
-        bool has_test = !trial->method->takes_tensors || trial->method->self_test;
-        if (trial->method->n_max[trial->precision] == 0 || !has_test)
+        attempt->method = cuda_method_row(i / PRECISION_COUNT);
+        attempt->precision = (enum precision)(i % PRECISION_COUNT);
+        bool has_test = !attempt->method->takes_tensors || attempt->method->self_test;
+        if (attempt->method->n_max[attempt->precision] == 0 || !has_test)
             continue;
-        cudaError_t status = try_row(trial, &worst);
+        cudaError_t status = try_row(attempt, &worst);
         if (status != cudaSuccess)
             return cuda__failed(status, "run the self-test");
         if (prints && worst < 0)
-            printf("%-22s %s not tried: too little memory\n", trial->method->kernel,
-                   precision_name(trial->precision));
+            printf("%-22s %s not tried: too little memory\n", attempt->method->kernel,
+                   precision_name(attempt->precision));
         else if (prints)
-            printf("%-22s %s residual %.3f of %g: %s\n", trial->method->kernel,
-                   precision_name(trial->precision), worst, RATIO_MAX,
+            printf("%-22s %s residual %.3f of %g: %s\n", attempt->method->kernel,
+                   precision_name(attempt->precision), worst, RATIO_MAX,
                    worst <= RATIO_MAX ? "good" : "BAD");
         if (worst <= RATIO_MAX)
             continue;
-        log_line(LOG_ERROR, "the device computes wrongly", "method", LOG_STR, trial->method->name,
-                 "precision", LOG_STR, precision_name(trial->precision), "ratio", LOG_F64, worst,
+        log_line(LOG_ERROR, "the device computes wrongly", "method", LOG_STR, attempt->method->name,
+                 "precision", LOG_STR, precision_name(attempt->precision), "ratio", LOG_F64, worst,
                  NULL);
         how = ENGINE_EXIT_DEVICE_OUT;
     }
@@ -254,26 +255,26 @@ static enum engine_exit try_all(struct trial *trial, bool prints)
 enum engine_exit cuda_self_test(struct cuda_pool *pool, bool prints)
 {
     void *memory = NULL, *seen = NULL;
-    struct trial trial = {0};
+    struct attempt attempt = {0};
     enum engine_exit how = ENGINE_EXIT_FAILURE;
     cudaError_t status = cudaHostAlloc(&memory, sizeof(struct bench), cudaHostAllocMapped);
     if (status == cudaSuccess)
         status = cudaHostGetDevicePointer(&seen, memory, 0);
     if (status == cudaSuccess)
-        status = cudaStreamCreateWithFlags(&trial.stream, cudaStreamNonBlocking);
+        status = cudaStreamCreateWithFlags(&attempt.stream, cudaStreamNonBlocking);
     if (status == cudaSuccess)
-        status = cuda_products_create(NULL, &trial.products);
+        status = cuda_products_create(NULL, &attempt.products);
     if (status == cudaSuccess) {
-        trial.h_bench = memory;
-        trial.seen = seen;
-        trial.pool = pool;
-        how = try_all(&trial, prints);
+        attempt.h_bench = memory;
+        attempt.seen = seen;
+        attempt.pool = pool;
+        how = try_all(&attempt, prints);
     } else {
         how = cuda__failed(status, "prepare the self-test");
     }
-    cuda_products_destroy(&trial.products);
-    if (trial.stream)
-        cudaStreamDestroy(trial.stream);
+    cuda_products_destroy(&attempt.products);
+    if (attempt.stream)
+        cudaStreamDestroy(attempt.stream);
     cudaFreeHost(memory);
     return how;
 }

@@ -51,12 +51,13 @@ struct cuda_product {
     double alpha, beta;            /* rounded to the precision */
     struct cuda_matrices a, b, c;
     int64_t count; /* of matrices; 0: none */
-    void *scratch; /* cuda_product_scratch bytes of the device's, for the third algorithm, aligned
-                    * to 256 bytes; free again behind the product. NULL: not that algorithm */
+    void *
+        scratch; /* cuda_product_scratch bytes of the device's, for the split-precision GEMM,
+                  * aligned to 256 bytes; free again behind the product. NULL: not that algorithm */
 };
 
-/* What the third algorithm needs for a product, however many matrices it has: at most 16 KiB a row
- * and a column. 0: it is not taken for this shape. Any thread. */
+/* What the split-precision GEMM needs for a product, however many matrices it has: at most 16 KiB a
+ * row and a column. 0: it is not taken for this shape. Any thread. */
 size_t cuda_product_scratch(const struct cuda_product *product);
 
 /* The device must be open, and current to the thread. neighbour: of the same thread, whose handle

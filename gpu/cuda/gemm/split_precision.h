@@ -1,5 +1,5 @@
-/* gpu/cuda/gemm/split_precision.h: the kernels behind gemm.h's third algorithm: FP32 products by
- * tensor cores that multiply in TF32 or BF16 and add in FP32.
+/* gpu/cuda/gemm/split_precision.h: the kernels behind gemm.h's split-precision GEMM: FP32 products
+ * by tensor cores that multiply in TF32 or BF16 and add in FP32.
  *
  * An entry is a = high + low, high being a rounded to the 11 significant bits of TF32, which is
  * exact there however a device rounds. Then

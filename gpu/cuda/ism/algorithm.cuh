@@ -20,43 +20,43 @@
 #include "gpu/cuda/ism/middle_room.h"
 #include "gpu/cuda/ism/try.cuh"
 
-#define CUDA__ISM_LINE_BLOCKS 64 /* that make the lines of a trial */
+#define CUDA__ISM_LINE_BLOCKS 64 /* that make the probe vectors */
 
 /* A chunk of matrices on its way. */
-template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
-    typedef cuda__ism_trier<T> trier;
-    using trier::call;
-    using trier::check;
-    using trier::diagonal;
-    using trier::has;
-    using trier::lines;
-    using trier::look_at;
-    using trier::look_at_answer;
-    using trier::measure_a;
-    using trier::measure_diagonal;
-    using trier::multiply;
-    using trier::note;
-    using trier::over;
-    using trier::over_both;
-    using trier::pieces;
-    using trier::products;
-    using trier::square;
-    using trier::start;
-    using trier::start_alone;
-    using trier::start_both;
-    using trier::start_grid;
-    using trier::start_once;
-    using trier::status;
-    using trier::stream;
-    using trier::stride;
-    using trier::thin;
-    using trier::try_known;
-    using trier::try_update;
-    using trier::weigh_thin;
+template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
+    typedef cuda__ism_verifier<T> verifier;
+    using verifier::call;
+    using verifier::check;
+    using verifier::diagonal;
+    using verifier::has;
+    using verifier::lines;
+    using verifier::look_at;
+    using verifier::look_at_answer;
+    using verifier::measure_a;
+    using verifier::measure_diagonal;
+    using verifier::multiply;
+    using verifier::note;
+    using verifier::over;
+    using verifier::over_both;
+    using verifier::pieces;
+    using verifier::products;
+    using verifier::square;
+    using verifier::start;
+    using verifier::start_alone;
+    using verifier::start_both;
+    using verifier::start_grid;
+    using verifier::start_once;
+    using verifier::status;
+    using verifier::stream;
+    using verifier::stride;
+    using verifier::thin;
+    using verifier::try_known;
+    using verifier::try_update;
+    using verifier::weigh_thin;
 
     /* ---- What is given ---- */
 
-    /* sizes: the sums of A0 or A0^-1 are wanted, for the trial. */
+    /* sizes: the sums of A0 or A0^-1 are wanted, for the check. */
     void bring(bool sizes)
     {
         bool alone = has(METHOD_ISM_A);
@@ -267,7 +267,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
     }
 
-    /* The answer, and what the trial wants of it: see last.cuh. */
+    /* The answer, and what the check wants of it: see last.cuh. */
     void assemble_last()
     {
         note(CUDA_ISM_ASSEMBLE);
@@ -302,7 +302,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         start_factors();
         for (int64_t first = 0; first < m; first += group)
             take_group(first, m - first < group ? m - first : group);
-        measure_beside();
+        measure_overlapped();
         if (call.plan.last)
             assemble_last();
         else if (!call.plan.fused)
@@ -312,7 +312,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     void by_reduced_memory()
     {
         int64_t m = call.m, block = call.plan.block;
-        measure_beside();
+        measure_overlapped();
         if (m == 0)
             assemble(0, true);
         for (int64_t first = 0; first < m; first += block) {
@@ -323,7 +323,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
         }
     }
 
-    /* ---- The trial ---- */
+    /* ---- The check ---- */
 
     /* Z is copied out, but where it is out already, and all that the verdict needs is found out. */
     void try_answer()
@@ -335,7 +335,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
             try_update();
             return;
         }
-        if (call.plan.beside)
+        if (call.plan.adjacent)
             join();
         else if (!has(METHOD_ISM_A))
             measure_a();
@@ -350,12 +350,12 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
 
     /* |A|, of A0 that is diagonal, needs what is given alone: in another stream, since the fork. It
      * is put behind the short kernels of the work, which would wait for the host else. */
-    void measure_beside()
+    void measure_overlapped()
     {
-        if (!call.plan.beside)
+        if (!call.plan.adjacent)
             return;
         const struct cuda_side *side = cuda_products_side(products);
-        cuda__ism_journey other = *this;
+        cuda__ism_sequence other = *this;
         other.stream = side->stream;
         other.check(cudaStreamWaitEvent(side->stream, side->forked, 0));
         other.measure_diagonal();
@@ -394,7 +394,7 @@ template <typename T> struct cuda__ism_journey : cuda__ism_trier<T> {
     void run_blocks()
     {
         bring(!call.plan.fused);
-        if (call.plan.beside)
+        if (call.plan.adjacent)
             fork();
         bool reduced = call.plan.algorithm == METHOD_ALGORITHM_REDUCED_MEMORY;
         if (reduced)
@@ -430,8 +430,8 @@ template <typename T>
 static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_products *products,
                                     cudaStream_t stream)
 {
-    cuda__ism_journey<T> journey = {{{work, products, stream, cudaSuccess, cuda__overlaps()}}};
-    cuda__ism_call &call = journey.call;
+    cuda__ism_sequence<T> sequence = {{{work, products, stream, cudaSuccess, cuda__overlaps()}}};
+    cuda__ism_call &call = sequence.call;
     if (work.plan.algorithm == METHOD_ALGORITHM_LU) {
         int64_t blocks = (work.matrices + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;
         return cuda__start(cuda__ism_postpone_kernel<T>,
@@ -439,15 +439,15 @@ static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_prod
                            0, stream, work);
     }
     if (work.held > 0)
-        journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
+        sequence.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
     for (; work.held > 0 && call.first < work.matrices; call.first += call.count) {
         call.count =
             work.matrices - call.first < work.held ? work.matrices - call.first : work.held;
-        journey.run();
+        sequence.run();
     }
-    if (work.plan.fused && !work.plan.streams && journey.status == cudaSuccess)
-        journey.status = cuda__ism_launch_light<T>(work, stream);
-    return journey.status;
+    if (work.plan.fused && !work.plan.streams && sequence.status == cudaSuccess)
+        sequence.status = cuda__ism_launch_light<T>(work, stream);
+    return sequence.status;
 }
 
 #endif

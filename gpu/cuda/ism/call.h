@@ -1,7 +1,7 @@
 /* gpu/cuda/ism/call.h: what the kernels of `ism` are given, the layout of its workspace, and the
  * entries in each precision. Between ism.c, which reads the method's options, and the kernels.
  *
- * The workspace begins with what all matrices share, the lines of a trial and the tables of a
+ * The workspace begins with what all matrices share, the probe vectors and the tables of a
  * recovery; then comes a part for each matrix that is worked on at once, cut into arrays. Rows of
  * arrays begin at multiples of 16 bytes, or follow one another without a gap where lu reads them.
  */
@@ -20,10 +20,10 @@
 extern "C" {
 #endif
 
-/* Lines of a trial at most: of updates by products to CUDA__ISM_NORM_ORDER, too. Orders up to it
+/* Probe vectors at most: of updates by products to CUDA__ISM_NORM_ORDER, too. Orders up to it
  * are tried whole. */
 #define CUDA__ISM_PROBES ISM_PROBES
-#define CUDA__ISM_TRIED 2         /* lines of the trial of a larger one, */
+#define CUDA__ISM_TRIED 2         /* lines of the check of a larger one, */
 #define CUDA__ISM_TRIED_KNOWN 4   /* and where A is known, but for last.cuh */
 #define CUDA__ISM_NORM_ORDER 64   /* to this order |A| is computed from all columns */
 #define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */
@@ -50,10 +50,10 @@ extern "C" {
 #define CUDA__ISM_NARROW_ROWS 128
 #define CUDA__ISM_LAST_ALL 132
 #define CUDA__ISM_LAST_ROUNDS 3 /* of all multiprocessors, at most */
-/* From this order on, and to so many columns, |A| is measured beside the work, in another stream
+/* From this order on, and to so many columns, |A| is measured next to the work, in another stream
  * (norm.cuh). */
-#define CUDA__ISM_BESIDE_MIN 1024
-#define CUDA__ISM_BESIDE_MAX 1024
+#define CUDA__ISM_OVERLAPPED_MIN 1024
+#define CUDA__ISM_OVERLAPPED_MAX 1024
 
 /* Updates without A0 that no block of threads holds, to this order and so many columns, go by
  * stream.cuh: columns that a block reads, rows of a part of the answer, about, and rows of a
@@ -84,17 +84,17 @@ enum cuda__ism_array {
     CUDA__ISM_TURNED, /* of a turn of a block: see turn.cuh */
     CUDA__ISM_TOP,
     CUDA__ISM_LEFT,
-    CUDA__ISM_PIECES,   /* of a product */
-    CUDA__ISM_BESIDE,   /* of norm.cuh, in FP64: what its kernels leave one another */
-    CUDA__ISM_PARTS,    /* of last.cuh: sums of the blocks, three lines each */
-    CUDA__ISM_STREAM_K, /* of stream.cuh, in FP64: see there */
+    CUDA__ISM_PIECES,     /* of a product */
+    CUDA__ISM_OVERLAPPED, /* of norm.cuh, in FP64: what its kernels leave one another */
+    CUDA__ISM_PARTS,      /* of last.cuh: sums of the blocks, three lines each */
+    CUDA__ISM_STREAM_K,   /* of stream.cuh, in FP64: see there */
     CUDA__ISM_STREAM_R,
     CUDA__ISM_STREAM_RK,
     CUDA__ISM_STREAM_SIZES,
     CUDA__ISM_STREAM_NORMS,
     CUDA__ISM_STREAM_PARTS,
     CUDA__ISM_Z, /* n x n, becomes the inverse */
-    CUDA__ISM_U, /* factors, n x m; U R beside them */
+    CUDA__ISM_U, /* factors, n x m; U R next to them */
     CUDA__ISM_UR,
     CUDA__ISM_V,
     CUDA__ISM_TZ,      /* lines of n: T Z */
@@ -123,10 +123,10 @@ struct cuda__ism_plan {
     int64_t stream_rows, stream_parts, stream_ld; /* numbers from line to line */
     bool stream_by_strips;                        /* few parts: their strips are blocks' */
     int64_t block, group;                         /* columns; a group is a multiple of a block */
-    bool in_place; /* Z takes the place of A0^-1, which the trial reads where it was given */
+    bool in_place; /* Z takes the place of A0^-1, which the check reads where it was given */
     bool last;     /* the product makes the answer: rows of a block, blocks of a strip */
     int64_t last_rows, last_parts;
-    bool beside; /* |A| is measured beside the work, by norm.cuh */
+    bool adjacent; /* |A| is measured next to the work, by norm.cuh */
 };
 
 /* Slot k of a chunk has matrix first + k of the batch, or list[k]. */
@@ -149,7 +149,7 @@ struct cuda__ism_call {
     int64_t at[CUDA__ISM_ARRAYS];
     void *lu; /* recovery: lu's workspace */
     size_t lu_bytes;
-    const struct cuda_ism_watch *watch; /* host's; NULL: nobody watches */
+    const struct cuda_ism_watch *watch; /* host's; NULL: no one watches */
 };
 
 static inline bool cuda__ism_has(uint32_t inputs, int input)

@@ -8,11 +8,11 @@
 
 #include "gpu/cuda/ism/lines.cuh"
 #include "gpu/cuda/ism/pivot.cuh"
-#include "gpu/cuda/ism/trial.cuh"
+#include "gpu/cuda/ism/check.cuh"
 #include "gpu/cuda/ism/turn.cuh"
 
 #define CUDA__ISM_COUPLE_FEW 4   /* warps of a block where m is small */
-#define CUDA__ISM_LINES_BLOCKS 4 /* a multiprocessor; slabs beyond those go by turns */
+#define CUDA__ISM_LINES_BLOCKS 4 /* a multiprocessor; slabs beyond those go double-buffered */
 
 /* What a block of a matrix finds out: its blockIdx.x. */
 enum cuda__ism_couple_task {
@@ -314,8 +314,8 @@ static __global__ void __launch_bounds__(cuda__ism_coupler<S, Most>::threads,
     one.run((int)blockIdx.x);
 }
 
-/* -R K: a block has slabs of 64 columns by turns, a warp a tile of them, of which all of K is read
- * at once. */
+/* -R K: a block has slabs of 64 columns double-buffered, a warp a tile of them, of which all of K
+ * is read at once. */
 template <typename S, int Most> struct cuda__ism_liner {
     static constexpr int pitch = Most + 8; /* against conflicts */
 

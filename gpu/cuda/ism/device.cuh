@@ -1,5 +1,5 @@
 /* gpu/cuda/ism/device.cuh: `ism` on the device: what its kernels share: where a matrix's tensors
- * and arrays are, the lines of a trial, what a block of threads finds out together, and the
+ * and arrays are, the probe vectors, what a block of threads finds out together, and the
  * verdict. Device code. Kernels take a slot a blockIdx.y.
  */
 #ifndef GPU_CUDA_ISM_DEVICE_CUH
@@ -25,7 +25,7 @@ struct cuda__ism_answer {
     double det; /* fraction and exponent of the product of pivots */
     int64_t det_exponent;
     double norm_a;                    /* |A|, or |A0^-1| where A is not known */
-    double change;                    /* of a trial where A is not known */
+    double change;                    /* of a check where A is not known */
     double reach;                     /* of lost.cuh: the largest row */
     unsigned long long loss;          /* the bits of a number that is not negative */
     double rcond;                     /* of lu, in the precision */
@@ -36,8 +36,8 @@ struct cuda__ism_answer {
     int32_t info, factor_info;        /* of lu */
     int32_t shift;                    /* binary places that what was factored was scaled by */
     double factored;                  /* a bound of the 1-norm of what is shifted */
-    int32_t levelled, lost;           /* see level.cuh */
-    int32_t twice;                    /* recovery: A is to be formed in twice the precision */
+    int32_t equilibrated, lost;       /* see level.cuh */
+    int32_t twice;                    /* recovery: A is to be formed in double-double */
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */
 };
 
@@ -114,7 +114,7 @@ static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_
     return !(call.inputs >> METHOD_ISM_A0_INVERSE & 1) || (call.inputs >> METHOD_ISM_A0_DENSE & 1);
 }
 
-/* ---- The lines of a trial ---- */
+/* ---- The probe vectors ---- */
 
 static __host__ __device__ __forceinline__ int cuda__ism_tried(const cuda__ism_call &call)
 {
@@ -135,7 +135,7 @@ static __device__ __forceinline__ float cuda__ism_weight(int64_t n, int64_t i, i
     return ISM_PROBE_OF(bits);
 }
 
-/* What a trial allows, by the size of what was multiplied. */
+/* What a check allows, by the size of what was multiplied. */
 template <typename T>
 static __device__ __forceinline__ double cuda__ism_allowed(int64_t n, double size)
 {
@@ -181,8 +181,8 @@ cuda__ism_store(const cuda__ism_call &call, const cuda_tensors *item, int64_t wi
         atomicAdd(call.unverified, 1);
 }
 
-/* What a trial has measured. */
-struct cuda__ism_trial {
+/* What a check has measured. */
+struct cuda__ism_check {
     double error;          /* the largest of T (I - Z A), or of T (A0^-1 - Z M) */
     double norm_x, norm_a; /* norm_a: of A, or of A0^-1 where A is not known */
     double change;         /* |X Y^T A0^-1| where A is not known */
@@ -193,7 +193,7 @@ struct cuda__ism_trial {
 };
 
 /* The least norm of an inverse of a matrix whose numbers are in range: smaller ones have hardly a
- * digit, and their trial, which works with as few, would not tell. One of FP32 was tried before it
+ * digit, and their check, which works with as few, would not tell. One of FP32 was tried before it
  * was rounded, perhaps to denormal numbers. */
 template <typename T>
 static __device__ __forceinline__ double cuda__ism_min_norm(const cuda__ism_call &call)
@@ -207,24 +207,24 @@ static __device__ __forceinline__ double cuda__ism_min_norm(const cuda__ism_call
 template <typename T>
 static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call,
                                                       const cuda_tensors *item, int64_t within,
-                                                      const cuda__ism_trial &trial, int algorithm)
+                                                      const cuda__ism_check &check, int algorithm)
 {
     const double eps = cuda__real<T>::eps, nan = (double)cuda__real<T>::nan();
     const double largest = (double)cuda__real<T>::largest;
     bool known = cuda__ism_knows(call);
-    bool sized = trial.norm_x >= cuda__ism_min_norm<T>(call) && trial.norm_x <= largest;
-    double size = trial.norm_x * (known ? trial.norm_a : 1 + trial.change);
-    double rcond = known ? 1 / trial.norm_a / trial.norm_x : nan;
-    bool good = sized && trial.norm_a <= largest && !trial.bad && !trial.blind &&
-                trial.error <= cuda__ism_allowed<T>(call.n, size) &&
-                (known ? trial.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
-                       : !cuda__ism_cancels(call.n, trial.lost, trial.change) &&
-                             size * eps <= trial.norm_a);
-    int info = trial.bad ? -1 : CUDA_INFO_UNVERIFIED;
+    bool sized = check.norm_x >= cuda__ism_min_norm<T>(call) && check.norm_x <= largest;
+    double size = check.norm_x * (known ? check.norm_a : 1 + check.change);
+    double rcond = known ? 1 / check.norm_a / check.norm_x : nan;
+    bool good = sized && check.norm_a <= largest && !check.bad && !check.blind &&
+                check.error <= cuda__ism_allowed<T>(call.n, size) &&
+                (known ? check.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
+                       : !cuda__ism_cancels(call.n, check.lost, check.change) &&
+                             size * eps <= check.norm_a);
+    int info = check.bad ? -1 : CUDA_INFO_UNVERIFIED;
     double det_ratio = nan;
     if (good) {
         info = 0;
-        det_ratio = trial.det_ratio;
+        det_ratio = check.det_ratio;
     } else {
         rcond = nan;
     }

@@ -3,12 +3,12 @@
  * inverse written once.
  *
  * A team of Lanes threads (8, 16 or 32) has a matrix of N <= Lanes rows or fewer. Thread t has
- * column t of it in its registers, beside zeros, and row t of X and Y; n and m are filled up with
+ * column t of it in its registers, next to zeros, and row t of X and Y; n and m are filled up with
  * zeros to N and M, which change nothing. With B = A0^-1
  *
  *      K = Y^T B, G = B X, R = (I + K X)^-1, Z = B - G R K,
  *
- * and then the trial of gpu/host/ism/ism.h is made, and the numbers and Z are written. R has two
+ * and then the check of gpu/host/ism/ism.h is made, and the numbers and Z are written. R has two
  * entries a thread and is inverted in place, by Gauss-Jordan's elimination with partial pivoting;
  * rows are not exchanged.
  *
@@ -65,7 +65,7 @@ template <int N, int Lanes, int M> struct cuda__ism_few_room {
     static constexpr int lines = cuda__ism_team<Lanes>::lines;
     static constexpr int ld = Lanes | 1;
     static constexpr int square = (N * ld + 3) / 4 * 4;
-    /* What takes the square's place, unless the trial needs it. */
+    /* What takes the square's place, unless the check needs it. */
     static constexpr int late = lines == N ? square : 0;
     static constexpr int g = late, r = g + (Lanes * M + 3) / 4 * 4;
     static constexpr int tz = r + (M * M + 3) / 4 * 4;
@@ -118,7 +118,7 @@ template <typename T, int Lanes, int M> struct cuda__ism_few_block {
             T factor = of(v[k % 2], row, k);
             int place = choose(factor, used);
             T pivot = of(v[k % 2], place, k);
-            T beside[2] = {of(v[0], place, column), of(v[1], place, column)};
+            T adjacent[2] = {of(v[0], place, column), of(v[1], place, column)};
             T by = cuda__real<T>::reciprocal(pivot);
             bool mine = row == place;
             changes += __popc(~used & ((1u << place) - 1));
@@ -126,7 +126,7 @@ template <typename T, int Lanes, int M> struct cuda__ism_few_block {
             factor *= by;
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                T other = mine ? beside[e] * by : fma(-factor, beside[e], v[e]);
+                T other = mine ? adjacent[e] * by : fma(-factor, adjacent[e], v[e]);
                 v[e] = column + e != k ? other : mine ? by : -factor;
             }
             pivoted = mine ? k : pivoted;
@@ -154,7 +154,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
     static constexpr int lines = team::lines;
     static constexpr bool is_whole = lines == N;
     static constexpr int rows = N > 16 ? 8 : 4; /* of K that are added up together */
-    static constexpr int kept = (int)(sizeof(cuda__ism_trial) / sizeof(T)); /* numbers */
+    static constexpr int kept = (int)(sizeof(cuda__ism_check) / sizeof(T)); /* numbers */
 
     const cuda__ism_call &call;
     const cuda_tensors *item;
@@ -438,35 +438,35 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
     /* Is there more of B - Z M than is allowed that its lines may not have seen? Of several columns
      * |G| |R| |K| counts, for which |Z| times `met` stands, by a search: it is no bound of it. All
      * threads of the warp call. */
-    __device__ __forceinline__ bool hides(const cuda__ism_trial &trial, double met) const
+    __device__ __forceinline__ bool hides(const cuda__ism_check &check, double met) const
     {
-        const double share = cuda__max_or_nan(trial.norm_a / trial.norm_x, M > 1 ? met : 1.0);
-        const bool may = cuda__ism_hides<T, T>(n, met, share, trial.change);
+        const double share = cuda__max_or_nan(check.norm_a / check.norm_x, M > 1 ? met : 1.0);
+        const bool may = cuda__ism_hides<T, T>(n, met, share, check.change);
         if (!__any_sync(CUDA__ALL, may))
             return false;
         const double error = (double)team::largest(whole_error(), memory);
-        return may && cuda__ism_was_hidden<T>(n, error, trial.norm_x * (1 + trial.change));
+        return may && cuda__ism_was_hidden<T>(n, error, check.norm_x * (1 + check.change));
     }
 
-    /* The verdict, by the trial that lies in shared memory. */
+    /* The verdict, by the check that lies in shared memory. */
     __device__ __forceinline__ void conclude(bool writes) const
     {
-        cuda__ism_trial trial = *(const cuda__ism_trial *)memory;
-        const double terms = trial.lost;
-        trial.lost = cuda__ism_lost<T, T>(n, rows, terms);
-        const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
+        cuda__ism_check check = *(const cuda__ism_check *)memory;
+        const double terms = check.lost;
+        check.lost = cuda__ism_lost<T, T>(n, rows, terms);
+        const bool cancels = cuda__ism_cancels(n, check.lost, check.change);
         if (__any_sync(CUDA__ALL, cancels)) {
             const double found = lost(terms);
-            trial.lost = cancels ? found : trial.lost;
+            check.lost = cancels ? found : check.lost;
         }
         if (writes && t == 0)
-            cuda__ism_judge<T>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);
+            cuda__ism_judge<T>(call, item, within, check, METHOD_ALGORITHM_BLOCK);
     }
 
     __device__ __forceinline__ void run(bool writes)
     {
         T tb[CUDA__ISM_TRIED], tz[CUDA__ISM_TRIED], b[is_whole ? N : 1];
-        cuda__ism_trial trial;
+        cuda__ism_check check;
         load();
         T size_b = look(tb), norms[M];
         measure(norms);
@@ -491,28 +491,28 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         T worst = is_whole ? error < is_whole ? N : 1 > (b, z) : error<CUDA__ISM_TRIED>(tb, tz);
         T most[8] = {worst, size_z, size_b, size_of_change(), row, met, (T)fabs(excess), 0};
         team::largest_of_eight(most, memory);
-        trial.error = (double)most[0];
-        trial.norm_x = (double)most[1];
-        trial.norm_a = (double)most[2];
-        trial.change = (double)most[3];
-        trial.lost = (double)most[4] * trial.norm_a; /* its terms, as yet */
-        trial.bad = !(most[6] == 0);
+        check.error = (double)most[0];
+        check.norm_x = (double)most[1];
+        check.norm_a = (double)most[2];
+        check.change = (double)most[3];
+        check.lost = (double)most[4] * check.norm_a; /* its terms, as yet */
+        check.bad = !(most[6] == 0);
         const double max_met = (double)most[5];
         bool hidden = false;
         if constexpr (!is_whole)
-            hidden = hides(trial, max_met);
-        trial.blind = hidden || cuda__ism_blinds<T, T>(n, n, max_met, trial.change);
-        trial.det_ratio = cuda__ism_value(det, det_exponent);
+            hidden = hides(check, max_met);
+        check.blind = hidden || cuda__ism_blinds<T, T>(n, n, max_met, check.change);
+        check.det_ratio = cuda__ism_value(det, det_exponent);
         team::sync();
         if (t == 0)
-            *(cuda__ism_trial *)memory = trial;
+            *(cuda__ism_check *)memory = check;
         T *inverse = (T *)item->outputs[METHOD_ISM_INVERSE];
         if (inverse)
             inverse += within * n * n + t;
 #pragma unroll
         for (int i = 0; i < N; i++) {
             if (writes && inverse && mine() && i < n)
-                inverse[i * n] = trial.bad ? cuda__real<T>::nan() : z[i];
+                inverse[i * n] = check.bad ? cuda__real<T>::nan() : z[i];
         }
         team::sync();
         conclude(writes);

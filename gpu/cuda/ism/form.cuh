@@ -5,9 +5,9 @@
 #ifndef GPU_CUDA_ISM_FORM_CUH
 #define GPU_CUDA_ISM_FORM_CUH
 
-#include "gpu/cuda/ism/twice.cuh"
+#include "gpu/cuda/ism/double_double.cuh"
 
-#define CUDA__ISM_IDLE (-20) /* exponent of a column beside zeros; n is 2^14 at most */
+#define CUDA__ISM_IDLE (-20) /* exponent of a column next to zeros; n is 2^14 at most */
 #define CUDA__ISM_FORM_TILE CUDA__WARP
 #define CUDA__ISM_FORM_HELD (CUDA__ISM_FORM_TILE / CUDA__ISM_WARPS) /* rows of a thread */
 /* How many times |A| its terms may be where it is formed in one precision, up to m = n: their
@@ -83,7 +83,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         answer->twice = !holds;
 }
 
-/* FORMED = A0 + X Y^T, of the slots that are to be formed in twice the precision: rounded once. A
+/* FORMED = A0 + X Y^T, of the slots that are to be formed in double-double: rounded once. A
  * block a tile of rows and columns, a thread some rows of a column. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)

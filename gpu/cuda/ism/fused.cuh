@@ -1,4 +1,4 @@
-/* gpu/cuda/ism/fused.cuh: the fused update of small matrices: A0^-1 is read once, for the trial of
+/* gpu/cuda/ism/fused.cuh: the fused update of small matrices: A0^-1 is read once, for the check of
  * an update beyond n = 8 twice, the inverse written once. Of few columns, where A is not known,
  * few.cuh makes it.
  *
@@ -8,7 +8,7 @@
  *
  *      G = Z X_s, K = Y_s^T Z, R = (I + K X_s)^-1, Z := Z - G R K,
  *
- * Z being A0^-1 at first; R is inverted by every thread for itself. Then the trial of
+ * Z being A0^-1 at first; R is inverted by every thread for itself. Then the check of
  * gpu/host/ism/ism.h is made, with |A| from all columns, and the numbers and Z are written. A0 that
  * is diagonal is treated alike: Z begins as its inverse.
  *
@@ -303,7 +303,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     }
 
     /* The thread's column of T (I - Z A), and the sum of A's column. Where T is the identity, Z is
-     * multiplied by A's column formed: see gpu/host/ism/trial.inc. */
+     * multiplied by A's column formed: see gpu/host/ism/check.inc. */
     __device__ __forceinline__ T residual(T (&error)[lines], T d)
     {
         const T *a0 = input(METHOD_ISM_A0_DENSE, (int64_t)n * n), *y = memory + room.y + at * m;
@@ -388,7 +388,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     /* Is there more of A0^-1 - Z M than is allowed that few lines may not have seen? After several
      * steps, whose inverses may have been large, it is all found out, and A0^-1 read again. Y is
      * used up. */
-    __device__ __forceinline__ bool hides(const cuda__ism_trial &trial)
+    __device__ __forceinline__ bool hides(const cuda__ism_check &check)
     {
         const T *b = input(METHOD_ISM_A0_INVERSE, (int64_t)n * n) + at;
         const T *row = memory + room.z + at * room.ld, *column = memory + room.z + at;
@@ -410,14 +410,14 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             size += fabs(left);
         }
         const double error = (double)team::largest(mine ? size : T(0), memory + room.scratch);
-        return cuda__ism_was_hidden<T>(n, error, trial.norm_x * (1 + trial.change));
+        return cuda__ism_was_hidden<T>(n, error, check.norm_x * (1 + check.change));
     }
 
     /* All but the last one. */
-    __device__ __forceinline__ cuda__ism_trial judge(T d, T size_b)
+    __device__ __forceinline__ cuda__ism_check judge(T d, T size_b)
     {
         T *scratch = memory + room.scratch, error[lines], worst = 0;
-        cuda__ism_trial trial;
+        cuda__ism_check check;
         T size_z = look(memory + room.tz);
         team::sync();
         if (update || !is_whole)
@@ -430,27 +430,27 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             worst = is_whole ? worst + fabs(error[l]) : cuda__max_or_nan(worst, (T)fabs(error[l]));
         T all[1] = {excess};
         team::sum(all, scratch);
-        trial.bad = !(all[0] == 0);
-        trial.error = (double)team::largest(mine ? worst : T(0), scratch);
-        trial.norm_x = (double)team::largest(size_z, scratch);
+        check.bad = !(all[0] == 0);
+        check.error = (double)team::largest(mine ? worst : T(0), scratch);
+        check.norm_x = (double)team::largest(size_z, scratch);
         size = team::largest(mine ? size : T(0), scratch);
-        trial.change = update ? (double)size : 0;
-        trial.norm_a = update ? (double)team::largest(mine ? size_b : T(0), scratch) : (double)size;
-        trial.lost = update ? cuda__ism_lost<T, T>(n, rows, reach * trial.norm_a) : 0;
-        /* Where A is known the trial takes ((T Z) X) Y^T, or X Y^T itself, with the rounding errors
+        check.change = update ? (double)size : 0;
+        check.norm_a = update ? (double)team::largest(mine ? size_b : T(0), scratch) : (double)size;
+        check.lost = update ? cuda__ism_lost<T, T>(n, rows, reach * check.norm_a) : 0;
+        /* Where A is known the check takes ((T Z) X) Y^T, or X Y^T itself, with the rounding errors
          * of its terms. */
         bool hidden = false;
         if constexpr (!is_whole)
-            hidden = update && hides(trial);
-        trial.blind = update ? hidden || cuda__ism_blinds<T, T>(n, n, met, trial.change)
-                             : !(reach <= max_reach * trial.norm_a);
-        trial.det_ratio = cuda__ism_value(det, det_exponent);
-        const bool cancels = cuda__ism_cancels(n, trial.lost, trial.change);
+            hidden = update && hides(check);
+        check.blind = update ? hidden || cuda__ism_blinds<T, T>(n, n, met, check.change)
+                             : !(reach <= max_reach * check.norm_a);
+        check.det_ratio = cuda__ism_value(det, det_exponent);
+        const bool cancels = cuda__ism_cancels(n, check.lost, check.change);
         if (__any_sync(CUDA__ALL, cancels)) {
-            const double found = lost(reach * trial.norm_a);
-            trial.lost = cancels ? found : trial.lost;
+            const double found = lost(reach * check.norm_a);
+            check.lost = cancels ? found : check.lost;
         }
-        return trial;
+        return check;
     }
 
     /* By how many eps X k0 is off. */
@@ -489,11 +489,11 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             step<Step >= 2 ? 2 : 1>(first);
         if (first < m)
             step<1>(first);
-        cuda__ism_trial trial = judge(d, size_b);
+        cuda__ism_check check = judge(d, size_b);
         T *inverse = (T *)item->outputs[METHOD_ISM_INVERSE];
-        int info = trial.bad ? -1 : 0;
+        int info = check.bad ? -1 : 0;
         if (writes && t == 0)
-            cuda__ism_judge<T>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);
+            cuda__ism_judge<T>(call, item, within, check, METHOD_ALGORITHM_BLOCK);
         for (int i = 0; writes && mine && inverse && i < n; i++)
             inverse[within * n * n + (int64_t)i * n + t] =
                 info < 0 ? cuda__real<T>::nan() : memory[room.z + i * room.ld + t];

@@ -151,8 +151,8 @@ static void plan_ends(const struct cuda_call *call, struct cuda__ism_plan *plan)
     /* It costs another way of A0^-1 across the bus: who asks for less memory has it so. */
     plan->in_place = call->options[METHOD_ISM_VARIANT] == METHOD_ISM_REDUCED_MEMORY &&
                      cuda__ism_has(call->inputs, METHOD_ISM_A0_INVERSE);
-    plan->beside =
-        (call->inputs & others) == 0 && n >= CUDA__ISM_BESIDE_MIN && m <= CUDA__ISM_BESIDE_MAX;
+    plan->adjacent = (call->inputs & others) == 0 && n >= CUDA__ISM_OVERLAPPED_MIN &&
+                     m <= CUDA__ISM_OVERLAPPED_MAX;
     plan->last = plan->algorithm != METHOD_ALGORITHM_REDUCED_MEMORY && m > 0 &&
                  m <= CUDA__ISM_LAST_MAX &&
                  n > (updates(call) ? CUDA__ISM_NORM_ORDER : CUDA__ISM_PROBES);
@@ -196,7 +196,7 @@ static void take_pieces(struct cuda__ism_call *work)
     take(work, CUDA__ISM_PIECES, longest >= CUDA__ISM_CUT_MIN ? 1 : 0, numbers);
 }
 
-static void take_trial(struct cuda__ism_call *work)
+static void take_check(struct cuda__ism_call *work)
 {
     int64_t n = work->n, ld = work->ld, ldm = work->ldm;
     /* T X and T Z X, or that times Y^T, in pairs of numbers. */
@@ -249,9 +249,10 @@ static void take_variant(struct cuda__ism_call *work, enum precision precision)
     else
         take(work, CUDA__ISM_Z, work->plan.last ? 0 : n, ld);
     take(work, CUDA__ISM_PARTS, work->plan.last ? 3 * work->plan.last_parts : 0, ld);
-    if (work->plan.beside)
-        take_doubles(work, CUDA__ISM_BESIDE, 1, cuda__ism_norm_room_of(n, work->m).left, precision);
-    take_trial(work);
+    if (work->plan.adjacent)
+        take_doubles(work, CUDA__ISM_OVERLAPPED, 1, cuda__ism_norm_room_of(n, work->m).left,
+                     precision);
+    take_check(work);
 }
 
 static void take_stream(struct cuda__ism_call *work, enum precision precision)
@@ -278,7 +279,7 @@ static void take_recovery(struct cuda__ism_call *work)
     take(work, CUDA__ISM_FORMED, n, n);
     take(work, CUDA__ISM_PIVOTS, 1, n);
     take_pieces(work);
-    take_trial(work);
+    take_check(work);
     take_thin(work);
     int64_t thin = work->at[CUDA__ISM_X], end = work->part;
     work->part = solved ? end : thin;
@@ -326,7 +327,7 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool recovery
     return work;
 }
 
-/* Bytes of the lines of a trial. */
+/* Bytes of the probe vectors. */
 static size_t lines_bytes(const struct cuda__ism_call *work, enum precision precision)
 {
     int64_t lines = rounded_up(CUDA__ISM_PROBES * work->ld, ARRAY_ALIGN);

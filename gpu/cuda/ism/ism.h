@@ -6,7 +6,7 @@
  *
  * Three algorithms. The fused one, where `auto` is free to choose and n <= CUDA_ISM_FUSED_N_MAX and
  * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory or registers, so
- * that A0^-1 is read once (twice where the trial wants it whole) and the inverse written once,
+ * that A0^-1 is read once (twice where the check wants it whole) and the inverse written once,
  * takes the columns of X and Y four at a time (fused.cuh), or, of an update with few of them,
  * all at once (few.cuh, tile.cuh, and beyond these orders middle.cuh), and tries the
  * answer before it writes it. Updates that no block of threads can hold are streamed, to n =
@@ -22,7 +22,7 @@
  * design that was not taken has lu's kernels invert the blocks: as many operations, but these
  * kernels take longer for one block of 512 columns than all the rest, and give no determinant.
  *
- * Every answer is tried, as on the host but in twice the precision where it goes by products. One
+ * Every answer is tried, as on the host but in double-double where it goes by products. One
  * that fails is unverified, and cuda_ism_recover takes the last of the host's algorithms: A formed
  * and inverted by lu, or Z M = A0^-1 solved. (The host tries one block of all columns and Newton's
  * step before that, which are no faster here.)
@@ -30,7 +30,7 @@
  * Cost: an update of a known inverse reads and writes n^2 numbers on the fused algorithm. Elsewhere
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but
  * the inputs and the answer crosses the bus, and on the last algorithm again. Where
- * `reduced_memory` was asked for and A0 is not given, the trial reads A0^-1 across the bus too,
+ * `reduced_memory` was asked for and A0 is not given, the check reads A0^-1 across the bus too,
  * once for four lines.
  */
 #ifndef GPU_CUDA_ISM_ISM_H
@@ -59,7 +59,7 @@ enum cuda_ism_step {
     CUDA_ISM_INVERT,   /* R */
     CUDA_ISM_COUPLE,   /* R times the columns, and the factors that are wanted */
     CUDA_ISM_ASSEMBLE, /* A0^-1 less the product */
-    CUDA_ISM_TRY,      /* the trial, and the answer is written */
+    CUDA_ISM_TRY,      /* the check, and the answer is written */
     CUDA_ISM_STEPS
 };
 

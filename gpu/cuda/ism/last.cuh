@@ -1,11 +1,11 @@
 /* gpu/cuda/ism/last.cuh: the last product of `ism` in FP64 where there are few columns:
- * Z = A0^-1 - (G R) K, which goes from the registers to the answer, and what the trial wants of Z
+ * Z = A0^-1 - (G R) K, which goes from the registers to the answer, and what the check wants of Z
  * with it: T Z, and the sums of magnitudes of its columns. Z is written once and never read.
  *
  * A block has a strip of columns and goes down a part of its rows, 64 at a time or, where A0^-1 is
  * given, 32, and half of that where shared memory is less; a warp has some of the columns, whose
  * part of K stays in its registers all the way. Lines of (G R)^T and of T, and A0^-1 where it is
- * not diagonal, go through shared memory, in places by turns. The warps do not wait for one
+ * not diagonal, go through shared memory, in places double-buffered. The warps do not wait for one
  * another, but for what they take: a place has one gate that opens when it is filled, and one that
  * opens when all threads have done with it. Each lane adds up what it has seen of its columns; the
  * lanes of a column are added at the end, and the blocks of a strip by a second kernel, in an
@@ -64,7 +64,7 @@ template <typename Shape> struct cuda__ism_last_block {
     shared &memory;
     int n, ld, column; /* column: of the strip */
     int lane, warp;
-    double *to;                 /* the answer; NULL: nobody wants it */
+    double *to;                 /* the answer; NULL: no one wants it */
     bool within, wide;          /* the strip is all there; and rows of the answer at 16 bytes */
     double k[steps][across][4]; /* less K */
     double sums[CUDA__ISM_LAST_SUMS][across][2];

@@ -53,7 +53,7 @@ template <bool Given> struct cuda__ism_narrow_block {
     float *places;            /* shared: two of inner + CUDA__ISM_TRIED lines */
     int n, ld, inner, column; /* column: of the strip */
     int at_row, at_column;    /* the thread's first, in the block */
-    float *to;                /* the answer; NULL: nobody wants it */
+    float *to;                /* the answer; NULL: no one wants it */
     bool within, wide;        /* the strip is all there; and rows of the answer, of 16 bytes */
     float sums[CUDA__ISM_LAST_SUMS][each];
 

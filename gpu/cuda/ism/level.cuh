@@ -2,24 +2,24 @@
  * determinant by the factors. Device code; a slot a blockIdx.y.
  *
  * A matrix at an end of the range is shifted by one power of two. Where lines of A or A0 are so far
- * apart in size that a pivot or a multiplier may be denormal, rows and columns are levelled
+ * apart in size that a pivot or a multiplier may be denormal, rows and columns are equilibrated
  * instead: the largest number of each comes to 1/2 or more and less than 1, by powers of two. Where
  * that would lose numbers, and for a solution, what is factored is only shifted. DET_RATIO is NaN
  * where a pivot is so small that what is lost below the range counts.
  *
- * Cost: 12 n^2 operations beside the factors' 2/3 n^3.
+ * Cost: 12 n^2 operations next to the factors' 2/3 n^3.
  */
 #ifndef GPU_CUDA_ISM_LEVEL_CUH
 #define GPU_CUDA_ISM_LEVEL_CUH
 
-#include "gpu/cuda/ism/trial.cuh"
+#include "gpu/cuda/ism/check.cuh"
 #include "gpu/cuda/base/reduce.cuh"
 
 #define CUDA__ISM_GROWTH 24          /* binary places by which factors may grow */
 #define CUDA__ISM_ZEROS (-(1 << 20)) /* the place of zero */
 
 /* The binary places of the largest numbers of lines, where TZ is: of rows; of the columns of
- * levelled rows. */
+ * equilibrated rows. */
 template <typename T>
 static __device__ __forceinline__ int32_t *cuda__ism_levels(const cuda__ism_call &call, int line)
 {
@@ -103,8 +103,8 @@ static __device__ __forceinline__ double cuda__ism_min_pivot(int64_t n, double n
 }
 
 /* The answer's shift: so many places that a matrix, whose columns' sums are in SIZES, is far enough
- * from either end of the range for its factors. levels: is it levelled in the place of that, where
- * need be? A block a slot. */
+ * from either end of the range for its factors. levels: is it equilibrated in the place of that,
+ * where need be? A block a slot. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_shift_kernel(const cuda__ism_call call, bool levels)
@@ -133,11 +133,11 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     answer->factored = ldexp(1.0, exponent < top ? exponent + answer->shift : most);
     const double pivot = ldexp(1.0, min(least + answer->shift, top) - 1);
     const double safe = cuda__ism_min_pivot<T>(call.n, answer->factored) / cuda__real<T>::eps;
-    answer->levelled = levels && pivot < safe;
+    answer->equilibrated = levels && pivot < safe;
     answer->lost = 0;
 }
 
-/* to = from, shifted. of_lost: but where it has been levelled without a loss. */
+/* to = from, shifted. of_lost: but where it has been equilibrated without a loss. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_shifted_kernel(const cuda__ism_call call, int from, int to, bool of_lost)
@@ -148,17 +148,17 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const T power = (T)ldexp(1.0, answer->shift);
     const T *source = cuda__ism_array_of<T>(call, slot, from);
     T *array = cuda__ism_array_of<T>(call, slot, to);
-    if (of_lost && answer->levelled && !answer->lost)
+    if (of_lost && answer->equilibrated && !answer->lost)
         return;
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
          e += step)
         array[e] = source[e] * power;
 }
 
-/* to = from, levelled, where it is to be; whether that loses numbers. */
+/* to = from, equilibrated, where it is to be; whether that loses numbers. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_levelled_kernel(const cuda__ism_call call, int from, int to)
+    cuda__ism_equilibrated_kernel(const cuda__ism_call call, int from, int to)
 {
     cuda__follow_previous();
     const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
@@ -166,7 +166,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const int32_t *rows = cuda__ism_levels<T>(call, 0), *columns = cuda__ism_levels<T>(call, 1);
     const T *source = cuda__ism_array_of<T>(call, slot, from);
     T *array = cuda__ism_array_of<T>(call, slot, to);
-    if (!answer->levelled)
+    if (!answer->equilibrated)
         return;
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
          e += step) {
@@ -187,9 +187,9 @@ static __device__ __forceinline__ void cuda__ism_over(double *fraction, int64_t 
     cuda__ism_times(fraction, exponent, 1);
 }
 
-static __device__ __forceinline__ bool cuda__ism_is_levelled(const cuda__ism_answer *answer)
+static __device__ __forceinline__ bool cuda__ism_is_equilibrated(const cuda__ism_answer *answer)
 {
-    return answer->levelled && !answer->lost;
+    return answer->equilibrated && !answer->lost;
 }
 
 /* Binary places that the determinant of what was factored lacks. */
@@ -199,7 +199,7 @@ static __device__ __forceinline__ int64_t cuda__ism_places(const cuda__ism_call 
 {
     const int32_t *rows = cuda__ism_levels<T>(call, 0), *columns = cuda__ism_levels<T>(call, 1);
     int64_t places = 0;
-    if (!cuda__ism_is_levelled(answer))
+    if (!cuda__ism_is_equilibrated(answer))
         return -call.n * answer->shift;
     for (int64_t i = 0; i < call.n; i++)
         places += rows[i] + columns[i];
@@ -218,7 +218,7 @@ static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, b
     const T *lu = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
     const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
     const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
-    const double norm = cuda__ism_is_levelled(answer) ? (double)call.n : answer->factored;
+    const double norm = cuda__ism_is_equilibrated(answer) ? (double)call.n : answer->factored;
     const double least = cuda__ism_min_pivot<T>(call.n, norm);
     double det = answer->det;
     int64_t exponent = answer->det_exponent, places = cuda__ism_places<T>(call, answer);

@@ -1,4 +1,4 @@
-/* gpu/cuda/ism/lost.cuh: what an update of a known inverse may lose unseen. Its trial, that of T
+/* gpu/cuda/ism/lost.cuh: what an update of a known inverse may lose unseen. Its check, that of T
  * (A0^-1 - Z M), takes the update's own K = Y^T A0^-1, so that it is blind to K's rounding errors:
  * with them X K is off, and so Z M by Z times that. And it takes (T Z) X, whose rounding errors may
  * be those of the update's A0^-1 X, where Z is near A0^-1.
@@ -20,7 +20,7 @@
 #include "gpu/cuda/base/compensated.cuh"
 
 /* Of the 15 n eps |Z| |M| that are promised, for K, for (T Z) X, and likewise for what the lines do
- * not see; where a trial sees all of the residual it allows more, and these less. HIDDEN: of all of
+ * not see; where a check sees all of the residual it allows more, and these less. HIDDEN: of all of
  * it, where that was found out. */
 #define CUDA__ISM_LOST_RATIO 7.0
 #define CUDA__ISM_LOST_WHOLE_RATIO 4.0
@@ -71,7 +71,7 @@ static __device__ __forceinline__ double cuda__ism_loss_of(int n, int m, int j, 
     return loss;
 }
 
-/* As cuda__ism_lost, where the columns' largest sum of that is known; with what twice the precision
+/* As cuda__ism_lost, where the columns' largest sum of that is known; with what double-double
  * may have lost in its turn. */
 template <typename T, typename Sum>
 static __device__ __forceinline__ double cuda__ism_lost_by(int64_t n, double loss, double terms)

@@ -2,9 +2,9 @@
  * in FP64 whatever the precision of what is given: A0^-1 is read once, the inverse written once.
  *
  * A block has a matrix in its shared memory, and a warp 16 columns of it and 16 rows. With B =
- * A0^-1 and T the lines of the trial
+ * A0^-1 and T the lines of the check
  *
- *      K = Y^T B, T B, G = B X; R = (I + K X)^-1; Z = B - G R K, T Z; (T Z) X and the trial.
+ *      K = Y^T B, T B, G = B X; R = (I + K X)^-1; Z = B - G R K, T Z; (T Z) X and the check.
  *
  * K and T B are made of the warp's columns, G of its rows, which wait in registers for R (in shared
  * memory those of the warp that finds R, where m is above 16). A warp
@@ -21,7 +21,7 @@
 
 #include "gpu/cuda/ism/middle_measures.cuh"
 #include "gpu/cuda/ism/pivot.cuh"
-#include "gpu/cuda/ism/trial.cuh"
+#include "gpu/cuda/ism/check.cuh"
 
 /* A block. Tiles: of 8 columns of X. */
 template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_middle_measures<S> {
@@ -139,7 +139,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         keep_sizes(sizes);
     }
 
-    /* K and T B: sums of a slab of rows, two beside one another, and then of those. */
+    /* K and T B: sums of a slab of rows, two next to one another, and then of those. */
     __device__ __forceinline__ void meet_by_slabs(double (&sums)[line_tiles][4],
                                                   double (&sizes)[2]) const
     {
@@ -321,7 +321,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         }
     }
 
-    /* They become those of Z; sums: of magnitudes, and of the trial's lines. */
+    /* They become those of Z; sums: of magnitudes, and of the check's lines. */
     __device__ __forceinline__ void update_strip(int first, double (&strip)[2][4],
                                                  const double (&right)[2][Tiles][2], S *to,
                                                  bool bad, double (&sums)[1 + tried][4]) const
@@ -412,7 +412,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         keep_sums(sums);
     }
 
-    /* ---- The trial ---- */
+    /* ---- The check ---- */
 
     /* (T Z) X, of which every warp has left its part. */
     __device__ __forceinline__ void find_thin() const
@@ -453,22 +453,22 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     {
         const cuda__ism_middle_place *place = &found()->places[which];
         cuda__ism_middle_result *of = &found()->results[which];
-        cuda__ism_trial trial = {};
+        cuda__ism_check check = {};
         for (int w = 0; w < room.warps; w++) {
-            trial.error = cuda__max_or_nan(trial.error, of->worst[w]);
-            trial.norm_x = cuda__max_or_nan(trial.norm_x, of->size_z[w]);
-            trial.norm_a = cuda__max_or_nan(trial.norm_a, of->size_b[w]);
+            check.error = cuda__max_or_nan(check.error, of->worst[w]);
+            check.norm_x = cuda__max_or_nan(check.norm_x, of->size_z[w]);
+            check.norm_a = cuda__max_or_nan(check.norm_a, of->size_b[w]);
         }
-        trial.change = of->change;
-        trial.lost = narrow ? cuda__ism_lost<S, double>(n, n, terms_of(*of)) : of->lost;
-        trial.blind = cuda__ism_misses<S, double>(n, slab + room.warps,
+        check.change = of->change;
+        check.lost = narrow ? cuda__ism_lost<S, double>(n, n, terms_of(*of)) : of->lost;
+        check.blind = cuda__ism_misses<S, double>(n, slab + room.warps,
                                                   __longlong_as_double((long long)of->met),
-                                                  trial.norm_a / trial.norm_x, trial.change);
-        trial.det_ratio = cuda__ism_value(of->det, of->det_exponent);
-        trial.bad = of->bad != 0;
+                                                  check.norm_a / check.norm_x, check.change);
+        check.det_ratio = cuda__ism_value(of->det, of->det_exponent);
+        check.bad = of->bad != 0;
         of->bad = 0;
         of->reach = of->met = 0;
-        cuda__ism_judge<S>(call, place->item, place->within, trial, METHOD_ALGORITHM_BLOCK);
+        cuda__ism_judge<S>(call, place->item, place->within, check, METHOD_ALGORITHM_BLOCK);
     }
 
     /* ---- All of it ---- */

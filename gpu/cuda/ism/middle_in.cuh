@@ -78,7 +78,7 @@ template <typename S> struct cuda__ism_middle_block {
         });
     }
 
-    /* Y, with the trial's lines beside it, and zeros below it. */
+    /* Y, with the check's lines next to it, and zeros below it. */
     __device__ __forceinline__ void fetch_y(int which) const
     {
         const S *from = (const S *)found()->places[which].y;
@@ -115,7 +115,7 @@ template <typename S> struct cuda__ism_middle_block {
             copy_strip<1>(from, first);
     }
 
-    /* Zeros to all that is filled up, and the trial's lines. */
+    /* Zeros to all that is filled up, and the check's lines. */
     __device__ __forceinline__ void begin(int64_t index) const
     {
         for (int e = (int)threadIdx.x; e < room.bytes / 16; e += threads)

@@ -1,12 +1,12 @@
-/* gpu/cuda/ism/middle_measures.cuh: what a block of middle.cuh measures for its trial: the
- * change |X K|, and what the trial is blind to (lost.cuh). Device code.
+/* gpu/cuda/ism/middle_measures.cuh: what a block of middle.cuh measures for its check: the
+ * change |X K|, and what the check is blind to (lost.cuh). Device code.
  */
 #ifndef GPU_CUDA_ISM_MIDDLE_MEASURES_CUH
 #define GPU_CUDA_ISM_MIDDLE_MEASURES_CUH
 
 #include "gpu/cuda/ism/middle_in.cuh"
 #include "gpu/cuda/ism/team.cuh"
-#include "gpu/cuda/ism/trial.cuh"
+#include "gpu/cuda/ism/check.cuh"
 
 /* A call of its own: the kernel's loops would have fewer registers. */
 template <typename S>

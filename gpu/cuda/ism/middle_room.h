@@ -3,7 +3,7 @@
  * kernels are given it.
  *
  * Rows lie so far apart that they are read without conflicts of banks: what that takes is said
- * beside each array. Numbers given are in the precision; all others are FP64.
+ * next to each array. Numbers given are in the precision; all others are FP64.
  */
 #ifndef GPU_CUDA_ISM_MIDDLE_ROOM_H
 #define GPU_CUDA_ISM_MIDDLE_ROOM_H
@@ -16,7 +16,7 @@
 #define CUDA__ISM_MIDDLE_SLAB 16 /* columns of a warp */
 #define CUDA__ISM_MIDDLE_TILE 8  /* columns of X and Y that are multiplied together */
 #define CUDA__ISM_MIDDLE_MAX 32  /* columns of X */
-#define CUDA__ISM_MIDDLE_LINES 2 /* of a trial */
+#define CUDA__ISM_MIDDLE_LINES 2 /* of a check */
 #define CUDA__ISM_MIDDLE_WARPS 16
 
 /* Where a matrix's tensors are. */
@@ -36,7 +36,7 @@ struct cuda__ism_middle_result {
     int32_t bad, unused; /* bad: a number that is given is not finite */
 };
 
-/* Of the matrix that is worked on, and of the next one or the one before, by turns. */
+/* Of the matrix that is worked on, and of the next one or the one before, double-buffered. */
 struct cuda__ism_middle_found {
     struct cuda__ism_middle_place places[2];
     struct cuda__ism_middle_result results[2];
@@ -47,13 +47,13 @@ struct cuda__ism_middle_room {
     int order, warps, wide;
     int b, b_line; /* the inverse that is given, order x order */
     int x, x_line; /* X, order x wide */
-    int y, y_line; /* Y and the lines of the trial, order x (m + 2); */
+    int y, y_line; /* Y and the lines of the check, order x (m + 2); */
     int g_line;    /* later in its place -G R, order x wide */
     int k, k_line; /* K, and below it the lines times B: m + 2, or wide, lines of `order` */
     int c, c_line; /* I + K X, then its inverse; wide x wide */
     int parts, tz; /* later in its place: T Z, and (T Z) X of each warp */
-    int weights;   /* the trial's lines */
-    int thin;      /* the last times X; behind it a line of the trial times X, then X's norms */
+    int weights;   /* the check's lines */
+    int thin;      /* the last times X; behind it a line of the check times X, then X's norms */
     int kept;      /* the first warp's part of G while it inverts I + K X; where wide > 16 */
     int found;
     int bytes;

@@ -1,8 +1,8 @@
 /* gpu/cuda/ism/norm.cuh: |A| of A = D + X Y^T for large orders, where D is diagonal: the search of
- * trial.cuh in six short kernels. They take the trial's lines and what is given, and leave
- * WEIGHTS and of the answer `terms` and norm_a, so that they can run beside the work.
+ * check.cuh in six short kernels. They take the check's lines and what is given, and leave
+ * WEIGHTS and of the answer `terms` and norm_a, so that they can run next to the work.
  *
- *      begin    the norms of X's columns, and L X for eight lines L, those of the trial
+ *      begin    the norms of X's columns, and L X for eight lines L, those of the check
  *      score    bounds and scores of A's columns, by |Y| and by Y (L X)^T
  *      columns  the eight with the largest scores: norms and signs, by X and their rows of Y; and
  *               L X of those signs
@@ -10,7 +10,7 @@
  *      columns  four by their scores, and four by their bounds: norms
  *      largest  of these norms
  *
- * A block has a part of the rows. What it leaves the next kernel lies in BESIDE: sums over its
+ * A block has a part of the rows. What it leaves the next kernel lies in workspace: sums over its
  * rows, which each block of that kernel adds up, or the largest of its scores, of which each block
  * makes the same choice. Products are made on the tensor cores, in FP64 whatever the precision of
  * what is given; sums are taken in an order that n and m alone decide.
@@ -23,7 +23,7 @@
 
 #include "gpu/cuda/ism/norm_room.h"
 #include "gpu/cuda/ism/team.cuh"
-#include "gpu/cuda/ism/trial.cuh"
+#include "gpu/cuda/ism/check.cuh"
 
 #define CUDA__ISM_NORM_THREADS (CUDA__ISM_NORM_WARPS * CUDA__WARP)
 #define CUDA__ISM_NORM_ACROSS (CUDA__ISM_NORM_PIECE / CUDA__ISM_NORM_UNIT) /* warps of a piece */
@@ -115,9 +115,9 @@ template <typename T> struct cuda__ism_norm_block {
         return cuda__ism_array_of<T>(call, blockIdx.y, which);
     }
     /* What blocks leave, from number `at` on. */
-    __device__ __forceinline__ double *beside(int at) const
+    __device__ __forceinline__ double *adjacent(int at) const
     {
-        return (double *)cuda__ism_array_of<T>(call, blockIdx.y, CUDA__ISM_BESIDE) + at;
+        return (double *)cuda__ism_array_of<T>(call, blockIdx.y, CUDA__ISM_OVERLAPPED) + at;
     }
 
     /* The sum of four lanes that have the same rows. */
@@ -216,7 +216,7 @@ template <typename T> struct cuda__ism_norm_block {
     {
         constexpr int lines = Signs ? probes : all_sums;
         const double *from = reals(room.sums);
-        double *to = beside((int)blockIdx.x * all_sums * room.wide);
+        double *to = adjacent((int)blockIdx.x * all_sums * room.wide);
         for (int column = 0; column < m; column += piece) {
             go_down<Signs>(column);
             __syncthreads();
@@ -236,7 +236,7 @@ template <typename T> struct cuda__ism_norm_block {
     /* Of all blocks, of column c. */
     __device__ __forceinline__ double sum_of(int line, int c) const
     {
-        const double *from = beside(line * room.wide + c);
+        const double *from = adjacent(line * room.wide + c);
         double sum = 0;
 #pragma unroll 16
         for (int part = 0; part < room.parts; part++)
@@ -356,7 +356,7 @@ template <typename T> struct cuda__ism_norm_block {
             const int r = lane + k * CUDA__WARP;
             of.keys[k] = {first + r < end ? cuda__ism_key_of(own[r]) : 0, first + r};
         }
-        of.list((cuda__ism_norm_list *)beside(bounds ? room.by_bounds : room.by_scores) +
+        of.list((cuda__ism_norm_list *)adjacent(bounds ? room.by_bounds : room.by_scores) +
                     blockIdx.x,
                 lane);
     }
@@ -370,7 +370,7 @@ template <typename T> struct cuda__ism_norm_block {
         constexpr int most = CUDA_ISM_N_MAX / (CUDA__ISM_NORM_WARPS * CUDA__ISM_NORM_UNIT);
         constexpr int each = most * CUDA__ISM_PROBES / CUDA__ISM_NORM_THREADS;
         static_assert(each * CUDA__ISM_NORM_THREADS == most * CUDA__ISM_PROBES, "all lists fit");
-        const cuda__ism_norm_list *from = (const cuda__ism_norm_list *)beside(at);
+        const cuda__ism_norm_list *from = (const cuda__ism_norm_list *)adjacent(at);
         cuda__ism_norm_keys<each> of;
         cuda__ism_norm_keys<warps * probes / CUDA__WARP> best;
 #pragma unroll
@@ -509,8 +509,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_NORM_THREADS)
     if (Begins && blockIdx.x == 0 && threadIdx.x < CUDA__ISM_PROBES)
         cuda__ism_weights<T>(call, blockIdx.y)[block.chosen()[threadIdx.x]] = 0;
     block.take_chosen();
-    block.measure(block.beside(room.sizes +
-                               ((Begins ? 0 : room.parts) + (int)blockIdx.x) * CUDA__ISM_PROBES));
+    block.measure(block.adjacent(room.sizes +
+                                 ((Begins ? 0 : room.parts) + (int)blockIdx.x) * CUDA__ISM_PROBES));
     if constexpr (Begins)
         block.template leave_sums<true>();
 }
@@ -525,7 +525,7 @@ static __global__ void __launch_bounds__(CUDA__WARP)
     const int line = (int)threadIdx.x % CUDA__ISM_PROBES;
     const int round = (int)threadIdx.x / CUDA__ISM_PROBES % 2;
     const double *sizes =
-        (const double *)cuda__ism_array_of<T>(call, blockIdx.y, CUDA__ISM_BESIDE) + room.sizes +
+        (const double *)cuda__ism_array_of<T>(call, blockIdx.y, CUDA__ISM_OVERLAPPED) + room.sizes +
         round * room.parts * CUDA__ISM_PROBES + line;
     double size = 0;
 #pragma unroll 16

@@ -1,5 +1,5 @@
 /* gpu/cuda/ism/norm_room.h: how norm.cuh shares a matrix among blocks, what they leave one
- * another in BESIDE, and the shared memory of a block. Host code; kernels are given it.
+ * another in workspace, and the shared memory of a block. Host code; kernels are given it.
  *
  * Numbers are FP64 whatever the precision. Lines in shared memory lie 4 numbers apart beyond a
  * multiple of 16, so that they are read without conflicts of banks.
@@ -18,7 +18,7 @@
 #define CUDA__ISM_NORM_DOWN 2                /* warps that share the rows of a sum over them */
 #define CUDA__ISM_NORM_SUMS (ISM_PROBES + 2) /* of a column: L X, and its magnitudes twice */
 
-/* The largest of some numbers, as trial.cuh has them, and where they are. */
+/* The largest of some numbers, as check.cuh has them, and where they are. */
 struct cuda__ism_norm_list {
     unsigned long long value[ISM_PROBES];
     int32_t at[ISM_PROBES];
@@ -28,7 +28,7 @@ struct cuda__ism_norm_room {
     int wide, line;      /* columns, to whole products; numbers from line to line */
     int rows, parts;     /* of X: of a block; blocks */
     int scored, blocks;  /* the same of Y */
-    int sizes;           /* in BESIDE, behind sums of each part, numbers: columns' norms by parts */
+    int sizes;           /* in workspace, after sums of each part: columns' norms by parts */
     int by_scores;       /* lists, one a block of Y */
     int by_bounds, left; /* likewise; how many numbers there are */
     int lines, norms;    /* in shared memory, bytes: eight lines; the norms of X's columns */

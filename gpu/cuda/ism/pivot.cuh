@@ -55,14 +55,15 @@ static __device__ __forceinline__ void cuda__ism_pivot_tell(double *row, double 
  *
  * A step is one chain of dependent instructions, so the next pivot is looked for as soon as its
  * column is ready, and every lane has the reciprocal of its number when the row is known. The row
- * of the pivot goes to all lanes through the first two lines of c, by turns. It is not divided by
- * the pivot before the end: until then a lane whose row had its pivot has that row times the pivot.
+ * of the pivot goes to all lanes through the first two lines of c, double-buffered. It is not
+ * divided by the pivot before the end: until then a lane whose row had its pivot has that row times
+ * the pivot.
  */
 template <int Order>
 static __device__ __forceinline__ void cuda__ism_pivot_block(double *c, int line, int m, int lane,
                                                              double *det, int64_t *exponent)
 {
-    static_assert(Order % 2 == 0, "rows are told by pairs");
+    static_assert(Order % 2 == 0, "rows are reported by pairs");
     double v[Order], own = 1, scale = 1;
     unsigned used = m < CUDA__WARP ? ~0u << m : 0u;
     int pivoted = lane, place_of = lane, changes = 0;

@@ -10,14 +10,14 @@
 
 #define CUDA__ISM_BLOCKS_MAX 1024 /* of a kernel that goes over an array */
 
-/* A part of an array, or of the lines of a trial, as a product takes it. */
+/* A part of an array, or of the probe vectors, as a product takes it. */
 struct cuda__ism_operand {
     int array; /* -1: T */
     int64_t line, column;
 };
 
 /* A chunk of matrices, and where launches for them go. */
-template <typename T> struct cuda__ism_putter {
+template <typename T> struct cuda__ism_stream_launcher {
     cuda__ism_call call;
     struct cuda_products *products;
     cudaStream_t stream;

@@ -111,16 +111,16 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_trial trial = cuda__ism_weigh<T, CUDA__ISM_THREADS>(call, scratch, true);
+    cuda__ism_check check = cuda__ism_weigh<T, CUDA__ISM_THREADS>(call, scratch, true);
     if (threadIdx.x > 0)
         return;
     int n = (int)call.n, info = answer->bad ? -1 : answer->info, algorithm = METHOD_ALGORITHM_LU;
-    bool finite = trial.norm_x <= (double)cuda__real<T>::largest;
-    double size = trial.norm_x * (1 + trial.change), eps = cuda__real<T>::eps;
-    bool good = finite && trial.norm_x >= cuda__ism_min_norm<T>(call) &&
-                trial.error <= cuda__ism_allowed<T>(n, size) &&
-                !cuda__ism_twice_loses<T>(call, answer, 1 + trial.change);
-    T rcond = cuda__real<T>::nan(), det_ratio = (T)trial.det_ratio;
+    bool finite = check.norm_x <= (double)cuda__real<T>::largest;
+    double size = check.norm_x * (1 + check.change), eps = cuda__real<T>::eps;
+    bool good = finite && check.norm_x >= cuda__ism_min_norm<T>(call) &&
+                check.error <= cuda__ism_allowed<T>(n, size) &&
+                !cuda__ism_dd_loses<T>(call, answer, 1 + check.change);
+    T rcond = cuda__real<T>::nan(), det_ratio = (T)check.det_ratio;
     answer->refused = true;
     if (info >= 1 && info <= n) { /* M is singular */
         rcond = det_ratio = 0;
@@ -131,8 +131,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         info = n + 1;
         det_ratio = cuda__real<T>::nan();
     } else {
-        answer->refused = finite ? !good : isnan(trial.norm_x);
-        info = !good || size * eps > trial.norm_a ? n + 1 : 0;
+        answer->refused = finite ? !good : isnan(check.norm_x);
+        info = !good || size * eps > check.norm_a ? n + 1 : 0;
         det_ratio = answer->refused ? cuda__real<T>::nan() : det_ratio;
     }
     cuda__ism_store<T>(call, item, within, info, rcond, algorithm, det_ratio);
@@ -156,30 +156,30 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 
 /* A chunk of matrices that are recovered. */
 template <typename T> struct cuda__ism_recovery {
-    cuda__ism_journey<T> journey;
+    cuda__ism_sequence<T> sequence;
 
     static constexpr enum precision precision =
         sizeof(T) == sizeof(float) ? PRECISION_FP32 : PRECISION_FP64;
 
     bool solves() const
     {
-        return !cuda__ism_knows(journey.call);
+        return !cuda__ism_knows(sequence.call);
     }
 
     /* A, or M. */
     void form()
     {
-        const cuda__ism_call &call = journey.call;
+        const cuda__ism_call &call = sequence.call;
         int64_t n = call.n, m = call.m;
-        cuda__ism_shape formed = journey.square(CUDA__ISM_FORMED);
-        if (journey.has(METHOD_ISM_A)) {
-            journey.over(n * n, cuda__ism_bring_kernel<T>, call, (int)METHOD_ISM_A, formed);
+        cuda__ism_shape formed = sequence.square(CUDA__ISM_FORMED);
+        if (sequence.has(METHOD_ISM_A)) {
+            sequence.over(n * n, cuda__ism_bring_kernel<T>, call, (int)METHOD_ISM_A, formed);
             return;
         }
-        int start = solves()             ? CUDA__ISM_FROM_ONES
-                    : journey.diagonal() ? CUDA__ISM_FROM_D
-                                         : CUDA__ISM_FROM_A0;
-        journey.over(n * n, cuda__ism_start_kernel<T>, call, start, formed);
+        int start = solves()              ? CUDA__ISM_FROM_ONES
+                    : sequence.diagonal() ? CUDA__ISM_FROM_D
+                                          : CUDA__ISM_FROM_A0;
+        sequence.over(n * n, cuda__ism_start_kernel<T>, call, start, formed);
         if (m == 0)
             return;
         if (solves())
@@ -191,24 +191,24 @@ template <typename T> struct cuda__ism_recovery {
     /* FORMED, which is A0, += X Y^T; anew where terms cancel. */
     void form_a()
     {
-        const cuda__ism_call &call = journey.call;
-        const int64_t n = call.n, tiles = journey.pieces(n, CUDA__ISM_FORM_TILE);
-        journey.multiply(n, n, call.m, false, true, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_Y, 0, 0}, 1,
-                         {CUDA__ISM_FORMED, 0, 0});
-        journey.look_at(CUDA__ISM_FORMED, 0);
-        journey.weigh_thin(true);
-        journey.start(cuda__ism_cancel_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
-        journey.start(cuda__ism_form_kernel<T>, tiles * tiles, CUDA__ISM_THREADS, 0, call);
+        const cuda__ism_call &call = sequence.call;
+        const int64_t n = call.n, tiles = sequence.pieces(n, CUDA__ISM_FORM_TILE);
+        sequence.multiply(n, n, call.m, false, true, 1, {CUDA__ISM_X, 0, 0}, {CUDA__ISM_Y, 0, 0}, 1,
+                          {CUDA__ISM_FORMED, 0, 0});
+        sequence.look_at(CUDA__ISM_FORMED, 0);
+        sequence.weigh_thin(true);
+        sequence.start(cuda__ism_cancel_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+        sequence.start(cuda__ism_form_kernel<T>, tiles * tiles, CUDA__ISM_THREADS, 0, call);
     }
 
     /* FORMED, which is I, += X K: terms of K may cancel, and those of X K. What its numbers lack
      * is where the inverse will be. */
     void form_m()
     {
-        const cuda__ism_call &call = journey.call;
+        const cuda__ism_call &call = sequence.call;
         const int64_t n = call.n, m = call.m;
-        journey.over(n * n, cuda__ism_clear_kernel<T>, call, (int)CUDA__ISM_INVERSE, (int64_t)0,
-                     n * n);
+        sequence.over(n * n, cuda__ism_clear_kernel<T>, call, (int)CUDA__ISM_INVERSE, (int64_t)0,
+                      n * n);
         for (int64_t first = 0; first < m; first += CUDA__ISM_MET) {
             const int64_t count = m - first < CUDA__ISM_MET ? m - first : CUDA__ISM_MET;
             const cuda__ism_twin k = {CUDA__ISM_K, CUDA__ISM_K, count};
@@ -221,115 +221,115 @@ template <typename T> struct cuda__ism_recovery {
 
     void put(const cuda__ism_twofold &of)
     {
-        journey.over(journey.pieces(of.rows, CUDA__ISM_TWICE_ROWS) * journey.call.n,
-                     cuda__ism_twofold_kernel<T>, journey.call, of);
+        sequence.over(sequence.pieces(of.rows, CUDA__ISM_DD_ROWS) * sequence.call.n,
+                      cuda__ism_twofold_kernel<T>, sequence.call, of);
     }
 
     struct cuda_batch batch(int table) const
     {
         struct cuda_batch batch = {};
-        batch.items = journey.call.items + table * journey.call.held;
-        batch.item_count = batch.matrices = journey.call.count;
+        batch.items = sequence.call.items + table * sequence.call.held;
+        batch.item_count = batch.matrices = sequence.call.count;
         return batch;
     }
 
     void invert()
     {
-        const cuda__ism_call &call = journey.call;
+        const cuda__ism_call &call = sequence.call;
         struct cuda_batch all = batch(0);
         bool small = call.n <= CUDA_SMALL_N_MAX;
-        if (journey.status == cudaSuccess)
-            journey.status =
-                small ? cuda_inverse_small(precision, call.n, &all, journey.stream)
+        if (sequence.status == cudaSuccess)
+            sequence.status =
+                small ? cuda_inverse_small(precision, call.n, &all, sequence.stream)
                       : cuda_inverse_middle(precision, call.n, &all, call.lu, call.lu_bytes,
-                                            journey.products, journey.stream);
-        if (journey.status == cudaSuccess)
-            journey.status =
-                small ? cuda_recover_small(precision, call.n, &all, journey.stream)
+                                            sequence.products, sequence.stream);
+        if (sequence.status == cudaSuccess)
+            sequence.status =
+                small ? cuda_recover_small(precision, call.n, &all, sequence.stream)
                       : cuda_recover_middle(precision, call.n, &all, call.lu, call.lu_bytes,
-                                            journey.products, journey.stream);
+                                            sequence.products, sequence.stream);
     }
 
-    /* LU = the factors of an array, shifted or, but for M, levelled, and the answer's determinant
-     * times its, or over A0's. INVERSE is used up. */
+    /* LU = the factors of an array, shifted or, but for M, equilibrated, and the answer's
+     * determinant times its, or over A0's. INVERSE is used up. */
     void factor(int array)
     {
-        const cuda__ism_call &call = journey.call;
+        const cuda__ism_call &call = sequence.call;
         struct cuda_batch all = batch(1);
-        journey.look_at(array, 0);
+        sequence.look_at(array, 0);
         if (!solves()) {
-            journey.start(cuda__ism_rows_kernel<T>, journey.pieces(call.n, CUDA__ISM_WARPS),
-                          CUDA__ISM_THREADS, 0, call, array);
-            journey.over(call.n, cuda__ism_columns_kernel<T>, call, array);
+            sequence.start(cuda__ism_rows_kernel<T>, sequence.pieces(call.n, CUDA__ISM_WARPS),
+                           CUDA__ISM_THREADS, 0, call, array);
+            sequence.over(call.n, cuda__ism_columns_kernel<T>, call, array);
         }
-        journey.start(cuda__ism_shift_kernel<T>, 1, CUDA__ISM_THREADS, 0, call, !solves());
+        sequence.start(cuda__ism_shift_kernel<T>, 1, CUDA__ISM_THREADS, 0, call, !solves());
         if (!solves())
-            journey.over(call.n * call.n, cuda__ism_levelled_kernel<T>, call, array,
-                         (int)CUDA__ISM_INVERSE);
-        journey.over(call.n * call.n, cuda__ism_shifted_kernel<T>, call, array,
-                     (int)CUDA__ISM_INVERSE, !solves());
-        if (journey.status == cudaSuccess)
-            journey.status =
+            sequence.over(call.n * call.n, cuda__ism_equilibrated_kernel<T>, call, array,
+                          (int)CUDA__ISM_INVERSE);
+        sequence.over(call.n * call.n, cuda__ism_shifted_kernel<T>, call, array,
+                      (int)CUDA__ISM_INVERSE, !solves());
+        if (sequence.status == cudaSuccess)
+            sequence.status =
                 call.n <= CUDA_SMALL_N_MAX
-                    ? cuda_factor_small(precision, call.n, &all, journey.stream)
+                    ? cuda_factor_small(precision, call.n, &all, sequence.stream)
                     : cuda_factor_middle(precision, call.n, &all, call.lu, call.lu_bytes,
-                                         journey.products, journey.stream);
-        journey.start(cuda__ism_determinant_kernel<T>, 1, 1, 0, call, array == CUDA__ISM_A0,
-                      solves());
+                                         sequence.products, sequence.stream);
+        sequence.start(cuda__ism_determinant_kernel<T>, 1, 1, 0, call, array == CUDA__ISM_A0,
+                       solves());
     }
 
     /* Z's columns at .. at + columns - 1 times U^-1, or with Lower L^-1: the half that has all it
      * needs, what it does to the other one, that. */
     template <bool Lower> void substitute(int64_t at, int64_t columns)
     {
-        const cuda__ism_call &call = journey.call;
-        int64_t half = journey.pieces(journey.pieces(columns, CUDA__ISM_PANEL), 2);
+        const cuda__ism_call &call = sequence.call;
+        int64_t half = sequence.pieces(sequence.pieces(columns, CUDA__ISM_PANEL), 2);
         half *= CUDA__ISM_PANEL;
         if (columns <= CUDA__ISM_PANEL) {
-            journey.start(cuda__ism_panel_kernel<T, Lower>,
-                          journey.pieces(call.n, CUDA__ISM_PANEL_ROWS), CUDA__ISM_PANEL_ROWS, 0,
-                          call, at);
+            sequence.start(cuda__ism_panel_kernel<T, Lower>,
+                           sequence.pieces(call.n, CUDA__ISM_PANEL_ROWS), CUDA__ISM_PANEL_ROWS, 0,
+                           call, at);
             return;
         }
         int64_t first = Lower ? at + half : at, other = Lower ? at : at + half;
         int64_t inner = Lower ? columns - half : half, rest = columns - inner;
         substitute<Lower>(first, inner);
-        journey.multiply(call.n, rest, inner, false, false, -1, {CUDA__ISM_Z, 0, first},
-                         {CUDA__ISM_LU, first, other}, 1, {CUDA__ISM_Z, 0, other});
+        sequence.multiply(call.n, rest, inner, false, false, -1, {CUDA__ISM_Z, 0, first},
+                          {CUDA__ISM_LU, first, other}, 1, {CUDA__ISM_Z, 0, other});
         substitute<Lower>(other, rest);
     }
 
     /* LU = A0^-1 - Z M */
     void find_error()
     {
-        const cuda__ism_call &call = journey.call;
+        const cuda__ism_call &call = sequence.call;
         int64_t n = call.n;
-        journey.over(n * n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_B,
-                     journey.square(CUDA__ISM_LU));
-        journey.multiply(n, n, n, false, false, -1, {CUDA__ISM_Z, 0, 0}, {CUDA__ISM_FORMED, 0, 0},
-                         1, {CUDA__ISM_LU, 0, 0});
+        sequence.over(n * n, cuda__ism_start_kernel<T>, call, (int)CUDA__ISM_FROM_B,
+                      sequence.square(CUDA__ISM_LU));
+        sequence.multiply(n, n, n, false, false, -1, {CUDA__ISM_Z, 0, 0}, {CUDA__ISM_FORMED, 0, 0},
+                          1, {CUDA__ISM_LU, 0, 0});
     }
 
     /* Z M = A0^-1 by M's factors, and Z + (A0^-1 - Z M) M^-1 by its inverse, in which growing
      * factors have been recovered: twice, since they may have left little of Z. */
     void solve()
     {
-        const cuda__ism_call &call = journey.call;
+        const cuda__ism_call &call = sequence.call;
         int64_t n = call.n;
-        journey.over(n * n, cuda__ism_shifted_kernel<T>, call, (int)CUDA__ISM_B, (int)CUDA__ISM_Z,
-                     false);
+        sequence.over(n * n, cuda__ism_shifted_kernel<T>, call, (int)CUDA__ISM_B, (int)CUDA__ISM_Z,
+                      false);
         substitute<false>(0, n);
         substitute<true>(0, n);
-        journey.start(cuda__ism_interchange_kernel<T>, journey.pieces(n, CUDA__ISM_THREADS),
-                      CUDA__ISM_THREADS, 0, call);
+        sequence.start(cuda__ism_interchange_kernel<T>, sequence.pieces(n, CUDA__ISM_THREADS),
+                       CUDA__ISM_THREADS, 0, call);
         for (int k = 0; k < CUDA__ISM_CORRECTIONS; k++) {
             find_error();
             if (k == 0) {
-                journey.look_at(CUDA__ISM_LU, 0);
-                journey.over(n * n, cuda__ism_begin_corrections_kernel<T>, call);
+                sequence.look_at(CUDA__ISM_LU, 0);
+                sequence.over(n * n, cuda__ism_begin_corrections_kernel<T>, call);
             }
-            journey.multiply(n, n, n, false, false, 1, {CUDA__ISM_LU, 0, 0},
-                             {CUDA__ISM_INVERSE, 0, 0}, 1, {CUDA__ISM_Z, 0, 0});
+            sequence.multiply(n, n, n, false, false, 1, {CUDA__ISM_LU, 0, 0},
+                              {CUDA__ISM_INVERSE, 0, 0}, 1, {CUDA__ISM_Z, 0, 0});
         }
     }
 
@@ -337,39 +337,39 @@ template <typename T> struct cuda__ism_recovery {
      * I. M was rounded once, so that there is no other one to try. */
     void try_solution()
     {
-        const cuda__ism_call &call = journey.call;
-        const int64_t n = call.n, lines = journey.lines();
-        journey.look_at_answer();
-        journey.start(cuda__ism_change_sums_kernel<T>, journey.pieces(n, CUDA__ISM_THREADS),
-                      CUDA__ISM_THREADS, 0, call);
-        journey.multiply(lines, n, n, false, false, 1, {-1, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
-                         {CUDA__ISM_ERROR, lines, 0});
-        journey.multiply(lines, n, n, false, false, -1, {CUDA__ISM_TZ, 0, 0},
-                         {CUDA__ISM_FORMED, 0, 0}, 1, {CUDA__ISM_ERROR, lines, 0});
+        const cuda__ism_call &call = sequence.call;
+        const int64_t n = call.n, lines = sequence.lines();
+        sequence.look_at_answer();
+        sequence.start(cuda__ism_change_sums_kernel<T>, sequence.pieces(n, CUDA__ISM_THREADS),
+                       CUDA__ISM_THREADS, 0, call);
+        sequence.multiply(lines, n, n, false, false, 1, {-1, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
+                          {CUDA__ISM_ERROR, lines, 0});
+        sequence.multiply(lines, n, n, false, false, -1, {CUDA__ISM_TZ, 0, 0},
+                          {CUDA__ISM_FORMED, 0, 0}, 1, {CUDA__ISM_ERROR, lines, 0});
     }
 
     void run(bool begins)
     {
-        const cuda__ism_call &call = journey.call;
-        journey.start_once(cuda__ism_pick_kernel<T>, 1, call, begins);
-        journey.bring(true);
+        const cuda__ism_call &call = sequence.call;
+        sequence.start_once(cuda__ism_pick_kernel<T>, 1, call, begins);
+        sequence.bring(true);
         form();
-        journey.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
+        sequence.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
         factor(CUDA__ISM_FORMED);
-        if (journey.has(METHOD_ISM_A0_DENSE))
+        if (sequence.has(METHOD_ISM_A0_DENSE))
             factor(CUDA__ISM_A0);
         invert();
         if (solves()) {
             solve();
             try_solution();
-            journey.start(cuda__ism_report_solution_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
-            journey.refuse(METHOD_ISM_INVERSE, call.n * call.n);
+            sequence.start(cuda__ism_report_solution_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
+            sequence.refuse(METHOD_ISM_INVERSE, call.n * call.n);
         } else {
-            journey.start(cuda__ism_report_kernel<T>, 1, 1, 0, call);
-            if (journey.wants(METHOD_ISM_INVERSE))
-                journey.over(call.n * call.n, cuda__ism_write_kernel<T>, call);
+            sequence.start(cuda__ism_report_kernel<T>, 1, 1, 0, call);
+            if (sequence.wants(METHOD_ISM_INVERSE))
+                sequence.over(call.n * call.n, cuda__ism_write_kernel<T>, call);
         }
-        journey.write_factors(true);
+        sequence.write_factors(true);
     }
 };
 
@@ -378,14 +378,14 @@ static cudaError_t cuda__ism_recover(const cuda__ism_call &work, struct cuda_pro
                                      cudaStream_t stream)
 {
     cuda__ism_recovery<T> recovery = {{{{work, products, stream, cudaSuccess, cuda__overlaps()}}}};
-    cuda__ism_call &call = recovery.journey.call;
+    cuda__ism_call &call = recovery.sequence.call;
     call.unverified = nullptr;
-    recovery.journey.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
+    recovery.sequence.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);
     for (int64_t left = work.count; left > 0; left -= call.count) {
         call.count = left < work.held ? left : work.held;
         recovery.run(left == work.count);
     }
-    return recovery.journey.status;
+    return recovery.sequence.status;
 }
 
 #endif

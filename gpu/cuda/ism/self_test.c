@@ -28,7 +28,7 @@ struct bench {
 };
 
 /* What is tried. */
-struct trial {
+struct attempt {
     struct bench *h_bench, *seen; /* seen: by the device */
     struct cuda_pool *pool;
     enum precision precision;
@@ -51,22 +51,22 @@ static void put(enum precision precision, void *data, int64_t index, double valu
 }
 
 /* Has A0 a zero on its diagonal? */
-static bool has_zero(const struct trial *trial, int64_t k)
+static bool has_zero(const struct attempt *attempt, int64_t k)
 {
-    return k == 1 && !trial->inverse;
+    return k == 1 && !attempt->inverse;
 }
 
-static void fill(const struct trial *trial)
+static void fill(const struct attempt *attempt)
 {
-    struct bench *h_bench = trial->h_bench;
-    enum precision precision = trial->precision;
-    int64_t n = trial->n;
+    struct bench *h_bench = attempt->h_bench;
+    enum precision precision = attempt->precision;
+    int64_t n = attempt->n;
     for (int64_t k = 0; k < MATRICES * n * RANK; k++) {
         put(precision, h_bench->x, k, sin((double)(3 * k + 1)));
         put(precision, h_bench->y, k, 0.4 * cos((double)(5 * k)) / sqrt((double)n));
     }
     for (int64_t k = 0; k < MATRICES * n; k++) {
-        double d = k == n && has_zero(trial, 1) ? 0 : (double)(2 + k % 3);
+        double d = k == n && has_zero(attempt, 1) ? 0 : (double)(2 + k % 3);
         put(precision, h_bench->d, k, d);
         for (int64_t j = 0; j < n; j++)
             put(precision, h_bench->b, k * n + j, j == k % n ? 1 / d : 0);
@@ -74,36 +74,36 @@ static void fill(const struct trial *trial)
 }
 
 /* Entry (i, j) of A. */
-static double entry(const struct trial *trial, int64_t k, int64_t i, int64_t j)
+static double entry(const struct attempt *attempt, int64_t k, int64_t i, int64_t j)
 {
-    const struct bench *h_bench = trial->h_bench;
-    int64_t n = trial->n;
-    double sum = i == j ? get(trial->precision, h_bench->d, k * n + i) : 0;
+    const struct bench *h_bench = attempt->h_bench;
+    int64_t n = attempt->n;
+    double sum = i == j ? get(attempt->precision, h_bench->d, k * n + i) : 0;
     for (int64_t c = 0; c < RANK; c++)
-        sum += get(trial->precision, h_bench->x, (k * n + i) * RANK + c) *
-               get(trial->precision, h_bench->y, (k * n + j) * RANK + c);
+        sum += get(attempt->precision, h_bench->x, (k * n + i) * RANK + c) *
+               get(attempt->precision, h_bench->y, (k * n + j) * RANK + c);
     return sum;
 }
 
-static double ratio_of(const struct trial *trial, int64_t k)
+static double ratio_of(const struct attempt *attempt, int64_t k)
 {
-    int64_t n = trial->n;
+    int64_t n = attempt->n;
     double norm_a = 0, norm_x = 0, worst = 0;
-    double eps = trial->precision == PRECISION_FP32 ? FLT_EPSILON : DBL_EPSILON;
-    if (trial->h_bench->info[k] != 0)
+    double eps = attempt->precision == PRECISION_FP32 ? FLT_EPSILON : DBL_EPSILON;
+    if (attempt->h_bench->info[k] != 0)
         return HUGE_VAL;
     for (int64_t j = 0; j < n; j++) {
         double a[N_MAX], size_a = 0, size_x = 0, wrong = 0;
         for (int64_t i = 0; i < n; i++) {
-            a[i] = entry(trial, k, i, j);
+            a[i] = entry(attempt, k, i, j);
             size_a += fabs(a[i]);
         }
         for (int64_t i = 0; i < n; i++) {
             double sum = i == j;
             for (int64_t l = 0; l < n; l++)
-                sum -= get(trial->precision, trial->h_bench->z, (k * n + i) * n + l) * a[l];
+                sum -= get(attempt->precision, attempt->h_bench->z, (k * n + i) * n + l) * a[l];
             wrong += fabs(sum);
-            size_x += fabs(get(trial->precision, trial->h_bench->z, (k * n + i) * n + j));
+            size_x += fabs(get(attempt->precision, attempt->h_bench->z, (k * n + i) * n + j));
         }
         norm_a = size_a > norm_a ? size_a : norm_a;
         norm_x = size_x > norm_x ? size_x : norm_x;
@@ -114,10 +114,10 @@ static double ratio_of(const struct trial *trial, int64_t k)
 
 /* Has lu made an answer that is the algorithm's? Such an algorithm would not show in the answers.
  */
-static bool is_recovered(const struct trial *trial, int64_t k)
+static bool is_recovered(const struct attempt *attempt, int64_t k)
 {
-    return trial->h_bench->algorithm[k] == METHOD_ALGORITHM_LU && !has_zero(trial, k) &&
-           trial->n >= RANK;
+    return attempt->h_bench->algorithm[k] == METHOD_ALGORITHM_LU && !has_zero(attempt, k) &&
+           attempt->n >= RANK;
 }
 
 /* What serves its launch, and its recovery. */
@@ -128,44 +128,44 @@ static size_t bytes_of(const struct cuda_call *call)
 }
 
 /* One launch of `call`, with a workspace from the pool, and recovery. */
-static cudaError_t run(const struct trial *trial, struct cuda_call *call, cudaStream_t stream)
+static cudaError_t run(const struct attempt *attempt, struct cuda_call *call, cudaStream_t stream)
 {
     struct cuda_block block = {0};
     size_t bytes = bytes_of(call);
-    cudaError_t status = cuda_pool_take(trial->pool, false, bytes, bytes, &block);
+    cudaError_t status = cuda_pool_take(attempt->pool, false, bytes, bytes, &block);
     call->workspace = block.d_data;
     call->workspace_bytes = block.bytes;
-    trial->h_bench->unverified = 0;
+    attempt->h_bench->unverified = 0;
     if (status == cudaSuccess)
         status = cuda_ism(call, stream);
     if (status == cudaSuccess)
         status = cudaStreamSynchronize(stream);
-    call->to_recover = trial->h_bench->unverified;
+    call->to_recover = attempt->h_bench->unverified;
     if (status == cudaSuccess && call->to_recover > 0)
         status = cuda_ism_recover(call, stream);
     if (status == cudaSuccess)
         status = cudaStreamSynchronize(stream);
-    cuda_pool_give(trial->pool, &block);
+    cuda_pool_give(attempt->pool, &block);
     return status;
 }
 
-/* The tensors of the trial, as the device sees them. */
-static void lay_out(const struct trial *trial)
+/* The tensors of the attempt, as the device sees them. */
+static void lay_out(const struct attempt *attempt)
 {
-    struct bench *seen = trial->seen;
-    trial->h_bench->item =
-        (struct cuda_tensors){.inputs = {[METHOD_ISM_X] = seen->x,
-                                         [METHOD_ISM_Y] = seen->y,
-                                         [METHOD_ISM_A0_DIAGONAL] = trial->inverse ? NULL : seen->d,
-                                         [METHOD_ISM_A0_INVERSE] = trial->inverse ? seen->b : NULL},
-                              .outputs = {[METHOD_ISM_INVERSE] = seen->z,
-                                          [METHOD_ISM_INFO] = seen->info,
-                                          [METHOD_ISM_RCOND] = seen->rcond,
-                                          [METHOD_ISM_ALGORITHM] = seen->algorithm,
-                                          [METHOD_ISM_DET_RATIO] = seen->det_ratio}};
+    struct bench *seen = attempt->seen;
+    attempt->h_bench->item = (struct cuda_tensors){
+        .inputs = {[METHOD_ISM_X] = seen->x,
+                   [METHOD_ISM_Y] = seen->y,
+                   [METHOD_ISM_A0_DIAGONAL] = attempt->inverse ? NULL : seen->d,
+                   [METHOD_ISM_A0_INVERSE] = attempt->inverse ? seen->b : NULL},
+        .outputs = {[METHOD_ISM_INVERSE] = seen->z,
+                    [METHOD_ISM_INFO] = seen->info,
+                    [METHOD_ISM_RCOND] = seen->rcond,
+                    [METHOD_ISM_ALGORITHM] = seen->algorithm,
+                    [METHOD_ISM_DET_RATIO] = seen->det_ratio}};
 }
 
-static cudaError_t try(struct trial *trial, struct cuda_products *products, cudaStream_t stream,
+static cudaError_t try(struct attempt *attempt, struct cuda_products *products, cudaStream_t stream,
                        double *worst)
 {
     static const struct {
@@ -177,30 +177,30 @@ static cudaError_t try(struct trial *trial, struct cuda_products *products, cuda
     cudaError_t status = cudaSuccess;
     for (size_t k = 0; k < 2 * sizeof rows / sizeof rows[0] && status == cudaSuccess; k++) {
         int64_t options[METHOD_OPTIONS_MAX] = {rows[k / 2].variant};
-        trial->n = rows[k / 2].n;
-        trial->inverse = k % 2 == 1;
-        struct cuda_call call = {.precision = trial->precision,
-                                 .n = trial->n,
-                                 .m = RANK,
-                                 .options = options,
-                                 .item_count = 1,
-                                 .matrices = MATRICES,
-                                 .inputs = METHOD_ISM_XY |
-                                           (trial->inverse ? METHOD_INPUT(METHOD_ISM_A0_INVERSE)
-                                                           : METHOD_INPUT(METHOD_ISM_A0_DIAGONAL)),
-                                 .wanted = METHOD_INPUT(METHOD_ISM_INVERSE),
-                                 .tensors = &trial->seen->item,
-                                 .products = products,
-                                 .batch = {.unverified = &trial->seen->unverified}};
+        attempt->n = rows[k / 2].n;
+        attempt->inverse = k % 2 == 1;
+        struct cuda_call call = {
+            .precision = attempt->precision,
+            .n = attempt->n,
+            .m = RANK,
+            .options = options,
+            .item_count = 1,
+            .matrices = MATRICES,
+            .inputs = METHOD_ISM_XY | (attempt->inverse ? METHOD_INPUT(METHOD_ISM_A0_INVERSE)
+                                                        : METHOD_INPUT(METHOD_ISM_A0_DIAGONAL)),
+            .wanted = METHOD_INPUT(METHOD_ISM_INVERSE),
+            .tensors = &attempt->seen->item,
+            .products = products,
+            .batch = {.unverified = &attempt->seen->unverified}};
         /* What the pool can never hold is never run. */
-        if (bytes_of(&call) > cuda_pool_bytes_max(trial->pool))
+        if (bytes_of(&call) > cuda_pool_bytes_max(attempt->pool))
             continue;
-        fill(trial);
-        lay_out(trial);
-        memset(trial->h_bench->z, 0xa5, sizeof trial->h_bench->z);
-        status = run(trial, &call, stream);
+        fill(attempt);
+        lay_out(attempt);
+        memset(attempt->h_bench->z, 0xa5, sizeof attempt->h_bench->z);
+        status = run(attempt, &call, stream);
         for (int64_t m = 0; m < MATRICES && status == cudaSuccess; m++) {
-            double ratio = is_recovered(trial, m) ? HUGE_VAL : ratio_of(trial, m);
+            double ratio = is_recovered(attempt, m) ? HUGE_VAL : ratio_of(attempt, m);
             *worst = ratio > *worst || isnan(ratio) ? ratio : *worst;
         }
     }
@@ -215,9 +215,10 @@ cudaError_t cuda__try_ism(struct cuda_pool *pool, struct cuda_products *products
     cudaError_t status = cudaHostAlloc(&memory, sizeof(struct bench), cudaHostAllocMapped);
     if (status == cudaSuccess)
         status = cudaHostGetDevicePointer(&seen, memory, 0);
-    struct trial trial = {.h_bench = memory, .seen = seen, .pool = pool, .precision = precision};
+    struct attempt attempt = {
+        .h_bench = memory, .seen = seen, .pool = pool, .precision = precision};
     if (status == cudaSuccess)
-        status = try(&trial, products, stream, worst);
+        status = try(&attempt, products, stream, worst);
     cudaFreeHost(memory);
     return status;
 }

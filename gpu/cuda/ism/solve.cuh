@@ -1,6 +1,6 @@
 /* gpu/cuda/ism/solve.cuh: the kernels by which `ism` solves Z M = A0^-1, M = I + X K and K = Y^T
- * A0^-1. M is formed in twice the precision, and rounded once. With its factors P M = L U every row
- * z of Z is solved by itself: w U = b, v L = w, z = v P. So |b - z M| is small beside |z| |M|
+ * A0^-1. M is formed in double-double, and rounded once. With its factors P M = L U every row
+ * z of Z is solved by itself: w U = b, v L = w, z = v P. So |b - z M| is small next to |z| |M|
  * (Higham, Accuracy and Stability, 9.3), however much larger than Z A0^-1 is: A0^-1 times an
  * inverse of M would have errors of the size of |A0^-1| |M^-1|. Device code; a slot a blockIdx.y;
  * between the panels of columns are products, put by recover.cuh.
@@ -13,16 +13,16 @@
 #ifndef GPU_CUDA_ISM_SOLVE_CUH
 #define GPU_CUDA_ISM_SOLVE_CUH
 
-#include "gpu/cuda/ism/twice.cuh"
+#include "gpu/cuda/ism/double_double.cuh"
 
-#define CUDA__ISM_TWICE_ROWS 4     /* of a thread */
+#define CUDA__ISM_DD_ROWS 4        /* of a thread */
 #define CUDA__ISM_PANEL CUDA__WARP /* columns that are solved together: a lane a row */
 #define CUDA__ISM_PANEL_WARPS 4
 #define CUDA__ISM_PANEL_ROWS (CUDA__ISM_PANEL_WARPS * CUDA__WARP) /* of a block */
 
 /* ---- M ---- */
 
-/* Numbers, and beside them what they lack: lines of n. */
+/* Numbers, and next to them what they lack: lines of n. */
 struct cuda__ism_twin {
     int high, low; /* arrays; low -1: nothing is lacking */
     int64_t line;  /* of `low` */
@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 {
     cuda__follow_previous();
     const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
-    const int64_t groups = (of.rows + CUDA__ISM_TWICE_ROWS - 1) / CUDA__ISM_TWICE_ROWS;
+    const int64_t groups = (of.rows + CUDA__ISM_DD_ROWS - 1) / CUDA__ISM_DD_ROWS;
     const T *a = cuda__ism_array_of<T>(call, slot, of.a) + of.first;
     const T *b = cuda__ism_array_of<T>(call, slot, of.by.high);
     const T *b_low = cuda__ism_low_of<T>(call, slot, of.by);
@@ -60,10 +60,10 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     T *to_low = cuda__ism_low_of<T>(call, slot, of.to);
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < groups * call.n;
          e += step) {
-        const int64_t row = e / call.n * CUDA__ISM_TWICE_ROWS, j = e % call.n;
-        cuda__ism_sum<T> sums[CUDA__ISM_TWICE_ROWS];
+        const int64_t row = e / call.n * CUDA__ISM_DD_ROWS, j = e % call.n;
+        cuda__ism_sum<T> sums[CUDA__ISM_DD_ROWS];
 #pragma unroll
-        for (int r = 0; r < CUDA__ISM_TWICE_ROWS; r++) {
+        for (int r = 0; r < CUDA__ISM_DD_ROWS; r++) {
             const bool adds = of.adds && row + r < of.rows;
             const int64_t at = (row + r) * call.ld + j;
             sums[r] = cuda__ism_sum_of(adds ? to[at] : T(0), adds ? to_low[at] : T(0));
@@ -71,13 +71,13 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         for (int64_t k = 0; k < of.terms; k++) {
             const T high = b[k * call.ld + j], low = b_low ? b_low[k * call.ld + j] : T(0);
 #pragma unroll
-            for (int r = 0; r < CUDA__ISM_TWICE_ROWS; r++) {
+            for (int r = 0; r < CUDA__ISM_DD_ROWS; r++) {
                 const int64_t i = row + r < of.rows ? row + r : of.rows - 1;
                 sums[r].add(a[i * of.row_step + k * of.term_step], high, low);
             }
         }
 #pragma unroll
-        for (int r = 0; r < CUDA__ISM_TWICE_ROWS; r++) {
+        for (int r = 0; r < CUDA__ISM_DD_ROWS; r++) {
             if (row + r < of.rows) {
                 to[(row + r) * call.ld + j] = sums[r].high();
                 to_low[(row + r) * call.ld + j] = sums[r].low();

@@ -1,7 +1,7 @@
 /* gpu/cuda/ism/stream.cuh: the update of known inverses that no block of threads can hold, on the
  * tensor cores, in FP64 whatever the precision of what is given: A0^-1 is read twice, thrice
  * from m = 47 on, the inverse written once, and nothing else of that size. With B = A0^-1 and T the
- * lines of the trial, for all matrices of a chunk,
+ * lines of the check, for all matrices of a chunk,
  *
  *      meet      K = Y^T B, and T B; a block 32 columns, a warp some of the rows;
  *      couple    R = (I + K X)^-1; |X K| as middle.cuh has it; how much the terms of X K may
@@ -10,9 +10,9 @@
  *      update    G = B X and Z = B + G (-R K), by strips of rows, which a block holds in its
  *                registers, a warp some of the columns; Z goes out, and T Z and the sums of
  *                magnitudes of its columns are left, of each block's rows;
- *      loss      those sums added up, and what the trial is blind to, where terms of K cancel; a
+ *      loss      those sums added up, and what the check is blind to, where terms of K cancel; a
  *                block 64 columns;
- *      conclude  the trial; a block a matrix.
+ *      conclude  the check; a block a matrix.
  *
  * A block of `update` has a part of the rows; of few matrices, a strip, so that the device has
  * something to do. Every sum is taken in an order that n and m alone decide: of the strips of a
@@ -26,7 +26,7 @@
 #define CUDA__ISM_STREAM_GROUP 16 /* columns of G that are added up together */
 #define CUDA__ISM_LOSS_THREADS (CUDA__ISM_STREAM_SLAB * (1 + CUDA__ISM_TRIED))
 /* Beyond this order an update is large: a strip's warps have 64 columns each, not 32, and the block
- * that has a matrix's trial has more threads. */
+ * that has a matrix's check has more threads. */
 #define CUDA__ISM_STREAM_LARGE (CUDA__ISM_STREAM_ORDER / 2)
 
 /* ---- Update ---- */
@@ -413,7 +413,7 @@ cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
     return deep + (at.n + parts * deep - 1) / (parts * deep) + parts;
 }
 
-/* The trial. A block a slot. */
+/* The check. A block a slot. */
 template <typename S, int Threads>
 static __global__ void __launch_bounds__(Threads)
     cuda__ism_conclude_kernel(const cuda__ism_call call)
@@ -456,27 +456,27 @@ static __global__ void __launch_bounds__(Threads)
             worst = cuda__max_or_nan(worst, fabs(k[(int64_t)(at.m + l) * at.ld + j] - of_line[l]));
     }
     const cuda__ism_answer *answer = at.answer();
-    cuda__ism_trial trial = {};
-    trial.error = cuda__block_max<warps>(worst, scratch);
-    trial.norm_x = cuda__block_max<warps>(size_z, scratch);
-    trial.norm_a = cuda__block_max<warps>(size_b, scratch);
+    cuda__ism_check check = {};
+    check.error = cuda__block_max<warps>(worst, scratch);
+    check.norm_x = cuda__block_max<warps>(size_z, scratch);
+    check.norm_a = cuda__block_max<warps>(size_b, scratch);
     met = cuda__block_max<warps>(met, scratch);
     if (threadIdx.x > 0)
         return;
     int64_t within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, at.slot, &within);
-    trial.error = answer->broken ? (double)cuda__real<double>::nan() : trial.error;
-    trial.change = answer->change;
-    trial.blind = cuda__ism_misses<S, double>(at.n, roundings, met, trial.norm_a / trial.norm_x,
-                                              trial.change);
-    trial.lost = cuda__ism_stream_lost(at, trial.norm_a);
-    if (cuda__ism_cancels(at.n, trial.lost, trial.change))
-        trial.lost =
+    check.error = answer->broken ? (double)cuda__real<double>::nan() : check.error;
+    check.change = answer->change;
+    check.blind = cuda__ism_misses<S, double>(at.n, roundings, met, check.norm_a / check.norm_x,
+                                              check.change);
+    check.lost = cuda__ism_stream_lost(at, check.norm_a);
+    if (cuda__ism_cancels(at.n, check.lost, check.change))
+        check.lost =
             cuda__ism_lost_by<S, double>(at.n, __longlong_as_double((long long)answer->loss),
-                                         cuda__ism_terms_of(at, trial.norm_a));
-    trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
-    trial.bad = answer->bad != 0;
-    cuda__ism_judge<S>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);
+                                         cuda__ism_terms_of(at, check.norm_a));
+    check.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
+    check.bad = answer->bad != 0;
+    cuda__ism_judge<S>(call, item, within, check, METHOD_ALGORITHM_BLOCK);
 }
 
 /* ---- The launches ---- */

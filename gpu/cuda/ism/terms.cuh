@@ -1,4 +1,4 @@
-/* gpu/cuda/ism/terms.cuh: sums of magnitudes for the trial of `ism`: what no column of X Y^T is
+/* gpu/cuda/ism/terms.cuh: sums of magnitudes for the check of `ism`: what no column of X Y^T is
  * longer than, |Y| times the norms of the columns of X; with what A0 adds that bounds A's columns,
  * and its products with the columns of |A0^-1| bound the terms of X Y^T A0^-1. Device code; a slot
  * a blockIdx.y.

@@ -3,7 +3,7 @@
  *
  * With a thread a column, what all threads read of X, Y and G R from shared memory takes the longer
  * the larger m is. Here the inverse is an accumulator of Order x Order, and products have 8 columns
- * or lines of everything, with zeros behind m and n. The two lines of the trial's T are multiplied
+ * or lines of everything, with zeros behind m and n. The two lines of the check's T are multiplied
  * along with Y^T. Where an accumulator is the left factor of the next product it is one as it is:
  * of every 8 columns a lane has two that lie side by side, and the right factor's rows are taken in
  * that order. So B X, Y^T B X, B X R and the product with K need no way through shared memory.
@@ -43,7 +43,7 @@ template <typename S, int Order> struct cuda__ism_tile_room {
     static constexpr int b_line = narrow ? Order + 8 : Order + 4;
     static constexpr int y_line = narrow ? most : most + 4, x_line = narrow ? most + 4 : most + 2;
     static constexpr int b = 0, y = b + Order * b_line;
-    static constexpr int x = y + Order * y_line; /* in two places by turns */
+    static constexpr int x = y + Order * y_line; /* in two places double-buffered */
     static constexpr int given = (x + 2 * Order * x_line) * (int)sizeof(S) / (int)sizeof(double);
     static constexpr int line = Order + 4, r_line = most + 2, k_line = Order + 2;
     static constexpr int k = given, r = k + most * k_line;
@@ -307,7 +307,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             unsigned best = __reduce_max_sync(CUDA__ALL, used >> g & 1 ? 0u : key);
             int place = (15 - (int)(best & 15u)) & (most - 1);
             double pivot = shuffle(v[c % 2], place * 4 + c / 2);
-            double beside[2] = {shuffle(v[0], place * 4 + t), shuffle(v[1], place * 4 + t)};
+            double adjacent[2] = {shuffle(v[0], place * 4 + t), shuffle(v[1], place * 4 + t)};
             double by = cuda__real<double>::reciprocal(pivot);
             bool mine = g == place;
             changes += __popc(~used & ((1u << place) - 1));
@@ -315,7 +315,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             factor *= by;
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                double other = mine ? beside[e] * by : fma(-factor, beside[e], v[e]);
+                double other = mine ? adjacent[e] * by : fma(-factor, adjacent[e], v[e]);
                 v[e] = 2 * t + e != c ? other : mine ? by : -factor;
             }
             pivoted = mine ? c : pivoted;
@@ -564,16 +564,16 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             int64_t within;
             const cuda__ism_record &of = *record(lane);
             const cuda_tensors *item = cuda__ism_item(call, of.index, &within);
-            cuda__ism_trial trial = {};
-            trial.error = of.error;
-            trial.norm_x = of.norm_x;
-            trial.norm_a = of.norm_a;
-            trial.change = of.change;
-            trial.lost = of.lost;
-            trial.blind = of.blind;
-            trial.det_ratio = cuda__ism_value(of.det, of.det_exponent);
-            trial.bad = of.bad;
-            cuda__ism_judge<S>(call, item, within, trial, METHOD_ALGORITHM_BLOCK);
+            cuda__ism_check check = {};
+            check.error = of.error;
+            check.norm_x = of.norm_x;
+            check.norm_a = of.norm_a;
+            check.change = of.change;
+            check.lost = of.lost;
+            check.blind = of.blind;
+            check.det_ratio = cuda__ism_value(of.det, of.det_exponent);
+            check.bad = of.bad;
+            cuda__ism_judge<S>(call, item, within, check, METHOD_ALGORITHM_BLOCK);
         }
         __syncwarp();
     }

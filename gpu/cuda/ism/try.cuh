@@ -1,4 +1,4 @@
-/* gpu/cuda/ism/try.cuh: the launches of the trial of an inverse: what algorithm.cuh and recover.cuh
+/* gpu/cuda/ism/try.cuh: the launches of the check of an inverse: what algorithm.cuh and recover.cuh
  * have in common. Host code, any thread; nothing is awaited.
  */
 #ifndef GPU_CUDA_ISM_TRY_CUH
@@ -6,24 +6,24 @@
 
 #include "gpu/cuda/ism/norm.cuh"
 #include "gpu/cuda/ism/put.cuh"
-#include "gpu/cuda/ism/trial.cuh"
+#include "gpu/cuda/ism/check.cuh"
 
 #define CUDA__ISM_CLIMBS 2 /* rounds of the search for |A| */
 
 /* A chunk of matrices whose answers are tried. */
-template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
-    typedef cuda__ism_putter<T> putter;
-    using putter::call;
-    using putter::check;
-    using putter::diagonal;
-    using putter::has;
-    using putter::multiply;
-    using putter::over;
-    using putter::pieces;
-    using putter::start;
-    using putter::start_alone;
-    using putter::start_grid;
-    using putter::stride;
+template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
+    typedef cuda__ism_stream_launcher<T> launcher;
+    using launcher::call;
+    using launcher::check;
+    using launcher::diagonal;
+    using launcher::has;
+    using launcher::multiply;
+    using launcher::over;
+    using launcher::pieces;
+    using launcher::start;
+    using launcher::start_alone;
+    using launcher::start_grid;
+    using launcher::stride;
 
     cuda__ism_shape square(int array) const
     {
@@ -49,7 +49,7 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     }
 
     /* WEIGHTS: what no column of X Y^T is longer than, or of A; then the answer's terms too. The
-     * judge reads them, so that what is measured beside is to be joined before. */
+     * judge reads them, so that what is measured next to is to be joined before. */
     void weigh_thin(bool bounds)
     {
         start(cuda__ism_weigh_x_kernel<T>, pieces(call.m, cuda__ism_across(call.n, call.m)),
@@ -140,26 +140,25 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
         start(kernel, blocks, CUDA__ISM_NORM_THREADS, (size_t)room.bytes, call, room);
     }
 
-    /* ---- The trial ---- */
+    /* ---- The check ---- */
 
-    /* A product in twice the precision, by blocks of some lines each. */
-    template <int Lines> void put_lines(const struct cuda__ism_twice_product &of, bool transposed)
+    /* A product in double-double, by blocks of some lines each. */
+    template <int Lines> void put_lines(const struct cuda__ism_dd_product &of, bool transposed)
     {
         const int64_t blocks =
-            transposed ? pieces(of.from.lines, CUDA__ISM_WARPS * CUDA__ISM_TWICE_HELD)
+            transposed ? pieces(of.from.lines, CUDA__ISM_WARPS * CUDA__ISM_DD_HELD)
                        : pieces(of.from.columns, cuda__ism_across(of.from.lines, of.from.columns));
         const dim3 grid((unsigned)blocks, (unsigned)call.count, (unsigned)pieces(of.count, Lines));
         if (transposed)
-            start_grid(cuda__ism_twice_rows_kernel<T, Lines>, grid, CUDA__ISM_THREADS, 0, call, of);
+            start_grid(cuda__ism_dd_rows_kernel<T, Lines>, grid, CUDA__ISM_THREADS, 0, call, of);
         else
-            start_grid(cuda__ism_twice_kernel<T, Lines>, grid, CUDA__ISM_TERMS_THREADS, 0, call,
-                       of);
+            start_grid(cuda__ism_dd_kernel<T, Lines>, grid, CUDA__ISM_TERMS_THREADS, 0, call, of);
     }
 
-    void put_twice(const struct cuda__ism_twice_product &of, bool transposed)
+    void put_dd(const struct cuda__ism_dd_product &of, bool transposed)
     {
         if (of.count > CUDA__ISM_TRIED)
-            put_lines<CUDA__ISM_TWICE_LINES>(of, transposed);
+            put_lines<CUDA__ISM_DD_LINES>(of, transposed);
         else
             put_lines<CUDA__ISM_TRIED>(of, transposed);
     }
@@ -183,13 +182,13 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     }
 
     /* What becomes of by X Y^T; THIN is used up. */
-    void times_thin_twice(const struct cuda__ism_lines &by, int64_t count, int64_t half, int end,
-                          const struct cuda__ism_place &to)
+    void times_thin_dd(const struct cuda__ism_lines &by, int64_t count, int64_t half, int end,
+                       const struct cuda__ism_place &to)
     {
-        put_twice({by, thin(CUDA__ISM_X), place(CUDA__ISM_THIN, 0, count), count, count,
-                   CUDA__ISM_TWICE_PAIR},
-                  false);
-        put_twice({pairs(CUDA__ISM_THIN, count), thin(CUDA__ISM_Y), to, count, half, end}, true);
+        put_dd({by, thin(CUDA__ISM_X), place(CUDA__ISM_THIN, 0, count), count, count,
+                CUDA__ISM_DD_PAIR},
+               false);
+        put_dd({pairs(CUDA__ISM_THIN, count), thin(CUDA__ISM_Y), to, count, half, end}, true);
     }
 
     /* ERROR: T (I - Z A). Of A alone, X is A but for the diagonal, and Y is I. */
@@ -200,12 +199,12 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
         const struct cuda__ism_place error = place(CUDA__ISM_ERROR, 0, count);
         const struct cuda__ism_place rest = place(CUDA__ISM_REST, 0, count);
         if (has(METHOD_ISM_A)) {
-            put_twice({tz, thin(CUDA__ISM_X), error, count, 0, CUDA__ISM_TWICE_OWN}, false);
+            put_dd({tz, thin(CUDA__ISM_X), error, count, 0, CUDA__ISM_DD_OWN}, false);
         } else if (diagonal()) {
-            times_thin_twice(tz, count, 0, CUDA__ISM_TWICE_OWN, error);
+            times_thin_dd(tz, count, 0, CUDA__ISM_DD_OWN, error);
         } else {
-            times_thin_twice(tz, count, 0, CUDA__ISM_TWICE_REST, rest);
-            put_twice({tz, square(CUDA__ISM_A0), error, count, 0, CUDA__ISM_TWICE_LEFT}, false);
+            times_thin_dd(tz, count, 0, CUDA__ISM_DD_REST, rest);
+            put_dd({tz, square(CUDA__ISM_A0), error, count, 0, CUDA__ISM_DD_LEFT}, false);
         }
     }
 
@@ -215,20 +214,20 @@ template <typename T> struct cuda__ism_trier : cuda__ism_putter<T> {
     {
         const int64_t count = lines(), all = 2 * count;
         const struct cuda__ism_lines both = {-1, CUDA__ISM_TZ, count, call.ld, 0};
-        times_thin_twice(both, all, count, CUDA__ISM_TWICE_REST, place(CUDA__ISM_REST, 0, all));
-        put_twice({pairs(CUDA__ISM_REST, all), given_inverse(), place(CUDA__ISM_ERROR, 0, all), all,
-                   count, CUDA__ISM_TWICE_ERROR},
-                  false);
+        times_thin_dd(both, all, count, CUDA__ISM_DD_REST, place(CUDA__ISM_REST, 0, all));
+        put_dd({pairs(CUDA__ISM_REST, all), given_inverse(), place(CUDA__ISM_ERROR, 0, all), all,
+                count, CUDA__ISM_DD_ERROR},
+               false);
         if (cuda__ism_is_whole(call.n) || call.m == 0)
             return;
         start_alone(cuda__ism_change_kernel<T, CUDA__ISM_THREADS>,
                     cuda__ism_change_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
-        put_twice({plain_lines(CUDA__ISM_COLUMNS, 1), thin(CUDA__ISM_Y),
-                   place(CUDA__ISM_THIN, 0, 1), 1, 1, CUDA__ISM_TWICE_PAIR},
-                  false);
-        put_twice({pairs(CUDA__ISM_THIN, 1), thin(CUDA__ISM_X), place(CUDA__ISM_COLUMNS, 1, 1), 1,
-                   1, CUDA__ISM_TWICE_ROUND},
-                  true);
+        put_dd({plain_lines(CUDA__ISM_COLUMNS, 1), thin(CUDA__ISM_Y), place(CUDA__ISM_THIN, 0, 1),
+                1, 1, CUDA__ISM_DD_PAIR},
+               false);
+        put_dd({pairs(CUDA__ISM_THIN, 1), thin(CUDA__ISM_X), place(CUDA__ISM_COLUMNS, 1, 1), 1, 1,
+                CUDA__ISM_DD_ROUND},
+               true);
     }
 
     /* Z is copied out. */

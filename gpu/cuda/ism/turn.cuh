@@ -34,7 +34,7 @@
  *
  * A step is a chain of dependent instructions. The warp of the next column brings that one up to
  * date before its others, chooses its pivot, leaves what the pivot's row is to be multiplied by,
- * and tells; the others wait for nothing else. Rows are not exchanged: row place[k] had the pivot
+ * and says; the others wait for nothing else. Rows are not exchanged: row place[k] had the pivot
  * of column k; nor are they divided by their pivots before the end. */
 template <typename T> struct cuda__ism_square {
     typedef typename cuda__real<T>::vector vector;

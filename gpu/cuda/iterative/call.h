@@ -220,7 +220,7 @@ struct cuda__iter_step {
     cudaError_t status;
 };
 
-/* R = I - V A up to ITERATION_TWICE_ORDER_MAX; beyond, R - I, to which the measurement adds I. */
+/* R = I - V A up to ITERATION_DD_ORDER_MAX; beyond, R - I, to which the measurement adds I. */
 void cuda__iter_residual(struct cuda__iter_step *step);
 /* V improved by a scheme other than auto, where that is what a matrix's turn is. */
 void cuda__iter_improve(struct cuda__iter_step *step, enum method_iterative_scheme scheme);

@@ -384,7 +384,7 @@ template <typename T> struct cuda__iter_mind {
     /* May the rounding of R hide on which side of the tolerance it is? size: |A| |V|. */
     __device__ bool is_unverified(double residual, double size) const
     {
-        return call.wishes.tolerance > 0 && call.n > ITERATION_TWICE_ORDER_MAX &&
+        return call.wishes.tolerance > 0 && call.n > ITERATION_DD_ORDER_MAX &&
                fabs(residual - state.goal) < ITERATION_ROUNDING(call.n, eps, size);
     }
 
@@ -421,7 +421,7 @@ template <typename T> struct cuda__iter_mind {
         state.goal = call.wishes.tolerance > 0 ? call.wishes.tolerance - lost(state.scaling)
                                                : ITERATION_GOAL_ULPS * eps * size;
         bool finest = is_finest(residual, size);
-        if (call.n <= ITERATION_TWICE_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size)))
+        if (call.n <= ITERATION_DD_ORDER_MAX && (finest || ITERATION_MAY_BE_UNSEEN(size)))
             count_unseen(unseen(), finest, &residual);
         if (state.action < CUDA__ITER_LAST && is_unverified(residual, size)) {
             state.action =
@@ -455,7 +455,7 @@ template <typename T> struct cuda__iter_mind {
     {
         if (state.steps < call.wishes.max_iterations)
             history[state.slot * call.wishes.max_iterations + state.steps] =
-                (T)ITERATION_TOLD(residual + lost(state.scaling));
+                (T)ITERATION_REPORTED(residual + lost(state.scaling));
         if (state.action >= CUDA__ITER_LAST) {
             finish(v, residual);
             return;

@@ -15,7 +15,7 @@
 
 /* The residual in double-double, and what rounding hides of it, as
  * gpu/host/iterative/twice.c has them. For matrices that are judged; up to
- * ITERATION_TWICE_ORDER_MAX for all. Device code.
+ * ITERATION_DD_ORDER_MAX for all. Device code.
  */
 
 /* ---- The whole residual ---- */

@@ -316,7 +316,7 @@ static cudaError_t cuda__iter_start_measure(const cuda__iter_call &call, cuda__i
                                             int action, cudaStream_t stream)
 {
     const struct cuda__iter_pieces pieces = cuda__iter_pieces_of<T>(call.n);
-    struct cuda__iter_measured what = {CUDA__ITER_MATRIX_V, 2, call.n > ITERATION_TWICE_ORDER_MAX};
+    struct cuda__iter_measured what = {CUDA__ITER_MATRIX_V, 2, call.n > ITERATION_DD_ORDER_MAX};
     if (action < CUDA__ITER_START_WARM)
         what = {CUDA__ITER_MATRIX_R, 1, false};
     else if (action >= CUDA__ITER_LAST)

@@ -34,7 +34,7 @@ static double ratio_of(const struct cuda__self_case *of, int64_t matrix)
     const struct bench *h_bench = of->h_bench;
     if (h_bench->info[matrix] != 0)
         return HUGE_VAL;
-    return process_trial_ratio(of->call.precision, of->call.n, h_bench->a, h_bench->x, matrix);
+    return process_attempt_ratio(of->call.precision, of->call.n, h_bench->a, h_bench->x, matrix);
 }
 
 /* Random matrices, made dominant for the starts that want it. */
@@ -61,7 +61,7 @@ static void fill(struct cuda__self_case *of, int k)
     call->notes = &h_bench->notes;
     call->d_notes = &seen->notes;
     call->tensors = &seen->item;
-    process_trial_fill(call->precision, h_bench->a, MATRICES * n * n);
+    process_attempt_fill(call->precision, h_bench->a, MATRICES * n * n);
     for (int64_t row = 0; initial != METHOD_ITERATIVE_TRANSPOSE && row < MATRICES * n; row++) {
         int64_t at = row / n * n * n + row % n * (n + 1);
         if (call->precision == PRECISION_FP32)

@@ -82,7 +82,7 @@ static void shift(struct cuda__iter_step *step, enum name matrix, double value)
 
 void cuda__iter_residual(struct cuda__iter_step *step)
 {
-    if (step->call->n <= ITERATION_TWICE_ORDER_MAX) {
+    if (step->call->n <= ITERATION_DD_ORDER_MAX) {
         if (step->status == cudaSuccess)
             step->status = step->kernels->residual(step->call, step->run, false, step->stream);
         return;

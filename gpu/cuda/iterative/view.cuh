@@ -15,7 +15,7 @@
 #define CUDA__ITER_COLUMNS 256
 #define CUDA__ITER_THREADS (CUDA__ITER_ROWS * CUDA__WARP)
 
-/* Tells the CPU what is next, and how much is done; a thread a matrix. */
+/* Says the CPU what is next, and how much is done; a thread a matrix. */
 static __device__ __forceinline__ void cuda__iter_tell(const cuda__iter_call &call, int64_t index,
                                                        const cuda__iter_state &state)
 {

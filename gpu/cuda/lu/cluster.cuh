@@ -24,7 +24,7 @@
  * 1870 cycles, while a warp sent two messages in 13 stores each: to propose 310 and to wait for the
  * other warps 270, to choose among them 170 and to send 510, to await 160, to choose 170, to
  * eliminate 280. Now a thread sends one piece, and warps without rows do not look for the first of
- * equals: 1200, predicted. Beside that a panel takes rows x (columns behind it) x 16 bytes of
+ * equals: 1200, predicted. Next to that a panel takes rows x (columns behind it) x 16 bytes of
  * traffic, which the multiprocessors of a cluster share one way to the L2 for, and some 400 cycles
  * a column for its barriers. Device code.
  */

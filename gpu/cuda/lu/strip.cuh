@@ -382,7 +382,7 @@ template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip
     /* Lanes that differ in the row of R read other banks. */
     static constexpr int r_line = columns + (slots > 0 ? block : 0) + (sizeof(T) == 8 ? 2 : 0);
     static constexpr int area = order * block; /* numbers of a panel */
-    /* Are sums of rows added up of panels' parts, so that how panels are shared out leaves no mark?
+    /* Are sums of rows added up of panels' parts, so that how panels are shared out is no matter?
      * Else of warps' parts, which are fewer. */
     static constexpr bool by_panels = cuda__lu_strip_has_other<T>(order);
     static constexpr int parts = !by_panels ? strips : panels > held ? panels : held;

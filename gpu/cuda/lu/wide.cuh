@@ -598,7 +598,7 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
 
     /* The columns at .. at + columns - 1 next to what the stream is given next, which begins when
      * they have got their multiprocessors. */
-    void cluster_beside(int at, int columns)
+    void cluster_overlapped(int at, int columns)
     {
         const struct cuda_side *side = cuda_products_side(products);
         if (status == cudaSuccess)
@@ -670,7 +670,7 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
             if (columns > 0 && chunk.manner.behind)
                 cluster(next, columns, stream, nullptr);
             else if (columns > 0)
-                cluster_beside(next, columns);
+                cluster_overlapped(next, columns);
             start(cuda__lu_rename_kernel<T>, 1, CUDA__LU_WIDTH_MAX, 0, chunk, at, inner);
             move(at, inner, 0, at);
             move(at, inner, rest, chunk.padded - rest);

@@ -199,7 +199,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__factor_rows {
             chosen[s] = chosen[s] && N - place[s] == highest;
     }
 
-    /* Tells the lanes the chosen row's part in the panel from column k on, and its place. */
+    /* Says the lanes the chosen row's part in the panel from column k on, and its place. */
     template <int First, int Last> __device__ __forceinline__ void publish(T *line, int k)
     {
         cuda__address to = cuda__address_of(line);

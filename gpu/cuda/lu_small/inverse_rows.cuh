@@ -301,7 +301,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
             chosen[s] = !lane.spare() && key[s] == largest;
     }
 
-    /* Tells the lanes the chosen row's part in the panel. Turn by turn of the rows, for the
+    /* Says the lanes the chosen row's part in the panel. Turn by turn of the rows, for the
      * compiler makes branches of like predicates in a row. */
     template <int First, int Width> __device__ __forceinline__ void publish(T *line) const
     {
@@ -512,7 +512,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
                 note->order[step[s]] = row(s);
         }
         if (__any_sync(CUDA__ALL, factor != 1))
-            scale_twice(scale, factor);
+            scale_dd(scale, factor);
 #pragma unroll
         for (int s = 0; s < Rows; s++) {
 #pragma unroll
@@ -607,7 +607,7 @@ template <typename T, int N, int Rows, int Block> struct cuda__inverse_rows {
     }
 
     /* The scaling of A is undone in an order that cannot leave the range midway. */
-    __device__ __forceinline__ void scale_twice(T (&scale)[Rows], T factor)
+    __device__ __forceinline__ void scale_dd(T (&scale)[Rows], T factor)
     {
 #pragma unroll
         for (int s = 0; s < Rows; s++) {

@@ -200,7 +200,7 @@ template <typename T> struct cuda__chol_corner {
     }
 
     /* Some rows below the panel, in columns of one panel. The product is added up by itself: many
-     * small numbers would leave no mark on a large one, one by one. */
+     * small numbers would does not change a large one, one by one. */
     template <typename Tile> __device__ __forceinline__ void bring(int first, int row, int column)
     {
         Tile product;

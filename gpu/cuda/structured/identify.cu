@@ -286,7 +286,7 @@ template <typename T> struct cuda__identify_reader {
 static __device__ __forceinline__ void cuda__identify_find_pair(int index, int *row, int *column)
 {
     int j = (int)((sqrtf(8 * (float)index + 1) - 1) / 2);
-    /* From pair 10,619,135 on that may be one beside it. */
+    /* From pair 10,619,135 on that may be one next to it. */
     j -= j * (j + 1) / 2 > index;
     j += (j + 1) * (j + 2) / 2 <= index;
     *column = j;

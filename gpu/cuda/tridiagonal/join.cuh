@@ -2,7 +2,7 @@
  * blocks of threads as there are chunks, without a word between them.
  *
  * A level needs of the blocks it merges only the corners, their first and last rows. So each block
- * of threads merges the corners of all chunks, a corner a thread, and its own chunk's rows beside
+ * of threads merges the corners of all chunks, a corner a thread, and its own chunk's rows next to
  * them, a row a thread. That does the corners' work once a chunk; it is small.
  *
  * Cost: two barriers and some 200 instructions a warp and level. Device code; all threads of the

@@ -58,11 +58,11 @@ template <typename T> struct cuda__tri_strip {
 
     __device__ __forceinline__ void place(int64_t strip)
     {
-        const int64_t beside = across(call.columns.end - call.columns.first);
-        first_row = call.rows.first + strip / beside * CUDA__TRI_STRIP_ROWS;
+        const int64_t adjacent = across(call.columns.end - call.columns.first);
+        first_row = call.rows.first + strip / adjacent * CUDA__TRI_STRIP_ROWS;
         end_row = first_row + CUDA__TRI_STRIP_ROWS;
         end_row = end_row < call.rows.end ? end_row : call.rows.end;
-        column = call.columns.first + strip % beside * step + threadIdx.x * width;
+        column = call.columns.first + strip % adjacent * step + threadIdx.x * width;
     }
 
     /* A warp brings the rows' numbers of a side to shared memory, as doubles. */

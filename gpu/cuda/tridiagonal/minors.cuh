@@ -268,13 +268,13 @@ template <int Threads> struct cuda__tri_minors {
         double pivot = part.middle()[0], right = part.sup()[0];
         for (int64_t k = 0; k + 1 < n; k++) {
             double below = part.sub()[k + 1], next = part.middle()[k + 1],
-                   beside = part.sup()[k + 1];
+                   adjacent = part.sup()[k + 1];
             bool keeps = fabs(pivot) >= fabs(below);
             if (keeps && pivot == 0)
                 return k + 1;
             double factor = keeps ? below / pivot : pivot / below;
             pivot = keeps ? next - factor * right : right - factor * next;
-            right = keeps ? beside : -factor * beside;
+            right = keeps ? adjacent : -factor * adjacent;
         }
         return n;
     }

@@ -52,11 +52,11 @@ static double ratio_of(const struct cuda__self_case *of, int64_t k)
     for (int64_t j = 0; j < n; j++) {
         double wrong = 0, size = 0;
         for (int64_t i = 0; i < n; i++) {
-            int64_t at = (k * n + i) * n + j, beside = k * (n - 1) + i;
+            int64_t at = (k * n + i) * n + j, adjacent = k * (n - 1) + i;
             double x = get(precision, h_bench->x, at), sum = i == j ? -1 : 0, row;
             double d = get(precision, h_bench->d, k * n + i);
-            double left = i > 0 ? get(precision, h_bench->dl, beside - 1) : 0;
-            double right = i + 1 < n ? get(precision, h_bench->du, beside) : 0;
+            double left = i > 0 ? get(precision, h_bench->dl, adjacent - 1) : 0;
+            double right = i + 1 < n ? get(precision, h_bench->du, adjacent) : 0;
             sum += d * x + (i > 0 ? left * get(precision, h_bench->x, at - n) : 0);
             sum += i + 1 < n ? right * get(precision, h_bench->x, at + n) : 0;
             row = fabs(left) + fabs(d) + fabs(right);

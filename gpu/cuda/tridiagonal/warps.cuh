@@ -15,7 +15,7 @@
 
 #include "gpu/cuda/tridiagonal/solve.cuh"
 
-/* What a chunk adds to the count whose lines do not hold, beside 1. */
+/* What a chunk adds to the count whose lines do not hold, next to 1. */
 #define CUDA__TRI_BAD_LINES (UINT64_C(1) << 32)
 
 #define CUDA__TRI_WARP_WAYS 4 /* warps of a chunk: by rows and by columns, down and up */

@@ -283,24 +283,24 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
         fetch_rows<Levels>(r, least, levels, rows);
         tile.each_row(r, &row, end, [&](int k, T *values) {
             double sums[width] = {};
-            unsigned beside[width];
+            unsigned adjacent[width];
 #pragma unroll
             for (int c = 0; c < width; c++)
-                beside[c] = (unsigned)(tile.first_row + k) ^ (unsigned)(r.column + c);
+                adjacent[c] = (unsigned)(tile.first_row + k) ^ (unsigned)(r.column + c);
 #pragma unroll
             for (int l = 0; l < Levels; l++) {
                 double factor = least + l <= levels ? memory->factor[least + l][k - from] : 0;
 #pragma unroll
                 for (int c = 0; c < width; c++) {
-                    if (!Near || beside[c] >> (least + l + 1) == 0)
+                    if (!Near || adjacent[c] >> (least + l + 1) == 0)
                         sums[c] -= factor * rows[l][c];
                 }
             }
 #pragma unroll
             for (int c = 0; c < width; c++) {
-                if (Near && beside[c] == 1)
+                if (Near && adjacent[c] == 1)
                     sums[c] += memory->leaf[k - from];
-                values[c] = (T)(Near && beside[c] == 0 ? memory->middle[k - from] : sums[c]);
+                values[c] = (T)(Near && adjacent[c] == 0 ? memory->middle[k - from] : sums[c]);
             }
         });
     }
@@ -325,11 +325,11 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
             tile.each_row(r, &row, next < end ? next : end, [&](int k, T *values) {
                 double factor = least <= levels ? memory->factor[least][k - from] : 0;
                 double sums[width] = {};
-                unsigned beside[width];
+                unsigned adjacent[width];
 #pragma unroll
                 for (int c = 0; c < width; c++) {
-                    beside[c] = (unsigned)(tile.first_row + k) ^ (unsigned)(r.column + c);
-                    sums[c] = beside[c] >> (least + 1) == 0 ? -factor * rows[0][c] : 0;
+                    adjacent[c] = (unsigned)(tile.first_row + k) ^ (unsigned)(r.column + c);
+                    sums[c] = adjacent[c] >> (least + 1) == 0 ? -factor * rows[0][c] : 0;
                 }
 #pragma unroll
                 for (int l = 1; l < Levels; l++) {
@@ -340,8 +340,8 @@ template <typename T, int Threads, bool Few, bool Merged> struct cuda__tri_write
                 }
 #pragma unroll
                 for (int c = 0; c < width; c++) {
-                    sums[c] += beside[c] == 1 ? memory->leaf[k - from] : 0;
-                    values[c] = (T)(beside[c] == 0 ? memory->middle[k - from] : sums[c]);
+                    sums[c] += adjacent[c] == 1 ? memory->leaf[k - from] : 0;
+                    values[c] = (T)(adjacent[c] == 0 ? memory->middle[k - from] : sums[c]);
                 }
             });
         }

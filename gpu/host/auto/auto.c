@@ -39,7 +39,7 @@
 enum part {
     BELOW, /* the diagonal */
     ABOVE,
-    BESIDE /* the three diagonals of a tridiagonal matrix */
+    OFF_BANDS /* the three diagonals of a tridiagonal matrix */
 };
 
 static const char *kernel(int64_t n)
@@ -66,7 +66,7 @@ static bool any_nonzero(const REAL *a, int64_t count)
 /* Is anything but zero in that part of row i? */
 static bool row_used(const REAL *row, int64_t n, int64_t i, enum part part)
 {
-    int64_t gap = part == BESIDE ? 1 : 0;
+    int64_t gap = part == OFF_BANDS ? 1 : 0;
     return (part != BELOW && any_nonzero(row + i + 1 + gap, n - i - 1 - gap)) ||
            (part != ABOVE && any_nonzero(row, i - gap));
 }
@@ -160,7 +160,7 @@ static void triangular(const struct host_matrix *matrix, struct host_norm norm, 
 /* Of less than three rows a matrix would always be so. */
 static bool is_tridiagonal(struct host_team *team, const REAL *a, int64_t n)
 {
-    return n > 2 && !part_used(team, a, n, BESIDE);
+    return n > 2 && !part_used(team, a, n, OFF_BANDS);
 }
 
 /* False when lu has to do it, as of a matrix that is singular, or all but singular: what INFO says

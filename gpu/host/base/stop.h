@@ -12,8 +12,8 @@
  * each later one, would have to be made for it. The other is to leave from the middle (longjmp),
  * which is safe where a call holds nothing that must be given back. Methods hold nothing: they
  * neither allocate nor lock, scratch is the worker's, and between two steps no helper is at work
- * for them. This is the second. Whoever makes a method allocate or lock must not call a step, or
- * host_stop_check, meanwhile.
+ * for them. This is the second. The one that makes a method allocate or lock must not call a step,
+ * or host_stop_check, meanwhile.
  *
  * Threads: any. What is watched belongs to the thread that called host_stop_watch, and is not seen
  * by helpers: it is the one thread-local variable of the engine, so that a check needs nothing

@@ -18,7 +18,7 @@
 #include "gpu/process/ring.h"
 
 /* What orders one batch's writes to the arena before the next one's is the front, in another
- * process, where ThreadSanitizer does not look: it is told. */
+ * process, where ThreadSanitizer does not look: it is reported. */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #define ORDER_ACQUIRE(arena) __tsan_acquire(arena)

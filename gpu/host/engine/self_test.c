@@ -43,10 +43,11 @@ static double run(struct check *check)
                                  .options = options,
                                  .scratch = check->scratch};
     method_default_options(check->method, options);
-    process_trial_fill(check->precision, check->a, check->n * check->n);
+    process_attempt_fill(check->precision, check->a, check->n * check->n);
     check->host->run(&matrix);
-    return info == 0 ? process_trial_ratio(check->precision, check->n, check->a, check->inverse, 0)
-                     : HUGE_VAL;
+    return info == 0
+               ? process_attempt_ratio(check->precision, check->n, check->a, check->inverse, 0)
+               : HUGE_VAL;
 }
 
 /* One method, one precision, every order. */

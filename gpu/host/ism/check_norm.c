@@ -150,7 +150,7 @@ static void bound_columns(const struct R(host_check) * check, const REAL *weight
 
 /* How long columns seem: by the entry on the diagonal, and by the products of the rest with the
  * lines in `t`, which are in `error` with the diagonal's; but no longer than they can be. A column
- * of entries of one size e has products near sqrt(n) e, and a sum of n e; beside a large diagonal
+ * of entries of one size e has products near sqrt(n) e, and a sum of n e; next to a large diagonal
  * it would not be seen in the whole. */
 static void score_columns(const struct R(host_check) * check, const REAL *bounds, REAL *scores)
 {

@@ -2,7 +2,7 @@
  * terms may cancel: the residual check of an update, and the matrix M of the last algorithm. See
  * ism.h.
  *
- * In FP64 sums of products have their rounding errors beside them: T. Ogita, S. M. Rump and
+ * In FP64 sums of products have their rounding errors next to them: T. Ogita, S. M. Rump and
  * S. Oishi, "Accurate Sum and Dot Product" (2005), algorithm 5.3. In FP32 they are sums of doubles.
  * Results are pairs of numbers, the second being what the first one's rounding left.
  *

@@ -165,8 +165,8 @@ struct R(host_ism_dd) {
 void R(host__ism_dd)(struct host_team *team, struct R(host_ism_dd) * dd);
 /* to += lines * a diagonal, which is `from`. */
 void R(host__ism_dd_diagonal)(const struct R(host_ism_dd) * dd);
-/* Of a sum of so many products, in terms of their magnitudes' sum: a bound of its error, beside the
- * rounding of the result. */
+/* Of a sum of so many products, in terms of their magnitudes' sum: a bound of its error, next to
+ * the rounding of the result. */
 double R(host__ism_dd_error)(int64_t terms);
 
 /* ---- The check: check.c ---- */

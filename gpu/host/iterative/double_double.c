@@ -2,9 +2,9 @@
  * see shared.h.
  *
  * A row of sums takes one row of products after another: each product is split into its rounded
- * value and the error of that (fma), the errors of the additions are summed beside them (T. Ogita,
+ * value and the error of that (fma), the errors of the additions are summed next to them (T. Ogita,
  * S. M. Rump and S. Oishi, "Accurate Sum and Dot Product" (2005), algorithm 5.3). For FP32 that is
- * more than twice the precision: its products have no error in double.
+ * more than double-double: its products have no error in double.
  *
  * Threads: any; columns are shared out to a team. Cost: 11 operations a product; the whole
  * residual is n^3 products, its rounding 3 ITERATION_SIGNS n^2.

@@ -209,8 +209,8 @@ static void measure_residual(const struct R(host_iter) * iter, struct state *sta
     state->frobenius = measure.frobenius;
 }
 
-/* Is R so near to the tolerance that twice the precision does not show on which side, the rounding
- * of the norm beside it? */
+/* Is R so near to the tolerance that double-double does not show on which side, the rounding
+ * of the norm next to it? */
 static bool is_finest(const struct R(host_iter) * iter, double size, const struct state *state)
 {
     return state->wished &&
@@ -334,13 +334,13 @@ static void measure_step(struct run *run, struct state *state, int64_t steps)
     state->lost = lost_by_writing(run, run->scaling);
     state->goal = state->wished ? run->wishes.tolerance - state->lost
                                 : ITERATION_GOAL_ULPS * (double)REAL_EPS * size;
-    if (n > ITERATION_TWICE_ORDER_MAX && state->wished && !state->ends)
+    if (n > ITERATION_DD_ORDER_MAX && state->wished && !state->ends)
         judge(iter, size, state);
     bool finest = is_finest(iter, size, state);
-    if (finest || (n <= ITERATION_TWICE_ORDER_MAX && ITERATION_MAY_BE_UNSEEN(size)))
+    if (finest || (n <= ITERATION_DD_ORDER_MAX && ITERATION_MAY_BE_UNSEEN(size)))
         count_unseen(iter, finest, state);
     if (steps < run->wishes.max_iterations)
-        run->history[steps] = (REAL)ITERATION_TOLD(state->residual + state->lost);
+        run->history[steps] = (REAL)ITERATION_REPORTED(state->residual + state->lost);
 }
 
 static bool is_reached(const struct state *state, int64_t n)
@@ -372,14 +372,14 @@ static bool is_over(const struct state *state, int64_t n, int64_t steps, double 
     return true;
 }
 
-/* Is a step of that scheme the last one, as gpu/common/iteration.h tells? Where few columns of R
+/* Is a step of that scheme the last one, as gpu/common/iteration.h says? Where few columns of R
  * are large |R|^p may be far above |R^p|: where |R|_F gives hope, the norm of |R| |R| is tried too,
  * which takes n^2 operations. */
 static bool is_last(const struct R(host_iter) * iter, const struct state *state,
                     enum method_iterative_scheme scheme)
 {
     int order = host__iter_scheme(scheme)->order;
-    double goal = state->goal; /* one that follows from the size has rounding beside it */
+    double goal = state->goal; /* one that follows from the size has rounding next to it */
     if (state->wished)
         goal -= ITERATION_LAST_ROUNDING * (double)iter->n * (double)REAL_EPS * state->size;
     if (scheme == METHOD_ITERATIVE_ORDER7_HORNER || !(state->residual <= ITERATION_LAST_MAX) ||

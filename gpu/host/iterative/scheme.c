@@ -9,7 +9,7 @@
  *   p = 7   V + (R + R^4)(I + R + R^2) V                             5
  *   p = 19  V + (R + R^2)(I + Y + ... + Y^8) V, Y = R^2              7
  *
- * The last one's sum of nine powers takes two products beside Y^2, in the manner of Pan, Soleymani
+ * The last one's sum of nine powers takes two products next to Y^2, in the manner of Pan, Soleymani
  * and Zhao, who have order 18 in seven products (arXiv 1604.07893); with R + R^2 in front of the
  * sum instead of I + R, the order is 19 for the same seven. order7_horner is the formula of
  * Varalakshmi, Kesarkar and Lopez (2018) after Soleymani: its residual is R^7 (3 I + R)^2 / 16.
@@ -36,7 +36,7 @@ static const term nothing = {0};
 
 void R(host__iter_residual)(const struct R(host_iter) * iter)
 {
-    if (iter->n <= ITERATION_TWICE_ORDER_MAX) {
+    if (iter->n <= ITERATION_DD_ORDER_MAX) {
         R(host__iter_residual_dd)(iter);
         ++*iter->products;
         return;

@@ -109,7 +109,7 @@ void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL iden
 
 /* ---- Schemes: scheme.c ---- */
 
-/* r = I - v a. Up to ITERATION_TWICE_ORDER_MAX in double-double, beyond each column is right
+/* r = I - v a. Up to ITERATION_DD_ORDER_MAX in double-double, beyond each column is right
  * to within ITERATION_ROUNDING. */
 void R(host__iter_residual)(const struct R(host_iter) * iter);
 /* One step, after the residual. That and the spare matrices are used up; those change places with

@@ -11,7 +11,7 @@
  * does U from the left, and makes L^-T L^-1 by block rows from the top, whose tiles are pieces.
  *
  * Two designs for the inverse were thought of. Tiles of rows of X may go through U^-1 and L^-1
- * alone from end to end, without a barrier, but then factors and inverse need an n x n each beside
+ * alone from end to end, without a barrier, but then factors and inverse need an n x n each next to
  * the output. LAPACK's order needs a barrier for each block column, but works in place. This is the
  * second. Either solves for rows of X, so |I - X A| is as small as getri's.
  *

@@ -6,7 +6,7 @@
  * HOST_ALIGN_BYTES, with ld as host__ld has it.
  *
  * Threads: any, each on its own matrix; team may be NULL. Cost: LAPACK's: 2/3 and
- * 4/3 n^3 operations, 1/3 for trtri, 1/3 and 2/3 for potrf and potri; and no memory beside a and,
+ * 4/3 n^3 operations, 1/3 for trtri, 1/3 and 2/3 for potrf and potri; and no memory next to a and,
  * for inverses, host__large_block lines of ld.
  */
 #ifndef GPU_HOST_LINALG_BLOCKED_H

@@ -28,7 +28,7 @@ static int64_t tiles(int64_t n)
     return (n + TILE - 1) / TILE;
 }
 
-/* Of `count` rows (known to the compiler) beside one another; squares: of them all, or NULL. */
+/* Of `count` rows (known to the compiler) next to one another; squares: of them all, or NULL. */
 HOST_INLINE void add_rows(const REAL *restrict tile, int64_t ld, int64_t count, int64_t columns,
                           REAL factor, REAL *restrict column_sums, REAL *restrict row_sums,
                           REAL *restrict squares)

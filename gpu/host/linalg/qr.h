@@ -2,7 +2,7 @@
  * grow in an elimination; see qr.c.
  *
  * Threads: any, each on its own matrix; team may be NULL, and has no part in the bits. Cost: 11/3
- * n^3 operations, and no memory beside what it is lent.
+ * n^3 operations, and no memory next to what it is lent.
  */
 #ifndef GPU_HOST_LINALG_QR_H
 #define GPU_HOST_LINALG_QR_H

@@ -99,7 +99,7 @@ HOST_INLINE void measure(struct work *work, bool tried)
 
 /* ---- Elimination ---- */
 
-/* A column of the matrix, or of the work beside it: n numbers, `stride` vectors apart. */
+/* A column of the matrix, or of the work next to it: n numbers, `stride` vectors apart. */
 struct column {
     const V *numbers;
     int64_t stride;
@@ -107,7 +107,7 @@ struct column {
 
 struct pivot {
     V value;
-    V beside; /* what another column has in the pivot's row */
+    V adjacent; /* what another column has in the pivot's row */
 };
 
 /* Finds step k's pivot in `column`. A lane with a zero pivot, or with one that has grown, is good
@@ -118,7 +118,7 @@ HOST_INLINE struct pivot find_pivot(struct work *work, int64_t k, struct column 
     int64_t n = work->n;
     V *restrict magnitudes = work->rows[0], largest = {0};
     BITS *restrict spare = work->spare, unfound = ~(BITS){0}, index = {0}, value = {0},
-                   beside = {0};
+                   adjacent = {0};
     for (int64_t i = 0; i < n; i++) {
         magnitudes[i] = keep(magnitude(column.numbers[i * column.stride]), spare[i]);
         largest = LARGER(largest, magnitudes[i]);
@@ -131,10 +131,10 @@ HOST_INLINE struct pivot find_pivot(struct work *work, int64_t k, struct column 
         spare[i] &= ~is;
         index |= is & (INTEGER)i;
         value |= is & (BITS)column.numbers[i * column.stride];
-        beside |= is & (BITS)other.numbers[i * other.stride];
+        adjacent |= is & (BITS)other.numbers[i * other.stride];
     }
     work->pivots[k] = index;
-    return (struct pivot){.value = (V)value, .beside = (V)beside};
+    return (struct pivot){.value = (V)value, .adjacent = (V)adjacent};
 }
 
 /* The pivot row of step k as it stands in the matrix. */
@@ -181,7 +181,7 @@ HOST_INLINE V eliminate_columns(struct work *work, int64_t k)
     V reciprocal = 1 / pivot.value;
     for (int64_t i = 0; i < n; i++) {
         first[i] = choose(is_first[i], -reciprocal, left.numbers[i * ld] * reciprocal);
-        next[i] = keep(right.numbers[i * ld], ~is_first[i]) - first[i] * pivot.beside;
+        next[i] = keep(right.numbers[i * ld], ~is_first[i]) - first[i] * pivot.adjacent;
     }
     left = (struct column){.numbers = first, .stride = 1};
     right = (struct column){.numbers = next, .stride = 1};
@@ -189,10 +189,10 @@ HOST_INLINE V eliminate_columns(struct work *work, int64_t k)
     reciprocal = 1 / pivot.value;
     for (int64_t i = 0; i < n; i++) {
         second[i] = choose(is_second[i], -reciprocal, next[i] * reciprocal);
-        ends[i] = keep(-first[i], ~is_second[i]) + second[i] * pivot.beside;
+        ends[i] = keep(-first[i], ~is_second[i]) + second[i] * pivot.adjacent;
         first[i] = keep(first[i], ~is_second[i]);
     }
-    return -pivot.beside;
+    return -pivot.adjacent;
 }
 
 /* Every row loses what two steps take from it; `rows` of them, known to the compiler. */

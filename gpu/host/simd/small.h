@@ -38,7 +38,7 @@ struct host_small_measured {
     double error;          /* T (A0^-1 - Z M): its largest entry, of a whole one its norm */
 };
 
-/* Bytes of scratch of an inversion: vectors beside the matrix's own as carve has them (invert.c).
+/* Bytes of scratch of an inversion: vectors next to the matrix's own as carve has them (invert.c).
  */
 static inline int64_t host__small_scratch_bytes(int64_t n)
 {

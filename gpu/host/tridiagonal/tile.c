@@ -39,7 +39,7 @@
 #define EXPONENT_MIN (REAL_BITS == 32 ? -3 : -17)
 
 #define SHIFT                                                                                      \
-    160 /* by so much the columns' factors are scaled up, beside what the panel asks for */
+    160 /* by so much the columns' factors are scaled up, next to what the panel asks for */
 #define LINE_BYTES 64
 
 /* The two triangles of a panel: rows, factors of its columns, and their largest exponents. */

@@ -147,7 +147,7 @@ HOST_INLINE struct method_range within(struct method_range range, struct method_
     return range;
 }
 
-/* A merger of two blocks subtracts column row^T from what they are beside each other. */
+/* A merger of two blocks subtracts column row^T from what they are next to each other. */
 struct product {
     double *column, *row;
 };

@@ -40,7 +40,7 @@ struct host_tri {
 struct host_tri_sweep {
     double *above, *below, *diagonal;
     double norm;  /* |X| */
-    double error; /* |I - X A| is no more than this times |A| |X|, beside rounding */
+    double error; /* |I - X A| is no more than this times |A| |X|, next to rounding */
 };
 
 /* |A|, where no sum of a column overflows; else a number that is not finite. *dominant: diagonally,

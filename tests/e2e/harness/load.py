@@ -1,7 +1,7 @@
 """A cheap load generator: one process, one asyncio loop, prebuilt requests, bytes compared.
 
 Each client keeps one request under way. A request is a Case: its bytes, and the body that the
-same request got when it was alone. A Report tells what came back. In the `stopping` mode, for
+same request got when it was alone. A Report says what came back. In the `stopping` mode, for
 tests of drain, a client stops at the first refusal or lost connection, and the times of sending
 are kept, so that the test can judge which requests had been admitted.
 """

@@ -60,7 +60,7 @@ class Page:
 
 
 def watch_batch(daemon, method, work, every=0.02):
-    """Calls work() beside, and reads meanwhile how long the method's oldest batch has run and how
+    """Calls work() next to, and reads meanwhile how long the method's oldest batch has run and how
     far it is. What work() returns, and a list of pairs, those alone at which one ran. None runs
     when this returns."""
     seen = []
@@ -72,8 +72,8 @@ def watch_batch(daemon, method, work, every=0.02):
             page.total("invertd_batch_progress_ratio", method=method),
         )
 
-    with ThreadPoolExecutor(1) as beside:
-        answer = beside.submit(work)
+    with ThreadPoolExecutor(1) as adjacent:
+        answer = adjacent.submit(work)
         while not wait([answer], timeout=every).done:
             seen.append(look())
     assert look() == (0, 0)

@@ -460,7 +460,7 @@ static void test_bad_address(void **)
     assert_int_equal(to, 1);
 }
 
-/* Whoever asks for how much: a kernel that is launched by several threads keeps its limit. */
+/* The one that asks for how much: a kernel that is launched by several threads keeps its limit. */
 static void test_one_limit_for_all(void **)
 {
     const void *kernel = (const void *)leave_early;

@@ -145,7 +145,7 @@ static void test_records_have_numbers(void **)
 }
 
 /* An event may be recorded in several streams, which come to their records in any order: a wait is
- * for the one that was the last when it was asked, whoever has been there meanwhile. */
+ * for the one that was the last when it was asked, the one that has been there meanwhile. */
 static void test_records_in_two_streams(void **)
 {
     for (int how = SIMT_STREAMS_LATE; how <= SIMT_STREAMS_EARLY; how++) {
@@ -256,7 +256,7 @@ static cudaError_t finish_silently(bool held)
     return status;
 }
 
-/* What goes wrong late is said by whoever waits. */
+/* What goes wrong late is said by the one that waits. */
 static void test_late_mistakes(void **)
 {
     simt_set_streams(SIMT_STREAMS_LATE);

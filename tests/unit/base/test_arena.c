@@ -169,7 +169,7 @@ static void test_granules(void **state)
     arena_destroy(&arena);
 }
 
-/* What is kept for the next short request stands in nobody's way. */
+/* What is kept for the next short request stands in no one's way. */
 static void test_kept_slots_return(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void test_threads(void **state)
 
 /* ---- Bugs are caught ---- */
 
-static void free_twice(struct arena *arena, struct arena_slot slot)
+static void free_dd(struct arena *arena, struct arena_slot slot)
 {
     struct arena_slot again = slot;
     arena_free(arena, &slot);
@@ -355,7 +355,7 @@ static void destroy_in_use(struct arena *arena, struct arena_slot slot)
 static void test_bugs_abort(void **state)
 {
     (void)state;
-    static void (*const bugs[])(struct arena *, struct arena_slot) = {free_twice, free_part,
+    static void (*const bugs[])(struct arena *, struct arena_slot) = {free_dd, free_part,
                                                                       free_outside, destroy_in_use};
     for (size_t i = 0; i < sizeof bugs / sizeof bugs[0]; i++) {
         struct arena *arena = create(2 * MIB);

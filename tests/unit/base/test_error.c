@@ -37,7 +37,7 @@ static void test_rows(void **state)
     }
 }
 
-/* Every row is usable: a status of HTTP, a title, a name that fits a URL and is nobody else's. */
+/* Every row is usable: a status of HTTP, a title, a name that fits a URL and is no one else's. */
 static void test_every_row(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void test_failure_set(void **state)
     assert_string_equal(failure.detail, "7 over six");
     assert_int_equal(failure_set(&failure, ERROR_FULL, "later"), ERROR_FULL);
     assert_string_equal(failure.detail, "later");
-    assert_int_equal(failure_set(NULL, ERROR_FULL, "nobody listens"), ERROR_FULL);
+    assert_int_equal(failure_set(NULL, ERROR_FULL, "no one listens"), ERROR_FULL);
 }
 
 /* A detail that is cut stays UTF-8, wherever the cut falls. */

@@ -417,7 +417,7 @@ static void test_errors(void **state)
     }
 }
 
-/* Values and names of any length are told in short, and harm nothing. */
+/* Values and names of any length are reported in short, and harm nothing. */
 static void test_long_texts(void **state)
 {
     (void)state;

@@ -311,7 +311,7 @@ static void test_memory(void **state)
     } rows[] = {
         {FAKE_ARENA_BYTES - 8192, 100000, 503},
         {0, FAKE_ARENA_BYTES + 1, 413},
-        {0, FAKE_ARENA_BYTES - 100, 413}, /* no room for an answer beside it */
+        {0, FAKE_ARENA_BYTES - 100, 413}, /* no room for an answer next to it */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fake fake;

@@ -263,7 +263,7 @@ static void test_refuse(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fake_exchange f;
         fake_request(&fake, &f, EXCHANGE_GET, NULL);
-        handlers_refuse(&f.x, rows[i].code, i == 0 ? "told \"so\"" : NULL);
+        handlers_refuse(&f.x, rows[i].code, i == 0 ? "reported \"so\"" : NULL);
         assert_int_equal(f.answer.status, rows[i].status);
         assert_int_equal(f.answer.close, rows[i].close);
         if (rows[i].retry)
@@ -273,7 +273,7 @@ static void test_refuse(void **state)
         json_t *json = json_loads(fake_body(&f), 0, NULL);
         assert_non_null(json);
         const char *detail = json_string_value(json_object_get(json, "detail"));
-        assert_string_equal(detail, i == 0 ? "told \"so\"" : error_title(rows[i].code));
+        assert_string_equal(detail, i == 0 ? "reported \"so\"" : error_title(rows[i].code));
         json_decref(json);
         assert_int_equal(metric_value(metric_series(fake.services.metrics, METRIC_REJECTED,
                                                     error_name(rows[i].code))),

@@ -383,7 +383,7 @@ static void test_reasons(void **state)
     fake_stop(&fake);
 }
 
-/* What became of an iteration, and what may help, by all that its answer tells. */
+/* What became of an iteration, and what may help, by all that its answer says. */
 static const struct {
     const char *query[6];
     int32_t iterations;
@@ -392,12 +392,12 @@ static const struct {
     {{NULL},
      40,
      ": no start led to an inverse, the best of them ended after 40 of at most 100 steps. The "
-     "matrix may be singular: method=lu tells. If it is not, raise max_iterations, which all "
+     "matrix may be singular: method=lu says. If it is not, raise max_iterations, which all "
      "starts "
      "share. Ask on_singular=nan for the best iterate"},
     {{"initial", "transpose"},
      40,
-     "of at most 100 steps. Take initial=auto, or method=lu, which tells whether the matrix is "
+     "of at most 100 steps. Take initial=auto, or method=lu, which says whether the matrix is "
      "singular. Ask"},
     {{"max_iterations", "50", "initial", "transpose"},
      40,
@@ -414,11 +414,11 @@ static const struct {
     {{"max_iterations", "1000"},
      1000,
      ": it took all 1000 steps that max_iterations allows. The matrix may be singular: method=lu "
-     "tells. Ask"},
+     "says. Ask"},
     {{"tolerance", "1e-14"},
      9,
      ": it ended after 9 of at most 100 steps, above tolerance=1e-14. Where outputs=residual is "
-     "below 0.5, rounding allows no less, and tolerance has to be above it; else method=lu tells "
+     "below 0.5, rounding allows no less, and tolerance has to be above it; else method=lu says "
      "whether the matrix is singular. Ask"},
     {{"tolerance", "1e-14", "outputs", "residual"},
      9,
@@ -429,7 +429,7 @@ static const struct {
      ": RESIDUAL came to 0.1, above what lu leaves. Take method=lu. Ask"},
     {{"max_iterations", "1000"},
      40,
-     "ended after 40 of at most 1000 steps. The matrix may be singular: method=lu tells. Ask"},
+     "ended after 40 of at most 1000 steps. The matrix may be singular: method=lu says. Ask"},
 };
 
 static void test_unconverged(void **state)
@@ -456,7 +456,7 @@ static void test_unconverged(void **state)
     fake_stop(&fake);
 }
 
-/* The first that failed is not the first that did not converge: both are told of. */
+/* The first that failed is not the first that did not converge: both are reported of. */
 static void test_unconverged_behind_another(void **state)
 {
     (void)state;

@@ -133,7 +133,7 @@ static void test_index_refusals(void **state)
     fake_stop(&fake);
 }
 
-/* JSON in, JSON out, with the id; INFO tells, the status is 200 all the same. */
+/* JSON in, JSON out, with the id; INFO says, the status is 200 all the same. */
 static void test_infer_json(void **state)
 {
     (void)state;

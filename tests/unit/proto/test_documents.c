@@ -23,7 +23,7 @@ static void test_metadata(void **state)
                 "{\"name\":\"METHOD\",\"datatype\":\"BYTES\",\"shape\":[-1]}]}");
 }
 
-/* A constant dimension is told; one that depends on an option varies. */
+/* A constant dimension is reported; one that depends on an option varies. */
 static void test_metadata_of_dims(void **state)
 {
     (void)state;

@@ -61,9 +61,9 @@ static const struct {
      "LEFT, BASE, KNOWN"},
     {"{\"sole\":[[1]],\"known\":[[1]],\"base\":[1]}", 0, 0, 0,
      "SOLE stands alone: leave it out and send LEFT too, or leave out BASE, KNOWN. several takes"},
-    {"{\"base\":[1]}", 0, 0, 0, "input LEFT is missing beside BASE; several takes SOLE; or"},
+    {"{\"base\":[1]}", 0, 0, 0, "input LEFT is missing next to BASE; several takes SOLE; or"},
     {"{\"known\":[[1]],\"base\":[1]}", 0, 0, 0,
-     "input LEFT is missing beside BASE, KNOWN; several"},
+     "input LEFT is missing next to BASE, KNOWN; several"},
     {"{}", 0, 0, 0, "no input is given; several takes SOLE; or LEFT; or LEFT, BASE;"},
     {"{\"left\":[[1],[2]],\"base\":[1,2,3]}", 0, 0, 0,
      "it must be [1] or [2], for n = 2 (from LEFT, read as [n,m])"},
@@ -73,10 +73,10 @@ static const struct {
      "it must be [1] or [2], for n = 2 (from LEFT, read as [n,m]); of that shape it is taken with "
      "LEFT, BASE, KNOWN: send KNOWN too, or form the sum\n"},
     {"{\"left\":[[1],[2]],\"base\":[1,2],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
-     "BASE has shape [2]: beside these inputs it must be [2,2], for n = 2 (from KNOWN); of that "
+     "BASE has shape [2]: next to these inputs it must be [2,2], for n = 2 (from KNOWN); of that "
      "shape it is taken with LEFT, BASE\n"},
     {"{\"left\":[[[1],[2]]],\"base\":[[7,8,9]]}", 0, 0, 0,
-     "BASE has shape [1,3]: beside these inputs it must be [1,1] or [1,2], for n = 2 (from LEFT, "
+     "BASE has shape [1,3]: next to these inputs it must be [1,1] or [1,2], for n = 2 (from LEFT, "
      "read as [batch,n,m])"},
     {"{\"left\":[[[1],[2]]],\"base\":[[7],[8]]}", 0, 0, 0,
      "BASE has shape [2,1], read as [batch,1], and LEFT has shape [1,2,1], read as [batch,n,m]: "
@@ -91,7 +91,7 @@ static const struct {
      "read as [n,m]: all inputs must have the same batch, none is broadcast\n"},
     {"{\"left\":[1,2],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
      "LEFT has shape [2]: it must be [...,n,m]; a column is written [2,1]\n"},
-    /* a row in a column's place: the square tells n */
+    /* a row in a column's place: the square says n */
     {"{\"left\":[[1,2]],\"known\":[[1,2],[3,4]]}", 0, 0, 0,
      "LEFT has shape [1,2]: with n = 2 (from KNOWN) it must be [2,m]\n"},
     {"{\"left\":[[[1,2]]],\"known\":[[[1,2],[3,4]]]}", 0, 0, 0,

@@ -98,9 +98,9 @@ static const struct row hostile[] = {
      "{\"method\":\"tridiagonal\",\"d\":[[1,2],[3]],\"dl\":[[1],[]],\"du\":[[1],[]]}",
      ERROR_BAD_SHAPE,
      "d[1] has 1 entry, those before it have 2: all matrices of a request must have one shape"},
-    {"empty beside number", NULL, "{\"matrix\":[[],1]}", ERROR_BAD_SHAPE,
+    {"empty next to number", NULL, "{\"matrix\":[[],1]}", ERROR_BAD_SHAPE,
      "matrix[1]: an array mixes numbers and lists at one level (byte 15)"},
-    {"list beside number", NULL, "{\"matrix\":[1,[2]]}", ERROR_BAD_SHAPE,
+    {"list next to number", NULL, "{\"matrix\":[1,[2]]}", ERROR_BAD_SHAPE,
      "matrix[1]: an array mixes numbers and lists at one level (byte 14)"},
     {"both", NULL, "{\"matrix\":[[1]],\"matrices\":[[[1]]]}", ERROR_MALFORMED, "given twice"},
     {"two names for one", NULL, "{\"matrix\":[[1]],\"a\":[[1]]}", ERROR_MALFORMED, "given twice"},
@@ -128,7 +128,7 @@ static const struct row hostile[] = {
     {"option null", NULL, "{\"options\":{\"spd\":null},\"matrix\":[[1]]}", ERROR_BAD_OPTION,
      "option spd: null is not allowed; give true or false"},
     {"method among the options", NULL, "{\"options\":{\"method\":\"lu\"},\"matrix\":[[1]]}",
-     ERROR_BAD_OPTION, "\"method\" stands beside \"options\", not in them"},
+     ERROR_BAD_OPTION, "\"method\" stands next to \"options\", not in them"},
     {"choice an object", &prototest_update, "{\"options\":{\"variant\":{}},\"x\":[[1]]}",
      ERROR_BAD_OPTION,
      "option variant: an object is not allowed; give a string, one of auto|single|block"},
@@ -144,7 +144,7 @@ static const struct row hostile[] = {
      "option timeout: a list is not allowed; give a whole number of microseconds"},
     {"an input as an option", &prototest_update, "{\"options\":{\"a0\":[1]},\"x\":[[1]]}",
      ERROR_BAD_OPTION,
-     "A0 is an input of update, not an option: give it as an array, beside \"options\""},
+     "A0 is an input of update, not an option: give it as an array, next to \"options\""},
     {"outputs twice, within", NULL,
      "{\"options\":{\"outputs\":[\"info\"]},\"outputs\":\"info\",\"matrix\":[[1]]}",
      ERROR_BAD_OPTION, "option outputs is given twice; give it once: names with commas between"},
@@ -207,7 +207,7 @@ static void test_hostile(void **state)
     }
 }
 
-static void test_method_named_twice(void **state)
+static void test_method_named_dd(void **state)
 {
     (void)state;
     struct prototest_space space;
@@ -363,7 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_method_named_twice),
+        cmocka_unit_test(test_method_named_dd),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_bombs),
     };

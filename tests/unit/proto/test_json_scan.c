@@ -171,7 +171,7 @@ static void test_bad_numbers(void **state)
         enum error error = proto__lift_read(&lift, PRECISION_FP64, "A", values, &failure);
         char words[96];
         snprintf(words, sizeof words, "A[1] is not a number as JSON writes %s\n", rows[i].words);
-        memcpy(failure.detail + strlen(failure.detail), "\n", 2); /* tells where the words end */
+        memcpy(failure.detail + strlen(failure.detail), "\n", 2); /* says where the words end */
         prototest_expect(rows[i].text, error, ERROR_MALFORMED, &failure, words);
     }
 }

@@ -208,7 +208,7 @@ static void test_values(void **state)
     assert_true(request.nan_on_singular);
 }
 
-/* 0 may mean something else than what is too small to be told from it. */
+/* 0 may mean something else than what is too small to be reported from it. */
 static void test_small_reals(void **state)
 {
     (void)state;

@@ -184,10 +184,10 @@ static const struct row hostile[] = {
      ERROR_BAD_OPTION, "lu has no option 'speed'; it takes priority, timeout"},
     {"on_singular is of /v1", NULL,
      "{\"parameters\":{\"on_singular\":\"nan\"},\"inputs\":[" ONE "]}", -1, ERROR_BAD_OPTION,
-     "/v2 always answers NaN and tells by INFO: leave on_singular out"},
+     "/v2 always answers NaN and says by INFO: leave on_singular out"},
     {"outputs among the parameters", NULL,
      "{\"parameters\":{\"outputs\":\"INFO\"},\"inputs\":[" ONE "]}", -1, ERROR_BAD_OPTION,
-     "outputs go into the request's \"outputs\", beside \"inputs\": {\"outputs\": [{\"name\": "
+     "outputs go into the request's \"outputs\", next to \"inputs\": {\"outputs\": [{\"name\": "
      "\"INVERSE\"}], ...}"},
     {"a list of outputs among the parameters", NULL,
      "{\"parameters\":{\"outputs\":[\"INFO\"]},\"inputs\":[" ONE "]}", -1, ERROR_BAD_OPTION,
@@ -195,7 +195,7 @@ static const struct row hostile[] = {
     {"options of /v1", NULL, "{\"options\":{\"priority\":1},\"inputs\":[" ONE "]}", -1,
      ERROR_BAD_OPTION,
      "options cannot stand here: /v2 has its options in the JSON's \"parameters\""},
-    {"an option beside the inputs", NULL, "{\"inputs\":[" ONE "],\"timeout\":5}", -1,
+    {"an option next to the inputs", NULL, "{\"inputs\":[" ONE "],\"timeout\":5}", -1,
      ERROR_BAD_OPTION, "as {\"parameters\": {\"timeout\": ...}, \"inputs\": [...]}"},
     {"a method's option there", &prototest_update,
      "{\"tolerance\":0.1,\"inputs\":[" FACTOR("2,3") "]}", -1, ERROR_BAD_OPTION,

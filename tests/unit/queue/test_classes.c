@@ -8,7 +8,7 @@ static const struct queue_engine cuda_engines[2] = {{QUEUE_CUDA, false, 10, "cud
                                                     {QUEUE_CUDA, false, 11, "cuda:1"}};
 static const struct queue_engine cuda_spare_engine = {QUEUE_CUDA, true, 12, "cuda-spare"};
 
-/* Beside the host engine of the bed: CUDA engines that take lu up to CUDA_ORDERS. */
+/* Next to the host engine of the bed: CUDA engines that take lu up to CUDA_ORDERS. */
 struct site {
     struct bench bench;
     struct engine_shared *shared[2], *spare_shared;
@@ -238,7 +238,7 @@ static void come_to_an_end(struct site *site, bool given_up)
         queue_tick(site->bench.queue, clock_now_ns() + 6 * CLOCK_S);
 }
 
-/* Told by the supervisor or noticed after 5 s: the host takes what waits, and what comes. */
+/* Reported by the supervisor or noticed after 5 s: the host takes what waits, and what comes. */
 static void test_the_host_takes_over(void **state)
 {
     (void)state;

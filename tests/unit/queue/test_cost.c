@@ -103,7 +103,7 @@ static void test_merging_gets_its_time(void **state)
     bench_close(&bench);
 }
 
-/* 512 MB of answer in memory that nobody has used yet took up to 1.6 s, and 11 s on a machine that
+/* 512 MB of answer in memory that no one has used yet took up to 1.6 s, and 11 s on a machine that
  * had five times as much to do as it has cores; a deadline is 20 times the most. A CUDA engine has
  * touched it all. */
 static void test_new_memory_gets_its_time(void **state)
@@ -114,7 +114,7 @@ static void test_new_memory_gets_its_time(void **state)
     inverse.bytes = INT64_C(8001) * 8001 * 8;
     double expected_ns = queue__cost_ns(bench.queue, QUEUE_HOST, &inverse);
     assert_true(20 * queue__cost_max_ns(bench.queue, QUEUE_HOST, &inverse) > 20e9);
-    assert_true(expected_ns < 0.5e9); /* nobody else waits for it */
+    assert_true(expected_ns < 0.5e9); /* no one else waits for it */
     for (int i = 0; i < 100; i++)
         queue__cost_learn(bench.queue, QUEUE_HOST, &inverse, 1);
     assert_true(20 * queue__cost_max_ns(bench.queue, QUEUE_HOST, &inverse) > 20e9);

@@ -3,7 +3,7 @@
 #include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 
-/* Even ones have input 0 alone, odd ones input 1 beside it. */
+/* Even ones have input 0 alone, odd ones input 1 next to it. */
 static void test_other_inputs_are_another_key(void **state)
 {
     (void)state;

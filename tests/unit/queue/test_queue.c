@@ -232,7 +232,7 @@ static void test_cancel(void **state)
     bench_close(&bench);
 }
 
-/* An engine is told when the last request of its batch is gone, and not before; what it leaves
+/* An engine is reported when the last request of its batch is gone, and not before; what it leaves
  * counts for nothing, and the slot's next batch is wanted again. */
 static void test_unwanted_batch(void **state)
 {

@@ -1,4 +1,5 @@
-/* test_serve.c: many threads submit and serve at once, and items of one owner are told together. */
+/* test_serve.c: many threads submit and serve at once, and items of one owner are reported
+ * together. */
 #include "tests/unit/queue/bed.h"
 
 #include <pthread.h>
@@ -47,7 +48,7 @@ static void test_owners_get_one_call(void **state)
             int owner = rows[i].owners[item];
             bench.orders[item].item.owner = owner == 0 ? NULL : &owners[owner - 1];
             submit(&bench, item, 8, 1);
-            bench.orders[item].item.on_done = on_company; /* nothing is told before the flush */
+            bench.orders[item].item.on_done = on_company; /* nothing is reported before the flush */
         }
         queue_flush(bench.queue);
         assert_int_equal(serve(&bench, bench.shared), 1);
@@ -59,7 +60,7 @@ static void test_owners_get_one_call(void **state)
     }
 }
 
-/* More owners than are told at once. */
+/* More owners than are reported at once. */
 static void test_many_owners(void **state)
 {
     (void)state;
@@ -112,7 +113,7 @@ static void test_tick_sends_what_it_takes_in(void **state)
 static struct bench *busy; /* of on_done_more, which knows the item alone */
 static int next_order;
 
-/* The engine ends a batch, and somebody submits, while this thread tells. */
+/* The engine ends a batch, and somebody submits, while this thread says. */
 static void on_done_more(struct queue_item *item)
 {
     on_done(item);
@@ -243,7 +244,7 @@ static void *run_submitter(void *context)
     return NULL;
 }
 
-/* Nobody's item is left lying, although only the submitters flush until the last has come. */
+/* No one's item is left lying, although only the submitters flush until the last has come. */
 static void test_crowd(void **state)
 {
     (void)state;

@@ -97,7 +97,7 @@ static void test_shared_port(void **state)
     assert_true(client >= 0);
     close(client);
 
-    /* Another daemon of the same user, alone or with several loops, is told. */
+    /* Another daemon of the same user, alone or with several loops, is reported. */
     snprintf(address.port, sizeof address.port, "%d", first.port);
     for (int count = 1; count <= 3; count += 2) {
         assert_int_equal(listen_open(&address, count, &second, &failure), ERROR_INTERNAL);
@@ -133,7 +133,7 @@ static void test_unix(void **state)
     assert_int_equal(listen_open(&address, 1, &second, &failure), ERROR_INTERNAL);
     assert_int_equal(lstat(address.path, &file), 0);
 
-    /* Nobody does any more: it is replaced. */
+    /* No one does any more: it is replaced. */
     close(listen_take(&first, 0));
     close(listen_take(&first, 1));
     assert_int_equal(listen_open(&address, 1, &second, &failure), ERROR_NONE);

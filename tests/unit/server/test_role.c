@@ -33,7 +33,7 @@ static void test_who_worked_is_replaced_at_once(void **state)
 {
     (void)state;
     struct bench bench = bench_open(QUEUE_CUDA, false);
-    assert_true(role_is_settled(&bench.role)); /* nobody is wanted */
+    assert_true(role_is_settled(&bench.role)); /* no one is wanted */
     role_want(&bench.role, clock_ns);
     assert_false(role_is_settled(&bench.role));
     assert_true(role_is_busy(&bench.role));
@@ -190,7 +190,7 @@ static void test_who_cannot_be_started(void **state)
     }
 }
 
-/* Processes that nobody can reap, such as a device holds: there are not ever more of them. */
+/* Processes that no one can reap, such as a device holds: there are not ever more of them. */
 static void test_who_cannot_be_reaped(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void test_a_spare_engine(void **state)
     role_retire(&bench.role, clock_ns);
     tick(&bench, MAX_NS);
     assert_int_equal(starts, so_far);
-    role_retire(&bench.role, clock_ns); /* nobody is there */
+    role_retire(&bench.role, clock_ns); /* no one is there */
     bench_close(&bench);
 }
 

@@ -3,7 +3,7 @@
  */
 #include "tests/unit/server/role_bed.h"
 
-/* The bench's role has its engine, and there is a spare one, which nobody has taken. */
+/* The bench's role has its engine, and there is a spare one, which no one has taken. */
 static struct role two_roles(struct bench *bench)
 {
     come_up(bench);
@@ -119,7 +119,7 @@ static void test_no_engine_takes_over_too_soon(void **state)
     bench_close(&bench);
 }
 
-/* Nor does one that is silent, though nobody has given it up yet. */
+/* Nor does one that is silent, though no one has given it up yet. */
 static void test_no_silent_engine_takes_over(void **state)
 {
     (void)state;

@@ -59,7 +59,7 @@ static void test_leaving(void **state)
     assert_null(watch);
 }
 
-/* Clients that leave together are all told of at once: more come before the next run. */
+/* Clients that leave together are all reported of at once: more come before the next run. */
 static void test_a_crowd_leaving(void **state)
 {
     struct watch *watch;

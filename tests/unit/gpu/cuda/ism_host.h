@@ -7,7 +7,7 @@
 #include "gpu/host/base/host.h"
 #include "tests/unit/gpu/host/ism.h"
 
-/* Whoever includes this before the host's tests has them try the CUDA engine. */
+/* The one that includes this before the host's tests has them try the CUDA engine. */
 #define host_method_ism_f32 cudatest_method_ism_f32
 #define host_method_ism_f64 cudatest_method_ism_f64
 

@@ -34,7 +34,7 @@ void cudatest_iterative_steps(enum cudatest_steps steps)
 
 static void change(struct cuda_notes *notes, int64_t count)
 {
-    for (int64_t i = 0; steps_to_follow != CUDATEST_STEPS_TOLD && i < count; i++) {
+    for (int64_t i = 0; steps_to_follow != CUDATEST_STEPS_REPORTED && i < count; i++) {
         int action = cuda__iter_action_of(notes->next[i]);
         bool more = action >= CUDA__ITER_STEP && action < CUDA__ITER_LAST &&
                     steps_to_follow == CUDATEST_STEPS_MAX;

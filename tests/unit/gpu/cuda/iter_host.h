@@ -15,7 +15,7 @@ void cudatest_iterative_of_host(bool is_host);
 /* What a visit does of the steps that are said to follow one: those; none; or as many as there may
  * be, whether they are said to follow or not. */
 enum cudatest_steps {
-    CUDATEST_STEPS_TOLD,
+    CUDATEST_STEPS_REPORTED,
     CUDATEST_STEPS_NONE,
     CUDATEST_STEPS_MAX
 };

@@ -20,7 +20,7 @@ struct lubed {
     size_t workspace_bytes;
 };
 
-/* Memory that nobody has written; for free(). */
+/* Memory that no one has written; for free(). */
 unsigned char *lubed_take(size_t bytes);
 
 /* A batch of `count` matrices of order n, of `lu` or `lu_factor`; held: matrices that there is

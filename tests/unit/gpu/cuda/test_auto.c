@@ -220,7 +220,7 @@ static void run_part(struct bench *bench, int64_t first, int64_t count, int64_t 
     (void)run(&batch.call, bench->sorts, at_once);
 }
 
-/* ---- Beside the host ---- */
+/* ---- Next to the host ---- */
 
 struct answer {
     int32_t info, algorithm;
@@ -487,7 +487,7 @@ static void test_least_order_of_cholesky(void **state)
     }
 }
 
-/* INVERSE that nobody wants is not written; all else is as with it. */
+/* INVERSE that no one wants is not written; all else is as with it. */
 static void test_unwanted_inverse(void **state)
 {
     (void)state;

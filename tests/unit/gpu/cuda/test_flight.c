@@ -1,6 +1,6 @@
 /* A batch's workspace: it gets what there is, waits while others have the memory, in its lane's
- * order, and is told when there will never be enough, or when it asks for what the engine does not
- * do. On the SIMT stand-in. */
+ * order, and is reported when there will never be enough, or when it asks for what the engine does
+ * not do. On the SIMT stand-in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static void test_waits_in_turn(void **state)
     flightbed_close(&bed);
 }
 
-/* A batch that nobody waits for is not launched, and waits for no memory but for its turn. */
+/* A batch that no one waits for is not launched, and waits for no memory but for its turn. */
 static void test_unwanted_is_not_launched(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void test_unwanted_does_not_go_on(void **state)
 }
 
 /* The figure rises with the steps and never falls. A method of one launch says nothing. */
-static void test_progress_is_told(void **state)
+static void test_progress_is_reported(void **state)
 {
     (void)state;
     struct flightbed bed;
@@ -246,7 +246,7 @@ int main(void)
         cmocka_unit_test(test_waits_in_turn),
         cmocka_unit_test(test_unwanted_is_not_launched),
         cmocka_unit_test(test_unwanted_does_not_go_on),
-        cmocka_unit_test(test_progress_is_told),
+        cmocka_unit_test(test_progress_is_reported),
         cmocka_unit_test(test_foreseen_steps),
         cmocka_unit_test(test_waits_for_another_engine),
     };

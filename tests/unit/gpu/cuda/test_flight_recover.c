@@ -1,5 +1,5 @@
 /* Recovery, and the memory that it takes: what the batch has where that is enough for one matrix,
- * and other memory where it is not, which is waited for, as the front is told. On the SIMT
+ * and other memory where it is not, which is waited for, as the front is reported. On the SIMT
  * stand-in. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 /* I + X Y^T, which is singular: it is found out as it is recovered. */
 struct update {
     int64_t n, m, matrices, variant;
-    uint32_t given; /* beside X and Y */
+    uint32_t given; /* next to X and Y */
 };
 
 /* With a workspace less than what recovery takes. */
@@ -114,7 +114,7 @@ static struct cuda_block take(struct flightbed *bed, bool is_long, size_t bytes)
     return block;
 }
 
-/* The other lane has nobody wait for memory. */
+/* The other lane has no one wait for memory. */
 static void assert_open(struct flightbed *bed)
 {
     struct cuda_block block = take(bed, true, 1);
@@ -211,7 +211,7 @@ static void test_lacks_in_turn(void **state)
     flightbed_close(&bed);
 }
 
-/* Nobody waits any more, or there is no memory any more: the others go on. */
+/* No one waits any more, or there is no memory any more: the others go on. */
 static void test_gives_up_recovery(void **state)
 {
     (void)state;
@@ -300,7 +300,7 @@ static void test_what_takes_none_passes(void **state)
 }
 
 /* It recovers in what it has, a part at a time: or in more, where that is to be had at once and
- * nobody waits for it. */
+ * no one waits for it. */
 static void test_recovers_in_what_it_has(void **state)
 {
     (void)state;

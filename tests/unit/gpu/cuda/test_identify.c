@@ -396,7 +396,7 @@ static void test_not_finite(void **state)
     }
 }
 
-/* A sum beyond range is told from an entry beyond it, and a factor brings it back. */
+/* A sum beyond range is reported from an entry beyond it, and a factor brings it back. */
 static void test_sums_may_overflow(void **state)
 {
     (void)state;

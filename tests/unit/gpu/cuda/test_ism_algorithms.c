@@ -54,7 +54,7 @@ static void test_few_columns(void **state)
 }
 
 /* Orders that take a block of threads: each count of tiles of columns, whole and padded, and lines
- * of a trial within a tile or beyond it. */
+ * of a check within a tile or beyond it. */
 static void test_middle_orders(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void check_exchanges(enum ismtest_kind kind, int64_t n, int64_t m, int64_
 }
 
 /* Rows are exchanged an even and an odd number of times, in blocks of one turn and of several: the
- * sign of DET_RATIO tells. */
+ * sign of DET_RATIO says. */
 static void test_exchanged_rows(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void test_blocks_of_several_turns(void **state)
     }
 }
 
-/* The inverse takes the place of A0^-1, which the trial reads where it was given: that of each
+/* The inverse takes the place of A0^-1, which the check reads where it was given: that of each
  * matrix. With M nearly singular |M - I| is far from what the answer would say of it. */
 static void test_inverses_in_place(void **state)
 {
@@ -461,12 +461,12 @@ static void test_last_product_of_an_uneven_a0(void **state)
     }
 }
 
-/* Orders at which |A| is measured in another stream, beside groups, and of few columns beside the
+/* Orders at which |A| is measured in another stream, next to groups, and of few columns next to the
  * last product. RCOND says whether it was. */
-static void test_measured_beside(void **state)
+static void test_measured_overlapped(void **state)
 {
     (void)state;
-    int64_t n = CUDA__ISM_BESIDE_MIN + 6;
+    int64_t n = CUDA__ISM_OVERLAPPED_MIN + 6;
     static const struct {
         enum precision precision;
         int64_t m;
@@ -496,7 +496,7 @@ static void test_measured_beside(void **state)
     }
 }
 
-/* Updates of an inverse, every twentieth with A0 beside it. */
+/* Updates of an inverse, every twentieth with A0 next to it. */
 static void test_chain(void **state)
 {
     (void)state;
@@ -551,7 +551,7 @@ int main(void)
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_last_products),
         cmocka_unit_test(test_last_product_of_an_uneven_a0),
-        cmocka_unit_test(test_measured_beside),
+        cmocka_unit_test(test_measured_overlapped),
         cmocka_unit_test(test_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,8 +46,8 @@ static void test_every_kind_here(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* A number that a pivot comes from, and that levelled lines would lose: the pivot would be zero,
- * and DET_RATIO. It is 1. */
+/* A number that a pivot comes from, and that equilibrated lines would lose: the pivot would be
+ * zero, and DET_RATIO. It is 1. */
 static void test_det_ratio_of_a_lost_pivot(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ int main(void)
         cmocka_unit_test(test_det_ratio_of_vanished_pivots),
         cmocka_unit_test(test_det_ratio_of_lost_numbers),
         cmocka_unit_test(test_det_ratio_of_scaled_lines),
-        cmocka_unit_test(test_det_ratio_of_lines_that_cannot_be_levelled),
+        cmocka_unit_test(test_det_ratio_of_lines_that_cannot_be_equilibrated),
         cmocka_unit_test(test_det_ratio_of_a_lost_pivot),
         cmocka_unit_test(test_det_ratio_of_the_least_number),
         cmocka_unit_test(test_column_sum_beyond_the_range),

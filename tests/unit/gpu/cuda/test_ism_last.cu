@@ -42,7 +42,7 @@ struct size {
     int late;   /* numbers behind a multiple of 16 bytes at which the answers begin: slot 0 */
 };
 
-/* What a run leaves: the answers with what is beside them, and T Z and the sums of each slot. */
+/* What a run leaves: the answers with what is next to them, and T Z and the sums of each slot. */
 template <typename T> struct result {
     std::vector<T> answers, sums;
 };
@@ -180,7 +180,7 @@ static double number_of(bed<T> &of, int64_t slot, int64_t i, int64_t j, double *
     return sum;
 }
 
-/* The answers, T Z and the sums of magnitudes, and nothing beside them. */
+/* The answers, T Z and the sums of magnitudes, and nothing next to them. */
 template <typename T> static void check(bed<T> &of, const result<T> &found)
 {
     const int64_t n = of.size.n, ld = of.ld, step = (CUDA__ISM_TRIED + 2) * ld;
@@ -284,7 +284,7 @@ template <typename T, int Lanes> static __global__ void put_rows_kernel(T *rows,
     row::put(near, far, to, lane, row::lead(rows + late));
 }
 
-/* All numbers of each row are where they belong, and nothing beside them. */
+/* All numbers of each row are where they belong, and nothing next to them. */
 template <typename T, int Lanes> static void try_rows(void)
 {
     constexpr int groups = SIMT_WARP / Lanes, numbers = 2 * cuda__ism_last_row<T, Lanes>::across;

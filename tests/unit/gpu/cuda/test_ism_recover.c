@@ -1,5 +1,5 @@
 /* What `ism` on the CUDA engine's kernels recovers: with A0_INVERSE alone by solving Z M = A0^-1
- * with M = I + X Y^T A0^-1, judged by what was given in more than twice the precision; and
+ * with M = I + X Y^T A0^-1, judged by what was given in more than double-double; and
  * determinants near the ends of the range. */
 #include <math.h>
 #include <setjmp.h>
@@ -127,7 +127,7 @@ static void test_products_that_cancel(void **state)
     }
 }
 
-/* So much cancels that nothing is left of M in twice the precision either: it is not told apart
+/* So much cancels that nothing is left of M in double-double either: it is not distinguished
  * from a singular one, and never a wrong inverse. */
 static void test_what_cannot_be_formed(void **state)
 {

@@ -1,5 +1,5 @@
 /* Rounding errors of one sign: updates of a known inverse by the CUDA engine's kernels, where every
- * small number of a column of A0^-1 is lost beside a large one that another one cancels. A trial
+ * small number of a column of A0^-1 is lost next to a large one that another one cancels. A check
  * that takes the same sums loses the same ones. */
 #include <math.h>
 #include <setjmp.h>
@@ -75,7 +75,7 @@ static void test_no_bad_inverse(void **state)
     }
 }
 
-/* Columns of X Y^T cancel among themselves, and what each loses of A0^-1 X the trial loses too: Z
+/* Columns of X Y^T cancel among themselves, and what each loses of A0^-1 X the check loses too: Z
  * is A0^-1. */
 static void test_columns_that_cancel(void **state)
 {

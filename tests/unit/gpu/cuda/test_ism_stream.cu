@@ -1,5 +1,5 @@
 /* Kernels of a streamed update of `ism` by themselves, on the CPU: the lines that it begins with;
- * and the answer, with the sums that its trial takes, which have the same bits whether a block has
+ * and the answer, with the sums that its check takes, which have the same bits whether a block has
  * a strip or a part of the rows. Where nothing was written there is NaN. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* `ism` on the CUDA engine's kernels: updates whose sums lost the same terms as a trial of one
- * precision, judged in more than twice the precision; sums of magnitudes that leave the range of
+/* `ism` on the CUDA engine's kernels: updates whose sums lost the same terms as a check of one
+ * precision, judged in more than double-double; sums of magnitudes that leave the range of
  * numbers where X Y^T does not; a column of A that hides from the search for |A|; and DET_RATIO
  * where A0_INVERSE has drifted from A0. */
 #include <math.h>
@@ -61,7 +61,7 @@ static int check_update(const struct ismtest_problem *problem, const char *what)
     return algorithm;
 }
 
-/* Of calls that go by products, whose trial takes the sums as the update does. */
+/* Of calls that go by products, whose check takes the sums as the update does. */
 static void test_lost_terms(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void test_lost_terms(void **state)
 }
 
 /* Numbers of A0^-1 are integers, of which sums lose nothing, however much cancels: the answer is as
- * good as any, and the second trial says so. */
+ * good as any, and the second check says so. */
 static void test_terms_that_cancel(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_products_below_the_range(void **state)
 /* ---- Errors that few lines do not see ---- */
 
 /* Found by a search: A0 is nearly singular and A is not, or inverses on the way are large. What
- * that loses is some columns times K, at right angles to the lines of the trial. */
+ * that loses is some columns times K, at right angles to the lines of the check. */
 static const float b_one[] = {
     -0x1.ad401p+17F,  -0x1.d1e07cp+17F, 0x1.43a62ep+16F,  0x1.7e17f8p+16F,  0x1.07c43p+18F,
     0x1.33d284p+17F,  0x1.2bad46p+18F,  0x1.c5c12p+16F,   0x1.224904p+14F,  0x1.d12622p+19F,
@@ -407,7 +407,7 @@ static double line_weight(int64_t i, int l)
 }
 
 /* A dozen columns have one entry each besides the diagonal's, and one column many, with signs by
- * which its products with all lines of the search are small: only what bounds it tells. */
+ * which its products with all lines of the search are small: only what bounds it says. */
 static void test_a_column_that_hides(void **state)
 {
     (void)state;

@@ -166,7 +166,7 @@ static void test_unwanted_outputs(void **state)
     }
 }
 
-/* Where nobody wants the residual, the last step is not measured; all else keeps its bits. */
+/* Where no one wants the residual, the last step is not measured; all else keeps its bits. */
 static void test_unmeasured(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void test_launches(void **state)
         memcpy(&steps, cudatest_output(&bed, 0, 0, METHOD_ITERATIVE_ITERATIONS), sizeof steps);
         assert_true(steps > 3);
         assert_int_equal(launches, steps + 3); /* coming in, the start, and storing */
-        cudatest_iterative_steps(CUDATEST_STEPS_TOLD);
+        cudatest_iterative_steps(CUDATEST_STEPS_REPORTED);
         cudatest_run(&bed, 1);
         assert_true(launches < steps + 3);
         /* The last two steps are as a rule not sure. */
@@ -236,7 +236,7 @@ static void check_same(const struct cudatest_bed *bed, const struct cudatest_bed
  * the first of them ends the iteration, the next one is of another scheme, or R is to be judged. */
 static void try_steps(const struct cudatest_bed *like, int items, int64_t first)
 {
-    static const enum cudatest_steps ways[] = {CUDATEST_STEPS_NONE, CUDATEST_STEPS_TOLD,
+    static const enum cudatest_steps ways[] = {CUDATEST_STEPS_NONE, CUDATEST_STEPS_REPORTED,
                                                CUDATEST_STEPS_MAX};
     bool is_judged = like->options[METHOD_ITERATIVE_TOLERANCE] != 0; /* with others, or later */
     struct cudatest_bed beds[COUNT(ways)];
@@ -251,7 +251,7 @@ static void try_steps(const struct cudatest_bed *like, int items, int64_t first)
         most = launches;
         check_same(&beds[i], &beds[0], items);
     }
-    cudatest_iterative_steps(CUDATEST_STEPS_TOLD);
+    cudatest_iterative_steps(CUDATEST_STEPS_REPORTED);
     for (size_t i = 0; i < COUNT(ways); i++)
         cudatest_release(&beds[i], items);
 }

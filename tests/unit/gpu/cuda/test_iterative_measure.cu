@@ -120,7 +120,7 @@ template <typename T> static void try_order(int64_t n)
     bed<T> bed(n, STEP);
     std::vector<T> old = bed.matrices;
     bed.measure(CUDA__ITER_START_WARM);
-    bool adds = n > ITERATION_TWICE_ORDER_MAX;
+    bool adds = n > ITERATION_DD_ORDER_MAX;
     for (int64_t e = 0; e < CHUNK * n * n; e++) {
         int64_t k = e / n / n, i = e / n % n, j = e % n;
         T now = bed.at(CUDA__ITER_MATRIX_R, k, i, j);

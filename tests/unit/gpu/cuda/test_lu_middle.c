@@ -117,7 +117,7 @@ static void judge_factor(const struct lubed *bed, int64_t k, const double *a, co
     free(pivots);
 }
 
-#define TRIALS (GPUTEST_DGE_TYPES + 2) /* the DGE types, 8 and 9 with both spectra */
+#define CHECKS (GPUTEST_DGE_TYPES + 2) /* the DGE types, 8 and 9 with both spectra */
 
 static void make_dge(const struct order *order, int64_t k, double *a)
 {
@@ -131,13 +131,13 @@ static void try_dge(const struct order *order, bool factor)
     int64_t n = order->n;
     double *a = gputest_numbers(n * n);
     /* Less workspace than matrices: they go through in parts. */
-    struct lubed bed = lubed_make(order->precision, n, TRIALS, factor, 4);
-    for (int64_t k = 0; k < TRIALS; k++) {
+    struct lubed bed = lubed_make(order->precision, n, CHECKS, factor, 4);
+    for (int64_t k = 0; k < CHECKS; k++) {
         make_dge(order, k, a);
         lubed_put(&bed, k, a);
     }
     lubed_run(&bed, products);
-    for (int64_t k = 0; k < TRIALS; k++) {
+    for (int64_t k = 0; k < CHECKS; k++) {
         char name[16];
         int type = k < GPUTEST_DGE_TYPES ? (int)k + 1 : 8;
         snprintf(name, sizeof name, "matrix %d", (int)k);
@@ -311,7 +311,7 @@ static void test_gallery(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* Wright's matrix: pivots grow until the inverse is so large that its trial says nothing. */
+/* Wright's matrix: pivots grow until the inverse is so large that its check says nothing. */
 static double wright(int64_t i, int64_t j, int64_t n)
 {
     const double h = 0.3, factor = exp(-h / 6);
@@ -437,7 +437,7 @@ static void test_neighbours_never_show(void **state)
     try_neighbours(PRECISION_FP64, 231, false, 20, true);
 }
 
-/* Panels of one matrix, each by a cluster beside the products of the one before. */
+/* Panels of one matrix, each by a cluster next to the products of the one before. */
 static void test_streams_never_show(void **state)
 {
     (void)state;
@@ -469,7 +469,7 @@ static void test_streams_never_show(void **state)
 
 /* ---- Calls ---- */
 
-static void test_outputs_nobody_wants(void **state)
+static void test_outputs_none_of_them_wants(void **state)
 {
     (void)state;
     static const int64_t tried[] = {35, 150};
@@ -526,7 +526,7 @@ int main(void)
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_neighbours_never_show),
         cmocka_unit_test(test_streams_never_show),
-        cmocka_unit_test(test_outputs_nobody_wants),
+        cmocka_unit_test(test_outputs_none_of_them_wants),
         cmocka_unit_test(test_what_is_refused),
     };
     host__lapack_init();

@@ -1,5 +1,5 @@
 /* The pool of workspaces: kept blocks are used again, the budget holds, the long lane leaves room
- * for the short one, and whoever cannot be served now is told whether waiting helps. */
+ * for the short one, and the one that cannot be served now is reported whether waiting helps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,7 +157,7 @@ static void test_pieces_are_joined_in_turn(void **state)
 }
 
 /* Who waited for that has gone: the other lane waits no longer, and its own waiting goes on. */
-static void test_nobody_waits_for_who_has_gone(void **state)
+static void test_none_of_them_waits_for_who_has_gone(void **state)
 {
     (void)state;
     struct cuda_block last;
@@ -217,7 +217,7 @@ static size_t tried(struct cuda_pool *pool, bool is_long, size_t least, size_t w
     return bytes;
 }
 
-/* Who can do without gets what is there, a share at most, and nobody waits for it. */
+/* Who can do without gets what is there, a share at most, and no one waits for it. */
 static void test_who_can_do_without(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void test_trim(void **state)
     assert_int_equal(simt_allocations(), before);
     a = take(pool, false, MIB, MIB);
     cuda_pool_give(pool, &a);
-    assert_true(cuda_pool_trim(pool, CLOCK_S)); /* whoever asks, it was in use a moment ago */
+    assert_true(cuda_pool_trim(pool, CLOCK_S)); /* the one that asks, it was in use a moment ago */
     assert_false(cuda_pool_trim(pool, 0));
     a = take(pool, false, 100 * MIB, 100 * MIB);
     cuda_pool_give(pool, &a);
@@ -363,7 +363,7 @@ int main(void)
         cmocka_unit_test(test_trim),
         cmocka_unit_test(test_what_is_kept_is_no_way_round_the_lanes),
         cmocka_unit_test(test_pieces_are_joined_in_turn),
-        cmocka_unit_test(test_nobody_waits_for_who_has_gone),
+        cmocka_unit_test(test_none_of_them_waits_for_who_has_gone),
         cmocka_unit_test(test_who_has_begun),
         cmocka_unit_test(test_who_can_do_without),
         cmocka_unit_test(test_a_try_of_a_full_device),

@@ -158,10 +158,10 @@ static void large_products_are_right(void **state)
 {
     (void)state;
     for (int hidden = 0; hidden < 2; hidden++) {
-        struct cuda_products *with = NULL, *beside = NULL;
+        struct cuda_products *with = NULL, *adjacent = NULL;
         simt_hide_library(hidden);
         assert_int_equal(cuda_products_create(NULL, &with), cudaSuccess);
-        assert_int_equal(cuda_products_create(with, &beside), cudaSuccess);
+        assert_int_equal(cuda_products_create(with, &adjacent), cudaSuccess);
         for (int i = 0; i < 4; i++) {
             struct cuda_product p = {.precision = i & 1 ? PRECISION_FP64 : PRECISION_FP32,
                                      .rows = 36,
@@ -177,9 +177,9 @@ static void large_products_are_right(void **state)
                 p.columns = 300;
                 p.inner = 20;
             }
-            try(i & 2 ? with : beside, p, 0, 0);
+            try(i & 2 ? with : adjacent, p, 0, 0);
         }
-        cuda_products_destroy(&beside);
+        cuda_products_destroy(&adjacent);
         cuda_products_destroy(&with);
     }
     simt_hide_library(false);
@@ -437,14 +437,14 @@ static void what_cannot_be_is_refused(void **state)
 
 static void nothing_is_left_behind(void **state)
 {
-    struct cuda_products *with = NULL, *beside = NULL;
+    struct cuda_products *with = NULL, *adjacent = NULL;
     int64_t before = simt_allocations();
     (void)state;
     assert_int_equal(cuda_products_create(NULL, &with), cudaSuccess);
-    assert_int_equal(cuda_products_create(with, &beside), cudaSuccess);
+    assert_int_equal(cuda_products_create(with, &adjacent), cudaSuccess);
     cuda_products_destroy(&with);
-    cuda_products_destroy(&beside);
-    cuda_products_destroy(&beside);
+    cuda_products_destroy(&adjacent);
+    cuda_products_destroy(&adjacent);
     assert_int_equal(simt_allocations(), before);
 }
 

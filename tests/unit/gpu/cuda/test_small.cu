@@ -1,8 +1,8 @@
 /* The fused kernels for n <= 32 on the CPU (tests/simt): the bench's check of every order and
  * precision, with batches that suit a CPU. It judges the answers to random and to hostile matrices
  * (singular, not finite, far from 1, of growing elements), then asks for the same bits in other
- * layouts: scattered, misaligned, in reverse, alone. Then outputs that nobody wants, and pivots
- * beside LAPACK's. */
+ * layouts: scattered, misaligned, in reverse, alone. Then outputs that no one wants, and pivots
+ * next to LAPACK's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +70,7 @@ static void test_orders(void **)
     simt_set_order(SIMT_FORWARD, 0);
 }
 
-/* ---- Outputs that nobody wants ---- */
+/* ---- Outputs that no one wants ---- */
 
 #define ORDER 13
 #define PLACES 3 /* the last is not in the batch */

@@ -17,7 +17,7 @@ static void test_some_blocks(void **state)
 
 /* Rows and columns far apart, of which a warp's last columns reach beyond the block's: what it
  * fetched for those that are wanted is all that it may use. */
-static void test_blocks_beside_the_diagonal(void **state)
+static void test_blocks_next_to_the_diagonal(void **state)
 {
     (void)state;
     static const struct {
@@ -99,7 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_some_blocks),
-        cmocka_unit_test(test_blocks_beside_the_diagonal),
+        cmocka_unit_test(test_blocks_next_to_the_diagonal),
         cmocka_unit_test(test_blocks_of_many_levels),
         cmocka_unit_test(test_strips_and_tiles),
         cmocka_unit_test(test_blocks_without_inverse),

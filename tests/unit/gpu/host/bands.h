@@ -47,7 +47,7 @@ struct gputest_bands gputest_bands_make(enum gputest_bands_kind kind, enum preci
 void gputest_bands_free(struct gputest_bands *a);
 /* The same three numbers in every row. */
 void gputest_bands_fill(struct gputest_bands *a, double dl, double d, double du);
-/* The magnitudes beside the diagonal in row i, or in column i. */
+/* The magnitudes next to the diagonal in row i, or in column i. */
 double gputest_bands_around(const struct gputest_bands *a, int64_t i, bool columns);
 
 #endif

@@ -12,7 +12,7 @@
 #include "gpu/host/base/team.h"
 #include "gpu/methods/ism.h"
 
-/* What is given beside X and Y; ALONE: A in place of all. */
+/* What is given next to X and Y; ALONE: A in place of all. */
 enum ismtest_kind {
     ISMTEST_DEFAULT,
     ISMTEST_SCALE,

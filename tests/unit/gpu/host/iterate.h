@@ -24,7 +24,7 @@ struct gputest_iterate {
     struct host_team *team;
     bool bare;                      /* neither INVERSE nor RESIDUAL_HISTORY is wanted */
     bool unmeasured;                /* neither RESIDUAL nor RESIDUAL_HISTORY is wanted */
-    struct host_progress *progress; /* NULL: nobody is told */
+    struct host_progress *progress; /* NULL: no one is reported */
 };
 
 /* History and residual are of no use where they are not wanted. */

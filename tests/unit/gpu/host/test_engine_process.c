@@ -143,7 +143,7 @@ static void test_signals_are_ignored(void **state)
 }
 
 /* Without front_waits nothing is written to the event descriptor. */
-static void test_silent_when_nobody_waits(void **state)
+static void test_silent_when_none_of_them_waits(void **state)
 {
     (void)state;
     uint64_t count;
@@ -243,7 +243,7 @@ static void test_refuses_what_needs_more_scratch(void **state)
     gputest_bed_destroy(&bed);
 }
 
-static void test_logs_as_it_is_told(void **state)
+static void test_logs_as_it_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -274,16 +274,18 @@ static void test_logs_as_it_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest served[] = {
-        cmocka_unit_test(test_says_who_it_is),           cmocka_unit_test(test_heart_beats),
-        cmocka_unit_test(test_both_lanes_answer),        cmocka_unit_test(test_signals_are_ignored),
-        cmocka_unit_test(test_silent_when_nobody_waits),
+        cmocka_unit_test(test_says_who_it_is),
+        cmocka_unit_test(test_heart_beats),
+        cmocka_unit_test(test_both_lanes_answer),
+        cmocka_unit_test(test_signals_are_ignored),
+        cmocka_unit_test(test_silent_when_none_of_them_waits),
     };
     const struct CMUnitTest ends[] = {
         cmocka_unit_test(test_ends_with_its_control_socket),
         cmocka_unit_test(test_refuses_another_contract),
         cmocka_unit_test(test_refuses_a_short_arena),
         cmocka_unit_test(test_refuses_what_needs_more_scratch),
-        cmocka_unit_test(test_logs_as_it_is_told),
+        cmocka_unit_test(test_logs_as_it_is_reported),
     };
     return cmocka_run_group_tests_name("served", served, start, finish) +
            cmocka_run_group_tests_name("ends", ends, NULL, NULL);

@@ -252,7 +252,7 @@ static void try_entry(const struct entry *entry, const char *method, enum precis
     struct gputest_answer answer = gputest_run(method, precision, n, a, false);
     double ratio = gputest_inverse_ratio(precision, n, a, answer.inverse);
     bool iterates = gputest_iterates(method);
-    /* Iteration gives up where rounding leaves no digit, and loses as many as the condition tells
+    /* Iteration gives up where rounding leaves no digit, and loses as many as the condition says
      * where elimination of small integers is exact. */
     bool gave_up = iterates && answer.info == n + 2 && !entry->well_conditioned;
     double slack = iterates ? entry->slack + 1 / answer.rcond : entry->slack;

@@ -215,7 +215,7 @@ static void test_sums_may_overflow(void **state)
     free(a);
 }
 
-/* ---- The same bits, whoever helps, and whichever way the tiles come ---- */
+/* ---- The same bits, the one that helps, and whichever way the tiles come ---- */
 
 static void test_bits_do_not_depend_on_the_team(void **state)
 {
@@ -283,7 +283,7 @@ static void *lines(int64_t bytes)
 
 #define SIDE 144 /* of the memory that a transpose lies in */
 
-/* skip: where the arrays begin. Nothing beside the result is written. */
+/* skip: where the arrays begin. Nothing next to the result is written. */
 static void try_shares(int64_t rows, int64_t columns, int64_t from_ld, int64_t to_ld, int64_t skip,
                        enum host_writes writes)
 {

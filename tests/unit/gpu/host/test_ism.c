@@ -515,7 +515,7 @@ static void replace_row(struct ismtest_problem *problem, int64_t i, uint64_t *se
     }
 }
 
-/* As in quantum Monte Carlo: 10,000 updates of an inverse, every hundredth with A0 beside it, so
+/* As in quantum Monte Carlo: 10,000 updates of an inverse, every hundredth with A0 next to it, so
  * that the drift is seen and repaired. */
 static void test_chain(void **state)
 {
@@ -560,7 +560,7 @@ static void test_drift(void **state)
     double ratio = gputest_inverse_ratio(PRECISION_FP64, 50, problem.a, answer.inverse);
     assert_true(ratio <= GPUTEST_RATIO_MAX);
     ismtest_forget(&answer);
-    problem.kind = ISMTEST_INVERSE; /* nobody can know */
+    problem.kind = ISMTEST_INVERSE; /* no one can know */
     answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
     assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
     ismtest_forget(&answer);

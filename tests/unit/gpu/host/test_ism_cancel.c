@@ -1,5 +1,5 @@
 /* `ism` with A known where columns of X Y^T cancel among themselves, and are far larger than A: no
- * sum of them in one precision tells what A is. And the probe vectors, whose errors may be the
+ * sum of them in one precision says what A is. And the probe vectors, whose errors may be the
  * same in all rows there. */
 #include <math.h>
 #include <setjmp.h>
@@ -126,7 +126,7 @@ static void test_sums_that_overflow_on_the_way(void **state)
     ismtest_wrongs = 0;
     for (size_t turn = 0; turn < COUNT(known) * VARIANTS; turn++) {
         if (known[turn % COUNT(known)] == ISMTEST_DEFAULT)
-            continue; /* A0 would be too small beside the terms */
+            continue; /* A0 would be too small next to the terms */
         const int64_t n = 2 + (int64_t)(turn % 3) * 10;
         struct ismtest_problem problem =
             ismtest_blank(PRECISION_FP32, known[turn % COUNT(known)], n, 4);

@@ -38,7 +38,7 @@ static void test_singular(void **state)
     }
 }
 
-/* Nearly so: it is told, and the inverse comes all the same. */
+/* Nearly so: it is reported, and the inverse comes all the same. */
 static void test_nearly_singular(void **state)
 {
     (void)state;
@@ -57,7 +57,7 @@ static void test_nearly_singular(void **state)
     }
 }
 
-/* Wilkinson's matrix, whose elements grow, and beside it a singular block of three rows. */
+/* Wilkinson's matrix, whose elements grow, and next to it a singular block of three rows. */
 static struct ismtest_problem growing_and_singular(enum precision precision, int64_t n)
 {
     static const double singular[3][3] = {{1, -6, 7}, {6, 1, -3}, {-1, 6, -7}};
@@ -197,7 +197,7 @@ static void test_overflow(void **state)
     }
 }
 
-/* A0 near the largest number, and X Y^T beside its diagonal: what is factored is of A scaled. */
+/* A0 near the largest number, and X Y^T next to its diagonal: what is factored is of A scaled. */
 static void test_det_ratio_at_the_end(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void test_det_ratio_of_vanished_pivots(void **state)
     }
 }
 
-/* Where levelled lines would lose numbers of others, DET_RATIO is not told: it is 1/2. */
+/* Where equilibrated lines would lose numbers of others, DET_RATIO is not reported: it is 1/2. */
 static void test_det_ratio_of_lost_numbers(void **state)
 {
     (void)state;
@@ -322,8 +322,8 @@ static void test_det_ratio_of_scaled_lines(void **state)
     }
 }
 
-/* Lines that are so far apart, without a pivot that is: levelled, they would lose a number. */
-static void test_det_ratio_of_lines_that_cannot_be_levelled(void **state)
+/* Lines that are so far apart, without a pivot that is: equilibrated, they would lose a number. */
+static void test_det_ratio_of_lines_that_cannot_be_equilibrated(void **state)
 {
     (void)state;
     static const double scales[PRECISION_COUNT] = {0x1p60, 0x1p500};
@@ -406,7 +406,7 @@ static void test_solution_beyond_the_range(void **state)
     }
 }
 
-/* Zero is nobody's inverse, nor does any come of it. */
+/* Zero is no one's inverse, nor does any come of it. */
 static void test_no_inverse(void **state)
 {
     (void)state;
@@ -452,7 +452,7 @@ int main(void)
         cmocka_unit_test(test_det_ratio_of_vanished_pivots),
         cmocka_unit_test(test_det_ratio_of_lost_numbers),
         cmocka_unit_test(test_det_ratio_of_scaled_lines),
-        cmocka_unit_test(test_det_ratio_of_lines_that_cannot_be_levelled),
+        cmocka_unit_test(test_det_ratio_of_lines_that_cannot_be_equilibrated),
         cmocka_unit_test(test_det_ratio_of_the_least_number),
         cmocka_unit_test(test_column_sum_beyond_the_range),
         cmocka_unit_test(test_solution_beyond_the_range),

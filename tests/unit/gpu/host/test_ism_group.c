@@ -1,6 +1,6 @@
 /* Small updates of a known inverse, a matrix a lane: a matrix's answer is the same bits in every
  * width of vector, in every lane and in any company, good where it says so, and what is out of the
- * ordinary harms nobody. */
+ * ordinary harms no one. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ enum kind {
     NOT_FINITE, /* a NaN in A0^-1 */
     BEYOND,     /* entries whose sums overflow */
     APART,      /* X huge and Y tiny: scaled, and then good */
-    CANCELLING, /* two columns of X Y^T that cancel but for rounding; good in twice the precision */
+    CANCELLING, /* two columns of X Y^T that cancel but for rounding; good in double-double */
     SINGULAR,   /* I + X Y^T A0^-1 is */
     NEARLY,     /* the same but for rounding */
     NOTHING,    /* X Y^T = 0 */
@@ -229,7 +229,7 @@ static void test_every_fill(void **state)
     }
 }
 
-/* What each kind is told of. */
+/* What each kind is reported of. */
 static void test_kinds(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void test_every_width(void **state)
             const struct host_small_code_f64 *code = host__small_code_f64(i);
             const int lanes = code->vector_bytes / (int)sizeof(double);
             for (int lane = 0; lane < lanes; lane++) {
-                const int place = lane % 2 * 2; /* two plain ones by turns */
+                const int place = lane % 2 * 2; /* two plain ones double-buffered */
                 group.b[lane] = (const double *)pool.inputs[0] + place * n * n;
                 group.x[lane] = (const double *)pool.inputs[1] + place * n * m;
                 group.y[lane] = (const double *)pool.inputs[2] + place * n * m;

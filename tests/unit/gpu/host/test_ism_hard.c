@@ -292,7 +292,7 @@ static void test_a_doubled_row(void **state)
 
 /* ---- RCOND ---- */
 
-/* One column of entries that are small beside the diagonal, and many: RCOND has to see it. */
+/* One column of entries that are small next to the diagonal, and many: RCOND has to see it. */
 static void test_a_long_column(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* `ism` on the host where X and Y are of far different sizes, so that products on the way leave the
- * range of numbers though the answer does not; and DET_RATIO beside an A0_INVERSE that has drifted.
+ * range of numbers though the answer does not; and DET_RATIO next to an A0_INVERSE that has
+ * drifted.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -151,7 +152,7 @@ static void check_shifted(enum precision precision, enum ismtest_kind kind, int6
     struct ismtest_answer shifted = ismtest_run(&problem, FACTORS, NULL);
     if (shifted.info != 0 || shifted.algorithm != plain.algorithm)
         ismtest_tell(&problem, "INFO or METHOD, shifted", shifted.info);
-    /* Beside those of vectors of matrices (ism/ism.c), which scaled ones are not among. */
+    /* Next to those of vectors of matrices (ism/ism.c), which scaled ones are not among. */
     const bool lanes = kind == ISMTEST_INVERSE && variant == METHOD_ISM_AUTO && n <= 32;
     if (m == 1 && !lanes && memcmp(shifted.bytes, plain.bytes, (size_t)plain.byte_count) != 0)
         ismtest_tell(&problem, "bits", 0);

@@ -1,5 +1,5 @@
 /* `iterative` on the host: the order of every scheme, every start, warm starts, all ways to end,
- * and an answer whose residual is true and whose bits depend on nobody's help. */
+ * and an answer whose residual is true and whose bits depend on no one's help. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -132,7 +132,7 @@ static void test_rounding_is_estimated(void **state)
     float *numbers = aligned_alloc(HOST_ALIGN_BYTES, sizeof(float) * HOST_ITER_MATRICES * N * LD);
     double *error = gputest_numbers((int64_t)N * N);
     assert_non_null(numbers);
-    for (int lone = 0; lone < 2; lone++) {
+    for (int per_thread = 0; per_thread < 2; per_thread++) {
         int products = 0;
         float *at = numbers + HOST_ITER_SPARE * N * LD;
         struct host_iter_f32 iter = {.n = N, .ld = LD, .products = &products};
@@ -142,7 +142,7 @@ static void test_rounding_is_estimated(void **state)
         for (int k = 0; k < HOST_ITER_SPARE; k++)
             iter.spare[k] = numbers + k * N * LD;
         for (int64_t e = 0; e < (int64_t)N * LD; e++) {
-            bool diagonal = e / LD == e % LD, here = !lone || (diagonal && e % LD == 41);
+            bool diagonal = e / LD == e % LD, here = !per_thread || (diagonal && e % LD == 41);
             iter.a[e] = (float)gputest_random(&seed) * (float)here + (float)diagonal;
             iter.v[e] = (float)gputest_random(&seed) * (float)here + (float)diagonal;
         }
@@ -154,7 +154,7 @@ static void test_rounding_is_estimated(void **state)
         struct host_iter_rounding rounding = host__iter_rounding_f32(&iter);
         assert_true(norm > 0);
         assert_true(rounding.norm_1 >= norm &&
-                    rounding.norm_1 <= (lone ? 2.1 * sqrt(N) : 4) * norm);
+                    rounding.norm_1 <= (per_thread ? 2.1 * sqrt(N) : 4) * norm);
         assert_true(fabs(rounding.frobenius - frobenius) <= frobenius / 8);
         host__iter_residual_dd_f32(&iter);
         exact_rounding(&iter, error);

@@ -1,5 +1,5 @@
 /* How `iterative` ends on the host: limits, tolerances, matrices that have no inverse or hardly
- * one; convergence is never claimed where there is none. And the same bits whoever helps. */
+ * one; convergence is never claimed where there is none. And the same bits the one that helps. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -67,8 +67,9 @@ static void test_max_iterations(void **state)
         assert_int_equal(result.algorithm, METHOD_ALGORITHM_TRANSPOSE_START);
         check_residual(&task, &result);
         for (int64_t i = 0; i < task.max_iterations; i++) {
-            bool told = i <= result.iterations;
-            assert_true(told ? result.history[i] == whole.history[i] : isnan(result.history[i]));
+            bool reported = i <= result.iterations;
+            assert_true(reported ? result.history[i] == whole.history[i]
+                                 : isnan(result.history[i]));
         }
         /* The best iterate: once it is an inverse at all, never worse for another step. */
         assert_true(result.residual <= last || last > 0.5);
@@ -104,7 +105,7 @@ static void test_tolerance(void **state)
         check_residual(&task, &result);
         gputest_iterated_free(&result);
     }
-    /* Below what rounding allows: told, and as good as can be all the same. */
+    /* Below what rounding allows: reported, and as good as can be all the same. */
     task.tolerance = 1e-300;
     struct gputest_iterated result = gputest_iterate(&task);
     assert_int_equal(result.info, n + 2);
@@ -158,7 +159,7 @@ static bool try_tolerance(const struct gputest_iterate *task)
     double slack = 4 * n * eps * residual + n * n * 0x1p-104 * size;
     bool good = result.info == 0;
     if (good && !(residual <= task->tolerance + slack))
-        fail_msg("n = %d: INFO 0 for %g, but %g, told as %g", (int)task->n, task->tolerance,
+        fail_msg("n = %d: INFO 0 for %g, but %g, reported as %g", (int)task->n, task->tolerance,
                  residual, result.residual);
     if (!good && !(task->tolerance <= 2 * eps * size))
         fail_msg("n = %d: INFO %d for %g, size %g", (int)task->n, result.info, task->tolerance,
@@ -241,12 +242,12 @@ static bool try_hidden(struct gputest_iterate *task, double share, uint64_t *see
     double slack = 4 * n * eps * residual;
     bool good = result.info == 0;
     if (good && !(residual <= task->tolerance + slack))
-        fail_msg("n = %d: INFO 0 for %g, but %g, told as %g", (int)task->n, task->tolerance,
+        fail_msg("n = %d: INFO 0 for %g, but %g, reported as %g", (int)task->n, task->tolerance,
                  residual, result.residual);
     if (!good && residual < task->tolerance - slack)
         fail_msg("n = %d: INFO %d for %g, but %g", (int)task->n, result.info, task->tolerance,
                  residual);
-    /* Never below the true one; as an estimate from above it tells that a tolerance was kept. */
+    /* Never below the true one; as an estimate from above it says that a tolerance was kept. */
     if (!(result.residual >= residual - slack && (good || result.residual <= residual + slack)))
         fail_msg("n = %d: RESIDUAL %g, but %g", (int)task->n, result.residual, residual);
     gputest_iterated_free(&result);
@@ -274,7 +275,7 @@ static void test_hidden_tolerances(void **state)
         fail_msg("%d of %d were reached", good, all);
 }
 
-/* A is singular, and V so large that twice the precision sees nothing of R: I - V A is not told to
+/* A is singular, and V so large that double-double sees nothing of R: I - V A is not reported to
  * be less than what hides it. */
 static void test_unseen_residual(void **state)
 {
@@ -452,7 +453,7 @@ static void try_teams(const struct gputest_iterate *options, struct host_team **
                      host_team_threads(teams[i]));
         gputest_iterated_free(&other);
     }
-    /* And when nobody wants the matrix. */
+    /* And when no one wants the matrix. */
     task.bare = true;
     struct gputest_iterated bare = gputest_iterate(&task);
     assert_int_equal(bare.info, first.info);
@@ -528,7 +529,7 @@ static void test_power_of_two(void **state)
 
 /* ---- Memory ---- */
 
-/* Eight n x n beside input and output, and lines that vanish beside them. */
+/* Eight n x n next to input and output, and lines that vanish next to them. */
 static void test_scratch_is_eight_matrices(void **state)
 {
     (void)state;
@@ -546,7 +547,7 @@ static void test_scratch_is_eight_matrices(void **state)
 static void test_overflow_in_the_history(void **state)
 {
     (void)state;
-    for (int64_t n = 5; n <= 20; n += 15) { /* up to 8 in twice the precision */
+    for (int64_t n = 5; n <= 20; n += 15) { /* up to 8 in double-double */
         double *a = gputest_numbers(n * n);
         for (int64_t i = 0; i < n; i++)
             a[i * (n + 1)] = i > 0 ? 1 : -1; /* |I - V A| = 2, then 2^19 */

@@ -18,14 +18,14 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct engine_batch batch;
-static int told; /* so often; each product is told */
+static int reported; /* so often; each product is reported */
 
 /* In the place of the engine's own. */
 void process_batch_advance(struct engine_batch *of, uint64_t parts)
 {
     assert_ptr_equal(of, &batch);
     assert_true(parts > 0);
-    told++;
+    reported++;
 }
 
 /* ---- What is left out ---- */
@@ -57,7 +57,7 @@ static void test_products(void **state)
         /* 2^-6, 2^-12, 2^-24, 2^-48, 2^-96: the goal is 2^-51 */
         {METHOD_ITERATIVE_NEWTON_SCHULZ, false, 0, 1 + 4 * 2, 4 * 2},
         {METHOD_ITERATIVE_NEWTON_SCHULZ, false, 0x1p-23, 1 + 2 * 2, 2 * 2},
-        /* 2^-24 itself: with rounding beside it only measuring tells. */
+        /* 2^-24 itself: with rounding next to it only measuring says. */
         {METHOD_ITERATIVE_NEWTON_SCHULZ, false, 0x1p-24, 1 + 2 * 2, 1 + 2 * 2},
         {METHOD_ITERATIVE_CHEBYSHEV, false, 0, 1 + 2 * 3, 2 * 3},
         {METHOD_ITERATIVE_ORDER5, false, 0, 1 + 2 * 4, 2 * 4},
@@ -82,12 +82,12 @@ static void test_products(void **state)
                                        .scheme = rows[i / 2].scheme,
                                        .unmeasured = i % 2,
                                        .progress = &progress};
-        told = 0;
+        reported = 0;
         struct gputest_iterated result = gputest_iterate(&task);
         int expected = i % 2 ? rows[i / 2].unmeasured : rows[i / 2].measured;
         assert_int_equal(result.info, 0);
-        if (told != expected)
-            fail_msg("row %d: %d products, not %d", (int)(i / 2), told, expected);
+        if (reported != expected)
+            fail_msg("row %d: %d products, not %d", (int)(i / 2), reported, expected);
         gputest_iterated_free(&result);
         free(v0);
     }

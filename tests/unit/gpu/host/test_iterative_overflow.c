@@ -17,10 +17,10 @@
 
 /* A row so small that the inverse overflows, whatever the rest. */
 enum tiny_row {
-    TINY_DIAGONAL, /* zeros beside its diagonal, and in that column */
-    TINY_ROW,      /* numbers of one size: auto has no start that leads anywhere */
-    TINY_BESIDE,   /* as the first, beside numbers so large that A cannot be scaled up */
-    TINY_CANCELS,  /* as TINY_ROW, beside columns whose sums overflow */
+    TINY_DIAGONAL,   /* zeros next to its diagonal, and in that column */
+    TINY_ROW,        /* numbers of one size: auto has no start that leads anywhere */
+    TINY_OVERLAPPED, /* as the first, next to numbers so large that A cannot be scaled up */
+    TINY_CANCELS,    /* as TINY_ROW, next to columns whose sums overflow */
     TINY_ROWS
 };
 
@@ -31,13 +31,13 @@ static void make_tiny_row(enum tiny_row kind, enum precision precision, int64_t 
     const double tiny = precision == PRECISION_FP32 ? 1e-42 : 1e-310;
     for (int64_t k = 0; k < n * n; k++) {
         const int64_t i = k / n, j = k % n;
-        const bool beside = (i == at || j == at) && i != j;
+        const bool adjacent = (i == at || j == at) && i != j;
         a[k] += i == j ? 2 * (double)n : 0;
-        if (beside && (kind == TINY_DIAGONAL || kind == TINY_BESIDE))
+        if (adjacent && (kind == TINY_DIAGONAL || kind == TINY_OVERLAPPED))
             a[k] = 0;
         if (i == at && (i == j || kind == TINY_ROW || kind == TINY_CANCELS))
             a[k] = tiny / (double)n;
-        if (i == j && i != at && kind == TINY_BESIDE)
+        if (i == j && i != at && kind == TINY_OVERLAPPED)
             a[k] = large / 16;
         if (i != at && j != at && kind == TINY_CANCELS)
             a[k] = i < j ? large : -large;
@@ -200,7 +200,7 @@ static void try_near_the_end(const struct near_the_end *row)
         assert_true(!row->is_reached || true_one <= row->tolerance);
         assert_true((result.residual <= row->tolerance) == row->is_reached);
     }
-    /* The same answer where nobody wants to know. */
+    /* The same answer where no one wants to know. */
     task.unmeasured = true;
     struct gputest_iterated other = gputest_iterate(&task);
     assert_int_equal(other.info, result.info);

@@ -1,4 +1,4 @@
-/* `iterative` with a tolerance, judged in more than twice the precision: INFO 0 promises it, and it
+/* `iterative` with a tolerance, judged in more than double-double: INFO 0 promises it, and it
  * is called reached as soon as it is. */
 #include <math.h>
 #include <setjmp.h>
@@ -75,9 +75,9 @@ static void check_claim(int64_t n, const double *a, const struct gputest_iterate
     assert_true(result->info == 0 || result->residual > tolerance);
 }
 
-/* Products that cancel to the last bit in twice the precision, but for one that is lost beside
+/* Products that cancel to the last bit in double-double, but for one that is lost next to
  * them. */
-static void test_what_is_lost_beside_others(void **state)
+static void test_what_is_lost_next_to_others(void **state)
 {
     (void)state;
     static const double block[] = {
@@ -106,7 +106,7 @@ static void test_what_is_lost_beside_others(void **state)
 }
 
 /* An entry of R in which 1 - 1 leaves the errors of n sums; what their own sum loses, always with
- * one sign, adds up to some n^2 2^-107. Beside it in its column is `seen`. */
+ * one sign, adds up to some n^2 2^-107. Next to it in its column is `seen`. */
 static void make_a_sum_of_errors(int64_t n, double seen, double *a, double *v0)
 {
     const double y = 0x1p-21;
@@ -228,7 +228,7 @@ static void test_the_sum_of_a_column(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_wide_tolerance), cmocka_unit_test(test_what_is_lost_beside_others),
+        cmocka_unit_test(test_a_wide_tolerance), cmocka_unit_test(test_what_is_lost_next_to_others),
         cmocka_unit_test(test_errors_that_add_up), cmocka_unit_test(test_a_matrix_of_two_scales),
         cmocka_unit_test(test_the_sum_of_a_column)};
     return cmocka_run_group_tests(tests, NULL, NULL);

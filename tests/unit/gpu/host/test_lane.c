@@ -281,7 +281,7 @@ static void test_unwanted_and_unsupported(void **state)
     stop();
 }
 
-/* ---- Nobody waits any more ---- */
+/* ---- No one waits any more ---- */
 
 #define ABANDONED_ORDER 700
 #define ABANDONED_MATRICES 4
@@ -372,7 +372,7 @@ static int watch_progress(const struct engine_batch *batch, uint64_t *progress)
 
 /* By matrices; by what is done of each; not at all where it is soon over; and no more of what is
  * left. */
-static void test_progress_is_told(void **state)
+static void test_progress_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -414,7 +414,7 @@ static void test_progress_is_told(void **state)
         }
         struct engine_batch *batch = submit_endless(ABANDONED_ORDER);
         for (uint64_t start_ns = clock_now_ns(); atomic_load(&batch->progress) == 0;)
-            wait_on(start_ns, "no progress is told");
+            wait_on(start_ns, "no progress is reported");
         atomic_store(&batch->unwanted, 1);
         assert_let_go(batch);
         assert_true(atomic_load(&batch->progress) < METHOD_PROGRESS_WHOLE);
@@ -476,7 +476,7 @@ int main(void)
         cmocka_unit_test(test_ring_stays_full),
         cmocka_unit_test(test_long_batch_does_not_block),
         cmocka_unit_test(test_unwanted_batch_is_left),
-        cmocka_unit_test(test_progress_is_told),
+        cmocka_unit_test(test_progress_is_reported),
         cmocka_unit_test(test_scratch_is_bounded),
     };
     host__lapack_init();

@@ -153,7 +153,7 @@ static void try_teams(const struct algorithm_case *algorithm, enum precision pre
         }
         drop(&other);
     }
-    /* Nobody wants the inverse: INFO and RCOND are the same. */
+    /* No one wants the inverse: INFO and RCOND are the same. */
     struct answers bare = run_with(teams[1], method, precision, n, a, false);
     for (int i = 1; i < OUTPUTS && first.outputs[i]; i++)
         assert_memory_equal(first.outputs[i], bare.outputs[i], (size_t)first.bytes[i]);
@@ -560,7 +560,7 @@ static void test_inverse_by_qr(void **state)
 
 /* ---- Memory ---- */
 
-/* One n x n beside input and output, and lines that vanish beside it. */
+/* One n x n next to input and output, and lines that vanish next to it. */
 static void test_scratch_is_one_matrix(void **state)
 {
     (void)state;

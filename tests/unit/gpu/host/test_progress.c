@@ -1,4 +1,4 @@
-/* What is reported of a matrix on its way, and what `iterative` tells: gpu/common/iteration.h says
+/* What is reported of a matrix on its way, and what `iterative` says: gpu/common/iteration.h says
  * how much.
  */
 #include <math.h>
@@ -16,33 +16,33 @@
 #include "tests/unit/gpu/host/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define TOLD_MAX (METHOD_PROGRESS_WHOLE + 1)
+#define REPORTED_MAX (METHOD_PROGRESS_WHOLE + 1)
 
 static struct engine_batch batch;
 
-/* What was told, one after the other. */
+/* What was reported, one after the other. */
 static struct {
     int count;
-    uint64_t sums[TOLD_MAX];
-} told;
+    uint64_t sums[REPORTED_MAX];
+} reported;
 
-static uint64_t last_told(void)
+static uint64_t last_reported(void)
 {
-    return told.count > 0 ? told.sums[told.count - 1] : 0;
+    return reported.count > 0 ? reported.sums[reported.count - 1] : 0;
 }
 
 /* In the place of the engine's own. */
 void process_batch_advance(struct engine_batch *of, uint64_t parts)
 {
-    uint64_t before = last_told();
+    uint64_t before = last_reported();
     assert_ptr_equal(of, &batch);
-    assert_true(parts > 0 && told.count < TOLD_MAX);
-    told.sums[told.count++] = before + parts;
+    assert_true(parts > 0 && reported.count < REPORTED_MAX);
+    reported.sums[reported.count++] = before + parts;
 }
 
 static struct host_progress begin(void)
 {
-    told.count = 0;
+    reported.count = 0;
     return (struct host_progress){.batch = &batch};
 }
 
@@ -61,14 +61,14 @@ static void test_shares(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         host_progress_report(&progress, rows[i].done, rows[i].whole);
         host_progress_report(NULL, rows[i].done, rows[i].whole);
-        assert_int_equal(last_told(), rows[i].sum);
+        assert_int_equal(last_reported(), rows[i].sum);
     }
     host__progress_end(&progress, 1);
-    assert_int_equal(last_told(), METHOD_PROGRESS_WHOLE);
+    assert_int_equal(last_reported(), METHOD_PROGRESS_WHOLE);
     progress = begin();
     host__progress_end(&progress, 3);
-    assert_int_equal(last_told(), 3 * METHOD_PROGRESS_WHOLE);
-    assert_int_equal(told.count, 1);
+    assert_int_equal(last_reported(), 3 * METHOD_PROGRESS_WHOLE);
+    assert_int_equal(reported.count, 1);
 }
 
 /* ---- iterative ---- */
@@ -111,10 +111,10 @@ static void test_foreseen_steps(void **state)
                                        .scheme = rows[i].scheme,
                                        .progress = &progress};
         struct gputest_iterated result = gputest_iterate(&task);
-        assert_int_equal(told.count, rows[i].products);
+        assert_int_equal(reported.count, rows[i].products);
         for (uint64_t k = 1; k < rows[i].products; k++)
-            assert_int_equal(told.sums[k - 1], k * METHOD_PROGRESS_WHOLE / rows[i].products);
-        assert_int_equal(last_told(), METHOD_PROGRESS_WHOLE - 1);
+            assert_int_equal(reported.sums[k - 1], k * METHOD_PROGRESS_WHOLE / rows[i].products);
+        assert_int_equal(last_reported(), METHOD_PROGRESS_WHOLE - 1);
         gputest_iterated_free(&result);
     }
     free(a);
@@ -136,7 +136,7 @@ static void test_rises(void **state)
         enum method_iterative_scheme scheme;
         enum method_iterative_initial initial;
         bool warm;            /* a V0 that leads nowhere soon */
-        uint64_t middle, min; /* at most when half was told, and at least at the end */
+        uint64_t middle, min; /* at most when half was reported, and at least at the end */
     } rows[] = {
         {PRECISION_FP64, 4, AUTO, METHOD_ITERATIVE_INITIAL_AUTO, false, 800, 999},
         {PRECISION_FP64, 4, AUTO, METHOD_ITERATIVE_TRANSPOSE, false, 200, 999},
@@ -170,10 +170,10 @@ static void test_rises(void **state)
                                        .initial = rows[i].initial,
                                        .progress = &progress};
         struct gputest_iterated result = gputest_iterate(&task);
-        uint64_t middle = told.sums[told.count / 2], last = last_told();
+        uint64_t middle = reported.sums[reported.count / 2], last = last_reported();
         if (last < rows[i].min || last >= METHOD_PROGRESS_WHOLE || middle > rows[i].middle)
-            fail_msg("row %d: told %d times, %d in the middle and %d at the end", (int)i,
-                     told.count, (int)middle, (int)last);
+            fail_msg("row %d: reported %d times, %d in the middle and %d at the end", (int)i,
+                     reported.count, (int)middle, (int)last);
         gputest_iterated_free(&result);
     }
     free(a);

@@ -1,5 +1,5 @@
 /* Small orders of lu, a matrix a lane: a matrix's answer is the same bits in every width of vector,
- * in every lane and in any company, and what is out of the ordinary harms nobody. */
+ * in every lane and in any company, and what is out of the ordinary harms no one. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Work that nobody waits for any more is left: at a step's beginning or at its end, on the caller's
- * own thread, with every helper done; and the team serves whoever comes next. What methods do
+/* Work that no one waits for any more is left: at a step's beginning or at its end, on the caller's
+ * own thread, with every helper done; and the team serves the one that comes next. What methods do
  * without steps is left soon, too. */
 #include <math.h>
 #include <pthread.h>
@@ -157,7 +157,7 @@ static const struct long_work {
     const char *label, *method;
     int64_t variant; /* of tridiagonal and ism */
     int64_t n;
-    double outside, diagonal; /* outside: beside the diagonal, or in X and Y; 0: none */
+    double outside, diagonal; /* outside: next to the diagonal, or in X and Y; 0: none */
     bool full;                /* INVERSE, of auto and ism; else DIAGONAL, GENERATORS, EXPONENTS */
     int64_t m, block_size;    /* of ism */
     bool apart;               /* X is large, Y is small */

@@ -1,5 +1,5 @@
 /* The team that helps with a large matrix: every piece is done once and before the call returns,
- * whoever else wants the team, and it does run in parallel. */
+ * the one that else wants the team, and it does run in parallel. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Parts of a tridiagonal inverse on the host: blocks, generators, tiles that a team writes. Their
- * bits are those of the whole inverse, whatever the part and whoever writes it. And auto, which
- * finds such a matrix among dense ones. */
+ * bits are those of the whole inverse, whatever the part and the one that writes it. And auto,
+ * which finds such a matrix among dense ones. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -126,7 +126,7 @@ static void test_blocks_of_large_orders(void **state)
     gputest_bands_free(&a);
 }
 
-/* No inverse: the block is NaN, and nothing beside it is written. */
+/* No inverse: the block is NaN, and nothing next to it is written. */
 static void test_blocks_without_inverse(void **state)
 {
     (void)state;
@@ -205,22 +205,22 @@ static void test_generators_alone(void **state)
         struct gputest_band_request request = {.variant = variant, .generators = true};
         struct gputest_band_answer alone = gputest_band_run(&a, &request);
         request.inverse = request.diagonal = true;
-        struct gputest_band_answer beside = gputest_band_run(&a, &request);
-        assert_memory_equal(alone.generators, beside.generators, 4 * N * sizeof(double));
-        assert_memory_equal(alone.exponents, beside.exponents, 4 * N * sizeof(int32_t));
-        assert_int_equal(alone.algorithm, beside.algorithm);
+        struct gputest_band_answer adjacent = gputest_band_run(&a, &request);
+        assert_memory_equal(alone.generators, adjacent.generators, 4 * N * sizeof(double));
+        assert_memory_equal(alone.exponents, adjacent.exponents, 4 * N * sizeof(int32_t));
+        assert_int_equal(alone.algorithm, adjacent.algorithm);
         for (int i = 0; i < 4 * N; i++)
             assert_int_equal(alone.exponents[i], 0);
         gputest_band_free(&alone);
-        gputest_band_free(&beside);
+        gputest_band_free(&adjacent);
     }
     gputest_bands_free(&a);
 }
 
 /* ---- Entries that fall fast, and parts that do not meet ---- */
 
-/* Diagonal 1, and beside it what makes entries fall by so much a row; cuts: every so many rows
- * nothing beside it. */
+/* Diagonal 1, and next to it what makes entries fall by so much a row; cuts: every so many rows
+ * nothing next to it. */
 static void make_falling(struct gputest_bands *a, double fall, int64_t cuts)
 {
     gputest_bands_fill(a, fall, 1, -fall);
@@ -379,9 +379,9 @@ static void test_auto_sees_every_entry(void **state)
         double *matrix = dense(&a);
         matrix[k] += 0.25;
         struct gputest_answer answer = gputest_run("auto", PRECISION_FP64, N, matrix, false);
-        bool beside = i - j <= 1 && j - i <= 1;
+        bool adjacent = i - j <= 1 && j - i <= 1;
         assert_int_equal(answer.algorithm,
-                         beside ? METHOD_ALGORITHM_TRIDIAGONAL : METHOD_ALGORITHM_LU);
+                         adjacent ? METHOD_ALGORITHM_TRIDIAGONAL : METHOD_ALGORITHM_LU);
         assert_int_equal(answer.info, 0);
         gputest_free(&answer);
         free(matrix);

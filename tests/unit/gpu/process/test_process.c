@@ -118,7 +118,7 @@ static _Noreturn void parse_in_child(const struct help_case *help_case, int outp
     _exit(process_parse(argc, argv, flags, &settings, &logging) ? 2 : 3);
 }
 
-/* --help ends the process with 0 and tells of every flag; what stands before it is looked at. */
+/* --help ends the process with 0 and says of every flag; what stands before it is looked at. */
 static void test_help(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void test_lost(void **state)
     static const struct {
         uint32_t before, after;
     } rows[] = {{ENGINE_READY, ENGINE_LOST},
-                {ENGINE_STARTING, ENGINE_STARTING}, /* nobody counts on it yet */
+                {ENGINE_STARTING, ENGINE_STARTING}, /* no one counts on it yet */
                 {ENGINE_LOST, ENGINE_LOST}};
     struct engine_shared *shared = calloc(1, sizeof *shared);
     assert_non_null(shared);

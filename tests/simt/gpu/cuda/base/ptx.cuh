@@ -2,7 +2,7 @@
  * in C++.
  *
  * Estimates are no better than the device's. Copies are made when they are waited for, or when a
- * gate is told to wait for them: what reads them earlier reads what was there before.
+ * gate is reported to wait for them: what reads them earlier reads what was there before.
  */
 #ifndef TESTS_SIMT_GPU_CUDA_BASE_PTX_CUH
 #define TESTS_SIMT_GPU_CUDA_BASE_PTX_CUH

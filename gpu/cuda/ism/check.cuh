@@ -1,7 +1,7 @@
-/* gpu/cuda/ism/trial.cuh: the kernels of the trial of an inverse; the products between them are
+/* gpu/cuda/ism/check.cuh: the kernels of the check of an inverse; the products between them are
  * put by try.cuh. Device code; a slot a blockIdx.y.
  *
- * The trial is that of gpu/host/ism/trial.c, but always made in twice the precision: where terms of
+ * The check is that of gpu/host/ism/check.c, but always made in double-double: where terms of
  * a known A cancel with four lines, or by last.cuh, which has two, not at all. |A| of orders
  * above CUDA__ISM_NORM_ORDER is the norm of one of eight columns of A, which seem the longest by
  * their products with eight lines of random numbers, of four more that the signs of the first ones
@@ -10,10 +10,10 @@
  *
  * Cost: one pass over Z, and some lines of n numbers.
  */
-#ifndef GPU_CUDA_ISM_TRIAL_CUH
-#define GPU_CUDA_ISM_TRIAL_CUH
+#ifndef GPU_CUDA_ISM_CHECK_CUH
+#define GPU_CUDA_ISM_CHECK_CUH
 
-#include "gpu/cuda/ism/twice.cuh"
+#include "gpu/cuda/ism/double_double.cuh"
 
 #define CUDA__ISM_LOOK_WARPS 16
 #define CUDA__ISM_LOOK_ROWS 8 /* of a warp together */
@@ -426,7 +426,7 @@ template <typename T, int Threads> struct cuda__ism_measurer {
 
 /* What has been found out about the answer in Z. solved: see recover.cuh. A block a slot. */
 template <typename T, int Threads>
-static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__ism_call &call,
+static __device__ __forceinline__ cuda__ism_check cuda__ism_weigh(const cuda__ism_call &call,
                                                                   T *scratch, bool solved)
 {
     int64_t slot = blockIdx.y;
@@ -435,17 +435,17 @@ static __device__ __forceinline__ cuda__ism_trial cuda__ism_weigh(const cuda__is
     cuda__ism_measurer<T, Threads> of = {call, slot, scratch};
     const T *size_z = of.line(CUDA__ISM_SIZES, 0), *size_a = of.line(CUDA__ISM_SIZES, 1);
     bool known = cuda__ism_knows(call), given = !known || (call.inputs >> METHOD_ISM_A & 1);
-    cuda__ism_trial trial = {};
-    trial.error = of.error(lines, solved);
-    trial.norm_x = of.largest([&](int64_t j) { return size_z[j]; });
-    trial.norm_a = given ? of.largest([&](int64_t j) { return size_a[j]; }) : answer->norm_a;
+    cuda__ism_check check = {};
+    check.error = of.error(lines, solved);
+    check.norm_x = of.largest([&](int64_t j) { return size_z[j]; });
+    check.norm_a = given ? of.largest([&](int64_t j) { return size_a[j]; }) : answer->norm_a;
     const T *sums = of.line(CUDA__ISM_SIGNS, 0);
-    trial.change = known    ? 0
+    check.change = known    ? 0
                    : solved ? of.largest([&](int64_t j) { return sums[j]; })
                             : of.change(lines);
-    trial.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
-    trial.bad = answer->bad;
-    return trial;
+    check.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
+    check.bad = answer->bad;
+    return check;
 }
 
 template <typename T, int Threads>
@@ -456,14 +456,14 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const c
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
-    cuda__ism_trial trial = cuda__ism_weigh<T, Threads>(call, scratch, false);
-    const double size = cuda__ism_knows(call) ? trial.norm_a : 1 + trial.change;
+    cuda__ism_check check = cuda__ism_weigh<T, Threads>(call, scratch, false);
+    const double size = cuda__ism_knows(call) ? check.norm_a : 1 + check.change;
     const double most = CUDA__ISM_FEW_RATIO * CUDA__ISM_TERMS_SCALE * size;
     const bool few = cuda__ism_knows(call) && call.plan.last && !(cuda__ism_terms(answer) <= most);
-    if (answer->broken || few || cuda__ism_twice_loses<T>(call, answer, size))
-        trial.error = cuda__real<double>::nan();
+    if (answer->broken || few || cuda__ism_dd_loses<T>(call, answer, size))
+        check.error = cuda__real<double>::nan();
     if (threadIdx.x == 0)
-        answer->refused = cuda__ism_judge<T>(call, item, within, trial, call.plan.algorithm) == -1;
+        answer->refused = cuda__ism_judge<T>(call, item, within, check, call.plan.algorithm) == -1;
 }
 
 #endif

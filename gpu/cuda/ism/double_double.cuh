@@ -1,21 +1,21 @@
-/* gpu/cuda/ism/twice.cuh: sums in twice the precision, and the products of a trial: lines times X
- * Y^T and times A0 or A0^-1, in pairs of numbers, the second being what the first lacks. A trial of
+/* gpu/cuda/ism/double_double.cuh: sums in double-double, and the products of a check: lines times X
+ * Y^T and times A0 or A0^-1, in pairs of numbers, the second being what the first lacks. A check of
  * one precision might lose the same terms as the sums that it tries, or have the errors of terms
- * that cancel; see gpu/host/ism/trial.c. Device code; a slot a blockIdx.y, two or four lines a
+ * that cancel; see gpu/host/ism/check.c. Device code; a slot a blockIdx.y, two or four lines a
  * blockIdx.z. Sums are taken in an order that n and m alone decide.
  *
  * Cost: 13 operations a term in FP64, 3 in FP32; each array is read once.
  */
-#ifndef GPU_CUDA_ISM_TWICE_CUH
-#define GPU_CUDA_ISM_TWICE_CUH
+#ifndef GPU_CUDA_ISM_DD_CUH
+#define GPU_CUDA_ISM_DD_CUH
 
 #include "gpu/cuda/ism/terms.cuh"
 #include "gpu/cuda/base/compensated.cuh"
 
-#define CUDA__ISM_TWICE_RATIO 4.0 /* of what sums in twice the precision may have lost */
-#define CUDA__ISM_NORM_ERROR 0.1  /* of |A| that its own sums may have lost, and half of it */
-#define CUDA__ISM_TWICE_LINES 4   /* of a block, at most */
-#define CUDA__ISM_TWICE_HELD 4    /* rows of a warp, or of a thread, at once */
+#define CUDA__ISM_DD_RATIO 4.0   /* of what sums in double-double may have lost */
+#define CUDA__ISM_NORM_ERROR 0.1 /* of |A| that its own sums may have lost, and half of it */
+#define CUDA__ISM_DD_LINES 4     /* of a block, at most */
+#define CUDA__ISM_DD_HELD 4      /* rows of a warp, or of a thread, at once */
 
 /* ---- Sums ---- */
 
@@ -106,23 +106,23 @@ static __device__ __forceinline__ cuda__ism_sum<float> cuda__ism_sum_of(float hi
 }
 
 /* How many times the sum of its terms' magnitudes such a sum may be off, as the host's. */
-template <typename T> static __device__ __forceinline__ double cuda__ism_twice_error(int64_t terms)
+template <typename T> static __device__ __forceinline__ double cuda__ism_dd_error(int64_t terms)
 {
     const double eps = (double)cuda__real<double>::eps, plain = (double)terms * eps / 2;
     return sizeof(T) < sizeof(double) ? 32 * eps + plain : plain * plain;
 }
 
-/* May a trial have lost too much of the answer's terms, or |A| have been measured by sums that did?
+/* May a check have lost too much of the answer's terms, or |A| have been measured by sums that did?
  * size: |A|, or |M| where A is not known. */
 template <typename T>
 static __device__ __forceinline__ bool
-cuda__ism_twice_loses(const cuda__ism_call &call, const cuda__ism_answer *answer, double size)
+cuda__ism_dd_loses(const cuda__ism_call &call, const cuda__ism_answer *answer, double size)
 {
     const double eps = (double)cuda__real<T>::eps, terms = cuda__ism_terms(answer);
-    const double lost = cuda__ism_twice_error<T>(2 * call.n + call.m) * terms;
+    const double lost = cuda__ism_dd_error<T>(2 * call.n + call.m) * terms;
     const double measured = cuda__ism_knows(call) ? (double)(call.m + 1) * eps * terms : 0;
     size *= CUDA__ISM_TERMS_SCALE;
-    return !(lost <= CUDA__ISM_TWICE_RATIO * (double)call.n * eps * size &&
+    return !(lost <= CUDA__ISM_DD_RATIO * (double)call.n * eps * size &&
              measured <= CUDA__ISM_NORM_ERROR * size);
 }
 
@@ -136,13 +136,13 @@ struct cuda__ism_lines {
 };
 
 /* What becomes of a sum: a pair of numbers, or a rounded one. */
-enum cuda__ism_twice_end {
-    CUDA__ISM_TWICE_PAIR,
-    CUDA__ISM_TWICE_REST,  /* a pair; from line `half` on, T less it */
-    CUDA__ISM_TWICE_ROUND, /* rounded */
-    CUDA__ISM_TWICE_ERROR, /* rounded; from line `half` on, it less T Z */
-    CUDA__ISM_TWICE_OWN,   /* rounded: T less it and less T Z D */
-    CUDA__ISM_TWICE_LEFT   /* rounded: REST less it */
+enum cuda__ism_dd_end {
+    CUDA__ISM_DD_PAIR,
+    CUDA__ISM_DD_REST,  /* a pair; from line `half` on, T less it */
+    CUDA__ISM_DD_ROUND, /* rounded */
+    CUDA__ISM_DD_ERROR, /* rounded; from line `half` on, it less T Z */
+    CUDA__ISM_DD_OWN,   /* rounded: T less it and less T Z D */
+    CUDA__ISM_DD_LEFT   /* rounded: REST less it */
 };
 
 /* Where lines go. */
@@ -152,7 +152,7 @@ struct cuda__ism_place {
 };
 
 /* to = by times an array, or its transpose: `count` lines. */
-struct cuda__ism_twice_product {
+struct cuda__ism_dd_product {
     struct cuda__ism_lines by;
     struct cuda__ism_shape from;
     struct cuda__ism_place to;
@@ -161,12 +161,12 @@ struct cuda__ism_twice_product {
 };
 
 /* The lines that a block has; the last one, where there are no more. */
-template <typename T, int Lines> struct cuda__ism_twice_lines {
+template <typename T, int Lines> struct cuda__ism_dd_lines {
     const T *at[Lines];
     int64_t low;
 
-    __device__ __forceinline__ cuda__ism_twice_lines(const cuda__ism_call &call,
-                                                     const cuda__ism_twice_product &of)
+    __device__ __forceinline__ cuda__ism_dd_lines(const cuda__ism_call &call,
+                                                  const cuda__ism_dd_product &of)
     {
         const cuda__ism_lines &by = of.by;
         low = by.low;
@@ -192,8 +192,8 @@ template <typename T, int Lines> struct cuda__ism_twice_lines {
 /* Number j of a line. */
 template <typename T>
 static __device__ __forceinline__ void
-cuda__ism_twice_put(const cuda__ism_call &call, const cuda__ism_twice_product &of, int64_t line,
-                    int64_t j, cuda__ism_sum<T> sum)
+cuda__ism_dd_put(const cuda__ism_call &call, const cuda__ism_dd_product &of, int64_t line,
+                 int64_t j, cuda__ism_sum<T> sum)
 {
     const int64_t slot = blockIdx.y;
     if (line >= of.count)
@@ -203,28 +203,28 @@ cuda__ism_twice_put(const cuda__ism_call &call, const cuda__ism_twice_product &o
     const T *tz = cuda__ism_array_of<T>(call, slot, CUDA__ISM_TZ) + at;
     const T *rest = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST) + line * call.ld + j;
     T *to = cuda__ism_array_of<T>(call, slot, of.to.array) + (of.to.line + line) * of.to.ld + j;
-    if (of.end == CUDA__ISM_TWICE_OWN || (of.end == CUDA__ISM_TWICE_REST && line >= of.half))
+    if (of.end == CUDA__ISM_DD_OWN || (of.end == CUDA__ISM_DD_REST && line >= of.half))
         sum = sum.taken_from(*t);
     const T high = sum.high(), low = sum.low();
-    if (of.end == CUDA__ISM_TWICE_OWN)
+    if (of.end == CUDA__ISM_DD_OWN)
         *to = fma(-*tz, cuda__ism_array_of<T>(call, slot, CUDA__ISM_D)[j], high) + low;
-    else if (of.end == CUDA__ISM_TWICE_LEFT)
+    else if (of.end == CUDA__ISM_DD_LEFT)
         *to = (rest[0] - high) + (rest[of.count * call.ld] - low);
-    else if (of.end == CUDA__ISM_TWICE_ERROR && line >= of.half)
+    else if (of.end == CUDA__ISM_DD_ERROR && line >= of.half)
         *to = (high - *tz) + low;
     else
         *to = high;
-    if (of.end <= CUDA__ISM_TWICE_REST)
+    if (of.end <= CUDA__ISM_DD_REST)
         to[of.to.low] = low;
 }
 
 /* Sums over rows: groups of a block's threads take rows of some columns. */
 template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
-    cuda__ism_twice_kernel(const cuda__ism_call call, const cuda__ism_twice_product of)
+    cuda__ism_dd_kernel(const cuda__ism_call call, const cuda__ism_dd_product of)
 {
     cuda__follow_previous();
-    constexpr int threads = CUDA__ISM_TERMS_THREADS, held = CUDA__ISM_TWICE_HELD;
+    constexpr int threads = CUDA__ISM_TERMS_THREADS, held = CUDA__ISM_DD_HELD;
     __shared__ cuda__ism_sum<T> shared[Lines][threads];
     const int at = (int)threadIdx.x, across = cuda__ism_across(of.from.lines, of.from.columns);
     const int group = at / across, groups = threads / across;
@@ -234,7 +234,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
         (of.from.array == CUDA__ISM_B ? cuda__ism_given_inverse<T>(call, blockIdx.y)
                                       : cuda__ism_array_of<T>(call, blockIdx.y, of.from.array)) +
         j;
-    const cuda__ism_twice_lines<T, Lines> lines(call, of);
+    const cuda__ism_dd_lines<T, Lines> lines(call, of);
     cuda__ism_sum<T> sums[Lines] = {};
     for (int64_t row = group; row < n; row += held * groups) {
         T values[held]; /* all is read before any is used */
@@ -264,21 +264,21 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     }
     __syncthreads();
     if (group < Lines && inside)
-        cuda__ism_twice_put<T>(call, of, (int64_t)blockIdx.z * Lines + group, j,
-                               shared[group][at % across]);
+        cuda__ism_dd_put<T>(call, of, (int64_t)blockIdx.z * Lines + group, j,
+                            shared[group][at % across]);
 }
 
 /* By the transpose: a warp some rows, which it sums over. */
 template <typename T, int Lines>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_twice_rows_kernel(const cuda__ism_call call, const cuda__ism_twice_product of)
+    cuda__ism_dd_rows_kernel(const cuda__ism_call call, const cuda__ism_dd_product of)
 {
     cuda__follow_previous();
-    constexpr int held = CUDA__ISM_TWICE_HELD;
+    constexpr int held = CUDA__ISM_DD_HELD;
     const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
     const int64_t first = ((int64_t)blockIdx.x * CUDA__ISM_WARPS + warp) * held;
     const T *from = cuda__ism_array_of<T>(call, blockIdx.y, of.from.array);
-    const cuda__ism_twice_lines<T, Lines> lines(call, of);
+    const cuda__ism_dd_lines<T, Lines> lines(call, of);
     const T *rows[held];
     cuda__ism_sum<T> sums[held * Lines] = {};
 #pragma unroll
@@ -303,7 +303,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     }
     const int64_t i = first + lane / Lines;
     if (lane < held * Lines && i < of.from.lines)
-        cuda__ism_twice_put<T>(call, of, (int64_t)blockIdx.z * Lines + lane % Lines, i, own);
+        cuda__ism_dd_put<T>(call, of, (int64_t)blockIdx.z * Lines + lane % Lines, i, own);
 }
 
 #endif

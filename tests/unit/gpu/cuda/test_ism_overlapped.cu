@@ -1,4 +1,4 @@
-/* Kernels of `ism` beside its products, by themselves, on the CPU: sums of pieces, the search for
+/* Kernels of `ism` next to its products, by themselves, on the CPU: sums of pieces, the search for
  * |A| and its choice of columns, what is brought, and the verdict, with so many numbers for a block
  * or a thread as whole calls have at large orders alone. Behind the numbers there is NaN. */
 #include <algorithm>
@@ -245,7 +245,7 @@ static void make_search(bed &of, int64_t n, int64_t m, int64_t at, bool up)
           {CUDA__ISM_Y, n * ldm},
           {CUDA__ISM_D, ld},
           {CUDA__ISM_WEIGHTS, n},
-          {CUDA__ISM_BESIDE, cuda__ism_norm_room_of(n, m).left}});
+          {CUDA__ISM_OVERLAPPED, cuda__ism_norm_room_of(n, m).left}});
     of.space.assign((size_t)(SLOTS * of.call.part), (double)NAN);
     of.call.parts = (unsigned char *)of.space.data();
     of.call.count = SLOTS;
@@ -275,7 +275,8 @@ static void make_search(bed &of, int64_t n, int64_t m, int64_t at, bool up)
 static std::vector<double> sizes_of(const bed &of, int64_t slot)
 {
     const cuda__ism_norm_room room = cuda__ism_norm_room_of(of.call.n, of.call.m);
-    const double *from = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_BESIDE) + room.sizes;
+    const double *from =
+        cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_OVERLAPPED) + room.sizes;
     std::vector<double> sizes((size_t)(2 * LINES));
     for (int64_t e = 0; e < 2 * room.parts * LINES; e++)
         sizes[(size_t)(e / LINES / room.parts * LINES + e % LINES)] += from[e];
@@ -284,9 +285,9 @@ static std::vector<double> sizes_of(const bed &of, int64_t slot)
 
 static void run_search(bed &of)
 {
-    cuda__ism_trier<double> trier = {{of.call, nullptr, nullptr, cudaSuccess, true}};
-    trier.measure_diagonal();
-    assert_int_equal(trier.status, cudaSuccess);
+    cuda__ism_verifier<double> verifier = {{of.call, nullptr, nullptr, cudaSuccess, true}};
+    verifier.measure_diagonal();
+    assert_int_equal(verifier.status, cudaSuccess);
 }
 
 static void check_slot(bed &of, int64_t slot)
@@ -443,7 +444,7 @@ static void test_diagonals(void **state)
 
 /* ---- The verdict ---- */
 
-/* INFO of a trial that left `error` in lines `first` to `last`, and nothing in others. */
+/* INFO of a check that left `error` in lines `first` to `last`, and nothing in others. */
 static int32_t judged(int64_t n, bool update, int first, int last, double error)
 {
     const int64_t ld = (n + 3) / 4 * 4;
