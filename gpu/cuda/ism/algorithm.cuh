@@ -156,7 +156,7 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
         multiply(count, count, call.n, false, false, 1, {CUDA__ISM_W, at, 0},
                  {CUDA__ISM_Y, 0, first}, 0, {CUDA__ISM_C, 0, 0});
         invert_block(count);
-        note(CUDA_ISM_COUPLE);
+        note(CUDA_ISM_APPLY_R);
         multiply(count, call.n, count, false, false, 1, {CUDA__ISM_C, 0, 0}, {CUDA__ISM_W, at, 0},
                  0, {CUDA__ISM_GR, to, 0});
     }

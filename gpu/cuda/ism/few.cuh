@@ -274,7 +274,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
     }
 
     /* x: the row of B X becomes that of B X R. */
-    __device__ __forceinline__ void couple()
+    __device__ __forceinline__ void apply_r()
     {
         if constexpr (M == 1) {
             T sum[1] = {k[0] * memory[room::x + t]};
@@ -484,7 +484,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         const T met = weigh(norms, k);
         det = 1;
         det_exponent = 0;
-        couple();
+        apply_r();
         update();
         T size_z = look(tz);
         find_thin(tz);

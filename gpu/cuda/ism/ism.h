@@ -57,7 +57,7 @@ enum cuda_ism_step {
     CUDA_ISM_BEGIN,    /* X^T A0^-T and Y^T A0^-1 of a group or block */
     CUDA_ISM_MEET,     /* what earlier columns change in them: the paper's U and V */
     CUDA_ISM_INVERT,   /* R */
-    CUDA_ISM_COUPLE,   /* R times the columns, and the factors that are wanted */
+    CUDA_ISM_APPLY_R,  /* R times the columns, and the factors that are wanted */
     CUDA_ISM_ASSEMBLE, /* A0^-1 less the product */
     CUDA_ISM_TRY,      /* the check, and the answer is written */
     CUDA_ISM_STEPS

@@ -271,7 +271,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     }
 
     /* -G R of the warp's rows takes the place of Y. */
-    __device__ __forceinline__ void couple() const
+    __device__ __forceinline__ void apply_r() const
     {
         const double *r = reals(room.c) + 2 * t * room.c_line + g;
         double *to = reals(room.y) + (warp * slab + row) * room.g_line + 2 * t;
@@ -474,7 +474,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     /* ---- All of it ---- */
 
     /* R. The warp's G waits in shared memory where an inversion takes all registers. */
-    __device__ __forceinline__ void invert_coupled()
+    __device__ __forceinline__ void invert_capacitance()
     {
         double *kept = reals(room.kept) + lane;
 #pragma unroll
@@ -492,7 +492,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     {
         const int last = room.warps - 1;
         if (warp == 0)
-            invert_coupled();
+            invert_capacitance();
         if (warp == 1)
             measure_change();
         if (last <= 2 ? warp == last : warp > 1 && warp < last)
@@ -518,7 +518,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         __syncthreads();
         invert(next, judges);
         __syncthreads();
-        couple();
+        apply_r();
         __syncthreads();
         update(follows ? (const S *)places[turn ^ 1].b : nullptr, (S *)places[turn].inverse);
         __syncthreads();

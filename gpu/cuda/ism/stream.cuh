@@ -3,16 +3,16 @@
  * from m = 47 on, the inverse written once, and nothing else of that size. With B = A0^-1 and T the
  * lines of the check, for all matrices of a chunk,
  *
- *      meet      K = Y^T B, and T B; a block 32 columns, a warp some of the rows;
- *      couple    R = (I + K X)^-1; |X K| as middle.cuh has it; how much the terms of X K may
- *                be; a block a matrix for each;
- *      lines     -R K; a block 64 columns;
- *      update    G = B X and Z = B + G (-R K), by strips of rows, which a block holds in its
- *                registers, a warp some of the columns; Z goes out, and T Z and the sums of
- *                magnitudes of its columns are left, of each block's rows;
- *      loss      those sums added up, and what the check is blind to, where terms of K cancel; a
- *                block 64 columns;
- *      conclude  the check; a block a matrix.
+ *      meet         K = Y^T B, and T B; a block 32 columns, a warp some of the rows;
+ *      capacitance  R = (I + K X)^-1; |X K| as middle.cuh has it; how much the terms of X K may
+ *                   be; a block a matrix for each;
+ *      lines        -R K; a block 64 columns;
+ *      update       G = B X and Z = B + G (-R K), by strips of rows, which a block holds in its
+ *                   registers, a warp some of the columns; Z goes out, and T Z and the sums of
+ *                   magnitudes of its columns are left, of each block's rows;
+ *      loss         those sums added up, and what the check is blind to, where terms of K cancel;
+ *                   a block 64 columns;
+ *      conclude     the check; a block a matrix.
  *
  * A block of `update` has a part of the rows; of few matrices, a strip, so that the device has
  * something to do. Every sum is taken in an order that n and m alone decide: of the strips of a
@@ -21,7 +21,7 @@
 #ifndef GPU_CUDA_ISM_STREAM_CUH
 #define GPU_CUDA_ISM_STREAM_CUH
 
-#include "gpu/cuda/ism/couple.cuh"
+#include "gpu/cuda/ism/capacitance.cuh"
 
 #define CUDA__ISM_STREAM_GROUP 16 /* columns of G that are added up together */
 #define CUDA__ISM_LOSS_THREADS (CUDA__ISM_STREAM_SLAB * (1 + CUDA__ISM_TRIED))
@@ -545,8 +545,8 @@ static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStrea
                                                    : cuda__ism_start_meet<S, 3>(call, stream);
     if (error == cudaSuccess)
         error = call.m <= CUDA__WARP
-                    ? cuda__ism_start_couple<S, CUDA__WARP>(call, stream)
-                    : cuda__ism_start_couple<S, CUDA__ISM_STREAM_MAX>(call, stream);
+                    ? cuda__ism_start_capacitance<S, CUDA__WARP>(call, stream)
+                    : cuda__ism_start_capacitance<S, CUDA__ISM_STREAM_MAX>(call, stream);
     if (error == cudaSuccess)
         error = cuda__ism_start_update<S>(call, stream);
     if (error == cudaSuccess)

@@ -1,8 +1,8 @@
-/* gpu/cuda/ism/couple.cuh: what an update of stream.cuh takes of K: R, -R K, |X K|, and what
- * lost.cuh wants. Device code; a slot a blockIdx.y.
+/* gpu/cuda/ism/capacitance.cuh: the capacitance matrix I + K X of an update of stream.cuh: its
+ * inverse R, -R K, |X K|, and what lost.cuh needs. Device code; a slot a blockIdx.y.
  */
-#ifndef GPU_CUDA_ISM_COUPLE_CUH
-#define GPU_CUDA_ISM_COUPLE_CUH
+#ifndef GPU_CUDA_ISM_CAPACITANCE_CUH
+#define GPU_CUDA_ISM_CAPACITANCE_CUH
 
 #include <type_traits>
 
@@ -11,23 +11,23 @@
 #include "gpu/cuda/ism/check.cuh"
 #include "gpu/cuda/ism/turn.cuh"
 
-#define CUDA__ISM_COUPLE_FEW 4   /* warps of a block where m is small */
-#define CUDA__ISM_LINES_BLOCKS 4 /* a multiprocessor; slabs beyond those go double-buffered */
+#define CUDA__ISM_CAPACITANCE_FEW 4 /* warps of a block where m is small */
+#define CUDA__ISM_LINES_BLOCKS 4    /* a multiprocessor; slabs beyond those go double-buffered */
 
 /* What a block of a matrix finds out: its blockIdx.x. */
-enum cuda__ism_couple_task {
-    CUDA__ISM_COUPLE_R,
-    CUDA__ISM_COUPLE_CHANGE, /* |X K| */
-    CUDA__ISM_COUPLE_REACH,  /* what lost.cuh wants of X and Y, and what is not finite */
-    CUDA__ISM_COUPLE_TASKS
+enum cuda__ism_capacitance_task {
+    CUDA__ISM_CAPACITANCE_R,
+    CUDA__ISM_CAPACITANCE_CHANGE, /* |X K| */
+    CUDA__ISM_CAPACITANCE_REACH,  /* what lost.cuh wants of X and Y, and what is not finite */
+    CUDA__ISM_CAPACITANCE_TASKS
 };
 
 /* A block of a matrix of `Most` columns or fewer. Up to those that a warp can invert it is small,
  * so that many of them are at once where that chain of steps waits for itself. */
-template <typename S, int Most> struct cuda__ism_coupler {
+template <typename S, int Most> struct cuda__ism_capacitance {
     static constexpr int most = Most, line = most + 2;
     static constexpr bool by_warp = most <= CUDA__WARP;
-    static constexpr int warps = by_warp ? CUDA__ISM_COUPLE_FEW : CUDA__ISM_TURN_WARPS;
+    static constexpr int warps = by_warp ? CUDA__ISM_CAPACITANCE_FEW : CUDA__ISM_TURN_WARPS;
     static constexpr int threads = warps * CUDA__WARP;
     struct nothing {
     };
@@ -286,9 +286,9 @@ template <typename S, int Most> struct cuda__ism_coupler {
 
     __device__ __forceinline__ void run(int task)
     {
-        if (task == CUDA__ISM_COUPLE_CHANGE) {
+        if (task == CUDA__ISM_CAPACITANCE_CHANGE) {
             measure();
-        } else if (task == CUDA__ISM_COUPLE_REACH) {
+        } else if (task == CUDA__ISM_CAPACITANCE_REACH) {
             find_reach();
         } else {
             multiply();
@@ -299,16 +299,16 @@ template <typename S, int Most> struct cuda__ism_coupler {
 };
 
 template <typename S, int Most>
-static __global__ void __launch_bounds__(cuda__ism_coupler<S, Most>::threads,
-                                         512 / cuda__ism_coupler<S, Most>::threads)
-    cuda__ism_couple_kernel(const cuda__ism_call call)
+static __global__ void __launch_bounds__(cuda__ism_capacitance<S, Most>::threads,
+                                         512 / cuda__ism_capacitance<S, Most>::threads)
+    cuda__ism_capacitance_kernel(const cuda__ism_call call)
 {
     cuda__follow_previous();
     extern __shared__ __align__(16) unsigned char cuda__memory[];
-    typedef typename cuda__ism_coupler<S, Most>::shared shared;
+    typedef typename cuda__ism_capacitance<S, Most>::shared shared;
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int lane = (int)threadIdx.x % CUDA__WARP;
-    cuda__ism_coupler<S, Most> one = {
+    cuda__ism_capacitance<S, Most> one = {
         at,       *(shared *)cuda__memory,      (int)threadIdx.x / CUDA__WARP, lane, lane / 4,
         lane % 4, at.input(METHOD_ISM_X, at.m), at.lines(CUDA__ISM_STREAM_K)};
     one.run((int)blockIdx.x);
@@ -381,14 +381,15 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 
 /* All of it, for call.count slots. */
 template <typename S, int Most>
-static cudaError_t cuda__ism_start_couple(const cuda__ism_call &call, cudaStream_t stream)
+static cudaError_t cuda__ism_start_capacitance(const cuda__ism_call &call, cudaStream_t stream)
 {
-    typedef cuda__ism_coupler<S, Most> coupler;
+    typedef cuda__ism_capacitance<S, Most> capacitance;
     const int64_t slabs = call.plan.stream_ld / CUDA__ISM_STREAM_SLAB;
     const int64_t enough = CUDA__ISM_LINES_BLOCKS * cuda__multiprocessors() / call.count + 1;
-    cudaError_t error = cuda__ism_follow(
-        cuda__ism_couple_kernel<S, Most>, dim3(CUDA__ISM_COUPLE_TASKS, (unsigned)call.count),
-        coupler::threads, sizeof(typename coupler::shared), stream, call);
+    cudaError_t error =
+        cuda__ism_follow(cuda__ism_capacitance_kernel<S, Most>,
+                         dim3(CUDA__ISM_CAPACITANCE_TASKS, (unsigned)call.count),
+                         capacitance::threads, sizeof(typename capacitance::shared), stream, call);
     if (error == cudaSuccess)
         error = cuda__ism_follow(
             cuda__ism_lines_kernel<S, Most>,
