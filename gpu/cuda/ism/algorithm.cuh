@@ -73,7 +73,7 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
                       thin(CUDA__ISM_X));
         }
         if (call.recovery && !cuda__ism_knows(call))
-            start(cuda__ism_balance_kernel<T>, call.m, CUDA__ISM_THREADS, 0, call);
+            start(cuda__ism_scale_columns_kernel<T>, call.m, CUDA__ISM_THREADS, 0, call);
         if (diagonal() && alone)
             start_alone(cuda__ism_diagonal_kernel<T, CUDA__ISM_THREADS>,
                         cuda__ism_diagonal_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);

@@ -1,6 +1,6 @@
 /* gpu/cuda/ism/form.cuh: what the last algorithm of `ism` makes of what is given before it solves
- * or inverts anything: X and Y balanced, and A formed where its terms cancel. Device code; a slot a
- * blockIdx.y.
+ * or inverts anything: the columns of X and Y scaled, and A formed where its terms cancel. Device
+ * code; a slot a blockIdx.y.
  */
 #ifndef GPU_CUDA_ISM_FORM_CUH
 #define GPU_CUDA_ISM_FORM_CUH
@@ -17,8 +17,8 @@
 /* ---- X and Y ---- */
 
 /* By what power of two a column of X is multiplied and one of Y divided, x and y being their
- * largest magnitudes; see gpu/host/ism/balance.c. */
-template <typename T> static __device__ __forceinline__ int cuda__ism_balance_of(T x, T y)
+ * largest magnitudes; see gpu/host/ism/column_scaling.c. */
+template <typename T> static __device__ __forceinline__ int cuda__ism_scaling_of(T x, T y)
 {
     constexpr int apart = sizeof(T) == sizeof(float) ? 32 : 256;
     const double larger = fmax((double)x, (double)y), smaller = fmin((double)x, (double)y);
@@ -38,7 +38,7 @@ template <typename T> static __device__ __forceinline__ int cuda__ism_balance_of
  * else products of the small one with A0^-1 may underflow. A block a column. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
-    cuda__ism_balance_kernel(const cuda__ism_call call)
+    cuda__ism_scale_columns_kernel(const cuda__ism_call call)
 {
     cuda__follow_previous();
     __shared__ T scratch[CUDA__ISM_WARPS];
@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     }
     largest_x = cuda__block_max<CUDA__ISM_WARPS>(largest_x, scratch);
     largest_y = cuda__block_max<CUDA__ISM_WARPS>(largest_y, scratch);
-    const int shift = cuda__ism_balance_of(largest_x, largest_y);
+    const int shift = cuda__ism_scaling_of(largest_x, largest_y);
     for (int64_t i = threadIdx.x; shift != 0 && i < call.n; i += CUDA__ISM_THREADS) {
         x[i * call.ldm] = (T)ldexp((double)x[i * call.ldm], shift);
         y[i * call.ldm] = (T)ldexp((double)y[i * call.ldm], -shift);
@@ -77,8 +77,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         norm = cuda__max_or_nan(norm, sizes[j]);
     norm = cuda__block_max<CUDA__ISM_WARPS>(norm, scratch);
     const double share = call.m > call.n ? (double)call.n / (double)call.m : 1;
-    const double most = CUDA__ISM_FORM_RATIO * share * CUDA__ISM_TERMS_SCALE * (double)norm;
-    const bool holds = norm <= cuda__real<T>::largest && cuda__ism_terms(answer) <= most;
+    const double terms_max = CUDA__ISM_FORM_RATIO * share * CUDA__ISM_TERMS_SCALE * (double)norm;
+    const bool holds = norm <= cuda__real<T>::largest && cuda__ism_terms(answer) <= terms_max;
     if (threadIdx.x == 0)
         answer->twice = !holds;
 }

@@ -13,7 +13,7 @@
 #ifndef GPU_CUDA_ISM_RECOVER_CUH
 #define GPU_CUDA_ISM_RECOVER_CUH
 
-#include "gpu/cuda/ism/level.cuh"
+#include "gpu/cuda/ism/equilibrate.cuh"
 #include "gpu/cuda/ism/algorithm.cuh"
 #include "gpu/cuda/ism/solve.cuh"
 #include "gpu/cuda/lu/lu.h"
