@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A CUDA kernel that may begin before the one ahead of it has ended waits for that first.
 
-Kernels that gpu/cuda/ism/put.cuh and ism/lines.cuh start, and our own products, are launched so.
-Each must have the wait as its first statement: a test on the CPU sees that a thread waits, but not
-when.
+Kernels that cuda__ism_follow (gpu/cuda/ism/device.cuh) starts, and our own products, are launched
+so. Each must have the wait as its first statement: a test on the CPU sees that a thread waits, but
+not when.
 """
 import pathlib
 import re

@@ -18,7 +18,7 @@
 #include "gpu/cuda/ism/fused.cuh"
 #include "gpu/cuda/ism/last_narrow.cuh"
 #include "gpu/cuda/ism/middle_room.h"
-#include "gpu/cuda/ism/try.cuh"
+#include "gpu/cuda/ism/launcher.cuh"
 
 #define CUDA__ISM_LINE_BLOCKS 64 /* that make the probe vectors */
 
@@ -27,6 +27,8 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
     typedef cuda__ism_verifier<T> verifier;
     using verifier::call;
     using verifier::check;
+    using verifier::check_known;
+    using verifier::check_update;
     using verifier::diagonal;
     using verifier::has;
     using verifier::lines;
@@ -50,8 +52,6 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
     using verifier::stream;
     using verifier::stride;
     using verifier::thin;
-    using verifier::try_known;
-    using verifier::try_update;
     using verifier::weigh_thin;
 
     /* ---- What is given ---- */
@@ -326,20 +326,20 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
     /* ---- The check ---- */
 
     /* Z is copied out, but where it is out already, and all that the verdict needs is found out. */
-    void try_answer()
+    void check_answer()
     {
-        note(CUDA_ISM_TRY);
+        note(CUDA_ISM_CHECK);
         if (!call.plan.last)
             look_at_answer();
         if (!cuda__ism_knows(call)) {
-            try_update();
+            check_update();
             return;
         }
         if (call.plan.adjacent)
             join();
         else if (!has(METHOD_ISM_A))
             measure_a();
-        try_known();
+        check_known();
     }
 
     /* Here begins what is done in another stream. */
@@ -349,7 +349,7 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
     }
 
     /* |A|, of A0 that is diagonal, needs what is given alone: in another stream, since the fork. It
-     * is put behind the short kernels of the work, which would wait for the host else. */
+     * is launched after the short kernels of the work, which would wait for the host else. */
     void measure_overlapped()
     {
         if (!call.plan.adjacent)
@@ -403,7 +403,7 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
             by_blocks();
         write_factors(reduced);
         if (!call.plan.fused) {
-            try_answer();
+            check_answer();
             start_alone(cuda__ism_judge_kernel<T, CUDA__ISM_THREADS>,
                         cuda__ism_judge_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
             refuse(METHOD_ISM_INVERSE, call.n * call.n);
@@ -430,7 +430,7 @@ template <typename T>
 static cudaError_t cuda__ism_launch(const cuda__ism_call &work, struct cuda_products *products,
                                     cudaStream_t stream)
 {
-    cuda__ism_sequence<T> sequence = {{{work, products, stream, cudaSuccess, cuda__overlaps()}}};
+    cuda__ism_sequence<T> sequence = {{{work, products, stream, cudaSuccess}}};
     cuda__ism_call &call = sequence.call;
     if (work.plan.algorithm == METHOD_ALGORITHM_LU) {
         int64_t blocks = (work.matrices + CUDA__ISM_THREADS - 1) / CUDA__ISM_THREADS;

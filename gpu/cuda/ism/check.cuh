@@ -1,5 +1,5 @@
 /* gpu/cuda/ism/check.cuh: the kernels of the check of an inverse; the products between them are
- * put by try.cuh. Device code; a slot a blockIdx.y.
+ * launched by launcher.cuh. Device code; a slot a blockIdx.y.
  *
  * The check is that of gpu/host/ism/check.c, but always made in double-double: where terms of
  * a known A cancel with four lines, or by last.cuh, which has two, not at all. |A| of orders

@@ -1,11 +1,13 @@
 /* gpu/cuda/ism/device.cuh: `ism` on the device: what its kernels share: where a matrix's tensors
- * and arrays are, the probe vectors, what a block of threads finds out together, and the
- * verdict. Device code. Kernels take a slot a blockIdx.y.
+ * and arrays are, the probe vectors, what a block of threads finds out together, the
+ * verdict, and how one of them follows another. Device code but for that; kernels take a slot a
+ * blockIdx.y.
  */
 #ifndef GPU_CUDA_ISM_DEVICE_CUH
 #define GPU_CUDA_ISM_DEVICE_CUH
 
 #include "gpu/cuda/base/find.cuh"
+#include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/ism/call.h"
 #include "gpu/cuda/ism/lost.cuh"
 #include "gpu/cuda/base/reduce.cuh"
@@ -231,6 +233,20 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
     cuda__ism_store<T>(call, item, within, info, (T)rcond,
                        good ? algorithm : (int)METHOD_ALGORITHM_NONE, (T)det_ratio);
     return info;
+}
+
+/* ---- Launches ---- */
+
+/* A kernel behind what is in the stream; it begins by waiting for that (cuda__follow_previous, or
+ * where it leaves no room to let the next one in, cuda__wait_for_previous). scripts/check/waits.py
+ * looks for it. */
+template <typename... Parameters, typename... Arguments>
+static cudaError_t cuda__ism_follow(void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
+                                    size_t shared_bytes, cudaStream_t stream,
+                                    const Arguments &...arguments)
+{
+    return cuda__follow(kernel, blocks, threads, shared_bytes, cuda__overlaps(), stream,
+                        arguments...);
 }
 
 #endif

@@ -59,7 +59,7 @@ enum cuda_ism_step {
     CUDA_ISM_INVERT,   /* R */
     CUDA_ISM_APPLY_R,  /* R times the columns, and the factors that are wanted */
     CUDA_ISM_ASSEMBLE, /* A0^-1 less the product */
-    CUDA_ISM_TRY,      /* the check, and the answer is written */
+    CUDA_ISM_CHECK,    /* the check, and the answer is written */
     CUDA_ISM_STEPS
 };
 

@@ -62,17 +62,6 @@ template <typename S> struct cuda__ism_stream {
     }
 };
 
-/* A kernel behind what is in the stream; it begins by waiting for that (cuda__follow_previous).
- * scripts/check looks for it. */
-template <typename... Parameters, typename... Arguments>
-static cudaError_t cuda__ism_follow(void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
-                                    size_t shared_bytes, cudaStream_t stream,
-                                    const Arguments &...arguments)
-{
-    return cuda__follow(kernel, blocks, threads, shared_bytes, cuda__overlaps(), stream,
-                        arguments...);
-}
-
 /* ---- Meet ---- */
 
 /* What a warp of a block has, of its own rows. */

@@ -214,12 +214,12 @@ template <typename T> struct cuda__ism_recovery {
             const cuda__ism_twin k = {CUDA__ISM_K, CUDA__ISM_K, count};
             const cuda__ism_twin b = {CUDA__ISM_B, -1, 0};
             const cuda__ism_twin formed = {CUDA__ISM_FORMED, CUDA__ISM_INVERSE, 0};
-            put({CUDA__ISM_Y, first, 1, call.ldm, count, n, b, k, false});
-            put({CUDA__ISM_X, first, call.ldm, 1, n, count, k, formed, true});
+            multiply_twofold({CUDA__ISM_Y, first, 1, call.ldm, count, n, b, k, false});
+            multiply_twofold({CUDA__ISM_X, first, call.ldm, 1, n, count, k, formed, true});
         }
     }
 
-    void put(const cuda__ism_twofold &of)
+    void multiply_twofold(const cuda__ism_twofold &of)
     {
         sequence.over(sequence.pieces(of.rows, CUDA__ISM_DD_ROWS) * sequence.call.n,
                       cuda__ism_twofold_kernel<T>, sequence.call, of);
@@ -335,7 +335,7 @@ template <typename T> struct cuda__ism_recovery {
 
     /* Behind `lines` lines of ERROR: T A0^-1 - T Z (M - I); SIGNS: the sums of the columns of M -
      * I. M was rounded once, so that there is no other one to try. */
-    void try_solution()
+    void check_solution()
     {
         const cuda__ism_call &call = sequence.call;
         const int64_t n = call.n, lines = sequence.lines();
@@ -361,7 +361,7 @@ template <typename T> struct cuda__ism_recovery {
         invert();
         if (solves()) {
             solve();
-            try_solution();
+            check_solution();
             sequence.start(cuda__ism_report_solution_kernel<T>, 1, CUDA__ISM_THREADS, 0, call);
             sequence.refuse(METHOD_ISM_INVERSE, call.n * call.n);
         } else {
@@ -377,7 +377,7 @@ template <typename T>
 static cudaError_t cuda__ism_recover(const cuda__ism_call &work, struct cuda_products *products,
                                      cudaStream_t stream)
 {
-    cuda__ism_recovery<T> recovery = {{{{work, products, stream, cudaSuccess, cuda__overlaps()}}}};
+    cuda__ism_recovery<T> recovery = {{{{work, products, stream, cudaSuccess}}}};
     cuda__ism_call &call = recovery.sequence.call;
     call.unverified = nullptr;
     recovery.sequence.start_once(cuda__ism_weights_kernel<T>, CUDA__ISM_LINE_BLOCKS, call);

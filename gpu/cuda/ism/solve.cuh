@@ -3,7 +3,7 @@
  * z of Z is solved by itself: w U = b, v L = w, z = v P. So |b - z M| is small next to |z| |M|
  * (Higham, Accuracy and Stability, 9.3), however much larger than Z A0^-1 is: A0^-1 times an
  * inverse of M would have errors of the size of |A0^-1| |M^-1|. Device code; a slot a blockIdx.y;
- * between the panels of columns are products, put by recover.cuh.
+ * between the panels of columns are products, launched by recover.cuh.
  *
  * Where the factors grew beyond all bounds, or have a zero pivot, so that A0^-1 - Z M is no smaller
  * than A0^-1, Z is 0 in its place, and M's inverse alone makes it, by the corrections that follow.

@@ -16,7 +16,7 @@ extern "C" {
 #include "tests/unit/gpu/host/matrices.h"
 }
 
-#include "gpu/cuda/ism/try.cuh"
+#include "gpu/cuda/ism/launcher.cuh"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define LINES CUDA__ISM_PROBES
@@ -285,7 +285,7 @@ static std::vector<double> sizes_of(const bed &of, int64_t slot)
 
 static void run_search(bed &of)
 {
-    cuda__ism_verifier<double> verifier = {{of.call, nullptr, nullptr, cudaSuccess, true}};
+    cuda__ism_verifier<double> verifier = {{of.call, nullptr, nullptr, cudaSuccess}};
     verifier.measure_diagonal();
     assert_int_equal(verifier.status, cudaSuccess);
 }
