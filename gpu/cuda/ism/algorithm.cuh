@@ -13,14 +13,56 @@
 #ifndef GPU_CUDA_ISM_ALGORITHM_CUH
 #define GPU_CUDA_ISM_ALGORITHM_CUH
 
-#include "gpu/cuda/ism/few_launch.cuh"
-#include "gpu/cuda/ism/form.cuh"
 #include "gpu/cuda/ism/fused.cuh"
 #include "gpu/cuda/ism/last_narrow.cuh"
-#include "gpu/cuda/ism/middle_room.h"
 #include "gpu/cuda/ism/launcher.cuh"
+#include "gpu/cuda/ism/middle_room.h"
+#include "gpu/cuda/ism/tile.cuh"
 
 #define CUDA__ISM_LINE_BLOCKS 64 /* that make the probe vectors */
+#define CUDA__ISM_IDLE (-20)     /* exponent of a column next to zeros; n is 2^14 at most */
+
+/* By what power of two a column of X is multiplied and one of Y divided, x and y being their
+ * largest magnitudes; see gpu/host/ism/column_scaling.c. */
+template <typename T> static __device__ __forceinline__ int cuda__ism_scaling_of(T x, T y)
+{
+    constexpr int apart = sizeof(T) == sizeof(float) ? 32 : 256;
+    const double larger = fmax((double)x, (double)y), smaller = fmin((double)x, (double)y);
+    int of_x = CUDA__ISM_IDLE, of_y = CUDA__ISM_IDLE;
+    if (!(larger <= (double)cuda__real<T>::largest) || larger == 0)
+        return 0;
+    if (x > 0)
+        frexp((double)x, &of_x);
+    if (y > 0)
+        frexp((double)y, &of_y);
+    if (smaller > 0 && larger <= ldexp(smaller, apart))
+        return 0;
+    return smaller > 0 ? (of_y - of_x) / 2 : of_y - of_x;
+}
+
+/* Columns of X and Y whose sizes are far apart are brought to one size, X Y^T being what it is:
+ * else products of the small one with A0^-1 may underflow. A block a column. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_scale_columns_kernel(const cuda__ism_call call)
+{
+    cuda__follow_previous();
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    const int64_t slot = blockIdx.y, c = blockIdx.x;
+    T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X) + c, largest_x = 0;
+    T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y) + c, largest_y = 0;
+    for (int64_t i = threadIdx.x; i < call.n; i += CUDA__ISM_THREADS) {
+        largest_x = cuda__max_or_nan(largest_x, (T)fabs(x[i * call.ldm]));
+        largest_y = cuda__max_or_nan(largest_y, (T)fabs(y[i * call.ldm]));
+    }
+    largest_x = cuda__block_max<CUDA__ISM_WARPS>(largest_x, scratch);
+    largest_y = cuda__block_max<CUDA__ISM_WARPS>(largest_y, scratch);
+    const int shift = cuda__ism_scaling_of(largest_x, largest_y);
+    for (int64_t i = threadIdx.x; shift != 0 && i < call.n; i += CUDA__ISM_THREADS) {
+        x[i * call.ldm] = (T)ldexp((double)x[i * call.ldm], shift);
+        y[i * call.ldm] = (T)ldexp((double)y[i * call.ldm], -shift);
+    }
+}
 
 /* A chunk of matrices on its way. */
 template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {

@@ -16,6 +16,7 @@
 #define GPU_CUDA_ISM_LAST_NARROW_CUH
 
 #include "gpu/cuda/ism/last.cuh"
+#include "gpu/cuda/ism/last_row.cuh"
 
 #define CUDA__ISM_NARROW_THREADS 256
 #define CUDA__ISM_NARROW_STEP 8 /* columns of X and Y that are multiplied without a branch */

@@ -19,9 +19,284 @@
 #ifndef GPU_CUDA_ISM_MIDDLE_CUH
 #define GPU_CUDA_ISM_MIDDLE_CUH
 
-#include "gpu/cuda/ism/middle_measures.cuh"
-#include "gpu/cuda/ism/pivot.cuh"
 #include "gpu/cuda/ism/check.cuh"
+#include "gpu/cuda/ism/device.cuh"
+#include "gpu/cuda/ism/middle_room.h"
+#include "gpu/cuda/ism/pivot.cuh"
+#include "gpu/cuda/ism/team.cuh"
+
+/* ---- What is given ---- */
+
+/* A block of threads: where its shared memory is, and how a matrix comes into it. S: of what is
+ * given and of the answer. */
+template <typename S> struct cuda__ism_middle_block {
+    static constexpr int slab = CUDA__ISM_MIDDLE_SLAB, tried = CUDA__ISM_MIDDLE_LINES;
+
+    const cuda__ism_call &call;
+    const cuda__ism_middle_room &room;
+    unsigned char *memory;
+    int n, m, threads, warp, lane, g, t; /* g, t: the lane's row and pair of columns in a tile */
+    int row;  /* of eight: some are exchanged in FP64, against conflicts */
+    int turn; /* which place and result are the matrix's */
+
+    __device__ __forceinline__ S *given(int place) const
+    {
+        return (S *)(memory + place);
+    }
+
+    __device__ __forceinline__ double *reals(int place) const
+    {
+        return (double *)(memory + place);
+    }
+
+    __device__ __forceinline__ cuda__ism_middle_found *found() const
+    {
+        return (cuda__ism_middle_found *)(memory + room.found);
+    }
+
+    __device__ __forceinline__ cuda__ism_middle_result &result() const
+    {
+        return found()->results[turn];
+    }
+
+    __device__ __forceinline__ int first_column() const
+    {
+        return warp * slab;
+    }
+
+    /* Calls f(row, column, number) for what is the thread's of n x m numbers. */
+    template <typename F> __device__ __forceinline__ void each_thin(F f) const
+    {
+        int i = (int)threadIdx.x / m, j = (int)threadIdx.x % m;
+        const int down = threads / m, over = threads % m;
+        for (int e = (int)threadIdx.x; e < n * m; e += threads) {
+            f(i, j, e);
+            i += down + (j + over >= m ? 1 : 0);
+            j += over - (j + over >= m ? m : 0);
+        }
+    }
+
+    /* By one thread. */
+    __device__ __forceinline__ void find(int64_t index, int which) const
+    {
+        const int64_t square = (int64_t)n * n, thin = (int64_t)n * m;
+        cuda__ism_middle_place place;
+        const cuda_tensors *item = cuda__ism_item(call, index, &place.within);
+        S *inverse = (S *)item->outputs[METHOD_ISM_INVERSE];
+        place.item = item;
+        place.b = (const S *)item->inputs[METHOD_ISM_A0_INVERSE] + place.within * square;
+        place.x = (const S *)item->inputs[METHOD_ISM_X] + place.within * thin;
+        place.y = (const S *)item->inputs[METHOD_ISM_Y] + place.within * thin;
+        place.inverse = inverse ? inverse + place.within * square : nullptr;
+        found()->places[which] = place;
+    }
+
+    __device__ __forceinline__ void fetch_x(int which) const
+    {
+        const S *from = (const S *)found()->places[which].x;
+        each_thin([&](int i, int j, int e) {
+            cuda__copy_async<sizeof(S)>(given(room.x) + i * room.x_line + j, from + e);
+        });
+    }
+
+    /* Y, with the check's lines next to it, and zeros below it. */
+    __device__ __forceinline__ void fetch_y(int which) const
+    {
+        const S *from = (const S *)found()->places[which].y;
+        S *y = given(room.y);
+        each_thin([&](int i, int j, int e) {
+            cuda__copy_async<sizeof(S)>(y + i * room.y_line + j, from + e);
+        });
+        for (int e = (int)threadIdx.x; e < tried * room.order; e += threads)
+            y[e / tried * room.y_line + m + e % tried] =
+                (S)reals(room.weights)[e % tried * room.order + e / tried];
+        for (int e = (int)threadIdx.x; e < (room.order - n) * m; e += threads)
+            y[(n + e / m) * room.y_line + e % m] = 0;
+    }
+
+    /* The warp's columns of 16 rows of B, `Width` numbers at a time. */
+    template <int Width> __device__ __forceinline__ void copy_strip(const S *from, int first) const
+    {
+        constexpr int pieces = slab / Width, step = CUDA__WARP / pieces;
+        const int j = first_column() + lane % pieces * Width;
+#pragma unroll
+        for (int i = 0; i < slab; i += step) {
+            int r = first + i + lane / pieces;
+            if (r < n && j < n)
+                cuda__copy_async<Width * sizeof(S)>(given(room.b) + r * room.b_line + j,
+                                                    from + r * n + j);
+        }
+    }
+
+    __device__ __forceinline__ void fetch_strip(const S *from, int first) const
+    {
+        if (n * sizeof(S) % 16 == 0 && (uintptr_t)from % 16 == 0)
+            copy_strip<cuda__real<S>::width>(from, first);
+        else
+            copy_strip<1>(from, first);
+    }
+
+    /* Zeros to all that is filled up, and the check's lines. */
+    __device__ __forceinline__ void begin(int64_t index) const
+    {
+        for (int e = (int)threadIdx.x; e < room.bytes / 16; e += threads)
+            ((double2 *)memory)[e] = make_double2(0, 0);
+        __syncthreads();
+        for (int e = (int)threadIdx.x; e < tried * n; e += threads)
+            reals(room.weights)[e / n * room.order + e % n] =
+                (double)cuda__ism_weight(n, e % n, e / n);
+        if (threadIdx.x == 0)
+            find(index, 0);
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void fetch(int which) const
+    {
+        const S *from = (const S *)found()->places[which].b;
+        for (int first = 0; first < room.order; first += slab)
+            fetch_strip(from, first);
+        fetch_y(which);
+        fetch_x(which);
+    }
+};
+
+/* ---- What the check needs: |X K|, and what lost.cuh takes ---- */
+
+/* A call of its own: the kernel's loops would have fewer registers. */
+template <typename S>
+static __device__ __noinline__ double cuda__ism_middle_loss(int n, int m, int j, const S *b,
+                                                            const S *x, const S *y, const double *k,
+                                                            int k_line)
+{
+    return cuda__ism_loss_of<double>(n, m, j, b, x, y, k, k_line);
+}
+
+template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<S> {
+    typedef cuda__ism_middle_block<S> block;
+    using block::call;
+    using block::found;
+    using block::g;
+    using block::given;
+    using block::lane;
+    using block::m;
+    using block::n;
+    using block::reals;
+    using block::result;
+    using block::room;
+    using block::t;
+    using block::tried;
+    using block::turn;
+    using block::warp;
+    /* FP32 has digits to spare: its K is added up at once, and what that loses is never found out.
+     */
+    static constexpr bool narrow = sizeof(S) < sizeof(double);
+
+    /* |X K|, by a warp. */
+    __device__ __forceinline__ void measure_change() const
+    {
+        const S *x = given(room.x);
+        const double *line = reals(room.thin) + tried * room.wide, *k = reals(room.k);
+        double change = 0;
+        cuda__ism_key best = {0, 0};
+        for (int j = lane; j < n; j += CUDA__WARP) {
+            double product = 0;
+#pragma unroll 8
+            for (int l = 0; l < m; l++)
+                product = fma(line[l], k[l * room.k_line + j], product);
+            best.see((unsigned long long)__double_as_longlong(fabs(product)) + 1, j);
+        }
+        best = cuda__ism_warp_best(best);
+        for (int i = lane; i < n; i += CUDA__WARP) {
+            double product = 0;
+#pragma unroll 8
+            for (int l = 0; l < m; l++)
+                product =
+                    fma((double)x[i * room.x_line + l], k[l * room.k_line + best.at], product);
+            change += fabs(product);
+        }
+        change = cuda__warp_sum(change);
+        if (lane == 0)
+            result().change = change;
+    }
+
+    /* The norm of the column of X that is the lane's: lane, or lane less 8 or 16 and so on. Lanes
+     * share the rows of one that is theirs. */
+    __device__ __forceinline__ double norm_of_column() const
+    {
+        const int width = m > 16 ? 32 : m > 8 ? 16 : 8, parts = CUDA__WARP / width;
+        const S *x = given(room.x) + lane % width;
+        double sum = 0;
+#pragma unroll 4
+        for (int i = lane / width; i < room.order; i += parts)
+            sum += fabs((double)x[i * room.x_line]);
+        for (int reach = CUDA__WARP / 2; reach >= width; reach /= 2)
+            sum += __shfl_xor_sync(CUDA__ALL, sum, reach);
+        return sum;
+    }
+
+    /* The largest row of |Y| times the norms of X's columns, of the rows that are a warp's: number
+     * `share` of `shares`. */
+    __device__ __forceinline__ void measure_reach(int share, int shares) const
+    {
+        const S *y = given(room.y);
+        const double norm = norm_of_column();
+        if (share == 0 && lane < m)
+            reals(room.thin)[(tried + 1) * room.wide + lane] = norm;
+        double most = 0;
+        for (int first = CUDA__WARP * share; first < n; first += CUDA__WARP * shares) {
+            const int i = first + lane < n ? first + lane : n - 1;
+            double row = 0;
+#pragma unroll 4
+            for (int c = 0; c < m; c++)
+                row =
+                    fma(__shfl_sync(CUDA__ALL, norm, c), fabs((double)y[i * room.y_line + c]), row);
+            most = cuda__max_or_nan(most, row);
+        }
+        most = cuda__ism_warp_largest(most);
+        if (lane == 0)
+            atomicMax(&result().reach, (unsigned long long)__double_as_longlong(most));
+    }
+
+    /* What the terms of a column of X K come to at most. */
+    __device__ __forceinline__ double terms_of(const cuda__ism_middle_result &of) const
+    {
+        double norm = 0;
+        for (int w = 0; w < room.warps; w++)
+            norm = cuda__max_or_nan(norm, of.size_b[w]);
+        return __longlong_as_double((long long)of.reach) * norm;
+    }
+
+    /* By how many eps X K is off. All threads call, once what it takes was written and a barrier
+     * passed; K is as it was left. */
+    __device__ __forceinline__ void find_lost() const
+    {
+        const cuda__ism_middle_place &place = found()->places[turn];
+        cuda__ism_middle_result &of = result();
+        const double terms = terms_of(of);
+        double lost = cuda__ism_lost<S, double>(n, block::slab, terms);
+        if (cuda__ism_cancels(n, lost, of.change)) {
+            const int j = (int)threadIdx.x;
+            double loss = 0;
+            if (j < n)
+                loss = cuda__ism_middle_loss(n, m, j, (const S *)place.b, (const S *)place.x,
+                                             (const S *)place.y, reals(room.k) + j, room.k_line);
+            loss = cuda__ism_warp_largest(loss);
+            __syncthreads();
+            if (threadIdx.x == 0)
+                of.reach = 0;
+            __syncthreads();
+            if (lane == 0)
+                atomicMax(&of.reach, (unsigned long long)__double_as_longlong(loss));
+            __syncthreads();
+            loss = __longlong_as_double((long long)of.reach);
+            lost = cuda__ism_lost_by<S, double>(n, loss, terms);
+        }
+        if (threadIdx.x == 0)
+            of.lost = lost;
+    }
+};
+
+/* ---- The update ---- */
 
 /* A block. Tiles: of 8 columns of X. */
 template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_middle_measures<S> {

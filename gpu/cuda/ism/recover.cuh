@@ -1,6 +1,6 @@
 /* gpu/cuda/ism/recover.cuh: the last algorithm of `ism`, for matrices whose answer was unverified:
  * A is formed and inverted as by lu, recovery and all; with A0_INVERSE alone, where there is no A,
- * Z M = A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors (solve.cuh), and corrected.
+ * Z M = A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors, and corrected.
  * The determinant comes from the factors. Host code but for the kernels; any thread; nothing is
  * awaited.
  *
@@ -9,16 +9,521 @@
  *
  * Cost: of lu twice, and 2 n^2 m operations to form A, 14 n^2 m more where its terms cancel (FP32:
  * 2 n^2 m); with A0_INVERSE alone 28 n^2 m to form M (FP32: 4 n^2 m), and 10 n^3 more.
+ * A solution is 2 n^3 of those; what is equilibrated takes 12 n^2 next to the factors' 2/3 n^3.
  */
 #ifndef GPU_CUDA_ISM_RECOVER_CUH
 #define GPU_CUDA_ISM_RECOVER_CUH
 
-#include "gpu/cuda/ism/equilibrate.cuh"
+#include "gpu/cuda/base/reduce.cuh"
 #include "gpu/cuda/ism/algorithm.cuh"
-#include "gpu/cuda/ism/solve.cuh"
 #include "gpu/cuda/lu/lu.h"
 
 #define CUDA__ISM_CORRECTIONS 2 /* of a solution by factors */
+#define CUDA__ISM_FORM_TILE CUDA__WARP
+#define CUDA__ISM_FORM_HELD (CUDA__ISM_FORM_TILE / CUDA__ISM_WARPS) /* rows of a thread */
+/* How many times |A| its terms may be where it is formed in one precision, up to m = n: their
+ * rounding errors are m / 2 eps times the terms at most. */
+#define CUDA__ISM_FORM_RATIO 8.0
+#define CUDA__ISM_DD_ROWS 4        /* of a thread */
+#define CUDA__ISM_PANEL CUDA__WARP /* columns that are solved together: a lane a row */
+#define CUDA__ISM_PANEL_WARPS 4
+#define CUDA__ISM_PANEL_ROWS (CUDA__ISM_PANEL_WARPS * CUDA__WARP) /* of a block */
+#define CUDA__ISM_GROWTH 24          /* powers of two by which factors may grow */
+#define CUDA__ISM_ZEROS (-(1 << 20)) /* the exponent of zero */
+
+/* ---- A ---- */
+
+/* The answer's `twice`, by its terms and the sums of the columns of FORMED in SIZES. A block a
+ * slot.
+ */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_cancel_kernel(const cuda__ism_call call)
+{
+    cuda__follow_previous();
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    const int64_t slot = blockIdx.y;
+    const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    T norm = 0;
+    for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
+        norm = cuda__max_or_nan(norm, sizes[j]);
+    norm = cuda__block_max<CUDA__ISM_WARPS>(norm, scratch);
+    const double share = call.m > call.n ? (double)call.n / (double)call.m : 1;
+    const double terms_max = CUDA__ISM_FORM_RATIO * share * CUDA__ISM_TERMS_SCALE * (double)norm;
+    const bool holds = norm <= cuda__real<T>::largest && cuda__ism_terms(answer) <= terms_max;
+    if (threadIdx.x == 0)
+        answer->twice = !holds;
+}
+
+/* FORMED = A0 + X Y^T, of the slots that are to be formed in double-double: rounded once. A
+ * block a tile of rows and columns, a thread some rows of a column. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_form_kernel(const cuda__ism_call call)
+{
+    cuda__follow_previous();
+    constexpr int tile = CUDA__ISM_FORM_TILE, held = CUDA__ISM_FORM_HELD;
+    __shared__ T rows[tile][tile], columns[tile][tile + 1];
+    const int64_t slot = blockIdx.y, across = (call.n + tile - 1) / tile;
+    const int64_t row = blockIdx.x / across * tile, column = blockIdx.x % across * tile;
+    const int lane = (int)threadIdx.x % tile, first = (int)threadIdx.x / tile * held;
+    const bool diagonal = !(call.inputs >> METHOD_ISM_A0_INVERSE & 1);
+    const T *x = cuda__ism_array_of<T>(call, slot, CUDA__ISM_X);
+    const T *y = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Y);
+    const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
+    const T *a0 = cuda__ism_array_of<T>(call, slot, CUDA__ISM_A0);
+    T *formed = cuda__ism_array_of<T>(call, slot, CUDA__ISM_FORMED);
+    cuda__ism_sum<T> sums[held] = {};
+    if (!cuda__ism_answer_of<T>(call, slot)->twice)
+        return;
+    for (int64_t c = 0; c < call.m; c += tile) {
+        const bool inside = c + lane < call.m;
+#pragma unroll
+        for (int r = first; r < first + held; r++) {
+            rows[r][lane] = inside && row + r < call.n ? x[(row + r) * call.ldm + c + lane] : T(0);
+            columns[r][lane] =
+                inside && column + r < call.n ? y[(column + r) * call.ldm + c + lane] : T(0);
+        }
+        __syncthreads();
+#pragma unroll 4
+        for (int k = 0; k < tile; k++) {
+#pragma unroll
+            for (int r = 0; r < held; r++)
+                sums[r].add(rows[first + r][k], columns[lane][k], T(0));
+        }
+        __syncthreads();
+    }
+    const int64_t j = column + lane;
+#pragma unroll
+    for (int r = 0; r < held; r++) {
+        const int64_t i = row + first + r;
+        if (i < call.n && j < call.n) {
+            const T own = !diagonal ? a0[i * call.ld + j] : i == j ? d[i] : T(0);
+            sums[r].add(own, T(1), T(0));
+            formed[i * call.ld + j] = sums[r].high();
+        }
+    }
+}
+
+/* ---- M, and Z M = A0^-1 ----
+ *
+ * M is formed in double-double, and rounded once. With its factors P M = L U every row z of Z is
+ * solved by itself: w U = b, v L = w, z = v P. So |b - z M| is small next to |z| |M| (Higham,
+ * Accuracy and Stability, 9.3), however much larger than Z A0^-1 is: A0^-1 times an inverse of M
+ * would have errors of the size of |A0^-1| |M^-1|. Where the factors grew beyond all bounds, or
+ * have a zero pivot, Z starts at 0, and M's inverse alone makes it, by the corrections that follow.
+ */
+
+/* Numbers, and next to them what they lack: lines of n. */
+struct cuda__ism_twin {
+    int high, low; /* arrays; low -1: nothing is lacking */
+    int64_t line;  /* of `low` */
+};
+
+/* to (rows x n) = or += op(A) (terms x n): A is X or Y. */
+struct cuda__ism_twofold {
+    int a;
+    int64_t first, row_step, term_step; /* where op(A) begins, and from number to number */
+    int64_t rows, terms;
+    struct cuda__ism_twin by, to;
+    bool adds;
+};
+
+template <typename T>
+static __device__ __forceinline__ T *cuda__ism_low_of(const cuda__ism_call &call, int64_t slot,
+                                                      const cuda__ism_twin &twin)
+{
+    return twin.low < 0 ? nullptr
+                        : cuda__ism_array_of<T>(call, slot, twin.low) + twin.line * call.ld;
+}
+
+/* A thread has a column of some rows. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_twofold_kernel(const cuda__ism_call call, const cuda__ism_twofold of)
+{
+    cuda__follow_previous();
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const int64_t groups = (of.rows + CUDA__ISM_DD_ROWS - 1) / CUDA__ISM_DD_ROWS;
+    const T *a = cuda__ism_array_of<T>(call, slot, of.a) + of.first;
+    const T *b = cuda__ism_array_of<T>(call, slot, of.by.high);
+    const T *b_low = cuda__ism_low_of<T>(call, slot, of.by);
+    T *to = cuda__ism_array_of<T>(call, slot, of.to.high);
+    T *to_low = cuda__ism_low_of<T>(call, slot, of.to);
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < groups * call.n;
+         e += step) {
+        const int64_t row = e / call.n * CUDA__ISM_DD_ROWS, j = e % call.n;
+        cuda__ism_sum<T> sums[CUDA__ISM_DD_ROWS];
+#pragma unroll
+        for (int r = 0; r < CUDA__ISM_DD_ROWS; r++) {
+            const bool adds = of.adds && row + r < of.rows;
+            const int64_t at = (row + r) * call.ld + j;
+            sums[r] = cuda__ism_sum_of(adds ? to[at] : T(0), adds ? to_low[at] : T(0));
+        }
+        for (int64_t k = 0; k < of.terms; k++) {
+            const T high = b[k * call.ld + j], low = b_low ? b_low[k * call.ld + j] : T(0);
+#pragma unroll
+            for (int r = 0; r < CUDA__ISM_DD_ROWS; r++) {
+                const int64_t i = row + r < of.rows ? row + r : of.rows - 1;
+                sums[r].add(a[i * of.row_step + k * of.term_step], high, low);
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < CUDA__ISM_DD_ROWS; r++) {
+            if (row + r < of.rows) {
+                to[(row + r) * call.ld + j] = sums[r].high();
+                to_low[(row + r) * call.ld + j] = sums[r].low();
+            }
+        }
+    }
+}
+
+/* M becomes M - I, and SIGNS the columns' sums of its magnitudes. A thread a column. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_change_sums_kernel(const cuda__ism_call call)
+{
+    cuda__follow_previous();
+    const int64_t slot = blockIdx.y, n = call.n;
+    const int64_t j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+    T *column = cuda__ism_array_of<T>(call, slot, CUDA__ISM_FORMED) + j, sum = 0;
+    if (j >= n)
+        return;
+    column[j * call.ld] -= 1;
+    for (int64_t i = 0; i < n; i++)
+        sum += fabs(column[i * call.ld]);
+    cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS)[j] = sum;
+}
+
+/* Z's columns at .. at + CUDA__ISM_PANEL - 1, from what the others have left there: times U^-1, or
+ * with Lower L^-1. */
+template <typename T, bool Lower>
+static __global__ void __launch_bounds__(CUDA__ISM_PANEL_ROWS)
+    cuda__ism_panel_kernel(const cuda__ism_call call, int64_t at)
+{
+    cuda__follow_previous();
+    __shared__ T diagonal[CUDA__ISM_PANEL][CUDA__ISM_PANEL];
+    __shared__ T held[CUDA__ISM_PANEL_WARPS][CUDA__WARP][CUDA__ISM_PANEL + 1];
+    const int64_t slot = blockIdx.y, ld = call.ld;
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    const int64_t first = ((int64_t)blockIdx.x * CUDA__ISM_PANEL_WARPS + warp) * CUDA__WARP;
+    const int64_t count = call.n - first, columns = call.n - at;
+    const T *a = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU) + at * (ld + 1);
+    T *z = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Z) + first * ld + at;
+    T(*rows)[CUDA__ISM_PANEL + 1] = held[warp], row[CUDA__ISM_PANEL];
+    for (int k = warp; k < CUDA__ISM_PANEL; k += CUDA__ISM_PANEL_WARPS) {
+        const bool within = k < columns && lane < columns && (Lower ? lane < k : lane >= k);
+        diagonal[k][lane] = within ? a[k * ld + lane] : T(k == lane);
+    }
+    for (int i = 0; i < CUDA__WARP; i++)
+        rows[i][lane] = i < count && lane < columns ? z[i * ld + lane] : T(0);
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < CUDA__ISM_PANEL; j++)
+        row[j] = rows[lane][j];
+#pragma unroll
+    for (int k = 0; k < CUDA__ISM_PANEL; k++) {
+        const int j = Lower ? CUDA__ISM_PANEL - 1 - k : k;
+        row[j] /= diagonal[j][j];
+#pragma unroll
+        for (int l = 0; l < CUDA__ISM_PANEL; l++) {
+            if (Lower ? l < j : l > j)
+                row[l] = fma(-row[j], diagonal[j][l], row[l]);
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < CUDA__ISM_PANEL; j++)
+        rows[lane][j] = row[j];
+    __syncwarp();
+    for (int i = 0; i < CUDA__WARP && i < count; i++) {
+        if (lane < columns)
+            z[i * ld + lane] = rows[i][lane];
+    }
+}
+
+/* Z becomes Z P: the interchanges of rows of M, the last one first. A thread a row. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_interchange_kernel(const cuda__ism_call call)
+{
+    cuda__follow_previous();
+    const int64_t slot = blockIdx.y, i = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+    const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
+    T *row = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Z) + i * call.ld;
+    if (i >= call.n)
+        return;
+    for (int64_t k = call.n - 1; k >= 0; k--) {
+        const int64_t other = pivots[k] - 1;
+        const T value = row[k];
+        row[k] = row[other];
+        row[other] = value;
+    }
+}
+
+/* LU has A0^-1 - Z M, and SIZES its columns' sums before A0^-1's. 0 in the place of a Z that is no
+ * better; or else no corrections of it by an inverse that is none to speak of. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_begin_corrections_kernel(const cuda__ism_call call)
+{
+    cuda__follow_previous();
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
+    const T *b = cuda__ism_array_of<T>(call, slot, CUDA__ISM_B);
+    T *z = cuda__ism_array_of<T>(call, slot, CUDA__ISM_Z);
+    T *error = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
+    T *inverse = cuda__ism_array_of<T>(call, slot, CUDA__ISM_INVERSE), left = 0, all = 0;
+    for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS) {
+        left = cuda__max_or_nan(left, sizes[j]);
+        all = cuda__max_or_nan(all, sizes[call.ld + j]);
+    }
+    left = cuda__block_max<CUDA__ISM_WARPS>(left, scratch);
+    all = cuda__block_max<CUDA__ISM_WARPS>(all, scratch);
+    const bool anew = !(left <= all / 2);
+    const bool leave = !anew && cuda__ism_answer_of<T>(call, slot)->info != 0;
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
+         (anew || leave) && e < call.n * call.n; e += step) {
+        z[e] = anew ? T(0) : z[e];
+        error[e] = anew ? b[e] : error[e];
+        inverse[e] = leave ? T(0) : inverse[e];
+    }
+}
+
+/* ---- Equilibrated factors, and the determinant ----
+ *
+ * A matrix at an end of the range is shifted by one power of two. Where rows or columns of A or A0
+ * are so far apart in size that a pivot or a multiplier may be denormal, they are equilibrated
+ * instead: the largest number of each comes to 1/2 or more and less than 1, by powers of two. Where
+ * that would lose numbers, and for a solution, what is factored is only shifted. DET_RATIO is NaN
+ * where a pivot is so small that what is lost below the range counts. */
+
+/* The binary exponents of the largest numbers, where TZ is: line 0 of the rows, line 1 of the
+ * columns of equilibrated rows. */
+template <typename T>
+static __device__ __forceinline__ int32_t *cuda__ism_exponents(const cuda__ism_call &call, int line)
+{
+    return (int32_t *)cuda__ism_array_of<T>(call, blockIdx.y, CUDA__ISM_TZ) + line * call.n;
+}
+
+/* |x| is at least 1/2 and less than 1 times 2 to it. */
+static __device__ __forceinline__ int cuda__ism_exponent(double x)
+{
+    int exponent;
+    if (x == 0)
+        return CUDA__ISM_ZEROS;
+    frexp(x, &exponent);
+    return exponent;
+}
+
+/* A warp a row. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_rows_kernel(const cuda__ism_call call, int array)
+{
+    cuda__follow_previous();
+    const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
+    const int64_t i = (int64_t)blockIdx.x * CUDA__ISM_WARPS + warp, n = call.n;
+    const T *row = cuda__ism_array_of<T>(call, blockIdx.y, array) + i * n;
+    double largest = 0;
+    for (int64_t j = lane; i < n && j < n; j += CUDA__WARP)
+        largest = fmax(largest, fabs((double)row[j]));
+    const int exponent = __reduce_max_sync(CUDA__ALL, cuda__ism_exponent(largest));
+    if (lane == 0 && i < n)
+        cuda__ism_exponents<T>(call, 0)[i] = exponent;
+}
+
+/* A thread a column. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_columns_kernel(const cuda__ism_call call, int array)
+{
+    cuda__follow_previous();
+    const int64_t n = call.n, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const T *from = cuda__ism_array_of<T>(call, blockIdx.y, array);
+    const int32_t *rows = cuda__ism_exponents<T>(call, 0);
+    for (int64_t j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; j < n; j += step) {
+        int largest = CUDA__ISM_ZEROS;
+        for (int64_t i = 0; i < n; i++) {
+            const int exponent = cuda__ism_exponent((double)from[i * n + j]);
+            largest = max(largest, exponent > CUDA__ISM_ZEROS ? exponent - rows[i] : exponent);
+        }
+        cuda__ism_exponents<T>(call, 1)[j] = largest;
+    }
+}
+
+/* The smallest exponent of rows or columns that are not zeros, by the block, with its scratch. */
+template <typename T>
+static __device__ __forceinline__ int cuda__ism_min_exponent(const cuda__ism_call &call, int line,
+                                                             int *scratch)
+{
+    const int32_t *exponents = cuda__ism_exponents<T>(call, line);
+    int smallest = INT32_MAX;
+    for (int64_t k = threadIdx.x; k < call.n; k += CUDA__ISM_THREADS)
+        smallest = exponents[k] > CUDA__ISM_ZEROS ? min(smallest, (int)exponents[k]) : smallest;
+    return cuda__block_min<CUDA__ISM_WARPS>(smallest, scratch);
+}
+
+/* The exponent of the smallest pivot that rows and columns of such sizes suggest, by the block; of
+ * zeros alone 0. */
+template <typename T>
+static __device__ __forceinline__ int cuda__ism_min_pivot_exponent(const cuda__ism_call &call)
+{
+    __shared__ int rows[CUDA__ISM_WARPS], columns[CUDA__ISM_WARPS];
+    const int row = cuda__ism_min_exponent<T>(call, 0, rows);
+    const int column = cuda__ism_min_exponent<T>(call, 1, columns);
+    return row < INT32_MAX ? row + column : 0;
+}
+
+/* Below it a pivot of what was factored has lost digits to the lower end of the range: its error is
+ * the smallest number there is times n, or times the largest numbers that multipliers met. */
+template <typename T>
+static __device__ __forceinline__ double cuda__ism_min_pivot(int64_t n, double norm)
+{
+    return (double)n * (double)cuda__real<T>::min_safe * fmax(norm, 1.0);
+}
+
+/* The answer's shift: the power of two by which a matrix, whose columns' sums are in SIZES, is
+ * brought far enough from either end of the range for its factors. equilibrates: it is equilibrated
+ * instead where need be. A block a slot. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_shift_kernel(const cuda__ism_call call, bool equilibrates)
+{
+    cuda__follow_previous();
+    constexpr int top = sizeof(T) == sizeof(float) ? 128 : 1024, high = top - CUDA__ISM_GROWTH;
+    __shared__ T scratch[CUDA__ISM_WARPS];
+    const int64_t slot = blockIdx.y;
+    const T *sizes = cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIZES);
+    const int pivot_exponent = equilibrates ? cuda__ism_min_pivot_exponent<T>(call) : 0;
+    T norm = 0;
+    int exponent = 0, raise = 0;
+    for (int64_t j = threadIdx.x; j < call.n; j += CUDA__ISM_THREADS)
+        norm = cuda__max_or_nan(norm, sizes[j]);
+    norm = cuda__block_max<CUDA__ISM_WARPS>(norm, scratch);
+    if (norm <= cuda__real<T>::largest)
+        frexp((double)norm, &exponent);
+    else
+        exponent = top;
+    if (norm > 0 && norm < cuda__real<T>::tiny)
+        frexp((double)cuda__real<T>::raise / 2, &raise);
+    if (threadIdx.x > 0)
+        return;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    answer->shift = exponent > high ? high - exponent : raise;
+    answer->factored = ldexp(1.0, exponent < top ? exponent + answer->shift : high);
+    const double pivot = ldexp(1.0, min(pivot_exponent + answer->shift, top) - 1);
+    const double safe = cuda__ism_min_pivot<T>(call.n, answer->factored) / cuda__real<T>::eps;
+    answer->equilibrated = equilibrates && pivot < safe;
+    answer->lost = 0;
+}
+
+/* to = from, shifted. of_lost: but where it has been equilibrated without a loss. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_shifted_kernel(const cuda__ism_call call, int from, int to, bool of_lost)
+{
+    cuda__follow_previous();
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    const T power = (T)ldexp(1.0, answer->shift);
+    const T *source = cuda__ism_array_of<T>(call, slot, from);
+    T *array = cuda__ism_array_of<T>(call, slot, to);
+    if (of_lost && answer->equilibrated && !answer->lost)
+        return;
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
+         e += step)
+        array[e] = source[e] * power;
+}
+
+/* to = from, equilibrated, where it is to be; whether that loses numbers. */
+template <typename T>
+static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
+    cuda__ism_equilibrated_kernel(const cuda__ism_call call, int from, int to)
+{
+    cuda__follow_previous();
+    const int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    const int32_t *rows = cuda__ism_exponents<T>(call, 0),
+                  *columns = cuda__ism_exponents<T>(call, 1);
+    const T *source = cuda__ism_array_of<T>(call, slot, from);
+    T *array = cuda__ism_array_of<T>(call, slot, to);
+    if (!answer->equilibrated)
+        return;
+    for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < call.n * call.n;
+         e += step) {
+        const double number = (double)source[e];
+        const int exponent = number == 0 ? 0 : rows[e / call.n] + columns[e % call.n];
+        array[e] = (T)ldexp(number, -exponent);
+        if (ldexp((double)array[e], exponent) != number)
+            atomicMax(&answer->lost, 1);
+    }
+}
+
+static __device__ __forceinline__ void cuda__ism_over(double *fraction, int64_t *exponent,
+                                                      double divisor)
+{
+    int shift = 0;
+    *fraction /= frexp(divisor, &shift);
+    *exponent -= shift;
+    cuda__ism_times(fraction, exponent, 1);
+}
+
+static __device__ __forceinline__ bool cuda__ism_is_equilibrated(const cuda__ism_answer *answer)
+{
+    return answer->equilibrated && !answer->lost;
+}
+
+/* Powers of two that the determinant of what was factored lacks. */
+template <typename T>
+static __device__ __forceinline__ int64_t cuda__ism_lacking_exponent(const cuda__ism_call &call,
+                                                                     const cuda__ism_answer *answer)
+{
+    const int32_t *rows = cuda__ism_exponents<T>(call, 0),
+                  *columns = cuda__ism_exponents<T>(call, 1);
+    int64_t places = 0;
+    if (!cuda__ism_is_equilibrated(answer))
+        return -call.n * answer->shift;
+    for (int64_t i = 0; i < call.n; i++)
+        places += rows[i] + columns[i];
+    return places;
+}
+
+/* The answer's determinant times that of the factors in LU, and over that of a diagonal A0; or over
+ * that of the factors, which are A0's. solves: they are M's. One thread a slot. */
+template <typename T>
+static __global__ void cuda__ism_determinant_kernel(const cuda__ism_call call, bool of_a0,
+                                                    bool solves)
+{
+    cuda__follow_previous();
+    int64_t slot = blockIdx.y;
+    cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    const T *lu = cuda__ism_array_of<T>(call, slot, CUDA__ISM_LU);
+    const T *d = cuda__ism_array_of<T>(call, slot, CUDA__ISM_D);
+    const int32_t *pivots = (const int32_t *)cuda__ism_array_of<T>(call, slot, CUDA__ISM_PIVOTS);
+    const double norm = cuda__ism_is_equilibrated(answer) ? (double)call.n : answer->factored;
+    const double pivot_min = cuda__ism_min_pivot<T>(call.n, norm);
+    double det = answer->det;
+    int64_t exponent = answer->det_exponent, places = cuda__ism_lacking_exponent<T>(call, answer);
+    const bool diagonal = !(call.inputs >> METHOD_ISM_A0_INVERSE & 1);
+    bool lost = false;
+    for (int64_t i = 0; i < call.n; i++) {
+        double pivot = (double)lu[i * (call.n + 1)];
+        lost = lost || (!solves && pivot != 0 && fabs(pivot) < pivot_min);
+        pivot = pivots[i] == i + 1 ? pivot : -pivot;
+        if (of_a0)
+            cuda__ism_over(&det, &exponent, pivot);
+        else
+            cuda__ism_times(&det, &exponent, pivot);
+        if (diagonal)
+            cuda__ism_over(&det, &exponent, (double)d[i]);
+    }
+    answer->det = lost ? (double)cuda__real<T>::nan() : det;
+    answer->det_exponent = exponent + (of_a0 ? -places : places);
+}
+
+/* ---- Picked matrices and their reports ---- */
 
 /* The numbers of the next call.count unverified matrices, from *call.picked on, to call.list;
  * begins: of the batch's first ones. One block, which looks at each matrix once in all rounds. */
@@ -153,6 +658,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
          e += step)
         to[e] = refused ? cuda__real<T>::nan() : from[e];
 }
+
+/* ---- The launches ---- */
 
 /* A chunk of matrices that are recovered. */
 template <typename T> struct cuda__ism_recovery {
