@@ -39,7 +39,7 @@ struct cuda__ism_answer {
     int32_t shift;                    /* binary places that what was factored was scaled by */
     double factored;                  /* a bound of the 1-norm of what is shifted */
     int32_t equilibrated, lost;       /* see recover.cuh */
-    int32_t twice;                    /* recovery: A is to be formed in double-double */
+    int32_t form_dd;                  /* recovery: A is to be formed in double-double */
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */
 };
 

@@ -4,7 +4,7 @@
  * be those of the update's A0^-1 X, where Z is near A0^-1.
  *
  * Both are bounded, by their terms. Where that is too much of K, as where A0 is ill-conditioned and
- * terms cancel, K is computed once more in twice its precision, and compared. If that is too much
+ * terms cancel, K is computed once more, compensated, and compared. If that is too much
  * still, the last algorithm is taken.
  *
  * Beyond n = 8 it has two lines, and the errors of the update may lie where these do not look.
@@ -77,8 +77,8 @@ template <typename T, typename Sum>
 static __device__ __forceinline__ double cuda__ism_lost_by(int64_t n, double loss, double terms)
 {
     const double eps = (double)cuda__real<T>::eps, finer = (double)cuda__real<Sum>::eps;
-    const double twice = (double)n * finer / 2;
-    return (loss + twice * twice * terms) / eps;
+    const double rounding = (double)n * finer / 2;
+    return (loss + rounding * rounding * terms) / eps;
 }
 
 /* Is what (T Z) X may have lost, summed by `roundings` in the precision Sum, too much? met: the

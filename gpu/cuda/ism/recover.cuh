@@ -33,7 +33,7 @@
 
 /* ---- A ---- */
 
-/* The answer's `twice`, by its terms and the sums of the columns of FORMED in SIZES. A block a
+/* The answer's `form_dd`, by its terms and the sums of the columns of FORMED in SIZES. A block a
  * slot.
  */
 template <typename T>
@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const double terms_max = CUDA__ISM_FORM_RATIO * share * CUDA__ISM_TERMS_SCALE * (double)norm;
     const bool holds = norm <= cuda__real<T>::largest && cuda__ism_terms(answer) <= terms_max;
     if (threadIdx.x == 0)
-        answer->twice = !holds;
+        answer->form_dd = !holds;
 }
 
 /* FORMED = A0 + X Y^T, of the slots that are to be formed in double-double: rounded once. A
@@ -75,7 +75,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const T *a0 = cuda__ism_array_of<T>(call, slot, CUDA__ISM_A0);
     T *formed = cuda__ism_array_of<T>(call, slot, CUDA__ISM_FORMED);
     cuda__ism_sum<T> sums[held] = {};
-    if (!cuda__ism_answer_of<T>(call, slot)->twice)
+    if (!cuda__ism_answer_of<T>(call, slot)->form_dd)
         return;
     for (int64_t c = 0; c < call.m; c += tile) {
         const bool inside = c + lane < call.m;
