@@ -311,19 +311,19 @@ enum cuda__ism_capacitance_task {
     CUDA__ISM_CAPACITANCE_TASKS
 };
 
-/* A block of a matrix of `Most` columns or fewer. Up to those that a warp can invert it is small,
- * so that many of them are at once where that chain of steps waits for itself. */
-template <typename S, int Most> struct cuda__ism_capacitance {
-    static constexpr int most = Most, line = most + 2;
-    static constexpr bool by_warp = most <= CUDA__WARP;
+/* A block of a matrix of `Columns` columns or fewer. Up to those that a warp can invert it is
+ * small, so that many of them are at once where that chain of steps waits for itself. */
+template <typename S, int Columns> struct cuda__ism_capacitance {
+    static constexpr int columns_max = Columns, line = columns_max + 2;
+    static constexpr bool by_warp = columns_max <= CUDA__WARP;
     static constexpr int warps = by_warp ? CUDA__ISM_CAPACITANCE_FEW : CUDA__ISM_TURN_WARPS;
     static constexpr int threads = warps * CUDA__WARP;
     struct nothing {
     };
     struct shared {
-        alignas(16) double c[most][line]; /* I + K X, then R */
+        alignas(16) double c[columns_max][line]; /* I + K X, then R */
         double parts[warps][16 * 8];
-        double thin[threads], column[most], sums[warps];
+        double thin[threads], column[columns_max], sums[warps];
         cuda__ism_key best[warps];
         std::conditional_t<by_warp, nothing, cuda__ism_square<double>::shared> square;
     };
@@ -403,8 +403,8 @@ template <typename S, int Most> struct cuda__ism_capacitance {
     {
         cuda__ism_answer *answer = at.answer();
         if (warp == 0)
-            cuda__ism_pivot_block<most>(memory.c[0], line, at.m, lane, &answer->det,
-                                        &answer->det_exponent);
+            cuda__ism_pivot_block<columns_max>(memory.c[0], line, at.m, lane, &answer->det,
+                                               &answer->det_exponent);
         if (threadIdx.x == 0)
             answer->broken = 0;
         __syncthreads();
@@ -533,7 +533,7 @@ template <typename S, int Most> struct cuda__ism_capacitance {
             const S *of_y = y + (int64_t)(first + own) * at.m;
             double row = 0;
 #pragma unroll
-            for (int q = 0; q < most / CUDA__WARP; q++) {
+            for (int q = 0; q < columns_max / CUDA__WARP; q++) {
                 const int l = lane % width + q * CUDA__WARP;
                 const bool inside = l < at.m && first + own < at.n;
                 const S number = inside ? of_y[l] : S(0);
@@ -587,17 +587,17 @@ template <typename S, int Most> struct cuda__ism_capacitance {
     }
 };
 
-template <typename S, int Most>
-static __global__ void __launch_bounds__(cuda__ism_capacitance<S, Most>::threads,
-                                         512 / cuda__ism_capacitance<S, Most>::threads)
+template <typename S, int Columns>
+static __global__ void __launch_bounds__(cuda__ism_capacitance<S, Columns>::threads,
+                                         512 / cuda__ism_capacitance<S, Columns>::threads)
     cuda__ism_capacitance_kernel(const cuda__ism_call call)
 {
     cuda__follow_previous();
     extern __shared__ __align__(16) unsigned char cuda__memory[];
-    typedef typename cuda__ism_capacitance<S, Most>::shared shared;
+    typedef typename cuda__ism_capacitance<S, Columns>::shared shared;
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const int lane = (int)threadIdx.x % CUDA__WARP;
-    cuda__ism_capacitance<S, Most> one = {
+    cuda__ism_capacitance<S, Columns> one = {
         at,       *(shared *)cuda__memory,      (int)threadIdx.x / CUDA__WARP, lane, lane / 4,
         lane % 4, at.input(METHOD_ISM_X, at.m), at.lines(CUDA__ISM_STREAM_K)};
     one.run((int)blockIdx.x);
@@ -605,8 +605,8 @@ static __global__ void __launch_bounds__(cuda__ism_capacitance<S, Most>::threads
 
 /* -R K: a block has slabs of 64 columns double-buffered, a warp a tile of them, of which all of K
  * is read at once. */
-template <typename S, int Most> struct cuda__ism_liner {
-    static constexpr int pitch = Most + 8; /* against conflicts */
+template <typename S, int Columns> struct cuda__ism_liner {
+    static constexpr int pitch = Columns + 8; /* against conflicts */
 
     cuda__ism_stream<S> at;
     double (*r)[pitch];
@@ -625,9 +625,9 @@ template <typename S, int Most> struct cuda__ism_liner {
     {
         const int wide = at.wide();
         const double *k = at.lines(CUDA__ISM_STREAM_K) + column + g;
-        double *to = at.lines(CUDA__ISM_STREAM_RK) + column + 2 * t, right[Most / 8][2];
+        double *to = at.lines(CUDA__ISM_STREAM_RK) + column + 2 * t, right[Columns / 8][2];
 #pragma unroll
-        for (int e = 0; e < Most / 4; e++) {
+        for (int e = 0; e < Columns / 4; e++) {
             const int l = e / 2 * 8 + 2 * t + e % 2;
             right[e / 2][e % 2] = l < at.m ? k[(int64_t)l * at.ld] : 0;
         }
@@ -635,7 +635,7 @@ template <typename S, int Most> struct cuda__ism_liner {
             const bool deep = i + 8 < wide;
             double sums[4] = {};
 #pragma unroll
-            for (int q = 0; q < Most / 8; q++) {
+            for (int q = 0; q < Columns / 8; q++) {
                 if (q * 8 >= wide)
                     continue;
                 const double2 low = *(const double2 *)&r[i][q * 8 + 2 * t];
@@ -652,14 +652,14 @@ template <typename S, int Most> struct cuda__ism_liner {
     }
 };
 
-template <typename S, int Most>
+template <typename S, int Columns>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_lines_kernel(const cuda__ism_call call, int slabs)
 {
     cuda__follow_previous();
-    typedef cuda__ism_liner<S, Most> liner;
+    typedef cuda__ism_liner<S, Columns> liner;
     static_assert(CUDA__ISM_WARPS * 8 == CUDA__ISM_STREAM_SLAB, "a tile a warp");
-    __shared__ __align__(16) double r[Most][liner::pitch];
+    __shared__ __align__(16) double r[Columns][liner::pitch];
     const int lane = (int)threadIdx.x % CUDA__WARP, warp = (int)threadIdx.x / CUDA__WARP;
     const liner one = {cuda__ism_stream<S>::of(call), r, lane / 4, lane % 4};
     one.fetch();
@@ -669,19 +669,19 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 }
 
 /* All of it, for call.count slots. */
-template <typename S, int Most>
+template <typename S, int Columns>
 static cudaError_t cuda__ism_start_capacitance(const cuda__ism_call &call, cudaStream_t stream)
 {
-    typedef cuda__ism_capacitance<S, Most> capacitance;
+    typedef cuda__ism_capacitance<S, Columns> capacitance;
     const int64_t slabs = call.plan.stream_ld / CUDA__ISM_STREAM_SLAB;
     const int64_t enough = CUDA__ISM_LINES_BLOCKS * cuda__multiprocessors() / call.count + 1;
     cudaError_t error =
-        cuda__ism_follow(cuda__ism_capacitance_kernel<S, Most>,
+        cuda__ism_follow(cuda__ism_capacitance_kernel<S, Columns>,
                          dim3(CUDA__ISM_CAPACITANCE_TASKS, (unsigned)call.count),
                          capacitance::threads, sizeof(typename capacitance::shared), stream, call);
     if (error == cudaSuccess)
         error = cuda__ism_follow(
-            cuda__ism_lines_kernel<S, Most>,
+            cuda__ism_lines_kernel<S, Columns>,
             dim3((unsigned)(slabs < enough ? slabs : enough), (unsigned)call.count),
             CUDA__ISM_THREADS, 0, stream, call, (int)slabs);
     return error;

@@ -202,8 +202,8 @@ static __global__ void __launch_bounds__(Threads)
     cuda__ism_choose_kernel(const cuda__ism_call call, bool by_bounds)
 {
     cuda__follow_previous();
-    constexpr int most = Threads == CUDA__ISM_THREADS ? CUDA__ISM_ALONE_ORDER : CUDA_ISM_N_MAX;
-    constexpr int held = most / Threads, warps = Threads / CUDA__WARP;
+    constexpr int order_max = Threads == CUDA__ISM_THREADS ? CUDA__ISM_ALONE_ORDER : CUDA_ISM_N_MAX;
+    constexpr int held = order_max / Threads, warps = Threads / CUDA__WARP;
     __shared__ cuda__ism_key found[warps];
     const int64_t slot = blockIdx.y;
     const int n = (int)call.n, m = (int)call.m, lane = (int)threadIdx.x % CUDA__WARP;
@@ -354,27 +354,27 @@ template <typename T, int Threads> struct cuda__ism_measurer {
     /* The largest of f(j). */
     template <typename F> __device__ __forceinline__ double largest(F f) const
     {
-        T most = 0;
+        T largest = 0;
 #pragma unroll 4
         for (int64_t j = threadIdx.x; j < call.n; j += Threads)
-            most = cuda__max_or_nan(most, f(j));
-        return (double)cuda__block_max<Threads / CUDA__WARP>(most, scratch);
+            largest = cuda__max_or_nan(largest, f(j));
+        return (double)cuda__block_max<Threads / CUDA__WARP>(largest, scratch);
     }
 
-    /* The largest magnitude of lines of f(l, j), Most of them at most; of their sums where they are
-     * all of a matrix. */
-    template <int Most, typename F>
+    /* The largest magnitude of lines of f(l, j), Probes of them at most; of their sums where they
+     * are all of a matrix. */
+    template <int Probes, typename F>
     __device__ __forceinline__ double measure_lines(int lines, F f) const
     {
         bool whole = cuda__ism_is_whole(call.n);
         return largest([&](int64_t j) {
-            T most = 0;
+            T largest = 0;
 #pragma unroll
-            for (int l = 0; l < Most; l++) {
+            for (int l = 0; l < Probes; l++) {
                 T size = l < lines ? (T)fabs(f(l, j)) : T(0);
-                most = whole ? most + size : cuda__max_or_nan(most, size);
+                largest = whole ? largest + size : cuda__max_or_nan(largest, size);
             }
-            return most;
+            return largest;
         });
     }
 
@@ -458,8 +458,9 @@ static __global__ void __launch_bounds__(Threads) cuda__ism_judge_kernel(const c
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_check check = cuda__ism_weigh<T, Threads>(call, scratch, false);
     const double size = cuda__ism_knows(call) ? check.norm_a : 1 + check.change;
-    const double most = CUDA__ISM_FEW_RATIO * CUDA__ISM_TERMS_SCALE * size;
-    const bool few = cuda__ism_knows(call) && call.plan.last && !(cuda__ism_terms(answer) <= most);
+    const double terms_max = CUDA__ISM_FEW_RATIO * CUDA__ISM_TERMS_SCALE * size;
+    const bool few =
+        cuda__ism_knows(call) && call.plan.last && !(cuda__ism_terms(answer) <= terms_max);
     if (answer->broken || few || cuda__ism_dd_loses<T>(call, answer, size))
         check.error = cuda__real<double>::nan();
     if (threadIdx.x == 0)

@@ -194,14 +194,14 @@ struct cuda__ism_check {
     bool bad;
 };
 
-/* The least norm of an inverse of a matrix whose numbers are in range: smaller ones have hardly a
- * digit, and their check, which works with as few, would not tell. One of FP32 was tried before it
- * was rounded, perhaps to denormal numbers. */
+/* The smallest norm of an inverse of a matrix whose numbers are in range: smaller ones have hardly
+ * a digit, and their check, which works with as few, would not tell. One of FP32 was tried before
+ * it was rounded, perhaps to denormal numbers. */
 template <typename T>
 static __device__ __forceinline__ double cuda__ism_min_norm(const cuda__ism_call &call)
 {
-    const double least = (double)cuda__real<T>::min_safe;
-    return sizeof(T) < sizeof(double) && !call.recovery ? (double)call.n * least : least / 4;
+    const double smallest = (double)cuda__real<T>::min_safe;
+    return sizeof(T) < sizeof(double) && !call.recovery ? (double)call.n * smallest : smallest / 4;
 }
 
 /* Reports the answer of `algorithm`, or that there is none; by one thread. Returns INFO: what is

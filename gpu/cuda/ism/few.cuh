@@ -25,8 +25,8 @@
 
 /* Numbers that go to or from shared memory at once, of M side by side: 16 bytes at most. */
 template <typename T, int M> struct cuda__ism_pack {
-    static constexpr int most = cuda__real<T>::width;
-    static constexpr int width = M % most == 0 ? most : M % 2 == 0 ? 2 : 1;
+    static constexpr int vector = cuda__real<T>::width;
+    static constexpr int width = M % vector == 0 ? vector : M % 2 == 0 ? 2 : 1;
     struct alignas(width * sizeof(T)) type {
         T numbers[width];
     };
@@ -489,15 +489,15 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         T size_z = look(tz);
         find_thin(tz);
         T worst = is_whole ? error < is_whole ? N : 1 > (b, z) : error<CUDA__ISM_TRIED>(tb, tz);
-        T most[8] = {worst, size_z, size_b, size_of_change(), row, met, (T)fabs(excess), 0};
-        team::largest_of_eight(most, memory);
-        check.error = (double)most[0];
-        check.norm_x = (double)most[1];
-        check.norm_a = (double)most[2];
-        check.change = (double)most[3];
-        check.lost = (double)most[4] * check.norm_a; /* its terms, as yet */
-        check.bad = !(most[6] == 0);
-        const double max_met = (double)most[5];
+        T largest[8] = {worst, size_z, size_b, size_of_change(), row, met, (T)fabs(excess), 0};
+        team::largest_of_eight(largest, memory);
+        check.error = (double)largest[0];
+        check.norm_x = (double)largest[1];
+        check.norm_a = (double)largest[2];
+        check.change = (double)largest[3];
+        check.lost = (double)largest[4] * check.norm_a; /* its terms, as yet */
+        check.bad = !(largest[6] == 0);
+        const double max_met = (double)largest[5];
         bool hidden = false;
         if constexpr (!is_whole)
             hidden = hides(check, max_met);

@@ -50,9 +50,9 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
     template <int Lead>
     static __device__ __forceinline__ void put_ends(const T *near, const T *far, T *to, int lane)
     {
-        constexpr int most = Lead > width - Lead ? Lead : width - Lead;
+        constexpr int ends_max = Lead > width - Lead ? Lead : width - Lead;
 #pragma unroll
-        for (int e = 0; e < most; e++) {
+        for (int e = 0; e < ends_max; e++) {
             const bool begins = lane == 0 && e < Lead;
             const bool ends = lane == Lanes - 1 && e < width - Lead;
             if (begins || ends)

@@ -242,7 +242,7 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
         const double norm = norm_of_column();
         if (share == 0 && lane < m)
             reals(room.thin)[(tried + 1) * room.wide + lane] = norm;
-        double most = 0;
+        double largest = 0;
         for (int first = CUDA__WARP * share; first < n; first += CUDA__WARP * shares) {
             const int i = first + lane < n ? first + lane : n - 1;
             double row = 0;
@@ -250,11 +250,11 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
             for (int c = 0; c < m; c++)
                 row =
                     fma(__shfl_sync(CUDA__ALL, norm, c), fabs((double)y[i * room.y_line + c]), row);
-            most = cuda__max_or_nan(most, row);
+            largest = cuda__max_or_nan(largest, row);
         }
-        most = cuda__ism_warp_largest(most);
+        largest = cuda__ism_warp_largest(largest);
         if (lane == 0)
-            atomicMax(&result().reach, (unsigned long long)__double_as_longlong(most));
+            atomicMax(&result().reach, (unsigned long long)__double_as_longlong(largest));
     }
 
     /* What the terms of a column of X K come to at most. */
@@ -469,18 +469,18 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     /* sizes: of the lane's rows of two columns. */
     __device__ __forceinline__ void keep_sizes(const double (&sizes)[2]) const
     {
-        double most = 0;
+        double largest = 0;
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             double sum = sizes[j] + __shfl_xor_sync(CUDA__ALL, sizes[j], 1);
             sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
-            most = cuda__max_or_nan(most, sum);
+            largest = cuda__max_or_nan(largest, sum);
         }
-        most = cuda__ism_warp_largest(most);
+        largest = cuda__ism_warp_largest(largest);
         if (lane == 0)
-            result().size_b[warp] = most;
+            result().size_b[warp] = largest;
         /* A sum that is finite is one of finite numbers. */
-        if (most <= cuda__real<double>::largest)
+        if (largest <= cuda__real<double>::largest)
             return;
         const S *b = given(room.b) + first_column();
         S excess = 0;

@@ -24,11 +24,11 @@ static cudaError_t cuda__ism_start_middle(const cuda__ism_call &call,
 {
     constexpr int registers = Threads * Blocks; /* threads that they suffice for */
     const int threads = room.warps * CUDA__WARP;
-    int64_t held = (cuda__shared_max() + 1024) / (room.bytes + 1024), most;
+    int64_t held = (cuda__shared_max() + 1024) / (room.bytes + 1024), blocks_max;
     held = held < registers / threads ? held : registers / threads;
-    most = cuda__multiprocessors() * (held > 1 ? held : 1);
+    blocks_max = cuda__multiprocessors() * (held > 1 ? held : 1);
     return cuda__start(cuda__ism_middle_kernel<S, Tiles, Threads, Blocks>,
-                       (unsigned)(call.matrices < most ? call.matrices : most), threads,
+                       (unsigned)(call.matrices < blocks_max ? call.matrices : blocks_max), threads,
                        (size_t)room.bytes, stream, call, room);
 }
 

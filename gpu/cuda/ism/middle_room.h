@@ -59,10 +59,10 @@ struct cuda__ism_middle_room {
     int bytes;
 };
 
-/* The first number from `least` on that leaves `first` or `second` over when divided by 16. */
-static inline int cuda__ism_middle_line(int64_t least, int first, int second)
+/* The first number from `line_min` on that leaves `first` or `second` over when divided by 16. */
+static inline int cuda__ism_middle_line(int64_t line_min, int first, int second)
 {
-    int line = (int)least;
+    int line = (int)line_min;
     while (line % 16 != first && line % 16 != second)
         line++;
     return line;
@@ -115,8 +115,9 @@ static inline struct cuda__ism_middle_room cuda__ism_middle_room_of(int64_t n, i
 /* Can a block of threads hold an update of m columns? */
 static inline bool cuda__ism_middle_holds(int64_t n, int64_t m, int bytes)
 {
-    const int64_t most = (int64_t)CUDA__ISM_MIDDLE_SLAB * CUDA__ISM_MIDDLE_WARPS;
-    return n > CUDA__ISM_MIDDLE_SLAB && n <= most && m > 0 && m <= n && m <= CUDA__ISM_MIDDLE_MAX &&
+    const int64_t order_max = (int64_t)CUDA__ISM_MIDDLE_SLAB * CUDA__ISM_MIDDLE_WARPS;
+    return n > CUDA__ISM_MIDDLE_SLAB && n <= order_max && m > 0 && m <= n &&
+           m <= CUDA__ISM_MIDDLE_MAX &&
            cuda__ism_middle_room_of(n, m, bytes).bytes <= cuda__shared_max();
 }
 

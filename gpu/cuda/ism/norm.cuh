@@ -367,9 +367,10 @@ template <typename T> struct cuda__ism_norm_block {
      * are not among the ones before. */
     __device__ __forceinline__ void choose(int at, int begin, int stop) const
     {
-        constexpr int most = CUDA_ISM_N_MAX / (CUDA__ISM_NORM_WARPS * CUDA__ISM_NORM_UNIT);
-        constexpr int each = most * CUDA__ISM_PROBES / CUDA__ISM_NORM_THREADS;
-        static_assert(each * CUDA__ISM_NORM_THREADS == most * CUDA__ISM_PROBES, "all lists fit");
+        constexpr int units_max = CUDA_ISM_N_MAX / (CUDA__ISM_NORM_WARPS * CUDA__ISM_NORM_UNIT);
+        constexpr int each = units_max * CUDA__ISM_PROBES / CUDA__ISM_NORM_THREADS;
+        static_assert(each * CUDA__ISM_NORM_THREADS == units_max * CUDA__ISM_PROBES,
+                      "all lists fit");
         const cuda__ism_norm_list *from = (const cuda__ism_norm_list *)adjacent(at);
         cuda__ism_norm_keys<each> of;
         cuda__ism_norm_keys<warps * probes / CUDA__WARP> best;

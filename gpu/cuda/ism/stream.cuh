@@ -237,9 +237,9 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
     }
 
     /* A block: so many rows, as there are. */
-    __device__ __forceinline__ void run(int block, int most)
+    __device__ __forceinline__ void run(int block, int rows_max)
     {
-        const int begin = block * most, end = begin + most < at.n ? begin + most : at.n;
+        const int begin = block * rows_max, end = begin + rows_max < at.n ? begin + rows_max : at.n;
         S raw[2 * Down][vectors][width];
 #pragma unroll
         for (int j = 0; j < Tiles && Few; j++) {
@@ -380,9 +380,9 @@ cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
                       double (&pieces)[CUDA__ISM_TRIED][Threads],
                       double (&thin)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_MAX])
 {
-    constexpr int tried = CUDA__ISM_TRIED, most = 16, deep = 8;
+    constexpr int tried = CUDA__ISM_TRIED, parts_max = 16, deep = 8;
     const S *x = at.input(METHOD_ISM_X, at.m);
-    const int shares = Threads / at.m, parts = shares < most ? shares : most;
+    const int shares = Threads / at.m, parts = shares < parts_max ? shares : parts_max;
     const int column = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
     double sums[tried] = {};
     for (int first = part; part < parts && first < at.n; first += parts * deep) {

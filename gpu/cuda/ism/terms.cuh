@@ -25,9 +25,9 @@
  * where there are many rows, which few blocks would be long about. */
 static __host__ __device__ __forceinline__ int cuda__ism_across(int64_t rows, int64_t columns)
 {
-    const int least = rows < CUDA__ISM_TERMS_MANY ? 4 : 1;
+    const int across_min = rows < CUDA__ISM_TERMS_MANY ? 4 : 1;
     int across = 1;
-    while (across < CUDA__WARP && (across < least ? across : across * 128) < columns)
+    while (across < CUDA__WARP && (across < across_min ? across : across * 128) < columns)
         across *= 2;
     return across;
 }

@@ -38,16 +38,17 @@ struct cuda__ism_record {
 /* A warp's shared memory: what is given, in the precision S, and behind that numbers of FP64. Rows
  * lie so far apart that they are read without conflicts, as far as that is possible. */
 template <typename S, int Order> struct cuda__ism_tile_room {
-    static constexpr int most = CUDA__ISM_TILE_COLUMNS;
+    static constexpr int columns_max = CUDA__ISM_TILE_COLUMNS;
     static constexpr bool narrow = sizeof(S) < sizeof(double);
     static constexpr int b_line = narrow ? Order + 8 : Order + 4;
-    static constexpr int y_line = narrow ? most : most + 4, x_line = narrow ? most + 4 : most + 2;
+    static constexpr int y_line = narrow ? columns_max : columns_max + 4,
+                         x_line = narrow ? columns_max + 4 : columns_max + 2;
     static constexpr int b = 0, y = b + Order * b_line;
     static constexpr int x = y + Order * y_line; /* in two places double-buffered */
     static constexpr int given = (x + 2 * Order * x_line) * (int)sizeof(S) / (int)sizeof(double);
-    static constexpr int line = Order + 4, r_line = most + 2, k_line = Order + 2;
-    static constexpr int k = given, r = k + most * k_line;
-    static constexpr int tz = r + most * r_line, tb = tz + CUDA__ISM_TRIED * line;
+    static constexpr int line = Order + 4, r_line = columns_max + 2, k_line = Order + 2;
+    static constexpr int k = given, r = k + columns_max * k_line;
+    static constexpr int tz = r + columns_max * r_line, tb = tz + CUDA__ISM_TRIED * line;
     static constexpr int records = tb + CUDA__ISM_TRIED * line;
     static constexpr int numbers =
         records + CUDA__ISM_TILE_RECORDS * (int)(sizeof(cuda__ism_record) / sizeof(double));
@@ -57,7 +58,7 @@ template <typename S, int Order> struct cuda__ism_tile_room {
 template <typename S, int Order> struct cuda__ism_tile_update {
     typedef cuda__ism_tile_room<S, Order> room;
     typedef typename cuda__ism_pair<S>::type pair;
-    static constexpr int most = CUDA__ISM_TILE_COLUMNS, rows = (Order + 15) / 16;
+    static constexpr int columns_max = CUDA__ISM_TILE_COLUMNS, rows = (Order + 15) / 16;
     static constexpr int across = Order / 8, halved = 4; /* sums of so many pairs are shared out */
     static_assert(Order == 24 || Order == 32, "eight sums for eight lanes");
     /* Rows of K that are added up together. FP32 has digits to spare, so it takes all of them, and
@@ -203,7 +204,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     {
         double row = 0;
 #pragma unroll
-        for (int c = 0; c < most; c++) {
+        for (int c = 0; c < columns_max; c++) {
             const double y = (double)given(room::y)[lane % Order * room::y_line + c];
             row = fma(shuffle(norm, c * 4), fabs(y), row);
         }
@@ -299,13 +300,13 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         int pivoted = g, changes = 0;            /* pivoted: column whose pivot is in this row */
         double own = 1;
 #pragma unroll
-        for (int c = 0; c < most; c++) {
+        for (int c = 0; c < columns_max; c++) {
             if (c >= m)
                 break;
             double factor = shuffle(v[c % 2], g * 4 + c / 2);
             unsigned key = (cuda__real<double>::lead(fabs(factor)) & ~15u) | (unsigned)(15 - g);
             unsigned best = __reduce_max_sync(CUDA__ALL, used >> g & 1 ? 0u : key);
-            int place = (15 - (int)(best & 15u)) & (most - 1);
+            int place = (15 - (int)(best & 15u)) & (columns_max - 1);
             double pivot = shuffle(v[c % 2], place * 4 + c / 2);
             double adjacent[2] = {shuffle(v[0], place * 4 + t), shuffle(v[1], place * 4 + t)};
             double by = cuda__real<double>::reciprocal(pivot);
@@ -327,7 +328,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             memory[room::r + pivoted * room::r_line + (places >> (4 * (2 * t + e)) & 15u)] = v[e];
         double fraction = frexp(own, exponent);
 #pragma unroll
-        for (int reach = most / 2; reach > 0; reach /= 2) {
+        for (int reach = columns_max / 2; reach > 0; reach /= 2) {
             fraction *= __shfl_xor_sync(CUDA__ALL, fraction, reach);
             *exponent += __shfl_xor_sync(CUDA__ALL, *exponent, reach);
         }
@@ -621,12 +622,12 @@ template <typename T, int Order, int Blocks>
 static cudaError_t cuda__ism_launch_tile(const cuda__ism_call &call, cudaStream_t stream)
 {
     typedef cuda__ism_tile_room<T, Order> room;
-    constexpr int64_t most = 132 * Blocks;
+    constexpr int64_t blocks_max = 132 * Blocks;
     int64_t blocks = (call.matrices + CUDA__ISM_TILE_WARPS - 1) / CUDA__ISM_TILE_WARPS;
     size_t numbers = CUDA__ISM_TRIED * room::line + CUDA__ISM_TILE_WARPS * room::numbers;
     return cuda__start(cuda__ism_tile_kernel<T, Order, Blocks>,
-                       (unsigned)(blocks < most ? blocks : most), CUDA__ISM_TILE_WARPS * CUDA__WARP,
-                       numbers * sizeof(double), stream, call);
+                       (unsigned)(blocks < blocks_max ? blocks : blocks_max),
+                       CUDA__ISM_TILE_WARPS * CUDA__WARP, numbers * sizeof(double), stream, call);
 }
 
 /* Is this a call for an update at once? To this order and this many columns, where A is not known.
