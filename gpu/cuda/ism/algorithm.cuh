@@ -73,7 +73,6 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
     using verifier::check_update;
     using verifier::diagonal;
     using verifier::has;
-    using verifier::lines;
     using verifier::look_at;
     using verifier::look_at_answer;
     using verifier::measure_a;
@@ -83,6 +82,7 @@ template <typename T> struct cuda__ism_sequence : cuda__ism_verifier<T> {
     using verifier::over;
     using verifier::over_both;
     using verifier::pieces;
+    using verifier::probes;
     using verifier::products;
     using verifier::square;
     using verifier::start;

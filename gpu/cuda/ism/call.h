@@ -21,10 +21,10 @@ extern "C" {
 #endif
 
 /* Probe vectors at most: of updates by products to CUDA__ISM_NORM_ORDER, too. Orders up to it
- * are tried whole. */
+ * are checked whole. */
 #define CUDA__ISM_PROBES ISM_PROBES
-#define CUDA__ISM_TRIED 2         /* lines of the check of a larger one, */
-#define CUDA__ISM_TRIED_KNOWN 4   /* and where A is known, but for last.cuh */
+#define CUDA__ISM_CHECK_PROBES 2  /* of a larger one, */
+#define CUDA__ISM_KNOWN_PROBES 4  /* and where A is known, but for last.cuh */
 #define CUDA__ISM_NORM_ORDER 64   /* to this order |A| is computed from all columns */
 #define CUDA__ISM_SLOTS_MAX 32768 /* matrices that are worked on at once: of blockIdx.y */
 #define CUDA__ISM_RECOVERED_MIN                                                                    \
@@ -142,7 +142,7 @@ struct cuda__ism_call {
     uint32_t *unverified;
     int64_t ld, ldm, lds, ldg; /* numbers from line to line of arrays */
     int64_t held;              /* parts that there are */
-    void *lines;               /* T: CUDA__ISM_PROBES lines of ld */
+    void *probes;              /* T: CUDA__ISM_PROBES probe vectors, ld apart */
     struct cuda_item *items;   /* recovery, `held` each: of the inverses, of the factors */
     unsigned char *parts;
     int64_t part; /* numbers */

@@ -26,7 +26,7 @@
 /* Where things are. */
 template <typename S> struct cuda__ism_stream {
     typedef typename cuda__ism_pair<S>::type pair;
-    static constexpr int tried = CUDA__ISM_TRIED;
+    static constexpr int probes = CUDA__ISM_CHECK_PROBES;
 
     const cuda__ism_call &call;
     int64_t slot;
@@ -66,7 +66,7 @@ template <typename S> struct cuda__ism_stream {
     /* Line l of T. */
     __device__ __forceinline__ const S *weights(int l) const
     {
-        return (const S *)call.lines + l * call.ld;
+        return (const S *)call.probes + l * call.ld;
     }
 };
 
@@ -99,12 +99,12 @@ template <typename S, int Lines> struct cuda__ism_meeter {
     __device__ __forceinline__ S left(int line, int i) const
     {
         if (sizeof(S) == sizeof(double) && Lines > 1) {
-            if (i >= at.n || line >= at.m + at.tried)
+            if (i >= at.n || line >= at.m + at.probes)
                 return 0;
             return line < at.m ? y[i * at.m + line] : at.weights(line - at.m)[i];
         }
         const S *from = line < at.m ? y + i * at.m + line : at.weights(line - at.m) + i;
-        return i < at.n && line < at.m + at.tried ? *from : S(0);
+        return i < at.n && line < at.m + at.probes ? *from : S(0);
     }
 
     /* Four columns of row i, side by side, one of each tile: the lane's. */
@@ -201,7 +201,7 @@ template <typename S, int Lines> struct cuda__ism_meeter {
                 double sum = met[0].sums[i][j];
                 for (int w = 1; w < warps; w++)
                     sum += met[w].sums[i][j];
-                if (line < at.m + at.tried)
+                if (line < at.m + at.probes)
                     k[(int64_t)line * at.ld + j] = sum;
             }
             __syncthreads();
@@ -261,7 +261,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_MEET_WARPS *CUDA__WARP,
     const int lane = (int)threadIdx.x % CUDA__WARP;
     /* By a shuffle, so that the compiler knows it as the same for all lanes. */
     const int warp = __shfl_sync(CUDA__ALL, (int)threadIdx.x / CUDA__WARP, 0);
-    const int all = (at.m + at.tried + Lines * 16 - 1) / (Lines * 16);
+    const int all = (at.m + at.probes + Lines * 16 - 1) / (Lines * 16);
     const int column = (int)blockIdx.x / all * CUDA__ISM_MEET_COLUMNS;
     const int begin = (int)blockIdx.x % all * Lines * 16;
     const S *b = at.input(METHOD_ISM_A0_INVERSE, at.n);
@@ -294,7 +294,7 @@ template <typename S, int Lines>
 static cudaError_t cuda__ism_start_meet(const cuda__ism_call &call, cudaStream_t stream)
 {
     const unsigned warps = cuda__ism_meet_warps(call.n);
-    const int64_t all = (call.m + CUDA__ISM_TRIED + Lines * 16 - 1) / (Lines * 16);
+    const int64_t all = (call.m + CUDA__ISM_CHECK_PROBES + Lines * 16 - 1) / (Lines * 16);
     return cuda__ism_follow(
         cuda__ism_meet_kernel<S, Lines>,
         dim3((unsigned)(call.plan.stream_ld / CUDA__ISM_MEET_COLUMNS * all), (unsigned)call.count),

@@ -2,11 +2,11 @@
  * launched by launcher.cuh. Device code; a slot a blockIdx.y.
  *
  * The check is that of gpu/host/ism/check.c, but always made in double-double: where terms of
- * a known A cancel with four lines, or by last.cuh, which has two, not at all. |A| of orders
- * above CUDA__ISM_NORM_ORDER is the norm of one of eight columns of A, which seem the longest by
- * their products with eight lines of random numbers, of four more that the signs of the first ones
- * point at, or of four that are the longest by what bounds them (terms.cuh): never more than
- * |A|, and as a rule |A| itself.
+ * a known A cancel with four probe vectors, or by last.cuh, which has two, not at all. |A| of
+ * orders above CUDA__ISM_NORM_ORDER is the norm of one of eight columns of A, which seem the
+ * longest by their products with eight random probe vectors, of four more that the signs of the
+ * first ones point at, or of four that are the longest by what bounds them (terms.cuh): never more
+ * than |A|, and as a rule |A| itself.
  *
  * Cost: one pass over Z, and some lines of n numbers.
  */
@@ -17,8 +17,8 @@
 
 #define CUDA__ISM_LOOK_WARPS 16
 #define CUDA__ISM_LOOK_ROWS 8 /* of a warp together */
-/* How many times |A| its terms may be where two lines are to find an error that may be one column
- * times one row: a line whose product with that column is small does not see it. */
+/* How many times |A| its terms may be where two probe vectors are to find an error that may be one
+ * column times one row: one whose product with that column is small does not see it. */
 #define CUDA__ISM_FEW_RATIO 20.0
 
 /* What is looked at: n x n, rows ld apart. */
@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_LOOK_WARPS *CUDA__WARP)
         for (int e = threadIdx.x; e < Lines * rows; e += warps * CUDA__WARP) {
             const int64_t i = first + e % rows;
             weights[e % rows][e / rows] =
-                i < n ? ((const T *)call.lines)[e / rows * call.ld + i] : T(0);
+                i < n ? ((const T *)call.probes)[e / rows * call.ld + i] : T(0);
         }
 #pragma unroll
         for (int k = 0; k < held; k++) {
@@ -129,7 +129,7 @@ static __device__ __forceinline__ double *cuda__ism_scores(const cuda__ism_call 
 }
 
 /* How long a column of A seems: by its entry on the diagonal, and by the squares of the rest's
- * products with lines; but no longer than it can be. As the host's. */
+ * products with probe vectors; but no longer than it can be. As the host's. */
 template <typename T>
 static __device__ __forceinline__ double cuda__ism_score_of(int64_t n, T own, double squares,
                                                             double bound)
@@ -138,8 +138,8 @@ static __device__ __forceinline__ double cuda__ism_score_of(int64_t n, T own, do
     return score < bound ? score : bound <= (double)cuda__real<double>::largest ? bound : HUGE_VAL;
 }
 
-/* The scores of A's columns by its product with lines; ERROR has that of X Y^T, or with A0 of all.
- * signs: the lines are SIGNS. */
+/* The scores of A's columns by its product with probe vectors; ERROR has that of X Y^T, or with A0
+ * of all. signs: the probe vectors are SIGNS. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_score_kernel(const cuda__ism_call call, bool signs)
@@ -148,7 +148,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t slot = blockIdx.y, j = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x;
     const T *product = cuda__ism_array_of<T>(call, slot, CUDA__ISM_ERROR);
     const T *lines =
-        signs ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS) : (const T *)call.lines;
+        signs ? cuda__ism_array_of<T>(call, slot, CUDA__ISM_SIGNS) : (const T *)call.probes;
     bool diagonal = !(call.inputs >> METHOD_ISM_A0_INVERSE & 1);
     if (j >= call.n)
         return;
@@ -361,37 +361,37 @@ template <typename T, int Threads> struct cuda__ism_measurer {
         return (double)cuda__block_max<Threads / CUDA__WARP>(largest, scratch);
     }
 
-    /* The largest magnitude of lines of f(l, j), Probes of them at most; of their sums where they
-     * are all of a matrix. */
+    /* The largest magnitude of f(l, j) over probe vectors l, Probes of them at most; of their sums
+     * where they are all of a matrix. */
     template <int Probes, typename F>
-    __device__ __forceinline__ double measure_lines(int lines, F f) const
+    __device__ __forceinline__ double measure_lines(int probes, F f) const
     {
         bool whole = cuda__ism_is_whole(call.n);
         return largest([&](int64_t j) {
             T largest = 0;
 #pragma unroll
             for (int l = 0; l < Probes; l++) {
-                T size = l < lines ? (T)fabs(f(l, j)) : T(0);
+                T size = l < probes ? (T)fabs(f(l, j)) : T(0);
                 largest = whole ? largest + size : cuda__max_or_nan(largest, size);
             }
             return largest;
         });
     }
 
-    template <typename F> __device__ __forceinline__ double measure(int lines, F f) const
+    template <typename F> __device__ __forceinline__ double measure(int probes, F f) const
     {
-        return lines <= CUDA__ISM_TRIED ? measure_lines<CUDA__ISM_TRIED>(lines, f)
-                                        : measure_lines<CUDA__ISM_PROBES>(lines, f);
+        return probes <= CUDA__ISM_CHECK_PROBES ? measure_lines<CUDA__ISM_CHECK_PROBES>(probes, f)
+                                                : measure_lines<CUDA__ISM_PROBES>(probes, f);
     }
 
     /* |X Y^T A0^-1|. */
-    __device__ __forceinline__ double change(int lines) const
+    __device__ __forceinline__ double change(int probes) const
     {
         const T *product = line(CUDA__ISM_ERROR, 0), *column = line(CUDA__ISM_COLUMNS, 1);
         if (call.m == 0)
             return 0;
         if (cuda__ism_is_whole(call.n))
-            return measure(lines, [&](int l, int64_t j) { return product[l * call.ld + j]; });
+            return measure(probes, [&](int l, int64_t j) { return product[l * call.ld + j]; });
         T sum = 0;
 #pragma unroll 4
         for (int64_t i = threadIdx.x; i < call.n; i += Threads)
@@ -414,11 +414,11 @@ template <typename T, int Threads> struct cuda__ism_measurer {
     }
 
     /* T (I - Z A), or T (A0^-1 - Z M). solved: from what is in ERROR T Z is to be taken. */
-    __device__ __forceinline__ double error(int lines, bool solved) const
+    __device__ __forceinline__ double error(int probes, bool solved) const
     {
         const T *tz = line(CUDA__ISM_TZ, 0);
-        const T *error = line(CUDA__ISM_ERROR, cuda__ism_knows(call) ? 0 : lines);
-        return measure(lines, [&](int l, int64_t j) {
+        const T *error = line(CUDA__ISM_ERROR, cuda__ism_knows(call) ? 0 : probes);
+        return measure(probes, [&](int l, int64_t j) {
             return error[l * call.ld + j] - (solved ? tz[l * call.ld + j] : T(0));
         });
     }
@@ -430,19 +430,19 @@ static __device__ __forceinline__ cuda__ism_check cuda__ism_weigh(const cuda__is
                                                                   T *scratch, bool solved)
 {
     int64_t slot = blockIdx.y;
-    int lines = cuda__ism_tried(call);
+    int probes = cuda__ism_probes_of(call);
     const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     cuda__ism_measurer<T, Threads> of = {call, slot, scratch};
     const T *size_z = of.line(CUDA__ISM_SIZES, 0), *size_a = of.line(CUDA__ISM_SIZES, 1);
     bool known = cuda__ism_knows(call), given = !known || (call.inputs >> METHOD_ISM_A & 1);
     cuda__ism_check check = {};
-    check.error = of.error(lines, solved);
+    check.error = of.error(probes, solved);
     check.norm_x = of.largest([&](int64_t j) { return size_z[j]; });
     check.norm_a = given ? of.largest([&](int64_t j) { return size_a[j]; }) : answer->norm_a;
     const T *sums = of.line(CUDA__ISM_SIGNS, 0);
     check.change = known    ? 0
                    : solved ? of.largest([&](int64_t j) { return sums[j]; })
-                            : of.change(lines);
+                            : of.change(probes);
     check.det_ratio = cuda__ism_value(answer->det, answer->det_exponent);
     check.bad = answer->bad;
     return check;

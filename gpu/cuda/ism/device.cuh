@@ -118,14 +118,14 @@ static __host__ __device__ __forceinline__ bool cuda__ism_knows(const cuda__ism_
 
 /* ---- The probe vectors ---- */
 
-static __host__ __device__ __forceinline__ int cuda__ism_tried(const cuda__ism_call &call)
+static __host__ __device__ __forceinline__ int cuda__ism_probes_of(const cuda__ism_call &call)
 {
     const bool knows = cuda__ism_knows(call);
     return cuda__ism_is_whole(call.n)       ? (int)call.n
-           : call.plan.last                 ? CUDA__ISM_TRIED
-           : knows                          ? CUDA__ISM_TRIED_KNOWN
+           : call.plan.last                 ? CUDA__ISM_CHECK_PROBES
+           : knows                          ? CUDA__ISM_KNOWN_PROBES
            : call.n <= CUDA__ISM_NORM_ORDER ? CUDA__ISM_PROBES
-                                            : CUDA__ISM_TRIED;
+                                            : CUDA__ISM_CHECK_PROBES;
 }
 
 /* Number i of a line (gpu/common/probes.h); up to n = CUDA__ISM_PROBES of the identity. */
@@ -195,7 +195,7 @@ struct cuda__ism_check {
 };
 
 /* The smallest norm of an inverse of a matrix whose numbers are in range: smaller ones have hardly
- * a digit, and their check, which works with as few, would not tell. One of FP32 was tried before
+ * a digit, and their check, which works with as few, would not show. One of FP32 was checked before
  * it was rounded, perhaps to denormal numbers. */
 template <typename T>
 static __device__ __forceinline__ double cuda__ism_min_norm(const cuda__ism_call &call)

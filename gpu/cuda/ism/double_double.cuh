@@ -1,8 +1,8 @@
-/* gpu/cuda/ism/double_double.cuh: sums in double-double, and the products of a check: lines times X
- * Y^T and times A0 or A0^-1, in pairs of numbers, the second being what the first lacks. A check of
- * one precision might lose the same terms as the sums that it tries, or have the errors of terms
- * that cancel; see gpu/host/ism/check.c. Device code; a slot a blockIdx.y, two or four lines a
- * blockIdx.z. Sums are taken in an order that n and m alone decide.
+/* gpu/cuda/ism/double_double.cuh: sums in double-double, and the products of a check: probe vectors
+ * times X Y^T and times A0 or A0^-1, in pairs of numbers, the second being what the first lacks. A
+ * check of one precision might lose the same terms as the sums that it checks, or have the errors
+ * of terms that cancel; see gpu/host/ism/check.c. Device code; a slot a blockIdx.y, two or four
+ * lines a blockIdx.z. Sums are taken in an order that n and m alone decide.
  *
  * Cost: 13 operations a term in FP64, 3 in FP32; each array is read once.
  */
@@ -176,7 +176,7 @@ template <typename T, int Lines> struct cuda__ism_dd_lines {
             line = line < of.count ? line : of.count - 1;
             const int array = line < by.split ? by.array : by.other;
             line -= line < by.split ? 0 : by.split;
-            at[l] = (array < 0 ? (const T *)call.lines
+            at[l] = (array < 0 ? (const T *)call.probes
                                : cuda__ism_array_of<T>(call, blockIdx.y, array)) +
                     line * by.ld;
         }
@@ -199,7 +199,7 @@ cuda__ism_dd_put(const cuda__ism_call &call, const cuda__ism_dd_product &of, int
     if (line >= of.count)
         return;
     const int64_t at = (line < of.half ? line : line - of.half) * call.ld + j;
-    const T *t = (const T *)call.lines + at;
+    const T *t = (const T *)call.probes + at;
     const T *tz = cuda__ism_array_of<T>(call, slot, CUDA__ISM_TZ) + at;
     const T *rest = cuda__ism_array_of<T>(call, slot, CUDA__ISM_REST) + line * call.ld + j;
     T *to = cuda__ism_array_of<T>(call, slot, of.to.array) + (of.to.line + line) * of.to.ld + j;

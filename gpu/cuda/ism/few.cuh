@@ -62,15 +62,15 @@ static __device__ __forceinline__ void cuda__ism_keep(T *to, const T (&from)[M])
 
 /* The shared memory of a team, in numbers: multiples of 4. */
 template <int N, int Lanes, int M> struct cuda__ism_few_room {
-    static constexpr int lines = cuda__ism_team<Lanes>::lines;
+    static constexpr int probes = cuda__ism_team<Lanes>::probes;
     static constexpr int ld = Lanes | 1;
     static constexpr int square = (N * ld + 3) / 4 * 4;
     /* What takes the square's place, unless the check needs it. */
-    static constexpr int late = lines == N ? square : 0;
+    static constexpr int late = probes == N ? square : 0;
     static constexpr int g = late, r = g + (Lanes * M + 3) / 4 * 4;
     static constexpr int tz = r + (M * M + 3) / 4 * 4;
-    static constexpr int thin = tz + CUDA__ISM_TRIED * Lanes;
-    static constexpr int end = thin + (lines * M + 3) / 4 * 4;
+    static constexpr int thin = tz + CUDA__ISM_CHECK_PROBES * Lanes;
+    static constexpr int end = thin + (probes * M + 3) / 4 * 4;
     static constexpr int x = end > square ? end : square;
     static constexpr int y = x + (Lanes * M + 3) / 4 * 4;
     static constexpr int used = y + (Lanes * M + 3) / 4 * 4;
@@ -151,8 +151,8 @@ template <typename T, int Lanes, int M> struct cuda__ism_few_block {
 template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
     typedef cuda__ism_team<Lanes> team;
     typedef cuda__ism_few_room<N, Lanes, M> room;
-    static constexpr int lines = team::lines;
-    static constexpr bool is_whole = lines == N;
+    static constexpr int probes = team::probes;
+    static constexpr bool is_whole = probes == N;
     static constexpr int rows = N > 16 ? 8 : 4; /* of K that are added up together */
     static constexpr int kept = (int)(sizeof(cuda__ism_check) / sizeof(T)); /* numbers */
 
@@ -161,7 +161,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
     int64_t within;
     int n, m, t;      /* t: the thread's row and column */
     T *memory;        /* the team's */
-    const T *weights; /* N x lines: T transposed */
+    const T *weights; /* N x probes: T transposed */
     T z[N];           /* the thread's column */
     T x[M], y[M], k[M];
     T excess; /* 0 while all that was read is finite */
@@ -216,7 +216,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
     }
 
     /* The column's part of T Z; returns the sum of its magnitudes. */
-    __device__ __forceinline__ T look(T (&to)[CUDA__ISM_TRIED]) const
+    __device__ __forceinline__ T look(T (&to)[CUDA__ISM_CHECK_PROBES]) const
     {
         T size = 0;
         to[0] = to[1] = 0;
@@ -334,8 +334,8 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         }
     }
 
-    /* thin (lines x M) = (T Z) X */
-    __device__ __forceinline__ void find_thin(const T (&tz)[CUDA__ISM_TRIED])
+    /* thin (probes x M) = (T Z) X */
+    __device__ __forceinline__ void find_thin(const T (&tz)[CUDA__ISM_CHECK_PROBES])
     {
         if constexpr (is_whole) {
             T zx[M];
@@ -347,11 +347,11 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
             cuda__ism_keep(memory + room::thin + t * M, zx);
         } else {
 #pragma unroll
-            for (int l = 0; l < CUDA__ISM_TRIED; l++)
+            for (int l = 0; l < CUDA__ISM_CHECK_PROBES; l++)
                 memory[room::tz + l * Lanes + t] = tz[l];
             team::sync();
             T sum = 0;
-            const int at = t % (CUDA__ISM_TRIED * M);
+            const int at = t % (CUDA__ISM_CHECK_PROBES * M);
 #pragma unroll 8
             for (int i = 0; i < N; i++)
                 sum = fma(memory[room::tz + at / M * Lanes + i], memory[room::x + i * M + at % M],
@@ -377,8 +377,8 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         return size;
     }
 
-    /* The column's part of T (B - Z M), by lines: the largest, or their sum where they are all. b:
-     * T B, or B itself. */
+    /* The column's part of T (B - Z M), by probe vectors: the largest, or their sum where they are
+     * all. b: T B, or B itself. */
     template <int Lines> __device__ __forceinline__ T error(const T *b, const T *tz) const
     {
         T worst = 0, line[M];
@@ -435,9 +435,9 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         return size;
     }
 
-    /* Is there more of B - Z M than is allowed that its lines may not have seen? Of several columns
-     * |G| |R| |K| counts, for which |Z| times `met` stands, by a search: it is no bound of it. All
-     * threads of the warp call. */
+    /* Is there more of B - Z M than is allowed that its probe vectors may not have seen? Of several
+     * columns |G| |R| |K| counts, for which |Z| times `met` stands, by a search: it is no bound of
+     * it. All threads of the warp call. */
     __device__ __forceinline__ bool hides(const cuda__ism_check &check, double met) const
     {
         const double share = cuda__max_or_nan(check.norm_a / check.norm_x, M > 1 ? met : 1.0);
@@ -465,7 +465,7 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
 
     __device__ __forceinline__ void run(bool writes)
     {
-        T tb[CUDA__ISM_TRIED], tz[CUDA__ISM_TRIED], b[is_whole ? N : 1];
+        T tb[CUDA__ISM_CHECK_PROBES], tz[CUDA__ISM_CHECK_PROBES], b[is_whole ? N : 1];
         cuda__ism_check check;
         load();
         T size_b = look(tb), norms[M];
@@ -488,7 +488,8 @@ template <typename T, int N, int Lanes, int M> struct cuda__ism_few_update {
         update();
         T size_z = look(tz);
         find_thin(tz);
-        T worst = is_whole ? error < is_whole ? N : 1 > (b, z) : error<CUDA__ISM_TRIED>(tb, tz);
+        T worst =
+            is_whole ? error < is_whole ? N : 1 > (b, z) : error<CUDA__ISM_CHECK_PROBES>(tb, tz);
         T largest[8] = {worst, size_z, size_b, size_of_change(), row, met, (T)fabs(excess), 0};
         team::largest_of_eight(largest, memory);
         check.error = (double)largest[0];
@@ -532,14 +533,15 @@ static __global__ void __launch_bounds__(CUDA__ISM_TEAM_BLOCK, cuda__ism_few_blo
 {
     typedef cuda__ism_team<Lanes> team;
     typedef cuda__ism_few_room<N, Lanes, M> room;
-    constexpr int held = (N * CUDA__ISM_TRIED + 3) / 4 * 4; /* numbers of weights */
+    constexpr int held = (N * CUDA__ISM_CHECK_PROBES + 3) / 4 * 4; /* numbers of weights */
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     int n = (int)call.n, number = (int)threadIdx.x / Lanes;
     T *weights = (T *)cuda__memory, *memory = weights + held + number * room::numbers;
     for (int e = threadIdx.x; e < held; e += CUDA__ISM_TEAM_BLOCK)
-        weights[e] = e / CUDA__ISM_TRIED < n
-                         ? (T)cuda__ism_weight(n, e / CUDA__ISM_TRIED, e % CUDA__ISM_TRIED)
-                         : T(0);
+        weights[e] =
+            e / CUDA__ISM_CHECK_PROBES < n
+                ? (T)cuda__ism_weight(n, e / CUDA__ISM_CHECK_PROBES, e % CUDA__ISM_CHECK_PROBES)
+                : T(0);
     __syncthreads();
     for (int64_t first = (int64_t)blockIdx.x * team::teams; first < call.matrices;
          first += (int64_t)gridDim.x * team::teams) {
@@ -558,7 +560,7 @@ static cudaError_t cuda__ism_start_few(const cuda__ism_call &call, cudaStream_t 
 {
     constexpr int teams = cuda__ism_team<Lanes>::teams;
     constexpr size_t numbers =
-        (N * CUDA__ISM_TRIED + 3) / 4 * 4 + teams * cuda__ism_few_room<N, Lanes, M>::numbers;
+        (N * CUDA__ISM_CHECK_PROBES + 3) / 4 * 4 + teams * cuda__ism_few_room<N, Lanes, M>::numbers;
     int64_t blocks = (call.matrices + teams - 1) / teams;
     return cuda__start(cuda__ism_few_kernel<T, N, Lanes, M>,
                        (unsigned)(blocks < INT32_MAX ? blocks : INT32_MAX), CUDA__ISM_TEAM_BLOCK,

@@ -102,8 +102,8 @@ static __device__ __forceinline__ void cuda__ism_invert_step(T (&r)[S * S], doub
  * needs far fewer registers. */
 template <typename T, int Threads, int Step> struct cuda__ism_update {
     typedef cuda__ism_team<Threads> team;
-    static constexpr int lines = team::lines;
-    static constexpr bool is_whole = lines == CUDA__ISM_PROBES; /* T is the identity */
+    static constexpr int probes = team::probes;
+    static constexpr bool is_whole = probes == CUDA__ISM_PROBES; /* T is the identity */
     static constexpr int rows = 8; /* of k0 that are added up together */
 
     const cuda__ism_call &call;
@@ -115,7 +115,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     int at;
     cuda__ism_room room;
     T *memory;
-    const T *weights; /* n x lines: T transposed */
+    const T *weights; /* n x probes: T transposed */
     T excess;         /* 0 while all that was read is finite */
     double det;
     int64_t det_exponent;
@@ -157,21 +157,21 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             excess += memory[room.x + e] * 0 + memory[room.y + e] * 0;
     }
 
-    /* to (lines x n) = T Z, the thread's column of it; returns the column's sum of magnitudes. */
+    /* to (probes x n) = T Z, the thread's column of it; returns the column's sum of magnitudes. */
     __device__ __forceinline__ T look(T *to)
     {
         const T *column = memory + room.z + at;
         T size = 0;
 #pragma unroll
-        for (int l = 0; l < lines; l += 2) {
+        for (int l = 0; l < probes; l += 2) {
             T one = 0, other = 0;
 #pragma unroll 8
             for (int i = 0; i < n; i++) {
                 T value = column[i * room.ld];
                 if (l == 0)
                     size += fabs(value);
-                one = fma(weights[i * lines + l], value, one);
-                other = fma(weights[i * lines + l + 1], value, other);
+                one = fma(weights[i * probes + l], value, one);
+                other = fma(weights[i * probes + l + 1], value, other);
             }
             if (mine) {
                 to[l * n + t] = one;
@@ -279,20 +279,20 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         team::sync();
     }
 
-    /* thin (lines x m) = (T Z) X */
+    /* thin (probes x m) = (T Z) X */
     __device__ __forceinline__ void thin()
     {
-        if (m == 1 && lines == CUDA__ISM_TRIED) { /* two threads would do it all */
-            T sums[lines];
+        if (m == 1 && probes == CUDA__ISM_CHECK_PROBES) { /* two threads would do it all */
+            T sums[probes];
 #pragma unroll
-            for (int l = 0; l < lines; l++)
+            for (int l = 0; l < probes; l++)
                 sums[l] = mine ? memory[room.tz + l * n + t] * memory[room.x + t] : T(0);
             team::sum(sums, memory + room.scratch);
-            if (t < CUDA__ISM_TRIED)
+            if (t < CUDA__ISM_CHECK_PROBES)
                 memory[room.thin + t] = t == 0 ? sums[0] : sums[1];
             return;
         }
-        for (int e = t; e < lines * m; e += Threads) {
+        for (int e = t; e < probes * m; e += Threads) {
             const T *line = memory + room.tz + e / m * n, *x = memory + room.x + e % m;
             T sum = 0;
 #pragma unroll 4
@@ -304,13 +304,13 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
 
     /* The thread's column of T (I - Z A), and the sum of A's column. Where T is the identity, Z is
      * multiplied by A's column formed: see gpu/host/ism/check.inc. */
-    __device__ __forceinline__ T residual(T (&error)[lines], T d)
+    __device__ __forceinline__ T residual(T (&error)[probes], T d)
     {
         const T *a0 = input(METHOD_ISM_A0_DENSE, (int64_t)n * n), *y = memory + room.y + at * m;
         const T *tz = memory + room.tz;
         T size = 0;
 #pragma unroll
-        for (int l = 0; l < lines; l++) {
+        for (int l = 0; l < probes; l++) {
             T sum = 0;
             for (int c = 0; !is_whole && c < m; c++)
                 sum = fma(memory[room.thin + l * m + c], y[c], sum);
@@ -323,22 +323,22 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
             T value = a0 ? a0[(int64_t)i * n + at] : i == at ? d : T(0);
             excess += a0 ? value * 0 : T(0);
 #pragma unroll
-            for (int l = 0; !is_whole && l < lines; l++)
+            for (int l = 0; !is_whole && l < probes; l++)
                 error[l] = a0 ? fma(tz[l * n + i], value, error[l]) : error[l];
             for (int c = 0; c < m; c++)
                 value = fma(x[c], y[c], value);
 #pragma unroll
-            for (int l = 0; is_whole && l < lines; l++)
+            for (int l = 0; is_whole && l < probes; l++)
                 error[l] = fma(tz[l * n + i], value, error[l]);
             size += fabs(value);
         }
 #pragma unroll
-        for (int l = 0; l < lines; l++)
-            error[l] = weights[at * lines + l] - error[l];
+        for (int l = 0; l < probes; l++)
+            error[l] = weights[at * probes + l] - error[l];
         return size;
     }
 
-    /* The sum of the thread's column of X K, both of M columns and lines. */
+    /* The sum of the thread's column of X K, of M columns and M lines. */
     template <int M> __device__ __forceinline__ T size_of_change() const
     {
         const T *x = memory + room.x, *k0 = memory + room.k0 + at;
@@ -358,12 +358,12 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     }
 
     /* The same of T (A0^-1 - Z M), and the sum of M - I's column. */
-    __device__ __forceinline__ T rest(T (&error)[lines])
+    __device__ __forceinline__ T rest(T (&error)[probes])
     {
         const T *k0 = memory + room.k0 + at;
         T size = 0;
 #pragma unroll
-        for (int l = 0; l < lines; l++) {
+        for (int l = 0; l < probes; l++) {
             T sum = memory[room.tz + l * n + at];
             for (int c = 0; c < m; c++)
                 sum = fma(memory[room.thin + l * m + c], k0[c * n], sum);
@@ -385,9 +385,9 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         return size;
     }
 
-    /* Is there more of A0^-1 - Z M than is allowed that few lines may not have seen? After several
-     * steps, whose inverses may have been large, it is all found out, and A0^-1 read again. Y is
-     * used up. */
+    /* Is there more of A0^-1 - Z M than is allowed that few probe vectors may not have seen? After
+     * several steps, whose inverses may have been large, it is all found out, and A0^-1 read again.
+     * Y is used up. */
     __device__ __forceinline__ bool hides(const cuda__ism_check &check)
     {
         const T *b = input(METHOD_ISM_A0_INVERSE, (int64_t)n * n) + at;
@@ -416,7 +416,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     /* All but the last one. */
     __device__ __forceinline__ cuda__ism_check judge(T d, T size_b)
     {
-        T *scratch = memory + room.scratch, error[lines], worst = 0;
+        T *scratch = memory + room.scratch, error[probes], worst = 0;
         cuda__ism_check check;
         T size_z = look(memory + room.tz);
         team::sync();
@@ -426,7 +426,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
         T size = update ? rest(error) : residual(error, d);
         const double max_reach = 2 * (is_whole ? CUDA__ISM_LOST_WHOLE_RATIO : CUDA__ISM_LOST_RATIO);
 #pragma unroll
-        for (int l = 0; l < lines; l++)
+        for (int l = 0; l < probes; l++)
             worst = is_whole ? worst + fabs(error[l]) : cuda__max_or_nan(worst, (T)fabs(error[l]));
         T all[1] = {excess};
         team::sum(all, scratch);
@@ -513,10 +513,10 @@ static __global__ void __launch_bounds__(cuda__ism_team<Threads>::block,
     int n = (int)call.n, m = (int)call.m, t = (int)threadIdx.x % Threads;
     int number = (int)threadIdx.x / Threads;
     bool update = !cuda__ism_knows(call);
-    cuda__ism_room room = cuda__ism_room::make<team::lines>(n, m, update);
-    T *weights = (T *)cuda__memory, *memory = weights + (n * team::lines + 3) / 4 * 4;
-    for (int e = threadIdx.x; e < n * team::lines; e += team::block)
-        weights[e] = (T)cuda__ism_weight(n, e / team::lines, e % team::lines);
+    cuda__ism_room room = cuda__ism_room::make<team::probes>(n, m, update);
+    T *weights = (T *)cuda__memory, *memory = weights + (n * team::probes + 3) / 4 * 4;
+    for (int e = threadIdx.x; e < n * team::probes; e += team::block)
+        weights[e] = (T)cuda__ism_weight(n, e / team::probes, e % team::probes);
     __syncthreads();
     for (int64_t first = (int64_t)blockIdx.x * team::teams; first < call.matrices;
          first += (int64_t)gridDim.x * team::teams) {
@@ -550,8 +550,8 @@ static cudaError_t cuda__ism_launch_fused(const cuda__ism_call &call, cudaStream
 {
     typedef cuda__ism_team<Threads> team;
     cuda__ism_room room =
-        cuda__ism_room::make<team::lines>((int)call.n, (int)call.m, !cuda__ism_knows(call));
-    size_t numbers = (size_t)(call.n * team::lines + 3) / 4 * 4 + team::teams * room.numbers;
+        cuda__ism_room::make<team::probes>((int)call.n, (int)call.m, !cuda__ism_knows(call));
+    size_t numbers = (size_t)(call.n * team::probes + 3) / 4 * 4 + team::teams * room.numbers;
     int64_t blocks = (call.matrices + team::teams - 1) / team::teams;
     return cuda__start(cuda__ism_fused_kernel<T, Threads, Step>,
                        (unsigned)(blocks < INT32_MAX ? blocks : INT32_MAX), team::block,

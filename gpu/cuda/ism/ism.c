@@ -261,12 +261,13 @@ static void take_stream(struct cuda__ism_call *work, enum precision precision)
     int64_t ld = plan->stream_ld, wide = rounded_up(work->m, 8);
     int64_t strips = (work->n + CUDA__ISM_STREAM_STRIP - 1) / CUDA__ISM_STREAM_STRIP;
     int64_t shares = plan->stream_by_strips ? strips : plan->stream_parts;
-    take_doubles(work, CUDA__ISM_STREAM_K, work->m + CUDA__ISM_TRIED, ld, precision);
+    take_doubles(work, CUDA__ISM_STREAM_K, work->m + CUDA__ISM_CHECK_PROBES, ld, precision);
     take_doubles(work, CUDA__ISM_STREAM_R, wide, wide, precision);
     take_doubles(work, CUDA__ISM_STREAM_RK, wide, ld, precision);
     take_doubles(work, CUDA__ISM_STREAM_SIZES, 1, ld, precision);
     take_doubles(work, CUDA__ISM_STREAM_NORMS, 1, ld, precision);
-    take_doubles(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_TRIED) * shares, ld, precision);
+    take_doubles(work, CUDA__ISM_STREAM_PARTS, (1 + CUDA__ISM_CHECK_PROBES) * shares, ld,
+                 precision);
 }
 
 /* The factors, and the inverse behind them, lie where X and Y were, which are not needed when A is
@@ -328,10 +329,10 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool recovery
 }
 
 /* Bytes of the probe vectors. */
-static size_t lines_bytes(const struct cuda__ism_call *work, enum precision precision)
+static size_t probe_bytes(const struct cuda__ism_call *work, enum precision precision)
 {
-    int64_t lines = rounded_up(CUDA__ISM_PROBES * work->ld, ARRAY_ALIGN);
-    return (size_t)lines * (size_t)precision_bytes(precision);
+    int64_t numbers = rounded_up(CUDA__ISM_PROBES * work->ld, ARRAY_ALIGN);
+    return (size_t)numbers * (size_t)precision_bytes(precision);
 }
 
 /* Bytes of the tables of a recovery. */
@@ -364,7 +365,7 @@ static size_t lu_bytes(const struct cuda_call *call, int64_t matrices)
 static size_t recovery_bytes(const struct cuda_call *call, const struct cuda__ism_call *work,
                              int64_t matrices)
 {
-    return lines_bytes(work, call->precision) + table_bytes(matrices) +
+    return probe_bytes(work, call->precision) + table_bytes(matrices) +
            part_bytes(work, call->precision) * (size_t)matrices + lu_bytes(call, matrices);
 }
 
@@ -380,7 +381,7 @@ size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices)
     struct cuda__ism_call work = lay_out(call, false);
     if (is_light(call, &work.plan))
         return 0;
-    return lines_bytes(&work, call->precision) +
+    return probe_bytes(&work, call->precision) +
            part_bytes(&work, call->precision) * (size_t)min_i64(matrices, CUDA__ISM_SLOTS_MAX);
 }
 
@@ -410,7 +411,7 @@ cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
         return cudaErrorInvalidValue;
     struct cuda__ism_call work = lay_out(call, false);
     work.watch = watch;
-    size_t shared = lines_bytes(&work, call->precision);
+    size_t shared = probe_bytes(&work, call->precision);
     if (call->matrices == 0)
         return cudaSuccess;
     if (!is_light(call, &work.plan)) {
@@ -419,7 +420,7 @@ cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
         work.held = min_i64(min_i64(work.held, call->matrices), CUDA__ISM_SLOTS_MAX);
         if (work.held < 1)
             return cudaErrorInvalidValue;
-        work.lines = call->workspace;
+        work.probes = call->workspace;
         work.parts = (unsigned char *)call->workspace + shared;
     }
     return call->precision == PRECISION_FP32 ? cuda__ism_launch_f32(&work, call->products, stream)
@@ -431,15 +432,15 @@ cudaError_t cuda_ism_recover(const struct cuda_call *call, cudaStream_t stream)
     if (!is_possible(call))
         return cudaErrorInvalidValue;
     struct cuda__ism_call work = lay_out(call, true);
-    size_t lines = lines_bytes(&work, call->precision), part = part_bytes(&work, call->precision);
+    size_t probes = probe_bytes(&work, call->precision), part = part_bytes(&work, call->precision);
     work.count = call->to_recover;
     work.held = min_i64(max_i64(work.count, 1), recovered_max(call, &work));
     while (work.held > 0 && recovery_bytes(call, &work, work.held) > call->workspace_bytes)
         work.held /= 2;
     if (work.held < 1)
         return cudaErrorInvalidValue;
-    work.lines = call->workspace;
-    work.items = (struct cuda_item *)((unsigned char *)call->workspace + lines);
+    work.probes = call->workspace;
+    work.items = (struct cuda_item *)((unsigned char *)call->workspace + probes);
     work.list = (int64_t *)(work.items + 2 * work.held);
     work.picked = work.list + work.held;
     work.parts = (unsigned char *)work.items + table_bytes(work.held);

@@ -8,12 +8,12 @@
  * m <= CUDA_ISM_FUSED_M_MAX: a team of threads holds a matrix in shared memory or registers, so
  * that A0^-1 is read once (twice where the check wants it whole) and the inverse written once,
  * takes the columns of X and Y four at a time (fused.cuh), or, of an update with few of them,
- * all at once (few.cuh, tile.cuh, and beyond these orders middle.cuh), and tries the
+ * all at once (few.cuh, tile.cuh, and beyond these orders middle.cuh), and checks the
  * answer before it writes it. Updates that no block of threads can hold are streamed, to n =
  * CUDA__ISM_STREAM_ORDER: A0^-1 is read twice or thrice (stream.cuh). The last algorithm, for all
  * that is left: X, Y and what is known of A0 are brought to the workspace, and the variants are
  * sequences of products (gemm/gemm.h) with the inverses of small blocks between them. Of up to 64
- * columns the last product writes the answer and tries it on the way (last.cuh; in FP32
+ * columns the last product writes the answer and checks it on the way (last.cuh; in FP32
  * last_narrow.cuh). |A| of large orders is found out in another stream meanwhile
  * (norm.cuh).
  *
@@ -22,7 +22,7 @@
  * design that was not taken has lu's kernels invert the blocks: as many operations, but these
  * kernels take longer for one block of 512 columns than all the rest, and give no determinant.
  *
- * Every answer is tried, as on the host but in double-double where it goes by products. One
+ * Every answer is checked, as on the host but in double-double where it goes by products. One
  * that fails is unverified, and cuda_ism_recover takes the last of the host's algorithms: A formed
  * and inverted by lu, or Z M = A0^-1 solved. (The host tries one block of all columns and Newton's
  * step before that, which are no faster here.)
@@ -31,7 +31,7 @@
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but
  * the inputs and the answer crosses the bus, and on the last algorithm again. Where
  * `reduced_memory` was asked for and A0 is not given, the check reads A0^-1 across the bus too,
- * once for four lines.
+ * once for four probe vectors.
  */
 #ifndef GPU_CUDA_ISM_ISM_H
 #define GPU_CUDA_ISM_ISM_H

@@ -28,7 +28,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t step = (int64_t)gridDim.x * CUDA__ISM_THREADS, all = CUDA__ISM_PROBES * call.ld;
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; e < all; e += step) {
         int64_t i = e % call.ld;
-        ((T *)call.lines)[e] =
+        ((T *)call.probes)[e] =
             i < call.n ? (T)cuda__ism_weight(call.n, i, (int)(e / call.ld)) : T(0);
     }
 }

@@ -22,7 +22,7 @@
 
 #define CUDA__ISM_LAST_UNIT 16 /* rows of a product */
 #define CUDA__ISM_LAST_STEP 16 /* columns of X and Y that an instruction takes */
-#define CUDA__ISM_LAST_SUMS 3  /* of a column: two lines of T Z, and its magnitudes */
+#define CUDA__ISM_LAST_SUMS 3  /* of a column: two probe vectors times Z, and its magnitudes */
 
 /* A block's shape: Inner columns of X and Y, filled up with zeros; Rows that a place has. Given:
  * A0^-1 is. With more warps, or wider ones, registers are too few (an H200, 2026-11-23). */
@@ -39,7 +39,7 @@ template <int Inner_, bool Given_, int Rows_> struct cuda__ism_last_shape {
     /* Distances of lines that are read without conflicts. */
     static constexpr int line = rows + 4, given_line = strip + 4;
     struct shared {
-        alignas(16) double lines[places][inner + CUDA__ISM_TRIED][line];
+        alignas(16) double lines[places][inner + CUDA__ISM_CHECK_PROBES][line];
         alignas(16) double known[given ? places : 1][given ? rows : 1][given ? given_line : 2];
         cuda__gate filled[places], left[places];
     };
@@ -89,7 +89,8 @@ template <typename Shape> struct cuda__ism_last_block {
     __device__ __forceinline__ void fetch_lines(int row, int place, bool whole)
     {
         constexpr int pieces = rows / 2, step = Shape::threads / pieces;
-        static_assert(step >= CUDA__ISM_TRIED && inner % step == 0, "lines are fetched at once");
+        static_assert(step >= CUDA__ISM_CHECK_PROBES && inner % step == 0,
+                      "lines are fetched at once");
         const int l = (int)threadIdx.x / pieces, i = (int)threadIdx.x % pieces * 2;
         const double *from = line(CUDA__ISM_GR, l) + row + i;
         double *to_lines = &memory.lines[place][l][i];
@@ -102,8 +103,8 @@ template <typename Shape> struct cuda__ism_last_block {
             for (int at = 0; at + l < call.m; at += step, from += step * ld)
                 stage(to_lines + at * line_ld, from, n - row - i);
         }
-        if (l < CUDA__ISM_TRIED)
-            stage(to_lines + inner * line_ld, (const double *)call.lines + l * ld + row + i,
+        if (l < CUDA__ISM_CHECK_PROBES)
+            stage(to_lines + inner * line_ld, (const double *)call.probes + l * ld + row + i,
                   n - row - i);
     }
 
@@ -254,7 +255,7 @@ template <typename Shape> struct cuda__ism_last_block {
         else if (way == CUDA__ISM_LAST_NUMBERS)
             store(z, i, j);
 #pragma unroll
-        for (int l = 0; l < CUDA__ISM_TRIED; l++) {
+        for (int l = 0; l < CUDA__ISM_CHECK_PROBES; l++) {
             const double2 weight =
                 *(const double2 *)&memory.lines[place][inner + l][at + lane / 4 * 2];
 #pragma unroll
@@ -264,7 +265,7 @@ template <typename Shape> struct cuda__ism_last_block {
         }
 #pragma unroll
         for (int c = 0; c < across * 4; c++)
-            sums[CUDA__ISM_TRIED][c / 4][c % 2] += fabs(z[c / 4][c % 4]);
+            sums[CUDA__ISM_CHECK_PROBES][c / 4][c % 2] += fabs(z[c / 4][c % 4]);
     }
 
     /* The block's sums, to its lines of PARTS. */
@@ -369,10 +370,10 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
         return;
     for (int part = 0; part < parts; part++)
         sum += from[part * CUDA__ISM_LAST_SUMS * call.ld];
-    if (e < CUDA__ISM_TRIED * call.ld)
+    if (e < CUDA__ISM_CHECK_PROBES * call.ld)
         tz[e] = sum;
     else
-        sizes[e - CUDA__ISM_TRIED * call.ld] = sum;
+        sizes[e - CUDA__ISM_CHECK_PROBES * call.ld] = sum;
 }
 
 #endif

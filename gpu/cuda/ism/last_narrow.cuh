@@ -33,7 +33,7 @@ static constexpr size_t cuda__ism_narrow_bytes(int64_t m)
 {
     const int inner = cuda__ism_narrow_inner(m);
     return (size_t)(inner * CUDA__ISM_LAST_STRIP +
-                    2 * (inner + CUDA__ISM_TRIED) * CUDA__ISM_NARROW_ROWS) *
+                    2 * (inner + CUDA__ISM_CHECK_PROBES) * CUDA__ISM_NARROW_ROWS) *
            sizeof(float);
 }
 
@@ -51,7 +51,7 @@ template <bool Given> struct cuda__ism_narrow_block {
 
     const cuda__ism_call &call;
     float *k;                 /* shared: `inner` lines of -K */
-    float *places;            /* shared: two of inner + CUDA__ISM_TRIED lines */
+    float *places;            /* shared: two of inner + CUDA__ISM_CHECK_PROBES lines */
     int n, ld, inner, column; /* column: of the strip */
     int at_row, at_column;    /* the thread's first, in the block */
     float *to;                /* the answer; NULL: no one wants it */
@@ -75,7 +75,7 @@ template <bool Given> struct cuda__ism_narrow_block {
 
     __device__ __forceinline__ float *place(int number) const
     {
-        return places + number * (inner + CUDA__ISM_TRIED) * rows;
+        return places + number * (inner + CUDA__ISM_CHECK_PROBES) * rows;
     }
 
     /* Four numbers to shared memory, of which `left` are there; behind them come zeros. */
@@ -98,8 +98,8 @@ template <bool Given> struct cuda__ism_narrow_block {
         float *lines = place(number) + i;
         for (int l = first; l < call.m; l += step)
             stage(lines + l * rows, line(CUDA__ISM_GR, l) + row + i, n - row - i);
-        if (first < CUDA__ISM_TRIED)
-            stage(lines + (inner + first) * rows, (const float *)call.lines + first * ld + row + i,
+        if (first < CUDA__ISM_CHECK_PROBES)
+            stage(lines + (inner + first) * rows, (const float *)call.probes + first * ld + row + i,
                   n - row - i);
     }
 
@@ -228,16 +228,16 @@ template <bool Given> struct cuda__ism_narrow_block {
     {
 #pragma unroll
         for (int r = 0; r < each; r++) {
-            float weight[CUDA__ISM_TRIED];
+            float weight[CUDA__ISM_CHECK_PROBES];
 #pragma unroll
-            for (int l = 0; l < CUDA__ISM_TRIED; l++)
+            for (int l = 0; l < CUDA__ISM_CHECK_PROBES; l++)
                 weight[l] = lines[(inner + l) * rows + at_row + row_of(r)];
 #pragma unroll
             for (int c = 0; c < each; c++) {
 #pragma unroll
-                for (int l = 0; l < CUDA__ISM_TRIED; l++)
+                for (int l = 0; l < CUDA__ISM_CHECK_PROBES; l++)
                     sums[l][c] = fma(weight[l], z[r][c], sums[l][c]);
-                sums[CUDA__ISM_TRIED][c] += fabs(z[r][c]);
+                sums[CUDA__ISM_CHECK_PROBES][c] += fabs(z[r][c]);
             }
         }
     }

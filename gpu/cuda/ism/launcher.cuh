@@ -147,7 +147,7 @@ template <typename T> struct cuda__ism_stream_launcher {
     {
         int64_t ld = stride(of.array);
         if (of.array < 0)
-            return {(T *)call.lines + of.line * ld + of.column, ld, 0};
+            return {(T *)call.probes + of.line * ld + of.column, ld, 0};
         return {cuda__ism_array_of<T>(call, 0, of.array) + of.line * ld + of.column, ld, call.part};
     }
 
@@ -264,11 +264,11 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
               call, bounds);
     }
 
-    /* ---- Products with lines ---- */
+    /* ---- Products with probe vectors ---- */
 
-    int lines() const
+    int probes() const
     {
-        return cuda__ism_tried(call);
+        return cuda__ism_probes_of(call);
     }
 
     /* to (count lines of n) = from X Y^T; THIN is used up. */
@@ -364,10 +364,10 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
 
     void multiply_dd(const struct cuda__ism_dd_product &of, bool transposed)
     {
-        if (of.count > CUDA__ISM_TRIED)
+        if (of.count > CUDA__ISM_CHECK_PROBES)
             multiply_dd_lines<CUDA__ISM_DD_LINES>(of, transposed);
         else
-            multiply_dd_lines<CUDA__ISM_TRIED>(of, transposed);
+            multiply_dd_lines<CUDA__ISM_CHECK_PROBES>(of, transposed);
     }
 
     /* Lines as they are, or pairs of numbers. */
@@ -401,7 +401,7 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
     /* ERROR: T (I - Z A). Of A alone, X is A but for the diagonal, and Y is I. */
     void check_known()
     {
-        const int64_t count = lines();
+        const int64_t count = probes();
         const struct cuda__ism_lines tz = plain_lines(CUDA__ISM_TZ, count);
         const struct cuda__ism_place error = place(CUDA__ISM_ERROR, 0, count);
         const struct cuda__ism_place rest = place(CUDA__ISM_REST, 0, count);
@@ -419,7 +419,7 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
      * was multiplied by there. */
     void check_update()
     {
-        const int64_t count = lines(), all = 2 * count;
+        const int64_t count = probes(), all = 2 * count;
         const struct cuda__ism_lines both = {-1, CUDA__ISM_TZ, count, call.ld, 0};
         times_thin_dd(both, all, count, CUDA__ISM_DD_REST, place(CUDA__ISM_REST, 0, all));
         multiply_dd({pairs(CUDA__ISM_REST, all), given_inverse(), place(CUDA__ISM_ERROR, 0, all),
@@ -442,12 +442,14 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
     {
         cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, METHOD_ISM_INVERSE};
         int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
-        if (cuda__ism_is_whole(call.n) || lines() == CUDA__ISM_PROBES)
+        if (cuda__ism_is_whole(call.n) || probes() == CUDA__ISM_PROBES)
             start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);
-        else if (lines() == CUDA__ISM_TRIED_KNOWN)
-            start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED_KNOWN>, blocks, threads, 0, call, sight);
+        else if (probes() == CUDA__ISM_KNOWN_PROBES)
+            start(cuda__ism_look_kernel<T, CUDA__ISM_KNOWN_PROBES>, blocks, threads, 0, call,
+                  sight);
         else
-            start(cuda__ism_look_kernel<T, CUDA__ISM_TRIED>, blocks, threads, 0, call, sight);
+            start(cuda__ism_look_kernel<T, CUDA__ISM_CHECK_PROBES>, blocks, threads, 0, call,
+                  sight);
     }
 };
 

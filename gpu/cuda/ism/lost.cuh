@@ -7,10 +7,10 @@
  * terms cancel, K is computed once more, compensated, and compared. If that is too much
  * still, the last algorithm is taken.
  *
- * Beyond n = 8 it has two lines, and the errors of the update may lie where these do not look.
- * Where that may be too much, as where A0 is nearly singular and A is not, all of A0^-1 - Z M is
- * found out for small matrices, and the last algorithm is taken for others. What it is judged by
- * was found by a search; of several columns it is no bound. Device code; any thread.
+ * Beyond n = 8 the check has two probe vectors, and the errors of the update may lie where these do
+ * not look. Where that may be too much, as where A0 is nearly singular and A is not, all of A0^-1 -
+ * Z M is found out for small matrices, and the last algorithm is taken for others. What it is
+ * judged by was found by a search; of several columns it is no bound. Device code; any thread.
  */
 #ifndef GPU_CUDA_ISM_LOST_CUH
 #define GPU_CUDA_ISM_LOST_CUH
@@ -95,11 +95,11 @@ static __device__ __forceinline__ bool cuda__ism_blinds(int64_t n, int64_t round
 }
 
 /* Sums of n numbers of A0^-1 X and of I + K X, and A0^-1 - G R K where it cancels, have errors that
- * come to a few columns times K in A0^-1 - Z M. Where few lines try it, these may be at right
- * angles to them, and be seen by none. May they be too much? share: how many times |Z| the numbers
- * are that Z is made of: |A0^-1|, or |G| |R| |K|. Each sum is taken to be off by n roundings; of
- * large orders by sqrt(n HIDDEN_ORDER), for roundings are of either sign. Updates by random numbers
- * come to sqrt(m) or so times 1 + change. */
+ * come to a few columns times K in A0^-1 - Z M. Where few probe vectors check it, these may be at
+ * right angles to them, and be seen by none. May they be too much? share: how many times |Z| the
+ * numbers are that Z is made of: |A0^-1|, or |G| |R| |K|. Each sum is taken to be off by n
+ * roundings; of large orders by sqrt(n HIDDEN_ORDER), for roundings are of either sign. Updates by
+ * random numbers come to sqrt(m) or so times 1 + change. */
 template <typename T, typename Sum>
 static __device__ __forceinline__ bool cuda__ism_hides(int64_t n, double met, double share,
                                                        double change)

@@ -2,7 +2,7 @@
  * in FP64 whatever the precision of what is given: A0^-1 is read once, the inverse written once.
  *
  * A block has a matrix in its shared memory, and a warp 16 columns of it and 16 rows. With B =
- * A0^-1 and T the lines of the check
+ * A0^-1 and T the probe vectors of the check
  *
  *      K = Y^T B, T B, G = B X; R = (I + K X)^-1; Z = B - G R K, T Z; (T Z) X and the check.
  *
@@ -30,7 +30,7 @@
 /* A block of threads: where its shared memory is, and how a matrix comes into it. S: of what is
  * given and of the answer. */
 template <typename S> struct cuda__ism_middle_block {
-    static constexpr int slab = CUDA__ISM_MIDDLE_SLAB, tried = CUDA__ISM_MIDDLE_LINES;
+    static constexpr int slab = CUDA__ISM_MIDDLE_SLAB, probes = CUDA__ISM_MIDDLE_PROBES;
 
     const cuda__ism_call &call;
     const cuda__ism_middle_room &room;
@@ -99,7 +99,7 @@ template <typename S> struct cuda__ism_middle_block {
         });
     }
 
-    /* Y, with the check's lines next to it, and zeros below it. */
+    /* Y, with the check's probe vectors next to it, and zeros below it. */
     __device__ __forceinline__ void fetch_y(int which) const
     {
         const S *from = (const S *)found()->places[which].y;
@@ -107,9 +107,9 @@ template <typename S> struct cuda__ism_middle_block {
         each_thin([&](int i, int j, int e) {
             cuda__copy_async<sizeof(S)>(y + i * room.y_line + j, from + e);
         });
-        for (int e = (int)threadIdx.x; e < tried * room.order; e += threads)
-            y[e / tried * room.y_line + m + e % tried] =
-                (S)reals(room.weights)[e % tried * room.order + e / tried];
+        for (int e = (int)threadIdx.x; e < probes * room.order; e += threads)
+            y[e / probes * room.y_line + m + e % probes] =
+                (S)reals(room.weights)[e % probes * room.order + e / probes];
         for (int e = (int)threadIdx.x; e < (room.order - n) * m; e += threads)
             y[(n + e / m) * room.y_line + e % m] = 0;
     }
@@ -136,13 +136,13 @@ template <typename S> struct cuda__ism_middle_block {
             copy_strip<1>(from, first);
     }
 
-    /* Zeros to all that is filled up, and the check's lines. */
+    /* Zeros to all that is filled up, and the check's probe vectors. */
     __device__ __forceinline__ void begin(int64_t index) const
     {
         for (int e = (int)threadIdx.x; e < room.bytes / 16; e += threads)
             ((double2 *)memory)[e] = make_double2(0, 0);
         __syncthreads();
-        for (int e = (int)threadIdx.x; e < tried * n; e += threads)
+        for (int e = (int)threadIdx.x; e < probes * n; e += threads)
             reals(room.weights)[e / n * room.order + e % n] =
                 (double)cuda__ism_weight(n, e % n, e / n);
         if (threadIdx.x == 0)
@@ -180,11 +180,11 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
     using block::lane;
     using block::m;
     using block::n;
+    using block::probes;
     using block::reals;
     using block::result;
     using block::room;
     using block::t;
-    using block::tried;
     using block::turn;
     using block::warp;
     /* FP32 has digits to spare: its K is added up at once, and what that loses is never found out.
@@ -195,7 +195,7 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
     __device__ __forceinline__ void measure_change() const
     {
         const S *x = given(room.x);
-        const double *line = reals(room.thin) + tried * room.wide, *k = reals(room.k);
+        const double *line = reals(room.thin) + probes * room.wide, *k = reals(room.k);
         double change = 0;
         cuda__ism_key best = {0, 0};
         for (int j = lane; j < n; j += CUDA__WARP) {
@@ -241,7 +241,7 @@ template <typename S> struct cuda__ism_middle_measures : cuda__ism_middle_block<
         const S *y = given(room.y);
         const double norm = norm_of_column();
         if (share == 0 && lane < m)
-            reals(room.thin)[(tried + 1) * room.wide + lane] = norm;
+            reals(room.thin)[(probes + 1) * room.wide + lane] = norm;
         double largest = 0;
         for (int first = CUDA__WARP * share; first < n; first += CUDA__WARP * shares) {
             const int i = first + lane < n ? first + lane : n - 1;
@@ -320,6 +320,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     using block::measure_reach;
     using block::n;
     using block::narrow;
+    using block::probes;
     using block::reals;
     using block::result;
     using block::room;
@@ -327,7 +328,6 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     using block::slab;
     using block::t;
     using block::terms_of;
-    using block::tried;
     using block::turn;
     using block::warp;
     static constexpr int wide = Tiles * CUDA__ISM_MIDDLE_TILE;
@@ -381,9 +381,9 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         sizes[1] += fabs(left[1]) + fabs(left[3]);
 #pragma unroll
         for (int l = 0; l < line_tiles; l++) {
-            if (l * 8 >= m + tried)
+            if (l * 8 >= m + probes)
                 break;
-            const bool is = l * 8 + g < m + tried;
+            const bool is = l * 8 + g < m + probes;
             const double right[2] = {is ? (double)y[l * 8] : 0,
                                      is ? (double)y[4 * room.y_line + l * 8] : 0};
             cuda__multiply_add(sums[l], left, right);
@@ -456,7 +456,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     /* sums: of columns, a line a column. */
     __device__ __forceinline__ void keep_lines(const double (&sums)[line_tiles][4]) const
     {
-        const int lines = m + tried > wide ? m + tried : wide;
+        const int lines = m + probes > wide ? m + probes : wide;
         double *k = reals(room.k) + first_column() + g;
 #pragma unroll
         for (int e = 0; e < line_tiles * 4; e++) {
@@ -530,7 +530,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
             sum = fma(weights[i], (double)x[i * room.x_line], sum);
         sum = cuda__warp_sum(sum);
         if (lane == 0)
-            reals(room.thin)[tried * wide + c] = sum;
+            reals(room.thin)[probes * wide + c] = sum;
     }
 
     /* I + K X, and a line of T times X. */
@@ -596,10 +596,10 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         }
     }
 
-    /* They become those of Z; sums: of magnitudes, and of the check's lines. */
+    /* They become those of Z; sums: of magnitudes, and of the check's probe vectors. */
     __device__ __forceinline__ void update_strip(int first, double (&strip)[2][4],
                                                  const double (&right)[2][Tiles][2], S *to,
-                                                 bool bad, double (&sums)[1 + tried][4]) const
+                                                 bool bad, double (&sums)[1 + probes][4]) const
     {
         const double *gr = reals(room.y) + (first + row) * room.g_line + 2 * t;
         const double *weights = reals(room.weights) + first + row;
@@ -621,19 +621,19 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
             const double value = strip[e / 4][e % 4];
             sums[0][q] += fabs(value);
 #pragma unroll
-            for (int l = 0; l < tried; l++)
+            for (int l = 0; l < probes; l++)
                 sums[1 + l][q] = fma(weights[l * room.order + down], value, sums[1 + l][q]);
         }
     }
 
     /* T Z of the warp's columns, the size of the largest one, and its part of (T Z) X. */
-    __device__ __forceinline__ void keep_sums(double (&sums)[1 + tried][4]) const
+    __device__ __forceinline__ void keep_sums(double (&sums)[1 + probes][4]) const
     {
         const int q = (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
         double *tz = reals(room.tz) + first_column();
         double thin[Tiles][4] = {};
 #pragma unroll
-        for (int l = 0; l <= tried; l++) {
+        for (int l = 0; l <= probes; l++) {
             cuda__ism_halve<2, CUDA__WARP / 2>(sums[l], lane);
             sums[l][0] += __shfl_xor_sync(CUDA__ALL, sums[l][0], 4);
             if (l > 0 && lane / 4 % 2 == 0)
@@ -647,7 +647,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
         for (int step = 0; step < slab; step += 8) {
             const double *of = tz + g * room.order + step + t;
             const S *x = given(room.x) + (first_column() + step + t) * room.x_line + g;
-            const bool is = g < tried;
+            const bool is = g < probes;
             const double left[4] = {is ? of[0] : 0, 0, is ? of[4] : 0, 0};
 #pragma unroll
             for (int c = 0; c < Tiles; c++) {
@@ -655,10 +655,10 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
                 cuda__multiply_add(thin[c], left, right);
             }
         }
-        double *parts = reals(room.parts) + (warp * tried + g) * wide + 2 * t;
+        double *parts = reals(room.parts) + (warp * probes + g) * wide + 2 * t;
 #pragma unroll
         for (int c = 0; c < Tiles; c++) {
-            if (g < tried)
+            if (g < probes)
                 *(double2 *)(parts + c * 8) = make_double2(thin[c][0], thin[c][1]);
         }
     }
@@ -668,7 +668,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     {
         const bool bad = result().bad != 0;
         const double *k = reals(room.k) + 2 * t * room.k_line + first_column() + g;
-        double right[2][Tiles][2], sums[1 + tried][4] = {}, strip[2][2][4];
+        double right[2][Tiles][2], sums[1 + probes][4] = {}, strip[2][2][4];
 #pragma unroll
         for (int e = 0; e < 4 * Tiles; e++)
             right[e / 2 % 2][e / 4][e % 2] = k[(e / 4 * 8 + e % 2) * room.k_line + e / 2 % 2 * 8];
@@ -694,10 +694,10 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     {
         const double *parts = reals(room.parts) + threadIdx.x;
         double sum = 0;
-        if ((int)threadIdx.x >= tried * wide)
+        if ((int)threadIdx.x >= probes * wide)
             return;
         for (int w = 0; w < room.warps; w++)
-            sum += parts[w * tried * wide];
+            sum += parts[w * probes * wide];
         reals(room.thin)[threadIdx.x] = sum;
     }
 
@@ -706,7 +706,7 @@ template <typename S, int Tiles> struct cuda__ism_middle_update : cuda__ism_midd
     {
         const int line = (int)threadIdx.x / room.order, j = (int)threadIdx.x % room.order;
         const double *k = reals(room.k) + j, *thin = reals(room.thin) + line * wide;
-        const double *norms = reals(room.thin) + (tried + 1) * wide;
+        const double *norms = reals(room.thin) + (probes + 1) * wide;
         double sum = reals(room.tz)[line * room.order + j], met = 0;
 #pragma unroll 8
         for (int l = 0; l < m; l++) {

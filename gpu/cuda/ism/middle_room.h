@@ -13,10 +13,10 @@
 
 #include "gpu/cuda/base/device_limits.h"
 
-#define CUDA__ISM_MIDDLE_SLAB 16 /* columns of a warp */
-#define CUDA__ISM_MIDDLE_TILE 8  /* columns of X and Y that are multiplied together */
-#define CUDA__ISM_MIDDLE_MAX 32  /* columns of X */
-#define CUDA__ISM_MIDDLE_LINES 2 /* of a check */
+#define CUDA__ISM_MIDDLE_SLAB 16  /* columns of a warp */
+#define CUDA__ISM_MIDDLE_TILE 8   /* columns of X and Y that are multiplied together */
+#define CUDA__ISM_MIDDLE_MAX 32   /* columns of X */
+#define CUDA__ISM_MIDDLE_PROBES 2 /* of a check */
 #define CUDA__ISM_MIDDLE_WARPS 16
 
 /* Where a matrix's tensors are. */
@@ -47,12 +47,12 @@ struct cuda__ism_middle_room {
     int order, warps, wide;
     int b, b_line; /* the inverse that is given, order x order */
     int x, x_line; /* X, order x wide */
-    int y, y_line; /* Y and the lines of the check, order x (m + 2); */
+    int y, y_line; /* Y and the probe vectors of the check, order x (m + 2); */
     int g_line;    /* later in its place -G R, order x wide */
     int k, k_line; /* K, and below it the lines times B: m + 2, or wide, lines of `order` */
     int c, c_line; /* I + K X, then its inverse; wide x wide */
     int parts, tz; /* later in its place: T Z, and (T Z) X of each warp */
-    int weights;   /* the check's lines */
+    int weights;   /* the check's probe vectors */
     int thin;      /* the last times X; behind it a line of the check times X, then X's norms */
     int kept;      /* the first warp's part of G while it inverts I + K X; where wide > 16 */
     int found;
@@ -83,7 +83,7 @@ static inline struct cuda__ism_middle_room cuda__ism_middle_room_of(int64_t n, i
     const bool narrow = bytes < (int)sizeof(double);
     const int64_t slab = CUDA__ISM_MIDDLE_SLAB, tile = CUDA__ISM_MIDDLE_TILE;
     const int64_t order = (n + slab - 1) / slab * slab, wide = (m + tile - 1) / tile * tile;
-    const int64_t lines = m + CUDA__ISM_MIDDLE_LINES;
+    const int64_t lines = m + CUDA__ISM_MIDDLE_PROBES;
     room.bytes = 0;
     room.order = (int)order;
     room.wide = (int)wide;
@@ -96,17 +96,17 @@ static inline struct cuda__ism_middle_room cuda__ism_middle_room_of(int64_t n, i
     room.k_line = (int)order + 2;
     room.c_line = (int)wide + 2;
     int64_t given = order * room.y_line * bytes, later = order * room.g_line * real;
-    int64_t square = wide * room.c_line, parts = room.warps * CUDA__ISM_MIDDLE_LINES * wide;
-    int64_t tried = parts + CUDA__ISM_MIDDLE_LINES * order;
+    int64_t square = wide * room.c_line, parts = room.warps * CUDA__ISM_MIDDLE_PROBES * wide;
+    int64_t sums = parts + CUDA__ISM_MIDDLE_PROBES * order;
     room.b = cuda__ism_middle_take(&room, order * room.b_line * bytes);
     room.x = cuda__ism_middle_take(&room, order * room.x_line * bytes);
     room.y = cuda__ism_middle_take(&room, given > later ? given : later);
     room.k = cuda__ism_middle_take(&room, (wide > lines ? wide : lines) * room.k_line * real);
-    room.c = cuda__ism_middle_take(&room, (square > tried ? square : tried) * real);
+    room.c = cuda__ism_middle_take(&room, (square > sums ? square : sums) * real);
     room.parts = room.c;
     room.tz = room.c + (int)(parts * real);
-    room.weights = cuda__ism_middle_take(&room, CUDA__ISM_MIDDLE_LINES * order * real);
-    room.thin = cuda__ism_middle_take(&room, (CUDA__ISM_MIDDLE_LINES + 2) * wide * real);
+    room.weights = cuda__ism_middle_take(&room, CUDA__ISM_MIDDLE_PROBES * order * real);
+    room.thin = cuda__ism_middle_take(&room, (CUDA__ISM_MIDDLE_PROBES + 2) * wide * real);
     room.kept = cuda__ism_middle_take(&room, wide > 2 * tile ? slab * wide * real : 0);
     room.found = cuda__ism_middle_take(&room, (int64_t)sizeof(struct cuda__ism_middle_found));
     return room;

@@ -1,5 +1,5 @@
 /* gpu/cuda/ism/norm.cuh: |A| of A = D + X Y^T for large orders, where D is diagonal: the search of
- * check.cuh in six short kernels. They take the check's lines and what is given, and leave
+ * check.cuh in six short kernels. They take the check's probe vectors and what is given, and leave
  * WEIGHTS and of the answer `terms` and norm_a, so that they can run next to the work.
  *
  *      begin    the norms of X's columns, and L X for eight lines L, those of the check
@@ -162,7 +162,7 @@ template <typename T> struct cuda__ism_norm_block {
     template <bool Signs>
     __device__ __forceinline__ void read_lines(double (&b)[held][4], int row, int apart) const
     {
-        const T *line = (const T *)call.lines + g * call.ld;
+        const T *line = (const T *)call.probes + g * call.ld;
 #pragma unroll
         for (int k = 0; k < held; k++) {
 #pragma unroll

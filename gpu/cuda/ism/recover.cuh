@@ -840,19 +840,19 @@ template <typename T> struct cuda__ism_recovery {
         }
     }
 
-    /* Behind `lines` lines of ERROR: T A0^-1 - T Z (M - I); SIGNS: the sums of the columns of M -
-     * I. M was rounded once, so that there is no other one to try. */
+    /* Behind `probes` lines of ERROR: T A0^-1 - T Z (M - I); SIGNS: the sums of the columns of M -
+     * I. M was rounded once, so that there is no other one to check. */
     void check_solution()
     {
         const cuda__ism_call &call = sequence.call;
-        const int64_t n = call.n, lines = sequence.lines();
+        const int64_t n = call.n, probes = sequence.probes();
         sequence.look_at_answer();
         sequence.start(cuda__ism_change_sums_kernel<T>, sequence.pieces(n, CUDA__ISM_THREADS),
                        CUDA__ISM_THREADS, 0, call);
-        sequence.multiply(lines, n, n, false, false, 1, {-1, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
-                          {CUDA__ISM_ERROR, lines, 0});
-        sequence.multiply(lines, n, n, false, false, -1, {CUDA__ISM_TZ, 0, 0},
-                          {CUDA__ISM_FORMED, 0, 0}, 1, {CUDA__ISM_ERROR, lines, 0});
+        sequence.multiply(probes, n, n, false, false, 1, {-1, 0, 0}, {CUDA__ISM_B, 0, 0}, 0,
+                          {CUDA__ISM_ERROR, probes, 0});
+        sequence.multiply(probes, n, n, false, false, -1, {CUDA__ISM_TZ, 0, 0},
+                          {CUDA__ISM_FORMED, 0, 0}, 1, {CUDA__ISM_ERROR, probes, 0});
     }
 
     void run(bool begins)

@@ -27,7 +27,7 @@ struct bench {
     struct cuda_tensors item;
 };
 
-/* What is tried. */
+/* What is checked. */
 struct attempt {
     struct bench *h_bench, *seen; /* seen: by the device */
     struct cuda_pool *pool;

@@ -1,7 +1,7 @@
 /* gpu/cuda/ism/stream.cuh: the update of known inverses that no block of threads can hold, on the
  * tensor cores, in FP64 whatever the precision of what is given: A0^-1 is read twice, thrice
  * from m = 47 on, the inverse written once, and nothing else of that size. With B = A0^-1 and T the
- * lines of the check, for all matrices of a chunk,
+ * probe vectors of the check, for all matrices of a chunk,
  *
  *      meet         K = Y^T B, and T B; a block 32 columns, a warp some of the rows;
  *      capacitance  R = (I + K X)^-1; |X K| as middle.cuh has it; how much the terms of X K may
@@ -24,7 +24,7 @@
 #include "gpu/cuda/ism/capacitance.cuh"
 
 #define CUDA__ISM_STREAM_GROUP 16 /* columns of G that are added up together */
-#define CUDA__ISM_LOSS_THREADS (CUDA__ISM_STREAM_SLAB * (1 + CUDA__ISM_TRIED))
+#define CUDA__ISM_LOSS_THREADS (CUDA__ISM_STREAM_SLAB * (1 + CUDA__ISM_CHECK_PROBES))
 /* Beyond this order an update is large: a strip's warps have 64 columns each, not 32, and the block
  * that has a matrix's check has more threads. */
 #define CUDA__ISM_STREAM_LARGE (CUDA__ISM_STREAM_ORDER / 2)
@@ -37,7 +37,7 @@
 template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
     static constexpr int rows = 16 * Down, group = CUDA__ISM_STREAM_GROUP;
     static constexpr int pitch = group + 8; /* numbers from row to row, without conflicts */
-    static constexpr int tried = CUDA__ISM_TRIED, fours = Tiles / 4;
+    static constexpr int probes = CUDA__ISM_CHECK_PROBES, fours = Tiles / 4;
     static constexpr int width = cuda__real<S>::width, vectors = 2 * Tiles / width;
     typedef typename cuda__real<S>::vector vector;
 
@@ -47,7 +47,7 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
     const S *b, *x;
     S *to;
     bool bad, even; /* even: 16 bytes can be moved */
-    double z[Down][Tiles][4], sums[1 + tried][fours];
+    double z[Down][Tiles][4], sums[1 + probes][fours];
     double right_x[Few ? Tiles : 1][2], right_k[Few ? Tiles : 1][2];
 
     /* The column that is number `local` of a tile. */
@@ -226,7 +226,7 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
         store(first);
         add(sums[0], [](double value, int) { return fabs(value); });
 #pragma unroll
-        for (int l = 0; l < tried; l++) {
+        for (int l = 0; l < probes; l++) {
             const S *weights = at.weights(l) + first + g;
             double own[2 * Down];
 #pragma unroll
@@ -252,9 +252,9 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
             strip(first);
         }
         const int q = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-        double *kept = at.lines(CUDA__ISM_STREAM_PARTS) + (int64_t)block * (1 + tried) * at.ld;
+        double *kept = at.lines(CUDA__ISM_STREAM_PARTS) + (int64_t)block * (1 + probes) * at.ld;
 #pragma unroll
-        for (int e = 0; e < (1 + tried) * fours; e++) {
+        for (int e = 0; e < (1 + probes) * fours; e++) {
             const int j = place_of(e % fours * 4 + q / 2, t * 2 + q % 2);
             if (j < at.ld)
                 kept[(int64_t)(e / fours) * at.ld + j] = sums[e / fours][e % fours];
@@ -323,7 +323,7 @@ static __device__ __forceinline__ void cuda__ism_stream_gather(const cuda__ism_s
                                                                int j, int rows)
 {
     double *left = at.lines(CUDA__ISM_STREAM_PARTS) + (int64_t)l * at.ld + j;
-    const int64_t step = (int64_t)(1 + CUDA__ISM_TRIED) * at.ld;
+    const int64_t step = (int64_t)(1 + CUDA__ISM_CHECK_PROBES) * at.ld;
     const int blocks = (at.n + rows - 1) / rows, share = (int)at.call.plan.stream_rows / rows;
     double sum = 0, part = 0;
     int of_part = 0;
@@ -376,38 +376,38 @@ static __global__ void __launch_bounds__(CUDA__ISM_LOSS_THREADS)
 template <typename S, int Threads>
 static __device__ __forceinline__ int
 cuda__ism_stream_thin(const cuda__ism_stream<S> &at,
-                      const double (&tz)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_ORDER],
-                      double (&pieces)[CUDA__ISM_TRIED][Threads],
-                      double (&thin)[CUDA__ISM_TRIED][CUDA__ISM_STREAM_MAX])
+                      const double (&tz)[CUDA__ISM_CHECK_PROBES][CUDA__ISM_STREAM_ORDER],
+                      double (&pieces)[CUDA__ISM_CHECK_PROBES][Threads],
+                      double (&thin)[CUDA__ISM_CHECK_PROBES][CUDA__ISM_STREAM_MAX])
 {
-    constexpr int tried = CUDA__ISM_TRIED, parts_max = 16, deep = 8;
+    constexpr int probes = CUDA__ISM_CHECK_PROBES, parts_max = 16, deep = 8;
     const S *x = at.input(METHOD_ISM_X, at.m);
     const int shares = Threads / at.m, parts = shares < parts_max ? shares : parts_max;
     const int column = (int)threadIdx.x % at.m, part = (int)threadIdx.x / at.m;
-    double sums[tried] = {};
+    double sums[probes] = {};
     for (int first = part; part < parts && first < at.n; first += parts * deep) {
-        double piece[tried] = {};
+        double piece[probes] = {};
 #pragma unroll
         for (int r = 0; r < deep; r++) {
             const int i = first + r * parts;
             const double number = i < at.n ? (double)x[i * at.m + column] : 0;
 #pragma unroll
-            for (int l = 0; l < tried; l++)
+            for (int l = 0; l < probes; l++)
                 piece[l] = fma(i < at.n ? tz[l][i] : 0, number, piece[l]);
         }
 #pragma unroll
-        for (int l = 0; l < tried; l++)
+        for (int l = 0; l < probes; l++)
             sums[l] += piece[l];
     }
 #pragma unroll
-    for (int l = 0; l < tried; l++)
+    for (int l = 0; l < probes; l++)
         pieces[l][threadIdx.x] = sums[l];
     __syncthreads();
-    for (int e = (int)threadIdx.x; e < tried * at.m; e += Threads) {
+    for (int e = (int)threadIdx.x; e < probes * at.m; e += Threads) {
         double sum = 0;
         for (int p = 0; p < parts; p++)
-            sum += pieces[e % tried][p * at.m + e / tried];
-        thin[e % tried][e / tried] = sum;
+            sum += pieces[e % probes][p * at.m + e / probes];
+        thin[e % probes][e / probes] = sum;
     }
     __syncthreads();
     return deep + (at.n + parts * deep - 1) / (parts * deep) + parts;
@@ -419,9 +419,9 @@ static __global__ void __launch_bounds__(Threads)
     cuda__ism_conclude_kernel(const cuda__ism_call call)
 {
     cuda__follow_previous();
-    constexpr int tried = CUDA__ISM_TRIED, warps = Threads / CUDA__WARP;
-    __shared__ double tz[tried][CUDA__ISM_STREAM_ORDER], thin[tried][CUDA__ISM_STREAM_MAX];
-    __shared__ double pieces[tried][Threads];
+    constexpr int probes = CUDA__ISM_CHECK_PROBES, warps = Threads / CUDA__WARP;
+    __shared__ double tz[probes][CUDA__ISM_STREAM_ORDER], thin[probes][CUDA__ISM_STREAM_MAX];
+    __shared__ double pieces[probes][Threads];
     __shared__ double scratch[warps];
     const cuda__ism_stream<S> at = cuda__ism_stream<S>::of(call);
     const double *left = at.lines(CUDA__ISM_STREAM_PARTS), *k = at.lines(CUDA__ISM_STREAM_K);
@@ -432,27 +432,27 @@ static __global__ void __launch_bounds__(Threads)
         size_z = cuda__max_or_nan(size_z, left[j]);
         size_b = cuda__max_or_nan(size_b, sizes[j]);
 #pragma unroll
-        for (int l = 0; l < tried; l++)
+        for (int l = 0; l < probes; l++)
             tz[l][j] = left[(int64_t)(1 + l) * at.ld + j];
     }
     __syncthreads();
     const int roundings = cuda__ism_stream_thin<S, Threads>(at, tz, pieces, thin);
     for (int j = (int)threadIdx.x; j < at.n; j += Threads) {
-        double size = 0, of_line[tried];
+        double size = 0, of_line[probes];
 #pragma unroll
-        for (int l = 0; l < tried; l++)
+        for (int l = 0; l < probes; l++)
             of_line[l] = tz[l][j];
 #pragma unroll 4
         for (int c = 0; c < at.m; c++) {
             const double number = k[(int64_t)c * at.ld + j];
             size = fma(norms[c], fabs(number), size);
 #pragma unroll
-            for (int l = 0; l < tried; l++)
+            for (int l = 0; l < probes; l++)
                 of_line[l] = fma(thin[l][c], number, of_line[l]);
         }
         met = cuda__max_or_nan(met, size);
 #pragma unroll
-        for (int l = 0; l < tried; l++)
+        for (int l = 0; l < probes; l++)
             worst = cuda__max_or_nan(worst, fabs(k[(int64_t)(at.m + l) * at.ld + j] - of_line[l]));
     }
     const cuda__ism_answer *answer = at.answer();
@@ -539,7 +539,7 @@ static cudaError_t cuda__ism_start_conclude(const cuda__ism_call &call, cudaStre
 template <typename S>
 static cudaError_t cuda__ism_stream_update(const cuda__ism_call &call, cudaStream_t stream)
 {
-    const int64_t tiles = (call.m + CUDA__ISM_TRIED + 15) / 16;
+    const int64_t tiles = (call.m + CUDA__ISM_CHECK_PROBES + 15) / 16;
     cudaError_t error = tiles == 1                 ? cuda__ism_start_meet<S, 1>(call, stream)
                         : tiles == 2 || tiles == 4 ? cuda__ism_start_meet<S, 2>(call, stream)
                                                    : cuda__ism_start_meet<S, 3>(call, stream);

@@ -50,7 +50,8 @@ template <int Threads> struct cuda__ism_team {
     static constexpr int block = Threads > CUDA__WARP ? Threads : CUDA__ISM_TEAM_BLOCK;
     static constexpr int teams = block / Threads;
     static constexpr int warps = Threads > CUDA__WARP ? Threads / CUDA__WARP : 1;
-    static constexpr int lines = Threads == CUDA__ISM_PROBES ? CUDA__ISM_PROBES : CUDA__ISM_TRIED;
+    static constexpr int probes =
+        Threads == CUDA__ISM_PROBES ? CUDA__ISM_PROBES : CUDA__ISM_CHECK_PROBES;
 
     static __device__ __forceinline__ void sync()
     {

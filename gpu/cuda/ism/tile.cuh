@@ -3,10 +3,11 @@
  *
  * With a thread a column, what all threads read of X, Y and G R from shared memory takes the longer
  * the larger m is. Here the inverse is an accumulator of Order x Order, and products have 8 columns
- * or lines of everything, with zeros behind m and n. The two lines of the check's T are multiplied
- * along with Y^T. Where an accumulator is the left factor of the next product it is one as it is:
- * of every 8 columns a lane has two that lie side by side, and the right factor's rows are taken in
- * that order. So B X, Y^T B X, B X R and the product with K need no way through shared memory.
+ * or lines of everything, with zeros behind m and n. The two probe vectors of the check's T are
+ * multiplied along with Y^T. Where an accumulator is the left factor of the next product it is one
+ * as it is: of every 8 columns a lane has two that lie side by side, and the right factor's rows
+ * are taken in that order. So B X, Y^T B X, B X R and the product with K need no way through shared
+ * memory.
  *
  * Order is 24 or 32; of 24 the last rows of the tiles are zeros that are never read. Sums over rows
  * are halved among the threads that have other rows of the same columns, until each thread has one
@@ -48,8 +49,8 @@ template <typename S, int Order> struct cuda__ism_tile_room {
     static constexpr int given = (x + 2 * Order * x_line) * (int)sizeof(S) / (int)sizeof(double);
     static constexpr int line = Order + 4, r_line = columns_max + 2, k_line = Order + 2;
     static constexpr int k = given, r = k + columns_max * k_line;
-    static constexpr int tz = r + columns_max * r_line, tb = tz + CUDA__ISM_TRIED * line;
-    static constexpr int records = tb + CUDA__ISM_TRIED * line;
+    static constexpr int tz = r + columns_max * r_line, tb = tz + CUDA__ISM_CHECK_PROBES * line;
+    static constexpr int records = tb + CUDA__ISM_CHECK_PROBES * line;
     static constexpr int numbers =
         records + CUDA__ISM_TILE_RECORDS * (int)(sizeof(cuda__ism_record) / sizeof(double));
 };
@@ -233,9 +234,9 @@ template <typename S, int Order> struct cuda__ism_tile_update {
             k[j / 4][j % 4] = 0;
 #pragma unroll
         for (int step = 0; step < Order; step += 8) {
-            const bool tried = g < CUDA__ISM_TRIED;
-            double left[4] = {(double)y[step * room::y_line], tried ? weight[step] : 0,
-                              (double)y[(step + 4) * room::y_line], tried ? weight[step + 4] : 0};
+            const bool probes = g < CUDA__ISM_CHECK_PROBES;
+            double left[4] = {(double)y[step * room::y_line], probes ? weight[step] : 0,
+                              (double)y[(step + 4) * room::y_line], probes ? weight[step + 4] : 0};
             excess += left[0] * 0 + left[2] * 0;
             if (step == rounded) {
 #pragma unroll
@@ -342,7 +343,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         for (int j = 0; j < across; j++) {
             *(double2 *)(memory + room::k + g * room::k_line + j * 8 + 2 * t) =
                 make_double2(k[j][0], k[j][1]);
-            if (g < CUDA__ISM_TRIED)
+            if (g < CUDA__ISM_CHECK_PROBES)
                 *(double2 *)(memory + room::tb + g * room::line + j * 8 + 2 * t) =
                     make_double2(k[j][2], k[j][3]);
         }
@@ -398,13 +399,13 @@ template <typename S, int Order> struct cuda__ism_tile_update {
     /* The largest magnitude of what the lane has of T (B - Z M), T Z being in shared memory. */
     __device__ __forceinline__ double error(const S *x) const
     {
-        const bool tried = g < CUDA__ISM_TRIED;
+        const bool probes = g < CUDA__ISM_CHECK_PROBES;
         double thin[4] = {}, rest[across][4], worst = 0;
 #pragma unroll
         for (int j = 0; j < across; j++) {
             const double2 tz =
-                tried ? *(const double2 *)(memory + room::tz + g * room::line + j * 8 + 2 * t)
-                      : make_double2(0, 0);
+                probes ? *(const double2 *)(memory + room::tz + g * room::line + j * 8 + 2 * t)
+                       : make_double2(0, 0);
             const double left[4] = {tz.x, 0, tz.y, 0};
             const double both[2] = {(double)x[(j * 8 + 2 * t) * room::x_line + g],
                                     (double)x[(j * 8 + 2 * t + 1) * room::x_line + g]};
@@ -417,8 +418,8 @@ template <typename S, int Order> struct cuda__ism_tile_update {
 #pragma unroll
         for (int j = 0; j < across; j++) {
             const double2 tb =
-                tried ? *(const double2 *)(memory + room::tb + g * room::line + j * 8 + 2 * t)
-                      : make_double2(0, 0);
+                probes ? *(const double2 *)(memory + room::tb + g * room::line + j * 8 + 2 * t)
+                       : make_double2(0, 0);
             cuda__multiply_add(rest[j], left, right[j]);
             worst = cuda__max_or_nan(worst, fabs(tb.x - rest[j][0]));
             worst = cuda__max_or_nan(worst, fabs(tb.y - rest[j][1]));
@@ -523,7 +524,7 @@ template <typename S, int Order> struct cuda__ism_tile_update {
         update(product);
         double size_z = sum_rows([](int, double value) { return fabs(value); });
 #pragma unroll
-        for (int l = 0; l < CUDA__ISM_TRIED; l++) {
+        for (int l = 0; l < CUDA__ISM_CHECK_PROBES; l++) {
             const double *line = weights + l * room::line;
             double tz = sum_rows([&](int i, double value) { return line[i] * value; });
             if (own_column() < Order)
@@ -588,7 +589,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_TILE_WARPS *CUDA__WARP, Block
 {
     typedef cuda__ism_tile_room<T, Order> room;
     constexpr int threads = CUDA__ISM_TILE_WARPS * CUDA__WARP;
-    constexpr int held = CUDA__ISM_TRIED * room::line;
+    constexpr int held = CUDA__ISM_CHECK_PROBES * room::line;
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     const int n = (int)call.n, warp = (int)threadIdx.x / CUDA__WARP;
     const int lane = (int)threadIdx.x % CUDA__WARP;
@@ -624,7 +625,7 @@ static cudaError_t cuda__ism_launch_tile(const cuda__ism_call &call, cudaStream_
     typedef cuda__ism_tile_room<T, Order> room;
     constexpr int64_t blocks_max = 132 * Blocks;
     int64_t blocks = (call.matrices + CUDA__ISM_TILE_WARPS - 1) / CUDA__ISM_TILE_WARPS;
-    size_t numbers = CUDA__ISM_TRIED * room::line + CUDA__ISM_TILE_WARPS * room::numbers;
+    size_t numbers = CUDA__ISM_CHECK_PROBES * room::line + CUDA__ISM_TILE_WARPS * room::numbers;
     return cuda__start(cuda__ism_tile_kernel<T, Order, Blocks>,
                        (unsigned)(blocks < blocks_max ? blocks : blocks_max),
                        CUDA__ISM_TILE_WARPS * CUDA__WARP, numbers * sizeof(double), stream, call);

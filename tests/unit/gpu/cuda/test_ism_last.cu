@@ -84,19 +84,19 @@ template <typename T> static void make(bed<T> &of, const struct size &size, int6
     take(of, CUDA__ISM_E, 1);
     take(of, CUDA__ISM_B, n);
     take(of, CUDA__ISM_PARTS, CUDA__ISM_LAST_SUMS * of.parts);
-    take(of, CUDA__ISM_TZ, CUDA__ISM_TRIED);
+    take(of, CUDA__ISM_TZ, CUDA__ISM_CHECK_PROBES);
     take(of, CUDA__ISM_SIZES, 2);
     of.space.assign((size_t)(SLOTS * of.call.part), (T)NAN);
-    of.lines.assign((size_t)(CUDA__ISM_TRIED * ld), (T)NAN);
+    of.lines.assign((size_t)(CUDA__ISM_CHECK_PROBES * ld), (T)NAN);
     of.call.parts = (unsigned char *)of.space.data();
-    of.call.lines = of.lines.data();
+    of.call.probes = of.lines.data();
     of.call.n = n;
     of.call.m = size.m;
     of.call.ld = ld;
     of.call.tensors = &of.item;
     of.call.item_count = 1;
     of.call.matrices = of.call.count = SLOTS;
-    fill(of.lines.data(), CUDA__ISM_TRIED, n, ld, &seed);
+    fill(of.lines.data(), CUDA__ISM_CHECK_PROBES, n, ld, &seed);
     for (int64_t slot = 0; slot < SLOTS; slot++) {
         fill(array_of(of, slot, CUDA__ISM_GR), size.m, n, ld, &seed);
         fill(array_of(of, slot, CUDA__ISM_K), size.m, n, ld, &seed);
@@ -124,7 +124,7 @@ static result<T> run_kernel(bed<T> &of, void (*kernel)(const cuda__ism_call, int
                      cudaSuccess);
     for (int64_t slot = 0; slot < SLOTS; slot++) {
         const T *tz = array_of(of, slot, CUDA__ISM_TZ);
-        found.sums.insert(found.sums.end(), tz, tz + (CUDA__ISM_TRIED + 2) * of.ld);
+        found.sums.insert(found.sums.end(), tz, tz + (CUDA__ISM_CHECK_PROBES + 2) * of.ld);
     }
     return found;
 }
@@ -183,7 +183,7 @@ static double number_of(bed<T> &of, int64_t slot, int64_t i, int64_t j, double *
 /* The answers, T Z and the sums of magnitudes, and nothing next to them. */
 template <typename T> static void check(bed<T> &of, const result<T> &found)
 {
-    const int64_t n = of.size.n, ld = of.ld, step = (CUDA__ISM_TRIED + 2) * ld;
+    const int64_t n = of.size.n, ld = of.ld, step = (CUDA__ISM_CHECK_PROBES + 2) * ld;
     const size_t first = (size_t)(BEHIND + of.size.late), all = (size_t)(SLOTS * n * n);
     for (size_t e = 0; e < found.answers.size(); e++)
         assert_true((e >= first && e < first + all) || found.answers[e] == (T)NOISE);
@@ -196,7 +196,7 @@ template <typename T> static void check(bed<T> &of, const result<T> &found)
                 const double number = number_of(of, slot, i, j, &allowed);
                 assert_true(fabs((double)z[i * n + j] - number) <= allowed);
                 for (int l = 0; l < CUDA__ISM_LAST_SUMS; l++) {
-                    const double term = l < CUDA__ISM_TRIED
+                    const double term = l < CUDA__ISM_CHECK_PROBES
                                             ? (double)of.lines[(size_t)(l * ld + i)] * number
                                             : fabs(number);
                     expected[l] += term;

@@ -49,7 +49,7 @@ static void make(bed &of, int64_t n, int64_t m, std::vector<std::pair<int, int64
     of.space.assign((size_t)of.call.part, (double)NAN);
     of.lines.assign((size_t)(LINES * of.call.ld), (double)NAN);
     of.call.parts = (unsigned char *)of.space.data();
-    of.call.lines = of.lines.data();
+    of.call.probes = of.lines.data();
     of.call.tensors = &of.item;
     of.call.item_count = 1;
     of.call.matrices = of.call.count = 1;
@@ -464,7 +464,7 @@ static int32_t judged(int64_t n, bool update, int first, int last, double error)
     of.item.outputs[METHOD_ISM_RCOND] = &rcond;
     of.item.outputs[METHOD_ISM_ALGORITHM] = &algorithm;
     of.item.outputs[METHOD_ISM_DET_RATIO] = &det_ratio;
-    const int lines = cuda__ism_tried(of.call), begin = update ? lines : 0;
+    const int lines = cuda__ism_probes_of(of.call), begin = update ? lines : 0;
     double *errors = array_of(of, CUDA__ISM_ERROR), *sizes = array_of(of, CUDA__ISM_SIZES);
     std::fill(errors, errors + (begin + lines) * ld, 0.0);
     std::fill(sizes, sizes + 2 * ld, 1.0);
@@ -482,7 +482,7 @@ static void test_verdict(void **state)
 {
     (void)state;
     for (int update = 0; update < 2; update++) {
-        const int lines = update ? LINES : CUDA__ISM_TRIED_KNOWN;
+        const int lines = update ? LINES : CUDA__ISM_KNOWN_PROBES;
         assert_int_equal(judged(20, update, 0, lines - 1, 1e-16), 0);
         for (int l = 0; l < lines; l++) {
             assert_true(judged(20, update, l, l, 1e-3) < -1);

@@ -18,7 +18,7 @@ extern "C" {
 
 #include "gpu/cuda/ism/stream.cuh"
 
-#define SUMS (1 + CUDA__ISM_TRIED) /* lines: of |Z|, of T Z */
+#define SUMS (1 + CUDA__ISM_CHECK_PROBES) /* lines: of |Z|, of T Z */
 
 /* One slot, of a device whose strips have `strip` rows. */
 struct bed {
@@ -56,17 +56,17 @@ static void make(bed &of, int64_t n, int64_t m, int64_t strip, int64_t rows)
     of.b = randoms(n * n, 1);
     of.x = randoms(n * m, 2);
     of.y = randoms(n * m, 5);
-    of.lines = randoms(CUDA__ISM_TRIED * n, 3);
+    of.lines = randoms(CUDA__ISM_CHECK_PROBES * n, 3);
     of.call.n = of.call.ld = n;
     of.call.m = m;
     take(of, CUDA__ISM_ANSWER, 64);
-    take(of, CUDA__ISM_STREAM_K, (m + CUDA__ISM_TRIED) * ld);
+    take(of, CUDA__ISM_STREAM_K, (m + CUDA__ISM_CHECK_PROBES) * ld);
     take(of, CUDA__ISM_STREAM_RK, wide * ld);
     take(of, CUDA__ISM_STREAM_SIZES, ld);
     take(of, CUDA__ISM_STREAM_PARTS, SUMS * (n + strip - 1) / strip * ld + SUMS * ld);
     of.space = randoms(of.call.part, 4);
     of.call.parts = (unsigned char *)of.space.data();
-    of.call.lines = of.lines.data();
+    of.call.probes = of.lines.data();
     of.call.tensors = &of.item;
     of.call.item_count = 1;
     of.call.matrices = of.call.count = 1;
@@ -88,7 +88,7 @@ template <int Lines> static void try_lines(int64_t n, int64_t m)
 {
     bed of;
     make(of, n, m, 32, 128);
-    const int64_t ld = of.call.plan.stream_ld, lines = m + CUDA__ISM_TRIED;
+    const int64_t ld = of.call.plan.stream_ld, lines = m + CUDA__ISM_CHECK_PROBES;
     const int64_t none = n - 1, large = n / 2; /* columns */
     double *k = cuda__ism_array_of<double>(of.call, 0, CUDA__ISM_STREAM_K);
     double *sizes = cuda__ism_array_of<double>(of.call, 0, CUDA__ISM_STREAM_SIZES);
@@ -167,7 +167,7 @@ static void check(const bed &of, const std::vector<double> &sums)
                 z += g[(size_t)c] * rk[c * of.call.plan.stream_ld + j];
             assert_true(fabs(of.z[(size_t)(i * of.n + j)] - z) <= near);
             expected[(size_t)j] += fabs(z);
-            for (int64_t l = 0; l < CUDA__ISM_TRIED; l++)
+            for (int64_t l = 0; l < CUDA__ISM_CHECK_PROBES; l++)
                 expected[(size_t)((1 + l) * of.n + j)] += of.lines[(size_t)(l * of.n + i)] * z;
         }
     }

@@ -184,10 +184,10 @@ static void test_products_below_the_range(void **state)
     assert_int_equal(ismtest_wrongs, 0);
 }
 
-/* ---- Errors that few lines do not see ---- */
+/* ---- Errors that few probe vectors do not see ---- */
 
 /* Found by a search: A0 is nearly singular and A is not, or inverses on the way are large. What
- * that loses is some columns times K, at right angles to the lines of the check. */
+ * that loses is some columns times K, at right angles to the probe vectors of the check. */
 static const float b_one[] = {
     -0x1.ad401p+17F,  -0x1.d1e07cp+17F, 0x1.43a62ep+16F,  0x1.7e17f8p+16F,  0x1.07c43p+18F,
     0x1.33d284p+17F,  0x1.2bad46p+18F,  0x1.c5c12p+16F,   0x1.224904p+14F,  0x1.d12622p+19F,
