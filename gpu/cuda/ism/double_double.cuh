@@ -1,5 +1,5 @@
 /* gpu/cuda/ism/double_double.cuh: sums in double-double, and the products of a check: probe vectors
- * times X Y^T and times A0 or A0^-1, in pairs of numbers, the second being what the first lacks. A
+ * times X Y^T and times A0 or A0^-1, each a number and what it lacks. A
  * check of one precision might lose the same terms as the sums that it checks, or have the errors
  * of terms that cancel; see gpu/host/ism/check.c. Device code; a slot a blockIdx.y, two or four
  * lines a blockIdx.z. Sums are taken in an order that n and m alone decide.
@@ -135,10 +135,10 @@ struct cuda__ism_lines {
     int64_t low; /* from a number to what it lacks; 0: nothing is lacking */
 };
 
-/* What becomes of a sum: a pair of numbers, or a rounded one. */
+/* What becomes of a sum: both its numbers, or a rounded one. */
 enum cuda__ism_dd_end {
-    CUDA__ISM_DD_PAIR,
-    CUDA__ISM_DD_REST,  /* a pair; from line `half` on, T less it */
+    CUDA__ISM_DD_BOTH,
+    CUDA__ISM_DD_REST,  /* both; from line `half` on, T less it */
     CUDA__ISM_DD_ROUND, /* rounded */
     CUDA__ISM_DD_ERROR, /* rounded; from line `half` on, it less T Z */
     CUDA__ISM_DD_OWN,   /* rounded: T less it and less T Z D */
@@ -192,8 +192,8 @@ template <typename T, int Lines> struct cuda__ism_dd_lines {
 /* Number j of a line. */
 template <typename T>
 static __device__ __forceinline__ void
-cuda__ism_dd_put(const cuda__ism_call &call, const cuda__ism_dd_product &of, int64_t line,
-                 int64_t j, cuda__ism_sum<T> sum)
+cuda__ism_dd_store(const cuda__ism_call &call, const cuda__ism_dd_product &of, int64_t line,
+                   int64_t j, cuda__ism_sum<T> sum)
 {
     const int64_t slot = blockIdx.y;
     if (line >= of.count)
@@ -264,8 +264,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_TERMS_THREADS)
     }
     __syncthreads();
     if (group < Lines && inside)
-        cuda__ism_dd_put<T>(call, of, (int64_t)blockIdx.z * Lines + group, j,
-                            shared[group][at % across]);
+        cuda__ism_dd_store<T>(call, of, (int64_t)blockIdx.z * Lines + group, j,
+                              shared[group][at % across]);
 }
 
 /* By the transpose: a warp some rows, which it sums over. */
@@ -303,7 +303,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     }
     const int64_t i = first + lane / Lines;
     if (lane < held * Lines && i < of.from.lines)
-        cuda__ism_dd_put<T>(call, of, (int64_t)blockIdx.z * Lines + lane % Lines, i, own);
+        cuda__ism_dd_store<T>(call, of, (int64_t)blockIdx.z * Lines + lane % Lines, i, own);
 }
 
 #endif

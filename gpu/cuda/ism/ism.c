@@ -199,15 +199,15 @@ static void take_pieces(struct cuda__ism_call *work)
 static void take_check(struct cuda__ism_call *work)
 {
     int64_t n = work->n, ld = work->ld, ldm = work->ldm;
-    /* T X and T Z X, or that times Y^T, in pairs of numbers. */
-    int64_t pairs = n <= CUDA__ISM_NORM_ORDER ? 4 * CUDA__ISM_PROBES : 2 * CUDA__ISM_PROBES;
+    /* T X and T Z X, or that times Y^T, in double-double. */
+    int64_t dd_lines = n <= CUDA__ISM_NORM_ORDER ? 4 * CUDA__ISM_PROBES : 2 * CUDA__ISM_PROBES;
     take(work, CUDA__ISM_TZ, CUDA__ISM_PROBES, ld);
-    take(work, CUDA__ISM_REST, pairs, ld);
+    take(work, CUDA__ISM_REST, dd_lines, ld);
     take(work, CUDA__ISM_ERROR, 2 * CUDA__ISM_PROBES, ld);
     take(work, CUDA__ISM_SIGNS, CUDA__ISM_PROBES, ld);
     take(work, CUDA__ISM_COLUMNS,
          n <= CUDA__ISM_NORM_ORDER ? max_i64(n, CUDA__ISM_PROBES) : CUDA__ISM_PROBES, ld);
-    take(work, CUDA__ISM_THIN, pairs, ldm);
+    take(work, CUDA__ISM_THIN, dd_lines, ldm);
     take(work, CUDA__ISM_CHOSEN, CUDA__ISM_PROBES, ldm);
     take(work, CUDA__ISM_SIZES, 2, ld);
     take(work, CUDA__ISM_WEIGHTS, 2, ld);

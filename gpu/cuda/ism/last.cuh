@@ -206,7 +206,7 @@ template <typename Shape> struct cuda__ism_last_block {
         static_assert(across == 2, "what a lane has of a row");
 #pragma unroll
         for (int r = 0; r < 2; r++)
-            row::put(&z[0][r * 2], &z[1][r * 2], even + r * n, lane % 4, row::lead(to + r * n));
+            row::store(&z[0][r * 2], &z[1][r * 2], even + r * n, lane % 4, row::lead(to + r * n));
     }
 
     /* The lane's numbers of 16 columns of (G R)^T's block that is in place, from line 16 step on.

@@ -210,11 +210,11 @@ template <bool Given> struct cuda__ism_narrow_block {
         typedef cuda__ism_last_row<float, 8> piece;
 #pragma unroll
         for (int r = 0; r < each; r++)
-            piece::put(&z[r][0], &z[r][4], place_of(row, r, 0), at_column / 4 % 8,
-                       piece::lead(to + r % 4 * n));
+            piece::store(&z[r][0], &z[r][4], place_of(row, r, 0), at_column / 4 % 8,
+                         piece::lead(to + r % 4 * n));
     }
 
-    __device__ __forceinline__ void put(const float (&z)[each][each], int row) const
+    __device__ __forceinline__ void write(const float (&z)[each][each], int row) const
     {
         if (wide && row + rows <= n)
             store_wide(z, row);
@@ -289,7 +289,7 @@ template <bool Given> struct cuda__ism_narrow_block {
             if (!Given && row == column) /* parts begin where strips do */
                 add_diagonal(z, row);
             if (to)
-                put(z, row);
+                write(z, row);
             add_up(z, place(now));
         }
         conclude();

@@ -48,7 +48,7 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
 
     /* The numbers that no 16 bytes hold: the first lane's first ones, the last lane's last ones. */
     template <int Lead>
-    static __device__ __forceinline__ void put_ends(const T *near, const T *far, T *to, int lane)
+    static __device__ __forceinline__ void store_ends(const T *near, const T *far, T *to, int lane)
     {
         constexpr int ends_max = Lead > width - Lead ? Lead : width - Lead;
 #pragma unroll
@@ -63,9 +63,9 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
 
     /* A half of 64 bytes may touch three sectors: the first lane goes the other way about where
      * that lets one begin with a sector. Of 128 bytes it would not be worth the instructions.
-     * Halves of 64 bytes with a `Lead` go by put_filled. */
+     * Halves of 64 bytes with a `Lead` go by store_filled. */
     template <int Lead>
-    static __device__ __forceinline__ void put_led(const T *near, const T *far, T *to, int lane)
+    static __device__ __forceinline__ void store_led(const T *near, const T *far, T *to, int lane)
     {
         alignas(16) T first[width], second[width];
         shift<Lead>(second, far, nullptr, lane);
@@ -81,13 +81,14 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
         if (Lead == 0 || lane < Lanes - 1)
             cuda__store_stream((vector *)(to + Lead + (turned ? 0 : across)), second);
         if constexpr (Lead > 0)
-            put_ends<Lead>(near, far, to, lane);
+            store_ends<Lead>(near, far, to, lane);
     }
 
     /* The same of a half of 64 bytes that begins 8 bytes before 16. The numbers in sectors that the
      * piece does not fill, four at its two ends together, go one by one, one a lane, and all else
      * fills sectors. low: three of the four are the piece's first ones; else one is. */
-    static __device__ __forceinline__ void put_filled(const T *near, const T *far, T *to, int lane)
+    static __device__ __forceinline__ void store_filled(const T *near, const T *far, T *to,
+                                                        int lane)
     {
         static_assert(width == 2 && Lanes == 4, "lanes have their places");
         const bool low = (uintptr_t)(to - lane * width + 1) % 32 != 0;
@@ -116,16 +117,16 @@ template <typename T, int Lanes> struct cuda__ism_last_row {
      * far: the lane's numbers of both halves; `to`: where its first one belongs; `lane`: its number
      * in the group. */
     template <int Lead = 0>
-    static __device__ __forceinline__ void put(const T *near, const T *far, T *to, int lane,
-                                               int lead)
+    static __device__ __forceinline__ void store(const T *near, const T *far, T *to, int lane,
+                                                 int lead)
     {
         if (lead != Lead) {
             if constexpr (Lead + 1 < width)
-                put<Lead + 1>(near, far, to, lane, lead);
+                store<Lead + 1>(near, far, to, lane, lead);
         } else if constexpr (Lead > 0 && across * sizeof(T) == 64) {
-            put_filled(near, far, to, lane);
+            store_filled(near, far, to, lane);
         } else {
-            put_led<Lead>(near, far, to, lane);
+            store_led<Lead>(near, far, to, lane);
         }
     }
 };

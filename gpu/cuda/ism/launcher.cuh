@@ -370,13 +370,13 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
             multiply_dd_lines<CUDA__ISM_CHECK_PROBES>(of, transposed);
     }
 
-    /* Lines as they are, or pairs of numbers. */
+    /* Lines as they are, or of double-double numbers. */
     struct cuda__ism_lines plain_lines(int array, int64_t count) const
     {
         return {array, -1, count, call.ld, 0};
     }
 
-    struct cuda__ism_lines pairs(int array, int64_t count) const
+    struct cuda__ism_lines dd_lines(int array, int64_t count) const
     {
         const int64_t ld = stride(array);
         return {array, -1, count, ld, count * ld};
@@ -393,9 +393,10 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
                        const struct cuda__ism_place &to)
     {
         multiply_dd({by, thin(CUDA__ISM_X), place(CUDA__ISM_THIN, 0, count), count, count,
-                     CUDA__ISM_DD_PAIR},
+                     CUDA__ISM_DD_BOTH},
                     false);
-        multiply_dd({pairs(CUDA__ISM_THIN, count), thin(CUDA__ISM_Y), to, count, half, end}, true);
+        multiply_dd({dd_lines(CUDA__ISM_THIN, count), thin(CUDA__ISM_Y), to, count, half, end},
+                    true);
     }
 
     /* ERROR: T (I - Z A). Of A alone, X is A but for the diagonal, and Y is I. */
@@ -422,7 +423,7 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
         const int64_t count = probes(), all = 2 * count;
         const struct cuda__ism_lines both = {-1, CUDA__ISM_TZ, count, call.ld, 0};
         times_thin_dd(both, all, count, CUDA__ISM_DD_REST, place(CUDA__ISM_REST, 0, all));
-        multiply_dd({pairs(CUDA__ISM_REST, all), given_inverse(), place(CUDA__ISM_ERROR, 0, all),
+        multiply_dd({dd_lines(CUDA__ISM_REST, all), given_inverse(), place(CUDA__ISM_ERROR, 0, all),
                      all, count, CUDA__ISM_DD_ERROR},
                     false);
         if (cuda__ism_is_whole(call.n) || call.m == 0)
@@ -430,10 +431,10 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
         start_alone(cuda__ism_change_kernel<T, CUDA__ISM_THREADS>,
                     cuda__ism_change_kernel<T, CUDA__ISM_ALONE_THREADS>, 1, call);
         multiply_dd({plain_lines(CUDA__ISM_COLUMNS, 1), thin(CUDA__ISM_Y),
-                     place(CUDA__ISM_THIN, 0, 1), 1, 1, CUDA__ISM_DD_PAIR},
+                     place(CUDA__ISM_THIN, 0, 1), 1, 1, CUDA__ISM_DD_BOTH},
                     false);
-        multiply_dd({pairs(CUDA__ISM_THIN, 1), thin(CUDA__ISM_X), place(CUDA__ISM_COLUMNS, 1, 1), 1,
-                     1, CUDA__ISM_DD_ROUND},
+        multiply_dd({dd_lines(CUDA__ISM_THIN, 1), thin(CUDA__ISM_X), place(CUDA__ISM_COLUMNS, 1, 1),
+                     1, 1, CUDA__ISM_DD_ROUND},
                     true);
     }
 

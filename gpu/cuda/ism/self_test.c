@@ -42,7 +42,7 @@ static double get(enum precision precision, const void *data, int64_t index)
                                        : ((const double *)data)[index];
 }
 
-static void put(enum precision precision, void *data, int64_t index, double value)
+static void set(enum precision precision, void *data, int64_t index, double value)
 {
     if (precision == PRECISION_FP32)
         ((float *)data)[index] = (float)value;
@@ -62,14 +62,14 @@ static void fill(const struct attempt *attempt)
     enum precision precision = attempt->precision;
     int64_t n = attempt->n;
     for (int64_t k = 0; k < MATRICES * n * RANK; k++) {
-        put(precision, h_bench->x, k, sin((double)(3 * k + 1)));
-        put(precision, h_bench->y, k, 0.4 * cos((double)(5 * k)) / sqrt((double)n));
+        set(precision, h_bench->x, k, sin((double)(3 * k + 1)));
+        set(precision, h_bench->y, k, 0.4 * cos((double)(5 * k)) / sqrt((double)n));
     }
     for (int64_t k = 0; k < MATRICES * n; k++) {
         double d = k == n && has_zero(attempt, 1) ? 0 : (double)(2 + k % 3);
-        put(precision, h_bench->d, k, d);
+        set(precision, h_bench->d, k, d);
         for (int64_t j = 0; j < n; j++)
-            put(precision, h_bench->b, k * n + j, j == k % n ? 1 / d : 0);
+            set(precision, h_bench->b, k * n + j, j == k % n ? 1 / d : 0);
     }
 }
 
@@ -165,8 +165,8 @@ static void lay_out(const struct attempt *attempt)
                     [METHOD_ISM_DET_RATIO] = seen->det_ratio}};
 }
 
-static cudaError_t try(struct attempt *attempt, struct cuda_products *products, cudaStream_t stream,
-                       double *worst)
+static cudaError_t check_attempt(struct attempt *attempt, struct cuda_products *products,
+                                 cudaStream_t stream, double *worst)
 {
     static const struct {
         int64_t n, variant;
@@ -218,7 +218,7 @@ cudaError_t cuda__try_ism(struct cuda_pool *pool, struct cuda_products *products
     struct attempt attempt = {
         .h_bench = memory, .seen = seen, .pool = pool, .precision = precision};
     if (status == cudaSuccess)
-        status = try(&attempt, products, stream, worst);
+        status = check_attempt(&attempt, products, stream, worst);
     cudaFreeHost(memory);
     return status;
 }

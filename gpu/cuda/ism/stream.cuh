@@ -71,7 +71,7 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
                 numbers[e] = j + e < at.n ? from[e] : S(0);
     }
 
-    __device__ __forceinline__ void put(int i, int j, const S (&numbers)[width]) const
+    __device__ __forceinline__ void write(int i, int j, const S (&numbers)[width]) const
     {
         S *place = to + (int64_t)i * at.n + j;
         if (i >= at.n || j >= at.n || !to)
@@ -114,7 +114,7 @@ template <typename S, int Down, int Tiles, bool Few> struct cuda__ism_striper {
                 const double value = z[down / 2][(over + q) / 2][down % 2 * 2 + q % 2];
                 numbers[q] = bad ? nan : (S)value;
             }
-            put(first + down * 8 + g, column + over * 4 + width * t, numbers);
+            write(first + down * 8 + g, column + over * 4 + width * t, numbers);
         }
     }
 

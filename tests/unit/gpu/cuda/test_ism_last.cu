@@ -281,7 +281,7 @@ template <typename T, int Lanes> static __global__ void put_rows_kernel(T *rows,
         near[e] = (T)(group * 100 + lane * row::width + e);
         far[e] = near[e] + row::across;
     }
-    row::put(near, far, to, lane, row::lead(rows + late));
+    row::store(near, far, to, lane, row::lead(rows + late));
 }
 
 /* All numbers of each row are where they belong, and nothing next to them. */
