@@ -1,6 +1,7 @@
 /* tests/unit/gpu/cuda/ism_host.c: see ism_host.h. */
 #include "tests/unit/gpu/cuda/ism_host.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,3 +96,15 @@ const struct host_method cudatest_method_ism_f64 = {.name = "ism",
 
 /* The cases' own way to run a problem, once more, for this method. */
 #include "tests/unit/gpu/host/ism.c"
+
+void cudatest_check_solution(struct ismtest_problem *problem, enum method_algorithm algorithm)
+{
+    struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
+    assert_int_equal(answer.info, 0);
+    assert_true(isnan(answer.rcond));
+    if (algorithm != METHOD_ALGORITHM_NONE)
+        assert_int_equal(answer.algorithm, algorithm);
+    assert_true(ismtest_solution_ratio(problem, answer.inverse) <= GPUTEST_RATIO_MAX);
+    ismtest_forget(&answer);
+    ismtest_free(problem);
+}

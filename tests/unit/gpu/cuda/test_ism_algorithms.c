@@ -53,8 +53,8 @@ static void test_few_columns(void **state)
     }
 }
 
-/* Orders that take a block of threads: each count of tiles of columns, whole and padded, and lines
- * of a check within a tile or beyond it. */
+/* Orders that take a block of threads: each count of tiles of columns, whole and padded, and
+ * probe vectors within a tile or beyond it. */
 static void test_middle_orders(void **state)
 {
     (void)state;
@@ -153,12 +153,7 @@ static void test_many_random_columns(void **state)
             problem.x[i] = gputest_random(&seed);
             problem.y[i] = 0.7 / sqrt((double)(n * m)) * problem.x[i];
         }
-        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
-        assert_int_equal(answer.info, 0);
-        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
-        assert_true(ismtest_solution_ratio(&problem, answer.inverse) <= GPUTEST_RATIO_MAX);
-        ismtest_forget(&answer);
-        ismtest_free(&problem);
+        cudatest_check_solution(&problem, METHOD_ALGORITHM_BLOCK);
     }
 }
 

@@ -288,9 +288,9 @@ template <typename T, int Lanes> static __global__ void put_rows_kernel(T *rows,
 template <typename T, int Lanes> static void try_rows(void)
 {
     constexpr int groups = SIMT_WARP / Lanes, numbers = 2 * cuda__ism_last_row<T, Lanes>::across;
-    constexpr int most = 32 / (int)sizeof(T);
+    constexpr int lates = 32 / (int)sizeof(T);
     alignas(32) static T rows[groups * ROW_LD];
-    for (int late = 0; late < most; late++) {
+    for (int late = 0; late < lates; late++) {
         for (int e = 0; e < groups * ROW_LD; e++)
             rows[e] = (T)NOISE;
         assert_int_equal(

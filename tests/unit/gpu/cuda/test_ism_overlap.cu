@@ -298,7 +298,7 @@ static void check_slot(bed &of, int64_t slot)
     const double *d = cuda__ism_array_of<double>(of.call, slot, CUDA__ISM_D);
     const cuda__ism_answer *answer = cuda__ism_answer_of<double>(of.call, slot);
     search by = {x, y, d, n, m, ldm, {}, std::vector<double>((size_t)n), {}};
-    double terms = 0, most = 0;
+    double terms = 0, largest = 0;
     for (int64_t e = 0; e < LINES * n; e++)
         by.lines.push_back(of.lines[(size_t)(e / n * ld + e % n)]);
     for (int64_t j = 0; j < n; j++) {
@@ -312,9 +312,9 @@ static void check_slot(bed &of, int64_t slot)
     const std::vector<double> found = sizes_of(of, slot);
     for (size_t l = 0; l < found.size(); l++) {
         assert_true(is_near(found[l], by.sizes[l], by.sizes[l]));
-        most = std::max(most, by.sizes[l]);
+        largest = std::max(largest, by.sizes[l]);
     }
-    assert_true(is_near(answer->norm_a, most, most));
+    assert_true(is_near(answer->norm_a, largest, largest));
     assert_true(is_near(cuda__ism_terms(answer), terms, terms));
 }
 

@@ -16,17 +16,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* By lu, and right. */
-static void check_solved(const struct ismtest_problem *problem)
-{
-    struct ismtest_answer answer = ismtest_run(problem, ISMTEST_INVERSE_WANTED, NULL);
-    assert_int_equal(answer.info, 0);
-    assert_int_equal(answer.algorithm, METHOD_ALGORITHM_LU);
-    assert_true(ismtest_solution_ratio(problem, answer.inverse) <= GPUTEST_RATIO_MAX);
-    assert_true(isnan(answer.rcond));
-    ismtest_forget(&answer);
-}
-
 /* A0 is all but singular, and the change makes it well conditioned: A0^-1 is much larger than Z. */
 static void test_a_large_inverse(void **state)
 {
@@ -39,8 +28,7 @@ static void test_a_large_inverse(void **state)
     problem.y[0] = 0.5;
     problem.y[1] = -0.7;
     ismtest_complete(&problem);
-    check_solved(&problem);
-    ismtest_free(&problem);
+    cudatest_check_solution(&problem, METHOD_ALGORITHM_LU);
 }
 
 /* The same of orders of one panel and more. Columns of X that are zeros, so that there are more of
@@ -63,8 +51,7 @@ static void test_large_inverses(void **state)
             problem.y[j * m] = gputest_random(&seed);
         }
         ismtest_complete(&problem);
-        check_solved(&problem);
-        ismtest_free(&problem);
+        cudatest_check_solution(&problem, METHOD_ALGORITHM_LU);
     }
 }
 
@@ -86,8 +73,7 @@ static void test_growing_factors(void **state)
             }
         }
         ismtest_complete(&problem);
-        check_solved(&problem);
-        ismtest_free(&problem);
+        cudatest_check_solution(&problem, METHOD_ALGORITHM_LU);
     }
 }
 
@@ -122,8 +108,7 @@ static void test_products_that_cancel(void **state)
             ismtest_problem(precision, ISMTEST_INVERSE, rows[row].n, rows[row].m, 5 + k);
         cancel(&problem, rows[row].large[precision]);
         ismtest_complete(&problem);
-        check_solved(&problem);
-        ismtest_free(&problem);
+        cudatest_check_solution(&problem, METHOD_ALGORITHM_LU);
     }
 }
 
@@ -193,8 +178,7 @@ static void test_a_large_change(void **state)
             problem.y[i] *= roots[precision];
         }
         ismtest_complete(&problem);
-        check_solved(&problem);
-        ismtest_free(&problem);
+        cudatest_check_solution(&problem, METHOD_ALGORITHM_LU);
     }
 }
 
