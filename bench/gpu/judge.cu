@@ -33,6 +33,17 @@ template <typename T> real norm(const T *a, int n)
     return norm_of(n, [&](int i, int j) { return a[i * n + j]; });
 }
 
+/* |I - one other| */
+template <typename T> real residual_of(int n, const T *one, const T *other)
+{
+    return norm_of(n, [&](int i, int j) {
+        real sum = i == j;
+        for (int k = 0; k < n; k++)
+            sum -= (real)one[i * n + k] * other[k * n + j];
+        return sum;
+    });
+}
+
 template <typename T> bool all_finite(const T *a, int count)
 {
     return std::all_of(a, a + count, [](T x) { return std::isfinite(x); });
@@ -147,15 +158,12 @@ const char *judge_numbers(int n, enum matrix_kind kind, const T *a, const T *x, 
         return "INFO does not follow RCOND";
     if (info != 0)
         return can_be_had(n, a) ? "INFO of a good matrix" : nullptr;
-    real residual = norm_of(n, [&](int i, int j) {
-        real sum = i == j;
-        for (int k = 0; k < n; k++)
-            sum -= (real)x[i * n + k] * a[k * n + j];
-        return sum;
-    });
-    double ratio = (double)(residual / (n * size_a * size_x * eps));
-    measured(verdict, ratio);
-    return ratio <= RATIO_MAX ? nullptr : "|I - X A| is too large";
+    const real unit = n * size_a * size_x * eps;
+    const real left = residual_of(n, x, a) / unit, right = residual_of(n, a, x) / unit;
+    measured(verdict, (double)std::max(left, right));
+    return !(left <= RATIO_MAX)    ? "|I - X A| is too large"
+           : !(right <= RATIO_MAX) ? "|I - A X| is too large"
+                                   : nullptr;
 }
 
 /* Are the pivots those of LU with partial pivoting in the same precision, the first of the largest
