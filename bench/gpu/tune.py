@@ -25,7 +25,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 TYPES = {"FP32": "float", "FP64": "double"}
 WORDS = {"FP32": 1, "FP64": 2}  # registers a number
-WARP, REGISTERS, WARPS_MAX = 32, 65536, 64
+WARP, REGISTERS, REGISTERS_MAX = 32, 65536, 255  # of a multiprocessor, of a lane
+# Registers of a lane that hold its rows, at most; and choices of rows that are tried.
+ROWS_LIMITS = {"inverse": (200, 5), "factor": (150, 4)}
 SHAPES_A_FILE = 2
 PER_THREAD_N_MAX = 5  # a whole matrix a lane
 SECONDS_A_FILE = 1.5  # of one core, the headers
@@ -44,23 +46,32 @@ HEAD = """/* {path}: the shape of the fused kernels for each size (lu_small/shap
 TAIL = "/* clang-format on */\n"
 
 
-def rows_worth_trying(n, precision):
+def rows_worth_trying(kernel, n, precision):
     """Rows a lane: few idle lanes, and few enough numbers for the registers; the best first."""
     found = []
+    registers_max, tried = ROWS_LIMITS[kernel]
     for rows in range(1, n + 1):
         held = WARP // math.ceil(n / rows)  # matrices a warp
         if held == 0 or math.ceil(n / (WARP // held)) != rows:
             continue
         registers = rows * n * WORDS[precision]
         busy = held * n / (rows * WARP)  # of the lanes' rows
-        if registers <= 150 and (busy >= 0.7 or rows <= 4):
+        if registers <= registers_max and (busy >= 0.7 or rows <= 4):
             found.append((busy * min(rows, 4), rows))
-    return [rows for _, rows in sorted(found, reverse=True)[:4]]
+    return [rows for _, rows in sorted(found, reverse=True)[:tried]]
 
 
-def warps_worth_trying(rows, n, precision):
+def registers_of(kernel, rows, block, n, precision):
+    """Of a lane, about, without spills: its rows, of a panel the multipliers, and the rest."""
+    numbers = rows * n * WORDS[precision]
+    if kernel == "factor":
+        return numbers * 1.15 + 36
+    panel = rows * block * WORDS[precision] if block < n else 0
+    return numbers + panel + (55 if precision == "FP64" else 48 if panel else 36)
+
+
+def warps_worth_trying(registers, n):
     """(warps a block, blocks a multiprocessor): what the registers hold, and a step more."""
-    registers = rows * n * WORDS[precision] * 1.15 + 36
     warps = int(REGISTERS / WARP / registers) // 4 * 4
     if n <= 4:
         return [(4, 8), (4, 12)]
@@ -81,16 +92,21 @@ def shapes_of(kernel, precision, n):
     """In the order of promise, about: every choice of rows before the next of blocks and warps."""
     width = 4 // WORDS[precision]
     blocks = [b for b in (2, 4, 8) if n > 4 and b % width == 0 and b < n]
-    blocks = (blocks + [n] if n <= 8 else blocks)[:-3:-1]
-    blocks += [n] if kernel == "factor" and 8 < n <= 16 else []
+    if kernel == "inverse":
+        blocks = [n] + [b for b in blocks if b < 8][::-1]
+    else:
+        blocks = (blocks + [n] if n <= 8 else blocks)[:-3:-1] + ([n] if 8 < n <= 16 else [])
     found = per_thread_shapes(precision, n) if n <= PER_THREAD_N_MAX else []
-    choices = {rows: warps_worth_trying(rows, n, precision)
-               for rows in rows_worth_trying(n, precision) if n > 2}
+    choices = rows_worth_trying(kernel, n, precision) if n > 2 else []
     for place in (0, 1):
         for block in blocks:
-            for rows, warps in choices.items():
+            for rows in choices:
                 if kernel == "factor" and block < n and rows * block * WORDS[precision] > 24:
                     continue
+                registers = registers_of(kernel, rows, block, n, precision)
+                if kernel == "inverse" and registers > REGISTERS_MAX:
+                    continue
+                warps = warps_worth_trying(registers, n)
                 rolled = ("true" if n % block == 0 and block < n else "false",)
                 found += [", ".join(map(str, (rows, block, *(rolled if kernel == "inverse" else ()),
                                               *warp))) for warp in warps[place:place + 1]]
