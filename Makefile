@@ -77,11 +77,15 @@ BY_WIDTH := $(shell grep -l '^.include "gpu/host/simd/vector\.h"' gpu/host/*/*.c
 PRECISIONS := f32 f64
 WIDTHS := $(foreach p,$(PRECISIONS),$(addprefix $(p)_,v16 v32 v64))
 RANGES := $(foreach p,$(PRECISIONS),$(addprefix $(p)_,n16 n24 n32))
-precision_flags = $(if $(findstring f32,$(1)),-DREAL_BITS=32)$(if $(findstring f64,$(1)),-DREAL_BITS=64)
+precision_flags = $(if $(findstring f32,$(1)),-DREAL_BITS=32)$(if \
+                      $(findstring f64,$(1)),-DREAL_BITS=64)
 range_flags = $(if $(findstring n16,$(1)),-DORDER_MIN=1 -DORDER_MAX=16)$(if \
                   $(findstring n24,$(1)),-DORDER_MIN=17 -DORDER_MAX=24)$(if \
                   $(findstring n32,$(1)),-DORDER_MIN=25 -DORDER_MAX=32)
 width_flags = $(foreach w,16 32 64,$(if $(findstring v$(w),$(1)),-DVECTOR_BYTES=$(w)))
+# All of them, for the stamps below.
+VARIANT_FLAGS = $(foreach v,$(PRECISIONS) $(RANGES) $(WIDTHS),$(v): $(call precision_flags,$(v)) \
+                    $(call range_flags,$(v)) $(call width_flags,$(v)))
 # What the objects of a source end in; nothing for one that is compiled once.
 variants = $(strip $(if $(filter $(1),$(BY_RANGE)),$(RANGES), \
                $(if $(filter $(1),$(BY_WIDTH)),$(WIDTHS), \
@@ -94,23 +98,26 @@ OBJECTS := $(call objects,$(BUILD)/obj,$(C_SOURCES) $(CXX_SOURCES)) $(BUILD)/obj
 ENGINE_OBJECTS := $(call objects,$(BUILD)/obj, \
                       $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/methods/*.c \
                           gpu/process/*.c))
+# Files at any depth below a folder. $(2): what their names are like.
+below = $(sort $(shell find $(1) -name '$(2)'))
 # What is in gpu/cuda and in tests/simt runs CUDA code on the CPU: see SIMT.
-UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c \
-                    tests/unit/gpu/cuda/test_*.cu tests/simt/unit/test_*.cu)
+UNIT_SOURCES := $(call below,tests/unit,test_*.c) $(call below,tests/unit,test_*.cu) \
+                $(call below,tests/simt/unit,test_*.cu)
 UNIT_HELPERS := $(filter-out $(UNIT_SOURCES) tests/unit/gpu/cuda/%, \
-                    $(wildcard tests/unit/*.c tests/unit/*/*.c tests/unit/*/*/*.c))
+                    $(call below,tests/unit,*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
-                        $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/gpu/cuda/*.c))) \
+                        $(filter-out $(UNIT_SOURCES),$(call below,tests/unit/gpu/cuda,*.c))) \
                     $(patsubst %,$(BUILD)/obj/tests/unit/gpu/host/%.o, \
                         matrices bands run bed child)
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those in need of a GPU.
-GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(wildcard tests/device/test_*.c))
+GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(call below,tests/device,test_*.c))
 GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
-                        $(filter-out tests/device/test_%,$(wildcard tests/device/*.c))) \
+                        $(filter-out $(GPU_TESTS:$(BUILD)/%=tests/%.c), \
+                            $(call below,tests/device,*.c))) \
                     $(call helpers_in,$(BUILD)/obj/tests/unit/gpu/host) $(SUPPORT_OBJECTS)
 # The host engine's tests that any engine must pass; and the same for the CUDA engine on the CPU.
 ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_,contract gallery truth)
@@ -140,7 +147,8 @@ CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),cod
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
 TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
 NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
-              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE -DCUDA__TUNING=\"$(TUNING)\"
+              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE \
+              -DCUDA__TUNING=\"$(TUNING)\"
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_KERNELS := $(wildcard gpu/cuda/*/*.cu)
 CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
@@ -151,7 +159,8 @@ CUDA_ENGINE_OBJECTS := $(call objects,$(BUILD)/obj,$(CUDA_SOURCES))
 # toolkit that it was built with, or where the system looks.
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 # tune.cu is the program that tune.py builds.
-GPU_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(filter-out %/tune.cu,$(wildcard bench/gpu/*.cu)))
+GPU_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o, \
+                         $(filter-out %/tune.cu,$(wildcard bench/gpu/*.cu)))
 # What bench/gpu/ablate.cu takes the place of, to leave paths of the product out.
 GPU_BENCH_WRAPPED := cuda_product_scratch cuda__ism_launch_f32 cuda__ism_launch_f64 \
                      cudaDeviceGetAttribute cudaLaunchKernelExC
@@ -163,7 +172,8 @@ SIMT_OBJECTS := $(patsubst %,$(SIMT)/obj/%.o,$(basename $(wildcard tests/simt/*.
 SIMT_KERNELS := $(call objects,$(SIMT)/obj,$(CUDA_KERNELS))
 SIMT_ENGINE := $(call objects,$(SIMT)/obj,$(CUDA_SOURCES))
 # fma(), of which kernels have many, as an instruction where this CPU has it.
-SIMT_CXXFLAGS = -Og -g1 $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contract=off) -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-unknown-pragmas \
+SIMT_CXXFLAGS = -Og -g1 $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contract=off) \
+                -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-unknown-pragmas \
                 -Wno-missing-field-initializers -Wno-shadow -Wno-frame-larger-than \
                 $(if $(findstring undefined,$(SANITIZE)), \
                     -fno-sanitize=undefined -fsanitize=alignment)
@@ -183,7 +193,8 @@ AGAIN = $(MAKE) --no-print-directory
 # asked for or there is such an engine already: an older one with a newer daemon would not do.
 WITHOUT_GPU = $(if $(filter file,$(origin NVCC)),$(if $(wildcard $(BUILD)/invertd-cuda),,$(if \
                   $(and $(WITH_CUDA),$(shell scripts/gpu-here 2>&1)),NVCC=)))
-WITHOUT_GPU_NOTICE = $(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make builds it")
+WITHOUT_GPU_NOTICE = $(if $(WITHOUT_GPU), \
+                         echo "no GPU here: the CUDA engine is left out; make builds it")
 # Said once, before the first nvcc of the engine.
 CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_SAID := 1)$(info \
                   compiling the CUDA engine: $(words $(CUDA_OBJECTS)) files at most, some minutes; \
@@ -236,7 +247,7 @@ bench: ## measure the HTTP path and the host engine next to their peers; results
 	@bench/host/ism $(BUILD)
 	@bench/host/iterative $(BUILD)
 
-cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/gpu ## build the CUDA engine and the bench of its kernels (needs nvcc)
+cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/gpu ## build the CUDA engine and its bench (needs nvcc)
 
 test-gpu: ## try the CUDA kernels and the CUDA engine on the GPU of this machine
 	@scripts/gpu-here
@@ -332,9 +343,20 @@ fuzz-programs: $(FUZZ_PROGRAMS)
 tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
 gpu-tests-built: cuda $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
-$(BUILD)/libinvertd.a: $(OBJECTS)
-	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $(OBJECTS)
+# An archive of objects, made anew when the list of them changes, which lies next to it: what is
+# deleted leaves it.
+define archive
+$(1): $(2) $(1).members
+	@rm -f $$@
+	$$(call say,AR)$$(AR) rcs $$@ $$(filter %.o,$$^)
+$(1).members: FORCE
+	@$$(call write_if_changed,printf '%s\n' $(2))
+endef
+$(eval $(call archive,$(BUILD)/libinvertd.a,$(OBJECTS)))
+# What every engine is made of, its own folder apart.
+$(eval $(call archive,$(BUILD)/libinvertd-engine.a,$(ENGINE_OBJECTS)))
+$(eval $(call archive,$(BUILD)/libinvertd-cuda.a,$(CUDA_OBJECTS)))
+$(eval $(call archive,$(SIMT)/libinvertd-cuda.a,$(SIMT_KERNELS) $(SIMT_OBJECTS)))
 
 # The front links no BLAS; `make check` looks.
 $(BUILD)/invertd: $(BUILD)/obj/server/main.o $(BUILD)/libinvertd.a
@@ -352,11 +374,6 @@ $(BUILD)/faults/cuda-double: $(BUILD)/faults/obj/tests/doubles/cuda_double.o \
                              $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
 
-# What every engine is made of, its own folder apart.
-$(BUILD)/libinvertd-engine.a: $(ENGINE_OBJECTS)
-	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $^
-
 $(BUILD)/invertd-cuda: $(CUDA_ENGINE_OBJECTS) $(BUILD)/libinvertd-cuda.a \
                        $(BUILD)/libinvertd-engine.a
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(SYSTEM_LIBS)
@@ -373,10 +390,6 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_in,$(BUILD)/obj/tes
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
 
 # The CUDA engine and its kernels on the CPU.
-$(SIMT)/libinvertd-cuda.a: $(SIMT_KERNELS) $(SIMT_OBJECTS)
-	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $^
-
 $(SIMT)/invertd-cuda: $(SIMT_ENGINE) $(SIMT)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
 
@@ -387,7 +400,8 @@ $(SIMT)/faults/invertd-cuda: $(call objects,$(SIMT)/faults/obj,$(CUDA_SOURCES)) 
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
 
 define simt_unit
-$(filter-out $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST),$(filter $(BUILD)/unit/$(1)/%,$(UNIT_PROGRAMS))): \
+$(filter-out $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST), \
+    $(filter $(BUILD)/unit/$(1)/%,$(UNIT_PROGRAMS))): \
     $(BUILD)/unit/$(1)/%: $(SIMT)/obj/$(2)/%.o $(SIMT_UNIT_HELPERS) \
                       $(filter-out %/main.o,$(SIMT_ENGINE)) $(SIMT)/libinvertd-cuda.a \
                       $(BUILD)/libinvertd.a
@@ -398,7 +412,8 @@ $(eval $(call simt_unit,gpu/cuda,tests/unit/gpu/cuda))
 $(eval $(call simt_unit,simt,tests/simt/unit))
 
 # The bench's judgement of the small kernels, without its device.
-$(BUILD)/unit/gpu/cuda/test_small: $(patsubst %,$(SIMT)/obj/bench/gpu/%.o,lu_small_check judge matrices)
+$(BUILD)/unit/gpu/cuda/test_small: \
+    $(patsubst %,$(SIMT)/obj/bench/gpu/%.o,lu_small_check judge matrices)
 
 # A test that starts the engine which INVERTD_ENGINE names. $(1): what is set for it; $(2): the way
 # up to $(BUILD).
@@ -409,7 +424,8 @@ engine_test = @mkdir -p $(@D) && \
 $(SIMT_ENGINE_TESTS): $(BUILD)/unit/simt/%: $(BUILD)/unit/gpu/host/% $(SIMT)/invertd-cuda
 $(SIMT_FAULT_TEST): $(BUILD)/device/test_faults $(SIMT)/invertd-cuda $(SIMT)/faults/invertd-cuda
 $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST):
-	$(call engine_test,INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50} INVERTD_ENGINE=$$build/simt/invertd-cuda,../..)
+	$(call engine_test,INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50} \
+	    INVERTD_ENGINE=$$build/simt/invertd-cuda,../..)
 $(HOST_CHAIN_TEST): $(BUILD)/device/test_chain $(BUILD)/invertd-host
 	$(call engine_test,INVERTD_ENGINE=$$build/invertd-host,../../..)
 
@@ -428,10 +444,6 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BENCH_LIBS) $(LIBRARY_LIBS) $(SYSTEM_LIBS)
 
-$(BUILD)/libinvertd-cuda.a: $(CUDA_OBJECTS)
-	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $^
-
 # cuBLAS and cuSOLVER are peers, and cuSPARSE where the toolkit has it.
 $(BUILD)/bench/gpu: $(GPU_BENCH_OBJECTS) $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
                     $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
@@ -447,24 +459,31 @@ write_if_changed = mkdir -p $(@D); $(1) >$@.$$$$; \
 # Holds the compiler and its flags: objects are made anew when they change.
 STAMP := $(BUILD)/flags
 $(STAMP): FORCE
-	@test -n "$(HAVE_LIBRARIES)" || { echo "make: libraries are missing; try: scripts/deps build" >&2; exit 1; }
-	@$(call write_if_changed,echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS) $(ALL_LDFLAGS)')
+	@test -n "$(HAVE_LIBRARIES)" || \
+	    { echo "make: libraries are missing; try: scripts/deps build" >&2; exit 1; }
+	@$(call write_if_changed,echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS) $(ALL_LDFLAGS) \
+	    $(VARIANT_FLAGS) $(CUBLAS_DOUBLE_FLAGS)')
 
-$(CUDA_ENGINE_OBJECTS) $(call objects,$(BUILD)/faults/obj,$(CUDA_SOURCES)): \
-    private ALL_CFLAGS += $(CUDA_CFLAGS)
+CUDA_C_OBJECTS := $(CUDA_ENGINE_OBJECTS) $(call objects,$(BUILD)/faults/obj,$(CUDA_SOURCES))
+$(CUDA_C_OBJECTS): private ALL_CFLAGS += $(CUDA_CFLAGS)
+$(CUDA_C_OBJECTS): $(BUILD)/cuda-flags
 
 SIMT_STAMP := $(SIMT)/flags
 $(SIMT_STAMP): FORCE
-	@$(call write_if_changed,echo '$(ALL_CXXFLAGS) $(SIMT_CXXFLAGS)')
+	@$(call write_if_changed,echo '$(SIMT_COMPILE) $(VARIANT_FLAGS)')
 
-$(GPU_BENCH_OBJECTS): private NVCC_FLAGS += --extended-lambda
+GPU_BENCH_FLAGS := --extended-lambda
+$(GPU_BENCH_OBJECTS): private NVCC_FLAGS += $(GPU_BENCH_FLAGS)
 CUDA_STAMP := $(BUILD)/cuda-flags
 $(CUDA_STAMP): FORCE
-	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13; install the CUDA toolkit" >&2; exit 1; }
-	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS)')
+	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13;" \
+	    "install the CUDA toolkit" >&2; exit 1; }
+	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS) $(GPU_BENCH_FLAGS) $(CUDA_CFLAGS) \
+	    $(VARIANT_FLAGS)')
 
-simt_cxx = $(CXX) -x c++ -Itests/simt -include tests/simt/device.cuh $(ALL_CXXFLAGS) \
-           $(SIMT_CXXFLAGS) -MMD -MP -c -o $@ $<
+SIMT_COMPILE = $(CXX) -x c++ -Itests/simt -include tests/simt/device.cuh $(ALL_CXXFLAGS) \
+               $(SIMT_CXXFLAGS)
+simt_cxx = $(SIMT_COMPILE) -MMD -MP -c -o $@ $<
 # Few of the engines' sources know of faults: where the preprocessor sees no difference, the
 # object without them serves. $(1): the compiler with its flags; $(2): that object.
 or_copy = if test "$$($(1) -E $< | cksum)" = \
@@ -472,7 +491,8 @@ or_copy = if test "$$($(1) -E $< | cksum)" = \
           then cp $(2) $@; else $(1) -DENGINE_FAULTS -MMD -MP -c -o $@ $<; fi
 
 # The stand-in for cuBLAS does most of what some tests compute.
-$(SIMT)/obj/tests/simt/cublas.o: private ALL_CFLAGS += -O3
+CUBLAS_DOUBLE_FLAGS := -O3
+$(SIMT)/obj/tests/simt/cublas.o: private ALL_CFLAGS += $(CUBLAS_DOUBLE_FLAGS)
 
 # The rules of C and CUDA C++. $(1): nothing, or what the objects of one precision and range of
 # orders end in; $(2): the flags that say so.
@@ -545,7 +565,8 @@ $(GEN)/method_algorithms.inc: FORCE
 	@$(call write_if_changed,$(LIST_ALGORITHMS))
 
 # The methods that the CUDA engine has rows for: a cuda_method_NAME[] each.
-LIST_CUDA_METHODS = sed -n 's/^const struct cuda_method cuda_method_\([a-z0-9_]*\)\[\].*/METHOD(\1)/p' \
+LIST_CUDA_METHODS = \
+    sed -n 's/^const struct cuda_method cuda_method_\([a-z0-9_]*\)\[\].*/METHOD(\1)/p' \
     gpu/cuda/*/*.c gpu/cuda/*/*.cu | LC_ALL=C sort
 $(GEN)/cuda_method_list.inc: FORCE
 	@$(call write_if_changed,$(LIST_CUDA_METHODS))

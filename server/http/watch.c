@@ -1,4 +1,4 @@
-/* watch.c: see watch.h. Threads: one event loop's. */
+/* server/http/watch.c: see watch.h. Threads: one event loop's. */
 #include "server/http/watch.h"
 
 #include <assert.h>
@@ -73,11 +73,6 @@ void watch_destroy(struct watch **result)
 int watch_fd(const struct watch *watch)
 {
     return watch->epoll_fd;
-}
-
-int watch_lingering(const struct watch *watch)
-{
-    return watch->lingering;
 }
 
 void watch_add(struct watch *watch, int fd, uint64_t key)

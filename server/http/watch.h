@@ -1,5 +1,5 @@
-/* watch.h: what the HTTP library does not watch: clients that leave while they wait, and the end
- * of connections that were closed while the client was still sending.
+/* server/http/watch.h: what the HTTP library does not watch: clients that leave while they wait,
+ * and the end of connections that were closed while the client was still sending.
  *
  * A suspended connection is in no epoll set. The watch has a set of its own, into which each
  * connection is put once; it reports, once, when the client has closed its sending side or is gone.
@@ -37,7 +37,6 @@ void watch_forget(struct watch *watch, int fd);
 /* Lets the connection behind fd linger. Duplicates fd: the caller closes its own. The sending side
  * is shut here. */
 void watch_linger(struct watch *watch, int fd, uint64_t now_ns);
-int watch_lingering(const struct watch *watch);
 
 /* Calls on_left(context, key) for each client that left since; key may be of a connection that is
  * closed already, if it was closed during this very call. */

@@ -1,4 +1,4 @@
-/* fuzz_guard.c: whatever the guard accepts has only one reading.
+/* tests/fuzz/fuzz_guard.c: whatever the guard accepts has only one reading.
  *
  * The input is the head of a request. It is taken apart as the HTTP library does it
  * (library_head.h) and judged by the guard. A head that is accepted is read a second time from the
@@ -81,7 +81,7 @@ static void strict_read(const char *text, size_t size, const struct http_guard_h
     assert(frame->content_length == content_length && frame->chunked == (codings == 1));
 }
 
-/* A NUL at the end of a line leaves the same bytes behind as CR LF: see http/guard.h. */
+/* A NUL at the end of a line leaves the same bytes behind as CR LF: see server/http/guard.h. */
 static bool has_line_end_nul(const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i + 1 < size; i++)
