@@ -170,7 +170,7 @@ static void try_latms(const struct latms *row, enum precision precision, int64_t
     free(subject.a);
 }
 
-/* Every mode and kind with `count` of the conditions, the one or the other by turns. */
+/* Every mode and kind with `count` of the conditions: all of them, or one, round robin. */
 static void try_order(int64_t n, enum precision precision, int kinds, int count)
 {
     const int all = (int)COUNT(conditions[0]);
