@@ -32,6 +32,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "gpu/engine.h"
 
 enum {
@@ -106,8 +107,8 @@ static _Noreturn void become(const struct rig *rig, int control, char *program, 
 static void start_engine(struct rig *rig, char *program, char *threads)
 {
     int control[2];
-    if (pipe2(control, O_CLOEXEC) != 0)
-        die("pipe");
+    if (descriptor_pair(control, NULL) != ERROR_NONE)
+        die("no sockets");
     pid_t pid = fork();
     if (pid == 0)
         become(rig, control[0], program, threads);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "gpu/method.h"
+#include "tests/support/gallery.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #define END_MS 5000
@@ -112,12 +113,6 @@ static void put(enum precision precision, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
 }
 
-/* Partial pivoting doubles its last column at nearly every step, inexactly. */
-static double growth(int64_t i, int64_t j, int64_t n)
-{
-    return i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
-}
-
 void rig_fill_pool(enum precision precision, int64_t n, void *pool)
 {
     uint64_t seed = (uint64_t)n;
@@ -125,7 +120,7 @@ void rig_fill_pool(enum precision precision, int64_t n, void *pool)
         for (int64_t e = 0; e < n * n; e++) {
             double value = gputest_random(&seed);
             if (k == RIG_POOL_GROWTH)
-                value = growth(e / n, e % n, n);
+                value = gallery_growing_inexact(e / n, e % n, n);
             if (k == 11 && e % n == n / 2)
                 value = 0;
             if (k == 23 && e == n * n / 2)

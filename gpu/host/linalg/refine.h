@@ -2,12 +2,12 @@
  * elimination that broke down: element growth under partial pivoting has spoilt it (Wilkinson's,
  * Wright's and Foster's matrices do it), though the matrix itself may be well conditioned.
  *
- * The residual I - X A is measured. Newton's step X + (I - X A) X repairs an inverse that still has
- * some digits; another one is made anew: with complete pivoting, where elements hardly grow, or
- * from n = 256 on by QR (qr.h), where they cannot.
+ * Both residuals, I - X A and I - A X, are measured; from n = 256 on the first alone. Where one is
+ * too large, the inverse is made anew: with complete pivoting, where elements hardly grow, or from
+ * n = 256 on by QR (qr.h), where they cannot.
  *
- * Threads: any, as dense.h; a large matrix has its team. Cost: rare. 2 n^3 operations to measure,
- * twice that a step, and 2 n^3 slow ones with complete pivoting, 11/3 n^3 by QR.
+ * Threads: any, as dense.h; a large matrix has its team. Cost: rare. 2 n^3 operations for each
+ * residual, 2 n^3 slow ones with complete pivoting, 11/3 n^3 by QR.
  */
 #ifndef GPU_HOST_LINALG_REFINE_H
 #define GPU_HOST_LINALG_REFINE_H

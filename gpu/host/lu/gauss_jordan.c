@@ -1,16 +1,26 @@
 /* gpu/host/lu/gauss_jordan.c: `gauss_jordan`, elimination in place with partial pivoting.
  *
- * A panel of BLOCK columns is eliminated in place, all n rows of it, which leaves in it the matrix
- * M (n x BLOCK) of the panel's row operations. Every other column C then becomes C with its pivot
- * rows zeroed, plus M R, R being those old pivot rows: one product. Up to BLOCK, the panel is the
- * whole matrix. From LARGE_MIN on, LARGE_BLOCK columns are eliminated so among themselves, panel
- * by panel, before the others take their product, which is then large enough for OpenBLAS. A
- * product is cut into pieces of PIECE_ROWS rows for a team; the pieces depend on n alone. Pivots
- * are the first largest magnitude, as LAPACK's.
+ * Up to IN_PLACE_MAX all columns are eliminated in place, step by step. Beyond, a panel of columns
+ * is eliminated by itself, and then all columns take its steps in two products. They are made of
+ * the two factors of plain elimination. F (n x steps) holds what each row had in a step's column
+ * when that step took place; T is its lower triangle in the pivot rows, pivots included. With R,
+ * the pivot rows before the panel, Z = T^-1 R are the pivot rows as their steps meet them, divided
+ * by the pivot. Every other row loses F Z. So do the pivot rows, after zeros have taken their
+ * place, with 0 in F for the steps before a row's own and -1 for its own: they become Z, less what
+ * the later steps take. The panel's own columns are the identity's by then.
+ *
+ * |I - X A| and |I - A X| are both small because all rows lose multiples of the same computed Z.
+ * Were the panel's steps accumulated in one matrix P and applied as W += P R, |I - A X| would be
+ * lost, by as much as A is ill-conditioned.
+ *
+ * A panel is eliminated as Crout does: a column takes all earlier steps when its own is due, so
+ * that F is read and not written again; then the pivot's row of T^-1 R is made, within the panel.
+ * Pivots are the first largest magnitude, as LAPACK's.
  *
  * The elimination is compiled for three widths of vector and chosen by the CPU. All three do the
- * same operations in the same order, so the bits do not depend on the choice (the products of large
- * n are OpenBLAS's, and do).
+ * same operations in the same order, so the bits do not depend on the choice (the product with F is
+ * OpenBLAS's, and does). A team shares the products in pieces of PIECE rows or columns; the pieces
+ * depend on n alone.
  *
  * A zero pivot is not the last word, for it may come of rounding or of scaling: lu then decides.
  *
@@ -22,33 +32,53 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
+#include "base/minmax.h"
 #include "gpu/host/linalg/dense.h"
 #include "gpu/host/linalg/lapack.h"
+#include "gpu/host/linalg/transpose.h"
 #include "gpu/host/simd/small.h"
 
 #include "gpu/host/base/by_precision.h"
 
-#define BLOCK 32
-#define LARGE_MIN 256
-#define LARGE_BLOCK 64
-#define PIECE_ROWS 128 /* of a product, for one thread */
-_Static_assert(BLOCK <= HOST_LINES && LARGE_BLOCK <= HOST_LINES, "old pivot rows take a line each");
+#define IN_PLACE_MAX 48
+#define BLOCK_MAX 64 /* columns of a panel */
+#define PIECE 128    /* rows or columns, for one thread; shares of transpose.h divide it */
+_Static_assert(BLOCK_MAX <= HOST_LINES, "Z takes a line for each step");
+
+/* Vectors of numbers, of which a row or column of scratch has a whole number. */
+typedef REAL vector __attribute__((vector_size(HOST_ALIGN_BYTES)));
+#define LANES ((int64_t)(sizeof(vector) / sizeof(REAL)))
+#define SWAPPED_ROWS 4
+#define WIDE 4 /* vectors that are summed up together */
+#define LARGER(a, b) ((b) > (a) ? (b) : (a))
+#if REAL_BITS == 32
+typedef int32_t place; /* as wide as a number */
+#else
+typedef int64_t place;
+#endif
 
 static const char *kernel(int64_t n)
 {
-    return n <= BLOCK ? "host gauss-jordan" : "host gauss-jordan blocked";
+    return n <= IN_PLACE_MAX ? "host gauss-jordan" : "host gauss-jordan blocked";
 }
 
-#define UNIT ((int64_t)(HOST_ALIGN_BYTES / sizeof(REAL))) /* of a row's width */
+/* Columns of a panel. Wider ones cost more by themselves, but the matrix, once it is larger than
+ * caches, passes fewer times. */
+static int64_t block_of(int64_t n)
+{
+    return n < 512 ? 16 : n < 1024 ? 32 : BLOCK_MAX;
+}
 
-/* The columns that are eliminated now, `width` of them (padded to UNIT), and the whole rows they
- * belong to. The pivot of local column k is sought from row first + k down. grown: the largest
- * entry of a pivot row, in the panel's columns, of all panels so far. */
-struct panel {
-    REAL *rows; /* n x ld */
-    int64_t n, ld, first, steps, width;
-    int32_t *pivots; /* 0-based rows */
-    REAL *grown;
+/* An inverse under way, and the panel of columns first to first + steps - 1. grown: the largest
+ * entry of a pivot row, in its panel's columns. */
+struct inversion {
+    struct R(host_work) work;
+    int64_t n, block, first, steps;
+    REAL *f; /* F, by columns that are work.ld apart, zeros behind the last row */
+    REAL *t; /* T, by rows that are block apart */
+    REAL *u; /* Z in the panel, right of the diagonal; by rows that are block apart */
+    REAL grown;
 };
 
 HOST_INLINE int64_t find_pivot(const REAL *column, int64_t ld, int64_t from, int64_t n)
@@ -72,8 +102,10 @@ HOST_INLINE void swap_rows(REAL *restrict a, REAL *restrict b, int64_t count)
     }
 }
 
-/* row -= row[k] * pivot_row, but row[k] becomes the row operation's own entry. That is stored last:
- * a wide load right after a narrow store into it would wait for the cache. */
+/* ---- In place ---- */
+
+/* row -= row[k] * pivot_row, but row[k] becomes the inverse's entry. That is stored last: a wide
+ * load right after a narrow store into it would wait for the cache. */
 HOST_INLINE void eliminate_row(REAL *restrict row, const REAL *restrict pivot_row, REAL reciprocal,
                                int64_t k, int64_t width)
 {
@@ -83,163 +115,330 @@ HOST_INLINE void eliminate_row(REAL *restrict row, const REAL *restrict pivot_ro
     row[k] = -multiplier * reciprocal;
 }
 
-/* Eliminates the panel; width is panel->width, known to the compiler. Returns INFO. */
-HOST_INLINE int64_t eliminate(const struct panel *panel, int64_t width)
+/* All of the matrix; width: n in whole vectors, known to the compiler. Returns INFO. */
+HOST_INLINE int64_t eliminate(struct inversion *inversion, int64_t width)
 {
-    int64_t ld = panel->ld, n = panel->n;
-    REAL *columns = panel->rows + panel->first, grown = *panel->grown;
-    for (int64_t k = 0; k < panel->steps; k++) {
-        int64_t row = panel->first + k, best = find_pivot(columns + k, ld, row, n);
-        REAL pivot = columns[best * ld + k], *pivot_row = columns + row * ld;
+    int64_t ld = inversion->work.ld, n = inversion->n;
+    REAL *a = inversion->work.a, grown = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t best = find_pivot(a + k, ld, k, n);
+        REAL pivot = a[best * ld + k], *pivot_row = a + k * ld;
         if (pivot == 0)
-            return row + 1;
+            return k + 1;
         REAL reciprocal = 1 / pivot;
-        panel->pivots[row] = (int32_t)best;
-        if (best != row)
-            swap_rows(panel->rows + row * ld, panel->rows + best * ld, ld);
+        inversion->work.pivots[k] = (int32_t)best;
+        if (best != k)
+            swap_rows(pivot_row, a + best * ld, width);
         for (int64_t j = k; j < width; j++)
             grown = REAL_FABS(pivot_row[j]) > grown ? REAL_FABS(pivot_row[j]) : grown;
         for (int64_t j = 0; j < width; j++)
             pivot_row[j] /= pivot;
-        for (int64_t i = 0; i < row; i++)
-            eliminate_row(columns + i * ld, pivot_row, reciprocal, k, width);
-        for (int64_t i = row + 1; i < n; i++)
-            eliminate_row(columns + i * ld, pivot_row, reciprocal, k, width);
+        for (int64_t i = 0; i < k; i++)
+            eliminate_row(a + i * ld, pivot_row, reciprocal, k, width);
+        for (int64_t i = k + 1; i < n; i++)
+            eliminate_row(a + i * ld, pivot_row, reciprocal, k, width);
         pivot_row[k] = reciprocal;
     }
-    *panel->grown = grown;
+    inversion->grown = grown;
     return 0;
 }
 
-HOST_INLINE int64_t eliminate_any(const struct panel *panel)
+HOST_INLINE int64_t eliminate_any(struct inversion *inversion)
 {
-    switch (panel->width) {
-    case 8:
-        return eliminate(panel, 8);
-    case 16:
-        return eliminate(panel, 16);
-    case 24:
-        return eliminate(panel, 24);
+    switch (pieces(inversion->n, LANES)) {
+    case 1:
+        return eliminate(inversion, LANES);
+    case 2:
+        return eliminate(inversion, 2 * LANES);
+    case 3:
+        return eliminate(inversion, 3 * LANES);
+    case 4:
+        return eliminate(inversion, 4 * LANES);
+    case 5:
+        return eliminate(inversion, 5 * LANES);
     default:
-        return eliminate(panel, BLOCK);
+        return eliminate(inversion, 6 * LANES);
     }
 }
 
-HOST_AVX512 static int64_t eliminate_avx512(const struct panel *panel)
+/* ---- By panels ---- */
+
+/* Column k of F loses f_q z_q for all earlier steps q; `count` vectors of rows from the one at
+ * `row` on, known to the compiler. */
+HOST_INLINE void take_steps(const struct inversion *inversion, int64_t k, int64_t row,
+                            int64_t count)
 {
-    return eliminate_any(panel);
+    const int64_t step = inversion->work.ld / LANES;
+    const vector *f = (const vector *)(const void *)inversion->f + row;
+    const REAL *z = inversion->u + k;
+    vector sums[WIDE];
+    for (int64_t v = 0; v < count; v++)
+        sums[v] = f[k * step + v];
+    for (int64_t q = 0; q < k; q++, z += inversion->block) {
+#pragma GCC unroll 4
+        for (int64_t v = 0; v < count; v++)
+            sums[v] -= f[q * step + v] * *z;
+    }
+    for (int64_t v = 0; v < count; v++)
+        ((vector *)(void *)inversion->f)[k * step + row + v] = sums[v];
 }
 
-HOST_AVX2 static int64_t eliminate_avx2(const struct panel *panel)
+/* The first largest magnitude of column k among the rows that have not been pivot rows. Each lane
+ * looks through rows of its own. */
+HOST_INLINE int64_t find_in_column(const struct inversion *inversion, int64_t k)
 {
-    return eliminate_any(panel);
+    const REAL *column = inversion->f + k * inversion->work.ld;
+    const int64_t from = inversion->first + k, n = inversion->n;
+    REAL largest[LANES];
+    place places[LANES];
+    int64_t i = from, best = 0;
+    for (int64_t l = 0; l < LANES; l++) {
+        largest[l] = -1;
+        places[l] = (place)from;
+    }
+    for (; i + LANES <= n; i += LANES) {
+        for (int64_t l = 0; l < LANES; l++) {
+            const REAL magnitude = REAL_FABS(column[i + l]);
+            places[l] = magnitude > largest[l] ? (place)(i + l) : places[l];
+            largest[l] = magnitude > largest[l] ? magnitude : largest[l];
+        }
+    }
+    for (int64_t l = 0; i < n; i++, l++) {
+        const REAL magnitude = REAL_FABS(column[i]);
+        places[l] = magnitude > largest[l] ? (place)i : places[l];
+        largest[l] = magnitude > largest[l] ? magnitude : largest[l];
+    }
+    for (int64_t l = 1; l < LANES; l++) {
+        if (largest[l] > largest[best] || (largest[l] == largest[best] && places[l] < places[best]))
+            best = l;
+    }
+    return places[best];
 }
 
-static int64_t eliminate_panel(const struct panel *panel)
+/* Step k's pivot row, which is row `best`, changes places with the row that stands where it
+ * belongs. T gets its numbers, and F zeros and -1. Z's row is made; what is left of its diagonal is
+ * of no use. width: of a row of T, in vectors; known to the compiler. */
+HOST_INLINE void take_pivot_row(const struct inversion *inversion, int64_t k, int64_t best,
+                                int64_t width)
+{
+    const int64_t ld = inversion->work.ld, block = width * LANES, row = inversion->first + k;
+    REAL *restrict t = inversion->t + k * block, *f = inversion->f;
+    for (int64_t q = 0; q < block; q++, f += ld) {
+        t[q] = f[best];
+        f[best] = f[row];
+        f[row] = 0;
+    }
+    inversion->f[k * ld + row] = -1;
+    if (best != row)
+        swap_rows(inversion->work.a + row * ld, inversion->work.a + best * ld, ld);
+    vector *restrict z = (vector *)(void *)(inversion->u + k * block), sums[BLOCK_MAX / LANES];
+    for (int64_t v = 0; v < width; v++)
+        sums[v] = ((const vector *)(const void *)t)[v];
+    for (int64_t q = 0; q < k; q++) {
+        const vector *restrict earlier = (const vector *)(const void *)(inversion->u + q * block);
+        for (int64_t v = 0; v < width; v++)
+            sums[v] -= earlier[v] * t[q];
+    }
+    for (int64_t v = 0; v < width; v++)
+        z[v] = sums[v] / t[k];
+}
+
+/* The largest entry of the panel's pivot rows as their steps met them: Z's times the pivot. */
+HOST_INLINE REAL largest_pivot_entry(const struct inversion *inversion)
+{
+    REAL largest = 0;
+    for (int64_t k = 0; k < inversion->steps; k++) {
+        const REAL *z = inversion->u + k * inversion->block;
+        REAL share = 1;
+        for (int64_t j = k + 1; j < inversion->steps; j++)
+            share = LARGER(share, REAL_FABS(z[j]));
+        largest = LARGER(largest, share * REAL_FABS(inversion->t[k * inversion->block + k]));
+    }
+    return largest;
+}
+
+/* The panel becomes F, T and U. Returns INFO. */
+HOST_INLINE int64_t factor(struct inversion *inversion, int64_t width)
+{
+    const int64_t vectors = pieces(inversion->n, LANES);
+    for (int64_t k = 0; k < inversion->steps; k++) {
+        int64_t i = 0, row = inversion->first + k;
+        for (; i + WIDE <= vectors; i += WIDE)
+            take_steps(inversion, k, i, WIDE);
+        for (; i < vectors; i++)
+            take_steps(inversion, k, i, 1);
+        const int64_t best = find_in_column(inversion, k);
+        const REAL pivot = inversion->f[k * inversion->work.ld + best];
+        if (pivot == 0)
+            return row + 1;
+        inversion->work.pivots[row] = (int32_t)best;
+        take_pivot_row(inversion, k, best, width);
+    }
+    inversion->grown = LARGER(inversion->grown, largest_pivot_entry(inversion));
+    return 0;
+}
+
+HOST_INLINE int64_t factor_any(struct inversion *inversion)
+{
+    switch (inversion->block) {
+    case 16:
+        return factor(inversion, 16 / LANES);
+    case 32:
+        return factor(inversion, 32 / LANES);
+    default:
+        return factor(inversion, BLOCK_MAX / LANES);
+    }
+}
+
+/* R becomes Z, in `count` vectors of its rows from the one at `from` on; zeros take its place in
+ * the matrix. count is known to the compiler. */
+HOST_INLINE void solve(const struct inversion *inversion, int64_t from, int64_t count)
+{
+    const int64_t step = inversion->work.ld / LANES;
+    vector *row = (vector *)(void *)inversion->work.a + inversion->first * step + from;
+    vector *z = (vector *)(void *)inversion->work.lines + from;
+    for (int64_t k = 0; k < inversion->steps; k++, row += step) {
+        const REAL *t = inversion->t + k * inversion->block;
+        vector sums[WIDE];
+        for (int64_t v = 0; v < count; v++) {
+            sums[v] = row[v];
+            row[v] = (vector){0};
+        }
+        for (int64_t q = 0; q < k; q++) {
+#pragma GCC unroll 4
+            for (int64_t v = 0; v < count; v++)
+                sums[v] -= z[q * step + v] * t[q];
+        }
+        for (int64_t v = 0; v < count; v++)
+            z[k * step + v] = sums[v] / t[k];
+    }
+}
+
+HOST_INLINE void solve_any(const struct inversion *inversion, int64_t from, int64_t end)
+{
+    int64_t i = from;
+    for (; i + WIDE <= end; i += WIDE)
+        solve(inversion, i, WIDE);
+    for (; i < end; i++)
+        solve(inversion, i, 1);
+}
+
+/* ---- For three widths of vector ---- */
+
+HOST_AVX512 static int64_t eliminate_avx512(struct inversion *inversion)
+{
+    return inversion->n <= IN_PLACE_MAX ? eliminate_any(inversion) : factor_any(inversion);
+}
+
+HOST_AVX2 static int64_t eliminate_avx2(struct inversion *inversion)
+{
+    return inversion->n <= IN_PLACE_MAX ? eliminate_any(inversion) : factor_any(inversion);
+}
+
+/* The whole matrix in place, or a panel. Returns INFO. */
+static int64_t eliminate_columns(struct inversion *inversion)
 {
     if (__builtin_cpu_supports("avx512f"))
-        return eliminate_avx512(panel);
+        return eliminate_avx512(inversion);
     if (__builtin_cpu_supports("avx2"))
-        return eliminate_avx2(panel);
-    return eliminate_any(panel);
+        return eliminate_avx2(inversion);
+    return inversion->n <= IN_PLACE_MAX ? eliminate_any(inversion) : factor_any(inversion);
 }
 
-/* Columns `first` to `first + steps - 1` hold M; `from` to `to - 1` outside of them take M R, R
- * being what stood in their pivot rows, which was moved to old_rows. */
-struct update {
-    const struct R(host_work) * work;
-    int64_t n, first, steps, from, to;
-};
-
-static void update_rows(void *context, int64_t index)
+HOST_AVX512 static void solve_avx512(const struct inversion *inversion, int64_t from, int64_t end)
 {
-    const struct update *update = context;
-    int64_t ld = update->work->ld, row = index * PIECE_ROWS, first = update->first;
-    int64_t rows = update->n - row < PIECE_ROWS ? update->n - row : PIECE_ROWS;
-    int64_t steps = update->steps, from = update->from, last = first + steps;
-    REAL *c = update->work->a + row * ld, *old_rows = update->work->lines;
-    if (from < first)
-        R(host__gemm)
-    (rows, first - from, steps, c + first, ld, old_rows + from, ld, c + from, ld);
-    if (last < update->to)
-        R(host__gemm)
-    (rows, update->to - last, steps, c + first, ld, old_rows + last, ld, c + last, ld);
+    solve_any(inversion, from, end);
 }
 
-/* Every column of the update becomes itself, its pivot rows zeroed, plus M R. */
-static void apply(struct update update)
+HOST_AVX2 static void solve_avx2(const struct inversion *inversion, int64_t from, int64_t end)
 {
-    const struct R(host_work) *work = update.work;
-    int64_t ld = work->ld, first = update.first, last = first + update.steps;
-    for (int64_t k = 0; k < update.steps; k++) {
-        REAL *row = work->a + (first + k) * ld, *old = work->lines + k * ld;
-        memcpy(old + update.from, row + update.from,
-               (size_t)(update.to - update.from) * sizeof *row);
-        memset(row + update.from, 0, (size_t)(first - update.from) * sizeof *row);
-        memset(row + last, 0, (size_t)(update.to - last) * sizeof *row);
+    solve_any(inversion, from, end);
+}
+
+/* ---- Pieces of the steps ---- */
+
+/* Rows of the panel go to f; zeros take their place. */
+static void load_rows(void *context, int64_t index)
+{
+    const struct inversion *inversion = context;
+    const int64_t n = inversion->n, ld = inversion->work.ld, steps = inversion->steps;
+    const int64_t end = min_i64((index + 1) * PIECE, n);
+    REAL *panel = inversion->work.a + inversion->first;
+    for (int64_t i = index * PIECE; i < end; i += HOST_TRANSPOSE_ROWS)
+        R(host__transpose_rows)(panel, ld, n, steps, inversion->f, ld, 1, HOST_WRITES_NEAR, i);
+    for (int64_t i = index * PIECE; i < end; i++) {
+        vector *row = (vector *)(void *)(panel + i * ld);
+        for (int64_t v = 0; v < pieces(steps, LANES); v++)
+            row[v] = (vector){0};
     }
-    host_team_run(work->team, (update.n + PIECE_ROWS - 1) / PIECE_ROWS, update_rows, &update);
 }
 
-/* The rows were exchanged; the columns of the inverse are, in reverse. */
-static void swap_columns(void *context, int64_t index)
+static void solve_columns(void *context, int64_t index)
 {
-    const struct update *update = context;
-    int64_t n = update->n, end = (index + 1) * PIECE_ROWS < n ? (index + 1) * PIECE_ROWS : n;
-    const int32_t *pivots = update->work->pivots;
-    for (int64_t i = index * PIECE_ROWS; i < end; i++) {
-        REAL *row = update->work->a + i * update->work->ld;
-        for (int64_t k = n - 1; k >= 0; k--) {
-            REAL old = row[k];
-            row[k] = row[pivots[k]];
-            row[pivots[k]] = old;
+    const struct inversion *inversion = context;
+    const int64_t from = index * PIECE / LANES;
+    const int64_t end = min_i64(from + PIECE / LANES, pieces(inversion->n, LANES));
+    if (__builtin_cpu_supports("avx512f"))
+        solve_avx512(inversion, from, end);
+    else if (__builtin_cpu_supports("avx2"))
+        solve_avx2(inversion, from, end);
+    else
+        solve_any(inversion, from, end);
+}
+
+static void subtract_rows(void *context, int64_t index)
+{
+    const struct inversion *inversion = context;
+    const int64_t ld = inversion->work.ld, n = inversion->n, from = index * PIECE;
+    R(host__product)
+    (true, false, min_i64(PIECE, n - from), n, inversion->steps, -1, inversion->f + from, ld,
+     inversion->work.lines, ld, 1, inversion->work.a + from * ld, ld);
+}
+
+/* The rows were exchanged; the columns of the inverse are, in reverse: `count` rows at a time, for
+ * each of them waits for itself. */
+HOST_INLINE void swap_columns(const struct inversion *inversion, int64_t i, int64_t count)
+{
+    const int64_t ld = inversion->work.ld;
+    const int32_t *pivots = inversion->work.pivots;
+    REAL *a = inversion->work.a + i * ld;
+    for (int64_t k = inversion->n - 1; k >= 0; k--) {
+        const int64_t other = pivots[k];
+        for (int64_t r = 0; r < count; r++) {
+            REAL *row = a + r * ld, old = row[k];
+            row[k] = row[other];
+            row[other] = old;
         }
     }
 }
 
-/* Eliminates the columns `first` to `end - 1` panel by panel, within themselves alone: M, of them
- * all, is left in their place. Returns INFO. */
-static int64_t eliminate_block(const struct R(host_work) * work, int64_t n, int64_t first,
-                               int64_t end, REAL *grown)
+static void swap_piece(void *context, int64_t index)
 {
-    int64_t padded = (n + UNIT - 1) / UNIT * UNIT;
-    struct panel panel = {.rows = work->a,
-                          .n = n,
-                          .ld = work->ld,
-                          .first = first,
-                          .pivots = work->pivots,
-                          .grown = grown};
-    for (; panel.first < end; panel.first += BLOCK) {
-        panel.steps = end - panel.first < BLOCK ? end - panel.first : BLOCK;
-        panel.width = padded - panel.first < BLOCK ? padded - panel.first : BLOCK;
-        int64_t info = eliminate_panel(&panel);
-        if (info)
-            return info;
-        if (end - first > BLOCK)
-            apply((struct update){.work = work,
-                                  .n = n,
-                                  .first = panel.first,
-                                  .steps = panel.steps,
-                                  .from = first,
-                                  .to = end});
-    }
-    return 0;
+    const struct inversion *inversion = context;
+    const int64_t end = min_i64((index + 1) * PIECE, inversion->n);
+    int64_t i = index * PIECE;
+    for (; i + SWAPPED_ROWS <= end; i += SWAPPED_ROWS)
+        swap_columns(inversion, i, SWAPPED_ROWS);
+    for (; i < end; i++)
+        swap_columns(inversion, i, 1);
 }
 
-/* Inverts a (n x ld, its padding zero) in place. grown: see the panel. Returns INFO. */
-static int64_t invert(const struct R(host_work) * work, int64_t n, REAL *grown)
+/* Returns INFO. */
+static int64_t invert_by_panels(struct inversion *inversion)
 {
-    int64_t block = n < LARGE_MIN ? BLOCK : LARGE_BLOCK;
-    struct update update = {.work = work, .n = n, .to = n};
-    for (; update.first < n; update.first += block) {
-        update.steps = n - update.first < block ? n - update.first : block;
-        int64_t info = eliminate_block(work, n, update.first, update.first + update.steps, grown);
+    const int64_t n = inversion->n, parts = pieces(n, PIECE);
+    const struct R(host_work) *work = &inversion->work;
+    for (; inversion->first < n; inversion->first += inversion->block) {
+        inversion->steps = min_i64(inversion->block, n - inversion->first);
+        host_team_run(work->team, parts, load_rows, inversion);
+        const int64_t info = eliminate_columns(inversion);
         if (info)
             return info;
-        if (n > block)
-            apply(update);
+        for (int64_t k = 0; k < inversion->steps; k++)
+            work->a[(inversion->first + k) * (work->ld + 1)] = 1;
+        host_team_run(work->team, parts, solve_columns, inversion);
+        host_team_run(work->team, parts, subtract_rows, inversion);
     }
-    host_team_run(work->team, (n + PIECE_ROWS - 1) / PIECE_ROWS, swap_columns, &update);
     return 0;
 }
 
@@ -247,12 +446,24 @@ static int64_t invert(const struct R(host_work) * work, int64_t n, REAL *grown)
 static int64_t invert_scaled(const struct host_matrix *matrix, const struct R(host_work) * work,
                              int scaling, REAL *grown)
 {
-    int64_t n = matrix->n;
-    R(host__copy)(work->team, matrix->inputs[0], n, work->a, work->ld, n, REAL_LDEXP(1, scaling));
+    const int64_t n = matrix->n, ld = work->ld, block = block_of(n);
+    struct inversion inversion = {.work = *work, .n = n, .block = block};
+    R(host__copy)(work->team, matrix->inputs[0], n, work->a, ld, n, REAL_LDEXP(1, scaling));
     for (int64_t i = 0; i < n; i++)
-        memset(work->a + i * work->ld + n, 0, (size_t)(work->ld - n) * sizeof(REAL));
-    *grown = 0;
-    return invert(work, n, grown);
+        memset(work->a + i * ld + n, 0, (size_t)(ld - n) * sizeof(REAL));
+    if (n > IN_PLACE_MAX) {
+        void *more = (char *)matrix->scratch + R(host__dense_scratch_bytes)(n, 0);
+        inversion.f = more;
+        inversion.t = inversion.f + block * ld;
+        inversion.u = inversion.t + block * block;
+        memset(inversion.f, 0, (size_t)(block * ld) * sizeof(REAL));
+    }
+    const int64_t info =
+        n <= IN_PLACE_MAX ? eliminate_columns(&inversion) : invert_by_panels(&inversion);
+    if (info == 0)
+        host_team_run(work->team, pieces(n, PIECE), swap_piece, &inversion);
+    *grown = inversion.grown;
+    return info;
 }
 
 static void run(const struct host_matrix *matrix)
@@ -280,9 +491,22 @@ static void run(const struct host_matrix *matrix)
     else R(host__refuse)(matrix, info, METHOD_ALGORITHM_GAUSS_JORDAN);
 }
 
+/* Scratch of lu; f, t and u. */
+static int64_t scratch_bytes(int64_t n, int64_t m)
+{
+    int64_t bytes = R(host__lu_scratch_bytes)(n, m), more;
+    const int64_t block = block_of(n), unit = block * (int64_t)sizeof(REAL);
+    if (bytes < 0 || n <= IN_PLACE_MAX)
+        return bytes;
+    if (!checked_mul(host__ld(REAL_PRECISION, n) + 2 * block, unit, &more) ||
+        !checked_add(bytes, more, &bytes))
+        return -1;
+    return bytes;
+}
+
 const struct host_method R(host_method_gauss_jordan) = {
     .name = "gauss_jordan",
     .run = run,
-    .scratch_bytes = R(host__lu_scratch_bytes),
+    .scratch_bytes = scratch_bytes,
     .kernel = kernel,
 };

@@ -19,6 +19,7 @@
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/methods/auto.h"
 #include "tests/simt/simt.h"
+#include "tests/support/gallery.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -92,7 +93,7 @@ static double entry(enum kind kind, enum precision precision, int64_t n, int64_t
     case DIAGONAL_INFINITE:
         return i != j ? 0 : i == n - 1 ? -INFINITY : 1;
     case GROWTH:
-        return i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
+        return gallery_growing_inexact(i, j, n);
     case SINGULAR:
         return 1;
     default:

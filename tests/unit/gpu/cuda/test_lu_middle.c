@@ -17,6 +17,7 @@
 #include "gpu/host/linalg/lapack.h"
 #include "tests/simt/sanitizers.h"
 #include "tests/simt/simt.h"
+#include "tests/support/gallery.h"
 #include "tests/support/residual.h"
 #include "tests/unit/gpu/cuda/lu_bed.h"
 #include "tests/unit/gpu/host/matrices.h"
@@ -204,18 +205,6 @@ static void test_recovery_is_rare(void **state)
 
 /* ---- Matrices that trip ---- */
 
-/* Partial pivoting doubles its last column at every step; 0.9: inexactly. */
-static double growing(int64_t i, int64_t j, int64_t n)
-{
-    return i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
-}
-
-static double hilbert(int64_t i, int64_t j, int64_t n)
-{
-    (void)n;
-    return 1 / (double)(i + j + 1);
-}
-
 static double not_a_number(int64_t i, int64_t j, int64_t n)
 {
     return i == n / 2 && j == n - 1 ? (double)NAN : i == j;
@@ -255,8 +244,8 @@ static const struct {
     double (*entry)(int64_t i, int64_t j, int64_t n);
     int64_t info; /* of the inverse; as judge_inverse has it */
 } gallery[] = {
-    {"growing", growing, 0},
-    {"Hilbert", hilbert, -2},
+    {"growing", gallery_growing_inexact, 0},
+    {"Hilbert", gallery_hilbert, -2},
     {"zero", NULL, 1},
     {"NaN", not_a_number, -1},
     {"infinity", infinite, -1},
@@ -285,7 +274,7 @@ static void try_gallery(const struct order *order, bool factor)
                 judge_inverse(&bed, k, a, gallery[k].name, gallery[k].info);
             else if (!finite && bed.info[k] != -1)
                 complain(&bed, gallery[k].name, "INFO", bed.info[k]);
-            else if (finite && !growing_lu && gallery[k].entry != hilbert)
+            else if (finite && !growing_lu && gallery[k].entry != gallery_hilbert)
                 judge_factor(&bed, k, a, gallery[k].name);
         }
         if (!judged)
@@ -312,14 +301,6 @@ static void test_gallery(void **state)
 }
 
 /* Wright's matrix: pivots grow until the inverse is so large that its check says nothing. */
-static double wright(int64_t i, int64_t j, int64_t n)
-{
-    const double h = 0.3, factor = exp(-h / 6);
-    if (i == j || (i < 2 && j == n - 2 + i))
-        return 1;
-    return i / 2 == j / 2 + 1 ? -factor * (i % 2 == j % 2 ? cosh(h) : sinh(h)) : 0;
-}
-
 static void test_growth_that_hides(void **state)
 {
     (void)state;
@@ -330,7 +311,7 @@ static void test_growth_that_hides(void **state)
     double *a = gputest_numbers(n * n);
     struct lubed bed = lubed_make(PRECISION_FP32, n, 1, false, 1);
     for (int64_t i = 0; i < n * n; i++)
-        a[i] = (double)(float)wright(i / n, i % n, n);
+        a[i] = (double)(float)gallery_wright(i / n, i % n, n);
     lubed_put(&bed, 0, a);
     lubed_run(&bed, products);
     judge_inverse(&bed, 0, a, "Wright", 0);

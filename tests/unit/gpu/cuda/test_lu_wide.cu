@@ -13,6 +13,7 @@ extern "C" {
 
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/cuda/gemm/gemm.h"
+#include "tests/support/gallery.h"
 #include "tests/unit/gpu/host/matrices.h"
 }
 
@@ -30,7 +31,7 @@ static int fill(int kind, enum precision precision, int n, std::vector<double> &
         int i = e / n, j = e % n;
         double random = gputest_random(&seed), value = random;
         if (kind == 1) /* partial pivoting doubles its last column at every step */
-            value = i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
+            value = gallery_growing_inexact(i, j, n);
         if (kind == 2 && j == n - 3)
             value = 0;
         if (kind == 3)

@@ -19,8 +19,7 @@ double gputest_eps(enum precision precision);
 double gputest_random(uint64_t *seed);
 double *gputest_numbers(int64_t count); /* zeroed; free() */
 
-/* Type 1..11 of LAPACK's dlatb4 for general matrices, made as dlatms does. mode: 3 geometric, 4
- * arithmetic singular values. */
+/* Type 1..11 of LAPACK's dlatb4 for general matrices. mode: see tests/support/latms.h. */
 void gputest_dge(int type, int mode, enum precision precision, int64_t n, uint64_t seed, double *a);
 const char *gputest_dge_name(int type);
 bool gputest_dge_singular(int type, int64_t n);

@@ -10,28 +10,11 @@
 
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/method.h"
+#include "tests/support/gallery.h"
 #include "tests/support/residual.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static double hilbert(int64_t i, int64_t j, int64_t n)
-{
-    (void)n;
-    return 1 / (double)(i + j + 1);
-}
-
-static double kahan(int64_t i, int64_t j, int64_t n)
-{
-    (void)n;
-    double scale = pow(sin(1.2), (double)i);
-    return i == j ? scale : i < j ? -cos(1.2) * scale : 0;
-}
-
-static double kahan_transposed(int64_t i, int64_t j, int64_t n)
-{
-    return kahan(j, i, n);
-}
 
 static double frank(int64_t i, int64_t j, int64_t n)
 {
@@ -41,39 +24,6 @@ static double frank(int64_t i, int64_t j, int64_t n)
 static double vandermonde(int64_t i, int64_t j, int64_t n)
 {
     return pow((double)(i + 1) / (double)n, (double)j);
-}
-
-/* Partial pivoting doubles its last column at every step. */
-static double gfpp(int64_t i, int64_t j, int64_t n)
-{
-    return i == j || j == n - 1 ? 1 : i > j ? -1 : 0;
-}
-
-/* The same with -0.9 below the diagonal: inexact, so that what has grown is lost. */
-static double gfpp_inexact(int64_t i, int64_t j, int64_t n)
-{
-    return i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
-}
-
-/* Wright's: multiple shooting for a boundary value problem of two equations. */
-static double wright(int64_t i, int64_t j, int64_t n)
-{
-    const double h = 0.3, factor = exp(-h / 6);
-    if (i == j || (i < 2 && j == n - 2 + i))
-        return 1;
-    if (i / 2 != j / 2 + 1)
-        return 0;
-    return -factor * (i % 2 == j % 2 ? cosh(h) : sinh(h));
-}
-
-/* Foster's: quadrature for a Volterra equation. */
-static double foster(int64_t i, int64_t j, int64_t n)
-{
-    const double h = 0.6;
-    double value = i == j ? 1 : 0;
-    if (i > 0 && j <= i)
-        value -= j == 0 || j == i ? h / 2 : h;
-    return j == n - 1 ? value - 1 : value;
 }
 
 static double identity(int64_t i, int64_t j, int64_t n)
@@ -182,36 +132,45 @@ struct entry {
 };
 
 static const struct entry entries[] = {
-    {"Hilbert", hilbert, NULL, 4, true, 0, METHOD_ALGORITHM_LU, false},
-    {"Hilbert", hilbert, NULL, 8, false, 0, METHOD_ALGORITHM_NONE, false},
-    {"Hilbert", hilbert, NULL, 12, false, 0, METHOD_ALGORITHM_NONE, false},
-    {"Kahan", kahan, NULL, 30, true, 0, METHOD_ALGORITHM_TRIANGULAR, false},
-    {"Kahan", kahan, NULL, 90, false, 0, METHOD_ALGORITHM_TRIANGULAR, false},
-    {"Kahan transposed", kahan_transposed, NULL, 30, true, 0, METHOD_ALGORITHM_TRIANGULAR, false},
-    {"Kahan transposed", kahan_transposed, NULL, 90, false, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"Hilbert", gallery_hilbert, NULL, 4, true, 0, METHOD_ALGORITHM_LU, false},
+    {"Hilbert", gallery_hilbert, NULL, 8, false, 0, METHOD_ALGORITHM_NONE, false},
+    {"Hilbert", gallery_hilbert, NULL, 12, false, 0, METHOD_ALGORITHM_NONE, false},
+    {"Kahan", gallery_kahan, NULL, 30, true, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"Kahan", gallery_kahan, NULL, 90, false, 0, METHOD_ALGORITHM_TRIANGULAR, false},
+    {"Kahan transposed", gallery_kahan_transposed, NULL, 30, true, 0, METHOD_ALGORITHM_TRIANGULAR,
+     false},
+    {"Kahan transposed", gallery_kahan_transposed, NULL, 90, false, 0, METHOD_ALGORITHM_TRIANGULAR,
+     false},
     {"Frank", frank, NULL, 9, false, 0, METHOD_ALGORITHM_LU, false},
     {"Frank", frank, NULL, 16, false, 0, METHOD_ALGORITHM_LU, false},
     {"Vandermonde", vandermonde, NULL, 6, true, 0, METHOD_ALGORITHM_LU, false},
     {"Vandermonde", vandermonde, NULL, 12, false, 0, METHOD_ALGORITHM_LU, false},
-    {"growth factor", gfpp, NULL, 20, true, 0, METHOD_ALGORITHM_LU, false},
-    {"growth factor", gfpp, NULL, 45, false, 0, METHOD_ALGORITHM_LU, false},
-    {"growth factor, inexact", gfpp_inexact, NULL, 20, true, 0, METHOD_ALGORITHM_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 32, true, 0, METHOD_ALGORITHM_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 33, true, 0, METHOD_ALGORITHM_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 34, true, 0, METHOD_ALGORITHM_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 64, true, 0, METHOD_ALGORITHM_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
-    {"growth factor, inexact", gfpp_inexact, NULL, 300, true, 0, METHOD_ALGORITHM_LU, true},
-    {"growth factor", gfpp, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Wright", wright, NULL, 20, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Wright", wright, NULL, 32, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Wright", wright, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Wright", wright, NULL, 200, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Foster", foster, NULL, 20, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Foster", foster, NULL, 32, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Foster", foster, NULL, 33, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Foster", foster, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
-    {"Foster", foster, NULL, 200, true, 0, METHOD_ALGORITHM_LU, true},
+    {"growth factor", gallery_growing, NULL, 20, true, 0, METHOD_ALGORITHM_LU, false},
+    {"growth factor", gallery_growing, NULL, 45, false, 0, METHOD_ALGORITHM_LU, false},
+    {"growth factor, inexact", gallery_growing_inexact, NULL, 20, true, 0, METHOD_ALGORITHM_LU,
+     true},
+    {"growth factor, inexact", gallery_growing_inexact, NULL, 32, true, 0, METHOD_ALGORITHM_LU,
+     true},
+    {"growth factor, inexact", gallery_growing_inexact, NULL, 33, true, 0, METHOD_ALGORITHM_LU,
+     true},
+    {"growth factor, inexact", gallery_growing_inexact, NULL, 34, true, 0, METHOD_ALGORITHM_LU,
+     true},
+    {"growth factor, inexact", gallery_growing_inexact, NULL, 64, true, 0, METHOD_ALGORITHM_LU,
+     true},
+    {"growth factor, inexact", gallery_growing_inexact, NULL, 100, true, 0, METHOD_ALGORITHM_LU,
+     true},
+    {"growth factor, inexact", gallery_growing_inexact, NULL, 300, true, 0, METHOD_ALGORITHM_LU,
+     true},
+    {"growth factor", gallery_growing, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Wright", gallery_wright, NULL, 20, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Wright", gallery_wright, NULL, 32, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Wright", gallery_wright, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Wright", gallery_wright, NULL, 200, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", gallery_foster, NULL, 20, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", gallery_foster, NULL, 32, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", gallery_foster, NULL, 33, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", gallery_foster, NULL, 100, true, 0, METHOD_ALGORITHM_LU, true},
+    {"Foster", gallery_foster, NULL, 200, true, 0, METHOD_ALGORITHM_LU, true},
     {"identity", identity, identity, 32, true, 0, METHOD_ALGORITHM_DIAGONAL, false},
     {"identity", identity, identity, 40, true, 0, METHOD_ALGORITHM_DIAGONAL, false},
     {"rotation", rotation_of_rows, NULL, 31, true, 0, METHOD_ALGORITHM_LU, false},

@@ -17,6 +17,7 @@
 #include "gpu/host/linalg/blocked.h"
 #include "gpu/host/linalg/qr.h"
 #include "gpu/method.h"
+#include "tests/support/gallery.h"
 #include "tests/support/residual.h"
 #include "tests/unit/gpu/host/bed.h"
 #include "tests/unit/gpu/host/child.h"
@@ -46,15 +47,13 @@ enum shape {
     DEFINITE,
     LOWER,
     UPPER,
-    GROWING /* Foster's: see below */
+    GROWING /* Foster's */
 };
-
-static double foster(int64_t i, int64_t j, int64_t n);
 
 static double entry(enum shape shape, int64_t i, int64_t j, int64_t n, double random)
 {
     if (shape == GROWING)
-        return foster(i, j, n);
+        return gallery_foster(i, j, n);
     if (shape == DENSE || (shape == DEFINITE && i != j))
         return random;
     if (i == j)
@@ -489,27 +488,12 @@ static void test_singular_triangles(void **state)
 
 /* ---- Elements that grow ---- */
 
-/* Partial pivoting doubles its last column, or nearly, at every step. */
-static double wilkinson(int64_t i, int64_t j, int64_t n)
-{
-    return i == j || j == n - 1 ? 1 : i > j ? -0.9 : 0;
-}
-
-/* Foster's: quadrature for a Volterra equation. */
-static double foster(int64_t i, int64_t j, int64_t n)
-{
-    const double h = 0.6;
-    double value = i == j ? 1 : 0;
-    if (i > 0 && j <= i)
-        value -= j == 0 || j == i ? h / 2 : h;
-    return j == n - 1 ? value - 1 : value;
-}
-
 /* The recovered inverse is good, and the same with a team. */
 static void test_growth_is_recovered(void **state)
 {
     (void)state;
-    static double (*const at[])(int64_t, int64_t, int64_t) = {wilkinson, foster};
+    static double (*const at[])(int64_t, int64_t, int64_t) = {gallery_growing_inexact,
+                                                              gallery_foster};
     static const int64_t sizes[] = {FIRST + 1, SECOND - 1, SECOND, 400};
     struct host_team *team = create(2);
     for (size_t k = 0; k < COUNT(at) * COUNT(sizes); k++) {

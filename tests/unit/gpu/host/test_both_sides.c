@@ -1,0 +1,283 @@
+/* |I - X A| and |I - A X| of every method that eliminates a dense A, over matrices of known
+ * singular values (dlatms' six modes, condition to 1e15, 1e6 in FP32) and those of the gallery. On
+ * the right LAPACK's getrf and getri, run here on the same matrix, may leave more than the contract
+ * allows; ten times that is allowed then.
+ *
+ * With INVERTD_ENGINE it is that engine's inverses that are judged (see matrices.h). With
+ * INVERTD_ACCURACY=long there are many more matrices, up to n = 2048; with INVERTD_ENGINE_N_MAX,
+ * that is, on a CPU that stands in for a GPU, few. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpu/host/linalg/lapack.h"
+#include "gpu/method.h"
+#include "tests/support/gallery.h"
+#include "tests/support/latms.h"
+#include "tests/support/residual.h"
+#include "tests/unit/gpu/host/matrices.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define LAPACK_TIMES 10
+
+static const char *const methods[] = {"lu", "auto", "gauss_jordan"};
+
+/* Reached to about the largest condition that an inverse is given for. */
+static const double conditions[PRECISION_COUNT][4] = {
+    [PRECISION_FP32] = {1e1, 1e3, 1e5, 1e6}, [PRECISION_FP64] = {1e2, 1e8, 1e12, 1e15}};
+
+enum depth {
+    FEW,
+    SHORT,
+    LONG
+};
+
+static enum depth depth_of_environment(void)
+{
+    const char *accuracy = getenv("INVERTD_ACCURACY");
+    if (accuracy && strcmp(accuracy, "long") == 0)
+        return LONG;
+    return getenv("INVERTD_ENGINE_N_MAX") ? FEW : SHORT;
+}
+
+/* ---- One matrix ---- */
+
+struct subject {
+    const char *name, *kind;
+    double condition; /* 0: not known */
+    enum precision precision;
+    int64_t n;
+    double *a;
+};
+
+/* The largest ratios of a method and a precision. */
+struct worst {
+    double left, right;
+    int64_t judged, inverted; /* inverted: with INFO 0 */
+};
+
+static struct worst worsts[COUNT(methods)][PRECISION_COUNT];
+static int failures;
+
+/* What LAPACK leaves on the right; 0 where it finds no inverse. */
+static double lapack_right(const struct subject *subject)
+{
+    const int64_t n = subject->n;
+    const bool single = subject->precision == PRECISION_FP32;
+    double *x = gputest_numbers(n * n), *work = gputest_numbers(host__getri_work(n)), right = 0;
+    float *x_f32 = (float *)calloc((size_t)(n * n), sizeof *x_f32);
+    int32_t *pivots = calloc((size_t)n, sizeof *pivots);
+    assert_true(x_f32 && pivots);
+    for (int64_t i = 0; i < n * n; i++) {
+        x[i] = subject->a[i % n * n + i / n];
+        x_f32[i] = (float)x[i];
+    }
+    int64_t info = single ? host__getrf_f32(n, x_f32, n, pivots) : host__getrf_f64(n, x, n, pivots);
+    if (info == 0 && single)
+        host__getri_f32(n, x_f32, n, pivots, (float *)(void *)work);
+    else if (info == 0)
+        host__getri_f64(n, x, n, pivots, work);
+    double *inverse = gputest_numbers(n * n);
+    for (int64_t i = 0; i < n * n; i++)
+        inverse[i] = single ? (double)x_f32[i % n * n + i / n] : x[i % n * n + i / n];
+    if (info == 0)
+        right = residual_sides(gputest_eps(subject->precision), n, subject->a, inverse).right;
+    free(inverse);
+    free(pivots);
+    free(x_f32);
+    free(work);
+    free(x);
+    return right;
+}
+
+static void complain(const struct subject *subject, const char *method, const char *side,
+                     double ratio, double allowed)
+{
+    if (failures++ < 20)
+        print_error("%s %s: %s %s of condition %g, n = %d: %g on the %s, %g allowed\n", method,
+                    precision_name(subject->precision), subject->name, subject->kind,
+                    subject->condition, (int)subject->n, ratio, side, allowed);
+}
+
+static void judge(const struct subject *subject, size_t method)
+{
+    const int64_t n = subject->n;
+    struct worst *worst = &worsts[method][subject->precision];
+    if (!gputest_takes(methods[method], subject->precision, n))
+        return;
+    struct gputest_answer answer =
+        gputest_run(methods[method], subject->precision, n, subject->a, false);
+    assert_true(answer.info == 0 || answer.info == n + 1);
+    worst->judged++;
+    if (answer.info == 0) {
+        const struct residual_sides sides =
+            residual_sides(gputest_eps(subject->precision), n, subject->a, answer.inverse);
+        double allowed = GPUTEST_RATIO_MAX;
+        if (!(sides.right <= allowed))
+            allowed = fmax(allowed, LAPACK_TIMES * lapack_right(subject));
+        if (!(sides.left <= GPUTEST_RATIO_MAX))
+            complain(subject, methods[method], "left", sides.left, GPUTEST_RATIO_MAX);
+        if (!(sides.right <= allowed))
+            complain(subject, methods[method], "right", sides.right, allowed);
+        worst->inverted++;
+        worst->left = fmax(worst->left, sides.left);
+        worst->right = fmax(worst->right, sides.right);
+    }
+    gputest_free(&answer);
+}
+
+static void judge_all(const struct subject *subject)
+{
+    for (size_t m = 0; m < COUNT(methods); m++)
+        judge(subject, m);
+}
+
+/* At least `share` of the matrices must have been inverted. */
+static void sum_up(double share)
+{
+    for (size_t k = 0; k < COUNT(methods) * PRECISION_COUNT; k++) {
+        struct worst *worst = &worsts[k / PRECISION_COUNT][k % PRECISION_COUNT];
+        print_message("%s %s: %d of %d inverted, ratios at most %.3g on the left, %.3g on the "
+                      "right\n",
+                      methods[k / PRECISION_COUNT],
+                      precision_name((enum precision)(k % PRECISION_COUNT)), (int)worst->inverted,
+                      (int)worst->judged, worst->left, worst->right);
+        assert_true((double)worst->inverted >= share * (double)worst->judged);
+        *worst = (struct worst){0};
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* ---- Matrices of known singular values ---- */
+
+static void try_latms(const struct latms *row, enum precision precision, int64_t n)
+{
+    struct subject subject = {.name = latms_mode_name(row->mode),
+                              .kind = latms_kind_name(row->kind),
+                              .condition = row->condition,
+                              .precision = precision,
+                              .n = n,
+                              .a = gputest_numbers(n * n)};
+    latms_make(row, precision, n, subject.a);
+    judge_all(&subject);
+    free(subject.a);
+}
+
+/* Every mode and kind with `count` of the conditions: all of them, or one, round robin. */
+static void try_order(int64_t n, enum precision precision, int kinds, int count)
+{
+    const int all = (int)COUNT(conditions[0]);
+    for (int k = 0; k < LATMS_MODE_MAX * kinds * count; k++) {
+        const int mode = k % LATMS_MODE_MAX, kind = k / LATMS_MODE_MAX % kinds;
+        const int turn = count == all ? 0 : (mode + kind + (int)n) % all;
+        struct latms row = {.kind = (enum latms_kind)kind,
+                            .mode = (enum latms_mode)(LATMS_ONE_LARGE + mode),
+                            .condition =
+                                conditions[precision][(k / LATMS_MODE_MAX / kinds + turn) % all],
+                            .seed = (uint64_t)(n * 1000 + k)};
+        try_latms(&row, precision, n);
+    }
+}
+
+static void test_small_orders(void **state)
+{
+    (void)state;
+    const enum depth depth = depth_of_environment();
+    static const int64_t few[] = {1, 2, 5, 8, 12, 16, 17, 24, 25, 31, 32, 33, 40, 50};
+    for (int64_t i = 0; i < (depth == FEW ? (int64_t)COUNT(few) : 40); i++) {
+        const int64_t n = depth == FEW ? few[i] : i + 1;
+        try_order(n, PRECISION_FP64, depth == FEW ? 1 : 3, depth == FEW ? 1 : 4);
+        try_order(n, PRECISION_FP32, depth == FEW ? 1 : 3, depth == FEW ? 1 : 4);
+    }
+    sum_up(0.9);
+}
+
+static void test_middle_orders(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {64, 100, 128, 200, 257};
+    const enum depth depth = depth_of_environment();
+    for (size_t i = 0; i < COUNT(orders) && depth != FEW; i++) {
+        try_order(orders[i], PRECISION_FP64, 3, depth == LONG ? 4 : 1);
+        try_order(orders[i], PRECISION_FP32, depth == LONG ? 3 : 1, depth == LONG ? 4 : 1);
+    }
+    sum_up(depth == FEW ? 0 : 0.8);
+}
+
+static void test_large_orders(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {512, 1000, 2048};
+    if (depth_of_environment() != LONG)
+        skip();
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        try_order(orders[i], PRECISION_FP64, 1, 1);
+        for (int kind = LATMS_SYMMETRIC; kind <= LATMS_DEFINITE; kind++)
+            try_latms(&(struct latms){(enum latms_kind)kind, LATMS_GEOMETRIC, 1e12, 7},
+                      PRECISION_FP64, orders[i]);
+        try_latms(&(struct latms){LATMS_GENERAL, LATMS_GEOMETRIC, 1e5, 7}, PRECISION_FP32,
+                  orders[i]);
+    }
+    sum_up(0.7);
+}
+
+/* ---- The gallery ---- */
+
+static const struct {
+    const char *name;
+    double (*entry)(int64_t i, int64_t j, int64_t n);
+} gallery[] = {
+    {"Hilbert's", gallery_hilbert},
+    {"Kahan's", gallery_kahan},
+    {"Kahan's transposed", gallery_kahan_transposed},
+    {"Gaussian narrow", gallery_rbf_narrow},
+    {"Gaussian wide", gallery_rbf_wide},
+    {"growing", gallery_growing},
+    {"growing inexactly", gallery_growing_inexact},
+    {"Wright's", gallery_wright},
+    {"Foster's", gallery_foster},
+};
+
+static void test_gallery(void **state)
+{
+    (void)state;
+    static const int64_t orders[] = {2, 4, 8, 10, 16, 20, 24, 30, 32, 33, 48, 64, 100, 200, 300};
+    const bool few = depth_of_environment() == FEW;
+    for (size_t k = 0; k < COUNT(gallery) * COUNT(orders) * PRECISION_COUNT; k++) {
+        const int64_t n = orders[k / PRECISION_COUNT % COUNT(orders)];
+        struct subject subject = {.name = gallery[k / PRECISION_COUNT / COUNT(orders)].name,
+                                  .kind = "matrix",
+                                  .precision = (enum precision)(k % PRECISION_COUNT),
+                                  .n = n};
+        if (few && n > 33)
+            continue;
+        subject.a = gputest_numbers(n * n);
+        for (int64_t i = 0; i < n * n; i++) {
+            const double value =
+                gallery[k / PRECISION_COUNT / COUNT(orders)].entry(i / n, i % n, n);
+            subject.a[i] = subject.precision == PRECISION_FP32 ? (double)(float)value : value;
+        }
+        judge_all(&subject);
+        free(subject.a);
+    }
+    sum_up(0.5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_orders),
+        cmocka_unit_test(test_middle_orders),
+        cmocka_unit_test(test_large_orders),
+        cmocka_unit_test(test_gallery),
+    };
+    host__lapack_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
