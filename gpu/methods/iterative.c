@@ -25,7 +25,8 @@ const struct method method_iterative = {
                [METHOD_ITERATIVE_V0] =
                    {.name = "V0",
                     .help = "approximate inverses to start from; where one does not lead to the "
-                            "inverse, another start is tried. One of zeros counts as none",
+                            "inverse, another start is tried. One with a row or a column of zeros "
+                            "counts as none",
                     .rank = 2,
                     .dims = {METHOD_DIM_N, METHOD_DIM_N},
                     .optional = true}},

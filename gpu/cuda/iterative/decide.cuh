@@ -250,8 +250,9 @@ template <typename T> struct cuda__iter_mind {
         state.steps_left = (int32_t)call.wishes.max_iterations;
         if (v0) {
             finite = finite && !(v0->parts & CUDA_PART_NOT_FINITE);
-            /* A V0 of zeros is as good as none. */
-            state.warm = state.is_v0 = v0->norm_1 != 0;
+            /* No scheme fills a row or a column of zeros. */
+            state.warm = state.is_v0 =
+                v0->zero_column == CUDA_NO_LINE && v0->zero_row == CUDA_NO_LINE;
         }
         if (!finite) {
             refuse(-1);

@@ -517,16 +517,18 @@ static void try_starts(struct run *run, int scaling)
     }
 }
 
-/* Is the input finite? A V0 of zeros is as good as none. */
+/* Is the input finite? V0 counts as none where a row or a column of it has zeros alone: no scheme
+ * fills it. */
 static bool is_finite(struct run *run)
 {
     const REAL *v0 = run->matrix->inputs[METHOD_ITERATIVE_V0];
     int64_t n = run->iter.n;
     if (!run->identity.finite || !v0)
         return run->identity.finite;
-    struct host_norm norm = R(host__norm)(run->iter.team, v0, n, n, run->iter.lines);
-    run->wishes.warm = norm.fraction > 0;
-    return norm.finite;
+    struct host_identity identity =
+        R(host__identify)(run->iter.team, v0, n, n, run->iter.lines, run->iter.ld);
+    run->wishes.warm = !identity.zero_column && !identity.zero_row;
+    return identity.finite;
 }
 
 static void answer(const struct run *run, struct host_norm norm)
