@@ -249,12 +249,8 @@ static void test_orders_of_matrices(void **state)
     for (int64_t i = 0; i < (int64_t)N * N; i++)
         v0[i] = inverse[i] - v0[i];
     for (size_t k = 0; k < COUNT(schemes); k++) {
-        struct gputest_iterate task = {.precision = PRECISION_FP64,
-                                       .n = N,
-                                       .a = a,
-                                       .v0 = v0,
-                                       .scheme = schemes[k].scheme,
-                                       .max_iterations = 2};
+        struct gputest_iterate task = {
+            .precision = PRECISION_FP64, .n = N, .a = a, .v0 = v0, .scheme = schemes[k].scheme};
         struct gputest_iterated result = gputest_iterate(&task);
         double *power = product(N, e, e), *next;
         for (int p = 2; p < schemes[k].order; p++) {

@@ -543,30 +543,6 @@ static void test_scratch_is_eight_matrices(void **state)
     }
 }
 
-/* A residual of which nothing is left but an overflow is infinite: NaN stands behind the last. */
-static void test_overflow_in_the_history(void **state)
-{
-    (void)state;
-    for (int64_t n = 5; n <= 20; n += 15) { /* up to 8 in double-double */
-        double *a = gputest_numbers(n * n);
-        for (int64_t i = 0; i < n; i++)
-            a[i * (n + 1)] = i > 0 ? 1 : -1; /* |I - V A| = 2, then 2^19 */
-        struct gputest_iterate task = {.precision = PRECISION_FP32,
-                                       .n = n,
-                                       .a = a,
-                                       .scheme = METHOD_ITERATIVE_ORDER19,
-                                       .initial = METHOD_ITERATIVE_SCALED_IDENTITY};
-        struct gputest_iterated result = gputest_iterate(&task);
-        assert_int_equal(result.info, n + 2);
-        assert_int_equal(result.iterations, 2);
-        assert_true(result.history[0] == 2 && result.residual == 2);
-        assert_true(fabs(result.history[1] - 0x1p19) <= 1);
-        assert_true(isinf(result.history[2]) && isnan(result.history[3]));
-        gputest_iterated_free(&result);
-        free(a);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -580,7 +556,6 @@ int main(void)
         cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_bits_do_not_depend_on_the_team),
         cmocka_unit_test(test_power_of_two),
-        cmocka_unit_test(test_overflow_in_the_history),
         cmocka_unit_test(test_scratch_is_eight_matrices),
     };
     host__lapack_init();

@@ -52,6 +52,23 @@ static struct gputest_iterate next_task(double *a, uint64_t *seed)
     return task;
 }
 
+/* A good answer, from no more steps of its start than are allowed. Returns its METHOD. */
+static int32_t check_good(const struct gputest_iterate *task)
+{
+    struct gputest_iterated result = gputest_iterate(task);
+    const double ratio = gputest_inverse_ratio(task->precision, task->n, task->a, result.inverse);
+    const int64_t steps_max = task->max_iterations ? task->max_iterations : 100;
+    const int32_t algorithm = result.algorithm;
+    if (result.info != 0 || !(ratio <= GPUTEST_RATIO_MAX))
+        fail_msg("n = %d, scheme %d: INFO %d after %d steps from %d, ratio %g", (int)task->n,
+                 (int)task->scheme, result.info, result.iterations, algorithm, ratio);
+    assert_in_range(result.iterations, 0, steps_max);
+    for (int64_t i = 0; i < result.history_length; i++)
+        assert_int_equal(!isnan(result.history[i]), i <= result.iterations);
+    gputest_iterated_free(&result);
+    return algorithm;
+}
+
 /* ---- A V0 that leads nowhere ---- */
 
 static void check_counts_as_none(struct gputest_iterate *task, const double *v0)
@@ -85,10 +102,53 @@ static void test_v0_with_a_line_of_zeros(void **state)
     }
 }
 
+/* One row or column is twice another one: so it is of all that follow, but for rounding. The steps
+ * from there are not the next start's: 30 are enough for that. */
+static void test_v0_without_full_rank(void **state)
+{
+    (void)state;
+    double a[ORDER_MAX * ORDER_MAX], v0[ORDER_MAX * ORDER_MAX];
+    uint64_t seed = 2;
+    for (int k = 0; k < FAMILY; k++) {
+        struct gputest_iterate task = next_task(a, &seed);
+        const int64_t n = task.n, to = below((int)n, &seed), from = (to + 1) % n;
+        const bool row = below(2, &seed);
+        for (int64_t e = 0; e < n * n; e++)
+            v0[e] = (double)(float)gputest_random(&seed) / 8;
+        for (int64_t i = 0; i < n; i++)
+            v0[row ? to * n + i : i * n + to] = 2 * v0[row ? from * n + i : i * n + from];
+        task.v0 = v0;
+        task.max_iterations = 30;
+        (void)check_good(&task);
+    }
+}
+
+/* ---- A multiple of the identity ---- */
+
+/* Where it leads nowhere the transpose follows. */
+static void test_scaled_identity(void **state)
+{
+    (void)state;
+    double a[ORDER_MAX * ORDER_MAX];
+    uint64_t seed = 3;
+    int others = 0;
+    for (int k = 0; k < FAMILY; k++) {
+        struct gputest_iterate task = next_task(a, &seed);
+        task.initial = METHOD_ITERATIVE_SCALED_IDENTITY;
+        const int32_t algorithm = check_good(&task);
+        others += algorithm == METHOD_ALGORITHM_TRANSPOSE_START;
+        assert_true(algorithm == METHOD_ALGORITHM_TRANSPOSE_START ||
+                    algorithm == METHOD_ALGORITHM_SCALED_IDENTITY_START);
+    }
+    assert_true(others > FAMILY / 4 && others < FAMILY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_v0_with_a_line_of_zeros),
+        cmocka_unit_test(test_v0_without_full_rank),
+        cmocka_unit_test(test_scaled_identity),
     };
     host__lapack_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
