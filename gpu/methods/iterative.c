@@ -17,7 +17,7 @@ const struct method method_iterative = {
             "residual, a start from an approximate inverse (V0). For the inverse alone lu is as a "
             "rule faster, from a good V0 too. Ill-conditioned matrices take many products, and one "
             "that is too near to a singular one is answered with INFO n+2 and the residual that "
-            "was reached, or with n+1.",
+            "was reached.",
     .inputs = {[METHOD_ITERATIVE_A] = {.name = "A",
                                        .help = "matrices",
                                        .rank = 2,

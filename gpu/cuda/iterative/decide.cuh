@@ -632,7 +632,9 @@ template <typename T> struct cuda__iter_mind {
     {
         if (state.refused)
             return state.refused;
-        return rcond() < cuda__real<T>::eps ? (int)call.n + 1 : state.good ? 0 : (int)call.n + 2;
+        if (!state.good)
+            return (int)call.n + 2;
+        return rcond() < cuda__real<T>::eps ? (int)call.n + 1 : 0;
     }
 };
 

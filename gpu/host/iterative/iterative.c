@@ -495,13 +495,15 @@ static bool is_finite(struct run *run)
 
 static void answer(const struct run *run, struct host_norm norm)
 {
-    int64_t n = run->iter.n, info = run->good ? 0 : n + 2;
+    int64_t n = run->iter.n, info = n + 2;
     void *const *outputs = run->matrix->outputs;
     struct host_norm norm_x = run->norm;
     norm_x.finite = norm_x.exponent <= REAL_MAX_EXP;
     REAL rcond = R(host__rcond)(norm, norm_x);
+    if (run->good)
+        info = rcond < REAL_EPS ? n + 1 : 0;
     if (outputs[METHOD_ITERATIVE_INFO])
-        *(int32_t *)outputs[METHOD_ITERATIVE_INFO] = (int32_t)(rcond < REAL_EPS ? n + 1 : info);
+        *(int32_t *)outputs[METHOD_ITERATIVE_INFO] = (int32_t)info;
     put_real(outputs[METHOD_ITERATIVE_RCOND], rcond);
     if (outputs[METHOD_ITERATIVE_ALGORITHM])
         *(int32_t *)outputs[METHOD_ITERATIVE_ALGORITHM] = (int32_t)run->algorithm;
