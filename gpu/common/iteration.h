@@ -17,7 +17,14 @@
 #define ITERATION_BASIN 0.5     /* of |R|_F: below it every scheme halves it at least */
 #define ITERATION_GROWTH_MIN 1.015625
 #define ITERATION_HOPELESS_MARGIN 4 /* steps more than rounding errors could ask for */
-#define ITERATION_PRODUCTS_MAX 512  /* of one matrix: any input ends */
+#define ITERATION_PRODUCTS_MAX 512  /* from one start: any input ends */
+
+/* In so many doublings of 1 - R's least eigenvalue |R|_F comes below BASIN, for every A with
+ * RCOND >= eps, from the transpose: it is at least 1 / (n |A| |X|)^2 there. A start with another
+ * one is given up sooner, where it is below 1 / (n |A| |X|): the next one is as good. The scaled
+ * identity of a definite matrix has no less. */
+#define ITERATION_DOUBLINGS_MAX(n, digits, is_transpose)                                           \
+    (((is_transpose) ? 2 : 1) * (log2((double)(n)) + (digits)))
 
 /* With s the sum of the magnitudes of a row or a column of A, some entry of the inverse is 1 / s at
  * least, for the products of that line's entries and the inverse's add up to 1. So where s is at
@@ -95,6 +102,14 @@
 
 /* ---- The choice of start and scheme ---- */
 
+/* The choice of `initial` whose start follows that of `choice` where the first one is `first`;
+ * METHOD_ITERATIVE_INITIALS: none does. The order is that of the choices, but the scaled identity,
+ * where it is the first, is followed by the transpose, which leads to every inverse. */
+#define ITERATION_NEXT_CHOICE(choice, first)                                                       \
+    ((first) != METHOD_ITERATIVE_SCALED_IDENTITY    ? (choice) + 1                                 \
+     : (choice) == METHOD_ITERATIVE_SCALED_IDENTITY ? METHOD_ITERATIVE_TRANSPOSE                   \
+                                                    : METHOD_ITERATIVE_INITIALS)
+
 /* Where A is so dominant, the diagonal is as good a start as FP32's LU, and costs nothing. */
 #define ITERATION_DOMINANCE_HIGH 0x1p-10
 #define ITERATION_RESIDUAL_LARGE 0.9 /* from here on nothing is planned */
@@ -111,8 +126,9 @@
  *   p brings R to R^p, so that log(log(goal) / log |R|) / log(p) of them, rounded up, lead from the
  *   smaller norm to the goal. (If A is singular |R|_F is 1 or more, but for rounding, which may
  *   leave any number above BASIN again and again where A is singular to working precision.)
- * - else: no more is known than when the start is given up (hopeless_steps). So many steps, and
- *   those from ITERATION_BASIN to the goal; the former twice where another start would follow.
+ * - else: no more is known than when the start is given up (ITERATION_DOUBLINGS_MAX). So many
+ *   steps, and those from ITERATION_BASIN to the goal; and those of the transpose where that would
+ *   follow.
  *
  * but never more than max_iterations and ITERATION_PRODUCTS_MAX leave. So what is reported is known
  * to be done, and most iterations are further than that until |R|_F is small: there the figure

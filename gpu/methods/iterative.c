@@ -17,7 +17,7 @@ const struct method method_iterative = {
             "residual, a start from an approximate inverse (V0). For the inverse alone lu is as a "
             "rule faster, from a good V0 too. Ill-conditioned matrices take many products, and one "
             "that is too near to a singular one is answered with INFO n+2 and the residual that "
-            "was reached, or with n+1.",
+            "was reached.",
     .inputs = {[METHOD_ITERATIVE_A] = {.name = "A",
                                        .help = "matrices",
                                        .rank = 2,
@@ -25,7 +25,8 @@ const struct method method_iterative = {
                [METHOD_ITERATIVE_V0] =
                    {.name = "V0",
                     .help = "approximate inverses to start from; where one does not lead to the "
-                            "inverse, another start is tried. One of zeros counts as none",
+                            "inverse, another start is tried. One with a row or a column of zeros "
+                            "counts as none",
                     .rank = 2,
                     .dims = {METHOD_DIM_N, METHOD_DIM_N},
                     .optional = true}},
@@ -49,7 +50,7 @@ const struct method method_iterative = {
                                          .kind = METHOD_ALGORITHM},
          [METHOD_ITERATIVE_ITERATIONS] =
              {.name = "ITERATIONS",
-              .help = "steps taken from that start, all of them; INVERSE, RCOND and RESIDUAL "
+              .help = "steps taken from that start alone, all of them; INVERSE, RCOND and RESIDUAL "
                       "are those of the best iterate (with the smallest Frobenius norm of I - X "
                       "A), which "
                       "with INFO n+2 may be an earlier one",
@@ -81,8 +82,8 @@ const struct method method_iterative = {
               .max = 0.5},
          [METHOD_ITERATIVE_MAX_ITERATIONS] =
              {.name = "max_iterations",
-              .help = "steps taken at most, all starts together; 512 products of matrices bound "
-                      "them too",
+              .help = "steps taken at most from each start, which 512 products of matrices bound "
+                      "too; then the next start is taken",
               .kind = METHOD_OPTION_INT,
               .min = 1,
               .max = METHOD_ITERATIVE_ITERATIONS_MAX,
@@ -99,8 +100,9 @@ const struct method method_iterative = {
               .help =
                   "the first start without V0: low_precision is an FP32 LU inverse, for FP64; "
                   "diagonal is for strictly diagonally dominant matrices; where it does not "
-                  "lead to the inverse, the next one in this list is taken, and METHOD reports it; "
-                  "auto begins where it suits the matrix",
+                  "lead to the inverse, the next one in this list is taken, after scaled_identity "
+                  "as the first one transpose, and METHOD reports it; auto begins where it suits "
+                  "the matrix",
               .kind = METHOD_OPTION_CHOICE,
               .choices = "auto|low_precision|diagonal|transpose|scaled_identity"}},
     .algorithms = {{METHOD_ALGORITHM_WARM_START, "V0"},

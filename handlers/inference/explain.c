@@ -37,18 +37,17 @@ static double tolerance_of(const struct proto_request *request)
     return tolerance;
 }
 
-/* Where no start led to an inverse, though steps were left. All starts share them. */
+/* Where no start led to an inverse, and the best of them ended with steps left. */
 static const char *remedy_without_start(const struct proto_request *request, int64_t max_steps)
 {
     const int steps = method_option_find(request->method, "max_iterations");
     const int initial = method_option_find(request->method, "initial");
     if (max_steps < request->method->options[steps].initial)
-        return " Raise max_iterations, which all starts share.";
+        return " Raise max_iterations.";
     if (initial >= 0 && request->options[initial] != request->method->options[initial].initial)
         return " Take initial=auto, or method=lu, which says whether the matrix is singular.";
     if ((double)max_steps < request->method->options[steps].max)
-        return " The matrix may be singular: method=lu says. If it is not, raise max_iterations, "
-               "which all starts share.";
+        return " The matrix may be singular: method=lu says. If it is not, raise max_iterations.";
     return " The matrix may be singular: method=lu says.";
 }
 

@@ -86,7 +86,7 @@ def test_orders_in_the_history(client):
     orders = {"newton_schulz": 2, "chebyshev": 3, "order5": 5, "order7": 7, "order19": 19}
     inputs = {"A": np.ones((1, 1, 1)), "V0": np.full((1, 1, 1), 0.5)}
     for scheme, order in orders.items():
-        outputs = client.outputs("iterative", inputs, ALL, {"scheme": scheme, "max_iterations": 3})
+        outputs = client.outputs("iterative", inputs, ALL, {"scheme": scheme, "tolerance": 0.05})
         history = outputs["RESIDUAL_HISTORY"][0]
         assert history[0] == 0.5 and abs(history[1] - 0.5**order) < 1e-14, scheme
     horner = client.outputs("iterative", inputs, ALL, {"scheme": "order7_horner"})
@@ -204,6 +204,25 @@ def test_too_few_steps(client):
     assert outputs["INFO"].tolist() == [32] and outputs["ITERATIONS"].tolist() == [3]
     assert outputs["RESIDUAL_HISTORY"].shape == (1, 3)
     assert np.isfinite(outputs["RESIDUAL_HISTORY"]).all()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_v0_that_leads_nowhere(client, scheme):
+    """The next start has steps of its own."""
+    a = np.stack([[[4.0, 1], [2, 3]]] * 2)
+    v0 = np.array([[[0.3, -0.1], [0, 0]], [[0.3, -0.1], [0.6, -0.2]]])
+    options = {"scheme": scheme, "max_iterations": 30}
+    outputs = client.outputs("iterative", {"A": a, "V0": v0}, ALL, options)
+    assert outputs["INFO"].tolist() == [0, 0] and outputs["METHOD"][0] != "warm_start"
+    assert (outputs["ITERATIONS"] <= 30).all()
+    matrices.check_answers(a, outputs)
+
+
+def test_the_transpose_follows_the_identity(client):
+    a = np.roll(matrices.random(30, seed=7), 1, axis=0)[None]
+    outputs = client.outputs("iterative", {"A": a}, ALL, {"initial": "scaled_identity"})
+    assert outputs["INFO"].tolist() == [0] and outputs["METHOD"].tolist() == ["transpose_start"]
+    matrices.check_answers(a, outputs)
 
 
 def test_tolerance(client):

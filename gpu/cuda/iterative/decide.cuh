@@ -108,11 +108,12 @@ struct cuda__iter_state {
     /* The start under way. */
     int32_t algorithm;           /* 0: none yet */
     int32_t ending, leads;       /* leads: its V is the best of all starts */
-    int32_t scheme, steps, slot; /* of the history */
+    int32_t scheme, steps, slot; /* slot: of the history */
+    int32_t products_max;        /* when it ends */
     double growth, frobenius, last, before_last, goal;
     double terms; /* the 1-norm of |V| |A|, where R is judged */
     /* All starts. */
-    int32_t steps_left, products;
+    int32_t products;
     int32_t share; /* reported of the progress: in parts of METHOD_PROGRESS_WHOLE */
     /* The best V. */
     int32_t good, is_current; /* it is an answer with INFO 0; it is still in V */
@@ -164,25 +165,26 @@ template <typename T> struct cuda__iter_mind {
     /* Begins with the start that comes after state.algorithm; false: that was the last one. */
     __device__ bool next_start()
     {
-        int initial = call.wishes.initial;
-        if (initial == METHOD_ITERATIVE_INITIAL_AUTO)
-            initial = METHOD_ITERATIVE_LOW_PRECISION;
+        const int first = call.wishes.initial == METHOD_ITERATIVE_INITIAL_AUTO
+                              ? (int)METHOD_ITERATIVE_LOW_PRECISION
+                              : call.wishes.initial;
         if (state.algorithm == METHOD_ALGORITHM_NONE && state.warm) {
             state.algorithm = METHOD_ALGORITHM_WARM_START;
             state.action = CUDA__ITER_START_WARM;
         } else {
             bool tried = state.algorithm != METHOD_ALGORITHM_NONE &&
                          state.algorithm != METHOD_ALGORITHM_WARM_START;
-            while (tried && algorithm_of(initial) != state.algorithm)
-                initial++;
-            for (initial += tried; initial <= METHOD_ITERATIVE_SCALED_IDENTITY; initial++) {
-                if (fits(initial))
-                    break;
+            int choice = first;
+            while (tried && choice < METHOD_ITERATIVE_INITIALS) {
+                tried = algorithm_of(choice) != state.algorithm;
+                choice = ITERATION_NEXT_CHOICE(choice, first);
             }
-            if (initial > METHOD_ITERATIVE_SCALED_IDENTITY)
+            while (choice < METHOD_ITERATIVE_INITIALS && !fits(choice))
+                choice = ITERATION_NEXT_CHOICE(choice, first);
+            if (choice >= METHOD_ITERATIVE_INITIALS)
                 return false;
-            state.algorithm = algorithm_of(initial);
-            state.action = CUDA__ITER_START_LOW + initial - METHOD_ITERATIVE_LOW_PRECISION;
+            state.algorithm = algorithm_of(choice);
+            state.action = CUDA__ITER_START_LOW + choice - METHOD_ITERATIVE_LOW_PRECISION;
         }
         state.last = state.frobenius = HUGE_VAL;
         state.before_last = 0;
@@ -190,6 +192,7 @@ template <typename T> struct cuda__iter_mind {
         state.growth = 2;
         state.ending = CUDA__ITER_CUT_SHORT;
         state.steps = state.leads = 0;
+        state.products_max = state.products + ITERATION_PRODUCTS_MAX;
         set_factors();
         return true;
     }
@@ -247,11 +250,11 @@ template <typename T> struct cuda__iter_mind {
         bool finite = !(a.parts & CUDA_PART_NOT_FINITE);
         state = {};
         state.residual = state.best_frobenius = HUGE_VAL;
-        state.steps_left = (int32_t)call.wishes.max_iterations;
         if (v0) {
             finite = finite && !(v0->parts & CUDA_PART_NOT_FINITE);
-            /* A V0 of zeros is as good as none. */
-            state.warm = state.is_v0 = v0->norm_1 != 0;
+            /* No scheme fills a row or a column of zeros. */
+            state.warm = state.is_v0 =
+                v0->zero_column == CUDA_NO_LINE && v0->zero_row == CUDA_NO_LINE;
         }
         if (!finite) {
             refuse(-1);
@@ -290,10 +293,15 @@ template <typename T> struct cuda__iter_mind {
 
     /* ---- After a measurement ---- */
 
-    /* Steps after which |R|_F is below BASIN for every A with RCOND >= eps, from the transpose. */
+    __device__ bool is_from_transpose() const
+    {
+        return state.algorithm == METHOD_ALGORITHM_TRANSPOSE_START;
+    }
+
+    /* Steps after which the start is given up. */
     __device__ int hopeless_steps() const
     {
-        double doublings = 2 * (log2((double)call.n) + real::digits);
+        double doublings = ITERATION_DOUBLINGS_MAX(call.n, real::digits, is_from_transpose());
         return (int)ceil(doublings / log2(state.growth)) + ITERATION_HOPELESS_MARGIN;
     }
 
@@ -301,7 +309,7 @@ template <typename T> struct cuda__iter_mind {
      * taken until then. */
     __device__ bool is_hopeless() const
     {
-        constexpr int least = 2 * real::digits / 5 + ITERATION_HOPELESS_MARGIN;
+        constexpr int least = real::digits / 5 + ITERATION_HOPELESS_MARGIN;
         return state.frobenius >= ITERATION_BASIN && state.steps >= least &&
                state.steps >= hopeless_steps();
     }
@@ -471,7 +479,7 @@ template <typename T> struct cuda__iter_mind {
             state.scheme = METHOD_ITERATIVE_NEWTON_SCHULZ;
             over = false;
         }
-        if (over || state.steps_left == 0 || !step(residual, size))
+        if (over || state.steps == call.wishes.max_iterations || !step(residual, size))
             end();
     }
 
@@ -487,29 +495,39 @@ template <typename T> struct cuda__iter_mind {
                cuda__iter_power(residual, order) + rounding <= state.goal;
     }
 
+    /* Is the transpose among the starts that follow? */
+    __device__ bool is_transpose_next() const
+    {
+        return !is_from_transpose() && (state.algorithm != METHOD_ALGORITHM_SCALED_IDENTITY_START ||
+                                        call.wishes.initial == METHOD_ITERATIVE_SCALED_IDENTITY);
+    }
+
     /* Raises the reported share, before a step of that kind: as gpu/common/iteration.h has it.
      * In FP32, which is enough. */
     __device__ void foresee(double residual, const cuda__iter_facts &facts)
     {
-        float from = ITERATION_BASIN, more = 0;
+        const float steps_max = (float)call.wishes.max_iterations;
+        float from = ITERATION_BASIN, more = 0, others = 0;
         if (state.frobenius < ITERATION_BASIN) {
             from = (float)fmin(residual, state.frobenius);
         } else {
             /* As hopeless_steps() has it. */
-            float doublings = 2 * (log2f((float)call.n) + real::digits);
-            float hopeless =
-                ceilf(doublings / log2f((float)facts.growth)) + ITERATION_HOPELESS_MARGIN;
-            bool better = state.algorithm != METHOD_ALGORITHM_TRANSPOSE_START &&
-                          state.algorithm != METHOD_ALGORITHM_SCALED_IDENTITY_START;
-            more = fmaxf(hopeless - (float)state.steps, 1) + (better ? hopeless : 0);
+            float doublings = log2f((float)call.n) + real::digits;
+            float once = doublings / log2f((float)facts.growth);
+            float twice = ceilf(2 * once) + ITERATION_HOPELESS_MARGIN;
+            more = is_from_transpose() ? twice : ceilf(once) + ITERATION_HOPELESS_MARGIN;
+            more = fmaxf(more - (float)state.steps, 1);
+            others = is_transpose_next() ? twice : 0;
         }
-        float last = 1, left = (float)(ITERATION_PRODUCTS_MAX - state.products);
+        float last = 1, left = (float)(state.products_max - state.products);
         if (from > (float)state.goal)
             last = ceilf(log2f(log2f((float)state.goal) / log2f(from)) / log2f((float)facts.order));
         /* A NaN, where the numbers are too small for FP32, counts for nothing. */
-        float most = fminf(more + fmaxf(last, 1), (float)state.steps_left) * (float)facts.products;
+        float most = fminf(more + fmaxf(last, 1), steps_max - (float)state.steps);
+        most = fminf(most * (float)facts.products, left);
+        others = fminf(fminf(others, steps_max) * (float)facts.products, ITERATION_PRODUCTS_MAX);
         float made = (float)state.products;
-        int share = (int)(made / (made + fminf(most, left)) * METHOD_PROGRESS_WHOLE);
+        int share = (int)(made / (made + most + others) * METHOD_PROGRESS_WHOLE);
         state.share = max(state.share, min(share, METHOD_PROGRESS_WHOLE - 1));
     }
 
@@ -530,13 +548,12 @@ template <typename T> struct cuda__iter_mind {
                                                             &state.scheme);
         }
         cuda__iter_facts facts = cuda__iter_facts_of(state.scheme);
-        if (state.products + facts.products > ITERATION_PRODUCTS_MAX)
+        if (state.products + facts.products > state.products_max)
             return false;
         foresee(residual, facts);
         state.products += facts.products - 1; /* V A is counted when it is measured */
         state.growth = facts.growth;
         state.steps++;
-        state.steps_left--;
         bool last = is_last(residual, size, facts.order);
         state.action = state.scheme + (last ? CUDA__ITER_LAST : CUDA__ITER_STEP);
         state.more = last ? 0 : steps_to_follow(facts);
@@ -551,8 +568,7 @@ template <typename T> struct cuda__iter_mind {
     {
         const double n = (double)call.n;
         double least = state.frobenius / sqrt(n), bound = 2 * state.goal;
-        int most = state.algorithm == METHOD_ALGORITHM_TRANSPOSE_START ? CUDA__ITER_MORE_MAX : 1,
-            more = 0;
+        int most = is_from_transpose() ? CUDA__ITER_MORE_MAX : 1, more = 0;
         if (n * n * n * (double)call.count > (double)CUDA__ITER_MORE_WORK || !(least < 1) ||
             state.frobenius > state.last)
             return 0;
@@ -560,8 +576,8 @@ template <typename T> struct cuda__iter_mind {
             most = state.scheme == METHOD_ITERATIVE_ORDER19 ? most : 0;
             bound = fmax(bound, ITERATION_RESIDUAL_LARGE); /* from here on it is chosen again */
         }
-        most = min(most, state.steps_left);
-        most = min(most, (ITERATION_PRODUCTS_MAX - state.products - 1) / facts.products);
+        most = min(most, (int)call.wishes.max_iterations - state.steps);
+        most = min(most, (state.products_max - state.products - 1) / facts.products);
         least = cuda__iter_min_after(least, state.scheme);
         if (!call.wishes.measures)
             least = cuda__iter_min_after(least, state.scheme);
@@ -582,9 +598,7 @@ template <typename T> struct cuda__iter_mind {
                           keeps_contract());
         }
         /* The transpose leads to every inverse that there is. */
-        bool last = state.good || state.ending == CUDA__ITER_CUT_SHORT ||
-                    (state.ending == CUDA__ITER_HOPELESS &&
-                     state.algorithm == METHOD_ALGORITHM_TRANSPOSE_START);
+        bool last = state.good || (state.ending == CUDA__ITER_HOPELESS && is_from_transpose());
         if (!last && next_start())
             return;
         if (!state.good && state.scaling < 0) {
@@ -618,7 +632,9 @@ template <typename T> struct cuda__iter_mind {
     {
         if (state.refused)
             return state.refused;
-        return rcond() < cuda__real<T>::eps ? (int)call.n + 1 : state.good ? 0 : (int)call.n + 2;
+        if (!state.good)
+            return (int)call.n + 2;
+        return rcond() < cuda__real<T>::eps ? (int)call.n + 1 : 0;
     }
 };
 

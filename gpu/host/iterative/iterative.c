@@ -13,7 +13,7 @@
  *   the answer is good when |R|_1 keeps the contract.
  * - diverging: |R|_F is above 1 and has grown in two steps running, or is not finite, or V is 0
  * - hopeless: so many steps bring any A with RCOND >= eps down, and |R|_F is still 1/2 or more
- * - cut short: max_iterations, or ITERATION_PRODUCTS_MAX
+ * - cut short: max_iterations, or ITERATION_PRODUCTS_MAX, both of this start alone
  *
  * A step that is sure to lead to the goal is the last one (iteration.h): reached, and V is measured
  * after it only where RESIDUAL or its history is wanted.
@@ -41,9 +41,6 @@
 #include "gpu/common/iteration.h"
 
 #include "gpu/host/base/by_precision.h"
-
-#define TERMS 64        /* columns whose sums stay in the first cache */
-#define SUM_COLUMNS 256 /* which are added up together */
 
 enum ending {
     REACHED,
@@ -91,9 +88,11 @@ struct run {
     struct host_identity identity; /* of iter.a */
     int scaling;                   /* iter.a is 2^scaling A */
     bool overflows;                /* the inverse, for certain */
-    int64_t steps_left;
+    struct host_iter_starts starts;
+    int start; /* the one under way */
     int products;
-    bool measures; /* RESIDUAL is wanted, or its history */
+    int products_max; /* when it ends */
+    bool measures;    /* RESIDUAL is wanted, or its history */
     REAL *history;
     /* The best so far: */
     bool good; /* it is an answer with INFO 0, or n + 1 */
@@ -106,6 +105,8 @@ struct run {
 
 /* What is known of the V under way. */
 struct state {
+    enum method_algorithm algorithm;               /* its start */
+    double growth;                                 /* of its last step */
     double residual, frobenius, last, before_last; /* |R|_1; |R|_F, and those of earlier steps */
     double lost;                                   /* where V is written */
     double goal;                                   /* of |R|_1 */
@@ -173,7 +174,7 @@ static void refuse(const struct run *run, int64_t info)
 }
 
 /* V is the best so far. */
-static void keep(struct run *run, const struct state *state, enum method_algorithm algorithm)
+static void keep(struct run *run, const struct state *state)
 {
     const struct R(host_iter) *iter = &run->iter;
     REAL *inverse = run->matrix->outputs[METHOD_ITERATIVE_INVERSE];
@@ -182,7 +183,7 @@ static void keep(struct run *run, const struct state *state, enum method_algorit
     run->lost = state->lost;
     run->norm = state->norm;
     run->norm.exponent += run->scaling;
-    run->algorithm = algorithm;
+    run->algorithm = state->algorithm;
     if (inverse)
         R(host__copy)
     (iter->team, iter->v, iter->ld, inverse, iter->n, iter->n, REAL_LDEXP(1, run->scaling));
@@ -217,67 +218,11 @@ static bool is_finest(const struct R(host_iter) * iter, double size, const struc
            fabs(state->residual - state->goal) <= 2 * ITERATION_UNSEEN(iter->n, size);
 }
 
-/* What |x| |y| is measured by; n x n, neither is a spare matrix. */
-struct terms {
-    const struct R(host_iter) * iter;
-    const REAL *x, *y;
-    double *sums, *largest; /* of |x|'s columns; of |x| |y|'s, those of each piece */
-};
-
-/* Columns' sums of |x|. */
-static void sum_columns(void *context, int64_t index)
-{
-    const struct terms *terms = context;
-    const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * SUM_COLUMNS;
-    const int64_t columns = min_i64(SUM_COLUMNS, n - first);
-    double *sums = terms->sums + first;
-    memset(sums, 0, (size_t)columns * sizeof *sums);
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < columns; j++)
-            sums[j] += fabs((double)terms->x[i * ld + first + j]);
-    }
-}
-
-/* A NaN stays. */
-static double larger(double one, double other)
-{
-    return other > one || isnan(other) ? other : one;
-}
-
-/* The largest of columns' sums of |x| |y|. */
-static void sum_terms(void *context, int64_t index)
-{
-    const struct terms *terms = context;
-    const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * TERMS;
-    const int64_t columns = min_i64(TERMS, n - first);
-    double sums[TERMS] = {0}, largest = 0;
-    for (int64_t k = 0; k < n; k++) {
-        for (int64_t j = 0; j < columns; j++)
-            sums[j] += terms->sums[k] * fabs((double)terms->y[k * ld + first + j]);
-    }
-    for (int64_t j = 0; j < columns; j++)
-        largest = larger(largest, sums[j]);
-    terms->largest[index] = largest;
-}
-
-/* The 1-norm of |x| |y|, entry by entry. A spare matrix is used up. */
-static double measure_terms(const struct R(host_iter) * iter, const REAL *x, const REAL *y)
-{
-    const int64_t n = iter->n;
-    double *lines = (double *)(void *)iter->spare[0], largest = 0;
-    struct terms terms = {.iter = iter, .x = x, .y = y, .sums = lines, .largest = lines + n};
-    host_team_run(iter->team, pieces(n, SUM_COLUMNS), sum_columns, &terms);
-    host_team_run(iter->team, pieces(n, TERMS), sum_terms, &terms);
-    for (int64_t i = 0; i < pieces(n, TERMS); i++)
-        largest = larger(largest, terms.largest[i]);
-    return largest;
-}
-
 /* R was measured in double-double, which does not see everything: that is the least, and is
  * added where it could hide on which side of the tolerance R is. finest: it may. */
 static void count_unseen(const struct R(host_iter) * iter, bool finest, struct state *state)
 {
-    double unseen = ITERATION_UNSEEN(iter->n, measure_terms(iter, iter->v, iter->a));
+    double unseen = ITERATION_UNSEEN(iter->n, R(host__iter_terms)(iter, iter->v, iter->a));
     if (finest)
         state->residual += unseen;
     state->residual = state->residual < unseen ? unseen : state->residual;
@@ -350,9 +295,8 @@ static bool is_reached(const struct state *state, int64_t n)
     return state->frobenius < ITERATION_BASIN && state->residual <= state->goal;
 }
 
-/* Is the iteration over, by what was measured after `steps` steps, the last of that growth? */
-static bool is_over(const struct state *state, int64_t n, int64_t steps, double growth,
-                    enum ending *ending)
+/* Is the iteration over, by what was measured after `steps` steps? */
+static bool is_over(const struct state *state, int64_t n, int64_t steps, enum ending *ending)
 {
     double frobenius = state->frobenius, last = state->last;
     bool finite = isfinite(state->residual) && isfinite(frobenius) && state->norm.finite;
@@ -365,7 +309,7 @@ static bool is_over(const struct state *state, int64_t n, int64_t steps, double 
     else if (last < ITERATION_BASIN && frobenius > last / 2)
         *ending = STAGNANT;
     else if (frobenius >= ITERATION_BASIN && steps > 0 &&
-             steps >= host__iter_hopeless_steps(n, REAL_DIG, growth))
+             steps >= host__iter_hopeless_steps(n, REAL_DIG, state->growth, state->algorithm))
         *ending = HOPELESS;
     else
         return false;
@@ -389,13 +333,13 @@ static bool is_last(const struct R(host_iter) * iter, const struct state *state,
         return true;
     const int pairs = order / 2;
     return pow(state->frobenius, order) <= goal &&
-           pow(measure_terms(iter, iter->r, iter->r), pairs) * pow(state->residual, order % 2) <=
+           pow(R(host__iter_terms)(iter, iter->r, iter->r), pairs) *
+                   pow(state->residual, order % 2) <=
                goal;
 }
 
 /* After a last step, of so many: V is the answer. */
-static enum ending finish(struct run *run, struct state *state, enum method_algorithm algorithm,
-                          int64_t steps)
+static enum ending finish(struct run *run, struct state *state, int64_t steps)
 {
     if (run->measures)
         measure_step(run, state, steps);
@@ -403,7 +347,7 @@ static enum ending finish(struct run *run, struct state *state, enum method_algo
         measure_v(&run->iter, state);
     if (!state->norm.finite)
         return DIVERGING;
-    keep(run, state, algorithm);
+    keep(run, state);
     return REACHED;
 }
 
@@ -416,43 +360,62 @@ static bool keeps_contract(const struct run *run)
     return run->frobenius < ITERATION_BASIN && run->residual <= residual_max;
 }
 
+/* Is the transpose among the starts that follow? */
+static bool is_transpose_next(const struct run *run)
+{
+    const enum method_algorithm *next = &run->starts.algorithms[run->start];
+    while (*++next != METHOD_ALGORITHM_NONE) {
+        if (*next == METHOD_ALGORITHM_TRANSPOSE_START)
+            return true;
+    }
+    return false;
+}
+
 /* Products that are made when the iteration is over, as gpu/common/iteration.h foresees them: R is
  * measured after `steps` steps, and those that follow are of one kind. */
-static int64_t foresee(const struct run *run, const struct state *state,
-                       enum method_algorithm algorithm, int64_t steps,
+static int64_t foresee(const struct run *run, const struct state *state, int64_t steps,
                        const struct host_iter_scheme *facts)
 {
-    double from = ITERATION_BASIN, more = 0, last = 1;
+    const int64_t n = run->iter.n;
+    const double steps_max = (double)run->wishes.max_iterations, growth = facts->growth;
+    double from = ITERATION_BASIN, more = 0, last = 1, others = 0;
     if (state->frobenius < ITERATION_BASIN) {
         from = fmin(state->residual, state->frobenius);
     } else {
-        double hopeless = (double)host__iter_hopeless_steps(run->iter.n, REAL_DIG, facts->growth);
-        more =
-            fmax(hopeless - (double)steps, 1) + (host__iter_has_better(algorithm) ? hopeless : 0);
+        more = (double)(host__iter_hopeless_steps(n, REAL_DIG, growth, state->algorithm) - steps);
+        more = fmax(more, 1);
+        if (is_transpose_next(run))
+            others = (double)host__iter_hopeless_steps(n, REAL_DIG, growth,
+                                                       METHOD_ALGORITHM_TRANSPOSE_START);
     }
     if (from > state->goal)
         last = fmax(ceil(log2(log2(state->goal) / log2(from)) / log2(facts->order)), 1);
-    double products = fmin(more + last, (double)run->steps_left) * facts->products;
-    return run->products + (int64_t)fmin(products, ITERATION_PRODUCTS_MAX - run->products);
+    double products = fmin(more + last, steps_max - (double)steps) * facts->products;
+    products = fmin(products, run->products_max - run->products);
+    others = fmin(fmin(others, steps_max) * facts->products, ITERATION_PRODUCTS_MAX);
+    return run->products + (int64_t)(products + others);
 }
 
-/* Iterates from a start. */
-static enum ending iterate(struct run *run, enum method_algorithm algorithm)
+/* Iterates from the start whose turn it is. */
+static enum ending iterate(struct run *run)
 {
     struct R(host_iter) *iter = &run->iter;
-    struct state state = {.last = HUGE_VAL, .frobenius = HUGE_VAL};
+    struct state state = {.algorithm = run->starts.algorithms[run->start],
+                          .growth = 2,
+                          .last = HUGE_VAL,
+                          .frobenius = HUGE_VAL};
     enum method_iterative_scheme scheme = run->wishes.scheme;
-    double growth = 2;
     enum ending ending = CUT_SHORT;
-    if (!load_start(run, algorithm))
+    if (!load_start(run, state.algorithm))
         return NO_START;
+    run->products_max = run->products + ITERATION_PRODUCTS_MAX;
     int64_t steps = 0;
     bool best = false; /* of all starts */
     for (;; steps++) {
         measure_step(run, &state, steps);
-        bool over = is_over(&state, iter->n, steps, growth, &ending);
+        bool over = is_over(&state, iter->n, steps, &ending);
         if (state.frobenius < run->frobenius || (over && ending == REACHED)) {
-            keep(run, &state, algorithm);
+            keep(run, &state);
             best = true;
         }
         if (over && ending == STAGNANT && scheme == METHOD_ITERATIVE_ORDER7_HORNER) {
@@ -460,10 +423,10 @@ static enum ending iterate(struct run *run, enum method_algorithm algorithm)
             scheme = METHOD_ITERATIVE_NEWTON_SCHULZ;
             over = false;
         }
-        if (over || run->steps_left == 0)
+        if (over || steps == run->wishes.max_iterations)
             break;
         /* FP32's LU is near the inverse, or of no use. */
-        if (algorithm == METHOD_ALGORITHM_LOW_PRECISION_START && steps == 0 &&
+        if (state.algorithm == METHOD_ALGORITHM_LOW_PRECISION_START && steps == 0 &&
             !(state.frobenius < 1)) {
             ending = DIVERGING;
             break;
@@ -471,16 +434,15 @@ static enum ending iterate(struct run *run, enum method_algorithm algorithm)
         if (run->wishes.scheme == METHOD_ITERATIVE_SCHEME_AUTO)
             scheme = host__iter_plan(fmin(state.residual, state.frobenius), state.goal);
         const struct host_iter_scheme *facts = host__iter_scheme(scheme);
-        if (run->products + facts->products > ITERATION_PRODUCTS_MAX)
+        if (run->products + facts->products > run->products_max)
             break;
-        growth = facts->growth;
-        iter->foreseen = foresee(run, &state, algorithm, steps, facts);
+        state.growth = facts->growth;
+        iter->foreseen = foresee(run, &state, steps, facts);
         host_progress_report(iter->progress, run->products, iter->foreseen);
         state.ends = is_last(iter, &state, scheme);
         R(host__iter_step)(iter, scheme);
-        run->steps_left--;
         if (state.ends) {
-            ending = finish(run, &state, algorithm, ++steps);
+            ending = finish(run, &state, ++steps);
             best = best || ending == REACHED;
             break;
         }
@@ -500,44 +462,48 @@ static enum ending iterate(struct run *run, enum method_algorithm algorithm)
 static void try_starts(struct run *run, int scaling)
 {
     const struct host_matrix *matrix = run->matrix;
-    struct host_iter_starts starts =
-        host__iter_starts(&run->wishes, REAL_PRECISION, &run->identity);
+    const enum method_algorithm *algorithms = run->starts.algorithms;
+    run->starts = host__iter_starts(&run->wishes, REAL_PRECISION, &run->identity);
     run->identity.norm_1.exponent += scaling - run->scaling;
     run->identity.norm_inf.exponent += scaling - run->scaling;
     run->scaling = scaling;
     R(host__copy)
     (run->iter.team, matrix->inputs[METHOD_ITERATIVE_A], matrix->n, run->iter.a, run->iter.ld,
      matrix->n, REAL_LDEXP(1, scaling));
-    for (int i = 0; starts.algorithms[i] != METHOD_ALGORITHM_NONE && !run->good; i++) {
-        enum ending ending = iterate(run, starts.algorithms[i]);
+    for (run->start = 0; algorithms[run->start] != METHOD_ALGORITHM_NONE && !run->good;
+         run->start++) {
+        enum ending ending = iterate(run);
         /* The transpose leads to every inverse that there is. */
-        bool last = ending == HOPELESS && starts.algorithms[i] == METHOD_ALGORITHM_TRANSPOSE_START;
-        if (ending == CUT_SHORT || last)
+        if (ending == HOPELESS && algorithms[run->start] == METHOD_ALGORITHM_TRANSPOSE_START)
             break;
     }
 }
 
-/* Is the input finite? A V0 of zeros is as good as none. */
+/* Is the input finite? V0 counts as none where a row or a column of it has zeros alone: no scheme
+ * fills it. */
 static bool is_finite(struct run *run)
 {
     const REAL *v0 = run->matrix->inputs[METHOD_ITERATIVE_V0];
     int64_t n = run->iter.n;
     if (!run->identity.finite || !v0)
         return run->identity.finite;
-    struct host_norm norm = R(host__norm)(run->iter.team, v0, n, n, run->iter.lines);
-    run->wishes.warm = norm.fraction > 0;
-    return norm.finite;
+    struct host_identity identity =
+        R(host__identify)(run->iter.team, v0, n, n, run->iter.lines, run->iter.ld);
+    run->wishes.warm = !identity.zero_column && !identity.zero_row;
+    return identity.finite;
 }
 
 static void answer(const struct run *run, struct host_norm norm)
 {
-    int64_t n = run->iter.n, info = run->good ? 0 : n + 2;
+    int64_t n = run->iter.n, info = n + 2;
     void *const *outputs = run->matrix->outputs;
     struct host_norm norm_x = run->norm;
     norm_x.finite = norm_x.exponent <= REAL_MAX_EXP;
     REAL rcond = R(host__rcond)(norm, norm_x);
+    if (run->good)
+        info = rcond < REAL_EPS ? n + 1 : 0;
     if (outputs[METHOD_ITERATIVE_INFO])
-        *(int32_t *)outputs[METHOD_ITERATIVE_INFO] = (int32_t)(rcond < REAL_EPS ? n + 1 : info);
+        *(int32_t *)outputs[METHOD_ITERATIVE_INFO] = (int32_t)info;
     put_real(outputs[METHOD_ITERATIVE_RCOND], rcond);
     if (outputs[METHOD_ITERATIVE_ALGORITHM])
         *(int32_t *)outputs[METHOD_ITERATIVE_ALGORITHM] = (int32_t)run->algorithm;
@@ -559,7 +525,6 @@ static void run_one(const struct host_matrix *matrix)
     struct run run = {.residual = HUGE_VAL, .frobenius = HUGE_VAL};
     int64_t n = matrix->n;
     lay_out(&run, matrix);
-    run.steps_left = run.wishes.max_iterations;
     run.identity = R(host__identify)(run.iter.team, matrix->inputs[METHOD_ITERATIVE_A], n, n,
                                      run.iter.lines, run.iter.ld);
     struct host_norm norm = run.identity.norm_1;

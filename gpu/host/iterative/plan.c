@@ -41,7 +41,7 @@ struct host_iter_starts host__iter_starts(const struct host_iter_wishes *wishes,
     int first = automatic ? METHOD_ITERATIVE_LOW_PRECISION : (int)wishes->initial;
     if (wishes->warm)
         starts.algorithms[count++] = METHOD_ALGORITHM_WARM_START;
-    for (int i = first; i <= METHOD_ITERATIVE_SCALED_IDENTITY; i++) {
+    for (int i = first; i < METHOD_ITERATIVE_INITIALS; i = ITERATION_NEXT_CHOICE(i, first)) {
         bool named = i == (int)wishes->initial, fits = true;
         if (i == METHOD_ITERATIVE_LOW_PRECISION)
             fits = precision == PRECISION_FP64 &&
@@ -54,16 +54,12 @@ struct host_iter_starts host__iter_starts(const struct host_iter_wishes *wishes,
     return starts;
 }
 
-int64_t host__iter_hopeless_steps(int64_t n, int digits, double growth)
+int64_t host__iter_hopeless_steps(int64_t n, int digits, double growth,
+                                  enum method_algorithm algorithm)
 {
-    double doublings = 2 * (log2((double)n) + digits);
+    double doublings =
+        ITERATION_DOUBLINGS_MAX(n, digits, algorithm == METHOD_ALGORITHM_TRANSPOSE_START);
     return (int64_t)ceil(doublings / log2(growth)) + ITERATION_HOPELESS_MARGIN;
-}
-
-bool host__iter_has_better(enum method_algorithm algorithm)
-{
-    return algorithm != METHOD_ALGORITHM_TRANSPOSE_START &&
-           algorithm != METHOD_ALGORITHM_SCALED_IDENTITY_START;
 }
 
 /* ---- Schemes ---- */

@@ -49,11 +49,9 @@ struct host_iter_wishes host__iter_wishes(const struct host_matrix *matrix);
 struct host_iter_starts host__iter_starts(const struct host_iter_wishes *wishes,
                                           enum precision precision,
                                           const struct host_identity *identity);
-/* Steps after which |R|_F is below BASIN for every A with RCOND >= eps: from the transpose, 1 - R's
- * least eigenvalue is at least 1 / (n |A| |X|)^2, and a step multiplies it by `growth`. */
-int64_t host__iter_hopeless_steps(int64_t n, int digits, double growth);
-/* Does another start follow that leads to more inverses? */
-bool host__iter_has_better(enum method_algorithm algorithm);
+/* Steps from that start, each of that growth, after which it is given up (iteration.h). */
+int64_t host__iter_hopeless_steps(int64_t n, int digits, double growth,
+                                  enum method_algorithm algorithm);
 
 struct host_iter_scheme {
     int products;  /* that of V A included */
@@ -106,6 +104,9 @@ struct R(host_iter_term) {
 /* to = identity * I + x + y. `to` may be one of the terms' matrices. */
 void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL identity,
                            struct R(host_iter_term) x, struct R(host_iter_term) y);
+
+/* The 1-norm of |x| |y|, entry by entry. A spare matrix is used up, which is neither x nor y. */
+double R(host__iter_terms)(const struct R(host_iter) * iter, const REAL *x, const REAL *y);
 
 /* ---- Schemes: scheme.c ---- */
 

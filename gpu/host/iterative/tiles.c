@@ -7,6 +7,7 @@
  */
 #include "gpu/host/base/speed.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/minmax.h"
@@ -19,7 +20,9 @@
 #define TILE_SMALL 256
 #define TILE_LARGE 512
 #define TILE_LARGE_MIN 2048
-#define SUM_ROWS 64 /* of a tile of a sum, as wide as the matrix */
+#define SUM_ROWS 64     /* of a tile of a sum, as wide as the matrix */
+#define SUM_COLUMNS 256 /* whose magnitudes are added up together */
+#define TERMS 64        /* columns whose sums stay in the first cache */
 
 static int64_t tile_of(int64_t n)
 {
@@ -111,4 +114,61 @@ void R(host__iter_combine)(const struct R(host_iter) * iter, REAL *to, REAL iden
 {
     struct sum sum = {.to = to, .identity = identity, .x = x, .y = y, .n = iter->n, .ld = iter->ld};
     host_team_run(iter->team, pieces(iter->n, SUM_ROWS), sum_rows, &sum);
+}
+
+/* ---- Terms ---- */
+
+/* What |x| |y| is measured by; n x n, neither is a spare matrix. */
+struct terms {
+    const struct R(host_iter) * iter;
+    const REAL *x, *y;
+    double *sums, *largest; /* of |x|'s columns; of |x| |y|'s, those of each piece */
+};
+
+/* Columns' sums of |x|. */
+static void sum_columns(void *context, int64_t index)
+{
+    const struct terms *terms = context;
+    const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * SUM_COLUMNS;
+    const int64_t columns = min_i64(SUM_COLUMNS, n - first);
+    double *sums = terms->sums + first;
+    memset(sums, 0, (size_t)columns * sizeof *sums);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < columns; j++)
+            sums[j] += fabs((double)terms->x[i * ld + first + j]);
+    }
+}
+
+/* A NaN stays. */
+static double larger(double one, double other)
+{
+    return other > one || isnan(other) ? other : one;
+}
+
+/* The largest of columns' sums of |x| |y|. */
+static void sum_terms(void *context, int64_t index)
+{
+    const struct terms *terms = context;
+    const int64_t n = terms->iter->n, ld = terms->iter->ld, first = index * TERMS;
+    const int64_t columns = min_i64(TERMS, n - first);
+    double sums[TERMS] = {0}, largest = 0;
+    for (int64_t k = 0; k < n; k++) {
+        for (int64_t j = 0; j < columns; j++)
+            sums[j] += terms->sums[k] * fabs((double)terms->y[k * ld + first + j]);
+    }
+    for (int64_t j = 0; j < columns; j++)
+        largest = larger(largest, sums[j]);
+    terms->largest[index] = largest;
+}
+
+double R(host__iter_terms)(const struct R(host_iter) * iter, const REAL *x, const REAL *y)
+{
+    const int64_t n = iter->n;
+    double *lines = (double *)(void *)iter->spare[0], largest = 0;
+    struct terms terms = {.iter = iter, .x = x, .y = y, .sums = lines, .largest = lines + n};
+    host_team_run(iter->team, pieces(n, SUM_COLUMNS), sum_columns, &terms);
+    host_team_run(iter->team, pieces(n, TERMS), sum_terms, &terms);
+    for (int64_t i = 0; i < pieces(n, TERMS); i++)
+        largest = larger(largest, terms.largest[i]);
+    return largest;
 }

@@ -392,16 +392,15 @@ static const struct {
     {{NULL},
      40,
      ": no start led to an inverse, the best of them ended after 40 of at most 100 steps. The "
-     "matrix may be singular: method=lu says. If it is not, raise max_iterations, which all "
-     "starts "
-     "share. Ask on_singular=nan for the best iterate"},
+     "matrix may be singular: method=lu says. If it is not, raise max_iterations. Ask "
+     "on_singular=nan for the best iterate"},
     {{"initial", "transpose"},
      40,
      "of at most 100 steps. Take initial=auto, or method=lu, which says whether the matrix is "
      "singular. Ask"},
     {{"max_iterations", "50", "initial", "transpose"},
      40,
-     "of at most 50 steps. Raise max_iterations, which all starts share. Ask"},
+     "of at most 50 steps. Raise max_iterations. Ask"},
     {{"max_iterations", "5"},
      5,
      ": it took all 5 steps that max_iterations allows. Raise max_iterations. Ask"},
