@@ -10,12 +10,13 @@ static double flops(int64_t n, int64_t m)
     return order * order * (6 * rank + 8) + 6 * order * rank * rank;
 }
 
-/* An algorithm that fails leaves A to be formed, factored for its determinant, and inverted by lu.
- */
+/* An algorithm that fails leaves the answer to double-double, where an operation is 14, and then A
+ * to be formed, factored for its determinant, and inverted by lu. */
 static double flops_max(int64_t n, int64_t m)
 {
-    double order = (double)n;
-    return flops(n, m) + order * order * (2 * (double)m + 14.0 / 3.0 * order);
+    double order = (double)n, rank = m <= method_ism_dd_max(n) ? (double)m : 0;
+    double dd = 14 * (order * rank * (2 * order + 6 * rank) + rank * rank * rank);
+    return flops(n, m) + dd + order * order * (2 * (double)m + 14.0 / 3.0 * order);
 }
 
 const struct method method_ism = {
@@ -112,9 +113,8 @@ const struct method method_ism = {
                 [METHOD_ISM_U] =
                     {.name = "U",
                      .help = "factors: the inverse is A0^-1 - A0^-1 U R V^T A0^-1; NaN where "
-                             "the variant taken has none, and where Newton's step repaired the "
-                             "inverse. Of A alone m is n, A0 the diagonal of A, or its "
-                             "1-norm where that has a zero, X is A - A0 and Y is I",
+                             "the variant taken has none. Of A alone m is n, A0 the diagonal of "
+                             "A, or its 1-norm where that has a zero, X is A - A0 and Y is I",
                      .rank = 2,
                      .dims = {METHOD_DIM_N, METHOD_DIM_M}},
                 [METHOD_ISM_R] = {.name = "R",
@@ -139,7 +139,8 @@ const struct method method_ism = {
                   "numbers of its memory, with A0_INVERSE 6 n^2, and reduced_memory 3 n^2. "
                   "auto chooses by n and m, "
                   "and takes lu where m > n; where a variant breaks down or loses accuracy, "
-                  "larger blocks or lu are taken, and METHOD reports it",
+                  "larger blocks, one block in double-double or lu are taken, and METHOD reports "
+                  "block or lu",
               .kind = METHOD_OPTION_CHOICE,
               .choices = "auto|single|block|reduced_memory"},
          [METHOD_ISM_BLOCK_SIZE] = {.name = "block_size",

@@ -41,6 +41,13 @@ enum method_ism_variant {
 
 #define METHOD_ISM_ORDER_MAX 32768
 
+/* Columns of X and Y up to which an answer with a diagonal A0 that has lost digits is computed anew
+ * in double-double. With more lu takes less time. */
+static inline int64_t method_ism_dd_max(int64_t n)
+{
+    return n / 8 > 64 ? n / 8 : 64;
+}
+
 #define METHOD_ISM_XY (METHOD_INPUT(METHOD_ISM_X) | METHOD_INPUT(METHOD_ISM_Y))
 
 #endif

@@ -1,5 +1,4 @@
-/* gpu/host/ism/check.c: is the inverse that a variant made a good one? And Newton's step, which
- * repairs one that is nearly so. See ism.h.
+/* gpu/host/ism/check.c: is the inverse that a variant made a good one? See ism.h.
  *
  * The check multiplies a few lines T by I - Z A: two of random numbers, or up to n =
  * HOST_ISM_PROBES those of the identity, so that all of it is seen. With errors of the size e in a

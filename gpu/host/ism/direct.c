@@ -230,25 +230,6 @@ static void form_dd(struct R(host_ism) * ism, REAL *low)
     }
 }
 
-void R(host__ism_determine)(struct R(host_ism) * ism, bool cancels)
-{
-    const int64_t n = ism->n;
-    struct R(host_work) work = R(host__work)(ism->matrix);
-    struct R(host_ism) formed = *ism;
-    work.ld = n;
-    formed.z = work.a;
-    formed.d = work.lines;
-    memcpy(formed.d, ism->d, (size_t)n * sizeof *formed.d);
-    formed.yt = NULL;
-    if (cancels)
-        form_dd(&formed, work.lines + formed.ld);
-    else
-        form(&formed);
-    R(host__large_getrf)(work.team, n, work.a, n, work.pivots);
-    ism->det_ratio = determinant(&work, n, 0);
-    ism->det_ratio = scaled_over(ism->det_ratio, ism->det_a0);
-}
-
 /* ---- lu ---- */
 
 /* det(A) / det(A0), A being formed. A dense A0 is factored: A0_INVERSE may be another's inverse. */

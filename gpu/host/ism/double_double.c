@@ -2,9 +2,8 @@
  * terms may cancel: the residual check of an update, and the matrix M of the last algorithm. See
  * ism.h.
  *
- * In FP64 sums of products have their rounding errors next to them: T. Ogita, S. M. Rump and
- * S. Oishi, "Accurate Sum and Dot Product" (2005), algorithm 5.3. In FP32 they are sums of doubles.
- * Results are pairs of numbers, the second being what the first one's rounding left.
+ * Sums are those of double_double.h. Results are pairs of numbers, the second being what the first
+ * one's rounding left.
  *
  * Threads: any; a team takes tiles. Bits depend neither on it nor on the instruction set. Cost: 11
  * to 14 operations a product.
@@ -19,6 +18,7 @@
 #include "gpu/host/ism/ism.h"
 
 #include "gpu/host/base/by_precision.h"
+#include "gpu/host/ism/double_double.h"
 
 #define PIECE 128 /* columns that a tile has */
 #define LINES 4   /* lines that it has */
@@ -30,29 +30,6 @@ enum shape {
     WITH_LOW,
     TRANSPOSED
 };
-
-/* sum + error += (high + low) number + high rest; where rest is 0, with_rest is not set. */
-HOST_INLINE void add_product(double high, double low, double number, double rest, bool with_rest,
-                             double *sum, double *error)
-{
-    if (REAL_BITS == 32) {
-        *sum += (high + low) * (with_rest ? number + rest : number);
-        return;
-    }
-    const double product = high * number, total = *sum + product, back = total - *sum;
-    const double lost = (*sum - (total - back)) + (product - back);
-    const double lower = fma(low, number, fma(high, number, -product));
-    *error += lost + (with_rest ? fma(high, rest, lower) : lower);
-    *sum = total;
-}
-
-/* to + low = sum + error */
-HOST_INLINE void split(double sum, double error, REAL *to, REAL *low)
-{
-    const double total = sum + error, back = total - sum;
-    *to = (REAL)total;
-    *low = (REAL)(((sum - (total - back)) + (error - back)) + (total - (double)*to));
-}
 
 /* One line of a tile. */
 struct sums {

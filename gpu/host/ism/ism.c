@@ -4,9 +4,9 @@
  * Small updates of a known inverse go as many at once as a vector has lanes (simd/update.c); what
  * is not verified there, and all others, alone. Algorithms, in the order they are tried:
  * the plan's variant; where blocks broke down or lost accuracy and m is small, all columns as one
- * block, whose capacitance matrix is factored with pivoting; where the answer is nearly good,
- * Newton's step; at last A is formed, where terms cancel in double-double, and inverted as by
- * lu, with the scaling and the repair that lu has. A0_INVERSE alone has no A: there the last
+ * block, whose capacitance matrix is factored with pivoting; where A0 is diagonal and m is small
+ * the same in double-double; at last A is formed, where terms cancel in double-double, and inverted
+ * as by lu, with the scaling and the repair that lu has. A0_INVERSE alone has no A: there the last
  * algorithm solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in
  * double-double. No answer goes out that its check has not found good.
  *
@@ -22,6 +22,7 @@
 
 #include "base/checked.h"
 #include "base/minmax.h"
+#include "gpu/host/ism/parts.h"
 #include "gpu/host/linalg/lapack.h"
 #include "gpu/host/linalg/blocked.h"
 #include "gpu/host/simd/small.h"
@@ -30,12 +31,9 @@
 #include "gpu/host/base/by_precision.h"
 
 #define MERGED_SHARE 4 /* all columns become one block where m <= n / 4: cheaper than lu */
-/* Newton's step is tried where m <= n / 8. It takes 2 n^3 + 4 n^2 m operations, lu 2 n^3 + 2 n^2 m;
- * both take 2/3 n^3 more for DET_RATIO, after the step with 2 n^2 m to form A. But the step is made
- * of products: on one core, FP64, n = 1200 and 2000, it took 0.8 to 0.9 of lu's time at m = n / 32,
- * as long at m = n / 8, and 1.1 to 1.4 times as long at m = n / 2. */
-#define REPAIR_SHARE 8
-#define NEAR_ULPS 64 /* nearer to singular, lu decides what INFO says */
+#define NEAR_ULPS 64   /* nearer to singular, A formed has lost most of A0 */
+/* Of the inverse's norm, which what double-double may have lost must not exceed. */
+#define LOST_ULPS 1024
 
 static const char *kernel(int64_t n)
 {
@@ -57,16 +55,23 @@ static bool merges(int64_t n, int64_t m)
     return m <= n / MERGED_SHARE;
 }
 
+/* Is double-double tried where the variants fail? */
+static bool recovers_dd(int64_t n, int64_t m, uint32_t inputs)
+{
+    return (inputs & (METHOD_INPUT(METHOD_ISM_A) | METHOD_INPUT(METHOD_ISM_A0_INVERSE))) == 0 &&
+           m > 0 && m <= method_ism_dd_max(n);
+}
+
 /* Numbers that a plan takes behind a matrix's own, `planned` of them, or what may be tried after
  * it; -1 on overflow. */
-static int64_t work_numbers(int64_t n, int64_t m, int64_t planned, bool factors)
+static int64_t work_numbers(int64_t n, int64_t m, uint32_t inputs, int64_t planned, bool factors)
 {
     struct host_ism_plan merged = {.algorithm = METHOD_ALGORITHM_BLOCK, .block = max_i64(m, 1)};
-    int64_t repair =
-        HOST_ISM_REPAIR_ROWS * (2 * host__ld(REAL_PRECISION, n) + host__ld(REAL_PRECISION, m));
+    int64_t numbers = planned;
     if (planned < 0)
         return -1;
-    int64_t numbers = max_i64(planned, repair);
+    if (recovers_dd(n, m, inputs))
+        numbers = max_i64(numbers, host__ism_layout_dd(REAL_PRECISION, n, m).total);
     return merges(n, m)
                ? max_i64(numbers, host__ism_plan_numbers(REAL_PRECISION, n, m, merged, factors))
                : numbers;
@@ -121,7 +126,7 @@ static int64_t scratch_bytes(int64_t n, int64_t m)
         return -1;
     int64_t scaled = host__ism_scaling_numbers(n, m), lanes = lanes_bytes(n, m);
     m = m > 0 ? m : n;
-    int64_t work = work_numbers(n, m, host__ism_max_numbers(REAL_PRECISION, n, m), true);
+    int64_t work = work_numbers(n, m, 0, host__ism_max_numbers(REAL_PRECISION, n, m), true);
     int64_t own = host__ism_own_numbers(REAL_PRECISION, n, m);
     return whole_bytes(first_bytes(n, own, work, false), scaled, lanes);
 }
@@ -135,7 +140,7 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     struct host_ism_plan plan = host__ism_plan(n, m, task->inputs, task->options);
     int64_t own = host__ism_own_numbers(REAL_PRECISION, n, m);
     int64_t planned = host__ism_plan_numbers(REAL_PRECISION, n, m, plan, factors);
-    int64_t work = work_numbers(n, m, planned, factors);
+    int64_t work = work_numbers(n, m, task->inputs, planned, factors);
     int64_t first =
         first_bytes(n, own, work, (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
     return whole_bytes(first, scales_columns(m, task->inputs) ? host__ism_scaling_numbers(n, m) : 0,
@@ -247,7 +252,7 @@ static void open_rest(struct R(host_ism) * ism, struct host_ism_plan plan, uint3
     const bool factors = ism->u || ism->v || ism->r, wanted = ism->z != NULL;
     const int64_t own = host__ism_own_numbers(REAL_PRECISION, ism->n, ism->m);
     const int64_t planned = host__ism_plan_numbers(REAL_PRECISION, ism->n, ism->m, plan, factors);
-    const int64_t work = work_numbers(ism->n, ism->m, planned, factors);
+    const int64_t work = work_numbers(ism->n, ism->m, inputs, planned, factors);
     if (!wanted)
         ism->z = (REAL *)(scratch + first_bytes(ism->n, own, work, true));
     REAL *scaled = (REAL *)(scratch + first_bytes(ism->n, own, work, wanted));
@@ -312,7 +317,7 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
     bool singular = verdict->singular;
     if (!ism->b || ism->a0) {
         rcond = rcond_of(verdict);
-        singular = rcond < REAL_EPS;
+        singular = rcond < REAL_EPS && !verdict->determined;
     }
     R(host__ism_report)(ism, singular ? ism->n + 1 : 0, rcond, algorithm, det_ratio);
 }
@@ -340,17 +345,24 @@ static bool follow(struct R(host_ism) * ism, struct host_ism_plan plan,
            (known ? rcond_of(verdict) >= NEAR_ULPS * REAL_EPS : !verdict->singular);
 }
 
-/* Does Newton's step bring the error down to rounding? Not at the ends of the range, where A would
- * have to be scaled for its determinant. */
-static bool repairable(const struct R(host_ism) * ism, const struct host_ism_verdict *verdict)
+/* Is the inverse that double-double makes of it a good one? That is known but for some ulps, or it
+ * is lu's. Where sums of one precision would do, A0, X and Y say what it is; else it is left to lu
+ * whether A is singular. */
+static bool follow_dd(struct R(host_ism) * ism, struct host_ism_verdict *verdict)
 {
-    return !verdict->good && !ism->b && !ism->a && ism->m <= ism->n / REPAIR_SHARE &&
-           R(host__scaling)(verdict->a) == 0 &&
-           verdict->error * verdict->error <= (double)ism->n * (double)REAL_EPS / 4;
+    double amplified;
+    if (!R(host__ism_woodbury)(ism, &amplified))
+        return false;
+    *verdict = R(host__ism_check)(ism);
+    const double condition = amplified / ldexp(verdict->x.fraction, verdict->x.exponent);
+    const double lost = condition * R(host__ism_dd_error)(ism->n);
+    verdict->determined = condition * (double)REAL_EPS < 1;
+    return verdict->good && lost <= LOST_ULPS * (double)REAL_EPS &&
+           (verdict->determined || rcond_of(verdict) >= REAL_EPS);
 }
 
 /* The plan, and what else there is without lu. *algorithm: whose inverse it is. */
-static bool by_variants(struct R(host_ism) * ism, struct host_ism_plan plan,
+static bool by_variants(struct R(host_ism) * ism, struct host_ism_plan plan, uint32_t inputs,
                         enum method_algorithm *algorithm)
 {
     struct host_ism_verdict verdict;
@@ -361,13 +373,9 @@ static bool by_variants(struct R(host_ism) * ism, struct host_ism_plan plan,
         good = follow(ism, plan, &verdict);
         *algorithm = METHOD_ALGORITHM_BLOCK;
     }
-    if (!good && repairable(ism, &verdict)) {
-        R(host__ism_repair)(ism);
-        R(host__ism_no_factors)(ism); /* they are those of the inverse that it was */
-        verdict = R(host__ism_check)(ism);
-        good = verdict.good && rcond_of(&verdict) >= NEAR_ULPS * REAL_EPS;
-        if (good && ism->matrix->outputs[METHOD_ISM_DET_RATIO])
-            R(host__ism_determine)(ism, verdict.cancels);
+    if (!good && recovers_dd(ism->n, ism->m, inputs)) {
+        good = follow_dd(ism, &verdict);
+        *algorithm = METHOD_ALGORITHM_BLOCK;
     }
     if (good)
         R(host__ism_report_good)(ism, &verdict, *algorithm);
@@ -386,7 +394,7 @@ static void run_alone(const struct host_matrix *matrix)
     bool finite = ism.b || R(host__ism_all_finite)(ism.d, ism.n);
     /* To form A takes 2 n^2 m operations, to invert it by parts 4 n m^2. */
     bool pays = ism.m <= ism.n || matrix->options[METHOD_ISM_VARIANT] != METHOD_ISM_AUTO;
-    if (finite && pays && by_variants(&ism, plan, &algorithm))
+    if (finite && pays && by_variants(&ism, plan, inputs, &algorithm))
         return;
     if (!given_finite(&ism))
         R(host__ism_report)(&ism, -1, (REAL)NAN, METHOD_ALGORITHM_NONE, (double)NAN);

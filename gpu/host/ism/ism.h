@@ -42,7 +42,6 @@
 #define HOST_ISM_STRIPS 16 /* of tiles at most: HOST_ISM_SEEN of each fit all arrays but two */
 #define HOST_ISM_THIN 64   /* X and Y of so many columns are transposed first */
 #define HOST_ISM_FUSED_LINES (3 * HOST_ISM_RANK) /* that the fused update takes */
-#define HOST_ISM_REPAIR_ROWS 64                  /* that Newton's step takes at once */
 
 /* Execution plan for one matrix. */
 struct host_ism_plan {
@@ -75,6 +74,7 @@ struct host_ism_verdict {
     bool good;
     bool cancels;          /* A is known: terms of X Y^T cancel */
     bool singular;         /* A0_INVERSE alone: A is no different from a singular matrix */
+    bool determined;       /* by A0, X and Y: A counts as regular whatever its condition is */
     double error;          /* what |I - X A| seems to be; NaN when X is not finite */
     struct host_norm a, x; /* a: not known when A0_INVERSE is alone */
 };
@@ -121,9 +121,6 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
 
 /* ---- The last algorithm: direct.c. All scratch is used up. ---- */
 
-/* det(A) by its factors, z being an inverse that was repaired: the pivots of what it was have the
- * errors that it had. cancels: terms of X Y^T do. 2/3 n^3 + 2 n^2 m operations. */
-void R(host__ism_determine)(struct R(host_ism) * ism, bool cancels);
 /* Inverts A by lu, A as given, or formed in z, where the inverse takes its place; and reports. */
 void R(host__ism_by_lu)(struct R(host_ism) * ism);
 /* The same with A0_INVERSE alone, by a solution of Z (I + X Y^T A0^-1) = A0^-1. */
@@ -147,6 +144,10 @@ bool R(host__ism_reduced)(struct R(host_ism) * ism, int64_t block);
 /* The same, HOST_ISM_RANK columns at a time, for small matrices: without OpenBLAS, whose calls
  * would take most of the time. */
 bool R(host__ism_fused)(struct R(host_ism) * ism);
+
+/* A0 diagonal, all columns as one block, in double-double: woodbury.c. *amplified: u times it is
+ * about the norm of what sums of unit roundoff u would lose of z. */
+bool R(host__ism_woodbury)(struct R(host_ism) * ism, double *amplified);
 
 /* ---- Double-double: double_double.c ---- */
 
@@ -195,7 +196,5 @@ void R(host__ism_weights)(int64_t n, REAL (*lines)[2]);
 /* Is z A0 + X Y^T, but for rounding? Only where terms of X Y^T may cancel is it tried, on lines as
  * above, in double-double. lines are used up. */
 bool R(host__ism_formed_well)(struct R(host_ism) * ism);
-/* z becomes z + (I - z A) z: 2 n^3 + 4 n^2 m operations. A0 is diagonal. */
-void R(host__ism_repair)(struct R(host_ism) * ism);
 
 #endif

@@ -83,6 +83,23 @@ struct host_ism_layout host__ism_layout_reduced(enum precision precision, int64_
     return layout;
 }
 
+struct host_ism_dd_layout host__ism_layout_dd(enum precision precision, int64_t n, int64_t m)
+{
+    const int64_t ld = host__ld(precision, n), ldm = host__ld(precision, m);
+    struct host_ism_dd_layout layout = {.total = 0};
+    layout.g = take(&layout.total, 2 * m, ld);
+    layout.k = take(&layout.total, 2 * m, ld);
+    layout.p = take(&layout.total, 2 * m, ld);
+    layout.c = take(&layout.total, 2 * m, ldm);
+    layout.r = take(&layout.total, 2 * m, ldm);
+    layout.by = take(&layout.total, 2, ldm);
+    layout.pivots = take(&layout.total, 1, m);
+    layout.rows = take(&layout.total, 1, ld);
+    layout.left = take(&layout.total, 1, m);
+    layout.all = take(&layout.total, 1, m);
+    return layout;
+}
+
 int64_t host__ism_plan_numbers(enum precision precision, int64_t n, int64_t m,
                                struct host_ism_plan plan, bool factors)
 {
