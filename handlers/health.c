@@ -104,9 +104,10 @@ static void put_commands(struct text *page, const struct exchange *x)
     if (host == NULL || *host == '\0' || host[strspn(host, plain)] != '\0')
         host = "localhost:8000";
     text_printf(page,
-                "<h2>Try it</h2><pre>curl -d '{\"matrix\":[[4,7],[2,6]]}' %s/v1/invert\n\n"
-                "curl --data-binary @a.npy -H 'Content-Type: application/x-npy' \\\n"
-                "     %s/v1/invert -o inverse.npy</pre>",
+                "<h2>Try it</h2><pre>curl -sS -d '{\"matrix\":[[4,7],[2,6]]}' %s/v1/invert\n\n"
+                "curl -sS --fail-with-body --data-binary @a.npy "
+                "-H 'Content-Type: application/x-npy' \\\n"
+                "     %s/v1/invert -o inverse.npy || cat inverse.npy</pre>",
                 host, host);
 }
 

@@ -1,7 +1,8 @@
 /* server/machine.c: see machine.h.
  *
- * A control group's limit is in memory.max (version 2, of the group and each one above it) or in
- * memory.limit_in_bytes (version 1, as seen from within a container).
+ * A control group's limit is in memory.max (version 2) or in memory/.../memory.limit_in_bytes
+ * (version 1). The limits of the groups above it hold too. Within a container the path of the group
+ * may be the host's, which cannot be seen; the root is then the container's own group.
  */
 #include "server/machine.h"
 
@@ -13,6 +14,8 @@
 #include "base/checked.h"
 
 #define PATH_BYTES 4096
+#define LIMIT_1 "memory.limit_in_bytes"
+#define LIMIT_2 "memory.max"
 
 /* The number in root/group/name; INT64_MAX when there is none ("max", no such file). */
 static int64_t read_limit(const char *root, const char *group, const char *name)
@@ -30,12 +33,12 @@ static int64_t read_limit(const char *root, const char *group, const char *name)
     return bytes;
 }
 
-/* The smallest limit of a group and of those above it. */
-static int64_t min_limit(const char *root, char *group)
+/* The smallest limit of a group and of those above it, up to root. Shortens group. */
+static int64_t min_limit(const char *root, char *group, const char *name)
 {
-    int64_t min = read_limit(root, "", "memory.max");
+    int64_t min = read_limit(root, "", name);
     while (*group != '\0') {
-        int64_t bytes = read_limit(root, group, "memory.max");
+        int64_t bytes = read_limit(root, group, name);
         min = bytes < min ? bytes : min;
         char *slash = strrchr(group, '/');
         *(slash != NULL ? slash : group) = '\0';
@@ -43,16 +46,40 @@ static int64_t min_limit(const char *root, char *group)
     return min;
 }
 
+/* The group in a line of /proc/self/cgroup, `ID:controllers:/path`, where one of the controllers,
+ * separated by commas, is this one; else NULL. Version 2 has none: "". */
+static char *group_of(char *line, const char *controller)
+{
+    char *names = strchr(line, ':');
+    char *group = names != NULL ? strchr(names + 1, ':') : NULL;
+    if (group == NULL)
+        return NULL;
+    line[strcspn(line, "\n")] = '\0';
+    size_t length = strlen(controller);
+    for (const char *name = names + 1;; name++) {
+        size_t bytes = strcspn(name, ",:");
+        if (bytes == length && strncmp(name, controller, length) == 0)
+            return group + 1;
+        name += bytes;
+        if (*name == ':')
+            return NULL;
+    }
+}
+
 int64_t machine_group_limit_bytes(const char *groups, const char *root)
 {
-    char line[PATH_BYTES];
-    int64_t min = read_limit(root, "/memory", "memory.limit_in_bytes");
+    char line[PATH_BYTES], root_1[PATH_BYTES];
+    if (snprintf(root_1, sizeof root_1, "%s/memory", root) >= (int)sizeof root_1)
+        return INT64_MAX;
+    int64_t min = read_limit(root_1, "", LIMIT_1);
     FILE *file = fopen(groups, "re");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        if (strncmp(line, "0::", 3) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        int64_t bytes = min_limit(root, line + 3);
+        int64_t bytes = INT64_MAX;
+        char *group = group_of(line, "");
+        if (group != NULL)
+            bytes = min_limit(root, group, LIMIT_2);
+        else if ((group = group_of(line, "memory")) != NULL)
+            bytes = min_limit(root_1, group, LIMIT_1);
         min = bytes < min ? bytes : min;
     }
     if (file != NULL)

@@ -237,7 +237,8 @@ enum error handlers__item_failure(const struct item *item, struct failure *failu
     case ERROR_POISON:
         return failure_set(failure, ERROR_POISON,
                            "The computation of this request ended its engine twice while it ran "
-                           "alone. It will not be tried again.");
+                           "alone. It will not be tried again. If the log has signal 9 (SIGKILL) "
+                           "for the engine, the system may have been out of memory.");
     case ERROR_TOO_LARGE:
         return failure_set(failure, ERROR_TOO_LARGE,
                            "A matrix of this request does not fit the device's memory; send "

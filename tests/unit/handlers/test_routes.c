@@ -477,7 +477,8 @@ static void test_status_page(void **state)
                                         "Version 1.2&lt;3, ready",
                                         "0 requests under way",
                                         "href=\"/v2/models/lu\"",
-                                        "curl -d",
+                                        "curl -sS -d",
+                                        "--fail-with-body",
                                         "</html>"};
     struct fake fake;
     fake_start(&fake);

@@ -53,6 +53,10 @@ static void bench_close(const struct bench *bench)
                                        "/root/a/memory.max",
                                        "/root/a",
                                        "/root/memory.max",
+                                       "/root/memory/a/b/memory.limit_in_bytes",
+                                       "/root/memory/a/b",
+                                       "/root/memory/a/memory.limit_in_bytes",
+                                       "/root/memory/a",
                                        "/root/memory/memory.limit_in_bytes",
                                        "/root/memory",
                                        "/root",
@@ -105,6 +109,35 @@ static void test_version_1_and_nothing_at_all(void **state)
     bench_close(&bench);
 }
 
+static void test_the_limits_of_version_1(void **state)
+{
+    static const struct {
+        const char *groups, *own, *above;
+        int64_t expected;
+    } rows[] = {
+        {"4:memory:/a/b\n", "1000\n", "2000\n", 1000},
+        {"4:memory:/a/b\n", "9223372036854771712\n", "2000\n", 2000},
+        {"4:cpu,memory:/a/b\n0::/\n", "1000\n", "2000\n", 1000},
+        {"4:memory,cpu:/a/b\n", "1000\n", "2000\n", 1000},
+        {"4:memory:/not/visible\n", "1000\n", "2000\n", 5000},
+        {"4:memory2,cpu:/a/b\n", "1000\n", "2000\n", 5000},
+        {"nonsense\n4:memory\n", "1000\n", "2000\n", 5000},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct bench bench = bench_open();
+        folder(&bench, "/memory");
+        folder(&bench, "/memory/a");
+        folder(&bench, "/memory/a/b");
+        put(bench.folder, "groups", rows[i].groups);
+        put(bench.root, "memory/memory.limit_in_bytes", "5000\n");
+        put(bench.root, "memory/a/memory.limit_in_bytes", rows[i].above);
+        put(bench.root, "memory/a/b/memory.limit_in_bytes", rows[i].own);
+        assert_true(machine_group_limit_bytes(bench.groups, bench.root) == rows[i].expected);
+        bench_close(&bench);
+    }
+}
+
 static void test_this_machine(void **state)
 {
     (void)state;
@@ -117,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_least_limit_on_the_way_up_counts),
         cmocka_unit_test(test_version_1_and_nothing_at_all),
+        cmocka_unit_test(test_the_limits_of_version_1),
         cmocka_unit_test(test_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
