@@ -16,6 +16,15 @@ double residual_norm(int64_t n, const double *a);
 double residual_inverse(int64_t n, const double *x, const double *a);
 /* |I - X A| / (n |A| |X| eps) */
 double residual_inverse_ratio(double eps, int64_t n, const double *a, const double *x);
+
+/* The same on both sides: of I - X A and of I - A X. From n = RESIDUAL_SAMPLED_MIN on by some
+ * columns, which n^2 products choose: those where probe vectors find the most, and some others. The
+ * largest may be missed, but one of nearly that size is met. */
+#define RESIDUAL_SAMPLED_MIN 400
+struct residual_sides {
+    double left, right;
+};
+struct residual_sides residual_sides(double eps, int64_t n, const double *a, const double *x);
 /* |P A - L U| / (n |A| eps); lu: L without its diagonal, and U. pivots: row k changed places with
  * row pivots[k], from 1. HUGE_VAL where a pivot is no such row. */
 double residual_factors_ratio(double eps, int64_t n, const double *a, const double *lu,
