@@ -127,12 +127,15 @@ template <typename Shape> struct cuda__lu_strip_block {
         if (thread < 8 * words)
             of.notes.marks[0][thread / words].word[thread % words] =
                 of.notes.marks[1][thread / words].word[thread % words] = ~0u;
+        for (int e = thread; e < 2 * block * block; e += Shape::threads)
+            of.notes.lines[e % 2][e / 2 / block * of.notes.line_length + block + e / 2 % block] =
+                e / 2 % block == 0 ? T(1) : T(0);
         __syncthreads();
     }
 
     /* ---- Elimination ---- */
 
-    /* Where panel number p is eliminated. */
+    /* Where panel number p is before it is eliminated. */
     __device__ __forceinline__ T *panel(int p)
     {
         bool is_far = p >= Shape::held && p < Shape::held + Shape::shared_far;
@@ -144,52 +147,55 @@ template <typename Shape> struct cuda__lu_strip_block {
         return of.room + Shape::shared_far * Shape::area;
     }
 
-    /* The tile of the warp's that comes next is brought to where its panel is to be. */
-    __device__ __forceinline__ void hurry(int next, const T *m)
+    /* The tiles First .. Last and panel number p. */
+    template <int First, int Last> __device__ __forceinline__ void update(int p)
     {
-        int tile = warp * tiles;
+        mine.template update<First, Last>(of.m[p & 1], of.notes.lines[p & 1],
+                                          of.notes.marks[p & 1]);
+    }
+
+    /* The tile of the warp's that comes next is brought to where its panel is to be. */
+    __device__ __forceinline__ void hurry(int p)
+    {
+        int next = p + 1, tile = warp * tiles;
         if (next == tile) {
-            mine.template update<0, 0>(m);
+            update<0, 0>(p);
             mine.template publish<0>(of.m[next & 1]);
         }
         if (tiles > 1 && next == tile + 1) {
-            mine.template update<tiles - 1, tiles - 1>(m);
+            update<tiles - 1, tiles - 1>(p);
             mine.template publish<tiles - 1>(of.m[next & 1]);
         }
     }
 
-    /* The same for a far panel: in its place in shared memory, or in the staging buffer. */
-    __device__ __forceinline__ void hurry_far(int first, const T *m)
+    /* The far panel at `from` and panel number p. own: they are the same. */
+    __device__ __forceinline__ void update_far(int p, T *from, T *to, bool own)
     {
-        int p = first / block, done = mine.slot_of(p - 1), next = mine.slot_of(p + 1);
-        const int *order = of.notes.order + first;
-        if (done < mine.filled && !mine.is_spilled(done, warp))
-            mine.complete(panel(p - 1), order - block, block);
-        if (next >= mine.filled)
-            return;
-        const T *from = mine.is_spilled(next, warp) ? staging() : panel(p + 1);
-        mine.take_rows(from, order, n - first);
-        mine.update_far(from, panel(p + 1), m);
+        if (own)
+            mine.template take_identity<tiles>();
+        else
+            mine.take_rows(from, of.notes.order + p * block, n - p * block);
+        mine.update_far(from, to, of.m[p & 1], of.notes.lines[p & 1], own);
     }
 
-    __device__ __forceinline__ void spread_far(int first, const T *m)
+    /* The same for a far panel: in its place in shared memory, or in the staging buffer. */
+    __device__ __forceinline__ void hurry_far(int p)
     {
-        int p = first / block, here = mine.slot_of(p), soon = mine.slot_of(p + 1);
-        int then = mine.slot_of(p + 2);
-        const typename strip::marks &marks = of.notes.marks[p & 1];
+        int next = mine.slot_of(p + 1);
+        if (next < mine.filled)
+            update_far(p, mine.is_spilled(next, warp) ? staging() : panel(p + 1), panel(p + 1),
+                       false);
+    }
+
+    __device__ __forceinline__ void spread_far(int p)
+    {
+        int here = mine.slot_of(p), soon = mine.slot_of(p + 1), then = mine.slot_of(p + 2);
 #pragma unroll 1
         for (int s = 0; s < mine.filled; s++) {
-            bool below = mine.is_spilled(s, warp);
-            if (s == soon || (s == here && !below))
+            if (s == soon)
                 continue;
-            mine.at(s, [&](T *x) {
-                if (s == here) {
-                    mine.put_away(m, x, marks);
-                    return;
-                }
-                mine.take_rows(x, of.notes.order + first, n - first);
-                mine.update_far(x, below && s == then ? staging() : x, m);
-            });
+            bool stages = s == then && mine.is_spilled(s, warp);
+            mine.at(s, [&](T *x) { update_far(p, x, stages ? staging() : x, s == here); });
         }
     }
 
@@ -199,33 +205,29 @@ template <typename Shape> struct cuda__lu_strip_block {
         cuda__block_sync<Shape::threads>();
     }
 
-    /* What strips do once a panel at column `first` is there. */
-    __device__ __forceinline__ void spread(int first)
+    /* What strips do once panel number p is eliminated. */
+    __device__ __forceinline__ void spread(int p)
     {
-        int p = first / block, tile = warp * tiles;
-        const T *m = panel(p);
-        const typename strip::marks &marks = of.notes.marks[p & 1];
-        bool here[2] = {p == tile, tiles > 1 && p == tile + 1};
+        int tile = warp * tiles;
         bool soon[2] = {p + 1 == tile, tiles > 1 && p + 1 == tile + 1};
-        mine.extract(marks);
-        hurry(p + 1, m);
+        mine.extract(of.notes.marks[p & 1]);
+        hurry(p);
         if (Shape::slots > 0)
-            hurry_far(first, m);
+            hurry_far(p);
         sync();
-        if (here[0])
-            mine.template replace<0>(m, marks);
-        if (here[1])
-            mine.template replace<tiles - 1>(m, marks);
-        bool left = !here[0] && !soon[0], right = tiles > 1 && !here[1] && !soon[1];
+        if (p == tile)
+            mine.template renew<0>();
+        if (tiles > 1 && p == tile + 1)
+            mine.template renew<tiles - 1>();
         __syncwarp(); /* the tensor cores want the lanes together */
-        if (left && (right || tiles == 1))
-            mine.template update<0, tiles - 1>(m);
-        else if (left)
-            mine.template update<0, 0>(m);
-        else if (right)
-            mine.template update<tiles - 1, tiles - 1>(m);
+        if (!soon[0] && !soon[1])
+            update<0, tiles - 1>(p);
+        else if (tiles > 1 && soon[1])
+            update<0, 0>(p);
+        else if (tiles > 1)
+            update<tiles - 1, tiles - 1>(p);
         if (Shape::slots > 0)
-            spread_far(first, m);
+            spread_far(p);
         sync();
     }
 
@@ -236,11 +238,8 @@ template <typename Shape> struct cuda__lu_strip_block {
         sync();
         sync();
 #pragma unroll 1
-        for (int first = 0; first < n; first += block)
-            spread(first);
-        int last = (n - 1) / block, slot = mine.slot_of(last);
-        if (Shape::slots > 0 && slot < mine.filled && !mine.is_spilled(slot, warp))
-            mine.complete(panel(last), of.notes.order + last * block, n - last * block);
+        for (int p = 0; p * block < n; p++)
+            spread(p);
     }
 
     __device__ __forceinline__ void eliminate_panels()
@@ -248,9 +247,8 @@ template <typename Shape> struct cuda__lu_strip_block {
         cuda__lu_column<T, Shape::order> with(of.notes, n, lane);
         sync();
 #pragma unroll 1
-        for (int first = 0; first < n; first += block) {
-            int p = first / block;
-            with.run(panel(p), of.notes.marks[p & 1], first);
+        for (int p = 0; p * block < n; p++) {
+            with.run(p, panel(p), of.m[p & 1]);
             sync();
             sync();
         }
