@@ -202,7 +202,8 @@ CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_S
 
 .PHONY: all help demo run test check golden bench fuzz asan tsan install uninstall deps clean
 .PHONY: cuda tune test-gpu test-gpu-sanitize bench-gpu gpu-tests-built
-.PHONY: unit faults test-accuracy test-howto demo-program bench-programs fuzz-programs tests-built docs FORCE
+.PHONY: unit faults test-accuracy test-howto demo-program bench-programs fuzz-programs
+.PHONY: tests-built docs FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -299,7 +300,7 @@ unit: ## build and run the unit tests alone
 	@+$(AGAIN) $(UNIT_PROGRAMS)
 	@scripts/unit $(UNIT_PROGRAMS)
 
-test-accuracy: ## both residuals of many more matrices, to n = 2048 (of INVERTD_ENGINE, if that is set)
+test-accuracy: ## both residuals of many more matrices, to n = 2048 (INVERTD_ENGINE's, if set)
 	@scripts/deps build unit
 	@+$(AGAIN) $(BUILD)/unit/gpu/host/test_both_sides
 	@INVERTD_ACCURACY=long $(BUILD)/unit/gpu/host/test_both_sides

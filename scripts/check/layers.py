@@ -27,7 +27,7 @@ ALLOWED = {
     "gpu/host/base": {"base", "gpu/process"},
     "gpu/host/linalg": {"base", "gpu/host/base"},
     "gpu/host/simd": {"gpu/common", "gpu/host/base", "gpu/host/linalg"},
-    "gpu/host/lu": {"gpu/methods", "gpu/host/base", "gpu/host/linalg", "gpu/host/simd"},
+    "gpu/host/lu": {"base", "gpu/methods", "gpu/host/base", "gpu/host/linalg", "gpu/host/simd"},
     "gpu/host/ism": {"base", "gpu/methods", "gpu/common", "gpu/host/base", "gpu/host/linalg",
                      "gpu/host/simd"},
     "gpu/host/tridiagonal": {"base", "gpu/methods", "gpu/host/base", "gpu/host/linalg"},

@@ -1,8 +1,8 @@
 /* gpu/host/linalg/refine.c: see refine.h.
  *
  * Why no step of Newton's: X + (I - X A) X squares the residual that it is made of, but on the
- * other side it leaves the rounding of I - X A times the condition of A, unless that is computed in
- * twice the precision, which takes as long as a new inverse.
+ * other side it leaves the rounding of I - X A times the condition of A, unless that is summed up
+ * in double-double, which takes as long as a new inverse.
  *
  * By complete pivoting both residuals are small: at most 1 in the gallery and over dlatms' modes,
  * Gaussian kernels included, of which LAPACK leaves 1e6 on the right. QR may leave as much there,

@@ -18,7 +18,7 @@ extern "C" {
 #include "tests/unit/gpu/host/matrices.h"
 }
 
-#include "gpu/cuda/gpu/cuda/ism/last_narrow.cuh"
+#include "gpu/cuda/ism/last_narrow.cuh"
 #include "gpu/cuda/base/launch.cuh"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

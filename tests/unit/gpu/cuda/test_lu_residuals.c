@@ -1,5 +1,5 @@
-/* Both residuals of the inverses of lu/strip.cuh, I - X A and I - A X, run on the CPU: matrices of
- * every spread of singular values, up to a condition next to 1 / eps.
+/* Both residuals of the inverses of gpu/cuda/lu/strip.cuh, I - X A and I - A X, run on the CPU:
+ * matrices of every spread of singular values, up to a condition next to 1 / eps.
  *
  * TEST_LU_ORDERS in the environment, "100,128,320", has other orders tried than the few below. */
 #include <math.h>
