@@ -15,7 +15,6 @@ MAKEFLAGS += -j$(JOBS)
 endif
 FUZZ_SECONDS ?= 60
 SANITIZE ?=
-VERSION := $(shell cat VERSION)
 
 CC ?= cc
 CXX ?= c++
@@ -550,8 +549,9 @@ LIST_CUDA_METHODS = sed -n 's/^const struct cuda_method cuda_method_\([a-z0-9_]*
 $(GEN)/cuda_method_list.inc: FORCE
 	@$(call write_if_changed,$(LIST_CUDA_METHODS))
 
+# Changes with each commit: only the programs' main files include it.
 $(GEN)/version.h: FORCE
-	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' $(VERSION))
+	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' "$$(scripts/version)")
 
 $(GEN)/openapi.c: docs/openapi.yaml
 	@mkdir -p $(@D)
