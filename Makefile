@@ -15,7 +15,6 @@ MAKEFLAGS += -j$(JOBS)
 endif
 FUZZ_SECONDS ?= 60
 SANITIZE ?=
-VERSION := $(shell cat VERSION)
 
 CC ?= cc
 CXX ?= c++
@@ -330,6 +329,8 @@ install: ## copy what was built, and documentation, to DESTDIR and PREFIX (/usr/
 	install -m 644 docs/*.md docs/openapi.yaml docs/picture.svg $(DOC)/docs
 	install -m 644 docs/howto/*.md $(DOC)/docs/howto
 	install -m 644 deploy/Containerfile deploy/invertd.service deploy/invertd-cuda.conf $(DOC)/deploy
+	@test -x $(BUILD)/invertd-cuda || \
+	    echo "make: installed without the CUDA engine, which was not built; make builds it with nvcc"
 
 uninstall: ## remove what make install has copied there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,invertd invertd-host invertd-cuda)
@@ -577,8 +578,9 @@ LIST_CUDA_METHODS = \
 $(GEN)/cuda_method_list.inc: FORCE
 	@$(call write_if_changed,$(LIST_CUDA_METHODS))
 
+# Changes with each commit: only the programs' main files include it.
 $(GEN)/version.h: FORCE
-	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' $(VERSION))
+	@$(call write_if_changed,printf '#define INVERTD_VERSION "%s"\n' "$$(scripts/version)")
 
 $(GEN)/openapi.c: docs/openapi.yaml
 	@mkdir -p $(@D)

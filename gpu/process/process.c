@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/log.h"
-#include "version.h"
 
 static void close_the_rest(void)
 {
@@ -62,7 +61,7 @@ static void *map_descriptor(int fd, uint64_t bytes, const char *what)
 static bool greet(const struct process_identity *identity, struct engine_shared *shared)
 {
     shared->engine_contract_hash = engine_contract_hash();
-    snprintf(shared->engine_version, sizeof shared->engine_version, "%s", INVERTD_VERSION);
+    snprintf(shared->engine_version, sizeof shared->engine_version, "%s", identity->version);
     snprintf(shared->device, sizeof shared->device, "%s", identity->device);
     snprintf(shared->model, sizeof shared->model, "%s", identity->model);
     shared->device_count = identity->device_count;
@@ -73,7 +72,7 @@ static bool greet(const struct process_identity *identity, struct engine_shared 
     memcpy(front, shared->front_version, sizeof front);
     front[sizeof front - 1] = 0;
     log_line(LOG_ERROR, "front and engine were built from different contracts", "front_version",
-             LOG_STR, front, "engine_version", LOG_STR, INVERTD_VERSION, NULL);
+             LOG_STR, front, "engine_version", LOG_STR, identity->version, NULL);
     atomic_store(&shared->ready, ENGINE_MISMATCH);
     return false;
 }

@@ -24,7 +24,7 @@ struct process {
 
 /* Who an engine is, for struct engine_shared. */
 struct process_identity {
-    const char *device, *model;
+    const char *device, *model, *version;
     int device_count;
     int64_t n_max[ENGINE_METHODS_MAX][PRECISION_COUNT];
 };

@@ -29,6 +29,7 @@
 #include "gpu/process/fault.h"
 #include "gpu/process/options.h"
 #include "gpu/process/process.h"
+#include "version.h"
 
 #define SCRATCH_BYTES (INT64_C(64) << 20)
 #define N_MAX 32
@@ -97,8 +98,10 @@ static void on_poison(int number)
 static void identify(const struct settings *settings, const char *name,
                      struct process_identity *identity)
 {
-    *identity = (struct process_identity){
-        .device = name, .model = "double", .device_count = settings->devices};
+    *identity = (struct process_identity){.device = name,
+                                          .model = "double",
+                                          .version = INVERTD_VERSION,
+                                          .device_count = settings->devices};
     for (int p = 0; p < PRECISION_COUNT; p++) {
         identity->n_max[method_index(method_find("lu"))][p] = N_MAX;
         identity->n_max[method_index(method_find("lu_factor"))][p] = N_MAX;

@@ -74,8 +74,10 @@ static const struct process_flag flags[] = {
 
 static void identify(const struct cuda_device *device, struct process_identity *identity)
 {
-    *identity = (struct process_identity){
-        .device = device->name, .model = device->model, .device_count = device->count};
+    *identity = (struct process_identity){.device = device->name,
+                                          .model = device->model,
+                                          .version = INVERTD_VERSION,
+                                          .device_count = device->count};
     for (int i = 0; i < method_count(); i++) {
         for (int p = 0; p < PRECISION_COUNT; p++)
             identity->n_max[i][p] = cuda_method_n_max((uint32_t)i, (enum precision)p);

@@ -91,8 +91,10 @@ static int64_t default_scratch_max(void)
 
 static void identify(struct process_identity *identity)
 {
-    *identity =
-        (struct process_identity){.device = "host", .model = host__lapack_cpu(), .device_count = 1};
+    *identity = (struct process_identity){.device = "host",
+                                          .model = host__lapack_cpu(),
+                                          .version = INVERTD_VERSION,
+                                          .device_count = 1};
     for (int i = 0; i < method_count(); i++) {
         for (int p = 0; p < PRECISION_COUNT; p++)
             identity->n_max[i][p] = method_at(i)->n_max;
