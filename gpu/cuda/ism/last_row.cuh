@@ -17,6 +17,7 @@
 #include "gpu/cuda/base/launch.cuh"
 #include "gpu/cuda/base/ptx.cuh"
 #include "gpu/cuda/base/real.cuh"
+#include "gpu/cuda/base/stage.cuh"
 
 /* Lanes: of a group, of which a warp has several. */
 template <typename T, int Lanes> struct cuda__ism_last_row {
