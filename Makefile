@@ -82,6 +82,9 @@ range_flags = $(if $(findstring n16,$(1)),-DORDER_MIN=1 -DORDER_MAX=16)$(if \
                   $(findstring n24,$(1)),-DORDER_MIN=17 -DORDER_MAX=24)$(if \
                   $(findstring n32,$(1)),-DORDER_MIN=25 -DORDER_MAX=32)
 width_flags = $(foreach w,16 32 64,$(if $(findstring v$(w),$(1)),-DVECTOR_BYTES=$(w)))
+# All of them, for the stamps below.
+VARIANT_FLAGS = $(foreach v,$(PRECISIONS) $(RANGES) $(WIDTHS),$(v): $(call precision_flags,$(v)) \
+                    $(call range_flags,$(v)) $(call width_flags,$(v)))
 # What the objects of a source end in; nothing for one that is compiled once.
 variants = $(strip $(if $(filter $(1),$(BY_RANGE)),$(RANGES), \
                $(if $(filter $(1),$(BY_WIDTH)),$(WIDTHS), \
@@ -332,9 +335,20 @@ fuzz-programs: $(FUZZ_PROGRAMS)
 tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
 gpu-tests-built: cuda $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
-$(BUILD)/libinvertd.a: $(OBJECTS)
-	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $(OBJECTS)
+# An archive of objects, made anew when the list of them changes, which lies next to it: what is
+# deleted leaves it.
+define archive
+$(1): $(2) $(1).members
+	@rm -f $$@
+	$$(call say,AR)$$(AR) rcs $$@ $$(filter %.o,$$^)
+$(1).members: FORCE
+	@$$(call write_if_changed,printf '%s\n' $(2))
+endef
+$(eval $(call archive,$(BUILD)/libinvertd.a,$(OBJECTS)))
+# What every engine is made of, its own folder apart.
+$(eval $(call archive,$(BUILD)/libinvertd-engine.a,$(ENGINE_OBJECTS)))
+$(eval $(call archive,$(BUILD)/libinvertd-cuda.a,$(CUDA_OBJECTS)))
+$(eval $(call archive,$(SIMT)/libinvertd-cuda.a,$(SIMT_KERNELS) $(SIMT_OBJECTS)))
 
 # The front links no BLAS; `make check` looks.
 $(BUILD)/invertd: $(BUILD)/obj/server/main.o $(BUILD)/libinvertd.a
@@ -352,11 +366,6 @@ $(BUILD)/faults/cuda-double: $(BUILD)/faults/obj/tests/doubles/cuda_double.o \
                              $(BUILD)/libinvertd.a
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(SYSTEM_LIBS)
 
-# What every engine is made of, its own folder apart.
-$(BUILD)/libinvertd-engine.a: $(ENGINE_OBJECTS)
-	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $^
-
 $(BUILD)/invertd-cuda: $(CUDA_ENGINE_OBJECTS) $(BUILD)/libinvertd-cuda.a \
                        $(BUILD)/libinvertd-engine.a
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(SYSTEM_LIBS)
@@ -373,10 +382,6 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_in,$(BUILD)/obj/tes
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
 
 # The CUDA engine and its kernels on the CPU.
-$(SIMT)/libinvertd-cuda.a: $(SIMT_KERNELS) $(SIMT_OBJECTS)
-	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $^
-
 $(SIMT)/invertd-cuda: $(SIMT_ENGINE) $(SIMT)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
 
@@ -428,10 +433,6 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(BENCH_LIBS) $(LIBRARY_LIBS) $(SYSTEM_LIBS)
 
-$(BUILD)/libinvertd-cuda.a: $(CUDA_OBJECTS)
-	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $^
-
 # cuBLAS and cuSOLVER are peers, and cuSPARSE where the toolkit has it.
 $(BUILD)/bench/gpu: $(GPU_BENCH_OBJECTS) $(filter-out %/main.o,$(CUDA_ENGINE_OBJECTS)) \
                     $(BUILD)/libinvertd-cuda.a $(BUILD)/libinvertd-engine.a
@@ -448,23 +449,28 @@ write_if_changed = mkdir -p $(@D); $(1) >$@.$$$$; \
 STAMP := $(BUILD)/flags
 $(STAMP): FORCE
 	@test -n "$(HAVE_LIBRARIES)" || { echo "make: libraries are missing; try: scripts/deps build" >&2; exit 1; }
-	@$(call write_if_changed,echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS) $(ALL_LDFLAGS)')
+	@$(call write_if_changed,echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS) $(ALL_LDFLAGS) \
+	    $(VARIANT_FLAGS) $(CUBLAS_DOUBLE_FLAGS)')
 
-$(CUDA_ENGINE_OBJECTS) $(call objects,$(BUILD)/faults/obj,$(CUDA_SOURCES)): \
-    private ALL_CFLAGS += $(CUDA_CFLAGS)
+CUDA_C_OBJECTS := $(CUDA_ENGINE_OBJECTS) $(call objects,$(BUILD)/faults/obj,$(CUDA_SOURCES))
+$(CUDA_C_OBJECTS): private ALL_CFLAGS += $(CUDA_CFLAGS)
+$(CUDA_C_OBJECTS): $(BUILD)/cuda-flags
 
 SIMT_STAMP := $(SIMT)/flags
 $(SIMT_STAMP): FORCE
-	@$(call write_if_changed,echo '$(ALL_CXXFLAGS) $(SIMT_CXXFLAGS)')
+	@$(call write_if_changed,echo '$(SIMT_COMPILE) $(VARIANT_FLAGS)')
 
-$(GPU_BENCH_OBJECTS): private NVCC_FLAGS += --extended-lambda
+GPU_BENCH_FLAGS := --extended-lambda
+$(GPU_BENCH_OBJECTS): private NVCC_FLAGS += $(GPU_BENCH_FLAGS)
 CUDA_STAMP := $(BUILD)/cuda-flags
 $(CUDA_STAMP): FORCE
 	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13; install the CUDA toolkit" >&2; exit 1; }
-	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS)')
+	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS) $(GPU_BENCH_FLAGS) $(CUDA_CFLAGS) \
+	    $(VARIANT_FLAGS)')
 
-simt_cxx = $(CXX) -x c++ -Itests/simt -include tests/simt/device.cuh $(ALL_CXXFLAGS) \
-           $(SIMT_CXXFLAGS) -MMD -MP -c -o $@ $<
+SIMT_COMPILE = $(CXX) -x c++ -Itests/simt -include tests/simt/device.cuh $(ALL_CXXFLAGS) \
+               $(SIMT_CXXFLAGS)
+simt_cxx = $(SIMT_COMPILE) -MMD -MP -c -o $@ $<
 # Few of the engines' sources know of faults: where the preprocessor sees no difference, the
 # object without them serves. $(1): the compiler with its flags; $(2): that object.
 or_copy = if test "$$($(1) -E $< | cksum)" = \
@@ -472,7 +478,8 @@ or_copy = if test "$$($(1) -E $< | cksum)" = \
           then cp $(2) $@; else $(1) -DENGINE_FAULTS -MMD -MP -c -o $@ $<; fi
 
 # The stand-in for cuBLAS does most of what some tests compute.
-$(SIMT)/obj/tests/simt/cublas.o: private ALL_CFLAGS += -O3
+CUBLAS_DOUBLE_FLAGS := -O3
+$(SIMT)/obj/tests/simt/cublas.o: private ALL_CFLAGS += $(CUBLAS_DOUBLE_FLAGS)
 
 # The rules of C and CUDA C++. $(1): nothing, or what the objects of one precision and range of
 # orders end in; $(2): the flags that say so.
