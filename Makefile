@@ -77,7 +77,8 @@ BY_WIDTH := $(shell grep -l '^.include "gpu/host/simd/vector\.h"' gpu/host/*/*.c
 PRECISIONS := f32 f64
 WIDTHS := $(foreach p,$(PRECISIONS),$(addprefix $(p)_,v16 v32 v64))
 RANGES := $(foreach p,$(PRECISIONS),$(addprefix $(p)_,n16 n24 n32))
-precision_flags = $(if $(findstring f32,$(1)),-DREAL_BITS=32)$(if $(findstring f64,$(1)),-DREAL_BITS=64)
+precision_flags = $(if $(findstring f32,$(1)),-DREAL_BITS=32)$(if \
+                      $(findstring f64,$(1)),-DREAL_BITS=64)
 range_flags = $(if $(findstring n16,$(1)),-DORDER_MIN=1 -DORDER_MAX=16)$(if \
                   $(findstring n24,$(1)),-DORDER_MIN=17 -DORDER_MAX=24)$(if \
                   $(findstring n32,$(1)),-DORDER_MIN=25 -DORDER_MAX=32)
@@ -143,7 +144,8 @@ CUDA_CODE := $(foreach a,$(sort 90 $(CUDA_ARCHS)),-gencode=arch=compute_$(a),cod
 # The shapes of the kernels: the table of an H200 for any GPU; `make tune` writes another one.
 TUNING ?= gpu/cuda/tuning/h200/lu_small.cuh
 NVCC_FLAGS := -std=c++17 -O3 $(CUDA_CODE) -I. -I$(GEN) -Werror all-warnings \
-              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE -DCUDA__TUNING=\"$(TUNING)\"
+              -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-fPIE \
+              -DCUDA__TUNING=\"$(TUNING)\"
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_KERNELS := $(wildcard gpu/cuda/*/*.cu)
 CUDA_SOURCES := $(wildcard gpu/cuda/*/*.c)
@@ -154,7 +156,8 @@ CUDA_ENGINE_OBJECTS := $(call objects,$(BUILD)/obj,$(CUDA_SOURCES))
 # toolkit that it was built with, or where the system looks.
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 # tune.cu is the program that tune.py builds.
-GPU_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o,$(filter-out %/tune.cu,$(wildcard bench/gpu/*.cu)))
+GPU_BENCH_OBJECTS := $(patsubst %.cu,$(BUILD)/obj/%.o, \
+                         $(filter-out %/tune.cu,$(wildcard bench/gpu/*.cu)))
 # What bench/gpu/ablate.cu takes the place of, to leave paths of the product out.
 GPU_BENCH_WRAPPED := cuda_product_scratch cuda__ism_launch_f32 cuda__ism_launch_f64 \
                      cudaDeviceGetAttribute cudaLaunchKernelExC
@@ -166,7 +169,8 @@ SIMT_OBJECTS := $(patsubst %,$(SIMT)/obj/%.o,$(basename $(wildcard tests/simt/*.
 SIMT_KERNELS := $(call objects,$(SIMT)/obj,$(CUDA_KERNELS))
 SIMT_ENGINE := $(call objects,$(SIMT)/obj,$(CUDA_SOURCES))
 # fma(), of which kernels have many, as an instruction where this CPU has it.
-SIMT_CXXFLAGS = -Og -g1 $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contract=off) -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-unknown-pragmas \
+SIMT_CXXFLAGS = -Og -g1 $(if $(shell grep -w fma /proc/cpuinfo),-mfma -ffp-contract=off) \
+                -fno-extern-tls-init -DCUDA__TUNING=\"$(TUNING)\" -Wno-unknown-pragmas \
                 -Wno-missing-field-initializers -Wno-shadow -Wno-frame-larger-than \
                 $(if $(findstring undefined,$(SANITIZE)), \
                     -fno-sanitize=undefined -fsanitize=alignment)
@@ -186,7 +190,8 @@ AGAIN = $(MAKE) --no-print-directory
 # asked for or there is such an engine already: an older one with a newer daemon would not do.
 WITHOUT_GPU = $(if $(filter file,$(origin NVCC)),$(if $(wildcard $(BUILD)/invertd-cuda),,$(if \
                   $(and $(WITH_CUDA),$(shell scripts/gpu-here 2>&1)),NVCC=)))
-WITHOUT_GPU_NOTICE = $(if $(WITHOUT_GPU),echo "no GPU here: the CUDA engine is left out; make builds it")
+WITHOUT_GPU_NOTICE = $(if $(WITHOUT_GPU), \
+                         echo "no GPU here: the CUDA engine is left out; make builds it")
 # Said once, before the first nvcc of the engine.
 CUDA_NOTICE = $(if $(CUDA_SAID),,$(if $(filter $(CUDA_OBJECTS),$@),$(eval CUDA_SAID := 1)$(info \
                   compiling the CUDA engine: $(words $(CUDA_OBJECTS)) files at most, some minutes; \
@@ -239,7 +244,7 @@ bench: ## measure the HTTP path and the host engine next to their peers; results
 	@bench/host/ism $(BUILD)
 	@bench/host/iterative $(BUILD)
 
-cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/gpu ## build the CUDA engine and the bench of its kernels (needs nvcc)
+cuda: $(BUILD)/invertd-cuda $(BUILD)/bench/gpu ## build the CUDA engine and its bench (needs nvcc)
 
 test-gpu: ## try the CUDA kernels and the CUDA engine on the GPU of this machine
 	@scripts/gpu-here
@@ -392,7 +397,8 @@ $(SIMT)/faults/invertd-cuda: $(call objects,$(SIMT)/faults/obj,$(CUDA_SOURCES)) 
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SYSTEM_LIBS)
 
 define simt_unit
-$(filter-out $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST),$(filter $(BUILD)/unit/$(1)/%,$(UNIT_PROGRAMS))): \
+$(filter-out $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST), \
+    $(filter $(BUILD)/unit/$(1)/%,$(UNIT_PROGRAMS))): \
     $(BUILD)/unit/$(1)/%: $(SIMT)/obj/$(2)/%.o $(SIMT_UNIT_HELPERS) \
                       $(filter-out %/main.o,$(SIMT_ENGINE)) $(SIMT)/libinvertd-cuda.a \
                       $(BUILD)/libinvertd.a
@@ -403,7 +409,8 @@ $(eval $(call simt_unit,gpu/cuda,tests/unit/gpu/cuda))
 $(eval $(call simt_unit,simt,tests/simt/unit))
 
 # The bench's judgement of the small kernels, without its device.
-$(BUILD)/unit/gpu/cuda/test_small: $(patsubst %,$(SIMT)/obj/bench/gpu/%.o,lu_small_check judge matrices)
+$(BUILD)/unit/gpu/cuda/test_small: \
+    $(patsubst %,$(SIMT)/obj/bench/gpu/%.o,lu_small_check judge matrices)
 
 # A test that starts the engine which INVERTD_ENGINE names. $(1): what is set for it; $(2): the way
 # up to $(BUILD).
@@ -414,7 +421,8 @@ engine_test = @mkdir -p $(@D) && \
 $(SIMT_ENGINE_TESTS): $(BUILD)/unit/simt/%: $(BUILD)/unit/gpu/host/% $(SIMT)/invertd-cuda
 $(SIMT_FAULT_TEST): $(BUILD)/device/test_faults $(SIMT)/invertd-cuda $(SIMT)/faults/invertd-cuda
 $(SIMT_ENGINE_TESTS) $(SIMT_FAULT_TEST):
-	$(call engine_test,INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50} INVERTD_ENGINE=$$build/simt/invertd-cuda,../..)
+	$(call engine_test,INVERTD_ENGINE_N_MAX=$${INVERTD_ENGINE_N_MAX:-50} \
+	    INVERTD_ENGINE=$$build/simt/invertd-cuda,../..)
 $(HOST_CHAIN_TEST): $(BUILD)/device/test_chain $(BUILD)/invertd-host
 	$(call engine_test,INVERTD_ENGINE=$$build/invertd-host,../../..)
 
@@ -448,7 +456,8 @@ write_if_changed = mkdir -p $(@D); $(1) >$@.$$$$; \
 # Holds the compiler and its flags: objects are made anew when they change.
 STAMP := $(BUILD)/flags
 $(STAMP): FORCE
-	@test -n "$(HAVE_LIBRARIES)" || { echo "make: libraries are missing; try: scripts/deps build" >&2; exit 1; }
+	@test -n "$(HAVE_LIBRARIES)" || \
+	    { echo "make: libraries are missing; try: scripts/deps build" >&2; exit 1; }
 	@$(call write_if_changed,echo '$(CC) $(ALL_CFLAGS) $(CXX) $(ALL_CXXFLAGS) $(ALL_LDFLAGS) \
 	    $(VARIANT_FLAGS) $(CUBLAS_DOUBLE_FLAGS)')
 
@@ -464,7 +473,8 @@ GPU_BENCH_FLAGS := --extended-lambda
 $(GPU_BENCH_OBJECTS): private NVCC_FLAGS += $(GPU_BENCH_FLAGS)
 CUDA_STAMP := $(BUILD)/cuda-flags
 $(CUDA_STAMP): FORCE
-	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13; install the CUDA toolkit" >&2; exit 1; }
+	@test -n "$(NVCC)" || { echo "make: nvcc is missing or older than CUDA 13;" \
+	    "install the CUDA toolkit" >&2; exit 1; }
 	@$(call write_if_changed,echo '$(NVCC) $(NVCC_FLAGS) $(GPU_BENCH_FLAGS) $(CUDA_CFLAGS) \
 	    $(VARIANT_FLAGS)')
 
@@ -552,7 +562,8 @@ $(GEN)/method_algorithms.inc: FORCE
 	@$(call write_if_changed,$(LIST_ALGORITHMS))
 
 # The methods that the CUDA engine has rows for: a cuda_method_NAME[] each.
-LIST_CUDA_METHODS = sed -n 's/^const struct cuda_method cuda_method_\([a-z0-9_]*\)\[\].*/METHOD(\1)/p' \
+LIST_CUDA_METHODS = \
+    sed -n 's/^const struct cuda_method cuda_method_\([a-z0-9_]*\)\[\].*/METHOD(\1)/p' \
     gpu/cuda/*/*.c gpu/cuda/*/*.cu | LC_ALL=C sort
 $(GEN)/cuda_method_list.inc: FORCE
 	@$(call write_if_changed,$(LIST_CUDA_METHODS))

@@ -113,8 +113,8 @@ DOORS = {
     r"zlib\.h": [r"proto/[a-z0-9_]+\.c"],
     r"(lapacke|cblas|openblas.*|f77blas)\.h": [r"gpu/host/[a-z]+/[a-z_]+\.[ch]",
                                                r"bench/host/[a-z_]+\.c"],
-    r"(cuda|cublas|cusolver|cusparse)[a-zA-Z0-9_]*\.h": [r"gpu/cuda/[a-z_]+/[a-z0-9_]+\.(c|h|cu|cuh)",
-                                               r"bench/gpu/[a-z0-9_]+\.(c|h|cu|cuh)"],
+    r"(cuda|cublas|cusolver|cusparse)[a-zA-Z0-9_]*\.h": [
+        r"gpu/cuda/[a-z_]+/[a-z0-9_]+\.(c|h|cu|cuh)", r"bench/gpu/[a-z0-9_]+\.(c|h|cu|cuh)"],
     r"charconv": [r"base/number\.cc"],
     r"cmocka\.h": [],
     r"sanitizer/asan_interface\.h": [r"base/arena\.c"],
