@@ -88,7 +88,7 @@ def test_who_computes():
 
 
 SORTED_MIN = int(re.search(r"CUDA_AUTO_SORTED_N_MIN (\d+)",
-                           (ROOT / "gpu/cuda/auto/limits.h").read_text())[1])
+                           (ROOT / "gpu/cuda/tuning/h200/auto.h").read_text())[1])
 
 
 def kinds(n, dtype):

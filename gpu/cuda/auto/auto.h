@@ -32,7 +32,6 @@
 #ifndef GPU_CUDA_AUTO_AUTO_H
 #define GPU_CUDA_AUTO_AUTO_H
 
-#include "gpu/cuda/auto/limits.h"
 #include "gpu/cuda/base/call.h"
 #include "gpu/cuda/tuning/h200/auto.h"
 

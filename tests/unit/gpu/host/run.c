@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "gpu/cuda/auto/limits.h"
+#include "gpu/cuda/tuning/h200/auto.h"
 #include "gpu/host/base/host.h"
 #include "gpu/method.h"
 #include "tests/unit/gpu/host/child.h"
