@@ -2,6 +2,7 @@
 """Words that must not stand in the sources: work left undone, code switched off, unsafe calls, and
 words of our own where the field has a term."""
 
+import bisect
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Pattern -> why not. Looked for in C, C++, shell, Python, Markdown and YAML.
+# Pattern -> why not. Looked for wherever people read, over the ends of lines too.
 EVERYWHERE = {
     r"\b(TODO|FIXME|XXX|HACK)\b": "finish it, or write the reason where the limit is reported",
     r"(?i)\b(blazing|lightning[- ]fast|cutting[- ]edge|world[- ]class|seamless(ly)?)\b":
@@ -28,7 +29,7 @@ TERMS = {
     "deeds?": "step, task descriptor",
     "lone": "thread-per-matrix",
     "levelled|levelling": "equilibrated",
-    "in twice the precision|by turns|leaves? no mark|comes? home":
+    "twice the precision|by turns|leaves? no mark|comes? home":
         "double-double; double-buffered; bitwise independent of; completion",
     "seats?|dismissed": "engine role, retired",
     "whoever|nobody|beside": "the client, no ..., next to",
@@ -42,10 +43,31 @@ IN_C = {
     r"\batoi\s*\(": "strtol, with its checks",
     r"#\s*define\s+NDEBUG": "asserts stay on",
 }
-TEXT = {".c", ".h", ".cc", ".inc", ".cu", ".cuh", ".py", ".md", ".yaml", ".lua", ".sh", ""}
-C_ENDINGS = {".c", ".h", ".cc", ".inc", ".cu", ".cuh"}
+C_ENDINGS = {".c", ".h", ".cc", ".hh", ".inc", ".cu", ".cuh"}
+TEXT = C_ENDINGS | {".py", ".md", ".yaml", ".lua", ".sh", ".service", ".conf", ".ini", ".txt", ".svg",
+                    ".supp", ""}
+# What a line begins and ends with that is not its text: the marks of comments and of strings.
+MARKS = re.compile(r'^\s*(?:/?\*+(?!/)|#+|//+|f?")?\s*|\s*(?:"?\s*\\?|\*/)$')
 # This list, and records of measurements in the words of their day.
 LEFT_ASIDE = ("scripts/check/words.py", "bench/results/")
+
+
+def found_words(lines):
+    """[(line number, why not)], of a text whose comments and strings go over lines."""
+    starts, text = [], ""
+    for line in lines:
+        starts.append(len(text))
+        text += MARKS.sub("", line) + " "
+    for pattern, why in EVERYWHERE.items():
+        for match in re.finditer(pattern, text):
+            yield bisect.bisect_right(starts, match.start()), why
+
+
+def found_code(lines):
+    for pattern, why in IN_C.items():
+        for number, line in enumerate(lines, 1):
+            if re.search(pattern, line):
+                yield number, why
 
 
 def main():
@@ -60,13 +82,11 @@ def main():
             lines = file.read_text().splitlines()
         except UnicodeDecodeError:
             continue
-        rules = dict(EVERYWHERE)
+        found = list(found_words(lines))
         if file.suffix in C_ENDINGS and not path.startswith("tests/"):
-            rules.update(IN_C)
-        for number, line in enumerate(lines, 1):
-            for pattern, why in rules.items():
-                if re.search(pattern, line):
-                    problems.append(f"{path}:{number}: {line.strip()[:60]}: {why}")
+            found += found_code(lines)
+        problems += [f"{path}:{number}: {lines[number - 1].strip()[:60]}: {why}"
+                     for number, why in sorted(found)]
     print("\n".join(problems))
     return 1 if problems else 0
 

@@ -85,7 +85,7 @@ void simt_run_block(machine *m, const cudaLaunchConfig_t *config, uint64_t index
 /* The order of the threads, and of the blocks. */
 enum simt_order simt_order_now(void);
 
-/* The fiber that runs is at fault: tells where, and does not come back. */
+/* The fiber that runs is at fault: says where, and does not return. */
 void simt_on_fault(void);
 
 /* ---- Clusters (launch.cc) ---- */

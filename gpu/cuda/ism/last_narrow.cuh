@@ -3,8 +3,8 @@
  * go T Z and the sums of magnitudes of its columns. Z is written once and never read.
  *
  * A block has a strip of columns, whose part of K stays in shared memory, and goes down a part of
- * its rows, CUDA__ISM_NARROW_ROWS at a time; lines of (G R)^T and of T go through two places by
- * turns, one of which is filled while the other is worked on. A thread has 8 x 8 numbers of Z, and
+ * its rows, CUDA__ISM_NARROW_ROWS at a time; lines of (G R)^T and of T are double-
+ * buffered: one place is filled while the other is worked on. A thread has 8 x 8 numbers of Z, and
  * adds up what it has seen of its columns; the threads of a column are added at the end, and the
  * blocks of a strip by cuda__ism_last_sum_kernel, in an order that n alone decides. Tensor cores
  * would take FP32's digits.

@@ -7,8 +7,8 @@
  * block, whose capacitance matrix is factored with pivoting; where the answer is nearly good,
  * Newton's step; at last A is formed, where terms cancel in double-double, and inverted as by
  * lu, with the scaling and the repair that lu has. A0_INVERSE alone has no A: there the last
- * algorithm solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in twice the
- * precision. No answer goes out that its check has not found good.
+ * algorithm solves Z (I + X Y^T A0^-1) = A0^-1 by LU, the matrix being summed up in
+ * double-double. No answer goes out that its check has not found good.
  *
  * Threads: any. Cost: see ism.h; the last algorithm takes lu's 2 n^3 and more.
  */
