@@ -56,7 +56,7 @@ struct cuda_call {
     size_t workspace_bytes;
     struct cuda_products *products;     /* of the stream; see gemm/gemm.h */
     struct cuda_notes *notes, *d_notes; /* d_notes: as the device sees them */
-    int64_t to_recover;                 /* for who recovers: how many are unverified */
+    int64_t to_recover;                 /* unverified matrices, for the recovery */
 };
 
 #endif

@@ -63,7 +63,7 @@ static const struct process_flag flags[] = {
     {"device", true, parse_device, "NUMBER: of the visible device to serve (0)"},
     {"device-memory-max", true, parse_memory_max,
      "BYTES: of the device's memory next to the arena; 0: half of it (0)"},
-    {"list", false, parse_list, "tell of the devices and end"},
+    {"list", false, parse_list, "list the devices and end"},
     {"self-test", false, process_parse_self_test,
      "try every method on the device and end: with 0 when all are right"},
 #ifdef ENGINE_FAULTS
