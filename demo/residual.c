@@ -9,17 +9,22 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* The larger of both; a NaN wins for good. */
+static long double larger(long double largest, long double value)
+{
+    return isnan(largest) || value <= largest ? largest : value;
+}
+
 static double norm_1(int64_t n, const double *a)
 {
-    double largest = 0;
+    long double largest = 0;
     for (int64_t j = 0; j < n; j++) {
         double sum = 0;
         for (int64_t i = 0; i < n; i++)
             sum += fabs(a[i * n + j]);
-        if (!(sum <= largest))
-            largest = sum;
+        largest = larger(largest, sum);
     }
-    return largest;
+    return (double)largest;
 }
 
 static double eps(const struct demo_problem *problem)
@@ -39,8 +44,7 @@ static double residual_inverse(int64_t n, const double *x, const double *a)
                 r -= (long double)x[i * n + k] * a[k * n + j];
             sum += fabsl(r);
         }
-        if (!(sum <= largest))
-            largest = sum;
+        largest = larger(largest, sum);
     }
     return (double)largest;
 }
@@ -53,8 +57,7 @@ double demo_ratio_inverse(const struct demo_problem *problem, const double *x)
         const double *matrix = problem->a + b * n * n, *inverse = x + b * n * n;
         double scale = (double)n * norm_1(n, matrix) * norm_1(n, inverse) * eps(problem);
         double ratio = residual_inverse(n, inverse, matrix) / scale;
-        if (!(ratio <= largest))
-            largest = ratio;
+        largest = (double)larger(largest, ratio);
     }
     return largest;
 }
@@ -81,8 +84,7 @@ static double residual_factors(int64_t n, const double *lu, const int32_t *pivot
                 r -= (k == i ? 1 : (long double)lu[i * n + k]) * lu[k * n + j];
             sum += fabsl(r);
         }
-        if (!(sum <= largest))
-            largest = sum;
+        largest = larger(largest, sum);
     }
     return (double)largest;
 }
@@ -101,8 +103,7 @@ double demo_ratio_factors(const struct demo_problem *problem, const double *lu,
             pa[i] = matrix[i];
         double scale = (double)n * norm_1(n, matrix) * eps(problem);
         double ratio = residual_factors(n, lu + b * n * n, pivots + b * n, pa) / scale;
-        if (!(ratio <= largest))
-            largest = ratio;
+        largest = (double)larger(largest, ratio);
     }
     free(pa);
     return largest;

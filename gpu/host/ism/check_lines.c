@@ -15,7 +15,6 @@
 #include "gpu/host/base/by_precision.h"
 #include "gpu/host/ism/lanes.h"
 
-#define TIMES_ROWS 4 /* rows and lines that are taken together */
 #define TIMES_LINES 4
 #define SEEN_ROWS 8 /* rows of the inverse likewise */
 

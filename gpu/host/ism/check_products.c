@@ -24,7 +24,6 @@
 #define DOWN_ROWS 32    /* rows of them that all lines take together */
 #define STRIPS_MAX 16
 #define STRIP_MIN 128 /* rows */
-#define TIMES_ROWS 4  /* rows and lines that are taken together */
 
 struct R(host_check) R(host__check_open)(struct R(host_ism) * ism)
 {
