@@ -44,8 +44,8 @@ IN_C = {
     r"#\s*define\s+NDEBUG": "asserts stay on",
 }
 C_ENDINGS = {".c", ".h", ".cc", ".hh", ".inc", ".cu", ".cuh"}
-TEXT = C_ENDINGS | {".py", ".md", ".yaml", ".lua", ".sh", ".service", ".conf", ".ini", ".txt", ".svg",
-                    ".supp", ""}
+TEXT = C_ENDINGS | {".py", ".md", ".yaml", ".lua", ".sh", ".service", ".conf", ".ini", ".txt",
+                    ".svg", ".supp", ""}
 # What a line begins and ends with that is not its text: the marks of comments and of strings.
 MARKS = re.compile(r'^\s*(?:/?\*+(?!/)|#+|//+|f?")?\s*|\s*(?:"?\s*\\?|\*/)$')
 # This list, and records of measurements in the words of their day.

@@ -225,9 +225,8 @@ static void on_ended(struct engine_process *process)
     schedule(supervisor);
 }
 
-/* Engines that start together on one device hinder each other: three took 3.6 s on an H200, where
- * one alone answers after 1.1 to 1.7 s (2026-11-21). So a spare engine waits for the device's own
- * and for the spare ones before it. */
+/* Engines that start together on one device slow each other down (bench/results/engine.md). So a
+ * spare engine waits for the device's own and for the spare ones before it. */
 static void hold_spare(struct supervisor *supervisor, struct role *spare, uint64_t now_ns)
 {
     spare->held = false;

@@ -13,7 +13,8 @@
  * has a check of one precision, which may be the very same ones. They are n / 2 eps at most of the
  * sum of the terms' magnitudes, |X| |Y^T| |A0^-1|. That sum is taken; where it is so much larger
  * than 1 + |M - I| that the contract could be broken unseen, the check is made in
- * double-double. That of the last algorithm always is. Where even that would not do, nothing is good.
+ * double-double. That of the last algorithm always is. Where even that would not do, nothing is
+ * good.
  *
  * Where A is known and terms of X Y^T cancel, it is the same with |X| |Y^T| and |A|, which is then
  * summed in double-double too; four lines are tried. What fails goes the last algorithm,
