@@ -1,4 +1,4 @@
-/* arena.c: two-level segregated fit (Masmano et al., 2004) over the granules of one memfd.
+/* base/arena.c: two-level segregated fit (Masmano et al., 2004) over the granules of one memfd.
  *
  * The arena is divided into runs of granules, each free or used; two neighbours are never both
  * free. A free run is in the list of its size class: class = (floor(log2 length), the next four

@@ -1,4 +1,4 @@
-/* arena.h: one memfd, mapped by the front and by every engine, from which requests take slots.
+/* base/arena.h: one memfd, mapped by the front and by every engine, from which requests take slots.
  *
  * Bodies, decoded tensors, outputs and encoded answers live here, so that an engine reads and
  * writes them in place. Offsets, never pointers, cross the process boundary. The map of free

@@ -1,4 +1,4 @@
-/* checked.h: the only way sizes and dimensions are added and multiplied.
+/* base/checked.h: the only way sizes and dimensions are added and multiplied.
  *
  * Each returns false on overflow, or when an operand or the result is negative, and then leaves
  * *result alone.

@@ -1,4 +1,4 @@
-/* choices.c: see choices.h. */
+/* base/choices.c: see choices.h. */
 #include "base/choices.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* choices.h: lists of words as options name them, "auto|single|block", and the words for yes and
- * no.
+/* base/choices.h: lists of words as options name them, "auto|single|block", and the words for yes
+ * and no.
  *
  * Threads: everything here is pure. Cost: one pass over the list.
  */

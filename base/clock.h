@@ -1,4 +1,4 @@
-/* clock.h: one monotonic clock for front and engines, in nanoseconds. Any thread. */
+/* base/clock.h: one monotonic clock for front and engines, in nanoseconds. Any thread. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

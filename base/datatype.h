@@ -1,4 +1,4 @@
-/* datatype.h: the kinds of number that travel between client, front and engine. */
+/* base/datatype.h: the kinds of number that travel between client, front and engine. */
 #ifndef BASE_DATATYPE_H
 #define BASE_DATATYPE_H
 

@@ -1,4 +1,4 @@
-/* descriptor.c: see descriptor.h. */
+/* base/descriptor.c: see descriptor.h. */
 #include "base/descriptor.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* descriptor.h: short messages between processes, each with one file descriptor or none.
+/* base/descriptor.h: short messages between processes, each with one file descriptor or none.
  *
  * Over a pair of sockets (AF_UNIX, SOCK_SEQPACKET), which keep the bounds of messages. What else
  * comes, a longer message or one with several descriptors, is refused, and its descriptors are

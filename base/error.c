@@ -1,4 +1,4 @@
-/* error.c: looks things up in the table of error.h and fills failures.
+/* base/error.c: looks things up in the table of error.h and fills failures.
  *
  * Threads: any. Cost: constant; failure_set formats into the caller's struct, never on the heap.
  */

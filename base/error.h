@@ -1,4 +1,4 @@
-/* error.h: the one table of errors. Code, HTTP status, whether a retry can help, name, title.
+/* base/error.h: the one table of errors. Code, HTTP status, whether a retry can help, name, title.
  *
  * A function that can fail returns `enum error`; what was wrong, in words for the client, goes into
  * a caller's `struct failure`. A failed call is not a singular matrix: that is INFO, see

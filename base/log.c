@@ -1,4 +1,4 @@
-/* log.c: builds a line in a buffer on the stack and hands it over in one write(2).
+/* base/log.c: builds a line in a buffer on the stack and hands it over in one write(2).
  *
  * A line is at most LINE_BYTES (PIPE_BUF, so that lines of several processes on one pipe do not
  * mix). A field that does not fit is shortened; what follows it still gets its chance. The state is

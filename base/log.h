@@ -1,4 +1,4 @@
-/* log.h: one JSON object a line on stderr, or plain text for people.
+/* base/log.h: one JSON object a line on stderr, or plain text for people.
  *
  * Raw client text never goes into a log line unescaped; bodies never do at all.
  * Threads: any; one line is one write(2).

@@ -1,4 +1,4 @@
-/* mailbox.c: a list of messages under a mutex. The lock is held for a few instructions and
+/* base/mailbox.c: a list of messages under a mutex. The lock is held for a few instructions and
  * for wake, which does not block; messages run outside it.
  */
 #include "base/mailbox.h"

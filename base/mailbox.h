@@ -1,4 +1,4 @@
-/* mailbox.h: how any thread asks an event loop to run something.
+/* base/mailbox.h: how any thread asks an event loop to run something.
  *
  * A message is embedded in the sender's object. Posting makes no allocation. The owner of the
  * mailbox (an event loop) is woken through `wake` when the box was empty. It then calls mailbox_run

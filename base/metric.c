@@ -1,4 +1,4 @@
-/* metric.c: series of counters, gauges and histograms, and the page that shows them.
+/* base/metric.c: series of counters, gauges and histograms, and the page that shows them.
  *
  * A series' values are cells, 64-bit atomics. Counters and histograms have SHARDS copies of their
  * cells on cache lines of their own; a thread adds to the copy of the processor it runs on, and

@@ -1,4 +1,5 @@
-/* metric.h: the table of metrics, counted with relaxed atomics, shown in Prometheus text format.
+/* base/metric.h: the table of metrics, counted with relaxed atomics, shown in Prometheus text
+ * format.
  *
  * One row a metric: name, kind, labels, help. A series (a metric with its label values) is made
  * at its first use and lives as long as the registry; hot paths look it up once and keep the

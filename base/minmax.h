@@ -1,5 +1,5 @@
-/* minmax.h: the smaller and the larger of two numbers, and how many pieces cover a length. For C
- * files; headers need none of it.
+/* base/minmax.h: the smaller and the larger of two numbers, and how many pieces cover a length. For
+ * C files; headers need none of it.
  */
 #ifndef BASE_MINMAX_H
 #define BASE_MINMAX_H

@@ -1,4 +1,4 @@
-/* number.cc: numbers to text and back through <charconv>; the one C++ file of the front.
+/* base/number.cc: numbers to text and back through <charconv>; the one C++ file of the front.
  *
  * Reading has two steps. The scan checks the grammar of RFC 8259, which is narrower than that of
  * std::from_chars, and gathers the digits as an integer and a power of ten. When both are small

@@ -1,4 +1,4 @@
-/* number.h: numbers to text and back, exactly. Any thread.
+/* base/number.h: numbers to text and back, exactly. Any thread.
  *
  * Text to number is correctly rounded in the precision asked for (never through the other one);
  * number to text is the shortest that reads back to the same bits. Through C++ <charconv>.

@@ -1,4 +1,4 @@
-/* option.c: gathers each option's value from flags, environment and file, then reads it.
+/* base/option.c: gathers each option's value from flags, environment and file, then reads it.
  *
  * Three passes note who gave what: flags first, then variables, then the file, and a row that was
  * given keeps its first giver. Only then are values read, the defaults of the rest among them. So

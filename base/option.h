@@ -1,4 +1,4 @@
-/* option.h: options from flags, environment and a file, by one table row each.
+/* base/option.h: options from flags, environment and a file, by one table row each.
  *
  * A row gives the flag `--drain-timeout`, from which come the variable INVERTD_DRAIN_TIMEOUT and
  * the file's key drain-timeout (`key = value` lines, and comment lines that start with #; a value

@@ -1,4 +1,4 @@
-/* option_print.c: the option table as help, as a configuration file and as Markdown.
+/* base/option_print.c: the option table as help, as a configuration file and as Markdown.
  *
  * Threads: at start-up only.
  */

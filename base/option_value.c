@@ -1,4 +1,4 @@
-/* option_value.c: reads and shows the values of options, one kind each.
+/* base/option_value.c: reads and shows the values of options, one kind each.
  *
  * INT, BYTES and DURATION are one thing: a decimal number with a unit from a table, kept as an
  * int64_t of the smallest unit. 1.5s is 1500000000 ns; what is not a whole number of the smallest

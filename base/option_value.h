@@ -1,4 +1,4 @@
-/* option_value.h: an option's value as text and as a field. Private to base/option*.c. */
+/* base/option_value.h: an option's value as text and as a field. Private to base/option*.c. */
 #ifndef BASE_OPTION_VALUE_H
 #define BASE_OPTION_VALUE_H
 

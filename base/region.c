@@ -1,4 +1,4 @@
-/* region.c: see region.h. */
+/* base/region.c: see region.h. */
 #include "base/region.h"
 
 #include <assert.h>

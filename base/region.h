@@ -1,4 +1,5 @@
-/* region.h: a file or memory that tensors live in, and the one way from an offset to a pointer.
+/* base/region.h: a file or memory that tensors live in, and the one way from an offset to a
+ * pointer.
  *
  * A tensor is a reference: region, offset, shape. Processes map a region at addresses of their own,
  * so only offsets pass between them. Those come from outside: region_at checks each before it

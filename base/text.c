@@ -1,4 +1,4 @@
-/* text.c: a growing byte string with a limit; JSON strings and numbers on top of it.
+/* base/text.c: a growing byte string with a limit; JSON strings and numbers on top of it.
  *
  * The bytes double in size as they grow, so an append costs amortised constant time a byte.
  * A text over a caller's buffer (text_init_fixed) never grows: its limit stops it first.

@@ -1,4 +1,4 @@
-/* text.h: a growing byte string with a limit, for headers, JSON skeletons, metrics pages.
+/* base/text.h: a growing byte string with a limit, for headers, JSON skeletons, metrics pages.
  *
  * Not for matrices: those live in the arena. Every append after the first that failed (out of
  * memory, or past the limit) does nothing; look at `failed` once, at the end.

@@ -1,4 +1,4 @@
-/* pool.c: threads that take tasks, first in first out, from a bounded list.
+/* base/workers.c: threads that take tasks, first in first out, from a bounded list.
  *
  * One mutex and one condition. A task runs for microseconds to milliseconds, so the lock is no
  * bottleneck. Signals are blocked in the pool's threads: they belong to main's.

@@ -1,5 +1,5 @@
-/* workers.h: the bounded work pool, for compression and for encoding and decoding of long bodies,
- * which must never run on an event loop.
+/* base/workers.h: the bounded work pool, for compression and for encoding and decoding of long
+ * bodies, which must never run on an event loop.
  *
  * Threads: workers_submit from any; `run` on one of the pool's; what follows is the task's own
  * business (usually a mailbox_post to the loop that owns the request).

@@ -1,4 +1,4 @@
-/* daemon.c: starts the daemon as a child on a free port, waits until it is ready, stops it.
+/* demo/daemon.c: starts the daemon as a child on a free port, waits until it is ready, stops it.
  *
  * The child dies with the demonstration. Its log and its port file lie in a folder of their own
  * below /tmp, which is removed at the end; the log is shown first when something went wrong.

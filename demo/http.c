@@ -1,4 +1,4 @@
-/* http.c: a small HTTP client: one request a connection, an answer with a Content-Length.
+/* demo/http.c: a small HTTP client: one request a connection, an answer with a Content-Length.
  *
  * It is a demonstration's client: it trusts the daemon it has started itself, and gives up after
  * TIMEOUT_S. The caller owns the answer's body.

@@ -1,4 +1,4 @@
-/* problems.c: matrices that people invert, made from the equations they come from.
+/* demo/problems.c: matrices that people invert, made from the equations they come from.
  *
  * Owned by the caller once made. Cost: a few hundred kilobytes and less than a millisecond.
  */

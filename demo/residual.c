@@ -1,4 +1,4 @@
-/* residual.c: how good an answer is, by the measure of LAPACK's own tests (dget03, dget01).
+/* demo/residual.c: how good an answer is, by the measure of LAPACK's own tests (dget03, dget01).
  *
  * Everything is computed in long double, so that what is measured is the answer's error and not
  * that of the measurement. Cost: O(batch n^3).

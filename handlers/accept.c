@@ -1,4 +1,4 @@
-/* accept.c: which format an Accept header likes best (RFC 9110, 12.5.1).
+/* handlers/accept.c: which format an Accept header likes best (RFC 9110, 12.5.1).
  *
  * A range that names a type wins over `application/...` with a star, that over two stars; the
  * q-value of the winner counts. A q that cannot be read counts as 1, as browsers' headers do.

@@ -1,4 +1,5 @@
-/* errors.c: an error as the client of a path expects it, from the one table in base/error.h.
+/* handlers/errors.c: an error as the client of a path expects it, from the one table in
+ * base/error.h.
  *
  * Paths below /v2 answer {"error":"text"}, as the Open Inference Protocol says; all others a
  * problem document (RFC 9457). 429 and 503 say when to come back. Every error that refuses a

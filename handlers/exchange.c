@@ -1,4 +1,5 @@
-/* exchange.c: how handlers reach the door. See exchange.h. Threads: the exchange's loop. */
+/* handlers/exchange.c: how handlers reach the door. See exchange.h. Threads: the exchange's loop.
+ */
 #include "handlers/exchange.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* handlers.c: what the door calls, and the state behind all endpoints.
+/* handlers/handlers.c: what the door calls, and the state behind all endpoints.
  *
  * An exchange finds its route in handlers_begin and is refused there when there is none, or the
  * verb is wrong; otherwise the route's own functions see it. x->state belongs to the route and is

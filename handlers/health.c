@@ -1,5 +1,5 @@
-/* health.c: what probes, scrapers and browsers ask: live, ready, metrics, the API's description, a
- * status page.
+/* handlers/health.c: what probes, scrapers and browsers ask: live, ready, metrics, the API's
+ * description, a status page.
  *
  * Threads: the exchange's loop.
  */

@@ -1,4 +1,4 @@
-/* inference.c: the life of an inference: birth, moves, hand-overs, death. See inference.h.
+/* handlers/inference.c: the life of an inference: birth, moves, hand-overs, death. See inference.h.
  *
  * A request is counted in (queue_enter) before any memory is taken for it.
  *

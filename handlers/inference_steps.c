@@ -1,4 +1,5 @@
-/* inference_steps.c: the way of an inference's item: decoded, submitted, surveyed, encoded, sent.
+/* handlers/inference_steps.c: the way of an inference's item: decoded, submitted, surveyed,
+ * encoded, sent.
  *
  * Short steps run on the loop, long ones in the pool. Compression is asked for by Accept-Encoding
  * and done when the answer is long enough. A full pool compresses nothing.

@@ -1,4 +1,4 @@
-/* reply.c: replies made of a document, and the small steps that all replies share.
+/* handlers/reply.c: replies made of a document, and the small steps that all replies share.
  *
  * Threads: the exchange's loop. A document's bytes belong to the reply and are freed by its
  * release. Cost: none of this is on the path of an inference's answer but the three small steps.

@@ -1,4 +1,4 @@
-/* routes.c: one table row a route; matching, Allow.
+/* handlers/routes.c: one table row a route; matching, Allow.
  *
  * Threads: constant data and pure functions.
  * Cost: rows are tried in order; the busiest stand first. A row that does not fit costs a few

@@ -1,4 +1,5 @@
-/* stats.c: counts of what each model has done, as Triton's statistics extension shapes them.
+/* handlers/stats.c: counts of what each model has done, as Triton's statistics extension shapes
+ * them.
  *
  * A request that was answered well adds one to success and its times to the parts: queue (waiting
  * for its first batch), compute_input (decoding), compute_infer (from the first batch's start to

@@ -1,4 +1,4 @@
-/* v1.c: /v1: matrices from curl, NumPy and people.
+/* handlers/v1.c: /v1: matrices from curl, NumPy and people.
  *
  * The body's format comes from Content-Type, or from its first bytes when there is none,
  * or curl's default. Options stand in the query or in a JSON body; they are read after the body is

@@ -1,4 +1,4 @@
-/* v2.c: the Open Inference Protocol's endpoints: server, models, repository index, infer.
+/* handlers/v2.c: the Open Inference Protocol's endpoints: server, models, repository index, infer.
  *
  * Every method is a model with the one version "1". The documents about a method come from its
  * descriptor, through proto/.

@@ -1,4 +1,4 @@
-/* config.c: see config.h. Threads: the starting thread. */
+/* server/config.c: see config.h. Threads: the starting thread. */
 #include "server/config.h"
 
 #include <string.h>

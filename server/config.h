@@ -1,4 +1,4 @@
-/* config.h: the daemon's configuration: one table row an option, and what follows from it.
+/* server/config.h: the daemon's configuration: one table row an option, and what follows from it.
  *
  * Threads: filled once at the start; read-only afterwards.
  */

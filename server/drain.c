@@ -1,4 +1,4 @@
-/* drain.c: see drain.h. Threads: loop 0's. */
+/* server/drain.c: see drain.h. Threads: loop 0's. */
 #include "server/drain.h"
 
 #include <assert.h>

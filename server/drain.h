@@ -1,4 +1,4 @@
-/* drain.h: signals, and the orderly end: a small machine of states on loop 0's thread.
+/* server/drain.h: signals, and the orderly end: a small machine of states on loop 0's thread.
  *
  *   SERVING --SIGTERM, SIGINT--> DELAY --drain-delay--> DRAINING --all finished--> CLOSING --> done
  *

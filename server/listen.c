@@ -1,4 +1,4 @@
-/* listen.c: see listen.h. Threads: the starting thread. */
+/* server/listen.c: see listen.h. Threads: the starting thread. */
 #include "server/listen.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* listen.h: listening sockets: one for each event loop, all on one address.
+/* server/listen.h: listening sockets: one for each event loop, all on one address.
  *
  * A TCP port is shared by the loops through SO_REUSEPORT, which would also share it with another
  * daemon of the same user without a word: so the first socket is bound without it, and only then

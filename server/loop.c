@@ -1,4 +1,4 @@
-/* loop.c: see loop.h. */
+/* server/loop.c: see loop.h. */
 #include "server/loop.h"
 
 #include <assert.h>

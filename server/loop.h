@@ -1,4 +1,4 @@
-/* loop.h: an event loop: one thread that serves HTTP on its own sockets.
+/* server/loop.h: an event loop: one thread that serves HTTP on its own sockets.
  *
  * Each round of a loop: sleep until something is ready, let its doors read, decode and answer, run
  * the messages in its mailbox, send what has gathered in the queue, and take in what the engines

@@ -1,4 +1,4 @@
-/* main.c: invertd: what there is, in which order it starts, and the reverse.
+/* server/main.c: invertd: what there is, in which order it starts, and the reverse.
  *
  * config, log, listeners, arena, metrics, queue, loops, supervisor, pool, handlers, doors; then the
  * loops run. Loop 0 is this thread's, with the supervisor and the signals on it. What is made hangs

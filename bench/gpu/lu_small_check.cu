@@ -1,5 +1,5 @@
-/* bench/gpu/check.cu: gpu --check lu_small: the answers of a kernel are right, and their bits do
- * not depend on where a matrix lies.
+/* bench/gpu/lu_small_check.cu: gpu --check lu_small: the answers of a kernel are right, and their
+ * bits do not depend on where a matrix lies.
  *
  * A set of matrices is inverted in one item and judged on all processors. Then the set is laid out
  * in other ways, up to a million matrices where no fewer are asked for, and every answer must

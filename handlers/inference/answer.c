@@ -1,5 +1,5 @@
-/* answer.c: see answer.h. Binary answers are compressed only where a first piece shows that it
- * pays.
+/* handlers/inference/answer.c: see answer.h. Binary answers are compressed only where a first piece
+ * shows that it pays.
  */
 #include "handlers/inference/answer.h"
 

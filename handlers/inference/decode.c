@@ -1,4 +1,4 @@
-/* decode.c: from a body's bytes to an item's tensors. See item.h.
+/* handlers/inference/decode.c: from a body's bytes to an item's tensors. See item.h.
  *
  * What is short may run on an event loop: little text, or binary tensors that are used where they
  * lie, whatever their length. Inflating, long text, archives and arrays that have to be transposed

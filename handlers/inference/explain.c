@@ -1,4 +1,5 @@
-/* explain.c: a survey's failures in words for the client: the detail of a 422. See survey.h. */
+/* handlers/inference/explain.c: a survey's failures in words for the client: the detail of a 422.
+ * See survey.h. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* item.c: the life of an item: memory for its body, the queue and back, the end. See item.h.
+/* handlers/inference/item.c: the life of an item: memory for its body, the queue and back, the end.
+ * See item.h.
  *
  * The body gets an arena slot placed so that the first binary tensor lies on 64 bytes, with room
  * for the outputs where the head lets one guess, so that a small request takes one slot in all.

@@ -1,4 +1,4 @@
-/* memory.c: see memory.h.
+/* handlers/inference/memory.c: see memory.h.
  *
  * Slots are limited in number, not in size: the first half are as long as what is asked for, later
  * ones at least double what is held, so that a codec that grows a buffer step by step does not run

@@ -1,4 +1,5 @@
-/* outputs.c: memory for an item's outputs, and the outputs that need no engine. See item.h. */
+/* handlers/inference/outputs.c: memory for an item's outputs, and the outputs that need no engine.
+ * See item.h. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>

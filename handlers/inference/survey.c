@@ -1,4 +1,4 @@
-/* survey.c: see survey.h. */
+/* handlers/inference/survey.c: see survey.h. */
 #include "handlers/inference/survey.h"
 
 #include <assert.h>

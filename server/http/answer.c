@@ -1,4 +1,4 @@
-/* answer.c: answers, and the end of exchanges and connections. See private.h.
+/* server/http/answer.c: answers, and the end of exchanges and connections. See private.h.
  *
  * Threads: one event loop's.
  */

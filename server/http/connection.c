@@ -1,4 +1,4 @@
-/* connection.c: connections as they come, go, and stay for too long. See private.h.
+/* server/http/connection.c: connections as they come, go, and stay for too long. See private.h.
  *
  * Threads: one event loop's.
  */

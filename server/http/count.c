@@ -1,4 +1,4 @@
-/* count.c: see count.h. Threads: one event loop's. */
+/* server/http/count.c: see count.h. Threads: one event loop's. */
 #include "server/http/count.h"
 
 #include <stdio.h>

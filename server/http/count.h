@@ -1,4 +1,5 @@
-/* count.h: the metrics of the HTTP door: requests by route and status, durations, body bytes.
+/* server/http/count.h: the metrics of the HTTP door: requests by route and status, durations, body
+ * bytes.
  *
  * Finding a series takes a lock and compares strings; an event loop keeps those it has found.
  *

@@ -1,4 +1,4 @@
-/* guard.c: see guard.h. Threads: pure functions. */
+/* server/http/guard.c: see guard.h. Threads: pure functions. */
 #include "server/http/guard.h"
 
 #include <string.h>

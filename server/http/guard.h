@@ -1,4 +1,4 @@
-/* guard.h: whether the head of a request may mean only one thing.
+/* server/http/guard.h: whether the head of a request may mean only one thing.
  *
  * Two programs that read the same bytes differently can be made to disagree on where a request
  * ends, and a request that one of them never saw is served by the other (request smuggling). The

@@ -1,4 +1,5 @@
-/* http.c: the HTTP door: life, phases, what its event loop calls. See http.h, private.h.
+/* server/http/http.c: the HTTP door: life, phases, what its event loop calls. See http.h,
+ * private.h.
  *
  * Threads: one event loop's.
  */

@@ -1,4 +1,5 @@
-/* http.h: the HTTP door: one libmicrohttpd daemon on one listening socket, inside an event loop.
+/* server/http/http.h: the HTTP door: one libmicrohttpd daemon on one listening socket, inside an
+ * event loop.
  *
  * The door frames requests and answers; what they mean is handlers' business. It is the only user
  * of libmicrohttpd, which it hides: it lends handlers a `struct exchange` for each request.

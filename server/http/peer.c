@@ -1,4 +1,4 @@
-/* peer.c: see peer.h. Threads: any. */
+/* server/http/peer.c: see peer.h. Threads: any. */
 #include "server/http/peer.h"
 
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-/* peer.h: a number for the peer of a socket, for fairness and quotas between clients.
+/* server/http/peer.h: a number for the peer of a socket, for fairness and quotas between clients.
  *
  * The same address has the same number whatever its port; users of a unix socket differ by
  * their user. An IPv4 address inside IPv6 counts as itself. Two clients may share a number by

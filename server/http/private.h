@@ -1,5 +1,5 @@
-/* private.h: the inside of the HTTP door, shared by http*.c. The only place that includes
- * libmicrohttpd ("the library").
+/* server/http/private.h: the inside of the HTTP door, shared by http*.c. The only place that
+ * includes libmicrohttpd ("the library").
  *
  * A connection has one exchange at a time and carries it inside itself. Its life is the table of
  * phases below. The library calls http__on_request when the head is complete, for each piece of

@@ -1,4 +1,4 @@
-/* raw.c: see raw.h. Threads: the exchange's loop. */
+/* server/http/raw.c: see raw.h. Threads: the exchange's loop. */
 #include "server/http/raw.h"
 
 #include <sys/socket.h>

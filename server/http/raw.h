@@ -1,4 +1,4 @@
-/* raw.h: an answer written past the HTTP library.
+/* server/http/raw.h: an answer written past the HTTP library.
  *
  * The library answers before a request's body or after it, never in the middle. A body that comes
  * too slowly is answered in the middle: with a small answer composed here, written to the socket in

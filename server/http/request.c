@@ -1,4 +1,4 @@
-/* request.c: a request from its first line to its end. See private.h.
+/* server/http/request.c: a request from its first line to its end. See private.h.
  *
  * Threads: one event loop's.
  */

@@ -1,4 +1,4 @@
-/* watch.c: see watch.h. Threads: one event loop's. */
+/* server/http/watch.c: see watch.h. Threads: one event loop's. */
 #include "server/http/watch.h"
 
 #include <assert.h>

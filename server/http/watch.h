@@ -1,5 +1,5 @@
-/* watch.h: what the HTTP library does not watch: clients that leave while they wait, and the end
- * of connections that were closed while the client was still sending.
+/* server/http/watch.h: what the HTTP library does not watch: clients that leave while they wait,
+ * and the end of connections that were closed while the client was still sending.
  *
  * A suspended connection is in no epoll set. The watch has a set of its own, into which each
  * connection is put once; it reports, once, when the client has closed its sending side or is gone.

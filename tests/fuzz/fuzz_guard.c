@@ -1,4 +1,4 @@
-/* fuzz_guard.c: whatever the guard accepts has only one reading.
+/* tests/fuzz/fuzz_guard.c: whatever the guard accepts has only one reading.
  *
  * The input is the head of a request. It is taken apart as the HTTP library does it
  * (library_head.h) and judged by the guard. A head that is accepted is read a second time from the

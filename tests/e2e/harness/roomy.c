@@ -1,4 +1,5 @@
-/* roomy.c: every allocation gets twice its size, for programs that write past half of theirs.
+/* tests/e2e/harness/roomy.c: every allocation gets twice its size, for programs that write past
+ * half of theirs.
  *
  * perf_analyzer converts JSON answers of FP64 into blocks made for FP32 and crashes, whatever the
  * server. Preloaded into it, this lets the unmodified program finish.

@@ -1,4 +1,4 @@
-/* test_arena.c: slots against a naive model, from one thread and from several.
+/* tests/unit/base/test_arena.c: slots against a naive model, from one thread and from several.
  *
  * The model is a list of the slots in use. It finds overlaps, and it knows the longest free run,
  * and so when the arena may refuse.

@@ -1,4 +1,4 @@
-/* test_checked.c: size arithmetic at its edges. */
+/* tests/unit/base/test_checked.c: size arithmetic at its edges. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_error.c: the error table and failures. */
+/* tests/unit/base/test_error.c: the error table and failures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

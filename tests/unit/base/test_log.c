@@ -1,4 +1,4 @@
-/* test_log.c: lines as JSON and as text, what is cut, levels, reopening.
+/* tests/unit/base/test_log.c: lines as JSON and as text, what is cut, levels, reopening.
  *
  * Each test logs into a file of its own; a line is checked behind its time, which is checked apart.
  */

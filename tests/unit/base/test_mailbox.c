@@ -1,4 +1,5 @@
-/* test_mailbox.c: order, wake-ups, messages that post or free themselves, many posters. */
+/* tests/unit/base/test_mailbox.c: order, wake-ups, messages that post or free themselves, many
+ * posters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

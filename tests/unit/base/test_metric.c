@@ -1,4 +1,4 @@
-/* test_metric.c: series, sums, buckets and the page, line by line. */
+/* tests/unit/base/test_metric.c: series, sums, buckets and the page, line by line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_number.c: numbers to text and back, against the C library's conversions.
+/* tests/unit/base/test_number.c: numbers to text and back, against the C library's conversions.
  *
  * glibc's strtod, strtof and printf are correctly rounded, so they serve as the reference. Texts
  * are read from blocks of exactly their length: the sanitizer sees a read past the end.

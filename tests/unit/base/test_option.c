@@ -1,4 +1,5 @@
-/* test_option.c: where values come from, what they may be, and what is said when they are wrong. */
+/* tests/unit/base/test_option.c: where values come from, what they may be, and what is said when
+ * they are wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

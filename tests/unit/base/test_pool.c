@@ -1,4 +1,5 @@
-/* test_pool.c: the limit, the order, destruction with work left, many submitters. */
+/* tests/unit/base/test_pool.c: the limit, the order, destruction with work left, many submitters.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_text.c: growth, limits, JSON strings and numbers. */
+/* tests/unit/base/test_text.c: growth, limits, JSON strings and numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* bed.h: a queue, and an engine for it that is played by the test.
+/* tests/unit/queue/bed.h: a queue, and an engine for it that is played by the test.
  *
  * The test moves batches through the lane's states as an engine would, in the same thread, so that
  * every order of events can be tried.

@@ -1,4 +1,4 @@
-/* test_classes.c: which engines serve what, and who takes over. */
+/* tests/unit/queue/test_classes.c: which engines serve what, and who takes over. */
 #include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 

@@ -1,4 +1,5 @@
-/* test_cost.c: what work is predicted to cost on each device class, and what batches teach. */
+/* tests/unit/queue/test_cost.c: what work is predicted to cost on each device class, and what
+ * batches teach. */
 #include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 

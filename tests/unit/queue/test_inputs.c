@@ -1,5 +1,5 @@
-/* test_inputs.c: items share a batch only with those that have the same inputs, and go to no engine
- * that does not take their order. */
+/* tests/unit/queue/test_inputs.c: items share a batch only with those that have the same inputs,
+ * and go to no engine that does not take their order. */
 #include "queue/queue_private.h"
 #include "tests/unit/queue/bed.h"
 

@@ -1,4 +1,4 @@
-/* test_queue.c: admission, batching, fairness, cancellation. */
+/* tests/unit/queue/test_queue.c: admission, batching, fairness, cancellation. */
 #include "tests/unit/queue/bed.h"
 
 static void test_gathers_one_key(void **state)

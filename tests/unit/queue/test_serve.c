@@ -1,5 +1,5 @@
-/* test_serve.c: many threads submit and serve at once, and items of one owner are reported
- * together. */
+/* tests/unit/queue/test_serve.c: many threads submit and serve at once, and items of one owner are
+ * reported together. */
 #include "tests/unit/queue/bed.h"
 
 #include <pthread.h>

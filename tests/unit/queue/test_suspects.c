@@ -1,4 +1,5 @@
-/* test_death.c: engines that die, hang, run out, and what becomes of their batches. */
+/* tests/unit/queue/test_suspects.c: engines that die, hang, run out, and what becomes of their
+ * batches. */
 #include "tests/unit/queue/bed.h"
 
 static void test_death_before_start_is_only_a_retry(void **state)

@@ -1,6 +1,6 @@
-/* http_bed.h: a door over loopback, driven by hand in one thread, with handlers of the test's own
- * that answer at once, in time, later, or never. Defines what handlers/handlers.h declares: for one
- * program's one source alone.
+/* tests/unit/server/http_bed.h: a door over loopback, driven by hand in one thread, with handlers
+ * of the test's own that answer at once, in time, later, or never. Defines what handlers/handlers.h
+ * declares: for one program's one source alone.
  */
 #ifndef TESTS_UNIT_SERVER_HTTP_BED_H
 #define TESTS_UNIT_SERVER_HTTP_BED_H

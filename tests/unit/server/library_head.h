@@ -1,6 +1,6 @@
-/* library_head.h: how libmicrohttpd 0.9.75 takes the head of a request apart, as a model: in place,
- * tolerantly, leaving the pointers that the guard looks at. So the guard is tested, and fuzzed,
- * without sockets. Kept in a header for both.
+/* tests/unit/server/library_head.h: how libmicrohttpd 0.9.75 takes the head of a request apart, as
+ * a model: in place, tolerantly, leaving the pointers that the guard looks at. So the guard is
+ * tested, and fuzzed, without sockets. Kept in a header for both.
  */
 #ifndef TESTS_UNIT_SERVER_LIBRARY_HEAD_H
 #define TESTS_UNIT_SERVER_LIBRARY_HEAD_H

@@ -1,5 +1,5 @@
-/* role_bed.h: a role, and the processes that sit there, played by the test: they come up, work and
- * end when it says so.
+/* tests/unit/server/role_bed.h: a role, and the processes that sit there, played by the test: they
+ * come up, work and end when it says so.
  */
 #ifndef TESTS_UNIT_SERVER_ROLE_BED_H
 #define TESTS_UNIT_SERVER_ROLE_BED_H

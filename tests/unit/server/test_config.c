@@ -1,4 +1,4 @@
-/* test_config.c: defaults, tasks, and what follows from the options. */
+/* tests/unit/server/test_config.c: defaults, tasks, and what follows from the options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_engine_choice.c: what --engine may say, and what it means. */
+/* tests/unit/server/test_engine_choice.c: what --engine may say, and what it means. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_http.c: the door itself: requests, answers, refusals, its end. */
+/* tests/unit/server/test_http.c: the door itself: requests, answers, refusals, its end. */
 #include "tests/unit/server/http_bed.h"
 
 static void test_answers(void **state)

@@ -1,4 +1,4 @@
-/* test_http_guard.c: heads of requests with one reading, and with two. */
+/* tests/unit/server/test_http_guard.c: heads of requests with one reading, and with two. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

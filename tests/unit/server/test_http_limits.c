@@ -1,5 +1,5 @@
-/* test_http_limits.c: what the door does about bodies that no one wants, clients that leave or do
- * not read, deadlines that move, and what the library refuses by itself.
+/* tests/unit/server/test_http_limits.c: what the door does about bodies that no one wants, clients
+ * that leave or do not read, deadlines that move, and what the library refuses by itself.
  */
 #include "tests/unit/server/http_bed.h"
 

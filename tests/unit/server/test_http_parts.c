@@ -1,4 +1,5 @@
-/* test_http_parts.c: the small parts of the door: peers' numbers, answers past the library, counts.
+/* tests/unit/server/test_http_parts.c: the small parts of the door: peers' numbers, answers past
+ * the library, counts.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* test_listen.c: addresses, shared ports, ports in use, unix sockets, the port file. */
+/* tests/unit/server/test_listen.c: addresses, shared ports, ports in use, unix sockets, the port
+ * file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_loop.c: an event loop that descriptors fail; what else it does is tried end to end. */
+/* tests/unit/server/test_loop.c: an event loop that descriptors fail; what else it does is tried
+ * end to end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

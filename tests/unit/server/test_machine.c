@@ -1,4 +1,4 @@
-/* test_machine.c: the memory that control groups leave. */
+/* tests/unit/server/test_machine.c: the memory that control groups leave. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_probe.c: the known-answer probe against an engine played by the test. */
+/* tests/unit/server/test_probe.c: the known-answer probe against an engine played by the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_role.c: when an engine is started, ended and given up, with processes played by the test. */
+/* tests/unit/server/test_role.c: when an engine is started, ended and given up, with processes
+ * played by the test. */
 #include "tests/unit/server/role_bed.h"
 
 #include <string.h>

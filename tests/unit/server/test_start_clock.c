@@ -1,4 +1,5 @@
-/* test_start_clock.c: what counts of an engine's start, on an idle machine and on a busy one. */
+/* tests/unit/server/test_start_clock.c: what counts of an engine's start, on an idle machine and on
+ * a busy one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* test_take_over.c: who is in a spare role takes the device's own, with processes played by the
- * test.
+/* tests/unit/server/test_take_over.c: who is in a spare role takes the device's own, with processes
+ * played by the test.
  */
 #include "tests/unit/server/role_bed.h"
 

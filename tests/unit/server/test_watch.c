@@ -1,4 +1,4 @@
-/* test_watch.c: clients that leave, and connections that linger. */
+/* tests/unit/server/test_watch.c: clients that leave, and connections that linger. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
