@@ -320,7 +320,7 @@ void ways(const settings &wish, recorder &to)
 
 /* ---- Ablation ---- */
 
-/* Without groups of columns that clusters take (lu/group.cuh): each panel is a launch. */
+/* Without groups of columns that clusters take (gpu/cuda/lu/group.cuh): each panel is a launch. */
 template <typename T> void ablate_groups(int64_t n, int64_t count, recorder &to)
 {
     matrices<T> of(n, count);

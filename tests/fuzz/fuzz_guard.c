@@ -81,7 +81,7 @@ static void strict_read(const char *text, size_t size, const struct http_guard_h
     assert(frame->content_length == content_length && frame->chunked == (codings == 1));
 }
 
-/* A NUL at the end of a line leaves the same bytes behind as CR LF: see http/guard.h. */
+/* A NUL at the end of a line leaves the same bytes behind as CR LF: see server/http/guard.h. */
 static bool has_line_end_nul(const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i + 1 < size; i++)

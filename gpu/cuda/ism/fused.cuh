@@ -303,7 +303,7 @@ template <typename T, int Threads, int Step> struct cuda__ism_update {
     }
 
     /* The thread's column of T (I - Z A), and the sum of A's column. Where T is the identity, Z is
-     * multiplied by A's column formed: see gpu/host/ism/check.inc. */
+     * multiplied by A's column formed: see gpu/host/ism/check.c. */
     __device__ __forceinline__ T residual(T (&error)[probes], T d)
     {
         const T *a0 = input(METHOD_ISM_A0_DENSE, (int64_t)n * n), *y = memory + room.y + at * m;

@@ -14,7 +14,7 @@
 /* ---- Compensated sums ---- */
 
 /* The residual in double-double, and what rounding hides of it, as
- * gpu/host/iterative/twice.c has them. For matrices that are judged; up to
+ * gpu/host/iterative/double_double.c has them. For matrices that are judged; up to
  * ITERATION_DD_ORDER_MAX for all. Device code.
  */
 

@@ -8,7 +8,7 @@
  *     #ifndef GPU_HOST_X_H
  *     #define GPU_HOST_X_H
  *     int64_t host__x_lines(int64_t n);
- *     #define REAL_HEADER "gpu/host/x.h"
+ *     #define REAL_HEADER "gpu/host/X.h"
  *     #include "gpu/host/base/both_precisions.h"
  *     #elif defined(REAL_HEADER)
  *     void R(host__x)(int64_t n, REAL *a);

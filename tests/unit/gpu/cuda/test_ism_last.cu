@@ -1,8 +1,8 @@
-/* The last product of `ism` (gpu/cuda/ism/last.cuh, and in FP32 ism/last_narrow.cuh) by itself, on
- * the CPU: blocks that go down so many rows that they use their places again and again, which whole
- * calls of small orders do not; strips and rows that are whole and that are not; answers that begin
- * at any number, at 16 bytes or not; warps in each order. Behind and between the numbers there is
- * NaN. And rows of the answer by themselves (ism/last_row.cuh). */
+/* The last product of `ism` (gpu/cuda/ism/last.cuh, and in FP32 gpu/cuda/ism/last_narrow.cuh) by
+ * itself, on the CPU: blocks that go down so many rows that they use their places again and again,
+ * which whole calls of small orders do not; strips and rows that are whole and that are not;
+ * answers that begin at any number, at 16 bytes or not; warps in each order. Behind and between the
+ * numbers there is NaN. And rows of the answer by themselves (gpu/cuda/ism/last_row.cuh). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

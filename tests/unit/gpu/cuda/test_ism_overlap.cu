@@ -176,7 +176,7 @@ static void test_choice(void **state)
     }
 }
 
-/* The search for |A| as ism/norm.cuh says, by loops: X, Y and D of one slot. */
+/* The search for |A| as gpu/cuda/ism/norm.cuh says, by loops: X, Y and D of one slot. */
 struct search {
     const double *x, *y, *d;
     int64_t n, m, ldm;

@@ -152,7 +152,8 @@ static void check_shifted(enum precision precision, enum ismtest_kind kind, int6
     struct ismtest_answer shifted = ismtest_run(&problem, FACTORS, NULL);
     if (shifted.info != 0 || shifted.algorithm != plain.algorithm)
         ismtest_tell(&problem, "INFO or METHOD, shifted", shifted.info);
-    /* Next to those of vectors of matrices (ism/ism.c), which scaled ones are not among. */
+    /* Next to those of vectors of matrices (gpu/host/ism/ism.c), which scaled ones are not among.
+     */
     const bool lanes = kind == ISMTEST_INVERSE && variant == METHOD_ISM_AUTO && n <= 32;
     if (m == 1 && !lanes && memcmp(shifted.bytes, plain.bytes, (size_t)plain.byte_count) != 0)
         ismtest_tell(&problem, "bits", 0);
