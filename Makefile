@@ -98,23 +98,26 @@ OBJECTS := $(call objects,$(BUILD)/obj,$(C_SOURCES) $(CXX_SOURCES)) $(BUILD)/obj
 ENGINE_OBJECTS := $(call objects,$(BUILD)/obj, \
                       $(wildcard base/*.c base/*.cc gpu/*.c gpu/common/*.c gpu/methods/*.c \
                           gpu/process/*.c))
+# Files at any depth below a folder. $(2): what their names are like.
+below = $(sort $(shell find $(1) -name '$(2)'))
 # What is in gpu/cuda and in tests/simt runs CUDA code on the CPU: see SIMT.
-UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c \
-                    tests/unit/gpu/cuda/test_*.cu tests/simt/unit/test_*.cu)
+UNIT_SOURCES := $(call below,tests/unit,test_*.c) $(call below,tests/unit,test_*.cu) \
+                $(call below,tests/simt/unit,test_*.cu)
 UNIT_HELPERS := $(filter-out $(UNIT_SOURCES) tests/unit/gpu/cuda/%, \
-                    $(wildcard tests/unit/*.c tests/unit/*/*.c tests/unit/*/*/*.c))
+                    $(call below,tests/unit,*.c))
 UNIT_HELPER_OBJECTS := $(UNIT_HELPERS:%.c=$(BUILD)/obj/%.o)
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
-                        $(filter-out $(UNIT_SOURCES),$(wildcard tests/unit/gpu/cuda/*.c))) \
+                        $(filter-out $(UNIT_SOURCES),$(call below,tests/unit/gpu/cuda,*.c))) \
                     $(patsubst %,$(BUILD)/obj/tests/unit/gpu/host/%.o, \
                         matrices bands run bed child)
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those in need of a GPU.
-GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(wildcard tests/device/test_*.c))
+GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(call below,tests/device,test_*.c))
 GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
-                        $(filter-out tests/device/test_%,$(wildcard tests/device/*.c))) \
+                        $(filter-out $(GPU_TESTS:$(BUILD)/%=tests/%.c), \
+                            $(call below,tests/device,*.c))) \
                     $(call helpers_in,$(BUILD)/obj/tests/unit/gpu/host) $(SUPPORT_OBJECTS)
 # The host engine's tests that any engine must pass; and the same for the CUDA engine on the CPU.
 ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_,contract gallery truth)
