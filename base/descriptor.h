@@ -23,7 +23,8 @@ struct descriptor_message {
 
 /* Makes the two ends, both closed on exec. INTERNAL with words. */
 ERROR_MUST_CHECK enum error descriptor_pair(int ends[2], struct failure *failure);
-/* Never blocks. fd is borrowed; -1: none. 1 <= length <= DESCRIPTOR_MESSAGE_MAX. FULL: the other
+/* For shared memory that a client registers, which an engine is then sent; today tests alone send.
+ * Never blocks. fd is borrowed; -1: none. 1 <= length <= DESCRIPTOR_MESSAGE_MAX. FULL: the other
  * end reads too slowly; INTERNAL: there is no other end. */
 ERROR_MUST_CHECK enum error descriptor_send(int socket, const void *bytes, size_t length, int fd);
 /* Blocks until a message or the end has come. MALFORMED: a message that was refused; the next may

@@ -14,13 +14,11 @@
 
 struct error_row {
     int http_status;
-    bool retryable;
     const char *name, *title;
 };
 
 static const struct error_row rows[ERROR_COUNT] = {
-#define ERROR_ROW(code, status, retryable, name, title)                                            \
-    [ERROR_##code] = {status, retryable, name, title},
+#define ERROR_ROW(code, status, retryable, name, title) [ERROR_##code] = {status, name, title},
     ERROR_TABLE(ERROR_ROW)
 #undef ERROR_ROW
 };
@@ -61,11 +59,6 @@ enum error failure_set(struct failure *failure, enum error code, const char *for
 int error_http_status(enum error code)
 {
     return row_of(code)->http_status;
-}
-
-bool error_retryable(enum error code)
-{
-    return row_of(code)->retryable;
 }
 
 const char *error_name(enum error code)

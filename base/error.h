@@ -11,7 +11,8 @@
 
 #include <stdbool.h>
 
-/* X(code, HTTP status, retryable, name of the RFC 9457 problem type, title) */
+/* X(code, HTTP status, retryable, name of the RFC 9457 problem type, title). Whether a retry can
+ * help is for clients: docs/errors.md says it. */
 #define ERROR_TABLE(X)                                                                             \
     X(NONE, 200, false, "none", "No error")                                                        \
     X(MALFORMED, 400, false, "malformed-request", "The request is malformed")                      \
@@ -61,7 +62,6 @@ enum error failure_set(struct failure *failure, enum error code, const char *for
     __attribute__((format(printf, 3, 4)));
 
 int error_http_status(enum error code);
-bool error_retryable(enum error code);
 const char *error_name(enum error code);  /* "bad-shape": last part of the problem type */
 const char *error_title(enum error code); /* "The shape of a matrix is not usable" */
 

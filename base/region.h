@@ -57,7 +57,8 @@ region_offset(struct region_map map, const void *at, int64_t bytes, uint64_t *of
  * when it succeeds. TOO_LARGE when the file is shorter; else INTERNAL, with words. */
 ERROR_MUST_CHECK enum error region_create(enum region_kind kind, int fd, uint64_t bytes,
                                           struct region **region, struct failure *failure);
-/* One reference more. */
+/* One reference more: for a request whose tensors lie in shared memory that may be unregistered
+ * before its end. Today a region has one holder. */
 struct region *region_hold(struct region *region);
 /* Drops a reference and nulls *region; the last one unmaps the bytes and closes the descriptor. */
 void region_drop(struct region **region);

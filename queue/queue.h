@@ -132,6 +132,8 @@ void queue_leave(struct queue *queue, uint32_t client, int64_t bytes);
 /* Counts more bytes for a request that has entered; FULL or CLIENT_QUOTA with words. */
 ERROR_MUST_CHECK enum error queue_reserve(struct queue *queue, uint32_t client, int64_t bytes,
                                           struct failure *failure);
+/* Gives back some of them before queue_leave: for jobs, whose inputs go before their results do.
+ * Requests give all back at their end. */
 void queue_unreserve(struct queue *queue, uint32_t client, int64_t bytes);
 
 /* Borrows the item until on_done. Never fails; starts nothing by itself. */

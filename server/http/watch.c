@@ -75,11 +75,6 @@ int watch_fd(const struct watch *watch)
     return watch->epoll_fd;
 }
 
-int watch_lingering(const struct watch *watch)
-{
-    return watch->lingering;
-}
-
 void watch_add(struct watch *watch, int fd, uint64_t key)
 {
     assert((key & LINGER_BIT) == 0);

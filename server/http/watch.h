@@ -37,7 +37,6 @@ void watch_forget(struct watch *watch, int fd);
 /* Lets the connection behind fd linger. Duplicates fd: the caller closes its own. The sending side
  * is shut here. */
 void watch_linger(struct watch *watch, int fd, uint64_t now_ns);
-int watch_lingering(const struct watch *watch);
 
 /* Calls on_left(context, key) for each client that left since; key may be of a connection that is
  * closed already, if it was closed during this very call. */
