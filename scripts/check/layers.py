@@ -171,10 +171,10 @@ def check_direction(path, name, used, problems):
     """Notes the entry of the table in `used`."""
     room, target = str(Path(path).parent), str(Path(name).parent)
     allowed = ALLOWED.get(room, OF_METHODS.get(str(Path(room).parent)))
-    if path.startswith(FREE) or name in CONTRACT and room != "base":
-        return
-    if not (ROOT / name).exists():
+    if "/" in name and not any((base / name).exists() for base in (ROOT, (ROOT / path).parent)):
         problems.append(f"{path}: no such header {name}")
+    elif path.startswith(FREE) or name in CONTRACT and room != "base":
+        return
     elif room == target:
         return
     elif allowed is None:
