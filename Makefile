@@ -347,7 +347,8 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 demo-program: $(BUILD)/invertd-demo
 bench-programs: $(BENCH_PROGRAMS)
 fuzz-programs: $(FUZZ_PROGRAMS)
-tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS)
+# Those in need of a GPU are compiled too, and not run.
+tests-built: $(PROGRAMS) demo-program $(FAULTS) $(UNIT_PROGRAMS) $(if $(SANITIZE),,$(GPU_TESTS))
 gpu-tests-built: cuda $(CUDA_FAULTS) $(ENGINE_TESTS) $(GPU_TESTS)
 
 # An archive of objects, made anew when the list of them changes, which lies next to it: what is
