@@ -42,7 +42,7 @@ cudaError_t cuda_inverse_middle(enum precision precision, int64_t n, const struc
 cudaError_t cuda_factor_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
                                void *workspace, size_t workspace_bytes,
                                struct cuda_products *products, cudaStream_t stream);
-/* What cuda_recover_small is to cuda_inverse_small. Cost: rare; up to n = 1024 some 4 n^3
+/* What cuda_recover_small is to cuda_inverse_small. Cost: rare; up to n = 1024 some 6 n^3
  * operations of one multiprocessor an unverified matrix, beyond that of another inverse. */
 cudaError_t cuda_recover_middle(enum precision precision, int64_t n, const struct cuda_batch *batch,
                                 void *workspace, size_t workspace_bytes,
