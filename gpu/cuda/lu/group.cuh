@@ -1,6 +1,6 @@
 /* gpu/cuda/lu/group.cuh: a group of columns of an inverse by one cluster of blocks in one launch: a
- * panel by a warp of a block, the kernel, the order in which columns are eliminated by halves, and
- * launches. Launches: host code, any thread; nothing is awaited.
+ * panel by a warp of a block, the kernel, and launches. Launches: host code, any thread; nothing is
+ * awaited.
  */
 #ifndef GPU_CUDA_LU_GROUP_CUH
 #define GPU_CUDA_LU_GROUP_CUH
@@ -16,10 +16,11 @@
  * one launch, where wide.cuh takes a launch for each panel and two for what it does to others.
  *
  * Each block keeps its part of the rows of these columns in shared memory from the first panel to
- * the last. Its first warp eliminates panels (group.cuh), the others send proposals; all warps make
- * products. Chosen rows go through global memory to all blocks. The host passes the steps as a
- * list. Each element sees the same operations in the same order as in wide.cuh, so results are
- * bitwise equal for any number of blocks.
+ * the last. Its first warp eliminates a panel, the others send proposals. All warps multiply what
+ * is to the right of the panel at once: halves would save nothing in shared memory. Chosen rows go
+ * to all blocks through global memory, each to its place among the factors. Each element sees the
+ * same operations in the same order as in wide.cuh, so results are bitwise equal for any number of
+ * blocks.
  *
  * So the batch may decide: few matrices have the device to themselves, and a cluster makes the
  * chain of a matrix's steps short; many hide each other's, one block a panel.
@@ -27,8 +28,8 @@
  * Messages: a block's message of step k + 2 takes the place of that of step k; it cannot come too
  * early, for it follows on the receiver's own message of step k + 1.
  *
- * Cost: a step a column; for each product a barrier of the cluster and a way through the L2, 1.3 us
- * on an H200, 2026-11-22, besides its operations, by as many multiprocessors as the cluster has
+ * Cost: a step a column; for each panel a barrier of the cluster and a way through the L2, 1.3 us
+ * on an H200, 2026-11-22, besides its product, by as many multiprocessors as the cluster has
  * blocks. The columns are read and written once. Device code.
  */
 
@@ -82,43 +83,10 @@ template <typename T, int Block, int Rows> struct cuda__lu_lanes {
         }
     }
 
-    template <typename Line> __device__ __forceinline__ void write(int rows, Line line) const
-    {
-#pragma unroll
-        for (int r = 0; r < Rows; r++) {
-#pragma unroll
-            for (int j = 0; j < Block; j += width) {
-                if (row(r) < rows)
-                    *(vector *)(line(row(r)) + j) = *(const vector *)&a[r][j];
-            }
-        }
-    }
-
     /* The step of the lane's row r in the panel that begins with step `first`; others: large. */
     __device__ __forceinline__ unsigned panel_step(int r, int first) const
     {
         return (unsigned)place[r] - (unsigned)(CUDA__LU_CHOSEN | first);
-    }
-
-    /* After `count` steps every column goes back to its place, and chosen rows get their ones. */
-    __device__ __forceinline__ void complete(int first, int count)
-    {
-#pragma unroll 1
-        for (int k = count; k < Block; k++) {
-#pragma unroll
-            for (int r = 0; r < Rows; r++) {
-                T front = a[r][0];
-#pragma unroll
-                for (int j = 1; j < Block; j++)
-                    a[r][j - 1] = a[r][j];
-                a[r][Block - 1] = front;
-            }
-        }
-#pragma unroll
-        for (int e = 0; e < Rows * Block; e++) {
-            if (panel_step(e / Block, first) == (unsigned)(e % Block))
-                a[e / Block][e % Block] += 1;
-        }
     }
 
     /* ---- Steps ---- */
@@ -209,7 +177,8 @@ template <typename T, int Block, int Rows> struct cuda__lu_lanes {
             a[r][j - 1] = fma(m[r], number, a[r][j]);
     }
 
-    /* Returns seek() of the next step, which overlaps the rest of this one. */
+    /* Returns seek() of the next step, which overlaps the rest of this one. The step's multipliers
+     * are in a[..][Block - 1] then. */
     __device__ __forceinline__ int eliminate(const message &by, int step)
     {
         int most = -1;
@@ -240,38 +209,29 @@ template <typename T, int Block, int Rows> struct cuda__lu_lanes {
 #define CUDA__LU_GROUP_MAX 128     /* columns */
 #define CUDA__LU_GROUP_ROWS 32     /* those of a block are a multiple of it */
 #define CUDA__LU_GROUP_ROWS_MAX 64 /* a multiple of that */
-#define CUDA__LU_STEPS_MAX 24      /* for CUDA__LU_GROUP_MAX columns, 16 a panel */
-
-/* Columns are counted from the group's first. */
-struct cuda__lu_step {
-    short from, inner; /* the panel's columns; or those that are brought */
-    short to, columns; /* to these; 0 columns: a panel */
-};
 
 /* The columns at .. at + columns - 1. */
-struct cuda__lu_plan {
+struct cuda__lu_group_shape {
     int at, columns;
-    int rows;           /* of a block */
-    int half;           /* columns that are brought to others at once, at most */
-    int w_line, r_line; /* distances of rows in shared memory */
-    int count;
-    cuda__lu_step steps[CUDA__LU_STEPS_MAX];
+    int rows; /* of a block */
+    int line; /* distance of rows in shared memory */
 };
 
-/* Shared memory; behind it the chosen rows, half x half, and the block's rows of the columns.
- */
+/* Shared memory; behind it the chosen rows of a panel, and the block's rows of the columns. */
 template <typename T, int Block> struct cuda__lu_group_memory {
+    static constexpr int inverse_line = cuda__mma_line<T>::of_factor(Block);
     cuda__lu_message<T, Block> ours[2];                         /* double-buffered */
     cuda__lu_message<T, Block> theirs[2][CUDA__LU_CLUSTER_MAX]; /* of the cluster's blocks */
-    cuda__signal come[2];                       /* when they are there; double-buffered */
-    alignas(16) int chosen[CUDA__LU_GROUP_MAX]; /* in each step: a row of the block; or -1 */
+    cuda__signal come[2];                        /* when they are there; double-buffered */
+    alignas(16) int chosen[Block];               /* in each step: a row of the block; or -1 */
+    alignas(16) T inverse[Block * inverse_line]; /* of the panel's triangle of L */
 };
 
 /* Bytes of it all. */
 template <typename T, int Block>
-static inline size_t cuda__lu_group_bytes(const cuda__lu_plan &plan)
+static inline size_t cuda__lu_group_bytes(const cuda__lu_group_shape &shape)
 {
-    size_t numbers = (size_t)plan.half * plan.r_line + (size_t)plan.rows * plan.w_line;
+    size_t numbers = (size_t)(Block + shape.rows) * shape.line;
     return sizeof(cuda__lu_group_memory<T, Block>) + numbers * sizeof(T);
 }
 
@@ -285,15 +245,15 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
     static constexpr int senders = (CUDA__LU_CLUSTER_MAX * pieces + 31) / CUDA__WARP * CUDA__WARP;
     static constexpr int threads = senders < 224 ? 256 : senders + CUDA__WARP;
     static constexpr int warps = threads / CUDA__WARP;
-    static constexpr int inner = 16; /* indices of a product that go together */
+    static constexpr int inverse_line = cuda__lu_group_memory<T, Block>::inverse_line;
 
     cuda__lu_group_memory<T, Block> &shared;
     const cuda__lu_view<T> &view;
-    const cuda__lu_plan &plan;
+    const cuda__lu_group_shape &shape;
     int n, padded;
     int first_row, rows; /* the block's */
     int blocks, warp, lane;
-    T *r, *w;
+    T *u, *w; /* the panel's rows of U, at their columns; the block's rows */
     cuda__lu_lanes<T, Block, Rows> mine;
     /* A sender's piece of a message in even steps, and where it goes. */
     const unsigned char *piece;
@@ -302,10 +262,10 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
     /* f(place in W, place in shared memory) for the pieces of the block's rows. */
     template <typename F> __device__ __forceinline__ void each(F f)
     {
-        int across = plan.columns / width;
+        int across = shape.columns / width;
         for (int e = (int)threadIdx.x; e < rows * across; e += threads) {
             int i = e / across, j = e % across * width;
-            f(view.w + (int64_t)(first_row + i) * padded + plan.at + j, w + i * plan.w_line + j);
+            f(view.w + (int64_t)(first_row + i) * padded + shape.at + j, w + i * shape.line + j);
         }
     }
 
@@ -344,8 +304,6 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
         for (int i = 0; i < Rows; i++)
             mine.place[i] = CUDA__LU_NO_ROW;
         each_row([&](int i) { mine.place[i] = view.row_place[first_row + mine.row(i)]; });
-        for (int q = (int)threadIdx.x; q < plan.columns; q += threads)
-            shared.chosen[q] = -1;
         share_out();
         if (threadIdx.x < 2)
             cuda__signal_begin(&shared.come[threadIdx.x]);
@@ -377,9 +335,21 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
         }
     }
 
-    /* `count` steps from step `first` on; so many steps of the group are behind. The signals have
-     * as many phases behind them as there were pairs of steps. A single block sends nothing. */
-    __device__ __forceinline__ void eliminate(int first, int count, int behind)
+    /* Step k of the panel that begins at the group's column `sub`, by the first warp: its
+     * multipliers go to their column, and the chosen row's multiples of those before it to the
+     * inverse of the panel's triangle. */
+    __device__ __forceinline__ void note(int sub, int k, const message &by)
+    {
+        each_row([&](int i) { w[mine.row(i) * shape.line + sub + k] = mine.a[i][Block - 1]; });
+        if (lane < Block)
+            shared.inverse[k * inverse_line + lane] = lane < k    ? by.row[Block - k + lane]
+                                                      : lane == k ? T(1)
+                                                                  : T(0);
+    }
+
+    /* `count` steps of the panel that begins at the group's column `sub`. The signals have as many
+     * phases behind them as there were pairs of steps. A single block sends nothing. */
+    __device__ __forceinline__ void eliminate(int sub, int count)
     {
         int most = mine.seek();
 #pragma unroll 1
@@ -389,104 +359,141 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
             mine.propose(shared.ours[turn], most);
             if (blocks > 1) {
                 cuda__block_sync<threads>();
-                cuda__signal_await(&shared.come[turn], (unsigned)(behind + k) >> 1 & 1);
+                cuda__signal_await(&shared.come[turn], (unsigned)(sub + k) >> 1 & 1);
                 winner = mine.choose(from, blocks);
             } else {
                 __syncwarp();
             }
-            most = mine.eliminate(from[winner], first + k);
+            most = mine.eliminate(from[winner], shape.at + sub + k);
+            note(sub, k, from[winner]);
         }
     }
 
-    __device__ __forceinline__ void panel(int sub)
+    /* What the steps left out: the ones of chosen rows, which are then L's no more, and padding. */
+    __device__ __forceinline__ void complete(int sub, int count)
     {
-        int from = plan.at + sub, left = n - from, count = left < Block ? left : Block;
-        auto line = [&](int row) { return w + row * plan.w_line + sub; };
+        for (int k = count; k < Block; k++) {
+            if (lane < Block)
+                shared.inverse[k * inverse_line + lane] = 0;
+        }
+        if (lane < Block)
+            shared.chosen[lane] = -1;
+        __syncwarp();
+        each_row([&](int i) {
+            unsigned q = mine.panel_step(i, shape.at + sub);
+            T *m = w + mine.row(i) * shape.line + sub;
+            if (q >= (unsigned)count)
+                return;
+            shared.chosen[q] = mine.row(i);
+            for (int k = 0; k <= (int)q; k++)
+                m[k] = k == (int)q ? T(1) : T(0);
+        });
+    }
+
+    __device__ __forceinline__ void panel(int sub, int count)
+    {
+        auto line = [&](int row) { return w + row * shape.line + sub; };
         if (warp > 0) {
             send(count);
         } else {
             mine.read(rows, line);
-            eliminate(from, count, sub);
-            mine.complete(from, count);
-            mine.write(rows, line);
-            each_row([&](int i) {
-                unsigned q = mine.panel_step(i, from);
-                if (q < (unsigned)count)
-                    shared.chosen[sub + (int)q] = mine.row(i);
-            });
+            eliminate(sub, count);
+            complete(sub, count);
         }
         __syncthreads();
     }
 
     /* ---- The other columns ---- */
 
-    /* f(q, j) for the pieces of chosen rows: row q, column j. */
-    template <typename F> __device__ __forceinline__ void each_chosen(cuda__lu_step step, F f)
+    /* f(q, j) for the pieces of the panel's chosen rows in the columns from `first` to `end`. */
+    template <typename F> __device__ __forceinline__ void each_chosen(int first, int end, F f)
     {
-        int across = step.columns / width;
-        for (int e = (int)threadIdx.x; e < step.inner * across; e += threads)
-            f(e / across, e % across * width);
+        int across = (end - first) / width;
+        for (int e = (int)threadIdx.x; e < Block * across; e += threads)
+            f(e / across, first + e % across * width);
     }
 
-    /* The chosen rows of all blocks come to shared memory, and the columns lose them. Their place
-     * in global memory is double-buffered: a block may be a product ahead of another one, which no
-     * message between the two need hold back. */
-    __device__ __forceinline__ void gather(cuda__lu_step step, int turn)
+    __device__ __forceinline__ T *factor(int sub, int q, int j) const
     {
-        T *exchange = view.r + (turn & 1) * plan.half * plan.half;
-        each_chosen(step, [&](int q, int j) {
-            int row = shared.chosen[step.from + q];
-            if (row < 0)
-                return;
-            T *own = w + row * plan.w_line + step.to + j;
-            *(vector *)(exchange + q * step.columns + j) = *(const vector *)own;
-            *(vector *)own = vector{};
+        return view.factors + (int64_t)(shape.at + sub + q) * padded + shape.at + j;
+    }
+
+    /* The block's chosen rows in some columns go to their places among the factors; the columns
+     * lose them. Rows of padding are zeros. */
+    __device__ __forceinline__ void give(int sub, int count, int first, int end)
+    {
+        each_chosen(first, end, [&](int q, int j) {
+            int row = shared.chosen[q];
+            T *own = w + row * shape.line + j;
+            if (row >= 0 || (q >= count && first_row == 0))
+                *(vector *)factor(sub, q, j) = row >= 0 ? *(const vector *)own : vector{};
+            if (row >= 0)
+                *(vector *)own = vector{};
         });
         __syncwarp(); /* some rows are not the block's */
+    }
+
+    /* The panel's rows of the factors, but for those of U to the right. */
+    __device__ __forceinline__ void give_lower(int sub, int count)
+    {
+        give(sub, count, 0, sub);
+        if (first_row > 0)
+            return;
+        for (int e = (int)threadIdx.x; e < Block * Block; e += threads)
+            *factor(sub, e / Block, sub + e % Block) =
+                shared.inverse[e / Block * inverse_line + e % Block];
+    }
+
+    /* The panel's rows of U to its right: L^-1 times the chosen rows of all blocks. A warp a strip.
+     */
+    __device__ __forceinline__ void solve(int sub, int next)
+    {
+        give(sub, Block, next, shape.columns);
         cuda__cluster_sync();
-        int some = n - plan.at - step.from;
-        each_chosen(step, [&](int q, int j) {
-            T *row = r + q * plan.r_line + j;
-            if (q < some)
-                cuda__copy_async<16>(row, exchange + q * step.columns + j);
-            else
-                *(vector *)row = vector{};
+        each_chosen(next, shape.columns, [&](int q, int j) {
+            cuda__copy_async<16>(u + q * shape.line + j, factor(sub, q, j));
         });
         cuda__copy_arrive();
         __syncthreads();
+        for (int j = next + warp * CUDA__UNIT; j < shape.columns; j += warps * CUDA__UNIT) {
+            cuda__mma_tile<T, Block / CUDA__UNIT, 1> tile;
+            tile.each(lane, [&](int, int, T *x) { *(vector *)x = vector{}; });
+            __syncwarp(); /* the tensor cores want the lanes together */
+            for (int k = 0; k < Block; k += CUDA__UNIT)
+                tile.template multiply<CUDA__UNIT>(shared.inverse + k, inverse_line,
+                                                   u + k * shape.line + j, shape.line, lane);
+            __syncwarp();
+            cuda__mma_store(tile, u + j, shape.line, lane);
+        }
+        __syncthreads();
     }
 
-    /* The columns += M R, a tile of Down x 1 units a warp. */
-    template <int Down> __device__ __forceinline__ void multiply(cuda__lu_step step)
+    /* The columns from `next` on += M U, a tile of Down x 1 units a warp. */
+    template <int Down> __device__ __forceinline__ void multiply(int sub, int next)
     {
         constexpr int unit = CUDA__UNIT;
-        int across = step.columns / unit, tiles = rows / (Down * unit) * across, line = plan.w_line;
+        int across = (shape.columns - next) / unit, tiles = rows / (Down * unit) * across;
 #pragma unroll 1
         for (int t = warp; t < tiles; t += warps) {
-            T *row = w + t / across * Down * unit * line;
-            T *corner = row + step.to + t % across * unit;
-            const T *by = r + t % across * unit;
+            T *row = w + t / across * Down * unit * shape.line;
+            int j = next + t % across * unit;
             cuda__mma_tile<T, Down, 1> tile;
-            tile.each(lane, [&](int i, int j, T *x) {
-                *(vector *)x = *(const vector *)(corner + i * line + j);
-            });
+            cuda__mma_load(tile, row + j, shape.line, lane);
             __syncwarp(); /* the tensor cores want the lanes together */
-            for (int k = 0; k < step.inner; k += inner)
-                tile.template multiply<inner>(row + step.from + k, line, by + k * plan.r_line,
-                                              plan.r_line, lane);
-            tile.each(lane, [&](int i, int j, T *x) {
-                *(vector *)(corner + i * line + j) = *(const vector *)x;
-            });
+            for (int k = 0; k < Block; k += unit)
+                tile.template multiply<unit>(row + sub + k, shape.line, u + k * shape.line + j,
+                                             shape.line, lane);
+            cuda__mma_store(tile, row + j, shape.line, lane);
         }
     }
 
-    __device__ __forceinline__ void bring(cuda__lu_step step, int turn)
+    __device__ __forceinline__ void bring(int sub, int next)
     {
-        gather(step, turn);
-        if (rows / (2 * CUDA__UNIT) * (step.columns / CUDA__UNIT) >= warps)
-            multiply<2>(step);
+        solve(sub, next);
+        if (rows / (2 * CUDA__UNIT) * ((shape.columns - next) / CUDA__UNIT) >= warps)
+            multiply<2>(sub, next);
         else
-            multiply<1>(step);
+            multiply<1>(sub, next);
         __syncthreads();
     }
 
@@ -494,12 +501,14 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
     {
         begin();
 #pragma unroll 1
-        for (int d = 0; d < plan.count; d++) {
-            if (plan.steps[d].columns > 0)
-                bring(plan.steps[d], d);
-            else
-                panel(plan.steps[d].from);
+        for (int sub = 0; sub < shape.columns; sub += Block) {
+            int left = n - shape.at - sub, count = left < Block ? left : Block;
+            panel(sub, count);
+            give_lower(sub, count);
+            if (sub + Block < shape.columns)
+                bring(sub, sub + Block);
         }
+        __syncthreads();
         end();
     }
 };
@@ -507,19 +516,19 @@ template <typename T, int Block, int Rows> struct cuda__lu_group {
 /* A cluster a matrix. */
 template <typename T, int Block, int Rows>
 static __global__ void __launch_bounds__(cuda__lu_group<T, Block, Rows>::threads, 1)
-    cuda__lu_group_kernel(const cuda__lu_chunk chunk, const cuda__lu_plan plan)
+    cuda__lu_group_kernel(const cuda__lu_chunk chunk, const cuda__lu_group_shape shape)
 {
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
     cuda__lu_group_memory<T, Block> &memory = *(cuda__lu_group_memory<T, Block> *)cuda__memory;
-    int first = (int)blockIdx.x * plan.rows, left = chunk.padded - first;
-    int rows = left < 0 ? 0 : left < plan.rows ? left : plan.rows, thread = (int)threadIdx.x;
-    T *r = (T *)(&memory + 1);
+    int first = (int)blockIdx.x * shape.rows, left = chunk.padded - first;
+    int rows = left < 0 ? 0 : left < shape.rows ? left : shape.rows, thread = (int)threadIdx.x;
+    T *u = (T *)(&memory + 1);
     cuda__lu_group<T, Block, Rows> group = {memory,
                                             view,
-                                            plan,
+                                            shape,
                                             chunk.n,
                                             chunk.padded,
                                             first,
@@ -527,8 +536,8 @@ static __global__ void __launch_bounds__(cuda__lu_group<T, Block, Rows>::threads
                                             (int)gridDim.x,
                                             thread / CUDA__WARP,
                                             thread % CUDA__WARP,
-                                            r,
-                                            r + plan.half * plan.r_line,
+                                            u,
+                                            u + Block * shape.line,
                                             {},
                                             nullptr,
                                             {},
@@ -536,66 +545,11 @@ static __global__ void __launch_bounds__(cuda__lu_group<T, Block, Rows>::threads
     group.run();
 }
 
-/* Eliminates the columns at .. at + columns - 1 of order n: the left half, which is applied to the
- * right half, then the right half, which is applied to the left half. of.whole(at, columns)
- * eliminates columns without halving them and returns true, as it must up to `block` columns;
- * of.apply(from, inner, at, columns) applies columns to others. */
-template <typename Of> static void cuda__lu_by_halves(int n, int block, int at, int columns, Of &of)
-{
-    if (at >= n || of.whole(at, columns))
-        return; /* from n on there is padding */
-    int left = ((columns + block - 1) / block + 1) / 2 * block;
-    cuda__lu_by_halves(n, block, at, left, of);
-    of.apply(at, left, at + left, columns - left);
-    cuda__lu_by_halves(n, block, at + left, columns - left, of);
-    of.apply(at + left, columns - left, at, left);
-}
-
-/* Writes down what there is to do. */
-struct cuda__lu_planner {
-    int n, block;
-    cuda__lu_plan plan;
-
-    void add(int from, int inner, int to, int columns)
-    {
-        plan.steps[plan.count++] = {(short)(from - plan.at), (short)inner, (short)(to - plan.at),
-                                    (short)columns};
-    }
-
-    bool whole(int at, int columns)
-    {
-        if (columns <= block)
-            add(at, block, at, 0);
-        return columns <= block;
-    }
-
-    void apply(int from, int inner, int at, int columns)
-    {
-        if (from < n && at < n)
-            add(from, inner, at, columns);
-    }
-};
-
 /* Rows of each of so many blocks. */
 static inline int cuda__lu_group_rows(int padded, int blocks)
 {
     const int unit = CUDA__LU_GROUP_ROWS;
     return ((padded + blocks - 1) / blocks + unit - 1) / unit * unit;
-}
-
-template <typename T>
-static cuda__lu_plan cuda__lu_plan_group(int n, int block, int rows, int at, int columns)
-{
-    cuda__lu_planner planner = {n, block, {}};
-    cuda__lu_plan &plan = planner.plan;
-    plan.at = at;
-    plan.columns = columns;
-    plan.rows = rows;
-    plan.half = (columns / block + 1) / 2 * block;
-    plan.w_line = cuda__mma_line<T>::of_factor(columns);
-    plan.r_line = cuda__mma_line<T>::of_factor(plan.half);
-    cuda__lu_by_halves(n, block, at, columns, planner);
-    return plan;
 }
 
 /* A launch for clusters of so many blocks, and what it takes. */
@@ -614,11 +568,12 @@ struct cuda__lu_group_launch {
         config.numAttrs = 1;
     }
 
-    template <typename T, int Block, int Rows> cudaError_t prepare(const cuda__lu_plan &plan)
+    template <typename T, int Block, int Rows>
+    cudaError_t prepare(const cuda__lu_group_shape &shape)
     {
         const void *kernel = (const void *)cuda__lu_group_kernel<T, Block, Rows>;
         config.blockDim = dim3((unsigned)cuda__lu_group<T, Block, Rows>::threads);
-        config.dynamicSmemBytes = cuda__lu_group_bytes<T, Block>(plan);
+        config.dynamicSmemBytes = cuda__lu_group_bytes<T, Block>(shape);
         cudaError_t status = cuda__allow_shared(kernel, config.dynamicSmemBytes);
         if (status != cudaSuccess)
             return status;
@@ -640,20 +595,18 @@ template <typename T, int Block>
 static cudaError_t cuda__lu_start_group(const cuda__lu_chunk &chunk, int at, int columns,
                                         unsigned matrices, cudaStream_t stream)
 {
-    static_assert(Block % 16 == 0 && CUDA__LU_GROUP_MAX / Block * 3 - 2 <= CUDA__LU_STEPS_MAX,
-                  "there is room for all steps");
     int blocks = chunk.manner.blocks;
     int rows = blocks > 0 ? cuda__lu_group_rows(chunk.padded, blocks) : INT32_MAX;
     if (rows > CUDA__LU_GROUP_ROWS_MAX)
         return cudaErrorInvalidValue;
-    cuda__lu_plan plan = cuda__lu_plan_group<T>(chunk.n, Block, rows, at, columns);
+    cuda__lu_group_shape shape = {at, columns, rows, cuda__mma_line<T>::of_factor(columns)};
     cuda__lu_group_launch launch(blocks, matrices, stream);
     return cuda__lu_with_lanes(rows, [&](auto of_lane) {
-        cudaError_t status = launch.prepare<T, Block, of_lane>(plan);
+        cudaError_t status = launch.prepare<T, Block, of_lane>(shape);
         if (status != cudaSuccess)
             return status;
         return cudaLaunchKernelEx(&launch.config, cuda__lu_group_kernel<T, Block, of_lane>, chunk,
-                                  plan);
+                                  shape);
     });
 }
 
@@ -669,10 +622,10 @@ static int cuda__lu_group_blocks(int n, int columns, int most, int64_t matrices)
         int rows = cuda__lu_group_rows(padded, blocks), clusters = 0;
         if (rows > CUDA__LU_GROUP_ROWS_MAX)
             return 0;
-        cuda__lu_plan plan = cuda__lu_plan_group<T>(n, Block, rows, 0, columns);
+        cuda__lu_group_shape shape = {0, columns, rows, cuda__mma_line<T>::of_factor(columns)};
         cuda__lu_group_launch launch(blocks, 1, nullptr);
         cudaError_t status = cuda__lu_with_lanes(rows, [&](auto of_lane) {
-            cudaError_t prepared = launch.prepare<T, Block, of_lane>(plan);
+            cudaError_t prepared = launch.prepare<T, Block, of_lane>(shape);
             if (prepared != cudaSuccess)
                 return prepared;
             return cudaOccupancyMaxActiveClusters(

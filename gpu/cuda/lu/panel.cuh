@@ -7,8 +7,9 @@
  * proposals and eliminate. Proposals are double-buffered, so that one barrier a step is enough.
  *
  * Gauss-Jordan (an inverse): all other rows are eliminated, and the step's column becomes the
- * multipliers: what is added to a row is M times the chosen rows. Chosen rows are not divided by
- * their pivots. LU: rows not chosen yet are eliminated, and the step's column becomes L.
+ * multipliers, which later steps transform like any other column. So a chosen row holds its row of
+ * L^-1 in its step. Chosen rows are not divided by their pivots. LU: rows not chosen yet are
+ * eliminated, and the step's column becomes L.
  *
  * The step's column is always the thread's first register, and the others move down by one as they
  * are updated, so that all steps run the same code; after `Block` of them every column is back.
@@ -211,9 +212,12 @@ template <typename T, int Block, bool Factor> struct cuda__lu_panel {
     }
 
     /* Steps `first` to `first + count - 1`, count <= Block. By the whole block. In the end the
-     * steps' notes are written, but another barrier must come before others read them. */
-    template <typename Proposals>
-    __device__ __forceinline__ void run(Proposals &of, int first, int count, int warp, int lane)
+     * steps' notes are written, but another barrier must come before others read them. After step
+     * k, see(k, the chosen row before it, from the step's column on); a[Block - 1] is the step's
+     * multiplier. Columns are left where the steps left them. */
+    template <typename Proposals, typename See>
+    __device__ __forceinline__ void run(Proposals &of, int first, int count, int warp, int lane,
+                                        See see)
     {
         static_assert(Proposals::count <= CUDA__WARP, "one lane looks at each proposal");
         int most = seek();
@@ -221,8 +225,17 @@ template <typename T, int Block, bool Factor> struct cuda__lu_panel {
         for (int k = 0; k < count; k++) {
             propose(of, k, most, warp, lane);
             __syncthreads();
-            most = eliminate(of, k, first + k, choose(of, k, Proposals::count, lane));
+            int winner = choose(of, k, Proposals::count, lane);
+            most = eliminate(of, k, first + k, winner);
+            see(k, of.row[k & 1][winner]);
         }
+    }
+
+    /* The same, and every column goes back to its place. */
+    template <typename Proposals>
+    __device__ __forceinline__ void run(Proposals &of, int first, int count, int warp, int lane)
+    {
+        run(of, first, count, warp, lane, [](int, const T *) {});
         turn_back(count);
     }
 
@@ -230,16 +243,6 @@ template <typename T, int Block, bool Factor> struct cuda__lu_panel {
     __device__ __forceinline__ unsigned panel_step(int first) const
     {
         return (unsigned)place - (unsigned)(CUDA__LU_CHOSEN | first);
-    }
-
-    /* Gauss-Jordan: the chosen rows get the ones that they lack until now. */
-    __device__ __forceinline__ void complete(int first)
-    {
-#pragma unroll
-        for (int q = 0; q < Block; q++) {
-            if (panel_step(first) == (unsigned)q)
-                a[q] += 1;
-        }
     }
 };
 

@@ -32,9 +32,10 @@ template <typename T> struct cuda__lu_numbers {
 /* One matrix's part of the workspace. */
 template <typename T> struct cuda__lu_view {
     T *w; /* padded x padded */
-    /* The chosen rows, at most half x half; in a group twice as many as half of its columns have.
-     * By clusters: width x padded, each column at its place. */
-    T *r;
+    /* By groups: the factors, padded x padded: row k is that of step k. Left of the diagonal it is
+     * -L, right of it U; the panels' squares on the diagonal hold the inverses of L's. */
+    T *factors;
+    T *r;     /* by clusters: the chosen rows, width x padded, each column at its place */
     T *rows;  /* by clusters: a panel's chosen rows, CUDA__LU_CLUSTER_COLUMNS_MAX x width */
     T *m;     /* inverse by clusters: what is added to a row, padded x width, negated (rows.cuh) */
     T *v;     /* inverse by clusters: L^-1 times R, as R */
@@ -52,10 +53,10 @@ struct cuda__lu_manner {
     bool factor;
     bool recovery; /* only inverses that are to be recovered are worked on */
     /* By clusters (cluster.cuh): so many columns together, a multiple of CUDA__LU_PANEL_MAX. 0: an
-     * inverse up to CUDA__LU_ONE_BLOCK_MAX, by halves (wide.cuh). */
+     * inverse up to CUDA__LU_ONE_BLOCK_MAX, by groups (wide.cuh). */
     int width;
-    /* By halves: groups of so many columns at most are a launch (group.cuh), a
-     * multiple of CUDA__LU_PANEL_MAX; 0: a panel is one. */
+    /* By groups: a cluster eliminates so many columns in a launch (group.cuh), a multiple of
+     * CUDA__LU_PANEL_MAX; 0: each panel is a launch. */
     int group;
     int blocks;  /* of a cluster: with a width at most, 0: as many as the device gives; of groups */
     bool behind; /* the next columns are not begun while the others are worked on */
@@ -81,7 +82,6 @@ static __host__ __device__ __forceinline__ unsigned char *
 cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
                  cuda__lu_manner manner)
 {
-    size_t half = (size_t)(padded / CUDA__LU_PANEL_MAX + 1) / 2 * CUDA__LU_PANEL_MAX;
     size_t strips = ((size_t)n + CUDA__LU_STRIP - 1) / CUDA__LU_STRIP;
     auto take = [&at](size_t bytes) {
         unsigned char *from = at;
@@ -90,8 +90,8 @@ cuda__lu_lay_out(cuda__lu_view<T> &view, unsigned char *at, int n, int padded,
     };
     view.w = (T *)take((size_t)padded * padded * sizeof(T));
     size_t width = (size_t)manner.width;
-    size_t group = (size_t)manner.group, chosen = half > group ? half * half : group * group;
-    view.r = (T *)take((width > 0 ? width * padded : chosen) * sizeof(T));
+    view.factors = (T *)take((width > 0 ? 0 : (size_t)padded * padded) * sizeof(T));
+    view.r = (T *)take(width * padded * sizeof(T));
     view.v = (T *)take((manner.factor ? 0 : width * padded) * sizeof(T));
     view.rows = (T *)take(CUDA__LU_CLUSTER_COLUMNS_MAX * width * sizeof(T));
     view.m = (T *)take((manner.factor ? 0 : width * padded) * sizeof(T));

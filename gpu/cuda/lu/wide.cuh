@@ -1,5 +1,5 @@
 /* gpu/cuda/lu/wide.cuh: the launches that invert or factorise a batch in workspaces, and the
- * kernels of inverses by halves. Host code, any thread; nothing is awaited.
+ * kernels of inverses by groups of columns. Host code, any thread; nothing is awaited.
  *
  * The batch goes through in chunks of as many matrices as there is workspace for. Which operations
  * are done, and in which order, depends on n alone; by which kernels, on the batch too, where
@@ -16,6 +16,7 @@
 #include "gpu/cuda/lu/group.cuh"
 #include "gpu/cuda/lu/rows.cuh"
 #include "gpu/cuda/lu/space.cuh"
+#include "gpu/cuda/lu/substitute.cuh"
 #include "gpu/cuda/gemm/gemm.h"
 
 /* ---- Launches of clusters ---- */
@@ -150,89 +151,141 @@ static cudaError_t cuda__lu_start_cluster(const cuda__lu_chunk &chunk, int at, i
 
 /* ---- Kernels ---- */
 
-/* The kernels that invert a matrix in its workspace (space.cuh) by halves, up to n =
- * CUDA__LU_ONE_BLOCK_MAX: panels, and what they do to other columns.
+/* The kernels that invert a matrix in its workspace (space.cuh) by groups of columns, up to n =
+ * CUDA__LU_ONE_BLOCK_MAX, as LAPACK's getrf and getri do, but U is inverted on the way.
  *
- * The inverse is that of strip.cuh, made recursive: the left half of some columns is eliminated and
- * applied to the right half, then the right half is eliminated and applied to the left half. So
- * most of the work is products of high rank, which read and write memory little. Every panel is
- * applied to every column once, in the order of the panels.
+ * 1. Gauss-Jordan elimination, rows at their places. A column of W becomes the multipliers of its
+ * step: of the rows not chosen yet, L's; of those chosen before, the numbers of D U^-1, with the
+ * pivots D. So the columns of a group, M, are what other columns take:
+ *
+ *      U = L^-1 R with R the chosen rows, which become zero; then W += M U for all rows.
+ *
+ * 2. X L = D U^-1 gives the inverse but for D, from the last column to the first.
+ *
+ * The factors are kept apart from W. One product of the accumulated transformation,
+ * W += (M L^-1) R, would do without them, but |I - A X| would grow with the condition. Both
+ * residuals are small where every row, also a chosen one, takes its multiple of the same U.
+ *
+ * The columns of a group are eliminated by halves, the left one first, so that products have a high
+ * rank, and read and write memory little. Phase 2 goes by halves of all groups.
  *
  * blockIdx.y is the matrix. Cost: see each kernel.
  */
 
 /* ---- Panels ---- */
 
-/* The panel of Block columns at column `at`, by one block. Cost: count steps (panel.cuh), which
- * other blocks of the multiprocessor hide where there is room for them. */
+/* m: the multipliers; inverse: of the triangle of L. */
+template <typename T, int Block, int Warps> struct cuda__lu_panel_memory {
+    cuda__lu_proposals<T, Block, Warps> proposals;
+    T inverse[Block][Block];
+    T m[Warps * CUDA__WARP][Block + 1];
+};
+
+/* A block and its panel. */
+template <typename T, int Block, int Warps> struct cuda__lu_panel_block {
+    typedef typename cuda__real<T>::vector vector;
+    typedef cuda__lu_panel<T, Block, false> panel;
+    static constexpr int width = cuda__real<T>::width, threads = Warps * CUDA__WARP;
+
+    const cuda__lu_view<T> &view;
+    cuda__lu_panel_memory<T, Block, Warps> &memory;
+    int padded, at, count;
+    int thread, warp, lane;
+
+    __device__ __forceinline__ T *line(int row, int column) const
+    {
+        return view.w + (int64_t)row * padded + column;
+    }
+
+    /* The thread's row. */
+    __device__ __forceinline__ void eliminate() const
+    {
+        panel mine;
+        mine.steps = cuda__lu_steps<T>{view.pivot, view.order, view.place};
+        mine.row = thread;
+        mine.place = CUDA__LU_NO_ROW;
+        mine.clear();
+        if (thread < padded) {
+            mine.place = view.row_place[thread];
+            mine.read(line(thread, at));
+        }
+        T *m = memory.m[thread];
+        mine.run(memory.proposals, at, count, warp, lane, [&](int k, const T *chosen) {
+            m[k] = mine.a[Block - 1];
+            if (thread < Block)
+                memory.inverse[k][lane] = lane < k    ? chosen[Block - k + lane]
+                                          : lane == k ? T(1)
+                                                      : T(0);
+        });
+        unsigned step = mine.panel_step(at);
+        for (int k = 0; k < Block; k++) {
+            if (k >= count || (step < (unsigned)count && k <= (int)step))
+                m[k] = k == (int)step ? T(1) : T(0);
+            if (k >= count && thread < Block)
+                memory.inverse[k][lane] = 0;
+        }
+        if (thread < padded)
+            view.row_place[thread] = mine.place;
+    }
+
+    /* Of each row. */
+    __device__ __forceinline__ void write_multipliers() const
+    {
+        constexpr int pieces = Block / width;
+        for (int e = thread; e < padded * pieces; e += threads) {
+            int row = e / pieces, j = e % pieces * width;
+            vector piece;
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                ((T *)&piece)[v] = memory.m[row][j + v];
+            *(vector *)line(row, at + j) = piece;
+        }
+    }
+
+    /* Rows of L in the columns from `group` on, which W loses. A warp a row. */
+    __device__ __forceinline__ void write_factors(int group) const
+    {
+        for (int q = warp; q < Block; q += Warps) {
+            T *to = view.factors + (int64_t)(at + q) * padded;
+            T *from = line(q < count ? view.order[at + q] : 0, 0);
+            for (int j = group + lane * width; j < at; j += CUDA__WARP * width) {
+                *(vector *)(to + j) = q < count ? *(const vector *)(from + j) : vector{};
+                if (q < count)
+                    *(vector *)(from + j) = vector{};
+            }
+            if (lane < Block)
+                to[at + lane] = memory.inverse[q][lane];
+        }
+    }
+};
+
+/* The panel of Block columns at column `at` of the group that begins at `group`, by one block.
+ * Cost: count steps (panel.cuh), which other blocks of the multiprocessor hide where there is room
+ * for them. */
 template <typename T, int Block, int Warps>
 static __global__ void __launch_bounds__(Warps *CUDA__WARP, Warps <= 8 ? 2 : 1)
-    cuda__lu_panel_kernel(const cuda__lu_chunk chunk, int at)
+    cuda__lu_panel_kernel(const cuda__lu_chunk chunk, int at, int group)
 {
-    typedef cuda__lu_proposals<T, Block, Warps> proposals;
     static_assert(CUDA__LU_PANEL_MAX % Block == 0, "panels divide the columns");
+    static_assert(Block <= CUDA__WARP, "a lane has a column");
     extern __shared__ __align__(16) unsigned char cuda__memory[];
     cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
     if (cuda__lu_rests(chunk, view))
         return;
-    int thread = (int)threadIdx.x, left = chunk.n - at, count = left < Block ? left : Block;
-    cuda__lu_panel<T, Block, false> mine;
-    mine.steps = cuda__lu_steps<T>{view.pivot, view.order, view.place};
-    mine.row = thread;
-    mine.place = CUDA__LU_NO_ROW;
-    mine.clear();
-    T *line = view.w + (int64_t)thread * chunk.padded + at;
-    if (thread < chunk.padded) {
-        mine.place = view.row_place[thread];
-        mine.read(line);
-    }
-    mine.run(*(proposals *)cuda__memory, at, count, thread / CUDA__WARP, thread % CUDA__WARP);
-    if (thread >= chunk.padded)
-        return;
-    mine.complete(at);
-    mine.write(line, 1);
-    view.row_place[thread] = mine.place;
-}
-
-/* ---- Chosen rows ---- */
-
-#define CUDA__LU_GATHER_ROWS 8
-
-/* R = the rows chosen in steps from .. from + inner - 1, in `columns` columns from `at` on; W loses
- * them. A warp a row. Cost: inner x columns numbers read and twice that written. */
-template <typename T>
-static __global__ void __launch_bounds__(CUDA__LU_GATHER_ROWS *CUDA__WARP)
-    cuda__lu_gather_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
-{
-    typedef typename cuda__real<T>::vector vector;
-    constexpr int width = cuda__real<T>::width;
-    cuda__lu_view<T> view = cuda__lu_view_of<T>(chunk);
-    if (cuda__lu_rests(chunk, view))
-        return;
-    int q = (int)(blockIdx.x * CUDA__LU_GATHER_ROWS + threadIdx.x / CUDA__WARP);
-    int lane = (int)(threadIdx.x % CUDA__WARP);
-    if (q >= inner)
-        return;
-    bool some = from + q < chunk.n;
-    T *row = view.w + (int64_t)(some ? view.order[from + q] : 0) * chunk.padded + at;
-    T *to = view.r + (int64_t)q * columns;
-    constexpr int reach = CUDA__WARP * width, together = 4; /* as many reads on their way */
-    for (int first = lane * width; first < columns; first += together * reach) {
-        vector none = {}, pieces[together];
-#pragma unroll
-        for (int i = 0; i < together; i++) {
-            int j = first + i * reach;
-            pieces[i] = some && j < columns ? *(const vector *)(row + j) : none;
-        }
-#pragma unroll
-        for (int i = 0; i < together; i++) {
-            int j = first + i * reach;
-            if (some && j < columns)
-                *(vector *)(row + j) = none;
-            if (j < columns)
-                *(vector *)(to + j) = pieces[i];
-        }
-    }
+    int thread = (int)threadIdx.x, left = chunk.n - at;
+    cuda__lu_panel_block<T, Block, Warps> block = {
+        view,
+        *(cuda__lu_panel_memory<T, Block, Warps> *)cuda__memory,
+        chunk.padded,
+        at,
+        left < Block ? left : Block,
+        thread,
+        thread / CUDA__WARP,
+        thread % CUDA__WARP};
+    block.eliminate();
+    __syncthreads();
+    block.write_multipliers();
+    block.write_factors(group);
 }
 
 /* ---- Products ---- */
@@ -263,9 +316,11 @@ template <typename T> struct cuda__lu_product {
     T *c;       /* rows x columns */
     int m_line, r_line, c_line;
     int rows, inner, columns; /* multiples of a unit */
+    bool last_first;          /* of the indices, a unit at a time */
 };
 
 template <typename Shape> struct cuda__lu_product_block {
+    static_assert(Shape::inner == CUDA__UNIT, "as in substitute.cuh");
     typedef typename Shape::T T;
     typedef typename cuda__real<T>::vector vector;
     static constexpr int width = cuda__real<T>::width;
@@ -292,10 +347,11 @@ template <typename Shape> struct cuda__lu_product_block {
         }
     }
 
-    /* Pointers are renewed, so that those of single pieces are not kept from step to step:
-     * registers are short. */
-    __device__ __forceinline__ void fetch(int k, int turn)
+    /* Indices from `done` of them on. Pointers are renewed, so that those of single pieces are not
+     * kept from step to step: registers are short. */
+    __device__ __forceinline__ void fetch(int done, int turn)
     {
+        int k = of.last_first ? of.inner - Shape::inner - done : done;
         const T *m = cuda__renewed(of.m + (int64_t)row * of.m_line + k);
         const T *r = cuda__renewed(of.r + (int64_t)k * of.r_line + column);
         stage<Shape::rows, Shape::inner>(memory.m[turn], Shape::m_line, m, of.m_line, of.rows - row,
@@ -337,8 +393,9 @@ template <typename Shape> struct cuda__lu_product_block {
     }
 };
 
-/* W's columns at .. at + columns - 1 += M R, M being `inner` columns of W from `from` on. Cost:
- * padded x inner x columns multiplications and additions. */
+/* W's columns at .. at + columns - 1 += M R, M being `inner` columns of W from `from` on, R as many
+ * rows of the factors. Phase 2, to the left of M, takes the last column of M first, as
+ * substitution does. Cost: padded x inner x columns multiplications and additions. */
 template <typename Shape>
 static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     cuda__lu_product_kernel(const cuda__lu_chunk chunk, int from, int inner, int at, int columns)
@@ -349,8 +406,10 @@ static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     if (cuda__lu_rests(chunk, view))
         return;
     int across = (columns + Shape::columns - 1) / Shape::columns;
-    cuda__lu_product<T> of = {view.w + from, view.r,       view.w + at, chunk.padded, columns,
-                              chunk.padded,  chunk.padded, inner,       columns};
+    const T *r = view.factors + (int64_t)from * chunk.padded + at;
+    cuda__lu_product<T> of = {
+        view.w + from, r,     view.w + at, chunk.padded, chunk.padded, chunk.padded,
+        chunk.padded,  inner, columns,     at < from};
     cuda__lu_product_block<Shape> block = {of, *(typename Shape::shared *)cuda__memory,
                                            (int)blockIdx.x / across * Shape::rows,
                                            (int)blockIdx.x % across * Shape::columns};
@@ -359,14 +418,15 @@ static __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
 
 #define CUDA__LU_CHUNK_MAX 32768 /* of blockIdx.y */
 
-/* f(columns of a panel, warps), as the order's row of the table has them. */
+/* f(columns of a panel, warps, columns of a group), as the order's row of the table has them. */
 template <typename T, typename F> static int cuda__lu_with_panel(int padded, F f)
 {
 #define CUDA__LU_PRODUCT(type, most, rows, across, warp_rows, warp_columns, blocks)
-#define CUDA__LU_PANEL(type, order, block, warps)                                                  \
+#define CUDA__LU_PANEL(type, order, block, warps, group)                                           \
     if constexpr (std::is_same<type, T>::value) {                                                  \
         if (padded <= order)                                                                       \
-            return f(std::integral_constant<int, block>(), std::integral_constant<int, warps>());  \
+            return f(std::integral_constant<int, block>(), std::integral_constant<int, warps>(),   \
+                     group);                                                                       \
     }
 #include "gpu/cuda/tuning/h200/lu_wide.cuh"
 #undef CUDA__LU_PANEL
@@ -377,7 +437,7 @@ template <typename T, typename F> static int cuda__lu_with_panel(int padded, F f
 /* cuda__lu_group_blocks with the order's panels. */
 template <typename T> static int cuda__lu_groups(int64_t n, int columns, int most, int64_t matrices)
 {
-    return cuda__lu_with_panel<T>(cuda__lu_padded(n), [&](auto block, auto) {
+    return cuda__lu_with_panel<T>(cuda__lu_padded(n), [&](auto block, auto, int) {
         return cuda__lu_group_blocks<T, block>((int)n, columns, most, matrices);
     });
 }
@@ -389,7 +449,7 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
     unsigned matrices; /* of the chunk */
     cudaStream_t stream;
     struct cuda_products *products;
-    int blocks;         /* of a cluster; 0: by halves */
+    int blocks;         /* of a cluster; 0: by groups */
     cudaError_t status; /* the first that is not cudaSuccess; nothing is launched after it */
 
     template <typename... Parameters, typename... Arguments>
@@ -417,14 +477,21 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
 
     int block() const
     {
-        return with_panel([](auto columns, auto) { return (int)columns; });
+        return with_panel([](auto columns, auto, int) { return (int)columns; });
     }
 
-    void panel(int at)
+    /* Columns of a group. */
+    int group() const
     {
-        with_panel([&](auto columns, auto warps) {
+        return chunk.manner.group > 0 ? chunk.manner.group
+                                      : with_panel([](auto, auto, int columns) { return columns; });
+    }
+
+    void panel(int at, int from)
+    {
+        with_panel([&](auto columns, auto warps, int) {
             start(cuda__lu_panel_kernel<T, columns, warps>, 1, warps * CUDA__WARP,
-                  sizeof(cuda__lu_proposals<T, columns, warps>), chunk, at);
+                  sizeof(cuda__lu_panel_memory<T, columns, warps>), chunk, at, from);
             return 0;
         });
     }
@@ -438,7 +505,7 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
 
     void product(int from, int inner, int at, int columns)
     {
-#define CUDA__LU_PANEL(type, order, block, warps)
+#define CUDA__LU_PANEL(type, order, block, warps, group)
 #define CUDA__LU_PRODUCT(type, most, rows, across, warp_rows, warp_columns, blocks)                \
     if constexpr (std::is_same<type, T>::value) {                                                  \
         if (columns <= most)                                                                       \
@@ -451,42 +518,86 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
 #undef CUDA__LU_PRODUCT
     }
 
-    /* What the columns from .. from + inner - 1 have become is brought to others. */
-    void apply(int from, int inner, int at, int columns)
+    /* The rows chosen in a range's steps become rows of the factors. */
+    void forward(const cuda__lu_forward_range &of)
     {
-        if (from >= chunk.n || at >= chunk.n)
-            return; /* padding */
-        start(cuda__lu_gather_kernel<T>, pieces(inner, CUDA__LU_GATHER_ROWS),
-              CUDA__LU_GATHER_ROWS * CUDA__WARP, 0, chunk, from, inner, at, columns);
-        product(from, inner, at, columns);
+        with_panel([&](auto block, auto, int) {
+            typedef cuda__lu_forward_memory<T, block> memory;
+            const int size = CUDA__LU_SUBSTITUTED;
+            int64_t strips = pieces(of.left, size) + pieces(of.columns, size);
+            if (strips > 0)
+                start(cuda__lu_forward_kernel<T, block>, strips, CUDA__LU_SUBSTITUTE_THREADS,
+                      memory::bytes(of.inner), chunk, of, memory::l_line(of.inner));
+            return 0;
+        });
     }
 
-    /* What a group's columns take, in one launch. */
-    void group(int at, int columns)
+    /* X L = the columns of a group. */
+    void backward(int at, int columns)
     {
-        with_panel([&](auto block, auto) {
+        with_panel([&](auto block, auto, int) {
+            typedef cuda__lu_backward_memory<T, block> memory;
+            start(cuda__lu_backward_kernel<T, block>, pieces(chunk.padded, CUDA__LU_SUBSTITUTED),
+                  CUDA__LU_SUBSTITUTE_THREADS, memory::bytes(columns), chunk, at, columns,
+                  memory::x_line(columns));
+            return 0;
+        });
+    }
+
+    /* The left part of so many columns: half of the pieces. */
+    static int left_half(int columns, int piece)
+    {
+        return (int)(pieces(pieces(columns, piece), 2) * piece);
+    }
+
+    /* The columns at .. at + columns - 1 of the group that begins at `from`, by themselves. */
+    void eliminate_by_halves(int at, int columns, int from)
+    {
+        if (columns <= block())
+            return panel(at, from);
+        int left = left_half(columns, block()), right = columns - left;
+        eliminate_by_halves(at, left, from);
+        forward({at, left, 0, at + left, right});
+        product(at, left, at + left, right);
+        eliminate_by_halves(at + left, right, from);
+    }
+
+    /* The same by one launch for each matrix's cluster. */
+    void eliminate_by_cluster(int at, int columns)
+    {
+        with_panel([&](auto block, auto, int) {
             if (status == cudaSuccess)
                 status = cuda__lu_start_group<T, block>(chunk, at, columns, matrices, stream);
             return 0;
         });
     }
 
-    /* The columns at .. at + columns - 1 by themselves. */
-    void eliminate(int at, int columns)
+    /* Phase 2, in the columns from `at` on. */
+    void substitute_by_halves(int at, int columns)
     {
-        cuda__lu_by_halves(chunk.n, block(), at, columns, *this);
+        if (columns <= group())
+            return backward(at, columns);
+        int left = left_half(columns, group()), right = columns - left;
+        substitute_by_halves(at + left, right);
+        product(at + left, right, at, left);
+        substitute_by_halves(at, left);
     }
 
-    /* Is there no need to halve these columns? Then they are done. */
-    bool whole(int at, int columns)
+    void eliminate_by_groups()
     {
-        if (columns <= block())
-            panel(at);
-        else if (columns <= chunk.manner.group)
-            group(at, columns);
-        else
-            return false;
-        return true;
+        /* Panels that are padding alone are left out. */
+        const int end = (int)pieces(chunk.n, block()) * block();
+        for (int at = 0; at < end; at += group()) {
+            int columns = end - at < group() ? end - at : group(), next = at + columns;
+            if (chunk.manner.group > 0)
+                eliminate_by_cluster(at, columns);
+            else
+                eliminate_by_halves(at, columns, at);
+            forward({at, columns, at, next, end - next});
+            if (next < end)
+                product(at, columns, next, end - next);
+        }
+        substitute_by_halves(0, end);
     }
 
     /* ---- Elimination by clusters ---- */
@@ -721,7 +832,7 @@ template <typename T, bool Factor> struct cuda__lu_sequence {
             if (blocks > 0)
                 eliminate_by_clusters();
             else
-                eliminate(0, chunk.padded);
+                eliminate_by_groups();
             start(cuda__lu_settle_kernel<T>, 1, threads, most, chunk);
             for (int i = REFLECTIONS - 1; chunk.manner.recovery && i >= 0; i--) {
                 start(cuda__lu_mirrored_sums_kernel<T>, strips, threads, sums, chunk, i);

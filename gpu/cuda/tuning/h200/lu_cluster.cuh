@@ -5,9 +5,9 @@
  * the width; they are bitwise independent of the number of blocks. Chosen by the times of panels,
  * products and the whole (gpu --ways lu) on an H200, 2026-11-22, at n = 2048, 4096, 8192
  * and 16384 and widths of 32 to 256; LU up to 1024 also by the times of batches. An inverse up to n
- * = 1024 is made by halves (lu/wide.cuh): for one matrix of n = 1024 in FP64 clusters reach 1.33
- * TFLOP/s, and for a batch 11.9. By halves a batch reaches 17.4, and one matrix, in groups
- * (lu/group.cuh), 1.74.
+ * = 1024 is made by groups (lu/wide.cuh): for one matrix of n = 1024 in FP64 clusters reach 1.33
+ * TFLOP/s, and for a batch 11.9. By groups, whose products were others then, a batch reached 17.4,
+ * and one matrix (lu/group.cuh) 1.74.
  */
 
 /* CUDA__LU_CLUSTER(precision, factor, order, columns at a time, blocks of a cluster at most) */
