@@ -519,6 +519,15 @@ template <typename Shape> struct cuda__lu_strip {
         return behind >= 0 && behind % Shape::strips == 0 ? behind / Shape::strips : filled;
     }
 
+    /* As renew, of the far panel at `to`. */
+    __device__ __forceinline__ void renew_far(T *to) const
+    {
+#pragma unroll 4
+        for (int row = g; row < Shape::order; row += 8)
+            *(vector *)(to + piece(row)) = vector{};
+        take_identity<tiles>();
+    }
+
     /* The chosen rows of the panel at `from` go to their part of R, and become zero there:
      * order[q], for the first `count`. */
     __device__ __forceinline__ void take_rows(T *from, const int *order, int count) const
@@ -546,30 +555,29 @@ template <typename Shape> struct cuda__lu_strip {
     static constexpr int wanted = spare * 4 / (16 * least);
     static constexpr int together = wanted < least ? least : wanted < most ? wanted : most;
 
-    /* C + M Y for a far panel, with its R in place. own: it is the eliminated one, and C zero. */
-    __device__ __forceinline__ void update_far(const T *from, T *to, const T *m, const T *lines,
-                                               bool own)
+    /* C + M Y for a far panel, with its R in place. */
+    __device__ __forceinline__ void update_far(const T *from, T *to, const T *m, const T *lines)
     {
         constexpr int count = sizeof(T) == 8 ? Shape::units : 2 * Shape::units;
         constexpr int rest = count % together;
         const auto y = solve<tiles, tiles>(lines);
 #pragma unroll 1
         for (int i = 0; i + together <= count; i += together)
-            update_part<together>(i, from, to, m, y, own);
+            update_part<together>(i, from, to, m, y);
         if constexpr (rest > 0)
-            update_part<rest>(count - rest, from, to, m, y, own);
+            update_part<rest>(count - rest, from, to, m, y);
     }
 
     template <int Count>
     __device__ __forceinline__ void update_part(int first, const double *from, double *to,
                                                 const double *m,
-                                                const cuda__lu_solution<double, 1> &of, bool own)
+                                                const cuda__lu_solution<double, 1> &of)
     {
         alignas(16) double x[Count][4];
 #pragma unroll
         for (int u = 0; u < 2 * Count; u++)
             *(double2 *)&x[u / 2][u % 2 * 2] =
-                own ? double2{} : *(const double2 *)(from + piece((first * 2 + u) * 8 + g));
+                *(const double2 *)(from + piece((first * 2 + u) * 8 + g));
 #pragma unroll
         for (int u = 0; u < Count; u++) {
             double2 upper = *(const double2 *)(m + piece((first + u) * 16 + g));
@@ -585,13 +593,12 @@ template <typename Shape> struct cuda__lu_strip {
 
     template <int Count>
     __device__ __forceinline__ void update_part(int first, const float *from, float *to,
-                                                const float *m, const cuda__lu_solution<float, 1> &,
-                                                bool own)
+                                                const float *m, const cuda__lu_solution<float, 1> &)
     {
         alignas(16) float x[Count][width];
 #pragma unroll
         for (int u = 0; u < Count; u++)
-            *(float4 *)x[u] = own ? float4{} : *(const float4 *)(from + piece((first + u) * 8 + g));
+            *(float4 *)x[u] = *(const float4 *)(from + piece((first + u) * 8 + g));
 #pragma unroll 1
         for (int k = 0; k < block; k += width) {
             float4 b[1][width];

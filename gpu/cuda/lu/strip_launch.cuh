@@ -172,10 +172,10 @@ template <typename Shape> struct cuda__lu_strip_block {
     __device__ __forceinline__ void update_far(int p, T *from, T *to, bool own)
     {
         if (own)
-            mine.template take_identity<tiles>();
+            mine.renew_far(from);
         else
             mine.take_rows(from, of.notes.order + p * block, n - p * block);
-        mine.update_far(from, to, of.m[p & 1], of.notes.lines[p & 1], own);
+        mine.update_far(from, to, of.m[p & 1], of.notes.lines[p & 1]);
     }
 
     /* The same for a far panel: in its place in shared memory, or in the staging buffer. */

@@ -92,7 +92,6 @@ template <typename T, int Order> struct cuda__lu_column {
     int n, lane;
     unsigned live; /* bit r: the lane's row r may be chosen */
     T a[rows][block];
-    T even[rows];                      /* multipliers of the last even step */
     int kept_row, last_row, older_row; /* of this panel, the last and the one before it; or -1 */
     T kept_pivot;
 
@@ -238,23 +237,15 @@ template <typename T, int Order> struct cuda__lu_column {
         return best;
     }
 
-    /* The multipliers of step k go to M, with those of the step before: in pairs. */
-    __device__ __forceinline__ void put(int k, const T (&m)[rows], T *to)
+    /* The multipliers of step k go to M: one by one, because pairs of steps would take a branch,
+     * and reciprocals are had next to the rest of the step only where there is none. */
+    __device__ __forceinline__ void put(int k, const T (&m)[rows], T *to) const
     {
-        struct alignas(2 * sizeof(T)) pair {
-            T even, odd;
-        };
-        if (k % 2 == 0) {
-#pragma unroll
-            for (int r = 0; r < rows; r++)
-                even[r] = m[r];
-            return;
-        }
-        to += lane * block + cuda__lu_turned(lane, k / width) * width + k % width - 1;
+        to += lane * block + cuda__lu_turned(lane, k / width) * width + k % width;
 #pragma unroll
         for (int r = 0; r < rows; r++) {
             if (is_stored(r))
-                *(pair *)(to + r * CUDA__WARP * block) = {even[r], m[r]};
+                to[r * CUDA__WARP * block] = m[r];
         }
     }
 
