@@ -4,21 +4,21 @@
  *
  * A warp holds a strip of columns, in the layout of the tensor cores' accumulators; one warp more
  * eliminates panels (strip_panel.cuh). A panel of `block` columns goes through shared memory to
- * that warp and comes back as two factors, M (order x block) and L^-1 (block x block). Each strip
- * puts what the panel's chosen rows held into its own part of shared memory, R, clears those rows
- * of C, and becomes C + M Y with Y = L^-1 R. The panel's own columns count as those of the
- * identity: for them C is zero and R is I. The strip that holds the next panel goes first: while
- * the others work, the next panel is eliminated already.
+ * that warp and comes back as M (order x block). Each strip puts what the panel's chosen rows held
+ * into its own part of shared memory, R, solves L Y = R, and becomes C + M Y. The panel's own
+ * columns count as those of the identity. The strip that holds the next panel goes first: while the
+ * others work, the next panel is eliminated already.
  *
- * The factors are those of a blocked LU, for rows above a pivot as for rows below it. M holds what
- * each step of the panel adds of its row to another: that one's entry over the pivot, negated, as
- * it was at that step. A chosen row has a one for its own step, and zeros for those before, whose
- * multipliers make L. So Y holds rows of U, computed once, and all rows are fed from them, chosen
- * ones too. One product in place of two, C + P R with P = M L^-1, is the same in exact arithmetic.
- * Rounded, it keeps |I - X A| small but lets |I - A X| grow with the condition, up to 1e11 n |A|
- * |X| eps. With the factors a step adds one computed row everywhere, as in Gauss-Jordan elimination
- * without blocks (Higham, Accuracy and Stability of Numerical Algorithms, 14.4): both stay below
- * one.
+ * M holds what each step of the panel adds of its row to another: that one's entry over the pivot,
+ * negated, as it was at that step. Its chosen rows are L, but for the diagonal, and what later
+ * steps add. So Y holds rows of U, and all rows are fed from them, chosen ones too: those become
+ * rows of Y on the way, bit for bit, because the sums of both go in the order of the steps, each
+ * product rounded with its sum. The tensor cores do so too (seen on an H100, 2026-11-27: of 256,000
+ * sums of eight products all). One product in place of two, C + P R with P = M L^-1, is the same in
+ * exact arithmetic. Rounded, it keeps |I - X A| small but lets |I - A X| grow with the condition,
+ * up to 1e11 n |A| |X| eps. With the factors a step adds one computed row everywhere, as in
+ * Gauss-Jordan elimination without blocks (Higham, Accuracy and Stability of Numerical Algorithms,
+ * 14.4): both stay below one.
  *
  * Far panels are those that do not fit in registers. They stay in shared memory, one panel a tile;
  * they are dealt round-robin to the warps, which update them after their own columns, and are
@@ -71,7 +71,7 @@ template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip
     static constexpr int warps = strips + 1, threads = warps * CUDA__WARP;
     static constexpr int units = order / 16;
     /* Lanes that differ in the row of R read other banks. */
-    static constexpr int r_line = columns + (slots > 0 ? block : 0) + (sizeof(T) == 8 ? 2 : 0);
+    static constexpr int r_line = columns + (slots > 0 ? block : 0) + (sizeof(T) == 8 ? 4 : 0);
     static constexpr int area = order * block; /* numbers of a panel */
     /* Are sums of rows added up of panels' parts, so that how panels are shared out is no matter?
      * Else of warps' parts, which are fewer. */
@@ -114,17 +114,6 @@ struct cuda__lu_strip_shared : cuda__lu_strip_base<typename Shape::frame> {
                                         : Shape::order *Shape::order];
 };
 
-/* A lane's part of Y for some tiles: rows 2t and 2t + 1 of one column each. In FP32 Y takes the
- * place of R instead. */
-template <typename T, int Tiles> struct cuda__lu_solution;
-
-template <int Tiles> struct cuda__lu_solution<double, Tiles> {
-    double y[Tiles][2];
-};
-
-template <int Tiles> struct cuda__lu_solution<float, Tiles> {
-};
-
 /* A warp's strip. A lane has two rows, `g` and g + 8, of each unit of 16, and `width` columns of
  * each tile. */
 template <typename Shape> struct cuda__lu_strip {
@@ -134,7 +123,6 @@ template <typename Shape> struct cuda__lu_strip {
     static constexpr int width = Shape::width, tiles = Shape::tiles, block = Shape::block;
     static constexpr int all = tiles + Shape::slots; /* tiles of a lane, far panels last */
     typedef cuda__lu_marks<Shape::order> marks[8];
-    typedef cuda__lu_column_notes<T, Shape::order> notes;
 
     alignas(16) T c[Shape::units][tiles][2][width];
     int n, lane, g, t, left; /* left: the lane's first column */
@@ -346,28 +334,17 @@ template <typename Shape> struct cuda__lu_strip {
             *(vector *)(m + piece(i * 8 + g)) = *(const vector *)c[i / 2][J][i % 2];
     }
 
-    /* R becomes the identity for a tile, or for far panels. */
-    template <int J> __device__ __forceinline__ void take_identity() const
+    /* A panel's own columns, once it is eliminated, begin as those of the identity. */
+    template <int J> __device__ __forceinline__ void renew(const marks &all)
     {
-        __syncwarp();
+        const cuda__lu_marks<Shape::order> marks = all[g];
 #pragma unroll
-        for (int e = lane; e < block * 4; e += CUDA__WARP) {
-            alignas(16) T x[width];
+        for (int i = 0; i < 2 * Shape::units; i++) {
+            const int q = (int)marks.of(i) - t * width;
 #pragma unroll
             for (int v = 0; v < width; v++)
-                x[v] = e % 4 * width + v == e / 4 ? T(1) : T(0);
-            *(vector *)(r + e / 4 * Shape::r_line + J * block + e % 4 * width) = *(vector *)x;
+                c[i / 2][J][i % 2][v] = q == v ? T(1) : T(0);
         }
-        __syncwarp();
-    }
-
-    /* A panel's own columns, once it is eliminated, are those of the identity. */
-    template <int J> __device__ __forceinline__ void renew()
-    {
-#pragma unroll
-        for (int i = 0; i < 2 * Shape::units; i++)
-            *(vector *)c[i / 2][J][i % 2] = vector{};
-        take_identity<J>();
     }
 
     /* The rows that the panel has chosen go to R. */
@@ -386,72 +363,51 @@ template <typename Shape> struct cuda__lu_strip {
         __syncwarp();
     }
 
-    /* Y = L^-1 R for the tiles First .. Last, at most two: of a transposed product the result is
-     * where a lane wants it. The order of the inner index is the lanes' own. lines: of the panel.
-     */
-    template <int First, int Last>
-    __device__ __forceinline__ cuda__lu_solution<double, Last - First + 1>
-    solve(const double *lines) const
+    /* Y = L^-1 R takes the place of R, in so many columns from `to` on: a lane has one, and adds
+     * up in the order of the steps, as the products do. own: the tile of those whose R is the
+     * identity, or another number. */
+    template <int Columns>
+    __device__ __forceinline__ void solve(T *to, const T *lower, int own) const
     {
-        cuda__lu_solution<double, Last - First + 1> of;
-        const double *from = r + 2 * t * Shape::r_line + g;
-        const double *row = lines + g * (notes::line_length - 1) + block + 2 * t;
-        double a[4] = {from[First * block], from[Last * block], from[First * block + Shape::r_line],
-                       from[Last * block + Shape::r_line]};
-        double b[2] = {row[0], row[1]}, y[4] = {};
-        cuda__multiply_add(y, a, b);
+        if (lane < Columns) {
+            T y[block];
 #pragma unroll
-        for (int e = 0; e < (Last - First + 1) * 2; e++)
-            of.y[e / 2][e % 2] = y[e];
-        return of;
-    }
-
-    /* A lane has rows g and g + 8, and the columns of its own. */
-    template <int First, int Last>
-    __device__ __forceinline__ cuda__lu_solution<float, Last - First + 1>
-    solve(const float *lines) const
-    {
-        alignas(16) float y[Last - First + 1][2][width] = {};
-        const float *row = lines + g * (notes::line_length - 1) + block;
-        float *to = r + First * block + t * width;
+            for (int q = 0; q < block; q++)
+                y[q] = to[q * Shape::r_line + lane];
 #pragma unroll
-        for (int q = 0; q < block; q++) {
-            float upper = q < 8 ? row[q] : 0, lower = row[8 * (notes::line_length - 1) + q];
+            for (int q = 0; q < block; q++)
+                y[q] = lane / block != own ? y[q] : lane % block == q ? T(1) : T(0);
 #pragma unroll
-            for (int j = 0; j <= Last - First; j++) {
-                float4 x = *(const float4 *)(to + q * Shape::r_line + j * block);
-                if (q < 8)
-                    add(y[j][0], upper, x);
-                add(y[j][1], lower, x);
+            for (int q = 1; q < block; q++) {
+#pragma unroll
+                for (int k = 0; k < q; k += width) {
+                    const vector by = *(const vector *)(lower + q * block + k);
+#pragma unroll
+                    for (int v = 0; v < width && k + v < q; v++)
+                        y[q] = fma(((const T *)&by)[v], y[k + v], y[q]);
+                }
             }
+#pragma unroll
+            for (int q = 0; q < block; q++)
+                to[q * Shape::r_line + lane] = y[q];
         }
         __syncwarp();
-#pragma unroll
-        for (int e = 0; e < (Last - First + 1) * 2; e++)
-            *(float4 *)(to + (g + e % 2 * 8) * Shape::r_line + e / 2 * block) =
-                *(const float4 *)y[e / 2][e % 2];
-        __syncwarp();
-        return {};
     }
 
-    /* Chosen rows begin at zero. */
-    template <int First, int Last>
-    __device__ __forceinline__ void clear_chosen(int i, const cuda__lu_marks<Shape::order> &marks)
+    /* What a lane gives of Y to a product: rows t and t + 4 of a column. */
+    static __device__ __forceinline__ void take_solution(double (&b)[2], const double *from)
     {
-#pragma unroll
-        for (int j = First; j <= Last; j++) {
-#pragma unroll
-            for (int v = 0; v < width; v++)
-                c[i / 2][j][i % 2][v] = marks.has(i) ? T(0) : c[i / 2][j][i % 2][v];
-        }
+        b[0] = from[0];
+        b[1] = from[4 * Shape::r_line];
     }
 
-    /* C += M Y for the tiles First .. Last, but for chosen rows, which become M Y. */
-    template <int First, int Last>
-    __device__ __forceinline__ void update(const double *m, const double *lines, const marks &all)
+    /* C += M Y for the tiles First .. Last. */
+    template <int First, int Last> __device__ __forceinline__ void update(const double *m)
     {
-        const auto of = solve<First, Last>(lines);
-        const cuda__lu_marks<Shape::order> marks = all[g];
+        double b[Last - First + 1][2];
+#pragma unroll
+        for (int j = First; j <= Last; j++)
+            take_solution(b[j - First], r + t * Shape::r_line + g + j * block);
 #pragma unroll
         for (int i = 0; i < Shape::units; i++) {
             if (i % 2 == 0)
@@ -459,22 +415,14 @@ template <typename Shape> struct cuda__lu_strip {
             double2 upper = *(const double2 *)(m + piece(i * 16 + g));
             double2 lower = *(const double2 *)(m + piece(i * 16 + 8 + g));
             double a[4] = {upper.x, lower.x, upper.y, lower.y};
-            clear_chosen<First, Last>(2 * i, marks);
-            clear_chosen<First, Last>(2 * i + 1, marks);
 #pragma unroll
             for (int j = First; j <= Last; j++)
-                cuda__multiply_add(&c[i][j][0][0], a, of.y[j - First]);
+                cuda__multiply_add(&c[i][j][0][0], a, b[j - First]);
         }
     }
 
-    template <int First, int Last>
-    __device__ __forceinline__ void update(const float *m, const float *lines, const marks &all)
+    template <int First, int Last> __device__ __forceinline__ void update(const float *m)
     {
-        const cuda__lu_marks<Shape::order> marks = all[g];
-        solve<First, Last>(lines);
-#pragma unroll
-        for (int i = 0; i < 2 * Shape::units; i++)
-            clear_chosen<First, Last>(i, marks);
 #pragma unroll 1
         for (int k = 0; k < block; k += width) {
             float4 b[Last - First + 1][width];
@@ -519,29 +467,29 @@ template <typename Shape> struct cuda__lu_strip {
         return behind >= 0 && behind % Shape::strips == 0 ? behind / Shape::strips : filled;
     }
 
-    /* As renew, of the far panel at `to`. */
-    __device__ __forceinline__ void renew_far(T *to) const
+    /* As renew, of the far panel at `to`, whose chosen rows are order[q], for the first `count`. */
+    __device__ __forceinline__ void renew_far(T *to, const int *order, int count) const
     {
 #pragma unroll 4
         for (int row = g; row < Shape::order; row += 8)
             *(vector *)(to + piece(row)) = vector{};
-        take_identity<tiles>();
+        __syncwarp();
+        if (lane < block && lane < count)
+            to[order[lane] * block + cuda__lu_turned(order[lane], lane / width) * width +
+               lane % width] = 1;
+        __syncwarp();
     }
 
-    /* The chosen rows of the panel at `from` go to their part of R, and become zero there:
-     * order[q], for the first `count`. */
-    __device__ __forceinline__ void take_rows(T *from, const int *order, int count) const
+    /* The chosen rows of the panel at `from` go to their part of R. */
+    __device__ __forceinline__ void take_rows(const T *from, const int *order, int count) const
     {
         __syncwarp();
 #pragma unroll
         for (int e = lane; e < block * 4; e += CUDA__WARP) {
             int q = e / 4, row = q < count ? order[q] : 0;
-            vector x = {},
-                   *at = (vector *)(from + row * block + cuda__lu_turned(row, e % 4) * width);
-            if (q < count) {
-                x = *at;
-                *at = vector{};
-            }
+            vector x = {};
+            if (q < count)
+                x = *(const vector *)(from + row * block + cuda__lu_turned(row, e % 4) * width);
             *(vector *)(r + q * Shape::r_line + tiles * block + e % 4 * width) = x;
         }
         __syncwarp();
@@ -555,24 +503,24 @@ template <typename Shape> struct cuda__lu_strip {
     static constexpr int wanted = spare * 4 / (16 * least);
     static constexpr int together = wanted < least ? least : wanted < most ? wanted : most;
 
-    /* C + M Y for a far panel, with its R in place. */
-    __device__ __forceinline__ void update_far(const T *from, T *to, const T *m, const T *lines)
+    /* C + M Y for a far panel. */
+    __device__ __forceinline__ void update_far(const T *from, T *to, const T *m)
     {
         constexpr int count = sizeof(T) == 8 ? Shape::units : 2 * Shape::units;
         constexpr int rest = count % together;
-        const auto y = solve<tiles, tiles>(lines);
 #pragma unroll 1
         for (int i = 0; i + together <= count; i += together)
-            update_part<together>(i, from, to, m, y);
+            update_part<together>(i, from, to, m);
         if constexpr (rest > 0)
-            update_part<rest>(count - rest, from, to, m, y);
+            update_part<rest>(count - rest, from, to, m);
     }
 
     template <int Count>
     __device__ __forceinline__ void update_part(int first, const double *from, double *to,
-                                                const double *m,
-                                                const cuda__lu_solution<double, 1> &of)
+                                                const double *m)
     {
+        double b[2];
+        take_solution(b, r + t * Shape::r_line + tiles * block + g);
         alignas(16) double x[Count][4];
 #pragma unroll
         for (int u = 0; u < 2 * Count; u++)
@@ -583,7 +531,7 @@ template <typename Shape> struct cuda__lu_strip {
             double2 upper = *(const double2 *)(m + piece((first + u) * 16 + g));
             double2 lower = *(const double2 *)(m + piece((first + u) * 16 + 8 + g));
             double a[4] = {upper.x, lower.x, upper.y, lower.y};
-            cuda__multiply_add(x[u], a, of.y[0]);
+            cuda__multiply_add(x[u], a, b);
         }
 #pragma unroll
         for (int u = 0; u < 2 * Count; u++)
@@ -593,7 +541,7 @@ template <typename Shape> struct cuda__lu_strip {
 
     template <int Count>
     __device__ __forceinline__ void update_part(int first, const float *from, float *to,
-                                                const float *m, const cuda__lu_solution<float, 1> &)
+                                                const float *m)
     {
         alignas(16) float x[Count][width];
 #pragma unroll

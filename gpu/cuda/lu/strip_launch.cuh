@@ -127,9 +127,6 @@ template <typename Shape> struct cuda__lu_strip_block {
         if (thread < 8 * words)
             of.notes.marks[0][thread / words].word[thread % words] =
                 of.notes.marks[1][thread / words].word[thread % words] = ~0u;
-        for (int e = thread; e < 2 * block * block; e += Shape::threads)
-            of.notes.lines[e % 2][e / 2 / block * of.notes.line_length + block + e / 2 % block] =
-                e / 2 % block == 0 ? T(1) : T(0);
         __syncthreads();
     }
 
@@ -150,8 +147,7 @@ template <typename Shape> struct cuda__lu_strip_block {
     /* The tiles First .. Last and panel number p. */
     template <int First, int Last> __device__ __forceinline__ void update(int p)
     {
-        mine.template update<First, Last>(of.m[p & 1], of.notes.lines[p & 1],
-                                          of.notes.marks[p & 1]);
+        mine.template update<First, Last>(of.m[p & 1]);
     }
 
     /* The tile of the warp's that comes next is brought to where its panel is to be. */
@@ -172,10 +168,11 @@ template <typename Shape> struct cuda__lu_strip_block {
     __device__ __forceinline__ void update_far(int p, T *from, T *to, bool own)
     {
         if (own)
-            mine.renew_far(from);
+            mine.renew_far(from, of.notes.order + p * block, n - p * block);
         else
             mine.take_rows(from, of.notes.order + p * block, n - p * block);
-        mine.update_far(from, to, of.m[p & 1], of.notes.lines[p & 1]);
+        mine.template solve<block>(mine.r + Shape::columns, of.notes.lower[p & 1], own ? 0 : -1);
+        mine.update_far(from, to, of.m[p & 1]);
     }
 
     /* The same for a far panel: in its place in shared memory, or in the staging buffer. */
@@ -211,14 +208,15 @@ template <typename Shape> struct cuda__lu_strip_block {
         int tile = warp * tiles;
         bool soon[2] = {p + 1 == tile, tiles > 1 && p + 1 == tile + 1};
         mine.extract(of.notes.marks[p & 1]);
+        mine.template solve<Shape::columns>(mine.r, of.notes.lower[p & 1], p - tile);
         hurry(p);
         if (Shape::slots > 0)
             hurry_far(p);
         sync();
         if (p == tile)
-            mine.template renew<0>();
+            mine.template renew<0>(of.notes.marks[p & 1]);
         if (tiles > 1 && p == tile + 1)
-            mine.template renew<tiles - 1>();
+            mine.template renew<tiles - 1>(of.notes.marks[p & 1]);
         __syncwarp(); /* the tensor cores want the lanes together */
         if (!soon[0] && !soon[1])
             update<0, tiles - 1>(p);

@@ -9,12 +9,10 @@
  * into shared memory for all, and the other rows are eliminated. Chosen rows are not divided by
  * their pivots.
  *
- * Of the two factors (strip.cuh) M goes to shared memory as it is made. The step's column becomes
- * the multipliers too; later steps eliminate it like any other, so a row that is chosen holds its
- * row of L^-1 there.
+ * Multipliers go to M as they are made (strip.cuh); of the panel only the columns ahead are kept.
  *
  * The step's column is always a row's first register, and the others move down by one as they are
- * updated, so that all steps run the same code.
+ * updated, so that steps run the same code until a piece of the row is done with.
  *
  * Cost: a step is a chain of a reduction, or a reciprocal, and a row through shared memory; besides
  * it go block multiplications and additions a row. Some 500 cycles on an H200, 2026-11-21, for n =
@@ -30,6 +28,22 @@
 static __device__ __forceinline__ int cuda__lu_turned(int row, int piece)
 {
     return piece ^ (row >> 1 & 3);
+}
+
+/* Where step k's multiplier is among the `block` numbers of a row of M; and whose the number v of
+ * piece p is. In FP64 a piece is what a lane gives to a product on the tensor cores: so the product
+ * adds the steps up in their order. */
+template <typename T> static __device__ __forceinline__ int cuda__lu_factor_place(int row, int k)
+{
+    constexpr int width = cuda__real<T>::width;
+    return width == 2 ? cuda__lu_turned(row, k % 4) * width + k / 4
+                      : cuda__lu_turned(row, k / width) * width + k % width;
+}
+
+template <typename T> static __device__ __forceinline__ int cuda__lu_factor_step(int p, int v)
+{
+    constexpr int width = cuda__real<T>::width;
+    return width == 2 ? v * 4 + p : p * width + v;
 }
 
 /* -1/x, within an ulp where it and x are normal numbers; NaN for 0. */
@@ -65,11 +79,10 @@ template <int Order> struct alignas(Order <= 64 ? 8 : 16) cuda__lu_marks {
 /* What is known of the steps so far; shared memory. */
 template <typename T, int Order> struct cuda__lu_column_notes {
     static constexpr int block = 4 * cuda__real<T>::width;
-    /* A line is what a step says: the chosen row from the step's column on, of which the columns
-     * that are done come last; a 1, and zeros; -1 / its pivot. Row k of L^-1 is in line k, from k
-     * numbers before the 1 on. Double-buffered by panels. */
-    static constexpr int line_length = 2 * block + cuda__real<T>::width;
-    alignas(16) T lines[2][block * line_length];
+    /* The chosen row from the step's column on, double-buffered; and -1 / its pivot. */
+    alignas(16) T line[2][block + cuda__real<T>::width];
+    /* L, below its diagonal, negated; double-buffered by panels. */
+    alignas(16) T lower[2][block * block];
     T pivot[Order];
     int order[Order];                  /* the row chosen in each step */
     int step[Order];                   /* of each row; -1: not chosen yet */
@@ -186,7 +199,8 @@ template <typename T, int Order> struct cuda__lu_column {
         return row;
     }
 
-    /* The chosen row and what belongs to it, for all lanes. */
+    /* The chosen row's first pieces and what belongs to it, for all lanes. */
+    template <int Pieces>
     __device__ __forceinline__ void show(int chosen, const T (&inverse)[rows], T *to) const
     {
         cuda__address line = cuda__address_of(to);
@@ -199,41 +213,44 @@ template <typename T, int Order> struct cuda__lu_column {
             if (rows > 2 && group != r)
                 continue;
 #pragma unroll
-            for (int j = 0; j < block; j += width)
+            for (int j = 0; j < Pieces * width; j += width)
                 cuda__store_if(self, line + j * (int)sizeof(T), &a[r][j]);
-            cuda__store_if(self, line + 2 * block * (int)sizeof(T), last);
+            cuda__store_if(self, line + block * (int)sizeof(T), last);
         }
         __syncwarp();
     }
 
-    /* The row is eliminated from the others; m: by what. Before the columns behind the next step's
-     * that one's search begins: the two go on side by side. Returns what it found. */
-    __device__ __forceinline__ unsigned eliminate(int chosen, T (&inverse)[rows], const T *line,
-                                                  bool more, T (&m)[rows])
+    /* m: by what the chosen row is to be multiplied for each of the lane's; it is chosen now. */
+    __device__ __forceinline__ void choose(int chosen, const T *line, T (&m)[rows])
     {
-        T by = line[2 * block];
-        unsigned best = 0;
+        T by = line[block];
 #pragma unroll
         for (int r = 0; r < rows; r++) {
             bool self = r * CUDA__WARP + lane == chosen;
             m[r] = self ? T(0) : a[r][0] * by;
             live &= self ? ~(1u << r) : ~0u;
         }
+    }
+
+    /* The chosen row is eliminated from the others. Before the columns behind the next step's that
+     * one's search begins: the two go on side by side. Returns what it found. */
+    template <int Pieces>
+    __device__ __forceinline__ unsigned eliminate(const T (&m)[rows], T (&inverse)[rows],
+                                                  const T *line)
+    {
+        unsigned best = 0;
 #pragma unroll
-        for (int j = 0; j < block; j += width) {
+        for (int j = 0; j < Pieces * width; j += width) {
             vector piece = *(const vector *)(line + j);
 #pragma unroll
             for (int v = j == 0; v < width; v++) {
 #pragma unroll
                 for (int r = 0; r < rows; r++)
                     a[r][j + v - 1] = fma(m[r], ((const T *)&piece)[v], a[r][j + v]);
-                if (more && j + v == 1)
+                if (j + v == 1)
                     best = seek(inverse);
             }
         }
-#pragma unroll
-        for (int r = 0; r < rows; r++)
-            a[r][block - 1] = m[r];
         return best;
     }
 
@@ -241,7 +258,7 @@ template <typename T, int Order> struct cuda__lu_column {
      * and reciprocals are had next to the rest of the step only where there is none. */
     __device__ __forceinline__ void put(int k, const T (&m)[rows], T *to) const
     {
-        to += lane * block + cuda__lu_turned(lane, k / width) * width + k % width;
+        to += lane * block + cuda__lu_factor_place<T>(lane, k);
 #pragma unroll
         for (int r = 0; r < rows; r++) {
             if (is_stored(r))
@@ -279,17 +296,37 @@ template <typename T, int Order> struct cuda__lu_column {
         mark(marks, last_row, lane);
     }
 
-    /* A chosen row takes no part in steps before its own, and begins with that as itself. */
-    __device__ __forceinline__ void begin_rows(T *m, int count) const
+    /* The chosen rows of M are L, for whoever solves with it. */
+    __device__ __forceinline__ void put_lower(const T *m, T *to, int count) const
     {
         __syncwarp();
-        if (lane >= count)
-            return;
 #pragma unroll
-        for (int q = 0; q < block; q++) {
-            T *to = m + last_row * block + cuda__lu_turned(last_row, q / width) * width;
-            if (q <= lane)
-                to[q % width] = q == lane ? T(1) : T(0);
+        for (int e = lane; e < block * 4; e += CUDA__WARP) {
+            const int q = e / 4, row = __shfl_sync(CUDA__ALL, last_row, q);
+            vector piece = {};
+            if (q < count)
+                piece = *(const vector *)(m + row * block + cuda__lu_turned(row, e % 4) * width);
+#pragma unroll
+            for (int v = 0; v < width; v++)
+                to[q * block + cuda__lu_factor_step<T>(e % 4, v)] = ((const T *)&piece)[v];
+        }
+    }
+
+    /* Steps up to the last one of as many pieces as are left: those behind are done with. */
+    template <int Pieces>
+    __device__ __forceinline__ void take_steps(int &k, int last, int &chosen, T (&inverse)[rows],
+                                               T *m)
+    {
+        const int end = (5 - Pieces) * width < last ? (5 - Pieces) * width : last;
+#pragma unroll 1
+        for (; k < end; k++) {
+            T *line = notes.line[k & 1], by[rows];
+            show<Pieces>(chosen, inverse, line);
+            choose(chosen, line, by);
+            unsigned best = eliminate<Pieces>(by, inverse, line);
+            put(k, by, m);
+            keep(k, chosen, line);
+            chosen = found(best, inverse);
         }
     }
 
@@ -297,31 +334,25 @@ template <typename T, int Order> struct cuda__lu_column {
      * at the same place. */
     __device__ __forceinline__ void run(int p, const T *from, T *m)
     {
-        cuda__lu_marks<Order> *marks = notes.marks[p & 1];
-        T *line = notes.lines[p & 1], inverse[rows], by[rows];
+        T inverse[rows], by[rows];
         int first = p * block, count = n - first < block ? n - first : block;
         read(from);
-        int chosen = found(seek(inverse), inverse), last = count - 1;
-#pragma unroll 1
-        for (int k = 0; k < last; k++) {
-            show(chosen, inverse, line);
-            unsigned best = eliminate(chosen, inverse, line, true, by);
-            put(k, by, m);
-            keep(k, chosen, line);
-            chosen = found(best, inverse);
-            line += notes.line_length;
-        }
-        show(chosen, inverse, line);
-        eliminate(chosen, inverse, line, false, by);
+        int chosen = found(seek(inverse), inverse), last = count - 1, k = 0;
+        take_steps<4>(k, last, chosen, inverse, m);
+        take_steps<3>(k, last, chosen, inverse, m);
+        take_steps<2>(k, last, chosen, inverse, m);
+        take_steps<1>(k, last, chosen, inverse, m);
+        show<1>(chosen, inverse, notes.line[last & 1]);
+        choose(chosen, notes.line[last & 1], by);
         put(last, by, m);
-        keep(last, chosen, line);
-        note(marks, first, count);
+        keep(last, chosen, notes.line[last & 1]);
+        note(notes.marks[p & 1], first, count);
 #pragma unroll 1
-        for (int k = count; k < block; k++) {
+        for (k = count; k < block; k++) {
             const T none[rows] = {};
             put(k, none, m);
         }
-        begin_rows(m, count);
+        put_lower(m, notes.lower[p & 1], count);
     }
 };
 
