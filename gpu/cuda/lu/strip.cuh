@@ -71,7 +71,7 @@ template <typename T, int Order_, int Tiles_, int Strips_> struct cuda__lu_strip
     static constexpr int warps = strips + 1, threads = warps * CUDA__WARP;
     static constexpr int units = order / 16;
     /* Lanes that differ in the row of R read other banks. */
-    static constexpr int r_line = columns + (slots > 0 ? block : 0) + (sizeof(T) == 8 ? 4 : 0);
+    static constexpr int r_line = columns + slots * block + (sizeof(T) == 8 ? 4 : 0);
     static constexpr int area = order * block; /* numbers of a panel */
     /* Are sums of rows added up of panels' parts, so that how panels are shared out is no matter?
      * Else of warps' parts, which are fewer. */
@@ -175,11 +175,15 @@ template <typename Shape> struct cuda__lu_strip {
     /* Calls f(where the warp's far panel number s is). */
     template <typename F> __device__ __forceinline__ void at(int s, F f) const
     {
-        int p = s * Shape::strips + index;
         if (is_spilled(s, index))
-            f(spill + (p - Shape::shared_far) * Shape::area);
+            f(spilled(s));
         else
-            f(shared_panels + p * Shape::area);
+            f(shared_panels + (s * Shape::strips + index) * Shape::area);
+    }
+
+    __device__ __forceinline__ T *spilled(int s) const
+    {
+        return spill + (s * Shape::strips + index - Shape::shared_far) * Shape::area;
     }
 
     /* Registers alone. */
@@ -363,35 +367,43 @@ template <typename Shape> struct cuda__lu_strip {
         __syncwarp();
     }
 
-    /* Y = L^-1 R takes the place of R, in so many columns from `to` on: a lane has one, and adds
-     * up in the order of the steps, as the products do. own: the tile of those whose R is the
-     * identity, or another number. */
-    template <int Columns>
-    __device__ __forceinline__ void solve(T *to, const T *lower, int own) const
+    /* Y = L^-1 R takes the place of R in the tiles for which wanted(tile), far ones too. A lane has
+     * a column, and adds up in the order of the steps, as the products do. own: the tile whose R is
+     * the identity, or another number. */
+    template <typename F>
+    __device__ __forceinline__ void solve(const T *lower, int own, F wanted) const
     {
-        if (lane < Columns) {
-            T y[block];
 #pragma unroll
-            for (int q = 0; q < block; q++)
-                y[q] = to[q * Shape::r_line + lane];
-#pragma unroll
-            for (int q = 0; q < block; q++)
-                y[q] = lane / block != own ? y[q] : lane % block == q ? T(1) : T(0);
-#pragma unroll
-            for (int q = 1; q < block; q++) {
-#pragma unroll
-                for (int k = 0; k < q; k += width) {
-                    const vector by = *(const vector *)(lower + q * block + k);
-#pragma unroll
-                    for (int v = 0; v < width && k + v < q; v++)
-                        y[q] = fma(((const T *)&by)[v], y[k + v], y[q]);
-                }
-            }
-#pragma unroll
-            for (int q = 0; q < block; q++)
-                to[q * Shape::r_line + lane] = y[q];
+        for (int first = 0; first < all * block; first += CUDA__WARP) {
+            const int column = first + lane, tile = column / block;
+            if (column < all * block && wanted(tile))
+                solve_column(r + column, lower, tile == own ? column % block : -1);
         }
         __syncwarp();
+    }
+
+    /* unit: R is this column of the identity; -1: it is in `to`. */
+    __device__ __forceinline__ void solve_column(T *to, const T *lower, int unit) const
+    {
+        T y[block];
+#pragma unroll
+        for (int q = 0; q < block; q++) {
+            y[q] = to[q * Shape::r_line];
+            y[q] = unit < 0 ? y[q] : q == unit ? T(1) : T(0);
+        }
+#pragma unroll
+        for (int q = 1; q < block; q++) {
+#pragma unroll
+            for (int k = 0; k < q; k += width) {
+                const vector by = *(const vector *)(lower + q * block + k);
+#pragma unroll
+                for (int v = 0; v < width && k + v < q; v++)
+                    y[q] = fma(((const T *)&by)[v], y[k + v], y[q]);
+            }
+        }
+#pragma unroll
+        for (int q = 0; q < block; q++)
+            to[q * Shape::r_line] = y[q];
     }
 
     /* What a lane gives of Y to a product: rows t and t + 4 of a column. */
@@ -480,8 +492,9 @@ template <typename Shape> struct cuda__lu_strip {
         __syncwarp();
     }
 
-    /* The chosen rows of the panel at `from` go to their part of R. */
-    __device__ __forceinline__ void take_rows(const T *from, const int *order, int count) const
+    /* The chosen rows of far panel number s, which is at `from`, go to their part of R. */
+    __device__ __forceinline__ void take_rows(int s, const T *from, const int *order,
+                                              int count) const
     {
         __syncwarp();
 #pragma unroll
@@ -490,7 +503,7 @@ template <typename Shape> struct cuda__lu_strip {
             vector x = {};
             if (q < count)
                 x = *(const vector *)(from + row * block + cuda__lu_turned(row, e % 4) * width);
-            *(vector *)(r + q * Shape::r_line + tiles * block + e % 4 * width) = x;
+            *(vector *)(r + q * Shape::r_line + (tiles + s) * block + e % 4 * width) = x;
         }
         __syncwarp();
     }
@@ -503,24 +516,25 @@ template <typename Shape> struct cuda__lu_strip {
     static constexpr int wanted = spare * 4 / (16 * least);
     static constexpr int together = wanted < least ? least : wanted < most ? wanted : most;
 
-    /* C + M Y for a far panel. */
-    __device__ __forceinline__ void update_far(const T *from, T *to, const T *m)
+    /* C + M Y for far panel number s. */
+    __device__ __forceinline__ void update_far(int s, const T *from, T *to, const T *m)
     {
+        const T *y = r + (tiles + s) * block;
         constexpr int count = sizeof(T) == 8 ? Shape::units : 2 * Shape::units;
         constexpr int rest = count % together;
 #pragma unroll 1
         for (int i = 0; i + together <= count; i += together)
-            update_part<together>(i, from, to, m);
+            update_part<together>(i, from, to, m, y);
         if constexpr (rest > 0)
-            update_part<rest>(count - rest, from, to, m);
+            update_part<rest>(count - rest, from, to, m, y);
     }
 
     template <int Count>
     __device__ __forceinline__ void update_part(int first, const double *from, double *to,
-                                                const double *m)
+                                                const double *m, const double *y)
     {
         double b[2];
-        take_solution(b, r + t * Shape::r_line + tiles * block + g);
+        take_solution(b, y + t * Shape::r_line + g);
         alignas(16) double x[Count][4];
 #pragma unroll
         for (int u = 0; u < 2 * Count; u++)
@@ -541,7 +555,7 @@ template <typename Shape> struct cuda__lu_strip {
 
     template <int Count>
     __device__ __forceinline__ void update_part(int first, const float *from, float *to,
-                                                const float *m)
+                                                const float *m, const float *y)
     {
         alignas(16) float x[Count][width];
 #pragma unroll
@@ -553,8 +567,7 @@ template <typename Shape> struct cuda__lu_strip {
             const float *by = m + cuda__lu_turned(g, k / width) * width;
 #pragma unroll
             for (int q = 0; q < width; q++)
-                b[0][q] =
-                    *(const float4 *)(r + (k + q) * Shape::r_line + tiles * block + t * width);
+                b[0][q] = *(const float4 *)(y + (k + q) * Shape::r_line + t * width);
 #pragma unroll
             for (int u = 0; u < Count; u++)
                 add(x[u], *(const float4 *)(by + ((first + u) * 8 + g) * block), b[0]);

@@ -164,35 +164,67 @@ template <typename Shape> struct cuda__lu_strip_block {
         }
     }
 
-    /* The far panel at `from` and panel number p. own: they are the same. */
-    __device__ __forceinline__ void update_far(int p, T *from, T *to, bool own)
+    /* The chosen rows of the warp's far panel number s at `from` go to R. */
+    __device__ __forceinline__ void take_far(int p, int s, const T *from)
     {
-        if (own)
-            mine.renew_far(from, of.notes.order + p * block, n - p * block);
-        else
-            mine.take_rows(from, of.notes.order + p * block, n - p * block);
-        mine.template solve<block>(mine.r + Shape::columns, of.notes.lower[p & 1], own ? 0 : -1);
-        mine.update_far(from, to, of.m[p & 1]);
+        mine.take_rows(s, from, of.notes.order + p * block, n - p * block);
     }
 
-    /* The same for a far panel: in its place in shared memory, or in the staging buffer. */
+    /* The same of those in shared memory, but for the eliminated one. */
+    __device__ __forceinline__ void take_shared_far(int p)
+    {
+        const int here = mine.slot_of(p), soon = mine.slot_of(p + 1);
+#pragma unroll 1
+        for (int s = 0; s < mine.filled; s++) {
+            const bool spilled = mine.is_spilled(s, warp);
+            if (s != here && (!spilled || s == soon))
+                take_far(p, s,
+                         spilled ? staging() : of.room + (s * Shape::strips + warp) * Shape::area);
+        }
+    }
+
+    /* Solves for the tiles that are wanted. */
+    template <typename F> __device__ __forceinline__ void solve(int p, F wanted)
+    {
+        const int held = p - warp * tiles, here = mine.slot_of(p);
+        const int own = held < tiles ? held : here < mine.filled ? tiles + here : -1;
+        mine.solve(of.notes.lower[p & 1], own, wanted);
+    }
+
+    /* The same as hurry for a far panel: in its place in shared memory, or in the staging buffer. */
     __device__ __forceinline__ void hurry_far(int p)
     {
-        int next = mine.slot_of(p + 1);
+        const int next = mine.slot_of(p + 1);
         if (next < mine.filled)
-            update_far(p, mine.is_spilled(next, warp) ? staging() : panel(p + 1), panel(p + 1),
-                       false);
+            mine.update_far(next, mine.is_spilled(next, warp) ? staging() : panel(p + 1),
+                            panel(p + 1), of.m[p & 1]);
     }
 
     __device__ __forceinline__ void spread_far(int p)
     {
-        int here = mine.slot_of(p), soon = mine.slot_of(p + 1), then = mine.slot_of(p + 2);
+        const int here = mine.slot_of(p), soon = mine.slot_of(p + 1), then = mine.slot_of(p + 2);
+        const auto late = [&](int s) {
+            return s >= 0 && s != here && s != soon && mine.is_spilled(s, warp);
+        };
+        if (Shape::spilled > 0) {
+#pragma unroll 1
+            for (int s = 0; s < mine.filled; s++) {
+                if (late(s))
+                    take_far(p, s, mine.spilled(s));
+            }
+            solve(p, [&](int tile) { return late(tile - tiles); });
+        }
+        if (here < mine.filled)
+            mine.at(here, [&](T *x) {
+                mine.renew_far(x, of.notes.order + p * block, n - p * block);
+            });
 #pragma unroll 1
         for (int s = 0; s < mine.filled; s++) {
             if (s == soon)
                 continue;
-            bool stages = s == then && mine.is_spilled(s, warp);
-            mine.at(s, [&](T *x) { update_far(p, x, stages ? staging() : x, s == here); });
+            const bool stages = s == then && mine.is_spilled(s, warp);
+            mine.at(s,
+                    [&](T *x) { mine.update_far(s, x, stages ? staging() : x, of.m[p & 1]); });
         }
     }
 
@@ -208,7 +240,9 @@ template <typename Shape> struct cuda__lu_strip_block {
         int tile = warp * tiles;
         bool soon[2] = {p + 1 == tile, tiles > 1 && p + 1 == tile + 1};
         mine.extract(of.notes.marks[p & 1]);
-        mine.template solve<Shape::columns>(mine.r, of.notes.lower[p & 1], p - tile);
+        if (Shape::slots > 0)
+            take_shared_far(p);
+        solve(p, [&](int tile) { return mine.has(tile); });
         hurry(p);
         if (Shape::slots > 0)
             hurry_far(p);
