@@ -129,29 +129,28 @@ template <typename Shape> struct cuda__lu_strip {
     int index, filled;       /* the warp's number, and how many far panels it has */
     T *r, *shared_panels, *spill;
 
-    /* Calls f(row, tile, numbers) for what the lane has in the rows of unit i. */
-    template <typename F> __device__ __forceinline__ void each_of(int i, F f)
+    /* Calls f(row, numbers) for what the lane has of far panel number s. A loop, other than of what
+     * is in registers: unrolled, its code would not stay in the instruction cache. */
+    template <typename F> __device__ __forceinline__ void each_far(int s, F f)
     {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-#pragma unroll
-            for (int j = 0; j < tiles; j++)
-                f(i * 16 + h * 8 + g, j, c[i][j][h]);
-#pragma unroll
-            for (int s = 0; s < Shape::slots; s++) {
-                if (s < filled)
-                    at(s, [&](T *x) {
-                        f(i * 16 + h * 8 + g, tiles + s, x + piece(i * 16 + h * 8 + g));
-                    });
-            }
-        }
+        at(s, [&](T *x) {
+#pragma unroll 2
+            for (int row = g; row < Shape::order; row += 8)
+                f(row, x + piece(row));
+        });
     }
 
+    /* The same of all that the lane has. */
     template <typename F> __device__ __forceinline__ void each(F f)
     {
 #pragma unroll
-        for (int i = 0; i < Shape::units; i++)
-            each_of(i, f);
+        for (int e = 0; e < 2 * Shape::units * tiles; e++)
+            f(e / tiles * 8 + g, c[e / tiles / 2][e % tiles][e / tiles % 2]);
+        if (Shape::slots > 0) {
+#pragma unroll 1
+            for (int s = 0; s < filled; s++)
+                each_far(s, f);
+        }
     }
 
     /* The lane's first column of tile j. */
@@ -259,18 +258,12 @@ template <typename Shape> struct cuda__lu_strip {
             cuda__copy_wait();
     }
 
-    /* The largest sum of magnitudes of a column; after it all lanes have it. */
-    __device__ __forceinline__ T largest_column(T by)
+    static __device__ __forceinline__ T largest_of(const T (&sums)[width])
     {
-        T sums[all][width] = {}, most = 0;
-        each([&](int, int j, T *x) {
+        T most = 0;
 #pragma unroll
-            for (int v = 0; v < width; v++)
-                sums[j][v] += fabs(x[v] * by);
-        });
-#pragma unroll
-        for (int j = 0; j < all * width; j++) {
-            T sum = sums[j / width][j % width];
+        for (int v = 0; v < width; v++) {
+            T sum = sums[v];
             sum += __shfl_xor_sync(CUDA__ALL, sum, 4);
             sum += __shfl_xor_sync(CUDA__ALL, sum, 8);
             sum += __shfl_xor_sync(CUDA__ALL, sum, 16);
@@ -279,47 +272,82 @@ template <typename Shape> struct cuda__lu_strip {
         return most;
     }
 
-    /* A part of a row's sum, which the lanes t have together. */
-    __device__ __forceinline__ void put_part(T sum, T *to) const
+    /* The largest sum of magnitudes of a column; after it all lanes have it. */
+    __device__ __forceinline__ T largest_column(T by)
+    {
+        T most = 0;
+#pragma unroll
+        for (int j = 0; j < tiles; j++) {
+            T sums[width] = {};
+#pragma unroll
+            for (int e = 0; e < 2 * Shape::units * width; e++)
+                sums[e % width] += fabs(c[e / width / 2][j][e / width % 2][e % width] * by);
+            most = cuda__max_or_nan(most, largest_of(sums));
+        }
+        if (Shape::slots > 0) {
+#pragma unroll 1
+            for (int s = 0; s < filled; s++) {
+                T sums[width] = {};
+                each_far(s, [&](int, const T *x) {
+#pragma unroll
+                    for (int v = 0; v < width; v++)
+                        sums[v] += fabs(x[v] * by);
+                });
+                most = cuda__max_or_nan(most, largest_of(sums));
+            }
+        }
+        return most;
+    }
+
+    /* A part of a row's sum, which the lanes t have together; adds: to what is there. */
+    __device__ __forceinline__ void put_part(T sum, T *to, bool adds) const
     {
         sum += __shfl_xor_sync(CUDA__ALL, sum, 1);
         sum += __shfl_xor_sync(CUDA__ALL, sum, 2);
         if (t == 0)
-            *to = sum;
+            *to = adds ? *to + sum : sum;
     }
 
-    /* The strip's parts of the sums of rows, its columns times `by`. */
-    __device__ __forceinline__ void row_sums(const T (&by)[all][width], T *to)
+    static __device__ __forceinline__ T add_row(T sum, const T *x, const T (&by)[width])
     {
+#pragma unroll
+        for (int v = 0; v < width; v++)
+            sum = fma(x[v], by[v], sum);
+        return sum;
+    }
+
+    /* The strip's parts of the sums of rows, its columns times weight(column). */
+    template <typename F> __device__ __forceinline__ void row_sums(F weight, T *to)
+    {
+        T by[tiles][width];
+#pragma unroll
+        for (int e = 0; e < tiles * width; e++)
+            by[e / width][e % width] = weight(column(e / width) + e % width);
 #pragma unroll
         for (int i = 0; i < 2 * Shape::units; i++) {
             T sum = 0, *row = to + i * 8 + g;
 #pragma unroll
             for (int j = 0; j < tiles; j++) {
-#pragma unroll
-                for (int v = 0; v < width; v++)
-                    sum = fma(c[i / 2][j][i % 2][v], by[j][v], sum);
-                if (!Shape::by_panels)
+                sum = add_row(sum, c[i / 2][j][i % 2], by[j]);
+                if (!Shape::by_panels && j + 1 < tiles)
                     continue;
-                put_part(sum, row + (index * tiles + j) * Shape::order);
+                put_part(sum, row + (Shape::by_panels ? index * tiles + j : index) * Shape::order,
+                         false);
                 sum = 0;
             }
-#pragma unroll
-            for (int s = 0; s < Shape::slots; s++) {
-                if (s >= filled)
-                    continue;
-                vector x;
-                at(s, [&](const T *from) { x = *(const vector *)(from + piece(i * 8 + g)); });
+        }
+        if (Shape::slots > 0) {
+#pragma unroll 1
+            for (int s = 0; s < filled; s++) {
+                const int part = Shape::by_panels ? Shape::held + s * Shape::strips + index : index;
+                T own[width];
 #pragma unroll
                 for (int v = 0; v < width; v++)
-                    sum = fma(((const T *)&x)[v], by[tiles + s][v], sum);
-                if (!Shape::by_panels)
-                    continue;
-                put_part(sum, row + (Shape::held + s * Shape::strips + index) * Shape::order);
-                sum = 0;
+                    own[v] = weight(column(tiles + s) + v);
+                each_far(s, [&](int row, const T *x) {
+                    put_part(add_row(0, x, own), to + part * Shape::order + row, !Shape::by_panels);
+                });
             }
-            if (!Shape::by_panels)
-                put_part(sum, row + index * Shape::order);
         }
     }
 
@@ -373,7 +401,7 @@ template <typename Shape> struct cuda__lu_strip {
     template <typename F>
     __device__ __forceinline__ void solve(const T *lower, int own, F wanted) const
     {
-#pragma unroll
+#pragma unroll 1
         for (int first = 0; first < all * block; first += CUDA__WARP) {
             const int column = first + lane, tile = column / block;
             if (column < all * block && wanted(tile))
@@ -387,9 +415,12 @@ template <typename Shape> struct cuda__lu_strip {
     {
         T y[block];
 #pragma unroll
-        for (int q = 0; q < block; q++) {
+        for (int q = 0; q < block; q++)
             y[q] = to[q * Shape::r_line];
-            y[q] = unit < 0 ? y[q] : q == unit ? T(1) : T(0);
+        if (unit >= 0) {
+#pragma unroll
+            for (int q = 0; q < block; q++)
+                y[q] = q == unit ? T(1) : T(0);
         }
 #pragma unroll
         for (int q = 1; q < block; q++) {

@@ -55,17 +55,32 @@ template <typename Shape> struct cuda__lu_strip_block {
         return cuda__block_max<Shape::warps>(value, of.max);
     }
 
+    /* The largest sum of magnitudes of a column; and, unless it is below `limit` and no less than
+     * tiny, or zero, that of the columns times real::lower: where sums overflow, entries need not.
+     */
+    __device__ __forceinline__ T largest_column(T limit, T &lowered)
+    {
+        T largest = 0;
+        lowered = 0;
+#pragma unroll 1
+        for (int pass = 0; pass < 2; pass++) {
+            const T found = most(has_strip ? mine.largest_column(pass ? real::lower : T(1)) : T(0));
+            (pass ? lowered : largest) = found;
+            if (found < limit && (found >= real::tiny || found == 0))
+                break;
+        }
+        return largest;
+    }
+
     /* ---- In ---- */
 
-    /* The norm of the matrix, and the power of two it is to be multiplied by. Returns INFO: 0, or
-     * -1 when something is not finite. */
-    __device__ __forceinline__ int measure(T &norm, T &factor)
+    /* The matrix becomes that times factor, a power of two, and so does its norm. lowered: see
+     * largest_column. Returns INFO: 0, or -1 when something is not finite. */
+    __device__ __forceinline__ int scale(T &norm, T lowered, T &factor)
     {
         factor = 1;
-        norm = most(has_strip ? mine.largest_column(1) : T(0));
         if (norm < real::huge && (norm >= real::tiny || norm == 0))
             return 0;
-        T lowered = most(has_strip ? mine.largest_column(real::lower) : T(0));
         if (!(lowered <= real::largest))
             return -1;
         if (lowered >= real::huge * real::lower)
@@ -73,7 +88,7 @@ template <typename Shape> struct cuda__lu_strip_block {
         else if (norm < real::tiny)
             factor = real::raise;
         norm = factor == real::lower ? lowered : norm * factor;
-        mine.each([&](int, int, T *x) {
+        mine.each([&](int, T *x) {
 #pragma unroll
             for (int v = 0; v < width; v++)
                 x[v] *= factor;
@@ -96,16 +111,9 @@ template <typename Shape> struct cuda__lu_strip_block {
      * of.m is free again behind the next barrier. */
     template <typename W, typename F> __device__ __forceinline__ void sum_rows(W weight, F f)
     {
-        T by[strip::all][width], *parts = of.m[0];
-        if (has_strip) {
-#pragma unroll
-            for (int j = 0; j < strip::all * width; j++) {
-                int column = mine.column(j / width) + j % width;
-                by[j / width][j % width] =
-                    mine.has(j / width) && column < n ? weight(column) : T(0);
-            }
-            mine.row_sums(by, parts);
-        }
+        T *parts = of.m[0];
+        if (has_strip)
+            mine.row_sums([&](int column) { return column < n ? weight(column) : T(0); }, parts);
         __syncthreads();
         each_row([&](int row) {
             T sum = 0;
@@ -116,13 +124,8 @@ template <typename Shape> struct cuda__lu_strip_block {
         });
     }
 
-    __device__ __forceinline__ void multiply_signs()
+    __device__ __forceinline__ void clear_marks()
     {
-        sum_rows([](int j) { return cuda__negative(j) ? T(-1) : T(1); },
-                 [&](int row, T sum) {
-                     of.product[row] = sum;
-                     of.notes.step[row] = -1;
-                 });
         constexpr int words = cuda__lu_marks<Shape::order>::words;
         if (thread < 8 * words)
             of.notes.marks[0][thread / words].word[thread % words] =
@@ -186,12 +189,16 @@ template <typename Shape> struct cuda__lu_strip_block {
     /* Solves for the tiles that are wanted. */
     template <typename F> __device__ __forceinline__ void solve(int p, F wanted)
     {
-        const int held = p - warp * tiles, here = mine.slot_of(p);
-        const int own = held < tiles ? held : here < mine.filled ? tiles + here : -1;
+        int own = p - warp * tiles;
+        if (Shape::slots > 0 && own >= tiles) {
+            const int here = mine.slot_of(p);
+            own = here < mine.filled ? tiles + here : -1;
+        }
         mine.solve(of.notes.lower[p & 1], own, wanted);
     }
 
-    /* The same as hurry for a far panel: in its place in shared memory, or in the staging buffer. */
+    /* The same as hurry for a far panel: in its place in shared memory, or in the staging buffer.
+     */
     __device__ __forceinline__ void hurry_far(int p)
     {
         const int next = mine.slot_of(p + 1);
@@ -215,16 +222,14 @@ template <typename Shape> struct cuda__lu_strip_block {
             solve(p, [&](int tile) { return late(tile - tiles); });
         }
         if (here < mine.filled)
-            mine.at(here, [&](T *x) {
-                mine.renew_far(x, of.notes.order + p * block, n - p * block);
-            });
+            mine.at(here,
+                    [&](T *x) { mine.renew_far(x, of.notes.order + p * block, n - p * block); });
 #pragma unroll 1
         for (int s = 0; s < mine.filled; s++) {
             if (s == soon)
                 continue;
             const bool stages = s == then && mine.is_spilled(s, warp);
-            mine.at(s,
-                    [&](T *x) { mine.update_far(s, x, stages ? staging() : x, of.m[p & 1]); });
+            mine.at(s, [&](T *x) { mine.update_far(s, x, stages ? staging() : x, of.m[p & 1]); });
         }
     }
 
@@ -242,7 +247,7 @@ template <typename Shape> struct cuda__lu_strip_block {
         mine.extract(of.notes.marks[p & 1]);
         if (Shape::slots > 0)
             take_shared_far(p);
-        solve(p, [&](int tile) { return mine.has(tile); });
+        solve(p, [&](int tile) { return Shape::slots == 0 || mine.has(tile); });
         hurry(p);
         if (Shape::slots > 0)
             hurry_far(p);
@@ -325,7 +330,7 @@ template <typename Shape> struct cuda__lu_strip_block {
      * range midway. Every zero is +0: which sign a zero has, depends on where its column was. */
     __device__ __forceinline__ void finish(T factor)
     {
-        mine.each([&](int row, int, T *x) {
+        mine.each([&](int row, T *x) {
             T scale = row < n ? of.scale[row] : T(0);
 #pragma unroll
             for (int v = 0; v < width; v++)
@@ -333,63 +338,75 @@ template <typename Shape> struct cuda__lu_strip_block {
         });
     }
 
-    /* The largest sum of a column, times `scale`: where sums overflow, entries need not. */
-    __device__ __forceinline__ T measure_inverse(T *scale)
-    {
-        *scale = 1;
-        T size = most(has_strip ? mine.largest_column(1) : T(0));
-        if (size <= real::largest)
-            return size;
-        *scale = real::lower;
-        return most(has_strip ? mine.largest_column(real::lower) : T(0));
-    }
-
-    /* The largest entry of X times the product less the signs. */
-    __device__ __forceinline__ T check(T factor)
+    /* The product of the matrix and the vector of signs; of its inverse and that product, the
+     * thread's largest entry less the signs. */
+    __device__ __forceinline__ T multiply(bool inverse, T factor)
     {
         T error = 0;
-        sum_rows([&](int j) { return of.product[of.notes.order[j]]; },
-                 [&](int row, T sum) {
-                     sum -= cuda__negative(of.notes.step[row]) ? -factor : factor;
-                     error = cuda__max_or_nan(error, fabs(sum));
-                 });
-        return most(error);
+        sum_rows(
+            [&](int j) {
+                return inverse ? of.product[of.notes.order[j]] : cuda__negative(j) ? T(-1) : T(1);
+            },
+            [&](int row, T sum) {
+                if (inverse) {
+                    sum -= cuda__negative(of.notes.step[row]) ? -factor : factor;
+                    error = cuda__max_or_nan(error, fabs(sum));
+                } else {
+                    of.product[row] = sum;
+                    of.notes.step[row] = -1;
+                }
+            });
+        return error;
     }
 
-    /* Where each of the lane's columns belongs in the result; -1: nowhere. */
-    __device__ __forceinline__ void find_columns(int (&columns)[strip::all][width]) const
+    /* Where each of the lane's columns of tile j belongs in the result; -1: nowhere. */
+    __device__ __forceinline__ void find_columns(int j, int (&columns)[width]) const
     {
 #pragma unroll
-        for (int j = 0; j < strip::all * width; j++) {
-            int column = mine.column(j / width) + j % width;
-            columns[j / width][j % width] =
-                mine.has(j / width) && column < n ? of.notes.order[column] : -1;
+        for (int v = 0; v < width; v++) {
+            int column = mine.column(j) + v;
+            columns[v] = column < n ? of.notes.order[column] : -1;
+        }
+    }
+
+    static __device__ __forceinline__ void put_row(T *line, const T *x, const int (&columns)[width])
+    {
+#pragma unroll
+        for (int v = 0; v < width; v++) {
+            if (columns[v] >= 0)
+                line[columns[v]] = x[v];
         }
     }
 
     /* Every number goes to its place in the result, which is dense; to: its memory. */
     __device__ __forceinline__ void put_together(T *to)
     {
-        int columns[strip::all][width];
+        int columns[tiles][width];
         if (!has_strip)
             return;
-        find_columns(columns);
-        mine.each([&](int row, int j, T *x) {
-            T *line = to + (int64_t)(row < n ? of.notes.step[row] : 0) * n;
 #pragma unroll
-            for (int v = 0; v < width; v++) {
-                if (row < n && columns[j][v] >= 0)
-                    line[columns[j][v]] = x[v];
-            }
-        });
+        for (int j = 0; j < tiles; j++)
+            find_columns(j, columns[j]);
+#pragma unroll
+        for (int i = 0; i < 2 * Shape::units; i++) {
+            const int row = i * 8 + mine.g;
+            if (row >= n)
+                continue;
+            T *line = to + of.notes.step[row] * n;
+#pragma unroll
+            for (int j = 0; j < tiles; j++)
+                put_row(line, mine.c[i / 2][j][i % 2], columns[j]);
+        }
     }
 
     /* The rows of unit i, which are in of.m, go to the result; a warp a row. */
     template <int Width> __device__ __forceinline__ void write_unit(int i, T *to) const
     {
+#pragma unroll 1
         for (int u = warp; u < 16 && i * 16 + u < n; u += Shape::warps) {
             const T *from = of.m[0] + u * Shape::order;
             T *line = to + (int64_t)of.notes.step[i * 16 + u] * n;
+#pragma unroll 1
             for (int j = lane * Width; j < n; j += CUDA__WARP * Width) {
                 if (Width == 1)
                     line[j] = from[j];
@@ -402,20 +419,29 @@ template <typename Shape> struct cuda__lu_strip_block {
     /* The same for all, the rows of a unit at a time. */
     __device__ __forceinline__ void write_units(T *to)
     {
-        int columns[strip::all][width];
+        int columns[tiles][width];
         bool whole = n % width == 0 && (uintptr_t)to % 16 == 0;
-        find_columns(columns);
+#pragma unroll
+        for (int j = 0; j < tiles; j++)
+            find_columns(j, columns[j]);
 #pragma unroll
         for (int i = 0; i < Shape::units; i++) {
+            T *line = of.m[0] + mine.g * Shape::order;
             __syncthreads();
-            mine.each_of(i, [&](int row, int j, T *x) {
-                T *line = of.m[0] + (row - i * 16) * Shape::order;
 #pragma unroll
-                for (int v = 0; v < width; v++) {
-                    if (has_strip && columns[j][v] >= 0)
-                        line[columns[j][v]] = x[v];
-                }
-            });
+            for (int e = 0; has_strip && e < 2 * tiles; e++)
+                put_row(line + e / tiles * 8 * Shape::order, mine.c[i][e % tiles][e / tiles],
+                        columns[e % tiles]);
+#pragma unroll 1
+            for (int s = 0; s < mine.filled; s++) {
+                int far[width];
+                find_columns(tiles + s, far);
+                mine.at(s, [&](const T *x) {
+                    const int row = i * 16 + mine.g;
+                    put_row(line, x + mine.piece(row), far);
+                    put_row(line + 8 * Shape::order, x + mine.piece(row + 8), far);
+                });
+            }
             __syncthreads();
             if (whole)
                 write_unit<width>(i, to);
@@ -456,30 +482,49 @@ template <typename Shape> struct cuda__lu_strip_block {
 
     /* ---- One matrix ---- */
 
+    /* Returns INFO of an inverse. lowered: see largest_column. */
+    __device__ __forceinline__ int judge(T norm, T size, T lowered, T error, T factor, bool beyond,
+                                         T &rcond)
+    {
+        const T scale = size <= real::largest ? T(1) : real::lower;
+        size = size <= real::largest ? size : lowered;
+        const bool good = error * scale <= (T)sqrt((T)n) * real::eps * norm * size;
+        if (size > 0 && size <= real::largest)
+            rcond = 1 / norm / size * factor * scale;
+        const bool large = !(rcond >= real::eps); /* so the check says nothing */
+        return !good || (large && beyond) ? CUDA_INFO_UNVERIFIED : large ? n + 1 : 0;
+    }
+
+    /* Two rounds, of the matrix and of its inverse: the code of what both do is long. */
     __device__ __forceinline__ void invert(const cuda__place<T> &place, uint32_t *unverified)
     {
-        T norm, factor;
+        T norm = 0, factor = 1, rcond = 0;
+        bool beyond = false;
+        int info = 0;
         mine.clear();
         if (has_strip)
             mine.read(place.a);
-        int info = measure(norm, factor);
-        bool beyond = false;
-        if (info == 0) {
-            multiply_signs();
+#pragma unroll 1
+        for (int round = 0; round < 2 && info == 0; round++) {
+            T lowered, size = largest_column(round == 0 ? real::huge : real::largest, lowered);
+            if (round == 0) {
+                norm = size;
+                info = scale(norm, lowered, factor);
+                if (info != 0)
+                    break;
+            }
+            T error = multiply(round > 0, factor);
+            if (round > 0) {
+                info = judge(norm, size, lowered, most(error), factor, beyond, rcond);
+                break;
+            }
+            clear_marks();
             eliminate();
             info = first_zero(CUDA__LU_GROWN * norm, beyond);
-        }
-        T rcond = 0;
-        if (info == 0) {
-            finish(factor);
-            T scale, size = measure_inverse(&scale), error = check(factor);
-            bool good = error * scale <= (T)sqrt((T)n) * real::eps * norm * size;
-            if (size > 0 && size <= real::largest)
-                rcond = 1 / norm / size * factor * scale;
-            bool large = !(rcond >= real::eps); /* so the check says nothing */
-            info = !good || (large && beyond) ? CUDA_INFO_UNVERIFIED : large ? n + 1 : 0;
-        } else if (info > 0 && (beyond || factor == real::lower)) {
-            info += CUDA_INFO_UNVERIFIED; /* growth, or the scaling, may have made the zero */
+            if (info == 0)
+                finish(factor);
+            else if (beyond || factor == real::lower)
+                info += CUDA_INFO_UNVERIFIED; /* growth, or the scaling, may have made the zero */
         }
         bool none = info != 0 && info <= n;
         if (place.result)

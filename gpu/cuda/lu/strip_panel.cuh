@@ -12,7 +12,7 @@
  * Multipliers go to M as they are made (strip.cuh); of the panel only the columns ahead are kept.
  *
  * The step's column is always a row's first register, and the others move down by one as they are
- * updated, so that steps run the same code until a piece of the row is done with.
+ * updated, so that steps run the same code, until half of the columns are done with.
  *
  * Cost: a step is a chain of a reduction, or a reciprocal, and a row through shared memory; besides
  * it go block multiplications and additions a row. Some 500 cycles on an H200, 2026-11-21, for n =
@@ -296,7 +296,7 @@ template <typename T, int Order> struct cuda__lu_column {
         mark(marks, last_row, lane);
     }
 
-    /* The chosen rows of M are L, for whoever solves with it. */
+    /* The chosen rows of M are L. */
     __device__ __forceinline__ void put_lower(const T *m, T *to, int count) const
     {
         __syncwarp();
@@ -312,22 +312,25 @@ template <typename T, int Order> struct cuda__lu_column {
         }
     }
 
-    /* Steps up to the last one of as many pieces as are left: those behind are done with. */
-    template <int Pieces>
-    __device__ __forceinline__ void take_steps(int &k, int last, int &chosen, T (&inverse)[rows],
-                                               T *m)
+    /* The panel's steps from number First on, but for the last: each half or quarter by code of its
+     * own, which leaves out the pieces of rows that are done with. More code would not stay in the
+     * instruction cache. */
+    template <int First>
+    __device__ __forceinline__ void take_steps(int last, int &chosen, T (&inverse)[rows], T *m)
     {
-        const int end = (5 - Pieces) * width < last ? (5 - Pieces) * width : last;
+        constexpr int pieces = 4 - First / width, next = First + (rows <= 4 ? 1 : 2) * width;
 #pragma unroll 1
-        for (; k < end; k++) {
+        for (int k = First; k < (next < last ? next : last); k++) {
             T *line = notes.line[k & 1], by[rows];
-            show<Pieces>(chosen, inverse, line);
+            show<pieces>(chosen, inverse, line);
             choose(chosen, line, by);
-            unsigned best = eliminate<Pieces>(by, inverse, line);
+            unsigned best = eliminate<pieces>(by, inverse, line);
             put(k, by, m);
             keep(k, chosen, line);
             chosen = found(best, inverse);
         }
+        if constexpr (next < block)
+            take_steps<next>(last, chosen, inverse, m);
     }
 
     /* Eliminates panel number p, which is at `from`, or what there is of it. m: its M, which may be
@@ -337,18 +340,15 @@ template <typename T, int Order> struct cuda__lu_column {
         T inverse[rows], by[rows];
         int first = p * block, count = n - first < block ? n - first : block;
         read(from);
-        int chosen = found(seek(inverse), inverse), last = count - 1, k = 0;
-        take_steps<4>(k, last, chosen, inverse, m);
-        take_steps<3>(k, last, chosen, inverse, m);
-        take_steps<2>(k, last, chosen, inverse, m);
-        take_steps<1>(k, last, chosen, inverse, m);
+        int chosen = found(seek(inverse), inverse), last = count - 1;
+        take_steps<0>(last, chosen, inverse, m);
         show<1>(chosen, inverse, notes.line[last & 1]);
         choose(chosen, notes.line[last & 1], by);
         put(last, by, m);
         keep(last, chosen, notes.line[last & 1]);
         note(notes.marks[p & 1], first, count);
 #pragma unroll 1
-        for (k = count; k < block; k++) {
+        for (int k = count; k < block; k++) {
             const T none[rows] = {};
             put(k, none, m);
         }
