@@ -266,7 +266,7 @@ static void test_unwanted_and_unsupported(void **state)
     batch = gputest_bed_next(&bed, ENGINE_LANE_SHORT, row.method, row.precision, row.n);
     item = gputest_bed_item(&bed, batch, 1);
     fill(&row, bed.arena + item->inputs[0].offset_bytes, 11);
-    item->outputs[METHOD_OUTPUT_INVERSE] = (struct engine_tensor){.region = ENGINE_REGION_NONE};
+    gputest_bed_drop(batch, item, METHOD_OUTPUT_INVERSE);
     run(batch);
     assert_int_equal(*(int32_t *)(bed.arena + item->outputs[METHOD_OUTPUT_INFO].offset_bytes), 0);
     assert_true(*(double *)(bed.arena + item->outputs[METHOD_OUTPUT_RCOND].offset_bytes) == rcond);
