@@ -43,8 +43,13 @@ enum method_ism_variant {
 
 #define METHOD_ISM_ORDER_MAX 32768
 
-/* Columns of X and Y up to which an answer with a diagonal A0 that has lost digits is computed anew
- * in double-double. With more lu takes less time. */
+/* An answer with a diagonal A0 that has lost digits is computed anew in double-double: to so many
+ * columns of X and Y where it fails its check, for with more lu is as good and faster; and to so
+ * many where RCOND is small, for A, formed, has lost the digits. */
+static inline int64_t method_ism_dd_short(int64_t n)
+{
+    return n / 8 > 8 ? n / 8 : 8;
+}
 static inline int64_t method_ism_dd_max(int64_t n)
 {
     return n / 8 > 64 ? n / 8 : 64;

@@ -55,7 +55,7 @@ static bool merges(int64_t n, int64_t m)
     return m <= n / MERGED_SHARE;
 }
 
-/* Is double-double tried where the variants fail? */
+/* May double-double be tried where the variants fail? */
 static bool recovers_dd(int64_t n, int64_t m, uint32_t inputs)
 {
     return (inputs & (METHOD_INPUT(METHOD_ISM_A) | METHOD_INPUT(METHOD_ISM_A0_INVERSE))) == 0 &&
@@ -329,6 +329,18 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
 
 /* ---- The variants ---- */
 
+/* Would A, formed, have lost most of A0? */
+static bool is_near(const struct host_ism_verdict *verdict)
+{
+    return !(rcond_of(verdict) >= NEAR_ULPS * REAL_EPS);
+}
+
+/* Is double-double no slower than lu? */
+static bool is_short(const struct R(host_ism) * ism)
+{
+    return ism->m <= method_ism_dd_short(ism->n);
+}
+
 /* Is the inverse none that an update of rank 0 is to repair? */
 static bool is_fresh(const struct R(host_ism) * ism, const struct host_ism_verdict *verdict)
 {
@@ -356,7 +368,7 @@ static bool follow(struct R(host_ism) * ism, struct host_ism_plan plan,
     *verdict = R(host__ism_check)(ism);
     bool known = !ism->b || ism->a0;
     return verdict->good && is_fresh(ism, verdict) &&
-           (known ? rcond_of(verdict) >= NEAR_ULPS * REAL_EPS : !verdict->singular);
+           (known ? !is_near(verdict) : !verdict->singular);
 }
 
 /* Is the inverse that double-double makes of it a good one? That is known but for some ulps, or it
@@ -387,7 +399,7 @@ static bool by_variants(struct R(host_ism) * ism, struct host_ism_plan plan, uin
         good = follow(ism, plan, &verdict);
         *algorithm = METHOD_ALGORITHM_BLOCK;
     }
-    if (!good && recovers_dd(ism->n, ism->m, inputs)) {
+    if (!good && recovers_dd(ism->n, ism->m, inputs) && (is_short(ism) || is_near(&verdict))) {
         good = follow_dd(ism, &verdict);
         *algorithm = METHOD_ALGORITHM_BLOCK;
     }
