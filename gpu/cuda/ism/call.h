@@ -150,6 +150,8 @@ struct cuda__ism_call {
     void *lu; /* recovery: lu's workspace */
     size_t lu_bytes;
     const struct cuda_ism_watch *watch; /* host's; NULL: no one watches */
+    /* Host's: what is measured afterwards (measure.cuh), or NULL. `items` are for its lu. */
+    const struct cuda__ism_call *measures;
 };
 
 static inline bool cuda__ism_has(uint32_t inputs, int input)
@@ -169,6 +171,8 @@ cudaError_t cuda__ism_stream_f32(const struct cuda__ism_call *work, cudaStream_t
 cudaError_t cuda__ism_stream_f64(const struct cuda__ism_call *work, cudaStream_t stream);
 /* The first work->count of the unverified matrices. */
 cuda__ism_launcher cuda__ism_recover_f32, cuda__ism_recover_f64;
+/* Those of its matrices, or of its list, which are done with. */
+cuda__ism_launcher cuda__ism_measure_f32, cuda__ism_measure_f64;
 
 cuda_self_tester cuda__try_ism; /* self_test.c */
 
