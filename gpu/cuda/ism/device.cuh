@@ -26,20 +26,23 @@
 struct cuda__ism_answer {
     double det; /* fraction and exponent of the product of pivots */
     int64_t det_exponent;
-    double norm_a;                    /* |A|, or |A0^-1| where A is not known */
-    double change;                    /* of a check where A is not known */
-    double reach;                     /* of lost.cuh: the largest row */
-    unsigned long long loss;          /* the bits of a number that is not negative */
-    double rcond;                     /* of lu, in the precision */
-    unsigned long long terms;         /* bits of a sum that terms.cuh makes */
-    int32_t bad;                      /* an input is not finite */
-    int32_t broken;                   /* a block is singular */
-    int32_t refused;                  /* no inverse goes out */
-    int32_t info, factor_info;        /* of lu */
-    int32_t shift;                    /* binary places that what was factored was scaled by */
-    double factored;                  /* a bound of the 1-norm of what is shifted */
-    int32_t equilibrated, lost;       /* see recover.cuh */
-    int32_t form_dd;                  /* recovery: A is to be formed in double-double */
+    double norm_a;              /* |A|, or |A0^-1| where A is not known */
+    double change;              /* of a check where A is not known */
+    double reach;               /* of lost.cuh: the largest row */
+    unsigned long long loss;    /* the bits of a number that is not negative */
+    double rcond;               /* of lu, in the precision */
+    unsigned long long terms;   /* bits of a sum that terms.cuh makes */
+    int32_t bad;                /* an input is not finite */
+    int32_t broken;             /* a block is singular */
+    int32_t refused;            /* no inverse goes out */
+    int32_t info, factor_info;  /* of lu */
+    int32_t shift;              /* binary places that what was factored was scaled by */
+    double factored;            /* a bound of the 1-norm of what is shifted */
+    int32_t equilibrated, lost; /* see recover.cuh */
+    int32_t form_dd;            /* recovery: A is to be formed in double-double */
+    int32_t dd_lost, restored;  /* see woodbury.cuh: no inverse was had; one goes out */
+    double amplified, dd_det;
+    int64_t dd_det_exponent;
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */
 };
 

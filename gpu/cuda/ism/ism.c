@@ -268,25 +268,41 @@ static void take_stream(struct cuda__ism_call *work, enum precision precision)
                  precision);
 }
 
-/* The factors, and the inverse behind them, lie where X and Y were, which are not needed when A is
- * formed; but they are where there is no A. */
+/* Of woodbury.cuh. */
+static void take_restoring(struct cuda__ism_call *work)
+{
+    static const enum cuda__ism_array lines[] = {CUDA__ISM_DD_G, CUDA__ISM_DD_K, CUDA__ISM_DD_P,
+                                                 CUDA__ISM_DD_Q};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        take(work, lines[i], 2 * work->m, work->ld);
+    take(work, CUDA__ISM_DD_C, 2 * work->m, work->ldm);
+    take(work, CUDA__ISM_DD_R, 2 * work->m, work->ldm);
+    take(work, CUDA__ISM_DD_BY, 2, work->ldm);
+    take(work, CUDA__ISM_DD_PIVOTS, 1, work->ldm);
+}
+
+/* The factors, and the inverse behind them, lie where X and Y were, and what double-double took,
+ * which are not needed when A is formed; but they are where there is no A. */
 static void take_recovery(struct cuda__ism_call *work)
 {
     int64_t n = work->n;
     bool solved = cuda__ism_has(work->inputs, METHOD_ISM_A0_INVERSE) &&
                   !cuda__ism_has(work->inputs, METHOD_ISM_A0_DENSE);
+    bool restores = cuda__ism_restores(work->inputs, n, work->m);
     take(work, CUDA__ISM_FORMED, n, n);
     take(work, CUDA__ISM_PIVOTS, 1, n);
     take_pieces(work, max_i64(n, work->m));
     take_check(work);
     take_thin(work);
+    if (restores)
+        take_restoring(work);
     int64_t thin = work->at[CUDA__ISM_X], end = work->part;
     work->part = solved ? end : thin;
     take(work, CUDA__ISM_LU, n, n);
     take(work, CUDA__ISM_INVERSE, n, n);
     work->part = max_i64(work->part, end);
     take(work, CUDA__ISM_K, solved ? 2 * min_i64(work->m, CUDA__ISM_MET) : 0, n);
-    take(work, CUDA__ISM_Z, solved ? n : 0, n);
+    take(work, CUDA__ISM_Z, solved || restores ? n : 0, n);
 }
 
 /* Of measure.cuh. lu's matrix is dense. */

@@ -128,6 +128,8 @@ template <typename T> struct cuda__ism_stream_launcher {
         case CUDA__ISM_V:
         case CUDA__ISM_THIN:
         case CUDA__ISM_CHOSEN:
+        case CUDA__ISM_DD_C:
+        case CUDA__ISM_DD_R:
             return call.ldm;
         case CUDA__ISM_P:
         case CUDA__ISM_Q:

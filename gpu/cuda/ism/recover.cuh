@@ -1,8 +1,9 @@
 /* gpu/cuda/ism/recover.cuh: the last algorithm of `ism`, for matrices whose answer was unverified:
  * A is formed and inverted as by lu, recovery and all; with A0_INVERSE alone, where there is no A,
  * Z M = A0^-1 is solved with M = I + X K, K = Y^T A0^-1, by M's factors, and corrected.
- * The determinant comes from the factors. Host code but for the kernels; any thread; nothing is
- * awaited.
+ * The determinant comes from the factors. Where A0 is diagonal and X and Y have few columns, an
+ * answer in double-double comes before it (woodbury.cuh). Host code but for the kernels; any
+ * thread; nothing is awaited.
  *
  * As many matrices as the workspace holds are picked from the batch, by their INFO, and recovered
  * together; then the next ones.
@@ -17,6 +18,7 @@
 #include "gpu/cuda/base/reduce.cuh"
 #include "gpu/cuda/ism/measure.cuh"
 #include "gpu/cuda/ism/solve.cuh"
+#include "gpu/cuda/ism/woodbury.cuh"
 #include "gpu/cuda/lu/lu.h"
 
 #define CUDA__ISM_CORRECTIONS 2 /* of a solution by factors */
@@ -398,13 +400,15 @@ template <typename T> static __global__ void cuda__ism_items_kernel(const cuda__
     call.items[call.held + slot] = item;
 }
 
-/* By lu. */
+/* By lu, what was not restored. */
 template <typename T> static __global__ void cuda__ism_report_kernel(const cuda__ism_call call)
 {
     cuda__follow_previous();
     int64_t slot = blockIdx.y, within;
     const cuda_tensors *item = cuda__ism_item_of_slot(call, slot, &within);
     cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
+    if (answer->restored)
+        return;
     int info = answer->bad ? -1 : answer->info;
     T det_ratio = (T)cuda__ism_value(answer->det, answer->det_exponent);
     T rcond = *(const T *)&answer->rcond;
@@ -464,7 +468,9 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     int64_t slot = blockIdx.y, step = (int64_t)gridDim.x * CUDA__ISM_THREADS;
     int64_t all = call.n * call.n;
     bool refused = cuda__ism_answer_of<T>(call, slot)->refused;
-    const T *from = cuda__ism_array_of<T>(call, slot, CUDA__ISM_INVERSE);
+    bool restored = cuda__ism_answer_of<T>(call, slot)->restored;
+    const T *from =
+        cuda__ism_array_of<T>(call, slot, restored ? (int)CUDA__ISM_Z : (int)CUDA__ISM_INVERSE);
     T *to = cuda__ism_output<T>(call, slot, METHOD_ISM_INVERSE, all);
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; to && e < all;
          e += step)
@@ -649,6 +655,8 @@ template <typename T> struct cuda__ism_recovery {
         const cuda__ism_call &call = sequence.call;
         sequence.start_once(cuda__ism_pick_kernel<T>, 1, call, begins);
         sequence.bring(true);
+        if (cuda__ism_restores(call.inputs, call.n, call.m))
+            cuda__ism_restore(sequence);
         form();
         sequence.start(cuda__ism_items_kernel<T>, 1, 1, 0, call);
         factor(CUDA__ISM_FORMED);

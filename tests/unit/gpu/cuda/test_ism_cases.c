@@ -1,6 +1,6 @@
 /* The host's cases of `ism`, through the CUDA engine's kernels: see ism_host.h. Those of large
  * orders are fewer here: the stand-in takes its time. Algorithms differ where the host tries one
- * block of all columns, or Newton's step, before lu. */
+ * block of all columns in one precision before lu. */
 #include "tests/unit/gpu/cuda/ism_host.h"
 
 #define main host_cases
