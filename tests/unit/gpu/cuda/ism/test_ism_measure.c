@@ -2,6 +2,6 @@
  * engine's kernels: see ism_host.h. Orders are smaller here. */
 #define MEASURED_ORDERS 1, 2, 7, 9, 33, 70
 
-#include "tests/unit/gpu/cuda/ism_host.h"
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 
 #include "tests/unit/gpu/host/test_ism_measure.c"

@@ -1,7 +1,7 @@
 /* The host's cases of `ism`, through the CUDA engine's kernels: see ism_host.h. Those of large
  * orders are fewer here: the stand-in takes its time. Algorithms differ where the host tries one
  * block of all columns in one precision before lu. */
-#include "tests/unit/gpu/cuda/ism_host.h"
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 
 #define main host_cases
 int host_cases(void);

@@ -14,7 +14,7 @@
 #include "gpu/cuda/ism/call.h"
 #include "tests/simt/simt.h"
 #include "tests/unit/gpu/cuda/neighbours.h"
-#include "tests/unit/gpu/cuda/ism_host.h"
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 #include "tests/unit/gpu/host/ism.h"
 #include "tests/unit/gpu/host/matrices.h"
 

@@ -2,6 +2,6 @@
  * random ones here. */
 #define RANDOM_MATRICES 800
 
-#include "tests/unit/gpu/cuda/ism_host.h"
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 
 #include "tests/unit/gpu/host/test_ism_tiny.c"
