@@ -109,7 +109,7 @@ SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c)
 SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
                         $(filter-out $(UNIT_SOURCES),$(call below,tests/unit/gpu/cuda,*.c))) \
                     $(patsubst %,$(BUILD)/obj/tests/unit/gpu/host/%.o, \
-                        matrices bands run bed child)
+                        matrices bands run bed child mixed)
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
 # Those in need of a GPU.

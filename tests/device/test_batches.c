@@ -14,6 +14,7 @@
 #include "gpu/method.h"
 #include "tests/device/rig.h"
 #include "tests/unit/gpu/host/matrices.h"
+#include "tests/unit/gpu/host/mixed.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ARENA_BYTES (UINT64_C(800) << 20)
@@ -375,6 +376,24 @@ static void test_unwanted_outputs(void **state)
     }
 }
 
+/* Residuals of one item are measured whatever the others want. */
+static void test_mixed_residuals(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"lu", "auto", "gauss_jordan"};
+    static const int64_t orders[] = {1, 8, 32, 33, 100, 160};
+    for (size_t i = 0; i < 2 * COUNT(methods) * COUNT(orders); i++) {
+        const struct gputest_mixed row = {methods[i / 2 % COUNT(methods)],
+                                          i % 2 ? PRECISION_FP64 : PRECISION_FP32,
+                                          orders[i / 2 / COUNT(methods)]};
+        struct engine_batch *batch = gputest_mixed_next(&rig.bed, ENGINE_LANE_SHORT, &row);
+        rig_run(&rig, ENGINE_LANE_SHORT, batch);
+        gputest_mixed_check(&rig.bed, batch, 0.5);
+        gputest_bed_release(batch);
+        gputest_bed_reset(&rig.bed);
+    }
+}
+
 static void assert_refused(struct engine_batch *batch)
 {
     gputest_bed_submit(&rig.bed, ENGINE_LANE_SHORT, batch);
@@ -485,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_latency),
         cmocka_unit_test(test_what_it_does_not_take),
         cmocka_unit_test(test_unwanted_outputs),
+        cmocka_unit_test(test_mixed_residuals),
         cmocka_unit_test(test_alignment_never_shows),
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_company_of_the_recovered),
