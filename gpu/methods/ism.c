@@ -63,8 +63,10 @@ const struct method method_ism = {
                                             "A0_INVERSE: RCOND and the check of the answer are "
                                             "then those of A0 + X Y^T. If A0_INVERSE is off by "
                                             "more than the promise allows, A0 + X Y^T is formed "
-                                            "and inverted anew (METHOD lu). Where no inverse of "
-                                            "A0 is known, form A0 + X Y^T and take lu",
+                                            "and inverted anew (METHOD lu). With m = 0 that "
+                                            "refreshes an inverse: a quarter of it is allowed. "
+                                            "Where no inverse of A0 is known, form A0 + X Y^T and "
+                                            "take lu",
                                         .instead = "form A0 + X Y^T and take lu",
                                         .rank = 2,
                                         .dims = {METHOD_DIM_N, METHOD_DIM_N},
