@@ -112,6 +112,9 @@ SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
                         matrices bands run bed child mixed)
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
+# Those of a test in folder $(1) of tests/unit: of its folder, and of the one above.
+helpers_for = $(call helpers_in,$(BUILD)/obj/tests/unit/$(1)) \
+              $(call helpers_in,$(BUILD)/obj/tests/unit/$(patsubst %/,%,$(dir $(1))))
 # Those in need of a GPU.
 GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(call below,tests/device,test_*.c))
 GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
@@ -392,8 +395,8 @@ $(BUILD)/faults/invertd-cuda: $(call fault_objects,gpu/cuda/*/*.c gpu/cuda/engin
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(SYSTEM_LIBS)
 
 .SECONDEXPANSION:
-$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_in,$(BUILD)/obj/tests/unit/$$(*D)) \
-                 $(SUPPORT_OBJECTS) $(BUILD)/libinvertd.a
+$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_for,$$(*D)) $(SUPPORT_OBJECTS) \
+                 $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
 

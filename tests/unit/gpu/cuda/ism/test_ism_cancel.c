@@ -2,4 +2,4 @@
 #include "tests/unit/gpu/cuda/ism/ism_host.h"
 
 #define CANCEL_STEP 5 /* the stand-in takes its time */
-#include "tests/unit/gpu/host/test_ism_cancel.c"
+#include "tests/unit/gpu/host/ism/test_ism_cancel.c"

@@ -5,15 +5,15 @@
 
 #define main host_cases
 int host_cases(void);
-#include "tests/unit/gpu/host/test_ism.c"
+#include "tests/unit/gpu/host/ism/test_ism.c"
 #undef main
 #define main hard_cases
 int hard_cases(void);
-#include "tests/unit/gpu/host/test_ism_hard.c"
+#include "tests/unit/gpu/host/ism/test_ism_hard.c"
 #undef main
 #define main host_ends
 int host_ends(void);
-#include "tests/unit/gpu/host/test_ism_ends.c"
+#include "tests/unit/gpu/host/ism/test_ism_ends.c"
 #undef main
 
 /* Every kind and variant once for each order and rank up to n = 32; orders of every size of a team,

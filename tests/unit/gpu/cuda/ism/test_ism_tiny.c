@@ -4,4 +4,4 @@
 
 #include "tests/unit/gpu/cuda/ism/ism_host.h"
 
-#include "tests/unit/gpu/host/test_ism_tiny.c"
+#include "tests/unit/gpu/host/ism/test_ism_tiny.c"
