@@ -329,10 +329,10 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
 
 /* ---- The variants ---- */
 
-/* Would A, formed, have lost most of A0? */
+/* Would A, formed, have lost most of A0? Perhaps, where there was no inverse to judge. */
 static bool is_near(const struct host_ism_verdict *verdict)
 {
-    return !(rcond_of(verdict) >= NEAR_ULPS * REAL_EPS);
+    return verdict->x.fraction == 0 || !(rcond_of(verdict) >= NEAR_ULPS * REAL_EPS);
 }
 
 /* Is double-double no slower than lu? */
