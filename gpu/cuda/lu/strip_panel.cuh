@@ -296,7 +296,7 @@ template <typename T, int Order> struct cuda__lu_column {
         mark(marks, last_row, lane);
     }
 
-    /* The chosen rows of M are L, for whoever solves with it. */
+    /* The chosen rows of M are L, which solves need. */
     __device__ __forceinline__ void put_lower(const T *m, T *to, int count) const
     {
         __syncwarp();
