@@ -109,9 +109,12 @@ SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c)
 SIMT_UNIT_HELPERS = $(SUPPORT_OBJECTS) $(patsubst %.c,$(SIMT)/obj/%.o, \
                         $(filter-out $(UNIT_SOURCES),$(call below,tests/unit/gpu/cuda,*.c))) \
                     $(patsubst %,$(BUILD)/obj/tests/unit/gpu/host/%.o, \
-                        matrices bands run bed child)
+                        matrices bands run bed child mixed)
 # Those in one folder.
 helpers_in = $(foreach o,$(UNIT_HELPER_OBJECTS),$(if $(filter $(1)/,$(dir $(o))),$(o)))
+# Those of a test in folder $(1) of tests/unit: of its folder, and of the one above.
+helpers_for = $(call helpers_in,$(BUILD)/obj/tests/unit/$(1)) \
+              $(call helpers_in,$(BUILD)/obj/tests/unit/$(patsubst %/,%,$(dir $(1))))
 # Those in need of a GPU.
 GPU_TESTS := $(patsubst tests/device/%.c,$(BUILD)/device/%,$(call below,tests/device,test_*.c))
 GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
@@ -119,7 +122,7 @@ GPU_TEST_HELPERS := $(patsubst %.c,$(BUILD)/obj/%.o, \
                             $(call below,tests/device,*.c))) \
                     $(call helpers_in,$(BUILD)/obj/tests/unit/gpu/host) $(SUPPORT_OBJECTS)
 # The host engine's tests that any engine must pass; and the same for the CUDA engine on the CPU.
-ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_,contract gallery truth)
+ENGINE_TESTS := $(addprefix $(BUILD)/unit/gpu/host/test_,contract gallery truth both_sides)
 SIMT_ENGINE_TESTS := $(ENGINE_TESTS:$(BUILD)/unit/gpu/host/%=$(BUILD)/unit/simt/%)
 # Larger orders than INVERTD_ENGINE_N_MAX (see tests/unit/gpu/host/run.c) would take a CPU too long.
 # Chains of updates take the host engine seconds, and those of a sanitizer's build minutes.
@@ -392,8 +395,8 @@ $(BUILD)/faults/invertd-cuda: $(call fault_objects,gpu/cuda/*/*.c gpu/cuda/engin
 	$(call say,LINK)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(SYSTEM_LIBS)
 
 .SECONDEXPANSION:
-$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_in,$(BUILD)/obj/tests/unit/$$(*D)) \
-                 $(SUPPORT_OBJECTS) $(BUILD)/libinvertd.a
+$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $$(call helpers_for,$$(*D)) $(SUPPORT_OBJECTS) \
+                 $(BUILD)/libinvertd.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBRARY_LIBS) $(BLAS_LIBS) $(SYSTEM_LIBS)
 

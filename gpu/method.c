@@ -116,6 +116,11 @@ int method_option_find(const struct method *method, const char *name)
     return -1;
 }
 
+int method_residual_find(const struct method *method, enum method_side side)
+{
+    return method_output_find(method, side == METHOD_LEFT ? "RESIDUAL_LEFT" : "RESIDUAL_RIGHT");
+}
+
 static bool is_square(const struct method_tensor *tensor)
 {
     return tensor->rank == 2 && tensor->dims[0] == METHOD_DIM_N && tensor->dims[1] == METHOD_DIM_N;
@@ -317,6 +322,7 @@ static uint64_t hash_tensors(uint64_t hash, const struct method_tensor *tensor)
             hash = hash_number(hash, (uint64_t)tensor->dims[i]);
         hash = hash_number(hash, (uint64_t)tensor->optional * 8 + (uint64_t)tensor->is_default * 4 +
                                      (uint64_t)tensor->when_empty);
+        hash = hash_number(hash, tensor->needs);
     }
     return hash_string(hash, NULL);
 }

@@ -11,8 +11,9 @@
  *  - Tensors are dense and row-major: [batch] followed by the row's dimensions.
  *  - REAL tensors have the request's precision. INT32 are 4-byte integers. ALGORITHM is stored by
  *    engines as INT32 (enum method_algorithm) and travels as BYTES or a string.
- *  - Outputs of rank 0 (one number a matrix: INFO, RCOND, METHOD, ...) are always computed;
- *    others only when wanted.
+ *  - Outputs of rank 0 (one number a matrix: INFO, RCOND, METHOD, ...) are always computed, but for
+ *    those that are `optional`; others only when wanted.
+ *  - RESIDUAL_LEFT and RESIDUAL_RIGHT are the engine's: it measures them when the method is done.
  *  - m is the length of the dimensions that the descriptor calls so; n where no input has it.
  *  - Where an output's length depends on an option, the option travels with the batch, and every
  *    matrix of the batch has the same.
@@ -67,6 +68,12 @@ enum method_output {
     METHOD_OUTPUT_ALGORITHM
 };
 
+/* The residuals of an inverse of a dense A, relative to n |A| |X| eps: of which product. */
+enum method_side {
+    METHOD_LEFT, /* I - X A */
+    METHOD_RIGHT /* I - A X */
+};
+
 /* What an output holds for a matrix of order 0, which no engine sees. Other than ZEROS: of REALs.
  */
 enum method_empty {
@@ -86,6 +93,7 @@ struct method_tensor {
     const char
         *instead;    /* inputs: "form A and take lu", where what goes with it is missing; or NULL */
     bool is_default; /* outputs: answered when the request names none */
+    uint32_t needs;  /* outputs: those it is made of, a bit each; they are there where it is */
     enum method_empty when_empty; /* outputs */
 };
 
@@ -167,6 +175,8 @@ int method_option_find(const struct method *method, const char *name); /* exact;
 bool method_takes_dense(const struct method *method);
 /* Is it that, and its first output INVERSE, n x n? */
 bool method_inverts_dense(const struct method *method);
+/* The output that has that residual; -1: none. */
+int method_residual_find(const struct method *method, enum method_side side);
 /* The algorithm of every matrix; METHOD_ALGORITHM_NONE: the output METHOD has each one's. */
 enum method_algorithm method_algorithm_of_all(const struct method *method);
 const char *method_algorithm_name(int algorithm); /* "cholesky"; "none" for a number out of range */

@@ -179,7 +179,8 @@ static void prepare(struct rig *rig, struct engine_batch *batch)
             item->outputs[i].region = ENGINE_REGION_NONE;
         item->inputs[0] = take(rig, &rig->method->inputs[0], rig->per_item);
         for (int i = 0; i < method_output_count(rig->method); i++)
-            item->outputs[i] = take(rig, &rig->method->outputs[i], rig->per_item);
+            if (!rig->method->outputs[i].optional)
+                item->outputs[i] = take(rig, &rig->method->outputs[i], rig->per_item);
         fill(rig, arena_base(rig->arena) + item->inputs[0].offset_bytes);
     }
     shuffle(batch->items, rig->items);

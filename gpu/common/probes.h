@@ -5,7 +5,7 @@
  * of one size do not cancel; and where an error is the same in all rows, as the rounding errors of
  * terms that cancel often are, one of the first two lines sees it, for their sums are not small
  * together: for every order from 9 to 2^15 one of them is 1.3 sqrt(n) or more
- * (tests/unit/gpu/host/test_ism_cancel.c). ISM_PROBE_FIRST was searched for that.
+ * (tests/unit/gpu/host/ism/test_ism_cancel.c). ISM_PROBE_FIRST was searched for that.
  */
 #ifndef GPU_COMMON_PROBES_H
 #define GPU_COMMON_PROBES_H

@@ -2,6 +2,7 @@
 #include "gpu/methods/auto.h"
 
 #include "gpu/method.h"
+#include "gpu/methods/residuals.h"
 
 static double flops(int64_t n, int64_t m)
 {
@@ -33,7 +34,8 @@ const struct method method_auto = {
                 [METHOD_OUTPUT_ALGORITHM] = {.name = "METHOD",
                                              .help = "how each matrix was inverted",
                                              .kind = METHOD_ALGORITHM,
-                                             .is_default = true}},
+                                             .is_default = true},
+                METHOD_RESIDUALS},
     .options =
         {[METHOD_AUTO_SPD] = {.name = "spd",
                               .help = "also try Cholesky where a_ij and a_ji differ in their last "

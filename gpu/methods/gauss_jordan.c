@@ -1,5 +1,6 @@
 /* gauss_jordan: dense inverse in place by Gauss-Jordan elimination with partial pivoting. */
 #include "gpu/method.h"
+#include "gpu/methods/residuals.h"
 
 static double flops(int64_t n, int64_t m)
 {
@@ -22,7 +23,8 @@ const struct method method_gauss_jordan = {
                 [METHOD_OUTPUT_RCOND] = {.name = "RCOND",
                                          .help = "reciprocal condition number in the 1-norm",
                                          .when_empty = METHOD_EMPTY_ONES,
-                                         .is_default = true}},
+                                         .is_default = true},
+                METHOD_RESIDUALS},
     .algorithms = {{METHOD_ALGORITHM_GAUSS_JORDAN, "elimination in place with partial pivoting"}},
     .n_max = 32768,
     .flops = flops,

@@ -63,8 +63,10 @@ const struct method method_ism = {
                                             "A0_INVERSE: RCOND and the check of the answer are "
                                             "then those of A0 + X Y^T. If A0_INVERSE is off by "
                                             "more than the promise allows, A0 + X Y^T is formed "
-                                            "and inverted anew (METHOD lu). Where no inverse of "
-                                            "A0 is known, form A0 + X Y^T and take lu",
+                                            "and inverted anew (METHOD lu). With m = 0 that "
+                                            "refreshes an inverse: a quarter of it is allowed. "
+                                            "Where no inverse of A0 is known, form A0 + X Y^T and "
+                                            "take lu",
                                         .instead = "form A0 + X Y^T and take lu",
                                         .rank = 2,
                                         .dims = {METHOD_DIM_N, METHOD_DIM_N},
@@ -122,10 +124,27 @@ const struct method method_ism = {
                                   .rank = 2,
                                   .dims = {METHOD_DIM_M, METHOD_DIM_M},
                                   .when_empty = METHOD_EMPTY_IDENTITY},
-                [METHOD_ISM_V] = {.name = "V",
-                                  .help = "see U",
-                                  .rank = 2,
-                                  .dims = {METHOD_DIM_N, METHOD_DIM_M}}},
+                [METHOD_ISM_V] =
+                    {.name = "V", .help = "see U", .rank = 2, .dims = {METHOD_DIM_N, METHOD_DIM_M}},
+                [METHOD_ISM_RCOND_CAPACITANCE] =
+                    {.name = "RCOND_CAPACITANCE",
+                     .help = "reciprocal condition number in the 1-norm of the capacitance matrix "
+                             "I + Y^T A0^-1 X, with A0_INVERSE in the place of A0^-1 where that is "
+                             "given: of all m columns as one block, whatever blocks were taken, "
+                             "formed in the answer's precision and inverted by lu. 0 where that "
+                             "finds it singular; NaN where m > n, and where it overflows. The "
+                             "smaller it is, the more digits an update with A0_INVERSE alone may "
+                             "have lost, which neither INFO nor DET_RATIO shows",
+                     .when_empty = METHOD_EMPTY_ONES,
+                     .optional = true},
+                [METHOD_ISM_RESIDUAL] =
+                    {.name = "RESIDUAL",
+                     .help = "the 1-norm of I - X A, X being INVERSE, measured from A0, X and Y in "
+                             "the answer's precision; NaN with A0_INVERSE alone, where A is not "
+                             "known, and where there is no inverse. It takes 4 n^2 m operations, "
+                             "with a dense A0 2 n^3 more",
+                     .optional = true,
+                     .needs = METHOD_INPUT(METHOD_ISM_INVERSE)}},
     .options =
         {[METHOD_ISM_VARIANT] =
              {.name = "variant",

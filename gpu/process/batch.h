@@ -9,9 +9,10 @@
 #include "gpu/engine.h"
 #include "gpu/process/fault.h"
 
-/* ENGINE_OK; UNSUPPORTED for an order, precision or count that the engine does not take; in test
- * builds OUT_OF_MEMORY where faults say so. n_max: the largest order of the batch's method, 0 when
- * the engine has no such method. faults may be NULL. */
+/* ENGINE_OK; UNSUPPORTED for an order, precision or count that the engine does not take, or for an
+ * output without those that it is made of; in test builds OUT_OF_MEMORY where faults say so. n_max:
+ * the largest order of the batch's method, 0 when the engine has no such method. faults may be
+ * NULL. */
 enum engine_status process_batch_check(const struct engine_batch *batch, int64_t n_max,
                                        const struct process_faults *faults);
 

@@ -9,15 +9,18 @@
 
 #define ANSWER_TAKES_BYTES 256 /* lost to alignment when an encoder takes its memory in pieces */
 
-/* Single numbers always are, but for one that takes work of its own. */
+/* Single numbers always are, but for one that takes work of its own. What is asked for needs
+ * others, which an engine makes it of. */
 static bool is_wanted(const struct proto_request *request, int output)
 {
-    const struct method_tensor *tensor = &request->method->outputs[output];
-    if (tensor->rank == 0 && !tensor->optional)
+    const struct method_tensor *outputs = request->method->outputs;
+    if (outputs[output].rank == 0 && !outputs[output].optional)
         return true;
-    for (int i = 0; i < request->output_count; i++)
-        if (request->outputs[i].index == output)
+    for (int i = 0; i < request->output_count; i++) {
+        const int named = request->outputs[i].index;
+        if (named == output || (outputs[named].needs >> output & 1) != 0)
             return true;
+    }
     return false;
 }
 

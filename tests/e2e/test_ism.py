@@ -187,6 +187,76 @@ def test_a_hopeless_inverse_alone_is_answered_200(client):
         assert np.isnan(outputs["inverse"]).all() and np.isnan(outputs["det_ratio"])
 
 
+@pytest.mark.parametrize("dtype, scales, bound", [("f8", [1e-10, 1e-13, 1e-15, 1e-17], 1e-13),
+                                                  ("f4", [1e-3, 1e-5, 1e-7, 1e-8], 1e-5)])
+def test_a_tiny_a0_keeps_its_digits(client, dtype, scales, bound):
+    """A0 = s I and X = Y = 1: A, once it is formed, has lost s."""
+    for n in (2, 3, 20, 60):
+        scale = np.array(scales, dtype)[:, None]
+        ones = np.ones((len(scales), n, 1), dtype)
+        outputs = client.outputs("ism", {"A0": scale, "X": ones, "Y": ones}, ALL)
+        assert (outputs["INFO"] == 0).all() and set(outputs["METHOD"]) == {"block"}
+        for s, inverse in zip(scale[:, 0].astype("f8"), outputs["INVERSE"].astype("f8")):
+            exact = (np.eye(n) - 1 / (s + n)) / s
+            assert np.abs(inverse - exact).max() <= bound * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_measured(client, kind):
+    """By each of the ways that small and large matrices go; alone, and next to INVERSE."""
+    for n, m in [(5, 0), (5, 2), (20, 3), (40, 41), (90, 40)]:
+        inputs, a0, a = problem(n, m, kind=kind)
+        names = ["INVERSE", "RESIDUAL", "RCOND_CAPACITANCE"]
+        outputs = client.outputs("ism", inputs, names)
+        for i in range(2):
+            base = np.diag(np.diag(a[i])) if kind == "alone" else a0[i]
+            x, y = (a[i] - base, np.eye(n)) if kind == "alone" else (inputs["X"][i], inputs["Y"][i])
+            rcond = outputs["RCOND_CAPACITANCE"][i]
+            if x.shape[1] > n:
+                assert np.isnan(rcond)
+            elif x.shape[1] > 0:
+                core = np.eye(x.shape[1]) + y.T @ np.linalg.inv(base) @ x
+                assert rcond == pytest.approx(1 / np.linalg.cond(core, 1), rel=1e-6)
+            else:
+                assert rcond == 1
+            residual = outputs["RESIDUAL"][i]
+            exact = matrices.norm1(np.eye(n) - outputs["INVERSE"][i] @ a[i])
+            assert np.isnan(residual) if kind == "inverse" else abs(residual - exact) <= 1e-13 * n
+        alone = client.outputs("ism", inputs, ["RESIDUAL"])
+        assert list(alone) == ["RESIDUAL"]
+        assert alone["RESIDUAL"].tobytes() == outputs["RESIDUAL"].tobytes()
+
+
+def test_an_ill_conditioned_update_is_seen(client):
+    inputs, _, _ = problem(12, 3, kind="inverse")
+    for name in ("X", "Y"):
+        inputs[name][:, :, 1] = 1e5 * inputs[name][:, :, 0]
+    outputs = client.outputs("ism", inputs, ["INFO", "RCOND_CAPACITANCE"])
+    assert (outputs["INFO"] == 0).all() and (outputs["RCOND_CAPACITANCE"] < 1e-8).all()
+
+
+@pytest.mark.parametrize("n", [6, 20, 100])
+def test_an_update_of_rank_zero_refreshes(client, n):
+    """By every door that has a way to write an array without columns."""
+    inputs, a0, _ = problem(n, 0, batch=1, kind="both")
+    fresh = client.outputs("lu", {"A": a0})["INVERSE"]
+    inputs["A0_INVERSE"] = fresh
+    outputs = client.outputs("ism", inputs, ALL)
+    assert np.allclose(outputs["INVERSE"], fresh, rtol=1e-13, atol=0)
+    inputs["A0_INVERSE"] = fresh + 1e-10
+    outputs = client.outputs("ism", inputs, ALL + ["RESIDUAL"])
+    assert outputs["METHOD"].tolist() == ["lu"] and outputs["DET_RATIO"] == 1
+    assert matrices.ratio(a0[0], outputs["INVERSE"][0]) <= 1 and outputs["RESIDUAL"] < 1e-12
+    lower = {name.lower(): array[0] for name, array in inputs.items()}
+    answer = client.daemon.post("/v1/invert" + QUERY, codec.npz(**lower), {"Content-Type": NPZ})
+    assert answer.status == 200, answer
+    assert codec.load(answer.content)["inverse"].tobytes() == outputs["INVERSE"].tobytes()
+    text = json.dumps({name: array.tolist() for name, array in lower.items()})
+    answer = client.daemon.post("/v1/invert" + QUERY, text.encode(), {"Content-Type": JSON})
+    assert answer.status == 200, answer
+    assert np.array_equal(answer.json()["inverse"], outputs["INVERSE"][0])
+
+
 X = np.ones((1, 4, 2))
 REFUSED = [
     (

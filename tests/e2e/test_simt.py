@@ -6,14 +6,9 @@ import numpy as np
 
 from harness import codec, matrices
 from harness.codec import NPY, NPZ, Client
-from harness.daemon import Daemon
+from harness.daemon import Daemon, simt
 from harness.metrics import watch_batch
-from harness.settings import ROOT, SIMT_ENGINE
-
-
-def simt(*options):
-    return Daemon("--engine", "cuda:0", "--engine-cuda-path", SIMT_ENGINE, "--cuda-spares", "0",
-                  *options)
+from harness.settings import ROOT
 
 
 def dense(client, n):

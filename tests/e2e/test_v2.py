@@ -102,6 +102,8 @@ def test_model_metadata(daemon, path):
             {"name": "INVERSE", "datatype": "FP64", "shape": [-1, -1, -1]},
             {"name": "INFO", "datatype": "INT32", "shape": [-1]},
             {"name": "RCOND", "datatype": "FP64", "shape": [-1]},
+            {"name": "RESIDUAL_LEFT", "datatype": "FP64", "shape": [-1]},
+            {"name": "RESIDUAL_RIGHT", "datatype": "FP64", "shape": [-1]},
         ],
     }
 
@@ -131,6 +133,8 @@ def test_model_config(daemon, path):
         "INVERSE": "TYPE_FP64",
         "INFO": "TYPE_INT32",
         "RCOND": "TYPE_FP64",
+        "RESIDUAL_LEFT": "TYPE_FP64",
+        "RESIDUAL_RIGHT": "TYPE_FP64",
     }
 
 

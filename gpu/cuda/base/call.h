@@ -41,6 +41,7 @@ struct cuda_notes {
 };
 
 struct cuda_products;
+struct cuda_residual_item;
 
 struct cuda_call {
     enum precision precision;
@@ -54,9 +55,10 @@ struct cuda_call {
     const struct cuda_tensors *tensors; /* of the others, read by the device; item_count of them */
     void *workspace; /* of the device, contents undefined; NULL: none is needed */
     size_t workspace_bytes;
-    struct cuda_products *products;     /* of the stream; see gemm/gemm.h */
-    struct cuda_notes *notes, *d_notes; /* d_notes: as the device sees them */
-    int64_t to_recover;                 /* unverified matrices, for the recovery */
+    struct cuda_products *products;             /* of the stream; see gemm/gemm.h */
+    struct cuda_notes *notes, *d_notes;         /* d_notes: as the device sees them */
+    int64_t to_recover;                         /* unverified matrices, for the recovery */
+    const struct cuda_residual_item *residuals; /* for the engine's measure; item_count of them */
 };
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gpu/cuda/engine/fault.h"
+#include "gpu/cuda/engine/measure.h"
 #include "gpu/cuda/gemm/gemm.h"
 #include "gpu/cuda/base/status.h"
 #include "gpu/cuda/tuning/h200/engine.h"
@@ -30,6 +31,7 @@ struct cuda_flight_memory {
     union {
         struct cuda_item items[ENGINE_BATCH_ITEMS];
         struct cuda_tensors tensors[ENGINE_BATCH_ITEMS];
+        struct cuda_residual_item residuals[ENGINE_BATCH_ITEMS]; /* when the method is done */
     } _Alignas(64) table;
 #ifdef ENGINE_FAULTS
     struct cuda_item faulty[ENGINE_BATCH_ITEMS];
@@ -141,19 +143,20 @@ static bool lay_out(struct cuda_flight *flight)
                                                 .item_count = batch->item_count,
                                                 .matrices = matrices,
                                                 .unverified = &flight->seen->unverified}};
+    flight->measures = cuda__measure_wanted(batch);
     return complete;
 }
 
-/* Moves the table to the device where that pays. */
-static cudaError_t bring_table(struct cuda_flight *flight)
+/* Moves the table, whose items have so many bytes, to the device where that pays. */
+static cudaError_t bring_table(struct cuda_flight *flight, size_t item)
 {
     struct cuda_call *call = &flight->call;
     bool searched = call->item_count > 1 && call->item_count < call->matrices;
     if (!searched && call->item_count <= CUDA__NEAR_ITEMS_MAX)
         return cudaSuccess;
-    size_t item = flight->method->takes_tensors ? sizeof *call->tensors : sizeof *call->batch.items;
     call->batch.items = flight->d_table;
     call->tensors = flight->d_table;
+    call->residuals = flight->d_table;
     return cudaMemcpyAsync(flight->d_table, &flight->h_memory->table,
                            (size_t)call->item_count * item, cudaMemcpyHostToDevice, flight->stream);
 }
@@ -216,7 +219,9 @@ static cudaError_t start(struct cuda_flight *flight)
     flight->h_memory->unverified = 0;
     flight->h_memory->notes.progress = flight->reported = 0;
     flight->has_word = ends_with_word(flight->batch, flight->call.matrices);
-    cudaError_t status = bring_table(flight);
+    const struct cuda_call *call = &flight->call;
+    cudaError_t status = bring_table(
+        flight, flight->method->takes_tensors ? sizeof *call->tensors : sizeof *call->batch.items);
 #ifdef ENGINE_FAULTS
     if (status == cudaSuccess)
         status = put_fault(flight);
@@ -476,11 +481,14 @@ static bool is_over(struct cuda_flight *flight, uint64_t now_ns)
 static cuda_launcher *next_launcher(struct cuda_flight *flight)
 {
     const struct cuda_method *method = flight->method;
+    if (flight->state == CUDA_FLIGHT_MEASURING)
+        return NULL;
     if (method->again && flight->h_memory->notes.asked)
         return method->again;
-    if (flight->state == CUDA_FLIGHT_RECOVERY || flight->h_memory->unverified == 0)
-        return NULL;
-    return method->recover;
+    if (flight->state != CUDA_FLIGHT_RECOVERY && flight->h_memory->unverified != 0 &&
+        method->recover)
+        return method->recover;
+    return flight->measures ? cuda__measure : NULL;
 }
 
 /* Says the front what the launcher has said of the batch's progress. */
@@ -528,6 +536,16 @@ static bool recover(struct cuda_flight *flight)
     return go_on(flight, flight->method->recover, widen(flight));
 }
 
+/* RUNNING or RECOVERY -> MEASURING: the device is done with the table, whose place is used again.
+ * true: the batch is DONE. */
+static bool measure(struct cuda_flight *flight)
+{
+    cuda__measure_lay_out(flight->batch, flight->lane->d_arena, flight->h_memory->table.residuals);
+    flight->call.residuals = flight->seen->table.residuals;
+    flight->state = CUDA_FLIGHT_MEASURING;
+    return go_on(flight, cuda__measure, bring_table(flight, sizeof *flight->call.residuals));
+}
+
 bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
 {
     assert(flight->state != CUDA_FLIGHT_IDLE);
@@ -542,6 +560,8 @@ bool cuda_flight_look(struct cuda_flight *flight, uint64_t now_ns)
         finish(flight, ENGINE_STOPPED);
         return true;
     }
+    if (launcher == cuda__measure)
+        return measure(flight);
     if (launcher)
         return launcher == flight->method->recover ? recover(flight)
                                                    : go_on(flight, launcher, cudaSuccess);

@@ -9,6 +9,7 @@
  *                       LACKING --none to be had, unwanted, or its launch failed--> IDLE
  *                       RUNNING --over, the device asks for more--> RUNNING
  *                       RUNNING --over, it would go on but is unwanted--> IDLE
+ *                       RUNNING, RECOVERY --over, residuals are wanted--> MEASURING --over--> IDLE
  *
  * A batch that needs a workspace takes it from the engine's pool and gives it back when it is over.
  * Where others have the memory it waits for it, as SUBMITTED still, and those behind it in the lane
@@ -56,7 +57,8 @@ enum cuda_flight_state {
     CUDA_FLIGHT_WAITING,
     CUDA_FLIGHT_RUNNING,
     CUDA_FLIGHT_LACKING, /* memory to recover in; nothing of it is on the device */
-    CUDA_FLIGHT_RECOVERY
+    CUDA_FLIGHT_RECOVERY,
+    CUDA_FLIGHT_MEASURING /* residuals of what the method has answered */
 };
 
 struct cuda_flight_memory; /* pinned: the word, the count of the unverified, the table of items */
@@ -86,6 +88,7 @@ struct cuda_flight {
     struct cuda_block block;
     struct cuda_products *products; /* the stream's; NULL: no method takes any */
     bool takes_memory;              /* before it begins */
+    bool measures;                  /* some item wants a residual */
     uint64_t ticket;                /* WAITING, if it takes memory, and LACKING */
     uint64_t lacking_ns;            /* LACKING: since when */
     cudaStream_t stream;

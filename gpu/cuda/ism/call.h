@@ -66,6 +66,12 @@ extern "C" {
 #define CUDA__ISM_STREAM_STRIP 16
 #define CUDA__ISM_STREAM_FEW 66
 
+/* An unverified answer with a diagonal A0 is computed anew in double-double (woodbury.cuh) to so
+ * many columns: with more lu takes less time. At most, whatever n is. */
+#define CUDA__ISM_DD_MAX (CUDA_ISM_N_MAX / CUDA__ISM_DD_SHARE)
+#define CUDA__ISM_DD_FEW 64
+#define CUDA__ISM_DD_SHARE 32 /* of n */
+
 /* The arrays of a part. One that a matrix does not need has no length. */
 enum cuda__ism_array {
     CUDA__ISM_ANSWER, /* struct cuda__ism_answer */
@@ -111,6 +117,14 @@ enum cuda__ism_array {
     CUDA__ISM_INVERSE,
     CUDA__ISM_LU,
     CUDA__ISM_PIVOTS,
+    CUDA__ISM_DD_G, /* of woodbury.cuh: lines of n, m of them and as many of what they lack */
+    CUDA__ISM_DD_K,
+    CUDA__ISM_DD_P,
+    CUDA__ISM_DD_Q,
+    CUDA__ISM_DD_C, /* likewise, lines of m */
+    CUDA__ISM_DD_R,
+    CUDA__ISM_DD_BY, /* one line of m, and one of what it lacks */
+    CUDA__ISM_DD_PIVOTS,
     CUDA__ISM_ARRAYS
 };
 
@@ -150,11 +164,21 @@ struct cuda__ism_call {
     void *lu; /* recovery: lu's workspace */
     size_t lu_bytes;
     const struct cuda_ism_watch *watch; /* host's; NULL: no one watches */
+    /* Host's: what is measured afterwards (measure.cuh), or NULL. `items` are for its lu. */
+    const struct cuda__ism_call *measures;
 };
 
 static inline bool cuda__ism_has(uint32_t inputs, int input)
 {
     return inputs >> input & 1;
+}
+
+/* Is double-double tried where an answer is unverified? */
+static inline bool cuda__ism_restores(uint32_t inputs, int64_t n, int64_t m)
+{
+    const int64_t share = n / CUDA__ISM_DD_SHARE;
+    return !cuda__ism_has(inputs, METHOD_ISM_A) && !cuda__ism_has(inputs, METHOD_ISM_A0_INVERSE) &&
+           m > 0 && m <= (share > CUDA__ISM_DD_FEW ? share : CUDA__ISM_DD_FEW);
 }
 
 /* The whole batch, by the algorithm that the plan says; all that is unverified. */
@@ -169,6 +193,8 @@ cudaError_t cuda__ism_stream_f32(const struct cuda__ism_call *work, cudaStream_t
 cudaError_t cuda__ism_stream_f64(const struct cuda__ism_call *work, cudaStream_t stream);
 /* The first work->count of the unverified matrices. */
 cuda__ism_launcher cuda__ism_recover_f32, cuda__ism_recover_f64;
+/* Those of its matrices, or of its list, which are done with. */
+cuda__ism_launcher cuda__ism_measure_f32, cuda__ism_measure_f64;
 
 cuda_self_tester cuda__try_ism; /* self_test.c */
 

@@ -26,20 +26,23 @@
 struct cuda__ism_answer {
     double det; /* fraction and exponent of the product of pivots */
     int64_t det_exponent;
-    double norm_a;                    /* |A|, or |A0^-1| where A is not known */
-    double change;                    /* of a check where A is not known */
-    double reach;                     /* of lost.cuh: the largest row */
-    unsigned long long loss;          /* the bits of a number that is not negative */
-    double rcond;                     /* of lu, in the precision */
-    unsigned long long terms;         /* bits of a sum that terms.cuh makes */
-    int32_t bad;                      /* an input is not finite */
-    int32_t broken;                   /* a block is singular */
-    int32_t refused;                  /* no inverse goes out */
-    int32_t info, factor_info;        /* of lu */
-    int32_t shift;                    /* binary places that what was factored was scaled by */
-    double factored;                  /* a bound of the 1-norm of what is shifted */
-    int32_t equilibrated, lost;       /* see recover.cuh */
-    int32_t form_dd;                  /* recovery: A is to be formed in double-double */
+    double norm_a;              /* |A|, or |A0^-1| where A is not known */
+    double change;              /* of a check where A is not known */
+    double reach;               /* of lost.cuh: the largest row */
+    unsigned long long loss;    /* the bits of a number that is not negative */
+    double rcond;               /* of lu, in the precision */
+    unsigned long long terms;   /* bits of a sum that terms.cuh makes */
+    int32_t bad;                /* an input is not finite */
+    int32_t broken;             /* a block is singular */
+    int32_t refused;            /* no inverse goes out */
+    int32_t info, factor_info;  /* of lu */
+    int32_t shift;              /* binary places that what was factored was scaled by */
+    double factored;            /* a bound of the 1-norm of what is shifted */
+    int32_t equilibrated, lost; /* see recover.cuh */
+    int32_t form_dd;            /* recovery: A is to be formed in double-double */
+    int32_t dd_lost, restored;  /* see woodbury.cuh: no inverse was had; one goes out */
+    double amplified, dd_det;
+    int64_t dd_det_exponent;
     int32_t chosen[CUDA__ISM_PROBES]; /* columns */
 };
 
@@ -204,6 +207,14 @@ static __device__ __forceinline__ double cuda__ism_min_norm(const cuda__ism_call
     return sizeof(T) < sizeof(double) && !call.recovery ? (double)call.n * smallest : smallest / 4;
 }
 
+/* Of what a check allows: less where an update of rank 0 is to repair a known inverse. */
+static __device__ __forceinline__ double cuda__ism_share(const cuda__ism_call &call)
+{
+    const bool refreshes = call.m == 0 && (call.inputs >> METHOD_ISM_A0_DENSE & 1);
+    const double whole = cuda__ism_is_whole(call.n) ? CUDA__ISM_WHOLE_RATIO : 1;
+    return refreshes ? METHOD_ISM_FRESH_RATIO / whole : 1;
+}
+
 /* Reports the answer of `algorithm`, or that there is none; by one thread. Returns INFO: what is
  * singular is left to lu, or to a solution. */
 template <typename T>
@@ -218,7 +229,7 @@ static __device__ __forceinline__ int cuda__ism_judge(const cuda__ism_call &call
     double size = check.norm_x * (known ? check.norm_a : 1 + check.change);
     double rcond = known ? 1 / check.norm_a / check.norm_x : nan;
     bool good = sized && check.norm_a <= largest && !check.bad && !check.blind &&
-                check.error <= cuda__ism_allowed<T>(call.n, size) &&
+                check.error <= cuda__ism_share(call) * cuda__ism_allowed<T>(call.n, size) &&
                 (known ? check.norm_a > 0 && rcond >= CUDA__ISM_NEAR * eps
                        : !cuda__ism_cancels(call.n, check.lost, check.change) &&
                              size * eps <= check.norm_a);

@@ -186,12 +186,10 @@ static void take_thin(struct cuda__ism_call *work)
     take(work, CUDA__ISM_Y, work->n, work->ldm);
 }
 
-/* A product that is cut has columns and sums of n or m numbers at most, and rows of m, but for
- * recovery. */
-static void take_pieces(struct cuda__ism_call *work)
+/* A product that is cut has columns and sums of n or m numbers at most; rows: as many. */
+static void take_pieces(struct cuda__ism_call *work, int64_t rows)
 {
     int64_t longest = max_i64(work->n, work->m), pieces = longest / CUDA__ISM_CUT_INNER;
-    int64_t rows = work->recovery ? longest : max_i64(work->m, 2 * CUDA__ISM_PROBES);
     int64_t numbers = min_i64(pieces * longest * rows, CUDA__ISM_CUT_NUMBERS);
     take(work, CUDA__ISM_PIECES, longest >= CUDA__ISM_CUT_MIN ? 1 : 0, numbers);
 }
@@ -240,7 +238,7 @@ static void take_variant(struct cuda__ism_call *work, enum precision precision)
     take(work, CUDA__ISM_TURNED, turns ? CUDA__ISM_TURN : 0, CUDA__ISM_TURN);
     take(work, CUDA__ISM_TOP, turns ? CUDA__ISM_TURN : 0, work->lds);
     take(work, CUDA__ISM_LEFT, turns ? work->plan.block : 0, CUDA__ISM_TURN);
-    take_pieces(work);
+    take_pieces(work, max_i64(m, 2 * CUDA__ISM_PROBES));
     take(work, CUDA__ISM_U, kept, work->ldm);
     take(work, CUDA__ISM_UR, kept, work->ldm);
     take(work, CUDA__ISM_V, kept, work->ldm);
@@ -270,29 +268,63 @@ static void take_stream(struct cuda__ism_call *work, enum precision precision)
                  precision);
 }
 
-/* The factors, and the inverse behind them, lie where X and Y were, which are not needed when A is
- * formed; but they are where there is no A. */
+/* Of woodbury.cuh. */
+static void take_restoring(struct cuda__ism_call *work)
+{
+    static const enum cuda__ism_array lines[] = {CUDA__ISM_DD_G, CUDA__ISM_DD_K, CUDA__ISM_DD_P,
+                                                 CUDA__ISM_DD_Q};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        take(work, lines[i], 2 * work->m, work->ld);
+    take(work, CUDA__ISM_DD_C, 2 * work->m, work->ldm);
+    take(work, CUDA__ISM_DD_R, 2 * work->m, work->ldm);
+    take(work, CUDA__ISM_DD_BY, 2, work->ldm);
+    take(work, CUDA__ISM_DD_PIVOTS, 1, work->ldm);
+}
+
+/* The factors, and the inverse behind them, lie where X and Y were, and what double-double took,
+ * which are not needed when A is formed; but they are where there is no A. */
 static void take_recovery(struct cuda__ism_call *work)
 {
     int64_t n = work->n;
     bool solved = cuda__ism_has(work->inputs, METHOD_ISM_A0_INVERSE) &&
                   !cuda__ism_has(work->inputs, METHOD_ISM_A0_DENSE);
+    bool restores = cuda__ism_restores(work->inputs, n, work->m);
     take(work, CUDA__ISM_FORMED, n, n);
     take(work, CUDA__ISM_PIVOTS, 1, n);
-    take_pieces(work);
+    take_pieces(work, max_i64(n, work->m));
     take_check(work);
     take_thin(work);
+    if (restores)
+        take_restoring(work);
     int64_t thin = work->at[CUDA__ISM_X], end = work->part;
     work->part = solved ? end : thin;
     take(work, CUDA__ISM_LU, n, n);
     take(work, CUDA__ISM_INVERSE, n, n);
     work->part = max_i64(work->part, end);
     take(work, CUDA__ISM_K, solved ? 2 * min_i64(work->m, CUDA__ISM_MET) : 0, n);
-    take(work, CUDA__ISM_Z, solved ? n : 0, n);
+    take(work, CUDA__ISM_Z, solved || restores ? n : 0, n);
 }
 
-/* All of it but who the matrices are, and where the workspace is. */
-static struct cuda__ism_call lay_out(const struct cuda_call *call, bool recovery)
+/* Of measure.cuh. lu's matrix is dense. */
+static void take_measures(struct cuda__ism_call *work)
+{
+    int64_t n = work->n, m = work->m, of_c = m <= n ? m : 0;
+    bool residual = cuda__ism_has(work->wanted, METHOD_ISM_RESIDUAL);
+    bool capacitance = cuda__ism_has(work->wanted, METHOD_ISM_RCOND_CAPACITANCE);
+    take_pieces(work, max_i64(n, m));
+    take_thin(work);
+    take(work, CUDA__ISM_SIZES, 2, work->ld);
+    take(work, CUDA__ISM_Z, residual ? n : 0, work->ld);
+    take(work, CUDA__ISM_FORMED, residual ? n : 0, work->ld);
+    take(work, CUDA__ISM_THIN, residual ? n : 0, work->ldm);
+    take(work, CUDA__ISM_K, capacitance ? of_c : 0, work->ld);
+    take(work, CUDA__ISM_W, capacitance ? of_c : 0, work->ld);
+    take(work, CUDA__ISM_C, capacitance ? of_c : 0, m);
+    take(work, CUDA__ISM_INVERSE, capacitance ? of_c : 0, m);
+}
+
+/* Of a call that is laid out. */
+static struct cuda__ism_call begin_layout(const struct cuda_call *call, bool recovery)
 {
     int64_t n = call->n, m = rank_of(call);
     struct cuda__ism_call work = {
@@ -311,6 +343,13 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool recovery
     };
     work.lds = padded(work.plan.block);
     work.ldg = padded(work.plan.group);
+    return work;
+}
+
+/* All of it but who the matrices are, and where the workspace is. */
+static struct cuda__ism_call lay_out(const struct cuda_call *call, bool recovery)
+{
+    struct cuda__ism_call work = begin_layout(call, recovery);
     if (!recovery)
         plan_ends(call, &work.plan);
     if (!recovery && work.plan.streams && !wants_factors(call)) {
@@ -325,6 +364,19 @@ static struct cuda__ism_call lay_out(const struct cuda_call *call, bool recovery
         take_variant(&work, call->precision);
     if (!recovery && work.plan.streams)
         take_stream(&work, call->precision);
+    return work;
+}
+
+#define MEASURED (METHOD_INPUT(METHOD_ISM_RESIDUAL) | METHOD_INPUT(METHOD_ISM_RCOND_CAPACITANCE))
+
+/* The same of what is measured. recovery: of unverified matrices, whose capacitance matrix was. */
+static struct cuda__ism_call lay_out_measures(const struct cuda_call *call, bool recovery)
+{
+    struct cuda__ism_call work = begin_layout(call, false);
+    work.wanted &= recovery ? METHOD_INPUT(METHOD_ISM_RESIDUAL) : MEASURED;
+    work.lds = work.m;
+    take_known(&work);
+    take_measures(&work);
     return work;
 }
 
@@ -355,6 +407,45 @@ static bool is_light(const struct cuda_call *call, const struct cuda__ism_plan *
            (plan->fused && !plan->streams && !wants_factors(call));
 }
 
+/* Bytes that so many matrices take which are measured at once, 0 where none is; and how many those
+ * are at most. */
+static size_t measure_bytes(const struct cuda_call *call, const struct cuda__ism_call *measures,
+                            int64_t matrices)
+{
+    const int64_t m = measures->m;
+    if (measures->wanted == 0)
+        return 0;
+    size_t lu =
+        cuda__ism_has(measures->wanted, METHOD_ISM_RCOND_CAPACITANCE) && m > 0 && m <= measures->n
+            ? cuda_inverse_middle_workspace(call->precision, m, matrices)
+            : 0;
+    return table_bytes(matrices) + part_bytes(measures, call->precision) * (size_t)matrices + lu;
+}
+
+static int64_t measured_max(const struct cuda_call *call, const struct cuda__ism_call *measures)
+{
+    int64_t held = CUDA__ISM_RECOVERED_BYTES / (int64_t)measure_bytes(call, measures, 1);
+    return min_i64(max_i64(held, CUDA__ISM_RECOVERED_MIN), CUDA__ISM_SLOTS_MAX);
+}
+
+/* Places it for as many of the matrices at once as fit; false: for none. */
+static bool place_measures(const struct cuda_call *call, struct cuda__ism_call *measures,
+                           int64_t matrices, void *at, size_t bytes)
+{
+    measures->held = min_i64(matrices, measured_max(call, measures));
+    while (measures->held > 0 && measure_bytes(call, measures, measures->held) > bytes)
+        measures->held /= 2;
+    if (measures->held < 1)
+        return false;
+    size_t parts = part_bytes(measures, call->precision) * (size_t)measures->held;
+    measures->items = at;
+    measures->parts = (unsigned char *)at + table_bytes(measures->held);
+    measures->lu = measures->parts + parts;
+    measures->lu_bytes =
+        measure_bytes(call, measures, measures->held) - table_bytes(measures->held) - parts;
+    return true;
+}
+
 static size_t lu_bytes(const struct cuda_call *call, int64_t matrices)
 {
     size_t inverse = cuda_inverse_middle_workspace(call->precision, call->n, matrices);
@@ -376,19 +467,43 @@ static int64_t recovered_max(const struct cuda_call *call, const struct cuda__is
     return min_i64(max_i64(held, CUDA__ISM_RECOVERED_MIN), CUDA__ISM_SLOTS_MAX);
 }
 
+/* What is measured of so many matrices takes no more than it needs for a while. */
+static size_t measure_workspace(const struct cuda_call *call, bool recovery, int64_t matrices)
+{
+    struct cuda__ism_call measures = lay_out_measures(call, recovery);
+    if (measures.wanted == 0)
+        return 0;
+    return measure_bytes(call, &measures, min_i64(matrices, measured_max(call, &measures)));
+}
+
+static size_t larger(size_t one, size_t other)
+{
+    return one > other ? one : other;
+}
+
 size_t cuda_ism_workspace(const struct cuda_call *call, int64_t matrices)
 {
     struct cuda__ism_call work = lay_out(call, false);
+    size_t measured = measure_workspace(call, false, matrices);
     if (is_light(call, &work.plan))
-        return 0;
-    return probe_bytes(&work, call->precision) +
-           part_bytes(&work, call->precision) * (size_t)min_i64(matrices, CUDA__ISM_SLOTS_MAX);
+        return measured;
+    return larger(measured, probe_bytes(&work, call->precision) +
+                                part_bytes(&work, call->precision) *
+                                    (size_t)min_i64(matrices, CUDA__ISM_SLOTS_MAX));
+}
+
+/* What a recovery of so many at once takes, and what is measured afterwards behind its tables. */
+static size_t recover_bytes(const struct cuda_call *call, const struct cuda__ism_call *work,
+                            int64_t matrices)
+{
+    size_t before = probe_bytes(work, call->precision) + table_bytes(matrices);
+    return larger(before + measure_workspace(call, true, 1), recovery_bytes(call, work, matrices));
 }
 
 size_t cuda_ism_recover_workspace(const struct cuda_call *call, int64_t matrices)
 {
     struct cuda__ism_call work = lay_out(call, true);
-    return recovery_bytes(call, &work, min_i64(matrices, recovered_max(call, &work)));
+    return recover_bytes(call, &work, min_i64(matrices, recovered_max(call, &work)));
 }
 
 /* ---- The launchers ---- */
@@ -423,8 +538,17 @@ cudaError_t cuda_ism_watched(const struct cuda_call *call, cudaStream_t stream,
         work.probes = call->workspace;
         work.parts = (unsigned char *)call->workspace + shared;
     }
-    return call->precision == PRECISION_FP32 ? cuda__ism_launch_f32(&work, call->products, stream)
-                                             : cuda__ism_launch_f64(&work, call->products, stream);
+    cudaError_t status = call->precision == PRECISION_FP32
+                             ? cuda__ism_launch_f32(&work, call->products, stream)
+                             : cuda__ism_launch_f64(&work, call->products, stream);
+    struct cuda__ism_call measures = lay_out_measures(call, false);
+    if (status != cudaSuccess || measures.wanted == 0)
+        return status;
+    if (!place_measures(call, &measures, call->matrices, call->workspace, call->workspace_bytes))
+        return cudaErrorInvalidValue;
+    return call->precision == PRECISION_FP32
+               ? cuda__ism_measure_f32(&measures, call->products, stream)
+               : cuda__ism_measure_f64(&measures, call->products, stream);
 }
 
 cudaError_t cuda_ism_recover(const struct cuda_call *call, cudaStream_t stream)
@@ -435,7 +559,7 @@ cudaError_t cuda_ism_recover(const struct cuda_call *call, cudaStream_t stream)
     size_t probes = probe_bytes(&work, call->precision), part = part_bytes(&work, call->precision);
     work.count = call->to_recover;
     work.held = min_i64(max_i64(work.count, 1), recovered_max(call, &work));
-    while (work.held > 0 && recovery_bytes(call, &work, work.held) > call->workspace_bytes)
+    while (work.held > 0 && recover_bytes(call, &work, work.held) > call->workspace_bytes)
         work.held /= 2;
     if (work.held < 1)
         return cudaErrorInvalidValue;
@@ -446,6 +570,13 @@ cudaError_t cuda_ism_recover(const struct cuda_call *call, cudaStream_t stream)
     work.parts = (unsigned char *)work.items + table_bytes(work.held);
     work.lu = work.parts + part * (size_t)work.held;
     work.lu_bytes = lu_bytes(call, work.held);
+    struct cuda__ism_call measures = lay_out_measures(call, true);
+    size_t before = (size_t)(work.parts - (unsigned char *)call->workspace);
+    if (measures.wanted != 0) {
+        work.measures = &measures;
+        if (!place_measures(call, &measures, work.held, work.parts, call->workspace_bytes - before))
+            return cudaErrorInvalidValue;
+    }
     return call->precision == PRECISION_FP32 ? cuda__ism_recover_f32(&work, call->products, stream)
                                              : cuda__ism_recover_f64(&work, call->products, stream);
 }

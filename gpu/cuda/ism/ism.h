@@ -23,9 +23,10 @@
  * kernels take longer for one block of 512 columns than all the rest, and give no determinant.
  *
  * Every answer is checked, as on the host but in double-double where it goes by products. One
- * that fails is unverified, and cuda_ism_recover takes the last of the host's algorithms: A formed
- * and inverted by lu, or Z M = A0^-1 solved. (The host tries one block of all columns and Newton's
- * step before that, which are no faster here.)
+ * that fails is unverified, and cuda_ism_recover takes the last of the host's algorithms: one block
+ * in double-double (woodbury.cuh), A formed and inverted by lu, or Z M = A0^-1 solved. (The host
+ * tries one block of all columns in one precision before that, which is no faster here.) RESIDUAL
+ * and RCOND_CAPACITANCE, on request, are measured when the inverses are out (measure.cuh).
  *
  * Cost: an update of a known inverse reads and writes n^2 numbers on the fused algorithm. Elsewhere
  * 2 n^2 m + 4 n m^2 operations, with A0_INVERSE 4 n^2 m more; `reduced_memory` 6 n^2 m. Nothing but

@@ -238,7 +238,7 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
 
 /* ---- Out ---- */
 
-/* A factor; NaN where there is none. */
+/* A factor, unless it is out; NaN where there is none. */
 template <typename T>
 static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     cuda__ism_factor_kernel(const cuda__ism_call call, int output, const cuda__ism_shape from,
@@ -250,6 +250,8 @@ static __global__ void __launch_bounds__(CUDA__ISM_THREADS)
     const cuda__ism_answer *answer = cuda__ism_answer_of<T>(call, slot);
     T *to = cuda__ism_output<T>(call, slot, output, all);
     const T *array = cuda__ism_array_of<T>(call, slot, from.array);
+    if (answer->restored)
+        return;
     none = none || answer->bad || answer->broken;
     for (int64_t e = (int64_t)blockIdx.x * CUDA__ISM_THREADS + threadIdx.x; to && e < all;
          e += step)

@@ -128,6 +128,8 @@ template <typename T> struct cuda__ism_stream_launcher {
         case CUDA__ISM_V:
         case CUDA__ISM_THIN:
         case CUDA__ISM_CHOSEN:
+        case CUDA__ISM_DD_C:
+        case CUDA__ISM_DD_R:
             return call.ldm;
         case CUDA__ISM_P:
         case CUDA__ISM_Q:
@@ -441,7 +443,13 @@ template <typename T> struct cuda__ism_verifier : cuda__ism_stream_launcher<T> {
     /* Z is copied out. */
     void look_at_answer()
     {
-        cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, METHOD_ISM_INVERSE};
+        look_at_inverse(METHOD_ISM_INVERSE);
+    }
+
+    /* output: where Z is copied to, or -1. */
+    void look_at_inverse(int output)
+    {
+        cuda__ism_sight sight = {CUDA__ISM_Z, call.ld, 0, output};
         int64_t blocks = pieces(call.n, CUDA__WARP), threads = CUDA__ISM_LOOK_WARPS * CUDA__WARP;
         if (cuda__ism_is_whole(call.n) || probes() == CUDA__ISM_PROBES)
             start(cuda__ism_look_kernel<T, CUDA__ISM_PROBES>, blocks, threads, 0, call, sight);

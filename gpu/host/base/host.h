@@ -26,7 +26,8 @@ struct host_team;
  * are. It has no part in an answer's bits. */
 #define HOST_PAST_CACHES_BYTES (INT64_C(16) << 20)
 
-/* One matrix: its part of every tensor, aligned to the element only. NULL: absent or unwanted. */
+/* One matrix: its part of every tensor, aligned to the element only. NULL: absent or unwanted, or
+ * RESIDUAL_LEFT or _RIGHT, which engine/job.c measures when run is done. */
 struct host_matrix {
     const void *inputs[METHOD_INPUTS_MAX];
     void *outputs[METHOD_OUTPUTS_MAX];

@@ -14,6 +14,7 @@
 #include "gpu/host/engine/fault.h"
 #include "gpu/host/base/progress.h"
 #include "gpu/host/base/stop.h"
+#include "gpu/host/linalg/residual.h"
 #include "gpu/process/batch.h"
 #include "gpu/process/ring.h"
 
@@ -63,6 +64,8 @@ static void lay_out_tensors(struct host_job *job, const struct engine_batch *bat
     enum precision precision = (enum precision)batch->precision;
     job->input_count = method_input_count(method);
     job->output_count = method_output_count(method);
+    for (int side = METHOD_LEFT; side <= METHOD_RIGHT; side++)
+        job->residuals[side] = method_residual_find(method, (enum method_side)side);
     for (int i = 0; i < job->input_count; i++)
         job->tensor_bytes[i] =
             method_tensor_bytes(&method->inputs[i], precision, batch->n, batch->m, batch->options);
@@ -71,8 +74,8 @@ static void lay_out_tensors(struct host_job *job, const struct engine_batch *bat
             method_tensor_bytes(&method->outputs[i], precision, batch->n, batch->m, batch->options);
 }
 
-/* The inputs of all items are the same. */
-static int64_t scratch_of(const struct host_job *job, const struct engine_batch *batch)
+/* What the method takes. The inputs of all items are the same. */
+static int64_t method_scratch(const struct host_job *job, const struct engine_batch *batch)
 {
     const struct host_method *method = job->method;
     struct host_task task = {
@@ -91,6 +94,17 @@ static int64_t scratch_of(const struct host_job *job, const struct engine_batch 
         task.wanted |= wanted;
     }
     return method->task_scratch_bytes(&task);
+}
+
+/* Residuals are measured in the method's scratch, when it is done. */
+static int64_t scratch_of(const struct host_job *job, const struct engine_batch *batch)
+{
+    const int64_t bytes = method_scratch(job, batch);
+    if (bytes < 0 || job->residuals[METHOD_LEFT] < 0)
+        return bytes;
+    const int64_t measure = batch->precision == PRECISION_FP32 ? host__ratios_bytes_f32(batch->n)
+                                                               : host__ratios_bytes_f64(batch->n);
+    return measure < 0 ? -1 : max_i64(bytes, measure);
 }
 
 void host__job_open(struct host_job *job, struct engine_batch *batch, uint32_t number)
@@ -172,12 +186,25 @@ static void *locate(const struct host_job *job, const struct engine_tensor *tens
     return at;
 }
 
-/* Two groups of matrices: one that waits to be run, and the next, which is being gathered. */
+/* Two groups of matrices: one that waits to be run, and the next, which is being gathered.
+ * residuals: where they are wanted. */
 struct gathering {
     struct host_matrix matrices[2][HOST_GROUP_MAX];
+    void *residuals[2][HOST_GROUP_MAX][2];
     int side; /* the group that is being gathered */
     int counts[2];
 };
+
+static void measure(const struct host_job *job, const struct host_matrix *matrix,
+                    void *const residuals[2])
+{
+    if (!residuals[METHOD_LEFT] && !residuals[METHOD_RIGHT])
+        return;
+    if (job->batch->precision == PRECISION_FP32)
+        host__residual_ratios_f32(matrix, residuals[METHOD_LEFT], residuals[METHOD_RIGHT]);
+    else
+        host__residual_ratios_f64(matrix, residuals[METHOD_LEFT], residuals[METHOD_RIGHT]);
+}
 
 /* Runs the group that waits; the gathered one waits now. */
 static void turn(const struct host_job *job, struct gathering *gathering)
@@ -188,6 +215,8 @@ static void turn(const struct host_job *job, struct gathering *gathering)
                                gathering->matrices[next], gathering->counts[next]);
     else if (gathering->counts[now] > 0)
         job->method->run(gathering->matrices[now]);
+    for (int i = 0; i < gathering->counts[now]; i++)
+        measure(job, &gathering->matrices[now][i], gathering->residuals[now][i]);
     gathering->counts[now] = 0;
     gathering->side = now;
 }
@@ -196,13 +225,19 @@ static void turn(const struct host_job *job, struct gathering *gathering)
 static void gather_matrix(const struct host_job *job, const struct engine_item *item, int64_t index,
                           struct gathering *gathering)
 {
-    int side = gathering->side;
-    struct host_matrix *matrix = &gathering->matrices[side][gathering->counts[side]++];
+    int side = gathering->side, place = gathering->counts[side]++;
+    struct host_matrix *matrix = &gathering->matrices[side][place];
     for (int i = 0; i < job->input_count; i++)
         matrix->inputs[i] = locate(job, &item->inputs[i], index, job->tensor_bytes[i]);
     for (int i = 0; i < job->output_count; i++)
         matrix->outputs[i] =
             locate(job, &item->outputs[i], index, job->tensor_bytes[METHOD_INPUTS_MAX + i]);
+    for (int of = METHOD_LEFT; of <= METHOD_RIGHT; of++) {
+        int output = job->residuals[of];
+        gathering->residuals[side][place][of] = output < 0 ? NULL : matrix->outputs[output];
+        if (output >= 0)
+            matrix->outputs[output] = NULL;
+    }
 #ifdef ENGINE_FAULTS
     host__fault_matrix(job->faults, (enum precision)job->batch->precision, matrix->inputs[0]);
 #endif

@@ -51,6 +51,7 @@ struct host_job {
     int group;        /* matrices run together */
     int64_t scratch_bytes;
     int input_count, output_count;
+    int residuals[2]; /* places of RESIDUAL_LEFT and _RIGHT; -1: the method has none */
     int64_t tensor_bytes[ENGINE_TENSORS_MAX]; /* of one matrix: inputs, then outputs */
     bool single;                              /* every item is one matrix */
     int64_t first[ENGINE_BATCH_ITEMS];        /* not single: an item's first matrix */

@@ -55,7 +55,7 @@ static bool merges(int64_t n, int64_t m)
     return m <= n / MERGED_SHARE;
 }
 
-/* Is double-double tried where the variants fail? */
+/* May double-double be tried where the variants fail? */
 static bool recovers_dd(int64_t n, int64_t m, uint32_t inputs)
 {
     return (inputs & (METHOD_INPUT(METHOD_ISM_A) | METHOD_INPUT(METHOD_ISM_A0_INVERSE))) == 0 &&
@@ -67,9 +67,10 @@ static bool recovers_dd(int64_t n, int64_t m, uint32_t inputs)
 static int64_t work_numbers(int64_t n, int64_t m, uint32_t inputs, int64_t planned, bool factors)
 {
     struct host_ism_plan merged = {.algorithm = METHOD_ALGORITHM_BLOCK, .block = max_i64(m, 1)};
-    int64_t numbers = planned;
-    if (planned < 0)
+    int64_t residual = R(host__ism_residual_numbers)(n, m);
+    if (planned < 0 || residual < 0)
         return -1;
+    int64_t numbers = max_i64(planned, residual);
     if (recovers_dd(n, m, inputs))
         numbers = max_i64(numbers, host__ism_layout_dd(REAL_PRECISION, n, m).total);
     return merges(n, m)
@@ -103,14 +104,15 @@ static int64_t first_bytes(int64_t n, int64_t own, int64_t work, bool inverse_wa
     return bytes;
 }
 
-/* `lanes`: what a group of small updates takes, which has nothing else then. */
-static int64_t whole_bytes(int64_t first, int64_t scaled, int64_t lanes)
+/* other: what a group of small updates takes, which has nothing else then, or what is measured
+ * afterwards. */
+static int64_t whole_bytes(int64_t first, int64_t scaled, int64_t other)
 {
     int64_t bytes;
-    if (first < 0 || scaled < 0 || !checked_mul(scaled, (int64_t)sizeof(REAL), &bytes) ||
-        !checked_add(first, bytes, &bytes))
+    if (first < 0 || scaled < 0 || other < 0 ||
+        !checked_mul(scaled, (int64_t)sizeof(REAL), &bytes) || !checked_add(first, bytes, &bytes))
         return -1;
-    return max_i64(bytes, lanes);
+    return max_i64(bytes, other);
 }
 
 static int64_t lanes_bytes(int64_t n, int64_t m)
@@ -128,7 +130,8 @@ static int64_t scratch_bytes(int64_t n, int64_t m)
     m = m > 0 ? m : n;
     int64_t work = work_numbers(n, m, 0, host__ism_max_numbers(REAL_PRECISION, n, m), true);
     int64_t own = host__ism_own_numbers(REAL_PRECISION, n, m);
-    return whole_bytes(first_bytes(n, own, work, false), scaled, lanes);
+    return whole_bytes(first_bytes(n, own, work, false), scaled,
+                       max_i64(lanes, R(host__ism_capacitance_bytes)(n, m)));
 }
 
 static int64_t task_scratch_bytes(const struct host_task *task)
@@ -143,8 +146,10 @@ static int64_t task_scratch_bytes(const struct host_task *task)
     int64_t work = work_numbers(n, m, task->inputs, planned, factors);
     int64_t first =
         first_bytes(n, own, work, (task->outputs & METHOD_INPUT(METHOD_ISM_INVERSE)) != 0);
-    return whole_bytes(first, scales_columns(m, task->inputs) ? host__ism_scaling_numbers(n, m) : 0,
-                       lanes_bytes(n, m));
+    bool measures = (task->wanted & METHOD_INPUT(METHOD_ISM_RCOND_CAPACITANCE)) != 0;
+    return whole_bytes(
+        first, scales_columns(m, task->inputs) ? host__ism_scaling_numbers(n, m) : 0,
+        max_i64(lanes_bytes(n, m), measures ? R(host__ism_capacitance_bytes)(n, m) : 0));
 }
 
 static int group(int64_t n, int64_t m)
@@ -324,6 +329,27 @@ void R(host__ism_report_good)(const struct R(host_ism) * ism,
 
 /* ---- The variants ---- */
 
+/* Would A, formed, have lost most of A0? Perhaps, where there was no inverse to judge. */
+static bool is_near(const struct host_ism_verdict *verdict)
+{
+    return verdict->x.fraction == 0 || !(rcond_of(verdict) >= NEAR_ULPS * REAL_EPS);
+}
+
+/* Is double-double no slower than lu? */
+static bool is_short(const struct R(host_ism) * ism)
+{
+    return ism->m <= method_ism_dd_short(ism->n);
+}
+
+/* Is the inverse none that an update of rank 0 is to repair? */
+static bool is_fresh(const struct R(host_ism) * ism, const struct host_ism_verdict *verdict)
+{
+    const double size =
+        ldexp(verdict->a.fraction * verdict->x.fraction, verdict->a.exponent + verdict->x.exponent);
+    return ism->m > 0 || !ism->a0 ||
+           verdict->error <= METHOD_ISM_FRESH_RATIO * (double)ism->n * (double)REAL_EPS * size;
+}
+
 /* Is the inverse of the plan a good one? Of a matrix that is all but singular, what INFO says is
  * left to lu, or to a solution. */
 static bool follow(struct R(host_ism) * ism, struct host_ism_plan plan,
@@ -341,8 +367,8 @@ static bool follow(struct R(host_ism) * ism, struct host_ism_plan plan,
         return false;
     *verdict = R(host__ism_check)(ism);
     bool known = !ism->b || ism->a0;
-    return verdict->good &&
-           (known ? rcond_of(verdict) >= NEAR_ULPS * REAL_EPS : !verdict->singular);
+    return verdict->good && is_fresh(ism, verdict) &&
+           (known ? !is_near(verdict) : !verdict->singular);
 }
 
 /* Is the inverse that double-double makes of it a good one? That is known but for some ulps, or it
@@ -373,7 +399,7 @@ static bool by_variants(struct R(host_ism) * ism, struct host_ism_plan plan, uin
         good = follow(ism, plan, &verdict);
         *algorithm = METHOD_ALGORITHM_BLOCK;
     }
-    if (!good && recovers_dd(ism->n, ism->m, inputs)) {
+    if (!good && recovers_dd(ism->n, ism->m, inputs) && (is_short(ism) || is_near(&verdict))) {
         good = follow_dd(ism, &verdict);
         *algorithm = METHOD_ALGORITHM_BLOCK;
     }
@@ -384,24 +410,45 @@ static bool by_variants(struct R(host_ism) * ism, struct host_ism_plan plan, uin
 
 /* ---- One matrix ---- */
 
+static void answer(struct R(host_ism) * ism, struct host_ism_plan plan, uint32_t inputs)
+{
+    enum method_algorithm algorithm;
+    bool finite = ism->b || R(host__ism_all_finite)(ism->d, ism->n);
+    /* To form A takes 2 n^2 m operations, to invert it by parts 4 n m^2. */
+    bool pays = ism->m <= ism->n || ism->matrix->options[METHOD_ISM_VARIANT] != METHOD_ISM_AUTO;
+    if (finite && pays && by_variants(ism, plan, inputs, &algorithm))
+        return;
+    if (!given_finite(ism))
+        R(host__ism_report)(ism, -1, (REAL)NAN, METHOD_ALGORITHM_NONE, (double)NAN);
+    else if (ism->b && !ism->a0)
+        R(host__ism_by_solution)(ism);
+    else
+        R(host__ism_by_lu)(ism);
+}
+
+/* What is measured on request. z: the inverse. */
+static void measure(const struct host_matrix *matrix, REAL *z)
+{
+    REAL *residual = matrix->outputs[METHOD_ISM_RESIDUAL];
+    REAL *rcond = matrix->outputs[METHOD_ISM_RCOND_CAPACITANCE];
+    if (!residual && !rcond)
+        return;
+    struct R(host_ism) ism = open(matrix);
+    ism.z = z;
+    if (residual)
+        *residual = !ism.b || ism.a0 ? R(host__ism_residual)(&ism) : (REAL)NAN;
+    if (rcond)
+        *rcond = R(host__ism_rcond_capacitance)(&ism);
+}
+
 static void run_alone(const struct host_matrix *matrix)
 {
     struct R(host_ism) ism = open(matrix);
     const uint32_t inputs = inputs_of(matrix);
     struct host_ism_plan plan = host__ism_plan(ism.n, ism.m, inputs, matrix->options);
     open_rest(&ism, plan, inputs);
-    enum method_algorithm algorithm;
-    bool finite = ism.b || R(host__ism_all_finite)(ism.d, ism.n);
-    /* To form A takes 2 n^2 m operations, to invert it by parts 4 n m^2. */
-    bool pays = ism.m <= ism.n || matrix->options[METHOD_ISM_VARIANT] != METHOD_ISM_AUTO;
-    if (finite && pays && by_variants(&ism, plan, inputs, &algorithm))
-        return;
-    if (!given_finite(&ism))
-        R(host__ism_report)(&ism, -1, (REAL)NAN, METHOD_ALGORITHM_NONE, (double)NAN);
-    else if (ism.b && !ism.a0)
-        R(host__ism_by_solution)(&ism);
-    else
-        R(host__ism_by_lu)(&ism);
+    answer(&ism, plan, inputs);
+    measure(matrix, ism.z);
 }
 
 /* ---- Groups in lanes ---- */
@@ -470,7 +517,9 @@ static void run_lanes(const struct host_matrix *matrices, int count)
     /* Only now, for it uses the scratch up. */
     for (int lane = 0; lane < count; lane++) {
         const struct host_matrix matrix = lent_scratch(&matrices[lane], scratch);
-        if (!group.good[lane])
+        if (group.good[lane])
+            measure(&matrix, NULL);
+        else
             run_alone(&matrix);
     }
 }

@@ -149,6 +149,18 @@ bool R(host__ism_fused)(struct R(host_ism) * ism);
  * about the norm of what sums of unit roundoff u would lose of z. */
 bool R(host__ism_woodbury)(struct R(host_ism) * ism, double *amplified);
 
+/* ---- What is measured on request: measure.c. All else is done, and ism opened anew. ---- */
+
+/* |I - z A|, A being known; NaN where z is. */
+REAL R(host__ism_residual)(const struct R(host_ism) * ism);
+/* Numbers of a plan's that it takes; -1 on overflow. */
+int64_t R(host__ism_residual_numbers)(int64_t n, int64_t m);
+/* RCOND of I + Y^T A0^-1 X, as lu has it. X and Y are those sent. NaN where m > n. All scratch is
+ * used up. */
+REAL R(host__ism_rcond_capacitance)(const struct R(host_ism) * ism);
+/* That it takes; -1 on overflow. */
+int64_t R(host__ism_capacitance_bytes)(int64_t n, int64_t m);
+
 /* ---- Double-double: double_double.c ---- */
 
 /* A product of lines and a matrix, with pairs of numbers as its result. */

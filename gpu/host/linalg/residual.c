@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/minmax.h"
 #include "gpu/host/linalg/lapack.h"
 
@@ -92,4 +93,31 @@ double R(host__residual_ratio)(double residual, int64_t n, struct host_norm a, s
 {
     double size = ldexp(a.fraction * x.fraction, a.exponent + x.exponent);
     return x.finite ? residual / ((double)n * (double)REAL_EPS * size) : HUGE_VAL;
+}
+
+int64_t R(host__ratios_bytes)(int64_t n)
+{
+    int64_t bytes;
+    if (!checked_mul(host__lines(n), host__ld(REAL_PRECISION, n), &bytes) ||
+        !checked_mul(bytes, (int64_t)sizeof(REAL), &bytes))
+        return -1;
+    return bytes;
+}
+
+void R(host__residual_ratios)(const struct host_matrix *matrix, REAL *left, REAL *right)
+{
+    const int64_t n = matrix->n;
+    const REAL *a = matrix->inputs[0], *x = matrix->outputs[HOST_INVERSE];
+    struct host_team *team = n >= HOST_TEAM_ORDER_MIN ? matrix->team : NULL;
+    const struct host_norm norm_a = R(host__norm)(team, a, n, n, matrix->scratch);
+    const struct host_norm norm_x = R(host__norm)(team, x, n, n, matrix->scratch);
+    for (int side = METHOD_LEFT; side <= METHOD_RIGHT; side++) {
+        REAL *ratio = side == METHOD_LEFT ? left : right;
+        const REAL *p = side == METHOD_LEFT ? x : a, *q = side == METHOD_LEFT ? a : x;
+        if (!ratio)
+            continue;
+        const double residual = R(host__residual)(team, n, 1, p, n, q, n, matrix->scratch);
+        *ratio = isnan(residual) ? (REAL)NAN
+                                 : (REAL)R(host__residual_ratio)(residual, n, norm_a, norm_x);
+    }
 }

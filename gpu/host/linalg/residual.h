@@ -27,4 +27,10 @@ double R(host__residual)(struct host_team *team, int64_t n, REAL factor, const R
  */
 double R(host__residual_ratio)(double residual, int64_t n, struct host_norm a, struct host_norm x);
 
+/* Bytes of scratch of the next one; -1 on overflow. */
+int64_t R(host__ratios_bytes)(int64_t n);
+/* left: becomes the ratio of |I - X A|, right: that of |I - A X|; NULL: not wanted. NaN where there
+ * is no inverse. A: the first input; X: the output INVERSE, which is there. */
+void R(host__residual_ratios)(const struct host_matrix *matrix, REAL *left, REAL *right);
+
 #endif

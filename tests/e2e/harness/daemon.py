@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from . import metrics, wire
-from .settings import CUDA_DOUBLE, DAEMON, FAULT_ENGINE, scaled_timeout
+from .settings import CUDA_DOUBLE, DAEMON, FAULT_ENGINE, SIMT_ENGINE, scaled_timeout
 
 REPORTS = ("AddressSanitizer", "ThreadSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
 
@@ -249,3 +249,9 @@ class Daemon:
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+def simt(*options):
+    """A daemon whose one engine is the CUDA engine, its kernels run on the CPU by the stand-in."""
+    return Daemon("--engine", "cuda:0", "--engine-cuda-path", SIMT_ENGINE, "--cuda-spares", "0",
+                  *options)

@@ -20,7 +20,9 @@ static void test_metadata(void **state)
                 "{\"name\":\"INVERSE\",\"datatype\":\"FP64\",\"shape\":[-1,-1,-1]},"
                 "{\"name\":\"INFO\",\"datatype\":\"INT32\",\"shape\":[-1]},"
                 "{\"name\":\"RCOND\",\"datatype\":\"FP64\",\"shape\":[-1]},"
-                "{\"name\":\"METHOD\",\"datatype\":\"BYTES\",\"shape\":[-1]}]}");
+                "{\"name\":\"METHOD\",\"datatype\":\"BYTES\",\"shape\":[-1]},"
+                "{\"name\":\"RESIDUAL_LEFT\",\"datatype\":\"FP64\",\"shape\":[-1]},"
+                "{\"name\":\"RESIDUAL_RIGHT\",\"datatype\":\"FP64\",\"shape\":[-1]}]}");
 }
 
 /* A constant dimension is reported; one that depends on an option varies. */

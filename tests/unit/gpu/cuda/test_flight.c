@@ -13,6 +13,7 @@
 #include "gpu/methods/iterative.h"
 #include "tests/simt/simt.h"
 #include "tests/unit/gpu/cuda/flight_bed.h"
+#include "tests/unit/gpu/host/mixed.h"
 
 #define ITERATIVE_N 20
 
@@ -238,6 +239,35 @@ static void test_waits_for_another_engine(void **state)
     flightbed_close(&bed);
 }
 
+/* Residuals of one item are measured whatever the others want, when the batch is recovered. They
+ * are of sums in double: those of FP32 are off by their own rounding, and RCOND's. */
+static void test_mixed_residuals(void **state)
+{
+    (void)state;
+    static const struct gputest_mixed rows[] = {
+        {"lu", PRECISION_FP32, 1},    {"gauss_jordan", PRECISION_FP64, 7},
+        {"lu", PRECISION_FP32, 20},   {"lu", PRECISION_FP64, 33},
+        {"auto", PRECISION_FP32, 40}, {"auto", PRECISION_FP64, 65},
+    };
+    struct flightbed bed;
+    flightbed_open(&bed, FLIGHTBED_ARENA_BYTES);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct gputest_bed front;
+        gputest_bed_create(&front, FLIGHTBED_ARENA_BYTES);
+        bed.lane.d_arena = (struct region_map){front.arena, front.arena_bytes};
+        struct engine_batch *batch = gputest_mixed_next(&front, ENGINE_LANE_SHORT, &rows[i]);
+        atomic_store(&batch->state, ENGINE_BATCH_SUBMITTED);
+        assert_true(cuda_flight_launch(&bed.flights[0], batch));
+        while (!flightbed_look(&bed, 0))
+            ;
+        assert_int_equal(batch->status, ENGINE_OK);
+        const double slack = rows[i].precision == PRECISION_FP32 ? 1e-5 : 0.5;
+        assert_true(gputest_mixed_check(&front, batch, slack) > 100 || rows[i].n < 20);
+        gputest_bed_destroy(&front);
+    }
+    flightbed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_progress_is_reported),
         cmocka_unit_test(test_foreseen_steps),
         cmocka_unit_test(test_waits_for_another_engine),
+        cmocka_unit_test(test_mixed_residuals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

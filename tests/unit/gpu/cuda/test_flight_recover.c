@@ -59,8 +59,9 @@ static void fill_update(struct flightbed *bed, int index, const struct update *u
     }
     for (int i = 0; method->outputs[i].name; i++) {
         const bool is_factor = i == METHOD_ISM_U || i == METHOD_ISM_R || i == METHOD_ISM_V;
+        const bool wanted = !is_factor && !method->outputs[i].optional;
         item->outputs[i] = (struct engine_tensor){
-            .region = is_factor ? ENGINE_REGION_NONE : ENGINE_REGION_ARENA, .offset_bytes = at};
+            .region = wanted ? ENGINE_REGION_ARENA : ENGINE_REGION_NONE, .offset_bytes = at};
         at += (uint64_t)(update->matrices * method_tensor_bytes(&method->outputs[i], PRECISION_FP64,
                                                                 update->n, update->m,
                                                                 batch->options));

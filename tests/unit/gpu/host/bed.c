@@ -97,6 +97,15 @@ struct engine_batch *gputest_bed_next(struct gputest_bed *bed, enum engine_lane_
     return batch;
 }
 
+void gputest_bed_drop(const struct engine_batch *batch, struct engine_item *item, int output)
+{
+    const struct method *method = method_at((int)batch->method);
+    for (int i = 0; method->outputs[i].name; i++) {
+        if (i == output || (method->outputs[i].needs >> output & 1) != 0)
+            item->outputs[i] = (struct engine_tensor){.region = ENGINE_REGION_NONE};
+    }
+}
+
 struct engine_item *gputest_bed_item(struct gputest_bed *bed, struct engine_batch *batch,
                                      int64_t count)
 {

@@ -35,6 +35,8 @@ struct engine_batch *gputest_bed_next(struct gputest_bed *bed, enum engine_lane_
  * which are absent; outputs are poisoned with 0xA5. Returns it. */
 struct engine_item *gputest_bed_item(struct gputest_bed *bed, struct engine_batch *batch,
                                      int64_t count);
+/* An item goes without an output, and without those that are made of it. */
+void gputest_bed_drop(const struct engine_batch *batch, struct engine_item *item, int output);
 void gputest_bed_submit(struct gputest_bed *bed, enum engine_lane_id lane,
                         struct engine_batch *batch);
 /* Waits as the front does: asks for the event, looks once more, reads the event. False after

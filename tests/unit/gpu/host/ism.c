@@ -159,6 +159,13 @@ static double *take(struct tensor *tensor)
     return numbers;
 }
 
+static double take_one(struct tensor *tensor)
+{
+    double *numbers = take(tensor), number = numbers[0];
+    free(numbers);
+    return number;
+}
+
 static void fill_inputs(const struct ismtest_problem *problem, struct host_matrix *matrix,
                         struct tensor inputs[METHOD_INPUTS_MAX])
 {
@@ -245,7 +252,7 @@ struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wan
     int64_t n = problem->n, m = problem->kind == ISMTEST_ALONE ? n : problem->m;
     int64_t options[METHOD_OPTIONS_MAX] = {
         [METHOD_ISM_VARIANT] = problem->variant, [METHOD_ISM_BLOCK_SIZE] = problem->block_size};
-    struct tensor inputs[METHOD_INPUTS_MAX] = {{0}}, inverse, rcond, det, u, r, v;
+    struct tensor inputs[METHOD_INPUTS_MAX] = {{0}}, inverse, rcond, det, u, r, v, residual, c;
     struct ismtest_answer answer = {.info = -77, .algorithm = -77};
     struct host_matrix matrix = {.options = options, .team = team};
     fill_inputs(problem, &matrix, inputs);
@@ -262,6 +269,10 @@ struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wan
         matrix.outputs[METHOD_ISM_R] = place(&r, p, m * m);
         matrix.outputs[METHOD_ISM_V] = place(&v, p, n * m);
     }
+    if (wanted & ISMTEST_MEASURES_WANTED) {
+        matrix.outputs[METHOD_ISM_RESIDUAL] = place(&residual, p, 1);
+        matrix.outputs[METHOD_ISM_RCOND_CAPACITANCE] = place(&c, p, 1);
+    }
     run_on(problem, &matrix, &answer);
 
     for (int i = 0; i < METHOD_INPUTS_MAX; i++) {
@@ -269,12 +280,12 @@ struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wan
             continue;
         free(take(&inputs[i]));
     }
-    double *numbers = take(&rcond);
-    answer.rcond = numbers[0];
-    free(numbers);
-    numbers = take(&det);
-    answer.det_ratio = numbers[0];
-    free(numbers);
+    answer.rcond = take_one(&rcond);
+    answer.det_ratio = take_one(&det);
+    if (wanted & ISMTEST_MEASURES_WANTED) {
+        answer.residual = take_one(&residual);
+        answer.rcond_capacitance = take_one(&c);
+    }
     if (wanted & ISMTEST_INVERSE_WANTED) {
         answer.byte_count = inverse.bytes;
         answer.bytes = malloc((size_t)inverse.bytes);

@@ -56,11 +56,13 @@ struct ismtest_answer {
     int64_t scratch_bytes;
     int32_t info, algorithm;
     double rcond, det_ratio;
+    double residual, rcond_capacitance; /* where they are wanted */
 };
 
 #define ISMTEST_INVERSE_WANTED 1
 #define ISMTEST_FACTORS_WANTED 2
 #define ISMTEST_DET_RATIO_UNWANTED 4
+#define ISMTEST_MEASURES_WANTED 8
 /* Tensors lie off their alignment; fails the test when an input is changed or a byte beyond an
  * output is written. */
 struct ismtest_answer ismtest_run(const struct ismtest_problem *problem, int wanted,

@@ -31,6 +31,7 @@ struct gputest_answer {
     int32_t *pivots; /* n */
     int32_t info, algorithm;
     double rcond;
+    double residuals[2]; /* by enum method_side: the outputs RESIDUAL_LEFT and _RIGHT; or 0 */
     int64_t n;
 };
 

@@ -14,6 +14,7 @@
 
 #include "gpu/cuda/tuning/h200/auto.h"
 #include "gpu/host/base/host.h"
+#include "gpu/host/linalg/residual.h"
 #include "gpu/method.h"
 #include "tests/unit/gpu/host/child.h"
 #include "tests/unit/gpu/host/matrices.h"
@@ -164,6 +165,10 @@ static void take_output(const struct method *method, int index, enum precision p
         memcpy(&answer->algorithm, raw, sizeof answer->algorithm);
     } else if (strcmp(name, "RCOND") == 0) {
         answer->rcond = get(precision, raw, 0);
+    } else if (index == method_residual_find(method, METHOD_LEFT)) {
+        answer->residuals[METHOD_LEFT] = get(precision, raw, 0);
+    } else if (index == method_residual_find(method, METHOD_RIGHT)) {
+        answer->residuals[METHOD_RIGHT] = get(precision, raw, 0);
     }
 }
 
@@ -185,6 +190,21 @@ static void set_options(const struct run *run, int64_t options[METHOD_OPTIONS_MA
         options[spd] = run->spd;
 }
 
+/* As the engine does when a method is done (gpu/host/engine/job.c). */
+static void measure(struct run *run, const struct host_matrix *matrix)
+{
+    int left = method_residual_find(run->method, METHOD_LEFT);
+    int right = method_residual_find(run->method, METHOD_RIGHT);
+    if (left < 0)
+        return;
+    if (run->precision == PRECISION_FP32)
+        host__residual_ratios_f32(matrix, (float *)(void *)run->outputs[left].data,
+                                  (float *)(void *)run->outputs[right].data);
+    else
+        host__residual_ratios_f64(matrix, (double *)(void *)run->outputs[left].data,
+                                  (double *)(void *)run->outputs[right].data);
+}
+
 static void call_host(struct run *run)
 {
     const struct host_method *host =
@@ -194,11 +214,12 @@ static void call_host(struct run *run)
     struct host_matrix matrix = {.inputs = {run->input.data}, .n = run->n, .options = options};
     set_options(run, options);
     for (int i = 0; run->method->outputs[i].name; i++)
-        matrix.outputs[i] = run->outputs[i].data;
+        matrix.outputs[i] = run->method->outputs[i].needs ? NULL : run->outputs[i].data;
     matrix.scratch = aligned_alloc(HOST_ALIGN_BYTES, (size_t)scratch_bytes);
     assert_non_null(matrix.scratch);
     memset(matrix.scratch, 0xff, (size_t)scratch_bytes);
     host->run(&matrix);
+    measure(run, &matrix);
     free(matrix.scratch);
 }
 

@@ -18,6 +18,7 @@
 #include "gpu/methods/iterative.h"
 #include "tests/unit/gpu/host/bed.h"
 #include "tests/unit/gpu/host/matrices.h"
+#include "tests/unit/gpu/host/mixed.h"
 
 #define ARENA_BYTES (UINT64_C(64) << 20)
 #define WAIT_MS 10000
@@ -266,7 +267,7 @@ static void test_unwanted_and_unsupported(void **state)
     batch = gputest_bed_next(&bed, ENGINE_LANE_SHORT, row.method, row.precision, row.n);
     item = gputest_bed_item(&bed, batch, 1);
     fill(&row, bed.arena + item->inputs[0].offset_bytes, 11);
-    item->outputs[METHOD_OUTPUT_INVERSE] = (struct engine_tensor){.region = ENGINE_REGION_NONE};
+    gputest_bed_drop(batch, item, METHOD_OUTPUT_INVERSE);
     run(batch);
     assert_int_equal(*(int32_t *)(bed.arena + item->outputs[METHOD_OUTPUT_INFO].offset_bytes), 0);
     assert_true(*(double *)(bed.arena + item->outputs[METHOD_OUTPUT_RCOND].offset_bytes) == rcond);
@@ -275,6 +276,41 @@ static void test_unwanted_and_unsupported(void **state)
     batch = gputest_bed_next(&bed, ENGINE_LANE_SHORT, row.method, row.precision, row.n);
     gputest_bed_item(&bed, batch, 1);
     batch->method = 1000;
+    gputest_bed_submit(&bed, ENGINE_LANE_SHORT, batch);
+    assert_true(gputest_bed_wait(&bed, ENGINE_LANE_SHORT, batch, WAIT_MS));
+    assert_int_equal(batch->status, ENGINE_UNSUPPORTED);
+    stop();
+}
+
+/* Residuals of one item are measured whatever the others want. */
+static void test_mixed_residuals(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"lu", "auto", "gauss_jordan"};
+    static const int64_t orders[] = {1, 2, 8, 31, 33, 100};
+    start(2);
+    for (size_t i = 0; i < 2 * COUNT(methods) * COUNT(orders); i++) {
+        const struct gputest_mixed row = {methods[i / 2 % COUNT(methods)],
+                                          i % 2 ? PRECISION_FP64 : PRECISION_FP32,
+                                          orders[i / 2 / COUNT(methods)]};
+        struct engine_batch *batch = gputest_mixed_next(&bed, ENGINE_LANE_SHORT, &row);
+        run(batch);
+        const double apart = gputest_mixed_check(&bed, batch, 0.5);
+        assert_true(apart > 100 || row.n < 20 || strcmp(row.method, "auto") == 0);
+        gputest_bed_release(batch);
+        gputest_bed_reset(&bed);
+    }
+    stop();
+}
+
+/* An item that wants a residual has the INVERSE that it is measured from. */
+static void test_residual_without_inverse(void **state)
+{
+    (void)state;
+    const struct gputest_mixed row = {"lu", PRECISION_FP64, 9};
+    start(1);
+    struct engine_batch *batch = gputest_mixed_next(&bed, ENGINE_LANE_SHORT, &row);
+    batch->items[0].outputs[METHOD_OUTPUT_INVERSE].region = ENGINE_REGION_NONE;
     gputest_bed_submit(&bed, ENGINE_LANE_SHORT, batch);
     assert_true(gputest_bed_wait(&bed, ENGINE_LANE_SHORT, batch, WAIT_MS));
     assert_int_equal(batch->status, ENGINE_UNSUPPORTED);
@@ -471,6 +507,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_fit_the_processor),
         cmocka_unit_test(test_unwanted_and_unsupported),
+        cmocka_unit_test(test_mixed_residuals),
+        cmocka_unit_test(test_residual_without_inverse),
         cmocka_unit_test(test_company_never_shows),
         cmocka_unit_test(test_neighbours_are_untouched),
         cmocka_unit_test(test_ring_stays_full),

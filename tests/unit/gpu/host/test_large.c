@@ -29,7 +29,7 @@
 #define THIRD 1024 /* larger blocks from here on */
 #define ARENA_BYTES (UINT64_C(64) << 20)
 #define WAIT_MS 20000
-#define OUTPUTS 4
+#define OUTPUTS 6
 
 static const int helpers[] = {0, 1, 3};
 

@@ -226,6 +226,39 @@ static void test_limits(void **state)
     free_bed(&bed);
 }
 
+/* RESIDUAL is measured from INVERSE, which then has memory, and is not answered. */
+static void test_output_of_the_inverse(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool has_inverse;
+    } rows[] = {
+        {"{\"method\":\"ism\",\"x\":[[1]],\"y\":[[1]],\"outputs\":\"residual\"}", true},
+        {"{\"method\":\"ism\",\"x\":[[1]],\"y\":[[1]],\"outputs\":\"rcond\"}", false},
+    };
+    const struct method *method = method_find("ism");
+    struct bed bed;
+    make_bed(&bed);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct failure failure;
+        int calls = 0;
+        (void)decode_text(&bed, rows[i].text);
+        assert_int_equal(handlers__item_take_outputs(bed.item, &failure), ERROR_NONE);
+        handlers__item_submit(bed.item, on_done, &bed, &calls);
+        const struct queue_item *queued = bed.queue.items[0];
+        for (int k = 0; k < 2; k++) {
+            const int output = method_output_find(method, k == 0 ? "INVERSE" : "RESIDUAL");
+            assert_int_equal(queued->outputs[output].region == ENGINE_REGION_ARENA,
+                             rows[i].has_inverse);
+        }
+        finish(&bed, ERROR_NONE);
+        assert_int_equal(handlers__item_failure(bed.item, &failure), ERROR_NONE);
+        close_item(&bed);
+    }
+    free_bed(&bed);
+}
+
 static void test_results(void **state)
 {
     (void)state;
@@ -273,9 +306,13 @@ static void test_cancel(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_way), cmocka_unit_test(test_no_engine_needed),
-        cmocka_unit_test(test_method),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_results),   cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_whole_way),
+        cmocka_unit_test(test_no_engine_needed),
+        cmocka_unit_test(test_method),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_results),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_output_of_the_inverse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 #include "gpu/common/probes.h"
 #include "tests/support/residual.h"
-#include "tests/unit/gpu/cuda/ism_host.h"
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 #include "tests/unit/gpu/host/ism.h"
 #include "tests/unit/gpu/host/matrices.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/gpu/cuda/ism_host.h"
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 #include "tests/unit/gpu/host/ism.h"
 #include "tests/unit/gpu/host/matrices.h"
 

@@ -1,5 +1,5 @@
-/* tests/unit/gpu/cuda/ism_host.c: see ism_host.h. */
-#include "tests/unit/gpu/cuda/ism_host.h"
+/* tests/unit/gpu/cuda/ism/ism_host.c: see ism_host.h. */
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 
 #include <math.h>
 #include <setjmp.h>

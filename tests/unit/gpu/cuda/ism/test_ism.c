@@ -14,13 +14,13 @@
 #include "gpu/cuda/ism/call.h"
 #include "tests/simt/simt.h"
 #include "tests/unit/gpu/cuda/neighbours.h"
-#include "tests/unit/gpu/cuda/ism_host.h"
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 #include "tests/unit/gpu/host/ism.h"
 #include "tests/unit/gpu/host/matrices.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define INPUTS 7
-#define OUTPUTS 8
+#define OUTPUTS 10
 #define ITEMS 5
 
 /* ---- Neighbours ---- */
@@ -172,19 +172,26 @@ static void test_single_items(void **state)
     try_batch(&bed, 1);
 }
 
-/* An item may leave out any output that is no number of a matrix. */
+/* An item may leave out any output that is no number of a matrix, or takes work of its own.
+ * RESIDUAL is measured from INVERSE, and goes with it. */
 static void test_unwanted_outputs(void **state)
 {
     (void)state;
-    static const int outputs[] = {METHOD_ISM_INVERSE, METHOD_ISM_U, METHOD_ISM_R, METHOD_ISM_V};
+    static const uint32_t outputs[] = {METHOD_INPUT(METHOD_ISM_INVERSE) |
+                                           METHOD_INPUT(METHOD_ISM_RESIDUAL),
+                                       METHOD_INPUT(METHOD_ISM_U),
+                                       METHOD_INPUT(METHOD_ISM_R),
+                                       METHOD_INPUT(METHOD_ISM_V),
+                                       METHOD_INPUT(METHOD_ISM_RESIDUAL),
+                                       METHOD_INPUT(METHOD_ISM_RCOND_CAPACITANCE)};
     for (size_t i = 0; i < COUNT(outputs); i++) {
         struct cudatest_bed bed = {.precision = PRECISION_FP64,
                                    .kind = ISMTEST_DIAGONAL,
                                    .n = 11,
                                    .m = 3,
-                                   .options = {(int64_t)i},
+                                   .options = {(int64_t)i % (METHOD_ISM_REDUCED_MEMORY + 1)},
                                    .counts = {2, 2, 1},
-                                   .unwanted = UINT32_C(1) << outputs[i]};
+                                   .unwanted = outputs[i]};
         try_batch(&bed, 3);
     }
 }
@@ -231,12 +238,14 @@ static void test_descriptor(void **state)
     static const int theirs[] = {METHOD_ISM_A,         METHOD_ISM_X,           METHOD_ISM_Y,
                                  METHOD_ISM_A0_SCALE,  METHOD_ISM_A0_DIAGONAL, METHOD_ISM_A0_DENSE,
                                  METHOD_ISM_A0_INVERSE};
-    static const int outputs[] = {METHOD_ISM_INVERSE,   METHOD_ISM_INFO,      METHOD_ISM_RCOND,
-                                  METHOD_ISM_ALGORITHM, METHOD_ISM_DET_RATIO, METHOD_ISM_U,
-                                  METHOD_ISM_R,         METHOD_ISM_V};
+    static const int outputs[] = {
+        METHOD_ISM_INVERSE,           METHOD_ISM_INFO,    METHOD_ISM_RCOND, METHOD_ISM_ALGORITHM,
+        METHOD_ISM_DET_RATIO,         METHOD_ISM_U,       METHOD_ISM_R,     METHOD_ISM_V,
+        METHOD_ISM_RCOND_CAPACITANCE, METHOD_ISM_RESIDUAL};
     static const int their_outputs[] = {
-        METHOD_ISM_INVERSE,   METHOD_ISM_INFO, METHOD_ISM_RCOND, METHOD_ISM_ALGORITHM,
-        METHOD_ISM_DET_RATIO, METHOD_ISM_U,    METHOD_ISM_R,     METHOD_ISM_V};
+        METHOD_ISM_INVERSE,           METHOD_ISM_INFO,    METHOD_ISM_RCOND, METHOD_ISM_ALGORITHM,
+        METHOD_ISM_DET_RATIO,         METHOD_ISM_U,       METHOD_ISM_R,     METHOD_ISM_V,
+        METHOD_ISM_RCOND_CAPACITANCE, METHOD_ISM_RESIDUAL};
     for (size_t i = 0; i < COUNT(inputs); i++)
         assert_int_equal(inputs[i], theirs[i]);
     for (size_t i = 0; i < COUNT(outputs); i++)

@@ -21,6 +21,7 @@
 #endif
 #define RANK_MAX 4
 #define ORDER_MAX 60
+#define BROKEN_RANK 12
 
 /* What nearly all answers keep, and what all do. */
 static const double usual_errors[PRECISION_COUNT] = {1e-5, 1e-13};
@@ -113,7 +114,7 @@ static void solve_exactly(int64_t m, int64_t columns, __float128 *rows)
 static double error_of(const struct ismtest_problem *problem, const double *z)
 {
     const int64_t n = problem->n, m = problem->m, columns = m + n;
-    __float128 rows[RANK_MAX * (RANK_MAX + ORDER_MAX)];
+    __float128 rows[BROKEN_RANK * (BROKEN_RANK + ORDER_MAX)];
     long double largest = 0, error = 0;
     for (int64_t c = 0; c < m; c++) {
         __float128 *row = rows + c * columns;
@@ -214,6 +215,34 @@ static void test_small_diagonal(void **state)
     ismtest_free(&problem);
 }
 
+/* The first column makes a block singular: 1 + y^T A0^-1 x is 0. No inverse is had by which to see
+ * that A, once formed, has lost the others of A0's digits. */
+static void test_broken(void **state)
+{
+    (void)state;
+    for (int64_t n = 20; n <= 60; n += 20) {
+        const double s = 0x1p-50;
+        struct ismtest_problem problem =
+            ismtest_blank(PRECISION_FP64, ISMTEST_SCALE, n, BROKEN_RANK);
+        uint64_t seed = (uint64_t)n;
+        for (int64_t i = 0; i < n * BROKEN_RANK; i++) {
+            const bool first = i % BROKEN_RANK == 0;
+            problem.x[i] = first ? s * (i == 0) : gputest_random(&seed);
+            problem.y[i] = first ? -1.0 * (i == 0) : gputest_random(&seed);
+        }
+        for (int64_t i = 0; i < n; i++)
+            problem.a0[i * (n + 1)] = s;
+        problem.variant = METHOD_ISM_SINGLE;
+        ismtest_complete(&problem);
+        struct ismtest_answer answer = ismtest_run(&problem, ISMTEST_INVERSE_WANTED, NULL);
+        assert_int_equal(answer.info, 0);
+        assert_int_equal(answer.algorithm, METHOD_ALGORITHM_BLOCK);
+        assert_true(error_of(&problem, answer.inverse) <= 1e-13);
+        ismtest_forget(&answer);
+        ismtest_free(&problem);
+    }
+}
+
 /* ---- What is not determined ---- */
 
 /* A0 = I, and 1 + y^T x = 2^-53, which is known to no digit: A is singular to working precision,
@@ -239,9 +268,8 @@ static void test_not_determined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ones),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_small_diagonal),
+        cmocka_unit_test(test_ones),           cmocka_unit_test(test_random),
+        cmocka_unit_test(test_small_diagonal), cmocka_unit_test(test_broken),
         cmocka_unit_test(test_not_determined),
     };
     host__lapack_init();

@@ -1,7 +1,7 @@
-/* tests/unit/gpu/cuda/ism_host.h: the CUDA engine's `ism`, run on the CPU, in the place of the
+/* tests/unit/gpu/cuda/ism/ism_host.h: the CUDA engine's `ism`, run on the CPU, in the place of the
  * host's, so that the host's cases check it too. */
-#ifndef TESTS_UNIT_GPU_CUDA_ISM_HOST_H
-#define TESTS_UNIT_GPU_CUDA_ISM_HOST_H
+#ifndef TESTS_UNIT_GPU_CUDA_ISM_ISM_HOST_H
+#define TESTS_UNIT_GPU_CUDA_ISM_ISM_HOST_H
 
 #include "gpu/cuda/base/call.h"
 #include "gpu/host/base/host.h"

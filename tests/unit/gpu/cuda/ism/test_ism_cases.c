@@ -1,19 +1,19 @@
 /* The host's cases of `ism`, through the CUDA engine's kernels: see ism_host.h. Those of large
  * orders are fewer here: the stand-in takes its time. Algorithms differ where the host tries one
- * block of all columns, or Newton's step, before lu. */
-#include "tests/unit/gpu/cuda/ism_host.h"
+ * block of all columns in one precision before lu. */
+#include "tests/unit/gpu/cuda/ism/ism_host.h"
 
 #define main host_cases
 int host_cases(void);
-#include "tests/unit/gpu/host/test_ism.c"
+#include "tests/unit/gpu/host/ism/test_ism.c"
 #undef main
 #define main hard_cases
 int hard_cases(void);
-#include "tests/unit/gpu/host/test_ism_hard.c"
+#include "tests/unit/gpu/host/ism/test_ism_hard.c"
 #undef main
 #define main host_ends
 int host_ends(void);
-#include "tests/unit/gpu/host/test_ism_ends.c"
+#include "tests/unit/gpu/host/ism/test_ism_ends.c"
 #undef main
 
 /* Every kind and variant once for each order and rank up to n = 32; orders of every size of a team,
